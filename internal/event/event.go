@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package event answers what a Kubernetes Event says of itself, whichever of the three kinds of producer wrote it: the
+// recorder of client-go's tools/record (count, firstTimestamp, lastTimestamp, source), the recorder of tools/events
+// (eventTime, series, reportingController, action), or a program that creates Events by hand.
+//
+// Every function is pure and safe for concurrent use.
+package event
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubeevents/kubeeventsreceiver/resolver"
+)
+
+// Count is the number of occurrences so far: max(1, count, series.count). The first write of a new-style event has
+// neither (count 0, no series) and stands for one; its first update has series.count = 2. A negative count counts as 1.
+func Count(ev *corev1.Event) int64 {
+	n := max(1, int64(ev.Count))
+	if ev.Series != nil {
+		n = max(n, int64(ev.Series.Count))
+	}
+	return n
+}
+
+// NewestOccurrence is the time of the newest occurrence: series.lastObservedTime, lastTimestamp, eventTime,
+// firstTimestamp, creationTimestamp, the first of them that is set and can be written as OTLP's nanoseconds. eventTime
+// comes after lastTimestamp because it is the first occurrence and never changes. The zero time means that none is.
+func NewestOccurrence(ev *corev1.Event) time.Time {
+	if ev.Series != nil && representable(ev.Series.LastObservedTime.Time) {
+		return ev.Series.LastObservedTime.Time
+	}
+	return firstRepresentable(ev.LastTimestamp.Time, ev.EventTime.Time, ev.FirstTimestamp.Time, ev.CreationTimestamp.Time)
+}
+
+// FirstOccurrence is the time of the first occurrence: firstTimestamp, eventTime, creationTimestamp, under the same
+// conditions as NewestOccurrence.
+func FirstOccurrence(ev *corev1.Event) time.Time {
+	return firstRepresentable(ev.FirstTimestamp.Time, ev.EventTime.Time, ev.CreationTimestamp.Time)
+}
+
+func firstRepresentable(ladder ...time.Time) time.Time {
+	for _, t := range ladder {
+		if representable(t) {
+			return t
+		}
+	}
+	return time.Time{}
+}
+
+// latest is the last full second that OTLP's unsigned 64-bit nanoseconds can hold, in the year 2554.
+const latest = int64(math.MaxUint64/uint64(time.Second)) - 1
+
+func representable(t time.Time) bool {
+	return t.Unix() > 0 && t.Unix() <= latest
+}
+
+// UnixNano is t in OTLP's unsigned nanoseconds, which reach to 2554 where time.Time.UnixNano ends in 2262. The zero
+// time is 0, OTLP's "unknown".
+func UnixNano(t time.Time) uint64 {
+	if !representable(t) {
+		return 0
+	}
+	return uint64(t.Unix())*uint64(time.Second) + uint64(t.Nanosecond())
+}
+
+// ReportingController names who reports: reportingController, else source.component, which is all that the old recorder
+// sets for combined events and all that many hand-made events have. Empty means unknown.
+func ReportingController(ev *corev1.Event) string {
+	if ev.ReportingController != "" {
+		return ev.ReportingController
+	}
+	return ev.Source.Component
+}
+
+// ReportingInstance is the instance of the reporter: reportingInstance, else source.host. Empty means unknown.
+func ReportingInstance(ev *corev1.Event) string {
+	if ev.ReportingInstance != "" {
+		return ev.ReportingInstance
+	}
+	return ev.Source.Host
+}
+
+// KubeletNode is the node whose kubelet reports the event, or empty where another program does. A kubelet reports as
+// controller "kubelet" with its node's name as the instance.
+func KubeletNode(ev *corev1.Event) string {
+	if ReportingController(ev) != "kubelet" {
+		return ""
+	}
+	if ev.Source.Host != "" {
+		return ev.Source.Host
+	}
+	return ev.ReportingInstance
+}
+
+// ContainerName is the container that the involved object's field path points at, in any of the forms
+// spec.containers{NAME}, spec.initContainers{NAME} and spec.ephemeralContainers{NAME}. Empty means that it points
+// elsewhere.
+func ContainerName(ev *corev1.Event) string {
+	list, rest, found := strings.Cut(ev.InvolvedObject.FieldPath, "{")
+	if !found {
+		return ""
+	}
+	switch list {
+	case "spec.containers", "spec.initContainers", "spec.ephemeralContainers":
+		name, closed := strings.CutSuffix(rest, "}")
+		if closed {
+			return name
+		}
+	}
+	return ""
+}
+
+// Involved is the involved object as the event refers to it, each field possibly empty.
+func Involved(ev *corev1.Event) resolver.Reference {
+	return reference(&ev.InvolvedObject)
+}
+
+// Related is the related object as the event refers to it; nil means that the event names none.
+func Related(ev *corev1.Event) *resolver.Reference {
+	if ev.Related == nil || *ev.Related == (corev1.ObjectReference{}) {
+		return nil
+	}
+	ref := reference(ev.Related)
+	return &ref
+}
+
+func reference(o *corev1.ObjectReference) resolver.Reference {
+	return resolver.Reference{
+		APIVersion: o.APIVersion,
+		Kind:       o.Kind,
+		Namespace:  o.Namespace,
+		Name:       o.Name,
+		UID:        types.UID(o.UID),
+	}
+}

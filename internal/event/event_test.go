@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package event
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestCount(t *testing.T) {
+	tests := map[string]struct {
+		event corev1.Event
+		want  int64
+	}{
+		"old recorder":                                  {corev1.Event{Count: 3}, 3},
+		"new recorder, first write":                     {corev1.Event{}, 1},
+		"new recorder, first update":                    {corev1.Event{Series: &corev1.EventSeries{Count: 2}}, 2},
+		"both counts: the higher one":                   {corev1.Event{Count: 7, Series: &corev1.EventSeries{Count: 4}}, 7},
+		"a negative count is one occurrence":            {corev1.Event{Count: -5}, 1},
+		"a negative series count is one occurrence":     {corev1.Event{Series: &corev1.EventSeries{Count: -5}}, 1},
+		"the largest count that the API can store fits": {corev1.Event{Count: math.MaxInt32}, math.MaxInt32},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, tt.want, Count(&tt.event))
+		})
+	}
+}
+
+func TestTimes(t *testing.T) {
+	at := func(minute int) time.Time { return time.Date(2026, 1, 2, 3, minute, 0, 0, time.UTC) }
+	seconds := func(minute int) metav1.Time { return metav1.NewTime(at(minute)) }
+	micros := func(minute int) metav1.MicroTime { return metav1.NewMicroTime(at(minute)) }
+	created := metav1.ObjectMeta{CreationTimestamp: seconds(1)}
+
+	tests := map[string]struct {
+		event         corev1.Event
+		newest, first time.Time
+	}{
+		"a series' last observed time is the newest": {
+			corev1.Event{ObjectMeta: created, EventTime: micros(2), Series: &corev1.EventSeries{LastObservedTime: micros(9)}},
+			at(9), at(2),
+		},
+		"old recorder: lastTimestamp and firstTimestamp": {
+			corev1.Event{ObjectMeta: created, FirstTimestamp: seconds(2), LastTimestamp: seconds(8)}, at(8), at(2),
+		},
+		"eventTime never stands before lastTimestamp": {
+			corev1.Event{ObjectMeta: created, EventTime: micros(2), LastTimestamp: seconds(8)}, at(8), at(2),
+		},
+		"only firstTimestamp":        {corev1.Event{ObjectMeta: created, FirstTimestamp: seconds(5)}, at(5), at(5)},
+		"no times at all: creation":  {corev1.Event{ObjectMeta: created}, at(1), at(1)},
+		"not even a creation time":   {corev1.Event{}, time.Time{}, time.Time{}},
+		"before 1970 is passed over": {corev1.Event{ObjectMeta: created, LastTimestamp: metav1.Unix(-5, 0), FirstTimestamp: metav1.Unix(-9, 0)}, at(1), at(1)},
+		"after 2554 is passed over": {
+			corev1.Event{ObjectMeta: created, LastTimestamp: metav1.NewTime(time.Date(2555, 1, 1, 0, 0, 0, 0, time.UTC)), FirstTimestamp: seconds(5)}, at(5), at(5),
+		},
+		"beyond 2262, where int64 nanoseconds end, is kept": {
+			corev1.Event{ObjectMeta: created, LastTimestamp: metav1.NewTime(time.Date(2500, 1, 1, 0, 0, 0, 0, time.UTC))},
+			time.Date(2500, 1, 1, 0, 0, 0, 0, time.UTC), at(1),
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, tt.newest, NewestOccurrence(&tt.event).UTC(), "newest")
+			assert.Equal(t, tt.first, FirstOccurrence(&tt.event).UTC(), "first")
+		})
+	}
+}
+
+func TestUnixNanoReachesBeyond2262(t *testing.T) {
+	assert.Equal(t, uint64(16725225600_000000007), UnixNano(time.Date(2500, 1, 1, 0, 0, 0, 7, time.UTC)))
+	assert.Zero(t, UnixNano(time.Time{}))
+}
+
+func TestContainerName(t *testing.T) {
+	for path, want := range map[string]string{
+		"spec.containers{app}":             "app",
+		"spec.initContainers{init-db}":     "init-db",
+		"spec.ephemeralContainers{debug}":  "debug",
+		"spec.containers{app":              "",
+		"spec.containers":                  "",
+		"spec.volumes{data}":               "",
+		"":                                 "",
+		"implicitly required container {}": "",
+	} {
+		assert.Equal(t, want, ContainerName(&corev1.Event{InvolvedObject: corev1.ObjectReference{FieldPath: path}}), path)
+	}
+}
+
+func TestReporter(t *testing.T) {
+	kubelet := corev1.Event{Source: corev1.EventSource{Component: "kubelet", Host: "node-1"}}
+	assert.Equal(t, "kubelet", ReportingController(&kubelet), "combined events have only the source")
+	assert.Equal(t, "node-1", ReportingInstance(&kubelet))
+	assert.Equal(t, "node-1", KubeletNode(&kubelet))
+
+	scheduler := corev1.Event{ReportingController: "default-scheduler", ReportingInstance: "default-scheduler-host"}
+	assert.Equal(t, "default-scheduler", ReportingController(&scheduler))
+	assert.Equal(t, "default-scheduler-host", ReportingInstance(&scheduler))
+	assert.Empty(t, KubeletNode(&scheduler), "the reporter's host is not the pod's node")
+
+	both := corev1.Event{ReportingController: "kubelet", ReportingInstance: "node-2", Source: corev1.EventSource{Component: "kubelet"}}
+	assert.Equal(t, "node-2", KubeletNode(&both))
+}

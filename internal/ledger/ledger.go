@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package ledger remembers what was seen of every event and tells how many occurrences an observation adds.
+//
+// A repeat, a duplicated watch message, a relist after 410 Gone and an event that its recorder re-created after the TTL
+// are one question here: what does this state of the event say beyond the state that is remembered? The answer comes from
+// the event's identity (namespace and name), UID, count and resource version, never from a timestamp of a producer, whose
+// clock may differ from everybody else's.
+//
+// A Ledger has no clock and does no I/O. It is not safe for concurrent use.
+package ledger
+
+import (
+	"crypto/sha256"
+	"hash/fnv"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/event"
+)
+
+const (
+	// RememberDeleted is how long the count of a deleted event stays known. A recorder that finds its event gone creates
+	// it again with the same name and the cumulative count, which only the remembered count tells from new occurrences.
+	RememberDeleted = 24 * time.Hour
+
+	// MaxDeleted bounds the deleted events that are remembered; beyond it the oldest is forgotten first.
+	MaxDeleted = 100_000
+
+	// outlived is how much older than the object its first occurrence must be for an event of which nothing is remembered
+	// to be taken for a re-creation: its cumulative count belongs to observations before our memory.
+	outlived = time.Hour
+)
+
+// key is the identity of an event, (namespace, name), in a fixed size. It is cut from a cryptographic hash because names
+// are chosen by whoever may create events, and none of them may choose one that shares another's entry.
+type key [16]byte
+
+// entry is what is remembered of one event. Its size is what a live event costs, so it holds digests and 32-bit fields.
+type entry struct {
+	uid             uint64 // digest of the UID that carried the count last
+	resourceVersion uint64 // highest seen
+	count           int32  // occurrences so far
+	scope           uint32 // the stream that it came from
+	pass            uint32 // the scope's listing pass in which it was last seen
+	deletedAt       uint32 // seconds since 1970; 0 while it lives
+}
+
+// Ledger is the memory of all events. The zero value is not usable, call New.
+type Ledger struct {
+	entries map[key]entry
+	scopes  map[string]*scope
+	deleted deletions
+}
+
+// scope is one stream of events: one namespace, or the whole cluster.
+type scope struct {
+	id   uint32
+	pass uint32
+}
+
+// New makes a ledger that remembers nothing.
+func New() *Ledger {
+	return &Ledger{entries: map[key]entry{}, scopes: map[string]*scope{}}
+}
+
+// Observe accounts for the state of an event and returns the number of occurrences that are new in it; 0 means that
+// nothing happened which was not accounted for before (a duplicate, a relabelled or rewritten event).
+func (l *Ledger) Observe(namespace string, ev *corev1.Event) int64 {
+	k, seen := identify(ev)
+	s := l.scope(namespace)
+	seen.scope, seen.pass = s.id, s.pass
+
+	known, ok := l.entries[k]
+	if !ok {
+		l.entries[k] = seen
+		return firstSight(ev, int64(seen.count))
+	}
+	if known.uid != seen.uid && seen.resourceVersion <= known.resourceVersion {
+		return 0 // An earlier object of that name, handed over again.
+	}
+	occurrences := increment(known, seen)
+	l.entries[k] = l.merge(known, seen)
+	return occurrences
+}
+
+// Remember notes that an event exists without its occurrences being new: what was there before the first start. An event
+// of which something is remembered already is observed instead, so that a listing that has to begin again loses nothing.
+func (l *Ledger) Remember(namespace string, ev *corev1.Event) int64 {
+	k, _ := identify(ev)
+	if _, ok := l.entries[k]; ok {
+		return l.Observe(namespace, ev)
+	}
+	l.Observe(namespace, ev)
+	return 0
+}
+
+// Delete notes that an event is gone, which is normally its TTL and never an occurrence. Its count stays known for
+// RememberDeleted.
+func (l *Ledger) Delete(namespace string, ev *corev1.Event, now time.Time) {
+	k, gone := identify(ev)
+	s := l.scope(namespace)
+	gone.scope, gone.pass = s.id, s.pass
+
+	known, ok := l.entries[k]
+	if ok {
+		if known.deletedAt != 0 || known.uid != gone.uid && gone.resourceVersion <= known.resourceVersion {
+			return // The same deletion again, or that of an earlier object of the name.
+		}
+		gone.count = max(gone.count, known.count)
+		gone.resourceVersion = max(gone.resourceVersion, known.resourceVersion)
+	}
+	l.bury(k, gone, now)
+}
+
+// BeginList starts a listing pass over a scope: what is observed from here until EndList exists.
+func (l *Ledger) BeginList(namespace string) {
+	l.scope(namespace).pass++
+}
+
+// EndList ends a listing pass: every event of the scope that was not observed since BeginList was deleted while nobody
+// watched.
+func (l *Ledger) EndList(namespace string, now time.Time) {
+	s := l.scope(namespace)
+	for k, e := range l.entries {
+		if e.scope == s.id && e.pass != s.pass && e.deletedAt == 0 {
+			l.bury(k, e, now)
+		}
+	}
+}
+
+// Forget drops the deleted events whose time is over, and the oldest of those beyond MaxDeleted.
+func (l *Ledger) Forget(now time.Time) {
+	oldest := unixSeconds(now.Add(-RememberDeleted))
+	for l.deleted.len() > 0 {
+		d := l.deleted.front()
+		e := l.entries[d.key]
+		current := e.deletedAt == d.at && d.at != 0
+		if current && d.at > oldest && l.deleted.valid <= MaxDeleted {
+			return
+		}
+		l.deleted.pop()
+		if current {
+			delete(l.entries, d.key)
+			l.deleted.valid--
+		}
+	}
+}
+
+// Len is the number of events that are remembered, live and deleted.
+func (l *Ledger) Len() int { return len(l.entries) }
+
+func (l *Ledger) scope(namespace string) *scope {
+	s, ok := l.scopes[namespace]
+	if !ok {
+		s = &scope{id: uint32(len(l.scopes)), pass: 1}
+		l.scopes[namespace] = s
+	}
+	return s
+}
+
+// merge is what is remembered after an observation. Of one object the highest count counts, so that an edited count that
+// goes down and up again is not taken for occurrences; another object under the same name starts from its own.
+func (l *Ledger) merge(known, seen entry) entry {
+	if known.deletedAt != 0 {
+		if known.uid == seen.uid && seen.resourceVersion <= known.resourceVersion {
+			return known // A late duplicate does not bring a deleted event back.
+		}
+		l.deleted.valid--
+	}
+	if known.uid == seen.uid {
+		seen.count = max(seen.count, known.count)
+	}
+	seen.resourceVersion = max(seen.resourceVersion, known.resourceVersion)
+	return seen
+}
+
+func (l *Ledger) bury(k key, e entry, now time.Time) {
+	e.deletedAt = unixSeconds(now)
+	l.entries[k] = e
+	l.deleted.push(k, e.deletedAt)
+}
+
+// increment is the number of occurrences between what is remembered of an event and a newer state of it.
+func increment(known, seen entry) int64 {
+	if seen.count > known.count {
+		// More of the same event, or one that a recorder re-created with the count that it kept in memory.
+		return int64(seen.count) - int64(known.count)
+	}
+	if seen.uid != known.uid {
+		return int64(seen.count) // A new event under an old name.
+	}
+	return 0
+}
+
+// firstSight is the number of new occurrences in an event of which nothing is remembered: all of them, unless it began so
+// long before this object was created that its recorder must have created it again.
+func firstSight(ev *corev1.Event, count int64) int64 {
+	first, created := ev.FirstTimestamp.Time, ev.CreationTimestamp.Time
+	if !first.IsZero() && created.Sub(first) > outlived {
+		return 1
+	}
+	return count
+}
+
+func identify(ev *corev1.Event) (key, entry) {
+	sum := sha256.Sum256([]byte(ev.Namespace + "/" + ev.Name))
+	// The API server guarantees decimal resource versions; one that is not leaves the UID and the count to decide.
+	resourceVersion, _ := strconv.ParseUint(ev.ResourceVersion, 10, 64)
+	return key(sum[:16]), entry{
+		uid:             digest(string(ev.UID)),
+		resourceVersion: resourceVersion,
+		count:           int32(event.Count(ev)),
+	}
+}
+
+func digest(s string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(s))
+	return h.Sum64()
+}
+
+// unixSeconds is never 0, which stands for a live event.
+func unixSeconds(t time.Time) uint32 {
+	return uint32(max(1, t.Unix()))
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// state is one stored state of an event, in the words of the rules.
+type state struct {
+	name   string // "a" when empty
+	uid    string
+	rv     int
+	count  int32
+	series int32
+	age    time.Duration // of the first occurrence when the object was created
+}
+
+func (s state) event() *corev1.Event {
+	ev := &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: s.name, UID: types.UID(s.uid), ResourceVersion: strconv.Itoa(s.rv),
+			CreationTimestamp: metav1.NewTime(start),
+		},
+		Count: s.count,
+	}
+	if s.name == "" {
+		ev.Name = "a"
+	}
+	if s.series != 0 {
+		ev.Series = &corev1.EventSeries{Count: s.series}
+	}
+	if s.age != 0 {
+		ev.FirstTimestamp = metav1.NewTime(start.Add(-s.age))
+	}
+	return ev
+}
+
+type step struct {
+	does string // see, remember, delete, list, listed, wait
+	state
+	wait time.Duration
+	want int64
+}
+
+func TestOccurrences(t *testing.T) {
+	see := func(s state, want int64) step { return step{does: "see", state: s, want: want} }
+	remember := func(s state, want int64) step { return step{does: "remember", state: s, want: want} }
+	gone := func(s state) step { return step{does: "delete", state: s} }
+	list, listed := step{does: "list"}, step{does: "listed"}
+	wait := func(d time.Duration) step { return step{does: "wait", wait: d} }
+
+	tests := map[string][]step{
+		"the first sight brings all its occurrences": {see(state{uid: "1", rv: 1, count: 3}, 3)},
+		"a jump in the count is that many":           {see(state{uid: "1", rv: 1, count: 3}, 3), see(state{uid: "1", rv: 2, count: 11}, 8)},
+		"new recorder: the first update is the second occurrence": {
+			see(state{uid: "1", rv: 1}, 1), see(state{uid: "1", rv: 2, series: 2}, 1), see(state{uid: "1", rv: 3, series: 40}, 38),
+		},
+		"the same message twice is nothing new":      {see(state{uid: "1", rv: 1, count: 3}, 3), see(state{uid: "1", rv: 1, count: 3}, 0)},
+		"a label or a rewritten message is nothing":  {see(state{uid: "1", rv: 1, count: 3}, 3), see(state{uid: "1", rv: 2, count: 3}, 0)},
+		"an older state after a newer one is nothing": {see(state{uid: "1", rv: 5, count: 9}, 9), see(state{uid: "1", rv: 2, count: 3}, 0), see(state{uid: "1", rv: 6, count: 10}, 1)},
+		"a count that goes down and up again is not counted twice": {
+			see(state{uid: "1", rv: 1, count: 5}, 5), see(state{uid: "1", rv: 2, count: 1}, 0), see(state{uid: "1", rv: 3, count: 5}, 0), see(state{uid: "1", rv: 4, count: 6}, 1),
+		},
+		"re-created after its TTL with the cumulative count": {
+			see(state{uid: "1", rv: 1, count: 41}, 41), gone(state{uid: "1", rv: 2, count: 41}), see(state{uid: "2", rv: 3, count: 42}, 1),
+		},
+		"re-created while nobody watched": {see(state{uid: "1", rv: 1, count: 41}, 41), see(state{uid: "2", rv: 9, count: 44}, 3)},
+		"a series re-created with its cumulative count": {
+			see(state{uid: "1", rv: 1, series: 7}, 7), gone(state{uid: "1", rv: 2, series: 7}), see(state{uid: "2", rv: 3, series: 8}, 1),
+		},
+		"same name, new UID, count not above: a new event": {
+			see(state{uid: "1", rv: 1, count: 5}, 5), see(state{uid: "2", rv: 2, count: 5}, 5), see(state{uid: "2", rv: 3, count: 6}, 1),
+		},
+		"an earlier object of the name handed over again": {
+			see(state{uid: "1", rv: 1, count: 5}, 5), see(state{uid: "2", rv: 2, count: 6}, 1), see(state{uid: "1", rv: 1, count: 5}, 0), see(state{uid: "2", rv: 3, count: 7}, 1),
+		},
+		"deletion is not an occurrence, even with a count not seen before": {
+			see(state{uid: "1", rv: 1, count: 5}, 5), gone(state{uid: "1", rv: 3, count: 6}), see(state{uid: "2", rv: 4, count: 7}, 1),
+		},
+		"a deletion handed over twice": {
+			see(state{uid: "1", rv: 1, count: 5}, 5), gone(state{uid: "1", rv: 2, count: 5}), gone(state{uid: "1", rv: 2, count: 5}), see(state{uid: "2", rv: 3, count: 6}, 1),
+		},
+		"a late duplicate after the deletion": {
+			see(state{uid: "1", rv: 1, count: 5}, 5), gone(state{uid: "1", rv: 2, count: 5}), see(state{uid: "1", rv: 1, count: 5}, 0),
+			wait(25 * time.Hour), see(state{uid: "2", rv: 3, count: 6}, 6),
+		},
+		"first occurrence long before creation: a re-creation that outlived our memory": {see(state{uid: "1", rv: 1, count: 60, age: 61 * time.Minute}, 1)},
+		"first occurrence an hour before creation: throttled, not re-created":           {see(state{uid: "1", rv: 1, count: 60, age: time.Hour}, 60)},
+		"remembered for a day after deletion": {
+			see(state{uid: "1", rv: 1, count: 5}, 5), gone(state{uid: "1", rv: 2, count: 5}), wait(23*time.Hour + 59*time.Minute), see(state{uid: "2", rv: 3, count: 6}, 1),
+		},
+		"forgotten after a day": {
+			see(state{uid: "1", rv: 1, count: 5}, 5), gone(state{uid: "1", rv: 2, count: 5}), wait(24*time.Hour + time.Second), see(state{uid: "2", rv: 3, count: 6}, 6),
+		},
+		"what lives is never forgotten": {see(state{uid: "1", rv: 1, count: 5}, 5), wait(1000 * time.Hour), see(state{uid: "1", rv: 3, count: 6}, 1)},
+		"what came back is not forgotten for its old deletion": {
+			see(state{uid: "1", rv: 1, count: 5}, 5), gone(state{uid: "1", rv: 2, count: 5}), see(state{uid: "2", rv: 3, count: 6}, 1), wait(48 * time.Hour), see(state{uid: "2", rv: 4, count: 7}, 1),
+		},
+		"what existed before the start is no news, what comes after is": {remember(state{uid: "1", rv: 1, count: 5}, 0), see(state{uid: "1", rv: 2, count: 7}, 2)},
+		"a first listing that began again loses nothing":                {remember(state{uid: "1", rv: 1, count: 5}, 0), remember(state{uid: "1", rv: 2, count: 7}, 2)},
+		"a relist tells what happened in the gap": {
+			see(state{uid: "1", rv: 1, count: 5}, 5), list, see(state{uid: "1", rv: 9, count: 8}, 3), see(state{name: "b", uid: "2", rv: 8, count: 2}, 2), listed,
+		},
+		"what a relist does not hold was deleted": {
+			see(state{uid: "1", rv: 1, count: 5}, 5), list, listed, wait(25 * time.Hour), see(state{uid: "2", rv: 30, count: 6}, 6),
+		},
+		"what was seen after the relist is not deleted by it": {
+			list, listed, see(state{uid: "1", rv: 1, count: 5}, 5), list, see(state{uid: "1", rv: 1, count: 5}, 0), listed, wait(25 * time.Hour), see(state{uid: "1", rv: 30, count: 6}, 1),
+		},
+		"a resource version that is no number": {see(state{uid: "1", rv: 0, count: 2}, 2), see(state{uid: "1", rv: 0, count: 3}, 1)},
+	}
+	for name, steps := range tests {
+		t.Run(name, func(t *testing.T) {
+			l, now := New(), start
+			for i, s := range steps {
+				got := int64(0)
+				switch s.does {
+				case "see":
+					got = l.Observe("", s.event())
+				case "remember":
+					got = l.Remember("", s.event())
+				case "delete":
+					l.Delete("", s.event(), now)
+				case "list":
+					l.BeginList("")
+				case "listed":
+					l.EndList("", now)
+				case "wait":
+					now = now.Add(s.wait)
+					l.Forget(now)
+				}
+				require.Equal(t, s.want, got, "step %d: %+v", i, s)
+			}
+		})
+	}
+}
+
+func TestListingOneNamespaceSaysNothingOfAnother(t *testing.T) {
+	l := New()
+	other := state{uid: "1", rv: 1, count: 5}.event()
+	other.Namespace = "other"
+	l.Observe("other", other)
+	l.BeginList("ns")
+	l.EndList("ns", start)
+	l.Forget(start.Add(48 * time.Hour))
+	assert.Zero(t, l.Observe("other", other), "still remembered as live")
+}
+
+func TestDeletedEventsAreBoundedOldestFirst(t *testing.T) {
+	l := New()
+	const surplus = 10
+	for i := range MaxDeleted + surplus {
+		s := state{name: fmt.Sprint("e", i), uid: strconv.Itoa(i), rv: i + 1, count: 5}
+		l.Observe("", s.event())
+		l.Delete("", s.event(), start.Add(time.Duration(i)*time.Millisecond))
+		l.Forget(start)
+	}
+	assert.Equal(t, MaxDeleted, l.Len())
+	assert.Equal(t, int64(6), l.Observe("", state{name: "e9", uid: "new", rv: 1_000_000, count: 6}.event()), "the oldest are forgotten")
+	assert.Equal(t, int64(1), l.Observe("", state{name: "e10", uid: "new", rv: 1_000_001, count: 6}.event()), "the others are not")
+}
+
+func TestForgettingReturnsTheRoomOfTheQueue(t *testing.T) {
+	l := New()
+	for round := range 50 {
+		s := state{uid: strconv.Itoa(round), rv: round + 1, count: int32(round + 1)}
+		l.Observe("", s.event())
+		l.Delete("", s.event(), start)
+	}
+	assert.Equal(t, 1, l.deleted.valid, "one event is deleted, however often it came back")
+	l.Forget(start.Add(RememberDeleted + time.Second))
+	assert.Zero(t, l.deleted.len())
+	assert.Zero(t, l.deleted.valid)
+	assert.Zero(t, l.Len())
+}
