@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Everything is built from pinned and verified Go modules: a machine needs Go,
+# make, git and nothing else. What is built stays under build/.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+OTELCOL      := build/otelcol
+OCB          := build/tools/builder
+MDATAGEN     := build/tools/mdatagen
+LINTER       := build/tools/golangci-lint
+DEMO         := build/demo
+CONTROLPLANE := $(addprefix build/controlplane/,etcd kube-apiserver kube-controller-manager kube-scheduler kwok)
+
+# The modules that hold Go code; each is tested and linted on its own.
+MODULES := $(patsubst %/go.mod,%,$(wildcard ./go.mod controlplane/go.mod distribution/linesexporter/go.mod e2e/go.mod))
+
+# What the Collector is made of: the receiver's module and the exporter's.
+SOURCES := $(shell find *.go internal resolver distribution/linesexporter -name '*.go' ! -name '*_test.go' 2>/dev/null)
+
+# The race detector needs cgo, and cgo a C compiler.
+ifeq ($(shell go env CGO_ENABLED),1)
+RACE := -race
+else
+RACE_NOTICE := @echo "no C compiler found: testing without the race detector"
+endif
+
+.PHONY: help
+help: ## Print this list
+	@echo "Targets:"
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1@\2/p' Makefile | awk -F@ '{ printf "%-24s%s\n", $$1, $$2 }'
+
+.PHONY: build
+build: $(OTELCOL) ## Build the Collector with the kube_events receiver: build/otelcol
+
+.PHONY: run
+ifdef KUBECONFIG
+run: $(OTELCOL) ## Show a cluster's events: KUBECONFIG's (read only), else those of a demo on an embedded control plane
+	@echo "Watching the events of the cluster that $(KUBECONFIG) names. Ctrl-C stops."
+	@KUBECONFIG="$(KUBECONFIG)" exec $(OTELCOL) --config distribution/config.yaml
+else
+run: $(OTELCOL) $(CONTROLPLANE) $(DEMO)
+	@exec $(DEMO)
+endif
+
+.PHONY: test
+test: $(OTELCOL) $(CONTROLPLANE) ## Run all tests: unit, golden, fuzz seeds, and those against a real control plane
+	$(RACE_NOTICE)
+	@for module in $(MODULES); do \
+		echo "testing module $$module"; \
+		(cd $$module && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" go test $(RACE) $$([ $$module = e2e ] && echo -count=1) ./...) || exit 1; \
+	done
+
+.PHONY: lint
+lint: $(LINTER) ## Check style, common mistakes, and that go.mod files are tidy
+	@for module in $(MODULES); do \
+		echo "linting module $$module"; \
+		(cd $$module && go mod tidy -diff && $(CURDIR)/$(LINTER) run --config $(CURDIR)/.golangci.yml ./...) || exit 1; \
+	done
+
+.PHONY: generate
+generate: $(MDATAGEN) ## Generate documentation.md and internal/metadata from metadata.yaml
+	PATH="$(CURDIR)/build/tools:$$PATH" go generate ./...
+
+# Generates in a copy, so that neither the check nor its failure changes the
+# working tree.
+.PHONY: check-generated
+check-generated: $(MDATAGEN) ## Fail if generated files are stale
+	@rm -rf build/regenerated && mkdir -p build/regenerated
+	@git ls-files --cached --others --exclude-standard -- . ':!controlplane' ':!distribution' ':!e2e' | while read -r file; do \
+		if [ -e "$$file" ]; then mkdir -p "build/regenerated/$$(dirname "$$file")" && cp "$$file" "build/regenerated/$$file"; fi; \
+	done
+	@cd build/regenerated && PATH="$(CURDIR)/build/tools:$$PATH" go generate ./...
+	@cd build/regenerated && find . -type f | while read -r file; do \
+		diff -u "$(CURDIR)/$$file" "$$file" || { echo "$$file is stale: run make generate"; exit 1; }; \
+	done
+	@echo "generated files are up to date"
+
+.PHONY: clean
+clean: ## Remove everything that was built
+	rm -rf build
+
+# ocb writes the Collector's sources to build/ocb (see distribution/builder.yaml).
+$(OTELCOL): $(OCB) distribution/builder.yaml go.mod go.sum distribution/linesexporter/go.mod $(SOURCES)
+	@echo "building the Collector (the first time takes a few minutes) ..."
+	@$(OCB) --config distribution/builder.yaml
+	@mv build/ocb/otelcol $@
+
+$(DEMO): controlplane/go.mod controlplane/go.sum $(shell find controlplane -name '*.go' -o -name '*.yaml')
+	@echo "building the demo ..."
+	@cd controlplane && CGO_ENABLED=0 go build -trimpath -o ../$@ ./cmd/demo
+
+$(OCB) $(MDATAGEN): build/tools/%: tools/go.mod tools/go.sum
+	@echo "building $* ..."
+	@cd tools && CGO_ENABLED=0 go build -trimpath -o ../$@ go.opentelemetry.io/collector/cmd/$*
+
+$(LINTER): tools/lint/go.mod tools/lint/go.sum
+	@echo "building golangci-lint (the first time takes a few minutes) ..."
+	@cd tools/lint && CGO_ENABLED=0 go build -trimpath -o ../../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+# Kubernetes' own build stamps the version into its binaries; without it they
+# would call themselves v0.0.0.
+BINARIES           := controlplane/binaries/go.mod controlplane/binaries/go.sum
+KUBERNETES_VERSION := $(shell sed -n 's/^.*k8s.io\/kubernetes v\([0-9.]*\)$$/\1/p' controlplane/binaries/go.mod)
+VERSION_PACKAGE    := k8s.io/component-base/version
+VERSION_FLAGS      := -X $(VERSION_PACKAGE).gitVersion=v$(KUBERNETES_VERSION) \
+	-X $(VERSION_PACKAGE).gitMajor=$(word 1,$(subst ., ,$(KUBERNETES_VERSION))) \
+	-X $(VERSION_PACKAGE).gitMinor=$(word 2,$(subst ., ,$(KUBERNETES_VERSION)))
+
+build/controlplane/kube-%: $(BINARIES)
+	@echo "building kube-$* $(KUBERNETES_VERSION) (the first time takes a few minutes) ..."
+	@cd controlplane/binaries && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w $(VERSION_FLAGS)" -o ../../$@ k8s.io/kubernetes/cmd/kube-$*
+
+build/controlplane/etcd: $(BINARIES)
+	@echo "building etcd ..."
+	@cd controlplane/binaries && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o ../../$@ go.etcd.io/etcd/server/v3
+
+build/controlplane/kwok: $(BINARIES)
+	@echo "building kwok ..."
+	@cd controlplane/binaries && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o ../../$@ sigs.k8s.io/kwok/cmd/kwok

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package linesexporter
+
+import (
+	"fmt"
+	"os"
+)
+
+// Color says when lines are coloured.
+type Color string
+
+// The values that Color can have.
+const (
+	ColorAuto   Color = "auto"
+	ColorAlways Color = "always"
+	ColorNever  Color = "never"
+)
+
+// Config is the configuration of the exporter.
+type Config struct {
+	// Color is auto (the default), always or never. With auto, lines are
+	// coloured when standard output is a terminal and the environment variable
+	// NO_COLOR is empty.
+	Color Color `mapstructure:"color"`
+}
+
+// Validate reports a value of color that does not exist.
+func (c *Config) Validate() error {
+	switch c.Color {
+	case ColorAuto, ColorAlways, ColorNever:
+		return nil
+	}
+	return fmt.Errorf("color: %q is unknown: use %s, %s or %s", c.Color, ColorAuto, ColorAlways, ColorNever)
+}
+
+// enabled decides whether lines written to out are coloured.
+func (c Color) enabled(out *os.File) bool {
+	if c != ColorAuto {
+		return c == ColorAlways
+	}
+	info, err := out.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("NO_COLOR") == ""
+}
