@@ -67,8 +67,8 @@ func TestOccurrences(t *testing.T) {
 		"new recorder: the first update is the second occurrence": {
 			see(state{uid: "1", rv: 1}, 1), see(state{uid: "1", rv: 2, series: 2}, 1), see(state{uid: "1", rv: 3, series: 40}, 38),
 		},
-		"the same message twice is nothing new":      {see(state{uid: "1", rv: 1, count: 3}, 3), see(state{uid: "1", rv: 1, count: 3}, 0)},
-		"a label or a rewritten message is nothing":  {see(state{uid: "1", rv: 1, count: 3}, 3), see(state{uid: "1", rv: 2, count: 3}, 0)},
+		"the same message twice is nothing new":       {see(state{uid: "1", rv: 1, count: 3}, 3), see(state{uid: "1", rv: 1, count: 3}, 0)},
+		"a label or a rewritten message is nothing":   {see(state{uid: "1", rv: 1, count: 3}, 3), see(state{uid: "1", rv: 2, count: 3}, 0)},
 		"an older state after a newer one is nothing": {see(state{uid: "1", rv: 5, count: 9}, 9), see(state{uid: "1", rv: 2, count: 3}, 0), see(state{uid: "1", rv: 6, count: 10}, 1)},
 		"a count that goes down and up again is not counted twice": {
 			see(state{uid: "1", rv: 1, count: 5}, 5), see(state{uid: "1", rv: 2, count: 1}, 0), see(state{uid: "1", rv: 3, count: 5}, 0), see(state{uid: "1", rv: 4, count: 6}, 1),

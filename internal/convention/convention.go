@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package convention knows the names that OpenTelemetry's semantic conventions (1.43) give to Kubernetes objects.
+package convention
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// SchemaURL is the version of the conventions that the names are taken from.
+const SchemaURL = "https://opentelemetry.io/schemas/1.43.0"
+
+// Pod is the kind that Kubernetes runs, as opposed to another group's kind of that name.
+var Pod = schema.GroupKind{Kind: "Pod"}
+
+// Names are the resource attributes that name an object of one kind.
+type Names struct {
+	Name string
+	UID  string // empty where the conventions have none
+}
+
+// names has a kind under its API group, because other groups have kinds of the same name: a Service of
+// serving.knative.dev is not a k8s.service.
+var names = map[schema.GroupKind]Names{
+	{Kind: "Namespace"}:                  {"k8s.namespace.name", ""},
+	{Kind: "Node"}:                       {"k8s.node.name", "k8s.node.uid"},
+	{Kind: "PersistentVolume"}:           {"k8s.persistentvolume.name", "k8s.persistentvolume.uid"},
+	{Kind: "PersistentVolumeClaim"}:      {"k8s.persistentvolumeclaim.name", "k8s.persistentvolumeclaim.uid"},
+	Pod:                                  {"k8s.pod.name", "k8s.pod.uid"},
+	{Kind: "ReplicationController"}:      {"k8s.replicationcontroller.name", "k8s.replicationcontroller.uid"},
+	{Kind: "ResourceQuota"}:              {"k8s.resourcequota.name", "k8s.resourcequota.uid"},
+	{Kind: "Service"}:                    {"k8s.service.name", "k8s.service.uid"},
+	{Group: "apps", Kind: "DaemonSet"}:   {"k8s.daemonset.name", "k8s.daemonset.uid"},
+	{Group: "apps", Kind: "Deployment"}:  {"k8s.deployment.name", "k8s.deployment.uid"},
+	{Group: "apps", Kind: "ReplicaSet"}:  {"k8s.replicaset.name", "k8s.replicaset.uid"},
+	{Group: "apps", Kind: "StatefulSet"}: {"k8s.statefulset.name", "k8s.statefulset.uid"},
+	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}: {"k8s.hpa.name", "k8s.hpa.uid"},
+	{Group: "batch", Kind: "CronJob"}:                       {"k8s.cronjob.name", "k8s.cronjob.uid"},
+	{Group: "batch", Kind: "Job"}:                           {"k8s.job.name", "k8s.job.uid"},
+	{Group: "storage.k8s.io", Kind: "StorageClass"}:         {"k8s.storageclass.name", ""},
+	// Old producers still write the group that these kinds left; it is the same object.
+	{Group: "extensions", Kind: "DaemonSet"}:  {"k8s.daemonset.name", "k8s.daemonset.uid"},
+	{Group: "extensions", Kind: "Deployment"}: {"k8s.deployment.name", "k8s.deployment.uid"},
+	{Group: "extensions", Kind: "ReplicaSet"}: {"k8s.replicaset.name", "k8s.replicaset.uid"},
+}
+
+// Of returns the names for a kind, matched by group and kind; ok is false for a kind that the conventions do not name.
+func Of(gk schema.GroupKind) (n Names, ok bool) {
+	n, ok = names[gk]
+	return n, ok
+}
+
+// Group returns the API group that a bare kind, in any case, stands for, as it does for kubectl: "service" is the core
+// group's. ok is false for a kind that the conventions do not name, which may be of any group.
+func Group(kind string) (group string, ok bool) {
+	for gk := range names {
+		if gk.Group != "extensions" && strings.EqualFold(gk.Kind, kind) {
+			return gk.Group, true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package convention
+
+import (
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/kubeevents/kubeeventsreceiver/resolver"
+)
+
+// Writer writes attributes. An absent value is left out, never written as an empty string.
+type Writer pcommon.Map
+
+// String writes a value that is not empty, over one that is there.
+func (w Writer) String(name, value string) {
+	if value != "" {
+		pcommon.Map(w).PutStr(name, ValidUTF8(value))
+	}
+}
+
+// StringIfNew writes a value that is not empty under a name that is not there yet.
+func (w Writer) StringIfNew(name, value string) {
+	if _, there := pcommon.Map(w).Get(name); !there {
+		w.String(ValidUTF8(name), value)
+	}
+}
+
+// Strings writes a list of strings.
+func (w Writer) Strings(name string, values []string) {
+	slice := pcommon.Map(w).PutEmptySlice(name)
+	slice.EnsureCapacity(len(values))
+	for _, value := range values {
+		slice.AppendEmpty().SetStr(ValidUTF8(value))
+	}
+}
+
+// Object writes k8s.<kind>.name and .uid of an object whose kind the conventions name. Of two objects of one kind the
+// first that is written stays.
+func (w Writer) Object(o *resolver.Object) {
+	names, ok := Of(o.GroupKind())
+	if !ok {
+		return
+	}
+	if _, there := pcommon.Map(w).Get(names.Name); there {
+		return
+	}
+	w.String(names.Name, o.Name)
+	if names.UID != "" {
+		w.String(names.UID, string(o.UID))
+	}
+}
+
+// Identity writes api_version, kind, name and uid of an object under a prefix such as k8s.workload.
+func (w Writer) Identity(prefix string, o *resolver.Object) {
+	w.String(prefix+".api_version", o.APIVersion)
+	w.String(prefix+".kind", o.Kind)
+	w.String(prefix+".name", o.Name)
+	w.String(prefix+".uid", string(o.UID))
+}
+
+// QualifiedName is kind.group/name as kubectl writes it, without a group for core kinds.
+func QualifiedName(o *resolver.Object) string {
+	kind := strings.ToLower(o.Kind)
+	if group := o.GroupKind().Group; group != "" {
+		kind += "." + group
+	}
+	return kind + "/" + o.Name
+}
+
+// ValidUTF8 replaces what is no UTF-8, which would make a backend refuse the whole batch. The API server does not check
+// the strings that a producer sends in protobuf.
+func ValidUTF8(s string) string {
+	return strings.ToValidUTF8(s, "\uFFFD")
+}

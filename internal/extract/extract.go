@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package extract takes labels and annotations of the objects on an owner chain as resource attributes ("tags"). Its
+// rules have the shape of the k8sattributes processor's.
+package extract
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/convention"
+	"github.com/kubeevents/kubeeventsreceiver/resolver"
+)
+
+// Nearest is the From that takes the first object up the chain that carries the key.
+const Nearest = "nearest"
+
+// Rule is one rule as a user writes it.
+type Rule struct {
+	TagName  string // with KeyRegex it may use $1; empty: k8s.<kind>.label.<key> or k8s.<kind>.annotation.<key>
+	Key      string
+	KeyRegex string // must match the whole key
+	From     string // Nearest, empty (the same), or a kind: pod, rollout.argoproj.io
+}
+
+// Tag is a resource attribute taken from an object.
+type Tag struct{ Name, Value string }
+
+// Extractor applies compiled rules. It may be used concurrently.
+type Extractor struct {
+	labels, annotations []rule
+}
+
+type rule struct {
+	tagName string
+	key     string
+	regex   *regexp.Regexp // nil: the key itself
+	from    func(*resolver.Object) bool
+	part    string // "label" or "annotation", for the default name
+}
+
+// New compiles rules. Its error names each rule that is wrong, as labels[0].key_regex.
+func New(labels, annotations []Rule) (*Extractor, error) {
+	l, errLabels := compile("labels", "label", labels)
+	a, errAnnotations := compile("annotations", "annotation", annotations)
+	return &Extractor{l, a}, errors.Join(errLabels, errAnnotations)
+}
+
+func compile(list, part string, rules []Rule) (compiled []rule, errs error) {
+	for i, r := range rules {
+		c, err := r.compile(part)
+		if err != nil {
+			errs = errors.Join(errs, fmt.Errorf("%s[%d]%w", list, i, err))
+		}
+		compiled = append(compiled, c)
+	}
+	return compiled, errs
+}
+
+func (r Rule) compile(part string) (rule, error) {
+	c := rule{tagName: r.TagName, key: r.Key, part: part}
+	if (r.Key == "") == (r.KeyRegex == "") {
+		return c, fmt.Errorf(": key is %q and key_regex is %q; set exactly one of them", r.Key, r.KeyRegex)
+	}
+	if r.KeyRegex != "" {
+		regex, err := regexp.Compile("^(?:" + r.KeyRegex + ")$")
+		if err != nil {
+			return c, fmt.Errorf(".key_regex: %q is not a regular expression (%w); see https://pkg.go.dev/regexp/syntax", r.KeyRegex, err)
+		}
+		c.regex = regex
+	}
+	from, err := kindMatcher(r.From)
+	if err != nil {
+		return c, err
+	}
+	c.from = from
+	return c, nil
+}
+
+var kindForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*(\.[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?)*$`)
+
+// kindMatcher says which objects a rule looks at. A bare kind that the conventions name is of the group that kubectl
+// takes it for; another bare kind may be of any group.
+func kindMatcher(from string) (func(*resolver.Object) bool, error) {
+	if from == "" || from == Nearest {
+		return func(*resolver.Object) bool { return true }, nil
+	}
+	if !kindForm.MatchString(from) {
+		return nil, fmt.Errorf(".from: %q is neither %q nor a kind such as pod, deployment or rollout.argoproj.io", from, Nearest)
+	}
+	kind, group, grouped := strings.Cut(from, ".")
+	if !grouped {
+		group, grouped = convention.Group(kind)
+	}
+	return func(o *resolver.Object) bool {
+		return strings.EqualFold(o.Kind, kind) && (!grouped || strings.EqualFold(o.GroupKind().Group, group))
+	}, nil
+}
+
+// KeepLabel says whether any rule wants a label of this key.
+func (e *Extractor) KeepLabel(key string) bool { return wanted(e.labels, key) }
+
+// KeepAnnotation says whether any rule wants an annotation of this key.
+func (e *Extractor) KeepAnnotation(key string) bool { return wanted(e.annotations, key) }
+
+func wanted(rules []rule, key string) bool {
+	return slices.ContainsFunc(rules, func(r rule) bool { return r.matches(key) })
+}
+
+func (r rule) matches(key string) bool {
+	if r.regex != nil {
+		return r.regex.MatchString(key)
+	}
+	return r.key == key
+}
+
+// Tags takes what the rules want from the objects of a chain, the nearest first. A name that two rules give has the value
+// of the first rule that finds one, so that a second rule can be a fallback. An empty value gives no tag.
+func (e *Extractor) Tags(objects []*resolver.Object) []Tag {
+	var tags []Tag
+	for _, r := range e.labels {
+		tags = r.append(tags, objects, labels)
+	}
+	for _, r := range e.annotations {
+		tags = r.append(tags, objects, annotations)
+	}
+	return slices.DeleteFunc(tags, func(t Tag) bool { return t.Value == "" })
+}
+
+func labels(o *resolver.Object) map[string]string      { return o.Labels }
+func annotations(o *resolver.Object) map[string]string { return o.Annotations }
+
+func (r rule) append(tags []Tag, objects []*resolver.Object, values func(*resolver.Object) map[string]string) []Tag {
+	for _, o := range objects {
+		if !r.from(o) {
+			continue
+		}
+		if r.regex != nil {
+			tags = r.appendMatching(tags, o, values(o))
+			continue
+		}
+		if value, ok := values(o)[r.key]; ok {
+			return appendNew(tags, Tag{r.name(o, r.key), value})
+		}
+	}
+	return tags
+}
+
+// appendMatching takes the keys in order, so that two keys that give one name give the same tag every time.
+func (r rule) appendMatching(tags []Tag, o *resolver.Object, values map[string]string) []Tag {
+	if len(values) == 0 {
+		return tags
+	}
+	keys := make([]string, 0, len(values))
+	for key := range values {
+		if r.regex.MatchString(key) {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		tags = appendNew(tags, Tag{r.name(o, key), values[key]})
+	}
+	return tags
+}
+
+func (r rule) name(o *resolver.Object, key string) string {
+	switch {
+	case r.tagName == "":
+		return "k8s." + strings.ToLower(o.Kind) + "." + r.part + "." + key
+	case r.regex == nil:
+		return r.tagName
+	default:
+		return string(r.regex.ExpandString(nil, r.tagName, key, r.regex.FindStringSubmatchIndex(key)))
+	}
+}
+
+// appendNew leaves a name that is there already with its first value.
+func appendNew(tags []Tag, t Tag) []Tag {
+	if slices.ContainsFunc(tags, func(have Tag) bool { return have.Name == t.Name }) {
+		return tags
+	}
+	return append(tags, t)
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kubeclient makes the client configuration and the client for events that a user's settings stand for.
+package kubeclient
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// The ways to find and to authenticate to the API server.
+const (
+	AuthServiceAccount = "serviceAccount"
+	AuthKubeConfig     = "kubeConfig"
+	AuthNone           = "none"
+)
+
+const protobuf = "application/vnd.kubernetes.protobuf"
+
+// Auth says how to reach the API server.
+type Auth struct {
+	Type       string // one of the Auth constants
+	Kubeconfig string // with AuthKubeConfig: a path; empty means the usual loading rules
+	Context    string // with AuthKubeConfig: empty means the current context
+}
+
+// RESTConfig reads the configuration that the settings name. The error says what could not be read and what to set
+// instead. The API server is not contacted.
+func RESTConfig(auth Auth, version string) (*rest.Config, error) {
+	config, err := load(auth)
+	if err != nil {
+		return nil, err
+	}
+	config.UserAgent = fmt.Sprintf("kube-events-receiver/%s (%s/%s)", version, runtime.GOOS, runtime.GOARCH)
+	config.ContentType = protobuf
+	config.AcceptContentTypes = protobuf + ",application/json"
+	return config, nil
+}
+
+func load(auth Auth) (*rest.Config, error) {
+	switch auth.Type {
+	case AuthServiceAccount:
+		config, err := rest.InClusterConfig()
+		if err != nil {
+			return nil, fmt.Errorf("auth_type: %s works only in a pod with a mounted token (%w); outside a cluster set auth_type: %s",
+				AuthServiceAccount, err, AuthKubeConfig)
+		}
+		return config, nil
+	case AuthKubeConfig:
+		return fromKubeconfig(auth)
+	case AuthNone:
+		return unauthenticated()
+	default:
+		return nil, fmt.Errorf("auth_type: %q is not known; use %s, %s or %s", auth.Type, AuthServiceAccount, AuthKubeConfig, AuthNone)
+	}
+}
+
+func fromKubeconfig(auth Auth) (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = auth.Kubeconfig
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: auth.Context})
+
+	// The deferred loader falls back to the pod's service account when it finds nothing, which is not what was asked for.
+	raw, err := loader.RawConfig()
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig: %q could not be read: %w; set kubeconfig to a readable file", kubeconfigPath(auth, rules), err)
+	}
+	config, err := clientcmd.NewNonInteractiveClientConfig(raw, auth.Context, &clientcmd.ConfigOverrides{}, rules).ClientConfig()
+	if err != nil {
+		if clientcmd.IsEmptyConfig(err) {
+			return nil, fmt.Errorf("kubeconfig: nothing is configured in %q; set kubeconfig to a file, or auth_type: %s in a pod",
+				kubeconfigPath(auth, rules), AuthServiceAccount)
+		}
+		return nil, fmt.Errorf("kubeconfig: %q with context %q cannot be used: %w; set kubeconfig and context to what exists",
+			kubeconfigPath(auth, rules), auth.Context, err)
+	}
+	return config, nil
+}
+
+func kubeconfigPath(auth Auth, rules *clientcmd.ClientConfigLoadingRules) string {
+	if auth.Kubeconfig != "" {
+		return auth.Kubeconfig
+	}
+	return strings.Join(rules.Precedence, string(os.PathListSeparator))
+}
+
+const serviceAccountCA = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
+
+// unauthenticated reaches the API server that the pod's environment names, without credentials. A host with a scheme,
+// such as kubectl proxy's http://127.0.0.1, is taken as it is.
+func unauthenticated() (*rest.Config, error) {
+	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
+	if host == "" || port == "" {
+		return nil, errors.New("auth_type: none needs KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT in the environment; outside a cluster set auth_type: " + AuthKubeConfig)
+	}
+	if scheme, name, found := strings.Cut(host, "://"); found {
+		return &rest.Config{Host: scheme + "://" + net.JoinHostPort(name, port)}, nil
+	}
+	config := &rest.Config{Host: "https://" + net.JoinHostPort(host, port)}
+	if _, err := os.Stat(serviceAccountCA); err == nil {
+		config.CAFile = serviceAccountCA
+	}
+	return config, nil
+}
+
+// Events makes a client for the core API group that knows no types but its own, in protobuf. It has no client-side rate
+// limit: a stream makes few requests, and none of them may wait behind look-ups.
+func Events(config *rest.Config) (rest.Interface, error) {
+	scheme := kruntime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	metav1.AddToGroupVersion(scheme, corev1.SchemeGroupVersion)
+
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	config.APIPath = "/api"
+	config.GroupVersion = &corev1.SchemeGroupVersion
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	return rest.RESTClientFor(config)
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package logrecord writes observations of events as OTLP log records, one resource for each involved object.
+package logrecord
+
+import (
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/convention"
+	"github.com/kubeevents/kubeeventsreceiver/internal/event"
+	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+	"github.com/kubeevents/kubeeventsreceiver/resolver"
+)
+
+// EventName is the name of every record.
+const EventName = "k8s.event"
+
+// Converter turns observations into logs. It may be used concurrently.
+type Converter struct {
+	ScopeName    string
+	ScopeVersion string
+}
+
+// Convert writes one record for each observation. Records of one involved object keep their order. An empty clusterUID is
+// left out.
+func (c Converter) Convert(clusterUID string, observations []observation.Observation) plog.Logs {
+	logs := plog.NewLogs()
+	groups := make(map[resourceKey]plog.LogRecordSlice, len(observations))
+	for i := range observations {
+		o := &observations[i]
+		key := keyOf(o)
+		records, ok := groups[key]
+		if !ok {
+			records = c.newResource(logs, clusterUID, o)
+			groups[key] = records
+		}
+		writeRecord(records.AppendEmpty(), o)
+	}
+	return logs
+}
+
+// resourceKey is everything that one resource's attributes depend on.
+type resourceKey struct {
+	involved   resolver.Reference
+	container  string
+	node       string
+	last       *resolver.Object
+	resolution resolver.Resolution
+}
+
+func keyOf(o *observation.Observation) resourceKey {
+	objects := o.Chain.Objects
+	return resourceKey{
+		involved:   event.Involved(o.Event),
+		container:  event.ContainerName(o.Event),
+		node:       event.KubeletNode(o.Event),
+		last:       objects[len(objects)-1],
+		resolution: o.Chain.Resolution,
+	}
+}
+
+func (c Converter) newResource(logs plog.Logs, clusterUID string, o *observation.Observation) plog.LogRecordSlice {
+	rl := logs.ResourceLogs().AppendEmpty()
+	rl.SetSchemaUrl(convention.SchemaURL)
+	writeResource(rl.Resource().Attributes(), clusterUID, o)
+	sl := rl.ScopeLogs().AppendEmpty()
+	sl.Scope().SetName(c.ScopeName)
+	sl.Scope().SetVersion(c.ScopeVersion)
+	return sl.LogRecords()
+}
+
+func writeResource(attributes pcommon.Map, clusterUID string, o *observation.Observation) {
+	attributes.EnsureCapacity(24)
+	put := convention.Writer(attributes)
+	put.String("k8s.cluster.uid", clusterUID)
+
+	writeInvolved(put, o)
+	for i, object := range o.Chain.Objects {
+		// A namespace that owns something is not the namespace that the involved object is in.
+		if i == 0 || object.Kind != "Namespace" {
+			put.Object(object)
+		}
+	}
+	if o.Chain.Objects[0].GroupKind() == convention.Pod {
+		put.StringIfNew("k8s.node.name", event.KubeletNode(o.Event))
+	}
+	writeOwners(put, o.Chain)
+	for _, tag := range o.Tags {
+		put.StringIfNew(tag.Name, tag.Value)
+	}
+}
+
+// writeInvolved says of the involved object what the event says, and fills what it leaves empty from what was found.
+func writeInvolved(put convention.Writer, o *observation.Observation) {
+	said, found := event.Involved(o.Event), o.Chain.Objects[0]
+	put.String("k8s.namespace.name", found.Namespace)
+	put.String("k8s.object.api_version", firstOf(said.APIVersion, found.APIVersion))
+	put.String("k8s.object.kind", said.Kind)
+	put.String("k8s.object.name", said.Name)
+	put.String("k8s.object.uid", firstOf(string(said.UID), string(found.UID)))
+	put.String("k8s.container.name", event.ContainerName(o.Event))
+}
+
+func writeOwners(put convention.Writer, chain resolver.Chain) {
+	owners := chain.Objects[1:]
+	if len(owners) > 0 {
+		put.Identity("k8s.owner", owners[0])
+		names := make([]string, len(owners))
+		for i, owner := range owners {
+			names[i] = convention.QualifiedName(owner)
+		}
+		put.Strings("k8s.owner.chain", names)
+	}
+	if end := chain.End(); end != nil {
+		put.Identity("k8s.workload", end)
+	}
+}
+
+func writeRecord(record plog.LogRecord, o *observation.Observation) {
+	ev := o.Event
+	record.SetEventName(EventName)
+	record.SetTimestamp(pcommon.Timestamp(event.UnixNano(event.NewestOccurrence(ev))))
+	record.SetObservedTimestamp(pcommon.Timestamp(event.UnixNano(o.SeenAt)))
+	record.SetSeverityText(convention.ValidUTF8(ev.Type))
+	record.SetSeverityNumber(severity(ev.Type))
+	record.Body().SetStr(convention.ValidUTF8(ev.Message))
+	writeAttributes(record.Attributes(), o)
+}
+
+func severity(eventType string) plog.SeverityNumber {
+	switch eventType {
+	case corev1.EventTypeNormal:
+		return plog.SeverityNumberInfo
+	case corev1.EventTypeWarning:
+		return plog.SeverityNumberWarn
+	default:
+		return plog.SeverityNumberUnspecified
+	}
+}
+
+func writeAttributes(attributes pcommon.Map, o *observation.Observation) {
+	ev := o.Event
+	attributes.EnsureCapacity(16)
+	put := convention.Writer(attributes)
+	put.String("k8s.event.name", ev.Name)
+	put.String("k8s.event.uid", string(ev.UID))
+	put.String("k8s.event.reason", ev.Reason)
+	put.String("k8s.event.type", ev.Type)
+	put.String("k8s.event.action", ev.Action)
+	attributes.PutInt("k8s.event.count", event.Count(ev))
+	attributes.PutInt("k8s.event.occurrences", o.Occurrences)
+	if first := event.FirstOccurrence(ev); !first.IsZero() {
+		put.String("k8s.event.start_time", first.UTC().Format(time.RFC3339Nano))
+	}
+	put.String("k8s.event.reporting_controller", event.ReportingController(ev))
+	put.String("k8s.event.reporting_instance", event.ReportingInstance(ev))
+	if related := event.Related(ev); related != nil {
+		put.String("k8s.event.related.api_version", related.APIVersion)
+		put.String("k8s.event.related.kind", related.Kind)
+		put.String("k8s.event.related.namespace", related.Namespace)
+		put.String("k8s.event.related.name", related.Name)
+		put.String("k8s.event.related.uid", string(related.UID))
+	}
+	put.String("k8s.object.fieldpath", ev.InvolvedObject.FieldPath)
+	put.String("k8s.object.resource_version", ev.InvolvedObject.ResourceVersion)
+	put.String("k8s.owner.resolution", string(o.Chain.Resolution))
+	put.String("log.record.uid", recordUID(ev))
+}
+
+// recordUID is the same for the same event and count from every replica, so that a backend can drop a repeated delivery.
+func recordUID(ev *corev1.Event) string {
+	if ev.UID == "" {
+		return ""
+	}
+	return string(ev.UID) + "-" + strconv.FormatInt(event.Count(ev), 10)
+}
+
+func firstOf(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}

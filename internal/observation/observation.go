@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package observation holds the plain value that goes from accounting to conversion: a state of an event, what of it is
+// new, and who owns the involved object.
+package observation
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
+	"github.com/kubeevents/kubeeventsreceiver/resolver"
+)
+
+// Observation is one state of an event that brought occurrences. It is not changed once it is made.
+type Observation struct {
+	Event       *corev1.Event
+	Occurrences int64     // new in this observation, above 0
+	SeenAt      time.Time // when the receiver first saw it
+
+	// Chain holds the involved object, always, and its owners as far as they are known. Its Resolution is empty where
+	// owners are not looked up.
+	Chain resolver.Chain
+	// Tags are the labels and annotations extracted from the chain.
+	Tags []extract.Tag
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tally
+
+import (
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/convention"
+)
+
+// MetricName is the name of the metric.
+const MetricName = "k8s.event.occurrences"
+
+// Scope names who writes the metric.
+type Scope struct{ Name, Version string }
+
+// Metrics writes every sum as one cumulative, monotonic point at the given time. An empty clusterUID is left out.
+func (t *Tally) Metrics(scope Scope, clusterUID string, now time.Time) pmetric.Metrics {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	metrics := pmetric.NewMetrics()
+	metrics.ResourceMetrics().EnsureCapacity(len(t.resources) + 1)
+	for _, r := range t.resources {
+		rm := metrics.ResourceMetrics().AppendEmpty()
+		r.write(rm.Resource().Attributes(), clusterUID)
+		points := newSum(rm, scope)
+		for key, p := range r.points {
+			key.write(p.write(points, now))
+		}
+	}
+	if t.overflow != nil {
+		rm := metrics.ResourceMetrics().AppendEmpty()
+		convention.Writer(rm.Resource().Attributes()).String("k8s.cluster.uid", clusterUID)
+		t.overflow.write(newSum(rm, scope), now).PutBool("otel.metric.overflow", true)
+	}
+	return metrics
+}
+
+func newSum(rm pmetric.ResourceMetrics, scope Scope) pmetric.NumberDataPointSlice {
+	rm.SetSchemaUrl(convention.SchemaURL)
+	sm := rm.ScopeMetrics().AppendEmpty()
+	sm.Scope().SetName(scope.Name)
+	sm.Scope().SetVersion(scope.Version)
+	metric := sm.Metrics().AppendEmpty()
+	metric.SetName(MetricName)
+	metric.SetUnit("{occurrence}")
+	metric.SetDescription("Occurrences of Kubernetes Events since the start time.")
+	sum := metric.SetEmptySum()
+	sum.SetIsMonotonic(true)
+	sum.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	return sum.DataPoints()
+}
+
+func (r *resource) write(attributes pcommon.Map, clusterUID string) {
+	put := convention.Writer(attributes)
+	put.String("k8s.cluster.uid", clusterUID)
+	put.String("k8s.namespace.name", r.namespace)
+	if r.workload != nil {
+		put.Identity("k8s.workload", r.workload)
+		put.Object(r.workload)
+	}
+	for _, tag := range r.tags {
+		put.StringIfNew(tag.Name, tag.Value)
+	}
+}
+
+func (k pointKey) write(attributes pcommon.Map) {
+	put := convention.Writer(attributes)
+	put.String("k8s.event.reason", k.reason)
+	put.String("k8s.event.type", k.eventType)
+	put.String("k8s.object.kind", k.objectKind)
+}
+
+// write appends the sum and returns the attributes of its point.
+func (p *point) write(points pmetric.NumberDataPointSlice, now time.Time) pcommon.Map {
+	dp := points.AppendEmpty()
+	dp.SetStartTimestamp(pcommon.NewTimestampFromTime(p.start))
+	dp.SetTimestamp(pcommon.NewTimestampFromTime(now))
+	dp.SetIntValue(p.occurrences)
+	return dp.Attributes()
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// settled is how long a stream must have stood for the next attempt to start with a short back-off again. A proxy that
+// accepts every watch and closes it at once would otherwise be asked without a pause.
+const settled = 5 * time.Second
+
+// Stream is one list-and-watch. Run may be called once.
+type Stream struct {
+	config Config
+
+	// resourceVersion is where the watch goes on; empty means that a listing is due.
+	resourceVersion string
+	// paged is set once the server has said that it cannot stream a listing.
+	paged bool
+	// listing is set between ListBegan and ListEnded.
+	listing bool
+}
+
+// New makes a stream that begins with a listing.
+func New(config Config) *Stream {
+	return &Stream{config: config}
+}
+
+func newBackoff() wait.Backoff {
+	return wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 6, Cap: 15 * time.Second}
+}
+
+// Run hands over changes until the context ends. A change waits until it is taken, and while it waits nothing is read
+// from the API server.
+func (s *Stream) Run(ctx context.Context) {
+	backoff := newBackoff()
+	for ctx.Err() == nil {
+		opened := time.Now()
+		err := s.connect(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		cause := s.afterEnd(err)
+		s.config.Observer.Restarting(s.config.Namespace, cause, err)
+		if time.Since(opened) > settled {
+			backoff = newBackoff()
+		}
+		if err == nil && time.Since(opened) > settled {
+			continue // The server's own time limit: go on at once.
+		}
+		pause(ctx, backoff.Step())
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// connect lists if that is due, and then watches until the stream ends. A nil error is an end in good order.
+func (s *Stream) connect(ctx context.Context) error {
+	if s.resourceVersion == "" && !s.paged {
+		initial := true
+		err := s.watch(ctx, metav1.ListOptions{
+			SendInitialEvents:    &initial,
+			ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
+		})
+		if !s.listing || !refusesStreaming(err) {
+			return err
+		}
+		s.paged = true
+	}
+	if s.resourceVersion == "" {
+		if err := s.listPages(ctx); err != nil {
+			return err
+		}
+	}
+	return s.watch(ctx, metav1.ListOptions{ResourceVersion: s.resourceVersion})
+}
+
+// afterEnd names the cause of an end and forgets what the next attempt must not build on.
+func (s *Stream) afterEnd(err error) Cause {
+	s.listing = false
+	switch {
+	case err == nil:
+		return Ended
+	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
+		s.resourceVersion = ""
+		return Expired
+	case apierrors.IsUnauthorized(err):
+		return Unauthorized
+	case apierrors.IsForbidden(err):
+		return Forbidden
+	case errors.Is(err, errSilent):
+		return Silent
+	default:
+		return Unavailable
+	}
+}
+
+// refusesStreaming says whether a server that is older than streaming lists, or has them switched off, refused the
+// option: it answers that the request is invalid.
+func refusesStreaming(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
+}
+
+func (s *Stream) beginList(ctx context.Context) error {
+	s.listing = true
+	return s.hand(ctx, ListBegan, nil)
+}
+
+func (s *Stream) endList(ctx context.Context, resourceVersion string) error {
+	if err := s.hand(ctx, ListEnded, nil); err != nil {
+		return err
+	}
+	s.listing = false
+	s.resourceVersion = resourceVersion
+	return nil
+}
+
+// hand waits until the change is taken.
+func (s *Stream) hand(ctx context.Context, kind Kind, ev *corev1.Event) error {
+	select {
+	case s.config.Changes <- Change{Kind: kind, Namespace: s.config.Namespace, Event: ev, SeenAt: time.Now()}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package watch is the stream of changes to Events: list, watch, resume, relist, back off. It knows nothing of what is
+// done with them and keeps no copy of any.
+//
+// client-go's Reflector is not used because it hands over a listing as one slice (or one temporary store), and clusters
+// with a million live events exist.
+package watch
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+)
+
+// Kind is what a Change tells.
+type Kind int
+
+// A listing is ListBegan, a Listed for each event that exists, and ListEnded. A listing that fails is not ended: the next
+// one begins anew. Changes that the watch sees come outside listings, in the API server's order.
+const (
+	ListBegan Kind = iota
+	Listed
+	ListEnded
+	Changed
+	Deleted
+)
+
+// Change is one message of the stream.
+type Change struct {
+	Kind      Kind
+	Namespace string        // the namespace of the stream; empty for the whole cluster's
+	Event     *corev1.Event // nil for ListBegan and ListEnded
+	SeenAt    time.Time     // when it arrived
+}
+
+// Cause is why a watch began again.
+type Cause string
+
+const (
+	Ended        Cause = "ended"        // the server closed it, as it does every few minutes
+	Expired      Cause = "expired"      // 410 Gone: the resource version is no longer kept; a relist follows
+	Unauthorized Cause = "unauthorized" // 401: a token that is no longer, or not yet, valid
+	Forbidden    Cause = "forbidden"    // 403: a permission is missing
+	Unavailable  Cause = "unavailable"  // the connection failed, or the server said 429 or 5xx
+	Silent       Cause = "silent"       // the connection stands but nothing comes
+)
+
+// Observer is told how a stream fares. Its methods are called by each stream's own goroutine and must not block.
+type Observer interface {
+	// Healthy is called when a stream of the namespace is open.
+	Healthy(namespace string)
+	// Restarting is called when a stream has ended. err is nil if the server ended it in good order.
+	Restarting(namespace string, cause Cause, err error)
+}
+
+// Config says what to stream and where to.
+type Config struct {
+	Client        rest.Interface
+	Namespace     string // empty: the whole cluster
+	FieldSelector string // empty: everything
+	Changes       chan<- Change
+	Observer      Observer
+}
