@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/kubeevents/kubeeventsreceiver/controlplane/internal/process"
+)
+
+// Options say what a control plane consists of. The zero value is the least:
+// etcd and kube-apiserver.
+type Options struct {
+	// Binaries is the directory of the programs; empty means the one that the
+	// environment variable KUBEBUILDER_ASSETS names.
+	Binaries string
+	// DataDir is where certificates, logs and etcd's data are kept; it is made
+	// if need be. Empty means a temporary directory that Stop removes.
+	DataDir string
+	// EventTTL is how long the API server keeps events; zero means its default,
+	// an hour.
+	EventTTL time.Duration
+	// APIServerArgs are added to kube-apiserver's arguments, and win over those
+	// that are set here.
+	APIServerArgs []string
+	// ControllerManager starts kube-controller-manager. Without it pods are
+	// admitted without a service account, since nothing makes one.
+	ControllerManager bool
+	// Scheduler starts kube-scheduler.
+	Scheduler bool
+	// Nodes is how many fake nodes exist, named node-0 and up, on which pods run
+	// as far as the API can tell. They need ControllerManager, which marks them
+	// as ready.
+	Nodes int
+}
+
+// ControlPlane is a control plane that runs. Its methods may be used
+// concurrently, but the API server's Start, Stop and Kill only in turn.
+type ControlPlane struct {
+	options   Options
+	temporary bool // whether Stop removes the data directory
+	layout    layout
+	ports     ports
+	token     string // of a member of system:masters
+	config    *rest.Config
+
+	mu        sync.Mutex         // guards what follows
+	apiServer *process.Process   // nil while it is stopped
+	others    []*process.Process // in the order they were started
+}
+
+// Start starts a control plane and returns when it is ready for use, with its
+// nodes ready. It gives up when ctx ends. What it started before an error is
+// stopped again; the error quotes the log of the program at fault.
+func Start(ctx context.Context, options Options) (*ControlPlane, error) {
+	// A port that was free a moment ago may be taken by now: then try others.
+	const attempts = 3
+	for attempt := 1; ; attempt++ {
+		cp, err := startOnce(ctx, options)
+		if err == nil || attempt == attempts || !errors.Is(err, errPortTaken) {
+			return cp, err
+		}
+	}
+}
+
+func startOnce(ctx context.Context, options Options) (*ControlPlane, error) {
+	cp, err := prepare(options)
+	if err != nil {
+		return nil, err
+	}
+	if err := cp.startAll(ctx); err != nil {
+		return nil, errors.Join(err, cp.Stop())
+	}
+	return cp, nil
+}
+
+// prepare writes the files that the programs need.
+func prepare(options Options) (*ControlPlane, error) {
+	if options.Binaries == "" {
+		options.Binaries = os.Getenv("KUBEBUILDER_ASSETS")
+	}
+	cp := &ControlPlane{options: options, temporary: options.DataDir == ""}
+	if err := cp.checkBinaries(); err != nil {
+		return nil, err
+	}
+	if err := cp.makeDataDir(); err != nil {
+		return nil, fmt.Errorf("make the control plane's data directory: %w", err)
+	}
+	var err error
+	if cp.ports, err = freePorts(); err != nil {
+		return nil, err
+	}
+	if cp.token, err = cp.layout.writeSecrets(); err != nil {
+		return nil, fmt.Errorf("write the control plane's credentials: %w", err)
+	}
+	return cp, nil
+}
+
+// checkBinaries says in one error which programs are missing.
+func (cp *ControlPlane) checkBinaries() error {
+	if cp.options.Binaries == "" {
+		return errors.New("no directory of control plane programs: set Options.Binaries or the environment variable KUBEBUILDER_ASSETS")
+	}
+	var missing []string
+	for _, name := range cp.programs() {
+		if _, err := os.Stat(cp.binary(name)); err != nil {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("%w: %s has no %v: `make controlplane` builds them into build/controlplane",
+			ErrBinariesMissing, cp.options.Binaries, missing)
+	}
+	return nil
+}
+
+// ErrBinariesMissing is returned by Start when programs are not where they are looked for.
+var ErrBinariesMissing = errors.New("control plane programs are missing")
+
+func (cp *ControlPlane) programs() []string {
+	programs := []string{"etcd", "kube-apiserver"}
+	if cp.options.ControllerManager {
+		programs = append(programs, "kube-controller-manager")
+	}
+	if cp.options.Scheduler {
+		programs = append(programs, "kube-scheduler")
+	}
+	if cp.options.Nodes > 0 {
+		programs = append(programs, "kwok")
+	}
+	return programs
+}
+
+func (cp *ControlPlane) binary(name string) string {
+	return filepath.Join(cp.options.Binaries, name)
+}
+
+func (cp *ControlPlane) makeDataDir() error {
+	dir := cp.options.DataDir
+	if cp.temporary {
+		var err error
+		if dir, err = os.MkdirTemp("", "controlplane-"); err != nil {
+			return err
+		}
+	} else if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	abs, err := filepath.Abs(dir)
+	cp.layout = layout{dir: abs}
+	return err
+}
+
+func (cp *ControlPlane) startAll(ctx context.Context) error {
+	if err := cp.start("etcd", cp.etcdArgs()); err != nil {
+		return err
+	}
+	if err := cp.StartAPIServer(ctx); err != nil {
+		return err
+	}
+	if cp.options.ControllerManager {
+		if err := cp.start("kube-controller-manager", cp.controllerManagerArgs()); err != nil {
+			return err
+		}
+	}
+	if cp.options.Scheduler {
+		if err := cp.start("kube-scheduler", cp.schedulerArgs()); err != nil {
+			return err
+		}
+	}
+	if cp.options.Nodes > 0 {
+		if err := cp.startNodes(ctx); err != nil {
+			return err
+		}
+	}
+	return cp.waitForNamespace(ctx)
+}
+
+// start starts a program whose life is the control plane's.
+func (cp *ControlPlane) start(name string, args []string, env ...string) error {
+	p, err := process.Start(process.Command{Path: cp.binary(name), Args: args, Env: env, Log: cp.layout.log(name)})
+	if err != nil {
+		return err
+	}
+	cp.mu.Lock()
+	defer cp.mu.Unlock()
+	cp.others = append(cp.others, p)
+	return nil
+}
+
+// StartAPIServer starts the API server after StopAPIServer or KillAPIServer, on
+// its old port and data, and returns when it is ready.
+func (cp *ControlPlane) StartAPIServer(ctx context.Context) error {
+	p, err := process.Start(process.Command{
+		Path: cp.binary("kube-apiserver"), Args: cp.apiServerArgs(), Log: cp.layout.log("kube-apiserver"),
+	})
+	if err != nil {
+		return err
+	}
+	cp.mu.Lock()
+	cp.apiServer = p
+	cp.mu.Unlock()
+	return cp.waitForAPIServer(ctx)
+}
+
+// StopAPIServer asks the API server to end, as a rolling update would, and
+// returns when it has ended. Everything else goes on.
+func (cp *ControlPlane) StopAPIServer() error {
+	return cp.endAPIServer(func(p *process.Process) error { return p.Stop(gracePeriod) })
+}
+
+// KillAPIServer ends the API server as a crash would. Everything else goes on.
+func (cp *ControlPlane) KillAPIServer() error {
+	return cp.endAPIServer((*process.Process).Kill)
+}
+
+func (cp *ControlPlane) endAPIServer(end func(*process.Process) error) error {
+	cp.mu.Lock()
+	p := cp.apiServer
+	cp.apiServer = nil
+	cp.mu.Unlock()
+	if p == nil {
+		return nil
+	}
+	return end(p)
+}
+
+// gracePeriod is how long a program may take to end before it is killed.
+const gracePeriod = 5 * time.Second
+
+// Stop stops every program, waits for its end, and removes the data directory if
+// it is a temporary one. To stop again is to do nothing.
+func (cp *ControlPlane) Stop() error {
+	cp.mu.Lock()
+	others := cp.others
+	cp.others = nil
+	cp.mu.Unlock()
+
+	// Clients first, etcd last: none then complains that its server has gone.
+	slices.Reverse(others)
+	var errs []error
+	for _, p := range others[:max(0, len(others)-1)] {
+		errs = append(errs, p.Stop(gracePeriod))
+	}
+	errs = append(errs, cp.StopAPIServer())
+	if len(others) > 0 {
+		errs = append(errs, others[len(others)-1].Stop(gracePeriod))
+	}
+	if cp.temporary {
+		errs = append(errs, os.RemoveAll(cp.layout.dir))
+	}
+	return errors.Join(errs...)
+}
+
+// Kubeconfig returns the path of a kubeconfig file with all rights.
+func (cp *ControlPlane) Kubeconfig() string { return cp.layout.kubeconfig("admin") }
+
+// RESTConfig returns a copy of a client configuration with all rights and
+// without a client-side rate limit.
+func (cp *ControlPlane) RESTConfig() *rest.Config { return rest.CopyConfig(cp.config) }
+
+// EtcdEndpoint returns the URL at which etcd serves its clients, without
+// authentication.
+func (cp *ControlPlane) EtcdEndpoint() string { return cp.ports.etcdURL() }
+
+// PIDs returns the process ids of the programs that were started and not stopped,
+// each of which leads a process group of its own.
+func (cp *ControlPlane) PIDs() []int {
+	cp.mu.Lock()
+	defer cp.mu.Unlock()
+	var pids []int
+	for _, p := range cp.others {
+		pids = append(pids, p.PID())
+	}
+	if cp.apiServer != nil {
+		pids = append(pids, cp.apiServer.PID())
+	}
+	return pids
+}
+
+// LogFile returns the path of the log of a program, such as kube-apiserver.
+func (cp *ControlPlane) LogFile(program string) string { return cp.layout.log(program) }

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/kubeevents/kubeeventsreceiver/controlplane"
+)
+
+// start starts a control plane that ends with the test. Without the programs the
+// test is skipped, but not in CI, where that would hide that nothing is tested.
+func start(t *testing.T, options controlplane.Options) *controlplane.ControlPlane {
+	t.Helper()
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		options.Binaries = filepath.Join("..", "build", "controlplane")
+	}
+	cp, err := controlplane.Start(t.Context(), options)
+	if errors.Is(err, controlplane.ErrBinariesMissing) && os.Getenv("CI") == "" {
+		t.Skip(err)
+	}
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, cp.Stop()) })
+	return cp
+}
+
+func clientOf(t *testing.T, cp *controlplane.ControlPlane) kubernetes.Interface {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(cp.RESTConfig())
+	require.NoError(t, err)
+	return client
+}
+
+func podTemplate(labels map[string]string) corev1.PodTemplateSpec {
+	return corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: labels},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app"}}},
+	}
+}
+
+func reasons(ctx context.Context, t require.TestingT, client kubernetes.Interface) []string {
+	events, err := client.CoreV1().Events("default").List(ctx, metav1.ListOptions{})
+	require.NoError(t, err)
+	var found []string
+	for _, event := range events.Items {
+		found = append(found, event.Reason)
+	}
+	return found
+}
+
+func TestWorkloadsRun(t *testing.T) {
+	cp := start(t, controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 2})
+	client, ctx := clientOf(t, cp), t.Context()
+
+	version, err := client.Discovery().ServerVersion()
+	require.NoError(t, err)
+	t.Logf("server: %s (%s.%s)", version.GitVersion, version.Major, version.Minor)
+
+	labels := map[string]string{"app": "web"}
+	replicas := int32(2)
+	_, err = client.AppsV1().Deployments("default").Create(ctx, &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Spec:       appsv1.DeploymentSpec{Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: podTemplate(labels)},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+
+	template := podTemplate(nil)
+	template.Spec.RestartPolicy = corev1.RestartPolicyNever
+	_, err = client.BatchV1().Jobs("default").Create(ctx, &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Name: "once"},
+		Spec:       batchv1.JobSpec{Template: template},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		deployment, err := client.AppsV1().Deployments("default").Get(ctx, "web", metav1.GetOptions{})
+		require.NoError(c, err)
+		assert.Equal(c, replicas, deployment.Status.ReadyReplicas)
+
+		job, err := client.BatchV1().Jobs("default").Get(ctx, "once", metav1.GetOptions{})
+		require.NoError(c, err)
+		assert.EqualValues(c, 1, job.Status.Succeeded)
+
+		assert.Subset(c, reasons(ctx, c, client), []string{"ScalingReplicaSet", "SuccessfulCreate", "Scheduled", "Started", "Completed"})
+	}, time.Minute, 200*time.Millisecond)
+
+	require.NoError(t, client.AppsV1().Deployments("default").Delete(ctx, "web", metav1.DeleteOptions{}))
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		pods, err := client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=web"})
+		require.NoError(c, err)
+		assert.Empty(c, pods.Items)
+		assert.Contains(c, reasons(ctx, c, client), "Killing")
+	}, time.Minute, 200*time.Millisecond)
+}
+
+func TestStopLeavesNothing(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	cp := start(t, controlplane.Options{DataDir: dir, ControllerManager: true, Scheduler: true, Nodes: 1})
+	pids := cp.PIDs()
+	require.Len(t, pids, 5)
+
+	require.NoError(t, cp.Stop())
+	for _, pid := range pids {
+		assert.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH, "process %d", pid)
+		assert.ErrorIs(t, syscall.Kill(-pid, 0), syscall.ESRCH, "process group %d", pid)
+	}
+	assert.Empty(t, cp.PIDs())
+	assert.DirExists(t, dir, "a directory that was given is kept")
+	require.NoError(t, cp.Stop(), "a second time")
+}
+
+func TestAPIServerRestarts(t *testing.T) {
+	cp := start(t, controlplane.Options{EventTTL: 10 * time.Minute})
+	client, ctx := clientOf(t, cp), t.Context()
+	_, err := client.CoreV1().ConfigMaps("default").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+
+	for name, end := range map[string]func() error{"stop": cp.StopAPIServer, "kill": cp.KillAPIServer} {
+		require.NoError(t, end(), name)
+		_, err = client.Discovery().ServerVersion()
+		require.Error(t, err, name)
+
+		require.NoError(t, cp.StartAPIServer(ctx), name)
+		_, err = client.CoreV1().ConfigMaps("default").Get(ctx, "kept", metav1.GetOptions{})
+		require.NoError(t, err, "%s: the old client reaches the old data", name)
+	}
+}
+
+func TestRestrictedKubeconfig(t *testing.T) {
+	cp := start(t, controlplane.Options{})
+	path, err := cp.RestrictedKubeconfig(t.Context(), "reader", rbacv1.PolicyRule{
+		APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"list"},
+	})
+	require.NoError(t, err)
+
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	require.NoError(t, err)
+	client, err := kubernetes.NewForConfig(config)
+	require.NoError(t, err)
+	_, err = client.CoreV1().Events("").List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	_, err = client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
+	assert.True(t, apierrors.IsForbidden(err), "%v", err)
+}
+
+func TestMissingPrograms(t *testing.T) {
+	_, err := controlplane.Start(t.Context(), controlplane.Options{Binaries: t.TempDir(), Scheduler: true})
+	require.ErrorIs(t, err, controlplane.ErrBinariesMissing)
+	assert.ErrorContains(t, err, "[etcd kube-apiserver kube-scheduler]")
+	assert.ErrorContains(t, err, "make controlplane")
+}
+
+func TestFailingStartQuotesTheLog(t *testing.T) {
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		t.Setenv("KUBEBUILDER_ASSETS", filepath.Join("..", "build", "controlplane"))
+	}
+	_, err := controlplane.Start(t.Context(), controlplane.Options{APIServerArgs: []string{"--no-such-flag"}})
+	if errors.Is(err, controlplane.ErrBinariesMissing) && os.Getenv("CI") == "" {
+		t.Skip(err)
+	}
+	require.ErrorContains(t, err, "kube-apiserver ended with exit code 1")
+	assert.ErrorContains(t, err, "unknown flag: --no-such-flag")
+}
+
+func TestStartGivesUp(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	binaries := t.TempDir()
+	for _, name := range []string{"etcd", "kube-apiserver"} {
+		require.NoError(t, os.WriteFile(filepath.Join(binaries, name), []byte("#!/bin/sh\nsleep 60\n"), 0o700))
+	}
+	_, err := controlplane.Start(ctx, controlplane.Options{Binaries: binaries})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	assert.ErrorContains(t, err, "the API server's certificate")
+}

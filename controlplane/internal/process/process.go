@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package process runs programs that must not outlive the one that started
+// them: each has a process group of its own, is stopped by its process id, and
+// its end is waited for. On Linux a program also dies with its parent, however
+// that one ended.
+package process
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Command says what to run.
+type Command struct {
+	Path string   // the program's file
+	Args []string // its arguments, without the program's name
+	Env  []string // added to the environment of this process
+
+	// Stdout and Stderr receive the output. Nil discards it, unless Log is set.
+	Stdout, Stderr *os.File
+	// Log, if set, is the file that output without a destination is appended to.
+	Log string
+}
+
+// Process is a program that was started. Its methods may be used concurrently.
+type Process struct {
+	name string
+	log  string
+	cmd  *exec.Cmd
+	done chan struct{} // closed when the program has ended
+}
+
+// Start starts the program.
+func Start(command Command) (*Process, error) {
+	p := &Process{name: filepath.Base(command.Path), log: command.Log, done: make(chan struct{})}
+	p.cmd = exec.Command(command.Path, command.Args...)
+	p.cmd.Env = append(os.Environ(), command.Env...)
+	p.cmd.SysProcAttr = groupLeader()
+	if command.Stdout != nil {
+		p.cmd.Stdout = command.Stdout
+	}
+	if command.Stderr != nil {
+		p.cmd.Stderr = command.Stderr
+	}
+	if command.Log != "" {
+		log, err := os.OpenFile(command.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+		if err != nil {
+			return nil, fmt.Errorf("start %s: %w", p.name, err)
+		}
+		defer log.Close() // the program has a copy
+		p.logTo(log)
+	}
+
+	started := make(chan error)
+	go p.run(started)
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start %s: %w", p.name, err)
+	}
+	return p, nil
+}
+
+func (p *Process) logTo(log *os.File) {
+	if p.cmd.Stdout == nil {
+		p.cmd.Stdout = log
+	}
+	if p.cmd.Stderr == nil {
+		p.cmd.Stderr = log
+	}
+}
+
+// run starts the program and waits for it on one locked thread: Linux counts the
+// thread that started a program as its parent, and takes the thread's end for
+// the parent's.
+func (p *Process) run(started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+
+	err := p.cmd.Start()
+	started <- err
+	if err != nil {
+		return
+	}
+	_ = p.cmd.Wait() // ExitCode tells how it ended
+	close(p.done)
+}
+
+// Done returns a channel that is closed when the program has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// PID returns the program's process id, which is also its process group's.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// ExitCode waits for the program's end and returns its exit code, or 128 plus
+// the signal's number if a signal ended it, as a shell does.
+func (p *Process) ExitCode() int {
+	<-p.done
+	if status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// Stop asks the program to end, kills it if it has not done so after grace, and
+// returns when it has ended. To stop it again is to do nothing.
+func (p *Process) Stop(grace time.Duration) error {
+	if err := p.signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	select {
+	case <-p.done:
+		return p.reap()
+	case <-time.After(grace):
+		return p.Kill()
+	}
+}
+
+// Kill ends the program and whatever it started at once.
+func (p *Process) Kill() error {
+	if err := p.signal(syscall.SIGKILL); err != nil {
+		return err
+	}
+	<-p.done
+	return p.reap()
+}
+
+// reap kills what the program left behind in its group.
+func (p *Process) reap() error {
+	if err := syscall.Kill(-p.PID(), syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("stop what %s left behind: %w", p.name, err)
+	}
+	return nil
+}
+
+// signal sends sig to the program's group, unless the program has ended: its id
+// may then be another's.
+func (p *Process) signal(sig syscall.Signal) error {
+	select {
+	case <-p.done:
+		return nil
+	default:
+	}
+	if err := syscall.Kill(-p.PID(), sig); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("send %s to %s: %w", sig, p.name, err)
+	}
+	return nil
+}
+
+// Failure describes an end that was not asked for, with the last lines of the log.
+func (p *Process) Failure() error {
+	return fmt.Errorf("%s ended with exit code %d; the end of %s:\n%s", p.name, p.ExitCode(), p.log, p.LogTail())
+}
+
+// maxTail is how much of a log's end is quoted: 2 KiB, and of that 10 lines.
+const (
+	maxTail      = 2 << 10
+	maxTailLines = 10
+)
+
+// LogTail returns the last lines of the log.
+func (p *Process) LogTail() string {
+	log, err := os.Open(p.log)
+	if err != nil {
+		return err.Error()
+	}
+	defer log.Close()
+	if size, err := log.Seek(0, io.SeekEnd); err == nil {
+		_, _ = log.Seek(max(0, size-maxTail), io.SeekStart)
+	}
+	tail, err := io.ReadAll(log)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(string(bytes.TrimSpace(tail)), "\n")
+	return strings.Join(lines[max(0, len(lines)-maxTailLines):], "\n")
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process_test
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubeevents/kubeeventsreceiver/controlplane/internal/process"
+)
+
+func shell(t *testing.T, script string) (*process.Process, string) {
+	t.Helper()
+	log := filepath.Join(t.TempDir(), "log")
+	p, err := process.Start(process.Command{Path: "/bin/sh", Args: []string{"-c", script}, Env: []string{"NAME=value"}, Log: log})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, p.Kill()) })
+	return p, log
+}
+
+func waitForLog(t *testing.T, log string) string {
+	t.Helper()
+	var content []byte
+	require.Eventually(t, func() bool {
+		content, _ = os.ReadFile(log)
+		return strings.HasSuffix(string(content), "\n")
+	}, 10*time.Second, 5*time.Millisecond)
+	return strings.TrimSpace(string(content))
+}
+
+func TestExitCode(t *testing.T) {
+	p, log := shell(t, `echo "$NAME"; exit 7`)
+	assert.Equal(t, 7, p.ExitCode())
+	assert.Equal(t, "value", waitForLog(t, log))
+	assert.Equal(t, "value", p.LogTail())
+	require.NoError(t, p.Stop(time.Second), "after the end")
+}
+
+func TestStopAsks(t *testing.T) {
+	p, log := shell(t, `trap 'exit 3' TERM; echo ready; while :; do sleep 0.01; done`)
+	waitForLog(t, log)
+	require.NoError(t, p.Stop(time.Minute))
+	assert.Equal(t, 3, p.ExitCode())
+}
+
+func TestStopKillsWhatDoesNotListen(t *testing.T) {
+	p, log := shell(t, `trap '' TERM; echo ready; while :; do sleep 0.01; done`)
+	waitForLog(t, log)
+	require.NoError(t, p.Stop(50*time.Millisecond))
+	assert.Equal(t, 128+int(syscall.SIGKILL), p.ExitCode())
+}
+
+func TestStopReachesGrandchildren(t *testing.T) {
+	p, log := shell(t, `(trap '' TERM; exec sleep 60) & echo $!; wait`)
+	grandchild, err := strconv.Atoi(waitForLog(t, log))
+	require.NoError(t, err)
+	require.NoError(t, p.Stop(time.Minute))
+	assert.Eventually(t, func() bool { return ended(grandchild) }, 10*time.Second, 5*time.Millisecond)
+}
+
+// ended tells whether a process is gone, or only waits for its new parent to
+// take note of its end.
+func ended(pid int) bool {
+	if syscall.Kill(pid, 0) != nil {
+		return true
+	}
+	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	return err == nil && strings.Contains(string(stat), ") Z ")
+}
+
+func TestFailureQuotesTheEndOfTheLog(t *testing.T) {
+	p, _ := shell(t, `for i in 1 2 3 4 5 6 7 8 9 10 11 12; do echo "line $i"; done; exit 2`)
+	err := p.Failure()
+	assert.ErrorContains(t, err, "sh ended with exit code 2")
+	assert.ErrorContains(t, err, "line 3\n")
+	assert.ErrorContains(t, err, "line 12")
+	assert.NotContains(t, err.Error(), "line 2\n")
+}
+
+func TestStartWithoutProgram(t *testing.T) {
+	_, err := process.Start(process.Command{Path: "/no/such/program"})
+	require.ErrorContains(t, err, "start program:")
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// pollInterval is the pause between two looks at something that is awaited.
+const pollInterval = 100 * time.Millisecond
+
+// waitUntil looks until what is awaited is there, ctx ends, or a program ends
+// that everything depends on.
+func (cp *ControlPlane) waitUntil(ctx context.Context, what string, there func(context.Context) error) error {
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	for {
+		err := there(ctx)
+		if err == nil {
+			return nil
+		}
+		if failure := cp.failure(); failure != nil {
+			return fmt.Errorf("wait for %s: %w", what, failure)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for %s: %w; last seen: %w", what, context.Cause(ctx), err)
+		case <-ticker.C:
+		}
+	}
+}
+
+// failure reports the first program that ended of itself.
+func (cp *ControlPlane) failure() error {
+	cp.mu.Lock()
+	defer cp.mu.Unlock()
+	for _, p := range append(cp.others[:len(cp.others):len(cp.others)], cp.apiServer) {
+		if p == nil {
+			continue
+		}
+		select {
+		case <-p.Done():
+			if strings.Contains(p.LogTail(), "address already in use") {
+				return fmt.Errorf("%w: %w", errPortTaken, p.Failure())
+			}
+			return p.Failure()
+		default:
+		}
+	}
+	return nil
+}
+
+// waitForAPIServer waits until the API server says that it is ready. Its
+// certificate is there before that, and with it the means to talk to it.
+func (cp *ControlPlane) waitForAPIServer(ctx context.Context) error {
+	err := cp.waitUntil(ctx, "the API server's certificate", func(context.Context) error {
+		authority, err := os.ReadFile(cp.layout.certificate())
+		if err != nil {
+			return err
+		}
+		cp.config = &rest.Config{
+			Host:            cp.ports.apiServerURL(),
+			BearerToken:     cp.token,
+			TLSClientConfig: rest.TLSClientConfig{CAData: authority},
+			QPS:             -1,
+		}
+		_, err = cp.layout.writeKubeconfig("admin", cp.config)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(cp.config)
+	if err != nil {
+		return err
+	}
+	return cp.waitUntil(ctx, "the API server to be ready", func(ctx context.Context) error {
+		return client.Discovery().RESTClient().Get().AbsPath("/readyz").Timeout(time.Second).Do(ctx).Error()
+	})
+}
+
+// waitForNamespace waits until pods can be made in the namespace default: until
+// it exists, and, where a controller manager makes one, its service account.
+func (cp *ControlPlane) waitForNamespace(ctx context.Context) error {
+	client, err := kubernetes.NewForConfig(cp.config)
+	if err != nil {
+		return err
+	}
+	return cp.waitUntil(ctx, "the namespace default", func(ctx context.Context) error {
+		_, err := client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceDefault, metav1.GetOptions{})
+		if err != nil || !cp.options.ControllerManager {
+			return err
+		}
+		_, err = client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
+		return err
+	})
+}
+
+// ignoreExists makes it no error to create what an earlier control plane left in
+// the same data directory.
+func ignoreExists(err error) error {
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
