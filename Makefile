@@ -35,6 +35,9 @@ help: ## Print this list
 .PHONY: build
 build: $(OTELCOL) ## Build the Collector with the kube_events receiver: build/otelcol
 
+.PHONY: controlplane
+controlplane: $(CONTROLPLANE) ## Build etcd, Kubernetes and kwok for the demo and the tests: build/controlplane
+
 .PHONY: run
 ifdef KUBECONFIG
 run: $(OTELCOL) ## Show a cluster's events: KUBECONFIG's (read only), else those of a demo on an embedded control plane

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package demo fills a cluster with workloads that have something to tell: one
+// that runs and is scaled up and down, one that cannot be scheduled, one that
+// crashes, one that a custom resource owns, and a CronJob.
+package demo
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+//go:embed manifests/*.yaml
+var manifests embed.FS
+
+// scaleInterval is the time between two changes of the scaled Deployment.
+const scaleInterval = 15 * time.Second
+
+// Run applies the demo to the cluster and then keeps it busy until ctx ends,
+// which is no error.
+func Run(ctx context.Context, config *rest.Config) error {
+	err := apply(ctx, config)
+	if err == nil {
+		err = scaleUpAndDown(ctx, config)
+	}
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+func apply(ctx context.Context, config *rest.Config) error {
+	applier, err := newApplier(config)
+	if err != nil {
+		return err
+	}
+	paths, err := fs.Glob(manifests, "manifests/*.yaml")
+	if err != nil {
+		return err
+	}
+	for _, path := range paths {
+		manifest, err := manifests.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if err := applier.applyManifest(ctx, manifest); err != nil {
+			return fmt.Errorf("apply %s: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// scaleUpAndDown gives the Deployment shop three replicas, then two, and so on.
+func scaleUpAndDown(ctx context.Context, config *rest.Config) error {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	ticker := time.NewTicker(scaleInterval)
+	defer ticker.Stop()
+	for replicas := 3; ; replicas = 5 - replicas {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+		patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
+		_, err := client.AppsV1().Deployments("demo").
+			Patch(ctx, "shop", types.MergePatchType, patch, metav1.PatchOptions{}, "scale")
+		if err != nil {
+			return fmt.Errorf("scale the Deployment shop: %w", err)
+		}
+	}
+}
