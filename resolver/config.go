@@ -2,7 +2,19 @@
 
 package resolver
 
-import "time"
+import (
+	"cmp"
+	"fmt"
+	"time"
+)
+
+const (
+	defaultMaxDepth      = 10
+	defaultLookupTimeout = 2 * time.Second
+	defaultCacheSize     = 100_000
+	defaultCacheTTL      = 10 * time.Minute
+	defaultConcurrency   = 16
+)
 
 // Config sets the bounds of a Resolver.
 type Config struct {
@@ -28,6 +40,31 @@ type Config struct {
 	Observer Observer
 	// Now is the clock that ages are measured by; nil means time.Now.
 	Now func() time.Time
+}
+
+// withDefaults returns the config with its zero values filled in, or an error
+// that names a value which makes no sense.
+func (c Config) withDefaults() (Config, error) {
+	for name, value := range map[string]int64{
+		"MaxDepth":      int64(c.MaxDepth),
+		"LookupTimeout": int64(c.LookupTimeout),
+		"CacheSize":     int64(c.CacheSize),
+		"CacheTTL":      int64(c.CacheTTL),
+		"Concurrency":   int64(c.Concurrency),
+	} {
+		if value < 0 {
+			return c, fmt.Errorf("%s must not be negative", name)
+		}
+	}
+	c.MaxDepth = cmp.Or(c.MaxDepth, defaultMaxDepth)
+	c.LookupTimeout = cmp.Or(c.LookupTimeout, defaultLookupTimeout)
+	c.CacheSize = cmp.Or(c.CacheSize, defaultCacheSize)
+	c.CacheTTL = cmp.Or(c.CacheTTL, defaultCacheTTL)
+	c.Concurrency = cmp.Or(c.Concurrency, defaultConcurrency)
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return c, nil
 }
 
 // Observer is told what the resolver asks of the API server. Its methods are

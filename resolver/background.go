@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resolver
+
+import (
+	"context"
+	"sync"
+)
+
+// background runs what may go on after its asker has given up, until it is
+// closed.
+type background struct {
+	ctx    context.Context // done once closed
+	cancel context.CancelFunc
+
+	mu      sync.Mutex
+	closed  bool           // guarded by mu
+	running sync.WaitGroup // Add is guarded by mu, so that none comes after Wait
+}
+
+func newBackground() *background {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &background{ctx: ctx, cancel: cancel}
+}
+
+// run starts work in a goroutine of its own, or reports that it is too late.
+func (b *background) run(work func()) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return false
+	}
+	b.running.Go(work)
+	return true
+}
+
+func (b *background) isClosed() bool { return b.ctx.Err() != nil }
+
+// close ends what runs and waits for it. It may be called more than once.
+func (b *background) close() {
+	b.mu.Lock()
+	b.closed = true
+	b.mu.Unlock()
+	b.cancel()
+	b.running.Wait()
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resolver
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// listFrom is from how many unknown objects of one place on a list is read
+	// instead of them one by one. A page of 500 costs the API server about as
+	// much as this many single reads, and one place at the gate.
+	listFrom = 8
+	// pageSize is how many objects one request of a list brings.
+	pageSize = 500
+)
+
+// listing is one paged list of a place, in the hope of certain names.
+type listing struct {
+	kind  *kind
+	place place
+
+	done   chan struct{} // closed at the end; the fields guarded by lister.mu don't change any more
+	cancel context.CancelFunc
+
+	// All below is guarded by lister.mu.
+
+	waiters int
+	wanted  map[string]bool    // names not seen yet
+	late    map[string]bool    // names that were wanted when the list had begun
+	found   map[string]*Object // of the wanted names
+	whole   bool               // all pages were read
+}
+
+// lister reads lists, at most one of a place at a time.
+type lister struct {
+	reader     *reader
+	background *background
+	now        func() time.Duration
+
+	refused    *refusals
+
+	// mu guards all below, and what every listing says it guards.
+	mu    sync.Mutex
+	under map[place]*listing // under way
+}
+
+func newLister(b *background, r *reader) *lister {
+	return &lister{
+		reader:     r,
+		background: b,
+		now:        r.now,
+		refused:    newRefusals(1, r.now),
+		under:      make(map[place]*listing),
+	}
+}
+
+// join adds names to the list of the place that is under way, or begins one when
+// there are enough of them. It returns nil when the names are better read one by
+// one. Who joins must either see the listing done or leave it, once for each name.
+func (l *lister) join(k *kind, in place, names []string) *listing {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	joined, found := l.under[in]
+	if !found {
+		if !k.listable || !areMany(names) || l.refused.has(in) {
+			return nil
+		}
+		joined = l.beginLocked(k, in)
+	}
+	for _, name := range names {
+		joined.wantLocked(name, found)
+	}
+	return joined
+}
+
+// areMany reports whether there are enough different names for a list.
+func areMany(names []string) bool {
+	different := make(map[string]bool, listFrom)
+	for _, name := range names {
+		different[name] = true
+		if len(different) == listFrom {
+			return true
+		}
+	}
+	return false
+}
+
+// wantLocked adds a name that somebody waits for.
+func (l *listing) wantLocked(name string, late bool) {
+	l.waiters++
+	if l.found[name] == nil {
+		l.wanted[name] = true
+	}
+	if late {
+		l.late[name] = true
+	}
+}
+
+func (l *lister) beginLocked(k *kind, in place) *listing {
+	wanted, cancel := context.WithCancel(l.background.ctx)
+	begun := &listing{
+		kind: k, place: in, done: make(chan struct{}), cancel: cancel,
+		wanted: make(map[string]bool), late: make(map[string]bool), found: make(map[string]*Object),
+	}
+	l.under[in] = begun
+	if !l.background.run(func() { l.read(wanted, begun) }) {
+		delete(l.under, in)
+		cancel()
+		close(begun.done)
+	}
+	return begun
+}
+
+// leave says that one of the names is not waited for any more.
+func (l *lister) leave(left *listing) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	left.waiters--
+	if left.waiters == 0 {
+		left.cancel()
+	}
+}
+
+// outcome says what a finished listing found out about the object with the name
+// and the UID, or false when that is nothing. A list may be older than an object
+// that was looked for when the list had begun, so it proves nothing against it.
+func (l *lister) outcome(of *listing, name string, uid types.UID) (answer, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	found := answer{object: of.found[name], failure: NotFound}
+	if found.object != nil {
+		found.failure = ""
+	}
+	if of.late[name] {
+		return found, found.object != nil && found.proves(uid)
+	}
+	found.askedFor = uid
+	return found, found.object != nil || of.whole
+}
+
+// read reads pages until there is no use in another.
+func (l *lister) read(wanted context.Context, of *listing) {
+	options := metav1.ListOptions{Limit: pageSize}
+	for {
+		page, asked, err := l.page(wanted, of, options)
+		if err != nil {
+			l.refused.note(of.place, failureOf(err))
+			l.end(of, false)
+			return
+		}
+		l.keep(of, page, asked)
+		if page.Continue == "" {
+			l.end(of, true)
+			return
+		}
+		if l.endIfUseless(of, page) {
+			return
+		}
+		options.Continue = page.Continue
+	}
+}
+
+// page reads one page.
+func (l *lister) page(wanted context.Context, of *listing, options metav1.ListOptions) (page *metav1.PartialObjectMetadataList, asked time.Duration, err error) {
+	err = l.reader.gate.send(wanted, func(ctx context.Context) (err error) {
+		asked = l.now()
+		page, err = l.reader.resource(of.kind, of.place).List(ctx, options)
+		return err
+	})
+	return page, asked, err
+}
+
+// keep puts a page into the cache. Those who wait for its objects get them from
+// the listing, so that the cache need not hold the whole page.
+func (l *lister) keep(of *listing, page *metav1.PartialObjectMetadataList, asked time.Duration) {
+	objects := make([]*Object, 0, len(page.Items))
+	for i := range page.Items {
+		objects = append(objects, l.reader.keep(of.kind, of.place, &page.Items[i], asked))
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, object := range objects {
+		if _, wanted := of.wanted[object.Name]; wanted {
+			of.found[object.Name] = object
+			delete(of.wanted, object.Name)
+		}
+	}
+}
+
+// endIfUseless ends the listing when all is found, or when reading what is left
+// one by one takes fewer requests than the pages that are left.
+func (l *lister) endIfUseless(of *listing, page *metav1.PartialObjectMetadataList) bool {
+	pagesLeft := 1
+	if page.RemainingItemCount != nil {
+		pagesLeft = int((*page.RemainingItemCount + pageSize - 1) / pageSize)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if pagesLeft <= len(of.wanted) {
+		return false
+	}
+	l.endLocked(of)
+	return true
+}
+
+func (l *lister) end(of *listing, whole bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	of.whole = whole
+	l.endLocked(of)
+}
+
+// endLocked lets those go who wait.
+func (l *lister) endLocked(of *listing) {
+	delete(l.under, of.place)
+	of.cancel()
+	close(of.done)
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resolver
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+)
+
+// reader gets the metadata of objects, one or many at a time, and puts what it
+// finds into the cache.
+type reader struct {
+	client  metadata.Interface
+	gate    *gate
+	cache   *cache
+	trimmer *trimmer
+	now     func() time.Duration
+	singles *calls[address, answer]
+	refused *refusals
+}
+
+// refusedInARow is how many single reads have to be refused before a place is
+// taken for one that may not be read.
+const refusedInARow = 3
+
+// get reads the object at the address in the background, for a reference with
+// the UID but whatever the object's own is. Who asks must see the call done, or
+// leave it.
+func (r *reader) get(k *kind, at address, askedFor types.UID) *call[answer] {
+	return r.singles.join(at, func(wanted context.Context) (answer, bool) {
+		var meta *metav1.PartialObjectMetadata
+		asked := r.now()
+		err := r.gate.send(wanted, func(ctx context.Context) (err error) {
+			asked = r.now()
+			meta, err = r.resource(k, at.place).Get(ctx, at.name, singleRead)
+			return err
+		})
+		if errors.Is(err, errNotSent) {
+			return answer{}, false
+		}
+		if err != nil {
+			failure := failureOf(err)
+			r.refused.note(at.place, failure)
+			return answer{failure: failure, unserved: isAboutPath(err), askedFor: askedFor}, true
+		}
+		r.refused.note(at.place, "")
+		return answer{object: r.keep(k, at.place, meta, asked), askedFor: askedFor}, true
+	})
+}
+
+// singleRead asks for a consistent read: only that proves that an object is not
+// there, or is another. A read with resourceVersion "0" would be cheaper for the
+// API server, and would do where what it finds is the object asked for.
+var singleRead = metav1.GetOptions{}
+
+// keep puts what was read into the cache and returns it.
+func (r *reader) keep(k *kind, in place, meta *metav1.PartialObjectMetadata, asked time.Duration) *Object {
+	object := r.trimmer.object(k, meta)
+	return r.cache.store(address{place: in, name: object.Name}, object, asked)
+}
+
+// resource returns the client for objects of the kind in the place.
+func (r *reader) resource(k *kind, in place) metadata.ResourceInterface {
+	client := r.client.Resource(k.resource)
+	if k.namespaced {
+		return client.Namespace(in.namespace.Value())
+	}
+	return client
+}
