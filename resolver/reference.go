@@ -40,7 +40,13 @@ func isSegment(s string) bool {
 	return s != "" && len(s) <= longestField && len(path.IsValidPathSegmentName(s)) == 0
 }
 
-// object returns what the reference itself says of its object.
-func (r Reference) object() *Object {
-	return &Object{APIVersion: r.APIVersion, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, UID: r.UID}
+// Object returns what the reference itself says of its object, without any
+// look-up. A kubelet writes its node's name in place of the UID, which is left
+// out.
+func (r Reference) Object() *Object {
+	object := &Object{APIVersion: r.APIVersion, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, UID: r.UID}
+	if isNode(object) && string(r.UID) == r.Name {
+		object.UID = ""
+	}
+	return object
 }

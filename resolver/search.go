@@ -109,15 +109,12 @@ func (s *search) blocked() bool {
 
 // unfound returns what the reference alone says of its object.
 func (s *search) unfound() *Object {
-	object := s.want.object()
+	object := s.want.Object()
 	if s.guess != nil && !s.guess.namespaced {
 		object.Namespace = ""
 	}
 	if s.guess != nil && s.guess.namespaced && s.dependent != nil {
 		object.Namespace = s.dependent.Namespace
-	}
-	if isNode(object) && string(object.UID) == object.Name {
-		object.UID = ""
 	}
 	return object
 }

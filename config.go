@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeeventsreceiver
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/collector/config/configretry"
+	"go.opentelemetry.io/collector/confmap"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
+	"github.com/kubeevents/kubeeventsreceiver/internal/filter"
+	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
+)
+
+// The values of Config.StartAt.
+const (
+	StartAtEnd       = "end"
+	StartAtBeginning = "beginning"
+)
+
+// Config is what a user sets under receivers.kube_events. The defaults named here are those of the factory's
+// CreateDefaultConfig; the zero Config is not valid.
+type Config struct {
+	// AuthType is how the API server is found and authenticated to: serviceAccount (default), kubeConfig or none.
+	AuthType string `mapstructure:"auth_type"`
+	// Kubeconfig is a path, with auth_type kubeConfig; empty means the usual loading rules (KUBECONFIG, then ~/.kube/config).
+	Kubeconfig string `mapstructure:"kubeconfig"`
+	// Context is a context of the kubeconfig other than the current one.
+	Context string `mapstructure:"context"`
+	// KubeAPIQPS is the client-side limit of owner look-ups a second (50); -1 leaves it to the API server.
+	KubeAPIQPS float32 `mapstructure:"kube_api_qps"`
+	// KubeAPIBurst is how many owner look-ups may go out at once (100).
+	KubeAPIBurst int `mapstructure:"kube_api_burst"`
+
+	// Namespaces are watched with one watch each; empty means one watch for the whole cluster.
+	Namespaces []string `mapstructure:"namespaces"`
+	// ExcludeNamespaces are globs for the involved object's namespace.
+	ExcludeNamespaces []string `mapstructure:"exclude_namespaces"`
+	// EventTypes are the types to take; empty means all.
+	EventTypes []string `mapstructure:"event_types"`
+	// IncludeReasons are globs for the reasons to take; empty means all.
+	IncludeReasons []string `mapstructure:"include_reasons"`
+	// ExcludeReasons are globs for the reasons to leave out. They beat IncludeReasons.
+	ExcludeReasons []string `mapstructure:"exclude_reasons"`
+	// StartAt is whether events that already exist at the first start are emitted: end (default, no) or beginning (yes).
+	StartAt string `mapstructure:"start_at"`
+
+	// Owners is how owner chains are looked up.
+	Owners OwnersConfig `mapstructure:"owners"`
+	// Extract is which labels and annotations of the objects on the chain become resource attributes.
+	Extract ExtractConfig `mapstructure:"extract"`
+
+	// RepeatInterval above 0 allows one log record for each event and interval, with the occurrences summed; 0 (default)
+	// makes a record of each observation.
+	RepeatInterval time.Duration `mapstructure:"repeat_interval"`
+	// CollectionInterval is how often metrics are emitted (30s).
+	CollectionInterval time.Duration `mapstructure:"collection_interval"`
+	// Metrics bounds the metric.
+	Metrics MetricsConfig `mapstructure:"metrics"`
+
+	// RetryOnFailure is how a batch that the pipeline refuses for now is offered again. By default it is offered until it
+	// is taken.
+	RetryOnFailure configretry.BackOffConfig `mapstructure:"retry_on_failure"`
+}
+
+// OwnersConfig is how owner chains are looked up.
+type OwnersConfig struct {
+	// Enabled is whether they are (true).
+	Enabled bool `mapstructure:"enabled"`
+	// MaxDepth is the greatest number of owners above the involved object (10).
+	MaxDepth int `mapstructure:"max_depth"`
+	// LookupTimeout is how long an event waits for its owners at most (2s).
+	LookupTimeout time.Duration `mapstructure:"lookup_timeout"`
+	// CacheSize is how many objects are remembered at most (100000).
+	CacheSize int `mapstructure:"cache_size"`
+	// CacheTTL is how long an object is used before it is refreshed on its next use, and how long a deleted one stays
+	// known after its last use (10m).
+	CacheTTL time.Duration `mapstructure:"cache_ttl"`
+}
+
+// ExtractConfig is which labels and annotations become resource attributes.
+type ExtractConfig struct {
+	// Labels replaces the default, which extracts tilt-manifest as tilt.manifest.
+	Labels []ExtractRule `mapstructure:"labels"`
+	// Annotations has no default.
+	Annotations []ExtractRule `mapstructure:"annotations"`
+}
+
+// ExtractRule extracts one label or annotation, or all whose key matches a regular expression.
+type ExtractRule struct {
+	// TagName is the resource attribute; with KeyRegex it may use $1. Empty means k8s.<kind>.label.<key> or
+	// k8s.<kind>.annotation.<key>.
+	TagName string `mapstructure:"tag_name"`
+	// Key is the key to extract. Either this or KeyRegex is set.
+	Key string `mapstructure:"key"`
+	// KeyRegex must match the whole key.
+	KeyRegex string `mapstructure:"key_regex"`
+	// From is nearest (also when empty), the first object up the chain that has it, or a kind such as pod, deployment or
+	// rollout.argoproj.io.
+	From string `mapstructure:"from"`
+}
+
+// MetricsConfig bounds the metric.
+type MetricsConfig struct {
+	// MaxSeries is how many series there are at most (10000); what goes beyond is counted in one overflow series.
+	MaxSeries int `mapstructure:"max_series"`
+	// SeriesTTL is how long a series that does not move is kept (1h).
+	SeriesTTL time.Duration `mapstructure:"series_ttl"`
+}
+
+var _ confmap.Validator = (*Config)(nil)
+
+// Validate returns every error of the configuration, each with the key, the value and the way out.
+func (c *Config) Validate() error {
+	_, errExtract := c.extractor()
+	return errors.Join(
+		c.validateAuth(),
+		c.validateNamespaces(),
+		c.validateEvents(),
+		oneOf("start_at", c.StartAt, StartAtEnd, StartAtBeginning),
+		c.validateOwners(),
+		errExtract,
+		c.validateIntervals(),
+		atLeastOne("metrics.max_series", c.Metrics.MaxSeries),
+		above0("metrics.series_ttl", c.Metrics.SeriesTTL),
+	)
+}
+
+func (c *Config) validateAuth() error {
+	errs := oneOf("auth_type", c.AuthType, kubeclient.AuthServiceAccount, kubeclient.AuthKubeConfig, kubeclient.AuthNone)
+	if c.AuthType != kubeclient.AuthKubeConfig {
+		for _, setting := range []struct{ key, value string }{{"kubeconfig", c.Kubeconfig}, {"context", c.Context}} {
+			if setting.value != "" {
+				errs = errors.Join(errs, fmt.Errorf("%s: %q has no effect with auth_type: %s; set auth_type: %s, or remove it",
+					setting.key, setting.value, c.AuthType, kubeclient.AuthKubeConfig))
+			}
+		}
+	}
+	if c.KubeAPIQPS != -1 && !(c.KubeAPIQPS > 0) {
+		errs = errors.Join(errs, fmt.Errorf("kube_api_qps: %v is no rate; set a number above 0, or -1 for no client-side limit", c.KubeAPIQPS))
+	}
+	return errors.Join(errs, atLeastOne("kube_api_burst", c.KubeAPIBurst))
+}
+
+func (c *Config) validateNamespaces() error {
+	errs := globs("exclude_namespaces", c.ExcludeNamespaces)
+	for i, namespace := range c.Namespaces {
+		if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
+			errs = errors.Join(errs, fmt.Errorf("namespaces[%d]: %q is no namespace name; list names, not globs, or leave namespaces empty to watch all", i, namespace))
+			continue
+		}
+		if slices.Contains(c.Namespaces[:i], namespace) {
+			errs = errors.Join(errs, fmt.Errorf("namespaces[%d]: %q is listed twice; remove one", i, namespace))
+		}
+		for _, glob := range c.ExcludeNamespaces {
+			if excluded, _ := path.Match(glob, namespace); excluded {
+				errs = errors.Join(errs, fmt.Errorf("namespaces[%d]: %q is also excluded by exclude_namespaces: %q; remove it from one of them", i, namespace, glob))
+			}
+		}
+	}
+	return errs
+}
+
+func (c *Config) validateEvents() error {
+	errs := errors.Join(globs("include_reasons", c.IncludeReasons), globs("exclude_reasons", c.ExcludeReasons))
+	for i, eventType := range c.EventTypes {
+		if eventType == "" {
+			errs = errors.Join(errs, fmt.Errorf("event_types[%d]: \"\" is no event type; name one, such as Warning, or remove it", i))
+		}
+	}
+	for i, reason := range c.IncludeReasons {
+		if slices.Contains(c.ExcludeReasons, reason) {
+			errs = errors.Join(errs, fmt.Errorf("include_reasons[%d]: %q is also listed in exclude_reasons; remove it from one of them", i, reason))
+		}
+	}
+	return errs
+}
+
+func (c *Config) validateOwners() error {
+	return errors.Join(
+		atLeastOne("owners.max_depth", c.Owners.MaxDepth),
+		above0("owners.lookup_timeout", c.Owners.LookupTimeout),
+		atLeastOne("owners.cache_size", c.Owners.CacheSize),
+		above0("owners.cache_ttl", c.Owners.CacheTTL),
+	)
+}
+
+func (c *Config) validateIntervals() error {
+	errs := above0("collection_interval", c.CollectionInterval)
+	if c.RepeatInterval < 0 {
+		errs = errors.Join(errs, fmt.Errorf("repeat_interval: %v is negative; set a duration such as 1m, or 0s for a record of each observation", c.RepeatInterval))
+	}
+	return errs
+}
+
+func oneOf(key, value string, allowed ...string) error {
+	if slices.Contains(allowed, value) {
+		return nil
+	}
+	return fmt.Errorf("%s: %q is not known; use one of %q", key, value, allowed)
+}
+
+func atLeastOne(key string, value int) error {
+	if value >= 1 {
+		return nil
+	}
+	return fmt.Errorf("%s: %d is too small; set 1 or more", key, value)
+}
+
+func above0(key string, value time.Duration) error {
+	if value > 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: %v is too short; set a duration above 0, such as 30s", key, value)
+}
+
+func globs(key string, patterns []string) (errs error) {
+	for i, pattern := range patterns {
+		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
+			errs = errors.Join(errs, fmt.Errorf("%s[%d]: %q is no glob; use * for any text, ? for one character and [a-z] for a range, and \\ before one that is meant literally", key, i, pattern))
+		}
+	}
+	return errs
+}
+
+func (c *Config) extractor() (*extract.Extractor, error) {
+	e, err := extract.New(rules(c.Extract.Labels), rules(c.Extract.Annotations))
+	if err != nil {
+		return nil, fmt.Errorf("extract: %w", err)
+	}
+	return e, nil
+}
+
+func rules(configured []ExtractRule) []extract.Rule {
+	rules := make([]extract.Rule, len(configured))
+	for i, r := range configured {
+		rules[i] = extract.Rule(r)
+	}
+	return rules
+}
+
+func (c *Config) auth() kubeclient.Auth {
+	return kubeclient.Auth{Type: c.AuthType, Kubeconfig: c.Kubeconfig, Context: c.Context}
+}
+
+func (c *Config) filter() filter.Filter {
+	return filter.Filter{
+		Types:             c.EventTypes,
+		IncludeReasons:    c.IncludeReasons,
+		ExcludeReasons:    c.ExcludeReasons,
+		ExcludeNamespaces: c.ExcludeNamespaces,
+	}
+}
+
+// streams are the namespaces to watch, with an empty name for the whole cluster.
+func (c *Config) streams() []string {
+	if len(c.Namespaces) == 0 {
+		return []string{""}
+	}
+	return c.Namespaces
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeeventsreceiver
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/configretry"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/receiver"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
+	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
+)
+
+// NewFactory makes the factory of the receiver kube_events.
+func NewFactory() receiver.Factory {
+	return receiver.NewFactory(
+		metadata.Type,
+		createDefaultConfig,
+		receiver.WithLogs(createLogs, metadata.LogsStability),
+		receiver.WithMetrics(createMetrics, metadata.MetricsStability),
+	)
+}
+
+func createDefaultConfig() component.Config {
+	retry := configretry.NewDefaultBackOffConfig()
+	retry.InitialInterval = time.Second
+	// The API server keeps the events while the pipeline refuses them, so there is no reason to give up.
+	retry.MaxElapsedTime = 0
+	return &Config{
+		AuthType:     kubeclient.AuthServiceAccount,
+		KubeAPIQPS:   50,
+		KubeAPIBurst: 100,
+		StartAt:      StartAtEnd,
+		Owners: OwnersConfig{
+			Enabled:       true,
+			MaxDepth:      10,
+			LookupTimeout: 2 * time.Second,
+			CacheSize:     100_000,
+			CacheTTL:      10 * time.Minute,
+		},
+		Extract:            ExtractConfig{Labels: []ExtractRule{{TagName: "tilt.manifest", Key: "tilt-manifest"}}},
+		CollectionInterval: 30 * time.Second,
+		Metrics:            MetricsConfig{MaxSeries: 10_000, SeriesTTL: time.Hour},
+		RetryOnFailure:     retry,
+	}
+}
+
+func createLogs(_ context.Context, settings receiver.Settings, config component.Config, next consumer.Logs) (receiver.Logs, error) {
+	r, err := receivers.of(config.(*Config), settings)
+	if err != nil {
+		return nil, err
+	}
+	r.logs = next
+	return r, nil
+}
+
+func createMetrics(_ context.Context, settings receiver.Settings, config component.Config, next consumer.Metrics) (receiver.Metrics, error) {
+	r, err := receivers.of(config.(*Config), settings)
+	if err != nil {
+		return nil, err
+	}
+	r.metrics = next
+	return r, nil
+}
+
+// receivers lets the logs and the metrics pipeline of one configuration share one receiver, and with it one watch: the
+// Collector calls the factory once for each signal, with the same *Config.
+var receivers = shared{byConfig: map[*Config]*eventsReceiver{}}
+
+type shared struct {
+	mu       sync.Mutex // guards byConfig
+	byConfig map[*Config]*eventsReceiver
+}
+
+func (s *shared) of(config *Config, settings receiver.Settings) (*eventsReceiver, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r, ok := s.byConfig[config]; ok {
+		return r, nil
+	}
+	r, err := newReceiver(config, settings)
+	if err != nil {
+		return nil, err
+	}
+	s.byConfig[config] = r
+	return r, nil
+}
+
+// forget lets a later receiver of the same configuration start anew.
+func (s *shared) forget(r *eventsReceiver) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.byConfig[r.config] == r {
+		delete(s.byConfig, r.config)
+	}
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cluster finds out which cluster this is: the UID of the namespace kube-system stands for it (OpenTelemetry's
+// k8s.cluster.uid).
+package cluster
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	answerWithin = 10 * time.Second
+	// refusedPause is long, because a permission that is not given is seldom given later.
+	refusedPause = 10 * time.Minute
+)
+
+// Identity is the cluster's UID, once it is known. Its methods may be called concurrently.
+type Identity struct {
+	client rest.Interface
+	uid    atomic.Value  // string
+	asked  chan struct{} // closed after the first answer
+}
+
+// New makes an identity that is not known yet. The client is one for the core group.
+func New(client rest.Interface) *Identity {
+	return &Identity{client: client, asked: make(chan struct{})}
+}
+
+// UID is empty while it is not known, which is for ever where the namespace may not be read.
+func (i *Identity) UID() string {
+	uid, _ := i.uid.Load().(string)
+	return uid
+}
+
+// Asked is closed when the API server has answered, or failed to, for the first time.
+func (i *Identity) Asked() <-chan struct{} { return i.asked }
+
+// Run asks until the answer is known or the context ends.
+func (i *Identity) Run(ctx context.Context) {
+	backoff := wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 8, Cap: time.Minute}
+	for first := true; ; first = false {
+		err := i.ask(ctx)
+		if first {
+			close(i.asked)
+		}
+		if err == nil {
+			return
+		}
+		pause := backoff.Step()
+		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+			pause = refusedPause
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (i *Identity) ask(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	namespace := &corev1.Namespace{}
+	if err := i.client.Get().Resource("namespaces").Name("kube-system").Do(ctx).Into(namespace); err != nil {
+		return err
+	}
+	i.uid.Store(string(namespace.UID))
+	return nil
+}

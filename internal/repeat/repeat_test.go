@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package repeat
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+)
+
+var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func at(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
+
+func seen(name string, second int, count int32, occurrences int64) observation.Observation {
+	return observation.Observation{
+		Event:       &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Count: count},
+		Occurrences: occurrences,
+		SeenAt:      at(second),
+	}
+}
+
+func list(o ...observation.Observation) []observation.Observation { return o }
+
+func TestAtMostOneRecordForEachEventAndWindow(t *testing.T) {
+	w := New(10 * time.Second)
+	_, waiting := w.NextEnd()
+	require.False(t, waiting)
+
+	assert.Equal(t, list(seen("a", 0, 1, 1)), w.Admit(list(seen("a", 0, 1, 1)), at(0)), "the first at once")
+	assert.Empty(t, w.Admit(list(seen("a", 3, 2, 1)), at(3)), "a repeat within the window is held")
+	assert.Equal(t, list(seen("b", 4, 1, 1)), w.Admit(list(seen("b", 4, 1, 1), seen("a", 4, 5, 3)), at(4)), "another event has its own window")
+	end, waiting := w.NextEnd()
+	require.True(t, waiting)
+	assert.Equal(t, at(10), end)
+
+	summed := seen("a", 3, 5, 4) // the newest state, all occurrences, the first sight
+	assert.Equal(t, list(summed), w.Admit(nil, at(10)), "at the end of the window, the sum")
+	assert.Empty(t, w.Admit(list(seen("a", 11, 6, 1)), at(11)), "that record opened the next window")
+	assert.Equal(t, list(seen("a", 11, 6, 1)), w.Admit(nil, at(20)))
+	assert.Empty(t, w.Admit(nil, at(30)), "a window in which nothing came ends silently")
+	assert.Equal(t, list(seen("a", 31, 7, 1)), w.Admit(list(seen("a", 31, 7, 1)), at(31)), "and the next occurrence is recorded at once")
+}
+
+func TestAnEndedWindowAndANewOccurrenceInOneBatch(t *testing.T) {
+	w := New(10 * time.Second)
+	w.Admit(list(seen("a", 0, 1, 1)), at(0))
+	w.Admit(list(seen("a", 1, 2, 1)), at(1))
+	assert.Equal(t, list(seen("a", 1, 2, 1)), w.Admit(list(seen("a", 12, 3, 1)), at(12)), "what was held comes first")
+	assert.Equal(t, list(seen("a", 12, 3, 1)), w.Flush(), "the new one waits in the window that it opened")
+}
+
+func TestFlushReturnsEverythingHeld(t *testing.T) {
+	w := New(time.Hour)
+	w.Admit(list(seen("a", 0, 1, 1), seen("b", 0, 1, 1), seen("c", 0, 1, 1)), at(0))
+	w.Admit(list(seen("a", 1, 3, 2), seen("b", 2, 2, 1), seen("a", 3, 4, 1)), at(3))
+	assert.Equal(t, list(seen("a", 1, 4, 3), seen("b", 2, 2, 1)), w.Flush())
+	assert.Empty(t, w.Flush())
+}
+
+func TestWithoutAnIntervalNothingIsHeld(t *testing.T) {
+	w := New(0)
+	all := list(seen("a", 0, 1, 1), seen("a", 0, 2, 1))
+	assert.Equal(t, all, w.Admit(all, at(0)))
+	assert.Empty(t, w.Flush())
+}

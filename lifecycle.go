@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeeventsreceiver
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/receiver"
+	"k8s.io/client-go/rest"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/cluster"
+	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
+	"github.com/kubeevents/kubeeventsreceiver/internal/ledger"
+	"github.com/kubeevents/kubeeventsreceiver/internal/logrecord"
+	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
+	"github.com/kubeevents/kubeeventsreceiver/internal/repeat"
+	"github.com/kubeevents/kubeeventsreceiver/internal/tally"
+	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
+	"github.com/kubeevents/kubeeventsreceiver/resolver"
+)
+
+const (
+	// shutdownGrace is how long what was taken may still be delivered after Shutdown was called.
+	shutdownGrace = 5 * time.Second
+	// inFlight is how many changes may wait between the streams and the loop.
+	inFlight = 256
+)
+
+// lifecycle lets two pipelines start and shut down the receiver that they share: the first call of each counts.
+type lifecycle struct {
+	start    sync.Once
+	startErr error
+	stop     sync.Once
+	stopErr  error
+
+	cancel context.CancelFunc // nil: not started
+	// cancelWork ends look-ups and deliveries that outlast the grace.
+	cancelWork context.CancelFunc
+	done       chan struct{} // closed when all work has ended
+}
+
+func newReceiver(config *Config, settings receiver.Settings) (*eventsReceiver, error) {
+	telemetry, err := newTelemetry(settings)
+	if err != nil {
+		return nil, err
+	}
+	extractor, err := config.extractor()
+	if err != nil {
+		return nil, err
+	}
+	return &eventsReceiver{
+		config:    config,
+		settings:  settings,
+		telemetry: telemetry,
+		status:    newStatus(settings.Logger, telemetry),
+		filter:    config.filter(),
+		extractor: extractor,
+		converter: logrecord.Converter{ScopeName: metadata.ScopeName, ScopeVersion: settings.BuildInfo.Version},
+	}, nil
+}
+
+// Start fails for what the user must mend: the configuration of the client. It does not wait for the API server.
+func (r *eventsReceiver) Start(_ context.Context, host component.Host) error {
+	r.status.addHost(host)
+	r.life.start.Do(func() { r.life.startErr = r.begin() })
+	return r.life.startErr
+}
+
+func (r *eventsReceiver) begin() error {
+	restConfig, err := kubeclient.RESTConfig(r.config.auth(), r.settings.BuildInfo.Version)
+	if err != nil {
+		return err
+	}
+	client, err := kubeclient.Events(restConfig)
+	if err != nil {
+		return fmt.Errorf("the client configuration cannot be used: %w", err)
+	}
+	if err := r.newResolver(restConfig); err != nil {
+		return err
+	}
+	r.changes = make(chan watch.Change, inFlight)
+	if err := r.telemetry.observe(r.changes, r.resolver); err != nil {
+		return err
+	}
+	r.cluster = cluster.New(client)
+	r.ledger = ledger.New()
+	r.listed = map[string]bool{}
+	r.windows = repeat.New(r.config.RepeatInterval)
+	r.tally = tally.New(tally.Config{MaxSeries: r.config.Metrics.MaxSeries, SeriesTTL: r.config.Metrics.SeriesTTL}, time.Now())
+	r.launch(client)
+	return nil
+}
+
+func (r *eventsReceiver) newResolver(restConfig *rest.Config) error {
+	if !r.config.Owners.Enabled {
+		return nil
+	}
+	restConfig = rest.CopyConfig(restConfig)
+	restConfig.QPS = r.config.KubeAPIQPS
+	restConfig.Burst = r.config.KubeAPIBurst
+	owners, err := resolver.New(restConfig, resolver.Config{
+		MaxDepth:       r.config.Owners.MaxDepth,
+		LookupTimeout:  r.config.Owners.LookupTimeout,
+		CacheSize:      r.config.Owners.CacheSize,
+		CacheTTL:       r.config.Owners.CacheTTL,
+		KeepLabel:      r.extractor.KeepLabel,
+		KeepAnnotation: r.extractor.KeepAnnotation,
+		Observer:       r.telemetry,
+	})
+	r.resolver = owners
+	return err
+}
+
+// launch starts the streams, the loop and the timer of the metrics, in contexts of their own: Start's ends with Start.
+func (r *eventsReceiver) launch(client rest.Interface) {
+	stop, cancel := context.WithCancel(context.Background())
+	work, cancelWork := context.WithCancel(context.Background())
+	r.life.cancel, r.life.cancelWork = cancel, cancelWork
+	r.life.done = make(chan struct{})
+
+	var reading, metering sync.WaitGroup
+	reading.Go(func() { r.cluster.Run(stop) })
+	for _, namespace := range r.config.streams() {
+		stream := watch.New(watch.Config{
+			Client:        client,
+			Namespace:     namespace,
+			FieldSelector: r.filter.FieldSelector(),
+			Changes:       r.changes,
+			Observer:      r.status,
+		})
+		reading.Go(func() { stream.Run(stop) })
+	}
+	if r.metrics != nil {
+		metering.Go(func() { r.meter(stop, work) })
+	}
+	go func() {
+		defer close(r.life.done)
+		r.awaitCluster(stop)
+		r.run(stop, work)
+		metering.Wait()
+		reading.Wait()
+		r.finish(work)
+	}()
+}
+
+// awaitCluster gives the first records a chance to name their cluster.
+func (r *eventsReceiver) awaitCluster(stop context.Context) {
+	late := time.NewTimer(r.config.Owners.LookupTimeout)
+	defer late.Stop()
+	select {
+	case <-r.cluster.Asked():
+	case <-late.C:
+	case <-stop.Done():
+	}
+}
+
+func (r *eventsReceiver) meter(stop, work context.Context) {
+	ticker := time.NewTicker(r.config.CollectionInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			r.emitMetrics(work)
+		case <-stop.Done():
+			return
+		}
+	}
+}
+
+// finish emits the last sums, which nothing would carry otherwise, and lets go of what Start made.
+func (r *eventsReceiver) finish(work context.Context) {
+	if r.metrics != nil {
+		r.emitMetrics(work)
+	}
+	if r.resolver != nil {
+		r.resolver.Close()
+	}
+}
+
+// Shutdown ends the watches, delivers what was taken from them, and returns when all work has ended, or with the
+// context's error if a pipeline hangs longer than the context allows.
+func (r *eventsReceiver) Shutdown(ctx context.Context) error {
+	r.life.stop.Do(func() { r.life.stopErr = r.end(ctx) })
+	return r.life.stopErr
+}
+
+func (r *eventsReceiver) end(ctx context.Context) error {
+	receivers.forget(r)
+	defer r.telemetry.builder.Shutdown()
+	if r.life.cancel == nil {
+		return nil
+	}
+	r.life.cancel()
+	defer r.life.cancelWork()
+	grace := time.AfterFunc(shutdownGrace, r.life.cancelWork)
+	defer grace.Stop()
+	select {
+	case <-r.life.done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("events were still being delivered: %w", ctx.Err())
+	}
+}

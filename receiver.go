@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeeventsreceiver
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/receiver"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/cluster"
+	"github.com/kubeevents/kubeeventsreceiver/internal/event"
+	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
+	"github.com/kubeevents/kubeeventsreceiver/internal/filter"
+	"github.com/kubeevents/kubeeventsreceiver/internal/ledger"
+	"github.com/kubeevents/kubeeventsreceiver/internal/logrecord"
+	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
+	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+	"github.com/kubeevents/kubeeventsreceiver/internal/repeat"
+	"github.com/kubeevents/kubeeventsreceiver/internal/tally"
+	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
+	"github.com/kubeevents/kubeeventsreceiver/resolver"
+)
+
+const (
+	// batchChanges and batchBytes bound a batch, and with it what is in memory at once.
+	batchChanges = 1000
+	batchBytes   = 4 << 20
+	// batchWait is how long a batch waits for more after its first change. How often things wake costs more than what
+	// they do, so a storm is better handled in batches.
+	batchWait = 100 * time.Millisecond
+)
+
+// eventsReceiver watches events and emits them as logs and as a metric. One serves both pipelines of a configuration.
+type eventsReceiver struct {
+	config   *Config
+	settings receiver.Settings
+	logs     consumer.Logs    // nil: in no logs pipeline
+	metrics  consumer.Metrics // nil: in no metrics pipeline
+
+	life      lifecycle
+	status    *status
+	telemetry *telemetry
+
+	changes   chan watch.Change
+	filter    filter.Filter
+	extractor *extract.Extractor
+	cluster   *cluster.Identity
+	resolver  *resolver.Resolver // nil: owners are not looked up
+	converter logrecord.Converter
+	tally     *tally.Tally
+
+	// What follows belongs to the loop alone.
+	batch   []watch.Change
+	ledger  *ledger.Ledger
+	listed  map[string]bool // the streams whose first listing is complete
+	windows *repeat.Windows
+	refused bool // whether the pipeline refused the last batch that it was offered
+}
+
+// run is the receiver: take, account, resolve, convert, deliver, commit, a batch at a time, until stop ends. What was
+// taken by then is still delivered, as long as work allows. A batch that is not delivered is not committed.
+func (r *eventsReceiver) run(stop, work context.Context) {
+	for more := true; more; {
+		var changes []watch.Change
+		changes, more = r.take(stop)
+		observations := r.account(changes)
+		r.resolve(work, observations)
+		records := r.windows.Admit(observations, time.Now())
+		if !more {
+			records = append(records, r.windows.Flush()...)
+		}
+		if !r.deliver(stop, work, records) {
+			return
+		}
+		r.commit(observations)
+	}
+}
+
+// take waits for a change and gathers what comes with it. It returns without any when a window of repeat_interval ends,
+// and more is false once stop has ended and nothing that was read from the API server is left.
+func (r *eventsReceiver) take(stop context.Context) (changes []watch.Change, more bool) {
+	clear(r.batch)
+	r.batch = r.batch[:0]
+	window := r.windowTimer()
+	defer window.Stop()
+
+	select {
+	case change := <-r.changes:
+		r.batch = append(r.batch, change)
+		more = r.gather(stop, change)
+	case <-window.C:
+		more = true
+	case <-stop.Done():
+	}
+	if !more {
+		r.drain()
+	}
+	r.telemetry.taken(len(r.batch))
+	return r.batch, more
+}
+
+func (r *eventsReceiver) windowTimer() *time.Timer {
+	end, open := r.windows.NextEnd()
+	if !open {
+		end = time.Now().Add(time.Hour)
+	}
+	return time.NewTimer(time.Until(end))
+}
+
+// gather fills the batch until a bound, the time, or stop ends it, which it tells by returning false.
+func (r *eventsReceiver) gather(stop context.Context, first watch.Change) bool {
+	full := time.NewTimer(batchWait)
+	defer full.Stop()
+	for size := sizeOf(first); len(r.batch) < batchChanges && size < batchBytes; {
+		select {
+		case change := <-r.changes:
+			r.batch = append(r.batch, change)
+			size += sizeOf(change)
+		case <-full.C:
+			return true
+		case <-stop.Done():
+			return false
+		}
+	}
+	return true
+}
+
+// drain takes what the streams had handed over when they were stopped.
+func (r *eventsReceiver) drain() {
+	for {
+		select {
+		case change := <-r.changes:
+			r.batch = append(r.batch, change)
+		default:
+			return
+		}
+	}
+}
+
+// sizeOf is what makes events large: the message is the one field without a small bound.
+func sizeOf(change watch.Change) int {
+	if change.Event == nil {
+		return 0
+	}
+	return len(change.Event.Message)
+}
+
+// account tells the ledger what changed and keeps what brought new occurrences.
+func (r *eventsReceiver) account(changes []watch.Change) []observation.Observation {
+	var observations []observation.Observation
+	var received, filtered int64
+	for _, change := range changes {
+		if change.Event != nil {
+			received++
+			if !r.filter.Wants(change.Event) {
+				filtered++
+				continue
+			}
+		}
+		if occurrences := r.accountFor(change); occurrences > 0 {
+			observations = append(observations, observation.Observation{
+				Event: change.Event, Occurrences: occurrences, SeenAt: change.SeenAt,
+			})
+		}
+	}
+	r.telemetry.accounted(received, filtered)
+	return observations
+}
+
+// accountFor is the number of new occurrences in one change.
+func (r *eventsReceiver) accountFor(change watch.Change) int64 {
+	switch change.Kind {
+	case watch.ListBegan:
+		r.ledger.BeginList(change.Namespace)
+	case watch.ListEnded:
+		r.ledger.EndList(change.Namespace, change.SeenAt)
+		r.listed[change.Namespace] = true
+	case watch.Deleted:
+		r.ledger.Delete(change.Namespace, change.Event, change.SeenAt)
+	case watch.Listed:
+		if r.config.StartAt == StartAtEnd && !r.listed[change.Namespace] {
+			return r.ledger.Remember(change.Namespace, change.Event)
+		}
+		return r.ledger.Observe(change.Namespace, change.Event)
+	case watch.Changed:
+		return r.ledger.Observe(change.Namespace, change.Event)
+	}
+	return 0
+}
+
+// resolve adds to each observation who owns its involved object. Each distinct object is asked for once.
+func (r *eventsReceiver) resolve(ctx context.Context, observations []observation.Observation) {
+	if len(observations) == 0 {
+		return
+	}
+	var references []resolver.Reference
+	place := make(map[resolver.Reference]int, len(observations))
+	for i := range observations {
+		ref := event.Involved(observations[i].Event)
+		if _, ok := place[ref]; !ok {
+			place[ref] = len(references)
+			references = append(references, ref)
+		}
+	}
+	chains := r.chains(ctx, references)
+	tags := make([][]extract.Tag, len(chains))
+	for i, chain := range chains {
+		tags[i] = r.extractor.Tags(chain.Objects)
+	}
+	for i := range observations {
+		o := &observations[i]
+		at := place[event.Involved(o.Event)]
+		o.Chain, o.Tags = chains[at], tags[at]
+	}
+	r.telemetry.resolved(observations)
+}
+
+// chains looks the owners up. Where that is switched off, a chain holds just what the event says.
+func (r *eventsReceiver) chains(ctx context.Context, references []resolver.Reference) []resolver.Chain {
+	if r.resolver != nil {
+		return r.resolver.Resolve(ctx, references)
+	}
+	chains := make([]resolver.Chain, len(references))
+	for i, ref := range references {
+		chains[i].Objects = []*resolver.Object{ref.Object()}
+	}
+	return chains
+}
+
+// commit remembers what was delivered: the occurrences in the metric's sums, the rest in the ledger already.
+func (r *eventsReceiver) commit(observations []observation.Observation) {
+	now := time.Now()
+	if r.metrics != nil {
+		r.tally.Add(observations, now)
+	}
+	r.ledger.Forget(now)
+	r.telemetry.committed(now)
+}
+
+// emitMetrics offers the sums to the metrics pipeline. What is refused is not offered again: the next point carries it.
+func (r *eventsReceiver) emitMetrics(ctx context.Context) {
+	now := time.Now()
+	r.tally.Expire(now)
+	metrics := r.tally.Metrics(tally.Scope{Name: metadata.ScopeName, Version: r.settings.BuildInfo.Version}, r.cluster.UID(), now)
+	points := metrics.DataPointCount()
+	if points == 0 {
+		return
+	}
+	ctx = r.telemetry.report.StartMetricsOp(ctx)
+	err := r.metrics.ConsumeMetrics(ctx, metrics)
+	r.telemetry.report.EndMetricsOp(ctx, metadata.Type.String(), points, err)
+}
