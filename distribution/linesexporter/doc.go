@@ -8,7 +8,7 @@
 //
 // A line holds the time of the newest occurrence, the event's type and reason,
 // the involved object with its namespace before and its owners behind it, the
-// Tilt manifest, the number of occurrences, and the message.
+// Tilt manifest, the number of occurrences so far, and the message.
 //
 // The lines are for eyes. Programs should read the records themselves, from the
 // otlp or the file exporter.

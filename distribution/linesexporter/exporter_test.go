@@ -77,7 +77,14 @@ func TestLines(t *testing.T) {
 				severity: plog.SeverityNumberWarn, typ: "Warning", object: map[string]any{"k8s.object.kind": "Pod", "k8s.object.name": "p"}, message: "m",
 				event: map[string]any{"k8s.event.reason": "BackOff", "k8s.event.occurrences": 2, "k8s.event.count": 11},
 			},
-			want: "07:31:02 Warning BackOff              pod/p ×2 of 11  m\n",
+			want: "07:31:02 Warning BackOff              pod/p ×11 (+2)  m\n",
+		},
+		"the eleventh occurrence": {
+			record: eventRecord{
+				severity: plog.SeverityNumberWarn, typ: "Warning", object: map[string]any{"k8s.object.kind": "Pod", "k8s.object.name": "p"}, message: "m",
+				event: map[string]any{"k8s.event.reason": "BackOff", "k8s.event.occurrences": 1, "k8s.event.count": 11},
+			},
+			want: "07:31:02 Warning BackOff              pod/p ×11  m\n",
 		},
 		"a cluster-scoped object of a named group, once": {
 			record: eventRecord{

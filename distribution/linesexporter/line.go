@@ -4,7 +4,6 @@ package linesexporter
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -104,17 +103,17 @@ func ownerChain(object pcommon.Map) string {
 	return strings.Join(owners, " ")
 }
 
-// occurrences says how often the event occurred, if more than once: ×3, or
-// ×2 of 11 when the record is about 2 of 11 occurrences.
+// occurrences says how often the event has occurred, if more than once: ×3. If
+// the record is about several occurrences but not all, it says how many: ×11 (+2).
 func occurrences(event pcommon.Map) string {
 	fresh, total := integer(event, "k8s.event.occurrences"), integer(event, "k8s.event.count")
 	switch {
-	case total > fresh:
-		return fmt.Sprintf("×%d of %d", fresh, total)
-	case fresh > 1:
-		return "×" + strconv.FormatInt(fresh, 10)
+	case total <= 1:
+		return ""
+	case fresh > 1 && fresh < total:
+		return fmt.Sprintf("×%d (+%d)", total, fresh)
 	}
-	return ""
+	return fmt.Sprintf("×%d", total)
 }
 
 func integer(attributes pcommon.Map, key string) int64 {
