@@ -43,7 +43,7 @@ type lister struct {
 	background *background
 	now        func() time.Duration
 
-	refused    *refusals
+	refused *refusals
 
 	// mu guards all below, and what every listing says it guards.
 	mu    sync.Mutex

@@ -22,7 +22,7 @@ type search struct {
 	identified  bool
 	everywhere  bool // not in core, so in all other groups
 	kinds       []*kind
-	guess       *kind // the only one, where there was one at first
+	guess       *kind      // the only one, where there was one at first
 	kindFailure Resolution // why the kinds are those known before, or none
 	try         int
 	unserved    *kind // found not to be served as was thought, once

@@ -1,0 +1,478 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resolver_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+)
+
+// fakeAPI plays the API server at its HTTP edge: discovery documents, metadata
+// of objects in protobuf, paged lists, and the ways in which it may fail.
+type fakeAPI struct {
+	server *httptest.Server
+
+	mu         sync.Mutex
+	served     []served                                  // in the order of discovery
+	objects    map[string]*metav1.PartialObjectMetadata // by path
+	faults     map[string]fault                         // by path
+	requests   []string                                 // paths, with "?list" for a page of a list
+	userAgents map[string]bool
+	aggregated bool // whether there is aggregated discovery
+	json       bool // whether metadata comes as JSON
+	delay      time.Duration
+}
+
+// served is one resource of a group's version.
+type served struct {
+	gv       schema.GroupVersion
+	resource metav1.APIResource
+}
+
+// fault is how requests for a path go wrong. With times, only so many of them.
+type fault struct {
+	status     int
+	retryAfter int           // seconds
+	hang       chan struct{} // closed to go on
+	times      int
+}
+
+var readable = metav1.Verbs{"get", "list", "watch"}
+
+// newFakeAPI returns a server that serves a few of Kubernetes' own kinds and has
+// no objects.
+func newFakeAPI(t testing.TB) *fakeAPI {
+	a := &fakeAPI{
+		objects:    make(map[string]*metav1.PartialObjectMetadata),
+		faults:     make(map[string]fault),
+		userAgents: make(map[string]bool),
+		aggregated: true,
+	}
+	a.server = httptest.NewServer(a)
+	t.Cleanup(a.server.Close)
+	a.serve("v1", "Pod", "pods", true)
+	a.serve("v1", "Service", "services", true)
+	a.serve("v1", "Node", "nodes", false)
+	a.serve("v1", "Namespace", "namespaces", false)
+	a.serve("apps/v1", "ReplicaSet", "replicasets", true)
+	a.serve("apps/v1", "Deployment", "deployments", true)
+	a.serve("apps/v1", "StatefulSet", "statefulsets", true)
+	a.serve("batch/v1", "Job", "jobs", true)
+	a.serve("networking.k8s.io/v1", "Ingress", "ingresses", true)
+	return a
+}
+
+func (a *fakeAPI) restConfig() *rest.Config {
+	return &rest.Config{Host: a.server.URL, QPS: -1, UserAgent: "resolver-test"}
+}
+
+// serve makes a kind known, with the verbs to read it unless others are given.
+func (a *fakeAPI) serve(apiVersion, kind, resource string, namespaced bool, verbs ...string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	gv, _ := schema.ParseGroupVersion(apiVersion)
+	r := metav1.APIResource{Kind: kind, Name: resource, Namespaced: namespaced, Verbs: readable}
+	if len(verbs) > 0 {
+		r.Verbs = verbs
+	}
+	a.served = append(a.served, served{gv, r})
+}
+
+// unserve makes a kind unknown, as when a CRD is deleted.
+func (a *fakeAPI) unserve(apiVersion, kind string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.served = slices.DeleteFunc(a.served, func(s served) bool {
+		return s.gv.String() == apiVersion && s.resource.Kind == kind
+	})
+}
+
+// object is an object as tests write it.
+type object struct {
+	apiVersion, kind, namespace, name, uid string
+	labels, annotations                    map[string]string
+	owners                                 []metav1.OwnerReference
+}
+
+// ownedBy returns an owner reference to the object.
+func ownedBy(o object, controller ...bool) metav1.OwnerReference {
+	ref := metav1.OwnerReference{APIVersion: o.apiVersion, Kind: o.kind, Name: o.name, UID: types.UID(o.uid)}
+	if len(controller) > 0 {
+		ref.Controller = &controller[0]
+	}
+	return ref
+}
+
+// put creates or replaces objects.
+func (a *fakeAPI) put(objects ...object) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, o := range objects {
+		a.objects[a.pathLocked(o)] = &metav1.PartialObjectMetadata{
+			TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: o.namespace, Name: o.name, UID: types.UID(o.uid),
+				Labels: o.labels, Annotations: o.annotations, OwnerReferences: o.owners,
+			},
+		}
+	}
+}
+
+func (a *fakeAPI) remove(objects ...object) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, o := range objects {
+		delete(a.objects, a.pathLocked(o))
+	}
+}
+
+// path returns the path that the object is read from.
+func (a *fakeAPI) path(o object) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.pathLocked(o)
+}
+
+func (a *fakeAPI) pathLocked(o object) string {
+	for _, s := range a.served {
+		if s.gv.String() == o.apiVersion && s.resource.Kind == o.kind {
+			in := versionPath(s.gv)
+			if o.namespace != "" {
+				in += "/namespaces/" + o.namespace
+			}
+			return in + "/" + s.resource.Name + "/" + o.name
+		}
+	}
+	panic("not served: " + o.apiVersion + " " + o.kind)
+}
+
+func versionPath(gv schema.GroupVersion) string {
+	if gv.Group == "" {
+		return "/api/" + gv.Version
+	}
+	return "/apis/" + gv.String()
+}
+
+// fail makes requests for a path go wrong from now on.
+func (a *fakeAPI) fail(path string, f fault) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.faults[path] = f
+}
+
+func (a *fakeAPI) heal(path string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.faults, path)
+}
+
+// hang makes requests for a path wait until the returned function is called,
+// or the test ends.
+func (a *fakeAPI) hang(t testing.TB, path string) (release func()) {
+	hang := make(chan struct{})
+	release = sync.OnceFunc(func() { close(hang) })
+	t.Cleanup(release)
+	a.fail(path, fault{hang: hang})
+	return release
+}
+
+// seen returns the requests since it was last called, in their order.
+func (a *fakeAPI) seen() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	seen := a.requests
+	a.requests = nil
+	return seen
+}
+
+// seenObjects is seen without discovery, sorted.
+func (a *fakeAPI) seenObjects() []string {
+	isDiscovery := func(path string) bool {
+		return strings.Count(path, "/") <= 3 && !strings.Contains(path, "?") && !strings.HasPrefix(path, "/api/v1/")
+	}
+	return slices.Sorted(slices.Values(slices.DeleteFunc(a.seen(), isDiscovery)))
+}
+
+// awaitRequest waits until a request for the path has come in.
+func (a *fakeAPI) awaitRequest(t testing.TB, path string) {
+	require.Eventually(t, func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return slices.Contains(a.requests, path)
+	}, 10*time.Second, time.Millisecond, "no request for %s", path)
+}
+
+// ServeHTTP answers one request.
+func (a *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	fault, delay := a.receive(r)
+	time.Sleep(delay)
+	if fault.hang != nil {
+		select {
+		case <-fault.hang:
+		case <-r.Context().Done():
+			return
+		}
+	}
+	if fault.status != 0 {
+		if fault.retryAfter > 0 {
+			w.Header().Set("Retry-After", strconv.Itoa(fault.retryAfter))
+		}
+		writeStatus(w, fault.status, "")
+		return
+	}
+	a.answer(w, r)
+}
+
+// receive notes the request and returns what is to go wrong with it.
+func (a *fakeAPI) receive(r *http.Request) (fault, time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.userAgents[r.UserAgent()] = true
+	path := r.URL.Path
+	if isList(r) {
+		path += "?list"
+	}
+	a.requests = append(a.requests, path)
+	f := a.faults[path]
+	if f.times > 0 {
+		f.times--
+		if f.times == 0 {
+			delete(a.faults, path)
+		} else {
+			a.faults[path] = f
+		}
+	}
+	return f, a.delay
+}
+
+func isList(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "MetadataList") }
+
+func (a *fakeAPI) answer(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	segments := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	switch {
+	case isList(r):
+		a.answerList(w, r)
+	case segments[0] == "apis" && len(segments) == 1:
+		a.answerGroups(w, r)
+	case segments[0] == "apis" && len(segments) == 2:
+		a.answerGroup(w, segments[1])
+	case segments[0] == "apis" && len(segments) == 3:
+		a.answerVersion(w, schema.GroupVersion{Group: segments[1], Version: segments[2]})
+	case segments[0] == "api" && len(segments) == 2:
+		a.answerVersion(w, schema.GroupVersion{Version: segments[1]})
+	default:
+		a.answerObject(w, r, segments)
+	}
+}
+
+func (a *fakeAPI) answerGroups(w http.ResponseWriter, r *http.Request) {
+	if a.aggregated && strings.Contains(r.Header.Get("Accept"), "APIGroupDiscoveryList") {
+		list := apidiscoveryv2.APIGroupDiscoveryList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupDiscoveryList", APIVersion: "apidiscovery.k8s.io/v2"}}
+		for _, group := range a.groups() {
+			list.Items = append(list.Items, a.aggregate(group))
+		}
+		writeJSON(w, list)
+		return
+	}
+	list := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
+	for _, group := range a.groups() {
+		list.Groups = append(list.Groups, *a.group(group))
+	}
+	writeJSON(w, list)
+}
+
+// groups returns the names of all groups but core.
+func (a *fakeAPI) groups() []string {
+	var names []string
+	for _, s := range a.served {
+		if s.gv.Group != "" && !slices.Contains(names, s.gv.Group) {
+			names = append(names, s.gv.Group)
+		}
+	}
+	return names
+}
+
+func (a *fakeAPI) aggregate(group string) apidiscoveryv2.APIGroupDiscovery {
+	aggregate := apidiscoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: group}}
+	for _, v := range a.group(group).Versions {
+		version := apidiscoveryv2.APIVersionDiscovery{Version: v.Version}
+		for _, s := range a.served {
+			if s.gv.Group != group || s.gv.Version != v.Version {
+				continue
+			}
+			r := apidiscoveryv2.APIResourceDiscovery{
+				Resource: s.resource.Name, Scope: apidiscoveryv2.ScopeCluster, Verbs: s.resource.Verbs,
+				ResponseKind: &metav1.GroupVersionKind{Group: group, Version: v.Version, Kind: s.resource.Kind},
+			}
+			if s.resource.Namespaced {
+				r.Scope = apidiscoveryv2.ScopeNamespace
+			}
+			version.Resources = append(version.Resources, r)
+		}
+		aggregate.Versions = append(aggregate.Versions, version)
+	}
+	return aggregate
+}
+
+func (a *fakeAPI) answerGroup(w http.ResponseWriter, name string) {
+	group := a.group(name)
+	if group == nil {
+		writeNoSuchPath(w)
+		return
+	}
+	writeJSON(w, group)
+}
+
+// group returns a group's document, in which the version served first is the
+// preferred one.
+func (a *fakeAPI) group(name string) *metav1.APIGroup {
+	group := &metav1.APIGroup{TypeMeta: metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}, Name: name}
+	for _, s := range a.served {
+		version := metav1.GroupVersionForDiscovery{GroupVersion: s.gv.String(), Version: s.gv.Version}
+		if s.gv.Group == name && !slices.Contains(group.Versions, version) {
+			group.Versions = append(group.Versions, version)
+		}
+	}
+	if len(group.Versions) == 0 {
+		return nil
+	}
+	group.PreferredVersion = group.Versions[0]
+	return group
+}
+
+func (a *fakeAPI) answerVersion(w http.ResponseWriter, gv schema.GroupVersion) {
+	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv.String()}
+	for _, s := range a.served {
+		if s.gv == gv {
+			list.APIResources = append(list.APIResources, s.resource)
+			status := s.resource
+			status.Name += "/status"
+			list.APIResources = append(list.APIResources, status)
+		}
+	}
+	if len(list.APIResources) == 0 {
+		writeNoSuchPath(w)
+		return
+	}
+	writeJSON(w, list)
+}
+
+func (a *fakeAPI) answerObject(w http.ResponseWriter, r *http.Request, segments []string) {
+	name := segments[len(segments)-1]
+	if !a.serves(strings.TrimSuffix(r.URL.Path, "/"+name)) {
+		writeNoSuchPath(w)
+		return
+	}
+	o, found := a.objects[r.URL.Path]
+	if !found {
+		writeStatus(w, http.StatusNotFound, name)
+		return
+	}
+	a.writeMetadata(w, o)
+}
+
+// serves reports whether a resource is served at the path of its collection.
+func (a *fakeAPI) serves(collection string) bool {
+	for _, s := range a.served {
+		rest, ok := strings.CutPrefix(collection, versionPath(s.gv)+"/")
+		if !ok {
+			continue
+		}
+		segments := strings.Split(rest, "/")
+		if s.resource.Namespaced && len(segments) == 3 && segments[0] == "namespaces" && segments[2] == s.resource.Name {
+			return true
+		}
+		if !s.resource.Namespaced && rest == s.resource.Name {
+			return true
+		}
+	}
+	return false
+}
+
+// answerList answers with one page. The token that continues a list is the
+// number of objects that were read.
+func (a *fakeAPI) answerList(w http.ResponseWriter, r *http.Request) {
+	if !a.serves(r.URL.Path) {
+		writeNoSuchPath(w)
+		return
+	}
+	var items []metav1.PartialObjectMetadata
+	for path, o := range a.objects {
+		if name, ok := strings.CutPrefix(path, r.URL.Path+"/"); ok && !strings.Contains(name, "/") {
+			items = append(items, *o)
+		}
+	}
+	slices.SortFunc(items, func(a, b metav1.PartialObjectMetadata) int { return cmp.Compare(a.Name, b.Name) })
+	from, _ := strconv.Atoi(r.URL.Query().Get("continue"))
+	limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))
+	page := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}}
+	page.Items = items[from:]
+	if limit > 0 && len(page.Items) > limit {
+		left := int64(len(page.Items) - limit)
+		page.Items = page.Items[:limit]
+		page.RemainingItemCount = &left
+		page.Continue = strconv.Itoa(from + limit)
+	}
+	a.writeMetadata(w, page)
+}
+
+var metaScheme = func() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	metav1.AddMetaToScheme(scheme)
+	return scheme
+}()
+
+func (a *fakeAPI) writeMetadata(w http.ResponseWriter, o runtime.Object) {
+	if a.json {
+		writeJSON(w, o)
+		return
+	}
+	w.Header().Set("Content-Type", runtime.ContentTypeProtobuf)
+	_ = protobuf.NewSerializer(metaScheme, metaScheme).Encode(o, w)
+}
+
+func writeJSON(w http.ResponseWriter, document any) {
+	w.Header().Set("Content-Type", runtime.ContentTypeJSON)
+	_ = json.NewEncoder(w).Encode(document)
+}
+
+// writeNoSuchPath answers as the API server does where it serves nothing.
+func writeNoSuchPath(w http.ResponseWriter) { http.Error(w, "404 page not found", http.StatusNotFound) }
+
+// writeStatus answers as the API server does for an object that it serves.
+func writeStatus(w http.ResponseWriter, code int, name string) {
+	reasons := map[int]metav1.StatusReason{
+		http.StatusNotFound:            metav1.StatusReasonNotFound,
+		http.StatusForbidden:           metav1.StatusReasonForbidden,
+		http.StatusUnauthorized:        metav1.StatusReasonUnauthorized,
+		http.StatusTooManyRequests:     metav1.StatusReasonTooManyRequests,
+		http.StatusInternalServerError: metav1.StatusReasonInternalError,
+		http.StatusGatewayTimeout:      metav1.StatusReasonTimeout,
+	}
+	w.Header().Set("Content-Type", runtime.ContentTypeJSON)
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status:   metav1.StatusFailure, Code: int32(code), Reason: reasons[code],
+		Details: &metav1.StatusDetails{Name: name},
+	})
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resolver_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubeevents/kubeeventsreceiver/resolver"
+)
+
+// world is a few objects that most tests use.
+var (
+	deployment = object{apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "fe", uid: "d1", labels: map[string]string{"tilt-manifest": "fe"}}
+	replicaSet = object{apiVersion: "apps/v1", kind: "ReplicaSet", namespace: "shop", name: "fe-1", uid: "r1", owners: []metav1.OwnerReference{ownedBy(deployment, true)}}
+	pod        = object{apiVersion: "v1", kind: "Pod", namespace: "shop", name: "fe-1-a", uid: "p1", owners: []metav1.OwnerReference{ownedBy(replicaSet, true)}}
+	node       = object{apiVersion: "v1", kind: "Node", name: "n1", uid: "8f3c"}
+)
+
+func TestOwners(t *testing.T) {
+	named := func(kind, name, uid string, owners ...metav1.OwnerReference) object {
+		return object{apiVersion: "example.com/v1", kind: kind, namespace: "shop", name: name, uid: uid, owners: owners}
+	}
+	a, b, c := named("Thing", "a", "a1"), named("Thing", "b", "b1"), named("Thing", "c", "c1")
+	fleet := object{apiVersion: "example.com/v1", kind: "Fleet", name: "f", uid: "f1"}
+
+	tests := []struct {
+		name    string
+		objects []object
+		ask     object
+		want    string
+	}{
+		{
+			name: "an object that nothing owns is its own end",
+			ask:  deployment, objects: []object{deployment},
+			want: "Deployment.apps/shop/fe=d1: complete",
+		},
+		{
+			name: "controllers are followed to the end",
+			ask:  pod, objects: []object{pod, replicaSet, deployment},
+			want: "Pod/shop/fe-1-a=p1 < ReplicaSet.apps/shop/fe-1=r1 < Deployment.apps/shop/fe=d1: complete",
+		},
+		{
+			name: "a custom resource owns a Deployment",
+			ask:  pod, objects: []object{pod, replicaSet, withOwners(deployment, ownedBy(a, true)), a},
+			want: "Pod/shop/fe-1-a=p1 < ReplicaSet.apps/shop/fe-1=r1 < Deployment.apps/shop/fe=d1 < Thing.example.com/shop/a=a1: complete",
+		},
+		{
+			name: "the controller is followed wherever it stands",
+			ask:  a, objects: []object{withOwners(a, ownedBy(b), ownedBy(c, true)), b, c},
+			want: "Thing.example.com/shop/a=a1 < Thing.example.com/shop/c=c1: complete",
+		},
+		{
+			name: "a single owner is followed without being the controller",
+			ask:  a, objects: []object{withOwners(a, ownedBy(b, false)), b},
+			want: "Thing.example.com/shop/a=a1 < Thing.example.com/shop/b=b1: complete",
+		},
+		{
+			name: "of several owners none of which is the controller the first is followed, and it is said",
+			ask:  a, objects: []object{withOwners(a, ownedBy(b), ownedBy(c)), b, c},
+			want: "Thing.example.com/shop/a=a1 < Thing.example.com/shop/b=b1: ambiguous",
+		},
+		{
+			name: "why a chain is short matters more than that it is ambiguous",
+			ask:  a, objects: []object{withOwners(a, ownedBy(b), ownedBy(c)), c},
+			want: "Thing.example.com/shop/a=a1 < Thing.example.com/shop/b=b1: not_found",
+		},
+		{
+			name: "a cluster-scoped owner has no namespace",
+			ask:  a, objects: []object{withOwners(a, ownedBy(fleet, true)), fleet},
+			want: "Thing.example.com/shop/a=a1 < Fleet.example.com/f=f1: complete",
+		},
+		{
+			name: "a cluster-scoped object can't be owned by one in a namespace",
+			ask:  fleet, objects: []object{withOwners(fleet, ownedBy(a, true)), a},
+			want: "Fleet.example.com/f=f1 < Thing.example.com/a=a1: not_found",
+		},
+		{
+			name: "a mirror pod belongs to its node",
+			ask:  pod, objects: []object{withOwners(pod, ownedBy(node, true)), node},
+			want: "Pod/shop/fe-1-a=p1 < Node/n1=8f3c: complete",
+		},
+		{
+			name: "an owner that is gone is known from the reference",
+			ask:  pod, objects: []object{pod},
+			want: "Pod/shop/fe-1-a=p1 < ReplicaSet.apps/shop/fe-1=r1: not_found",
+		},
+		{
+			name: "an owner with another UID is another object",
+			ask:  pod, objects: []object{pod, withUID(replicaSet, "r2"), deployment},
+			want: "Pod/shop/fe-1-a=p1 < ReplicaSet.apps/shop/fe-1=r1: not_found",
+		},
+		{
+			name: "an owner of a kind that is not served is known from the reference, its scope is not",
+			ask:  pod, objects: []object{withOwners(pod, metav1.OwnerReference{APIVersion: "gone.io/v1", Kind: "Gone", Name: "g", UID: "g1"})},
+			want: "Pod/shop/fe-1-a=p1 < Gone.gone.io/g=g1: not_found",
+		},
+		{
+			name: "a cycle names each object once",
+			ask:  a, objects: []object{withOwners(a, ownedBy(b, true)), withOwners(b, ownedBy(c, true)), withOwners(c, ownedBy(a, true))},
+			want: "Thing.example.com/shop/a=a1 < Thing.example.com/shop/b=b1 < Thing.example.com/shop/c=c1: cycle",
+		},
+		{
+			name: "an object that owns itself",
+			ask:  a, objects: []object{withOwners(a, ownedBy(a, true))},
+			want: "Thing.example.com/shop/a=a1: cycle",
+		},
+		{
+			name: "a cycle through references without UIDs",
+			ask:  a, objects: []object{withOwners(a, ownedBy(withUID(b, ""), true)), withOwners(b, ownedBy(withUID(a, ""), true))},
+			want: "Thing.example.com/shop/a=a1 < Thing.example.com/shop/b=b1: cycle",
+		},
+		{
+			name: "in a cycle too, UIDs decide",
+			ask:  a, objects: []object{withOwners(a, ownedBy(b, true)), withOwners(b, ownedBy(withUID(a, "a0"), true))},
+			want: "Thing.example.com/shop/a=a1 < Thing.example.com/shop/b=b1 < Thing.example.com/shop/a=a0: not_found",
+		},
+		{
+			name: "an owner's version that is no longer served",
+			ask:  replicaSet, objects: []object{withOwners(replicaSet, metav1.OwnerReference{APIVersion: "extensions/v1beta1", Kind: "Deployment", Name: "fe", UID: "d1"}), deployment},
+			want: "ReplicaSet.apps/shop/fe-1=r1 < Deployment.apps/shop/fe=d1: complete",
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			api := newFakeAPI(t)
+			api.serve("example.com/v1", "Thing", "things", true)
+			api.serve("example.com/v1", "Fleet", "fleets", false)
+			api.put(test.objects...)
+			r := newResolver(t, api, resolver.Config{})
+			require.Equal(t, test.want, text(resolve(t, r, refTo(test.ask))), "cold")
+			require.Equal(t, test.want, text(resolve(t, r, refTo(test.ask))), "warm")
+		})
+	}
+}
+
+func withOwners(o object, owners ...metav1.OwnerReference) object {
+	o.owners = owners
+	return o
+}
+
+func withUID(o object, uid string) object {
+	o.uid = uid
+	return o
+}
+
+func TestDepth(t *testing.T) {
+	tests := []struct {
+		name     string
+		maxDepth int
+		want     string
+	}{
+		{
+			name:     "an object at the greatest depth that still has an owner",
+			maxDepth: 1,
+			want:     "Pod/shop/fe-1-a=p1 < ReplicaSet.apps/shop/fe-1=r1: depth",
+		},
+		{
+			name:     "an object at the greatest depth that nothing owns",
+			maxDepth: 2,
+			want:     "Pod/shop/fe-1-a=p1 < ReplicaSet.apps/shop/fe-1=r1 < Deployment.apps/shop/fe=d1: complete",
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			api := newFakeAPI(t)
+			api.put(pod, replicaSet, deployment)
+			r := newResolver(t, api, resolver.Config{MaxDepth: test.maxDepth})
+			require.Equal(t, test.want, text(resolve(t, r, refTo(pod))))
+		})
+	}
+}
+
+func TestKeptMetadata(t *testing.T) {
+	api := newFakeAPI(t)
+	pod := pod
+	pod.owners = nil
+	pod.labels = map[string]string{"app": "fe", "tilt-manifest": "fe", "pod-template-hash": "1"}
+	pod.annotations = map[string]string{"team": "a", "note": "b"}
+	api.put(pod)
+
+	t.Run("nothing unless asked for", func(t *testing.T) {
+		chain := resolve(t, newResolver(t, api, resolver.Config{}), refTo(pod))
+		require.Nil(t, chain.Objects[0].Labels)
+		require.Nil(t, chain.Objects[0].Annotations)
+	})
+	t.Run("the keys asked for", func(t *testing.T) {
+		r := newResolver(t, api, resolver.Config{
+			KeepLabel:      func(key string) bool { return key != "pod-template-hash" },
+			KeepAnnotation: func(key string) bool { return key == "team" },
+		})
+		chain := resolve(t, r, refTo(pod))
+		require.Equal(t, map[string]string{"app": "fe", "tilt-manifest": "fe"}, chain.Objects[0].Labels)
+		require.Equal(t, map[string]string{"team": "a"}, chain.Objects[0].Annotations)
+	})
+}
+
+func TestMetadataAsJSON(t *testing.T) {
+	api := newFakeAPI(t)
+	api.json = true
+	api.put(pod, replicaSet, deployment)
+	r := newResolver(t, api, resolver.Config{})
+	require.Equal(t, resolver.Complete, resolve(t, r, refTo(pod)).Resolution)
+}
+
+func TestChainsComeInTheOrderAsked(t *testing.T) {
+	api := newFakeAPI(t)
+	api.put(pod, replicaSet, deployment, node)
+	r := newResolver(t, api, resolver.Config{})
+	chains := r.Resolve(t.Context(), []resolver.Reference{refTo(node), refTo(pod), refTo(deployment), refTo(pod)})
+	var ends []string
+	for _, c := range chains {
+		ends = append(ends, objectText(c.Objects[0])+" ends at "+objectText(c.End()))
+	}
+	require.Equal(t, []string{
+		"Node/n1=8f3c ends at Node/n1=8f3c",
+		"Pod/shop/fe-1-a=p1 ends at Deployment.apps/shop/fe=d1",
+		"Deployment.apps/shop/fe=d1 ends at Deployment.apps/shop/fe=d1",
+		"Pod/shop/fe-1-a=p1 ends at Deployment.apps/shop/fe=d1",
+	}, ends)
+	require.Empty(t, r.Resolve(t.Context(), nil))
+}
