@@ -285,6 +285,3 @@ func (cp *ControlPlane) PIDs() []int {
 	}
 	return pids
 }
-
-// LogFile returns the path of the log of a program, such as kube-apiserver.
-func (cp *ControlPlane) LogFile(program string) string { return cp.layout.log(program) }

@@ -23,23 +23,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
+	"github.com/kubeevents/kubeeventsreceiver/controlplane/controlplanetest"
 )
-
-// start starts a control plane that ends with the test. Without the programs the
-// test is skipped, but not in CI, where that would hide that nothing is tested.
-func start(t *testing.T, options controlplane.Options) *controlplane.ControlPlane {
-	t.Helper()
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		options.Binaries = filepath.Join("..", "build", "controlplane")
-	}
-	cp, err := controlplane.Start(t.Context(), options)
-	if errors.Is(err, controlplane.ErrBinariesMissing) && os.Getenv("CI") == "" {
-		t.Skip(err)
-	}
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, cp.Stop()) })
-	return cp
-}
 
 func clientOf(t *testing.T, cp *controlplane.ControlPlane) kubernetes.Interface {
 	t.Helper()
@@ -66,7 +51,7 @@ func reasons(ctx context.Context, t require.TestingT, client kubernetes.Interfac
 }
 
 func TestWorkloadsRun(t *testing.T) {
-	cp := start(t, controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 2})
+	cp := controlplanetest.Start(t, controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 2})
 	client, ctx := clientOf(t, cp), t.Context()
 
 	version, err := client.Discovery().ServerVersion()
@@ -112,7 +97,7 @@ func TestWorkloadsRun(t *testing.T) {
 
 func TestStopLeavesNothing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
-	cp := start(t, controlplane.Options{DataDir: dir, ControllerManager: true, Scheduler: true, Nodes: 1})
+	cp := controlplanetest.Start(t, controlplane.Options{DataDir: dir, ControllerManager: true, Scheduler: true, Nodes: 1})
 	pids := cp.PIDs()
 	require.Len(t, pids, 5)
 
@@ -127,7 +112,7 @@ func TestStopLeavesNothing(t *testing.T) {
 }
 
 func TestAPIServerRestarts(t *testing.T) {
-	cp := start(t, controlplane.Options{EventTTL: 10 * time.Minute})
+	cp := controlplanetest.Start(t, controlplane.Options{EventTTL: 10 * time.Minute})
 	client, ctx := clientOf(t, cp), t.Context()
 	_, err := client.CoreV1().ConfigMaps("default").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
@@ -144,7 +129,7 @@ func TestAPIServerRestarts(t *testing.T) {
 }
 
 func TestRestrictedKubeconfig(t *testing.T) {
-	cp := start(t, controlplane.Options{})
+	cp := controlplanetest.Start(t, controlplane.Options{})
 	path, err := cp.RestrictedKubeconfig(t.Context(), "reader", rbacv1.PolicyRule{
 		APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"list"},
 	})
@@ -168,10 +153,7 @@ func TestMissingPrograms(t *testing.T) {
 }
 
 func TestFailingStartQuotesTheLog(t *testing.T) {
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		t.Setenv("KUBEBUILDER_ASSETS", filepath.Join("..", "build", "controlplane"))
-	}
-	_, err := controlplane.Start(t.Context(), controlplane.Options{APIServerArgs: []string{"--no-such-flag"}})
+	_, err := controlplane.Start(t.Context(), controlplane.Options{Binaries: controlplanetest.Binaries(), APIServerArgs: []string{"--no-such-flag"}})
 	if errors.Is(err, controlplane.ErrBinariesMissing) && os.Getenv("CI") == "" {
 		t.Skip(err)
 	}

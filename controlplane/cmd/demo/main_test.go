@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubeevents/kubeeventsreceiver/controlplane"
+	"github.com/kubeevents/kubeeventsreceiver/controlplane/controlplanetest"
+)
+
+// newShow returns a show whose Collector is a shell script, and the file that
+// the script writes its KUBECONFIG to.
+func newShow(t *testing.T, script string) (show, string) {
+	t.Helper()
+	dir := t.TempDir()
+	seen := filepath.Join(dir, "seen")
+	collector := filepath.Join(dir, "collector")
+	script = "#!/bin/sh\necho \"$KUBECONFIG\" > " + seen + "\n" + script
+	require.NoError(t, os.WriteFile(collector, []byte(script), 0o700))
+	return show{binaries: controlplanetest.Binaries(), collector: collector}, seen
+}
+
+func (s show) runInTest(ctx context.Context, t *testing.T) int {
+	t.Helper()
+	code, err := s.run(ctx)
+	if errors.Is(err, controlplane.ErrBinariesMissing) && os.Getenv("CI") == "" {
+		t.Skip(err)
+	}
+	require.NoError(t, err)
+	return code
+}
+
+func TestCollectorEnds(t *testing.T) {
+	s, seen := newShow(t, "exit 3")
+	assert.Equal(t, 3, s.runInTest(t.Context(), t))
+
+	kubeconfig, err := os.ReadFile(seen)
+	require.NoError(t, err)
+	assert.Contains(t, string(kubeconfig), "admin.kubeconfig")
+	assert.NoDirExists(t, filepath.Dir(string(kubeconfig)), "the control plane is gone")
+}
+
+func TestInterrupted(t *testing.T) {
+	s, seen := newShow(t, "exec sleep 600")
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		defer cancel()
+		for ctx.Err() == nil {
+			if _, err := os.Stat(seen); err == nil {
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}()
+	assert.Equal(t, 0, s.runInTest(ctx, t))
+}
+
+func TestInterruptedWhileStarting(t *testing.T) {
+	s, seen := newShow(t, "exit 3")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	time.AfterFunc(200*time.Millisecond, cancel)
+	assert.Equal(t, 0, s.runInTest(ctx, t))
+	assert.NoFileExists(t, seen, "the Collector was not started")
+}
+
+func TestCollectorIsMissing(t *testing.T) {
+	s, _ := newShow(t, "")
+	s.collector = filepath.Join(t.TempDir(), "otelcol")
+	code, err := s.run(t.Context())
+	if errors.Is(err, controlplane.ErrBinariesMissing) && os.Getenv("CI") == "" {
+		t.Skip(err)
+	}
+	assert.Equal(t, 1, code)
+	assert.ErrorContains(t, err, "make build")
+}
