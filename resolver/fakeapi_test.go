@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,7 +31,7 @@ type fakeAPI struct {
 	server *httptest.Server
 
 	mu         sync.Mutex
-	served     []served                                  // in the order of discovery
+	served     []served                                 // in the order of discovery
 	objects    map[string]*metav1.PartialObjectMetadata // by path
 	faults     map[string]fault                         // by path
 	requests   []string                                 // paths, with "?list" for a page of a list
@@ -234,7 +235,7 @@ func (a *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if fault.retryAfter > 0 {
 			w.Header().Set("Retry-After", strconv.Itoa(fault.retryAfter))
 		}
-		writeStatus(w, fault.status, "")
+		writeStatus(w, fault.status, path.Base(r.URL.Path))
 		return
 	}
 	a.answer(w, r)

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resolver_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubeevents/kubeeventsreceiver/resolver"
+)
+
+func TestFailures(t *testing.T) {
+	tests := []struct {
+		name       string
+		fault      fault
+		resolution resolver.Resolution
+		remembered time.Duration
+	}{
+		{name: "it is not there", fault: fault{status: http.StatusNotFound}, resolution: resolver.NotFound, remembered: time.Minute},
+		{name: "it may not be read", fault: fault{status: http.StatusForbidden}, resolution: resolver.Forbidden, remembered: time.Minute},
+		{name: "the token is not accepted", fault: fault{status: http.StatusUnauthorized}, resolution: resolver.Unavailable, remembered: 5 * time.Second},
+		{name: "the API server is ill", fault: fault{status: http.StatusInternalServerError}, resolution: resolver.Unavailable, remembered: 5 * time.Second},
+		{name: "what the API server asks is too slow", fault: fault{status: http.StatusGatewayTimeout}, resolution: resolver.Timeout, remembered: 5 * time.Second},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			api := newFakeAPI(t)
+			api.put(pod, replicaSet, deployment)
+			clock, observed := newClock(), &observed{}
+			r := newResolver(t, api, resolver.Config{Now: clock.Now, Observer: observed})
+			api.fail(api.path(replicaSet), test.fault)
+			want := "Pod/shop/fe-1-a=p1 < ReplicaSet.apps/shop/fe-1=r1: " + string(test.resolution)
+
+			require.Equal(t, want, text(resolve(t, r, refTo(pod))))
+			results, hits := observed.counts()
+			require.Equal(t, 1, results[string(test.resolution)], "the request is counted by its result")
+			require.Equal(t, 3, results["found"], "so are two discovery documents and the pod")
+			require.Zero(t, hits)
+
+			api.heal(api.path(replicaSet))
+			api.seen()
+			clock.pass(test.remembered - time.Millisecond)
+			require.Equal(t, want, text(resolve(t, r, refTo(pod))), "remembered")
+			require.Empty(t, api.seen())
+			_, hits = observed.counts()
+			require.Equal(t, 2, hits)
+
+			clock.pass(time.Millisecond)
+			require.Equal(t, resolver.Complete, resolve(t, r, refTo(pod)).Resolution, "asked again")
+		})
+	}
+}
+
+func TestAnAPIServerThatIsAway(t *testing.T) {
+	api := newFakeAPI(t)
+	r := newResolver(t, api, resolver.Config{})
+	api.server.Close()
+	require.Equal(t, "Pod/shop/fe-1-a=p1: unavailable", text(resolve(t, r, refTo(pod))))
+}
+
+func TestTooManyRequestsAreRepeatedWhenTheAPIServerSays(t *testing.T) {
+	api := newFakeAPI(t)
+	api.put(deployment)
+	api.fail(api.path(deployment), fault{status: http.StatusTooManyRequests, retryAfter: 1, times: 1})
+	r := newResolver(t, api, resolver.Config{})
+	require.Equal(t, resolver.Complete, resolve(t, r, refTo(deployment)).Resolution)
+	require.Len(t, api.seenObjects(), 2)
+}
+
+func TestDiscoveryThatFails(t *testing.T) {
+	tests := []struct {
+		name       string
+		status     int
+		resolution resolver.Resolution
+		remembered time.Duration
+	}{
+		{"forbidden", http.StatusForbidden, resolver.Forbidden, time.Minute},
+		{"unavailable", http.StatusInternalServerError, resolver.Unavailable, 5 * time.Second},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			api := newFakeAPI(t)
+			api.put(pod, replicaSet, deployment)
+			api.fail("/apis/apps/v1", fault{status: test.status})
+			clock := newClock()
+			r := newResolver(t, api, resolver.Config{Now: clock.Now})
+			want := "Pod/shop/fe-1-a=p1 < ReplicaSet.apps/fe-1=r1: " + string(test.resolution)
+			require.Equal(t, want, text(resolve(t, r, refTo(pod))), "the scope is not known, so the namespace is not")
+
+			api.heal("/apis/apps/v1")
+			clock.pass(test.remembered - time.Millisecond)
+			require.Equal(t, want, text(resolve(t, r, refTo(pod))))
+			clock.pass(time.Millisecond)
+			require.Equal(t, resolver.Complete, resolve(t, r, refTo(pod)).Resolution)
+		})
+	}
+}
+
+func TestLookupTimeout(t *testing.T) {
+	api := newFakeAPI(t)
+	api.put(pod, replicaSet, deployment)
+	clock := newClock()
+	r := newResolver(t, api, resolver.Config{LookupTimeout: 300 * time.Millisecond, Now: clock.Now})
+	release := api.hang(t, api.path(replicaSet))
+
+	const short = "Pod/shop/fe-1-a=p1 < ReplicaSet.apps/shop/fe-1=r1: timeout"
+	require.Equal(t, short, text(resolve(t, r, refTo(pod))), "what was found in time is there")
+	api.seen()
+	require.Equal(t, short, text(resolve(t, r, refTo(pod))), "nobody waits again")
+
+	release()
+	require.Eventually(t, func() bool {
+		return resolve(t, r, refTo(pod)).Resolution == resolver.Complete
+	}, 10*time.Second, time.Millisecond, "the answer that came late is used, although 5 s have not passed")
+	require.Equal(t, []string{api.path(deployment)}, api.seenObjects(), "without asking again")
+}
+
+func TestATimeoutIsRememberedForFiveSeconds(t *testing.T) {
+	api := newFakeAPI(t)
+	api.put(deployment)
+	clock := newClock()
+	r := newResolver(t, api, resolver.Config{LookupTimeout: 100 * time.Millisecond, Now: clock.Now})
+	api.hang(t, "/apis/apps/v1")
+	require.Equal(t, resolver.Timeout, resolve(t, r, refTo(deployment)).Resolution)
+	api.heal("/apis/apps/v1")
+	clock.pass(5*time.Second - time.Millisecond)
+	require.Equal(t, resolver.Timeout, resolve(t, r, refTo(deployment)).Resolution)
+	require.Equal(t, []string{"/apis/apps/v1"}, api.seen(), "the request that hangs is the only one")
+}
+
+func TestOneObjectThatHangsDoesNotUseUpTheTimeOfOthers(t *testing.T) {
+	api := newFakeAPI(t)
+	api.put(pod, replicaSet, deployment, node)
+	r := newResolver(t, api, resolver.Config{LookupTimeout: time.Second})
+	api.hang(t, api.path(node))
+	chains := r.Resolve(t.Context(), []resolver.Reference{refTo(node), refTo(pod)})
+	require.Equal(t, "Node/n1=8f3c: timeout", text(chains[0]))
+	require.Equal(t, resolver.Complete, chains[1].Resolution)
+}
+
+func TestACallerThatLeavesProvesNothing(t *testing.T) {
+	api := newFakeAPI(t)
+	api.put(deployment)
+	clock := newClock()
+	r := newResolver(t, api, resolver.Config{Now: clock.Now})
+	release := api.hang(t, api.path(deployment))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan []resolver.Chain)
+	go func() { done <- r.Resolve(ctx, []resolver.Reference{refTo(deployment)}) }()
+	api.awaitRequest(t, api.path(deployment))
+	cancel()
+	require.Equal(t, resolver.Timeout, (<-done)[0].Resolution)
+	release()
+	require.Equal(t, resolver.Complete, resolve(t, r, refTo(deployment)).Resolution, "it is not taken for timed out")
+}
+
+func TestClose(t *testing.T) {
+	api := newFakeAPI(t)
+	api.put(pod, replicaSet, deployment, node)
+	r := newResolver(t, api, resolver.Config{})
+	resolve(t, r, refTo(pod))
+	api.hang(t, api.path(node))
+
+	done := make(chan resolver.Chain)
+	go func() { done <- resolve(t, r, refTo(node)) }()
+	api.awaitRequest(t, api.path(node))
+	r.Close()
+	require.Equal(t, resolver.Unavailable, (<-done).Resolution, "who waits is let go")
+	require.Equal(t, resolver.Complete, resolve(t, r, refTo(pod)).Resolution, "what is known stays known")
+	require.Equal(t, resolver.Unavailable, resolve(t, r, refTo(node)).Resolution)
+	r.Close()
+}
+
+func TestBadConfigurations(t *testing.T) {
+	api := newFakeAPI(t)
+	_, err := resolver.New(nil, resolver.Config{})
+	require.ErrorContains(t, err, "API server")
+	for field, cfg := range map[string]resolver.Config{
+		"MaxDepth":      {MaxDepth: -1},
+		"LookupTimeout": {LookupTimeout: -1},
+		"CacheSize":     {CacheSize: -1},
+		"CacheTTL":      {CacheTTL: -1},
+		"Concurrency":   {Concurrency: -1},
+	} {
+		_, err := resolver.New(api.restConfig(), cfg)
+		require.ErrorContains(t, err, field)
+	}
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resolver_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubeevents/kubeeventsreceiver/resolver"
+)
+
+const ttl = 10 * time.Minute
+
+func TestWhatIsKnownIsServedForTheTTL(t *testing.T) {
+	api := newFakeAPI(t)
+	api.put(pod, replicaSet, deployment)
+	clock, observed := newClock(), &observed{}
+	keepAll := func(string) bool { return true }
+	r := newResolver(t, api, resolver.Config{Now: clock.Now, CacheTTL: ttl, KeepLabel: keepAll, Observer: observed})
+	resolve(t, r, refTo(pod))
+	api.seen()
+
+	changed := deployment
+	changed.labels = map[string]string{"tilt-manifest": "new"}
+	api.put(changed)
+	clock.pass(ttl - time.Millisecond)
+	observed.counts()
+	require.Equal(t, "fe", resolve(t, r, refTo(pod)).End().Labels["tilt-manifest"])
+	require.Empty(t, api.seen())
+	results, hits := observed.counts()
+	require.Empty(t, results)
+	require.Equal(t, 3, hits, "one for each object")
+
+	clock.pass(time.Millisecond)
+	require.Equal(t, "new", resolve(t, r, refTo(pod)).End().Labels["tilt-manifest"], "it is refreshed on the next use")
+	require.Len(t, api.seen(), 3, "with one request for each object and none for discovery")
+}
+
+func TestDeletedObjects(t *testing.T) {
+	const whole = "Pod/shop/fe-1-a=p1 < ReplicaSet.apps/shop/fe-1=r1 < Deployment.apps/shop/fe=d1: complete"
+	begin := func(t *testing.T) (*fakeAPI, *clock, *resolver.Resolver) {
+		api, clock := newFakeAPI(t), newClock()
+		api.put(pod, replicaSet, deployment)
+		r := newResolver(t, api, resolver.Config{Now: clock.Now, CacheTTL: ttl})
+		require.Equal(t, whole, text(resolve(t, r, refTo(pod))))
+		api.remove(pod, replicaSet, deployment)
+		api.seen()
+		return api, clock, r
+	}
+
+	t.Run("a chain stays known as long as it is used", func(t *testing.T) {
+		_, clock, r := begin(t)
+		for range 5 {
+			clock.pass(ttl - time.Second)
+			require.Equal(t, whole, text(resolve(t, r, refTo(pod))))
+		}
+	})
+	t.Run("that it is gone is asked once a minute", func(t *testing.T) {
+		api, clock, r := begin(t)
+		clock.pass(ttl)
+		require.Equal(t, whole, text(resolve(t, r, refTo(pod))))
+		require.Len(t, api.seenObjects(), 3)
+		clock.pass(time.Minute - time.Millisecond)
+		require.Equal(t, whole, text(resolve(t, r, refTo(pod))))
+		require.Empty(t, api.seen())
+		clock.pass(time.Millisecond)
+		require.Equal(t, whole, text(resolve(t, r, refTo(pod))))
+		require.Len(t, api.seenObjects(), 3)
+	})
+	t.Run("it is forgotten when it was not used for the TTL", func(t *testing.T) {
+		_, clock, r := begin(t)
+		clock.pass(ttl)
+		resolve(t, r, refTo(pod))
+		clock.pass(ttl + time.Millisecond)
+		require.Equal(t, "Pod/shop/fe-1-a=p1: not_found", text(resolve(t, r, refTo(pod))))
+	})
+	t.Run("it is forgotten when it was not used for the TTL before it was found gone", func(t *testing.T) {
+		_, clock, r := begin(t)
+		clock.pass(ttl + time.Millisecond)
+		require.Equal(t, "Pod/shop/fe-1-a=p1: not_found", text(resolve(t, r, refTo(pod))))
+	})
+	t.Run("it stays known when its kind is gone as well", func(t *testing.T) {
+		api, clock, r := begin(t)
+		api.unserve("v1", "Pod")
+		clock.pass(ttl)
+		require.Equal(t, whole, text(resolve(t, r, refTo(pod))))
+		clock.pass(time.Minute)
+		require.Equal(t, whole, text(resolve(t, r, refTo(pod))))
+	})
+}
+
+func TestARefreshThatFails(t *testing.T) {
+	tests := []struct {
+		name       string
+		status     int
+		remembered time.Duration
+	}{
+		{"unavailable", http.StatusInternalServerError, 5 * time.Second},
+		{"timeout", http.StatusGatewayTimeout, 5 * time.Second},
+		{"forbidden", http.StatusForbidden, time.Minute},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			api, clock := newFakeAPI(t), newClock()
+			api.put(deployment)
+			r := newResolver(t, api, resolver.Config{Now: clock.Now, CacheTTL: ttl})
+			resolve(t, r, refTo(deployment))
+			api.fail(api.path(deployment), fault{status: test.status})
+			clock.pass(5 * ttl)
+			api.seen()
+
+			require.Equal(t, resolver.Complete, resolve(t, r, refTo(deployment)).Resolution, "what was known is served on")
+			require.Len(t, api.seen(), 1)
+			clock.pass(test.remembered - time.Millisecond)
+			require.Equal(t, resolver.Complete, resolve(t, r, refTo(deployment)).Resolution)
+			require.Empty(t, api.seen())
+			clock.pass(time.Millisecond)
+			require.Equal(t, resolver.Complete, resolve(t, r, refTo(deployment)).Resolution)
+			require.Len(t, api.seen(), 1)
+		})
+	}
+}
+
+func TestReusedNames(t *testing.T) {
+	oldSet := object{apiVersion: "apps/v1", kind: "StatefulSet", namespace: "shop", name: "web", uid: "s1"}
+	newSet := withUID(oldSet, "s2")
+	oldPod := object{apiVersion: "v1", kind: "Pod", namespace: "shop", name: "web-0", uid: "p1"}
+	oldPod = withOwners(oldPod, ownedBy(oldSet, true))
+	newPod := withOwners(withUID(oldPod, "p2"), ownedBy(newSet, true))
+	const (
+		oldChain = "Pod/shop/web-0=p1 < StatefulSet.apps/shop/web=s1: complete"
+		newChain = "Pod/shop/web-0=p2 < StatefulSet.apps/shop/web=s2: complete"
+	)
+
+	api, clock := newFakeAPI(t), newClock()
+	api.put(oldSet, oldPod)
+	r := newResolver(t, api, resolver.Config{Now: clock.Now, CacheTTL: ttl})
+	require.Equal(t, oldChain, text(resolve(t, r, refTo(oldPod))))
+	clock.pass(time.Second)
+	api.put(newSet, newPod)
+	require.Equal(t, newChain, text(resolve(t, r, refTo(newPod))))
+	clock.pass(time.Second)
+
+	require.Equal(t, oldChain, text(resolve(t, r, refTo(oldPod))), "the old one stays known")
+	require.Equal(t, newChain, text(resolve(t, r, refTo(newPod))), "beside the new one")
+	noUID := refTo(newPod)
+	noUID.UID = ""
+	require.Equal(t, newChain, text(resolve(t, r, noUID)), "a reference without a UID means the new one")
+
+	clock.pass(ttl - time.Second)
+	require.Equal(t, oldChain, text(resolve(t, r, refTo(oldPod))), "after a refresh that found the new one")
+	require.Equal(t, newChain, text(resolve(t, r, noUID)))
+
+	unknown := refTo(withUID(oldPod, "p0"))
+	require.Equal(t, "Pod/shop/web-0=p0: not_found", text(resolve(t, r, unknown)))
+}
+
+func TestANameThatIsUsedAgainAfterItWasNotFound(t *testing.T) {
+	api := newFakeAPI(t)
+	r := newResolver(t, api, resolver.Config{})
+	require.Equal(t, resolver.NotFound, resolve(t, r, refTo(withUID(deployment, "d0"))).Resolution)
+	api.put(deployment)
+	require.Equal(t, resolver.Complete, resolve(t, r, refTo(deployment)).Resolution, "a UID that is new is asked for")
+}
+
+func TestARecreatedNode(t *testing.T) {
+	api, clock := newFakeAPI(t), newClock()
+	api.put(node)
+	r := newResolver(t, api, resolver.Config{Now: clock.Now, CacheTTL: ttl})
+	ref := resolver.Reference{APIVersion: "v1", Kind: "Node", Name: "n1", UID: "n1"}
+	require.Equal(t, "Node/n1=8f3c: complete", text(resolve(t, r, ref)))
+	api.put(withUID(node, "9a4d"))
+	clock.pass(ttl)
+	require.Equal(t, "Node/n1=9a4d: complete", text(resolve(t, r, ref)))
+}
+
+func TestTheCacheIsBounded(t *testing.T) {
+	const size = 10
+	deploymentNamed := func(i int) object {
+		return object{apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: fmt.Sprint("d", i), uid: fmt.Sprint("u", i)}
+	}
+	api := newFakeAPI(t)
+	r := newResolver(t, api, resolver.Config{CacheSize: size})
+	for i := range 5 * size {
+		if i%2 == 0 { // The others are not found.
+			api.put(deploymentNamed(i))
+		}
+		resolve(t, r, refTo(deploymentNamed(i)))
+		resolve(t, r, refTo(deploymentNamed(0)))
+		require.LessOrEqual(t, r.Len(), size)
+	}
+	require.Equal(t, size, r.Len())
+	api.seen()
+	resolve(t, r, refTo(deploymentNamed(0)))
+	require.Empty(t, api.seen(), "what is used stays")
+	resolve(t, r, refTo(deploymentNamed(2)))
+	require.Len(t, api.seen(), 1, "what was not used for longest has gone")
+}
+
+func TestMoreObjectsAtOnceThanTheCacheHolds(t *testing.T) {
+	api := newFakeAPI(t)
+	pods := crowd(api, "shop", 100)
+	r := newResolver(t, api, resolver.Config{CacheSize: 3})
+	for i, chain := range r.Resolve(t.Context(), pods) {
+		require.Equal(t, resolver.Complete, chain.Resolution)
+		require.Equal(t, pods[i].Name, chain.Objects[0].Name)
+		require.Len(t, chain.Objects, 3)
+	}
+	require.Equal(t, 3, r.Len())
+}

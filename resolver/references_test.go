@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resolver_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubeevents/kubeeventsreceiver/resolver"
+)
+
+func TestReferencesThatLackSomething(t *testing.T) {
+	ordered := object{apiVersion: "v1", kind: "Pod", namespace: "default", name: "p", uid: "p2"}
+	service := object{apiVersion: "v1", kind: "Service", namespace: "shop", name: "s", uid: "s1"}
+	knative := object{apiVersion: "serving.knative.dev/v1", kind: "Service", namespace: "shop", name: "s", uid: "s2"}
+	only := object{apiVersion: "serving.knative.dev/v1", kind: "Service", namespace: "shop", name: "only", uid: "s3"}
+	alien := object{apiVersion: "aliens.example.com/v1", kind: "Ingress", namespace: "shop", name: "i", uid: "i1"}
+	ingress := object{apiVersion: "networking.k8s.io/v1", kind: "Ingress", namespace: "shop", name: "i", uid: "i2"}
+
+	tests := []struct {
+		name string
+		ref  resolver.Reference
+		want string
+	}{
+		{
+			name: "no UID: whatever bears the name, and its UID is filled in",
+			ref:  resolver.Reference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "fe"},
+			want: "Deployment.apps/shop/fe=d1: complete",
+		},
+		{
+			name: "another UID: another object",
+			ref:  resolver.Reference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "fe", UID: "d0"},
+			want: "Deployment.apps/shop/fe=d0: not_found",
+		},
+		{
+			name: "no namespace: events of such objects are in default, and so are these",
+			ref:  resolver.Reference{APIVersion: "v1", Kind: "Pod", Name: "p"},
+			want: "Pod/default/p=p2: complete",
+		},
+		{
+			name: "no namespace, and not found: nothing is made up",
+			ref:  resolver.Reference{APIVersion: "v1", Kind: "Pod", Name: "q"},
+			want: "Pod/q: not_found",
+		},
+		{
+			name: "a namespace for a cluster-scoped kind",
+			ref:  resolver.Reference{APIVersion: "v1", Kind: "Node", Namespace: "default", Name: "n1"},
+			want: "Node/n1=8f3c: complete",
+		},
+		{
+			name: "a namespace for a cluster-scoped kind, and not found",
+			ref:  resolver.Reference{APIVersion: "v1", Kind: "Namespace", Namespace: "default", Name: "n2"},
+			want: "Namespace/n2: not_found",
+		},
+		{
+			name: "kubelet writes a Node's name for its UID",
+			ref:  resolver.Reference{APIVersion: "v1", Kind: "Node", Name: "n1", UID: "n1"},
+			want: "Node/n1=8f3c: complete",
+		},
+		{
+			name: "kubelet writes a Node's name for its UID, and it is not found",
+			ref:  resolver.Reference{APIVersion: "v1", Kind: "Node", Name: "n2", UID: "n2"},
+			want: "Node/n2: not_found",
+		},
+		{
+			name: "a Node's UID is no proof of another Node",
+			ref:  resolver.Reference{Kind: "Node", Name: "n1", UID: "1234"},
+			want: "Node/n1=8f3c: complete",
+		},
+		{
+			name: "no API version: core comes first",
+			ref:  resolver.Reference{Kind: "Service", Namespace: "shop", Name: "s"},
+			want: "Service/shop/s=s1: complete",
+		},
+		{
+			name: "no API version: the UID decides",
+			ref:  resolver.Reference{Kind: "Service", Namespace: "shop", Name: "s", UID: "s2"},
+			want: "Service.serving.knative.dev/shop/s=s2: complete",
+		},
+		{
+			name: "no API version and no UID: the first group in which it exists",
+			ref:  resolver.Reference{Kind: "Service", Namespace: "shop", Name: "only"},
+			want: "Service.serving.knative.dev/shop/only=s3: complete",
+		},
+		{
+			name: "no API version and no UID: Kubernetes' own groups come first",
+			ref:  resolver.Reference{Kind: "Ingress", Namespace: "shop", Name: "i"},
+			want: "Ingress.networking.k8s.io/shop/i=i2: complete",
+		},
+		{
+			name: "no API version, with a UID: the groups are all tried",
+			ref:  resolver.Reference{Kind: "Ingress", Namespace: "shop", Name: "i", UID: "i1"},
+			want: "Ingress.aliens.example.com/shop/i=i1: complete",
+		},
+		{
+			name: "no API version, and the kind is in no group",
+			ref:  resolver.Reference{Kind: "Unicorn", Namespace: "shop", Name: "u"},
+			want: "Unicorn/shop/u: not_found",
+		},
+		{
+			name: "a group without a version",
+			ref:  resolver.Reference{APIVersion: "apps", Kind: "Deployment", Namespace: "shop", Name: "fe"},
+			want: "Deployment.apps/shop/fe=d1: complete",
+		},
+		{
+			name: "a version that is no longer served",
+			ref:  resolver.Reference{APIVersion: "apps/v1beta1", Kind: "Deployment", Namespace: "shop", Name: "fe"},
+			want: "Deployment.apps/shop/fe=d1: complete",
+		},
+		{
+			name: "the group that the kind was served in first",
+			ref:  resolver.Reference{APIVersion: "extensions/v1beta1", Kind: "ReplicaSet", Namespace: "shop", Name: "fe-1"},
+			want: "ReplicaSet.apps/shop/fe-1=r1 < Deployment.apps/shop/fe=d1: complete",
+		},
+		{
+			name: "the group that the kind was served in first, without a version",
+			ref:  resolver.Reference{APIVersion: "extensions", Kind: "ReplicaSet", Namespace: "shop", Name: "fe-1"},
+			want: "ReplicaSet.apps/shop/fe-1=r1 < Deployment.apps/shop/fe=d1: complete",
+		},
+		{
+			name: "the group that Ingress was served in first",
+			ref:  resolver.Reference{APIVersion: "extensions/v1beta1", Kind: "Ingress", Namespace: "shop", Name: "i"},
+			want: "Ingress.networking.k8s.io/shop/i=i2: complete",
+		},
+		{
+			name: "a kind that can't be read",
+			ref:  resolver.Reference{APIVersion: "auth.example.com/v1", Kind: "Review", Namespace: "shop", Name: "r"},
+			want: "Review.auth.example.com/shop/r: not_found",
+		},
+	}
+	for _, test := range tests {
+		for _, aggregated := range []bool{true, false} {
+			t.Run(test.name, func(t *testing.T) {
+				api := newFakeAPI(t)
+				api.aggregated = aggregated
+				api.serve("serving.knative.dev/v1", "Service", "services", true)
+				api.serve("aliens.example.com/v1", "Ingress", "ingresses", true)
+				api.serve("auth.example.com/v1", "Review", "reviews", true, "create")
+				api.put(deployment, replicaSet, node, ordered, service, knative, only, alien, ingress)
+				r := newResolver(t, api, resolver.Config{})
+				require.Equal(t, test.want, text(resolve(t, r, test.ref)), "cold")
+				require.Equal(t, test.want, text(resolve(t, r, test.ref)), "warm")
+			})
+		}
+	}
+}
+
+func TestTheAPIVersionOfWhatIsFound(t *testing.T) {
+	api := newFakeAPI(t)
+	api.serve("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", true)
+	api.serve("autoscaling/v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers", true)
+	hpa := object{apiVersion: "autoscaling/v2", kind: "HorizontalPodAutoscaler", namespace: "shop", name: "h", uid: "h1"}
+	v1 := hpa
+	v1.apiVersion = "autoscaling/v1"
+	api.put(hpa, v1)
+	r := newResolver(t, api, resolver.Config{})
+	for asked, want := range map[string]string{
+		"autoscaling/v1":      "autoscaling/v1", // served
+		"autoscaling/v2":      "autoscaling/v2",
+		"autoscaling/v2beta2": "autoscaling/v2", // the preferred of those that are served
+	} {
+		ref := refTo(hpa)
+		ref.APIVersion = asked
+		require.Equal(t, want, resolve(t, r, ref).Objects[0].APIVersion, asked)
+	}
+	require.Len(t, api.seenObjects(), 1, "it is one object in all versions")
+
+	ref := resolver.Reference{APIVersion: "extensions/v1beta1", Kind: "ReplicaSet", Namespace: "shop", Name: "none"}
+	require.Equal(t, "extensions/v1beta1", resolve(t, r, ref).Objects[0].APIVersion, "what is not found is as the reference says")
+}
+
+// Nobody validates an involved object: an event may carry anything there.
+func TestHostileReferences(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	refs := map[string]resolver.Reference{
+		"nothing at all":               {},
+		"no name":                      {APIVersion: "v1", Kind: "Pod", Namespace: "shop"},
+		"no kind":                      {APIVersion: "v1", Namespace: "shop", Name: "p"},
+		"a name that leads elsewhere":  {APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "../secrets/s"},
+		"a name that leads up":         {APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: ".."},
+		"an escaped name":              {APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "%2e%2e"},
+		"a namespace that leads away":  {APIVersion: "v1", Kind: "Pod", Namespace: "../../..", Name: "p"},
+		"a group that leads away":      {APIVersion: "../v1", Kind: "Pod", Namespace: "shop", Name: "p"},
+		"a long name":                  {APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: long},
+		"a long namespace":             {APIVersion: "v1", Kind: "Pod", Namespace: long, Name: "p"},
+		"a long UID":                   {APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "p", UID: types.UID(long)},
+		"a long kind":                  {APIVersion: "v1", Kind: long, Namespace: "shop", Name: "p"},
+		"a long API version":           {APIVersion: long, Kind: "Pod", Namespace: "shop", Name: "p"},
+		"a group that is only a slash": {APIVersion: "/", Kind: "Unicorn", Namespace: "shop", Name: "p"},
+	}
+	for name, ref := range refs {
+		t.Run(name, func(t *testing.T) {
+			api := newFakeAPI(t)
+			r := newResolver(t, api, resolver.Config{})
+			chain := resolve(t, r, ref)
+			require.Equal(t, resolver.NotFound, chain.Resolution)
+			require.Len(t, chain.Objects, 1)
+			require.Equal(t, ref.Name, chain.Objects[0].Name)
+			require.Nil(t, chain.End())
+			require.Empty(t, api.seenObjects())
+			require.Zero(t, r.Len(), "nothing is remembered")
+		})
+	}
+}
+
+func FuzzResolve(f *testing.F) {
+	f.Add("v1", "Pod", "shop", "fe-1-a", "p1")
+	f.Add("extensions/v1beta1", "ReplicaSet", "shop", "fe-1", "")
+	f.Add("", "Service", "", "../..", "\x00")
+	f.Add("a/b/c", "%", "?", "#", "n1")
+	api := newFakeAPI(f)
+	api.put(pod, replicaSet, deployment)
+	r := newResolver(f, api, resolver.Config{CacheSize: 100})
+	f.Fuzz(func(t *testing.T, apiVersion, kind, namespace, name, uid string) {
+		chain := resolve(t, r, resolver.Reference{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name, UID: types.UID(uid)})
+		require.Equal(t, name, chain.Objects[0].Name)
+		require.Equal(t, kind, chain.Objects[0].Kind)
+	})
+}

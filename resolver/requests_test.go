@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resolver_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubeevents/kubeeventsreceiver/resolver"
+)
+
+// crowd puts pods into a namespace, ten to a ReplicaSet of its own Deployment,
+// and returns references to the pods.
+func crowd(api *fakeAPI, namespace string, pods int) []resolver.Reference {
+	var refs []resolver.Reference
+	var replicaSet object
+	for i := range pods {
+		if i%10 == 0 {
+			name := fmt.Sprintf("app-%03d", i/10)
+			deployment := object{apiVersion: "apps/v1", kind: "Deployment", namespace: namespace, name: name, uid: namespace + "-d-" + name}
+			replicaSet = object{
+				apiVersion: "apps/v1", kind: "ReplicaSet", namespace: namespace, name: name + "-649447bf8", uid: namespace + "-r-" + name,
+				owners: []metav1.OwnerReference{ownedBy(deployment, true)},
+			}
+			api.put(deployment, replicaSet)
+		}
+		pod := object{
+			apiVersion: "v1", kind: "Pod", namespace: namespace, name: fmt.Sprintf("%s-%05d", replicaSet.name, i),
+			uid: fmt.Sprintf("%s-p-%05d", namespace, i), owners: []metav1.OwnerReference{ownedBy(replicaSet, true)},
+		}
+		api.put(pod)
+		refs = append(refs, refTo(pod))
+	}
+	return refs
+}
+
+func requireComplete(t testing.TB, chains []resolver.Chain) {
+	for _, chain := range chains {
+		require.Equal(t, resolver.Complete, chain.Resolution, text(chain))
+	}
+}
+
+func TestFewUnknownObjectsAreReadOneByOne(t *testing.T) {
+	api := newFakeAPI(t)
+	pods := crowd(api, "shop", 7)
+	r := newResolver(t, api, resolver.Config{})
+	requireComplete(t, r.Resolve(t.Context(), pods))
+	seen := api.seen()
+	require.Len(t, seen, 7+1+1+2, "7 pods, their ReplicaSet, its Deployment, 2 discovery documents")
+	require.False(t, slices.ContainsFunc(seen, isListPath), seen)
+}
+
+func isListPath(path string) bool { return strings.HasSuffix(path, "?list") }
+
+func TestManyUnknownObjectsOfOnePlaceAreListed(t *testing.T) {
+	api := newFakeAPI(t)
+	pods := append(crowd(api, "shop", 100), crowd(api, "bank", 100)...)
+	r := newResolver(t, api, resolver.Config{})
+	requireComplete(t, r.Resolve(t.Context(), pods))
+	require.Equal(t, []string{
+		"/api/v1/namespaces/bank/pods?list",
+		"/api/v1/namespaces/shop/pods?list",
+		"/apis/apps/v1/namespaces/bank/deployments?list",
+		"/apis/apps/v1/namespaces/bank/replicasets?list",
+		"/apis/apps/v1/namespaces/shop/deployments?list",
+		"/apis/apps/v1/namespaces/shop/replicasets?list",
+	}, api.seenObjects(), "one list for each kind and namespace, none of all namespaces")
+
+	requireComplete(t, r.Resolve(t.Context(), pods))
+	require.Empty(t, api.seen())
+}
+
+func TestOneObjectAskedForManyTimesIsNotMany(t *testing.T) {
+	api := newFakeAPI(t)
+	api.put(deployment)
+	r := newResolver(t, api, resolver.Config{})
+	requireComplete(t, r.Resolve(t.Context(), slices.Repeat([]resolver.Reference{refTo(deployment)}, 100)))
+	require.Equal(t, []string{api.path(deployment)}, api.seenObjects())
+}
+
+func TestWhatAListBringsIsKnown(t *testing.T) {
+	api := newFakeAPI(t)
+	pods := crowd(api, "shop", 100)
+	r := newResolver(t, api, resolver.Config{})
+	requireComplete(t, r.Resolve(t.Context(), pods[:90]))
+	api.seen()
+	requireComplete(t, r.Resolve(t.Context(), pods[90:]))
+	require.Empty(t, api.seen(), "the ninth of the ten ReplicaSets was in the list of the others")
+}
+
+func TestWhatAWholeListDoesNotHoldIsNotThere(t *testing.T) {
+	api := newFakeAPI(t)
+	pods := crowd(api, "shop", 10)
+	gone := pods[0]
+	gone.Name = "gone"
+	another := pods[1]
+	another.UID = "other"
+	r := newResolver(t, api, resolver.Config{})
+	chains := r.Resolve(t.Context(), append(pods[2:], gone, another))
+	requireComplete(t, chains[:8])
+	require.Equal(t, resolver.NotFound, chains[8].Resolution)
+	require.Equal(t, resolver.NotFound, chains[9].Resolution)
+	require.Len(t, slices.DeleteFunc(api.seenObjects(), func(path string) bool { return !strings.Contains(path, "/pods") }), 1)
+}
+
+func TestAListEndsWhenAllIsFound(t *testing.T) {
+	api := newFakeAPI(t)
+	pods := crowd(api, "shop", 2000)
+	r := newResolver(t, api, resolver.Config{})
+	requireComplete(t, r.Resolve(t.Context(), pods[:10]))
+	require.Equal(t, []string{"/api/v1/namespaces/shop/pods?list"}, podRequests(api))
+}
+
+func TestAListIsReadInPages(t *testing.T) {
+	api := newFakeAPI(t)
+	pods := crowd(api, "shop", 1200)
+	r := newResolver(t, api, resolver.Config{})
+	requireComplete(t, r.Resolve(t.Context(), pods))
+	require.Len(t, podRequests(api), 3)
+}
+
+func TestAListThatTakesMoreRequestsThanSingleReadsIsGivenUp(t *testing.T) {
+	api := newFakeAPI(t)
+	pods := crowd(api, "shop", 8000)
+	r := newResolver(t, api, resolver.Config{})
+	requireComplete(t, r.Resolve(t.Context(), pods[len(pods)-8:]))
+	require.Len(t, podRequests(api), 1+8, "one page of 16")
+}
+
+// podRequests returns the requests for pods.
+func podRequests(api *fakeAPI) []string {
+	return slices.DeleteFunc(api.seen(), func(path string) bool { return !strings.Contains(path, "/pods") })
+}
+
+func TestAPlaceThatMayNotBeListed(t *testing.T) {
+	api, clock := newFakeAPI(t), newClock()
+	pods := crowd(api, "shop", 20)
+	api.fail("/api/v1/namespaces/shop/pods?list", fault{status: http.StatusForbidden})
+	r := newResolver(t, api, resolver.Config{Now: clock.Now})
+	requireComplete(t, r.Resolve(t.Context(), pods[:10]))
+	require.Len(t, podRequests(api), 1+10, "its objects are read one by one")
+	requireComplete(t, r.Resolve(t.Context(), pods[10:]))
+	require.Len(t, podRequests(api), 10, "and the list is not tried again")
+
+	api.heal("/api/v1/namespaces/shop/pods?list")
+	clock.pass(time.Minute)
+	requireComplete(t, r.Resolve(t.Context(), crowd(api, "shop", 40)[20:]))
+	require.Len(t, podRequests(api), 1, "for a minute")
+}
+
+func TestAListThatFails(t *testing.T) {
+	api := newFakeAPI(t)
+	pods := crowd(api, "shop", 10)
+	api.fail("/api/v1/namespaces/shop/pods?list", fault{status: http.StatusInternalServerError})
+	r := newResolver(t, api, resolver.Config{})
+	requireComplete(t, r.Resolve(t.Context(), pods))
+	require.Len(t, podRequests(api), 1+10)
+}
+
+func TestAPlaceThatMayNotBeRead(t *testing.T) {
+	api, clock := newFakeAPI(t), newClock()
+	pods := crowd(api, "shop", 100)
+	for _, ref := range pods {
+		api.fail("/api/v1/namespaces/shop/pods/"+ref.Name, fault{status: http.StatusForbidden})
+	}
+	r := newResolver(t, api, resolver.Config{Now: clock.Now})
+	for _, ref := range pods {
+		require.Equal(t, resolver.Forbidden, resolve(t, r, ref).Resolution)
+	}
+	require.Len(t, podRequests(api), 3, "it is not asked for each object whether that one may be read")
+
+	for _, ref := range pods {
+		api.heal("/api/v1/namespaces/shop/pods/" + ref.Name)
+	}
+	clock.pass(time.Minute)
+	for _, ref := range pods {
+		require.Equal(t, resolver.Complete, resolve(t, r, ref).Resolution, "for a minute")
+	}
+}
+
+func TestAKindThatCannotBeListed(t *testing.T) {
+	api := newFakeAPI(t)
+	api.serve("example.com/v1", "Thing", "things", true, "get")
+	var refs []resolver.Reference
+	for i := range 10 {
+		o := object{apiVersion: "example.com/v1", kind: "Thing", namespace: "shop", name: fmt.Sprint("t", i), uid: fmt.Sprint("u", i)}
+		api.put(o)
+		refs = append(refs, refTo(o))
+	}
+	r := newResolver(t, api, resolver.Config{})
+	requireComplete(t, r.Resolve(t.Context(), refs))
+	require.False(t, slices.ContainsFunc(api.seen(), isListPath))
+}
+
+func TestCallsThatAskTheSameShareTheRequest(t *testing.T) {
+	api := newFakeAPI(t)
+	api.put(deployment)
+	r := newResolver(t, api, resolver.Config{})
+	release := api.hang(t, api.path(deployment))
+
+	var callers sync.WaitGroup
+	for range 20 {
+		callers.Go(func() { requireComplete(t, r.Resolve(t.Context(), []resolver.Reference{refTo(deployment)})) })
+	}
+	api.awaitRequest(t, api.path(deployment))
+	release()
+	callers.Wait()
+	require.Equal(t, []string{api.path(deployment)}, api.seenObjects())
+}
+
+func TestACallWaitsForAListThatIsUnderWay(t *testing.T) {
+	api := newFakeAPI(t)
+	pods := crowd(api, "shop", 20)
+	const list = "/api/v1/namespaces/shop/pods?list"
+	r := newResolver(t, api, resolver.Config{})
+	resolve(t, r, pods[19]) // so that discovery is done
+	podRequests(api)
+	release := api.hang(t, list)
+
+	var callers sync.WaitGroup
+	callers.Go(func() { requireComplete(t, r.Resolve(t.Context(), pods[:10])) })
+	api.awaitRequest(t, list)
+	callers.Go(func() { requireComplete(t, r.Resolve(t.Context(), pods[10:12])) })
+	time.Sleep(50 * time.Millisecond) // so that a request of its own would be seen
+	release()
+	callers.Wait()
+	require.Equal(t, []string{list}, podRequests(api))
+}
+
+// An object may be newer than a request that is under way.
+func TestARequestUnderWayProvesNothingAgainstANewerObject(t *testing.T) {
+	api := newFakeAPI(t)
+	r := newResolver(t, api, resolver.Config{})
+	older, hang := withUID(deployment, "d0"), make(chan struct{})
+	api.fail(api.path(deployment), fault{hang: hang, status: http.StatusNotFound, times: 1})
+
+	var callers sync.WaitGroup
+	callers.Go(func() { require.Equal(t, resolver.NotFound, resolve(t, r, refTo(older)).Resolution) })
+	api.awaitRequest(t, api.path(deployment))
+	api.put(deployment)
+	callers.Go(func() { require.Equal(t, resolver.Complete, resolve(t, r, refTo(deployment)).Resolution) })
+	time.Sleep(50 * time.Millisecond) // so that the second call has joined the first
+	close(hang)
+	callers.Wait()
+}
+
+func TestConcurrencyIsBounded(t *testing.T) {
+	api := newFakeAPI(t)
+	pods := crowd(api, "shop", 7)
+	r := newResolver(t, api, resolver.Config{Concurrency: 2, LookupTimeout: 200 * time.Millisecond})
+	resolve(t, r, resolver.Reference{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "none"})
+	api.seen()
+	for _, ref := range pods {
+		api.hang(t, "/api/v1/namespaces/shop/pods/"+ref.Name)
+	}
+	for _, chain := range r.Resolve(t.Context(), pods) {
+		require.Equal(t, resolver.Timeout, chain.Resolution)
+	}
+	require.Len(t, api.seen(), 2)
+	for _, ref := range pods {
+		api.heal("/api/v1/namespaces/shop/pods/" + ref.Name)
+	}
+	require.Empty(t, api.seen(), "what could not be sent in time is not sent later")
+}
+
+func TestTheRateLimitHolds(t *testing.T) {
+	api := newFakeAPI(t)
+	pods := crowd(api, "shop", 7)
+	config := api.restConfig()
+	config.QPS, config.Burst = 0.001, 3
+	r, err := resolver.New(config, resolver.Config{LookupTimeout: 200 * time.Millisecond})
+	require.NoError(t, err)
+	defer r.Close()
+	r.Resolve(t.Context(), pods)
+	require.Len(t, api.seen(), 3, "one discovery document and two pods")
+	r.Resolve(t.Context(), pods)
+	require.Empty(t, api.seen(), "no queue is left behind")
+}
+
+func TestRequestsSayWhoAsks(t *testing.T) {
+	api := newFakeAPI(t)
+	api.put(deployment)
+	resolve(t, newResolver(t, api, resolver.Config{}), refTo(deployment))
+	require.Equal(t, map[string]bool{"resolver-test": true}, api.userAgents)
+}
+
+func TestManyCallsAtOnce(t *testing.T) {
+	api, clock := newFakeAPI(t), newClock()
+	pods := append(crowd(api, "shop", 200), crowd(api, "bank", 200)...)
+	r := newResolver(t, api, resolver.Config{Now: clock.Now, CacheSize: 300, Observer: &observed{}})
+	var callers sync.WaitGroup
+	for i := range 8 {
+		callers.Go(func() {
+			for j := range 50 {
+				from := (i*37 + j*11) % (len(pods) - 20)
+				requireComplete(t, r.Resolve(t.Context(), pods[from:from+20]))
+				clock.pass(time.Second)
+				require.LessOrEqual(t, r.Len(), 300)
+			}
+		})
+	}
+	callers.Wait()
+}
