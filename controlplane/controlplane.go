@@ -50,8 +50,8 @@ type ControlPlane struct {
 	temporary bool // whether Stop removes the data directory
 	layout    layout
 	ports     ports
-	token     string // of a member of system:masters
-	config    *rest.Config
+	token     string       // of a member of system:masters
+	config    *rest.Config // with that token; not changed once the API server is ready
 
 	mu        sync.Mutex         // guards what follows
 	apiServer *process.Process   // nil while it is stopped
@@ -163,9 +163,20 @@ func (cp *ControlPlane) startAll(ctx context.Context) error {
 	if err := cp.start("etcd", cp.etcdArgs()); err != nil {
 		return err
 	}
-	if err := cp.StartAPIServer(ctx); err != nil {
+	if err := cp.launchAPIServer(); err != nil {
 		return err
 	}
+	if err := cp.connect(ctx); err != nil {
+		return err
+	}
+	if err := cp.waitForAPIServer(ctx); err != nil {
+		return err
+	}
+	return cp.startClients(ctx)
+}
+
+// startClients starts what works through the API server.
+func (cp *ControlPlane) startClients(ctx context.Context) error {
 	if cp.options.ControllerManager {
 		if err := cp.start("kube-controller-manager", cp.controllerManagerArgs()); err != nil {
 			return err
@@ -199,16 +210,23 @@ func (cp *ControlPlane) start(name string, args []string, env ...string) error {
 // StartAPIServer starts the API server after StopAPIServer or KillAPIServer, on
 // its old port and data, and returns when it is ready.
 func (cp *ControlPlane) StartAPIServer(ctx context.Context) error {
+	if err := cp.launchAPIServer(); err != nil {
+		return err
+	}
+	return cp.waitForAPIServer(ctx)
+}
+
+func (cp *ControlPlane) launchAPIServer() error {
+	cp.mu.Lock()
+	defer cp.mu.Unlock()
+	if cp.apiServer != nil {
+		return errors.New("the API server was started already: stop it first")
+	}
 	p, err := process.Start(process.Command{
 		Path: cp.binary("kube-apiserver"), Args: cp.apiServerArgs(), Log: cp.layout.log("kube-apiserver"),
 	})
-	if err != nil {
-		return err
-	}
-	cp.mu.Lock()
 	cp.apiServer = p
-	cp.mu.Unlock()
-	return cp.waitForAPIServer(ctx)
+	return err
 }
 
 // StopAPIServer asks the API server to end, as a rolling update would, and

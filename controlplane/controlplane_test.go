@@ -117,6 +117,7 @@ func TestAPIServerRestarts(t *testing.T) {
 	_, err := client.CoreV1().ConfigMaps("default").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 
+	require.ErrorContains(t, cp.StartAPIServer(ctx), "stop it first")
 	for name, end := range map[string]func() error{"stop": cp.StopAPIServer, "kill": cp.KillAPIServer} {
 		require.NoError(t, end(), name)
 		_, err = client.Discovery().ServerVersion()

@@ -59,10 +59,14 @@ func (cp *ControlPlane) failure() error {
 	return nil
 }
 
-// waitForAPIServer waits until the API server says that it is ready. Its
-// certificate is there before that, and with it the means to talk to it.
-func (cp *ControlPlane) waitForAPIServer(ctx context.Context) error {
-	err := cp.waitUntil(ctx, "the API server's certificate", func(context.Context) error {
+// connect makes the client configuration and the administrator's kubeconfig file,
+// as soon as the API server has written the certificate that they refer to.
+func (cp *ControlPlane) connect(ctx context.Context) error {
+	return cp.waitUntil(ctx, "the API server's certificate", func(context.Context) error {
+		// The key is written last: once it is there, the certificate is complete.
+		if _, err := os.Stat(cp.layout.path("certificates/apiserver.key")); err != nil {
+			return err
+		}
 		authority, err := os.ReadFile(cp.layout.certificate())
 		if err != nil {
 			return err
@@ -76,9 +80,10 @@ func (cp *ControlPlane) waitForAPIServer(ctx context.Context) error {
 		_, err = cp.layout.writeKubeconfig("admin", cp.config)
 		return err
 	})
-	if err != nil {
-		return err
-	}
+}
+
+// waitForAPIServer waits until the API server says that it is ready.
+func (cp *ControlPlane) waitForAPIServer(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(cp.config)
 	if err != nil {
 		return err
