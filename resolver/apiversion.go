@@ -36,7 +36,7 @@ func parseAPIVersion(apiVersion string) schema.GroupVersion {
 	switch {
 	case found:
 		return schema.GroupVersion{Group: group, Version: version}
-	case apiVersion == "" || versionPattern.MatchString(apiVersion):
+	case apiVersion == "" || apiVersion == coreVersion || versionPattern.MatchString(apiVersion):
 		return schema.GroupVersion{Version: apiVersion}
 	default:
 		return schema.GroupVersion{Group: apiVersion}

@@ -23,6 +23,7 @@ func (l *lookup) ask(ctx context.Context, searches []*search) {
 		case <-s.ticket.done:
 			s.collect()
 		case <-ctx.Done():
+			collectDone(searches)
 			return
 		case <-patience.C:
 			collectDone(searches)

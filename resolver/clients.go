@@ -17,10 +17,15 @@ type clients struct {
 	discovery rest.Interface
 }
 
-// newClients makes clients without a rate limit: the gate has it.
+// newClients makes clients without a rate limit: the gate has it. Unless the
+// caller wants them, warnings of the API server are dropped: of a deprecated kind
+// there would be one for each request.
 func newClients(restConfig *rest.Config) (*clients, error) {
 	config := metadata.ConfigFor(restConfig)
 	config.QPS, config.RateLimiter = -1, nil
+	if config.WarningHandler == nil && config.WarningHandlerWithContext == nil {
+		config.WarningHandler = rest.NoWarnings{}
+	}
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@
 package resolver_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -117,6 +118,33 @@ func TestACRDThatIsReplaced(t *testing.T) {
 			})
 		}
 	}
+}
+
+func TestACRDThatIsReplacedIsNoticedByLists(t *testing.T) {
+	api := newFakeAPI(t)
+	api.serve("example.com/v1", "Thing", "things", true)
+	api.put(thing)
+	r := newResolver(t, api, resolver.Config{})
+	resolve(t, r, refTo(thing))
+	api.unserve("example.com/v1", "Thing")
+	api.serve("example.com/v2", "Thing", "things", true)
+	var refs []resolver.Reference
+	for i := range 10 {
+		o := object{apiVersion: "example.com/v2", kind: "Thing", namespace: "shop", name: fmt.Sprint("t", i), uid: fmt.Sprint("u", i)}
+		api.put(o)
+		ref := refTo(o)
+		ref.APIVersion = "example.com/v1"
+		refs = append(refs, ref)
+	}
+	api.seen()
+	requireComplete(t, r.Resolve(t.Context(), refs))
+	require.Equal(t, []string{
+		"/apis/example.com/v1/namespaces/shop/things?list",
+		"/apis/example.com/v1",
+		"/apis/example.com",
+		"/apis/example.com/v2",
+		"/apis/example.com/v2/namespaces/shop/things?list",
+	}, api.seen())
 }
 
 func TestACRDThatGoes(t *testing.T) {

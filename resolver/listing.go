@@ -30,11 +30,12 @@ type listing struct {
 
 	// All below is guarded by lister.mu.
 
-	waiters int
-	wanted  map[string]bool    // names not seen yet
-	late    map[string]bool    // names that were wanted when the list had begun
-	found   map[string]*Object // of the wanted names
-	whole   bool               // all pages were read
+	waiters  int
+	wanted   map[string]bool    // names not seen yet
+	late     map[string]bool    // names that were wanted when the list had begun
+	found    map[string]*Object // of the wanted names
+	whole    bool               // all pages were read
+	unserved bool               // the place is not served any more
 }
 
 // lister reads lists, at most one of a place at a time.
@@ -137,6 +138,9 @@ func (l *lister) outcome(of *listing, name string, uid types.UID) (answer, bool)
 	if found.object != nil {
 		found.failure = ""
 	}
+	if of.unserved {
+		return answer{failure: NotFound, unserved: true}, true
+	}
 	if of.late[name] {
 		return found, found.object != nil && found.proves(uid)
 	}
@@ -151,12 +155,12 @@ func (l *lister) read(wanted context.Context, of *listing) {
 		page, asked, err := l.page(wanted, of, options)
 		if err != nil {
 			l.refused.note(of.place, failureOf(err))
-			l.end(of, false)
+			l.end(of, func() { of.unserved = isAboutPath(err) })
 			return
 		}
 		l.keep(of, page, asked)
 		if page.Continue == "" {
-			l.end(of, true)
+			l.end(of, func() { of.whole = true })
 			return
 		}
 		if l.endIfUseless(of, page) {
@@ -209,10 +213,11 @@ func (l *lister) endIfUseless(of *listing, page *metav1.PartialObjectMetadataLis
 	return true
 }
 
-func (l *lister) end(of *listing, whole bool) {
+// end ends the listing with what conclude notes about it.
+func (l *lister) end(of *listing, conclude func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	of.whole = whole
+	conclude()
 	l.endLocked(of)
 }
 

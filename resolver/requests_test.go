@@ -93,7 +93,7 @@ func TestWhatAListBringsIsKnown(t *testing.T) {
 	requireComplete(t, r.Resolve(t.Context(), pods[:90]))
 	api.seen()
 	requireComplete(t, r.Resolve(t.Context(), pods[90:]))
-	require.Empty(t, api.seen(), "the ninth of the ten ReplicaSets was in the list of the others")
+	require.Empty(t, api.seen(), "their ReplicaSet and its Deployment were in the lists of the others")
 }
 
 func TestWhatAWholeListDoesNotHoldIsNotThere(t *testing.T) {

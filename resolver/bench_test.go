@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resolver_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubeevents/kubeeventsreceiver/resolver"
+)
+
+// rollout puts 2,000 pods of 200 Deployments into 10 namespaces.
+func rollout(api *fakeAPI) []resolver.Reference {
+	var pods []resolver.Reference
+	for i := range 10 {
+		pods = append(pods, crowd(api, fmt.Sprint("namespace-", i), 200)...)
+	}
+	return pods
+}
+
+// BenchmarkWarm resolves chains of three objects that are all known.
+func BenchmarkWarm(b *testing.B) {
+	api := newFakeAPI(b)
+	pods := rollout(api)
+	r := newResolver(b, api, resolver.Config{})
+	requireComplete(b, r.Resolve(b.Context(), pods))
+	for _, batch := range []int{1, 100} {
+		b.Run(fmt.Sprint("batch=", batch), func(b *testing.B) {
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				from := i * batch % len(pods)
+				r.Resolve(b.Context(), pods[from:from+batch])
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*batch), "ns/chain")
+		})
+	}
+}
+
+// BenchmarkCold resolves a rollout of which nothing is known, over HTTP.
+func BenchmarkCold(b *testing.B) {
+	api := newFakeAPI(b)
+	pods := rollout(api)
+	for _, batch := range []int{len(pods), 200} {
+		b.Run(fmt.Sprint("batch=", batch), func(b *testing.B) {
+			b.ReportAllocs()
+			requests := 0
+			for b.Loop() {
+				r := newResolver(b, api, resolver.Config{})
+				for from := 0; from < len(pods); from += batch {
+					requireComplete(b, r.Resolve(b.Context(), pods[from:from+batch]))
+				}
+				r.Close()
+				requests = len(api.seen())
+			}
+			require.LessOrEqual(b, requests, 60)
+			b.ReportMetric(float64(requests), "requests/op")
+		})
+	}
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resolver
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+	"time"
+	"unique"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+var podKind = &kind{name: unique.Make(schema.GroupKind{Kind: "Pod"}), apiVersion: "v1", namespaced: true}
+
+// TestCacheHoldsTogether drives the cache at random and checks that its three
+// views of the records (by address, by use, by count) are of the same records.
+func TestCacheHoldsTogether(t *testing.T) {
+	const size, names, uids = 20, 10, 5
+	random := rand.New(rand.NewPCG(1, 2))
+	var now time.Duration
+	c := newCache(size, time.Minute, func() time.Duration { return now })
+	in := placeOf(podKind, "shop")
+	for range 20_000 {
+		now += time.Duration(random.IntN(int(time.Second)))
+		at := address{place: in, name: fmt.Sprint("pod-", random.IntN(names))}
+		uid := types.UID(fmt.Sprint("uid-", random.IntN(uids)))
+		if random.IntN(10) == 0 {
+			uid = ""
+		}
+		switch random.IntN(3) {
+		case 0:
+			c.find(at, uid)
+		case 1:
+			c.fail(at, uid, []Resolution{NotFound, Forbidden, Timeout}[random.IntN(3)], random.IntN(2) == 0)
+		case 2:
+			if uid == "" {
+				continue // Whatever exists has a UID.
+			}
+			stored := c.store(at, Object{Kind: "Pod", Name: at.name, UID: uid}, now-time.Duration(random.IntN(int(3*time.Second))))
+			found, known := c.find(at, uid)
+			require.True(t, known)
+			require.Same(t, stored, found.object)
+		}
+		requireTogether(t, c)
+	}
+}
+
+func requireTogether(t *testing.T, c *cache) {
+	require.LessOrEqual(t, c.count, c.size)
+	byUse := make(map[*record]bool)
+	for r := c.order.staler; r != &c.order; r = r.staler {
+		require.Same(t, r, r.newer.staler)
+		byUse[r] = true
+	}
+	require.Len(t, byUse, c.count)
+	byAddress := 0
+	for at, first := range c.records {
+		failures, seen := false, make(map[types.UID]bool)
+		for r := first; r != nil; r = r.older {
+			byAddress++
+			require.True(t, byUse[r])
+			require.Equal(t, at, address{r.place, r.Name})
+			require.False(t, failures && r.known(), "objects come before failures")
+			require.False(t, seen[r.UID], "one record for each UID")
+			seen[r.UID] = true
+			failures = !r.known()
+			if r.older != nil && r.older.known() && r.older.failure == "" && r.failure == "" {
+				require.GreaterOrEqual(t, r.checked, r.older.checked, "the newest comes first")
+			}
+		}
+	}
+	require.Equal(t, c.count, byAddress)
+}
+
+// BenchmarkMemory reports how many bytes the cache takes for each object: pods
+// as a cluster has them, ten to a ReplicaSet, with one label kept.
+func BenchmarkMemory(b *testing.B) {
+	for _, objects := range []int{1_000, 10_000, 100_000} {
+		b.Run(fmt.Sprint(objects), func(b *testing.B) {
+			var bytes float64
+			for range b.N {
+				before := heap()
+				c := filledCache(objects)
+				bytes = float64(heap()-before) / float64(objects)
+				runtime.KeepAlive(c)
+			}
+			b.ReportMetric(bytes, "B/object")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+func heap() uint64 {
+	// Interned strings go in the second collection after their last use.
+	for range 3 {
+		runtime.GC()
+	}
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
+}
+
+func filledCache(objects int) *cache {
+	c := newCache(objects, time.Hour, func() time.Duration { return 0 })
+	keep := func(key string) bool { return key == "tilt-manifest" }
+	r := &reader{cache: c, trimmer: &trimmer{keepLabel: keep}}
+	for i := range objects {
+		meta := podMetadata(i)
+		r.keep(podKind, placeOf(podKind, meta.Namespace), meta, 0)
+	}
+	return c
+}
+
+func podMetadata(i int) *metav1.PartialObjectMetadata {
+	controller := true
+	workload := fmt.Sprintf("workload-%04d", i/50)
+	replicaSet := fmt.Sprintf("%s-%010x", workload, i/10)
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: fmt.Sprintf("namespace-%02d", i/5000),
+		Name:      fmt.Sprintf("%s-%05x", replicaSet, i),
+		UID:       types.UID(fmt.Sprintf("0d3c5a3e-9f0e-4f5a-8a3b-%012d", i)),
+		Labels:    map[string]string{"tilt-manifest": workload, "pod-template-hash": "649447bf8", "app": workload},
+		OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: "apps/v1", Kind: "ReplicaSet", Name: replicaSet, Controller: &controller,
+			UID: types.UID(fmt.Sprintf("5b1f6f0e-9f0e-4f5a-8a3b-%012d", i/10)),
+		}},
+	}}
+}
