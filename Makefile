@@ -7,6 +7,11 @@
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
+# Each module is built for itself, whatever surrounds the checkout, and nothing
+# is built anew only because of a commit.
+export GOWORK  := off
+export GOFLAGS := $(shell go env GOFLAGS) -buildvcs=false
+
 OTELCOL      := build/otelcol
 OCB          := build/tools/builder
 MDATAGEN     := build/tools/mdatagen
@@ -17,8 +22,9 @@ CONTROLPLANE := $(addprefix build/controlplane/,etcd kube-apiserver kube-control
 # The modules that hold Go code; each is tested and linted on its own.
 MODULES := $(patsubst %/go.mod,%,$(wildcard ./go.mod controlplane/go.mod distribution/linesexporter/go.mod e2e/go.mod))
 
-# What the Collector is made of: the receiver's module and the exporter's.
-SOURCES := $(shell find *.go internal resolver distribution/linesexporter -name '*.go' ! -name '*_test.go' 2>/dev/null)
+# What the Collector and the demo are made of.
+SOURCES      := $(shell find . \( -path ./build -o -path ./controlplane -o -path ./e2e \) -prune -o -name '*.go' ! -name '*_test.go' -print)
+DEMO_SOURCES := $(shell find controlplane -name '*.go' ! -name '*_test.go' -o -name '*.yaml')
 
 # The race detector needs cgo, and cgo a C compiler.
 ifeq ($(shell go env CGO_ENABLED),1)
@@ -91,7 +97,7 @@ $(OTELCOL): $(OCB) distribution/builder.yaml go.mod go.sum distribution/linesexp
 	@$(OCB) --config distribution/builder.yaml
 	@mv build/ocb/otelcol $@
 
-$(DEMO): controlplane/go.mod controlplane/go.sum $(shell find controlplane -name '*.go' -o -name '*.yaml')
+$(DEMO): controlplane/go.mod controlplane/go.sum $(DEMO_SOURCES)
 	@echo "building the demo ..."
 	@cd controlplane && CGO_ENABLED=0 go build -trimpath -o ../$@ ./cmd/demo
 
