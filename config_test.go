@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeeventsreceiver
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/confmap"
+	"go.yaml.in/yaml/v3"
+)
+
+// configure reads what a user writes under receivers.kube_events, as the Collector does.
+func configure(t *testing.T, written string) (*Config, error) {
+	t.Helper()
+	raw := map[string]any{}
+	require.NoError(t, yaml.Unmarshal([]byte(written), &raw))
+	cfg := createDefaultConfig().(*Config)
+	if err := confmap.NewFromStringMap(raw).Unmarshal(cfg); err != nil {
+		return nil, err
+	}
+	return cfg, confmap.Validate(cfg)
+}
+
+func TestDefaults(t *testing.T) {
+	cfg, err := configure(t, "")
+	require.NoError(t, err)
+	assert.Equal(t, "serviceAccount", cfg.AuthType)
+	assert.InDelta(t, 50, cfg.KubeAPIQPS, 0)
+	assert.Equal(t, 100, cfg.KubeAPIBurst)
+	assert.Equal(t, "end", cfg.StartAt)
+	assert.Equal(t, OwnersConfig{Enabled: true, MaxDepth: 10, LookupTimeout: 2 * time.Second, CacheSize: 100_000, CacheTTL: 10 * time.Minute}, cfg.Owners)
+	assert.Equal(t, []ExtractRule{{TagName: "tilt.manifest", Key: "tilt-manifest"}}, cfg.Extract.Labels)
+	assert.Empty(t, cfg.Extract.Annotations)
+	assert.Zero(t, cfg.RepeatInterval)
+	assert.Equal(t, 30*time.Second, cfg.CollectionInterval)
+	assert.Equal(t, MetricsConfig{MaxSeries: 10_000, SeriesTTL: time.Hour}, cfg.Metrics)
+	assert.True(t, cfg.RetryOnFailure.Enabled)
+	assert.Zero(t, cfg.RetryOnFailure.MaxElapsedTime, "the API server keeps the events, so nothing is given up")
+	assert.Equal(t, []string{""}, cfg.streams(), "one watch for the whole cluster")
+}
+
+func TestEverythingCanBeConfigured(t *testing.T) {
+	cfg, err := configure(t, `
+auth_type: kubeConfig
+kubeconfig: /etc/kube
+context: blue
+kube_api_qps: -1
+kube_api_burst: 7
+namespaces: [a, b]
+exclude_namespaces: [kube-*]
+event_types: [Warning]
+include_reasons: [Failed*]
+exclude_reasons: [FailedMount]
+start_at: beginning
+owners: {enabled: false, max_depth: 3, lookup_timeout: 1s, cache_size: 5, cache_ttl: 1m}
+extract:
+  labels: [{key: team}]
+  annotations: [{tag_name: "x.$1", key_regex: "x/(.*)", from: rollout.argoproj.io}]
+repeat_interval: 1m
+collection_interval: 5s
+metrics: {max_series: 9, series_ttl: 2h}
+retry_on_failure: {enabled: true, initial_interval: 2s, max_elapsed_time: 1m}
+`)
+	require.NoError(t, err)
+	assert.Equal(t, []ExtractRule{{Key: "team"}}, cfg.Extract.Labels, "setting it replaces the default, field by field")
+	assert.Equal(t, []ExtractRule{{TagName: "x.$1", KeyRegex: "x/(.*)", From: "rollout.argoproj.io"}}, cfg.Extract.Annotations)
+	assert.Equal(t, []string{"a", "b"}, cfg.streams())
+	assert.Equal(t, time.Minute, cfg.RetryOnFailure.MaxElapsedTime)
+
+	cfg, err = configure(t, "extract: {labels: []}")
+	require.NoError(t, err)
+	assert.Empty(t, cfg.Extract.Labels, "an empty list extracts nothing")
+}
+
+func TestWrongConfigurationIsExplained(t *testing.T) {
+	tests := map[string]struct {
+		config string
+		want   []string // key, value, way out
+	}{
+		"an unknown key":               {"namespace: [a]", []string{"namespace"}},
+		"an unknown key within owners": {"owners: {depth: 3}", []string{"depth"}},
+		"a value of another type":      {"owners: {max_depth: deep}", []string{"max_depth", "int"}},
+		"an unknown auth type":         {"auth_type: token", []string{"auth_type", `"token"`, "serviceAccount", "kubeConfig", "none"}},
+		"a context without kubeConfig": {"context: blue", []string{"context", `"blue"`, "auth_type: kubeConfig"}},
+		"a kubeconfig without kubeConfig": {
+			"{auth_type: none, kubeconfig: /etc/kube}", []string{"kubeconfig", `"/etc/kube"`, "auth_type: kubeConfig"},
+		},
+		"no rate":             {"kube_api_qps: 0", []string{"kube_api_qps", "0", "above 0", "-1"}},
+		"a negative rate":     {"kube_api_qps: -2", []string{"kube_api_qps", "-2", "-1"}},
+		"no burst":            {"kube_api_burst: 0", []string{"kube_api_burst", "0", "1 or more"}},
+		"a glob as namespace": {"namespaces: [team-*]", []string{"namespaces[0]", `"team-*"`, "leave namespaces empty"}},
+		"a namespace twice":   {"namespaces: [a, a]", []string{"namespaces[1]", `"a"`, "remove one"}},
+		"a namespace listed and excluded": {
+			"{namespaces: [kube-system], exclude_namespaces: [kube-*]}", []string{"namespaces[0]", `"kube-system"`, `"kube-*"`, "remove it from one"},
+		},
+		"a bad namespace glob": {`exclude_namespaces: ["[a"]`, []string{"exclude_namespaces[0]", `"[a"`, "no glob"}},
+		"a bad reason glob":    {`include_reasons: [ok, "[a"]`, []string{"include_reasons[1]", `"[a"`, "no glob"}},
+		"an empty glob":        {`exclude_reasons: [""]`, []string{"exclude_reasons[0]", `""`, "no glob"}},
+		"a reason in both lists": {
+			"{include_reasons: [Killing], exclude_reasons: [Killing]}", []string{"include_reasons[0]", `"Killing"`, "exclude_reasons", "remove it from one"},
+		},
+		"an empty event type":    {`event_types: [""]`, []string{"event_types[0]", `""`, "Warning"}},
+		"an unknown start":       {"start_at: now", []string{"start_at", `"now"`, "end", "beginning"}},
+		"no depth":               {"owners: {max_depth: 0}", []string{"owners.max_depth", "0", "1 or more"}},
+		"no lookup timeout":      {"owners: {lookup_timeout: 0s}", []string{"owners.lookup_timeout", "0s", "above 0"}},
+		"no cache":               {"owners: {cache_size: 0}", []string{"owners.cache_size", "0", "1 or more"}},
+		"a negative cache TTL":   {"owners: {cache_ttl: -1s}", []string{"owners.cache_ttl", "-1s", "above 0"}},
+		"neither key nor regex":  {"extract: {labels: [{tag_name: t}]}", []string{"extract", "labels[0]", "key", "key_regex", "exactly one"}},
+		"both key and regex":     {"extract: {annotations: [{key: a, key_regex: b}]}", []string{"extract", "annotations[0]", `"a"`, `"b"`, "exactly one"}},
+		"a bad regex":            {`extract: {labels: [{key_regex: "("}]}`, []string{"extract", "labels[0].key_regex", `"("`, "regular expression"}},
+		"from nowhere":           {`extract: {labels: [{key: a, from: "a b"}]}`, []string{"extract", "labels[0].from", `"a b"`, "nearest", "deployment"}},
+		"a negative interval":    {"repeat_interval: -1s", []string{"repeat_interval", "-1s", "0s"}},
+		"no collection interval": {"collection_interval: 0s", []string{"collection_interval", "0s", "above 0"}},
+		"no series":              {"metrics: {max_series: 0}", []string{"metrics.max_series", "0", "1 or more"}},
+		"no series TTL":          {"metrics: {series_ttl: 0s}", []string{"metrics.series_ttl", "0s", "above 0"}},
+		"a bad retry":            {"retry_on_failure: {multiplier: -1}", []string{"retry_on_failure", "multiplier"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := configure(t, tt.config)
+			require.Error(t, err)
+			for _, part := range tt.want {
+				assert.Contains(t, err.Error(), part)
+			}
+		})
+	}
+}
+
+func TestAllErrorsAreToldAtOnce(t *testing.T) {
+	_, err := configure(t, "{start_at: now, kube_api_burst: 0, metrics: {max_series: 0}}")
+	require.ErrorContains(t, err, "start_at")
+	require.ErrorContains(t, err, "kube_api_burst")
+	require.ErrorContains(t, err, "metrics.max_series")
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kwatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
+	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// observer notes what a stream reports.
+type observer struct {
+	mu      sync.Mutex
+	healthy int
+	causes  []Cause
+}
+
+func (o *observer) Healthy(string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.healthy++
+}
+
+func (o *observer) Restarting(_ string, cause Cause, _ error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.causes = append(o.causes, cause)
+}
+
+func (o *observer) has(cause Cause) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Contains(o.causes, cause)
+}
+
+// streaming is a stream that runs, with what it hands over.
+type streaming struct {
+	t        *testing.T
+	changes  chan Change
+	observer *observer
+}
+
+func stream(t *testing.T, api *apitest.Server, namespace string) *streaming {
+	t.Helper()
+	client, err := kubeclient.Events(&rest.Config{Host: api.URL})
+	require.NoError(t, err)
+	s := &streaming{t: t, changes: make(chan Change), observer: &observer{}}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		New(Config{Client: client, Namespace: namespace, Changes: s.changes, Observer: s.observer}).Run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+		client.(*rest.RESTClient).Client.CloseIdleConnections()
+	})
+	return s
+}
+
+// expect takes one change for each of the words, such as "listed a" or "began".
+func (s *streaming) expect(words ...string) {
+	s.t.Helper()
+	var got []string
+	for range words {
+		select {
+		case c := <-s.changes:
+			got = append(got, c.String())
+		case <-time.After(20 * time.Second):
+			require.Fail(s.t, "nothing comes", "after %v, expected %v", got, words)
+		}
+	}
+	require.Equal(s.t, words, got)
+}
+
+func (c Change) String() string {
+	kind := map[Kind]string{ListBegan: "began", Listed: "listed", ListEnded: "ended", Changed: "changed", Deleted: "deleted"}[c.Kind]
+	if c.Event == nil {
+		return kind
+	}
+	return fmt.Sprintf("%s %s=%d", kind, c.Event.Name, c.Event.Count)
+}
+
+func event(name string, count int32) *corev1.Event {
+	return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Count: count}
+}
+
+func TestListsThenWatches(t *testing.T) {
+	for name, prepare := range map[string]func(*apitest.Server){
+		"on a server that streams listings": func(*apitest.Server) {},
+		"on a server that does not":         (*apitest.Server).WithoutStreaming,
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := apitest.New(t)
+			prepare(api)
+			a := api.Put(event("a", 1))
+			api.Put(event("b", 1))
+			s := stream(t, api, "")
+			first := "began"
+			if name != "on a server that streams listings" {
+				s.expect(first) // The streamed listing that was refused.
+			}
+			s.expect(first, "listed a=1", "listed b=1", "ended")
+			api.Put(event("a", 2))
+			api.Delete(a)
+			s.expect("changed a=2", "deleted a=1")
+		})
+	}
+}
+
+func TestPagesAreReadOneByOne(t *testing.T) {
+	api := apitest.New(t)
+	api.WithoutStreaming()
+	const events = 2*pageSize + 10
+	for i := range events {
+		api.Put(event(fmt.Sprintf("e%05d", i), 1))
+	}
+	s := stream(t, api, "")
+	s.expect("began", "began")
+	for i := range events {
+		s.expect(fmt.Sprintf("listed e%05d=1", i))
+	}
+	s.expect("ended")
+	api.Put(event("new", 1))
+	s.expect("changed new=1")
+	assert.Equal(t, []string{"stream", "list", "list", "list", "watch"}, api.Requests())
+}
+
+func TestOneNamespaceOnly(t *testing.T) {
+	api := apitest.New(t)
+	other := event("a", 1)
+	other.Namespace = "other"
+	api.Put(other)
+	api.Put(event("b", 1))
+	s := stream(t, api, "ns")
+	s.expect("began", "listed b=1", "ended")
+	api.Put(other)
+	api.Put(event("c", 1))
+	s.expect("changed c=1")
+}
+
+func TestACutConnectionResumesWhereItWas(t *testing.T) {
+	api := apitest.New(t)
+	api.Put(event("a", 1))
+	s := stream(t, api, "")
+	s.expect("began", "listed a=1", "ended")
+	api.Put(event("a", 2))
+	s.expect("changed a=2")
+	api.Cut()
+	api.Put(event("a", 3))
+	s.expect("changed a=3")
+	assert.Equal(t, []string{"stream", "watch"}, api.Requests(), "no second listing")
+}
+
+func TestWhatHappenedBefore410IsListed(t *testing.T) {
+	api := apitest.New(t)
+	a := api.Put(event("a", 1))
+	s := stream(t, api, "")
+	s.expect("began", "listed a=1", "ended")
+	api.Refuse(func(*http.Request) int { return http.StatusServiceUnavailable })
+	api.Cut()
+	api.Put(event("b", 1))
+	api.Delete(a)
+	api.Put(event("b", 5))
+	api.Compact()
+	api.Refuse(nil)
+	s.expect("began", "listed b=5", "ended")
+	assert.True(t, s.observer.has(Expired))
+}
+
+func TestAListingThatBreaksBeginsAnew(t *testing.T) {
+	api := apitest.New(t)
+	api.WithoutStreaming()
+	for i := range pageSize + 1 {
+		api.Put(event(fmt.Sprintf("e%05d", i), 1))
+	}
+	var broken atomic.Bool
+	api.Refuse(func(r *http.Request) int {
+		if r.URL.Query().Get("continue") != "" && broken.CompareAndSwap(false, true) {
+			return http.StatusInternalServerError
+		}
+		return 0
+	})
+	s := stream(t, api, "")
+	s.expect("began")
+	for range 2 {
+		s.expect("began")
+		for i := range pageSize {
+			s.expect(fmt.Sprintf("listed e%05d=1", i))
+		}
+	}
+	s.expect(fmt.Sprintf("listed e%05d=1", pageSize), "ended")
+}
+
+func TestPermissionsThatComeLater(t *testing.T) {
+	for cause, status := range map[Cause]int{Unauthorized: http.StatusUnauthorized, Forbidden: http.StatusForbidden, Unavailable: http.StatusInternalServerError} {
+		t.Run(string(cause), func(t *testing.T) {
+			api := apitest.New(t)
+			api.Refuse(func(*http.Request) int { return status })
+			s := stream(t, api, "")
+			s.expect("began")
+			require.Eventually(t, func() bool { return s.observer.has(cause) }, 20*time.Second, 10*time.Millisecond)
+			api.Refuse(nil)
+			api.Put(event("a", 1))
+			for c := range s.changes {
+				if c.Kind == ListEnded {
+					return
+				}
+			}
+		})
+	}
+}
+
+func TestSilenceIsNotWaitedForForEver(t *testing.T) {
+	s := &Stream{config: Config{Changes: make(chan Change, 1), Observer: &observer{}}}
+	err := s.receive(t.Context(), kwatch.NewFake(), time.Millisecond)
+	require.ErrorIs(t, err, errSilent)
+	assert.Equal(t, Silent, s.afterEnd(err))
+}
