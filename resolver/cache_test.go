@@ -65,7 +65,7 @@ func requireTogether(t *testing.T, c *cache) {
 		for r := first; r != nil; r = r.older {
 			byAddress++
 			require.True(t, byUse[r])
-			require.Equal(t, at, address{r.place, r.Name})
+			require.Equal(t, address{r.place, r.Name}, at)
 			require.False(t, failures && r.known(), "objects come before failures")
 			require.False(t, seen[r.UID], "one record for each UID")
 			seen[r.UID] = true

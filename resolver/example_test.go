@@ -30,7 +30,7 @@ var answers = map[string]string{
 func Example() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprint(w, answers[r.URL.Path])
+		fmt.Fprintln(w, answers[r.URL.Path])
 	}))
 	defer server.Close()
 

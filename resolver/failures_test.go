@@ -166,7 +166,7 @@ func TestClose(t *testing.T) {
 	api.hang(t, api.path(node))
 
 	done := make(chan resolver.Chain)
-	go func() { done <- resolve(t, r, refTo(node)) }()
+	go func() { done <- r.Resolve(t.Context(), []resolver.Reference{refTo(node)})[0] }()
 	api.awaitRequest(t, api.path(node))
 	r.Close()
 	require.Equal(t, resolver.Unavailable, (<-done).Resolution, "who waits is let go")

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
 )
 
@@ -438,7 +439,7 @@ func (a *fakeAPI) answerList(w http.ResponseWriter, r *http.Request) {
 
 var metaScheme = func() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	metav1.AddMetaToScheme(scheme)
+	utilruntime.Must(metav1.AddMetaToScheme(scheme))
 	return scheme
 }()
 

@@ -3,7 +3,7 @@
 package resolver
 
 import (
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -37,7 +37,7 @@ func (r Reference) nameable() bool {
 
 // isSegment reports whether s can stand as one segment of a request's path.
 func isSegment(s string) bool {
-	return s != "" && len(s) <= longestField && len(path.IsValidPathSegmentName(s)) == 0
+	return s != "" && len(s) <= longestField && len(content.IsPathSegmentName(s)) == 0
 }
 
 // Object returns what the reference itself says of its object, without any

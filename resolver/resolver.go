@@ -113,7 +113,7 @@ func (r *Resolver) finish(ctx context.Context, climbs []*climb) {
 			r.refuse(searches, Unavailable, false)
 		case ctx.Err() != nil:
 			// A caller that leaves early proves nothing about the API server.
-			r.refuse(searches, Timeout, context.Cause(ctx) == errLookupTimeout)
+			r.refuse(searches, Timeout, errors.Is(context.Cause(ctx), errLookupTimeout))
 		default:
 			r.lookup.ask(ctx, searches)
 		}

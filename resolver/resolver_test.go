@@ -91,7 +91,7 @@ type observed struct {
 	hits    int
 }
 
-func (o *observed) LookupDone(result string, took time.Duration) {
+func (o *observed) LookupDone(result string, _ time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.results == nil {
