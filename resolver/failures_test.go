@@ -132,6 +132,23 @@ func TestATimeoutIsRememberedForFiveSeconds(t *testing.T) {
 	require.Equal(t, []string{"/apis/apps/v1"}, api.seen(), "the request that hangs is the only one")
 }
 
+func TestAListThatNobodyWaitsForIsNotReadOn(t *testing.T) {
+	api := newFakeAPI(t)
+	pods := crowd(api, "shop", 1200)
+	const list = "/api/v1/namespaces/shop/pods?list"
+	clock := newClock()
+	r := newResolver(t, api, resolver.Config{LookupTimeout: 300 * time.Millisecond, Now: clock.Now})
+	release := api.hang(t, list)
+	for _, chain := range r.Resolve(t.Context(), pods) {
+		require.Equal(t, resolver.Timeout, chain.Resolution)
+	}
+	release()
+	require.Eventually(t, func() bool {
+		return resolve(t, r, pods[0]).Resolution == resolver.Complete
+	}, 10*time.Second, time.Millisecond, "the page that was asked for is used")
+	require.Equal(t, []string{list}, podRequests(api), "the next is not asked for")
+}
+
 func TestOneObjectThatHangsDoesNotUseUpTheTimeOfOthers(t *testing.T) {
 	api := newFakeAPI(t)
 	api.put(pod, replicaSet, deployment, node)
