@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package e2e tests the receiver against a real Kubernetes control plane: etcd, kube-apiserver, controllers, scheduler and
-// kwok nodes, all on the loopback interface.
+// kwok nodes, all on the loopback interface. It goes through what the receiver promises line by line, and knows nothing of
+// how the receiver does it: a test writes to the API server and looks at what comes out of the pipelines.
 package e2e
 
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,32 +22,64 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
 )
 
-// kube is the control plane that tests share, each in namespaces of its own. A test that breaks it starts its own.
-var kube *controlplane.ControlPlane
+// cluster is a control plane with clients that may do everything.
+type cluster struct {
+	*controlplane.ControlPlane
+	kubernetes.Interface
+	dynamic dynamic.Interface
+}
+
+// kube is the cluster that most tests share, each in namespaces of its own: controllers, scheduler and nodes are at work.
+// A test that breaks a cluster starts its own.
+var kube *cluster
+
+// bare is shared as well. It has no controllers, so nothing there removes an object whose owner does not exist. Its API
+// server cannot stream a listing, as those before Kubernetes 1.32.
+var bare = lazyCluster{options: controlplane.Options{APIServerArgs: []string{"--feature-gates=WatchList=false"}}}
 
 func TestMain(m *testing.M) {
+	flag.Parse()
 	os.Exit(runAll(m))
 }
 
 func runAll(m *testing.M) int {
 	var err error
-	kube, err = controlplane.Start(context.Background(), controlplane.Options{
-		Binaries: binaries(), ControllerManager: true, Scheduler: true, Nodes: 2,
-	})
+	kube, err = startCluster(context.Background(), controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 2})
 	if errors.Is(err, controlplane.ErrBinariesMissing) && os.Getenv("CI") == "" {
-		fmt.Println("skipped:", err)
+		fmt.Fprintln(os.Stderr, "skipped:", err)
 		return 0
 	}
 	if err != nil {
-		fmt.Println("the control plane did not start:", err)
+		fmt.Fprintln(os.Stderr, "the control plane did not start:", err)
 		return 1
 	}
+	waitTogether()
 	code := m.Run()
-	if err := kube.Stop(); err != nil {
-		fmt.Println("the control plane did not stop:", err)
+	if err := errors.Join(kube.Stop(), bare.stop()); err != nil {
+		fmt.Fprintln(os.Stderr, "the control plane did not stop:", err)
 		return 1
 	}
 	return code
+}
+
+// waitTogether lets more tests run side by side than there are processors, because what they mostly do is wait.
+func waitTogether() {
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", "12")
+	}
+}
+
+func startCluster(ctx context.Context, options controlplane.Options) (*cluster, error) {
+	options.Binaries = binaries()
+	cp, err := controlplane.Start(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	client, errClient := kubernetes.NewForConfig(cp.RESTConfig())
+	dynamicClient, errDynamic := dynamic.NewForConfig(cp.RESTConfig())
+	return &cluster{cp, client, dynamicClient}, errors.Join(errClient, errDynamic)
 }
 
 // binaries are those that make built, unless KUBEBUILDER_ASSETS names others.
@@ -55,26 +90,34 @@ func binaries() string {
 	return filepath.Join("..", "build", "controlplane")
 }
 
-// ownControlPlane starts a control plane for one test.
-func ownControlPlane(t *testing.T, options controlplane.Options) *controlplane.ControlPlane {
+// ownCluster starts a cluster for one test.
+func ownCluster(t *testing.T, options controlplane.Options) *cluster {
 	t.Helper()
-	options.Binaries = binaries()
-	cp, err := controlplane.Start(t.Context(), options)
+	c, err := startCluster(t.Context(), options)
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, cp.Stop()) })
-	return cp
+	t.Cleanup(func() { require.NoError(t, c.Stop()) })
+	return c
 }
 
-func clientOf(t *testing.T, cp *controlplane.ControlPlane) kubernetes.Interface {
-	t.Helper()
-	client, err := kubernetes.NewForConfig(cp.RESTConfig())
-	require.NoError(t, err)
-	return client
+// lazyCluster starts when the first test asks for it.
+type lazyCluster struct {
+	options controlplane.Options
+	once    sync.Once
+	cluster *cluster
+	err     error
 }
 
-func dynamicClientOf(t *testing.T, cp *controlplane.ControlPlane) dynamic.Interface {
+func (l *lazyCluster) get(t *testing.T) *cluster {
 	t.Helper()
-	client, err := dynamic.NewForConfig(cp.RESTConfig())
-	require.NoError(t, err)
-	return client
+	l.once.Do(func() { l.cluster, l.err = startCluster(context.Background(), l.options) })
+	require.NoError(t, l.err)
+	return l.cluster
+}
+
+func (l *lazyCluster) stop() error {
+	l.once.Do(func() {})
+	if l.cluster == nil {
+		return nil
+	}
+	return l.cluster.Stop()
 }

@@ -4,110 +4,286 @@ package e2e
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
 )
 
 var made atomic.Int64
 
+// unique makes a name that no other test has.
+func unique(prefix string) string {
+	return fmt.Sprintf("%s-%d", prefix, made.Add(1))
+}
+
+var noName = regexp.MustCompile("[^a-z0-9]+")
+
 // newNamespace makes a namespace for one test.
-func newNamespace(t *testing.T) string {
+func (c *cluster) newNamespace(t *testing.T) string {
 	t.Helper()
-	name := fmt.Sprintf("t%d-%s", made.Add(1), strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name())))
+	name := fmt.Sprintf("t%d-%s", made.Add(1), noName.ReplaceAllString(strings.ToLower(t.Name()), "-"))
 	if len(name) > 50 {
 		name = name[:50]
 	}
 	name = strings.TrimRight(name, "-")
-	_, err := clientOf(t, kube).CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	_, err := c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	return name
 }
 
 // eventOf is a hand-made event about a pod of the given name that need not exist.
 func eventOf(reason, pod string) *corev1.Event {
+	return eventAbout(reason, corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod})
+}
+
+func eventAbout(reason string, involved corev1.ObjectReference) *corev1.Event {
 	now := metav1.Now()
 	return &corev1.Event{
 		Reason: reason, Message: "message of " + reason, Type: corev1.EventTypeNormal, Count: 1,
 		FirstTimestamp: now, LastTimestamp: now,
 		Source:         corev1.EventSource{Component: "e2e"},
-		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod},
+		InvolvedObject: involved,
 	}
 }
 
-// makeEvent creates the event, named by its reason and a number unless it has a name.
-func makeEvent(t *testing.T, namespace string, ev *corev1.Event) *corev1.Event {
+// makeEvent creates the event, with a name of its own unless it has one. An involved object without a namespace is taken
+// to be in that of the event, except in the namespace default, where the events of cluster-scoped objects are.
+func (c *cluster) makeEvent(t *testing.T, namespace string, ev *corev1.Event) *corev1.Event {
 	t.Helper()
 	if ev.Name == "" {
-		ev.Name = fmt.Sprintf("%s.%d", strings.ToLower(ev.Reason), made.Add(1))
+		ev.Name = unique("event")
 	}
 	ev.Namespace = namespace
 	if ev.InvolvedObject.Namespace == "" && namespace != "default" {
 		ev.InvolvedObject.Namespace = namespace
 	}
-	created, err := clientOf(t, kube).CoreV1().Events(namespace).Create(t.Context(), ev, metav1.CreateOptions{})
+	created, err := c.CoreV1().Events(namespace).Create(t.Context(), ev, metav1.CreateOptions{})
 	require.NoError(t, err)
 	return created
 }
 
-// updateEvent stores a new state of the event, whatever its resource version.
-func updateEvent(t *testing.T, ev *corev1.Event) *corev1.Event {
+// makeEvents makes many events, several at a time.
+func (c *cluster) makeEvents(t *testing.T, namespace string, n int, event func(i int) *corev1.Event) {
 	t.Helper()
+	const writers = 8
+	var writing sync.WaitGroup
+	for w := range writers {
+		writing.Go(func() {
+			for i := w; i < n && !t.Failed(); i += writers {
+				ev := event(i)
+				ev.Namespace, ev.InvolvedObject.Namespace = namespace, namespace
+				if _, err := c.CoreV1().Events(namespace).Create(t.Context(), ev, metav1.CreateOptions{}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	writing.Wait()
+}
+
+// updateEvent stores a new state of the event, whatever its resource version.
+func (c *cluster) updateEvent(t *testing.T, ev *corev1.Event) *corev1.Event {
+	t.Helper()
+	ev = ev.DeepCopy()
 	ev.ResourceVersion = ""
-	updated, err := clientOf(t, kube).CoreV1().Events(ev.Namespace).Update(t.Context(), ev, metav1.UpdateOptions{})
+	updated, err := c.CoreV1().Events(ev.Namespace).Update(t.Context(), ev, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	return updated
 }
 
-func deleteEvent(t *testing.T, ev *corev1.Event) {
+func (c *cluster) deleteEvent(t *testing.T, ev *corev1.Event) {
 	t.Helper()
-	require.NoError(t, clientOf(t, kube).CoreV1().Events(ev.Namespace).Delete(t.Context(), ev.Name, metav1.DeleteOptions{}))
+	require.NoError(t, c.CoreV1().Events(ev.Namespace).Delete(t.Context(), ev.Name, metav1.DeleteOptions{}))
 }
 
-// deployment has its labels on itself alone, not on its pods.
-func deployment(name string, labels map[string]string, nodeSelector map[string]string) *appsv1.Deployment {
-	replicas := int32(1)
-	pods := map[string]string{"app": name}
-	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
-		Spec: appsv1.DeploymentSpec{
-			Replicas: &replicas,
-			Selector: &metav1.LabelSelector{MatchLabels: pods},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: pods},
-				Spec:       corev1.PodSpec{NodeSelector: nodeSelector, Containers: []corev1.Container{{Name: "app", Image: "app"}}},
-			},
-		},
+// withCount is the event with another count.
+func withCount(ev *corev1.Event, count int32) *corev1.Event {
+	ev = ev.DeepCopy()
+	ev.Count = count
+	return ev
+}
+
+// podTemplate is a part of the specs of several kinds.
+const podTemplate = `{metadata: {labels: {app: any}}, spec: {restartPolicy: Always, containers: [{name: app, image: app}]}}`
+
+// specs are the least that the API server takes of each kind that has to have a spec.
+var specs = map[string]string{
+	"Pod":                     `{schedulerName: nobody, containers: [{name: app, image: app}]}`,
+	"ReplicaSet":              `{selector: {matchLabels: {app: any}}, template: ` + podTemplate + `}`,
+	"ReplicationController":   `{selector: {app: any}, template: ` + podTemplate + `}`,
+	"Deployment":              `{selector: {matchLabels: {app: any}}, template: ` + podTemplate + `}`,
+	"DaemonSet":               `{selector: {matchLabels: {app: any}}, template: ` + podTemplate + `}`,
+	"StatefulSet":             `{serviceName: any, selector: {matchLabels: {app: any}}, template: ` + podTemplate + `}`,
+	"Job":                     `{template: {spec: {restartPolicy: Never, containers: [{name: app, image: app}]}}}`,
+	"CronJob":                 `{schedule: "0 0 1 1 *", jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: app, image: app}]}}}}}`,
+	"HorizontalPodAutoscaler": `{maxReplicas: 3, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: any}}`,
+	"PersistentVolumeClaim":   `{accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}`,
+	"PersistentVolume":        `{accessModes: [ReadWriteOnce], capacity: {storage: 1Gi}, hostPath: {path: /any}}`,
+	"ResourceQuota":           `{hard: {pods: "1000"}}`,
+	"Service":                 `{ports: [{port: 80}]}`,
+	"Ingress":                 `{defaultBackend: {service: {name: any, port: {number: 80}}}}`,
+	"NetworkPolicy":           `{podSelector: {}}`,
+}
+
+// object is anything that the API server stores.
+type object = unstructured.Unstructured
+
+// option changes an object before it is created.
+type option func(*object)
+
+func labelled(labels ...string) option    { return func(o *object) { o.SetLabels(pairs(labels)) } }
+func annotated(values ...string) option   { return func(o *object) { o.SetAnnotations(pairs(values)) } }
+func controlledBy(owner *object) option   { return ownedBy(ownerReference(owner, true)) }
+func with(field string, value any) option { return func(o *object) { o.Object[field] = value } }
+
+func ownedBy(references ...metav1.OwnerReference) option {
+	return func(o *object) { o.SetOwnerReferences(references) }
+}
+
+func pairs(list []string) map[string]string {
+	all := map[string]string{}
+	for i := 0; i < len(list); i += 2 {
+		all[list[i]] = list[i+1]
+	}
+	return all
+}
+
+func ownerReference(owner *object, controller bool) metav1.OwnerReference {
+	return metav1.OwnerReference{
+		APIVersion: owner.GetAPIVersion(), Kind: owner.GetKind(), Name: owner.GetName(), UID: owner.GetUID(), Controller: &controller,
 	}
 }
 
-// awaitPod waits for a pod of the application and returns it.
-func awaitPod(t *testing.T, namespace, app string) corev1.Pod {
+// make creates an object of any kind; one without a namespace is cluster-scoped.
+func (c *cluster) make(t *testing.T, namespace, apiVersion, kind, name string, options ...option) *object {
 	t.Helper()
-	var pods *corev1.PodList
-	require.Eventually(t, func() bool {
-		var err error
-		pods, err = clientOf(t, kube).CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app=" + app})
-		return err == nil && len(pods.Items) > 0
-	}, patience, tick)
-	return pods.Items[0]
+	o := &object{Object: map[string]any{"apiVersion": apiVersion, "kind": kind}}
+	o.SetName(name)
+	if spec, ok := specs[kind]; ok {
+		parsed := map[string]any{}
+		require.NoError(t, yaml.Unmarshal([]byte(spec), &parsed))
+		o.Object["spec"] = parsed
+	}
+	for _, change := range options {
+		change(o)
+	}
+	created, err := c.resource(o, namespace).Create(t.Context(), o, metav1.CreateOptions{})
+	require.NoError(t, err)
+	return created
 }
 
-// deletePod removes the pod and waits until it is gone.
-func deletePod(t *testing.T, pod corev1.Pod) {
+// store replaces the object.
+func (c *cluster) store(t *testing.T, o *object) *object {
 	t.Helper()
-	pods := clientOf(t, kube).CoreV1().Pods(pod.Namespace)
-	now := int64(0)
-	require.NoError(t, pods.Delete(t.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &now}))
-	require.Eventually(t, func() bool {
-		_, err := pods.Get(t.Context(), pod.Name, metav1.GetOptions{})
-		return apierrors.IsNotFound(err)
-	}, patience, 100*time.Millisecond)
+	stored, err := c.resource(o, o.GetNamespace()).Update(t.Context(), o, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	return stored
+}
+
+// remove deletes the object at once, and waits until it is gone.
+func (c *cluster) remove(t *testing.T, o *object) {
+	t.Helper()
+	now, orphan := int64(0), metav1.DeletePropagationOrphan
+	all := c.resource(o, o.GetNamespace())
+	err := all.Delete(t.Context(), o.GetName(), metav1.DeleteOptions{GracePeriodSeconds: &now, PropagationPolicy: &orphan})
+	require.NoError(t, err)
+	eventually(t, func() bool {
+		left, err := all.Get(t.Context(), o.GetName(), metav1.GetOptions{})
+		return apierrors.IsNotFound(err) || (err == nil && left.GetUID() != o.GetUID())
+	}, "the end of %s", o.GetName())
+}
+
+func (c *cluster) resource(o *object, namespace string) dynamic.ResourceInterface {
+	resource, _ := meta.UnsafeGuessKindToResource(o.GroupVersionKind())
+	if namespace == "" {
+		return c.dynamic.Resource(resource)
+	}
+	return c.dynamic.Resource(resource).Namespace(namespace)
+}
+
+// referenceTo refers to the object as Kubernetes' own producers of events do.
+func referenceTo(o *object) corev1.ObjectReference {
+	return corev1.ObjectReference{
+		APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(),
+	}
+}
+
+// define makes a kind of custom resources in a group that no other test has, and returns its API version.
+func (c *cluster) define(t *testing.T, kind, scope string) (apiVersion string) {
+	t.Helper()
+	group := unique(strings.ToLower(kind)) + ".example.com"
+	c.defineIn(t, group, kind, scope)
+	return group + "/v1"
+}
+
+const definition = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: %[1]s.%[2]s}
+spec:
+  group: %[2]s
+  scope: %[4]s
+  names: {kind: %[3]s, plural: %[1]s}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`
+
+// defineIn makes a kind of custom resources and waits until it is served.
+func (c *cluster) defineIn(t *testing.T, group, kind, scope string) {
+	t.Helper()
+	resource, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind})
+	crd := &object{}
+	require.NoError(t, yaml.Unmarshal(fmt.Appendf(nil, definition, resource.Resource, group, kind, scope), &crd.Object))
+	_, err := c.resource(crd, "").Create(t.Context(), crd, metav1.CreateOptions{})
+	require.NoError(t, err)
+	eventually(t, func() bool {
+		_, err := c.dynamic.Resource(resource).List(t.Context(), metav1.ListOptions{})
+		return err == nil
+	}, "the kind %s in %s", kind, group)
+}
+
+// awaitObject waits for an object of a kind that satisfies the test, and returns it.
+func (c *cluster) awaitObject(t *testing.T, namespace, apiVersion, kind string, want func(*object) bool) *object {
+	t.Helper()
+	o := &object{Object: map[string]any{"apiVersion": apiVersion, "kind": kind}}
+	var found *object
+	eventually(t, func() bool {
+		list, err := c.resource(o, namespace).List(t.Context(), metav1.ListOptions{})
+		require.NoError(t, err)
+		for i := range list.Items {
+			if want(&list.Items[i]) {
+				found = &list.Items[i]
+			}
+		}
+		return found != nil
+	}, "a %s in %s", kind, namespace)
+	return found
+}
+
+// ownedByUID picks objects that have an owner with the UID.
+func ownedByUID(uid types.UID) func(*object) bool {
+	return func(o *object) bool {
+		for _, owner := range o.GetOwnerReferences() {
+			if owner.UID == uid {
+				return true
+			}
+		}
+		return false
+	}
 }

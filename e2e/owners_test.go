@@ -3,62 +3,67 @@
 package e2e
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1 "k8s.io/api/core/v1"
 )
 
-func TestADeploymentsEventsSayWhoOwnsThem(t *testing.T) {
-	ns := newNamespace(t)
-	r := run(t, "start_at: beginning")
-	labels := map[string]string{"tilt-manifest": "shop"}
-	fe, err := clientOf(t, kube).AppsV1().Deployments(ns).Create(t.Context(), deployment("fe", labels, map[string]string{"no": "node"}), metav1.CreateOptions{})
-	require.NoError(t, err)
+// resourceIs compares a record's resource with what is expected besides the cluster.
+func resourceIs(t *testing.T, r record, want map[string]any) {
+	t.Helper()
+	assert.NotEmpty(t, r.text("k8s.cluster.uid"))
+	assert.Equal(t, want, without(r.resource, "k8s.cluster.uid"))
+}
 
-	failed := r.await(1, about(ns, "FailedScheduling"))[0]
-	pod := awaitPod(t, ns, "fe")
-	rs := pod.OwnerReferences[0]
-	assert.Equal(t, map[string]any{
-		"k8s.cluster.uid":          failed.resource["k8s.cluster.uid"],
-		"k8s.namespace.name":       ns,
-		"k8s.object.api_version":   "v1",
-		"k8s.object.kind":          "Pod",
-		"k8s.object.name":          pod.Name,
-		"k8s.object.uid":           string(pod.UID),
-		"k8s.pod.name":             pod.Name,
-		"k8s.pod.uid":              string(pod.UID),
-		"k8s.replicaset.name":      rs.Name,
-		"k8s.replicaset.uid":       string(rs.UID),
-		"k8s.deployment.name":      "fe",
-		"k8s.deployment.uid":       string(fe.UID),
-		"k8s.owner.api_version":    "apps/v1",
-		"k8s.owner.kind":           "ReplicaSet",
-		"k8s.owner.name":           rs.Name,
-		"k8s.owner.uid":            string(rs.UID),
-		"k8s.owner.chain":          []any{"replicaset.apps/" + rs.Name, "deployment.apps/fe"},
-		"k8s.workload.api_version": "apps/v1",
-		"k8s.workload.kind":        "Deployment",
-		"k8s.workload.name":        "fe",
-		"k8s.workload.uid":         string(fe.UID),
-		"tilt.manifest":            "shop",
-	}, failed.resource)
-	assert.NotEmpty(t, failed.text("k8s.cluster.uid"))
-	assert.Equal(t, "complete", failed.text("k8s.owner.resolution"))
+// objectAttributes are what a resource says of an object under a prefix such as k8s.workload.
+func objectAttributes(prefix string, o *object) map[string]any {
+	return map[string]any{
+		prefix + ".api_version": o.GetAPIVersion(), prefix + ".kind": o.GetKind(), prefix + ".name": o.GetName(), prefix + ".uid": string(o.GetUID()),
+	}
+}
+
+func merge(parts ...map[string]any) map[string]any {
+	all := map[string]any{}
+	for _, part := range parts {
+		maps.Copy(all, part)
+	}
+	return all
+}
+
+func TestADeploymentsEventsSayWhoOwnsThem(t *testing.T) {
+	t.Parallel()
+	ns := kube.newNamespace(t)
+	r := kube.run(t, in(ns))
+	fe := kube.make(t, ns, "apps/v1", "Deployment", "fe", labelled("tilt-manifest", "shop"))
+	rs := kube.awaitObject(t, ns, "apps/v1", "ReplicaSet", ownedByUID(fe.GetUID()))
+	pod := kube.awaitObject(t, ns, "v1", "Pod", ownedByUID(rs.GetUID()))
+
+	failed := r.await(1, about(ns, "Scheduled"))[0]
+	assert.Equal(t, "complete", failed.resolution())
+	resourceIs(t, failed, merge(map[string]any{
+		"k8s.namespace.name":  ns,
+		"k8s.pod.name":        pod.GetName(),
+		"k8s.pod.uid":         string(pod.GetUID()),
+		"k8s.replicaset.name": rs.GetName(),
+		"k8s.replicaset.uid":  string(rs.GetUID()),
+		"k8s.deployment.name": "fe",
+		"k8s.deployment.uid":  string(fe.GetUID()),
+		"k8s.owner.chain":     []any{"replicaset.apps/" + rs.GetName(), "deployment.apps/fe"},
+		"tilt.manifest":       "shop",
+	}, objectAttributes("k8s.object", pod), objectAttributes("k8s.owner", rs), objectAttributes("k8s.workload", fe)))
 
 	scaling := r.await(1, about(ns, "ScalingReplicaSet"))[0]
-	assert.Equal(t, "fe", scaling.text("k8s.workload.name"), "nothing owns it: it is its own workload")
-	assert.NotContains(t, scaling.resource, "k8s.owner.kind")
-	assert.NotContains(t, scaling.resource, "k8s.owner.chain")
+	resourceIs(t, scaling, merge(map[string]any{
+		"k8s.namespace.name":  ns,
+		"k8s.deployment.name": "fe",
+		"k8s.deployment.uid":  string(fe.GetUID()),
+		"tilt.manifest":       "shop",
+	}, objectAttributes("k8s.object", fe), objectAttributes("k8s.workload", fe)))
 
 	created := r.await(1, about(ns, "SuccessfulCreate"))[0]
-	assert.Equal(t, "Deployment", created.text("k8s.owner.kind"))
-
-	require.Eventually(t, func() bool {
-		return r.sum(func(resource, point map[string]any) bool {
-			return resource["k8s.workload.name"] == "fe" && resource["tilt.manifest"] == "shop" &&
-				resource["k8s.namespace.name"] == ns && point["k8s.event.reason"] == "FailedScheduling"
-		}) >= 1
-	}, patience, tick)
+	assert.Equal(t, "deployment.apps/fe", created.chain())
+	require.Equal(t, corev1.EventTypeNormal, created.text("k8s.event.type"))
 }

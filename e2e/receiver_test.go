@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,9 +17,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumertest"
-	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/plog"
-	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 	"go.yaml.in/yaml/v3"
 
@@ -26,67 +25,189 @@ import (
 )
 
 const (
+	// patience is how long what must happen may take. It is long because machines may be slow; nothing waits for it where
+	// the receiver works.
 	patience = 60 * time.Second
-	tick     = 50 * time.Millisecond
+	tick     = 25 * time.Millisecond
 )
 
 // running is a receiver in both pipelines, with what it emitted.
 type running struct {
 	t       *testing.T
+	c       *cluster
 	logs    *consumertest.LogsSink
 	metrics *consumertest.MetricsSink
 	host    *statusHost
 	stop    func()
+
+	mu   sync.Mutex // guards what follows
+	read int        // how many batches of logs are in got
+	got  []record
 }
 
-// run starts the receiver with a configuration as a user writes it, against the shared control plane unless it says
-// otherwise, and stops it at the end of the test.
-func run(t *testing.T, config string) *running {
+// run starts the receiver with a configuration as a user writes it, and stops it at the end of the test. What it emitted
+// by then has to keep to the promises that hold for everything (see checkPromises).
+func (c *cluster) run(t *testing.T, config ...string) *running {
 	t.Helper()
-	r := &running{t: t, logs: &consumertest.LogsSink{}, metrics: &consumertest.MetricsSink{}, host: &statusHost{}}
-	r.stop = runInto(t, config, r.host, r.logs, r.metrics)
+	r := c.runLoosely(t, config...)
+	t.Cleanup(func() {
+		r.stop()
+		if !t.Failed() {
+			checkPromises(t, r)
+		}
+	})
 	return r
 }
 
-// runInto starts the receiver into the given pipelines, and returns what stops it.
-func runInto(t *testing.T, config string, host component.Host, logs consumer.Logs, metrics consumer.Metrics) func() {
+// runLoosely is run for tests in which not every promise can hold.
+func (c *cluster) runLoosely(t *testing.T, config ...string) *running {
 	t.Helper()
-	factory := kubeevents.NewFactory()
-	cfg := parse(t, config)
-	settings := receivertest.NewNopSettings(factory.Type())
-	logsReceiver, err := factory.CreateLogs(t.Context(), settings, cfg, logs)
-	require.NoError(t, err)
-	metricsReceiver, err := factory.CreateMetrics(t.Context(), settings, cfg, metrics)
-	require.NoError(t, err)
-	require.NoError(t, logsReceiver.Start(t.Context(), host))
-	require.NoError(t, metricsReceiver.Start(t.Context(), host))
+	r := &running{t: t, c: c, logs: &consumertest.LogsSink{}, metrics: &consumertest.MetricsSink{}, host: &statusHost{}}
+	r.stop = start(t, c.parse(t, config...), r.host, r.logs, r.metrics)
+	return r
+}
 
-	var once sync.Once
-	stop := func() {
-		once.Do(func() {
-			require.NoError(t, logsReceiver.Shutdown(context.Background()))
-			require.NoError(t, metricsReceiver.Shutdown(context.Background()))
-		})
+// start starts the receiver into the given pipelines, and returns what stops it. Either pipeline may be nil.
+func start(t *testing.T, config component.Config, host component.Host, logs consumer.Logs, metrics consumer.Metrics) func() {
+	t.Helper()
+	instances := instantiate(t, receivertest.NewNopSettings(kubeevents.NewFactory().Type()), config, logs, metrics)
+	for _, instance := range instances {
+		require.NoError(t, instance.Start(t.Context(), host))
 	}
+	stop := sync.OnceFunc(func() {
+		for _, instance := range instances {
+			require.NoError(t, instance.Shutdown(context.Background()))
+		}
+	})
 	t.Cleanup(stop)
 	return stop
 }
 
-// parse reads a configuration as the Collector does, with defaults that suit a test.
-func parse(t *testing.T, config string) component.Config {
+// instantiate makes the receiver for each pipeline, as the Collector does.
+func instantiate(t *testing.T, settings receiver.Settings, config component.Config, logs consumer.Logs, metrics consumer.Metrics) (instances []component.Component) {
 	t.Helper()
-	settings := map[string]any{
-		"auth_type": "kubeConfig", "kubeconfig": kube.Kubeconfig(), "collection_interval": "200ms",
+	factory := kubeevents.NewFactory()
+	if logs != nil {
+		instance, err := factory.CreateLogs(t.Context(), settings, config, logs)
+		require.NoError(t, err)
+		instances = append(instances, instance)
 	}
+	if metrics != nil {
+		instance, err := factory.CreateMetrics(t.Context(), settings, config, metrics)
+		require.NoError(t, err)
+		instances = append(instances, instance)
+	}
+	return instances
+}
+
+// parse reads a valid configuration as the Collector does, with defaults that suit a test against the cluster.
+func (c *cluster) parse(t *testing.T, config ...string) component.Config {
+	t.Helper()
+	defaults := map[string]any{"auth_type": "kubeConfig", "kubeconfig": c.Kubeconfig(), "collection_interval": "200ms"}
+	cfg, err := unmarshal(t, defaults, strings.Join(config, "\n"))
+	require.NoError(t, err)
+	return cfg
+}
+
+// unmarshal reads a configuration over defaults and validates it.
+func unmarshal(t *testing.T, defaults map[string]any, text string) (component.Config, error) {
+	t.Helper()
 	given := map[string]any{}
-	require.NoError(t, yaml.Unmarshal([]byte(strings.ReplaceAll(config, "\t", "  ")), &given))
+	require.NoError(t, yaml.Unmarshal([]byte(strings.ReplaceAll(text, "\t", "  ")), &given))
 	for key, value := range given {
-		settings[key] = value
+		defaults[key] = value
 	}
 	cfg := kubeevents.NewFactory().CreateDefaultConfig()
-	require.NoError(t, confmap.NewFromStringMap(settings).Unmarshal(cfg))
-	require.NoError(t, confmap.Validate(cfg))
-	return cfg
+	if err := confmap.NewFromStringMap(defaults).Unmarshal(cfg); err != nil {
+		return nil, err
+	}
+	return cfg, confmap.Validate(cfg)
+}
+
+// in is the configuration of a receiver that sees just these namespaces, with what was there before it.
+func in(namespaces ...string) string {
+	return "start_at: beginning\nnamespaces: [" + strings.Join(namespaces, ", ") + "]"
+}
+
+// eventually looks until the condition holds.
+func eventually(t *testing.T, holds func() bool, what string, args ...any) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !holds(); time.Sleep(tick) {
+		if time.Now().After(deadline) {
+			require.Failf(t, "never happened: "+what, "", args...)
+		}
+	}
+}
+
+// await waits until there are n records that the test wants, and returns them.
+func (r *running) await(n int, want func(record) bool) []record {
+	r.t.Helper()
+	var found []record
+	eventually(r.t, func() bool {
+		found = r.records(want)
+		return len(found) >= n
+	}, "enough records")
+	return found
+}
+
+// records are all the records so far that the test wants, in their order.
+func (r *running) records(want func(record) bool) (found []record) {
+	for _, got := range r.all() {
+		if want(got) {
+			found = append(found, got)
+		}
+	}
+	return found
+}
+
+// all are the records so far.
+func (r *running) all() []record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	batches := r.logs.AllLogs()
+	for _, batch := range batches[r.read:] {
+		r.got = append(r.got, recordsOf(batch)...)
+	}
+	r.read = len(batches)
+	return slices.Clone(r.got)
+}
+
+// of waits for the record of an event, and returns the first.
+func (r *running) of(t *testing.T, name string) record {
+	t.Helper()
+	var found []record
+	eventually(t, func() bool {
+		found = r.records(named(name))
+		return len(found) > 0
+	}, "a record of %s", name)
+	return found[0]
+}
+
+// fence waits until everything that was written in the namespace before has gone through the receiver: until an event
+// that is made now comes out, for one watch keeps the order.
+func (r *running) fence(t *testing.T, namespace string) {
+	t.Helper()
+	r.of(t, r.c.makeEvent(t, namespace, eventOf("Fence", "fence")).Name)
+}
+
+// sum is the newest value of the metric, summed over all points for which want holds.
+func (r *running) sum(want func(point) bool) (total int64) {
+	all := r.metrics.AllMetrics()
+	if len(all) == 0 {
+		return 0
+	}
+	for _, p := range pointsOf(all[len(all)-1]) {
+		if want(p) {
+			total += p.value
+		}
+	}
+	return total
+}
+
+// awaitSum waits until the metric has a value.
+func (r *running) awaitSum(t *testing.T, value int64, want func(point) bool) {
+	t.Helper()
+	eventually(t, func() bool { return r.sum(want) == value }, "a sum of %d", value)
 }
 
 // statusHost collects the component's status.
@@ -117,95 +238,12 @@ func (h *statusHost) last() *componentstatus.Event {
 	return h.events[len(h.events)-1]
 }
 
-// record is one log record with its resource, flattened for tests.
-type record struct {
-	resource map[string]any
-	attrs    map[string]any
-	log      plog.LogRecord
-}
-
-func (r record) text(key string) string {
-	if value, ok := r.attrs[key]; ok {
-		return value.(string)
+// await waits for a status, and returns what it says: the error's text, or nothing where all is well.
+func (h *statusHost) await(t *testing.T, status componentstatus.Status) string {
+	t.Helper()
+	eventually(t, func() bool { return h.last() != nil && h.last().Status() == status }, "status %s", status)
+	if err := h.last().Err(); err != nil {
+		return err.Error()
 	}
-	value, _ := r.resource[key].(string)
-	return value
-}
-
-func (r record) occurrences() int64 { return r.attrs["k8s.event.occurrences"].(int64) }
-
-// records are all the records so far that the test wants, in their order.
-func (r *running) records(want func(record) bool) (found []record) {
-	for _, logs := range r.logs.AllLogs() {
-		found = append(found, recordsOf(logs, want)...)
-	}
-	return found
-}
-
-func recordsOf(logs plog.Logs, want func(record) bool) (found []record) {
-	for _, rl := range logs.ResourceLogs().All() {
-		resource := rl.Resource().Attributes().AsRaw()
-		for _, sl := range rl.ScopeLogs().All() {
-			for _, log := range sl.LogRecords().All() {
-				if got := (record{resource, log.Attributes().AsRaw(), log}); want(got) {
-					found = append(found, got)
-				}
-			}
-		}
-	}
-	return found
-}
-
-// await waits until there are n records that the test wants, and returns them.
-func (r *running) await(n int, want func(record) bool) []record {
-	r.t.Helper()
-	var found []record
-	require.Eventually(r.t, func() bool {
-		found = r.records(want)
-		return len(found) >= n
-	}, patience, tick, "records so far: %d", len(r.records(func(record) bool { return true })))
-	return found
-}
-
-// settled waits until the first listing is over: until a marker event that is made again and again is seen.
-func (r *running) settled(namespace string) {
-	r.t.Helper()
-	before := len(r.records(about(namespace, "marker")))
-	require.Eventually(r.t, func() bool {
-		makeEvent(r.t, namespace, eventOf("marker", "marker"))
-		return len(r.records(about(namespace, "marker"))) > before
-	}, patience, 200*time.Millisecond)
-}
-
-// about picks the records of a reason whose event is in a namespace.
-func about(namespace, reason string) func(record) bool {
-	return func(r record) bool {
-		return r.text("k8s.event.reason") == reason && (namespace == "" || r.text("k8s.namespace.name") == namespace)
-	}
-}
-
-// sum is the newest value of the metric, summed over all series for which want holds.
-func (r *running) sum(want func(resource, point map[string]any) bool) (total int64) {
-	all := r.metrics.AllMetrics()
-	if len(all) == 0 {
-		return 0
-	}
-	eachPoint(all[len(all)-1], func(resource pcommon.Map, dp pmetric.NumberDataPoint) {
-		if want(resource.AsRaw(), dp.Attributes().AsRaw()) {
-			total += dp.IntValue()
-		}
-	})
-	return total
-}
-
-func eachPoint(metrics pmetric.Metrics, do func(resource pcommon.Map, dp pmetric.NumberDataPoint)) {
-	for _, rm := range metrics.ResourceMetrics().All() {
-		for _, sm := range rm.ScopeMetrics().All() {
-			for _, metric := range sm.Metrics().All() {
-				for _, dp := range metric.Sum().DataPoints().All() {
-					do(rm.Resource().Attributes(), dp)
-				}
-			}
-		}
-	}
+	return ""
 }

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// gateway stands between a receiver and the API server, as a load balancer does. It counts what is asked, and can break
+// connections, refuse requests and let them hang. Credentials pass through it.
+type gateway struct {
+	kubeconfig string // the way through the gateway
+	server     *httptest.Server
+	forward    http.Handler
+
+	mu       sync.Mutex // guards what follows
+	asked    []*http.Request
+	obstacle func(w http.ResponseWriter, r *http.Request) (handled bool)
+}
+
+// newGateway makes a gateway for the user of a kubeconfig.
+func newGateway(t *testing.T, kubeconfig string) *gateway {
+	t.Helper()
+	config, err := clientcmd.LoadFromFile(kubeconfig)
+	require.NoError(t, err)
+	target := config.Clusters[config.Contexts[config.CurrentContext].Cluster]
+	g := &gateway{forward: forwardTo(t, target)}
+	g.server = httptest.NewUnstartedServer(g)
+	g.server.EnableHTTP2 = true
+	g.server.StartTLS()
+	t.Cleanup(func() {
+		g.server.CloseClientConnections()
+		g.server.Close()
+	})
+
+	target.Server = g.server.URL
+	target.CertificateAuthorityData = pemOf(g.server.Certificate())
+	g.kubeconfig = filepath.Join(t.TempDir(), "gateway.kubeconfig")
+	require.NoError(t, clientcmd.WriteToFile(*config, g.kubeconfig))
+	return g
+}
+
+func forwardTo(t *testing.T, target *clientcmdapi.Cluster) http.Handler {
+	t.Helper()
+	address, err := url.Parse(target.Server)
+	require.NoError(t, err)
+	transport, err := rest.TransportFor(&rest.Config{Host: target.Server, TLSClientConfig: rest.TLSClientConfig{CAData: target.CertificateAuthorityData}})
+	require.NoError(t, err)
+	return &httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(address) },
+		Transport:     transport,
+		FlushInterval: -1, // A watch must not wait for a buffer to fill.
+		ErrorHandler:  func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
+	}
+}
+
+func pemOf(certificate *x509.Certificate) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Raw})
+}
+
+func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	g.mu.Lock()
+	g.asked = append(g.asked, r)
+	obstacle := g.obstacle
+	g.mu.Unlock()
+	if obstacle != nil && obstacle(w, r) {
+		return
+	}
+	g.forward.ServeHTTP(w, r)
+}
+
+// config is the line of configuration that leads a receiver through the gateway.
+func (g *gateway) config() string { return "kubeconfig: " + g.kubeconfig }
+
+// requests are those so far that the test wants.
+func (g *gateway) requests(want func(*http.Request) bool) (found []*http.Request) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, r := range g.asked {
+		if want(r) {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// cut breaks all connections.
+func (g *gateway) cut() { g.server.CloseClientConnections() }
+
+// put sets an obstacle in the way of all that is asked from now on; nil clears the way.
+func (g *gateway) put(obstacle func(http.ResponseWriter, *http.Request) bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.obstacle = obstacle
+}
+
+// refuse answers the requests that the test wants as an API server does.
+func refuse(code int, reason metav1.StatusReason, want func(*http.Request) bool) func(http.ResponseWriter, *http.Request) bool {
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		if !want(r) {
+			return false
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(code)
+		_ = json.NewEncoder(w).Encode(metav1.Status{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+			Status:   metav1.StatusFailure, Code: int32(code), Reason: reason, Message: "refused by the test",
+		})
+		return true
+	}
+}
+
+// hang lets the requests that the test wants wait until who asks gives up.
+func hang(want func(*http.Request) bool) func(http.ResponseWriter, *http.Request) bool {
+	return func(_ http.ResponseWriter, r *http.Request) bool {
+		if !want(r) {
+			return false
+		}
+		<-r.Context().Done()
+		return true
+	}
+}
+
+func anyRequest(*http.Request) bool { return true }
+
+func isWatch(r *http.Request) bool {
+	return strings.HasSuffix(r.URL.Path, "/events") && r.URL.Query().Get("watch") != ""
+}
+
+func isEventsList(r *http.Request) bool {
+	return strings.HasSuffix(r.URL.Path, "/events") && r.URL.Query().Get("watch") == ""
+}
+
+// isOn picks the requests for a resource, such as pods, single ones and lists.
+func isOn(resource string) func(*http.Request) bool {
+	return func(r *http.Request) bool {
+		return strings.HasSuffix(r.URL.Path, "/"+resource) || strings.Contains(r.URL.Path, "/"+resource+"/")
+	}
+}

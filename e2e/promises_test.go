@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// checkPromises checks what holds for everything that a receiver emits, whatever the test is about.
+func checkPromises(t *testing.T, r *running) {
+	t.Helper()
+	records := r.all()
+	checkResources(t, r)
+	checkRecords(t, records)
+	checkSums(t, r)
+	assert.Equal(t, countOf(records), metricOf(r), "the metric is the sum of k8s.event.occurrences over all records")
+}
+
+// checkResources: one resource for each involved object.
+func checkResources(t *testing.T, r *running) {
+	t.Helper()
+	for _, batch := range r.logs.AllLogs() {
+		seen := map[string]bool{}
+		for _, rl := range batch.ResourceLogs().All() {
+			resource := fmt.Sprint(rl.Resource().Attributes().AsRaw())
+			assert.False(t, seen[resource], "two resources of one batch are the same: %s", resource)
+			seen[resource] = true
+			assert.Equal(t, 1, rl.ScopeLogs().Len())
+			assert.Equal(t, "github.com/kubeevents/kubeeventsreceiver", rl.ScopeLogs().At(0).Scope().Name())
+		}
+	}
+}
+
+// recordAttributes are all that a record may have.
+var recordAttributes = set(
+	"k8s.event.name", "k8s.event.uid", "k8s.event.reason", "k8s.event.type", "k8s.event.action", "k8s.event.count",
+	"k8s.event.occurrences", "k8s.event.start_time", "k8s.event.reporting_controller", "k8s.event.reporting_instance",
+	"k8s.event.related.api_version", "k8s.event.related.kind", "k8s.event.related.namespace", "k8s.event.related.name",
+	"k8s.event.related.uid", "k8s.object.fieldpath", "k8s.object.resource_version", "k8s.owner.resolution", "log.record.uid",
+)
+
+var resolutions = set("complete", "ambiguous", "not_found", "forbidden", "timeout", "unavailable", "cycle", "depth", "")
+
+func set(values ...string) map[string]bool {
+	all := map[string]bool{}
+	for _, value := range values {
+		all[value] = true
+	}
+	return all
+}
+
+func checkRecords(t *testing.T, records []record) {
+	t.Helper()
+	delivered := map[string]bool{}
+	for _, r := range records {
+		assert.Equal(t, "k8s.event", r.log.EventName())
+		assert.GreaterOrEqual(t, r.count(), int64(1))
+		assert.GreaterOrEqual(t, r.occurrences(), int64(1))
+		assert.GreaterOrEqual(t, r.count(), r.occurrences(), "no more new occurrences than there were so far")
+		assert.WithinDuration(t, time.Now(), r.log.ObservedTimestamp().AsTime(), 10*time.Minute)
+		assert.True(t, resolutions[r.resolution()], r.resolution())
+		assert.Equal(t, r.text("k8s.event.type"), r.log.SeverityText())
+
+		uid := r.text("log.record.uid")
+		assert.NotEmpty(t, uid)
+		assert.False(t, delivered[uid], "%s was delivered twice", uid)
+		delivered[uid] = true
+
+		for key := range r.attrs {
+			assert.True(t, recordAttributes[key], "unknown attribute %s", key)
+		}
+		checkValues(t, r.attrs)
+		checkValues(t, r.resource)
+		checkWorkload(t, r)
+	}
+}
+
+// checkValues: an absent value is left out, never an empty string.
+func checkValues(t *testing.T, attributes map[string]any) {
+	t.Helper()
+	for key, value := range attributes {
+		assert.NotEmpty(t, value, key)
+	}
+}
+
+// checkWorkload: the workload is set only where the end is known, and is the last of the chain.
+func checkWorkload(t *testing.T, r record) {
+	t.Helper()
+	known := r.resolution() == "complete" || r.resolution() == "ambiguous"
+	assert.Equal(t, known, r.resource["k8s.workload.name"] != nil, "%s: %v", r.resolution(), r.resource)
+	assert.Equal(t, r.resource["k8s.owner.name"] != nil, r.resource["k8s.owner.chain"] != nil, r.resource)
+	if known && r.chain() != "" {
+		assert.True(t, strings.HasSuffix(r.chain(), "/"+r.text("k8s.workload.name")), r.resource)
+	}
+}
+
+// checkSums: one cumulative, monotonic sum, whose points never fall nor change their start.
+func checkSums(t *testing.T, r *running) {
+	t.Helper()
+	before := map[string]point{}
+	for _, metrics := range r.metrics.AllMetrics() {
+		checkMetric(t, metrics)
+		now := map[string]point{}
+		for _, p := range pointsOf(metrics) {
+			// Without the cluster's UID, which may become known later.
+			key := fmt.Sprint(without(p.resource, "k8s.cluster.uid"), p.attrs)
+			assert.NotContains(t, now, key, "one series has two points")
+			now[key] = p
+			assert.False(t, p.start.After(p.at))
+			if last, ok := before[key]; ok {
+				assert.GreaterOrEqual(t, p.value, last.value, key)
+				assert.Equal(t, last.start, p.start, key)
+				assert.True(t, p.at.After(last.at), key)
+			}
+		}
+		before = now
+	}
+}
+
+func checkMetric(t *testing.T, metrics pmetric.Metrics) {
+	t.Helper()
+	for _, rm := range metrics.ResourceMetrics().All() {
+		assert.Equal(t, 1, rm.ScopeMetrics().Len())
+		assert.Equal(t, 1, rm.ScopeMetrics().At(0).Metrics().Len())
+		metric := rm.ScopeMetrics().At(0).Metrics().At(0)
+		assert.Equal(t, "k8s.event.occurrences", metric.Name())
+		assert.Equal(t, "{occurrence}", metric.Unit())
+		assert.True(t, metric.Sum().IsMonotonic())
+		assert.Equal(t, pmetric.AggregationTemporalityCumulative, metric.Sum().AggregationTemporality())
+		checkValues(t, rm.Resource().Attributes().AsRaw())
+	}
+}
+
+// countOf is what the metric has to be, computed from the records.
+func countOf(records []record) map[string]int64 {
+	sums := map[string]int64{}
+	for _, r := range records {
+		attrs := map[string]any{"k8s.event.reason": r.attrs["k8s.event.reason"], "k8s.event.type": r.attrs["k8s.event.type"], "k8s.object.kind": r.resource["k8s.object.kind"]}
+		maps.DeleteFunc(attrs, func(_ string, value any) bool { return value == nil })
+		sums[seriesOf(metricResourceOf(r), attrs)] += r.occurrences()
+	}
+	return sums
+}
+
+// metricResourceOf is the resource that a record's occurrences count under.
+func metricResourceOf(r record) map[string]any {
+	resource := maps.Clone(r.resource)
+	maps.DeleteFunc(resource, func(key string, _ any) bool {
+		return strings.HasPrefix(key, "k8s.") && key != "k8s.namespace.name" && !strings.HasPrefix(key, "k8s.workload.")
+	})
+	kind, _ := resource["k8s.workload.kind"].(string)
+	switch {
+	case kind == "" && isPod(r.text("k8s.object.kind"), r.text("k8s.object.api_version")), isPod(kind, r.text("k8s.workload.api_version")):
+		// A bare pod, or one whose end is not known.
+		delete(resource, "k8s.workload.name")
+		delete(resource, "k8s.workload.uid")
+		resource["k8s.workload.kind"], resource["k8s.workload.api_version"] = "Pod", "v1"
+	case kind != "":
+		putOwnNames(resource, r)
+	}
+	return resource
+}
+
+func isPod(kind, apiVersion string) bool {
+	return kind == "Pod" && (apiVersion == "v1" || apiVersion == "")
+}
+
+// putOwnNames adds the workload's own k8s.<kind>.name and uid, which the record has under the same names.
+func putOwnNames(resource map[string]any, r record) {
+	prefix := "k8s." + strings.ToLower(r.text("k8s.workload.kind"))
+	if r.text("k8s.workload.kind") == "HorizontalPodAutoscaler" {
+		prefix = "k8s.hpa"
+	}
+	if r.text(prefix+".uid") == r.text("k8s.workload.uid") || prefix == "k8s.storageclass" {
+		for _, key := range []string{prefix + ".name", prefix + ".uid"} {
+			if value, ok := r.resource[key]; ok {
+				resource[key] = value
+			}
+		}
+	}
+}
+
+// metricOf is what the metric came to at last.
+func metricOf(r *running) map[string]int64 {
+	sums := map[string]int64{}
+	all := r.metrics.AllMetrics()
+	if len(all) == 0 {
+		return sums
+	}
+	for _, p := range pointsOf(all[len(all)-1]) {
+		sums[seriesOf(without(p.resource, "k8s.cluster.uid"), p.attrs)] = p.value
+	}
+	return sums
+}
+
+// seriesOf is a comparable and readable form of a series.
+func seriesOf(resource, attrs map[string]any) string {
+	var parts []string
+	for _, attributes := range []map[string]any{resource, attrs} {
+		for _, key := range slices.Sorted(maps.Keys(attributes)) {
+			parts = append(parts, fmt.Sprintf("%s=%v", key, attributes[key]))
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+func without(attributes map[string]any, key string) map[string]any {
+	left := maps.Clone(attributes)
+	delete(left, key)
+	return left
+}
