@@ -112,7 +112,7 @@ $(LINTER): tools/lint/go.mod tools/lint/go.sum
 # Kubernetes' own build stamps the version into its binaries; without it they
 # would call themselves v0.0.0.
 BINARIES           := controlplane/binaries/go.mod controlplane/binaries/go.sum
-KUBERNETES_VERSION := $(shell sed -n 's/^.*k8s.io\/kubernetes v\([0-9.]*\)$$/\1/p' controlplane/binaries/go.mod)
+KUBERNETES_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" { print substr($$2, 2) }' controlplane/binaries/go.mod)
 VERSION_PACKAGE    := k8s.io/component-base/version
 VERSION_FLAGS      := -X $(VERSION_PACKAGE).gitVersion=v$(KUBERNETES_VERSION) \
 	-X $(VERSION_PACKAGE).gitMajor=$(word 1,$(subst ., ,$(KUBERNETES_VERSION))) \

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package convention
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/kubeevents/kubeeventsreceiver/resolver"
+)
+
+func TestEveryNameIsDescribed(t *testing.T) {
+	content, err := os.ReadFile("../../metadata.yaml")
+	require.NoError(t, err)
+	var described struct {
+		ResourceAttributes map[string]any `yaml:"resource_attributes"`
+	}
+	require.NoError(t, yaml.Unmarshal(content, &described))
+	for kind, n := range names {
+		assert.Contains(t, described.ResourceAttributes, n.Name, kind)
+		if n.UID != "" {
+			assert.Contains(t, described.ResourceAttributes, n.UID, kind)
+		}
+	}
+}
+
+func TestObjectsAreNamedByGroupAndKind(t *testing.T) {
+	tests := map[string]struct {
+		objects []*resolver.Object
+		want    map[string]any
+	}{
+		"a kind of Kubernetes": {
+			[]*resolver.Object{{APIVersion: "v1", Kind: "Service", Name: "s", UID: "u"}},
+			map[string]any{"k8s.service.name": "s", "k8s.service.uid": "u"},
+		},
+		"any version of its group": {
+			[]*resolver.Object{{APIVersion: "autoscaling/v2beta2", Kind: "HorizontalPodAutoscaler", Name: "h", UID: "u"}},
+			map[string]any{"k8s.hpa.name": "h", "k8s.hpa.uid": "u"},
+		},
+		"another group's kind of the same name": {
+			[]*resolver.Object{{APIVersion: "serving.knative.dev/v1", Kind: "Service", Name: "s", UID: "u"}}, map[string]any{},
+		},
+		"the group that the kind left": {
+			[]*resolver.Object{{APIVersion: "extensions/v1beta1", Kind: "ReplicaSet", Name: "r"}}, map[string]any{"k8s.replicaset.name": "r"},
+		},
+		"of two of one kind the first": {
+			[]*resolver.Object{{APIVersion: "batch/v1", Kind: "Job", Name: "inner"}, {APIVersion: "batch/v1", Kind: "Job", Name: "outer", UID: "u"}},
+			map[string]any{"k8s.job.name": "inner"},
+		},
+		"a kind without a UID attribute": {
+			[]*resolver.Object{{APIVersion: "storage.k8s.io/v1", Kind: "StorageClass", Name: "fast", UID: "u"}}, map[string]any{"k8s.storageclass.name": "fast"},
+		},
+		"an API version that is no version": {[]*resolver.Object{{APIVersion: "a/b/c", Kind: "Pod", Name: "p"}}, map[string]any{}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			attributes := pcommon.NewMap()
+			for _, o := range tt.objects {
+				Writer(attributes).Object(o)
+			}
+			assert.Equal(t, tt.want, attributes.AsRaw())
+		})
+	}
+}
+
+func TestQualifiedName(t *testing.T) {
+	assert.Equal(t, "pod/p", QualifiedName(&resolver.Object{APIVersion: "v1", Kind: "Pod", Name: "p"}))
+	assert.Equal(t, "replicaset.apps/r", QualifiedName(&resolver.Object{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "r"}))
+	assert.Equal(t, "rollout.argoproj.io/r", QualifiedName(&resolver.Object{APIVersion: "argoproj.io/v1alpha1", Kind: "Rollout", Name: "r"}))
+}
+
+func TestABareKindIsKubernetesOwn(t *testing.T) {
+	group, ok := Group("deployment")
+	assert.True(t, ok)
+	assert.Equal(t, "apps", group)
+	group, ok = Group("SERVICE")
+	assert.True(t, ok)
+	assert.Empty(t, group)
+	_, ok = Group("rollout")
+	assert.False(t, ok)
+}
+
+func TestAbsentValuesAreLeftOut(t *testing.T) {
+	attributes := pcommon.NewMap()
+	put := Writer(attributes)
+	put.String("empty", "")
+	put.StringIfNew("also empty", "")
+	put.Identity("k8s.workload", &resolver.Object{Kind: "Pod"})
+	put.String("broken", "a\xffb")
+	put.StringIfNew("broken", "other")
+	assert.Equal(t, map[string]any{"k8s.workload.kind": "Pod", "broken": "a\uFFFDb"}, attributes.AsRaw())
+}

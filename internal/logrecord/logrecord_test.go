@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package logrecord
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/event"
+	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
+	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+	"github.com/kubeevents/kubeeventsreceiver/resolver"
+)
+
+var seenAt = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// of is an observation of an event whose involved object has no owners.
+func of(ev *corev1.Event) observation.Observation {
+	return observation.Observation{
+		Event: ev, Occurrences: 1, SeenAt: seenAt,
+		Chain: resolver.Chain{Objects: []*resolver.Object{event.Involved(ev).Object()}, Resolution: resolver.Complete},
+	}
+}
+
+func podEvent(name, pod string) *corev1.Event {
+	return &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Name: name, Namespace: "ns", UID: types.UID("uid-" + name)},
+		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "ns", Name: pod},
+	}
+}
+
+func convert(o ...observation.Observation) plog.Logs { return Converter{}.Convert("", o) }
+
+func TestOneResourceForEachInvolvedObject(t *testing.T) {
+	a1, b, a2 := of(podEvent("1", "a")), of(podEvent("2", "b")), of(podEvent("3", "a"))
+	a2.Chain = a1.Chain
+	logs := convert(a1, b, a2)
+	require.Equal(t, 2, logs.ResourceLogs().Len())
+	records := logs.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords()
+	require.Equal(t, 2, records.Len())
+	for i, want := range []string{"1", "3"} {
+		name, _ := records.At(i).Attributes().Get("k8s.event.name")
+		assert.Equal(t, want, name.Str(), "in their order")
+	}
+}
+
+func TestContainersOfAPodAreResourcesOfTheirOwn(t *testing.T) {
+	first, second := podEvent("1", "a"), podEvent("2", "a")
+	first.InvolvedObject.FieldPath = "spec.containers{app}"
+	second.InvolvedObject.FieldPath = "spec.initContainers{setup}"
+	logs := convert(of(first), of(second))
+	require.Equal(t, 2, logs.ResourceLogs().Len())
+	for i, want := range []string{"app", "setup"} {
+		name, _ := logs.ResourceLogs().At(i).Resource().Attributes().Get("k8s.container.name")
+		assert.Equal(t, want, name.Str())
+	}
+}
+
+func TestSeverity(t *testing.T) {
+	for eventType, want := range map[string]plog.SeverityNumber{
+		"Normal": plog.SeverityNumberInfo, "Warning": plog.SeverityNumberWarn, "Audit": plog.SeverityNumberUnspecified, "": plog.SeverityNumberUnspecified,
+	} {
+		ev := podEvent("1", "a")
+		ev.Type = eventType
+		record := convert(of(ev)).ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0)
+		assert.Equal(t, want, record.SeverityNumber(), eventType)
+		assert.Equal(t, eventType, record.SeverityText())
+	}
+}
+
+func TestTheNodeIsNotTheReportersHost(t *testing.T) {
+	byScheduler := podEvent("1", "a")
+	byScheduler.Source = corev1.EventSource{Component: "default-scheduler", Host: "control-plane"}
+	byKubelet := podEvent("2", "b")
+	byKubelet.Source = corev1.EventSource{Component: "kubelet", Host: "node-1"}
+	logs := convert(of(byScheduler), of(byKubelet))
+	_, ok := logs.ResourceLogs().At(0).Resource().Attributes().Get("k8s.node.name")
+	assert.False(t, ok)
+	node, _ := logs.ResourceLogs().At(1).Resource().Attributes().Get("k8s.node.name")
+	assert.Equal(t, "node-1", node.Str())
+}
+
+func TestWhatTheEventLeavesOpenIsFilledFromWhatWasFound(t *testing.T) {
+	o := of(&corev1.Event{InvolvedObject: corev1.ObjectReference{Kind: "Deployment", Name: "d"}})
+	o.Chain.Objects = []*resolver.Object{{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "default", Name: "d", UID: "found"}}
+	got := convert(o).ResourceLogs().At(0).Resource().Attributes().AsRaw()
+	assert.Equal(t, "apps/v1", got["k8s.object.api_version"])
+	assert.Equal(t, "found", got["k8s.object.uid"])
+	assert.Equal(t, "default", got["k8s.namespace.name"])
+	assert.Equal(t, "d", got["k8s.deployment.name"])
+
+	o.Event.InvolvedObject.APIVersion, o.Event.InvolvedObject.UID = "extensions/v1beta1", "said"
+	got = convert(o).ResourceLogs().At(0).Resource().Attributes().AsRaw()
+	assert.Equal(t, "extensions/v1beta1", got["k8s.object.api_version"], "what the event says comes first")
+	assert.Equal(t, "said", got["k8s.object.uid"])
+}
+
+func TestATagDoesNotReplaceAnAttributeOfOurs(t *testing.T) {
+	o := of(podEvent("1", "a"))
+	o.Tags = []extract.Tag{{Name: "k8s.pod.name", Value: "forged"}, {Name: "team", Value: "web"}}
+	got := convert(o).ResourceLogs().At(0).Resource().Attributes().AsRaw()
+	assert.Equal(t, "a", got["k8s.pod.name"])
+	assert.Equal(t, "web", got["team"])
+}
+
+func TestANamespaceIsItsOwnNamespace(t *testing.T) {
+	o := of(&corev1.Event{InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: "shop"}})
+	got := convert(o).ResourceLogs().At(0).Resource().Attributes().AsRaw()
+	assert.Equal(t, "shop", got["k8s.namespace.name"])
+
+	owned := of(podEvent("1", "a"))
+	owned.Chain.Objects = append(owned.Chain.Objects, &resolver.Object{APIVersion: "v1", Kind: "Namespace", Name: "owner"})
+	got = convert(owned).ResourceLogs().At(0).Resource().Attributes().AsRaw()
+	assert.Equal(t, "ns", got["k8s.namespace.name"], "a namespace that owns something is another")
+}
+
+func FuzzConvert(f *testing.F) {
+	f.Add("name", "uid", "Reason", "Warning", "message", "Pod", "v1", "pod", "spec.containers{a}", int32(3), int32(0), int64(1_700_000_000))
+	f.Add("", "", "", "", "", "", "", "", "", int32(-1), int32(-1), int64(-1))
+	f.Add("n\xff", "u", "r\xfe", "t\xfd", strings.Repeat("m\xfc", 100), "K", "a/b/c", "\xfb", "spec.containers{", int32(1), int32(9), int64(1)<<62)
+	f.Fuzz(func(t *testing.T, name, uid, reason, eventType, message, kind, apiVersion, object, path string, count, series int32, seconds int64) {
+		ev := &corev1.Event{
+			ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(uid)},
+			Reason:     reason, Type: eventType, Message: message, Count: count, Series: &corev1.EventSeries{Count: series},
+			LastTimestamp:  metav1.Unix(seconds, 0),
+			InvolvedObject: corev1.ObjectReference{APIVersion: apiVersion, Kind: kind, Name: object, FieldPath: path},
+			Related:        &corev1.ObjectReference{Kind: kind, Name: object},
+		}
+		logs := convert(of(ev))
+		require.Equal(t, 1, logs.LogRecordCount())
+		rl := logs.ResourceLogs().At(0)
+		requireSound(t, rl.Resource().Attributes())
+		record := rl.ScopeLogs().At(0).LogRecords().At(0)
+		requireSound(t, record.Attributes())
+		require.True(t, utf8.ValidString(record.Body().Str()))
+		_, err := (&plog.ProtoMarshaler{}).MarshalLogs(logs)
+		require.NoError(t, err)
+	})
+}
+
+func requireSound(t *testing.T, attributes pcommon.Map) {
+	for key, value := range attributes.All() {
+		require.NotEmpty(t, value.AsString(), key)
+		require.True(t, utf8.ValidString(key) && utf8.ValidString(value.AsString()), key)
+	}
+}

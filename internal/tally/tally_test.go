@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tally
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
+	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+	"github.com/kubeevents/kubeeventsreceiver/resolver"
+)
+
+var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func at(minutes int) time.Time { return start.Add(time.Duration(minutes) * time.Minute) }
+
+func pod(name string) *resolver.Object {
+	return &resolver.Object{APIVersion: "v1", Kind: "Pod", Namespace: "ns", Name: name, UID: types.UID("uid-" + name)}
+}
+
+func deployment(name string) *resolver.Object {
+	return &resolver.Object{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "ns", Name: name, UID: types.UID("uid-" + name)}
+}
+
+// seen is n occurrences of a reason for the first of the objects, which the others own.
+func seen(reason string, n int64, resolution resolver.Resolution, objects ...*resolver.Object) observation.Observation {
+	return observation.Observation{
+		Event:       &corev1.Event{Reason: reason, Type: "Warning", InvolvedObject: corev1.ObjectReference{Kind: objects[0].Kind}},
+		Occurrences: n,
+		Chain:       resolver.Chain{Objects: objects, Resolution: resolution},
+	}
+}
+
+func add(t *Tally, now time.Time, observations ...observation.Observation) { t.Add(observations, now) }
+
+// sums are the points as "attributes of the resource without UIDs; attributes of the point" with their values.
+func sums(t *Tally, now time.Time) map[string]int64 {
+	found := map[string]int64{}
+	each(t.Metrics(Scope{}, "", now), func(resource map[string]any, dp pmetric.NumberDataPoint) {
+		for key := range resource {
+			if len(key) > 4 && key[len(key)-4:] == ".uid" {
+				delete(resource, key)
+			}
+		}
+		found[fmt.Sprintf("%v%v", resource, dp.Attributes().AsRaw())] = dp.IntValue()
+	})
+	return found
+}
+
+func each(metrics pmetric.Metrics, do func(resource map[string]any, dp pmetric.NumberDataPoint)) {
+	for _, rm := range metrics.ResourceMetrics().All() {
+		for _, dp := range rm.ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints().All() {
+			do(rm.Resource().Attributes().AsRaw(), dp)
+		}
+	}
+}
+
+func TestOccurrencesCountUnderTheirWorkload(t *testing.T) {
+	fe := deployment("fe")
+	unowned := &resolver.Object{APIVersion: "example.com/v1", Kind: "Bakery", Namespace: "ns", Name: "b"}
+	tally := New(Config{MaxSeries: 100, SeriesTTL: time.Hour}, start)
+	add(tally, at(1),
+		seen("BackOff", 2, resolver.Complete, pod("a"), fe),
+		seen("BackOff", 3, resolver.Ambiguous, pod("b"), fe),
+		seen("Scaled", 1, resolver.Complete, fe),
+		seen("BackOff", 4, resolver.Complete, pod("bare")),
+		seen("BackOff", 5, resolver.NotFound, pod("unknown"), deployment("gone")),
+		seen("Resolved", 6, resolver.Forbidden, unowned),
+		seen("NodeReady", 7, resolver.Complete, &resolver.Object{APIVersion: "v1", Kind: "Node", Name: "n"}),
+	)
+	workload := "map[k8s.deployment.name:fe k8s.namespace.name:ns k8s.workload.api_version:apps/v1 k8s.workload.kind:Deployment k8s.workload.name:fe]"
+	assert.Equal(t, map[string]int64{
+		workload + "map[k8s.event.reason:BackOff k8s.event.type:Warning k8s.object.kind:Pod]":       5,
+		workload + "map[k8s.event.reason:Scaled k8s.event.type:Warning k8s.object.kind:Deployment]": 1,
+		// A bare pod and one whose end is not known are one series.
+		"map[k8s.namespace.name:ns k8s.workload.api_version:v1 k8s.workload.kind:Pod]map[k8s.event.reason:BackOff k8s.event.type:Warning k8s.object.kind:Pod]":                   9,
+		"map[k8s.namespace.name:ns]map[k8s.event.reason:Resolved k8s.event.type:Warning k8s.object.kind:Bakery]":                                                                 6,
+		"map[k8s.node.name:n k8s.workload.api_version:v1 k8s.workload.kind:Node k8s.workload.name:n]map[k8s.event.reason:NodeReady k8s.event.type:Warning k8s.object.kind:Node]": 7,
+	}, sums(tally, at(2)))
+}
+
+func TestTagsTellSeriesApart(t *testing.T) {
+	tally := New(Config{MaxSeries: 100, SeriesTTL: time.Hour}, start)
+	for _, tags := range [][]extract.Tag{{{Name: "a", Value: "b"}}, {{Name: "a", Value: "c"}}, nil} {
+		o := seen("R", 1, resolver.Complete, deployment("fe"))
+		o.Tags = tags
+		add(tally, at(1), o, o)
+	}
+	assert.Len(t, sums(tally, at(1)), 3)
+	for series, sum := range sums(tally, at(1)) {
+		assert.Equal(t, int64(2), sum, series)
+	}
+}
+
+func TestBeyondMaxSeriesOneSeriesCounts(t *testing.T) {
+	tally := New(Config{MaxSeries: 2, SeriesTTL: time.Hour}, start)
+	for i := range 5 {
+		add(tally, at(1), seen("R", int64(i+1), resolver.Complete, deployment(fmt.Sprint("d", i))))
+	}
+	add(tally, at(1), seen("R", 10, resolver.Complete, deployment("d0")))
+	got := sums(tally, at(1))
+	assert.Len(t, got, 3)
+	assert.Equal(t, int64(3+4+5), got["map[]map[otel.metric.overflow:true]"], "its resource has only the cluster, its point only the mark")
+	total := int64(0)
+	for _, sum := range got {
+		total += sum
+	}
+	assert.Equal(t, int64(25), total, "nothing is lost")
+}
+
+func TestASeriesThatDoesNotMoveIsDroppedAndBeginsAnew(t *testing.T) {
+	tally := New(Config{MaxSeries: 100, SeriesTTL: time.Hour}, start)
+	add(tally, at(0), seen("Old", 1, resolver.Complete, deployment("a")))
+	add(tally, at(30), seen("Young", 1, resolver.Complete, deployment("b")))
+	tally.Expire(at(60))
+	assert.Len(t, sums(tally, at(60)), 2, "not yet")
+	tally.Expire(at(61))
+	assert.Len(t, sums(tally, at(61)), 1)
+
+	add(tally, at(70), seen("Old", 2, resolver.Complete, deployment("a")))
+	each(tally.Metrics(Scope{}, "", at(71)), func(_ map[string]any, dp pmetric.NumberDataPoint) {
+		reason, _ := dp.Attributes().Get("k8s.event.reason")
+		if reason.Str() == "Old" {
+			assert.Equal(t, int64(2), dp.IntValue())
+			assert.Equal(t, at(61), dp.StartTimestamp().AsTime(), "it counts from when it was known not to exist")
+		} else {
+			assert.Equal(t, start, dp.StartTimestamp().AsTime())
+		}
+		assert.Equal(t, at(71), dp.Timestamp().AsTime())
+	})
+}
+
+func TestTheMetricIsACumulativeMonotonicSum(t *testing.T) {
+	tally := New(Config{MaxSeries: 100, SeriesTTL: time.Hour}, start)
+	add(tally, at(0), seen("R", 1, resolver.Complete, deployment("a")))
+	rm := tally.Metrics(Scope{Name: "scope", Version: "v1"}, "cluster", at(1)).ResourceMetrics().At(0)
+	cluster, ok := rm.Resource().Attributes().Get("k8s.cluster.uid")
+	require.True(t, ok)
+	assert.Equal(t, "cluster", cluster.Str())
+	metric := rm.ScopeMetrics().At(0).Metrics().At(0)
+	assert.Equal(t, "k8s.event.occurrences", metric.Name())
+	assert.Equal(t, "{occurrence}", metric.Unit())
+	assert.True(t, metric.Sum().IsMonotonic())
+	assert.Equal(t, pmetric.AggregationTemporalityCumulative, metric.Sum().AggregationTemporality())
+	assert.Equal(t, "scope", rm.ScopeMetrics().At(0).Scope().Name())
+}
+
+func TestAddingAndReadingAtOnce(t *testing.T) {
+	tally := New(Config{MaxSeries: 3, SeriesTTL: time.Hour}, start)
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			for j := range 100 {
+				add(tally, at(j), seen("R", 1, resolver.Complete, deployment(fmt.Sprint(i))))
+				tally.Metrics(Scope{}, "", at(j))
+				tally.Expire(at(0))
+			}
+		})
+	}
+	all.Wait()
+	total := int64(0)
+	for _, sum := range sums(tally, at(100)) {
+		total += sum
+	}
+	assert.Equal(t, int64(800), total)
+}
