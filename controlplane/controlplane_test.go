@@ -56,7 +56,7 @@ func TestWorkloadsRun(t *testing.T) {
 
 	version, err := client.Discovery().ServerVersion()
 	require.NoError(t, err)
-	t.Logf("server: %s (%s.%s)", version.GitVersion, version.Major, version.Minor)
+	assert.Regexp(t, `^v1\.\d+\.\d+$`, version.GitVersion, "a release, as the build stamps it")
 
 	labels := map[string]string{"app": "web"}
 	replicas := int32(2)
