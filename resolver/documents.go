@@ -56,14 +56,9 @@ func newDocuments(b *background, d *discoverer) *documents {
 
 // inVersion returns the kind as one version of a group serves it, or nil.
 func (d *documents) inVersion(wanted context.Context, gv schema.GroupVersion, name string) (*kind, error) {
-	d.mu.Lock()
-	version, known := d.versions[gv]
-	d.mu.Unlock()
-	if found := version.content[name]; found != nil {
+	version, fresh := d.version(gv)
+	if found := version.content[name]; found != nil || fresh {
 		return found, nil
-	}
-	if known && d.now()-version.asked < versionProof {
-		return nil, nil
 	}
 	version, ok := d.versionReads.wait(wanted, d.versionReads.join(gv, func(wanted context.Context) (document[*kind], bool) {
 		return d.readVersion(wanted, gv), true
@@ -76,12 +71,9 @@ func (d *documents) inVersion(wanted context.Context, gv schema.GroupVersion, na
 
 // inAllGroups returns the kinds of that name in all groups but core.
 func (d *documents) inAllGroups(wanted context.Context, name string) ([]*kind, error) {
-	d.mu.Lock()
-	all := d.catalogue
-	d.mu.Unlock()
-	age := d.now() - all.asked
+	all, fresh := d.allGroups()
 	found := all.content[name]
-	if all.content != nil && (age < catalogueProof || (found != nil && age < catalogueLifetime)) {
+	if fresh || (found != nil && d.now()-all.asked < catalogueLifetime) {
 		return found, nil
 	}
 	all, ok := d.catalogueReads.wait(wanted, d.catalogueReads.join(struct{}{}, func(wanted context.Context) (document[[]*kind], bool) {
@@ -93,7 +85,26 @@ func (d *documents) inAllGroups(wanted context.Context, name string) ([]*kind, e
 	return all.content[name], all.err
 }
 
+// version returns the document of a group's version, and whether it proves that
+// what is not in it is not served.
+func (d *documents) version(gv schema.GroupVersion) (version document[*kind], fresh bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	version, known := d.versions[gv]
+	return version, known && d.now()-version.asked < versionProof
+}
+
+// allGroups returns the catalogue, and whether it proves the same.
+func (d *documents) allGroups() (all document[[]*kind], fresh bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.catalogue, d.catalogue.content != nil && d.now()-d.catalogue.asked < catalogueProof
+}
+
 func (d *documents) readVersion(wanted context.Context, gv schema.GroupVersion) document[*kind] {
+	if version, fresh := d.version(gv); fresh {
+		return version
+	}
 	read := document[*kind]{asked: d.now()}
 	read.content, read.err = d.discoverer.version(wanted, gv)
 	if read.err != nil {
@@ -110,6 +121,9 @@ func (d *documents) readVersion(wanted context.Context, gv schema.GroupVersion) 
 }
 
 func (d *documents) readCatalogue(wanted context.Context) document[[]*kind] {
+	if all, fresh := d.allGroups(); fresh {
+		return all
+	}
 	read := document[[]*kind]{asked: d.now()}
 	read.content, read.err = d.discoverer.everything(wanted)
 	if read.err != nil {

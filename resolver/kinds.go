@@ -85,6 +85,10 @@ func (k *kinds) find(q kindQuestion) (kindAnswer, bool) {
 // or leave it.
 func (k *kinds) ask(q kindQuestion) *call[kindAnswer] {
 	return k.questions.join(q, func(wanted context.Context) (kindAnswer, bool) {
+		// Another call may have ended since the caller found nothing.
+		if answer, known := k.find(q); known {
+			return answer, true
+		}
 		found, err := k.discover(wanted, q)
 		switch {
 		case errors.Is(err, errNotSent):

@@ -33,24 +33,50 @@ const refusedInARow = 3
 // leave it.
 func (r *reader) get(k *kind, at address, askedFor types.UID) *call[answer] {
 	return r.singles.join(at, func(wanted context.Context) (answer, bool) {
-		var meta *metav1.PartialObjectMetadata
-		asked := r.now()
-		err := r.gate.send(wanted, func(ctx context.Context) (err error) {
-			asked = r.now()
-			meta, err = r.resource(k, at.place).Get(ctx, at.name, singleRead)
-			return err
-		})
+		// Another call may have ended since the caller found nothing in the cache.
+		found, known := r.cache.find(at, askedFor)
+		var err error
+		if !known {
+			found, err = r.read(wanted, k, at)
+		}
 		if errors.Is(err, errNotSent) {
 			return answer{}, false
 		}
 		if err != nil {
-			failure := failureOf(err)
-			r.refused.note(at.place, failure)
-			return answer{failure: failure, unserved: isAboutPath(err), askedFor: askedFor}, true
+			found = r.failed(at, askedFor, err)
 		}
-		r.refused.note(at.place, "")
-		return answer{object: r.keep(k, at.place, meta, asked), askedFor: askedFor}, true
+		found.askedFor = askedFor
+		return found, true
 	})
+}
+
+// read sends the request for one object.
+func (r *reader) read(wanted context.Context, k *kind, at address) (answer, error) {
+	var meta *metav1.PartialObjectMetadata
+	var asked time.Duration
+	err := r.gate.send(wanted, func(ctx context.Context) (err error) {
+		asked = r.now()
+		meta, err = r.resource(k, at.place).Get(ctx, at.name, singleRead)
+		return err
+	})
+	if err != nil {
+		return answer{}, err
+	}
+	r.refused.note(at.place, "")
+	return answer{object: r.keep(k, at.place, meta, asked)}, nil
+}
+
+// failed remembers the failure of a request. Whoever asked may have left.
+func (r *reader) failed(at address, askedFor types.UID, err error) answer {
+	failure := failureOf(err)
+	r.refused.note(at.place, failure)
+	if isAboutPath(err) {
+		return answer{failure: failure, unserved: true}
+	}
+	if !r.gate.background.isClosed() {
+		r.cache.fail(at, askedFor, failure, true)
+	}
+	return answer{failure: failure}
 }
 
 // singleRead asks for a consistent read: only that proves that an object is not
