@@ -7,8 +7,8 @@
 //
 // It needs no root, no containers and no network: the programs are ordinary
 // processes that listen on free ports of the loopback interface, and all they
-// write stays in one directory. `make build/controlplane/etcd …` builds them;
-// a directory that setup-envtest filled does as well, for etcd and kube-apiserver.
+// write stays in one directory. `make controlplane` builds the programs; a
+// directory that setup-envtest filled does as well, for etcd and kube-apiserver.
 //
 // Whatever was started ends with Stop. On Linux it also ends when the program
 // that called Start does, even if that one was killed.

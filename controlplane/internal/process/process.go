@@ -160,10 +160,10 @@ func (p *Process) Failure() error {
 	return fmt.Errorf("%s ended with exit code %d; the end of %s:\n%s", p.name, p.ExitCode(), p.log, p.LogTail())
 }
 
-// maxTail is how much of a log's end is quoted: 2 KiB, and of that 10 lines.
+// maxTail is how much of a log's end is quoted: 4 KiB, and of that 20 lines.
 const (
-	maxTail      = 2 << 10
-	maxTailLines = 10
+	maxTail      = 4 << 10
+	maxTailLines = 20
 )
 
 // LogTail returns the last lines of the log.
