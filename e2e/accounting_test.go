@@ -312,10 +312,11 @@ func TestTheNewRecorder(t *testing.T) {
 	pod, node := kube.make(t, ns, "v1", "Pod", "placed"), kube.awaitObject(t, "", "v1", "Node", func(*object) bool { return true })
 
 	// It writes the first two, and keeps further ones in memory for minutes.
-	for range 2 {
+	for n := range 2 {
 		recorder.Eventf(pod, node, corev1.EventTypeNormal, "Placed", "Binding", "placed on %s", node.GetName())
+		r.await(n+1, about(ns, "Placed"))
 	}
-	records := r.await(2, about(ns, "Placed"))
+	records := r.records(about(ns, "Placed"))
 	assert.Equal(t, []observation{{1, 1}, {2, 1}}, observationsOf(records))
 	stored := kube.event(t, ns, records[0].text("k8s.event.name"))
 	for _, rec := range records {

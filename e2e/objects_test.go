@@ -196,9 +196,9 @@ func (c *cluster) store(t *testing.T, o *object) *object {
 // remove deletes the object at once, and waits until it is gone.
 func (c *cluster) remove(t *testing.T, o *object) {
 	t.Helper()
-	now, orphan := int64(0), metav1.DeletePropagationOrphan
+	now := int64(0)
 	all := c.resource(o, o.GetNamespace())
-	err := all.Delete(t.Context(), o.GetName(), metav1.DeleteOptions{GracePeriodSeconds: &now, PropagationPolicy: &orphan})
+	err := all.Delete(t.Context(), o.GetName(), metav1.DeleteOptions{GracePeriodSeconds: &now})
 	require.NoError(t, err)
 	eventually(t, func() bool {
 		left, err := all.Get(t.Context(), o.GetName(), metav1.GetOptions{})
@@ -256,6 +256,19 @@ func (c *cluster) defineIn(t *testing.T, group, kind, scope string) {
 		_, err := c.dynamic.Resource(resource).List(t.Context(), metav1.ListOptions{})
 		return err == nil
 	}, "the kind %s in %s", kind, group)
+}
+
+// undefine removes a kind and waits until it is served no more.
+func (c *cluster) undefine(t *testing.T, group, kind string) {
+	t.Helper()
+	resource, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind})
+	crd := &object{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}}
+	crd.SetName(resource.Resource + "." + group)
+	c.remove(t, crd)
+	eventually(t, func() bool {
+		_, err := c.dynamic.Resource(resource).List(t.Context(), metav1.ListOptions{})
+		return apierrors.IsNotFound(err)
+	}, "the end of the kind %s", kind)
 }
 
 // awaitObject waits for an object of a kind that satisfies the test, and returns it.

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -134,7 +135,7 @@ func eventually(t *testing.T, holds func() bool, what string, args ...any) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !holds(); time.Sleep(tick) {
 		if time.Now().After(deadline) {
-			require.Failf(t, "never happened: "+what, "", args...)
+			require.FailNow(t, "never happened: "+fmt.Sprintf(what, args...))
 		}
 	}
 }
