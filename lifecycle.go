@@ -95,6 +95,12 @@ func (r *eventsReceiver) begin() error {
 	return nil
 }
 
+// lookupObserver counts look-ups, and names the permissions that they lack.
+type lookupObserver struct {
+	*telemetry
+	*status
+}
+
 func (r *eventsReceiver) newResolver(restConfig *rest.Config) error {
 	if !r.config.Owners.Enabled {
 		return nil
@@ -109,7 +115,7 @@ func (r *eventsReceiver) newResolver(restConfig *rest.Config) error {
 		CacheTTL:       r.config.Owners.CacheTTL,
 		KeepLabel:      r.extractor.KeepLabel,
 		KeepAnnotation: r.extractor.KeepAnnotation,
-		Observer:       r.telemetry,
+		Observer:       lookupObserver{r.telemetry, r.status},
 	})
 	r.resolver = owners
 	return err

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 )
@@ -23,6 +24,7 @@ type status struct {
 	mu      sync.Mutex
 	hosts   []component.Host // one for each pipeline's instance of the receiver
 	failing map[string]failure
+	hinted  map[string]bool // the missing permissions for owners that the log has named
 }
 
 type failure struct {
@@ -31,7 +33,7 @@ type failure struct {
 }
 
 func newStatus(logger *zap.Logger, telemetry *telemetry) *status {
-	return &status{logger: logger, telemetry: telemetry, failing: map[string]failure{}}
+	return &status{logger: logger, telemetry: telemetry, failing: map[string]failure{}, hinted: map[string]bool{}}
 }
 
 func (s *status) addHost(host component.Host) {
@@ -67,6 +69,25 @@ func (s *status) Restarting(namespace string, cause watch.Cause, err error) {
 	s.failing[namespace] = failure{cause, explained}
 	s.logger.Warn("Cannot watch events; trying again until it works", zap.Error(explained))
 	s.reportLocked()
+}
+
+// Forbidden names a permission for owners that is missing, once. It may be missing on purpose, and costs no event, so it
+// is no error of the component.
+func (s *status) Forbidden(verb string, resource schema.GroupResource, namespace string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	missing := verb + " " + resource.String()
+	if s.hinted[missing] {
+		return
+	}
+	s.hinted[missing] = true
+	consequence := "owner chains end there"
+	if verb == "list" {
+		consequence = "they are looked up one by one"
+	}
+	s.logger.Warn("No permission to look owners up; "+consequence,
+		zap.String("verb", verb), zap.String("resource", resource.String()), zap.String("namespace", namespace),
+		zap.String("rule to add", fmt.Sprintf("{apiGroups: [%q], resources: [%s], verbs: [get, list]}", resource.Group, resource.Resource)))
 }
 
 func (s *status) reportLocked() {

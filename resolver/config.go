@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"fmt"
 	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 const (
@@ -75,4 +77,8 @@ type Observer interface {
 	LookupDone(result string, took time.Duration)
 	// CacheHit is called for each object that was answered without a request.
 	CacheHit()
+	// Forbidden is called after each request that was refused for want of the
+	// permission to do what verb says: "get" or "list". An empty namespace means
+	// a cluster-scoped resource.
+	Forbidden(verb string, resource schema.GroupResource, namespace string)
 }

@@ -40,6 +40,11 @@ func TestFailures(t *testing.T) {
 			require.Equal(t, 1, results[string(test.resolution)], "the request is counted by its result")
 			require.Equal(t, 3, results["found"], "so are two discovery documents and the pod")
 			require.Zero(t, hits)
+			if test.resolution == resolver.Forbidden {
+				require.Equal(t, []string{"get replicasets.apps in shop"}, observed.refused)
+			} else {
+				require.Empty(t, observed.refused)
+			}
 
 			api.heal(api.path(replicaSet))
 			api.seen()

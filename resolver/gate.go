@@ -89,3 +89,10 @@ func (g *gate) observe(err error, took time.Duration) {
 	}
 	g.observer.LookupDone(result, took)
 }
+
+// forbidden tells of a request for objects of a kind that was refused.
+func (g *gate) forbidden(err error, verb string, k *kind, in place) {
+	if g.observer != nil && failureOf(err) == Forbidden {
+		g.observer.Forbidden(verb, k.resource.GroupResource(), in.namespace.Value())
+	}
+}

@@ -154,6 +154,7 @@ func (l *lister) read(wanted context.Context, of *listing) {
 	for {
 		page, asked, err := l.page(wanted, of, options)
 		if err != nil {
+			l.reader.gate.forbidden(err, "list", of.kind, of.place)
 			l.refused.note(of.place, failureOf(err))
 			l.end(of, func() { of.unserved = isAboutPath(err) })
 			return

@@ -43,6 +43,7 @@ func (r *reader) get(k *kind, at address, askedFor types.UID) *call[answer] {
 			return answer{}, false
 		}
 		if err != nil {
+			r.gate.forbidden(err, "get", k, at.place)
 			found = r.failed(at, askedFor, err)
 		}
 		found.askedFor = askedFor

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -89,6 +90,13 @@ type observed struct {
 	mu      sync.Mutex
 	results map[string]int
 	hits    int
+	refused []string
+}
+
+func (o *observed) Forbidden(verb string, resource schema.GroupResource, namespace string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.refused = append(o.refused, verb+" "+resource.String()+" in "+namespace)
 }
 
 func (o *observed) LookupDone(result string, _ time.Duration) {
