@@ -6,6 +6,8 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -43,6 +45,7 @@ func newGateway(t *testing.T, kubeconfig string) *gateway {
 	g := &gateway{forward: forwardTo(t, target)}
 	g.server = httptest.NewUnstartedServer(g)
 	g.server.EnableHTTP2 = true
+	g.server.Config.ErrorLog = silent
 	g.server.StartTLS()
 	t.Cleanup(func() {
 		g.server.CloseClientConnections()
@@ -65,10 +68,14 @@ func forwardTo(t *testing.T, target *clientcmdapi.Cluster) http.Handler {
 	return &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(address) },
 		Transport:     transport,
+		ErrorLog:      silent,
 		FlushInterval: -1, // A watch must not wait for a buffer to fill.
 		ErrorHandler:  func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
 	}
 }
+
+// silent takes what servers say of connections that a test broke.
+var silent = log.New(io.Discard, "", 0)
 
 func pemOf(certificate *x509.Certificate) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Raw})
@@ -141,6 +148,11 @@ func anyRequest(*http.Request) bool { return true }
 
 func isWatch(r *http.Request) bool {
 	return strings.HasSuffix(r.URL.Path, "/events") && r.URL.Query().Get("watch") != ""
+}
+
+// isStreamedList picks the watches that begin with a listing.
+func isStreamedList(r *http.Request) bool {
+	return isWatch(r) && r.URL.Query().Has("sendInitialEvents")
 }
 
 func isEventsList(r *http.Request) bool {

@@ -44,7 +44,7 @@ func (s *Stream) listPages(ctx context.Context) error {
 		}
 		for i := range page.Items {
 			ev := page.Items[i] // A copy, so that one event that is kept does not keep its page.
-			if err := s.hand(ctx, Listed, &ev); err != nil {
+			if err := s.hand(ctx, Change{Kind: Listed, Event: &ev}); err != nil {
 				return err
 			}
 		}
@@ -169,12 +169,14 @@ func (s *Stream) take(ctx context.Context, message kwatch.Event) error {
 	if !ok {
 		return fmt.Errorf("the API server sent a %T in a stream of events", message.Object)
 	}
-	if err := s.hand(ctx, s.kind(message.Type), ev); err != nil {
+	change := Change{Kind: s.kind(message.Type), Event: ev}
+	if !s.listing {
+		change.ResourceVersion = ev.ResourceVersion
+	}
+	if err := s.hand(ctx, change); err != nil {
 		return err
 	}
-	if !s.listing {
-		s.resourceVersion = ev.ResourceVersion
-	}
+	s.resourceVersion = change.ResourceVersion
 	return nil
 }
 

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -29,9 +28,9 @@ type Stream struct {
 	listing bool
 }
 
-// New makes a stream that begins with a listing.
+// New makes a stream that has not begun.
 func New(config Config) *Stream {
-	return &Stream{config: config}
+	return &Stream{config: config, resourceVersion: config.ResourceVersion}
 }
 
 func newBackoff() wait.Backoff {
@@ -118,11 +117,11 @@ func refusesStreaming(err error) bool {
 
 func (s *Stream) beginList(ctx context.Context) error {
 	s.listing = true
-	return s.hand(ctx, ListBegan, nil)
+	return s.hand(ctx, Change{Kind: ListBegan})
 }
 
 func (s *Stream) endList(ctx context.Context, resourceVersion string) error {
-	if err := s.hand(ctx, ListEnded, nil); err != nil {
+	if err := s.hand(ctx, Change{Kind: ListEnded, ResourceVersion: resourceVersion}); err != nil {
 		return err
 	}
 	s.listing = false
@@ -131,9 +130,11 @@ func (s *Stream) endList(ctx context.Context, resourceVersion string) error {
 }
 
 // hand waits until the change is taken.
-func (s *Stream) hand(ctx context.Context, kind Kind, ev *corev1.Event) error {
+func (s *Stream) hand(ctx context.Context, change Change) error {
+	change.Namespace = s.config.Namespace
+	change.SeenAt = time.Now()
 	select {
-	case s.config.Changes <- Change{Kind: kind, Namespace: s.config.Namespace, Event: ev, SeenAt: time.Now()}:
+	case s.config.Changes <- change:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

@@ -33,6 +33,9 @@ type Change struct {
 	Namespace string        // the namespace of the stream; empty for the whole cluster's
 	Event     *corev1.Event // nil for ListBegan and ListEnded
 	SeenAt    time.Time     // when it arrived
+	// ResourceVersion is where a stream can resume once this change and those before it are dealt with. It is empty
+	// within a listing, which has to begin anew.
+	ResourceVersion string
 }
 
 // Cause is why a watch began again.
@@ -60,6 +63,8 @@ type Config struct {
 	Client        rest.Interface
 	Namespace     string // empty: the whole cluster
 	FieldSelector string // empty: everything
+	// ResourceVersion is where to resume; empty begins with a listing, as does one that the server no longer keeps.
+	ResourceVersion string
 	Changes       chan<- Change
 	Observer      Observer
 }
