@@ -70,8 +70,8 @@ lint: export GOFLAGS += -trimpath
 lint: $(LINTER) ## Check style, common mistakes, and that go.mod files are tidy
 	@failed=; for module in $(MODULES); do \
 		echo "linting module $$module"; \
-		(cd $$module && go mod tidy -diff) || failed="$$failed $$module"; \
-		(cd $$module && $(CURDIR)/$(LINTER) run --config $(CURDIR)/.golangci.yml ./...) || failed="$$failed $$module"; \
+		(cd $$module && tidy=0 && { go mod tidy -diff || tidy=1; } && \
+			$(CURDIR)/$(LINTER) run --config $(CURDIR)/.golangci.yml ./... && exit $$tidy) || failed="$$failed $$module"; \
 	done; [ -z "$$failed" ] || { echo "the linter complains in:$$failed"; exit 1; }
 
 .PHONY: generate
