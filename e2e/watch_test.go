@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componentstatus"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/kubeevents/kubeeventsreceiver/controlplane"
+)
+
+func TestOneWatchServesBothPipelines(t *testing.T) {
+	t.Parallel()
+	ns := kube.newNamespace(t)
+	g := newGateway(t, kube.Kubeconfig())
+	r := kube.run(t, g.config(), "start_at: beginning", "include_reasons: [Shared]")
+	r.of(t, kube.makeEvent(t, ns, eventOf("Shared", "pod")).Name)
+	r.awaitSum(t, 1, withReason("Shared"))
+
+	watches := g.requests(isWatch)
+	require.Len(t, watches, 1)
+	assert.Equal(t, "/api/v1/events", watches[0].URL.Path, "v1 events of the whole cluster")
+	assert.Contains(t, watches[0].Header.Get("Accept"), "application/vnd.kubernetes.protobuf")
+	assert.Equal(t, "true", watches[0].URL.Query().Get("sendInitialEvents"), "a streaming list where the server has it")
+	assert.Empty(t, g.requests(isEventsList))
+}
+
+func TestNamespacesHaveAWatchEach(t *testing.T) {
+	t.Parallel()
+	a, b, other := kube.newNamespace(t), kube.newNamespace(t), kube.newNamespace(t)
+	g := newGateway(t, kube.Kubeconfig())
+	r := kube.run(t, in(a, b), g.config())
+	kube.makeEvent(t, other, eventOf("Elsewhere", "pod"))
+	for _, ns := range []string{a, b} {
+		ev := kube.makeEvent(t, ns, eventOf("Here", "pod"))
+		assert.Equal(t, ns, r.of(t, ev.Name).text("k8s.namespace.name"))
+		kube.updateEvent(t, withCount(ev, 3))
+	}
+	r.awaitSum(t, 6, withReason("Here"))
+	assert.Empty(t, r.records(about("", "Elsewhere")))
+
+	paths := map[string]int{}
+	for _, watch := range g.requests(isWatch) {
+		paths[watch.URL.Path]++
+	}
+	assert.Equal(t, map[string]int{"/api/v1/namespaces/" + a + "/events": 1, "/api/v1/namespaces/" + b + "/events": 1}, paths)
+}
+
+func TestFilters(t *testing.T) {
+	t.Parallel()
+	ns := kube.newNamespace(t)
+	all := []string{"Killing", "FailedMount", "FailedScheduling", "failedlater", "Failed[1]", "BackOff", "Odd"}
+	types := map[string]string{"BackOff": "Warning", "Odd": "Panic"}
+	make := func(t *testing.T, namespace, reason, pod string) string {
+		ev := eventOf(reason, pod)
+		ev.Type = cmp.Or(types[reason], "Normal")
+		return kube.makeEvent(t, namespace, ev).Name
+	}
+	for _, reason := range all {
+		make(t, ns, reason, "pod")
+	}
+
+	for config, test := range map[string]struct {
+		passes string // a reason that comes through
+		want   []string
+	}{
+		"":                                       {"Killing", all},
+		"include_reasons: [Failed*]":             {"FailedMount", []string{"FailedMount", "FailedScheduling", "Failed[1]"}},
+		"include_reasons: ['Kill???', '*later']": {"Killing", []string{"Killing", "failedlater"}},
+		"include_reasons: ['[KB]*']":             {"Killing", []string{"Killing", "BackOff"}},
+		`include_reasons: ['Failed\[1\]']`:       {"Failed[1]", []string{"Failed[1]"}},
+		"include_reasons: [Failed]":              {"Failed", nil}, // A glob is for the whole reason.
+		"exclude_reasons: [Failed*]":             {"Killing", []string{"Killing", "failedlater", "BackOff", "Odd"}},
+		"include_reasons: [Failed*]\nexclude_reasons: ['*Mount']":  {"FailedScheduling", []string{"FailedScheduling", "Failed[1]"}},
+		"include_reasons: ['Kill*', Odd]\nexclude_reasons: ['K*']": {"Odd", []string{"Odd"}},
+		"event_types: [Warning]":                                   {"BackOff", []string{"BackOff"}},
+		"event_types: [Warning, Panic]":                            {"BackOff", []string{"BackOff", "Odd"}},
+		"event_types: [Normal]\nexclude_reasons: ['*ailed*']":      {"Killing", []string{"Killing"}},
+		"exclude_namespaces: ['t*-testfilters*']":                  {"Killing", nil},
+		"exclude_namespaces: [kube-n*, 'T*']":                      {"Killing", all},
+	} {
+		t.Run(config, func(t *testing.T) {
+			t.Parallel()
+			where, streams := ns, in(ns)
+			if strings.Contains(config, "exclude_namespaces") {
+				where, streams = "kube-public", "start_at: beginning"
+			}
+			r := kube.run(t, streams, config)
+			// The first may come with the listing; the second comes after all of it.
+			for range 2 {
+				r.of(t, make(t, where, test.passes, "fence"))
+			}
+			var reasons []string
+			for _, rec := range r.records(func(r record) bool { return r.text("k8s.namespace.name") == ns && r.text("k8s.pod.name") == "pod" }) {
+				reasons = append(reasons, rec.text("k8s.event.reason"))
+			}
+			assert.ElementsMatch(t, test.want, reasons)
+		})
+	}
+}
+
+func TestOneEventTypeIsTheServersWork(t *testing.T) {
+	t.Parallel()
+	ns := kube.newNamespace(t)
+	for types, selector := range map[string]string{"[Warning]": "type=Warning", "[Warning, Normal]": "", "[]": ""} {
+		t.Run(types, func(t *testing.T) {
+			t.Parallel()
+			g := newGateway(t, kube.Kubeconfig())
+			r := kube.run(t, in(ns), g.config(), "event_types: "+types)
+			ev := eventOf("Typed", "pod")
+			ev.Type = "Warning"
+			r.of(t, kube.makeEvent(t, ns, ev).Name)
+			assert.Equal(t, selector, g.requests(isWatch)[0].URL.Query().Get("fieldSelector"))
+		})
+	}
+}
+
+// TestExcludedNamespacesAreTheInvolvedObjects: the events of cluster-scoped objects are in the namespace default, but are
+// never excluded with it.
+func TestExcludedNamespacesAreTheInvolvedObjects(t *testing.T) {
+	t.Parallel()
+	reason := "Excluded" + unique("")
+	r := kube.run(t, "start_at: beginning", "exclude_namespaces: [default]", "include_reasons: ["+reason+"]")
+	pod := kube.makeEvent(t, "default", eventAbout(reason, corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "default", Name: "any"}))
+	node := kube.makeEvent(t, "default", eventAbout(reason, corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: "node-0"}))
+	r.of(t, node.Name)
+	assert.Empty(t, r.records(named(pod.Name)))
+}
+
+// TestAListOfPages: an API server that cannot stream a listing gives it by pages.
+func TestAListOfPages(t *testing.T) {
+	t.Parallel()
+	c := bare.get(t)
+	ns := c.newNamespace(t)
+	const events = 1200
+	c.makeEvents(t, ns, events, func(i int) *corev1.Event {
+		ev := withCount(eventOf("Listed", "pod"), 2)
+		ev.Name = fmt.Sprint("listed-", i)
+		return ev
+	})
+	g := newGateway(t, c.Kubeconfig())
+	r := c.run(t, in(ns), g.config())
+	assert.Len(t, r.await(events, about(ns, "Listed")), events)
+	r.fence(t, ns)
+	assert.EqualValues(t, 2*events, total(r.records(about(ns, "Listed"))))
+
+	lists := g.requests(isEventsList)
+	require.Len(t, lists, 3)
+	for i, list := range lists {
+		assert.NotEmpty(t, list.URL.Query().Get("limit"))
+		assert.Equal(t, i > 0, list.URL.Query().Has("continue"))
+	}
+}
+
+// TestARelistCountsNothingTwice: after 410 Gone everything is listed again, and reconciled with what is remembered.
+func TestARelistCountsNothingTwice(t *testing.T) {
+	t.Parallel()
+	ns := kube.newNamespace(t)
+	g := newGateway(t, kube.Kubeconfig())
+	r := kube.run(t, in(ns), g.config())
+	kube.makeEvent(t, ns, withCount(eventOf("Kept", "pod"), 4))
+	r.fence(t, ns)
+
+	resumes := func(r *http.Request) bool { return isWatch(r) && !isStreamedList(r) }
+	g.put(refuse(http.StatusGone, metav1.StatusReasonExpired, resumes))
+	g.cut()
+	eventually(t, func() bool { return len(g.requests(resumes)) > 0 }, "an attempt to go on")
+	g.put(nil)
+	r.fence(t, ns)
+	assert.Equal(t, []observation{{4, 4}}, observationsOf(r.records(about(ns, "Kept"))))
+	assert.Len(t, g.requests(isStreamedList), 2, "it was listed again")
+}
+
+// TestABrokenConnection: the watch goes on where it was.
+func TestABrokenConnection(t *testing.T) {
+	t.Parallel()
+	ns := kube.newNamespace(t)
+	g := newGateway(t, kube.Kubeconfig())
+	r := kube.run(t, in(ns), g.config())
+	ev := kube.makeEvent(t, ns, eventOf("Broken", "pod"))
+	r.fence(t, ns)
+	for n := int32(2); n <= 4; n++ {
+		g.cut()
+		ev = kube.updateEvent(t, withCount(ev, n))
+	}
+	r.fence(t, ns)
+	assert.Equal(t, []observation{{1, 1}, {2, 1}, {3, 1}, {4, 1}}, observationsOf(r.records(named(ev.Name))))
+	assert.Len(t, g.requests(isStreamedList), 1, "nothing was listed again")
+}
+
+// TestAnAPIServerThatFails has a cluster of its own, which it breaks.
+func TestAnAPIServerThatFails(t *testing.T) {
+	t.Parallel()
+	c := ownCluster(t, controlplane.Options{})
+	ns := c.newNamespace(t)
+	g := newGateway(t, c.Kubeconfig())
+	r := c.run(t, in(ns), g.config())
+	h := &history{t: t, c: c, ns: ns}
+	h.counted(2)
+	r.fence(t, ns)
+
+	t.Run("it is killed and started again", func(t *testing.T) {
+		require.NoError(t, c.KillAPIServer())
+		r.host.await(t, componentstatus.StatusRecoverableError)
+		require.NoError(t, c.StartAPIServer(t.Context()))
+		h.count(5)
+		r.fence(t, ns)
+		r.host.await(t, componentstatus.StatusOK)
+		assert.Equal(t, []observation{{2, 2}, {5, 3}}, observationsOf(r.records(named(h.ev.Name))))
+	})
+
+	t.Run("it forgot the place where the watch was", func(t *testing.T) {
+		kept := c.makeEvent(t, ns, withCount(eventOf("Kept", "pod"), 3))
+		dropped := c.makeEvent(t, ns, withCount(eventOf("Dropped", "pod"), 3))
+		again := &history{t: t, c: c, ns: ns}
+		again.counted(6)
+		r.fence(t, ns)
+		listings := len(g.requests(isStreamedList))
+		g.put(refuse(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, anyRequest))
+		g.cut()
+
+		h.count(9)
+		h.count(12)
+		fresh := c.makeEvent(t, ns, withCount(eventOf("Fresh", "pod"), 4))
+		c.deleteEvent(t, dropped)
+		again.delete()
+		again.counted(7)
+		c.compact(t)
+		g.put(nil)
+		r.fence(t, ns)
+
+		assert.Len(t, g.requests(isStreamedList), listings+1, "410 Gone makes it list again")
+		assert.Equal(t, []observation{{2, 2}, {5, 3}, {12, 7}}, observationsOf(r.records(named(h.ev.Name))), "what happened in the gap")
+		assert.Equal(t, []observation{{4, 4}}, observationsOf(r.records(named(fresh.Name))), "what came in the gap")
+		assert.Equal(t, []observation{{3, 3}}, observationsOf(r.records(named(kept.Name))), "what is as it was")
+		assert.Equal(t, []observation{{6, 6}, {7, 1}}, observationsOf(r.records(named(again.ev.Name))), "what was deleted and made again")
+
+		// What was deleted in the gap is remembered as if the deletion had been seen.
+		dropped.UID, dropped.ResourceVersion = "", ""
+		c.makeEvent(t, ns, withCount(dropped, 4))
+		r.fence(t, ns)
+		assert.Equal(t, []observation{{3, 3}, {4, 1}}, observationsOf(r.records(named(dropped.Name))))
+	})
+}
+
+// compact makes etcd forget all versions but the newest of everything, as it does after some minutes.
+func (c *cluster) compact(t *testing.T) {
+	t.Helper()
+	events, err := c.CoreV1().Events("").List(t.Context(), metav1.ListOptions{Limit: 1})
+	require.NoError(t, err)
+	request, err := json.Marshal(map[string]any{"revision": events.ResourceVersion, "physical": true})
+	require.NoError(t, err)
+	response, err := http.Post(c.EtcdEndpoint()+"/v3/kv/compaction", "application/json", bytes.NewReader(request))
+	require.NoError(t, err)
+	defer response.Body.Close()
+	require.Equal(t, http.StatusOK, response.StatusCode)
+}
+
+// TestAPermissionThatIsTakenAway: the status says what is missing, and nothing is lost when it is given back.
+func TestAPermissionThatIsTakenAway(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		namespaced bool
+		says       []string
+	}{
+		"for the whole cluster": {false, []string{"ClusterRole", "cluster"}},
+		"for a namespace":       {true, []string{"Role", "namespace"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := kube.newNamespace(t)
+			account := unique("revoked")
+			kubeconfig, err := kube.RestrictedKubeconfig(t.Context(), account, eventsRule)
+			require.NoError(t, err)
+			g := newGateway(t, kubeconfig)
+			config := "start_at: beginning"
+			if test.namespaced {
+				config = in(ns)
+			}
+			r := kube.run(t, config, g.config(), "include_reasons: [Revoked, Fence]")
+			ev := kube.makeEvent(t, ns, eventOf("Revoked", "pod"))
+			r.fence(t, ns)
+
+			binding := kube.revoke(t, account)
+			g.cut()
+			says := r.host.await(t, componentstatus.StatusRecoverableError)
+			for _, part := range append(test.says, `apiGroups: [""]`, "resources: [events]", "verbs: [get, list, watch]") {
+				assert.Contains(t, says, part, "it names the rule that is missing")
+			}
+			for n := int32(2); n <= 3; n++ {
+				ev = kube.updateEvent(t, withCount(ev, n))
+			}
+			_, err = kube.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{})
+			require.NoError(t, err)
+			r.host.await(t, componentstatus.StatusOK)
+			r.fence(t, ns)
+			assert.Equal(t, []observation{{1, 1}, {2, 1}, {3, 1}}, observationsOf(r.records(named(ev.Name))))
+		})
+	}
+}
+
+// revoke deletes the binding of an account, and returns it to be created again.
+func (c *cluster) revoke(t *testing.T, account string) *rbacv1.ClusterRoleBinding {
+	t.Helper()
+	bindings := c.RbacV1().ClusterRoleBindings()
+	binding, err := bindings.Get(t.Context(), account, metav1.GetOptions{})
+	require.NoError(t, err)
+	require.NoError(t, bindings.Delete(t.Context(), account, metav1.DeleteOptions{}))
+	binding.UID, binding.ResourceVersion = "", ""
+	return binding
+}
+
+func TestAPermissionThatIsGivenLate(t *testing.T) {
+	t.Parallel()
+	ns := kube.newNamespace(t)
+	account := unique("late")
+	kubeconfig, err := kube.RestrictedKubeconfig(t.Context(), account, eventsRule)
+	require.NoError(t, err)
+	binding := kube.revoke(t, account)
+	r := kube.run(t, in(ns), "kubeconfig: "+kubeconfig) // A missing permission does not keep it from starting.
+	r.host.await(t, componentstatus.StatusRecoverableError)
+	_, err = kube.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{})
+	require.NoError(t, err)
+	r.host.await(t, componentstatus.StatusOK)
+	r.fence(t, ns)
+}
+
+// TestATokenThatIsRotated: 401 until the new token is in its file, and then on without loss.
+func TestATokenThatIsRotated(t *testing.T) {
+	t.Parallel()
+	ns := kube.newNamespace(t)
+	kubeconfig, token := tokenInFile(t, kube.Kubeconfig())
+	right, err := os.ReadFile(token)
+	require.NoError(t, err)
+	g := newGateway(t, kubeconfig)
+	r := kube.run(t, in(ns), g.config())
+	ev := kube.makeEvent(t, ns, eventOf("Rotated", "pod"))
+	r.fence(t, ns)
+
+	require.NoError(t, os.WriteFile(token, []byte("expired"), 0o600))
+	// The client keeps a token for a minute, unless the API server refuses it.
+	g.put(refuse(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, func(r *http.Request) bool {
+		return r.Header.Get("Authorization") == "Bearer "+string(right)
+	}))
+	g.cut()
+	says := r.host.await(t, componentstatus.StatusRecoverableError)
+	assert.Contains(t, says, "credentials")
+	assert.NotContains(t, says, string(right), "secrets stay secret")
+	kube.updateEvent(t, withCount(ev, 2))
+
+	g.put(nil)
+	require.NoError(t, os.WriteFile(token, right, 0o600))
+	r.host.await(t, componentstatus.StatusOK)
+	r.fence(t, ns)
+	assert.Equal(t, []observation{{1, 1}, {2, 1}}, observationsOf(r.records(named(ev.Name))))
+}
+
+// tokenInFile moves the token of a kubeconfig to a file of its own, as service accounts have it.
+func tokenInFile(t *testing.T, kubeconfig string) (path, token string) {
+	t.Helper()
+	config, err := clientcmd.LoadFromFile(kubeconfig)
+	require.NoError(t, err)
+	token = filepath.Join(t.TempDir(), "token")
+	for _, user := range config.AuthInfos {
+		require.NoError(t, os.WriteFile(token, []byte(user.Token), 0o600))
+		user.Token, user.TokenFile = "", token
+	}
+	path = filepath.Join(t.TempDir(), "token.kubeconfig")
+	require.NoError(t, clientcmd.WriteToFile(*config, path))
+	return path, token
+}
+
+func TestAnAPIServerThatIsAway(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, kube.Kubeconfig())
+	g.server.Close()
+	r := kube.run(t, g.config())
+	assert.Contains(t, r.host.await(t, componentstatus.StatusRecoverableError), "refused")
+}
+
+func TestTooManyRequests(t *testing.T) {
+	t.Parallel()
+	ns := kube.newNamespace(t)
+	g := newGateway(t, kube.Kubeconfig())
+	g.put(refuse(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, anyRequest))
+	r := kube.run(t, in(ns), g.config())
+	r.host.await(t, componentstatus.StatusRecoverableError)
+	g.put(nil)
+	r.fence(t, ns)
+	r.host.await(t, componentstatus.StatusOK)
+}
