@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -73,17 +74,22 @@ func checkRecords(t *testing.T, records []record) {
 		for key := range r.attrs {
 			assert.True(t, recordAttributes[key], "unknown attribute %s", key)
 		}
+		assert.True(t, utf8.ValidString(r.body()) && utf8.ValidString(r.log.SeverityText()))
 		checkValues(t, r.attrs)
 		checkValues(t, r.resource)
 		checkWorkload(t, r)
 	}
 }
 
-// checkValues: an absent value is left out, never an empty string.
+// checkValues: an absent value is left out, never an empty string; and a backend can read what is there.
 func checkValues(t *testing.T, attributes map[string]any) {
 	t.Helper()
 	for key, value := range attributes {
 		assert.NotEmpty(t, value, key)
+		assert.True(t, utf8.ValidString(key))
+		if text, ok := value.(string); ok {
+			assert.True(t, utf8.ValidString(text), key)
+		}
 	}
 }
 
@@ -110,6 +116,8 @@ func checkSums(t *testing.T, r *running) {
 			key := fmt.Sprint(without(p.resource, "k8s.cluster.uid"), p.attrs)
 			assert.NotContains(t, now, key, "one series has two points")
 			now[key] = p
+			checkValues(t, p.resource)
+			checkValues(t, p.attrs)
 			assert.False(t, p.start.After(p.at))
 			if last, ok := before[key]; ok {
 				assert.GreaterOrEqual(t, p.value, last.value, key)
@@ -131,7 +139,6 @@ func checkMetric(t *testing.T, metrics pmetric.Metrics) {
 		assert.Equal(t, "{occurrence}", metric.Unit())
 		assert.True(t, metric.Sum().IsMonotonic())
 		assert.Equal(t, pmetric.AggregationTemporalityCumulative, metric.Sum().AggregationTemporality())
-		checkValues(t, rm.Resource().Attributes().AsRaw())
 	}
 }
 
