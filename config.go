@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/configretry"
 	"go.opentelemetry.io/collector/confmap"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -63,6 +64,9 @@ type Config struct {
 	CollectionInterval time.Duration `mapstructure:"collection_interval"`
 	// Metrics bounds the metric.
 	Metrics MetricsConfig `mapstructure:"metrics"`
+
+	// Storage is a storage extension; with it a restart neither loses nor repeats events. Nil means none.
+	Storage *component.ID `mapstructure:"storage"`
 
 	// RetryOnFailure is how a batch that the pipeline refuses for now is offered again. By default it is offered until it
 	// is taken.

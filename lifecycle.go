@@ -14,11 +14,8 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/cluster"
 	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
-	"github.com/kubeevents/kubeeventsreceiver/internal/ledger"
 	"github.com/kubeevents/kubeeventsreceiver/internal/logrecord"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
-	"github.com/kubeevents/kubeeventsreceiver/internal/repeat"
-	"github.com/kubeevents/kubeeventsreceiver/internal/tally"
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
@@ -64,13 +61,13 @@ func newReceiver(config *Config, settings receiver.Settings) (*eventsReceiver, e
 }
 
 // Start fails for what the user must mend: the configuration of the client. It does not wait for the API server.
-func (r *eventsReceiver) Start(_ context.Context, host component.Host) error {
+func (r *eventsReceiver) Start(ctx context.Context, host component.Host) error {
 	r.status.addHost(host)
-	r.life.start.Do(func() { r.life.startErr = r.begin() })
+	r.life.start.Do(func() { r.life.startErr = r.begin(ctx, host) })
 	return r.life.startErr
 }
 
-func (r *eventsReceiver) begin() error {
+func (r *eventsReceiver) begin(ctx context.Context, host component.Host) error {
 	restConfig, err := kubeclient.RESTConfig(r.config.auth(), r.settings.BuildInfo.Version)
 	if err != nil {
 		return err
@@ -86,11 +83,14 @@ func (r *eventsReceiver) begin() error {
 	if err := r.telemetry.observe(r.changes, r.resolver); err != nil {
 		return err
 	}
+	if r.config.Storage != nil {
+		store, err := r.openStorage(ctx, host)
+		if err != nil {
+			return err
+		}
+		r.saving = &saving{store: store}
+	}
 	r.cluster = cluster.New(client)
-	r.ledger = ledger.New()
-	r.listed = map[string]bool{}
-	r.windows = repeat.New(r.config.RepeatInterval)
-	r.tally = tally.New(tally.Config{MaxSeries: r.config.Metrics.MaxSeries, SeriesTTL: r.config.Metrics.SeriesTTL}, time.Now())
 	r.launch(client)
 	return nil
 }
@@ -128,29 +128,34 @@ func (r *eventsReceiver) launch(client rest.Interface) {
 	r.life.cancel, r.life.cancelWork = cancel, cancelWork
 	r.life.done = make(chan struct{})
 
-	var reading, metering sync.WaitGroup
-	reading.Go(func() { r.cluster.Run(stop) })
-	for _, namespace := range r.config.streams() {
-		stream := watch.New(watch.Config{
-			Client:        client,
-			Namespace:     namespace,
-			FieldSelector: r.filter.FieldSelector(),
-			Changes:       r.changes,
-			Observer:      r.status,
-		})
-		reading.Go(func() { stream.Run(stop) })
-	}
-	if r.metrics != nil {
-		metering.Go(func() { r.meter(stop, work) })
-	}
 	go func() {
 		defer close(r.life.done)
+		r.restore(stop)
+		var alongside sync.WaitGroup
+		alongside.Go(func() { r.cluster.Run(stop) })
+		for _, namespace := range r.config.streams() {
+			stream := r.newStream(client, namespace)
+			alongside.Go(func() { stream.Run(stop) })
+		}
+		if r.metrics != nil {
+			alongside.Go(func() { r.meter(stop, work) })
+		}
 		r.awaitCluster(stop)
 		r.run(stop, work)
-		metering.Wait()
-		reading.Wait()
+		alongside.Wait()
 		r.finish(work)
 	}()
+}
+
+func (r *eventsReceiver) newStream(client rest.Interface, namespace string) *watch.Stream {
+	return watch.New(watch.Config{
+		Client:          client,
+		Namespace:       namespace,
+		FieldSelector:   r.filter.FieldSelector(),
+		ResourceVersion: r.streams[namespace].ResourceVersion,
+		Changes:         r.changes,
+		Observer:        r.status,
+	})
 }
 
 // awaitCluster gives the first records a chance to name their cluster.
@@ -185,6 +190,7 @@ func (r *eventsReceiver) finish(work context.Context) {
 	if r.resolver != nil {
 		r.resolver.Close()
 	}
+	r.closeStorage(work)
 }
 
 // Shutdown ends the watches, delivers what was taken from them, and returns when all work has ended, or with the

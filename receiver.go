@@ -54,14 +54,16 @@ type eventsReceiver struct {
 	// What follows belongs to the loop alone.
 	batch   []watch.Change
 	ledger  *ledger.Ledger
-	listed  map[string]bool // the streams whose first listing is complete
+	streams map[string]streamState // by namespace
 	windows *repeat.Windows
-	refused bool // whether the pipeline refused the last batch that it was offered
+	saving  *saving // nil: nothing is saved
+	refused bool    // whether the pipeline refused the last batch that it was offered
 }
 
 // run is the receiver: take, account, resolve, convert, deliver, commit, a batch at a time, until stop ends. What was
 // taken by then is still delivered, as long as work allows. A batch that is not delivered is not committed.
 func (r *eventsReceiver) run(stop, work context.Context) {
+	r.windows.Settle(func(held []observation.Observation) { r.resolve(work, held) })
 	for more := true; more; {
 		var changes []watch.Change
 		changes, more = r.take(stop)
@@ -74,23 +76,26 @@ func (r *eventsReceiver) run(stop, work context.Context) {
 		if !r.deliver(stop, work, records) {
 			return
 		}
-		r.commit(observations)
+		r.commit(work, observations)
+	}
+	if r.unsaved() {
+		r.save(work, time.Now())
 	}
 }
 
-// take waits for a change and gathers what comes with it. It returns without any when a window of repeat_interval ends,
-// and more is false once stop has ended and nothing that was read from the API server is left.
+// take waits for a change and gathers what comes with it. It returns without any when something else is due, and more is
+// false once stop has ended and nothing that was read from the API server is left.
 func (r *eventsReceiver) take(stop context.Context) (changes []watch.Change, more bool) {
 	clear(r.batch)
 	r.batch = r.batch[:0]
-	window := r.windowTimer()
-	defer window.Stop()
+	wake := r.wakeTimer()
+	defer wake.Stop()
 
 	select {
 	case change := <-r.changes:
 		r.batch = append(r.batch, change)
 		more = r.gather(stop, change)
-	case <-window.C:
+	case <-wake.C:
 		more = true
 	case <-stop.Done():
 	}
@@ -101,12 +106,18 @@ func (r *eventsReceiver) take(stop context.Context) (changes []watch.Change, mor
 	return r.batch, more
 }
 
-func (r *eventsReceiver) windowTimer() *time.Timer {
-	end, open := r.windows.NextEnd()
-	if !open {
-		end = time.Now().Add(time.Hour)
+// wakeTimer ends when a window of repeat_interval does, or when a checkpoint is due.
+func (r *eventsReceiver) wakeTimer() *time.Timer {
+	due := time.Now().Add(time.Hour)
+	if end, open := r.windows.NextEnd(); open {
+		due = end
 	}
-	return time.NewTimer(time.Until(end))
+	if r.unsaved() {
+		if save := r.saving.tried.Add(saveInterval); save.Before(due) {
+			due = save
+		}
+	}
+	return time.NewTimer(time.Until(due))
 }
 
 // gather fills the batch until a bound, the time, or stop ends it, which it tells by returning false.
@@ -176,11 +187,13 @@ func (r *eventsReceiver) accountFor(change watch.Change) int64 {
 		r.ledger.BeginList(change.Namespace)
 	case watch.ListEnded:
 		r.ledger.EndList(change.Namespace, change.SeenAt)
-		r.listed[change.Namespace] = true
+		s := r.streams[change.Namespace]
+		s.Listed = true
+		r.streams[change.Namespace] = s
 	case watch.Deleted:
 		r.ledger.Delete(change.Namespace, change.Event, change.SeenAt)
 	case watch.Listed:
-		if r.config.StartAt == StartAtEnd && !r.listed[change.Namespace] {
+		if r.config.StartAt == StartAtEnd && !r.streams[change.Namespace].Listed {
 			return r.ledger.Remember(change.Namespace, change.Event)
 		}
 		return r.ledger.Observe(change.Namespace, change.Event)
@@ -229,14 +242,17 @@ func (r *eventsReceiver) chains(ctx context.Context, references []resolver.Refer
 	return chains
 }
 
-// commit remembers what was delivered: the occurrences in the metric's sums, the rest in the ledger already.
-func (r *eventsReceiver) commit(observations []observation.Observation) {
+// commit remembers what was delivered: the occurrences in the metric's sums, the place to resume from, and with a storage
+// all of it in a checkpoint. What the ledger knows of it, it has known since account.
+func (r *eventsReceiver) commit(ctx context.Context, observations []observation.Observation) {
 	now := time.Now()
 	if r.metrics != nil {
 		r.tally.Add(observations, now)
 	}
+	r.moveTo(r.batch)
 	r.ledger.Forget(now)
-	r.telemetry.committed(now)
+	r.telemetry.committed()
+	r.saveIfDue(ctx, now)
 }
 
 // emitMetrics offers the sums to the metrics pipeline. What is refused is not offered again: the next point carries it.

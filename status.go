@@ -22,13 +22,13 @@ type status struct {
 
 	// mu guards the following.
 	mu      sync.Mutex
-	hosts   []component.Host // one for each pipeline's instance of the receiver
-	failing map[string]failure
-	hinted  map[string]bool // the missing permissions for owners that the log has named
+	hosts   []component.Host   // one for each pipeline's instance of the receiver
+	failing map[string]failure // by the part of the receiver that does not work
+	hinted  map[string]bool    // the missing permissions for owners that the log has named
 }
 
 type failure struct {
-	cause watch.Cause
+	cause string
 	err   error
 }
 
@@ -44,14 +44,7 @@ func (s *status) addHost(host component.Host) {
 
 // Healthy implements watch.Observer.
 func (s *status) Healthy(namespace string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, failed := s.failing[namespace]; !failed {
-		return
-	}
-	delete(s.failing, namespace)
-	s.logger.Info("Watching events again", zap.String("of", where(namespace)))
-	s.reportLocked()
+	s.recovered("events of "+where(namespace), "Watching events again")
 }
 
 // Restarting implements watch.Observer.
@@ -60,14 +53,30 @@ func (s *status) Restarting(namespace string, cause watch.Cause, err error) {
 	if cause == watch.Ended || cause == watch.Expired {
 		return // Ordinary ends, after which the stream goes on where it was or lists again.
 	}
+	s.failed("events of "+where(namespace), string(cause), "Cannot watch events; trying again until it works", explain(namespace, cause, err))
+}
+
+// failed notes that a part of the receiver does not work. The same cause again is no news.
+func (s *status) failed(part, cause, message string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.failing[namespace].cause == cause {
+	if known, ok := s.failing[part]; ok && known.cause == cause {
 		return
 	}
-	explained := explain(namespace, cause, err)
-	s.failing[namespace] = failure{cause, explained}
-	s.logger.Warn("Cannot watch events; trying again until it works", zap.Error(explained))
+	s.failing[part] = failure{cause, err}
+	s.logger.Warn(message, zap.Error(err))
+	s.reportLocked()
+}
+
+// recovered notes that a part works, which is no news unless it had failed.
+func (s *status) recovered(part, message string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, failed := s.failing[part]; !failed {
+		return
+	}
+	delete(s.failing, part)
+	s.logger.Info(message, zap.String("of", part))
 	s.reportLocked()
 }
 

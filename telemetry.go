@@ -23,8 +23,8 @@ type telemetry struct {
 	builder *metadata.TelemetryBuilder
 	report  *receiverhelper.ObsReport
 
-	inHand     atomic.Int64 // changes of the batch that is not yet committed
-	lastCommit atomic.Int64 // nanoseconds since 1970; 0: none yet
+	inHand       atomic.Int64 // changes of the batch that is not yet committed
+	unsavedSince atomic.Int64 // time of the last checkpoint in nanoseconds since 1970; 0: it holds everything
 }
 
 func newTelemetry(settings receiver.Settings) (*telemetry, error) {
@@ -50,8 +50,8 @@ func (t *telemetry) observe(changes <-chan watch.Change, owners *resolver.Resolv
 	if err != nil {
 		return err
 	}
-	err = t.builder.RegisterKubeEventsCommitAgeCallback(func(_ context.Context, o metric.Float64Observer) error {
-		o.Observe(t.commitAge(time.Now()).Seconds())
+	err = t.builder.RegisterKubeEventsCheckpointAgeCallback(func(_ context.Context, o metric.Float64Observer) error {
+		o.Observe(t.checkpointAge(time.Now()).Seconds())
 		return nil
 	})
 	if err != nil || owners == nil {
@@ -63,8 +63,8 @@ func (t *telemetry) observe(changes <-chan watch.Change, owners *resolver.Resolv
 	})
 }
 
-func (t *telemetry) commitAge(now time.Time) time.Duration {
-	last := t.lastCommit.Load()
+func (t *telemetry) checkpointAge(now time.Time) time.Duration {
+	last := t.unsavedSince.Load()
 	if last == 0 {
 		return 0
 	}
@@ -107,10 +107,14 @@ func (t *telemetry) dropped(records int) {
 	t.builder.KubeEventsDropped.Add(context.Background(), int64(records))
 }
 
-func (t *telemetry) committed(now time.Time) {
-	t.inHand.Store(0)
-	t.lastCommit.Store(now.UnixNano())
-}
+func (t *telemetry) committed() { t.inHand.Store(0) }
+
+// unsaved notes that there is something that the checkpoint of that time does not hold.
+func (t *telemetry) unsaved(checkpoint time.Time) { t.unsavedSince.Store(checkpoint.UnixNano()) }
+
+func (t *telemetry) saved() { t.unsavedSince.Store(0) }
+
+func (t *telemetry) notSaved() { t.builder.KubeEventsCheckpointFailures.Add(context.Background(), 1) }
 
 func (t *telemetry) restarted(cause watch.Cause) {
 	t.builder.KubeEventsWatchRestarts.Add(context.Background(), 1, metric.WithAttributes(attribute.String("cause", string(cause))))

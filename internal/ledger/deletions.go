@@ -11,11 +11,11 @@ type deletions struct {
 }
 
 type deletion struct {
-	key key
+	key Key
 	at  uint32 // seconds since 1970
 }
 
-func (d *deletions) push(k key, at uint32) {
+func (d *deletions) push(k Key, at uint32) {
 	d.queue = append(d.queue, deletion{k, at})
 	d.valid++
 }

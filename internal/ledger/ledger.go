@@ -34,9 +34,9 @@ const (
 	outlived = time.Hour
 )
 
-// key is the identity of an event, (namespace, name), in a fixed size. It is cut from a cryptographic hash because names
+// Key is the identity of an event, (namespace, name), in a fixed size. It is cut from a cryptographic hash because names
 // are chosen by whoever may create events, and none of them may choose one that shares another's entry.
-type key [16]byte
+type Key [16]byte
 
 // entry is what is remembered of one event. Its size is what a live event costs, so it holds digests and 32-bit fields.
 type entry struct {
@@ -50,9 +50,10 @@ type entry struct {
 
 // Ledger is the memory of all events. The zero value is not usable, call New.
 type Ledger struct {
-	entries map[key]entry
+	entries map[Key]entry
 	scopes  map[string]*scope
 	deleted deletions
+	changed map[Key]struct{} // since TakeChanged; nil: nobody asks
 }
 
 // scope is one stream of events: one namespace, or the whole cluster.
@@ -63,7 +64,7 @@ type scope struct {
 
 // New makes a ledger that remembers nothing.
 func New() *Ledger {
-	return &Ledger{entries: map[key]entry{}, scopes: map[string]*scope{}}
+	return &Ledger{entries: map[Key]entry{}, scopes: map[string]*scope{}}
 }
 
 // Observe accounts for the state of an event and returns the number of occurrences that are new in it; 0 means that
@@ -75,14 +76,14 @@ func (l *Ledger) Observe(namespace string, ev *corev1.Event) int64 {
 
 	known, ok := l.entries[k]
 	if !ok {
-		l.entries[k] = seen
+		l.set(k, seen)
 		return firstSight(ev, int64(seen.count))
 	}
 	if known.uid != seen.uid && seen.resourceVersion <= known.resourceVersion {
 		return 0 // An earlier object of that name, handed over again.
 	}
 	occurrences := increment(known, seen)
-	l.entries[k] = l.merge(known, seen)
+	l.set(k, l.merge(known, seen))
 	return occurrences
 }
 
@@ -143,7 +144,7 @@ func (l *Ledger) Forget(now time.Time) {
 		}
 		l.deleted.pop()
 		if current {
-			delete(l.entries, d.key)
+			l.drop(d.key)
 			l.deleted.valid--
 		}
 	}
@@ -155,7 +156,7 @@ func (l *Ledger) Len() int { return len(l.entries) }
 func (l *Ledger) scope(namespace string) *scope {
 	s, ok := l.scopes[namespace]
 	if !ok {
-		s = &scope{id: uint32(len(l.scopes)), pass: 1}
+		s = &scope{id: l.unusedID(), pass: firstPass}
 		l.scopes[namespace] = s
 	}
 	return s
@@ -177,9 +178,9 @@ func (l *Ledger) merge(known, seen entry) entry {
 	return seen
 }
 
-func (l *Ledger) bury(k key, e entry, now time.Time) {
+func (l *Ledger) bury(k Key, e entry, now time.Time) {
 	e.deletedAt = unixSeconds(now)
-	l.entries[k] = e
+	l.set(k, e)
 	l.deleted.push(k, e.deletedAt)
 }
 
@@ -205,11 +206,11 @@ func firstSight(ev *corev1.Event, count int64) int64 {
 	return count
 }
 
-func identify(ev *corev1.Event) (key, entry) {
+func identify(ev *corev1.Event) (Key, entry) {
 	sum := sha256.Sum256([]byte(ev.Namespace + "/" + ev.Name))
 	// The API server guarantees decimal resource versions; one that is not leaves the UID and the count to decide.
 	resourceVersion, _ := strconv.ParseUint(ev.ResourceVersion, 10, 64)
-	return key(sum[:16]), entry{
+	return Key(sum[:16]), entry{
 		uid:             digest(string(ev.UID)),
 		resourceVersion: resourceVersion,
 		count:           int32(event.Count(ev)),

@@ -185,3 +185,80 @@ func TestForgettingReturnsTheRoomOfTheQueue(t *testing.T) {
 	assert.Zero(t, l.deleted.valid)
 	assert.Zero(t, l.Len())
 }
+
+// reopened is the ledger as a new process finds it: everything that changed was saved and is restored.
+func reopened(t *testing.T, saved map[Key][]byte, l *Ledger, streams ...string) *Ledger {
+	t.Helper()
+	for _, k := range l.TakeChanged() {
+		if value := l.Value(k); value != nil {
+			saved[k] = value
+		} else {
+			delete(saved, k)
+		}
+	}
+	restored := New()
+	restored.Track()
+	for k, value := range saved {
+		require.NoError(t, restored.Restore(k, value))
+	}
+	restored.Settle(l.Scopes(), streams, start)
+	return restored
+}
+
+func TestARestoredLedgerKnowsWhatTheOldOneKnew(t *testing.T) {
+	saved, l := map[Key][]byte{}, New()
+	l.Track()
+	l.Observe("ns", state{name: "a", uid: "1", rv: 1, count: 5}.event())
+	l.Observe("ns", state{name: "b", uid: "2", rv: 2, count: 7}.event())
+	l.Observe("ns", state{name: "c", uid: "3", rv: 3, count: 1}.event())
+	l.Delete("ns", state{name: "b", uid: "2", rv: 4, count: 7}.event(), start)
+	l = reopened(t, saved, l, "ns")
+
+	assert.Zero(t, l.Observe("ns", state{name: "a", uid: "1", rv: 1, count: 5}.event()))
+	assert.Equal(t, int64(2), l.Observe("ns", state{name: "a", uid: "1", rv: 6, count: 7}.event()))
+	assert.Equal(t, int64(1), l.Observe("ns", state{name: "b", uid: "9", rv: 7, count: 8}.event()), "also what was deleted")
+
+	l.BeginList("ns")
+	l.Observe("ns", state{name: "a", uid: "1", rv: 6, count: 7}.event())
+	l.Observe("ns", state{name: "b", uid: "9", rv: 7, count: 8}.event())
+	l.EndList("ns", start)
+	l.Forget(start.Add(25 * time.Hour))
+	assert.Equal(t, 2, l.Len(), "what was deleted while nobody ran is noticed")
+
+	l = reopened(t, saved, l, "ns")
+	l.Forget(start.Add(25 * time.Hour))
+	assert.Equal(t, 2, l.Len(), "what was forgotten does not come back")
+}
+
+func TestOnlyChangesAreSaved(t *testing.T) {
+	l := New()
+	l.Track()
+	one := state{uid: "1", rv: 1, count: 5}.event()
+	l.Observe("ns", one)
+	assert.Len(t, l.TakeChanged(), 1)
+	l.Observe("ns", one)
+	l.BeginList("ns")
+	l.Observe("ns", one)
+	l.EndList("ns", start)
+	assert.Empty(t, l.TakeChanged(), "the same state again, also in a listing, changes nothing")
+	l.Observe("ns", state{uid: "1", rv: 2, count: 6}.event())
+	keys := l.TakeChanged()
+	assert.Len(t, keys, 1)
+	l.PutBack(keys)
+	assert.Equal(t, 1, l.Changed(), "what could not be saved is to be saved later")
+}
+
+func TestWhatCameFromAStreamThatNoLongerRunsIsForgottenInTime(t *testing.T) {
+	saved, l := map[Key][]byte{}, New()
+	l.Track()
+	l.Observe("ns", state{uid: "1", rv: 1, count: 5}.event())
+	l = reopened(t, saved, l, "other")
+	assert.Equal(t, int64(1), l.Observe("other", state{uid: "1", rv: 2, count: 6}.event()), "it is known still")
+	l = reopened(t, saved, l, "third")
+	l.Forget(start.Add(25 * time.Hour))
+	assert.Zero(t, l.Len())
+}
+
+func TestAnEntryThatIsNoEntry(t *testing.T) {
+	require.Error(t, New().Restore(Key{}, []byte("short")))
+}

@@ -29,7 +29,8 @@ type TelemetryBuilder struct {
 	mu                            sync.Mutex
 	registrations                 []metric.Registration
 	KubeEventsAccepted            metric.Int64Counter
-	KubeEventsCommitAge           metric.Float64ObservableGauge
+	KubeEventsCheckpointAge       metric.Float64ObservableGauge
+	KubeEventsCheckpointFailures  metric.Int64Counter
 	KubeEventsDropped             metric.Int64Counter
 	KubeEventsFiltered            metric.Int64Counter
 	KubeEventsLatency             metric.Float64Histogram
@@ -55,12 +56,12 @@ func (tbof telemetryBuilderOptionFunc) apply(mb *TelemetryBuilder) {
 	tbof(mb)
 }
 
-// RegisterKubeEventsCommitAgeCallback sets callback for observable KubeEventsCommitAge metric.
-func (builder *TelemetryBuilder) RegisterKubeEventsCommitAgeCallback(cb metric.Float64Callback) error {
+// RegisterKubeEventsCheckpointAgeCallback sets callback for observable KubeEventsCheckpointAge metric.
+func (builder *TelemetryBuilder) RegisterKubeEventsCheckpointAgeCallback(cb metric.Float64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		cb(ctx, &observerFloat64{inst: builder.KubeEventsCommitAge, obs: o})
+		cb(ctx, &observerFloat64{inst: builder.KubeEventsCheckpointAge, obs: o})
 		return nil
-	}, builder.KubeEventsCommitAge)
+	}, builder.KubeEventsCheckpointAge)
 	if err != nil {
 		return err
 	}
@@ -144,10 +145,16 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{record}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.KubeEventsCommitAge, err = builder.meter.Float64ObservableGauge(
-		"otelcol_kube_events_commit_age",
-		metric.WithDescription("Time since what was delivered was last committed to memory, 0 before the first commit. [Alpha]"),
+	builder.KubeEventsCheckpointAge, err = builder.meter.Float64ObservableGauge(
+		"otelcol_kube_events_checkpoint_age",
+		metric.WithDescription("Age of the last checkpoint in the storage, 0 while it holds everything. [Alpha]"),
 		metric.WithUnit("s"),
+	)
+	errs = errors.Join(errs, err)
+	builder.KubeEventsCheckpointFailures, err = builder.meter.Int64Counter(
+		"otelcol_kube_events_checkpoint_failures",
+		metric.WithDescription("Checkpoints that the storage did not take. [Alpha]"),
+		metric.WithUnit("{checkpoint}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.KubeEventsDropped, err = builder.meter.Int64Counter(

@@ -37,16 +37,32 @@ func AssertEqualKubeEventsAccepted(t *testing.T, tt *componenttest.Telemetry, dp
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
-func AssertEqualKubeEventsCommitAge(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[float64], opts ...metricdatatest.Option) {
+func AssertEqualKubeEventsCheckpointAge(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[float64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
-		Name:        "otelcol_kube_events_commit_age",
-		Description: "Time since what was delivered was last committed to memory, 0 before the first commit. [Alpha]",
+		Name:        "otelcol_kube_events_checkpoint_age",
+		Description: "Age of the last checkpoint in the storage, 0 while it holds everything. [Alpha]",
 		Unit:        "s",
 		Data: metricdata.Gauge[float64]{
 			DataPoints: dps,
 		},
 	}
-	got, err := tt.GetMetric("otelcol_kube_events_commit_age")
+	got, err := tt.GetMetric("otelcol_kube_events_checkpoint_age")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
+func AssertEqualKubeEventsCheckpointFailures(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_kube_events_checkpoint_failures",
+		Description: "Checkpoints that the storage did not take. [Alpha]",
+		Unit:        "{checkpoint}",
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: true,
+			DataPoints:  dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_kube_events_checkpoint_failures")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }

@@ -20,7 +20,7 @@ func TestSetupTelemetry(t *testing.T) {
 	tb, err := metadata.NewTelemetryBuilder(testTel.NewTelemetrySettings())
 	require.NoError(t, err)
 	defer tb.Shutdown()
-	require.NoError(t, tb.RegisterKubeEventsCommitAgeCallback(func(_ context.Context, observer metric.Float64Observer) error {
+	require.NoError(t, tb.RegisterKubeEventsCheckpointAgeCallback(func(_ context.Context, observer metric.Float64Observer) error {
 		observer.Observe(1)
 		return nil
 	}))
@@ -33,6 +33,7 @@ func TestSetupTelemetry(t *testing.T) {
 		return nil
 	}))
 	tb.KubeEventsAccepted.Add(context.Background(), 1)
+	tb.KubeEventsCheckpointFailures.Add(context.Background(), 1)
 	tb.KubeEventsDropped.Add(context.Background(), 1)
 	tb.KubeEventsFiltered.Add(context.Background(), 1)
 	tb.KubeEventsLatency.Record(context.Background(), 1)
@@ -46,8 +47,11 @@ func TestSetupTelemetry(t *testing.T) {
 	AssertEqualKubeEventsAccepted(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
-	AssertEqualKubeEventsCommitAge(t, testTel,
+	AssertEqualKubeEventsCheckpointAge(t, testTel,
 		[]metricdata.DataPoint[float64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualKubeEventsCheckpointFailures(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualKubeEventsDropped(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},

@@ -17,6 +17,9 @@ type Windows struct {
 	interval time.Duration
 	byEvent  map[types.NamespacedName]*window
 	order    []*window // by end; all windows are equally long, so also by begin
+
+	held    map[Key]*window  // those that hold something
+	changed map[Key]struct{} // since TakeChanged; nil: nobody asks
 }
 
 type window struct {
@@ -27,21 +30,22 @@ type window struct {
 
 // New makes windows of the given length. With 0, nothing is held back.
 func New(interval time.Duration) *Windows {
-	return &Windows{interval: interval, byEvent: map[types.NamespacedName]*window{}}
+	return &Windows{interval: interval, byEvent: map[types.NamespacedName]*window{}, held: map[Key]*window{}}
 }
 
 // Admit returns what is to be recorded now: of each event the first observation outside a window, and what earlier
 // windows held when they ended. The rest is held.
 func (w *Windows) Admit(observations []observation.Observation, now time.Time) []observation.Observation {
-	if w.interval == 0 {
-		return observations
-	}
 	admitted := w.due(now)
+	if w.interval == 0 {
+		return append(admitted, observations...)
+	}
 	for i := range observations {
 		o := &observations[i]
 		event := types.NamespacedName{Namespace: o.Event.Namespace, Name: o.Event.Name}
 		if open, ok := w.byEvent[event]; ok {
 			open.hold(o)
+			w.noteHeld(open)
 			continue
 		}
 		w.open(event, now)
@@ -58,6 +62,7 @@ func (w *Windows) due(now time.Time) (records []observation.Observation) {
 		delete(w.byEvent, ended.event)
 		if ended.held != nil {
 			records = append(records, *ended.held)
+			w.noteReleased(ended)
 			w.open(ended.event, now)
 		}
 	}
@@ -85,6 +90,7 @@ func (w *Windows) Flush() (records []observation.Observation) {
 	for _, open := range w.order {
 		if open.held != nil {
 			records = append(records, *open.held)
+			w.noteReleased(open)
 		}
 	}
 	w.order = nil

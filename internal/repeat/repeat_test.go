@@ -70,3 +70,41 @@ func TestWithoutAnIntervalNothingIsHeld(t *testing.T) {
 	assert.Equal(t, all, w.Admit(all, at(0)))
 	assert.Empty(t, w.Flush())
 }
+
+func TestWhatIsHeldComesBackAfterARestart(t *testing.T) {
+	stored, w := map[Key][]byte{}, New(10*time.Second)
+	w.Track()
+	save := func() {
+		for _, k := range w.TakeChanged() {
+			if value := w.Value(k); value != nil {
+				stored[k] = value
+			} else {
+				delete(stored, k)
+			}
+		}
+	}
+	w.Admit(list(seen("a", 0, 1, 1), seen("b", 0, 1, 1)), at(0))
+	save()
+	assert.Empty(t, stored, "nothing is held")
+	w.Admit(list(seen("a", 2, 4, 3), seen("b", 3, 2, 1)), at(3))
+	save()
+	assert.Len(t, stored, 2)
+
+	restored := New(10 * time.Second)
+	for k, value := range stored {
+		require.NoError(t, restored.Restore(k, value))
+	}
+	resolved := 0
+	restored.Settle(func(held []observation.Observation) { resolved = len(held) })
+	assert.Equal(t, 2, resolved)
+	assert.Empty(t, restored.Admit(list(seen("a", 5, 5, 1)), at(5)), "the window is still open")
+	records := restored.Admit(nil, at(10))
+	require.Len(t, records, 2)
+	total := records[0].Occurrences + records[1].Occurrences
+	assert.Equal(t, int64(3+1+1), total)
+
+	w.Admit(nil, at(10))
+	save()
+	assert.Empty(t, stored, "what was released is no longer saved")
+	require.Error(t, restored.Restore(Key{}, []byte("{")))
+}

@@ -28,15 +28,29 @@ func (t *Tally) Metrics(scope Scope, clusterUID string, now time.Time) pmetric.M
 		r.write(rm.Resource().Attributes(), clusterUID)
 		points := newSum(rm, scope)
 		for key, p := range r.points {
-			key.write(p.write(points, now))
+			if value := t.valueLocked(p); value > 0 {
+				key.write(p.write(points, value, now))
+			}
 		}
 	}
 	if t.overflow != nil {
 		rm := metrics.ResourceMetrics().AppendEmpty()
 		convention.Writer(rm.Resource().Attributes()).String("k8s.cluster.uid", clusterUID)
-		t.overflow.write(newSum(rm, scope), now).PutBool("otel.metric.overflow", true)
+		t.overflow.write(newSum(rm, scope), t.valueLocked(t.overflow), now).PutBool("otel.metric.overflow", true)
 	}
+	metrics.ResourceMetrics().RemoveIf(func(rm pmetric.ResourceMetrics) bool {
+		return rm.ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints().Len() == 0
+	})
 	return metrics
+}
+
+// valueLocked is what may be told of a sum. Where sums are saved, it is what is saved: a sum that was told, but lost in a
+// crash, would fall at the next start.
+func (t *Tally) valueLocked(p *point) int64 {
+	if t.saved != nil && t.saved.works {
+		return p.durable
+	}
+	return p.occurrences
 }
 
 func newSum(rm pmetric.ResourceMetrics, scope Scope) pmetric.NumberDataPointSlice {
@@ -75,10 +89,10 @@ func (k pointKey) write(attributes pcommon.Map) {
 }
 
 // write appends the sum and returns the attributes of its point.
-func (p *point) write(points pmetric.NumberDataPointSlice, now time.Time) pcommon.Map {
+func (p *point) write(points pmetric.NumberDataPointSlice, value int64, now time.Time) pcommon.Map {
 	dp := points.AppendEmpty()
 	dp.SetStartTimestamp(pcommon.NewTimestampFromTime(p.start))
 	dp.SetTimestamp(pcommon.NewTimestampFromTime(now))
-	dp.SetIntValue(p.occurrences)
+	dp.SetIntValue(value)
 	return dp.Attributes()
 }

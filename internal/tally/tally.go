@@ -33,6 +33,7 @@ type Tally struct {
 	// the last time that any was dropped.
 	epoch    time.Time
 	overflow *point // nil until it is needed
+	saved    *saved // nil: nothing is saved
 }
 
 // resourceKey is what tells one resource from another; the tags are flattened, because a key has to be comparable.
@@ -57,6 +58,7 @@ type pointKey struct{ reason, eventType, objectKind string }
 type point struct {
 	start, moved time.Time
 	occurrences  int64
+	durable      int64 // of them, those that are saved
 }
 
 // New makes a tally whose sums start at 0 now.
@@ -73,12 +75,13 @@ func (t *Tally) Add(observations []observation.Observation, now time.Time) {
 		p := t.pointLocked(o)
 		p.occurrences += o.Occurrences
 		p.moved = now
+		t.saved.note(p)
 	}
 }
 
 func (t *Tally) pointLocked(o *observation.Observation) *point {
 	workload := workloadOf(o.Chain)
-	key := keyOf(o, workload)
+	key := resourceKeyOf(o.Chain.Objects[0].Namespace, workload, o.Tags)
 	r := t.resources[key]
 	pk := pointKey{o.Event.Reason, o.Event.Type, o.Event.InvolvedObject.Kind}
 	if r != nil && r.points[pk] != nil {
@@ -94,12 +97,14 @@ func (t *Tally) pointLocked(o *observation.Observation) *point {
 	p := &point{start: t.epoch}
 	r.points[pk] = p
 	t.series++
+	t.saved.know(p, r, pk)
 	return p
 }
 
 func (t *Tally) overflowLocked() *point {
 	if t.overflow == nil {
 		t.overflow = &point{start: t.epoch}
+		t.saved.know(t.overflow, nil, pointKey{})
 	}
 	return t.overflow
 }
@@ -123,13 +128,13 @@ func workloadOf(chain resolver.Chain) *resolver.Object {
 
 var barePod = resolver.Object{APIVersion: "v1", Kind: "Pod"}
 
-func keyOf(o *observation.Observation, workload *resolver.Object) resourceKey {
-	key := resourceKey{namespace: o.Chain.Objects[0].Namespace}
+func resourceKeyOf(namespace string, workload *resolver.Object, carried []extract.Tag) resourceKey {
+	key := resourceKey{namespace: namespace}
 	if workload != nil {
 		key.apiVersion, key.kind, key.name, key.uid = workload.APIVersion, workload.Kind, workload.Name, string(workload.UID)
 	}
 	var tags strings.Builder
-	for _, tag := range o.Tags {
+	for _, tag := range carried {
 		// Neither a label nor its key can hold a NUL byte.
 		tags.WriteString(tag.Name + "\x00" + tag.Value + "\x00")
 	}
@@ -157,6 +162,7 @@ func (t *Tally) Expire(now time.Time) {
 				delete(r.points, pk)
 				t.series--
 				t.epoch = now
+				t.saved.drop(p)
 			}
 		}
 		if len(r.points) == 0 {

@@ -173,3 +173,73 @@ func TestAddingAndReadingAtOnce(t *testing.T) {
 	}
 	assert.Equal(t, int64(800), total)
 }
+
+// reopened is the tally as a new process finds it: everything that changed was saved and is restored.
+func reopened(t *testing.T, stored map[Key][]byte, old *Tally) *Tally {
+	t.Helper()
+	keys := old.TakeChanged()
+	for _, k := range keys {
+		if value := old.Value(k); value != nil {
+			stored[k] = value
+		} else {
+			delete(stored, k)
+		}
+	}
+	old.Saved(keys)
+	restored := New(old.config, at(1000))
+	restored.Track()
+	for k, value := range stored {
+		require.NoError(t, restored.Restore(k, value))
+	}
+	restored.RestoreEpoch(old.Epoch())
+	return restored
+}
+
+func TestSumsGoOnAfterARestart(t *testing.T) {
+	stored, tally := map[Key][]byte{}, New(Config{MaxSeries: 2, SeriesTTL: time.Hour}, start)
+	tally.Track()
+	tagged := seen("R", 1, resolver.Complete, deployment("tagged"))
+	tagged.Tags = []extract.Tag{{Name: "team", Value: "web"}}
+	add(tally, at(1), tagged, seen("R", 2, resolver.NotFound, pod("p")), seen("R", 3, resolver.Complete, deployment("beyond")))
+	tally = reopened(t, stored, tally)
+	before := sums(tally, at(2))
+	assert.Len(t, before, 3)
+	assert.Equal(t, int64(3), before["map[]map[otel.metric.overflow:true]"])
+
+	add(tally, at(3), tagged, seen("R", 5, resolver.Complete, deployment("beyond")))
+	tally = reopened(t, stored, tally)
+	after := sums(tally, at(4))
+	assert.Equal(t, int64(8), after["map[]map[otel.metric.overflow:true]"])
+	assert.Len(t, after, 3, "the restored series count as series")
+	each(tally.Metrics(Scope{}, "", at(5)), func(resource map[string]any, dp pmetric.NumberDataPoint) {
+		assert.Equal(t, start, dp.StartTimestamp().AsTime(), "the old start time")
+		if resource["team"] == "web" {
+			assert.Equal(t, int64(2), dp.IntValue())
+		}
+	})
+
+	tally.Expire(at(120))
+	tally = reopened(t, stored, tally)
+	assert.Len(t, sums(tally, at(121)), 1, "what was dropped does not come back")
+}
+
+func TestOnlySavedSumsAreToldWhileSavingWorks(t *testing.T) {
+	tally := New(Config{MaxSeries: 2, SeriesTTL: time.Hour}, start)
+	tally.Track()
+	add(tally, at(1), seen("R", 2, resolver.Complete, deployment("a")))
+	assert.Empty(t, sums(tally, at(1)), "a sum that was told and then lost would fall")
+	keys := tally.TakeChanged()
+	tally.Saved(keys)
+	value := func() (value int64) {
+		for _, v := range sums(tally, at(1)) {
+			value = v
+		}
+		return value
+	}
+	assert.Equal(t, int64(2), value())
+	add(tally, at(1), seen("R", 3, resolver.Complete, deployment("a")))
+	assert.Equal(t, int64(2), value())
+	tally.PutBack(tally.TakeChanged())
+	assert.Equal(t, int64(5), value(), "a storage that fails holds nothing back")
+	assert.Equal(t, 1, tally.Changed())
+}

@@ -65,6 +65,6 @@ type Config struct {
 	FieldSelector string // empty: everything
 	// ResourceVersion is where to resume; empty begins with a listing, as does one that the server no longer keeps.
 	ResourceVersion string
-	Changes       chan<- Change
-	Observer      Observer
+	Changes         chan<- Change
+	Observer        Observer
 }

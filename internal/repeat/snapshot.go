@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package repeat
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+)
+
+// Key names a window that holds something.
+type Key [16]byte
+
+// record is such a window in the form that is saved. The owner chain is not: it is looked up again.
+type record struct {
+	Event       *corev1.Event `json:"event"`
+	Occurrences int64         `json:"occurrences"`
+	SeenAt      time.Time     `json:"seenAt"`
+	End         time.Time     `json:"end"`
+}
+
+func keyOf(event types.NamespacedName) Key {
+	sum := sha256.Sum256([]byte(event.String()))
+	return Key(sum[:16])
+}
+
+func (w *Windows) noteHeld(open *window) {
+	k := keyOf(open.event)
+	w.held[k] = open
+	w.noteChanged(k)
+}
+
+func (w *Windows) noteReleased(ended *window) {
+	k := keyOf(ended.event)
+	delete(w.held, k)
+	w.noteChanged(k)
+}
+
+func (w *Windows) noteChanged(k Key) {
+	if w.changed != nil {
+		w.changed[k] = struct{}{}
+	}
+}
+
+// Track makes the windows note from now on what they hold and release.
+func (w *Windows) Track() { w.changed = map[Key]struct{}{} }
+
+// Changed is how many windows have changed what they hold since the last TakeChanged.
+func (w *Windows) Changed() int { return len(w.changed) }
+
+// TakeChanged returns the windows that have changed what they hold since it was last called.
+func (w *Windows) TakeChanged() []Key {
+	keys := make([]Key, 0, len(w.changed))
+	for k := range w.changed {
+		keys = append(keys, k)
+	}
+	clear(w.changed)
+	return keys
+}
+
+// PutBack notes windows as changed that TakeChanged returned and that could not be saved.
+func (w *Windows) PutBack(keys []Key) {
+	for _, k := range keys {
+		w.changed[k] = struct{}{}
+	}
+}
+
+// Len is how many windows hold something.
+func (w *Windows) Len() int { return len(w.held) }
+
+// Value is what a window holds in the form that Restore takes; nil means nothing.
+func (w *Windows) Value(k Key) []byte {
+	open, ok := w.held[k]
+	if !ok {
+		return nil
+	}
+	written, _ := json.Marshal(record{open.held.Event, open.held.Occurrences, open.held.SeenAt, open.end})
+	return written
+}
+
+// Restore puts a window back, or takes it away if the value is nil. Settle has to be called after the last of them. The
+// error says that the value is none of Value's.
+func (w *Windows) Restore(k Key, value []byte) error {
+	delete(w.held, k)
+	if value == nil {
+		return nil
+	}
+	var r record
+	if err := json.Unmarshal(value, &r); err != nil {
+		return err
+	}
+	w.held[k] = &window{
+		event: types.NamespacedName{Namespace: r.Event.Namespace, Name: r.Event.Name},
+		end:   r.End,
+		held:  &observation.Observation{Event: r.Event, Occurrences: r.Occurrences, SeenAt: r.SeenAt},
+	}
+	return nil
+}
+
+// Settle makes restored windows ready. resolve is handed what they hold, to add the owners.
+func (w *Windows) Settle(resolve func([]observation.Observation)) {
+	held := make([]observation.Observation, 0, len(w.held))
+	for _, open := range w.held {
+		w.byEvent[open.event] = open
+		w.order = append(w.order, open)
+		held = append(held, *open.held)
+	}
+	resolve(held)
+	for i, open := range w.order {
+		open.held = &held[i]
+	}
+	slices.SortFunc(w.order, func(a, b *window) int { return a.end.Compare(b.end) })
+}

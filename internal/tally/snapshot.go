@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tally
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
+	"github.com/kubeevents/kubeeventsreceiver/resolver"
+)
+
+// Key names a series.
+type Key [16]byte
+
+// saved is what a tally knows of its snapshots. A nil *saved notes nothing.
+type saved struct {
+	works   bool // the last save succeeded, or there was none yet
+	series  map[Key]*savedSeries
+	keys    map[*point]Key
+	changed map[Key]struct{}
+}
+
+type savedSeries struct {
+	point    *point
+	resource *resource // nil: the overflow series
+	key      pointKey
+}
+
+// record is a series in the form that is saved.
+type record struct {
+	Overflow    bool             `json:"overflow,omitempty"`
+	Namespace   string           `json:"namespace,omitempty"`
+	Workload    *resolver.Object `json:"workload,omitempty"`
+	Tags        []extract.Tag    `json:"tags,omitempty"`
+	Reason      string           `json:"reason,omitempty"`
+	Type        string           `json:"type,omitempty"`
+	ObjectKind  string           `json:"objectKind,omitempty"`
+	Start       time.Time        `json:"start"`
+	Moved       time.Time        `json:"moved"`
+	Occurrences int64            `json:"occurrences"`
+}
+
+func (s *saved) know(p *point, r *resource, key pointKey) {
+	if s == nil {
+		return
+	}
+	k := hash(r, key)
+	s.series[k] = &savedSeries{p, r, key}
+	s.keys[p] = k
+}
+
+func (s *saved) note(p *point) {
+	if s != nil {
+		s.changed[s.keys[p]] = struct{}{}
+	}
+}
+
+func (s *saved) drop(p *point) {
+	if s == nil {
+		return
+	}
+	s.note(p)
+	delete(s.series, s.keys[p])
+	delete(s.keys, p)
+}
+
+// hash names a series by everything that tells it from others.
+func hash(r *resource, key pointKey) (k Key) {
+	identity := record{Overflow: r == nil, Reason: key.reason, Type: key.eventType, ObjectKind: key.objectKind}
+	if r != nil {
+		identity.Namespace, identity.Tags = r.namespace, r.tags
+		if r.workload != nil {
+			identity.Workload = identityOf(r.workload)
+		}
+	}
+	written, _ := json.Marshal(identity)
+	sum := sha256.Sum256(written)
+	copy(k[:], sum[:])
+	return k
+}
+
+// identityOf leaves out what else an object carries.
+func identityOf(o *resolver.Object) *resolver.Object {
+	return &resolver.Object{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: types.UID(o.UID)}
+}
+
+// Track makes the tally note from now on which series change, and tell only sums that are saved.
+func (t *Tally) Track() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.saved = &saved{works: true, series: map[Key]*savedSeries{}, keys: map[*point]Key{}, changed: map[Key]struct{}{}}
+}
+
+// Changed is how many series have changed since the last TakeChanged.
+func (t *Tally) Changed() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.saved.changed)
+}
+
+// TakeChanged returns the series that have changed since it was last called.
+func (t *Tally) TakeChanged() []Key {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	keys := make([]Key, 0, len(t.saved.changed))
+	for k := range t.saved.changed {
+		keys = append(keys, k)
+	}
+	clear(t.saved.changed)
+	return keys
+}
+
+// Saved notes that the present sums of these series are saved. Until the next failure only saved sums are told.
+func (t *Tally) Saved(keys []Key) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.saved.works = true
+	for _, k := range keys {
+		if s, ok := t.saved.series[k]; ok {
+			s.point.durable = s.point.occurrences
+		}
+	}
+}
+
+// PutBack notes series as changed that TakeChanged returned and that could not be saved. Until a save succeeds again, the
+// sums are told as they are in memory.
+func (t *Tally) PutBack(keys []Key) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.saved.works = false
+	for _, k := range keys {
+		t.saved.changed[k] = struct{}{}
+	}
+}
+
+// Len is the number of series, the overflow series included.
+func (t *Tally) Len() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.saved.series)
+}
+
+// Value is a series in the form that Restore takes; nil means that there is none.
+func (t *Tally) Value(k Key) []byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s, ok := t.saved.series[k]
+	if !ok {
+		return nil
+	}
+	r := record{
+		Overflow: s.resource == nil, Reason: s.key.reason, Type: s.key.eventType, ObjectKind: s.key.objectKind,
+		Start: s.point.start, Moved: s.point.moved, Occurrences: s.point.occurrences,
+	}
+	if s.resource != nil {
+		r.Namespace, r.Tags = s.resource.namespace, s.resource.tags
+		if s.resource.workload != nil {
+			r.Workload = identityOf(s.resource.workload)
+		}
+	}
+	written, _ := json.Marshal(r)
+	return written
+}
+
+// Restore puts a series back, or takes it away if the value is nil. The error says that the value is none of Value's.
+func (t *Tally) Restore(k Key, value []byte) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if old, ok := t.saved.series[k]; ok {
+		t.removeLocked(old)
+	}
+	if value == nil {
+		return nil
+	}
+	var r record
+	if err := json.Unmarshal(value, &r); err != nil {
+		return err
+	}
+	p := &point{start: r.Start, moved: r.Moved, occurrences: r.Occurrences, durable: r.Occurrences}
+	if r.Overflow {
+		t.overflow = p
+		t.saved.know(p, nil, pointKey{})
+		return nil
+	}
+	key := resourceKeyOf(r.Namespace, r.Workload, r.Tags)
+	found, ok := t.resources[key]
+	if !ok {
+		found = &resource{namespace: r.Namespace, workload: r.Workload, tags: r.Tags, points: map[pointKey]*point{}}
+		t.resources[key] = found
+	}
+	pk := pointKey{r.Reason, r.Type, r.ObjectKind}
+	found.points[pk] = p
+	t.series++
+	t.saved.know(p, found, pk)
+	return nil
+}
+
+// removeLocked takes a series away that a newer value replaces.
+func (t *Tally) removeLocked(s *savedSeries) {
+	delete(t.saved.series, t.saved.keys[s.point])
+	delete(t.saved.keys, s.point)
+	if s.resource == nil {
+		t.overflow = nil
+		return
+	}
+	delete(s.resource.points, s.key)
+	t.series--
+}
+
+// Epoch is the time that a new series counts from.
+func (t *Tally) Epoch() time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.epoch
+}
+
+// RestoreEpoch sets the time that a new series counts from.
+func (t *Tally) RestoreEpoch(epoch time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.epoch = epoch
+}
