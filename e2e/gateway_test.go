@@ -117,8 +117,18 @@ func (g *gateway) put(obstacle func(http.ResponseWriter, *http.Request) bool) {
 	g.obstacle = obstacle
 }
 
+// reasonOf is what an API server says with a code.
+var reasonOf = map[int]metav1.StatusReason{
+	http.StatusUnauthorized:        metav1.StatusReasonUnauthorized,
+	http.StatusForbidden:           metav1.StatusReasonForbidden,
+	http.StatusGone:                metav1.StatusReasonExpired,
+	http.StatusTooManyRequests:     metav1.StatusReasonTooManyRequests,
+	http.StatusInternalServerError: metav1.StatusReasonInternalError,
+	http.StatusServiceUnavailable:  metav1.StatusReasonServiceUnavailable,
+}
+
 // refuse answers the requests that the test wants as an API server does.
-func refuse(code int, reason metav1.StatusReason, want func(*http.Request) bool) func(http.ResponseWriter, *http.Request) bool {
+func refuse(code int, want func(*http.Request) bool) func(http.ResponseWriter, *http.Request) bool {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		if !want(r) {
 			return false
@@ -127,7 +137,7 @@ func refuse(code int, reason metav1.StatusReason, want func(*http.Request) bool)
 		w.WriteHeader(code)
 		_ = json.NewEncoder(w).Encode(metav1.Status{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
-			Status:   metav1.StatusFailure, Code: int32(code), Reason: reason, Message: "refused by the test",
+			Status:   metav1.StatusFailure, Code: int32(code), Reason: reasonOf[code], Message: "refused by the test",
 		})
 		return true
 	}

@@ -177,7 +177,7 @@ func TestARelistCountsNothingTwice(t *testing.T) {
 	r.fence(t, ns)
 
 	resumes := func(r *http.Request) bool { return isWatch(r) && !isStreamedList(r) }
-	g.put(refuse(http.StatusGone, metav1.StatusReasonExpired, resumes))
+	g.put(refuse(http.StatusGone, resumes))
 	g.cut()
 	eventually(t, func() bool { return len(g.requests(resumes)) > 0 }, "an attempt to go on")
 	g.put(nil)
@@ -231,7 +231,7 @@ func TestAnAPIServerThatFails(t *testing.T) {
 		again.counted(6)
 		r.fence(t, ns)
 		listings := len(g.requests(isStreamedList))
-		g.put(refuse(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, anyRequest))
+		g.put(refuse(http.StatusServiceUnavailable, anyRequest))
 		g.cut()
 
 		h.count(9)
@@ -354,7 +354,7 @@ func TestATokenThatIsRotated(t *testing.T) {
 
 	require.NoError(t, os.WriteFile(token, []byte("expired"), 0o600))
 	// The client keeps a token for a minute, unless the API server refuses it.
-	g.put(refuse(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, func(r *http.Request) bool {
+	g.put(refuse(http.StatusUnauthorized, func(r *http.Request) bool {
 		return r.Header.Get("Authorization") == "Bearer "+string(right)
 	}))
 	g.cut()
@@ -397,7 +397,7 @@ func TestTooManyRequests(t *testing.T) {
 	t.Parallel()
 	ns := kube.newNamespace(t)
 	g := newGateway(t, kube.Kubeconfig())
-	g.put(refuse(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, anyRequest))
+	g.put(refuse(http.StatusTooManyRequests, anyRequest))
 	r := kube.run(t, in(ns), g.config())
 	r.host.await(t, componentstatus.StatusRecoverableError)
 	g.put(nil)

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/plog"
+)
+
+// otelcol is the Collector that make built, unless OTELCOL names another.
+func otelcol(t *testing.T) string {
+	t.Helper()
+	path := cmp.Or(os.Getenv("OTELCOL"), filepath.Join("..", "build", "otelcol"))
+	if _, err := os.Stat(path); err != nil && os.Getenv("CI") == "" {
+		t.Skip("no Collector to test: make build builds it: ", err)
+	}
+	return path
+}
+
+// collector is a Collector that runs with the configuration that comes with it.
+type collector struct {
+	command           *exec.Cmd
+	output            *lockedBuffer
+	records           string // the file with what it emitted
+	metrics, internal string // the addresses of the metric, and of the Collector's own metrics
+}
+
+// startCollector starts it for the cluster, with settings over those of its configuration.
+func startCollector(t *testing.T, kubeconfig string, settings ...string) *collector {
+	t.Helper()
+	col := &collector{
+		output: &lockedBuffer{}, records: filepath.Join(t.TempDir(), "records.json"),
+		metrics: freeAddress(t), internal: freeAddress(t),
+	}
+	settings = append(settings, "exporters::file::path: "+col.records, "service::pipelines::logs::exporters: [event_lines, file]")
+	arguments := []string{"--config", filepath.Join("..", "distribution", "config.yaml")}
+	for _, setting := range settings {
+		arguments = append(arguments, "--config", "yaml:"+setting)
+	}
+	col.command = exec.Command(otelcol(t), arguments...)
+	_, port, err := net.SplitHostPort(col.internal)
+	require.NoError(t, err)
+	col.command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "PROMETHEUS_ENDPOINT="+col.metrics, "OTELCOL_METRICS_PORT="+port)
+	col.command.Stdout, col.command.Stderr = col.output, col.output
+	require.NoError(t, col.command.Start())
+	t.Cleanup(func() {
+		_ = col.command.Process.Kill()
+		_ = col.command.Wait()
+		if t.Failed() {
+			t.Log(col.output.String())
+		}
+	})
+	return col
+}
+
+// freeAddress is one that nobody listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// lockedBuffer takes what a program prints.
+type lockedBuffer struct {
+	mu     sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.String()
+}
+
+// emitted are the records in the file, of which the last line may be incomplete.
+func (col *collector) emitted() (all []record) {
+	file, err := os.Open(col.records)
+	if err != nil {
+		return nil
+	}
+	defer file.Close()
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<24)
+	for lines.Scan() {
+		if logs, err := (&plog.JSONUnmarshaler{}).UnmarshalLogs(lines.Bytes()); err == nil {
+			all = append(all, recordsOf(logs)...)
+		}
+	}
+	return all
+}
+
+// scrape is the page of metrics at an address; empty if there is none yet.
+func scrape(address string) string {
+	response, err := http.Get("http://" + address + "/metrics")
+	if err != nil {
+		return ""
+	}
+	defer response.Body.Close()
+	page, _ := io.ReadAll(response.Body)
+	return string(page)
+}
+
+// lineWith returns the line of a page that has all parts; empty if there is none.
+func lineWith(page string, parts ...string) string {
+	for line := range strings.Lines(page) {
+		found := true
+		for _, part := range parts {
+			found = found && strings.Contains(line, part)
+		}
+		if found {
+			return line
+		}
+	}
+	return ""
+}
+
+// terminate ends the Collector as Kubernetes does, and returns its exit code.
+func (col *collector) terminate(t *testing.T) int {
+	t.Helper()
+	require.NoError(t, col.command.Process.Signal(syscall.SIGTERM))
+	_ = col.command.Wait()
+	return col.command.ProcessState.ExitCode()
+}
+
+func TestTheBuiltCollector(t *testing.T) {
+	t.Parallel()
+	ns := kube.newNamespace(t)
+	col := startCollector(t, kube.Kubeconfig(), "receivers::kube_events::namespaces: ["+ns+"]", "receivers::kube_events::collection_interval: 1s")
+	fe := kube.make(t, ns, "apps/v1", "Deployment", "fe", labelled("tilt-manifest", "shop"))
+
+	var started []record
+	eventually(t, func() bool {
+		started = nil
+		for _, r := range col.emitted() {
+			if r.text("k8s.event.reason") == "Started" {
+				started = append(started, r)
+			}
+		}
+		return len(started) > 0
+	}, "a record in the file")
+	assert.Equal(t, "shop", started[0].text("tilt.manifest"))
+	assert.Equal(t, string(fe.GetUID()), started[0].text("k8s.workload.uid"))
+	assert.Equal(t, "k8s.event", started[0].log.EventName())
+	assert.Contains(t, col.output.String(), "Started", "one readable line an event")
+
+	eventually(t, func() bool {
+		line := lineWith(scrape(col.metrics), "k8s_event_occurrences_total{", `k8s_event_reason="Started"`, `k8s_namespace_name="`+ns+`"`,
+			`k8s_workload_name="fe"`, `k8s_deployment_name="fe"`, `tilt_manifest="shop"`, `k8s_object_kind="Pod"`, `k8s_event_type="Normal"`)
+		return strings.HasSuffix(strings.TrimSpace(line), fmt.Sprint(" ", len(started)))
+	}, "the metric for Prometheus")
+	own := scrape(col.internal)
+	for _, name := range ownMetrics {
+		assert.NotEmpty(t, lineWith(own, name), "the Collector's own metrics lack %s", name)
+	}
+	assert.Equal(t, 0, col.terminate(t))
+}
+
+// ownMetrics are those of the receiver's own telemetry that there are when all is well.
+var ownMetrics = []string{
+	"otelcol_kube_events_received", "otelcol_kube_events_accepted", "otelcol_kube_events_filtered", "otelcol_kube_events_latency",
+	"otelcol_kube_events_owner_lookups", "otelcol_kube_events_owner_lookup_duration", "otelcol_kube_events_owner_cache_hits",
+	"otelcol_kube_events_owner_cache_size", "otelcol_kube_events_waiting", "otelcol_kube_events_checkpoint_age",
+}
+
+func TestTheBuiltCollectorWithoutAnAPIServer(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, kube.Kubeconfig())
+	g.server.Close()
+	col := startCollector(t, g.kubeconfig)
+	eventually(t, func() bool { return strings.Contains(col.output.String(), "Cannot watch events") }, "a word on it")
+	assert.Equal(t, 0, col.terminate(t), "an API server that is away never stops the Collector")
+}
+
+// TestTheBuiltCollectorRefusesToStart: the message names the key, the value and the way out.
+func TestTheBuiltCollectorRefusesToStart(t *testing.T) {
+	t.Parallel()
+	for setting, says := range map[string][]string{
+		"start_at: middle":                    {"receivers::kube_events", "start_at", `"middle"`, "beginning"},
+		"include_reasons: ['a[']":             {"receivers::kube_events", "include_reasons", `"a["`, "glob"},
+		"extract::labels: [{key_regex: '('}]": {"receivers::kube_events", "extract", "key_regex", `"("`},
+		"owners::max_dept: 3":                 {"kube_events", "owners", "max_dept"},
+		"kubeconfig: /no/such/file":           {"kube_events", "kubeconfig", `"/no/such/file"`, "set kubeconfig"},
+		"context: elsewhere":                  {"kube_events", "context", `"elsewhere"`, "set kubeconfig and context"},
+	} {
+		t.Run(setting, func(t *testing.T) {
+			t.Parallel()
+			col := startCollector(t, kube.Kubeconfig(), "receivers::kube_events::"+setting)
+			_ = col.command.Wait()
+			assert.Equal(t, 1, col.command.ProcessState.ExitCode())
+			for _, part := range says {
+				assert.Contains(t, col.output.String(), part)
+			}
+		})
+	}
+}

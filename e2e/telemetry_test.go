@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	kubeevents "github.com/kubeevents/kubeeventsreceiver"
+)
+
+// told is what the receiver says of itself.
+type told struct{ *componenttest.Telemetry }
+
+// value is that of a counter or a gauge, or how much a histogram counted, over all points with the attributes.
+func (o told) value(name string, attributes ...attribute.KeyValue) int64 {
+	metric, err := o.GetMetric("otelcol_kube_events_" + name)
+	if err != nil {
+		return 0
+	}
+	var value int64
+	switch data := metric.Data.(type) {
+	case metricdata.Sum[int64]:
+		value = sumOf(data.DataPoints, attributes)
+	case metricdata.Gauge[int64]:
+		value = sumOf(data.DataPoints, attributes)
+	case metricdata.Histogram[float64]:
+		for _, p := range data.DataPoints {
+			value += int64(p.Count)
+		}
+	}
+	return value
+}
+
+func sumOf(points []metricdata.DataPoint[int64], attributes []attribute.KeyValue) (sum int64) {
+	for _, p := range points {
+		if has(p.Attributes, attributes) {
+			sum += p.Value
+		}
+	}
+	return sum
+}
+
+func has(set attribute.Set, attributes []attribute.KeyValue) bool {
+	for _, want := range attributes {
+		if got, ok := set.Value(want.Key); !ok || got != want.Value {
+			return false
+		}
+	}
+	return true
+}
+
+// runTold runs the receiver and listens to what it says of itself.
+func (c *cluster) runTold(t *testing.T, decide func(plog.Logs) error, config ...string) (*running, told) {
+	t.Helper()
+	telemetry := told{componenttest.NewTelemetry()}
+	settings := receivertest.NewNopSettings(kubeevents.NewFactory().Type())
+	settings.TelemetrySettings = telemetry.NewTelemetrySettings()
+	r := &running{t: t, c: c, logs: &consumertest.LogsSink{}, metrics: &consumertest.MetricsSink{}, host: &statusHost{}}
+	logs, err := consumer.NewLogs(func(ctx context.Context, logs plog.Logs) error {
+		if err := decide(logs); err != nil {
+			return err
+		}
+		return r.logs.ConsumeLogs(ctx, logs)
+	})
+	require.NoError(t, err)
+	for _, instance := range instantiate(t, settings, c.parse(t, config...), logs, r.metrics) {
+		require.NoError(t, instance.Start(t.Context(), r.host))
+		t.Cleanup(func() { assert.NoError(t, instance.Shutdown(context.Background())) })
+	}
+	return r, telemetry
+}
+
+func takeAll(plog.Logs) error { return nil }
+
+func TestEventsReceivedFilteredAndAccepted(t *testing.T) {
+	t.Parallel()
+	ns := kube.newNamespace(t)
+	r, told := kube.runTold(t, takeAll, in(ns), "exclude_reasons: [Noise]")
+	ev := kube.makeEvent(t, ns, eventOf("Signal", "pod"))
+	for range 3 {
+		kube.makeEvent(t, ns, eventOf("Noise", "pod"))
+	}
+	ev = kube.updateEvent(t, withCount(ev, 2))
+	ev.Labels = map[string]string{"a": "label"}
+	kube.updateEvent(t, ev)
+	r.fence(t, ns)
+	eventually(t, func() bool { return told.value("accepted") == 3 }, "the records that were accepted")
+	assert.EqualValues(t, 7, told.value("received"), "all changes")
+	assert.EqualValues(t, 3, told.value("filtered"))
+	assert.EqualValues(t, 3, told.value("latency"), "an end-to-end latency for each record")
+	assert.Zero(t, told.value("refused"))
+	assert.Zero(t, told.value("dropped"))
+	eventually(t, func() bool { return told.value("waiting") == 0 }, "nothing is left waiting")
+	_, err := told.GetMetric("otelcol_kube_events_checkpoint_age")
+	assert.NoError(t, err)
+}
+
+func TestRecordsRefusedAndDropped(t *testing.T) {
+	t.Parallel()
+	ns := kube.newNamespace(t)
+	refusals := 0
+	r, told := kube.runTold(t, func(logs plog.Logs) error {
+		switch {
+		case hasReason(logs, "Never"):
+			return consumererror.NewPermanent(errors.New("never"))
+		case hasReason(logs, "Later") && refusals < 3:
+			refusals++
+			return errors.New("not now")
+		}
+		return nil
+	}, in(ns), quickRetries)
+	r.fence(t, ns)
+	kube.makeEvent(t, ns, eventOf("Never", "pod"))
+	eventually(t, func() bool { return told.value("dropped") == 1 }, "a record that is dropped")
+	later := kube.makeEvent(t, ns, eventOf("Later", "pod"))
+	r.of(t, later.Name)
+	assert.EqualValues(t, 3, told.value("refused"), "counted at each attempt")
+	assert.EqualValues(t, 1, told.value("dropped"))
+}
+
+func TestWaitingEvents(t *testing.T) {
+	t.Parallel()
+	for name, fromTheStart := range map[string]bool{"from the listing on": true, "after the listing": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := kube.newNamespace(t)
+			var refuses atomic.Bool
+			refuses.Store(fromTheStart)
+			r, told := kube.runTold(t, func(plog.Logs) error {
+				if refuses.Load() {
+					return errors.New("not now")
+				}
+				return nil
+			}, in(ns), "retry_on_failure: {initial_interval: 1h, max_interval: 1h}")
+			if !fromTheStart {
+				r.fence(t, ns)
+				eventually(t, func() bool { return told.value("waiting") == 0 }, "nothing waits")
+				refuses.Store(true)
+			}
+			for range 3 {
+				kube.makeEvent(t, ns, eventOf("Waiting", "pod"))
+			}
+			eventually(t, func() bool { return told.value("waiting") >= 3 }, "three events that wait")
+			eventually(t, func() bool { return told.value("waiting") == 3 }, "no more than three: %d", told.value("waiting"))
+		})
+	}
+}
+
+func TestLookupsAreCounted(t *testing.T) {
+	t.Parallel()
+	c := bare.get(t)
+	ns := c.newNamespace(t)
+	r, told := c.runTold(t, takeAll, in(ns))
+	result := func(value string) attribute.KeyValue { return attribute.String("result", value) }
+	rs := c.make(t, ns, "apps/v1", "ReplicaSet", "one")
+	pod := c.make(t, ns, "v1", "Pod", "one-a", controlledBy(rs))
+	for range 2 {
+		r.of(t, c.makeEvent(t, ns, eventAbout("Found", referenceTo(pod))).Name)
+	}
+	r.of(t, c.makeEvent(t, ns, eventOf("Missing", "missing")).Name)
+	assert.EqualValues(t, 1, told.value("owner_lookups", result("not_found")))
+	assert.GreaterOrEqual(t, told.value("owner_lookups", result("found")), int64(2))
+	assert.Equal(t, told.value("owner_lookups"), told.value("owner_lookup_duration"), "a latency for each look-up")
+	assert.EqualValues(t, 2, told.value("owner_cache_hits"), "pod and owner of the second event")
+	assert.GreaterOrEqual(t, told.value("owner_cache_size"), int64(2))
+	resolution := func(value string) attribute.KeyValue { return attribute.String("k8s.owner.resolution", value) }
+	assert.EqualValues(t, 2, told.value("owner_resolutions", resolution("complete")))
+	assert.EqualValues(t, 1, told.value("owner_resolutions", resolution("not_found")))
+}
+
+func TestWatchRestartsByCause(t *testing.T) {
+	t.Parallel()
+	for cause, code := range map[string]int{
+		"expired": http.StatusGone, "unauthorized": http.StatusUnauthorized, "forbidden": http.StatusForbidden, "unavailable": http.StatusInternalServerError,
+	} {
+		t.Run(cause, func(t *testing.T) {
+			t.Parallel()
+			ns := kube.newNamespace(t)
+			g := newGateway(t, kube.Kubeconfig())
+			r, told := kube.runTold(t, takeAll, in(ns), g.config())
+			r.fence(t, ns)
+			g.put(refuse(code, isWatch))
+			g.cut()
+			eventually(t, func() bool { return told.value("watch_restarts", attribute.String("cause", cause)) > 0 }, "a restart")
+		})
+	}
+}
