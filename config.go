@@ -68,6 +68,9 @@ type Config struct {
 	// Storage is a storage extension; with it a restart neither loses nor repeats events. Nil means none.
 	Storage *component.ID `mapstructure:"storage"`
 
+	// LeaderElector is the leader elector extension; with it only the leader emits. Nil means that every replica does.
+	LeaderElector *component.ID `mapstructure:"k8s_leader_elector"`
+
 	// RetryOnFailure is how a batch that the pipeline refuses for now is offered again. By default it is offered until it
 	// is taken.
 	RetryOnFailure configretry.BackOffConfig `mapstructure:"retry_on_failure"`

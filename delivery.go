@@ -26,7 +26,7 @@ func (r *eventsReceiver) deliver(stop, work context.Context, records []observati
 	logs := r.convert(records)
 	pause := r.newBackoff()
 	began := time.Now()
-	for {
+	for r.awaitCertainty(stop) {
 		count := logs.LogRecordCount()
 		err := r.offer(work, logs)
 		if err == nil {
@@ -44,6 +44,7 @@ func (r *eventsReceiver) deliver(stop, work context.Context, records []observati
 		}
 		logs = r.remaining(err, records)
 	}
+	return false
 }
 
 func (r *eventsReceiver) convert(records []observation.Observation) plog.Logs {

@@ -23,6 +23,9 @@ import (
 const (
 	// shutdownGrace is how long what was taken may still be delivered after Shutdown was called.
 	shutdownGrace = 5 * time.Second
+	// electionDelay is how long after the end of a lease the elector may take to notice it, and how far a producer's
+	// event may be behind.
+	electionDelay = 5 * time.Second
 	// inFlight is how many changes may wait between the streams and the loop.
 	inFlight = 256
 )
@@ -76,6 +79,9 @@ func (r *eventsReceiver) begin(ctx context.Context, host component.Host) error {
 	if err != nil {
 		return fmt.Errorf("the client configuration cannot be used: %w", err)
 	}
+	if err := r.useExtensions(ctx, host); err != nil {
+		return err
+	}
 	if err := r.newResolver(restConfig); err != nil {
 		return err
 	}
@@ -83,6 +89,13 @@ func (r *eventsReceiver) begin(ctx context.Context, host component.Host) error {
 	if err := r.telemetry.observe(r.changes, r.resolver); err != nil {
 		return err
 	}
+	r.cluster = cluster.New(client)
+	r.launch(client)
+	return nil
+}
+
+// useExtensions takes up the storage and the leader elector that the configuration names.
+func (r *eventsReceiver) useExtensions(ctx context.Context, host component.Host) error {
 	if r.config.Storage != nil {
 		store, err := r.openStorage(ctx, host)
 		if err != nil {
@@ -90,8 +103,15 @@ func (r *eventsReceiver) begin(ctx context.Context, host component.Host) error {
 		}
 		r.saving = &saving{store: store}
 	}
-	r.cluster = cluster.New(client)
-	r.launch(client)
+	if r.config.LeaderElector != nil {
+		leadership, err := r.openElector(host)
+		if err != nil {
+			return err
+		}
+		r.leadership = leadership
+		// A lease may have been renewed just before, and it takes the elector a while to notice that it has ended.
+		r.standby.horizon = leadership.lease + electionDelay + r.config.RepeatInterval
+	}
 	return nil
 }
 
@@ -121,30 +141,69 @@ func (r *eventsReceiver) newResolver(restConfig *rest.Config) error {
 	return err
 }
 
-// launch starts the streams, the loop and the timer of the metrics, in contexts of their own: Start's ends with Start.
+// launch starts all work in contexts of its own: Start's ends with Start.
 func (r *eventsReceiver) launch(client rest.Interface) {
 	stop, cancel := context.WithCancel(context.Background())
 	work, cancelWork := context.WithCancel(context.Background())
 	r.life.cancel, r.life.cancelWork = cancel, cancelWork
 	r.life.done = make(chan struct{})
-
 	go func() {
 		defer close(r.life.done)
-		r.restore(stop)
 		var alongside sync.WaitGroup
 		alongside.Go(func() { r.cluster.Run(stop) })
-		for _, namespace := range r.config.streams() {
-			stream := r.newStream(client, namespace)
-			alongside.Go(func() { stream.Run(stop) })
+		if r.leadership != nil {
+			alongside.Go(func() { r.leadership.beat(stop) })
 		}
-		if r.metrics != nil {
-			alongside.Go(func() { r.meter(stop, work) })
+		if r.leadership != nil && !r.followsOthers() {
+			r.terms(stop, work, client)
+		} else {
+			r.session(stop, work, client)
 		}
-		r.awaitCluster(stop)
-		r.run(stop, work)
 		alongside.Wait()
-		r.finish(work)
+		r.letGo(work)
 	}()
+}
+
+// terms runs a session for each term that this process leads.
+func (r *eventsReceiver) terms(stop, work context.Context, client rest.Interface) {
+	for stop.Err() == nil {
+		r.watchElections()
+		if term, ended, ok := r.leadership.begin(); ok {
+			termStop, cancelStop := either(stop, term)
+			termWork, cancelWork := either(work, term)
+			r.session(termStop, termWork, client)
+			cancelStop()
+			cancelWork()
+			ended()
+		}
+		select {
+		case <-r.elections:
+		case <-stop.Done():
+		}
+	}
+}
+
+// session remembers what the last one left, and runs the streams, the loop and the timer of the metrics until stop ends.
+func (r *eventsReceiver) session(stop, work context.Context, client rest.Interface) {
+	r.restore(stop)
+	reading, endReading := context.WithCancel(stop)
+	var alongside sync.WaitGroup
+	for _, namespace := range r.config.streams() {
+		stream := r.newStream(client, namespace)
+		alongside.Go(func() { stream.Run(reading) })
+	}
+	if r.metrics != nil {
+		alongside.Go(func() { r.meter(reading, work) })
+	}
+	r.awaitCluster(stop)
+	r.run(stop, work)
+	endReading()
+	alongside.Wait()
+	r.drain()
+	if r.metrics != nil && work.Err() == nil {
+		// The last sums, which nothing would carry otherwise.
+		r.emitMetrics(work)
+	}
 }
 
 func (r *eventsReceiver) newStream(client rest.Interface, namespace string) *watch.Stream {
@@ -182,11 +241,8 @@ func (r *eventsReceiver) meter(stop, work context.Context) {
 	}
 }
 
-// finish emits the last sums, which nothing would carry otherwise, and lets go of what Start made.
-func (r *eventsReceiver) finish(work context.Context) {
-	if r.metrics != nil {
-		r.emitMetrics(work)
-	}
+// letGo releases what Start made.
+func (r *eventsReceiver) letGo(work context.Context) {
 	if r.resolver != nil {
 		r.resolver.Close()
 	}
@@ -204,6 +260,7 @@ func (r *eventsReceiver) end(ctx context.Context) error {
 	receivers.forget(r)
 	defer r.telemetry.builder.Shutdown()
 	if r.life.cancel == nil {
+		r.letGo(ctx)
 		return nil
 	}
 	r.life.cancel()

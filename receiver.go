@@ -43,13 +43,14 @@ type eventsReceiver struct {
 	status    *status
 	telemetry *telemetry
 
-	changes   chan watch.Change
-	filter    filter.Filter
-	extractor *extract.Extractor
-	cluster   *cluster.Identity
-	resolver  *resolver.Resolver // nil: owners are not looked up
-	converter logrecord.Converter
-	tally     *tally.Tally
+	changes    chan watch.Change
+	filter     filter.Filter
+	extractor  *extract.Extractor
+	leadership *leadership // nil: nobody else emits
+	cluster    *cluster.Identity
+	resolver   *resolver.Resolver // nil: owners are not looked up
+	converter  logrecord.Converter
+	tally      *tally.Tally
 
 	// What follows belongs to the loop alone.
 	batch   []watch.Change
@@ -57,30 +58,55 @@ type eventsReceiver struct {
 	streams map[string]streamState // by namespace
 	windows *repeat.Windows
 	saving  *saving // nil: nothing is saved
-	refused bool    // whether the pipeline refused the last batch that it was offered
+	duty    duty
+	standby standby
+	// elections is closed when who leads has changed since it was last looked at; nil where nobody is elected.
+	elections <-chan struct{}
+	refused   bool // whether the pipeline refused the last batch that it was offered
 }
 
 // run is the receiver: take, account, resolve, convert, deliver, commit, a batch at a time, until stop ends. What was
-// taken by then is still delivered, as long as work allows. A batch that is not delivered is not committed.
+// taken by then is still delivered, as long as work allows. A batch that is not delivered is not committed. While another
+// process leads, what is accounted for is followed and not emitted.
 func (r *eventsReceiver) run(stop, work context.Context) {
-	r.windows.Settle(func(held []observation.Observation) { r.resolve(work, held) })
+	r.windows.Resolve(func(held []observation.Observation) { r.resolve(work, held) })
+	r.watchElections()
+	defer r.leaveDuty()
 	for more := true; more; {
 		var changes []watch.Change
 		changes, more = r.take(stop)
 		observations := r.account(changes)
-		r.resolve(work, observations)
-		records := r.windows.Admit(observations, time.Now())
-		if !more {
-			records = append(records, r.windows.Flush()...)
+		if !r.onDuty(stop, work) {
+			r.follow(observations)
+			continue
 		}
-		if !r.deliver(stop, work, records) {
-			return
+		r.resolve(r.duty.work, observations)
+		records, counted := r.due(observations, more)
+		if !r.deliver(r.duty.stop, r.duty.work, records) {
+			if !r.handOver(stop, records) {
+				return
+			}
+			continue
 		}
-		r.commit(work, observations)
+		r.commit(r.duty.work, counted)
 	}
-	if r.unsaved() {
+	if r.unsaved() && r.mayEmit() {
 		r.save(work, time.Now())
 	}
+}
+
+// due are the records to deliver now, and the observations that count with them.
+func (r *eventsReceiver) due(observations []observation.Observation, more bool) (records, counted []observation.Observation) {
+	now := time.Now()
+	records, counted = r.inherit(now)
+	records = append(records, r.windows.Admit(observations, now)...)
+	if !more {
+		records = append(records, r.windows.Flush()...)
+	}
+	if len(counted) == 0 {
+		return records, observations
+	}
+	return records, append(counted, observations...)
 }
 
 // take waits for a change and gathers what comes with it. It returns without any when something else is due, and more is
@@ -96,6 +122,8 @@ func (r *eventsReceiver) take(stop context.Context) (changes []watch.Change, mor
 		r.batch = append(r.batch, change)
 		more = r.gather(stop, change)
 	case <-wake.C:
+		more = true
+	case <-r.elections:
 		more = true
 	case <-stop.Done():
 	}
@@ -257,6 +285,9 @@ func (r *eventsReceiver) commit(ctx context.Context, observations []observation.
 
 // emitMetrics offers the sums to the metrics pipeline. What is refused is not offered again: the next point carries it.
 func (r *eventsReceiver) emitMetrics(ctx context.Context) {
+	if !r.mayEmit() {
+		return
+	}
 	now := time.Now()
 	r.tally.Expire(now)
 	metrics := r.tally.Metrics(tally.Scope{Name: metadata.ScopeName, Version: r.settings.BuildInfo.Version}, r.cluster.UID(), now)

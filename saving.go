@@ -130,6 +130,7 @@ func (r *eventsReceiver) load(ctx context.Context) (saved state, found bool, err
 // resume makes what was restored ready for the streams that run now.
 func (r *eventsReceiver) resume(saved state, now time.Time) {
 	r.ledger.Settle(saved.Scopes, r.config.streams(), now)
+	r.windows.Settle()
 	r.tally.RestoreEpoch(saved.Epoch)
 	for _, namespace := range r.config.streams() {
 		r.streams[namespace] = saved.Streams[namespace]
@@ -209,7 +210,7 @@ func (r *eventsReceiver) saveIfDue(ctx context.Context, now time.Time) {
 		return
 	}
 	r.telemetry.unsaved(r.saving.last)
-	if now.Sub(r.saving.tried) >= saveInterval {
+	if now.Sub(r.saving.tried) >= saveInterval && r.mayEmit() {
 		r.save(ctx, now)
 	}
 }

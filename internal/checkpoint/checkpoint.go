@@ -60,21 +60,22 @@ func New(client storage.Client) *Store {
 // says that the checkpoint cannot be used, and that what was restored has to be thrown away; other errors are the
 // storage's.
 func (s *Store) Load(ctx context.Context, restore func(Key, []byte) error) (state []byte, found bool, err error) {
+	s.head = head{}
 	stored, err := s.client.Get(ctx, headKey)
 	if err != nil || stored == nil {
 		return nil, false, err
 	}
-	head, err := decodeHead(stored)
+	last, err := decodeHead(stored)
 	if err != nil {
 		return nil, false, err
 	}
-	for _, r := range head.runs {
+	for _, r := range last.runs {
 		if err := s.each(ctx, r, restore); err != nil {
 			return nil, false, err
 		}
 	}
-	s.head = head
-	return head.state, true, nil
+	s.head = last
+	return last.state, true, nil
 }
 
 // each reads the entries of a run.

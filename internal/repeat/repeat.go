@@ -38,6 +38,9 @@ func New(interval time.Duration) *Windows {
 func (w *Windows) Admit(observations []observation.Observation, now time.Time) []observation.Observation {
 	admitted := w.due(now)
 	if w.interval == 0 {
+		if len(admitted) == 0 {
+			return observations
+		}
 		return append(admitted, observations...)
 	}
 	for i := range observations {

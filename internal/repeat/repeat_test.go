@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
 )
 
@@ -94,12 +95,17 @@ func TestWhatIsHeldComesBackAfterARestart(t *testing.T) {
 	for k, value := range stored {
 		require.NoError(t, restored.Restore(k, value))
 	}
-	resolved := 0
-	restored.Settle(func(held []observation.Observation) { resolved = len(held) })
-	assert.Equal(t, 2, resolved)
+	restored.Settle()
+	held := restored.Resolve(func(held []observation.Observation) {
+		for i := range held {
+			held[i].Tags = []extract.Tag{{Name: "resolved", Value: "yes"}}
+		}
+	})
+	assert.Len(t, held, 2)
 	assert.Empty(t, restored.Admit(list(seen("a", 5, 5, 1)), at(5)), "the window is still open")
 	records := restored.Admit(nil, at(10))
 	require.Len(t, records, 2)
+	assert.NotEmpty(t, records[1].Tags, "what was resolved stays so")
 	total := records[0].Occurrences + records[1].Occurrences
 	assert.Equal(t, int64(3+1+1), total)
 

@@ -103,17 +103,30 @@ func (w *Windows) Restore(k Key, value []byte) error {
 	return nil
 }
 
-// Settle makes restored windows ready. resolve is handed what they hold, to add the owners.
-func (w *Windows) Settle(resolve func([]observation.Observation)) {
-	held := make([]observation.Observation, 0, len(w.held))
+// Settle puts restored windows in order. What they hold has no owners yet.
+func (w *Windows) Settle() {
 	for _, open := range w.held {
 		w.byEvent[open.event] = open
 		w.order = append(w.order, open)
-		held = append(held, *open.held)
-	}
-	resolve(held)
-	for i, open := range w.order {
-		open.held = &held[i]
 	}
 	slices.SortFunc(w.order, func(a, b *window) int { return a.end.Compare(b.end) })
+}
+
+// Resolve hands what is held to resolve, which adds the owners, and returns it.
+func (w *Windows) Resolve(resolve func([]observation.Observation)) []observation.Observation {
+	held := make([]observation.Observation, 0, len(w.held))
+	for _, open := range w.order {
+		if open.held != nil {
+			held = append(held, *open.held)
+		}
+	}
+	resolve(held)
+	next := 0
+	for _, open := range w.order {
+		if open.held != nil {
+			open.held = &held[next]
+			next++
+		}
+	}
+	return held
 }

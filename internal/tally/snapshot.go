@@ -218,6 +218,14 @@ func (t *Tally) Epoch() time.Time {
 	return t.epoch
 }
 
+// Reset begins anew: all sums are 0 from now on.
+func (t *Tally) Reset(now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.resources = map[resourceKey]*resource{}
+	t.series, t.overflow, t.epoch = 0, nil, now
+}
+
 // RestoreEpoch sets the time that a new series counts from.
 func (t *Tally) RestoreEpoch(epoch time.Time) {
 	t.mu.Lock()
