@@ -190,8 +190,10 @@ func TestTheBuiltCollectorWithoutAnAPIServer(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, kube.Kubeconfig())
 	g.server.Close()
-	col := startCollector(t, g.kubeconfig)
-	eventually(t, func() bool { return strings.Contains(col.output.String(), "Cannot watch events") }, "a word on it")
+	col := startCollector(t, g.kubeconfig, "service::telemetry::logs::level: info")
+	for _, word := range []string{"Everything is ready", "Cannot watch events"} {
+		eventually(t, func() bool { return strings.Contains(col.output.String(), word) }, "%q in the output", word)
+	}
 	assert.Equal(t, 0, col.terminate(t), "an API server that is away never stops the Collector")
 }
 

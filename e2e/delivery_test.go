@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -62,12 +63,11 @@ func TestWhatIsRefusedForNow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ns := kube.newNamespace(t)
-			var refusals, full atomic.Int64
+			var refusals atomic.Int64
 			var open atomic.Bool
 			r := kube.runInto(t, func(_ context.Context, logs plog.Logs, take func(plog.Logs)) error {
 				if !open.Load() {
 					refusals.Add(1)
-					full.Add(int64(logs.LogRecordCount()))
 					return refuse(logs, take)
 				}
 				take(logs)
@@ -80,9 +80,11 @@ func TestWhatIsRefusedForNow(t *testing.T) {
 				ev = kube.updateEvent(t, withCount(ev, n))
 			}
 			assert.Zero(t, r.sum(anyPoint), "what is not delivered is not counted")
+			opened := time.Now()
 			open.Store(true)
 			r.fence(t, ns)
 			r.stop()
+			assert.True(t, r.records(named(ev.Name))[0].log.ObservedTimestamp().AsTime().Before(opened), "observed at first sight")
 			for i, rec := range r.records(named(ev.Name)) {
 				assert.Equal(t, observation{int64(i + 1), 1}, observation{rec.count(), rec.occurrences()})
 			}
@@ -206,6 +208,7 @@ func TestShutdownUnderLoad(t *testing.T) {
 	emitted := len(r.all())
 	stopLoad()
 	loading.Wait()
+	assert.Nil(t, r.host.last(), "an end that was asked for is no error")
 	assert.False(t, late.Load(), "work goes on after Shutdown")
 	assert.Len(t, r.all(), emitted)
 	checkPromises(t, r)

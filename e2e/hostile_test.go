@@ -34,7 +34,7 @@ func TestHostileEvents(t *testing.T) {
 	}{
 		"a message of 1 MB": {
 			withMessage(megabyte),
-			func(t *testing.T, r record) { assert.Equal(t, len(megabyte), len(r.body())) },
+			func(t *testing.T, r record) { assert.Len(t, r.body(), len(megabyte)) },
 		},
 		"an empty message": {
 			withMessage(""),

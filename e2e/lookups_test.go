@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -11,8 +12,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	kubeevents "github.com/kubeevents/kubeeventsreceiver"
 )
 
 // isOwnerLookup picks the requests for objects of a chain and for what kinds there are.
@@ -45,14 +52,14 @@ func TestManyPodsCostFewRequests(t *testing.T) {
 }
 
 // makeMany does something many times, several at a time.
-func (c *cluster) makeMany(t *testing.T, n int, make func(i int)) {
+func (c *cluster) makeMany(t *testing.T, n int, makeOne func(i int)) {
 	t.Helper()
 	const makers = 8
 	var making sync.WaitGroup
 	for m := range makers {
 		making.Go(func() {
 			for i := m; i < n && !t.Failed(); i += makers {
-				make(i)
+				makeOne(i)
 			}
 		})
 	}
@@ -207,4 +214,33 @@ func TestPermissions(t *testing.T) {
 			assert.Nil(t, r.host.last(), "a missing permission for owners is no error")
 		})
 	}
+}
+
+// TestAMissingPermissionForOwnersIsNamedOnce: what rule would give it, and not with each event.
+func TestAMissingPermissionForOwnersIsNamedOnce(t *testing.T) {
+	t.Parallel()
+	c := bare.get(t)
+	ns := c.newNamespace(t)
+	rs := c.make(t, ns, "apps/v1", "ReplicaSet", "fe-1")
+	core, logged := observer.New(zap.DebugLevel)
+	settings := receivertest.NewNopSettings(kubeevents.NewFactory().Type())
+	settings.Logger = zap.New(core)
+	logs := &consumertest.LogsSink{}
+	for _, instance := range instantiate(t, settings, c.parse(t, in(ns), c.restricted(t, eventsRule)), logs, nil) {
+		require.NoError(t, instance.Start(t.Context(), &statusHost{}))
+		t.Cleanup(func() { assert.NoError(t, instance.Shutdown(context.Background())) })
+	}
+	r := &running{t: t, c: c, logs: logs}
+	const events = 30
+	for i := range events {
+		involved := referenceTo(rs)
+		involved.Name = fmt.Sprint("fe-", i)
+		r.of(t, c.makeEvent(t, ns, eventAbout("Forbidden", involved)).Name)
+	}
+	naming := logged.Filter(func(entry observer.LoggedEntry) bool {
+		said := fmt.Sprint(entry.Message, entry.ContextMap())
+		return strings.Contains(said, "replicasets") && strings.Contains(said, `"apps"`) && strings.Contains(said, "verbs: [get, list]")
+	})
+	assert.NotZero(t, naming.Len(), "the rule that is missing is named")
+	assert.Less(t, logged.Len(), events/2, "no log line per event")
 }

@@ -133,16 +133,18 @@ func TestReasonTypeAndKindTellSeriesApart(t *testing.T) {
 	assert.Len(t, r.points(anyPoint), 5)
 }
 
+// TestTheMetricStartsWithTheReceiver: a series that comes later counts from the start too.
 func TestTheMetricStartsWithTheReceiver(t *testing.T) {
 	t.Parallel()
 	ns := kube.newNamespace(t)
 	began := time.Now()
 	r := kube.run(t, in(ns))
-	started := time.Now()
-	kube.makeEvent(t, ns, eventOf("Late", "pod"))
-	p := r.onePoint(t, "Late")
-	assert.False(t, p.start.Before(began.Add(-time.Millisecond)))
-	assert.False(t, p.start.After(started), "a series that comes later counts from the start too")
+	seen := r.of(t, kube.makeEvent(t, ns, eventOf("Early", "pod")).Name).log.ObservedTimestamp().AsTime()
+	early := r.onePoint(t, "Early")
+	assert.False(t, early.start.Before(began.Add(-time.Millisecond)))
+	assert.False(t, early.start.After(seen), "what is counted came after the start")
+	r.of(t, kube.makeEvent(t, ns, eventOf("Late", "pod")).Name)
+	assert.Equal(t, early.start, r.onePoint(t, "Late").start)
 }
 
 func TestMaxSeriesOverflows(t *testing.T) {

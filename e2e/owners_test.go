@@ -7,6 +7,7 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	corev1 "k8s.io/api/core/v1"
@@ -366,6 +367,26 @@ func TestEventsOfADeletedPodKeepItsChain(t *testing.T) {
 		rec := r.of(t, c.makeEvent(t, ns, eventAbout("Killing", referenceTo(pod))).Name)
 		resourceIs(t, rec, want)
 		assert.Equal(t, "complete", rec.resolution())
+	}
+}
+
+// TestADeletedChainStaysKnownWhileItIsUsed: for cache_ttl after its last use, that is, and not after it was read.
+func TestADeletedChainStaysKnownWhileItIsUsed(t *testing.T) {
+	t.Parallel()
+	c := bare.get(t)
+	ns := c.newNamespace(t)
+	const ttl = 2 * time.Second
+	r := c.run(t, in(ns), "owners: {cache_ttl: 2s}")
+	rs := c.make(t, ns, "apps/v1", "ReplicaSet", "fe-1")
+	pod := c.make(t, ns, "v1", "Pod", "fe-1-a", controlledBy(rs))
+	ask := func() record {
+		return r.of(t, c.makeEvent(t, ns, eventAbout("Killing", referenceTo(pod))).Name)
+	}
+	ask()
+	c.remove(t, pod)
+	c.remove(t, rs)
+	for used := time.Now(); time.Since(used) < 2*ttl; {
+		resourceIs(t, ask(), completeChainOf(pod, rs))
 	}
 }
 

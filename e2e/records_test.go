@@ -191,7 +191,11 @@ func TestStartAtEndRemembersWhatExists(t *testing.T) {
 	kept.Labels = map[string]string{"new": "label"}
 	kube.updateEvent(t, kept)
 	kube.deleteEvent(t, gone)
+	late := eventOf("Late", "pod")
+	late.FirstTimestamp, late.LastTimestamp = metav1.NewTime(time.Now().Add(-30*time.Minute)), metav1.NewTime(time.Now().Add(-30*time.Minute))
+	late = kube.makeEvent(t, ns, late)
 	r.fence(t, ns)
+	assert.Len(t, r.records(named(late.Name)), 1, "clocks differ: no timestamp decides what is new")
 	assert.Equal(t, []observation{{7, 2}}, observationsOf(r.records(about(ns, "Old"))), "what changes from there")
 	assert.Empty(t, r.records(about(ns, "Kept")))
 	assert.Empty(t, r.records(about(ns, "Gone")))

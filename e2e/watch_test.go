@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -66,13 +67,13 @@ func TestFilters(t *testing.T) {
 	ns := kube.newNamespace(t)
 	all := []string{"Killing", "FailedMount", "FailedScheduling", "failedlater", "Failed[1]", "BackOff", "Odd"}
 	types := map[string]string{"BackOff": "Warning", "Odd": "Panic"}
-	make := func(t *testing.T, namespace, reason, pod string) string {
+	write := func(t *testing.T, namespace, reason, pod string) string {
 		ev := eventOf(reason, pod)
 		ev.Type = cmp.Or(types[reason], "Normal")
 		return kube.makeEvent(t, namespace, ev).Name
 	}
 	for _, reason := range all {
-		make(t, ns, reason, "pod")
+		write(t, ns, reason, "pod")
 	}
 
 	for config, test := range map[string]struct {
@@ -103,7 +104,7 @@ func TestFilters(t *testing.T) {
 			r := kube.run(t, streams, config)
 			// The first may come with the listing; the second comes after all of it.
 			for range 2 {
-				r.of(t, make(t, where, test.passes, "fence"))
+				r.of(t, write(t, where, test.passes, "fence"))
 			}
 			var reasons []string
 			for _, rec := range r.records(func(r record) bool { return r.text("k8s.namespace.name") == ns && r.text("k8s.pod.name") == "pod" }) {
@@ -325,6 +326,32 @@ func (c *cluster) revoke(t *testing.T, account string) *rbacv1.ClusterRoleBindin
 	return binding
 }
 
+// TestAPermissionForOneOfTwoNamespaces: the other is watched, and the status says which is not.
+func TestAPermissionForOneOfTwoNamespaces(t *testing.T) {
+	t.Parallel()
+	allowed, denied := kube.newNamespace(t), kube.newNamespace(t)
+	account := unique("half")
+	kubeconfig, err := kube.RestrictedKubeconfig(t.Context(), account, eventsRule)
+	require.NoError(t, err)
+	binding := kube.revoke(t, account)
+	_, err = kube.RbacV1().RoleBindings(allowed).Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: account}, Subjects: binding.Subjects, RoleRef: binding.RoleRef,
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+
+	r := kube.run(t, in(allowed, denied), "kubeconfig: "+kubeconfig)
+	r.fence(t, allowed)
+	says := r.host.await(t, componentstatus.StatusRecoverableError)
+	assert.Contains(t, says, denied)
+	r.fence(t, allowed)
+	assert.Equal(t, componentstatus.StatusRecoverableError, r.host.last().Status(), "one that works does not hide one that does not")
+
+	_, err = kube.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{})
+	require.NoError(t, err)
+	r.fence(t, denied)
+	r.host.await(t, componentstatus.StatusOK)
+}
+
 func TestAPermissionThatIsGivenLate(t *testing.T) {
 	t.Parallel()
 	ns := kube.newNamespace(t)
@@ -403,4 +430,21 @@ func TestTooManyRequests(t *testing.T) {
 	g.put(nil)
 	r.fence(t, ns)
 	r.host.await(t, componentstatus.StatusOK)
+}
+
+// TestADeadConnection: the network swallows everything, without a word to either side.
+func TestADeadConnection(t *testing.T) {
+	t.Parallel()
+	ns := kube.newNamespace(t)
+	line := newTelephone(t, kube.Kubeconfig())
+	r := kube.run(t, in(ns), "kubeconfig: "+line.kubeconfig)
+	ev := kube.makeEvent(t, ns, eventOf("Dead", "pod"))
+	r.fence(t, ns)
+	line.mute()
+	kube.updateEvent(t, withCount(ev, 4))
+	// A client may take a minute or so to find out.
+	for deadline := time.Now().Add(3 * patience); len(r.records(named(ev.Name))) < 2 && time.Now().Before(deadline); {
+		time.Sleep(tick)
+	}
+	assert.Equal(t, []observation{{1, 1}, {4, 3}}, observationsOf(r.records(named(ev.Name))))
 }
