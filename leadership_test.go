@@ -207,7 +207,7 @@ func TestAfterAPauseNobodyKnowsWhoLeads(t *testing.T) {
 	l := newLeadership(15*time.Second, 10*time.Second)
 	l.started()
 	now := l.lastBeat
-	later := func(d time.Duration) time.Time { return now.Add(d) }
+	later := now.Add
 	assert.Zero(t, l.certainIn(later(time.Second)))
 	assert.Zero(t, l.certainIn(later(2*time.Second)))
 	assert.Equal(t, 13*time.Second, l.certainIn(later(60*time.Second)), "as long as the elector may take to notice, and a little")

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
@@ -136,6 +135,6 @@ func reference(o *corev1.ObjectReference) resolver.Reference {
 		Kind:       o.Kind,
 		Namespace:  o.Namespace,
 		Name:       o.Name,
-		UID:        types.UID(o.UID),
+		UID:        o.UID,
 	}
 }

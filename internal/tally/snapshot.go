@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
@@ -85,7 +83,7 @@ func hash(r *resource, key pointKey) (k Key) {
 
 // identityOf leaves out what else an object carries.
 func identityOf(o *resolver.Object) *resolver.Object {
-	return &resolver.Object{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: types.UID(o.UID)}
+	return &resolver.Object{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID}
 }
 
 // Track makes the tally note from now on which series change, and tell only sums that are saved.

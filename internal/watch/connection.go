@@ -36,8 +36,7 @@ func (s *Stream) listPages(ctx context.Context) error {
 	if err := s.beginList(ctx); err != nil {
 		return err
 	}
-	resourceVersion, next := "", ""
-	for {
+	for next := ""; ; {
 		page, err := s.page(ctx, next)
 		if err != nil {
 			return err
@@ -48,9 +47,8 @@ func (s *Stream) listPages(ctx context.Context) error {
 				return err
 			}
 		}
-		resourceVersion, next = page.ResourceVersion, page.Continue
-		if next == "" {
-			return s.endList(ctx, resourceVersion)
+		if next = page.Continue; next == "" {
+			return s.endList(ctx, page.ResourceVersion)
 		}
 	}
 }
