@@ -105,7 +105,11 @@ func TestWhatIsHeldComesBackAfterARestart(t *testing.T) {
 	assert.Empty(t, restored.Admit(list(seen("a", 5, 5, 1)), at(5)), "the window is still open")
 	records := restored.Admit(nil, at(10))
 	require.Len(t, records, 2)
-	assert.NotEmpty(t, records[1].Tags, "what was resolved stays so")
+	for _, record := range records {
+		if record.Event.Name == "b" {
+			assert.NotEmpty(t, record.Tags, "what was resolved stays so")
+		}
+	}
 	total := records[0].Occurrences + records[1].Occurrences
 	assert.Equal(t, int64(3+1+1), total)
 
