@@ -4,6 +4,7 @@
 package logrecord
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 
@@ -45,24 +46,37 @@ func (c Converter) Convert(clusterUID string, observations []observation.Observa
 	return logs
 }
 
-// resourceKey is everything that one resource's attributes depend on.
+// resourceKey is everything that one resource's attributes depend on. Events may name one object in several ways.
 type resourceKey struct {
 	involved   resolver.Reference
 	container  string
 	node       string
-	last       *resolver.Object
+	last       resolver.Reference
 	resolution resolver.Resolution
 }
 
 func keyOf(o *observation.Observation) resourceKey {
 	objects := o.Chain.Objects
 	return resourceKey{
-		involved:   event.Involved(o.Event),
+		involved:   involved(o),
 		container:  event.ContainerName(o.Event),
 		node:       event.KubeletNode(o.Event),
-		last:       objects[len(objects)-1],
+		last:       referenceTo(objects[len(objects)-1]),
 		resolution: o.Chain.Resolution,
 	}
+}
+
+// involved is what the event says of the involved object, filled from what was found where it leaves something empty.
+func involved(o *observation.Observation) resolver.Reference {
+	said, found := event.Involved(o.Event), o.Chain.Objects[0]
+	said.APIVersion = cmp.Or(said.APIVersion, found.APIVersion)
+	said.UID = cmp.Or(said.UID, found.UID)
+	said.Namespace = found.Namespace
+	return said
+}
+
+func referenceTo(o *resolver.Object) resolver.Reference {
+	return resolver.Reference{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID}
 }
 
 func (c Converter) newResource(logs plog.Logs, clusterUID string, o *observation.Observation) plog.LogRecordSlice {
@@ -96,14 +110,13 @@ func writeResource(attributes pcommon.Map, clusterUID string, o *observation.Obs
 	}
 }
 
-// writeInvolved says of the involved object what the event says, and fills what it leaves empty from what was found.
 func writeInvolved(put convention.Writer, o *observation.Observation) {
-	said, found := event.Involved(o.Event), o.Chain.Objects[0]
-	put.String("k8s.namespace.name", found.Namespace)
-	put.String("k8s.object.api_version", firstOf(said.APIVersion, found.APIVersion))
-	put.String("k8s.object.kind", said.Kind)
-	put.String("k8s.object.name", said.Name)
-	put.String("k8s.object.uid", firstOf(string(said.UID), string(found.UID)))
+	object := involved(o)
+	put.String("k8s.namespace.name", object.Namespace)
+	put.String("k8s.object.api_version", object.APIVersion)
+	put.String("k8s.object.kind", object.Kind)
+	put.String("k8s.object.name", object.Name)
+	put.String("k8s.object.uid", string(object.UID))
 	put.String("k8s.container.name", event.ContainerName(o.Event))
 }
 
@@ -179,11 +192,4 @@ func recordUID(ev *corev1.Event) string {
 		return ""
 	}
 	return string(ev.UID) + "-" + strconv.FormatInt(event.Count(ev), 10)
-}
-
-func firstOf(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
