@@ -76,7 +76,6 @@ func (r *eventsReceiver) follow(observations []observation.Observation) {
 	r.holdBack(r.windows.Admit(observations, now), now)
 	r.moveTo(r.batch)
 	r.ledger.Forget(now)
-	r.telemetry.committed()
 }
 
 func (r *eventsReceiver) holdBack(records []observation.Observation, now time.Time) {

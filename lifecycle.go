@@ -86,7 +86,7 @@ func (r *eventsReceiver) begin(ctx context.Context, host component.Host) error {
 		return err
 	}
 	r.changes = make(chan watch.Change, inFlight)
-	if err := r.telemetry.observe(r.changes, r.resolver); err != nil {
+	if err := r.telemetry.observe(r.resolver); err != nil {
 		return err
 	}
 	r.cluster = cluster.New(client)
@@ -200,7 +200,8 @@ func (r *eventsReceiver) session(stop, work context.Context, client rest.Interfa
 	endReading()
 	alongside.Wait()
 	r.drain()
-	if r.metrics != nil && work.Err() == nil {
+	r.letBatchGo()
+	if r.metrics != nil {
 		// The last sums, which nothing would carry otherwise.
 		r.emitMetrics(work)
 	}

@@ -112,8 +112,7 @@ func (r *eventsReceiver) due(observations []observation.Observation, more bool) 
 // take waits for a change and gathers what comes with it. It returns without any when something else is due, and more is
 // false once stop has ended and nothing that was read from the API server is left.
 func (r *eventsReceiver) take(stop context.Context) (changes []watch.Change, more bool) {
-	clear(r.batch)
-	r.batch = r.batch[:0]
+	r.letBatchGo()
 	wake := r.wakeTimer()
 	defer wake.Stop()
 
@@ -130,8 +129,14 @@ func (r *eventsReceiver) take(stop context.Context) (changes []watch.Change, mor
 	if !more {
 		r.drain()
 	}
-	r.telemetry.taken(len(r.batch))
 	return r.batch, more
+}
+
+// letBatchGo forgets the last batch, which is dealt with.
+func (r *eventsReceiver) letBatchGo() {
+	r.telemetry.dealtWith(r.batch)
+	clear(r.batch)
+	r.batch = r.batch[:0]
 }
 
 // wakeTimer ends when a window of repeat_interval does, or when a checkpoint is due.
@@ -279,7 +284,6 @@ func (r *eventsReceiver) commit(ctx context.Context, observations []observation.
 	}
 	r.moveTo(r.batch)
 	r.ledger.Forget(now)
-	r.telemetry.committed()
 	r.saveIfDue(ctx, now)
 }
 

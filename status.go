@@ -42,6 +42,9 @@ func (s *status) addHost(host component.Host) {
 	s.hosts = append(s.hosts, host)
 }
 
+// Arrived implements watch.Observer.
+func (s *status) Arrived() { s.telemetry.arrived() }
+
 // Healthy implements watch.Observer.
 func (s *status) Healthy(namespace string) {
 	s.recovered("events of "+where(namespace), "Watching events again")

@@ -23,7 +23,7 @@ type telemetry struct {
 	builder *metadata.TelemetryBuilder
 	report  *receiverhelper.ObsReport
 
-	inHand       atomic.Int64 // changes of the batch that is not yet committed
+	waiting      atomic.Int64 // events that arrived and are not dealt with yet
 	unsavedSince atomic.Int64 // time of the last checkpoint in nanoseconds since 1970; 0: it holds everything
 }
 
@@ -42,9 +42,9 @@ func newTelemetry(settings receiver.Settings) (*telemetry, error) {
 }
 
 // observe registers what is measured when it is asked for.
-func (t *telemetry) observe(changes <-chan watch.Change, owners *resolver.Resolver) error {
+func (t *telemetry) observe(owners *resolver.Resolver) error {
 	err := t.builder.RegisterKubeEventsWaitingCallback(func(_ context.Context, o metric.Int64Observer) error {
-		o.Observe(t.inHand.Load() + int64(len(changes)))
+		o.Observe(t.waiting.Load())
 		return nil
 	})
 	if err != nil {
@@ -71,7 +71,16 @@ func (t *telemetry) checkpointAge(now time.Time) time.Duration {
 	return now.Sub(time.Unix(0, last))
 }
 
-func (t *telemetry) taken(changes int) { t.inHand.Store(int64(changes)) }
+func (t *telemetry) arrived() { t.waiting.Add(1) }
+
+// dealtWith takes the events of a batch from those that wait.
+func (t *telemetry) dealtWith(batch []watch.Change) {
+	for _, change := range batch {
+		if change.Event != nil {
+			t.waiting.Add(-1)
+		}
+	}
+}
 
 func (t *telemetry) accounted(received, filtered int64) {
 	t.builder.KubeEventsReceived.Add(context.Background(), received)
@@ -106,8 +115,6 @@ func (t *telemetry) refused(records int) {
 func (t *telemetry) dropped(records int) {
 	t.builder.KubeEventsDropped.Add(context.Background(), int64(records))
 }
-
-func (t *telemetry) committed() { t.inHand.Store(0) }
 
 // unsaved notes that there is something that the checkpoint of that time does not hold.
 func (t *telemetry) unsaved(checkpoint time.Time) { t.unsavedSince.Store(checkpoint.UnixNano()) }

@@ -133,6 +133,9 @@ func (s *Stream) endList(ctx context.Context, resourceVersion string) error {
 func (s *Stream) hand(ctx context.Context, change Change) error {
 	change.Namespace = s.config.Namespace
 	change.SeenAt = time.Now()
+	if change.Event != nil {
+		s.config.Observer.Arrived()
+	}
 	select {
 	case s.config.Changes <- change:
 		return nil

@@ -52,6 +52,8 @@ const (
 
 // Observer is told how a stream fares. Its methods are called by each stream's own goroutine and must not block.
 type Observer interface {
+	// Arrived is called for each event before it is handed over.
+	Arrived()
 	// Healthy is called when a stream of the namespace is open.
 	Healthy(namespace string)
 	// Restarting is called when a stream has ended. err is nil if the server ended it in good order.

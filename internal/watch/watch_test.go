@@ -33,6 +33,8 @@ type observer struct {
 	causes  []Cause
 }
 
+func (o *observer) Arrived() {}
+
 func (o *observer) Healthy(string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
