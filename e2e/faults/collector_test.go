@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faults
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// otelcol is the Collector that make built, unless OTELCOL names another.
+func otelcol() string {
+	return cmp.Or(os.Getenv("OTELCOL"), filepath.Join("..", "..", "build", "otelcol"))
+}
+
+// collector is one replica: a Collector that is started and ended again and again with the same configuration.
+type collector struct {
+	name       string
+	kubeconfig string
+	config     []string // YAML, each part over those before it
+	directory  string   // of file_storage
+	wrapper    []string // a program and arguments that run the Collector; empty: it runs itself
+	output     output
+
+	command *exec.Cmd     // nil: not started yet
+	ended   chan struct{} // closed when command has ended
+}
+
+// setting is a line of configuration over the defaults, as the Collector's --config yaml: takes it.
+type setting = string
+
+const (
+	withStorage   setting = "receivers::kube_events::storage: file_storage"
+	withElections setting = "receivers::kube_events::k8s_leader_elector: k8s_leader_elector"
+)
+
+// newCollector describes a replica that delivers to the sink under its name. Nothing is queued between the receiver and
+// the sink, so that the sink's answer is what the receiver gets.
+func newCollector(t *testing.T, name, kubeconfig string, s *sink, settings ...setting) *collector {
+	t.Helper()
+	c := &collector{name: name, kubeconfig: kubeconfig, directory: t.TempDir()}
+	c.config = []string{fmt.Sprintf(`
+receivers: {kube_events: {auth_type: kubeConfig, collection_interval: 1s, retry_on_failure: {initial_interval: 200ms, max_interval: 2s}}}
+exporters: {otlp_http: {endpoint: %q, compression: none, timeout: 3s, sending_queue: {enabled: false}, retry_on_failure: {enabled: false}}}
+service:
+  pipelines: {logs: {receivers: [kube_events], exporters: [otlp_http]}, metrics: {receivers: [kube_events], exporters: [otlp_http]}}
+  telemetry: {logs: {level: info, encoding: console, disable_stacktrace: true}, metrics: {level: none}}
+`, s.url()+"/"+name)}
+	c.config = append(append(c.config, settings...), c.extensions(settings)...)
+	t.Cleanup(func() {
+		c.kill()
+		if t.Failed() {
+			t.Logf("replica %s:\n%s", name, c.output.tail())
+		}
+	})
+	return c
+}
+
+// extensions are those that the settings name.
+func (c *collector) extensions(settings []setting) []setting {
+	var names, lines []string
+	for _, s := range settings {
+		switch s {
+		case withStorage:
+			names = append(names, "file_storage")
+			lines = append(lines, fmt.Sprintf("extensions::file_storage: {directory: %q}", c.directory))
+		case withElections:
+			names = append(names, "k8s_leader_elector")
+			// Short, so that a test need not wait long for a lease to end.
+			lines = append(lines, "extensions::k8s_leader_elector: {auth_type: kubeConfig, lease_name: faults, lease_namespace: default, lease_duration: 4s, renew_deadline: 3s, retry_period: 1s}")
+		}
+	}
+	return append(lines, "service::extensions: ["+strings.Join(names, ", ")+"]")
+}
+
+// start runs the Collector. The thread that starts it stays until it has ended, because Linux takes the end of that
+// thread for the parent's.
+func (c *collector) start(t *testing.T) {
+	t.Helper()
+	arguments := append(slices.Clone(c.wrapper), otelcol())
+	for _, part := range c.config {
+		arguments = append(arguments, "--config", "yaml:"+part)
+	}
+	command := exec.Command(arguments[0], arguments[1:]...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+c.kubeconfig,
+		// A connection that says nothing is noticed sooner than after the 45 s that are client-go's default.
+		"HTTP2_READ_IDLE_TIMEOUT_SECONDS=5", "HTTP2_PING_TIMEOUT_SECONDS=3")
+	command.Stdout, command.Stderr = &c.output, &c.output
+	command.SysProcAttr = ownGroup()
+	started, ended := make(chan error), make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := command.Start()
+		started <- err
+		if err == nil {
+			_ = command.Wait()
+			close(ended)
+		}
+	}()
+	require.NoError(t, <-started)
+	c.command, c.ended = command, ended
+}
+
+// signal sends a signal to the replica, and to nothing else.
+func (c *collector) signal(t *testing.T, s syscall.Signal) {
+	t.Helper()
+	require.NoError(t, c.command.Process.Signal(s))
+}
+
+// kill ends the replica as kill -9 does. To kill it again is to do nothing.
+func (c *collector) kill() {
+	if c.command == nil {
+		return
+	}
+	_ = c.command.Process.Kill()
+	<-c.ended
+}
+
+// terminate ends the replica as Kubernetes does.
+func (c *collector) terminate(t *testing.T) {
+	t.Helper()
+	c.signal(t, syscall.SIGTERM)
+	<-c.ended
+	assert.Equal(t, 0, c.command.ProcessState.ExitCode(), "the exit code after SIGTERM")
+}
+
+// runs says whether the replica has been started and has not ended.
+func (c *collector) runs() bool {
+	if c.command == nil {
+		return false
+	}
+	select {
+	case <-c.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// says waits until the replica's log has a text.
+func (c *collector) says(t *testing.T, text string) {
+	t.Helper()
+	eventually(t, func() bool { return strings.Contains(c.output.String(), text) }, "%q in the log of replica %s", text, c.name)
+}
+
+// output takes what a replica prints.
+type output struct {
+	mu     sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buffer.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buffer.String()
+}
+
+// tail is the end of the output, which is what a failure is usually about.
+func (o *output) tail() string {
+	const most = 12_000
+	all := o.String()
+	return all[max(0, len(all)-most):]
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faults
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// killed kills the Collector again and again, at moments that nobody chose, and starts it anew.
+func killed(times int) func(*testing.T) row {
+	return func(t *testing.T) row {
+		s := newScene(t, sharedCluster(t))
+		c := s.watchedBy(t, s.cluster.Kubeconfig(), withStorage)
+		s.begin(t)
+		for range times {
+			s.delivers(t, 30)
+			time.Sleep(rand.N(1500 * time.Millisecond))
+			c.kill()
+			s.load.grows(t, 30)
+			c.start(t)
+		}
+		s.delivers(t, 30)
+		return s.conclude(t)
+	}
+}
+
+func terminated(t *testing.T) row {
+	s := newScene(t, sharedCluster(t))
+	c := s.watchedBy(t, s.cluster.Kubeconfig(), withStorage)
+	s.begin(t)
+	const times = 3
+	for range times {
+		s.delivers(t, 50)
+		c.terminate(t)
+		s.load.grows(t, 50)
+		c.start(t)
+	}
+	s.delivers(t, 50)
+	s.remark = fmt.Sprintf("%d times", times)
+	return s.conclude(t)
+}
+
+// killedAtOnce kills the Collector as soon as it has delivered its first record, before it had time for anything else.
+func killedAtOnce(t *testing.T) row {
+	s := newScene(t, sharedCluster(t))
+	c := s.watchedBy(t, s.cluster.Kubeconfig(), withStorage)
+	s.begin(t)
+	s.delivers(t, 1)
+	c.kill()
+	s.load.grows(t, 100)
+	c.start(t)
+	s.delivers(t, 30)
+	return s.conclude(t)
+}

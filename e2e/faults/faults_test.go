@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package faults breaks what the receiver depends on, and the receiver itself, and counts. The built Collector runs as a
+// process, against a real control plane, and delivers into a sink of the test; recorders write events through the API and
+// know how many occurrences there were.
+package faults
+
+import (
+	"os"
+	"testing"
+)
+
+// fault is one way to break things.
+type fault struct {
+	name  string
+	quick bool // whether it is among those that run without FAULTS_REPORT
+	run   func(*testing.T) row
+}
+
+var faults = []fault{
+	{"kill -9 twice under load", true, killed(2)},
+	{"kill -9 ten times under load", false, killed(10)},
+	{"SIGTERM under load, and a new start", true, terminated},
+	{"kill -9 right after the first record", false, killedAtOnce},
+	{"API server killed and restarted", true, apiServerKilled},
+	{"connection cut", false, wireBreaks(cut, "Cannot watch events")},
+	{"connection stalled", false, wireBreaks(stalled, "Cannot watch events")},
+	{"connection slow", false, wireBreaks(slow, "")},
+	{"etcd compacted while disconnected (410)", false, compactedWhileApart},
+	{"etcd compacted while down (410)", false, compactedWhileDown},
+	{"pipeline: 503 for a minute, then 400, then silence", false, pipelineFails},
+	{"kill -9 and SIGTERM while the pipeline refuses", false, killedWhileRefused},
+}
+
+// TestFaults runs a few of the faults, and with FAULTS_REPORT all of them; then the table goes into the file that it
+// names.
+func TestFaults(t *testing.T) {
+	report := os.Getenv("FAULTS_REPORT")
+	rows := make([]row, len(faults))
+	t.Run("all", func(t *testing.T) {
+		for i, f := range faults {
+			if report == "" && !f.quick {
+				continue
+			}
+			t.Run(f.name, func(t *testing.T) {
+				t.Parallel()
+				rows[i].fault = f.name
+				rows[i] = f.run(t)
+				rows[i].fault = f.name
+				t.Log(rows[i])
+			})
+		}
+	})
+	if report != "" {
+		writeReport(t, report, rows)
+	}
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faults
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+)
+
+// load is what goes on in a cluster: recorders that write events of both styles and count their repeats. It knows the
+// truth, because it never gives a write up: each is repeated until the API server has taken it.
+type load struct {
+	client    kubernetes.Interface
+	namespace string
+	clockOff  time.Duration // how far the recorders' clocks are off
+	pause     time.Duration // between two writes of one recorder
+	keep      int           // how many events a recorder repeats at a time
+
+	stop context.CancelFunc
+	done sync.WaitGroup
+
+	mu       sync.Mutex
+	made     map[string]int64 // occurrences, by the event's name
+	mistakes []error          // writes that cannot succeed, which are the test's fault
+}
+
+const recorders = 6
+
+func startLoad(t *testing.T, c *cluster, namespace string, options ...func(*load)) *load {
+	t.Helper()
+	l := &load{client: c, namespace: namespace, pause: 60 * time.Millisecond, keep: 8, made: map[string]int64{}}
+	for _, option := range options {
+		option(l)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	l.stop = stop
+	for i := range recorders {
+		l.done.Go(func() { (&recorder{load: l, id: i}).run(ctx) })
+	}
+	t.Cleanup(l.end)
+	return l
+}
+
+// end stops the recorders; what they have begun to write is written.
+func (l *load) end() {
+	l.stop()
+	l.done.Wait()
+}
+
+// truth is how many occurrences of each event there were.
+func (l *load) truth() map[string]int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.made)
+}
+
+// total is how many occurrences there were so far.
+func (l *load) total() (sum int64) {
+	for _, n := range l.truth() {
+		sum += n
+	}
+	return sum
+}
+
+// grows waits until the load has made so many more occurrences.
+func (l *load) grows(t *testing.T, by int64) {
+	t.Helper()
+	goal := l.total() + by
+	eventually(t, func() bool { return l.total() >= goal }, "%d more occurrences", by)
+}
+
+func (l *load) note(name string, count int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.made[name] = count
+}
+
+// recorder is one producer. Even ones are of the old style (count), odd ones of the new (series).
+type recorder struct {
+	*load
+	id     int
+	serial int
+	recent []*repeated
+}
+
+// repeated is an event that a recorder counts up.
+type repeated struct {
+	name  string
+	first time.Time
+	count int64
+}
+
+func (r *recorder) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		if len(r.recent) < r.keep || rand.IntN(10) == 0 {
+			r.begin()
+		} else {
+			r.repeat(r.recent[rand.IntN(len(r.recent))])
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(r.pause/2 + rand.N(r.pause)):
+		}
+	}
+}
+
+// begin records something new, and forgets the oldest event.
+func (r *recorder) begin() {
+	r.serial++
+	e := &repeated{name: fmt.Sprintf("pod-%d.%d", r.id, r.serial), first: r.now(), count: 1}
+	r.write(e, func(ctx context.Context) error { return r.create(ctx, e) })
+	r.recent = append(r.recent, e)
+	r.recent = r.recent[max(0, len(r.recent)-r.keep):]
+}
+
+// repeat counts an event up, by more than one at times, as recorders do that were throttled. One that the API server no
+// longer has is made again with the count that was reached, as recorders do.
+func (r *recorder) repeat(e *repeated) {
+	e.count += 1 + rand.Int64N(3)
+	r.write(e, func(ctx context.Context) error {
+		err := r.patch(ctx, e)
+		if apierrors.IsNotFound(err) {
+			return r.create(ctx, e)
+		}
+		return err
+	})
+}
+
+// write tries until the API server has taken it, so that the truth is known even if an answer gets lost.
+func (r *recorder) write(e *repeated, try func(context.Context) error) {
+	for {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		err := try(ctx)
+		cancel()
+		if err == nil || apierrors.IsAlreadyExists(err) && e.count == 1 {
+			r.note(e.name, e.count)
+			return
+		}
+		if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
+			r.mu.Lock()
+			r.mistakes = append(r.mistakes, err)
+			r.mu.Unlock()
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+func (r *recorder) now() time.Time { return time.Now().Add(r.clockOff) }
+
+func (r *recorder) newStyle() bool { return r.id%2 == 1 }
+
+func (r *recorder) create(ctx context.Context, e *repeated) error {
+	meta := metav1.ObjectMeta{Name: e.name, Namespace: r.namespace}
+	involved := corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: r.namespace, Name: fmt.Sprintf("pod-%d", r.id), UID: types.UID(fmt.Sprintf("uid-%d", r.id))}
+	if !r.newStyle() {
+		_, err := r.client.CoreV1().Events(r.namespace).Create(ctx, &corev1.Event{
+			ObjectMeta: meta, InvolvedObject: involved, Reason: fmt.Sprintf("Reason%d", r.id), Type: corev1.EventTypeWarning, Message: e.name,
+			Source: corev1.EventSource{Component: "faults"}, Count: int32(e.count),
+			FirstTimestamp: metav1.NewTime(e.first), LastTimestamp: metav1.NewTime(r.now()),
+		}, metav1.CreateOptions{})
+		return err
+	}
+	event := &eventsv1.Event{
+		ObjectMeta: meta, Regarding: involved, Reason: fmt.Sprintf("Reason%d", r.id), Type: corev1.EventTypeNormal, Note: e.name,
+		Action: "Breaking", ReportingController: "example.com/faults", ReportingInstance: "faults-1", EventTime: metav1.NewMicroTime(e.first),
+	}
+	if e.count > 1 {
+		event.Series = &eventsv1.EventSeries{Count: int32(e.count), LastObservedTime: metav1.NewMicroTime(r.now())}
+	}
+	_, err := r.client.EventsV1().Events(r.namespace).Create(ctx, event, metav1.CreateOptions{})
+	return err
+}
+
+func (r *recorder) patch(ctx context.Context, e *repeated) error {
+	if r.newStyle() {
+		patch, _ := json.Marshal(map[string]any{"series": eventsv1.EventSeries{Count: int32(e.count), LastObservedTime: metav1.NewMicroTime(r.now())}})
+		_, err := r.client.EventsV1().Events(r.namespace).Patch(ctx, e.name, types.MergePatchType, patch, metav1.PatchOptions{})
+		return err
+	}
+	patch, _ := json.Marshal(map[string]any{"count": e.count, "lastTimestamp": metav1.NewTime(r.now())})
+	_, err := r.client.CoreV1().Events(r.namespace).Patch(ctx, e.name, types.MergePatchType, patch, metav1.PatchOptions{})
+	return err
+}

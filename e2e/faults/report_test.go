@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faults
+
+import (
+	_ "embed"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// promised is the page around the table.
+//
+//go:embed reliability.md.tmpl
+var promised string
+
+// writeReport puts the table into the page that the documentation shows.
+func writeReport(t *testing.T, path string, rows []row) {
+	t.Helper()
+	var table strings.Builder
+	table.WriteString("| Fault | Made | Delivered | Lost | Records repeated | Not recognisable | Metric | Remark |\n|---|--:|--:|--:|--:|--:|--:|---|\n")
+	for _, r := range rows {
+		fmt.Fprintf(&table, "| %s | %d | %d | %d | %d | %d | %d | %s |\n",
+			r.fault, r.made, r.delivered, r.lost, r.repeated, r.surplus, r.metric, r.remark)
+	}
+	collector, err := exec.Command(otelcol(), "--version").Output()
+	require.NoError(t, err)
+	page := strings.NewReplacer(
+		"{{date}}", time.Now().UTC().Format(time.DateOnly),
+		"{{kubernetes}}", version(sharedCluster(t).RESTConfig()),
+		"{{collector}}", strings.TrimSpace(string(collector)),
+		"{{table}}", strings.TrimSpace(table.String()),
+	).Replace(promised)
+	require.NoError(t, os.WriteFile(path, []byte(page), 0o600))
+}
