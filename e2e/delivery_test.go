@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -22,6 +23,7 @@ import (
 	"go.opentelemetry.io/collector/pipeline"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receivertest"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kubeevents "github.com/kubeevents/kubeeventsreceiver"
@@ -92,6 +94,32 @@ func TestWhatIsRefusedForNow(t *testing.T) {
 			checkPromises(t, r)
 		})
 	}
+}
+
+// TestBackPressure: while the pipeline refuses, the API server keeps the events.
+func TestBackPressure(t *testing.T) {
+	t.Parallel()
+	ns := kube.newNamespace(t)
+	var open atomic.Bool
+	r := kube.runInto(t, func(_ context.Context, logs plog.Logs, take func(plog.Logs)) error {
+		if !open.Load() {
+			return errors.New("not now")
+		}
+		take(logs)
+		return nil
+	}, in(ns), quickRetries)
+	const events = 1500
+	kube.makeEvents(t, ns, events, func(int) *corev1.Event {
+		ev := withMessage(strings.Repeat("much to say ", 400))
+		ev.Name = unique("much")
+		return ev
+	})
+	open.Store(true)
+	r.await(events, about(ns, "Message"))
+	r.fence(t, ns)
+	assert.Len(t, r.records(about(ns, "Message")), events)
+	r.stop()
+	checkPromises(t, r)
 }
 
 // split divides logs after their first record.

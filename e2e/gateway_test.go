@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -154,6 +155,26 @@ func hang(want func(*http.Request) bool) func(http.ResponseWriter, *http.Request
 	}
 }
 
+// once puts an obstacle in the way of one request alone.
+func once(obstacle func(http.ResponseWriter, *http.Request) bool) func(http.ResponseWriter, *http.Request) bool {
+	var met atomic.Bool
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		if met.Load() {
+			return false
+		}
+		// What breaks the connection does not return.
+		defer func() {
+			if broken := recover(); broken != nil {
+				met.Store(true)
+				panic(broken)
+			}
+		}()
+		handled := obstacle(w, r)
+		met.Store(met.Load() || handled)
+		return handled
+	}
+}
+
 func anyRequest(*http.Request) bool { return true }
 
 func isWatch(r *http.Request) bool {
@@ -164,6 +185,8 @@ func isWatch(r *http.Request) bool {
 func isStreamedList(r *http.Request) bool {
 	return isWatch(r) && r.URL.Query().Has("sendInitialEvents")
 }
+
+func isFirstPage(r *http.Request) bool { return isEventsList(r) && !r.URL.Query().Has("continue") }
 
 func isEventsList(r *http.Request) bool {
 	return strings.HasSuffix(r.URL.Path, "/events") && r.URL.Query().Get("watch") == ""

@@ -216,6 +216,37 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
+// TestGetWithoutList: many unknown objects are then read one by one.
+func TestGetWithoutList(t *testing.T) {
+	t.Parallel()
+	c := bare.get(t)
+	ns := c.newNamespace(t)
+	const pods = 30
+	for i := range pods {
+		pod := c.make(t, ns, "v1", "Pod", fmt.Sprint("pod-", i))
+		c.makeEvent(t, ns, eventAbout("Single", referenceTo(pod)))
+	}
+	get := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}
+	r := c.run(t, in(ns), c.restricted(t, eventsRule, get))
+	for _, rec := range r.await(pods, about(ns, "Single")) {
+		assert.Equal(t, "complete", rec.resolution())
+	}
+}
+
+// TestAnObjectThatAppearsLate: a failure is remembered for a minute at most.
+func TestAnObjectThatAppearsLate(t *testing.T) {
+	t.Parallel()
+	c := bare.get(t)
+	ns := c.newNamespace(t)
+	r := c.run(t, in(ns))
+	ask := func() string {
+		return r.of(t, c.makeEvent(t, ns, eventOf("Asked", "late")).Name).resolution()
+	}
+	assert.Equal(t, "not_found", ask())
+	c.make(t, ns, "v1", "Pod", "late")
+	eventually(t, func() bool { return ask() == "complete" }, "the pod is found")
+}
+
 // TestAMissingPermissionForOwnersIsNamedOnce: what rule would give it, and not with each event.
 func TestAMissingPermissionForOwnersIsNamedOnce(t *testing.T) {
 	t.Parallel()

@@ -28,7 +28,7 @@ import (
 const (
 	// patience is how long what must happen may take. It is long because machines may be slow; nothing waits for it where
 	// the receiver works.
-	patience = 60 * time.Second
+	patience = 90 * time.Second
 	tick     = 25 * time.Millisecond
 )
 

@@ -4,6 +4,9 @@ package e2e
 
 import (
 	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -72,6 +75,20 @@ func TestTheClusterIsNamed(t *testing.T) {
 	assert.NoError(t, err)
 	assert.Equal(t, string(system.UID), r.of(t, ev.Name).text("k8s.cluster.uid"))
 	r.awaitSum(t, 1, func(p point) bool { return p.resource["k8s.cluster.uid"] == string(system.UID) })
+}
+
+// TestTheClusterIsNamedAfterAHiccup: the UID is left out where it may not be read, not where it was not read at once.
+func TestTheClusterIsNamedAfterAHiccup(t *testing.T) {
+	t.Parallel()
+	ns := kube.newNamespace(t)
+	g := newGateway(t, kube.Kubeconfig())
+	var once atomic.Bool
+	g.put(refuse(http.StatusServiceUnavailable, func(r *http.Request) bool {
+		return strings.HasSuffix(r.URL.Path, "/namespaces/kube-system") && once.CompareAndSwap(false, true)
+	}))
+	r := kube.run(t, in(ns), g.config())
+	ev := kube.makeEvent(t, ns, eventOf("Early", "pod"))
+	assert.NotEmpty(t, r.of(t, ev.Name).text("k8s.cluster.uid"))
 }
 
 func TestSeverity(t *testing.T) {

@@ -198,6 +198,12 @@ func TestAKubeletsNodeEvent(t *testing.T) {
 	resourceIs(t, rec, merge(completeChainOf(node), map[string]any{"k8s.object.uid": node.GetName(), "tilt.manifest": "machines"}))
 	assert.Equal(t, "complete", rec.resolution())
 
+	// A UID that does not match is no proof of another Node.
+	other := referenceTo(node)
+	other.UID = "some-machine-id"
+	rec = r.of(t, c.makeEvent(t, "default", eventAbout("NodeNotReady", other)).Name)
+	resourceIs(t, rec, merge(completeChainOf(node), map[string]any{"k8s.object.uid": "some-machine-id", "tilt.manifest": "machines"}))
+
 	unknown := eventAbout("NodeNotReady", corev1.ObjectReference{Kind: "Node", Name: "never", UID: "never"})
 	rec = r.of(t, c.makeEvent(t, "default", unknown).Name)
 	resourceIs(t, rec, map[string]any{

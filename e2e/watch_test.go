@@ -168,6 +168,61 @@ func TestAListOfPages(t *testing.T) {
 	}
 }
 
+// TestAListingThatBreaksOff begins anew, and neither loses nor repeats anything.
+func TestAListingThatBreaksOff(t *testing.T) {
+	t.Parallel()
+	const events = 700
+	for name, test := range map[string]struct {
+		c        *cluster
+		obstacle func(g *gateway) func(http.ResponseWriter, *http.Request) bool
+	}{
+		"a page is refused because its list is too old": {bare.get(t), func(*gateway) func(http.ResponseWriter, *http.Request) bool {
+			return once(refuse(http.StatusGone, func(r *http.Request) bool { return r.URL.Query().Has("continue") }))
+		}},
+		"a stream breaks": {kube, func(g *gateway) func(http.ResponseWriter, *http.Request) bool {
+			return once(func(w http.ResponseWriter, r *http.Request) bool {
+				if !isStreamedList(r) {
+					return false
+				}
+				g.forward.ServeHTTP(&brokenWriter{ResponseWriter: w, left: 100_000}, r)
+				return true
+			})
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := test.c.newNamespace(t)
+			test.c.makeEvents(t, ns, events, func(int) *corev1.Event {
+				ev := withCount(eventOf("Listed", "pod"), 2)
+				ev.Name = unique("listed")
+				return ev
+			})
+			g := newGateway(t, test.c.Kubeconfig())
+			g.put(test.obstacle(g))
+			r := test.c.run(t, in(ns), g.config())
+			r.await(events, about(ns, "Listed"))
+			r.fence(t, ns)
+			assert.Len(t, r.records(about(ns, "Listed")), events)
+			assert.Greater(t, len(g.requests(func(r *http.Request) bool { return isStreamedList(r) || isFirstPage(r) })), 1, "it was listed again")
+		})
+	}
+}
+
+// brokenWriter breaks the connection after so many bytes.
+type brokenWriter struct {
+	http.ResponseWriter
+	left int
+}
+
+func (w *brokenWriter) Write(p []byte) (int, error) {
+	if w.left -= len(p); w.left < 0 {
+		panic(http.ErrAbortHandler)
+	}
+	return w.ResponseWriter.Write(p)
+}
+
+func (w *brokenWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
 // TestARelistCountsNothingTwice: after 410 Gone everything is listed again, and reconciled with what is remembered.
 func TestARelistCountsNothingTwice(t *testing.T) {
 	t.Parallel()
@@ -223,6 +278,20 @@ func TestAnAPIServerThatFails(t *testing.T) {
 		r.fence(t, ns)
 		r.host.await(t, componentstatus.StatusOK)
 		assert.Equal(t, []observation{{2, 2}, {5, 3}}, observationsOf(r.records(named(h.ev.Name))))
+	})
+
+	t.Run("an API that it aggregates is away", func(t *testing.T) {
+		deployment := c.make(t, ns, "apps/v1", "Deployment", "any")
+		c.make(t, "", "apiregistration.k8s.io/v1", "APIService", "v1.away.example.com", with("spec", map[string]any{
+			"group": "away.example.com", "version": "v1", "groupPriorityMinimum": int64(1000), "versionPriority": int64(1),
+			"service": map[string]any{"namespace": ns, "name": "away"}, "insecureSkipTLSVerify": true,
+		}))
+		involved := referenceTo(deployment)
+		involved.APIVersion = "" // So that all groups are asked.
+		rec := r.of(t, c.makeEvent(t, ns, eventAbout("Aggregated", involved)).Name)
+		resourceIs(t, rec, completeChainOf(deployment))
+		rec = r.of(t, c.makeEvent(t, ns, eventAbout("Aggregated", corev1.ObjectReference{APIVersion: "away.example.com/v1", Kind: "Away", Name: "any"})).Name)
+		assert.Contains(t, []string{"unavailable", "not_found"}, rec.resolution())
 	})
 
 	t.Run("it forgot the place where the watch was", func(t *testing.T) {
