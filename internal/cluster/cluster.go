@@ -6,6 +6,7 @@ package cluster
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,7 +26,7 @@ const (
 type Identity struct {
 	client rest.Interface
 	uid    atomic.Value  // string
-	asked  chan struct{} // closed after the first answer
+	asked  chan struct{} // closed after the first answer that settles it
 }
 
 // New makes an identity that is not known yet. The client is one for the core group.
@@ -39,22 +40,22 @@ func (i *Identity) UID() string {
 	return uid
 }
 
-// Asked is closed when the API server has answered, or failed to, for the first time.
+// Asked is closed when the API server has told the UID, or that it may not be read.
 func (i *Identity) Asked() <-chan struct{} { return i.asked }
 
 // Run asks until the answer is known or the context ends.
 func (i *Identity) Run(ctx context.Context) {
-	backoff := wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 8, Cap: time.Minute}
-	for first := true; ; first = false {
+	backoff := wait.Backoff{Duration: 250 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: time.Minute}
+	settled := sync.OnceFunc(func() { close(i.asked) })
+	for {
 		err := i.ask(ctx)
-		if first {
-			close(i.asked)
-		}
 		if err == nil {
+			settled()
 			return
 		}
 		pause := backoff.Step()
 		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+			settled()
 			pause = refusedPause
 		}
 		select {
