@@ -16,6 +16,7 @@ OTELCOL      := build/otelcol
 OCB          := build/tools/builder
 MDATAGEN     := build/tools/mdatagen
 LINTER       := build/tools/golangci-lint
+VULNCHECK    := build/tools/govulncheck
 DEMO         := build/demo
 CONTROLPLANE := $(addprefix build/controlplane/,etcd kube-apiserver kube-controller-manager kube-scheduler kwok)
 
@@ -67,12 +68,20 @@ test: $(OTELCOL) $(CONTROLPLANE) ## Run all tests: unit, golden, fuzz seeds, and
 .PHONY: lint
 lint: export CGO_ENABLED := 0
 lint: export GOFLAGS += -trimpath
-lint: $(LINTER) ## Check style, common mistakes, and that go.mod files are tidy
+lint: $(LINTER) vulncheck ## Check style, common mistakes, known vulnerabilities, and that go.mod files are tidy
 	@failed=; for module in $(MODULES); do \
 		echo "linting module $$module"; \
 		(cd $$module && tidy=0 && { go mod tidy -diff || tidy=1; } && \
 			$(CURDIR)/$(LINTER) run --config $(CURDIR)/.golangci.yml ./... && exit $$tidy) || failed="$$failed $$module"; \
 	done; [ -z "$$failed" ] || { echo "the linter complains in:$$failed"; exit 1; }
+
+# Exit code 3 means that vulnerabilities were found. Without a way to the database
+# nothing can be said, which is no reason to fail, but is said.
+.PHONY: vulncheck
+vulncheck: $(VULNCHECK) ## Look for known vulnerabilities in what the receiver calls; needs the Go vulnerability database
+	@$(VULNCHECK) ./... || { code=$$?; \
+		[ $$code -ne 3 ] || exit 1; \
+		echo "known vulnerabilities were NOT checked: the database cannot be reached"; }
 
 .PHONY: generate
 generate: $(MDATAGEN) ## Generate documentation.md and internal/metadata from metadata.yaml
@@ -113,6 +122,10 @@ $(OCB) $(MDATAGEN): build/tools/%: tools/go.mod tools/go.sum
 $(LINTER): tools/lint/go.mod tools/lint/go.sum
 	@echo "building golangci-lint (the first time takes a few minutes) ..."
 	@cd tools/lint && CGO_ENABLED=0 go build -trimpath -o ../../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+$(VULNCHECK): tools/vulncheck/go.mod tools/vulncheck/go.sum
+	@echo "building govulncheck ..."
+	@cd tools/vulncheck && CGO_ENABLED=0 go build -trimpath -o ../../$@ golang.org/x/vuln/cmd/govulncheck
 
 # Kubernetes' own build stamps the version into its binaries; without it they
 # would call themselves v0.0.0.
