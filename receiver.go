@@ -91,7 +91,8 @@ func (r *eventsReceiver) run(stop, work context.Context) {
 		r.commit(r.duty.work, counted)
 	}
 	if r.unsaved() && r.mayEmit() {
-		r.save(work, time.Now())
+		// What is delivered is worth remembering, also if it took longer than work was allowed to.
+		r.save(context.WithoutCancel(work), time.Now())
 	}
 }
 
