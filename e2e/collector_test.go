@@ -41,7 +41,7 @@ type collector struct {
 	metrics, internal string // the addresses of the metric, and of the Collector's own metrics
 }
 
-// startCollector starts it for the cluster, with settings over those of its configuration.
+// startCollector starts it for the cluster, with settings over those of its configuration, and flags if they look so.
 func startCollector(t *testing.T, kubeconfig string, settings ...string) *collector {
 	t.Helper()
 	col := &collector{
@@ -51,7 +51,11 @@ func startCollector(t *testing.T, kubeconfig string, settings ...string) *collec
 	settings = append(settings, "exporters::file::path: "+col.records, "service::pipelines::logs::exporters: [event_lines, file]")
 	arguments := []string{"--config", filepath.Join("..", "distribution", "config.yaml")}
 	for _, setting := range settings {
-		arguments = append(arguments, "--config", "yaml:"+setting)
+		if strings.HasPrefix(setting, "--") {
+			arguments = append(arguments, setting)
+		} else {
+			arguments = append(arguments, "--config", "yaml:"+setting)
+		}
 	}
 	col.command = exec.Command(otelcol(t), arguments...)
 	_, port, err := net.SplitHostPort(col.internal)
