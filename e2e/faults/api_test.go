@@ -3,9 +3,14 @@
 package faults
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
 )
@@ -34,11 +39,13 @@ func wireBreaks(state wireState, says string) func(*testing.T) row {
 		for range 2 {
 			s.delivers(t, 50)
 			w.becomes(state)
-			if says == "" {
+			if state == slow {
 				s.delivers(t, 300)
 			} else {
+				s.load.grows(t, 1000)
+			}
+			if says != "" {
 				c.says(t, says)
-				s.load.grows(t, 200)
 			}
 			w.becomes(sound)
 		}
@@ -64,18 +71,112 @@ func compactedWhileApart(t *testing.T) row {
 	return s.conclude(t)
 }
 
-// compactedWhileDown does the same while the Collector is down, after an orderly end and after a crash.
+// compactedWhileDown does the same while the Collector is down.
 func compactedWhileDown(t *testing.T) row {
+	return compacted(t, func(c *collector) { c.terminate(t) })
+}
+
+// compactedAfterCrash does it after a crash, so that neither the last moment before the crash is remembered, nor can the
+// API server tell it again step by step.
+func compactedAfterCrash(t *testing.T) row {
+	return compacted(t, (*collector).kill)
+}
+
+func compacted(t *testing.T, end func(*collector)) row {
 	s := newScene(t, ownCluster(t, controlplane.Options{}))
 	c := s.watchedBy(t, s.cluster.Kubeconfig(), withStorage)
 	s.begin(t)
-	for _, end := range []func(){func() { c.terminate(t) }, c.kill} {
+	for range 2 {
 		s.delivers(t, 50)
-		end()
+		end(c)
 		s.load.grows(t, 200)
 		s.cluster.compact(t)
 		c.start(t)
 	}
 	s.delivers(t, 50)
 	return s.conclude(t)
+}
+
+// expired is an API server that keeps events for less time than passes between their repeats, so that recorders make them
+// again and again, with the count that they had reached.
+func expired(t *testing.T) row {
+	s := newScene(t, ownCluster(t, controlplane.Options{EventTTL: 20 * time.Second}))
+	w := newWire(t, s.cluster.Kubeconfig())
+	c := s.watchedBy(t, w.kubeconfig, withStorage)
+	s.begin(t, func(l *load) { l.pause, l.keep = 600*time.Millisecond, 30 })
+	for range 2 {
+		s.load.grows(t, 400)
+		w.becomes(cut)
+		s.load.grows(t, 60)
+		w.becomes(sound)
+		s.load.grows(t, 200)
+		c.kill()
+		s.load.grows(t, 60)
+		c.start(t)
+	}
+	r := s.conclude(t)
+	r.remark = fmt.Sprintf("%d events made again by their recorders", s.load.remade())
+	assert.Positive(t, s.load.remade())
+	return r
+}
+
+var eventsRule = rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"get", "list", "watch"}}
+
+// permissionRevoked takes the permission to watch events away, and gives it back.
+func permissionRevoked(t *testing.T) row {
+	s := newScene(t, sharedCluster(t))
+	account := s.namespace + "-revoked"
+	kubeconfig, err := s.cluster.RestrictedKubeconfig(t.Context(), account, eventsRule)
+	require.NoError(t, err)
+	w := newWire(t, kubeconfig)
+	c := s.watchedBy(t, w.kubeconfig, withStorage)
+	s.begin(t)
+	s.delivers(t, 50)
+
+	roles := s.cluster.RbacV1().ClusterRoles()
+	role, err := roles.Get(t.Context(), account, metav1.GetOptions{})
+	require.NoError(t, err)
+	role.Rules = nil
+	role, err = roles.Update(t.Context(), role, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	// An API server asks for permissions when a watch begins, so this one has to begin anew.
+	w.becomes(cut)
+	w.becomes(sound)
+	c.says(t, "no permission to list and watch events")
+	s.load.grows(t, 200)
+	role.Rules = []rbacv1.PolicyRule{eventsRule}
+	_, err = roles.Update(t.Context(), role, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	s.delivers(t, 50)
+	return s.conclude(t)
+}
+
+// ownersForbidden is an account that may see events and nothing else.
+func ownersForbidden(t *testing.T) row {
+	s := newScene(t, sharedCluster(t))
+	kubeconfig, err := s.cluster.RestrictedKubeconfig(t.Context(), s.namespace+"-events-only", eventsRule)
+	require.NoError(t, err)
+	c := s.watchedBy(t, kubeconfig, withStorage)
+	s.begin(t)
+	s.delivers(t, 100)
+	c.says(t, "No permission to look owners up")
+	c.kill()
+	c.start(t)
+	s.delivers(t, 50)
+	return s.conclude(t)
+}
+
+// clocksOff are producers whose clocks are off, while the Collector is killed and started again.
+func clocksOff(by time.Duration) func(*testing.T) row {
+	return func(t *testing.T) row {
+		s := newScene(t, sharedCluster(t))
+		c := s.watchedBy(t, s.cluster.Kubeconfig(), withStorage)
+		s.begin(t, func(l *load) { l.clockOff = by })
+		s.delivers(t, 100)
+		c.kill()
+		s.load.grows(t, 100)
+		c.start(t)
+		s.delivers(t, 100)
+		return s.conclude(t)
+	}
 }

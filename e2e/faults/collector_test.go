@@ -58,7 +58,7 @@ service:
   pipelines: {logs: {receivers: [kube_events], exporters: [otlp_http]}, metrics: {receivers: [kube_events], exporters: [otlp_http]}}
   telemetry: {logs: {level: info, encoding: console, disable_stacktrace: true}, metrics: {level: none}}
 `, s.url()+"/"+name)}
-	c.config = append(append(c.config, settings...), c.extensions(settings)...)
+	c.config = append(append(c.config, c.extensions(settings)...), settings...)
 	t.Cleanup(func() {
 		c.kill()
 		if t.Failed() {

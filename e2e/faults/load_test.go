@@ -34,6 +34,7 @@ type load struct {
 
 	mu       sync.Mutex
 	made     map[string]int64 // occurrences, by the event's name
+	again    int              // events that had to be made again
 	mistakes []error          // writes that cannot succeed, which are the test's fault
 }
 
@@ -73,6 +74,13 @@ func (l *load) total() (sum int64) {
 		sum += n
 	}
 	return sum
+}
+
+// remade is how many events had to be made again.
+func (l *load) remade() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.again
 }
 
 // grows waits until the load has made so many more occurrences.
@@ -132,10 +140,13 @@ func (r *recorder) repeat(e *repeated) {
 	e.count += 1 + rand.Int64N(3)
 	r.write(e, func(ctx context.Context) error {
 		err := r.patch(ctx, e)
-		if apierrors.IsNotFound(err) {
-			return r.create(ctx, e)
+		if !apierrors.IsNotFound(err) {
+			return err
 		}
-		return err
+		r.mu.Lock()
+		r.again++
+		r.mu.Unlock()
+		return r.create(ctx, e)
 	})
 }
 

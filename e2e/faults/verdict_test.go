@@ -115,7 +115,7 @@ func assertSteady(t *testing.T, points []point) {
 	}
 }
 
-// in are those of a namespace.
+// recordsIn are those of a namespace.
 func recordsIn(namespace string, all []record) (found []record) {
 	for _, r := range all {
 		if r.namespace == namespace {
@@ -134,17 +134,13 @@ func pointsIn(namespace string, all []point) (found []point) {
 	return found
 }
 
-// settle waits until nothing is missing any more, and returns the verdict, whatever it is.
-func (s *scene) settle(t *testing.T) row {
+// settle ends the load and waits until nothing is missing any more, or for long in vain.
+func (s *scene) settle(t *testing.T) {
 	t.Helper()
 	s.load.end()
 	assert.Empty(t, s.load.mistakes, "writes that the API server does not take are a mistake of the test")
-	verdict := func() row {
-		return judge(s.load.truth(), recordsIn(s.namespace, s.sink.took()), pointsIn(s.namespace, s.sink.metered()))
-	}
 	within(90*time.Second, func() bool {
-		r := verdict()
-		return r.lost == 0 && (s.metricDiffers || r.metric == r.made)
+		r := judge(s.load.truth(), recordsIn(s.namespace, s.sink.took()), pointsIn(s.namespace, s.sink.metered()))
+		return r.lost == 0 && (s.metricDiffers || s.memoryIsLost || r.metric == r.made)
 	})
-	return verdict()
 }

@@ -66,7 +66,7 @@ func (w *wire) becomes(state wireState) {
 	w.changed = make(chan struct{})
 	if state == cut {
 		for connection := range w.connections {
-			connection.Close()
+			_ = connection.Close()
 		}
 	}
 }
@@ -109,7 +109,7 @@ func (w *wire) hold(connection net.Conn) (release func()) {
 	defer w.mu.Unlock()
 	w.connections[connection] = struct{}{}
 	return func() {
-		connection.Close()
+		_ = connection.Close()
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		delete(w.connections, connection)
@@ -118,8 +118,7 @@ func (w *wire) hold(connection net.Conn) (release func()) {
 
 // carry copies one direction until either end closes.
 func (w *wire) carry(from, to net.Conn) {
-	defer from.Close()
-	defer to.Close()
+	defer func() { _, _ = from.Close(), to.Close() }()
 	buffer := make([]byte, 2048)
 	for {
 		n, err := from.Read(buffer)
