@@ -3,6 +3,7 @@
 package faults
 
 import (
+	"slices"
 	"syscall"
 	"testing"
 
@@ -23,7 +24,6 @@ func newPair(t *testing.T) *pair {
 	t.Helper()
 	p := &pair{scene: newScene(t, ownCluster(t, controlplane.Options{})), wires: map[string]*wire{}}
 	p.metricDiffers = true
-	p.remark = "a leader without shared storage begins a new sum; its total is right, the repeats included"
 	for range 2 {
 		w := newWire(t, p.cluster.Kubeconfig())
 		p.wires[p.watchedBy(t, w.kubeconfig, withElections).name] = w
@@ -61,23 +61,31 @@ func (p *pair) takesOver(t *testing.T, c *collector) {
 	}, "records from %s", c.name)
 }
 
-// assertMetricOf checks that the sums of a replica are those of its records, for one that has led only once.
-func (p *pair) assertMetricOf(t *testing.T, c *collector) {
+// concludeInTerms concludes, and checks that the last leader's sums are those of the records of its last term.
+func (p *pair) concludeInTerms(t *testing.T) row {
 	t.Helper()
+	r := p.conclude(t)
+	records := recordsIn(p.namespace, p.sink.took())
+	last := records[len(records)-1].replica
 	var occurrences int64
-	for _, r := range recordsIn(p.namespace, p.sink.took()) {
-		if r.replica == c.name {
-			occurrences += r.occurrences
-		}
+	for i := len(records) - 1; i >= 0 && records[i].replica == last; i-- {
+		occurrences += records[i].occurrences
 	}
-	var points []point
-	for _, point := range pointsIn(p.namespace, p.sink.metered()) {
-		if point.replica == c.name {
-			points = append(points, point)
-		}
-	}
-	assert.Equal(t, occurrences, total(points), "the metric of %s", c.name)
+	points := lastTerm(last, pointsIn(p.namespace, p.sink.metered()))
+	assert.Equal(t, occurrences, total(points), "the metric of the last leader")
 	assertSteady(t, points)
+	return r
+}
+
+// lastTerm are the points of a replica with the newest start time.
+func lastTerm(replica string, all []point) (points []point) {
+	for _, p := range slices.Backward(all) {
+		if p.replica == replica && (len(points) == 0 || p.start == points[0].start) {
+			points = append(points, p)
+		}
+	}
+	slices.Reverse(points)
+	return points
 }
 
 func leaderKilled(t *testing.T) row {
@@ -87,9 +95,7 @@ func leaderKilled(t *testing.T) row {
 	leader.kill()
 	p.takesOver(t, other)
 	p.delivers(t, 100)
-	r := p.conclude(t)
-	p.assertMetricOf(t, other)
-	return r
+	return p.concludeInTerms(t)
 }
 
 // leaderPaused pauses the leader until the other leads, lets it go on, and then kills the other: who was paused must not
@@ -110,7 +116,7 @@ func leaderPaused(t *testing.T) row {
 	other.kill()
 	p.takesOver(t, leader)
 	p.delivers(t, 100)
-	return p.conclude(t)
+	return p.concludeInTerms(t)
 }
 
 // assertSilent checks that a replica has emitted nothing since, but what the other had emitted before.
@@ -145,7 +151,7 @@ func leaderPartitioned(state wireState) func(*testing.T) row {
 			p.load.grows(t, 500)
 			p.assertSilent(t, leader, resumed, metered)
 		}
-		return p.conclude(t)
+		return p.concludeInTerms(t)
 	}
 }
 

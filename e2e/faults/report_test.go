@@ -28,8 +28,12 @@ func writeReport(t *testing.T, path string, rows []row) {
 		if r.fault == "" {
 			continue // The command line left it out.
 		}
-		fmt.Fprintf(&table, "| %s | %d | %d | %d | %d | %d | %d | %s |\n",
-			r.fault, r.made, r.delivered, r.lost, r.repeated, r.surplus, r.metric, r.remark)
+		metric := fmt.Sprint(r.metric)
+		if r.ownSums {
+			metric = "own sums"
+		}
+		fmt.Fprintf(&table, "| %s | %d | %d | %d | %d | %d | %s | %s |\n",
+			r.fault, r.made, r.delivered, r.lost, r.repeated, r.surplus, metric, r.remark)
 	}
 	collector, err := exec.Command(otelcol(), "--version").Output()
 	require.NoError(t, err)

@@ -22,7 +22,7 @@ type scene struct {
 	replicas  []*collector
 
 	metricFalls   bool // the fault may make the metric fall, as long as it is right in the end
-	metricDiffers bool // the fault changes what the metric's total means
+	metricDiffers bool // leaders begin sums of their own
 	memoryIsLost  bool // the fault takes what the receiver remembers, so that it tells again what it had told
 	remark        string
 	probes        int
@@ -108,7 +108,7 @@ func (s *scene) conclude(t *testing.T) row {
 	}
 	points := pointsIn(s.namespace, s.sink.metered())
 	r := judge(s.load.truth(), recordsIn(s.namespace, s.sink.took()), points)
-	r.remark = s.remark
+	r.remark, r.ownSums = s.remark, s.metricDiffers
 	assert.Positive(t, r.made)
 	assert.Zero(t, r.lost, "lost occurrences")
 	if !s.memoryIsLost {

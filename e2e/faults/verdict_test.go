@@ -22,6 +22,7 @@ type row struct {
 	repeated  int   // records with a log.record.uid that had come before
 	surplus   int64 // counted twice by who goes by log.record.uid
 	metric    int64
+	ownSums   bool // leaders begin sums of their own, so their total says nothing
 	remark    string
 }
 
