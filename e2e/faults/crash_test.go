@@ -10,10 +10,10 @@ import (
 )
 
 // killed kills the Collector again and again, at moments that nobody chose, and starts it anew.
-func killed(times int) func(*testing.T) row {
+func killed(times int, settings ...setting) func(*testing.T) row {
 	return func(t *testing.T) row {
 		s := newScene(t, sharedCluster(t))
-		c := s.watchedBy(t, s.cluster.Kubeconfig(), withStorage)
+		c := s.watchedBy(t, s.cluster.Kubeconfig(), append(settings, withStorage)...)
 		s.begin(t)
 		for range times {
 			s.delivers(t, 30)

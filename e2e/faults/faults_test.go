@@ -23,6 +23,7 @@ var faults = []fault{
 	{"kill -9 twice under load", true, killed(2)},
 	{"kill -9 ten times under load", false, killed(10)},
 	{"SIGTERM under load, and a new start", true, terminated},
+	{"kill -9 five times under load, repeat_interval 2s", false, killed(5, "receivers::kube_events::repeat_interval: 2s")},
 	{"kill -9 right after the first record", false, killedAtOnce},
 	{"API server killed and restarted", true, apiServerKilled},
 	{"connection cut", false, wireBreaks(cut, "")},
