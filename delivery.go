@@ -5,6 +5,7 @@ package kubeeventsreceiver
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -20,9 +21,19 @@ import (
 // gives up; then it returns true. It returns false if stop ends while they are refused for now: they are not delivered,
 // and so must not be committed.
 func (r *eventsReceiver) deliver(stop, work context.Context, records []observation.Observation) bool {
-	if r.logs == nil || len(records) == 0 {
+	if r.logs == nil {
 		return true
 	}
+	// What a new leader inherits, or the end of many windows gives, may be far more than a batch.
+	for part := range slices.Chunk(records, batchChanges) {
+		if !r.deliverPart(stop, work, part) {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *eventsReceiver) deliverPart(stop, work context.Context, records []observation.Observation) bool {
 	logs := r.convert(records)
 	pause := r.newBackoff()
 	began := time.Now()

@@ -12,6 +12,9 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
 )
 
+// roomInterval is how often a standby that is full looks whether time has made room.
+const roomInterval = 200 * time.Millisecond
+
 // duty is the term in which this process emits: the receiver's whole life, unless a leader is elected.
 type duty struct {
 	stop, work context.Context
@@ -73,15 +76,22 @@ func either(a, b context.Context) (context.Context, context.CancelFunc) {
 // follow keeps what the leader should be emitting now, in case it cannot any more.
 func (r *eventsReceiver) follow(observations []observation.Observation) {
 	now := time.Now()
-	r.holdBack(r.windows.Admit(observations, now), now)
+	r.standby.hold(r.windows.Admit(observations, now), now)
 	r.moveTo(r.batch)
 	r.ledger.Forget(now)
 }
 
-func (r *eventsReceiver) holdBack(records []observation.Observation, now time.Time) {
-	if surplus := r.standby.hold(records, now); surplus > 0 {
-		r.telemetry.dropped(surplus)
-		r.settings.Logger.Error("More events than a standby holds; if the leader is dead, they are lost", zap.Int("records", surplus))
+// awaitRoom waits while a standby holds as much as it may. Nothing is read meanwhile: the API server keeps what comes.
+func (r *eventsReceiver) awaitRoom(stop context.Context) {
+	for r.standby.full(time.Now()) && stop.Err() == nil && !r.leadership.leads() {
+		room := time.NewTimer(roomInterval)
+		select {
+		case <-room.C:
+		case <-r.elections:
+			r.watchElections()
+		case <-stop.Done():
+		}
+		room.Stop()
 	}
 }
 
@@ -91,7 +101,7 @@ func (r *eventsReceiver) handOver(stop context.Context, records []observation.Ob
 	if !r.followsOthers() || stop.Err() != nil {
 		return false
 	}
-	r.holdBack(records, time.Now())
+	r.standby.hold(records, time.Now())
 	return true
 }
 

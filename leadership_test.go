@@ -190,17 +190,41 @@ func TestAStandbyHoldsALeasesWorth(t *testing.T) {
 		return observation.Observation{SeenAt: at(second), Occurrences: int64(second)}
 	}
 	s := standby{horizon: 10 * time.Second}
-	assert.Zero(t, s.hold([]observation.Observation{seen(0), seen(5)}, at(5)))
-	assert.Zero(t, s.hold([]observation.Observation{seen(11)}, at(11)))
+	s.hold([]observation.Observation{seen(0), seen(5)}, at(5))
+	s.hold([]observation.Observation{seen(11)}, at(11))
 	assert.Equal(t, []observation.Observation{seen(5), seen(11)}, s.release(at(12)), "nothing older")
 	assert.Empty(t, s.release(at(12)))
 
-	many := make([]observation.Observation, mostHeld+3)
+	many := make([]observation.Observation, mostHeld)
 	for i := range many {
 		many[i] = seen(1)
 	}
-	assert.Equal(t, 3, s.hold(many, at(1)), "what is held is bounded, and what that costs is told")
-	assert.Len(t, s.release(at(1)), mostHeld)
+	s.hold(many, at(1))
+	assert.True(t, s.full(at(11)), "what is held is bounded")
+	assert.False(t, s.full(at(12)), "and time makes room")
+}
+
+func TestAStandbyThatIsFullWaitsAndLosesNothing(t *testing.T) {
+	r := &eventsReceiver{leadership: newLeadership(time.Hour, time.Hour)}
+	r.standby.horizon = time.Hour
+	r.standby.hold(make([]observation.Observation, mostHeld), time.Time{})
+	for i := range r.standby.held {
+		r.standby.held[i].SeenAt = time.Now()
+	}
+	r.watchElections()
+	passed := make(chan struct{})
+	go func() {
+		r.awaitRoom(t.Context())
+		close(passed)
+	}()
+	select {
+	case <-passed:
+		require.Fail(t, "it went on while it was full")
+	case <-time.After(20 * time.Millisecond):
+	}
+	r.leadership.started()
+	<-passed
+	assert.Len(t, r.standby.release(time.Now()), mostHeld)
 }
 
 func TestAfterAPauseNobodyKnowsWhoLeads(t *testing.T) {

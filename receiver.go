@@ -73,6 +73,7 @@ func (r *eventsReceiver) run(stop, work context.Context) {
 	r.watchElections()
 	defer r.leaveDuty()
 	for more := true; more; {
+		r.awaitRoom(stop)
 		var changes []watch.Change
 		changes, more = r.take(stop)
 		observations := r.account(changes)
