@@ -67,7 +67,7 @@ test: $(OTELCOL) $(CONTROLPLANE) ## Run all tests: unit, golden, fuzz seeds, and
 faults: $(OTELCOL) $(CONTROLPLANE) ## Break everything, count what is lost and repeated, and write docs/reliability.md
 	@mkdir -p docs
 	@cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" FAULTS_REPORT="$(CURDIR)/docs/reliability.md" \
-		go test -count=1 -timeout 60m -parallel 4 -run TestFaults -v ./faults
+		go test -count=1 -timeout 60m -parallel 6 -run TestFaults -v ./faults
 
 # With the flags that the Collector is built with, the linter finds what it needs
 # in the build cache.

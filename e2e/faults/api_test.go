@@ -87,7 +87,7 @@ func compacted(t *testing.T, end func(*collector)) row {
 	c := s.watchedBy(t, s.cluster.Kubeconfig(), withStorage)
 	s.begin(t)
 	for range 2 {
-		s.delivers(t, 50)
+		s.delivers(t, 200)
 		end(c)
 		s.load.grows(t, 200)
 		s.cluster.compact(t)

@@ -3,6 +3,7 @@
 package faults
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
@@ -23,8 +24,9 @@ func pipelineFails(t *testing.T) row {
 		s.sink.answers(takeIt)
 		s.delivers(t, 50)
 	}
-	s.remark = "what was refused for good is not in the logs, and is in the metric"
-	return s.conclude(t)
+	r := s.conclude(t)
+	r.remark = fmt.Sprintf("%d refused for good: not in the logs, but in the metric", r.refused)
+	return r
 }
 
 // killedWhileRefused kills the Collector while the pipeline refuses what it took from the API server.
