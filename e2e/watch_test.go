@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componentstatus"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -384,13 +385,23 @@ func TestAPermissionThatIsTakenAway(t *testing.T) {
 	}
 }
 
-// revoke deletes the binding of an account, and returns it to be created again.
+// revoke deletes the binding of an account, and returns it to be created again once the API server heeds the deletion: a
+// watch that is begun before goes on.
 func (c *cluster) revoke(t *testing.T, account string) *rbacv1.ClusterRoleBinding {
 	t.Helper()
 	bindings := c.RbacV1().ClusterRoleBindings()
 	binding, err := bindings.Get(t.Context(), account, metav1.GetOptions{})
 	require.NoError(t, err)
 	require.NoError(t, bindings.Delete(t.Context(), account, metav1.DeleteOptions{}))
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User:               "system:serviceaccount:default:" + account,
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "watch", Resource: "events"},
+	}}
+	eventually(t, func() bool {
+		answer, err := c.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), review, metav1.CreateOptions{})
+		require.NoError(t, err)
+		return !answer.Status.Allowed
+	}, "the end of the permission")
 	binding.UID, binding.ResourceVersion = "", ""
 	return binding
 }
