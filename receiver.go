@@ -148,22 +148,27 @@ func (r *eventsReceiver) wakeTimer() *time.Timer {
 		due = end
 	}
 	if r.unsaved() {
-		if save := r.saving.tried.Add(saveInterval); save.Before(due) {
+		save := time.Now().Add(batchWait)
+		if r.saving.again.After(save) {
+			save = r.saving.again
+		}
+		if save.Before(due) {
 			due = save
 		}
 	}
 	return time.NewTimer(time.Until(due))
 }
 
-// gather fills the batch until a bound, the time, or stop ends it, which it tells by returning false.
+// gather fills the batch until a bound, the time, or stop ends it, which it tells by returning false. The end of a listing
+// ends a batch too: that the listing is complete is committed before anything that came after it has to be delivered.
 func (r *eventsReceiver) gather(stop context.Context, first watch.Change) bool {
 	full := time.NewTimer(batchWait)
 	defer full.Stop()
-	for size := sizeOf(first); len(r.batch) < batchChanges && size < batchBytes; {
+	for size, last := sizeOf(first), first; len(r.batch) < batchChanges && size < batchBytes && last.Kind != watch.ListEnded; {
 		select {
-		case change := <-r.changes:
-			r.batch = append(r.batch, change)
-			size += sizeOf(change)
+		case last = <-r.changes:
+			r.batch = append(r.batch, last)
+			size += sizeOf(last)
 		case <-full.C:
 			return true
 		case <-stop.Done():

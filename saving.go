@@ -21,10 +21,9 @@ import (
 )
 
 const (
-	// saveInterval is how often a checkpoint is saved while there is something to save. A crash repeats what was
-	// delivered since the last one, with the same log.record.uid.
-	saveInterval = time.Second
-	// loadAttempts is how often a storage is asked for the checkpoint, saveInterval apart, before the receiver goes on
+	// saveAgain is how long a storage that did not take a checkpoint is left in peace.
+	saveAgain = time.Second
+	// loadAttempts is how often a storage is asked for the checkpoint, saveAgain apart, before the receiver goes on
 	// without.
 	loadAttempts = 3
 )
@@ -33,7 +32,7 @@ const (
 type saving struct {
 	store *checkpoint.Store
 	last  time.Time // of the last checkpoint
-	tried time.Time // of the last attempt
+	again time.Time // not before then; zero unless the storage failed
 	moved bool      // whether the place to resume from has moved since
 }
 
@@ -77,7 +76,7 @@ func (r *eventsReceiver) restore(ctx context.Context) {
 		return
 	}
 	now := time.Now()
-	r.saving.last, r.saving.tried = now, now
+	r.saving.last = now
 	state, found, err := r.load(ctx)
 	switch {
 	case errors.Is(err, checkpoint.ErrDamaged):
@@ -109,7 +108,7 @@ func (r *eventsReceiver) forgetAll() {
 // load reads the checkpoint, again if the storage fails.
 func (r *eventsReceiver) load(ctx context.Context) (saved state, found bool, err error) {
 	for attempt := range loadAttempts {
-		if attempt > 0 && !sleep(ctx, saveInterval) {
+		if attempt > 0 && !sleep(ctx, saveAgain) {
 			return state{}, false, ctx.Err()
 		}
 		r.forgetAll()
@@ -204,20 +203,21 @@ func (r *eventsReceiver) moveTo(batch []watch.Change) {
 	}
 }
 
-// saveIfDue saves a checkpoint if there is something to save and the last attempt is an interval ago.
+// saveIfDue saves a checkpoint if there is something to save, unless the storage has just failed. It is called for each
+// batch: a crash repeats what was delivered since the last checkpoint, with the same log.record.uid, and a first listing
+// must not be taken for the first again.
 func (r *eventsReceiver) saveIfDue(ctx context.Context, now time.Time) {
 	if !r.unsaved() {
 		return
 	}
 	r.telemetry.unsaved(r.saving.last)
-	if now.Sub(r.saving.tried) >= saveInterval && r.mayEmit() {
+	if !now.Before(r.saving.again) && r.mayEmit() {
 		r.save(ctx, now)
 	}
 }
 
 // save writes what changed in one transaction. What cannot be saved now is saved with the next checkpoint.
 func (r *eventsReceiver) save(ctx context.Context, now time.Time) {
-	r.saving.tried = now
 	entries, windows, series := r.ledger.TakeChanged(), r.windows.TakeChanged(), r.tally.TakeChanged()
 	changed := make([]checkpoint.Key, 0, len(entries)+len(windows)+len(series))
 	for _, k := range entries {
@@ -234,6 +234,7 @@ func (r *eventsReceiver) save(ctx context.Context, now time.Time) {
 		r.ledger.PutBack(entries)
 		r.windows.PutBack(windows)
 		r.tally.PutBack(series)
+		r.saving.again = now.Add(saveAgain)
 		r.telemetry.notSaved()
 		r.status.failed("storage", "unavailable", "The storage takes no checkpoint; going on without, a crash would repeat events", err)
 		return

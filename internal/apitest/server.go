@@ -223,30 +223,45 @@ func (s *Server) sortedLocked(namespace string) []*corev1.Event {
 	return found
 }
 
-// watch streams changes after a resource version, or everything that exists and then changes, until it is cut.
+// watch streams changes after a resource version, or everything that exists and then changes, until it is cut. It writes
+// without the lock: a client that does not read must not stop the server.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, namespace string, initial bool, from string) {
 	w.Header().Set("Content-Type", "application/json")
-	frames := json.NewEncoder(w)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	cuts := s.cuts
+	encoder := json.NewEncoder(w)
 	at, _ := strconv.Atoi(from)
-	if !initial && at < s.compacted {
-		_ = frames.Encode(frame{"ERROR", status(http.StatusGone)})
+	s.mu.Lock()
+	cuts, expired := s.cuts, !initial && at < s.compacted
+	var frames []frame
+	if initial {
+		at, frames = s.version, s.initialLocked(namespace)
+	}
+	s.mu.Unlock()
+	if expired {
+		_ = encoder.Encode(frame{"ERROR", status(http.StatusGone)})
 		return
 	}
-	if initial {
-		at = s.version
-		s.sendInitial(frames, namespace)
-	}
-	w.(http.Flusher).Flush()
 	stop := s.wakeAtEnd(r)
 	defer stop()
-	for s.cuts == cuts && !s.closed && r.Context().Err() == nil {
-		at = s.sendChanges(frames, namespace, at)
+	for goesOn := true; goesOn; {
+		for _, f := range frames {
+			_ = encoder.Encode(f)
+		}
 		w.(http.Flusher).Flush()
+		frames, at, goesOn = s.next(r, namespace, at, cuts)
+	}
+}
+
+// next waits for changes, and returns false when the watch is over.
+func (s *Server) next(r *http.Request, namespace string, after, cuts int) (frames []frame, at int, goesOn bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.cuts == cuts && !s.closed && r.Context().Err() == nil {
+		if frames, at = s.changesLocked(namespace, after); at > after {
+			return frames, at, true
+		}
 		s.changed.Wait()
 	}
+	return nil, after, false
 }
 
 // wakeAtEnd wakes the watches when the client goes away.
@@ -267,17 +282,17 @@ type frame struct {
 	Object any    `json:"object"`
 }
 
-func (s *Server) sendInitial(frames *json.Encoder, namespace string) {
+func (s *Server) initialLocked(namespace string) (frames []frame) {
 	for _, ev := range s.sortedLocked(namespace) {
-		_ = frames.Encode(frame{"ADDED", typed(ev)})
+		frames = append(frames, frame{"ADDED", typed(ev)})
 	}
 	bookmark := &corev1.Event{}
 	bookmark.ResourceVersion = strconv.Itoa(s.version)
 	bookmark.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
-	_ = frames.Encode(frame{"BOOKMARK", typed(bookmark)})
+	return append(frames, frame{"BOOKMARK", typed(bookmark)})
 }
 
-func (s *Server) sendChanges(frames *json.Encoder, namespace string, after int) (at int) {
+func (s *Server) changesLocked(namespace string, after int) (frames []frame, at int) {
 	at = after
 	for _, c := range s.history {
 		if c.version <= after {
@@ -285,10 +300,10 @@ func (s *Server) sendChanges(frames *json.Encoder, namespace string, after int) 
 		}
 		at = c.version
 		if namespace == "" || c.event.Namespace == namespace {
-			_ = frames.Encode(frame{c.kind, typed(c.event)})
+			frames = append(frames, frame{c.kind, typed(c.event)})
 		}
 	}
-	return at
+	return frames, at
 }
 
 func typed(ev *corev1.Event) *corev1.Event {

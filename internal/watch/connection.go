@@ -100,7 +100,9 @@ func (s *Stream) watch(ctx context.Context, options metav1.ListOptions) error {
 		return err
 	}
 	defer connection.Stop()
-	s.config.Observer.Healthy(s.config.Namespace)
+	if !s.listing {
+		s.config.Observer.Healthy(s.config.Namespace)
+	}
 	return s.receive(ctx, connection, limit+overdue)
 }
 

@@ -16,6 +16,9 @@ import (
 // accepts every watch and closes it at once would otherwise be asked without a pause.
 const settled = 5 * time.Second
 
+// errClosedAtOnce is what client-go hides: it turns a connection that is closed before an answer into an empty watch.
+var errClosedAtOnce = errors.New("the connection was closed at once")
+
 // Stream is one list-and-watch. Run may be called once.
 type Stream struct {
 	config Config
@@ -47,12 +50,15 @@ func (s *Stream) Run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		if err == nil && time.Since(opened) < settled {
+			err = errClosedAtOnce
+		}
 		cause := s.afterEnd(err)
 		s.config.Observer.Restarting(s.config.Namespace, cause, err)
 		if time.Since(opened) > settled {
 			backoff = newBackoff()
 		}
-		if err == nil && time.Since(opened) > settled {
+		if err == nil {
 			continue // The server's own time limit: go on at once.
 		}
 		pause(ctx, backoff.Step())
@@ -126,6 +132,7 @@ func (s *Stream) endList(ctx context.Context, resourceVersion string) error {
 	}
 	s.listing = false
 	s.resourceVersion = resourceVersion
+	s.config.Observer.Healthy(s.config.Namespace)
 	return nil
 }
 

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeeventsreceiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
+	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
+)
+
+func TestWhileThePipelineRefusesTheAPIServerKeepsTheEvents(t *testing.T) {
+	api := apitest.New(t)
+	pipeline := &refusing{}
+	pipeline.refuseWith(errors.New("the queue is full"))
+	cfg := configFor(t, api.URL, "start_at: beginning")
+	started(t, cfg, pipeline, nil)
+	const events = 5 * (batchChanges + inFlight)
+	for i := range events {
+		api.Put(eventNamed(fmt.Sprintf("e%05d", i), 1))
+	}
+	require.Eventually(t, func() bool { return pipeline.attempts.Load() > 5 }, patience, time.Millisecond)
+	receivers.mu.Lock()
+	waiting := receivers.byConfig[cfg].telemetry.waiting.Load()
+	receivers.mu.Unlock()
+	assert.LessOrEqual(t, waiting, int64(batchChanges+inFlight+1), "a batch, what lies between the stream and the loop, and what the stream holds out")
+
+	pipeline.refuseWith(nil)
+	require.Eventually(t, func() bool { return pipeline.LogRecordCount() == events }, patience, 5*time.Millisecond, "and nothing is lost")
+}
+
+func TestANamespaceThatFloodsDoesNotStarveTheOthers(t *testing.T) {
+	api := apitest.New(t)
+	sink := &consumertest.LogsSink{}
+	release := make(chan struct{})
+	pipeline, err := consumer.NewLogs(func(ctx context.Context, logs plog.Logs) error {
+		<-release
+		return sink.ConsumeLogs(ctx, logs)
+	})
+	require.NoError(t, err)
+	started(t, configFor(t, api.URL, "{start_at: beginning, namespaces: [flood, quiet]}"), pipeline, nil)
+	const flood = 10 * (batchChanges + inFlight)
+	for i := range flood {
+		ev := eventNamed(fmt.Sprintf("flood%05d", i), 1)
+		ev.Namespace = "flood"
+		api.Put(ev)
+	}
+	quiet := eventNamed("quiet", 1)
+	quiet.Namespace = "quiet"
+	api.Put(quiet)
+	close(release)
+	require.Eventually(t, func() bool { return sink.LogRecordCount() == flood+1 }, patience, 5*time.Millisecond)
+	for position, name := range names(sink.AllLogs()) {
+		if name == "quiet+1" {
+			assert.Less(t, position, 3*(batchChanges+inFlight), "it came long after the flood began and does not wait for its end")
+		}
+	}
+}
+
+func TestSecretsDoNotReachTheLog(t *testing.T) {
+	const secret = "do-not-tell-anyone"
+	for name, status := range map[string]int{"not accepted": http.StatusUnauthorized, "not allowed": http.StatusForbidden, "broken": http.StatusInternalServerError} {
+		t.Run(name, func(t *testing.T) {
+			api := apitest.New(t)
+			api.Refuse(func(*http.Request) int { return status })
+			cfg := configFor(t, api.URL, "")
+			kubeconfig, err := os.ReadFile(cfg.Kubeconfig)
+			require.NoError(t, err)
+			withToken := strings.Replace(string(kubeconfig), "user: {}", "user: {token: "+secret+"}", 1)
+			require.NoError(t, os.WriteFile(cfg.Kubeconfig, []byte(withToken), 0o600))
+
+			settings := receivertest.NewNopSettings(metadata.Type)
+			core, logged := observer.New(zap.DebugLevel)
+			settings.Logger = zap.New(core)
+			launchInto(t, cfg, settings, componenttest.NewNopHost(), consumertest.NewNop(), nil)
+			require.Eventually(t, func() bool { return logged.Len() > 0 }, patience, time.Millisecond, "the failure is told")
+			for _, entry := range logged.All() {
+				assert.NotContains(t, fmt.Sprint(entry.Message, entry.ContextMap()), secret)
+			}
+		})
+	}
+}
