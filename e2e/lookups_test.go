@@ -116,7 +116,7 @@ func TestLookupsThatFail(t *testing.T) {
 			t.Parallel()
 			g := newGateway(t, c.Kubeconfig())
 			g.put(obstacle)
-			r := c.run(t, in(ns), g.config(), "owners: {lookup_timeout: 500ms}")
+			r := c.run(t, in(ns), g.config(), "owners: {lookup_timeout: 2s}")
 			rec := r.of(t, c.makeEvent(t, ns, eventAbout("Slow", referenceTo(pod))).Name)
 			resourceIs(t, rec, chainOf(pod, rs)) // An owner known from a reference alone.
 			assert.Equal(t, resolution, rec.resolution())

@@ -175,16 +175,34 @@ func TestASeriesThatDoesNotMoveIsDropped(t *testing.T) {
 	ns := kube.newNamespace(t)
 	r := kube.runLoosely(t, in(ns), "metrics: {series_ttl: 700ms}")
 	kube.makeEvent(t, ns, withCount(eventOf("Rare", "pod"), 5))
-	first := r.onePoint(t, "Rare")
+	eventually(t, func() bool { return len(r.allPoints(withReason("Rare"))) > 0 }, "the series")
 	// Another series stays, without which nothing would be emitted.
 	eventually(t, func() bool {
 		kube.makeEvent(t, ns, eventOf("Frequent", "pod"))
-		return len(r.points(withReason("Rare"))) == 0
+		return len(r.points(withReason("Frequent"))) > 0 && len(r.points(withReason("Rare"))) == 0
 	}, "the end of the series")
+	before := r.allPoints(withReason("Rare"))
 	kube.makeEvent(t, ns, withCount(eventOf("Rare", "pod"), 2))
-	again := r.onePoint(t, "Rare")
-	assert.EqualValues(t, 2, again.value, "it counts anew")
-	assert.True(t, again.start.After(first.at), "from a start after its last point")
+	var after []point
+	eventually(t, func() bool {
+		after = r.allPoints(withReason("Rare"))[len(before):]
+		return len(after) > 0
+	}, "the series again")
+	assert.EqualValues(t, 5, before[0].value)
+	assert.EqualValues(t, 2, after[0].value, "it counts anew")
+	assert.True(t, after[0].start.After(before[len(before)-1].at), "from a start after its last point")
+}
+
+// allPoints are the points so far that the test wants, in their order.
+func (r *running) allPoints(want func(point) bool) (found []point) {
+	for _, metrics := range r.metrics.AllMetrics() {
+		for _, p := range pointsOf(metrics) {
+			if want(p) {
+				found = append(found, p)
+			}
+		}
+	}
+	return found
 }
 
 func TestRefusedMetricsHoldNothing(t *testing.T) {

@@ -379,13 +379,19 @@ func TestADeletedChainStaysKnownWhileItIsUsed(t *testing.T) {
 	r := c.run(t, in(ns), "owners: {cache_ttl: 2s}")
 	rs := c.make(t, ns, "apps/v1", "ReplicaSet", "fe-1")
 	pod := c.make(t, ns, "v1", "Pod", "fe-1-a", controlledBy(rs))
+	used := time.Now()
 	ask := func() record {
-		return r.of(t, c.makeEvent(t, ns, eventAbout("Killing", referenceTo(pod))).Name)
+		rec := r.of(t, c.makeEvent(t, ns, eventAbout("Killing", referenceTo(pod))).Name)
+		if time.Since(used) > ttl {
+			t.Skip("this machine is too slow to use it often enough")
+		}
+		used = time.Now()
+		return rec
 	}
 	ask()
 	c.remove(t, pod)
 	c.remove(t, rs)
-	for used := time.Now(); time.Since(used) < 2*ttl; {
+	for removed := time.Now(); time.Since(removed) < 2*ttl; {
 		resourceIs(t, ask(), completeChainOf(pod, rs))
 	}
 }

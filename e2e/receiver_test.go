@@ -101,11 +101,14 @@ func instantiate(t *testing.T, settings receiver.Settings, config component.Conf
 	return instances
 }
 
-// parse reads a valid configuration as the Collector does, with defaults that suit a test against the cluster.
+// parse reads a valid configuration as the Collector does, over defaults that suit a test against the cluster: a slow
+// machine must not cost an event its owners.
 func (c *cluster) parse(t *testing.T, config ...string) component.Config {
 	t.Helper()
-	defaults := map[string]any{"auth_type": "kubeConfig", "kubeconfig": c.Kubeconfig(), "collection_interval": "200ms"}
-	cfg, err := unmarshal(t, defaults, strings.Join(config, "\n"))
+	cfg, err := unmarshal(t, map[string]any{
+		"auth_type": "kubeConfig", "kubeconfig": c.Kubeconfig(), "collection_interval": "200ms",
+		"owners": map[string]any{"lookup_timeout": "30s"},
+	}, strings.Join(config, "\n"))
 	require.NoError(t, err)
 	return cfg
 }
@@ -115,11 +118,10 @@ func unmarshal(t *testing.T, defaults map[string]any, text string) (component.Co
 	t.Helper()
 	given := map[string]any{}
 	require.NoError(t, yaml.Unmarshal([]byte(strings.ReplaceAll(text, "\t", "  ")), &given))
-	for key, value := range given {
-		defaults[key] = value
-	}
+	conf := confmap.NewFromStringMap(defaults)
+	require.NoError(t, conf.Merge(confmap.NewFromStringMap(given)))
 	cfg := kubeevents.NewFactory().CreateDefaultConfig()
-	if err := confmap.NewFromStringMap(defaults).Unmarshal(cfg); err != nil {
+	if err := conf.Unmarshal(cfg); err != nil {
 		return nil, err
 	}
 	return cfg, confmap.Validate(cfg)
