@@ -16,6 +16,10 @@ import (
 // accepts every watch and closes it at once would otherwise be asked without a pause.
 const settled = 5 * time.Second
 
+// suspicious is how many connections in a row have to end at once to be taken for a failure. One or two end so when an API
+// server is restarted.
+const suspicious = 3
+
 // errClosedAtOnce is what client-go hides: it turns a connection that is closed before an answer into an empty watch.
 var errClosedAtOnce = errors.New("the connection was closed at once")
 
@@ -43,14 +47,17 @@ func newBackoff() wait.Backoff {
 // Run hands over changes until the context ends. A change waits until it is taken, and while it waits nothing is read
 // from the API server.
 func (s *Stream) Run(ctx context.Context) {
-	backoff := newBackoff()
+	backoff, closed := newBackoff(), 0
 	for ctx.Err() == nil {
 		opened := time.Now()
 		err := s.connect(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if err == nil && time.Since(opened) < settled {
+		brief := err == nil && time.Since(opened) < settled
+		if !brief {
+			closed = 0
+		} else if closed++; closed >= suspicious {
 			err = errClosedAtOnce
 		}
 		cause := s.afterEnd(err)
@@ -58,7 +65,7 @@ func (s *Stream) Run(ctx context.Context) {
 		if time.Since(opened) > settled {
 			backoff = newBackoff()
 		}
-		if err == nil {
+		if err == nil && !brief {
 			continue // The server's own time limit: go on at once.
 		}
 		pause(ctx, backoff.Step())

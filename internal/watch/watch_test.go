@@ -238,3 +238,22 @@ func TestSilenceIsNotWaitedForForEver(t *testing.T) {
 	require.ErrorIs(t, err, errSilent)
 	assert.Equal(t, Silent, s.afterEnd(err))
 }
+
+func TestConnectionsThatAreAlwaysClosedAtOnceAreAFailure(t *testing.T) {
+	api := apitest.New(t)
+	s := stream(t, api, "")
+	s.expect("began", "ended")
+	for range suspicious {
+		seen := len(api.Requests())
+		require.Eventually(t, func() bool {
+			api.Cut()
+			return len(api.Requests()) > seen
+		}, 20*time.Second, 50*time.Millisecond)
+	}
+	require.Eventually(t, func() bool {
+		api.Cut()
+		return s.observer.has(Unavailable)
+	}, 20*time.Second, 50*time.Millisecond)
+	api.Put(event("a", 1))
+	s.expect("changed a=1")
+}
