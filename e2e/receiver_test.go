@@ -241,12 +241,14 @@ func (h *statusHost) last() *componentstatus.Event {
 	return h.events[len(h.events)-1]
 }
 
-// await waits for a status, and returns what it says: the error's text, or nothing where all is well.
-func (h *statusHost) await(t *testing.T, status componentstatus.Status) string {
+// await waits for a status whose error, if there is one, says all this.
+func (h *statusHost) await(t *testing.T, status componentstatus.Status, says ...string) {
 	t.Helper()
-	eventually(t, func() bool { return h.last() != nil && h.last().Status() == status }, "status %s", status)
-	if err := h.last().Err(); err != nil {
-		return err.Error()
-	}
-	return ""
+	eventually(t, func() bool { return h.last() != nil && h.last().Status() == status && h.says(says...) }, "status %s that says %q", status, says)
+}
+
+// says looks whether the newest status says all this.
+func (h *statusHost) says(parts ...string) bool {
+	said := fmt.Sprint(h.last().Err())
+	return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(said, part) })
 }
