@@ -193,6 +193,13 @@ func (r *running) fence(t *testing.T, namespace string) {
 	r.of(t, r.c.makeEvent(t, namespace, eventOf("Fence", "fence")).Name)
 }
 
+// listed waits until the first listing is over: a first event may come with it, a second comes after it.
+func (r *running) listed(t *testing.T, namespace string) {
+	t.Helper()
+	r.fence(t, namespace)
+	r.fence(t, namespace)
+}
+
 // sum is the newest value of the metric, summed over all points for which want holds.
 func (r *running) sum(want func(point) bool) (total int64) {
 	all := r.metrics.AllMetrics()

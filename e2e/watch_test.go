@@ -231,7 +231,7 @@ func TestARelistCountsNothingTwice(t *testing.T) {
 	g := newGateway(t, kube.Kubeconfig())
 	r := kube.run(t, in(ns), g.config())
 	kube.makeEvent(t, ns, withCount(eventOf("Kept", "pod"), 4))
-	r.fence(t, ns)
+	r.listed(t, ns)
 
 	resumes := func(r *http.Request) bool { return isWatch(r) && !isStreamedList(r) }
 	g.put(refuse(http.StatusGone, resumes))
@@ -250,7 +250,7 @@ func TestABrokenConnection(t *testing.T) {
 	g := newGateway(t, kube.Kubeconfig())
 	r := kube.run(t, in(ns), g.config())
 	ev := kube.makeEvent(t, ns, eventOf("Broken", "pod"))
-	r.fence(t, ns)
+	r.listed(t, ns)
 	for n := int32(2); n <= 4; n++ {
 		g.cut()
 		ev = kube.updateEvent(t, withCount(ev, n))
@@ -269,7 +269,7 @@ func TestAnAPIServerThatFails(t *testing.T) {
 	r := c.run(t, in(ns), g.config())
 	h := &history{t: t, c: c, ns: ns}
 	h.counted(2)
-	r.fence(t, ns)
+	r.listed(t, ns)
 
 	t.Run("it is killed and started again", func(t *testing.T) {
 		require.NoError(t, c.KillAPIServer())
@@ -365,7 +365,7 @@ func TestAPermissionThatIsTakenAway(t *testing.T) {
 			}
 			r := kube.run(t, config, g.config(), "include_reasons: [Revoked, Fence]")
 			ev := kube.makeEvent(t, ns, eventOf("Revoked", "pod"))
-			r.fence(t, ns)
+			r.listed(t, ns)
 
 			binding := kube.revoke(t, account)
 			g.cut()
@@ -455,7 +455,7 @@ func TestATokenThatIsRotated(t *testing.T) {
 	g := newGateway(t, kubeconfig)
 	r := kube.run(t, in(ns), g.config())
 	ev := kube.makeEvent(t, ns, eventOf("Rotated", "pod"))
-	r.fence(t, ns)
+	r.listed(t, ns)
 
 	require.NoError(t, os.WriteFile(token, []byte("expired"), 0o600))
 	// The client keeps a token for a minute, unless the API server refuses it.
@@ -516,7 +516,7 @@ func TestADeadConnection(t *testing.T) {
 	line := newTelephone(t, kube.Kubeconfig())
 	r := kube.run(t, in(ns), "kubeconfig: "+line.kubeconfig)
 	ev := kube.makeEvent(t, ns, eventOf("Dead", "pod"))
-	r.fence(t, ns)
+	r.listed(t, ns)
 	line.mute()
 	kube.updateEvent(t, withCount(ev, 4))
 	// A client may take a minute or so to find out.
