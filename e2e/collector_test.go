@@ -169,7 +169,7 @@ func TestTheBuiltCollector(t *testing.T) {
 	assert.Equal(t, "shop", started[0].text("tilt.manifest"))
 	assert.Equal(t, string(fe.GetUID()), started[0].text("k8s.workload.uid"))
 	assert.Equal(t, "k8s.event", started[0].log.EventName())
-	assert.Contains(t, col.output.String(), "Started", "one readable line an event")
+	eventually(t, func() bool { return strings.Contains(col.output.String(), "Started") }, "one readable line an event")
 
 	eventually(t, func() bool {
 		line := lineWith(scrape(col.metrics), "k8s_event_occurrences_total{", `k8s_event_reason="Started"`, `k8s_namespace_name="`+ns+`"`,
