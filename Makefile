@@ -13,6 +13,7 @@ export GOWORK  := off
 export GOFLAGS := $(shell go env GOFLAGS) -buildvcs=false
 
 OTELCOL      := build/otelcol
+COMPARISON   := build/comparison/otelcol
 OCB          := build/tools/builder
 MDATAGEN     := build/tools/mdatagen
 LINTER       := build/tools/golangci-lint
@@ -69,6 +70,14 @@ faults: $(OTELCOL) $(CONTROLPLANE) ## Break everything, count what is lost and r
 	@cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" FAULTS_REPORT="$(CURDIR)/docs/reliability.md" \
 		go test -count=1 -timeout 60m -parallel 6 -run TestFaults -v ./faults
 
+.PHONY: comparison
+comparison: $(COMPARISON) ## Build the Collector that the benchmarks compare with: build/comparison/otelcol
+
+# SCENARIOS names those to run, BENCH_FLAGS what e2e/bench takes (-rounds 3, -profile DIR).
+.PHONY: bench-e2e
+bench-e2e: $(OTELCOL) $(COMPARISON) $(CONTROLPLANE) ## Measure the whole Collector beside one with contrib's k8s_events, and write docs/performance.md
+	@cd e2e && go run ./bench $(BENCH_FLAGS) $(SCENARIOS)
+
 # With the flags that the Collector is built with, the linter finds what it needs
 # in the build cache.
 .PHONY: lint
@@ -116,6 +125,13 @@ $(OTELCOL): $(OCB) distribution/builder.yaml go.mod go.sum distribution/linesexp
 	@echo "building the Collector (the first time takes a few minutes) ..."
 	@$(OCB) --config distribution/builder.yaml
 	@mv build/ocb/otelcol $@
+
+# The Collector builder of the same version, since each builds only its own.
+$(COMPARISON): distribution/comparison/builder.yaml distribution/comparison/go.mod distribution/comparison/go.sum
+	@echo "building the Collector to compare with (the first time takes a few minutes) ..."
+	@cd $(<D) && CGO_ENABLED=0 go build -trimpath -o ../../$(@D)/builder go.opentelemetry.io/collector/cmd/builder
+	@$(@D)/builder --config $<
+	@mv $(@D)/ocb/otelcol $@
 
 $(DEMO): controlplane/go.mod controlplane/go.sum $(DEMO_SOURCES)
 	@echo "building the demo ..."

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// collector is a Collector that runs.
+type collector struct {
+	contestant
+	started time.Time
+	pprof   string // the address of the pprof extension
+	command *exec.Cmd
+	output  lockedBuffer
+	ended   chan struct{} // closed when it has ended
+}
+
+// startCollector starts a contestant that watches the cluster of a kubeconfig file and delivers to a sink. Both have the
+// same configuration, but for the receiver: the defaults, and addresses that are free.
+func startCollector(c contestant, kubeconfig, sinkURL string) (*collector, error) {
+	pprof, errPprof := freeAddress()
+	telemetry, errTelemetry := freeAddress()
+	if err := errors.Join(errPprof, errTelemetry); err != nil {
+		return nil, err
+	}
+	directory, err := os.MkdirTemp("", "bench-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(directory) // It is read at the start only; startUp waits for that.
+	config := filepath.Join(directory, "config.yaml")
+	if err := os.WriteFile(config, []byte(configOf(c, sinkURL, pprof, telemetry)), 0o600); err != nil {
+		return nil, err
+	}
+	col := &collector{contestant: c, pprof: pprof, ended: make(chan struct{})}
+	col.command = exec.Command(c.binary, "--config", config)
+	col.command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
+	col.command.Stdout, col.command.Stderr = &col.output, &col.output
+	col.command.SysProcAttr = ownGroup()
+	if err := col.run(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", c.binary, err)
+	}
+	return col, col.awaitPprof()
+}
+
+// configOf is the whole configuration: defaults, which are the same for both, and the Collector's own telemetry at its
+// default level.
+func configOf(c contestant, sinkURL, pprof, telemetry string) string {
+	_, port, _ := net.SplitHostPort(telemetry)
+	return fmt.Sprintf(`
+receivers:
+  %[1]s: %[2]s
+processors:
+  batch:
+exporters:
+  otlp_http: {endpoint: %[3]q}
+extensions:
+  pprof: {endpoint: %[4]q}
+service:
+  extensions: [pprof]
+  pipelines:
+    logs: {receivers: [%[1]s], processors: [batch], exporters: [otlp_http]}
+  telemetry:
+    logs: {level: warn, encoding: console}
+    metrics: {readers: [{pull: {exporter: {prometheus: {host: 127.0.0.1, port: %[5]s}}}}]}
+`, c.name, c.receiver, sinkURL, pprof, port)
+}
+
+// freeAddress is one that nobody listens on.
+func freeAddress() (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer listener.Close()
+	return listener.Addr().String(), nil
+}
+
+// run starts the program and waits for its end on one thread, because Linux takes the end of the thread that started a
+// program for the parent's.
+func (c *collector) run() error {
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		c.started = time.Now()
+		err := c.command.Start()
+		started <- err
+		if err == nil {
+			_ = c.command.Wait() // stop tells how it ended.
+			close(c.ended)
+		}
+	}()
+	return <-started
+}
+
+// awaitPprof waits until the Collector serves its extensions, at which time it has read its configuration.
+func (c *collector) awaitPprof() error {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		select {
+		case <-c.ended:
+			return c.failure("ended at once")
+		default:
+		}
+		if connection, err := net.Dial("tcp", c.pprof); err == nil {
+			return connection.Close()
+		}
+	}
+	return errors.Join(c.failure("did not start"), c.stop())
+}
+
+// failure says what went wrong, with the end of what the Collector printed.
+func (c *collector) failure(what string) error {
+	const most = 4000
+	printed := c.output.String()
+	return fmt.Errorf("the Collector with %s %s:\n%s", c.name, what, printed[max(0, len(printed)-most):])
+}
+
+// stop ends the Collector as Kubernetes does, and kills it if it takes too long. To stop it again is to do nothing.
+func (c *collector) stop() error {
+	select {
+	case <-c.ended:
+		return nil
+	default:
+	}
+	_ = c.command.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-c.ended:
+	case <-time.After(20 * time.Second):
+		_ = c.command.Process.Kill()
+		<-c.ended
+		return c.failure("did not end")
+	}
+	if code := c.command.ProcessState.ExitCode(); code != 0 {
+		return c.failure(fmt.Sprintf("ended with exit code %d", code))
+	}
+	return nil
+}
+
+// usage is what a process has used since its start.
+type usage struct {
+	cpu     time.Duration // in user and kernel mode, to the kernel's 10 ms
+	peakRSS int64         // bytes
+}
+
+// usage reads what the Collector has used so far.
+func (c *collector) usage() (usage, error) {
+	directory := filepath.Join("/proc", strconv.Itoa(c.command.Process.Pid))
+	stat, errStat := os.ReadFile(filepath.Join(directory, "stat"))
+	status, errStatus := os.ReadFile(filepath.Join(directory, "status"))
+	if err := errors.Join(errStat, errStatus); err != nil {
+		return usage{}, errors.Join(err, c.failure("is not there to be measured"))
+	}
+	cpu, err := cpuOf(string(stat))
+	if err != nil {
+		return usage{}, err
+	}
+	peak, err := peakOf(string(status))
+	return usage{cpu, peak}, err
+}
+
+// cpuOf reads the fields 14 and 15 of /proc/PID/stat. The second field, the name in parentheses, may hold anything.
+func cpuOf(stat string) (time.Duration, error) {
+	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
+	const user, system = 14 - 3, 15 - 3
+	if len(fields) <= system {
+		return 0, fmt.Errorf("/proc/PID/stat has %d fields", len(fields))
+	}
+	userTicks, errUser := strconv.ParseInt(fields[user], 10, 64)
+	systemTicks, errSystem := strconv.ParseInt(fields[system], 10, 64)
+	const tick = time.Second / 100 // Linux' USER_HZ, on all that Go runs on
+	return time.Duration(userTicks+systemTicks) * tick, errors.Join(errUser, errSystem)
+}
+
+// peakOf reads VmHWM of /proc/PID/status.
+func peakOf(status string) (int64, error) {
+	for line := range strings.Lines(status) {
+		if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kib, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 10, 64)
+			return kib << 10, err
+		}
+	}
+	return 0, errors.New("/proc/PID/status has no VmHWM")
+}
+
+func mebibytes(n int64) float64 { return float64(n) / (1 << 20) }
+
+// lockedBuffer takes what a program prints.
+type lockedBuffer struct {
+	mu     sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.String()
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command bench measures a whole Collector with the kube_events receiver side by side with one that has contrib's
+// k8s_events receiver: the same configuration, the same load, one after the other and again (A B A B), on one machine.
+// What counts is the ratio of the two; the absolute figures are those of the machine.
+//
+//	go run ./bench [flags] [scenario...]
+//
+// It runs in the directory e2e, with what `make build comparison controlplane` built. Without arguments it runs all
+// scenarios. Each replaces its own part of docs/performance.json, from which docs/performance.md is written.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// options are the command line's.
+type options struct {
+	lab
+	docs string
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	o, chosen, err := parse(os.Args[1:])
+	if err == nil {
+		err = o.runAll(ctx, chosen)
+	}
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func parse(arguments []string) (*options, []scenario, error) {
+	o := &options{}
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	ours, theirs := flags.String("ours", filepath.Join("..", "build", "otelcol"), "the Collector with kube_events"),
+		flags.String("theirs", filepath.Join("..", "build", "comparison", "otelcol"), "the Collector with k8s_events")
+	flags.StringVar(&o.controlPlane, "controlplane", filepath.Join("..", "build", "controlplane"), "the directory of etcd and kube-apiserver")
+	flags.StringVar(&o.docs, "docs", filepath.Join("..", "docs"), "the directory of performance.json and performance.md; empty: write neither")
+	flags.IntVar(&o.rounds, "rounds", 2, "how often each Collector is measured")
+	flags.StringVar(&o.profiles, "profile", "", "a directory for profiles of the Collectors under load; what is measured is then not kept")
+	if err := flags.Parse(arguments); err != nil {
+		return nil, nil, err
+	}
+	if o.rounds < 1 {
+		return nil, nil, fmt.Errorf("-rounds is %d: it takes at least one", o.rounds)
+	}
+	o.ours, o.theirs = kubeEvents(*ours), k8sEvents(*theirs)
+	o.size = fullSize
+	chosen, err := scenariosNamed(flags.Args())
+	return o, chosen, err
+}
+
+func (o *options) runAll(ctx context.Context, chosen []scenario) error {
+	for _, s := range chosen {
+		if err := o.runOne(ctx, s); err != nil {
+			return fmt.Errorf("scenario %s: %w", s.name, err)
+		}
+	}
+	return nil
+}
+
+// runOne runs a scenario and keeps its result at once, so that a later scenario's failure costs nothing.
+func (o *options) runOne(ctx context.Context, s scenario) error {
+	o.logf("%s: %s", s.name, s.title)
+	r, err := s.run(ctx, &o.lab)
+	if err != nil {
+		return err
+	}
+	r.Title, r.Date, r.Versions = s.title, time.Now().UTC().Format(time.DateOnly), o.versions(ctx)
+	if err := printTable(os.Stdout, r); err != nil {
+		return err
+	}
+	if o.docs == "" || o.profiles != "" {
+		return nil // A profile slows down what it watches.
+	}
+	return keep(o.docs, s.name, r)
+}

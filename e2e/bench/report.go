@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"text/template"
+)
+
+// result is what a scenario found out, as docs/performance.json keeps it.
+type result struct {
+	// What main fills in.
+	Title    string   `json:"title"`
+	Date     string   `json:"date"`
+	Versions versions `json:"versions"`
+
+	// What the scenario fills in.
+	Text    string   `json:"text,omitempty"` // what was done, as Markdown
+	Figures []figure `json:"figures"`
+	Notes   []string `json:"notes,omitempty"` // what a reader should know of the figures, as Markdown
+}
+
+// figure is a row of a scenario's table. Less is better, unless its goal says otherwise.
+type figure struct {
+	Name   string    `json:"name"`
+	Unit   string    `json:"unit,omitempty"`
+	Ours   []float64 `json:"ours,omitempty"`   // one of each round
+	Theirs []float64 `json:"theirs,omitempty"` // likewise
+	Goal   *goal     `json:"goal,omitempty"`
+}
+
+// goal is a bound for our median, or for its ratio to theirs.
+type goal struct {
+	Ratio   bool    `json:"ratio,omitempty"`
+	AtLeast bool    `json:"atLeast,omitempty"`
+	Bound   float64 `json:"bound"`
+}
+
+func ratioAtMost(bound float64) *goal { return &goal{Ratio: true, Bound: bound} }
+func oursAtMost(bound float64) *goal  { return &goal{Bound: bound} }
+func oursAtLeast(bound float64) *goal { return &goal{Bound: bound, AtLeast: true} }
+
+func (g *goal) String() string {
+	if g == nil {
+		return ""
+	}
+	sign, of := "≤", ""
+	if g.AtLeast {
+		sign = "≥"
+	}
+	if g.Ratio {
+		of = "ratio "
+	}
+	return of + sign + " " + decimal(g.Bound)
+}
+
+// Met says whether the goal is reached; empty if there is none.
+func (f figure) Met() string {
+	if f.Goal == nil {
+		return ""
+	}
+	value := median(f.Ours)
+	if f.Goal.Ratio {
+		value /= median(f.Theirs)
+	}
+	if f.Goal.AtLeast && value >= f.Goal.Bound || !f.Goal.AtLeast && value <= f.Goal.Bound {
+		return "yes"
+	}
+	return "no"
+}
+
+// Ratio is our median over theirs, for the table.
+func (f figure) Ratio() string {
+	theirs := median(f.Theirs)
+	if theirs == 0 || math.IsNaN(theirs) || len(f.Ours) == 0 {
+		return "–"
+	}
+	return strconv.FormatFloat(median(f.Ours)/theirs, 'f', 2, 64)
+}
+
+// Cell is the median, and the spread where there is one, for the table.
+func (f figure) Cell(rounds []float64) string {
+	if len(rounds) == 0 {
+		return "–"
+	}
+	text := decimal(median(rounds))
+	if low, high := decimal(slices.Min(rounds)), decimal(slices.Max(rounds)); low != high {
+		text += " (" + low + "–" + high + ")"
+	}
+	return text
+}
+
+// median is that of the rounds; NaN if there are none.
+func median(rounds []float64) float64 {
+	if len(rounds) == 0 {
+		return math.NaN()
+	}
+	sorted := slices.Sorted(slices.Values(rounds))
+	middle := len(sorted) / 2
+	if len(sorted)%2 == 1 {
+		return sorted[middle]
+	}
+	return (sorted[middle-1] + sorted[middle]) / 2
+}
+
+// decimal writes a number with three digits that say something, without an exponent.
+func decimal(value float64) string {
+	digits := 0
+	if magnitude := math.Abs(value); magnitude > 0 && magnitude < 100 && value != math.Trunc(value) {
+		digits = 2 - max(-2, int(math.Floor(math.Log10(magnitude))))
+	}
+	return strconv.FormatFloat(value, 'f', digits, 64)
+}
+
+// columns are a figure's cells.
+func (f figure) columns() []string {
+	return []string{f.Name, f.Unit, f.Cell(f.Ours), f.Cell(f.Theirs), f.Ratio(), f.Goal.String(), f.Met()}
+}
+
+// Row is the figure as a row of a Markdown table.
+func (f figure) Row() string { return "| " + strings.Join(f.columns(), " | ") + " |" }
+
+// printTable shows the result to whoever ran the benchmark.
+func printTable(w io.Writer, r result) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "FIGURE\tUNIT\tKUBE_EVENTS\tK8S_EVENTS\tRATIO\tGOAL\tMET")
+	for _, f := range r.Figures {
+		fmt.Fprintln(table, strings.Join(f.columns(), "\t"))
+	}
+	return table.Flush()
+}
+
+// keep puts a result in the place of the scenario's last one and writes the page anew.
+func keep(docs, name string, r result) error {
+	path := filepath.Join(docs, "performance.json")
+	results, err := readResults(path)
+	if err != nil {
+		return err
+	}
+	results[name] = r
+	kept, err := json.MarshalIndent(results, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, append(kept, '\n'), 0o600); err != nil {
+		return err
+	}
+	page, err := render(results)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(docs, "performance.md"), page, 0o600)
+}
+
+func readResults(path string) (map[string]result, error) {
+	results := map[string]result{}
+	kept, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return results, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(kept, &results); err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	return results, nil
+}
+
+//go:embed performance.md.tmpl
+var page string
+
+var pageTemplate = template.Must(template.New("performance.md").Parse(page))
+
+// section is a scenario's part of the page.
+type section struct {
+	Name string
+	result
+}
+
+// render writes the page of all results, in the order of the scenarios.
+func render(results map[string]result) ([]byte, error) {
+	var sections []section
+	for _, s := range scenarios {
+		if r, ok := results[s.name]; ok {
+			sections = append(sections, section{s.name, r})
+		}
+	}
+	var text bytes.Buffer
+	err := pageTemplate.Execute(&text, sections)
+	return text.Bytes(), err
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+// scenario is one comparison of the two Collectors.
+type scenario struct {
+	name  string // on the command line and in docs/performance.json
+	title string // in docs/performance.md
+	run   func(ctx context.Context, l *lab) (result, error)
+}
+
+// scenarios are all there are, in the order in which they are run and reported. A scenario has a file of its own and a
+// line here.
+var scenarios = []scenario{}
+
+// scenariosNamed are those that are asked for; all of them if none is named.
+func scenariosNamed(names []string) ([]scenario, error) {
+	if len(names) == 0 {
+		return scenarios, nil
+	}
+	var chosen []scenario
+	for _, name := range names {
+		s, ok := scenarioNamed(name)
+		if !ok {
+			return nil, fmt.Errorf("there is no scenario %q; there are: %s", name, strings.Join(scenarioNames(), ", "))
+		}
+		chosen = append(chosen, s)
+	}
+	return chosen, nil
+}
+
+func scenarioNamed(name string) (scenario, bool) {
+	for _, s := range scenarios {
+		if s.name == name {
+			return s, true
+		}
+	}
+	return scenario{}, false
+}
+
+func scenarioNames() (names []string) {
+	for _, s := range scenarios {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// contestant is a Collector that is measured.
+type contestant struct {
+	name     string // of its receiver
+	binary   string
+	receiver string // YAML: the receiver's settings, in braces
+}
+
+func kubeEvents(binary string) contestant {
+	return contestant{name: "kube_events", binary: binary, receiver: "{auth_type: kubeConfig}"}
+}
+
+func k8sEvents(binary string) contestant {
+	return contestant{name: "k8s_events", binary: binary, receiver: "{auth_type: kubeConfig}"}
+}
+
+// with is the contestant with other settings of its receiver, as YAML in braces.
+func (c contestant) with(receiver string) contestant {
+	c.receiver = receiver
+	return c
+}
+
+// size is how much a scenario does.
+type size struct {
+	namespaces, deployments, pods int // pods in all, of all deployments
+	observations, updates         int // of the scenario load; updates are among the observations
+	perSecond                     int
+	existing                      int // events that are there before a Collector starts
+}
+
+var fullSize = size{
+	namespaces: 10, deployments: 200, pods: 2000,
+	observations: 20_000, updates: 4_072, perSecond: 1000,
+	existing: 50_000,
+}
+
+// lab is what scenarios work with.
+type lab struct {
+	ours, theirs contestant
+	rounds       int
+	size         size
+	controlPlane string // the directory of its programs
+	profiles     string // a directory for profiles; empty: none are wanted
+}
+
+// logf tells whoever waits how far it is.
+func (*lab) logf(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "%s "+format+"\n", append([]any{time.Now().Format(time.TimeOnly)}, args...)...)
+}
+
+// values are what one run of one Collector measured, by the figure's name.
+type values map[string]float64
+
+// compare measures the Collectors in turn, round after round: what the machine does meanwhile then hits both. The figures
+// come back with what was measured, those that nothing was measured for left out.
+func (l *lab) compare(ctx context.Context, figures []figure, measure func(context.Context, contestant) (values, error)) ([]figure, error) {
+	figures = append([]figure(nil), figures...)
+	for round := range l.rounds {
+		for _, c := range []contestant{l.ours, l.theirs} {
+			v, err := measure(ctx, c)
+			if err != nil {
+				return nil, fmt.Errorf("round %d of %s: %w", round+1, c.name, err)
+			}
+			l.logf("round %d of %s: %v", round+1, c.name, v)
+			add(figures, v, c.name == l.ours.name)
+		}
+	}
+	return measured(figures), nil
+}
+
+// add adds the values of one run to the figures.
+func add(figures []figure, v values, ours bool) {
+	for i := range figures {
+		f := &figures[i]
+		value, ok := v[f.Name]
+		switch {
+		case !ok:
+		case ours:
+			f.Ours = append(f.Ours, value)
+		default:
+			f.Theirs = append(f.Theirs, value)
+		}
+	}
+}
+
+// measured are the figures that have values.
+func measured(figures []figure) (some []figure) {
+	for _, f := range figures {
+		if len(f.Ours)+len(f.Theirs) > 0 {
+			some = append(some, f)
+		}
+	}
+	return some
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
+)
+
+// observation is what one log record tells of: an event that has reached a count. Both receivers say both.
+type observation struct {
+	event string
+	count int64
+}
+
+// arrival is when an observation's first record came, and what it said.
+type arrival struct {
+	at     time.Time
+	owners bool // the record tells who owns the object
+}
+
+// sink is the backend: it takes logs as OTLP over HTTP. The load tells it when it sent what, and it remembers when that
+// arrived.
+type sink struct {
+	server *httptest.Server
+	// owners tells whether a record has the whole owner chain; hasOwners, unless a scenario knows better.
+	owners func(resource, log pcommon.Map) bool
+
+	mu      sync.Mutex
+	sent    map[observation]time.Time
+	arrived map[observation]arrival
+	records int // with repeated ones
+	last    time.Time
+}
+
+func newSink() *sink {
+	s := &sink{owners: hasOwners, sent: map[observation]time.Time{}, arrived: map[observation]arrival{}}
+	s.server = httptest.NewServer(s)
+	return s
+}
+
+func (s *sink) url() string { return s.server.URL }
+
+func (s *sink) close() {
+	s.server.CloseClientConnections()
+	s.server.Close()
+}
+
+// note remembers when an observation is sent.
+func (s *sink) note(event string, count int64, at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sent[observation{event, count}] = at
+}
+
+// reset forgets everything so far.
+func (s *sink) reset() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sent, s.arrived, s.records, s.last = map[observation]time.Time{}, map[observation]arrival{}, 0, time.Time{}
+}
+
+func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	at := time.Now()
+	request, err := read(r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	s.take(request.Logs(), at)
+	reply, _ := plogotlp.NewExportResponse().MarshalProto()
+	w.Header().Set("Content-Type", "application/x-protobuf")
+	_, _ = w.Write(reply)
+}
+
+// read reads a request of an OTLP exporter, which compresses unless it is told not to.
+func read(r *http.Request) (request plogotlp.ExportRequest, err error) {
+	body := io.Reader(r.Body)
+	if r.Header.Get("Content-Encoding") == "gzip" {
+		if body, err = gzip.NewReader(body); err != nil {
+			return request, err
+		}
+	}
+	data, err := io.ReadAll(body)
+	if err != nil {
+		return request, err
+	}
+	request = plogotlp.NewExportRequest()
+	return request, request.UnmarshalProto(data)
+}
+
+func (s *sink) take(logs plog.Logs, at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, resource := range logs.ResourceLogs().All() {
+		for _, scope := range resource.ScopeLogs().All() {
+			for _, log := range scope.LogRecords().All() {
+				s.takeRecord(resource.Resource().Attributes(), log.Attributes(), at)
+			}
+		}
+	}
+	s.last = at
+}
+
+func (s *sink) takeRecord(resource, log pcommon.Map, at time.Time) {
+	s.records++
+	o := observation{text(log, "k8s.event.name"), max(1, number(log, "k8s.event.count"))}
+	if _, known := s.arrived[o]; !known {
+		s.arrived[o] = arrival{at, s.owners(resource, log)}
+	}
+}
+
+// hasOwners says whether a record tells who owns the object, to the end.
+func hasOwners(resource, log pcommon.Map) bool {
+	_, chain := resource.Get("k8s.owner.chain")
+	return chain && text(resource, "k8s.workload.name") != "" && text(log, "k8s.owner.resolution") == "complete"
+}
+
+func text(attributes pcommon.Map, key string) string {
+	if value, ok := attributes.Get(key); ok {
+		return value.AsString()
+	}
+	return ""
+}
+
+func number(attributes pcommon.Map, key string) int64 {
+	if value, ok := attributes.Get(key); ok {
+		return value.Int()
+	}
+	return 0
+}
+
+// arrivalOf is when and how an observation arrived.
+func (s *sink) arrivalOf(event string, count int64) (arrival, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a, ok := s.arrived[observation{event, count}]
+	return a, ok
+}
+
+// observations is how many different ones have arrived, and when the last record did.
+func (s *sink) observations() (n int, last time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.arrived), s.last
+}
+
+// wait waits until n different observations have arrived. What has not come after so long without a record is lost, which
+// is for the scenario to say: it is no error.
+func (s *sink) wait(ctx context.Context, n int, quiet time.Duration) error {
+	began := time.Now()
+	for {
+		arrived, last := s.observations()
+		if last.Before(began) {
+			last = began
+		}
+		if arrived >= n || time.Since(last) > quiet {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for %d records, of which %d have come: %w", n, arrived, context.Cause(ctx))
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// summary is what arrived of what was sent.
+type summary struct {
+	sent, delivered int // different observations
+	surplus         int // records beyond the first of each, and of what was not sent
+	owned           int // delivered with owners
+	latencies       []time.Duration
+	last            time.Time // when the last record arrived
+}
+
+func (s *sink) summary() summary {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sum := summary{sent: len(s.sent), last: s.last}
+	for o, sent := range s.sent {
+		a, ok := s.arrived[o]
+		if !ok {
+			continue
+		}
+		sum.delivered++
+		if a.owners {
+			sum.owned++
+		}
+		sum.latencies = append(sum.latencies, a.at.Sub(sent))
+	}
+	sum.surplus = s.records - sum.delivered
+	slices.Sort(sum.latencies)
+	return sum
+}
+
+// latency is the quantile of the latencies, in milliseconds; 0 if nothing arrived.
+func (s summary) latency(quantile float64) float64 {
+	if len(s.latencies) == 0 {
+		return 0
+	}
+	return milliseconds(s.latencies[int(quantile*float64(len(s.latencies)-1))])
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// percent is a share of a whole; 0 of nothing.
+func percent(part, whole int) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return 100 * float64(part) / float64(whole)
+}

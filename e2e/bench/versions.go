@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"debug/buildinfo"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// versions are what a result depends on.
+type versions struct {
+	Ours       build  `json:"kube_events"`
+	Theirs     build  `json:"k8s_events"`
+	Kubernetes string `json:"kubernetes"`
+	CPU        string `json:"cpu"`
+	Cores      int    `json:"cores"`
+}
+
+// build is what a Collector is made of.
+type build struct {
+	Receiver  string `json:"receiver"`
+	Collector string `json:"collector"`
+	Go        string `json:"go"`
+}
+
+func (v versions) String() string {
+	return fmt.Sprintf("%d cores of %s, Kubernetes %s; kube_events %s in Collector %s (%s); k8s_events %s in Collector %s (%s)",
+		v.Cores, v.CPU, v.Kubernetes, v.Ours.Receiver, v.Ours.Collector, v.Ours.Go, v.Theirs.Receiver, v.Theirs.Collector, v.Theirs.Go)
+}
+
+// versions are those of what this run measures.
+func (l *lab) versions(ctx context.Context) versions {
+	v := versions{
+		Ours: buildOf(l.ours.binary, "kubeeventsreceiver"), Theirs: buildOf(l.theirs.binary, "k8seventsreceiver"),
+		Kubernetes: strings.TrimPrefix(output(ctx, filepath.Join(l.controlPlane, "kube-apiserver"), "--version"), "Kubernetes "),
+		CPU:        cpuModel(), Cores: runtime.NumCPU(),
+	}
+	// The receiver is built from this checkout and says so only here.
+	v.Ours.Receiver = "at " + output(ctx, "git", "describe", "--always", "--dirty")
+	return v
+}
+
+// buildOf reads what the Go linker wrote into a Collector.
+func buildOf(binary, receiver string) build {
+	info, err := buildinfo.ReadFile(binary)
+	if err != nil {
+		return build{Receiver: "unknown", Collector: "unknown", Go: "unknown"}
+	}
+	b := build{Go: info.GoVersion}
+	for _, module := range info.Deps {
+		switch {
+		case module.Path == "go.opentelemetry.io/collector/otelcol":
+			b.Collector = module.Version
+		case strings.HasSuffix(module.Path, "/"+receiver):
+			b.Receiver = module.Version
+		}
+	}
+	return b
+}
+
+// output is what a program prints; "unknown" if it fails.
+func output(ctx context.Context, program string, arguments ...string) string {
+	printed, err := exec.CommandContext(ctx, program, arguments...).Output()
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(printed))
+}
+
+func cpuModel() string {
+	file, err := os.Open("/proc/cpuinfo")
+	if err != nil {
+		return runtime.GOARCH
+	}
+	defer file.Close()
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		if name, value, ok := strings.Cut(lines.Text(), ":"); ok && strings.TrimSpace(name) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return runtime.GOARCH
+}
