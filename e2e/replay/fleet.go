@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replay
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Fleet is a set of Deployments with one ReplicaSet each and the Pods of those, spread evenly. Nothing of it is held:
+// names tell what an object is, and the time tells which pods exist.
+type Fleet struct {
+	Namespaces, Deployments, Pods int
+
+	// Begin is when the first pod is created; one follows after each Every and exists for Lifetime. Without a Lifetime all
+	// pods exist at all times.
+	Begin           time.Time
+	Every, Lifetime time.Duration
+}
+
+// templateHash stands for the hash of the one pod template that a Deployment here ever has.
+const templateHash = "6f5c9d7b4"
+
+// Created is when a pod is created.
+func (f *Fleet) Created(pod int) time.Time { return f.Begin.Add(time.Duration(pod) * f.Every) }
+
+// Deleted is when a pod is deleted, for pods with a Lifetime.
+func (f *Fleet) Deleted(pod int) time.Time { return f.Created(pod).Add(f.Lifetime) }
+
+func (f *Fleet) exists(pod int, at time.Time) bool {
+	if pod < 0 || pod >= f.Pods {
+		return false
+	}
+	return f.Lifetime == 0 || !at.Before(f.Created(pod)) && at.Before(f.Deleted(pod))
+}
+
+// alive is the range of the pods that exist.
+func (f *Fleet) alive(at time.Time) (from, to int) {
+	if f.Lifetime == 0 {
+		return 0, f.Pods
+	}
+	passed := at.Sub(f.Begin)
+	if passed < 0 {
+		return 0, 0
+	}
+	from = int((passed-f.Lifetime)/f.Every) - 1
+	to = int(passed/f.Every) + 1
+	from, to = max(0, from), min(to, f.Pods)
+	for from < to && !f.exists(from, at) {
+		from++
+	}
+	return from, max(from, to)
+}
+
+func (f *Fleet) deploymentOf(pod int) int { return pod % f.Deployments }
+
+// Namespace is the one of a Deployment and all that it owns.
+func (f *Fleet) namespace(deployment int) string {
+	return fmt.Sprintf("team-%03d", deployment%f.Namespaces)
+}
+
+func deploymentName(deployment int) string { return fmt.Sprintf("app-%04d", deployment) }
+
+func replicaSetName(deployment int) string { return deploymentName(deployment) + "-" + templateHash }
+
+// podName ends like a generated name: the order of names is not that of creation.
+func (f *Fleet) podName(pod int) string {
+	return fmt.Sprintf("%s-%06x", replicaSetName(f.deploymentOf(pod)), scatter(pod))
+}
+
+const (
+	scatterMask  = 1<<24 - 1
+	scatterBy    = 0x9e3779
+	gatherBy     = 0xb382c9 // scatterBy times this is 1, modulo 2^24
+	podKind      = 1
+	setKind      = 2
+	deployedKind = 3
+)
+
+// scatter gives different numbers for different pods, and gather undoes it.
+func scatter(pod int) uint32 { return uint32(pod) * scatterBy & scatterMask }
+
+func gather(scattered uint32) int { return int(scattered * gatherBy & scatterMask) }
+
+func uid(kind, number int) types.UID {
+	return types.UID(fmt.Sprintf("5eed%04x-0000-4000-8000-%012x", kind, number))
+}
+
+// get is nil for what does not exist.
+func (f *Fleet) get(resource, namespace, name string, at time.Time) *metav1.PartialObjectMetadata {
+	deployment, rest, ok := f.parse(name)
+	if !ok || f.namespace(deployment) != namespace {
+		return nil
+	}
+	switch {
+	case resource == "deployments" && rest == "":
+		return f.deployment(deployment)
+	case resource == "replicasets" && rest == templateHash:
+		return f.replicaSet(deployment)
+	case resource == "pods":
+		suffix, _ := strings.CutPrefix(rest, templateHash+"-")
+		scattered, err := strconv.ParseUint(suffix, 16, 24)
+		if pod := gather(uint32(scattered)); err == nil && f.exists(pod, at) && f.podName(pod) == name {
+			return f.pod(pod)
+		}
+	}
+	return nil
+}
+
+// parse takes a name apart after the Deployment's.
+func (f *Fleet) parse(name string) (deployment int, rest string, ok bool) {
+	numbered, ok := strings.CutPrefix(name, "app-")
+	if !ok {
+		return 0, "", false
+	}
+	number, rest, _ := strings.Cut(numbered, "-")
+	deployment, err := strconv.Atoi(number)
+	return deployment, rest, err == nil && deployment < f.Deployments
+}
+
+// list gives what exists in a namespace, or in all of them if it is empty, in the order of names within a namespace.
+func (f *Fleet) list(resource, namespace string, at time.Time) []metav1.PartialObjectMetadata {
+	var all []metav1.PartialObjectMetadata
+	from, to := 0, f.Deployments
+	describe := f.deployment
+	deploymentOf := func(i int) int { return i }
+	switch resource {
+	case "deployments":
+	case "replicasets":
+		describe = f.replicaSet
+	case "pods":
+		from, to = f.alive(at)
+		describe, deploymentOf = f.pod, f.deploymentOf
+	default:
+		return nil
+	}
+	for i := from; i < to; i++ {
+		if namespace == "" || f.namespace(deploymentOf(i)) == namespace {
+			all = append(all, *describe(i))
+		}
+	}
+	slices.SortFunc(all, func(a, b metav1.PartialObjectMetadata) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
+func (f *Fleet) deployment(deployment int) *metav1.PartialObjectMetadata {
+	name := deploymentName(deployment)
+	return described(uid(deployedKind, deployment), f.namespace(deployment), name, map[string]string{
+		"app.kubernetes.io/name": name, "tilt-manifest": "manifest-" + strconv.Itoa(deployment),
+	}, nil)
+}
+
+func (f *Fleet) replicaSet(deployment int) *metav1.PartialObjectMetadata {
+	name := deploymentName(deployment)
+	owner := owner("Deployment", name, uid(deployedKind, deployment))
+	return described(uid(setKind, deployment), f.namespace(deployment), replicaSetName(deployment), map[string]string{
+		"app.kubernetes.io/name": name, "pod-template-hash": templateHash,
+	}, owner)
+}
+
+func (f *Fleet) pod(pod int) *metav1.PartialObjectMetadata {
+	deployment := f.deploymentOf(pod)
+	owner := owner("ReplicaSet", replicaSetName(deployment), uid(setKind, deployment))
+	described := described(uid(podKind, pod), f.namespace(deployment), f.podName(pod), map[string]string{
+		"app.kubernetes.io/name": deploymentName(deployment), "pod-template-hash": templateHash,
+	}, owner)
+	described.ManagedFields = []metav1.ManagedFieldsEntry{
+		managedBy("kube-controller-manager", fieldsOfPod, described.CreationTimestamp.Time),
+		managedBy("kubelet", fieldsOfPodStatus, described.CreationTimestamp.Time),
+	}
+	return described
+}
+
+func owner(kind, name string, uid types.UID) []metav1.OwnerReference {
+	yes := true
+	return []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: name, UID: uid, Controller: &yes, BlockOwnerDeletion: &yes}}
+}
+
+func described(uid types.UID, namespace, name string, labels map[string]string, owners []metav1.OwnerReference) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{TypeMeta: metadataType, ObjectMeta: metav1.ObjectMeta{
+		Name: name, Namespace: namespace, UID: uid, ResourceVersion: "1000", Labels: labels, OwnerReferences: owners,
+		CreationTimestamp: metav1.NewTime(time.Unix(1_700_000_000, 0)),
+	}}
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replay
+
+import (
+	"encoding/json"
+	"net/http"
+	"sort"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// listVersion is the resource version of all lists of owners. Nobody watches them.
+const listVersion = "1000000000"
+
+var (
+	metadataType = metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"}
+	listType     = metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}
+)
+
+// getOwner answers with what there is when the request comes.
+func (s *Server) getOwner(w http.ResponseWriter, r *http.Request, t target) {
+	var found *metav1.PartialObjectMetadata
+	if s.options.Fleet != nil {
+		found = s.options.Fleet.get(t.resource, t.namespace, t.name, time.Now())
+	}
+	s.takeTime(r)
+	if found == nil {
+		notFound(w, r)
+		return
+	}
+	answer(w, accepted(r), found)
+}
+
+// listOwners answers with a page, in the order of names. The token to continue is the name before the next one.
+func (s *Server) listOwners(w http.ResponseWriter, r *http.Request, t target) {
+	var all []metav1.PartialObjectMetadata
+	if s.options.Fleet != nil {
+		all = s.options.Fleet.list(t.resource, t.namespace, time.Now())
+	}
+	s.takeTime(r)
+	after := r.URL.Query().Get("continue")
+	limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))
+	rest := all[sort.Search(len(all), func(i int) bool { return all[i].Name > after }):]
+	page := &metav1.PartialObjectMetadataList{TypeMeta: listType, Items: rest}
+	page.ResourceVersion = listVersion
+	if limit > 0 && len(rest) > limit {
+		remaining := int64(len(rest) - limit)
+		page.Items, page.RemainingItemCount, page.Continue = rest[:limit], &remaining, rest[limit-1].Name
+	}
+	answer(w, accepted(r), page)
+}
+
+// takeTime waits as long as an API server takes.
+func (s *Server) takeTime(r *http.Request) {
+	select {
+	case <-time.After(s.options.Latency):
+	case <-r.Context().Done():
+	}
+}
+
+func clusterNamespace() *corev1.Namespace {
+	return &corev1.Namespace{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
+		ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "00000000-0000-4000-8000-000000000001"},
+	}
+}
+
+func answer(w http.ResponseWriter, e encoding, document runtime.Object) {
+	w.Header().Set("Content-Type", e.contentType(false))
+	_, _ = w.Write(e.encode(document))
+}
+
+// notFound answers as an API server does for an object that is not there.
+func notFound(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusNotFound)
+	_ = json.NewEncoder(w).Encode(metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+		Status:   metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
+		Message: r.URL.Path + " not found",
+		Details: &metav1.StatusDetails{Name: parse(r).name, Kind: parse(r).resource},
+	})
+}
