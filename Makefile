@@ -38,7 +38,7 @@ endif
 .PHONY: help
 help: ## Print this list
 	@echo "Targets:"
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1@\2/p' Makefile | awk -F@ '{ printf "%-24s%s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1@\2/p' Makefile | awk -F@ '{ printf "%-24s%s\n", $$1, $$2 }'
 
 .PHONY: build
 build: $(OTELCOL) ## Build the Collector with the kube_events receiver: build/otelcol
