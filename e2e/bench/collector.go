@@ -23,6 +23,7 @@ type collector struct {
 	contestant
 	started time.Time
 	pprof   string // the address of the pprof extension
+	metrics string // the address of the Collector's own metrics
 	command *exec.Cmd
 	output  lockedBuffer
 	ended   chan struct{} // closed when it has ended
@@ -45,8 +46,12 @@ func startCollector(c contestant, kubeconfig, sinkURL string) (*collector, error
 	if err := os.WriteFile(config, []byte(configOf(c, sinkURL, pprof, telemetry)), 0o600); err != nil {
 		return nil, err
 	}
-	col := &collector{contestant: c, pprof: pprof, ended: make(chan struct{})}
-	col.command = exec.Command(c.binary, "--config", config)
+	col := &collector{contestant: c, pprof: pprof, metrics: telemetry, ended: make(chan struct{})}
+	arguments := []string{"--config", config}
+	for _, part := range c.over {
+		arguments = append(arguments, "--config", "yaml:"+part)
+	}
+	col.command = exec.Command(c.binary, arguments...)
 	col.command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
 	col.command.Stdout, col.command.Stderr = &col.output, &col.output
 	col.command.SysProcAttr = ownGroup()

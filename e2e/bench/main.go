@@ -50,6 +50,8 @@ func parse(arguments []string) (*options, []scenario, error) {
 	flags.StringVar(&o.docs, "docs", filepath.Join("..", "docs"), "the directory of performance.json and performance.md; empty: write neither")
 	flags.IntVar(&o.rounds, "rounds", 2, "how often each Collector is measured")
 	flags.StringVar(&o.profiles, "profile", "", "a directory for profiles of the Collectors under load; what is measured is then not kept")
+	o.playback = fullPlayback
+	o.playback.addFlags(flags)
 	if err := flags.Parse(arguments); err != nil {
 		return nil, nil, err
 	}

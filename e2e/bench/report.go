@@ -116,13 +116,19 @@ func median(rounds []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// decimal writes a number with three digits that say something, without an exponent.
+// decimal writes a number as short as it may be, with about three digits that say something.
 func decimal(value float64) string {
 	digits := 0
-	if magnitude := math.Abs(value); magnitude > 0 && magnitude < 100 && value != math.Trunc(value) {
-		digits = 2 - max(-2, int(math.Floor(math.Log10(magnitude))))
+	switch magnitude := math.Abs(value); {
+	case magnitude < 1:
+		digits = 3
+	case magnitude < 10:
+		digits = 2
+	case magnitude < 100:
+		digits = 1
 	}
-	return strconv.FormatFloat(value, 'f', digits, 64)
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(value, 'f', digits, 64), 64)
+	return strconv.FormatFloat(rounded, 'f', -1, 64)
 }
 
 // columns are a figure's cells.

@@ -19,7 +19,9 @@ type scenario struct {
 
 // scenarios are all there are, in the order in which they are run and reported. A scenario has a file of its own and a
 // line here.
-var scenarios = []scenario{}
+var scenarios = []scenario{
+	loadScenario,
+}
 
 // scenariosNamed are those that are asked for; all of them if none is named.
 func scenariosNamed(names []string) ([]scenario, error) {
@@ -57,7 +59,8 @@ func scenarioNames() (names []string) {
 type contestant struct {
 	name     string // of its receiver
 	binary   string
-	receiver string // YAML: the receiver's settings, in braces
+	receiver string   // YAML: the receiver's settings, in braces
+	over     []string // YAML over the rest of the configuration, as the Collector's --config yaml: takes it
 }
 
 func kubeEvents(binary string) contestant {
@@ -95,6 +98,7 @@ type lab struct {
 	size         size
 	controlPlane string // the directory of its programs
 	profiles     string // a directory for profiles; empty: none are wanted
+	playback     playback
 }
 
 // logf tells whoever waits how far it is.

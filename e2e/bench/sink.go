@@ -41,6 +41,7 @@ type sink struct {
 	sent    map[observation]time.Time
 	arrived map[observation]arrival
 	records int // with repeated ones
+	first   time.Time
 	last    time.Time
 }
 
@@ -68,7 +69,8 @@ func (s *sink) note(event string, count int64, at time.Time) {
 func (s *sink) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sent, s.arrived, s.records, s.last = map[observation]time.Time{}, map[observation]arrival{}, 0, time.Time{}
+	s.sent, s.arrived, s.records = map[observation]time.Time{}, map[observation]arrival{}, 0
+	s.first, s.last = time.Time{}, time.Time{}
 }
 
 func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -110,6 +112,9 @@ func (s *sink) take(logs plog.Logs, at time.Time) {
 			}
 		}
 	}
+	if s.first.IsZero() {
+		s.first = at
+	}
 	s.last = at
 }
 
@@ -147,6 +152,13 @@ func (s *sink) arrivalOf(event string, count int64) (arrival, bool) {
 	defer s.mu.Unlock()
 	a, ok := s.arrived[observation{event, count}]
 	return a, ok
+}
+
+// firstArrival is when the first record arrived; zero if none has.
+func (s *sink) firstArrival() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.first
 }
 
 // observations is how many different ones have arrived, and when the last record did.
@@ -214,11 +226,3 @@ func (s summary) latency(quantile float64) float64 {
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-// percent is a share of a whole; 0 of nothing.
-func percent(part, whole int) float64 {
-	if whole == 0 {
-		return 0
-	}
-	return 100 * float64(part) / float64(whole)
-}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+)
+
+var loadScenario = scenario{
+	name:  "load",
+	title: "Under load",
+	run:   runLoad,
+}
+
+const (
+	cpuPerObservation = "processor time for a record"
+	peakRSS           = "peak memory (RSS)"
+	latencyHalf       = "latency, median"
+	latencyTail       = "latency, 99th percentile"
+	lost              = "records lost"
+	surplus           = "records too many"
+	unowned           = "records without all owners"
+	requests          = "requests for owners"
+	rate              = "rate that was reached"
+)
+
+func loadFigures() []figure {
+	return []figure{
+		{Name: cpuPerObservation, Unit: "µs", Goal: ratioAtMost(0.5)},
+		{Name: peakRSS, Unit: "MiB", Goal: ratioAtMost(0.75)},
+		{Name: latencyHalf, Unit: "ms"},
+		{Name: latencyTail, Unit: "ms", Goal: ratioAtMost(1)},
+		{Name: lost, Goal: oursAtMost(0)},
+		{Name: surplus, Goal: oursAtMost(0)},
+		{Name: unowned, Goal: oursAtMost(0)},
+		{Name: requests, Goal: oursAtMost(60)},
+		{Name: rate, Unit: "1/s"},
+	}
+}
+
+func runLoad(ctx context.Context, l *lab) (result, error) {
+	figures, err := l.compare(ctx, loadFigures(), func(ctx context.Context, c contestant) (values, error) {
+		run, err := l.loadOnce(ctx, c)
+		return run.values(), err
+	})
+	return result{
+		Figures: figures,
+		Text: fmt.Sprintf(`A real API server with %d pods of %d Deployments in %d namespaces, none of which the Collector has heard of. Once it
+watches, %d observations are written at %d a second: %d new events, and %d times an event is counted up.`,
+			l.size.pods, l.size.deployments, l.size.namespaces, l.size.observations, l.size.perSecond, l.size.observations-l.size.updates, l.size.updates),
+		Notes: []string{
+			"Processor time is the whole Collector's, user and system, from the start of the load to the last record's arrival.",
+			"Latency is from just before an event is written to the arrival of its record, so it includes the API server's part and the batch processor's 200 ms.",
+			"Requests for owners are GET, LIST and WATCH of pods, ReplicaSets and Deployments, as the API server counts them.",
+		},
+	}, err
+}
+
+// loadRun is what came of the load with one Collector.
+type loadRun struct {
+	summary
+	cpu       time.Duration
+	peak      int64
+	requests  int
+	perSecond float64
+}
+
+func (r loadRun) values() values {
+	return values{
+		cpuPerObservation: float64(r.cpu.Microseconds()) / float64(max(1, r.delivered)),
+		peakRSS:           mebibytes(r.peak),
+		latencyHalf:       r.latency(0.5),
+		latencyTail:       r.latency(0.99),
+		lost:              float64(r.sent - r.delivered),
+		surplus:           float64(r.surplus),
+		unowned:           float64(r.delivered - r.owned),
+		requests:          float64(r.requests),
+		rate:              r.perSecond,
+	}
+}
+
+// loadOnce measures one Collector on a control plane of its own, since what an earlier run left behind would slow down
+// the later ones.
+func (l *lab) loadOnce(ctx context.Context, c contestant) (run loadRun, err error) {
+	kube, err := newCluster(ctx, l.controlPlane, l.size)
+	if err != nil {
+		return run, err
+	}
+	defer func() { err = errors.Join(err, kube.Stop()) }()
+	s := newSink()
+	defer s.close()
+	s.owners = belongsToDeployment
+	col, err := startCollector(c, kube.Kubeconfig(), s.url())
+	if err != nil {
+		return run, err
+	}
+	defer func() { err = errors.Join(err, col.stop()) }()
+	if err := settle(ctx, kube, s); err != nil {
+		return run, errors.Join(err, col.failure("does not watch"))
+	}
+	return l.loadOn(ctx, kube, s, col)
+}
+
+// settle waits until the Collector watches and what it does at its start is over.
+func settle(ctx context.Context, kube *cluster, s *sink) error {
+	if _, err := kube.probeUntilHeard(ctx, s); err != nil {
+		return err
+	}
+	// Long enough for late probes; and events' times are in whole seconds, which k8s_events compares with that of its start.
+	const pause = 1500 * time.Millisecond
+	time.Sleep(pause)
+	s.reset()
+	return nil
+}
+
+func (l *lab) loadOn(ctx context.Context, kube *cluster, s *sink, col *collector) (run loadRun, err error) {
+	before, errBefore := col.usage()
+	asked, errAsked := kube.ownerRequests(ctx)
+	if err := errors.Join(errBefore, errAsked); err != nil {
+		return run, err
+	}
+	profiled := l.profile(ctx, col, "load", time.Duration(l.size.observations/l.size.perSecond)*time.Second)
+	load := &traffic{cluster: kube, sink: s, size: l.size}
+	if run.perSecond, err = load.run(ctx); err != nil {
+		return run, err
+	}
+	if err := s.wait(ctx, l.size.observations, 5*time.Second); err != nil {
+		return run, err
+	}
+	after, err := col.usage()
+	if err != nil {
+		return run, err
+	}
+	run.summary, run.cpu, run.peak = s.summary(), after.cpu-before.cpu, after.peakRSS
+	total, err := kube.ownerRequests(ctx)
+	run.requests = total - asked
+	return run, errors.Join(err, <-profiled)
+}
+
+// belongsToDeployment says whether a record about a pod of deploy tells the whole and the right chain.
+func belongsToDeployment(resource, log pcommon.Map) bool {
+	return hasOwners(resource, log) &&
+		text(resource, "k8s.workload.kind") == "Deployment" &&
+		text(resource, "k8s.workload.name") == deploymentOf(text(resource, "k8s.object.name"))
+}

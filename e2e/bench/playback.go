@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/replay"
+)
+
+// playback is how much the scenarios do in which an API server is played: the server answers as fast as it is asked, and
+// streams faster than etcd could.
+type playback struct {
+	ownerLatency time.Duration // how long an answer about owners takes
+
+	changes    int           // of the scenario replay
+	storm      time.Duration // how long pods are created, at the rate of stormPods in stormTime
+	idle       time.Duration // how long nothing happens
+	live       sizes         // how many events are alive, in the scenario growth
+	updating   time.Duration // how long some of them change, at each size
+	perSecond  int           // how many change each second
+	perProcess time.Duration // how long a Collector is left in peace before its memory is looked at
+}
+
+var fullPlayback = playback{
+	ownerLatency: 20 * time.Millisecond,
+	changes:      200_000,
+	storm:        stormTime, idle: time.Minute,
+	live: sizes{10_000, 100_000, 1_000_000}, updating: 30 * time.Second, perSecond: 200, perProcess: 5 * time.Second,
+}
+
+func (p *playback) addFlags(flags *flag.FlagSet) {
+	flags.IntVar(&p.changes, "replay", p.changes, "how many events the scenario replay streams")
+	flags.DurationVar(&p.storm, "storm", p.storm, "how long the storm takes, at the same rate")
+	flags.DurationVar(&p.idle, "idle", p.idle, "how long the scenario idle lasts")
+	flags.Var(&p.live, "live", "how many events are alive in the scenario growth, one after the other")
+	flags.DurationVar(&p.updating, "updating", p.updating, "how long some of these change")
+}
+
+// sizes is a flag with numbers between commas.
+type sizes []int
+
+func (s *sizes) String() string {
+	parts := make([]string, len(*s))
+	for i, n := range *s {
+		parts[i] = strconv.Itoa(n)
+	}
+	return strings.Join(parts, ",")
+}
+
+// Set implements flag.Value.
+func (s *sizes) Set(text string) error {
+	*s = nil
+	for part := range strings.SplitSeq(text, ",") {
+		n, err := strconv.Atoi(part)
+		if err != nil || n < 1 {
+			return fmt.Errorf("%q is no size", part)
+		}
+		*s = append(*s, n)
+	}
+	return nil
+}
+
+// stage is an API server that is played, a sink, and a Collector between them.
+type stage struct {
+	server     *replay.Server
+	sink       *sink
+	col        *collector
+	directory  string
+	kubeconfig string
+}
+
+// set starts the server and the sink.
+func set(options replay.Options) (*stage, error) {
+	server, err := replay.Start(options)
+	if err != nil {
+		return nil, err
+	}
+	st := &stage{server: server, sink: newSink()}
+	if st.directory, err = os.MkdirTemp("", "bench-"); err != nil {
+		return nil, errors.Join(err, st.strike())
+	}
+	st.kubeconfig = filepath.Join(st.directory, "kubeconfig")
+	if err := server.WriteKubeconfig(st.kubeconfig); err != nil {
+		return nil, errors.Join(err, st.strike())
+	}
+	return st, nil
+}
+
+// enter starts the Collector and waits until it watches.
+func (st *stage) enter(ctx context.Context, c contestant) (err error) {
+	if st.col, err = startCollector(c, st.kubeconfig, st.sink.url()); err != nil {
+		return err
+	}
+	return until(ctx, time.Minute, c.name+" watches", func() bool {
+		asked := st.server.Requests()
+		return asked[replay.EventsWatch]+asked[replay.EventsStream] > 0
+	})
+}
+
+// strike ends all.
+func (st *stage) strike() error {
+	var err error
+	if st.col != nil {
+		err = st.col.stop()
+	}
+	st.server.Close()
+	st.sink.close()
+	return errors.Join(err, os.RemoveAll(st.directory))
+}
+
+// until waits for a condition.
+func until(ctx context.Context, most time.Duration, what string, condition func() bool) error {
+	for deadline := time.Now().Add(most); !condition(); {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("waited %s in vain until %s", most, what)
+		}
+		if err := wait(ctx, 10*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// ownMetric is the sum over one of the Collector's own metrics.
+func (c *collector) ownMetric(name string) (sum float64, err error) {
+	response, err := http.Get("http://" + c.metrics + "/metrics")
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+		series, value, _ := strings.Cut(lines.Text(), " ")
+		if found, _, _ := strings.Cut(series, "{"); found != name {
+			continue
+		}
+		// Labels may hold spaces, values don't.
+		number, err := strconv.ParseFloat(value[strings.LastIndexByte(value, ' ')+1:], 64)
+		if err != nil {
+			return 0, err
+		}
+		sum += number
+	}
+	return sum, nil
+}

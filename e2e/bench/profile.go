@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// profile takes profiles of a Collector, if any are wanted: of its processor time for so long, and after that of its
+// memory. The channel yields one error or nil when that is done.
+func (l *lab) profile(ctx context.Context, c *collector, what string, length time.Duration) <-chan error {
+	done := make(chan error, 1)
+	if l.profiles == "" {
+		done <- nil
+		return done
+	}
+	prefix := filepath.Join(l.profiles, what+"-"+c.name)
+	go func() {
+		done <- errors.Join(
+			os.MkdirAll(l.profiles, 0o750),
+			fetch(ctx, fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", c.pprof, max(1, int(length.Seconds()))), prefix+".cpu.pprof"),
+			fetch(ctx, "http://"+c.pprof+"/debug/pprof/allocs", prefix+".allocs.pprof"),
+			fetch(ctx, "http://"+c.pprof+"/debug/pprof/heap?gc=1", prefix+".heap.pprof"),
+		)
+	}()
+	return done
+}
+
+func fetch(ctx context.Context, url, path string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s answers %s: %s", url, response.Status, data)
+	}
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, data, 0o600)
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/replay"
+)
+
+// The storm is one that was seen: 145,000 events in 5 minutes, while 50,000 pods came and went.
+const (
+	stormTime     = 5 * time.Minute
+	stormPods     = 50_000
+	stormLifetime = 20 * time.Second
+	// stormTick is how often events are let go: those of recorders come in flocks.
+	stormTick = 5 * time.Millisecond
+)
+
+var stormScenario = scenario{name: "storm", title: "A storm: 145,000 events of 50,000 pods that come and go in 5 minutes", run: runStorm}
+
+func runStorm(ctx context.Context, l *lab) (result, error) {
+	var figures []figure
+	for _, c := range []struct {
+		name      string
+		cacheSize int
+	}{{"", 100_000}, {", cache_size 5,000", 5_000}} {
+		v, err := l.storm(ctx, c.cacheSize)
+		if err != nil {
+			return result{}, err
+		}
+		l.logf("storm%s: %v", c.name, v)
+		some := stormFigures(c.cacheSize)
+		add(some, v, true)
+		for _, f := range measured(some) {
+			f.Name += c.name
+			figures = append(figures, f)
+		}
+	}
+	return result{Figures: figures, Text: fmt.Sprintf(
+		"A played API server creates pods for %s, one each %s, and deletes each after %s, in %d namespaces with %d Deployments. Each pod has "+
+			"an event of the scheduler when it is created, a second later others of its kubelet (some of them repeated) or of a program that makes "+
+			"events by hand, and a last one after it is deleted: %.1f on average. An answer about an owner takes %s. All settings are the defaults; "+
+			"then the same again with a small cache.",
+		l.playback.storm, stormTime/stormPods, stormLifetime, l.size.namespaces, l.size.deployments, eventsPerPod, l.playback.ownerLatency)}, nil
+}
+
+func stormFigures(cacheSize int) []figure {
+	return []figure{
+		{Name: "events lost", Goal: oursAtMost(0)},
+		{Name: "records delivered twice", Goal: oursAtMost(0)},
+		{Name: "events with their owners", Unit: "%", Goal: oursAtLeast(99)},
+		{Name: "owner requests for 50 events", Goal: oursAtMost(1)},
+		{Name: "single reads among them", Unit: "%"},
+		{Name: "latency, median", Unit: "ms"},
+		{Name: "latency, 99th percentile", Unit: "ms", Goal: oursAtMost(2000)},
+		{Name: "latency, greatest", Unit: "ms"},
+		{Name: "objects in the cache", Goal: oursAtMost(float64(cacheSize))},
+		{Name: "peak RSS", Unit: "MiB"},
+		{Name: "CPU", Unit: "cores"},
+	}
+}
+
+// storm lets one Collector stand a storm.
+func (l *lab) storm(ctx context.Context, cacheSize int) (v values, err error) {
+	fleet := &replay.Fleet{
+		Namespaces: l.size.namespaces, Deployments: l.size.deployments, Pods: int(l.playback.storm * stormPods / stormTime),
+		Every: stormTime / stormPods, Lifetime: stormLifetime, Begin: time.Now().Add(time.Hour),
+	}
+	st, err := set(replay.Options{Fleet: fleet, Latency: l.playback.ownerLatency})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, st.strike()) }()
+	if err := st.enter(ctx, l.ours.with(fmt.Sprintf("{auth_type: kubeConfig, owners: {cache_size: %d}}", cacheSize))); err != nil {
+		return nil, err
+	}
+	before, err := st.col.usage()
+	if err != nil {
+		return nil, err
+	}
+	fleet.Begin = time.Now().Add(time.Second)
+	happenings := stormOf(fleet)
+	if err := st.play(ctx, fleet.Begin, happenings); err != nil {
+		return nil, err
+	}
+	if err := st.sink.wait(ctx, len(happenings), 10*time.Second); err != nil {
+		return nil, err
+	}
+	return st.stormValues(before, time.Since(fleet.Begin))
+}
+
+func (st *stage) stormValues(before usage, took time.Duration) (values, error) {
+	after, err := st.col.usage()
+	if err != nil {
+		return nil, err
+	}
+	cached, err := st.col.ownMetric("otelcol_kube_events_owner_cache_size")
+	if err != nil {
+		return nil, err
+	}
+	sum, asked := st.sink.summary(), st.server.Requests()
+	owners := asked[replay.OwnerGet] + asked[replay.OwnerList]
+	return values{
+		"events lost":                  float64(sum.sent - sum.delivered),
+		"records delivered twice":      float64(sum.surplus),
+		"events with their owners":     percent(sum.owned, sum.sent),
+		"owner requests for 50 events": 50 * float64(owners) / float64(sum.sent),
+		"single reads among them":      percent(asked[replay.OwnerGet], owners),
+		"latency, median":              sum.latency(0.5),
+		"latency, 99th percentile":     sum.latency(0.99),
+		"latency, greatest":            sum.latency(1),
+		"objects in the cache":         cached,
+		"peak RSS":                     mebibytes(after.peakRSS),
+		"CPU":                          (after.cpu - before.cpu).Seconds() / took.Seconds(),
+	}, nil
+}
+
+// happening is a change to an event, at a time after the beginning.
+type happening struct {
+	at    time.Duration
+	kind  watch.EventType
+	event *corev1.Event
+}
+
+// eventsPerPod is how many happenings there are for each pod on average: 145,000 of 50,000.
+const eventsPerPod = 2.9
+
+// stormOf is all that happens to a fleet, in its order.
+func stormOf(fleet *replay.Fleet) []happening {
+	chance := rand.New(rand.NewPCG(1, 2))
+	upTo := func(d time.Duration) time.Duration { return time.Duration(chance.Int64N(int64(d))) }
+	var all []happening
+	for pod := range fleet.Pods {
+		created := fleet.Created(pod).Sub(fleet.Begin)
+		put := func(kind watch.EventType, at time.Duration, ev *corev1.Event) {
+			all = append(all, happening{at, kind, ev})
+		}
+		scheduled := created + upTo(50*time.Millisecond)
+		put(watch.Added, scheduled, fleet.Scheduled(pod, fleet.Begin.Add(scheduled)))
+		later := scheduled + time.Second + upTo(time.Second)
+		switch at := fleet.Begin.Add(later); pod % 10 {
+		case 0, 1, 2, 3, 4, 5:
+			put(watch.Added, later, fleet.Started(pod, at))
+		case 6:
+			backOff := fleet.BackOff(pod, at)
+			put(watch.Added, later, backOff)
+			put(watch.Modified, later+10*time.Second, replay.Repeat(backOff, 2, at.Add(10*time.Second)))
+		case 7:
+			put(watch.Added, later, fleet.HandMade(pod, at))
+		}
+		killed := fleet.Deleted(pod).Sub(fleet.Begin) + upTo(time.Second)
+		put(watch.Added, killed, fleet.Killing(pod, fleet.Begin.Add(killed)))
+	}
+	slices.SortFunc(all, func(a, b happening) int { return int(a.at - b.at) })
+	return all
+}
+
+// play lets everything happen at its time, and tells the sink.
+func (st *stage) play(ctx context.Context, begin time.Time, all []happening) error {
+	recorder := replay.NewRecorder()
+	for next := 0; next < len(all); {
+		if err := wait(ctx, stormTick); err != nil {
+			return err
+		}
+		var due []replay.Frame
+		now := time.Now()
+		for ; next < len(all) && !begin.Add(all[next].at).After(now); next++ {
+			due = append(due, recorder.Frame(all[next].kind, all[next].event))
+			st.sink.note(all[next].event.Name, occurrences(all[next].event), now)
+		}
+		st.server.Release(due...)
+	}
+	return nil
+}
+
+// occurrences is the count that a record of the event tells.
+func occurrences(ev *corev1.Event) int64 {
+	count := max(1, ev.Count)
+	if ev.Series != nil {
+		count = max(count, ev.Series.Count)
+	}
+	return int64(count)
+}
