@@ -226,3 +226,11 @@ func (s summary) latency(quantile float64) float64 {
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// percent is a share of a whole; 0 of nothing.
+func percent(part, whole int) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return 100 * float64(part) / float64(whole)
+}
