@@ -21,6 +21,7 @@ type scenario struct {
 // line here.
 var scenarios = []scenario{
 	loadScenario,
+	stormScenario,
 }
 
 // scenariosNamed are those that are asked for; all of them if none is named.

@@ -73,9 +73,9 @@ func stormFigures(cacheSize int) []figure {
 func (l *lab) storm(ctx context.Context, cacheSize int) (v values, err error) {
 	fleet := &replay.Fleet{
 		Namespaces: l.size.namespaces, Deployments: l.size.deployments, Pods: int(l.playback.storm * stormPods / stormTime),
-		Every: stormTime / stormPods, Lifetime: stormLifetime, Begin: time.Now().Add(time.Hour),
+		Every: stormTime / stormPods, Lifetime: stormLifetime,
 	}
-	st, err := set(replay.Options{Fleet: fleet, Latency: l.playback.ownerLatency})
+	st, err := set(replay.Options{Latency: l.playback.ownerLatency})
 	if err != nil {
 		return nil, err
 	}
@@ -88,6 +88,7 @@ func (l *lab) storm(ctx context.Context, cacheSize int) (v values, err error) {
 		return nil, err
 	}
 	fleet.Begin = time.Now().Add(time.Second)
+	st.server.SetFleet(fleet)
 	happenings := stormOf(fleet)
 	if err := st.play(ctx, fleet.Begin, happenings); err != nil {
 		return nil, err

@@ -24,10 +24,7 @@ var (
 
 // getOwner answers with what there is when the request comes.
 func (s *Server) getOwner(w http.ResponseWriter, r *http.Request, t target) {
-	var found *metav1.PartialObjectMetadata
-	if s.options.Fleet != nil {
-		found = s.options.Fleet.get(t.resource, t.namespace, t.name, time.Now())
-	}
+	found := s.currentFleet().get(t.resource, t.namespace, t.name, time.Now())
 	s.takeTime(r)
 	if found == nil {
 		notFound(w, r)
@@ -38,10 +35,7 @@ func (s *Server) getOwner(w http.ResponseWriter, r *http.Request, t target) {
 
 // listOwners answers with a page, in the order of names. The token to continue is the name before the next one.
 func (s *Server) listOwners(w http.ResponseWriter, r *http.Request, t target) {
-	var all []metav1.PartialObjectMetadata
-	if s.options.Fleet != nil {
-		all = s.options.Fleet.list(t.resource, t.namespace, time.Now())
-	}
+	all := s.currentFleet().list(t.resource, t.namespace, time.Now())
 	s.takeTime(r)
 	after := r.URL.Query().Get("continue")
 	limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))

@@ -33,7 +33,7 @@ type Live interface {
 // Options say what a server plays.
 type Options struct {
 	Live    Live          // nil: there are none
-	Fleet   *Fleet        // what owners are looked up in; nil: nothing exists
+	Fleet   *Fleet        // what owners are looked up in; nil: nothing exists, until SetFleet
 	Latency time.Duration // how long each answer about owners takes
 	Plain   bool          // HTTP/1.1 without TLS
 }
@@ -48,7 +48,8 @@ type Server struct {
 	closed    chan struct{}
 	requests  requests
 
-	mu       sync.Mutex
+	mu       sync.Mutex // guards what follows
+	fleet    *Fleet
 	frames   []Frame       // only ever appended to
 	released chan struct{} // closed when frames has grown
 }
@@ -59,7 +60,7 @@ func Start(options Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{options: options, url: "http://" + listener.Addr().String(), closed: make(chan struct{}), released: make(chan struct{})}
+	s := &Server{options: options, fleet: options.Fleet, url: "http://" + listener.Addr().String(), closed: make(chan struct{}), released: make(chan struct{})}
 	s.http = &http.Server{Handler: s, ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: time.Minute}
 	if !options.Plain {
 		certificate, err := selfSigned()
@@ -128,6 +129,23 @@ func (s *Server) Release(frames ...Frame) {
 	s.frames = append(s.frames, frames...)
 	close(s.released)
 	s.released = make(chan struct{})
+}
+
+// SetFleet changes what owners are looked up in. The fleet must not be changed afterwards.
+func (s *Server) SetFleet(fleet *Fleet) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fleet = fleet
+}
+
+// currentFleet is never nil.
+func (s *Server) currentFleet() *Fleet {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fleet == nil {
+		return &Fleet{}
+	}
+	return s.fleet
 }
 
 // after returns the changes after so many, and a channel that is closed when there are more.
