@@ -120,6 +120,37 @@ check-generated: $(MDATAGEN) ## Fail if generated files are stale
 clean: ## Remove everything that was built
 	rm -rf build
 
+# The Collector for other systems, under names that say what it is. For one of
+# them: make dist PLATFORMS=linux/arm64
+VERSION   := $(shell cat VERSION)
+PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64 windows/amd64
+RELEASE   := build/dist/otelcol-kubeevents_$(VERSION)
+RELEASES  := $(foreach p,$(PLATFORMS),$(RELEASE)_$(subst /,_,$(p))$(if $(filter windows/%,$(p)),.exe))
+
+.PHONY: dist
+dist: check-version clean-dist $(RELEASES) ## Build the Collector for all platforms, with checksums: build/dist
+	@cd build/dist && { command -v sha256sum >/dev/null && sha256sum otelcol-* || shasum -a 256 otelcol-*; } > SHA256SUMS
+	@cat build/dist/SHA256SUMS
+
+.PHONY: clean-dist
+clean-dist:
+	@rm -rf build/dist && mkdir -p build/dist
+
+# The manifest of the builder has no way to read another file.
+.PHONY: check-version
+check-version:
+	@grep -qx "  version: $(VERSION)" distribution/builder.yaml || \
+		{ echo "distribution/builder.yaml is not of version $(VERSION), which VERSION names"; exit 1; }
+
+.PHONY: dist-sources
+dist-sources: $(OCB) clean-dist
+	@$(OCB) --config distribution/builder.yaml --skip-compilation
+
+$(RELEASES): $(RELEASE)_%: dist-sources
+	@echo "building the Collector for $* (the first time takes a few minutes) ..."
+	@cd build/ocb && CGO_ENABLED=0 GOOS=$(word 1,$(subst _, ,$*)) GOARCH=$(basename $(word 2,$(subst _, ,$*))) \
+		go build -trimpath -ldflags "-s -w" -o ../../$@ .
+
 # ocb writes the Collector's sources to build/ocb (see distribution/builder.yaml).
 $(OTELCOL): $(OCB) distribution/builder.yaml go.mod go.sum distribution/linesexporter/go.mod $(SOURCES)
 	@echo "building the Collector (the first time takes a few minutes) ..."
