@@ -17,6 +17,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/logrecord"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+	"github.com/kubeevents/kubeeventsreceiver/internal/offer"
 	"github.com/kubeevents/kubeeventsreceiver/internal/repeat"
 	"github.com/kubeevents/kubeeventsreceiver/internal/tally"
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
@@ -57,6 +58,7 @@ type eventsReceiver struct {
 	ledger  *ledger.Ledger
 	streams map[string]streamState // by namespace
 	windows *repeat.Windows
+	offers  *offer.Offers
 	saving  *saving // nil: nothing is saved
 	duty    duty
 	standby standby
@@ -66,8 +68,8 @@ type eventsReceiver struct {
 }
 
 // run is the receiver: take, account, resolve, convert, deliver, commit, a batch at a time, until stop ends. What was
-// taken by then is still delivered, as long as work allows. A batch that is not delivered is not committed. While another
-// process leads, what is accounted for is followed and not emitted.
+// taken by then is still delivered, as long as work allows. A batch that is not delivered is not committed; with a storage,
+// it is announced there before. While another process leads, what is accounted for is followed and not emitted.
 func (r *eventsReceiver) run(stop, work context.Context) {
 	r.windows.Resolve(func(held []observation.Observation) { r.resolve(work, held) })
 	r.watchElections()
@@ -83,6 +85,7 @@ func (r *eventsReceiver) run(stop, work context.Context) {
 		}
 		r.resolve(r.duty.work, observations)
 		records, counted := r.due(observations, more)
+		r.announce(r.duty.stop, r.duty.work, records)
 		if !r.deliver(r.duty.stop, r.duty.work, records) {
 			if !r.handOver(stop, records) {
 				return
@@ -211,7 +214,7 @@ func (r *eventsReceiver) account(changes []watch.Change) []observation.Observati
 			}
 		}
 		if occurrences := r.accountFor(change); occurrences > 0 {
-			observations = append(observations, observation.Observation{
+			observations = r.offers.Split(observations, observation.Observation{
 				Event: change.Event, Occurrences: occurrences, SeenAt: change.SeenAt,
 			})
 		}
@@ -227,17 +230,22 @@ func (r *eventsReceiver) accountFor(change watch.Change) int64 {
 		r.ledger.BeginList(change.Namespace)
 	case watch.ListEnded:
 		r.ledger.EndList(change.Namespace, change.SeenAt)
+		r.offers.WithdrawAll(change.Namespace)
 		s := r.streams[change.Namespace]
 		s.Listed = true
 		r.streams[change.Namespace] = s
 	case watch.Deleted:
 		r.ledger.Delete(change.Namespace, change.Event, change.SeenAt)
+		r.offers.Withdraw(change.Event)
 	case watch.Listed:
 		if r.config.StartAt == StartAtEnd && !r.streams[change.Namespace].Listed {
 			return r.ledger.Remember(change.Namespace, change.Event)
 		}
 		return r.ledger.Observe(change.Namespace, change.Event)
 	case watch.Changed:
+		if r.offers.Precedes(change.Event) {
+			return 0
+		}
 		return r.ledger.Observe(change.Namespace, change.Event)
 	}
 	return 0

@@ -15,6 +15,8 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/checkpoint"
 	"github.com/kubeevents/kubeeventsreceiver/internal/ledger"
+	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+	"github.com/kubeevents/kubeeventsreceiver/internal/offer"
 	"github.com/kubeevents/kubeeventsreceiver/internal/repeat"
 	"github.com/kubeevents/kubeeventsreceiver/internal/tally"
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
@@ -34,6 +36,8 @@ type saving struct {
 	last  time.Time // of the last checkpoint
 	again time.Time // not before then; zero unless the storage failed
 	moved bool      // whether the place to resume from has moved since
+	// behind says that something was delivered since, so that the note of what was offered must not be written over.
+	behind bool
 }
 
 // state is what is saved beside the entries.
@@ -41,6 +45,7 @@ type state struct {
 	Streams map[string]streamState `json:"streams"` // by namespace; empty for the whole cluster
 	Scopes  map[string]uint32      `json:"scopes"`
 	Epoch   time.Time              `json:"epoch"`
+	Offers  []byte                 `json:"offers,omitempty"`
 }
 
 // streamState is where a stream resumes.
@@ -86,6 +91,8 @@ func (r *eventsReceiver) restore(ctx context.Context) {
 		err = r.saving.store.SetAside(ctx)
 	case found:
 		r.resume(state, now)
+	case r.offers.Len() > 0:
+		r.settings.Logger.Info("Resuming before the first checkpoint", zap.Int("records offered before", r.offers.Len()))
 	}
 	if err != nil {
 		r.status.failed("storage", "unavailable", "The storage does not work; going on without", err)
@@ -98,6 +105,7 @@ func (r *eventsReceiver) forgetAll() {
 	r.windows = repeat.New(r.config.RepeatInterval)
 	r.tally = tally.New(tally.Config{MaxSeries: r.config.Metrics.MaxSeries, SeriesTTL: r.config.Metrics.SeriesTTL}, time.Now())
 	r.streams = map[string]streamState{}
+	r.offers = &offer.Offers{}
 	if r.saving != nil {
 		r.ledger.Track()
 		r.windows.Track()
@@ -112,13 +120,7 @@ func (r *eventsReceiver) load(ctx context.Context) (saved state, found bool, err
 			return state{}, false, ctx.Err()
 		}
 		r.forgetAll()
-		var written []byte
-		written, found, err = r.saving.store.Load(ctx, r.restoreEntry)
-		if err == nil && found {
-			if broken := json.Unmarshal(written, &saved); broken != nil {
-				err = fmt.Errorf("%w: %w", checkpoint.ErrDamaged, broken)
-			}
-		}
+		saved, found, err = r.loadOnce(ctx)
 		if err == nil || errors.Is(err, checkpoint.ErrDamaged) {
 			return saved, found, err
 		}
@@ -126,10 +128,32 @@ func (r *eventsReceiver) load(ctx context.Context) (saved state, found bool, err
 	return state{}, false, err
 }
 
+func (r *eventsReceiver) loadOnce(ctx context.Context) (saved state, found bool, err error) {
+	written, found, err := r.saving.store.Load(ctx, r.restoreEntry)
+	if err != nil {
+		return state{}, false, err
+	}
+	if found {
+		if err := json.Unmarshal(written, &saved); err != nil {
+			return state{}, false, fmt.Errorf("%w: %w", checkpoint.ErrDamaged, err)
+		}
+	}
+	note, err := r.saving.store.LoadNote(ctx)
+	if err != nil {
+		return state{}, false, err
+	}
+	for _, offers := range [][]byte{saved.Offers, note} {
+		if err := r.offers.Restore(offers); err != nil {
+			return state{}, false, fmt.Errorf("%w: %w", checkpoint.ErrDamaged, err)
+		}
+	}
+	return saved, found, nil
+}
+
 // resume makes what was restored ready for the streams that run now.
 func (r *eventsReceiver) resume(saved state, now time.Time) {
 	r.ledger.Settle(saved.Scopes, r.config.streams(), now)
-	r.windows.Settle()
+	r.windows.Settle(r.offers)
 	r.tally.RestoreEpoch(saved.Epoch)
 	for _, namespace := range r.config.streams() {
 		r.streams[namespace] = saved.Streams[namespace]
@@ -210,6 +234,7 @@ func (r *eventsReceiver) saveIfDue(ctx context.Context, now time.Time) {
 	if !r.unsaved() {
 		return
 	}
+	r.saving.behind = true
 	r.telemetry.unsaved(r.saving.last)
 	if !now.Before(r.saving.again) && r.mayEmit() {
 		r.save(ctx, now)
@@ -229,20 +254,37 @@ func (r *eventsReceiver) save(ctx context.Context, now time.Time) {
 	for _, k := range series {
 		changed = append(changed, checkpointKey(ofTally, k))
 	}
-	written, _ := json.Marshal(state{Streams: r.streams, Scopes: r.ledger.Scopes(), Epoch: r.tally.Epoch()})
+	written, _ := json.Marshal(state{Streams: r.streams, Scopes: r.ledger.Scopes(), Epoch: r.tally.Epoch(), Offers: r.offers.Encode(nil)})
 	if err := r.saving.store.Save(ctx, written, changed, r); err != nil {
 		r.ledger.PutBack(entries)
 		r.windows.PutBack(windows)
 		r.tally.PutBack(series)
-		r.saving.again = now.Add(saveAgain)
-		r.telemetry.notSaved()
-		r.status.failed("storage", "unavailable", "The storage takes no checkpoint; going on without, a crash would repeat events", err)
+		r.storageFailed(now, err)
 		return
 	}
 	r.tally.Saved(series)
-	r.saving.last, r.saving.moved = now, false
+	r.saving.last, r.saving.moved, r.saving.behind = now, false, false
 	r.telemetry.saved()
 	r.status.recovered("storage", "Checkpoints are saved again")
+}
+
+// announce notes in the storage which records are about to be offered to the pipeline, so that after a crash they are
+// offered again as the same records, whatever has become of their events. What is delivered while the storage does not
+// work is not noted: the note that stands tells of something older, which is in no checkpoint yet.
+func (r *eventsReceiver) announce(stop, work context.Context, records []observation.Observation) {
+	if r.saving == nil || r.saving.behind || r.logs == nil || len(records) == 0 || !r.awaitCertainty(stop) {
+		return
+	}
+	if err := r.saving.store.Note(work, r.offers.Encode(records)); err != nil {
+		r.saving.behind = true
+		r.storageFailed(time.Now(), err)
+	}
+}
+
+func (r *eventsReceiver) storageFailed(now time.Time, err error) {
+	r.saving.again = now.Add(saveAgain)
+	r.telemetry.notSaved()
+	r.status.failed("storage", "unavailable", "The storage takes no checkpoint; going on without, a crash would repeat events", err)
 }
 
 // closeStorage lets the storage go.

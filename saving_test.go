@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,8 +18,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
+	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 	"go.uber.org/zap"
@@ -135,7 +138,15 @@ type process struct {
 
 func launch(t *testing.T, api *apitest.Server, on *disk, more string) *process {
 	t.Helper()
-	p := &process{logs: &consumertest.LogsSink{}, metrics: &consumertest.MetricsSink{}, host: &hostWith{extension: on}}
+	logs := &consumertest.LogsSink{}
+	p := launchTo(t, api, on, more, logs)
+	p.logs = logs
+	return p
+}
+
+func launchTo(t *testing.T, api *apitest.Server, on *disk, more string, logs consumer.Logs) *process {
+	t.Helper()
+	p := &process{metrics: &consumertest.MetricsSink{}, host: &hostWith{extension: on}}
 	cfg := configFor(t, api.URL, more)
 	id := component.MustNewID("disk")
 	cfg.Storage = &id
@@ -143,7 +154,7 @@ func launch(t *testing.T, api *apitest.Server, on *disk, more string) *process {
 	settings := receivertest.NewNopSettings(metadata.Type)
 	core, log := observer.New(zap.InfoLevel)
 	settings.Logger, p.log = zap.New(core), log
-	p.stop = launchInto(t, cfg, settings, p.host, p.logs, p.metrics)
+	p.stop = launchInto(t, cfg, settings, p.host, logs, p.metrics)
 	return p
 }
 
@@ -215,15 +226,26 @@ func TestAResumedWatchDoesNotList(t *testing.T) {
 
 // uids are the records' log.record.uid.
 func (p *process) uids() (found []string) {
-	for _, logs := range p.logs.AllLogs() {
+	for _, record := range recordsOf(p.logs) {
+		found = append(found, uidOf(record))
+	}
+	return found
+}
+
+func recordsOf(pipeline *consumertest.LogsSink) (found []plog.LogRecord) {
+	for _, logs := range pipeline.AllLogs() {
 		for _, rl := range logs.ResourceLogs().All() {
 			for _, record := range rl.ScopeLogs().At(0).LogRecords().All() {
-				uid, _ := record.Attributes().Get("log.record.uid")
-				found = append(found, uid.Str())
+				found = append(found, record)
 			}
 		}
 	}
 	return found
+}
+
+func uidOf(record plog.LogRecord) string {
+	uid, _ := record.Attributes().Get("log.record.uid")
+	return uid.Str()
 }
 
 func TestACrashRepeatsOnlyWhatCanBeRecognised(t *testing.T) {
@@ -252,6 +274,58 @@ func TestACrashRepeatsOnlyWhatCanBeRecognised(t *testing.T) {
 		total := int64(0)
 		eachPoint(metrics, func(dp pmetric.NumberDataPoint) { total += dp.IntValue() })
 		assert.GreaterOrEqual(t, total, told, "what was told before the crash does not fall")
+	}
+}
+
+// dying is a pipeline that takes a picture of the disk while it takes records, as a kill at that moment would leave it.
+type dying struct {
+	consumertest.LogsSink
+	on   *disk
+	left atomic.Pointer[disk]
+}
+
+func (d *dying) ConsumeLogs(ctx context.Context, logs plog.Logs) error {
+	d.left.Store(d.on.copied())
+	return d.LogsSink.ConsumeLogs(ctx, logs)
+}
+
+// occurrencesByUID is what a backend holds that drops records whose log.record.uid it has.
+func occurrencesByUID(pipelines ...*consumertest.LogsSink) (total int64) {
+	seen := map[string]bool{}
+	for _, pipeline := range pipelines {
+		for _, record := range recordsOf(pipeline) {
+			if uid := uidOf(record); !seen[uid] {
+				seen[uid] = true
+				n, _ := record.Attributes().Get("k8s.event.occurrences")
+				total += n.Int()
+			}
+		}
+	}
+	return total
+}
+
+func TestACrashWhileRecordsAreDeliveredRepeatsOnlyWhatCanBeRecognised(t *testing.T) {
+	for _, more := range []string{"start_at: beginning", "{start_at: beginning, repeat_interval: 300ms}"} {
+		t.Run(more, func(t *testing.T) {
+			api, on := apitest.New(t), newDisk()
+			api.Put(eventNamed("a", 1))
+			pipeline := &dying{on: on}
+			first := launchTo(t, api, on, more, pipeline)
+			for i := range 20 {
+				api.Put(eventNamed("a", int32(i+2)))
+				time.Sleep(10 * time.Millisecond)
+			}
+			first.awaitSum(t, 21)
+			require.Eventually(t, func() bool { return occurrencesByUID(&pipeline.LogsSink) == 21 }, patience, time.Millisecond)
+			crashed := pipeline.left.Load()
+			first.stop()
+			api.Put(eventNamed("a", 30))
+			api.Compact()
+			second := launch(t, api, crashed, more)
+			second.awaitSum(t, 30)
+			second.stop()
+			assert.Equal(t, int64(30), occurrencesByUID(&pipeline.LogsSink, second.logs))
+		})
 	}
 }
 

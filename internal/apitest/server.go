@@ -64,17 +64,17 @@ func (s *Server) locked(do func()) {
 	s.changed.Broadcast()
 }
 
-// Put creates or changes an event and returns what was stored. A new one gets a UID.
+// Put creates or changes an event and returns what was stored. One without a UID gets one, and keeps it.
 func (s *Server) Put(ev *corev1.Event) *corev1.Event {
 	stored := ev.DeepCopy()
 	s.locked(func() {
 		s.version++
-		kind := "MODIFIED"
-		if _, ok := s.events[name(stored)]; !ok {
-			kind = "ADDED"
-			if stored.UID == "" {
-				stored.UID = types.UID("uid-" + strconv.Itoa(s.version))
-			}
+		kind, uid := "ADDED", types.UID("uid-"+strconv.Itoa(s.version))
+		if existing, ok := s.events[name(stored)]; ok {
+			kind, uid = "MODIFIED", existing.UID
+		}
+		if stored.UID == "" {
+			stored.UID = uid
 		}
 		stored.ResourceVersion = strconv.Itoa(s.version)
 		s.events[name(stored)] = stored

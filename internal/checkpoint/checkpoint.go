@@ -20,6 +20,7 @@ import (
 
 const (
 	headKey     = "head"
+	noteKey     = "note"
 	setAsideKey = "set-aside"
 
 	// fanIn is how many runs of one size become one.
@@ -57,7 +58,7 @@ func New(client storage.Client) *Store {
 
 // Load reads the last checkpoint. It hands each entry to restore, an older value possibly before a newer one and nil for
 // an entry that is gone, and returns the state; found is false if there is no checkpoint. An error that is ErrDamaged
-// says that the checkpoint cannot be used, and that what was restored has to be thrown away; other errors are the
+// says that what is stored cannot be used, and that what was restored has to be thrown away; other errors are the
 // storage's.
 func (s *Store) Load(ctx context.Context, restore func(Key, []byte) error) (state []byte, found bool, err error) {
 	s.head = head{}
@@ -92,6 +93,20 @@ func (s *Store) each(ctx context.Context, r run, do func(Key, []byte) error) err
 	return nil
 }
 
+// Note writes what is about to be done, beside the last checkpoint. It stands until the next Note or Save.
+func (s *Store) Note(ctx context.Context, note []byte) error {
+	return s.client.Set(ctx, noteKey, seal(append([]byte{version}, note...)))
+}
+
+// LoadNote reads the note; nil means that there is none. Errors are as Load's.
+func (s *Store) LoadNote(ctx context.Context) ([]byte, error) {
+	stored, err := s.client.Get(ctx, noteKey)
+	if err != nil || stored == nil {
+		return nil, err
+	}
+	return unseal(stored)
+}
+
 // SetAside keeps the head of a damaged checkpoint under another name, for whoever wants to look at it, and lets the next
 // Save begin anew.
 func (s *Store) SetAside(ctx context.Context) error {
@@ -100,11 +115,11 @@ func (s *Store) SetAside(ctx context.Context) error {
 		return err
 	}
 	s.head = head{}
-	return s.client.Batch(ctx, storage.SetOperation(setAsideKey, damaged), storage.DeleteOperation(headKey))
+	return s.client.Batch(ctx, storage.SetOperation(setAsideKey, damaged), storage.DeleteOperation(headKey), storage.DeleteOperation(noteKey))
 }
 
-// Save writes the state and the present values of the changed entries, all or nothing. After an error the last
-// checkpoint stands, and the same changes belong into the next.
+// Save writes the state and the present values of the changed entries and removes the note, all or nothing. After an
+// error the last checkpoint stands, and the same changes belong into the next.
 func (s *Store) Save(ctx context.Context, state []byte, changed []Key, from Source) error {
 	next := s.head.clone()
 	next.state = state
@@ -115,7 +130,7 @@ func (s *Store) Save(ctx context.Context, state []byte, changed []Key, from Sour
 	if err := s.merge(ctx, &next, &writes, from); err != nil {
 		return err
 	}
-	operations := append(writes.operations(), storage.SetOperation(headKey, next.encode()))
+	operations := append(writes.operations(), storage.SetOperation(headKey, next.encode()), storage.DeleteOperation(noteKey))
 	if err := s.client.Batch(ctx, operations...); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ package event
 
 import (
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,6 +26,13 @@ func Count(ev *corev1.Event) int64 {
 		n = max(n, int64(ev.Series.Count))
 	}
 	return n
+}
+
+// ResourceVersion is the event's resource version as a number. The API server guarantees decimal ones, which may be compared
+// as integers; one that is not counts as 0.
+func ResourceVersion(ev *corev1.Event) uint64 {
+	version, _ := strconv.ParseUint(ev.ResourceVersion, 10, 64)
+	return version
 }
 
 // NewestOccurrence is the time of the newest occurrence: series.lastObservedTime, lastTimestamp, eventTime,

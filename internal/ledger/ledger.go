@@ -13,7 +13,6 @@ package ledger
 import (
 	"crypto/sha256"
 	"hash/fnv"
-	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -208,11 +207,9 @@ func firstSight(ev *corev1.Event, count int64) int64 {
 
 func identify(ev *corev1.Event) (Key, entry) {
 	sum := sha256.Sum256([]byte(ev.Namespace + "/" + ev.Name))
-	// The API server guarantees decimal resource versions; one that is not leaves the UID and the count to decide.
-	resourceVersion, _ := strconv.ParseUint(ev.ResourceVersion, 10, 64)
 	return Key(sum[:16]), entry{
 		uid:             digest(string(ev.UID)),
-		resourceVersion: resourceVersion,
+		resourceVersion: event.ResourceVersion(ev),
 		count:           int32(event.Count(ev)),
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
@@ -57,6 +58,68 @@ func TestAnEndedWindowAndANewOccurrenceInOneBatch(t *testing.T) {
 	assert.Equal(t, list(seen("a", 12, 3, 1)), w.Flush(), "the new one waits in the window that it opened")
 }
 
+func TestWhatWasOfferedBeforeACrashIsRecordedAgain(t *testing.T) {
+	w := New(10 * time.Second)
+	w.Admit(list(seen("a", 0, 1, 1)), at(0))
+	w.Admit(list(seen("a", 1, 3, 2)), at(1))
+	again := seen("a", 2, 4, 1)
+	again.Again = true
+	sum := seen("a", 1, 4, 3)
+	sum.Again = true
+	assert.Equal(t, list(sum), w.Admit(list(again, seen("a", 2, 6, 2)), at(2)), "with what was held, at once")
+	assert.Equal(t, list(seen("a", 2, 6, 2)), w.Flush(), "what came after it is held")
+}
+
+func TestAWindowThatWasOfferedBeforeACrashIsOver(t *testing.T) {
+	w := New(time.Hour)
+	w.Track()
+	w.Admit(list(seen("a", 0, 1, 1), seen("b", 0, 1, 1)), at(0))
+	w.Admit(list(seen("a", 1, 2, 1), seen("b", 1, 2, 1)), at(1))
+	restored := New(time.Hour)
+	for _, k := range w.TakeChanged() {
+		require.NoError(t, restored.Restore(k, w.Value(k)))
+	}
+	restored.Settle(offered{"a": 2})
+	records := restored.Admit(list(seen("a", 2, 3, 1)), at(2))
+	require.Len(t, records, 1)
+	assert.Equal(t, int32(2), records[0].Event.Count, "it is recorded before anything is added to it")
+	assert.Equal(t, int64(1), records[0].Occurrences)
+}
+
+// offered are counts of events that were offered before a crash.
+type offered map[string]int32
+
+func (o offered) Redeem(ev *corev1.Event) bool {
+	redeemed := o[ev.Name] == ev.Count
+	if redeemed {
+		delete(o, ev.Name)
+	}
+	return redeemed
+}
+
+func (o offered) Awaits(event types.NamespacedName) bool { return o[event.Name] > 0 }
+
+func TestAWindowStaysOpenForARecordThatWasOfferedWithWhatItHolds(t *testing.T) {
+	w := New(10 * time.Second)
+	w.Track()
+	w.Admit(list(seen("a", 0, 1, 1)), at(0))
+	w.Admit(list(seen("a", 1, 2, 1)), at(1))
+	restored, offers := New(10*time.Second), offered{"a": 3}
+	for _, k := range w.TakeChanged() {
+		require.NoError(t, restored.Restore(k, w.Value(k)))
+	}
+	restored.Settle(offers)
+	assert.Empty(t, restored.Admit(nil, at(60)), "its time is over, and still it waits")
+	_, ends := restored.NextEnd()
+	assert.False(t, ends)
+	again := seen("a", 61, 3, 1)
+	again.Again = true
+	delete(offers, "a")
+	records := restored.Admit(list(again), at(61))
+	require.Len(t, records, 1)
+	assert.Equal(t, int64(2), records[0].Occurrences)
+}
+
 func TestFlushReturnsEverythingHeld(t *testing.T) {
 	w := New(time.Hour)
 	w.Admit(list(seen("a", 0, 1, 1), seen("b", 0, 1, 1), seen("c", 0, 1, 1)), at(0))
@@ -95,7 +158,7 @@ func TestWhatIsHeldComesBackAfterARestart(t *testing.T) {
 	for k, value := range stored {
 		require.NoError(t, restored.Restore(k, value))
 	}
-	restored.Settle()
+	restored.Settle(offered{})
 	held := restored.Resolve(func(held []observation.Observation) {
 		for i := range held {
 			held[i].Tags = []extract.Tag{{Name: "resolved", Value: "yes"}}

@@ -103,9 +103,16 @@ func (w *Windows) Restore(k Key, value []byte) error {
 	return nil
 }
 
-// Settle puts restored windows in order. What they hold has no owners yet.
-func (w *Windows) Settle() {
+// Settle puts restored windows in order. What they hold has no owners yet. A window is over if what it holds was offered
+// as a record before the crash, and it stays open while a record is awaited that was offered with what it holds.
+func (w *Windows) Settle(offers Offers) {
+	w.offers = offers
 	for _, open := range w.held {
+		if offers.Redeem(open.held.Event) {
+			open.end = time.Time{}
+		} else {
+			open.joins = offers.Awaits(open.event)
+		}
 		w.byEvent[open.event] = open
 		w.order = append(w.order, open)
 	}
