@@ -82,6 +82,28 @@ func compactedAfterCrash(t *testing.T) row {
 	return compacted(t, (*collector).kill)
 }
 
+// killedInDelivery kills the Collector when the backend has taken a batch and has not yet said so, several times. The states
+// that the batch came from are gone when it starts again, and the events have moved on.
+func killedInDelivery(settings ...setting) func(*testing.T) row {
+	return func(t *testing.T) row {
+		s := newScene(t, ownCluster(t, controlplane.Options{}))
+		c := s.watchedBy(t, s.cluster.Kubeconfig(), append(settings, withStorage)...)
+		s.begin(t)
+		for range 5 {
+			s.delivers(t, 50)
+			s.sink.answers(takeSayNothing)
+			s.delivers(t, 1)
+			c.kill()
+			s.sink.answers(takeIt)
+			s.load.grows(t, 200)
+			s.cluster.compact(t)
+			c.start(t)
+		}
+		s.delivers(t, 50)
+		return s.conclude(t)
+	}
+}
+
 func compacted(t *testing.T, end func(*collector)) row {
 	s := newScene(t, ownCluster(t, controlplane.Options{}))
 	c := s.watchedBy(t, s.cluster.Kubeconfig(), withStorage)

@@ -25,6 +25,8 @@ var faults = []fault{
 	{"SIGTERM under load, and a new start", true, terminated},
 	{"kill -9 five times under load, repeat_interval 2s", false, killed(5, "receivers::kube_events::repeat_interval: 2s")},
 	{"kill -9 right after the first record", false, killedAtOnce},
+	{"kill -9 during a delivery, etcd compacted after", false, killedInDelivery()},
+	{"kill -9 during a delivery, etcd compacted after, repeat_interval 2s", false, killedInDelivery("receivers::kube_events::repeat_interval: 2s")},
 	{"API server killed and restarted", true, apiServerKilled},
 	{"connection cut", false, wireBreaks(cut, "")},
 	{"connection stalled", false, wireBreaks(stalled, "Cannot watch events")},
