@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploy
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// makeImage makes what the Dockerfile makes: a root with the Collector, as its ENTRYPOINT, and nothing else.
+func makeImage() (string, error) {
+	program, err := os.ReadFile(otelcol())
+	if err != nil {
+		return "", err
+	}
+	directory, err := os.MkdirTemp("", "image-")
+	if err != nil {
+		return "", err
+	}
+	return directory, os.WriteFile(filepath.Join(directory, entrypoint), program, 0o755)
+}
+
+// pod is one that a kubelet runs.
+type pod struct {
+	*corev1.Pod
+	address string // stands for the Pod's IP
+	*process
+}
+
+// kubelet does what the kubelet of a node does, for Pods that the control plane made and whose containers the node only
+// pretends to run.
+type kubelet struct {
+	*cluster
+	claims string // the directory of the volumes that outlive a Pod
+}
+
+// run runs a Pod's only container.
+func (k kubelet) run(t *testing.T, spec *corev1.Pod) *pod {
+	t.Helper()
+	require.Len(t, spec.Spec.Containers, 1)
+	c, p := spec.Spec.Containers[0], &pod{Pod: spec, address: newAddress(t)}
+	p.process = start(t, spec.Name, container{
+		Root: image, ReadOnlyRoot: *c.SecurityContext.ReadOnlyRootFilesystem, User: int(*spec.Spec.SecurityContext.RunAsUser),
+		Mounts: k.mounts(t, spec, c), Argv: append([]string{"/" + entrypoint}, c.Args...), Env: k.environment(t, p, c),
+	})
+	require.Empty(t, c.Command, "the image says what is run")
+	return p
+}
+
+// newAddress is one on the loopback interface that no other Pod has, so that Pods may listen on the same ports.
+func newAddress(t *testing.T) string {
+	t.Helper()
+	for i := range 1000 {
+		number := os.Getpid() + i
+		address := fmt.Sprintf("127.%d.%d.%d", 1+number>>16&63, number>>8&255, number&255)
+		// The port is no container's: whoever listens on it has the address.
+		listener, err := net.Listen("tcp", address+":4")
+		if err != nil {
+			listener, err = net.Listen("tcp", address+":40004")
+		}
+		if err == nil {
+			t.Cleanup(func() { listener.Close() })
+			return address
+		}
+	}
+	require.FailNow(t, "every address is taken")
+	return ""
+}
+
+// environment is that of the container, in which a variable may name those before it.
+func (k kubelet) environment(t *testing.T, p *pod, c corev1.Container) []string {
+	t.Helper()
+	server, err := url.Parse(k.RESTConfig().Host)
+	require.NoError(t, err)
+	environment := []string{"KUBERNETES_SERVICE_HOST=" + server.Hostname(), "KUBERNETES_SERVICE_PORT=" + server.Port()}
+	var known []string
+	for _, variable := range c.Env {
+		value := strings.NewReplacer(known...).Replace(variable.Value)
+		if variable.ValueFrom != nil {
+			value = p.field(t, variable.ValueFrom.FieldRef.FieldPath)
+		}
+		known = append(known, "$("+variable.Name+")", value)
+		environment = append(environment, variable.Name+"="+value)
+	}
+	return environment
+}
+
+// field is what the downward API tells of a Pod.
+func (p *pod) field(t *testing.T, path string) string {
+	t.Helper()
+	switch path {
+	case "metadata.namespace":
+		return p.Namespace
+	case "status.podIP":
+		return p.address
+	}
+	require.FailNow(t, "no such field: "+path)
+	return ""
+}
+
+func (k kubelet) mounts(t *testing.T, spec *corev1.Pod, c corev1.Container) (mounts []mount) {
+	t.Helper()
+	directories := map[string]string{}
+	for _, volume := range spec.Spec.Volumes {
+		directories[volume.Name] = k.volume(t, spec, volume)
+	}
+	for _, m := range c.VolumeMounts {
+		require.Empty(t, m.SubPath)
+		mounts = append(mounts, mount{Source: directories[m.Name], Path: m.MountPath, ReadOnly: m.ReadOnly})
+	}
+	return mounts
+}
+
+// volume is a directory with what the API says that a volume holds.
+func (k kubelet) volume(t *testing.T, spec *corev1.Pod, volume corev1.Volume) string {
+	t.Helper()
+	directory := t.TempDir()
+	switch {
+	case volume.ConfigMap != nil:
+		k.putConfigMap(t, spec, directory, volume.ConfigMap.Name)
+	case volume.PersistentVolumeClaim != nil:
+		directory = filepath.Join(k.claims, spec.Namespace, volume.PersistentVolumeClaim.ClaimName)
+		require.NoError(t, os.MkdirAll(directory, 0o700))
+	case volume.Projected != nil:
+		for _, source := range volume.Projected.Sources {
+			k.project(t, spec, directory, source)
+		}
+	default:
+		require.FailNow(t, "unknown kind of volume: "+volume.Name)
+	}
+	return directory
+}
+
+// project puts a part of a projected volume, which is how a Pod gets its service account's token.
+func (k kubelet) project(t *testing.T, spec *corev1.Pod, directory string, source corev1.VolumeProjection) {
+	t.Helper()
+	switch {
+	case source.ServiceAccountToken != nil:
+		put(t, directory, source.ServiceAccountToken.Path, k.token(t, spec, source.ServiceAccountToken.ExpirationSeconds))
+	case source.ConfigMap != nil:
+		k.putConfigMap(t, spec, directory, source.ConfigMap.Name)
+	case source.DownwardAPI != nil:
+		for _, item := range source.DownwardAPI.Items {
+			put(t, directory, item.Path, (&pod{Pod: spec}).field(t, item.FieldRef.FieldPath))
+		}
+	}
+}
+
+// token is one of the Pod's service account, and valid only as long as the Pod exists.
+func (k kubelet) token(t *testing.T, spec *corev1.Pod, seconds *int64) string {
+	t.Helper()
+	token, err := k.CoreV1().ServiceAccounts(spec.Namespace).CreateToken(t.Context(), spec.Spec.ServiceAccountName, &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{
+			ExpirationSeconds: seconds,
+			BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: spec.Name, UID: spec.UID},
+		},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	return token.Status.Token
+}
+
+func (k kubelet) putConfigMap(t *testing.T, spec *corev1.Pod, directory, name string) {
+	t.Helper()
+	configMap, err := k.CoreV1().ConfigMaps(spec.Namespace).Get(t.Context(), name, metav1.GetOptions{})
+	require.NoError(t, err)
+	for key, value := range configMap.Data {
+		put(t, directory, key, value)
+	}
+}
+
+func put(t *testing.T, directory, name, content string) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(filepath.Join(directory, name), []byte(content), 0o600))
+}
+
+// probe asks as the kubelet would.
+func (p *pod) probe(t *testing.T, probe *corev1.Probe) (code int, page string) {
+	t.Helper()
+	response, err := http.Get("http://" + net.JoinHostPort(p.address, p.port(t, probe.HTTPGet.Port)) + probe.HTTPGet.Path)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer response.Body.Close()
+	body, _ := io.ReadAll(response.Body)
+	return response.StatusCode, string(body)
+}
+
+// port is a container's port, by its name or number.
+func (p *pod) port(t *testing.T, port intstr.IntOrString) string {
+	t.Helper()
+	for _, known := range p.Spec.Containers[0].Ports {
+		if known.Name == port.StrVal {
+			return fmt.Sprint(known.ContainerPort)
+		}
+	}
+	assert.Positive(t, port.IntVal, "no port is called %q", port.StrVal)
+	return port.String()
+}
+
+func (p *pod) lives(t *testing.T) (int, string) {
+	t.Helper()
+	return p.probe(t, p.Spec.Containers[0].LivenessProbe)
+}
+
+func (p *pod) ready(t *testing.T) (int, string) {
+	t.Helper()
+	return p.probe(t, p.Spec.Containers[0].ReadinessProbe)
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package deploy installs what deploy/ holds on a real control plane, and does for the Pods that come of it what a kubelet
+// does: the built Collector runs with exactly their command, environment, volumes, token, user and read-only root. What it
+// emits must arrive, with no right beyond those that the manifests give.
+package deploy
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/restmapper"
+
+	"github.com/kubeevents/kubeeventsreceiver/controlplane"
+	"github.com/kubeevents/kubeeventsreceiver/controlplane/controlplanetest"
+)
+
+// cluster is a control plane with clients that may do everything.
+type cluster struct {
+	*controlplane.ControlPlane
+	kubernetes.Interface
+	dynamic dynamic.Interface
+	mapper  meta.ResettableRESTMapper
+}
+
+// kube is the cluster that all tests share. Its controllers make Pods of Deployments, and its nodes say that they run them.
+var kube *cluster
+
+// image is the directory that stands for the root of the image that the Dockerfile makes.
+var image string
+
+func TestMain(m *testing.M) {
+	if asContainer() {
+		os.Exit(enterContainer())
+	}
+	os.Exit(runAll(m))
+}
+
+func runAll(m *testing.M) int {
+	if missing := missingPrograms(); missing != nil && os.Getenv("CI") == "" {
+		fmt.Fprintln(os.Stderr, "skipped: make controlplane build builds what is missing:", missing)
+		return 0
+	}
+	err := setUp()
+	code := 1
+	if err == nil {
+		code = m.Run()
+	}
+	if kube != nil {
+		err = errors.Join(err, kube.Stop())
+	}
+	err = errors.Join(err, os.RemoveAll(image))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+func missingPrograms() error {
+	_, errCollector := os.Stat(otelcol())
+	_, errServer := os.Stat(filepath.Join(controlplanetest.Binaries(), "kube-apiserver"))
+	return errors.Join(errCollector, errServer)
+}
+
+// otelcol is the Collector that make built, unless OTELCOL names another.
+func otelcol() string {
+	return cmp.Or(os.Getenv("OTELCOL"), inRepository("build", "otelcol"))
+}
+
+func inRepository(path ...string) string {
+	return filepath.Join(append([]string{"..", ".."}, path...)...)
+}
+
+func setUp() error {
+	var err error
+	if image, err = makeImage(); err != nil {
+		return fmt.Errorf("make the image: %w", err)
+	}
+	cp, err := controlplane.Start(context.Background(), controlplane.Options{
+		Binaries: controlplanetest.Binaries(), ControllerManager: true, Scheduler: true, Nodes: 2,
+	})
+	if err != nil {
+		return fmt.Errorf("start the control plane: %w", err)
+	}
+	client, err := kubernetes.NewForConfig(cp.RESTConfig())
+	if err != nil {
+		return err
+	}
+	dynamicClient, err := dynamic.NewForConfig(cp.RESTConfig())
+	kube = &cluster{cp, client, dynamicClient, restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery()))}
+	return err
+}
+
+// eventually polls until a condition holds. The deadline only ends a test that would never end.
+func eventually(t *testing.T, holds func() bool, what string, args ...any) {
+	t.Helper()
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if holds() {
+			return
+		}
+	}
+	require.FailNow(t, "waited in vain for "+fmt.Sprintf(what, args...))
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploy
+
+import (
+	"bytes"
+	"encoding/json"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// process is a container that was started.
+type process struct {
+	command *exec.Cmd
+	output  *output
+	ended   chan struct{} // closed when it has ended
+}
+
+// start starts a container, which ends with the test at the latest. The thread that starts it stays until then, because
+// Linux takes the end of that thread for the parent's.
+func start(t *testing.T, name string, c container) *process {
+	t.Helper()
+	p := &process{command: c.command(t), output: &output{}, ended: make(chan struct{})}
+	p.command.Stdout, p.command.Stderr = p.output, p.output
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := p.command.Start()
+		started <- err
+		if err == nil {
+			_ = p.command.Wait()
+			close(p.ended)
+		}
+	}()
+	require.NoError(t, <-started)
+	t.Cleanup(func() {
+		_ = p.command.Process.Kill()
+		<-p.ended
+		if t.Failed() {
+			t.Logf("%s:\n%s", name, p.output)
+		}
+	})
+	return p
+}
+
+// terminate ends the container as the kubelet does, and says whether it ended well.
+func (p *process) terminate(t *testing.T) {
+	t.Helper()
+	require.NoError(t, p.command.Process.Signal(syscall.SIGTERM))
+	<-p.ended
+	assert.Equal(t, 0, p.command.ProcessState.ExitCode(), "the exit code after SIGTERM")
+}
+
+// says whether the container's log has a text.
+func (p *process) says(text string) bool { return strings.Contains(p.output.String(), text) }
+
+// complaints are the lines of the log that call for attention.
+func (p *process) complaints() (lines []string) {
+	for line := range strings.Lines(p.output.String()) {
+		var entry struct{ Level string }
+		if json.Unmarshal([]byte(line), &entry) != nil || entry.Level != "info" {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// output takes what a process prints.
+type output struct {
+	mu     sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buffer.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buffer.String()
+}
