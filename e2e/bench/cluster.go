@@ -181,20 +181,43 @@ func (c *cluster) probeUntilHeard(ctx context.Context, s *sink) (time.Time, erro
 	}
 }
 
-var ownerRequests = regexp.MustCompile(`(?m)^apiserver_request_total\{[^}]*resource="(?:pods|replicasets|deployments)"[^}]*verb="(?:GET|LIST|WATCH)"[^}]*\} (\d+)`)
+// requestCounts are numbers of requests, by verb and resource.
+type requestCounts map[string]int
 
-// ownerRequests is how many reading requests for owners the API server has answered; nothing but the Collectors makes any.
-func (c *cluster) ownerRequests(ctx context.Context) (sum int, err error) {
+var ownerRequests = regexp.MustCompile(
+	`(?m)^apiserver_request_total\{[^}]*resource="(pods|replicasets|deployments)"[^}]*verb="(GET|LIST|WATCH)"[^}]*\} (\d+)`)
+
+// ownerRequests are the reading requests for owners that the API server has answered; nothing but the Collectors makes any.
+func (c *cluster) ownerRequests(ctx context.Context) (requestCounts, error) {
 	page, err := c.client.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
+	counts := requestCounts{}
 	for _, found := range ownerRequests.FindAllSubmatch(page, -1) {
-		n, err := strconv.Atoi(string(found[1]))
+		n, err := strconv.Atoi(string(found[3]))
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
+		counts[string(found[2])+" "+string(found[1])] += n
+	}
+	return counts, nil
+}
+
+// since are the requests that have come since earlier ones.
+func (r requestCounts) since(earlier requestCounts) requestCounts {
+	counts := requestCounts{}
+	for what, n := range r {
+		if more := n - earlier[what]; more > 0 {
+			counts[what] = more
+		}
+	}
+	return counts
+}
+
+func (r requestCounts) total() (sum int) {
+	for _, n := range r {
 		sum += n
 	}
-	return sum, nil
+	return sum
 }

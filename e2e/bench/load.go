@@ -66,7 +66,7 @@ type loadRun struct {
 	summary
 	cpu       time.Duration
 	peak      int64
-	requests  int
+	requests  requestCounts
 	perSecond float64
 }
 
@@ -79,7 +79,7 @@ func (r loadRun) values() values {
 		lost:              float64(r.sent - r.delivered),
 		surplus:           float64(r.surplus),
 		unowned:           float64(r.delivered - r.owned),
-		requests:          float64(r.requests),
+		requests:          float64(r.requests.total()),
 		rate:              r.perSecond,
 	}
 }
@@ -138,7 +138,8 @@ func (l *lab) loadOn(ctx context.Context, kube *cluster, s *sink, col *collector
 	}
 	run.summary, run.cpu, run.peak = s.summary(), after.cpu-before.cpu, after.peakRSS
 	total, err := kube.ownerRequests(ctx)
-	run.requests = total - asked
+	run.requests = total.since(asked)
+	l.logf("%s asks for owners: %v", col.name, run.requests)
 	return run, errors.Join(err, <-profiled)
 }
 

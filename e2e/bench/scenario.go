@@ -21,6 +21,7 @@ type scenario struct {
 // line here.
 var scenarios = []scenario{
 	loadScenario,
+	startScenario,
 	stormScenario,
 }
 
