@@ -67,13 +67,9 @@ func newAddress(t *testing.T) string {
 	for i := range 1000 {
 		number := os.Getpid() + i
 		address := fmt.Sprintf("127.%d.%d.%d", 1+number>>16&63, number>>8&255, number&255)
-		// The port is no container's: whoever listens on it has the address.
-		listener, err := net.Listen("tcp", address+":4")
-		if err != nil {
-			listener, err = net.Listen("tcp", address+":40004")
-		}
-		if err == nil {
-			t.Cleanup(func() { listener.Close() })
+		// No container listens on this port: whoever does has the address.
+		if listener, err := net.Listen("tcp", address+":40004"); err == nil {
+			t.Cleanup(func() { _ = listener.Close() })
 			return address
 		}
 	}

@@ -28,9 +28,11 @@ func build(t *testing.T, overlay string) manifests {
 	require.NoError(t, err)
 	var all manifests
 	for _, resource := range resources.Resources() {
-		object, err := resource.Map()
+		text, err := resource.MarshalJSON()
 		require.NoError(t, err)
-		all = append(all, &unstructured.Unstructured{Object: object})
+		object := &unstructured.Unstructured{}
+		require.NoError(t, object.UnmarshalJSON(text))
+		all = append(all, object)
 	}
 	require.NotEmpty(t, all)
 	return all

@@ -165,7 +165,7 @@ func (p *pod) delivers(t *testing.T, backend *sink, namespace, deployment, clust
 func (c *cluster) elected(t *testing.T, namespace string, replicas []*pod) (leader, standby *pod) {
 	t.Helper()
 	eventually(t, func() bool {
-		lease, err := c.CoordinationV1().Leases(namespace).Get(t.Context(), "kube-events", metav1.GetOptions{})
+		lease, err := c.CoordinationV1().Leases(namespace).Get(t.Context(), "kube-events-leader", metav1.GetOptions{})
 		if err != nil || lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
 			return false
 		}
