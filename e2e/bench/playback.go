@@ -22,6 +22,8 @@ import (
 // streams faster than etcd could.
 type playback struct {
 	ownerLatency time.Duration // how long an answer about owners takes
+	namespaces   int
+	deployments  int // in all namespaces
 
 	changes    int           // of the scenario replay
 	storm      time.Duration // how long pods are created, at the rate of stormPods in stormTime
@@ -33,13 +35,14 @@ type playback struct {
 }
 
 var fullPlayback = playback{
-	ownerLatency: 20 * time.Millisecond,
+	ownerLatency: 20 * time.Millisecond, namespaces: 10, deployments: 200,
 	changes:      200_000,
 	storm:        stormTime, idle: time.Minute,
 	live: sizes{10_000, 100_000, 1_000_000}, updating: 30 * time.Second, perSecond: 200, perProcess: 5 * time.Second,
 }
 
 func (p *playback) addFlags(flags *flag.FlagSet) {
+	flags.IntVar(&p.namespaces, "namespaces", p.namespaces, "how many namespaces a played API server has")
 	flags.IntVar(&p.changes, "replay", p.changes, "how many events the scenario replay streams")
 	flags.DurationVar(&p.storm, "storm", p.storm, "how long the storm takes, at the same rate")
 	flags.DurationVar(&p.idle, "idle", p.idle, "how long the scenario idle lasts")

@@ -50,7 +50,7 @@ func runStorm(ctx context.Context, l *lab) (result, error) {
 			"an event of the scheduler when it is created, a second later others of its kubelet (some of them repeated) or of a program that makes "+
 			"events by hand, and a last one after it is deleted: %.1f on average. An answer about an owner takes %s. All settings are the defaults; "+
 			"then the same again with a small cache.",
-		l.playback.storm, stormTime/stormPods, stormLifetime, l.size.namespaces, l.size.deployments, eventsPerPod, l.playback.ownerLatency)}, nil
+		l.playback.storm, stormTime/stormPods, stormLifetime, l.playback.namespaces, l.playback.deployments, eventsPerPod, l.playback.ownerLatency)}, nil
 }
 
 func stormFigures(cacheSize int) []figure {
@@ -72,7 +72,7 @@ func stormFigures(cacheSize int) []figure {
 // storm lets one Collector stand a storm.
 func (l *lab) storm(ctx context.Context, cacheSize int) (v values, err error) {
 	fleet := &replay.Fleet{
-		Namespaces: l.size.namespaces, Deployments: l.size.deployments, Pods: int(l.playback.storm * stormPods / stormTime),
+		Namespaces: l.playback.namespaces, Deployments: l.playback.deployments, Pods: int(l.playback.storm * stormPods / stormTime),
 		Every: stormTime / stormPods, Lifetime: stormLifetime,
 	}
 	st, err := set(replay.Options{Latency: l.playback.ownerLatency})
@@ -96,10 +96,10 @@ func (l *lab) storm(ctx context.Context, cacheSize int) (v values, err error) {
 	if err := st.sink.wait(ctx, len(happenings), 10*time.Second); err != nil {
 		return nil, err
 	}
-	return st.stormValues(before, time.Since(fleet.Begin))
+	return l.stormValues(st, before, time.Since(fleet.Begin))
 }
 
-func (st *stage) stormValues(before usage, took time.Duration) (values, error) {
+func (l *lab) stormValues(st *stage, before usage, took time.Duration) (values, error) {
 	after, err := st.col.usage()
 	if err != nil {
 		return nil, err
@@ -110,6 +110,7 @@ func (st *stage) stormValues(before usage, took time.Duration) (values, error) {
 	}
 	sum, asked := st.sink.summary(), st.server.Requests()
 	owners := asked[replay.OwnerGet] + asked[replay.OwnerList]
+	l.logf("requests: %v", asked)
 	return values{
 		"events lost":                  float64(sum.sent - sum.delivered),
 		"records delivered twice":      float64(sum.surplus),
