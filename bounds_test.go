@@ -32,7 +32,7 @@ func TestWhileThePipelineRefusesTheAPIServerKeepsTheEvents(t *testing.T) {
 	pipeline.refuseWith(errors.New("the queue is full"))
 	cfg := configFor(t, api.URL, "start_at: beginning")
 	started(t, cfg, pipeline, nil)
-	const events = 5 * (batchChanges + inFlight)
+	const events = 5 * (2 * batchChanges)
 	for i := range events {
 		api.Put(eventNamed(fmt.Sprintf("e%05d", i), 1))
 	}
@@ -40,7 +40,7 @@ func TestWhileThePipelineRefusesTheAPIServerKeepsTheEvents(t *testing.T) {
 	receivers.mu.Lock()
 	waiting := receivers.byConfig[cfg].telemetry.waiting.Load()
 	receivers.mu.Unlock()
-	assert.LessOrEqual(t, waiting, int64(batchChanges+inFlight+1), "a batch, what lies between the stream and the loop, and what the stream holds out")
+	assert.LessOrEqual(t, waiting, int64(2*batchChanges+1), "a batch, what waits for the next, and what the stream holds out")
 
 	pipeline.refuseWith(nil)
 	require.Eventually(t, func() bool { return pipeline.LogRecordCount() == events }, patience, 5*time.Millisecond, "and nothing is lost")
@@ -56,7 +56,7 @@ func TestANamespaceThatFloodsDoesNotStarveTheOthers(t *testing.T) {
 	})
 	require.NoError(t, err)
 	started(t, configFor(t, api.URL, "{start_at: beginning, namespaces: [flood, quiet]}"), pipeline, nil)
-	const flood = 10 * (batchChanges + inFlight)
+	const flood = 10 * (2 * batchChanges)
 	for i := range flood {
 		ev := eventNamed(fmt.Sprintf("flood%05d", i), 1)
 		ev.Namespace = "flood"
@@ -69,7 +69,7 @@ func TestANamespaceThatFloodsDoesNotStarveTheOthers(t *testing.T) {
 	require.Eventually(t, func() bool { return sink.LogRecordCount() == flood+1 }, patience, 5*time.Millisecond)
 	for position, name := range names(sink.AllLogs()) {
 		if name == "quiet+1" {
-			assert.Less(t, position, 3*(batchChanges+inFlight), "it came long after the flood began and does not wait for its end")
+			assert.Less(t, position, 3*2*batchChanges, "it came long after the flood began and does not wait for its end")
 		}
 	}
 }

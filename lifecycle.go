@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/cluster"
+	"github.com/kubeevents/kubeeventsreceiver/internal/inbox"
 	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
 	"github.com/kubeevents/kubeeventsreceiver/internal/logrecord"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
@@ -26,8 +27,6 @@ const (
 	// electionDelay is how long after the end of a lease the elector may take to notice it, and how far a producer's
 	// event may be behind.
 	electionDelay = 5 * time.Second
-	// inFlight is how many changes may wait between the streams and the loop.
-	inFlight = 256
 )
 
 // lifecycle lets two pipelines start and shut down the receiver that they share: the first call of each counts.
@@ -85,7 +84,7 @@ func (r *eventsReceiver) begin(ctx context.Context, host component.Host) error {
 	if err := r.newResolver(restConfig); err != nil {
 		return err
 	}
-	r.changes = make(chan watch.Change, inFlight)
+	r.inbox = inbox.New(batchChanges)
 	if err := r.telemetry.observe(r.resolver); err != nil {
 		return err
 	}
@@ -213,7 +212,7 @@ func (r *eventsReceiver) newStream(client rest.Interface, namespace string) *wat
 		Namespace:       namespace,
 		FieldSelector:   r.filter.FieldSelector(),
 		ResourceVersion: r.streams[namespace].ResourceVersion,
-		Changes:         r.changes,
+		Hand:            r.inbox.Put,
 		Observer:        r.status,
 	})
 }

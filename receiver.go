@@ -13,6 +13,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
 	"github.com/kubeevents/kubeeventsreceiver/internal/filter"
+	"github.com/kubeevents/kubeeventsreceiver/internal/inbox"
 	"github.com/kubeevents/kubeeventsreceiver/internal/ledger"
 	"github.com/kubeevents/kubeeventsreceiver/internal/logrecord"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
@@ -25,12 +26,11 @@ import (
 )
 
 const (
-	// batchChanges and batchBytes bound a batch, and with it what is in memory at once.
+	// batchChanges bounds a batch, and with it what is in memory at once: as much again may wait for the next.
 	batchChanges = 1000
-	batchBytes   = 4 << 20
 	// batchWait is how long a batch waits for more after its first change. How often things wake costs more than what
 	// they do, so a storm is better handled in batches.
-	batchWait = 100 * time.Millisecond
+	batchWait = 10 * time.Millisecond
 )
 
 // eventsReceiver watches events and emits them as logs and as a metric. One serves both pipelines of a configuration.
@@ -44,7 +44,7 @@ type eventsReceiver struct {
 	status    *status
 	telemetry *telemetry
 
-	changes    chan watch.Change
+	inbox      *inbox.Inbox
 	filter     filter.Filter
 	extractor  *extract.Extractor
 	leadership *leadership // nil: nobody else emits
@@ -122,15 +122,15 @@ func (r *eventsReceiver) take(stop context.Context) (changes []watch.Change, mor
 	defer wake.Stop()
 
 	select {
-	case change := <-r.changes:
-		r.batch = append(r.batch, change)
-		more = r.gather(stop, change)
+	case <-r.inbox.Signal():
+		more = r.gather(stop)
 	case <-wake.C:
 		more = true
 	case <-r.elections:
 		more = true
 	case <-stop.Done():
 	}
+	r.batch = r.inbox.Take(r.batch)
 	if !more {
 		r.drain()
 	}
@@ -162,16 +162,14 @@ func (r *eventsReceiver) wakeTimer() *time.Timer {
 	return time.NewTimer(time.Until(due))
 }
 
-// gather fills the batch until a bound, the time, or stop ends it, which it tells by returning false. The end of a listing
+// gather waits until a bound, the time, or stop ends the batch, which it tells by returning false. The end of a listing
 // ends a batch too: that the listing is complete is committed before anything that came after it has to be delivered.
-func (r *eventsReceiver) gather(stop context.Context, first watch.Change) bool {
+func (r *eventsReceiver) gather(stop context.Context) bool {
 	full := time.NewTimer(batchWait)
 	defer full.Stop()
-	for size, last := sizeOf(first), first; len(r.batch) < batchChanges && size < batchBytes && last.Kind != watch.ListEnded; {
+	for !r.inbox.Full() {
 		select {
-		case last = <-r.changes:
-			r.batch = append(r.batch, last)
-			size += sizeOf(last)
+		case <-r.inbox.Signal():
 		case <-full.C:
 			return true
 		case <-stop.Done():
@@ -183,22 +181,10 @@ func (r *eventsReceiver) gather(stop context.Context, first watch.Change) bool {
 
 // drain takes what the streams had handed over when they were stopped.
 func (r *eventsReceiver) drain() {
-	for {
-		select {
-		case change := <-r.changes:
-			r.batch = append(r.batch, change)
-		default:
-			return
-		}
+	for taken := -1; taken != len(r.batch); {
+		taken = len(r.batch)
+		r.batch = r.inbox.Take(r.batch)
 	}
-}
-
-// sizeOf is what makes events large: the message is the one field without a small bound.
-func sizeOf(change watch.Change) int {
-	if change.Event == nil {
-		return 0
-	}
-	return len(change.Event.Message)
 }
 
 // account tells the ledger what changed and keeps what brought new occurrences.

@@ -12,11 +12,10 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	kruntime "k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 )
 
 // The ways to find and to authenticate to the API server.
@@ -117,16 +116,10 @@ func unauthenticated() (*rest.Config, error) {
 // Events makes a client for the core API group that knows no types but its own, in protobuf. It has no client-side rate
 // limit: a stream makes few requests, and none of them may wait behind look-ups.
 func Events(config *rest.Config) (rest.Interface, error) {
-	scheme := kruntime.NewScheme()
-	if err := corev1.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
-	metav1.AddToGroupVersion(scheme, corev1.SchemeGroupVersion)
-
 	config = rest.CopyConfig(config)
 	config.QPS = -1
 	config.APIPath = "/api"
 	config.GroupVersion = &corev1.SchemeGroupVersion
-	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	config.NegotiatedSerializer = event.Codecs.WithoutConversion()
 	return rest.RESTClientFor(config)
 }

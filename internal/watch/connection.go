@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	kwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 )
@@ -81,8 +83,8 @@ var parameters = func() runtime.ParameterCodec {
 
 // watch streams until the server ends it, an error comes, or the server falls silent.
 func (s *Stream) watch(ctx context.Context, options metav1.ListOptions) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 
 	limit := shortestWatch + rand.N(shortestWatch)
 	seconds := int64(limit.Seconds())
@@ -99,46 +101,56 @@ func (s *Stream) watch(ctx context.Context, options metav1.ListOptions) error {
 	if err != nil {
 		return err
 	}
-	defer connection.Stop()
+	defer connection.Close()
 	if !s.listing {
 		s.config.Observer.Healthy(s.config.Namespace)
 	}
-	return s.receive(ctx, connection, limit+overdue)
+	return s.receive(ctx, cancel, connection, limit+overdue)
 }
 
 // open sends the request and waits for the head of the answer.
-func (s *Stream) open(ctx context.Context, cancel context.CancelFunc, options *metav1.ListOptions) (kwatch.Interface, error) {
-	late := time.AfterFunc(answerWithin, cancel)
-	connection, err := s.request(options).Watch(ctx)
+func (s *Stream) open(ctx context.Context, cancel context.CancelCauseFunc, options *metav1.ListOptions) (io.ReadCloser, error) {
+	late := time.AfterFunc(answerWithin, func() { cancel(errSilent) })
+	body, err := s.request(options).Stream(ctx)
 	if !late.Stop() {
 		if err == nil {
-			connection.Stop()
+			_ = body.Close()
 		}
 		return nil, errSilent
 	}
-	return connection, err
+	return body, err
 }
 
-func (s *Stream) receive(ctx context.Context, connection kwatch.Interface, silence time.Duration) error {
-	timer := time.NewTimer(silence)
-	defer timer.Stop()
-	for {
-		// Only waiting for the server counts, not waiting for whoever takes the changes.
-		timer.Reset(s.patience(silence))
-		select {
-		case message, ok := <-connection.ResultChan():
-			if !ok {
-				return s.endOfStream()
-			}
-			if err := s.take(ctx, message); err != nil {
-				return err
-			}
-		case <-timer.C:
-			return errSilent
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+// receive reads messages until the stream ends.
+func (s *Stream) receive(ctx context.Context, cancel context.CancelCauseFunc, body io.ReadCloser, silence time.Duration) error {
+	late := time.AfterFunc(s.patience(silence), func() { cancel(errSilent) })
+	defer late.Stop()
+	decoder, err := newDecoder(body)
+	if err != nil {
+		return err
 	}
+	for {
+		kind, object, err := decoder.Decode()
+		// Only waiting for the server counts, not waiting for whoever takes the changes.
+		late.Stop()
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil && isEnd(err):
+			return s.endOfStream()
+		case err != nil:
+			return err
+		}
+		if err := s.take(ctx, kwatch.Event{Type: kind, Object: object}); err != nil {
+			return err
+		}
+		late.Reset(s.patience(silence))
+	}
+}
+
+// isEnd says whether an error is how a stream ends, by the server or because the connection broke.
+func isEnd(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || utilnet.IsProbableEOF(err) || utilnet.IsTimeout(err)
 }
 
 // patience is shorter while the server is listing: it has something to send.

@@ -143,17 +143,12 @@ func (s *Stream) endList(ctx context.Context, resourceVersion string) error {
 	return nil
 }
 
-// hand waits until the change is taken.
+// hand hands a change over.
 func (s *Stream) hand(ctx context.Context, change Change) error {
 	change.Namespace = s.config.Namespace
 	change.SeenAt = time.Now()
 	if change.Event != nil {
 		s.config.Observer.Arrived()
 	}
-	select {
-	case s.config.Changes <- change:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return s.config.Hand(ctx, change)
 }

@@ -8,6 +8,7 @@
 package watch
 
 import (
+	"context"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -67,6 +68,7 @@ type Config struct {
 	FieldSelector string // empty: everything
 	// ResourceVersion is where to resume; empty begins with a listing, as does one that the server no longer keeps.
 	ResourceVersion string
-	Changes         chan<- Change
-	Observer        Observer
+	// Hand takes each change. It may wait, until the context ends, and then returns its error.
+	Hand     func(context.Context, Change) error
+	Observer Observer
 }

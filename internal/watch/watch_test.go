@@ -5,6 +5,7 @@ package watch
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"sync"
@@ -17,7 +18,6 @@ import (
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	kwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
@@ -53,23 +53,23 @@ func (o *observer) has(cause Cause) bool {
 	return slices.Contains(o.causes, cause)
 }
 
-// streaming is a stream that runs, with what it hands over.
-type streaming struct {
+// running is a stream that runs, with what it hands over.
+type running struct {
 	t        *testing.T
 	changes  chan Change
 	observer *observer
 }
 
-func stream(t *testing.T, api *apitest.Server, namespace string) *streaming {
+func stream(t *testing.T, api *apitest.Server, namespace string) *running {
 	t.Helper()
 	client, err := kubeclient.Events(&rest.Config{Host: api.URL})
 	require.NoError(t, err)
-	s := &streaming{t: t, changes: make(chan Change), observer: &observer{}}
+	s := &running{t: t, changes: make(chan Change), observer: &observer{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		New(Config{Client: client, Namespace: namespace, Changes: s.changes, Observer: s.observer}).Run(ctx)
+		New(Config{Client: client, Namespace: namespace, Hand: s.hand, Observer: s.observer}).Run(ctx)
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -79,8 +79,17 @@ func stream(t *testing.T, api *apitest.Server, namespace string) *streaming {
 	return s
 }
 
+func (s *running) hand(ctx context.Context, change Change) error {
+	select {
+	case s.changes <- change:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // expect takes one change for each of the words, such as "listed a" or "began".
-func (s *streaming) expect(words ...string) {
+func (s *running) expect(words ...string) {
 	s.t.Helper()
 	var got []string
 	for range words {
@@ -102,7 +111,7 @@ func (c Change) String() string {
 	return fmt.Sprintf("%s %s=%d", kind, c.Event.Name, c.Event.Count)
 }
 
-func event(name string, count int32) *corev1.Event {
+func newEvent(name string, count int32) *corev1.Event {
 	return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Count: count}
 }
 
@@ -114,15 +123,15 @@ func TestListsThenWatches(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			api := apitest.New(t)
 			prepare(api)
-			a := api.Put(event("a", 1))
-			api.Put(event("b", 1))
+			a := api.Put(newEvent("a", 1))
+			api.Put(newEvent("b", 1))
 			s := stream(t, api, "")
 			first := "began"
 			if name != "on a server that streams listings" {
 				s.expect(first) // The streamed listing that was refused.
 			}
 			s.expect(first, "listed a=1", "listed b=1", "ended")
-			api.Put(event("a", 2))
+			api.Put(newEvent("a", 2))
 			api.Delete(a)
 			s.expect("changed a=2", "deleted a=1")
 		})
@@ -134,7 +143,7 @@ func TestPagesAreReadOneByOne(t *testing.T) {
 	api.WithoutStreaming()
 	const events = 2*pageSize + 10
 	for i := range events {
-		api.Put(event(fmt.Sprintf("e%05d", i), 1))
+		api.Put(newEvent(fmt.Sprintf("e%05d", i), 1))
 	}
 	s := stream(t, api, "")
 	s.expect("began", "began")
@@ -142,47 +151,47 @@ func TestPagesAreReadOneByOne(t *testing.T) {
 		s.expect(fmt.Sprintf("listed e%05d=1", i))
 	}
 	s.expect("ended")
-	api.Put(event("new", 1))
+	api.Put(newEvent("new", 1))
 	s.expect("changed new=1")
 	assert.Equal(t, []string{"stream", "list", "list", "list", "watch"}, api.Requests())
 }
 
 func TestOneNamespaceOnly(t *testing.T) {
 	api := apitest.New(t)
-	other := event("a", 1)
+	other := newEvent("a", 1)
 	other.Namespace = "other"
 	api.Put(other)
-	api.Put(event("b", 1))
+	api.Put(newEvent("b", 1))
 	s := stream(t, api, "ns")
 	s.expect("began", "listed b=1", "ended")
 	api.Put(other)
-	api.Put(event("c", 1))
+	api.Put(newEvent("c", 1))
 	s.expect("changed c=1")
 }
 
 func TestACutConnectionResumesWhereItWas(t *testing.T) {
 	api := apitest.New(t)
-	api.Put(event("a", 1))
+	api.Put(newEvent("a", 1))
 	s := stream(t, api, "")
 	s.expect("began", "listed a=1", "ended")
-	api.Put(event("a", 2))
+	api.Put(newEvent("a", 2))
 	s.expect("changed a=2")
 	api.Cut()
-	api.Put(event("a", 3))
+	api.Put(newEvent("a", 3))
 	s.expect("changed a=3")
 	assert.Equal(t, []string{"stream", "watch"}, api.Requests(), "no second listing")
 }
 
 func TestWhatHappenedBefore410IsListed(t *testing.T) {
 	api := apitest.New(t)
-	a := api.Put(event("a", 1))
+	a := api.Put(newEvent("a", 1))
 	s := stream(t, api, "")
 	s.expect("began", "listed a=1", "ended")
 	api.Refuse(func(*http.Request) int { return http.StatusServiceUnavailable })
 	api.Cut()
-	api.Put(event("b", 1))
+	api.Put(newEvent("b", 1))
 	api.Delete(a)
-	api.Put(event("b", 5))
+	api.Put(newEvent("b", 5))
 	api.Compact()
 	api.Refuse(nil)
 	s.expect("began", "listed b=5", "ended")
@@ -193,7 +202,7 @@ func TestAListingThatBreaksBeginsAnew(t *testing.T) {
 	api := apitest.New(t)
 	api.WithoutStreaming()
 	for i := range pageSize + 1 {
-		api.Put(event(fmt.Sprintf("e%05d", i), 1))
+		api.Put(newEvent(fmt.Sprintf("e%05d", i), 1))
 	}
 	var broken atomic.Bool
 	api.Refuse(func(r *http.Request) int {
@@ -222,7 +231,7 @@ func TestPermissionsThatComeLater(t *testing.T) {
 			s.expect("began")
 			require.Eventually(t, func() bool { return s.observer.has(cause) }, 20*time.Second, 10*time.Millisecond)
 			api.Refuse(nil)
-			api.Put(event("a", 1))
+			api.Put(newEvent("a", 1))
 			for c := range s.changes {
 				if c.Kind == ListEnded {
 					return
@@ -233,8 +242,11 @@ func TestPermissionsThatComeLater(t *testing.T) {
 }
 
 func TestSilenceIsNotWaitedForForEver(t *testing.T) {
-	s := &Stream{config: Config{Changes: make(chan Change, 1), Observer: &observer{}}}
-	err := s.receive(t.Context(), kwatch.NewFake(), time.Millisecond)
+	s := &Stream{config: Config{Observer: &observer{}}}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	body, end := io.Pipe()
+	context.AfterFunc(ctx, func() { _ = end.CloseWithError(ctx.Err()) })
+	err := s.receive(ctx, cancel, body, time.Millisecond)
 	require.ErrorIs(t, err, errSilent)
 	assert.Equal(t, Silent, s.afterEnd(err))
 }
@@ -254,6 +266,6 @@ func TestConnectionsThatAreAlwaysClosedAtOnceAreAFailure(t *testing.T) {
 		api.Cut()
 		return s.observer.has(Unavailable)
 	}, 20*time.Second, 50*time.Millisecond)
-	api.Put(event("a", 1))
+	api.Put(newEvent("a", 1))
 	s.expect("changed a=1")
 }
