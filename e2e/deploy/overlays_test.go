@@ -30,6 +30,8 @@ func TestTheWholeCluster(t *testing.T) {
 		pods := kube.podsOf(t, namespace, 1)
 		p := k.run(t, pods[0])
 		p.isWell(t)
+		account{namespace}.hasNoMore(t, watched)
+		assert.False(t, account{namespace}.may(t, namespace, right{"create", "coordination.k8s.io", "leases", "", ""}))
 		kube.makeDeployment(t, watched, "fe")
 		p.delivers(t, backend, watched, "fe", kube.uid(t))
 
@@ -55,6 +57,7 @@ func TestTheWholeCluster(t *testing.T) {
 		leader, standby := kube.elected(t, namespace, replicas)
 		leader.isWell(t)
 		standby.isWell(t)
+		account{namespace}.hasNoMore(t, watched)
 		kube.makeDeployment(t, watched, "led")
 		leader.delivers(t, backend, watched, "led", kube.uid(t))
 		for uid, times := range countedBy(backend.all("k8s.namespace.name", watched), "log.record.uid") {
@@ -102,6 +105,8 @@ func TestASingleNamespace(t *testing.T) {
 	kube.makeDeployment(t, namespace, "fe")
 	p.delivers(t, backend, namespace, "fe", "")
 	assert.Empty(t, backend.all("k8s.namespace.name", elsewhere))
+	account{namespace}.hasNoMore(t, namespace)
+	account{namespace}.isConfined(t, elsewhere)
 	p.isWell(t)
 	p.terminate(t)
 }
@@ -122,7 +127,9 @@ func TestTheNamespacesOfATenant(t *testing.T) {
 	for _, namespace := range []string{"shop", "shop-data"} {
 		kube.makeDeployment(t, namespace, "fe")
 		p.delivers(t, backend, namespace, "fe", "")
+		account{"shop"}.hasNoMore(t, namespace)
 	}
+	account{"shop"}.isConfined(t, elsewhere)
 	assert.Empty(t, backend.all("k8s.namespace.name", elsewhere))
 	p.isWell(t)
 	p.terminate(t)
