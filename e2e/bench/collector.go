@@ -6,10 +6,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -35,15 +35,6 @@ func startCollector(c contestant, kubeconfig, sinkURL string) (*collector, error
 	pprof, errPprof := freeAddress()
 	telemetry, errTelemetry := freeAddress()
 	if err := errors.Join(errPprof, errTelemetry); err != nil {
-		return nil, err
-	}
-	directory, err := os.MkdirTemp("", "bench-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(directory) // It is read at the start only; startUp waits for that.
-	config := filepath.Join(directory, "config.yaml")
-	if err := os.WriteFile(config, []byte(configOf(c, sinkURL, pprof, telemetry)), 0o600); err != nil {
 		return nil, err
 	}
 	col := &collector{contestant: c, pprof: pprof, metrics: telemetry, ended: make(chan struct{})}
@@ -163,9 +154,9 @@ type usage struct {
 
 // usage reads what the Collector has used so far.
 func (c *collector) usage() (usage, error) {
-	directory := filepath.Join("/proc", strconv.Itoa(c.command.Process.Pid))
-	stat, errStat := os.ReadFile(filepath.Join(directory, "stat"))
-	status, errStatus := os.ReadFile(filepath.Join(directory, "status"))
+	proc := os.DirFS(fmt.Sprintf("/proc/%d", c.command.Process.Pid))
+	stat, errStat := fs.ReadFile(proc, "stat")
+	status, errStatus := fs.ReadFile(proc, "status")
 	if err := errors.Join(errStat, errStatus); err != nil {
 		return usage{}, errors.Join(err, c.failure("is not there to be measured"))
 	}

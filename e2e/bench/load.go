@@ -92,6 +92,10 @@ func (l *lab) loadOnce(ctx context.Context, c contestant) (run loadRun, err erro
 		return run, err
 	}
 	defer func() { err = errors.Join(err, kube.Stop()) }()
+	return l.loadOn(ctx, kube, c)
+}
+
+func (l *lab) loadOn(ctx context.Context, kube *cluster, c contestant) (run loadRun, err error) {
 	s := newSink()
 	defer s.close()
 	s.owners = belongsToDeployment
@@ -103,7 +107,7 @@ func (l *lab) loadOnce(ctx context.Context, c contestant) (run loadRun, err erro
 	if err := settle(ctx, kube, s); err != nil {
 		return run, errors.Join(err, col.failure("does not watch"))
 	}
-	return l.loadOn(ctx, kube, s, col)
+	return l.measureLoad(ctx, kube, s, col)
 }
 
 // settle waits until the Collector watches and what it does at its start is over.
@@ -118,7 +122,7 @@ func settle(ctx context.Context, kube *cluster, s *sink) error {
 	return nil
 }
 
-func (l *lab) loadOn(ctx context.Context, kube *cluster, s *sink, col *collector) (run loadRun, err error) {
+func (l *lab) measureLoad(ctx context.Context, kube *cluster, s *sink, col *collector) (run loadRun, err error) {
 	before, errBefore := col.usage()
 	asked, errAsked := kube.ownerRequests(ctx)
 	if err := errors.Join(errBefore, errAsked); err != nil {

@@ -29,16 +29,20 @@ type options struct {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	o, chosen, err := parse(os.Args[1:])
-	if err == nil {
-		err = o.runAll(ctx, chosen)
-	}
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
+	if err := run(os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
+}
+
+func run(arguments []string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	o, chosen, err := parse(arguments)
+	if err != nil {
+		return err
+	}
+	return o.runAll(ctx, chosen)
 }
 
 func parse(arguments []string) (*options, []scenario, error) {

@@ -21,10 +21,13 @@ func (l *lab) profile(ctx context.Context, c *collector, what string, length tim
 		done <- nil
 		return done
 	}
+	if err := os.MkdirAll(l.profiles, 0o750); err != nil { //nolint:gosec // The path is the command line's.
+		done <- err
+		return done
+	}
 	prefix := filepath.Join(l.profiles, what+"-"+c.name)
 	go func() {
 		done <- errors.Join(
-			os.MkdirAll(l.profiles, 0o750),
 			fetch(ctx, fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", c.pprof, max(1, int(length.Seconds()))), prefix+".cpu.pprof"),
 			fetch(ctx, "http://"+c.pprof+"/debug/pprof/allocs", prefix+".allocs.pprof"),
 			fetch(ctx, "http://"+c.pprof+"/debug/pprof/heap?gc=1", prefix+".heap.pprof"),
@@ -34,11 +37,11 @@ func (l *lab) profile(ctx context.Context, c *collector, what string, length tim
 }
 
 func fetch(ctx context.Context, url, path string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody) //nolint:gosec // The address is a child process'.
 	if err != nil {
 		return err
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := http.DefaultClient.Do(request) //nolint:gosec // Likewise.
 	if err != nil {
 		return err
 	}

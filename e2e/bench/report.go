@@ -42,7 +42,7 @@ type figure struct {
 	Goal   *goal     `json:"goal,omitempty"`
 }
 
-// goal is a bound for our median, or for its ratio to theirs.
+// goal is a bound for our worst round, or for the ratio of our median to theirs.
 type goal struct {
 	Ratio   bool    `json:"ratio,omitempty"`
 	AtLeast bool    `json:"atLeast,omitempty"`
@@ -72,14 +72,22 @@ func (f figure) Met() string {
 	if f.Goal == nil {
 		return ""
 	}
-	value := median(f.Ours)
-	if f.Goal.Ratio {
-		value /= median(f.Theirs)
-	}
-	if f.Goal.AtLeast && value >= f.Goal.Bound || !f.Goal.AtLeast && value <= f.Goal.Bound {
+	if len(f.Ours) > 0 && f.Goal.reached(f) {
 		return "yes"
 	}
 	return "no"
+}
+
+func (g *goal) reached(f figure) bool {
+	least, most := slices.Min(f.Ours), slices.Max(f.Ours)
+	if g.Ratio {
+		least = median(f.Ours) / median(f.Theirs)
+		most = least
+	}
+	if g.AtLeast {
+		return least >= g.Bound
+	}
+	return most <= g.Bound
 }
 
 // Ratio is our median over theirs, for the table.

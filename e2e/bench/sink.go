@@ -146,14 +146,6 @@ func number(attributes pcommon.Map, key string) int64 {
 	return 0
 }
 
-// arrivalOf is when and how an observation arrived.
-func (s *sink) arrivalOf(event string, count int64) (arrival, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	a, ok := s.arrived[observation{event, count}]
-	return a, ok
-}
-
 // firstArrival is when the first record arrived; zero if none has.
 func (s *sink) firstArrival() time.Time {
 	s.mu.Lock()

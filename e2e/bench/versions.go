@@ -67,7 +67,7 @@ func buildOf(binary, receiver string) build {
 
 // output is what a program prints; "unknown" if it fails.
 func output(ctx context.Context, program string, arguments ...string) string {
-	printed, err := exec.CommandContext(ctx, program, arguments...).Output()
+	printed, err := exec.CommandContext(ctx, program, arguments...).Output() //nolint:gosec // The path is the command line's.
 	if err != nil {
 		return "unknown"
 	}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubeevents/kubeeventsreceiver/controlplane/controlplanetest"
+)
+
+// smallSize is enough to find out whether a scenario still works. What it measures says nothing, and no test looks at it.
+var smallSize = size{
+	namespaces: 2, deployments: 4, pods: 40,
+	observations: 400, updates: 80, perSecond: 400,
+	existing: 300,
+}
+
+// mostRequests is one for each object on the chains of smallSize, and one for each listing of a kind in a namespace.
+const mostRequests = (40 + 4 + 4) + 2*3
+
+// smallLab is one with what make built; KUBEBUILDER_ASSETS and OTELCOL may name other programs.
+func smallLab() *lab {
+	build := filepath.Join("..", "..", "build")
+	return &lab{
+		ours:   kubeEvents(cmp.Or(os.Getenv("OTELCOL"), filepath.Join(build, "otelcol"))),
+		theirs: k8sEvents(filepath.Join(build, "comparison", "otelcol")),
+		rounds: 1, size: smallSize, controlPlane: controlplanetest.Binaries(),
+	}
+}
+
+// smallCluster is one for smallSize. The test is skipped where there are no programs, which make test builds.
+func smallCluster(t *testing.T, l *lab) *cluster {
+	t.Helper()
+	for _, path := range []string{l.ours.binary, filepath.Join(l.controlPlane, "kube-apiserver")} {
+		if _, err := os.Stat(path); err != nil && os.Getenv("CI") == "" {
+			t.Skip("make build controlplane builds what is missing: ", err)
+		}
+	}
+	kube, err := newCluster(t.Context(), l.controlPlane, l.size)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, kube.Stop()) })
+	return kube
+}
+
+func TestLoad(t *testing.T) {
+	t.Parallel()
+	l := smallLab()
+	kube := smallCluster(t, l)
+	run, err := l.loadOn(t.Context(), kube, l.ours)
+	require.NoError(t, err)
+	assert.Equal(t, smallSize.observations, run.sent)
+	assert.Equal(t, run.sent, run.delivered)
+	assert.Equal(t, run.sent, run.owned, "records with all owners")
+	assert.Zero(t, run.surplus)
+	assert.NotZero(t, run.requests.total())
+	assert.LessOrEqual(t, run.requests.total(), mostRequests, run.requests)
+
+	// make test does not build what the benchmarks compare with.
+	if _, err := os.Stat(l.theirs.binary); err != nil {
+		t.Skip("make comparison builds what is missing: ", err)
+	}
+	run, err = l.loadOn(t.Context(), kube, l.theirs)
+	require.NoError(t, err)
+	assert.NotZero(t, run.delivered)
+	assert.Zero(t, run.owned)
+	assert.Zero(t, run.requests.total())
+}
+
+func TestStart(t *testing.T) {
+	t.Parallel()
+	l := smallLab()
+	kube := smallCluster(t, l)
+	existing, err := kube.writeEvents(t.Context(), l.size.existing)
+	require.NoError(t, err)
+
+	v, err := l.startAtEnd(t.Context(), kube, l.ours)
+	require.NoError(t, err)
+	assert.Contains(t, v, timeToReady)
+	require.NoError(t, l.startAtBeginning(t.Context(), kube, l.ours, existing, v))
+	assert.Zero(t, v[allLost])
+	assert.Zero(t, v[allUnowned])
+	assert.LessOrEqual(t, v[requestsForAll], float64(mostRequests))
+}
+
+func TestPlan(t *testing.T) {
+	for _, sz := range []size{fullSize, smallSize} {
+		places, repeats := map[int]bool{}, 0
+		for _, steps := range plan(sz) {
+			require.NotEmpty(t, steps)
+			assert.False(t, steps[0].repeat, "there is nothing to repeat yet")
+			for _, s := range steps {
+				places[s.at] = true
+				if s.repeat {
+					repeats++
+				}
+			}
+		}
+		assert.Len(t, places, sz.observations)
+		assert.Equal(t, sz.updates, repeats)
+	}
+}
+
+func TestUnknownScenario(t *testing.T) {
+	_, _, err := parse([]string{"lod"})
+	require.ErrorContains(t, err, `no scenario "lod"`)
+	assert.ErrorContains(t, err, "load")
+}

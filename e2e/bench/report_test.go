@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestRow(t *testing.T) {
+	for row, f := range map[string]figure{
+		"| time | s | 2 (1–3) | 8 | 0.25 | ratio ≤ 0.2 | no |":    {Name: "time", Unit: "s", Ours: []float64{3, 1, 2}, Theirs: []float64{8}, Goal: ratioAtMost(0.2)},
+		"| time | s | 1.5 (1–2) | 8 | 0.19 | ratio ≤ 0.2 | yes |": {Name: "time", Unit: "s", Ours: []float64{1, 2}, Theirs: []float64{8}, Goal: ratioAtMost(0.2)},
+		"| lost |  | 0 | 12 | 0.00 | ≤ 0 | yes |":                 {Name: "lost", Ours: []float64{0, 0}, Theirs: []float64{12}, Goal: oursAtMost(0)},
+		"| lost |  | 1 | – | – | ≤ 0 | no |":                      {Name: "lost", Ours: []float64{1}, Goal: oursAtMost(0)},
+		"| rate | 1/s | 12346 | 0.125 | 98764.00 | ≥ 60 | yes |":  {Name: "rate", Unit: "1/s", Ours: []float64{12345.5}, Theirs: []float64{0.125}, Goal: oursAtLeast(60)},
+		"| size | MiB | 1.23 | 12.3 | 0.10 |  |  |":               {Name: "size", Unit: "MiB", Ours: []float64{1.234}, Theirs: []float64{12.34}},
+	} {
+		assert.Equal(t, row, f.Row())
+	}
+}
+
+func TestTheWorstRoundCounts(t *testing.T) {
+	f := figure{Ours: []float64{0, 0, 1}, Goal: oursAtMost(0)}
+	assert.Equal(t, "no", f.Met())
+	f = figure{Ours: []float64{100, 99}, Goal: oursAtLeast(100)}
+	assert.Equal(t, "no", f.Met())
+	f = figure{Theirs: []float64{1}, Goal: ratioAtMost(1)}
+	assert.Equal(t, "no", f.Met(), "nothing was measured")
+}
+
+// TestKeep: a scenario replaces its own result and no other.
+func TestKeep(t *testing.T) {
+	docs := t.TempDir()
+	one := func(name string, value float64) result {
+		return result{Title: name, Figures: []figure{{Name: "time", Ours: []float64{value}}}, Notes: []string{"A note."}}
+	}
+	require.NoError(t, keep(docs, "load", one("Load", 1)))
+	require.NoError(t, keep(docs, "start", one("Start", 2)))
+	require.NoError(t, keep(docs, "load", one("Load", 3)))
+
+	results, err := readResults(filepath.Join(docs, "performance.json"))
+	require.NoError(t, err)
+	assert.Equal(t, map[string]result{"load": one("Load", 3), "start": one("Start", 2)}, results)
+	page, err := os.ReadFile(filepath.Join(docs, "performance.md"))
+	require.NoError(t, err)
+	assert.Contains(t, string(page), "## Load\n\n|")
+	assert.Contains(t, string(page), "| time |  | 3 | – |")
+	assert.Contains(t, string(page), "\n- A note.\n\n<sub>")
+	assert.Contains(t, string(page), "## Start\n")
+}
+
+func TestUsage(t *testing.T) {
+	cpu, err := cpuOf("7 (a ) b) S 1 7 7 0 -1 4194304 100 0 0 0 150 50 0 0 20 0 8 0 100 1 1")
+	require.NoError(t, err)
+	assert.InDelta(t, 2, cpu.Seconds(), 0)
+	_, err = cpuOf("7 (cut) S 1")
+	require.Error(t, err)
+
+	peak, err := peakOf("Name:\tx\nVmPeak:\t  9 kB\nVmHWM:\t    2048 kB\n")
+	require.NoError(t, err)
+	assert.InDelta(t, 2, mebibytes(peak), 0)
+	_, err = peakOf("")
+	require.Error(t, err)
+}
