@@ -144,7 +144,7 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// ownMetric is the sum over one of the Collector's own metrics.
+// ownMetric is the sum over the series of one of the Collector's own metrics.
 func (c *collector) ownMetric(name string) (sum float64, err error) {
 	response, err := http.Get("http://" + c.metrics + "/metrics")
 	if err != nil {
@@ -153,7 +153,7 @@ func (c *collector) ownMetric(name string) (sum float64, err error) {
 	defer response.Body.Close()
 	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
 		series, value, _ := strings.Cut(lines.Text(), " ")
-		if found, _, _ := strings.Cut(series, "{"); found != name {
+		if found, _, _ := strings.Cut(series, "{"); found != name && found != name+"_total" {
 			continue
 		}
 		// Labels may hold spaces, values don't.
@@ -164,4 +164,32 @@ func (c *collector) ownMetric(name string) (sum float64, err error) {
 		sum += number
 	}
 	return sum, nil
+}
+
+// accepted is how many records the receiver has handed to its pipeline.
+func (c *collector) accepted() int {
+	n, err := c.ownMetric("otelcol_receiver_accepted_log_records")
+	if err != nil {
+		return 0
+	}
+	return int(n)
+}
+
+// received is how many records have arrived, with repeated ones.
+func (s *sink) received() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.records
+}
+
+// awaitCount waits until a count has come so far, or has stood still for so long, or the context ends. It returns how far
+// it has come. To count may be work for the Collector, so it is not done too often.
+func awaitCount(ctx context.Context, want int, quiet time.Duration, count func() int) int {
+	last, moved := count(), time.Now()
+	for last < want && time.Since(moved) < quiet && wait(ctx, 100*time.Millisecond) == nil {
+		if now := count(); now > last {
+			last, moved = now, time.Now()
+		}
+	}
+	return last
 }

@@ -22,7 +22,9 @@ type scenario struct {
 var scenarios = []scenario{
 	loadScenario,
 	startScenario,
+	replayScenario,
 	stormScenario,
+	idleScenario,
 }
 
 // scenariosNamed are those that are asked for; all of them if none is named.

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/replay"
+)
+
+var replayScenario = scenario{name: "replay", title: "At full speed", run: runReplay}
+
+const (
+	replayPods = 2000
+	// throughNop is a suffix for what is measured with an exporter that does nothing.
+	throughNop = ", `nop` exporter"
+
+	recordsPerCoreSecond = "records a second of processor time"
+	recordsPerSecond     = "records a second"
+)
+
+func runReplay(ctx context.Context, l *lab) (result, error) {
+	fleet := &replay.Fleet{Namespaces: l.playback.namespaces, Deployments: l.playback.deployments, Pods: replayPods}
+	// k8s_events drops what is older than its own start.
+	played := recordTraffic(fleet, l.playback.changes, time.Now().Add(time.Hour))
+	l.logf("%d events are recorded", len(played.frames))
+	var figures []figure
+	for _, way := range []struct {
+		suffix string
+		nop    bool
+	}{{"", false}, {throughNop, true}} {
+		some, err := l.compare(ctx, replayFigures(way.suffix), func(ctx context.Context, c contestant) (values, error) {
+			v, err := l.replayOnce(ctx, c, played, way.nop)
+			return v.suffixed(way.suffix), err
+		})
+		if err != nil {
+			return result{}, err
+		}
+		figures = append(figures, some...)
+	}
+	return result{
+		Figures: figures,
+		Text: fmt.Sprintf(`A played API server streams %d changes of events that were encoded ahead of time, as fast as the Collector reads: of each ten, seven
+are new events and three count one up; they come from all three kinds of producer. The Collector has seen an event of each of the %d pods of
+%d Deployments before, so their owners are known.`, l.playback.changes, replayPods, l.playback.deployments),
+		Notes: []string{
+			"Here more is better in the rows that count records. They are the whole Collector's: HTTP/2, TLS and decoding are in them, and with `otlp_http` also encoding and gzip.",
+			"kube_events gets protobuf from the API server and k8s_events JSON, as each of them asks for.",
+		},
+	}, nil
+}
+
+func replayFigures(suffix string) []figure {
+	figures := []figure{
+		{Name: recordsPerCoreSecond, Unit: "1/s"},
+		{Name: cpuPerObservation, Unit: "µs", Goal: ratioAtMost(0.5)},
+		{Name: recordsPerSecond, Unit: "1/s"},
+		{Name: peakRSS, Unit: "MiB"},
+		{Name: lost, Goal: oursAtMost(0)},
+	}
+	for i := range figures {
+		figures[i].Name += suffix
+	}
+	return figures
+}
+
+// suffixed are the values under longer names.
+func (v values) suffixed(suffix string) values {
+	longer := values{}
+	for name, value := range v {
+		longer[name+suffix] = value
+	}
+	return longer
+}
+
+// recorded is traffic that was encoded ahead of time.
+type recorded struct {
+	warm   int // changes that make all owners known; they come first
+	frames []replay.Frame
+}
+
+func recordTraffic(fleet *replay.Fleet, changes int, begin time.Time) recorded {
+	recorder := replay.NewRecorder()
+	r := recorded{warm: fleet.Pods, frames: make([]replay.Frame, 0, fleet.Pods+changes)}
+	for pod := range fleet.Pods {
+		r.frames = append(r.frames, recorder.Frame(watch.Added, fleet.Started(pod, begin)))
+	}
+	var backOff, unschedulable *corev1.Event // the last of each, which are repeated
+	for i := range changes {
+		// The step has no divisor in common with the number of pods, so all have their turn.
+		pod, at := i*7919%fleet.Pods, begin.Add(time.Duration(i+1)*time.Millisecond)
+		kind, ev := watch.Added, (*corev1.Event)(nil)
+		switch i % 10 {
+		case 0, 1:
+			ev = fleet.Scheduled(pod, at)
+		case 2, 3:
+			ev = fleet.Started(pod, at)
+		case 4:
+			backOff = fleet.BackOff(pod, at)
+			ev = backOff
+		case 5:
+			unschedulable = fleet.FailedScheduling(pod, at)
+			ev = unschedulable
+		case 6:
+			ev = fleet.HandMade(pod, at)
+		case 7, 8:
+			backOff = replay.Repeat(backOff, int32(i%10-6), at)
+			kind, ev = watch.Modified, backOff
+		default:
+			kind, ev = watch.Modified, replay.Repeat(unschedulable, 1, at)
+		}
+		r.frames = append(r.frames, recorder.Frame(kind, ev))
+	}
+	return r
+}
+
+// replayOnce measures one Collector.
+func (l *lab) replayOnce(ctx context.Context, c contestant, played recorded, nop bool) (v values, err error) {
+	fleet := &replay.Fleet{Namespaces: l.playback.namespaces, Deployments: l.playback.deployments, Pods: played.warm}
+	st, err := set(replay.Options{Fleet: fleet, Latency: l.playback.ownerLatency})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, st.strike()) }()
+	if nop {
+		c.over = append(c.over, nopPipeline(c)...)
+	}
+	if err := st.enter(ctx, c); err != nil {
+		return nil, err
+	}
+	received := st.sink.received
+	if nop {
+		received = st.col.accepted
+	}
+	st.server.Release(played.frames[:played.warm]...)
+	if warm := awaitCount(ctx, played.warm, 5*time.Second, received); warm < played.warm {
+		return nil, st.col.failure(fmt.Sprintf("has taken %d events of %d", warm, played.warm))
+	}
+
+	profiled := l.profile(ctx, st.col, "replay", 5*time.Second)
+	before, err := st.col.usage()
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	st.server.Release(played.frames[played.warm:]...)
+	counted := awaitCount(ctx, len(played.frames), 5*time.Second, received)
+	took := time.Since(began)
+	after, err := st.col.usage()
+	if err := errors.Join(err, <-profiled, ctx.Err()); err != nil {
+		return nil, err
+	}
+	if !nop {
+		_, last := st.sink.observations()
+		took = last.Sub(began)
+	}
+	taken, cpu := float64(counted-played.warm), after.cpu-before.cpu
+	return values{
+		recordsPerCoreSecond: taken / cpu.Seconds(),
+		cpuPerObservation:    float64(cpu.Microseconds()) / taken,
+		recordsPerSecond:     taken / took.Seconds(),
+		peakRSS:              mebibytes(after.peakRSS),
+		lost:                 float64(len(played.frames) - counted),
+	}, nil
+}
+
+// nopPipeline makes a Collector throw away what its receiver delivers.
+func nopPipeline(c contestant) []string {
+	return []string{"exporters: {nop: }", "service::pipelines::logs: {receivers: [" + c.name + "], processors: [], exporters: [nop]}"}
+}
