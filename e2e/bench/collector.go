@@ -38,7 +38,7 @@ func startCollector(c contestant, kubeconfig, sinkURL string) (*collector, error
 		return nil, err
 	}
 	col := &collector{contestant: c, pprof: pprof, metrics: telemetry, ended: make(chan struct{})}
-	arguments := []string{"--config", config}
+	arguments := []string{"--config", "yaml:" + configOf(c, sinkURL, pprof, telemetry)}
 	for _, part := range c.over {
 		arguments = append(arguments, "--config", "yaml:"+part)
 	}
