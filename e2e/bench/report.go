@@ -169,14 +169,14 @@ func keep(docs, name string, r result) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(path, append(kept, '\n'), 0o600); err != nil {
+	if err := os.WriteFile(path, append(kept, '\n'), 0o600); err != nil { //nolint:gosec // The path is the command line's.
 		return err
 	}
 	page, err := render(results)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(docs, "performance.md"), page, 0o600)
+	return os.WriteFile(filepath.Join(docs, "performance.md"), page, 0o600) //nolint:gosec // Likewise.
 }
 
 func readResults(path string) (map[string]result, error) {
