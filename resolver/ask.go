@@ -71,7 +71,7 @@ func (l *lookup) requestKind(s *search) {
 
 func (l *lookup) requestOne(s *search, k *kind, at address) {
 	uid := s.uid(k)
-	call := l.reader.get(k, at, uid)
+	call := l.reader.get(k, at, uid, s.dependent != nil)
 	s.asked = true
 	s.ticket = &ticket{
 		done: call.done,

@@ -37,8 +37,9 @@ type fakeAPI struct {
 	faults     map[string]fault                         // by path
 	requests   []string                                 // paths, with "?list" for a page of a list
 	userAgents map[string]bool
-	aggregated bool // whether there is aggregated discovery
-	json       bool // whether metadata comes as JSON
+	cached     []string // of the requests, those with resourceVersion=0
+	aggregated bool     // whether there is aggregated discovery
+	json       bool     // whether metadata comes as JSON
 	delay      time.Duration
 }
 
@@ -204,6 +205,13 @@ func (a *fakeAPI) seen() []string {
 	return seen
 }
 
+// fromCache returns the paths that might be answered from the cache, sorted.
+func (a *fakeAPI) fromCache() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Sorted(slices.Values(a.cached))
+}
+
 // seenObjects is seen without discovery, sorted.
 func (a *fakeAPI) seenObjects() []string {
 	isDiscovery := func(path string) bool {
@@ -252,6 +260,9 @@ func (a *fakeAPI) receive(r *http.Request) (fault, time.Duration) {
 		path += "?list"
 	}
 	a.requests = append(a.requests, path)
+	if r.URL.Query().Get("resourceVersion") == "0" {
+		a.cached = append(a.cached, path)
+	}
 	f := a.faults[path]
 	if f.times > 0 {
 		f.times--

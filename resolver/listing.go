@@ -12,10 +12,15 @@ import (
 )
 
 const (
-	// listFrom is from how many unknown objects of one place on a list is read
-	// instead of them one by one. A page of 500 costs the API server about as
-	// much as this many single reads, and one place at the gate.
-	listFrom = 8
+	// listFrom is from how many unknown objects of one place on, for each page of
+	// its list, the list is read instead of them one by one: where two are unknown
+	// within a second, others will be.
+	listFrom = 2
+	// demandWindow is for how long those count together that are asked for by
+	// different calls.
+	demandWindow = time.Second
+	// mostDemands bounds the places of which is remembered what was asked.
+	mostDemands = 4096
 	// pageSize is how many objects one request of a list brings.
 	pageSize = 500
 )
@@ -47,8 +52,16 @@ type lister struct {
 	refused *refusals
 
 	// mu guards all below, and what every listing says it guards.
-	mu    sync.Mutex
-	under map[place]*listing // under way
+	mu      sync.Mutex
+	under   map[place]*listing // under way
+	demands map[place]demand
+}
+
+// demand is what was asked of a place lately.
+type demand struct {
+	names int // different ones
+	since time.Duration
+	pages int // of its last list; 0: none was read
 }
 
 func newLister(b *background, r *reader) *lister {
@@ -58,6 +71,7 @@ func newLister(b *background, r *reader) *lister {
 		now:        r.now,
 		refused:    newRefusals(1, r.now),
 		under:      make(map[place]*listing),
+		demands:    make(map[place]demand),
 	}
 }
 
@@ -69,7 +83,7 @@ func (l *lister) join(k *kind, in place, names []string) *listing {
 	defer l.mu.Unlock()
 	joined, found := l.under[in]
 	if !found {
-		if !k.listable || !areMany(names) || l.refused.has(in) {
+		if !k.listable || l.refused.has(in) || !l.areManyLocked(in, names) {
 			return nil
 		}
 		joined = l.beginLocked(k, in)
@@ -80,16 +94,31 @@ func (l *lister) join(k *kind, in place, names []string) *listing {
 	return joined
 }
 
-// areMany reports whether there are enough different names for a list.
-func areMany(names []string) bool {
-	different := make(map[string]bool, listFrom)
+// areManyLocked reports whether so many different names were asked for lately
+// that a list is worth its pages.
+func (l *lister) areManyLocked(in place, names []string) bool {
+	different := make(map[string]struct{}, len(names))
 	for _, name := range names {
-		different[name] = true
-		if len(different) == listFrom {
-			return true
-		}
+		different[name] = struct{}{}
 	}
-	return false
+	d := l.demands[in]
+	if l.now()-d.since > demandWindow {
+		d.names, d.since = 0, l.now()
+	}
+	d.names += len(different)
+	many := d.names >= listFrom*max(1, d.pages)
+	if many {
+		d.names = 0
+	}
+	l.noteDemandLocked(in, d)
+	return many
+}
+
+func (l *lister) noteDemandLocked(in place, d demand) {
+	if len(l.demands) >= mostDemands {
+		clear(l.demands)
+	}
+	l.demands[in] = d
 }
 
 // wantLocked adds a name that somebody waits for.
@@ -151,6 +180,7 @@ func (l *lister) outcome(of *listing, name string, uid types.UID) (answer, bool)
 // read reads pages until there is no use in another.
 func (l *lister) read(wanted context.Context, of *listing) {
 	options := metav1.ListOptions{Limit: pageSize}
+	read := 0
 	for {
 		page, asked, err := l.page(wanted, of, options)
 		if err != nil {
@@ -160,6 +190,8 @@ func (l *lister) read(wanted context.Context, of *listing) {
 			return
 		}
 		l.keep(of, page, asked)
+		read++
+		l.noteSize(of.place, read+pagesAfter(page))
 		if page.Continue == "" {
 			l.end(of, func() { of.whole = true })
 			return
@@ -201,17 +233,34 @@ func (l *lister) keep(of *listing, page *metav1.PartialObjectMetadataList, asked
 // endIfUseless ends the listing when all is found, or when reading what is left
 // one by one takes fewer requests than the pages that are left.
 func (l *lister) endIfUseless(of *listing, page *metav1.PartialObjectMetadataList) bool {
-	pagesLeft := 1
-	if page.RemainingItemCount != nil {
-		pagesLeft = int((*page.RemainingItemCount + pageSize - 1) / pageSize)
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if pagesLeft <= len(of.wanted) {
+	if pagesAfter(page) <= len(of.wanted) {
 		return false
 	}
 	l.endLocked(of)
 	return true
+}
+
+// pagesAfter is how many pages come after one, at least.
+func pagesAfter(page *metav1.PartialObjectMetadataList) int {
+	switch {
+	case page.Continue == "":
+		return 0
+	case page.RemainingItemCount == nil:
+		return 1
+	default:
+		return int((*page.RemainingItemCount + pageSize - 1) / pageSize)
+	}
+}
+
+// noteSize remembers how many pages the list of a place has.
+func (l *lister) noteSize(in place, pages int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	d := l.demands[in]
+	d.pages = pages
+	l.noteDemandLocked(in, d)
 }
 
 // end ends the listing with what conclude notes about it.

@@ -31,13 +31,17 @@ const refusedInARow = 3
 // get reads the object at the address in the background, for a reference with
 // the UID but whatever the object's own is. Who asks must see the call done, or
 // leave it.
-func (r *reader) get(k *kind, at address, askedFor types.UID) *call[answer] {
+//
+// With cached, an answer from the API server's cache will do, if it is the object
+// with the UID: what is only known to exist because its dependent refers to it is
+// mostly older than that.
+func (r *reader) get(k *kind, at address, askedFor types.UID, cached bool) *call[answer] {
 	return r.singles.join(at, func(wanted context.Context) (answer, bool) {
 		// Another call may have ended since the caller found nothing in the cache.
 		found, known := r.cache.find(at, askedFor)
 		var err error
 		if !known {
-			found, err = r.read(wanted, k, at)
+			found, err = r.readAsOld(wanted, k, at, askedFor, cached)
 		}
 		if errors.Is(err, errNotSent) {
 			return answer{}, false
@@ -51,13 +55,25 @@ func (r *reader) get(k *kind, at address, askedFor types.UID) *call[answer] {
 	})
 }
 
+// readAsOld reads from the cache if that may do, and consistently if it does not.
+func (r *reader) readAsOld(wanted context.Context, k *kind, at address, askedFor types.UID, cached bool) (answer, error) {
+	if cached && askedFor != "" {
+		found, err := r.read(wanted, k, at, metav1.GetOptions{ResourceVersion: "0"})
+		if isAboutPath(err) || failureOf(err) != NotFound && (err != nil || found.object.UID == askedFor) {
+			return found, err
+		}
+	}
+	// Only a consistent read proves that an object is not there, or is another.
+	return r.read(wanted, k, at, metav1.GetOptions{})
+}
+
 // read sends the request for one object.
-func (r *reader) read(wanted context.Context, k *kind, at address) (answer, error) {
+func (r *reader) read(wanted context.Context, k *kind, at address, options metav1.GetOptions) (answer, error) {
 	var meta *metav1.PartialObjectMetadata
 	var asked time.Duration
 	err := r.gate.send(wanted, func(ctx context.Context) (err error) {
 		asked = r.now()
-		meta, err = r.resource(k, at.place).Get(ctx, at.name, singleRead)
+		meta, err = r.resource(k, at.place).Get(ctx, at.name, options)
 		return err
 	})
 	if err != nil {
@@ -79,11 +95,6 @@ func (r *reader) failed(at address, askedFor types.UID, err error) answer {
 	}
 	return answer{failure: failure}
 }
-
-// singleRead asks for a consistent read: only that proves that an object is not
-// there, or is another. A read with resourceVersion "0" would be cheaper for the
-// API server, and would do where what it finds is the object asked for.
-var singleRead = metav1.GetOptions{}
 
 // keep puts what was read into the cache and returns it.
 func (r *reader) keep(k *kind, in place, meta *metav1.PartialObjectMetadata, asked time.Duration) *Object {

@@ -48,14 +48,33 @@ func requireComplete(t testing.TB, chains []resolver.Chain) {
 	}
 }
 
-func TestFewUnknownObjectsAreReadOneByOne(t *testing.T) {
-	api := newFakeAPI(t)
-	pods := crowd(api, "shop", 7)
-	r := newResolver(t, api, resolver.Config{})
-	requireComplete(t, r.Resolve(t.Context(), pods))
+func TestTheFirstUnknownObjectOfAPlaceIsReadAlone(t *testing.T) {
+	api, clock := newFakeAPI(t), newClock()
+	pods := crowd(api, "shop", 4)
+	r := newResolver(t, api, resolver.Config{Now: clock.Now})
+	requireComplete(t, r.Resolve(t.Context(), pods[:1]))
 	seen := api.seen()
-	require.Len(t, seen, 7+1+1+2, "7 pods, their ReplicaSet, its Deployment, 2 discovery documents")
+	require.Len(t, seen, 1+1+1+2, "the pod, its ReplicaSet, its Deployment, 2 discovery documents")
 	require.False(t, slices.ContainsFunc(seen, isListPath), seen)
+
+	clock.pass(2 * time.Second)
+	requireComplete(t, r.Resolve(t.Context(), pods[1:2]))
+	require.False(t, slices.ContainsFunc(api.seen(), isListPath), "and so is one that comes later")
+
+	requireComplete(t, r.Resolve(t.Context(), pods[2:3]))
+	require.Equal(t, []string{"/api/v1/namespaces/shop/pods?list"}, api.seen(), "where two are unknown within a second, others will be")
+	requireComplete(t, r.Resolve(t.Context(), pods[3:]))
+	require.Empty(t, api.seen())
+}
+
+func TestOwnersAreReadFromTheCacheOfTheAPIServer(t *testing.T) {
+	api := newFakeAPI(t)
+	pods := crowd(api, "shop", 1)
+	requireComplete(t, newResolver(t, api, resolver.Config{}).Resolve(t.Context(), pods))
+	require.Equal(t, []string{
+		"/apis/apps/v1/namespaces/shop/deployments/app-000",
+		"/apis/apps/v1/namespaces/shop/replicasets/app-000-649447bf8",
+	}, api.fromCache())
 }
 
 func isListPath(path string) bool { return strings.HasSuffix(path, "?list") }
@@ -133,6 +152,8 @@ func TestAListThatTakesMoreRequestsThanSingleReadsIsGivenUp(t *testing.T) {
 	r := newResolver(t, api, resolver.Config{})
 	requireComplete(t, r.Resolve(t.Context(), pods[len(pods)-8:]))
 	require.Len(t, podRequests(api), 1+8, "one page of 16")
+	requireComplete(t, r.Resolve(t.Context(), pods[len(pods)-16:]))
+	require.Len(t, podRequests(api), 8, "and none where the size is known")
 }
 
 // podRequests returns the requests for pods.
@@ -171,11 +192,12 @@ func TestAPlaceThatMayNotBeRead(t *testing.T) {
 	for _, ref := range pods {
 		api.fail("/api/v1/namespaces/shop/pods/"+ref.Name, fault{status: http.StatusForbidden})
 	}
+	api.fail("/api/v1/namespaces/shop/pods?list", fault{status: http.StatusForbidden})
 	r := newResolver(t, api, resolver.Config{Now: clock.Now})
 	for _, ref := range pods {
 		require.Equal(t, resolver.Forbidden, resolve(t, r, ref).Resolution)
 	}
-	require.Len(t, podRequests(api), 3, "it is not asked for each object whether that one may be read")
+	require.Len(t, podRequests(api), 3+1, "it is not asked for each object whether that one may be read")
 
 	for _, ref := range pods {
 		api.heal("/api/v1/namespaces/shop/pods/" + ref.Name)
@@ -258,13 +280,14 @@ func TestConcurrencyIsBounded(t *testing.T) {
 	r := newResolver(t, api, resolver.Config{Concurrency: 2, LookupTimeout: 200 * time.Millisecond})
 	resolve(t, r, resolver.Reference{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "none"})
 	api.seen()
+	api.fail("/api/v1/namespaces/shop/pods?list", fault{status: http.StatusForbidden})
 	for _, ref := range pods {
 		api.hang(t, "/api/v1/namespaces/shop/pods/"+ref.Name)
 	}
 	for _, chain := range r.Resolve(t.Context(), pods) {
 		require.Equal(t, resolver.Timeout, chain.Resolution)
 	}
-	require.Len(t, api.seen(), 2)
+	require.Len(t, api.seen(), 1+2)
 	for _, ref := range pods {
 		api.heal("/api/v1/namespaces/shop/pods/" + ref.Name)
 	}
@@ -280,7 +303,7 @@ func TestTheRateLimitHolds(t *testing.T) {
 	require.NoError(t, err)
 	defer r.Close()
 	r.Resolve(t.Context(), pods)
-	require.Len(t, api.seen(), 3, "one discovery document and two pods")
+	require.Len(t, api.seen(), 3, "a discovery document, a list, and a discovery document")
 	r.Resolve(t.Context(), pods)
 	require.Empty(t, api.seen(), "no queue is left behind")
 }
