@@ -36,8 +36,8 @@ type playback struct {
 
 var fullPlayback = playback{
 	ownerLatency: 20 * time.Millisecond, namespaces: 10, deployments: 200,
-	changes:      200_000,
-	storm:        stormTime, idle: time.Minute,
+	changes: 200_000,
+	storm:   stormTime, idle: time.Minute,
 	live: sizes{10_000, 100_000, 1_000_000}, updating: 30 * time.Second, perSecond: 200, perProcess: 5 * time.Second,
 }
 

@@ -31,6 +31,7 @@ type result struct {
 	Text    string   `json:"text,omitempty"` // what was done, as Markdown
 	Figures []figure `json:"figures"`
 	Notes   []string `json:"notes,omitempty"` // what a reader should know of the figures, as Markdown
+	Charts  []chart  `json:"charts,omitempty"`
 }
 
 // figure is a row of a scenario's table. Less is better, unless its goal says otherwise.
@@ -170,6 +171,9 @@ func keep(docs, name string, r result) error {
 		return err
 	}
 	if err := os.WriteFile(path, append(kept, '\n'), 0o600); err != nil { //nolint:gosec // The path is the command line's.
+		return err
+	}
+	if err := keepCharts(docs, name, r.Charts); err != nil {
 		return err
 	}
 	page, err := render(results)

@@ -23,6 +23,7 @@ var scenarios = []scenario{
 	loadScenario,
 	startScenario,
 	replayScenario,
+	growthScenario,
 	stormScenario,
 	idleScenario,
 }

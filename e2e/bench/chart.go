@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	_ "embed"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"text/template"
+)
+
+// chart shows how something grows, on two logarithmic axes.
+type chart struct {
+	Title string `json:"title"`
+	Unit  string `json:"unit"`
+	Lines []line `json:"lines"`
+}
+
+// line is what one Collector does.
+type line struct {
+	Name string    `json:"name"`
+	X    []int     `json:"x"`
+	Y    []float64 `json:"y"`
+}
+
+func (l *line) add(x int, y float64) {
+	l.X, l.Y = append(l.X, x), append(l.Y, y)
+}
+
+//go:embed chart.svg.tmpl
+var drawing string
+
+var drawingTemplate = template.Must(template.New("chart.svg").Parse(drawing))
+
+// keepCharts draws the charts of a scenario into one file beside the page.
+func keepCharts(docs, name string, charts []chart) error {
+	if len(charts) == 0 {
+		return nil
+	}
+	drawn, err := draw(charts)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(docs, "performance-"+name+".svg"), drawn, 0o600)
+}
+
+// The measures of a chart, in the drawing's units: where the plot is within it.
+const (
+	chartWidth, chartHeight = 420, 300
+	plotLeft, plotTop       = 70.0, 50.0
+	plotWidth, plotHeight   = 320.0, 190.0
+)
+
+// draw puts charts side by side.
+func draw(charts []chart) ([]byte, error) {
+	view := struct {
+		Width, Height int
+		Panels        []panel
+	}{Width: chartWidth * len(charts), Height: chartHeight}
+	for i, c := range charts {
+		view.Panels = append(view.Panels, c.panel(i*chartWidth))
+	}
+	var out bytes.Buffer
+	err := drawingTemplate.Execute(&out, view)
+	return out.Bytes(), err
+}
+
+// panel is a chart in the form of marks on paper.
+type panel struct {
+	Offset                   int
+	Title, Unit              string
+	Left, Top, Right, Bottom float64
+	XTicks, YTicks           []tick
+	Curves                   []curve
+}
+
+type tick struct {
+	At    float64
+	Label string
+}
+
+type curve struct {
+	Name, Color    string
+	Points         []point
+	LabelX, LabelY float64
+}
+
+type point struct {
+	X, Y  float64
+	Label string
+}
+
+// Both colours stand out from white and from black.
+var colors = []string{"#1a8fe3", "#d9731a", "#2a9d5c", "#b05fd0"}
+
+func (c chart) panel(offset int) panel {
+	p := panel{Offset: offset, Title: c.Title, Unit: c.Unit, Left: plotLeft, Top: plotTop, Right: plotLeft + plotWidth, Bottom: plotTop + plotHeight}
+	var xs, ys []float64
+	for _, l := range c.Lines {
+		for i := range l.X {
+			xs, ys = append(xs, float64(l.X[i])), append(ys, l.Y[i])
+		}
+	}
+	across, up := decades(xs), decades(ys)
+	for _, power := range across.powers() {
+		p.XTicks = append(p.XTicks, tick{plotLeft + plotWidth*across.place(power), label(power)})
+	}
+	for _, power := range up.powers() {
+		p.YTicks = append(p.YTicks, tick{p.Bottom - plotHeight*up.place(power), label(power)})
+	}
+	for i, l := range c.Lines {
+		drawn := curve{Name: l.Name, Color: colors[i%len(colors)], LabelX: plotLeft + 8, LabelY: plotTop + 14 + 16*float64(i)}
+		for j := range l.X {
+			drawn.Points = append(drawn.Points, point{plotLeft + plotWidth*across.place(float64(l.X[j])), p.Bottom - plotHeight*up.place(l.Y[j]), decimal(l.Y[j])})
+		}
+		p.Curves = append(p.Curves, drawn)
+	}
+	return p
+}
+
+// span is a range of powers of ten.
+type span struct{ from, to int }
+
+// decades is the least that has all values in it.
+func decades(values []float64) span {
+	least, most := math.Inf(1), math.Inf(-1)
+	for _, value := range values {
+		if value > 0 {
+			least, most = min(least, math.Log10(value)), max(most, math.Log10(value))
+		}
+	}
+	if least > most {
+		return span{0, 1}
+	}
+	s := span{int(math.Floor(least)), int(math.Ceil(most))}
+	s.to = max(s.to, s.from+1)
+	return s
+}
+
+func (s span) powers() (powers []float64) {
+	for power := s.from; power <= s.to; power++ {
+		powers = append(powers, math.Pow10(power))
+	}
+	return powers
+}
+
+// place is where a value lies within the span, from 0 to 1. What has no logarithm lies at the bottom.
+func (s span) place(value float64) float64 {
+	if value <= 0 {
+		return 0
+	}
+	return max(0, (math.Log10(value)-float64(s.from))/float64(s.to-s.from))
+}
+
+func label(power float64) string {
+	if power < 1 {
+		return strconv.FormatFloat(power, 'f', -1, 64)
+	}
+	return thousands(int(power))
+}

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/replay"
+)
+
+var growthScenario = scenario{name: "growth", title: "Growth with the number of live events", run: runGrowth}
+
+const (
+	// mostForTheirs is how many events k8s_events is shown: it holds all of them, and this machine's memory is needed.
+	mostForTheirs = 100_000
+	growthPods    = 1000
+
+	liveHeap        = "heap"
+	written         = "checkpoint bytes for a change"
+	writtenPerTime  = "checkpoint bytes"
+	stored          = "size of the checkpoint"
+	growthUnseen    = "changes lost"
+	writtenIncrease = "checkpoint bytes for a change, most live events over fewest"
+)
+
+func runGrowth(ctx context.Context, l *lab) (result, error) {
+	var figures []figure
+	memory := chart{Title: "Memory of the Collector (peak RSS)", Unit: "MiB", Lines: []line{{Name: l.ours.name}, {Name: l.theirs.name}}}
+	checkpoints := chart{Title: "Checkpoint bytes while " + strconv.Itoa(l.playback.perSecond) + " events change a second", Unit: "KiB/s", Lines: []line{{Name: l.ours.name}}}
+	for _, live := range l.playback.live {
+		some := growthFigures(live)
+		v, err := l.growthOnce(ctx, l.ours, live)
+		if err != nil {
+			return result{}, err
+		}
+		l.logf("%d live: %v", live, v)
+		add(some, v.suffixed(ofLive(live)), true)
+		memory.Lines[0].add(live, v[peakRSS])
+		checkpoints.Lines[0].add(live, v[writtenPerTime])
+		if live <= mostForTheirs {
+			v, err := l.growthOnce(ctx, l.theirs, live)
+			if err != nil {
+				return result{}, err
+			}
+			l.logf("%d live, %s: %v", live, l.theirs.name, v)
+			add(some, v.suffixed(ofLive(live)), false)
+			memory.Lines[1].add(live, v[peakRSS])
+		}
+		figures = append(figures, measured(some)...)
+	}
+	figures = append(figures, increaseOf(checkpoints.Lines[0]))
+	inProcess, err := memoryBenchmarks(ctx)
+	return result{
+		Figures: append(figures, inProcess...), Charts: []chart{memory, checkpoints},
+		Text: fmt.Sprintf(`A played API server has so many events when the Collector starts, with `+"`file_storage`"+`; then %d of them are counted up each second for %s.
+k8s_events keeps every event in memory and no checkpoint, and is shown no more than %s.
+
+![Memory and checkpoint bytes over the number of live events](performance-growth.svg)`, l.playback.perSecond, l.playback.updating, thousands(mostForTheirs)),
+		Notes: []string{
+			"Checkpoint bytes are what the Collector hands to the kernel to write, with an exporter that writes nothing.",
+			"The last rows are Go benchmarks (`go test -bench Memory ./internal/ledger ./resolver`): what is kept of each event that is alive, and of each object on a chain of owners.",
+		},
+	}, err
+}
+
+func growthFigures(live int) []figure {
+	figures := []figure{
+		{Name: peakRSS, Unit: "MiB"},
+		{Name: liveHeap, Unit: "MiB"},
+		{Name: writtenPerTime, Unit: "KiB/s"},
+		{Name: written, Unit: "B"},
+		{Name: stored, Unit: "MiB"},
+		{Name: growthUnseen, Goal: oursAtMost(0)},
+	}
+	for i := range figures {
+		figures[i].Name += ofLive(live)
+	}
+	return figures
+}
+
+func ofLive(live int) string { return ", " + thousands(live) + " live" }
+
+// thousands writes a number with commas.
+func thousands(n int) string {
+	text := strconv.Itoa(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+// increaseOf says how much more is written for the same changes among many events than among few.
+func increaseOf(checkpoints line) figure {
+	first, last := checkpoints.Y[0], checkpoints.Y[len(checkpoints.Y)-1]
+	return figure{Name: writtenIncrease, Ours: []float64{last / first}, Goal: oursAtMost(2)}
+}
+
+// liveEvents are events of a fleet's pods.
+type liveEvents struct {
+	fleet *replay.Fleet
+	n     int
+	begin time.Time
+}
+
+func (l liveEvents) Len() int { return l.n }
+
+func (l liveEvents) Event(i int) *corev1.Event {
+	return l.fleet.BackOff(i%l.fleet.Pods, l.begin.Add(time.Duration(i)*time.Millisecond))
+}
+
+// growthOnce measures one Collector beside so many live events.
+func (l *lab) growthOnce(ctx context.Context, c contestant, live int) (v values, err error) {
+	fleet := &replay.Fleet{Namespaces: l.playback.namespaces, Deployments: l.playback.deployments, Pods: growthPods}
+	events := liveEvents{fleet, live, time.Now().Add(time.Hour)}
+	st, err := set(replay.Options{Fleet: fleet, Live: events, Latency: l.playback.ownerLatency})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, st.strike()) }()
+	stores := c.name == l.ours.name
+	c.over = append(c.over, nopPipeline(c)...)
+	if stores {
+		c.over = append(c.over, "extensions: {file_storage: {directory: "+st.directory+"}}", "service::extensions: [pprof, file_storage]",
+			"receivers::"+c.name+"::storage: file_storage")
+	}
+	if err := st.enter(ctx, c); err != nil {
+		return nil, err
+	}
+	if err := st.awaitListing(ctx, stores, live); err != nil {
+		return nil, err
+	}
+	if err := wait(ctx, l.playback.perProcess); err != nil {
+		return nil, err
+	}
+	v = values{}
+	if err := st.weigh(ctx, v); err != nil || !stores {
+		return v, err
+	}
+	return v, l.changeSome(ctx, st, events, v)
+}
+
+// awaitListing waits until the Collector has been told of all live events. One that does not tell how many those were
+// watches only after its listing.
+func (st *stage) awaitListing(ctx context.Context, tells bool, live int) error {
+	return until(ctx, 5*time.Minute, "all live events are listed", func() bool {
+		if !tells {
+			return st.server.Requests()[replay.EventsWatch] > 0
+		}
+		n, err := st.col.ownMetric("otelcol_kube_events_received")
+		return err == nil && int(n) >= live
+	})
+}
+
+// weigh looks at the memory of the Collector.
+func (st *stage) weigh(ctx context.Context, v values) error {
+	heap, err := st.col.heap(ctx)
+	if err != nil {
+		return err
+	}
+	used, err := st.col.usage()
+	v[liveHeap], v[peakRSS] = mebibytes(heap), mebibytes(used.peakRSS)
+	return err
+}
+
+// changeSome counts events up and looks at what is written for it.
+func (l *lab) changeSome(ctx context.Context, st *stage, live liveEvents, v values) error {
+	before, err := st.col.writtenBytes()
+	if err != nil {
+		return err
+	}
+	const tick = 100 * time.Millisecond
+	recorder, changes := replay.NewRecorder(), 0
+	began := time.Now()
+	for i := 0; time.Since(began) < l.playback.updating; i++ {
+		var frames []replay.Frame
+		for range l.playback.perSecond / int(time.Second/tick) {
+			// The step is a prime, so that each event has its turn.
+			ev := live.Event(changes * 104_729 % live.n)
+			frames = append(frames, recorder.Frame(watch.Modified, replay.Repeat(ev, int32(1+changes/live.n), time.Now())))
+			changes++
+		}
+		st.server.Release(frames...)
+		if err := wait(ctx, time.Until(began.Add(time.Duration(i+1)*tick))); err != nil {
+			return err
+		}
+	}
+	// Nothing is asked of the Collector meanwhile, because answers are written as well.
+	if err := wait(ctx, time.Second); err != nil {
+		return err
+	}
+	after, err := st.col.writtenBytes()
+	if err != nil {
+		return err
+	}
+	size, err := sizeOf(st.directory)
+	v[writtenPerTime] = float64(after-before) / 1024 / time.Since(began).Seconds()
+	v[written] = float64(after-before) / float64(changes)
+	v[stored] = mebibytes(size)
+	v[growthUnseen] = float64(changes - awaitCount(ctx, changes, 5*time.Second, st.col.accepted))
+	return err
+}
+
+// sizeOf is how large the files of a directory are.
+func sizeOf(directory string) (total int64, err error) {
+	entries, err := os.ReadDir(directory)
+	for _, entry := range entries {
+		if info, err := entry.Info(); err == nil {
+			total += info.Size()
+		}
+	}
+	return total, err
+}
+
+// writtenBytes is how much the Collector has handed to the kernel to write.
+func (c *collector) writtenBytes() (int64, error) {
+	file, err := os.Open(filepath.Join("/proc", strconv.Itoa(c.command.Process.Pid), "io"))
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		if value, ok := strings.CutPrefix(lines.Text(), "wchar: "); ok {
+			return strconv.ParseInt(value, 10, 64)
+		}
+	}
+	return 0, errors.New("/proc/PID/io has no wchar")
+}
+
+// heap is what is alive on the Collector's heap after a collection.
+func (c *collector) heap(ctx context.Context) (int64, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.pprof+"/debug/pprof/heap?gc=1&debug=1", http.NoBody)
+	if err != nil {
+		return 0, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	page, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, err
+	}
+	found := heapAlloc.FindSubmatch(page)
+	if found == nil {
+		return 0, errors.New("the heap profile has no HeapAlloc")
+	}
+	return strconv.ParseInt(string(found[1]), 10, 64)
+}
+
+var heapAlloc = regexp.MustCompile(`(?m)^# HeapAlloc = (\d+)$`)
+
+// memoryBenchmarks runs the Go benchmarks of what is kept in memory.
+func memoryBenchmarks(ctx context.Context) (figures []figure, err error) {
+	for _, b := range []struct {
+		path, unit, name string
+		most             float64
+	}{
+		{"./internal/ledger", "B/event", "ledger, for each of %s live events", 96},
+		{"./resolver", "B/object", "resolver, for each of %s objects", 400},
+	} {
+		command := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "^BenchmarkMemory$", "-benchtime", "1x", b.path)
+		command.Dir = ".."
+		command.Stderr = os.Stderr
+		printed, err := command.Output()
+		if err != nil {
+			return nil, fmt.Errorf("go test -bench Memory %s: %w\n%s", b.path, err, printed)
+		}
+		figures = append(figures, memoryFigures(string(printed), b.unit, b.name, b.most)...)
+	}
+	return figures, nil
+}
+
+// benchmarked matches a line of a benchmark that has a size for its name.
+var benchmarked = regexp.MustCompile(`(?m)^BenchmarkMemory/(\d+)\S*\s+\d+\s+([\d.]+) (\S+)$`)
+
+func memoryFigures(printed, unit, name string, most float64) (figures []figure) {
+	for _, found := range benchmarked.FindAllStringSubmatch(printed, -1) {
+		n, errSize := strconv.Atoi(found[1])
+		value, errValue := strconv.ParseFloat(found[2], 64)
+		if found[3] == unit && errSize == nil && errValue == nil {
+			figures = append(figures, figure{Name: fmt.Sprintf(name, thousands(n)), Unit: "B", Ours: []float64{value}, Goal: oursAtMost(most)})
+		}
+	}
+	return figures
+}
