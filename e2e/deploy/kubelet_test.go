@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,10 +56,17 @@ func (k kubelet) run(t *testing.T, spec *corev1.Pod) *pod {
 	c, p := spec.Spec.Containers[0], &pod{Pod: spec, address: newAddress(t)}
 	p.process = start(t, spec.Name, container{
 		Root: image, ReadOnlyRoot: *c.SecurityContext.ReadOnlyRootFilesystem, User: int(*spec.Spec.SecurityContext.RunAsUser),
-		Mounts: k.mounts(t, spec, c), Argv: append([]string{"/" + entrypoint}, c.Args...), Env: k.environment(t, p, c),
+		Mounts: k.mounts(t, spec, c), Argv: command(c), Env: k.environment(t, p, c),
 	})
-	require.Empty(t, c.Command, "the image says what is run")
 	return p
+}
+
+// command is what the container runs: what the image says, unless the Pod does.
+func command(c corev1.Container) []string {
+	if len(c.Command) > 0 {
+		return append(slices.Clone(c.Command), c.Args...)
+	}
+	return append([]string{"/" + entrypoint}, c.Args...)
 }
 
 // newAddress is one on the loopback interface that no other Pod has, so that Pods may listen on the same ports.
@@ -101,8 +109,14 @@ func (p *pod) field(t *testing.T, path string) string {
 	switch path {
 	case "metadata.namespace":
 		return p.Namespace
+	case "metadata.name":
+		return p.Name
+	case "spec.nodeName":
+		return p.Spec.NodeName
 	case "status.podIP":
 		return p.address
+	case "status.hostIP":
+		return "127.0.0.1"
 	}
 	require.FailNow(t, "no such field: "+path)
 	return ""
@@ -127,7 +141,7 @@ func (k kubelet) volume(t *testing.T, spec *corev1.Pod, volume corev1.Volume) st
 	directory := t.TempDir()
 	switch {
 	case volume.ConfigMap != nil:
-		k.putConfigMap(t, spec, directory, volume.ConfigMap.Name)
+		k.putConfigMap(t, spec, directory, volume.ConfigMap.Name, volume.ConfigMap.Items)
 	case volume.PersistentVolumeClaim != nil:
 		directory = filepath.Join(k.claims, spec.Namespace, volume.PersistentVolumeClaim.ClaimName)
 		require.NoError(t, os.MkdirAll(directory, 0o700))
@@ -148,7 +162,7 @@ func (k kubelet) project(t *testing.T, spec *corev1.Pod, directory string, sourc
 	case source.ServiceAccountToken != nil:
 		put(t, directory, source.ServiceAccountToken.Path, k.token(t, spec, source.ServiceAccountToken.ExpirationSeconds))
 	case source.ConfigMap != nil:
-		k.putConfigMap(t, spec, directory, source.ConfigMap.Name)
+		k.putConfigMap(t, spec, directory, source.ConfigMap.Name, source.ConfigMap.Items)
 	case source.DownwardAPI != nil:
 		for _, item := range source.DownwardAPI.Items {
 			put(t, directory, item.Path, (&pod{Pod: spec}).field(t, item.FieldRef.FieldPath))
@@ -169,12 +183,18 @@ func (k kubelet) token(t *testing.T, spec *corev1.Pod, seconds *int64) string {
 	return token.Status.Token
 }
 
-func (k kubelet) putConfigMap(t *testing.T, spec *corev1.Pod, directory, name string) {
+// putConfigMap puts all entries of a ConfigMap, or those that items name, where items say.
+func (k kubelet) putConfigMap(t *testing.T, spec *corev1.Pod, directory, name string, items []corev1.KeyToPath) {
 	t.Helper()
 	configMap, err := k.CoreV1().ConfigMaps(spec.Namespace).Get(t.Context(), name, metav1.GetOptions{})
 	require.NoError(t, err)
+	for _, item := range items {
+		put(t, directory, item.Path, configMap.Data[item.Key])
+	}
 	for key, value := range configMap.Data {
-		put(t, directory, key, value)
+		if len(items) == 0 {
+			put(t, directory, key, value)
+		}
 	}
 }
 
@@ -215,4 +235,25 @@ func (p *pod) lives(t *testing.T) (int, string) {
 func (p *pod) ready(t *testing.T) (int, string) {
 	t.Helper()
 	return p.probe(t, p.Spec.Containers[0].ReadinessProbe)
+}
+
+// hasNoPrivileges asks the kernel whether the container is as the manifests say: no capabilities, no way to any, and
+// nothing to write to but its volumes.
+func (p *pod) hasNoPrivileges(t *testing.T) {
+	t.Helper()
+	process := fmt.Sprintf("/proc/%d/", p.command.Process.Pid)
+	status, err := os.ReadFile(process + "status")
+	require.NoError(t, err)
+	for _, line := range []string{"CapEff:\t0000000000000000\n", "CapPrm:\t0000000000000000\n", "CapAmb:\t0000000000000000\n", "NoNewPrivs:\t1\n"} {
+		assert.Contains(t, string(status), line)
+	}
+	mounts, err := os.ReadFile(process + "mounts")
+	require.NoError(t, err)
+	for line := range strings.Lines(string(mounts)) {
+		fields := strings.Fields(line)
+		path, options := fields[1], strings.Split(fields[3], ",")
+		if !strings.HasPrefix(path, "/proc") && path != "/var/lib/otelcol" {
+			assert.Contains(t, options, "ro", path)
+		}
+	}
 }

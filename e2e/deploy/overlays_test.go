@@ -30,6 +30,7 @@ func TestTheWholeCluster(t *testing.T) {
 		pods := kube.podsOf(t, namespace, 1)
 		p := k.run(t, pods[0])
 		p.isWell(t)
+		p.hasNoPrivileges(t)
 		account{namespace}.hasNoMore(t, watched)
 		assert.False(t, account{namespace}.may(t, namespace, right{"create", "coordination.k8s.io", "leases", "", ""}))
 		kube.makeDeployment(t, watched, "fe")
@@ -213,7 +214,7 @@ func (c *cluster) podsOf(t *testing.T, namespace string, replicas int32) (pods [
 	eventually(t, func() bool {
 		deployment, err := c.AppsV1().Deployments(namespace).Get(t.Context(), "kube-events", metav1.GetOptions{})
 		require.NoError(t, err)
-		list, err := c.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=kube-events"})
+		list, err := c.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(deployment.Spec.Selector)})
 		require.NoError(t, err)
 		pods = nil
 		for i := range list.Items {

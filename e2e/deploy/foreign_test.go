@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploy
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// fileOf is the content of the file that a variable names, which is part of another project.
+func fileOf(t *testing.T, variable string) string {
+	t.Helper()
+	path := os.Getenv(variable)
+	if path == "" {
+		t.Skip(variable + " names no file")
+	}
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(text)
+}
+
+// TestTheOperatorsResource applies the collector with the Operator's own resource definition. OPERATOR_CRD names the file,
+// config/crd/bases/opentelemetry.io_opentelemetrycollectors.yaml in its repository.
+func TestTheOperatorsResource(t *testing.T) {
+	kube.apply(t, decodeManifests(t, fileOf(t, "OPERATOR_CRD")))
+	all := readManifests(t, "operator/collector.yaml")
+	kube.apply(t, all.but("OpenTelemetryCollector"))
+	kind := all.of("OpenTelemetryCollector")[0].GroupVersionKind()
+	eventually(t, func() bool {
+		kube.mapper.Reset()
+		_, err := kube.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		return err == nil
+	}, "the new kind")
+	kube.apply(t, all.of("OpenTelemetryCollector"))
+}
+
+// TestWhatHelmMakes runs what the Helm chart makes of the values. HELM_MANIFESTS names a file with that:
+//
+//	helm template kube-events open-telemetry/opentelemetry-collector --namespace helm --values deploy/helm/values.yaml \
+//	  --set clusterRole.name=helm --set clusterRole.clusterRoleBinding.name=helm
+func TestWhatHelmMakes(t *testing.T) {
+	needContainers(t)
+	t.Parallel()
+	all := decodeManifests(t, fileOf(t, "HELM_MANIFESTS"))
+	namespace, backend := kube.newNamespace(t, "helm"), newSink(t)
+	kube.newVolume(t)
+	for _, object := range all.of("PersistentVolumeClaim") {
+		object.SetNamespace(namespace)
+	}
+	kube.apply(t, all.sendTo(t, backend.url))
+	p := kubelet{kube, t.TempDir()}.run(t, kube.podsOf(t, namespace, 1)[0])
+	p.isWell(t)
+	kube.makeDeployment(t, namespace, "fe")
+	p.delivers(t, backend, namespace, "fe", kube.uid(t))
+	p.isWell(t)
+	p.terminate(t)
+}
