@@ -5,7 +5,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
@@ -113,6 +115,15 @@ func (*lab) logf(format string, args ...any) {
 
 // values are what one run of one Collector measured, by the figure's name.
 type values map[string]float64
+
+// String lists them by name, for whoever waits.
+func (v values) String() string {
+	parts := make([]string, 0, len(v))
+	for _, name := range slices.Sorted(maps.Keys(v)) {
+		parts = append(parts, name+" "+decimal(v[name]))
+	}
+	return strings.Join(parts, ", ")
+}
 
 // compare measures the Collectors in turn, round after round: what the machine does meanwhile then hits both. The figures
 // come back with what was measured, those that nothing was measured for left out.

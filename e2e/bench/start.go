@@ -71,6 +71,7 @@ func runStart(ctx context.Context, l *lab) (r result, err error) {
 	r.Notes = []string{
 		"Ready is when the record of an event arrives that was created while the Collector started: one is created each 100 ms. Time counts from the start of the process.",
 		"`k8s_events` cannot deliver what exists. Its time until ready stands beside our time until everything is delivered, with owners.",
+		"That time of `k8s_events` is mostly waiting: it lists in pages of 500, at client-go's default of 5 requests a second after the first 10.",
 	}
 	return r, err
 }
