@@ -43,7 +43,7 @@ type saving struct {
 // state is what is saved beside the entries.
 type state struct {
 	Streams map[string]streamState `json:"streams"` // by namespace; empty for the whole cluster
-	Scopes  map[string]uint32      `json:"scopes"`
+	Scopes  map[string]uint16      `json:"scopes"`
 	Epoch   time.Time              `json:"epoch"`
 	Offers  []byte                 `json:"offers,omitempty"`
 }
@@ -168,9 +168,9 @@ const (
 	ofTally   = 's'
 )
 
-func checkpointKey(of byte, key [16]byte) (k checkpoint.Key) {
+func checkpointKey(of byte, key []byte) (k checkpoint.Key) {
 	k[0] = of
-	copy(k[1:], key[:])
+	copy(k[1:], key)
 	return k
 }
 
@@ -179,7 +179,7 @@ func (r *eventsReceiver) restoreEntry(key checkpoint.Key, value []byte) error {
 	err := fmt.Errorf("an entry of kind %q is not known", key[0])
 	switch key[0] {
 	case ofLedger:
-		err = r.ledger.Restore(rest, value)
+		err = r.ledger.Restore(ledger.Key(rest[:]), value)
 	case ofWindows:
 		err = r.windows.Restore(rest, value)
 	case ofTally:
@@ -196,7 +196,7 @@ func (r *eventsReceiver) Value(key checkpoint.Key) []byte {
 	rest := [16]byte(key[1:])
 	switch key[0] {
 	case ofLedger:
-		return r.ledger.Value(rest)
+		return r.ledger.Value(ledger.Key(rest[:]))
 	case ofWindows:
 		return r.windows.Value(rest)
 	default:
@@ -246,13 +246,13 @@ func (r *eventsReceiver) save(ctx context.Context, now time.Time) {
 	entries, windows, series := r.ledger.TakeChanged(), r.windows.TakeChanged(), r.tally.TakeChanged()
 	changed := make([]checkpoint.Key, 0, len(entries)+len(windows)+len(series))
 	for _, k := range entries {
-		changed = append(changed, checkpointKey(ofLedger, k))
+		changed = append(changed, checkpointKey(ofLedger, k[:]))
 	}
 	for _, k := range windows {
-		changed = append(changed, checkpointKey(ofWindows, k))
+		changed = append(changed, checkpointKey(ofWindows, k[:]))
 	}
 	for _, k := range series {
-		changed = append(changed, checkpointKey(ofTally, k))
+		changed = append(changed, checkpointKey(ofTally, k[:]))
 	}
 	written, _ := json.Marshal(state{Streams: r.streams, Scopes: r.ledger.Scopes(), Epoch: r.tally.Epoch(), Offers: r.offers.Encode(nil)})
 	if err := r.saving.store.Save(ctx, written, changed, r); err != nil {

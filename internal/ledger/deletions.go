@@ -2,23 +2,36 @@
 
 package ledger
 
-// deletions is the order in which events were deleted, oldest first. An event that came back leaves its old place in the
-// queue; valid counts the places that still stand for a deleted event.
+// deletions is when events were deleted, and the order of that, oldest first. An event that came back leaves its place in
+// the queue behind.
 type deletions struct {
+	at    map[Key]uint32 // seconds since 1970
 	queue []deletion
 	head  int
-	valid int
 }
 
 type deletion struct {
 	key Key
-	at  uint32 // seconds since 1970
+	at  uint32
 }
 
+func newDeletions() deletions { return deletions{at: map[Key]uint32{}} }
+
 func (d *deletions) push(k Key, at uint32) {
+	d.at[k] = at
 	d.queue = append(d.queue, deletion{k, at})
-	d.valid++
 }
+
+// holds says whether a place in the queue stands for an event that is still deleted since then.
+func (d *deletions) holds(place deletion) bool {
+	at, deleted := d.at[place.key]
+	return deleted && at == place.at
+}
+
+func (d *deletions) revive(k Key) { delete(d.at, k) }
+
+// valid is how many events are deleted.
+func (d *deletions) valid() int { return len(d.at) }
 
 func (d *deletions) front() deletion { return d.queue[d.head] }
 

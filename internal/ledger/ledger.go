@@ -35,16 +35,35 @@ const (
 
 // Key is the identity of an event, (namespace, name), in a fixed size. It is cut from a cryptographic hash because names
 // are chosen by whoever may create events, and none of them may choose one that shares another's entry.
-type Key [16]byte
+type Key [12]byte
 
-// entry is what is remembered of one event. Its size is what a live event costs, so it holds digests and 32-bit fields.
+// entry is what is remembered of one event. Its size is what a live event costs, so it holds a digest and small fields.
 type entry struct {
-	uid             uint64 // digest of the UID that carried the count last
-	resourceVersion uint64 // highest seen
+	uid             number // digest of the UID that carried the count last
+	resourceVersion number // highest seen
 	count           int32  // occurrences so far
-	scope           uint32 // the stream that it came from
-	pass            uint32 // the scope's listing pass in which it was last seen
-	deletedAt       uint32 // seconds since 1970; 0 while it lives
+	scope           uint16 // the stream that it came from
+	pass            uint16 // the scope's listing pass in which it was last seen, or gone
+}
+
+// number is 64 bits in the alignment of 32, which lets an entry with its key fill the memory that Go's map takes for them.
+type number [2]uint32
+
+func numberOf(n uint64) number { return number{uint32(n >> 32), uint32(n)} }
+
+func (n number) uint64() uint64 { return uint64(n[0])<<32 | uint64(n[1]) }
+
+// gone is the pass of an event that was deleted.
+const gone = 0
+
+func (e entry) isGone() bool { return e.pass == gone }
+
+func (e entry) isNewerThan(other entry) bool {
+	return e.resourceVersion.uint64() > other.resourceVersion.uint64()
+}
+
+func newest(a, b entry) number {
+	return numberOf(max(a.resourceVersion.uint64(), b.resourceVersion.uint64()))
 }
 
 // Ledger is the memory of all events. The zero value is not usable, call New.
@@ -57,13 +76,13 @@ type Ledger struct {
 
 // scope is one stream of events: one namespace, or the whole cluster.
 type scope struct {
-	id   uint32
-	pass uint32
+	id   uint16
+	pass uint16 // never gone
 }
 
 // New makes a ledger that remembers nothing.
 func New() *Ledger {
-	return &Ledger{entries: map[Key]entry{}, scopes: map[string]*scope{}}
+	return &Ledger{entries: map[Key]entry{}, scopes: map[string]*scope{}, deleted: newDeletions()}
 }
 
 // Observe accounts for the state of an event and returns the number of occurrences that are new in it; 0 means that
@@ -78,11 +97,11 @@ func (l *Ledger) Observe(namespace string, ev *corev1.Event) int64 {
 		l.set(k, seen)
 		return firstSight(ev, int64(seen.count))
 	}
-	if known.uid != seen.uid && seen.resourceVersion <= known.resourceVersion {
+	if known.uid != seen.uid && !seen.isNewerThan(known) {
 		return 0 // An earlier object of that name, handed over again.
 	}
 	occurrences := increment(known, seen)
-	l.set(k, l.merge(known, seen))
+	l.set(k, l.merge(k, known, seen))
 	return occurrences
 }
 
@@ -100,24 +119,24 @@ func (l *Ledger) Remember(namespace string, ev *corev1.Event) int64 {
 // Delete notes that an event is gone, which is normally its TTL and never an occurrence. Its count stays known for
 // RememberDeleted.
 func (l *Ledger) Delete(namespace string, ev *corev1.Event, now time.Time) {
-	k, gone := identify(ev)
-	s := l.scope(namespace)
-	gone.scope, gone.pass = s.id, s.pass
+	k, last := identify(ev)
+	last.scope = l.scope(namespace).id
 
 	known, ok := l.entries[k]
 	if ok {
-		if known.deletedAt != 0 || known.uid != gone.uid && gone.resourceVersion <= known.resourceVersion {
+		if known.isGone() || known.uid != last.uid && !last.isNewerThan(known) {
 			return // The same deletion again, or that of an earlier object of the name.
 		}
-		gone.count = max(gone.count, known.count)
-		gone.resourceVersion = max(gone.resourceVersion, known.resourceVersion)
+		last.count = max(last.count, known.count)
+		last.resourceVersion = newest(last, known)
 	}
-	l.bury(k, gone, now)
+	l.bury(k, last, now)
 }
 
 // BeginList starts a listing pass over a scope: what is observed from here until EndList exists.
 func (l *Ledger) BeginList(namespace string) {
-	l.scope(namespace).pass++
+	s := l.scope(namespace)
+	s.pass = max(firstPass, s.pass+1) // After the last pass comes the first: what lives was seen in the newest.
 }
 
 // EndList ends a listing pass: every event of the scope that was not observed since BeginList was deleted while nobody
@@ -125,7 +144,7 @@ func (l *Ledger) BeginList(namespace string) {
 func (l *Ledger) EndList(namespace string, now time.Time) {
 	s := l.scope(namespace)
 	for k, e := range l.entries {
-		if e.scope == s.id && e.pass != s.pass && e.deletedAt == 0 {
+		if e.scope == s.id && e.pass != s.pass && !e.isGone() {
 			l.bury(k, e, now)
 		}
 	}
@@ -136,15 +155,14 @@ func (l *Ledger) Forget(now time.Time) {
 	oldest := unixSeconds(now.Add(-RememberDeleted))
 	for l.deleted.len() > 0 {
 		d := l.deleted.front()
-		e := l.entries[d.key]
-		current := e.deletedAt == d.at && d.at != 0
-		if current && d.at > oldest && l.deleted.valid <= MaxDeleted {
+		current := l.deleted.holds(d)
+		if current && d.at > oldest && l.deleted.valid() <= MaxDeleted {
 			return
 		}
 		l.deleted.pop()
 		if current {
 			l.drop(d.key)
-			l.deleted.valid--
+			l.deleted.revive(d.key)
 		}
 	}
 }
@@ -163,24 +181,24 @@ func (l *Ledger) scope(namespace string) *scope {
 
 // merge is what is remembered after an observation. Of one object the highest count counts, so that an edited count that
 // goes down and up again is not taken for occurrences; another object under the same name starts from its own.
-func (l *Ledger) merge(known, seen entry) entry {
-	if known.deletedAt != 0 {
-		if known.uid == seen.uid && seen.resourceVersion <= known.resourceVersion {
+func (l *Ledger) merge(k Key, known, seen entry) entry {
+	if known.isGone() {
+		if known.uid == seen.uid && !seen.isNewerThan(known) {
 			return known // A late duplicate does not bring a deleted event back.
 		}
-		l.deleted.valid--
+		l.deleted.revive(k)
 	}
 	if known.uid == seen.uid {
 		seen.count = max(seen.count, known.count)
 	}
-	seen.resourceVersion = max(seen.resourceVersion, known.resourceVersion)
+	seen.resourceVersion = newest(seen, known)
 	return seen
 }
 
 func (l *Ledger) bury(k Key, e entry, now time.Time) {
-	e.deletedAt = unixSeconds(now)
+	e.pass = gone
 	l.set(k, e)
-	l.deleted.push(k, e.deletedAt)
+	l.deleted.push(k, unixSeconds(now))
 }
 
 // increment is the number of occurrences between what is remembered of an event and a newer state of it.
@@ -207,9 +225,9 @@ func firstSight(ev *corev1.Event, count int64) int64 {
 
 func identify(ev *corev1.Event) (Key, entry) {
 	sum := sha256.Sum256([]byte(ev.Namespace + "/" + ev.Name))
-	return Key(sum[:16]), entry{
-		uid:             digest(string(ev.UID)),
-		resourceVersion: event.ResourceVersion(ev),
+	return Key(sum[:len(Key{})]), entry{
+		uid:             numberOf(digest(string(ev.UID))),
+		resourceVersion: numberOf(event.ResourceVersion(ev)),
 		count:           int32(event.Count(ev)),
 	}
 }

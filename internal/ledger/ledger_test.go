@@ -179,10 +179,10 @@ func TestForgettingReturnsTheRoomOfTheQueue(t *testing.T) {
 		l.Observe("", s.event())
 		l.Delete("", s.event(), start)
 	}
-	assert.Equal(t, 1, l.deleted.valid, "one event is deleted, however often it came back")
+	assert.Equal(t, 1, l.deleted.valid(), "one event is deleted, however often it came back")
 	l.Forget(start.Add(RememberDeleted + time.Second))
 	assert.Zero(t, l.deleted.len())
-	assert.Zero(t, l.deleted.valid)
+	assert.Zero(t, l.deleted.valid())
 	assert.Zero(t, l.Len())
 }
 

@@ -20,7 +20,9 @@ const firstPass = 1
 func (l *Ledger) set(k Key, e entry) {
 	if l.changed != nil {
 		known := l.entries[k]
-		known.pass = e.pass
+		if known.isGone() == e.isGone() {
+			known.pass = e.pass
+		}
 		if known != e {
 			l.changed[k] = struct{}{}
 		}
@@ -67,16 +69,17 @@ func (l *Ledger) Value(k Key) []byte {
 		return nil
 	}
 	b := make([]byte, 0, entrySize)
-	b = binary.BigEndian.AppendUint64(b, e.uid)
-	b = binary.BigEndian.AppendUint64(b, e.resourceVersion)
+	b = binary.BigEndian.AppendUint64(b, e.uid.uint64())
+	b = binary.BigEndian.AppendUint64(b, e.resourceVersion.uint64())
 	b = binary.BigEndian.AppendUint32(b, uint32(e.count))
-	b = binary.BigEndian.AppendUint32(b, e.scope)
-	return binary.BigEndian.AppendUint32(b, e.deletedAt)
+	b = binary.BigEndian.AppendUint32(b, uint32(e.scope))
+	return binary.BigEndian.AppendUint32(b, l.deleted.at[k])
 }
 
 // Restore puts an entry back, or takes it away if the value is nil. Settle has to be called after the last of them. The
 // error says that the value is none of Value's.
 func (l *Ledger) Restore(k Key, value []byte) error {
+	l.deleted.revive(k)
 	if value == nil {
 		delete(l.entries, k)
 		return nil
@@ -84,20 +87,24 @@ func (l *Ledger) Restore(k Key, value []byte) error {
 	if len(value) != entrySize {
 		return fmt.Errorf("an entry of the ledger has %d bytes instead of %d", len(value), entrySize)
 	}
-	l.entries[k] = entry{
-		uid:             binary.BigEndian.Uint64(value),
-		resourceVersion: binary.BigEndian.Uint64(value[8:]),
+	e := entry{
+		uid:             numberOf(binary.BigEndian.Uint64(value)),
+		resourceVersion: numberOf(binary.BigEndian.Uint64(value[8:])),
 		count:           int32(binary.BigEndian.Uint32(value[16:])),
-		scope:           binary.BigEndian.Uint32(value[20:]),
-		deletedAt:       binary.BigEndian.Uint32(value[24:]),
+		scope:           uint16(binary.BigEndian.Uint32(value[20:])),
 		pass:            firstPass,
 	}
+	if at := binary.BigEndian.Uint32(value[24:]); at != 0 {
+		e.pass = gone
+		l.deleted.at[k] = at
+	}
+	l.entries[k] = e
 	return nil
 }
 
 // Scopes are the streams that entries came from, with the numbers that stand for them in the entries.
-func (l *Ledger) Scopes() map[string]uint32 {
-	scopes := make(map[string]uint32, len(l.scopes))
+func (l *Ledger) Scopes() map[string]uint16 {
+	scopes := make(map[string]uint16, len(l.scopes))
 	for namespace, s := range l.scopes {
 		scopes[namespace] = s.id
 	}
@@ -106,33 +113,30 @@ func (l *Ledger) Scopes() map[string]uint32 {
 
 // Settle makes a restored ledger ready: scopes are what Scopes returned when it was saved, and streams are those that run
 // now. What came from a stream that no longer runs counts as deleted, since nothing will tell when it is.
-func (l *Ledger) Settle(scopes map[string]uint32, streams []string, now time.Time) {
-	running := map[uint32]bool{}
+func (l *Ledger) Settle(scopes map[string]uint16, streams []string, now time.Time) {
+	running := map[uint16]bool{}
 	for namespace, id := range scopes {
 		if slices.Contains(streams, namespace) {
 			l.scopes[namespace] = &scope{id: id, pass: firstPass}
 			running[id] = true
 		}
 	}
-	var gone []deletion
 	for k, e := range l.entries {
-		if e.deletedAt == 0 && !running[e.scope] {
-			e.deletedAt = unixSeconds(now)
+		if !e.isGone() && !running[e.scope] {
+			e.pass = gone
+			l.deleted.at[k] = unixSeconds(now)
 			l.set(k, e)
 		}
-		if e.deletedAt != 0 {
-			gone = append(gone, deletion{k, e.deletedAt})
-		}
 	}
-	slices.SortFunc(gone, func(a, b deletion) int { return int(a.at) - int(b.at) })
-	for _, d := range gone {
-		l.deleted.push(d.key, d.at)
+	for k, at := range l.deleted.at {
+		l.deleted.queue = append(l.deleted.queue, deletion{k, at})
 	}
+	slices.SortFunc(l.deleted.queue, func(a, b deletion) int { return int(a.at) - int(b.at) })
 }
 
 // unusedID is a number that no scope has.
-func (l *Ledger) unusedID() uint32 {
-	id := uint32(0)
+func (l *Ledger) unusedID() uint16 {
+	id := uint16(0)
 	for _, s := range l.scopes {
 		id = max(id, s.id+1)
 	}

@@ -48,7 +48,7 @@ func start(t *testing.T, on *stored, interval time.Duration) *process {
 		require.NoError(t, p.windows.Restore(k, v))
 	}
 	require.NoError(t, p.offers.Restore(on.note))
-	p.ledger.Settle(map[string]uint32{"": 0}, []string{""}, time.Unix(0, 0))
+	p.ledger.Settle(map[string]uint16{"": 0}, []string{""}, time.Unix(0, 0))
 	p.windows.Settle(p.offers)
 	return p
 }
