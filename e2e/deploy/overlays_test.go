@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -20,6 +21,7 @@ func TestTheWholeCluster(t *testing.T) {
 	needContainers(t)
 	t.Parallel()
 	const namespace = "kube-events"
+	kube.remove(t, namespace)
 	watched := kube.newNamespace(t, "watched")
 	kube.newVolume(t)
 	k := kubelet{kube, t.TempDir()}
@@ -187,11 +189,23 @@ func (c *cluster) elected(t *testing.T, namespace string, replicas []*pod) (lead
 	return leader, standby
 }
 
+// newNamespace makes one, in place of one that an earlier run left.
 func (c *cluster) newNamespace(t *testing.T, name string) string {
 	t.Helper()
+	c.remove(t, name)
 	_, err := c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	return name
+}
+
+// remove removes a namespace with all that is in it.
+func (c *cluster) remove(t *testing.T, namespace string) {
+	t.Helper()
+	_ = c.CoreV1().Namespaces().Delete(t.Context(), namespace, metav1.DeleteOptions{})
+	eventually(t, func() bool {
+		_, err := c.CoreV1().Namespaces().Get(t.Context(), namespace, metav1.GetOptions{})
+		return apierrors.IsNotFound(err)
+	}, "the end of namespace %s", namespace)
 }
 
 // newVolume makes one that a claim is bound to, as a cluster with a storage class does by itself.
