@@ -144,7 +144,7 @@ func (l *lab) growthOnce(ctx context.Context, c contestant, live int) (v values,
 	if err := st.awaitListing(ctx, stores, live); err != nil {
 		return nil, err
 	}
-	if err := wait(ctx, l.playback.perProcess); err != nil {
+	if err := wait(ctx, l.playback.settle); err != nil {
 		return nil, err
 	}
 	v = values{}

@@ -13,9 +13,6 @@ import (
 
 var idleScenario = scenario{name: "idle", title: "When nothing happens", run: runIdle}
 
-// idleSettle is how long what a Collector does at its start may take.
-const idleSettle = 3 * time.Second
-
 const (
 	idleRequests = "requests beside the watch"
 	idleWatches  = "watches that begin anew"
@@ -30,7 +27,7 @@ func runIdle(ctx context.Context, l *lab) (result, error) {
 		{Name: peakRSS, Unit: "MiB"},
 	}, l.idleOnce)
 	return result{Figures: figures, Text: fmt.Sprintf(
-		"No event comes for %s. Nobody is elected. What the Collector does in the first %s after it has begun to watch is left out.", l.playback.idle, idleSettle)}, err
+		"No event comes for %s. Nobody is elected. What the Collector does in the first %s after it has begun to watch is left out.", l.playback.idle, l.playback.settle)}, err
 }
 
 // idleOnce looks at one Collector that has nothing to do.
@@ -43,7 +40,7 @@ func (l *lab) idleOnce(ctx context.Context, c contestant) (v values, err error) 
 	if err := st.enter(ctx, c); err != nil {
 		return nil, err
 	}
-	if err := wait(ctx, idleSettle); err != nil {
+	if err := wait(ctx, l.playback.settle); err != nil {
 		return nil, err
 	}
 	asked := st.server.Requests()

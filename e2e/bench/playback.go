@@ -25,20 +25,21 @@ type playback struct {
 	namespaces   int
 	deployments  int // in all namespaces
 
-	changes    int           // of the scenario replay
-	storm      time.Duration // how long pods are created, at the rate of stormPods in stormTime
-	idle       time.Duration // how long nothing happens
-	live       sizes         // how many events are alive, in the scenario growth
-	updating   time.Duration // how long some of them change, at each size
-	perSecond  int           // how many change each second
-	perProcess time.Duration // how long a Collector is left in peace before its memory is looked at
+	changes   int           // of the scenario replay
+	storm     time.Duration // how long pods are created, at the rate of stormPods in stormTime
+	lifetime  time.Duration // of the pods of the storm
+	idle      time.Duration // how long nothing happens
+	live      sizes         // how many events are alive, in the scenario growth
+	updating  time.Duration // how long some of them change, at each size
+	perSecond int           // how many change each second
+	settle    time.Duration // how long what a Collector does at its start may take
 }
 
 var fullPlayback = playback{
 	ownerLatency: 20 * time.Millisecond, namespaces: 10, deployments: 200,
 	changes: 200_000,
-	storm:   stormTime, idle: time.Minute,
-	live: sizes{10_000, 100_000, 1_000_000}, updating: 30 * time.Second, perSecond: 200, perProcess: 5 * time.Second,
+	storm:   stormTime, lifetime: 20 * time.Second, idle: time.Minute,
+	live: sizes{10_000, 100_000, 1_000_000}, updating: 30 * time.Second, perSecond: 200, settle: 5 * time.Second,
 }
 
 func (p *playback) addFlags(flags *flag.FlagSet) {

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/replay"
+)
+
+// smallPlayback is to fullPlayback what smallSize is to fullSize.
+var smallPlayback = playback{
+	ownerLatency: time.Millisecond, namespaces: 2, deployments: 4,
+	changes: 500, storm: time.Second, lifetime: time.Second, idle: time.Second,
+	live: sizes{300, 600}, updating: time.Second, perSecond: 200, settle: time.Second,
+}
+
+// playbackLab is one that needs no control plane. Without theirs, what the benchmarks compare with is missing: make
+// test does not build it.
+func playbackLab(t *testing.T) (l *lab, theirs bool) {
+	t.Helper()
+	l = smallLab()
+	l.playback = smallPlayback
+	if _, err := os.Stat(l.ours.binary); err != nil && os.Getenv("CI") == "" {
+		t.Skip("make build builds what is missing: ", err)
+	}
+	_, err := os.Stat(l.theirs.binary)
+	return l, err == nil
+}
+
+func TestReplay(t *testing.T) {
+	t.Parallel()
+	l, theirs := playbackLab(t)
+	fleet := &replay.Fleet{Namespaces: 2, Deployments: 4, Pods: 40}
+	played := recordTraffic(fleet, l.playback.changes, time.Now().Add(time.Hour))
+	require.Len(t, played.frames, 540)
+	contestants := []contestant{l.ours}
+	if theirs {
+		contestants = append(contestants, l.theirs)
+	}
+	for _, c := range contestants {
+		for _, nop := range []bool{false, true} {
+			v, err := l.replayOnce(t.Context(), c, played, nop)
+			require.NoError(t, err)
+			assert.Zero(t, v[lost], "%s nop=%v", c.name, nop)
+		}
+	}
+}
+
+func TestStorm(t *testing.T) {
+	t.Parallel()
+	l, _ := playbackLab(t)
+	v, err := l.storm(t.Context(), 50)
+	require.NoError(t, err)
+	assert.Zero(t, v[lost])
+	assert.Zero(t, v[surplus])
+	assert.NotZero(t, v[stormOwned])
+	assert.NotZero(t, v[stormRequests])
+	assert.LessOrEqual(t, v[stormCached], 50.0)
+}
+
+func TestTheStormIsTheOneThatWasSeen(t *testing.T) {
+	fleet := &replay.Fleet{
+		Namespaces: 10, Deployments: 200, Pods: stormPods, Every: stormTime / stormPods, Lifetime: fullPlayback.lifetime, Begin: time.Now(),
+	}
+	all := stormOf(fleet)
+	assert.Len(t, all, 145_000)
+	seen, afterwards := map[observation]bool{}, 0
+	for i, h := range all {
+		require.True(t, i == 0 || all[i-1].at <= h.at, "they are in order")
+		o := observation{h.event.Name, occurrences(h.event)}
+		require.False(t, seen[o], "no two are the same: %v", o)
+		seen[o] = true
+		if h.event.Reason == "Killing" {
+			afterwards++
+		}
+	}
+	assert.Equal(t, stormPods, afterwards)
+}
+
+func TestIdle(t *testing.T) {
+	t.Parallel()
+	l, _ := playbackLab(t)
+	v, err := l.idleOnce(t.Context(), l.ours)
+	require.NoError(t, err)
+	assert.Zero(t, v[idleRequests])
+	assert.Zero(t, v[idleWatches])
+}
+
+func TestGrowth(t *testing.T) {
+	t.Parallel()
+	l, theirs := playbackLab(t)
+	v, err := l.growthOnce(t.Context(), l.ours, 300)
+	require.NoError(t, err)
+	assert.Zero(t, v[growthUnseen])
+	assert.NotZero(t, v[written])
+	assert.NotZero(t, v[stored])
+	if !theirs {
+		t.Skip("make comparison builds what is missing")
+	}
+	v, err = l.growthOnce(t.Context(), l.theirs, 300)
+	require.NoError(t, err)
+	assert.NotZero(t, v[liveHeap])
+}
+
+func TestMemoryFigures(t *testing.T) {
+	const printed = `goos: linux
+BenchmarkMemory/10000-2         	       1	        91.87 B/event
+BenchmarkMemory/1000000         	       1	       117.2 B/event
+PASS
+`
+	assert.Equal(t, []figure{
+		{Name: "each of 10,000", Unit: "B", Ours: []float64{91.87}, Goal: oursAtMost(96)},
+		{Name: "each of 1,000,000", Unit: "B", Ours: []float64{117.2}, Goal: oursAtMost(96)},
+	}, memoryFigures(printed, "B/event", "each of %s", 96))
+}
+
+func TestCharts(t *testing.T) {
+	drawn, err := draw([]chart{
+		{Title: "up & down", Unit: "MiB", Lines: []line{{Name: "a", X: []int{1000, 100_000}, Y: []float64{12, 0}}, {Name: "b"}}},
+		{Title: "nothing"},
+	})
+	require.NoError(t, err)
+	decoder := xml.NewDecoder(strings.NewReader(string(drawn)))
+	for err == nil {
+		_, err = decoder.Token()
+	}
+	assert.True(t, errors.Is(err, io.EOF), "%v", err)
+	assert.Contains(t, string(drawn), ">100,000<")
+}
+
+func TestSizes(t *testing.T) {
+	var s sizes
+	require.NoError(t, s.Set("10,2000"))
+	assert.Equal(t, "10,2000", s.String())
+	assert.Error(t, s.Set("10,0"))
+	assert.Error(t, s.Set("many"))
+}
