@@ -44,7 +44,7 @@ func keepCharts(docs, name string, charts []chart) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(docs, "performance-"+name+".svg"), drawn, 0o600)
+	return os.WriteFile(filepath.Join(docs, "performance-"+name+".svg"), drawn, 0o600) //nolint:gosec // The path is the command line's.
 }
 
 // The measures of a chart, in the drawing's units: where the plot is within it.

@@ -4,7 +4,6 @@ package main
 
 import (
 	"encoding/xml"
-	"errors"
 	"io"
 	"os"
 	"strings"
@@ -134,7 +133,7 @@ func TestCharts(t *testing.T) {
 	for err == nil {
 		_, err = decoder.Token()
 	}
-	assert.True(t, errors.Is(err, io.EOF), "%v", err)
+	assert.ErrorIs(t, err, io.EOF)
 	assert.Contains(t, string(drawn), ">100,000<")
 }
 

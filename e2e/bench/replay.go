@@ -95,7 +95,8 @@ func recordTraffic(fleet *replay.Fleet, changes int, begin time.Time) recorded {
 	for i := range changes {
 		// The step has no divisor in common with the number of pods, so all have their turn.
 		pod, at := i*7919%fleet.Pods, begin.Add(time.Duration(i+1)*time.Millisecond)
-		kind, ev := watch.Added, (*corev1.Event)(nil)
+		kind := watch.Added
+		var ev *corev1.Event
 		switch i % 10 {
 		case 0, 1:
 			ev = fleet.Scheduled(pod, at)
