@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -40,6 +41,7 @@ type listing struct {
 	late     map[string]bool    // names that were wanted when the list had begun
 	found    map[string]*Object // of the wanted names
 	whole    bool               // all pages were read
+	proves   bool               // and consistently: what was not found is not there
 	unserved bool               // the place is not served any more
 }
 
@@ -174,32 +176,55 @@ func (l *lister) outcome(of *listing, name string, uid types.UID) (answer, bool)
 		return found, found.object != nil && found.proves(uid)
 	}
 	found.askedFor = uid
-	return found, found.object != nil || of.whole
+	return found, found.object != nil || of.proves
 }
 
-// read reads pages until there is no use in another.
+// read reads the list as the API server's cache has it. Only a list that is read
+// consistently proves what is not there, but it may take the API server a while to
+// be sure, and what is looked for is mostly older than its cache.
 func (l *lister) read(wanted context.Context, of *listing) {
-	options := metav1.ListOptions{Limit: pageSize}
-	read := 0
-	for {
+	err := l.readPages(wanted, of, metav1.ListOptions{
+		Limit:                pageSize,
+		ResourceVersion:      anyVersion,
+		ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
+	})
+	if refusesVersion(err) || err == nil && l.lacksMany(of) {
+		err = l.readPages(wanted, of, metav1.ListOptions{Limit: pageSize})
+		if err == nil {
+			l.end(of, func() { of.proves = of.whole })
+			return
+		}
+	}
+	if err != nil {
+		l.reader.gate.forbidden(err, "list", of.kind, of.place)
+		l.refused.note(of.place, failureOf(err))
+	}
+	l.end(of, func() { of.unserved = isAboutPath(err) })
+}
+
+// anyVersion lets the cache answer, whatever it holds, and page by page: for "0",
+// which says the same, there is but one page.
+const anyVersion = "1"
+
+// refusesVersion reports whether a server that knows no cache refused to be asked
+// for it.
+func refusesVersion(err error) bool {
+	return apierrors.IsBadRequest(err) || apierrors.IsInvalid(err)
+}
+
+// readPages reads pages until there is no use in another.
+func (l *lister) readPages(wanted context.Context, of *listing, options metav1.ListOptions) error {
+	for read := 1; ; read++ {
 		page, asked, err := l.page(wanted, of, options)
 		if err != nil {
-			l.reader.gate.forbidden(err, "list", of.kind, of.place)
-			l.refused.note(of.place, failureOf(err))
-			l.end(of, func() { of.unserved = isAboutPath(err) })
-			return
+			return err
 		}
 		l.keep(of, page, asked)
-		read++
 		l.noteSize(of.place, read+pagesAfter(page))
-		if page.Continue == "" {
-			l.end(of, func() { of.whole = true })
-			return
+		if l.isUseless(of, page) {
+			return nil
 		}
-		if l.endIfUseless(of, page) {
-			return
-		}
-		options.Continue = page.Continue
+		options = metav1.ListOptions{Limit: pageSize, Continue: page.Continue}
 	}
 }
 
@@ -230,16 +255,22 @@ func (l *lister) keep(of *listing, page *metav1.PartialObjectMetadataList, asked
 	}
 }
 
-// endIfUseless ends the listing when all is found, or when reading what is left
-// one by one takes fewer requests than the pages that are left.
-func (l *lister) endIfUseless(of *listing, page *metav1.PartialObjectMetadataList) bool {
+// isUseless reports whether nothing is to be found after a page: it was the last,
+// all is found, or reading what is left one by one takes fewer requests than the
+// pages that are left.
+func (l *lister) isUseless(of *listing, page *metav1.PartialObjectMetadataList) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if pagesAfter(page) <= len(of.wanted) {
-		return false
-	}
-	l.endLocked(of)
-	return true
+	of.whole = page.Continue == ""
+	return of.whole || pagesAfter(page) > len(of.wanted)
+}
+
+// lacksMany reports whether so much was not found that reading the list again
+// takes fewer requests than reading that one by one.
+func (l *lister) lacksMany(of *listing) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(of.wanted) >= listFrom*max(1, l.demands[of.place].pages)
 }
 
 // pagesAfter is how many pages come after one, at least.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
@@ -113,11 +114,20 @@ func unauthenticated() (*rest.Config, error) {
 	return config, nil
 }
 
+// dialerOf is how client-go would connect.
+func dialerOf(config *rest.Config) dial {
+	if config.Dial != nil {
+		return config.Dial
+	}
+	return (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
+}
+
 // Events makes a client for the core API group that knows no types but its own, in protobuf. It has no client-side rate
 // limit: a stream makes few requests, and none of them may wait behind look-ups.
 func Events(config *rest.Config) (rest.Interface, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
+	config.Dial = paced(dialerOf(config))
 	config.APIPath = "/api"
 	config.GroupVersion = &corev1.SchemeGroupVersion
 	config.NegotiatedSerializer = event.Codecs.WithoutConversion()

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package event
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+)
+
+// Codecs read and write events, and whatever else the core group has, as the API server sends them.
+var Codecs = func() serializer.CodecFactory {
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		panic(err) // It registers types that are known when this is compiled.
+	}
+	metav1.AddToGroupVersion(scheme, corev1.SchemeGroupVersion)
+	return serializer.NewCodecFactory(scheme)
+}()

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/streaming"
+	restwatch "k8s.io/client-go/rest/watch"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/event"
+)
+
+// newDecoder reads the messages of a watch in the goroutine of whoever calls it. client-go's own watch hands each over from
+// a goroutine of its own, which costs about as much as decoding it.
+func newDecoder(body io.ReadCloser) (*restwatch.Decoder, error) {
+	buffered := bufio.NewReader(body)
+	mediaType := runtime.ContentTypeProtobuf
+	// JSON is what a server answers that does not know protobuf. A frame of protobuf begins with its length, far below this.
+	if first, err := buffered.Peek(1); err == nil && first[0] == '{' {
+		mediaType = runtime.ContentTypeJSON
+	}
+	info, ok := runtime.SerializerInfoForMediaType(event.Codecs.SupportedMediaTypes(), mediaType)
+	if !ok || info.StreamSerializer == nil {
+		return nil, fmt.Errorf("watches in %s cannot be read", mediaType)
+	}
+	frames := info.StreamSerializer.NewFrameReader(readCloser{buffered, body})
+	return restwatch.NewDecoder(
+		streaming.NewDecoder(frames, info.StreamSerializer.Serializer),
+		event.Codecs.WithoutConversion().DecoderToVersion(info.Serializer, corev1.SchemeGroupVersion),
+	), nil
+}
+
+// readCloser reads through a buffer and closes what is behind it.
+type readCloser struct {
+	io.Reader
+	io.Closer
+}
