@@ -37,8 +37,12 @@ func (s *Server) getOwner(w http.ResponseWriter, r *http.Request, t target) {
 func (s *Server) listOwners(w http.ResponseWriter, r *http.Request, t target) {
 	all := s.currentFleet().list(t.resource, t.namespace, time.Now())
 	s.takeTime(r)
-	after := r.URL.Query().Get("continue")
-	limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))
+	query := r.URL.Query()
+	after := query.Get("continue")
+	limit, _ := strconv.Atoi(query.Get("limit"))
+	if query.Get("resourceVersion") == "0" {
+		limit = 0 // An API server's cache, which may then answer, knows no pages.
+	}
 	rest := all[sort.Search(len(all), func(i int) bool { return all[i].Name > after }):]
 	page := &metav1.PartialObjectMetadataList{TypeMeta: listType, Items: rest}
 	page.ResourceVersion = listVersion

@@ -186,12 +186,16 @@ func TestMetadata(t *testing.T) {
 		assert.Len(t, names, 20, "of two of the three Deployments")
 		assert.IsIncreasing(t, names)
 
+		cached, err := pods.Namespace("team-000").List(t.Context(), metav1.ListOptions{Limit: 6, ResourceVersion: "0"})
+		require.NoError(t, err)
+		assert.Len(t, cached.Items, 20, "no pages")
+
 		pod, err := pods.Namespace("team-000").Get(t.Context(), names[7], metav1.GetOptions{})
 		require.NoError(t, err)
 		assert.Equal(t, "ReplicaSet", pod.OwnerReferences[0].Kind)
 		_, err = pods.Namespace("team-001").Get(t.Context(), names[7], metav1.GetOptions{})
 		assert.True(t, apierrors.IsNotFound(err), "in another namespace: %v", err)
-		assert.Equal(t, map[replay.Kind]int{replay.OwnerList: 4, replay.OwnerGet: 2}, server.Requests())
+		assert.Equal(t, map[replay.Kind]int{replay.OwnerList: 5, replay.OwnerGet: 2}, server.Requests())
 	})
 }
 
