@@ -53,12 +53,17 @@ func runStorm(ctx context.Context, l *lab) (result, error) {
 			figures = append(figures, f)
 		}
 	}
-	return result{Figures: figures, Text: fmt.Sprintf(
-		"A played API server creates pods for %s, one each %s, and deletes each after %s, in %d namespaces with %d Deployments. Each pod has "+
-			"an event of the scheduler when it is created, a second later others of its kubelet (some of them repeated) or of a program that makes "+
-			"events by hand, and a last one after it is deleted: %.1f on average. An answer about an owner takes %s. All settings are the defaults; "+
-			"then the same again with a small cache.",
-		l.playback.storm, stormTime/stormPods, l.playback.lifetime, l.playback.namespaces, l.playback.deployments, eventsPerPod, l.playback.ownerLatency)}, nil
+	return result{
+		Figures: figures,
+		Text: fmt.Sprintf(`A played API server creates pods for %s, one each %s, and deletes each after %s, in %d namespaces with %d Deployments. A pod has an
+event of the scheduler when it is created, others a second later of its kubelet, some of them repeated, or of a program that makes events by hand, and a last
+one after it is deleted: %.1f on average. An answer about an owner takes %s. All settings are the defaults; then the same again with a small cache.`,
+			l.playback.storm, stormTime/stormPods, l.playback.lifetime, l.playback.namespaces, l.playback.deployments, eventsPerPod, l.playback.ownerLatency),
+		Notes: []string{
+			"Latency is from just before an event is streamed to the arrival of its record, so it includes the batch processor's 200 ms.",
+			"A list counts as many requests as it has pages.",
+		},
+	}, nil
 }
 
 func stormFigures(cacheSize int) []figure {
