@@ -86,6 +86,7 @@ type curve struct {
 	Name, Color    string
 	Points         []point
 	LabelX, LabelY float64
+	ValueAt        int // where a point's value stands, above it or below
 }
 
 type point struct {
@@ -112,7 +113,10 @@ func (c chart) panel(offset int) panel {
 		p.YTicks = append(p.YTicks, tick{p.Bottom - plotHeight*up.place(power), label(power)})
 	}
 	for i, l := range c.Lines {
-		drawn := curve{Name: l.Name, Color: colors[i%len(colors)], LabelX: plotLeft + 8, LabelY: plotTop + 14 + 16*float64(i)}
+		drawn := curve{Name: l.Name, Color: colors[i%len(colors)], LabelX: plotLeft + 8, LabelY: plotTop + 14 + 16*float64(i), ValueAt: -8}
+		if i == 0 && len(c.Lines) > 1 {
+			drawn.ValueAt = 16 // Out of the way of the next.
+		}
 		for j := range l.X {
 			drawn.Points = append(drawn.Points, point{plotLeft + plotWidth*across.place(float64(l.X[j])), p.Bottom - plotHeight*up.place(l.Y[j]), decimal(l.Y[j])})
 		}

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -38,35 +39,29 @@ const (
 	writtenIncrease = "checkpoint bytes for a change, most live events over fewest"
 )
 
+// growth is what came of the scenario, size by size.
+type growth struct {
+	figures     []figure
+	memory      [2]line // peak RSS of ours and of theirs
+	heap        [2]line
+	checkpoints line // of ours, bytes for a change and a second
+	changes     line
+}
+
 func runGrowth(ctx context.Context, l *lab) (result, error) {
-	var figures []figure
-	memory := chart{Title: "Memory of the Collector (peak RSS)", Unit: "MiB", Lines: []line{{Name: l.ours.name}, {Name: l.theirs.name}}}
-	checkpoints := chart{Title: "Checkpoint bytes while " + strconv.Itoa(l.playback.perSecond) + " events change a second", Unit: "KiB/s", Lines: []line{{Name: l.ours.name}}}
+	g := growth{memory: [2]line{{Name: l.ours.name}, {Name: l.theirs.name}}, checkpoints: line{Name: l.ours.name}}
 	for _, live := range l.playback.live {
-		some := growthFigures(live)
-		v, err := l.growthOnce(ctx, l.ours, live)
-		if err != nil {
+		if err := g.add(ctx, l, live); err != nil {
 			return result{}, err
 		}
-		l.logf("%d live: %v", live, v)
-		add(some, v.suffixed(ofLive(live)), true)
-		memory.Lines[0].add(live, v[peakRSS])
-		checkpoints.Lines[0].add(live, v[writtenPerTime])
-		if live <= mostForTheirs {
-			v, err := l.growthOnce(ctx, l.theirs, live)
-			if err != nil {
-				return result{}, err
-			}
-			l.logf("%d live, %s: %v", live, l.theirs.name, v)
-			add(some, v.suffixed(ofLive(live)), false)
-			memory.Lines[1].add(live, v[peakRSS])
-		}
-		figures = append(figures, measured(some)...)
 	}
-	figures = append(figures, increaseOf(checkpoints.Lines[0]))
 	inProcess, err := memoryBenchmarks(ctx)
 	return result{
-		Figures: append(figures, inProcess...), Charts: []chart{memory, checkpoints},
+		Figures: slices.Concat(g.figures, g.summary(), inProcess),
+		Charts: []chart{
+			{Title: "Memory of the Collector (peak RSS)", Unit: "MiB", Lines: g.memory[:]},
+			{Title: fmt.Sprintf("Checkpoints while %d events change a second", l.playback.perSecond), Unit: "KiB/s", Lines: []line{g.checkpoints}},
+		},
 		Text: fmt.Sprintf(`A played API server has so many events when the Collector starts, with `+"`file_storage`"+`; then %d of them are counted up each second for %s.
 k8s_events keeps every event in memory and no checkpoint, and is shown no more than %s.
 
@@ -76,6 +71,49 @@ k8s_events keeps every event in memory and no checkpoint, and is shown no more t
 			"The last rows are Go benchmarks (`go test -bench Memory ./internal/ledger ./resolver`): what is kept of each event that is alive, and of each object on a chain of owners.",
 		},
 	}, err
+}
+
+// add measures the Collectors beside so many live events.
+func (g *growth) add(ctx context.Context, l *lab, live int) error {
+	some := growthFigures(live)
+	for i, c := range []contestant{l.ours, l.theirs} {
+		ours := i == 0
+		if !ours && live > mostForTheirs {
+			continue
+		}
+		v, err := l.growthOnce(ctx, c, live)
+		if err != nil {
+			return err
+		}
+		l.logf("%s live, %s: %v", thousands(live), c.name, v)
+		add(some, v.suffixed(ofLive(live)), ours)
+		g.memory[i].add(live, v[peakRSS])
+		g.heap[i].add(live, v[liveHeap])
+		if ours {
+			g.checkpoints.add(live, v[writtenPerTime])
+			g.changes.add(live, v[written])
+		}
+	}
+	g.figures = append(g.figures, measured(some)...)
+	return nil
+}
+
+// summary says how the least and the greatest number of live events differ.
+func (g *growth) summary() []figure {
+	return []figure{
+		{Name: "peak memory (RSS) for each live event more", Unit: "B", Ours: perEvent(g.memory[0]), Theirs: perEvent(g.memory[1])},
+		{Name: "heap for each live event more", Unit: "B", Ours: perEvent(g.heap[0]), Theirs: perEvent(g.heap[1])},
+		{Name: writtenIncrease, Ours: []float64{g.changes.Y[len(g.changes.Y)-1] / g.changes.Y[0]}, Goal: oursAtMost(2)},
+	}
+}
+
+// perEvent is how steep a line of mebibytes is; nothing for a line of one point.
+func perEvent(l line) []float64 {
+	last := len(l.X) - 1
+	if last < 1 {
+		return nil
+	}
+	return []float64{(l.Y[last] - l.Y[0]) * (1 << 20) / float64(l.X[last]-l.X[0])}
 }
 
 func growthFigures(live int) []figure {
@@ -102,12 +140,6 @@ func thousands(n int) string {
 		text = text[:i] + "," + text[i:]
 	}
 	return text
-}
-
-// increaseOf says how much more is written for the same changes among many events than among few.
-func increaseOf(checkpoints line) figure {
-	first, last := checkpoints.Y[0], checkpoints.Y[len(checkpoints.Y)-1]
-	return figure{Name: writtenIncrease, Ours: []float64{last / first}, Goal: oursAtMost(2)}
 }
 
 // liveEvents are events of a fleet's pods.

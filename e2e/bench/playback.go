@@ -39,7 +39,7 @@ var fullPlayback = playback{
 	ownerLatency: 20 * time.Millisecond, namespaces: 10, deployments: 200,
 	changes: 200_000,
 	storm:   stormTime, lifetime: 20 * time.Second, idle: time.Minute,
-	live: sizes{10_000, 100_000, 1_000_000}, updating: 30 * time.Second, perSecond: 200, settle: 5 * time.Second,
+	live: sizes{1000, 10_000, 100_000, 1_000_000}, updating: 30 * time.Second, perSecond: 200, settle: 5 * time.Second,
 }
 
 func (p *playback) addFlags(flags *flag.FlagSet) {

@@ -58,7 +58,7 @@ func TestReplay(t *testing.T) {
 func TestStorm(t *testing.T) {
 	t.Parallel()
 	l, _ := playbackLab(t)
-	v, err := l.storm(t.Context(), 50)
+	v, err := l.storm(t.Context(), 50, l.playback.storm)
 	require.NoError(t, err)
 	assert.Zero(t, v[lost])
 	assert.Zero(t, v[surplus])

@@ -40,8 +40,9 @@ func runStorm(ctx context.Context, l *lab) (result, error) {
 	for _, c := range []struct {
 		name      string
 		cacheSize int
-	}{{"", 100_000}, {", cache_size 5,000", 5_000}} {
-		v, err := l.storm(ctx, c.cacheSize)
+		length    time.Duration
+	}{{"", 100_000, l.playback.storm}, {", cache_size 5,000", 5_000, min(l.playback.storm, time.Minute)}} {
+		v, err := l.storm(ctx, c.cacheSize, c.length)
 		if err != nil {
 			return result{}, err
 		}
@@ -57,7 +58,8 @@ func runStorm(ctx context.Context, l *lab) (result, error) {
 		Figures: figures,
 		Text: fmt.Sprintf(`A played API server creates pods for %s, one each %s, and deletes each after %s, in %d namespaces with %d Deployments. A pod has an
 event of the scheduler when it is created, others a second later of its kubelet, some of them repeated, or of a program that makes events by hand, and a last
-one after it is deleted: %.1f on average. An answer about an owner takes %s. All settings are the defaults; then the same again with a small cache.`,
+one after it is deleted: %.1f on average. An answer about an owner takes %s. All settings are the defaults; then a minute of
+the same with a small cache.`,
 			l.playback.storm, stormTime/stormPods, l.playback.lifetime, l.playback.namespaces, l.playback.deployments, eventsPerPod, l.playback.ownerLatency),
 		Notes: []string{
 			"Latency is from just before an event is streamed to the arrival of its record, so it includes the batch processor's 200 ms.",
@@ -83,9 +85,9 @@ func stormFigures(cacheSize int) []figure {
 }
 
 // storm lets one Collector stand a storm.
-func (l *lab) storm(ctx context.Context, cacheSize int) (v values, err error) {
+func (l *lab) storm(ctx context.Context, cacheSize int, length time.Duration) (v values, err error) {
 	fleet := &replay.Fleet{
-		Namespaces: l.playback.namespaces, Deployments: l.playback.deployments, Pods: int(l.playback.storm * stormPods / stormTime),
+		Namespaces: l.playback.namespaces, Deployments: l.playback.deployments, Pods: int(length * stormPods / stormTime),
 		Every: stormTime / stormPods, Lifetime: l.playback.lifetime,
 	}
 	st, err := set(replay.Options{Latency: l.playback.ownerLatency})
