@@ -20,12 +20,13 @@ LINTER       := build/tools/golangci-lint
 VULNCHECK    := build/tools/govulncheck
 DEMO         := build/demo
 CONTROLPLANE := $(addprefix build/controlplane/,etcd kube-apiserver kube-controller-manager kube-scheduler kwok)
+BACKENDS     := $(addprefix build/backends/,loki prometheus promtool)
 
 # The modules that hold Go code; each is tested and linted on its own.
-MODULES := $(patsubst %/go.mod,%,$(wildcard ./go.mod controlplane/go.mod distribution/linesexporter/go.mod e2e/go.mod))
+MODULES := $(patsubst %/go.mod,%,$(wildcard ./go.mod controlplane/go.mod deploy/dashboards/go.mod distribution/linesexporter/go.mod e2e/go.mod))
 
 # What the Collector and the demo are made of.
-SOURCES      := $(shell find . \( -path ./build -o -path ./controlplane -o -path ./e2e \) -prune -o -name '*.go' ! -name '*_test.go' -print)
+SOURCES      := $(shell find . \( -path ./build -o -path ./controlplane -o -path ./deploy -o -path ./e2e \) -prune -o -name '*.go' ! -name '*_test.go' -print)
 DEMO_SOURCES := $(shell find controlplane -name '*.go' ! -name '*_test.go' -o -name '*.yaml')
 
 # The race detector needs cgo, and cgo a C compiler.
@@ -46,6 +47,9 @@ build: $(OTELCOL) ## Build the Collector with the kube_events receiver: build/ot
 .PHONY: controlplane
 controlplane: $(CONTROLPLANE) ## Build etcd, Kubernetes and kwok for the demo and the tests: build/controlplane
 
+.PHONY: backends
+backends: $(BACKENDS) ## Build Loki, Prometheus and promtool for the tests: build/backends
+
 .PHONY: run
 ifdef KUBECONFIG
 run: $(OTELCOL) ## Show a cluster's events: KUBECONFIG's (read only), else those of a demo on an embedded control plane
@@ -57,7 +61,7 @@ run: $(OTELCOL) $(CONTROLPLANE) $(DEMO)
 endif
 
 .PHONY: test
-test: $(OTELCOL) $(CONTROLPLANE) ## Run all tests: unit, golden, fuzz seeds, and those against a real control plane
+test: $(OTELCOL) $(CONTROLPLANE) $(BACKENDS) ## Run all tests: unit, golden, fuzz seeds, and those against a real control plane
 	$(RACE_NOTICE)
 	@failed=; for module in $(MODULES); do \
 		echo "testing module $$module"; \
@@ -200,3 +204,12 @@ build/controlplane/etcd: $(BINARIES)
 build/controlplane/kwok: $(BINARIES)
 	@echo "building kwok ..."
 	@cd controlplane/binaries && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o ../../$@ sigs.k8s.io/kwok/cmd/kwok
+
+build/backends/loki: backends/loki/go.mod backends/loki/go.sum
+	@echo "building Loki (the first time takes a few minutes) ..."
+	@cd backends/loki && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o ../../$@ github.com/grafana/loki/v3/cmd/loki
+
+# Without service discovery for clouds, which is most of what Prometheus is made of.
+build/backends/prometheus build/backends/promtool: build/backends/%: backends/prometheus/go.mod backends/prometheus/go.sum
+	@echo "building $* ..."
+	@cd backends/prometheus && CGO_ENABLED=0 go build -tags remove_all_sd -trimpath -ldflags "-s -w" -o ../../$@ github.com/prometheus/prometheus/cmd/$*
