@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package examples runs every recipe of examples/, with exactly its files, against a real control plane. Where a recipe is
+// about controllers that are not here, the test applies what they would make, and records the events that they would.
+package examples
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubeevents/kubeeventsreceiver/controlplane"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
+)
+
+// kube is the cluster that all recipes share, each in a namespace of its own.
+var kube *trial.Cluster
+
+func TestMain(m *testing.M) {
+	os.Exit(runAll(m))
+}
+
+func runAll(m *testing.M) int {
+	var err error
+	kube, err = trial.StartCluster(context.Background(), controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 2})
+	if errors.Is(err, controlplane.ErrBinariesMissing) && os.Getenv("CI") == "" {
+		fmt.Fprintln(os.Stderr, "skipped:", err)
+		return 0
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "the control plane did not start:", err)
+		return 1
+	}
+	code := m.Run()
+	if err := kube.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "the control plane did not stop:", err)
+		return 1
+	}
+	return code
+}
+
+// reader is the ClusterRole that the Collector has wherever it is deployed.
+const reader = "deploy/base/clusterrole.yaml"
+
+// run runs the recipe's Collector with the rights that the README says it needs.
+func run(t *testing.T, recipe string, env ...string) *trial.Collector {
+	t.Helper()
+	roles := []string{reader}
+	if own := file(recipe, "clusterrole.yaml"); exists(own) {
+		roles = append(roles, own)
+	}
+	kubeconfig := kube.KubeconfigFor(t, recipe, roles...)
+	return trial.Run(t, trial.Otelcol(t), trial.InRepository("examples", recipe, "collector.yaml"), append(env, "KUBECONFIG="+kubeconfig)...)
+}
+
+func file(recipe, name string) string { return filepath.Join("examples", recipe, name) }
+
+func exists(path string) bool {
+	_, err := os.Stat(trial.InRepository(path))
+	return err == nil
+}
+
+// kubectl skips the test where there is none.
+func kubectl(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("kubectl"); err != nil {
+		t.Skip("this recipe runs a script that calls kubectl, which is not installed: ", err)
+	}
+}
+
+func TestEveryRecipeIsListedAndNamesItsFiles(t *testing.T) {
+	t.Parallel()
+	recipes, err := os.ReadDir(trial.InRepository("examples"))
+	require.NoError(t, err)
+	list := trial.Read(t, "examples", "README.md")
+	for _, recipe := range recipes {
+		if !recipe.IsDir() {
+			continue
+		}
+		assert.Contains(t, list, "["+recipe.Name()+"]("+recipe.Name()+")")
+		readme := trial.Read(t, "examples", recipe.Name(), "README.md")
+		files, err := os.ReadDir(trial.InRepository("examples", recipe.Name()))
+		require.NoError(t, err)
+		for _, f := range files {
+			if f.Name() != "README.md" {
+				assert.True(t, strings.Contains(readme, f.Name()), "the README of %s does not name %s", recipe.Name(), f.Name())
+			}
+		}
+	}
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package trial
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/kubeevents/kubeeventsreceiver/controlplane"
+	"github.com/kubeevents/kubeeventsreceiver/controlplane/controlplanetest"
+)
+
+// Cluster is a control plane with clients that may do everything.
+type Cluster struct {
+	*controlplane.ControlPlane
+	kubernetes.Interface
+	dynamic dynamic.Interface
+}
+
+// StartCluster starts a control plane; its binaries are those that make built, or those that KUBEBUILDER_ASSETS names.
+func StartCluster(ctx context.Context, options controlplane.Options) (*Cluster, error) {
+	options.Binaries = controlplanetest.Binaries()
+	cp, err := controlplane.Start(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	client, errClient := kubernetes.NewForConfig(cp.RESTConfig())
+	dynamicClient, errDynamic := dynamic.NewForConfig(cp.RESTConfig())
+	return &Cluster{cp, client, dynamicClient}, errors.Join(errClient, errDynamic)
+}
+
+// Apply applies the objects of files of the repository as kubectl apply does, in their order. Of owners, which a manifest
+// can only name, it fills in the uid, as the controllers do that make such objects.
+func (c *Cluster) Apply(t testing.TB, paths ...string) (applied []*unstructured.Unstructured) {
+	t.Helper()
+	for _, path := range paths {
+		for _, object := range Objects(t, Read(t, path)) {
+			applied = append(applied, c.apply(t, object))
+		}
+	}
+	return applied
+}
+
+// Objects are the objects of a manifest.
+func Objects(t testing.TB, manifest string) (all []*unstructured.Unstructured) {
+	t.Helper()
+	decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(manifest), 4096)
+	for {
+		object := &unstructured.Unstructured{}
+		err := decoder.Decode(object)
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, object)
+	}
+}
+
+func (c *Cluster) apply(t testing.TB, object *unstructured.Unstructured) (applied *unstructured.Unstructured) {
+	t.Helper()
+	owners := object.GetOwnerReferences()
+	for i, owner := range owners {
+		found, err := c.resource(t, schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind), object.GetNamespace()).
+			Get(t.Context(), owner.Name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		owners[i].UID = found.GetUID()
+	}
+	if len(owners) > 0 {
+		object.SetOwnerReferences(owners)
+	}
+	body, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	Eventually(t, func() bool {
+		applied, err = c.resource(t, object.GroupVersionKind(), object.GetNamespace()).Patch(t.Context(), object.GetName(), types.ApplyPatchType, body,
+			metav1.PatchOptions{FieldManager: "kubectl", FieldValidation: metav1.FieldValidationStrict})
+		if err != nil && !apierrors.IsNotFound(err) {
+			t.Fatalf("apply %s %s: %v", object.GetKind(), object.GetName(), err)
+		}
+		return err == nil // Not found: a kind that was defined just now is not served yet.
+	}, "the kind %s", object.GroupVersionKind())
+	return applied
+}
+
+// resource waits until the kind is served: a custom resource follows its definition closely.
+func (c *Cluster) resource(t testing.TB, kind schema.GroupVersionKind, namespace string) dynamic.ResourceInterface {
+	t.Helper()
+	var mapping *meta.RESTMapping
+	Eventually(t, func() (found bool) {
+		var err error
+		mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(c.Discovery()))
+		mapping, err = mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		return err == nil
+	}, "the kind %s", kind)
+	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		return c.dynamic.Resource(mapping.Resource)
+	}
+	return c.dynamic.Resource(mapping.Resource).Namespace(namespace)
+}
+
+// Get reads an object.
+func (c *Cluster) Get(t testing.TB, apiVersion, kind, namespace, name string) *unstructured.Unstructured {
+	t.Helper()
+	object, err := c.resource(t, schema.FromAPIVersionAndKind(apiVersion, kind), namespace).Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+// UID is that of the namespace kube-system, which stands for the cluster.
+func (c *Cluster) UID(t testing.TB) string {
+	t.Helper()
+	return string(c.Get(t, "v1", "Namespace", "", metav1.NamespaceSystem).GetUID())
+}
+
+// Recorder records events as controllers do, with client-go's recorder, until the test ends.
+func (c *Cluster) Recorder(t testing.TB, component string) record.EventRecorder {
+	broadcaster := record.NewBroadcaster()
+	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.CoreV1().Events("")})
+	t.Cleanup(broadcaster.Shutdown)
+	return broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: component})
+}
+
+// KubeconfigFor is for a service account that may do what the ClusterRoles in files of the repository say, and nothing
+// else.
+func (c *Cluster) KubeconfigFor(t testing.TB, name string, paths ...string) string {
+	t.Helper()
+	var rules []rbacv1.PolicyRule
+	for _, path := range paths {
+		role := rbacv1.ClusterRole{}
+		if err := yaml.NewYAMLOrJSONDecoder(strings.NewReader(Read(t, path)), 4096).Decode(&role); err != nil {
+			t.Fatal(err)
+		}
+		rules = append(rules, role.Rules...)
+	}
+	kubeconfig, err := c.RestrictedKubeconfig(t.Context(), name, rules...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kubeconfig
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package trial
+
+import (
+	"bytes"
+	"cmp"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// Otelcol is the Collector that make built, unless OTELCOL names another.
+func Otelcol(t testing.TB) string {
+	t.Helper()
+	return program(t, cmp.Or(os.Getenv("OTELCOL"), InRepository("build", "otelcol")), "make build")
+}
+
+// ComparisonOtelcol is a Collector with contrib's k8s_events receiver.
+func ComparisonOtelcol(t testing.TB) string {
+	t.Helper()
+	return program(t, InRepository("build", "comparison", "otelcol"), "make comparison")
+}
+
+func program(t testing.TB, path, target string) string {
+	t.Helper()
+	if _, err := os.Stat(path); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatalf("%v: %s builds it", err, target)
+		}
+		t.Skipf("%v: %s builds it", err, target)
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Collector is a Collector that was started.
+type Collector struct {
+	command *exec.Cmd
+	output  *output // what it shows: standard output
+	log     *output // what it says of itself: standard error
+	ended   chan struct{}
+}
+
+// Run runs a Collector until the test ends, with a configuration and with what the environment adds to its own.
+func Run(t testing.TB, otelcol, config string, env ...string) *Collector {
+	t.Helper()
+	c := &Collector{output: &output{}, log: &output{}, ended: make(chan struct{})}
+	// Its own metrics, on a port that is always the same, would be in the way of other Collectors.
+	c.command = exec.Command(otelcol, "--config", config, "--set=service.telemetry.metrics.level=none")
+	c.command.Env = append(os.Environ(), env...)
+	c.command.Stdout, c.command.Stderr = c.output, c.log
+	if err := c.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = c.command.Wait()
+		close(c.ended)
+	}()
+	t.Cleanup(func() {
+		_ = c.command.Process.Kill()
+		<-c.ended
+		if t.Failed() {
+			t.Log(c.log.String())
+		}
+	})
+	return c
+}
+
+// Lines are what it has shown so far that has all parts.
+func (c *Collector) Lines(parts ...string) (found []string) {
+	for line := range strings.Lines(c.output.String()) {
+		all := true
+		for _, part := range parts {
+			all = all && strings.Contains(line, part)
+		}
+		if all {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+// Stop ends the Collector as Kubernetes does: it delivers what it holds, the last sums among it.
+func (c *Collector) Stop(t testing.TB) {
+	t.Helper()
+	if err := c.command.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	<-c.ended
+	if code := c.command.ProcessState.ExitCode(); code != 0 {
+		t.Fatalf("the Collector's exit code after SIGTERM is %d", code)
+	}
+}
+
+// output takes what a process prints.
+type output struct {
+	mu     sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buffer.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buffer.String()
+}

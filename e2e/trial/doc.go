@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package trial tries Collector configurations as users do: a real control plane, the built Collector with nothing but a
+// configuration file and an environment, and a backend that takes what comes. It is what the tests of examples/ and of the
+// pages in docs/ have in common.
+package trial
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// InRepository is a path from the repository's root.
+func InRepository(path ...string) string {
+	dir, err := os.Getwd()
+	if err != nil {
+		return filepath.Join(path...)
+	}
+	for dir != filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "metadata.yaml")); err == nil {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	return filepath.Join(append([]string{dir}, path...)...)
+}
+
+// Read reads a file of the repository.
+func Read(t testing.TB, path ...string) string {
+	t.Helper()
+	text, err := os.ReadFile(InRepository(path...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// Eventually polls until a condition holds. The deadline only ends a test that would never end.
+func Eventually(t testing.TB, holds func() bool, what string, args ...any) {
+	t.Helper()
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if holds() {
+			return
+		}
+	}
+	t.Fatal("waited in vain for " + fmt.Sprintf(what, args...))
+}

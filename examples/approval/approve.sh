@@ -1,0 +1,40 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Notes on a Deployment that a change of it was approved:
+#   approve.sh NAMESPACE DEPLOYMENT MESSAGE
+# APPROVER names who did (default: $USER).
+set -eu
+
+namespace=$1
+deployment=$2
+message=$3
+approver=${APPROVER:-${USER:-unknown}}
+now=$(date -u +%Y-%m-%dT%H:%M:%SZ)
+
+# With the uid the event belongs to this Deployment, and to no later one of the same name.
+uid=$(kubectl --namespace "$namespace" get deployment "$deployment" --output jsonpath='{.metadata.uid}')
+
+# As JSON, in which every text may stand.
+quote() {
+	printf '%s' "$1" | sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' | tr '\n\t' '  '
+}
+
+kubectl create --filename - <<EOF
+{
+  "apiVersion": "v1",
+  "kind": "Event",
+  "metadata": {"generateName": "$deployment.approval.", "namespace": "$namespace"},
+  "type": "Normal",
+  "reason": "DeploymentApproved",
+  "action": "Approve",
+  "message": "$(quote "$message"), approved by $(quote "$approver")",
+  "involvedObject": {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "$namespace", "name": "$deployment", "uid": "$uid"},
+  "source": {"component": "approval"},
+  "reportingComponent": "example.com/approval",
+  "reportingInstance": "$(quote "$approver")",
+  "firstTimestamp": "$now",
+  "lastTimestamp": "$now",
+  "count": 1
+}
+EOF
