@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -91,7 +90,7 @@ func TestEveryRecipeIsListedAndNamesItsFiles(t *testing.T) {
 		require.NoError(t, err)
 		for _, f := range files {
 			if f.Name() != "README.md" {
-				assert.True(t, strings.Contains(readme, f.Name()), "the README of %s does not name %s", recipe.Name(), f.Name())
+				assert.Contains(t, readme, f.Name(), "the README of %s", recipe.Name())
 			}
 		}
 	}

@@ -221,7 +221,7 @@ func TestSamplingAndRouting(t *testing.T) {
 	assert.Empty(t, rest.Records("k8s.workload.name", "billing"))
 	assert.Len(t, billing.Records(append(here, "k8s.event.reason", "Started")...), 1)
 
-	ofCatalog := append(here, "k8s.workload.name", "catalog")
+	ofCatalog := []any{"k8s.namespace.name", "sampling", "k8s.workload.name", "catalog"}
 	counted := rest.Occurrences(append(ofCatalog, "k8s.event.reason", "Started")...)
 	assert.Equal(t, int64(25), counted, "the metric is not sampled")
 	kept := len(rest.Records(ofCatalog...))
