@@ -132,6 +132,7 @@ func (r *eventsReceiver) newResolver(restConfig *rest.Config) error {
 		LookupTimeout:  r.config.Owners.LookupTimeout,
 		CacheSize:      r.config.Owners.CacheSize,
 		CacheTTL:       r.config.Owners.CacheTTL,
+		Namespaces:     r.config.Namespaces,
 		KeepLabel:      r.extractor.KeepLabel,
 		KeepAnnotation: r.extractor.KeepAnnotation,
 		Observer:       lookupObserver{r.telemetry, r.status},

@@ -31,6 +31,9 @@ const (
 	// batchWait is how long a batch waits for more after its first change. How often things wake costs more than what
 	// they do, so a storm is better handled in batches.
 	batchWait = 10 * time.Millisecond
+	// mostBatchWait is how long it waits while owner look-ups strain the API server: what is unknown is then asked for in
+	// few lists instead of in many requests.
+	mostBatchWait = 1300 * time.Millisecond
 )
 
 // eventsReceiver watches events and emits them as logs and as a metric. One serves both pipelines of a configuration.
@@ -165,7 +168,7 @@ func (r *eventsReceiver) wakeTimer() *time.Timer {
 // gather waits until a bound, the time, or stop ends the batch, which it tells by returning false. The end of a listing
 // ends a batch too: that the listing is complete is committed before anything that came after it has to be delivered.
 func (r *eventsReceiver) gather(stop context.Context) bool {
-	full := time.NewTimer(batchWait)
+	full := time.NewTimer(r.batchTime())
 	defer full.Stop()
 	for !r.inbox.Full() {
 		select {
@@ -177,6 +180,14 @@ func (r *eventsReceiver) gather(stop context.Context) bool {
 		}
 	}
 	return true
+}
+
+// batchTime is how long a batch may gather.
+func (r *eventsReceiver) batchTime() time.Duration {
+	if r.resolver == nil {
+		return batchWait
+	}
+	return min(max(batchWait, r.resolver.Strain()), mostBatchWait)
 }
 
 // drain takes what the streams had handed over when they were stopped.

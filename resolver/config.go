@@ -31,6 +31,10 @@ type Config struct {
 	// 0 means 10 minutes.
 	CacheTTL time.Duration
 
+	// Namespaces are those whose objects are asked for; empty means all of them.
+	// It bounds what is streamed while many new objects come.
+	Namespaces []string
+
 	// KeepLabel and KeepAnnotation choose the keys that objects keep; nil keeps
 	// none. Both are called concurrently.
 	KeepLabel      func(key string) bool

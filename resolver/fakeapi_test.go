@@ -32,10 +32,11 @@ type fakeAPI struct {
 	server *httptest.Server
 
 	mu         sync.Mutex
-	served     []served                                 // in the order of discovery
-	objects    map[string]*metav1.PartialObjectMetadata // by path
-	faults     map[string]fault                         // by path
-	requests   []string                                 // paths, with "?list" for a page of a list
+	served     []served                                      // in the order of discovery
+	objects    map[string]*metav1.PartialObjectMetadata      // by path
+	faults     map[string]fault                              // by path
+	requests   []string                                      // paths, with "?list" for a page of a list
+	watchers   map[chan *metav1.PartialObjectMetadata]string // with the path that each follows
 	userAgents map[string]bool
 	cached     []string // of the requests, those with resourceVersion=0
 	aggregated bool     // whether there is aggregated discovery
@@ -65,6 +66,7 @@ func newFakeAPI(t testing.TB) *fakeAPI {
 	a := &fakeAPI{
 		objects:    make(map[string]*metav1.PartialObjectMetadata),
 		faults:     make(map[string]fault),
+		watchers:   make(map[chan *metav1.PartialObjectMetadata]string),
 		userAgents: make(map[string]bool),
 		aggregated: true,
 	}
@@ -128,12 +130,18 @@ func (a *fakeAPI) put(objects ...object) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, o := range objects {
-		a.objects[a.pathLocked(o)] = &metav1.PartialObjectMetadata{
+		at := a.pathLocked(o)
+		a.objects[at] = &metav1.PartialObjectMetadata{
 			TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"},
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: o.namespace, Name: o.name, UID: types.UID(o.uid),
-				Labels: o.labels, Annotations: o.annotations, OwnerReferences: o.owners,
+				Labels: o.labels, Annotations: o.annotations, OwnerReferences: o.owners, ResourceVersion: "2",
 			},
+		}
+		for watcher, followed := range a.watchers {
+			if strings.Replace(path.Dir(at), "/namespaces/"+o.namespace, "", 1) == followed || path.Dir(at) == followed {
+				watcher <- a.objects[at]
+			}
 		}
 	}
 }
@@ -247,6 +255,10 @@ func (a *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeStatus(w, fault.status, path.Base(r.URL.Path))
 		return
 	}
+	if isWatch(r) {
+		a.answerWatch(w, r)
+		return
+	}
 	a.answer(w, r)
 }
 
@@ -256,7 +268,10 @@ func (a *fakeAPI) receive(r *http.Request) (fault, time.Duration) {
 	defer a.mu.Unlock()
 	a.userAgents[r.UserAgent()] = true
 	path := r.URL.Path
-	if isList(r) {
+	switch {
+	case isWatch(r):
+		path += "?watch"
+	case isList(r):
 		path += "?list"
 	}
 	a.requests = append(a.requests, path)
@@ -273,6 +288,33 @@ func (a *fakeAPI) receive(r *http.Request) (fault, time.Duration) {
 		}
 	}
 	return f, a.delay
+}
+
+func isWatch(r *http.Request) bool { return r.URL.Query().Get("watch") == "true" }
+
+// answerWatch streams what is put from now on, until the server is closed.
+func (a *fakeAPI) answerWatch(w http.ResponseWriter, r *http.Request) {
+	watcher := make(chan *metav1.PartialObjectMetadata, 1000)
+	a.mu.Lock()
+	a.watchers[watcher] = r.URL.Path
+	a.mu.Unlock()
+	defer func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.watchers, watcher)
+	}()
+	w.Header().Set("Content-Type", "application/json;stream=watch")
+	w.WriteHeader(http.StatusOK)
+	for {
+		_ = http.NewResponseController(w).Flush()
+		select {
+		case o := <-watcher:
+			object, _ := json.Marshal(o)
+			_ = json.NewEncoder(w).Encode(metav1.WatchEvent{Type: "ADDED", Object: runtime.RawExtension{Raw: object}})
+		case <-r.Context().Done():
+			return
+		}
+	}
 }
 
 func isList(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "MetadataList") }
@@ -438,7 +480,7 @@ func (a *fakeAPI) answerList(w http.ResponseWriter, r *http.Request) {
 	from, _ := strconv.Atoi(r.URL.Query().Get("continue"))
 	limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))
 	page := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}}
-	page.Items = items[from:]
+	page.Items, page.ResourceVersion = items[from:], "1"
 	if limit > 0 && len(page.Items) > limit {
 		left := int64(len(page.Items) - limit)
 		page.Items = page.Items[:limit]

@@ -5,6 +5,7 @@ package resolver
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -15,6 +16,13 @@ import (
 // the API server asks for (429, Retry-After). It goes on in the background when
 // nobody waits for it any more, and holds its place at the gate.
 const requestTimeout = 10 * time.Second
+
+const (
+	// easyRate is how many requests a second are no strain, and easyBurst how many
+	// at once.
+	easyRate  = 7
+	easyBurst = 50
+)
 
 // errNotSent is the error of a request that nobody wanted any more before it
 // could be sent.
@@ -28,10 +36,38 @@ type gate struct {
 	places     chan struct{}
 	limiter    flowcontrol.RateLimiter // nil: no limit
 	observer   Observer
+	now        func() time.Duration
+
+	// mu guards what follows: how many requests were sent beyond easyRate, then.
+	mu    sync.Mutex
+	level float64
+	then  time.Duration
 }
 
-func newGate(b *background, concurrency int, limiter flowcontrol.RateLimiter, observer Observer) *gate {
-	return &gate{background: b, places: make(chan struct{}, concurrency), limiter: limiter, observer: observer}
+func newGate(b *background, concurrency int, limiter flowcontrol.RateLimiter, observer Observer, now func() time.Duration) *gate {
+	return &gate{background: b, places: make(chan struct{}, concurrency), limiter: limiter, observer: observer, now: now}
+}
+
+// noteSent counts a request.
+func (g *gate) noteSent() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.leakLocked()
+	g.level++
+}
+
+func (g *gate) leakLocked() {
+	now := g.now()
+	g.level = max(0, g.level-easyRate*(now-g.then).Seconds())
+	g.then = now
+}
+
+// strain is how long it takes until what was sent is no strain.
+func (g *gate) strain() time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.leakLocked()
+	return time.Duration(max(0, g.level-easyBurst) / easyRate * float64(time.Second))
 }
 
 // limiterOf returns the rate limiter that client-go would make of the config.
@@ -72,6 +108,7 @@ func (g *gate) send(wanted context.Context, request func(context.Context) error)
 	}
 	ctx, cancel := context.WithTimeout(g.background.ctx, requestTimeout)
 	defer cancel()
+	g.noteSent()
 	begun := time.Now()
 	err := request(ctx)
 	g.observe(err, time.Since(begun))

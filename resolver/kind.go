@@ -20,6 +20,7 @@ type kind struct {
 	resource   schema.GroupVersionResource
 	namespaced bool
 	listable   bool
+	watchable  bool
 
 	learned time.Duration // when the API server was asked
 }
@@ -31,6 +32,7 @@ func newKind(gv schema.GroupVersion, r metav1.APIResource, learned time.Duration
 		resource:   gv.WithResource(strings.Clone(r.Name)),
 		namespaced: r.Namespaced,
 		listable:   slices.Contains(r.Verbs, "list"),
+		watchable:  slices.Contains(r.Verbs, "watch"),
 		learned:    learned,
 	}
 }

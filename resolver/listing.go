@@ -20,6 +20,9 @@ const (
 	// demandWindow is for how long those count together that are asked for by
 	// different calls.
 	demandWindow = time.Second
+	// newcomerFor is how long after a whole list of a place what it did not hold
+	// is taken for new.
+	newcomerFor = time.Minute
 	// mostDemands bounds the places of which is remembered what was asked.
 	mostDemands = 4096
 	// pageSize is how many objects one request of a list brings.
@@ -48,6 +51,7 @@ type listing struct {
 // lister reads lists, at most one of a place at a time.
 type lister struct {
 	reader     *reader
+	follower   *follower
 	background *background
 	now        func() time.Duration
 
@@ -63,12 +67,14 @@ type lister struct {
 type demand struct {
 	names int // different ones
 	since time.Duration
-	pages int // of its last list; 0: none was read
+	pages int           // of its last list; 0: none was read
+	whole time.Duration // when a whole list was read; 0: never
 }
 
-func newLister(b *background, r *reader) *lister {
+func newLister(b *background, r *reader, f *follower) *lister {
 	return &lister{
 		reader:     r,
+		follower:   f,
 		background: b,
 		now:        r.now,
 		refused:    newRefusals(1, r.now),
@@ -85,7 +91,7 @@ func (l *lister) join(k *kind, in place, names []string) *listing {
 	defer l.mu.Unlock()
 	joined, found := l.under[in]
 	if !found {
-		if !k.listable || l.refused.has(in) || !l.areManyLocked(in, names) {
+		if !l.areManyLocked(k, in, names) || !k.listable || l.refused.has(in) {
 			return nil
 		}
 		joined = l.beginLocked(k, in)
@@ -98,14 +104,17 @@ func (l *lister) join(k *kind, in place, names []string) *listing {
 
 // areManyLocked reports whether so many different names were asked for lately
 // that a list is worth its pages.
-func (l *lister) areManyLocked(in place, names []string) bool {
+func (l *lister) areManyLocked(k *kind, in place, names []string) bool {
 	different := make(map[string]struct{}, len(names))
 	for _, name := range names {
 		different[name] = struct{}{}
 	}
-	d := l.demands[in]
-	if l.now()-d.since > demandWindow {
-		d.names, d.since = 0, l.now()
+	d, now := l.demands[in], l.now()
+	if d.whole != 0 && now-d.whole < newcomerFor {
+		l.follower.newcomersOf(k, len(different))
+	}
+	if now-d.since > demandWindow {
+		d.names, d.since = 0, now
 	}
 	d.names += len(different)
 	many := d.names >= listFrom*max(1, d.pages)
@@ -220,7 +229,7 @@ func (l *lister) readPages(wanted context.Context, of *listing, options metav1.L
 			return err
 		}
 		l.keep(of, page, asked)
-		l.noteSize(of.place, read+pagesAfter(page))
+		l.noteSize(of, page, read)
 		if l.isUseless(of, page) {
 			return nil
 		}
@@ -285,13 +294,18 @@ func pagesAfter(page *metav1.PartialObjectMetadataList) int {
 	}
 }
 
-// noteSize remembers how many pages the list of a place has.
-func (l *lister) noteSize(in place, pages int) {
+// noteSize remembers how many pages the list of a place has, and when all of them
+// were read.
+func (l *lister) noteSize(of *listing, page *metav1.PartialObjectMetadataList, read int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	d := l.demands[in]
-	d.pages = pages
-	l.noteDemandLocked(in, d)
+	d := l.demands[of.place]
+	d.pages = read + pagesAfter(page)
+	if page.Continue == "" {
+		d.whole = l.now()
+		l.follower.listed(of.kind, page.ResourceVersion)
+	}
+	l.noteDemandLocked(of.place, d)
 }
 
 // end ends the listing with what conclude notes about it.

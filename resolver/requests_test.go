@@ -308,6 +308,22 @@ func TestTheRateLimitHolds(t *testing.T) {
 	require.Empty(t, api.seen(), "no queue is left behind")
 }
 
+func TestManyRequestsAreAStrainForAWhile(t *testing.T) {
+	api, clock := newFakeAPI(t), newClock()
+	r := newResolver(t, api, resolver.Config{Now: clock.Now})
+	require.Zero(t, r.Strain())
+	for range 20 {
+		requireComplete(t, r.Resolve(t.Context(), crowd(api, "shop", 1)))
+	}
+	require.Zero(t, r.Strain(), "a few are none")
+	for namespace := range 40 {
+		requireComplete(t, r.Resolve(t.Context(), crowd(api, fmt.Sprint("namespace-", namespace), 1)))
+	}
+	require.InDelta(t, 10, r.Strain().Seconds(), 2)
+	clock.pass(20 * time.Second)
+	require.Zero(t, r.Strain())
+}
+
 func TestRequestsSayWhoAsks(t *testing.T) {
 	api := newFakeAPI(t)
 	api.put(deployment)

@@ -53,7 +53,7 @@ func New(restConfig *rest.Config, cfg Config) (*Resolver, error) {
 func newLookup(b *background, c *clients, limiter flowcontrol.RateLimiter, cfg Config) *lookup {
 	begun := cfg.Now()
 	now := func() time.Duration { return cfg.Now().Sub(begun) }
-	gate := newGate(b, cfg.Concurrency, limiter, cfg.Observer)
+	gate := newGate(b, cfg.Concurrency, limiter, cfg.Observer, now)
 	cache := newCache(cfg.CacheSize, cfg.CacheTTL, now)
 	reader := &reader{
 		client:  c.metadata,
@@ -72,7 +72,7 @@ func newLookup(b *background, c *clients, limiter flowcontrol.RateLimiter, cfg C
 		kinds:  newKinds(b, &discoverer{client: c.discovery, gate: gate, now: now}),
 		cache:  cache,
 		reader: reader,
-		lister: newLister(b, reader),
+		lister: newLister(b, reader, newFollower(reader, cfg.Namespaces)),
 		hits:   hits,
 	}
 }
@@ -140,6 +140,11 @@ func (r *Resolver) refuse(searches []*search, failure Resolution, remember bool)
 		r.lookup.refuse(s, failure, remember)
 	}
 }
+
+// Strain returns how long to wait before what is unknown is asked for again, so
+// that more is asked for at once and the API server is spared: 0 unless there were
+// many requests of late.
+func (r *Resolver) Strain() time.Duration { return r.lookup.reader.gate.strain() }
 
 // Len returns how many entries the cache holds, objects and remembered failures.
 // It is never above Config.CacheSize.

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resolver_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubeevents/kubeeventsreceiver/resolver"
+)
+
+// newcomer puts a new pod of a namespace's first ReplicaSet.
+func newcomer(api *fakeAPI, namespace string, number int) resolver.Reference {
+	replicaSet := object{apiVersion: "apps/v1", kind: "ReplicaSet", namespace: namespace, name: "app-000-649447bf8", uid: namespace + "-r-app-000"}
+	pod := object{
+		apiVersion: "v1", kind: "Pod", namespace: namespace, name: fmt.Sprintf("new-%05d", number),
+		uid: fmt.Sprintf("%s-new-%05d", namespace, number), owners: []metav1.OwnerReference{ownedBy(replicaSet, true)},
+	}
+	api.put(pod)
+	return refTo(pod)
+}
+
+// storm lets pods come, each asked for at once, after those of some namespaces were listed, until a stream is asked for.
+func storm(t *testing.T, api *fakeAPI, r *resolver.Resolver, namespaces ...string) {
+	t.Helper()
+	for _, namespace := range namespaces {
+		requireComplete(t, r.Resolve(t.Context(), crowd(api, namespace, 10)))
+	}
+	for number := range 20 {
+		for _, namespace := range namespaces {
+			requireComplete(t, r.Resolve(t.Context(), []resolver.Reference{newcomer(api, namespace, number)}))
+		}
+	}
+}
+
+func isWatchPath(path string) bool { return strings.HasSuffix(path, "?watch") }
+
+func TestWhileManyNewObjectsComeTheyAreFollowed(t *testing.T) {
+	api := newFakeAPI(t)
+	r := newResolver(t, api, resolver.Config{})
+	storm(t, api, r, "shop", "bank")
+	api.awaitRequest(t, "/api/v1/pods?watch")
+	require.Eventually(t, func() bool {
+		api.mu.Lock()
+		defer api.mu.Unlock()
+		return len(api.watchers) == 1
+	}, 10*time.Second, time.Millisecond)
+	api.seen()
+
+	known := r.Len()
+	var pods []resolver.Reference
+	for number := range 100 {
+		pods = append(pods, newcomer(api, "shop", 1000+number), newcomer(api, "never-seen", 1000+number))
+	}
+	require.Eventually(t, func() bool { return r.Len() >= known+200 }, 10*time.Second, time.Millisecond)
+	r.Resolve(t.Context(), pods)
+	require.Empty(t, slices.DeleteFunc(api.seen(), func(path string) bool { return !strings.Contains(path, "/pods") }),
+		"what came over the stream is not asked for, in whichever namespace")
+}
+
+func TestOnlyTheNamespacesThatAreAskedForAreFollowed(t *testing.T) {
+	api := newFakeAPI(t)
+	r := newResolver(t, api, resolver.Config{Namespaces: []string{"shop", "bank"}})
+	storm(t, api, r, "shop", "bank")
+	api.awaitRequest(t, "/api/v1/namespaces/shop/pods?watch")
+	api.awaitRequest(t, "/api/v1/namespaces/bank/pods?watch")
+	require.NotContains(t, api.seen(), "/api/v1/pods?watch")
+}
+
+func TestObjectsThatWereThereBeforeAreNotFollowed(t *testing.T) {
+	api := newFakeAPI(t)
+	r := newResolver(t, api, resolver.Config{})
+	for namespace := range 20 {
+		pods := crowd(api, fmt.Sprint("namespace-", namespace), 100)
+		requireComplete(t, r.Resolve(t.Context(), pods[:2]))
+		requireComplete(t, r.Resolve(t.Context(), pods))
+	}
+	require.False(t, slices.ContainsFunc(api.seen(), isWatchPath))
+}
+
+func TestWhereFollowingIsNotPossibleItIsDoneWithout(t *testing.T) {
+	for name, status := range map[string]int{
+		"no permission": http.StatusForbidden, "no such thing": http.StatusNotFound, "too old": http.StatusGone,
+		"answers something else": http.StatusOK,
+	} {
+		t.Run(name, func(t *testing.T) {
+			api, observed := newFakeAPI(t), &observed{}
+			api.fail("/api/v1/pods?watch", fault{status: status})
+			r := newResolver(t, api, resolver.Config{Observer: observed})
+			storm(t, api, r, "shop", "bank")
+			api.awaitRequest(t, "/api/v1/pods?watch")
+			storm(t, api, r, "town")
+			watches := slices.DeleteFunc(api.seen(), func(path string) bool { return !isWatchPath(path) })
+			require.Len(t, watches, 1, "it is tried once")
+			require.Empty(t, observed.refused, "a permission that is not needed is not missed")
+		})
+	}
+}
