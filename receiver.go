@@ -31,6 +31,8 @@ const (
 	// batchWait is how long a batch waits for more after its first change. How often things wake costs more than what
 	// they do, so a storm is better handled in batches.
 	batchWait = 10 * time.Millisecond
+	// savedBatchWait is how long it waits with a storage, which costs as much for a batch as for many changes.
+	savedBatchWait = 100 * time.Millisecond
 	// mostBatchWait is how long it waits while owner look-ups strain the API server: what is unknown is then asked for in
 	// few lists instead of in many requests.
 	mostBatchWait = 1300 * time.Millisecond
@@ -184,10 +186,14 @@ func (r *eventsReceiver) gather(stop context.Context) bool {
 
 // batchTime is how long a batch may gather.
 func (r *eventsReceiver) batchTime() time.Duration {
-	if r.resolver == nil {
-		return batchWait
+	wait := batchWait
+	if r.saving != nil {
+		wait = savedBatchWait
 	}
-	return min(max(batchWait, r.resolver.Strain()), mostBatchWait)
+	if r.resolver == nil {
+		return wait
+	}
+	return min(max(wait, r.resolver.Strain()), mostBatchWait)
 }
 
 // drain takes what the streams had handed over when they were stopped.

@@ -25,8 +25,9 @@ const (
 
 	// fanIn is how many runs of one size become one.
 	fanIn = 8
-	// chunkEntries bounds the entries in one stored value.
-	chunkEntries = 4096
+	// chunkBytes is how large a stored value with several entries may be. Storages keep values in pages, of 4 KiB in
+	// file_storage, and write a page anew with each change in it: what is small must not lie beside what is large.
+	chunkBytes = 1800
 	// slack is how many entries the runs may hold beyond twice the live ones before all are merged.
 	slack = 4096
 )

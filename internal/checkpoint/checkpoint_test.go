@@ -227,9 +227,11 @@ func TestAStorageThatFailsIsNotADamagedCheckpoint(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	h := head{nextID: 3, runs: []run{{1, 5}}, state: []byte("state")}
+	h := head{nextID: 3, runs: []run{{1, 5, 1}}, state: []byte("state")}
 	f.Add(h.encode())
-	f.Add(encodeChunk([]Key{key(1)}, entries{key(1): value(1)}))
+	for chunk := range encodeChunks([]Key{key(1)}, entries{key(1): value(1)}) {
+		f.Add(chunk)
+	}
 	f.Add([]byte{version, 0xff, 0xff, 0xff, 0xff, 0x0f})
 	f.Fuzz(func(t *testing.T, stored []byte) {
 		// With and without a checksum that fits, so that the decoders behind it are reached.

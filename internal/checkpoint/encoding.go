@@ -6,10 +6,11 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"iter"
 )
 
 // version is the first byte of all that is stored. It changes with the format.
-const version = 1
+const version = 2
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -39,6 +40,7 @@ func (h *head) encode() []byte {
 	for _, r := range h.runs {
 		b = binary.AppendUvarint(b, r.id)
 		b = binary.AppendUvarint(b, uint64(r.entries))
+		b = binary.AppendUvarint(b, uint64(r.values))
 	}
 	return seal(append(b, h.state...))
 }
@@ -51,7 +53,7 @@ func decodeHead(stored []byte) (head, error) {
 	d := decoder{body: body}
 	h := head{nextID: d.uvarint()}
 	for range d.uvarint() {
-		h.runs = append(h.runs, run{id: d.uvarint(), entries: uint32(d.uvarint())})
+		h.runs = append(h.runs, run{id: d.uvarint(), entries: uint32(d.uvarint()), values: uint32(d.uvarint())})
 		if d.short {
 			break
 		}
@@ -60,15 +62,24 @@ func decodeHead(stored []byte) (head, error) {
 	return h, d.err()
 }
 
-func encodeChunk(keys []Key, from Source) []byte {
-	b := binary.AppendUvarint([]byte{version}, uint64(len(keys)))
-	for _, key := range keys {
-		value := from.Value(key)
-		b = append(b, key[:]...)
-		b = binary.AppendUvarint(b, uint64(len(value)))
-		b = append(b, value...)
+// encodeChunks writes the present values of the keys, as many into one as chunkBytes allows.
+func encodeChunks(keys []Key, from Source) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		chunk := []byte{version}
+		for i, key := range keys {
+			value := from.Value(key)
+			if i > 0 && len(chunk)+len(key)+len(value) > chunkBytes {
+				if !yield(seal(chunk)) {
+					return
+				}
+				chunk = []byte{version}
+			}
+			chunk = append(chunk, key[:]...)
+			chunk = binary.AppendUvarint(chunk, uint64(len(value)))
+			chunk = append(chunk, value...)
+		}
+		yield(seal(chunk))
 	}
-	return seal(b)
 }
 
 func decodeChunk(stored []byte, do func(Key, []byte) error) error {
@@ -77,7 +88,7 @@ func decodeChunk(stored []byte, do func(Key, []byte) error) error {
 		return err
 	}
 	d := decoder{body: body}
-	for range d.uvarint() {
+	for len(d.body) > 0 {
 		key := Key(d.bytes(uint64(len(Key{}))))
 		value := d.bytes(d.uvarint())
 		if d.short {

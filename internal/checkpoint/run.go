@@ -15,6 +15,7 @@ import (
 type run struct {
 	id      uint64
 	entries uint32
+	values  uint32 // that hold them
 }
 
 // sizes is how many classes of size there are; each class is fanIn times as large as the one before.
@@ -31,7 +32,7 @@ func (r run) key(chunk int) string { return fmt.Sprintf("run/%d/%d", r.id, chunk
 
 func (r run) chunks() iter.Seq[int] {
 	return func(yield func(int) bool) {
-		for chunk := range (int(r.entries) + chunkEntries - 1) / chunkEntries {
+		for chunk := range int(r.values) {
 			if !yield(chunk) {
 				return
 			}
@@ -89,14 +90,13 @@ func (t *transaction) add(h *head, keys []Key, from Source, dropGone bool) {
 		return
 	}
 	r := run{id: h.nextID, entries: uint32(len(keys))}
+	for chunk := range encodeChunks(keys, from) {
+		t.added[r.id] = append(t.added[r.id], storage.SetOperation(r.key(int(r.values)), chunk))
+		r.values++
+	}
 	h.nextID++
 	h.runs = append(h.runs, r)
 	t.keys[r.id] = keys
-	chunk := 0
-	for part := range slices.Chunk(keys, chunkEntries) {
-		t.added[r.id] = append(t.added[r.id], storage.SetOperation(r.key(chunk), encodeChunk(part, from)))
-		chunk++
-	}
 }
 
 // remove deletes a run; one that this transaction was to write is not written.
