@@ -63,7 +63,7 @@ the same with a small cache.`,
 			l.playback.storm, stormTime/stormPods, l.playback.lifetime, l.playback.namespaces, l.playback.deployments, eventsPerPod, l.playback.ownerLatency),
 		Notes: []string{
 			"Latency is from just before an event is streamed to the arrival of its record, so it includes the batch processor's 200 ms.",
-			"A list counts as many requests as it has pages.",
+			"A list counts as many requests as it has pages, a watch as one. The metadata of a pod is streamed five times: when it is created, bound, running, told to end and deleted.",
 		},
 	}, nil
 }
@@ -124,7 +124,7 @@ func (l *lab) stormValues(st *stage, before usage, took time.Duration) (values, 
 		return nil, err
 	}
 	sum, asked := st.sink.summary(), st.server.Requests()
-	owners := asked[replay.OwnerGet] + asked[replay.OwnerList]
+	owners := asked[replay.OwnerGet] + asked[replay.OwnerList] + asked[replay.OwnerWatch]
 	l.logf("requests: %v", asked)
 	return values{
 		lost:          float64(sum.sent - sum.delivered),

@@ -14,9 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// listVersion is the resource version of all lists of owners. Nobody watches them.
-const listVersion = "1000000000"
-
 var (
 	metadataType = metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"}
 	listType     = metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}
@@ -35,7 +32,8 @@ func (s *Server) getOwner(w http.ResponseWriter, r *http.Request, t target) {
 
 // listOwners answers with a page, in the order of names. The token to continue is the name before the next one.
 func (s *Server) listOwners(w http.ResponseWriter, r *http.Request, t target) {
-	all := s.currentFleet().list(t.resource, t.namespace, time.Now())
+	asked := time.Now()
+	all := s.currentFleet().list(t.resource, t.namespace, asked)
 	s.takeTime(r)
 	query := r.URL.Query()
 	after := query.Get("continue")
@@ -45,7 +43,7 @@ func (s *Server) listOwners(w http.ResponseWriter, r *http.Request, t target) {
 	}
 	rest := all[sort.Search(len(all), func(i int) bool { return all[i].Name > after }):]
 	page := &metav1.PartialObjectMetadataList{TypeMeta: listType, Items: rest}
-	page.ResourceVersion = listVersion
+	page.ResourceVersion = versionAt(asked)
 	if limit > 0 && len(rest) > limit {
 		remaining := int64(len(rest) - limit)
 		page.Items, page.RemainingItemCount, page.Continue = rest[:limit], &remaining, rest[limit-1].Name

@@ -17,6 +17,7 @@ const (
 	EventsWatch     Kind = "events watch"
 	OwnerGet        Kind = "owner get"
 	OwnerList       Kind = "owner list" // a page
+	OwnerWatch      Kind = "owner watch"
 	Discovery       Kind = "discovery"
 	ClusterIdentity Kind = "namespace kube-system"
 	Other           Kind = "other"
@@ -93,7 +94,7 @@ func kindOf(t target, r *http.Request) Kind {
 	case t.name != "":
 		return OwnerGet
 	case watching:
-		return Other
+		return OwnerWatch
 	default:
 		return OwnerList
 	}
