@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package backends asks real backends for the events of a real control plane: a Loki, a Prometheus that scrapes the built
+// Collector, and a Prometheus that it pushes to. All are configured as docs/queries.md says. What is asked is what users are
+// given to ask: the queries of that page, those of the dashboards, and the rules, in deploy/.
+package backends
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubeevents/kubeeventsreceiver/controlplane/controlplanetest"
+)
+
+// all is what the tests share. It only grows: a test that waits gets what it waits for.
+var all *scene
+
+func TestMain(m *testing.M) {
+	os.Exit(runAll(m))
+}
+
+func runAll(m *testing.M) int {
+	if missing := missingPrograms(); missing != nil && os.Getenv("CI") == "" {
+		fmt.Fprintln(os.Stderr, "skipped: make build controlplane backends builds what is missing:", missing)
+		return 0
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var err error
+	all, err = newScene(ctx)
+	code := 1
+	if err == nil {
+		code = m.Run()
+	}
+	cancel()
+	if err = errors.Join(err, all.stop()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+func missingPrograms() (missing error) {
+	for _, path := range []string{
+		otelcol(), filepath.Join(controlplanetest.Binaries(), "kube-apiserver"), backend("loki"), backend("prometheus"), backend("promtool"),
+	} {
+		_, err := os.Stat(path)
+		missing = errors.Join(missing, err)
+	}
+	return missing
+}
+
+// otelcol is the Collector that make built, unless OTELCOL names another.
+func otelcol() string { return cmp.Or(os.Getenv("OTELCOL"), inRepository("build", "otelcol")) }
+
+// backend is a program that make built.
+func backend(name string) string { return inRepository("build", "backends", name) }
+
+func inRepository(path ...string) string {
+	return filepath.Join(append([]string{"..", ".."}, path...)...)
+}
+
+// eventually polls until a condition holds. The deadline only ends a test that would never end.
+func eventually(t *testing.T, holds func() error) {
+	t.Helper()
+	var err error
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(250 * time.Millisecond) {
+		if err = holds(); err == nil {
+			return
+		}
+	}
+	require.NoError(t, err, "waited in vain")
+}

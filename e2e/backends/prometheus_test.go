@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backends
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// prometheus is one that runs in a directory.
+type prometheus struct {
+	*process
+	url string
+}
+
+// often lets nobody wait for a scrape or a rule.
+const often = `
+global: {scrape_interval: 1s, evaluation_interval: 1s}
+`
+
+func startPrometheus(directory, config string) (*prometheus, error) {
+	addresses, err := freeAddresses(1)
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(directory, "prometheus.yaml")
+	if err := os.WriteFile(path, []byte(often+config), 0o600); err != nil {
+		return nil, err
+	}
+	p, err := start(nil, backend("prometheus"), "--config.file="+path, "--storage.tsdb.path="+filepath.Join(directory, "data"),
+		"--web.listen-address="+addresses[0], "--web.enable-otlp-receiver", "--log.level=warn")
+	return &prometheus{p, "http://" + addresses[0]}, err
+}
+
+// ready says whether it takes and gives metrics.
+func (p *prometheus) ready() error {
+	_, err := get(p.url + "/-/ready")
+	return err
+}
+
+// series asks for a metric, as of now.
+func (p *prometheus) series(query string) ([]series, error) {
+	return instant(p.url+"/api/v1/query", query, time.Now())
+}
+
+// rule is one that was loaded.
+type rule struct {
+	Name, Health, LastError, Type, State string
+}
+
+func (p *prometheus) rules() (all []rule, err error) {
+	body, err := get(p.url + "/api/v1/rules")
+	if err != nil {
+		return nil, err
+	}
+	var answer struct {
+		Data struct{ Groups []struct{ Rules []rule } }
+	}
+	err = json.Unmarshal(body, &answer)
+	for _, group := range answer.Data.Groups {
+		all = append(all, group.Rules...)
+	}
+	return all, err
+}
+
+// series is one with its value at some time. Prometheus and Loki answer alike.
+type series struct {
+	Metric map[string]string
+	Value  [2]any
+}
+
+// String is the series as PromQL writes it, without its name.
+func (s series) String() string {
+	var labels []string
+	for _, name := range slices.Sorted(maps.Keys(s.Metric)) {
+		if name != "__name__" {
+			labels = append(labels, name+"="+strconv.Quote(s.Metric[name]))
+		}
+	}
+	return "{" + strings.Join(labels, ", ") + "}"
+}
+
+func instant(api, query string, at time.Time) ([]series, error) {
+	body, err := get(api + "?" + url.Values{"query": {query}, "time": {strconv.FormatInt(at.Unix(), 10)}}.Encode())
+	if err != nil {
+		return nil, err
+	}
+	var answer struct {
+		Data struct {
+			ResultType string
+			Result     json.RawMessage
+		}
+		Warnings []string
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return nil, err
+	}
+	if answer.Data.ResultType != "vector" || len(answer.Warnings) > 0 {
+		return nil, fmt.Errorf("the result is of type %s, with the warnings %q", answer.Data.ResultType, answer.Warnings)
+	}
+	var all []series
+	return all, json.Unmarshal(answer.Data.Result, &all)
+}

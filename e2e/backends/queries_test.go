@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backends
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestTheQueriesOfThePage asks each query of docs/queries.md. PromQL is asked of both Prometheuses: the labels of what is
+// scraped and of what is pushed are the same.
+func TestTheQueriesOfThePage(t *testing.T) {
+	t.Parallel()
+	asked := map[string]int{}
+	for _, q := range all.page.queries {
+		require.NotEmpty(t, q.returns, "the page does not say what it returns: %s", q.text)
+		for name, ask := range all.askedWith(q) {
+			asked[q.language]++
+			t.Run(name+" "+q.text, func(t *testing.T) {
+				t.Parallel()
+				eventually(t, func() error { return q.check(ask) })
+			})
+		}
+	}
+	assert.NotZero(t, asked["promql"])
+	assert.NotZero(t, asked["logql"])
+}
+
+// ask returns a line for each series or message.
+type ask func(query string) ([]string, error)
+
+// askedWith are the backends that a query is for, and the ways to ask them.
+func (s *scene) askedWith(q query) map[string]ask {
+	switch {
+	case q.language == "promql":
+		return map[string]ask{"scraped": linesOf(s.scraped.series), "pushed": linesOf(s.pushed.series)}
+	case strings.HasPrefix(q.returns[0], "{"):
+		return map[string]ask{"loki": linesOf(s.loki.series)}
+	default:
+		return map[string]ask{"loki": s.loki.messages}
+	}
+}
+
+func linesOf(answer func(string) ([]series, error)) ask {
+	return func(query string) (lines []string, err error) {
+		all, err := answer(query)
+		for _, one := range all {
+			lines = append(lines, one.String())
+		}
+		return lines, err
+	}
+}
+
+// check returns an error unless the answer has all that stands below the query.
+func (q query) check(ask ask) error {
+	lines, err := ask(q.text)
+	if err != nil {
+		return err
+	}
+	for _, wanted := range q.returns {
+		pattern := "^" + strings.ReplaceAll(regexp.QuoteMeta(wanted), "…", ".*") + "$"
+		if !slices.ContainsFunc(lines, regexp.MustCompile(pattern).MatchString) {
+			return fmt.Errorf("%s\nis not among what\n%s\nreturns:\n%s", wanted, q.text, strings.Join(lines, "\n"))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backends
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kubeevents/kubeeventsreceiver/controlplane"
+	"github.com/kubeevents/kubeeventsreceiver/controlplane/controlplanetest"
+	"github.com/kubeevents/kubeeventsreceiver/controlplane/demo"
+)
+
+// scene is a cluster with the demo on it, a Collector that watches it, and the backends that the Collector feeds.
+type scene struct {
+	page      *page
+	directory string
+	started   []*process
+
+	cluster         *controlplane.ControlPlane
+	demo            chan error
+	loki            *loki
+	pushed, scraped *prometheus
+}
+
+// newScene returns what was started even if something went wrong.
+func newScene(ctx context.Context) (s *scene, err error) {
+	s = &scene{demo: make(chan error, 1)}
+	if s.page, err = readPage(); err != nil {
+		return s, err
+	}
+	if s.directory, err = os.MkdirTemp("", "backends-"); err != nil {
+		return s, err
+	}
+	metrics, err := freeAddresses(3)
+	if err != nil {
+		return s, err
+	}
+	// The slow ones first: they get ready side by side.
+	if err := s.startBackends(metrics); err != nil {
+		return s, err
+	}
+	if err := s.startCluster(ctx); err != nil {
+		return s, err
+	}
+	err = errors.Join(s.loki.await(s.loki.ready), s.pushed.await(s.pushed.ready), s.scraped.await(s.scraped.ready))
+	if err != nil {
+		return s, err
+	}
+	return s, errors.Join(s.startCollector(metrics[0], metrics[1]), s.startTroubledCollector(metrics[2]))
+}
+
+// startBackends starts those that docs/queries.md configures. Both that scrape are told where: the metric, the Collector's
+// own, and those of the Collector with troubles.
+func (s *scene) startBackends(metrics []string) (err error) {
+	if s.loki, err = startLoki(s.make("loki")); err != nil {
+		return err
+	}
+	s.started = append(s.started, s.loki.process)
+	rules, err := filepath.Abs(inRepository("deploy", "rules"))
+	if err != nil {
+		return err
+	}
+	replace := strings.NewReplacer("127.0.0.1:9464", metrics[0], `"127.0.0.1:8888"`, fmt.Sprintf("%q, %q", metrics[1], metrics[2]),
+		"deploy/rules", rules)
+	scrape := replace.Replace(s.page.scrape)
+	if s.scraped, err = startPrometheus(s.make("scraped"), scrape); err != nil {
+		return err
+	}
+	s.started = append(s.started, s.scraped.process)
+	// This one scrapes the Collector's own metrics alone.
+	push := s.page.push + strings.Replace(scrape, metrics[0], "", 1)
+	push = strings.Replace(push, `targets: [""]`, "targets: []", 1)
+	if s.pushed, err = startPrometheus(s.make("pushed"), push); err != nil {
+		return err
+	}
+	s.started = append(s.started, s.pushed.process)
+	return nil
+}
+
+// make makes a directory of the scene's.
+func (s *scene) make(name string) string {
+	path := filepath.Join(s.directory, name)
+	_ = os.Mkdir(path, 0o700)
+	return path
+}
+
+func (s *scene) startCluster(ctx context.Context) (err error) {
+	s.cluster, err = controlplane.Start(ctx, controlplane.Options{
+		Binaries: controlplanetest.Binaries(), ControllerManager: true, Scheduler: true, Nodes: 2,
+	})
+	if err != nil {
+		return err
+	}
+	go func() { s.demo <- demo.Run(ctx, s.cluster.RESTConfig()) }()
+	client, err := kubernetes.NewForConfig(s.cluster.RESTConfig())
+	if err != nil {
+		return err
+	}
+	return makeMistyped(ctx, client)
+}
+
+// startCollector starts one that feeds the backends, as docs/queries.md says. It is configured as the demo's, which also
+// shows the past.
+func (s *scene) startCollector(metrics, own string) error {
+	config := strings.NewReplacer("http://loki:3100", s.loki.url, "http://prometheus:9090", s.pushed.url, "127.0.0.1:9464", metrics).
+		Replace(s.page.collector)
+	return s.startOtelcol(own, config, "yaml:receivers::kube_events::collection_interval: 1s")
+}
+
+// startTroubledCollector starts one that nobody takes events from, and that also asks an API server that is not there. It
+// has the metrics that there are in times of trouble.
+func (s *scene) startTroubledCollector(own string) error {
+	const config = `
+receivers:
+  kube_events:
+    retry_on_failure: {initial_interval: 100ms, max_interval: 1s, max_elapsed_time: 1s}
+  kube_events/away: {auth_type: none}
+exporters:
+  otlp_http: {endpoint: "http://127.0.0.1:1", sending_queue: {enabled: false}, retry_on_failure: {enabled: false}}
+  nop:
+service:
+  pipelines:
+    logs: {exporters: [otlp_http]}
+    logs/away: {receivers: [kube_events/away], exporters: [nop]}
+    metrics: {exporters: [nop]}
+`
+	return s.startOtelcol(own, config)
+}
+
+func (s *scene) startOtelcol(own, config string, more ...string) error {
+	path := filepath.Join(s.directory, strings.ReplaceAll(own, ":", "-")+".yaml")
+	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+		return err
+	}
+	_, port, _ := net.SplitHostPort(own)
+	arguments := []string{"--config", inRepository("distribution", "config.yaml"), "--config", path}
+	for _, setting := range more {
+		arguments = append(arguments, "--config", setting)
+	}
+	env := []string{
+		"KUBECONFIG=" + s.cluster.Kubeconfig(), "OTELCOL_METRICS_PORT=" + port,
+		"KUBERNETES_SERVICE_HOST=127.0.0.1", "KUBERNETES_SERVICE_PORT=1",
+	}
+	p, err := start(env, otelcol(), arguments...)
+	if err != nil {
+		return err
+	}
+	s.started = append(s.started, p)
+	return p.await(func() error {
+		_, err := get("http://" + own + "/metrics")
+		return err
+	})
+}
+
+// stop ends all, those that write before those that they write to.
+func (s *scene) stop() (err error) {
+	for i := len(s.started) - 1; i >= 0; i-- {
+		s.started[i].stop()
+	}
+	if s.cluster != nil {
+		err = errors.Join(<-s.demo, s.cluster.Stop())
+	}
+	if s.directory != "" {
+		err = errors.Join(err, os.RemoveAll(s.directory))
+	}
+	return err
+}
+
+// makeMistyped makes a Deployment whose image does not exist, and writes what a kubelet would of its pod: the nodes only
+// pretend to pull images.
+func makeMistyped(ctx context.Context, client kubernetes.Interface) error {
+	const name, namespace = "mistyped", "mistakes"
+	_, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	labels := map[string]string{"app": name}
+	_, err = client.AppsV1().Deployments(namespace).Create(ctx, &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: labels},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: name, Image: "example.com/mistyped:1.O"}}},
+		}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	pod, err := podOf(ctx, client, namespace)
+	if err != nil {
+		return err
+	}
+	for i, e := range []corev1.Event{
+		{Type: "Warning", Reason: "Failed", Message: `Failed to pull image "example.com/mistyped:1.O": not found`, Count: 2},
+		{Type: "Normal", Reason: "BackOff", Message: `Back-off pulling image "example.com/mistyped:1.O"`, Count: 3},
+	} {
+		e.ObjectMeta = metav1.ObjectMeta{Name: fmt.Sprintf("%s.%d", pod.Name, i), Namespace: namespace}
+		e.InvolvedObject = corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: pod.Name, UID: pod.UID}
+		e.Source = corev1.EventSource{Component: "kubelet", Host: "node-0"}
+		e.FirstTimestamp, e.LastTimestamp = metav1.Now(), metav1.Now()
+		if _, err := client.CoreV1().Events(namespace).Create(ctx, &e, metav1.CreateOptions{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// podOf waits for the first pod of a namespace.
+func podOf(ctx context.Context, client kubernetes.Interface, namespace string) (*corev1.Pod, error) {
+	for {
+		pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, err
+		}
+		if len(pods.Items) > 0 {
+			return &pods.Items[0], nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
