@@ -125,7 +125,7 @@ func (s *Stream) open(ctx context.Context, cancel context.CancelCauseFunc, optio
 func (s *Stream) receive(ctx context.Context, cancel context.CancelCauseFunc, body io.ReadCloser, silence time.Duration) error {
 	late := time.AfterFunc(s.patience(silence), func() { cancel(errSilent) })
 	defer late.Stop()
-	decoder, err := newDecoder(body)
+	decoder, err := NewDecoder(body)
 	if err != nil {
 		return err
 	}

@@ -15,9 +15,9 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 )
 
-// newDecoder reads the messages of a watch in the goroutine of whoever calls it. client-go's own watch hands each over from
+// NewDecoder reads the messages of a watch in the goroutine of whoever calls it. client-go's own watch hands each over from
 // a goroutine of its own, which costs about as much as decoding it.
-func newDecoder(body io.ReadCloser) (*restwatch.Decoder, error) {
+func NewDecoder(body io.ReadCloser) (*restwatch.Decoder, error) {
 	buffered := bufio.NewReader(body)
 	mediaType := runtime.ContentTypeProtobuf
 	// JSON is what a server answers that does not know protobuf. A frame of protobuf begins with its length, far below this.
