@@ -53,7 +53,7 @@ func (p *prometheus) series(query string) ([]series, error) {
 
 // rule is one that was loaded.
 type rule struct {
-	Name, Health, LastError, Type, State string
+	Name, Type, Health, LastError string
 }
 
 func (p *prometheus) rules() (all []rule, err error) {
