@@ -52,9 +52,14 @@ type Collector struct {
 // Run runs a Collector until the test ends, with a configuration and with what the environment adds to its own.
 func Run(t testing.TB, otelcol, config string, env ...string) *Collector {
 	t.Helper()
-	c := &Collector{output: &output{}, log: &output{}, ended: make(chan struct{})}
 	// Its own metrics, on a port that is always the same, would be in the way of other Collectors.
-	c.command = exec.Command(otelcol, "--config", config, "--set=service.telemetry.metrics.level=none")
+	return Start(t, exec.Command(otelcol, "--config", config, "--set=service.telemetry.metrics.level=none"), env...)
+}
+
+// Start starts a Collector as the command says, until the test ends.
+func Start(t testing.TB, command *exec.Cmd, env ...string) *Collector {
+	t.Helper()
+	c := &Collector{command: command, output: &output{}, log: &output{}, ended: make(chan struct{})}
 	c.command.Env = append(os.Environ(), env...)
 	c.command.Stdout, c.command.Stderr = c.output, c.log
 	if err := c.command.Start(); err != nil {

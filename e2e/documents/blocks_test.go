@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package documents
+
+import (
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
+)
+
+// TestConfigurationsAreValid: the Collector takes every configuration on the pages.
+func TestConfigurationsAreValid(t *testing.T) {
+	t.Parallel()
+	for _, page := range pages {
+		for _, b := range blocksOf(t, page, "yaml") {
+			t.Run(b.String(), func(t *testing.T) {
+				t.Parallel()
+				file := filepath.Join(t.TempDir(), "config.yaml")
+				require.NoError(t, os.WriteFile(file, []byte(b.text), 0o600))
+				output, err := exec.Command(trial.Otelcol(t), "validate", "--config", file).CombinedOutput()
+				assert.NoError(t, err, string(output))
+			})
+		}
+	}
+}
+
+// TestCommandsRun: every command on the pages runs from the repository's root and shows something, in a cluster with what
+// deploy/base gives the receiver, and beside a Collector.
+func TestCommandsRun(t *testing.T) {
+	t.Parallel()
+	for _, file := range []string{"namespace.yaml", "clusterrole.yaml", "clusterrolebinding.yaml"} {
+		kube.Apply(t, filepath.Join("deploy", "base", file))
+	}
+	port := runBeside(t)
+	for _, page := range pages {
+		for _, b := range blocksOf(t, page, "sh") {
+			for line := range strings.Lines(b.text) {
+				t.Run(b.String(), func(t *testing.T) {
+					t.Parallel()
+					runLine(t, strings.TrimSpace(line), "KUBECONFIG="+kube.Kubeconfig(), "OTELCOL_METRICS_PORT="+port)
+				})
+			}
+		}
+	}
+}
+
+func runLine(t *testing.T, line string, env ...string) {
+	t.Helper()
+	program, _, _ := strings.Cut(line, " ")
+	if _, err := exec.LookPath(program); err != nil {
+		t.Skip("not installed here: ", err)
+	}
+	command := exec.Command("sh", "-c", line)
+	command.Dir = trial.InRepository()
+	command.Env = append(os.Environ(), env...)
+	output, err := command.CombinedOutput()
+	assert.NoError(t, err, "%s\n%s", line, output)
+	assert.NotEmpty(t, output, line)
+}
+
+// runBeside runs the Collector that make run runs, and returns the port of its own metrics.
+func runBeside(t *testing.T) (port string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := listener.Addr().String()
+	require.NoError(t, listener.Close())
+	_, port, err = net.SplitHostPort(address)
+	require.NoError(t, err)
+	command := exec.Command(trial.Otelcol(t), "--config", trial.InRepository("distribution", "config.yaml"))
+	trial.Start(t, command, "KUBECONFIG="+kube.Kubeconfig(), "PROMETHEUS_ENDPOINT=127.0.0.1:0", "OTELCOL_METRICS_PORT="+port)
+	trial.Eventually(t, func() bool {
+		response, err := http.Get("http://" + address + "/metrics")
+		if err != nil {
+			return false
+		}
+		return response.Body.Close() == nil
+	}, "the Collector's own metrics")
+	return port
+}

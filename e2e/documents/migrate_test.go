@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package documents
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/plog"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
+)
+
+// comparison is how people run contrib's k8s_events.
+const comparison = `
+receivers:
+  k8s_events: {auth_type: kubeConfig}
+exporters:
+  otlphttp: {endpoint: "${env:OTLP_ENDPOINT}"}
+service:
+  pipelines:
+    logs: {receivers: [k8s_events], exporters: [otlphttp]}
+`
+
+// TestTheOldNames: with the page's snippet, each attribute that k8s_events emits is there, at the same place and with the
+// same value, but for those that the page names.
+func TestTheOldNames(t *testing.T) {
+	t.Parallel()
+	const namespace = "the-old-names"
+	makeNamespace(t, namespace)
+	theirs, ours := trial.NewBackend(t), trial.NewBackend(t)
+	runBoth(t, theirs, ours)
+	awaitBoth(t, namespace, theirs, ours)
+
+	for name, test := range map[string]struct {
+		event  *corev1.Event
+		differ map[string]values // besides those of every event
+	}{
+		"of a kubelet": {event: &corev1.Event{
+			Type: "Normal", Count: 3, Source: corev1.EventSource{Component: "kubelet", Host: "node-0"},
+			ReportingController: "kubelet", ReportingInstance: "node-0",
+			InvolvedObject: corev1.ObjectReference{
+				APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: "web", UID: "1", FieldPath: "spec.containers{web}", ResourceVersion: "17",
+			},
+		}},
+		"of the same pod, with less": {event: &corev1.Event{
+			Type: "Warning", Count: 1, Source: corev1.EventSource{Component: "kubelet", Host: "node-0"},
+			ReportingController: "kubelet", ReportingInstance: "node-0",
+			InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: "web", UID: "1"},
+		}},
+		"of a controller": {event: &corev1.Event{
+			Type: "Warning", Count: 1, Source: corev1.EventSource{Component: "replicaset-controller"},
+			InvolvedObject: corev1.ObjectReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Namespace: namespace, Name: "web-1", UID: "2"},
+		}},
+		"of a type in another case": {event: &corev1.Event{
+			Type: "warning", Count: 1,
+			InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: "web", UID: "1"},
+		}},
+		"of type Error":    {event: typed("Error", namespace)},
+		"of type Critical": {event: typed("Critical", namespace)},
+		"of another type":  {event: typed("Panic", namespace)},
+		"that names next to nothing": {event: &corev1.Event{
+			Type: "Normal", Count: 1, InvolvedObject: corev1.ObjectReference{Kind: "Whatever", Namespace: namespace, Name: "bare"},
+		}},
+		"of the new kind": {
+			event: &corev1.Event{
+				Type: "Warning", Action: "Scheduling", EventTime: metav1.NowMicro(), ReportingController: "default-scheduler", ReportingInstance: "scheduler-0",
+				InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: "web", UID: "1"},
+			},
+			differ: map[string]values{"k8s.event.count": {theirs: nil, ours: int64(1)}},
+		},
+		"of a reporter that is no kubelet, on a host": {
+			event: &corev1.Event{
+				Type: "Normal", Count: 1, Source: corev1.EventSource{Component: "backup", Host: "host-7"},
+				InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: "web", UID: "1"},
+			},
+			differ: map[string]values{"k8s.node.name": {theirs: "host-7", ours: ""}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			created := makeEvent(t, namespace, test.event)
+			old := theirs.Await(t, "k8s.event.uid", string(created.UID))
+			compare(t, created, old, ours.Await(t, "k8s.event.uid", string(created.UID)), test.differ)
+		})
+	}
+}
+
+// TestTheOldNamesOfClusterScopedObjects: they are in no namespace, their events in default.
+func TestTheOldNamesOfClusterScopedObjects(t *testing.T) {
+	t.Parallel()
+	theirs, ours := trial.NewBackend(t), trial.NewBackend(t)
+	runBoth(t, theirs, ours)
+	awaitBoth(t, metav1.NamespaceDefault, theirs, ours)
+	for name, test := range map[string]struct {
+		event  *corev1.Event
+		differ map[string]values
+	}{
+		"of a volume": {event: &corev1.Event{
+			Type: "Warning", Count: 1, InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolume", Name: "disk", UID: "3"},
+		}},
+		"of a node, by its kubelet": {event: &corev1.Event{
+			Type: "Normal", Count: 1, Source: corev1.EventSource{Component: "kubelet", Host: "node-0"},
+			InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: "node-0", UID: "node-0"},
+		}},
+		"of a node, by a controller": {
+			event: &corev1.Event{
+				Type: "Normal", Count: 1, Source: corev1.EventSource{Component: "node-controller"},
+				InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: "node-0", UID: "any"},
+			},
+			differ: map[string]values{"k8s.node.name": {theirs: "", ours: "node-0"}},
+		},
+		"without what the object has": {
+			event: &corev1.Event{Type: "Normal", Count: 1, InvolvedObject: corev1.ObjectReference{Kind: "Node", Name: "node-1"}},
+			differ: map[string]values{
+				"k8s.node.name":          {theirs: "", ours: "node-1"},
+				"k8s.object.uid":         {theirs: "", ours: string(kube.Get(t, "v1", "Node", "", "node-1").GetUID())},
+				"k8s.object.api_version": {theirs: "", ours: "v1"},
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			created := makeEvent(t, metav1.NamespaceDefault, test.event)
+			old := theirs.Await(t, "k8s.event.uid", string(created.UID))
+			compare(t, created, old, ours.Await(t, "k8s.event.uid", string(created.UID)), test.differ)
+		})
+	}
+}
+
+// values are what the two have of one attribute.
+type values struct{ theirs, ours any }
+
+// runBoth runs a Collector with k8s_events, and one with the page's configuration.
+func runBoth(t *testing.T, theirs, ours *trial.Backend) {
+	t.Helper()
+	snippet := blocksOf(t, "migrate.md", "yaml")
+	require.Len(t, snippet, 1)
+	old, page := filepath.Join(t.TempDir(), "k8s_events.yaml"), filepath.Join(t.TempDir(), "kube_events.yaml")
+	require.NoError(t, os.WriteFile(old, []byte(comparison), 0o600))
+	require.NoError(t, os.WriteFile(page, []byte(snippet[0].text), 0o600))
+	// k8s_events prints times in the zone of its machine, which is UTC in containers.
+	trial.Run(t, trial.ComparisonOtelcol(t), old, "TZ=UTC", "KUBECONFIG="+kube.Kubeconfig(), "OTLP_ENDPOINT="+theirs.URL)
+	trial.Run(t, trial.Otelcol(t), page, "KUBECONFIG="+kube.Kubeconfig(), "OTLP_ENDPOINT="+ours.URL)
+}
+
+// awaitBoth waits until both watch.
+func awaitBoth(t *testing.T, namespace string, theirs, ours *trial.Backend) {
+	t.Helper()
+	trial.Eventually(t, func() bool {
+		makeEvent(t, namespace, typed("Normal", namespace))
+		return len(theirs.Records()) > 0 && len(ours.Records()) > 0
+	}, "both Collectors to watch")
+}
+
+// typed is an event of a type, of an object that is not there.
+func typed(eventType, namespace string) *corev1.Event {
+	return &corev1.Event{Type: eventType, Count: 1, InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: namespace, Name: "any", UID: "4"}}
+}
+
+func makeNamespace(t *testing.T, name string) {
+	t.Helper()
+	_, err := kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+}
+
+func makeEvent(t *testing.T, namespace string, event *corev1.Event) *corev1.Event {
+	t.Helper()
+	event.GenerateName, event.Namespace = "event-", namespace
+	event.Reason, event.Message = "Compared", "with k8s_events"
+	if event.EventTime.IsZero() {
+		// k8s_events drops what happened before it started, by its own clock and to the fraction of a second.
+		event.FirstTimestamp, event.LastTimestamp = metav1.NewTime(time.Now().Add(time.Minute)), metav1.NewTime(time.Now().Add(time.Minute))
+	}
+	created, err := kube.CoreV1().Events(namespace).Create(t.Context(), event, metav1.CreateOptions{})
+	require.NoError(t, err)
+	return created
+}
+
+// compare goes through all that k8s_events has.
+func compare(t *testing.T, event *corev1.Event, theirs, ours trial.Record, differ map[string]values) {
+	t.Helper()
+	assert.Equal(t, theirs.Log.Body().AsString(), ours.Log.Body().AsString())
+	assert.Equal(t, theirs.Log.Timestamp(), ours.Log.Timestamp())
+	assert.Equal(t, theirs.Log.SeverityNumber(), ours.Log.SeverityNumber())
+	if theirs.Log.SeverityNumber() != plog.SeverityNumberUnspecified {
+		assert.Equal(t, theirs.Log.SeverityText(), ours.Log.SeverityText())
+	}
+	assert.NotEmpty(t, theirs.Resource)
+	assert.NotEmpty(t, theirs.Attributes)
+	compareAttributes(t, theirs.Resource, ours.Resource, differ)
+	compareAttributes(t, theirs.Attributes, ours.Attributes, differ)
+	compareStarts(t, event, theirs.Attributes, ours.Attributes)
+	for key, value := range differ {
+		assert.Equal(t, value.theirs, theirs.Get(key), "%s of k8s_events", key)
+		assert.Equal(t, value.ours, ours.Get(key), "%s of kube_events", key)
+		assert.Contains(t, explained(t), "`"+key+"`", "the page names what differs")
+	}
+}
+
+func compareAttributes(t *testing.T, theirs, ours map[string]any, differ map[string]values) {
+	t.Helper()
+	for key, value := range theirs {
+		if _, ok := differ[key]; !ok && key != startTime {
+			assert.Equal(t, value, ours[key], key)
+		}
+	}
+}
+
+const startTime = "k8s.event.start_time"
+
+// compareStarts: theirs is when the Event was created, ours when it first occurred, both as Go prints a time.
+func compareStarts(t *testing.T, event *corev1.Event, theirs, ours map[string]any) {
+	t.Helper()
+	assert.Equal(t, event.CreationTimestamp.UTC().String(), theirs[startTime])
+	first := event.FirstTimestamp.Time
+	if first.IsZero() {
+		first = event.EventTime.Time
+	}
+	assert.Equal(t, first.UTC().Truncate(time.Second).String(), ours[startTime])
+}
+
+// explained is what the page says that the snippet cannot give back.
+func explained(t *testing.T) string {
+	t.Helper()
+	_, section, found := strings.Cut(trial.Read(t, "docs", "migrate.md"), "What it cannot give back")
+	require.True(t, found)
+	section, _, _ = strings.Cut(section, "\n## ")
+	return section
+}
