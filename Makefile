@@ -61,7 +61,7 @@ run: $(OTELCOL) $(CONTROLPLANE) $(DEMO)
 endif
 
 .PHONY: test
-test: $(OTELCOL) $(CONTROLPLANE) $(BACKENDS) ## Run all tests: unit, golden, fuzz seeds, and those against a real control plane
+test: $(OTELCOL) $(COMPARISON) $(CONTROLPLANE) $(BACKENDS) ## Run all tests: unit, golden, fuzz seeds, and those against a real control plane
 	$(RACE_NOTICE)
 	@failed=; for module in $(MODULES); do \
 		echo "testing module $$module"; \

@@ -8,9 +8,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -72,6 +74,35 @@ func kubectl(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("kubectl"); err != nil {
 		t.Skip("this recipe runs a script that calls kubectl, which is not installed: ", err)
+	}
+}
+
+var (
+	pathInExamples = regexp.MustCompile(`examples/[\w./-]+\.(?:yaml|sh)`)
+	variable       = regexp.MustCompile(`\$\{env:(\w+)\}`)
+)
+
+// TestCommandsNameWhatThereIs: the files that the commands of the READMEs name, and the variables without which a
+// configuration does not work.
+func TestCommandsNameWhatThereIs(t *testing.T) {
+	t.Parallel()
+	readmes, err := filepath.Glob(trial.InRepository("examples", "*", "README.md"))
+	require.NoError(t, err)
+	require.NotEmpty(t, readmes)
+	for _, readme := range append(readmes, trial.InRepository("examples", "README.md")) {
+		text, err := os.ReadFile(readme)
+		require.NoError(t, err)
+		for _, path := range pathInExamples.FindAllString(string(text), -1) {
+			assert.True(t, exists(path), "%s names %s", readme, path)
+		}
+		config, err := os.ReadFile(filepath.Join(filepath.Dir(readme), "collector.yaml"))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // The list of recipes.
+		}
+		require.NoError(t, err)
+		for _, name := range variable.FindAllStringSubmatch(string(config), -1) {
+			assert.Contains(t, string(text), name[1], readme)
+		}
 	}
 }
 
