@@ -103,8 +103,9 @@ vulncheck: $(VULNCHECK) ## Look for known vulnerabilities in what the receiver c
 		echo "known vulnerabilities were NOT checked: the database cannot be reached"; }
 
 .PHONY: generate
-generate: $(MDATAGEN) ## Generate documentation.md and internal/metadata from metadata.yaml
+generate: $(MDATAGEN) ## Generate documentation.md and internal/metadata from metadata.yaml, and the dashboards
 	PATH="$(CURDIR)/build/tools:$$PATH" go generate ./...
+	cd deploy/dashboards && go generate ./...
 
 # Generates in a copy, so that neither the check nor its failure changes the
 # working tree.
@@ -115,6 +116,7 @@ check-generated: $(MDATAGEN) ## Fail if generated files are stale
 		if [ -e "$$file" ]; then mkdir -p "build/regenerated/$$(dirname "$$file")" && cp "$$file" "build/regenerated/$$file"; fi; \
 	done
 	@cd build/regenerated && PATH="$(CURDIR)/build/tools:$$PATH" go generate ./...
+	@cd build/regenerated/deploy/dashboards && go generate ./...
 	@cd build/regenerated && find . -type f | while read -r file; do \
 		diff -u "$(CURDIR)/$$file" "$$file" || { echo "$$file is stale: run make generate"; exit 1; }; \
 	done

@@ -47,11 +47,14 @@ func (s *scene) askedWith(q query) map[string]ask {
 	}
 }
 
+// linesOf leaves out what is not a number, such as a quantile of nothing.
 func linesOf(answer func(string) ([]series, error)) ask {
 	return func(query string) (lines []string, err error) {
 		all, err := answer(query)
 		for _, one := range all {
-			lines = append(lines, one.String())
+			if one.Value[1] != "NaN" {
+				lines = append(lines, one.String())
+			}
 		}
 		return lines, err
 	}

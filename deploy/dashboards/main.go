@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// This program writes the dashboards for Grafana, as JSON files for its import or provisioning.
+package main
+
+//go:generate go run .
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+)
+
+func main() {
+	for file, builder := range map[string]*dashboard.DashboardBuilder{
+		"workload.json": workload(),
+		"receiver.json": receiver(),
+	} {
+		if err := write(file, builder); err != nil {
+			fmt.Fprintln(os.Stderr, file+":", err)
+			os.Exit(1)
+		}
+	}
+}
+
+func write(file string, builder *dashboard.DashboardBuilder) error {
+	made, err := builder.Build()
+	if err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(made, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(text, '\n'), 0o644) //nolint:gosec // anyone may read it
+}
