@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -75,6 +76,30 @@ func kubectl(t *testing.T) {
 	if _, err := exec.LookPath("kubectl"); err != nil {
 		t.Skip("this recipe runs a script that calls kubectl, which is not installed: ", err)
 	}
+}
+
+// commandsOf are the commands of the recipe's README, but for the Collector itself.
+func commandsOf(t *testing.T, recipe string) (commands []string) {
+	t.Helper()
+	_, block, found := strings.Cut(trial.Read(t, "examples", recipe, "README.md"), "```sh\n")
+	require.True(t, found)
+	block, _, _ = strings.Cut(block, "```")
+	for command := range strings.Lines(block) {
+		if !strings.Contains(command, "build/otelcol") {
+			commands = append(commands, command)
+		}
+	}
+	return commands
+}
+
+// sh runs a command from the repository's root, as somebody who may do everything.
+func sh(t *testing.T, command string) {
+	t.Helper()
+	shell := exec.Command("sh", "-c", command)
+	shell.Dir = trial.InRepository()
+	shell.Env = append(shell.Environ(), "KUBECONFIG="+kube.Kubeconfig())
+	output, err := shell.CombinedOutput()
+	require.NoError(t, err, "%s\n%s", command, output)
 }
 
 var (

@@ -160,22 +160,22 @@ func runTonight(t *testing.T, namespace, name string) {
 func TestApproval(t *testing.T) {
 	t.Parallel()
 	kubectl(t)
-	kube.Apply(t, file("approval", "payments.yaml"))
-	message := `change 4711: payments "2.0" \ EMEA`
+	for _, command := range commandsOf(t, "approval") {
+		sh(t, command)
+	}
+	message := `quoted "twice", C:\temp, $HOME` + "\nand a second line"
 	approve := exec.Command(trial.InRepository("examples", "approval", "approve.sh"), "approval", "payments", message)
-	approve.Env = append(approve.Environ(), "KUBECONFIG="+kube.Kubeconfig(), "APPROVER=jane")
+	approve.Env = append(approve.Environ(), "KUBECONFIG="+kube.Kubeconfig(), `APPROVER=O"Neill`)
 	output, err := approve.CombinedOutput()
 	require.NoError(t, err, string(output))
-	_, err = kube.AppsV1().Deployments("approval").Patch(t.Context(), "payments", types.StrategicMergePatchType,
-		[]byte(`{"spec": {"template": {"spec": {"containers": [{"name": "payments", "image": "example.com/payments:2.0"}]}}}}`), metav1.PatchOptions{})
-	require.NoError(t, err)
 
 	backend := trial.NewBackend(t)
 	run(t, "approval", "OTLP_ENDPOINT="+backend.URL)
-	approved := backend.Await(t, "k8s.event.reason", "DeploymentApproved")
-	assert.Equal(t, message+", approved by jane", approved.Log.Body().AsString())
-	assert.Equal(t, "jane", approved.Get("k8s.event.reporting_instance"))
+	approved := backend.Await(t, "k8s.event.reason", "DeploymentApproved", "k8s.event.reporting_instance", "jane")
+	assert.Equal(t, "change 4711: payments 2.0, approved by jane", approved.Log.Body().AsString())
 	assert.Equal(t, "Approve", approved.Get("k8s.event.action"))
+	other := backend.Await(t, "k8s.event.reason", "DeploymentApproved", "k8s.event.reporting_instance", `O"Neill`)
+	assert.Equal(t, strings.ReplaceAll(message, "\n", " ")+`, approved by O"Neill`, other.Log.Body().AsString(), "any text may be written")
 
 	var rollout []trial.Record
 	trial.Eventually(t, func() bool {
