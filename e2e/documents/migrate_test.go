@@ -135,6 +135,59 @@ func TestTheOldNamesOfClusterScopedObjects(t *testing.T) {
 	}
 }
 
+// TestWhatDiffersFromK8sEvents is what the page says of updates: a change without a new occurrence is no record, a jump of
+// the count is one record of several occurrences, and a repeat of a new-style event has the time of the repeat.
+func TestWhatDiffersFromK8sEvents(t *testing.T) {
+	t.Parallel()
+	const namespace = "what-differs"
+	makeNamespace(t, namespace)
+	theirs, ours := trial.NewBackend(t), trial.NewBackend(t)
+	runBoth(t, theirs, ours)
+	awaitBoth(t, namespace, theirs, ours)
+
+	old := makeEvent(t, namespace, typed("Warning", namespace))
+	ofOld := []any{"k8s.event.uid", string(old.UID)}
+	awaitRecords(t, 1, theirs, ofOld)
+	awaitRecords(t, 1, ours, ofOld)
+	old.Labels = map[string]string{"seen": "yes"}
+	old = updateEvent(t, old)
+	awaitRecords(t, 2, theirs, ofOld)
+	old.Count = 9
+	updateEvent(t, old)
+	awaitRecords(t, 3, theirs, ofOld)
+	awaitRecords(t, 2, ours, ofOld)
+	assert.Equal(t, int64(8), ours.Records(ofOld...)[1].Get("k8s.event.occurrences"))
+
+	first := metav1.NowMicro()
+	repeated := metav1.NewMicroTime(first.Add(time.Minute))
+	series := makeEvent(t, namespace, &corev1.Event{
+		Type: "Warning", Action: "Scheduling", EventTime: first, ReportingController: "default-scheduler", ReportingInstance: "scheduler-0",
+		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: "web"},
+	})
+	ofSeries := []any{"k8s.event.uid", string(series.UID)}
+	awaitRecords(t, 1, theirs, ofSeries)
+	awaitRecords(t, 1, ours, ofSeries)
+	series.Series = &corev1.EventSeries{Count: 2, LastObservedTime: repeated}
+	updateEvent(t, series)
+	awaitRecords(t, 2, theirs, ofSeries)
+	awaitRecords(t, 2, ours, ofSeries)
+	assert.Equal(t, first.UnixMicro(), theirs.Records(ofSeries...)[1].Log.Timestamp().AsTime().UnixMicro())
+	assert.Equal(t, repeated.UnixMicro(), ours.Records(ofSeries...)[1].Log.Timestamp().AsTime().UnixMicro())
+	assert.Len(t, ours.Records(ofOld...), 2, "the label was no record, then or later")
+}
+
+func awaitRecords(t *testing.T, count int, backend *trial.Backend, attributes []any) {
+	t.Helper()
+	trial.Eventually(t, func() bool { return len(backend.Records(attributes...)) >= count }, "%d records with %v", count, attributes)
+}
+
+func updateEvent(t *testing.T, event *corev1.Event) *corev1.Event {
+	t.Helper()
+	updated, err := kube.CoreV1().Events(event.Namespace).Update(t.Context(), event, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	return updated
+}
+
 // values are what the two have of one attribute.
 type values struct{ theirs, ours any }
 
