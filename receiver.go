@@ -206,7 +206,7 @@ func (r *eventsReceiver) drain() {
 
 // account tells the ledger what changed and keeps what brought new occurrences.
 func (r *eventsReceiver) account(changes []watch.Change) []observation.Observation {
-	var observations []observation.Observation
+	observations := make([]observation.Observation, 0, len(changes))
 	var received, filtered int64
 	for _, change := range changes {
 		if change.Event != nil {
@@ -259,14 +259,18 @@ func (r *eventsReceiver) resolve(ctx context.Context, observations []observation
 	if len(observations) == 0 {
 		return
 	}
-	var references []resolver.Reference
+	references := make([]resolver.Reference, 0, len(observations))
 	place := make(map[resolver.Reference]int, len(observations))
+	places := make([]int, len(observations))
 	for i := range observations {
 		ref := event.Involved(observations[i].Event)
-		if _, ok := place[ref]; !ok {
-			place[ref] = len(references)
+		at, ok := place[ref]
+		if !ok {
+			at = len(references)
+			place[ref] = at
 			references = append(references, ref)
 		}
+		places[i] = at
 	}
 	chains := r.chains(ctx, references)
 	tags := make([][]extract.Tag, len(chains))
@@ -274,9 +278,8 @@ func (r *eventsReceiver) resolve(ctx context.Context, observations []observation
 		tags[i] = r.extractor.Tags(chain.Objects)
 	}
 	for i := range observations {
-		o := &observations[i]
-		at := place[event.Involved(o.Event)]
-		o.Chain, o.Tags = chains[at], tags[at]
+		at := places[i]
+		observations[i].Chain, observations[i].Tags = chains[at], tags[at]
 	}
 	r.telemetry.resolved(observations)
 }

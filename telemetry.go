@@ -24,6 +24,7 @@ type telemetry struct {
 	report  *receiverhelper.ObsReport
 
 	waiting      atomic.Int64 // events that arrived and are not dealt with yet
+	hits         atomic.Int64 // objects that were answered from memory, not reported yet
 	unsavedSince atomic.Int64 // time of the last checkpoint in nanoseconds since 1970; 0: it holds everything
 }
 
@@ -88,6 +89,7 @@ func (t *telemetry) accounted(received, filtered int64) {
 }
 
 func (t *telemetry) resolved(observations []observation.Observation) {
+	t.builder.KubeEventsOwnerCacheHits.Add(context.Background(), t.hits.Swap(0))
 	counts := map[resolver.Resolution]int64{}
 	for i := range observations {
 		counts[observations[i].Chain.Resolution]++
@@ -134,6 +136,4 @@ func (t *telemetry) LookupDone(result string, took time.Duration) {
 }
 
 // CacheHit implements resolver.Observer.
-func (t *telemetry) CacheHit() {
-	t.builder.KubeEventsOwnerCacheHits.Add(context.Background(), 1)
-}
+func (t *telemetry) CacheHit() { t.hits.Add(1) }

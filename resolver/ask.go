@@ -12,6 +12,10 @@ import (
 // It keeps one that hangs for some objects from using up the time of all.
 const roundPatience = 100 * time.Millisecond
 
+// manyPlaces is from how many places on, in which something is unknown at once, the
+// lists of all of them are read: so it is at a start, and in a storm.
+const manyPlaces = 4
+
 // ask asks for what the searches lack and waits until all have got it, or for a
 // while. Searches whose tickets are still open keep them.
 func (l *lookup) ask(ctx context.Context, searches []*search) {
@@ -51,7 +55,7 @@ func (l *lookup) request(searches []*search) {
 		}
 	}
 	for in, searches := range unknown {
-		l.requestPlace(in, searches)
+		l.requestPlace(in, searches, len(unknown) >= manyPlaces)
 	}
 }
 
@@ -89,11 +93,11 @@ func (l *lookup) requestOne(s *search, k *kind, at address) {
 	}
 }
 
-// requestPlace asks for objects of one place: in a list if there are many, else
-// one by one.
-func (l *lookup) requestPlace(in place, searches []*search) {
+// requestPlace asks for objects of one place: in a list if there are many, or one
+// of many places, else one by one.
+func (l *lookup) requestPlace(in place, searches []*search, amongMany bool) {
 	k := searches[0].candidate()
-	listing := l.lister.join(k, in, namesOf(searches))
+	listing := l.lister.join(k, in, namesOf(searches), amongMany)
 	for _, s := range searches {
 		if listing == nil {
 			l.requestOne(s, s.candidate(), address{in, s.want.Name})

@@ -42,6 +42,7 @@ type gate struct {
 	mu    sync.Mutex
 	level float64
 	then  time.Duration
+	asked bool // whether a request was sent since strain was last called
 }
 
 func newGate(b *background, concurrency int, limiter flowcontrol.RateLimiter, observer Observer, now func() time.Duration) *gate {
@@ -54,6 +55,7 @@ func (g *gate) noteSent() {
 	defer g.mu.Unlock()
 	g.leakLocked()
 	g.level++
+	g.asked = true
 }
 
 func (g *gate) leakLocked() {
@@ -62,10 +64,15 @@ func (g *gate) leakLocked() {
 	g.then = now
 }
 
-// strain is how long it takes until what was sent is no strain.
+// strain is how long it takes until what was sent is no strain. When nothing was
+// sent since the last call, there is nothing to gather for.
 func (g *gate) strain() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if !g.asked {
+		return 0
+	}
+	g.asked = false
 	g.leakLocked()
 	return time.Duration(max(0, g.level-easyBurst) / easyRate * float64(time.Second))
 }

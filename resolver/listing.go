@@ -84,14 +84,15 @@ func newLister(b *background, r *reader, f *follower) *lister {
 }
 
 // join adds names to the list of the place that is under way, or begins one when
-// there are enough of them. It returns nil when the names are better read one by
-// one. Who joins must either see the listing done or leave it, once for each name.
-func (l *lister) join(k *kind, in place, names []string) *listing {
+// there are enough of them, or when more are to be expected. It returns nil when
+// the names are better read one by one. Who joins must either see the listing done
+// or leave it, once for each name.
+func (l *lister) join(k *kind, in place, names []string, expectMore bool) *listing {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	joined, found := l.under[in]
 	if !found {
-		if !l.areManyLocked(k, in, names) || !k.listable || l.refused.has(in) {
+		if !l.areManyLocked(k, in, names, expectMore) || !k.listable || l.refused.has(in) {
 			return nil
 		}
 		joined = l.beginLocked(k, in)
@@ -104,7 +105,7 @@ func (l *lister) join(k *kind, in place, names []string) *listing {
 
 // areManyLocked reports whether so many different names were asked for lately
 // that a list is worth its pages.
-func (l *lister) areManyLocked(k *kind, in place, names []string) bool {
+func (l *lister) areManyLocked(k *kind, in place, names []string, expectMore bool) bool {
 	different := make(map[string]struct{}, len(names))
 	for _, name := range names {
 		different[name] = struct{}{}
@@ -117,7 +118,7 @@ func (l *lister) areManyLocked(k *kind, in place, names []string) bool {
 		d.names, d.since = 0, now
 	}
 	d.names += len(different)
-	many := d.names >= listFrom*max(1, d.pages)
+	many := d.names >= listFrom*max(1, d.pages) || expectMore && d.pages <= 1 && d.whole == 0
 	if many {
 		d.names = 0
 	}

@@ -320,8 +320,20 @@ func TestManyRequestsAreAStrainForAWhile(t *testing.T) {
 		requireComplete(t, r.Resolve(t.Context(), crowd(api, fmt.Sprint("namespace-", namespace), 1)))
 	}
 	require.InDelta(t, 10, r.Strain().Seconds(), 2)
+	require.Zero(t, r.Strain(), "nothing was asked for since")
 	clock.pass(20 * time.Second)
+	requireComplete(t, r.Resolve(t.Context(), crowd(api, "town", 1)))
 	require.Zero(t, r.Strain())
+}
+
+func TestManyPlacesAtOnceAreListed(t *testing.T) {
+	api := newFakeAPI(t)
+	var pods []resolver.Reference
+	for namespace := range 10 {
+		pods = append(pods, crowd(api, fmt.Sprint("namespace-", namespace), 5)[0])
+	}
+	requireComplete(t, newResolver(t, api, resolver.Config{}).Resolve(t.Context(), pods))
+	require.Len(t, api.seenObjects(), 10*3, "a start, or a storm: where one object of each is unknown, others will be")
 }
 
 func TestRequestsSayWhoAsks(t *testing.T) {

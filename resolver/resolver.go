@@ -143,7 +143,7 @@ func (r *Resolver) refuse(searches []*search, failure Resolution, remember bool)
 
 // Strain returns how long to wait before what is unknown is asked for again, so
 // that more is asked for at once and the API server is spared: 0 unless there were
-// many requests of late.
+// many requests of late, and some since it was last called.
 func (r *Resolver) Strain() time.Duration { return r.lookup.reader.gate.strain() }
 
 // Len returns how many entries the cache holds, objects and remembered failures.
