@@ -72,7 +72,7 @@ var needless = []right{
 	{"get", "", "secrets", "", ""}, {"list", "", "secrets", "", ""}, {"watch", "", "secrets", "", ""},
 	{"get", "", "configmaps", "", ""}, {"list", "", "configmaps", "", ""},
 	{"create", "", "serviceaccounts", "token", ""}, {"impersonate", "", "users", "", ""},
-	{"watch", "", "pods", "", ""}, {"create", "", "pods", "", ""}, {"delete", "", "pods", "", ""}, {"patch", "", "pods", "", ""},
+	{"watch", "", "nodes", "", ""}, {"watch", "apps", "deployments", "", ""}, {"create", "", "pods", "", ""}, {"delete", "", "pods", "", ""}, {"patch", "", "pods", "", ""},
 	{"get", "", "pods", "log", ""}, {"create", "", "pods", "exec", ""}, {"get", "", "nodes", "proxy", ""},
 	{"create", "", "events", "", ""}, {"patch", "", "events", "", ""}, {"delete", "", "events", "", ""},
 	{"update", "apps", "deployments", "", ""}, {"get", "apps", "deployments", "scale", ""},
