@@ -14,6 +14,7 @@ export GOFLAGS := $(shell go env GOFLAGS) -buildvcs=false
 
 OTELCOL      := build/otelcol
 COMPARISON   := build/comparison/otelcol
+MEASURED     := build/measured/otelcol
 OCB          := build/tools/builder
 MDATAGEN     := build/tools/mdatagen
 LINTER       := build/tools/golangci-lint
@@ -78,8 +79,12 @@ faults: $(OTELCOL) $(CONTROLPLANE) ## Break everything, count what is lost and r
 comparison: $(COMPARISON) ## Build the Collector that the benchmarks compare with: build/comparison/otelcol
 
 # SCENARIOS names those to run, BENCH_FLAGS what e2e/bench takes (-rounds 3, -profile DIR).
+.PHONY: bench
+bench: ## Measure each stage of the receiver, and owner look-ups; for benchstat
+	@go test -run '^$$' -bench . -count $(or $(COUNT),1) . ./internal/... ./resolver
+
 .PHONY: bench-e2e
-bench-e2e: $(OTELCOL) $(COMPARISON) $(CONTROLPLANE) ## Measure the whole Collector beside one with contrib's k8s_events, and write docs/performance.md
+bench-e2e: $(MEASURED) $(COMPARISON) $(CONTROLPLANE) ## Measure the whole Collector beside one with contrib's k8s_events, and write docs/performance.md
 	@cd e2e && go run ./bench $(BENCH_FLAGS) $(SCENARIOS)
 
 # With the flags that the Collector is built with, the linter finds what it needs
@@ -162,6 +167,12 @@ $(OTELCOL): $(OCB) distribution/builder.yaml go.mod go.sum distribution/linesexp
 	@echo "building the Collector (the first time takes a few minutes) ..."
 	@$(OCB) --config distribution/builder.yaml
 	@mv build/ocb/otelcol $@
+
+$(MEASURED): $(OCB) distribution/measured/builder.yaml go.mod go.sum $(SOURCES)
+	@echo "building the Collector that is measured ..."
+	@mkdir -p $(@D)
+	@$(OCB) --config distribution/measured/builder.yaml
+	@mv build/measured/ocb/otelcol $@
 
 # The Collector builder of the same version, since each builds only its own.
 $(COMPARISON): distribution/comparison/builder.yaml distribution/comparison/go.mod distribution/comparison/go.sum
