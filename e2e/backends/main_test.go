@@ -72,7 +72,7 @@ func inRepository(path ...string) string {
 func eventually(t *testing.T, holds func() error) {
 	t.Helper()
 	var err error
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(250 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(250 * time.Millisecond) {
 		if err = holds(); err == nil {
 			return
 		}
