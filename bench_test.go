@@ -156,7 +156,7 @@ func benchReceiver(b *testing.B) *eventsReceiver {
 	restConfig := &rest.Config{Host: api.URL}
 	require.NoError(b, r.newResolver(restConfig))
 	b.Cleanup(r.resolver.Close)
-	client, err := kubeclient.Events(restConfig)
+	client, _, err := kubeclient.Events(restConfig)
 	require.NoError(b, err)
 	r.cluster = cluster.New(client)
 	r.inbox = inbox.New(batchChanges)

@@ -74,7 +74,7 @@ func (r *eventsReceiver) begin(ctx context.Context, host component.Host) error {
 	if err != nil {
 		return err
 	}
-	client, err := kubeclient.Events(restConfig)
+	client, bursts, err := kubeclient.Events(restConfig)
 	if err != nil {
 		return fmt.Errorf("the client configuration cannot be used: %w", err)
 	}
@@ -88,7 +88,7 @@ func (r *eventsReceiver) begin(ctx context.Context, host component.Host) error {
 	if err := r.telemetry.observe(r.resolver); err != nil {
 		return err
 	}
-	r.cluster = cluster.New(client)
+	r.cluster, r.bursts = cluster.New(client), bursts
 	r.launch(client)
 	return nil
 }
@@ -213,7 +213,8 @@ func (r *eventsReceiver) newStream(client rest.Interface, namespace string) *wat
 		Namespace:       namespace,
 		FieldSelector:   r.filter.FieldSelector(),
 		ResourceVersion: r.streams[namespace].ResourceVersion,
-		Hand:            r.inbox.Put,
+		Taker:           r.inbox,
+		Bursts:          r.bursts,
 		Observer:        r.status,
 	})
 }

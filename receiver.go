@@ -14,6 +14,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
 	"github.com/kubeevents/kubeeventsreceiver/internal/filter"
 	"github.com/kubeevents/kubeeventsreceiver/internal/inbox"
+	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
 	"github.com/kubeevents/kubeeventsreceiver/internal/ledger"
 	"github.com/kubeevents/kubeeventsreceiver/internal/logrecord"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
@@ -28,10 +29,8 @@ import (
 const (
 	// batchChanges bounds a batch, and with it what is in memory at once: as much again may wait for the next.
 	batchChanges = 1000
-	// batchWait is how long a batch waits for more after its first change. How often things wake costs more than what
-	// they do, so a storm is better handled in batches.
-	batchWait = 10 * time.Millisecond
-	// savedBatchWait is how long it waits with a storage, which costs as much for a batch as for many changes.
+	// savedBatchWait is how long a batch waits for more with a storage, which costs as much for a batch as for many changes.
+	// Without, a batch is what the streams had at hand.
 	savedBatchWait = 100 * time.Millisecond
 	// mostBatchWait is how long it waits while owner look-ups strain the API server: what is unknown is then asked for in
 	// few lists instead of in many requests.
@@ -50,6 +49,7 @@ type eventsReceiver struct {
 	telemetry *telemetry
 
 	inbox      *inbox.Inbox
+	bursts     *kubeclient.Bursts
 	filter     filter.Filter
 	extractor  *extract.Extractor
 	leadership *leadership // nil: nobody else emits
@@ -156,7 +156,7 @@ func (r *eventsReceiver) wakeTimer() *time.Timer {
 		due = end
 	}
 	if r.unsaved() {
-		save := time.Now().Add(batchWait)
+		save := time.Now().Add(savedBatchWait)
 		if r.saving.again.After(save) {
 			save = r.saving.again
 		}
@@ -170,7 +170,11 @@ func (r *eventsReceiver) wakeTimer() *time.Timer {
 // gather waits until a bound, the time, or stop ends the batch, which it tells by returning false. The end of a listing
 // ends a batch too: that the listing is complete is committed before anything that came after it has to be delivered.
 func (r *eventsReceiver) gather(stop context.Context) bool {
-	full := time.NewTimer(r.batchTime())
+	wait := r.batchTime()
+	if wait == 0 {
+		return true
+	}
+	full := time.NewTimer(wait)
 	defer full.Stop()
 	for !r.inbox.Full() {
 		select {
@@ -185,15 +189,14 @@ func (r *eventsReceiver) gather(stop context.Context) bool {
 }
 
 // batchTime is how long a batch may gather.
-func (r *eventsReceiver) batchTime() time.Duration {
-	wait := batchWait
+func (r *eventsReceiver) batchTime() (wait time.Duration) {
 	if r.saving != nil {
 		wait = savedBatchWait
 	}
-	if r.resolver == nil {
-		return wait
+	if r.resolver != nil {
+		wait = max(wait, min(r.resolver.Strain(), mostBatchWait))
 	}
-	return min(max(wait, r.resolver.Strain()), mostBatchWait)
+	return wait
 }
 
 // drain takes what the streams had handed over when they were stopped.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package inbox holds what the streams have read until a batch of it is taken. Whoever takes is woken for the first change
-// and for a full inbox, and not for each change in between: waking costs more than most of what is done with a change.
+// Package inbox holds what the streams have read until a batch of it is taken. Whoever takes is woken when a stream has
+// nothing more at hand and when the inbox is full, and not for each change: waking costs more than most of what is done with
+// a change.
 package inbox
 
 import (
@@ -42,19 +43,32 @@ func New(capacity int) *Inbox {
 // Put waits until there is room for the change. It returns the context's error if that ends before.
 func (i *Inbox) Put(ctx context.Context, change watch.Change) error {
 	weight := i.weightOf(&change)
-	if err := i.room.Acquire(ctx, weight); err != nil {
-		return err
+	if !i.room.TryAcquire(weight) {
+		i.wake()
+		if err := i.room.Acquire(ctx, weight); err != nil {
+			return err
+		}
 	}
 	i.mu.Lock()
 	i.changes = append(i.changes, change)
 	i.weight += weight
 	i.ends = i.ends || change.Kind == watch.ListEnded
-	wake := len(i.changes) == 1 || i.fullLocked()
+	wake := i.fullLocked()
 	i.mu.Unlock()
 	if wake {
 		i.wake()
 	}
 	return nil
+}
+
+// Flush says that nothing more is at hand, so that what was put may be taken.
+func (i *Inbox) Flush() {
+	i.mu.Lock()
+	wake := len(i.changes) > 0
+	i.mu.Unlock()
+	if wake {
+		i.wake()
+	}
 }
 
 func (i *Inbox) weightOf(change *watch.Change) int64 {
@@ -71,8 +85,8 @@ func (i *Inbox) wake() {
 	}
 }
 
-// Signal wakes whoever takes when there is something after there was nothing, and when the inbox is full. It may wake
-// without need.
+// Signal wakes whoever takes when there is something and no more is at hand, and when the inbox is full. It may wake without
+// need.
 func (i *Inbox) Signal() <-chan struct{} { return i.signal }
 
 // Full says whether waiting brings nothing more into the next batch: there is hardly room left, or a listing ends, which
@@ -83,7 +97,7 @@ func (i *Inbox) Full() bool {
 	return i.fullLocked()
 }
 
-// fullLocked leaves a little room, because a change that is too heavy for what is left waits without filling it.
+// fullLocked leaves a little room, so that the streams go on while a batch is being taken.
 func (i *Inbox) fullLocked() bool { return i.ends || i.weight > i.capacity-i.capacity/8 }
 
 // Take appends what there is to batch, up to the end of a listing, which ends a batch.

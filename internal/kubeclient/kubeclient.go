@@ -123,13 +123,15 @@ func dialerOf(config *rest.Config) dial {
 }
 
 // Events makes a client for the core API group that knows no types but its own, in protobuf. It has no client-side rate
-// limit: a stream makes few requests, and none of them may wait behind look-ups.
-func Events(config *rest.Config) (rest.Interface, error) {
+// limit: a stream makes few requests, and none of them may wait behind look-ups. What it reads comes in bursts.
+func Events(config *rest.Config) (rest.Interface, *Bursts, error) {
+	bursts := &Bursts{next: make(chan struct{})}
 	config = rest.CopyConfig(config)
 	config.QPS = -1
-	config.Dial = paced(dialerOf(config))
+	config.Dial = bursts.paced(dialerOf(config))
 	config.APIPath = "/api"
 	config.GroupVersion = &corev1.SchemeGroupVersion
 	config.NegotiatedSerializer = event.Codecs.WithoutConversion()
-	return rest.RESTClientFor(config)
+	client, err := rest.RESTClientFor(config)
+	return client, bursts, err
 }

@@ -6,27 +6,69 @@ import (
 	"bufio"
 	"context"
 	"net"
+	"sync"
 	"time"
 )
 
 const (
 	// readPause is the least time between two reads from a connection that does not fill the buffer. An API server sends
 	// each event by itself, and waking for each costs more than decoding it.
-	readPause = 5 * time.Millisecond
+	readPause = 10 * time.Millisecond
 	// readBuffer is how many bytes one read takes at most. A connection that fills it is read on without a pause.
 	readBuffer = 32 << 10
+	// burstWait is how long a burst is awaited; with HTTP/1, where who waits is who would read it, that is in vain.
+	burstWait = 2 * readPause
 )
 
 type dial = func(ctx context.Context, network, address string) (net.Conn, error)
 
+// Bursts tells when what one read of a connection brought has been handed on to those who read the connection's streams:
+// HTTP/2 would wake them for each frame of it, and so for each event. It may be used concurrently.
+type Bursts struct {
+	mu    sync.Mutex
+	count uint64
+	next  chan struct{} // closed with the next burst
+}
+
+// Count is how many bursts have been handed on so far.
+func (b *Bursts) Count() uint64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.count
+}
+
+// Await waits until there were more than so many, for a while at most.
+func (b *Bursts) Await(count uint64) {
+	b.mu.Lock()
+	next, came := b.next, b.count > count
+	b.mu.Unlock()
+	if came {
+		return
+	}
+	late := time.NewTimer(burstWait)
+	defer late.Stop()
+	select {
+	case <-next:
+	case <-late.C:
+	}
+}
+
+func (b *Bursts) handedOn() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.count++
+	close(b.next)
+	b.next = make(chan struct{})
+}
+
 // paced makes connections that are read at most once in readPause, unless more is waiting than one read takes.
-func paced(next dial) dial {
+func (b *Bursts) paced(next dial) dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := next(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}
-		p := &pacedConn{Conn: conn}
+		p := &pacedConn{Conn: conn, bursts: b}
 		p.buffer = bufio.NewReaderSize(pacedReader{p}, readBuffer)
 		return p, nil
 	}
@@ -35,21 +77,26 @@ func paced(next dial) dial {
 // pacedConn is read by one goroutine at a time, as HTTP does.
 type pacedConn struct {
 	net.Conn
+	bursts *Bursts
 	buffer *bufio.Reader
 	next   time.Time // not read before
 }
 
 func (c *pacedConn) Read(b []byte) (int, error) { return c.buffer.Read(b) }
 
-// pacedReader fills the buffer.
+// pacedReader fills the buffer, once what was in it has been dealt with.
 type pacedReader struct{ conn *pacedConn }
 
 func (r pacedReader) Read(b []byte) (int, error) {
+	r.conn.bursts.handedOn()
 	time.Sleep(time.Until(r.conn.next))
 	n, err := r.conn.Conn.Read(b)
 	r.conn.next = time.Time{}
 	if n < len(b) {
 		r.conn.next = time.Now().Add(readPause)
+	}
+	if err != nil {
+		r.conn.bursts.handedOn()
 	}
 	return n, err
 }

@@ -49,6 +49,7 @@ func (s *Stream) listPages(ctx context.Context) error {
 				return err
 			}
 		}
+		s.config.Taker.Flush()
 		if next = page.Continue; next == "" {
 			return s.endList(ctx, page.ResourceVersion)
 		}
@@ -125,7 +126,7 @@ func (s *Stream) open(ctx context.Context, cancel context.CancelCauseFunc, optio
 func (s *Stream) receive(ctx context.Context, cancel context.CancelCauseFunc, body io.ReadCloser, silence time.Duration) error {
 	late := time.AfterFunc(s.patience(silence), func() { cancel(errSilent) })
 	defer late.Stop()
-	decoder, err := NewDecoder(body)
+	decoder, err := NewDecoder(readCloser{&unhurried{Reader: body, bursts: s.config.Bursts, flush: s.config.Taker.Flush}, body})
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ import (
 // NewDecoder reads the messages of a watch in the goroutine of whoever calls it. client-go's own watch hands each over from
 // a goroutine of its own, which costs about as much as decoding it.
 func NewDecoder(body io.ReadCloser) (*restwatch.Decoder, error) {
-	buffered := bufio.NewReader(body)
+	buffered := bufio.NewReaderSize(body, readBuffer)
 	mediaType := runtime.ContentTypeProtobuf
 	// JSON is what a server answers that does not know protobuf. A frame of protobuf begins with its length, far below this.
 	if first, err := buffered.Peek(1); err == nil && first[0] == '{' {
@@ -33,6 +33,34 @@ func NewDecoder(body io.ReadCloser) (*restwatch.Decoder, error) {
 		streaming.NewDecoder(frames, info.StreamSerializer.Serializer),
 		event.Codecs.WithoutConversion().DecoderToVersion(info.Serializer, corev1.SchemeGroupVersion),
 	), nil
+}
+
+// readBuffer is how many bytes of a stream are read at once.
+const readBuffer = 32 << 10
+
+// unhurried reads a stream burst by burst, and flushes before it waits.
+type unhurried struct {
+	io.Reader
+	bursts Bursts // nil: there is no telling
+	flush  func()
+
+	drained bool   // nothing was left when it was last read
+	count   uint64 // of the bursts by then
+}
+
+func (u *unhurried) Read(b []byte) (int, error) {
+	if u.drained {
+		u.flush()
+		if u.bursts != nil {
+			u.bursts.Await(u.count)
+		}
+	}
+	if u.bursts != nil {
+		u.count = u.bursts.Count()
+	}
+	n, err := u.Reader.Read(b)
+	u.drained = n < len(b)
+	return n, err
 }
 
 // readCloser reads through a buffer and closes what is behind it.

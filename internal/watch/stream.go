@@ -51,6 +51,7 @@ func (s *Stream) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		opened := time.Now()
 		err := s.connect(ctx)
+		s.config.Taker.Flush()
 		if ctx.Err() != nil {
 			return
 		}
@@ -150,5 +151,5 @@ func (s *Stream) hand(ctx context.Context, change Change) error {
 	if change.Event != nil {
 		s.config.Observer.Arrived()
 	}
-	return s.config.Hand(ctx, change)
+	return s.config.Taker.Put(ctx, change)
 }

@@ -61,6 +61,23 @@ type Observer interface {
 	Restarting(namespace string, cause Cause, err error)
 }
 
+// Taker takes what the streams bring. Its methods are called by each stream's own goroutine.
+type Taker interface {
+	// Put takes a change. It may wait, until the context ends, and then returns its error.
+	Put(context.Context, Change) error
+	// Flush is called when a stream waits for more, so that what was put need not wait.
+	Flush()
+}
+
+// Bursts lets a stream that has been read to its end wait until a burst has come, instead of being woken for each of its
+// parts.
+type Bursts interface {
+	// Count is how many there were.
+	Count() uint64
+	// Await waits until there were more than so many, or for a while.
+	Await(count uint64)
+}
+
 // Config says what to stream and where to.
 type Config struct {
 	Client        rest.Interface
@@ -68,7 +85,7 @@ type Config struct {
 	FieldSelector string // empty: everything
 	// ResourceVersion is where to resume; empty begins with a listing, as does one that the server no longer keeps.
 	ResourceVersion string
-	// Hand takes each change. It may wait, until the context ends, and then returns its error.
-	Hand     func(context.Context, Change) error
-	Observer Observer
+	Taker           Taker
+	Bursts          Bursts // nil: the stream is read as it comes
+	Observer        Observer
 }

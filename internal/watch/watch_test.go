@@ -62,14 +62,14 @@ type running struct {
 
 func stream(t *testing.T, api *apitest.Server, namespace string) *running {
 	t.Helper()
-	client, err := kubeclient.Events(&rest.Config{Host: api.URL})
+	client, bursts, err := kubeclient.Events(&rest.Config{Host: api.URL})
 	require.NoError(t, err)
 	s := &running{t: t, changes: make(chan Change), observer: &observer{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		New(Config{Client: client, Namespace: namespace, Hand: s.hand, Observer: s.observer}).Run(ctx)
+		New(Config{Client: client, Namespace: namespace, Taker: s, Bursts: bursts, Observer: s.observer}).Run(ctx)
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -79,7 +79,9 @@ func stream(t *testing.T, api *apitest.Server, namespace string) *running {
 	return s
 }
 
-func (s *running) hand(ctx context.Context, change Change) error {
+func (s *running) Flush() {}
+
+func (s *running) Put(ctx context.Context, change Change) error {
 	select {
 	case s.changes <- change:
 		return nil
@@ -242,7 +244,7 @@ func TestPermissionsThatComeLater(t *testing.T) {
 }
 
 func TestSilenceIsNotWaitedForForEver(t *testing.T) {
-	s := &Stream{config: Config{Observer: &observer{}}}
+	s := &Stream{config: Config{Taker: &running{}, Observer: &observer{}}}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	body, end := io.Pipe()
 	context.AfterFunc(ctx, func() { _ = end.CloseWithError(ctx.Err()) })
