@@ -51,6 +51,28 @@ func TestManyPodsCostFewRequests(t *testing.T) {
 	assert.Len(t, r.points(withReason("Started")), 1, "cardinality grows with workloads, not with pods")
 }
 
+func TestWhileManyPodsComeTheyAreStreamed(t *testing.T) {
+	t.Parallel()
+	c := bare.get(t)
+	ns := c.newNamespace(t)
+	const pods = 600
+	rs := c.make(t, ns, "apps/v1", "ReplicaSet", "storm")
+	g := newGateway(t, c.Kubeconfig())
+	r := c.run(t, in(ns), g.config())
+	c.makeMany(t, pods, func(i int) {
+		pod := c.make(t, ns, "v1", "Pod", fmt.Sprint("storm-", i), controlledBy(rs))
+		c.makeEvent(t, ns, eventAbout("Started", referenceTo(pod)))
+	})
+	for _, rec := range r.await(pods, about(ns, "Started")) {
+		assert.Equal(t, "complete", rec.resolution())
+		assert.Equal(t, "storm", rec.text("k8s.workload.name"))
+	}
+	isStream := func(r *http.Request) bool { return r.URL.Query().Get("watch") == "true" }
+	streams := g.requests(func(r *http.Request) bool { return isOn("pods")(r) && isStream(r) })
+	assert.Len(t, streams, 1)
+	assert.LessOrEqual(t, len(g.requests(isOn("pods"))), pods/6, "the others came by that stream")
+}
+
 // makeMany does something many times, several at a time.
 func (c *cluster) makeMany(t *testing.T, n int, makeOne func(i int)) {
 	t.Helper()
