@@ -59,7 +59,7 @@ func benchEvents() (all []*corev1.Event) {
 				UID: types.UID(fmt.Sprintf("5b0e0c5a-0d5e-4a3c-9f00-%012d", i)), ResourceVersion: fmt.Sprint(1000 + i),
 				ManagedFields: []metav1.ManagedFieldsEntry{{
 					Manager: "kubelet", Operation: "Update", APIVersion: "v1", Time: &now, FieldsType: "FieldsV1",
-					FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:count":{},"f:firstTimestamp":{},"f:involvedObject":{},"f:lastTimestamp":{},"f:message":{},"f:reason":{},"f:source":{"f:component":{},"f:host":{}},"f:type":{}}`)},
+					FieldsV1: metav1.NewFieldsV1(`{"f:count":{},"f:firstTimestamp":{},"f:involvedObject":{},"f:lastTimestamp":{},"f:message":{},"f:reason":{},"f:source":{"f:component":{},"f:host":{}},"f:type":{}}`),
 				}},
 			},
 			InvolvedObject: corev1.ObjectReference{
