@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"fmt"
 	"io"
@@ -14,13 +13,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/child"
 )
 
 // otelcol is the Collector that make built, unless OTELCOL names another.
@@ -36,7 +36,7 @@ func otelcol(t *testing.T) string {
 // collector is a Collector that runs with the configuration that comes with it.
 type collector struct {
 	command           *exec.Cmd
-	output            *lockedBuffer
+	output            *child.Output
 	records           string // the file with what it emitted
 	metrics, internal string // the addresses of the metric, and of the Collector's own metrics
 }
@@ -45,7 +45,7 @@ type collector struct {
 func startCollector(t *testing.T, kubeconfig string, settings ...string) *collector {
 	t.Helper()
 	col := &collector{
-		output: &lockedBuffer{}, records: filepath.Join(t.TempDir(), "records.json"),
+		output: &child.Output{}, records: filepath.Join(t.TempDir(), "records.json"),
 		metrics: freeAddress(t), internal: freeAddress(t),
 	}
 	settings = append(settings, "exporters::file::path: "+col.records, "service::pipelines::logs::exporters: [event_lines, file]")
@@ -80,24 +80,6 @@ func freeAddress(t *testing.T) string {
 	require.NoError(t, err)
 	defer listener.Close()
 	return listener.Addr().String()
-}
-
-// lockedBuffer takes what a program prints.
-type lockedBuffer struct {
-	mu     sync.Mutex
-	buffer bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buffer.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buffer.String()
 }
 
 // emitted are the records in the file, of which the last line may be incomplete.

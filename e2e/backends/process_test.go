@@ -3,7 +3,6 @@
 package backends
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"net"
@@ -11,25 +10,26 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"sync"
 	"syscall"
 	"time"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/child"
 )
 
 // process is a program that was started.
 type process struct {
 	command *exec.Cmd
-	output  *output
+	output  *child.Output
 	ended   chan struct{} // closed when it has ended
 }
 
 // start starts a program. The thread that starts it stays until it ends, because Linux takes the end of that thread for
 // the parent's.
 func start(env []string, program string, arguments ...string) (*process, error) {
-	p := &process{command: exec.Command(program, arguments...), output: &output{}, ended: make(chan struct{})}
+	p := &process{command: exec.Command(program, arguments...), output: &child.Output{}, ended: make(chan struct{})}
 	p.command.Env = append(os.Environ(), env...)
 	p.command.Stdout, p.command.Stderr = p.output, p.output
-	p.command.SysProcAttr = tied()
+	p.command.SysProcAttr = child.OwnGroup()
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
@@ -69,24 +69,6 @@ func (p *process) await(there func() error) error {
 		}
 	}
 	return fmt.Errorf("%s: %w\n%s", filepath.Base(p.command.Path), err, p.output)
-}
-
-// output takes what a process prints.
-type output struct {
-	mu     sync.Mutex
-	buffer bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buffer.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buffer.String()
 }
 
 // freeAddresses are ones that nobody listens on, all different.

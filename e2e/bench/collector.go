@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,9 +12,10 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/child"
 )
 
 // collector is a Collector that runs.
@@ -25,7 +25,7 @@ type collector struct {
 	pprof   string // the address of the pprof extension
 	metrics string // the address of the Collector's own metrics
 	command *exec.Cmd
-	output  lockedBuffer
+	output  child.Output
 	ended   chan struct{} // closed when it has ended
 }
 
@@ -45,7 +45,7 @@ func startCollector(c contestant, kubeconfig, sinkURL string) (*collector, error
 	col.command = exec.Command(c.binary, arguments...)
 	col.command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
 	col.command.Stdout, col.command.Stderr = &col.output, &col.output
-	col.command.SysProcAttr = ownGroup()
+	col.command.SysProcAttr = child.OwnGroup()
 	if err := col.run(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", c.binary, err)
 	}
@@ -193,21 +193,3 @@ func peakOf(status string) (int64, error) {
 }
 
 func mebibytes(n int64) float64 { return float64(n) / (1 << 20) }
-
-// lockedBuffer takes what a program prints.
-type lockedBuffer struct {
-	mu     sync.Mutex
-	buffer bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buffer.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buffer.String()
-}

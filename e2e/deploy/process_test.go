@@ -3,24 +3,24 @@
 package deploy
 
 import (
-	"bytes"
 	"encoding/json"
 	"os/exec"
 	"regexp"
 	"runtime"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/child"
 )
 
 // process is a container that was started.
 type process struct {
 	command *exec.Cmd
-	output  *output
+	output  *child.Output
 	ended   chan struct{} // closed when it has ended
 }
 
@@ -28,7 +28,7 @@ type process struct {
 // Linux takes the end of that thread for the parent's.
 func start(t *testing.T, name string, c container) *process {
 	t.Helper()
-	p := &process{command: c.command(t), output: &output{}, ended: make(chan struct{})}
+	p := &process{command: c.command(t), output: &child.Output{}, ended: make(chan struct{})}
 	p.command.Stdout, p.command.Stderr = p.output, p.output
 	started := make(chan error)
 	go func() {
@@ -76,22 +76,4 @@ func (p *process) complaints() (lines []string) {
 		}
 	}
 	return lines
-}
-
-// output takes what a process prints.
-type output struct {
-	mu     sync.Mutex
-	buffer bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buffer.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buffer.String()
 }

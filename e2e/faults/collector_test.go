@@ -3,7 +3,6 @@
 package faults
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"os"
@@ -12,12 +11,13 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/child"
 )
 
 // otelcol is the Collector that make built, unless OTELCOL names another.
@@ -32,7 +32,7 @@ type collector struct {
 	config     []string // YAML, each part over those before it
 	directory  string   // of file_storage
 	wrapper    []string // a program and arguments that run the Collector; empty: it runs itself
-	output     output
+	output     child.Output
 
 	command *exec.Cmd     // nil: not started yet
 	ended   chan struct{} // closed when command has ended
@@ -62,7 +62,7 @@ service:
 	t.Cleanup(func() {
 		c.kill()
 		if t.Failed() {
-			t.Logf("replica %s:\n%s", name, c.output.tail())
+			t.Logf("replica %s:\n%s", name, c.output.Tail())
 		}
 	})
 	return c
@@ -98,7 +98,7 @@ func (c *collector) start(t *testing.T) {
 		// A connection that says nothing is noticed sooner than after the 45 s that are client-go's default.
 		"HTTP2_READ_IDLE_TIMEOUT_SECONDS=5", "HTTP2_PING_TIMEOUT_SECONDS=3")
 	command.Stdout, command.Stderr = &c.output, &c.output
-	command.SysProcAttr = ownGroup()
+	command.SysProcAttr = child.OwnGroup()
 	started, ended := make(chan error), make(chan struct{})
 	go func() {
 		runtime.LockOSThread()
@@ -154,29 +154,4 @@ func (c *collector) runs() bool {
 func (c *collector) says(t *testing.T, text string) {
 	t.Helper()
 	eventually(t, func() bool { return strings.Contains(c.output.String(), text) }, "%q in the log of replica %s", text, c.name)
-}
-
-// output takes what a replica prints.
-type output struct {
-	mu     sync.Mutex
-	buffer bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buffer.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buffer.String()
-}
-
-// tail is the end of the output, which is what a failure is usually about.
-func (o *output) tail() string {
-	const most = 12_000
-	all := o.String()
-	return all[max(0, len(all)-most):]
 }

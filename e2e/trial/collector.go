@@ -3,15 +3,15 @@
 package trial
 
 import (
-	"bytes"
 	"cmp"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/child"
 )
 
 // Otelcol is the Collector that make built, unless OTELCOL names another.
@@ -44,8 +44,8 @@ func program(t testing.TB, path, target string) string {
 // Collector is a Collector that was started.
 type Collector struct {
 	command *exec.Cmd
-	output  *output // what it shows: standard output
-	log     *output // what it says of itself: standard error
+	output  *child.Output // what it shows: standard output
+	log     *child.Output // what it says of itself: standard error
 	ended   chan struct{}
 }
 
@@ -59,7 +59,7 @@ func Run(t testing.TB, otelcol, config string, env ...string) *Collector {
 // Start starts a Collector as the command says, until the test ends.
 func Start(t testing.TB, command *exec.Cmd, env ...string) *Collector {
 	t.Helper()
-	c := &Collector{command: command, output: &output{}, log: &output{}, ended: make(chan struct{})}
+	c := &Collector{command: command, output: &child.Output{}, log: &child.Output{}, ended: make(chan struct{})}
 	c.command.Env = append(os.Environ(), env...)
 	c.command.Stdout, c.command.Stderr = c.output, c.log
 	if err := c.command.Start(); err != nil {
@@ -103,22 +103,4 @@ func (c *Collector) Stop(t testing.TB) {
 	if code := c.command.ProcessState.ExitCode(); code != 0 {
 		t.Fatalf("the Collector's exit code after SIGTERM is %d", code)
 	}
-}
-
-// output takes what a process prints.
-type output struct {
-	mu     sync.Mutex
-	buffer bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buffer.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buffer.String()
 }
