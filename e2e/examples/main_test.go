@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -120,13 +119,14 @@ func TestCommandsNameWhatThereIs(t *testing.T) {
 		for _, path := range pathInExamples.FindAllString(string(text), -1) {
 			assert.True(t, exists(path), "%s names %s", readme, path)
 		}
-		config, err := os.ReadFile(filepath.Join(filepath.Dir(readme), "collector.yaml"))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // The list of recipes.
-		}
+		configs, err := filepath.Glob(filepath.Join(filepath.Dir(readme), "collector*.yaml"))
 		require.NoError(t, err)
-		for _, name := range variable.FindAllStringSubmatch(string(config), -1) {
-			assert.Contains(t, string(text), name[1], readme)
+		for _, path := range configs {
+			config, err := os.ReadFile(path)
+			require.NoError(t, err)
+			for _, name := range variable.FindAllStringSubmatch(string(config), -1) {
+				assert.Contains(t, string(text), name[1], readme)
+			}
 		}
 	}
 }
