@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -306,14 +305,11 @@ func memoryBenchmarks(ctx context.Context) (figures []figure, err error) {
 		{"./internal/ledger", "B/event", "ledger, for each of %s live events", 96},
 		{"./resolver", "B/object", "resolver, for each of %s objects", 400},
 	} {
-		command := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "^BenchmarkMemory$", "-benchtime", "1x", b.path)
-		command.Dir = ".."
-		command.Stderr = os.Stderr
-		printed, err := command.Output()
+		printed, err := goBenchmark(ctx, b.path, "^BenchmarkMemory$", "1x")
 		if err != nil {
-			return nil, fmt.Errorf("go test -bench Memory %s: %w\n%s", b.path, err, printed)
+			return nil, err
 		}
-		figures = append(figures, memoryFigures(string(printed), b.unit, b.name, b.most)...)
+		figures = append(figures, memoryFigures(printed, b.unit, b.name, b.most)...)
 	}
 	return figures, nil
 }

@@ -22,6 +22,7 @@ type scenario struct {
 // scenarios are all there are, in the order in which they are run and reported. A scenario has a file of its own and a
 // line here.
 var scenarios = []scenario{
+	stagesScenario,
 	loadScenario,
 	startScenario,
 	replayScenario,

@@ -90,7 +90,7 @@ func TestAbsentValuesAreLeftOut(t *testing.T) {
 	put := Writer(attributes)
 	put.String("empty", "")
 	put.StringIfNew("also empty", "")
-	put.Identity("k8s.workload", &resolver.Object{Kind: "Pod"})
+	put.Identity(Workload, &resolver.Object{Kind: "Pod"})
 	put.String("broken", "a\xffb")
 	put.StringIfNew("broken", "other")
 	assert.Equal(t, map[string]any{"k8s.workload.kind": "Pod", "broken": "a\uFFFDb"}, attributes.AsRaw())

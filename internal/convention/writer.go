@@ -52,12 +52,25 @@ func (w Writer) Object(o *resolver.Object) {
 	}
 }
 
-// Identity writes api_version, kind, name and uid of an object under a prefix such as k8s.workload.
-func (w Writer) Identity(prefix string, o *resolver.Object) {
-	w.String(prefix+".api_version", o.APIVersion)
-	w.String(prefix+".kind", o.Kind)
-	w.String(prefix+".name", o.Name)
-	w.String(prefix+".uid", string(o.UID))
+// Identity is the names under which an object of a certain role is written.
+type Identity struct{ apiVersion, kind, name, uid string }
+
+// The roles of objects on a chain.
+var (
+	Owner    = identity("k8s.owner")
+	Workload = identity("k8s.workload")
+)
+
+func identity(prefix string) Identity {
+	return Identity{prefix + ".api_version", prefix + ".kind", prefix + ".name", prefix + ".uid"}
+}
+
+// Identity writes api_version, kind, name and uid of an object.
+func (w Writer) Identity(names Identity, o *resolver.Object) {
+	w.String(names.apiVersion, o.APIVersion)
+	w.String(names.kind, o.Kind)
+	w.String(names.name, o.Name)
+	w.String(names.uid, string(o.UID))
 }
 
 // QualifiedName is kind.group/name as kubectl writes it, without a group for core kinds.

@@ -123,7 +123,7 @@ func writeInvolved(put convention.Writer, o *observation.Observation) {
 func writeOwners(put convention.Writer, chain resolver.Chain) {
 	owners := chain.Objects[1:]
 	if len(owners) > 0 {
-		put.Identity("k8s.owner", owners[0])
+		put.Identity(convention.Owner, owners[0])
 		names := make([]string, len(owners))
 		for i, owner := range owners {
 			names[i] = convention.QualifiedName(owner)
@@ -131,7 +131,7 @@ func writeOwners(put convention.Writer, chain resolver.Chain) {
 		put.Strings("k8s.owner.chain", names)
 	}
 	if end := chain.End(); end != nil {
-		put.Identity("k8s.workload", end)
+		put.Identity(convention.Workload, end)
 	}
 }
 

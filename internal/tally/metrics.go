@@ -73,7 +73,7 @@ func (r *resource) write(attributes pcommon.Map, clusterUID string) {
 	put.String("k8s.cluster.uid", clusterUID)
 	put.String("k8s.namespace.name", r.namespace)
 	if r.workload != nil {
-		put.Identity("k8s.workload", r.workload)
+		put.Identity(convention.Workload, r.workload)
 		put.Object(r.workload)
 	}
 	for _, tag := range r.tags {

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+)
+
+var stagesScenario = scenario{
+	name:  "stages",
+	title: "In one process",
+	run:   runStages,
+}
+
+const stagesText = `What the receiver does with an event, without network: from the bytes of the watch (protobuf) to the bytes of OTLP, with owners
+that are known, in batches of 100, on one core. ` + "`make bench`" + ` runs the same benchmarks, and those of owner look-ups, for benchstat.`
+
+// stagesNotes name what is allocated, and why it is not avoided.
+var stagesNotes = []string{
+	"decode: the event's own strings and structs, two copies of its bytes by client-go's decoder, and the managed fields, which nobody can ask the API server to leave out.",
+	"account: the key's hash input, and one observation in a slice for the batch.",
+	"resolve: one slice of references, climbs and chains for the batch; the objects themselves are the cache's.",
+	"convert: one value for each attribute that is a string, which is how pdata holds them; the two attribute lists; the owner chain's names.",
+	"marshal: the bytes that are sent.",
+}
+
+func runStages(ctx context.Context, _ *lab) (result, error) {
+	printed, err := goBenchmark(ctx, ".", "^BenchmarkStages$", "1s")
+	if err != nil {
+		return result{}, err
+	}
+	return result{Figures: stageFigures(printed), Text: stagesText, Notes: stagesNotes}, nil
+}
+
+// goBenchmark runs Go benchmarks of a package of the receiver's module and returns what they print.
+func goBenchmark(ctx context.Context, path, pattern, benchtime string) (string, error) {
+	command := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-cpu", "1", "-bench", pattern, "-benchtime", benchtime, path)
+	command.Dir = ".."
+	command.Stderr = os.Stderr
+	printed, err := command.Output()
+	if err != nil {
+		return "", fmt.Errorf("go test -bench %s %s: %w\n%s", pattern, path, err, printed)
+	}
+	return string(printed), nil
+}
+
+// staged matches a line of BenchmarkStages, whose B/op and allocs/op are those of a batch of 100.
+var staged = regexp.MustCompile(`(?m)^BenchmarkStages/(\w+)\S*\s+\d+\s+[\d.]+ ns/op\s+([\d.]+) events/s\s+([\d.]+) ns/event\s+(\d+) B/op\s+(\d+) allocs/op$`)
+
+func stageFigures(printed string) (figures []figure) {
+	const batch = 100
+	for _, found := range staged.FindAllStringSubmatch(printed, -1) {
+		add := func(name, unit, text string, divisor float64, goal *goal) {
+			if value, err := strconv.ParseFloat(text, 64); err == nil {
+				figures = append(figures, figure{Name: found[1] + ": " + name, Unit: unit, Ours: []float64{value / divisor}, Goal: goal})
+			}
+		}
+		if found[1] == "loop" {
+			add("events a second", "1/s", found[2], 1, oursAtLeast(25_000))
+		}
+		add("time for an event", "µs", found[3], 1000, nil)
+		add("allocations for an event", "", found[5], batch, nil)
+		add("allocated for an event", "B", found[4], batch, nil)
+	}
+	return figures
+}
