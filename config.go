@@ -203,6 +203,9 @@ func (c *Config) validateIntervals() error {
 	if c.RepeatInterval < 0 {
 		errs = errors.Join(errs, fmt.Errorf("repeat_interval: %v is negative; set a duration such as 1m, or 0s for a record of each observation", c.RepeatInterval))
 	}
+	if c.RepeatInterval > 0 {
+		errs = errors.Join(errs, above0("repeat_interval", c.RepeatInterval))
+	}
 	return errs
 }
 
@@ -220,11 +223,14 @@ func atLeastOne(key string, value int) error {
 	return fmt.Errorf("%s: %d is too small; set 1 or more", key, value)
 }
 
+// shortest is the least duration that makes sense. A number without a unit is taken for nanoseconds, and is below it.
+const shortest = time.Millisecond
+
 func above0(key string, value time.Duration) error {
-	if value > 0 {
+	if value >= shortest {
 		return nil
 	}
-	return fmt.Errorf("%s: %v is too short; set a duration above 0, such as 30s", key, value)
+	return fmt.Errorf("%s: %v is too short; set a duration above 0, with its unit, such as 30s", key, value)
 }
 
 func globs(key string, patterns []string) (errs error) {

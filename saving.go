@@ -68,7 +68,7 @@ func (r *eventsReceiver) openStorage(ctx context.Context, host component.Host) (
 	}
 	client, err := storageExtension.GetClient(ctx, component.KindReceiver, r.settings.ID, "")
 	if err != nil {
-		return nil, fmt.Errorf("storage: %q gives no client: %w", id, err)
+		return nil, fmt.Errorf("storage: %q gives no client: %w; the file of a file_storage is held by one Collector at a time: give each its own directory", id, err)
 	}
 	return checkpoint.New(client), nil
 }
@@ -91,6 +91,9 @@ func (r *eventsReceiver) restore(ctx context.Context) {
 		err = r.saving.store.SetAside(ctx)
 	case found:
 		r.resume(state, now)
+	case err == nil && r.leadership != nil:
+		r.settings.Logger.Warn("Leading without a checkpoint. Unless nobody led before, this storage is not one that all replicas share: " +
+			"what happened since the last leader ended is not emitted. Share the storage, or remove it: without, a standby follows")
 	case r.offers.Len() > 0:
 		r.settings.Logger.Info("Resuming before the first checkpoint", zap.Int("records offered before", r.offers.Len()))
 	}
