@@ -120,7 +120,10 @@ func (l *lookup) recall(s *search, k *kind, at address) (answer, bool) {
 	found, known := l.cache.find(at, uid)
 	switch {
 	case known:
-		l.hits()
+		// What a slow request has brought meanwhile is no hit.
+		if !s.asked {
+			l.hits()
+		}
 		return found, true
 	case l.reader.refused.has(at.place):
 		return l.cache.fail(at, uid, Forbidden, false), true
