@@ -76,10 +76,9 @@ func startCollector(t *testing.T, kubeconfig string, settings ...string) *collec
 // freeAddress is one that nobody listens on.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	addresses, err := child.FreeAddresses(1)
 	require.NoError(t, err)
-	defer listener.Close()
-	return listener.Addr().String()
+	return addresses[0]
 }
 
 // emitted are the records in the file, of which the last line may be incomplete.

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/child"
 )
 
 // loki is one that runs in a directory.
@@ -39,7 +41,7 @@ analytics: {reporting_enabled: false}
 `
 
 func startLoki(directory string) (*loki, error) {
-	addresses, err := freeAddresses(2)
+	addresses, err := child.FreeAddresses(2)
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane/controlplanetest"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
 )
 
 // all is what the tests share. It only grows: a test that waits gets what it waits for.
@@ -59,14 +60,10 @@ func missingPrograms() (missing error) {
 }
 
 // otelcol is the Collector that make built, unless OTELCOL names another.
-func otelcol() string { return cmp.Or(os.Getenv("OTELCOL"), inRepository("build", "otelcol")) }
+func otelcol() string { return cmp.Or(os.Getenv("OTELCOL"), trial.InRepository("build", "otelcol")) }
 
 // backend is a program that make built.
-func backend(name string) string { return inRepository("build", "backends", name) }
-
-func inRepository(path ...string) string {
-	return filepath.Join(append([]string{"..", ".."}, path...)...)
-}
+func backend(name string) string { return trial.InRepository("build", "backends", name) }
 
 // eventually polls until a condition holds. The deadline only ends a test that would never end.
 func eventually(t *testing.T, holds func() error) {

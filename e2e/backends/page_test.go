@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
 )
 
 // page is docs/queries.md.
@@ -25,7 +27,7 @@ type query struct {
 type block struct{ language, text string }
 
 func readPage() (*page, error) {
-	text, err := os.ReadFile(inRepository("docs", "queries.md"))
+	text, err := os.ReadFile(trial.InRepository("docs", "queries.md"))
 	if err != nil {
 		return nil, err
 	}

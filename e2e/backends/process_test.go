@@ -3,13 +3,10 @@
 package backends
 
 import (
-	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"syscall"
 	"time"
 
@@ -20,28 +17,18 @@ import (
 type process struct {
 	command *exec.Cmd
 	output  *child.Output
-	ended   chan struct{} // closed when it has ended
+	ended   <-chan struct{} // closed when it has ended
 }
 
-// start starts a program. The thread that starts it stays until it ends, because Linux takes the end of that thread for
-// the parent's.
+// start starts a program.
 func start(env []string, program string, arguments ...string) (*process, error) {
-	p := &process{command: exec.Command(program, arguments...), output: &child.Output{}, ended: make(chan struct{})}
+	p := &process{command: exec.Command(program, arguments...), output: &child.Output{}}
 	p.command.Env = append(os.Environ(), env...)
 	p.command.Stdout, p.command.Stderr = p.output, p.output
 	p.command.SysProcAttr = child.OwnGroup()
-	started := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := p.command.Start()
-		started <- err
-		if err == nil {
-			_ = p.command.Wait()
-			close(p.ended)
-		}
-	}()
-	return p, <-started
+	var err error
+	p.ended, err = child.Start(p.command)
+	return p, err
 }
 
 // stop ends the program, at once if it takes its time: what it holds is thrown away.
@@ -69,17 +56,4 @@ func (p *process) await(there func() error) error {
 		}
 	}
 	return fmt.Errorf("%s: %w\n%s", filepath.Base(p.command.Path), err, p.output)
-}
-
-// freeAddresses are ones that nobody listens on, all different.
-func freeAddresses(n int) (addresses []string, err error) {
-	for range n {
-		listener, errListen := net.Listen("tcp", "127.0.0.1:0")
-		if errListen != nil {
-			return nil, errors.Join(err, errListen)
-		}
-		defer listener.Close()
-		addresses = append(addresses, listener.Addr().String())
-	}
-	return addresses, nil
 }

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/child"
 )
 
 // prometheus is one that runs in a directory.
@@ -27,7 +29,7 @@ global: {scrape_interval: 1s, evaluation_interval: 1s}
 `
 
 func startPrometheus(directory, config string) (*prometheus, error) {
-	addresses, err := freeAddresses(1)
+	addresses, err := child.FreeAddresses(1)
 	if err != nil {
 		return nil, err
 	}

@@ -12,11 +12,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
 )
 
 func files(t *testing.T, pattern ...string) []string {
 	t.Helper()
-	paths, err := filepath.Glob(inRepository(pattern...))
+	paths, err := filepath.Glob(trial.InRepository(pattern...))
 	require.NoError(t, err)
 	require.NotEmpty(t, paths, pattern)
 	return paths

@@ -20,6 +20,8 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
 	"github.com/kubeevents/kubeeventsreceiver/controlplane/controlplanetest"
 	"github.com/kubeevents/kubeeventsreceiver/controlplane/demo"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/child"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
 )
 
 // scene is a cluster with the demo on it, a Collector that watches it, and the backends that the Collector feeds.
@@ -43,7 +45,7 @@ func newScene(ctx context.Context) (s *scene, err error) {
 	if s.directory, err = os.MkdirTemp("", "backends-"); err != nil {
 		return s, err
 	}
-	metrics, err := freeAddresses(3)
+	metrics, err := child.FreeAddresses(3)
 	if err != nil {
 		return s, err
 	}
@@ -68,7 +70,7 @@ func (s *scene) startBackends(metrics []string) (err error) {
 		return err
 	}
 	s.started = append(s.started, s.loki.process)
-	rules, err := filepath.Abs(inRepository("deploy", "rules"))
+	rules, err := filepath.Abs(trial.InRepository("deploy", "rules"))
 	if err != nil {
 		return err
 	}
@@ -145,7 +147,7 @@ func (s *scene) startOtelcol(own, config string, more ...string) error {
 		return err
 	}
 	_, port, _ := net.SplitHostPort(own)
-	arguments := []string{"--config", inRepository("distribution", "config.yaml"), "--config", path}
+	arguments := []string{"--config", trial.InRepository("distribution", "config.yaml"), "--config", path}
 	for _, setting := range more {
 		arguments = append(arguments, "--config", setting)
 	}

@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -26,18 +25,18 @@ type collector struct {
 	metrics string // the address of the Collector's own metrics
 	command *exec.Cmd
 	output  child.Output
-	ended   chan struct{} // closed when it has ended
+	ended   <-chan struct{} // closed when it has ended
 }
 
 // startCollector starts a contestant that watches the cluster of a kubeconfig file and delivers to a sink. Both have the
 // same configuration, but for the receiver: the defaults, and addresses that are free.
 func startCollector(c contestant, kubeconfig, sinkURL string) (*collector, error) {
-	pprof, errPprof := freeAddress()
-	telemetry, errTelemetry := freeAddress()
-	if err := errors.Join(errPprof, errTelemetry); err != nil {
+	free, err := child.FreeAddresses(2)
+	if err != nil {
 		return nil, err
 	}
-	col := &collector{contestant: c, pprof: pprof, metrics: telemetry, ended: make(chan struct{})}
+	pprof, telemetry := free[0], free[1]
+	col := &collector{contestant: c, pprof: pprof, metrics: telemetry}
 	arguments := []string{"--config", "yaml:" + configOf(c, sinkURL, pprof, telemetry)}
 	for _, part := range c.over {
 		arguments = append(arguments, "--config", "yaml:"+part)
@@ -46,7 +45,8 @@ func startCollector(c contestant, kubeconfig, sinkURL string) (*collector, error
 	col.command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
 	col.command.Stdout, col.command.Stderr = &col.output, &col.output
 	col.command.SysProcAttr = child.OwnGroup()
-	if err := col.run(); err != nil {
+	col.started = time.Now()
+	if col.ended, err = child.Start(col.command); err != nil {
 		return nil, fmt.Errorf("start %s: %w", c.binary, err)
 	}
 	return col, col.awaitPprof()
@@ -73,34 +73,6 @@ service:
     logs: {level: warn, encoding: console}
     metrics: {readers: [{pull: {exporter: {prometheus: {host: 127.0.0.1, port: %[5]s}}}}]}
 `, c.name, c.receiver, sinkURL, pprof, port)
-}
-
-// freeAddress is one that nobody listens on.
-func freeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer listener.Close()
-	return listener.Addr().String(), nil
-}
-
-// run starts the program and waits for its end on one thread, because Linux takes the end of the thread that started a
-// program for the parent's.
-func (c *collector) run() error {
-	started := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		c.started = time.Now()
-		err := c.command.Start()
-		started <- err
-		if err == nil {
-			_ = c.command.Wait() // stop tells how it ended.
-			close(c.ended)
-		}
-	}()
-	return <-started
 }
 
 // awaitPprof waits until the Collector serves its extensions, at which time it has read its configuration.

@@ -22,6 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
 )
 
 // entrypoint is the program of the image.
@@ -29,7 +31,7 @@ const entrypoint = "otelcol-kubeevents"
 
 func read(t *testing.T, path ...string) string {
 	t.Helper()
-	text, err := os.ReadFile(inRepository(path...))
+	text, err := os.ReadFile(trial.InRepository(path...))
 	require.NoError(t, err)
 	return string(text)
 }
@@ -255,7 +257,7 @@ func TestTheDockerfile(t *testing.T) {
 func dryRun(t *testing.T, arguments ...string) string {
 	t.Helper()
 	command := exec.Command("make", append([]string{"--dry-run"}, arguments...)...)
-	command.Dir = inRepository()
+	command.Dir = trial.InRepository()
 	for _, variable := range os.Environ() {
 		// Of the make that runs this test.
 		if !strings.HasPrefix(variable, "MAKE") && !strings.HasPrefix(variable, "MFLAGS") {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
 )
 
 // fileOf is the content of the file that a variable names, which is part of another project.
@@ -28,7 +30,7 @@ func TestTheOperatorsResource(t *testing.T) {
 	all := readManifests(t, "operator/collector.yaml")
 	kube.apply(t, all.but("OpenTelemetryCollector"))
 	kind := all.of("OpenTelemetryCollector")[0].GroupVersionKind()
-	eventually(t, func() bool {
+	trial.Eventually(t, func() bool {
 		kube.mapper.Reset()
 		_, err := kube.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 		return err == nil
@@ -44,12 +46,12 @@ func TestWhatHelmMakes(t *testing.T) {
 	needContainers(t)
 	t.Parallel()
 	all := decodeManifests(t, fileOf(t, "HELM_MANIFESTS"))
-	namespace, backend := kube.newNamespace(t, "helm"), newSink(t)
+	namespace, backend := kube.newNamespace(t, "helm"), trial.NewBackend(t)
 	kube.newVolume(t)
 	for _, object := range all.of("PersistentVolumeClaim") {
 		object.SetNamespace(namespace)
 	}
-	kube.apply(t, all.sendTo(t, backend.url))
+	kube.apply(t, all.sendTo(t, backend.URL))
 	p := kubelet{kube, t.TempDir()}.run(t, kube.podsOf(t, namespace, 1)[0])
 	p.isWell(t)
 	kube.makeDeployment(t, namespace, "fe")

@@ -13,9 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
-	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
@@ -24,6 +22,7 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
 	"github.com/kubeevents/kubeeventsreceiver/controlplane/controlplanetest"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
 )
 
 // cluster is a control plane with clients that may do everything.
@@ -76,11 +75,7 @@ func missingPrograms() error {
 
 // otelcol is the Collector that make built, unless OTELCOL names another.
 func otelcol() string {
-	return cmp.Or(os.Getenv("OTELCOL"), inRepository("build", "otelcol"))
-}
-
-func inRepository(path ...string) string {
-	return filepath.Join(append([]string{"..", ".."}, path...)...)
+	return cmp.Or(os.Getenv("OTELCOL"), trial.InRepository("build", "otelcol"))
 }
 
 func setUp() error {
@@ -101,15 +96,4 @@ func setUp() error {
 	dynamicClient, err := dynamic.NewForConfig(cp.RESTConfig())
 	kube = &cluster{cp, client, dynamicClient, restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery()))}
 	return err
-}
-
-// eventually polls until a condition holds. The deadline only ends a test that would never end.
-func eventually(t *testing.T, holds func() bool, what string, args ...any) {
-	t.Helper()
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if holds() {
-			return
-		}
-	}
-	require.FailNow(t, "waited in vain for "+fmt.Sprintf(what, args...))
 }

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
 )
 
 // manifests are objects, in the order in which they are applied.
@@ -24,7 +26,7 @@ func build(t *testing.T, overlay string) manifests {
 	t.Helper()
 	options := krusty.MakeDefaultOptions()
 	options.Reorder = krusty.ReorderOptionLegacy // As kubectl does: namespaces first.
-	resources, err := krusty.MakeKustomizer(options).Run(filesys.MakeFsOnDisk(), inRepository("deploy", overlay))
+	resources, err := krusty.MakeKustomizer(options).Run(filesys.MakeFsOnDisk(), trial.InRepository("deploy", overlay))
 	require.NoError(t, err)
 	var all manifests
 	for _, resource := range resources.Resources() {

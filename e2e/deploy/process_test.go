@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"os/exec"
 	"regexp"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,27 +20,17 @@ import (
 type process struct {
 	command *exec.Cmd
 	output  *child.Output
-	ended   chan struct{} // closed when it has ended
+	ended   <-chan struct{} // closed when it has ended
 }
 
-// start starts a container, which ends with the test at the latest. The thread that starts it stays until then, because
-// Linux takes the end of that thread for the parent's.
+// start starts a container, which ends with the test at the latest.
 func start(t *testing.T, name string, c container) *process {
 	t.Helper()
-	p := &process{command: c.command(t), output: &child.Output{}, ended: make(chan struct{})}
+	p := &process{command: c.command(t), output: &child.Output{}}
 	p.command.Stdout, p.command.Stderr = p.output, p.output
-	started := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := p.command.Start()
-		started <- err
-		if err == nil {
-			_ = p.command.Wait()
-			close(p.ended)
-		}
-	}()
-	require.NoError(t, <-started)
+	var err error
+	p.ended, err = child.Start(p.command)
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		_ = p.command.Process.Kill()
 		<-p.ended

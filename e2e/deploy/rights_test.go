@@ -14,12 +14,14 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
 )
 
 // rulesOfREADME are those of the ClusterRole that users copy.
 func rulesOfREADME(t *testing.T) []rbacv1.PolicyRule {
 	t.Helper()
-	readme, err := os.ReadFile(inRepository("README.md"))
+	readme, err := os.ReadFile(trial.InRepository("README.md"))
 	require.NoError(t, err)
 	_, section, _ := strings.Cut(string(readme), "### RBAC")
 	_, block, found := strings.Cut(section, "```yaml\n")

@@ -5,9 +5,6 @@
 package examples
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,26 +23,7 @@ import (
 var kube *trial.Cluster
 
 func TestMain(m *testing.M) {
-	os.Exit(runAll(m))
-}
-
-func runAll(m *testing.M) int {
-	var err error
-	kube, err = trial.StartCluster(context.Background(), controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 2})
-	if errors.Is(err, controlplane.ErrBinariesMissing) && os.Getenv("CI") == "" {
-		fmt.Fprintln(os.Stderr, "skipped:", err)
-		return 0
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "the control plane did not start:", err)
-		return 1
-	}
-	code := m.Run()
-	if err := kube.Stop(); err != nil {
-		fmt.Fprintln(os.Stderr, "the control plane did not stop:", err)
-		return 1
-	}
-	return code
+	os.Exit(trial.RunAll(m, controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 2}, &kube))
 }
 
 // reader is the ClusterRole that the Collector has wherever it is deployed.

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -34,8 +33,8 @@ type collector struct {
 	wrapper    []string // a program and arguments that run the Collector; empty: it runs itself
 	output     child.Output
 
-	command *exec.Cmd     // nil: not started yet
-	ended   chan struct{} // closed when command has ended
+	command *exec.Cmd       // nil: not started yet
+	ended   <-chan struct{} // closed when command has ended
 }
 
 // setting is a line of configuration over the defaults, as the Collector's --config yaml: takes it.
@@ -85,8 +84,7 @@ func (c *collector) extensions(settings []setting) []setting {
 	return append(lines, "service::extensions: ["+strings.Join(names, ", ")+"]")
 }
 
-// start runs the Collector. The thread that starts it stays until it has ended, because Linux takes the end of that
-// thread for the parent's.
+// start runs the Collector.
 func (c *collector) start(t *testing.T) {
 	t.Helper()
 	arguments := append(slices.Clone(c.wrapper), otelcol())
@@ -99,18 +97,8 @@ func (c *collector) start(t *testing.T) {
 		"HTTP2_READ_IDLE_TIMEOUT_SECONDS=5", "HTTP2_PING_TIMEOUT_SECONDS=3")
 	command.Stdout, command.Stderr = &c.output, &c.output
 	command.SysProcAttr = child.OwnGroup()
-	started, ended := make(chan error), make(chan struct{})
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := command.Start()
-		started <- err
-		if err == nil {
-			_ = command.Wait()
-			close(ended)
-		}
-	}()
-	require.NoError(t, <-started)
+	ended, err := child.Start(command)
+	require.NoError(t, err)
 	c.command, c.ended = command, ended
 }
 

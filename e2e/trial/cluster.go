@@ -6,7 +6,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"os"
 	"strings"
 	"testing"
 
@@ -48,6 +50,27 @@ func StartCluster(ctx context.Context, options controlplane.Options) (*Cluster, 
 	client, errClient := kubernetes.NewForConfig(cp.RESTConfig())
 	dynamicClient, errDynamic := dynamic.NewForConfig(cp.RESTConfig())
 	return &Cluster{cp, client, dynamicClient}, errors.Join(errClient, errDynamic)
+}
+
+// RunAll runs a package's tests with a cluster that they share, and returns the exit code. Where no control plane was built
+// the tests are skipped, but not in CI.
+func RunAll(m *testing.M, options controlplane.Options, shared **Cluster) int {
+	var err error
+	*shared, err = StartCluster(context.Background(), options)
+	if errors.Is(err, controlplane.ErrBinariesMissing) && os.Getenv("CI") == "" {
+		fmt.Fprintln(os.Stderr, "skipped:", err)
+		return 0
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "the control plane did not start:", err)
+		return 1
+	}
+	code := m.Run()
+	if err := (*shared).Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "the control plane did not stop:", err)
+		return 1
+	}
+	return code
 }
 
 // Apply applies the objects of files of the repository as kubectl apply does, in their order. Of owners, which a manifest

@@ -46,7 +46,7 @@ type Collector struct {
 	command *exec.Cmd
 	output  *child.Output // what it shows: standard output
 	log     *child.Output // what it says of itself: standard error
-	ended   chan struct{}
+	ended   <-chan struct{}
 }
 
 // Run runs a Collector until the test ends, with a configuration and with what the environment adds to its own.
@@ -59,16 +59,14 @@ func Run(t testing.TB, otelcol, config string, env ...string) *Collector {
 // Start starts a Collector as the command says, until the test ends.
 func Start(t testing.TB, command *exec.Cmd, env ...string) *Collector {
 	t.Helper()
-	c := &Collector{command: command, output: &child.Output{}, log: &child.Output{}, ended: make(chan struct{})}
+	c := &Collector{command: command, output: &child.Output{}, log: &child.Output{}}
 	c.command.Env = append(os.Environ(), env...)
 	c.command.Stdout, c.command.Stderr = c.output, c.log
-	if err := c.command.Start(); err != nil {
+	c.command.SysProcAttr = child.OwnGroup()
+	var err error
+	if c.ended, err = child.Start(c.command); err != nil {
 		t.Fatal(err)
 	}
-	go func() {
-		_ = c.command.Wait()
-		close(c.ended)
-	}()
 	t.Cleanup(func() {
 		_ = c.command.Process.Kill()
 		<-c.ended
