@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"hash/crc32"
 	"iter"
+	"math"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/fields"
 )
 
 // version is the first byte of all that is stored. It changes with the format.
@@ -50,16 +53,16 @@ func decodeHead(stored []byte) (head, error) {
 	if err != nil {
 		return head{}, err
 	}
-	d := decoder{body: body}
-	h := head{nextID: d.uvarint()}
-	for range d.uvarint() {
-		h.runs = append(h.runs, run{id: d.uvarint(), entries: uint32(d.uvarint()), values: uint32(d.uvarint())})
-		if d.short {
+	r := fields.Reader{Left: body}
+	h := head{nextID: r.Uvarint(math.MaxUint64)}
+	for range r.Uvarint(math.MaxUint64) {
+		h.runs = append(h.runs, run{r.Uvarint(math.MaxUint64), uint32(r.Uvarint(math.MaxUint64)), uint32(r.Uvarint(math.MaxUint64))})
+		if r.Failed {
 			break
 		}
 	}
-	h.state = d.body
-	return h, d.err()
+	h.state = r.Left
+	return h, whole(&r)
 }
 
 // encodeChunks writes the present values of the keys, as many into one as chunkBytes allows.
@@ -87,54 +90,26 @@ func decodeChunk(stored []byte, do func(Key, []byte) error) error {
 	if err != nil {
 		return err
 	}
-	d := decoder{body: body}
-	for len(d.body) > 0 {
-		key := Key(d.bytes(uint64(len(Key{}))))
-		value := d.bytes(d.uvarint())
-		if d.short {
+	r := fields.Reader{Left: body}
+	for len(r.Left) > 0 {
+		key := r.Bytes(uint64(len(Key{})))
+		value := r.Bytes(r.Uvarint(math.MaxUint64))
+		if r.Failed {
 			break
 		}
 		if len(value) == 0 {
 			value = nil
 		}
-		if err := do(key, value); err != nil {
+		if err := do(Key(key), value); err != nil {
 			return err
 		}
 	}
-	return d.err()
+	return whole(&r)
 }
 
-// decoder reads fields and notes when there is too little left, so that one check at the end does.
-type decoder struct {
-	body  []byte
-	short bool
-}
-
-func (d *decoder) uvarint() uint64 {
-	value, n := binary.Uvarint(d.body)
-	if n <= 0 {
-		d.short = true
-		d.body = nil
-		return 0
-	}
-	d.body = d.body[n:]
-	return value
-}
-
-// bytes returns as many bytes as asked for, zeros if there are too few.
-func (d *decoder) bytes(n uint64) []byte {
-	if n > uint64(len(d.body)) {
-		d.short = true
-		d.body = nil
-		return make([]byte, min(n, uint64(len(Key{}))))
-	}
-	b := d.body[:n]
-	d.body = d.body[n:]
-	return b
-}
-
-func (d *decoder) err() error {
-	if d.short {
+// whole says whether the fields were all there.
+func whole(r *fields.Reader) error {
+	if r.Failed {
 		return fmt.Errorf("%w: it is cut short", ErrDamaged)
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
@@ -26,6 +27,11 @@ func Count(ev *corev1.Event) int64 {
 		n = max(n, int64(ev.Series.Count))
 	}
 	return n
+}
+
+// Name is the identity of an event.
+func Name(ev *corev1.Event) types.NamespacedName {
+	return types.NamespacedName{Namespace: ev.Namespace, Name: ev.Name}
 }
 
 // ResourceVersion is the event's resource version as a number. The API server guarantees decimal ones, which may be compared

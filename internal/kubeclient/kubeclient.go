@@ -114,13 +114,8 @@ func unauthenticated() (*rest.Config, error) {
 	return config, nil
 }
 
-// dialerOf is how client-go would connect.
-func dialerOf(config *rest.Config) dial {
-	if config.Dial != nil {
-		return config.Dial
-	}
-	return (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
-}
+// connect is how client-go connects unless it is told otherwise.
+var connect = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 
 // Events makes a client for the core API group that knows no types but its own, in protobuf. It has no client-side rate
 // limit: a stream makes few requests, and none of them may wait behind look-ups. What it reads comes in bursts.
@@ -128,7 +123,7 @@ func Events(config *rest.Config) (rest.Interface, *Bursts, error) {
 	bursts := &Bursts{next: make(chan struct{})}
 	config = rest.CopyConfig(config)
 	config.QPS = -1
-	config.Dial = bursts.paced(dialerOf(config))
+	config.Dial = bursts.paced(connect)
 	config.APIPath = "/api"
 	config.GroupVersion = &corev1.SchemeGroupVersion
 	config.NegotiatedSerializer = event.Codecs.WithoutConversion()

@@ -17,6 +17,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/changes"
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 )
 
@@ -71,7 +72,7 @@ type Ledger struct {
 	entries map[Key]entry
 	scopes  map[string]*scope
 	deleted deletions
-	changed map[Key]struct{} // since TakeChanged; nil: nobody asks
+	changed changes.Set[Key]
 }
 
 // scope is one stream of events: one namespace, or the whole cluster.
@@ -224,7 +225,7 @@ func firstSight(ev *corev1.Event, count int64) int64 {
 }
 
 func identify(ev *corev1.Event) (Key, entry) {
-	sum := sha256.Sum256([]byte(ev.Namespace + "/" + ev.Name))
+	sum := sha256.Sum256([]byte(event.Name(ev).String()))
 	return Key(sum[:len(Key{})]), entry{
 		uid:             numberOf(digest(string(ev.UID))),
 		resourceVersion: numberOf(event.ResourceVersion(ev)),

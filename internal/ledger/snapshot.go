@@ -18,49 +18,34 @@ const firstPass = 1
 // set and drop are the only ways in which an entry changes, so that none is missed in a snapshot. A new pass alone is no
 // change: after a restart all entries are of the first.
 func (l *Ledger) set(k Key, e entry) {
-	if l.changed != nil {
+	if l.changed.Tracked() {
 		known := l.entries[k]
 		if known.isGone() == e.isGone() {
 			known.pass = e.pass
 		}
 		if known != e {
-			l.changed[k] = struct{}{}
+			l.changed.Note(k)
 		}
 	}
 	l.entries[k] = e
 }
 
 func (l *Ledger) drop(k Key) {
-	if l.changed != nil {
-		l.changed[k] = struct{}{}
-	}
+	l.changed.Note(k)
 	delete(l.entries, k)
 }
 
 // Track makes the ledger note from now on which entries change.
-func (l *Ledger) Track() {
-	l.changed = map[Key]struct{}{}
-}
+func (l *Ledger) Track() { l.changed.Track() }
 
 // Changed is how many entries have changed since the last TakeChanged.
-func (l *Ledger) Changed() int { return len(l.changed) }
+func (l *Ledger) Changed() int { return l.changed.Len() }
 
 // TakeChanged returns the entries that have changed since it was last called.
-func (l *Ledger) TakeChanged() []Key {
-	keys := make([]Key, 0, len(l.changed))
-	for k := range l.changed {
-		keys = append(keys, k)
-	}
-	l.changed = map[Key]struct{}{}
-	return keys
-}
+func (l *Ledger) TakeChanged() []Key { return l.changed.Take() }
 
 // PutBack notes entries as changed that TakeChanged returned and that could not be saved.
-func (l *Ledger) PutBack(keys []Key) {
-	for _, k := range keys {
-		l.changed[k] = struct{}{}
-	}
-}
+func (l *Ledger) PutBack(keys []Key) { l.changed.Note(keys...) }
 
 // Value is an entry in the form that Restore takes; nil means that there is none.
 func (l *Ledger) Value(k Key) []byte {

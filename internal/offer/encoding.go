@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/event"
+	"github.com/kubeevents/kubeeventsreceiver/internal/fields"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
 )
 
@@ -26,60 +28,29 @@ func (o *Offers) Encode(records []observation.Observation) (b []byte) {
 	}
 	b = slices.Grow(b, 128*len(records))
 	for i := range records {
-		b = appendOffer(b, nameOf(records[i].Event), offeredAs(records[i].Event))
+		b = appendOffer(b, event.Name(records[i].Event), offeredAs(records[i].Event))
 	}
 	return b
 }
 
 func appendOffer(b []byte, name types.NamespacedName, of offered) []byte {
-	b = appendString(b, name.Namespace)
-	b = appendString(b, name.Name)
-	b = appendString(b, string(of.uid))
+	b = fields.AppendString(b, name.Namespace)
+	b = fields.AppendString(b, name.Name)
+	b = fields.AppendString(b, string(of.uid))
 	b = binary.AppendUvarint(b, uint64(of.count))
 	return binary.AppendUvarint(b, of.resourceVersion)
 }
 
-func appendString(b []byte, s string) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
-}
-
 // Restore adds what Encode wrote. The error says that it is something else; what was added by then has to be thrown away.
 func (o *Offers) Restore(b []byte) error {
-	d := decoder{left: b}
-	for len(d.left) > 0 {
-		name := types.NamespacedName{Namespace: d.string(), Name: d.string()}
-		of := offered{types.UID(d.string()), int64(d.uvarint(math.MaxInt32)), d.uvarint(math.MaxUint64)}
-		if d.failed {
+	r := fields.Reader{Left: b}
+	for len(r.Left) > 0 {
+		name := types.NamespacedName{Namespace: r.String(), Name: r.String()}
+		of := offered{types.UID(r.String()), int64(r.Uvarint(math.MaxInt32)), r.Uvarint(math.MaxUint64)}
+		if r.Failed {
 			return errForeign
 		}
 		o.add(name, of)
 	}
 	return nil
-}
-
-// decoder reads fields and notes when one is not there, so that one check at the end does.
-type decoder struct {
-	left   []byte
-	failed bool
-}
-
-func (d *decoder) uvarint(most uint64) uint64 {
-	value, n := binary.Uvarint(d.left)
-	if n <= 0 || value > most {
-		d.left, d.failed = nil, true
-		return 0
-	}
-	d.left = d.left[n:]
-	return value
-}
-
-func (d *decoder) string() string {
-	length := d.uvarint(uint64(len(d.left)))
-	if length > uint64(len(d.left)) {
-		d.left, d.failed = nil, true
-		return ""
-	}
-	s := string(d.left[:length])
-	d.left = d.left[length:]
-	return s
 }

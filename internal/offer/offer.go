@@ -37,7 +37,7 @@ func offeredAs(ev *corev1.Event) offered {
 // Precedes says whether a state of an event comes before one that was offered. It says nothing then: its occurrences
 // belong to the record that was offered.
 func (o *Offers) Precedes(ev *corev1.Event) bool {
-	next := o.byEvent[nameOf(ev)]
+	next := o.byEvent[event.Name(ev)]
 	return len(next) > 0 && event.ResourceVersion(ev) < next[0].resourceVersion
 }
 
@@ -47,7 +47,7 @@ func (o *Offers) Awaits(name types.NamespacedName) bool { return len(o.byEvent[n
 // Split appends an observation to those in to. Occurrences in it that were offered become observations of their own, with
 // the count that they were offered with, marked Again; their offers are redeemed.
 func (o *Offers) Split(to []observation.Observation, whole observation.Observation) []observation.Observation {
-	name, count := nameOf(whole.Event), event.Count(whole.Event)
+	name, count := event.Name(whole.Event), event.Count(whole.Event)
 	told := count - whole.Occurrences // what came before this observation
 	for _, next := range o.byEvent[name] {
 		if next.count <= told || next.count > count || next.count == count && next.uid != whole.Event.UID {
@@ -72,7 +72,7 @@ func (o *Offers) Split(to []observation.Observation, whole observation.Observati
 
 // redeem forgets the offers of an event up to a state of it.
 func (o *Offers) redeem(ev *corev1.Event) {
-	name, reached := nameOf(ev), event.ResourceVersion(ev)
+	name, reached := event.Name(ev), event.ResourceVersion(ev)
 	left := slices.DeleteFunc(o.byEvent[name], func(of offered) bool { return of.resourceVersion <= reached })
 	if len(left) == 0 {
 		delete(o.byEvent, name)
@@ -97,7 +97,7 @@ func stateAt(now *corev1.Event, then offered) *corev1.Event {
 
 // Redeem says whether exactly this state of an event was offered, and forgets the offer.
 func (o *Offers) Redeem(ev *corev1.Event) bool {
-	if !slices.Contains(o.byEvent[nameOf(ev)], offeredAs(ev)) {
+	if !slices.Contains(o.byEvent[event.Name(ev)], offeredAs(ev)) {
 		return false
 	}
 	o.redeem(ev)
@@ -134,8 +134,4 @@ func (o *Offers) add(name types.NamespacedName, of offered) {
 	if !found {
 		o.byEvent[name] = slices.Insert(o.byEvent[name], at, of)
 	}
-}
-
-func nameOf(ev *corev1.Event) types.NamespacedName {
-	return types.NamespacedName{Namespace: ev.Namespace, Name: ev.Name}
 }

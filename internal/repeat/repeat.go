@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/changes"
+	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
 )
 
@@ -22,8 +24,8 @@ type Windows struct {
 	offers  Offers                            // nil: nothing was offered before a crash
 	arrived map[types.NamespacedName]struct{} // of those, what is being admitted
 
-	held    map[Key]*window  // those that hold something
-	changed map[Key]struct{} // since TakeChanged; nil: nobody asks
+	held    map[Key]*window // those that hold something
+	changed changes.Set[Key]
 }
 
 type window struct {
@@ -64,8 +66,8 @@ func (w *Windows) Admit(observations []observation.Observation, now time.Time) [
 	}
 	for i := range observations {
 		o := &observations[i]
-		event := nameOf(o)
-		if open, ok := w.byEvent[event]; ok {
+		name := event.Name(o.Event)
+		if open, ok := w.byEvent[name]; ok {
 			open.hold(o)
 			w.noteHeld(open)
 			if o.Again {
@@ -73,7 +75,7 @@ func (w *Windows) Admit(observations []observation.Observation, now time.Time) [
 			}
 			continue
 		}
-		w.open(event, now)
+		w.open(name, now)
 		admitted = append(admitted, *o)
 	}
 	return admitted
@@ -115,7 +117,7 @@ func (w *Windows) noteArrived(observations []observation.Observation) {
 	clear(w.arrived)
 	for i := range observations {
 		if observations[i].Again {
-			w.arrived[nameOf(&observations[i])] = struct{}{}
+			w.arrived[event.Name(observations[i].Event)] = struct{}{}
 		}
 	}
 }
@@ -132,10 +134,6 @@ func (w *Windows) open(event types.NamespacedName, now time.Time) {
 	opened := &window{event: event, end: now.Add(w.interval)}
 	w.byEvent[event] = opened
 	w.order = append(w.order, opened)
-}
-
-func nameOf(o *observation.Observation) types.NamespacedName {
-	return types.NamespacedName{Namespace: o.Event.Namespace, Name: o.Event.Name}
 }
 
 // hold sums: the newest state of the event, seen when the first of the held ones was.

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
 )
 
@@ -25,51 +26,34 @@ type record struct {
 	End         time.Time     `json:"end"`
 }
 
-func keyOf(event types.NamespacedName) Key {
-	sum := sha256.Sum256([]byte(event.String()))
+func keyOf(name types.NamespacedName) Key {
+	sum := sha256.Sum256([]byte(name.String()))
 	return Key(sum[:16])
 }
 
 func (w *Windows) noteHeld(open *window) {
 	k := keyOf(open.event)
 	w.held[k] = open
-	w.noteChanged(k)
+	w.changed.Note(k)
 }
 
 func (w *Windows) noteReleased(ended *window) {
 	k := keyOf(ended.event)
 	delete(w.held, k)
-	w.noteChanged(k)
-}
-
-func (w *Windows) noteChanged(k Key) {
-	if w.changed != nil {
-		w.changed[k] = struct{}{}
-	}
+	w.changed.Note(k)
 }
 
 // Track makes the windows note from now on what they hold and release.
-func (w *Windows) Track() { w.changed = map[Key]struct{}{} }
+func (w *Windows) Track() { w.changed.Track() }
 
 // Changed is how many windows have changed what they hold since the last TakeChanged.
-func (w *Windows) Changed() int { return len(w.changed) }
+func (w *Windows) Changed() int { return w.changed.Len() }
 
 // TakeChanged returns the windows that have changed what they hold since it was last called.
-func (w *Windows) TakeChanged() []Key {
-	keys := make([]Key, 0, len(w.changed))
-	for k := range w.changed {
-		keys = append(keys, k)
-	}
-	clear(w.changed)
-	return keys
-}
+func (w *Windows) TakeChanged() []Key { return w.changed.Take() }
 
 // PutBack notes windows as changed that TakeChanged returned and that could not be saved.
-func (w *Windows) PutBack(keys []Key) {
-	for _, k := range keys {
-		w.changed[k] = struct{}{}
-	}
-}
+func (w *Windows) PutBack(keys []Key) { w.changed.Note(keys...) }
 
 // Len is how many windows hold something.
 func (w *Windows) Len() int { return len(w.held) }
@@ -96,7 +80,7 @@ func (w *Windows) Restore(k Key, value []byte) error {
 		return err
 	}
 	w.held[k] = &window{
-		event: types.NamespacedName{Namespace: r.Event.Namespace, Name: r.Event.Name},
+		event: event.Name(r.Event),
 		end:   r.End,
 		held:  &observation.Observation{Event: r.Event, Occurrences: r.Occurrences, SeenAt: r.SeenAt},
 	}

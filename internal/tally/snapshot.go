@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/changes"
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
@@ -19,7 +20,7 @@ type saved struct {
 	works   bool // the last save succeeded, or there was none yet
 	series  map[Key]*savedSeries
 	keys    map[*point]Key
-	changed map[Key]struct{}
+	changed changes.Set[Key]
 }
 
 type savedSeries struct {
@@ -53,7 +54,7 @@ func (s *saved) know(p *point, r *resource, key pointKey) {
 
 func (s *saved) note(p *point) {
 	if s != nil {
-		s.changed[s.keys[p]] = struct{}{}
+		s.changed.Note(s.keys[p])
 	}
 }
 
@@ -90,26 +91,22 @@ func identityOf(o *resolver.Object) *resolver.Object {
 func (t *Tally) Track() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.saved = &saved{works: true, series: map[Key]*savedSeries{}, keys: map[*point]Key{}, changed: map[Key]struct{}{}}
+	t.saved = &saved{works: true, series: map[Key]*savedSeries{}, keys: map[*point]Key{}}
+	t.saved.changed.Track()
 }
 
 // Changed is how many series have changed since the last TakeChanged.
 func (t *Tally) Changed() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return len(t.saved.changed)
+	return t.saved.changed.Len()
 }
 
 // TakeChanged returns the series that have changed since it was last called.
 func (t *Tally) TakeChanged() []Key {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	keys := make([]Key, 0, len(t.saved.changed))
-	for k := range t.saved.changed {
-		keys = append(keys, k)
-	}
-	clear(t.saved.changed)
-	return keys
+	return t.saved.changed.Take()
 }
 
 // Saved notes that the present sums of these series are saved. Until the next failure only saved sums are told.
@@ -130,9 +127,7 @@ func (t *Tally) PutBack(keys []Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.saved.works = false
-	for _, k := range keys {
-		t.saved.changed[k] = struct{}{}
-	}
+	t.saved.changed.Note(keys...)
 }
 
 // Len is the number of series, the overflow series included.
