@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/configretry"
 	"go.opentelemetry.io/collector/confmap"
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
@@ -43,7 +46,7 @@ type Config struct {
 	Namespaces []string `mapstructure:"namespaces"`
 	// ExcludeNamespaces are globs for the involved object's namespace.
 	ExcludeNamespaces []string `mapstructure:"exclude_namespaces"`
-	// EventTypes are the types to take; empty means all.
+	// EventTypes are the types to take, of which Kubernetes itself only writes Normal and Warning; empty means all.
 	EventTypes []string `mapstructure:"event_types"`
 	// IncludeReasons are globs for the reasons to take; empty means all.
 	IncludeReasons []string `mapstructure:"include_reasons"`
@@ -101,8 +104,8 @@ type ExtractConfig struct {
 
 // ExtractRule extracts one label or annotation, or all whose key matches a regular expression.
 type ExtractRule struct {
-	// TagName is the resource attribute; with KeyRegex it may use $1. Empty means k8s.<kind>.label.<key> or
-	// k8s.<kind>.annotation.<key>.
+	// TagName is the resource attribute, other than those that the receiver writes itself; with KeyRegex it may use $1.
+	// Empty means k8s.<kind>.label.<key> or k8s.<kind>.annotation.<key>.
 	TagName string `mapstructure:"tag_name"`
 	// Key is the key to extract. Either this or KeyRegex is set.
 	Key string `mapstructure:"key"`
@@ -129,7 +132,8 @@ func (c *Config) Validate() error {
 	return errors.Join(
 		c.validateAuth(),
 		c.validateNamespaces(),
-		c.validateEvents(),
+		c.validateEventTypes(),
+		c.validateReasons(),
 		oneOf("start_at", c.StartAt, StartAtEnd, StartAtBeginning),
 		c.validateOwners(),
 		errExtract,
@@ -174,13 +178,25 @@ func (c *Config) validateNamespaces() error {
 	return errs
 }
 
-func (c *Config) validateEvents() error {
-	errs := errors.Join(globs("include_reasons", c.IncludeReasons), globs("exclude_reasons", c.ExcludeReasons))
+// kubernetesTypes are the event types that Kubernetes itself writes. Others are those of other producers.
+var kubernetesTypes = []string{corev1.EventTypeNormal, corev1.EventTypeWarning}
+
+func (c *Config) validateEventTypes() (errs error) {
 	for i, eventType := range c.EventTypes {
 		if eventType == "" {
 			errs = errors.Join(errs, fmt.Errorf("event_types[%d]: \"\" is no event type; name one, such as Warning, or remove it", i))
 		}
+		for _, known := range kubernetesTypes {
+			if eventType != known && strings.EqualFold(eventType, known) {
+				errs = errors.Join(errs, fmt.Errorf("event_types[%d]: %q is not how Kubernetes writes it, and would match nothing; write %s", i, eventType, known))
+			}
+		}
 	}
+	return errs
+}
+
+func (c *Config) validateReasons() error {
+	errs := errors.Join(globs("include_reasons", c.IncludeReasons), globs("exclude_reasons", c.ExcludeReasons))
 	for i, reason := range c.IncludeReasons {
 		if slices.Contains(c.ExcludeReasons, reason) {
 			errs = errors.Join(errs, fmt.Errorf("include_reasons[%d]: %q is also listed in exclude_reasons; remove it from one of them", i, reason))
@@ -207,6 +223,24 @@ func (c *Config) validateIntervals() error {
 		errs = errors.Join(errs, above0("repeat_interval", c.RepeatInterval))
 	}
 	return errs
+}
+
+// warn tells of settings that are allowed, but may bring nothing.
+func (c *Config) warn(logger *zap.Logger) {
+	foreign := slices.DeleteFunc(slices.Clone(c.EventTypes), func(eventType string) bool { return slices.Contains(kubernetesTypes, eventType) })
+	if len(foreign) > 0 {
+		logger.Warn("event_types names a type that Kubernetes itself does not write: it only writes Normal and Warning. Unless another program writes it, remove it",
+			zap.Strings("event_types", foreign))
+	}
+	if !c.Owners.Enabled && c.extractsMore() {
+		logger.Warn("extract finds nothing while owners.enabled is false: labels and annotations are read where owners are looked up. Set it to true, or remove the rules")
+	}
+}
+
+// extractsMore is whether there are rules other than the default, which nobody has to remove.
+func (c *Config) extractsMore() bool {
+	byDefault := slices.Equal(c.Extract.Labels, createDefaultConfig().(*Config).Extract.Labels)
+	return len(c.Extract.Annotations) > 0 || len(c.Extract.Labels) > 0 && !byDefault
 }
 
 func oneOf(key, value string, allowed ...string) error {

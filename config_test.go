@@ -8,8 +8,16 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
+	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
 )
 
 // configure reads what a user writes under receivers.kube_events, as the Collector does.
@@ -102,16 +110,26 @@ func TestWrongConfigurationIsExplained(t *testing.T) {
 		"a reason in both lists": {
 			"{include_reasons: [Killing], exclude_reasons: [Killing]}", []string{"include_reasons[0]", `"Killing"`, "exclude_reasons", "remove it from one"},
 		},
-		"an empty event type":    {`event_types: [""]`, []string{"event_types[0]", `""`, "Warning"}},
-		"an unknown start":       {"start_at: now", []string{"start_at", `"now"`, "end", "beginning"}},
-		"no depth":               {"owners: {max_depth: 0}", []string{"owners.max_depth", "0", "1 or more"}},
-		"no lookup timeout":      {"owners: {lookup_timeout: 0s}", []string{"owners.lookup_timeout", "0s", "above 0"}},
-		"no cache":               {"owners: {cache_size: 0}", []string{"owners.cache_size", "0", "1 or more"}},
-		"a negative cache TTL":   {"owners: {cache_ttl: -1s}", []string{"owners.cache_ttl", "-1s", "above 0"}},
-		"neither key nor regex":  {"extract: {labels: [{tag_name: t}]}", []string{"extract", "labels[0]", "key", "key_regex", "exactly one"}},
-		"both key and regex":     {"extract: {annotations: [{key: a, key_regex: b}]}", []string{"extract", "annotations[0]", `"a"`, `"b"`, "exactly one"}},
-		"a bad regex":            {`extract: {labels: [{key_regex: "("}]}`, []string{"extract", "labels[0].key_regex", `"("`, "regular expression"}},
-		"from nowhere":           {`extract: {labels: [{key: a, from: "a b"}]}`, []string{"extract", "labels[0].from", `"a b"`, "nearest", "deployment"}},
+		"an empty event type": {`event_types: [""]`, []string{"event_types[0]", `""`, "Warning"}},
+		"an event type in the wrong case": {
+			"event_types: [Normal, warning]", []string{"event_types[1]", `"warning"`, "match nothing", "write Warning"},
+		},
+		"an unknown start":      {"start_at: now", []string{"start_at", `"now"`, "end", "beginning"}},
+		"no depth":              {"owners: {max_depth: 0}", []string{"owners.max_depth", "0", "1 or more"}},
+		"no lookup timeout":     {"owners: {lookup_timeout: 0s}", []string{"owners.lookup_timeout", "0s", "above 0"}},
+		"no cache":              {"owners: {cache_size: 0}", []string{"owners.cache_size", "0", "1 or more"}},
+		"a negative cache TTL":  {"owners: {cache_ttl: -1s}", []string{"owners.cache_ttl", "-1s", "above 0"}},
+		"neither key nor regex": {"extract: {labels: [{tag_name: t}]}", []string{"extract", "labels[0]", "key", "key_regex", "exactly one"}},
+		"both key and regex":    {"extract: {annotations: [{key: a, key_regex: b}]}", []string{"extract", "annotations[0]", `"a"`, `"b"`, "exactly one"}},
+		"a bad regex":           {`extract: {labels: [{key_regex: "("}]}`, []string{"extract", "labels[0].key_regex", `"("`, "regular expression"}},
+		"from nowhere":          {`extract: {labels: [{key: a, from: "a b"}]}`, []string{"extract", "labels[0].from", `"a b"`, "nearest", "deployment"}},
+		"an attribute of the receiver as tag name": {
+			"extract: {labels: [{tag_name: k8s.pod.name, key: a}]}", []string{"extract", "labels[0].tag_name", `"k8s.pod.name"`, "choose another name", "k8s.<kind>.label.<key>"},
+		},
+		"an attribute of the receiver for all keys": {
+			"extract: {annotations: [{tag_name: k8s.cluster.uid, key_regex: a.*}]}",
+			[]string{"extract", "annotations[0].tag_name", `"k8s.cluster.uid"`, "choose another name", "k8s.<kind>.annotation.<key>"},
+		},
 		"a negative interval":    {"repeat_interval: -1s", []string{"repeat_interval", "-1s", "0s"}},
 		"no collection interval": {"collection_interval: 0s", []string{"collection_interval", "0s", "above 0"}},
 		"no series":              {"metrics: {max_series: 0}", []string{"metrics.max_series", "0", "1 or more"}},
@@ -125,6 +143,41 @@ func TestWrongConfigurationIsExplained(t *testing.T) {
 			for _, part := range tt.want {
 				assert.Contains(t, err.Error(), part)
 			}
+		})
+	}
+}
+
+func TestWhatMayBringNothingIsWarnedOf(t *testing.T) {
+	const (
+		foreignType = "event_types names a type that Kubernetes itself does not write: it only writes Normal and Warning. Unless another program writes it, remove it"
+		noOwners    = "extract finds nothing while owners.enabled is false: labels and annotations are read where owners are looked up. Set it to true, or remove the rules"
+	)
+	tests := map[string]struct {
+		config string
+		want   []string
+	}{
+		"the defaults":                    {"{}", nil},
+		"what Kubernetes writes":          {"event_types: [Normal, Warning]", nil},
+		"a type that it does not":         {"event_types: [Warning, Panic, Odd]", []string{foreignType}},
+		"no owners, and the default rule": {"owners: {enabled: false}", nil},
+		"no owners and no rule":           {"{owners: {enabled: false}, extract: {labels: []}}", nil},
+		"no owners, but a label":          {"{owners: {enabled: false}, extract: {labels: [{key: team}]}}", []string{noOwners}},
+		"no owners, but an annotation":    {"{owners: {enabled: false}, extract: {annotations: [{key: team}]}}", []string{noOwners}},
+		"owners and a label":              {"extract: {labels: [{key: team}]}", nil},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			core, logged := observer.New(zap.WarnLevel)
+			settings := receivertest.NewNopSettings(metadata.Type)
+			settings.Logger = zap.New(core)
+			cfg := configFor(t, apitest.New(t).URL, tt.config)
+			launchInto(t, cfg, settings, componenttest.NewNopHost(), consumertest.NewNop(), consumertest.NewNop())
+
+			var warnings []string
+			for _, entry := range logged.All() {
+				warnings = append(warnings, entry.Message)
+			}
+			assert.Equal(t, tt.want, warnings, "once, though two pipelines start")
 		})
 	}
 }

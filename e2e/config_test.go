@@ -56,6 +56,7 @@ func TestWrongConfiguration(t *testing.T) {
 		"include_reasons: ['a[']":                                      {"include_reasons", `"a["`, "glob"},
 		"exclude_reasons: ['a[']":                                      {"exclude_reasons", `"a["`, "glob"},
 		"{include_reasons: [A, B], exclude_reasons: [B]}":              {"include_reasons", `"B"`, "exclude_reasons"},
+		"event_types: [NORMAL]":                                        {"event_types[0]", `"NORMAL"`, "write Normal"},
 		"start_at: middle":                                             {"start_at", `"middle"`, "end", "beginning"},
 		"owners: {max_depth: 0}":                                       {"owners", "max_depth", "0", "1 or more"},
 		"owners: {lookup_timeout: 0s}":                                 {"owners", "lookup_timeout", "0s", "above 0"},
@@ -69,6 +70,7 @@ func TestWrongConfiguration(t *testing.T) {
 		"extract: {labels: [{tag_name: a}]}":                           {"extract", "labels[0]", "key", "key_regex", "one of"},
 		"extract: {labels: [{tag_name: a, key: k, key_regex: r}]}":     {"extract", "labels[0]", `"k"`, `"r"`, "one of"},
 		"extract: {labels: [{tag_name: a, key_regex: '('}]}":           {"extract", "labels[0]", "key_regex", `"("`},
+		"extract: {labels: [{tag_name: k8s.object.name, key: k}]}":     {"extract", "labels[0].tag_name", `"k8s.object.name"`, "another name"},
 		"extract: {annotations: [{tag_name: a, key: k}, {key: ''}]}":   {"extract", "annotations[1]"},
 		"extract: {annotations: [{tag_name: a, key: k, from: 'a b'}]}": {"extract", "annotations[0]", "from", `"a b"`, "nearest"},
 		"retry_on_failure: {initial_interval: -1s}":                    {"retry_on_failure", "initial_interval"},
@@ -102,6 +104,7 @@ func TestRightConfiguration(t *testing.T) {
 		"", "kube_api_qps: -1", "kube_api_qps: 0.5", "repeat_interval: 0s", "repeat_interval: 1m", "context: prod",
 		"extract: {labels: []}", "extract: {labels: [{key: team}]}", "extract: {labels: [{tag_name: $1, key_regex: (.*), from: Rollout.argoproj.io}]}",
 		"{include_reasons: ['A*'], exclude_reasons: [AB]}", "{namespaces: [a], exclude_namespaces: ['b*']}", "event_types: [Warning, Custom]",
+		"extract: {labels: [{tag_name: k8s.pod.label.team, key: team}, {tag_name: k8s.owner.team, key: team}, {tag_name: k8s.$1, key_regex: (.*)}]}",
 		"retry_on_failure: {enabled: false}", "retry_on_failure: {max_elapsed_time: 0s, initial_interval: 1s}",
 	} {
 		t.Run(config, func(t *testing.T) {

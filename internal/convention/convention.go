@@ -46,6 +46,29 @@ var names = map[schema.GroupKind]Names{
 	{Group: "extensions", Kind: "ReplicaSet"}: {"k8s.replicaset.name", "k8s.replicaset.uid"},
 }
 
+// own are the resource attributes that the receiver writes itself, whatever the object.
+var own = ownNames()
+
+func ownNames() map[string]bool {
+	all := map[string]bool{"k8s.cluster.uid": true, "k8s.container.name": true, "k8s.owner.chain": true}
+	for _, role := range []Identity{identity("k8s.object"), Owner, Workload} {
+		for _, name := range []string{role.apiVersion, role.kind, role.name, role.uid} {
+			all[name] = true
+		}
+	}
+	for _, n := range names {
+		all[n.Name] = true
+		if n.UID != "" {
+			all[n.UID] = true
+		}
+	}
+	return all
+}
+
+// Own says whether the receiver writes a resource attribute of this name itself, be it for other objects. A label under
+// this name would pass for what it is not.
+func Own(attribute string) bool { return own[attribute] }
+
 // Of returns the names for a kind, matched by group and kind; ok is false for a kind that the conventions do not name.
 func Of(gk schema.GroupKind) (n Names, ok bool) {
 	n, ok = names[gk]

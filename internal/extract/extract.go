@@ -62,6 +62,9 @@ func compile(list, part string, rules []Rule) (compiled []rule, errs error) {
 
 func (r Rule) compile(part string) (rule, error) {
 	c := rule{tagName: r.TagName, key: r.Key, part: part}
+	if convention.Own(r.TagName) {
+		return c, fmt.Errorf(".tag_name: %q is what the receiver itself writes; choose another name, or remove tag_name for k8s.<kind>.%s.<key>", r.TagName, part)
+	}
 	if (r.Key == "") == (r.KeyRegex == "") {
 		return c, fmt.Errorf(": key is %q and key_regex is %q; set exactly one of them", r.Key, r.KeyRegex)
 	}
@@ -149,7 +152,8 @@ func (r rule) append(tags []Tag, objects []*resolver.Object, values func(*resolv
 	return tags
 }
 
-// appendMatching takes the keys in order, so that two keys that give one name give the same tag every time.
+// appendMatching takes the keys in order, so that two keys that give one name give the same tag every time. Only here is it
+// known what a key makes of the name: one of the receiver's own gives no tag.
 func (r rule) appendMatching(tags []Tag, o *resolver.Object, values map[string]string) []Tag {
 	if len(values) == 0 {
 		return tags
@@ -162,7 +166,9 @@ func (r rule) appendMatching(tags []Tag, o *resolver.Object, values map[string]s
 	}
 	slices.Sort(keys)
 	for _, key := range keys {
-		tags = appendNew(tags, Tag{r.name(o, key), values[key]})
+		if name := r.name(o, key); !convention.Own(name) {
+			tags = appendNew(tags, Tag{name, values[key]})
+		}
 	}
 	return tags
 }

@@ -18,7 +18,7 @@ var chain = []*resolver.Object{
 	{APIVersion: "apps/v1", Kind: "ReplicaSet", Labels: values{"app": "fe"}},
 	{APIVersion: "serving.knative.dev/v1", Kind: "Service", Labels: values{"owner": "knative"}},
 	{APIVersion: "v1", Kind: "Service", Labels: values{"owner": "core"}},
-	{APIVersion: "argoproj.io/v1alpha1", Kind: "Rollout", Labels: values{"tilt-manifest": "fe", "team": "web", "empty": ""}},
+	{APIVersion: "argoproj.io/v1alpha1", Kind: "Rollout", Labels: values{"namespace": "x", "tilt-manifest": "fe", "team": "web", "empty": ""}},
 	{APIVersion: "apps/v1", Kind: "Deployment", Labels: values{"tilt-manifest": "outer", "x.io/b": "2", "x.io/a": "1"}},
 }
 
@@ -39,6 +39,9 @@ func TestTags(t *testing.T) {
 		"a kind that is not on the chain":                    {labels: []Rule{{TagName: "o", Key: "owner", From: "cronjob"}}},
 		"a regular expression names the tag": {
 			labels: []Rule{{TagName: "x.$1", KeyRegex: `x\.io/(.*)`}}, want: []Tag{{"x.a", "1"}, {"x.b", "2"}},
+		},
+		"a regular expression gives no attribute of the receiver": {
+			labels: []Rule{{TagName: "k8s.$1.name", KeyRegex: `(team|namespace)`}}, want: []Tag{{"k8s.team.name", "pod-team"}},
 		},
 		"a regular expression matches the whole key":  {labels: []Rule{{TagName: "x", KeyRegex: `x\.io`}}},
 		"keys that give one name: the first in order": {labels: []Rule{{TagName: "x", KeyRegex: `x\.io/.*`}}, want: []Tag{{"x", "1"}}},
@@ -74,11 +77,12 @@ func TestKeepsOnlyWhatARuleWants(t *testing.T) {
 
 func TestErrorsNameTheRule(t *testing.T) {
 	_, err := New(
-		[]Rule{{Key: "ok"}, {TagName: "none"}, {Key: "a", KeyRegex: "b"}, {KeyRegex: "("}},
+		[]Rule{{Key: "ok"}, {TagName: "none"}, {Key: "a", KeyRegex: "b"}, {KeyRegex: "("}, {TagName: "k8s.owner.chain", Key: "a"}},
 		[]Rule{{Key: "a", From: "not a kind"}},
 	)
 	require.ErrorContains(t, err, `labels[1]: key is "" and key_regex is ""; set exactly one of them`)
 	require.ErrorContains(t, err, `labels[2]: key is "a" and key_regex is "b"; set exactly one of them`)
 	require.ErrorContains(t, err, `labels[3].key_regex: "(" is not a regular expression`)
+	require.ErrorContains(t, err, `labels[4].tag_name: "k8s.owner.chain" is what the receiver itself writes; choose another name`)
 	require.ErrorContains(t, err, `annotations[0].from: "not a kind" is neither "nearest" nor a kind`)
 }

@@ -69,12 +69,19 @@ func load(auth Auth) (*rest.Config, error) {
 func fromKubeconfig(auth Auth) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = auth.Kubeconfig
+	// Of several files that are named, some may be missing, but not all.
+	allMissing := false
+	rules.WarnIfAllMissing, rules.Warner = true, func(error) { allMissing = true }
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: auth.Context})
 
 	// The deferred loader falls back to the pod's service account when it finds nothing, which is not what was asked for.
 	raw, err := loader.RawConfig()
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %q could not be read: %w; set kubeconfig to a readable file", kubeconfigPath(auth, rules), err)
+	}
+	if allMissing {
+		return nil, fmt.Errorf("kubeconfig: %s %q, but there is no such file; set kubeconfig or KUBECONFIG to one that exists, or auth_type: %s in a pod",
+			usualPlace(), kubeconfigPath(auth, rules), AuthServiceAccount)
 	}
 	config, err := clientcmd.NewNonInteractiveClientConfig(raw, auth.Context, &clientcmd.ConfigOverrides{}, rules).ClientConfig()
 	if err != nil {
@@ -86,6 +93,14 @@ func fromKubeconfig(auth Auth) (*rest.Config, error) {
 			kubeconfigPath(auth, rules), auth.Context, err)
 	}
 	return config, nil
+}
+
+// usualPlace says where the path comes from that kubeconfig, left empty, stands for.
+func usualPlace() string {
+	if os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != "" {
+		return "the environment variable KUBECONFIG names"
+	}
+	return "neither it nor the environment variable KUBECONFIG is set, and the default is"
 }
 
 func kubeconfigPath(auth Auth, rules *clientcmd.ClientConfigLoadingRules) string {
