@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"bufio"
-	"cmp"
 	"fmt"
 	"io"
 	"net"
@@ -21,17 +20,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/kubeevents/kubeeventsreceiver/e2e/child"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
 )
-
-// otelcol is the Collector that make built, unless OTELCOL names another.
-func otelcol(t *testing.T) string {
-	t.Helper()
-	path := cmp.Or(os.Getenv("OTELCOL"), filepath.Join("..", "build", "otelcol"))
-	if _, err := os.Stat(path); err != nil && os.Getenv("CI") == "" {
-		t.Skip("no Collector to test: make build builds it: ", err)
-	}
-	return path
-}
 
 // collector is a Collector that runs with the configuration that comes with it.
 type collector struct {
@@ -57,7 +47,7 @@ func startCollector(t *testing.T, kubeconfig string, settings ...string) *collec
 			arguments = append(arguments, "--config", "yaml:"+setting)
 		}
 	}
-	col.command = exec.Command(otelcol(t), arguments...)
+	col.command = exec.Command(trial.Otelcol(t), arguments...)
 	_, port, err := net.SplitHostPort(col.internal)
 	require.NoError(t, err)
 	col.command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "PROMETHEUS_ENDPOINT="+col.metrics, "OTELCOL_METRICS_PORT="+port)

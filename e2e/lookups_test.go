@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -33,7 +32,7 @@ func TestManyPodsCostFewRequests(t *testing.T) {
 	ns := c.newNamespace(t)
 	const pods = 500
 	rs := c.make(t, ns, "apps/v1", "ReplicaSet", "many", labelled("tilt-manifest", "many"))
-	c.makeMany(t, pods, func(i int) { c.make(t, ns, "v1", "Pod", fmt.Sprint("many-", i), controlledBy(rs)) })
+	makeMany(t, pods, func(i int) { c.make(t, ns, "v1", "Pod", fmt.Sprint("many-", i), controlledBy(rs)) })
 	c.makeEvents(t, ns, pods, func(i int) *corev1.Event {
 		ev := eventOf("Started", fmt.Sprint("many-", i))
 		ev.Name = fmt.Sprint("started-", i)
@@ -59,7 +58,7 @@ func TestWhileManyPodsComeTheyAreStreamed(t *testing.T) {
 	rs := c.make(t, ns, "apps/v1", "ReplicaSet", "storm")
 	g := newGateway(t, c.Kubeconfig())
 	r := c.run(t, in(ns), g.config())
-	c.makeMany(t, pods, func(i int) {
+	makeMany(t, pods, func(i int) {
 		pod := c.make(t, ns, "v1", "Pod", fmt.Sprint("storm-", i), controlledBy(rs))
 		c.makeEvent(t, ns, eventAbout("Started", referenceTo(pod)))
 	})
@@ -71,21 +70,6 @@ func TestWhileManyPodsComeTheyAreStreamed(t *testing.T) {
 	streams := g.requests(func(r *http.Request) bool { return isOn("pods")(r) && isStream(r) })
 	assert.Len(t, streams, 1)
 	assert.LessOrEqual(t, len(g.requests(isOn("pods"))), pods/6, "the others came by that stream")
-}
-
-// makeMany does something many times, several at a time.
-func (c *cluster) makeMany(t *testing.T, n int, makeOne func(i int)) {
-	t.Helper()
-	const makers = 8
-	var making sync.WaitGroup
-	for m := range makers {
-		making.Go(func() {
-			for i := m; i < n && !t.Failed(); i += makers {
-				makeOne(i)
-			}
-		})
-	}
-	making.Wait()
 }
 
 func TestAnObjectIsAskedForOnce(t *testing.T) {
@@ -207,9 +191,7 @@ func TestPermissions(t *testing.T) {
 	t.Parallel()
 	c := bare.get(t)
 	ns := c.newNamespace(t)
-	deployment := c.make(t, ns, "apps/v1", "Deployment", "fe", labelled("tilt-manifest", "shop"))
-	rs := c.make(t, ns, "apps/v1", "ReplicaSet", "fe-1", controlledBy(deployment))
-	pod := c.make(t, ns, "v1", "Pod", "fe-1-a", controlledBy(rs))
+	pod, rs, deployment := c.makeShop(t, ns)
 	all := []rbacv1.PolicyRule{eventsRule, readRule("", "pods"), readRule("apps", "replicasets", "deployments"), readRule("", "namespaces")}
 	tag := map[string]any{"tilt.manifest": "shop"}
 

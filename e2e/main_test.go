@@ -7,31 +7,24 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
 )
 
 // cluster is a control plane with clients that may do everything.
-type cluster struct {
-	*controlplane.ControlPlane
-	kubernetes.Interface
-	dynamic dynamic.Interface
-}
+type cluster struct{ *trial.Cluster }
 
 // kube is the cluster that most tests share, each in namespaces of its own: controllers, scheduler and nodes are at work.
 // A test that breaks a cluster starts its own.
-var kube *cluster
+var kube = &cluster{}
 
 // bare is shared as well. It has no controllers, so nothing there removes an object whose owner does not exist. Its API
 // server cannot stream a listing, as those before Kubernetes 1.32.
@@ -39,27 +32,13 @@ var bare = lazyCluster{options: controlplane.Options{APIServerArgs: []string{"--
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	os.Exit(runAll(m))
-}
-
-func runAll(m *testing.M) int {
-	var err error
-	kube, err = startCluster(context.Background(), controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 2})
-	if errors.Is(err, controlplane.ErrBinariesMissing) && os.Getenv("CI") == "" {
-		fmt.Fprintln(os.Stderr, "skipped:", err)
-		return 0
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "the control plane did not start:", err)
-		return 1
-	}
 	waitTogether()
-	code := m.Run()
-	if err := errors.Join(kube.Stop(), bare.stop()); err != nil {
+	code := trial.RunAll(m, controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 2}, &kube.Cluster)
+	if err := bare.stop(); err != nil {
 		fmt.Fprintln(os.Stderr, "the control plane did not stop:", err)
-		return 1
+		code = 1
 	}
-	return code
+	os.Exit(code)
 }
 
 // waitTogether lets more tests run side by side than there are processors, because what they mostly do is wait.
@@ -72,22 +51,11 @@ func waitTogether() {
 }
 
 func startCluster(ctx context.Context, options controlplane.Options) (*cluster, error) {
-	options.Binaries = binaries()
-	cp, err := controlplane.Start(ctx, options)
+	started, err := trial.StartCluster(ctx, options)
 	if err != nil {
 		return nil, err
 	}
-	client, errClient := kubernetes.NewForConfig(cp.RESTConfig())
-	dynamicClient, errDynamic := dynamic.NewForConfig(cp.RESTConfig())
-	return &cluster{cp, client, dynamicClient}, errors.Join(errClient, errDynamic)
-}
-
-// binaries are those that make built, unless KUBEBUILDER_ASSETS names others.
-func binaries() string {
-	if os.Getenv("KUBEBUILDER_ASSETS") != "" {
-		return ""
-	}
-	return filepath.Join("..", "build", "controlplane")
+	return &cluster{started}, nil
 }
 
 // ownCluster starts a cluster for one test.

@@ -33,14 +33,22 @@ func (r *running) onePoint(t *testing.T, reason string) point {
 }
 
 // points are the newest points that the test wants.
-func (r *running) points(want func(point) bool) (found []point) {
+func (r *running) points(want func(point) bool) []point {
 	all := r.metrics.AllMetrics()
-	if len(all) == 0 {
-		return nil
-	}
-	for _, p := range pointsOf(all[len(all)-1]) {
-		if want(p) {
-			found = append(found, p)
+	return pointsAmong(all[max(0, len(all)-1):], want)
+}
+
+// allPoints are the points so far that the test wants, in their order.
+func (r *running) allPoints(want func(point) bool) []point {
+	return pointsAmong(r.metrics.AllMetrics(), want)
+}
+
+func pointsAmong(all []pmetric.Metrics, want func(point) bool) (found []point) {
+	for _, metrics := range all {
+		for _, p := range pointsOf(metrics) {
+			if want(p) {
+				found = append(found, p)
+			}
 		}
 	}
 	return found
@@ -191,18 +199,6 @@ func TestASeriesThatDoesNotMoveIsDropped(t *testing.T) {
 	assert.EqualValues(t, 5, before[0].value)
 	assert.EqualValues(t, 2, after[0].value, "it counts anew")
 	assert.True(t, after[0].start.After(before[len(before)-1].at), "from a start after its last point")
-}
-
-// allPoints are the points so far that the test wants, in their order.
-func (r *running) allPoints(want func(point) bool) (found []point) {
-	for _, metrics := range r.metrics.AllMetrics() {
-		for _, p := range pointsOf(metrics) {
-			if want(p) {
-				found = append(found, p)
-			}
-		}
-	}
-	return found
 }
 
 func TestRefusedMetricsHoldNothing(t *testing.T) {

@@ -78,20 +78,28 @@ func (c *cluster) makeEvent(t *testing.T, namespace string, ev *corev1.Event) *c
 // makeEvents makes many events, several at a time.
 func (c *cluster) makeEvents(t *testing.T, namespace string, n int, event func(i int) *corev1.Event) {
 	t.Helper()
-	const writers = 8
-	var writing sync.WaitGroup
-	for w := range writers {
-		writing.Go(func() {
-			for i := w; i < n && !t.Failed(); i += writers {
-				ev := event(i)
-				ev.Namespace, ev.InvolvedObject.Namespace = namespace, namespace
-				if _, err := c.CoreV1().Events(namespace).Create(t.Context(), ev, metav1.CreateOptions{}); err != nil {
-					t.Error(err)
-				}
+	makeMany(t, n, func(i int) {
+		ev := event(i)
+		ev.Namespace, ev.InvolvedObject.Namespace = namespace, namespace
+		if _, err := c.CoreV1().Events(namespace).Create(t.Context(), ev, metav1.CreateOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// makeMany does something many times, several at a time.
+func makeMany(t *testing.T, n int, makeOne func(i int)) {
+	t.Helper()
+	const makers = 8
+	var making sync.WaitGroup
+	for m := range makers {
+		making.Go(func() {
+			for i := m; i < n && !t.Failed(); i += makers {
+				makeOne(i)
 			}
 		})
 	}
-	writing.Wait()
+	making.Wait()
 }
 
 // updateEvent stores a new state of the event, whatever its resource version.
@@ -185,6 +193,15 @@ func (c *cluster) make(t *testing.T, namespace, apiVersion, kind, name string, o
 	return created
 }
 
+// makeShop makes a pod with its owners, of which the last has the label that becomes a tag: tilt.manifest is shop.
+func (c *cluster) makeShop(t *testing.T, ns string) (pod, rs, deployment *object) {
+	t.Helper()
+	deployment = c.make(t, ns, "apps/v1", "Deployment", "fe", labelled("tilt-manifest", "shop"))
+	rs = c.make(t, ns, "apps/v1", "ReplicaSet", "fe-1", controlledBy(deployment))
+	pod = c.make(t, ns, "v1", "Pod", "fe-1-a", controlledBy(rs))
+	return pod, rs, deployment
+}
+
 // store replaces the object.
 func (c *cluster) store(t *testing.T, o *object) *object {
 	t.Helper()
@@ -209,9 +226,9 @@ func (c *cluster) remove(t *testing.T, o *object) {
 func (c *cluster) resource(o *object, namespace string) dynamic.ResourceInterface {
 	resource, _ := meta.UnsafeGuessKindToResource(o.GroupVersionKind())
 	if namespace == "" {
-		return c.dynamic.Resource(resource)
+		return c.Dynamic.Resource(resource)
 	}
-	return c.dynamic.Resource(resource).Namespace(namespace)
+	return c.Dynamic.Resource(resource).Namespace(namespace)
 }
 
 // referenceTo refers to the object as Kubernetes' own producers of events do.
@@ -253,7 +270,7 @@ func (c *cluster) defineIn(t *testing.T, group, kind, scope string) {
 	_, err := c.resource(crd, "").Create(t.Context(), crd, metav1.CreateOptions{})
 	require.NoError(t, err)
 	eventually(t, func() bool {
-		_, err := c.dynamic.Resource(resource).List(t.Context(), metav1.ListOptions{})
+		_, err := c.Dynamic.Resource(resource).List(t.Context(), metav1.ListOptions{})
 		return err == nil
 	}, "the kind %s in %s", kind, group)
 }
@@ -266,7 +283,7 @@ func (c *cluster) undefine(t *testing.T, group, kind string) {
 	crd.SetName(resource.Resource + "." + group)
 	c.remove(t, crd)
 	eventually(t, func() bool {
-		_, err := c.dynamic.Resource(resource).List(t.Context(), metav1.ListOptions{})
+		_, err := c.Dynamic.Resource(resource).List(t.Context(), metav1.ListOptions{})
 		return apierrors.IsNotFound(err)
 	}, "the end of the kind %s", kind)
 }

@@ -356,9 +356,7 @@ func TestEventsOfADeletedPodKeepItsChain(t *testing.T) {
 	c := bare.get(t)
 	ns := c.newNamespace(t)
 	r := c.run(t, in(ns))
-	deployment := c.make(t, ns, "apps/v1", "Deployment", "fe", labelled("tilt-manifest", "shop"))
-	rs := c.make(t, ns, "apps/v1", "ReplicaSet", "fe-1", controlledBy(deployment))
-	pod := c.make(t, ns, "v1", "Pod", "fe-1-a", controlledBy(rs))
+	pod, rs, deployment := c.makeShop(t, ns)
 	want := merge(completeChainOf(pod, rs, deployment), map[string]any{"tilt.manifest": "shop"})
 
 	resourceIs(t, r.of(t, c.makeEvent(t, ns, eventAbout("Created", referenceTo(pod))).Name), want)

@@ -3,36 +3,19 @@
 package e2e
 
 import (
-	"os"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/yaml"
-)
 
-// rulesOfREADME are those of the ClusterRole that users copy.
-func rulesOfREADME(t *testing.T) []rbacv1.PolicyRule {
-	t.Helper()
-	readme, err := os.ReadFile("../README.md")
-	require.NoError(t, err)
-	_, section, found := strings.Cut(string(readme), "### RBAC")
-	require.True(t, found)
-	_, block, found := strings.Cut(section, "```yaml\n")
-	require.True(t, found)
-	role := rbacv1.ClusterRole{}
-	require.NoError(t, yaml.NewYAMLOrJSONDecoder(strings.NewReader(block), 4096).Decode(&role))
-	require.NotEmpty(t, role.Rules)
-	return role.Rules
-}
+	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
+)
 
 func TestThePermissionsInTheREADMEAreEnough(t *testing.T) {
 	t.Parallel()
 	ns := kube.newNamespace(t)
-	kubeconfig, err := kube.RestrictedKubeconfig(t.Context(), unique("readme"), rulesOfREADME(t)...)
+	kubeconfig, err := kube.RestrictedKubeconfig(t.Context(), unique("readme"), trial.RulesOfREADME(t)...)
 	require.NoError(t, err)
 	r := kube.run(t, in(), "kubeconfig: "+kubeconfig)
 

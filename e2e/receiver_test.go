@@ -202,14 +202,8 @@ func (r *running) listed(t *testing.T, namespace string) {
 
 // sum is the newest value of the metric, summed over all points for which want holds.
 func (r *running) sum(want func(point) bool) (total int64) {
-	all := r.metrics.AllMetrics()
-	if len(all) == 0 {
-		return 0
-	}
-	for _, p := range pointsOf(all[len(all)-1]) {
-		if want(p) {
-			total += p.value
-		}
+	for _, p := range r.points(want) {
+		total += p.value
 	}
 	return total
 }

@@ -3,9 +3,7 @@
 package e2e
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -311,7 +309,7 @@ func TestAnAPIServerThatFails(t *testing.T) {
 		c.deleteEvent(t, dropped)
 		again.delete()
 		again.counted(7)
-		c.compact(t)
+		c.Compact(t)
 		g.put(nil)
 		r.fence(t, ns)
 
@@ -327,19 +325,6 @@ func TestAnAPIServerThatFails(t *testing.T) {
 		r.fence(t, ns)
 		assert.Equal(t, []observation{{3, 3}, {4, 1}}, observationsOf(r.records(named(dropped.Name))))
 	})
-}
-
-// compact makes etcd forget all versions but the newest of everything, as it does after some minutes.
-func (c *cluster) compact(t *testing.T) {
-	t.Helper()
-	events, err := c.CoreV1().Events("").List(t.Context(), metav1.ListOptions{Limit: 1})
-	require.NoError(t, err)
-	request, err := json.Marshal(map[string]any{"revision": events.ResourceVersion, "physical": true})
-	require.NoError(t, err)
-	response, err := http.Post(c.EtcdEndpoint()+"/v3/kv/compaction", "application/json", bytes.NewReader(request))
-	require.NoError(t, err)
-	defer response.Body.Close()
-	require.Equal(t, http.StatusOK, response.StatusCode)
 }
 
 // TestAPermissionThatIsTakenAway: the status says what is missing, and nothing is lost when it is given back.

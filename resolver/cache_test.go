@@ -5,7 +5,6 @@ package resolver
 import (
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"testing"
 	"time"
 	"unique"
@@ -14,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/memorytest"
 )
 
 var podKind = &kind{name: unique.Make(schema.GroupKind{Kind: "Pod"}), apiVersion: "v1", namespaced: true}
@@ -83,27 +84,9 @@ func requireTogether(t *testing.T, c *cache) {
 func BenchmarkMemory(b *testing.B) {
 	for _, objects := range []int{1_000, 10_000, 100_000} {
 		b.Run(fmt.Sprint(objects), func(b *testing.B) {
-			var bytes float64
-			for range b.N {
-				before := heap()
-				c := filledCache(objects)
-				bytes = float64(heap()-before) / float64(objects)
-				runtime.KeepAlive(c)
-			}
-			b.ReportMetric(bytes, "B/object")
-			b.ReportMetric(0, "ns/op")
+			memorytest.Report(b, "B/object", objects, func() any { return filledCache(objects) })
 		})
 	}
-}
-
-func heap() uint64 {
-	// Interned strings go in the second collection after their last use.
-	for range 3 {
-		runtime.GC()
-	}
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return stats.HeapAlloc
 }
 
 func filledCache(objects int) *cache {

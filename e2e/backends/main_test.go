@@ -6,18 +6,15 @@
 package backends
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubeevents/kubeeventsreceiver/controlplane/controlplanetest"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
 )
 
@@ -29,7 +26,7 @@ func TestMain(m *testing.M) {
 }
 
 func runAll(m *testing.M) int {
-	if missing := missingPrograms(); missing != nil && os.Getenv("CI") == "" {
+	if missing := trial.Missing(trial.OtelcolPath(), backend("loki"), backend("prometheus"), backend("promtool")); missing != nil && os.Getenv("CI") == "" {
 		fmt.Fprintln(os.Stderr, "skipped: make build controlplane backends builds what is missing:", missing)
 		return 0
 	}
@@ -48,19 +45,6 @@ func runAll(m *testing.M) int {
 	}
 	return code
 }
-
-func missingPrograms() (missing error) {
-	for _, path := range []string{
-		otelcol(), filepath.Join(controlplanetest.Binaries(), "kube-apiserver"), backend("loki"), backend("prometheus"), backend("promtool"),
-	} {
-		_, err := os.Stat(path)
-		missing = errors.Join(missing, err)
-	}
-	return missing
-}
-
-// otelcol is the Collector that make built, unless OTELCOL names another.
-func otelcol() string { return cmp.Or(os.Getenv("OTELCOL"), trial.InRepository("build", "otelcol")) }
 
 // backend is a program that make built.
 func backend(name string) string { return trial.InRepository("build", "backends", name) }

@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
-	"github.com/kubeevents/kubeeventsreceiver/controlplane/controlplanetest"
 	"github.com/kubeevents/kubeeventsreceiver/controlplane/demo"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/child"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
@@ -30,7 +29,7 @@ type scene struct {
 	directory string
 	started   []*process
 
-	cluster         *controlplane.ControlPlane
+	cluster         *trial.Cluster
 	demo            chan error
 	loki            *loki
 	pushed, scraped *prometheus
@@ -99,18 +98,12 @@ func (s *scene) make(name string) string {
 }
 
 func (s *scene) startCluster(ctx context.Context) (err error) {
-	s.cluster, err = controlplane.Start(ctx, controlplane.Options{
-		Binaries: controlplanetest.Binaries(), ControllerManager: true, Scheduler: true, Nodes: 2,
-	})
+	s.cluster, err = trial.StartCluster(ctx, controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 2})
 	if err != nil {
 		return err
 	}
 	go func() { s.demo <- demo.Run(ctx, s.cluster.RESTConfig()) }()
-	client, err := kubernetes.NewForConfig(s.cluster.RESTConfig())
-	if err != nil {
-		return err
-	}
-	return makeMistyped(ctx, client)
+	return makeMistyped(ctx, s.cluster)
 }
 
 // startCollector starts one that feeds the backends, as docs/queries.md says. It is configured as the demo's, which also
@@ -155,7 +148,7 @@ func (s *scene) startOtelcol(own, config string, more ...string) error {
 		"KUBECONFIG=" + s.cluster.Kubeconfig(), "OTELCOL_METRICS_PORT=" + port,
 		"KUBERNETES_SERVICE_HOST=127.0.0.1", "KUBERNETES_SERVICE_PORT=1",
 	}
-	p, err := start(env, otelcol(), arguments...)
+	p, err := start(env, trial.OtelcolPath(), arguments...)
 	if err != nil {
 		return err
 	}

@@ -5,8 +5,6 @@ package deploy
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,8 +17,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	sigsyaml "sigs.k8s.io/yaml"
 
 	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
@@ -29,31 +25,10 @@ import (
 // entrypoint is the program of the image.
 const entrypoint = "otelcol-kubeevents"
 
-func read(t *testing.T, path ...string) string {
-	t.Helper()
-	text, err := os.ReadFile(trial.InRepository(path...))
-	require.NoError(t, err)
-	return string(text)
-}
-
 // readManifests reads what kubectl apply -f would apply.
-func readManifests(t *testing.T, path string) (all manifests) {
+func readManifests(t *testing.T, path string) manifests {
 	t.Helper()
-	return decodeManifests(t, read(t, "deploy", path))
-}
-
-func decodeManifests(t *testing.T, text string) (all manifests) {
-	t.Helper()
-	decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096)
-	for {
-		object := &unstructured.Unstructured{}
-		err := decoder.Decode(object)
-		if errors.Is(err, io.EOF) {
-			return all
-		}
-		require.NoError(t, err)
-		all = append(all, object)
-	}
+	return trial.Objects(t, trial.Read(t, "deploy", path))
 }
 
 // helmValues are those of the keys of the chart opentelemetry-collector that are used.
@@ -97,7 +72,7 @@ type helmValues struct {
 
 func readHelmValues(t *testing.T) (values helmValues) {
 	t.Helper()
-	require.NoError(t, sigsyaml.UnmarshalStrict([]byte(read(t, "deploy", "helm", "values.yaml")), &values))
+	require.NoError(t, sigsyaml.UnmarshalStrict([]byte(trial.Read(t, "deploy", "helm", "values.yaml")), &values))
 	return values
 }
 
@@ -134,7 +109,7 @@ func baseConfig(t *testing.T) map[string]any {
 	merged := map[string]any{}
 	for _, file := range []string{"config.yaml", "restarts.yaml"} {
 		config := map[string]any{}
-		require.NoError(t, sigsyaml.Unmarshal([]byte(read(t, "deploy", "base", file)), &config))
+		require.NoError(t, sigsyaml.Unmarshal([]byte(trial.Read(t, "deploy", "base", file)), &config))
 		merge(merged, config)
 	}
 	return merged
@@ -214,7 +189,7 @@ func isAccepted(t *testing.T, config map[string]any, environment []corev1.EnvVar
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	require.NoError(t, os.WriteFile(file, text, 0o600))
-	command := exec.Command(otelcol(), append([]string{"validate", "--config", file,
+	command := exec.Command(trial.OtelcolPath(), append([]string{"validate", "--config", file,
 		// It has to exist.
 		"--config", "yaml:extensions::file_storage::directory: " + t.TempDir()}, arguments...)...)
 	for _, variable := range environment {
@@ -231,7 +206,7 @@ func isAccepted(t *testing.T, config map[string]any, environment []corev1.EnvVar
 
 func TestTheDockerfile(t *testing.T) {
 	t.Parallel()
-	dockerfile := read(t, "Dockerfile")
+	dockerfile := trial.Read(t, "Dockerfile")
 	for _, base := range regexp.MustCompile(`(?m)^FROM .*$`).FindAllString(dockerfile, -1) {
 		assert.Regexp(t, `[^@:]+:[^@]+@sha256:[0-9a-f]{64}`, base, "a base is pinned by tag and digest")
 	}
@@ -284,7 +259,7 @@ func TestTheDistributionIsForAllPlatforms(t *testing.T) {
 
 func TestThereIsOneVersion(t *testing.T) {
 	t.Parallel()
-	version := strings.TrimSpace(read(t, "VERSION"))
+	version := strings.TrimSpace(trial.Read(t, "VERSION"))
 	for file, says := range map[string]string{
 		"distribution/builder.yaml":      "\n  version: " + version + "\n",
 		"deploy/base/kustomization.yaml": "\n    newTag: " + version + "\n",
@@ -293,6 +268,6 @@ func TestThereIsOneVersion(t *testing.T) {
 		"README.md":                      "kubeeventsreceiver v" + version + "\n",
 		"CHANGELOG.md":                   "\n## [" + version + "]",
 	} {
-		assert.Contains(t, read(t, file), says, file)
+		assert.Contains(t, trial.Read(t, file), says, file)
 	}
 }

@@ -26,15 +26,9 @@ func fileOf(t *testing.T, variable string) string {
 // TestTheOperatorsResource applies the collector with the Operator's own resource definition. OPERATOR_CRD names the file,
 // config/crd/bases/opentelemetry.io_opentelemetrycollectors.yaml in its repository.
 func TestTheOperatorsResource(t *testing.T) {
-	kube.apply(t, decodeManifests(t, fileOf(t, "OPERATOR_CRD")))
+	kube.apply(t, trial.Objects(t, fileOf(t, "OPERATOR_CRD")))
 	all := readManifests(t, "operator/collector.yaml")
 	kube.apply(t, all.but("OpenTelemetryCollector"))
-	kind := all.of("OpenTelemetryCollector")[0].GroupVersionKind()
-	trial.Eventually(t, func() bool {
-		kube.mapper.Reset()
-		_, err := kube.mapper.RESTMapping(kind.GroupKind(), kind.Version)
-		return err == nil
-	}, "the new kind")
 	kube.apply(t, all.of("OpenTelemetryCollector"))
 }
 
@@ -45,7 +39,7 @@ func TestTheOperatorsResource(t *testing.T) {
 func TestWhatHelmMakes(t *testing.T) {
 	needContainers(t)
 	t.Parallel()
-	all := decodeManifests(t, fileOf(t, "HELM_MANIFESTS"))
+	all := manifests(trial.Objects(t, fileOf(t, "HELM_MANIFESTS")))
 	namespace, backend := kube.newNamespace(t, "helm"), trial.NewBackend(t)
 	kube.newVolume(t)
 	for _, object := range all.of("PersistentVolumeClaim") {
@@ -55,7 +49,7 @@ func TestWhatHelmMakes(t *testing.T) {
 	p := kubelet{kube, t.TempDir()}.run(t, kube.podsOf(t, namespace, 1)[0])
 	p.isWell(t)
 	kube.makeDeployment(t, namespace, "fe")
-	p.delivers(t, backend, namespace, "fe", kube.uid(t))
+	p.delivers(t, backend, namespace, "fe", kube.UID(t))
 	p.isWell(t)
 	p.terminate(t)
 }

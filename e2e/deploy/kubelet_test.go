@@ -20,11 +20,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
 )
 
 // makeImage makes what the Dockerfile makes: a root with the Collector, as its ENTRYPOINT, and nothing else.
 func makeImage() (string, error) {
-	program, err := os.ReadFile(otelcol())
+	program, err := os.ReadFile(trial.OtelcolPath())
 	if err != nil {
 		return "", err
 	}

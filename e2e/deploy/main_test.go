@@ -6,32 +6,18 @@
 package deploy
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/client-go/discovery/cached/memory"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/restmapper"
-
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
-	"github.com/kubeevents/kubeeventsreceiver/controlplane/controlplanetest"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
 )
 
 // cluster is a control plane with clients that may do everything.
-type cluster struct {
-	*controlplane.ControlPlane
-	kubernetes.Interface
-	dynamic dynamic.Interface
-	mapper  meta.ResettableRESTMapper
-}
+type cluster struct{ *trial.Cluster }
 
 // kube is the cluster that all tests share. Its controllers make Pods of Deployments, and its nodes say that they run them.
 var kube *cluster
@@ -47,7 +33,7 @@ func TestMain(m *testing.M) {
 }
 
 func runAll(m *testing.M) int {
-	if missing := missingPrograms(); missing != nil && os.Getenv("CI") == "" {
+	if missing := trial.Missing(trial.OtelcolPath()); missing != nil && os.Getenv("CI") == "" {
 		fmt.Fprintln(os.Stderr, "skipped: make controlplane build builds what is missing:", missing)
 		return 0
 	}
@@ -67,33 +53,14 @@ func runAll(m *testing.M) int {
 	return code
 }
 
-func missingPrograms() error {
-	_, errCollector := os.Stat(otelcol())
-	_, errServer := os.Stat(filepath.Join(controlplanetest.Binaries(), "kube-apiserver"))
-	return errors.Join(errCollector, errServer)
-}
-
-// otelcol is the Collector that make built, unless OTELCOL names another.
-func otelcol() string {
-	return cmp.Or(os.Getenv("OTELCOL"), trial.InRepository("build", "otelcol"))
-}
-
-func setUp() error {
-	var err error
+func setUp() (err error) {
 	if image, err = makeImage(); err != nil {
 		return fmt.Errorf("make the image: %w", err)
 	}
-	cp, err := controlplane.Start(context.Background(), controlplane.Options{
-		Binaries: controlplanetest.Binaries(), ControllerManager: true, Scheduler: true, Nodes: 2,
-	})
+	started, err := trial.StartCluster(context.Background(), controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 2})
 	if err != nil {
 		return fmt.Errorf("start the control plane: %w", err)
 	}
-	client, err := kubernetes.NewForConfig(cp.RESTConfig())
-	if err != nil {
-		return err
-	}
-	dynamicClient, err := dynamic.NewForConfig(cp.RESTConfig())
-	kube = &cluster{cp, client, dynamicClient, restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery()))}
-	return err
+	kube = &cluster{started}
+	return nil
 }

@@ -3,15 +3,12 @@
 package deploy
 
 import (
-	"encoding/json"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
@@ -93,13 +90,6 @@ func (m manifests) sendTo(t *testing.T, endpoint string) manifests {
 func (c *cluster) apply(t *testing.T, objects manifests) {
 	t.Helper()
 	for _, object := range objects {
-		kind := object.GroupVersionKind()
-		mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
-		require.NoError(t, err)
-		body, err := json.Marshal(object)
-		require.NoError(t, err)
-		_, err = c.dynamic.Resource(mapping.Resource).Namespace(object.GetNamespace()).Patch(t.Context(), object.GetName(),
-			types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: "kubectl", FieldValidation: metav1.FieldValidationStrict})
-		require.NoError(t, err, "%s %s", kind.Kind, object.GetName())
+		c.ApplyObject(t, object)
 	}
 }

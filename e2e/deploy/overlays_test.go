@@ -38,13 +38,13 @@ func TestTheWholeCluster(t *testing.T) {
 		account{namespace}.hasNoMore(t, watched)
 		assert.False(t, account{namespace}.may(t, namespace, right{"create", "coordination.k8s.io", "leases", "", ""}))
 		kube.makeDeployment(t, watched, "fe")
-		p.delivers(t, backend, watched, "fe", kube.uid(t))
+		p.delivers(t, backend, watched, "fe", kube.UID(t))
 
 		p.terminate(t)
 		kube.makeDeployment(t, watched, "meanwhile")
 		kube.awaitEvents(t, watched, "meanwhile")
 		p = k.run(t, pods[0])
-		p.delivers(t, backend, watched, "meanwhile", kube.uid(t))
+		p.delivers(t, backend, watched, "meanwhile", kube.UID(t))
 		p.isWell(t)
 		for uid, times := range countedBy(backend.Records("k8s.namespace.name", watched), "log.record.uid") {
 			assert.Equal(t, 1, times, "%s: a restart repeats nothing", uid)
@@ -64,14 +64,14 @@ func TestTheWholeCluster(t *testing.T) {
 		standby.isWell(t)
 		account{namespace}.hasNoMore(t, watched)
 		kube.makeDeployment(t, watched, "led")
-		leader.delivers(t, backend, watched, "led", kube.uid(t))
+		leader.delivers(t, backend, watched, "led", kube.UID(t))
 		for uid, times := range countedBy(backend.Records("k8s.namespace.name", watched), "log.record.uid") {
 			assert.Equal(t, 1, times, "%s: only the leader emits", uid)
 		}
 
 		leader.terminate(t)
 		kube.makeDeployment(t, watched, "orphaned")
-		standby.delivers(t, backend, watched, "orphaned", kube.uid(t))
+		standby.delivers(t, backend, watched, "orphaned", kube.UID(t))
 		standby.isWell(t)
 		standby.terminate(t)
 	})
@@ -277,14 +277,6 @@ func (c *cluster) awaitEvents(t *testing.T, namespace, deployment string) {
 		}
 		return false
 	}, "events of %s", deployment)
-}
-
-// uid is the cluster's.
-func (c *cluster) uid(t *testing.T) string {
-	t.Helper()
-	system, err := c.CoreV1().Namespaces().Get(t.Context(), metav1.NamespaceSystem, metav1.GetOptions{})
-	require.NoError(t, err)
-	return string(system.UID)
 }
 
 // countedBy counts records by an attribute.

@@ -3,9 +3,7 @@
 package deploy
 
 import (
-	"os"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -13,24 +11,9 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
 )
-
-// rulesOfREADME are those of the ClusterRole that users copy.
-func rulesOfREADME(t *testing.T) []rbacv1.PolicyRule {
-	t.Helper()
-	readme, err := os.ReadFile(trial.InRepository("README.md"))
-	require.NoError(t, err)
-	_, section, _ := strings.Cut(string(readme), "### RBAC")
-	_, block, found := strings.Cut(section, "```yaml\n")
-	require.True(t, found)
-	role := rbacv1.ClusterRole{}
-	require.NoError(t, yaml.NewYAMLOrJSONDecoder(strings.NewReader(block), 4096).Decode(&role))
-	require.NotEmpty(t, role.Rules)
-	return role.Rules
-}
 
 // inOneNamespace leaves out of rules what is the cluster's.
 func inOneNamespace(rules []rbacv1.PolicyRule) (left []rbacv1.PolicyRule) {
@@ -47,7 +30,7 @@ func inOneNamespace(rules []rbacv1.PolicyRule) (left []rbacv1.PolicyRule) {
 
 func TestTheRulesAreThoseOfTheREADME(t *testing.T) {
 	t.Parallel()
-	rules := rulesOfREADME(t)
+	rules := trial.RulesOfREADME(t)
 	for _, all := range []manifests{build(t, "base"), build(t, "overlays/ha"), readManifests(t, "operator/collector.yaml")} {
 		assert.Equal(t, rules, only[rbacv1.ClusterRole](t, all, "ClusterRole").Rules)
 	}

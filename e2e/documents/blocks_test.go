@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/kubeevents/kubeeventsreceiver/e2e/child"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
 )
 
@@ -70,16 +71,14 @@ func runLine(t *testing.T, line string, env ...string) {
 // runBeside runs the Collector that make run runs, and returns the port of its own metrics.
 func runBeside(t *testing.T) (port string) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	free, err := child.FreeAddresses(1)
 	require.NoError(t, err)
-	address := listener.Addr().String()
-	require.NoError(t, listener.Close())
-	_, port, err = net.SplitHostPort(address)
+	_, port, err = net.SplitHostPort(free[0])
 	require.NoError(t, err)
 	command := exec.Command(trial.Otelcol(t), "--config", trial.InRepository("distribution", "config.yaml"))
 	trial.Start(t, command, "KUBECONFIG="+kube.Kubeconfig(), "PROMETHEUS_ENDPOINT=127.0.0.1:0", "OTELCOL_METRICS_PORT="+port)
 	trial.Eventually(t, func() bool {
-		response, err := http.Get("http://" + address + "/metrics")
+		response, err := http.Get("http://" + free[0] + "/metrics")
 		if err != nil {
 			return false
 		}

@@ -35,14 +35,8 @@ func TestTheOldNames(t *testing.T) {
 	t.Parallel()
 	const namespace = "the-old-names"
 	makeNamespace(t, namespace)
-	theirs, ours := trial.NewBackend(t), trial.NewBackend(t)
-	runBoth(t, theirs, ours)
-	awaitBoth(t, namespace, theirs, ours)
-
-	for name, test := range map[string]struct {
-		event  *corev1.Event
-		differ map[string]values // besides those of every event
-	}{
+	theirs, ours := runBoth(t, namespace)
+	compareAll(t, namespace, theirs, ours, map[string]comparedEvent{
 		"of a kubelet": {event: &corev1.Event{
 			Type: "Normal", Count: 3, Source: corev1.EventSource{Component: "kubelet", Host: "node-0"},
 			ReportingController: "kubelet", ReportingInstance: "node-0",
@@ -83,26 +77,14 @@ func TestTheOldNames(t *testing.T) {
 			},
 			differ: map[string]values{"k8s.node.name": {theirs: "host-7", ours: ""}},
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			created := makeEvent(t, namespace, test.event)
-			old := theirs.Await(t, "k8s.event.uid", string(created.UID))
-			compare(t, created, old, ours.Await(t, "k8s.event.uid", string(created.UID)), test.differ)
-		})
-	}
+	})
 }
 
 // TestTheOldNamesOfClusterScopedObjects: they are in no namespace, their events in default.
 func TestTheOldNamesOfClusterScopedObjects(t *testing.T) {
 	t.Parallel()
-	theirs, ours := trial.NewBackend(t), trial.NewBackend(t)
-	runBoth(t, theirs, ours)
-	awaitBoth(t, metav1.NamespaceDefault, theirs, ours)
-	for name, test := range map[string]struct {
-		event  *corev1.Event
-		differ map[string]values
-	}{
+	theirs, ours := runBoth(t, metav1.NamespaceDefault)
+	compareAll(t, metav1.NamespaceDefault, theirs, ours, map[string]comparedEvent{
 		"of a volume": {event: &corev1.Event{
 			Type: "Warning", Count: 1, InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolume", Name: "disk", UID: "3"},
 		}},
@@ -125,14 +107,7 @@ func TestTheOldNamesOfClusterScopedObjects(t *testing.T) {
 				"k8s.object.api_version": {theirs: "", ours: "v1"},
 			},
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			created := makeEvent(t, metav1.NamespaceDefault, test.event)
-			old := theirs.Await(t, "k8s.event.uid", string(created.UID))
-			compare(t, created, old, ours.Await(t, "k8s.event.uid", string(created.UID)), test.differ)
-		})
-	}
+	})
 }
 
 // TestWhatDiffersFromK8sEvents is what the page says of updates: a change without a new occurrence is no record, a jump of
@@ -141,9 +116,7 @@ func TestWhatDiffersFromK8sEvents(t *testing.T) {
 	t.Parallel()
 	const namespace = "what-differs"
 	makeNamespace(t, namespace)
-	theirs, ours := trial.NewBackend(t), trial.NewBackend(t)
-	runBoth(t, theirs, ours)
-	awaitBoth(t, namespace, theirs, ours)
+	theirs, ours := runBoth(t, namespace)
 
 	old := makeEvent(t, namespace, typed("Warning", namespace))
 	ofOld := []any{"k8s.event.uid", string(old.UID)}
@@ -191,9 +164,11 @@ func updateEvent(t *testing.T, event *corev1.Event) *corev1.Event {
 // values are what the two have of one attribute.
 type values struct{ theirs, ours any }
 
-// runBoth runs a Collector with k8s_events, and one with the page's configuration.
-func runBoth(t *testing.T, theirs, ours *trial.Backend) {
+// runBoth runs a Collector with k8s_events, and one with the page's configuration, and waits until both watch. k8s_events
+// takes only events that happen after that.
+func runBoth(t *testing.T, namespace string) (theirs, ours *trial.Backend) {
 	t.Helper()
+	theirs, ours = trial.NewBackend(t), trial.NewBackend(t)
 	snippet := blocksOf(t, "migrate.md", "yaml")
 	require.Len(t, snippet, 1)
 	old, page := filepath.Join(t.TempDir(), "k8s_events.yaml"), filepath.Join(t.TempDir(), "kube_events.yaml")
@@ -202,15 +177,11 @@ func runBoth(t *testing.T, theirs, ours *trial.Backend) {
 	// k8s_events prints times in the zone of its machine, which is UTC in containers.
 	trial.Run(t, trial.ComparisonOtelcol(t), old, "TZ=UTC", "KUBECONFIG="+kube.Kubeconfig(), "OTLP_ENDPOINT="+theirs.URL)
 	trial.Run(t, trial.Otelcol(t), page, "KUBECONFIG="+kube.Kubeconfig(), "OTLP_ENDPOINT="+ours.URL)
-}
-
-// awaitBoth waits until both watch.
-func awaitBoth(t *testing.T, namespace string, theirs, ours *trial.Backend) {
-	t.Helper()
 	trial.Eventually(t, func() bool {
 		makeEvent(t, namespace, typed("Normal", namespace))
 		return len(theirs.Records()) > 0 && len(ours.Records()) > 0
 	}, "both Collectors to watch")
+	return theirs, ours
 }
 
 // typed is an event of a type, of an object that is not there.
@@ -235,6 +206,25 @@ func makeEvent(t *testing.T, namespace string, event *corev1.Event) *corev1.Even
 	created, err := kube.CoreV1().Events(namespace).Create(t.Context(), event, metav1.CreateOptions{})
 	require.NoError(t, err)
 	return created
+}
+
+// comparedEvent is one that both are shown.
+type comparedEvent struct {
+	event  *corev1.Event
+	differ map[string]values // besides those of every event
+}
+
+// compareAll shows events to both, and compares what they make of each.
+func compareAll(t *testing.T, namespace string, theirs, ours *trial.Backend, events map[string]comparedEvent) {
+	t.Helper()
+	for name, test := range events {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			created := makeEvent(t, namespace, test.event)
+			old := theirs.Await(t, "k8s.event.uid", string(created.UID))
+			compare(t, created, old, ours.Await(t, "k8s.event.uid", string(created.UID)), test.differ)
+		})
+	}
 }
 
 // compare goes through all that k8s_events has.

@@ -64,7 +64,7 @@ func compactedWhileApart(t *testing.T) row {
 		s.delivers(t, 50)
 		w.becomes(cut)
 		s.load.grows(t, 200)
-		s.cluster.compact(t)
+		s.cluster.Compact(t)
 		w.becomes(sound)
 	}
 	s.delivers(t, 50)
@@ -96,7 +96,7 @@ func killedInDelivery(settings ...setting) func(*testing.T) row {
 			c.kill()
 			s.sink.answers(takeIt)
 			s.load.grows(t, 200)
-			s.cluster.compact(t)
+			s.cluster.Compact(t)
 			c.start(t)
 		}
 		s.delivers(t, 50)
@@ -112,7 +112,7 @@ func compacted(t *testing.T, end func(*collector)) row {
 		s.delivers(t, 200)
 		end(c)
 		s.load.grows(t, 200)
-		s.cluster.compact(t)
+		s.cluster.Compact(t)
 		c.start(t)
 	}
 	s.delivers(t, 50)

@@ -3,11 +3,8 @@
 package faults
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"regexp"
 	"sync"
@@ -21,25 +18,21 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
-	"github.com/kubeevents/kubeeventsreceiver/controlplane/controlplanetest"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
 )
 
 // cluster is a control plane with a client that may do everything.
-type cluster struct {
-	*controlplane.ControlPlane
-	kubernetes.Interface
-}
+type cluster struct{ *trial.Cluster }
 
 func newCluster(options controlplane.Options) (*cluster, error) {
-	options.Binaries = controlplanetest.Binaries()
-	cp, err := controlplane.Start(context.Background(), options)
+	started, err := trial.StartCluster(context.Background(), options)
 	if err != nil {
 		return nil, err
 	}
-	config := cp.RESTConfig()
+	config := started.RESTConfig()
 	config.Timeout = 10 * time.Second // An API server that a test has stopped must not hold it up.
-	client, err := kubernetes.NewForConfig(config)
-	return &cluster{cp, client}, err
+	started.Interface, err = kubernetes.NewForConfig(config)
+	return &cluster{started}, err
 }
 
 // ownCluster starts a cluster for a fault that breaks it.
@@ -68,7 +61,7 @@ func sharedCluster(t *testing.T) *cluster {
 func TestMain(m *testing.M) { os.Exit(runAll(m)) }
 
 func runAll(m *testing.M) int {
-	if missing := missingPrograms(); missing != nil && os.Getenv("CI") == "" {
+	if missing := trial.Missing(trial.OtelcolPath()); missing != nil && os.Getenv("CI") == "" {
 		fmt.Fprintln(os.Stderr, "skipped: make controlplane build builds what is missing:", missing)
 		return 0
 	}
@@ -82,30 +75,12 @@ func runAll(m *testing.M) int {
 	return code
 }
 
-func missingPrograms() error {
-	_, errCollector := os.Stat(otelcol())
-	_, errServer := os.Stat(controlplanetest.Binaries() + "/kube-apiserver")
-	return errors.Join(errCollector, errServer)
-}
-
 // newNamespace makes one that no other test uses.
 func (c *cluster) newNamespace(t *testing.T) string {
 	t.Helper()
 	ns, err := c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "faults-"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	return ns.Name
-}
-
-// compact makes etcd forget all versions but the newest of everything, as it does after some minutes.
-func (c *cluster) compact(t *testing.T) {
-	t.Helper()
-	list, err := c.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
-	require.NoError(t, err)
-	body := fmt.Appendf(nil, `{"revision": %s, "physical": true}`, list.ResourceVersion)
-	response, err := http.Post(c.EtcdEndpoint()+"/v3/kv/compaction", "application/json", bytes.NewReader(body))
-	require.NoError(t, err)
-	defer response.Body.Close()
-	require.Equal(t, http.StatusOK, response.StatusCode)
 }
 
 var eventWatches = regexp.MustCompile(`(?m)^apiserver_longrunning_requests\{[^}]*resource="events"[^}]*verb="WATCH"[^}]*\} (\d+)`)
@@ -136,21 +111,4 @@ func version(config *rest.Config) string {
 		return err.Error()
 	}
 	return info.GitVersion
-}
-
-// eventually polls until a condition holds. The deadline only ends a test that would never end.
-func eventually(t *testing.T, holds func() bool, what string, args ...any) {
-	t.Helper()
-	if !within(2*time.Minute, holds) {
-		require.FailNow(t, "waited in vain for "+fmt.Sprintf(what, args...))
-	}
-}
-
-func within(limit time.Duration, holds func() bool) bool {
-	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if holds() {
-			return true
-		}
-	}
-	return holds()
 }

@@ -3,11 +3,9 @@
 package faults
 
 import (
-	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -17,12 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubeevents/kubeeventsreceiver/e2e/child"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
 )
-
-// otelcol is the Collector that make built, unless OTELCOL names another.
-func otelcol() string {
-	return cmp.Or(os.Getenv("OTELCOL"), filepath.Join("..", "..", "build", "otelcol"))
-}
 
 // collector is one replica: a Collector that is started and ended again and again with the same configuration.
 type collector struct {
@@ -87,7 +81,7 @@ func (c *collector) extensions(settings []setting) []setting {
 // start runs the Collector.
 func (c *collector) start(t *testing.T) {
 	t.Helper()
-	arguments := append(slices.Clone(c.wrapper), otelcol())
+	arguments := append(slices.Clone(c.wrapper), trial.OtelcolPath())
 	for _, part := range c.config {
 		arguments = append(arguments, "--config", "yaml:"+part)
 	}
@@ -141,5 +135,5 @@ func (c *collector) runs() bool {
 // says waits until the replica's log has a text.
 func (c *collector) says(t *testing.T, text string) {
 	t.Helper()
-	eventually(t, func() bool { return strings.Contains(c.output.String(), text) }, "%q in the log of replica %s", text, c.name)
+	trial.Eventually(t, func() bool { return strings.Contains(c.output.String(), text) }, "%q in the log of replica %s", text, c.name)
 }

@@ -18,6 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
 )
 
 // load is what goes on in a cluster: recorders that write events of both styles and count their repeats. It knows the
@@ -87,7 +89,7 @@ func (l *load) remade() int {
 func (l *load) grows(t *testing.T, by int64) {
 	t.Helper()
 	goal := l.total() + by
-	eventually(t, func() bool { return l.total() >= goal }, "%d more occurrences", by)
+	trial.Eventually(t, func() bool { return l.total() >= goal }, "%d more occurrences", by)
 }
 
 func (l *load) note(name string, count int64) {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
 )
 
 // pair are two replicas without a shared storage, each with a wire of its own.
@@ -35,7 +36,7 @@ func newPair(t *testing.T) *pair {
 
 func (p *pair) bothWatch(t *testing.T) {
 	t.Helper()
-	eventually(t, func() bool { return p.cluster.eventWatches(t) == 2 }, "two watches")
+	trial.Eventually(t, func() bool { return p.cluster.eventWatches(t) == 2 }, "two watches")
 }
 
 // roles are who leads and who does not.
@@ -51,7 +52,7 @@ func (p *pair) roles(t *testing.T) (leader, other *collector) {
 func (p *pair) takesOver(t *testing.T, c *collector) {
 	t.Helper()
 	seen := len(p.sink.took())
-	eventually(t, func() bool {
+	trial.Eventually(t, func() bool {
 		for _, r := range p.sink.took()[seen:] {
 			if r.replica == c.name {
 				return true

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
 )
 
 // promised is the page around the table.
@@ -35,7 +37,7 @@ func writeReport(t *testing.T, path string, rows []row) {
 		fmt.Fprintf(&table, "| %s | %d | %d | %d | %d | %d | %s | %s |\n",
 			r.fault, r.made, r.delivered, r.lost, r.repeated, r.surplus, metric, r.remark)
 	}
-	collector, err := exec.Command(otelcol(), "--version").Output()
+	collector, err := exec.Command(trial.OtelcolPath(), "--version").Output()
 	require.NoError(t, err)
 	page := strings.NewReplacer(
 		"{{date}}", time.Now().UTC().Format(time.DateOnly),

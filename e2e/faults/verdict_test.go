@@ -145,3 +145,13 @@ func (s *scene) settle(t *testing.T) {
 		return r.lost == 0 && (s.metricDiffers || s.memoryIsLost || r.metric == r.made)
 	})
 }
+
+// within polls until a condition holds, or for so long in vain.
+func within(limit time.Duration, holds func() bool) bool {
+	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if holds() {
+			return true
+		}
+	}
+	return holds()
+}

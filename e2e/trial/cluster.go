@@ -3,11 +3,13 @@
 package trial
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -37,7 +39,7 @@ import (
 type Cluster struct {
 	*controlplane.ControlPlane
 	kubernetes.Interface
-	dynamic dynamic.Interface
+	Dynamic dynamic.Interface
 }
 
 // StartCluster starts a control plane; its binaries are those that make built, or those that KUBEBUILDER_ASSETS names.
@@ -49,7 +51,10 @@ func StartCluster(ctx context.Context, options controlplane.Options) (*Cluster, 
 	}
 	client, errClient := kubernetes.NewForConfig(cp.RESTConfig())
 	dynamicClient, errDynamic := dynamic.NewForConfig(cp.RESTConfig())
-	return &Cluster{cp, client, dynamicClient}, errors.Join(errClient, errDynamic)
+	if err := errors.Join(errClient, errDynamic); err != nil {
+		return nil, errors.Join(err, cp.Stop())
+	}
+	return &Cluster{cp, client, dynamicClient}, nil
 }
 
 // RunAll runs a package's tests with a cluster that they share, and returns the exit code. Where no control plane was built
@@ -79,7 +84,7 @@ func (c *Cluster) Apply(t testing.TB, paths ...string) (applied []*unstructured.
 	t.Helper()
 	for _, path := range paths {
 		for _, object := range Objects(t, Read(t, path)) {
-			applied = append(applied, c.apply(t, object))
+			applied = append(applied, c.ApplyObject(t, object))
 		}
 	}
 	return applied
@@ -102,7 +107,8 @@ func Objects(t testing.TB, manifest string) (all []*unstructured.Unstructured) {
 	}
 }
 
-func (c *Cluster) apply(t testing.TB, object *unstructured.Unstructured) (applied *unstructured.Unstructured) {
+// ApplyObject applies one object as Apply does.
+func (c *Cluster) ApplyObject(t testing.TB, object *unstructured.Unstructured) (applied *unstructured.Unstructured) {
 	t.Helper()
 	owners := object.GetOwnerReferences()
 	for i, owner := range owners {
@@ -142,9 +148,9 @@ func (c *Cluster) resource(t testing.TB, kind schema.GroupVersionKind, namespace
 		return err == nil
 	}, "the kind %s", kind)
 	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
-		return c.dynamic.Resource(mapping.Resource)
+		return c.Dynamic.Resource(mapping.Resource)
 	}
-	return c.dynamic.Resource(mapping.Resource).Namespace(namespace)
+	return c.Dynamic.Resource(mapping.Resource).Namespace(namespace)
 }
 
 // Get reads an object.
@@ -177,15 +183,53 @@ func (c *Cluster) KubeconfigFor(t testing.TB, name string, paths ...string) stri
 	t.Helper()
 	var rules []rbacv1.PolicyRule
 	for _, path := range paths {
-		role := rbacv1.ClusterRole{}
-		if err := yaml.NewYAMLOrJSONDecoder(strings.NewReader(Read(t, path)), 4096).Decode(&role); err != nil {
-			t.Fatal(err)
-		}
-		rules = append(rules, role.Rules...)
+		rules = append(rules, rulesOf(t, Read(t, path))...)
 	}
 	kubeconfig, err := c.RestrictedKubeconfig(t.Context(), name, rules...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return kubeconfig
+}
+
+// RulesOfREADME are those of the ClusterRole that users copy.
+func RulesOfREADME(t testing.TB) []rbacv1.PolicyRule {
+	t.Helper()
+	_, section, _ := strings.Cut(Read(t, "README.md"), "### RBAC")
+	_, block, found := strings.Cut(section, "```yaml\n")
+	if !found {
+		t.Fatal("README.md has no block of YAML about RBAC")
+	}
+	return rulesOf(t, block)
+}
+
+// rulesOf are those of the ClusterRole that a manifest begins with.
+func rulesOf(t testing.TB, manifest string) []rbacv1.PolicyRule {
+	t.Helper()
+	role := rbacv1.ClusterRole{}
+	if err := yaml.NewYAMLOrJSONDecoder(strings.NewReader(manifest), 4096).Decode(&role); err != nil {
+		t.Fatal(err)
+	}
+	if len(role.Rules) == 0 {
+		t.Fatal("a ClusterRole without rules: ", role.Name)
+	}
+	return role.Rules
+}
+
+// Compact makes etcd forget all versions but the newest of everything, as it does after some minutes.
+func (c *Cluster) Compact(t testing.TB) {
+	t.Helper()
+	newest, err := c.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{Limit: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := fmt.Appendf(nil, `{"revision": %s, "physical": true}`, newest.ResourceVersion)
+	response, err := http.Post(c.EtcdEndpoint()+"/v3/kv/compaction", "application/json", bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		t.Fatal("etcd does not compact: ", response.Status)
+	}
 }

@@ -4,6 +4,7 @@ package trial
 
 import (
 	"cmp"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,13 +12,17 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/kubeevents/kubeeventsreceiver/controlplane/controlplanetest"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/child"
 )
 
-// Otelcol is the Collector that make built, unless OTELCOL names another.
+// OtelcolPath is where the Collector is that make built, unless OTELCOL names another.
+func OtelcolPath() string { return cmp.Or(os.Getenv("OTELCOL"), InRepository("build", "otelcol")) }
+
+// Otelcol is that Collector, if it is there.
 func Otelcol(t testing.TB) string {
 	t.Helper()
-	return program(t, cmp.Or(os.Getenv("OTELCOL"), InRepository("build", "otelcol")), "make build")
+	return program(t, OtelcolPath(), "make build")
 }
 
 // ComparisonOtelcol is a Collector with contrib's k8s_events receiver.
@@ -28,7 +33,7 @@ func ComparisonOtelcol(t testing.TB) string {
 
 func program(t testing.TB, path, target string) string {
 	t.Helper()
-	if _, err := os.Stat(path); err != nil { //nolint:gosec // whoever runs the tests names it
+	if _, err := os.Stat(path); err != nil {
 		if os.Getenv("CI") != "" {
 			t.Fatalf("%v: %s builds it", err, target)
 		}
@@ -39,6 +44,15 @@ func program(t testing.TB, path, target string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// Missing says which of the programs that a package's tests need were not built: the API server, and those at these paths.
+func Missing(paths ...string) (missing error) {
+	for _, path := range append(paths, filepath.Join(controlplanetest.Binaries(), "kube-apiserver")) {
+		_, err := os.Stat(path)
+		missing = errors.Join(missing, err)
+	}
+	return missing
 }
 
 // Collector is a Collector that was started.

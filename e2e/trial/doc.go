@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package trial tries Collector configurations as users do: a real control plane, the built Collector with nothing but a
-// configuration file and an environment, and a backend that takes what comes. It is what the tests of examples/ and of the
-// pages in docs/ have in common.
+// configuration file and an environment, and a backend that takes what comes. It is what the tests in e2e/ have in common.
 package trial
 
 import (

@@ -4,7 +4,6 @@ package ledger
 
 import (
 	"fmt"
-	"runtime"
 	"strconv"
 	"testing"
 	"time"
@@ -12,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/memorytest"
 )
 
 // BenchmarkMemory reports how many bytes a ledger takes for each event that is alive, also while a storage is used. The
@@ -19,25 +20,9 @@ import (
 func BenchmarkMemory(b *testing.B) {
 	for _, events := range []int{10_000, 30_000, 100_000, 300_000, 1_000_000} {
 		b.Run(fmt.Sprint(events), func(b *testing.B) {
-			var bytes float64
-			for range b.N {
-				before := heap()
-				l := filled(events)
-				bytes = float64(heap()-before) / float64(events)
-				runtime.KeepAlive(l)
-			}
-			b.ReportMetric(bytes, "B/event")
-			b.ReportMetric(0, "ns/op")
+			memorytest.Report(b, "B/event", events, func() any { return filled(events) })
 		})
 	}
-}
-
-func heap() uint64 {
-	runtime.GC()
-	runtime.GC()
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return stats.HeapAlloc
 }
 
 // filled is a ledger after a listing that was saved.
