@@ -12,6 +12,9 @@ MAKEFLAGS += --no-print-directory
 export GOWORK  := off
 export GOFLAGS := $(shell go env GOFLAGS) -buildvcs=false
 
+# Where make run serves the page of events.
+export PAGE_ENDPOINT ?= 127.0.0.1:8090
+
 OTELCOL      := build/otelcol
 COMPARISON   := build/comparison/otelcol
 MEASURED     := build/measured/otelcol
@@ -24,7 +27,7 @@ CONTROLPLANE := $(addprefix build/controlplane/,etcd kube-apiserver kube-control
 BACKENDS     := $(addprefix build/backends/,loki prometheus promtool)
 
 # The modules that hold Go code; each is tested and linted on its own.
-MODULES := $(patsubst %/go.mod,%,$(wildcard ./go.mod controlplane/go.mod deploy/dashboards/go.mod distribution/linesexporter/go.mod e2e/go.mod))
+MODULES := $(patsubst %/go.mod,%,$(wildcard ./go.mod controlplane/go.mod deploy/dashboards/go.mod distribution/linesexporter/go.mod distribution/pageexporter/go.mod e2e/go.mod))
 
 # What the Collector and the demo are made of.
 SOURCES      := $(shell find . \( -path ./build -o -path ./controlplane -o -path ./deploy -o -path ./e2e \) -prune -o -name '*.go' ! -name '*_test.go' -print)
@@ -54,7 +57,7 @@ backends: $(BACKENDS) ## Build Loki, Prometheus and promtool for the tests: buil
 .PHONY: run
 ifdef KUBECONFIG
 run: $(OTELCOL) ## Show a cluster's events: KUBECONFIG's (read only), else those of a demo on an embedded control plane
-	@echo "Watching the events of the cluster that $(KUBECONFIG) names. Ctrl-C stops."
+	@echo "Watching the events of the cluster that $(KUBECONFIG) names, here and at http://$(PAGE_ENDPOINT). Ctrl-C stops."
 	@KUBECONFIG="$(KUBECONFIG)" exec $(OTELCOL) --config distribution/config.yaml
 else
 run: $(OTELCOL) $(CONTROLPLANE) $(DEMO)
@@ -163,7 +166,7 @@ $(RELEASES): $(RELEASE)_%: dist-sources
 		go build -trimpath -ldflags "-s -w" -o ../../$@ .
 
 # ocb writes the Collector's sources to build/ocb (see distribution/builder.yaml).
-$(OTELCOL): $(OCB) distribution/builder.yaml go.mod go.sum distribution/linesexporter/go.mod $(SOURCES)
+$(OTELCOL): $(OCB) distribution/builder.yaml go.mod go.sum distribution/linesexporter/go.mod distribution/pageexporter/go.mod $(wildcard distribution/pageexporter/page.*) $(SOURCES)
 	@echo "building the Collector (the first time takes a few minutes) ..."
 	@$(OCB) --config distribution/builder.yaml
 	@mv build/ocb/otelcol $@

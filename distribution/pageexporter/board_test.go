@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pageexporter
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/quick"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// clock is a board's clock, which a test moves.
+type clock struct{ time.Time }
+
+func (c *clock) now() time.Time { return c.Time }
+
+func boardAt(now time.Time) (*board, *clock) {
+	c := &clock{now}
+	return newBoard(c.now), c
+}
+
+// podEvent is a sighting of an event about a pod of a Deployment.
+func podEvent(deployment, pod, reason string, change ...func(*sighting)) sighting {
+	s := sighting{
+		id: pod + reason + "-1", event: pod + reason, at: noon.Add(-time.Minute),
+		of: traits{"Normal", reason, "demo", ""}, occurrences: 1, count: 1, message: "m", resolution: "complete",
+		chain: []object{{"deployment", "apps", deployment}, {"replicaset", "apps", deployment + "-1"}, {"pod", "", pod}},
+	}
+	for _, c := range change {
+		c(&s)
+	}
+	return s
+}
+
+func warning(s *sighting) { s.of[traitType] = "Warning" }
+
+func TestRecordsOfEventsAreRead(t *testing.T) {
+	logs := plog.NewLogs()
+	resource := logs.ResourceLogs().AppendEmpty()
+	require.NoError(t, resource.Resource().Attributes().FromRaw(map[string]any{
+		"k8s.cluster.uid": "c", "k8s.namespace.name": "demo", "tilt.manifest": "stuck", "k8s.container.name": "web",
+		"k8s.object.api_version": "v1", "k8s.object.kind": "Pod", "k8s.object.name": "stuck-5d9f-abc",
+		"k8s.owner.chain": []any{"replicaset.apps/stuck-5d9f", "rollout.argoproj.io/stuck"},
+	}))
+	records := resource.ScopeLogs().AppendEmpty().LogRecords()
+	record := records.AppendEmpty()
+	record.SetEventName("k8s.event")
+	record.SetTimestamp(pcommon.NewTimestampFromTime(noon))
+	record.SetSeverityText("Warning")
+	record.Body().SetStr(strings.Repeat("é", maxMessage))
+	require.NoError(t, record.Attributes().FromRaw(map[string]any{
+		"log.record.uid": "u-3", "k8s.event.uid": "u", "k8s.event.reason": "BackOff", "k8s.event.occurrences": 2, "k8s.event.count": 3,
+		"k8s.owner.resolution": "complete",
+	}))
+	records.AppendEmpty().Body().SetStr("a line of some log, which is not an event")
+
+	assert.Equal(t, []sighting{{
+		id: "u-3", event: "u", at: noon, of: traits{"Warning", "BackOff", "demo", "stuck"}, occurrences: 2, count: 3,
+		message: strings.Repeat("é", maxMessage/2) + "…", container: "web", resolution: "complete", cluster: "c",
+		chain: []object{{"rollout", "argoproj.io", "stuck"}, {"replicaset", "apps", "stuck-5d9f"}, {"pod", "", "stuck-5d9f-abc"}},
+	}}, sightingsIn(logs))
+}
+
+func TestAnEventWithNothingInItHasAPlace(t *testing.T) {
+	logs := plog.NewLogs()
+	logs.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords().AppendEmpty().SetEventName("k8s.event")
+	b, _ := boardAt(time.Unix(60, 0))
+	b.add(sightingsIn(logs))
+	assert.Len(t, b.see(filterFrom(nil)).Cards, 1)
+}
+
+func TestWhatIsCounted(t *testing.T) {
+	tests := map[string]struct {
+		sightings []sighting
+		want      int64
+	}{
+		"occurrences, not records": {[]sighting{podEvent("fe", "a", "Killing", func(s *sighting) { s.occurrences, s.count = 7, 9 })}, 7},
+		"what a failing neighbour makes the receiver deliver again, once": {
+			[]sighting{podEvent("fe", "a", "Killing"), podEvent("fe", "a", "Killing")}, 1},
+		"records that do not say who they are, each": {
+			[]sighting{podEvent("fe", "a", "Killing", func(s *sighting) { s.id = "" }), podEvent("fe", "a", "Killing", func(s *sighting) { s.id = "" })}, 2},
+		"by a clock that is ahead, now":      {[]sighting{podEvent("fe", "a", "Killing", func(s *sighting) { s.at = noon.Add(time.Hour) })}, 1},
+		"what is older than an hour, not":    {[]sighting{podEvent("fe", "a", "Killing", func(s *sighting) { s.at = noon.Add(-61 * time.Minute) })}, 0},
+		"what is older than the span, later": {[]sighting{podEvent("fe", "a", "Killing", func(s *sighting) { s.at = noon.Add(-11 * time.Minute) })}, 0},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			b, _ := boardAt(noon)
+			b.add(tt.sightings)
+			assert.Equal(t, tt.want, b.see(filterFrom(nil)).All)
+		})
+	}
+}
+
+func TestAnEventIsShownInItsNewestState(t *testing.T) {
+	b, _ := boardAt(noon)
+	b.add([]sighting{podEvent("fe", "a", "BackOff", func(s *sighting) { s.id, s.count, s.occurrences, s.message = "3", 3, 3, "old" })})
+	b.add([]sighting{podEvent("fe", "b", "Killing", func(s *sighting) { s.at = noon.Add(-30 * time.Second) })})
+	b.add([]sighting{podEvent("fe", "a", "BackOff", func(s *sighting) { s.id, s.count, s.message, s.at = "4", 4, "new", noon })})
+
+	rows := b.see(filterFrom(nil)).Cards[0].Events
+	require.Len(t, rows, 2)
+	assert.Equal(t, "new", rows[0].Message)
+	assert.EqualValues(t, 4, rows[0].Count)
+	assert.EqualValues(t, 4, rows[0].Taken)
+	assert.Equal(t, "pod/b", rows[1].Object)
+}
+
+func TestTheTreeOfOwners(t *testing.T) {
+	b, _ := boardAt(noon)
+	b.add([]sighting{
+		podEvent("fe", "b", "Killing"), podEvent("fe", "a", "BackOff", warning),
+		podEvent("fe", "", "ScalingReplicaSet", func(s *sighting) { s.chain = s.chain[:1] }),
+		podEvent("", "lost", "Killing", func(s *sighting) { s.chain, s.resolution = s.chain[2:], "forbidden" }),
+	})
+	cards := b.see(filterFrom(nil)).Cards
+	require.Len(t, cards, 2)
+	assert.Equal(t, &branch{
+		Object: object{"deployment", "apps", "fe"}, All: 1,
+		Owned: []*branch{{Object: object{"replicaset", "apps", "fe-1"}, Owned: []*branch{
+			{Object: object{"pod", "", "a"}, All: 1, Warnings: 1},
+			{Object: object{"pod", "", "b"}, All: 1},
+		}}},
+	}, cards[0].Tree, "a workload with warnings comes first")
+	assert.Equal(t, &branch{Object: object{"pod", "", "lost"}, All: 1, Resolution: "forbidden"}, cards[1].Tree)
+}
+
+func TestCardsKeepTheirPlaces(t *testing.T) {
+	b, _ := boardAt(noon)
+	order := func() (names []string) {
+		for _, c := range b.see(filterFrom(nil)).Cards {
+			names = append(names, c.Top.Name)
+		}
+		return names
+	}
+	b.add([]sighting{podEvent("one", "a", "Killing"), podEvent("two", "b", "Killing")})
+	assert.Equal(t, []string{"two", "one"}, order())
+	b.add([]sighting{podEvent("one", "a", "Started")})
+	assert.Equal(t, []string{"two", "one"}, order(), "where something happens again, nothing moves")
+	b.add([]sighting{podEvent("three", "c", "Killing"), podEvent("one", "a", "BackOff", warning)})
+	assert.Equal(t, []string{"one", "three", "two"}, order())
+}
+
+func TestFilters(t *testing.T) {
+	b, _ := boardAt(noon)
+	b.add([]sighting{
+		podEvent("fe", "a", "Killing"), podEvent("fe", "b", "BackOff", warning),
+		podEvent("shop", "c", "BackOff", warning, func(s *sighting) { s.of[traitNamespace] = "other" }),
+		podEvent("oven", "d", "Pulled", func(s *sighting) { s.of[traitManifest] = "bakery" }),
+		podEvent("old", "e", "Pulled", func(s *sighting) { s.at = noon.Add(-20 * time.Minute) }),
+	})
+	tests := map[string]struct {
+		query map[string][]string
+		want  map[string]int64 // occurrences by workload
+	}{
+		"none":                             {nil, map[string]int64{"fe": 2, "shop": 1, "oven": 1}},
+		"a type":                           {map[string][]string{"type": {"Warning"}}, map[string]int64{"fe": 1, "shop": 1}},
+		"a reason":                         {map[string][]string{"reason": {"BackOff"}}, map[string]int64{"fe": 1, "shop": 1}},
+		"a namespace":                      {map[string][]string{"namespace": {"other"}}, map[string]int64{"shop": 1}},
+		"a manifest":                       {map[string][]string{"manifest": {"bakery"}}, map[string]int64{"oven": 1}},
+		"two":                              {map[string][]string{"type": {"Warning"}, "namespace": {"demo"}}, map[string]int64{"fe": 1}},
+		"an hour":                          {map[string][]string{"minutes": {"60"}}, map[string]int64{"fe": 2, "shop": 1, "oven": 1, "old": 1}},
+		"a span that there is not":         {map[string][]string{"minutes": {"99999"}}, map[string]int64{"fe": 2, "shop": 1, "oven": 1}},
+		"a value that nothing has":         {map[string][]string{"reason": {"'\"<b>"}}, map[string]int64{}},
+		"a workload that is there":         {map[string][]string{"workload": {idOf(workloadKey{"", "demo", object{"deployment", "apps", "fe"}})}}, map[string]int64{"fe": 2}},
+		"a workload that is not (or gone)": {map[string][]string{"workload": {"w0"}}, map[string]int64{}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			v := b.see(filterFrom(tt.query))
+			got, total := map[string]int64{}, int64(0)
+			for _, c := range v.Cards {
+				got[c.Top.Name] = c.All
+				total += c.All
+			}
+			assert.Equal(t, tt.want, got)
+			assert.Equal(t, total, v.All)
+			for i, facet := range v.Facets {
+				if wanted := v.Filter.traits[i]; wanted != "" {
+					assert.True(t, slices.ContainsFunc(facet.Options, func(o option) bool { return o.Selected && o.Value == wanted }), "what was chosen can be seen")
+				}
+			}
+		})
+	}
+}
+
+func TestAFacetCountsWhatTheOtherChoicesLeave(t *testing.T) {
+	b, _ := boardAt(noon)
+	b.add([]sighting{podEvent("fe", "a", "Killing"), podEvent("fe", "b", "BackOff", warning), podEvent("fe", "c", "BackOff", warning)})
+	facets := b.see(filterFrom(map[string][]string{"reason": {"BackOff"}})).Facets
+	assert.Equal(t, facet{"type", []option{{"Warning", 2, false}}}, facets[traitType])
+	assert.Equal(t, facet{"reason", []option{{"BackOff", 2, true}, {"Killing", 1, false}}}, facets[traitReason])
+	assert.Equal(t, facet{Name: "manifest"}, facets[traitManifest])
+}
+
+func TestAnHourLaterNothingIsLeft(t *testing.T) {
+	b, c := boardAt(noon)
+	b.add([]sighting{podEvent("fe", "a", "Killing"), podEvent("shop", "b", "Killing", func(s *sighting) { s.at = noon.Add(-50 * time.Minute) })})
+	hour := filterFrom(map[string][]string{"minutes": {"60"}})
+	assert.EqualValues(t, 2, b.see(hour).All)
+	c.Time = noon.Add(15 * time.Minute)
+	assert.EqualValues(t, 1, b.see(hour).All)
+	c.Time = noon.Add(61 * time.Minute)
+	assert.Zero(t, b.see(hour).All)
+	assert.Empty(t, b.workloads)
+	assert.Empty(t, b.overall.slots)
+}
+
+func TestBounds(t *testing.T) {
+	b, c := boardAt(noon)
+	for i := range 3 * maxWorkloads {
+		c.Time = c.Add(time.Millisecond)
+		b.add([]sighting{podEvent(fmt.Sprint("fe", i), fmt.Sprint("pod", i), "Killing", func(s *sighting) { s.at = c.Time })})
+	}
+	for i := range 3 * maxObjects {
+		c.Time = c.Add(time.Millisecond)
+		b.add([]sighting{podEvent("many", fmt.Sprint("of-many", i), "Killing", func(s *sighting) { s.at = c.Time })})
+	}
+	v := b.see(filterFrom(nil))
+	assert.EqualValues(t, 3*maxWorkloads+3*maxObjects, v.All, "all is counted")
+	assert.Len(t, b.workloads, maxWorkloads)
+	assert.Len(t, v.Cards, cardsShown)
+	assert.Equal(t, maxWorkloads-cardsShown, v.Hidden)
+	many := v.Cards[0]
+	assert.Equal(t, "many", many.Top.Name)
+	assert.EqualValues(t, 3*maxObjects, many.All)
+	assert.Len(t, many.Events, eventsShown)
+	assert.Equal(t, maxEvents-eventsShown, many.HiddenEvents)
+	assert.Equal(t, maxObjects-objectsShown, many.HiddenObjects)
+	assert.Equal(t, fmt.Sprint("pod/of-many", 3*maxObjects-1), many.Events[0].Object)
+
+	alone := b.see(filterFrom(map[string][]string{"workload": {many.ID}})).Cards[0]
+	assert.Len(t, alone.Events, maxEvents)
+	assert.Zero(t, alone.HiddenEvents+alone.HiddenObjects)
+}
+
+// TestAllPartsTellTheSame: however events come, the total, the chart, each facet and the cards are the same occurrences.
+func TestAllPartsTellTheSame(t *testing.T) {
+	check := func(seed uint64) bool {
+		random := rand.New(rand.NewPCG(seed, 0))
+		pick := func(values ...string) string { return values[random.IntN(len(values))] }
+		b, c := boardAt(noon)
+		for range 200 {
+			c.Time = c.Add(time.Duration(random.IntN(60)) * time.Second)
+			at := c.Add(-time.Duration(random.IntN(5000)) * time.Second)
+			b.add([]sighting{podEvent(pick("fe", "shop", "oven"), pick("a", "b", "c"), pick("Killing", "BackOff"), func(s *sighting) {
+				s.id, s.at, s.occurrences = "", at, int64(random.IntN(5))
+				s.of = traits{pick("Normal", "Warning", ""), s.of[traitReason], pick("demo", "other"), pick("", "m")}
+			})})
+		}
+		return consistent(t, b.see(filterFrom(map[string][]string{
+			"type": {pick("", "Warning")}, "manifest": {pick("", "m")}, "minutes": {pick("10", "60")},
+		})))
+	}
+	require.NoError(t, quick.Check(check, nil))
+}
+
+func consistent(t *testing.T, v view) bool {
+	var cards, warnings, reasons, charted, tree int64
+	for _, c := range v.Cards {
+		cards, warnings = cards+c.All, warnings+c.Warnings
+		for _, r := range c.Reasons {
+			reasons += r.Count
+		}
+		tree += occurrencesIn(c.Tree)
+	}
+	for _, bar := range v.Chart.Bars {
+		charted += bar.All
+	}
+	return assert.Equal(t, v.All, cards) && assert.Equal(t, v.Warnings, warnings) && assert.Equal(t, v.All, reasons) &&
+		assert.Equal(t, v.All, charted) && assert.Equal(t, v.All, tree)
+}
+
+func occurrencesIn(b *branch) int64 {
+	sum := b.All
+	for _, owned := range b.Owned {
+		sum += occurrencesIn(owned)
+	}
+	return sum
+}
+
+func TestWorkloadsAreToldApartAsPeopleDo(t *testing.T) {
+	b, _ := boardAt(noon)
+	b.add([]sighting{
+		podEvent("fe", "a", "Killing"),
+		podEvent("fe", "b", "Killing", func(s *sighting) { s.of[traitNamespace] = "other" }),
+		podEvent("fe", "c", "Killing", func(s *sighting) { s.cluster = "east" }),
+		podEvent("fe", "d", "Killing", func(s *sighting) { s.chain[0].Group = "example.com" }),
+	})
+	assert.Len(t, b.see(filterFrom(nil)).Cards, 4)
+	ids := map[string]bool{}
+	for w := range maps.Values(b.workloads) {
+		ids[w.id] = true
+	}
+	assert.Len(t, ids, 4)
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pageexporter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.uber.org/zap"
+)
+
+// pageExporter puts log records on a board and serves the board as a page. It may be used concurrently.
+type pageExporter struct {
+	config    *Config
+	telemetry component.TelemetrySettings
+	board     *board
+
+	address net.Addr // where the page is, once it has started
+	server  *http.Server
+	served  sync.WaitGroup
+}
+
+func newPageExporter(config *Config, telemetry component.TelemetrySettings) *pageExporter {
+	return &pageExporter{config: config, telemetry: telemetry, board: newBoard(time.Now)}
+}
+
+// Start serves the page. The error is that of an address that cannot be listened on, or of a configuration of the server
+// that does not work.
+func (e *pageExporter) Start(ctx context.Context, host component.Host) error {
+	updates, endUpdates := context.WithCancel(context.Background())
+	server, err := e.config.ToServer(ctx, host.GetExtensions(), e.telemetry, newHandler(e.board, updates.Done()))
+	if err != nil {
+		endUpdates()
+		return err
+	}
+	listener, err := e.config.ToListener(ctx)
+	if err != nil {
+		endUpdates()
+		return fmt.Errorf("endpoint: %q cannot be listened on: %w: set a free address of this machine", e.config.NetAddr.Endpoint, err)
+	}
+	// A shutdown waits for requests to end, which those for updates do not do of themselves.
+	server.RegisterOnShutdown(endUpdates)
+	e.address, e.server = listener.Addr(), server
+	e.telemetry.Logger.Info("Serving the page of events", zap.Stringer("address", e.address))
+	e.served.Go(func() {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err))
+		}
+	})
+	return nil
+}
+
+// Shutdown ends the page, and waits until nobody is being answered any more or ctx is done.
+func (e *pageExporter) Shutdown(ctx context.Context) error {
+	if e.server == nil {
+		return nil
+	}
+	err := e.server.Shutdown(ctx)
+	e.served.Wait()
+	return err
+}
+
+// Capabilities says that records are read only.
+func (*pageExporter) Capabilities() consumer.Capabilities {
+	return consumer.Capabilities{MutatesData: false}
+}
+
+// ConsumeLogs takes the records of events, and passes over others. It never refuses.
+func (e *pageExporter) ConsumeLogs(_ context.Context, logs plog.Logs) error {
+	e.board.add(sightingsIn(logs))
+	return nil
+}

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pageexporter
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/tmaxmax/go-sse"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/exporter"
+	"go.opentelemetry.io/collector/exporter/exportertest"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.uber.org/goleak"
+)
+
+var update = flag.Bool("update", false, "write the golden page anew")
+
+func TestMain(m *testing.M) {
+	time.Local = time.UTC // the page shows the machine's time
+	goleak.VerifyTestMain(m)
+}
+
+// serve starts the exporter as a Collector does, and returns it with its address.
+func serve(t *testing.T) (e *pageExporter, url string) {
+	t.Helper()
+	factory := NewFactory()
+	config := factory.CreateDefaultConfig().(*Config)
+	config.NetAddr.Endpoint = "127.0.0.1:0"
+	made, err := factory.CreateLogs(t.Context(), exportertest.NewNopSettings(factory.Type()), config)
+	require.NoError(t, err)
+	require.NoError(t, made.Start(t.Context(), componenttest.NewNopHost()))
+	t.Cleanup(func() {
+		stopped, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		assert.NoError(t, made.Shutdown(stopped), "it does not wait for those who look")
+		http.DefaultClient.CloseIdleConnections()
+	})
+	e = made.(*pageExporter)
+	return e, "http://" + e.address.String()
+}
+
+// eventLog is one record as the receiver emits it.
+func eventLog(t *testing.T, reason, message string) plog.Logs {
+	t.Helper()
+	logs := plog.NewLogs()
+	resource := logs.ResourceLogs().AppendEmpty()
+	require.NoError(t, resource.Resource().Attributes().FromRaw(map[string]any{
+		"k8s.namespace.name": "demo", "k8s.object.api_version": "v1", "k8s.object.kind": "Pod", "k8s.object.name": "stuck-5d9f-abc",
+		"k8s.owner.chain": []any{"replicaset.apps/stuck-5d9f", "deployment.apps/stuck"}, "tilt.manifest": "stuck",
+	}))
+	record := resource.ScopeLogs().AppendEmpty().LogRecords().AppendEmpty()
+	record.SetEventName("k8s.event")
+	record.SetTimestamp(pcommon.NewTimestampFromTime(time.Now()))
+	record.SetSeverityText("Warning")
+	record.Body().SetStr(message)
+	require.NoError(t, record.Attributes().FromRaw(map[string]any{
+		"log.record.uid": reason, "k8s.event.uid": reason, "k8s.event.reason": reason,
+		"k8s.event.occurrences": 2, "k8s.event.count": 2, "k8s.owner.resolution": "complete",
+	}))
+	return logs
+}
+
+func get(t *testing.T, url string) (body string, header http.Header) {
+	t.Helper()
+	response, err := http.Get(url)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	require.Equal(t, http.StatusOK, response.StatusCode)
+	read, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return string(read), response.Header
+}
+
+func TestThePage(t *testing.T) {
+	e, url := serve(t)
+	page, header := get(t, url)
+	assert.Contains(t, page, "Nothing has happened yet")
+	assert.Equal(t, "text/html; charset=utf-8", header.Get("Content-Type"))
+	for _, file := range []string{"page.css", "page.js"} {
+		assert.Contains(t, page, file)
+		content, _ := get(t, url+"/"+file)
+		assert.NotEmpty(t, content)
+	}
+	require.NoError(t, e.ConsumeLogs(t.Context(), eventLog(t, "FailedScheduling", "0/3 nodes are available")))
+	page, _ = get(t, url)
+	assert.Contains(t, page, "0/3 nodes are available")
+	page, _ = get(t, url+"/?reason=BackOff")
+	assert.NotContains(t, page, "0/3 nodes are available")
+}
+
+func TestTheWholePageIsAsItIsRecorded(t *testing.T) {
+	b, _ := boardAt(noon)
+	b.add([]sighting{
+		podEvent("fe", "fe-1-a", "Started"),
+		podEvent("fe", "fe-1-a", "BackOff", warning, func(s *sighting) {
+			s.occurrences, s.count, s.container, s.message = 2, 5, "web", "Back-off restarting failed container"
+		}),
+		podEvent("fe", "", "ScalingReplicaSet", func(s *sighting) { s.chain, s.at, s.of[traitManifest] = s.chain[:1], noon.Add(-5*time.Minute), "fe" }),
+		podEvent("", "lost", "Killing", func(s *sighting) { s.chain, s.resolution = s.chain[2:], "forbidden" }),
+	})
+	var page bytes.Buffer
+	require.NoError(t, templates.ExecuteTemplate(&page, "page", b.see(filterFrom(map[string][]string{"namespace": {"demo"}}))))
+
+	path := filepath.Join("testdata", "page.html")
+	if *update {
+		require.NoError(t, os.WriteFile(path, page.Bytes(), 0o600))
+	}
+	golden, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, string(golden), page.String())
+}
+
+func FuzzWhatEventsSayStaysText(f *testing.F) {
+	f.Add(`<script>alert(1)</script>`)
+	f.Add(`"><img src=x onerror=alert(1)>`)
+	f.Add("</textarea>'\"`\u202e\x00\xff")
+	f.Fuzz(func(t *testing.T, hostile string) {
+		render := func(text string) string {
+			b, _ := boardAt(noon)
+			b.add([]sighting{podEvent(text, text, text, func(s *sighting) {
+				s.id, s.message, s.container, s.resolution = text, text, text, text
+				s.of = traits{text, text, text, text}
+			})})
+			var page bytes.Buffer
+			require.NoError(t, templates.ExecuteTemplate(&page, "page", b.see(filterFrom(map[string][]string{"manifest": {text}, "workload": {""}}))))
+			return page.String()
+		}
+		assert.Equal(t, strings.Count(render("x"), "<"), strings.Count(render("x"+hostile), "<"), "an element comes of it")
+	})
+}
+
+// follow reads the updates of a page until the test ends.
+func follow(t *testing.T, url string) <-chan sse.Event {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	require.NoError(t, err)
+	response, err := http.DefaultClient.Do(request) //nolint:bodyclose // closed by the goroutine that reads it
+	require.NoError(t, err)
+	require.Equal(t, "text/event-stream", response.Header.Get("Content-Type"))
+	events := make(chan sse.Event)
+	go func() {
+		defer close(events)
+		defer response.Body.Close()
+		for event, err := range sse.Read(response.Body, nil) {
+			if err != nil {
+				return
+			}
+			select {
+			case events <- event:
+			case <-t.Context().Done():
+				return
+			}
+		}
+	}()
+	return events
+}
+
+// nextWith skips updates until one has all parts.
+func nextWith(t *testing.T, events <-chan sse.Event, parts ...string) sse.Event {
+	t.Helper()
+	for event := range events {
+		all := true
+		for _, part := range parts {
+			all = all && strings.Contains(event.Data, part)
+		}
+		if all {
+			return event
+		}
+	}
+	t.Fatal("the updates ended without ", parts)
+	return sse.Event{}
+}
+
+func TestUpdatesAreThePartsThatChanged(t *testing.T) {
+	e, url := serve(t)
+	events := follow(t, url+"/updates")
+	nextWith(t, events, "Nothing has happened yet")
+	assert.Equal(t, sse.Event{Type: "order"}, <-events)
+
+	require.NoError(t, e.ConsumeLogs(t.Context(), eventLog(t, "FailedScheduling", "0/3 nodes are available")))
+	card := nextWith(t, events, "<article", "0/3 nodes are available")
+	assert.Equal(t, "part", card.Type)
+	order := <-events
+	assert.Equal(t, "order", order.Type)
+	assert.Contains(t, card.Data, `id="`+order.Data+`"`)
+
+	require.NoError(t, e.ConsumeLogs(t.Context(), eventLog(t, "BackOff", "again")))
+	nextWith(t, events, "<article", "again")
+	require.NoError(t, e.ConsumeLogs(t.Context(), eventLog(t, "Killing", "more")))
+	assert.Equal(t, "part", (<-events).Type, "the cards are in the order in which they were")
+}
+
+func TestUpdatesFollowTheFilter(t *testing.T) {
+	e, url := serve(t)
+	events := follow(t, url+"/updates?reason=BackOff")
+	require.NoError(t, e.ConsumeLogs(t.Context(), eventLog(t, "FailedScheduling", "0/3 nodes are available")))
+	require.NoError(t, e.ConsumeLogs(t.Context(), eventLog(t, "BackOff", "back-off")))
+	card := nextWith(t, events, "<article")
+	assert.Contains(t, card.Data, "back-off")
+	assert.NotContains(t, card.Data, "0/3 nodes are available")
+}
+
+func TestWhoeverLooksDoesNotHoldTheShutdown(t *testing.T) {
+	e, url := serve(t)
+	events := follow(t, url+"/updates")
+	<-events
+	ended, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	require.NoError(t, e.Shutdown(ended))
+	_, more := <-events
+	assert.False(t, more)
+}
+
+func TestWhoeverHasLeftIsForgotten(t *testing.T) {
+	e, url := serve(t)
+	ctx, leave := context.WithCancel(t.Context())
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/updates", nil)
+	require.NoError(t, err)
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	leave()
+	_ = response.Body.Close()
+	require.Eventually(t, func() bool {
+		e.board.mu.Lock()
+		defer e.board.mu.Unlock()
+		return len(e.board.watchers) == 0
+	}, 10*time.Second, 10*time.Millisecond)
+}
+
+func TestOtherSitesCannotReadThePage(t *testing.T) {
+	_, url := serve(t)
+	_, port, err := net.SplitHostPort(strings.TrimPrefix(url, "http://"))
+	require.NoError(t, err)
+	for host, want := range map[string]int{
+		"127.0.0.1:" + port: http.StatusOK, "localhost:" + port: http.StatusOK, "[::1]:" + port: http.StatusOK, "localhost": http.StatusOK,
+		"evil.example:" + port: http.StatusForbidden, "evil.example": http.StatusForbidden, "192.0.2.1": http.StatusForbidden,
+	} {
+		t.Run(host, func(t *testing.T) {
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+			require.NoError(t, err)
+			request.Host = host
+			response, err := http.DefaultClient.Do(request)
+			require.NoError(t, err)
+			defer response.Body.Close()
+			assert.Equal(t, want, response.StatusCode)
+			if want == http.StatusOK {
+				assert.Contains(t, response.Header.Get("Content-Security-Policy"), "default-src 'none'")
+			}
+		})
+	}
+}
+
+func TestAnAddressThatIsTaken(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	config := createDefaultConfig().(*Config)
+	config.NetAddr.Endpoint = listener.Addr().String()
+	e := newPageExporter(config, componenttest.NewNopTelemetrySettings())
+	err = e.Start(t.Context(), componenttest.NewNopHost())
+	require.ErrorContains(t, err, `endpoint: "`+listener.Addr().String()+`" cannot be listened on`)
+	assert.ErrorContains(t, err, "set a free address")
+	assert.NoError(t, e.Shutdown(t.Context()), "of an exporter that did not start")
+}
+
+func TestConfig(t *testing.T) {
+	config := createDefaultConfig().(*Config)
+	require.NoError(t, config.Validate())
+	assert.Equal(t, "127.0.0.1:8090", config.NetAddr.Endpoint, "reached from the same machine only")
+
+	require.NoError(t, confmap.NewFromStringMap(map[string]any{"endpoint": "localhost:9"}).Unmarshal(config))
+	assert.Equal(t, "localhost:9", config.NetAddr.Endpoint)
+	config.NetAddr.Endpoint = ""
+	assert.ErrorContains(t, config.Validate(), "endpoint: it is empty: give an address")
+}
+
+func TestManyWriteWhileManyLook(t *testing.T) {
+	e, url := serve(t)
+	var made exporter.Logs = e
+	assert.False(t, made.Capabilities().MutatesData)
+	var working sync.WaitGroup
+	for i := range 4 {
+		var batches []plog.Logs
+		for j := range 20 {
+			batches = append(batches, eventLog(t, fmt.Sprint("Reason", i, j), "m"))
+		}
+		working.Go(func() {
+			for _, batch := range batches {
+				assert.NoError(t, e.ConsumeLogs(t.Context(), batch))
+				assert.NotZero(t, e.board.see(filterFrom(nil)).All)
+			}
+		})
+	}
+	working.Wait()
+	page, _ := get(t, url)
+	assert.Contains(t, page, "<b>160</b> occurrences")
+}

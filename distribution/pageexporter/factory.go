@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pageexporter
+
+import (
+	"context"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/exporter"
+)
+
+// NewFactory returns the factory of the event_page exporter.
+func NewFactory() exporter.Factory {
+	return exporter.NewFactory(
+		component.MustNewType("event_page"),
+		createDefaultConfig,
+		exporter.WithLogs(createLogs, component.StabilityLevelDevelopment),
+	)
+}
+
+func createLogs(_ context.Context, settings exporter.Settings, config component.Config) (exporter.Logs, error) {
+	return newPageExporter(config.(*Config), settings.TelemetrySettings), nil
+}

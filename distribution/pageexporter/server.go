@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pageexporter
+
+import (
+	"bytes"
+	"embed"
+	"html/template"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+)
+
+//go:embed page.html.tmpl page.css page.js
+var files embed.FS
+
+var templates = template.Must(template.New("").Funcs(template.FuncMap{
+	"clock":  func(t time.Time) string { return t.Local().Format(time.TimeOnly) },
+	"minute": func(t time.Time) string { return t.Local().Format("15:04") },
+	"moment": func(t time.Time) string { return t.Local().Format(time.RFC3339) },
+}).ParseFS(files, "page.html.tmpl"))
+
+// newHandler serves the board. Requests for updates are answered until ended is closed.
+func newHandler(b *board, ended <-chan struct{}) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { servePage(w, b.see(filterFrom(r.URL.Query()))) })
+	mux.Handle("GET /updates", &updates{board: b, ended: ended})
+	mux.Handle("GET /page.css", http.FileServerFS(files))
+	mux.Handle("GET /page.js", http.FileServerFS(files))
+	return guarded(mux)
+}
+
+func servePage(w http.ResponseWriter, v view) {
+	var page bytes.Buffer
+	if err := templates.ExecuteTemplate(&page, "page", v); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = page.WriteTo(w)
+}
+
+// guarded keeps what events say from being more than text, and pages of elsewhere from reading this one: a name that a
+// foreign site lets point to this machine (DNS rebinding) is refused where the page is for this machine only.
+func guarded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if address, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); ok && address.IP.IsLoopback() && !isLocal(r.Host) {
+			http.Error(w, "this page is for the machine that it runs on: open it as localhost or 127.0.0.1", http.StatusForbidden)
+			return
+		}
+		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		next.ServeHTTP(w, r)
+	})
+}
+
+func isLocal(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if host == "localhost" {
+		return true
+	}
+	address, err := netip.ParseAddr(host)
+	return err == nil && address.IsLoopback()
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package page looks at the page of events as somebody does who has just typed make run: the same configuration, the same
+// demo on a real control plane, and a browser.
+package page
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubeevents/kubeeventsreceiver/controlplane"
+	"github.com/kubeevents/kubeeventsreceiver/controlplane/demo"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/child"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
+)
+
+var update = flag.Bool("update", false, "take the screenshot of the README anew")
+
+var kube *trial.Cluster
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(trial.RunAll(m, controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 3}, &kube))
+}
+
+// perform runs the demo of make run until the test ends.
+func perform(t *testing.T) {
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- demo.Run(ctx, kube.RESTConfig()) }()
+	t.Cleanup(func() {
+		stop()
+		assert.NoError(t, <-ended)
+	})
+}
+
+// serve runs the Collector of make run with the page at an address.
+func serve(t *testing.T, address string) *trial.Collector {
+	t.Helper()
+	return trial.Run(t, trial.Otelcol(t), trial.InRepository("distribution", "config.yaml"),
+		"KUBECONFIG="+kube.Kubeconfig(), "PAGE_ENDPOINT="+address, "PROMETHEUS_ENDPOINT=127.0.0.1:0")
+}
+
+func TestTheDemoInABrowser(t *testing.T) {
+	addresses, err := child.FreeAddresses(1)
+	require.NoError(t, err)
+	collector := serve(t, addresses[0])
+	b := browse(t, "http://"+addresses[0])
+	b.awaitLive(t)
+	perform(t)
+
+	t.Run("events come without a reload, grouped by the end of the owner chain", func(t *testing.T) {
+		for _, top := range []string{"bakery corner", "deployment shop", "deployment stuck", "deployment crashing"} {
+			b.await(t, fmt.Sprintf(`Array.from(document.querySelectorAll("h2"), (e) => e.textContent.trim()).includes(%q)`, top))
+		}
+	})
+	t.Run("the chain is drawn from the custom resource down to the pod", func(t *testing.T) {
+		b.await(t, `Array.from(document.querySelectorAll("article")).some((card) => {
+			const kind = (depth) => card.querySelector(".tree > li" + " > ul > li".repeat(depth) + " > .object > .kind")?.textContent;
+			return kind(0) === "bakery" && kind(1) === "deployment" && kind(2) === "replicaset" && kind(3) === "pod";
+		})`)
+	})
+	t.Run("occurrences over time are drawn, and counts go up", func(t *testing.T) {
+		b.await(t, `["normal", "warning"].every((type) => document.querySelector("#chart rect." + type))`)
+		b.await(t, `Array.from(document.querySelectorAll("td.count")).some((e) => e.textContent === "×3")`)
+	})
+	if *update {
+		takeScreenshot(t, b)
+	}
+	testFilters(t, b)
+	assert.Empty(t, b.complained())
+
+	collector.Stop(t)
+	b.await(t, `document.getElementById("state").className === "lost"`)
+	serve(t, addresses[0])
+	b.awaitLive(t)
+}
+
+// takeScreenshot waits until the demo has something to show over time.
+func takeScreenshot(t *testing.T, b *browser) {
+	b.await(t, `document.querySelectorAll("#chart g").length > 12`)
+	picture, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(trial.InRepository("docs", "page.png"), picture, 0o644))
+}
+
+func testFilters(t *testing.T, b *browser) {
+	t.Run("the events of a manifest", func(t *testing.T) {
+		b.choose(t, "manifest", "bakery")
+		assert.Equal(t, []string{"bakery corner"}, b.texts(t, "h2"))
+		b.choose(t, "manifest", "")
+	})
+	t.Run("warnings of a namespace", func(t *testing.T) {
+		b.choose(t, "namespace", "demo")
+		b.choose(t, "type", "Warning")
+		assert.ElementsMatch(t, []string{"deployment crashing", "deployment stuck"}, b.texts(t, "h2"))
+		assert.Subset(t, []string{"BackOff", "FailedScheduling"}, b.texts(t, "td.reason"))
+	})
+	t.Run("a reason", func(t *testing.T) {
+		b.choose(t, "reason", "FailedScheduling")
+		assert.Equal(t, []string{"deployment stuck"}, b.texts(t, "h2"))
+		b.choose(t, "type", "")
+		b.choose(t, "reason", "")
+	})
+	t.Run("one workload", func(t *testing.T) {
+		b.do(t, chromedp.Click(`//h2/a[contains(., "shop")]`))
+		b.await(t, `location.search.includes("workload=") && document.readyState === "complete"`)
+		assert.Equal(t, []string{"deployment shop"}, b.texts(t, "h2"))
+		assert.Empty(t, b.texts(t, "article .hidden"), "all that is known of it")
+		b.do(t, chromedp.Click(`//a[.="all workloads"]`))
+		b.await(t, `document.querySelectorAll("article").length > 3`)
+	})
+}
