@@ -223,8 +223,9 @@ func TestWhoeverLooksDoesNotHoldTheShutdown(t *testing.T) {
 	ended, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	require.NoError(t, e.Shutdown(ended))
-	_, more := <-events
-	assert.False(t, more)
+	for more := true; more; { // what was on its way
+		_, more = <-events
+	}
 }
 
 func TestWhoeverHasLeftIsForgotten(t *testing.T) {
