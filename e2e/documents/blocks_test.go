@@ -76,7 +76,7 @@ func runBeside(t *testing.T) (port string) {
 	_, port, err = net.SplitHostPort(free[0])
 	require.NoError(t, err)
 	command := exec.Command(trial.Otelcol(t), "--config", trial.InRepository("distribution", "config.yaml"))
-	trial.Start(t, command, "KUBECONFIG="+kube.Kubeconfig(), "PROMETHEUS_ENDPOINT=127.0.0.1:0", "OTELCOL_METRICS_PORT="+port)
+	trial.Start(t, command, "KUBECONFIG="+kube.Kubeconfig(), "PROMETHEUS_ENDPOINT=127.0.0.1:0", "PAGE_ENDPOINT=127.0.0.1:0", "OTELCOL_METRICS_PORT="+port)
 	trial.Eventually(t, func() bool {
 		response, err := http.Get("http://" + free[0] + "/metrics")
 		if err != nil {

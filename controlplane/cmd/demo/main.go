@@ -74,6 +74,10 @@ func (s show) run(ctx context.Context) (code int, err error) {
 		return 1, fmt.Errorf("%w: `make build` builds the Collector", err)
 	}
 	say("the Collector is running; Ctrl-C stops everything")
+	if page := os.Getenv("PAGE_ENDPOINT"); page != "" { // which the Collector's configuration takes its address from
+		say("in a browser: http://%s", page)
+	}
+	say("each line is an event: when, type, reason, namespace, object ← its owners [Tilt manifest] ×occurrences  message")
 	return perform(ctx, cp, collector)
 }
 
