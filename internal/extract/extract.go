@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/convention"
@@ -73,6 +74,9 @@ func (r Rule) compile(part string) (rule, error) {
 		if err != nil {
 			return c, fmt.Errorf(".key_regex: %q is not a regular expression (%w); see https://pkg.go.dev/regexp/syntax", r.KeyRegex, err)
 		}
+		if missing := missingGroup(r.TagName, regex); missing != "" {
+			return c, fmt.Errorf(".tag_name: %q names the group %q, which key_regex %q does not have; name one that it has, as ${1}", r.TagName, missing, r.KeyRegex)
+		}
 		c.regex = regex
 	}
 	from, err := kindMatcher(r.From)
@@ -81,6 +85,21 @@ func (r Rule) compile(part string) (rule, error) {
 	}
 	c.from = from
 	return c, nil
+}
+
+// groupName is how a name refers to a group of a regular expression, after each $$, which stands for a dollar sign.
+var groupName = regexp.MustCompile(`\$\$|\$(\w+)|\$\{(\w+)\}`)
+
+// missingGroup is a group that the name refers to and that the regular expression does not have: it would come to nothing.
+func missingGroup(name string, regex *regexp.Regexp) string {
+	for _, reference := range groupName.FindAllStringSubmatch(name, -1) {
+		group := reference[1] + reference[2]
+		number, err := strconv.Atoi(group)
+		if group != "" && (err != nil && regex.SubexpIndex(group) < 0 || err == nil && number > regex.NumSubexp()) {
+			return group
+		}
+	}
+	return ""
 }
 
 var kindForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*(\.[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?)*$`)

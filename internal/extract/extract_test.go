@@ -86,3 +86,19 @@ func TestErrorsNameTheRule(t *testing.T) {
 	require.ErrorContains(t, err, `labels[4].tag_name: "k8s.owner.chain" is what the receiver itself writes; choose another name`)
 	require.ErrorContains(t, err, `annotations[0].from: "not a kind" is neither "nearest" nor a kind`)
 }
+
+func TestANameRefersToGroupsThatThereAre(t *testing.T) {
+	for name, missing := range map[string]string{
+		"x.$1": "", "x.${1}_y": "", "x.$part": "", "$$2": "", "cost$": "", "x.$0": "",
+		"x.$1_y": "1_y", "x.$2": "2", "x.${other}": "other",
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := New([]Rule{{TagName: name, KeyRegex: "x-(?P<part>.*)"}}, nil)
+			if missing == "" {
+				require.NoError(t, err)
+				return
+			}
+			assert.ErrorContains(t, err, `labels[0].tag_name: "`+name+`" names the group "`+missing+`", which key_regex "x-(?P<part>.*)" does not have`)
+		})
+	}
+}
