@@ -6,16 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/kubeevents/kubeeventsreceiver/e2e/child"
 )
 
 // loki is one that runs in a directory.
@@ -24,36 +19,14 @@ type loki struct {
 	url string
 }
 
-// lokiConfig is Loki's own example for a single process, confined to the loopback interface and a directory.
-const lokiConfig = `
-auth_enabled: false
-server: {http_listen_address: 127.0.0.1, http_listen_port: HTTP, grpc_listen_address: 127.0.0.1, grpc_listen_port: GRPC, log_level: warn}
-common:
-  path_prefix: DIRECTORY
-  replication_factor: 1
-  instance_addr: 127.0.0.1
-  ring: {instance_addr: 127.0.0.1, kvstore: {store: inmemory}}
-  storage: {filesystem: {chunks_directory: DIRECTORY/chunks, rules_directory: DIRECTORY/rules}}
-schema_config:
-  configs: [{from: "2020-01-01", store: tsdb, object_store: filesystem, schema: v13, index: {prefix: index_, period: 24h}}]
-ingester: {lifecycler: {min_ready_duration: 0s, final_sleep: 0s}}
-analytics: {reporting_enabled: false}
-`
-
+// startLoki starts one as the recipe does.
 func startLoki(directory string) (*loki, error) {
-	addresses, err := child.FreeAddresses(2)
+	r, err := newRecipe(directory)
 	if err != nil {
 		return nil, err
 	}
-	_, http, _ := net.SplitHostPort(addresses[0])
-	_, grpc, _ := net.SplitHostPort(addresses[1])
-	config := filepath.Join(directory, "loki.yaml")
-	text := strings.NewReplacer("HTTP", http, "GRPC", grpc, "DIRECTORY", directory).Replace(lokiConfig)
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		return nil, err
-	}
-	p, err := start(nil, backend("loki"), "-config.file="+config)
-	return &loki{p, "http://" + addresses[0]}, err
+	p, err := r.start("backends/loki")
+	return &loki{p, "http://" + r.addresses["3100"]}, err
 }
 
 // ready says whether it takes logs.

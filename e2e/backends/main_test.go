@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package backends asks real backends for the events of a real control plane: a Loki, a Prometheus that scrapes the built
-// Collector, and a Prometheus that it pushes to. All are configured as docs/queries.md says. What is asked is what users are
-// given to ask: the queries of that page, those of the dashboards, and the rules, in deploy/.
+// Collector, and a Prometheus that it pushes to. They are configured as docs/queries.md and examples/backends say. What is asked
+// is what users are given to ask: the queries of that page, those of the dashboards, and the rules, in deploy/; and that recipe
+// is run as its README says.
 package backends
 
 import (

@@ -20,9 +20,10 @@ type process struct {
 	ended   <-chan struct{} // closed when it has ended
 }
 
-// start starts a program.
-func start(env []string, program string, arguments ...string) (*process, error) {
+// start starts a program in a directory, or in this one.
+func start(directory string, env []string, program string, arguments ...string) (*process, error) {
 	p := &process{command: exec.Command(program, arguments...), output: &child.Output{}}
+	p.command.Dir = directory
 	p.command.Env = append(os.Environ(), env...)
 	p.command.Stdout, p.command.Stderr = p.output, p.output
 	p.command.SysProcAttr = child.OwnGroup()

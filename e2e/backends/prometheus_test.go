@@ -37,7 +37,7 @@ func startPrometheus(directory, config string) (*prometheus, error) {
 	if err := os.WriteFile(path, []byte(often+config), 0o600); err != nil {
 		return nil, err
 	}
-	p, err := start(nil, backend("prometheus"), "--config.file="+path, "--storage.tsdb.path="+filepath.Join(directory, "data"),
+	p, err := start("", nil, backend("prometheus"), "--config.file="+path, "--storage.tsdb.path="+filepath.Join(directory, "data"),
 		"--web.listen-address="+addresses[0], "--web.enable-otlp-receiver", "--log.level=warn")
 	return &prometheus{p, "http://" + addresses[0]}, err
 }

@@ -62,7 +62,7 @@ func newScene(ctx context.Context) (s *scene, err error) {
 	return s, errors.Join(s.startCollector(metrics[0], metrics[1]), s.startTroubledCollector(metrics[2]))
 }
 
-// startBackends starts those that docs/queries.md configures. Both that scrape are told where: the metric, the Collector's
+// startBackends starts those that docs/queries.md configures, and the Loki of examples/backends. Both that scrape are told where: the metric, the Collector's
 // own, and those of the Collector with troubles.
 func (s *scene) startBackends(metrics []string) (err error) {
 	if s.loki, err = startLoki(s.make("loki")); err != nil {
@@ -148,7 +148,7 @@ func (s *scene) startOtelcol(own, config string, more ...string) error {
 		"KUBECONFIG=" + s.cluster.Kubeconfig(), "OTELCOL_METRICS_PORT=" + port,
 		"KUBERNETES_SERVICE_HOST=127.0.0.1", "KUBERNETES_SERVICE_PORT=1",
 	}
-	p, err := start(env, trial.OtelcolPath(), arguments...)
+	p, err := start("", env, trial.OtelcolPath(), arguments...)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package examples runs every recipe of examples/, with exactly its files, against a real control plane. Where a recipe is
-// about controllers that are not here, the test applies what they would make, and records the events that they would.
+// Package examples runs every recipe of examples/, with exactly its files, against a real control plane; that of backends runs
+// where the backends are, in e2e/backends. Where a recipe is about controllers that are not here, the test applies what they
+// would make, and records the events that they would.
 package examples
 
 import (
