@@ -19,7 +19,10 @@ import (
 const (
 	maxWorkloads = 200
 	maxObjects   = 100    // of a workload
+	maxCounts    = 4_000  // of a workload's objects, by time and traits; beyond it, the quietest objects go
 	maxEvents    = 100    // of a workload
+	maxTraits    = 1_000  // in a slot of time of the whole page
+	maxOwnTraits = 32     // in a slot of time of a workload or object
 	maxDelivered = 20_000 // records that would be recognised if they were delivered again
 )
 
@@ -49,13 +52,14 @@ type workload struct {
 	order    int // of its appearance
 	last     time.Time
 	timeline timeline
-	objects  map[string]*member // by their chains
+	objects  map[string]*member // by their paths
 	events   []*entry           // by their UID; the newest is the last
 }
 
 // member is an object that belongs to a workload, or the workload itself.
 type member struct {
 	chain      []object
+	path       string // the chain as one
 	resolution string
 	last       time.Time
 	timeline   timeline
@@ -87,7 +91,7 @@ func (b *board) add(sightings []sighting) {
 		if s.at.Before(now.Add(-horizon)) || b.isDelivered(s.id) {
 			continue
 		}
-		b.overall.add(s.at, s.of, s.occurrences)
+		b.overall.add(s, maxTraits)
 		b.workloadOf(s).add(s)
 	}
 	for watcher := range b.watchers {
@@ -136,20 +140,28 @@ func idOf(key workloadKey) string {
 
 func (w *workload) add(s *sighting) {
 	w.last = later(w.last, s.at)
-	w.timeline.add(s.at, s.of, s.occurrences)
+	w.timeline.add(s, maxOwnTraits)
 	m := w.memberOf(s)
 	m.last, m.resolution = later(m.last, s.at), s.resolution
-	m.timeline.add(s.at, s.of, s.occurrences)
+	m.timeline.add(s, maxOwnTraits)
+	w.note(&entry{sighting: *s, taken: s.occurrences})
+}
 
-	e := &entry{sighting: *s, taken: s.occurrences}
-	known := slices.IndexFunc(w.events, func(other *entry) bool { return s.event != "" && other.event == s.event })
+// note puts an event among the others, in the place of its last state. What was observed before that is counted only.
+func (w *workload) note(e *entry) {
+	known := slices.IndexFunc(w.events, func(other *entry) bool { return e.event != "" && other.event == e.event })
 	if known >= 0 {
-		e.taken += w.events[known].taken
+		last := w.events[known]
 		w.events = slices.Delete(w.events, known, known+1)
+		e.taken += last.taken
+		if last.at.After(e.at) {
+			e.sighting = last.sighting
+		}
 	}
-	w.events = append(w.events, e)
-	slices.SortStableFunc(w.events, func(a, b *entry) int { return a.at.Compare(b.at) })
-	w.events = w.events[max(0, len(w.events)-maxEvents):]
+	// Behind those of the same time.
+	place, _ := slices.BinarySearchFunc(w.events, e, func(other, e *entry) int { return cmp.Or(other.at.Compare(e.at), -1) })
+	w.events = slices.Insert(w.events, place, e)
+	w.events = slices.Delete(w.events, 0, max(0, len(w.events)-maxEvents))
 }
 
 func (w *workload) memberOf(s *sighting) *member {
@@ -159,17 +171,18 @@ func (w *workload) memberOf(s *sighting) *member {
 		if len(w.objects) >= maxObjects {
 			w.dropQuietest()
 		}
-		m = &member{chain: s.chain}
+		m = &member{chain: s.chain, path: path}
 		w.objects[path] = m
 	}
 	return m
 }
 
-func (w *workload) dropQuietest() {
-	quietest := slices.MinFunc(slices.Collect(maps.Values(w.objects)), func(a, b *member) int {
-		return cmp.Or(a.last.Compare(b.last), cmp.Compare(pathOf(a.chain), pathOf(b.chain)))
+func (w *workload) dropQuietest() (quietest *member) {
+	quietest = slices.MinFunc(slices.Collect(maps.Values(w.objects)), func(a, b *member) int {
+		return cmp.Or(a.last.Compare(b.last), cmp.Compare(a.path, b.path))
 	})
-	delete(w.objects, pathOf(quietest.chain))
+	delete(w.objects, quietest.path)
+	return quietest
 }
 
 func pathOf(chain []object) string {
@@ -197,17 +210,25 @@ func (b *board) forget() {
 	b.forgotten = before
 	b.overall.forget(before)
 	for key, w := range b.workloads {
-		w.timeline.forget(before)
-		if len(w.timeline.slots) == 0 {
+		if w.forget(before); len(w.timeline.slots) == 0 {
 			delete(b.workloads, key)
-			continue
 		}
-		maps.DeleteFunc(w.objects, func(_ string, m *member) bool {
-			m.timeline.forget(before)
-			return len(m.timeline.slots) == 0
-		})
-		w.events = slices.DeleteFunc(w.events, func(e *entry) bool { return e.at.Before(before) })
 	}
+}
+
+// forget drops what is older, and the quietest objects while all of them have too many counts.
+func (w *workload) forget(before time.Time) {
+	w.timeline.forget(before)
+	counts := 0
+	maps.DeleteFunc(w.objects, func(_ string, m *member) bool {
+		m.timeline.forget(before)
+		counts += m.timeline.size()
+		return len(m.timeline.slots) == 0
+	})
+	for counts > maxCounts && len(w.objects) > 1 {
+		counts -= w.dropQuietest().timeline.size()
+	}
+	w.events = slices.DeleteFunc(w.events, func(e *entry) bool { return e.at.Before(before) })
 }
 
 // watch returns a channel that tells when the board has changed, until stop is called.

@@ -72,6 +72,27 @@ func TestRecordsOfEventsAreRead(t *testing.T) {
 	}}, sightingsIn(logs))
 }
 
+func TestWhatARecordMayNotSay(t *testing.T) {
+	for name, occurrences := range map[string]int64{"that it is none": 0, "that it is fewer than none": -5} {
+		t.Run(name, func(t *testing.T) {
+			logs := eventLog(t, "Killing", "m")
+			event := logs.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0).Attributes()
+			event.PutInt("k8s.event.occurrences", occurrences)
+			assert.EqualValues(t, 1, sightingsIn(logs)[0].occurrences)
+		})
+	}
+}
+
+func TestOfLongNamesTheBeginningIsKept(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	logs := eventLog(t, long, long)
+	require.NoError(t, logs.ResourceLogs().At(0).Resource().Attributes().FromRaw(map[string]any{
+		"k8s.namespace.name": long, "tilt.manifest": long, "k8s.container.name": long, "k8s.owner.chain": []any{"deployment.apps/" + long},
+		"k8s.object.api_version": long, "k8s.object.kind": long, "k8s.object.name": long, "k8s.cluster.uid": long,
+	}))
+	assert.Less(t, len(fmt.Sprint(sightingsIn(logs))), 10*1024)
+}
+
 func TestAnEventWithNothingInItHasAPlace(t *testing.T) {
 	logs := plog.NewLogs()
 	logs.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords().AppendEmpty().SetEventName("k8s.event")
@@ -90,9 +111,10 @@ func TestWhatIsCounted(t *testing.T) {
 			[]sighting{podEvent("fe", "a", "Killing"), podEvent("fe", "a", "Killing")}, 1},
 		"records that do not say who they are, each": {
 			[]sighting{podEvent("fe", "a", "Killing", func(s *sighting) { s.id = "" }), podEvent("fe", "a", "Killing", func(s *sighting) { s.id = "" })}, 2},
-		"by a clock that is ahead, now":      {[]sighting{podEvent("fe", "a", "Killing", func(s *sighting) { s.at = noon.Add(time.Hour) })}, 1},
-		"what is older than an hour, not":    {[]sighting{podEvent("fe", "a", "Killing", func(s *sighting) { s.at = noon.Add(-61 * time.Minute) })}, 0},
-		"what is older than the span, later": {[]sighting{podEvent("fe", "a", "Killing", func(s *sighting) { s.at = noon.Add(-11 * time.Minute) })}, 0},
+		"what came to be before time did, not": {[]sighting{podEvent("fe", "a", "Killing", func(s *sighting) { s.at = time.Unix(-1<<40, 0) })}, 0},
+		"by a clock that is ahead, now":        {[]sighting{podEvent("fe", "a", "Killing", func(s *sighting) { s.at = noon.Add(time.Hour) })}, 1},
+		"what is older than an hour, not":      {[]sighting{podEvent("fe", "a", "Killing", func(s *sighting) { s.at = noon.Add(-61 * time.Minute) })}, 0},
+		"what is older than the span, later":   {[]sighting{podEvent("fe", "a", "Killing", func(s *sighting) { s.at = noon.Add(-11 * time.Minute) })}, 0},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -115,6 +137,12 @@ func TestAnEventIsShownInItsNewestState(t *testing.T) {
 	assert.EqualValues(t, 4, rows[0].Count)
 	assert.EqualValues(t, 4, rows[0].Taken)
 	assert.Equal(t, "pod/b", rows[1].Object)
+
+	b.add([]sighting{podEvent("fe", "a", "BackOff", func(s *sighting) { s.id, s.count, s.message = "2", 2, "late" })})
+	rows = b.see(filterFrom(nil)).Cards[0].Events
+	require.Len(t, rows, 2)
+	assert.Equal(t, "new", rows[0].Message)
+	assert.EqualValues(t, 5, rows[0].Taken)
 }
 
 func TestTheTreeOfOwners(t *testing.T) {
@@ -199,8 +227,8 @@ func TestAFacetCountsWhatTheOtherChoicesLeave(t *testing.T) {
 	b, _ := boardAt(noon)
 	b.add([]sighting{podEvent("fe", "a", "Killing"), podEvent("fe", "b", "BackOff", warning), podEvent("fe", "c", "BackOff", warning)})
 	facets := b.see(filterFrom(map[string][]string{"reason": {"BackOff"}})).Facets
-	assert.Equal(t, facet{"type", []option{{"Warning", 2, false}}}, facets[traitType])
-	assert.Equal(t, facet{"reason", []option{{"BackOff", 2, true}, {"Killing", 1, false}}}, facets[traitReason])
+	assert.Equal(t, facet{"type", []option{{"Warning", 2, false}}, 0}, facets[traitType])
+	assert.Equal(t, facet{"reason", []option{{"BackOff", 2, true}, {"Killing", 1, false}}, 0}, facets[traitReason])
 	assert.Equal(t, facet{Name: "manifest"}, facets[traitManifest])
 }
 
@@ -243,6 +271,47 @@ func TestBounds(t *testing.T) {
 	alone := b.see(filterFrom(map[string][]string{"workload": {many.ID}})).Cards[0]
 	assert.Len(t, alone.Events, maxEvents)
 	assert.Zero(t, alone.HiddenEvents+alone.HiddenObjects)
+}
+
+func TestTraitsAreBounded(t *testing.T) {
+	b, _ := boardAt(noon)
+	for i := range 3 * maxTraits {
+		b.add([]sighting{podEvent("fe", "a", fmt.Sprint("Reason", i), warning), podEvent("fe", "a", fmt.Sprint("Reason", i), func(s *sighting) { s.id = "" })})
+	}
+	kinds := 2 // those of what is not listed
+	assert.LessOrEqual(t, b.overall.size(), maxTraits+kinds)
+	for _, w := range b.workloads {
+		assert.LessOrEqual(t, w.timeline.size(), maxOwnTraits+kinds)
+		assert.LessOrEqual(t, w.objects[pathOf(podEvent("fe", "a", "").chain)].timeline.size(), maxOwnTraits+kinds)
+	}
+	v := b.see(filterFrom(map[string][]string{"type": {"Warning"}, "reason": {""}}))
+	assert.EqualValues(t, 3*maxTraits, v.All, "all is counted")
+	assert.True(t, consistent(t, v))
+	assert.Len(t, v.Facets[traitReason].Options, valuesShown)
+	assert.Equal(t, maxTraits/2-valuesShown, v.Facets[traitReason].Hidden)
+
+	rare := fmt.Sprint("Reason", maxTraits/2-1)
+	chosen := b.see(filterFrom(map[string][]string{"reason": {rare}})).Facets[traitReason]
+	assert.Equal(t, option{rare, 2, true}, chosen.Options[valuesShown], "what was chosen can be seen")
+}
+
+func TestAWorkloadOfManyBusyObjectsDropsTheQuietest(t *testing.T) {
+	b, c := boardAt(noon)
+	for i := range 2 * maxCounts / maxObjects {
+		c.Time = c.Add(slotLength)
+		for pod := range maxObjects {
+			b.add([]sighting{podEvent("fe", fmt.Sprint("pod", pod), "Killing", func(s *sighting) { s.id, s.at = "", c.Add(time.Duration(pod-maxObjects)) })})
+		}
+		assert.EqualValues(t, (i+1)*maxObjects, b.see(filterFrom(map[string][]string{"minutes": {"60"}})).Cards[0].All, "all is counted")
+	}
+	counts := 0
+	for _, w := range b.workloads {
+		for _, m := range w.objects {
+			counts += m.timeline.size()
+		}
+		assert.Contains(t, w.objects, pathOf(podEvent("fe", fmt.Sprint("pod", maxObjects-1), "").chain), "the newest is there")
+	}
+	assert.LessOrEqual(t, counts, maxCounts+maxObjects)
 }
 
 // TestAllPartsTellTheSame: however events come, the total, the chart, each facet and the cards are the same occurrences.

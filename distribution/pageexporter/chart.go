@@ -27,7 +27,7 @@ func chartOf(t *timeline, f filter, now time.Time) chart {
 	for at, c := range t.since(start, f) {
 		in := &counted[min(int(at.Sub(start)/each), bars-1)]
 		in.all += c.n
-		if c.of.isWarning() {
+		if c.of.Value().isWarning() {
 			in.warnings += c.n
 		}
 	}

@@ -59,12 +59,21 @@ func (e *pageExporter) Start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
-// Shutdown ends the page, and waits until nobody is being answered any more or ctx is done.
+// patience is how long a browser may take for the rest of its answer when the page ends.
+const patience = 2 * time.Second
+
+// Shutdown ends the page, and waits until nobody is being answered any more. Whoever still is after a while, or when ctx is
+// done, is cut off; that is no error.
 func (e *pageExporter) Shutdown(ctx context.Context) error {
 	if e.server == nil {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	err := e.server.Shutdown(ctx)
+	if ctx.Err() != nil {
+		err = e.server.Close()
+	}
 	e.served.Wait()
 	return err
 }

@@ -5,11 +5,13 @@ package pageexporter
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -191,19 +193,38 @@ func TestUpdatesAreThePartsThatChanged(t *testing.T) {
 	e, url := serve(t)
 	events := follow(t, url+"/updates")
 	nextWith(t, events, "Nothing has happened yet")
-	assert.Equal(t, sse.Event{Type: "order"}, <-events)
+	assert.Equal(t, sse.Event{Type: "order", Data: "[]"}, <-events, "a browser passes over events without data")
 
 	require.NoError(t, e.ConsumeLogs(t.Context(), eventLog(t, "FailedScheduling", "0/3 nodes are available")))
 	card := nextWith(t, events, "<article", "0/3 nodes are available")
 	assert.Equal(t, "part", card.Type)
 	order := <-events
 	assert.Equal(t, "order", order.Type)
-	assert.Contains(t, card.Data, `id="`+order.Data+`"`)
+	var ids []string
+	require.NoError(t, json.Unmarshal([]byte(order.Data), &ids))
+	require.Len(t, ids, 1)
+	assert.Contains(t, card.Data, `id="`+ids[0]+`"`)
 
 	require.NoError(t, e.ConsumeLogs(t.Context(), eventLog(t, "BackOff", "again")))
 	nextWith(t, events, "<article", "again")
 	require.NoError(t, e.ConsumeLogs(t.Context(), eventLog(t, "Killing", "more")))
 	assert.Equal(t, "part", (<-events).Type, "the cards are in the order in which they were")
+}
+
+func TestACardThatComesBackIsSentAgain(t *testing.T) {
+	recorder := httptest.NewRecorder()
+	session, err := sse.Upgrade(recorder, httptest.NewRequest(http.MethodGet, "/updates", nil))
+	require.NoError(t, err)
+	b, _ := boardAt(noon)
+	b.add([]sighting{podEvent("fe", "a", "Killing")})
+	with, without := b.see(filterFrom(nil)), view{}
+	sent := map[string]string{}
+	for _, v := range []view{with, with, without, with} {
+		require.NoError(t, send(session, v, sent))
+	}
+	assert.Equal(t, 2, strings.Count(recorder.Body.String(), "<article"))
+	require.NoError(t, send(session, without, sent))
+	assert.Len(t, sent, len(parts)+1, "it keeps what it sent of what is there")
 }
 
 func TestUpdatesFollowTheFilter(t *testing.T) {
@@ -228,6 +249,21 @@ func TestWhoeverLooksDoesNotHoldTheShutdown(t *testing.T) {
 	}
 }
 
+func TestWhoeverIsSlowIsCutOffByTheShutdown(t *testing.T) {
+	e, url := serve(t)
+	slow, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	require.NoError(t, err)
+	defer func() { _ = slow.Close() }()
+	_, err = slow.Write([]byte("GET / HTTP/1.1\r\n"))
+	require.NoError(t, err)
+	get(t, url) // After that, the connection before it has been taken.
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.NoError(t, e.Shutdown(ended))
+	_, err = slow.Read(make([]byte, 1))
+	assert.Error(t, err)
+}
+
 func TestWhoeverHasLeftIsForgotten(t *testing.T) {
 	e, url := serve(t)
 	ctx, leave := context.WithCancel(t.Context())
@@ -249,7 +285,8 @@ func TestOtherSitesCannotReadThePage(t *testing.T) {
 	_, port, err := net.SplitHostPort(strings.TrimPrefix(url, "http://"))
 	require.NoError(t, err)
 	for host, want := range map[string]int{
-		"127.0.0.1:" + port: http.StatusOK, "localhost:" + port: http.StatusOK, "[::1]:" + port: http.StatusOK, "localhost": http.StatusOK,
+		"127.0.0.1:" + port: http.StatusOK, "localhost:" + port: http.StatusOK, "[::1]:" + port: http.StatusOK,
+		"127.0.0.1": http.StatusOK, "LocalHost": http.StatusOK, "[::1]": http.StatusOK, "[2001:db8::1]": http.StatusForbidden,
 		"evil.example:" + port: http.StatusForbidden, "evil.example": http.StatusForbidden, "192.0.2.1": http.StatusForbidden,
 	} {
 		t.Run(host, func(t *testing.T) {

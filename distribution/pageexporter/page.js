@@ -24,33 +24,74 @@ function markNew(fresh, old) {
   }
 }
 
+// Whoever walks through the page with the keyboard stays where they are: at the same link of the part, if it is still there.
+function keepFocus(change) {
+  const link = document.activeElement?.closest("[id] a");
+  const part = link?.closest("[id]");
+  change();
+  if (link && document.activeElement !== link) {
+    const links = Array.from(document.getElementById(part.id)?.querySelectorAll("a") ?? []);
+    links.find((other) => other.getAttribute("href") === link.getAttribute("href"))?.focus({preventScroll: true});
+  }
+}
+
+let postponed = null; // the filters, while somebody is choosing: the list must not close under the pointer
+
 function replacePart(html) {
   const fresh = element(html);
   const old = document.getElementById(fresh.id);
-  // Somebody is choosing: the list must not close under the pointer.
-  if (old && old.contains(document.activeElement) && document.activeElement.matches("select")) return;
+  if (old?.contains(document.activeElement) && document.activeElement.matches("select")) {
+    postponed = html;
+    return;
+  }
   if (fresh.matches("article")) markNew(fresh, old);
   if (old) old.replaceWith(fresh);
   else cards.prepend(fresh);
 }
 
 function arrange(order) {
-  const wanted = order === "" ? [] : order.split(" ");
   for (const card of Array.from(cards.children)) {
-    if (!wanted.includes(card.id)) card.remove();
+    if (!order.includes(card.id)) card.remove();
   }
-  wanted.forEach((id, at) => {
+  order.forEach((id, at) => {
     const card = document.getElementById(id);
     if (card && cards.children[at] !== card) cards.insertBefore(card, cards.children[at]);
   });
 }
 
-const updates = new EventSource("updates" + location.search);
-updates.addEventListener("open", () => { state.value = "live"; state.className = "live"; });
-updates.addEventListener("error", () => { state.value = "the Collector does not answer"; state.className = "lost"; });
-updates.addEventListener("part", (event) => replacePart(event.data));
-updates.addEventListener("order", (event) => arrange(event.data));
+function show(text, name) {
+  state.value = text;
+  state.className = name;
+}
 
+let updates = null;
+
+function follow() {
+  updates?.close();
+  if (document.hidden) {
+    show("paused", "paused"); // A browser has six connections to a server, which forgotten tabs would take from the others.
+    return;
+  }
+  updates = new EventSource("updates" + location.search);
+  updates.addEventListener("open", () => show("live", "live"));
+  updates.addEventListener("error", () => {
+    show("the Collector does not answer", "lost");
+    // The browser tries again, but not after an answer that is none, such as that of a proxy in front of the Collector.
+    if (updates.readyState === EventSource.CLOSED) setTimeout(follow, 3000);
+  });
+  updates.addEventListener("part", (event) => keepFocus(() => replacePart(event.data)));
+  updates.addEventListener("order", (event) => keepFocus(() => arrange(JSON.parse(event.data))));
+}
+
+document.addEventListener("visibilitychange", follow);
+follow();
+
+document.addEventListener("focusout", (event) => {
+  if (postponed === null || event.relatedTarget?.closest("#facets")) return;
+  const html = postponed;
+  postponed = null;
+  replacePart(html);
+});
 document.addEventListener("change", (event) => {
   if (event.target.matches("#facets select")) event.target.form.submit();
 });

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"time"
 )
 
@@ -60,9 +61,9 @@ func isLocal(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
-	if host == "localhost" {
+	if strings.EqualFold(host, "localhost") {
 		return true
 	}
-	address, err := netip.ParseAddr(host)
+	address, err := netip.ParseAddr(strings.Trim(host, "[]")) // which an IPv6 address without a port still has
 	return err == nil && address.IsLoopback()
 }

@@ -12,8 +12,11 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 )
 
-// maxMessage is how many bytes of a message are kept.
-const maxMessage = 1024
+// How many bytes are kept of what anybody may have written into an event.
+const (
+	maxMessage = 1024
+	maxName    = 256 // no name or reason of Kubernetes is longer
+)
 
 // sighting is what the page keeps of one record: an observation of an event.
 type sighting struct {
@@ -21,7 +24,7 @@ type sighting struct {
 	event       string // the event's UID
 	at          time.Time
 	of          traits
-	occurrences int64 // new ones
+	occurrences int64 // new ones; at least the one that the record is
 	count       int64 // those so far
 	message     string
 	container   string
@@ -86,9 +89,9 @@ func sightingOf(resource pcommon.Map, record plog.LogRecord) sighting {
 			traitNamespace: text(resource, "k8s.namespace.name"),
 			traitManifest:  text(resource, "tilt.manifest"),
 		},
-		occurrences: number(event, "k8s.event.occurrences"),
+		occurrences: max(1, number(event, "k8s.event.occurrences")),
 		count:       number(event, "k8s.event.count"),
-		message:     cut(record.Body().AsString()),
+		message:     cut(record.Body().AsString(), maxMessage),
 		container:   text(resource, "k8s.container.name"),
 		resolution:  text(event, "k8s.owner.resolution"),
 		cluster:     text(resource, "k8s.cluster.uid"),
@@ -100,7 +103,7 @@ func sightingOf(resource pcommon.Map, record plog.LogRecord) sighting {
 func chainOf(resource pcommon.Map) (chain []object) {
 	if owners, ok := resource.Get("k8s.owner.chain"); ok && owners.Type() == pcommon.ValueTypeSlice {
 		for _, owner := range owners.Slice().All() {
-			kind, name, _ := strings.Cut(owner.AsString(), "/")
+			kind, name, _ := strings.Cut(cut(owner.AsString(), 3*maxName), "/")
 			kind, group, _ := strings.Cut(kind, ".")
 			chain = append(chain, object{kind, group, name})
 		}
@@ -118,7 +121,7 @@ func text(m pcommon.Map, key string) string {
 	if !ok {
 		return ""
 	}
-	return value.AsString()
+	return cut(value.AsString(), maxName)
 }
 
 func number(m pcommon.Map, key string) int64 {
@@ -129,9 +132,9 @@ func number(m pcommon.Map, key string) int64 {
 	return value.Int()
 }
 
-func cut(message string) string {
-	if len(message) <= maxMessage {
-		return message
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
 	}
-	return strings.ToValidUTF8(message[:maxMessage], "") + "…"
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }

@@ -5,8 +5,10 @@ package pageexporter
 import (
 	"cmp"
 	"iter"
+	"maps"
 	"slices"
 	"time"
+	"unique"
 )
 
 const (
@@ -16,6 +18,9 @@ const (
 	slotLength = 10 * time.Second
 )
 
+// unlisted are the traits of what goes beyond the bound of a slot: no more than whether it is to look at.
+var unlisted = map[bool]traits{true: {traitType: "Warning"}, false: {traitType: "Normal"}}
+
 // timeline counts occurrences by their time and traits. It is not safe for concurrent use.
 type timeline struct {
 	slots []slot // by their time
@@ -23,25 +28,53 @@ type timeline struct {
 
 type slot struct {
 	start  time.Time
-	counts map[traits]int64
+	counts []count // one of each traits
 }
 
-func (t *timeline) add(at time.Time, of traits, occurrences int64) {
-	start := at.Truncate(slotLength)
+// count is how often something with these traits occurred. They are the same few in most timelines, which share them.
+type count struct {
+	of unique.Handle[traits]
+	n  int64
+}
+
+// add counts occurrences, in a slot of time that tells at most so many traits apart.
+func (t *timeline) add(s *sighting, most int) {
+	start := s.at.Truncate(slotLength)
 	i, found := t.find(start)
 	if !found {
-		t.slots = slices.Insert(t.slots, i, slot{start, map[traits]int64{}})
+		t.slots = slices.Insert(t.slots, i, slot{start: start})
 	}
-	t.slots[i].counts[of] += occurrences
+	in, of := &t.slots[i], unique.Make(s.of)
+	if in.find(of) < 0 && len(in.counts) >= most {
+		of = unique.Make(unlisted[s.of.isWarning()])
+	}
+	if at := in.find(of); at >= 0 {
+		in.counts[at].n += s.occurrences
+		return
+	}
+	in.counts = append(in.counts, count{of, s.occurrences})
+}
+
+func (s *slot) find(of unique.Handle[traits]) int {
+	return slices.IndexFunc(s.counts, func(c count) bool { return c.of == of })
 }
 
 func (t *timeline) find(start time.Time) (i int, found bool) {
 	return slices.BinarySearchFunc(t.slots, start, func(s slot, start time.Time) int { return s.start.Compare(start) })
 }
 
-// forget drops what occurred before a time.
+// forget drops the slots that begin before a time.
 func (t *timeline) forget(before time.Time) {
-	t.slots = slices.DeleteFunc(t.slots, func(s slot) bool { return !s.start.Add(slotLength).After(before) })
+	first, _ := t.find(before)
+	t.slots = slices.Delete(t.slots, 0, first)
+}
+
+// size is how many counts it consists of.
+func (t *timeline) size() (n int) {
+	for _, s := range t.slots {
+		n += len(s.counts)
+	}
+	return n
 }
 
 // since is what occurred in the slots that begin at or after a time and passes the filter.
@@ -49,8 +82,8 @@ func (t *timeline) since(start time.Time, f filter) iter.Seq2[time.Time, count] 
 	return func(yield func(time.Time, count) bool) {
 		first, _ := t.find(start)
 		for _, s := range t.slots[first:] {
-			for of, n := range s.counts {
-				if f.admits(of) && !yield(s.start, count{of, n}) {
+			for _, c := range s.counts {
+				if f.admits(c.of.Value()) && !yield(s.start, c) {
 					return
 				}
 			}
@@ -58,28 +91,30 @@ func (t *timeline) since(start time.Time, f filter) iter.Seq2[time.Time, count] 
 	}
 }
 
-type count struct {
-	of traits
-	n  int64
+// has says whether anything occurred that passes the filter.
+func (t *timeline) has(start time.Time, f filter) bool {
+	for range t.since(start, f) {
+		return true
+	}
+	return false
 }
 
 // total is how many occurrences, and how many of them are no normal ones.
 func (t *timeline) total(start time.Time, f filter) (all, warnings int64) {
 	for _, c := range t.since(start, f) {
 		all += c.n
-		if c.of.isWarning() {
+		if c.of.Value().isWarning() {
 			warnings += c.n
 		}
 	}
 	return all, warnings
 }
 
-// sortedByCount are the keys with the highest counts first.
-func sortedByCount[K cmp.Ordered](counts map[K]int64) []K {
-	keys := make([]K, 0, len(counts))
-	for k := range counts {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, func(a, b K) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b)) })
-	return keys
+// mostFrequent are so many of the values at most, those with the highest counts first.
+func mostFrequent(counts map[string]int64, most int) (shown []string, hidden int) {
+	shown = slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	})
+	hidden = max(0, len(shown)-most)
+	return shown[:len(shown)-hidden], hidden
 }

@@ -22,12 +22,12 @@ type branch struct {
 func treeOf(w *workload, f filter, start time.Time) (top *branch, hidden int) {
 	var members []*member
 	for _, m := range w.objects {
-		if all, _ := m.timeline.total(start, f); all > 0 {
+		if m.timeline.has(start, f) {
 			members = append(members, m)
 		}
 	}
 	slices.SortFunc(members, func(a, b *member) int {
-		return cmp.Or(b.last.Compare(a.last), cmp.Compare(pathOf(a.chain), pathOf(b.chain)))
+		return cmp.Or(b.last.Compare(a.last), cmp.Compare(a.path, b.path))
 	})
 	if f.Workload == "" {
 		hidden = max(0, len(members)-objectsShown)

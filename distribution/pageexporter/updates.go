@@ -4,8 +4,10 @@ package pageexporter
 
 import (
 	"bytes"
+	"encoding/json"
+	"maps"
 	"net/http"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/tmaxmax/go-sse"
@@ -20,8 +22,11 @@ const (
 	writeTimeout = 10 * time.Second
 )
 
+// parts are the templates of what a page has one of, and the ids of their elements.
+var parts = []string{"summary", "facets", "chart", "more"}
+
 // updates answers with server-sent events: those parts of a page that have changed since they were sent last, and, where
-// that has changed, the order of the cards.
+// that has changed, the order of the cards, as an array of their ids.
 type updates struct {
 	board *board
 	ended <-chan struct{}
@@ -63,21 +68,27 @@ func (u *updates) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // send writes the parts of the view that are others than those in sent, where it notes them.
 func send(session *sse.Session, v view, sent map[string]string) error {
-	order := make([]string, len(v.Cards))
-	for i := range v.Cards {
-		order[i] = v.Cards[i].ID
-	}
-	for _, name := range []string{"summary", "facets", "chart", "more"} {
+	for _, name := range parts {
 		if err := sendPart(session, name, name, v, sent); err != nil {
 			return err
 		}
 	}
+	cards := make([]string, len(v.Cards))
 	for i := range v.Cards {
-		if err := sendPart(session, v.Cards[i].ID, "card", &v.Cards[i], sent); err != nil {
+		cards[i] = v.Cards[i].ID
+		if err := sendPart(session, cards[i], "card", &v.Cards[i], sent); err != nil {
 			return err
 		}
 	}
-	if err := sendIfNew(session, "order", "", strings.Join(order, " "), sent); err != nil {
+	// The page drops cards that are not in the order, and needs them anew when they come back.
+	maps.DeleteFunc(sent, func(id, _ string) bool {
+		return id != "order" && !slices.Contains(parts, id) && !slices.Contains(cards, id)
+	})
+	order, err := json.Marshal(cards) // A browser passes over events without data, which the names of no cards would be.
+	if err != nil {
+		return err
+	}
+	if err := sendIfNew(session, "order", "order", string(order), sent); err != nil {
 		return err
 	}
 	return session.Flush()
@@ -92,10 +103,10 @@ func sendPart(session *sse.Session, id, template string, data any, sent map[stri
 }
 
 func sendIfNew(session *sse.Session, kind, id, data string, sent map[string]string) error {
-	if last, ok := sent[kind+id]; ok && last == data {
+	if sent[id] == data {
 		return nil
 	}
-	sent[kind+id] = data
+	sent[id] = data
 	message := &sse.Message{Type: sse.Type(kind)}
 	message.AppendData(data)
 	return session.Send(message)

@@ -7,13 +7,15 @@ import (
 	"maps"
 	"slices"
 	"time"
+	"unique"
 )
 
 // How much of the board is shown at once. With a single workload, all that is known of it is.
 const (
 	cardsShown   = 50
-	eventsShown  = 5 // of a workload
-	objectsShown = 5 // of a workload
+	eventsShown  = 5   // of a workload
+	objectsShown = 5   // of a workload
+	valuesShown  = 100 // of a trait
 )
 
 // view is what somebody sees of the board.
@@ -30,6 +32,7 @@ type view struct {
 type facet struct {
 	Name    string // in the page's address
 	Options []option
+	Hidden  int // values
 }
 
 type option struct {
@@ -46,13 +49,12 @@ type card struct {
 	Manifests     []string
 	All, Warnings int64
 	Reasons       []reason
+	HiddenReasons int
 	Chart         chart
 	Tree          *branch
 	HiddenObjects int
 	Events        []row
 	HiddenEvents  int
-
-	order int
 }
 
 type reason struct {
@@ -80,18 +82,28 @@ func (b *board) see(f filter) view {
 	v.Facets = facetsOf(whole, f, now)
 	v.All, v.Warnings = whole.total(f.start(now), f)
 	v.Chart = chartOf(whole, f, now)
-	for _, w := range shown {
-		if c, ok := cardOf(w, f, now); ok {
-			v.Cards = append(v.Cards, c)
+	shown = arranged(shown, f, now)
+	v.Hidden = max(0, len(shown)-cardsShown)
+	for _, w := range shown[:len(shown)-v.Hidden] {
+		v.Cards = append(v.Cards, cardOf(w, f, now))
+	}
+	return v
+}
+
+// arranged are those workloads of which something passes the filter. Those with warnings come first. Among them, one keeps
+// its place until another appears that was not there.
+func arranged(workloads []*workload, f filter, now time.Time) (shown []*workload) {
+	warns := map[*workload]int64{}
+	for _, w := range workloads {
+		if all, warnings := w.timeline.total(f.start(now), f); all > 0 {
+			warns[w] = min(warnings, 1)
+			shown = append(shown, w)
 		}
 	}
-	// Those with warnings come first. Among them, a card keeps its place until a workload appears that was not there.
-	slices.SortFunc(v.Cards, func(a, b card) int {
-		return cmp.Or(cmp.Compare(min(b.Warnings, 1), min(a.Warnings, 1)), cmp.Compare(b.order, a.order))
+	slices.SortFunc(shown, func(a, b *workload) int {
+		return cmp.Or(cmp.Compare(warns[b], warns[a]), cmp.Compare(b.order, a.order))
 	})
-	v.Hidden = max(0, len(v.Cards)-cardsShown)
-	v.Cards = v.Cards[:len(v.Cards)-v.Hidden]
-	return v
+	return shown
 }
 
 // workloadsShown are those that the filter may show, and what happened to all of them.
@@ -109,46 +121,61 @@ func (b *board) workloadsShown(f filter) ([]*workload, *timeline) {
 
 // facetsOf lists what can be chosen of each trait while the choices of the others stay.
 func facetsOf(t *timeline, f filter, now time.Time) (facets []facet) {
+	occurred := map[unique.Handle[traits]]int64{}
+	for _, c := range t.since(f.start(now), filter{}) {
+		occurred[c.of] += c.n
+	}
 	for i, name := range traitNames {
 		others := f
 		others.traits[i] = ""
 		counts := map[string]int64{f.traits[i]: 0} // What was chosen can be seen even where nothing is of that kind.
-		for _, c := range t.since(f.start(now), others) {
-			counts[c.of[i]] += c.n
+		for of, n := range occurred {
+			if others.admits(of.Value()) {
+				counts[of.Value()[i]] += n
+			}
 		}
 		delete(counts, "")
-		shown := facet{Name: name}
-		for _, value := range sortedByCount(counts) {
-			shown.Options = append(shown.Options, option{value, counts[value], value == f.traits[i]})
-		}
-		facets = append(facets, shown)
+		facets = append(facets, facetOf(name, counts, f.traits[i]))
 	}
 	return facets
 }
 
-// cardOf shows a workload. ok is false if nothing of it passes the filter.
-func cardOf(w *workload, f filter, now time.Time) (c card, ok bool) {
+// facetOf lists the most frequent values, and the one that was chosen.
+func facetOf(name string, counts map[string]int64, chosen string) facet {
+	values, _ := mostFrequent(counts, valuesShown)
+	if chosen != "" && !slices.Contains(values, chosen) {
+		values = append(values, chosen)
+	}
+	shown := facet{Name: name, Hidden: len(counts) - len(values)}
+	for _, value := range values {
+		shown.Options = append(shown.Options, option{value, counts[value], value == chosen})
+	}
+	return shown
+}
+
+// cardOf shows a workload.
+func cardOf(w *workload, f filter, now time.Time) card {
 	start := f.start(now)
-	c = card{ID: w.id, Address: f.AddressOf(w.id), Top: w.top, Namespace: w.namespace, Chart: chartOf(&w.timeline, f, now), order: w.order}
+	c := card{ID: w.id, Address: f.AddressOf(w.id), Top: w.top, Namespace: w.namespace, Chart: chartOf(&w.timeline, f, now)}
 	reasons, warnings, manifests := map[string]int64{}, map[string]bool{}, map[string]int64{}
 	for _, counted := range w.timeline.since(start, f) {
-		name := counted.of[traitReason]
+		of := counted.of.Value()
+		name := of[traitReason]
 		reasons[name] += counted.n
-		warnings[name] = warnings[name] || counted.of.isWarning()
-		manifests[counted.of[traitManifest]] += counted.n
-	}
-	if len(reasons) == 0 {
-		return card{}, false
+		warnings[name] = warnings[name] || of.isWarning()
+		manifests[of[traitManifest]] += counted.n
 	}
 	delete(manifests, "")
 	c.All, c.Warnings = w.timeline.total(start, f)
-	c.Manifests = sortedByCount(manifests)
-	for _, name := range sortedByCount(reasons) {
+	c.Manifests, _ = mostFrequent(manifests, valuesShown)
+	names, hidden := mostFrequent(reasons, valuesShown)
+	c.HiddenReasons = hidden
+	for _, name := range names {
 		c.Reasons = append(c.Reasons, reason{name, warnings[name], reasons[name]})
 	}
 	c.Tree, c.HiddenObjects = treeOf(w, f, start)
 	c.Events, c.HiddenEvents = rowsOf(w, f, start)
-	return c, true
+	return c
 }
 
 // rowsOf shows a workload's events, the newest first.

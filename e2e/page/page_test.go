@@ -8,7 +8,11 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"sync/atomic"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -75,12 +79,64 @@ func TestTheDemoInABrowser(t *testing.T) {
 		takeScreenshot(t, b)
 	}
 	testFilters(t, b)
+	testAttention(t, b)
 	assert.Empty(t, b.complained())
 
 	collector.Stop(t)
 	b.await(t, `document.getElementById("state").className === "lost"`)
+	refuse(t, addresses[0])
 	serve(t, addresses[0])
 	b.awaitLive(t)
+}
+
+// refuse answers at an address as a proxy does behind which there is no Collector, until the page has asked it for updates.
+func refuse(t *testing.T, address string) {
+	t.Helper()
+	var asked atomic.Bool
+	listener, err := net.Listen("tcp", address)
+	require.NoError(t, err)
+	proxy := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Store(true)
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	require.NoError(t, proxy.Listener.Close())
+	proxy.Listener = listener
+	proxy.Start()
+	defer proxy.Close()
+	trial.Eventually(t, asked.Load, "the page's next request for updates")
+}
+
+// testAttention is about who does not look at the page, and who walks through it with the keyboard.
+func testAttention(t *testing.T, b *browser) {
+	t.Run("a link that has the focus keeps it while its card changes", func(t *testing.T) {
+		b.do(t, chromedp.Evaluate[chromedp.Void](`{
+			window.before = document.querySelector("article");
+			window.before.querySelector("h2 a").focus();
+		}`))
+		b.await(t, `!window.before.isConnected && document.activeElement.textContent === window.before.querySelector("h2 a").textContent`)
+	})
+	t.Run("a filter is not exchanged under the pointer, but afterwards", func(t *testing.T) {
+		b.do(t, chromedp.Evaluate[chromedp.Void](`{
+			window.before = document.getElementById("facets");
+			window.before.querySelector("select").focus();
+			new MutationObserver(() => { window.stayed = window.before.isConnected; }).observe(document.querySelector("main"), {childList: true});
+		}`))
+		b.await(t, `window.stayed && postponed !== null`)
+		b.do(t, chromedp.Evaluate[chromedp.Void](`document.activeElement.blur()`))
+		b.await(t, `!window.before.isConnected`)
+	})
+	t.Run("a hidden page follows when it is seen again", func(t *testing.T) {
+		hide := func(hidden bool) {
+			b.do(t, chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`{
+				Object.defineProperty(document, "hidden", {value: %t, configurable: true});
+				document.dispatchEvent(new Event("visibilitychange"));
+			}`, hidden)))
+		}
+		hide(true)
+		b.await(t, `document.getElementById("state").value === "paused" && updates.readyState === EventSource.CLOSED`)
+		hide(false)
+		b.awaitLive(t)
+	})
 }
 
 // takeScreenshot waits until the demo has something to show over time.
