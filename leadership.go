@@ -4,12 +4,8 @@ package kubeeventsreceiver
 
 import (
 	"context"
-	"fmt"
-	"reflect"
 	"sync"
 	"time"
-
-	"go.opentelemetry.io/collector/component"
 )
 
 const (
@@ -18,13 +14,6 @@ const (
 	// pausedAfter is the gap between two beats that counts as a pause.
 	pausedAfter = 3 * time.Second
 )
-
-// elector is what is used of the extension k8s_leader_elector.
-type elector interface {
-	// SetCallBackFuncs registers what is called whenever this process starts and stops leading. The extension waits for
-	// the calls to return.
-	SetCallBackFuncs(started func(context.Context), stopped func())
-}
 
 // leadership tells whether this process is the one that emits. Its methods may be called concurrently.
 type leadership struct {
@@ -45,42 +34,6 @@ type leadership struct {
 
 func newLeadership(lease, patience time.Duration) *leadership {
 	return &leadership{lease: lease, patience: patience, changed: make(chan struct{}), lastBeat: time.Now()}
-}
-
-// openElector registers with the leader elector that the configuration names.
-func (r *eventsReceiver) openElector(host component.Host) (*leadership, error) {
-	id := *r.config.LeaderElector
-	extension, ok := host.GetExtensions()[id]
-	if !ok {
-		return nil, fmt.Errorf("k8s_leader_elector: %q is not among the extensions that run; add it to extensions and to service.extensions, or remove k8s_leader_elector", id)
-	}
-	elector, ok := extension.(elector)
-	if !ok {
-		return nil, fmt.Errorf("k8s_leader_elector: %q is no leader elector; name one, such as k8s_leader_elector", id)
-	}
-	l := newLeadership(leaseOf(extension))
-	elector.SetCallBackFuncs(func(context.Context) { l.started() }, l.stopped)
-	return l, nil
-}
-
-// leaseOf reads how long the extension's lease lasts and how long it tries to renew it. The extension does not tell, so
-// its configuration is looked at; if that is not as expected, its defaults are assumed.
-func leaseOf(extension component.Component) (lease, renewDeadline time.Duration) {
-	duration := func(field string, otherwise time.Duration) time.Duration {
-		config := reflect.Indirect(reflect.Indirect(reflect.ValueOf(extension)).FieldByName("config"))
-		if config.Kind() != reflect.Struct {
-			return otherwise
-		}
-		value := config.FieldByName(field)
-		if !value.IsValid() || value.Kind() != reflect.Int64 || value.Int() <= 0 {
-			return otherwise
-		}
-		return time.Duration(value.Int())
-	}
-	if reflect.Indirect(reflect.ValueOf(extension)).Kind() != reflect.Struct {
-		return 15 * time.Second, 10 * time.Second
-	}
-	return duration("LeaseDuration", 15*time.Second), duration("RenewDuration", 10*time.Second)
 }
 
 func (l *leadership) started() {

@@ -25,14 +25,14 @@ import (
 type vote struct {
 	component.StartFunc
 	component.ShutdownFunc
-	config *electorConfig
+	config *voteConfig
 
 	mu      sync.Mutex
 	started []func(context.Context)
 	stopped []func()
 }
 
-type electorConfig struct{ LeaseDuration, RenewDuration time.Duration }
+type voteConfig struct{ LeaseDuration, RenewDuration time.Duration }
 
 func (v *vote) SetCallBackFuncs(started func(context.Context), stopped func()) {
 	v.mu.Lock()
@@ -250,11 +250,11 @@ func TestAfterAPauseNobodyKnowsWhoLeads(t *testing.T) {
 }
 
 func TestTheLeaseIsReadFromTheElector(t *testing.T) {
-	lease, patience := leaseOf(&vote{config: &electorConfig{LeaseDuration: time.Minute, RenewDuration: 40 * time.Second}})
+	lease, patience := electorConfigOf(&vote{config: &voteConfig{LeaseDuration: time.Minute, RenewDuration: 40 * time.Second}}).lease()
 	assert.Equal(t, time.Minute, lease)
 	assert.Equal(t, 40*time.Second, patience)
-	for _, other := range []component.Component{&vote{}, &noStorage{}, &vote{config: &electorConfig{}}} {
-		lease, patience = leaseOf(other)
+	for _, other := range []component.Component{&vote{}, &noStorage{}, &vote{config: &voteConfig{}}} {
+		lease, patience = electorConfigOf(other).lease()
 		assert.Equal(t, 15*time.Second, lease)
 		assert.Equal(t, 10*time.Second, patience)
 	}

@@ -155,6 +155,9 @@ func (r *eventsReceiver) launch(client rest.Interface) {
 		if r.leadership != nil {
 			alongside.Go(func() { r.leadership.beat(stop) })
 		}
+		if r.lease != nil {
+			alongside.Go(func() { r.watchLease(stop) })
+		}
 		if r.leadership != nil && !r.followsOthers() {
 			r.terms(stop, work, client)
 		} else {

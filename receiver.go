@@ -15,6 +15,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/filter"
 	"github.com/kubeevents/kubeeventsreceiver/internal/inbox"
 	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
+	"github.com/kubeevents/kubeeventsreceiver/internal/lease"
 	"github.com/kubeevents/kubeeventsreceiver/internal/ledger"
 	"github.com/kubeevents/kubeeventsreceiver/internal/logrecord"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
@@ -52,7 +53,8 @@ type eventsReceiver struct {
 	bursts     *kubeclient.Bursts
 	filter     filter.Filter
 	extractor  *extract.Extractor
-	leadership *leadership // nil: nobody else emits
+	leadership *leadership  // nil: nobody else emits
+	lease      *lease.Lease // nil: it is not known which lease the leader is elected by
 	cluster    *cluster.Identity
 	resolver   *resolver.Resolver // nil: owners are not looked up
 	converter  logrecord.Converter

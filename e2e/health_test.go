@@ -10,7 +10,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
 )
 
 // componentStatus makes the health check tell the components' status, recoverable errors at once.
@@ -52,6 +55,40 @@ func TestAProbeSeesAMissingPermission(t *testing.T) {
 
 	_, err = kube.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{})
 	require.NoError(t, err)
+	eventually(t, func() bool {
+		var code int
+		code, page = health(address)
+		return code == http.StatusOK
+	}, "a healthy answer: %s", page)
+}
+
+func TestAProbeSeesThatNobodyCanBeElected(t *testing.T) {
+	t.Parallel()
+	ns, account := kube.newNamespace(t), unique("candidate")
+	kubeconfig, err := kube.RestrictedKubeconfig(t.Context(), account, trial.RulesOfREADME(t, "### RBAC")...)
+	require.NoError(t, err)
+	address := freeAddress(t)
+	col := startCollector(t, kubeconfig, componentStatus, healthAt(address),
+		"receivers::kube_events::k8s_leader_elector: k8s_leader_elector",
+		"{extensions: {k8s_leader_elector: {auth_type: kubeConfig, lease_name: kube-events, lease_namespace: "+ns+
+			", lease_duration: 4s, renew_deadline: 3s, retry_period: 1s}}, service: {extensions: [health_check, k8s_leader_elector]}}")
+	var page string
+	eventually(t, func() bool {
+		var code int
+		code, page = health(address)
+		return code == http.StatusInternalServerError
+	}, "an unhealthy answer")
+	assert.Contains(t, page, "the lease kube-events in namespace "+ns+" cannot be taken")
+
+	meta := metav1.ObjectMeta{Namespace: ns, Name: account}
+	_, err = kube.RbacV1().Roles(ns).Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: trial.RulesOfREADME(t, "The election takes")}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	_, err = kube.RbacV1().RoleBindings(ns).Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: account},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceDefault, Name: account}},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	eventually(t, func() bool { return len(col.emitted()) > 0 }, "what the leader emits")
 	eventually(t, func() bool {
 		var code int
 		code, page = health(address)

@@ -15,7 +15,7 @@ import (
 func TestThePermissionsInTheREADMEAreEnough(t *testing.T) {
 	t.Parallel()
 	ns := kube.newNamespace(t)
-	kubeconfig, err := kube.RestrictedKubeconfig(t.Context(), unique("readme"), trial.RulesOfREADME(t)...)
+	kubeconfig, err := kube.RestrictedKubeconfig(t.Context(), unique("readme"), trial.RulesOfREADME(t, "### RBAC")...)
 	require.NoError(t, err)
 	r := kube.run(t, in(), "kubeconfig: "+kubeconfig)
 

@@ -30,7 +30,7 @@ func inOneNamespace(rules []rbacv1.PolicyRule) (left []rbacv1.PolicyRule) {
 
 func TestTheRulesAreThoseOfTheREADME(t *testing.T) {
 	t.Parallel()
-	rules := trial.RulesOfREADME(t)
+	rules := trial.RulesOfREADME(t, "### RBAC")
 	for _, all := range []manifests{build(t, "base"), build(t, "overlays/ha"), readManifests(t, "operator/collector.yaml")} {
 		assert.Equal(t, rules, only[rbacv1.ClusterRole](t, all, "ClusterRole").Rules)
 	}

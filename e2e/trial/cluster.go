@@ -192,18 +192,18 @@ func (c *Cluster) KubeconfigFor(t testing.TB, name string, paths ...string) stri
 	return kubeconfig
 }
 
-// RulesOfREADME are those of the ClusterRole that users copy.
-func RulesOfREADME(t testing.TB) []rbacv1.PolicyRule {
+// RulesOfREADME are those of the role that users copy, the first behind a text.
+func RulesOfREADME(t testing.TB, text string) []rbacv1.PolicyRule {
 	t.Helper()
-	_, section, _ := strings.Cut(Read(t, "README.md"), "### RBAC")
+	_, section, _ := strings.Cut(Read(t, "README.md"), text)
 	_, block, found := strings.Cut(section, "```yaml\n")
 	if !found {
-		t.Fatal("README.md has no block of YAML about RBAC")
+		t.Fatal("README.md has no block of YAML behind ", text)
 	}
 	return rulesOf(t, block)
 }
 
-// rulesOf are those of the ClusterRole that a manifest begins with.
+// rulesOf are those of the ClusterRole, or Role, that a manifest begins with.
 func rulesOf(t testing.TB, manifest string) []rbacv1.PolicyRule {
 	t.Helper()
 	role := rbacv1.ClusterRole{}
@@ -211,7 +211,7 @@ func rulesOf(t testing.TB, manifest string) []rbacv1.PolicyRule {
 		t.Fatal(err)
 	}
 	if len(role.Rules) == 0 {
-		t.Fatal("a ClusterRole without rules: ", role.Name)
+		t.Fatal("a role without rules: ", role.Name)
 	}
 	return role.Rules
 }

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package lease looks at the lease by which replicas elect their leader, for one that waits to be elected. An elector that
+// lacks a permission only writes so to the log of its library, and waits as if another led.
+package lease
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+)
+
+// Lease is one of the API group coordination.k8s.io. It is not safe for concurrent use.
+type Lease struct {
+	namespace, name string
+	client          metadata.ResourceInterface
+
+	looked          bool
+	resourceVersion string // when it was looked at last; empty: there was none
+}
+
+// Trouble is why nobody can be elected.
+type Trouble struct {
+	Cause string // the same for the same trouble
+	err   error
+}
+
+func (t *Trouble) Error() string { return t.err.Error() }
+
+// Unwrap implements errors.Unwrap.
+func (t *Trouble) Unwrap() error { return t.err }
+
+// New makes a Lease that is looked at with the configuration of the elector's own client.
+func New(config *rest.Config, namespace, name string) (*Lease, error) {
+	client, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	leases := schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
+	return &Lease{namespace: namespace, name: name, client: client.Resource(leases).Namespace(namespace)}, nil
+}
+
+// Look reads the lease. The error is a *Trouble if it may not be read, or if nobody has renewed it since it was looked at
+// last, which has to be longer ago than the lease lasts; or that of a request that failed, which says nothing.
+func (l *Lease) Look(ctx context.Context) error {
+	found, err := l.client.Get(ctx, l.name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsForbidden(err):
+		return l.trouble("forbidden", err)
+	case err != nil && !apierrors.IsNotFound(err):
+		return err
+	}
+	version := ""
+	if err == nil {
+		version = found.ResourceVersion
+	}
+	unchanged := l.looked && version == l.resourceVersion
+	l.looked, l.resourceVersion = true, version
+	switch {
+	case unchanged && version == "":
+		return l.trouble("missing", err)
+	case unchanged:
+		return l.trouble("expired", fmt.Errorf("it is not renewed"))
+	}
+	return nil
+}
+
+// Forget makes the next look the first.
+func (l *Lease) Forget() { l.looked = false }
+
+func (l *Lease) trouble(cause string, err error) *Trouble {
+	return &Trouble{cause, fmt.Errorf("the lease %s in namespace %s cannot be taken (%w): "+
+		"bind a Role in namespace %[2]s with the rules {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [create]} and "+
+		"{apiGroups: [coordination.k8s.io], resources: [leases], resourceNames: [%[1]s], verbs: [get, update]}", l.name, l.namespace, err)}
+}
