@@ -265,9 +265,28 @@ func TestThereIsOneVersion(t *testing.T) {
 		"deploy/base/kustomization.yaml": "\n    newTag: " + version + "\n",
 		"deploy/helm/values.yaml":        "\n  tag: " + version + "\n",
 		"deploy/operator/collector.yaml": ":" + version + "\n",
+		"deploy/README.md":               "\n    newTag: " + version + "\n",
 		"README.md":                      "kubeeventsreceiver v" + version + "\n",
 		"CHANGELOG.md":                   "\n## [" + version + "]",
 	} {
 		assert.Contains(t, trial.Read(t, file), says, file)
 	}
+}
+
+func TestTheOverlayToCopySetsImageAndEndpoint(t *testing.T) {
+	t.Parallel()
+	_, overlay, found := strings.Cut(trial.Read(t, "deploy", "README.md"), "```yaml\n")
+	require.True(t, found)
+	overlay, _, _ = strings.Cut(overlay, "```")
+	directory := t.TempDir()
+	base, err := filepath.Rel(directory, trial.InRepository("deploy", "base"))
+	require.NoError(t, err)
+	const published = "https://github.com/kubeevents/kubeeventsreceiver//deploy/base?ref=v"
+	require.Contains(t, overlay, published)
+	overlay = regexp.MustCompile(regexp.QuoteMeta(published)+`\S+`).ReplaceAllString(overlay, base)
+	require.NoError(t, os.WriteFile(filepath.Join(directory, "kustomization.yaml"), []byte(overlay), 0o600))
+
+	container := only[appsv1.Deployment](t, buildAt(t, directory), "Deployment").Spec.Template.Spec.Containers[0]
+	assert.Regexp(t, `^REGISTRY/NAME:\d`, container.Image)
+	assert.Contains(t, container.Env, corev1.EnvVar{Name: "OTLP_ENDPOINT", Value: "http://my-gateway.my-namespace:4318"})
 }

@@ -18,12 +18,17 @@ import (
 // manifests are objects, in the order in which they are applied.
 type manifests []*unstructured.Unstructured
 
-// build is what kubectl apply -k would apply.
+// build is what kubectl apply -k would apply of deploy/.
 func build(t *testing.T, overlay string) manifests {
+	t.Helper()
+	return buildAt(t, trial.InRepository("deploy", overlay))
+}
+
+func buildAt(t *testing.T, directory string) manifests {
 	t.Helper()
 	options := krusty.MakeDefaultOptions()
 	options.Reorder = krusty.ReorderOptionLegacy // As kubectl does: namespaces first.
-	resources, err := krusty.MakeKustomizer(options).Run(filesys.MakeFsOnDisk(), trial.InRepository("deploy", overlay))
+	resources, err := krusty.MakeKustomizer(options).Run(filesys.MakeFsOnDisk(), directory)
 	require.NoError(t, err)
 	var all manifests
 	for _, resource := range resources.Resources() {
