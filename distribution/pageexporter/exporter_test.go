@@ -92,7 +92,7 @@ func get(t *testing.T, url string) (body string, header http.Header) {
 func TestThePage(t *testing.T) {
 	e, url := serve(t)
 	page, header := get(t, url)
-	assert.Contains(t, page, "Nothing has happened yet")
+	assert.Contains(t, page, "Nothing has happened in the last 10 minutes.")
 	assert.Equal(t, "text/html; charset=utf-8", header.Get("Content-Type"))
 	for _, file := range []string{"page.css", "page.js"} {
 		assert.Contains(t, page, file)
@@ -104,6 +104,7 @@ func TestThePage(t *testing.T) {
 	assert.Contains(t, page, "0/3 nodes are available")
 	page, _ = get(t, url+"/?reason=BackOff")
 	assert.NotContains(t, page, "0/3 nodes are available")
+	assert.Contains(t, page, `Nothing of what is chosen has happened in the last 10 minutes. <a href="/?">Show everything</a>`)
 }
 
 func TestTheWholePageIsAsItIsRecorded(t *testing.T) {
@@ -192,7 +193,7 @@ func nextWith(t *testing.T, events <-chan sse.Event, parts ...string) sse.Event 
 func TestUpdatesAreThePartsThatChanged(t *testing.T) {
 	e, url := serve(t)
 	events := follow(t, url+"/updates")
-	nextWith(t, events, "Nothing has happened yet")
+	nextWith(t, events, "Nothing has happened")
 	assert.Equal(t, sse.Event{Type: "order", Data: "[]"}, <-events, "a browser passes over events without data")
 
 	require.NoError(t, e.ConsumeLogs(t.Context(), eventLog(t, "FailedScheduling", "0/3 nodes are available")))
@@ -287,6 +288,7 @@ func TestOtherSitesCannotReadThePage(t *testing.T) {
 	for host, want := range map[string]int{
 		"127.0.0.1:" + port: http.StatusOK, "localhost:" + port: http.StatusOK, "[::1]:" + port: http.StatusOK,
 		"127.0.0.1": http.StatusOK, "LocalHost": http.StatusOK, "[::1]": http.StatusOK, "[2001:db8::1]": http.StatusForbidden,
+		"0.0.0.0:" + port: http.StatusOK, // as which a page on all addresses is opened on its machine
 		"evil.example:" + port: http.StatusForbidden, "evil.example": http.StatusForbidden, "192.0.2.1": http.StatusForbidden,
 	} {
 		t.Run(host, func(t *testing.T) {

@@ -55,6 +55,12 @@ func (f filter) AddressOf(workload string) string {
 	return f.Address()
 }
 
+// Chosen says whether anything is left out.
+func (f filter) Chosen() bool { return f.traits != traits{} || f.Workload != "" }
+
+// Everything is the address of the page with nothing left out, for the same time.
+func (f filter) Everything() string { return filter{Minutes: f.Minutes}.Address() }
+
 func (f filter) admits(of traits) bool {
 	for i, wanted := range f.traits {
 		if wanted != "" && wanted != of[i] {

@@ -65,5 +65,5 @@ func isLocal(host string) bool {
 		return true
 	}
 	address, err := netip.ParseAddr(strings.Trim(host, "[]")) // which an IPv6 address without a port still has
-	return err == nil && address.IsLoopback()
+	return err == nil && (address.IsLoopback() || address.IsUnspecified()) // as which a page on all addresses is opened
 }
