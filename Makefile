@@ -12,9 +12,6 @@ MAKEFLAGS += --no-print-directory
 export GOWORK  := off
 export GOFLAGS := $(shell go env GOFLAGS) -buildvcs=false
 
-# Where make run serves the page of events.
-export PAGE_ENDPOINT ?= 127.0.0.1:8090
-
 OTELCOL      := build/otelcol
 COMPARISON   := build/comparison/otelcol
 MEASURED     := build/measured/otelcol
@@ -55,14 +52,12 @@ controlplane: $(CONTROLPLANE) ## Build etcd, Kubernetes and kwok for the demo an
 backends: $(BACKENDS) ## Build Loki, Prometheus and promtool for the tests: build/backends
 
 .PHONY: run
-ifdef KUBECONFIG
-run: $(OTELCOL) ## Show a cluster's events: KUBECONFIG's (read only), else those of a demo on an embedded control plane
-	@echo "Watching the events of the cluster that $(KUBECONFIG) names, here and at http://$(PAGE_ENDPOINT). Ctrl-C stops."
-	@KUBECONFIG="$(KUBECONFIG)" exec $(OTELCOL) --config distribution/config.yaml
-else
-run: $(OTELCOL) $(CONTROLPLANE) $(DEMO)
-	@exec $(DEMO)
-endif
+# Where the Collector then listens: the page of events, the metric, and its own metrics.
+run: export PAGE_ENDPOINT ?= 127.0.0.1:8090
+run: export PROMETHEUS_ENDPOINT ?= 127.0.0.1:9464
+run: export OTELCOL_METRICS_PORT ?= 8888
+run: $(OTELCOL) $(DEMO) $(if $(KUBECONFIG),,$(CONTROLPLANE)) ## Show a cluster's events: KUBECONFIG's (read only), else those of a demo on an embedded control plane
+	@exec $(DEMO) -kubeconfig "$$KUBECONFIG"
 
 .PHONY: test
 test: $(OTELCOL) $(COMPARISON) $(CONTROLPLANE) $(BACKENDS) ## Run all tests: unit, golden, fuzz seeds, and those against a real control plane

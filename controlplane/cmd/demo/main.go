@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Demo shows what the kube_events receiver sees: it starts a control plane with
-// fake nodes, workloads on it, and the Collector, whose output it passes on. It
-// runs until Ctrl-C or until the Collector ends, and leaves nothing behind. Its
-// exit code is the Collector's, or 0 after Ctrl-C.
+// Demo shows what the kube_events receiver sees: it runs the Collector, and
+// passes its output on. Without a kubeconfig file it first starts a control plane
+// with fake nodes, and then workloads on it. It runs until Ctrl-C or until the
+// Collector ends, and leaves nothing behind. Its exit code is the Collector's, or
+// 0 after Ctrl-C.
 package main
 
 import (
@@ -26,23 +27,23 @@ const collectorGrace = 15 * time.Second
 
 // show is one run of the demo.
 type show struct {
-	binaries  string // directory of the control plane's programs
-	collector string // the Collector's program
-	config    string // the Collector's configuration
+	binaries   string    // directory of the control plane's programs
+	collector  string    // the Collector's program
+	config     string    // the Collector's configuration
+	kubeconfig string    // of the cluster to show, as KUBECONFIG has it; empty means a demo's
+	page       string    // where the Collector serves its page, if that is known
+	addresses  []address // where the Collector will listen
 }
 
 func main() {
-	var s show
+	s := show{page: os.Getenv(pageVariable), addresses: addressesOf(os.Getenv)}
 	flag.StringVar(&s.binaries, "binaries", "build/controlplane", "directory of the control plane's programs")
 	flag.StringVar(&s.collector, "collector", "build/otelcol", "the Collector's program")
 	flag.StringVar(&s.config, "config", "distribution/config.yaml", "the Collector's configuration")
+	flag.StringVar(&s.kubeconfig, "kubeconfig", "", "show the cluster of this kubeconfig file, or list of files; without, one that is made for it")
 	flag.Parse()
 
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	// The second Ctrl-C does not ask: it ends this process, and its end theirs.
-	context.AfterFunc(ctx, stop)
-
-	code, err := s.run(ctx)
+	code, err := s.run(untilAsked())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		code = max(code, 1)
@@ -50,8 +51,47 @@ func main() {
 	os.Exit(code)
 }
 
+// untilAsked returns a context that ends with Ctrl-C, a request to end, or the
+// terminal.
+func untilAsked() context.Context {
+	signals := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+		signals = append(signals, syscall.SIGHUP)
+	}
+	ctx, _ := signal.NotifyContext(context.Background(), signals...)
+	// The second Ctrl-C does not ask: it ends this process, and its end theirs. But
+	// a terminal's end may be told twice, by the kernel and by the shell.
+	context.AfterFunc(ctx, func() { signal.Reset(syscall.SIGINT, syscall.SIGTERM) })
+	// Nobody may read any more what is said while all is stopped.
+	signal.Ignore(syscall.SIGPIPE)
+	return ctx
+}
+
 // run returns the exit code of a Collector that ended of itself, or 0.
 func (s show) run(ctx context.Context) (code int, err error) {
+	if err := s.checkAddresses(); err != nil {
+		return 1, err
+	}
+	if s.kubeconfig != "" {
+		return s.showCluster(ctx)
+	}
+	return s.showDemo(ctx)
+}
+
+// showCluster changes nothing in the cluster.
+func (s show) showCluster(ctx context.Context) (code int, err error) {
+	kubeconfig, err := findKubeconfig(s.kubeconfig)
+	if err != nil {
+		return 1, err
+	}
+	say("showing the cluster of KUBECONFIG=%s, in which nothing is changed", kubeconfig)
+	return s.perform(ctx, kubeconfig, func(ctx context.Context) error {
+		<-ctx.Done()
+		return nil
+	})
+}
+
+func (s show) showDemo(ctx context.Context) (code int, err error) {
 	say("starting a Kubernetes control plane ...")
 	cp, err := controlplane.Start(ctx, controlplane.Options{
 		Binaries: s.binaries, ControllerManager: true, Scheduler: true, Nodes: 3,
@@ -64,43 +104,61 @@ func (s show) run(ctx context.Context) (code int, err error) {
 	}
 	defer func() { err = errors.Join(err, cp.Stop()) }()
 	say("it is ready; to look at it from another terminal: export KUBECONFIG=%s", cp.Kubeconfig())
+	say("API, controllers and scheduler are real; nodes and pods are pretended (kwok): no container runs, and every image is there")
+	say("to break something: %s", breakage)
+	return s.perform(ctx, cp.Kubeconfig(), func(ctx context.Context) error { return demo.Run(ctx, cp.RESTConfig()) })
+}
 
+// breakage is a command that lets a workload fail where it can: no node is like that.
+const breakage = `kubectl --namespace demo patch deployment shop --patch '{"spec": {"template": {"spec": {"nodeSelector": {"disk": "gold"}}}}}'`
+
+// perform runs the Collector beside what happens in its cluster, until ctx or one
+// of the two ends, and then stops the Collector before the other.
+func (s show) perform(ctx context.Context, kubeconfig string, happen func(context.Context) error) (code int, err error) {
+	say("each line is an event: when, type, reason, namespace, object ← its owners [Tilt manifest] ×count so far  message")
 	collector, err := process.Start(process.Command{
 		Path: s.collector, Args: []string{"--config", s.config},
-		Env:    []string{"KUBECONFIG=" + cp.Kubeconfig()},
+		Env:    []string{"KUBECONFIG=" + kubeconfig},
 		Stdout: os.Stdout, Stderr: os.Stderr,
 	})
 	if err != nil {
 		return 1, fmt.Errorf("%w: `make build` builds the Collector", err)
 	}
-	say("the Collector is running; Ctrl-C stops everything")
-	if page := os.Getenv("PAGE_ENDPOINT"); page != "" { // which the Collector's configuration takes its address from
-		say("in a browser: http://%s", page)
-	}
-	say("each line is an event: when, type, reason, namespace, object ← its owners [Tilt manifest] ×occurrences  message")
-	return perform(ctx, cp, collector)
-}
+	s.welcome(ctx, collector.Done())
 
-// perform keeps the demo going until ctx, the Collector or the demo itself ends,
-// and then stops the Collector before the demo.
-func perform(ctx context.Context, cp *controlplane.ControlPlane, collector *process.Process) (code int, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan error, 1)
-	go func() { ended <- demo.Run(ctx, cp.RESTConfig()) }()
+	go func() { ended <- happen(ctx) }()
 
 	select {
 	case <-ctx.Done():
 		say("stopping ...")
 	case <-collector.Done():
 		code = collector.ExitCode()
-		say("the Collector ended with exit code %d; stopping the rest ...", code)
+		say("the Collector ended with exit code %d; stopping ...", code)
 	case err = <-ended:
 		ended <- nil // it is waited for below
 	}
 	err = errors.Join(err, collector.Stop(collectorGrace))
 	cancel()
 	return code, errors.Join(err, <-ended)
+}
+
+// welcome says that the Collector is running, and where its page is, once both are so.
+func (s show) welcome(ctx context.Context, ended <-chan struct{}) {
+	answers := s.page != "" && awaitPage(ctx, "http://"+s.page, ended)
+	select {
+	case <-ctx.Done():
+		return
+	case <-ended:
+		return
+	default:
+	}
+	say("the Collector is running; Ctrl-C stops everything")
+	if answers {
+		say("in a browser: http://%s", s.page)
+	}
 }
 
 // say tells the user what is going on, apart from the events on standard output.

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -69,6 +71,47 @@ func TestInterruptedWhileStarting(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	time.AfterFunc(200*time.Millisecond, cancel)
 	assert.Equal(t, 0, s.runInTest(ctx, t))
+	assert.NoFileExists(t, seen, "the Collector was not started")
+}
+
+// TestTerminalCloses: its end ends the demo, and is not, told twice, the end without cleaning up.
+func TestTerminalCloses(t *testing.T) {
+	ctx := untilAsked()
+	for range 2 {
+		require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGHUP))
+		<-ctx.Done()
+	}
+}
+
+func TestClusterOfKubeconfig(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	file := filepath.Join(home, "config")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	for given, want := range map[string]string{
+		file:                       file,
+		"~/config":                 file,
+		"~/config:/missing/config": file + ":/missing/config",
+		"/missing/config:~/config": "/missing/config:" + file,
+	} {
+		s, seen := newShow(t, "exit 3")
+		s.binaries, s.kubeconfig = "/missing", given
+		code, err := s.run(t.Context())
+		require.NoError(t, err, given)
+		assert.Equal(t, 3, code)
+		kubeconfig, err := os.ReadFile(seen)
+		require.NoError(t, err)
+		assert.Equal(t, want, strings.TrimSpace(string(kubeconfig)))
+	}
+}
+
+func TestKubeconfigIsMissing(t *testing.T) {
+	s, seen := newShow(t, "")
+	s.kubeconfig = "/missing/config:/missing/too"
+	code, err := s.run(t.Context())
+	assert.Equal(t, 1, code)
+	assert.ErrorContains(t, err, "KUBECONFIG=/missing/config:/missing/too names no file")
+	assert.ErrorContains(t, err, "make run KUBECONFIG=")
 	assert.NoFileExists(t, seen, "the Collector was not started")
 }
 

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// pageVariable is the environment variable of the page's address.
+const pageVariable = "PAGE_ENDPOINT"
+
+// address is where the Collector will listen, as an environment variable tells it.
+type address struct {
+	variable string
+	host     string // before what the variable holds, if that is a port alone
+	value    string
+}
+
+// addressesOf returns those that distribution/config.yaml takes from the
+// environment and that are set there, as make run does.
+func addressesOf(getenv func(string) string) (found []address) {
+	for _, a := range []address{{variable: pageVariable}, {variable: "PROMETHEUS_ENDPOINT"}, {variable: "OTELCOL_METRICS_PORT", host: "127.0.0.1:"}} {
+		if a.value = getenv(a.variable); a.value != "" {
+			found = append(found, a)
+		}
+	}
+	return found
+}
+
+func (a address) String() string { return a.host + a.value }
+
+// checkAddresses says in one error which addresses cannot be listened at, and what
+// to do about those that are taken.
+func (s show) checkAddresses() error {
+	var listeners []net.Listener // until the end: two may want the same
+	defer func() {
+		for _, l := range listeners {
+			_ = l.Close()
+		}
+	}()
+	listen := func(a address) error {
+		l, err := net.Listen("tcp", a.String())
+		if err == nil {
+			listeners = append(listeners, l)
+		}
+		return err
+	}
+
+	var errs []error
+	var taken []address
+	for _, a := range s.addresses {
+		switch err := listen(a); {
+		case errors.Is(err, syscall.EADDRINUSE):
+			taken = append(taken, a)
+		case err != nil:
+			errs = append(errs, fmt.Errorf("%s=%s: %w", a.variable, a.value, err))
+		}
+	}
+	if len(taken) > 0 {
+		errs = append(errs, s.takenError(taken, func(a address) bool { return listen(a) == nil }))
+	}
+	return errors.Join(errs...)
+}
+
+// takenError names addresses that are taken, with a command that has free ones instead.
+func (s show) takenError(taken []address, free func(address) bool) error {
+	command := []string{"make run"}
+	if s.kubeconfig != "" {
+		command = append(command, "KUBECONFIG="+s.kubeconfig)
+	}
+	var names []string
+	for _, a := range taken {
+		names = append(names, a.String())
+		for a = a.next(); !free(a); {
+			a = a.next()
+		}
+		command = append(command, a.variable+"="+a.value)
+	}
+	are, another := "is", "another"
+	if len(names) > 1 {
+		are, another = "are", "others"
+	}
+	return fmt.Errorf("%s %s taken: set %s, such as %s", strings.Join(names, ", "), are, another, strings.Join(command, " "))
+}
+
+// next returns the address with the next port, which is 0, always free, after the last.
+func (a address) next() address {
+	host, port, _ := net.SplitHostPort(a.String()) // it was listened at
+	number, _ := strconv.ParseUint(port, 10, 16)
+	a.value = strconv.Itoa(int(uint16(number + 1)))
+	if a.host == "" {
+		a.value = net.JoinHostPort(host, a.value)
+	}
+	return a
+}
+
+// pagePatience is how long the page is waited for: not for ever, since the
+// Collector's configuration may be without one.
+const pagePatience = 30 * time.Second
+
+// awaitPage returns whether the page answers before the Collector or ctx ends.
+func awaitPage(ctx context.Context, url string, ended <-chan struct{}) bool {
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Second} // without a proxy
+	patience := time.After(pagePatience)
+	for {
+		if response, err := client.Get(url); err == nil { // nothing is waited for but its start
+			_ = response.Body.Close()
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-ended:
+			return false
+		case <-patience:
+			return false
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
