@@ -186,6 +186,16 @@ func TestApproval(t *testing.T) {
 	assert.LessOrEqual(t, approved.Log.Timestamp(), rollout[1].Log.Timestamp())
 }
 
+// TestApprovalOfNothing: the script says what it wants, be it nothing or too much that it was given.
+func TestApprovalOfNothing(t *testing.T) {
+	t.Parallel()
+	for _, arguments := range [][]string{nil, {"approval", "payments", "a message", "without quotes"}} {
+		output, err := exec.Command(trial.InRepository("examples", "approval", "approve.sh"), arguments...).CombinedOutput()
+		assert.Error(t, err)
+		assert.Regexp(t, `^usage: .*approve\.sh NAMESPACE DEPLOYMENT MESSAGE\n$`, string(output))
+	}
+}
+
 // TestMultiCluster: two Deployments of one name in two clusters stay apart.
 func TestMultiCluster(t *testing.T) {
 	t.Parallel()

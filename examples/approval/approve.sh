@@ -6,6 +6,10 @@
 # APPROVER names who did (default: $USER).
 set -eu
 
+if [ $# -ne 3 ]; then
+	echo "usage: $0 NAMESPACE DEPLOYMENT MESSAGE" >&2
+	exit 2
+fi
 namespace=$1
 deployment=$2
 message=$3
