@@ -288,7 +288,7 @@ func TestOtherSitesCannotReadThePage(t *testing.T) {
 	for host, want := range map[string]int{
 		"127.0.0.1:" + port: http.StatusOK, "localhost:" + port: http.StatusOK, "[::1]:" + port: http.StatusOK,
 		"127.0.0.1": http.StatusOK, "LocalHost": http.StatusOK, "[::1]": http.StatusOK, "[2001:db8::1]": http.StatusForbidden,
-		"0.0.0.0:" + port: http.StatusOK, // as which a page on all addresses is opened on its machine
+		"0.0.0.0:" + port:      http.StatusOK, // as which a page on all addresses is opened on its machine
 		"evil.example:" + port: http.StatusForbidden, "evil.example": http.StatusForbidden, "192.0.2.1": http.StatusForbidden,
 	} {
 		t.Run(host, func(t *testing.T) {

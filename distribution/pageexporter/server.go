@@ -64,6 +64,6 @@ func isLocal(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true
 	}
-	address, err := netip.ParseAddr(strings.Trim(host, "[]")) // which an IPv6 address without a port still has
+	address, err := netip.ParseAddr(strings.Trim(host, "[]"))              // which an IPv6 address without a port still has
 	return err == nil && (address.IsLoopback() || address.IsUnspecified()) // as which a page on all addresses is opened
 }

@@ -75,7 +75,7 @@ func (r Rule) compile(part string) (rule, error) {
 			return c, fmt.Errorf(".key_regex: %q is not a regular expression (%w); see https://pkg.go.dev/regexp/syntax", r.KeyRegex, err)
 		}
 		if missing := missingGroup(r.TagName, regex); missing != "" {
-			return c, fmt.Errorf(".tag_name: %q names the group %q, which key_regex %q does not have; name one that it has, as ${1}", r.TagName, missing, r.KeyRegex)
+			return c, fmt.Errorf(".tag_name: %q names the group %q, which key_regex %q does not have; name one that it has: $1, or $${1} before a letter, digit or underscore", r.TagName, missing, r.KeyRegex)
 		}
 		c.regex = regex
 	}

@@ -77,11 +77,11 @@ func fromKubeconfig(auth Auth) (*rest.Config, error) {
 	// The deferred loader falls back to the pod's service account when it finds nothing, which is not what was asked for.
 	raw, err := loader.RawConfig()
 	if err != nil {
-		return nil, fmt.Errorf("kubeconfig: %q could not be read: %w; set kubeconfig to a readable file", kubeconfigPath(auth, rules), err)
+		return nil, fmt.Errorf("kubeconfig: %q could not be read: %w; set kubeconfig to a readable file%s", kubeconfigPath(auth, rules), err, aboutHome(auth, rules))
 	}
 	if allMissing {
-		return nil, fmt.Errorf("kubeconfig: %s %q, but there is no such file; set kubeconfig or KUBECONFIG to one that exists, or auth_type: %s in a pod",
-			usualPlace(), kubeconfigPath(auth, rules), AuthServiceAccount)
+		return nil, fmt.Errorf("kubeconfig: %s %q, but there is no such file; set kubeconfig or KUBECONFIG to one that exists, or auth_type: %s in a pod%s",
+			usualPlace(), kubeconfigPath(auth, rules), AuthServiceAccount, aboutHome(auth, rules))
 	}
 	config, err := clientcmd.NewNonInteractiveClientConfig(raw, auth.Context, &clientcmd.ConfigOverrides{}, rules).ClientConfig()
 	if err != nil {
@@ -108,6 +108,14 @@ func kubeconfigPath(auth Auth, rules *clientcmd.ClientConfigLoadingRules) string
 		return auth.Kubeconfig
 	}
 	return strings.Join(rules.Precedence, string(os.PathListSeparator))
+}
+
+// aboutHome says what is wrong with a path as only shells understand it.
+func aboutHome(auth Auth, rules *clientcmd.ClientConfigLoadingRules) string {
+	if strings.HasPrefix(kubeconfigPath(auth, rules), "~") {
+		return "; ~ is not expanded: write the whole path"
+	}
+	return ""
 }
 
 const serviceAccountCA = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"

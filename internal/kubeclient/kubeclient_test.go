@@ -37,6 +37,7 @@ func TestTheEnvironmentNamesTheKubeconfig(t *testing.T) {
 		"a file":                        {good, "", nil},
 		"a missing file":                {missing, "", append(noFile, `"`+missing+`"`)},
 		"a missing file, and a context": {missing, "blue", append(noFile, `"`+missing+`"`)},
+		"a path for shells":             {"~/.kube/none", "", append(noFile, "; ~ is not expanded: write the whole path")},
 		"only missing files":            {list(missing, another), "", append(noFile, missing, another)},
 		"nothing named, nothing there": {
 			"", "", []string{"kubeconfig: neither it nor the environment variable KUBECONFIG is set, and the default is", clientcmd.RecommendedHomeFile, "there is no such file; set kubeconfig or KUBECONFIG"},
@@ -70,4 +71,9 @@ func TestTheKubeconfigGoesBeforeTheEnvironment(t *testing.T) {
 	config, err := RESTConfig(Auth{Type: AuthKubeConfig, Kubeconfig: path}, "test")
 	require.NoError(t, err)
 	assert.Equal(t, "https://there", config.Host)
+}
+
+func TestAKubeconfigForShells(t *testing.T) {
+	_, err := RESTConfig(Auth{Type: AuthKubeConfig, Kubeconfig: "~/.kube/config"}, "test")
+	require.ErrorContains(t, err, "~ is not expanded: write the whole path")
 }
