@@ -5,7 +5,11 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-MAKEFLAGS += --no-print-directory
+# Two at a time: while one program is downloaded or linked, another compiles.
+MAKEFLAGS += --no-print-directory -j2
+ifneq ($(filter clean,$(MAKECMDGOALS)),)
+.NOTPARALLEL:
+endif
 
 # Each module is built for itself, whatever surrounds the checkout, and nothing
 # is built anew only because of a commit.
@@ -203,6 +207,12 @@ VERSION_PACKAGE    := k8s.io/component-base/version
 VERSION_FLAGS      := -X $(VERSION_PACKAGE).gitVersion=v$(KUBERNETES_VERSION) \
 	-X $(VERSION_PACKAGE).gitMajor=$(word 1,$(subst ., ,$(KUBERNETES_VERSION))) \
 	-X $(VERSION_PACKAGE).gitMinor=$(word 2,$(subst ., ,$(KUBERNETES_VERSION)))
+
+# One after the other, since they are mostly made of the same packages.
+build/controlplane/kube-controller-manager: | build/controlplane/kube-apiserver
+build/controlplane/kube-scheduler: | build/controlplane/kube-controller-manager
+build/controlplane/etcd build/controlplane/kwok: | build/controlplane/kube-scheduler
+build/backends/promtool: | build/backends/prometheus
 
 build/controlplane/kube-%: $(BINARIES)
 	@echo "building kube-$* $(KUBERNETES_VERSION) (the first time takes a few minutes) ..."
