@@ -202,11 +202,19 @@ func (c *cluster) makeShop(t *testing.T, ns string) (pod, rs, deployment *object
 	return pod, rs, deployment
 }
 
-// store replaces the object.
+// cached asks for what the API server has in memory, which may be a moment behind, and is what owners are looked up in.
+var cached = metav1.GetOptions{ResourceVersion: "0"}
+
+// store replaces the object, and waits until look-ups find it so.
 func (c *cluster) store(t *testing.T, o *object) *object {
 	t.Helper()
-	stored, err := c.resource(o, o.GetNamespace()).Update(t.Context(), o, metav1.UpdateOptions{})
+	all := c.resource(o, o.GetNamespace())
+	stored, err := all.Update(t.Context(), o, metav1.UpdateOptions{})
 	require.NoError(t, err)
+	eventually(t, func() bool {
+		found, err := all.Get(t.Context(), o.GetName(), cached)
+		return err == nil && found.GetResourceVersion() == stored.GetResourceVersion()
+	}, "%s as it was stored", o.GetName())
 	return stored
 }
 
@@ -218,7 +226,7 @@ func (c *cluster) remove(t *testing.T, o *object) {
 	err := all.Delete(t.Context(), o.GetName(), metav1.DeleteOptions{GracePeriodSeconds: &now})
 	require.NoError(t, err)
 	eventually(t, func() bool {
-		left, err := all.Get(t.Context(), o.GetName(), metav1.GetOptions{})
+		left, err := all.Get(t.Context(), o.GetName(), cached)
 		return apierrors.IsNotFound(err) || (err == nil && left.GetUID() != o.GetUID())
 	}, "the end of %s", o.GetName())
 }
