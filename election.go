@@ -64,7 +64,7 @@ func (r *eventsReceiver) watchLease(stop context.Context) {
 			r.status.recovered(election, "A leader is elected again")
 			continue
 		}
-		var trouble *lease.Trouble
+		var trouble *lease.ElectionError
 		switch err := r.lease.Look(stop); {
 		case errors.As(err, &trouble):
 			r.status.failed(election, trouble.Cause, "No leader can be elected, and nothing is emitted; trying again until it works", err)

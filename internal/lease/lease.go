@@ -24,16 +24,16 @@ type Lease struct {
 	resourceVersion string // when it was looked at last; empty: there was none
 }
 
-// Trouble is why nobody can be elected.
-type Trouble struct {
+// ElectionError is why nobody can be elected.
+type ElectionError struct {
 	Cause string // the same for the same trouble
 	err   error
 }
 
-func (t *Trouble) Error() string { return t.err.Error() }
+func (t *ElectionError) Error() string { return t.err.Error() }
 
 // Unwrap implements errors.Unwrap.
-func (t *Trouble) Unwrap() error { return t.err }
+func (t *ElectionError) Unwrap() error { return t.err }
 
 // New makes a Lease that is looked at with the configuration of the elector's own client.
 func New(config *rest.Config, namespace, name string) (*Lease, error) {
@@ -45,7 +45,7 @@ func New(config *rest.Config, namespace, name string) (*Lease, error) {
 	return &Lease{namespace: namespace, name: name, client: client.Resource(leases).Namespace(namespace)}, nil
 }
 
-// Look reads the lease. The error is a *Trouble if it may not be read, or if nobody has renewed it since it was looked at
+// Look reads the lease. The error is a *ElectionError if it may not be read, or if nobody has renewed it since it was looked at
 // last, which has to be longer ago than the lease lasts; or that of a request that failed, which says nothing.
 func (l *Lease) Look(ctx context.Context) error {
 	found, err := l.client.Get(ctx, l.name, metav1.GetOptions{})
@@ -73,8 +73,8 @@ func (l *Lease) Look(ctx context.Context) error {
 // Forget makes the next look the first.
 func (l *Lease) Forget() { l.looked = false }
 
-func (l *Lease) trouble(cause string, err error) *Trouble {
-	return &Trouble{cause, fmt.Errorf("the lease %s in namespace %s cannot be taken (%w): "+
+func (l *Lease) trouble(cause string, err error) *ElectionError {
+	return &ElectionError{cause, fmt.Errorf("the lease %s in namespace %s cannot be taken (%w): "+
 		"bind a Role in namespace %[2]s with the rules {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [create]} and "+
 		"{apiGroups: [coordination.k8s.io], resources: [leases], resourceNames: [%[1]s], verbs: [get, update]}", l.name, l.namespace, err)}
 }
