@@ -45,7 +45,7 @@ func New(config *rest.Config, namespace, name string) (*Lease, error) {
 	return &Lease{namespace: namespace, name: name, client: client.Resource(leases).Namespace(namespace)}, nil
 }
 
-// Look reads the lease. The error is a *ElectionError if it may not be read, or if nobody has renewed it since it was looked at
+// Look reads the lease. The error is an *ElectionError if it may not be read, or if nobody has renewed it since it was looked at
 // last, which has to be longer ago than the lease lasts; or that of a request that failed, which says nothing.
 func (l *Lease) Look(ctx context.Context) error {
 	found, err := l.client.Get(ctx, l.name, metav1.GetOptions{})
