@@ -65,7 +65,8 @@ type lister struct {
 
 // demand is what was asked of a place lately.
 type demand struct {
-	names int // different ones
+	names int    // different ones
+	last  string // one of those that were asked for last, in case many callers ask for it at once
 	since time.Duration
 	pages int           // of its last list; 0: none was read
 	whole time.Duration // when a whole list was read; 0: never
@@ -115,9 +116,11 @@ func (l *lister) areManyLocked(k *kind, in place, names []string, expectMore boo
 		l.follower.newcomersOf(k, len(different))
 	}
 	if now-d.since > demandWindow {
-		d.names, d.since = 0, now
+		d.names, d.last, d.since = 0, "", now
 	}
+	delete(different, d.last)
 	d.names += len(different)
+	d.last = names[len(names)-1]
 	many := d.names >= listFrom*max(1, d.pages) || expectMore && d.pages <= 1 && d.whole == 0
 	if many {
 		d.names = 0
