@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
+	"go.uber.org/zap"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
 	"github.com/kubeevents/kubeeventsreceiver/internal/lease"
@@ -39,21 +40,25 @@ func (r *eventsReceiver) openElector(host component.Host) (*leadership, error) {
 	config := electorConfigOf(extension)
 	l := newLeadership(config.lease())
 	elector.SetCallBackFuncs(func(context.Context) { l.started() }, l.stopped)
-	return l, r.openLease(config)
+	var err error
+	if r.lease, err = r.openLease(config); err != nil {
+		r.settings.Logger.Warn("The lease of the leader election cannot be looked at: if nobody can be elected, nothing says so", zap.Error(err))
+	}
+	return l, nil
 }
 
-// openLease makes it possible to look at the elector's lease, if its configuration tells which that is.
-func (r *eventsReceiver) openLease(config electorConfig) error {
+// openLease makes it possible to look at the elector's lease; nil if its configuration does not tell which that is. The
+// elector itself may know more ways to reach the API server, so that an error stops nothing.
+func (r *eventsReceiver) openLease(config electorConfig) (*lease.Lease, error) {
 	namespace, name := config.text("LeaseNamespace"), config.text("LeaseName")
 	if namespace == "" || name == "" {
-		return nil
+		return nil, nil
 	}
 	restConfig, err := kubeclient.RESTConfig(kubeclient.Auth{Type: config.text("AuthType"), Context: config.text("Context")}, r.settings.BuildInfo.Version)
 	if err != nil {
-		return fmt.Errorf("k8s_leader_elector: %w", err)
+		return nil, err
 	}
-	r.lease, err = lease.New(restConfig, namespace, name)
-	return err
+	return lease.New(restConfig, namespace, name)
 }
 
 // watchLease says when nobody leads, at intervals in which somebody who may would have been elected.

@@ -15,6 +15,8 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/receiver/receivertest"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
@@ -32,7 +34,10 @@ type vote struct {
 	stopped []func()
 }
 
-type voteConfig struct{ LeaseDuration, RenewDuration time.Duration }
+type voteConfig struct {
+	LeaseDuration, RenewDuration        time.Duration
+	AuthType, LeaseNamespace, LeaseName string
+}
 
 func (v *vote) SetCallBackFuncs(started func(context.Context), stopped func()) {
 	v.mu.Lock()
@@ -258,6 +263,23 @@ func TestTheLeaseIsReadFromTheElector(t *testing.T) {
 		assert.Equal(t, 15*time.Second, lease)
 		assert.Equal(t, 10*time.Second, patience)
 	}
+}
+
+func TestAnElectorThatReachesTheAPIServerInItsOwnWay(t *testing.T) {
+	api := apitest.New(t)
+	cfg := configFor(t, api.URL, "start_at: beginning")
+	elector := component.MustNewID("vote")
+	cfg.LeaderElector = &elector
+	core, said := observer.New(zap.WarnLevel)
+	settings := receivertest.NewNopSettings(metadata.Type)
+	settings.Logger = zap.New(core)
+	v := &vote{config: &voteConfig{AuthType: "tls", LeaseNamespace: "observability", LeaseName: "kube-events"}}
+	logs := &consumertest.LogsSink{}
+	launchInto(t, cfg, settings, &votingHost{v, nil}, logs, &consumertest.MetricsSink{})
+	v.elect()
+	api.Put(eventNamed("one", 2))
+	awaitNames(t, logs, "one+2")
+	assert.Len(t, said.FilterMessageSnippet("The lease of the leader election cannot be looked at").All(), 1)
 }
 
 func TestALeaderElectorThatIsNotThere(t *testing.T) {
