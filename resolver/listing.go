@@ -4,6 +4,7 @@ package resolver
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -65,8 +66,7 @@ type lister struct {
 
 // demand is what was asked of a place lately.
 type demand struct {
-	names int    // different ones
-	last  string // one of those that were asked for last, in case many callers ask for it at once
+	names map[string]struct{} // by any of the callers
 	since time.Duration
 	pages int           // of its last list; 0: none was read
 	whole time.Duration // when a whole list was read; 0: never
@@ -116,14 +116,16 @@ func (l *lister) areManyLocked(k *kind, in place, names []string, expectMore boo
 		l.follower.newcomersOf(k, len(different))
 	}
 	if now-d.since > demandWindow {
-		d.names, d.last, d.since = 0, "", now
+		d.names, d.since = nil, now
 	}
-	delete(different, d.last)
-	d.names += len(different)
-	d.last = names[len(names)-1]
-	many := d.names >= listFrom*max(1, d.pages) || expectMore && d.pages <= 1 && d.whole == 0
+	if d.names == nil {
+		d.names = different
+	} else {
+		maps.Copy(d.names, different)
+	}
+	many := len(d.names) >= listFrom*max(1, d.pages) || expectMore && d.pages <= 1 && d.whole == 0
 	if many {
-		d.names = 0
+		d.names = nil
 	}
 	l.noteDemandLocked(in, d)
 	return many
