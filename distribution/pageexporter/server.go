@@ -64,6 +64,7 @@ func isLocal(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true
 	}
-	address, err := netip.ParseAddr(strings.Trim(host, "[]"))              // which an IPv6 address without a port still has
-	return err == nil && (address.IsLoopback() || address.IsUnspecified()) // as which a page on all addresses is opened
+	// An IPv6 address without a port still has its brackets; a page on all addresses is opened as the unspecified one.
+	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil && (address.IsLoopback() || address.IsUnspecified())
 }

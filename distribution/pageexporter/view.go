@@ -161,12 +161,15 @@ func cardOf(w *workload, f filter, now time.Time) card {
 	for _, counted := range w.timeline.since(start, f) {
 		of := counted.of.Value()
 		name := of[traitReason]
+		c.All += counted.n
 		reasons[name] += counted.n
-		warnings[name] = warnings[name] || of.isWarning()
+		if of.isWarning() {
+			c.Warnings += counted.n
+			warnings[name] = true
+		}
 		manifests[of[traitManifest]] += counted.n
 	}
 	delete(manifests, "")
-	c.All, c.Warnings = w.timeline.total(start, f)
 	c.Manifests, _ = mostFrequent(manifests, valuesShown)
 	names, hidden := mostFrequent(reasons, valuesShown)
 	c.HiddenReasons = hidden

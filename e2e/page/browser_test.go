@@ -115,11 +115,5 @@ func (b *browser) choose(t *testing.T, filter, value string) {
 		select.value = %q;
 		select.dispatchEvent(new Event("change", {bubbles: true}));
 	}`, filter, value)))
-	b.awaitFilter(t, filter, value)
-}
-
-// awaitFilter waits for a page that was asked for with a filter.
-func (b *browser) awaitFilter(t *testing.T, filter, value string) {
-	t.Helper()
 	b.await(t, fmt.Sprintf(`(new URLSearchParams(location.search).get(%q) || "") === %q && document.readyState === "complete"`, filter, value))
 }

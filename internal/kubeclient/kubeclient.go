@@ -69,6 +69,7 @@ func load(auth Auth) (*rest.Config, error) {
 func fromKubeconfig(auth Auth) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = auth.Kubeconfig
+	path := kubeconfigPath(auth, rules)
 	// Of several files that are named, some may be missing, but not all.
 	allMissing := false
 	rules.WarnIfAllMissing, rules.Warner = true, func(error) { allMissing = true }
@@ -77,20 +78,20 @@ func fromKubeconfig(auth Auth) (*rest.Config, error) {
 	// The deferred loader falls back to the pod's service account when it finds nothing, which is not what was asked for.
 	raw, err := loader.RawConfig()
 	if err != nil {
-		return nil, fmt.Errorf("kubeconfig: %q could not be read: %w; set kubeconfig to a readable file%s", kubeconfigPath(auth, rules), err, aboutHome(auth, rules))
+		return nil, fmt.Errorf("kubeconfig: %q could not be read: %w; set kubeconfig to a readable file%s", path, err, aboutHome(path))
 	}
 	if allMissing {
 		return nil, fmt.Errorf("kubeconfig: %s %q, but there is no such file; set kubeconfig or KUBECONFIG to one that exists, or auth_type: %s in a pod%s",
-			usualPlace(), kubeconfigPath(auth, rules), AuthServiceAccount, aboutHome(auth, rules))
+			usualPlace(), path, AuthServiceAccount, aboutHome(path))
 	}
 	config, err := clientcmd.NewNonInteractiveClientConfig(raw, auth.Context, &clientcmd.ConfigOverrides{}, rules).ClientConfig()
 	if err != nil {
 		if clientcmd.IsEmptyConfig(err) {
 			return nil, fmt.Errorf("kubeconfig: nothing is configured in %q; set kubeconfig to a file, or auth_type: %s in a pod",
-				kubeconfigPath(auth, rules), AuthServiceAccount)
+				path, AuthServiceAccount)
 		}
 		return nil, fmt.Errorf("kubeconfig: %q with context %q cannot be used: %w; set kubeconfig and context to what exists",
-			kubeconfigPath(auth, rules), auth.Context, err)
+			path, auth.Context, err)
 	}
 	return config, nil
 }
@@ -111,8 +112,8 @@ func kubeconfigPath(auth Auth, rules *clientcmd.ClientConfigLoadingRules) string
 }
 
 // aboutHome says what is wrong with a path as only shells understand it.
-func aboutHome(auth Auth, rules *clientcmd.ClientConfigLoadingRules) string {
-	if strings.HasPrefix(kubeconfigPath(auth, rules), "~") {
+func aboutHome(path string) string {
+	if strings.HasPrefix(path, "~") {
 		return "; ~ is not expanded: write the whole path"
 	}
 	return ""

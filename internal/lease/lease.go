@@ -6,6 +6,7 @@ package lease
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -65,7 +66,7 @@ func (l *Lease) Look(ctx context.Context) error {
 	case unchanged && version == "":
 		return l.trouble("missing", err)
 	case unchanged:
-		return l.trouble("expired", fmt.Errorf("it is not renewed"))
+		return l.trouble("expired", errors.New("it is not renewed"))
 	}
 	return nil
 }
