@@ -3,6 +3,8 @@
 package child
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"os/exec"
 	"runtime"
@@ -25,15 +27,24 @@ func Start(command *exec.Cmd) (ended <-chan struct{}, err error) {
 	return done, <-started
 }
 
-// FreeAddresses are ones that nobody listens on, all different.
+// FreeAddresses are ones that nobody listens on, all different. They are below the ports that systems give to clients, of
+// which one that is free now may be a connection's in a moment.
 func FreeAddresses(n int) (addresses []string, err error) {
-	for range n {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
+	const lowest, tries = 10_000, 100
+	for try := 0; len(addresses) < n; try++ {
+		address := fmt.Sprint("127.0.0.1:", lowest+rand.IntN(firstClientPort-lowest))
+		listener, err := net.Listen("tcp", address)
+		if err != nil && try < tries {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
 		defer listener.Close()
-		addresses = append(addresses, listener.Addr().String())
+		addresses = append(addresses, address)
 	}
 	return addresses, nil
 }
+
+// firstClientPort is the lowest port that Linux gives to clients by default; other systems begin higher.
+const firstClientPort = 32_768
