@@ -23,12 +23,11 @@ import (
 	"go.opentelemetry.io/collector/receiver/receivertest"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
 	"github.com/kubeevents/kubeeventsreceiver/internal/cluster"
-	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 	"github.com/kubeevents/kubeeventsreceiver/internal/inbox"
 	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
@@ -76,17 +75,8 @@ func benchEvents() (all []*corev1.Event) {
 
 // benchFrames are batches of watch messages as the API server sends them.
 func benchFrames(tb testing.TB, events []*corev1.Event) (batches [][]byte) {
-	info, _ := runtime.SerializerInfoForMediaType(event.Codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
-	objects := event.Codecs.EncoderForVersion(info.Serializer, corev1.SchemeGroupVersion)
-	for from := 0; from < len(events); from += benchBatch {
-		var stream bytes.Buffer
-		frames := info.StreamSerializer.NewFrameWriter(&stream)
-		for _, ev := range events[from : from+benchBatch] {
-			raw, err := runtime.Encode(objects, ev)
-			require.NoError(tb, err)
-			require.NoError(tb, info.StreamSerializer.Encode(&metav1.WatchEvent{Type: "ADDED", Object: runtime.RawExtension{Raw: raw}}, frames))
-		}
-		batches = append(batches, stream.Bytes())
+	for batch := range slices.Chunk(events, benchBatch) {
+		batches = append(batches, apitest.Protobuf(tb, batch...))
 	}
 	return batches
 }

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -35,8 +36,12 @@ func NewDecoder(body io.ReadCloser) (*restwatch.Decoder, error) {
 	), nil
 }
 
-// readBuffer is how many bytes of a stream are read at once.
-const readBuffer = 32 << 10
+const (
+	// readBuffer is how many bytes of a stream are read at once.
+	readBuffer = 32 << 10
+	// flushAfter is how long a read may take that had more at hand, as it seemed.
+	flushAfter = 10 * time.Millisecond
+)
 
 // unhurried reads a stream burst by burst, and flushes before it waits.
 type unhurried struct {
@@ -44,7 +49,7 @@ type unhurried struct {
 	bursts Bursts // nil: there is no telling
 	flush  func()
 
-	drained bool   // nothing was left when it was last read
+	drained bool   // nothing was left when it was last read; if not, there may be more
 	count   uint64 // of the bursts by then
 }
 
@@ -54,6 +59,10 @@ func (u *unhurried) Read(b []byte) (int, error) {
 		if u.bursts != nil {
 			u.bursts.Await(u.count)
 		}
+	} else {
+		// What was left may have filled the buffer to its last byte.
+		late := time.AfterFunc(flushAfter, u.flush)
+		defer late.Stop()
 	}
 	if u.bursts != nil {
 		u.count = u.bursts.Count()

@@ -61,11 +61,11 @@ type Observer interface {
 	Restarting(namespace string, cause Cause, err error)
 }
 
-// Taker takes what the streams bring. Its methods are called by each stream's own goroutine.
+// Taker takes what the streams bring. Its methods are called concurrently, Put by each stream's own goroutine.
 type Taker interface {
 	// Put takes a change. It may wait, until the context ends, and then returns its error.
 	Put(context.Context, Change) error
-	// Flush is called when a stream waits for more, so that what was put need not wait.
+	// Flush is called when a stream waits for more, so that what was put need not wait. It must not block.
 	Flush()
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -251,6 +252,45 @@ func TestSilenceIsNotWaitedForForEver(t *testing.T) {
 	err := s.receive(ctx, cancel, body, time.Millisecond)
 	require.ErrorIs(t, err, errSilent)
 	assert.Equal(t, Silent, s.afterEnd(err))
+}
+
+// TestWhatFillsABufferIsNotHeldBack: the last read of an event that is larger than the buffer is for just what is left of it.
+// Such a read does not tell whether more is at hand, and nobody must have to wait for the next event to get this one.
+func TestWhatFillsABufferIsNotHeldBack(t *testing.T) {
+	large := newEvent("large", 1)
+	large.Message = strings.Repeat("m", 28*readBuffer)
+	body, server := io.Pipe()
+	taker := &flushed{all: make(chan struct{})}
+	s := &Stream{config: Config{Taker: taker, Observer: &observer{}}}
+	ended := make(chan error, 1)
+	go func() { ended <- s.receive(t.Context(), func(error) {}, body, time.Hour) }()
+	_, err := server.Write(apitest.Protobuf(t, large))
+	require.NoError(t, err)
+	select {
+	case <-taker.all:
+	case <-time.After(20 * time.Second):
+		t.Error("the event is held back")
+	}
+	require.NoError(t, server.Close())
+	require.NoError(t, <-ended)
+}
+
+// flushed is a taker to which what was put was flushed, once all is closed.
+type flushed struct {
+	put  atomic.Bool
+	once sync.Once
+	all  chan struct{}
+}
+
+func (f *flushed) Put(context.Context, Change) error {
+	f.put.Store(true)
+	return nil
+}
+
+func (f *flushed) Flush() {
+	if f.put.Load() {
+		f.once.Do(func() { close(f.all) })
+	}
 }
 
 func TestConnectionsThatAreAlwaysClosedAtOnceAreAFailure(t *testing.T) {

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apitest
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/streaming"
+	kwatch "k8s.io/apimachinery/pkg/watch"
+	restwatch "k8s.io/client-go/rest/watch"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/event"
+)
+
+// Protobuf is a watch that brings the events as new ones, in the bytes that an API server sends.
+func Protobuf(t testing.TB, events ...*corev1.Event) []byte {
+	t.Helper()
+	info, ok := runtime.SerializerInfoForMediaType(event.Codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
+	require.True(t, ok)
+	var stream bytes.Buffer
+	encoder := restwatch.NewEncoder(
+		streaming.NewEncoder(info.StreamSerializer.NewFrameWriter(&stream), info.StreamSerializer.Serializer),
+		event.Codecs.EncoderForVersion(info.Serializer, corev1.SchemeGroupVersion),
+	)
+	for _, ev := range events {
+		require.NoError(t, encoder.Encode(&kwatch.Event{Type: kwatch.Added, Object: ev}))
+	}
+	return stream.Bytes()
+}
