@@ -174,3 +174,21 @@ func TestAGroupWhoseDocumentFailsHidesNoOther(t *testing.T) {
 	ref := resolver.Reference{Kind: "Deployment", Namespace: "shop", Name: "fe"}
 	require.Equal(t, resolver.Complete, resolve(t, r, ref).Resolution)
 }
+
+// TestAnAnswerThatComesAfterItsRound is the answer to what was asked in that round, and to nothing that is asked next.
+func TestAnAnswerThatComesAfterItsRound(t *testing.T) {
+	other := object{apiVersion: "example.com/v1", kind: "Deployment", namespace: "shop", name: "other", uid: "o1"}
+	for name, ref := range map[string]resolver.Reference{
+		"about core, of a kind of another group":                 {Kind: "Deployment", Namespace: "shop", Name: "fe"},
+		"about the first of two groups, of an object in another": {Kind: "Deployment", Namespace: "shop", Name: "other"},
+		"about an object, of its owner":                          refTo(pod),
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := newFakeAPI(t)
+			api.serve("example.com/v1", "Deployment", "deployments", true)
+			api.put(pod, replicaSet, deployment, other)
+			r := newResolver(t, api, resolver.Config{})
+			require.Equal(t, resolver.Complete, r.ResolveLate(t.Context(), ref).Resolution)
+		})
+	}
+}

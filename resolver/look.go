@@ -14,8 +14,13 @@ type lookup struct {
 }
 
 // look takes the search as far as it goes without a request, and reports whether
-// it has come to its end.
+// it has come to its end. One that waits for a reply stays where it is: what it
+// asked may be known by now, but going on would take that reply for one to the
+// next question.
 func (l *lookup) look(s *search) bool {
+	if s.ticket != nil {
+		return false
+	}
 	if !s.want.nameable() {
 		s.failure = NotFound
 		return true
