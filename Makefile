@@ -63,6 +63,7 @@ run: export OTELCOL_METRICS_PORT ?= 8888
 run: $(OTELCOL) $(DEMO) $(if $(KUBECONFIG),,$(CONTROLPLANE)) ## Show a cluster's events: KUBECONFIG's (read only), else those of a demo on an embedded control plane
 	@exec $(DEMO) -kubeconfig "$$KUBECONFIG"
 
+# The tests of e2e mostly wait, so more of its packages run at a time than there are processors.
 .PHONY: test
 test: $(OTELCOL) $(COMPARISON) $(CONTROLPLANE) $(BACKENDS) ## Run all tests: unit, golden, fuzz seeds, and those against a real control plane
 	$(RACE_NOTICE)
