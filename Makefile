@@ -69,7 +69,7 @@ test: $(OTELCOL) $(COMPARISON) $(CONTROLPLANE) $(BACKENDS) ## Run all tests: uni
 	$(RACE_NOTICE)
 	@failed=; for module in $(MODULES); do \
 		echo "testing module $$module"; \
-		(cd $$module && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" go test $(RACE) $$([ $$module = e2e ] && echo -count=1 -p 4) ./...) || failed="$$failed $$module"; \
+		(cd $$module && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" go test $(RACE) $$([ $$module = e2e ] && echo -count=1 -p 3) ./...) || failed="$$failed $$module"; \
 	done; [ -z "$$failed" ] || { echo "tests failed in:$$failed"; exit 1; }
 
 .PHONY: faults
