@@ -73,7 +73,7 @@ func TestTheDemoInABrowser(t *testing.T) {
 	})
 	t.Run("occurrences over time are drawn, and counts go up", func(t *testing.T) {
 		b.await(t, `["normal", "warning"].every((type) => document.querySelector("#chart rect." + type))`)
-		b.await(t, `Array.from(document.querySelectorAll("td.count")).some((e) => e.textContent === "×2")`)
+		b.await(t, `Array.from(document.querySelectorAll("td.count")).some((e) => e.textContent === "×3")`)
 	})
 	if *update {
 		takeScreenshot(t, b)
