@@ -43,6 +43,7 @@ func RESTConfig(auth Auth, version string) (*rest.Config, error) {
 		return nil, err
 	}
 	config.UserAgent = fmt.Sprintf("kube-events-receiver/%s (%s/%s)", version, runtime.GOOS, runtime.GOARCH)
+	config.Dial = Dial
 	config.ContentType = protobuf
 	config.AcceptContentTypes = protobuf + ",application/json"
 	return config, nil
@@ -138,8 +139,9 @@ func unauthenticated() (*rest.Config, error) {
 	return config, nil
 }
 
-// connect is how client-go connects unless it is told otherwise.
-var connect = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
+// Dial opens every connection to an API server, with the timeouts that client-go uses by default. It is the one seam for
+// tests that run the receiver without a network; they replace it before any receiver starts.
+var Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 
 // Events makes a client for the core API group that knows no types but its own, in protobuf. It has no client-side rate
 // limit: a stream makes few requests, and none of them may wait behind look-ups. What it reads comes in bursts.
@@ -147,7 +149,7 @@ func Events(config *rest.Config) (rest.Interface, *Bursts, error) {
 	bursts := &Bursts{next: make(chan struct{})}
 	config = rest.CopyConfig(config)
 	config.QPS = -1
-	config.Dial = bursts.paced(connect)
+	config.Dial = bursts.paced(Dial)
 	config.APIPath = "/api"
 	config.GroupVersion = &corev1.SchemeGroupVersion
 	config.NegotiatedSerializer = event.Codecs.WithoutConversion()
