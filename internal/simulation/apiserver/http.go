@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// call is a request that is served.
+type call struct {
+	Request
+	version string // of the API
+	answer  Answer
+	as      accepted
+	path    []string // of a discovery document
+
+	http  *http.Request
+	w     http.ResponseWriter
+	table *table // nil: discovery, or not served
+}
+
+// ServeHTTP serves the API.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := parse(r)
+	c.w = w
+	s.decide(c)
+	ctx := r.Context()
+	if c.answer.Delay > 0 && !sleep(ctx, c.answer.Delay) {
+		return
+	}
+	if c.answer.Hang {
+		<-ctx.Done()
+		panic(http.ErrAbortHandler)
+	}
+	if c.answer.LoseAnswer {
+		c.w = discard{}
+		defer panic(http.ErrAbortHandler)
+	}
+	if err := s.serve(c); err != nil {
+		c.fail(err)
+	}
+}
+
+// decide counts the request and asks what becomes of it.
+func (s *Server) decide(c *call) {
+	name, _ := c.http.Context().Value(clientKey{}).(string)
+	c.Client = name
+	s.mu.Lock()
+	same := Request{Client: c.Client, Verb: c.Verb, Resource: c.Resource}
+	c.Number = s.counts[same]
+	s.counts[same]++
+	s.mu.Unlock()
+	if s.options.Decide != nil {
+		c.answer = s.options.Decide(c.Request)
+	}
+}
+
+// discard is where an answer goes that is lost.
+type discard struct{}
+
+func (discard) Header() http.Header         { return http.Header{} }
+func (discard) Write(b []byte) (int, error) { return len(b), nil }
+func (discard) WriteHeader(int)             {}
+
+// parse finds out what a request is about. A path that the API does not have is left to discovery.
+func parse(r *http.Request) *call {
+	c := &call{http: r, path: strings.Split(strings.Trim(r.URL.Path, "/"), "/")}
+	c.Verb = "discover"
+	rest := c.path
+	switch {
+	case len(rest) > 2 && rest[0] == "api":
+		c.version, rest = rest[1], rest[2:]
+	case len(rest) > 3 && rest[0] == "apis":
+		c.Resource.Group, c.version, rest = rest[1], rest[2], rest[3:]
+	default:
+		return c
+	}
+	if len(rest) > 2 && rest[0] == "namespaces" {
+		c.Namespace, rest = rest[1], rest[2:]
+	}
+	c.Resource.Resource = rest[0]
+	if len(rest) > 1 {
+		c.Name = strings.Join(rest[1:], "/")
+	}
+	c.Verb = verb(r, c.Name)
+	c.Streaming = c.Verb == "watch" && r.URL.Query().Get("sendInitialEvents") == "true"
+	return c
+}
+
+func verb(r *http.Request, name string) string {
+	watches := r.URL.Query().Get("watch")
+	switch {
+	case r.Method == http.MethodGet && watches != "" && watches != "false" && watches != "0":
+		return "watch"
+	case r.Method == http.MethodGet && name == "":
+		return "list"
+	case r.Method == http.MethodGet:
+		return "get"
+	case r.Method == http.MethodPost:
+		return "create"
+	case r.Method == http.MethodPut:
+		return "update"
+	default:
+		return strings.ToLower(r.Method)
+	}
+}
+
+func (s *Server) serve(c *call) error {
+	if c.answer.Status != 0 {
+		return refusal(c)
+	}
+	if c.Verb == "discover" {
+		return s.discover(c)
+	}
+	if c.table = s.served(c); c.table == nil {
+		return errNoSuchPath
+	}
+	var ok bool
+	if c.as, ok = accept(c.http.Header.Get("Accept"), true); !ok {
+		return notAcceptable("only the following media types are accepted: application/json, application/vnd.kubernetes.protobuf")
+	}
+	switch c.Verb {
+	case "get":
+		return s.get(c)
+	case "list":
+		return s.list(c)
+	case "watch":
+		return s.watch(c)
+	case "create", "update":
+		return s.write(c)
+	default:
+		return apierrors.NewMethodNotSupported(c.Resource, c.Verb)
+	}
+}
+
+// served returns the table of the requested kind, or nil if the path does not exist.
+func (s *Server) served(c *call) *table {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.tables[c.Resource]
+	whole := c.Name == "" && (c.Verb == "list" || c.Verb == "watch")
+	if t == nil || !slices.Contains(t.Versions, c.version) || strings.Contains(c.Name, "/") ||
+		t.Namespaced && c.Namespace == "" && !whole || !t.Namespaced && c.Namespace != "" {
+		return nil
+	}
+	return t
+}
+
+// gvk is the kind of the requested objects.
+func (c *call) gvk() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: c.Resource.Group, Version: c.version, Kind: c.table.Kind.Kind}
+}
+
+var errNoSuchPath = errors.New("404 page not found")
+
+// fail answers with an error.
+func (c *call) fail(err error) {
+	if errors.Is(err, errNoSuchPath) {
+		http.Error(c.w, err.Error(), http.StatusNotFound)
+		return
+	}
+	status := statusOf(err)
+	if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
+		c.w.Header().Set("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))
+	}
+	as, _ := accept(c.http.Header.Get("Accept"), false)
+	write(c.w, int(status.Code), as.format, statusKind, body(status, as.format))
+}
+
+func statusOf(err error) *metav1.Status {
+	var known apierrors.APIStatus
+	if !errors.As(err, &known) {
+		known = apierrors.NewInternalError(err)
+	}
+	status := known.Status()
+	status.TypeMeta = metav1.TypeMeta{}
+	return &status
+}
+
+// refusal is the error for an Answer with a Status.
+func refusal(c *call) error {
+	seconds := int((c.answer.RetryAfter + time.Second - 1) / time.Second)
+	switch code := c.answer.Status; code {
+	case http.StatusUnauthorized:
+		return apierrors.NewUnauthorized("Unauthorized")
+	case http.StatusForbidden:
+		return apierrors.NewForbidden(c.Resource, c.Name, fmt.Errorf("%q cannot %s it", c.Client, c.Verb))
+	case http.StatusTooManyRequests:
+		return apierrors.NewTooManyRequests("too many requests, please try again later", seconds)
+	default:
+		return apierrors.NewGenericServerResponse(code, c.Verb, c.Resource, c.Name, "a simulated failure", seconds, false)
+	}
+}
+
+func notAcceptable(message string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable, Message: message,
+	}}
+}
+
+// await waits until the watch cache of the call's table has reached a version, for three seconds at most.
+func (s *Server) await(ctx context.Context, t *table, version int64) error {
+	deadline := time.Now().Add(cachePatience)
+	for {
+		s.mu.Lock()
+		reached := s.cacheVersion(t)
+		s.mu.Unlock()
+		if reached >= version {
+			return nil
+		}
+		if !t.cached || !time.Now().Before(deadline) {
+			return tooLarge(version, reached, t.cached)
+		}
+		if !sleep(ctx, cachePoll) {
+			return ctx.Err()
+		}
+	}
+}
+
+const (
+	cachePatience = 3 * time.Second
+	cachePoll     = 50 * time.Millisecond
+)
+
+func tooLarge(asked, reached int64, cached bool) error {
+	retry := 0
+	if cached {
+		retry = 1
+	}
+	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", asked, reached), retry)
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
+	return err
+}

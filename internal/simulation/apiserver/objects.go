@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"io"
+	"mime"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// kind is the type of the objects in the answers.
+func (c *call) kind() schema.GroupVersionKind {
+	if c.as.isMetadata() {
+		return partialKind
+	}
+	return c.gvk()
+}
+
+// get answers with one object.
+func (s *Server) get(c *call) error {
+	asked := c.http.URL.Query().Get("resourceVersion")
+	version, err := parseVersion(asked)
+	if err != nil {
+		return apierrors.NewInvalid(c.gvk().GroupKind(), c.Name, field.ErrorList{err.(*field.Error)})
+	}
+	if err := s.await(c.http.Context(), c.table, version); err != nil {
+		return err
+	}
+	r := s.read(c, asked != "")
+	if r == nil {
+		return apierrors.NewNotFound(c.Resource, c.Name)
+	}
+	return c.answerWith(http.StatusOK, r)
+}
+
+// read returns the newest version of the requested object, or the cache's, or nil.
+func (s *Server) read(c *call, cached bool) *record {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := c.table.key(c.Namespace, c.Name)
+	if cached {
+		records := c.table.asOf(s.cacheVersion(c.table))
+		if i, found := findKey(records, key); found {
+			return records[i]
+		}
+		return nil
+	}
+	return c.table.current(key)
+}
+
+func (c *call) answerWith(code int, r *record) error {
+	if c.as.as == "PartialObjectMetadataList" {
+		return notAcceptable("you requested PartialObjectMetadataList, but the requested object is not a list")
+	}
+	write(c.w, code, c.as.format, c.kind(), r.body(c.as.format))
+	return nil
+}
+
+// write creates or updates an object.
+func (s *Server) write(c *call) error {
+	object, err := c.decode()
+	if err != nil {
+		return err
+	}
+	r, created, err := s.createOrUpdate(c, object)
+	if err != nil {
+		return err
+	}
+	if created {
+		return c.answerWith(http.StatusCreated, r)
+	}
+	return c.answerWith(http.StatusOK, r)
+}
+
+// decode reads the object of the request's body and checks that it belongs to the path.
+func (c *call) decode() (Object, error) {
+	mediaType, _, _ := mime.ParseMediaType(c.http.Header.Get("Content-Type"))
+	if mediaType == "" {
+		mediaType = runtime.ContentTypeJSON
+	}
+	info, ok := runtime.SerializerInfoForMediaType(codecs.SupportedMediaTypes(), mediaType)
+	if !ok {
+		return nil, &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType, Reason: metav1.StatusReasonUnsupportedMediaType,
+			Message: "the body of the request was in an unknown format",
+		}}
+	}
+	data, err := io.ReadAll(c.http.Body)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	gvk := c.gvk()
+	decoded, found, err := info.Serializer.Decode(data, &gvk, nil)
+	object, ok := decoded.(Object)
+	if err != nil || !ok || *found != gvk {
+		return nil, apierrors.NewBadRequest("the body is not a " + gvk.String())
+	}
+	if object.GetNamespace() == "" {
+		object.SetNamespace(c.Namespace)
+	}
+	if object.GetNamespace() != c.Namespace {
+		return nil, apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+	}
+	if c.Verb == "update" && object.GetName() != c.Name {
+		return nil, apierrors.NewBadRequest("the name of the object does not match the name on the URL")
+	}
+	return object, nil
+}
+
+// createOrUpdate writes the object. As on the real server, an update of a Lease creates one that does not exist, and
+// needs a resource version.
+func (s *Server) createOrUpdate(c *call, object Object) (r *record, created bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	exists := c.table.current(c.table.key(c.Namespace, object.GetName())) != nil
+	isLease := c.Resource == leasesResource
+	version := object.GetResourceVersion()
+	switch {
+	case c.Verb == "create" || isLease && !exists:
+		if version != "" && version != "0" {
+			return nil, false, apierrors.NewInternalError(errVersionOnCreate)
+		}
+		object.SetUID("")
+		r, err = s.create(c.table, object)
+		return r, true, err
+	case isLease && (version == "" || version == "0"):
+		missing := field.Invalid(field.NewPath("metadata", "resourceVersion"), version, "must be specified for an update")
+		return nil, false, apierrors.NewInvalid(c.gvk().GroupKind(), c.Name, field.ErrorList{missing})
+	default:
+		r, err = s.update(c.table, object)
+		return r, false, err
+	}
+}

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// Options say what kind of server it is.
+type Options struct {
+	ClusterUID string
+	// EventTTL is how long events are kept; 0 means one hour.
+	EventTTL time.Duration
+	// CompactAfter is the interval of compactions, each up to the version of the one before; 0 means five minutes.
+	CompactAfter time.Duration
+	// CacheLag is how far the watch caches are behind. Events have none.
+	CacheLag time.Duration
+	// NoStreamingLists refuses sendInitialEvents, as servers before Kubernetes 1.32 do.
+	NoStreamingLists      bool
+	NoAggregatedDiscovery bool
+
+	// Decide is asked before each request is served; nil: all are served.
+	Decide func(Request) Answer
+	// Listed is called before a client gets the first part of a list of events, and again (complete) before it gets the
+	// last. The version is that of the part.
+	Listed func(client, namespace string, version int64, complete bool)
+	// Sent is called before an event is written to a client: in a list, as Added, or in a watch. size is that of the
+	// encoded event or message.
+	Sent func(client string, change watch.EventType, ev *corev1.Event, size int)
+}
+
+// Request describes a request to Options.Decide.
+type Request struct {
+	Client          string // see ConnContext
+	Verb            string // get, list, watch, create, update or discover
+	Resource        schema.GroupResource
+	Namespace, Name string
+	Streaming       bool // a watch with sendInitialEvents
+	Number          int  // of the requests before this one with the same Client, Verb and Resource
+}
+
+// Answer is what becomes of a request. The zero value serves it.
+type Answer struct {
+	Delay         time.Duration // before the server acts
+	Hang          bool          // no answer until the client leaves
+	Status        int           // refuses with this HTTP status
+	RetryAfter    time.Duration // header Retry-After of a refusal
+	LoseAnswer    bool          // act, and break the connection without an answer
+	CutAfter      int           // break a watch's connection after this number of messages; 0: do not
+	NoEndBookmark bool          // a streaming list does not end
+}
+
+// Write is one version of an event, as it was written or deleted.
+type Write struct {
+	Version int64
+	Epoch   int // the number of calls of Restore and Replace before it
+	At      time.Time
+	Type    watch.EventType
+	Event   *corev1.Event // must not be changed
+}
+
+// Server is an http.Handler. Its methods may be called concurrently.
+type Server struct {
+	options Options
+
+	mu sync.Mutex // guards what follows; not held while anything waits or is written
+	contents
+	epoch   int
+	created int // objects, ever
+	history []Write
+	counts  map[Request]int
+	streams map[*stream]bool
+}
+
+var (
+	errModified        = errors.New("the object has been modified; please apply your changes to the latest version and try again")
+	errVersionOnCreate = errors.New("resourceVersion should not be set on objects to be created")
+)
+
+// New makes a server with an empty cluster, in which only the namespace kube-system exists.
+func New(options Options) *Server {
+	if options.EventTTL == 0 {
+		options.EventTTL = time.Hour
+	}
+	if options.CompactAfter == 0 {
+		options.CompactAfter = 5 * time.Minute
+	}
+	s := &Server{options: options, contents: newContents(), counts: map[Request]int{}, streams: map[*stream]bool{}}
+	s.addSystem(options.ClusterUID)
+	return s
+}
+
+func (s *Server) addSystem(clusterUID string) {
+	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: types.UID(clusterUID)}}
+	if _, err := s.create(s.tables[namespacesResource], system); err != nil {
+		panic(err) // A namespace can be stored.
+	}
+}
+
+// Run lets time pass in the server, until the context ends: events expire, and versions are compacted.
+func (s *Server) Run(ctx context.Context) {
+	compactAt, reached := time.Now().Add(s.options.CompactAfter), s.Version()
+	for {
+		next := s.expire()
+		if now := time.Now(); !now.Before(compactAt) {
+			s.compact(reached)
+			reached, compactAt = s.Version(), now.Add(s.options.CompactAfter)
+		}
+		if compactAt.Before(next) {
+			next = compactAt
+		}
+		if !sleep(ctx, time.Until(next)) {
+			return
+		}
+	}
+}
+
+// sleep reports whether the time passed before the context ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+type clientKey struct{}
+
+// ConnContext is for http.Server. It takes the client's name from a connection that has a method ClientName.
+func ConnContext(ctx context.Context, conn net.Conn) context.Context {
+	if named, ok := conn.(interface{ ClientName() string }); ok {
+		return context.WithValue(ctx, clientKey{}, named.ClientName())
+	}
+	return ctx
+}
+
+// table returns the table of a kind that is served.
+func (s *Server) table(gr schema.GroupResource) (*table, error) {
+	if t := s.tables[gr]; t != nil {
+		return t, nil
+	}
+	return nil, apierrors.NewNotFound(gr, "")
+}
+
+// Create stores a copy of a new object and returns another with the fields that the server sets.
+func (s *Server) Create(gr schema.GroupResource, object Object) (Object, error) {
+	return s.change(gr, object, s.create)
+}
+
+// Update stores a copy of a changed object. An error says that there is none, or that it has another resource version
+// than the given one, if any is given.
+func (s *Server) Update(gr schema.GroupResource, object Object) (Object, error) {
+	return s.change(gr, object, s.update)
+}
+
+func (s *Server) change(gr schema.GroupResource, object Object, do func(*table, Object) (*record, error)) (Object, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t, err := s.table(gr)
+	if err != nil {
+		return nil, err
+	}
+	r, err := do(t, object.DeepCopyObject().(Object))
+	if err != nil {
+		return nil, err
+	}
+	return r.object.DeepCopyObject().(Object), nil
+}
+
+// Get returns a copy of an object.
+func (s *Server) Get(gr schema.GroupResource, namespace, name string) (Object, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t, err := s.table(gr)
+	if err != nil {
+		return nil, err
+	}
+	r := t.current(t.key(namespace, name))
+	if r == nil {
+		return nil, apierrors.NewNotFound(gr, name)
+	}
+	return r.object.DeepCopyObject().(Object), nil
+}
+
+// Delete deletes objects of one namespace, all at one version.
+func (s *Server) Delete(gr schema.GroupResource, namespace string, names ...string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t, err := s.table(gr)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if t.current(t.key(namespace, name)) == nil {
+			return apierrors.NewNotFound(gr, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	s.next()
+	for _, name := range names {
+		s.remove(t, t.key(namespace, name))
+	}
+	return nil
+}
+
+// Version returns the version of the newest write.
+func (s *Server) Version() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.version
+}
+
+// History returns every write of an event ever, also those before a compaction, Restore or Replace.
+func (s *Server) History() []Write {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clip(s.history)
+}
+
+// AddKind lets the server serve another kind.
+func (s *Server) AddKind(kind Kind) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tables[kind.groupResource()] = newTable(kind)
+}
+
+// RemoveKind removes a kind with its objects. Open watches of it end.
+func (s *Server) RemoveKind(gr schema.GroupResource) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.tables[gr]
+	delete(s.tables, gr)
+	s.cut(func(open *stream) bool { return open.table == t })
+}
+
+// Compact forgets all versions before the newest.
+func (s *Server) Compact() { s.compact(s.Version()) }
+
+func (s *Server) compact(version int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if version <= s.version { // If not, a backup was restored since.
+		s.compacted = max(s.compacted, version)
+	}
+}
+
+// Backup is what a cluster held at a time.
+type Backup struct{ contents contents }
+
+// Backup returns a backup of the cluster.
+func (s *Server) Backup() *Backup {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return &Backup{s.clone()}
+}
+
+// Restore lets versions and contents go back to a backup. Open watches break.
+func (s *Server) Restore(backup *Backup) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reset(backup.contents.clone())
+	for _, l := range s.leases {
+		l.expires = time.Now().Add(l.ttl) // As etcd extends all leases when it starts.
+	}
+}
+
+// Replace puts a new, empty cluster at the same address. Open watches break.
+func (s *Server) Replace(clusterUID string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reset(newContents())
+	s.addSystem(clusterUID)
+}
+
+func (s *Server) reset(to contents) {
+	s.contents = to
+	s.epoch++
+	s.cut(func(*stream) bool { return true })
+}
+
+// BreakConnections breaks the open watches of a client, or of all if the name is empty.
+func (s *Server) BreakConnections(client string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cut(func(open *stream) bool { return client == "" || open.Client == client })
+}
+
+func (s *Server) cut(which func(*stream) bool) {
+	for open := range s.streams {
+		if which(open) {
+			delete(s.streams, open)
+			close(open.cut)
+		}
+	}
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+const (
+	// defaultTimeout ends watches that set none. kube-apiserver draws it between 30 and 60 minutes.
+	defaultTimeout = 45 * time.Minute
+	// bookmarkEvery is the interval of bookmarks, and lastBookmark how long before the end the last one comes.
+	bookmarkEvery = time.Minute
+	lastBookmark  = 2 * time.Second
+	// cacheHolds is how many changes a watch cache holds at least.
+	cacheHolds = 100
+)
+
+// stream is an open watch.
+type stream struct {
+	*call
+	server    *Server
+	sel       *selection
+	bookmarks bool
+	after     int64 // what was sent, or did not concern the client
+	sent      int   // messages
+	deadline  time.Time
+	cut       chan struct{} // closed to break the connection
+}
+
+// watch answers with a stream of changes.
+func (s *Server) watch(c *call) error {
+	o, sel, err := s.listOptions(c)
+	if err != nil {
+		return err
+	}
+	version, err := parseVersion(o.ResourceVersion)
+	if err != nil {
+		return apierrors.NewInvalid(c.gvk().GroupKind(), "", field.ErrorList{err.(*field.Error)})
+	}
+	timeout := defaultTimeout
+	if o.TimeoutSeconds != nil && *o.TimeoutSeconds > 0 {
+		timeout = time.Duration(*o.TimeoutSeconds) * time.Second
+	}
+	open := &stream{
+		call: c, server: s, sel: sel, after: version, bookmarks: o.AllowWatchBookmarks && c.table.cached,
+		deadline: time.Now().Add(timeout), cut: make(chan struct{}),
+	}
+	s.open(open)
+	defer s.close(open)
+	open.run(o)
+	return nil
+}
+
+func (s *Server) open(open *stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.streams[open] = true
+}
+
+func (s *Server) close(open *stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.streams, open)
+}
+
+func (st *stream) run(o *internalversion.ListOptions) {
+	contentType := st.as.contentType()
+	if !st.as.isJSON() {
+		contentType += ";stream=watch"
+	}
+	st.w.Header().Set("Content-Type", contentType)
+	st.w.WriteHeader(http.StatusOK)
+	st.flush()
+	if err := st.begin(o); err != nil {
+		status := statusOf(err)
+		st.message(watch.Error, document(statusKind, body(status, st.as.format), st.as.format))
+		return
+	}
+	st.follow()
+}
+
+// begin sends what exists, if the client wants it.
+func (st *stream) begin(o *internalversion.ListOptions) error {
+	initial := o.SendInitialEvents != nil && *o.SendInitialEvents
+	legacy := o.SendInitialEvents == nil && st.after == 0
+	if initial {
+		if err := st.server.await(st.http.Context(), st.table, st.after); err != nil {
+			return err
+		}
+	}
+	if !initial && !legacy {
+		return st.resume(o)
+	}
+	cached := o.ResourceVersion != ""
+	records, list, err := st.server.page(st.table, st.sel, snapshot{cached: cached})
+	if err != nil {
+		return err
+	}
+	st.after = must(parseVersion(list.ResourceVersion))
+	ends := initial && o.AllowWatchBookmarks && !st.answer.NoEndBookmark
+	if initial {
+		st.server.reportList(st.call, st.after, false)
+	}
+	for _, r := range records {
+		st.send(watch.Added, r)
+	}
+	if ends {
+		st.server.reportList(st.call, st.after, true)
+		st.bookmark(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+	}
+	st.flush()
+	return nil
+}
+
+// resume checks the version that a watch begins at.
+func (st *stream) resume(o *internalversion.ListOptions) error {
+	s := st.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if st.after == 0 { // No initial events, but from the newest version on.
+		st.after = s.version
+		if o.ResourceVersion == "0" {
+			st.after = s.cacheVersion(st.table)
+		}
+	}
+	if !st.table.cached && st.after < s.compacted {
+		return apierrors.NewResourceExpired("The resourceVersion for the provided watch is too old.")
+	}
+	if log := st.table.log; st.table.cached && len(log) > cacheHolds {
+		if oldest := log[len(log)-cacheHolds].version - 1; st.after < min(oldest, s.compacted) {
+			return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", st.after, oldest))
+		}
+	}
+	return nil
+}
+
+// follow sends changes until the stream ends.
+func (st *stream) follow() {
+	end := time.NewTimer(time.Until(st.deadline))
+	defer end.Stop()
+	bookmark := time.NewTimer(st.untilBookmark())
+	defer bookmark.Stop()
+	for {
+		changes, changed, again := st.next()
+		for _, r := range changes {
+			st.send(st.derive(r), r)
+		}
+		if len(changes) > 0 {
+			st.flush()
+		}
+		select {
+		case <-changed:
+		case <-again:
+		case <-bookmark.C:
+			if st.bookmarks {
+				st.bookmark(nil)
+				st.flush()
+			}
+			bookmark.Reset(st.untilBookmark())
+		case <-end.C:
+			return
+		case <-st.http.Context().Done():
+			return
+		case <-st.cut:
+			panic(http.ErrAbortHandler)
+		}
+	}
+}
+
+func (st *stream) untilBookmark() time.Duration {
+	if last := time.Until(st.deadline) - lastBookmark; last > 0 {
+		return min(last, bookmarkEvery)
+	}
+	return bookmarkEvery
+}
+
+// next returns the changes that were not sent yet, and what to wait for: the next one, and that the cache sees it.
+func (st *stream) next() (changes []*record, changed <-chan struct{}, again <-chan time.Time) {
+	s := st.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	reached := s.cacheVersion(st.table)
+	for _, r := range after(st.table.log, st.after) {
+		if r.version > reached {
+			again = time.After(time.Until(r.at.Add(s.options.CacheLag)))
+			break
+		}
+		if st.sel.inScope(r.key) && st.derive(r) != "" {
+			changes = append(changes, r)
+		}
+	}
+	st.after = max(st.after, reached)
+	return changes, st.table.changed, again
+}
+
+// derive returns what a change is for the client: an object that begins or ceases to match is added or deleted for it.
+func (st *stream) derive(r *record) watch.EventType {
+	if r.change != watch.Modified {
+		if st.sel.matches(r.object) {
+			return r.change
+		}
+		return ""
+	}
+	now, before := st.sel.matches(r.object), st.sel.matches(r.prev.object)
+	switch {
+	case now && before:
+		return watch.Modified
+	case now:
+		return watch.Added
+	case before:
+		return watch.Deleted
+	default:
+		return ""
+	}
+}
+
+func (st *stream) send(change watch.EventType, r *record) {
+	shown := r
+	if change == watch.Deleted && r.change == watch.Modified {
+		shown = r.ceased()
+	}
+	message := document(st.kind(), shown.body(st.as.format), st.as.format)
+	st.server.reportSent(st.call, change, shown, len(message))
+	st.message(change, message)
+}
+
+// ceased returns the object before a change at the version of the change, as for a deletion.
+func (r *record) ceased() *record {
+	object := shallow(r.prev.object)
+	object.SetResourceVersion(r.object.GetResourceVersion())
+	return &record{version: r.version, change: watch.Deleted, key: r.key, object: object}
+}
+
+// bookmark sends the version that was reached.
+func (st *stream) bookmark(annotations map[string]string) {
+	object := empty(st.gvk())
+	if st.as.isMetadata() {
+		object = &metav1.PartialObjectMetadata{}
+	}
+	object.SetResourceVersion(fmt.Sprint(st.after))
+	object.SetAnnotations(annotations)
+	st.message(watch.Bookmark, document(st.kind(), body(object, st.as.format), st.as.format))
+}
+
+// message writes a message, and breaks the connection after the number of messages that was decided.
+func (st *stream) message(change watch.EventType, document []byte) {
+	_, _ = st.w.Write(frame(string(change), document, st.as.format))
+	if st.sent++; st.sent == st.answer.CutAfter {
+		st.flush()
+		panic(http.ErrAbortHandler)
+	}
+}
+
+func (st *stream) flush() {
+	if flusher, ok := st.w.(http.Flusher); ok {
+		flusher.Flush()
+	}
+}
