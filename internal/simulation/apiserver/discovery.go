@@ -97,7 +97,11 @@ func (c *call) discovered(kind string, document interface{ Marshal() ([]byte, er
 	} else {
 		encoded = must(document.Marshal())
 	}
-	write(c.w, http.StatusOK, as.format, schema.GroupVersionKind{Version: "v1", Kind: kind}, encoded)
+	gvk := schema.GroupVersionKind{Version: "v1", Kind: kind}
+	if c.path[0] == "api" {
+		gvk.Version = "" // The documents of the core group are older than versions.
+	}
+	write(c.w, http.StatusOK, as.format, gvk, encoded)
 	return nil
 }
 

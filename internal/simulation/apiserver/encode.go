@@ -115,6 +115,9 @@ func document(gvk schema.GroupVersionKind, body []byte, f format) []byte {
 // typeOf returns the begin of an object in JSON.
 func typeOf(gvk schema.GroupVersionKind) []byte {
 	apiVersion, kind := gvk.ToAPIVersionAndKind()
+	if apiVersion == "" {
+		return []byte(`{"kind":"` + kind + `",`)
+	}
 	return []byte(`{"kind":"` + kind + `","apiVersion":"` + apiVersion + `",`)
 }
 
@@ -128,6 +131,9 @@ func listBody(list metav1.ListMeta, items [][]byte, f format) []byte {
 		return out
 	}
 	out := append([]byte(`{"metadata":`), must(json.Marshal(list))...)
+	if f.isMetadata() && len(items) == 0 {
+		return append(out, `,"items":null}`...) // As the real server.
+	}
 	out = append(out, `,"items":[`...)
 	for i, item := range items {
 		if i > 0 {

@@ -3,7 +3,6 @@
 package apiserver
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -164,8 +163,11 @@ func (c *call) gvk() schema.GroupVersionKind {
 
 var errNoSuchPath = errors.New("404 page not found")
 
-// fail answers with an error.
+// fail answers with an error. There is no Status for the path of a group that is not one of Kubernetes' own.
 func (c *call) fail(err error) {
+	if errors.Is(err, errNoSuchPath) && isBuiltIn(c.path) {
+		err = apierrors.NewGenericServerResponse(http.StatusNotFound, c.Verb, schema.GroupResource{}, "", "", 0, false)
+	}
 	if errors.Is(err, errNoSuchPath) {
 		http.Error(c.w, err.Error(), http.StatusNotFound)
 		return
@@ -181,7 +183,7 @@ func (c *call) fail(err error) {
 func statusOf(err error) *metav1.Status {
 	var known apierrors.APIStatus
 	if !errors.As(err, &known) {
-		known = apierrors.NewInternalError(err)
+		return &metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error()}
 	}
 	status := known.Status()
 	status.TypeMeta = metav1.TypeMeta{}
@@ -210,20 +212,20 @@ func notAcceptable(message string) error {
 }
 
 // await waits until the watch cache of the call's table has reached a version, for three seconds at most.
-func (s *Server) await(ctx context.Context, t *table, version int64) error {
+func (s *Server) await(c *call, version int64) error {
 	deadline := time.Now().Add(cachePatience)
 	for {
 		s.mu.Lock()
-		reached := s.cacheVersion(t)
+		reached := s.cacheVersion(c.table)
 		s.mu.Unlock()
 		if reached >= version {
 			return nil
 		}
-		if !t.cached || !time.Now().Before(deadline) {
-			return tooLarge(version, reached, t.cached)
+		if !c.table.cached || !time.Now().Before(deadline) {
+			return tooLarge(version, reached, c.table.cached || c.Verb == "watch")
 		}
-		if !sleep(ctx, cachePoll) {
-			return ctx.Err()
+		if !sleep(c.http.Context(), cachePoll) {
+			return c.http.Context().Err()
 		}
 	}
 }

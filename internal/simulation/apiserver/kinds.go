@@ -3,6 +3,8 @@
 package apiserver
 
 import (
+	"slices"
+
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -40,6 +42,12 @@ var builtIn = []Kind{
 	{"batch", []string{"v1"}, "CronJob", "cronjobs", true},
 	{"batch", []string{"v1"}, "Job", "jobs", true},
 	{"coordination.k8s.io", []string{"v1"}, "Lease", "leases", true},
+}
+
+// isBuiltIn reports whether a path is one of a group that a new server has.
+func isBuiltIn(path []string) bool {
+	inGroup := func(kind Kind) bool { return len(path) > 1 && path[0] == "apis" && kind.Group == path[1] }
+	return path[0] == "api" || slices.ContainsFunc(builtIn, inGroup)
 }
 
 var (

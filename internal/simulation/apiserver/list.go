@@ -199,7 +199,7 @@ func (s *Server) snapshotOf(c *call, o *internalversion.ListOptions, sel *select
 	if at.cached = true; version == 0 && c.table.cached {
 		at.limit = 0 // The cache has no pages at any version.
 	}
-	return at, s.await(c.http.Context(), c.table, version)
+	return at, s.await(c, version)
 }
 
 func parseVersion(version string) (int64, error) {

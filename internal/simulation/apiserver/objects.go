@@ -27,9 +27,9 @@ func (s *Server) get(c *call) error {
 	asked := c.http.URL.Query().Get("resourceVersion")
 	version, err := parseVersion(asked)
 	if err != nil {
-		return apierrors.NewInvalid(c.gvk().GroupKind(), c.Name, field.ErrorList{err.(*field.Error)})
+		return apierrors.NewBadRequest("invalid resource version: " + err.Error())
 	}
-	if err := s.await(c.http.Context(), c.table, version); err != nil {
+	if err := s.await(c, version); err != nil {
 		return err
 	}
 	r := s.read(c, asked != "")
@@ -113,18 +113,18 @@ func (c *call) decode() (Object, error) {
 	return object, nil
 }
 
-// createOrUpdate writes the object. As on the real server, an update of a Lease creates one that does not exist, and
-// needs a resource version.
+// createOrUpdate writes the object. As on the real server, an update of an Event or a Lease creates one that does not
+// exist, and an update of a Lease needs a resource version.
 func (s *Server) createOrUpdate(c *call, object Object) (r *record, created bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	exists := c.table.current(c.table.key(c.Namespace, object.GetName())) != nil
-	isLease := c.Resource == leasesResource
+	isLease, isEvent := c.Resource == leasesResource, c.Resource == eventsResource
 	version := object.GetResourceVersion()
 	switch {
-	case c.Verb == "create" || isLease && !exists:
-		if version != "" && version != "0" {
-			return nil, false, apierrors.NewInternalError(errVersionOnCreate)
+	case c.Verb == "create" || !exists && (isLease || isEvent):
+		if c.Verb == "create" && version != "" && version != "0" {
+			return nil, false, errVersionOnCreate
 		}
 		object.SetUID("")
 		r, err = s.create(c.table, object)

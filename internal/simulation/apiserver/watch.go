@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -29,6 +28,7 @@ type stream struct {
 	*call
 	server    *Server
 	sel       *selection
+	initial   bool  // sends what exists
 	bookmarks bool
 	after     int64 // what was sent, or did not concern the client
 	sent      int   // messages
@@ -44,7 +44,7 @@ func (s *Server) watch(c *call) error {
 	}
 	version, err := parseVersion(o.ResourceVersion)
 	if err != nil {
-		return apierrors.NewInvalid(c.gvk().GroupKind(), "", field.ErrorList{err.(*field.Error)})
+		return err
 	}
 	timeout := defaultTimeout
 	if o.TimeoutSeconds != nil && *o.TimeoutSeconds > 0 {
@@ -52,11 +52,15 @@ func (s *Server) watch(c *call) error {
 	}
 	open := &stream{
 		call: c, server: s, sel: sel, after: version, bookmarks: o.AllowWatchBookmarks && c.table.cached,
-		deadline: time.Now().Add(timeout), cut: make(chan struct{}),
+		deadline: time.Now().Add(timeout), cut: make(chan struct{}), initial: o.SendInitialEvents != nil && *o.SendInitialEvents,
 	}
 	s.open(open)
 	defer s.close(open)
-	open.run(o)
+	var late error
+	if open.initial {
+		late = s.await(c, version)
+	}
+	open.run(o, late)
 	return nil
 }
 
@@ -72,7 +76,8 @@ func (s *Server) close(open *stream) {
 	delete(s.streams, open)
 }
 
-func (st *stream) run(o *internalversion.ListOptions) {
+// run sends the head and what follows. An error behind the head is a message.
+func (st *stream) run(o *internalversion.ListOptions, err error) {
 	contentType := st.as.contentType()
 	if !st.as.isJSON() {
 		contentType += ";stream=watch"
@@ -80,7 +85,10 @@ func (st *stream) run(o *internalversion.ListOptions) {
 	st.w.Header().Set("Content-Type", contentType)
 	st.w.WriteHeader(http.StatusOK)
 	st.flush()
-	if err := st.begin(o); err != nil {
+	if err == nil {
+		err = st.begin(o)
+	}
+	if err != nil {
 		status := statusOf(err)
 		st.message(watch.Error, document(statusKind, body(status, st.as.format), st.as.format))
 		return
@@ -90,14 +98,8 @@ func (st *stream) run(o *internalversion.ListOptions) {
 
 // begin sends what exists, if the client wants it.
 func (st *stream) begin(o *internalversion.ListOptions) error {
-	initial := o.SendInitialEvents != nil && *o.SendInitialEvents
 	legacy := o.SendInitialEvents == nil && st.after == 0
-	if initial {
-		if err := st.server.await(st.http.Context(), st.table, st.after); err != nil {
-			return err
-		}
-	}
-	if !initial && !legacy {
+	if !st.initial && !legacy {
 		return st.resume(o)
 	}
 	cached := o.ResourceVersion != ""
@@ -106,8 +108,8 @@ func (st *stream) begin(o *internalversion.ListOptions) error {
 		return err
 	}
 	st.after = must(parseVersion(list.ResourceVersion))
-	ends := initial && o.AllowWatchBookmarks && !st.answer.NoEndBookmark
-	if initial {
+	ends := st.initial && o.AllowWatchBookmarks && !st.answer.NoEndBookmark
+	if st.initial {
 		st.server.reportList(st.call, st.after, false)
 	}
 	for _, r := range records {

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
+)
+
+// maxReplicas bounds the replicas of a plan; workers run plans side by side.
+const maxReplicas = 3
+
+// dialers are the replicas that run now, by the host in their kubeconfig. The receiver's client
+// construction has one seam, its dialer, and that is one variable for the whole process.
+var dialers sync.Map // host → *replica
+
+func init() { kubeclient.Dial = dialReplica }
+
+func dialReplica(ctx context.Context, _, address string) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	r, ok := dialers.Load(host)
+	if !ok {
+		return nil, fmt.Errorf("no replica is called %q", host)
+	}
+	return r.(*replica).dial(ctx)
+}
+
+// listener hands the server its ends of the connections.
+type listener struct {
+	accepted chan net.Conn
+	closed   chan struct{}
+}
+
+func newListener() *listener {
+	return &listener{accepted: make(chan net.Conn), closed: make(chan struct{})}
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	select {
+	case conn := <-l.accepted:
+		return conn, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *listener) Close() error {
+	select {
+	case <-l.closed:
+	default:
+		close(l.closed)
+	}
+	return nil
+}
+
+func (l *listener) Addr() net.Addr { return &net.TCPAddr{} }
+
+// serverEnd is the server's end of a connection; it knows which process is at the other.
+type serverEnd struct {
+	net.Conn
+	client string
+}
+
+func (s serverEnd) ClientName() string { return s.client }
+
+// dial connects the replica's process to the API server.
+func (r *replica) dial(ctx context.Context) (net.Conn, error) {
+	p := r.running()
+	if p == nil || p.isDead() || r.env.fault(r.index, APIDown) != nil {
+		// A moment passes before a connection is refused, so that nothing spins without time passing.
+		if err := sleep(ctx, time.Millisecond); err != nil {
+			return nil, err
+		}
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+	}
+	near, far := net.Pipe()
+	select {
+	case r.env.listener.accepted <- serverEnd{far, p.name}:
+	case <-r.env.listener.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	c := &clientEnd{Conn: near, process: p, closed: make(chan struct{})}
+	p.connected(c)
+	return c, nil
+}
+
+// clientEnd is the receiver's end of a connection: it stalls, is slow and breaks as the plan says.
+type clientEnd struct {
+	net.Conn
+	process *process
+	once    sync.Once
+	closed  chan struct{}
+}
+
+var errReset = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
+
+func (c *clientEnd) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	env, replica := c.process.replica.env, c.process.replica.index
+	if f := env.fault(replica, SlowNetwork); f != nil {
+		c.wait(f.Delay * time.Duration(n) / 1024)
+	}
+	if f := env.fault(replica, Stalled); f != nil {
+		c.wait(time.Until(env.began.Add(f.To)))
+	}
+	if c.process.isDead() {
+		return 0, errReset
+	}
+	// The pipe of a connection that was cut says that it is closed, which net/http takes for its own doing.
+	if errors.Is(err, net.ErrClosed) {
+		err = errReset
+	}
+	return n, err
+}
+
+func (c *clientEnd) wait(d time.Duration) {
+	late := time.NewTimer(d)
+	defer late.Stop()
+	select {
+	case <-late.C:
+	case <-c.closed:
+	}
+}
+
+func (c *clientEnd) Close() error {
+	c.once.Do(func() {
+		close(c.closed)
+		c.process.disconnected(c)
+	})
+	return c.Conn.Close()
+}
+
+// sleep returns the context's error if that ends before.
+func sleep(ctx context.Context, d time.Duration) error {
+	late := time.NewTimer(d)
+	defer late.Stop()
+	select {
+	case <-late.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// The lease that replicas elect their leader by.
+const (
+	leaseNamespace = "observability"
+	leaseName      = "kube-events"
+)
+
+// elector is contrib's extension k8s_leader_elector (v0.152.0): client-go's leader election, with
+// the calls to its users in the same order, under the same lock, and the same loop around it.
+type elector struct {
+	config  *electorConfig
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+
+	mu        sync.Mutex // guards what follows, and is held during the calls
+	callbacks []callback
+	leads     bool
+}
+
+// electorConfig has the fields of the extension's configuration.
+type electorConfig struct {
+	AuthType, Context                         string
+	LeaseName, LeaseNamespace                 string
+	LeaseDuration, RenewDuration, RetryPeriod time.Duration
+}
+
+type callback struct {
+	started func(context.Context)
+	stopped func()
+}
+
+func newElector(host string, times LeaseTimes) *elector {
+	return &elector{config: &electorConfig{
+		AuthType: "kubeConfig", Context: host, LeaseName: leaseName, LeaseNamespace: leaseNamespace,
+		LeaseDuration: times.Duration, RenewDuration: times.Renew, RetryPeriod: times.Retry,
+	}}
+}
+
+func (e *elector) SetCallBackFuncs(started func(context.Context), stopped func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.callbacks = append(e.callbacks, callback{started, stopped})
+	if e.leads {
+		started(context.Background())
+	}
+}
+
+func (e *elector) startedLeading(ctx context.Context) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.leads = true
+	for _, c := range e.callbacks {
+		c.started(ctx)
+	}
+}
+
+func (e *elector) stoppedLeading() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.leads = false
+	for _, c := range e.callbacks {
+		c.stopped()
+	}
+}
+
+// Start begins to take part in the election under the identity.
+func (e *elector) start(client *rest.Config, identity string) error {
+	leases, err := coordinationv1.NewForConfig(client)
+	if err != nil {
+		return err
+	}
+	le, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: &resourcelock.LeaseLock{
+			LeaseMeta:  metav1.ObjectMeta{Namespace: e.config.LeaseNamespace, Name: e.config.LeaseName},
+			Client:     leases,
+			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
+		},
+		LeaseDuration: e.config.LeaseDuration, RenewDeadline: e.config.RenewDuration, RetryPeriod: e.config.RetryPeriod,
+		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: e.startedLeading, OnStoppedLeading: e.stoppedLeading},
+	})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	e.cancel = cancel
+	e.running.Go(func() {
+		for ctx.Err() == nil {
+			le.Run(ctx)
+		}
+	})
+	return nil
+}
+
+func (e *elector) Start(context.Context, component.Host) error { return nil }
+
+// Shutdown returns when the election has ended.
+func (e *elector) Shutdown(context.Context) error {
+	if e.cancel != nil {
+		e.cancel()
+		e.running.Wait()
+	}
+	return nil
+}

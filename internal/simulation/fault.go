@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+	"time"
+)
+
+// FaultKind is one way in which an environment misbehaves. Its text is what tables and stories call it.
+type FaultKind string
+
+// The faults of the API server and of the connections to it.
+const (
+	APIDown        FaultKind = "API server unreachable"
+	APIRefuses     FaultKind = "API server refuses requests"
+	APIHangs       FaultKind = "requests of a kind hang"
+	APISlow        FaultKind = "API server answers slowly"
+	AnswersLost    FaultKind = "API server's answers are lost"
+	WatchBreaks    FaultKind = "watch breaks between messages"
+	Compaction     FaultKind = "history compacted"
+	ConnectionsCut FaultKind = "connections cut"
+	Stalled        FaultKind = "connections stall"
+	SlowNetwork    FaultKind = "connections are slow"
+	NoEndBookmark  FaultKind = "streaming list never ends"
+	BackupRestored FaultKind = "etcd restored from a backup"
+	ClusterNew     FaultKind = "another cluster at the address"
+	LeaseForbidden FaultKind = "lease permission missing"
+)
+
+// The faults of storage, of pipelines and of the process.
+const (
+	StorageUnreadable FaultKind = "storage cannot be read"
+	StorageUnwritable FaultKind = "storage cannot be written"
+	StorageSlow       FaultKind = "storage answers slowly"
+	StorageAnswerLost FaultKind = "storage applies a write, its answer is lost"
+	StorageTorn       FaultKind = "storage applies a write in part"
+
+	PipelineRejects   FaultKind = "pipeline rejects, retryable"
+	PipelinePermanent FaultKind = "pipeline rejects, permanent"
+	PipelinePartial   FaultKind = "pipeline accepts a part"
+	PipelineHangs     FaultKind = "pipeline hangs"
+	PipelineSlow      FaultKind = "pipeline is slow"
+	MetricsRejected   FaultKind = "metrics pipeline rejects"
+
+	Killed    FaultKind = "process killed"
+	Restarted FaultKind = "process restarted"
+)
+
+// everyone is the Replica of a fault that concerns all of them.
+const everyone = -1
+
+// Fault is one fault of a plan. Its times count from the start of the run.
+type Fault struct {
+	Kind     FaultKind
+	From, To time.Duration // a moment's To is its From; a killed process starts again at To
+	Replica  int           // everyone, or a replica's index
+	Resource string        // of APIRefuses, APIHangs, APISlow: which requests; empty: all
+	Status   int           // of APIRefuses
+	Delay    time.Duration // of what is slow: for each call
+	Exporter int           // whose pipeline
+	OneIn    int           // one call in so many is hit; 0 and 1: each
+
+	// A process is killed at its Nth call at a seam after From, before the call acts or after it.
+	Seam  Seam
+	Nth   int
+	Acted bool
+}
+
+// Seam is where a receiver meets its environment, and where a kill can cut a call.
+type Seam string
+
+// The seams. At AnyTime, a process is killed at From, whatever it does.
+const (
+	AnyTime      Seam = ""
+	AtStorage    Seam = "storage"
+	AtPipeline   Seam = "pipeline"
+	AtConnection Seam = "API request"
+)
+
+// covers reports whether the fault may have an effect at any moment from begin to end.
+func (f *Fault) covers(begin, end time.Duration) bool { return f.From <= end && begin <= f.To }
+
+// concerns reports whether the fault concerns a replica.
+func (f *Fault) concerns(replica int) bool { return f.Replica == everyone || f.Replica == replica }
+
+func (f Fault) String() string {
+	text := string(f.Kind)
+	for _, part := range []struct {
+		text string
+		set  bool
+	}{
+		{f.Resource, f.Resource != ""},
+		{fmt.Sprint("status ", f.Status), f.Status != 0},
+		{f.Delay.String(), f.Delay != 0},
+		{fmt.Sprint("exporter ", f.Exporter), f.Kind.isOfPipelines()},
+		{fmt.Sprint("replica ", f.Replica), f.Replica != everyone},
+		{fmt.Sprintf("1 call in %d", f.OneIn), f.OneIn > 1},
+		{fmt.Sprintf("at call %d of %s, acted %t", f.Nth, f.Seam, f.Acted), f.Seam != AnyTime},
+	} {
+		if part.set {
+			text += ", " + part.text
+		}
+	}
+	if f.To > f.From {
+		return fmt.Sprintf("%s (until %v)", text, f.To.Round(time.Millisecond))
+	}
+	return text
+}
+
+func (k FaultKind) isOfPipelines() bool {
+	switch k {
+	case PipelineRejects, PipelinePermanent, PipelinePartial, PipelineHangs, PipelineSlow:
+		return true
+	}
+	return false
+}
+
+// isOfAPI reports whether the fault can keep owners from being found.
+func (k FaultKind) isOfAPI() bool {
+	switch k {
+	case APIDown, APIRefuses, APIHangs, APISlow, AnswersLost, ConnectionsCut, Stalled, SlowNetwork, BackupRestored, ClusterNew:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.uber.org/multierr"
+)
+
+// delivery is what an exporter was given at once.
+type delivery struct {
+	at       time.Time // when the exporter decided
+	process  *process
+	logs     plog.Logs
+	rejected bool // with a permanent error: nobody has it, and nobody will
+}
+
+// exporter is the end of one logs pipeline. It outlives the processes that send to it.
+type exporter struct {
+	env    *environment
+	number int
+
+	mu         sync.Mutex // guards deliveries
+	deliveries []delivery
+}
+
+func (e *exporter) note(d delivery) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.deliveries = append(e.deliveries, d)
+}
+
+// all returns what was delivered so far.
+func (e *exporter) all() []delivery {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.deliveries)
+}
+
+// branch is one process's pipeline to an exporter.
+type branch struct {
+	*exporter
+	process *process
+	calls   counter
+}
+
+func (b *branch) consume(ctx context.Context, logs plog.Logs) error {
+	p, number := b.process, b.calls.next()
+	hit := func(kind FaultKind) *Fault { return p.hit(kind, fmt.Sprint("exporter ", b.number), number, b.number) }
+	if f := hit(PipelineSlow); f != nil {
+		if err := sleep(ctx, f.Delay); err != nil {
+			return err
+		}
+	}
+	if f := hit(PipelineHangs); f != nil {
+		if err := sleep(ctx, time.Until(b.env.began.Add(f.To))); err != nil {
+			return err
+		}
+	}
+	kill := p.reaches(AtPipeline)
+	if kill && !p.kill.Acted {
+		p.die("in a delivery, before the exporter had it")
+	}
+	if p.isDead() {
+		return errors.New("this process is dead")
+	}
+	err := b.decide(hit, logs)
+	if kill {
+		p.die("in a delivery, after the exporter had it")
+		return errors.New("this process is dead")
+	}
+	return err
+}
+
+// decide accepts, or rejects as the plan says.
+func (b *branch) decide(hit func(FaultKind) *Fault, logs plog.Logs) error {
+	took := delivery{at: time.Now(), process: b.process, logs: plog.NewLogs()}
+	switch {
+	case hit(PipelineRejects) != nil:
+		b.process.tell("exporter %d rejects %d records, retryable", b.number, logs.LogRecordCount())
+		return errors.New("the queue is full")
+	case hit(PipelinePermanent) != nil:
+		logs.CopyTo(took.logs)
+		took.rejected = true
+		b.note(took)
+		b.process.tell("exporter %d rejects %d records, permanent", b.number, logs.LogRecordCount())
+		return consumererror.NewPermanent(errors.New("malformed"))
+	case hit(PipelinePartial) != nil && logs.ResourceLogs().Len() > 1:
+		rest := plog.NewLogs()
+		for i, rl := range logs.ResourceLogs().All() {
+			to := took.logs
+			if i%2 == 1 {
+				to = rest
+			}
+			rl.CopyTo(to.ResourceLogs().AppendEmpty())
+		}
+		b.note(took)
+		b.process.tell("exporter %d accepts %d records of %d", b.number, took.logs.LogRecordCount(), logs.LogRecordCount())
+		return consumererror.NewLogs(errors.New("some were rejected"), rest)
+	}
+	logs.CopyTo(took.logs)
+	b.note(took)
+	if b.env.plan.MutatesData {
+		logs.ResourceLogs().RemoveIf(func(plog.ResourceLogs) bool { return true })
+	}
+	return nil
+}
+
+// logsPipelines joins the branches as the Collector's fan-out does: each gets the data, and the
+// errors are joined. One branch alone is given the data itself.
+type logsPipelines struct {
+	process  *process
+	branches []*branch
+}
+
+func (l *logsPipelines) Capabilities() consumer.Capabilities {
+	return consumer.Capabilities{MutatesData: l.process.replica.env.plan.MutatesData}
+}
+
+func (l *logsPipelines) ConsumeLogs(ctx context.Context, logs plog.Logs) (errs error) {
+	l.process.offered(logs)
+	if len(l.branches) == 1 {
+		return l.branches[0].consume(ctx, logs)
+	}
+	for _, b := range l.branches {
+		data := logs
+		if l.process.replica.env.plan.MutatesData {
+			data = plog.NewLogs()
+			logs.CopyTo(data)
+		}
+		errs = multierr.Append(errs, b.consume(ctx, data))
+	}
+	return errs
+}
+
+// metricsDelivery is what the metrics pipeline accepted at once.
+type metricsDelivery struct {
+	at      time.Time
+	process *process
+	metrics pmetric.Metrics
+}
+
+// metricsPipeline is a process's way to the one metrics exporter.
+type metricsPipeline struct {
+	process *process
+	calls   counter
+}
+
+func (m *metricsPipeline) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
+
+func (m *metricsPipeline) ConsumeMetrics(_ context.Context, metrics pmetric.Metrics) error {
+	p := m.process
+	if p.isDead() || p.hit(MetricsRejected, "metrics", m.calls.next(), 0) != nil {
+		return errors.New("the metrics pipeline is full")
+	}
+	p.checkLeads("emits metrics")
+	took := pmetric.NewMetrics()
+	metrics.CopyTo(took)
+	env := p.replica.env
+	env.mu.Lock()
+	defer env.mu.Unlock()
+	env.metrics = append(env.metrics, metricsDelivery{time.Now(), p, took})
+	return nil
+}

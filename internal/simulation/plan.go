@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+const (
+	// calm is how long no fault begins: what exists at the first start is then known exactly.
+	calm = 20 * time.Second
+	// firstWrite is when producers begin to write, so that every replica has listed before.
+	firstWrite = 8 * time.Second
+	// settling is how long a run goes on after its last fault and its last write. Every back-off of
+	// the receiver and every memory of a failed lookup ends within it.
+	settling = 100 * time.Second
+)
+
+// Mode is what decides which promises the contract makes.
+type Mode struct{ Storage, Elector bool }
+
+func (m Mode) String() string {
+	switch {
+	case m.Storage && m.Elector:
+		return "storage + elector"
+	case m.Storage:
+		return "storage"
+	case m.Elector:
+		return "elector"
+	default:
+		return "neither"
+	}
+}
+
+// Modes are all of them, in the order of tables.
+var Modes = []Mode{{}, {Storage: true}, {Elector: true}, {Storage: true, Elector: true}}
+
+// Plan is one environment and what happens in it. It is a function of its seed, and can be cut down
+// (see shrink.go) without changing what is left.
+type Plan struct {
+	Seed uint64
+	Mode
+	Replicas int // 1 without an elector
+
+	// What the user configured.
+	Dedup          time.Duration
+	FromBeginning  bool
+	Watched        []string // namespaces; empty: the whole cluster
+	Types          []string // event_types
+	ExcludeReasons []string
+	Collection     time.Duration
+	NoOwners       bool
+	Lease          LeaseTimes
+
+	// The cluster.
+	Namespaces   int
+	EventTTL     time.Duration
+	CompactAfter time.Duration
+	CacheLag     time.Duration
+	OldServer    bool // neither streaming lists nor aggregated discovery
+	Apps         []AppPlan
+	Producers    []ProducerPlan
+	Existing     int // events that exist before the first start
+
+	// The pipelines.
+	Exporters   int
+	MutatesData bool // exporters destroy what they are given
+
+	Faults []Fault
+	Active time.Duration // until the last fault ends and the last event is written
+}
+
+// LeaseTimes are the elector's lease_duration, renew_deadline and retry_period.
+type LeaseTimes struct{ Duration, Renew, Retry time.Duration }
+
+// NewPlan makes the plan of a seed, without what the marked defects are known to break.
+func NewPlan(seed uint64) Plan {
+	r := draw(seed, "plan", 0)
+	p := Plan{
+		Seed:         seed,
+		Mode:         Modes[r.IntN(len(Modes))],
+		Replicas:     1,
+		Dedup:        oneOf(r, 0, 0, between(r, 3*time.Second, 40*time.Second)),
+		Collection:   between(r, 5*time.Second, 30*time.Second),
+		NoOwners:     chance(r, 12),
+		Lease:        oneOf(r, LeaseTimes{15 * time.Second, 10 * time.Second, time.Second}, LeaseTimes{15 * time.Second, 10 * time.Second, 2 * time.Second}),
+		Namespaces:   1 + r.IntN(8),
+		EventTTL:     oneOf(r, time.Hour, 20*time.Minute, 10*time.Minute),
+		CompactAfter: oneOf(r, 5*time.Minute, time.Minute, 20*time.Second),
+		CacheLag:     oneOf(r, 0, 0, 2*time.Second),
+		OldServer:    chance(r, 4),
+		Existing:     oneOf(r, 0, 0, r.IntN(40), 600),
+		Exporters:    oneOf(r, 1, 1, 2, 3),
+		MutatesData:  chance(r, 4),
+		Active:       between(r, 45*time.Second, 3*time.Minute),
+	}
+	p.FromBeginning = chance(r, 2)
+	if chance(r, 50) {
+		p.Namespaces = 1000
+	}
+	if p.Elector {
+		p.Replicas = 2 + r.IntN(2)
+	}
+	p.addFilters(r)
+	p.addApps()
+	p.addProducers()
+	p.addFaults(r.IntN(6))
+	avoidMarkedDefects(&p)
+	return p
+}
+
+// addFilters configures what the receiver leaves out.
+func (p *Plan) addFilters(r *rand.Rand) {
+	if chance(r, 5) && p.Namespaces > 1 {
+		p.Watched = []string{namespace(0), namespace(1)}
+	}
+	p.Types = oneOf(r, nil, nil, nil, []string{"Warning"}, []string{"Warning", "Normal"})
+	if chance(r, 5) {
+		p.ExcludeReasons = []string{"Pull*", "Created"}
+	}
+}
+
+func namespace(i int) string { return fmt.Sprintf("team-%d", i) }
+
+// addFaults adds n faults, each a function of the seed and its number.
+func (p *Plan) addFaults(n int) {
+	for i := range n {
+		r := draw(p.Seed, "fault", i)
+		f := Fault{Replica: everyone, From: between(r, calm, p.Active)}
+		f.To = f.From + oneOf(r, between(r, time.Second, 5*time.Second), between(r, time.Second, 20*time.Second), between(r, 20*time.Second, 80*time.Second))
+		f.Kind = oneOf(r, p.possibleFaults()...)
+		p.detail(r, &f)
+		p.Faults = append(p.Faults, f)
+	}
+	slices.SortStableFunc(p.Faults, func(a, b Fault) int { return int(a.From - b.From) })
+	for _, f := range p.Faults {
+		p.Active = max(p.Active, f.To)
+	}
+}
+
+// possibleFaults lists the more frequent ones more than once.
+func (p *Plan) possibleFaults() []FaultKind {
+	possible := []FaultKind{
+		APIDown, APIRefuses, APIRefuses, APIHangs, APISlow, AnswersLost, WatchBreaks, Compaction, Compaction, ConnectionsCut, ConnectionsCut,
+		Stalled, SlowNetwork, NoEndBookmark, BackupRestored, ClusterNew,
+		PipelineRejects, PipelineRejects, PipelinePermanent, PipelinePartial, PipelineHangs, PipelineSlow, MetricsRejected,
+		Killed, Killed, Killed, Killed, Restarted, Restarted,
+	}
+	if p.Storage {
+		possible = append(possible, StorageUnreadable, StorageUnwritable, StorageSlow, StorageAnswerLost, StorageTorn, Killed, Killed)
+	}
+	if p.Elector {
+		possible = append(possible, LeaseForbidden)
+	}
+	return possible
+}
+
+// detail sets what a fault of its kind needs.
+func (p *Plan) detail(r *rand.Rand, f *Fault) {
+	f.OneIn = oneOf(r, 1, 2, 5)
+	switch f.Kind {
+	case APIRefuses:
+		f.Resource = oneOf(r, "", "events", "events", "pods", "replicasets", "deployments", "rollouts")
+		f.Status = oneOf(r, 401, 403, 429, 500, 503, 504)
+	case APIHangs:
+		f.Resource = oneOf(r, "events", "pods", "replicasets", "deployments", "rollouts")
+	case APISlow:
+		f.Resource = oneOf(r, "", "events", "pods", "replicasets", "deployments")
+		f.Delay = between(r, 20*time.Millisecond, 4*time.Second)
+	case AnswersLost:
+		f.Resource = oneOf(r, "", "events", "leases", "pods")
+	case SlowNetwork:
+		f.Delay = between(r, 100*time.Microsecond, 5*time.Millisecond) // for each KiB
+	case Compaction, ConnectionsCut, BackupRestored, ClusterNew:
+		f.To = f.From
+	case StorageSlow, PipelineSlow:
+		f.Delay = between(r, 10*time.Millisecond, 5*time.Second)
+	case Killed:
+		f.Seam = oneOf(r, AnyTime, AtStorage, AtStorage, AtPipeline, AtPipeline, AtConnection)
+		f.Nth, f.Acted = r.IntN(4), chance(r, 2)
+		f.To = f.From + between(r, 500*time.Millisecond, 25*time.Second)
+	case Restarted:
+		f.To = f.From + between(r, 100*time.Millisecond, 20*time.Second)
+	}
+	p.aim(r, f)
+}
+
+// aim chooses whom a fault concerns.
+func (p *Plan) aim(r *rand.Rand, f *Fault) {
+	switch f.Kind {
+	case Killed, Restarted:
+		f.Replica, f.OneIn = r.IntN(p.Replicas), 1
+	case APIDown, APIRefuses, ConnectionsCut, Stalled, SlowNetwork, AnswersLost:
+		if chance(r, 2) {
+			f.Replica = r.IntN(p.Replicas)
+		}
+	}
+	if f.Kind.isOfPipelines() {
+		f.Exporter = r.IntN(p.Exporters)
+	}
+	switch f.Kind {
+	case APIDown, APIHangs, Compaction, ConnectionsCut, Stalled, BackupRestored, ClusterNew, LeaseForbidden, StorageUnreadable:
+		f.OneIn = 1
+	}
+}
+
+// drop takes out the faults for which the condition holds.
+func (p *Plan) drop(condition func(Fault) bool) { p.Faults = slices.DeleteFunc(p.Faults, condition) }
+
+// has reports whether the plan has a fault of one of the kinds.
+func (p *Plan) has(kinds ...FaultKind) bool {
+	return slices.ContainsFunc(p.Faults, func(f Fault) bool { return slices.Contains(kinds, f.Kind) })
+}
+
+// disturbed reports whether a fault of one that the condition selects may act between the two moments.
+func (p *Plan) disturbed(begin, end time.Duration, condition func(*Fault) bool) bool {
+	for i := range p.Faults {
+		if f := &p.Faults[i]; f.covers(begin, end) && condition(f) {
+			return true
+		}
+	}
+	return false
+}
+
+// String describes the environment in a few words.
+func (p Plan) String() string {
+	text := fmt.Sprintf("%v, %d replica(s), %d namespace(s), %d exporter(s), start_at beginning %t, dedup_interval %v, TTL %v, compaction every %v",
+		p.Mode, p.Replicas, p.Namespaces, p.Exporters, p.FromBeginning, p.Dedup, p.EventTTL, p.CompactAfter)
+	for _, part := range []struct {
+		text string
+		set  bool
+	}{
+		{fmt.Sprint("namespaces ", p.Watched), p.Watched != nil},
+		{fmt.Sprint("event_types ", p.Types), p.Types != nil},
+		{fmt.Sprint("exclude_reasons ", p.ExcludeReasons), p.ExcludeReasons != nil},
+		{"no owners", p.NoOwners},
+		{"a server without streaming lists", p.OldServer},
+		{fmt.Sprint("watch caches lag ", p.CacheLag), p.CacheLag > 0},
+		{"exporters destroy what they get", p.MutatesData},
+		{fmt.Sprintf("%d events exist", p.Existing), p.Existing > 0},
+	} {
+		if part.set {
+			text += ", " + part.text
+		}
+	}
+	return text
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/simulation/apiserver"
+)
+
+var events = schema.GroupResource{Resource: "events"}
+
+// ProducerPlan is a program that writes events about one object.
+type ProducerPlan struct {
+	Style   Style
+	App     int // of Plan.Apps
+	Pod     int
+	Start   time.Duration
+	Gap     time.Duration // between two writes, on average
+	Writes  int
+	Skew    time.Duration // of its clock
+	Reason  string
+	Type    string
+	Size    int  // of the message, in bytes
+	Deleted bool // the object is deleted before the last write, as a pod is that is killed
+}
+
+// Style is how a producer writes its events (event-semantics: client-go's two recorders, kube-rs's,
+// and programs that write events by hand).
+type Style string
+
+// The styles.
+const (
+	OldRecorder Style = "old recorder"
+	NewRecorder Style = "new recorder"
+	KubeRS      Style = "kube-rs recorder"
+	Kubelet     Style = "kubelet"
+	HandMade    Style = "hand-made"
+	Relabeler   Style = "relabels its event"
+)
+
+func (p *Plan) addProducers() {
+	r := draw(p.Seed, "producers", 0)
+	n := 3 + r.IntN(12)
+	if p.Namespaces >= 100 {
+		n = p.Namespaces
+	}
+	for i := range n {
+		p.Producers = append(p.Producers, p.producer(i))
+		if p.Namespaces >= 100 {
+			p.Producers[i].App, p.Producers[i].Start = i, firstWrite+time.Duration(i)*time.Millisecond
+		}
+	}
+	if chance(r, 8) { // A storm: one-shot events of many pods at once.
+		p.storm(50+r.IntN(600), 0)
+	}
+	if chance(r, 40) {
+		p.storm(3000, 0)
+	}
+	if chance(r, 40) {
+		p.storm(300, 64<<10)
+	}
+}
+
+func (p *Plan) producer(i int) ProducerPlan {
+	r := draw(p.Seed, "producer", i)
+	pp := ProducerPlan{
+		Style:   oneOf(r, OldRecorder, OldRecorder, OldRecorder, NewRecorder, NewRecorder, KubeRS, Kubelet, Kubelet, HandMade, HandMade, Relabeler),
+		App:     r.IntN(len(p.Apps)),
+		Pod:     r.IntN(6),
+		Start:   between(r, firstWrite, p.Active),
+		Gap:     oneOf(r, between(r, 10*time.Millisecond, time.Second), between(r, time.Second, 20*time.Second)),
+		Writes:  1 + r.IntN(15),
+		Skew:    oneOf(r, 0, 0, between(r, -3*time.Second, 3*time.Second), -3*time.Hour, time.Hour),
+		Reason:  oneOf(r, "BackOff", "Failed", "Pulling", "Unhealthy", "Scheduled", "Created"),
+		Type:    oneOf(r, "Warning", "Warning", "Normal", "Normal", "Notice"),
+		Size:    oneOf(r, 20, 20, 20, 2000),
+		Deleted: chance(r, 4),
+	}
+	pp.Writes = max(1, min(pp.Writes, int((p.Active-pp.Start)/pp.Gap)))
+	return pp
+}
+
+// storm adds one-shot events that are written within two seconds.
+func (p *Plan) storm(n, size int) {
+	r := draw(p.Seed, "storm", n)
+	p.Producers = append(p.Producers, ProducerPlan{
+		Style: HandMade, App: r.IntN(len(p.Apps)), Start: between(r, firstWrite, p.Active), Gap: 2 * time.Second / time.Duration(n),
+		Writes: n, Reason: "Storm", Type: "Warning", Size: size,
+	})
+}
+
+// producer runs a ProducerPlan.
+type producer struct {
+	plan    ProducerPlan
+	seed    uint64
+	number  int
+	subject *object
+	server  *apiserver.Server
+
+	last  *corev1.Event // what it wrote last; nil: nothing
+	count int32         // as its memory has it, whatever the API server holds
+}
+
+// run writes until the plan is done.
+func (p *producer) run(began time.Time) {
+	time.Sleep(time.Until(began.Add(p.plan.Start)))
+	p.subject.create(p.server)
+	for i := range p.plan.Writes {
+		if p.plan.Deleted && i == p.plan.Writes-1 && i > 0 && p.subject.kind == "Pod" {
+			p.subject.delete(p.server)
+		}
+		p.write(i)
+		r := draw(p.seed, fmt.Sprint("producer gap ", p.number), i)
+		time.Sleep(between(r, p.plan.Gap/2, p.plan.Gap*3/2+1))
+	}
+}
+
+func (p *producer) write(i int) {
+	r := draw(p.seed, fmt.Sprint("producer write ", p.number), i)
+	switch p.plan.Style {
+	case HandMade:
+		p.create(p.event(i))
+		return
+	case Relabeler:
+		if p.last != nil && i%2 == 1 {
+			p.relabel(i)
+			return
+		}
+	}
+	p.count++
+	if chance(r, 4) { // Recorders count before they are throttled.
+		p.count += int32(r.IntN(8))
+	}
+	p.record(i)
+}
+
+// record writes the next occurrence as a recorder does: it patches its event, and creates it again
+// under the same name with the count that it remembers if the API server has it no longer.
+func (p *producer) record(i int) {
+	next := p.event(0)
+	if p.last != nil {
+		next = p.last.DeepCopy()
+		next.ResourceVersion = ""
+	}
+	p.stamp(next, i)
+	if p.last != nil {
+		stored, err := p.server.Update(events, next)
+		if err == nil {
+			p.last = stored.(*corev1.Event)
+			return
+		}
+		if !apierrors.IsNotFound(err) {
+			return
+		}
+		next.UID, next.CreationTimestamp = "", metav1.Time{}
+	}
+	p.create(next)
+}
+
+// stamp writes what changes with each occurrence.
+func (p *producer) stamp(ev *corev1.Event, i int) {
+	now := time.Now().Add(p.plan.Skew)
+	switch p.plan.Style {
+	case NewRecorder, KubeRS:
+		if p.last != nil || p.count > 1 {
+			ev.Series = &corev1.EventSeries{Count: max(2, p.count), LastObservedTime: metav1.NewMicroTime(now)}
+		}
+	default:
+		ev.Count = p.count
+		ev.LastTimestamp = metav1.NewTime(now)
+	}
+	if i%3 == 2 {
+		ev.Message = p.message(i) // Some rewrite their message with each patch.
+	}
+}
+
+func (p *producer) create(ev *corev1.Event) {
+	if stored, err := p.server.Create(events, ev); err == nil {
+		p.last = stored.(*corev1.Event)
+	}
+}
+
+// relabel changes the event without a new occurrence.
+func (p *producer) relabel(i int) {
+	next := p.last.DeepCopy()
+	next.ResourceVersion = ""
+	next.Labels = map[string]string{"seen": fmt.Sprint(i)}
+	if stored, err := p.server.Update(events, next); err == nil {
+		p.last = stored.(*corev1.Event)
+	}
+}
+
+func (p *producer) message(i int) string {
+	return fmt.Sprintf("%s happened to %s (%d)", p.plan.Reason, p.subject.name, i) + strings.Repeat(".", p.plan.Size)
+}
+
+// event is a new event of the producer's style, without its first occurrence's count.
+func (p *producer) event(i int) *corev1.Event {
+	now := time.Now().Add(p.plan.Skew)
+	s := p.subject
+	ev := &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: s.namespace, Name: fmt.Sprintf("%s.%x.%d.%d", s.name, now.UnixNano(), p.number, i)},
+		InvolvedObject: corev1.ObjectReference{APIVersion: s.apiVersion, Kind: s.kind, Namespace: s.namespace, Name: s.name, UID: s.uid},
+		Reason:         p.plan.Reason, Type: p.plan.Type, Message: p.message(i),
+	}
+	if s.namespace == "" {
+		ev.Namespace = metav1.NamespaceDefault
+	}
+	switch p.plan.Style {
+	case NewRecorder, KubeRS:
+		ev.EventTime = metav1.NewMicroTime(now)
+		ev.ReportingController, ev.ReportingInstance, ev.Action = "scheduler", "scheduler-0", "Binding"
+	case Kubelet:
+		ev.Source = corev1.EventSource{Component: "kubelet", Host: "node-1"}
+		ev.ReportingController, ev.ReportingInstance = "kubelet", "node-1"
+		ev.FirstTimestamp = metav1.NewTime(now)
+		if s.kind == "Node" {
+			ev.InvolvedObject.UID = types.UID(s.name) // Kubelets up to 1.36 do that.
+		} else {
+			ev.InvolvedObject.FieldPath = "spec.containers{main}"
+		}
+	case HandMade:
+		ev.Source = corev1.EventSource{Component: "by-hand"}
+		if i%2 == 0 {
+			ev.InvolvedObject.APIVersion = ""
+		}
+	default:
+		ev.Source = corev1.EventSource{Component: "controller", Host: "host-1"}
+		ev.FirstTimestamp = metav1.NewTime(now)
+	}
+	return ev
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// record is one log record as an exporter got it.
+type record struct {
+	at       time.Time
+	process  *process
+	rejected bool
+	resource pcommon.Map
+	log      plog.LogRecord
+
+	uid                string // log.record.uid
+	eventUID           types.UID
+	count, occurrences int64
+}
+
+// records returns the records of deliveries, in their order.
+func records(deliveries []delivery) (all []*record) {
+	for i := range deliveries {
+		d := &deliveries[i]
+		each(d.logs, func(resource pcommon.Map, log plog.LogRecord) {
+			r := &record{at: d.at, process: d.process, rejected: d.rejected, resource: resource, log: log}
+			r.uid, r.eventUID = text(log.Attributes(), "log.record.uid"), types.UID(text(log.Attributes(), "k8s.event.uid"))
+			r.count, r.occurrences = number(log.Attributes(), "k8s.event.count"), number(log.Attributes(), "k8s.event.occurrences")
+			all = append(all, r)
+		})
+	}
+	return all
+}
+
+func each(logs plog.Logs, do func(resource pcommon.Map, log plog.LogRecord)) {
+	for _, rl := range logs.ResourceLogs().All() {
+		for _, sl := range rl.ScopeLogs().All() {
+			for _, log := range sl.LogRecords().All() {
+				do(rl.Resource().Attributes(), log)
+			}
+		}
+	}
+}
+
+func text(attributes pcommon.Map, key string) string {
+	if value, ok := attributes.Get(key); ok {
+		return value.AsString()
+	}
+	return ""
+}
+
+func number(attributes pcommon.Map, key string) int64 {
+	if value, ok := attributes.Get(key); ok {
+		return value.Int()
+	}
+	return 0
+}
+
+// offered notes that a process offers records to its pipelines: from then on, they are not only in
+// its memory, and it has to be the leader.
+func (p *process) offered(logs plog.Logs) {
+	p.checkLeads("emits records")
+	env := p.replica.env
+	var uids []string
+	each(logs, func(_ pcommon.Map, log plog.LogRecord) { uids = append(uids, text(log.Attributes(), "log.record.uid")) })
+	env.mu.Lock()
+	for _, uid := range uids {
+		env.offered[uid] = true
+	}
+	processes := env.processes
+	env.mu.Unlock()
+	for _, other := range processes {
+		for _, uid := range uids {
+			other.release(uid)
+		}
+	}
+	if !p.isDead() {
+		p.tell("offers %d records", len(uids))
+	}
+}

@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/kubeevents/kubeeventsreceiver"
+	"github.com/kubeevents/kubeeventsreceiver/internal/event"
+)
+
+// replica is one of several Collectors: a place in which processes run one after the other.
+type replica struct {
+	env   *environment
+	index int
+	host  string // in the kubeconfig
+
+	mu      sync.Mutex // guards current and count
+	current *process   // nil: none runs
+	count   int
+}
+
+// running returns the process that runs, or nil.
+func (r *replica) running() *process {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.current
+}
+
+// process is a Collector with the receiver, from its start to its end. After its death nothing of
+// it reaches the environment any more.
+type process struct {
+	replica  *replica
+	name     string
+	started  time.Time
+	receiver []component.Component
+	elector  *elector
+	host     *host
+	dead     atomic.Bool
+	ended    chan struct{} // closed when what is left of it has ended
+
+	mu          sync.Mutex // guards what follows
+	connections map[*clientEnd]bool
+	kill        *Fault // that is armed; nil: none
+	calls       int    // at the seam of kill
+	died        time.Time
+	lists       map[string]lists // by the stream's namespace
+	held        map[string]int   // bytes of events that were read and not yet offered to the pipelines, by log.record.uid
+	most, size  int              // bytes: the most ever in held, and now
+
+	requests atomic.Int64 // for events
+}
+
+// lists are the versions of a stream's first listings.
+type lists struct{ begun, complete int64 }
+
+func (r *replica) start() {
+	r.mu.Lock()
+	r.count++
+	p := &process{
+		replica: r, name: fmt.Sprintf("replica-%d/%d", r.index, r.count), started: time.Now(), ended: make(chan struct{}),
+		connections: map[*clientEnd]bool{}, lists: map[string]lists{}, held: map[string]int{},
+	}
+	r.current = p
+	r.mu.Unlock()
+	r.env.addProcess(p)
+	p.tell("starts")
+	if err := p.launch(); err != nil {
+		r.env.violate(neverSilent, "", "%s does not start: %v", p.name, err)
+	}
+}
+
+// launch starts what the Collector starts: extensions, then the receiver in both pipelines.
+func (p *process) launch() error {
+	plan := &p.replica.env.plan
+	p.host = &host{process: p, extensions: map[component.ID]component.Component{}}
+	if plan.Storage {
+		p.host.extensions[storageID] = &storageExtension{process: p}
+	}
+	if plan.Elector {
+		p.elector = newElector(p.replica.host, plan.Lease)
+		p.host.extensions[electorID] = p.elector
+		if err := p.elector.start(&rest.Config{Host: "http://" + p.replica.host, Dial: dialReplica, QPS: -1}, p.name); err != nil {
+			return err
+		}
+	}
+	config, err := p.replica.config()
+	if err != nil {
+		return err
+	}
+	if err := p.create(config); err != nil {
+		return err
+	}
+	for _, c := range p.receiver {
+		if err := c.Start(context.Background(), p.host); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *process) create(config component.Config) error {
+	factory := kubeeventsreceiver.NewFactory()
+	settings := receivertest.NewNopSettings(factory.Type())
+	settings.Logger = zap.New(storyCore{p})
+	pipelines := &logsPipelines{process: p}
+	for _, e := range p.replica.env.exporters {
+		pipelines.branches = append(pipelines.branches, &branch{exporter: e, process: p})
+	}
+	logs, errLogs := factory.CreateLogs(context.Background(), settings, config, pipelines)
+	if errLogs != nil {
+		return errLogs
+	}
+	metrics, errMetrics := factory.CreateMetrics(context.Background(), settings, config, &metricsPipeline{process: p})
+	p.receiver = []component.Component{logs, metrics}
+	return errMetrics
+}
+
+var (
+	storageID = component.MustNewID("file_storage_of_all")
+	electorID = component.MustNewID("k8s_leader_elector")
+)
+
+// config is what the user wrote, as YAML has it: the receiver's own types may change.
+func (r *replica) config() (component.Config, error) {
+	plan := &r.env.plan
+	start := "end"
+	if plan.FromBeginning {
+		start = "beginning"
+	}
+	written := map[string]any{
+		"auth_type": "kubeConfig", "context": r.host, "start_at": start, dedupKey: plan.Dedup.String(),
+		"collection_interval": plan.Collection.String(), "namespaces": plan.Watched, "event_types": plan.Types,
+		"exclude_reasons": plan.ExcludeReasons, "owners": map[string]any{"enabled": !plan.NoOwners},
+	}
+	if plan.Storage {
+		written["storage"] = storageID.String()
+	}
+	if plan.Elector {
+		written["k8s_leader_elector"] = electorID.String()
+	}
+	for key, value := range r.env.settings {
+		written[key] = value
+	}
+	config := kubeeventsreceiver.NewFactory().CreateDefaultConfig()
+	if err := confmap.NewFromStringMap(written).Unmarshal(config); err != nil {
+		return nil, err
+	}
+	return config, config.(*kubeeventsreceiver.Config).Validate()
+}
+
+// dedupKey is dedup_interval's present name.
+const dedupKey = "repeat_interval"
+
+// tell adds a line to the story, unless the process is dead and only its remains act.
+func (p *process) tell(format string, args ...any) {
+	if !p.isDead() {
+		p.replica.env.story.tell(p.name, format, args...)
+	}
+}
+
+func (p *process) isDead() bool { return p.dead.Load() }
+
+// die ends the process as kill -9 does: whatever it still does reaches nothing.
+func (p *process) die(how string) {
+	if p.dead.Swap(true) {
+		return
+	}
+	p.replica.env.story.tell(p.name, "is killed %s", how)
+	p.mu.Lock()
+	p.died = time.Now()
+	p.mu.Unlock()
+	p.leave()
+	p.cut()
+	go func() { _ = p.end() }()
+}
+
+// leave makes room for the replica's next process.
+func (p *process) leave() {
+	p.replica.mu.Lock()
+	defer p.replica.mu.Unlock()
+	if p.replica.current == p {
+		p.replica.current = nil
+	}
+}
+
+// end shuts down the receiver and then the extensions, as the Collector does.
+func (p *process) end() (err error) {
+	defer close(p.ended)
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
+	defer cancel()
+	for _, c := range p.receiver {
+		if e := c.Shutdown(ctx); e != nil {
+			err = e
+		}
+	}
+	if p.elector != nil {
+		_ = p.elector.Shutdown(ctx)
+	}
+	return err
+}
+
+// shutdownTimeout is how long the receiver may take to shut down; its own grace is shorter.
+const shutdownTimeout = 40 * time.Second
+
+// stop ends the process in an orderly way.
+func (p *process) stop() {
+	p.tell("is shut down")
+	err := p.end()
+	if p.isDead() {
+		return
+	}
+	p.tell("has ended")
+	p.dead.Store(true)
+	p.mu.Lock()
+	p.died = time.Now()
+	p.mu.Unlock()
+	p.leave()
+	p.cut()
+	if err != nil && !p.replica.env.plan.has(PipelineHangs, PipelineSlow, StorageSlow) {
+		p.replica.env.violate(neverSilent, "", "%s does not shut down: %v", p.name, err)
+	}
+}
+
+func (p *process) connected(c *clientEnd) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.connections[c] = true
+}
+
+func (p *process) disconnected(c *clientEnd) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.connections, c)
+}
+
+// cut breaks all connections of the process.
+func (p *process) cut() {
+	p.mu.Lock()
+	var open []*clientEnd
+	for c := range p.connections {
+		open = append(open, c)
+	}
+	p.mu.Unlock()
+	for _, c := range open {
+		_ = c.Conn.Close()
+	}
+}
+
+// arm lets the process be killed at a seam.
+func (p *process) arm(f *Fault) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.kill, p.calls = f, 0
+}
+
+// reaches counts a call at a seam, and reports whether it is the one to be killed at.
+func (p *process) reaches(seam Seam) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.kill == nil || p.kill.Seam != seam {
+		return false
+	}
+	p.calls++
+	return p.calls == p.kill.Nth+1
+}
+
+// hit returns the fault of the kind that a call meets, or nil.
+func (p *process) hit(kind FaultKind, actor string, number, exporter int) *Fault {
+	f := p.replica.env.fault(p.replica.index, kind)
+	if f == nil || kind.isOfPipelines() && f.Exporter != exporter {
+		return nil
+	}
+	if f.OneIn > 1 && !chance(draw(p.replica.env.plan.Seed, p.name+actor+string(kind), number), f.OneIn) {
+		return nil
+	}
+	return f
+}
+
+// listed notes the versions of the process's first lists.
+func (p *process) listed(stream string, version int64, complete bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l := p.lists[stream]
+	if l.begun == 0 {
+		l.begun = version
+	}
+	if complete && l.complete == 0 {
+		l.complete = version
+	}
+	p.lists[stream] = l
+}
+
+// sent notes that the process was sent an event.
+func (p *process) sent(ev *corev1.Event, size int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	uid := recordUID(ev)
+	p.size += size - p.held[uid]
+	p.held[uid] = size
+	p.most = max(p.most, p.size)
+}
+
+// release notes that a record is no longer only in the process's memory.
+func (p *process) release(uid string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.size -= p.held[uid]
+	delete(p.held, uid)
+}
+
+func recordUID(ev *corev1.Event) string { return fmt.Sprintf("%s-%d", ev.UID, event.Count(ev)) }
+
+// host is the Collector as the receiver sees it.
+type host struct {
+	process    *process
+	extensions map[component.ID]component.Component
+
+	mu     sync.Mutex // guards status
+	status componentstatus.Status
+}
+
+func (h *host) GetExtensions() map[component.ID]component.Component { return h.extensions }
+
+// Report implements componentstatus.Reporter.
+func (h *host) Report(e *componentstatus.Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.status != e.Status() {
+		h.process.tell("reports status %v: %v", e.Status(), e.Err())
+	}
+	h.status = e.Status()
+}
+
+// failing reports whether the component's status is an error now.
+func (h *host) failing() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.status == componentstatus.StatusRecoverableError
+}
+
+// storyCore writes the receiver's log into the story.
+type storyCore struct{ process *process }
+
+func (c storyCore) Enabled(zapcore.Level) bool        { return true }
+func (c storyCore) With([]zapcore.Field) zapcore.Core { return c }
+func (c storyCore) Sync() error                       { return nil }
+func (c storyCore) Check(e zapcore.Entry, to *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	return to.AddCore(e, c)
+}
+
+func (c storyCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	encoder := zapcore.NewMapObjectEncoder()
+	for _, f := range fields {
+		f.AddTo(encoder)
+	}
+	c.process.tell("logs %s: %s %v", e.Level, e.Message, encoder.Fields)
+	return nil
+}
+
+// counter numbers calls.
+type counter struct{ n atomic.Int64 }
+
+func (c *counter) next() int { return int(c.n.Add(1)) }

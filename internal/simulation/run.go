@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/simulation/apiserver"
+)
+
+// environment is everything around the receivers of one run.
+type environment struct {
+	plan     Plan
+	settings map[string]any // of the receiver, over those of the plan
+	began    time.Time
+	server   *apiserver.Server
+	listener *listener
+	story    *story
+
+	storage   *storageContent
+	exporters []*exporter
+	replicas  []*replica
+	apps      []*app
+
+	mu         sync.Mutex // guards what follows
+	processes  []*process // all there were, in the order of their starts
+	metrics    []metricsDelivery
+	offered    map[string]bool // log.record.uid of what any process offered to its pipelines
+	violations []Violation
+	backup     *apiserver.Backup
+}
+
+// Outcome is what a run found.
+type Outcome struct {
+	Plan       Plan
+	Violations []Violation
+	Evaluated  []*Promise // the promises that the contract makes in the plan's mode
+	story      *story
+}
+
+// Print writes the environment, the violations, and the story of what they are about.
+func (o *Outcome) Print(w io.Writer) {
+	fmt.Fprintf(w, "seed %d: %v\n", o.Plan.Seed, o.Plan)
+	events := map[string]bool{}
+	for _, v := range o.Violations {
+		fmt.Fprintf(w, "  broken: %s: %s\n", v.Promise.Name, v.Text)
+		if len(events) < 3 && v.Event != "" {
+			events[v.Event] = true
+		}
+	}
+	o.story.print(w, events)
+}
+
+// Scenario changes a run beyond its plan. Nil functions do nothing.
+type Scenario struct {
+	Settings map[string]any     // of the receiver
+	Act      func(*environment) // in a goroutine of its own, from the start
+	Check    func(*environment) // after the end
+}
+
+// Worker runs plans one after the other. Workers may run side by side, each with its own number.
+type Worker struct{ number int }
+
+// NewWorker makes a worker, whose number must be below maxWorkers.
+func NewWorker(number int) Worker { return Worker{number} }
+
+// Run runs the plan in a bubble of its own, in which time passes when nothing is left to do.
+func (w Worker) Run(t *testing.T, plan Plan, scenario Scenario) (outcome *Outcome) {
+	synctest.Test(t, func(*testing.T) {
+		e := newEnvironment(w, plan, scenario.Settings)
+		e.run(scenario)
+		outcome = &Outcome{Plan: plan, Violations: e.violations, Evaluated: promisesOf(plan.Mode), story: e.story}
+	})
+	return outcome
+}
+
+const maxWorkers = 8
+
+// Kubeconfig writes the kubeconfig of all workers' replicas; KUBECONFIG has to name it.
+func Kubeconfig(directory string) (path string, err error) {
+	var clusters, contexts string
+	for worker := range maxWorkers {
+		for replica := range maxReplicas {
+			host := hostOf(worker, replica)
+			clusters += fmt.Sprintf(`{"name":%q,"cluster":{"server":"http://%s"}},`, host, host)
+			contexts += fmt.Sprintf(`{"name":%q,"context":{"cluster":%q,"user":"u"}},`, host, host)
+		}
+	}
+	content := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","clusters":[%s],"contexts":[%s],"users":[{"name":"u","user":{}}]}`,
+		clusters[:len(clusters)-1], contexts[:len(contexts)-1])
+	path = filepath.Join(directory, "kubeconfig")
+	return path, os.WriteFile(path, []byte(content), 0o600)
+}
+
+func hostOf(worker, replica int) string { return fmt.Sprintf("worker-%d-replica-%d", worker, replica) }
+
+func newEnvironment(w Worker, plan Plan, settings map[string]any) *environment {
+	e := &environment{
+		plan: plan, settings: settings, began: time.Now(), listener: newListener(), offered: map[string]bool{},
+		storage: &storageContent{values: map[string][]byte{}},
+	}
+	e.story = &story{began: e.began}
+	e.server = apiserver.New(apiserver.Options{
+		ClusterUID: "cluster-1", EventTTL: plan.EventTTL, CompactAfter: plan.CompactAfter, CacheLag: plan.CacheLag,
+		NoStreamingLists: plan.OldServer, NoAggregatedDiscovery: plan.OldServer,
+		Decide: e.decide, Listed: e.listed, Sent: e.sent,
+	})
+	e.server.AddKind(rollouts)
+	e.server.AddKind(links)
+	for i := range plan.Exporters {
+		e.exporters = append(e.exporters, &exporter{env: e, number: i})
+	}
+	for i, a := range plan.Apps {
+		e.apps = append(e.apps, newApp(a, i))
+	}
+	for i := range plan.Replicas {
+		e.replicas = append(e.replicas, &replica{env: e, index: i, host: hostOf(w.number, i)})
+	}
+	return e
+}
+
+// run plays the plan, lets everything settle, and checks the promises.
+func (e *environment) run(scenario Scenario) {
+	for _, a := range e.apps {
+		for _, o := range a.objects {
+			o.create(e.server)
+		}
+	}
+	e.createExisting()
+	ctx, cancel := context.WithCancel(context.Background())
+	var work sync.WaitGroup
+	work.Go(func() { e.server.Run(ctx) })
+	server := &http.Server{Handler: e.server, ConnContext: apiserver.ConnContext, ErrorLog: log.New(io.Discard, "", 0)}
+	work.Go(func() { _ = server.Serve(e.listener) })
+	for _, r := range e.replicas {
+		dialers.Store(r.host, r)
+		r.start()
+	}
+	e.play(scenario)
+	e.shutDown()
+	cancel()
+	_ = server.Close()
+	work.Wait()
+	synctest.Wait()
+	e.checkGoroutines()
+	e.check()
+	if scenario.Check != nil {
+		scenario.Check(e)
+	}
+	for _, r := range e.replicas {
+		dialers.Delete(r.host)
+	}
+}
+
+// play runs producers, faults and the scenario's own acts, until all of it has settled.
+func (e *environment) play(scenario Scenario) {
+	var acts sync.WaitGroup
+	for i := range e.plan.Producers {
+		plan := e.plan.Producers[i]
+		p := &producer{plan: plan, seed: e.plan.Seed, number: i, subject: e.apps[plan.App].subject(plan.Pod), server: e.server}
+		acts.Go(func() { p.run(e.began) })
+	}
+	for i := range e.plan.Faults {
+		acts.Go(func() { e.perform(&e.plan.Faults[i]) })
+	}
+	if scenario.Act != nil {
+		acts.Go(func() { scenario.Act(e) })
+	}
+	ended := make(chan struct{})
+	go func() {
+		acts.Wait()
+		time.Sleep(max(settling, time.Until(e.began.Add(e.plan.Active+settling))))
+		close(ended)
+	}()
+	look := time.NewTicker(lookInterval)
+	defer look.Stop()
+	for {
+		select {
+		case <-look.C:
+			e.checkSilence()
+		case <-ended:
+			e.checkRecovered()
+			return
+		}
+	}
+}
+
+// lookInterval is how often a run looks whether anything is silently stuck.
+const lookInterval = 15 * time.Second
+
+// shutDown ends all processes, and waits for what is left of those that were killed.
+func (e *environment) shutDown() {
+	var stops sync.WaitGroup
+	for _, r := range e.replicas {
+		if p := r.running(); p != nil {
+			stops.Go(p.stop)
+		}
+	}
+	stops.Wait()
+	for _, p := range e.allProcesses() {
+		<-p.ended
+	}
+}
+
+// createExisting writes the events that exist before the first start.
+func (e *environment) createExisting() {
+	if len(e.plan.Producers) == 0 {
+		return
+	}
+	for i := range e.plan.Existing {
+		plan := e.plan.Producers[i%len(e.plan.Producers)]
+		subject := e.apps[plan.App].subject(plan.Pod)
+		subject.create(e.server)
+		p := &producer{plan: plan, seed: e.plan.Seed, number: 1000 + i, subject: subject, server: e.server, count: int32(i % 3)}
+		p.plan.Style, p.plan.Size = OldRecorder, 20
+		p.write(0)
+	}
+}
+
+// perform does what a fault does at its moment; faults that last are asked for where they act.
+func (e *environment) perform(f *Fault) {
+	if f.Kind == BackupRestored {
+		time.Sleep(time.Until(e.began.Add(f.From - backupAge)))
+		e.backup = e.server.Backup()
+	}
+	time.Sleep(time.Until(e.began.Add(f.From)))
+	switch f.Kind {
+	case Killed:
+		e.kill(f)
+		return
+	case Restarted:
+		e.restart(f)
+		return
+	}
+	e.story.tell("", "fault: %v", *f)
+	switch f.Kind {
+	case APIDown, ConnectionsCut:
+		e.cut(f)
+	case Compaction:
+		e.server.Compact()
+	case BackupRestored:
+		e.server.Restore(e.backup)
+		e.cut(f)
+	case ClusterNew:
+		e.server.Replace("cluster-2")
+		e.cut(f)
+	}
+	if f.To > f.From {
+		time.Sleep(f.To - f.From)
+		e.story.tell("", "over: %s", f.Kind)
+	}
+}
+
+// backupAge is how long before it is restored a backup was made.
+const backupAge = 15 * time.Second
+
+func (e *environment) cut(f *Fault) {
+	for _, r := range e.replicas {
+		if p := r.running(); p != nil && f.concerns(r.index) {
+			p.cut()
+		}
+	}
+}
+
+// kill kills the replica's process at the seam that the fault names, or after a while if it does not
+// get there, and starts the next.
+func (e *environment) kill(f *Fault) {
+	r := e.replicas[f.Replica]
+	p := r.running()
+	if p == nil {
+		return
+	}
+	if f.Seam == AnyTime {
+		p.die("at some moment")
+	} else {
+		p.arm(f)
+		for wait := 0; wait < 100 && !p.isDead(); wait++ {
+			time.Sleep(100 * time.Millisecond)
+		}
+		p.die("at some moment")
+	}
+	time.Sleep(f.To - f.From)
+	if r.running() == nil {
+		r.start()
+	}
+}
+
+func (e *environment) restart(f *Fault) {
+	r := e.replicas[f.Replica]
+	p := r.running()
+	if p == nil {
+		return
+	}
+	p.stop()
+	time.Sleep(f.To - f.From)
+	if r.running() == nil {
+		r.start()
+	}
+}
+
+// fault returns the plan's first fault of the kind that acts now on the replica, or nil.
+func (e *environment) fault(replica int, kind FaultKind) *Fault {
+	now := time.Since(e.began)
+	for i := range e.plan.Faults {
+		if f := &e.plan.Faults[i]; f.Kind == kind && f.From <= now && now < f.To && f.concerns(replica) {
+			return f
+		}
+	}
+	return nil
+}
+
+// decide is what a request meets at the API server.
+func (e *environment) decide(request apiserver.Request) (answer apiserver.Answer) {
+	p := e.process(request.Client)
+	if p == nil || p.isDead() {
+		return apiserver.Answer{Status: http.StatusServiceUnavailable}
+	}
+	if request.Resource == events {
+		p.requests.Add(1)
+	}
+	if p.reaches(AtConnection) {
+		if !p.kill.Acted {
+			p.die("at a request, before it acted")
+			return apiserver.Answer{Status: http.StatusServiceUnavailable}
+		}
+		go p.die("at a request, after it acted")
+		return apiserver.Answer{LoseAnswer: true}
+	}
+	now := time.Since(e.began)
+	for i := range e.plan.Faults {
+		if f := &e.plan.Faults[i]; f.From <= now && now < f.To && f.concerns(p.replica.index) && f.hits(e.plan.Seed, request) {
+			f.answer(e.plan.Seed, request, &answer)
+		}
+	}
+	return answer
+}
+
+// hits reports whether a request is one of those that the fault is about.
+func (f *Fault) hits(seed uint64, request apiserver.Request) bool {
+	if f.Resource != "" && f.Resource != request.Resource.Resource {
+		return false
+	}
+	actor := request.Client + request.Verb + request.Resource.Resource + string(f.Kind)
+	return f.OneIn <= 1 || chance(draw(seed, actor, request.Number), f.OneIn)
+}
+
+// answer is what the fault makes of an answer.
+func (f *Fault) answer(seed uint64, request apiserver.Request, answer *apiserver.Answer) {
+	switch f.Kind {
+	case APIRefuses:
+		answer.Status = f.Status
+		if f.Status == http.StatusTooManyRequests {
+			answer.RetryAfter = time.Second
+		}
+	case APIHangs:
+		answer.Hang = true
+	case APISlow:
+		answer.Delay += f.Delay
+	case AnswersLost:
+		answer.LoseAnswer = true
+	case WatchBreaks:
+		if request.Verb == "watch" {
+			answer.CutAfter = 1 + draw(seed, request.Client+"cut", request.Number).IntN(6)
+		}
+	case NoEndBookmark:
+		answer.NoEndBookmark = request.Streaming && request.Resource.Resource == "events"
+	case LeaseForbidden:
+		if request.Resource.Resource == "leases" {
+			answer.Status = http.StatusForbidden
+		}
+	}
+}
+
+func (e *environment) addProcess(p *process) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.processes = append(e.processes, p)
+}
+
+func (e *environment) allProcesses() []*process {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.processes)
+}
+
+// process returns the process with the name, or nil.
+func (e *environment) process(name string) *process {
+	for _, p := range e.allProcesses() {
+		if p.name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+func (e *environment) listed(client, namespace string, version int64, complete bool) {
+	if p := e.process(client); p != nil {
+		p.listed(namespace, version, complete)
+	}
+}
+
+func (e *environment) sent(client string, change watch.EventType, ev *corev1.Event, size int) {
+	p := e.process(client)
+	if p == nil || change == watch.Deleted || !e.plan.wants(ev) {
+		return
+	}
+	e.mu.Lock()
+	offered := e.offered[recordUID(ev)]
+	e.mu.Unlock()
+	if !offered && e.expectsFirst(p, ev) {
+		p.sent(ev, size)
+	}
+}

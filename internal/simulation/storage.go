@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+)
+
+// storageContent is what a storage extension holds. It outlives processes, and replicas share it.
+type storageContent struct {
+	mu     sync.Mutex // guards values
+	values map[string][]byte
+}
+
+// storageExtension is a process's way to the content. Its faults are those of the plan, and it works
+// for a process that lives only.
+type storageExtension struct {
+	component.StartFunc
+	component.ShutdownFunc
+	process *process
+	calls   counter
+}
+
+func (s *storageExtension) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
+	return &storageClient{s}, nil
+}
+
+type storageClient struct{ *storageExtension }
+
+var errStorage = errors.New("the storage does not work")
+
+func (c *storageClient) Get(ctx context.Context, key string) ([]byte, error) {
+	op := storage.GetOperation(key)
+	err := c.Batch(ctx, op)
+	return op.Value, err
+}
+
+func (c *storageClient) Set(ctx context.Context, key string, value []byte) error {
+	return c.Batch(ctx, storage.SetOperation(key, value))
+}
+
+func (c *storageClient) Delete(ctx context.Context, key string) error {
+	return c.Batch(ctx, storage.DeleteOperation(key))
+}
+
+func (c *storageClient) Close(context.Context) error { return nil }
+
+func (c *storageClient) Batch(ctx context.Context, operations ...*storage.Operation) error {
+	p, number := c.process, c.calls.next()
+	hit := func(kind FaultKind) *Fault { return p.hit(kind, "storage", number, 0) }
+	if f := hit(StorageSlow); f != nil {
+		if err := sleep(ctx, f.Delay); err != nil {
+			return err
+		}
+	}
+	writes := operations[0].Type != storage.Get
+	kill := writes && p.reaches(AtStorage)
+	switch {
+	case kill && !p.kill.Acted:
+		p.die("at a write, before it acted")
+	case !writes && hit(StorageUnreadable) != nil, writes && hit(StorageUnwritable) != nil:
+		return errStorage
+	}
+	if p.isDead() {
+		return errStorage
+	}
+	if f := hit(StorageTorn); f != nil && writes {
+		done := draw(p.replica.env.plan.Seed, p.name+" torn", number).IntN(len(operations))
+		p.tell("storage applies %d of %d operations", done, len(operations))
+		p.replica.env.storage.apply(operations[:done])
+		return errStorage
+	}
+	p.replica.env.storage.apply(operations)
+	if kill {
+		p.die("at a write, after it acted")
+		return errStorage
+	}
+	if hit(StorageAnswerLost) != nil && writes {
+		p.tell("storage applies %d operations, its answer is lost", len(operations))
+		return fmt.Errorf("%w: deadline exceeded", errStorage)
+	}
+	return nil
+}
+
+func (s *storageContent) apply(operations []*storage.Operation) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, op := range operations {
+		switch op.Type {
+		case storage.Get:
+			op.Value = bytes.Clone(s.values[op.Key])
+		case storage.Set:
+			s.values[op.Key] = bytes.Clone(op.Value)
+		case storage.Delete:
+			delete(s.values, op.Key)
+		}
+	}
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+)
+
+// story is what happened in a run: who did what when. Lines are formatted only when a run fails.
+// Its methods may be called concurrently.
+type story struct {
+	began time.Time
+
+	mu    sync.Mutex // guards lines
+	lines []line
+}
+
+type line struct {
+	at     time.Time
+	who    string
+	about  string // the event's namespace/name; empty: everything
+	format string
+	args   []any
+}
+
+// tell adds a line about everything.
+func (s *story) tell(who, format string, args ...any) { s.tellOf("", who, format, args...) }
+
+// tellOf adds a line about one event.
+func (s *story) tellOf(event, who, format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lines = append(s.lines, line{time.Now(), who, event, format, args})
+}
+
+// print writes the lines about everything and those about the events that a violation names.
+func (s *story) print(w io.Writer, events map[string]bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lines := slices.Clone(s.lines)
+	slices.SortStableFunc(lines, func(a, b line) int { return a.at.Compare(b.at) })
+	for _, l := range lines {
+		if l.about == "" || events[l.about] {
+			fmt.Fprintf(w, "%12v  %-16s %s\n", l.at.Sub(s.began).Round(time.Millisecond), cmp.Or(l.who, "-"), fmt.Sprintf(l.format, l.args...))
+		}
+	}
+}

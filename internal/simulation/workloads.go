@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/simulation/apiserver"
+)
+
+// AppPlan is one workload: pods and what owns them.
+type AppPlan struct {
+	Kind      string // one of appKinds
+	Namespace int
+	LabelAt   int // whose label is tilt-manifest: 0 the pod's, 1 its owner's, …; -1: nobody's
+}
+
+// appKinds are chains that clusters have, by the kind at their end or by what is odd about them.
+var appKinds = []string{"deployment", "deployment", "rollout", "statefulset", "cronjob", "bare", "node", "owner missing", "cycle", "two owners", "deep"}
+
+func (p *Plan) addApps() {
+	n := 2 + draw(p.Seed, "apps", 0).IntN(8)
+	if p.Namespaces >= 100 {
+		n = p.Namespaces
+	}
+	for i := range n {
+		r := draw(p.Seed, "app", i)
+		app := AppPlan{Kind: oneOf(r, appKinds...), Namespace: r.IntN(p.Namespaces), LabelAt: r.IntN(4) - 1}
+		if p.Namespaces >= 100 {
+			app.Namespace = i
+		}
+		p.Apps = append(p.Apps, app)
+	}
+}
+
+// object is one object of a cluster as it really is, whatever the API server's caches say.
+type object struct {
+	resource         schema.GroupResource
+	apiVersion, kind string
+	namespace, name  string
+	uid              types.UID
+	owners           []*object // the first is followed, unless the second is the controller
+	label            string    // tilt-manifest
+	missing          bool      // only references know it
+
+	mu      sync.Mutex // guards what follows
+	exists  bool
+	deleted time.Time // zero: not
+}
+
+// kinds that the receiver has to discover: rollouts and chains are custom resources.
+var (
+	rollouts = apiserver.Kind{Group: "argoproj.io", Versions: []string{"v1alpha1"}, Kind: "Rollout", Resource: "rollouts", Namespaced: true}
+	links    = apiserver.Kind{Group: "example.com", Versions: []string{"v1", "v1beta1"}, Kind: "Link", Resource: "links", Namespaced: true}
+)
+
+var kindsByName = map[string]struct {
+	resource   schema.GroupResource
+	apiVersion string
+}{
+	"Pod":         {schema.GroupResource{Resource: "pods"}, "v1"},
+	"Node":        {schema.GroupResource{Resource: "nodes"}, "v1"},
+	"ReplicaSet":  {schema.GroupResource{Group: "apps", Resource: "replicasets"}, "apps/v1"},
+	"Deployment":  {schema.GroupResource{Group: "apps", Resource: "deployments"}, "apps/v1"},
+	"StatefulSet": {schema.GroupResource{Group: "apps", Resource: "statefulsets"}, "apps/v1"},
+	"Job":         {schema.GroupResource{Group: "batch", Resource: "jobs"}, "batch/v1"},
+	"CronJob":     {schema.GroupResource{Group: "batch", Resource: "cronjobs"}, "batch/v1"},
+	"Rollout":     {schema.GroupResource{Group: "argoproj.io", Resource: "rollouts"}, "argoproj.io/v1alpha1"},
+	"Link":        {schema.GroupResource{Group: "example.com", Resource: "links"}, "example.com/v1"},
+}
+
+// app is a workload of a cluster: what its pods belong to.
+type app struct {
+	plan    AppPlan
+	name    string
+	owner   *object   // of each pod; nil: none
+	objects []*object // that exist from the start
+	pods    sync.Map  // number → *object
+}
+
+func newApp(plan AppPlan, number int) *app {
+	a := &app{plan: plan, name: fmt.Sprintf("app-%d", number)}
+	switch plan.Kind {
+	case "deployment":
+		a.own("ReplicaSet", a.own("Deployment", nil))
+	case "rollout":
+		a.own("ReplicaSet", a.own("Rollout", nil))
+	case "statefulset":
+		a.own("StatefulSet", nil)
+	case "cronjob":
+		a.own("Job", a.own("CronJob", nil))
+	case "node":
+		a.own("Node", nil)
+	case "owner missing":
+		a.own("ReplicaSet", nil).missing = true
+	case "cycle":
+		first := a.own("Link", nil)
+		first.owners = []*object{a.own("Link", first)}
+	case "two owners":
+		a.own("ReplicaSet", a.own("Deployment", nil), a.own("Link", nil))
+	case "deep":
+		owner := a.own("Link", nil)
+		for range 11 {
+			owner = a.own("Link", owner)
+		}
+	}
+	a.label()
+	return a
+}
+
+// own adds an object that becomes the owner of the pods.
+func (a *app) own(kind string, owners ...*object) *object {
+	o := a.newObject(kind, fmt.Sprintf("%s-%d", a.name, len(a.objects)))
+	if len(owners) > 0 && owners[0] != nil {
+		o.owners = owners
+	}
+	a.objects, a.owner = append(a.objects, o), o
+	return o
+}
+
+func (a *app) newObject(kind, name string) *object {
+	is := kindsByName[kind]
+	o := &object{
+		resource: is.resource, apiVersion: is.apiVersion, kind: kind, namespace: namespace(a.plan.Namespace), name: name,
+		uid: types.UID(fmt.Sprintf("uid-%s-%s-%d", kind, name, a.plan.Namespace)),
+	}
+	if kind == "Node" {
+		o.namespace = ""
+	}
+	return o
+}
+
+// label puts the label where the plan has it.
+func (a *app) label() {
+	o := a.owner
+	for range a.plan.LabelAt - 1 {
+		if o != nil && len(o.owners) > 0 {
+			o = o.owners[0]
+		}
+	}
+	if a.plan.LabelAt > 0 && o != nil && !o.missing {
+		o.label = a.name + "-manifest"
+	}
+}
+
+// subject returns what the events of one of the app's producers are about: a pod, or the node itself.
+func (a *app) subject(pod int) *object {
+	if a.plan.Kind == "node" {
+		return a.owner
+	}
+	made := a.newObject("Pod", fmt.Sprintf("%s-pod-%d", a.name, pod))
+	if a.owner != nil {
+		made.owners = []*object{a.owner}
+	}
+	if a.plan.LabelAt == 0 {
+		made.label = a.name + "-manifest"
+	}
+	found, _ := a.pods.LoadOrStore(pod, made)
+	return found.(*object)
+}
+
+// create writes the object to the API server, once.
+func (o *object) create(server *apiserver.Server) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.exists || o.missing {
+		return
+	}
+	o.exists = true
+	meta := &metav1.PartialObjectMetadata{
+		TypeMeta:   metav1.TypeMeta{APIVersion: o.apiVersion, Kind: o.kind},
+		ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: o.name, UID: o.uid},
+	}
+	if o.label != "" {
+		meta.Labels = map[string]string{"tilt-manifest": o.label, "other": "label"}
+	}
+	for _, owner := range o.owners {
+		controller := len(o.owners) == 1 && o.kind != "Link"
+		meta.OwnerReferences = append(meta.OwnerReferences, metav1.OwnerReference{
+			APIVersion: owner.apiVersion, Kind: owner.kind, Name: owner.name, UID: owner.uid, Controller: &controller,
+		})
+	}
+	_, _ = server.Create(o.resource, meta) // It may exist already: a backup that was restored brought it back.
+}
+
+// delete deletes the object, as the end of a pod does.
+func (o *object) delete(server *apiserver.Server) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.exists && o.deleted.IsZero() {
+		o.deleted = time.Now()
+		_ = server.Delete(o.resource, o.namespace, o.name) // It is gone already where the cluster was replaced.
+	}
+}
+
+// aliveAt reports whether the object existed at that time.
+func (o *object) aliveAt(at time.Time) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.deleted.IsZero() || at.Before(o.deleted)
+}
+
+const maxDepth = 10 // owners.max_depth's default
+
+// chain returns the object and its owners as far as they can be found, and the resolution that the
+// contract names for this.
+func (o *object) chain() (objects []*object, resolution string) {
+	resolution = "complete"
+	for at := o; ; at = at.owners[0] {
+		if slices.Contains(objects, at) {
+			return objects, "cycle"
+		}
+		if len(objects) > maxDepth {
+			return objects, "depth"
+		}
+		objects = append(objects, at)
+		switch {
+		case at.missing:
+			return objects, "not_found"
+		case len(at.owners) == 0:
+			return objects, resolution
+		case len(at.owners) > 1:
+			resolution = "ambiguous"
+		}
+	}
+}
+
+func (o *object) groupKind() schema.GroupKind {
+	return schema.GroupKind{Group: o.resource.Group, Kind: o.kind}
+}
