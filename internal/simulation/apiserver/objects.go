@@ -26,8 +26,11 @@ func (c *call) kind() schema.GroupVersionKind {
 func (s *Server) get(c *call) error {
 	asked := c.http.URL.Query().Get("resourceVersion")
 	version, err := parseVersion(asked)
+	if err != nil && !c.table.cached {
+		err = apierrors.NewBadRequest("invalid resource version: " + err.Error())
+	}
 	if err != nil {
-		return apierrors.NewBadRequest("invalid resource version: " + err.Error())
+		return err
 	}
 	if err := s.await(c, version); err != nil {
 		return err
@@ -130,8 +133,8 @@ func (s *Server) createOrUpdate(c *call, object Object) (r *record, created bool
 		r, err = s.create(c.table, object)
 		return r, true, err
 	case isLease && (version == "" || version == "0"):
-		missing := field.Invalid(field.NewPath("metadata", "resourceVersion"), version, "must be specified for an update")
-		return nil, false, apierrors.NewInvalid(c.gvk().GroupKind(), c.Name, field.ErrorList{missing})
+		missing := field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update")
+		return nil, false, apierrors.NewInvalid(schema.GroupKind{Group: c.Resource.Group, Kind: c.Resource.Resource}, c.Name, field.ErrorList{missing})
 	default:
 		r, err = s.update(c.table, object)
 		return r, false, err

@@ -3,6 +3,7 @@
 package apiserver
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -134,12 +135,29 @@ func (st *stream) resume(o *internalversion.ListOptions) error {
 			st.after = s.cacheVersion(st.table)
 		}
 	}
-	if !st.table.cached && st.after < s.compacted {
-		return apierrors.NewResourceExpired("The resourceVersion for the provided watch is too old.")
+	if !st.table.cached {
+		return st.checkHistory(s.compacted)
 	}
 	if log := st.table.log; st.table.cached && len(log) > cacheHolds {
 		if oldest := log[len(log)-cacheHolds].version - 1; st.after < min(oldest, s.compacted) {
 			return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", st.after, oldest))
+		}
+	}
+	return nil
+}
+
+// checkHistory returns an error if etcd does not have all that the watch is to show. Of the compacted version itself, etcd
+// has the changes, but not the objects before them.
+func (st *stream) checkHistory(compacted int64) error {
+	if st.after+1 < compacted {
+		return apierrors.NewResourceExpired("The resourceVersion for the provided watch is too old.")
+	}
+	for _, r := range after(st.table.log, st.after) {
+		if r.version > compacted {
+			break
+		}
+		if r.version == compacted && r.prev != nil && st.sel.inScope(r.key) {
+			return apierrors.NewInternalError(errors.New("etcd event received with PrevKv=nil"))
 		}
 	}
 	return nil
