@@ -35,6 +35,7 @@ const (
 	StorageSlow       FaultKind = "storage answers slowly"
 	StorageAnswerLost FaultKind = "storage applies a write, its answer is lost"
 	StorageTorn       FaultKind = "storage applies a write in part"
+	StorageLate       FaultKind = "storage applies a write late"
 
 	PipelineRejects   FaultKind = "pipeline rejects, retryable"
 	PipelinePermanent FaultKind = "pipeline rejects, permanent"
@@ -47,14 +48,17 @@ const (
 	Restarted FaultKind = "process restarted"
 )
 
-// everyone is the Replica of a fault that concerns all of them.
-const everyone = -1
+// Who a fault concerns, where it is not one replica.
+const (
+	everyone = -1
+	leader   = -2 // of a kill or restart: whoever holds the lease then
+)
 
 // Fault is one fault of a plan. Its times count from the start of the run.
 type Fault struct {
 	Kind     FaultKind
 	From, To time.Duration // a moment's To is its From; a killed process starts again at To
-	Replica  int           // everyone, or a replica's index
+	Replica  int           // everyone, leader, or a replica's index
 	Resource string        // of APIRefuses, APIHangs, APISlow: which requests; empty: all
 	Status   int           // of APIRefuses
 	Delay    time.Duration // of what is slow: for each call
@@ -94,7 +98,8 @@ func (f Fault) String() string {
 		{fmt.Sprint("status ", f.Status), f.Status != 0},
 		{f.Delay.String(), f.Delay != 0},
 		{fmt.Sprint("exporter ", f.Exporter), f.Kind.isOfPipelines()},
-		{fmt.Sprint("replica ", f.Replica), f.Replica != everyone},
+		{fmt.Sprint("replica ", f.Replica), f.Replica >= 0},
+		{"the leader", f.Replica == leader},
 		{fmt.Sprintf("1 call in %d", f.OneIn), f.OneIn > 1},
 		{fmt.Sprintf("at call %d of %s, acted %t", f.Nth, f.Seam, f.Acted), f.Seam != AnyTime},
 	} {

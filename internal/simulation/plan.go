@@ -150,7 +150,7 @@ func (p *Plan) possibleFaults() []FaultKind {
 		Killed, Killed, Killed, Killed, Restarted, Restarted,
 	}
 	if p.Storage {
-		possible = append(possible, StorageUnreadable, StorageUnwritable, StorageSlow, StorageAnswerLost, StorageTorn, Killed, Killed)
+		possible = append(possible, StorageUnreadable, StorageUnwritable, StorageSlow, StorageAnswerLost, StorageTorn, StorageLate, Killed, Killed)
 	}
 	if p.Elector {
 		possible = append(possible, LeaseForbidden)
@@ -176,6 +176,8 @@ func (p *Plan) detail(r *rand.Rand, f *Fault) {
 		f.Delay = between(r, 100*time.Microsecond, 5*time.Millisecond) // for each KiB
 	case Compaction, ConnectionsCut, BackupRestored, ClusterNew:
 		f.To = f.From
+	case StorageLate:
+		f.Delay = between(r, time.Second, 60*time.Second)
 	case StorageSlow, PipelineSlow:
 		f.Delay = between(r, 10*time.Millisecond, 5*time.Second)
 	case Killed:
@@ -193,6 +195,9 @@ func (p *Plan) aim(r *rand.Rand, f *Fault) {
 	switch f.Kind {
 	case Killed, Restarted:
 		f.Replica, f.OneIn = r.IntN(p.Replicas), 1
+		if p.Elector && chance(r, 2) {
+			f.Replica = leader
+		}
 	case APIDown, APIRefuses, ConnectionsCut, Stalled, SlowNetwork, AnswersLost:
 		if chance(r, 2) {
 			f.Replica = r.IntN(p.Replicas)

@@ -212,6 +212,9 @@ func (p *producer) event(i int) *corev1.Event {
 		InvolvedObject: corev1.ObjectReference{APIVersion: s.apiVersion, Kind: s.kind, Namespace: s.namespace, Name: s.name, UID: s.uid},
 		Reason:         p.plan.Reason, Type: p.plan.Type, Message: p.message(i),
 	}
+	if s.manifest != "" {
+		ev.InvolvedObject.UID = s.manifest
+	}
 	if s.namespace == "" {
 		ev.Namespace = metav1.NamespaceDefault
 	}

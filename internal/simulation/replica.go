@@ -5,6 +5,7 @@ package simulation
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,6 +45,7 @@ func (r *replica) running() *process {
 // it reaches the environment any more.
 type process struct {
 	replica  *replica
+	number   int // of the replica's processes, from 1
 	name     string
 	started  time.Time
 	receiver []component.Component
@@ -71,7 +73,7 @@ func (r *replica) start() {
 	r.mu.Lock()
 	r.count++
 	p := &process{
-		replica: r, name: fmt.Sprintf("replica-%d/%d", r.index, r.count), started: time.Now(), ended: make(chan struct{}),
+		replica: r, number: r.count, name: fmt.Sprintf("replica-%d/%d", r.index, r.count), started: time.Now(), ended: make(chan struct{}),
 		connections: map[*clientEnd]bool{}, lists: map[string]lists{}, held: map[string]int{},
 	}
 	r.current = p
@@ -97,7 +99,7 @@ func (p *process) launch() error {
 			return err
 		}
 	}
-	config, err := p.replica.config()
+	config, err := p.config()
 	if err != nil {
 		return err
 	}
@@ -135,8 +137,8 @@ var (
 )
 
 // config is what the user wrote, as YAML has it: the receiver's own types may change.
-func (r *replica) config() (component.Config, error) {
-	plan := &r.env.plan
+func (p *process) config() (component.Config, error) {
+	r, plan := p.replica, &p.replica.env.plan
 	start := "end"
 	if plan.FromBeginning {
 		start = "beginning"
@@ -152,8 +154,8 @@ func (r *replica) config() (component.Config, error) {
 	if plan.Elector {
 		written["k8s_leader_elector"] = electorID.String()
 	}
-	for key, value := range r.env.settings {
-		written[key] = value
+	if more := r.env.scenario.Settings; more != nil {
+		maps.Copy(written, more(p.number))
 	}
 	config := kubeeventsreceiver.NewFactory().CreateDefaultConfig()
 	if err := confmap.NewFromStringMap(written).Unmarshal(config); err != nil {

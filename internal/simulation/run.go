@@ -3,6 +3,7 @@
 package simulation
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -16,7 +17,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/simulation/apiserver"
@@ -25,7 +28,7 @@ import (
 // environment is everything around the receivers of one run.
 type environment struct {
 	plan     Plan
-	settings map[string]any // of the receiver, over those of the plan
+	scenario Scenario
 	began    time.Time
 	server   *apiserver.Server
 	listener *listener
@@ -42,6 +45,7 @@ type environment struct {
 	offered    map[string]bool // log.record.uid of what any process offered to its pipelines
 	violations []Violation
 	backup     *apiserver.Backup
+	restored   time.Time // the last time that the API server's versions went back; zero: never
 }
 
 // Outcome is what a run found.
@@ -67,9 +71,11 @@ func (o *Outcome) Print(w io.Writer) {
 
 // Scenario changes a run beyond its plan. Nil functions do nothing.
 type Scenario struct {
-	Settings map[string]any     // of the receiver
-	Act      func(*environment) // in a goroutine of its own, from the start
-	Check    func(*environment) // after the end
+	Settings func(process int) map[string]any // of the receiver, over those of the plan; processes count from 1
+	Act      func(*environment)               // in a goroutine of its own, from the start
+	Check    func(*environment)               // after the end
+
+	strict bool // checks what marked defects break, too
 }
 
 // Worker runs plans one after the other. Workers may run side by side, each with its own number.
@@ -81,8 +87,8 @@ func NewWorker(number int) Worker { return Worker{number} }
 // Run runs the plan in a bubble of its own, in which time passes when nothing is left to do.
 func (w Worker) Run(t *testing.T, plan Plan, scenario Scenario) (outcome *Outcome) {
 	synctest.Test(t, func(*testing.T) {
-		e := newEnvironment(w, plan, scenario.Settings)
-		e.run(scenario)
+		e := newEnvironment(w, plan, scenario)
+		e.run()
 		outcome = &Outcome{Plan: plan, Violations: e.violations, Evaluated: promisesOf(plan.Mode), story: e.story}
 	})
 	return outcome
@@ -108,9 +114,9 @@ func Kubeconfig(directory string) (path string, err error) {
 
 func hostOf(worker, replica int) string { return fmt.Sprintf("worker-%d-replica-%d", worker, replica) }
 
-func newEnvironment(w Worker, plan Plan, settings map[string]any) *environment {
+func newEnvironment(w Worker, plan Plan, scenario Scenario) *environment {
 	e := &environment{
-		plan: plan, settings: settings, began: time.Now(), listener: newListener(), offered: map[string]bool{},
+		plan: plan, scenario: scenario, began: time.Now(), listener: newListener(), offered: map[string]bool{},
 		storage: &storageContent{values: map[string][]byte{}},
 	}
 	e.story = &story{began: e.began}
@@ -134,7 +140,7 @@ func newEnvironment(w Worker, plan Plan, settings map[string]any) *environment {
 }
 
 // run plays the plan, lets everything settle, and checks the promises.
-func (e *environment) run(scenario Scenario) {
+func (e *environment) run() {
 	for _, a := range e.apps {
 		for _, o := range a.objects {
 			o.create(e.server)
@@ -150,7 +156,7 @@ func (e *environment) run(scenario Scenario) {
 		dialers.Store(r.host, r)
 		r.start()
 	}
-	e.play(scenario)
+	e.play()
 	e.shutDown()
 	cancel()
 	_ = server.Close()
@@ -158,8 +164,8 @@ func (e *environment) run(scenario Scenario) {
 	synctest.Wait()
 	e.checkGoroutines()
 	e.check()
-	if scenario.Check != nil {
-		scenario.Check(e)
+	if e.scenario.Check != nil {
+		e.scenario.Check(e)
 	}
 	for _, r := range e.replicas {
 		dialers.Delete(r.host)
@@ -167,7 +173,7 @@ func (e *environment) run(scenario Scenario) {
 }
 
 // play runs producers, faults and the scenario's own acts, until all of it has settled.
-func (e *environment) play(scenario Scenario) {
+func (e *environment) play() {
 	var acts sync.WaitGroup
 	for i := range e.plan.Producers {
 		plan := e.plan.Producers[i]
@@ -177,8 +183,8 @@ func (e *environment) play(scenario Scenario) {
 	for i := range e.plan.Faults {
 		acts.Go(func() { e.perform(&e.plan.Faults[i]) })
 	}
-	if scenario.Act != nil {
-		acts.Go(func() { scenario.Act(e) })
+	if e.scenario.Act != nil {
+		acts.Go(func() { e.scenario.Act(e) })
 	}
 	ended := make(chan struct{})
 	go func() {
@@ -254,9 +260,11 @@ func (e *environment) perform(f *Fault) {
 		e.server.Compact()
 	case BackupRestored:
 		e.server.Restore(e.backup)
+		e.restored = time.Now()
 		e.cut(f)
 	case ClusterNew:
 		e.server.Replace("cluster-2")
+		e.restored = time.Now()
 		e.cut(f)
 	}
 	if f.To > f.From {
@@ -279,7 +287,7 @@ func (e *environment) cut(f *Fault) {
 // kill kills the replica's process at the seam that the fault names, or after a while if it does not
 // get there, and starts the next.
 func (e *environment) kill(f *Fault) {
-	r := e.replicas[f.Replica]
+	r := e.target(f)
 	p := r.running()
 	if p == nil {
 		return
@@ -300,7 +308,7 @@ func (e *environment) kill(f *Fault) {
 }
 
 func (e *environment) restart(f *Fault) {
-	r := e.replicas[f.Replica]
+	r := e.target(f)
 	p := r.running()
 	if p == nil {
 		return
@@ -310,6 +318,29 @@ func (e *environment) restart(f *Fault) {
 	if r.running() == nil {
 		r.start()
 	}
+}
+
+// target returns the replica that a fault names; the first if nobody leads.
+func (e *environment) target(f *Fault) *replica {
+	if f.Replica != leader {
+		return e.replicas[f.Replica]
+	}
+	holder := e.leaseHolder()
+	for _, r := range e.replicas {
+		if p := r.running(); p != nil && p.name == holder {
+			return r
+		}
+	}
+	return e.replicas[0]
+}
+
+// leaseHolder returns the name of the process that holds the lease; empty if none does.
+func (e *environment) leaseHolder() string {
+	found, err := e.server.Get(schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}, leaseNamespace, leaseName)
+	if err != nil {
+		return ""
+	}
+	return *cmp.Or(found.(*coordinationv1.Lease).Spec.HolderIdentity, new(string))
 }
 
 // fault returns the plan's first fault of the kind that acts now on the replica, or nil.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
@@ -61,6 +62,9 @@ func (c *storageClient) Batch(ctx context.Context, operations ...*storage.Operat
 		}
 	}
 	writes := operations[0].Type != storage.Get
+	if f := hit(StorageLate); f != nil && writes {
+		return c.applyLate(ctx, f, operations)
+	}
 	kill := writes && p.reaches(AtStorage)
 	switch {
 	case kill && !p.kill.Acted:
@@ -87,6 +91,24 @@ func (c *storageClient) Batch(ctx context.Context, operations ...*storage.Operat
 		return fmt.Errorf("%w: deadline exceeded", errStorage)
 	}
 	return nil
+}
+
+// applyLate applies a write when its caller may have given up: it is on its way to the storage.
+func (c *storageClient) applyLate(ctx context.Context, f *Fault, operations []*storage.Operation) error {
+	p, done := c.process, make(chan struct{})
+	time.AfterFunc(f.Delay, func() {
+		defer close(done)
+		if !p.isDead() {
+			p.tell("a write of %d operations reaches the storage %v late", len(operations), f.Delay)
+			p.replica.env.storage.apply(operations)
+		}
+	})
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func (s *storageContent) apply(operations []*storage.Operation) {

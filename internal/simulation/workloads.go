@@ -23,7 +23,7 @@ type AppPlan struct {
 }
 
 // appKinds are chains that clusters have, by the kind at their end or by what is odd about them.
-var appKinds = []string{"deployment", "deployment", "rollout", "statefulset", "cronjob", "bare", "node", "owner missing", "cycle", "two owners", "deep"}
+var appKinds = []string{"deployment", "deployment", "rollout", "statefulset", "cronjob", "bare", "node", "owner missing", "cycle", "two owners", "deep", "static", "invented"}
 
 func (p *Plan) addApps() {
 	n := 2 + draw(p.Seed, "apps", 0).IntN(8)
@@ -49,6 +49,7 @@ type object struct {
 	owners           []*object // the first is followed, unless the second is the controller
 	label            string    // tilt-manifest
 	missing          bool      // only references know it
+	manifest         types.UID // of a static pod: the hash that its kubelet's events have as its UID; empty: no static pod
 
 	mu      sync.Mutex // guards what follows
 	exists  bool
@@ -73,6 +74,7 @@ var kindsByName = map[string]struct {
 	"Job":         {schema.GroupResource{Group: "batch", Resource: "jobs"}, "batch/v1"},
 	"CronJob":     {schema.GroupResource{Group: "batch", Resource: "cronjobs"}, "batch/v1"},
 	"Rollout":     {schema.GroupResource{Group: "argoproj.io", Resource: "rollouts"}, "argoproj.io/v1alpha1"},
+	"Thing":       {schema.GroupResource{Resource: "things"}, ""},
 	"Link":        {schema.GroupResource{Group: "example.com", Resource: "links"}, "example.com/v1"},
 }
 
@@ -103,6 +105,12 @@ func newApp(plan AppPlan, number int) *app {
 	case "cycle":
 		first := a.own("Link", nil)
 		first.owners = []*object{a.own("Link", first)}
+	case "static":
+		a.own("Node", nil)
+	case "invented":
+		owner := a.own("Thing", nil)
+		owner.missing, owner.apiVersion = true, a.name+".example/v1"
+		owner.resource.Group = a.name + ".example"
 	case "two owners":
 		a.own("ReplicaSet", a.own("Deployment", nil), a.own("Link", nil))
 	case "deep":
@@ -159,6 +167,9 @@ func (a *app) subject(pod int) *object {
 	if a.owner != nil {
 		made.owners = []*object{a.owner}
 	}
+	if a.plan.Kind == "static" {
+		made.manifest = types.UID("manifest-of-" + made.name)
+	}
 	if a.plan.LabelAt == 0 {
 		made.label = a.name + "-manifest"
 	}
@@ -180,6 +191,9 @@ func (o *object) create(server *apiserver.Server) {
 	}
 	if o.label != "" {
 		meta.Labels = map[string]string{"tilt-manifest": o.label, "other": "label"}
+	}
+	if o.manifest != "" {
+		meta.Annotations = map[string]string{"kubernetes.io/config.mirror": string(o.manifest)}
 	}
 	for _, owner := range o.owners {
 		controller := len(o.owners) == 1 && o.kind != "Link"

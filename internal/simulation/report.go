@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Report counts, for each fault and promise, the runs that had the fault and evaluated the promise,
+// and those that broke it. Its methods may be called concurrently.
+type Report struct {
+	mu     sync.Mutex // guards cells
+	cells  map[string]map[*Promise]*cell
+	Runs   int
+	Broken int
+}
+
+type cell struct{ runs, broken int }
+
+// Add counts one run.
+func (r *Report) Add(o *Outcome) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.Runs++
+	if len(o.Violations) > 0 {
+		r.Broken++
+	}
+	rows := []string{"mode: " + o.Plan.Mode.String(), "any"}
+	for _, f := range o.Plan.Faults {
+		if !slices.Contains(rows, string(f.Kind)) {
+			rows = append(rows, string(f.Kind))
+		}
+	}
+	for _, row := range rows {
+		for _, p := range o.Evaluated {
+			r.count(row, p, slices.ContainsFunc(o.Violations, func(v Violation) bool { return v.Promise == p }))
+		}
+	}
+}
+
+func (r *Report) count(row string, p *Promise, broken bool) {
+	if r.cells == nil {
+		r.cells = map[string]map[*Promise]*cell{}
+	}
+	if r.cells[row] == nil {
+		r.cells[row] = map[*Promise]*cell{}
+	}
+	c := r.cells[row][p]
+	if c == nil {
+		c = &cell{}
+		r.cells[row][p] = c
+	}
+	c.runs++
+	if broken {
+		c.broken++
+	}
+}
+
+// Write writes the table as Markdown. A cell has the runs, and those that broke the promise; it is
+// empty where the contract does not make the promise.
+func (r *Report) Write(w io.Writer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	fmt.Fprint(w, "| fault |")
+	for _, p := range Promises {
+		fmt.Fprintf(w, " %s |", p.Name)
+	}
+	fmt.Fprintf(w, "\n|---%s|\n", strings.Repeat("|---", len(Promises)))
+	rows := make([]string, 0, len(r.cells))
+	for row := range r.cells {
+		rows = append(rows, row)
+	}
+	slices.Sort(rows)
+	for _, row := range rows {
+		fmt.Fprintf(w, "| %s |", row)
+		for _, p := range Promises {
+			fmt.Fprintf(w, " %v |", r.cells[row][p])
+		}
+		fmt.Fprintln(w)
+	}
+}
+
+func (c *cell) String() string {
+	switch {
+	case c == nil:
+		return ""
+	case c.broken > 0:
+		return fmt.Sprintf("**%d of %d broken**", c.broken, c.runs)
+	default:
+		return fmt.Sprint(c.runs)
+	}
+}

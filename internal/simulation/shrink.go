@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import "slices"
+
+// shrinkAttempts is how often a smaller plan may run without breaking the promise before its part
+// counts as needed: Go's scheduler and the receiver's jitter stay random.
+const shrinkAttempts = 2
+
+// Shrink takes out of a plan what is not needed to break the promise: faults, producers, existing
+// events, replicas' exporters. It returns the outcome of the smallest plan that broke it.
+func Shrink(run func(Plan) *Outcome, broken *Outcome) *Outcome {
+	promise := broken.Violations[0].Promise
+	smallest := broken
+	try := func(change func(*Plan)) {
+		plan := smallest.Plan
+		plan.Faults, plan.Producers = slices.Clone(plan.Faults), slices.Clone(plan.Producers)
+		change(&plan)
+		for range shrinkAttempts {
+			if outcome := run(plan); outcome.breaks(promise) {
+				smallest = outcome
+				return
+			}
+		}
+	}
+	try(func(p *Plan) { p.Existing = 0 })
+	try(func(p *Plan) { p.Exporters = 1 })
+	try(func(p *Plan) { p.MutatesData = false })
+	try(func(p *Plan) { p.Dedup = 0 })
+	for i := len(smallest.Plan.Faults) - 1; i >= 0; i-- {
+		try(func(p *Plan) { p.Faults = slices.Delete(p.Faults, i, i+1) })
+	}
+	for i := range smallest.Plan.Producers { // Their numbers stay, since their decisions are functions of these.
+		try(func(p *Plan) { p.Producers[i].Writes = 0 })
+	}
+	return smallest
+}
+
+// breaks reports whether the outcome has a violation of the promise, and puts that first.
+func (o *Outcome) breaks(promise *Promise) bool {
+	at := slices.IndexFunc(o.Violations, func(v Violation) bool { return v.Promise == promise })
+	if at > 0 {
+		o.Violations[0], o.Violations[at] = o.Violations[at], o.Violations[0]
+	}
+	return at >= 0
+}
