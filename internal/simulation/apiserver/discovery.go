@@ -14,7 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-var allVerbs = metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+// verbs are those of a kind. Namespaces can only be deleted one by one.
+func (k Kind) verbs() metav1.Verbs {
+	if k.groupResource() == namespacesResource {
+		return metav1.Verbs{"create", "delete", "get", "list", "patch", "update", "watch"}
+	}
+	return metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+}
 
 // group is a group with the kinds of each version, the preferred version first.
 type group struct {
@@ -123,7 +129,7 @@ func (g *group) resources(version string) *metav1.APIResourceList {
 	list := &metav1.APIResourceList{GroupVersion: schema.GroupVersion{Group: g.name, Version: version}.String()}
 	for _, kind := range g.kinds[version] {
 		plain := metav1.APIResource{
-			Name: kind.Resource, SingularName: strings.ToLower(kind.Kind), Namespaced: kind.Namespaced, Kind: kind.Kind, Verbs: allVerbs,
+			Name: kind.Resource, SingularName: strings.ToLower(kind.Kind), Namespaced: kind.Namespaced, Kind: kind.Kind, Verbs: kind.verbs(),
 		}
 		list.APIResources = append(list.APIResources, plain)
 		if kind.hasStatus() {
@@ -155,12 +161,15 @@ func (c *call) aggregated(groups []*group) error {
 
 func (k Kind) aggregated(version string) apidiscoveryv2.APIResourceDiscovery {
 	gvk := &metav1.GroupVersionKind{Group: k.Group, Version: version, Kind: k.Kind}
+	if isBuiltIn([]string{"apis", k.Group}) {
+		gvk = &metav1.GroupVersionKind{Kind: k.Kind} // The real server names no more.
+	}
 	scope := apidiscoveryv2.ScopeCluster
 	if k.Namespaced {
 		scope = apidiscoveryv2.ScopeNamespace
 	}
 	resource := apidiscoveryv2.APIResourceDiscovery{
-		Resource: k.Resource, ResponseKind: gvk, Scope: scope, SingularResource: strings.ToLower(k.Kind), Verbs: allVerbs,
+		Resource: k.Resource, ResponseKind: gvk, Scope: scope, SingularResource: strings.ToLower(k.Kind), Verbs: k.verbs(),
 	}
 	if k.hasStatus() {
 		resource.Subresources = []apidiscoveryv2.APISubresourceDiscovery{

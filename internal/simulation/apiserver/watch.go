@@ -31,6 +31,7 @@ type stream struct {
 	sel       *selection
 	initial   bool  // sends what exists
 	bookmarks bool
+	start     int64 // the version that changes are sent from
 	after     int64 // what was sent, or did not concern the client
 	sent      int   // messages
 	deadline  time.Time
@@ -169,7 +170,7 @@ func (st *stream) follow() {
 	defer end.Stop()
 	bookmark := time.NewTimer(st.untilBookmark())
 	defer bookmark.Stop()
-	for {
+	for st.start = st.after; ; {
 		changes, changed, again := st.next()
 		for _, r := range changes {
 			st.send(st.derive(r), r)
@@ -181,7 +182,7 @@ func (st *stream) follow() {
 		case <-changed:
 		case <-again:
 		case <-bookmark.C:
-			if st.bookmarks {
+			if st.bookmarks && st.after > st.start {
 				st.bookmark(nil)
 				st.flush()
 			}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package simulation compares the simulated API server with a real one: tests in simulated time are worth what it is worth.
+package simulation
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubeevents/kubeeventsreceiver/controlplane"
+	"github.com/kubeevents/kubeeventsreceiver/controlplane/controlplanetest"
+	"github.com/kubeevents/kubeeventsreceiver/internal/simulation/apiserver"
+)
+
+var (
+	seeds = flag.Int("scripts", 20, "how many random scripts the servers are compared with")
+	first = flag.Uint64("seed", 1, "the seed of the first script")
+	steps = flag.Int("steps", 60, "how many steps a script has")
+)
+
+func TestTheSimulatedServerAnswersAsTheRealOne(t *testing.T) {
+	for name, streams := range map[string]bool{"with streaming lists": true, "without streaming lists": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			// A watch cache with snapshots notices a compaction only after up to 15 seconds.
+			features := fmt.Sprintf("--feature-gates=ListFromCacheSnapshot=false,WatchList=%v", streams)
+			authentic := realServer(t, controlplanetest.Start(t, controlplane.Options{APIServerArgs: []string{features}}))
+			for i := range uint64(*seeds) {
+				compare(t, *first+i, simulated(t, apiserver.Options{NoStreamingLists: !streams}), authentic)
+			}
+			model := simulated(t, apiserver.Options{NoStreamingLists: !streams})
+			discovery(t, authentic, model)
+			for _, s := range []*server{authentic, model} {
+				s.begin()
+				newScript(0, 0).prepare(s)
+				t.Run("details of "+s.name, func(t *testing.T) {
+					t.Parallel()
+					details(t, s)
+				})
+			}
+		})
+	}
+}
+
+// compare runs a script on both servers.
+func compare(t *testing.T, seed uint64, model, authentic *server) {
+	script := newScript(seed, *steps)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var history []string
+	for _, s := range []*server{model, authentic} {
+		s.begin()
+		script.prepare(s)
+	}
+	for i, step := range script.steps {
+		history = append(history, fmt.Sprintf("%d. %s", i+1, step.name))
+		var expected, got any
+		both := sync.WaitGroup{}
+		both.Go(func() { expected = step.do(ctx, authentic) })
+		both.Go(func() { got = step.do(ctx, model) })
+		both.Wait()
+		same(t, seed, history, expected, got)
+	}
+	time.Sleep(quietTime)
+	real, simulated := authentic.seen(), model.seen()
+	for i := range real {
+		same(t, seed, append(history, fmt.Sprintf("messages of watch %d", i+1)), real[i], simulated[i])
+	}
+	cancel()
+	script.clean(authentic)
+}
+
+func same(t *testing.T, seed uint64, history []string, expected, got any) {
+	t.Helper()
+	if want, have := show(expected), show(got); want != have {
+		for _, line := range history {
+			t.Log(line)
+		}
+		require.Equal(t, want, have, "-seed %d: the real server (expected) and the simulated one (actual)", seed)
+	}
+}

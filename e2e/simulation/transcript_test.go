@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+const protobufType = runtime.ContentTypeProtobuf
+
+// known are the types of the documents that are read.
+var known = func() *runtime.Scheme {
+	known := runtime.NewScheme()
+	if err := scheme.AddToScheme(known); err != nil {
+		panic(err)
+	}
+	if err := metav1.AddMetaToScheme(known); err != nil {
+		panic(err)
+	}
+	return known
+}()
+
+// parse reads a document in the encoding of its content type.
+func parse(contentType string, document []byte) any {
+	mediaType, _, _ := mime.ParseMediaType(contentType)
+	if mediaType == protobufType {
+		document = protobufToJSON(document)
+	}
+	var parsed any
+	decoder := json.NewDecoder(bytes.NewReader(document))
+	decoder.UseNumber()
+	if mediaType == "text/plain" || decoder.Decode(&parsed) != nil {
+		return strings.TrimSpace(string(document))
+	}
+	return parsed
+}
+
+func protobufToJSON(document []byte) []byte {
+	unknown := runtime.Unknown{}
+	if err := unknown.Unmarshal(bytes.TrimPrefix(document, []byte("k8s\x00"))); err != nil {
+		return fmt.Appendf(nil, "%q", err.Error())
+	}
+	object, err := known.New(schema.FromAPIVersionAndKind(unknown.APIVersion, unknown.Kind))
+	if err != nil {
+		return fmt.Appendf(nil, "%q", err.Error())
+	}
+	if err := object.(interface{ Unmarshal([]byte) error }).Unmarshal(unknown.Raw); err != nil {
+		return fmt.Appendf(nil, "%q", err.Error())
+	}
+	object.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(unknown.APIVersion, unknown.Kind))
+	encoded, err := json.Marshal(object)
+	if err != nil {
+		return fmt.Appendf(nil, "%q", err.Error())
+	}
+	return encoded
+}
+
+// nextMessage reads a message of a watch.
+func nextMessage(contentType string, stream io.Reader, decoder *json.Decoder) (change string, object any, err error) {
+	if !strings.HasPrefix(contentType, protobufType) {
+		var message struct {
+			Type   string
+			Object json.RawMessage
+		}
+		err := decoder.Decode(&message)
+		return message.Type, parse(contentType, message.Object), err
+	}
+	var length [4]byte
+	if _, err := io.ReadFull(stream, length[:]); err != nil {
+		return "", nil, err
+	}
+	frame := make([]byte, binary.BigEndian.Uint32(length[:]))
+	if _, err := io.ReadFull(stream, frame); err != nil {
+		return "", nil, err
+	}
+	message := metav1.WatchEvent{}
+	if err := message.Unmarshal(frame); err != nil {
+		return "", nil, err
+	}
+	return message.Type, parse(protobufType, message.Object.Raw), nil
+}
+
+// normalize replaces in a document what two servers cannot have in common: versions by the number of the test's own writes
+// until then, UIDs by the number of the object, texts for people by nothing.
+func (s *server) normalize(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for name, field := range v {
+			v[name] = s.normalizeField(name, field)
+		}
+		delete(v, "managedFields")
+		if v["kind"] == "Status" {
+			delete(v, "message")
+			if details, _ := v["details"].(map[string]any); len(details) == 0 {
+				delete(v, "details")
+			}
+		}
+		return v
+	case []any:
+		for i := range v {
+			v[i] = s.normalize(v[i])
+		}
+	}
+	return value
+}
+
+func (s *server) normalizeField(name string, value any) any {
+	text, isText := value.(string)
+	switch {
+	case name == "retryAfterSeconds":
+		return "some" // It may be random.
+	case !isText || text == "":
+		return s.normalize(value)
+	case name == "resourceVersion":
+		return s.writesUntil(text)
+	case name == "uid" && s.uids[text] != "":
+		return s.uids[text]
+	case name == "creationTimestamp":
+		return "a time"
+	case name == "continue":
+		return s.normalizeToken(text)
+	}
+	return value
+}
+
+// writesUntil says how many of the test's own writes there were at a version.
+func (s *server) writesUntil(version string) string {
+	parsed, err := strconv.ParseInt(version, 10, 64)
+	if err != nil {
+		return version
+	}
+	n := 0
+	for n < len(s.versions) && s.versions[n] <= parsed {
+		n++
+	}
+	return fmt.Sprintf("after write %d", n)
+}
+
+func (s *server) normalizeToken(token string) any {
+	data, err := base64.RawURLEncoding.DecodeString(token)
+	var decoded map[string]any
+	if err != nil || json.Unmarshal(data, &decoded) != nil {
+		return token
+	}
+	if version, _ := decoded["rv"].(float64); version > 0 {
+		decoded["rv"] = s.writesUntil(strconv.FormatInt(int64(version), 10))
+	}
+	if start, ok := decoded["start"].(string); ok {
+		decoded["start"] = strings.TrimPrefix(start, "/") // That of a watch cache has a slash.
+	}
+	return decoded
+}
