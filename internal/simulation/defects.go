@@ -134,13 +134,13 @@ var defects = []defect{
 		p.drop(func(f Fault) bool { return f.Kind == StorageAnswerLost })
 	}, []defectScenario{{
 		"the answer to a save that merges is lost",
-		plain(storageAlone, fault(StorageAnswerLost, 40, 70)), Scenario{}, neverSilent,
+		manyPods(plain(storageAlone, oneIn(2, fault(StorageAnswerLost, 40, 100)))), Scenario{}, neverSilent,
 	}}},
 	{"d", func(p *Plan) {
 		p.drop(func(f Fault) bool { return f.Kind == StorageTorn })
 	}, []defectScenario{{
 		"storage applies writes in part, and the process is killed",
-		plain(storageAlone, fault(StorageTorn, 40, 75), killReplica(0, 70, 80)), Scenario{}, nothingLost,
+		manyPods(plain(storageAlone, oneIn(2, fault(StorageTorn, 40, 75)), killReplica(0, 70, 80))), Scenario{}, nothingLost,
 	}}},
 	{"e", func(p *Plan) {
 		if p.Elector || p.has(Killed, Restarted) {
@@ -159,13 +159,14 @@ var defects = []defect{
 		plain(storageAlone, fault(PipelinePermanent, 60, 70), secondExporter(fault(PipelineRejects, 60, 70))).with(twoExporters), Scenario{}, nothingLost,
 	}, {
 		"one exporter rejects a part, the other everything",
-		manyPods(plain(storageAlone, fault(PipelinePartial, 60, 70), secondExporter(fault(PipelineRejects, 60, 70))).with(twoExporters)), Scenario{}, nothingLost,
+		manyPods(plain(storageAlone, fault(PipelinePartial, 60, 70), secondExporter(fault(PipelineRejects, 60, 70))).with(twoExporters).with(dense)),
+		Scenario{}, nothingLost,
 	}}},
 	{"g", func(p *Plan) {
 		p.drop(func(f Fault) bool { return f.Kind == BackupRestored || f.Kind == ClusterNew })
 	}, []defectScenario{{
 		"etcd is restored from a backup",
-		plain(storageAlone, fault(BackupRestored, 60, 60)).with(long), Scenario{}, nothingLost,
+		plain(storageAlone, backup(60, 30*time.Second)).with(long), Scenario{}, nothingLost,
 	}, {
 		"another cluster at the address",
 		plain(storageAlone, fault(ClusterNew, 60, 60)).with(long), Scenario{}, nothingLost,
@@ -195,7 +196,8 @@ var defects = []defect{
 		}
 	}, []defectScenario{{
 		"dedup_interval and a failover",
-		manyPods(plain(electorAlone, killLeader(60, 100)).with(func(p *Plan) { p.Dedup = 13 * time.Second })), Scenario{}, duplicates,
+		manyPods(plain(electorAlone, killReplica(1, 30, 33), killLeader(80, 100)).with(func(p *Plan) { p.Dedup = 13 * time.Second })),
+		Scenario{}, duplicates,
 	}}},
 	{"m", nil, []defectScenario{{
 		"a filter that is widened counts the past",
@@ -209,7 +211,7 @@ var defects = []defect{
 			Check: func(e *environment) { e.checkNothingBefore(90 * time.Second) },
 		}, nothingInvented,
 	}, {
-		"invalid UTF-8 in a reason", plain(storageAlone), Scenario{Act: func(e *environment) {
+		"invalid UTF-8 in a reason", plain(Mode{}), Scenario{Act: func(e *environment) {
 			time.Sleep(30 * time.Second)
 			for _, reason := range []string{"bad\xff", "bad\xfe"} {
 				e.writeByHand("invalid-"+fmt.Sprintf("%x", reason), func(ev *corev1.Event) { ev.Reason = reason })
@@ -227,14 +229,18 @@ var defects = []defect{
 		p.drop(func(f Fault) bool { return f.Kind == NoEndBookmark })
 	}, []defectScenario{{
 		"a streaming list without an end bookmark",
-		plain(storageAlone, fault(NoEndBookmark, 0, 3600)).with(func(p *Plan) { p.Active = time.Hour }), Scenario{}, nothingLost,
+		plain(storageAlone, fault(NoEndBookmark, 0, 3600)).with(func(p *Plan) {
+			p.Active = time.Hour
+			p.Producers = []ProducerPlan{{Style: HandMade, Start: 30 * time.Second, Gap: 10 * time.Second, Writes: 100, Reason: "ByHand", Type: "Normal"}}
+		}), Scenario{}, neverSilent,
 	}}},
 	{"o", nil, []defectScenario{deletionsCutShort()}},
 	{"p", func(p *Plan) {
 		p.drop(func(f Fault) bool { return f.Kind == StorageLate })
 	}, []defectScenario{{
 		"a write of a deposed leader arrives late",
-		plain(both, lateWrite(58, 62), leaderOffline(60, 90), killReplica(0, 110, 115), killReplica(1, 110, 115)), Scenario{}, nothingLost,
+		manyPods(plain(both, oneIn(2, lateWrite(58, 64)), leaderOffline(60, 90), killReplica(0, 103, 106), killReplica(1, 103, 106)).with(seldom)),
+		Scenario{}, inFlightOnly,
 	}}},
 	{"q", func(p *Plan) {
 		if p.has(Killed) || p.Elector {
@@ -242,7 +248,7 @@ var defects = []defect{
 		}
 	}, []defectScenario{{
 		"storage cannot be written and the process is killed",
-		plain(storageAlone, fault(StorageUnwritable, 40, 120), killReplica(0, 90, 100)), Scenario{}, monotonic,
+		plain(storageAlone, fault(StorageUnwritable, 40, 120), killReplica(0, 90, 100), fault(APIDown, 92, 116)), Scenario{}, monotonic,
 	}}},
 	{"r", nil, []defectScenario{{
 		"an event goes on while the process that delivered it is dead",
@@ -272,8 +278,32 @@ func twoExporters(p *Plan) { p.Exporters = 2 }
 
 func startAtEnd(p *Plan) { p.FromBeginning = false }
 
-// long lets the producers write long enough after a restore.
-func long(p *Plan) { p.Active, p.Producers[0].Writes = 5*time.Minute, 140 }
+// seldom lets each pod have an event every ten seconds or so.
+func seldom(p *Plan) { p.Producers[0].Gap, p.Producers[0].Writes = 10*time.Second, 18 }
+
+// dense lets all pods have events all the time, for a while.
+func dense(p *Plan) {
+	p.Producers[0].Start, p.Producers[0].Gap, p.Producers[0].Writes = 58*time.Second, 50*time.Millisecond, 160
+}
+
+// long lets the producers write long after a restore, and far more before it, so that the versions
+// of what was watched are not reached again.
+func long(p *Plan) {
+	p.Active, p.Producers[0].Writes = 5*time.Minute, 140
+	p.Producers = append(p.Producers, ProducerPlan{Style: HandMade, Start: 40 * time.Second, Gap: 10 * time.Millisecond, Writes: 800, Reason: "Storm", Type: "Normal"})
+}
+
+func oneIn(n int, f Fault) Fault {
+	f.OneIn = n
+	return f
+}
+
+// backup restores a backup of that age.
+func backup(at int, age time.Duration) Fault {
+	f := fault(BackupRestored, at, at)
+	f.Delay = age
+	return f
+}
 
 func secondExporter(f Fault) Fault {
 	f.Exporter = 1
@@ -344,6 +374,7 @@ func (p *Plan) spaceKills() {
 // writeByHand creates an event of its own about the first app's pod.
 func (e *environment) writeByHand(name string, change func(*corev1.Event)) {
 	pod := e.apps[0].subject(0)
+	pod.create(e.server)
 	ev := &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Namespace: pod.namespace, Name: name},
 		InvolvedObject: corev1.ObjectReference{APIVersion: pod.apiVersion, Kind: pod.kind, Namespace: pod.namespace, Name: pod.name, UID: pod.uid},
@@ -374,11 +405,12 @@ func deletionsCutShort() defectScenario {
 			e.writeByHand(name(i), func(ev *corev1.Event) { ev.Count, ev.UID = count, types.UID(fmt.Sprint("uid-", i, suffix)) })
 		}
 	}
-	plan := plain(Mode{Storage: true}, fault(WatchBreaks, 20, 200))
+	plan := plain(Mode{Storage: true}, fault(WatchBreaks, 225, 400))
 	plan.Producers, plan.Collection = nil, time.Hour
 	return defectScenario{"the connection ends among deletions at one version", plan, Scenario{Act: func(e *environment) {
 		time.Sleep(210 * time.Second)
 		write(e, 5, "-first")
+		time.Sleep(20 * time.Second)
 		e.server.BreakConnections("")
 		time.Sleep(time.Minute)
 		names := make([]string, n)

@@ -61,7 +61,7 @@ type Fault struct {
 	Replica  int           // everyone, leader, or a replica's index
 	Resource string        // of APIRefuses, APIHangs, APISlow: which requests; empty: all
 	Status   int           // of APIRefuses
-	Delay    time.Duration // of what is slow: for each call
+	Delay    time.Duration // of what is slow: for each call; of a backup: its age
 	Exporter int           // whose pipeline
 	OneIn    int           // one call in so many is hit; 0 and 1: each
 

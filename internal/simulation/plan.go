@@ -174,7 +174,9 @@ func (p *Plan) detail(r *rand.Rand, f *Fault) {
 		f.Resource = oneOf(r, "", "events", "leases", "pods")
 	case SlowNetwork:
 		f.Delay = between(r, 100*time.Microsecond, 5*time.Millisecond) // for each KiB
-	case Compaction, ConnectionsCut, BackupRestored, ClusterNew:
+	case BackupRestored:
+		f.To, f.Delay = f.From, between(r, time.Second, f.From)
+	case Compaction, ConnectionsCut, ClusterNew:
 		f.To = f.From
 	case StorageLate:
 		f.Delay = between(r, time.Second, 60*time.Second)

@@ -37,6 +37,7 @@ var (
 	nothingInvented = &Promise{"nothing invented", "Every record tells of a state that the API server held, of an event that the filters let through and that start_at lets count.", nil}
 	duplicates      = &Promise{"duplicates recognisable", "Records of one event with different log.record.uid never tell of the same occurrence.", nil}
 	sameBytes       = &Promise{"duplicates byte for byte", "A record that is delivered again is the same as the first, byte for byte.", stored}
+	inFlightOnly    = &Promise{"only in-flight records repeated", "After a crash, only records are delivered again after which the process had delivered no other.", stored}
 	faithful        = &Promise{"records faithful", "Body, reason, type, times and involved object are those of the state that the record tells of.", nil}
 	inOrder         = &Promise{"in order", "The first deliveries of one event's records are in the order of its counts.", nil}
 	metricIsSum     = &Promise{"metric = sum of records", "At the end, the metric of each workload, reason, type and kind is the sum of the occurrences in the records.", []Mode{{}, {Storage: true}, {Storage: true, Elector: true}}}
@@ -54,7 +55,7 @@ var (
 
 // Promises are all of them, in the order of tables.
 var Promises = []*Promise{
-	nothingLost, nothingInvented, duplicates, sameBytes, faithful, inOrder, metricIsSum, monotonic, oneLeader,
+	nothingLost, nothingInvented, duplicates, sameBytes, inFlightOnly, faithful, inOrder, metricIsSum, monotonic, oneLeader,
 	ownersRight, ownersComplete, neverSilent, inTime, oneInInterval, boundedMemory, boundedRequests, noGoroutine,
 }
 
@@ -70,8 +71,8 @@ func promisesOf(m Mode) (made []*Promise) {
 	return made
 }
 
-// maxViolations bounds what a run reports: one violation mostly brings others.
-const maxViolations = 20
+// maxViolations bounds what a run reports of one promise: one violation mostly brings others.
+const maxViolations = 5
 
 // violate notes that the run broke a promise, if the contract makes it in the plan's mode.
 func (e *environment) violate(promise *Promise, event, format string, args ...any) {
@@ -80,7 +81,13 @@ func (e *environment) violate(promise *Promise, event, format string, args ...an
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.violations) < maxViolations {
+	known := 0
+	for _, v := range e.violations {
+		if v.Promise == promise {
+			known++
+		}
+	}
+	if known < maxViolations {
 		e.violations = append(e.violations, Violation{promise, event, fmt.Sprintf(format, args...)})
 	}
 }
@@ -92,6 +99,7 @@ func (e *environment) check() {
 	for _, x := range e.exporters {
 		a := newAccount(e, truth, x)
 		a.checkRecords()
+		a.checkRepeats()
 		a.checkTotals()
 		a.checkTimes()
 	}
@@ -185,7 +193,8 @@ func (a *account) checkRecords() {
 		case !a.env.plan.wants(states[0]):
 			a.env.violate(nothingInvented, event, "exporter %d got a record that the filters exclude", a.exporter.number)
 		default:
-			if problem := unfaithful(r, states); problem != "" {
+			again := a.env.plan.Storage && r.process.number > 1
+			if problem := unfaithful(r, states); problem != "" && !(again && a.env.exempt("r")) {
 				a.env.violate(faithful, event, "exporter %d got %s, but %s", a.exporter.number, r.uid, problem)
 			}
 		}
@@ -198,6 +207,33 @@ func (a *account) checkRecords() {
 			if of[i].eventUID == of[i-1].eventUID && of[i].count < of[i-1].count {
 				a.env.violate(inOrder, event, "exporter %d got count %d after %d", a.exporter.number, of[i].count, of[i-1].count)
 			}
+		}
+	}
+}
+
+// checkRepeats checks that a process delivers nothing again that one before it had dealt with: it
+// had delivered other records since.
+func (a *account) checkRepeats() {
+	lastOf, newest := map[string]time.Time{}, map[*process]time.Time{}
+	for _, r := range a.all {
+		if first := a.first[r.uid]; first.process == r.process {
+			lastOf[r.uid] = r.at
+			if first == r {
+				newest[r.process] = r.at
+			}
+		}
+	}
+	for _, r := range a.all {
+		first := a.first[r.uid]
+		if first.process == r.process || !newest[first.process].After(lastOf[r.uid]) {
+			continue
+		}
+		saved := !a.env.plan.disturbed(first.at.Sub(a.env.began)-lookBack, r.at.Sub(a.env.began), func(f *Fault) bool {
+			return f.Kind == StorageUnwritable || f.Kind == StorageUnreadable || f.Kind == StorageSlow || f.Kind == StorageTorn || f.Kind == StorageAnswerLost
+		})
+		if saved {
+			a.env.violate(inFlightOnly, a.truth.names[r.eventUID].String(), "exporter %d got %s again at %v, after %s had delivered it at %v and more at %v", a.exporter.number,
+				r.uid, r.at.Sub(a.env.began), first.process.name, lastOf[r.uid].Sub(a.env.began), newest[first.process].Sub(a.env.began))
 		}
 	}
 }
@@ -226,7 +262,7 @@ func difference(r *record, ev *corev1.Event) string {
 		{"the field path", text(attributes, "k8s.object.fieldpath"), ev.InvolvedObject.FieldPath},
 		{"the time", r.log.Timestamp().AsTime().Format(time.RFC3339Nano), newest(ev).UTC().Format(time.RFC3339Nano)},
 	} {
-		if field.got != field.want {
+		if field.got != strings.ToValidUTF8(field.want, "\uFFFD") {
 			return fmt.Sprintf("%s is %.80q, not %.80q", field.name, field.got, field.want)
 		}
 	}

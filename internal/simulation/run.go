@@ -240,7 +240,7 @@ func (e *environment) createExisting() {
 // perform does what a fault does at its moment; faults that last are asked for where they act.
 func (e *environment) perform(f *Fault) {
 	if f.Kind == BackupRestored {
-		time.Sleep(time.Until(e.began.Add(f.From - backupAge)))
+		time.Sleep(time.Until(e.began.Add(f.From - f.Delay)))
 		e.backup = e.server.Backup()
 	}
 	time.Sleep(time.Until(e.began.Add(f.From)))
@@ -272,9 +272,6 @@ func (e *environment) perform(f *Fault) {
 		e.story.tell("", "over: %s", f.Kind)
 	}
 }
-
-// backupAge is how long before it is restored a backup was made.
-const backupAge = 15 * time.Second
 
 func (e *environment) cut(f *Fault) {
 	for _, r := range e.replicas {

@@ -17,10 +17,15 @@ const MetricName = "k8s.event.occurrences"
 // Scope names who writes the metric.
 type Scope struct{ Name, Version string }
 
-// Metrics writes every sum as one cumulative, monotonic point at the given time. An empty clusterUID is left out.
+// Metrics writes every sum as one cumulative, monotonic point at the given time, but at least 1 ms after the last points:
+// OTLP requires that the times of a series increase. An empty clusterUID is left out.
 func (t *Tally) Metrics(scope Scope, clusterUID string, now time.Time) pmetric.Metrics {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if soonest := t.emitted.Add(time.Millisecond); now.Before(soonest) {
+		now = soonest
+	}
+	t.emitted = now
 	metrics := pmetric.NewMetrics()
 	metrics.ResourceMetrics().EnsureCapacity(len(t.resources) + 1)
 	for _, r := range t.resources {

@@ -32,8 +32,9 @@ type Tally struct {
 	// epoch is a time at which no series existed that does not exist now, so a new one counts from there: the start, or
 	// the last time that any was dropped.
 	epoch    time.Time
-	overflow *point // nil until it is needed
-	saved    *saved // nil: nothing is saved
+	overflow *point    // nil until it is needed
+	emitted  time.Time // when Metrics was last called
+	saved    *saved    // nil: nothing is saved
 }
 
 // resourceKey is what tells one resource from another; the tags are flattened, because a key has to be comparable.
