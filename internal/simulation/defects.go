@@ -278,8 +278,8 @@ func twoExporters(p *Plan) { p.Exporters = 2 }
 
 func startAtEnd(p *Plan) { p.FromBeginning = false }
 
-// seldom lets each pod have an event every ten seconds or so.
-func seldom(p *Plan) { p.Producers[0].Gap, p.Producers[0].Writes = 10*time.Second, 18 }
+// seldom lets each pod have an event every ten seconds or so, until no save replaces a late one.
+func seldom(p *Plan) { p.Producers[0].Gap, p.Producers[0].Writes = 10*time.Second, 8 }
 
 // dense lets all pods have events all the time, for a while.
 func dense(p *Plan) {

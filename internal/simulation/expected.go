@@ -155,15 +155,16 @@ func (e *environment) firstObserver() *process {
 	if e.plan.Mode == (Mode{}) {
 		return all[len(all)-1]
 	}
+	first := all[0]
 	for _, p := range all {
 		p.mu.Lock()
-		listed := len(p.lists) > 0
+		observes := p.observes
 		p.mu.Unlock()
-		if listed {
-			return p
+		if !observes.IsZero() && (first.observes.IsZero() || observes.Before(first.observes)) {
+			first = p
 		}
 	}
-	return all[0]
+	return first
 }
 
 // expectsFirst reports whether a process that is sent this state may have to make a record of it:

@@ -492,7 +492,7 @@ func (e *environment) checkSilence() {
 		return
 	}
 	for _, p := range all {
-		if !p.isDead() && (p.host.failing() || time.Since(p.started) < overdue) {
+		if !p.isDead() && (p.host.failedLately() || time.Since(p.started) < overdue) {
 			return
 		}
 	}

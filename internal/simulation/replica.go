@@ -59,6 +59,7 @@ type process struct {
 	kill        *Fault // that is armed; nil: none
 	calls       int    // at the seam of kill
 	died        time.Time
+	observes    time.Time        // when its first list began; zero: it has not listed
 	lists       map[string]lists // by the stream's namespace
 	held        map[string]int   // bytes of events that were read and not yet offered to the pipelines, by log.record.uid
 	most, size  int              // bytes: the most ever in held, and now
@@ -296,6 +297,9 @@ func (p *process) hit(kind FaultKind, actor string, number, exporter int) *Fault
 func (p *process) listed(stream string, version int64, complete bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.observes.IsZero() {
+		p.observes = time.Now()
+	}
 	l := p.lists[stream]
 	if l.begun == 0 {
 		l.begun = version
@@ -331,8 +335,9 @@ type host struct {
 	process    *process
 	extensions map[component.ID]component.Component
 
-	mu     sync.Mutex // guards status
+	mu     sync.Mutex // guards what follows
 	status componentstatus.Status
+	failed time.Time // when the status was an error last
 }
 
 func (h *host) GetExtensions() map[component.ID]component.Component { return h.extensions }
@@ -344,7 +349,17 @@ func (h *host) Report(e *componentstatus.Event) {
 	if h.status != e.Status() {
 		h.process.tell("reports status %v: %v", e.Status(), e.Err())
 	}
+	if h.status == componentstatus.StatusRecoverableError {
+		h.failed = time.Now()
+	}
 	h.status = e.Status()
+}
+
+// failedLately reports whether the status is an error, or was a moment ago.
+func (h *host) failedLately() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.status == componentstatus.StatusRecoverableError || time.Since(h.failed) < time.Minute
 }
 
 // failing reports whether the component's status is an error now.

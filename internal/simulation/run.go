@@ -155,6 +155,7 @@ func (e *environment) run() {
 	for _, r := range e.replicas {
 		dialers.Store(r.host, r)
 		r.start()
+		time.Sleep(startGap)
 	}
 	e.play()
 	e.shutDown()
@@ -204,6 +205,9 @@ func (e *environment) play() {
 		}
 	}
 }
+
+// startGap is the time between the starts of two replicas, so that the first one leads.
+const startGap = 300 * time.Millisecond
 
 // lookInterval is how often a run looks whether anything is silently stuck.
 const lookInterval = 15 * time.Second

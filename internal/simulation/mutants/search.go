@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"time"
+)
+
+// simulation is the package that runs the random environments.
+const simulation = "internal/simulation"
+
+// result is what the search for one mutant has come to.
+type result struct {
+	mutant  mutant
+	seeds   int    // that were needed, or tried
+	promise string // that broke; empty: the mutant was not found
+}
+
+func (r *result) found() bool { return r.promise != "" }
+
+// search tries mutants one after the other.
+type search struct {
+	directory string // temporary
+	unchanged string // the test binary of the receiver without a fault
+	seeds     int
+	limit     time.Duration
+}
+
+func newSearch(ctx context.Context, seeds int, limit time.Duration) (*search, error) {
+	directory, err := os.MkdirTemp("", "mutants")
+	if err != nil {
+		return nil, err
+	}
+	s := &search{directory: directory, unchanged: filepath.Join(directory, "unchanged.test"), seeds: seeds, limit: limit}
+	if err := s.build(ctx, s.unchanged); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *search) close() { _ = os.RemoveAll(s.directory) }
+
+// all searches for the mutants, and reports the progress.
+func (s *search) all(ctx context.Context, chosen []mutant) (results []result, err error) {
+	for i, m := range chosen {
+		began := time.Now()
+		r, err := s.one(ctx, m)
+		if err != nil {
+			return results, fmt.Errorf("mutant %q: %w", m.name, err)
+		}
+		outcome := fmt.Sprintf("not found in %d", r.seeds)
+		if r.found() {
+			outcome = fmt.Sprintf("found at seed %d: %s", r.seeds, r.promise)
+		}
+		fmt.Fprintf(os.Stdout, "%d/%d it %s: %s (%v)\n", i+1, len(chosen), m.name, outcome, time.Since(began).Round(time.Second))
+		results = append(results, r)
+	}
+	return results, nil
+}
+
+// one builds a mutant and runs environments until one of them breaks a promise that the unchanged
+// receiver keeps at that seed.
+func (s *search) one(ctx context.Context, m mutant) (result, error) {
+	overlay, err := m.overlay(s.directory)
+	if err != nil {
+		return result{}, err
+	}
+	binary := filepath.Join(s.directory, "mutant.test")
+	if err := s.build(ctx, binary, "-overlay", overlay); err != nil {
+		return result{}, err
+	}
+	limited, cancel := context.WithTimeout(ctx, s.limit)
+	defer cancel()
+	for first := 1; first <= s.seeds; {
+		seed, promise, err := breaks(limited, binary, first, s.seeds-first+1)
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+			return result{m, s.seeds, fmt.Sprintf("it ends (within %v)", s.limit)}, nil
+		}
+		if err != nil || promise == "" {
+			return result{mutant: m, seeds: s.seeds}, err
+		}
+		_, also, err := breaks(ctx, s.unchanged, seed, 1)
+		if err != nil || also == "" {
+			return result{m, seed, promise}, err
+		}
+		fmt.Fprintf(os.Stdout, "seed %d does not count: the unchanged receiver breaks %q\n", seed, also)
+		first = seed + 1
+	}
+	return result{mutant: m, seeds: s.seeds}, nil
+}
+
+// build makes a test binary of the simulation.
+func (s *search) build(ctx context.Context, binary string, flags ...string) error {
+	arguments := append([]string{"test", "-c", "-o", binary}, flags...)
+	command := exec.CommandContext(ctx, "go", append(arguments, "./"+simulation)...)
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("cannot build the simulation: %w\n%s", err, output)
+	}
+	return nil
+}
+
+// breaks runs environments from a seed on, until one breaks a promise. It returns the seed and the
+// promise; an empty promise means that all are kept.
+func breaks(ctx context.Context, binary string, first, seeds int) (seed int, promise string, err error) {
+	command := exec.CommandContext(ctx, binary, "-test.run", "^TestRandomEnvironments$", "-stop",
+		"-first", strconv.Itoa(first), "-seeds", strconv.Itoa(seeds))
+	command.Dir = simulation
+	output, err := command.CombinedOutput()
+	switch {
+	case ctx.Err() != nil:
+		return 0, "", ctx.Err()
+	case err == nil:
+		return 0, "", nil
+	}
+	seed, promise = verdict(output, first)
+	if promise == "" {
+		return 0, "", fmt.Errorf("the simulation failed, and names no seed: %w\n%s", err, tail(output))
+	}
+	return seed, promise, nil
+}
+
+var (
+	violation = regexp.MustCompile(`seed (\d+) breaks "([^"]+)"`)
+	crash     = regexp.MustCompile(`(?m)^(?:panic|fatal error): (.{1,80})`)
+	bubble    = regexp.MustCompile(`synctest bubble (\d+)`)
+)
+
+// verdict reads what a failed run found. A crash names no seed, but the bubble that it happened in:
+// each seed has one, and they are numbered from the first seed on. With two workers, two seeds may
+// have each other's number.
+func verdict(output []byte, first int) (seed int, promise string) {
+	if found := violation.FindSubmatch(output); found != nil {
+		seed, _ = strconv.Atoi(string(found[1]))
+		return seed, string(found[2])
+	}
+	crashed := crash.FindSubmatchIndex(output)
+	if crashed == nil {
+		return 0, ""
+	}
+	number := 1
+	if in := bubble.FindSubmatch(output[crashed[0]:]); in != nil {
+		number, _ = strconv.Atoi(string(in[1]))
+	}
+	return first + cmp.Or(number, 1) - 1, "it ends (" + string(output[crashed[2]:crashed[3]]) + ")"
+}
+
+// tail returns the end of an output that is too long to be read.
+func tail(output []byte) []byte {
+	const enough = 2000
+	return bytes.TrimSpace(output[max(0, len(output)-enough):])
+}
