@@ -5,6 +5,7 @@ package apiserver
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -25,6 +26,7 @@ type call struct {
 	path    []string // of a discovery document
 
 	http  *http.Request
+	body  []byte
 	w     http.ResponseWriter
 	table *table // nil: discovery, or not served
 }
@@ -33,6 +35,8 @@ type call struct {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := parse(r)
 	c.w = w
+	// Until the body is read, it is not noticed that the client leaves.
+	c.body, _ = io.ReadAll(r.Body)
 	s.decide(c)
 	ctx := r.Context()
 	if c.answer.Delay > 0 && !sleep(ctx, c.answer.Delay) {
@@ -40,6 +44,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if c.answer.Hang {
 		<-ctx.Done()
+	}
+	if c.answer.Hang || c.answer.LoseAnswer && c.Verb == "watch" {
 		panic(http.ErrAbortHandler)
 	}
 	if c.answer.LoseAnswer {
@@ -100,7 +106,7 @@ func parse(r *http.Request) *call {
 func verb(r *http.Request, name string) string {
 	watches := r.URL.Query().Get("watch")
 	switch {
-	case r.Method == http.MethodGet && watches != "" && watches != "false" && watches != "0":
+	case r.Method == http.MethodGet && name == "" && watches != "" && watches != "false" && watches != "0":
 		return "watch"
 	case r.Method == http.MethodGet && name == "":
 		return "list"
@@ -154,6 +160,14 @@ func (s *Server) served(c *call) *table {
 		return nil
 	}
 	return t
+}
+
+// reload finds the table of the call again: since the last time, a backup may have been restored. The lock must be held.
+func (s *Server) reload(c *call) error {
+	if c.table = s.tables[c.Resource]; c.table == nil {
+		return apierrors.NewNotFound(c.Resource, c.Name)
+	}
+	return nil
 }
 
 // gvk is the kind of the requested objects.

@@ -38,8 +38,9 @@ func (s *Server) attach(key string) {
 	if n := len(s.leases); n > 0 {
 		last := s.leases[n-1]
 		last.writes++
-		valid, sufficient := now.Add(ttl).Before(last.expires), now.Add(ttl+reuse).After(last.expires)
-		if valid && sufficient && last.writes <= mostOnLease {
+		// A lease that lasts longer than a new one was not granted with this TTL.
+		valid, similar := now.Add(ttl).Before(last.expires), !now.Add(ttl+reuse).Before(last.expires)
+		if valid && similar && last.writes <= mostOnLease {
 			last.keys[key] = true
 			return
 		}

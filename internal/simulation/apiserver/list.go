@@ -122,7 +122,7 @@ func (s *Server) list(c *call) error {
 	if err != nil {
 		return err
 	}
-	records, list, err := s.page(c.table, sel, at)
+	records, list, err := s.page(c, sel, at)
 	if err != nil {
 		return err
 	}
@@ -214,9 +214,12 @@ func parseVersion(version string) (int64, error) {
 }
 
 // page returns the records of a page and what the page says about itself.
-func (s *Server) page(t *table, sel *selection, at snapshot) ([]*record, metav1.ListMeta, error) {
+func (s *Server) page(c *call, sel *selection, at snapshot) ([]*record, metav1.ListMeta, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := s.reload(c); err != nil {
+		return nil, metav1.ListMeta{}, err
+	}
 	version := s.version
 	switch {
 	case at.version > s.version:
@@ -226,9 +229,9 @@ func (s *Server) page(t *table, sel *selection, at snapshot) ([]*record, metav1.
 	case at.version > 0:
 		version = at.version
 	case at.cached:
-		version = s.cacheVersion(t)
+		version = s.cacheVersion(c.table)
 	}
-	page, scope := []*record{}, inScope(t.asOf(version), sel, at.from)
+	page, scope := []*record{}, inScope(c.table.asOf(version), sel, at.from)
 	list := metav1.ListMeta{ResourceVersion: strconv.FormatInt(version, 10)}
 	for i, r := range scope {
 		if !sel.matches(r.object) {

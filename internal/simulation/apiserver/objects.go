@@ -3,7 +3,6 @@
 package apiserver
 
 import (
-	"io"
 	"mime"
 	"net/http"
 
@@ -35,26 +34,28 @@ func (s *Server) get(c *call) error {
 	if err := s.await(c, version); err != nil {
 		return err
 	}
-	r := s.read(c, asked != "")
-	if r == nil {
-		return apierrors.NewNotFound(c.Resource, c.Name)
+	r, err := s.read(c, asked != "")
+	if err != nil {
+		return err
 	}
 	return c.answerWith(http.StatusOK, r)
 }
 
-// read returns the newest version of the requested object, or the cache's, or nil.
-func (s *Server) read(c *call, cached bool) *record {
+// read returns the newest version of the requested object, or the cache's.
+func (s *Server) read(c *call, cached bool) (*record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := c.table.key(c.Namespace, c.Name)
-	if cached {
-		records := c.table.asOf(s.cacheVersion(c.table))
-		if i, found := findKey(records, key); found {
-			return records[i]
-		}
-		return nil
+	if err := s.reload(c); err != nil {
+		return nil, err
 	}
-	return c.table.current(key)
+	records := c.table.live
+	if cached {
+		records = c.table.asOf(s.cacheVersion(c.table))
+	}
+	if i, found := findKey(records, c.table.key(c.Namespace, c.Name)); found {
+		return records[i], nil
+	}
+	return nil, apierrors.NewNotFound(c.Resource, c.Name)
 }
 
 func (c *call) answerWith(code int, r *record) error {
@@ -94,12 +95,8 @@ func (c *call) decode() (Object, error) {
 			Message: "the body of the request was in an unknown format",
 		}}
 	}
-	data, err := io.ReadAll(c.http.Body)
-	if err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
-	}
 	gvk := c.gvk()
-	decoded, found, err := info.Serializer.Decode(data, &gvk, nil)
+	decoded, found, err := info.Serializer.Decode(c.body, &gvk, nil)
 	object, ok := decoded.(Object)
 	if err != nil || !ok || *found != gvk {
 		return nil, apierrors.NewBadRequest("the body is not a " + gvk.String())
@@ -121,6 +118,9 @@ func (c *call) decode() (Object, error) {
 func (s *Server) createOrUpdate(c *call, object Object) (r *record, created bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := s.reload(c); err != nil {
+		return nil, false, err
+	}
 	exists := c.table.current(c.table.key(c.Namespace, object.GetName())) != nil
 	isLease, isEvent := c.Resource == leasesResource, c.Resource == eventsResource
 	version := object.GetResourceVersion()

@@ -97,7 +97,7 @@ func New(options Options) *Server {
 	if options.CompactAfter == 0 {
 		options.CompactAfter = 5 * time.Minute
 	}
-	s := &Server{options: options, contents: newContents(), counts: map[Request]int{}, streams: map[*stream]bool{}}
+	s := &Server{options: options, contents: newContents(builtIn), counts: map[Request]int{}, streams: map[*stream]bool{}}
 	s.addSystem(options.ClusterUID)
 	return s
 }
@@ -281,11 +281,15 @@ func (s *Server) Restore(backup *Backup) {
 	}
 }
 
-// Replace puts a new, empty cluster at the same address. Open watches break.
+// Replace puts a new, empty cluster at the same address, which serves the same kinds. Open watches break.
 func (s *Server) Replace(clusterUID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.reset(newContents())
+	var kinds []Kind
+	for _, t := range s.tables {
+		kinds = append(kinds, t.Kind)
+	}
+	s.reset(newContents(kinds))
 	s.addSystem(clusterUID)
 }
 

@@ -3,6 +3,7 @@
 package apiserver
 
 import (
+	"bytes"
 	"fmt"
 	"reflect"
 	"slices"
@@ -12,7 +13,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -58,9 +58,9 @@ type contents struct {
 	leases    []*lease
 }
 
-func newContents() contents {
+func newContents(kinds []Kind) contents {
 	c := contents{version: 1, tables: map[schema.GroupResource]*table{}}
-	for _, kind := range builtIn {
+	for _, kind := range kinds {
 		c.tables[kind.groupResource()] = newTable(kind)
 	}
 	return c
@@ -141,7 +141,11 @@ func (s *Server) put(t *table, key string, object Object) (*record, error) {
 	i, found := t.find(key)
 	object.SetResourceVersion(strconv.FormatInt(s.version+1, 10))
 	r := &record{version: s.version + 1, at: time.Now(), change: watch.Added, key: key}
-	if err := r.store(object); err != nil {
+	encoded, err := marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.store(object, encoded); err != nil {
 		return nil, err
 	}
 	s.next()
@@ -158,25 +162,20 @@ func (s *Server) put(t *table, key string, object Object) (*record, error) {
 	return r, nil
 }
 
-// store keeps the object as etcd would return it: times lose what the encoding does not hold.
-func (r *record) store(object Object) error {
-	type message interface {
-		Marshal() ([]byte, error)
-		Unmarshal([]byte) error
+func marshal(object Object) ([]byte, error) {
+	if message, ok := object.(interface{ Marshal() ([]byte, error) }); ok {
+		return message.Marshal()
 	}
-	m, ok := object.(message)
-	if !ok {
-		return fmt.Errorf("a %T cannot be stored: it has no protobuf encoding", object)
-	}
-	encoded, err := m.Marshal()
-	if err != nil {
+	return nil, fmt.Errorf("a %T cannot be stored: it has no protobuf encoding", object)
+}
+
+// store keeps an object as etcd would return it: times lose what the encoding does not hold.
+func (r *record) store(object Object, encoded []byte) error {
+	kept := reflect.New(reflect.TypeOf(object).Elem()).Interface()
+	if err := kept.(interface{ Unmarshal([]byte) error }).Unmarshal(encoded); err != nil {
 		return err
 	}
-	kept := reflect.New(reflect.TypeOf(object).Elem()).Interface().(Object)
-	if err := kept.(message).Unmarshal(encoded); err != nil {
-		return err
-	}
-	r.object = kept
+	r.object = kept.(Object)
 	r.encoded[protobufWhole].Store(&encoded)
 	return nil
 }
@@ -263,9 +262,9 @@ func (s *Server) update(t *table, object Object) (*record, error) {
 	object.SetUID(old.object.GetUID())
 	object.SetCreationTimestamp(old.object.GetCreationTimestamp())
 	object.SetResourceVersion(old.object.GetResourceVersion())
-	object.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
-	if apiequality.Semantic.DeepEqual(object, old.object) {
-		return old, nil // What changes nothing is not written.
+	encoded, err := marshal(object)
+	if err != nil || bytes.Equal(encoded, old.body(protobufWhole)) {
+		return old, err // What changes nothing is not written.
 	}
 	return s.put(t, old.key, object)
 }

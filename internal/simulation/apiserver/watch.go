@@ -29,7 +29,7 @@ type stream struct {
 	*call
 	server    *Server
 	sel       *selection
-	initial   bool  // sends what exists
+	initial   bool // sends what exists
 	bookmarks bool
 	start     int64 // the version that changes are sent from
 	after     int64 // what was sent, or did not concern the client
@@ -56,7 +56,9 @@ func (s *Server) watch(c *call) error {
 		call: c, server: s, sel: sel, after: version, bookmarks: o.AllowWatchBookmarks && c.table.cached,
 		deadline: time.Now().Add(timeout), cut: make(chan struct{}), initial: o.SendInitialEvents != nil && *o.SendInitialEvents,
 	}
-	s.open(open)
+	if err := s.open(open); err != nil {
+		return err
+	}
 	defer s.close(open)
 	var late error
 	if open.initial {
@@ -66,10 +68,14 @@ func (s *Server) watch(c *call) error {
 	return nil
 }
 
-func (s *Server) open(open *stream) {
+func (s *Server) open(open *stream) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := s.reload(open.call); err != nil {
+		return err
+	}
 	s.streams[open] = true
+	return nil
 }
 
 func (s *Server) close(open *stream) {
@@ -105,7 +111,7 @@ func (st *stream) begin(o *internalversion.ListOptions) error {
 		return st.resume(o)
 	}
 	cached := o.ResourceVersion != ""
-	records, list, err := st.server.page(st.table, st.sel, snapshot{cached: cached})
+	records, list, err := st.server.page(st.call, st.sel, snapshot{cached: cached})
 	if err != nil {
 		return err
 	}
