@@ -79,11 +79,14 @@ func (p *Plan) producer(i int) ProducerPlan {
 		Start:   between(r, firstWrite, p.Active),
 		Gap:     oneOf(r, between(r, 10*time.Millisecond, time.Second), between(r, time.Second, 20*time.Second)),
 		Writes:  1 + r.IntN(15),
-		Skew:    oneOf(r, 0, 0, between(r, -3*time.Second, 3*time.Second), -3*time.Hour, time.Hour),
+		Skew:    oneOf(r, 0, 0, between(r, -3*time.Second, 3*time.Second), -50*time.Minute, time.Hour),
 		Reason:  oneOf(r, "BackOff", "Failed", "Pulling", "Unhealthy", "Scheduled", "Created"),
 		Type:    oneOf(r, "Warning", "Warning", "Normal", "Normal", "Notice"),
 		Size:    oneOf(r, 20, 20, 20, 2000),
 		Deleted: chance(r, 4),
+	}
+	if pp.Style == HandMade && chance(r, 5) {
+		pp.Skew = -3 * time.Hour // Only without a count: one that begins so long before its object says little.
 	}
 	pp.Writes = max(1, min(pp.Writes, int((p.Active-pp.Start)/pp.Gap)))
 	return pp

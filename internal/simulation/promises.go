@@ -193,7 +193,7 @@ func (a *account) checkRecords() {
 		case !a.env.plan.wants(states[0]):
 			a.env.violate(nothingInvented, event, "exporter %d got a record that the filters exclude", a.exporter.number)
 		default:
-			again := a.env.plan.Storage && r.process.number > 1
+			again := a.env.plan.Storage && r.process != a.env.firstObserver()
 			if problem := unfaithful(r, states); problem != "" && !(again && a.env.exempt("r")) {
 				a.env.violate(faithful, event, "exporter %d got %s, but %s", a.exporter.number, r.uid, problem)
 			}

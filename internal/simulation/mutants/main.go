@@ -48,9 +48,9 @@ func run(ctx context.Context, only string, seeds int, limit time.Duration, write
 		return err
 	}
 	defer s.close()
-	results, err := s.all(ctx, chosen)
-	if err != nil {
-		return err
+	results := s.all(ctx, chosen)
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
 	fmt.Fprint(os.Stdout, "\n", table(results))
 	if write != "" {

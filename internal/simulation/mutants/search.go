@@ -16,14 +16,20 @@ import (
 	"time"
 )
 
-// simulation is the package that runs the random environments.
-const simulation = "internal/simulation"
+const (
+	// simulation is the package that runs the random environments.
+	simulation = "internal/simulation"
+	// replays is how often the unchanged receiver runs a seed at which a mutant broke a promise: Go's
+	// scheduler and the receiver's jitter stay random.
+	replays = "10"
+)
 
 // result is what the search for one mutant has come to.
 type result struct {
 	mutant  mutant
 	seeds   int    // that were needed, or tried
 	promise string // that broke; empty: the mutant was not found
+	err     error  // why there was no search; nil: there was one
 }
 
 func (r *result) found() bool { return r.promise != "" }
@@ -51,22 +57,30 @@ func newSearch(ctx context.Context, seeds int, limit time.Duration) (*search, er
 
 func (s *search) close() { _ = os.RemoveAll(s.directory) }
 
-// all searches for the mutants, and reports the progress.
-func (s *search) all(ctx context.Context, chosen []mutant) (results []result, err error) {
+// all searches for the mutants until the context ends, and reports the progress.
+func (s *search) all(ctx context.Context, chosen []mutant) (results []result) {
 	for i, m := range chosen {
 		began := time.Now()
 		r, err := s.one(ctx, m)
-		if err != nil {
-			return results, fmt.Errorf("mutant %q: %w", m.name, err)
+		if ctx.Err() != nil {
+			return results
 		}
-		outcome := fmt.Sprintf("not found in %d", r.seeds)
-		if r.found() {
-			outcome = fmt.Sprintf("found at seed %d: %s", r.seeds, r.promise)
-		}
-		fmt.Fprintf(os.Stdout, "%d/%d it %s: %s (%v)\n", i+1, len(chosen), m.name, outcome, time.Since(began).Round(time.Second))
+		r.mutant, r.err = m, err
+		fmt.Fprintf(os.Stdout, "%d/%d it %s: %v (%v)\n", i+1, len(chosen), m.name, r, time.Since(began).Round(time.Second))
 		results = append(results, r)
 	}
-	return results, nil
+	return results
+}
+
+func (r result) String() string {
+	switch {
+	case r.err != nil:
+		return r.err.Error()
+	case r.found():
+		return fmt.Sprintf("found at seed %d: %s", r.seeds, r.promise)
+	default:
+		return fmt.Sprintf("not found in %d", r.seeds)
+	}
 }
 
 // one builds a mutant and runs environments until one of them breaks a promise that the unchanged
@@ -85,19 +99,19 @@ func (s *search) one(ctx context.Context, m mutant) (result, error) {
 	for first := 1; first <= s.seeds; {
 		seed, promise, err := breaks(limited, binary, first, s.seeds-first+1)
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-			return result{m, s.seeds, fmt.Sprintf("it ends (within %v)", s.limit)}, nil
+			return result{seeds: s.seeds, promise: fmt.Sprintf("it ends (within %v)", s.limit)}, nil
 		}
 		if err != nil || promise == "" {
-			return result{mutant: m, seeds: s.seeds}, err
+			return result{seeds: s.seeds}, err
 		}
-		_, also, err := breaks(ctx, s.unchanged, seed, 1)
+		_, also, err := breaks(ctx, s.unchanged, seed, 1, "-test.count", replays)
 		if err != nil || also == "" {
-			return result{m, seed, promise}, err
+			return result{seeds: seed, promise: promise}, err
 		}
 		fmt.Fprintf(os.Stdout, "seed %d does not count: the unchanged receiver breaks %q\n", seed, also)
 		first = seed + 1
 	}
-	return result{mutant: m, seeds: s.seeds}, nil
+	return result{seeds: s.seeds}, nil
 }
 
 // build makes a test binary of the simulation.
@@ -112,9 +126,9 @@ func (s *search) build(ctx context.Context, binary string, flags ...string) erro
 
 // breaks runs environments from a seed on, until one breaks a promise. It returns the seed and the
 // promise; an empty promise means that all are kept.
-func breaks(ctx context.Context, binary string, first, seeds int) (seed int, promise string, err error) {
-	command := exec.CommandContext(ctx, binary, "-test.run", "^TestRandomEnvironments$", "-stop",
-		"-first", strconv.Itoa(first), "-seeds", strconv.Itoa(seeds))
+func breaks(ctx context.Context, binary string, first, seeds int, flags ...string) (seed int, promise string, err error) {
+	arguments := append([]string{"-test.run", "^TestRandomEnvironments$", "-stop", "-first", strconv.Itoa(first), "-seeds", strconv.Itoa(seeds)}, flags...)
+	command := exec.CommandContext(ctx, binary, arguments...)
 	command.Dir = simulation
 	output, err := command.CombinedOutput()
 	switch {
