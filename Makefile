@@ -70,13 +70,24 @@ test: $(OTELCOL) $(COMPARISON) $(CONTROLPLANE) $(BACKENDS) ## Run all tests: uni
 	@failed=; for module in $(MODULES); do \
 		echo "testing module $$module"; \
 		(cd $$module && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" go test $(RACE) $$([ $$module = e2e ] && echo -count=1 -p 3) ./...) || failed="$$failed $$module"; \
-	done; [ -z "$$failed" ] || { echo "tests failed in:$$failed"; exit 1; }
+	done; \
+	$(SIMULATE) -seeds 2000 || failed="$$failed simulation"; \
+	[ -z "$$failed" ] || { echo "tests failed in:$$failed"; exit 1; }
 
 .PHONY: faults
 faults: $(OTELCOL) $(CONTROLPLANE) ## Break everything, count what is lost and repeated, and write docs/reliability.md
 	@mkdir -p docs
 	@cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" FAULTS_REPORT="$(CURDIR)/docs/reliability.md" \
 		go test -count=1 -timeout 60m -parallel 6 -run TestFaults -v ./faults
+
+# Without the race detector, which makes it ten times as slow; go test ./internal/simulation has it.
+SIMULATE := go test -count=1 -timeout 0 -run TestRandomEnvironments ./internal/simulation -args
+
+.PHONY: simulate
+simulate: ## Run the receiver in SEEDS=10000 simulated environments, or replay SEED=n and tell its story
+	@go test -c -o build/simulation.test ./internal/simulation
+	@cd internal/simulation && ../../build/simulation.test -test.run TestRandomEnvironments -test.timeout 0 \
+		$(if $(SEED),-seed $(SEED),-table -seeds $(or $(SEEDS),10000) -first $(or $(FIRST),1))
 
 .PHONY: comparison
 comparison: $(COMPARISON) ## Build the Collector that the benchmarks compare with: build/comparison/otelcol

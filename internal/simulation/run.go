@@ -94,7 +94,7 @@ func (w Worker) Run(t *testing.T, plan Plan, scenario Scenario) (outcome *Outcom
 	return outcome
 }
 
-const maxWorkers = 8
+const maxWorkers = 4
 
 // Kubeconfig writes the kubeconfig of all workers' replicas; KUBECONFIG has to name it.
 func Kubeconfig(directory string) (path string, err error) {

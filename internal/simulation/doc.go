@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package simulation runs the whole receiver, made by its factory, in simulated environments, and
+// checks in each of them what the receiver promises.
+//
+// A run takes place in a testing/synctest bubble: time passes when nothing is left to do, so that
+// minutes of it take milliseconds. The receiver is the real one, with the real client-go, behind one
+// seam: the dialer of its client (internal/kubeclient). Everything around the receiver is simulated:
+//
+//	apiserver/     the API server with etcd behind it, as strict as the real one
+//	connection.go  connections that are cut, stall and are slow
+//	storage.go     a storage extension, shared by the replicas
+//	pipeline.go    exporters behind a fan-out, and the metrics pipeline
+//	elector.go     the leader elector: client-go's own election
+//	replica.go     Collector processes that are killed, restarted, and start again
+//	workloads.go   workloads, their pods, and what owns them
+//	producers.go   the programs that write events
+//
+// A seed decides what happens: plan.go makes a plan of it (the environment, what the user configured,
+// the producers and the faults of fault.go). Each decision is a function of the seed, of who decides
+// and of the number of its request (random.go), so that a plan can be cut down to what breaks a
+// promise (shrink.go). Go's scheduler and the receiver's own jitter stay random.
+//
+// promises.go has the promises, each with the modes in which the contract makes it. It compares what
+// the exporters got with what the API server held (expected.go, records.go, metric.go), and knows
+// nothing of how the receiver works. defects.go has known defects of the receiver as scenarios.
+//
+//	make simulate SEEDS=10000    random environments, and a table of faults × promises
+//	make simulate SEED=42        one of them again, and its story: who did what when
+package simulation
