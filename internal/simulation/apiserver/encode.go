@@ -130,21 +130,20 @@ func listBody(list metav1.ListMeta, items [][]byte, f format) []byte {
 		}
 		return out
 	}
-	out := append([]byte(`{"metadata":`), must(json.Marshal(list))...)
-	if f.isMetadata() && len(items) == 0 {
-		return append(out, `,"items":null}`...) // As the real server.
+	whole := struct {
+		metav1.ListMeta `json:"metadata"`
+		Items           []json.RawMessage `json:"items"`
+	}{ListMeta: list}
+	if !f.isMetadata() {
+		whole.Items = []json.RawMessage{} // Lists of metadata are null if they are empty, as those of the real server.
 	}
-	out = append(out, `,"items":[`...)
-	for i, item := range items {
-		if i > 0 {
-			out = append(out, ',')
-		}
+	for _, item := range items {
 		if f.isMetadata() {
-			out, item = append(out, typeOf(partialKind)...), item[1:]
+			item = document(partialKind, item, f)
 		}
-		out = append(out, item...)
+		whole.Items = append(whole.Items, item)
 	}
-	return append(out, `]}`...)
+	return must(json.Marshal(whole))
 }
 
 // appendField appends a field of a protobuf message that has a length.

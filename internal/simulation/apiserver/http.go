@@ -123,17 +123,18 @@ func verb(r *http.Request, name string) string {
 
 func (s *Server) serve(c *call) error {
 	if c.answer.Status != 0 {
-		return refusal(c)
+		seconds := int((c.answer.RetryAfter + time.Second - 1) / time.Second)
+		return apierrors.NewGenericServerResponse(c.answer.Status, c.Verb, c.Resource, c.Name, "simulated", seconds, false)
 	}
 	if c.Verb == "discover" {
 		return s.discover(c)
 	}
-	if c.table = s.served(c); c.table == nil {
-		return errNoSuchPath
+	if err := s.find(c); err != nil {
+		return err
 	}
 	var ok bool
 	if c.as, ok = accept(c.http.Header.Get("Accept"), true); !ok {
-		return notAcceptable("only the following media types are accepted: application/json, application/vnd.kubernetes.protobuf")
+		return errNotAcceptable
 	}
 	switch c.Verb {
 	case "get":
@@ -149,24 +150,22 @@ func (s *Server) serve(c *call) error {
 	}
 }
 
-// served returns the table of the requested kind, or nil if the path does not exist.
-func (s *Server) served(c *call) *table {
+func (s *Server) find(c *call) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := s.tables[c.Resource]
-	whole := c.Name == "" && (c.Verb == "list" || c.Verb == "watch")
-	if t == nil || !slices.Contains(t.Versions, c.version) || strings.Contains(c.Name, "/") ||
-		t.Namespaced && c.Namespace == "" && !whole || !t.Namespaced && c.Namespace != "" {
-		return nil
-	}
-	return t
+	return s.findTable(c)
 }
 
-// reload finds the table of the call again: since the last time, a backup may have been restored. The lock must be held.
-func (s *Server) reload(c *call) error {
-	if c.table = s.tables[c.Resource]; c.table == nil {
-		return apierrors.NewNotFound(c.Resource, c.Name)
+// findTable finds the table of the requested kind. Each time that the lock is taken, it must be found again: a backup may
+// have been restored.
+func (s *Server) findTable(c *call) error {
+	t := s.tables[c.Resource]
+	whole := c.Verb == "list" || c.Verb == "watch"
+	if t == nil || !slices.Contains(t.Versions, c.version) || strings.Contains(c.Name, "/") ||
+		t.Namespaced && c.Namespace == "" && !whole || !t.Namespaced && c.Namespace != "" {
+		return errNoSuchPath
 	}
+	c.table = t
 	return nil
 }
 
@@ -175,15 +174,20 @@ func (c *call) gvk() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: c.Resource.Group, Version: c.version, Kind: c.table.Kind.Kind}
 }
 
-var errNoSuchPath = errors.New("404 page not found")
+var (
+	errNoSuchPath    = httpError(http.StatusNotFound)
+	errNotAcceptable = httpError(http.StatusNotAcceptable)
+)
+
+func httpError(code int) *apierrors.StatusError {
+	return apierrors.NewGenericServerResponse(code, "", schema.GroupResource{}, "", "", 0, false)
+}
 
 // fail answers with an error. There is no Status for the path of a group that is not one of Kubernetes' own.
 func (c *call) fail(err error) {
-	if errors.Is(err, errNoSuchPath) && isBuiltIn(c.path) {
-		err = apierrors.NewGenericServerResponse(http.StatusNotFound, c.Verb, schema.GroupResource{}, "", "", 0, false)
-	}
-	if errors.Is(err, errNoSuchPath) {
-		http.Error(c.w, err.Error(), http.StatusNotFound)
+	known := c.path[0] == "api" || len(c.path) > 1 && c.path[0] == "apis" && isBuiltIn(c.path[1])
+	if err == error(errNoSuchPath) && !known {
+		http.NotFound(c.w, c.http)
 		return
 	}
 	status := statusOf(err)
@@ -202,27 +206,6 @@ func statusOf(err error) *metav1.Status {
 	status := known.Status()
 	status.TypeMeta = metav1.TypeMeta{}
 	return &status
-}
-
-// refusal is the error for an Answer with a Status.
-func refusal(c *call) error {
-	seconds := int((c.answer.RetryAfter + time.Second - 1) / time.Second)
-	switch code := c.answer.Status; code {
-	case http.StatusUnauthorized:
-		return apierrors.NewUnauthorized("Unauthorized")
-	case http.StatusForbidden:
-		return apierrors.NewForbidden(c.Resource, c.Name, fmt.Errorf("%q cannot %s it", c.Client, c.Verb))
-	case http.StatusTooManyRequests:
-		return apierrors.NewTooManyRequests("too many requests, please try again later", seconds)
-	default:
-		return apierrors.NewGenericServerResponse(code, c.Verb, c.Resource, c.Name, "a simulated failure", seconds, false)
-	}
-}
-
-func notAcceptable(message string) error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable, Message: message,
-	}}
 }
 
 // await waits until the watch cache of the call's table has reached a version, for three seconds at most.

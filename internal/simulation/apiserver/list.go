@@ -127,7 +127,7 @@ func (s *Server) list(c *call) error {
 		return err
 	}
 	if c.as.as == "PartialObjectMetadata" {
-		return notAcceptable("you requested PartialObjectMetadata, but the requested object is a list")
+		return errNotAcceptable
 	}
 	items := make([][]byte, len(records))
 	for i, r := range records {
@@ -136,7 +136,7 @@ func (s *Server) list(c *call) error {
 	gvk := c.gvk()
 	gvk.Kind += "List"
 	if c.as.isMetadata() {
-		gvk = partialListKind
+		gvk = metav1.SchemeGroupVersion.WithKind("PartialObjectMetadataList")
 	}
 	s.reportPage(c, records, items, list)
 	write(c.w, http.StatusOK, c.as.format, gvk, listBody(list, items, c.as.format))
@@ -217,7 +217,7 @@ func parseVersion(version string) (int64, error) {
 func (s *Server) page(c *call, sel *selection, at snapshot) ([]*record, metav1.ListMeta, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.reload(c); err != nil {
+	if err := s.findTable(c); err != nil {
 		return nil, metav1.ListMeta{}, err
 	}
 	version := s.version

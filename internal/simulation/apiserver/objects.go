@@ -7,10 +7,10 @@ import (
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // kind is the type of the objects in the answers.
@@ -45,7 +45,7 @@ func (s *Server) get(c *call) error {
 func (s *Server) read(c *call, cached bool) (*record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.reload(c); err != nil {
+	if err := s.findTable(c); err != nil {
 		return nil, err
 	}
 	records := c.table.live
@@ -60,7 +60,7 @@ func (s *Server) read(c *call, cached bool) (*record, error) {
 
 func (c *call) answerWith(code int, r *record) error {
 	if c.as.as == "PartialObjectMetadataList" {
-		return notAcceptable("you requested PartialObjectMetadataList, but the requested object is not a list")
+		return errNotAcceptable
 	}
 	write(c.w, code, c.as.format, c.kind(), r.body(c.as.format))
 	return nil
@@ -88,12 +88,9 @@ func (c *call) decode() (Object, error) {
 	if mediaType == "" {
 		mediaType = runtime.ContentTypeJSON
 	}
-	info, ok := runtime.SerializerInfoForMediaType(codecs.SupportedMediaTypes(), mediaType)
+	info, ok := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), mediaType)
 	if !ok {
-		return nil, &apierrors.StatusError{ErrStatus: metav1.Status{
-			Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType, Reason: metav1.StatusReasonUnsupportedMediaType,
-			Message: "the body of the request was in an unknown format",
-		}}
+		return nil, httpError(http.StatusUnsupportedMediaType)
 	}
 	gvk := c.gvk()
 	decoded, found, err := info.Serializer.Decode(c.body, &gvk, nil)
@@ -118,7 +115,7 @@ func (c *call) decode() (Object, error) {
 func (s *Server) createOrUpdate(c *call, object Object) (r *record, created bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.reload(c); err != nil {
+	if err := s.findTable(c); err != nil {
 		return nil, false, err
 	}
 	exists := c.table.current(c.table.key(c.Namespace, object.GetName())) != nil

@@ -71,7 +71,7 @@ func (s *Server) watch(c *call) error {
 func (s *Server) open(open *stream) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.reload(open.call); err != nil {
+	if err := s.findTable(open.call); err != nil {
 		return err
 	}
 	s.streams[open] = true
