@@ -176,6 +176,9 @@ func (r *eventsReceiver) terms(stop, work context.Context, client rest.Interface
 			termStop, cancelStop := either(stop, term)
 			termWork, cancelWork := either(work, term)
 			r.session(termStop, termWork, client)
+			for _, namespace := range r.config.streams() {
+				r.status.Unwatched(namespace)
+			}
 			cancelStop()
 			cancelWork()
 			ended()

@@ -327,5 +327,8 @@ func (r *eventsReceiver) emitMetrics(ctx context.Context) {
 	}
 	ctx = r.telemetry.report.StartMetricsOp(ctx)
 	err := r.metrics.ConsumeMetrics(ctx, metrics)
+	if err == nil {
+		r.tally.Emitted()
+	}
 	r.telemetry.report.EndMetricsOp(ctx, metadata.Type.String(), points, err)
 }

@@ -59,6 +59,17 @@ func (s *status) Restarting(namespace string, cause watch.Cause, err error) {
 	s.failed("events of "+where(namespace), string(cause), "Cannot watch events; trying again until it works", explain(namespace, cause, err))
 }
 
+// Unwatched notes that a stream has ended with the term: whether it works is no longer known.
+func (s *status) Unwatched(namespace string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	part := "events of " + where(namespace)
+	if _, failed := s.failing[part]; failed {
+		delete(s.failing, part)
+		s.reportLocked()
+	}
+}
+
 // failed notes that a part of the receiver does not work. The same cause again is no news.
 func (s *status) failed(part, cause, message string, err error) {
 	s.mu.Lock()

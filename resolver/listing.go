@@ -190,8 +190,12 @@ func (l *lister) outcome(of *listing, name string, uid types.UID) (answer, bool)
 	if of.late[name] {
 		return found, found.object != nil && found.proves(uid)
 	}
+	if found.object != nil && !of.proves {
+		// The API server's cache may still hold an earlier object of the name.
+		return found, uid == "" || found.object.UID == uid
+	}
 	found.askedFor = uid
-	return found, found.object != nil || of.proves
+	return found, of.proves
 }
 
 // read reads the list as the API server's cache has it. Only a list that is read

@@ -34,6 +34,7 @@ func (t *Tally) Metrics(scope Scope, clusterUID string, now time.Time) pmetric.M
 		points := newSum(rm, scope)
 		for key, p := range r.points {
 			if value := t.valueLocked(p); value > 0 {
+				p.written = value
 				key.write(p.write(points, value, now))
 			}
 		}
@@ -56,6 +57,17 @@ func (t *Tally) valueLocked(p *point) int64 {
 		return p.durable
 	}
 	return p.occurrences
+}
+
+// Emitted notes that the metrics pipeline accepted what Metrics returned last.
+func (t *Tally) Emitted() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, r := range t.resources {
+		for _, p := range r.points {
+			p.emitted = p.written
+		}
+	}
 }
 
 func newSum(rm pmetric.ResourceMetrics, scope Scope) pmetric.NumberDataPointSlice {

@@ -60,6 +60,8 @@ type point struct {
 	start, moved time.Time
 	occurrences  int64
 	durable      int64 // of them, those that are saved
+	written      int64 // the value that Metrics wrote last
+	emitted      int64 // the value that the metrics pipeline accepted last
 }
 
 // New makes a tally whose sums start at 0 now.
@@ -152,14 +154,15 @@ func newResource(o *observation.Observation, workload *resolver.Object) *resourc
 	}
 }
 
-// Expire drops the series that have not moved for SeriesTTL.
+// Expire drops the series that have not moved for SeriesTTL and whose value the metrics pipeline has accepted: an occurrence
+// that was counted just before a crash, or while the pipeline rejected metrics, still has to be emitted.
 func (t *Tally) Expire(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	oldest := now.Add(-t.config.SeriesTTL)
 	for key, r := range t.resources {
 		for pk, p := range r.points {
-			if p.moved.Before(oldest) {
+			if p.moved.Before(oldest) && p.emitted == p.occurrences {
 				delete(r.points, pk)
 				t.series--
 				t.epoch = now

@@ -124,6 +124,9 @@ func TestASeriesThatDoesNotMoveIsDroppedAndBeginsAnew(t *testing.T) {
 	tally.Expire(at(60))
 	assert.Len(t, sums(tally, at(60)), 2, "not yet")
 	tally.Expire(at(61))
+	assert.Len(t, sums(tally, at(61)), 2, "not before its value was emitted")
+	tally.Emitted()
+	tally.Expire(at(61))
 	assert.Len(t, sums(tally, at(61)), 1)
 
 	add(tally, at(70), seen("Old", 2, resolver.Complete, deployment("a")))
@@ -218,6 +221,7 @@ func TestSumsGoOnAfterARestart(t *testing.T) {
 		}
 	})
 
+	tally.Emitted()
 	tally.Expire(at(120))
 	tally = reopened(t, stored, tally)
 	assert.Len(t, sums(tally, at(121)), 1, "what was dropped does not come back")
