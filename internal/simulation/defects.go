@@ -50,7 +50,8 @@ func avoidMarkedDefects(p *Plan) {
 func plain(m Mode, faults ...Fault) Plan {
 	p := Plan{
 		Seed: 1, Mode: m, Replicas: 1, Collection: 10 * time.Second, Namespaces: 1, EventTTL: time.Hour, CompactAfter: 5 * time.Minute,
-		Lease:     LeaseTimes{15 * time.Second, 10 * time.Second, time.Second},
+		Lease:    LeaseTimes{15 * time.Second, 10 * time.Second, time.Second},
+		MaxDepth: 10, CacheSize: 100_000, CacheTTL: 10 * time.Minute, MaxSeries: 10_000, SeriesTTL: time.Hour, QPS: 50,
 		Apps:      []AppPlan{{Kind: "deployment", LabelAt: 1}},
 		Producers: []ProducerPlan{{Style: OldRecorder, Start: firstWrite, Gap: 2 * time.Second, Writes: 80, Reason: "BackOff", Type: "Warning"}},
 		Exporters: 1, Faults: faults, Active: 3 * time.Minute,

@@ -120,8 +120,12 @@ func (p *Plan) wants(ev *corev1.Event) bool {
 	if len(p.Types) > 0 && !slices.Contains(p.Types, ev.Type) {
 		return false
 	}
-	return !slices.ContainsFunc(p.ExcludeReasons, func(glob string) bool {
-		matched, _ := path.Match(glob, ev.Reason)
+	return !matches(p.ExcludeReasons, ev.Reason) && !matches(p.ExcludeSpaces, ev.InvolvedObject.Namespace)
+}
+
+func matches(globs []string, name string) bool {
+	return slices.ContainsFunc(globs, func(glob string) bool {
+		matched, _ := path.Match(glob, name)
 		return matched
 	})
 }

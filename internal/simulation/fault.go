@@ -26,6 +26,7 @@ const (
 	BackupRestored FaultKind = "etcd restored from a backup"
 	ClusterNew     FaultKind = "another cluster at the address"
 	LeaseForbidden FaultKind = "lease permission missing"
+	KindMissing    FaultKind = "a kind is not served for a while"
 )
 
 // The faults of storage, of pipelines and of the process.
@@ -60,6 +61,7 @@ type Fault struct {
 	From, To time.Duration // a moment's To is its From; a killed process starts again at To
 	Replica  int           // everyone, leader, or a replica's index
 	Resource string        // of APIRefuses, APIHangs, APISlow: which requests; empty: all
+	Verb     string        // of APIRefuses; empty: all
 	Status   int           // of APIRefuses
 	Delay    time.Duration // of what is slow: for each call; of a backup: its age
 	Exporter int           // whose pipeline
@@ -95,6 +97,7 @@ func (f Fault) String() string {
 		set  bool
 	}{
 		{f.Resource, f.Resource != ""},
+		{"verb " + f.Verb, f.Verb != ""},
 		{fmt.Sprint("status ", f.Status), f.Status != 0},
 		{f.Delay.String(), f.Delay != 0},
 		{fmt.Sprint("exporter ", f.Exporter), f.Kind.isOfPipelines()},
@@ -124,7 +127,7 @@ func (k FaultKind) isOfPipelines() bool {
 // isOfAPI reports whether the fault can keep owners from being found.
 func (k FaultKind) isOfAPI() bool {
 	switch k {
-	case APIDown, APIRefuses, APIHangs, APISlow, AnswersLost, ConnectionsCut, Stalled, SlowNetwork, BackupRestored, ClusterNew:
+	case APIDown, APIRefuses, APIHangs, APISlow, AnswersLost, ConnectionsCut, Stalled, SlowNetwork, KindMissing, BackupRestored, ClusterNew:
 		return true
 	}
 	return false

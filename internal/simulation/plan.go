@@ -51,8 +51,15 @@ type Plan struct {
 	Watched        []string // namespaces; empty: the whole cluster
 	Types          []string // event_types
 	ExcludeReasons []string
+	ExcludeSpaces  []string // exclude_namespaces
 	Collection     time.Duration
 	NoOwners       bool
+	MaxDepth       int
+	CacheSize      int
+	CacheTTL       time.Duration
+	MaxSeries      int
+	SeriesTTL      time.Duration
+	QPS            int // kube_api_qps
 	Lease          LeaseTimes
 
 	// The cluster.
@@ -86,6 +93,12 @@ func NewPlan(seed uint64) Plan {
 		Dedup:        oneOf(r, 0, 0, between(r, 3*time.Second, 40*time.Second)),
 		Collection:   between(r, 5*time.Second, 30*time.Second),
 		NoOwners:     chance(r, 12),
+		MaxDepth:     oneOf(r, 10, 10, 10, 2),
+		CacheSize:    oneOf(r, 100_000, 100_000, 4),
+		CacheTTL:     oneOf(r, 10*time.Minute, 10*time.Minute, 20*time.Second),
+		MaxSeries:    oneOf(r, 10_000, 10_000, 10_000, 3),
+		SeriesTTL:    oneOf(r, time.Hour, time.Hour, time.Hour, 40*time.Second),
+		QPS:          oneOf(r, 50, -1),
 		Lease:        oneOf(r, LeaseTimes{15 * time.Second, 10 * time.Second, time.Second}, LeaseTimes{15 * time.Second, 10 * time.Second, 2 * time.Second}),
 		Namespaces:   1 + r.IntN(8),
 		EventTTL:     oneOf(r, time.Hour, 20*time.Minute, 10*time.Minute),
@@ -121,6 +134,9 @@ func (p *Plan) addFilters(r *rand.Rand) {
 	if chance(r, 5) {
 		p.ExcludeReasons = []string{"Pull*", "Created"}
 	}
+	if chance(r, 6) && p.Watched == nil {
+		p.ExcludeSpaces = []string{namespace(0), "team-[3-9]*"}
+	}
 }
 
 func namespace(i int) string { return fmt.Sprintf("team-%d", i) }
@@ -144,7 +160,7 @@ func (p *Plan) addFaults(n int) {
 // possibleFaults lists the more frequent ones more than once.
 func (p *Plan) possibleFaults() []FaultKind {
 	possible := []FaultKind{
-		APIDown, APIRefuses, APIRefuses, APIHangs, APISlow, AnswersLost, WatchBreaks, Compaction, Compaction, ConnectionsCut, ConnectionsCut,
+		APIDown, APIRefuses, APIRefuses, APIRefuses, KindMissing, APIHangs, APISlow, AnswersLost, WatchBreaks, Compaction, Compaction, ConnectionsCut, ConnectionsCut,
 		Stalled, SlowNetwork, NoEndBookmark, BackupRestored, ClusterNew,
 		PipelineRejects, PipelineRejects, PipelinePermanent, PipelinePartial, PipelineHangs, PipelineSlow, MetricsRejected,
 		Killed, Killed, Killed, Killed, Restarted, Restarted,
@@ -165,6 +181,11 @@ func (p *Plan) detail(r *rand.Rand, f *Fault) {
 	case APIRefuses:
 		f.Resource = oneOf(r, "", "events", "events", "pods", "replicasets", "deployments", "rollouts")
 		f.Status = oneOf(r, 401, 403, 429, 500, 503, 504)
+		if chance(r, 3) && f.Resource != "" && f.Resource != "events" { // Only single reads are allowed.
+			f.Status, f.Verb = 403, oneOf(r, "list", "watch")
+		}
+	case KindMissing:
+		f.Resource = "rollouts"
 	case APIHangs:
 		f.Resource = oneOf(r, "events", "pods", "replicasets", "deployments", "rollouts")
 	case APISlow:
@@ -209,7 +230,7 @@ func (p *Plan) aim(r *rand.Rand, f *Fault) {
 		f.Exporter = r.IntN(p.Exporters)
 	}
 	switch f.Kind {
-	case APIDown, APIHangs, Compaction, ConnectionsCut, Stalled, BackupRestored, ClusterNew, LeaseForbidden, StorageUnreadable:
+	case APIDown, APIHangs, KindMissing, Compaction, ConnectionsCut, Stalled, BackupRestored, ClusterNew, LeaseForbidden, StorageUnreadable:
 		f.OneIn = 1
 	}
 }
@@ -243,6 +264,12 @@ func (p Plan) String() string {
 		{fmt.Sprint("namespaces ", p.Watched), p.Watched != nil},
 		{fmt.Sprint("event_types ", p.Types), p.Types != nil},
 		{fmt.Sprint("exclude_reasons ", p.ExcludeReasons), p.ExcludeReasons != nil},
+		{fmt.Sprint("exclude_namespaces ", p.ExcludeSpaces), p.ExcludeSpaces != nil},
+		{fmt.Sprint("max_depth ", p.MaxDepth), p.MaxDepth != 10},
+		{fmt.Sprint("cache_size ", p.CacheSize), p.CacheSize < 100_000},
+		{fmt.Sprint("cache_ttl ", p.CacheTTL), p.CacheTTL < 10*time.Minute},
+		{fmt.Sprint("max_series ", p.MaxSeries), p.MaxSeries < 10_000},
+		{fmt.Sprint("series_ttl ", p.SeriesTTL), p.SeriesTTL < time.Hour},
 		{"no owners", p.NoOwners},
 		{"a server without streaming lists", p.OldServer},
 		{fmt.Sprint("watch caches lag ", p.CacheLag), p.CacheLag > 0},

@@ -3,6 +3,7 @@
 package simulation
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"slices"
@@ -40,8 +41,8 @@ var (
 	inFlightOnly    = &Promise{"only in-flight records repeated", "After a crash, only records are delivered again after which the process had delivered no other.", stored}
 	faithful        = &Promise{"records faithful", "Body, reason, type, times and involved object are those of the state that the record tells of.", nil}
 	inOrder         = &Promise{"in order", "The first deliveries of one event's records are in the order of its counts.", nil}
-	metricIsSum     = &Promise{"metric = sum of records", "At the end, the metric of each workload, reason, type and kind is the sum of the occurrences in the records.", []Mode{{}, {Storage: true}, {Storage: true, Elector: true}}}
-	monotonic       = &Promise{"metric monotonic", "The points of one series with one start time never fall, and their times increase.", nil}
+	metricIsSum     = &Promise{"metric = sum of records", "At the end, the metric of each workload, reason, type and kind is the sum of the occurrences in the records (without storage: of the last process; with an elector and no storage: if only one led).", nil}
+	monotonic       = &Promise{"metric monotonic", "The points of one series never fall, their times increase, and with storage its start time stays.", nil}
 	oneLeader       = &Promise{"one leader emits", "Only the process that holds the lease emits.", []Mode{{Elector: true}, {Storage: true, Elector: true}}}
 	ownersRight     = &Promise{"owners right", "No record names an owner, a workload or a tag that is not the involved object's.", nil}
 	ownersComplete  = &Promise{"owners complete", "The chain is complete if, while the event was resolved, no kind of the chain was slow, failing or limited.", nil}
@@ -114,10 +115,25 @@ type truth struct {
 	names    map[types.UID]types.NamespacedName
 	states   map[string][]*corev1.Event // by log.record.uid
 	subjects map[subjectKey]*object
-	chains   map[*record]bool // whose owners were checked
 }
 
-type subjectKey struct{ kind, namespace, name string }
+// subjectKey names an involved object. A Node's UID says nothing: kubelets write the name there.
+type subjectKey struct{ kind, namespace, name, uid string }
+
+func subjectOf(o *object) subjectKey {
+	if o.kind == "Node" {
+		return subjectKey{kind: o.kind, name: o.name}
+	}
+	return subjectKey{o.kind, o.namespace, o.name, string(cmp.Or(o.manifest, o.uid))}
+}
+
+func subjectOfRecord(r *record) subjectKey {
+	key := subjectKey{text(r.resource, "k8s.object.kind"), text(r.resource, "k8s.namespace.name"), text(r.resource, "k8s.object.name"), text(r.resource, "k8s.object.uid")}
+	if key.kind == "Node" {
+		key.uid = ""
+	}
+	return key
+}
 
 func newTruth(e *environment) *truth {
 	t := &truth{env: e, names: map[types.UID]types.NamespacedName{}, states: map[string][]*corev1.Event{}, subjects: map[subjectKey]*object{}}
@@ -129,14 +145,9 @@ func newTruth(e *environment) *truth {
 		}
 	}
 	for _, a := range e.apps {
-		for _, o := range a.objects {
-			t.subjects[subjectKey{o.kind, o.namespace, o.name}] = o
+		for _, o := range slices.Concat(a.objects, a.existing()) {
+			t.subjects[subjectOf(o)] = o
 		}
-		a.pods.Range(func(_, value any) bool {
-			o := value.(*object)
-			t.subjects[subjectKey{o.kind, o.namespace, o.name}] = o
-			return true
-		})
 	}
 	return t
 }
@@ -259,15 +270,20 @@ func difference(r *record, ev *corev1.Event) string {
 		{"the involved kind", text(r.resource, "k8s.object.kind"), ev.InvolvedObject.Kind},
 		{"the involved name", text(r.resource, "k8s.object.name"), ev.InvolvedObject.Name},
 		{"the involved namespace", text(r.resource, "k8s.namespace.name"), ev.InvolvedObject.Namespace},
+		{"the involved UID", text(r.resource, "k8s.object.uid"), string(ev.InvolvedObject.UID)},
 		{"the field path", text(attributes, "k8s.object.fieldpath"), ev.InvolvedObject.FieldPath},
+		{"the controller", text(attributes, "k8s.event.reporting_controller"), cmp.Or(ev.ReportingController, ev.Source.Component)},
+		{"the instance", text(attributes, "k8s.event.reporting_instance"), cmp.Or(ev.ReportingInstance, ev.Source.Host)},
+		{"the cluster", cmp.Or(text(r.resource, "k8s.cluster.uid"), clusterUID), clusterUID},
+		{"the start", text(attributes, "k8s.event.start_time"), oldest(ev).UTC().Format(time.RFC3339Nano)},
 		{"the time", r.log.Timestamp().AsTime().Format(time.RFC3339Nano), newest(ev).UTC().Format(time.RFC3339Nano)},
 	} {
 		if field.got != strings.ToValidUTF8(field.want, "\uFFFD") {
 			return fmt.Sprintf("%s is %.80q, not %.80q", field.name, field.got, field.want)
 		}
 	}
-	if observed := r.log.ObservedTimestamp().AsTime(); observed.After(r.at) || observed.IsZero() {
-		return fmt.Sprintf("it was observed at %v, after it was delivered", observed)
+	if observed := r.log.ObservedTimestamp().AsTime(); observed.After(r.at) || observed.Before(ev.CreationTimestamp.Time) {
+		return fmt.Sprintf("it was observed at %v, before its creation at %v or after it was delivered", observed, ev.CreationTimestamp)
 	}
 	return ""
 }
@@ -283,6 +299,18 @@ func newest(ev *corev1.Event) time.Time {
 		return ev.EventTime.Time
 	case !ev.FirstTimestamp.IsZero():
 		return ev.FirstTimestamp.Time
+	default:
+		return ev.CreationTimestamp.Time
+	}
+}
+
+// oldest is the time of an event's first occurrence.
+func oldest(ev *corev1.Event) time.Time {
+	switch {
+	case !ev.FirstTimestamp.IsZero():
+		return ev.FirstTimestamp.Time
+	case !ev.EventTime.IsZero():
+		return ev.EventTime.Time
 	default:
 		return ev.CreationTimestamp.Time
 	}
@@ -314,7 +342,7 @@ func (a *account) checkTotals() {
 			}
 		}
 		switch got := a.total(name); {
-		case most == 0:
+		case most == 0 && a.truth.states[a.byEvent[name][0].uid] != nil:
 			a.env.violate(nothingInvented, name, "exporter %d got a record of %s, which existed before the first start", a.exporter.number, name)
 		case got > most:
 			a.env.violate(duplicates, name, "exporter %d has %d occurrences of %s in records with different log.record.uid, but there were %d", a.exporter.number, got, name, most)
@@ -398,12 +426,12 @@ func (t *truth) checkOwners() {
 	e := t.env
 	complete := map[*process]map[*object]time.Time{}
 	for _, r := range records(e.exporters[0].all()) {
-		o := t.subjects[subjectKey{text(r.resource, "k8s.object.kind"), text(r.resource, "k8s.namespace.name"), text(r.resource, "k8s.object.name")}]
+		o := t.subjects[subjectOfRecord(r)]
 		if o == nil {
 			continue
 		}
 		event := t.names[r.eventUID].String()
-		chain, want := o.chain()
+		chain, want := o.chain(e.plan.MaxDepth)
 		got := text(r.log.Attributes(), "k8s.owner.resolution")
 		if problem := wrongOwners(r, chain, got); problem != "" {
 			e.violate(ownersRight, event, "%s of %s: %s", r.uid, o.name, problem)
@@ -412,17 +440,15 @@ func (t *truth) checkOwners() {
 			if complete[r.process] == nil {
 				complete[r.process] = map[*object]time.Time{}
 			}
-			complete[r.process][o] = r.at
+			complete[r.process][o] = r.log.ObservedTimestamp().AsTime()
 			continue
 		}
-		known := !complete[r.process][o].IsZero() && r.at.Sub(complete[r.process][o]) < cacheTTL
+		known := !complete[r.process][o].IsZero() && r.at.Sub(complete[r.process][o]) < e.plan.CacheTTL && e.plan.CacheSize > len(e.plan.Producers)*10
 		if (o.aliveAt(r.at) || known) && !t.failing(chain, r) {
 			e.violate(ownersComplete, event, "%s of %s has resolution %s, not %s", r.uid, o.name, got, want)
 		}
 	}
 }
-
-const cacheTTL = 10 * time.Minute // owners.cache_ttl's default
 
 // failing reports whether a fault may have kept one of the kinds from being found for the record.
 func (t *truth) failing(chain []*object, r *record) bool {
@@ -431,7 +457,7 @@ func (t *truth) failing(chain []*object, r *record) bool {
 		if f.Kind == BackupRestored || f.Kind == ClusterNew {
 			return true
 		}
-		return f.Kind.isOfAPI() && f.concerns(r.process.replica.index) && (f.Resource == "" || f.Kind == APIHangs && t.env.exempt("i") ||
+		return f.Kind.isOfAPI() && f.Verb == "" && f.concerns(r.process.replica.index) && (f.Resource == "" || f.Kind == APIHangs && t.env.exempt("i") ||
 			slices.ContainsFunc(chain, func(o *object) bool { return o.resource.Resource == f.Resource }))
 	})
 }
@@ -450,9 +476,11 @@ func wrongOwners(r *record, chain []*object, resolution string) string {
 		}
 	}
 	complete := resolution == "complete" || resolution == "ambiguous"
-	end := chain[len(chain)-1]
-	if got := text(r.resource, "k8s.workload.name"); complete != (got != "") || complete && got != end.name {
-		return fmt.Sprintf("the workload is %q with resolution %q, and the end of the chain is %q", got, resolution, end.name)
+	if got := text(r.resource, "k8s.workload.name"); complete != (got != "") {
+		return fmt.Sprintf("the workload is %q with resolution %q", got, resolution)
+	}
+	if problem := wrongRoles(r, chain, complete); problem != "" {
+		return problem
 	}
 	label := ""
 	for _, o := range chain {
@@ -462,6 +490,30 @@ func wrongOwners(r *record, chain []*object, resolution string) string {
 	}
 	if got := text(r.resource, "tilt.manifest"); got != label && (complete || got != "") {
 		return fmt.Sprintf("tilt.manifest is %q, not %q", got, label)
+	}
+	return ""
+}
+
+// wrongRoles says which attribute of the owner, the workload, or a kind on the chain is not its.
+func wrongRoles(r *record, chain []*object, complete bool) string {
+	want := map[string]string{}
+	if _, ok := r.resource.Get("k8s.owner.chain"); ok {
+		owner := chain[1]
+		want["k8s.owner.kind"], want["k8s.owner.name"], want["k8s.owner.uid"] = owner.kind, owner.name, string(owner.uid)
+	}
+	if complete {
+		end := chain[len(chain)-1]
+		want["k8s.workload.kind"], want["k8s.workload.name"], want["k8s.workload.uid"] = end.kind, end.name, string(end.uid)
+		for _, o := range slices.Backward(chain) {
+			if o.kind != "Link" && o.kind != "Rollout" {
+				want["k8s."+strings.ToLower(o.kind)+".name"] = o.name
+			}
+		}
+	}
+	for name, value := range want {
+		if got := text(r.resource, name); got != value {
+			return fmt.Sprintf("%s is %q, not %q", name, got, value)
+		}
 	}
 	return ""
 }

@@ -147,7 +147,11 @@ func (p *process) config() (component.Config, error) {
 	written := map[string]any{
 		"auth_type": "kubeConfig", "context": r.host, "start_at": start, dedupKey: plan.Dedup.String(),
 		"collection_interval": plan.Collection.String(), "namespaces": plan.Watched, "event_types": plan.Types,
-		"exclude_reasons": plan.ExcludeReasons, "owners": map[string]any{"enabled": !plan.NoOwners},
+		"exclude_reasons": plan.ExcludeReasons, "exclude_namespaces": plan.ExcludeSpaces, "kube_api_qps": plan.QPS,
+		"owners": map[string]any{
+			"enabled": !plan.NoOwners, "max_depth": plan.MaxDepth, "cache_size": plan.CacheSize, "cache_ttl": plan.CacheTTL.String(),
+		},
+		"metrics": map[string]any{"max_series": plan.MaxSeries, "series_ttl": plan.SeriesTTL.String()},
 	}
 	if plan.Storage {
 		written["storage"] = storageID.String()

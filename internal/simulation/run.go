@@ -114,6 +114,8 @@ func Kubeconfig(directory string) (path string, err error) {
 
 func hostOf(worker, replica int) string { return fmt.Sprintf("worker-%d-replica-%d", worker, replica) }
 
+const clusterUID = "cluster-1"
+
 func newEnvironment(w Worker, plan Plan, scenario Scenario) *environment {
 	e := &environment{
 		plan: plan, scenario: scenario, began: time.Now(), listener: newListener(), offered: map[string]bool{},
@@ -121,7 +123,7 @@ func newEnvironment(w Worker, plan Plan, scenario Scenario) *environment {
 	}
 	e.story = &story{began: e.began}
 	e.server = apiserver.New(apiserver.Options{
-		ClusterUID: "cluster-1", EventTTL: plan.EventTTL, CompactAfter: plan.CompactAfter, CacheLag: plan.CacheLag,
+		ClusterUID: clusterUID, EventTTL: plan.EventTTL, CompactAfter: plan.CompactAfter, CacheLag: plan.CacheLag,
 		NoStreamingLists: plan.OldServer, NoAggregatedDiscovery: plan.OldServer,
 		Decide: e.decide, Listed: e.listed, Sent: e.sent,
 	})
@@ -266,6 +268,8 @@ func (e *environment) perform(f *Fault) {
 		e.server.Restore(e.backup)
 		e.restored = time.Now()
 		e.cut(f)
+	case KindMissing:
+		e.server.RemoveKind(kindsByName["Rollout"].resource)
 	case ClusterNew:
 		e.server.Replace("cluster-2")
 		e.restored = time.Now()
@@ -274,6 +278,9 @@ func (e *environment) perform(f *Fault) {
 	if f.To > f.From {
 		time.Sleep(f.To - f.From)
 		e.story.tell("", "over: %s", f.Kind)
+		if f.Kind == KindMissing {
+			e.server.AddKind(rollouts)
+		}
 	}
 }
 
@@ -383,7 +390,7 @@ func (e *environment) decide(request apiserver.Request) (answer apiserver.Answer
 
 // hits reports whether a request is one of those that the fault is about.
 func (f *Fault) hits(seed uint64, request apiserver.Request) bool {
-	if f.Resource != "" && f.Resource != request.Resource.Resource {
+	if f.Resource != "" && f.Resource != request.Resource.Resource || f.Verb != "" && f.Verb != request.Verb {
 		return false
 	}
 	actor := request.Client + request.Verb + request.Resource.Resource + string(f.Kind)

@@ -23,7 +23,7 @@ type AppPlan struct {
 }
 
 // appKinds are chains that clusters have, by the kind at their end or by what is odd about them.
-var appKinds = []string{"deployment", "deployment", "rollout", "statefulset", "cronjob", "bare", "node", "owner missing", "cycle", "two owners", "deep", "static", "invented"}
+var appKinds = []string{"deployment", "deployment", "rollout", "statefulset", "cronjob", "bare", "node", "owner missing", "cycle", "two owners", "deep", "replaced", "static", "invented"}
 
 func (p *Plan) addApps() {
 	n := 2 + draw(p.Seed, "apps", 0).IntN(8)
@@ -46,10 +46,11 @@ type object struct {
 	apiVersion, kind string
 	namespace, name  string
 	uid              types.UID
-	owners           []*object // the first is followed, unless the second is the controller
-	label            string    // tilt-manifest
-	missing          bool      // only references know it
-	manifest         types.UID // of a static pod: the hash that its kubelet's events have as its UID; empty: no static pod
+	owners           []*object        // the first is followed, unless the second is the controller
+	label            string           // tilt-manifest
+	missing          bool             // only references know it
+	replaces         func() []*object // the others of its name, which are deleted before it is created; nil: there are none
+	manifest         types.UID        // of a static pod: the hash that its kubelet's events have as its UID; empty: no static pod
 
 	mu      sync.Mutex // guards what follows
 	exists  bool
@@ -111,6 +112,9 @@ func newApp(plan AppPlan, number int) *app {
 		owner := a.own("Thing", nil)
 		owner.missing, owner.apiVersion = true, a.name+".example/v1"
 		owner.resource.Group = a.name + ".example"
+	case "replaced":
+		a.own("StatefulSet", nil)
+		a.own("ReplicaSet", nil)
 	case "two owners":
 		a.own("ReplicaSet", a.own("Deployment", nil), a.own("Link", nil))
 	case "deep":
@@ -167,6 +171,9 @@ func (a *app) subject(pod int) *object {
 	if a.owner != nil {
 		made.owners = []*object{a.owner}
 	}
+	if a.plan.Kind == "replaced" { // Pods of one name that come after one another, of different owners.
+		made.name, made.owners, made.replaces = a.name+"-pod", []*object{a.objects[pod%2]}, a.existing
+	}
 	if a.plan.Kind == "static" {
 		made.manifest = types.UID("manifest-of-" + made.name)
 	}
@@ -177,6 +184,15 @@ func (a *app) subject(pod int) *object {
 	return found.(*object)
 }
 
+// existing returns the app's pods.
+func (a *app) existing() (pods []*object) {
+	a.pods.Range(func(_, pod any) bool {
+		pods = append(pods, pod.(*object))
+		return true
+	})
+	return pods
+}
+
 // create writes the object to the API server, once.
 func (o *object) create(server *apiserver.Server) {
 	o.mu.Lock()
@@ -185,6 +201,13 @@ func (o *object) create(server *apiserver.Server) {
 		return
 	}
 	o.exists = true
+	if o.replaces != nil {
+		for _, other := range o.replaces() {
+			if other != o {
+				other.delete(server)
+			}
+		}
+	}
 	meta := &metav1.PartialObjectMetadata{
 		TypeMeta:   metav1.TypeMeta{APIVersion: o.apiVersion, Kind: o.kind},
 		ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: o.name, UID: o.uid},
@@ -221,11 +244,9 @@ func (o *object) aliveAt(at time.Time) bool {
 	return o.deleted.IsZero() || at.Before(o.deleted)
 }
 
-const maxDepth = 10 // owners.max_depth's default
-
 // chain returns the object and its owners as far as they can be found, and the resolution that the
 // contract names for this.
-func (o *object) chain() (objects []*object, resolution string) {
+func (o *object) chain(maxDepth int) (objects []*object, resolution string) {
 	resolution = "complete"
 	for at := o; ; at = at.owners[0] {
 		if slices.Contains(objects, at) {
@@ -244,8 +265,4 @@ func (o *object) chain() (objects []*object, resolution string) {
 			resolution = "ambiguous"
 		}
 	}
-}
-
-func (o *object) groupKind() schema.GroupKind {
-	return schema.GroupKind{Group: o.resource.Group, Kind: o.kind}
 }

@@ -22,7 +22,8 @@ func (s *Server) discover(c *call) error {
 	documents := s.documents()
 	document, found := documents[strings.Join(c.path, "/")]
 	header := c.http.Header.Get("Accept")
-	wantsAll := strings.Contains(header, "as=APIGroupDiscoveryList") && strings.Contains(header, "v=v2") && len(c.path) == 1
+	wantsAll := strings.Contains(header, "as=APIGroupDiscoveryList") &&
+		strings.Contains(header, "v=v2") && len(c.path) == 1
 	as, ok := accept(header, false)
 	switch {
 	case !found:
@@ -45,13 +46,15 @@ func (s *Server) discover(c *call) error {
 // documents returns the documents by their paths.
 func (s *Server) documents() map[string]runtime.Object {
 	groups := &metav1.APIGroupList{TypeMeta: typeMeta("APIGroupList")}
-	all := map[string]runtime.Object{"api": &metav1.APIVersions{TypeMeta: typeMeta("APIVersions"), Versions: []string{"v1"}}, "apis": groups}
+	versions := &metav1.APIVersions{TypeMeta: typeMeta("APIVersions"), Versions: []string{"v1"}}
+	all := map[string]runtime.Object{"api": versions, "apis": groups}
 	for _, kind := range s.kinds() {
 		for _, version := range kind.Versions {
 			gv := schema.GroupVersion{Group: kind.Group, Version: version}
 			path := pathOf(gv)
 			if all[path] == nil {
-				all[path] = &metav1.APIResourceList{TypeMeta: typeMeta("APIResourceList"), GroupVersion: gv.String()}
+				kind := typeMeta("APIResourceList")
+				all[path] = &metav1.APIResourceList{TypeMeta: kind, GroupVersion: gv.String()}
 				groups.Groups = withVersion(groups.Groups, gv)
 			}
 			list := all[path].(*metav1.APIResourceList)
@@ -81,11 +84,14 @@ func (s *Server) kinds() (kinds []Kind) {
 	for _, t := range s.tables {
 		kinds = append(kinds, t.Kind)
 	}
-	slices.SortFunc(kinds, func(a, b Kind) int { return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource)) })
+	slices.SortFunc(kinds, func(a, b Kind) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource))
+	})
 	return kinds
 }
 
-// withVersion adds a version to the last group or begins another. The core group is not in the list.
+// withVersion adds a version to the last group or begins another. The core group is not in the
+// list.
 func withVersion(groups []metav1.APIGroup, gv schema.GroupVersion) []metav1.APIGroup {
 	version := metav1.GroupVersionForDiscovery{GroupVersion: gv.String(), Version: gv.Version}
 	if gv.Group == "" {
@@ -101,27 +107,34 @@ func withVersion(groups []metav1.APIGroup, gv schema.GroupVersion) []metav1.APIG
 
 // resources returns a kind's resource and subresource.
 func (k Kind) resources() []metav1.APIResource {
-	verbs := metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+	verbs := metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch",
+		"update", "watch"}
 	if k.groupResource() == namespacesResource {
 		verbs = slices.Delete(verbs, 2, 3) // Namespaces can only be deleted one by one.
 	}
 	resource := metav1.APIResource{
-		Name: k.Resource, SingularName: strings.ToLower(k.Kind), Namespaced: k.Namespaced, Kind: k.Kind, Verbs: verbs,
+		Name: k.Resource, SingularName: strings.ToLower(k.Kind), Namespaced: k.Namespaced,
+		Kind: k.Kind, Verbs: verbs,
 	}
 	if slices.Contains([]string{"configmaps", "events", "leases"}, k.Resource) {
 		return []metav1.APIResource{resource}
 	}
-	status := metav1.APIResource{Name: k.Resource + "/status", Namespaced: k.Namespaced, Kind: k.Kind, Verbs: metav1.Verbs{"get", "patch", "update"}}
+	status := metav1.APIResource{
+		Name: k.Resource + "/status", Namespaced: k.Namespaced, Kind: k.Kind,
+		Verbs: metav1.Verbs{"get", "patch", "update"},
+	}
 	return []metav1.APIResource{resource, status}
 }
 
 // aggregated returns what the documents say about the core group or about all others.
-func aggregated(root runtime.Object, documents map[string]runtime.Object) *apidiscoveryv2.APIGroupDiscoveryList {
-	groups := []metav1.APIGroup{{Versions: []metav1.GroupVersionForDiscovery{{GroupVersion: "v1", Version: "v1"}}}}
+func aggregated(root runtime.Object, documents map[string]runtime.Object) any {
+	core := metav1.GroupVersionForDiscovery{GroupVersion: "v1", Version: "v1"}
+	groups := []metav1.APIGroup{{Versions: []metav1.GroupVersionForDiscovery{core}}}
 	if list, ok := root.(*metav1.APIGroupList); ok {
 		groups = list.Groups
 	}
-	all := &apidiscoveryv2.APIGroupDiscoveryList{TypeMeta: metav1.TypeMeta{APIVersion: "apidiscovery.k8s.io/v2", Kind: "APIGroupDiscoveryList"}}
+	all := &apidiscoveryv2.APIGroupDiscoveryList{}
+	all.APIVersion, all.Kind = "apidiscovery.k8s.io/v2", "APIGroupDiscoveryList"
 	for _, group := range groups {
 		item := apidiscoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: group.Name}}
 		for _, version := range group.Versions {
@@ -134,16 +147,21 @@ func aggregated(root runtime.Object, documents map[string]runtime.Object) *apidi
 	return all
 }
 
-func aggregatedVersion(gv schema.GroupVersion, resources []metav1.APIResource) apidiscoveryv2.APIVersionDiscovery {
-	version := apidiscoveryv2.APIVersionDiscovery{Version: gv.Version, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent}
+func aggregatedVersion(
+	gv schema.GroupVersion, resources []metav1.APIResource,
+) (version apidiscoveryv2.APIVersionDiscovery) {
+	version.Version, version.Freshness = gv.Version, apidiscoveryv2.DiscoveryFreshnessCurrent
 	for _, r := range resources {
-		kind := &metav1.GroupVersionKind{Kind: r.Kind} // The real server names no more of its own kinds.
+		// The real server names no more of its own kinds.
+		kind := &metav1.GroupVersionKind{Kind: r.Kind}
 		if !isBuiltIn(gv.Group) {
 			kind.Group, kind.Version = gv.Group, gv.Version
 		}
 		if _, sub, found := strings.Cut(r.Name, "/"); found {
 			last := &version.Resources[len(version.Resources)-1]
-			last.Subresources = append(last.Subresources, apidiscoveryv2.APISubresourceDiscovery{Subresource: sub, ResponseKind: kind, Verbs: r.Verbs})
+			last.Subresources = append(last.Subresources, apidiscoveryv2.APISubresourceDiscovery{
+				Subresource: sub, ResponseKind: kind, Verbs: r.Verbs,
+			})
 			continue
 		}
 		scope := apidiscoveryv2.ScopeCluster
@@ -151,7 +169,8 @@ func aggregatedVersion(gv schema.GroupVersion, resources []metav1.APIResource) a
 			scope = apidiscoveryv2.ScopeNamespace
 		}
 		version.Resources = append(version.Resources, apidiscoveryv2.APIResourceDiscovery{
-			Resource: r.Name, ResponseKind: kind, Scope: scope, SingularResource: r.SingularName, Verbs: r.Verbs,
+			Resource: r.Name, ResponseKind: kind, Scope: scope, SingularResource: r.SingularName,
+			Verbs: r.Verbs,
 		})
 	}
 	return version

@@ -39,21 +39,26 @@ func (f format) contentType() string {
 // accepted is one clause of an Accept header that the server can serve.
 type accepted struct {
 	format
-	as string // kind of the transformation: PartialObjectMetadata, PartialObjectMetadataList, or none
+	// kind of the transformation: PartialObjectMetadata, PartialObjectMetadataList, or none
+	as string
 }
 
-// accept returns the first clause of the header that can be served. Qualities (q=) are not looked at. Objects can be
-// transformed to their metadata, errors cannot.
+// accept returns the first clause of the header that can be served. Qualities (q=) are not looked
+// at. Objects can be transformed to their metadata, errors cannot.
 func accept(header string, transform bool) (accepted, bool) {
 	if header == "" {
 		return accepted{format: jsonWhole}, true
 	}
 	for clause := range strings.SplitSeq(header, ",") {
 		mediaType, parameters, err := mime.ParseMediaType(clause)
-		as := schema.GroupVersionKind{Group: parameters["g"], Version: parameters["v"], Kind: parameters["as"]}
-		isMeta := as.Group == metav1.GroupName && as.Version == "v1" && strings.HasPrefix(as.Kind, "PartialObjectMetadata")
+		as := schema.GroupVersionKind{
+			Group: parameters["g"], Version: parameters["v"], Kind: parameters["as"],
+		}
+		isMeta := as.Group == metav1.GroupName && as.Version == "v1" &&
+			strings.HasPrefix(as.Kind, "PartialObjectMetadata")
 		stream := parameters["stream"]
-		if err != nil || !as.Empty() && (!isMeta || !transform) || stream != "" && stream != "watch" {
+		if err != nil || !as.Empty() && (!isMeta || !transform) ||
+			stream != "" && stream != "watch" {
 			continue
 		}
 		found := accepted{format: jsonWhole, as: as.Kind}
@@ -108,7 +113,8 @@ func document(gvk schema.GroupVersionKind, body []byte, f format) []byte {
 	if f.isJSON() {
 		return append(append(typeOf(gvk), body[1:]...), '\n')
 	}
-	unknown := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: apiVersion, Kind: kind}, Raw: body}
+	named := runtime.TypeMeta{APIVersion: apiVersion, Kind: kind}
+	unknown := runtime.Unknown{TypeMeta: named, Raw: body}
 	return append([]byte("k8s\x00"), must(unknown.Marshal())...)
 }
 
@@ -135,7 +141,8 @@ func listBody(list metav1.ListMeta, items [][]byte, f format) []byte {
 		Items           []json.RawMessage `json:"items"`
 	}{ListMeta: list}
 	if !f.isMetadata() {
-		whole.Items = []json.RawMessage{} // Lists of metadata are null if they are empty, as those of the real server.
+		// Lists of metadata are null if they are empty, as those of the real server.
+		whole.Items = []json.RawMessage{}
 	}
 	for _, item := range items {
 		if f.isMetadata() {

@@ -104,9 +104,9 @@ func parse(r *http.Request) *call {
 }
 
 func verb(r *http.Request, name string) string {
-	watches := r.URL.Query().Get("watch")
+	watches := !slices.Contains([]string{"", "0", "false"}, r.URL.Query().Get("watch"))
 	switch {
-	case r.Method == http.MethodGet && name == "" && watches != "" && watches != "false" && watches != "0":
+	case r.Method == http.MethodGet && name == "" && watches:
 		return "watch"
 	case r.Method == http.MethodGet && name == "":
 		return "list"
@@ -124,7 +124,8 @@ func verb(r *http.Request, name string) string {
 func (s *Server) serve(c *call) error {
 	if c.answer.Status != 0 {
 		seconds := int((c.answer.RetryAfter + time.Second - 1) / time.Second)
-		return apierrors.NewGenericServerResponse(c.answer.Status, c.Verb, c.Resource, c.Name, "simulated", seconds, false)
+		return apierrors.NewGenericServerResponse(c.answer.Status, c.Verb, c.Resource, c.Name,
+			"simulated", seconds, false)
 	}
 	if c.Verb == "discover" {
 		return s.discover(c)
@@ -156,8 +157,8 @@ func (s *Server) find(c *call) error {
 	return s.findTable(c)
 }
 
-// findTable finds the table of the requested kind. Each time that the lock is taken, it must be found again: a backup may
-// have been restored.
+// findTable finds the table of the requested kind. Each time that the lock is taken, it must be
+// found again: a backup may have been restored.
 func (s *Server) findTable(c *call) error {
 	t := s.tables[c.Resource]
 	whole := c.Verb == "list" || c.Verb == "watch"
@@ -171,7 +172,8 @@ func (s *Server) findTable(c *call) error {
 
 // gvk is the kind of the requested objects.
 func (c *call) gvk() schema.GroupVersionKind {
-	return schema.GroupVersionKind{Group: c.Resource.Group, Version: c.version, Kind: c.table.Kind.Kind}
+	gv := schema.GroupVersion{Group: c.Resource.Group, Version: c.version}
+	return gv.WithKind(c.table.Kind.Kind)
 }
 
 var (
@@ -183,10 +185,11 @@ func httpError(code int) *apierrors.StatusError {
 	return apierrors.NewGenericServerResponse(code, "", schema.GroupResource{}, "", "", 0, false)
 }
 
-// fail answers with an error. There is no Status for the path of a group that is not one of Kubernetes' own.
+// fail answers with an error. There is no Status for the path of a group that is not one of
+// Kubernetes' own.
 func (c *call) fail(err error) {
 	known := c.path[0] == "api" || len(c.path) > 1 && c.path[0] == "apis" && isBuiltIn(c.path[1])
-	if err == error(errNoSuchPath) && !known {
+	if errors.Is(err, errNoSuchPath) && !known {
 		http.NotFound(c.w, c.http)
 		return
 	}
@@ -201,14 +204,16 @@ func (c *call) fail(err error) {
 func statusOf(err error) *metav1.Status {
 	var known apierrors.APIStatus
 	if !errors.As(err, &known) {
-		return &metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error()}
+		code := int32(http.StatusInternalServerError)
+		return &metav1.Status{Status: metav1.StatusFailure, Code: code, Message: err.Error()}
 	}
 	status := known.Status()
 	status.TypeMeta = metav1.TypeMeta{}
 	return &status
 }
 
-// await waits until the watch cache of the call's table has reached a version, for three seconds at most.
+// await waits until the watch cache of the call's table has reached a version, for three seconds at
+// most.
 func (s *Server) await(c *call, version int64) error {
 	deadline := time.Now().Add(cachePatience)
 	for {
@@ -237,7 +242,10 @@ func tooLarge(asked, reached int64, cached bool) error {
 	if cached {
 		retry = 1
 	}
-	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", asked, reached), retry)
-	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
+	message := fmt.Sprintf("Too large resource version: %d, current: %d", asked, reached)
+	err := apierrors.NewTimeoutError(message, retry)
+	cause := metav1.StatusCause{Type: metav1.CauseTypeResourceVersionTooLarge}
+	cause.Message = "Too large resource version"
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{cause}
 	return err
 }

@@ -9,12 +9,14 @@ import (
 )
 
 const (
-	// longestReuse is how long one lease is given to new events at most, and mostOnLease to how many.
+	// longestReuse is how long one lease is given to new events at most, and mostOnLease to how
+	// many.
 	longestReuse = time.Minute
 	mostOnLease  = 1000
 )
 
-// lease is an etcd lease: at its end, all keys that are still attached to it are deleted at one version.
+// lease is an etcd lease: at its end, all keys that are still attached to it are deleted at one
+// version.
 type lease struct {
 	ttl     time.Duration
 	expires time.Time
@@ -39,17 +41,20 @@ func (s *Server) attach(key string) {
 		last := s.leases[n-1]
 		last.writes++
 		// A lease that lasts longer than a new one was not granted with this TTL.
-		valid, similar := now.Add(ttl).Before(last.expires), !now.Add(ttl+reuse).Before(last.expires)
+		valid := now.Add(ttl).Before(last.expires)
+		similar := !now.Add(ttl + reuse).Before(last.expires)
 		if valid && similar && last.writes <= mostOnLease {
 			last.keys[key] = true
 			return
 		}
 	}
-	s.leases = append(s.leases, &lease{ttl: ttl + reuse, expires: now.Add(ttl + reuse), writes: 1, keys: map[string]bool{key: true}})
+	keys := map[string]bool{key: true}
+	ttl += reuse
+	s.leases = append(s.leases, &lease{ttl: ttl, expires: now.Add(ttl), writes: 1, keys: keys})
 }
 
-// expire ends the leases that are due and returns when it must be called again. A lease that is granted meanwhile lives
-// for longer than one TTL.
+// expire ends the leases that are due and returns when it must be called again. A lease that is
+// granted meanwhile lives for longer than one TTL.
 func (s *Server) expire() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,7 +71,8 @@ func (s *Server) expire() time.Time {
 
 func (s *Server) revoke(l *lease) {
 	events := s.tables[eventsResource]
-	keys := slices.DeleteFunc(slices.Sorted(maps.Keys(l.keys)), func(key string) bool { return events.current(key) == nil })
+	keys := slices.DeleteFunc(slices.Sorted(maps.Keys(l.keys)),
+		func(key string) bool { return events.current(key) == nil })
 	if len(keys) == 0 {
 		return
 	}

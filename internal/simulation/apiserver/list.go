@@ -40,37 +40,47 @@ func (sel *selection) inScope(key string) bool {
 }
 
 func (sel *selection) matches(object Object) bool {
-	return sel.all() || sel.labels.Matches(labels.Set(object.GetLabels())) && sel.fields.Matches(fieldsOf(object))
+	return sel.all() || sel.labels.Matches(labels.Set(object.GetLabels())) &&
+		sel.fields.Matches(fieldsOf(object))
 }
 
 // fieldsOf returns the fields that selectors can name.
 func fieldsOf(object Object) fields.Set {
-	set := fields.Set{"metadata.name": object.GetName(), "metadata.namespace": object.GetNamespace()}
 	ev, ok := object.(*corev1.Event)
 	if !ok {
-		return set
+		name, namespace := object.GetName(), object.GetNamespace()
+		return fields.Set{"metadata.name": name, "metadata.namespace": namespace}
 	}
-	involved := &ev.InvolvedObject
-	set["involvedObject.kind"], set["involvedObject.name"] = involved.Kind, involved.Name
-	set["involvedObject.namespace"], set["involvedObject.uid"] = involved.Namespace, string(involved.UID)
-	set["involvedObject.apiVersion"], set["involvedObject.fieldPath"] = involved.APIVersion, involved.FieldPath
-	set["involvedObject.resourceVersion"] = involved.ResourceVersion
-	set["reason"], set["type"], set["reportingComponent"] = ev.Reason, ev.Type, ev.ReportingController
-	if set["source"] = ev.Source.Component; ev.Source.Component == "" {
-		set["source"] = ev.ReportingController
+	involved, source := &ev.InvolvedObject, ev.Source.Component
+	if source == "" {
+		source = ev.ReportingController
 	}
-	return set
+	return fields.Set{
+		"metadata.name": ev.Name, "metadata.namespace": ev.Namespace,
+		"reason": ev.Reason, "type": ev.Type, "source": source,
+		"reportingComponent":             ev.ReportingController,
+		"involvedObject.kind":            involved.Kind,
+		"involvedObject.name":            involved.Name,
+		"involvedObject.uid":             string(involved.UID),
+		"involvedObject.namespace":       involved.Namespace,
+		"involvedObject.apiVersion":      involved.APIVersion,
+		"involvedObject.fieldPath":       involved.FieldPath,
+		"involvedObject.resourceVersion": involved.ResourceVersion,
+	}
 }
 
-// options reads and checks the options of a list or watch.
+// listOptions reads and checks the options of a list or watch.
 func (s *Server) listOptions(c *call) (*internalversion.ListOptions, *selection, error) {
 	o, streams := &internalversion.ListOptions{}, !s.options.NoStreamingLists
-	if err := metascheme.ParameterCodec.DecodeParameters(c.http.URL.Query(), metav1.SchemeGroupVersion, o); err != nil {
+	query := c.http.URL.Query()
+	err := metascheme.ParameterCodec.DecodeParameters(query, metav1.SchemeGroupVersion, o)
+	if err != nil {
 		return nil, nil, apierrors.NewBadRequest(err.Error())
 	}
 	internalversion.SetListOptionsDefaults(o, streams)
 	if errs := validation.ValidateListOptions(o, streams); len(errs) > 0 {
-		return nil, nil, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "", errs)
+		kind := schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}
+		return nil, nil, apierrors.NewInvalid(kind, "", errs)
 	}
 	sel, err := selectionOf(c, o)
 	return o, sel, err
@@ -170,8 +180,10 @@ func (s *Server) reportSent(c *call, change watch.EventType, r *record, size int
 }
 
 // snapshotOf finds out which version a list is to show, and waits until the cache has it.
-func (s *Server) snapshotOf(c *call, o *internalversion.ListOptions, sel *selection) (snapshot, error) {
-	at := snapshot{limit: o.Limit}
+func (s *Server) snapshotOf(
+	c *call, o *internalversion.ListOptions, sel *selection,
+) (at snapshot, err error) {
+	at.limit = o.Limit
 	if sel.name == "" && o.Continue != "" {
 		from, version, err := decodeContinue(o.Continue)
 		if err == nil && o.ResourceVersion != "" && o.ResourceVersion != "0" {
@@ -262,13 +274,13 @@ func inScope(records []*record, sel *selection, from string) []*record {
 	return records
 }
 
-// expiredList is the error for a list at a version that was compacted. A page comes with a token for the rest of the list
-// as it is now.
+// expiredList is the error for a list at a version that was compacted. A page comes with a token
+// for the rest of the list as it is now.
 func expiredList(from string, sel *selection) error {
 	if from == "" {
 		return apierrors.NewResourceExpired("The resourceVersion for the provided list is too old.")
 	}
-	err := apierrors.NewResourceExpired("The provided continue parameter is too old to display a consistent list result.")
+	err := apierrors.NewResourceExpired("The provided continue parameter is too old.")
 	err.ErrStatus.Continue = encodeContinue(strings.TrimPrefix(from, sel.prefix), -1)
 	return err
 }
@@ -283,8 +295,8 @@ type continueToken struct {
 const tokenVersion = "meta.k8s.io/v1"
 
 func encodeContinue(key string, version int64) string {
-	token := must(json.Marshal(continueToken{APIVersion: tokenVersion, ResourceVersion: version, StartKey: key}))
-	return base64.RawURLEncoding.EncodeToString(token)
+	token := continueToken{APIVersion: tokenVersion, ResourceVersion: version, StartKey: key}
+	return base64.RawURLEncoding.EncodeToString(must(json.Marshal(token)))
 }
 
 func decodeContinue(token string) (from string, version int64, err error) {

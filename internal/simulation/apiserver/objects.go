@@ -102,16 +102,16 @@ func (c *call) decode() (Object, error) {
 		object.SetNamespace(c.Namespace)
 	}
 	if object.GetNamespace() != c.Namespace {
-		return nil, apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+		return nil, apierrors.NewBadRequest("the namespace is not that of the request")
 	}
 	if c.Verb == "update" && object.GetName() != c.Name {
-		return nil, apierrors.NewBadRequest("the name of the object does not match the name on the URL")
+		return nil, apierrors.NewBadRequest("the name is not that of the request")
 	}
 	return object, nil
 }
 
-// createOrUpdate writes the object. As on the real server, an update of an Event or a Lease creates one that does not
-// exist, and an update of a Lease needs a resource version.
+// createOrUpdate writes the object. As on the real server, an update of an Event or a Lease creates
+// one that does not exist, and an update of a Lease needs a resource version.
 func (s *Server) createOrUpdate(c *call, object Object) (r *record, created bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,8 +130,10 @@ func (s *Server) createOrUpdate(c *call, object Object) (r *record, created bool
 		r, err = s.create(c.table, object)
 		return r, true, err
 	case isLease && (version == "" || version == "0"):
-		missing := field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update")
-		return nil, false, apierrors.NewInvalid(schema.GroupKind{Group: c.Resource.Group, Kind: c.Resource.Resource}, c.Name, field.ErrorList{missing})
+		missing := field.Invalid(field.NewPath("metadata", "resourceVersion"), 0,
+			"must be specified for an update")
+		kind := schema.GroupKind{Group: c.Resource.Group, Kind: c.Resource.Resource}
+		return nil, false, apierrors.NewInvalid(kind, c.Name, field.ErrorList{missing})
 	default:
 		r, err = s.update(c.table, object)
 		return r, false, err

@@ -23,7 +23,8 @@ type Options struct {
 	ClusterUID string
 	// EventTTL is how long events are kept; 0 means one hour.
 	EventTTL time.Duration
-	// CompactAfter is the interval of compactions, each up to the version of the one before; 0 means five minutes.
+	// CompactAfter is the interval of compactions, each up to the version of the one before; 0
+	// means five minutes.
 	CompactAfter time.Duration
 	// CacheLag is how far the watch caches are behind. Events have none.
 	CacheLag time.Duration
@@ -33,11 +34,11 @@ type Options struct {
 
 	// Decide is asked before each request is served; nil: all are served.
 	Decide func(Request) Answer
-	// Listed is called before a client gets the first part of a list of events, and again (complete) before it gets the
-	// last. The version is that of the part.
+	// Listed is called before a client gets the first part of a list of events, and again
+	// (complete) before it gets the last. The version is that of the part.
 	Listed func(client, namespace string, version int64, complete bool)
-	// Sent is called before an event is written to a client: in a list, as Added, or in a watch. size is that of the
-	// encoded event or message.
+	// Sent is called before an event is written to a client: in a list, as Added, or in a watch.
+	// size is that of the encoded event or message.
 	Sent func(client string, change watch.EventType, ev *corev1.Event, size int)
 }
 
@@ -53,13 +54,14 @@ type Request struct {
 
 // Answer is what becomes of a request. The zero value serves it.
 type Answer struct {
-	Delay         time.Duration // before the server acts
-	Hang          bool          // no answer until the client leaves
-	Status        int           // refuses with this HTTP status
-	RetryAfter    time.Duration // header Retry-After of a refusal
-	LoseAnswer    bool          // act, and break the connection without an answer
-	CutAfter      int           // break a watch's connection after this number of messages; 0: do not
-	NoEndBookmark bool          // a streaming list does not end
+	Delay      time.Duration // before the server acts
+	Hang       bool          // no answer until the client leaves
+	Status     int           // refuses with this HTTP status
+	RetryAfter time.Duration // header Retry-After of a refusal
+	LoseAnswer bool          // act, and break the connection without an answer
+	// break a watch's connection after this number of messages; 0: do not
+	CutAfter      int
+	NoEndBookmark bool // a streaming list does not end
 }
 
 // Write is one version of an event, as it was written or deleted.
@@ -85,7 +87,7 @@ type Server struct {
 }
 
 var (
-	errModified        = errors.New("the object has been modified; please apply your changes to the latest version and try again")
+	errModified        = errors.New("the object has been modified")
 	errVersionOnCreate = errors.New("resourceVersion should not be set on objects to be created")
 )
 
@@ -97,19 +99,22 @@ func New(options Options) *Server {
 	if options.CompactAfter == 0 {
 		options.CompactAfter = 5 * time.Minute
 	}
-	s := &Server{options: options, contents: newContents(builtIn), counts: map[Request]int{}, streams: map[*stream]bool{}}
+	s := &Server{options: options, contents: newContents(builtIn), counts: map[Request]int{},
+		streams: map[*stream]bool{}}
 	s.addSystem(options.ClusterUID)
 	return s
 }
 
 func (s *Server) addSystem(clusterUID string) {
-	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: types.UID(clusterUID)}}
+	system := &corev1.Namespace{}
+	system.Name, system.UID = metav1.NamespaceSystem, types.UID(clusterUID)
 	if _, err := s.create(s.tables[namespacesResource], system); err != nil {
 		panic(err) // A namespace can be stored.
 	}
 }
 
-// Run lets time pass in the server, until the context ends: events expire, and versions are compacted.
+// Run lets time pass in the server, until the context ends: events expire, and versions are
+// compacted.
 func (s *Server) Run(ctx context.Context) {
 	compactAt, reached := time.Now().Add(s.options.CompactAfter), s.Version()
 	for {
@@ -141,7 +146,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 
 type clientKey struct{}
 
-// ConnContext is for http.Server. It takes the client's name from a connection that has a method ClientName.
+// ConnContext is for http.Server. It takes the client's name from a connection that has a method
+// ClientName.
 func ConnContext(ctx context.Context, conn net.Conn) context.Context {
 	if named, ok := conn.(interface{ ClientName() string }); ok {
 		return context.WithValue(ctx, clientKey{}, named.ClientName())
@@ -162,13 +168,15 @@ func (s *Server) Create(gr schema.GroupResource, object Object) (Object, error) 
 	return s.change(gr, object, s.create)
 }
 
-// Update stores a copy of a changed object. An error says that there is none, or that it has another resource version
-// than the given one, if any is given.
+// Update stores a copy of a changed object. An error says that there is none, or that it has
+// another resource version than the given one, if any is given.
 func (s *Server) Update(gr schema.GroupResource, object Object) (Object, error) {
 	return s.change(gr, object, s.update)
 }
 
-func (s *Server) change(gr schema.GroupResource, object Object, do func(*table, Object) (*record, error)) (Object, error) {
+func (s *Server) change(
+	gr schema.GroupResource, object Object, do func(*table, Object) (*record, error),
+) (Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t, err := s.table(gr)
@@ -281,7 +289,8 @@ func (s *Server) Restore(backup *Backup) {
 	}
 }
 
-// Replace puts a new, empty cluster at the same address, which serves the same kinds. Open watches break.
+// Replace puts a new, empty cluster at the same address, which serves the same kinds. Open watches
+// break.
 func (s *Server) Replace(clusterUID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -76,7 +76,8 @@ func TestEventsShareLeases(t *testing.T) {
 		s.mustCreate(t, "d") // It needs a lease that lasts longer.
 		_, err := s.Update(eventsResource, newEvent("b", 2))
 		require.NoError(t, err)
-		_, err = s.Update(eventsResource, newEvent("c", 1)) // That changes nothing, not even the lease.
+		// That changes nothing, not even the lease.
+		_, err = s.Update(eventsResource, newEvent("c", 1))
 		require.NoError(t, err)
 		time.Sleep(time.Hour + 60*time.Second - 71*time.Second)
 		assert.Len(t, s.History(), 5)
@@ -98,7 +99,8 @@ func TestALeaseHoldsAThousandEvents(t *testing.T) {
 		time.Sleep(10*time.Minute + 30*time.Second)
 		synctest.Wait()
 		assert.Equal(t, before+2, s.Version())
-		assert.Equal(t, []string{fmt.Sprintf("%d: DELETED e1000", before+2)}, history(s, 2*mostOnLease+1))
+		assert.Equal(t, []string{fmt.Sprintf("%d: DELETED e1000", before+2)},
+			history(s, 2*mostOnLease+1))
 	})
 }
 
@@ -107,7 +109,9 @@ func TestVersionsAreCompacted(t *testing.T) {
 		s.mustCreate(t, "a", "b")
 		old, recent := s.Version()-1, s.Version()+1
 		watched := func(version int64) string {
-			_, messages, _ := ask(s, http.MethodGet, fmt.Sprintf("/api/v1/events?watch=1&timeoutSeconds=1&resourceVersion=%d", version), "")
+			_, messages, _ := ask(s, http.MethodGet,
+				fmt.Sprintf("/api/v1/events?watch=1&timeoutSeconds=1&resourceVersion=%d", version),
+				"")
 			return messages
 		}
 		time.Sleep(6 * time.Minute) // Up to the version at the start.
@@ -124,7 +128,8 @@ func TestVersionsAreCompacted(t *testing.T) {
 
 func TestTheWatchCacheIsBehind(t *testing.T) {
 	inBubble(t, Options{CacheLag: 2 * time.Second}, func(t *testing.T, s *Server) {
-		_, err := s.Create(pods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}})
+		_, err := s.Create(pods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns",
+			Name: "a"}})
 		require.NoError(t, err)
 		const pod, list = "/api/v1/namespaces/ns/pods/a", "/api/v1/pods?resourceVersion="
 		statusOf := func(url string) int {
@@ -137,15 +142,18 @@ func TestTheWatchCacheIsBehind(t *testing.T) {
 		assert.NotContains(t, stale, `"name":"a"`)
 
 		began := time.Now()
-		_, messages, _ := ask(s, http.MethodGet, "/api/v1/pods?watch=1&timeoutSeconds=1&resourceVersion=1", "")
+		_, messages, _ := ask(s, http.MethodGet,
+			"/api/v1/pods?watch=1&timeoutSeconds=1&resourceVersion=1", "")
 		assert.Empty(t, messages)
-		_, messages, _ = ask(s, http.MethodGet, "/api/v1/pods?watch=1&timeoutSeconds=2&resourceVersion=1", "")
+		_, messages, _ = ask(s, http.MethodGet,
+			"/api/v1/pods?watch=1&timeoutSeconds=2&resourceVersion=1", "")
 		assert.Contains(t, messages, `"ADDED"`)
 		assert.Equal(t, 3*time.Second, time.Since(began))
 
 		s.mustCreate(t, "an-event")
 		began = time.Now()
-		assert.Equal(t, http.StatusOK, statusOf(list+fmt.Sprint(s.Version())), "it waits for the version")
+		assert.Equal(t, http.StatusOK, statusOf(list+fmt.Sprint(s.Version())),
+			"it waits for the version")
 		assert.InDelta(t, 2, time.Since(began).Seconds(), 0.1)
 		assert.Equal(t, http.StatusGatewayTimeout, statusOf(list+"1000"))
 	})
@@ -160,7 +168,8 @@ func TestWhatIsDecidedHappens(t *testing.T) {
 	}
 	inBubble(t, Options{Decide: decide}, func(t *testing.T, s *Server) {
 		const configMaps = "/api/v1/namespaces/ns/configmaps"
-		answer = Answer{Status: http.StatusTooManyRequests, RetryAfter: 1500 * time.Millisecond, Delay: time.Second}
+		answer = Answer{Status: http.StatusTooManyRequests, RetryAfter: 1500 * time.Millisecond,
+			Delay: time.Second}
 		began := time.Now()
 		status, _, header := ask(s, http.MethodGet, configMaps+"/a", "")
 		assert.Equal(t, http.StatusTooManyRequests, status)
@@ -176,7 +185,8 @@ func TestWhatIsDecidedHappens(t *testing.T) {
 		assert.Equal(t, http.StatusOK, status, "the server acted")
 
 		s.mustCreate(t, "a", "b", "c")
-		const streaming = "/api/v1/events?watch=1&timeoutSeconds=60&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+		const streaming = "/api/v1/events?watch=1&timeoutSeconds=60&sendInitialEvents=true" +
+			"&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
 		answer = Answer{CutAfter: 2}
 		status, body, _ = ask(s, http.MethodGet, streaming, "")
 		assert.Zero(t, status)
@@ -187,7 +197,8 @@ func TestWhatIsDecidedHappens(t *testing.T) {
 		assert.NotContains(t, body, `"BOOKMARK"`)
 
 		last := asked[len(asked)-1]
-		assert.Equal(t, Request{Verb: "watch", Resource: eventsResource, Streaming: true, Number: 1}, last)
+		assert.Equal(t, Request{Verb: "watch", Resource: eventsResource, Streaming: true,
+			Number: 1}, last)
 	})
 }
 
@@ -199,7 +210,8 @@ func TestARestoredBackup(t *testing.T) {
 		at := s.Version()
 		broke := make(chan string)
 		go func() {
-			status, messages, _ := ask(s, http.MethodGet, "/api/v1/events?watch=1&resourceVersion="+fmt.Sprint(at), "")
+			status, messages, _ := ask(s, http.MethodGet,
+				"/api/v1/events?watch=1&resourceVersion="+fmt.Sprint(at), "")
 			broke <- fmt.Sprint(status, messages)
 		}()
 		synctest.Wait()
@@ -208,7 +220,8 @@ func TestARestoredBackup(t *testing.T) {
 		assert.Equal(t, at-1, s.Version())
 		s.mustCreate(t, "c")
 		assert.Equal(t, s.History()[1].Version, s.History()[2].Version)
-		assert.Equal(t, []int{0, 0, 1}, []int{s.History()[0].Epoch, s.History()[1].Epoch, s.History()[2].Epoch})
+		assert.Equal(t, []int{0, 0, 1}, []int{s.History()[0].Epoch, s.History()[1].Epoch,
+			s.History()[2].Epoch})
 
 		s.Replace("another")
 		assert.EqualValues(t, 2, s.Version())
@@ -235,6 +248,7 @@ func TestWhatIsSentIsReported(t *testing.T) {
 		token, _, _ := strings.Cut(after, `"`)
 		s.mustCreate(t, "c")
 		ask(s, http.MethodGet, "/api/v1/namespaces/ns/events?limit=1&continue="+token, "")
-		assert.Equal(t, []string{" ns 4 false\n", " ADDED a true\n", " ADDED b true\n", " ns 4 true\n"}, reports)
+		assert.Equal(t, []string{" ns 4 false\n", " ADDED a true\n", " ADDED b true\n",
+			" ns 4 true\n"}, reports)
 	})
 }

@@ -39,8 +39,8 @@ type record struct {
 	encoded [formats]atomic.Pointer[[]byte]
 }
 
-// table holds the objects of one kind and all their versions. Compaction hides old versions but does not free them, so
-// that a watch that falls behind still gets them, as from etcd's client.
+// table holds the objects of one kind and all their versions. Compaction hides old versions but
+// does not free them, so that a watch that falls behind still gets them, as from etcd's client.
 type table struct {
 	Kind
 	cached  bool          // has a watch cache
@@ -67,7 +67,8 @@ func newContents(kinds []Kind) contents {
 }
 
 func newTable(kind Kind) *table {
-	return &table{Kind: kind, cached: kind.groupResource() != eventsResource, changed: make(chan struct{})}
+	isCached := kind.groupResource() != eventsResource
+	return &table{Kind: kind, cached: isCached, changed: make(chan struct{})}
 }
 
 // clone shares the records, which never change.
@@ -75,7 +76,9 @@ func (c *contents) clone() contents {
 	copied := *c
 	copied.log, copied.tables = slices.Clone(c.log), map[schema.GroupResource]*table{}
 	for gr, t := range c.tables {
-		copied.tables[gr] = &table{Kind: t.Kind, cached: t.cached, live: slices.Clone(t.live), log: slices.Clone(t.log), changed: make(chan struct{})}
+		table := newTable(t.Kind)
+		table.live, table.log = slices.Clone(t.live), slices.Clone(t.log)
+		copied.tables[gr] = table
 	}
 	copied.leases = nil
 	for _, l := range c.leases {
@@ -97,7 +100,8 @@ func (t *table) key(namespace, name string) string {
 func (t *table) find(key string) (int, bool) { return findKey(t.live, key) }
 
 func findKey(records []*record, key string) (int, bool) {
-	return slices.BinarySearchFunc(records, key, func(r *record, key string) int { return strings.Compare(r.key, key) })
+	return slices.BinarySearchFunc(records, key,
+		func(r *record, key string) int { return strings.Compare(r.key, key) })
 }
 
 // current returns the newest version of an object, or nil.
@@ -110,7 +114,8 @@ func (t *table) current(key string) *record {
 
 // after returns the records with a version above version.
 func after(log []*record, version int64) []*record {
-	i, _ := slices.BinarySearchFunc(log, version+1, func(r *record, v int64) int { return int(r.version - v) })
+	i, _ := slices.BinarySearchFunc(log, version+1,
+		func(r *record, v int64) int { return int(r.version - v) })
 	return log[i:]
 }
 
@@ -126,7 +131,8 @@ func (t *table) asOf(version int64) []*record {
 			changed[r.key] = r.prev
 		}
 	}
-	records := slices.DeleteFunc(slices.Clone(t.live), func(r *record) bool { _, found := changed[r.key]; return found })
+	isChanged := func(r *record) bool { _, found := changed[r.key]; return found }
+	records := slices.DeleteFunc(slices.Clone(t.live), isChanged)
 	for _, r := range changed {
 		if r != nil {
 			records = append(records, r)
@@ -190,7 +196,9 @@ func (s *Server) remove(t *table, key string) {
 	gone := shallow(last.object)
 	gone.SetResourceVersion(strconv.FormatInt(s.version, 10))
 	t.live = slices.Delete(t.live, i, i+1)
-	s.note(t, &record{version: s.version, at: time.Now(), change: watch.Deleted, key: key, object: gone, prev: last})
+	deletion := &record{version: s.version, at: time.Now(), change: watch.Deleted, key: key}
+	deletion.object, deletion.prev = gone, last
+	s.note(t, deletion)
 }
 
 // shallow copies an object so that its metadata can be changed.
@@ -204,7 +212,9 @@ func shallow(object Object) Object {
 func (s *Server) note(t *table, r *record) {
 	t.log, s.log = append(t.log, r), append(s.log, r)
 	if ev, ok := r.object.(*corev1.Event); ok {
-		s.history = append(s.history, Write{Version: r.version, Epoch: s.epoch, At: r.at, Type: r.change, Event: ev})
+		s.history = append(s.history, Write{
+			Version: r.version, Epoch: s.epoch, At: r.at, Type: r.change, Event: ev,
+		})
 	}
 	t.wake()
 }
@@ -253,11 +263,13 @@ func (s *Server) update(t *table, object Object) (*record, error) {
 	if old == nil {
 		return nil, apierrors.NewNotFound(t.groupResource(), name)
 	}
-	if v := object.GetResourceVersion(); v != "" && v != "0" && v != old.object.GetResourceVersion() {
+	if v := object.GetResourceVersion(); v != "" && v != "0" &&
+		v != old.object.GetResourceVersion() {
 		return nil, apierrors.NewConflict(t.groupResource(), name, errModified)
 	}
 	if uid := object.GetUID(); uid != "" && uid != old.object.GetUID() {
-		return nil, apierrors.NewConflict(t.groupResource(), name, fmt.Errorf("precondition failed: UID %s is not %s", uid, old.object.GetUID()))
+		return nil, apierrors.NewConflict(t.groupResource(), name,
+			fmt.Errorf("precondition failed: UID %s is not %s", uid, old.object.GetUID()))
 	}
 	object.SetUID(old.object.GetUID())
 	object.SetCreationTimestamp(old.object.GetCreationTimestamp())

@@ -17,12 +17,15 @@ import (
 const (
 	// defaultTimeout ends watches that set none. kube-apiserver draws it between 30 and 60 minutes.
 	defaultTimeout = 45 * time.Minute
-	// bookmarkEvery is the interval of bookmarks, and lastBookmark how long before the end the last one comes.
+	// bookmarkEvery is the interval of bookmarks, and lastBookmark how long before the end the last
+	// one comes.
 	bookmarkEvery = time.Minute
 	lastBookmark  = 2 * time.Second
 	// cacheHolds is how many changes a watch cache holds at least.
 	cacheHolds = 100
 )
+
+var errWatchExpired = apierrors.NewResourceExpired("The resourceVersion of the watch is too old.")
 
 // stream is an open watch.
 type stream struct {
@@ -53,8 +56,11 @@ func (s *Server) watch(c *call) error {
 		timeout = time.Duration(*o.TimeoutSeconds) * time.Second
 	}
 	open := &stream{
-		call: c, server: s, sel: sel, after: version, bookmarks: o.AllowWatchBookmarks && c.table.cached,
-		deadline: time.Now().Add(timeout), cut: make(chan struct{}), initial: o.SendInitialEvents != nil && *o.SendInitialEvents,
+		call: c, server: s, sel: sel, after: version,
+		initial:   o.SendInitialEvents != nil && *o.SendInitialEvents,
+		bookmarks: o.AllowWatchBookmarks && c.table.cached,
+		deadline:  time.Now().Add(timeout),
+		cut:       make(chan struct{}),
 	}
 	if err := s.open(open); err != nil {
 		return err
@@ -147,17 +153,17 @@ func (st *stream) resume(o *internalversion.ListOptions) error {
 	}
 	if log := st.table.log; st.table.cached && len(log) > cacheHolds {
 		if oldest := log[len(log)-cacheHolds].version - 1; st.after < min(oldest, s.compacted) {
-			return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", st.after, oldest))
+			return errWatchExpired
 		}
 	}
 	return nil
 }
 
-// checkHistory returns an error if etcd does not have all that the watch is to show. Of the compacted version itself, etcd
-// has the changes, but not the objects before them.
+// checkHistory returns an error if etcd does not have all that the watch is to show. Of the
+// compacted version itself, etcd has the changes, but not the objects before them.
 func (st *stream) checkHistory(compacted int64) error {
 	if st.after+1 < compacted {
-		return apierrors.NewResourceExpired("The resourceVersion for the provided watch is too old.")
+		return errWatchExpired
 	}
 	for _, r := range after(st.table.log, st.after) {
 		if r.version > compacted {
@@ -210,7 +216,8 @@ func (st *stream) untilBookmark() time.Duration {
 	return bookmarkEvery
 }
 
-// next returns the changes that were not sent yet, and what to wait for: the next one, and that the cache sees it.
+// next returns the changes that were not sent yet, and what to wait for: the next one, and that the
+// cache sees it.
 func (st *stream) next() (changes []*record, changed <-chan struct{}, again <-chan time.Time) {
 	s := st.server
 	s.mu.Lock()
@@ -229,7 +236,8 @@ func (st *stream) next() (changes []*record, changed <-chan struct{}, again <-ch
 	return changes, st.table.changed, again
 }
 
-// derive returns what a change is for the client: an object that begins or ceases to match is added or deleted for it.
+// derive returns what a change is for the client: an object that begins or ceases to match is added
+// or deleted for it.
 func (st *stream) derive(r *record) watch.EventType {
 	if r.change != watch.Modified {
 		if st.sel.matches(r.object) {
@@ -278,7 +286,8 @@ func (st *stream) bookmark(annotations map[string]string) {
 	st.message(watch.Bookmark, document(st.kind(), body(object, st.as.format), st.as.format))
 }
 
-// message writes a message, and breaks the connection after the number of messages that was decided.
+// message writes a message, and breaks the connection after the number of messages that was
+// decided.
 func (st *stream) message(change watch.EventType, document []byte) {
 	_, _ = st.w.Write(frame(string(change), document, st.as.format))
 	if st.sent++; st.sent == st.answer.CutAfter {

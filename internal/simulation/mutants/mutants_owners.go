@@ -137,7 +137,7 @@ var inResolver = []mutant{
 	},
 	{
 		"keeps no labels of owners", "internal/extract/extract.go",
-		"return tags, objects, labels)", "return tags, objects[:1], labels)",
+		"r.append(tags, objects, labels)", "r.append(tags, objects[:1], labels)",
 	},
 	{
 		"gives up a request that nobody waits for", "resolver/calls.go",
