@@ -49,7 +49,7 @@ var (
 	neverSilent     = &Promise{"never silent", "If something has not been deliverable for 90 s, the component's status is an error, and when all is well again it is not.", nil}
 	inTime          = &Promise{"in time", "Where nothing is wrong, an occurrence is with every exporter within 12 s and dedup_interval.", nil}
 	oneInInterval   = &Promise{"one record in an interval", "Where nothing is wrong, an event has at most one record in dedup_interval.", nil}
-	boundedMemory   = &Promise{"bounded memory", "A process holds at most 12 MiB of events that no pipeline has been offered; a standby 64 MiB.", nil}
+	boundedMemory   = &Promise{"bounded memory", "A process holds at most 12 MiB of events that no pipeline has been offered; a standby, and one that lists by pages, 64 MiB.", nil}
 	boundedRequests = &Promise{"bounded requests", "Streams of events make at most 40 requests and 80 more in each minute.", nil}
 	noGoroutine     = &Promise{"no goroutine left", "After shutdown, no goroutine of the receiver is left.", nil}
 )
@@ -580,15 +580,16 @@ func (e *environment) checkRecovered() {
 }
 
 const (
-	mostHeld          = 12 << 20
-	mostHeldByStandby = 64 << 20
+	mostHeld = 12 << 20
+	// mostHeldAtOnce is what a standby may hold, and what a page of a list has: 500 events of any size.
+	mostHeldAtOnce = 64 << 20
 )
 
 // checkMemory checks what the processes held and asked for.
 func (e *environment) checkMemory() {
 	limit := mostHeld
-	if e.plan.Elector {
-		limit = mostHeldByStandby
+	if e.plan.Elector || e.plan.OldServer {
+		limit = mostHeldAtOnce
 	}
 	for _, p := range e.allProcesses() {
 		if p.most > limit && e.plan.Dedup == 0 {

@@ -20,7 +20,7 @@ var inWatch = []mutant{
 	},
 	{
 		"ignores an error message in a stream", "internal/watch/connection.go",
-		"return apierrors.FromObject(message.Object)", "return nil",
+		"return apierrors.FromObject(message.Object)", "if err := apierrors.FromObject(message.Object); !apierrors.IsResourceExpired(err) {\n\t\t\treturn err\n\t\t}\n\t\treturn nil",
 	},
 	{
 		"watches from the newest version on instead of the last one seen", "internal/watch/stream.go",
@@ -315,7 +315,7 @@ var inCheckpoint = []mutant{
 	},
 	{
 		"does not read which records were offered before a crash", "saving.go",
-		"range [][]byte{saved.Offers, note}", "range [][]byte{saved.Offers, nil}",
+		"range [][]byte{saved.Offers, note}", "range [][]byte{saved.Offers, note[:0]}",
 	},
 	{
 		"forgets offered records at the next save", "saving.go",
