@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package simulation compares the simulated API server with a real one: tests in simulated time are worth what it is worth.
+// Package simulation compares the simulated API server with a real one: tests in simulated time are
+// worth what it is worth.
 package simulation
 
 import (
@@ -51,7 +52,9 @@ func servers(t *testing.T, streams bool) (authentic *server, model func() *serve
 	// A watch cache with snapshots notices a compaction only after up to 15 seconds.
 	features := fmt.Sprintf("--feature-gates=ListFromCacheSnapshot=false,WatchList=%v", streams)
 	cp := controlplanetest.Start(t, controlplane.Options{APIServerArgs: []string{features}})
-	return realServer(t, cp), func() *server { return simulated(t, apiserver.Options{NoStreamingLists: !streams}) }
+	return realServer(t, cp), func() *server {
+		return simulated(t, apiserver.Options{NoStreamingLists: !streams})
+	}
 }
 
 // compareAll runs scripts, each with a simulated server of its own.
@@ -81,9 +84,10 @@ func compare(t *testing.T, seed uint64, model, authentic *server) {
 		same(t, seed, history, expected, got)
 	}
 	time.Sleep(quietTime)
-	real, simulated := authentic.seen(), model.seen()
-	for i := range real {
-		same(t, seed, append(history, fmt.Sprintf("messages of watch %d", i+1)), real[i], simulated[i])
+	expected, got := authentic.seen(), model.seen()
+	for i := range expected {
+		history = append(history, fmt.Sprintf("messages of watch %d", i+1))
+		same(t, seed, history, expected[i], got[i])
 	}
 	cancel()
 	script.clean(authentic)
@@ -95,6 +99,6 @@ func same(t *testing.T, seed uint64, history []string, expected, got any) {
 		for _, line := range history {
 			t.Log(line)
 		}
-		require.Equal(t, want, have, "-seed %d: the real server (expected) and the simulated one (actual)", seed)
+		require.Equal(t, want, have, "-seed %d: expected is what the real server answers", seed)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// script is a random sequence of requests. What a step asks depends on the seed and on the answers that both servers gave
-// before, not on one of the servers.
+// script is a random sequence of requests. What a step asks depends on the seed and on the answers
+// that both servers gave before, not on one of the servers.
 type script struct {
 	random     *rand.Rand
 	namespaces []string
@@ -42,7 +42,8 @@ func newScript(seed uint64, length int) *script {
 func (sc *script) prepare(s *server) {
 	for _, name := range sc.namespaces {
 		body := object{"metadata": object{"name": name}}
-		_, made := s.ask(call{method: http.MethodPost, path: "/api/v1/namespaces", accept: "application/json", body: body})
+		_, made := s.ask(call{method: http.MethodPost, path: "/api/v1/namespaces",
+			accept: "application/json", body: body})
 		require.Equal(s.t, "Namespace", made["kind"], "%v", made)
 	}
 }
@@ -105,7 +106,8 @@ func (sc *script) add() {
 
 // step adds a request.
 func (sc *script) step(request call, do func(context.Context, *server) any) {
-	name := fmt.Sprintf("%s %s?%s  %s  %v", request.method, request.path, request.query.Encode(), request.accept, request.body)
+	name := fmt.Sprintf("%s %s?%s  %s  %v", request.method, request.path, request.query.Encode(),
+		request.accept, request.body)
 	sc.steps = append(sc.steps, step{name, do})
 }
 
@@ -115,20 +117,22 @@ func (sc *script) create(k kind) {
 	if sc.chance(5) {
 		body["metadata"].(object)["resourceVersion"] = "1"
 	}
-	sc.write(call{method: http.MethodPost, path: k.path(namespace), accept: sc.accept(), body: body}, k.path(namespace, name), nil)
+	sc.write(call{method: http.MethodPost, path: k.path(namespace), accept: sc.accept(),
+		body: body}, k.path(namespace, name), nil)
 }
 
 func (sc *script) update(k kind) {
 	namespace, name := pick(sc, sc.namespaces...), pick(sc, names...)
 	body, path := sc.body(k, namespace, name), k.path(namespace, name)
 	which := pick(sc, "", "current", "current", "current", "first")
-	sc.write(call{method: http.MethodPut, path: path, accept: sc.accept(), body: body}, path, func(s *server, asked call) {
-		version := map[string]string{"current": s.current[path]}[which]
-		if which == "first" && len(s.versions) > 0 {
-			version = strconv.FormatInt(s.versions[0], 10)
-		}
-		asked.body["metadata"].(object)["resourceVersion"] = version
-	})
+	sc.write(call{method: http.MethodPut, path: path, accept: sc.accept(), body: body}, path,
+		func(s *server, asked call) {
+			version := map[string]string{"current": s.current[path]}[which]
+			if which == "first" && len(s.versions) > 0 {
+				version = strconv.FormatInt(s.versions[0], 10)
+			}
+			asked.body["metadata"].(object)["resourceVersion"] = version
+		})
 }
 
 // write sends an object and remembers its version and UID.
@@ -150,13 +154,17 @@ func (sc *script) body(k kind, namespace, name string) object {
 	case configMaps:
 		return object{"metadata": metadata, "data": object{"n": strconv.Itoa(sc.random.IntN(3))}}
 	case leases:
-		return object{"metadata": metadata, "spec": object{"holderIdentity": strconv.Itoa(sc.random.IntN(3)), "renewTime": "2026-01-02T03:04:05.678901Z"}}
+		holder := strconv.Itoa(sc.random.IntN(3))
+		spec := object{"holderIdentity": holder, "renewTime": "2026-01-02T03:04:05.678901Z"}
+		return object{"metadata": metadata, "spec": spec}
 	}
 	metadata["labels"] = object{"team": pick(sc, "a", "b")}
 	return object{
-		"metadata": metadata, "type": pick(sc, "Normal", "Warning"), "reason": pick(sc, "Killing", "Started"), "count": sc.random.IntN(3),
-		"involvedObject": object{"kind": pick(sc, "Pod", "Job"), "namespace": namespace, "name": "it", "uid": "some"},
-		"source":         object{"component": "script"}, "lastTimestamp": "2026-01-02T03:04:05Z",
+		"metadata": metadata, "type": pick(sc, "Normal", "Warning"),
+		"reason": pick(sc, "Killing", "Started"), "count": sc.random.IntN(3),
+		"involvedObject": object{"kind": pick(sc, "Pod", "Job"), "namespace": namespace,
+			"name": "it", "uid": "some"},
+		"source": object{"component": "script"}, "lastTimestamp": "2026-01-02T03:04:05Z",
 	}
 }
 
@@ -164,20 +172,21 @@ func (sc *script) body(k kind, namespace, name string) object {
 func (sc *script) remove() {
 	namespace := pick(sc, sc.namespaces...)
 	some := names[sc.random.IntN(3) : 3+sc.random.IntN(3)]
-	sc.steps = append(sc.steps, step{fmt.Sprint("delete events ", namespace, some), func(_ context.Context, s *server) any {
-		var existing []string
-		for _, name := range some {
-			path := events.path(namespace, name)
-			if s.current[path] != "" {
-				existing = append(existing, name)
-				delete(s.current, path)
+	sc.steps = append(sc.steps, step{fmt.Sprint("delete events ", namespace, some),
+		func(_ context.Context, s *server) any {
+			var existing []string
+			for _, name := range some {
+				path := events.path(namespace, name)
+				if s.current[path] != "" {
+					existing = append(existing, name)
+					delete(s.current, path)
+				}
 			}
-		}
-		if len(existing) > 0 {
-			s.versions = append(s.versions, s.remove(namespace, existing))
-		}
-		return existing
-	}})
+			if len(existing) > 0 {
+				s.versions = append(s.versions, s.remove(namespace, existing))
+			}
+			return existing
+		}})
 }
 
 func (sc *script) compact() {
@@ -226,13 +235,17 @@ func (sc *script) accept() string {
 }
 
 func (sc *script) acceptList() string {
-	return pick(sc, asJSON, protobufType, protobufType+","+asJSON, "text/plain", "text/plain,"+asJSON,
-		protobufType+asMetaList+","+asJSON+asMetaList+","+asJSON, asJSON+asMetaList, protobufType+asMetaList, asJSON+asMetadata)
+	return pick(sc, asJSON, protobufType, protobufType+","+asJSON, "text/plain",
+		"text/plain,"+asJSON,
+		protobufType+asMetaList+","+asJSON+asMetaList+","+asJSON, asJSON+asMetaList,
+		protobufType+asMetaList, asJSON+asMetadata)
 }
 
 func (sc *script) selectors(k kind, query url.Values) {
-	field := pick(sc, "metadata.name=e1", "metadata.namespace="+sc.namespaces[0], "metadata.name!=e1", "type=Warning", "type!=Normal,reason=Killing",
-		"involvedObject.kind=Pod", "source=script", "involvedObject.uid=other", "no.such=field", "=")
+	field := pick(sc, "metadata.name=e1", "metadata.namespace="+sc.namespaces[0],
+		"metadata.name!=e1", "type=Warning", "type!=Normal,reason=Killing",
+		"involvedObject.kind=Pod", "source=script", "involvedObject.uid=other", "no.such=field",
+		"=")
 	if sc.chance(30) && (k == events || strings.HasPrefix(field, "metadata")) || sc.chance(3) {
 		query.Set("fieldSelector", field)
 	}
@@ -256,7 +269,8 @@ func (sc *script) list(k kind) {
 		query.Set("limit", pick(sc, "1", "2", "3", "100"))
 	}
 	if sc.chance(35) {
-		query.Set("resourceVersionMatch", pick(sc, "Exact", "Exact", "NotOlderThan", "NotOlderThan", "Sometimes"))
+		query.Set("resourceVersionMatch", pick(sc, "Exact", "Exact", "NotOlderThan", "NotOlderThan",
+			"Sometimes"))
 	}
 	if sc.chance(4) {
 		query.Set("sendInitialEvents", pick(sc, "true", "false"))
@@ -265,21 +279,25 @@ func (sc *script) list(k kind) {
 	if sc.chance(60) || query.Has("resourceVersionMatch") && sc.chance(90) {
 		at = sc.version()
 	}
-	sc.query(k, call{method: http.MethodGet, path: k.path(sc.scope(k)), query: query, accept: sc.acceptList()}, at)
+	sc.query(k, call{method: http.MethodGet, path: k.path(sc.scope(k)), query: query,
+		accept: sc.acceptList()}, at)
 }
 
 // goOn continues an earlier list, or pretends to.
 func (sc *script) goOn(k kind) {
 	query := url.Values{"limit": {pick(sc, "0", "1", "2", "100")}}
-	request := call{method: http.MethodGet, path: k.path(sc.scope(k)), query: query, accept: sc.acceptList()}
+	request := call{method: http.MethodGet, path: k.path(sc.scope(k)), query: query,
+		accept: sc.acceptList()}
 	at := version{}
 	if sc.chance(15) {
 		at = sc.version()
 	}
 	part, bad := sc.random.Float64(), ""
 	if sc.chance(15) {
-		bad = base64.RawURLEncoding.EncodeToString([]byte(pick(sc, `{`, `{"v":"v2"}`, `{"v":"meta.k8s.io/v1"}`, `{"v":"meta.k8s.io/v1","rv":-1}`,
-			`{"v":"meta.k8s.io/v1","rv":-1,"start":"e/../../"}`, `{"v":"meta.k8s.io/v1","rv":999999999,"start":"e"}`,
+		bad = base64.RawURLEncoding.EncodeToString([]byte(pick(sc, `{`, `{"v":"v2"}`,
+			`{"v":"meta.k8s.io/v1"}`, `{"v":"meta.k8s.io/v1","rv":-1}`,
+			`{"v":"meta.k8s.io/v1","rv":-1,"start":"e/../../"}`,
+			`{"v":"meta.k8s.io/v1","rv":999999999,"start":"e"}`,
 			`{"v":"meta.k8s.io/v1","rv":-1,"start":"e"}`)))
 	}
 	sc.queryWith(k, request, at, func(s *server, asked *call) {
@@ -306,7 +324,8 @@ func (sc *script) queryWith(k kind, request call, at version, prepare func(*serv
 			asked.query.Set("resourceVersion", v)
 		}
 		answer, document := s.ask(asked)
-		if metadata, ok := document["metadata"].(object); ok && metadata["continue"] != nil && len(asked.query["fieldSelector"]) == 0 {
+		if metadata, ok := document["metadata"].(object); ok && metadata["continue"] != nil &&
+			len(asked.query["fieldSelector"]) == 0 {
 			s.tokens = append(s.tokens, token{asked.path, metadata["continue"].(string)})
 		}
 		return s.normalize(answer)
@@ -319,7 +338,8 @@ func (sc *script) get(k kind) {
 	if sc.chance(50) {
 		at = sc.version()
 	}
-	sc.query(k, call{method: http.MethodGet, path: k.path(namespace, name), accept: pick(sc, sc.accept(), asJSON+asMetaList)}, at)
+	sc.query(k, call{method: http.MethodGet, path: k.path(namespace, name),
+		accept: pick(sc, sc.accept(), asJSON+asMetaList)}, at)
 }
 
 func (sc *script) watch(k kind) {
@@ -338,7 +358,8 @@ func (sc *script) watch(k kind) {
 	if sc.chance(10) {
 		query.Set("timeoutSeconds", pick(sc, "0", "100", "x"))
 	}
-	accept := pick(sc, asJSON, protobufType+";stream=watch", protobufType+","+asJSON, asJSON+asMetadata, protobufType+asMetadata+","+asJSON)
+	accept := pick(sc, asJSON, protobufType+";stream=watch", protobufType+","+asJSON,
+		asJSON+asMetadata, protobufType+asMetadata+","+asJSON)
 	request := call{method: http.MethodGet, path: k.path(sc.scope(k)), query: query, accept: accept}
 	at := sc.version()
 	sc.step(request, func(ctx context.Context, s *server) any {
@@ -356,10 +377,13 @@ func (sc *script) watch(k kind) {
 }
 
 func (sc *script) discover() {
-	path := pick(sc, "/apis/coordination.k8s.io", "/apis/nosuch.example.com", "/apis/nosuch.example.com/v1", "/apis/apps/v9", "/api/v2",
-		"/api/v1/nosuch", "/apis/nosuch.example.com/v1/things", "/apis/apps/v1/nosuch", "/api/v1/pods/name", "/api/v1/namespaces/default/nodes",
+	path := pick(sc, "/apis/coordination.k8s.io", "/apis/nosuch.example.com",
+		"/apis/nosuch.example.com/v1", "/apis/apps/v9", "/api/v2",
+		"/api/v1/nosuch", "/apis/nosuch.example.com/v1/things", "/apis/apps/v1/nosuch",
+		"/api/v1/pods/name", "/api/v1/namespaces/default/nodes",
 		"/apis/apps/v9/deployments", "/api/v1/namespaces/default/events/x/y", "/nosuch")
-	request := call{method: http.MethodGet, path: path, accept: pick(sc, asJSON, protobufType, protobufType+asMetadata+","+asJSON)}
+	request := call{method: http.MethodGet, path: path,
+		accept: pick(sc, asJSON, protobufType, protobufType+asMetadata+","+asJSON)}
 	sc.step(request, func(_ context.Context, s *server) any {
 		answer, _ := s.ask(request)
 		return s.normalize(answer)

@@ -84,7 +84,8 @@ func simulated(t testing.TB, options apiserver.Options) *server {
 	return &server{
 		t: t, name: "the simulated server", url: listening.URL, client: listening.Client(),
 		remove: func(namespace string, names []string) int64 {
-			require.NoError(t, model.Delete(schema.GroupResource{Resource: "events"}, namespace, names...))
+			require.NoError(t, model.Delete(schema.GroupResource{Resource: "events"}, namespace,
+				names...))
 			return model.Version()
 		},
 		compact: func(int64) { model.Compact() },
@@ -98,12 +99,14 @@ func realServer(t testing.TB, cp *controlplane.ControlPlane) *server {
 	etcd := etcd{t, cp.EtcdEndpoint()}
 	// As it starts, the API server may write an event about a Service.
 	time.Sleep(startTime)
-	encode := func(key string) string { return base64.StdEncoding.EncodeToString([]byte(key)) }
-	etcd.post("/v3/kv/deleterange", object{"key": encode("/registry/events/default/"), "range_end": encode("/registry/events/default0")})
-	return &server{t: t, name: "the real server", url: config.Host, client: client, remove: etcd.remove, compact: etcd.compact}
+	first, end := encode("/registry/events/default/"), encode("/registry/events/default0")
+	etcd.post("/v3/kv/deleterange", object{"key": first, "range_end": end})
+	return &server{t: t, name: "the real server", url: config.Host, client: client,
+		remove: etcd.remove, compact: etcd.compact}
 }
 
-// etcd is that of the real server. Events are deleted there, because the API server cannot delete several at one version.
+// etcd is that of the real server. Events are deleted there, because the API server cannot delete
+// several at one version.
 type etcd struct {
 	t   testing.TB
 	url string
@@ -127,11 +130,14 @@ func (e etcd) remove(namespace string, names []string) int64 {
 	type operation map[string]map[string]string
 	var deletions []operation
 	for _, name := range names {
-		key := base64.StdEncoding.EncodeToString([]byte("/registry/events/" + namespace + "/" + name))
+		key := encode("/registry/events/" + namespace + "/" + name)
 		deletions = append(deletions, operation{"requestDeleteRange": {"key": key}})
 	}
 	return e.post("/v3/kv/txn", map[string]any{"success": deletions})
 }
+
+// encode returns a key as etcd's JSON has it.
+func encode(key string) string { return base64.StdEncoding.EncodeToString([]byte(key)) }
 
 func (e etcd) compact(version int64) {
 	e.post("/v3/kv/compaction", map[string]any{"revision": version, "physical": true})
@@ -167,8 +173,9 @@ func (s *server) ask(c call) (answer object, document object) {
 	parsed := parse(response.Header.Get("Content-Type"), content)
 	document, _ = parse(response.Header.Get("Content-Type"), content).(object)
 	return object{
-		"status": response.StatusCode, "type": response.Header.Get("Content-Type"), "retry": response.Header.Get("Retry-After"),
-		"body": parsed,
+		"status": response.StatusCode, "type": response.Header.Get("Content-Type"),
+		"retry": response.Header.Get("Retry-After"),
+		"body":  parsed,
 	}, document
 }
 
@@ -179,7 +186,8 @@ func (s *server) send(ctx context.Context, c call) *http.Response {
 		require.NoError(s.t, err)
 		body = bytes.NewReader(encoded)
 	}
-	request, err := http.NewRequestWithContext(ctx, c.method, s.url+c.path+"?"+c.query.Encode(), body)
+	request, err := http.NewRequestWithContext(ctx, c.method, s.url+c.path+"?"+c.query.Encode(),
+		body)
 	require.NoError(s.t, err)
 	request.Header.Set("Accept", c.accept)
 	request.Header.Set("Content-Type", "application/json")
@@ -255,8 +263,8 @@ func (w *watching) settle() {
 }
 
 const (
-	// quietTime is longer than etcd takes to look at a watch from an old version. Until then, a compaction can still make
-	// the version too old.
+	// quietTime is longer than etcd takes to look at a watch from an old version. Until then, a
+	// compaction can still make the version too old.
 	quietTime = 130 * time.Millisecond
 	startTime = 2 * time.Second
 )

@@ -53,14 +53,15 @@ func protobufToJSON(document []byte) []byte {
 	if err := unknown.Unmarshal(bytes.TrimPrefix(document, []byte("k8s\x00"))); err != nil {
 		return fmt.Appendf(nil, "%q", err.Error())
 	}
-	object, err := known.New(schema.FromAPIVersionAndKind(unknown.APIVersion, unknown.Kind))
+	gvk := schema.FromAPIVersionAndKind(unknown.APIVersion, unknown.Kind)
+	object, err := known.New(gvk)
 	if err != nil {
 		return fmt.Appendf(nil, "%q", err.Error())
 	}
 	if err := object.(interface{ Unmarshal([]byte) error }).Unmarshal(unknown.Raw); err != nil {
 		return fmt.Appendf(nil, "%q", err.Error())
 	}
-	object.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(unknown.APIVersion, unknown.Kind))
+	object.GetObjectKind().SetGroupVersionKind(gvk)
 	encoded, err := json.Marshal(object)
 	if err != nil {
 		return fmt.Appendf(nil, "%q", err.Error())
@@ -69,7 +70,9 @@ func protobufToJSON(document []byte) []byte {
 }
 
 // nextMessage reads a message of a watch.
-func nextMessage(contentType string, stream io.Reader, decoder *json.Decoder) (change string, object any, err error) {
+func nextMessage(
+	contentType string, stream io.Reader, decoder *json.Decoder,
+) (change string, object any, err error) {
 	if !strings.HasPrefix(contentType, protobufType) {
 		var message struct {
 			Type   string
@@ -93,8 +96,9 @@ func nextMessage(contentType string, stream io.Reader, decoder *json.Decoder) (c
 	return message.Type, parse(protobufType, message.Object.Raw), nil
 }
 
-// normalize replaces in a document what two servers cannot have in common: versions by the number of the test's own writes
-// until then, UIDs by the number of the object, texts for people by nothing.
+// normalize replaces in a document what two servers cannot have in common: versions by the number
+// of the test's own writes until then, UIDs by the number of the object, texts for people by
+// nothing.
 func (s *server) normalize(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
