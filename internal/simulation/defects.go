@@ -357,9 +357,16 @@ func (p *Plan) replaceApps(kind string) {
 	}
 }
 
-// spaceKills lets a process that has begun to follow do so for a minute before the next one ends.
+// spaceKills keeps a process down until another one leads, and lets a process that has begun to
+// follow do so for a minute before the next one ends.
 func (p *Plan) spaceKills() {
 	var last time.Duration
+	for i := range p.Faults {
+		if f := &p.Faults[i]; f.Kind == Killed || f.Kind == Restarted {
+			f.To = max(f.To, f.From+45*time.Second)
+			p.Active = max(p.Active, f.To)
+		}
+	}
 	p.drop(func(f Fault) bool {
 		if f.Kind != Killed && f.Kind != Restarted {
 			return false

@@ -174,7 +174,7 @@ func (s *Stream) endOfStream() error {
 func (s *Stream) take(ctx context.Context, message kwatch.Event) error {
 	switch message.Type {
 	case kwatch.Error:
-		return apierrors.FromObject(message.Object)
+		return s.streamError(apierrors.FromObject(message.Object))
 	case kwatch.Bookmark:
 		return s.bookmark(ctx, message.Object)
 	}
@@ -191,6 +191,20 @@ func (s *Stream) take(ctx context.Context, message kwatch.Event) error {
 	}
 	s.resourceVersion = change.ResourceVersion
 	return nil
+}
+
+// streamError is what to make of an error within a stream. An internal error that comes again at the same version lasts until
+// a new listing: etcd has compacted the value that the next change replaced, which the API server needs ("etcd event received
+// with PrevKv=nil", k8s.io/apiserver/pkg/storage/etcd3/watcher.go).
+func (s *Stream) streamError(err error) error {
+	if !apierrors.IsInternalError(err) || s.resourceVersion == "" {
+		return err
+	}
+	if s.brokenAt == s.resourceVersion {
+		return apierrors.NewResourceExpired(err.Error())
+	}
+	s.brokenAt = s.resourceVersion
+	return err
 }
 
 func (s *Stream) kind(t kwatch.EventType) Kind {

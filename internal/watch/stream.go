@@ -29,6 +29,8 @@ type Stream struct {
 
 	// resourceVersion is where the watch goes on; empty means that a listing is due.
 	resourceVersion string
+	// brokenAt is where a stream ended with an internal error last.
+	brokenAt string
 	// paged is set once the server has said that it cannot stream a listing.
 	paged bool
 	// listing is set between ListBegan and ListEnded.
