@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -100,6 +101,7 @@ func (r *replica) dial(ctx context.Context) (net.Conn, error) {
 type clientEnd struct {
 	net.Conn
 	process *process
+	dead    atomic.Bool // nothing comes any more, and nobody says so
 	once    sync.Once
 	closed  chan struct{}
 }
@@ -114,6 +116,9 @@ func (c *clientEnd) Read(b []byte) (int, error) {
 	}
 	if f := env.fault(replica, Stalled); f != nil {
 		c.wait(time.Until(env.began.Add(f.To)))
+	}
+	if c.dead.Load() {
+		<-c.closed
 	}
 	if c.process.isDead() {
 		return 0, errReset

@@ -20,6 +20,7 @@ const (
 	WatchBreaks    FaultKind = "watch breaks between messages"
 	Compaction     FaultKind = "history compacted"
 	ConnectionsCut FaultKind = "connections cut"
+	ConnectionsDie FaultKind = "connections die silently"
 	Stalled        FaultKind = "connections stall"
 	SlowNetwork    FaultKind = "connections are slow"
 	NoEndBookmark  FaultKind = "streaming list never ends"
@@ -57,15 +58,16 @@ const (
 
 // Fault is one fault of a plan. Its times count from the start of the run.
 type Fault struct {
-	Kind     FaultKind
-	From, To time.Duration // a moment's To is its From; a killed process starts again at To
-	Replica  int           // everyone, leader, or a replica's index
-	Resource string        // of APIRefuses, APIHangs, APISlow: which requests; empty: all
-	Verb     string        // of APIRefuses; empty: all
-	Status   int           // of APIRefuses
-	Delay    time.Duration // of what is slow: for each call; of a backup: its age
-	Exporter int           // whose pipeline
-	OneIn    int           // one call in so many is hit; 0 and 1: each
+	Kind      FaultKind
+	From, To  time.Duration // a moment's To is its From; a killed process starts again at To
+	Replica   int           // everyone, leader, or a replica's index
+	Resource  string        // of APIRefuses, APIHangs, APISlow: which requests; empty: all
+	Verb      string        // of APIRefuses; empty: all
+	Namespace string        // of APIRefuses; empty: all
+	Status    int           // of APIRefuses
+	Delay     time.Duration // of what is slow: for each call; of a backup: its age
+	Exporter  int           // whose pipeline
+	OneIn     int           // one call in so many is hit; 0 and 1: each
 
 	// A process is killed at its Nth call at a seam after From, before the call acts or after it.
 	Seam  Seam
@@ -98,6 +100,7 @@ func (f Fault) String() string {
 	}{
 		{f.Resource, f.Resource != ""},
 		{"verb " + f.Verb, f.Verb != ""},
+		{"namespace " + f.Namespace, f.Namespace != ""},
 		{fmt.Sprint("status ", f.Status), f.Status != 0},
 		{f.Delay.String(), f.Delay != 0},
 		{fmt.Sprint("exporter ", f.Exporter), f.Kind.isOfPipelines()},
@@ -127,8 +130,17 @@ func (k FaultKind) isOfPipelines() bool {
 // isOfAPI reports whether the fault can keep owners from being found.
 func (k FaultKind) isOfAPI() bool {
 	switch k {
-	case APIDown, APIRefuses, APIHangs, APISlow, AnswersLost, ConnectionsCut, Stalled, SlowNetwork, KindMissing, BackupRestored, ClusterNew:
+	case APIDown, APIRefuses, APIHangs, APISlow, AnswersLost, ConnectionsCut, ConnectionsDie, Stalled, SlowNetwork, KindMissing, BackupRestored, ClusterNew:
 		return true
+	}
+	return false
+}
+
+// keepsOwnersOnly reports whether the fault keeps owners from being found, and nothing else.
+func (f *Fault) keepsOwnersOnly() bool {
+	switch f.Kind {
+	case APIRefuses, APIHangs, APISlow, KindMissing:
+		return f.Resource != "" && f.Resource != "events"
 	}
 	return false
 }

@@ -28,7 +28,7 @@ func (e *environment) checkMetric() {
 	for _, d := range e.metrics {
 		eachPoint(d.metrics, func(resource pcommon.Map, p pmetric.NumberDataPoint) {
 			identity := identityOf(resource) + "|" + identityOf(p.Attributes())
-			if start, known := starts[identity]; known && start != p.StartTimestamp() && e.plan.Storage && e.plan.SeriesTTL == time.Hour {
+			if start, known := starts[identity]; known && start != p.StartTimestamp() && e.plan.Storage && e.plan.SeriesTTL > e.plan.Active {
 				e.violate(monotonic, "", "%s starts %v from scratch at %v", d.process.name, keyOfPoint(resource, p.Attributes()), p.Timestamp().AsTime().Sub(e.began))
 			}
 			starts[identity] = p.StartTimestamp()

@@ -88,6 +88,7 @@ func (b *branch) decide(hit func(FaultKind) *Fault, logs plog.Logs) error {
 	switch {
 	case hit(PipelineRejects) != nil:
 		b.process.tell("exporter %d rejects %d records, retryable", b.number, logs.LogRecordCount())
+		b.destroy(logs)
 		return errors.New("the queue is full")
 	case hit(PipelinePermanent) != nil:
 		logs.CopyTo(took.logs)
@@ -110,10 +111,15 @@ func (b *branch) decide(hit func(FaultKind) *Fault, logs plog.Logs) error {
 	}
 	logs.CopyTo(took.logs)
 	b.note(took)
+	b.destroy(logs)
+	return nil
+}
+
+// destroy changes the data, as a processor may, whether what is behind it then accepts or not.
+func (b *branch) destroy(logs plog.Logs) {
 	if b.env.plan.MutatesData {
 		logs.ResourceLogs().RemoveIf(func(plog.ResourceLogs) bool { return true })
 	}
-	return nil
 }
 
 // logsPipelines joins the branches as the Collector's fan-out does: each gets the data, and the

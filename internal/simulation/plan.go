@@ -70,7 +70,8 @@ type Plan struct {
 	OldServer    bool // neither streaming lists nor aggregated discovery
 	Apps         []AppPlan
 	Producers    []ProducerPlan
-	Existing     int // events that exist before the first start
+	Existing     int  // events that exist before the first start
+	LastWrites   bool // producers write once more just before the end
 
 	// The pipelines.
 	Exporters   int
@@ -117,12 +118,46 @@ func NewPlan(seed uint64) Plan {
 	if p.Elector {
 		p.Replicas = 2 + r.IntN(2)
 	}
+	p.LastWrites = chance(r, 3)
 	p.addFilters(r)
+	if chance(r, 100) && !p.Elector {
+		p.Active, p.Collection, p.EventTTL = between(r, 26*time.Hour, 30*time.Hour), 10*time.Minute, time.Hour
+	}
 	p.addApps()
 	p.addProducers()
 	p.addFaults(r.IntN(6))
+	if chance(r, 6) {
+		p.expireEvents()
+	}
+	if chance(r, 2) && !p.has(gaps...) {
+		p.Producers[0].Style = Recreating
+	}
 	avoidMarkedDefects(&p)
 	return p
+}
+
+// gaps are the faults that may let a receiver miss the states between two lists. What it then counts
+// of an event that is deleted and created again with a lower count is not decided by the contract.
+var gaps = []FaultKind{
+	APIDown, APIRefuses, APIHangs, AnswersLost, WatchBreaks, Compaction, ConnectionsCut, ConnectionsDie, Stalled, NoEndBookmark,
+	BackupRestored, ClusterNew, LeaseForbidden, Killed, Restarted, PipelineRejects, PipelineHangs, PipelineSlow, StorageSlow,
+}
+
+// expireEvents lets events expire within the run. No fault may then keep the receiver from them for long.
+func (p *Plan) expireEvents() {
+	p.EventTTL = 70 * time.Second
+	p.drop(func(f Fault) bool {
+		switch f.Kind {
+		case Compaction, ConnectionsCut, WatchBreaks, MetricsRejected, StorageUnwritable:
+			return false
+		case Killed, Restarted:
+			return p.Elector
+		}
+		return true
+	})
+	for i := range p.Faults {
+		p.Faults[i].To = min(p.Faults[i].To, p.Faults[i].From+2*time.Second)
+	}
 }
 
 // addFilters configures what the receiver leaves out.
@@ -145,9 +180,14 @@ func namespace(i int) string { return fmt.Sprintf("team-%d", i) }
 func (p *Plan) addFaults(n int) {
 	for i := range n {
 		r := draw(p.Seed, "fault", i)
-		f := Fault{Replica: everyone, From: between(r, calm, p.Active)}
+		f := Fault{Replica: everyone, From: between(r, calm, p.Active), Kind: oneOf(r, p.possibleFaults()...)}
+		if chance(r, 4) && (f.Kind.isOfPipelines() || f.Kind == WatchBreaks || f.Kind == ConnectionsCut) {
+			f.From = between(r, 0, calm) // These leave it known what exists at the first start.
+		}
 		f.To = f.From + oneOf(r, between(r, time.Second, 5*time.Second), between(r, time.Second, 20*time.Second), between(r, 20*time.Second, 80*time.Second))
-		f.Kind = oneOf(r, p.possibleFaults()...)
+		if chance(r, 12) {
+			f.To = f.From + between(r, 2*time.Minute, 4*time.Minute)
+		}
 		p.detail(r, &f)
 		p.Faults = append(p.Faults, f)
 	}
@@ -170,6 +210,8 @@ func (p *Plan) possibleFaults() []FaultKind {
 	}
 	if p.Elector {
 		possible = append(possible, LeaseForbidden)
+	} else if chance(draw(p.Seed, "dies", 0), 20) {
+		possible = append(possible, ConnectionsDie)
 	}
 	return possible
 }
@@ -184,6 +226,12 @@ func (p *Plan) detail(r *rand.Rand, f *Fault) {
 		if chance(r, 3) && f.Resource != "" && f.Resource != "events" { // Only single reads are allowed.
 			f.Status, f.Verb = 403, oneOf(r, "list", "watch")
 		}
+		if chance(r, 2) && f.Status == 403 && len(p.Watched) > 0 {
+			f.Namespace = p.Watched[0]
+		}
+	case ConnectionsDie:
+		f.To = f.From + 11*time.Minute // when the server would have ended every watch
+		p.Active = max(p.Active, f.From+12*time.Minute)
 	case KindMissing:
 		f.Resource = "rollouts"
 	case APIHangs:

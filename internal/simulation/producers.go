@@ -45,6 +45,7 @@ const (
 	Kubelet     Style = "kubelet"
 	HandMade    Style = "hand-made"
 	Relabeler   Style = "relabels its event"
+	Recreating  Style = "deletes its event and creates it again"
 )
 
 func (p *Plan) addProducers() {
@@ -77,7 +78,7 @@ func (p *Plan) producer(i int) ProducerPlan {
 		App:     r.IntN(len(p.Apps)),
 		Pod:     r.IntN(6),
 		Start:   between(r, firstWrite, p.Active),
-		Gap:     oneOf(r, between(r, 10*time.Millisecond, time.Second), between(r, time.Second, 20*time.Second)),
+		Gap:     oneOf(r, between(r, 10*time.Millisecond, time.Second), between(r, time.Second, 20*time.Second), p.Active/8),
 		Writes:  1 + r.IntN(15),
 		Skew:    oneOf(r, 0, 0, between(r, -3*time.Second, 3*time.Second), -50*time.Minute, time.Hour),
 		Reason:  oneOf(r, "BackOff", "Failed", "Pulling", "Unhealthy", "Scheduled", "Created"),
@@ -132,6 +133,9 @@ func (p *producer) write(i int) {
 	switch p.plan.Style {
 	case HandMade:
 		p.create(p.event(i))
+		return
+	case Recreating:
+		p.recreate(i, 1+int32(r.IntN(3)))
 		return
 	case Relabeler:
 		if p.last != nil && i%2 == 1 {
@@ -190,6 +194,17 @@ func (p *producer) create(ev *corev1.Event) {
 	if stored, err := p.server.Create(events, ev); err == nil {
 		p.last = stored.(*corev1.Event)
 	}
+}
+
+// recreate writes an event of one name again and again, each time as another object.
+func (p *producer) recreate(i int, count int32) {
+	next := p.event(i)
+	next.Name = fmt.Sprintf("%s.%d", p.subject.name, p.number)
+	next.Count, next.LastTimestamp = count, metav1.NewTime(time.Now().Add(p.plan.Skew))
+	if p.last != nil {
+		_ = p.server.Delete(events, next.Namespace, next.Name) // It may have expired.
+	}
+	p.create(next)
 }
 
 // relabel changes the event without a new occurrence.

@@ -64,7 +64,7 @@ type process struct {
 	held        map[string]int   // bytes of events that were read and not yet offered to the pipelines, by log.record.uid
 	most, size  int              // bytes: the most ever in held, and now
 
-	requests atomic.Int64 // for events
+	requests, lookups atomic.Int64 // for events, and for owners
 }
 
 // lists are the versions of a stream's first listings.
@@ -220,12 +220,16 @@ func (p *process) end() (err error) {
 	return err
 }
 
+// shutdownPromptly is how long a shutdown may take: the receiver's grace, and a little.
+const shutdownPromptly = 15 * time.Second
+
 // shutdownTimeout is how long the receiver may take to shut down; its own grace is shorter.
 const shutdownTimeout = 40 * time.Second
 
 // stop ends the process in an orderly way.
 func (p *process) stop() {
 	p.tell("is shut down")
+	began := time.Now()
 	err := p.end()
 	if p.isDead() {
 		return
@@ -237,8 +241,8 @@ func (p *process) stop() {
 	p.mu.Unlock()
 	p.leave()
 	p.cut()
-	if err != nil && !p.replica.env.plan.has(PipelineHangs, PipelineSlow, StorageSlow) {
-		p.replica.env.violate(neverSilent, "", "%s does not shut down: %v", p.name, err)
+	if took := time.Since(began); err != nil || took > shutdownPromptly {
+		p.replica.env.violate(shutsDown, "", "%s took %v to shut down: %v", p.name, took, err)
 	}
 }
 
@@ -264,6 +268,15 @@ func (p *process) cut() {
 	p.mu.Unlock()
 	for _, c := range open {
 		_ = c.Conn.Close()
+	}
+}
+
+// killConnections lets the open connections die without a sign.
+func (p *process) killConnections() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.connections {
+		c.dead.Store(true)
 	}
 }
 
@@ -308,7 +321,8 @@ func (p *process) listed(stream string, version int64, complete bool) {
 	if l.begun == 0 {
 		l.begun = version
 	}
-	if complete && l.complete == 0 {
+	// One that follows soon may be needed because the end of the first was lost with its connection.
+	if complete && time.Since(p.observes) < time.Minute {
 		l.complete = version
 	}
 	p.lists[stream] = l

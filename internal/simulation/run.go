@@ -19,7 +19,6 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/simulation/apiserver"
@@ -38,6 +37,7 @@ type environment struct {
 	exporters []*exporter
 	replicas  []*replica
 	apps      []*app
+	producers []*producer
 
 	mu         sync.Mutex // guards what follows
 	processes  []*process // all there were, in the order of their starts
@@ -129,6 +129,7 @@ func newEnvironment(w Worker, plan Plan, scenario Scenario) *environment {
 	})
 	e.server.AddKind(rollouts)
 	e.server.AddKind(links)
+	e.server.AddKind(zones)
 	for i := range plan.Exporters {
 		e.exporters = append(e.exporters, &exporter{env: e, number: i})
 	}
@@ -181,6 +182,7 @@ func (e *environment) play() {
 	for i := range e.plan.Producers {
 		plan := e.plan.Producers[i]
 		p := &producer{plan: plan, seed: e.plan.Seed, number: i, subject: e.apps[plan.App].subject(plan.Pod), server: e.server}
+		e.producers = append(e.producers, p)
 		acts.Go(func() { p.run(e.began) })
 	}
 	for i := range e.plan.Faults {
@@ -195,7 +197,7 @@ func (e *environment) play() {
 		time.Sleep(max(settling, time.Until(e.began.Add(e.plan.Active+settling))))
 		close(ended)
 	}()
-	look := time.NewTicker(lookInterval)
+	look := time.NewTicker(max(lookInterval, e.plan.Active/40))
 	defer look.Stop()
 	for {
 		select {
@@ -203,9 +205,25 @@ func (e *environment) play() {
 			e.checkSilence()
 		case <-ended:
 			e.checkRecovered()
+			e.writeLast()
 			return
 		}
 	}
+}
+
+// writeLast writes events that the receivers see just before they are shut down.
+func (e *environment) writeLast() {
+	if !e.plan.LastWrites {
+		return
+	}
+	for i, plan := range e.plan.Producers[:min(5, len(e.plan.Producers))] {
+		subject := e.apps[plan.App].subject(plan.Pod)
+		subject.create(e.server)
+		for range 2 { // With dedup_interval, the second is held back.
+			e.producers[i].write(plan.Writes)
+		}
+	}
+	time.Sleep(300 * time.Millisecond)
 }
 
 // startGap is the time between the starts of two replicas, so that the first one leads.
@@ -268,6 +286,12 @@ func (e *environment) perform(f *Fault) {
 		e.server.Restore(e.backup)
 		e.restored = time.Now()
 		e.cut(f)
+	case ConnectionsDie:
+		for _, r := range e.replicas {
+			if p := r.running(); p != nil {
+				p.killConnections()
+			}
+		}
 	case KindMissing:
 		e.server.RemoveKind(kindsByName["Rollout"].resource)
 	case ClusterNew:
@@ -280,6 +304,19 @@ func (e *environment) perform(f *Fault) {
 		e.story.tell("", "over: %s", f.Kind)
 		if f.Kind == KindMissing {
 			e.server.AddKind(rollouts)
+			e.createAgain(rollouts.Kind)
+		}
+	}
+}
+
+// createAgain creates the objects that went with their kind.
+func (e *environment) createAgain(kind string) {
+	for _, a := range e.apps {
+		for _, o := range a.objects {
+			if o.kind == kind {
+				o.exists = false
+				o.create(e.server)
+			}
 		}
 	}
 }
@@ -344,7 +381,7 @@ func (e *environment) target(f *Fault) *replica {
 
 // leaseHolder returns the name of the process that holds the lease; empty if none does.
 func (e *environment) leaseHolder() string {
-	found, err := e.server.Get(schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}, leaseNamespace, leaseName)
+	found, err := e.server.Get(leases, leaseNamespace, leaseName)
 	if err != nil {
 		return ""
 	}
@@ -368,8 +405,12 @@ func (e *environment) decide(request apiserver.Request) (answer apiserver.Answer
 	if p == nil || p.isDead() {
 		return apiserver.Answer{Status: http.StatusServiceUnavailable}
 	}
-	if request.Resource == events {
+	switch request.Resource {
+	case events:
 		p.requests.Add(1)
+	case leases:
+	default:
+		p.lookups.Add(1)
 	}
 	if p.reaches(AtConnection) {
 		if !p.kill.Acted {
@@ -390,7 +431,8 @@ func (e *environment) decide(request apiserver.Request) (answer apiserver.Answer
 
 // hits reports whether a request is one of those that the fault is about.
 func (f *Fault) hits(seed uint64, request apiserver.Request) bool {
-	if f.Resource != "" && f.Resource != request.Resource.Resource || f.Verb != "" && f.Verb != request.Verb {
+	if f.Resource != "" && f.Resource != request.Resource.Resource || f.Verb != "" && f.Verb != request.Verb ||
+		f.Namespace != "" && f.Namespace != request.Namespace {
 		return false
 	}
 	actor := request.Client + request.Verb + request.Resource.Resource + string(f.Kind)

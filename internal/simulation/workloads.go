@@ -23,7 +23,7 @@ type AppPlan struct {
 }
 
 // appKinds are chains that clusters have, by the kind at their end or by what is odd about them.
-var appKinds = []string{"deployment", "deployment", "rollout", "statefulset", "cronjob", "bare", "node", "owner missing", "cycle", "two owners", "deep", "replaced", "static", "invented"}
+var appKinds = []string{"deployment", "deployment", "rollout", "statefulset", "cronjob", "bare", "node", "owner missing", "cycle", "two owners", "deep", "replaced", "cluster-scoped owners", "second is controller", "static", "invented"}
 
 func (p *Plan) addApps() {
 	n := 2 + draw(p.Seed, "apps", 0).IntN(8)
@@ -47,6 +47,7 @@ type object struct {
 	namespace, name  string
 	uid              types.UID
 	owners           []*object        // the first is followed, unless the second is the controller
+	controlled       bool             // the first owner is the controller, and the last in the list of references
 	label            string           // tilt-manifest
 	missing          bool             // only references know it
 	replaces         func() []*object // the others of its name, which are deleted before it is created; nil: there are none
@@ -60,6 +61,7 @@ type object struct {
 // kinds that the receiver has to discover: rollouts and chains are custom resources.
 var (
 	rollouts = apiserver.Kind{Group: "argoproj.io", Versions: []string{"v1alpha1"}, Kind: "Rollout", Resource: "rollouts", Namespaced: true}
+	zones    = apiserver.Kind{Group: "example.com", Versions: []string{"v1"}, Kind: "Zone", Resource: "zones"}
 	links    = apiserver.Kind{Group: "example.com", Versions: []string{"v1", "v1beta1"}, Kind: "Link", Resource: "links", Namespaced: true}
 )
 
@@ -76,6 +78,7 @@ var kindsByName = map[string]struct {
 	"CronJob":     {schema.GroupResource{Group: "batch", Resource: "cronjobs"}, "batch/v1"},
 	"Rollout":     {schema.GroupResource{Group: "argoproj.io", Resource: "rollouts"}, "argoproj.io/v1alpha1"},
 	"Thing":       {schema.GroupResource{Resource: "things"}, ""},
+	"Zone":        {schema.GroupResource{Group: "example.com", Resource: "zones"}, "example.com/v1"},
 	"Link":        {schema.GroupResource{Group: "example.com", Resource: "links"}, "example.com/v1"},
 }
 
@@ -112,6 +115,10 @@ func newApp(plan AppPlan, number int) *app {
 		owner := a.own("Thing", nil)
 		owner.missing, owner.apiVersion = true, a.name+".example/v1"
 		owner.resource.Group = a.name + ".example"
+	case "cluster-scoped owners":
+		a.own("Zone", a.own("Zone", nil))
+	case "second is controller":
+		a.own("ReplicaSet", a.own("Deployment", nil), a.own("Link", nil)).controlled = true
 	case "replaced":
 		a.own("StatefulSet", nil)
 		a.own("ReplicaSet", nil)
@@ -143,7 +150,7 @@ func (a *app) newObject(kind, name string) *object {
 		resource: is.resource, apiVersion: is.apiVersion, kind: kind, namespace: namespace(a.plan.Namespace), name: name,
 		uid: types.UID(fmt.Sprintf("uid-%s-%s-%d", kind, name, a.plan.Namespace)),
 	}
-	if kind == "Node" {
+	if kind == "Node" || kind == "Zone" {
 		o.namespace = ""
 	}
 	return o
@@ -167,6 +174,9 @@ func (a *app) subject(pod int) *object {
 	if a.plan.Kind == "node" {
 		return a.owner
 	}
+	if above := a.aboveEnd(pod); above != nil {
+		return above
+	}
 	made := a.newObject("Pod", fmt.Sprintf("%s-pod-%d", a.name, pod))
 	if a.owner != nil {
 		made.owners = []*object{a.owner}
@@ -178,7 +188,7 @@ func (a *app) subject(pod int) *object {
 		made.manifest = types.UID("manifest-of-" + made.name)
 	}
 	if a.plan.LabelAt == 0 {
-		made.label = a.name + "-manifest"
+		made.label = fmt.Sprintf("%s-manifest-%d", a.name, pod%2)
 	}
 	found, _ := a.pods.LoadOrStore(pod, made)
 	return found.(*object)
@@ -191,6 +201,18 @@ func (a *app) existing() (pods []*object) {
 		return true
 	})
 	return pods
+}
+
+// aboveEnd returns an owner instead of a pod with a high number: not all events are about pods.
+func (a *app) aboveEnd(pod int) *object {
+	switch {
+	case a.owner == nil || a.owner.missing || a.owner.kind == "Node" || pod < 4:
+		return nil
+	case pod == 4:
+		return a.owner
+	default:
+		return a.objects[0]
+	}
 }
 
 // create writes the object to the API server, once.
@@ -218,8 +240,12 @@ func (o *object) create(server *apiserver.Server) {
 	if o.manifest != "" {
 		meta.Annotations = map[string]string{"kubernetes.io/config.mirror": string(o.manifest)}
 	}
-	for _, owner := range o.owners {
-		controller := len(o.owners) == 1 && o.kind != "Link"
+	references := slices.Clone(o.owners)
+	if o.controlled {
+		slices.Reverse(references)
+	}
+	for _, owner := range references {
+		controller := len(o.owners) == 1 && o.kind != "Link" || o.controlled && owner == o.owners[0]
 		meta.OwnerReferences = append(meta.OwnerReferences, metav1.OwnerReference{
 			APIVersion: owner.apiVersion, Kind: owner.kind, Name: owner.name, UID: owner.uid, Controller: &controller,
 		})
@@ -261,7 +287,7 @@ func (o *object) chain(maxDepth int) (objects []*object, resolution string) {
 			return objects, "not_found"
 		case len(at.owners) == 0:
 			return objects, resolution
-		case len(at.owners) > 1:
+		case len(at.owners) > 1 && !at.controlled:
 			resolution = "ambiguous"
 		}
 	}

@@ -20,7 +20,7 @@ var inWatch = []mutant{
 	},
 	{
 		"ignores an error message in a stream", "internal/watch/connection.go",
-		"return apierrors.FromObject(message.Object)", "if err := apierrors.FromObject(message.Object); !apierrors.IsResourceExpired(err) {\n\t\t\treturn err\n\t\t}\n\t\treturn nil",
+		"return s.streamError(apierrors.FromObject(message.Object))", "return nil",
 	},
 	{
 		"watches from the newest version on instead of the last one seen", "internal/watch/stream.go",

@@ -274,7 +274,7 @@ var inLifecycle = []mutant{
 	},
 	{
 		"reports that all is well when one of several parts works again", "status.go",
-		"\tdelete(s.failing, part)\n", "\tclear(s.failing)\n",
+		"\tdelete(s.failing, part)\n\ts.logger.Info", "\tclear(s.failing)\n\ts.logger.Info",
 	},
 	{
 		"reports its status to the first pipeline alone", "status.go",
