@@ -108,6 +108,7 @@ func futureVersions(t *testing.T, s *server) {
 		}
 	}
 	assert.NotEmpty(t, expected)
+	time.Sleep(quietTime)
 	w.settle()
 	assert.Equal(t, expected, w.changes())
 }

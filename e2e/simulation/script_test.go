@@ -61,7 +61,7 @@ func pick[V any](sc *script, from ...V) V { return from[sc.random.IntN(len(from)
 
 func (sc *script) chance(percent int) bool { return sc.random.IntN(100) < percent }
 
-var names = []string{"e0", "e1", "e-2", "e.3", "f4", "f5"}
+var names = []string{"e1", "e-2", "e.3", "f4"}
 
 // kind is one that scripts write.
 type kind struct{ root, resource string }
@@ -83,19 +83,19 @@ func (k kind) path(namespace string, name ...string) string {
 func (sc *script) add() {
 	k := pick(sc, events, events, events, configMaps, leases)
 	switch n := sc.random.IntN(100); {
-	case n < 25:
+	case n < 20:
 		sc.create(k)
-	case n < 40:
+	case n < 42:
 		sc.update(k)
-	case n < 46:
+	case n < 47:
 		sc.remove()
-	case n < 50:
+	case n < 51:
 		sc.compact()
 	case n < 70:
 		sc.list(k)
 	case n < 78:
 		sc.goOn(k)
-	case n < 86:
+	case n < 85:
 		sc.get(k)
 	case n < 95:
 		sc.watch(k)
@@ -171,7 +171,7 @@ func (sc *script) body(k kind, namespace, name string) object {
 // remove deletes events, some of which may not exist, at one version.
 func (sc *script) remove() {
 	namespace := pick(sc, sc.namespaces...)
-	some := names[sc.random.IntN(3) : 3+sc.random.IntN(3)]
+	some := names[sc.random.IntN(2) : 2+sc.random.IntN(3)]
 	sc.steps = append(sc.steps, step{fmt.Sprint("delete events ", namespace, some),
 		func(_ context.Context, s *server) any {
 			var existing []string
@@ -345,6 +345,9 @@ func (sc *script) get(k kind) {
 func (sc *script) watch(k kind) {
 	query := url.Values{"watch": {pick(sc, "true", "1")}}
 	sc.selectors(k, query)
+	if k == events && sc.chance(25) {
+		query.Set("fieldSelector", pick(sc, "type=Warning", "reason!=Killing"))
+	}
 	if sc.chance(40) {
 		query.Set("sendInitialEvents", pick(sc, "true", "true", "true", "false"))
 		query.Set("resourceVersionMatch", "NotOlderThan")
