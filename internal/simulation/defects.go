@@ -273,6 +273,50 @@ var defects = []defect{
 		"all replicas are restarted, without storage",
 		plain(electorAlone, killReplica(0, 60, 70), killReplica(1, 60, 70)), Scenario{}, nothingLost,
 	}}},
+
+	// These were found by random environments, and are fixed.
+	{"u", nil, []defectScenario{{
+		"a deposed leader reports the streams of its last term as failing",
+		plain(both, leaderOffline(60, 120)), Scenario{}, neverSilent,
+	}}},
+	{"v", nil, []defectScenario{{
+		"etcd has compacted the value that the next change replaces",
+		plain(storageAlone, fault(APIDown, 60, 70)).with(func(p *Plan) { p.Producers = nil }), Scenario{Act: compactedValue}, neverSilent,
+	}}},
+	{"w", nil, []defectScenario{{
+		"the watch cache still has the pod that bore the name before",
+		manyApps("replaced", 1).with(func(p *Plan) {
+			p.CacheLag = 2 * time.Second
+			before := p.Producers[1]
+			after, another := before, before
+			after.Start, after.Pod = 40*time.Second, 1
+			another.Start, another.App, another.Pod = 40*time.Second, 0, 1 // With two that are unknown, pods are listed.
+			p.Producers = []ProducerPlan{before, after, another}
+		}), Scenario{}, ownersComplete,
+	}}},
+	{"x", nil, []defectScenario{{
+		"a series expires before its last value was emitted",
+		plain(storageAlone, killReplica(0, 115, 175)).with(func(p *Plan) {
+			p.SeriesTTL, p.Collection, p.Producers[0].Writes = 40*time.Second, 30*time.Second, 53
+		}), Scenario{}, metricIsSum,
+	}}},
+}
+
+// compactedValue lets a stream resume from just below a compaction.
+func compactedValue(e *environment) {
+	time.Sleep(30 * time.Second)
+	e.writeByHand("event", func(*corev1.Event) {})
+	time.Sleep(32 * time.Second)
+	change := func(count int32) {
+		if found, err := e.server.Get(events, namespace(0), "event"); err == nil {
+			next := found.(*corev1.Event).DeepCopy()
+			next.Count = count
+			_, _ = e.server.Update(events, next)
+		}
+	}
+	change(2)
+	e.server.Compact()
+	change(3)
 }
 
 func twoExporters(p *Plan) { p.Exporters = 2 }
