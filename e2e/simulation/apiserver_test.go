@@ -43,7 +43,7 @@ func TestTheSimulatedServerAnswersAsTheRealOne(t *testing.T) {
 	t.Run("without streaming lists", func(t *testing.T) {
 		t.Parallel()
 		authentic, model := servers(t, false)
-		compareAll(t, authentic, model, (*seeds+1)/2)
+		compareAll(t, authentic, model, (*seeds+3)/4)
 	})
 }
 
