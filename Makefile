@@ -89,6 +89,10 @@ simulate: ## Run the receiver in SEEDS=10000 simulated environments, or replay S
 	@cd internal/simulation && ../../build/simulation.test -test.run TestRandomEnvironments -test.timeout 0 \
 		$(if $(SEED),-seed $(SEED),-table -seeds $(or $(SEEDS),10000) -first $(or $(FIRST),1))
 
+.PHONY: mutants
+mutants: ## Put deliberate faults into the receiver, show that the simulation finds each, and write docs/reliability.md
+	@go run ./internal/simulation/mutants -write docs/reliability.md $(MUTANTS_FLAGS)
+
 .PHONY: comparison
 comparison: $(COMPARISON) ## Build the Collector that the benchmarks compare with: build/comparison/otelcol
 

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
+	"github.com/kubeevents/kubeeventsreceiver/internal/simulation"
 )
 
 // promised is the page around the table.
@@ -25,7 +26,8 @@ var promised string
 func writeReport(t *testing.T, path string, rows []row) {
 	t.Helper()
 	var table strings.Builder
-	table.WriteString("| Fault | Made | Delivered | Lost | Records repeated | Not recognisable | Metric | Remark |\n|---|--:|--:|--:|--:|--:|--:|---|\n")
+	table.WriteString("| Fault | Occurred | Delivered | Not delivered | of these rejected | of these lost | Records repeated | Not recognisable | Metric | Remark |\n" +
+		"|---|--:|--:|--:|--:|--:|--:|--:|--:|---|\n")
 	for _, r := range rows {
 		if r.fault == "" {
 			continue // The command line left it out.
@@ -34,8 +36,8 @@ func writeReport(t *testing.T, path string, rows []row) {
 		if r.ownSums {
 			metric = "own sums"
 		}
-		fmt.Fprintf(&table, "| %s | %d | %d | %d | %d | %d | %s | %s |\n",
-			r.fault, r.made, r.delivered, r.lost, r.repeated, r.surplus, metric, r.remark)
+		fmt.Fprintf(&table, "| %s | %d | %d | %d | %d | %d | %d | %d | %s | %s |\n",
+			r.fault, r.made, r.delivered, r.refused+r.lost, r.refused, r.lost, r.repeated, r.surplus, metric, r.remark)
 	}
 	collector, err := exec.Command(trial.OtelcolPath(), "--version").Output()
 	require.NoError(t, err)
@@ -44,6 +46,18 @@ func writeReport(t *testing.T, path string, rows []row) {
 		"{{kubernetes}}", version(sharedCluster(t).RESTConfig()),
 		"{{collector}}", strings.TrimSpace(string(collector)),
 		"{{table}}", strings.TrimSpace(table.String()),
+		"{{defects}}", strings.TrimSpace(simulation.KnownDefects()),
+		"{{mutants}}", mutantsOf(t, path),
 	).Replace(promised)
 	require.NoError(t, os.WriteFile(path, []byte(page), 0o600))
+}
+
+// mutantsOf is the page's table of deliberate faults, which make mutants writes.
+func mutantsOf(t *testing.T, path string) string {
+	t.Helper()
+	page, err := os.ReadFile(path)
+	require.NoError(t, err)
+	_, rest, _ := strings.Cut(string(page), "<!-- mutants: begin -->")
+	table, _, _ := strings.Cut(rest, "<!-- mutants: end -->")
+	return strings.TrimSpace(table)
 }

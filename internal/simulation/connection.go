@@ -18,11 +18,12 @@ import (
 // maxReplicas bounds the replicas of a plan; workers run plans side by side.
 const maxReplicas = 3
 
-// dialers are the replicas that run now, by the host in their kubeconfig. The receiver's client
-// construction has one seam, its dialer, and that is one variable for the whole process.
+// dialers are the replicas that run now, by the host in their kubeconfig.
 var dialers sync.Map // host → *replica
 
-func init() { kubeclient.Dial = dialReplica }
+// replaceDialer puts the simulated connections behind the receiver's one seam, which is one variable
+// for the whole process.
+var replaceDialer = sync.OnceFunc(func() { kubeclient.Dial = dialReplica })
 
 func dialReplica(ctx context.Context, _, address string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)

@@ -38,6 +38,19 @@ type defectScenario struct {
 	breaks   *Promise
 }
 
+// KnownDefects is a Markdown table of the marked defects.
+func KnownDefects() string {
+	table := "| | Environment | Promise that breaks |\n|---|---|---|\n"
+	for _, d := range defects {
+		for _, s := range d.scenarios {
+			if isMarked(d.mark) {
+				table += fmt.Sprintf("| %s | %s: %s | %s |\n", d.mark, s.plan.Mode, s.name, s.breaks.Name)
+			}
+		}
+	}
+	return table
+}
+
 func avoidMarkedDefects(p *Plan) {
 	for _, d := range defects {
 		if d.avoid != nil && isMarked(d.mark) {

@@ -81,8 +81,12 @@ type Scenario struct {
 // Worker runs plans one after the other. Workers may run side by side, each with its own number.
 type Worker struct{ number int }
 
-// NewWorker makes a worker, whose number must be below maxWorkers.
-func NewWorker(number int) Worker { return Worker{number} }
+// NewWorker makes a worker, whose number must be below maxWorkers. From then on, every receiver of
+// this process is connected to simulated API servers only.
+func NewWorker(number int) Worker {
+	replaceDialer()
+	return Worker{number}
+}
 
 // Run runs the plan in a bubble of its own, in which time passes when nothing is left to do.
 func (w Worker) Run(t *testing.T, plan Plan, scenario Scenario) (outcome *Outcome) {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"k8s.io/klog/v2"
 )
 
@@ -159,4 +161,10 @@ func firstBroken(t *testing.T, s defectScenario, known bool) *Outcome {
 		}
 	}
 	return nil
+}
+
+func TestTheDocumentationNamesTheKnownDefects(t *testing.T) {
+	page, err := os.ReadFile("../../docs/reliability.md")
+	require.NoError(t, err)
+	assert.Contains(t, string(page), KnownDefects(), "make faults writes them into docs/reliability.md")
 }
