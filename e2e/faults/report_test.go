@@ -26,7 +26,7 @@ var promised string
 func writeReport(t *testing.T, path string, rows []row) {
 	t.Helper()
 	var table strings.Builder
-	table.WriteString("| Fault | Occurred | Delivered | Not delivered | of these rejected | of these lost | Records repeated | Not recognisable | Metric | Remark |\n" +
+	table.WriteString("| Fault | Occurred | Delivered | Not delivered | of these rejected | of these unexplained | Records repeated | Not recognisable | Metric | Remark |\n" +
 		"|---|--:|--:|--:|--:|--:|--:|--:|--:|---|\n")
 	for _, r := range rows {
 		if r.fault == "" {
