@@ -30,8 +30,12 @@ type ProducerPlan struct {
 	Reason  string
 	Type    string
 	Size    int  // of the message, in bytes
+	NewPods bool // each write is about a pod of its own
 	Deleted bool // the object is deleted before the last write, as a pod is that is killed
 }
+
+// newPods is the number of the first pod that comes only for one event.
+const newPods = 1000
 
 // Style is how a producer writes its events (event-semantics: client-go's two recorders, kube-rs's,
 // and programs that write events by hand).
@@ -98,7 +102,7 @@ func (p *Plan) storm(n, size int) {
 	r := draw(p.Seed, "storm", n)
 	p.Producers = append(p.Producers, ProducerPlan{
 		Style: HandMade, App: r.IntN(len(p.Apps)), Start: between(r, firstWrite, p.Active), Gap: 2 * time.Second / time.Duration(n),
-		Writes: n, Reason: "Storm", Type: "Warning", Size: size,
+		Writes: n, Reason: "Storm", Type: "Warning", Size: size, NewPods: size == 0 && n < 1000 && chance(r, 2),
 	})
 }
 
@@ -107,6 +111,7 @@ type producer struct {
 	plan    ProducerPlan
 	seed    uint64
 	number  int
+	app     *app
 	subject *object
 	server  *apiserver.Server
 
@@ -121,6 +126,10 @@ func (p *producer) run(began time.Time) {
 	for i := range p.plan.Writes {
 		if p.plan.Deleted && i == p.plan.Writes-1 && i > 0 && p.subject.kind == "Pod" {
 			p.subject.delete(p.server)
+		}
+		if p.plan.NewPods {
+			p.subject = p.app.subject(newPods + i)
+			p.subject.create(p.server)
 		}
 		p.write(i)
 		r := draw(p.seed, fmt.Sprint("producer gap ", p.number), i)
@@ -250,6 +259,9 @@ func (p *producer) event(i int) *corev1.Event {
 			ev.InvolvedObject.FieldPath = "spec.containers{main}"
 		}
 	case HandMade:
+		if p.plan.Reason != "Storm" {
+			ev.Name = fmt.Sprintf("%s.deployed-%d", s.name, i) // The same in every namespace.
+		}
 		ev.Source = corev1.EventSource{Component: "by-hand"}
 		if i%2 == 0 {
 			ev.InvolvedObject.APIVersion = ""

@@ -5,6 +5,7 @@ package simulation
 import (
 	"cmp"
 	"fmt"
+	"net/http"
 	"runtime"
 	"slices"
 	"strings"
@@ -50,7 +51,7 @@ var (
 	inTime          = &Promise{"in time", "Where nothing is wrong, an occurrence is with every exporter within 12 s and dedup_interval.", nil}
 	oneInInterval   = &Promise{"one record in an interval", "Where nothing is wrong, an event has at most one record in dedup_interval.", nil}
 	boundedMemory   = &Promise{"bounded memory", "A process holds at most 12 MiB of events that no pipeline has been offered; a standby, and one that lists by pages, 64 MiB.", nil}
-	boundedRequests = &Promise{"bounded requests", "Streams of events make at most 40 requests and 80 more in each minute.", nil}
+	boundedRequests = &Promise{"bounded requests", "A stream makes at most 40 requests in a minute, and 120 if watches break or the API server wants to be asked again soon; lookups are bounded by the number of objects.", nil}
 	shutsDown       = &Promise{"shuts down", "Shutdown takes at most 15 s and returns no error, whatever hangs.", nil}
 	noGoroutine     = &Promise{"no goroutine left", "After shutdown, no goroutine of the receiver is left.", nil}
 )
@@ -582,6 +583,14 @@ func (e *environment) checkRecovered() {
 	}
 }
 
+// mostRequests is how many requests a stream may make in a minute.
+func (e *environment) mostRequests() int {
+	if e.plan.has(WatchBreaks) || slices.ContainsFunc(e.plan.Faults, func(f Fault) bool { return f.Status == http.StatusTooManyRequests }) {
+		return 120
+	}
+	return 40
+}
+
 // lookupFaults let lookups be repeated.
 var lookupFaults = []FaultKind{APIDown, APIRefuses, APIHangs, APISlow, AnswersLost, ConnectionsCut, Stalled, SlowNetwork, KindMissing, BackupRestored, ClusterNew}
 
@@ -604,9 +613,10 @@ func (e *environment) checkMemory() {
 		if n := int(p.lookups.Load()); !e.plan.has(lookupFaults...) && n > 400+40*len(e.plan.Producers) {
 			e.violate(boundedRequests, "", "%s made %d requests for owners", p.name, n)
 		}
-		minutes := int(p.died.Sub(p.started)/time.Minute) + 1
-		if streams := max(1, len(e.plan.Watched)); int(p.requests.Load()) > streams*(40+80*minutes) {
-			e.violate(boundedRequests, "", "%s made %d requests for events in %d minutes", p.name, p.requests.Load(), minutes)
+		for minute, n := range p.requests {
+			if n > e.mostRequests()*max(1, len(e.plan.Watched)) {
+				e.violate(boundedRequests, "", "%s made %d requests for events in minute %d", p.name, n, minute)
+			}
 		}
 	}
 }

@@ -62,9 +62,10 @@ type process struct {
 	observes    time.Time        // when its first list began; zero: it has not listed
 	lists       map[string]lists // by the stream's namespace
 	held        map[string]int   // bytes of events that were read and not yet offered to the pipelines, by log.record.uid
+	requests    map[int]int      // for events, by the minute
 	most, size  int              // bytes: the most ever in held, and now
 
-	requests, lookups atomic.Int64 // for events, and for owners
+	lookups atomic.Int64 // requests for owners
 }
 
 // lists are the versions of a stream's first listings.
@@ -75,7 +76,7 @@ func (r *replica) start() {
 	r.count++
 	p := &process{
 		replica: r, number: r.count, name: fmt.Sprintf("replica-%d/%d", r.index, r.count), started: time.Now(), ended: make(chan struct{}),
-		connections: map[*clientEnd]bool{}, lists: map[string]lists{}, held: map[string]int{},
+		connections: map[*clientEnd]bool{}, lists: map[string]lists{}, held: map[string]int{}, requests: map[int]int{},
 	}
 	r.current = p
 	r.mu.Unlock()
@@ -326,6 +327,13 @@ func (p *process) listed(stream string, version int64, complete bool) {
 		l.complete = version
 	}
 	p.lists[stream] = l
+}
+
+// requested counts a request for events.
+func (p *process) requested(now time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.requests[int(now/time.Minute)]++
 }
 
 // sent notes that the process was sent an event.

@@ -138,7 +138,7 @@ func newEnvironment(w Worker, plan Plan, scenario Scenario) *environment {
 		e.exporters = append(e.exporters, &exporter{env: e, number: i})
 	}
 	for i, a := range plan.Apps {
-		e.apps = append(e.apps, newApp(a, i))
+		e.apps = append(e.apps, newApp(a, plan.appName(i)))
 	}
 	for i := range plan.Replicas {
 		e.replicas = append(e.replicas, &replica{env: e, index: i, host: hostOf(w.number, i)})
@@ -185,7 +185,7 @@ func (e *environment) play() {
 	var acts sync.WaitGroup
 	for i := range e.plan.Producers {
 		plan := e.plan.Producers[i]
-		p := &producer{plan: plan, seed: e.plan.Seed, number: i, subject: e.apps[plan.App].subject(plan.Pod), server: e.server}
+		p := &producer{plan: plan, seed: e.plan.Seed, number: i, app: e.apps[plan.App], subject: e.apps[plan.App].subject(plan.Pod), server: e.server}
 		e.producers = append(e.producers, p)
 		acts.Go(func() { p.run(e.began) })
 	}
@@ -409,9 +409,10 @@ func (e *environment) decide(request apiserver.Request) (answer apiserver.Answer
 	if p == nil || p.isDead() {
 		return apiserver.Answer{Status: http.StatusServiceUnavailable}
 	}
+	now := time.Since(e.began)
 	switch request.Resource {
 	case events:
-		p.requests.Add(1)
+		p.requested(now)
 	case leases:
 	default:
 		p.lookups.Add(1)
@@ -424,7 +425,6 @@ func (e *environment) decide(request apiserver.Request) (answer apiserver.Answer
 		go p.die("at a request, after it acted")
 		return apiserver.Answer{LoseAnswer: true}
 	}
-	now := time.Since(e.began)
 	for i := range e.plan.Faults {
 		if f := &e.plan.Faults[i]; f.From <= now && now < f.To && f.concerns(p.replica.index) && f.hits(e.plan.Seed, request) {
 			f.answer(e.plan.Seed, request, &answer)

@@ -40,6 +40,16 @@ func (p *Plan) addApps() {
 	}
 }
 
+// appName names an app. Two apps of different namespaces have one name, unless something of them is
+// cluster-scoped.
+func (p *Plan) appName(i int) string {
+	clusterScoped := func(kind string) bool { return kind == "node" || kind == "static" || kind == "cluster-scoped owners" }
+	if i%2 == 1 && p.Apps[i].Namespace != p.Apps[i-1].Namespace && !clusterScoped(p.Apps[i].Kind) && !clusterScoped(p.Apps[i-1].Kind) {
+		i--
+	}
+	return fmt.Sprint("app-", i)
+}
+
 // object is one object of a cluster as it really is, whatever the API server's caches say.
 type object struct {
 	resource         schema.GroupResource
@@ -91,8 +101,8 @@ type app struct {
 	pods    sync.Map  // number → *object
 }
 
-func newApp(plan AppPlan, number int) *app {
-	a := &app{plan: plan, name: fmt.Sprintf("app-%d", number)}
+func newApp(plan AppPlan, name string) *app {
+	a := &app{plan: plan, name: name}
 	switch plan.Kind {
 	case "deployment":
 		a.own("ReplicaSet", a.own("Deployment", nil))
@@ -206,7 +216,7 @@ func (a *app) existing() (pods []*object) {
 // aboveEnd returns an owner instead of a pod with a high number: not all events are about pods.
 func (a *app) aboveEnd(pod int) *object {
 	switch {
-	case a.owner == nil || a.owner.missing || a.owner.kind == "Node" || pod < 4:
+	case a.owner == nil || a.owner.missing || a.owner.kind == "Node" || pod < 4 || pod >= newPods:
 		return nil
 	case pod == 4:
 		return a.owner
