@@ -15,6 +15,7 @@
 //	replica.go     Collector processes that are killed, restarted, and start again
 //	workloads.go   workloads, their pods, and what owns them
 //	producers.go   the programs that write events
+//	act.go         the faults, as they act on all of these
 //
 // A seed decides what happens: plan.go makes a plan of it (the environment, what the user configured,
 // the producers and the faults of fault.go). Each decision is a function of the seed, of who decides
