@@ -66,11 +66,11 @@ func (e *environment) ideal(from baseline) map[types.NamespacedName]*expected {
 			if known != nil && !known.deleted.IsZero() && w.At.Sub(known.deleted) > rememberDeleted {
 				known = nil
 			}
-			memory[name] = known.observe(w.Event, counts, name, w, inList && !e.plan.FromBeginning)
-			if inList && e.plan.FromBeginning { // A list shows the newest state alone.
-				counts[name] = &expected{}
-				memory[name] = (*remembered)(nil).observe(w.Event, counts, name, w, false)
+			if inList { // A list shows the newest state alone.
+				delete(counts, name)
+				known = nil
 			}
+			memory[name] = known.observe(w.Event, counts, name, w, inList && !e.plan.FromBeginning)
 		}
 	}
 	return counts
@@ -118,6 +118,9 @@ func (p *Plan) wants(ev *corev1.Event) bool {
 		return false
 	}
 	if len(p.Types) > 0 && !slices.Contains(p.Types, ev.Type) {
+		return false
+	}
+	if len(p.IncludeReasons) > 0 && !matches(p.IncludeReasons, ev.Reason) {
 		return false
 	}
 	return !matches(p.ExcludeReasons, ev.Reason) && !matches(p.ExcludeSpaces, ev.InvolvedObject.Namespace)

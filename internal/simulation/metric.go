@@ -134,6 +134,9 @@ func eachPoint(metrics pmetric.Metrics, do func(resource pcommon.Map, point pmet
 	for _, rm := range metrics.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
+				if sum := m.Sum(); m.Name() != "k8s.event.occurrences" || !sum.IsMonotonic() || sum.AggregationTemporality() != pmetric.AggregationTemporalityCumulative {
+					panic("the receiver emits another metric than a cumulative, monotonic k8s.event.occurrences: " + m.Name())
+				}
 				for _, p := range m.Sum().DataPoints().All() {
 					do(rm.Resource().Attributes(), p)
 				}

@@ -50,6 +50,7 @@ type Plan struct {
 	FromBeginning  bool
 	Watched        []string // namespaces; empty: the whole cluster
 	Types          []string // event_types
+	IncludeReasons []string
 	ExcludeReasons []string
 	ExcludeSpaces  []string // exclude_namespaces
 	Collection     time.Duration
@@ -130,14 +131,15 @@ func NewPlan(seed uint64) Plan {
 		p.expireEvents()
 	}
 	if chance(r, 2) && !p.has(gaps...) {
-		p.Producers[0].Style = Recreating
+		p.Producers[0].Style = oneOf(r, Recreating, Relabeler)
+		p.Producers[0].Edits = true
 	}
 	avoidMarkedDefects(&p)
 	return p
 }
 
 // gaps are the faults that may let a receiver miss the states between two lists. What it then counts
-// of an event that is deleted and created again with a lower count is not decided by the contract.
+// of an event whose count has become lower, or that was created again, is not decided by the contract.
 var gaps = []FaultKind{
 	APIDown, APIRefuses, APIHangs, AnswersLost, WatchBreaks, Compaction, ConnectionsCut, ConnectionsDie, Stalled, NoEndBookmark,
 	BackupRestored, ClusterNew, LeaseForbidden, Killed, Restarted, PipelineRejects, PipelineHangs, PipelineSlow, StorageSlow,
@@ -168,6 +170,9 @@ func (p *Plan) addFilters(r *rand.Rand) {
 	p.Types = oneOf(r, nil, nil, nil, []string{"Warning"}, []string{"Warning", "Normal"})
 	if chance(r, 5) {
 		p.ExcludeReasons = []string{"Pull*", "Created"}
+	}
+	if chance(r, 8) {
+		p.IncludeReasons = []string{"BackOff", "F*", "Storm", "?reated"}
 	}
 	if chance(r, 6) && p.Watched == nil {
 		p.ExcludeSpaces = []string{namespace(0), "team-[3-9]*"}
@@ -311,6 +316,7 @@ func (p Plan) String() string {
 	}{
 		{fmt.Sprint("namespaces ", p.Watched), p.Watched != nil},
 		{fmt.Sprint("event_types ", p.Types), p.Types != nil},
+		{fmt.Sprint("include_reasons ", p.IncludeReasons), p.IncludeReasons != nil},
 		{fmt.Sprint("exclude_reasons ", p.ExcludeReasons), p.ExcludeReasons != nil},
 		{fmt.Sprint("exclude_namespaces ", p.ExcludeSpaces), p.ExcludeSpaces != nil},
 		{fmt.Sprint("max_depth ", p.MaxDepth), p.MaxDepth != 10},

@@ -30,6 +30,7 @@ type ProducerPlan struct {
 	Reason  string
 	Type    string
 	Size    int  // of the message, in bytes
+	Edits   bool // with Relabeler: the count as well
 	NewPods bool // each write is about a pod of its own
 	Deleted bool // the object is deleted before the last write, as a pod is that is killed
 }
@@ -221,6 +222,9 @@ func (p *producer) relabel(i int) {
 	next := p.last.DeepCopy()
 	next.ResourceVersion = ""
 	next.Labels = map[string]string{"seen": fmt.Sprint(i)}
+	if p.plan.Edits && i%4 == 3 { // Somebody edits the count, and the recorder's next patch has the right one again.
+		next.Count = max(1, next.Count-2)
+	}
 	if stored, err := p.server.Update(events, next); err == nil {
 		p.last = stored.(*corev1.Event)
 	}
@@ -229,6 +233,12 @@ func (p *producer) relabel(i int) {
 func (p *producer) message(i int) string {
 	return fmt.Sprintf("%s happened to %s (%d)", p.plan.Reason, p.subject.name, i) + strings.Repeat(".", p.plan.Size)
 }
+
+// The container that kubelets report about.
+const (
+	fieldPathContainer = "main"
+	fieldPath          = "spec.containers{" + fieldPathContainer + "}"
+)
 
 // event is a new event of the producer's style, without its first occurrence's count.
 func (p *producer) event(i int) *corev1.Event {
@@ -256,7 +266,7 @@ func (p *producer) event(i int) *corev1.Event {
 		if s.kind == "Node" {
 			ev.InvolvedObject.UID = types.UID(s.name) // Kubelets up to 1.36 do that.
 		} else {
-			ev.InvolvedObject.FieldPath = "spec.containers{main}"
+			ev.InvolvedObject.FieldPath = fieldPath
 		}
 	case HandMade:
 		if p.plan.Reason != "Storm" {

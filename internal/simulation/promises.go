@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/collector/pdata/plog"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -260,6 +261,9 @@ func (a *account) unfaithful(r *record, states []*corev1.Event) (problem string)
 	}
 	observed, created := r.log.ObservedTimestamp().AsTime(), states[0].CreationTimestamp.Time
 	// A window of dedup_interval may hold occurrences of an earlier object of the name.
+	if problem == "" && text(r.resource, "k8s.cluster.uid") == "" && !a.env.plan.has(lookupFaults...) {
+		return "it does not name the cluster"
+	}
 	if problem == "" && (observed.After(r.at) || observed.Before(created) && a.env.plan.Dedup == 0) {
 		return fmt.Sprintf("it was observed at %v, before its creation at %v or after it was delivered", observed, created)
 	}
@@ -268,12 +272,23 @@ func (a *account) unfaithful(r *record, states []*corev1.Event) (problem string)
 
 func difference(r *record, ev *corev1.Event) string {
 	attributes := r.log.Attributes()
+	container, node := "", ""
+	if ev.InvolvedObject.FieldPath == fieldPath {
+		container = fieldPathContainer
+	}
+	if ev.Source.Component == "kubelet" && ev.InvolvedObject.Kind == "Pod" {
+		node = ev.Source.Host
+	}
 	for _, field := range []struct{ name, got, want string }{
 		{"the body", r.log.Body().AsString(), ev.Message},
 		{"the reason", text(attributes, "k8s.event.reason"), ev.Reason},
 		{"the type", r.log.SeverityText(), ev.Type},
 		{"the name", text(attributes, "k8s.event.name"), ev.Name},
 		{"the action", text(attributes, "k8s.event.action"), ev.Action},
+		{"the severity", r.log.SeverityNumber().String(), severities[ev.Type].String()},
+		{"the event name", r.log.EventName(), "k8s.event"},
+		{"the container", text(r.resource, "k8s.container.name"), container},
+		{"the node", cmp.Or(node, text(r.resource, "k8s.node.name")), text(r.resource, "k8s.node.name")},
 		{"the involved kind", text(r.resource, "k8s.object.kind"), ev.InvolvedObject.Kind},
 		{"the involved name", text(r.resource, "k8s.object.name"), ev.InvolvedObject.Name},
 		{"the involved namespace", text(r.resource, "k8s.namespace.name"), ev.InvolvedObject.Namespace},
@@ -291,6 +306,8 @@ func difference(r *record, ev *corev1.Event) string {
 	}
 	return ""
 }
+
+var severities = map[string]plog.SeverityNumber{"Normal": plog.SeverityNumberInfo, "Warning": plog.SeverityNumberWarn}
 
 // newest is the time of an event's newest occurrence.
 func newest(ev *corev1.Event) time.Time {

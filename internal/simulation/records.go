@@ -79,7 +79,4 @@ func (p *process) offered(logs plog.Logs) {
 			other.release(uid)
 		}
 	}
-	if !p.isDead() {
-		p.tell("offers %d records", len(uids))
-	}
 }

@@ -148,7 +148,7 @@ func (p *process) config() (component.Config, error) {
 	written := map[string]any{
 		"auth_type": "kubeConfig", "context": r.host, "start_at": start, dedupKey: plan.Dedup.String(),
 		"collection_interval": plan.Collection.String(), "namespaces": plan.Watched, "event_types": plan.Types,
-		"exclude_reasons": plan.ExcludeReasons, "exclude_namespaces": plan.ExcludeSpaces, "kube_api_qps": plan.QPS,
+		"include_reasons": plan.IncludeReasons, "exclude_reasons": plan.ExcludeReasons, "exclude_namespaces": plan.ExcludeSpaces, "kube_api_qps": plan.QPS,
 		"owners": map[string]any{
 			"enabled": !plan.NoOwners, "max_depth": plan.MaxDepth, "cache_size": plan.CacheSize, "cache_ttl": plan.CacheTTL.String(),
 		},
@@ -322,8 +322,10 @@ func (p *process) listed(stream string, version int64, complete bool) {
 	if l.begun == 0 {
 		l.begun = version
 	}
-	// One that follows soon may be needed because the end of the first was lost with its connection.
-	if complete && time.Since(p.observes) < time.Minute {
+	// One that follows may be needed because the end of the first was lost with its connection.
+	began := p.observes.Sub(p.replica.env.began)
+	lost := p.replica.env.plan.disturbed(began, began+time.Second, func(f *Fault) bool { return f.Kind == Stalled || f.Kind == ConnectionsDie })
+	if complete && (l.complete == 0 || lost || time.Since(p.observes) < time.Minute) {
 		l.complete = version
 	}
 	p.lists[stream] = l

@@ -3,6 +3,7 @@
 package simulation
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -54,17 +55,15 @@ type Outcome struct {
 	story      *story
 }
 
-// Print writes the environment, the violations, and the story of what they are about.
+// Print writes the environment, the violations, and the story of the event that the first of them is about.
 func (o *Outcome) Print(w io.Writer) {
 	fmt.Fprintf(w, "seed %d: %v\n", o.Plan.Seed, o.Plan)
-	events := map[string]bool{}
+	about := ""
 	for _, v := range o.Violations {
 		fmt.Fprintf(w, "  broken: %s: %s\n", v.Promise.Name, v.Text)
-		if len(events) < 3 && v.Event != "" {
-			events[v.Event] = true
-		}
+		about = cmp.Or(about, v.Event)
 	}
-	o.story.print(w, events)
+	o.story.print(w, about)
 }
 
 // Scenario changes a run beyond its plan. Nil functions do nothing.

@@ -13,16 +13,17 @@ const shrinkAttempts = 2
 func Shrink(run func(Plan) *Outcome, broken *Outcome) *Outcome {
 	promise := broken.Violations[0].Promise
 	smallest := broken
-	try := func(change func(*Plan)) {
+	try := func(change func(*Plan)) bool {
 		plan := smallest.Plan
 		plan.Faults, plan.Producers = slices.Clone(plan.Faults), slices.Clone(plan.Producers)
 		change(&plan)
 		for range shrinkAttempts {
 			if outcome := run(plan); outcome.breaks(promise) {
 				smallest = outcome
-				return
+				return true
 			}
 		}
+		return false
 	}
 	try(func(p *Plan) { p.Existing = 0 })
 	try(func(p *Plan) { p.Exporters = 1 })
@@ -32,7 +33,11 @@ func Shrink(run func(Plan) *Outcome, broken *Outcome) *Outcome {
 		try(func(p *Plan) { p.Faults = slices.Delete(p.Faults, i, i+1) })
 	}
 	for i := range smallest.Plan.Producers { // Their numbers stay, since their decisions are functions of these.
-		try(func(p *Plan) { p.Producers[i].Writes = 0 })
+		if try(func(p *Plan) { p.Producers[i].Writes = 0 }) {
+			continue
+		}
+		for smallest.Plan.Producers[i].Writes > 1 && try(func(p *Plan) { p.Producers[i].Writes /= 2 }) {
+		}
 	}
 	return smallest
 }

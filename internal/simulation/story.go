@@ -38,14 +38,14 @@ func (s *story) tellOf(event, who, format string, args ...any) {
 	s.lines = append(s.lines, line{time.Now(), who, event, format, args})
 }
 
-// print writes the lines about everything and those about the events that a violation names.
-func (s *story) print(w io.Writer, events map[string]bool) {
+// print writes the lines about everything and those about one event.
+func (s *story) print(w io.Writer, event string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	lines := slices.Clone(s.lines)
 	slices.SortStableFunc(lines, func(a, b line) int { return a.at.Compare(b.at) })
 	for _, l := range lines {
-		if l.about == "" || events[l.about] {
+		if l.about == "" || l.about == event {
 			fmt.Fprintf(w, "%12v  %-16s %s\n", l.at.Sub(s.began).Round(time.Millisecond), cmp.Or(l.who, "-"), fmt.Sprintf(l.format, l.args...))
 		}
 	}
