@@ -63,6 +63,7 @@ func (r *eventsReceiver) openLease(config electorConfig) (*lease.Lease, error) {
 
 // watchLease says when nobody leads, at intervals in which somebody who may would have been elected.
 func (r *eventsReceiver) watchLease(stop context.Context) {
+	unreadable := 0 // reads in a row that failed
 	for first := true; first || sleep(stop, r.leadership.lease+electionDelay); first = false {
 		if r.leadership.leads() {
 			r.lease.Forget()
@@ -74,7 +75,13 @@ func (r *eventsReceiver) watchLease(stop context.Context) {
 		case errors.As(err, &trouble):
 			r.status.failed(election, trouble.Cause, "No leader can be elected, and nothing is emitted; trying again until it works", err)
 		case err == nil:
+			unreadable = 0
 			r.status.recovered(election, "A leader is elected again")
+		default:
+			// A single request may fail when an API server is restarted.
+			if unreadable++; unreadable > 1 && stop.Err() == nil {
+				r.status.failed(election, "unavailable", "Cannot read the leader election Lease, and no replica may lead; retrying", err)
+			}
 		}
 	}
 }

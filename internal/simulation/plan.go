@@ -236,7 +236,7 @@ func (p *Plan) detail(r *rand.Rand, f *Fault) {
 		}
 	case ConnectionsDie:
 		f.To = f.From + 11*time.Minute // when the server would have ended every watch
-		p.Active = max(p.Active, f.From+12*time.Minute)
+		p.Active, p.EventTTL = max(p.Active, f.From+12*time.Minute), time.Hour
 	case KindMissing:
 		f.Resource = "rollouts"
 	case APIHangs:
