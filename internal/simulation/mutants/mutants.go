@@ -23,10 +23,6 @@ var inWatch = []mutant{
 		"return s.streamError(apierrors.FromObject(message.Object))", "return nil",
 	},
 	{
-		"watches from the newest version on instead of the last one seen", "internal/watch/stream.go",
-		"metav1.ListOptions{ResourceVersion: s.resourceVersion})", "metav1.ListOptions{ResourceVersion: \"0\"})",
-	},
-	{
 		"takes an event of a streaming list for a change", "internal/watch/connection.go",
 		"\tcase s.listing:\n\t\treturn Listed\n", "",
 	},
@@ -43,10 +39,6 @@ var inWatch = []mutant{
 		"answerWithin = time.Minute", "answerWithin = 24 * time.Hour",
 	},
 	{
-		"leaves a connection open that ended", "internal/watch/connection.go",
-		"\tdefer connection.Close()\n", "",
-	},
-	{
 		"reports no status for a 403", "status.go",
 		"if cause == watch.Ended || cause == watch.Expired {", "if cause == watch.Ended || cause == watch.Expired || cause == watch.Forbidden {",
 	},
@@ -56,11 +48,15 @@ var inWatch = []mutant{
 	},
 	{
 		"takes the first page of a list for the whole", "internal/watch/connection.go",
-		"if next = page.Continue; next == \"\" {", "if next = page.Continue; next == \"\" || len(page.Items) < pageSize {",
+		"if next = page.Continue; next == \"\" {", "if next = page.Continue; next == \"\" || next != \"\" {",
 	},
 	{
-		"forgets where it was when a watch ends in good order", "internal/watch/stream.go",
-		"\tcase err == nil:\n\t\treturn Ended", "\tcase err == nil:\n\t\ts.resourceVersion = \"0\"\n\t\treturn Ended",
+		"takes a compacted value for a passing failure", "internal/watch/connection.go",
+		"if s.brokenAt == s.resourceVersion {", "if s.brokenAt == s.resourceVersion && err == nil {",
+	},
+	{
+		"resumes all streams from the position of the first", "lifecycle.go",
+		"r.streams[namespace].ResourceVersion", "r.streams[r.config.streams()[0]].ResourceVersion",
 	},
 }
 
@@ -160,10 +156,6 @@ var inLedger = []mutant{
 		"restores a deleted event as one that exists", "internal/ledger/snapshot.go",
 		"\t\te.pass = gone\n\t\tl.deleted.at[k] = at\n", "\t\tl.deleted.at[k] = at\n",
 	},
-	{
-		"restores counts without the versions", "internal/ledger/snapshot.go",
-		"numberOf(binary.BigEndian.Uint64(value[8:]))", "numberOf(0)",
-	},
 }
 
 var inDedup = []mutant{
@@ -207,6 +199,14 @@ var inDedup = []mutant{
 		"begins with empty dedup windows after a restart", "saving.go",
 		"err = r.windows.Restore(rest, value)", "err = nil",
 	},
+	{
+		"does not order restored dedup windows by their end", "internal/repeat/snapshot.go",
+		"\tslices.SortFunc(w.order, func(a, b *window) int { return a.end.Compare(b.end) })\n", "\tslices.SortFunc(w.order, func(a, b *window) int { return b.end.Compare(a.end) })\n",
+	},
+	{
+		"ends no dedup window whose content was offered before a crash", "internal/repeat/snapshot.go",
+		"\t\t\topen.end = time.Time{}\n", "\t\t\topen.joins = true\n",
+	},
 }
 
 var inTally = []mutant{
@@ -217,10 +217,6 @@ var inTally = []mutant{
 	{
 		"lets restored sums count from the new start", "internal/tally/snapshot.go",
 		"p := &point{start: r.Start,", "p := &point{start: t.epoch,",
-	},
-	{
-		"forgets the time that sums count from at a restart", "saving.go",
-		"\tr.tally.RestoreEpoch(saved.Epoch)\n", "",
 	},
 	{
 		"emits sums that are not saved", "internal/tally/metrics.go",
@@ -273,6 +269,22 @@ var inTally = []mutant{
 	{
 		"counts in the metric what is not delivered yet", "receiver.go",
 		"\t\tr.announce(r.duty.stop, r.duty.work, records)\n", "\t\tr.announce(r.duty.stop, r.duty.work, records)\n\t\tif r.metrics != nil {\n\t\t\tr.tally.Add(counted, time.Now())\n\t\t\tcounted = nil\n\t\t}\n",
+	},
+	{
+		"drops a series whose last value was not emitted", "internal/tally/tally.go",
+		"if p.moved.Before(oldest) && p.emitted == p.occurrences {", "if p.moved.Before(oldest) {",
+	},
+	{
+		"emits two points for one moment", "internal/tally/metrics.go",
+		"\t\tnow = soonest\n", "\t\t_ = soonest\n",
+	},
+	{
+		"does not count restored series against max_series", "internal/tally/snapshot.go",
+		"\tt.series++\n\tt.saved.know(p, found, pk)", "\tt.saved.know(p, found, pk)",
+	},
+	{
+		"takes a metric for emitted that the pipeline rejected", "receiver.go",
+		"\tif err == nil {\n\t\tr.tally.Emitted()", "\tif err == nil || points > 0 {\n\t\tr.tally.Emitted()",
 	},
 }
 
@@ -409,31 +421,19 @@ var inDelivery = []mutant{
 		"if !sleep(stop, pause.NextBackOff()) {", "if !sleep(stop, time.Duration(0*pause.NextBackOff())) {",
 	},
 	{
-		"delivers in a batch only what is new of the first event", "receiver.go",
+		"does not commit a batch that gives no record", "receiver.go",
 		"\t\tr.commit(r.duty.work, counted)\n", "\t\tif len(records) > 0 {\n\t\t\tr.commit(r.duty.work, counted)\n\t\t}\n",
+	},
+	{
+		"waits longer and longer between two attempts", "delivery.go",
+		"MaxInterval:         retry.MaxInterval", "MaxInterval:         100 * retry.MaxInterval",
 	},
 }
 
 var inElection = []mutant{
 	{
-		"emits as a standby", "duty.go",
-		"if !r.followsOthers() {\n\t\tr.duty = duty{stop: stop, work: work}", "if r.saving == nil {\n\t\tr.duty = duty{stop: stop, work: work}",
-	},
-	{
 		"emits metrics as a standby", "receiver.go",
 		"\tif !r.mayEmit() {\n\t\treturn\n\t}\n", "",
-	},
-	{
-		"goes on when its term ends", "leadership.go",
-		"\tl.leading = false\n\tl.endTerm()\n", "\tl.leading = false\n",
-	},
-	{
-		"leads without being elected", "leadership.go",
-		"\tif !l.leading {\n\t\treturn nil, nil, false\n\t}\n", "\tif l.term == nil {\n\t\tl.term, l.endTerm = context.WithCancel(context.Background())\n\t}\n",
-	},
-	{
-		"does not end the term in which it cannot renew its lease", "leadership.go",
-		"\tl.leading = false\n\tl.endTerm()\n\tended := l.ended\n", "\tended := l.ended\n",
 	},
 	{
 		"holds too little as a standby", "lifecycle.go",
@@ -478,5 +478,25 @@ var inElection = []mutant{
 	{
 		"begins with what is new since it leads", "standby.go",
 		"\toldest := now.Add(-s.horizon)\n", "\toldest := now.Add(-s.horizon / 2)\n",
+	},
+	{
+		"emits as a standby", "duty.go",
+		"\treturn r.duty.leave != nil\n}\n\nfunc (r *eventsReceiver) enterDuty", "\tif r.duty.leave == nil {\n\t\tr.duty = duty{stop: stop, work: work}\n\t}\n\treturn true\n}\n\nfunc (r *eventsReceiver) enterDuty",
+	},
+	{
+		"goes on leading when it has lost its lease", "election.go",
+		"l.started() }, l.stopped)", "l.started() }, func() {})",
+	},
+	{
+		"stops leading before its work has ended", "leadership.go",
+		"\tif ended != nil {\n\t\t<-ended\n\t}\n", "\t_ = ended\n",
+	},
+	{
+		"takes an elected leader for a failed election", "internal/lease/lease.go",
+		"unchanged := l.looked && version == l.resourceVersion", "unchanged := l.looked",
+	},
+	{
+		"reports an error of a term that has ended", "status.go",
+		"if _, failed := s.failing[part]; failed {\n\t\tdelete", "if _, failed := s.failing[part]; failed && namespace != \"\" {\n\t\tdelete",
 	},
 }

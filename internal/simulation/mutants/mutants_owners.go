@@ -167,6 +167,22 @@ var inResolver = []mutant{
 		"overwrites a pod with an older state of it", "resolver/cache.go",
 		"if known != nil && known.known() && known.checked > asked {", "if false {",
 	},
+	{
+		"takes a list from a lagging cache for proof that an object was replaced", "resolver/listing.go",
+		"return found, uid == \"\" || found.object.UID == uid", "return found, true",
+	},
+	{
+		"takes an answer for one to its next question", "resolver/look.go",
+		"\tif s.ticket != nil {\n\t\treturn false\n\t}\n", "",
+	},
+	{
+		"follows new pods after it is closed", "resolver/following.go",
+		"context.WithCancel(f.reader.gate.background.ctx)", "context.WithCancel(context.Background())",
+	},
+	{
+		"keeps the place of a request that nobody waits for", "resolver/gate.go",
+		"defer func() { <-g.places }()", "defer func() {\n\t\t\tif wanted.Err() == nil {\n\t\t\t\t<-g.places\n\t\t\t}\n\t\t}()",
+	},
 }
 
 var inConversion = []mutant{
@@ -307,5 +323,9 @@ var inLifecycle = []mutant{
 	{
 		"asks for its cluster without a pause", "internal/cluster/cluster.go",
 		"case <-time.After(pause):", "case <-time.After(pause / 1000):",
+	},
+	{
+		"does not close the storage", "saving.go",
+		"\tif err := r.saving.store.Close(ctx); err != nil {", "\tif err := ctx.Err(); err != nil {",
 	},
 }

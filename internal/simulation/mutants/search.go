@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +28,7 @@ type result struct {
 	mutant  mutant
 	seeds   int    // that were needed, or tried
 	promise string // that broke; empty: the mutant was not found
+	how     string // in the simulation's words
 	err     error  // why there was no search; nil: there was one
 }
 
@@ -77,7 +77,7 @@ func (r result) String() string {
 	case r.err != nil:
 		return r.err.Error()
 	case r.found():
-		return fmt.Sprintf("found at seed %d: %s", r.seeds, r.promise)
+		return fmt.Sprintf("found at seed %d: %s: %.160s", r.seeds, r.promise, r.how)
 	default:
 		return fmt.Sprintf("not found in %d", r.seeds)
 	}
@@ -97,19 +97,19 @@ func (s *search) one(ctx context.Context, m mutant) (result, error) {
 	limited, cancel := context.WithTimeout(ctx, s.limit)
 	defer cancel()
 	for first := 1; first <= s.seeds; {
-		seed, promise, err := breaks(limited, binary, first, s.seeds-first+1)
-		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-			return result{seeds: s.seeds, promise: fmt.Sprintf("it ends (within %v)", s.limit)}, nil
-		}
-		if err != nil || promise == "" {
+		r, err := breaks(limited, binary, first, s.seeds-first+1)
+		switch {
+		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+			return result{seeds: s.seeds, promise: "it ends", how: fmt.Sprint("not within ", s.limit)}, nil
+		case err != nil || !r.found():
 			return result{seeds: s.seeds}, err
 		}
-		_, also, err := breaks(ctx, s.unchanged, seed, 1, "-test.count", replays)
-		if err != nil || also == "" {
-			return result{seeds: seed, promise: promise}, err
+		also, err := breaks(ctx, s.unchanged, r.seeds, 1, "-test.count", replays)
+		if err != nil || !also.found() {
+			return r, err
 		}
-		fmt.Fprintf(os.Stdout, "seed %d does not count: the unchanged receiver breaks %q\n", seed, also)
-		first = seed + 1
+		fmt.Fprintf(os.Stdout, "seed %d does not count: the unchanged receiver breaks %q: %.160s\n", r.seeds, also.promise, also.how)
+		first = r.seeds + 1
 	}
 	return result{seeds: s.seeds}, nil
 }
@@ -124,49 +124,48 @@ func (s *search) build(ctx context.Context, binary string, flags ...string) erro
 	return nil
 }
 
-// breaks runs environments from a seed on, until one breaks a promise. It returns the seed and the
-// promise; an empty promise means that all are kept.
-func breaks(ctx context.Context, binary string, first, seeds int, flags ...string) (seed int, promise string, err error) {
-	arguments := append([]string{"-test.run", "^TestRandomEnvironments$", "-stop", "-first", strconv.Itoa(first), "-seeds", strconv.Itoa(seeds)}, flags...)
-	command := exec.CommandContext(ctx, binary, arguments...)
+// breaks runs environments from a seed on, until one breaks a promise.
+func breaks(ctx context.Context, binary string, first, seeds int, flags ...string) (result, error) {
+	arguments := []string{"-test.run", "^TestRandomEnvironments$", "-stop", "-first", strconv.Itoa(first), "-seeds", strconv.Itoa(seeds)}
+	command := exec.CommandContext(ctx, binary, append(arguments, flags...)...)
 	command.Dir = simulation
 	output, err := command.CombinedOutput()
 	switch {
 	case ctx.Err() != nil:
-		return 0, "", ctx.Err()
+		return result{}, ctx.Err()
 	case err == nil:
-		return 0, "", nil
+		return result{}, nil
 	}
-	seed, promise = verdict(output, first)
-	if promise == "" {
-		return 0, "", fmt.Errorf("the simulation failed, and names no seed: %w\n%s", err, tail(output))
+	r := verdict(output, first)
+	if !r.found() {
+		return result{}, fmt.Errorf("the simulation failed, and names no seed: %w\n%s", err, tail(output))
 	}
-	return seed, promise, nil
+	return r, nil
 }
 
 var (
-	violation = regexp.MustCompile(`seed (\d+) breaks "([^"]+)"`)
-	crash     = regexp.MustCompile(`(?m)^(?:panic|fatal error): (.{1,80})`)
+	violation = regexp.MustCompile(`seed (\d+) breaks "([^"]+)":? ?(.*)`)
+	crash     = regexp.MustCompile(`(?m)^(?:panic|fatal error): (.*)`)
 	bubble    = regexp.MustCompile(`synctest bubble (\d+)`)
 )
 
 // verdict reads what a failed run found. A crash names no seed, but the bubble that it happened in:
 // each seed has one, and they are numbered from the first seed on. With two workers, two seeds may
 // have each other's number.
-func verdict(output []byte, first int) (seed int, promise string) {
+func verdict(output []byte, first int) result {
 	if found := violation.FindSubmatch(output); found != nil {
-		seed, _ = strconv.Atoi(string(found[1]))
-		return seed, string(found[2])
+		seed, _ := strconv.Atoi(string(found[1]))
+		return result{seeds: seed, promise: string(found[2]), how: string(found[3])}
 	}
 	crashed := crash.FindSubmatchIndex(output)
 	if crashed == nil {
-		return 0, ""
+		return result{}
 	}
 	number := 1
 	if in := bubble.FindSubmatch(output[crashed[0]:]); in != nil {
 		number, _ = strconv.Atoi(string(in[1]))
 	}
-	return first + cmp.Or(number, 1) - 1, "it ends (" + string(output[crashed[2]:crashed[3]]) + ")"
+	return result{seeds: first + number - 1, promise: "it ends", how: string(output[crashed[2]:crashed[3]])}
 }
 
 // tail returns the end of an output that is too long to be read.
