@@ -70,6 +70,7 @@ type Plan struct {
 	CacheLag     time.Duration
 	OldServer    bool // neither streaming lists nor aggregated discovery
 	Apps         []AppPlan
+	Relabel      time.Duration // when the labels of the apps' owners change; 0: never
 	Producers    []ProducerPlan
 	Existing     int  // events that exist before the first start
 	LastWrites   bool // producers write once more just before the end
@@ -120,6 +121,9 @@ func NewPlan(seed uint64) Plan {
 		p.Replicas = 2 + r.IntN(2)
 	}
 	p.LastWrites = chance(r, 3)
+	if chance(r, 5) {
+		p.Relabel = between(r, calm, p.Active)
+	}
 	p.addFilters(r)
 	if chance(r, 100) && !p.Elector {
 		p.Active, p.Collection, p.EventTTL = between(r, 26*time.Hour, 30*time.Hour), 10*time.Minute, time.Hour

@@ -446,6 +446,10 @@ func (a *account) hasBy(event string, s step, late time.Time) bool {
 func (t *truth) checkOwners() {
 	e := t.env
 	complete := map[*process]map[*object]time.Time{}
+	stale := e.plan.CacheTTL
+	if e.plan.has(lookupFaults...) {
+		stale = time.Hour // What cannot be refreshed is used as it was.
+	}
 	for _, r := range records(e.exporters[0].all()) {
 		o := t.subjects[subjectOfRecord(r)]
 		if o == nil {
@@ -454,7 +458,7 @@ func (t *truth) checkOwners() {
 		event := t.names[r.eventUID].String()
 		chain, want := o.chain(e.plan.MaxDepth)
 		got := text(r.log.Attributes(), "k8s.owner.resolution")
-		if problem := wrongOwners(r, chain, got); problem != "" {
+		if problem := wrongOwners(r, chain, got, stale); problem != "" {
 			e.violate(ownersRight, event, "%s of %s: %s", r.uid, o.name, problem)
 		}
 		if e.plan.NoOwners || got == want {
@@ -484,7 +488,7 @@ func (t *truth) failing(chain []*object, r *record) bool {
 }
 
 // wrongOwners says what in a record is not the involved object's.
-func wrongOwners(r *record, chain []*object, resolution string) string {
+func wrongOwners(r *record, chain []*object, resolution string, stale time.Duration) string {
 	var names []string
 	for _, o := range chain[1:] {
 		names = append(names, qualifiedName(o))
@@ -503,14 +507,15 @@ func wrongOwners(r *record, chain []*object, resolution string) string {
 	if problem := wrongRoles(r, chain, complete); problem != "" {
 		return problem
 	}
-	label := ""
+	labels := []string{""}
 	for _, o := range chain {
-		if label = o.label; label != "" {
+		if o.label != "" {
+			labels = o.labels(r.log.ObservedTimestamp().AsTime(), stale)
 			break
 		}
 	}
-	if got := text(r.resource, "tilt.manifest"); got != label && (complete || got != "") {
-		return fmt.Sprintf("tilt.manifest is %q, not %q", got, label)
+	if got := text(r.resource, "tilt.manifest"); !slices.Contains(labels, got) && (complete || got != "") {
+		return fmt.Sprintf("tilt.manifest is %q, not %q", got, labels)
 	}
 	return ""
 }

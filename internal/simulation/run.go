@@ -189,6 +189,9 @@ func (e *environment) play() {
 	for i := range e.plan.Faults {
 		acts.Go(func() { e.perform(&e.plan.Faults[i]) })
 	}
+	if e.plan.Relabel > 0 {
+		acts.Go(e.relabel)
+	}
 	if e.scenario.Act != nil {
 		acts.Go(func() { e.scenario.Act(e) })
 	}
@@ -229,6 +232,17 @@ func (e *environment) writeLast() {
 
 // startGap is the time between the starts of two replicas, so that the first one leads.
 const startGap = 300 * time.Millisecond
+
+// relabel changes the labels of everything that existed from the start.
+func (e *environment) relabel() {
+	time.Sleep(time.Until(e.began.Add(e.plan.Relabel)))
+	e.story.tell("", "labels are changed")
+	for _, a := range e.apps {
+		for _, o := range a.objects {
+			o.relabel(e.server)
+		}
+	}
+}
 
 // lookInterval is how often a run looks whether anything is silently stuck.
 const lookInterval = 15 * time.Second

@@ -63,9 +63,11 @@ type object struct {
 	replaces         func() []*object // the others of its name, which are deleted before it is created; nil: there are none
 	manifest         types.UID        // of a static pod: the hash that its kubelet's events have as its UID; empty: no static pod
 
-	mu      sync.Mutex // guards what follows
-	exists  bool
-	deleted time.Time // zero: not
+	mu        sync.Mutex // guards what follows
+	formerly  string     // the label until relabeled
+	relabeled time.Time  // zero: not
+	exists    bool
+	deleted   time.Time // zero: not
 }
 
 // kinds that the receiver has to discover: rollouts and chains are custom resources.
@@ -271,6 +273,29 @@ func (o *object) delete(server *apiserver.Server) {
 		o.deleted = time.Now()
 		_ = server.Delete(o.resource, o.namespace, o.name) // It is gone already where the cluster was replaced.
 	}
+}
+
+// relabel changes the object's label.
+func (o *object) relabel(server *apiserver.Server) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	found, err := server.Get(o.resource, o.namespace, o.name)
+	if err != nil || o.label == "" {
+		return
+	}
+	o.formerly, o.label, o.relabeled = o.label, o.label+"-renamed", time.Now()
+	found.SetLabels(map[string]string{"tilt-manifest": o.label})
+	_, _ = server.Update(o.resource, found) // Nobody else writes it.
+}
+
+// labels returns the values that tilt.manifest may have in a record of an event that was seen then.
+func (o *object) labels(seen time.Time, cacheTTL time.Duration) []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.relabeled.IsZero() || seen.Sub(o.relabeled) > cacheTTL+lookBack {
+		return []string{o.label}
+	}
+	return []string{o.formerly, o.label}
 }
 
 // aliveAt reports whether the object existed at that time.
