@@ -22,9 +22,22 @@
 // and of the number of its request (random.go), so that a plan can be cut down to what breaks a
 // promise (shrink.go). Go's scheduler and the receiver's own jitter stay random.
 //
-// promises.go has the promises, each with the modes in which the contract makes it. It compares what
-// the exporters got with what the API server held (expected.go, records.go, metric.go), and knows
-// nothing of how the receiver works. defects.go has known defects of the receiver as scenarios.
+// promises.go lists the promises, each with the modes in which the contract makes it. The checks
+// know nothing of how the receiver works: they compare what the exporters got with what the API
+// server held.
+//
+//	truth.go       what the API server held, event by event
+//	expected.go    what an ideal observer counts
+//	records.go     the records of the exporters
+//	account.go     one exporter's records: none lost, invented, counted twice or out of order
+//	content.go     the fields of a record
+//	timing.go      records in time, and a status that reports what is late
+//	owners.go      owners, workloads and tags
+//	metric.go      the metric, against the records
+//	bounds.go      leader, memory, requests, goroutines
+//
+// report.go has the table of faults and promises, story.go what happened in a run. defects.go has
+// the known defects of the receiver as scenarios.
 //
 //	make simulate SEEDS=10000    random environments, and a table of faults × promises
 //	make simulate SEED=42        one of them again, and its story: who did what when
