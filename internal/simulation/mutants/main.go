@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command mutants puts deliberate faults into a copy of the receiver, one at a time, and shows that
-// the random environments of internal/simulation find each of them.
+// Command mutants puts deliberate faults into a copy of the receiver, one at a time, and shows
+// that the random environments of internal/simulation find each of them.
 //
 //	go run ./internal/simulation/mutants [-only TEXT] [-seeds N] [-write FILE]
 //
@@ -22,13 +22,15 @@ import (
 
 func main() {
 	only := flag.String("only", "", "try only the mutants whose name or file contains this text")
-	seeds := flag.Int("seeds", 10_000, "how many random environments may be needed for one mutant")
+	seeds := flag.Int("seeds", 10_000, "how many random environments one mutant may need")
 	limit := flag.Duration("limit", 20*time.Minute, "how long the environments of one mutant may take")
-	write := flag.String("write", "", "replace the table in this file, between the lines <!-- mutants: begin --> and <!-- mutants: end -->")
+	write := flag.String("write", "", "replace the table in this file, between the comments "+
+		"mutants: begin and mutants: end")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, *only, *seeds, *limit, *write); err != nil {
+	err := run(ctx, *only, *seeds, *limit, *write)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -52,7 +54,7 @@ func run(ctx context.Context, only string, seeds int, limit time.Duration, write
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	fmt.Fprint(os.Stdout, "\n", table(results))
+	fmt.Fprintf(os.Stdout, "\n%s", table(results))
 	if write != "" {
 		if err := replaceTable(write, table(results)); err != nil {
 			return err
@@ -90,5 +92,6 @@ func notFound(results []result) error {
 	if names == nil {
 		return nil
 	}
-	return fmt.Errorf("%d of %d mutants were not found: %s", len(names), len(results), strings.Join(names, "; "))
+	return fmt.Errorf("%d of %d mutants were not found: %s",
+		len(names), len(results), strings.Join(names, "; "))
 }

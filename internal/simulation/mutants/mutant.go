@@ -22,10 +22,12 @@ type mutant struct {
 func (m *mutant) apply() (string, error) {
 	content, err := os.ReadFile(m.file)
 	if err != nil {
-		return "", fmt.Errorf("mutant %q: %w; start the runner in the directory of go.mod, or adapt the mutant", m.name, err)
+		return "", fmt.Errorf("mutant %q: %w; start the runner in the directory of go.mod, "+
+			"or adapt the mutant", m.name, err)
 	}
 	if n := strings.Count(string(content), m.from); n != 1 {
-		return "", fmt.Errorf("mutant %q: its text is %d times in %s instead of once: the code has changed, adapt the mutant", m.name, n, m.file)
+		return "", fmt.Errorf("mutant %q: its text is %d times in %s instead of once: "+
+			"the code has changed, adapt the mutant", m.name, n, m.file)
 	}
 	return strings.Replace(string(content), m.from, m.to, 1), nil
 }

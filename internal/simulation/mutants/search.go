@@ -18,8 +18,8 @@ import (
 const (
 	// simulation is the package that runs the random environments.
 	simulation = "internal/simulation"
-	// replays is how often the unchanged receiver runs a seed at which a mutant broke a promise: Go's
-	// scheduler and the receiver's jitter stay random.
+	// replays is how often the unchanged receiver runs a seed at which a mutant broke a promise:
+	// Go's scheduler and the receiver's jitter stay random.
 	replays = "10"
 )
 
@@ -47,7 +47,8 @@ func newSearch(ctx context.Context, seeds int, limit time.Duration) (*search, er
 	if err != nil {
 		return nil, err
 	}
-	s := &search{directory: directory, unchanged: filepath.Join(directory, "unchanged.test"), seeds: seeds, limit: limit}
+	unchanged := filepath.Join(directory, "unchanged.test")
+	s := &search{directory: directory, unchanged: unchanged, seeds: seeds, limit: limit}
 	if err := s.build(ctx, s.unchanged); err != nil {
 		s.close()
 		return nil, err
@@ -66,7 +67,8 @@ func (s *search) all(ctx context.Context, chosen []mutant) (results []result) {
 			return results
 		}
 		r.mutant, r.err = m, err
-		fmt.Fprintf(os.Stdout, "%d/%d it %s: %v (%v)\n", i+1, len(chosen), m.name, r, time.Since(began).Round(time.Second))
+		took := time.Since(began).Round(time.Second)
+		fmt.Fprintf(os.Stdout, "%d/%d it %s: %v (%v)\n", i+1, len(chosen), m.name, r, took)
 		results = append(results, r)
 	}
 	return results
@@ -100,7 +102,8 @@ func (s *search) one(ctx context.Context, m mutant) (result, error) {
 		r, err := breaks(limited, binary, first, s.seeds-first+1)
 		switch {
 		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-			return result{seeds: s.seeds, promise: "it ends", how: fmt.Sprint("not within ", s.limit)}, nil
+			how := fmt.Sprint("not within ", s.limit)
+			return result{seeds: s.seeds, promise: "it ends", how: how}, nil
 		case err != nil || !r.found():
 			return result{seeds: s.seeds}, err
 		}
@@ -108,7 +111,8 @@ func (s *search) one(ctx context.Context, m mutant) (result, error) {
 		if err != nil || !also.found() {
 			return r, err
 		}
-		fmt.Fprintf(os.Stdout, "seed %d does not count: the unchanged receiver breaks %q: %.160s\n", r.seeds, also.promise, also.how)
+		fmt.Fprintf(os.Stdout, "seed %d does not count: the unchanged receiver breaks %q: %.160s\n",
+			r.seeds, also.promise, also.how)
 		first = r.seeds + 1
 	}
 	return result{seeds: s.seeds}, nil
@@ -125,9 +129,10 @@ func (s *search) build(ctx context.Context, binary string, flags ...string) erro
 }
 
 // breaks runs environments from a seed on, until one breaks a promise.
-func breaks(ctx context.Context, binary string, first, seeds int, flags ...string) (result, error) {
-	arguments := []string{"-test.run", "^TestRandomEnvironments$", "-stop", "-first", strconv.Itoa(first), "-seeds", strconv.Itoa(seeds)}
-	command := exec.CommandContext(ctx, binary, append(arguments, flags...)...)
+func breaks(ctx context.Context, binary string, first, seeds int, more ...string) (result, error) {
+	arguments := append([]string{"-test.run", "^TestRandomEnvironments$", "-stop"}, more...)
+	arguments = append(arguments, "-first", strconv.Itoa(first), "-seeds", strconv.Itoa(seeds))
+	command := exec.CommandContext(ctx, binary, arguments...)
 	command.Dir = simulation
 	output, err := command.CombinedOutput()
 	switch {
@@ -165,7 +170,8 @@ func verdict(output []byte, first int) result {
 	if in := bubble.FindSubmatch(output[crashed[0]:]); in != nil {
 		number, _ = strconv.Atoi(string(in[1]))
 	}
-	return result{seeds: first + number - 1, promise: "it ends", how: string(output[crashed[2]:crashed[3]])}
+	how := string(output[crashed[2]:crashed[3]])
+	return result{seeds: first + number - 1, promise: "it ends", how: how}
 }
 
 // tail returns the end of an output that is too long to be read.

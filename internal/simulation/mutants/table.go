@@ -11,7 +11,8 @@ import (
 // table writes the results in Markdown.
 func table(results []result) string {
 	var b strings.Builder
-	b.WriteString("| fault put into the receiver: it … | promise that broke | seeds needed |\n|---|---|--:|\n")
+	b.WriteString("| fault put into the receiver: it … | promise that broke | seeds needed |\n")
+	b.WriteString("|---|---|--:|\n")
 	for _, r := range results {
 		promise, seeds := r.promise, fmt.Sprint(r.seeds)
 		if !r.found() {
@@ -39,7 +40,9 @@ func replaceTable(path, table string) error {
 	before, rest, hasBegin := strings.Cut(string(content), begin)
 	_, after, hasEnd := strings.Cut(rest, end)
 	if !hasBegin || !hasEnd {
-		return fmt.Errorf("%s has no table to replace: add the lines %q and %q", path, strings.TrimSpace(begin), end)
+		return fmt.Errorf("%s has no table to replace: add the lines %q and %q",
+			path, strings.TrimSpace(begin), end)
 	}
-	return os.WriteFile(path, []byte(before+begin+table+end+after), 0o644) //nolint:gosec // A document is for everybody.
+	//nolint:gosec // Everybody may read a document.
+	return os.WriteFile(path, []byte(before+begin+table+end+after), 0o644)
 }
