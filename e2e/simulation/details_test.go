@@ -39,7 +39,7 @@ func (s *server) event(method, name string, count int) int64 {
 		"metadata":       object{"namespace": namespace, "name": name},
 		"involvedObject": object{"namespace": namespace}, "count": count,
 	}
-	_, written := s.ask(call{method: method, path: path, accept: asJSON, body: body})
+	_, written := s.ask(call{method: method, path: path, accept: protobufType, body: body})
 	metadata, _ := written["metadata"].(object)
 	version, _ := metadata["resourceVersion"].(string)
 	parsed, err := strconv.ParseInt(version, 10, 64)
@@ -53,7 +53,7 @@ func (s *server) opened(t *testing.T, k kind, query url.Values) *watching {
 	t.Cleanup(cancel)
 	query.Set("watch", "true")
 	head, w := s.watch(ctx, call{method: http.MethodGet, path: k.path(namespace), query: query,
-		accept: asJSON})
+		accept: protobufType})
 	require.NotNil(t, w, "%v", head)
 	return w
 }
@@ -75,7 +75,8 @@ func (w *watching) changes() (changes []string) {
 
 // watchesEnd checks that watches end, with bookmarks before if the kind has a watch cache.
 func watchesEnd(t *testing.T, s *server) {
-	_, list := s.ask(call{method: http.MethodGet, path: configMaps.path(namespace), accept: asJSON})
+	_, list := s.ask(call{method: http.MethodGet, path: configMaps.path(namespace),
+		accept: protobufType})
 	version := list["metadata"].(object)["resourceVersion"].(string)
 	begun := time.Now()
 	opened := map[kind]*watching{}
@@ -83,8 +84,8 @@ func watchesEnd(t *testing.T, s *server) {
 		opened[k] = s.opened(t, k, url.Values{"allowWatchBookmarks": {"true"},
 			"timeoutSeconds": {"4"}, "resourceVersion": {version}})
 	}
-	body := object{"metadata": object{"name": "another"}}
-	s.ask(call{method: http.MethodPost, path: configMaps.path("default"), accept: asJSON,
+	body := object{"metadata": object{"namespace": "default", "name": "another"}}
+	s.ask(call{method: http.MethodPost, path: configMaps.path("default"), accept: protobufType,
 		body: body})
 	for k, w := range opened {
 		ended := func() bool {
@@ -141,13 +142,10 @@ func almostCompacted(t *testing.T, s *server) {
 func discovery(t *testing.T, authentic, model *server) {
 	const aggregated = asJSON + ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 	for _, request := range []call{
-		{path: "/api", accept: aggregated + "," + asJSON},
-		{path: "/apis", accept: aggregated + "," + asJSON},
-		{path: "/api", accept: asJSON}, {path: "/apis", accept: asJSON},
-		{path: "/api/v1", accept: asJSON}, {path: "/api/v1", accept: protobufType},
-		{path: "/apis/apps", accept: asJSON}, {path: "/apis/apps/v1", accept: asJSON},
-		{path: "/apis/batch", accept: protobufType},
-		{path: "/apis/batch/v1", accept: aggregated + "," + asJSON},
+		{path: "/apis", accept: aggregated + "," + asJSON}, {path: "/apis", accept: asJSON},
+		{path: "/api/v1", accept: asJSON}, {path: "/apis/apps", accept: asJSON},
+		{path: "/apis/apps/v1", accept: asJSON},
+		{path: "/apis/batch/v1", accept: asJSON},
 		{path: "/apis/coordination.k8s.io/v1", accept: asJSON},
 	} {
 		request.method = http.MethodGet

@@ -73,7 +73,7 @@ func (s *server) remember(path string, document object) {
 func (s *server) fresh(k kind, path string) {
 	if k != events {
 		collection, _, _ := strings.Cut(path, k.resource)
-		s.ask(call{method: http.MethodGet, path: collection + k.resource, accept: asJSON})
+		s.ask(call{method: http.MethodGet, path: collection + k.resource, accept: protobufType})
 	}
 }
 
@@ -226,17 +226,15 @@ func (s *server) watch(ctx context.Context, c call) (head object, w *watching) {
 		return head, nil
 	}
 	w = &watching{newest: time.Now()}
-	go w.read(contentType, response.Body)
+	go w.read(response.Body)
 	w.settle()
 	return head, w
 }
 
-func (w *watching) read(contentType string, body io.ReadCloser) {
+func (w *watching) read(body io.ReadCloser) {
 	defer body.Close()
-	decoder := json.NewDecoder(body)
-	decoder.UseNumber()
 	for {
-		change, object, err := nextMessage(contentType, body, decoder)
+		change, object, err := nextMessage(body)
 		w.mu.Lock()
 		w.newest = time.Now()
 		if err != nil {

@@ -70,17 +70,7 @@ func protobufToJSON(document []byte) []byte {
 }
 
 // nextMessage reads a message of a watch.
-func nextMessage(
-	contentType string, stream io.Reader, decoder *json.Decoder,
-) (change string, object any, err error) {
-	if !strings.HasPrefix(contentType, protobufType) {
-		var message struct {
-			Type   string
-			Object json.RawMessage
-		}
-		err := decoder.Decode(&message)
-		return message.Type, parse(contentType, message.Object), err
-	}
+func nextMessage(stream io.Reader) (change string, object any, err error) {
 	var length [4]byte
 	if _, err := io.ReadFull(stream, length[:]); err != nil {
 		return "", nil, err
@@ -108,8 +98,15 @@ func (s *server) normalize(value any) any {
 		delete(v, "managedFields")
 		if v["kind"] == "Status" {
 			delete(v, "message")
-			if details, _ := v["details"].(map[string]any); len(details) == 0 {
+			details, _ := v["details"].(map[string]any)
+			if v["reason"] == "Timeout" {
+				delete(details, "causes") // Nobody reads that the version is too large.
+			}
+			if len(details) == 0 {
 				delete(v, "details")
+			}
+			if metadata, ok := v["metadata"].(map[string]any); ok {
+				delete(metadata, "continue") // Nobody reads where the rest of a list could be.
 			}
 		}
 		return v

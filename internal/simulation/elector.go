@@ -9,6 +9,7 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
@@ -84,6 +85,8 @@ func (e *elector) stoppedLeading() {
 
 // Start begins to take part in the election under the identity.
 func (e *elector) start(client *rest.Config, identity string) error {
+	client = rest.CopyConfig(client)
+	client.ContentType = runtime.ContentTypeProtobuf // The simulated API server answers in no other.
 	leases, err := coordinationv1.NewForConfig(client)
 	if err != nil {
 		return err

@@ -3,8 +3,6 @@
 package apiserver
 
 import (
-	"cmp"
-	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -15,163 +13,145 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-const aggregatedType = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+// Kind is a kind of objects that the server serves.
+type Kind struct {
+	Group          string
+	Versions       []string // the preferred one first
+	Kind, Resource string
+	Namespaced     bool
+}
+
+func (k Kind) groupResource() schema.GroupResource {
+	return schema.GroupResource{Group: k.Group, Resource: k.Resource}
+}
+
+// builtIn are the kinds of a new server.
+var builtIn = []Kind{
+	{"", []string{"v1"}, "ConfigMap", "configmaps", true},
+	{"", []string{"v1"}, "Event", "events", true},
+	{"", []string{"v1"}, "Namespace", "namespaces", false},
+	{"", []string{"v1"}, "Node", "nodes", false},
+	{"", []string{"v1"}, "Pod", "pods", true},
+	{"", []string{"v1"}, "Service", "services", true},
+	{"apps", []string{"v1"}, "DaemonSet", "daemonsets", true},
+	{"apps", []string{"v1"}, "Deployment", "deployments", true},
+	{"apps", []string{"v1"}, "ReplicaSet", "replicasets", true},
+	{"apps", []string{"v1"}, "StatefulSet", "statefulsets", true},
+	{"batch", []string{"v1"}, "CronJob", "cronjobs", true},
+	{"batch", []string{"v1"}, "Job", "jobs", true},
+	{"coordination.k8s.io", []string{"v1"}, "Lease", "leases", true},
+}
+
+func isBuiltIn(group string) bool {
+	return slices.ContainsFunc(builtIn, func(kind Kind) bool { return kind.Group == group })
+}
+
+var (
+	eventsResource     = schema.GroupResource{Resource: "events"}
+	namespacesResource = schema.GroupResource{Resource: "namespaces"}
+	leasesResource     = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
+)
 
 // discover answers with a document about what is served.
 func (s *Server) discover(c *call) error {
-	documents := s.documents()
-	document, found := documents[strings.Join(c.path, "/")]
-	header := c.http.Header.Get("Accept")
-	wantsAll := strings.Contains(header, "as=APIGroupDiscoveryList") &&
-		strings.Contains(header, "v=v2") && len(c.path) == 1
-	as, ok := accept(header, false)
+	s.mu.Lock()
+	kinds := s.kinds()
+	s.mu.Unlock()
+	const aggregatedKind = "APIGroupDiscoveryList"
+	contentType, document := c.mediaType, plainDocument(c.path, kinds)
 	switch {
-	case !found:
-		return errNoSuchPath
-	case wantsAll && !s.options.NoAggregatedDiscovery:
-		c.w.Header().Set("Content-Type", aggregatedType)
-		return json.NewEncoder(c.w).Encode(aggregated(document, documents))
-	case !ok:
+	case c.mediaType != runtime.ContentTypeJSON:
 		return errNotAcceptable
+	case document == nil:
+		return errNoSuchPath
+	case c.path == "apis" && c.as == aggregatedKind && !s.options.NoAggregatedDiscovery:
+		contentType += ";g=apidiscovery.k8s.io;v=v2;as=" + aggregatedKind
+		document = aggregated(kinds)
 	}
-	gvk := document.GetObjectKind().GroupVersionKind()
-	if c.path[0] == "api" {
-		gvk.Version = "" // The documents of the core group are older than versions.
-	}
-	document.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
-	write(c.w, http.StatusOK, as.format, gvk, body(document, as.format))
+	c.sendJSON(http.StatusOK, contentType, document)
 	return nil
 }
 
-// documents returns the documents by their paths.
-func (s *Server) documents() map[string]runtime.Object {
-	groups := &metav1.APIGroupList{TypeMeta: typeMeta("APIGroupList")}
-	versions := &metav1.APIVersions{TypeMeta: typeMeta("APIVersions"), Versions: []string{"v1"}}
-	all := map[string]runtime.Object{"api": versions, "apis": groups}
-	for _, kind := range s.kinds() {
-		for _, version := range kind.Versions {
-			gv := schema.GroupVersion{Group: kind.Group, Version: version}
-			path := pathOf(gv)
-			if all[path] == nil {
-				kind := typeMeta("APIResourceList")
-				all[path] = &metav1.APIResourceList{TypeMeta: kind, GroupVersion: gv.String()}
-				groups.Groups = withVersion(groups.Groups, gv)
-			}
-			list := all[path].(*metav1.APIResourceList)
-			list.APIResources = append(list.APIResources, kind.resources()...)
+// plainDocument returns the document at a path, or nil.
+func plainDocument(path string, kinds []Kind) any {
+	root, name, isPart := strings.Cut(path, "/")
+	groups := groupsOf(kinds)
+	if root == "apis" && !isPart {
+		return metav1.APIGroupList{Groups: groups}
+	}
+	for _, group := range groups {
+		if root == "apis" && group.Name == name {
+			return group
 		}
 	}
-	for _, group := range groups.Groups {
-		group.TypeMeta = typeMeta("APIGroup")
-		all["apis/"+group.Name] = &group
+	gv, err := schema.ParseGroupVersion(name)
+	all := resources(kinds, gv)
+	if err != nil || len(all) == 0 || (root == "api") != (gv.Group == "") {
+		return nil
+	}
+	return metav1.APIResourceList{GroupVersion: name, APIResources: all}
+}
+
+// groupsOf returns the groups of the kinds with their versions, but not the core group.
+func groupsOf(kinds []Kind) (groups []metav1.APIGroup) {
+	for _, k := range kinds {
+		isGroup := func(group metav1.APIGroup) bool { return group.Name == k.Group }
+		if k.Group == "" || slices.ContainsFunc(groups, isGroup) {
+			continue
+		}
+		group := metav1.APIGroup{Name: k.Group}
+		for _, version := range k.Versions {
+			group.Versions = append(group.Versions, metav1.GroupVersionForDiscovery{
+				GroupVersion: k.Group + "/" + version, Version: version,
+			})
+		}
+		group.PreferredVersion = group.Versions[0]
+		groups = append(groups, group)
+	}
+	return groups
+}
+
+// resources returns the resources of a version with their subresources.
+func resources(kinds []Kind, gv schema.GroupVersion) (all []metav1.APIResource) {
+	for _, k := range kinds {
+		if k.Group != gv.Group || !slices.Contains(k.Versions, gv.Version) {
+			continue
+		}
+		resource := metav1.APIResource{Name: k.Resource, SingularName: strings.ToLower(k.Kind),
+			Namespaced: k.Namespaced, Kind: k.Kind}
+		resource.Verbs = []string{"create", "delete", "get", "list", "patch", "update", "watch"}
+		all = append(all, resource)
+		if !slices.Contains([]string{"configmaps", "events", "leases"}, k.Resource) {
+			resource.Name, resource.SingularName = k.Resource+"/status", ""
+			resource.Verbs = []string{"get", "patch", "update"}
+			all = append(all, resource)
+		}
 	}
 	return all
 }
 
-func typeMeta(kind string) metav1.TypeMeta { return metav1.TypeMeta{APIVersion: "v1", Kind: kind} }
-
-func pathOf(gv schema.GroupVersion) string {
-	if gv.Group == "" {
-		return "api/" + gv.Version
-	}
-	return "apis/" + gv.String()
-}
-
-// kinds returns what is served, by group and name.
-func (s *Server) kinds() (kinds []Kind) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, t := range s.tables {
-		kinds = append(kinds, t.Kind)
-	}
-	slices.SortFunc(kinds, func(a, b Kind) int {
-		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource))
-	})
-	return kinds
-}
-
-// withVersion adds a version to the last group or begins another. The core group is not in the
-// list.
-func withVersion(groups []metav1.APIGroup, gv schema.GroupVersion) []metav1.APIGroup {
-	version := metav1.GroupVersionForDiscovery{GroupVersion: gv.String(), Version: gv.Version}
-	if gv.Group == "" {
-		return groups
-	}
-	if n := len(groups); n == 0 || groups[n-1].Name != gv.Group {
-		groups = append(groups, metav1.APIGroup{Name: gv.Group, PreferredVersion: version})
-	}
-	last := &groups[len(groups)-1]
-	last.Versions = append(last.Versions, version)
-	return groups
-}
-
-// resources returns a kind's resource and subresource.
-func (k Kind) resources() []metav1.APIResource {
-	verbs := metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch",
-		"update", "watch"}
-	if k.groupResource() == namespacesResource {
-		verbs = slices.Delete(verbs, 2, 3) // Namespaces can only be deleted one by one.
-	}
-	resource := metav1.APIResource{
-		Name: k.Resource, SingularName: strings.ToLower(k.Kind), Namespaced: k.Namespaced,
-		Kind: k.Kind, Verbs: verbs,
-	}
-	if slices.Contains([]string{"configmaps", "events", "leases"}, k.Resource) {
-		return []metav1.APIResource{resource}
-	}
-	status := metav1.APIResource{
-		Name: k.Resource + "/status", Namespaced: k.Namespaced, Kind: k.Kind,
-		Verbs: metav1.Verbs{"get", "patch", "update"},
-	}
-	return []metav1.APIResource{resource, status}
-}
-
-// aggregated returns what the documents say about the core group or about all others.
-func aggregated(root runtime.Object, documents map[string]runtime.Object) any {
-	core := metav1.GroupVersionForDiscovery{GroupVersion: "v1", Version: "v1"}
-	groups := []metav1.APIGroup{{Versions: []metav1.GroupVersionForDiscovery{core}}}
-	if list, ok := root.(*metav1.APIGroupList); ok {
-		groups = list.Groups
-	}
-	all := &apidiscoveryv2.APIGroupDiscoveryList{}
-	all.APIVersion, all.Kind = "apidiscovery.k8s.io/v2", "APIGroupDiscoveryList"
-	for _, group := range groups {
+// aggregated returns all groups with the resources of their versions, without subresources.
+func aggregated(kinds []Kind) (all apidiscoveryv2.APIGroupDiscoveryList) {
+	scopes := map[bool]apidiscoveryv2.ResourceScope{
+		true: apidiscoveryv2.ScopeNamespace, false: apidiscoveryv2.ScopeCluster}
+	for _, group := range groupsOf(kinds) {
 		item := apidiscoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: group.Name}}
-		for _, version := range group.Versions {
-			gv := schema.GroupVersion{Group: group.Name, Version: version.Version}
-			list := documents[pathOf(gv)].(*metav1.APIResourceList)
-			item.Versions = append(item.Versions, aggregatedVersion(gv, list.APIResources))
+		for _, v := range group.Versions {
+			version := apidiscoveryv2.APIVersionDiscovery{Version: v.Version}
+			gv := schema.GroupVersion{Group: group.Name, Version: v.Version}
+			for _, r := range resources(kinds, gv) {
+				if strings.Contains(r.Name, "/") {
+					continue
+				}
+				version.Resources = append(version.Resources, apidiscoveryv2.APIResourceDiscovery{
+					Resource: r.Name, SingularResource: r.SingularName,
+					Scope: scopes[r.Namespaced], Verbs: r.Verbs,
+					ResponseKind: &metav1.GroupVersionKind{Kind: r.Kind},
+				})
+			}
+			item.Versions = append(item.Versions, version)
 		}
 		all.Items = append(all.Items, item)
 	}
 	return all
-}
-
-func aggregatedVersion(
-	gv schema.GroupVersion, resources []metav1.APIResource,
-) (version apidiscoveryv2.APIVersionDiscovery) {
-	version.Version, version.Freshness = gv.Version, apidiscoveryv2.DiscoveryFreshnessCurrent
-	for _, r := range resources {
-		// The real server names no more of its own kinds.
-		kind := &metav1.GroupVersionKind{Kind: r.Kind}
-		if !isBuiltIn(gv.Group) {
-			kind.Group, kind.Version = gv.Group, gv.Version
-		}
-		if _, sub, found := strings.Cut(r.Name, "/"); found {
-			last := &version.Resources[len(version.Resources)-1]
-			last.Subresources = append(last.Subresources, apidiscoveryv2.APISubresourceDiscovery{
-				Subresource: sub, ResponseKind: kind, Verbs: r.Verbs,
-			})
-			continue
-		}
-		scope := apidiscoveryv2.ScopeCluster
-		if r.Namespaced {
-			scope = apidiscoveryv2.ScopeNamespace
-		}
-		version.Resources = append(version.Resources, apidiscoveryv2.APIResourceDiscovery{
-			Resource: r.Name, ResponseKind: kind, Scope: scope, SingularResource: r.SingularName,
-			Verbs: r.Verbs,
-		})
-	}
-	return version
 }

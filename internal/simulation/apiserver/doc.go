@@ -10,9 +10,18 @@
 // answers.
 //
 // These simplifications are deliberate:
+//   - Objects are answered in protobuf only, whole or as metadata. A client must ask for it in the
+//     first clause of its Accept header; other clauses and qualities (q=) are not read. Errors are
+//     JSON where the client prefers metadata.
+//   - Discovery is JSON only. There are no /api, no resources of the core group in the aggregated
+//     document, and no fields that the resolver does not read, such as the documents' own type.
 //   - Writes are not validated, defaulted, admitted or given managedFields. Namespaces need not
 //     exist. Objects are deleted only in process. There is no PATCH, no generateName, and no group
 //     events.k8s.io.
+//   - Field selectors name only some fields of events. Other fields, and label selectors, are
+//     refused. GET takes no resource version other than 0.
+//   - A list at a compacted version comes without a token to continue as it is now. The status of a
+//     future version has no cause.
 //   - Nobody needs a permission: Options.Decide refuses requests.
 //   - A write is seen by all watches at once. etcd needs up to 100 ms for a watch from an old
 //     version, within which a compaction makes the version too old. Leases expire at once, too;
@@ -23,8 +32,7 @@
 //   - Lists at an exact version never come from the snapshots of a watch cache. The real server
 //     notices a compaction there up to 15 seconds late.
 //   - A watch cache holds the last 100 changes of a kind, and all that were not compacted.
-//   - The default timeout of watches is fixed. A list that a cache streams is not followed by a
-//     second bookmark after one second.
-//   - The quality (q=) in Accept headers, compression, tables and CBOR are not supported.
+//   - The default timeout of watches is fixed. The head of a watch is sent before the watch waits
+//     for the cache. A list that a cache streams is not followed by a second bookmark after one second.
 //   - Requests have no time limit of 60 seconds, and no rate limit.
 package apiserver

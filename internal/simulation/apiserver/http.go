@@ -3,9 +3,11 @@
 package apiserver
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"slices"
 	"strconv"
@@ -13,32 +15,35 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // call is a request that is served.
 type call struct {
 	Request
-	version string // of the API
-	answer  Answer
-	as      accepted
-	path    []string // of a discovery document
+	version       string // of the API
+	mediaType, as string // the encoding and the transformation that the client prefers
+	path          string
+	answer        Answer
 
 	http  *http.Request
 	body  []byte
 	w     http.ResponseWriter
-	table *table // nil: discovery, or not served
+	table *table
+
+	options *internalversion.ListOptions
+	prefix  string // of the keys that a list or watch is about
 }
 
 // ServeHTTP serves the API.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := parse(r)
-	c.w = w
+	c, ctx := parse(w, r), r.Context()
 	// Until the body is read, it is not noticed that the client leaves.
 	c.body, _ = io.ReadAll(r.Body)
 	s.decide(c)
-	ctx := r.Context()
 	if c.answer.Delay > 0 && !sleep(ctx, c.answer.Delay) {
 		return
 	}
@@ -57,20 +62,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// decide counts the request and asks what becomes of it.
-func (s *Server) decide(c *call) {
-	name, _ := c.http.Context().Value(clientKey{}).(string)
-	c.Client = name
-	s.mu.Lock()
-	same := Request{Client: c.Client, Verb: c.Verb, Resource: c.Resource}
-	c.Number = s.counts[same]
-	s.counts[same]++
-	s.mu.Unlock()
-	if s.options.Decide != nil {
-		c.answer = s.options.Decide(c.Request)
-	}
-}
-
 // discard is where an answer goes that is lost.
 type discard struct{}
 
@@ -78,11 +69,27 @@ func (discard) Header() http.Header         { return http.Header{} }
 func (discard) Write(b []byte) (int, error) { return len(b), nil }
 func (discard) WriteHeader(int)             {}
 
+// sleep reports whether the time passed before the context ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
 // parse finds out what a request is about. A path that the API does not have is left to discovery.
-func parse(r *http.Request) *call {
-	c := &call{http: r, path: strings.Split(strings.Trim(r.URL.Path, "/"), "/")}
-	c.Verb = "discover"
-	rest := c.path
+func parse(w http.ResponseWriter, r *http.Request) *call {
+	c := &call{w: w, http: r, path: strings.Trim(r.URL.Path, "/")}
+	c.Client, _ = r.Context().Value(clientKey{}).(string)
+	// All clients ask first for what the real server answers with.
+	first, _, _ := strings.Cut(r.Header.Get("Accept"), ",")
+	mediaType, parameters, _ := mime.ParseMediaType(first)
+	c.mediaType, c.as, c.Verb = mediaType, parameters["as"], "discover"
+	rest := strings.Split(c.path, "/")
 	switch {
 	case len(rest) > 2 && rest[0] == "api":
 		c.version, rest = rest[1], rest[2:]
@@ -94,86 +101,78 @@ func parse(r *http.Request) *call {
 	if len(rest) > 2 && rest[0] == "namespaces" {
 		c.Namespace, rest = rest[1], rest[2:]
 	}
-	c.Resource.Resource = rest[0]
-	if len(rest) > 1 {
-		c.Name = strings.Join(rest[1:], "/")
-	}
-	c.Verb = verb(r, c.Name)
-	c.Streaming = c.Verb == "watch" && r.URL.Query().Get("sendInitialEvents") == "true"
+	c.Resource.Resource, c.Name = rest[0], strings.Join(rest[1:], "/")
+	query := r.URL.Query()
+	c.Verb = verb(r.Method, c.Name, query.Get("watch"))
+	c.Streaming = c.Verb == "watch" && query.Get("sendInitialEvents") == "true"
 	return c
 }
 
-func verb(r *http.Request, name string) string {
-	watches := !slices.Contains([]string{"", "0", "false"}, r.URL.Query().Get("watch"))
+func verb(method, name, watch string) string {
 	switch {
-	case r.Method == http.MethodGet && name == "" && watches:
-		return "watch"
-	case r.Method == http.MethodGet && name == "":
-		return "list"
-	case r.Method == http.MethodGet:
-		return "get"
-	case r.Method == http.MethodPost:
+	case method == http.MethodPost:
 		return "create"
-	case r.Method == http.MethodPut:
+	case method == http.MethodPut:
 		return "update"
-	default:
-		return strings.ToLower(r.Method)
+	case method != http.MethodGet:
+		return strings.ToLower(method)
+	case name != "":
+		return "get"
+	case watch == "true" || watch == "1":
+		return "watch"
+	}
+	return "list"
+}
+
+// decide counts the request and asks what becomes of it.
+func (s *Server) decide(c *call) {
+	s.mu.Lock()
+	same := Request{Client: c.Client, Verb: c.Verb, Resource: c.Resource}
+	c.Number = s.counts[same]
+	s.counts[same]++
+	s.mu.Unlock()
+	if s.options.Decide != nil {
+		c.answer = s.options.Decide(c.Request)
 	}
 }
 
 func (s *Server) serve(c *call) error {
-	if c.answer.Status != 0 {
+	switch {
+	case c.answer.Status != 0:
 		seconds := int((c.answer.RetryAfter + time.Second - 1) / time.Second)
 		return apierrors.NewGenericServerResponse(c.answer.Status, c.Verb, c.Resource, c.Name,
 			"simulated", seconds, false)
-	}
-	if c.Verb == "discover" {
+	case c.Verb == "discover":
 		return s.discover(c)
-	}
-	if err := s.find(c); err != nil {
-		return err
-	}
-	var ok bool
-	if c.as, ok = accept(c.http.Header.Get("Accept"), true); !ok {
+	case !s.find(c):
+		return errNoSuchPath
+	case c.mediaType != runtime.ContentTypeProtobuf || c.as != "" && !c.wantsMetadata():
 		return errNotAcceptable
-	}
-	switch c.Verb {
-	case "get":
+	case c.Verb == "get":
 		return s.get(c)
-	case "list":
+	case c.Verb == "list":
 		return s.list(c)
-	case "watch":
+	case c.Verb == "watch":
 		return s.watch(c)
-	case "create", "update":
+	case c.Verb == "create" || c.Verb == "update":
 		return s.write(c)
-	default:
-		return apierrors.NewMethodNotSupported(c.Resource, c.Verb)
 	}
+	return apierrors.NewMethodNotSupported(c.Resource, c.Verb)
 }
 
-func (s *Server) find(c *call) error {
+// find reports whether the path is one of a kind that is served.
+func (s *Server) find(c *call) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.findTable(c)
-}
-
-// findTable finds the table of the requested kind. Each time that the lock is taken, it must be
-// found again: a backup may have been restored.
-func (s *Server) findTable(c *call) error {
-	t := s.tables[c.Resource]
-	whole := c.Verb == "list" || c.Verb == "watch"
-	if t == nil || !slices.Contains(t.Versions, c.version) || strings.Contains(c.Name, "/") ||
-		t.Namespaced && c.Namespace == "" && !whole || !t.Namespaced && c.Namespace != "" {
-		return errNoSuchPath
+	c.table = s.table(c.Resource)
+	if c.table == nil || !slices.Contains(c.table.Versions, c.version) {
+		return false
 	}
-	c.table = t
-	return nil
-}
-
-// gvk is the kind of the requested objects.
-func (c *call) gvk() schema.GroupVersionKind {
-	gv := schema.GroupVersion{Group: c.Resource.Group, Version: c.version}
-	return gv.WithKind(c.table.Kind.Kind)
+	if c.Namespace != "" {
+		c.prefix = c.Namespace + "/"
+		return c.table.Namespaced
+	}
+	return !c.table.Namespaced || c.Verb == "list" || c.Verb == "watch"
 }
 
 var (
@@ -186,10 +185,11 @@ func httpError(code int) *apierrors.StatusError {
 }
 
 // fail answers with an error. There is no Status for the path of a group that is not one of
-// Kubernetes' own.
+// Kubernetes' own. Errors cannot be transformed: who asks for metadata accepts them as JSON.
 func (c *call) fail(err error) {
-	known := c.path[0] == "api" || len(c.path) > 1 && c.path[0] == "apis" && isBuiltIn(c.path[1])
-	if errors.Is(err, errNoSuchPath) && !known {
+	path := strings.Split(c.path+"/", "/")
+	if errors.Is(err, errNoSuchPath) && path[0] != "api" &&
+		!(path[0] == "apis" && isBuiltIn(path[1])) {
 		http.NotFound(c.w, c.http)
 		return
 	}
@@ -197,55 +197,33 @@ func (c *call) fail(err error) {
 	if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
 		c.w.Header().Set("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))
 	}
-	as, _ := accept(c.http.Header.Get("Accept"), false)
-	write(c.w, int(status.Code), as.format, statusKind, body(status, as.format))
+	if c.mediaType == runtime.ContentTypeProtobuf && c.as == "" {
+		c.send(int(status.Code), statusKind, encode(status))
+	} else {
+		c.sendJSON(int(status.Code), runtime.ContentTypeJSON, status)
+	}
 }
 
+var statusKind = schema.GroupVersionKind{Version: "v1", Kind: "Status"}
+
 func statusOf(err error) *metav1.Status {
-	var known apierrors.APIStatus
+	var known *apierrors.StatusError
 	if !errors.As(err, &known) {
-		code := int32(http.StatusInternalServerError)
-		return &metav1.Status{Status: metav1.StatusFailure, Code: code, Message: err.Error()}
+		known = apierrors.NewInternalError(err)
 	}
 	status := known.Status()
-	status.TypeMeta = metav1.TypeMeta{}
+	status.Kind, status.APIVersion = "Status", "v1"
 	return &status
 }
 
-// await waits until the watch cache of the call's table has reached a version, for three seconds at
-// most.
-func (s *Server) await(c *call, version int64) error {
-	deadline := time.Now().Add(cachePatience)
-	for {
-		s.mu.Lock()
-		reached := s.cacheVersion(c.table)
-		s.mu.Unlock()
-		if reached >= version {
-			return nil
-		}
-		if !c.table.cached || !time.Now().Before(deadline) {
-			return tooLarge(version, reached, c.table.cached || c.Verb == "watch")
-		}
-		if !sleep(c.http.Context(), cachePoll) {
-			return c.http.Context().Err()
-		}
-	}
+func (c *call) send(code int, gvk schema.GroupVersionKind, body []byte) {
+	c.w.Header().Set("Content-Type", runtime.ContentTypeProtobuf)
+	c.w.WriteHeader(code)
+	_, _ = c.w.Write(document(gvk, body))
 }
 
-const (
-	cachePatience = 3 * time.Second
-	cachePoll     = 50 * time.Millisecond
-)
-
-func tooLarge(asked, reached int64, cached bool) error {
-	retry := 0
-	if cached {
-		retry = 1
-	}
-	message := fmt.Sprintf("Too large resource version: %d, current: %d", asked, reached)
-	err := apierrors.NewTimeoutError(message, retry)
-	cause := metav1.StatusCause{Type: metav1.CauseTypeResourceVersionTooLarge}
-	cause.Message = "Too large resource version"
-	err.ErrStatus.Details.Causes = []metav1.StatusCause{cause}
-	return err
+func (c *call) sendJSON(code int, contentType string, document any) {
+	c.w.Header().Set("Content-Type", contentType)
+	c.w.WriteHeader(code)
+	_ = json.NewEncoder(c.w).Encode(document)
 }

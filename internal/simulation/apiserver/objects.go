@@ -3,139 +3,123 @@
 package apiserver
 
 import (
-	"mime"
+	"encoding/binary"
 	"net/http"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// kind is the type of the objects in the answers.
-func (c *call) kind() schema.GroupVersionKind {
-	if c.as.isMetadata() {
-		return partialKind
-	}
-	return c.gvk()
-}
-
-// get answers with one object.
+// get answers with one object: the newest version, or the cache's.
 func (s *Server) get(c *call) error {
-	asked := c.http.URL.Query().Get("resourceVersion")
-	version, err := parseVersion(asked)
-	if err != nil && !c.table.cached {
-		err = apierrors.NewBadRequest("invalid resource version: " + err.Error())
+	version := c.http.URL.Query().Get("resourceVersion")
+	if version != "" && version != "0" {
+		return apierrors.NewBadRequest("GET with a resource version other than 0 is not simulated")
 	}
-	if err != nil {
-		return err
-	}
-	if err := s.await(c, version); err != nil {
-		return err
-	}
-	r, err := s.read(c, asked != "")
-	if err != nil {
-		return err
-	}
-	return c.answerWith(http.StatusOK, r)
-}
-
-// read returns the newest version of the requested object, or the cache's.
-func (s *Server) read(c *call, cached bool) (*record, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.findTable(c); err != nil {
-		return nil, err
-	}
 	records := c.table.live
-	if cached {
+	if version == "0" {
 		records = c.table.asOf(s.cacheVersion(c.table))
 	}
-	if i, found := findKey(records, c.table.key(c.Namespace, c.Name)); found {
-		return records[i], nil
+	r := find(records, c.table.key(c.Namespace, c.Name))
+	s.mu.Unlock()
+	if r == nil {
+		return apierrors.NewNotFound(c.Resource, c.Name)
 	}
-	return nil, apierrors.NewNotFound(c.Resource, c.Name)
-}
-
-func (c *call) answerWith(code int, r *record) error {
-	if c.as.as == "PartialObjectMetadataList" {
-		return errNotAcceptable
-	}
-	write(c.w, code, c.as.format, c.kind(), r.body(c.as.format))
+	c.send(http.StatusOK, c.kind(), c.encoded(r))
 	return nil
 }
 
 // write creates or updates an object.
 func (s *Server) write(c *call) error {
-	object, err := c.decode()
-	if err != nil {
-		return err
-	}
-	r, created, err := s.createOrUpdate(c, object)
-	if err != nil {
-		return err
-	}
-	if created {
-		return c.answerWith(http.StatusCreated, r)
-	}
-	return c.answerWith(http.StatusOK, r)
-}
-
-// decode reads the object of the request's body and checks that it belongs to the path.
-func (c *call) decode() (Object, error) {
-	mediaType, _, _ := mime.ParseMediaType(c.http.Header.Get("Content-Type"))
-	if mediaType == "" {
-		mediaType = runtime.ContentTypeJSON
-	}
-	info, ok := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), mediaType)
-	if !ok {
-		return nil, httpError(http.StatusUnsupportedMediaType)
-	}
 	gvk := c.gvk()
-	decoded, found, err := info.Serializer.Decode(c.body, &gvk, nil)
+	decoded, found, err := scheme.Codecs.UniversalDeserializer().Decode(c.body, &gvk, nil)
 	object, ok := decoded.(Object)
-	if err != nil || !ok || *found != gvk {
-		return nil, apierrors.NewBadRequest("the body is not a " + gvk.String())
+	if err != nil || !ok || *found != gvk || object.GetNamespace() != c.Namespace ||
+		c.Verb == "update" && object.GetName() != c.Name {
+		return apierrors.NewBadRequest("the body is not the object of the path")
 	}
-	if object.GetNamespace() == "" {
-		object.SetNamespace(c.Namespace)
+	r, code, err := s.createOrUpdate(c, object)
+	if err != nil {
+		return err
 	}
-	if object.GetNamespace() != c.Namespace {
-		return nil, apierrors.NewBadRequest("the namespace is not that of the request")
-	}
-	if c.Verb == "update" && object.GetName() != c.Name {
-		return nil, apierrors.NewBadRequest("the name is not that of the request")
-	}
-	return object, nil
+	c.send(code, c.kind(), c.encoded(r))
+	return nil
 }
 
 // createOrUpdate writes the object. As on the real server, an update of an Event or a Lease creates
-// one that does not exist, and an update of a Lease needs a resource version.
-func (s *Server) createOrUpdate(c *call, object Object) (r *record, created bool, err error) {
+// one that does not exist, which client-go's leader election makes use of.
+func (s *Server) createOrUpdate(c *call, object Object) (r *record, code int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.findTable(c); err != nil {
-		return nil, false, err
-	}
-	exists := c.table.current(c.table.key(c.Namespace, object.GetName())) != nil
+	exists := find(c.table.live, c.table.key(c.Namespace, object.GetName())) != nil
 	isLease, isEvent := c.Resource == leasesResource, c.Resource == eventsResource
-	version := object.GetResourceVersion()
 	switch {
 	case c.Verb == "create" || !exists && (isLease || isEvent):
-		if c.Verb == "create" && version != "" && version != "0" {
-			return nil, false, errVersionOnCreate
-		}
 		object.SetUID("")
 		r, err = s.create(c.table, object)
-		return r, true, err
-	case isLease && (version == "" || version == "0"):
-		missing := field.Invalid(field.NewPath("metadata", "resourceVersion"), 0,
-			"must be specified for an update")
-		kind := schema.GroupKind{Group: c.Resource.Group, Kind: c.Resource.Resource}
-		return nil, false, apierrors.NewInvalid(kind, c.Name, field.ErrorList{missing})
-	default:
-		r, err = s.update(c.table, object)
-		return r, false, err
+		return r, http.StatusCreated, err
+	case isLease && object.GetResourceVersion() == "":
+		return nil, 0, apierrors.NewBadRequest("an update of a Lease needs a resource version")
 	}
+	r, err = s.update(c.table, object)
+	return r, http.StatusOK, err
+}
+
+func (c *call) wantsMetadata() bool { return strings.HasPrefix(c.as, "PartialObjectMetadata") }
+
+func (c *call) gvk() schema.GroupVersionKind {
+	gv := schema.GroupVersion{Group: c.Resource.Group, Version: c.version}
+	return gv.WithKind(c.table.Kind.Kind)
+}
+
+// kind is the type of the objects in the answers.
+func (c *call) kind() schema.GroupVersionKind {
+	if c.wantsMetadata() {
+		return metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata")
+	}
+	return c.gvk()
+}
+
+// encoded returns an object without its type, as it is an item of a list.
+func (c *call) encoded(r *record) []byte {
+	if _, isPartial := r.object.(*metav1.PartialObjectMetadata); isPartial || !c.wantsMetadata() {
+		return r.encoded
+	}
+	return encode(meta.AsPartialObjectMetadata(r.object))
+}
+
+func encode(object interface{ Marshal() ([]byte, error) }) []byte { return must(object.Marshal()) }
+
+func must[V any](value V, err error) V {
+	if err != nil {
+		panic(err) // All types of Kubernetes' API can be encoded.
+	}
+	return value
+}
+
+// document returns a whole answer, or the object in a message of a watch.
+func document(gvk schema.GroupVersionKind, body []byte) []byte {
+	unknown := runtime.Unknown{Raw: body}
+	unknown.APIVersion, unknown.Kind = gvk.ToAPIVersionAndKind()
+	return append([]byte("k8s\x00"), encode(&unknown)...)
+}
+
+// appendField appends a field of a protobuf message that has a length.
+func appendField(out []byte, number byte, value []byte) []byte {
+	out = binary.AppendUvarint(append(out, number<<3|2), uint64(len(value)))
+	return append(out, value...)
+}
+
+// frame returns a message of a watch.
+func frame(change watch.EventType, document []byte) []byte {
+	message := metav1.WatchEvent{Type: string(change), Object: runtime.RawExtension{Raw: document}}
+	encoded := encode(&message)
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(encoded))), encoded...)
 }

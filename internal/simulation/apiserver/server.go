@@ -4,8 +4,8 @@ package apiserver
 
 import (
 	"context"
-	"errors"
 	"net"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -86,11 +86,6 @@ type Server struct {
 	streams map[*stream]bool
 }
 
-var (
-	errModified        = errors.New("the object has been modified")
-	errVersionOnCreate = errors.New("resourceVersion should not be set on objects to be created")
-)
-
 // New makes a server with an empty cluster, in which only the namespace kube-system exists.
 func New(options Options) *Server {
 	if options.EventTTL == 0 {
@@ -99,18 +94,17 @@ func New(options Options) *Server {
 	if options.CompactAfter == 0 {
 		options.CompactAfter = 5 * time.Minute
 	}
-	s := &Server{options: options, contents: newContents(builtIn), counts: map[Request]int{},
-		streams: map[*stream]bool{}}
-	s.addSystem(options.ClusterUID)
+	s := &Server{options: options, counts: map[Request]int{}, streams: map[*stream]bool{}}
+	s.begin(newContents(builtIn), options.ClusterUID)
 	return s
 }
 
-func (s *Server) addSystem(clusterUID string) {
+// begin begins a cluster.
+func (s *Server) begin(empty contents, clusterUID string) {
+	s.contents = empty
 	system := &corev1.Namespace{}
 	system.Name, system.UID = metav1.NamespaceSystem, types.UID(clusterUID)
-	if _, err := s.create(s.tables[namespacesResource], system); err != nil {
-		panic(err) // A namespace can be stored.
-	}
+	must(s.create(s.table(namespacesResource), system))
 }
 
 // Run lets time pass in the server, until the context ends: events expire, and versions are
@@ -132,18 +126,6 @@ func (s *Server) Run(ctx context.Context) {
 	}
 }
 
-// sleep reports whether the time passed before the context ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}
-
 type clientKey struct{}
 
 // ConnContext is for http.Server. It takes the client's name from a connection that has a method
@@ -153,14 +135,6 @@ func ConnContext(ctx context.Context, conn net.Conn) context.Context {
 		return context.WithValue(ctx, clientKey{}, named.ClientName())
 	}
 	return ctx
-}
-
-// table returns the table of a kind that is served.
-func (s *Server) table(gr schema.GroupResource) (*table, error) {
-	if t := s.tables[gr]; t != nil {
-		return t, nil
-	}
-	return nil, apierrors.NewNotFound(gr, "")
 }
 
 // Create stores a copy of a new object and returns another with the fields that the server sets.
@@ -179,52 +153,42 @@ func (s *Server) change(
 ) (Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t, err := s.table(gr)
+	t := s.table(gr)
+	if t == nil {
+		return nil, apierrors.NewNotFound(gr, "")
+	}
+	r, err := do(t, object)
 	if err != nil {
 		return nil, err
 	}
-	r, err := do(t, object.DeepCopyObject().(Object))
-	if err != nil {
-		return nil, err
-	}
-	return r.object.DeepCopyObject().(Object), nil
+	return copyOf(r.object), nil
 }
 
 // Get returns a copy of an object.
 func (s *Server) Get(gr schema.GroupResource, namespace, name string) (Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t, err := s.table(gr)
-	if err != nil {
-		return nil, err
+	if t := s.table(gr); t != nil {
+		if r := find(t.live, t.key(namespace, name)); r != nil {
+			return copyOf(r.object), nil
+		}
 	}
-	r := t.current(t.key(namespace, name))
-	if r == nil {
-		return nil, apierrors.NewNotFound(gr, name)
-	}
-	return r.object.DeepCopyObject().(Object), nil
+	return nil, apierrors.NewNotFound(gr, name)
 }
 
 // Delete deletes objects of one namespace, all at one version.
 func (s *Server) Delete(gr schema.GroupResource, namespace string, names ...string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t, err := s.table(gr)
-	if err != nil {
-		return err
-	}
+	var keys []string
+	t := s.table(gr)
 	for _, name := range names {
-		if t.current(t.key(namespace, name)) == nil {
+		if t == nil || find(t.live, t.key(namespace, name)) == nil {
 			return apierrors.NewNotFound(gr, name)
 		}
+		keys = append(keys, t.key(namespace, name))
 	}
-	if len(names) == 0 {
-		return nil
-	}
-	s.next()
-	for _, name := range names {
-		s.remove(t, t.key(namespace, name))
-	}
+	s.remove(t, keys)
 	return nil
 }
 
@@ -246,16 +210,18 @@ func (s *Server) History() []Write {
 func (s *Server) AddKind(kind Kind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tables[kind.groupResource()] = newTable(kind)
+	if s.table(kind.groupResource()) == nil { // A backup may have brought it back.
+		s.tables = append(s.tables, newContents([]Kind{kind}).tables...)
+	}
 }
 
 // RemoveKind removes a kind with its objects. Open watches of it end.
 func (s *Server) RemoveKind(gr schema.GroupResource) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := s.tables[gr]
-	delete(s.tables, gr)
-	s.cut(func(open *stream) bool { return open.table == t })
+	removed := s.table(gr)
+	s.tables = slices.DeleteFunc(s.tables, func(t *table) bool { return t == removed })
+	s.cut(func(open *stream) bool { return open.table == removed })
 }
 
 // Compact forgets all versions before the newest.
@@ -283,10 +249,12 @@ func (s *Server) Backup() *Backup {
 func (s *Server) Restore(backup *Backup) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.reset(backup.contents.clone())
+	s.epoch++
+	s.contents = backup.contents.clone()
 	for _, l := range s.leases {
 		l.expires = time.Now().Add(l.ttl) // As etcd extends all leases when it starts.
 	}
+	s.cut(func(*stream) bool { return true })
 }
 
 // Replace puts a new, empty cluster at the same address, which serves the same kinds. Open watches
@@ -294,17 +262,8 @@ func (s *Server) Restore(backup *Backup) {
 func (s *Server) Replace(clusterUID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var kinds []Kind
-	for _, t := range s.tables {
-		kinds = append(kinds, t.Kind)
-	}
-	s.reset(newContents(kinds))
-	s.addSystem(clusterUID)
-}
-
-func (s *Server) reset(to contents) {
-	s.contents = to
 	s.epoch++
+	s.begin(newContents(s.kinds()), clusterUID)
 	s.cut(func(*stream) bool { return true })
 }
 
@@ -315,11 +274,11 @@ func (s *Server) BreakConnections(client string) {
 	s.cut(func(open *stream) bool { return client == "" || open.Client == client })
 }
 
+// cut breaks the connections of open watches.
 func (s *Server) cut(which func(*stream) bool) {
 	for open := range s.streams {
 		if which(open) {
-			delete(s.streams, open)
-			close(open.cut)
+			open.cut(http.ErrAbortHandler)
 		}
 	}
 }

@@ -3,14 +3,16 @@
 package apiserver
 
 import (
+	"context"
 	"errors"
-	"fmt"
 	"net/http"
+	"strconv"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -30,107 +32,81 @@ var errWatchExpired = apierrors.NewResourceExpired("The resourceVersion of the w
 // stream is an open watch.
 type stream struct {
 	*call
-	server    *Server
-	sel       *selection
-	initial   bool // sends what exists
-	bookmarks bool
-	start     int64 // the version that changes are sent from
-	after     int64 // what was sent, or did not concern the client
-	sent      int   // messages
-	deadline  time.Time
-	cut       chan struct{} // closed to break the connection
+	server *Server
+	ctx    context.Context // ends with the watch; its cause is http.ErrAbortHandler if it breaks
+	cut    context.CancelCauseFunc
+	after  int64 // what was sent, or did not concern the client
+	sent   int   // messages
 }
 
 // watch answers with a stream of changes.
 func (s *Server) watch(c *call) error {
-	o, sel, err := s.listOptions(c)
-	if err != nil {
-		return err
-	}
-	version, err := parseVersion(o.ResourceVersion)
+	version, err := s.readOptions(c)
 	if err != nil {
 		return err
 	}
 	timeout := defaultTimeout
-	if o.TimeoutSeconds != nil && *o.TimeoutSeconds > 0 {
-		timeout = time.Duration(*o.TimeoutSeconds) * time.Second
+	if seconds := c.options.TimeoutSeconds; seconds != nil && *seconds > 0 {
+		timeout = time.Duration(*seconds) * time.Second
 	}
-	open := &stream{
-		call: c, server: s, sel: sel, after: version,
-		initial:   o.SendInitialEvents != nil && *o.SendInitialEvents,
-		bookmarks: o.AllowWatchBookmarks && c.table.cached,
-		deadline:  time.Now().Add(timeout),
-		cut:       make(chan struct{}),
-	}
-	if err := s.open(open); err != nil {
-		return err
-	}
-	defer s.close(open)
-	var late error
-	if open.initial {
-		late = s.await(c, version)
-	}
-	open.run(o, late)
-	return nil
-}
-
-func (s *Server) open(open *stream) error {
+	ctx, cancel := context.WithTimeout(c.http.Context(), timeout)
+	defer cancel()
+	ctx, cut := context.WithCancelCause(ctx)
+	defer cut(nil)
+	open := &stream{call: c, server: s, ctx: ctx, cut: cut, after: version}
+	defer s.forget(open)
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.findTable(open.call); err != nil {
-		return err
-	}
+	c.table = s.table(c.Resource) // A backup may have been restored.
 	s.streams[open] = true
+	s.mu.Unlock()
+	if c.table == nil {
+		return errNoSuchPath
+	}
+	open.run()
 	return nil
 }
 
-func (s *Server) close(open *stream) {
+func (s *Server) forget(open *stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.streams, open)
 }
 
 // run sends the head and what follows. An error behind the head is a message.
-func (st *stream) run(o *internalversion.ListOptions, err error) {
-	contentType := st.as.contentType()
-	if !st.as.isJSON() {
-		contentType += ";stream=watch"
-	}
-	st.w.Header().Set("Content-Type", contentType)
+func (st *stream) run() {
+	st.w.Header().Set("Content-Type", runtime.ContentTypeProtobuf+";stream=watch")
 	st.w.WriteHeader(http.StatusOK)
 	st.flush()
-	if err == nil {
-		err = st.begin(o)
-	}
-	if err != nil {
-		status := statusOf(err)
-		st.message(watch.Error, document(statusKind, body(status, st.as.format), st.as.format))
+	if err := st.begin(); err != nil {
+		st.message(watch.Error, document(statusKind, encode(statusOf(err))))
 		return
 	}
 	st.follow()
 }
 
 // begin sends what exists, if the client wants it.
-func (st *stream) begin(o *internalversion.ListOptions) error {
-	legacy := o.SendInitialEvents == nil && st.after == 0
-	if !st.initial && !legacy {
-		return st.resume(o)
+func (st *stream) begin() error {
+	o, s := st.options, st.server
+	isList := o.SendInitialEvents != nil && *o.SendInitialEvents
+	if !isList && (o.SendInitialEvents != nil || st.after > 0) {
+		return st.resume()
 	}
-	cached := o.ResourceVersion != ""
-	records, list, err := st.server.page(st.call, st.sel, snapshot{cached: cached})
+	if err := s.await(st.call, st.after); isList && err != nil {
+		return err
+	}
+	records, list, err := s.page(st.call, snapshot{cached: o.ResourceVersion != ""})
 	if err != nil {
 		return err
 	}
 	st.after = must(parseVersion(list.ResourceVersion))
-	ends := st.initial && o.AllowWatchBookmarks && !st.answer.NoEndBookmark
-	if st.initial {
-		st.server.reportList(st.call, st.after, false)
+	if isList {
+		s.reportList(st.call, list.ResourceVersion, false)
 	}
 	for _, r := range records {
 		st.send(watch.Added, r)
 	}
-	if ends {
-		st.server.reportList(st.call, st.after, true)
+	if isList && o.AllowWatchBookmarks && !st.answer.NoEndBookmark {
+		s.reportList(st.call, list.ResourceVersion, true)
 		st.bookmark(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
 	}
 	st.flush()
@@ -138,21 +114,22 @@ func (st *stream) begin(o *internalversion.ListOptions) error {
 }
 
 // resume checks the version that a watch begins at.
-func (st *stream) resume(o *internalversion.ListOptions) error {
+func (st *stream) resume() error {
 	s := st.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if st.after == 0 { // No initial events, but from the newest version on.
 		st.after = s.version
-		if o.ResourceVersion == "0" {
+		if st.options.ResourceVersion == "0" {
 			st.after = s.cacheVersion(st.table)
 		}
 	}
 	if !st.table.cached {
 		return st.checkHistory(s.compacted)
 	}
-	if log := st.table.log; st.table.cached && len(log) > cacheHolds {
-		if oldest := log[len(log)-cacheHolds].version - 1; st.after < min(oldest, s.compacted) {
+	if log := st.table.log; len(log) > cacheHolds {
+		oldest := log[len(log)-cacheHolds].version - 1
+		if st.after < min(oldest, s.compacted) {
 			return errWatchExpired
 		}
 	}
@@ -166,10 +143,7 @@ func (st *stream) checkHistory(compacted int64) error {
 		return errWatchExpired
 	}
 	for _, r := range after(st.table.log, st.after) {
-		if r.version > compacted {
-			break
-		}
-		if r.version == compacted && r.prev != nil && st.sel.inScope(r.key) {
+		if r.version == compacted && r.prev != nil && strings.HasPrefix(r.key, st.prefix) {
 			return apierrors.NewInternalError(errors.New("etcd event received with PrevKv=nil"))
 		}
 	}
@@ -178,11 +152,9 @@ func (st *stream) checkHistory(compacted int64) error {
 
 // follow sends changes until the stream ends.
 func (st *stream) follow() {
-	end := time.NewTimer(time.Until(st.deadline))
-	defer end.Stop()
 	bookmark := time.NewTimer(st.untilBookmark())
 	defer bookmark.Stop()
-	for st.start = st.after; ; {
+	for start := st.after; ; {
 		changes, changed, again := st.next()
 		for _, r := range changes {
 			st.send(st.derive(r), r)
@@ -194,23 +166,23 @@ func (st *stream) follow() {
 		case <-changed:
 		case <-again:
 		case <-bookmark.C:
-			if st.bookmarks && st.after > st.start {
+			if st.options.AllowWatchBookmarks && st.table.cached && st.after > start {
 				st.bookmark(nil)
 				st.flush()
 			}
 			bookmark.Reset(st.untilBookmark())
-		case <-end.C:
+		case <-st.ctx.Done():
+			if errors.Is(context.Cause(st.ctx), http.ErrAbortHandler) {
+				panic(http.ErrAbortHandler)
+			}
 			return
-		case <-st.http.Context().Done():
-			return
-		case <-st.cut:
-			panic(http.ErrAbortHandler)
 		}
 	}
 }
 
 func (st *stream) untilBookmark() time.Duration {
-	if last := time.Until(st.deadline) - lastBookmark; last > 0 {
+	end, _ := st.ctx.Deadline()
+	if last := time.Until(end) - lastBookmark; last > 0 {
 		return min(last, bookmarkEvery)
 	}
 	return bookmarkEvery
@@ -228,7 +200,7 @@ func (st *stream) next() (changes []*record, changed <-chan struct{}, again <-ch
 			again = time.After(time.Until(r.at.Add(s.options.CacheLag)))
 			break
 		}
-		if st.sel.inScope(r.key) && st.derive(r) != "" {
+		if strings.HasPrefix(r.key, st.prefix) && st.derive(r) != "" {
 			changes = append(changes, r)
 		}
 	}
@@ -239,13 +211,8 @@ func (st *stream) next() (changes []*record, changed <-chan struct{}, again <-ch
 // derive returns what a change is for the client: an object that begins or ceases to match is added
 // or deleted for it.
 func (st *stream) derive(r *record) watch.EventType {
-	if r.change != watch.Modified {
-		if st.sel.matches(r.object) {
-			return r.change
-		}
-		return ""
-	}
-	now, before := st.sel.matches(r.object), st.sel.matches(r.prev.object)
+	now := r.change != watch.Deleted && st.matches(r.object)
+	before := r.prev != nil && st.matches(r.prev.object)
 	switch {
 	case now && before:
 		return watch.Modified
@@ -253,51 +220,37 @@ func (st *stream) derive(r *record) watch.EventType {
 		return watch.Added
 	case before:
 		return watch.Deleted
-	default:
-		return ""
 	}
+	return ""
 }
 
 func (st *stream) send(change watch.EventType, r *record) {
 	shown := r
 	if change == watch.Deleted && r.change == watch.Modified {
-		shown = r.ceased()
+		// What ceased to match is shown as it was, as for a deletion.
+		shown = newRecord(r.version, watch.Deleted, r.key, copyOf(r.prev.object))
 	}
-	message := document(st.kind(), shown.body(st.as.format), st.as.format)
+	message := document(st.kind(), st.encoded(shown))
 	st.server.reportSent(st.call, change, shown, len(message))
 	st.message(change, message)
 }
 
-// ceased returns the object before a change at the version of the change, as for a deletion.
-func (r *record) ceased() *record {
-	object := shallow(r.prev.object)
-	object.SetResourceVersion(r.object.GetResourceVersion())
-	return &record{version: r.version, change: watch.Deleted, key: r.key, object: object}
-}
-
-// bookmark sends the version that was reached.
+// bookmark sends the version that was reached. Only metadata matter, which are encoded the same in
+// all kinds.
 func (st *stream) bookmark(annotations map[string]string) {
-	object := empty(st.gvk())
-	if st.as.isMetadata() {
-		object = &metav1.PartialObjectMetadata{}
-	}
-	object.SetResourceVersion(fmt.Sprint(st.after))
-	object.SetAnnotations(annotations)
-	st.message(watch.Bookmark, document(st.kind(), body(object, st.as.format), st.as.format))
+	object := &metav1.PartialObjectMetadata{}
+	object.ResourceVersion, object.Annotations = strconv.FormatInt(st.after, 10), annotations
+	st.message(watch.Bookmark, document(st.kind(), encode(object)))
 }
 
 // message writes a message, and breaks the connection after the number of messages that was
 // decided.
 func (st *stream) message(change watch.EventType, document []byte) {
-	_, _ = st.w.Write(frame(string(change), document, st.as.format))
+	_, _ = st.w.Write(frame(change, document))
 	if st.sent++; st.sent == st.answer.CutAfter {
 		st.flush()
 		panic(http.ErrAbortHandler)
 	}
 }
 
-func (st *stream) flush() {
-	if flusher, ok := st.w.(http.Flusher); ok {
-		flusher.Flush()
-	}
-}
+func (st *stream) flush() { _ = http.NewResponseController(st.w).Flush() }
