@@ -8,6 +8,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/simulation/apiserver"
 )
@@ -21,38 +22,17 @@ func (e *environment) perform(f *Fault) {
 	time.Sleep(time.Until(e.began.Add(f.From)))
 	switch f.Kind {
 	case Killed:
-		e.kill(f)
+		e.restart(f, func(p *process) { p.killAt(f) })
 		return
 	case Restarted:
-		e.restart(f)
+		e.restart(f, (*process).stop)
 		return
 	}
-	e.story.tell("", "fault: %v", *f)
-	switch f.Kind {
-	case APIDown, ConnectionsCut:
-		e.cut(f)
-	case Compaction:
-		e.server.Compact()
-	case BackupRestored:
-		e.server.Restore(e.backup)
-		e.restored = time.Now()
-		e.cut(f)
-	case ConnectionsDie:
-		for _, r := range e.replicas {
-			if p := r.running(); p != nil {
-				p.killConnections()
-			}
-		}
-	case KindMissing:
-		e.server.RemoveKind(kindsByName["Rollout"].resource)
-	case ClusterNew:
-		e.server.Replace("cluster-2")
-		e.restored = time.Now()
-		e.cut(f)
-	}
+	e.story.note("", "fault: %v", *f)
+	e.begin(f)
 	if f.To > f.From {
 		time.Sleep(f.To - f.From)
-		e.story.tell("", "over: %s", f.Kind)
+		e.story.note("", "over: %s", f.Kind)
 		if f.Kind == KindMissing {
 			e.server.AddKind(rollouts)
 			e.createAgain(rollouts.Kind)
@@ -60,63 +40,74 @@ func (e *environment) perform(f *Fault) {
 	}
 }
 
+// begin acts on the API server and on the connections as the fault does when it begins.
+func (e *environment) begin(f *Fault) {
+	switch f.Kind {
+	case APIDown, ConnectionsCut:
+		e.onConnections(f, (*process).cut)
+	case Compaction:
+		e.server.Compact()
+	case BackupRestored:
+		e.server.Restore(e.backup)
+		e.restored = time.Now()
+		e.onConnections(f, (*process).cut)
+	case ConnectionsDie:
+		e.onConnections(f, (*process).killConnections)
+	case KindMissing:
+		rollout := schema.GroupResource{Group: rollouts.Group, Resource: rollouts.Resource}
+		e.server.RemoveKind(rollout)
+	case ClusterNew:
+		e.server.Replace("cluster-2")
+		e.restored = time.Now()
+		e.onConnections(f, (*process).cut)
+	}
+}
+
 // createAgain creates the objects that went with their kind.
 func (e *environment) createAgain(kind string) {
-	for _, a := range e.apps {
-		for _, o := range a.objects {
-			if o.kind == kind {
-				o.exists = false
-				o.create(e.server)
-			}
+	e.eachObject(func(o *object) {
+		if o.kind == kind {
+			o.exists = false
+			o.create(e.server)
 		}
-	}
+	})
 }
 
-func (e *environment) cut(f *Fault) {
+func (e *environment) onConnections(f *Fault, act func(*process)) {
 	for _, r := range e.replicas {
 		if p := r.running(); p != nil && f.concerns(r.index) {
-			p.cut()
+			act(p)
 		}
 	}
 }
 
-// kill kills the replica's process at the seam that the fault names, or after a while if it does not
-// get there, and starts the next.
-func (e *environment) kill(f *Fault) {
-	r := e.target(f)
-	p := r.running()
-	if p == nil {
-		return
-	}
-	if f.Seam == AnyTime {
-		p.die("at some moment")
-	} else {
+// killAt kills the process at the seam that the fault names, or after a while if it does not get
+// there.
+func (p *process) killAt(f *Fault) {
+	if f.Seam != AnyTime {
 		p.arm(f)
 		for wait := 0; wait < 100 && !p.isDead(); wait++ {
 			time.Sleep(100 * time.Millisecond)
 		}
-		p.die("at some moment")
 	}
-	time.Sleep(f.To - f.From)
-	if r.running() == nil {
-		r.start()
-	}
+	p.die("at some moment")
 }
 
-func (e *environment) restart(f *Fault) {
+// restart ends the process of the replica that the fault names, and starts the next.
+func (e *environment) restart(f *Fault, end func(*process)) {
 	r := e.target(f)
 	p := r.running()
 	if p == nil {
 		return
 	}
-	p.stop()
+	end(p)
 	time.Sleep(f.To - f.From)
 	if r.running() == nil {
 		r.start()
 	}
 }
 
-// target returns the replica that a fault names; the first if nobody leads.
+// target returns the replica that a fault names; the first if no process leads.
 func (e *environment) target(f *Fault) *replica {
 	if f.Replica != leader {
 		return e.replicas[f.Replica]
@@ -143,7 +134,7 @@ func (e *environment) leaseHolder() string {
 func (e *environment) fault(replica int, kind FaultKind) *Fault {
 	now := time.Since(e.began)
 	for i := range e.plan.Faults {
-		if f := &e.plan.Faults[i]; f.Kind == kind && f.From <= now && now < f.To && f.concerns(replica) {
+		if f := &e.plan.Faults[i]; f.Kind == kind && f.actsAt(now) && f.concerns(replica) {
 			return f
 		}
 	}
@@ -173,7 +164,8 @@ func (e *environment) decide(request apiserver.Request) (answer apiserver.Answer
 		return apiserver.Answer{LoseAnswer: true}
 	}
 	for i := range e.plan.Faults {
-		if f := &e.plan.Faults[i]; f.From <= now && now < f.To && f.concerns(p.replica.index) && f.hits(e.plan.Seed, request) {
+		f := &e.plan.Faults[i]
+		if f.actsAt(now) && f.concerns(p.replica.index) && f.hits(e.plan.Seed, request) {
 			f.answer(e.plan.Seed, request, &answer)
 		}
 	}
@@ -182,8 +174,9 @@ func (e *environment) decide(request apiserver.Request) (answer apiserver.Answer
 
 // hits reports whether a request is one of those that the fault is about.
 func (f *Fault) hits(seed uint64, request apiserver.Request) bool {
-	if f.Resource != "" && f.Resource != request.Resource.Resource || f.Verb != "" && f.Verb != request.Verb ||
-		f.Namespace != "" && f.Namespace != request.Namespace {
+	names := func(selected, value string) bool { return selected == "" || selected == value }
+	if !names(f.Resource, request.Resource.Resource) || !names(f.Verb, request.Verb) ||
+		!names(f.Namespace, request.Namespace) {
 		return false
 	}
 	actor := request.Client + request.Verb + request.Resource.Resource + string(f.Kind)
@@ -216,3 +209,16 @@ func (f *Fault) answer(seed uint64, request apiserver.Request, answer *apiserver
 		}
 	}
 }
+
+// disturbed reports whether a fault that the condition selects may act between the two moments.
+func (e *environment) disturbed(begin, end time.Time, condition func(*Fault) bool) bool {
+	for i := range e.plan.Faults {
+		f := &e.plan.Faults[i]
+		if f.covers(e.sinceStart(begin), e.sinceStart(end)) && condition(f) {
+			return true
+		}
+	}
+	return false
+}
+
+func (e *environment) sinceStart(t time.Time) time.Duration { return t.Sub(e.began) }

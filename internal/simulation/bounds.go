@@ -3,6 +3,7 @@
 package simulation
 
 import (
+	"math"
 	"net/http"
 	"runtime"
 	"slices"
@@ -17,28 +18,18 @@ func (p *process) checkLeads(what string) {
 		return
 	}
 	if holder := e.leaseHolder(); holder != p.name {
-		e.violate(oneLeader, "", "%s %s at %v, but %q holds the lease", p.name, what, time.Since(e.began), holder)
+		e.violate(oneLeader, "", "%s %s at %v, but %q holds the lease",
+			p.name, what, time.Since(e.began), holder)
 	}
 }
-
-// mostRequests is how many requests a stream may make in a minute.
-func (e *environment) mostRequests() int {
-	if e.plan.has(WatchBreaks) || slices.ContainsFunc(e.plan.Faults, func(f Fault) bool { return f.Status == http.StatusTooManyRequests }) {
-		return 120
-	}
-	return 40
-}
-
-// lookupFaults let lookups be repeated.
-var lookupFaults = []FaultKind{APIDown, APIRefuses, APIHangs, APISlow, AnswersLost, ConnectionsCut, Stalled, SlowNetwork, KindMissing, BackupRestored, ClusterNew}
 
 const (
 	mostHeld = 12 << 20
-	// mostHeldAtOnce is what a standby may hold, and what a page of a list has: 500 events of any size.
+	// mostHeldAtOnce bounds a standby, and a page of a list: it has 500 events of any size.
 	mostHeldAtOnce = 64 << 20
 )
 
-// checkMemory checks what the processes held and asked for.
+// checkMemory checks how much the processes held.
 func (e *environment) checkMemory() {
 	limit := mostHeld
 	if e.plan.Elector || e.plan.OldServer {
@@ -48,18 +39,44 @@ func (e *environment) checkMemory() {
 		if p.most > limit && e.plan.Dedup == 0 {
 			e.violate(boundedMemory, "", "%s held %d bytes of events", p.name, p.most)
 		}
-		if n := int(p.lookups.Load()); !e.plan.has(lookupFaults...) && n > 400+40*len(e.plan.Producers) {
+	}
+}
+
+// lookupFaults let lookups be repeated.
+var lookupFaults = []FaultKind{
+	APIDown, APIRefuses, APIHangs, APISlow, AnswersLost, ConnectionsCut, Stalled, SlowNetwork,
+	KindMissing, BackupRestored, ClusterNew,
+}
+
+// checkRequests checks how many requests the processes made.
+func (e *environment) checkRequests() {
+	mostLookups := 400 + 40*len(e.plan.Producers)
+	if e.plan.has(lookupFaults...) {
+		mostLookups = math.MaxInt
+	}
+	for _, p := range e.allProcesses() {
+		if n := int(p.lookups.Load()); n > mostLookups {
 			e.violate(boundedRequests, "", "%s made %d requests for owners", p.name, n)
 		}
 		for minute, n := range p.requests {
 			if n > e.mostRequests()*max(1, len(e.plan.Watched)) {
-				e.violate(boundedRequests, "", "%s made %d requests for events in minute %d", p.name, n, minute)
+				e.violate(boundedRequests, "", "%s made %d requests for events in minute %d",
+					p.name, n, minute)
 			}
 		}
 	}
 }
 
-// checkGoroutines looks for goroutines of this bubble that the end of all processes has left.
+// mostRequests is how many requests a stream may make in a minute.
+func (e *environment) mostRequests() int {
+	throttles := func(f Fault) bool { return f.Status == http.StatusTooManyRequests }
+	if e.plan.has(WatchBreaks) || slices.ContainsFunc(e.plan.Faults, throttles) {
+		return 120
+	}
+	return 40
+}
+
+// checkGoroutines checks that no goroutine of this bubble is left when all processes have ended.
 func (e *environment) checkGoroutines() {
 	stacks := make([]byte, 1<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]
@@ -70,7 +87,8 @@ func (e *environment) checkGoroutines() {
 	}
 	for _, stack := range all[1:] {
 		head, _, _ := strings.Cut(stack, "\n")
-		if strings.Contains(head, "synctest bubble "+bubble) && !strings.Contains(stack, "testing/synctest.Test") {
+		if strings.Contains(head, "synctest bubble "+bubble) &&
+			!strings.Contains(stack, "testing/synctest.Test") {
 			e.violate(noGoroutine, "", "a goroutine is left: %s", stack)
 		}
 	}

@@ -21,8 +21,8 @@ const maxReplicas = 3
 // dialers are the replicas that run now, by the host in their kubeconfig.
 var dialers sync.Map // host → *replica
 
-// replaceDialer puts the simulated connections behind the receiver's one seam, which is one variable
-// for the whole process.
+// replaceDialer puts the simulated connections behind the receiver's one seam, which is one
+// variable for the whole process.
 var replaceDialer = sync.OnceFunc(func() { kubeclient.Dial = dialReplica })
 
 func dialReplica(ctx context.Context, _, address string) (net.Conn, error) {
@@ -79,7 +79,7 @@ func (s serverEnd) ClientName() string { return s.client }
 func (r *replica) dial(ctx context.Context) (net.Conn, error) {
 	p := r.running()
 	if p == nil || p.isDead() || r.env.fault(r.index, APIDown) != nil {
-		// A moment passes before a connection is refused, so that nothing spins without time passing.
+		// Refusing takes a moment, so that no caller spins without time passing.
 		if err := sleep(ctx, time.Millisecond); err != nil {
 			return nil, err
 		}
@@ -98,11 +98,11 @@ func (r *replica) dial(ctx context.Context) (net.Conn, error) {
 	return c, nil
 }
 
-// clientEnd is the receiver's end of a connection: it stalls, is slow and breaks as the plan says.
+// clientEnd is the receiver's end of a connection: it stalls, is slow and breaks as planned.
 type clientEnd struct {
 	net.Conn
 	process *process
-	dead    atomic.Bool // nothing comes any more, and nobody says so
+	dead    atomic.Bool // nothing comes any more, without an error
 	once    sync.Once
 	closed  chan struct{}
 }
@@ -124,7 +124,7 @@ func (c *clientEnd) Read(b []byte) (int, error) {
 	if c.process.isDead() {
 		return 0, errReset
 	}
-	// The pipe of a connection that was cut says that it is closed, which net/http takes for its own doing.
+	// The pipe of a cut connection is closed, which net/http would take for its own doing.
 	if errors.Is(err, net.ErrClosed) {
 		err = errReset
 	}

@@ -5,6 +5,7 @@ package simulation
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,59 +13,91 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// unfaithful says what a record has that none of the states has; it is empty if one has all of it.
+// unfaithful returns what a record has that none of the states has, or "".
 func (a *account) unfaithful(r *record, states []*corev1.Event) (problem string) {
 	for _, ev := range states {
 		if problem = difference(r, ev); problem == "" {
 			break
 		}
 	}
-	observed, created := r.log.ObservedTimestamp().AsTime(), states[0].CreationTimestamp.Time
-	// A window of dedup_interval may hold occurrences of an earlier object of the name.
-	if problem == "" && text(r.resource, "k8s.cluster.uid") == "" && !a.env.plan.has(lookupFaults...) {
+	if problem != "" {
+		return problem
+	}
+	if text(r.resource, "k8s.cluster.uid") == "" && !a.env.plan.has(lookupFaults...) {
 		return "it does not name the cluster"
 	}
-	if problem == "" && (observed.After(r.at) || observed.Before(created) && a.env.plan.Dedup == 0) {
-		return fmt.Sprintf("it was observed at %v, before its creation at %v or after it was delivered", observed, created)
+	observed, created := r.observed(), states[0].CreationTimestamp.Time
+	// A window of dedup_interval may hold occurrences of an earlier object of the name.
+	tooEarly := observed.Before(created) && a.env.plan.Dedup == 0
+	if tooEarly || observed.After(r.at) {
+		return fmt.Sprintf("it was observed at %v, before its creation at %v or after its delivery",
+			observed, created)
 	}
-	return problem
+	return ""
 }
 
+// field is what a record has, and what it should have.
+type field struct{ name, got, want string }
+
+// difference returns the first field of the record that is not the state's, or "".
 func difference(r *record, ev *corev1.Event) string {
-	attributes := r.log.Attributes()
-	container, node := "", ""
-	if ev.InvolvedObject.FieldPath == fieldPath {
-		container = fieldPathContainer
-	}
-	if ev.Source.Component == "kubelet" && ev.InvolvedObject.Kind == "Pod" {
-		node = ev.Source.Host
-	}
-	for _, field := range []struct{ name, got, want string }{
-		{"the body", r.log.Body().AsString(), ev.Message},
-		{"the reason", text(attributes, "k8s.event.reason"), ev.Reason},
-		{"the type", r.log.SeverityText(), ev.Type},
-		{"the name", text(attributes, "k8s.event.name"), ev.Name},
-		{"the action", text(attributes, "k8s.event.action"), ev.Action},
-		{"the severity", r.log.SeverityNumber().String(), severities[ev.Type].String()},
-		{"the event name", r.log.EventName(), "k8s.event"},
-		{"the container", text(r.resource, "k8s.container.name"), container},
-		{"the node", cmp.Or(node, text(r.resource, "k8s.node.name")), text(r.resource, "k8s.node.name")},
-		{"the involved kind", text(r.resource, "k8s.object.kind"), ev.InvolvedObject.Kind},
-		{"the involved name", text(r.resource, "k8s.object.name"), ev.InvolvedObject.Name},
-		{"the involved namespace", text(r.resource, "k8s.namespace.name"), ev.InvolvedObject.Namespace},
-		{"the involved UID", text(r.resource, "k8s.object.uid"), string(ev.InvolvedObject.UID)},
-		{"the field path", text(attributes, "k8s.object.fieldpath"), ev.InvolvedObject.FieldPath},
-		{"the controller", text(attributes, "k8s.event.reporting_controller"), cmp.Or(ev.ReportingController, ev.Source.Component)},
-		{"the instance", text(attributes, "k8s.event.reporting_instance"), cmp.Or(ev.ReportingInstance, ev.Source.Host)},
-		{"the cluster", cmp.Or(text(r.resource, "k8s.cluster.uid"), clusterUID), clusterUID},
-		{"the start", text(attributes, "k8s.event.start_time"), oldest(ev).UTC().Format(time.RFC3339Nano)},
-		{"the time", r.log.Timestamp().AsTime().Format(time.RFC3339Nano), newest(ev).UTC().Format(time.RFC3339Nano)},
-	} {
-		if field.got != strings.ToValidUTF8(field.want, "\uFFFD") {
-			return fmt.Sprintf("%s is %.80q, not %.80q", field.name, field.got, field.want)
+	for _, f := range slices.Concat(eventFields(r, ev), involvedFields(r, ev)) {
+		if f.got != strings.ToValidUTF8(f.want, "\uFFFD") {
+			return fmt.Sprintf("%s is %.80q, not %.80q", f.name, f.got, f.want)
 		}
 	}
 	return ""
 }
 
-var severities = map[string]plog.SeverityNumber{"Normal": plog.SeverityNumberInfo, "Warning": plog.SeverityNumberWarn}
+var severities = map[string]plog.SeverityNumber{
+	"Normal": plog.SeverityNumberInfo, "Warning": plog.SeverityNumberWarn,
+}
+
+func eventFields(r *record, ev *corev1.Event) []field {
+	attribute := func(key string) string { return text(r.log.Attributes(), key) }
+	controller := cmp.Or(ev.ReportingController, ev.Source.Component)
+	instance := cmp.Or(ev.ReportingInstance, ev.Source.Host)
+	written := func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+	return []field{
+		{"the body", r.log.Body().AsString(), ev.Message},
+		{"the reason", attribute("k8s.event.reason"), ev.Reason},
+		{"the type", r.log.SeverityText(), ev.Type},
+		{"the name", attribute("k8s.event.name"), ev.Name},
+		{"the action", attribute("k8s.event.action"), ev.Action},
+		{"the severity", r.log.SeverityNumber().String(), severities[ev.Type].String()},
+		{"the event name", r.log.EventName(), "k8s.event"},
+		{"the controller", attribute("k8s.event.reporting_controller"), controller},
+		{"the instance", attribute("k8s.event.reporting_instance"), instance},
+		{"the start", attribute("k8s.event.start_time"), written(oldest(ev))},
+		{"the time", written(r.log.Timestamp().AsTime()), written(newest(ev))},
+	}
+}
+
+func involvedFields(r *record, ev *corev1.Event) []field {
+	resource := func(key string) string { return text(r.resource, key) }
+	involved := ev.InvolvedObject
+	container, node := "", resource("k8s.node.name")
+	if involved.FieldPath == fieldPath {
+		container = fieldPathContainer
+	}
+	if ev.Source.Component == "kubelet" && involved.Kind == "Pod" {
+		node = cmp.Or(ev.Source.Host, node)
+	}
+	return []field{
+		{"the container", resource("k8s.container.name"), container},
+		{"the node", resource("k8s.node.name"), node},
+		{"the cluster", cmp.Or(resource("k8s.cluster.uid"), clusterUID), clusterUID},
+		{"the involved kind", resource("k8s.object.kind"), involved.Kind},
+		{"the involved name", resource("k8s.object.name"), involved.Name},
+		{"the involved namespace", resource("k8s.namespace.name"), involved.Namespace},
+		{"the involved UID", resource("k8s.object.uid"), string(involved.UID)},
+		{"the field path", text(r.log.Attributes(), "k8s.object.fieldpath"), involved.FieldPath},
+	}
+}
+
+// sameContent reports whether two deliveries of a record are the same.
+func sameContent(a, b *record) bool {
+	return a.resource.Equal(b.resource) && a.log.Attributes().Equal(b.log.Attributes()) &&
+		a.log.Body().Equal(b.log.Body()) && a.log.Timestamp() == b.log.Timestamp() &&
+		a.log.ObservedTimestamp() == b.log.ObservedTimestamp()
+}

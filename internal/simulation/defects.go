@@ -9,13 +9,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
 // marked names the defects of the receiver that are known and not fixed. Their scenarios must fail
 // as long as they are listed here, and random plans leave out what shows them, so that they find
-// others. Whoever fixes one removes its mark.
+// others. A fix of a defect removes its mark.
 var marked = "abcdefghijklmnopqrst"
 
 func isMarked(mark string) bool { return strings.Contains(marked, mark) }
@@ -44,11 +43,17 @@ func KnownDefects() string {
 	for _, d := range defects {
 		for _, s := range d.scenarios {
 			if isMarked(d.mark) {
-				table += fmt.Sprintf("| %s | %s: %s | %s |\n", d.mark, s.plan.Mode, s.name, s.breaks.Name)
+				row := "| %s | %s: %s | %s |\n"
+				table += fmt.Sprintf(row, d.mark, s.plan.Mode, s.name, s.breaks.Name)
 			}
 		}
 	}
 	return table
+}
+
+// without takes the faults of the kinds out of a plan.
+func without(kinds ...FaultKind) func(*Plan) {
+	return func(p *Plan) { p.drop(func(f Fault) bool { return f.is(kinds...) }) }
 }
 
 func avoidMarkedDefects(p *Plan) {
@@ -62,11 +67,14 @@ func avoidMarkedDefects(p *Plan) {
 // plain is a plan of three minutes with one Deployment, whose pod has an event every two seconds.
 func plain(m Mode, faults ...Fault) Plan {
 	p := Plan{
-		Seed: 1, Mode: m, Replicas: 1, Collection: 10 * time.Second, Namespaces: 1, EventTTL: time.Hour, CompactAfter: 5 * time.Minute,
-		Lease:    LeaseTimes{15 * time.Second, 10 * time.Second, time.Second},
-		MaxDepth: 10, CacheSize: 100_000, CacheTTL: 10 * time.Minute, MaxSeries: 10_000, SeriesTTL: time.Hour, QPS: 50,
-		Apps:      []AppPlan{{Kind: "deployment", LabelAt: 1}},
-		Producers: []ProducerPlan{{Style: OldRecorder, Start: firstWrite, Gap: 2 * time.Second, Writes: 80, Reason: "BackOff", Type: "Warning"}},
+		Seed: 1, Mode: m, Replicas: 1, Collection: 10 * time.Second, Namespaces: 1,
+		EventTTL: time.Hour, CompactAfter: 5 * time.Minute, Lease: leaseTimes(15, 10, 1),
+		MaxDepth: 10, CacheSize: 100_000, CacheTTL: 10 * time.Minute, MaxSeries: 10_000,
+		SeriesTTL: time.Hour, QPS: 50, Apps: []AppPlan{{Kind: "deployment", LabelAt: 1}},
+		Producers: []ProducerPlan{{
+			Style: OldRecorder, Start: firstWrite, Gap: 2 * time.Second, Writes: 80,
+			Reason: "BackOff", Type: "Warning",
+		}},
 		Exporters: 1, Faults: faults, Active: 3 * time.Minute,
 	}
 	if m.Elector {
@@ -82,44 +90,45 @@ func (p Plan) with(change func(*Plan)) Plan {
 }
 
 func fault(kind FaultKind, from, to int) Fault {
-	return Fault{Kind: kind, From: time.Duration(from) * time.Second, To: time.Duration(to) * time.Second, Replica: everyone}
+	begin, end := time.Duration(from)*time.Second, time.Duration(to)*time.Second
+	return Fault{Kind: kind, From: begin, To: end, Replica: everyone}
 }
 
-func killLeader(from, to int) Fault {
-	f := fault(Killed, from, to)
-	f.Replica = leader
-	return f
-}
-
-func killReplica(replica, from, to int) Fault {
-	f := fault(Killed, from, to)
+// of lets a fault concern one replica.
+func (f Fault) of(replica int) Fault {
 	f.Replica = replica
 	return f
 }
+
+func killLeader(from, to int) Fault { return fault(Killed, from, to).of(leader) }
+
+func killReplica(replica, from, to int) Fault { return fault(Killed, from, to).of(replica) }
 
 // isLag reports whether a fault lets a leader lag.
 func isLag(f Fault) bool { return f.Kind.isOfPipelines() || f.Kind == StorageSlow }
 
 // reachesLeases reports whether a fault may keep a leader from being elected.
 func reachesLeases(f Fault) bool {
-	return f.Kind == LeaseForbidden || f.Kind.isOfAPI() && (f.Resource == "" || f.Resource == "leases")
+	all := f.Resource == "" || f.Resource == "leases"
+	return f.Kind == LeaseForbidden || f.Kind.isOfAPI() && all
 }
 
 // alone reports whether replicas elect their leader and share nothing.
-func (p *Plan) alone() bool { return p.Mode == Mode{Elector: true} }
+func (p *Plan) alone() bool { return p.Mode == electorAlone }
 
 // manyApps is a plan with an app of the kind in each of n namespaces, each with one event at once.
 func manyApps(kind string, n int) Plan {
-	p := plain(Mode{})
+	p := plain(neither)
 	p.Namespaces = n
 	for i := range n {
 		p.Apps = append(p.Apps, AppPlan{Kind: kind, Namespace: i, LabelAt: 1})
-		p.Producers = append(p.Producers, ProducerPlan{Style: Kubelet, App: i + 1, Start: 30 * time.Second, Gap: time.Second, Writes: 1, Reason: "Failed", Type: "Warning"})
+		p.Producers = append(p.Producers, ProducerPlan{
+			Style: Kubelet, App: i + 1, Start: 30 * time.Second, Gap: time.Second, Writes: 1,
+			Reason: "Failed", Type: "Warning",
+		})
 	}
 	return p
 }
-
-var electorAlone, storageAlone, both = Mode{Elector: true}, Mode{Storage: true}, Mode{Storage: true, Elector: true}
 
 // defects are those that were found from outside, in the order of their letters.
 var defects = []defect{
@@ -128,8 +137,8 @@ var defects = []defect{
 			p.drop(isLag)
 		}
 	}, []defectScenario{{
-		"the pipeline rejects data for a minute, then the leader dies",
-		plain(electorAlone, fault(PipelineRejects, 40, 110), killLeader(100, 130)), Scenario{}, nothingLost,
+		name: "the pipeline rejects data for a minute, then the leader dies", breaks: nothingLost,
+		plan: plain(electorAlone, fault(PipelineRejects, 40, 110), killLeader(100, 130)),
 	}}},
 	{"b", func(p *Plan) {
 		if p.alone() {
@@ -137,85 +146,80 @@ var defects = []defect{
 			p.Lease.Retry = time.Second
 		}
 	}, []defectScenario{{
-		"no leader can be elected for a minute",
-		plain(electorAlone, fault(LeaseForbidden, 40, 120)), Scenario{}, nothingLost,
+		name: "no leader can be elected for a minute", breaks: nothingLost,
+		plan: plain(electorAlone, fault(LeaseForbidden, 40, 120)),
 	}, {
-		"an election takes longer than the lease and 5 s",
-		plain(electorAlone, killLeader(60, 100)).with(func(p *Plan) { p.Lease = LeaseTimes{40 * time.Second, 30 * time.Second, 12 * time.Second} }),
-		Scenario{}, nothingLost,
+		name: "an election takes longer than the lease and 5 s", breaks: nothingLost,
+		plan: plain(electorAlone, killLeader(60, 100)).with(slowElections),
 	}}},
-	{"c", func(p *Plan) {
-		p.drop(func(f Fault) bool { return f.Kind == StorageAnswerLost })
-	}, []defectScenario{{
-		"the answer to a save that merges is lost",
-		manyPods(plain(storageAlone, oneIn(2, fault(StorageAnswerLost, 40, 100)))), Scenario{}, neverSilent,
+	{"c", without(StorageAnswerLost), []defectScenario{{
+		name: "the answer to a save that merges is lost", breaks: neverSilent,
+		plan: manyPods(plain(storageAlone, oneIn(2, fault(StorageAnswerLost, 40, 100)))),
 	}}},
-	{"d", func(p *Plan) {
-		p.drop(func(f Fault) bool { return f.Kind == StorageTorn })
-	}, []defectScenario{{
-		"storage applies writes in part, and the process is killed",
-		manyPods(plain(storageAlone, oneIn(2, fault(StorageTorn, 40, 75)), killReplica(0, 70, 80))), Scenario{}, nothingLost,
+	{"d", without(StorageTorn), []defectScenario{{
+		name: "storage applies writes in part, and the process is killed", breaks: nothingLost,
+		plan: manyPods(plain(storageAlone, oneIn(2, fault(StorageTorn, 40, 75)),
+			killReplica(0, 70, 80))),
 	}}},
 	{"e", func(p *Plan) {
 		if p.Elector || p.has(Killed, Restarted) {
-			p.drop(func(f Fault) bool { return f.Kind == StorageUnreadable })
+			without(StorageUnreadable)(p)
 		}
 	}, []defectScenario{{
-		"storage cannot be read for 4 s at a start",
-		plain(storageAlone, killReplica(0, 60, 80), fault(StorageUnreadable, 70, 84)), Scenario{}, nothingLost,
+		name: "storage cannot be read for 4 s at a start", breaks: nothingLost,
+		plan: plain(storageAlone, killReplica(0, 60, 80), fault(StorageUnreadable, 70, 84)),
 	}}},
 	{"f", func(p *Plan) {
 		if p.Exporters > 1 {
-			p.drop(func(f Fault) bool { return f.Kind == PipelinePermanent || f.Kind == PipelinePartial })
+			without(PipelinePermanent, PipelinePartial)(p)
 		}
 	}, []defectScenario{{
-		"one exporter returns a permanent error, the other a retryable one",
-		plain(storageAlone, fault(PipelinePermanent, 60, 70), secondExporter(fault(PipelineRejects, 60, 70))).with(twoExporters), Scenario{}, nothingLost,
+		name: "one exporter returns a permanent error, the other a retryable one",
+		plan: rejectsSecond(PipelinePermanent), breaks: nothingLost,
 	}, {
-		"one exporter rejects a part, the other everything",
-		manyPods(plain(storageAlone, fault(PipelinePartial, 60, 70), secondExporter(fault(PipelineRejects, 60, 70))).with(twoExporters).with(dense)),
-		Scenario{}, nothingLost,
+		name: "one exporter rejects a part, the other everything", breaks: nothingLost,
+		plan: manyPods(rejectsSecond(PipelinePartial).with(dense)),
 	}}},
-	{"g", func(p *Plan) {
-		p.drop(func(f Fault) bool { return f.Kind == BackupRestored || f.Kind == ClusterNew })
-	}, []defectScenario{{
-		"etcd is restored from a backup",
-		plain(storageAlone, backup(60, 30*time.Second)).with(long), Scenario{}, nothingLost,
+	{"g", without(BackupRestored, ClusterNew), []defectScenario{{
+		name: "etcd is restored from a backup", breaks: nothingLost,
+		plan: plain(storageAlone, backup(60, 30*time.Second)).with(long),
 	}, {
-		"another cluster at the address",
-		plain(storageAlone, fault(ClusterNew, 60, 60)).with(long), Scenario{}, nothingLost,
+		name: "another cluster at the address", breaks: nothingLost,
+		plan: plain(storageAlone, fault(ClusterNew, 60, 60)).with(long),
 	}}},
 	{"h", func(p *Plan) { p.cutNamespaces(20) }, []defectScenario{{
-		"400 namespaces, cold, default settings", manyApps("deployment", 400), Scenario{}, ownersComplete,
+		name: "400 namespaces, cold, default settings", breaks: ownersComplete,
+		plan: manyApps("deployment", 400),
 	}}},
 	{"i", nil, []defectScenario{{
-		"16 requests of one kind hang",
-		manyApps("rollout", 40).with(func(p *Plan) {
+		name: "16 requests of one kind hang", breaks: ownersComplete,
+		plan: manyApps("rollout", 40).with(func(p *Plan) {
 			hang := fault(APIHangs, 20, 150)
 			hang.Resource = "rollouts"
 			p.Faults = []Fault{hang}
 			p.Producers[0].Style, p.Producers[0].Start = Kubelet, 32*time.Second
-		}), Scenario{}, ownersComplete,
+		}),
 	}}},
 	{"j", func(p *Plan) { p.replaceApps("invented") }, []defectScenario{{
-		"events refer to objects of invented API groups",
-		manyApps("invented", 300).with(func(p *Plan) { p.Producers[0].Start = 31 * time.Second }), Scenario{}, ownersComplete,
+		name: "events refer to objects of invented API groups", breaks: ownersComplete,
+		plan: manyApps("invented", 300).with(laterFirst),
 	}}},
 	{"k", func(p *Plan) { p.replaceApps("static") }, []defectScenario{{
-		"a kubelet's event of a static pod", manyApps("static", 1), Scenario{}, ownersComplete,
+		name: "a kubelet's event of a static pod", breaks: ownersComplete,
+		plan: manyApps("static", 1),
 	}}},
 	{"l", func(p *Plan) {
 		if p.alone() {
 			p.Dedup = 0
 		}
 	}, []defectScenario{{
-		"dedup_interval and a failover",
-		manyPods(plain(electorAlone, killReplica(1, 30, 33), killLeader(80, 100)).with(func(p *Plan) { p.Dedup = 13 * time.Second })),
-		Scenario{}, duplicates,
+		name: "dedup_interval and a failover", breaks: duplicates,
+		plan: manyPods(plain(electorAlone, killReplica(1, 30, 33),
+			killLeader(80, 100))).with(dedup),
 	}}},
 	{"m", nil, []defectScenario{{
-		"a filter that is widened counts the past",
-		plain(storageAlone, restart(90, 92)).with(startAtEnd), Scenario{
+		name: "a filter that is widened counts the past", breaks: nothingInvented,
+		plan: plain(storageAlone, restart(90, 92)).with(startAtEnd), scenario: Scenario{
 			Settings: func(process int) map[string]any {
 				if process == 1 {
 					return map[string]any{"exclude_reasons": []string{"BackOff"}}
@@ -223,50 +227,57 @@ var defects = []defect{
 				return nil
 			},
 			Check: func(e *environment) { e.checkNothingBefore(90 * time.Second) },
-		}, nothingInvented,
+		},
 	}, {
-		"invalid UTF-8 in a reason", plain(Mode{}), Scenario{Act: func(e *environment) {
+		name: "invalid UTF-8 in a reason", breaks: monotonic,
+		plan: plain(neither), scenario: Scenario{Act: func(e *environment) {
 			time.Sleep(30 * time.Second)
 			for _, reason := range []string{"bad\xff", "bad\xfe"} {
-				e.writeByHand("invalid-"+fmt.Sprintf("%x", reason), func(ev *corev1.Event) { ev.Reason = reason })
+				name := fmt.Sprintf("invalid-%x", reason)
+				e.writeByHand(name, func(ev *corev1.Event) { ev.Reason = reason })
 			}
-		}}, monotonic,
+		}},
 	}, {
-		"reasons of 1 MiB while the pipeline rejects", plain(storageAlone, fault(PipelineRejects, 25, 60)), Scenario{Act: func(e *environment) {
+		name: "reasons of 1 MiB while the pipeline rejects", breaks: boundedMemory,
+		plan: plain(storageAlone, fault(PipelineRejects, 25, 60)),
+		scenario: Scenario{Act: func(e *environment) {
 			time.Sleep(30 * time.Second)
+			enlarge := func(ev *corev1.Event) { ev.Reason = strings.Repeat("x", 1<<20) }
 			for i := range 40 {
-				e.writeByHand(fmt.Sprint("large-", i), func(ev *corev1.Event) { ev.Reason = strings.Repeat("x", 1<<20) })
+				e.writeByHand(fmt.Sprint("large-", i), enlarge)
 			}
-		}}, boundedMemory,
+		}},
 	}}},
-	{"n", func(p *Plan) {
-		p.drop(func(f Fault) bool { return f.Kind == NoEndBookmark })
-	}, []defectScenario{{
-		"a streaming list without an end bookmark",
-		plain(storageAlone, fault(NoEndBookmark, 0, 3600)).with(func(p *Plan) {
+	{"n", without(NoEndBookmark), []defectScenario{{
+		name: "a streaming list without an end bookmark", breaks: neverSilent,
+		plan: plain(storageAlone, fault(NoEndBookmark, 0, 3600)).with(func(p *Plan) {
 			p.Active = time.Hour
-			p.Producers = []ProducerPlan{{Style: HandMade, Start: 30 * time.Second, Gap: 10 * time.Second, Writes: 100, Reason: "ByHand", Type: "Normal"}}
-		}), Scenario{}, neverSilent,
+			p.Producers = []ProducerPlan{{
+				Style: HandMade, Start: 30 * time.Second, Gap: 10 * time.Second, Writes: 100,
+				Reason: "ByHand", Type: "Normal",
+			}}
+		}),
 	}}},
 	{"o", nil, []defectScenario{deletionsCutShort()}},
-	{"p", func(p *Plan) {
-		p.drop(func(f Fault) bool { return f.Kind == StorageLate })
-	}, []defectScenario{{
-		"a write of a deposed leader arrives late",
-		manyPods(plain(both, oneIn(2, lateWrite(58, 64)), leaderOffline(60, 90), killReplica(0, 103, 106), killReplica(1, 103, 106)).with(seldom)),
-		Scenario{}, inFlightOnly,
+	{"p", without(StorageLate), []defectScenario{{
+		name: "a write of a deposed leader arrives late", breaks: inFlightOnly,
+		plan: manyPods(plain(both, oneIn(2, lateWrite(58, 64)), leaderOffline(60, 90),
+			killReplica(0, 103, 106), killReplica(1, 103, 106)).with(seldom)),
 	}}},
 	{"q", func(p *Plan) {
 		if p.has(Killed) || p.Elector {
-			p.drop(func(f Fault) bool { return f.Kind == StorageUnwritable })
+			without(StorageUnwritable)(p)
 		}
 	}, []defectScenario{{
-		"storage cannot be written and the process is killed",
-		plain(storageAlone, fault(StorageUnwritable, 40, 120), killReplica(0, 90, 100), fault(APIDown, 92, 116)), Scenario{}, monotonic,
+		name: "storage cannot be written and the process is killed", breaks: monotonic,
+		plan: plain(storageAlone, fault(StorageUnwritable, 40, 120), killReplica(0, 90, 100),
+			fault(APIDown, 92, 116)),
 	}}},
 	{"r", nil, []defectScenario{{
-		"an event goes on while the process that delivered it is dead",
-		plain(storageAlone, Fault{Kind: Killed, From: 60 * time.Second, To: 80 * time.Second, Seam: AtPipeline, Acted: true}), Scenario{}, sameBytes,
+		name: "an event goes on while the process that delivered it is dead", breaks: sameBytes,
+		plan: plain(storageAlone, Fault{
+			Kind: Killed, From: time.Minute, To: 80 * time.Second, Seam: AtPipeline, Acted: true,
+		}),
 	}}},
 	{"s", func(p *Plan) {
 		for i := range p.Faults {
@@ -275,43 +286,45 @@ var defects = []defect{
 			}
 		}
 	}, []defectScenario{{
-		"the pipeline rejects data for three minutes",
-		plain(storageAlone, fault(PipelineRejects, 40, 220)), Scenario{}, neverSilent,
+		name: "the pipeline rejects data for three minutes", breaks: neverSilent,
+		plan: plain(storageAlone, fault(PipelineRejects, 40, 220)),
 	}}},
 	{"t", func(p *Plan) {
 		if p.alone() {
 			p.spaceKills()
 		}
 	}, []defectScenario{{
-		"all replicas are restarted, without storage",
-		plain(electorAlone, killReplica(0, 60, 70), killReplica(1, 60, 70)), Scenario{}, nothingLost,
+		name: "all replicas are restarted, without storage", breaks: nothingLost,
+		plan: plain(electorAlone, killReplica(0, 60, 70), killReplica(1, 60, 70)),
 	}}},
 
 	// These were found by random environments, and are fixed.
 	{"u", nil, []defectScenario{{
-		"a deposed leader reports the streams of its last term as failing",
-		plain(both, leaderOffline(60, 120)), Scenario{}, neverSilent,
+		name: "a deposed leader reports the streams of its last term as failing",
+		plan: plain(both, leaderOffline(60, 120)), breaks: neverSilent,
 	}}},
 	{"v", nil, []defectScenario{{
-		"etcd has compacted the value that the next change replaces",
-		plain(storageAlone, fault(APIDown, 60, 70)).with(func(p *Plan) { p.Producers = nil }), Scenario{Act: compactedValue}, neverSilent,
+		name: "etcd has compacted the value that the next change replaces", breaks: neverSilent,
+		plan:     plain(storageAlone, fault(APIDown, 60, 70)).with(noProducers),
+		scenario: Scenario{Act: compactedValue},
 	}}},
 	{"w", nil, []defectScenario{{
-		"the watch cache still has the pod that bore the name before",
-		manyApps("replaced", 1).with(func(p *Plan) {
+		name: "the watch cache still has the pod that bore the name before", breaks: ownersComplete,
+		plan: manyApps("replaced", 1).with(func(p *Plan) {
 			p.CacheLag = 2 * time.Second
 			before := p.Producers[1]
 			after, another := before, before
 			after.Start, after.Pod = 40*time.Second, 1
-			another.Start, another.App, another.Pod = 40*time.Second, 0, 1 // With two that are unknown, pods are listed.
+			// With two that are unknown, pods are listed.
+			another.Start, another.App, another.Pod = 40*time.Second, 0, 1
 			p.Producers = []ProducerPlan{before, after, another}
-		}), Scenario{}, ownersComplete,
+		}),
 	}}},
 	{"x", nil, []defectScenario{{
-		"a series expires before its last value was emitted",
-		plain(storageAlone, killReplica(0, 115, 175)).with(func(p *Plan) {
+		name: "a series expires before its last value was emitted", breaks: metricIsSum,
+		plan: plain(storageAlone, killReplica(0, 115, 175)).with(func(p *Plan) {
 			p.SeriesTTL, p.Collection, p.Producers[0].Writes = 40*time.Second, 30*time.Second, 53
-		}), Scenario{}, metricIsSum,
+		}),
 	}}},
 }
 
@@ -332,7 +345,22 @@ func compactedValue(e *environment) {
 	change(3)
 }
 
-func twoExporters(p *Plan) { p.Exporters = 2 }
+// rejectsSecond is a plan with two exporters: the second rejects while the first has the fault.
+func rejectsSecond(first FaultKind) Plan {
+	second := fault(PipelineRejects, 60, 70)
+	second.Exporter = 1
+	p := plain(storageAlone, fault(first, 60, 70), second)
+	p.Exporters = 2
+	return p
+}
+
+func dedup(p *Plan) { p.Dedup = 13 * time.Second }
+
+func laterFirst(p *Plan) { p.Producers[0].Start = 31 * time.Second }
+
+func noProducers(p *Plan) { p.Producers = nil }
+
+func slowElections(p *Plan) { p.Lease = leaseTimes(40, 30, 12) }
 
 func startAtEnd(p *Plan) { p.FromBeginning = false }
 
@@ -341,14 +369,18 @@ func seldom(p *Plan) { p.Producers[0].Gap, p.Producers[0].Writes = 10*time.Secon
 
 // dense lets all pods have events all the time, for a while.
 func dense(p *Plan) {
-	p.Producers[0].Start, p.Producers[0].Gap, p.Producers[0].Writes = 58*time.Second, 50*time.Millisecond, 160
+	first := &p.Producers[0]
+	first.Start, first.Gap, first.Writes = 58*time.Second, 50*time.Millisecond, 160
 }
 
 // long lets the producers write long after a restore, and far more before it, so that the versions
 // of what was watched are not reached again.
 func long(p *Plan) {
 	p.Active, p.Producers[0].Writes = 5*time.Minute, 140
-	p.Producers = append(p.Producers, ProducerPlan{Style: HandMade, Start: 40 * time.Second, Gap: 10 * time.Millisecond, Writes: 800, Reason: "Storm", Type: "Normal"})
+	p.Producers = append(p.Producers, ProducerPlan{
+		Style: HandMade, Start: 40 * time.Second, Gap: 10 * time.Millisecond, Writes: 800,
+		Reason: "Storm", Type: "Normal",
+	})
 }
 
 func oneIn(n int, f Fault) Fault {
@@ -363,16 +395,7 @@ func backup(at int, age time.Duration) Fault {
 	return f
 }
 
-func secondExporter(f Fault) Fault {
-	f.Exporter = 1
-	return f
-}
-
-func restart(from, to int) Fault {
-	f := fault(Restarted, from, to)
-	f.Replica = 0
-	return f
-}
+func restart(from, to int) Fault { return fault(Restarted, from, to).of(0) }
 
 // manyPods gives a plan nine more pods with events of their own.
 func manyPods(p Plan) Plan {
@@ -390,11 +413,8 @@ func lateWrite(from, to int) Fault {
 	return f
 }
 
-func leaderOffline(from, to int) Fault {
-	f := fault(APIDown, from, to)
-	f.Replica = 0 // It is started first, and leads.
-	return f
-}
+// leaderOffline cuts off the first replica, which is started first and leads.
+func leaderOffline(from, to int) Fault { return fault(APIDown, from, to).of(0) }
 
 // cutNamespaces makes the cluster smaller.
 func (p *Plan) cutNamespaces(most int) {
@@ -402,7 +422,8 @@ func (p *Plan) cutNamespaces(most int) {
 		return
 	}
 	p.Namespaces, p.Apps = most, p.Apps[:min(most, len(p.Apps))]
-	p.Producers = slices.DeleteFunc(p.Producers, func(pp ProducerPlan) bool { return pp.App >= len(p.Apps) })
+	outside := func(pp ProducerPlan) bool { return pp.App >= len(p.Apps) }
+	p.Producers = slices.DeleteFunc(p.Producers, outside)
 }
 
 // replaceApps makes Deployments of the apps of a kind.
@@ -419,13 +440,13 @@ func (p *Plan) replaceApps(kind string) {
 func (p *Plan) spaceKills() {
 	var last time.Duration
 	for i := range p.Faults {
-		if f := &p.Faults[i]; f.Kind == Killed || f.Kind == Restarted {
+		if f := &p.Faults[i]; f.is(Killed, Restarted) {
 			f.To = max(f.To, f.From+45*time.Second)
 			p.Active = max(p.Active, f.To)
 		}
 	}
 	p.drop(func(f Fault) bool {
-		if f.Kind != Killed && f.Kind != Restarted {
+		if !f.is(Killed, Restarted) {
 			return false
 		}
 		if last > 0 && f.From < last+time.Minute {
@@ -440,11 +461,9 @@ func (p *Plan) spaceKills() {
 func (e *environment) writeByHand(name string, change func(*corev1.Event)) {
 	pod := e.apps[0].subject(0)
 	pod.create(e.server)
-	ev := &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Namespace: pod.namespace, Name: name},
-		InvolvedObject: corev1.ObjectReference{APIVersion: pod.apiVersion, Kind: pod.kind, Namespace: pod.namespace, Name: pod.name, UID: pod.uid},
-		Reason:         "ByHand", Type: "Normal", Message: "written by hand", Source: corev1.EventSource{Component: "by-hand"},
-	}
+	ev := pod.event(name)
+	ev.Reason, ev.Type, ev.Message = "ByHand", "Normal", "written by hand"
+	ev.Source.Component = "by-hand"
 	change(ev)
 	if _, err := e.server.Create(events, ev); err != nil {
 		e.violate(nothingInvented, "", "the scenario cannot write: %v", err)
@@ -455,24 +474,26 @@ func (e *environment) writeByHand(name string, change func(*corev1.Event)) {
 func (e *environment) checkNothingBefore(moment time.Duration) {
 	for _, r := range records(e.exporters[0].all()) {
 		if r.occurrences > 20 {
-			e.violate(nothingInvented, "", "a record counts %d occurrences at once, most of them before %v", r.occurrences, moment)
+			e.violate(nothingInvented, "", "a record counts %d occurrences, most of them before %v",
+				r.occurrences, moment)
 		}
 	}
 }
 
-// deletionsCutShort lets the connection end in the middle of many deletions at one resource version.
+// deletionsCutShort lets the connection end amid many deletions at one resource version.
 // A day later, when their counts are forgotten, the same names are used again.
 func deletionsCutShort() defectScenario {
 	const n = 30
 	name := func(i int) string { return fmt.Sprint("reused-", i) }
 	write := func(e *environment, count int32, suffix string) {
 		for i := range n {
-			e.writeByHand(name(i), func(ev *corev1.Event) { ev.Count, ev.UID = count, types.UID(fmt.Sprint("uid-", i, suffix)) })
+			uid := types.UID(fmt.Sprint("uid-", i, suffix))
+			e.writeByHand(name(i), func(ev *corev1.Event) { ev.Count, ev.UID = count, uid })
 		}
 	}
-	plan := plain(Mode{Storage: true}, fault(WatchBreaks, 225, 400))
+	plan := plain(storageAlone, fault(WatchBreaks, 225, 400))
 	plan.Producers, plan.Collection = nil, time.Hour
-	return defectScenario{"the connection ends among deletions at one version", plan, Scenario{Act: func(e *environment) {
+	act := func(e *environment) {
 		time.Sleep(210 * time.Second)
 		write(e, 5, "-first")
 		time.Sleep(20 * time.Second)
@@ -485,5 +506,9 @@ func deletionsCutShort() defectScenario {
 		_ = e.server.Delete(events, namespace(0), names...)
 		time.Sleep(25 * time.Hour)
 		write(e, 6, "-second")
-	}}, nothingLost}
+	}
+	return defectScenario{
+		name: "the connection ends among deletions at one version", breaks: nothingLost,
+		plan: plan, scenario: Scenario{Act: act},
+	}
 }

@@ -4,8 +4,8 @@
 // checks in each of them what the receiver promises.
 //
 // A run takes place in a testing/synctest bubble: time passes when nothing is left to do, so that
-// minutes of it take milliseconds. The receiver is the real one, with the real client-go, behind one
-// seam: the dialer of its client (internal/kubeclient). Everything around the receiver is simulated:
+// minutes of it take milliseconds. The receiver is the real one, with the real client-go, behind
+// one seam: the dialer of its client (internal/kubeclient). Everything around it is simulated:
 //
 //	apiserver/     the API server with etcd behind it, as strict as the real one
 //	connection.go  connections that are cut, stall and are slow
@@ -17,10 +17,10 @@
 //	producers.go   the programs that write events
 //	act.go         the faults, as they act on all of these
 //
-// A seed decides what happens: plan.go makes a plan of it (the environment, what the user configured,
-// the producers and the faults of fault.go). Each decision is a function of the seed, of who decides
-// and of the number of its request (random.go), so that a plan can be cut down to what breaks a
-// promise (shrink.go). Go's scheduler and the receiver's own jitter stay random.
+// A seed decides what happens: plan.go makes a plan of it (the environment, what the user
+// configured, the producers and the faults of fault.go). Each decision is a function of the seed,
+// of who decides and of the number of its request (random.go), so that a plan can be cut down to
+// what breaks a promise (shrink.go). Go's scheduler and the receiver's own jitter stay random.
 //
 // promises.go lists the promises, each with the modes in which the contract makes it. The checks
 // know nothing of how the receiver works: they compare what the exporters got with what the API

@@ -83,22 +83,24 @@ func (e *elector) stoppedLeading() {
 	}
 }
 
-// Start begins to take part in the election under the identity.
+// start begins to take part in the election under the identity.
 func (e *elector) start(client *rest.Config, identity string) error {
 	client = rest.CopyConfig(client)
-	client.ContentType = runtime.ContentTypeProtobuf // The simulated API server answers in no other.
+	client.ContentType = runtime.ContentTypeProtobuf // The simulated API server has no other.
 	leases, err := coordinationv1.NewForConfig(client)
 	if err != nil {
 		return err
 	}
 	le, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: &resourcelock.LeaseLock{
-			LeaseMeta:  metav1.ObjectMeta{Namespace: e.config.LeaseNamespace, Name: e.config.LeaseName},
+			LeaseMeta:  metav1.ObjectMeta{Namespace: leaseNamespace, Name: leaseName},
 			Client:     leases,
 			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
 		},
-		LeaseDuration: e.config.LeaseDuration, RenewDeadline: e.config.RenewDuration, RetryPeriod: e.config.RetryPeriod,
-		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: e.startedLeading, OnStoppedLeading: e.stoppedLeading},
+		LeaseDuration: e.config.LeaseDuration, RenewDeadline: e.config.RenewDuration,
+		RetryPeriod: e.config.RetryPeriod, Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: e.startedLeading, OnStoppedLeading: e.stoppedLeading,
+		},
 	})
 	if err != nil {
 		return err

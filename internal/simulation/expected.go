@@ -10,14 +10,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-
-	"github.com/kubeevents/kubeeventsreceiver/internal/simulation/apiserver"
 )
 
 // expected is what an ideal observer counts of one event.
 type expected struct {
 	total int64
 	steps []step
+}
+
+func (e *expected) totalOrZero() int64 {
+	if e == nil {
+		return 0
+	}
+	return e.total
 }
 
 // step is one write that brought occurrences.
@@ -36,8 +41,10 @@ type remembered struct {
 }
 
 const (
-	rememberDeleted = 24 * time.Hour // the contract's memory of deleted events
-	recreatedAfter  = time.Hour      // a first occurrence so long before creation: the count belongs to the past
+	// rememberDeleted is how long the contract lets deleted events be remembered.
+	rememberDeleted = 24 * time.Hour
+	// recreatedAfter: if the first occurrence is older than the object by this, the count is old.
+	recreatedAfter = time.Hour
 )
 
 // baseline is the version up to which an observer has seen everything in its first list, by the
@@ -46,14 +53,14 @@ type baseline func(namespace string) int64
 
 // ideal returns what an observer counts that begins with a list and then sees every write.
 func (e *environment) ideal(from baseline) map[types.NamespacedName]*expected {
-	counts, memory := map[types.NamespacedName]*expected{}, map[types.NamespacedName]*remembered{}
+	counts := map[types.NamespacedName]*expected{}
+	memory := map[types.NamespacedName]*remembered{}
 	for _, w := range e.server.History() {
 		if !e.plan.wants(w.Event) {
 			continue
 		}
-		name := types.NamespacedName{Namespace: w.Event.Namespace, Name: w.Event.Name}
-		inList := w.Version <= from(name.Namespace)
-		known := memory[name]
+		name := nameOf(w.Event)
+		known, inList := memory[name], w.Version <= from(name.Namespace)
 		switch {
 		case w.Type == watch.Deleted && inList:
 			delete(memory, name)
@@ -63,43 +70,54 @@ func (e *environment) ideal(from baseline) map[types.NamespacedName]*expected {
 				known.deleted = w.At
 			}
 		default:
-			if known != nil && !known.deleted.IsZero() && w.At.Sub(known.deleted) > rememberDeleted {
+			if known.isForgotten(w.At) {
 				known = nil
 			}
-			if inList { // A list shows the newest state alone.
+			if inList { // A list has the newest state only.
 				delete(counts, name)
 				known = nil
 			}
-			memory[name] = known.observe(w.Event, counts, name, w, inList && !e.plan.FromBeginning)
+			memory[name] = known.with(w.Event)
+			n := known.newIn(w.Event)
+			if n == 0 || inList && !e.plan.FromBeginning {
+				continue
+			}
+			if counts[name] == nil {
+				counts[name] = &expected{}
+			}
+			c, s := counts[name], step{w.At, w.Event.UID, countOf(w.Event), n}
+			c.total, c.steps = c.total+n, append(c.steps, s)
 		}
 	}
 	return counts
 }
 
-// observe counts what a state of an event says beyond what is remembered, and returns what is then
-// remembered. Silent states are remembered and not counted.
-func (k *remembered) observe(ev *corev1.Event, counts map[types.NamespacedName]*expected, name types.NamespacedName, w apiserver.Write, silent bool) *remembered {
+func (k *remembered) isForgotten(now time.Time) bool {
+	return k != nil && !k.deleted.IsZero() && now.Sub(k.deleted) > rememberDeleted
+}
+
+// newIn returns how many occurrences a state of an event has beyond what is remembered.
+func (k *remembered) newIn(ev *corev1.Event) int64 {
 	count := countOf(ev)
-	occurrences := count
 	switch {
 	case k == nil:
-		if first := ev.FirstTimestamp.Time; !first.IsZero() && ev.CreationTimestamp.Sub(first) > recreatedAfter {
-			occurrences = 1
+		first := ev.FirstTimestamp.Time
+		if !first.IsZero() && ev.CreationTimestamp.Sub(first) > recreatedAfter {
+			return 1
 		}
 	case count > k.count:
-		occurrences = count - k.count
+		return count - k.count
 	case ev.UID == k.uid:
-		occurrences = 0
+		return 0
 	}
+	return count
+}
+
+// with returns what is remembered after a state of an event was seen.
+func (k *remembered) with(ev *corev1.Event) *remembered {
+	count := countOf(ev)
 	if k != nil && k.uid == ev.UID {
 		count = max(count, k.count)
-	}
-	if occurrences > 0 && !silent {
-		if counts[name] == nil {
-			counts[name] = &expected{}
-		}
-		counts[name].total += occurrences
-		counts[name].steps = append(counts[name].steps, step{w.At, ev.UID, countOf(ev), occurrences})
 	}
 	return &remembered{uid: ev.UID, count: count}
 }
@@ -123,7 +141,8 @@ func (p *Plan) wants(ev *corev1.Event) bool {
 	if len(p.IncludeReasons) > 0 && !matches(p.IncludeReasons, ev.Reason) {
 		return false
 	}
-	return !matches(p.ExcludeReasons, ev.Reason) && !matches(p.ExcludeSpaces, ev.InvolvedObject.Namespace)
+	excluded := matches(p.ExcludeReasons, ev.Reason)
+	return !excluded && !matches(p.ExcludeSpaces, ev.InvolvedObject.Namespace)
 }
 
 func matches(globs []string, name string) bool {
@@ -142,7 +161,7 @@ func (p *Plan) stream(namespace string) string {
 }
 
 // baselines returns from where on everything is required, and from where on a record is allowed.
-// Both are the same unless a first list had to begin again.
+// Both are the same unless a first list had to restart.
 func (e *environment) baselines() (required, allowed baseline) {
 	p := e.firstObserver()
 	version := func(of func(lists) int64) baseline {
@@ -152,14 +171,15 @@ func (e *environment) baselines() (required, allowed baseline) {
 			return of(p.lists[e.plan.stream(namespace)])
 		}
 	}
-	return version(func(l lists) int64 { return l.complete }), version(func(l lists) int64 { return l.begun })
+	complete := func(l lists) int64 { return l.complete }
+	return version(complete), version(func(l lists) int64 { return l.begun })
 }
 
 // firstObserver is the process whose first list decides what is new: the first that ever listed
 // where something is remembered beyond a process, else the last process.
 func (e *environment) firstObserver() *process {
 	all := e.allProcesses()
-	if e.plan.Mode == (Mode{}) {
+	if e.plan.Mode == neither {
 		return all[len(all)-1]
 	}
 	first := all[0]
@@ -174,8 +194,8 @@ func (e *environment) firstObserver() *process {
 	return first
 }
 
-// expectsFirst reports whether a process that is sent this state may have to make a record of it:
-// with start_at end, what its first list shows is only remembered.
+// expectsFirst reports whether a process that gets this state may have to make a record of it:
+// with start_at end, the states of its first list are only remembered.
 func (e *environment) expectsFirst(p *process, ev *corev1.Event) bool {
 	if e.plan.FromBeginning {
 		return true

@@ -4,10 +4,11 @@ package simulation
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
-// FaultKind is one way in which an environment misbehaves. Its text is what tables and stories call it.
+// FaultKind is one way in which an environment misbehaves. Tables and stories have its text.
 type FaultKind string
 
 // The faults of the API server and of the connections to it.
@@ -53,7 +54,7 @@ const (
 // Who a fault concerns, where it is not one replica.
 const (
 	everyone = -1
-	leader   = -2 // of a kill or restart: whoever holds the lease then
+	leader   = -2 // of a kill or restart: the replica that then holds the lease
 )
 
 // Fault is one fault of a plan. Its times count from the start of the run.
@@ -67,7 +68,7 @@ type Fault struct {
 	Status    int           // of APIRefuses
 	Delay     time.Duration // of what is slow: for each call; of a backup: its age
 	Exporter  int           // whose pipeline
-	OneIn     int           // one call in so many is hit; 0 and 1: each
+	OneIn     int           // one call in n is hit; 0 and 1: each
 
 	// A process is killed at its Nth call at a seam after From, before the call acts or after it.
 	Seam  Seam
@@ -89,15 +90,13 @@ const (
 // covers reports whether the fault may have an effect at any moment from begin to end.
 func (f *Fault) covers(begin, end time.Duration) bool { return f.From <= end && begin <= f.To }
 
+func (f *Fault) actsAt(now time.Duration) bool { return f.From <= now && now < f.To }
+
 // concerns reports whether the fault concerns a replica.
 func (f *Fault) concerns(replica int) bool { return f.Replica == everyone || f.Replica == replica }
 
 func (f Fault) String() string {
-	text := string(f.Kind)
-	for _, part := range []struct {
-		text string
-		set  bool
-	}{
+	text := string(f.Kind) + joinSet([]part{
 		{f.Resource, f.Resource != ""},
 		{"verb " + f.Verb, f.Verb != ""},
 		{"namespace " + f.Namespace, f.Namespace != ""},
@@ -108,16 +107,15 @@ func (f Fault) String() string {
 		{"the leader", f.Replica == leader},
 		{fmt.Sprintf("1 call in %d", f.OneIn), f.OneIn > 1},
 		{fmt.Sprintf("at call %d of %s, acted %t", f.Nth, f.Seam, f.Acted), f.Seam != AnyTime},
-	} {
-		if part.set {
-			text += ", " + part.text
-		}
-	}
+	})
 	if f.To > f.From {
 		return fmt.Sprintf("%s (until %v)", text, f.To.Round(time.Millisecond))
 	}
 	return text
 }
+
+// is reports whether the fault is of one of the kinds.
+func (f *Fault) is(kinds ...FaultKind) bool { return slices.Contains(kinds, f.Kind) }
 
 func (k FaultKind) isOfPipelines() bool {
 	switch k {
@@ -130,17 +128,20 @@ func (k FaultKind) isOfPipelines() bool {
 // isOfAPI reports whether the fault can keep owners from being found.
 func (k FaultKind) isOfAPI() bool {
 	switch k {
-	case APIDown, APIRefuses, APIHangs, APISlow, AnswersLost, ConnectionsCut, ConnectionsDie, Stalled, SlowNetwork, KindMissing, BackupRestored, ClusterNew:
+	case APIDown, APIRefuses, APIHangs, APISlow, AnswersLost, ConnectionsCut, ConnectionsDie,
+		Stalled, SlowNetwork, KindMissing, BackupRestored, ClusterNew:
 		return true
 	}
 	return false
 }
 
-// keepsOwnersOnly reports whether the fault keeps owners from being found, and nothing else.
-func (f *Fault) keepsOwnersOnly() bool {
-	switch f.Kind {
-	case APIRefuses, APIHangs, APISlow, KindMissing:
-		return f.Resource != "" && f.Resource != "events"
-	}
-	return false
+// delaysRecords reports whether the fault does more than keep owners from being found.
+func (f *Fault) delaysRecords() bool {
+	ofOneResource := f.is(APIRefuses, APIHangs, APISlow, KindMissing)
+	return !ofOneResource || f.Resource == "" || f.Resource == "events"
+}
+
+// mayLoseCheckpoints reports whether the fault may leave storage behind what was delivered.
+func (f *Fault) mayLoseCheckpoints() bool {
+	return f.is(StorageUnwritable, StorageUnreadable, StorageSlow, StorageTorn, StorageAnswerLost)
 }

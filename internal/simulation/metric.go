@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// seriesKey is what the contract distinguishes occurrences by, as far as records say it too.
+// seriesKey is what the contract distinguishes occurrences by, as far as records have it too.
 type seriesKey struct{ namespace, workloadKind, workload, manifest, reason, eventType, kind string }
 
 // series is one identity with one start time.
@@ -25,11 +25,14 @@ type series struct {
 // checkMetric checks the points of the metric, and compares the last ones with the records.
 func (e *environment) checkMetric() {
 	all, starts := map[string]*series{}, map[string]pcommon.Timestamp{}
+	keepsStarts := e.plan.Storage && e.plan.SeriesTTL > e.plan.Active
 	for _, d := range e.metrics {
 		eachPoint(d.metrics, func(resource pcommon.Map, p pmetric.NumberDataPoint) {
 			identity := identityOf(resource) + "|" + identityOf(p.Attributes())
-			if start, known := starts[identity]; known && start != p.StartTimestamp() && e.plan.Storage && e.plan.SeriesTTL > e.plan.Active {
-				e.violate(monotonic, "", "%s starts %v from scratch at %v", d.process.name, keyOfPoint(resource, p.Attributes()), p.Timestamp().AsTime().Sub(e.began))
+			start, known := starts[identity]
+			if keepsStarts && known && start != p.StartTimestamp() {
+				e.violate(monotonic, "", "%s restarts %v at %v", d.process.name,
+					keyOfPoint(resource, p.Attributes()), e.sinceStart(p.Timestamp().AsTime()))
 			}
 			starts[identity] = p.StartTimestamp()
 			identity += "|" + p.StartTimestamp().String()
@@ -52,41 +55,46 @@ func (e *environment) checkMetric() {
 }
 
 func (e *environment) checkPoint(s *series, p pmetric.NumberDataPoint, by *process) {
-	at := p.Timestamp().AsTime().Sub(e.began)
-	switch {
+	var problem string
+	switch start := p.StartTimestamp(); {
 	case p.IntValue() < s.value:
-		e.violate(monotonic, "", "at %v, %s emits %d for %v after %d", at, by.name, p.IntValue(), s.key, s.value)
+		problem = fmt.Sprintf("of %d after %d", p.IntValue(), s.value)
 	case p.Timestamp() <= s.time:
-		e.violate(monotonic, "", "%s emits two points of %v at %v", by.name, s.key, at)
-	case p.StartTimestamp() > p.Timestamp():
-		e.violate(monotonic, "", "%s emits a point of %v that starts after its time %v", by.name, s.key, at)
-	case !e.plan.Storage && p.StartTimestamp().AsTime().Before(by.started.Truncate(time.Millisecond)):
-		e.violate(monotonic, "", "%s emits a point of %v that starts before the process did", by.name, s.key)
+		problem = "that is not after the one before"
+	case start > p.Timestamp():
+		problem = "that starts after its time"
+	case !e.plan.Storage && start.AsTime().Before(by.started.Truncate(time.Millisecond)):
+		problem = "that starts before the process did"
+	default:
+		return
 	}
+	at := e.sinceStart(p.Timestamp().AsTime())
+	e.violate(monotonic, "", "at %v, %s emits a point of %v %s", at, by.name, s.key, problem)
 }
 
-// compareSums compares the last values with the records. Without storage, sums end with the process,
-// and only the last one's are complete.
+// compareSums compares the last values with the records. Without storage, sums end with the
+// process, and only the last one's are complete.
 func (e *environment) compareSums(all map[string]*series) {
-	got, want := map[seriesKey]int64{}, map[seriesKey]int64{}
-	last := e.firstObserver()
-	records := e.lastRecords()
-	if e.plan.Mode == (Mode{Elector: true}) && (emitters(records) > 1 || len(e.allProcesses()) > e.plan.Replicas) {
-		return // Each leader has sums of its own, and a kill loses what was counted after the last collection.
+	records, got, want := e.lastRecords(), map[seriesKey]int64{}, map[seriesKey]int64{}
+	restarted := len(e.allProcesses()) > e.plan.Replicas
+	if e.plan.Mode == electorAlone && (restarted || emitters(records) > 1) {
+		return // Each leader has its own sums, and a kill loses those after the last collection.
 	}
+	last, outlives := e.firstObserver(), e.plan.Mode != neither
 	for identity, s := range all {
-		if e.plan.Mode != (Mode{}) || strings.HasSuffix(identity, "|"+last.name) {
+		if outlives || strings.HasSuffix(identity, "|"+last.name) {
 			got[e.comparable(s.key)] += s.value
 		}
 	}
 	for _, r := range records {
-		if e.plan.Mode != (Mode{}) || r.process == last {
+		if outlives || r.process == last {
 			want[e.comparable(keyOfRecord(r))] += r.occurrences
 		}
 	}
 	for key := range want {
 		if got[key] != want[key] {
-			e.violate(metricIsSum, "", "%+v: the metric is %d, the records have %d", key, got[key], want[key])
+			e.violate(metricIsSum, "", "%+v: the metric is %d, the records have %d",
+				key, got[key], want[key])
 		}
 	}
 	for key := range got {
@@ -130,13 +138,11 @@ func (e *environment) lastRecords() map[string]*record {
 	return last
 }
 
-func eachPoint(metrics pmetric.Metrics, do func(resource pcommon.Map, point pmetric.NumberDataPoint)) {
+func eachPoint(metrics pmetric.Metrics, do func(resource pcommon.Map, p pmetric.NumberDataPoint)) {
 	for _, rm := range metrics.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
-				if sum := m.Sum(); m.Name() != "k8s.event.occurrences" || !sum.IsMonotonic() || sum.AggregationTemporality() != pmetric.AggregationTemporalityCumulative {
-					panic("the receiver emits another metric than a cumulative, monotonic k8s.event.occurrences: " + m.Name())
-				}
+				mustBeOccurrences(m)
 				for _, p := range m.Sum().DataPoints().All() {
 					do(rm.Resource().Attributes(), p)
 				}
@@ -145,12 +151,19 @@ func eachPoint(metrics pmetric.Metrics, do func(resource pcommon.Map, point pmet
 	}
 }
 
+func mustBeOccurrences(m pmetric.Metric) {
+	cumulative := m.Sum().AggregationTemporality() == pmetric.AggregationTemporalityCumulative
+	if m.Name() != "k8s.event.occurrences" || !m.Sum().IsMonotonic() || !cumulative {
+		panic("the metric is no cumulative, monotonic k8s.event.occurrences: " + m.Name())
+	}
+}
+
 // identityOf writes attributes in a fixed order.
 func identityOf(attributes pcommon.Map) string {
 	parts := make([]string, 0, attributes.Len())
 	for key, value := range attributes.All() {
 		if key == "k8s.cluster.uid" {
-			continue // It is left out until it is known.
+			continue // The receiver leaves it out until it is known.
 		}
 		parts = append(parts, fmt.Sprintf("%s=%q", key, value.AsString()))
 	}
@@ -159,18 +172,20 @@ func identityOf(attributes pcommon.Map) string {
 }
 
 func keyOfPoint(resource, point pcommon.Map) seriesKey {
+	return keyOf(resource, point, text(point, "k8s.object.kind"))
+}
+
+func keyOf(resource, attributes pcommon.Map, kind string) seriesKey {
 	return seriesKey{
-		text(resource, "k8s.namespace.name"), text(resource, "k8s.workload.kind"), text(resource, "k8s.workload.name"), text(resource, "tilt.manifest"),
-		text(point, "k8s.event.reason"), text(point, "k8s.event.type"), text(point, "k8s.object.kind"),
+		text(resource, "k8s.namespace.name"), text(resource, "k8s.workload.kind"),
+		text(resource, "k8s.workload.name"), text(resource, "tilt.manifest"),
+		text(attributes, "k8s.event.reason"), text(attributes, "k8s.event.type"), kind,
 	}
 }
 
-// keyOfRecord says under which series a record counts: a pod's without a known owner under its kind.
+// keyOfRecord returns the series of a record. A pod's without a known owner is that of its kind.
 func keyOfRecord(r *record) seriesKey {
-	key := seriesKey{
-		text(r.resource, "k8s.namespace.name"), text(r.resource, "k8s.workload.kind"), text(r.resource, "k8s.workload.name"), text(r.resource, "tilt.manifest"),
-		text(r.log.Attributes(), "k8s.event.reason"), text(r.log.Attributes(), "k8s.event.type"), text(r.resource, "k8s.object.kind"),
-	}
+	key := keyOf(r.resource, r.log.Attributes(), text(r.resource, "k8s.object.kind"))
 	if isPod := key.kind == "Pod"; key.workloadKind == "Pod" || key.workloadKind == "" && isPod {
 		key.workloadKind, key.workload = "Pod", ""
 	}

@@ -11,11 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// checkOwners compares what the records say of owners with what the objects are.
+// lookup is an object as one process found its owners.
+type lookup struct {
+	process *process
+	object  *object
+}
+
+// checkOwners compares the owners in the records with those of the objects.
 func (t *truth) checkOwners() {
-	e := t.env
-	complete := map[*process]map[*object]time.Time{}
-	stale := e.plan.CacheTTL
+	e, resolved, stale := t.env, map[lookup]time.Time{}, t.env.plan.CacheTTL
 	if e.plan.has(lookupFaults...) {
 		stale = time.Hour // What cannot be refreshed is used as it was.
 	}
@@ -24,51 +28,54 @@ func (t *truth) checkOwners() {
 		if o == nil {
 			continue
 		}
-		event := t.names[r.eventUID].String()
 		chain, want := o.chain(e.plan.MaxDepth)
-		got := text(r.log.Attributes(), "k8s.owner.resolution")
-		if problem := wrongOwners(r, chain, got, stale); problem != "" {
-			e.violate(ownersRight, event, "%s of %s: %s", r.uid, o.name, problem)
+		if problem := wrongOwners(r, chain, stale); problem != "" {
+			e.violate(ownersRight, t.eventOf(r), "%s of %s: %s", r.uid, o.name, problem)
 		}
+		got, key := r.resolution(), lookup{r.process, o}
 		if e.plan.NoOwners || got == want {
-			if complete[r.process] == nil {
-				complete[r.process] = map[*object]time.Time{}
-			}
-			complete[r.process][o] = r.log.ObservedTimestamp().AsTime()
+			resolved[key] = r.observed()
 			continue
 		}
-		known := !complete[r.process][o].IsZero() && r.at.Sub(complete[r.process][o]) < e.plan.CacheTTL && e.plan.CacheSize > len(e.plan.Producers)*10
-		if (o.aliveAt(r.at) || known) && !t.failing(chain, r) {
-			e.violate(ownersComplete, event, "%s of %s has resolution %s, not %s", r.uid, o.name, got, want)
+		if (o.aliveAt(r.at) || e.isCached(resolved[key], r.at)) && !t.mayMiss(chain, r) {
+			e.violate(ownersComplete, t.eventOf(r), "%s of %s has resolution %s, not %s",
+				r.uid, o.name, got, want)
 		}
 	}
 }
 
-// failing reports whether a fault may have kept one of the kinds from being found for the record.
-func (t *truth) failing(chain []*object, r *record) bool {
-	began := t.env.began
-	return t.env.plan.disturbed(r.log.ObservedTimestamp().AsTime().Sub(began)-lookBack, r.at.Sub(began), func(f *Fault) bool {
-		if f.Kind == BackupRestored || f.Kind == ClusterNew {
+// isCached reports whether a process still has what it resolved (zero: never) in its cache.
+func (e *environment) isCached(resolved, now time.Time) bool {
+	return !resolved.IsZero() && now.Sub(resolved) < e.plan.CacheTTL &&
+		e.plan.CacheSize > len(e.plan.Producers)*10
+}
+
+// mayMiss reports whether a fault may have kept the process from finding one of the owners.
+func (t *truth) mayMiss(chain []*object, r *record) bool {
+	return t.env.disturbed(r.observed().Add(-lookBack), r.at, func(f *Fault) bool {
+		if f.is(BackupRestored, ClusterNew) {
 			return true
 		}
-		return f.Kind.isOfAPI() && f.Verb == "" && f.concerns(r.process.replica.index) && (f.Resource == "" || f.Kind == APIHangs && t.env.exempt("i") ||
-			slices.ContainsFunc(chain, func(o *object) bool { return o.resource.Resource == f.Resource }))
+		return f.Kind.isOfAPI() && f.Verb == "" && f.concerns(r.process.replica.index) &&
+			t.failsOne(f, chain)
 	})
 }
 
-// wrongOwners says what in a record is not the involved object's.
-func wrongOwners(r *record, chain []*object, resolution string, stale time.Duration) string {
-	var names []string
-	for _, o := range chain[1:] {
-		names = append(names, qualifiedName(o))
+// failsOne reports whether the fault makes lookups of one of the objects' kinds fail.
+func (t *truth) failsOne(f *Fault, chain []*object) bool {
+	if f.Resource == "" || f.Kind == APIHangs && t.env.exempt("i") {
+		return true
 	}
-	if got, ok := r.resource.Get("k8s.owner.chain"); ok {
-		for i, name := range got.Slice().All() {
-			if i >= len(names) || names[i] != name.Str() {
-				return fmt.Sprintf("the chain is %v, not %v", got.AsString(), names)
-			}
-		}
+	isOf := func(o *object) bool { return o.resource.Resource == f.Resource }
+	return slices.ContainsFunc(chain, isOf)
+}
+
+// wrongOwners returns what in a record is not the involved object's, or "".
+func wrongOwners(r *record, chain []*object, stale time.Duration) string {
+	if problem := wrongChain(r, chain); problem != "" {
+		return problem
 	}
+	resolution := r.resolution()
 	complete := resolution == "complete" || resolution == "ambiguous"
 	if got := text(r.resource, "k8s.workload.name"); complete != (got != "") {
 		return fmt.Sprintf("the workload is %q with resolution %q", got, resolution)
@@ -77,30 +84,50 @@ func wrongOwners(r *record, chain []*object, resolution string, stale time.Durat
 		return problem
 	}
 	labels := []string{""}
-	for _, o := range chain {
-		if o.label != "" {
-			labels = o.labels(r.log.ObservedTimestamp().AsTime(), stale)
-			break
-		}
+	if i := slices.IndexFunc(chain, func(o *object) bool { return o.label != "" }); i >= 0 {
+		labels = chain[i].labels(r.observed(), stale)
 	}
-	if got := text(r.resource, "tilt.manifest"); !slices.Contains(labels, got) && (complete || got != "") {
+	got := text(r.resource, "tilt.manifest")
+	if !slices.Contains(labels, got) && (complete || got != "") {
 		return fmt.Sprintf("tilt.manifest is %q, not %q", got, labels)
 	}
 	return ""
 }
 
-// wrongRoles says which attribute of the owner, the workload, or a kind on the chain is not its.
+// wrongChain returns how the record's chain differs from the object's owners, or "" if it has the
+// first of them.
+func wrongChain(r *record, chain []*object) string {
+	got, ok := r.resource.Get("k8s.owner.chain")
+	if !ok {
+		return ""
+	}
+	var names []string
+	for _, o := range chain[1:] {
+		names = append(names, qualifiedName(o))
+	}
+	for i, name := range got.Slice().All() {
+		if i >= len(names) || names[i] != name.Str() {
+			return fmt.Sprintf("the chain is %v, not %v", got.AsString(), names)
+		}
+	}
+	return ""
+}
+
+// wrongRoles returns which attribute of the owner, the workload, or a kind of the chain is wrong,
+// or "".
 func wrongRoles(r *record, chain []*object, complete bool) string {
 	want := map[string]string{}
+	name := func(role string, o *object) {
+		want[role+".kind"], want[role+".name"], want[role+".uid"] = o.kind, o.name, string(o.uid)
+	}
 	if _, ok := r.resource.Get("k8s.owner.chain"); ok {
-		owner := chain[1]
-		want["k8s.owner.kind"], want["k8s.owner.name"], want["k8s.owner.uid"] = owner.kind, owner.name, string(owner.uid)
+		name("k8s.owner", chain[1])
 	}
 	if complete {
-		end := chain[len(chain)-1]
-		want["k8s.workload.kind"], want["k8s.workload.name"], want["k8s.workload.uid"] = end.kind, end.name, string(end.uid)
+		name("k8s.workload", chain[len(chain)-1])
 		for _, o := range slices.Backward(chain) {
-			if o.resource.Group != links.Group && o.resource.Group != rollouts.Group { // The conventions name no custom kind.
+			// The semantic conventions name no custom kind.
+			if o.resource.Group != links.Group && o.resource.Group != rollouts.Group {
 				want["k8s."+strings.ToLower(o.kind)+".name"] = o.name
 			}
 		}
@@ -115,5 +142,6 @@ func wrongRoles(r *record, chain []*object, complete bool) string {
 
 // qualifiedName is kind.group/name as kubectl writes it.
 func qualifiedName(o *object) string {
-	return strings.ToLower(schema.GroupResource{Group: o.resource.Group, Resource: o.kind}.String()) + "/" + o.name
+	kind := schema.GroupResource{Group: o.resource.Group, Resource: o.kind}
+	return strings.ToLower(kind.String()) + "/" + o.name
 }

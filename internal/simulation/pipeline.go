@@ -17,12 +17,11 @@ import (
 	"go.uber.org/multierr"
 )
 
-// delivery is what an exporter was given at once.
+// delivery is what an exporter got at once.
 type delivery struct {
-	at       time.Time // when the exporter decided
-	process  *process
-	logs     plog.Logs
-	rejected bool // with a permanent error: nobody has it, and nobody will
+	at      time.Time // when the exporter decided
+	process *process
+	logs    plog.Logs
 }
 
 // exporter is the end of one logs pipeline. It outlives the processes that send to it.
@@ -56,7 +55,9 @@ type branch struct {
 
 func (b *branch) consume(ctx context.Context, logs plog.Logs) error {
 	p, number := b.process, b.calls.next()
-	hit := func(kind FaultKind) *Fault { return p.hit(kind, fmt.Sprint("exporter ", b.number), number, b.number) }
+	hit := func(kind FaultKind) *Fault {
+		return p.hit(kind, fmt.Sprint("exporter ", b.number), number, b.number)
+	}
 	if f := hit(PipelineSlow); f != nil {
 		if err := sleep(ctx, f.Delay); err != nil {
 			return err
@@ -85,16 +86,16 @@ func (b *branch) consume(ctx context.Context, logs plog.Logs) error {
 // decide accepts, or rejects as the plan says.
 func (b *branch) decide(hit func(FaultKind) *Fault, logs plog.Logs) error {
 	took := delivery{at: time.Now(), process: b.process, logs: plog.NewLogs()}
+	n, note := logs.LogRecordCount(), b.process.note
 	switch {
 	case hit(PipelineRejects) != nil:
-		b.process.tell("exporter %d rejects %d records, retryable", b.number, logs.LogRecordCount())
+		note("exporter %d rejects %d records, retryable", b.number, n)
 		b.destroy(logs)
 		return errors.New("the queue is full")
 	case hit(PipelinePermanent) != nil:
 		logs.CopyTo(took.logs)
-		took.rejected = true
 		b.note(took)
-		b.process.tell("exporter %d rejects %d records, permanent", b.number, logs.LogRecordCount())
+		note("exporter %d rejects %d records, permanent", b.number, n)
 		return consumererror.NewPermanent(errors.New("malformed"))
 	case hit(PipelinePartial) != nil && logs.ResourceLogs().Len() > 1:
 		rest := plog.NewLogs()
@@ -106,7 +107,7 @@ func (b *branch) decide(hit func(FaultKind) *Fault, logs plog.Logs) error {
 			rl.CopyTo(to.ResourceLogs().AppendEmpty())
 		}
 		b.note(took)
-		b.process.tell("exporter %d accepts %d records of %d", b.number, took.logs.LogRecordCount(), logs.LogRecordCount())
+		note("exporter %d accepts %d records of %d", b.number, took.logs.LogRecordCount(), n)
 		return consumererror.NewLogs(errors.New("some were rejected"), rest)
 	}
 	logs.CopyTo(took.logs)
@@ -123,7 +124,7 @@ func (b *branch) destroy(logs plog.Logs) {
 }
 
 // logsPipelines joins the branches as the Collector's fan-out does: each gets the data, and the
-// errors are joined. One branch alone is given the data itself.
+// errors are joined. One branch alone gets the data itself.
 type logsPipelines struct {
 	process  *process
 	branches []*branch

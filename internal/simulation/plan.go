@@ -35,8 +35,15 @@ func (m Mode) String() string {
 	}
 }
 
+var (
+	neither      = Mode{}
+	storageAlone = Mode{Storage: true}
+	electorAlone = Mode{Elector: true}
+	both         = Mode{Storage: true, Elector: true}
+)
+
 // Modes are all of them, in the order of tables.
-var Modes = []Mode{{}, {Storage: true}, {Elector: true}, {Storage: true, Elector: true}}
+var Modes = []Mode{neither, storageAlone, electorAlone, both}
 
 // Plan is one environment and what happens in it. It is a function of its seed, and can be cut down
 // (see shrink.go) without changing what is left.
@@ -77,7 +84,7 @@ type Plan struct {
 
 	// The pipelines.
 	Exporters   int
-	MutatesData bool // exporters destroy what they are given
+	MutatesData bool // exporters destroy what they get
 
 	Faults []Fault
 	Active time.Duration // until the last fault ends and the last event is written
@@ -85,6 +92,11 @@ type Plan struct {
 
 // LeaseTimes are the elector's lease_duration, renew_deadline and retry_period.
 type LeaseTimes struct{ Duration, Renew, Retry time.Duration }
+
+// leaseTimes takes seconds.
+func leaseTimes(duration, renew, retry time.Duration) LeaseTimes {
+	return LeaseTimes{duration * time.Second, renew * time.Second, retry * time.Second}
+}
 
 // NewPlan makes the plan of a seed, without what the marked defects are known to break.
 func NewPlan(seed uint64) Plan {
@@ -102,7 +114,7 @@ func NewPlan(seed uint64) Plan {
 		MaxSeries:    oneOf(r, 10_000, 10_000, 10_000, 3),
 		SeriesTTL:    oneOf(r, time.Hour, time.Hour, time.Hour, 40*time.Second),
 		QPS:          oneOf(r, 50, -1),
-		Lease:        oneOf(r, LeaseTimes{15 * time.Second, 10 * time.Second, time.Second}, LeaseTimes{15 * time.Second, 10 * time.Second, 2 * time.Second}),
+		Lease:        oneOf(r, leaseTimes(15, 10, 1), leaseTimes(15, 10, 2)),
 		Namespaces:   1 + r.IntN(8),
 		EventTTL:     oneOf(r, time.Hour, 20*time.Minute, 10*time.Minute),
 		CompactAfter: oneOf(r, 5*time.Minute, time.Minute, 20*time.Second),
@@ -126,7 +138,8 @@ func NewPlan(seed uint64) Plan {
 	}
 	p.addFilters(r)
 	if chance(r, 100) && !p.Elector {
-		p.Active, p.Collection, p.EventTTL = between(r, 26*time.Hour, 30*time.Hour), 10*time.Minute, time.Hour
+		p.Active = between(r, 26*time.Hour, 30*time.Hour)
+		p.Collection, p.EventTTL = 10*time.Minute, time.Hour
 	}
 	p.addApps()
 	p.addProducers()
@@ -142,14 +155,16 @@ func NewPlan(seed uint64) Plan {
 	return p
 }
 
-// gaps are the faults that may let a receiver miss the states between two lists. What it then counts
-// of an event whose count has become lower, or that was created again, is not decided by the contract.
+// gaps are the faults that may let a receiver miss the states between two lists. The contract does
+// not decide what it then counts of an event that has a lower count, or that was created again.
 var gaps = []FaultKind{
-	APIDown, APIRefuses, APIHangs, AnswersLost, WatchBreaks, Compaction, ConnectionsCut, ConnectionsDie, Stalled, NoEndBookmark,
-	BackupRestored, ClusterNew, LeaseForbidden, Killed, Restarted, PipelineRejects, PipelineHangs, PipelineSlow, StorageSlow,
+	APIDown, APIRefuses, APIHangs, AnswersLost, WatchBreaks, Compaction, ConnectionsCut,
+	ConnectionsDie, Stalled, NoEndBookmark, BackupRestored, ClusterNew, LeaseForbidden, Killed,
+	Restarted, PipelineRejects, PipelineHangs, PipelineSlow, StorageSlow,
 }
 
-// expireEvents lets events expire within the run. No fault may then keep the receiver from them for long.
+// expireEvents lets events expire within the run. No fault may then keep the receiver from them for
+// more than a moment.
 func (p *Plan) expireEvents() {
 	p.EventTTL = 70 * time.Second
 	p.drop(func(f Fault) bool {
@@ -189,11 +204,13 @@ func namespace(i int) string { return fmt.Sprintf("team-%d", i) }
 func (p *Plan) addFaults(n int) {
 	for i := range n {
 		r := draw(p.Seed, "fault", i)
-		f := Fault{Replica: everyone, From: between(r, calm, p.Active), Kind: oneOf(r, p.possibleFaults()...)}
-		if chance(r, 4) && (f.Kind.isOfPipelines() || f.Kind == WatchBreaks || f.Kind == ConnectionsCut) {
+		f := Fault{Replica: everyone, From: between(r, calm, p.Active)}
+		f.Kind = oneOf(r, p.possibleFaults()...)
+		if chance(r, 4) && (f.Kind.isOfPipelines() || f.is(WatchBreaks, ConnectionsCut)) {
 			f.From = between(r, 0, calm) // These leave it known what exists at the first start.
 		}
-		f.To = f.From + oneOf(r, between(r, time.Second, 5*time.Second), between(r, time.Second, 20*time.Second), between(r, 20*time.Second, 80*time.Second))
+		f.To = f.From + oneOf(r, between(r, time.Second, 5*time.Second),
+			between(r, time.Second, 20*time.Second), between(r, 20*time.Second, 80*time.Second))
 		if chance(r, 12) {
 			f.To = f.From + between(r, 2*time.Minute, 4*time.Minute)
 		}
@@ -209,13 +226,15 @@ func (p *Plan) addFaults(n int) {
 // possibleFaults lists the more frequent ones more than once.
 func (p *Plan) possibleFaults() []FaultKind {
 	possible := []FaultKind{
-		APIDown, APIRefuses, APIRefuses, APIRefuses, KindMissing, APIHangs, APISlow, AnswersLost, WatchBreaks, Compaction, Compaction, ConnectionsCut, ConnectionsCut,
-		Stalled, SlowNetwork, NoEndBookmark, BackupRestored, ClusterNew,
-		PipelineRejects, PipelineRejects, PipelinePermanent, PipelinePartial, PipelineHangs, PipelineSlow, MetricsRejected,
+		APIDown, APIRefuses, APIRefuses, APIRefuses, KindMissing, APIHangs, APISlow, AnswersLost,
+		WatchBreaks, Compaction, Compaction, ConnectionsCut, ConnectionsCut, Stalled, SlowNetwork,
+		NoEndBookmark, BackupRestored, ClusterNew, PipelineRejects, PipelineRejects,
+		PipelinePermanent, PipelinePartial, PipelineHangs, PipelineSlow, MetricsRejected,
 		Killed, Killed, Killed, Killed, Restarted, Restarted,
 	}
 	if p.Storage {
-		possible = append(possible, StorageUnreadable, StorageUnwritable, StorageSlow, StorageAnswerLost, StorageTorn, StorageLate, Killed, Killed)
+		possible = append(possible, StorageUnreadable, StorageUnwritable, StorageSlow,
+			StorageAnswerLost, StorageTorn, StorageLate, Killed, Killed)
 	}
 	if p.Elector {
 		possible = append(possible, LeaseForbidden)
@@ -230,14 +249,7 @@ func (p *Plan) detail(r *rand.Rand, f *Fault) {
 	f.OneIn = oneOf(r, 1, 2, 5)
 	switch f.Kind {
 	case APIRefuses:
-		f.Resource = oneOf(r, "", "events", "events", "pods", "replicasets", "deployments", "rollouts")
-		f.Status = oneOf(r, 401, 403, 429, 500, 503, 504)
-		if chance(r, 3) && f.Resource != "" && f.Resource != "events" { // Only single reads are allowed.
-			f.Status, f.Verb = 403, oneOf(r, "list", "watch")
-		}
-		if chance(r, 2) && f.Status == 403 && len(p.Watched) > 0 {
-			f.Namespace = p.Watched[0]
-		}
+		p.refuse(r, f)
 	case ConnectionsDie:
 		f.To = f.From + 11*time.Minute // when the server would have ended every watch
 		p.Active, p.EventTTL = max(p.Active, f.From+12*time.Minute), time.Hour
@@ -270,6 +282,17 @@ func (p *Plan) detail(r *rand.Rand, f *Fault) {
 	p.aim(r, f)
 }
 
+func (p *Plan) refuse(r *rand.Rand, f *Fault) {
+	f.Resource = oneOf(r, "", "events", "events", "pods", "replicasets", "deployments", "rollouts")
+	f.Status = oneOf(r, 401, 403, 429, 500, 503, 504)
+	if chance(r, 3) && f.Resource != "" && f.Resource != "events" { // Single reads are allowed.
+		f.Status, f.Verb = 403, oneOf(r, "list", "watch")
+	}
+	if chance(r, 2) && f.Status == 403 && len(p.Watched) > 0 {
+		f.Namespace = p.Watched[0]
+	}
+}
+
 // aim chooses whom a fault concerns.
 func (p *Plan) aim(r *rand.Rand, f *Fault) {
 	switch f.Kind {
@@ -286,38 +309,27 @@ func (p *Plan) aim(r *rand.Rand, f *Fault) {
 	if f.Kind.isOfPipelines() {
 		f.Exporter = r.IntN(p.Exporters)
 	}
-	switch f.Kind {
-	case APIDown, APIHangs, KindMissing, Compaction, ConnectionsCut, Stalled, BackupRestored, ClusterNew, LeaseForbidden, StorageUnreadable:
+	if f.is(APIDown, APIHangs, KindMissing, Compaction, ConnectionsCut, Stalled, BackupRestored,
+		ClusterNew, LeaseForbidden, StorageUnreadable) {
 		f.OneIn = 1
 	}
 }
 
-// drop takes out the faults for which the condition holds.
-func (p *Plan) drop(condition func(Fault) bool) { p.Faults = slices.DeleteFunc(p.Faults, condition) }
+// drop takes out the faults that the function selects.
+func (p *Plan) drop(which func(Fault) bool) { p.Faults = slices.DeleteFunc(p.Faults, which) }
 
 // has reports whether the plan has a fault of one of the kinds.
 func (p *Plan) has(kinds ...FaultKind) bool {
-	return slices.ContainsFunc(p.Faults, func(f Fault) bool { return slices.Contains(kinds, f.Kind) })
-}
-
-// disturbed reports whether a fault of one that the condition selects may act between the two moments.
-func (p *Plan) disturbed(begin, end time.Duration, condition func(*Fault) bool) bool {
-	for i := range p.Faults {
-		if f := &p.Faults[i]; f.covers(begin, end) && condition(f) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.Faults, func(f Fault) bool { return f.is(kinds...) })
 }
 
 // String describes the environment in a few words.
 func (p Plan) String() string {
-	text := fmt.Sprintf("%v, %d replica(s), %d namespace(s), %d exporter(s), start_at beginning %t, dedup_interval %v, TTL %v, compaction every %v",
-		p.Mode, p.Replicas, p.Namespaces, p.Exporters, p.FromBeginning, p.Dedup, p.EventTTL, p.CompactAfter)
-	for _, part := range []struct {
-		text string
-		set  bool
-	}{
+	text := fmt.Sprintf("%v, %d replica(s), %d namespace(s), %d exporter(s), start_at beginning %t",
+		p.Mode, p.Replicas, p.Namespaces, p.Exporters, p.FromBeginning)
+	text += fmt.Sprintf(", dedup_interval %v, TTL %v, compaction every %v",
+		p.Dedup, p.EventTTL, p.CompactAfter)
+	return text + joinSet([]part{
 		{fmt.Sprint("namespaces ", p.Watched), p.Watched != nil},
 		{fmt.Sprint("event_types ", p.Types), p.Types != nil},
 		{fmt.Sprint("include_reasons ", p.IncludeReasons), p.IncludeReasons != nil},
@@ -333,9 +345,19 @@ func (p Plan) String() string {
 		{fmt.Sprint("watch caches lag ", p.CacheLag), p.CacheLag > 0},
 		{"exporters destroy what they get", p.MutatesData},
 		{fmt.Sprintf("%d events exist", p.Existing), p.Existing > 0},
-	} {
-		if part.set {
-			text += ", " + part.text
+	})
+}
+
+// part is a part of a description, if it is set.
+type part struct {
+	text string
+	set  bool
+}
+
+func joinSet(parts []part) (text string) {
+	for _, p := range parts {
+		if p.set {
+			text += ", " + p.text
 		}
 	}
 	return text

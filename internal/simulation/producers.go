@@ -32,14 +32,14 @@ type ProducerPlan struct {
 	Size    int  // of the message, in bytes
 	Edits   bool // with Relabeler: the count as well
 	NewPods bool // each write is about a pod of its own
-	Deleted bool // the object is deleted before the last write, as a pod is that is killed
+	Deleted bool // the object is deleted before the last write, as a killed pod is
 }
 
 // newPods is the number of the first pod that comes only for one event.
 const newPods = 1000
 
-// Style is how a producer writes its events (event-semantics: client-go's two recorders, kube-rs's,
-// and programs that write events by hand).
+// Style is how a producer writes its events: as client-go's two recorders and kube-rs's do, or by
+// hand.
 type Style string
 
 // The styles.
@@ -60,10 +60,11 @@ func (p *Plan) addProducers() {
 		n = p.Namespaces
 	}
 	for i := range n {
-		p.Producers = append(p.Producers, p.producer(i))
+		pp := p.producer(i)
 		if p.Namespaces >= 100 {
-			p.Producers[i].App, p.Producers[i].Start = i, firstWrite+time.Duration(i)*time.Millisecond
+			pp.App, pp.Start = i, firstWrite+time.Duration(i)*time.Millisecond
 		}
+		p.Producers = append(p.Producers, pp)
 	}
 	if chance(r, 8) { // A storm: one-shot events of many pods at once.
 		p.storm(50+r.IntN(600), 0)
@@ -79,20 +80,23 @@ func (p *Plan) addProducers() {
 func (p *Plan) producer(i int) ProducerPlan {
 	r := draw(p.Seed, "producer", i)
 	pp := ProducerPlan{
-		Style:   oneOf(r, OldRecorder, OldRecorder, OldRecorder, NewRecorder, NewRecorder, KubeRS, Kubelet, Kubelet, HandMade, HandMade, Relabeler),
-		App:     r.IntN(len(p.Apps)),
-		Pod:     r.IntN(6),
-		Start:   between(r, firstWrite, p.Active),
-		Gap:     oneOf(r, between(r, 10*time.Millisecond, time.Second), between(r, time.Second, 20*time.Second), p.Active/8),
-		Writes:  1 + r.IntN(15),
-		Skew:    oneOf(r, 0, 0, between(r, -3*time.Second, 3*time.Second), -50*time.Minute, time.Hour),
+		Style: oneOf(r, OldRecorder, OldRecorder, OldRecorder, NewRecorder, NewRecorder, KubeRS,
+			Kubelet, Kubelet, HandMade, HandMade, Relabeler),
+		App:   r.IntN(len(p.Apps)),
+		Pod:   r.IntN(6),
+		Start: between(r, firstWrite, p.Active),
+		Gap: oneOf(r, between(r, 10*time.Millisecond, time.Second),
+			between(r, time.Second, 20*time.Second), p.Active/8),
+		Writes: 1 + r.IntN(15),
+		Skew: oneOf(r, 0, 0, between(r, -3*time.Second, 3*time.Second), -50*time.Minute,
+			time.Hour),
 		Reason:  oneOf(r, "BackOff", "Failed", "Pulling", "Unhealthy", "Scheduled", "Created"),
 		Type:    oneOf(r, "Warning", "Warning", "Normal", "Normal", "Notice"),
 		Size:    oneOf(r, 20, 20, 20, 2000),
 		Deleted: chance(r, 4),
 	}
 	if pp.Style == HandMade && chance(r, 5) {
-		pp.Skew = -3 * time.Hour // Only without a count: one that begins so long before its object says little.
+		pp.Skew = -3 * time.Hour // Without a count only: others would belong to the past.
 	}
 	pp.Writes = max(1, min(pp.Writes, int((p.Active-pp.Start)/pp.Gap)))
 	return pp
@@ -102,8 +106,9 @@ func (p *Plan) producer(i int) ProducerPlan {
 func (p *Plan) storm(n, size int) {
 	r := draw(p.Seed, "storm", n)
 	p.Producers = append(p.Producers, ProducerPlan{
-		Style: HandMade, App: r.IntN(len(p.Apps)), Start: between(r, firstWrite, p.Active), Gap: 2 * time.Second / time.Duration(n),
-		Writes: n, Reason: "Storm", Type: "Warning", Size: size, NewPods: size == 0 && n < 1000 && chance(r, 2),
+		Style: HandMade, App: r.IntN(len(p.Apps)), Start: between(r, firstWrite, p.Active),
+		Gap: 2 * time.Second / time.Duration(n), Writes: n, Reason: "Storm", Type: "Warning",
+		Size: size, NewPods: size == 0 && n < 1000 && chance(r, 2),
 	})
 }
 
@@ -125,7 +130,8 @@ func (p *producer) run(began time.Time) {
 	time.Sleep(time.Until(began.Add(p.plan.Start)))
 	p.subject.create(p.server)
 	for i := range p.plan.Writes {
-		if p.plan.Deleted && i == p.plan.Writes-1 && i > 0 && p.subject.kind == "Pod" {
+		last := i > 0 && i == p.plan.Writes-1
+		if last && p.plan.Deleted && p.subject.kind == "Pod" {
 			p.subject.delete(p.server)
 		}
 		if p.plan.NewPods {
@@ -189,14 +195,15 @@ func (p *producer) stamp(ev *corev1.Event, i int) {
 	switch p.plan.Style {
 	case NewRecorder, KubeRS:
 		if p.last != nil || p.count > 1 {
-			ev.Series = &corev1.EventSeries{Count: max(2, p.count), LastObservedTime: metav1.NewMicroTime(now)}
+			seen := metav1.NewMicroTime(now)
+			ev.Series = &corev1.EventSeries{Count: max(2, p.count), LastObservedTime: seen}
 		}
 	default:
 		ev.Count = p.count
 		ev.LastTimestamp = metav1.NewTime(now)
 	}
 	if i%3 == 2 {
-		ev.Message = p.message(i) // Some rewrite their message with each patch.
+		ev.Message = p.message(i) // Some recorders rewrite their message with each patch.
 	}
 }
 
@@ -222,7 +229,7 @@ func (p *producer) relabel(i int) {
 	next := p.last.DeepCopy()
 	next.ResourceVersion = ""
 	next.Labels = map[string]string{"seen": fmt.Sprint(i)}
-	if p.plan.Edits && i%4 == 3 { // Somebody edits the count, and the recorder's next patch has the right one again.
+	if p.plan.Edits && i%4 == 3 { // A user edits the count; the next patch corrects it.
 		next.Count = max(1, next.Count-2)
 	}
 	if stored, err := p.server.Update(events, next); err == nil {
@@ -231,7 +238,8 @@ func (p *producer) relabel(i int) {
 }
 
 func (p *producer) message(i int) string {
-	return fmt.Sprintf("%s happened to %s (%d)", p.plan.Reason, p.subject.name, i) + strings.Repeat(".", p.plan.Size)
+	what := fmt.Sprintf("%s happened to %s (%d)", p.plan.Reason, p.subject.name, i)
+	return what + strings.Repeat(".", p.plan.Size)
 }
 
 // The container that kubelets report about.
@@ -244,11 +252,8 @@ const (
 func (p *producer) event(i int) *corev1.Event {
 	now := time.Now().Add(p.plan.Skew)
 	s := p.subject
-	ev := &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Namespace: s.namespace, Name: fmt.Sprintf("%s.%x.%d.%d", s.name, now.UnixNano(), p.number, i)},
-		InvolvedObject: corev1.ObjectReference{APIVersion: s.apiVersion, Kind: s.kind, Namespace: s.namespace, Name: s.name, UID: s.uid},
-		Reason:         p.plan.Reason, Type: p.plan.Type, Message: p.message(i),
-	}
+	ev := s.event(fmt.Sprintf("%s.%x.%d.%d", s.name, now.UnixNano(), p.number, i))
+	ev.Reason, ev.Type, ev.Message = p.plan.Reason, p.plan.Type, p.message(i)
 	if s.manifest != "" {
 		ev.InvolvedObject.UID = s.manifest
 	}
@@ -258,7 +263,8 @@ func (p *producer) event(i int) *corev1.Event {
 	switch p.plan.Style {
 	case NewRecorder, KubeRS:
 		ev.EventTime = metav1.NewMicroTime(now)
-		ev.ReportingController, ev.ReportingInstance, ev.Action = "scheduler", "scheduler-0", "Binding"
+		ev.ReportingController, ev.ReportingInstance = "scheduler", "scheduler-0"
+		ev.Action = "Binding"
 	case Kubelet:
 		ev.Source = corev1.EventSource{Component: "kubelet", Host: "node-1"}
 		ev.ReportingController, ev.ReportingInstance = "kubelet", "node-1"
@@ -281,4 +287,15 @@ func (p *producer) event(i int) *corev1.Event {
 		ev.FirstTimestamp = metav1.NewTime(now)
 	}
 	return ev
+}
+
+// event is an event about the object.
+func (o *object) event(name string) *corev1.Event {
+	return &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: name},
+		InvolvedObject: corev1.ObjectReference{
+			APIVersion: o.apiVersion, Kind: o.kind, Namespace: o.namespace, Name: o.name,
+			UID: o.uid,
+		},
+	}
 }

@@ -22,34 +22,64 @@ type Violation struct {
 }
 
 var (
-	continuous = []Mode{{Storage: true}, {Elector: true}, {Storage: true, Elector: true}}
-	stored     = []Mode{{Storage: true}, {Storage: true, Elector: true}}
+	stored  = []Mode{storageAlone, both}
+	elected = []Mode{electorAlone, both}
 
-	nothingLost     = &Promise{"nothing lost", "Every occurrence since the first start (without storage and elector: since the last one) is in a record that every exporter accepted, or rejected with a permanent error.", nil}
-	nothingInvented = &Promise{"nothing invented", "Every record tells of a state that the API server held, of an event that the filters let through and that start_at lets count.", nil}
-	duplicates      = &Promise{"duplicates recognisable", "Records of one event with different log.record.uid never tell of the same occurrence.", nil}
-	sameBytes       = &Promise{"duplicates byte for byte", "A record that is delivered again is the same as the first, byte for byte.", stored}
-	inFlightOnly    = &Promise{"only in-flight records repeated", "After a crash, only records are delivered again after which the process had delivered no other.", stored}
-	faithful        = &Promise{"records faithful", "Body, reason, type, times and involved object are those of the state that the record tells of.", nil}
-	inOrder         = &Promise{"in order", "The first deliveries of one event's records are in the order of its counts.", nil}
-	metricIsSum     = &Promise{"metric = sum of records", "At the end, the metric of each workload, reason, type and kind is the sum of the occurrences in the records (without storage: of the last process; with an elector and no storage: if only one led).", nil}
-	monotonic       = &Promise{"metric monotonic", "The points of one series never fall, their times increase, and with storage its start time stays.", nil}
-	oneLeader       = &Promise{"one leader emits", "Only the process that holds the lease emits.", []Mode{{Elector: true}, {Storage: true, Elector: true}}}
-	ownersRight     = &Promise{"owners right", "No record names an owner, a workload or a tag that is not the involved object's.", nil}
-	ownersComplete  = &Promise{"owners complete", "The chain is complete if, while the event was resolved, no kind of the chain was slow, failing or limited.", nil}
-	neverSilent     = &Promise{"never silent", "If something has not been deliverable for 90 s, the component's status is an error, and when all is well again it is not.", nil}
-	inTime          = &Promise{"in time", "Where nothing is wrong, an occurrence is with every exporter within 12 s and dedup_interval.", nil}
-	oneInInterval   = &Promise{"one record in an interval", "Where nothing is wrong, an event has at most one record in dedup_interval.", nil}
-	boundedMemory   = &Promise{"bounded memory", "A process holds at most 12 MiB of events that no pipeline has been offered; a standby, and one that lists by pages, 64 MiB.", nil}
-	boundedRequests = &Promise{"bounded requests", "A stream makes at most 40 requests in a minute, and 120 if watches break or the API server wants to be asked again soon; lookups are bounded by the number of objects.", nil}
-	shutsDown       = &Promise{"shuts down", "Shutdown takes at most 15 s and returns no error, whatever hangs.", nil}
-	noGoroutine     = &Promise{"no goroutine left", "After shutdown, no goroutine of the receiver is left.", nil}
+	nothingLost = &Promise{"nothing lost",
+		"Every occurrence since the first start (without storage and elector: since the last " +
+			"one) is in a record that every exporter accepted, or rejected permanently.", nil}
+	nothingInvented = &Promise{"nothing invented",
+		"Every record has a state that the API server held, of an event that the filters let " +
+			"through and that start_at lets count.", nil}
+	duplicates = &Promise{"duplicates recognisable",
+		"Records of one event with different log.record.uid never count the same occurrence.", nil}
+	sameBytes = &Promise{"duplicates byte for byte",
+		"A record that is delivered again is the same as the first, byte for byte.", stored}
+	inFlightOnly = &Promise{"only in-flight records repeated",
+		"After a crash, a record is delivered again only if the process had delivered no other " +
+			"after it.", stored}
+	faithful = &Promise{"records faithful",
+		"Body, reason, type, times and involved object are those of the record's state.", nil}
+	inOrder = &Promise{"in order",
+		"The first deliveries of one event's records are in the order of its counts.", nil}
+	metricIsSum = &Promise{"metric = sum of records",
+		"At the end, the metric of each workload, reason, type and kind is the sum of the " +
+			"occurrences in the records (without storage: of the last process; with an elector " +
+			"and no storage: if only one led).", nil}
+	monotonic = &Promise{"metric monotonic",
+		"The points of one series never fall, their times increase, and with storage its start " +
+			"time stays.", nil}
+	oneLeader = &Promise{"one leader emits",
+		"Only the process that holds the lease emits.", elected}
+	ownersRight = &Promise{"owners right",
+		"No record names an owner, a workload or a tag that is not the involved object's.", nil}
+	ownersComplete = &Promise{"owners complete",
+		"The chain is complete if, while the event was resolved, no kind of the chain was slow, " +
+			"failing or limited.", nil}
+	neverSilent = &Promise{"never silent",
+		"If something has not been deliverable for 90 s, the component's status is an error, and " +
+			"when all is well again it is not.", nil}
+	inTime = &Promise{"in time",
+		"If nothing is wrong, each exporter has an occurrence after 12 s and dedup_interval.", nil}
+	oneInInterval = &Promise{"one record in an interval",
+		"Where nothing is wrong, an event has at most one record in dedup_interval.", nil}
+	boundedMemory = &Promise{"bounded memory",
+		"A process holds at most 12 MiB of events that it has not offered to a pipeline; a " +
+			"standby, and one that lists by pages, 64 MiB.", nil}
+	boundedRequests = &Promise{"bounded requests",
+		"A stream makes at most 40 requests in a minute, and 120 if watches break or the API " +
+			"server asks for an early retry; lookups are bounded by the number of objects.", nil}
+	shutsDown = &Promise{"shuts down",
+		"Shutdown takes at most 15 s and returns no error, whatever hangs.", nil}
+	noGoroutine = &Promise{"no goroutine left",
+		"After shutdown, no goroutine of the receiver is left.", nil}
 )
 
 // Promises are all of them, in the order of tables.
 var Promises = []*Promise{
-	nothingLost, nothingInvented, duplicates, sameBytes, inFlightOnly, faithful, inOrder, metricIsSum, monotonic, oneLeader,
-	ownersRight, ownersComplete, neverSilent, inTime, oneInInterval, boundedMemory, boundedRequests, shutsDown, noGoroutine,
+	nothingLost, nothingInvented, duplicates, sameBytes, inFlightOnly, faithful, inOrder,
+	metricIsSum, monotonic, oneLeader, ownersRight, ownersComplete, neverSilent, inTime,
+	oneInInterval, boundedMemory, boundedRequests, shutsDown, noGoroutine,
 }
 
 // In reports whether the contract makes the promise in the mode.
@@ -85,13 +115,14 @@ func (e *environment) violate(promise *Promise, event, format string, args ...an
 	}
 }
 
-// check evaluates every promise that is not evaluated while the run goes on.
+// check evaluates the promises that are not evaluated during the run.
 func (e *environment) check() {
 	truth := newTruth(e)
-	truth.tell()
+	truth.addToStory()
 	for _, x := range e.exporters {
 		a := newAccount(e, truth, x)
 		a.checkRecords()
+		a.checkOrder()
 		a.checkRepeats()
 		a.checkTotals()
 		a.checkTimes()
@@ -99,4 +130,5 @@ func (e *environment) check() {
 	truth.checkOwners()
 	e.checkMetric()
 	e.checkMemory()
+	e.checkRequests()
 }

@@ -14,7 +14,6 @@ import (
 type record struct {
 	at       time.Time
 	process  *process
-	rejected bool
 	resource pcommon.Map
 	log      plog.LogRecord
 
@@ -28,14 +27,23 @@ func records(deliveries []delivery) (all []*record) {
 	for i := range deliveries {
 		d := &deliveries[i]
 		each(d.logs, func(resource pcommon.Map, log plog.LogRecord) {
-			r := &record{at: d.at, process: d.process, rejected: d.rejected, resource: resource, log: log}
-			r.uid, r.eventUID = text(log.Attributes(), "log.record.uid"), types.UID(text(log.Attributes(), "k8s.event.uid"))
-			r.count, r.occurrences = number(log.Attributes(), "k8s.event.count"), number(log.Attributes(), "k8s.event.occurrences")
+			r := &record{at: d.at, process: d.process, resource: resource, log: log}
+			attributes := log.Attributes()
+			r.uid, r.eventUID = uidOf(log), types.UID(text(attributes, "k8s.event.uid"))
+			r.count = number(attributes, "k8s.event.count")
+			r.occurrences = number(attributes, "k8s.event.occurrences")
 			all = append(all, r)
 		})
 	}
 	return all
 }
+
+func uidOf(log plog.LogRecord) string { return text(log.Attributes(), "log.record.uid") }
+
+func (r *record) observed() time.Time { return r.log.ObservedTimestamp().AsTime() }
+
+// resolution is what the record reports about its owners.
+func (r *record) resolution() string { return text(r.log.Attributes(), "k8s.owner.resolution") }
 
 func each(logs plog.Logs, do func(resource pcommon.Map, log plog.LogRecord)) {
 	for _, rl := range logs.ResourceLogs().All() {
@@ -67,7 +75,7 @@ func (p *process) offered(logs plog.Logs) {
 	p.checkLeads("emits records")
 	env := p.replica.env
 	var uids []string
-	each(logs, func(_ pcommon.Map, log plog.LogRecord) { uids = append(uids, text(log.Attributes(), "log.record.uid")) })
+	each(logs, func(_ pcommon.Map, log plog.LogRecord) { uids = append(uids, uidOf(log)) })
 	env.mu.Lock()
 	for _, uid := range uids {
 		env.offered[uid] = true

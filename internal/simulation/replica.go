@@ -61,7 +61,7 @@ type process struct {
 	died        time.Time
 	observes    time.Time        // when its first list began; zero: it has not listed
 	lists       map[string]lists // by the stream's namespace
-	held        map[string]int   // bytes of events that were read and not yet offered to the pipelines, by log.record.uid
+	held        map[string]int   // bytes of events read and not yet offered, by log.record.uid
 	requests    map[int]int      // for events, by the minute
 	most, size  int              // bytes: the most ever in held, and now
 
@@ -75,13 +75,14 @@ func (r *replica) start() {
 	r.mu.Lock()
 	r.count++
 	p := &process{
-		replica: r, number: r.count, name: fmt.Sprintf("replica-%d/%d", r.index, r.count), started: time.Now(), ended: make(chan struct{}),
-		connections: map[*clientEnd]bool{}, lists: map[string]lists{}, held: map[string]int{}, requests: map[int]int{},
+		replica: r, number: r.count, name: fmt.Sprintf("replica-%d/%d", r.index, r.count),
+		started: time.Now(), ended: make(chan struct{}), connections: map[*clientEnd]bool{},
+		lists: map[string]lists{}, held: map[string]int{}, requests: map[int]int{},
 	}
 	r.current = p
 	r.mu.Unlock()
 	r.env.addProcess(p)
-	p.tell("starts")
+	p.note("starts")
 	if err := p.launch(); err != nil {
 		r.env.violate(neverSilent, "", "%s does not start: %v", p.name, err)
 	}
@@ -97,7 +98,8 @@ func (p *process) launch() error {
 	if plan.Elector {
 		p.elector = newElector(p.replica.host, plan.Lease)
 		p.host.extensions[electorID] = p.elector
-		if err := p.elector.start(&rest.Config{Host: "http://" + p.replica.host, Dial: dialReplica, QPS: -1}, p.name); err != nil {
+		client := &rest.Config{Host: "http://" + p.replica.host, Dial: dialReplica, QPS: -1}
+		if err := p.elector.start(client, p.name); err != nil {
 			return err
 		}
 	}
@@ -124,13 +126,14 @@ func (p *process) create(config component.Config) error {
 	for _, e := range p.replica.env.exporters {
 		pipelines.branches = append(pipelines.branches, &branch{exporter: e, process: p})
 	}
-	logs, errLogs := factory.CreateLogs(context.Background(), settings, config, pipelines)
-	if errLogs != nil {
-		return errLogs
+	ctx := context.Background()
+	logs, err := factory.CreateLogs(ctx, settings, config, pipelines)
+	if err != nil {
+		return err
 	}
-	metrics, errMetrics := factory.CreateMetrics(context.Background(), settings, config, &metricsPipeline{process: p})
+	metrics, err := factory.CreateMetrics(ctx, settings, config, &metricsPipeline{process: p})
 	p.receiver = []component.Component{logs, metrics}
-	return errMetrics
+	return err
 }
 
 var (
@@ -140,26 +143,9 @@ var (
 
 // config is what the user wrote, as YAML has it: the receiver's own types may change.
 func (p *process) config() (component.Config, error) {
-	r, plan := p.replica, &p.replica.env.plan
-	start := "end"
-	if plan.FromBeginning {
-		start = "beginning"
-	}
-	written := map[string]any{
-		"auth_type": "kubeConfig", "context": r.host, "start_at": start, dedupKey: plan.Dedup.String(),
-		"collection_interval": plan.Collection.String(), "namespaces": plan.Watched, "event_types": plan.Types,
-		"include_reasons": plan.IncludeReasons, "exclude_reasons": plan.ExcludeReasons, "exclude_namespaces": plan.ExcludeSpaces, "kube_api_qps": plan.QPS,
-		"owners": map[string]any{
-			"enabled": !plan.NoOwners, "max_depth": plan.MaxDepth, "cache_size": plan.CacheSize, "cache_ttl": plan.CacheTTL.String(),
-		},
-		"metrics": map[string]any{"max_series": plan.MaxSeries, "series_ttl": plan.SeriesTTL.String()},
-	}
-	if plan.Storage {
-		written["storage"] = storageID.String()
-	}
-	if plan.Elector {
-		written["k8s_leader_elector"] = electorID.String()
-	}
+	r := p.replica
+	written := r.env.plan.settings()
+	written["auth_type"], written["context"] = "kubeConfig", r.host
 	if more := r.env.scenario.Settings; more != nil {
 		maps.Copy(written, more(p.number))
 	}
@@ -170,24 +156,48 @@ func (p *process) config() (component.Config, error) {
 	return config, config.(*kubeeventsreceiver.Config).Validate()
 }
 
+// settings returns the receiver's settings, without those that differ by replica.
+func (p *Plan) settings() map[string]any {
+	set := map[string]any{
+		"start_at": "end", dedupKey: p.Dedup.String(), "collection_interval": p.Collection.String(),
+		"namespaces": p.Watched, "event_types": p.Types, "exclude_namespaces": p.ExcludeSpaces,
+		"include_reasons": p.IncludeReasons, "exclude_reasons": p.ExcludeReasons,
+		"kube_api_qps": p.QPS, "owners": map[string]any{
+			"enabled": !p.NoOwners, "max_depth": p.MaxDepth,
+			"cache_size": p.CacheSize, "cache_ttl": p.CacheTTL.String(),
+		},
+		"metrics": map[string]any{"max_series": p.MaxSeries, "series_ttl": p.SeriesTTL.String()},
+	}
+	if p.FromBeginning {
+		set["start_at"] = "beginning"
+	}
+	if p.Storage {
+		set["storage"] = storageID.String()
+	}
+	if p.Elector {
+		set["k8s_leader_elector"] = electorID.String()
+	}
+	return set
+}
+
 // dedupKey is dedup_interval's present name.
 const dedupKey = "repeat_interval"
 
-// tell adds a line to the story, unless the process is dead and only its remains act.
-func (p *process) tell(format string, args ...any) {
+// note adds a line to the story, unless the process is dead and only its remains act.
+func (p *process) note(format string, args ...any) {
 	if !p.isDead() {
-		p.replica.env.story.tell(p.name, format, args...)
+		p.replica.env.story.note(p.name, format, args...)
 	}
 }
 
 func (p *process) isDead() bool { return p.dead.Load() }
 
-// die ends the process as kill -9 does: whatever it still does reaches nothing.
+// die ends the process as kill -9 does: what it still does reaches nothing.
 func (p *process) die(how string) {
 	if p.dead.Swap(true) {
 		return
 	}
-	p.replica.env.story.tell(p.name, "is killed %s", how)
+	p.replica.env.story.note(p.name, "is killed %s", how)
 	p.mu.Lock()
 	p.died = time.Now()
 	p.mu.Unlock()
@@ -229,13 +239,13 @@ const shutdownTimeout = 40 * time.Second
 
 // stop ends the process in an orderly way.
 func (p *process) stop() {
-	p.tell("is shut down")
+	p.note("is shut down")
 	began := time.Now()
 	err := p.end()
 	if p.isDead() {
 		return
 	}
-	p.tell("has ended")
+	p.note("has ended")
 	p.dead.Store(true)
 	p.mu.Lock()
 	p.died = time.Now()
@@ -305,7 +315,8 @@ func (p *process) hit(kind FaultKind, actor string, number, exporter int) *Fault
 	if f == nil || kind.isOfPipelines() && f.Exporter != exporter {
 		return nil
 	}
-	if f.OneIn > 1 && !chance(draw(p.replica.env.plan.Seed, p.name+actor+string(kind), number), f.OneIn) {
+	r := draw(p.replica.env.plan.Seed, p.name+actor+string(kind), number)
+	if f.OneIn > 1 && !chance(r, f.OneIn) {
 		return nil
 	}
 	return f
@@ -323,8 +334,9 @@ func (p *process) listed(stream string, version int64, complete bool) {
 		l.begun = version
 	}
 	// One that follows may be needed because the end of the first was lost with its connection.
-	began := p.observes.Sub(p.replica.env.began)
-	lost := p.replica.env.plan.disturbed(began, began+time.Second, func(f *Fault) bool { return f.Kind == Stalled || f.Kind == ConnectionsDie })
+	lost := p.replica.env.disturbed(p.observes, p.observes.Add(time.Second), func(f *Fault) bool {
+		return f.is(Stalled, ConnectionsDie)
+	})
 	if complete && (l.complete == 0 || lost || time.Since(p.observes) < time.Minute) {
 		l.complete = version
 	}
@@ -338,7 +350,7 @@ func (p *process) requested(now time.Duration) {
 	p.requests[int(now/time.Minute)]++
 }
 
-// sent notes that the process was sent an event.
+// sent notes that the API server sent the process an event.
 func (p *process) sent(ev *corev1.Event, size int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -375,7 +387,7 @@ func (h *host) Report(e *componentstatus.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.status != e.Status() {
-		h.process.tell("reports status %v: %v", e.Status(), e.Err())
+		h.process.note("reports status %v: %v", e.Status(), e.Err())
 	}
 	if h.status == componentstatus.StatusRecoverableError {
 		h.failed = time.Now()
@@ -412,7 +424,7 @@ func (c storyCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	for _, f := range fields {
 		f.AddTo(encoder)
 	}
-	c.process.tell("logs %s: %s %v", e.Level, e.Message, encoder.Fields)
+	c.process.note("logs %s: %s %v", e.Level, e.Message, encoder.Fields)
 	return nil
 }
 

@@ -37,7 +37,7 @@ func (r *Report) Add(o *Outcome) {
 	}
 	for _, row := range rows {
 		for _, p := range o.Evaluated {
-			r.count(row, p, slices.ContainsFunc(o.Violations, func(v Violation) bool { return v.Promise == p }))
+			r.count(row, p, o.violation(p) >= 0)
 		}
 	}
 }
@@ -65,7 +65,7 @@ func (r *Report) count(row string, p *Promise, broken bool) {
 func (r *Report) Write(w io.Writer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	fmt.Fprint(w, "| fault |")
+	fmt.Fprintf(w, "| fault |")
 	for _, p := range Promises {
 		fmt.Fprintf(w, " %s |", p.Name)
 	}

@@ -55,7 +55,7 @@ type Outcome struct {
 	story      *story
 }
 
-// Print writes the environment, the violations, and the story of the event that the first of them is about.
+// Print writes the environment, the violations, and the story of the first violation's event.
 func (o *Outcome) Print(w io.Writer) {
 	fmt.Fprintf(w, "seed %d: %v\n", o.Plan.Seed, o.Plan)
 	about := ""
@@ -63,14 +63,15 @@ func (o *Outcome) Print(w io.Writer) {
 		fmt.Fprintf(w, "  broken: %s: %s\n", v.Promise.Name, v.Text)
 		about = cmp.Or(about, v.Event)
 	}
-	o.story.print(w, about)
+	o.story.write(w, about)
 }
 
 // Scenario changes a run beyond its plan. Nil functions do nothing.
 type Scenario struct {
-	Settings func(process int) map[string]any // of the receiver, over those of the plan; processes count from 1
-	Act      func(*environment)               // in a goroutine of its own, from the start
-	Check    func(*environment)               // after the end
+	// Settings returns settings that replace those of the plan. Processes count from 1.
+	Settings func(process int) map[string]any
+	Act      func(*environment) // in a goroutine of its own, from the start
+	Check    func(*environment) // after the end
 
 	strict bool // checks what marked defects break, too
 }
@@ -90,7 +91,7 @@ func (w Worker) Run(t *testing.T, plan Plan, scenario Scenario) (outcome *Outcom
 	synctest.Test(t, func(*testing.T) {
 		e := newEnvironment(w, plan, scenario)
 		e.run()
-		outcome = &Outcome{Plan: plan, Violations: e.violations, Evaluated: promisesOf(plan.Mode), story: e.story}
+		outcome = &Outcome{plan, e.violations, promisesOf(plan.Mode), e.story}
 	})
 	return outcome
 }
@@ -107,26 +108,28 @@ func Kubeconfig(directory string) (path string, err error) {
 			contexts += fmt.Sprintf(`{"name":%q,"context":{"cluster":%q,"user":"u"}},`, host, host)
 		}
 	}
-	content := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","clusters":[%s],"contexts":[%s],"users":[{"name":"u","user":{}}]}`,
-		clusters[:len(clusters)-1], contexts[:len(contexts)-1])
+	content := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","clusters":[%s],"contexts":[%s],`+
+		`"users":[{"name":"u","user":{}}]}`, clusters[:len(clusters)-1], contexts[:len(contexts)-1])
 	path = filepath.Join(directory, "kubeconfig")
 	return path, os.WriteFile(path, []byte(content), 0o600)
 }
 
-func hostOf(worker, replica int) string { return fmt.Sprintf("worker-%d-replica-%d", worker, replica) }
+func hostOf(worker, replica int) string {
+	return fmt.Sprintf("worker-%d-replica-%d", worker, replica)
+}
 
 const clusterUID = "cluster-1"
 
 func newEnvironment(w Worker, plan Plan, scenario Scenario) *environment {
 	e := &environment{
-		plan: plan, scenario: scenario, began: time.Now(), listener: newListener(), offered: map[string]bool{},
-		storage: &storageContent{values: map[string][]byte{}},
+		plan: plan, scenario: scenario, began: time.Now(), listener: newListener(),
+		offered: map[string]bool{}, storage: &storageContent{values: map[string][]byte{}},
 	}
 	e.story = &story{began: e.began}
 	e.server = apiserver.New(apiserver.Options{
-		ClusterUID: clusterUID, EventTTL: plan.EventTTL, CompactAfter: plan.CompactAfter, CacheLag: plan.CacheLag,
+		ClusterUID: clusterUID, EventTTL: plan.EventTTL, CompactAfter: plan.CompactAfter,
+		CacheLag: plan.CacheLag, Decide: e.decide, Listed: e.listed, Sent: e.sent,
 		NoStreamingLists: plan.OldServer, NoAggregatedDiscovery: plan.OldServer,
-		Decide: e.decide, Listed: e.listed, Sent: e.sent,
 	})
 	e.server.AddKind(rollouts)
 	e.server.AddKind(links)
@@ -143,25 +146,23 @@ func newEnvironment(w Worker, plan Plan, scenario Scenario) *environment {
 	return e
 }
 
-// run plays the plan, lets everything settle, and checks the promises.
+// run performs the plan, lets everything settle, and checks the promises.
 func (e *environment) run() {
-	for _, a := range e.apps {
-		for _, o := range a.objects {
-			o.create(e.server)
-		}
-	}
+	e.eachObject(func(o *object) { o.create(e.server) })
 	e.createExisting()
 	ctx, cancel := context.WithCancel(context.Background())
 	var work sync.WaitGroup
 	work.Go(func() { e.server.Run(ctx) })
-	server := &http.Server{Handler: e.server, ConnContext: apiserver.ConnContext, ErrorLog: log.New(io.Discard, "", 0)}
+	server := &http.Server{ //nolint:gosec // Its clients are simulated: no slow headers.
+		Handler: e.server, ConnContext: apiserver.ConnContext, ErrorLog: log.New(io.Discard, "", 0),
+	}
 	work.Go(func() { _ = server.Serve(e.listener) })
 	for _, r := range e.replicas {
 		dialers.Store(r.host, r)
 		r.start()
 		time.Sleep(startGap)
 	}
-	e.play()
+	e.act()
 	e.shutDown()
 	cancel()
 	_ = server.Close()
@@ -177,12 +178,28 @@ func (e *environment) run() {
 	}
 }
 
-// play runs producers, faults and the scenario's own acts, until all of it has settled.
-func (e *environment) play() {
+// eachObject calls do with the objects that exist from the start.
+func (e *environment) eachObject(do func(*object)) {
+	for _, a := range e.apps {
+		for _, o := range a.objects {
+			do(o)
+		}
+	}
+}
+
+func (e *environment) newProducer(plan ProducerPlan, number int) *producer {
+	a := e.apps[plan.App]
+	return &producer{
+		plan: plan, seed: e.plan.Seed, number: number, app: a, subject: a.subject(plan.Pod),
+		server: e.server,
+	}
+}
+
+// act runs producers, faults and the scenario's own acts, until all of it has settled.
+func (e *environment) act() {
 	var acts sync.WaitGroup
-	for i := range e.plan.Producers {
-		plan := e.plan.Producers[i]
-		p := &producer{plan: plan, seed: e.plan.Seed, number: i, app: e.apps[plan.App], subject: e.apps[plan.App].subject(plan.Pod), server: e.server}
+	for i, plan := range e.plan.Producers {
+		p := e.newProducer(plan, i)
 		e.producers = append(e.producers, p)
 		acts.Go(func() { p.run(e.began) })
 	}
@@ -201,11 +218,11 @@ func (e *environment) play() {
 		time.Sleep(max(settling, time.Until(e.began.Add(e.plan.Active+settling))))
 		close(ended)
 	}()
-	look := time.NewTicker(max(lookInterval, e.plan.Active/40))
-	defer look.Stop()
+	check := time.NewTicker(max(checkInterval, e.plan.Active/40))
+	defer check.Stop()
 	for {
 		select {
-		case <-look.C:
+		case <-check.C:
 			e.checkSilence()
 		case <-ended:
 			e.checkRecovered()
@@ -221,8 +238,7 @@ func (e *environment) writeLast() {
 		return
 	}
 	for i, plan := range e.plan.Producers[:min(5, len(e.plan.Producers))] {
-		subject := e.apps[plan.App].subject(plan.Pod)
-		subject.create(e.server)
+		e.apps[plan.App].subject(plan.Pod).create(e.server)
 		for range 2 { // With dedup_interval, the second is held back.
 			e.producers[i].write(plan.Writes)
 		}
@@ -236,16 +252,12 @@ const startGap = 300 * time.Millisecond
 // relabel changes the labels of everything that existed from the start.
 func (e *environment) relabel() {
 	time.Sleep(time.Until(e.began.Add(e.plan.Relabel)))
-	e.story.tell("", "labels are changed")
-	for _, a := range e.apps {
-		for _, o := range a.objects {
-			o.relabel(e.server)
-		}
-	}
+	e.story.note("", "labels are changed")
+	e.eachObject(func(o *object) { o.relabel(e.server) })
 }
 
-// lookInterval is how often a run looks whether anything is silently stuck.
-const lookInterval = 15 * time.Second
+// checkInterval is how often a run checks that nothing is silently stuck.
+const checkInterval = 15 * time.Second
 
 // shutDown ends all processes, and waits for what is left of those that were killed.
 func (e *environment) shutDown() {
@@ -268,10 +280,10 @@ func (e *environment) createExisting() {
 	}
 	for i := range e.plan.Existing {
 		plan := e.plan.Producers[i%len(e.plan.Producers)]
-		subject := e.apps[plan.App].subject(plan.Pod)
-		subject.create(e.server)
-		p := &producer{plan: plan, seed: e.plan.Seed, number: 1000 + i, subject: subject, server: e.server, count: int32(i % 3)}
-		p.plan.Style, p.plan.Size = OldRecorder, 20
+		plan.Style, plan.Size = OldRecorder, 20
+		p := e.newProducer(plan, 1000+i)
+		p.count = int32(i % 3)
+		p.subject.create(e.server)
 		p.write(0)
 	}
 }

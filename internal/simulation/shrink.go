@@ -9,7 +9,7 @@ import "slices"
 const shrinkAttempts = 2
 
 // Shrink takes out of a plan what is not needed to break the promise: faults, producers, existing
-// events, replicas' exporters. It returns the outcome of the smallest plan that broke it.
+// events, exporters. It returns the outcome of the smallest plan that broke it.
 func Shrink(run func(Plan) *Outcome, broken *Outcome) *Outcome {
 	promise := broken.Violations[0].Promise
 	smallest := broken
@@ -32,11 +32,12 @@ func Shrink(run func(Plan) *Outcome, broken *Outcome) *Outcome {
 	for i := len(smallest.Plan.Faults) - 1; i >= 0; i-- {
 		try(func(p *Plan) { p.Faults = slices.Delete(p.Faults, i, i+1) })
 	}
-	for i := range smallest.Plan.Producers { // Their numbers stay, since their decisions are functions of these.
+	for i := range smallest.Plan.Producers { // They keep their numbers, which decide what they do.
 		if try(func(p *Plan) { p.Producers[i].Writes = 0 }) {
 			continue
 		}
-		for smallest.Plan.Producers[i].Writes > 1 && try(func(p *Plan) { p.Producers[i].Writes /= 2 }) {
+		halve := func(p *Plan) { p.Producers[i].Writes /= 2 }
+		for smallest.Plan.Producers[i].Writes > 1 && try(halve) {
 		}
 	}
 	return smallest
@@ -44,9 +45,14 @@ func Shrink(run func(Plan) *Outcome, broken *Outcome) *Outcome {
 
 // breaks reports whether the outcome has a violation of the promise, and puts that first.
 func (o *Outcome) breaks(promise *Promise) bool {
-	at := slices.IndexFunc(o.Violations, func(v Violation) bool { return v.Promise == promise })
+	at := o.violation(promise)
 	if at > 0 {
 		o.Violations[0], o.Violations[at] = o.Violations[at], o.Violations[0]
 	}
 	return at >= 0
+}
+
+// violation returns the index of the first violation of the promise, or -1.
+func (o *Outcome) violation(promise *Promise) int {
+	return slices.IndexFunc(o.Violations, func(v Violation) bool { return v.Promise == promise })
 }

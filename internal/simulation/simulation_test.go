@@ -21,7 +21,7 @@ import (
 var (
 	seeds     = flag.Int("seeds", 60, "how many random environments to run")
 	firstSeed = flag.Uint64("first", 1, "the first seed")
-	oneSeed   = flag.Uint64("seed", 0, "the one seed to run, ten times if it breaks a promise, and to tell the story of")
+	oneSeed   = flag.Uint64("seed", 0, "run this seed only, and print its story")
 	stop      = flag.Bool("stop", false, "stop at the first seed that breaks a promise")
 	table     = flag.Bool("table", false, "print progress, and at the end faults × promises")
 )
@@ -62,14 +62,20 @@ func TestRandomEnvironments(t *testing.T) {
 			})
 		}
 	})
-	fmt.Printf("%d environments in %v, %.0f per second; %d broke a promise\n",
-		report.Runs, time.Since(began).Round(time.Second), float64(report.Runs)/time.Since(began).Seconds(), report.Broken)
+	printProgress(report, began)
 	if *table {
 		report.Write(os.Stdout)
 	}
 }
 
-// mostStories bounds the stories that a test tells: many seeds mostly fail for one reason.
+// printProgress writes to stdout: the test's log needs -v and comes at the end.
+func printProgress(report *Report, began time.Time) {
+	took := time.Since(began)
+	fmt.Fprintf(os.Stdout, "%d environments in %v, %.0f per second; %d broke a promise\n",
+		report.Runs, took.Round(time.Second), float64(report.Runs)/took.Seconds(), report.Broken)
+}
+
+// mostStories bounds the stories that a test prints: many seeds mostly fail for one reason.
 const mostStories = 3
 
 // work runs seeds until there are no more.
@@ -84,18 +90,20 @@ func work(t *testing.T, w Worker, next *atomic.Uint64, report *Report, began tim
 		watchdog.Stop()
 		report.Add(outcome)
 		if *table && report.Runs%500 == 0 {
-			fmt.Printf("%d environments, %.0f per second\n", report.Runs, float64(report.Runs)/time.Since(began).Seconds())
+			printProgress(report, began)
 		}
 		if len(outcome.Violations) == 0 {
 			continue
 		}
-		t.Errorf("seed %d breaks %q: %s", seed, outcome.Violations[0].Promise.Name, outcome.Violations[0].Text)
+		first := outcome.Violations[0]
+		t.Errorf("seed %d breaks %q: %s", seed, first.Promise.Name, first.Text)
 		if *stop {
 			next.Store(*firstSeed + uint64(*seeds))
 			return
 		}
 		if report.Broken <= mostStories {
-			Shrink(func(p Plan) *Outcome { return w.Run(t, p, Scenario{}) }, outcome).Print(os.Stdout)
+			run := func(p Plan) *Outcome { return w.Run(t, p, Scenario{}) }
+			Shrink(run, outcome).Print(os.Stdout)
 		}
 	}
 }
@@ -104,11 +112,11 @@ func work(t *testing.T, w Worker, next *atomic.Uint64, report *Report, began tim
 // while something spins.
 func hangs(seed uint64) *time.Timer {
 	return time.AfterFunc(time.Minute, func() {
-		panic(fmt.Sprintf("seed %d breaks \"it ends\": the run spins, or waits for something outside", seed))
+		panic(fmt.Sprintf("seed %d does not end: it spins, or waits for something outside", seed))
 	})
 }
 
-// replays is how often a seed that breaks a promise runs again, to tell how often it does.
+// replays is how often a seed that breaks a promise runs again: chance may have a part in it.
 const replays = 10
 
 func replay(t *testing.T, seed uint64) {
@@ -119,14 +127,14 @@ func replay(t *testing.T, seed uint64) {
 		outcome.Print(os.Stdout)
 		return
 	}
-	again := 0
+	again, promise := 0, outcome.Violations[0].Promise
 	for range replays {
-		if run(NewPlan(seed)).breaks(outcome.Violations[0].Promise) {
+		if run(NewPlan(seed)).breaks(promise) {
 			again++
 		}
 	}
 	Shrink(run, outcome).Print(os.Stdout)
-	t.Errorf("seed %d breaks %q, and again in %d of %d replays", seed, outcome.Violations[0].Promise.Name, again, replays)
+	t.Errorf("seed %d breaks %q, and again in %d of %d replays", seed, promise.Name, again, replays)
 }
 
 // defectSeeds is how many seeds of a defect's scenario run: some defects need chance.
@@ -166,5 +174,5 @@ func firstBroken(t *testing.T, s defectScenario, known bool) *Outcome {
 func TestTheDocumentationNamesTheKnownDefects(t *testing.T) {
 	page, err := os.ReadFile("../../docs/reliability.md")
 	require.NoError(t, err)
-	assert.Contains(t, string(page), KnownDefects(), "make faults writes them into docs/reliability.md")
+	assert.Contains(t, string(page), KnownDefects(), "make faults writes them there")
 }

@@ -20,8 +20,8 @@ type storageContent struct {
 	values map[string][]byte
 }
 
-// storageExtension is a process's way to the content. Its faults are those of the plan, and it works
-// for a process that lives only.
+// storageExtension is a process's way to the content. Its faults are those of the plan. It works
+// only while its process lives.
 type storageExtension struct {
 	component.StartFunc
 	component.ShutdownFunc
@@ -29,13 +29,15 @@ type storageExtension struct {
 	calls   counter
 }
 
-func (s *storageExtension) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
+func (s *storageExtension) GetClient(
+	context.Context, component.Kind, component.ID, string,
+) (storage.Client, error) {
 	return &storageClient{s}, nil
 }
 
 type storageClient struct{ *storageExtension }
 
-var errStorage = errors.New("the storage does not work")
+var errStorage = errors.New("storage does not work")
 
 func (c *storageClient) Get(ctx context.Context, key string) ([]byte, error) {
 	op := storage.GetOperation(key)
@@ -77,7 +79,7 @@ func (c *storageClient) Batch(ctx context.Context, operations ...*storage.Operat
 	}
 	if f := hit(StorageTorn); f != nil && writes {
 		done := draw(p.replica.env.plan.Seed, p.name+" torn", number).IntN(len(operations))
-		p.tell("storage applies %d of %d operations", done, len(operations))
+		p.note("storage applies %d of %d operations", done, len(operations))
 		p.replica.env.storage.apply(operations[:done])
 		return errStorage
 	}
@@ -87,20 +89,20 @@ func (c *storageClient) Batch(ctx context.Context, operations ...*storage.Operat
 		return errStorage
 	}
 	if hit(StorageAnswerLost) != nil && writes {
-		p.tell("storage applies %d operations, its answer is lost", len(operations))
+		p.note("storage applies %d operations, its answer is lost", len(operations))
 		return fmt.Errorf("%w: deadline exceeded", errStorage)
 	}
 	return nil
 }
 
-// applyLate applies a write when its caller may have given up: it is on its way to the storage.
-func (c *storageClient) applyLate(ctx context.Context, f *Fault, operations []*storage.Operation) error {
+// applyLate applies a write when its caller may have given up: it is on its way to storage.
+func (c *storageClient) applyLate(ctx context.Context, f *Fault, ops []*storage.Operation) error {
 	p, done := c.process, make(chan struct{})
 	time.AfterFunc(f.Delay, func() {
 		defer close(done)
 		if !p.isDead() {
-			p.tell("a write of %d operations reaches the storage %v late", len(operations), f.Delay)
-			p.replica.env.storage.apply(operations)
+			p.note("a write of %d operations reaches storage %v late", len(ops), f.Delay)
+			p.replica.env.storage.apply(ops)
 		}
 	})
 	select {

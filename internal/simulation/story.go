@@ -28,25 +28,27 @@ type line struct {
 	args   []any
 }
 
-// tell adds a line about everything.
-func (s *story) tell(who, format string, args ...any) { s.tellOf("", who, format, args...) }
-
-// tellOf adds a line about one event.
-func (s *story) tellOf(event, who, format string, args ...any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.lines = append(s.lines, line{time.Now(), who, event, format, args})
+// note adds a line about everything.
+func (s *story) note(who, format string, args ...any) {
+	s.add(line{time.Now(), who, "", format, args})
 }
 
-// print writes the lines about everything and those about one event.
-func (s *story) print(w io.Writer, event string) {
+func (s *story) add(l line) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lines = append(s.lines, l)
+}
+
+// write writes the lines about everything and those about one event.
+func (s *story) write(w io.Writer, event string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	lines := slices.Clone(s.lines)
 	slices.SortStableFunc(lines, func(a, b line) int { return a.at.Compare(b.at) })
 	for _, l := range lines {
 		if l.about == "" || l.about == event {
-			fmt.Fprintf(w, "%12v  %-16s %s\n", l.at.Sub(s.began).Round(time.Millisecond), cmp.Or(l.who, "-"), fmt.Sprintf(l.format, l.args...))
+			at, text := l.at.Sub(s.began).Round(time.Millisecond), fmt.Sprintf(l.format, l.args...)
+			fmt.Fprintf(w, "%12v  %-16s %s\n", at, cmp.Or(l.who, "-"), text)
 		}
 	}
 }

@@ -21,10 +21,13 @@ type truth struct {
 }
 
 func newTruth(e *environment) *truth {
-	t := &truth{env: e, names: map[types.UID]types.NamespacedName{}, states: map[string][]*corev1.Event{}, subjects: map[subjectKey]*object{}}
+	t := &truth{
+		env: e, names: map[types.UID]types.NamespacedName{},
+		states: map[string][]*corev1.Event{}, subjects: map[subjectKey]*object{},
+	}
 	for _, w := range e.server.History() {
 		if w.Type != watch.Deleted {
-			t.names[w.Event.UID] = types.NamespacedName{Namespace: w.Event.Namespace, Name: w.Event.Name}
+			t.names[w.Event.UID] = nameOf(w.Event)
 			uid := recordUID(w.Event)
 			t.states[uid] = append(t.states[uid], w.Event)
 		}
@@ -37,18 +40,24 @@ func newTruth(e *environment) *truth {
 	return t
 }
 
-// tell adds what was written to the story.
-func (t *truth) tell() {
+// eventOf returns the namespace/name of the event that a record is about.
+func (t *truth) eventOf(r *record) string { return t.names[r.eventUID].String() }
+
+var verbs = map[watch.EventType]string{
+	watch.Added: "is created", watch.Modified: "is changed", watch.Deleted: "is deleted",
+}
+
+// addToStory adds what was written to the story.
+func (t *truth) addToStory() {
 	for _, w := range t.env.server.History() {
-		verb, ev := map[watch.EventType]string{watch.Added: "is created", watch.Modified: "is changed", watch.Deleted: "is deleted"}[w.Type], w.Event
-		name := ev.Namespace + "/" + ev.Name
-		t.env.story.mu.Lock()
-		t.env.story.lines = append(t.env.story.lines, line{w.At, "API server", name, "event %s %s: version %d, uid %s, count %d, %s", []any{name, verb, w.Version, ev.UID, countOf(ev), ev.Reason}})
-		t.env.story.mu.Unlock()
+		ev, name := w.Event, nameOf(w.Event).String()
+		t.env.story.add(line{w.At, "API server", name,
+			"event %s %s: version %d, uid %s, count %d, %s",
+			[]any{name, verbs[w.Type], w.Version, ev.UID, countOf(ev), ev.Reason}})
 	}
 }
 
-// subjectKey names an involved object. A Node's UID says nothing: kubelets write the name there.
+// subjectKey names an involved object. It leaves out a Node's UID: kubelets write the name there.
 type subjectKey struct{ kind, namespace, name, uid string }
 
 func subjectOf(o *object) subjectKey {
@@ -59,37 +68,39 @@ func subjectOf(o *object) subjectKey {
 }
 
 func subjectOfRecord(r *record) subjectKey {
-	key := subjectKey{text(r.resource, "k8s.object.kind"), text(r.resource, "k8s.namespace.name"), text(r.resource, "k8s.object.name"), text(r.resource, "k8s.object.uid")}
+	key := subjectKey{
+		text(r.resource, "k8s.object.kind"), text(r.resource, "k8s.namespace.name"),
+		text(r.resource, "k8s.object.name"), text(r.resource, "k8s.object.uid"),
+	}
 	if key.kind == "Node" {
 		key.uid = ""
 	}
 	return key
 }
 
+func nameOf(ev *corev1.Event) types.NamespacedName {
+	return types.NamespacedName{Namespace: ev.Namespace, Name: ev.Name}
+}
+
 // newest is the time of an event's newest occurrence.
 func newest(ev *corev1.Event) time.Time {
-	switch {
-	case ev.Series != nil && !ev.Series.LastObservedTime.IsZero():
+	if ev.Series != nil && !ev.Series.LastObservedTime.IsZero() {
 		return ev.Series.LastObservedTime.Time
-	case !ev.LastTimestamp.IsZero():
-		return ev.LastTimestamp.Time
-	case !ev.EventTime.IsZero():
-		return ev.EventTime.Time
-	case !ev.FirstTimestamp.IsZero():
-		return ev.FirstTimestamp.Time
-	default:
-		return ev.CreationTimestamp.Time
 	}
+	return firstSet(ev.LastTimestamp.Time, ev.EventTime.Time, ev.FirstTimestamp.Time,
+		ev.CreationTimestamp.Time)
 }
 
 // oldest is the time of an event's first occurrence.
 func oldest(ev *corev1.Event) time.Time {
-	switch {
-	case !ev.FirstTimestamp.IsZero():
-		return ev.FirstTimestamp.Time
-	case !ev.EventTime.IsZero():
-		return ev.EventTime.Time
-	default:
-		return ev.CreationTimestamp.Time
+	return firstSet(ev.FirstTimestamp.Time, ev.EventTime.Time, ev.CreationTimestamp.Time)
+}
+
+func firstSet(times ...time.Time) time.Time {
+	for _, t := range times {
+		if !t.IsZero() {
+			return t
+		}
 	}
+	return time.Time{}
 }

@@ -23,7 +23,11 @@ type AppPlan struct {
 }
 
 // appKinds are chains that clusters have, by the kind at their end or by what is odd about them.
-var appKinds = []string{"deployment", "deployment", "rollout", "statefulset", "cronjob", "bare", "node", "owner missing", "cycle", "two owners", "deep", "replaced", "cluster-scoped owners", "second is controller", "static", "invented"}
+var appKinds = []string{
+	"deployment", "deployment", "rollout", "statefulset", "cronjob", "bare", "node",
+	"owner missing", "cycle", "two owners", "deep", "replaced", "cluster-scoped owners",
+	"second is controller", "static", "invented",
+}
 
 func (p *Plan) addApps() {
 	n := 2 + draw(p.Seed, "apps", 0).IntN(8)
@@ -32,7 +36,8 @@ func (p *Plan) addApps() {
 	}
 	for i := range n {
 		r := draw(p.Seed, "app", i)
-		app := AppPlan{Kind: oneOf(r, appKinds...), Namespace: r.IntN(p.Namespaces), LabelAt: r.IntN(4) - 1}
+		kind := oneOf(r, appKinds...)
+		app := AppPlan{Kind: kind, Namespace: r.IntN(p.Namespaces), LabelAt: r.IntN(4) - 1}
 		if p.Namespaces >= 100 {
 			app.Namespace = i
 		}
@@ -43,25 +48,35 @@ func (p *Plan) addApps() {
 // appName names an app. Two apps of different namespaces have one name, unless something of them is
 // cluster-scoped.
 func (p *Plan) appName(i int) string {
-	clusterScoped := func(kind string) bool { return kind == "node" || kind == "static" || kind == "cluster-scoped owners" }
-	if i%2 == 1 && p.Apps[i].Namespace != p.Apps[i-1].Namespace && !clusterScoped(p.Apps[i].Kind) && !clusterScoped(p.Apps[i-1].Kind) {
-		i--
+	if i%2 == 1 {
+		a, before := p.Apps[i], p.Apps[i-1]
+		if a.Namespace != before.Namespace && !a.isClusterScoped() && !before.isClusterScoped() {
+			i--
+		}
 	}
 	return fmt.Sprint("app-", i)
 }
 
-// object is one object of a cluster as it really is, whatever the API server's caches say.
+// isClusterScoped reports whether something of the app is cluster-scoped.
+func (a *AppPlan) isClusterScoped() bool {
+	return a.Kind == "node" || a.Kind == "static" || a.Kind == "cluster-scoped owners"
+}
+
+// object is one object of a cluster as it really is, whatever the API server's caches hold.
 type object struct {
 	resource         schema.GroupResource
 	apiVersion, kind string
 	namespace, name  string
 	uid              types.UID
-	owners           []*object        // the first is followed, unless the second is the controller
-	controlled       bool             // the first owner is the controller, and the last in the list of references
-	label            string           // tilt-manifest
-	missing          bool             // only references know it
-	replaces         func() []*object // the others of its name, which are deleted before it is created; nil: there are none
-	manifest         types.UID        // of a static pod: the hash that its kubelet's events have as its UID; empty: no static pod
+	owners           []*object // the first is followed, unless the second is the controller
+	controlled       bool      // the first owner is the controller, and the last in the references
+	label            string    // tilt-manifest
+	missing          bool      // only references know it
+
+	// replaces returns the others of its name, which are deleted before it is created; nil: none.
+	replaces func() []*object
+	// manifest is a static pod's hash, which its kubelet's events have as UID; empty: none.
+	manifest types.UID
 
 	mu        sync.Mutex // guards what follows
 	formerly  string     // the label until relabeled
@@ -72,26 +87,32 @@ type object struct {
 
 // kinds that the receiver has to discover: rollouts and chains are custom resources.
 var (
-	rollouts = apiserver.Kind{Group: "argoproj.io", Versions: []string{"v1alpha1"}, Kind: "Rollout", Resource: "rollouts", Namespaced: true}
-	zones    = apiserver.Kind{Group: "example.com", Versions: []string{"v1"}, Kind: "Zone", Resource: "zones"}
-	links    = apiserver.Kind{Group: "example.com", Versions: []string{"v1", "v1beta1"}, Kind: "Link", Resource: "links", Namespaced: true}
+	rollouts = apiserver.Kind{
+		Group: "argoproj.io", Versions: []string{"v1alpha1"}, Kind: "Rollout", Resource: "rollouts",
+		Namespaced: true,
+	}
+	zones = apiserver.Kind{
+		Group: "example.com", Versions: []string{"v1"}, Kind: "Zone", Resource: "zones",
+	}
+	links = apiserver.Kind{
+		Group: "example.com", Versions: []string{"v1", "v1beta1"}, Kind: "Link", Resource: "links",
+		Namespaced: true,
+	}
 )
 
-var kindsByName = map[string]struct {
-	resource   schema.GroupResource
-	apiVersion string
-}{
-	"Pod":         {schema.GroupResource{Resource: "pods"}, "v1"},
-	"Node":        {schema.GroupResource{Resource: "nodes"}, "v1"},
-	"ReplicaSet":  {schema.GroupResource{Group: "apps", Resource: "replicasets"}, "apps/v1"},
-	"Deployment":  {schema.GroupResource{Group: "apps", Resource: "deployments"}, "apps/v1"},
-	"StatefulSet": {schema.GroupResource{Group: "apps", Resource: "statefulsets"}, "apps/v1"},
-	"Job":         {schema.GroupResource{Group: "batch", Resource: "jobs"}, "batch/v1"},
-	"CronJob":     {schema.GroupResource{Group: "batch", Resource: "cronjobs"}, "batch/v1"},
-	"Rollout":     {schema.GroupResource{Group: "argoproj.io", Resource: "rollouts"}, "argoproj.io/v1alpha1"},
-	"Thing":       {schema.GroupResource{Resource: "things"}, ""},
-	"Zone":        {schema.GroupResource{Group: "example.com", Resource: "zones"}, "example.com/v1"},
-	"Link":        {schema.GroupResource{Group: "example.com", Resource: "links"}, "example.com/v1"},
+// kindsByName has the API version and the resource of each kind.
+var kindsByName = map[string]struct{ apiVersion, resource string }{
+	"Pod":         {"v1", "pods"},
+	"Node":        {"v1", "nodes"},
+	"ReplicaSet":  {"apps/v1", "replicasets"},
+	"Deployment":  {"apps/v1", "deployments"},
+	"StatefulSet": {"apps/v1", "statefulsets"},
+	"Job":         {"batch/v1", "jobs"},
+	"CronJob":     {"batch/v1", "cronjobs"},
+	"Rollout":     {"argoproj.io/v1alpha1", "rollouts"},
+	"Thing":       {"", "things"},
+	"Zone":        {"example.com/v1", "zones"},
+	"Link":        {"example.com/v1", "links"},
 }
 
 // app is a workload of a cluster: what its pods belong to.
@@ -158,8 +179,10 @@ func (a *app) own(kind string, owners ...*object) *object {
 
 func (a *app) newObject(kind, name string) *object {
 	is := kindsByName[kind]
+	version, _ := schema.ParseGroupVersion(is.apiVersion)
 	o := &object{
-		resource: is.resource, apiVersion: is.apiVersion, kind: kind, namespace: namespace(a.plan.Namespace), name: name,
+		resource:   schema.GroupResource{Group: version.Group, Resource: is.resource},
+		apiVersion: is.apiVersion, kind: kind, namespace: namespace(a.plan.Namespace), name: name,
 		uid: types.UID(fmt.Sprintf("uid-%s-%s-%d", kind, name, a.plan.Namespace)),
 	}
 	if kind == "Node" || kind == "Zone" {
@@ -181,7 +204,7 @@ func (a *app) label() {
 	}
 }
 
-// subject returns what the events of one of the app's producers are about: a pod, or the node itself.
+// subject returns what the events of one of the app's producers are about: a pod, or an owner.
 func (a *app) subject(pod int) *object {
 	if a.plan.Kind == "node" {
 		return a.owner
@@ -193,8 +216,9 @@ func (a *app) subject(pod int) *object {
 	if a.owner != nil {
 		made.owners = []*object{a.owner}
 	}
-	if a.plan.Kind == "replaced" { // Pods of one name that come after one another, of different owners.
-		made.name, made.owners, made.replaces = a.name+"-pod", []*object{a.objects[pod%2]}, a.existing
+	if a.plan.Kind == "replaced" { // Pods of one name, of different owners, one after the other.
+		made.name, made.owners = a.name+"-pod", []*object{a.objects[pod%2]}
+		made.replaces = a.existing
 	}
 	if a.plan.Kind == "static" {
 		made.manifest = types.UID("manifest-of-" + made.name)
@@ -217,8 +241,9 @@ func (a *app) existing() (pods []*object) {
 
 // aboveEnd returns an owner instead of a pod with a high number: not all events are about pods.
 func (a *app) aboveEnd(pod int) *object {
+	unowned := a.owner == nil || a.owner.missing || a.owner.kind == "Node"
 	switch {
-	case a.owner == nil || a.owner.missing || a.owner.kind == "Node" || pod < 4 || pod >= newPods:
+	case unowned || pod < 4 || pod >= newPods:
 		return nil
 	case pod == 4:
 		return a.owner
@@ -252,17 +277,23 @@ func (o *object) create(server *apiserver.Server) {
 	if o.manifest != "" {
 		meta.Annotations = map[string]string{"kubernetes.io/config.mirror": string(o.manifest)}
 	}
-	references := slices.Clone(o.owners)
+	meta.OwnerReferences = o.references()
+	_, _ = server.Create(o.resource, meta) // A restored backup may have brought it back.
+}
+
+func (o *object) references() (refs []metav1.OwnerReference) {
+	owners := slices.Clone(o.owners)
 	if o.controlled {
-		slices.Reverse(references)
+		slices.Reverse(owners)
 	}
-	for _, owner := range references {
+	for _, owner := range owners {
 		controller := len(o.owners) == 1 && o.kind != "Link" || o.controlled && owner == o.owners[0]
-		meta.OwnerReferences = append(meta.OwnerReferences, metav1.OwnerReference{
-			APIVersion: owner.apiVersion, Kind: owner.kind, Name: owner.name, UID: owner.uid, Controller: &controller,
+		refs = append(refs, metav1.OwnerReference{
+			APIVersion: owner.apiVersion, Kind: owner.kind, Name: owner.name, UID: owner.uid,
+			Controller: &controller,
 		})
 	}
-	_, _ = server.Create(o.resource, meta) // It may exist already: a backup that was restored brought it back.
+	return refs
 }
 
 // delete deletes the object, as the end of a pod does.
@@ -271,7 +302,7 @@ func (o *object) delete(server *apiserver.Server) {
 	defer o.mu.Unlock()
 	if o.exists && o.deleted.IsZero() {
 		o.deleted = time.Now()
-		_ = server.Delete(o.resource, o.namespace, o.name) // It is gone already where the cluster was replaced.
+		_ = server.Delete(o.resource, o.namespace, o.name) // A replaced cluster does not have it.
 	}
 }
 
