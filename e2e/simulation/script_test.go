@@ -358,7 +358,12 @@ func (sc *script) watch(k kind) {
 	sc.step(request, func(ctx context.Context, s *server) any {
 		asked := request.clone()
 		s.fresh(k, asked.path)
-		if v := at.of(s); v != "" {
+		v := at.of(s)
+		if isNew := v == "" || v == "0"; isNew != (query.Get("sendInitialEvents") == "true") {
+			asked.query.Del("sendInitialEvents") // A watch begins with a list or at a version.
+			asked.query.Del("resourceVersionMatch")
+		}
+		if v != "" {
 			asked.query.Set("resourceVersion", v)
 		}
 		head, opened := s.watch(ctx, asked)

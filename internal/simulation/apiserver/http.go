@@ -4,6 +4,7 @@ package apiserver
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"io"
@@ -15,10 +16,12 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // call is a request that is served.
@@ -162,8 +165,7 @@ func (s *Server) serve(c *call) error {
 
 // find reports whether the path is one of a kind that is served.
 func (s *Server) find(c *call) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.lock()()
 	c.table = s.table(c.Resource)
 	if c.table == nil || !slices.Contains(c.table.Versions, c.version) {
 		return false
@@ -187,9 +189,9 @@ func httpError(code int) *apierrors.StatusError {
 // fail answers with an error. There is no Status for the path of a group that is not one of
 // Kubernetes' own. Errors cannot be transformed: who asks for metadata accepts them as JSON.
 func (c *call) fail(err error) {
-	path := strings.Split(c.path+"/", "/")
-	if errors.Is(err, errNoSuchPath) && path[0] != "api" &&
-		!(path[0] == "apis" && isBuiltIn(path[1])) {
+	group, _, _ := strings.Cut(strings.TrimPrefix(c.path, "apis/"), "/")
+	isKnown := strings.HasPrefix(c.path, "api/") || isBuiltIn(group)
+	if errors.Is(err, errNoSuchPath) && !isKnown {
 		http.NotFound(c.w, c.http)
 		return
 	}
@@ -226,4 +228,104 @@ func (c *call) sendJSON(code int, contentType string, document any) {
 	c.w.Header().Set("Content-Type", contentType)
 	c.w.WriteHeader(code)
 	_ = json.NewEncoder(c.w).Encode(document)
+}
+
+// get answers with one object: the newest version, or the cache's.
+func (s *Server) get(c *call) error {
+	version := c.http.URL.Query().Get("resourceVersion")
+	if version != "" && version != "0" {
+		return apierrors.NewBadRequest("GET with a resource version other than 0 is not simulated")
+	}
+	s.mu.Lock()
+	records := c.table.live
+	if version == "0" {
+		records = c.table.asOf(s.cacheVersion(c.table))
+	}
+	r := find(records, c.table.key(c.Namespace, c.Name))
+	s.mu.Unlock()
+	if r == nil {
+		return apierrors.NewNotFound(c.Resource, c.Name)
+	}
+	c.send(http.StatusOK, c.kind(), c.encoded(r))
+	return nil
+}
+
+// write creates or updates an object.
+func (s *Server) write(c *call) error {
+	gvk := c.gvk()
+	decoded, found, err := scheme.Codecs.UniversalDeserializer().Decode(c.body, &gvk, nil)
+	object, ok := decoded.(Object)
+	if err != nil || !ok || *found != gvk || object.GetNamespace() != c.Namespace ||
+		c.Verb == "update" && object.GetName() != c.Name {
+		return apierrors.NewBadRequest("the body is not the object of the path")
+	}
+	r, code, err := s.createOrUpdate(c, object)
+	if err != nil {
+		return err
+	}
+	c.send(code, c.kind(), c.encoded(r))
+	return nil
+}
+
+// createOrUpdate writes the object. As on the real server, an update of an Event or a Lease creates
+// one that does not exist, which client-go's leader election makes use of.
+func (s *Server) createOrUpdate(c *call, object Object) (r *record, code int, err error) {
+	defer s.lock()()
+	exists := find(c.table.live, c.table.key(c.Namespace, object.GetName())) != nil
+	isLease, isEvent := c.Resource == leasesResource, c.Resource == eventsResource
+	switch {
+	case c.Verb == "create" || !exists && (isLease || isEvent):
+		object.SetUID("")
+		r, err = s.create(c.table, object)
+		return r, http.StatusCreated, err
+	case isLease && object.GetResourceVersion() == "":
+		return nil, 0, apierrors.NewBadRequest("an update of a Lease needs a resource version")
+	}
+	r, err = s.update(c.table, object)
+	return r, http.StatusOK, err
+}
+
+func (c *call) wantsMetadata() bool { return strings.HasPrefix(c.as, "PartialObjectMetadata") }
+
+func (c *call) gvk() schema.GroupVersionKind {
+	gv := schema.GroupVersion{Group: c.Resource.Group, Version: c.version}
+	return gv.WithKind(c.table.Kind.Kind)
+}
+
+// kind is the type of the objects in the answers.
+func (c *call) kind() schema.GroupVersionKind {
+	if c.wantsMetadata() {
+		return metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata")
+	}
+	return c.gvk()
+}
+
+// encoded returns an object without its type, as it is an item of a list.
+func (c *call) encoded(r *record) []byte {
+	if _, isPartial := r.object.(*metav1.PartialObjectMetadata); isPartial || !c.wantsMetadata() {
+		return r.encoded
+	}
+	return encode(meta.AsPartialObjectMetadata(r.object))
+}
+
+func encode(object interface{ Marshal() ([]byte, error) }) []byte { return must(object.Marshal()) }
+
+func must[V any](value V, err error) V {
+	if err != nil {
+		panic(err) // All types of Kubernetes' API can be encoded.
+	}
+	return value
+}
+
+// document returns a whole answer, or the object in a message of a watch.
+func document(gvk schema.GroupVersionKind, body []byte) []byte {
+	unknown := runtime.Unknown{Raw: body}
+	unknown.APIVersion, unknown.Kind = gvk.ToAPIVersionAndKind()
+	return append([]byte("k8s\x00"), encode(&unknown)...)
+}
+
+// appendField appends a field of a protobuf message that has a length.
+func appendField(out []byte, number byte, value []byte) []byte {
+	out = binary.AppendUvarint(append(out, number<<3|2), uint64(len(value)))
+	return append(out, value...)
 }

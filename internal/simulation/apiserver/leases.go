@@ -40,8 +40,7 @@ func (s *Server) grant() *lease {
 // expire ends the leases that are due and returns when it must be called again. A lease that is
 // granted meanwhile lives for longer than one TTL.
 func (s *Server) expire() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.lock()()
 	events, now := s.table(eventsResource), time.Now()
 	for len(s.leases) > 0 && !s.leases[0].expires.After(now) {
 		var keys []string

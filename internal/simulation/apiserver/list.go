@@ -165,9 +165,9 @@ func (s *Server) await(c *call, version int64) error {
 		switch {
 		case reached >= version:
 			return nil
-		case !c.table.cached && c.Verb != "watch":
+		case !c.table.cached:
 			return tooLarge(0)
-		case !c.table.cached || !time.Now().Before(deadline):
+		case !time.Now().Before(deadline):
 			return tooLarge(1)
 		case !sleep(c.http.Context(), cachePoll):
 			return c.http.Context().Err()
@@ -182,8 +182,7 @@ func tooLarge(retryAfter int) error {
 // page returns the records of a page and what the page says about itself. While the call waited, a
 // backup may have been restored.
 func (s *Server) page(c *call, at snapshot) (page []*record, list metav1.ListMeta, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.lock()()
 	version := s.version
 	if c.table = s.table(c.Resource); c.table == nil {
 		return nil, list, errNoSuchPath

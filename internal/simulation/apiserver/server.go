@@ -126,6 +126,12 @@ func (s *Server) Run(ctx context.Context) {
 	}
 }
 
+// lock returns what unlocks the server.
+func (s *Server) lock() (unlock func()) {
+	s.mu.Lock()
+	return s.mu.Unlock
+}
+
 type clientKey struct{}
 
 // ConnContext is for http.Server. It takes the client's name from a connection that has a method
@@ -151,8 +157,7 @@ func (s *Server) Update(gr schema.GroupResource, object Object) (Object, error) 
 func (s *Server) change(
 	gr schema.GroupResource, object Object, do func(*table, Object) (*record, error),
 ) (Object, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.lock()()
 	t := s.table(gr)
 	if t == nil {
 		return nil, apierrors.NewNotFound(gr, "")
@@ -166,8 +171,7 @@ func (s *Server) change(
 
 // Get returns a copy of an object.
 func (s *Server) Get(gr schema.GroupResource, namespace, name string) (Object, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.lock()()
 	if t := s.table(gr); t != nil {
 		if r := find(t.live, t.key(namespace, name)); r != nil {
 			return copyOf(r.object), nil
@@ -178,8 +182,7 @@ func (s *Server) Get(gr schema.GroupResource, namespace, name string) (Object, e
 
 // Delete deletes objects of one namespace, all at one version.
 func (s *Server) Delete(gr schema.GroupResource, namespace string, names ...string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.lock()()
 	var keys []string
 	t := s.table(gr)
 	for _, name := range names {
@@ -194,22 +197,19 @@ func (s *Server) Delete(gr schema.GroupResource, namespace string, names ...stri
 
 // Version returns the version of the newest write.
 func (s *Server) Version() int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.lock()()
 	return s.version
 }
 
 // History returns every write of an event ever, also those before a compaction, Restore or Replace.
 func (s *Server) History() []Write {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.lock()()
 	return slices.Clip(s.history)
 }
 
 // AddKind lets the server serve another kind.
 func (s *Server) AddKind(kind Kind) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.lock()()
 	if s.table(kind.groupResource()) == nil { // A backup may have brought it back.
 		s.tables = append(s.tables, newContents([]Kind{kind}).tables...)
 	}
@@ -217,8 +217,7 @@ func (s *Server) AddKind(kind Kind) {
 
 // RemoveKind removes a kind with its objects. Open watches of it end.
 func (s *Server) RemoveKind(gr schema.GroupResource) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.lock()()
 	removed := s.table(gr)
 	s.tables = slices.DeleteFunc(s.tables, func(t *table) bool { return t == removed })
 	s.cut(func(open *stream) bool { return open.table == removed })
@@ -228,8 +227,7 @@ func (s *Server) RemoveKind(gr schema.GroupResource) {
 func (s *Server) Compact() { s.compact(s.Version()) }
 
 func (s *Server) compact(version int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.lock()()
 	if version <= s.version { // If not, a backup was restored since.
 		s.compacted = max(s.compacted, version)
 	}
@@ -240,15 +238,13 @@ type Backup struct{ contents contents }
 
 // Backup returns a backup of the cluster.
 func (s *Server) Backup() *Backup {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.lock()()
 	return &Backup{s.clone()}
 }
 
 // Restore lets versions and contents go back to a backup. Open watches break.
 func (s *Server) Restore(backup *Backup) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.lock()()
 	s.epoch++
 	s.contents = backup.contents.clone()
 	for _, l := range s.leases {
@@ -260,8 +256,7 @@ func (s *Server) Restore(backup *Backup) {
 // Replace puts a new, empty cluster at the same address, which serves the same kinds. Open watches
 // break.
 func (s *Server) Replace(clusterUID string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.lock()()
 	s.epoch++
 	s.begin(newContents(s.kinds()), clusterUID)
 	s.cut(func(*stream) bool { return true })
@@ -269,8 +264,7 @@ func (s *Server) Replace(clusterUID string) {
 
 // BreakConnections breaks the open watches of a client, or of all if the name is empty.
 func (s *Server) BreakConnections(client string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.lock()()
 	s.cut(func(open *stream) bool { return client == "" || open.Client == client })
 }
 

@@ -245,11 +245,9 @@ func (s *Server) update(t *table, object Object) (*record, error) {
 		return nil, apierrors.NewNotFound(t.groupResource(), name)
 	}
 	oldVersion, oldUID := old.object.GetResourceVersion(), old.object.GetUID()
-	if v := object.GetResourceVersion(); v != "" && v != oldVersion {
-		return nil, apierrors.NewConflict(t.groupResource(), name, errModified)
-	}
-	if uid := object.GetUID(); uid != "" && uid != oldUID {
-		return nil, apierrors.NewConflict(t.groupResource(), name, errOtherUID)
+	version, uid := object.GetResourceVersion(), object.GetUID()
+	if version != "" && version != oldVersion || uid != "" && uid != oldUID {
+		return nil, apierrors.NewConflict(t.groupResource(), name, errors.New("it has changed"))
 	}
 	stored := asStored(object)
 	stored.SetUID(oldUID)
@@ -261,8 +259,3 @@ func (s *Server) update(t *table, object Object) (*record, error) {
 	s.next()
 	return s.put(t, watch.Modified, old.key, stored), nil
 }
-
-var (
-	errModified = errors.New("the object has been modified")
-	errOtherUID = errors.New("precondition failed: the object has another UID")
-)

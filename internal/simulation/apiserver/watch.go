@@ -4,6 +4,7 @@ package apiserver
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"net/http"
 	"strconv"
@@ -45,6 +46,9 @@ func (s *Server) watch(c *call) error {
 	if err != nil {
 		return err
 	}
+	if initial := c.options.SendInitialEvents; initial != nil && *initial != (version == 0) {
+		return apierrors.NewBadRequest("neither a version nor a list, or both, are not simulated")
+	}
 	timeout := defaultTimeout
 	if seconds := c.options.TimeoutSeconds; seconds != nil && *seconds > 0 {
 		timeout = time.Duration(*seconds) * time.Second
@@ -54,22 +58,25 @@ func (s *Server) watch(c *call) error {
 	ctx, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
 	open := &stream{call: c, server: s, ctx: ctx, cut: cut, after: version}
-	defer s.forget(open)
-	s.mu.Lock()
-	c.table = s.table(c.Resource) // A backup may have been restored.
-	s.streams[open] = true
-	s.mu.Unlock()
-	if c.table == nil {
+	if !s.register(open) {
 		return errNoSuchPath
 	}
+	defer func() {
+		defer s.lock()()
+		delete(s.streams, open)
+	}()
 	open.run()
 	return nil
 }
 
-func (s *Server) forget(open *stream) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.streams, open)
+// register lets BreakConnections and the like find a stream. A backup may have been restored.
+func (s *Server) register(open *stream) bool {
+	defer s.lock()()
+	if open.table = s.table(open.Resource); open.table == nil {
+		return false
+	}
+	s.streams[open] = true
+	return true
 }
 
 // run sends the head and what follows. An error behind the head is a message.
@@ -86,19 +93,16 @@ func (st *stream) run() {
 
 // begin sends what exists, if the client wants it.
 func (st *stream) begin() error {
-	o, s := st.options, st.server
-	isList := o.SendInitialEvents != nil && *o.SendInitialEvents
-	if !isList && (o.SendInitialEvents != nil || st.after > 0) {
+	if st.after > 0 {
 		return st.resume()
 	}
-	if err := s.await(st.call, st.after); isList && err != nil {
-		return err
-	}
+	o, s := st.options, st.server
 	records, list, err := s.page(st.call, snapshot{cached: o.ResourceVersion != ""})
 	if err != nil {
 		return err
 	}
 	st.after = must(parseVersion(list.ResourceVersion))
+	isList := o.SendInitialEvents != nil
 	if isList {
 		s.reportList(st.call, list.ResourceVersion, false)
 	}
@@ -115,23 +119,14 @@ func (st *stream) begin() error {
 
 // resume checks the version that a watch begins at.
 func (st *stream) resume() error {
-	s := st.server
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if st.after == 0 { // No initial events, but from the newest version on.
-		st.after = s.version
-		if st.options.ResourceVersion == "0" {
-			st.after = s.cacheVersion(st.table)
-		}
-	}
+	defer st.server.lock()()
+	compacted := st.server.compacted
 	if !st.table.cached {
-		return st.checkHistory(s.compacted)
+		return st.checkHistory(compacted)
 	}
-	if log := st.table.log; len(log) > cacheHolds {
-		oldest := log[len(log)-cacheHolds].version - 1
-		if st.after < min(oldest, s.compacted) {
-			return errWatchExpired
-		}
+	log := st.table.log
+	if len(log) > cacheHolds && st.after < min(log[len(log)-cacheHolds].version-1, compacted) {
+		return errWatchExpired
 	}
 	return nil
 }
@@ -192,8 +187,7 @@ func (st *stream) untilBookmark() time.Duration {
 // cache sees it.
 func (st *stream) next() (changes []*record, changed <-chan struct{}, again <-chan time.Time) {
 	s := st.server
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.lock()()
 	reached := s.cacheVersion(st.table)
 	for _, r := range after(st.table.log, st.after) {
 		if r.version > reached {
@@ -246,7 +240,9 @@ func (st *stream) bookmark(annotations map[string]string) {
 // message writes a message, and breaks the connection after the number of messages that was
 // decided.
 func (st *stream) message(change watch.EventType, document []byte) {
-	_, _ = st.w.Write(frame(change, document))
+	event := metav1.WatchEvent{Type: string(change), Object: runtime.RawExtension{Raw: document}}
+	encoded := encode(&event)
+	_, _ = st.w.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(encoded))), encoded...))
 	if st.sent++; st.sent == st.answer.CutAfter {
 		st.flush()
 		panic(http.ErrAbortHandler)
