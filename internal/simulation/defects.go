@@ -71,16 +71,20 @@ func plain(m Mode, faults ...Fault) Plan {
 		EventTTL: time.Hour, CompactAfter: 5 * time.Minute, Lease: leaseTimes(15, 10, 1),
 		MaxDepth: 10, CacheSize: 100_000, CacheTTL: 10 * time.Minute, MaxSeries: 10_000,
 		SeriesTTL: time.Hour, QPS: 50, Apps: []AppPlan{{Kind: "deployment", LabelAt: 1}},
-		Producers: []ProducerPlan{{
-			Style: OldRecorder, Start: firstWrite, Gap: 2 * time.Second, Writes: 80,
-			Reason: "BackOff", Type: "Warning",
-		}},
+		Producers: []ProducerPlan{writes(OldRecorder, "BackOff", firstWrite, 2*time.Second, 80)},
 		Exporters: 1, Faults: faults, Active: 3 * time.Minute,
 	}
 	if m.Elector {
 		p.Replicas = 2
 	}
 	return p
+}
+
+// writes is the plan of a producer of n warnings about the first app's first pod.
+func writes(style Style, reason string, start, gap time.Duration, n int) ProducerPlan {
+	return ProducerPlan{
+		Style: style, Reason: reason, Type: "Warning", Start: start, Gap: gap, Writes: n,
+	}
 }
 
 // with changes a plan.
@@ -122,10 +126,9 @@ func manyApps(kind string, n int) Plan {
 	p.Namespaces = n
 	for i := range n {
 		p.Apps = append(p.Apps, AppPlan{Kind: kind, Namespace: i, LabelAt: 1})
-		p.Producers = append(p.Producers, ProducerPlan{
-			Style: Kubelet, App: i + 1, Start: 30 * time.Second, Gap: time.Second, Writes: 1,
-			Reason: "Failed", Type: "Warning",
-		})
+		one := writes(Kubelet, "Failed", 30*time.Second, time.Second, 1)
+		one.App = i + 1
+		p.Producers = append(p.Producers, one)
 	}
 	return p
 }
@@ -252,10 +255,8 @@ var defects = []defect{
 		name: "a streaming list without an end bookmark", breaks: neverSilent,
 		plan: plain(storageAlone, fault(NoEndBookmark, 0, 3600)).with(func(p *Plan) {
 			p.Active = time.Hour
-			p.Producers = []ProducerPlan{{
-				Style: HandMade, Start: 30 * time.Second, Gap: 10 * time.Second, Writes: 100,
-				Reason: "ByHand", Type: "Normal",
-			}}
+			p.Producers[0] = writes(HandMade, "ByHand", 30*time.Second, 10*time.Second, 100)
+			p.Producers[0].Type = "Normal"
 		}),
 	}}},
 	{"o", nil, []defectScenario{deletionsCutShort()}},
@@ -377,10 +378,9 @@ func dense(p *Plan) {
 // of what was watched are not reached again.
 func long(p *Plan) {
 	p.Active, p.Producers[0].Writes = 5*time.Minute, 140
-	p.Producers = append(p.Producers, ProducerPlan{
-		Style: HandMade, Start: 40 * time.Second, Gap: 10 * time.Millisecond, Writes: 800,
-		Reason: "Storm", Type: "Normal",
-	})
+	storm := writes(HandMade, "Storm", 40*time.Second, 10*time.Millisecond, 800)
+	storm.Type = "Normal"
+	p.Producers = append(p.Producers, storm)
 }
 
 func oneIn(n int, f Fault) Fault {

@@ -66,20 +66,17 @@ func (e *elector) SetCallBackFuncs(started func(context.Context), stopped func()
 }
 
 func (e *elector) startedLeading(ctx context.Context) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.leads = true
-	for _, c := range e.callbacks {
-		c.started(ctx)
-	}
+	e.setLeads(true, func(c callback) { c.started(ctx) })
 }
 
-func (e *elector) stoppedLeading() {
+func (e *elector) stoppedLeading() { e.setLeads(false, func(c callback) { c.stopped() }) }
+
+func (e *elector) setLeads(leads bool, call func(callback)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.leads = false
+	e.leads = leads
 	for _, c := range e.callbacks {
-		c.stopped()
+		call(c)
 	}
 }
 

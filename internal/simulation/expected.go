@@ -132,17 +132,11 @@ func countOf(ev *corev1.Event) int64 {
 
 // wants reports whether the configured filters let the event through.
 func (p *Plan) wants(ev *corev1.Event) bool {
-	if len(p.Watched) > 0 && !slices.Contains(p.Watched, ev.Namespace) {
-		return false
-	}
-	if len(p.Types) > 0 && !slices.Contains(p.Types, ev.Type) {
-		return false
-	}
-	if len(p.IncludeReasons) > 0 && !matches(p.IncludeReasons, ev.Reason) {
-		return false
-	}
-	excluded := matches(p.ExcludeReasons, ev.Reason)
-	return !excluded && !matches(p.ExcludeSpaces, ev.InvolvedObject.Namespace)
+	included := (len(p.Watched) == 0 || slices.Contains(p.Watched, ev.Namespace)) &&
+		(len(p.Types) == 0 || slices.Contains(p.Types, ev.Type)) &&
+		(len(p.IncludeReasons) == 0 || matches(p.IncludeReasons, ev.Reason))
+	return included && !matches(p.ExcludeReasons, ev.Reason) &&
+		!matches(p.ExcludeSpaces, ev.InvolvedObject.Namespace)
 }
 
 func matches(globs []string, name string) bool {

@@ -125,6 +125,23 @@ func NewPlan(seed uint64) Plan {
 		MutatesData:  chance(r, 4),
 		Active:       between(r, 45*time.Second, 3*time.Minute),
 	}
+	p.varyRarely(r)
+	p.addApps()
+	p.addProducers()
+	p.addFaults(r.IntN(6))
+	if chance(r, 6) {
+		p.expireEvents()
+	}
+	if chance(r, 2) && !p.has(gaps...) {
+		p.Producers[0].Style = oneOf(r, Recreating, Relabeler)
+		p.Producers[0].Edits = true
+	}
+	avoidMarkedDefects(&p)
+	return p
+}
+
+// varyRarely draws what most plans leave as it is.
+func (p *Plan) varyRarely(r *rand.Rand) {
 	p.FromBeginning = chance(r, 2)
 	if chance(r, 50) {
 		p.Namespaces = 1000
@@ -141,18 +158,6 @@ func NewPlan(seed uint64) Plan {
 		p.Active = between(r, 26*time.Hour, 30*time.Hour)
 		p.Collection, p.EventTTL = 10*time.Minute, time.Hour
 	}
-	p.addApps()
-	p.addProducers()
-	p.addFaults(r.IntN(6))
-	if chance(r, 6) {
-		p.expireEvents()
-	}
-	if chance(r, 2) && !p.has(gaps...) {
-		p.Producers[0].Style = oneOf(r, Recreating, Relabeler)
-		p.Producers[0].Edits = true
-	}
-	avoidMarkedDefects(&p)
-	return p
 }
 
 // gaps are the faults that may let a receiver miss the states between two lists. The contract does

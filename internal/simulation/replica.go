@@ -198,21 +198,21 @@ func (p *process) die(how string) {
 		return
 	}
 	p.replica.env.story.note(p.name, "is killed %s", how)
-	p.mu.Lock()
-	p.died = time.Now()
-	p.mu.Unlock()
 	p.leave()
-	p.cut()
 	go func() { _ = p.end() }()
 }
 
 // leave makes room for the replica's next process.
 func (p *process) leave() {
+	p.mu.Lock()
+	p.died = time.Now()
+	p.mu.Unlock()
 	p.replica.mu.Lock()
-	defer p.replica.mu.Unlock()
 	if p.replica.current == p {
 		p.replica.current = nil
 	}
+	p.replica.mu.Unlock()
+	p.cut()
 }
 
 // end shuts down the receiver and then the extensions, as the Collector does.
@@ -247,11 +247,7 @@ func (p *process) stop() {
 	}
 	p.note("has ended")
 	p.dead.Store(true)
-	p.mu.Lock()
-	p.died = time.Now()
-	p.mu.Unlock()
 	p.leave()
-	p.cut()
 	if took := time.Since(began); err != nil || took > shutdownPromptly {
 		p.replica.env.violate(shutsDown, "", "%s took %v to shut down: %v", p.name, took, err)
 	}

@@ -135,15 +135,13 @@ func newApp(plan AppPlan, name string) *app {
 		a.own("StatefulSet", nil)
 	case "cronjob":
 		a.own("Job", a.own("CronJob", nil))
-	case "node":
+	case "node", "static":
 		a.own("Node", nil)
 	case "owner missing":
 		a.own("ReplicaSet", nil).missing = true
 	case "cycle":
 		first := a.own("Link", nil)
 		first.owners = []*object{a.own("Link", first)}
-	case "static":
-		a.own("Node", nil)
 	case "invented":
 		owner := a.own("Thing", nil)
 		owner.missing, owner.apiVersion = true, a.name+".example/v1"
