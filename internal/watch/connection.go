@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -184,7 +185,7 @@ func (s *Stream) take(ctx context.Context, message kwatch.Event) error {
 	}
 	change := Change{Kind: s.kind(message.Type), Event: ev}
 	if !s.listing {
-		change.ResourceVersion = ev.ResourceVersion
+		change.ResourceVersion = resumeAfter(message.Type, ev.ResourceVersion)
 	}
 	if err := s.hand(ctx, change); err != nil {
 		return err
@@ -205,6 +206,17 @@ func (s *Stream) streamError(err error) error {
 	}
 	s.brokenAt = s.resourceVersion
 	return err
+}
+
+// resumeAfter is where a stream resumes after a change. An etcd lease deletes up to 1,000 expired events at one version, and
+// the connection may end among them: after a deletion the stream resumes just before it, and is sent those again that it has
+// seen. A version that is no number, or that has none before it, stays as it is.
+func resumeAfter(kind kwatch.EventType, version string) string {
+	n, err := strconv.ParseUint(version, 10, 64)
+	if kind != kwatch.Deleted || err != nil || n < 2 {
+		return version
+	}
+	return strconv.FormatUint(n-1, 10)
 }
 
 func (s *Stream) kind(t kwatch.EventType) Kind {
