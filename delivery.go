@@ -5,6 +5,7 @@ package kubeeventsreceiver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -33,10 +34,23 @@ func (r *eventsReceiver) deliver(stop, work context.Context, records []observati
 	return true
 }
 
+const (
+	// rejectedLong is how long the pipeline may keep a batch waiting before the component's status reports it.
+	rejectedLong = time.Minute
+	// logRejection is how often the log repeats the pipeline's error.
+	logRejection = 5 * time.Minute
+	// logsPipeline is the part of the receiver that the component's status names.
+	logsPipeline = "the logs pipeline"
+)
+
 func (r *eventsReceiver) deliverPart(stop, work context.Context, records []observation.Observation) bool {
 	logs := r.convert(records)
 	pause := r.newBackoff()
 	began := time.Now()
+	long := time.AfterFunc(rejectedLong, func() {
+		r.status.failed(logsPipeline, "rejecting", "The pipeline has accepted no events for a minute; retrying until it does", errNothingAccepted)
+	})
+	defer long.Stop()
 	for r.awaitCertainty(stop) {
 		count := logs.LogRecordCount()
 		err := r.offer(work, logs)
@@ -58,6 +72,8 @@ func (r *eventsReceiver) deliverPart(stop, work context.Context, records []obser
 	return false
 }
 
+var errNothingAccepted = fmt.Errorf("the logs pipeline has accepted no events for %v: look at the exporters' errors", rejectedLong)
+
 func (r *eventsReceiver) convert(records []observation.Observation) plog.Logs {
 	return r.converter.Convert(r.cluster.UID(), records)
 }
@@ -71,17 +87,41 @@ func (r *eventsReceiver) offer(ctx context.Context, logs plog.Logs) error {
 	return err
 }
 
-// isFinal says whether offering the records again is of no use, or no longer wanted.
+// isFinal reports whether a retry is of no use, or not wanted.
 func (r *eventsReceiver) isFinal(err error, elapsed time.Duration) bool {
 	retry := r.config.RetryOnFailure
-	return consumererror.IsPermanent(err) || !retry.Enabled || retry.MaxElapsedTime > 0 && elapsed > retry.MaxElapsedTime
+	return isPermanent(err) || !retry.Enabled || retry.MaxElapsedTime > 0 && elapsed > retry.MaxElapsedTime
 }
 
-// remaining is what to offer next: what the consumer says it did not take, or else everything, converted anew because
-// a consumer may have changed what it was given.
+// isPermanent reports whether every pipeline that rejected the data did so with a permanent error. While one of them may
+// still accept it, the batch is retried; what another rejects for ever costs that one nothing.
+func isPermanent(err error) bool {
+	for _, leaf := range leaves(err) {
+		if !consumererror.IsPermanent(leaf) {
+			return false
+		}
+	}
+	return true
+}
+
+// leaves returns the errors that a fan-out to several pipelines has joined. An error that joins none is its own leaf; what a
+// pipeline joins deeper within its error is that pipeline's.
+func leaves(err error) (all []error) {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	for _, e := range joined.Unwrap() {
+		all = append(all, leaves(e)...)
+	}
+	return all
+}
+
+// remaining returns what to deliver next. If one pipeline alone rejected a part, that is the part. Otherwise it is everything,
+// converted again because a consumer may have changed what it was given.
 func (r *eventsReceiver) remaining(err error, records []observation.Observation) plog.Logs {
 	var partial consumererror.Logs
-	if errors.As(err, &partial) {
+	if len(leaves(err)) == 1 && errors.As(err, &partial) {
 		return partial.Data()
 	}
 	return r.convert(records)
@@ -101,25 +141,30 @@ func (r *eventsReceiver) delivered(records []observation.Observation, count int)
 	r.telemetry.accepted(records, count)
 	if r.refused {
 		r.refused = false
-		r.settings.Logger.Info("The pipeline takes events again")
+		r.settings.Logger.Info("The pipeline accepts events again")
 	}
+	r.status.recovered(logsPipeline, "The pipeline accepts events again")
 }
 
-// refuse and drop log the first of a row only; all are counted.
+// refuse and drop log the first rejection in a row, and refuse one every 5 minutes; all are counted.
 func (r *eventsReceiver) refuse(count int, err error) {
 	r.telemetry.refused(count)
-	if !r.refused {
-		r.refused = true
-		r.settings.Logger.Warn("The pipeline refuses events for now; they are offered again, and the API server keeps what comes after them", zap.Error(err))
+	r.refusals++
+	if !r.refused || time.Since(r.refusalLogged) >= logRejection {
+		r.settings.Logger.Warn("The pipeline rejected events with a retryable error; retrying. Later events stay in the API server",
+			zap.Int("rejections", r.refusals), zap.Error(err))
+		r.refused, r.refusalLogged, r.refusals = true, time.Now(), 0
 	}
 }
 
 func (r *eventsReceiver) drop(count int, err error) {
 	r.telemetry.dropped(count)
-	if !r.refused || !consumererror.IsPermanent(err) {
-		r.refused = true
-		r.settings.Logger.Error("The pipeline refused events; they are dropped from the logs and stay in the metric", zap.Int("records", count), zap.Error(err))
+	if !r.refused || !isPermanent(err) {
+		r.refused, r.refusalLogged = true, time.Now()
+		r.settings.Logger.Error("The pipeline rejected events with a permanent error; they are dropped from the logs and stay in the metric",
+			zap.Int("records", count), zap.Error(err))
 	}
+	r.status.forget(logsPipeline)
 }
 
 // sleep returns false if the context ends before.

@@ -177,7 +177,7 @@ func (r *eventsReceiver) terms(stop, work context.Context, client rest.Interface
 			termWork, cancelWork := either(work, term)
 			r.session(termStop, termWork, client)
 			for _, namespace := range r.config.streams() {
-				r.status.Unwatched(namespace)
+				r.status.forget(streamOf(namespace))
 			}
 			cancelStop()
 			cancelWork()

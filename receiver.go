@@ -71,7 +71,10 @@ type eventsReceiver struct {
 	standby standby
 	// elections is closed when who leads has changed since it was last looked at; nil where nobody is elected.
 	elections <-chan struct{}
-	refused   bool // whether the pipeline refused the last batch that it was offered
+	refused   bool // whether the pipeline rejected the last batch that it was offered
+	// When the log had the last rejection, and how many there were since.
+	refusalLogged time.Time
+	refusals      int
 }
 
 // run is the receiver: take, account, resolve, convert, deliver, commit, a batch at a time, until stop ends. What was

@@ -47,7 +47,7 @@ func (s *status) Arrived() { s.telemetry.arrived() }
 
 // Healthy implements watch.Observer.
 func (s *status) Healthy(namespace string) {
-	s.recovered("events of "+where(namespace), "Watching events again")
+	s.recovered(streamOf(namespace), "Watching events again")
 }
 
 // Restarting implements watch.Observer.
@@ -56,14 +56,13 @@ func (s *status) Restarting(namespace string, cause watch.Cause, err error) {
 	if cause == watch.Ended || cause == watch.Expired {
 		return // Ordinary ends, after which the stream goes on where it was or lists again.
 	}
-	s.failed("events of "+where(namespace), string(cause), "Cannot watch events; trying again until it works", explain(namespace, cause, err))
+	s.failed(streamOf(namespace), string(cause), "Cannot watch events; trying again until it works", explain(namespace, cause, err))
 }
 
-// Unwatched notes that a stream has ended with the term: whether it works is no longer known.
-func (s *status) Unwatched(namespace string) {
+// forget notes that it is no longer known whether a part works: nothing uses it now.
+func (s *status) forget(part string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	part := "events of " + where(namespace)
 	if _, failed := s.failing[part]; failed {
 		delete(s.failing, part)
 		s.reportLocked()
@@ -143,6 +142,9 @@ func explain(namespace string, cause watch.Cause, err error) error {
 		return fmt.Errorf("events of %s: %w", where(namespace), err)
 	}
 }
+
+// streamOf is the part of the receiver that watches a namespace.
+func streamOf(namespace string) string { return "events of " + where(namespace) }
 
 func where(namespace string) string {
 	if namespace == "" {

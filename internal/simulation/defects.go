@@ -15,7 +15,7 @@ import (
 // marked names the defects of the receiver that are known and not fixed. Their scenarios must fail
 // as long as they are listed here, and random plans leave out what shows them, so that they find
 // others. A fix of a defect removes its mark.
-var marked = "abcdefghijklmnpqrst"
+var marked = "abcdeghijklmnpqrt"
 
 func isMarked(mark string) bool { return strings.Contains(marked, mark) }
 
