@@ -102,9 +102,7 @@ func (e *environment) restart(f *Fault, end func(*process)) {
 	}
 	end(p)
 	time.Sleep(f.To - f.From)
-	if r.running() == nil {
-		r.start()
-	}
+	r.start()
 }
 
 // target returns the replica that a fault names; the first if no process leads.
@@ -155,12 +153,16 @@ func (e *environment) decide(request apiserver.Request) (answer apiserver.Answer
 	default:
 		p.lookups.Add(1)
 	}
-	if p.reaches(AtConnection) {
+	seam := AtConnection
+	if request.Resource == leases {
+		seam = AtElection
+	}
+	if p.reaches(seam) {
 		if !p.kill.Acted {
-			p.die("at a request, before it acted")
+			p.die("at an " + string(seam) + ", before it acted")
 			return apiserver.Answer{Status: http.StatusServiceUnavailable}
 		}
-		go p.die("at a request, after it acted")
+		go p.die("at an " + string(seam) + ", after it acted")
 		return apiserver.Answer{LoseAnswer: true}
 	}
 	for i := range e.plan.Faults {

@@ -111,10 +111,10 @@ func killReplica(replica, from, to int) Fault { return fault(Killed, from, to).o
 // isLag reports whether a fault lets a leader lag.
 func isLag(f Fault) bool { return f.Kind.isOfPipelines() || f.Kind == StorageSlow }
 
-// reachesLeases reports whether a fault may keep a leader from being elected.
+// reachesLeases reports whether a fault may keep every replica from being elected.
 func reachesLeases(f Fault) bool {
 	all := f.Resource == "" || f.Resource == "leases"
-	return f.Kind == LeaseForbidden || f.Kind.isOfAPI() && all
+	return f.Kind == LeaseForbidden || f.Kind.isOfAPI() && all && f.Replica == everyone
 }
 
 // alone reports whether replicas elect their leader and share nothing.
@@ -159,7 +159,7 @@ var defects = []defect{
 		name: "the answer to a save that merges is lost", breaks: neverSilent,
 		plan: manyPods(plain(storageAlone, oneIn(2, fault(StorageAnswerLost, 40, 100)))),
 	}}},
-	{"d", without(StorageTorn), []defectScenario{{
+	{"d", withoutTornWrites, []defectScenario{{
 		name: "storage applies writes in part, and the process is killed", breaks: nothingLost,
 		plan: manyPods(plain(storageAlone, oneIn(2, fault(StorageTorn, 40, 75)),
 			killReplica(0, 70, 80))),
@@ -432,6 +432,14 @@ func (p *Plan) replaceApps(kind string) {
 		if p.Apps[i].Kind == kind {
 			p.Apps[i].Kind = "deployment"
 		}
+	}
+}
+
+// withoutTornWrites leaves storage that applies every write whole or not at all.
+func withoutTornWrites(p *Plan) {
+	without(StorageTorn)(p)
+	for i := range p.Faults {
+		p.Faults[i].Torn = false
 	}
 }
 

@@ -74,6 +74,7 @@ type Fault struct {
 	Seam  Seam
 	Nth   int
 	Acted bool
+	Torn  bool // a write to storage acts in part
 }
 
 // Seam is where a receiver meets its environment, and where a kill can cut a call.
@@ -85,6 +86,7 @@ const (
 	AtStorage    Seam = "storage"
 	AtPipeline   Seam = "pipeline"
 	AtConnection Seam = "API request"
+	AtElection   Seam = "lease request"
 )
 
 // covers reports whether the fault may have an effect at any moment from begin to end.

@@ -27,6 +27,9 @@ func (e *environment) checkMetric() {
 	all, starts := map[string]*series{}, map[string]pcommon.Timestamp{}
 	keepsStarts := e.plan.Storage && e.plan.SeriesTTL > e.plan.Active
 	for _, d := range e.metrics {
+		if n := d.metrics.DataPointCount(); n > e.plan.MaxSeries+1 {
+			e.violate(boundedMemory, "", "%s emits %d points", d.process.name, n)
+		}
 		eachPoint(d.metrics, func(resource pcommon.Map, p pmetric.NumberDataPoint) {
 			identity := identityOf(resource) + "|" + identityOf(p.Attributes())
 			start, known := starts[identity]

@@ -212,7 +212,7 @@ func (p *Plan) addFaults(n int) {
 		f := Fault{Replica: everyone, From: between(r, calm, p.Active)}
 		f.Kind = oneOf(r, p.possibleFaults()...)
 		if chance(r, 4) && (f.Kind.isOfPipelines() || f.is(WatchBreaks, ConnectionsCut)) {
-			f.From = between(r, 0, calm) // These leave it known what exists at the first start.
+			f.From = oneOf(r, 0, between(r, 0, calm)) // What exists at the first start is known still.
 		}
 		f.To = f.From + oneOf(r, between(r, time.Second, 5*time.Second),
 			between(r, time.Second, 20*time.Second), between(r, 20*time.Second, 80*time.Second))
@@ -221,6 +221,10 @@ func (p *Plan) addFaults(n int) {
 		}
 		p.detail(r, &f)
 		p.Faults = append(p.Faults, f)
+		if f.Kind == WatchBreaks && chance(r, 2) { // Lists are cut, too.
+			at := between(r, f.From, f.To)
+			p.Faults = append(p.Faults, Fault{Kind: Compaction, From: at, To: at, Replica: everyone})
+		}
 	}
 	slices.SortStableFunc(p.Faults, func(a, b Fault) int { return int(a.From - b.From) })
 	for _, f := range p.Faults {
@@ -280,6 +284,10 @@ func (p *Plan) detail(r *rand.Rand, f *Fault) {
 	case Killed:
 		f.Seam = oneOf(r, AnyTime, AtStorage, AtStorage, AtPipeline, AtPipeline, AtConnection)
 		f.Nth, f.Acted = r.IntN(4), chance(r, 2)
+		if p.Elector && chance(r, 6) {
+			f.Seam = AtElection
+		}
+		f.Torn = f.Seam == AtStorage && f.Acted && chance(r, 3)
 		f.To = f.From + between(r, 500*time.Millisecond, 25*time.Second)
 	case Restarted:
 		f.To = f.From + between(r, 100*time.Millisecond, 20*time.Second)

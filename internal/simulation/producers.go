@@ -163,6 +163,9 @@ func (p *producer) write(i int) {
 	if chance(r, 4) { // Recorders count before they are throttled.
 		p.count += int32(r.IntN(8))
 	}
+	if chance(r, 60) {
+		p.count += 1 << 17
+	}
 	p.record(i)
 }
 

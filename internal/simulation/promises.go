@@ -38,6 +38,9 @@ var (
 	inFlightOnly = &Promise{"only in-flight records repeated",
 		"After a crash, a record is delivered again only if the process had delivered no other " +
 			"after it.", stored}
+	offeredOnce = &Promise{"offered until settled",
+		"What every exporter accepted, or rejected with a permanent error, is not offered again by " +
+			"the same process.", nil}
 	faithful = &Promise{"records faithful",
 		"Body, reason, type, times and involved object are those of the record's state.", nil}
 	inOrder = &Promise{"in order",
@@ -77,7 +80,7 @@ var (
 
 // Promises are all of them, in the order of tables.
 var Promises = []*Promise{
-	nothingLost, nothingInvented, duplicates, sameBytes, inFlightOnly, faithful, inOrder,
+	nothingLost, nothingInvented, duplicates, sameBytes, inFlightOnly, offeredOnce, faithful, inOrder,
 	metricIsSum, monotonic, oneLeader, ownersRight, ownersComplete, neverSilent, inTime,
 	oneInInterval, boundedMemory, boundedRequests, shutsDown, noGoroutine,
 }

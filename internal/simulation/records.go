@@ -5,8 +5,10 @@ package simulation
 import (
 	"time"
 
+	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
+	"go.uber.org/multierr"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -71,11 +73,12 @@ func number(attributes pcommon.Map, key string) int64 {
 
 // offered notes that a process offers records to its pipelines: from then on, they are not only in
 // its memory, and it has to be the leader.
-func (p *process) offered(logs plog.Logs) {
+// It returns the log.record.uids.
+func (p *process) offered(logs plog.Logs) (uids []string) {
 	p.checkLeads("emits records")
 	env := p.replica.env
-	var uids []string
 	each(logs, func(_ pcommon.Map, log plog.LogRecord) { uids = append(uids, uidOf(log)) })
+	p.checkOffered(uids)
 	env.mu.Lock()
 	for _, uid := range uids {
 		env.offered[uid] = true
@@ -85,6 +88,34 @@ func (p *process) offered(logs plog.Logs) {
 	for _, other := range processes {
 		for _, uid := range uids {
 			other.release(uid)
+		}
+	}
+	return uids
+}
+
+// settled notes what the pipelines answered. What none of them may still accept must not be offered
+// again by the same process.
+func (p *process) settled(uids []string, err error) {
+	for _, leaf := range multierr.Errors(err) {
+		if !consumererror.IsPermanent(leaf) {
+			return
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, uid := range uids {
+		p.dealtWith[uid] = true
+	}
+}
+
+// checkOffered checks that none of the records was dealt with before.
+func (p *process) checkOffered(uids []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, uid := range uids {
+		if p.dealtWith[uid] && !p.isDead() {
+			p.replica.env.violate(offeredOnce, "", "%s offers %s again", p.name, uid)
+			return
 		}
 	}
 }

@@ -49,9 +49,11 @@ type process struct {
 	name     string
 	started  time.Time
 	receiver []component.Component
-	elector  *elector
-	host     *host
+	elector  *elector          // nil: none
+	storage  *storageExtension // nil: none
+	hosts    []*host           // one for each pipeline's instance of the receiver
 	dead     atomic.Bool
+	ending   atomic.Bool   // its shutdown has begun
 	ended    chan struct{} // closed when what is left of it has ended
 
 	mu          sync.Mutex // guards what follows
@@ -62,22 +64,39 @@ type process struct {
 	observes    time.Time        // when its first list began; zero: it has not listed
 	lists       map[string]lists // by the stream's namespace
 	held        map[string]int   // bytes of events read and not yet offered, by log.record.uid
+	dealtWith   map[string]bool  // log.record.uids that every exporter accepted or rejected permanently
 	requests    map[int]int      // for events, by the minute
 	most, size  int              // bytes: the most ever in held, and now
 
 	lookups atomic.Int64 // requests for owners
 }
 
+// failing returns how many of the receiver's instances report an error now, or did a moment ago.
+func (p *process) failing(lately time.Duration) (n int) {
+	for _, h := range p.hosts {
+		if h.failing(lately) {
+			n++
+		}
+	}
+	return n
+}
+
 // lists are the versions of a stream's first listings.
 type lists struct{ begun, complete int64 }
 
+// start starts the replica's next process, unless one runs.
 func (r *replica) start() {
 	r.mu.Lock()
+	if r.current != nil {
+		r.mu.Unlock()
+		return
+	}
 	r.count++
 	p := &process{
 		replica: r, number: r.count, name: fmt.Sprintf("replica-%d/%d", r.index, r.count),
 		started: time.Now(), ended: make(chan struct{}), connections: map[*clientEnd]bool{},
 		lists: map[string]lists{}, held: map[string]int{}, requests: map[int]int{},
+		dealtWith: map[string]bool{},
 	}
 	r.current = p
 	r.mu.Unlock()
@@ -91,13 +110,14 @@ func (r *replica) start() {
 // launch starts what the Collector starts: extensions, then the receiver in both pipelines.
 func (p *process) launch() error {
 	plan := &p.replica.env.plan
-	p.host = &host{process: p, extensions: map[component.ID]component.Component{}}
+	extensions := map[component.ID]component.Component{}
 	if plan.Storage {
-		p.host.extensions[storageID] = &storageExtension{process: p}
+		p.storage = &storageExtension{process: p}
+		extensions[storageID] = p.storage
 	}
 	if plan.Elector {
 		p.elector = newElector(p.replica.host, plan.Lease)
-		p.host.extensions[electorID] = p.elector
+		extensions[electorID] = p.elector
 		client := &rest.Config{Host: "http://" + p.replica.host, Dial: dialReplica, QPS: -1}
 		if err := p.elector.start(client, p.name); err != nil {
 			return err
@@ -111,7 +131,9 @@ func (p *process) launch() error {
 		return err
 	}
 	for _, c := range p.receiver {
-		if err := c.Start(context.Background(), p.host); err != nil {
+		h := &host{process: p, extensions: extensions}
+		p.hosts = append(p.hosts, h)
+		if err := c.Start(context.Background(), h); err != nil {
 			return err
 		}
 	}
@@ -199,7 +221,9 @@ func (p *process) die(how string) {
 	}
 	p.replica.env.story.note(p.name, "is killed %s", how)
 	p.leave()
-	go func() { _ = p.end() }()
+	if !p.ending.Swap(true) {
+		go func() { _ = p.end() }()
+	}
 }
 
 // leave makes room for the replica's next process.
@@ -239,6 +263,10 @@ const shutdownTimeout = 40 * time.Second
 
 // stop ends the process in an orderly way.
 func (p *process) stop() {
+	if p.ending.Swap(true) {
+		<-p.ended
+		return
+	}
 	p.note("is shut down")
 	began := time.Now()
 	err := p.end()
@@ -248,6 +276,9 @@ func (p *process) stop() {
 	p.note("has ended")
 	p.dead.Store(true)
 	p.leave()
+	if p.storage != nil && !p.storage.closed.Load() {
+		p.replica.env.violate(shutsDown, "", "%s has not closed the storage", p.name)
+	}
 	if took := time.Since(began); err != nil || took > shutdownPromptly {
 		p.replica.env.violate(shutsDown, "", "%s took %v to shut down: %v", p.name, took, err)
 	}
@@ -391,18 +422,11 @@ func (h *host) Report(e *componentstatus.Event) {
 	h.status = e.Status()
 }
 
-// failedLately reports whether the status is an error, or was a moment ago.
-func (h *host) failedLately() bool {
+// failing reports whether the component's status is an error, or was one for that long ago.
+func (h *host) failing(lately time.Duration) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.status == componentstatus.StatusRecoverableError || time.Since(h.failed) < time.Minute
-}
-
-// failing reports whether the component's status is an error now.
-func (h *host) failing() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.status == componentstatus.StatusRecoverableError
+	return h.status == componentstatus.StatusRecoverableError || time.Since(h.failed) < lately
 }
 
 // storyCore writes the receiver's log into the story.

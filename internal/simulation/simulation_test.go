@@ -28,6 +28,7 @@ var (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	debug.SetTraceback("all")      // A run that does not end tells where it hangs.
 	debug.SetGCPercent(400)        // Runs are short, and leave little behind.
 	klog.SetLogger(logr.Discard()) // client-go's leader election logs there.
 	directory, err := os.MkdirTemp("", "simulation")

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -27,6 +28,7 @@ type storageExtension struct {
 	component.ShutdownFunc
 	process *process
 	calls   counter
+	closed  atomic.Bool
 }
 
 func (s *storageExtension) GetClient(
@@ -53,7 +55,10 @@ func (c *storageClient) Delete(ctx context.Context, key string) error {
 	return c.Batch(ctx, storage.DeleteOperation(key))
 }
 
-func (c *storageClient) Close(context.Context) error { return nil }
+func (c *storageClient) Close(context.Context) error {
+	c.closed.Store(true)
+	return nil
+}
 
 func (c *storageClient) Batch(ctx context.Context, operations ...*storage.Operation) error {
 	p, number := c.process, c.calls.next()
@@ -64,6 +69,9 @@ func (c *storageClient) Batch(ctx context.Context, operations ...*storage.Operat
 		}
 	}
 	writes := operations[0].Type != storage.Get
+	if c.closed.Load() && !p.isDead() {
+		p.replica.env.violate(shutsDown, "", "%s uses the storage after it closed it", p.name)
+	}
 	if f := hit(StorageLate); f != nil && writes {
 		return c.applyLate(ctx, f, operations)
 	}
@@ -78,10 +86,13 @@ func (c *storageClient) Batch(ctx context.Context, operations ...*storage.Operat
 		return errStorage
 	}
 	if f := hit(StorageTorn); f != nil && writes {
-		done := draw(p.replica.env.plan.Seed, p.name+" torn", number).IntN(len(operations))
+		done := p.drawTorn(number, len(operations))
 		p.note("storage applies %d of %d operations", done, len(operations))
 		p.replica.env.storage.apply(operations[:done])
 		return errStorage
+	}
+	if kill && p.kill.Torn {
+		operations = operations[:p.drawTorn(number, len(operations))]
 	}
 	p.replica.env.storage.apply(operations)
 	if kill {
@@ -93,6 +104,11 @@ func (c *storageClient) Batch(ctx context.Context, operations ...*storage.Operat
 		return fmt.Errorf("%w: deadline exceeded", errStorage)
 	}
 	return nil
+}
+
+// drawTorn returns how many of n operations a write that is torn applies.
+func (p *process) drawTorn(number, n int) int {
+	return draw(p.replica.env.plan.Seed, p.name+" torn", number).IntN(n)
 }
 
 // applyLate applies a write when its caller may have given up: it is on its way to storage.

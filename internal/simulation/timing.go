@@ -72,7 +72,7 @@ func (e *environment) checkSilence() {
 		return // Without HTTP/2's pings, a dead connection is noticed at the watch's timeout.
 	}
 	for _, p := range all {
-		if !p.isDead() && (p.host.failedLately() || time.Since(p.started) < overdue) {
+		if !p.isDead() && (p.failing(time.Minute) == len(p.hosts) || time.Since(p.started) < overdue) {
 			return
 		}
 	}
@@ -103,7 +103,7 @@ func (e *environment) checkRecovered() {
 	for _, r := range e.replicas {
 		if p := r.running(); p == nil {
 			e.violate(neverSilent, "", "replica %d does not run", r.index)
-		} else if p.host.failing() {
+		} else if p.failing(0) > 0 {
 			e.violate(neverSilent, "", "the status of %s stays an error without reason", p.name)
 		}
 	}
