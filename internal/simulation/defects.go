@@ -145,7 +145,11 @@ var defects = []defect{
 	}}},
 	{"b", func(p *Plan) {
 		if p.alone() {
-			p.drop(reachesLeases)
+			killed := p.has(Killed, Restarted)
+			p.drop(func(f Fault) bool {
+				// Another leads while one cannot, if it is there.
+				return reachesLeases(f) || killed && f.Kind.isOfAPI() && f.Replica != everyone
+			})
 			p.Lease.Retry = time.Second
 		}
 	}, []defectScenario{{
