@@ -15,13 +15,15 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 )
 
 func main() {
-	only := flag.String("only", "", "try only the mutants whose name or file contains this text")
+	only := flag.String("only", "", "try only the mutants whose name or file contains this text, "+
+		"or one of several with | between")
 	seeds := flag.Int("seeds", 10_000, "how many random environments one mutant may need")
 	limit := flag.Duration("limit", 20*time.Minute, "how long the environments of one mutant may take")
 	write := flag.String("write", "", "replace the table in this file, between the comments "+
@@ -65,7 +67,8 @@ func run(ctx context.Context, only string, seeds int, limit time.Duration, write
 
 func choose(only string) (chosen []mutant) {
 	for _, m := range mutants() {
-		if strings.Contains(m.name, only) || strings.Contains(m.file, only) {
+		isMeant := func(text string) bool { return strings.Contains(m.name+"\n"+m.file, text) }
+		if slices.ContainsFunc(strings.Split(only, "|"), isMeant) {
 			chosen = append(chosen, m)
 		}
 	}

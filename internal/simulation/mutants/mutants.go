@@ -20,9 +20,9 @@ var inWatch = []mutant{
 	{
 		"resumes in the middle of a list that broke off", "internal/watch/connection.go",
 		`	if !s.listing {
-		change.ResourceVersion = ev.ResourceVersion
+		change.ResourceVersion = resumeAfter(message.Type, ev.ResourceVersion)
 	}`,
-		`	change.ResourceVersion = ev.ResourceVersion`,
+		"\tchange.ResourceVersion = resumeAfter(message.Type, ev.ResourceVersion)",
 	},
 	{
 		"ignores an error message in a stream", "internal/watch/connection.go",
@@ -80,6 +80,11 @@ var inWatch = []mutant{
 		"resumes all streams from the position of the first", "lifecycle.go",
 		"r.streams[namespace].ResourceVersion",
 		"r.streams[r.config.streams()[0]].ResourceVersion",
+	},
+	{
+		"resumes after the first of many deletions at one version", "internal/watch/connection.go",
+		"if kind != kwatch.Deleted || err != nil || n < 2 {",
+		"if kind != \"\" || err != nil || n < 2 {",
 	},
 }
 
@@ -588,12 +593,12 @@ var inCheckpoint = []mutant{
 var inDelivery = []mutant{
 	{
 		"drops a batch when a retryable error comes", "delivery.go",
-		"return consumererror.IsPermanent(err) || !retry.Enabled",
+		"return isPermanent(err) || !retry.Enabled",
 		"return err != nil || !retry.Enabled",
 	},
 	{
 		"retries a permanent error", "delivery.go",
-		"return consumererror.IsPermanent(err) || !retry.Enabled",
+		"return isPermanent(err) || !retry.Enabled",
 		"return !retry.Enabled",
 	},
 	{
@@ -681,6 +686,27 @@ var inDelivery = []mutant{
 		"MaxInterval:         retry.MaxInterval",
 		"MaxInterval:         100 * retry.MaxInterval",
 	},
+	{
+		"drops a batch when one of several exporters rejects it permanently", "delivery.go",
+		"return isPermanent(err) || !retry.Enabled",
+		"return consumererror.IsPermanent(err) || !retry.Enabled",
+	},
+	{
+		"offers all exporters only the part that one of them rejected", "delivery.go",
+		"if len(leaves(err)) == 1 && errors.As(err, &partial) {",
+		"if errors.As(err, &partial) {",
+	},
+	{
+		"reports no status while the pipeline rejects", "delivery.go",
+		"long := time.AfterFunc(rejectedLong,",
+		"long := time.AfterFunc(100*rejectedLong,",
+	},
+	{
+		"never reports that the pipeline accepts again", "delivery.go",
+		`	r.status.recovered(logsPipeline, "The pipeline accepts events again")
+`,
+		"",
+	},
 }
 
 var inElection = []mutant{
@@ -765,18 +791,9 @@ var inElection = []mutant{
 `,
 	},
 	{
-		"emits as a standby", "duty.go",
-		`	return r.duty.leave != nil
-}
-
-func (r *eventsReceiver) enterDuty`,
-		`	if r.duty.leave == nil {
-		r.duty = duty{stop: stop, work: work}
-	}
-	return true
-}
-
-func (r *eventsReceiver) enterDuty`,
+		"takes itself for the leader until it hears otherwise", "leadership.go",
+		"return &leadership{lease: lease,",
+		"return &leadership{leading: true, term: context.Background(), endTerm: func() {}, lease: lease,",
 	},
 	{
 		"goes on leading when it has lost its lease", "election.go",

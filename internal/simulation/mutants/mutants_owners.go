@@ -34,11 +34,6 @@ var inResolver = []mutant{
 `,
 	},
 	{
-		"looks for a cluster-scoped owner in the namespace of what it owns", "resolver/reader.go",
-		"if k.namespaced {",
-		`if k.namespaced || in.namespace.Value() == "" {`,
-	},
-	{
 		"follows the first owner instead of the controller", "resolver/object.go",
 		`	if chosen == nil {
 		chosen = &references[0]
@@ -73,9 +68,13 @@ var inResolver = []mutant{
 		"if r != nil && r.known() && failure == NotFound {",
 	},
 	{
-		"asks for a known object again after a second", "resolver/config.go",
-		"defaultCacheTTL      = 10 * time.Minute",
-		"defaultCacheTTL      = 10 * time.Minute / 600",
+		"asks for a known object again after a second", "resolver/cache.go",
+		`	if failure == "" {
+		return c.ttl
+	}`,
+		`	if failure == "" {
+		return time.Second
+	}`,
 	},
 	{
 		"remembers nothing", "resolver/cache.go",
@@ -84,13 +83,8 @@ var inResolver = []mutant{
 	},
 	{
 		"takes what a lagging cache lacks for gone", "resolver/reader.go",
-		`if cached && askedFor != "" {`,
-		`if askedFor != "" {`,
-	},
-	{
-		"takes what a lagging list lacks for gone", "resolver/listing.go",
-		"if refusesVersion(err) || err == nil && l.lacksMany(of) {",
-		"if refusesVersion(err) {",
+		"if isAboutPath(err) || failureOf(err) != NotFound &&",
+		"if err != nil || failureOf(err) != NotFound &&",
 	},
 	{
 		"takes a lagging list for proof", "resolver/listing.go",

@@ -18,9 +18,9 @@ import (
 const (
 	// simulation is the package that runs the random environments.
 	simulation = "internal/simulation"
-	// replays is how often the unchanged receiver runs a seed at which a mutant broke a promise:
-	// Go's scheduler and the receiver's jitter stay random.
-	replays = "10"
+	// replays is how often a seed runs again at which a mutant broke a promise, and enough how often
+	// the mutant has to break one then: Go's scheduler and the receiver's jitter stay random.
+	replays, enough = 10, 3
 )
 
 // result is what the search for one mutant has come to.
@@ -29,6 +29,7 @@ type result struct {
 	seeds   int    // that were needed, or tried
 	promise string // that broke; empty: the mutant was not found
 	how     string // in the simulation's words
+	times   int    // how often one broke; replays if the process crashed
 	err     error  // why there was no search; nil: there was one
 }
 
@@ -107,15 +108,31 @@ func (s *search) one(ctx context.Context, m mutant) (result, error) {
 		case err != nil || !r.found():
 			return result{seeds: s.seeds}, err
 		}
-		also, err := breaks(ctx, s.unchanged, r.seeds, 1, "-test.count", replays)
-		if err != nil || !also.found() {
+		objection, err := s.objection(ctx, binary, r.seeds)
+		if err != nil || objection == "" {
 			return r, err
 		}
-		fmt.Fprintf(os.Stdout, "seed %d does not count: the unchanged receiver breaks %q: %.160s\n",
-			r.seeds, also.promise, also.how)
+		fmt.Fprintf(os.Stdout, "seed %d does not count: %s\n", r.seeds, objection)
 		first = r.seeds + 1
 	}
 	return result{seeds: s.seeds}, nil
+}
+
+// objection says why a seed shows nothing about a mutant; it is empty if the seed does. The unchanged
+// receiver has to keep all promises at the seed, and the mutant must not break one by chance.
+func (s *search) objection(ctx context.Context, binary string, seed int) (string, error) {
+	r, err := breaks(ctx, s.unchanged, seed, 1, "-test.count", strconv.Itoa(replays))
+	if err != nil {
+		return "", err
+	}
+	if r.found() {
+		return fmt.Sprintf("the unchanged receiver breaks %q: %.160s", r.promise, r.how), nil
+	}
+	r, err = breaks(ctx, binary, seed, 1, "-test.count", strconv.Itoa(replays))
+	if err != nil || r.times >= enough {
+		return "", err
+	}
+	return fmt.Sprintf("the mutant breaks a promise in %d of %d replays", r.times, replays), nil
 }
 
 // build makes a test binary of the simulation.
@@ -160,7 +177,8 @@ var (
 func verdict(output []byte, first int) result {
 	if found := violation.FindSubmatch(output); found != nil {
 		seed, _ := strconv.Atoi(string(found[1]))
-		return result{seeds: seed, promise: string(found[2]), how: string(found[3])}
+		times := len(violation.FindAll(output, -1))
+		return result{seeds: seed, promise: string(found[2]), how: string(found[3]), times: times}
 	}
 	crashed := crash.FindSubmatchIndex(output)
 	if crashed == nil {
@@ -171,11 +189,11 @@ func verdict(output []byte, first int) result {
 		number, _ = strconv.Atoi(string(in[1]))
 	}
 	how := string(output[crashed[2]:crashed[3]])
-	return result{seeds: first + number - 1, promise: "it ends", how: how}
+	return result{seeds: first + number - 1, promise: "it ends", how: how, times: replays}
 }
 
 // tail returns the end of an output that is too long to be read.
 func tail(output []byte) []byte {
-	const enough = 2000
-	return bytes.TrimSpace(output[max(0, len(output)-enough):])
+	const most = 2000
+	return bytes.TrimSpace(output[max(0, len(output)-most):])
 }
