@@ -39,8 +39,15 @@ func (e *environment) checkMemory() {
 		if p.most > limit && e.plan.Dedup == 0 {
 			e.violate(boundedMemory, "", "%s held %d bytes of events", p.name, p.most)
 		}
+		if p.mostEvents > mostEvents && limit == mostHeld && e.plan.Dedup == 0 {
+			e.violate(boundedMemory, "", "%s held %d events", p.name, p.mostEvents)
+		}
 	}
 }
+
+// mostEvents is how many events a process may hold: a batch, as many in the queue, and what a
+// connection's buffers have.
+const mostEvents = 2500
 
 // lookupFaults let lookups be repeated.
 var lookupFaults = []FaultKind{
@@ -76,8 +83,18 @@ func (e *environment) mostRequests() int {
 	return 40
 }
 
-// checkGoroutines checks that no goroutine of this bubble is left when all processes have ended.
-func (e *environment) checkGoroutines() {
+const receiverPackage = "github.com/kubeevents/kubeeventsreceiver"
+
+// isOfReceiver reports whether a goroutine runs code of the receiver, and none of the simulation.
+func isOfReceiver(stack string) bool {
+	return strings.Contains(stack, receiverPackage) && !strings.Contains(stack, receiverPackage+"/internal/simulation")
+}
+
+// isOfRun reports whether a goroutine is not one of the testing package's own.
+func isOfRun(stack string) bool { return !strings.Contains(stack, "testing/synctest.Test") }
+
+// checkGoroutines checks that no goroutine of this bubble is left for which the condition holds.
+func (e *environment) checkGoroutines(isLeft func(stack string) bool) {
 	stacks := make([]byte, 1<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]
 	all := strings.Split(string(stacks), "\n\n")
@@ -87,8 +104,7 @@ func (e *environment) checkGoroutines() {
 	}
 	for _, stack := range all[1:] {
 		head, _, _ := strings.Cut(stack, "\n")
-		if strings.Contains(head, "synctest bubble "+bubble) &&
-			!strings.Contains(stack, "testing/synctest.Test") {
+		if strings.Contains(head, "synctest bubble "+bubble) && isLeft(stack) {
 			e.violate(noGoroutine, "", "a goroutine is left: %s", stack)
 		}
 	}

@@ -37,11 +37,29 @@ func (t *truth) checkOwners() {
 			resolved[key] = r.observed()
 			continue
 		}
+		if got == "not_found" && want != got && t.isWrong(chain, r) {
+			e.violate(ownersRight, t.eventOf(r), "%s of %s: everything exists, but the resolution is %s", r.uid, o.name, got)
+		}
 		if (o.aliveAt(r.at) || e.isCached(resolved[key], r.at)) && !t.mayMiss(chain, r) {
 			e.violate(ownersComplete, t.eventOf(r), "%s of %s has resolution %s, not %s",
 				r.uid, o.name, got, want)
 		}
 	}
+}
+
+// isWrong reports whether not_found cannot be the truth: all of the chain existed all the time.
+// That a request fails does not mean that its object is gone.
+func (t *truth) isWrong(chain []*object, r *record) bool {
+	if t.env.plan.has(KindMissing, BackupRestored, ClusterNew) {
+		return false
+	}
+	for _, o := range chain {
+		// A failure may be remembered for a minute.
+		if !o.existedFrom(r.observed().Add(-lookBack), r.at) {
+			return false
+		}
+	}
+	return true
 }
 
 // isCached reports whether a process still has what it resolved (zero: never) in its cache.

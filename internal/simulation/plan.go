@@ -106,7 +106,7 @@ func NewPlan(seed uint64) Plan {
 		Mode:         Modes[r.IntN(len(Modes))],
 		Replicas:     1,
 		Dedup:        oneOf(r, 0, 0, between(r, 3*time.Second, 40*time.Second)),
-		Collection:   between(r, 5*time.Second, 30*time.Second),
+		Collection:   oneOf(r, between(r, time.Second, 5*time.Second), between(r, 5*time.Second, 30*time.Second)),
 		NoOwners:     chance(r, 12),
 		MaxDepth:     oneOf(r, 10, 10, 10, 2),
 		CacheSize:    oneOf(r, 100_000, 100_000, 4),

@@ -69,7 +69,7 @@ func (p *Plan) addProducers() {
 	if chance(r, 8) { // A storm: one-shot events of many pods at once.
 		p.storm(50+r.IntN(600), 0)
 	}
-	if chance(r, 40) {
+	if chance(r, 25) {
 		p.storm(3000, 0)
 	}
 	if chance(r, 40) {
@@ -245,6 +245,12 @@ func (p *producer) message(i int) string {
 	return what + strings.Repeat(".", p.plan.Size)
 }
 
+// versionsGone are versions that old producers still name.
+var versionsGone = map[string]string{
+	"ReplicaSet": "extensions/v1beta1", "Deployment": "extensions/v1beta1",
+	"StatefulSet": "apps/v1beta2", "Link": "example.com/v1alpha1",
+}
+
 // The container that kubelets report about.
 const (
 	fieldPathContainer = "main"
@@ -282,8 +288,14 @@ func (p *producer) event(i int) *corev1.Event {
 			ev.Name = fmt.Sprintf("%s.deployed-%d", s.name, i) // The same in every namespace.
 		}
 		ev.Source = corev1.EventSource{Component: "by-hand"}
-		if i%2 == 0 {
+		switch gone := versionsGone[s.kind]; {
+		case i%3 == 0:
 			ev.InvolvedObject.APIVersion = ""
+		case i%3 == 1 && gone != "":
+			ev.InvolvedObject.APIVersion = gone
+		case i%3 == 2: // All the times that an event can have.
+			ev.FirstTimestamp = metav1.NewTime(now.Add(-time.Minute))
+			ev.EventTime, ev.LastTimestamp = metav1.NewMicroTime(now.Add(-time.Second)), metav1.NewTime(now)
 		}
 	default:
 		ev.Source = corev1.EventSource{Component: "controller", Host: "host-1"}

@@ -3,6 +3,8 @@
 package simulation
 
 import (
+	"errors"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/consumer/consumererror"
@@ -96,7 +98,15 @@ func (p *process) offered(logs plog.Logs) (uids []string) {
 // settled notes what the pipelines answered. What none of them may still accept must not be offered
 // again by the same process.
 func (p *process) settled(uids []string, err error) {
-	for _, leaf := range multierr.Errors(err) {
+	leaves := multierr.Errors(err)
+	var partial consumererror.Logs
+	if len(leaves) == 1 && len(p.replica.env.exporters) == 1 && errors.As(err, &partial) {
+		each(partial.Data(), func(_ pcommon.Map, log plog.LogRecord) {
+			uids = slices.DeleteFunc(uids, func(uid string) bool { return uid == uidOf(log) })
+		})
+		leaves = nil
+	}
+	for _, leaf := range leaves {
 		if !consumererror.IsPermanent(leaf) {
 			return
 		}

@@ -67,6 +67,7 @@ type process struct {
 	dealtWith   map[string]bool  // log.record.uids that every exporter accepted or rejected permanently
 	requests    map[int]int      // for events, by the minute
 	most, size  int              // bytes: the most ever in held, and now
+	mostEvents  int              // ever in held
 
 	lookups atomic.Int64 // requests for owners
 }
@@ -384,7 +385,7 @@ func (p *process) sent(ev *corev1.Event, size int) {
 	uid := recordUID(ev)
 	p.size += size - p.held[uid]
 	p.held[uid] = size
-	p.most = max(p.most, p.size)
+	p.most, p.mostEvents = max(p.most, p.size), max(p.mostEvents, len(p.held))
 }
 
 // release notes that a record is no longer only in the process's memory.

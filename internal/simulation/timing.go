@@ -11,7 +11,7 @@ import (
 
 const (
 	// promptly is how long a record may take where nothing is wrong: lookup_timeout and the batch.
-	promptly = 12 * time.Second
+	promptly = 8 * time.Second
 	// lookBack is how long a fault may act after its end: by back-off and remembered failures.
 	lookBack = 75 * time.Second
 	// overdue is how long something may stay undelivered before the status has to be an error.

@@ -25,7 +25,7 @@ type AppPlan struct {
 // appKinds are chains that clusters have, by the kind at their end or by what is odd about them.
 var appKinds = []string{
 	"deployment", "deployment", "rollout", "statefulset", "cronjob", "bare", "node",
-	"owner missing", "cycle", "two owners", "deep", "replaced", "cluster-scoped owners",
+	"owner missing", "cycle", "two owners", "deep", "replaced", "cluster-scoped owners", "invalid owner",
 	"second is controller", "static", "invented",
 }
 
@@ -82,6 +82,7 @@ type object struct {
 	formerly  string     // the label until relabeled
 	relabeled time.Time  // zero: not
 	exists    bool
+	created   time.Time // zero: not yet
 	deleted   time.Time // zero: not
 }
 
@@ -148,6 +149,8 @@ func newApp(plan AppPlan, name string) *app {
 		owner.resource.Group = a.name + ".example"
 	case "cluster-scoped owners":
 		a.own("Zone", a.own("Zone", nil))
+	case "invalid owner":
+		a.own("Zone", a.own("Link", nil))
 	case "second is controller":
 		a.own("ReplicaSet", a.own("Deployment", nil), a.own("Link", nil)).controlled = true
 	case "replaced":
@@ -253,11 +256,18 @@ func (a *app) aboveEnd(pod int) *object {
 // create writes the object to the API server, once.
 func (o *object) create(server *apiserver.Server) {
 	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.exists || o.missing {
+	known := o.exists || o.missing
+	o.exists = true
+	o.mu.Unlock()
+	if known {
 		return
 	}
-	o.exists = true
+	for _, owner := range o.owners {
+		owner.create(server) // A new ReplicaSet comes a moment before its first pod.
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.created = time.Now()
 	if o.replaces != nil {
 		for _, other := range o.replaces() {
 			if other != o {
@@ -327,6 +337,13 @@ func (o *object) labels(seen time.Time, cacheTTL time.Duration) []string {
 	return []string{o.formerly, o.label}
 }
 
+// existedFrom reports whether the object existed from one moment to the other.
+func (o *object) existedFrom(begin, end time.Time) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return !o.created.IsZero() && o.created.Before(begin) && (o.deleted.IsZero() || end.Before(o.deleted))
+}
+
 // aliveAt reports whether the object existed at that time.
 func (o *object) aliveAt(at time.Time) bool {
 	o.mu.Lock()
@@ -351,6 +368,8 @@ func (o *object) chain(maxDepth int) (objects []*object, resolution string) {
 			return objects, "not_found"
 		case len(at.owners) == 0:
 			return objects, resolution
+		case at.namespace == "" && at.owners[0].namespace != "":
+			return append(objects, at.owners[0]), "not_found" // Such a reference is not valid.
 		case len(at.owners) > 1 && !at.controlled:
 			resolution = "ambiguous"
 		}
