@@ -44,7 +44,8 @@ const (
 )
 
 func (r *eventsReceiver) deliverPart(stop, work context.Context, records []observation.Observation) bool {
-	logs := r.convert(records)
+	whole := func() plog.Logs { return r.convert(records) }
+	logs := whole()
 	pause := r.newBackoff()
 	began := time.Now()
 	long := time.AfterFunc(rejectedLong, func() {
@@ -67,7 +68,8 @@ func (r *eventsReceiver) deliverPart(stop, work context.Context, records []obser
 			r.settings.Logger.Warn("Stopped while the pipeline refuses events; they are not delivered", zap.Int("records", count), zap.Error(err))
 			return false
 		}
-		logs = r.remaining(err, records)
+		whole = remaining(err, whole)
+		logs = whole()
 	}
 	return false
 }
@@ -117,14 +119,19 @@ func leaves(err error) (all []error) {
 	return all
 }
 
-// remaining returns what to deliver next. If one pipeline alone rejected a part, that is the part. Otherwise it is everything,
-// converted again because a consumer may have changed what it was given.
-func (r *eventsReceiver) remaining(err error, records []observation.Observation) plog.Logs {
+// remaining returns what makes the data to deliver next, as often as it is rejected: a consumer may change what it is given.
+// If one pipeline alone rejected a part, that is the part, and otherwise what was to be delivered before.
+func remaining(err error, before func() plog.Logs) func() plog.Logs {
 	var partial consumererror.Logs
-	if len(leaves(err)) == 1 && errors.As(err, &partial) {
-		return partial.Data()
+	if len(leaves(err)) != 1 || !errors.As(err, &partial) {
+		return before
 	}
-	return r.convert(records)
+	part := partial.Data()
+	return func() plog.Logs {
+		again := plog.NewLogs()
+		part.CopyTo(again)
+		return again
+	}
 }
 
 func (r *eventsReceiver) newBackoff() *backoff.ExponentialBackOff {

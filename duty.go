@@ -59,6 +59,7 @@ func (r *eventsReceiver) enterDuty(stop, work context.Context) {
 func (r *eventsReceiver) leaveDuty() {
 	if r.duty.leave != nil {
 		r.duty.leave()
+		r.status.forget(logsPipeline)
 	}
 	r.duty = duty{}
 }

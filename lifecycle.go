@@ -176,9 +176,7 @@ func (r *eventsReceiver) terms(stop, work context.Context, client rest.Interface
 			termStop, cancelStop := either(stop, term)
 			termWork, cancelWork := either(work, term)
 			r.session(termStop, termWork, client)
-			for _, namespace := range r.config.streams() {
-				r.status.forget(streamOf(namespace))
-			}
+			r.forgetTerm()
 			cancelStop()
 			cancelWork()
 			ended()
@@ -188,6 +186,15 @@ func (r *eventsReceiver) terms(stop, work context.Context, client rest.Interface
 		case <-stop.Done():
 		}
 	}
+}
+
+// forgetTerm takes out of the component's status what was used only while this process led.
+func (r *eventsReceiver) forgetTerm() {
+	for _, namespace := range r.config.streams() {
+		r.status.forget(streamOf(namespace))
+	}
+	r.status.forget(storagePart)
+	r.status.forget(logsPipeline)
 }
 
 // session remembers what the last one left, and runs the streams, the loop and the timer of the metrics until stop ends.

@@ -22,6 +22,9 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 )
 
+// storagePart is the part of the receiver that the component's status names if storage does not work.
+const storagePart = "storage"
+
 const (
 	// saveAgain is how long a storage that did not take a checkpoint is left in peace.
 	saveAgain = time.Second
@@ -98,7 +101,7 @@ func (r *eventsReceiver) restore(ctx context.Context) {
 		r.settings.Logger.Info("Resuming before the first checkpoint", zap.Int("records offered before", r.offers.Len()))
 	}
 	if err != nil {
-		r.status.failed("storage", "unavailable", "The storage does not work; going on without", err)
+		r.status.failed(storagePart, "unavailable", "The storage does not work; going on without", err)
 	}
 }
 
@@ -268,7 +271,7 @@ func (r *eventsReceiver) save(ctx context.Context, now time.Time) {
 	r.tally.Saved(series)
 	r.saving.last, r.saving.moved, r.saving.behind = now, false, false
 	r.telemetry.saved()
-	r.status.recovered("storage", "Checkpoints are saved again")
+	r.status.recovered(storagePart, "Checkpoints are saved again")
 }
 
 // announce notes in the storage which records are about to be offered to the pipeline, so that after a crash they are
@@ -287,7 +290,7 @@ func (r *eventsReceiver) announce(stop, work context.Context, records []observat
 func (r *eventsReceiver) storageFailed(now time.Time, err error) {
 	r.saving.again = now.Add(saveAgain)
 	r.telemetry.notSaved()
-	r.status.failed("storage", "unavailable", "The storage takes no checkpoint; going on without, a crash would repeat events", err)
+	r.status.failed(storagePart, "unavailable", "The storage takes no checkpoint; going on without, a crash would repeat events", err)
 }
 
 // closeStorage lets the storage go.

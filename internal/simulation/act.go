@@ -206,7 +206,7 @@ func (f *Fault) answer(seed uint64, request apiserver.Request, answer *apiserver
 	case NoEndBookmark:
 		answer.NoEndBookmark = request.Streaming && request.Resource.Resource == "events"
 	case LeaseForbidden:
-		if request.Resource.Resource == "leases" {
+		if request.Resource == leases && (f.Verb == "" || f.Verb == request.Verb) {
 			answer.Status = http.StatusForbidden
 		}
 	}

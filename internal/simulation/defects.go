@@ -270,7 +270,7 @@ var defects = []defect{
 			killReplica(0, 103, 106), killReplica(1, 103, 106)).with(seldom)),
 	}}},
 	{"q", func(p *Plan) {
-		if p.has(Killed) || p.Elector {
+		if p.has(Killed, Restarted) || p.Elector {
 			without(StorageUnwritable)(p)
 		}
 	}, []defectScenario{{
@@ -307,6 +307,14 @@ var defects = []defect{
 	{"u", nil, []defectScenario{{
 		name: "a deposed leader reports the streams of its last term as failing",
 		plan: plain(both, leaderOffline(60, 120)), breaks: neverSilent,
+	}, {
+		name: "a deposed leader reports the storage of its last term as failing", breaks: neverSilent,
+		plan: plain(both, slowStorage(55, 130), leaderOffline(60, 120)),
+	}}},
+	{"y", nil, []defectScenario{{
+		name: "an exporter accepts a part of a batch, and then rejects the rest for a while",
+		plan: manyPods(plain(neither, oneIn(2, fault(PipelinePartial, 40, 70)),
+			oneIn(2, fault(PipelineRejects, 40, 70))).with(dense)), breaks: offeredOnce,
 	}}},
 	{"v", nil, []defectScenario{{
 		name: "etcd has compacted the value that the next change replaces", breaks: neverSilent,
@@ -368,6 +376,12 @@ func noProducers(p *Plan) { p.Producers = nil }
 func slowElections(p *Plan) { p.Lease = leaseTimes(40, 30, 12) }
 
 func startAtEnd(p *Plan) { p.FromBeginning = false }
+
+func slowStorage(from, to int) Fault {
+	f := fault(StorageSlow, from, to)
+	f.Delay = 3 * time.Second
+	return f
+}
 
 // seldom lets each pod have an event every ten seconds or so, until no save replaces a late one.
 func seldom(p *Plan) { p.Producers[0].Gap, p.Producers[0].Writes = 10*time.Second, 8 }

@@ -221,6 +221,10 @@ func (p *Plan) addFaults(n int) {
 		}
 		p.detail(r, &f)
 		p.Faults = append(p.Faults, f)
+		if f.Kind == PipelinePartial && chance(r, 2) { // What is left may be rejected as a whole.
+			f.Kind, f.OneIn = PipelineRejects, 2
+			p.Faults = append(p.Faults, f)
+		}
 		if f.Kind == WatchBreaks && chance(r, 2) { // Lists are cut, too.
 			at := between(r, f.From, f.To)
 			p.Faults = append(p.Faults, Fault{Kind: Compaction, From: at, To: at, Replica: everyone})
@@ -262,6 +266,8 @@ func (p *Plan) detail(r *rand.Rand, f *Fault) {
 	case ConnectionsDie:
 		f.To = f.From + 11*time.Minute // when the server would have ended every watch
 		p.Active, p.EventTTL = max(p.Active, f.From+12*time.Minute), time.Hour
+	case LeaseForbidden:
+		f.Verb = oneOf(r, "", "update") // A role may allow to read it.
 	case KindMissing:
 		f.Resource = "rollouts"
 	case APIHangs:

@@ -251,7 +251,7 @@ func (e *environment) writeLast() {
 			e.producers[i].write(plan.Writes)
 		}
 	}
-	time.Sleep(300 * time.Millisecond)
+	time.Sleep(2500 * time.Millisecond) // A watch may have to be opened again.
 }
 
 // startGap is the time between the starts of two replicas, so that the first one leads.

@@ -26,8 +26,26 @@ func (a *account) checkTimes() {
 	from, _ := a.env.baselines()
 	for name, want := range a.env.ideal(from) {
 		a.checkInTime(name, want.steps)
+		a.checkObserved(name, want.steps)
 		if a.env.plan.Dedup > 0 {
 			a.checkInterval(name)
+		}
+	}
+}
+
+// checkObserved checks that records have the time at which the oldest of their occurrences was seen.
+func (a *account) checkObserved(name types.NamespacedName, steps []step) {
+	for _, r := range a.byEvent[name] {
+		oldest := slices.IndexFunc(steps, func(s step) bool {
+			return s.uid == r.eventUID && s.count > r.count-r.occurrences
+		})
+		if oldest < 0 || r.process.started.After(steps[oldest].at) {
+			continue
+		}
+		latest := steps[oldest].at.Add(promptly)
+		if r.observed().After(latest) && !a.env.disturbed(steps[oldest].at.Add(-lookBack), latest, (*Fault).delaysRecords) {
+			a.violate(faithful, name.String(), "%s was observed at %v, its oldest occurrence is of %v",
+				r.uid, a.env.sinceStart(r.observed()), a.env.sinceStart(steps[oldest].at))
 		}
 	}
 }
@@ -71,10 +89,18 @@ func (e *environment) checkSilence() {
 	case e.plan.has(ConnectionsDie, Stalled):
 		return // Without HTTP/2's pings, a dead connection is noticed at the watch's timeout.
 	}
+	alive := 0
 	for _, p := range all {
-		if !p.isDead() && (p.failing(time.Minute) == len(p.hosts) || time.Since(p.started) < overdue) {
+		if p.isDead() {
+			continue
+		}
+		alive++
+		if p.failing(time.Minute) == len(p.hosts) || time.Since(p.started) < overdue {
 			return
 		}
+	}
+	if alive == 0 {
+		return // There is nobody to report anything.
 	}
 	truth := newTruth(e)
 	for _, x := range e.exporters {
