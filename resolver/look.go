@@ -60,7 +60,10 @@ func (l *lookup) identify(s *search) bool {
 	s.kinds, s.kindFailure, s.try = answer.kinds, answer.failure, 0
 	switch len(s.kinds) {
 	case 0:
-		s.failure = answer.failure
+		// That other groups do not have the kind says nothing about the object that could not be read.
+		if s.failure == "" || s.failure == NotFound {
+			s.failure = answer.failure
+		}
 	case 1:
 		s.guess = cmp.Or(s.guess, s.kinds[0])
 	}

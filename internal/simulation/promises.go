@@ -40,7 +40,8 @@ var (
 			"after it.", stored}
 	offeredOnce = &Promise{"offered until settled",
 		"What every exporter accepted, or rejected with a permanent error, is not offered again by " +
-			"the same process.", nil}
+			"the same process (with storage and elector: it may be, in a later term).",
+		[]Mode{neither, {Storage: true}, {Elector: true}}}
 	faithful = &Promise{"records faithful",
 		"Body, reason, type, times and involved object are those of the record's state.", nil}
 	inOrder = &Promise{"in order",

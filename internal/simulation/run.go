@@ -170,12 +170,12 @@ func (e *environment) run() {
 	}
 	e.act()
 	e.shutDown()
-	synctest.Wait()
+	settle()
 	e.checkGoroutines(isOfReceiver) // Shutdown has returned: the receiver's own work has ended.
 	cancel()
 	_ = server.Close()
 	work.Wait()
-	synctest.Wait()
+	settle()
 	e.checkGoroutines(isOfRun)
 	e.check()
 	if e.scenario.Check != nil {
@@ -184,6 +184,13 @@ func (e *environment) run() {
 	for _, r := range e.replicas {
 		dialers.Delete(r.host)
 	}
+}
+
+// settle lets go on what only pauses, such as a connection between two reads. Time stands still when
+// a bubble's main goroutine has ended.
+func settle() {
+	time.Sleep(time.Second)
+	synctest.Wait()
 }
 
 // eachObject calls do with the objects that exist from the start.

@@ -86,9 +86,7 @@ func work(t *testing.T, w Worker, next *atomic.Uint64, report *Report, began tim
 		if seed >= *firstSeed+uint64(*seeds) || *stop && t.Failed() {
 			return
 		}
-		watchdog := hangs(seed)
-		outcome := w.Run(t, NewPlan(seed), Scenario{})
-		watchdog.Stop()
+		outcome := runSeed(t, w, seed)
 		report.Add(outcome)
 		if *table && report.Runs%500 == 0 {
 			printProgress(report, began)
@@ -107,6 +105,17 @@ func work(t *testing.T, w Worker, next *atomic.Uint64, report *Report, began tim
 			Shrink(run, outcome).Print(os.Stdout)
 		}
 	}
+}
+
+// runSeed names the seed if the run panics.
+func runSeed(t *testing.T, w Worker, seed uint64) *Outcome {
+	defer hangs(seed).Stop()
+	defer func() {
+		if p := recover(); p != nil {
+			panic(fmt.Sprintf("seed %d: %v", seed, p))
+		}
+	}()
+	return w.Run(t, NewPlan(seed), Scenario{})
 }
 
 // hangs ends the process with all stacks if a run does not end: in a bubble, time stands still
