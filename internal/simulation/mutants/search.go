@@ -103,8 +103,7 @@ func (s *search) one(ctx context.Context, m mutant) (result, error) {
 		r, err := breaks(limited, binary, first, s.seeds-first+1)
 		switch {
 		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-			how := fmt.Sprint("not within ", s.limit)
-			return result{seeds: s.seeds, promise: "it ends", how: how}, nil
+			return result{}, fmt.Errorf("not decided within %v", s.limit)
 		case err != nil || !r.found():
 			return result{seeds: s.seeds}, err
 		}

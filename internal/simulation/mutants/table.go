@@ -18,6 +18,9 @@ func table(results []result) string {
 		if !r.found() {
 			promise, seeds = "**none**", fmt.Sprintf("not found in %d", r.seeds)
 		}
+		if r.err != nil {
+			seeds = r.err.Error()
+		}
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", cell(r.mutant.name), cell(promise), seeds)
 	}
 	return b.String()
