@@ -82,6 +82,21 @@ func (r *Report) Write(w io.Writer) {
 		}
 		fmt.Fprintln(w)
 	}
+	fmt.Fprintf(w, "\nEach cell: environments with the fault in which the promise was checked.\n")
+	if missing := r.notTried(); len(missing) > 0 {
+		fmt.Fprintf(w, "Not tried, mostly because of known defects (see defects.go): %s.\n", strings.Join(missing, ", "))
+	}
+}
+
+// notTried returns the possible faults that no environment had.
+func (r *Report) notTried() (missing []string) {
+	all := Plan{Mode: Mode{Storage: true, Elector: true}}
+	for _, kind := range all.possibleFaults() {
+		if r.cells[string(kind)] == nil && !slices.Contains(missing, string(kind)) {
+			missing = append(missing, string(kind))
+		}
+	}
+	return missing
 }
 
 func (c *cell) String() string {

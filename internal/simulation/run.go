@@ -58,10 +58,17 @@ type Outcome struct {
 // Print writes the environment, the violations, and the story of the first violation's event.
 func (o *Outcome) Print(w io.Writer) {
 	fmt.Fprintf(w, "seed %d: %v\n", o.Plan.Seed, o.Plan)
-	about := ""
+	about, explained := "", map[*Promise]bool{}
 	for _, v := range o.Violations {
-		fmt.Fprintf(w, "  broken: %s: %s\n", v.Promise.Name, v.Text)
+		if !explained[v.Promise] {
+			fmt.Fprintf(w, "  broken: %s (%s)\n", v.Promise.Name, v.Promise.Meaning)
+		}
+		explained[v.Promise] = true
+		fmt.Fprintf(w, "    %s\n", v.Text)
 		about = cmp.Or(about, v.Event)
+	}
+	if len(o.Violations) == 0 {
+		fmt.Fprintf(w, "  kept all %d promises\n", len(o.Evaluated))
 	}
 	o.story.write(w, about)
 }

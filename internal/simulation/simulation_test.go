@@ -88,7 +88,7 @@ func work(t *testing.T, w Worker, next *atomic.Uint64, report *Report, began tim
 		}
 		outcome := runSeed(t, w, seed)
 		report.Add(outcome)
-		if *table && report.Runs%500 == 0 {
+		if *table && report.Runs%250 == 0 {
 			printProgress(report, began)
 		}
 		if len(outcome.Violations) == 0 {

@@ -44,11 +44,22 @@ func (s *story) write(w io.Writer, event string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	lines := slices.Clone(s.lines)
-	slices.SortStableFunc(lines, func(a, b line) int { return a.at.Compare(b.at) })
+	slices.SortStableFunc(lines, func(a, b line) int {
+		// Of one instant, the API server comes first: the others react.
+		return cmp.Or(a.at.Compare(b.at), cmp.Compare(rank(a), rank(b)))
+	})
 	for _, l := range lines {
 		if l.about == "" || l.about == event {
 			at, text := l.at.Sub(s.began).Round(time.Millisecond), fmt.Sprintf(l.format, l.args...)
 			fmt.Fprintf(w, "%12v  %-16s %s\n", at, cmp.Or(l.who, "-"), text)
 		}
 	}
+}
+
+// rank orders lines of one instant.
+func rank(l line) int {
+	if l.who == "API server" {
+		return 0
+	}
+	return 1
 }
