@@ -89,15 +89,12 @@ func (e *environment) checkSilence() {
 	case e.plan.has(ConnectionsDie, Stalled):
 		return // Without HTTP/2's pings, a dead connection is noticed at the watch's timeout.
 	}
-	alive, leads := 0, e.process(e.leaseHolder())
+	alive := 0
 	for _, p := range all {
 		if p.isDead() {
 			continue
 		}
 		alive++
-		if leads != nil && !leads.isDead() && p != leads {
-			continue // What the standbys report does not excuse a leader that is silent.
-		}
 		if p.failing(time.Minute) == len(p.hosts) || time.Since(p.started) < overdue {
 			return
 		}
