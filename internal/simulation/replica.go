@@ -54,6 +54,7 @@ type process struct {
 	hosts    []*host           // one for each pipeline's instance of the receiver
 	dead     atomic.Bool
 	ending   atomic.Bool   // its shutdown has begun
+	launched chan struct{} // closed when it has started, or failed to
 	ended    chan struct{} // closed when what is left of it has ended
 
 	mu          sync.Mutex // guards what follows
@@ -97,21 +98,22 @@ func (r *replica) start() {
 		replica: r, number: r.count, name: fmt.Sprintf("replica-%d/%d", r.index, r.count),
 		started: time.Now(), ended: make(chan struct{}), connections: map[*clientEnd]bool{},
 		lists: map[string]lists{}, held: map[string]int{}, requests: map[int]int{},
-		dealtWith: map[string]bool{},
+		dealtWith: map[string]bool{}, launched: make(chan struct{}),
 	}
+	p.extend()
 	r.current = p
 	r.mu.Unlock()
 	r.env.addProcess(p)
 	p.note("starts")
+	defer close(p.launched)
 	if err := p.launch(); err != nil {
 		r.env.violate(neverSilent, "", "%s does not start: %v", p.name, err)
 	}
 }
 
-// launch starts what the Collector starts: extensions, then the receiver in both pipelines.
-func (p *process) launch() error {
-	plan := &p.replica.env.plan
-	extensions := map[component.ID]component.Component{}
+// extend gives the process its hosts, and the extensions that the plan configures.
+func (p *process) extend() {
+	plan, extensions := &p.replica.env.plan, map[component.ID]component.Component{}
 	if plan.Storage {
 		p.storage = &storageExtension{process: p}
 		extensions[storageID] = p.storage
@@ -119,6 +121,13 @@ func (p *process) launch() error {
 	if plan.Elector {
 		p.elector = newElector(p.replica.host, plan.Lease)
 		extensions[electorID] = p.elector
+	}
+	p.hosts = []*host{{process: p, extensions: extensions}, {process: p, extensions: extensions}}
+}
+
+// launch starts what the Collector starts: extensions, then the receiver in both pipelines.
+func (p *process) launch() error {
+	if p.elector != nil {
 		client := &rest.Config{Host: "http://" + p.replica.host, Dial: dialReplica, QPS: -1}
 		if err := p.elector.start(client, p.name); err != nil {
 			return err
@@ -131,10 +140,8 @@ func (p *process) launch() error {
 	if err := p.create(config); err != nil {
 		return err
 	}
-	for _, c := range p.receiver {
-		h := &host{process: p, extensions: extensions}
-		p.hosts = append(p.hosts, h)
-		if err := c.Start(context.Background(), h); err != nil {
+	for i, c := range p.receiver {
+		if err := c.Start(context.Background(), p.hosts[i]); err != nil {
 			return err
 		}
 	}
@@ -243,6 +250,7 @@ func (p *process) leave() {
 // end shuts down the receiver and then the extensions, as the Collector does.
 func (p *process) end() (err error) {
 	defer close(p.ended)
+	<-p.launched
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()
 	for _, c := range p.receiver {

@@ -148,7 +148,10 @@ func replay(t *testing.T, seed uint64) {
 }
 
 // defectSeeds is how many seeds of a defect's scenario run: some defects need chance.
-const defectSeeds = 30
+const (
+	defectSeeds = 60
+	fixedSeeds  = 5
+)
 
 func TestKnownDefects(t *testing.T) {
 	for _, d := range defects {
@@ -171,7 +174,11 @@ func TestKnownDefects(t *testing.T) {
 // and any if it is fixed. It returns nil if none of the seeds does.
 func firstBroken(t *testing.T, s defectScenario, known bool) *Outcome {
 	s.scenario.strict = known
-	for seed := range uint64(defectSeeds) {
+	seeds := fixedSeeds
+	if known {
+		seeds = defectSeeds
+	}
+	for seed := range uint64(seeds) {
 		s.plan.Seed = seed + 1
 		outcome := NewWorker(0).Run(t, s.plan, s.scenario)
 		if known && outcome.breaks(s.breaks) || !known && len(outcome.Violations) > 0 {
