@@ -161,11 +161,11 @@ var defects = []defect{
 	}}},
 	{"c", without(StorageAnswerLost), []defectScenario{{
 		name: "the answer to a save that merges is lost", breaks: neverSilent,
-		plan: manyPods(plain(storageAlone, oneIn(2, fault(StorageAnswerLost, 40, 100)))),
+		plan: manyPods(plain(storageAlone, halfOf(fault(StorageAnswerLost, 40, 100)))),
 	}}},
 	{"d", withoutTornWrites, []defectScenario{{
 		name: "storage applies writes in part, and the process is killed", breaks: nothingLost,
-		plan: manyPods(plain(storageAlone, oneIn(2, fault(StorageTorn, 40, 75)),
+		plan: manyPods(plain(storageAlone, halfOf(fault(StorageTorn, 40, 75)),
 			killReplica(0, 70, 80))),
 	}}},
 	{"e", func(p *Plan) {
@@ -266,7 +266,7 @@ var defects = []defect{
 	{"o", nil, []defectScenario{deletionsCutShort()}},
 	{"p", without(StorageLate), []defectScenario{{
 		name: "a write of a deposed leader arrives late", breaks: inFlightOnly,
-		plan: manyPods(plain(both, oneIn(2, lateWrite(58, 64)), leaderOffline(60, 90),
+		plan: manyPods(plain(both, halfOf(lateWrite(58, 64)), leaderOffline(60, 90),
 			killReplica(0, 103, 106), killReplica(1, 103, 106)).with(seldom)),
 	}}},
 	{"q", func(p *Plan) {
@@ -313,8 +313,8 @@ var defects = []defect{
 	}}},
 	{"y", nil, []defectScenario{{
 		name: "an exporter accepts a part of a batch, and then rejects the rest for a while",
-		plan: manyPods(plain(neither, oneIn(2, fault(PipelinePartial, 40, 70)),
-			oneIn(2, fault(PipelineRejects, 40, 70))).with(dense)), breaks: offeredOnce,
+		plan: manyPods(plain(neither, halfOf(fault(PipelinePartial, 40, 70)),
+			halfOf(fault(PipelineRejects, 40, 70))).with(dense)), breaks: offeredOnce,
 	}}},
 	{"v", nil, []defectScenario{{
 		name: "etcd has compacted the value that the next change replaces", breaks: neverSilent,
@@ -401,8 +401,8 @@ func long(p *Plan) {
 	p.Producers = append(p.Producers, storm)
 }
 
-func oneIn(n int, f Fault) Fault {
-	f.OneIn = n
+func halfOf(f Fault) Fault {
+	f.OneIn = 2
 	return f
 }
 
