@@ -71,7 +71,7 @@ test: $(OTELCOL) $(COMPARISON) $(CONTROLPLANE) $(BACKENDS) ## Run all tests: uni
 		echo "testing module $$module"; \
 		(cd $$module && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" go test $(RACE) $$([ $$module = e2e ] && echo -count=1 -p 3) ./...) || failed="$$failed $$module"; \
 	done; \
-	$(SIMULATE) -seeds 2000 -confirm || failed="$$failed simulation"; \
+	$(SIMULATE) -seeds 2000 || failed="$$failed simulation"; \
 	[ -z "$$failed" ] || { echo "tests failed in:$$failed"; exit 1; }
 
 .PHONY: faults
