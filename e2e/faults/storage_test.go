@@ -41,7 +41,7 @@ func diskFull(t *testing.T) row {
 func startedOnFullDisk(t *testing.T) row {
 	s := newScene(t, sharedCluster(t))
 	s.metricFalls = true
-	s.remark = "the metric, told from memory while nothing can be saved, falls at the crash to what was saved"
+	s.remark = "while nothing can be saved, the metric reports unsaved sums; after the crash it continues from the saved, lower ones"
 	disk := smallDisk(t)
 	c := s.watchedBy(t, s.cluster.Kubeconfig(), withStorage, onDisk(disk))
 	s.begin(t, allNew)
@@ -89,7 +89,7 @@ func checkpointDamaged(t *testing.T) row {
 	c.start(t)
 	c.says(t, "The checkpoint in the storage cannot be used")
 	s.delivers(t, 100)
-	s.remark = "says so and goes on as at a first start (here with start_at: beginning, so what exists is told again)"
+	s.remark = "reports this and continues as at a first start (here with start_at: beginning, so existing events are emitted again)"
 	return s.conclude(t)
 }
 

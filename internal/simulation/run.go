@@ -193,8 +193,8 @@ func (e *environment) run() {
 	}
 }
 
-// settle lets go on what only pauses, such as a connection between two reads. Time stands still when
-// a bubble's main goroutine has ended.
+// settle gives time to what only pauses, such as a connection between two reads. Time stands still
+// when a bubble's main goroutine has ended.
 func settle() {
 	time.Sleep(time.Second)
 	synctest.Wait()
