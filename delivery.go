@@ -168,7 +168,7 @@ func (r *eventsReceiver) drop(count int, err error) {
 	r.telemetry.dropped(count)
 	if !r.refused || !isPermanent(err) {
 		r.refused, r.refusalLogged = true, time.Now()
-		r.settings.Logger.Error("The pipeline rejected events with a permanent error; they are dropped from the logs and stay in the metric",
+		r.settings.Logger.Error("The pipeline rejected events that are not retried; they are dropped from the logs and stay in the metric",
 			zap.Int("records", count), zap.Error(err))
 	}
 	r.status.forget(logsPipeline)

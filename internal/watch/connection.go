@@ -212,8 +212,11 @@ func (s *Stream) streamError(err error) error {
 // the connection may end among them: after a deletion the stream resumes just before it, and is sent those again that it has
 // seen. A version that is no number, or that has none before it, stays as it is.
 func resumeAfter(kind kwatch.EventType, version string) string {
+	if kind != kwatch.Deleted {
+		return version
+	}
 	n, err := strconv.ParseUint(version, 10, 64)
-	if kind != kwatch.Deleted || err != nil || n < 2 {
+	if err != nil || n < 2 {
 		return version
 	}
 	return strconv.FormatUint(n-1, 10)
