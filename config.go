@@ -60,9 +60,9 @@ type Config struct {
 	// Extract is which labels and annotations of the objects on the chain become resource attributes.
 	Extract ExtractConfig `mapstructure:"extract"`
 
-	// RepeatInterval above 0 allows one log record for each event and interval, with the occurrences summed; 0 (default)
+	// DedupInterval above 0 allows one log record for each event and interval, with the occurrences summed; 0 (default)
 	// makes a record of each observation.
-	RepeatInterval time.Duration `mapstructure:"repeat_interval"`
+	DedupInterval time.Duration `mapstructure:"dedup_interval"`
 	// CollectionInterval is how often metrics are emitted (30s).
 	CollectionInterval time.Duration `mapstructure:"collection_interval"`
 	// Metrics bounds the metric.
@@ -216,11 +216,11 @@ func (c *Config) validateOwners() error {
 
 func (c *Config) validateIntervals() error {
 	errs := above0("collection_interval", c.CollectionInterval)
-	if c.RepeatInterval < 0 {
-		errs = errors.Join(errs, fmt.Errorf("repeat_interval: %v is negative; set a duration such as 1m, or 0s for a record of each observation", c.RepeatInterval))
+	if c.DedupInterval < 0 {
+		errs = errors.Join(errs, fmt.Errorf("dedup_interval: %v is negative; set a duration such as 1m, or 0s for a record of each observation", c.DedupInterval))
 	}
-	if c.RepeatInterval > 0 {
-		errs = errors.Join(errs, above0("repeat_interval", c.RepeatInterval))
+	if c.DedupInterval > 0 {
+		errs = errors.Join(errs, above0("dedup_interval", c.DedupInterval))
 	}
 	return errs
 }

@@ -42,7 +42,7 @@ func TestDefaults(t *testing.T) {
 	assert.Equal(t, OwnersConfig{Enabled: true, MaxDepth: 10, LookupTimeout: 2 * time.Second, CacheSize: 100_000, CacheTTL: 10 * time.Minute}, cfg.Owners)
 	assert.Equal(t, []ExtractRule{{TagName: "tilt.manifest", Key: "tilt-manifest"}}, cfg.Extract.Labels)
 	assert.Empty(t, cfg.Extract.Annotations)
-	assert.Zero(t, cfg.RepeatInterval)
+	assert.Zero(t, cfg.DedupInterval)
 	assert.Equal(t, 30*time.Second, cfg.CollectionInterval)
 	assert.Equal(t, MetricsConfig{MaxSeries: 10_000, SeriesTTL: time.Hour}, cfg.Metrics)
 	assert.True(t, cfg.RetryOnFailure.Enabled)
@@ -67,7 +67,7 @@ owners: {enabled: false, max_depth: 3, lookup_timeout: 1s, cache_size: 5, cache_
 extract:
   labels: [{key: team}]
   annotations: [{tag_name: "x.$1", key_regex: "x/(.*)", from: rollout.argoproj.io}]
-repeat_interval: 1m
+dedup_interval: 1m
 collection_interval: 5s
 metrics: {max_series: 9, series_ttl: 2h}
 retry_on_failure: {enabled: true, initial_interval: 2s, max_elapsed_time: 1m}
@@ -130,7 +130,7 @@ func TestWrongConfigurationIsExplained(t *testing.T) {
 			"extract: {annotations: [{tag_name: k8s.cluster.uid, key_regex: a.*}]}",
 			[]string{"extract", "annotations[0].tag_name", `"k8s.cluster.uid"`, "choose another name", "k8s.<kind>.annotation.<key>"},
 		},
-		"a negative interval":    {"repeat_interval: -1s", []string{"repeat_interval", "-1s", "0s"}},
+		"a negative interval":    {"dedup_interval: -1s", []string{"dedup_interval", "-1s", "0s"}},
 		"no collection interval": {"collection_interval: 0s", []string{"collection_interval", "0s", "above 0"}},
 		"no series":              {"metrics: {max_series: 0}", []string{"metrics.max_series", "0", "1 or more"}},
 		"no series TTL":          {"metrics: {series_ttl: 0s}", []string{"metrics.series_ttl", "0s", "above 0"}},

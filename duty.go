@@ -107,7 +107,7 @@ func (r *eventsReceiver) handOver(stop context.Context, records []observation.Ob
 }
 
 // inherit returns, once in a term, the records that the last leader may not have emitted. The metric starts anew with
-// them; what the windows of repeat_interval hold counts too, as it is recorded later.
+// them; what the windows of dedup_interval hold counts too, as it is recorded later.
 func (r *eventsReceiver) inherit(now time.Time) (records, counted []observation.Observation) {
 	if !r.duty.fresh {
 		return nil, nil

@@ -110,7 +110,7 @@ func (r *eventsReceiver) useExtensions(ctx context.Context, host component.Host)
 		}
 		r.leadership = leadership
 		// A lease may have been renewed just before, and it takes the elector a while to notice that it has ended.
-		r.standby.horizon = leadership.lease + electionDelay + r.config.RepeatInterval
+		r.standby.horizon = leadership.lease + electionDelay + r.config.DedupInterval
 	}
 	return nil
 }

@@ -305,7 +305,7 @@ func TestShutdownDoesNotWaitForAPipelineThatHangs(t *testing.T) {
 func TestTheLastWindowIsFlushedAtShutdown(t *testing.T) {
 	api := apitest.New(t)
 	sink, metrics := &consumertest.LogsSink{}, &consumertest.MetricsSink{}
-	stop := started(t, configFor(t, api.URL, "{start_at: beginning, repeat_interval: 1h, collection_interval: 10ms}"), sink, metrics)
+	stop := started(t, configFor(t, api.URL, "{start_at: beginning, dedup_interval: 1h, collection_interval: 10ms}"), sink, metrics)
 	api.Put(eventNamed("a", 1))
 	awaitNames(t, sink, "a+1")
 	api.Put(eventNamed("a", 4))

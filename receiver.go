@@ -154,7 +154,7 @@ func (r *eventsReceiver) letBatchGo() {
 	r.batch = r.batch[:0]
 }
 
-// wakeTimer ends when a window of repeat_interval does, or when a checkpoint is due.
+// wakeTimer ends when a window of dedup_interval does, or when a checkpoint is due.
 func (r *eventsReceiver) wakeTimer() *time.Timer {
 	due := time.Now().Add(time.Hour)
 	if end, open := r.windows.NextEnd(); open {

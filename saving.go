@@ -108,7 +108,7 @@ func (r *eventsReceiver) restore(ctx context.Context) {
 // forgetAll begins with an empty memory.
 func (r *eventsReceiver) forgetAll() {
 	r.ledger = ledger.New()
-	r.windows = repeat.New(r.config.RepeatInterval)
+	r.windows = repeat.New(r.config.DedupInterval)
 	r.tally = tally.New(tally.Config{MaxSeries: r.config.Metrics.MaxSeries, SeriesTTL: r.config.Metrics.SeriesTTL}, time.Now())
 	r.streams = map[string]streamState{}
 	r.offers = &offer.Offers{}

@@ -305,7 +305,7 @@ func occurrencesByUID(pipelines ...*consumertest.LogsSink) (total int64) {
 }
 
 func TestACrashWhileRecordsAreDeliveredRepeatsOnlyWhatCanBeRecognised(t *testing.T) {
-	for _, more := range []string{"start_at: beginning", "{start_at: beginning, repeat_interval: 300ms}"} {
+	for _, more := range []string{"start_at: beginning", "{start_at: beginning, dedup_interval: 300ms}"} {
 		t.Run(more, func(t *testing.T) {
 			api, on := apitest.New(t), newDisk()
 			api.Put(eventNamed("a", 1))
@@ -331,13 +331,13 @@ func TestACrashWhileRecordsAreDeliveredRepeatsOnlyWhatCanBeRecognised(t *testing
 
 func TestWhatAWindowHeldOutlivesACrash(t *testing.T) {
 	api, on := apitest.New(t), newDisk()
-	first := launch(t, api, on, "{start_at: beginning, repeat_interval: 2s}")
+	first := launch(t, api, on, "{start_at: beginning, dedup_interval: 2s}")
 	api.Put(eventNamed("a", 1))
 	awaitNames(t, first.logs, "a+1")
 	api.Put(eventNamed("a", 4))
 	first.awaitSum(t, 4)
 	crashed := on.copied()
-	second := launch(t, api, crashed, "{start_at: beginning, repeat_interval: 2s}")
+	second := launch(t, api, crashed, "{start_at: beginning, dedup_interval: 2s}")
 	awaitNames(t, second.logs, "a+3")
 }
 

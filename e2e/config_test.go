@@ -21,7 +21,7 @@ func TestDefaults(t *testing.T) {
 	settings := conf.ToStringMap()
 	for key, want := range map[string]any{
 		"auth_type": "serviceAccount", "kubeconfig": "", "context": "", "kube_api_qps": float32(50), "kube_api_burst": 100,
-		"start_at": "end", "repeat_interval": time.Duration(0), "collection_interval": 30 * time.Second,
+		"start_at": "end", "dedup_interval": time.Duration(0), "collection_interval": 30 * time.Second,
 		"owners":  map[string]any{"enabled": true, "max_depth": 10, "lookup_timeout": 2 * time.Second, "cache_size": 100000, "cache_ttl": 10 * time.Minute},
 		"metrics": map[string]any{"max_series": 10000, "series_ttl": time.Hour},
 	} {
@@ -63,7 +63,7 @@ func TestWrongConfiguration(t *testing.T) {
 		"owners: {lookup_timeout: -1s}":                                {"owners", "lookup_timeout", "-1s", "above 0"},
 		"owners: {cache_size: 0}":                                      {"owners", "cache_size", "0", "1 or more"},
 		"owners: {cache_ttl: 0s}":                                      {"owners", "cache_ttl", "0s", "above 0"},
-		"repeat_interval: -1s":                                         {"repeat_interval", "-1s", "0s"},
+		"dedup_interval: -1s":                                         {"dedup_interval", "-1s", "0s"},
 		"collection_interval: 0s":                                      {"collection_interval", "0s", "above 0"},
 		"metrics: {max_series: 0}":                                     {"metrics", "max_series", "0", "1 or more"},
 		"metrics: {series_ttl: 0s}":                                    {"metrics", "series_ttl", "0s", "above 0"},
@@ -93,15 +93,15 @@ func TestWrongConfiguration(t *testing.T) {
 // TestAllErrorsAtOnce: who has made two mistakes need not start twice.
 func TestAllErrorsAtOnce(t *testing.T) {
 	t.Parallel()
-	_, err := unmarshal(t, map[string]any{}, "start_at: middle\nrepeat_interval: -1s")
+	_, err := unmarshal(t, map[string]any{}, "start_at: middle\ndedup_interval: -1s")
 	assert.ErrorContains(t, err, "start_at")
-	assert.ErrorContains(t, err, "repeat_interval")
+	assert.ErrorContains(t, err, "dedup_interval")
 }
 
 func TestRightConfiguration(t *testing.T) {
 	t.Parallel()
 	for _, config := range []string{
-		"", "kube_api_qps: -1", "kube_api_qps: 0.5", "repeat_interval: 0s", "repeat_interval: 1m", "context: prod",
+		"", "kube_api_qps: -1", "kube_api_qps: 0.5", "dedup_interval: 0s", "dedup_interval: 1m", "context: prod",
 		"extract: {labels: []}", "extract: {labels: [{key: team}]}", "extract: {labels: [{tag_name: $1, key_regex: (.*), from: Rollout.argoproj.io}]}",
 		"{include_reasons: ['A*'], exclude_reasons: [AB]}", "{namespaces: [a], exclude_namespaces: ['b*']}", "event_types: [Warning, Custom]",
 		"extract: {labels: [{tag_name: k8s.pod.label.team, key: team}, {tag_name: k8s.owner.team, key: team}, {tag_name: k8s.$1, key_regex: (.*)}]}",

@@ -10,10 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-func TestRepeatIntervalHoldsRepeatsBack(t *testing.T) {
+func TestDedupIntervalHoldsRepeatsBack(t *testing.T) {
 	t.Parallel()
 	ns := kube.newNamespace(t)
-	r := kube.run(t, in(ns), "repeat_interval: 1h")
+	r := kube.run(t, in(ns), "dedup_interval: 1h")
 	r.fence(t, ns)
 
 	ev := kube.makeEvent(t, ns, withCount(eventOf("Repeated", "pod"), 2))
@@ -40,11 +40,11 @@ func TestRepeatIntervalHoldsRepeatsBack(t *testing.T) {
 	assert.Len(t, r.records(named(other.Name)), 1, "nothing was held of it")
 }
 
-func TestRepeatIntervalGivesOneRecordAWindow(t *testing.T) {
+func TestDedupIntervalGivesOneRecordAWindow(t *testing.T) {
 	t.Parallel()
 	ns := kube.newNamespace(t)
 	const interval, updates = 400 * time.Millisecond, 40
-	r := kube.run(t, in(ns), "repeat_interval: 400ms")
+	r := kube.run(t, in(ns), "dedup_interval: 400ms")
 	r.fence(t, ns)
 
 	began := time.Now()
@@ -63,10 +63,10 @@ func TestRepeatIntervalGivesOneRecordAWindow(t *testing.T) {
 	assert.EqualValues(t, updates, records[len(records)-1].count())
 }
 
-func TestRepeatIntervalSumsAcrossARecreation(t *testing.T) {
+func TestDedupIntervalSumsAcrossARecreation(t *testing.T) {
 	t.Parallel()
 	ns := kube.newNamespace(t)
-	r := kube.run(t, in(ns), "repeat_interval: 1h")
+	r := kube.run(t, in(ns), "dedup_interval: 1h")
 	r.fence(t, ns)
 	h := &history{t: t, c: kube, ns: ns}
 	h.counted(3)
@@ -79,7 +79,7 @@ func TestRepeatIntervalSumsAcrossARecreation(t *testing.T) {
 	assert.Equal(t, []observation{{3, 3}, {6, 3}}, observationsOf(r.records(named(h.ev.Name))))
 }
 
-func TestWithoutRepeatIntervalARepeatIsARecord(t *testing.T) {
+func TestWithoutDedupIntervalARepeatIsARecord(t *testing.T) {
 	t.Parallel()
 	ns := kube.newNamespace(t)
 	r := kube.run(t, in(ns))

@@ -210,8 +210,8 @@ func (p *Plan) settings() map[string]any {
 	return set
 }
 
-// dedupKey is dedup_interval's present name.
-const dedupKey = "repeat_interval"
+// dedupKey is the key of the setting.
+const dedupKey = "dedup_interval"
 
 // note adds a line to the story, unless the process is dead and only its remains act.
 func (p *process) note(format string, args ...any) {

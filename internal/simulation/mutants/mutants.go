@@ -186,7 +186,7 @@ var inDelivery = []mutant{
 var inElection = []mutant{
 	{
 		"holds too little as a standby", "lifecycle.go",
-		"leadership.lease + electionDelay + r.config.RepeatInterval",
+		"leadership.lease + electionDelay + r.config.DedupInterval",
 		"leadership.lease",
 	},
 	{
