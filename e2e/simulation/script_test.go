@@ -91,8 +91,10 @@ func (sc *script) add() {
 		sc.remove()
 	case n < 51:
 		sc.compact()
-	case n < 70:
+	case n < 66:
 		sc.list(k)
+	case n < 70:
+		sc.single()
 	case n < 78:
 		sc.goOn(k)
 	case n < 85:
@@ -115,7 +117,7 @@ func (sc *script) create(k kind) {
 	namespace, name := pick(sc, sc.namespaces...), pick(sc, names...)
 	body := sc.body(k, namespace, name)
 	sc.write(call{method: http.MethodPost, path: k.path(namespace), accept: sc.accept(),
-		body: body}, k.path(namespace, name), nil)
+		body: body, kind: sc.encoding(k)}, k.path(namespace, name), nil)
 }
 
 func (sc *script) update(k kind) {
@@ -125,7 +127,8 @@ func (sc *script) update(k kind) {
 	if k == leases && which == "" {
 		which = "current" // A Lease cannot be updated without its version.
 	}
-	sc.write(call{method: http.MethodPut, path: path, accept: sc.accept(), body: body}, path,
+	sc.write(call{method: http.MethodPut, path: path, accept: sc.accept(), body: body,
+		kind: sc.encoding(k)}, path,
 		func(s *server, asked call) {
 			version := map[string]string{"current": s.current[path]}[which]
 			if which == "first" && len(s.versions) > 0 {
@@ -133,6 +136,14 @@ func (sc *script) update(k kind) {
 			}
 			asked.body["metadata"].(object)["resourceVersion"] = version
 		})
+}
+
+// encoding is the kind of a body that is sent in protobuf, as client-go does; empty: in JSON.
+func (sc *script) encoding(k kind) string {
+	if k == configMaps && sc.chance(50) {
+		return "ConfigMap"
+	}
+	return ""
 }
 
 // write sends an object and remembers its version and UID.
@@ -245,7 +256,11 @@ func (sc *script) acceptList() string {
 
 func (sc *script) selectors(k kind, query url.Values) {
 	field := pick(sc, "type=Warning", "type!=Normal,reason=Killing", "involvedObject.kind=Pod",
-		"involvedObject.uid=other", "no.such=field", "=")
+		"involvedObject.uid=other", "no.such=field", "=", "metadata.name=e1", "metadata.name=none",
+		"metadata.name=e-2,type=Warning", "metadata.name!=e1")
+	if k != events && strings.Contains(field, "metadata.name") {
+		field = "no.such=field" // The simulated server has fields of events only.
+	}
 	if sc.chance(30) && k == events || sc.chance(3) {
 		query.Set("fieldSelector", field)
 	}
@@ -278,6 +293,22 @@ func (sc *script) list(k kind) {
 	}
 	sc.query(k, call{method: http.MethodGet, path: k.path(sc.scope(k)), query: query,
 		accept: sc.acceptList()}, at)
+}
+
+// single asks for one event by its name, and so for the store's version.
+func (sc *script) single() {
+	query := url.Values{"fieldSelector": {"metadata.name=" + pick(sc, append(names, "none")...)}}
+	if sc.chance(80) {
+		query.Set("limit", "1")
+	}
+	at := version{}
+	if sc.chance(30) {
+		query.Set("resourceVersionMatch", pick(sc, "Exact", "NotOlderThan"))
+		at = sc.version(events)
+	}
+	request := call{method: http.MethodGet, path: events.path(sc.scope(events)), query: query,
+		accept: sc.acceptList()}
+	sc.query(events, request, at)
 }
 
 // goOn continues an earlier list, or pretends to.
@@ -336,7 +367,7 @@ func (sc *script) watch(k kind) {
 	query := url.Values{"watch": {pick(sc, "true", "1")}}
 	sc.selectors(k, query)
 	if k == events && sc.chance(25) {
-		query.Set("fieldSelector", pick(sc, "type=Warning", "reason!=Killing"))
+		query.Set("fieldSelector", pick(sc, "type=Warning", "reason!=Killing", "metadata.name=e1"))
 	}
 	if sc.chance(40) {
 		query.Set("sendInitialEvents", pick(sc, "true", "true", "true", "false"))

@@ -149,6 +149,7 @@ type call struct {
 	query        url.Values
 	accept       string
 	body         object
+	kind         string // of a body of the core group that is sent in protobuf; empty: in JSON
 }
 
 // clone returns a call whose query and metadata can be changed for one server.
@@ -184,13 +185,19 @@ func (s *server) send(ctx context.Context, c call) *http.Response {
 	if c.body != nil {
 		encoded, err := json.Marshal(c.body)
 		require.NoError(s.t, err)
+		if c.kind != "" {
+			encoded = jsonToProtobuf(encoded, c.kind)
+		}
 		body = bytes.NewReader(encoded)
 	}
 	request, err := http.NewRequestWithContext(ctx, c.method, s.url+c.path+"?"+c.query.Encode(),
 		body)
 	require.NoError(s.t, err)
 	request.Header.Set("Accept", c.accept)
-	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Content-Type", asJSON)
+	if c.kind != "" {
+		request.Header.Set("Content-Type", protobufType)
+	}
 	response, err := s.client.Do(request)
 	require.NoError(s.t, err)
 	return response

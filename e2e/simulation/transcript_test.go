@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -69,6 +70,23 @@ func protobufToJSON(document []byte) []byte {
 	return encoded
 }
 
+// jsonToProtobuf encodes an object of the core group. What is encoded here is valid.
+func jsonToProtobuf(document []byte, kind string) []byte {
+	object, err := known.New(schema.GroupVersionKind{Version: "v1", Kind: kind})
+	if err == nil {
+		err = json.Unmarshal(document, object)
+	}
+	unknown := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "v1", Kind: kind}}
+	if err == nil {
+		unknown.Raw, err = object.(interface{ Marshal() ([]byte, error) }).Marshal()
+	}
+	encoded, encodeErr := unknown.Marshal()
+	if err = errors.Join(err, encodeErr); err != nil {
+		panic(err)
+	}
+	return append([]byte("k8s\x00"), encoded...)
+}
+
 // nextMessage reads a message of a watch.
 func nextMessage(stream io.Reader) (change string, object any, err error) {
 	var length [4]byte
@@ -99,9 +117,6 @@ func (s *server) normalize(value any) any {
 		if v["kind"] == "Status" {
 			delete(v, "message")
 			details, _ := v["details"].(map[string]any)
-			if v["reason"] == "Timeout" {
-				delete(details, "causes") // Nobody reads that the version is too large.
-			}
 			if len(details) == 0 {
 				delete(v, "details")
 			}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver"
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
+	"github.com/kubeevents/kubeeventsreceiver/internal/simulation/apiserver"
 )
 
 // replica is one of several Collectors: a place in which processes run one after the other.
@@ -359,9 +360,10 @@ func (p *process) hit(kind FaultKind, actor string, number, exporter int) *Fault
 }
 
 // listed notes the versions of the process's first lists.
-func (p *process) listed(stream string, version int64, complete bool) {
+func (p *process) listed(list apiserver.List) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	stream, version, complete := list.Namespace, list.Version, list.Complete
 	if p.observes.IsZero() {
 		p.observes = time.Now()
 	}

@@ -332,9 +332,9 @@ func (e *environment) process(name string) *process {
 	return nil
 }
 
-func (e *environment) listed(client, namespace string, version int64, complete bool) {
-	if p := e.process(client); p != nil {
-		p.listed(namespace, version, complete)
+func (e *environment) listed(list apiserver.List) {
+	if p := e.process(list.Client); p != nil {
+		p.listed(list)
 	}
 }
 

@@ -22,8 +22,7 @@
 //     refused. GET takes no resource version other than 0.
 //   - A watch begins either with a list or at a version: sendInitialEvents=true with a version, and
 //     sendInitialEvents=false without one, are refused.
-//   - A list at a compacted version comes without a token to continue as it is now. The status of a
-//     future version has no cause.
+//   - A list at a compacted version comes without a token to continue as it is now.
 //   - Nobody needs a permission: Options.Decide refuses requests.
 //   - A write is seen by all watches at once. etcd needs up to 100 ms for a watch from an old
 //     version, within which a compaction makes the version too old. Leases expire at once, too;

@@ -39,6 +39,7 @@ type call struct {
 
 	options *internalversion.ListOptions
 	prefix  string // of the keys that a list or watch is about
+	only    string // the one key that a list or watch is about; empty: all with the prefix
 }
 
 // ServeHTTP serves the API.
@@ -108,6 +109,7 @@ func parse(w http.ResponseWriter, r *http.Request) *call {
 	query := r.URL.Query()
 	c.Verb = verb(r.Method, c.Name, query.Get("watch"))
 	c.Streaming = c.Verb == "watch" && query.Get("sendInitialEvents") == "true"
+	c.Single = strings.Contains(query.Get("fieldSelector"), "metadata.name=")
 	return c
 }
 

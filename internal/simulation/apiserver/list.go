@@ -52,6 +52,10 @@ func (s *Server) readOptions(c *call) (version int64, err error) {
 		}
 	}
 	c.options = o
+	// As in the real server, which has no key without a namespace.
+	if name, ok := o.FieldSelector.RequiresExactMatch("metadata.name"); ok && c.Namespace != "" {
+		c.only = c.Namespace + "/" + name
+	}
 	return parseVersion(o.ResourceVersion)
 }
 
@@ -69,7 +73,7 @@ func parseVersion(version string) (int64, error) {
 // fieldsOf returns the fields of an event that selectors can name.
 func fieldsOf(ev *corev1.Event) fields.Set {
 	return fields.Set{
-		"reason": ev.Reason, "type": ev.Type,
+		"metadata.name": ev.Name, "reason": ev.Reason, "type": ev.Type,
 		"involvedObject.kind":      ev.InvolvedObject.Kind,
 		"involvedObject.name":      ev.InvolvedObject.Name,
 		"involvedObject.uid":       string(ev.InvolvedObject.UID),
@@ -120,16 +124,23 @@ func (s *Server) list(c *call) error {
 }
 
 func (s *Server) reportList(c *call, version string, complete bool) {
-	if s.options.Listed != nil && c.Resource == eventsResource && !c.answer.LoseAnswer {
-		s.options.Listed(c.Client, c.Namespace, must(parseVersion(version)), complete)
+	if s.options.Listed != nil && c.Resource == eventsResource && c.isReported() {
+		s.options.Listed(List{
+			Client: c.Client, Namespace: c.Namespace, Version: must(parseVersion(version)),
+			Exact: c.options.ResourceVersionMatch == metav1.ResourceVersionMatchExact, Complete: complete,
+		})
 	}
 }
 
 func (s *Server) reportSent(c *call, change watch.EventType, r *record, size int) {
-	if ev, ok := r.object.(*corev1.Event); ok && s.options.Sent != nil && !c.answer.LoseAnswer {
+	if ev, ok := r.object.(*corev1.Event); ok && s.options.Sent != nil && c.isReported() {
 		s.options.Sent(c.Client, change, ev, size)
 	}
 }
+
+// isReported reports whether the client gets an answer that shows it events. A list of a single
+// name only asks for the store's version.
+func (c *call) isReported() bool { return !c.answer.LoseAnswer && !c.Single }
 
 // snapshot finds out which version a list is to show, and waits until the cache has it.
 func (s *Server) snapshot(c *call) (at snapshot, err error) {
@@ -139,7 +150,10 @@ func (s *Server) snapshot(c *call) (at snapshot, err error) {
 	}
 	match, limit := c.options.ResourceVersionMatch, c.options.Limit
 	switch {
-	case c.options.Continue != "":
+	case c.only != "" && match != metav1.ResourceVersionMatchExact:
+		// A list of a single key has no pages: neither tokens nor limits change it.
+		return snapshot{}, s.await(c, version)
+	case c.options.Continue != "" && c.only == "":
 		token, err := decodeContinue(c.options.Continue)
 		if err != nil || version > 0 {
 			return at, apierrors.NewBadRequest("the continue token is not valid for this list")
@@ -176,7 +190,12 @@ func (s *Server) await(c *call, version int64) error {
 }
 
 func tooLarge(retryAfter int) error {
-	return apierrors.NewTimeoutError("Too large resource version", retryAfter)
+	const message = "Too large resource version"
+	err := apierrors.NewTimeoutError(message, retryAfter)
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{
+		{Type: metav1.CauseTypeResourceVersionTooLarge, Message: message},
+	}
+	return err
 }
 
 // page returns the records of a page and what the page says about itself. While the call waited, a
@@ -198,7 +217,7 @@ func (s *Server) page(c *call, at snapshot) (page []*record, list metav1.ListMet
 		version = s.cacheVersion(c.table)
 	}
 	list.ResourceVersion = strconv.FormatInt(version, 10)
-	scope := inScope(c.table.asOf(version), c.prefix, at.from)
+	scope := c.inScope(c.table.asOf(version), at.from)
 	for i, r := range scope {
 		if !c.matches(r.object) {
 			continue
@@ -215,14 +234,19 @@ func (s *Server) page(c *call, at snapshot) (page []*record, list metav1.ListMet
 	return page, list, nil
 }
 
-// inScope returns the records with the prefix and a key that is not before from.
-func inScope(records []*record, prefix, from string) []*record {
-	first, _ := search(records, max(prefix, from))
+// inScope returns the records that a list is about and whose key is not before from.
+func (c *call) inScope(records []*record, from string) []*record {
+	first, _ := search(records, max(c.prefix, c.only, from))
 	end := first
-	for end < len(records) && strings.HasPrefix(records[end].key, prefix) {
+	for end < len(records) && c.isAbout(records[end]) {
 		end++
 	}
 	return records[first:end]
+}
+
+// isAbout reports whether a record has the key, or the prefix, that a list or watch is about.
+func (c *call) isAbout(r *record) bool {
+	return strings.HasPrefix(r.key, c.prefix) && (c.only == "" || r.key == c.only)
 }
 
 // continueToken is kube-apiserver's, so that tokens of either can be compared.

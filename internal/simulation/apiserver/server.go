@@ -35,8 +35,8 @@ type Options struct {
 	// Decide is asked before each request is served; nil: all are served.
 	Decide func(Request) Answer
 	// Listed is called before a client gets the first part of a list of events, and again
-	// (complete) before it gets the last. The version is that of the part.
-	Listed func(client, namespace string, version int64, complete bool)
+	// before it gets the last; nil: never. It is not called for a list of a single name.
+	Listed func(List)
 	// Sent is called before an event is written to a client: in a list, as Added, or in a watch.
 	// size is that of the encoded event or message.
 	Sent func(client string, change watch.EventType, ev *corev1.Event, size int)
@@ -49,6 +49,7 @@ type Request struct {
 	Resource        schema.GroupResource
 	Namespace, Name string
 	Streaming       bool // a watch with sendInitialEvents
+	Single          bool // a list or a watch of a single name
 	Number          int  // of the requests before this one with the same Client, Verb and Resource
 }
 
@@ -62,6 +63,14 @@ type Answer struct {
 	// break a watch's connection after this number of messages; 0: do not
 	CutAfter      int
 	NoEndBookmark bool // a streaming list does not end
+}
+
+// List describes a part of a list of events to Options.Listed.
+type List struct {
+	Client, Namespace string
+	Version           int64 // of the part
+	Exact             bool  // the client named the version
+	Complete          bool  // it is the last part
 }
 
 // Write is one version of an event, as it was written or deleted.

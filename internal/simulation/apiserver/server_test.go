@@ -206,6 +206,53 @@ func TestWhatIsDecidedHappens(t *testing.T) {
 	})
 }
 
+const single = "/api/v1/namespaces/ns/events?fieldSelector=metadata.name%3D"
+
+// listOf decodes an answer that must be a list of events.
+func listOf(t *testing.T, s *Server, url string) *corev1.EventList {
+	t.Helper()
+	status, body, _ := ask(s, http.MethodGet, url, "")
+	require.Equal(t, http.StatusOK, status, url)
+	list, _, err := scheme.Codecs.UniversalDeserializer().Decode([]byte(body), nil, nil)
+	require.NoError(t, err)
+	return list.(*corev1.EventList)
+}
+
+func TestAListOfASingleName(t *testing.T) {
+	inBubble(t, Options{}, func(t *testing.T, s *Server) {
+		s.mustCreate(t, "a", "b", "c")
+		for name, items := range map[string]int{"b": 1, "none": 0} {
+			list := listOf(t, s, single+name+"&limit=1")
+			assert.Len(t, list.Items, items)
+			assert.Equal(t, fmt.Sprint(s.Version()), list.ResourceVersion)
+			assert.Empty(t, list.Continue)
+		}
+		exact := "&limit=1&resourceVersionMatch=Exact&resourceVersion="
+		assert.Empty(t, listOf(t, s, single+"c"+exact+fmt.Sprint(s.Version()-1)).Items)
+	})
+}
+
+func TestAListAtAnExactVersion(t *testing.T) {
+	inBubble(t, Options{}, func(t *testing.T, s *Server) {
+		s.mustCreate(t, "a", "b", "c")
+		at := s.Version()
+		s.mustCreate(t, "d")
+		const all = "/api/v1/events?limit=2"
+		exact := all + "&resourceVersionMatch=Exact&resourceVersion="
+		first := listOf(t, s, exact+fmt.Sprint(at))
+		assert.Len(t, first.Items, 2)
+		rest := listOf(t, s, all+"&continue="+first.Continue)
+		assert.Len(t, rest.Items, 1)
+		assert.Equal(t, fmt.Sprint(at), rest.ResourceVersion)
+		status, body, _ := ask(s, http.MethodGet, exact+"1000", "")
+		assert.Equal(t, http.StatusGatewayTimeout, status)
+		assert.Contains(t, body, metav1.CauseTypeResourceVersionTooLarge)
+		s.Compact()
+		status, _, _ = ask(s, http.MethodGet, exact+fmt.Sprint(at), "")
+		assert.Equal(t, http.StatusGone, status)
+	})
+}
+
 func TestARestoredBackup(t *testing.T) {
 	inBubble(t, Options{}, func(t *testing.T, s *Server) {
 		s.mustCreate(t, "a")
@@ -238,8 +285,8 @@ func TestARestoredBackup(t *testing.T) {
 func TestWhatIsSentIsReported(t *testing.T) {
 	var reports []string
 	options := Options{
-		Listed: func(client, namespace string, version int64, complete bool) {
-			reports = append(reports, fmt.Sprintln(client, namespace, version, complete))
+		Listed: func(l List) {
+			reports = append(reports, fmt.Sprintln(l.Client, l.Namespace, l.Version, l.Complete))
 		},
 		Sent: func(client string, change watch.EventType, ev *corev1.Event, size int) {
 			reports = append(reports, fmt.Sprintln(client, change, ev.Name, size > 0))
@@ -253,6 +300,7 @@ func TestWhatIsSentIsReported(t *testing.T) {
 		token := list.(*corev1.EventList).Continue
 		s.mustCreate(t, "c")
 		ask(s, http.MethodGet, "/api/v1/namespaces/ns/events?limit=1&continue="+token, "")
+		ask(s, http.MethodGet, single+"a&limit=1", "") // is not reported
 		assert.Equal(t, []string{" ns 4 false\n", " ADDED a true\n", " ADDED b true\n",
 			" ns 4 true\n"}, reports)
 	})

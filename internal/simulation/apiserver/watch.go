@@ -8,7 +8,6 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -138,7 +137,7 @@ func (st *stream) checkHistory(compacted int64) error {
 		return errWatchExpired
 	}
 	for _, r := range after(st.table.log, st.after) {
-		if r.version == compacted && r.prev != nil && strings.HasPrefix(r.key, st.prefix) {
+		if r.version == compacted && r.prev != nil && st.isAbout(r) {
 			return apierrors.NewInternalError(errors.New("etcd event received with PrevKv=nil"))
 		}
 	}
@@ -194,7 +193,7 @@ func (st *stream) next() (changes []*record, changed <-chan struct{}, again <-ch
 			again = time.After(time.Until(r.at.Add(s.options.CacheLag)))
 			break
 		}
-		if strings.HasPrefix(r.key, st.prefix) && st.derive(r) != "" {
+		if st.isAbout(r) && st.derive(r) != "" {
 			changes = append(changes, r)
 		}
 	}
