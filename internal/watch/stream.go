@@ -10,6 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 )
 
 // settled is how long a stream must have stood for the next attempt to start with a short back-off again. A proxy that
@@ -151,6 +153,7 @@ func (s *Stream) hand(ctx context.Context, change Change) error {
 	change.Namespace = s.config.Namespace
 	change.SeenAt = time.Now()
 	if change.Event != nil {
+		event.Normalize(change.Event)
 		s.config.Observer.Arrived()
 	}
 	return s.config.Taker.Put(ctx, change)

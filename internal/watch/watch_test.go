@@ -118,6 +118,22 @@ func newEvent(name string, count int32) *corev1.Event {
 	return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Count: count}
 }
 
+func TestEventsAreNormalizedOnArrival(t *testing.T) {
+	managed := func(name string, count int32) *corev1.Event {
+		ev := newEvent(name, count)
+		ev.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
+		return ev
+	}
+	api := apitest.New(t)
+	api.Put(managed("a", 1))
+	s := stream(t, api, "")
+	s.expect("began")
+	assert.Empty(t, (<-s.changes).Event.ManagedFields, "of a listed event")
+	s.expect("ended")
+	api.Put(managed("a", 2))
+	assert.Empty(t, (<-s.changes).Event.ManagedFields, "of a watched event")
+}
+
 func TestListsThenWatches(t *testing.T) {
 	for name, prepare := range map[string]func(*apitest.Server){
 		"on a server that streams listings": func(*apitest.Server) {},

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package event
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const invalid = "a\xff\xfeb"
+
+// setStrings sets every string of a struct, also those of nested structs, to s.
+func setStrings(v reflect.Value, s string) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(s)
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			return
+		}
+		for _, field := range v.Fields() {
+			if field.CanSet() {
+				setStrings(field, s)
+			}
+		}
+	case reflect.Pointer:
+		if !v.IsNil() {
+			setStrings(v.Elem(), s)
+		}
+	}
+}
+
+func TestNormalizeMakesEveryStringValid(t *testing.T) {
+	ev := &corev1.Event{Related: &corev1.ObjectReference{}}
+	setStrings(reflect.ValueOf(ev), invalid)
+	ev.Labels = map[string]string{invalid: "v", "k": invalid}
+	ev.Annotations = map[string]string{invalid: invalid}
+	ev.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
+	Normalize(ev)
+
+	want := "a\uFFFDb"
+	expected := &corev1.Event{Related: &corev1.ObjectReference{}}
+	setStrings(reflect.ValueOf(expected), want)
+	expected.Labels = map[string]string{want: "v", "k": want}
+	expected.Annotations = map[string]string{want: want}
+	// The receiver uses none of these.
+	for _, e := range []*corev1.Event{ev, expected} {
+		e.TypeMeta, e.GenerateName, e.SelfLink = metav1.TypeMeta{}, "", ""
+	}
+	assert.Equal(t, expected, ev)
+}
+
+func TestNormalizeLeavesAValidEventAsItIs(t *testing.T) {
+	ev := &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"k": "ä"}},
+		Message:    "größer \uFFFD",
+	}
+	want := ev.DeepCopy()
+	Normalize(ev)
+	assert.Equal(t, want, ev)
+	assert.Zero(t, testing.AllocsPerRun(10, func() { Normalize(ev) }))
+}
+
+func TestKeysThatBecomeTheSameGiveTheSameMapEachTime(t *testing.T) {
+	for range 20 {
+		ev := &corev1.Event{}
+		ev.Labels = map[string]string{"k\xfe": "first", "k\xff": "second"}
+		Normalize(ev)
+		require.Equal(t, map[string]string{"k\uFFFD": "second"}, ev.Labels)
+	}
+}
+
+func FuzzNormalize(f *testing.F) {
+	f.Add("plain")
+	f.Add(invalid)
+	f.Fuzz(func(t *testing.T, s string) {
+		ev := &corev1.Event{Message: s}
+		Normalize(ev)
+		assert.True(t, utf8.ValidString(ev.Message))
+		if utf8.ValidString(s) {
+			assert.Equal(t, s, ev.Message)
+		}
+		assert.False(t, strings.Contains(ev.Message, "\xff"))
+	})
+}
