@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package delivery delivers logs to the pipelines until they are accepted, or rejected with a
+// permanent error, or until retry_on_failure gives up.
+package delivery
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"go.opentelemetry.io/collector/config/configretry"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.uber.org/zap"
+)
+
+const (
+	// rejectedLong is how long the pipeline may accept nothing before the observer hears of it.
+	rejectedLong = time.Minute
+	// logInterval is how often the log repeats that the pipeline rejects or drops logs.
+	logInterval = 5 * time.Minute
+)
+
+// Request is what is delivered at once.
+type Request struct {
+	Records int
+	// Logs returns a fresh copy, since a consumer may change the logs that it gets.
+	Logs func() plog.Logs
+}
+
+// Outcome is what became of a request.
+type Outcome int
+
+// The outcomes of a delivery.
+const (
+	// Accepted means that the request is delivered. Several pipelines may have accepted its parts
+	// one after the other.
+	Accepted Outcome = iota + 1
+	// Dropped means that a pipeline rejected records with a permanent error, or that
+	// retry_on_failure gave up. The request is not to be delivered again.
+	Dropped
+	// Stopped means that the request is still to be delivered: the caller stops, or may not deliver
+	// any more.
+	Stopped
+)
+
+// Observer observes deliveries. Its methods are never called concurrently. The goroutine that
+// delivers calls them; only RejectingLong may also come from a timer, since the pipeline may keep
+// that goroutine waiting. The Deliverer writes the log, so an observer only counts and reports.
+type Observer interface {
+	// Accepted observes records that the pipeline accepted. Each record of a request that is
+	// accepted or dropped is observed once as accepted or dropped.
+	Accepted(records int)
+	// Rejected observes records that the pipeline rejected with a retryable error. They are still
+	// to be delivered, and may be rejected many times.
+	Rejected(records int, err error)
+	// Dropped observes records that are not delivered again. If permanent is false, retry_on_failure
+	// gave up.
+	Dropped(records int, err error, permanent bool)
+	// RejectingLong is called once when the pipeline has accepted nothing for a minute.
+	RejectingLong(since time.Duration)
+	// AcceptingAgain is called once after RejectingLong: the pipeline accepted a request, or nothing
+	// is known of it any more (Forget).
+	AcceptingAgain()
+}
+
+// Operations records the attempts. *receiverhelper.ObsReport implements it.
+type Operations interface {
+	StartLogsOp(ctx context.Context) context.Context
+	EndLogsOp(ctx context.Context, format string, records int, err error)
+}
+
+// Settings are the settings of a Deliverer. Callers must set all of them.
+type Settings struct {
+	Next     consumer.Logs
+	Retry    configretry.BackOffConfig
+	Logger   *zap.Logger
+	Observer Observer
+	// MayDeliver is asked before each attempt. With a leader elector, it waits until it is certain
+	// whether this process still leads, or until the context ends.
+	MayDeliver func(context.Context) bool
+	Operations Operations
+	// Format is the format that the operations name.
+	Format string
+}
+
+// Deliverer delivers requests one after the other. It knows for how long the pipeline has accepted
+// nothing, over many requests.
+type Deliverer struct {
+	settings Settings
+
+	// mu guards the following, and is held while the observer is called.
+	mu sync.Mutex
+	// since is when the first attempt since the last acceptance began; zero: there was none.
+	since time.Time
+	// long reports whether the observer knows that the pipeline has accepted nothing for long.
+	long                bool
+	rejections, dropped occurrences
+}
+
+// New returns a Deliverer that has delivered nothing yet.
+func New(settings Settings) *Deliverer { return &Deliverer{settings: settings} }
+
+// Deliver delivers the request until it is accepted or dropped. An attempt runs until the pipeline
+// returns, with work's context. After stop has ended, Deliver makes no second attempt. Only one
+// goroutine may call Deliver.
+func (d *Deliverer) Deliver(stop, work context.Context, request Request) Outcome {
+	a := &attempts{Deliverer: d, pending: request.Records, logs: request.Logs, outcome: Accepted}
+	defer a.end()
+	maxTries := uint(0) // No limit.
+	if !d.settings.Retry.Enabled {
+		maxTries = 1
+	}
+	outcome, err := backoff.Retry(stop,
+		func() (Outcome, error) { return a.attempt(stop, work) },
+		backoff.WithBackOff(&backoff.ExponentialBackOff{
+			InitialInterval:     d.settings.Retry.InitialInterval,
+			RandomizationFactor: d.settings.Retry.RandomizationFactor,
+			Multiplier:          d.settings.Retry.Multiplier,
+			MaxInterval:         d.settings.Retry.MaxInterval,
+		}),
+		backoff.WithMaxTries(maxTries),
+		backoff.WithMaxElapsedTime(d.settings.Retry.MaxElapsedTime), // 0: no limit.
+		backoff.WithNotify(func(error, time.Duration) { a.retrying() }))
+	if errors.Is(err, errRetryable) {
+		d.drop(a.pending, a.err, false)
+		return Dropped
+	}
+	if err != nil {
+		outcome = Stopped
+	}
+	if outcome == Stopped {
+		a.stopped()
+	}
+	return outcome
+}
+
+// Forget forgets how the pipeline behaved. Callers call it when they will not deliver for a while:
+// after the end of a term, what the pipeline rejected is the next leader's to deliver.
+func (d *Deliverer) Forget() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.resetLocked()
+}
+
+// errRetryable stands for the pipeline's error in backoff.Retry, which would obey a
+// backoff.PermanentError of another component that is somewhere in that error.
+var errRetryable = errors.New("retryable")
+
+// attempts are the attempts to deliver one request.
+type attempts struct {
+	*Deliverer
+	// logs returns the logs of the next attempt, and pending is how many records of the request are
+	// in them.
+	logs    func() plog.Logs
+	pending int
+	outcome Outcome // the outcome once the pending records are accepted
+
+	err      error // the last retryable error
+	observed bool  // whether the observer knows of it
+
+	// watchdog fires when the pipeline has accepted nothing for long.
+	watchdog *time.Timer
+}
+
+// attempt attempts to deliver once. It returns an error if another attempt is needed.
+func (a *attempts) attempt(stop, work context.Context) (Outcome, error) {
+	if !a.settings.MayDeliver(stop) || work.Err() != nil {
+		return Stopped, nil
+	}
+	a.begin()
+	logs := a.logs()
+	records := logs.LogRecordCount() // The consumer owns the logs once it gets them.
+	ctx := a.settings.Operations.StartLogsOp(work)
+	err := a.settings.Next.ConsumeLogs(ctx, logs)
+	a.settings.Operations.EndLogsOp(ctx, a.settings.Format, records, err)
+	if err == nil {
+		a.accept(a.pending)
+		return a.outcome, nil
+	}
+	a.err, a.observed = err, false
+	if work.Err() != nil {
+		return Stopped, nil // Any error may come from the end of the context.
+	}
+	r := classify(err)
+	a.keep(r)
+	if r.permanent {
+		a.drop(a.pending, err, true)
+		return Dropped, nil
+	}
+	return Stopped, errRetryable
+}
+
+// begin starts the clock of the time without acceptance.
+func (a *attempts) begin() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.since.IsZero() {
+		a.since = time.Now()
+	}
+	if a.watchdog == nil {
+		a.watchdog = time.AfterFunc(rejectedLong, func() {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			a.checkLocked()
+		})
+	}
+}
+
+func (a *attempts) end() {
+	if a.watchdog != nil {
+		a.watchdog.Stop()
+	}
+}
+
+// keep reduces what is to be delivered to the rest of a partly rejected request.
+func (a *attempts) keep(r rejection) {
+	if r.rest == nil {
+		return
+	}
+	rest := plog.NewLogs()
+	r.rest.CopyTo(rest)
+	a.logs = func() plog.Logs {
+		again := plog.NewLogs()
+		rest.CopyTo(again)
+		return again
+	}
+	gone := a.pending - min(a.pending, rest.LogRecordCount())
+	a.pending -= gone
+	switch {
+	case gone == 0:
+	case r.someDropped:
+		// Some pipeline did not accept them and never will.
+		a.outcome = Dropped
+		a.drop(gone, a.err, true)
+	default:
+		a.acceptPart(gone)
+	}
+}
+
+// acceptPart observes that the pipeline accepted records and rejected others: it makes progress,
+// but rejects nonetheless.
+func (a *attempts) acceptPart(records int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.settings.Observer.Accepted(records)
+	a.since = time.Now()
+	a.watchdog.Reset(rejectedLong)
+}
+
+// retrying observes that the pipeline rejected the request and will get it again.
+func (a *attempts) retrying() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.observed = true
+	a.settings.Observer.Rejected(a.pending, a.err)
+	if n, due := a.rejections.add(1); due {
+		a.settings.Logger.Warn("The pipeline rejected events with a retryable error; retrying. Later events stay in the API server",
+			zap.Int("rejections", n), zap.Int("records", a.pending), zap.Error(a.err))
+	}
+	a.checkLocked()
+}
+
+// stopped observes that the request is still to be delivered.
+func (a *attempts) stopped() {
+	if a.err == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.observed {
+		a.settings.Observer.Rejected(a.pending, a.err)
+	}
+	a.settings.Logger.Warn("Stopped while the pipeline rejects events; they are not delivered yet",
+		zap.Int("records", a.pending), zap.Error(a.err))
+}
+
+func (d *Deliverer) accept(records int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.settings.Observer.Accepted(records)
+	if d.long || d.rejections.any() || d.dropped.any() {
+		d.settings.Logger.Info("The pipeline accepts events again")
+	}
+	d.resetLocked()
+}
+
+func (d *Deliverer) drop(records int, err error, permanent bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.settings.Observer.Dropped(records, err, permanent)
+	if n, due := d.dropped.add(records); due {
+		d.settings.Logger.Error("The pipeline rejected events that are not retried; they are dropped from the logs and stay in the metric",
+			zap.Int("records", n), zap.Bool("permanent", permanent), zap.Error(err))
+	}
+	d.checkLocked()
+}
+
+// checkLocked reports that the pipeline has accepted nothing for long, once.
+func (d *Deliverer) checkLocked() {
+	if d.long || d.since.IsZero() || time.Since(d.since) < rejectedLong {
+		return
+	}
+	d.long = true
+	if !d.rejections.any() && !d.dropped.any() {
+		d.settings.Logger.Warn("The pipeline has neither accepted nor rejected events for a minute; waiting for it")
+	}
+	d.settings.Observer.RejectingLong(time.Since(d.since))
+}
+
+func (d *Deliverer) resetLocked() {
+	if d.long {
+		d.settings.Observer.AcceptingAgain()
+	}
+	d.since, d.long, d.rejections, d.dropped = time.Time{}, false, occurrences{}, occurrences{}
+}
+
+// occurrences counts what happens in a row, for a log that has the first one at once and repeats
+// the others every logInterval.
+type occurrences struct {
+	logged   time.Time // zero: nothing has happened
+	unlogged int
+}
+
+// add reports whether the log is due, and then returns how many the log does not have yet.
+func (o *occurrences) add(n int) (unlogged int, due bool) {
+	o.unlogged += n
+	if o.any() && time.Since(o.logged) < logInterval {
+		return 0, false
+	}
+	unlogged = o.unlogged
+	o.logged, o.unlogged = time.Now(), 0
+	return unlogged, true
+}
+
+func (o *occurrences) any() bool { return !o.logged.IsZero() }
