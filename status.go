@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/election"
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 )
 
@@ -53,7 +55,8 @@ func (s *status) Healthy(namespace string) {
 // Restarting implements watch.Observer.
 func (s *status) Restarting(namespace string, cause watch.Cause, err error) {
 	s.telemetry.restarted(cause)
-	if cause == watch.Ended || cause == watch.Expired {
+	switch cause {
+	case watch.Ended, watch.Expired, watch.Stalled:
 		return // Ordinary ends, after which the stream goes on where it was or lists again.
 	}
 	s.failed(streamOf(namespace), string(cause), "Cannot watch events; trying again until it works", explain(namespace, cause, err))
@@ -152,3 +155,42 @@ func where(namespace string) string {
 	}
 	return "namespace " + namespace
 }
+
+// PositionFailed implements election.Observer. Nothing is dropped then, and a failover repeats more.
+func (s *status) PositionFailed(err error) {
+	cause := "unavailable"
+	var forbidden *election.PermissionError
+	if errors.As(err, &forbidden) {
+		cause = "forbidden"
+	}
+	s.failed(positionPart, cause, "Cannot read or publish the position of the leader; retrying. Until it works, a failover repeats more", err)
+}
+
+// PositionWorks implements election.Observer.
+func (s *status) PositionWorks() {
+	s.recovered(positionPart, "The position of the leader can be read and published again")
+}
+
+// logsPipeline is the part of the receiver that the component's status names while it is rejected.
+const logsPipeline = "the logs pipeline"
+
+// deliveryObserver reports deliveries as the component's status and the receiver's own telemetry.
+type deliveryObserver struct{ *eventsReceiver }
+
+// Accepted implements delivery.Observer.
+func (o deliveryObserver) Accepted(records int) { o.telemetry.accepted(records) }
+
+// Rejected implements delivery.Observer.
+func (o deliveryObserver) Rejected(records int, _ error) { o.telemetry.refused(records) }
+
+// Dropped implements delivery.Observer.
+func (o deliveryObserver) Dropped(records int, _ error, _ bool) { o.telemetry.dropped(records) }
+
+// RejectingLong implements delivery.Observer.
+func (o deliveryObserver) RejectingLong(since time.Duration) {
+	o.status.failed(logsPipeline, "rejecting", "The pipeline has accepted no events for a while; retrying until it does",
+		fmt.Errorf("the logs pipeline has accepted no events for %v: look at the exporters' errors", since.Round(time.Second)))
+}
+
+// AcceptingAgain implements delivery.Observer. The deliverer writes the log.
+func (o deliveryObserver) AcceptingAgain() { o.status.forget(logsPipeline) }

@@ -6,8 +6,10 @@ package apitest
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,6 +36,9 @@ type Server struct {
 	refuse    func(*http.Request) int
 	requests  []string
 	noStream  bool
+	noEnd     bool
+	// base is what existed when the history was compacted.
+	base map[string]*corev1.Event
 }
 
 type change struct {
@@ -44,8 +49,7 @@ type change struct {
 
 // New starts a server that ends with the test.
 func New(t testing.TB) *Server {
-	s := &Server{events: map[string]*corev1.Event{}, version: 1}
-	s.changed = sync.NewCond(&s.mu)
+	s := NewInMemory(t)
 	server := httptest.NewServer(s)
 	s.URL = server.URL
 	t.Cleanup(func() {
@@ -53,6 +57,15 @@ func New(t testing.TB) *Server {
 		server.CloseClientConnections()
 		server.Close()
 	})
+	return s
+}
+
+// NewInMemory makes a server without a network, for tests in a bubble of testing/synctest. Clients
+// reach it as their transport.
+func NewInMemory(t testing.TB) *Server {
+	s := &Server{URL: "http://in-memory", events: map[string]*corev1.Event{}, version: 1}
+	s.changed = sync.NewCond(&s.mu)
+	t.Cleanup(func() { s.locked(func() { s.closed = true }) })
 	return s
 }
 
@@ -94,12 +107,50 @@ func (s *Server) Delete(ev *corev1.Event) {
 	})
 }
 
-// Compact forgets all changes so far: a watch from an older resource version is answered by 410 Gone.
+// Compact forgets all changes so far: a watch from an older resource version, and a list at one, is
+// answered by 410 Gone.
 func (s *Server) Compact() {
 	s.locked(func() {
 		s.compacted = s.version
 		s.history = nil
+		s.base = maps.Clone(s.events)
 	})
+}
+
+// Version returns the resource version of the store.
+func (s *Server) Version() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strconv.Itoa(s.version)
+}
+
+// Restore makes the store what it was at a resource version that it still keeps, as when etcd is
+// restored from a backup. Connections stay open.
+func (s *Server) Restore(version string) {
+	s.locked(func() {
+		at, _ := strconv.Atoi(version)
+		s.events = s.stateLocked(at)
+		s.version = at
+		s.history = slices.DeleteFunc(s.history, func(c change) bool { return c.version > at })
+	})
+}
+
+// stateLocked returns what existed at a resource version.
+func (s *Server) stateLocked(version int) map[string]*corev1.Event {
+	state := maps.Clone(s.base)
+	if state == nil {
+		state = map[string]*corev1.Event{}
+	}
+	for _, c := range s.history {
+		switch {
+		case c.version > version:
+		case c.kind == "DELETED":
+			delete(state, name(c.event))
+		default:
+			state[name(c.event)] = c.event
+		}
+	}
+	return state
 }
 
 // Cut breaks the connection of every watch.
@@ -111,7 +162,11 @@ func (s *Server) Refuse(status func(*http.Request) int) { s.locked(func() { s.re
 // WithoutStreaming makes the server refuse to stream listings, as old servers do.
 func (s *Server) WithoutStreaming() { s.locked(func() { s.noStream = true }) }
 
-// Requests are the requests for events so far, as "list", "stream" (a streamed listing) and "watch".
+// WithoutEndBookmark makes the server accept streamed listings and never end them.
+func (s *Server) WithoutEndBookmark() { s.locked(func() { s.noEnd = true }) }
+
+// Requests are the requests for events so far, as "list", "exact" (a list at an exact version),
+// "stream" (a streamed listing), "watch", and "version" (a list of a single name).
 func (s *Server) Requests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,8 +197,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch {
-	case kind == "list":
-		s.list(w, namespace, query.Get("continue"), query.Get("limit"))
+	case kind == "list" || kind == "exact" || kind == "version":
+		s.list(w, namespace, query)
 	case kind == "stream" && noStream:
 		writeStatus(w, http.StatusUnprocessableEntity)
 	default:
@@ -158,6 +213,10 @@ func requestKind(r *http.Request) string {
 		return "stream"
 	case query.Get("watch") == "true" || query.Get("watch") == "1":
 		return "watch"
+	case strings.HasPrefix(query.Get("fieldSelector"), "metadata.name="):
+		return "version"
+	case query.Get("resourceVersionMatch") == "Exact" || strings.HasPrefix(query.Get("continue"), "exact "):
+		return "exact"
 	default:
 		return "list"
 	}
@@ -192,19 +251,42 @@ func (s *Server) serveOther(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, "404 page not found", http.StatusNotFound)
 }
 
-// list answers with one page, in the order of names. The continue token is the name before the page.
-func (s *Server) list(w http.ResponseWriter, namespace, after, limit string) {
+// list answers with one page, in the order of names. The continue token is the name before the page;
+// that of a list at an exact version holds the version too.
+func (s *Server) list(w http.ResponseWriter, namespace string, query url.Values) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	after, exact := query.Get("continue"), query.Get("resourceVersion")
+	if rest, ok := strings.CutPrefix(after, "exact "); ok {
+		exact, after, _ = strings.Cut(rest, " ")
+	}
 	page := corev1.EventList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "EventList"}}
 	page.ResourceVersion = strconv.Itoa(s.version)
-	most, _ := strconv.Atoi(limit)
-	for _, ev := range s.sortedLocked(namespace) {
-		if name(ev) <= after {
+	events, token := s.events, ""
+	if exact != "" {
+		at, err := strconv.Atoi(exact)
+		switch {
+		case err != nil:
+			writeStatus(w, http.StatusBadRequest)
+			return
+		case at < s.compacted:
+			writeStatus(w, http.StatusGone)
+			return
+		case at > s.version:
+			writeStatus(w, http.StatusGatewayTimeout)
+			return
+		}
+		page.ResourceVersion = exact
+		events, token = s.stateLocked(at), "exact "+exact+" "
+	}
+	single, _ := strings.CutPrefix(query.Get("fieldSelector"), "metadata.name=")
+	most, _ := strconv.Atoi(query.Get("limit"))
+	for _, ev := range sorted(events, namespace) {
+		if name(ev) <= after || single != "" && ev.Name != single {
 			continue
 		}
 		if most > 0 && len(page.Items) == most {
-			page.Continue = name(&page.Items[most-1])
+			page.Continue = token + name(&page.Items[most-1])
 			break
 		}
 		page.Items = append(page.Items, *ev)
@@ -212,9 +294,9 @@ func (s *Server) list(w http.ResponseWriter, namespace, after, limit string) {
 	writeJSON(w, page)
 }
 
-func (s *Server) sortedLocked(namespace string) []*corev1.Event {
+func sorted(events map[string]*corev1.Event, namespace string) []*corev1.Event {
 	var found []*corev1.Event
-	for _, ev := range s.events {
+	for _, ev := range events {
 		if namespace == "" || ev.Namespace == namespace {
 			found = append(found, ev)
 		}
@@ -283,8 +365,11 @@ type frame struct {
 }
 
 func (s *Server) initialLocked(namespace string) (frames []frame) {
-	for _, ev := range s.sortedLocked(namespace) {
+	for _, ev := range sorted(s.events, namespace) {
 		frames = append(frames, frame{"ADDED", typed(ev)})
+	}
+	if s.noEnd {
+		return frames
 	}
 	bookmark := &corev1.Event{}
 	bookmark.ResourceVersion = strconv.Itoa(s.version)
@@ -324,11 +409,19 @@ func status(code int) metav1.Status {
 		http.StatusGone:                metav1.StatusReasonExpired,
 		http.StatusUnprocessableEntity: metav1.StatusReasonInvalid,
 		http.StatusServiceUnavailable:  metav1.StatusReasonServiceUnavailable,
+		http.StatusBadRequest:          metav1.StatusReasonBadRequest,
 	}
-	return metav1.Status{
+	answer := metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
 		Status:   metav1.StatusFailure, Code: int32(code), Reason: reasons[code], Message: http.StatusText(code),
 	}
+	if code == http.StatusGatewayTimeout {
+		answer.Reason, answer.Message = metav1.StatusReasonTimeout, "Timeout: Too large resource version: 9, current: 1"
+		answer.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{
+			{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"},
+		}}
+	}
+	return answer
 }
 
 func writeStatus(w http.ResponseWriter, code int) {

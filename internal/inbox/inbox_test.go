@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -41,19 +42,48 @@ func signalled(i *Inbox) bool {
 	}
 }
 
-func TestWhoTakesIsWokenWhenNothingMoreIsAtHandAndForAFullInbox(t *testing.T) {
+func TestTheLoopIsWokenWhenNothingMoreIsThereAndForAFullBatch(t *testing.T) {
 	i := New(16)
 	i.Flush()
 	assert.False(t, signalled(i), "there is nothing")
 	for n := range 16 {
 		require.NoError(t, i.Put(t.Context(), change(strconv.Itoa(n))))
-		assert.Equal(t, n >= 14, signalled(i), "change %d", n)
+		assert.Equal(t, n == 15, signalled(i), "change %d", n)
 	}
 	assert.Len(t, i.Take(nil), 16)
 	assert.False(t, signalled(i))
 	require.NoError(t, i.Put(t.Context(), change("next")))
 	i.Flush()
 	assert.True(t, signalled(i))
+}
+
+func TestABatchIsBoundedInChanges(t *testing.T) {
+	i := New(3)
+	for n := range 7 {
+		require.NoError(t, i.Put(t.Context(), change(strconv.Itoa(n))))
+	}
+	for _, want := range [][]string{{"0", "1", "2"}, {"3", "4", "5"}, {"6"}} {
+		assert.True(t, signalled(i))
+		assert.Equal(t, want, messages(i.Take(nil)))
+	}
+	assert.False(t, signalled(i), "nothing is left")
+}
+
+func TestABatchIsBoundedInBytes(t *testing.T) {
+	i := New(100)
+	i.SetGate(true)
+	for range 12 {
+		require.NoError(t, i.Put(t.Context(), change(strings.Repeat("x", 1<<20))))
+	}
+	var sizes []int
+	for range 4 {
+		sizes = append(sizes, len(i.Take(nil)))
+	}
+	assert.Equal(t, []int{3, 3, 3, 3}, sizes, "3 MiB of messages and what is around them fit 4 MiB")
+	require.NoError(t, i.Put(t.Context(), change(strings.Repeat("x", openBytes))))
+	require.NoError(t, i.Put(t.Context(), change("small")))
+	assert.Len(t, i.Take(nil), 1, "a change that is larger than a batch is a batch of its own")
+	assert.Len(t, i.Take(nil), 1)
 }
 
 func TestTheEndOfAListingEndsABatch(t *testing.T) {
@@ -71,40 +101,156 @@ func TestTheEndOfAListingEndsABatch(t *testing.T) {
 	assert.Empty(t, i.Take(nil))
 }
 
-func TestAFullInboxLetsNobodyIn(t *testing.T) {
-	i := New(16)
-	large := strings.Repeat("x", 10*weighty)
-	require.NoError(t, i.Put(t.Context(), change(large)))
-	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	require.ErrorIs(t, i.Put(short, change(large)), context.DeadlineExceeded, "messages weigh")
-	assert.True(t, signalled(i), "what is there has to make room")
-	require.NoError(t, i.Put(t.Context(), change("small")))
-	assert.Len(t, i.Take(nil), 2)
-	require.NoError(t, i.Put(t.Context(), change(strings.Repeat("x", 100*weighty))), "one that is larger than the inbox fits an empty one")
+// putUntilFull returns how many changes found room.
+func putUntilFull(t *testing.T, i *Inbox, message string) (n int) {
+	t.Helper()
+	for {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		err := i.Put(ctx, change(message))
+		cancel()
+		if err != nil {
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			return n
+		}
+		n++
+	}
+}
+
+func TestTheGateSetsTheBound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := New(1000)
+		const perChange = 64 << 10 // close enough: the overhead is a tenth of it at most
+		message := strings.Repeat("x", perChange-overhead-100)
+		open := putUntilFull(t, i, message)
+		assert.InDelta(t, openBytes/perChange, open, 1)
+		i.SetGate(true)
+		closed := open + putUntilFull(t, i, message)
+		assert.InDelta(t, closedBytes/perChange, closed, 1)
+		i.SetGate(false)
+		assert.Zero(t, putUntilFull(t, i, message), "it holds more than the bound")
+		taken := 0
+		for taken < closed-open {
+			taken += len(i.Take(nil))
+		}
+		assert.InDelta(t, taken-(closed-open), putUntilFull(t, i, message), 1, "it is below the bound again")
+	})
+}
+
+func TestAWiderGateAdmitsWhatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := New(1000)
+		require.NoError(t, i.Put(t.Context(), change(strings.Repeat("x", openBytes))))
+		put := make(chan error, 1)
+		go func() { put <- i.Put(t.Context(), change("next")) }()
+		synctest.Wait()
+		assert.Empty(t, put)
+		assert.True(t, signalled(i), "the loop must make room")
+		i.SetGate(true)
+		require.NoError(t, <-put)
+	})
+}
+
+func TestAPutThatIsGivenUpLeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := New(1000)
+		require.NoError(t, i.Put(t.Context(), change(strings.Repeat("x", openBytes/2))))
+		ctx, cancel := context.WithCancel(t.Context())
+		large, small := make(chan error, 1), make(chan error, 1)
+		go func() { large <- i.Put(ctx, change(strings.Repeat("x", openBytes))) }()
+		synctest.Wait()
+		go func() { small <- i.Put(t.Context(), change("small")) }()
+		synctest.Wait()
+		assert.Empty(t, small, "it waits its turn")
+		cancel()
+		require.ErrorIs(t, <-large, context.Canceled)
+		require.NoError(t, <-small)
+		assert.Len(t, i.Take(nil), 2)
+		assert.Empty(t, i.Take(nil))
+		assert.Zero(t, i.weight)
+	})
 }
 
 func TestAStreamThatFloodsDoesNotStarveAnother(t *testing.T) {
-	i := New(16)
-	ctx, cancel := context.WithCancel(t.Context())
-	var streams sync.WaitGroup
-	defer streams.Wait()
-	defer cancel()
-	streams.Go(func() {
-		for i.Put(ctx, change("flood")) == nil {
-			continue
-		}
-	})
-	require.Eventually(t, i.Full, 10*time.Second, time.Millisecond)
-	put := make(chan error)
-	streams.Go(func() { put <- i.Put(ctx, change("drop")) })
-	time.Sleep(20 * time.Millisecond) // so that it stands in line
-	var seen []string
-	for range 3 {
+	synctest.Test(t, func(t *testing.T) {
+		i := New(1000)
+		ctx, cancel := context.WithCancel(t.Context())
+		var streams sync.WaitGroup
+		flood := "flood" + strings.Repeat(".", 256<<10)
+		streams.Go(func() {
+			for i.Put(ctx, change(flood)) == nil {
+				continue
+			}
+		})
+		synctest.Wait()
+		require.True(t, i.Full())
+		streams.Go(func() { assert.NoError(t, i.Put(ctx, change("drop"))) })
+		synctest.Wait()
+		seen := messages(i.Take(nil))
+		synctest.Wait()
 		seen = append(seen, messages(i.Take(nil))...)
-		time.Sleep(5 * time.Millisecond)
-	}
-	require.NoError(t, <-put)
-	seen = append(seen, messages(i.Take(nil))...)
-	assert.Contains(t, seen[:min(len(seen), 3*16)], "drop")
+		assert.Contains(t, seen, "drop")
+		cancel()
+		streams.Wait()
+	})
+}
+
+func stalled(i *Inbox) bool { return i.Connected().Err() != nil }
+
+func TestABatchThatWaitsTooLongStallsTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := New(1)
+		for range 3 {
+			require.NoError(t, i.Put(t.Context(), change("x")))
+		}
+		for range 2 {
+			i.Take(nil)
+			time.Sleep(stallAfter - time.Second)
+			synctest.Wait()
+			assert.False(t, stalled(i), "each batch has its own time")
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		assert.True(t, stalled(i))
+
+		awaited := make(chan error, 1)
+		go func() { awaited <- i.Await(t.Context()) }()
+		i.Done()
+		synctest.Wait()
+		assert.Empty(t, awaited, "one change is still in the queue")
+		assert.Len(t, i.Take(nil), 1)
+		synctest.Wait()
+		assert.Empty(t, awaited, "the loop still has it")
+		i.Done()
+		require.NoError(t, <-awaited)
+		assert.False(t, stalled(i))
+	})
+}
+
+func TestALoopThatWaitsForMoreStallsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := New(1)
+		require.NoError(t, i.Await(t.Context()))
+		require.NoError(t, i.Put(t.Context(), change("x")))
+		i.Take(nil)
+		i.Done()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		assert.False(t, stalled(i))
+	})
+}
+
+func TestTakingNothingEndsAStall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := New(1)
+		require.NoError(t, i.Put(t.Context(), change("x")))
+		i.Take(nil)
+		time.Sleep(stallAfter + time.Second)
+		synctest.Wait()
+		require.True(t, stalled(i))
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.ErrorIs(t, i.Await(ctx), context.Canceled)
+		i.Take(nil)
+		assert.False(t, stalled(i))
+	})
 }

@@ -23,24 +23,33 @@ import (
 const (
 	// pageSize is how many events a page of a listing holds, client-go's own default.
 	pageSize = 500
-	// answerWithin is how long the server may take to answer a request, or to send the next event of a listing.
-	answerWithin = time.Minute
-	// shortestWatch is the least time after which the server ends a watch; the time is drawn between it and twice it, so
-	// that many receivers do not come back together.
+	// responseTimeout is how long the server may take to answer a request. It also bounds the sum of
+	// the pauses within a listing.
+	responseTimeout = time.Minute
+	// shortPause is a pause within a listing that does not count: the server reads on in etcd.
+	shortPause = time.Second
+	// shortestWatch is the least time after which the server ends a watch. The time is drawn between
+	// it and twice it, so that many receivers do not come back together.
 	shortestWatch = 5 * time.Minute
-	// overdue is how long after that the connection counts as dead.
-	overdue = 30 * time.Second
+	// timeoutSlack is how long after that the connection counts as dead.
+	timeoutSlack = 30 * time.Second
 )
 
-var errSilent = errors.New("the API server says nothing")
+var (
+	errSilent = errors.New("the API server says nothing")
+	// errBrokeOff is the end of a listing without its bookmark.
+	errBrokeOff = errors.New("the listing broke off")
+	errStalled  = errors.New("the receiver cannot take more events")
+)
 
-// listPages lists by pages, holding one of them at a time.
+// listPages lists by pages, holding one of them at a time. A stall does not end it: between two
+// pages, it has no connection that the server must keep for it.
 func (s *Stream) listPages(ctx context.Context) error {
 	if err := s.beginList(ctx); err != nil {
 		return err
 	}
 	for next := ""; ; {
-		page, err := s.page(ctx, next)
+		page, err := s.page(ctx, metav1.ListOptions{Limit: pageSize, Continue: next})
 		if err != nil {
 			return err
 		}
@@ -54,14 +63,17 @@ func (s *Stream) listPages(ctx context.Context) error {
 		if next = page.Continue; next == "" {
 			return s.endList(ctx, page.ResourceVersion)
 		}
+		if err := s.config.Taker.Await(ctx); err != nil {
+			return err
+		}
 	}
 }
 
-func (s *Stream) page(ctx context.Context, next string) (*corev1.EventList, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, answerWithin, errSilent)
+func (s *Stream) page(ctx context.Context, options metav1.ListOptions) (*corev1.EventList, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, responseTimeout, errSilent)
 	defer cancel()
 	page := &corev1.EventList{}
-	err := s.request(&metav1.ListOptions{Limit: pageSize, Continue: next}).Do(ctx).Into(page)
+	err := s.request(&options).Do(ctx).Into(page)
 	if err != nil && errors.Is(context.Cause(ctx), errSilent) {
 		return nil, errSilent
 	}
@@ -83,23 +95,33 @@ var parameters = func() runtime.ParameterCodec {
 	return runtime.NewParameterCodec(scheme)
 }()
 
-// watch streams until the server ends it, an error comes, or the server falls silent.
+// watch streams until the server ends it, an error comes, the server falls silent, or the queue
+// stalls.
 func (s *Stream) watch(ctx context.Context, options metav1.ListOptions) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	defer context.AfterFunc(s.config.Taker.Connected(), func() { cancel(errStalled) })()
 
 	limit := shortestWatch + rand.N(shortestWatch)
 	seconds := int64(limit.Seconds())
 	options.TimeoutSeconds = &seconds
 	options.Watch = true
 	options.AllowWatchBookmarks = true
+	err := s.stream(ctx, cancel, &options, limit+timeoutSlack)
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx) // The error only shows that the context ended.
+	}
+	return err
+}
+
+// stream opens a connection and reads it to its end.
+func (s *Stream) stream(ctx context.Context, cancel context.CancelCauseFunc, options *metav1.ListOptions, silence time.Duration) error {
 	if options.SendInitialEvents != nil {
 		if err := s.beginList(ctx); err != nil {
 			return err
 		}
 	}
-
-	connection, err := s.open(ctx, cancel, &options)
+	connection, err := s.open(ctx, cancel, options)
 	if err != nil {
 		return err
 	}
@@ -107,12 +129,12 @@ func (s *Stream) watch(ctx context.Context, options metav1.ListOptions) error {
 	if !s.listing {
 		s.config.Observer.Healthy(s.config.Namespace)
 	}
-	return s.receive(ctx, cancel, connection, limit+overdue)
+	return s.receive(ctx, cancel, connection, silence)
 }
 
 // open sends the request and waits for the head of the answer.
 func (s *Stream) open(ctx context.Context, cancel context.CancelCauseFunc, options *metav1.ListOptions) (io.ReadCloser, error) {
-	late := time.AfterFunc(answerWithin, func() { cancel(errSilent) })
+	late := time.AfterFunc(responseTimeout, func() { cancel(errSilent) })
 	body, err := s.request(options).Stream(ctx)
 	if !late.Stop() {
 		if err == nil {
@@ -125,16 +147,20 @@ func (s *Stream) open(ctx context.Context, cancel context.CancelCauseFunc, optio
 
 // receive reads messages until the stream ends.
 func (s *Stream) receive(ctx context.Context, cancel context.CancelCauseFunc, body io.ReadCloser, silence time.Duration) error {
-	late := time.AfterFunc(s.patience(silence), func() { cancel(errSilent) })
+	late := time.AfterFunc(s.idleTimeout(silence), func() { cancel(errSilent) })
 	defer late.Stop()
-	decoder, err := NewDecoder(readCloser{&unhurried{Reader: body, bursts: s.config.Bursts, flush: s.config.Taker.Flush}, body})
+	decoder, err := NewDecoder(readCloser{&burstReader{Reader: body, bursts: s.config.Bursts, flush: s.config.Taker.Flush}, body})
 	if err != nil {
 		return err
 	}
 	for {
+		began := time.Now()
 		kind, object, err := decoder.Decode()
-		// Only waiting for the server counts, not waiting for whoever takes the changes.
+		// Only waiting for the server counts, not waiting for the taker of the changes.
 		late.Stop()
+		if waited := time.Since(began); waited > shortPause {
+			s.paused += waited
+		}
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return context.Cause(ctx)
@@ -146,27 +172,30 @@ func (s *Stream) receive(ctx context.Context, cancel context.CancelCauseFunc, bo
 		if err := s.take(ctx, kwatch.Event{Type: kind, Object: object}); err != nil {
 			return err
 		}
-		late.Reset(s.patience(silence))
+		late.Reset(s.idleTimeout(silence))
 	}
 }
 
-// isEnd says whether an error is how a stream ends, by the server or because the connection broke.
+// isEnd reports whether an error is how a stream ends, by the server or because the connection
+// broke.
 func isEnd(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || utilnet.IsProbableEOF(err) || utilnet.IsTimeout(err)
 }
 
-// patience is shorter while the server is listing: it has something to send.
-func (s *Stream) patience(silence time.Duration) time.Duration {
+// idleTimeout is shorter while the server is listing: it has something to send. The pauses of a
+// listing add up: a server that never ends it, but sends what changes, must not be waited for.
+func (s *Stream) idleTimeout(silence time.Duration) time.Duration {
 	if s.listing {
-		return answerWithin
+		return max(0, responseTimeout-s.paused)
 	}
 	return silence
 }
 
-// endOfStream tells the server's time limit, which leaves a complete listing, from a connection that broke within one.
+// endOfStream tells the server's time limit, which leaves a complete listing, from a connection that
+// broke within one.
 func (s *Stream) endOfStream() error {
 	if s.listing {
-		return errors.New("the listing broke off")
+		return errBrokeOff
 	}
 	return nil
 }

@@ -43,8 +43,8 @@ const (
 	flushAfter = 10 * time.Millisecond
 )
 
-// unhurried reads a stream burst by burst, and flushes before it waits.
-type unhurried struct {
+// burstReader reads a stream burst by burst, and flushes before it waits.
+type burstReader struct {
 	io.Reader
 	bursts Bursts // nil: there is no telling
 	flush  func()
@@ -53,22 +53,22 @@ type unhurried struct {
 	count   uint64 // of the bursts by then
 }
 
-func (u *unhurried) Read(b []byte) (int, error) {
-	if u.drained {
-		u.flush()
-		if u.bursts != nil {
-			u.bursts.Await(u.count)
+func (r *burstReader) Read(b []byte) (int, error) {
+	if r.drained {
+		r.flush()
+		if r.bursts != nil {
+			r.bursts.Await(r.count)
 		}
 	} else {
 		// What was left may have filled the buffer to its last byte.
-		late := time.AfterFunc(flushAfter, u.flush)
+		late := time.AfterFunc(flushAfter, r.flush)
 		defer late.Stop()
 	}
-	if u.bursts != nil {
-		u.count = u.bursts.Count()
+	if r.bursts != nil {
+		r.count = r.bursts.Count()
 	}
-	n, err := u.Reader.Read(b)
-	u.drained = n < len(b)
+	n, err := r.Reader.Read(b)
+	r.drained = n < len(b)
 	return n, err
 }
 

@@ -14,13 +14,17 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 )
 
-// settled is how long a stream must have stood for the next attempt to start with a short back-off again. A proxy that
+// minUptime is how long a stream must have stood for the next attempt to start with a short back-off again. A proxy that
 // accepts every watch and closes it at once would otherwise be asked without a pause.
-const settled = 5 * time.Second
+const minUptime = 5 * time.Second
 
-// suspicious is how many connections in a row have to end at once to be taken for a failure. One or two end so when an API
+// maxQuickEnds is how many connections in a row have to end at once to be taken for a failure. One or two end so when an API
 // server is restarted.
-const suspicious = 3
+const maxQuickEnds = 3
+
+// maxUnfinished is how many streamed listings in a row may end without their bookmark. Some servers
+// and proxies accept the option and never send the bookmark.
+const maxUnfinished = 2
 
 // errClosedAtOnce is what client-go hides: it turns a connection that is closed before an answer into an empty watch.
 var errClosedAtOnce = errors.New("the connection was closed at once")
@@ -33,10 +37,14 @@ type Stream struct {
 	resourceVersion string
 	// brokenAt is where a stream ended with an internal error last.
 	brokenAt string
-	// paged is set once the server has said that it cannot stream a listing.
+	// paged is set once a streamed listing is not worth another attempt.
 	paged bool
+	// unfinished is how many streamed listings in a row ended without their bookmark.
+	unfinished int
 	// listing is set between ListBegan and ListEnded.
 	listing bool
+	// paused is the sum of the pauses of the listing.
+	paused time.Duration
 }
 
 // New makes a stream that has not begun.
@@ -52,26 +60,26 @@ func newBackoff() wait.Backoff {
 // from the API server.
 func (s *Stream) Run(ctx context.Context) {
 	backoff, closed := newBackoff(), 0
-	for ctx.Err() == nil {
+	for s.config.Taker.Await(ctx) == nil {
 		opened := time.Now()
 		err := s.connect(ctx)
 		s.config.Taker.Flush()
 		if ctx.Err() != nil {
 			return
 		}
-		brief := err == nil && time.Since(opened) < settled
+		brief := err == nil && time.Since(opened) < minUptime
 		if !brief {
 			closed = 0
-		} else if closed++; closed >= suspicious {
+		} else if closed++; closed >= maxQuickEnds {
 			err = errClosedAtOnce
 		}
 		cause := s.afterEnd(err)
 		s.config.Observer.Restarting(s.config.Namespace, cause, err)
-		if time.Since(opened) > settled {
+		if time.Since(opened) > minUptime {
 			backoff = newBackoff()
 		}
-		if err == nil && !brief {
-			continue // The server's own time limit: go on at once.
+		if err == nil && !brief || cause == Stalled {
+			continue // The server's own time limit, or the receiver's: go on at once.
 		}
 		pause(ctx, backoff.Step())
 	}
@@ -95,6 +103,7 @@ func (s *Stream) connect(ctx context.Context) error {
 			ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
 		})
 		if !s.listing || !refusesStreaming(err) {
+			s.considerPages(err)
 			return err
 		}
 		s.paged = true
@@ -105,6 +114,19 @@ func (s *Stream) connect(ctx context.Context) error {
 		}
 	}
 	return s.watch(ctx, metav1.ListOptions{ResourceVersion: s.resourceVersion})
+}
+
+// considerPages decides, after a streamed listing, whether the next one is paged.
+func (s *Stream) considerPages(err error) {
+	switch {
+	case !s.listing:
+		s.unfinished = 0
+	case errors.Is(err, errSilent), errors.Is(err, errBrokeOff):
+		s.unfinished++
+		s.paged = s.unfinished >= maxUnfinished
+	case errors.Is(err, errStalled):
+		s.paged = true // A stall ends a streamed listing, but not a paged one.
+	}
 }
 
 // afterEnd names the cause of an end and forgets what the next attempt must not build on.
@@ -122,6 +144,8 @@ func (s *Stream) afterEnd(err error) Cause {
 		return Forbidden
 	case errors.Is(err, errSilent):
 		return Silent
+	case errors.Is(err, errStalled):
+		return Stalled
 	default:
 		return Unavailable
 	}
@@ -134,7 +158,7 @@ func refusesStreaming(err error) bool {
 }
 
 func (s *Stream) beginList(ctx context.Context) error {
-	s.listing = true
+	s.listing, s.paused = true, 0
 	return s.hand(ctx, Change{Kind: ListBegan})
 }
 

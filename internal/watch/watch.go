@@ -49,6 +49,7 @@ const (
 	Forbidden    Cause = "forbidden"    // 403: a permission is missing
 	Unavailable  Cause = "unavailable"  // the connection failed, or the server said 429 or 5xx
 	Silent       Cause = "silent"       // the connection stands but nothing comes
+	Stalled      Cause = "stalled"      // the receiver closed it, because it cannot take more events
 )
 
 // Observer is told how a stream fares. Its methods are called by each stream's own goroutine and must not block.
@@ -61,12 +62,20 @@ type Observer interface {
 	Restarting(namespace string, cause Cause, err error)
 }
 
-// Taker takes what the streams bring. Its methods are called concurrently, Put by each stream's own goroutine.
+// Taker takes what the streams bring. Its methods are called concurrently, Put by each stream's own
+// goroutine.
 type Taker interface {
-	// Put takes a change. It may wait, until the context ends, and then returns its error.
+	// Put takes a change. It may wait until the context ends. If it returns an error, it has not
+	// taken the change.
 	Put(context.Context, Change) error
-	// Flush is called when a stream waits for more, so that what was put need not wait. It must not block.
+	// Flush is called when a stream waits for more, so that what was put need not wait. It must not
+	// block.
 	Flush()
+	// Connected returns a context that ends when nothing has been taken for too long: the streams
+	// then close their connections.
+	Connected() context.Context
+	// Await waits until streams may connect. It returns the context's error if that ends first.
+	Await(context.Context) error
 }
 
 // Bursts lets a stream that has been read to its end wait until a burst has come, instead of being woken for each of its

@@ -82,6 +82,10 @@ func stream(t *testing.T, api *apitest.Server, namespace string) *running {
 
 func (s *running) Flush() {}
 
+func (s *running) Connected() context.Context { return context.Background() }
+
+func (s *running) Await(ctx context.Context) error { return ctx.Err() }
+
 func (s *running) Put(ctx context.Context, change Change) error {
 	select {
 	case s.changes <- change:
@@ -293,6 +297,7 @@ func TestWhatFillsABufferIsNotHeldBack(t *testing.T) {
 
 // flushed is a taker to which what was put was flushed, once all is closed.
 type flushed struct {
+	Taker
 	put  atomic.Bool
 	once sync.Once
 	all  chan struct{}
@@ -313,7 +318,7 @@ func TestConnectionsThatAreAlwaysClosedAtOnceAreAFailure(t *testing.T) {
 	api := apitest.New(t)
 	s := stream(t, api, "")
 	s.expect("began", "ended")
-	for range suspicious {
+	for range maxQuickEnds {
 		seen := len(api.Requests())
 		require.Eventually(t, func() bool {
 			api.Cut()

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apitest
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync"
+)
+
+// RoundTrip implements http.RoundTripper, without a network.
+func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
+	reader, writer := io.Pipe()
+	a := &answer{header: http.Header{}, began: make(chan struct{}), body: writer}
+	stop := context.AfterFunc(r.Context(), func() { _ = reader.CloseWithError(r.Context().Err()) })
+	go func() {
+		defer stop()
+		s.ServeHTTP(a, r)
+		a.WriteHeader(http.StatusOK)
+		_ = writer.Close()
+	}()
+	select {
+	case <-a.began:
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+	return &http.Response{
+		StatusCode: a.code, Status: http.StatusText(a.code), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: a.header, Body: reader, ContentLength: -1, Request: r,
+	}, nil
+}
+
+// answer is an http.ResponseWriter whose client reads from a pipe.
+type answer struct {
+	header http.Header
+	once   sync.Once
+	began  chan struct{} // closed when the code and the header are final
+	code   int
+	body   *io.PipeWriter
+}
+
+func (a *answer) Header() http.Header { return a.header }
+
+func (a *answer) WriteHeader(code int) {
+	a.once.Do(func() {
+		a.code, a.header = code, a.header.Clone()
+		close(a.began)
+	})
+}
+
+func (a *answer) Write(b []byte) (int, error) {
+	a.WriteHeader(http.StatusOK)
+	return a.body.Write(b)
+}
+
+func (a *answer) Flush() { a.WriteHeader(http.StatusOK) }

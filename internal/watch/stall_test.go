@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
+	"github.com/kubeevents/kubeeventsreceiver/internal/inbox"
+	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
+	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
+)
+
+// observer collects what a stream reports.
+type observer struct {
+	watch.Observer
+	mu     sync.Mutex
+	causes []watch.Cause
+}
+
+func (*observer) Arrived() {}
+
+func (*observer) Healthy(string) {}
+
+func (o *observer) Restarting(_ string, cause watch.Cause, _ error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.causes = append(o.causes, cause)
+}
+
+func (o *observer) seen() []watch.Cause {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.causes)
+}
+
+// start runs a stream that puts into queue, in a bubble, until the test ends.
+func start(t *testing.T, api *apitest.Server, queue *inbox.Inbox) *observer {
+	t.Helper()
+	client, _, err := kubeclient.Events(&rest.Config{Host: api.URL, Transport: api})
+	require.NoError(t, err)
+	o := &observer{}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		watch.New(watch.Config{Client: client, Taker: queue, Observer: o}).Run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	return o
+}
+
+// takeAll takes batches until nothing more comes, and returns the names of their events.
+func takeAll(queue *inbox.Inbox) (names []string) {
+	// The first empty batch ends a stall.
+	for empty := 0; empty < 2; empty++ {
+		synctest.Wait()
+		for batch := queue.Take(nil); len(batch) > 0; batch = queue.Take(nil) {
+			empty = 0
+			for _, c := range batch {
+				if c.Event != nil {
+					names = append(names, c.Event.Name)
+				}
+			}
+			synctest.Wait()
+		}
+	}
+	return names
+}
+
+func event(name, message string) *corev1.Event {
+	return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Message: message}
+}
+
+const aWhile = 31 * time.Second // longer than a batch may wait
+
+func TestAStallClosesTheWatchWhichThenResumes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, queue := apitest.NewInMemory(t), inbox.New(10)
+		o := start(t, api, queue)
+		takeAll(queue)
+		api.Put(event("a", ""))
+		synctest.Wait()
+		require.Len(t, queue.Take(nil), 1)
+		api.Put(event("b", ""))
+		time.Sleep(aWhile)
+		synctest.Wait()
+		assert.Equal(t, []watch.Cause{watch.Stalled}, o.seen())
+		api.Put(event("c", ""))
+		time.Sleep(time.Hour)
+		assert.Equal(t, []string{"stream"}, api.Requests(), "it does not connect while the batch waits")
+		assert.Equal(t, []string{"b", "c"}, takeAll(queue))
+		assert.Equal(t, []string{"stream", "watch"}, api.Requests(), "it resumes without a listing")
+	})
+}
+
+func TestAStallLosesNothingOfAFullQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, queue := apitest.NewInMemory(t), inbox.New(10)
+		o := start(t, api, queue)
+		takeAll(queue)
+		api.Put(event("first", ""))
+		synctest.Wait()
+		require.Len(t, queue.Take(nil), 1)
+		var want []string
+		for n := range 3 {
+			want = append(want, fmt.Sprint("large", n))
+			api.Put(event(want[n], strings.Repeat("x", 3<<20))) // Only one of them fits the queue.
+		}
+		time.Sleep(aWhile)
+		synctest.Wait()
+		require.Equal(t, []watch.Cause{watch.Stalled}, o.seen())
+		assert.Equal(t, want, takeAll(queue), "each one, once, in order")
+	})
+}
+
+// TestAListingEndsHoweverSlowThePipelineIs: the pipeline takes longer than a batch may wait for every
+// batch that has something new.
+func TestAListingEndsHoweverSlowThePipelineIs(t *testing.T) {
+	for name, prepare := range map[string]func(*apitest.Server){
+		"streamed": func(*apitest.Server) {},
+		"paged":    (*apitest.Server).WithoutStreaming,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api, queue := apitest.NewInMemory(t), inbox.New(100)
+				prepare(api)
+				const events = 600
+				for n := range events {
+					api.Put(event(fmt.Sprintf("e%05d", n), strings.Repeat("x", 16<<10)))
+				}
+				start(t, api, queue)
+				known, began := map[string]bool{}, 0
+				for ended := false; !ended; {
+					<-queue.Signal()
+					before := len(known)
+					for _, c := range queue.Take(nil) {
+						if c.Event != nil {
+							known[c.Event.Name] = true
+						}
+						if c.Kind == watch.ListBegan {
+							began++
+						}
+						ended = ended || c.Kind == watch.ListEnded
+					}
+					if len(known) > before {
+						time.Sleep(aWhile)
+					}
+					queue.Done()
+				}
+				assert.Len(t, known, events)
+				assert.Equal(t, 2, began, "the streamed listing is given up, the paged one is not")
+			})
+		})
+	}
+}
+
+func TestAServerThatNeverEndsAStreamedListing(t *testing.T) {
+	for name, pause := range map[string]time.Duration{"and is silent": time.Hour, "and sends what changes": 20 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api, queue := apitest.NewInMemory(t), inbox.New(10)
+				api.WithoutEndBookmark()
+				api.Put(event("a", ""))
+				o := start(t, api, queue)
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+				defer cancel()
+				ended := make(chan struct{})
+				go func() {
+					for ctx.Err() == nil {
+						select {
+						case <-queue.Signal():
+						case <-ctx.Done():
+						}
+						if slices.ContainsFunc(queue.Take(nil), func(c watch.Change) bool { return c.Kind == watch.ListEnded }) {
+							close(ended)
+						}
+						queue.Done()
+					}
+				}()
+				go func() {
+					for n := 0; ctx.Err() == nil; n++ {
+						select {
+						case <-time.After(pause):
+							api.Put(event(fmt.Sprint("b", n), ""))
+						case <-ctx.Done():
+						}
+					}
+				}()
+				select {
+				case <-ended:
+				case <-ctx.Done():
+					t.Fatal("the listing does not end")
+				}
+				synctest.Wait()
+				assert.Equal(t, []string{"stream", "stream", "list", "watch"}, api.Requests())
+				assert.Equal(t, []watch.Cause{watch.Silent, watch.Silent}, o.seen(), "the status names the problem")
+			})
+		})
+	}
+}
