@@ -3,6 +3,7 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,29 +41,39 @@ var (
 	// errBrokeOff is the end of a listing without its bookmark.
 	errBrokeOff = errors.New("the listing broke off")
 	errStalled  = errors.New("the receiver cannot take more events")
+	errWentBack = errors.New("the resource versions of the cluster went back")
 )
 
-// listPages lists by pages, holding one of them at a time. A stall does not end it: between two
+// listPages lists by pages, holding one of them at a time: the events of now, or those as of exactAt. A
+// stall does not end it: between two
 // pages, it has no connection that the server must keep for it.
 func (s *Stream) listPages(ctx context.Context) error {
 	if err := s.beginList(ctx); err != nil {
 		return err
 	}
+	kind, options := Listed, metav1.ListOptions{Limit: pageSize}
+	if s.exactAt != "" {
+		kind = Existing
+		options.ResourceVersion = s.exactAt
+		options.ResourceVersionMatch = metav1.ResourceVersionMatchExact
+	}
 	for next := ""; ; {
-		page, err := s.page(ctx, metav1.ListOptions{Limit: pageSize, Continue: next})
+		page, err := s.page(ctx, options)
 		if err != nil {
 			return err
 		}
 		for i := range page.Items {
 			ev := page.Items[i] // A copy, so that one event that is kept does not keep its page.
-			if err := s.hand(ctx, Change{Kind: Listed, Event: &ev}); err != nil {
+			if err := s.hand(ctx, Change{Kind: kind, Event: &ev}); err != nil {
 				return err
 			}
 		}
 		s.config.Taker.Flush()
 		if next = page.Continue; next == "" {
-			return s.endList(ctx, page.ResourceVersion)
+			return s.endList(ctx, cmp.Or(s.exactAt, page.ResourceVersion))
 		}
+		// The token names the version too.
+		options = metav1.ListOptions{Limit: pageSize, Continue: next}
 		if err := s.config.Taker.Await(ctx); err != nil {
 			return err
 		}
@@ -268,7 +279,7 @@ func (s *Stream) bookmark(ctx context.Context, object runtime.Object) error {
 		return nil
 	}
 	if !s.listing {
-		s.resourceVersion = ev.ResourceVersion
+		s.setVersion(ev.ResourceVersion)
 		return nil
 	}
 	if ev.Annotations[metav1.InitialEventsAnnotationKey] == "true" {

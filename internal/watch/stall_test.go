@@ -7,64 +7,17 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
 	"github.com/kubeevents/kubeeventsreceiver/internal/inbox"
-	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 )
-
-// observer collects what a stream reports.
-type observer struct {
-	watch.Observer
-	mu     sync.Mutex
-	causes []watch.Cause
-}
-
-func (*observer) Arrived() {}
-
-func (*observer) Healthy(string) {}
-
-func (o *observer) Restarting(_ string, cause watch.Cause, _ error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.causes = append(o.causes, cause)
-}
-
-func (o *observer) seen() []watch.Cause {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return slices.Clone(o.causes)
-}
-
-// start runs a stream that puts into queue, in a bubble, until the test ends.
-func start(t *testing.T, api *apitest.Server, queue *inbox.Inbox) *observer {
-	t.Helper()
-	client, _, err := kubeclient.Events(&rest.Config{Host: api.URL, Transport: api})
-	require.NoError(t, err)
-	o := &observer{}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		watch.New(watch.Config{Client: client, Taker: queue, Observer: o}).Run(ctx)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-done
-	})
-	return o
-}
 
 // takeAll takes batches until nothing more comes, and returns the names of their events.
 func takeAll(queue *inbox.Inbox) (names []string) {
@@ -84,16 +37,12 @@ func takeAll(queue *inbox.Inbox) (names []string) {
 	return names
 }
 
-func event(name, message string) *corev1.Event {
-	return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Message: message}
-}
-
 const aWhile = 31 * time.Second // longer than a batch may wait
 
 func TestAStallClosesTheWatchWhichThenResumes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, queue := apitest.NewInMemory(t), inbox.New(10)
-		o := start(t, api, queue)
+		o := start(t, api, queue, watch.Config{})
 		takeAll(queue)
 		api.Put(event("a", ""))
 		synctest.Wait()
@@ -113,7 +62,7 @@ func TestAStallClosesTheWatchWhichThenResumes(t *testing.T) {
 func TestAStallLosesNothingOfAFullQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, queue := apitest.NewInMemory(t), inbox.New(10)
-		o := start(t, api, queue)
+		o := start(t, api, queue, watch.Config{})
 		takeAll(queue)
 		api.Put(event("first", ""))
 		synctest.Wait()
@@ -145,7 +94,7 @@ func TestAListingEndsHoweverSlowThePipelineIs(t *testing.T) {
 				for n := range events {
 					api.Put(event(fmt.Sprintf("e%05d", n), strings.Repeat("x", 16<<10)))
 				}
-				start(t, api, queue)
+				start(t, api, queue, watch.Config{})
 				known, began := map[string]bool{}, 0
 				for ended := false; !ended; {
 					<-queue.Signal()
@@ -178,7 +127,7 @@ func TestAServerThatNeverEndsAStreamedListing(t *testing.T) {
 				api, queue := apitest.NewInMemory(t), inbox.New(10)
 				api.WithoutEndBookmark()
 				api.Put(event("a", ""))
-				o := start(t, api, queue)
+				o := start(t, api, queue, watch.Config{})
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 				defer cancel()
 				ended := make(chan struct{})

@@ -5,6 +5,7 @@ package watch
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,6 +36,12 @@ type Stream struct {
 
 	// resourceVersion is where the watch goes on; empty means that a listing is due.
 	resourceVersion string
+	// exactAt is the version of the listing that is due, if it is one at an exact version.
+	exactAt string
+	// generation is what resourceVersion belongs to.
+	generation *generation
+	// reconnects is set after the first attempt to connect.
+	reconnects bool
 	// brokenAt is where a stream ended with an internal error last.
 	brokenAt string
 	// paged is set once a streamed listing is not worth another attempt.
@@ -49,7 +56,15 @@ type Stream struct {
 
 // New makes a stream that has not begun.
 func New(config Config) *Stream {
-	return &Stream{config: config, resourceVersion: config.ResourceVersion}
+	if config.Versions == nil {
+		config.Versions = NewVersions(nil, 0)
+	}
+	s := &Stream{config: config, resourceVersion: config.ResourceVersion, generation: config.Versions.current.Load()}
+	if s.resourceVersion == "" {
+		s.exactAt = config.ExactAt
+	}
+	s.generation.saw(s.resourceVersion)
+	return s
 }
 
 func newBackoff() wait.Backoff {
@@ -94,15 +109,54 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// connect lists if that is due, and then watches until the stream ends. A nil error is an end in good order.
+// connect lists if that is due, and then watches until the stream ends. A nil error is an end in good
+// order.
 func (s *Stream) connect(ctx context.Context) error {
-	if s.resourceVersion == "" && !s.paged {
+	if err := s.checkVersions(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(s.generation.ended, func() { cancel(errWentBack) })()
+	err := s.listAndWatch(ctx)
+	if errors.Is(context.Cause(ctx), errWentBack) {
+		return errWentBack
+	}
+	return err
+}
+
+// checkVersions makes a stream list from scratch if the resource versions went back, also if another
+// stream detected it. A stream that begins and knows no version has nothing to check.
+func (s *Stream) checkVersions(ctx context.Context) error {
+	if s.reconnects || s.resourceVersion != "" {
+		err := s.config.Versions.check(ctx, s.config.Namespace, func(known, now uint64) {
+			s.config.Observer.WentBack(s.config.Namespace, known, now)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	s.reconnects = true
+	current := s.config.Versions.current.Load()
+	if current == s.generation {
+		return nil
+	}
+	if err := s.hand(ctx, Change{Kind: Restored}); err != nil {
+		return err
+	}
+	s.generation = current
+	s.resourceVersion, s.exactAt, s.brokenAt = "", "", ""
+	return nil
+}
+
+func (s *Stream) listAndWatch(ctx context.Context) error {
+	if s.resourceVersion == "" && s.exactAt == "" && !s.paged {
 		initial := true
 		err := s.watch(ctx, metav1.ListOptions{
 			SendInitialEvents:    &initial,
 			ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
 		})
-		if !s.listing || !refusesStreaming(err) {
+		if !s.listing || !refuses(err) {
 			s.considerPages(err)
 			return err
 		}
@@ -110,6 +164,9 @@ func (s *Stream) connect(ctx context.Context) error {
 	}
 	if s.resourceVersion == "" {
 		if err := s.listPages(ctx); err != nil {
+			if refuses(err) {
+				s.exactAt = "" // It is no version.
+			}
 			return err
 		}
 	}
@@ -135,7 +192,8 @@ func (s *Stream) afterEnd(err error) Cause {
 	switch {
 	case err == nil:
 		return Ended
-	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
+	case errors.Is(err, errWentBack), isExpired(err):
+		s.exactAt = ""
 		s.resourceVersion = ""
 		return Expired
 	case apierrors.IsUnauthorized(err):
@@ -151,9 +209,17 @@ func (s *Stream) afterEnd(err error) Cause {
 	}
 }
 
-// refusesStreaming says whether a server that is older than streaming lists, or has them switched off, refused the
-// option: it answers that the request is invalid.
-func refusesStreaming(err error) bool {
+// isExpired reports whether the server does not have the resource version: it no longer keeps it, or
+// the version is above the newest one.
+func isExpired(err error) bool {
+	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) ||
+		apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) ||
+		apierrors.IsTimeout(err) && strings.Contains(err.Error(), "Too large resource version")
+}
+
+// refuses reports whether the server answered that the request is invalid. A server that is older
+// than streaming lists, or has them switched off, so refuses the option.
+func refuses(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }
 
@@ -166,19 +232,32 @@ func (s *Stream) endList(ctx context.Context, resourceVersion string) error {
 	if err := s.hand(ctx, Change{Kind: ListEnded, ResourceVersion: resourceVersion}); err != nil {
 		return err
 	}
-	s.listing = false
-	s.resourceVersion = resourceVersion
+	s.listing, s.exactAt = false, ""
+	s.setVersion(resourceVersion)
 	s.config.Observer.Healthy(s.config.Namespace)
 	return nil
 }
 
-// hand hands a change over.
+// setVersion moves the place to resume from.
+func (s *Stream) setVersion(resourceVersion string) {
+	s.resourceVersion = resourceVersion
+	s.generation.saw(resourceVersion)
+}
+
+// hand puts a change into the queue.
 func (s *Stream) hand(ctx context.Context, change Change) error {
 	change.Namespace = s.config.Namespace
 	change.SeenAt = time.Now()
-	if change.Event != nil {
-		event.Normalize(change.Event)
-		s.config.Observer.Arrived()
+	if change.Event == nil {
+		return s.config.Taker.Put(ctx, change)
 	}
-	return s.config.Taker.Put(ctx, change)
+	event.Normalize(change.Event)
+	s.config.Observer.Arrived()
+	// The loop owns the event once it is in the queue.
+	resourceVersion := change.Event.ResourceVersion
+	if err := s.config.Taker.Put(ctx, change); err != nil {
+		return err
+	}
+	s.generation.saw(resourceVersion)
+	return nil
 }

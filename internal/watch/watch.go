@@ -18,21 +18,28 @@ import (
 // Kind is what a Change tells.
 type Kind int
 
-// A listing is ListBegan, a Listed for each event that exists, and ListEnded. A listing that fails is not ended: the next
-// one begins anew. Changes that the watch sees come outside listings, in the API server's order.
+// A listing is ListBegan, a Listed for each event that exists, and ListEnded. In a listing at an exact
+// resource version (Config.ExactAt), the events are Existing. A listing that fails is not ended: the
+// next one starts from scratch. Changes that the watch sees come outside listings, in the API
+// server's order.
 const (
 	ListBegan Kind = iota
 	Listed
 	ListEnded
 	Changed
 	Deleted
+	// Existing is an event as it was at Config.ExactAt.
+	Existing
+	// Restored means that the resource versions of the cluster went back (etcd was restored from a
+	// backup): they cannot be compared with those of former changes. A listing follows.
+	Restored
 )
 
 // Change is one message of the stream.
 type Change struct {
 	Kind      Kind
 	Namespace string        // the namespace of the stream; empty for the whole cluster's
-	Event     *corev1.Event // nil for ListBegan and ListEnded
+	Event     *corev1.Event // nil for ListBegan, ListEnded and Restored
 	SeenAt    time.Time     // when it arrived
 	// ResourceVersion is where a stream can resume once this change and those before it are dealt with. It is empty
 	// within a listing, which has to begin anew.
@@ -44,7 +51,7 @@ type Cause string
 
 const (
 	Ended        Cause = "ended"        // the server closed it, as it does every few minutes
-	Expired      Cause = "expired"      // 410 Gone: the resource version is no longer kept; a relist follows
+	Expired      Cause = "expired"      // 410 Gone: the server does not have the resource version; a relist follows
 	Unauthorized Cause = "unauthorized" // 401: a token that is no longer, or not yet, valid
 	Forbidden    Cause = "forbidden"    // 403: a permission is missing
 	Unavailable  Cause = "unavailable"  // the connection failed, or the server said 429 or 5xx
@@ -60,6 +67,9 @@ type Observer interface {
 	Healthy(namespace string)
 	// Restarting is called when a stream has ended. err is nil if the server ended it in good order.
 	Restarting(namespace string, cause Cause, err error)
+	// WentBack is called when the cluster's resource version is below a known one, once for all
+	// streams that share a Versions. It names the namespace of the stream that detected it.
+	WentBack(namespace string, known, now uint64)
 }
 
 // Taker takes what the streams bring. Its methods are called concurrently, Put by each stream's own
@@ -94,7 +104,12 @@ type Config struct {
 	FieldSelector string // empty: everything
 	// ResourceVersion is where to resume; empty begins with a listing, as does one that the server no longer keeps.
 	ResourceVersion string
-	Taker           Taker
-	Bursts          Bursts // nil: the stream is read as it comes
-	Observer        Observer
+	// ExactAt is the resource version of a published position, used if ResourceVersion is empty: the
+	// stream lists the events as of that version and watches from it. If the server no longer has
+	// the version, or does not have it yet, the stream lists as usual. Empty: not used.
+	ExactAt  string
+	Versions *Versions // shared by all streams of a cluster; nil: versions that go back are not detected
+	Taker    Taker
+	Bursts   Bursts // nil: the stream is read as it comes
+	Observer Observer
 }

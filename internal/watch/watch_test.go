@@ -4,6 +4,7 @@ package watch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
@@ -47,6 +49,8 @@ func (o *observer) Restarting(_ string, cause Cause, _ error) {
 	defer o.mu.Unlock()
 	o.causes = append(o.causes, cause)
 }
+
+func (o *observer) WentBack(string, uint64, uint64) {}
 
 func (o *observer) has(cause Cause) bool {
 	o.mu.Lock()
@@ -265,13 +269,31 @@ func TestPermissionsThatComeLater(t *testing.T) {
 }
 
 func TestSilenceIsNotWaitedForForEver(t *testing.T) {
-	s := &Stream{config: Config{Taker: &running{}, Observer: &observer{}}}
+	s := New(Config{Taker: &running{}, Observer: &observer{}})
 	ctx, cancel := context.WithCancelCause(t.Context())
 	body, end := io.Pipe()
 	context.AfterFunc(ctx, func() { _ = end.CloseWithError(ctx.Err()) })
 	err := s.receive(ctx, cancel, body, time.Millisecond)
 	require.ErrorIs(t, err, errSilent)
 	assert.Equal(t, Silent, s.afterEnd(err))
+}
+
+func TestErrorsThatMeanThatTheVersionIsNotThere(t *testing.T) {
+	tooLarge := apierrors.NewTimeoutError("waiting", 1)
+	tooLarge.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge}}
+	for name, tt := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"410 Expired":             {apierrors.NewResourceExpired("too old"), true},
+		"410 Gone":                {apierrors.NewGone("gone"), true},
+		"too large, by its cause": {tooLarge, true},
+		"too large, by its text":  {apierrors.NewTimeoutError("Too large resource version: 9, current: 1", 1), true},
+		"a timeout":               {apierrors.NewTimeoutError("waiting", 1), false},
+		"another error":           {errors.New("Too large resource version"), false},
+	} {
+		t.Run(name, func(t *testing.T) { assert.Equal(t, tt.want, isExpired(tt.err)) })
+	}
 }
 
 // TestWhatFillsABufferIsNotHeldBack: the last read of an event that is larger than the buffer is for just what is left of it.
@@ -281,7 +303,7 @@ func TestWhatFillsABufferIsNotHeldBack(t *testing.T) {
 	large.Message = strings.Repeat("m", 28*readBuffer)
 	body, server := io.Pipe()
 	taker := &flushed{all: make(chan struct{})}
-	s := &Stream{config: Config{Taker: taker, Observer: &observer{}}}
+	s := New(Config{Taker: taker, Observer: &observer{}})
 	ended := make(chan error, 1)
 	go func() { ended <- s.receive(t.Context(), func(error) {}, body, time.Hour) }()
 	_, err := server.Write(apitest.Protobuf(t, large))

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
+	"github.com/kubeevents/kubeeventsreceiver/internal/inbox"
+	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
+	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
+)
+
+// observer collects what streams report.
+type observer struct {
+	mu       sync.Mutex
+	causes   []watch.Cause
+	wentBack []string
+}
+
+func (*observer) Arrived() {}
+
+func (*observer) Healthy(string) {}
+
+func (o *observer) Restarting(_ string, cause watch.Cause, _ error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.causes = append(o.causes, cause)
+}
+
+func (o *observer) WentBack(namespace string, known, now uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.wentBack = append(o.wentBack, fmt.Sprintf("%s: %d to %d", namespace, known, now))
+}
+
+func (o *observer) seen() []watch.Cause {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.causes)
+}
+
+func clientOf(t *testing.T, api *apitest.Server) rest.Interface {
+	t.Helper()
+	client, _, err := kubeclient.Events(&rest.Config{Host: api.URL, Transport: api})
+	require.NoError(t, err)
+	return client
+}
+
+// start runs a stream that puts into queue, in a bubble, until the test ends.
+func start(t *testing.T, api *apitest.Server, queue *inbox.Inbox, config watch.Config) *observer {
+	t.Helper()
+	o := &observer{}
+	if config.Observer == nil {
+		config.Observer = o
+	}
+	config.Client, config.Taker = clientOf(t, api), queue
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		watch.New(config).Run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	return o
+}
+
+// changes takes what is in the queue, in words such as "listed a" or "began"; changes of a stream of
+// one namespace begin with its name.
+func changes(queue *inbox.Inbox) (words []string) {
+	kinds := map[watch.Kind]string{
+		watch.ListBegan: "began", watch.Listed: "listed", watch.ListEnded: "ended", watch.Changed: "changed",
+		watch.Deleted: "deleted", watch.Existing: "existing", watch.Restored: "restored",
+	}
+	synctest.Wait()
+	for batch := queue.Take(nil); len(batch) > 0; batch = queue.Take(nil) {
+		for _, c := range batch {
+			word := kinds[c.Kind]
+			if c.Namespace != "" {
+				word = c.Namespace + " " + word
+			}
+			if c.Event != nil {
+				word += fmt.Sprintf(" %s=%d", c.Event.Name, c.Event.Count)
+			}
+			if c.Kind == watch.ListEnded {
+				word += " at " + c.ResourceVersion
+			}
+			words = append(words, word)
+		}
+		synctest.Wait()
+	}
+	return words
+}
+
+func event(name, message string) *corev1.Event {
+	return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Message: message}
+}
+
+func counted(name string, count int32) *corev1.Event {
+	return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Count: count}
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch_test
+
+import (
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
+	"github.com/kubeevents/kubeeventsreceiver/internal/inbox"
+	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
+)
+
+func TestAStreamStartsAtAPosition(t *testing.T) {
+	now := []string{"began", "began", "listed a=2", "listed c=1", "ended at 5"}
+	for name, tt := range map[string]struct {
+		at      string
+		prepare func(*apitest.Server)
+		want    []string
+	}{
+		"that the server has": {
+			at:   "3", // a=1 and b=1 exist
+			want: []string{"began", "existing a=1", "existing b=1", "ended at 3", "changed a=2", "deleted b=1", "changed c=1"},
+		},
+		"that is compacted":   {at: "3", prepare: (*apitest.Server).Compact, want: now},
+		"that does not exist": {at: "99", want: now},
+		"that is no version":  {at: "x", want: now},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api, queue := apitest.NewInMemory(t), inbox.New(1000)
+				api.Put(counted("a", 1))
+				b := api.Put(counted("b", 1))
+				api.Put(counted("a", 2))
+				api.Delete(b)
+				api.Put(counted("c", 1))
+				want := tt.want
+				if tt.prepare != nil {
+					tt.prepare(api)
+				}
+				start(t, api, queue, watch.Config{ExactAt: tt.at, Versions: watch.NewVersions(clientOf(t, api), 0)})
+				time.Sleep(time.Minute)
+				for i, w := range want {
+					if w == "ended at 5" {
+						want[i] = "ended at " + api.Version()
+					}
+				}
+				assert.Equal(t, want, changes(queue))
+			})
+		})
+	}
+}
+
+func TestAListingAtAPositionThatBreaksOffIsRepeatedThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, queue := apitest.NewInMemory(t), inbox.New(10000)
+		const events = 501 // one more than a page holds
+		for n := range events {
+			api.Put(counted(fmt.Sprintf("e%05d", n), 1))
+		}
+		position := api.Version()
+		api.Put(counted("e00000", 2))
+		var broken atomic.Bool
+		api.Refuse(func(r *http.Request) int {
+			if r.URL.Query().Get("continue") != "" && broken.CompareAndSwap(false, true) {
+				return http.StatusInternalServerError
+			}
+			return 0
+		})
+		start(t, api, queue, watch.Config{ExactAt: position})
+		time.Sleep(time.Minute)
+		got := changes(queue)
+		assert.Equal(t, []string{"exact", "exact", "exact", "exact", "watch"}, api.Requests())
+		assert.Len(t, got, 1+500+1+events+1+1)
+		assert.Equal(t, []string{"existing e00500=1", "ended at " + position, "changed e00000=2"}, got[len(got)-3:])
+	})
+}
+
+func TestAVersionThatIsTooLargeIsFollowedByAListing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, queue := apitest.NewInMemory(t), inbox.New(1000)
+		api.Put(counted("a", 1))
+		api.Refuse(func(r *http.Request) int {
+			if r.URL.Query().Get("resourceVersion") == "9" {
+				return http.StatusGatewayTimeout
+			}
+			return 0
+		})
+		o := start(t, api, queue, watch.Config{ResourceVersion: "9"})
+		time.Sleep(time.Minute)
+		assert.Equal(t, []string{"began", "listed a=1", "ended at 2"}, changes(queue))
+		assert.Equal(t, []watch.Cause{watch.Expired}, o.seen())
+	})
+}

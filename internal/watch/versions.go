@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// gatherFor is how long a request for the store's version waits for more streams to share it.
+	gatherFor = 50 * time.Millisecond
+	// noEvent is the name of no event. A list of one name reads one key, however many events exist,
+	// and its resource version is that of the whole store.
+	noEvent = "kubeeventsreceiver-resource-version"
+)
+
+// Versions detects that the resource versions of the cluster went back, as they do when etcd is
+// restored from a backup. A watch from a version that does not exist yet is accepted and stays
+// silent, so a stream asks for the store's version before it connects again. All streams of a
+// receiver share one Versions. Its methods may be called concurrently.
+type Versions struct {
+	client  rest.Interface // nil: versions are not checked
+	current atomic.Pointer[generation]
+
+	mu sync.Mutex
+	// next is the request that has not begun yet, which callers can share.
+	next *versionRequest
+}
+
+// generation is the time between two restores. Versions of different generations must not be
+// compared. A stream reports versions to the generation in which it connected.
+type generation struct {
+	highest atomic.Uint64 // of the versions that any stream has seen
+	ended   context.Context
+	end     context.CancelFunc
+}
+
+// versionRequest is a request whose answer callers share. The fields are final once done is closed.
+type versionRequest struct {
+	done chan struct{}
+	err  error
+	// own is set if the error concerns only the caller that made the request.
+	own bool
+}
+
+// NewVersions makes a Versions for the cluster of the client. highest is the highest resource version
+// that a checkpoint or position holds; 0 means that none is known.
+func NewVersions(client rest.Interface, highest uint64) *Versions {
+	v := &Versions{client: client}
+	v.current.Store(newGeneration(highest))
+	return v
+}
+
+// Highest returns the highest version that is known; after versions have gone back, of those since.
+func (v *Versions) Highest() uint64 { return v.current.Load().highest.Load() }
+
+func newGeneration(highest uint64) *generation {
+	g := &generation{}
+	g.highest.Store(highest)
+	g.ended, g.end = context.WithCancel(context.Background())
+	return g
+}
+
+// saw notes a version that a stream has seen.
+func (g *generation) saw(version string) {
+	n, _ := strconv.ParseUint(version, 10, 64) // One that is no number cannot be compared.
+	for highest := g.highest.Load(); n > highest; highest = g.highest.Load() {
+		if g.highest.CompareAndSwap(highest, n) {
+			return
+		}
+	}
+}
+
+// check compares the store's version with the highest known one and begins a new generation if it is
+// below. Callers must have closed their connection before: the answer is that of a request that
+// begins after the call. wentBack is called by the one caller that detected it.
+func (v *Versions) check(ctx context.Context, namespace string, wentBack func(known, now uint64)) error {
+	if v.client == nil || v.current.Load().highest.Load() == 0 {
+		return nil
+	}
+	v.mu.Lock()
+	shared := v.next
+	if shared == nil {
+		r := &versionRequest{done: make(chan struct{})}
+		v.next = r
+		v.mu.Unlock()
+		v.lead(ctx, r, namespace, wentBack)
+		return r.err
+	}
+	v.mu.Unlock()
+	select {
+	case <-shared.done:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if shared.own {
+		return v.compare(ctx, namespace, wentBack)
+	}
+	return shared.err
+}
+
+// lead makes the request that others share.
+func (v *Versions) lead(ctx context.Context, r *versionRequest, namespace string, wentBack func(known, now uint64)) {
+	pause(ctx, gatherFor)
+	v.mu.Lock()
+	v.next = nil
+	v.mu.Unlock()
+	r.err = v.compare(ctx, namespace, wentBack)
+	r.own = ctx.Err() != nil || apierrors.IsForbidden(r.err)
+	close(r.done)
+}
+
+func (v *Versions) compare(ctx context.Context, namespace string, wentBack func(known, now uint64)) error {
+	g := v.current.Load()
+	// A stream may see a newer version while the request is on its way.
+	known := g.highest.Load()
+	answer, err := v.ask(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	now, err := strconv.ParseUint(answer, 10, 64)
+	if err != nil || now >= known {
+		return nil //nolint:nilerr // A version that is no number cannot be compared.
+	}
+	// Another request may have found the same.
+	if v.current.CompareAndSwap(g, newGeneration(now)) {
+		wentBack(known, now)
+		g.end()
+	}
+	return nil
+}
+
+// ask returns the store's version. It is read from etcd, not from a cache, since the request names no
+// version.
+func (v *Versions) ask(ctx context.Context, namespace string) (string, error) {
+	if namespace == "" {
+		namespace = metav1.NamespaceSystem // A name is a key only within a namespace.
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, responseTimeout, errSilent)
+	defer cancel()
+	list := &corev1.EventList{}
+	err := v.client.Get().Namespace(namespace).Resource("events").
+		VersionedParams(&metav1.ListOptions{FieldSelector: "metadata.name=" + noEvent, Limit: 1}, parameters).
+		Do(ctx).Into(list)
+	if err != nil && errors.Is(context.Cause(ctx), errSilent) {
+		return "", errSilent
+	}
+	return list.ResourceVersion, err
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch_test
+
+import (
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
+	"github.com/kubeevents/kubeeventsreceiver/internal/inbox"
+	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
+)
+
+func isVersionRequest(r *http.Request) bool {
+	return strings.HasPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=")
+}
+
+func number(requests []string, kind string) (n int) {
+	for _, r := range requests {
+		if r == kind {
+			n++
+		}
+	}
+	return n
+}
+
+func TestABackupIsRestored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, queue := apitest.NewInMemory(t), inbox.New(1000)
+		api.Put(counted("a", 1))
+		backup := api.Version()
+		o := start(t, api, queue, watch.Config{Versions: watch.NewVersions(clientOf(t, api), 0)})
+		assert.Equal(t, []string{"began", "listed a=1", "ended at 2"}, changes(queue))
+		api.Put(counted("a", 2))
+		api.Put(counted("b", 1))
+		assert.Equal(t, []string{"changed a=2", "changed b=1"}, changes(queue))
+		assert.Equal(t, []string{"stream"}, api.Requests(), "a first start asks for no version")
+
+		time.Sleep(time.Minute)
+		api.Cut()
+		time.Sleep(time.Minute)
+		assert.Equal(t, []string{"stream", "version", "watch"}, api.Requests())
+		assert.Empty(t, changes(queue))
+
+		api.Restore(backup)
+		api.Cut()
+		time.Sleep(time.Minute)
+		assert.Equal(t, []string{"restored", "began", "listed a=1", "ended at 2"}, changes(queue))
+		api.Put(counted("a", 2))
+		assert.Equal(t, []string{"changed a=2"}, changes(queue))
+
+		time.Sleep(time.Minute)
+		api.Cut()
+		time.Sleep(time.Minute)
+		assert.Empty(t, changes(queue), "the versions go on from the restored one")
+		assert.Equal(t, []string{": 4 to 2"}, o.wentBack)
+	})
+}
+
+func TestAVersionOfACheckpointIsCompared(t *testing.T) {
+	for name, tt := range map[string]struct {
+		version string
+		want    []string
+	}{
+		"that exists":             {"2", []string{"changed b=1"}},
+		"that does not exist yet": {"9", []string{"restored", "began", "listed a=1", "listed b=1", "ended at 3"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api, queue := apitest.NewInMemory(t), inbox.New(1000)
+				api.Put(counted("a", 1))
+				api.Put(counted("b", 1))
+				start(t, api, queue, watch.Config{ResourceVersion: tt.version, Versions: watch.NewVersions(clientOf(t, api), 0)})
+				time.Sleep(time.Minute)
+				assert.Equal(t, tt.want, changes(queue))
+			})
+		})
+	}
+}
+
+func TestAllStreamsListWhenOneDetectsARestore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, queue := apitest.NewInMemory(t), inbox.New(1000)
+		versions, o := watch.NewVersions(clientOf(t, api), 0), &observer{}
+		start(t, api, queue, watch.Config{Namespace: "ns", Versions: versions, Observer: o})
+		assert.Equal(t, []string{"ns began", "ns ended at 1"}, changes(queue))
+		api.Put(counted("a", 1))
+		assert.Equal(t, []string{"ns changed a=1"}, changes(queue))
+		api.Restore("1")
+		time.Sleep(time.Minute)
+		assert.Empty(t, changes(queue), "a stream that is connected does not notice")
+
+		start(t, api, queue, watch.Config{Namespace: "other", ResourceVersion: "2", Versions: versions, Observer: o})
+		time.Sleep(time.Minute)
+		assert.ElementsMatch(t, []string{
+			"ns restored", "ns began", "ns ended at 1", "other restored", "other began", "other ended at 1",
+		}, changes(queue))
+		assert.Equal(t, []string{"other: 2 to 1"}, o.wentBack, "once for all streams")
+		assert.Equal(t, []watch.Cause{watch.Expired}, o.seen())
+	})
+}
+
+func TestStreamsThatReconnectTogetherShareARequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, queue := apitest.NewInMemory(t), inbox.New(1000)
+		versions := watch.NewVersions(clientOf(t, api), 0)
+		const streams = 50
+		for range streams {
+			start(t, api, queue, watch.Config{Versions: versions})
+		}
+		changes(queue)
+		time.Sleep(time.Minute)
+		api.Cut()
+		time.Sleep(time.Minute)
+		assert.Equal(t, 1, number(api.Requests(), "version"))
+		assert.Equal(t, streams, number(api.Requests(), "watch"))
+	})
+}
+
+func TestAnAnswerToAnOlderRequestIsNotUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, queue := apitest.NewInMemory(t), inbox.New(1000)
+		versions := watch.NewVersions(clientOf(t, api), 1)
+		var asked atomic.Int32
+		answer := make(chan struct{})
+		api.Refuse(func(r *http.Request) int {
+			if isVersionRequest(r) {
+				asked.Add(1)
+				<-answer
+			}
+			return 0
+		})
+		for range 2 {
+			start(t, api, queue, watch.Config{ResourceVersion: "1", Versions: versions})
+			time.Sleep(time.Second)
+		}
+		assert.EqualValues(t, 2, asked.Load())
+		close(answer)
+	})
+}
+
+func TestAVersionThatCannotBeReadIsAFailedConnection(t *testing.T) {
+	for cause, status := range map[watch.Cause]int{
+		watch.Unavailable: http.StatusInternalServerError, watch.Unauthorized: http.StatusUnauthorized,
+		watch.Forbidden: http.StatusForbidden, watch.Silent: -1,
+	} {
+		t.Run(string(cause), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api, queue := apitest.NewInMemory(t), inbox.New(1000)
+				api.Put(counted("a", 1))
+				api.Refuse(func(r *http.Request) int {
+					if isVersionRequest(r) {
+						return status
+					}
+					return 0
+				})
+				o := start(t, api, queue, watch.Config{ResourceVersion: "1", Versions: watch.NewVersions(clientOf(t, api), 0)})
+				time.Sleep(5 * time.Minute)
+				assert.Contains(t, o.seen(), cause)
+				assert.Zero(t, number(api.Requests(), "watch"))
+				api.Refuse(nil)
+				time.Sleep(5 * time.Minute)
+				assert.Equal(t, []string{"changed a=1"}, changes(queue))
+			})
+		})
+	}
+}
+
+func TestAPermissionThatOneNamespaceLacksDoesNotConcernAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, queue := apitest.NewInMemory(t), inbox.New(1000)
+		api.Put(counted("a", 1))
+		api.Refuse(func(r *http.Request) int {
+			if strings.Contains(r.URL.Path, "/secret/") {
+				return http.StatusForbidden
+			}
+			return 0
+		})
+		versions := watch.NewVersions(clientOf(t, api), 0)
+		start(t, api, queue, watch.Config{Namespace: "secret", ResourceVersion: "1", Versions: versions})
+		synctest.Wait() // so that the request is that of this stream
+		o := start(t, api, queue, watch.Config{Namespace: "ns", ResourceVersion: "1", Versions: versions})
+		time.Sleep(time.Minute)
+		assert.Equal(t, []string{"ns changed a=1"}, changes(queue))
+		assert.Empty(t, o.seen())
+	})
+}
