@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// rejectedLong is how long the pipeline may accept nothing before the observer hears of it.
+	// rejectedLong is how long the pipeline may accept nothing before the observer is called.
 	rejectedLong = time.Minute
 	// logInterval is how often the log repeats that the pipeline rejects or drops logs.
 	logInterval = 5 * time.Minute
@@ -31,7 +31,7 @@ type Request struct {
 	Logs func() plog.Logs
 }
 
-// Outcome is what became of a request.
+// Outcome is the result of a delivery.
 type Outcome int
 
 // The outcomes of a delivery.
@@ -62,8 +62,8 @@ type Observer interface {
 	Dropped(records int, err error, permanent bool)
 	// RejectingLong is called once when the pipeline has accepted nothing for a minute.
 	RejectingLong(since time.Duration)
-	// AcceptingAgain is called once after RejectingLong: the pipeline accepted a request, or nothing
-	// is known of it any more (Forget).
+	// AcceptingAgain is called once after RejectingLong, when the pipeline accepts a request or when
+	// the caller calls Forget.
 	AcceptingAgain()
 }
 
@@ -96,7 +96,7 @@ type Deliverer struct {
 	mu sync.Mutex
 	// since is when the first attempt since the last acceptance began; zero: there was none.
 	since time.Time
-	// long reports whether the observer knows that the pipeline has accepted nothing for long.
+	// long reports whether RejectingLong was called since the last acceptance.
 	long                bool
 	rejections, dropped occurrences
 }
@@ -104,9 +104,9 @@ type Deliverer struct {
 // New returns a Deliverer that has delivered nothing yet.
 func New(settings Settings) *Deliverer { return &Deliverer{settings: settings} }
 
-// Deliver delivers the request until it is accepted or dropped. An attempt runs until the pipeline
-// returns, with work's context. After stop has ended, Deliver makes no second attempt. Only one
-// goroutine may call Deliver.
+// Deliver delivers the request until it is accepted or dropped. An attempt runs on work's context,
+// until the pipeline returns. If stop has ended, Deliver makes at most one attempt. If work has
+// ended, it makes none. Callers must not call Deliver concurrently.
 func (d *Deliverer) Deliver(stop, work context.Context, request Request) Outcome {
 	a := &attempts{Deliverer: d, pending: request.Records, logs: request.Logs, outcome: Accepted}
 	defer a.end()
@@ -138,16 +138,16 @@ func (d *Deliverer) Deliver(stop, work context.Context, request Request) Outcome
 	return outcome
 }
 
-// Forget forgets how the pipeline behaved. Callers call it when they will not deliver for a while:
-// after the end of a term, what the pipeline rejected is the next leader's to deliver.
+// Forget resets what the Deliverer knows of the pipeline. Callers must call it at the end of a term
+// of leading: a standby delivers nothing, so its status must not report the pipeline.
 func (d *Deliverer) Forget() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.resetLocked()
 }
 
-// errRetryable stands for the pipeline's error in backoff.Retry, which would obey a
-// backoff.PermanentError of another component that is somewhere in that error.
+// errRetryable replaces the pipeline's error in backoff.Retry. A component may use package backoff
+// too, and Retry would obey a backoff.PermanentError anywhere in the pipeline's error.
 var errRetryable = errors.New("retryable")
 
 // attempts are the attempts to deliver one request.
@@ -159,8 +159,8 @@ type attempts struct {
 	pending int
 	outcome Outcome // the outcome once the pending records are accepted
 
-	err      error // the last retryable error
-	observed bool  // whether the observer knows of it
+	err      error // of the last attempt
+	observed bool  // whether Observer.Rejected was called for it
 
 	// watchdog fires when the pipeline has accepted nothing for long.
 	watchdog *time.Timer
@@ -183,7 +183,7 @@ func (a *attempts) attempt(stop, work context.Context) (Outcome, error) {
 	}
 	a.err, a.observed = err, false
 	if work.Err() != nil {
-		return Stopped, nil // Any error may come from the end of the context.
+		return Stopped, nil // The end of the context may be the cause, even of a permanent error.
 	}
 	r := classify(err)
 	a.keep(r)

@@ -73,6 +73,7 @@ func TestWhatAnErrorOfThePipelinesMeans(t *testing.T) {
 		"wrapped joined permanent errors":                {consumererror.NewDownstream(fmt.Errorf("export: %w", errors.Join(invalid, invalid))), permanent, nil},
 		"several errors in one message":                  {fmt.Errorf("first: %w, second: %w", invalid, full), mixed, nil},
 		"joined errors within joined errors":             {errors.Join(invalid, fmt.Errorf("export: %w", multierr.Append(invalid, full))), mixed, nil},
+		"joined errors within a single joined error":     {errors.Join(multierr.Append(invalid, full)), mixed, nil},
 		"joined errors that are marked as permanent":     {consumererror.NewPermanent(errors.Join(full, full)), permanent, nil},
 		"a mixture that is marked as permanent":          {fmt.Errorf("export: %w", consumererror.NewPermanent(errors.Join(invalid, full))), permanent, nil},
 		"a mixture marked as permanent, and another one": {errors.Join(consumererror.NewPermanent(errors.Join(invalid, full)), full), mixed, nil},
