@@ -30,7 +30,7 @@ func (e *environment) perform(f *Fault) {
 	}
 	e.story.note("", "fault: %v", *f)
 	e.begin(f)
-	if f.To > f.From {
+	if f.To > f.From && f.To < forever {
 		time.Sleep(f.To - f.From)
 		e.story.note("", "over: %s", f.Kind)
 		if f.Kind == KindMissing {
@@ -146,13 +146,7 @@ func (e *environment) decide(request apiserver.Request) (answer apiserver.Answer
 		return apiserver.Answer{Status: http.StatusServiceUnavailable}
 	}
 	now := time.Since(e.began)
-	switch request.Resource {
-	case events:
-		p.requested(now)
-	case leases:
-	default:
-		p.lookups.Add(1)
-	}
+	p.requested(request, now)
 	seam := AtConnection
 	if request.Resource == leases {
 		seam = AtElection
@@ -172,6 +166,11 @@ func (e *environment) decide(request apiserver.Request) (answer apiserver.Answer
 		}
 	}
 	return answer
+}
+
+// isOfPosition reports whether a request is about the ConfigMap with the leader's position.
+func isOfPosition(request apiserver.Request) bool {
+	return request.Resource == configMaps && request.Namespace == leaseNamespace
 }
 
 // hits reports whether a request is one of those that the fault is about.
@@ -206,7 +205,11 @@ func (f *Fault) answer(seed uint64, request apiserver.Request, answer *apiserver
 	case NoEndBookmark:
 		answer.NoEndBookmark = request.Streaming && request.Resource.Resource == "events"
 	case LeaseForbidden:
-		if request.Resource == leases && (f.Verb == "" || f.Verb == request.Verb) {
+		if request.Resource == leases {
+			answer.Status = http.StatusForbidden
+		}
+	case PositionForbidden:
+		if isOfPosition(request) {
 			answer.Status = http.StatusForbidden
 		}
 	}

@@ -66,12 +66,30 @@ func (e *environment) checkRequests() {
 			e.violate(boundedRequests, "", "%s made %d requests for owners", p.name, n)
 		}
 		for minute, n := range p.requests {
-			if n > e.mostRequests()*max(1, len(e.plan.Watched)) {
-				e.violate(boundedRequests, "", "%s made %d requests for events in minute %d",
-					p.name, n, minute)
+			// Before a watch resumes, the receiver may ask for the store's version.
+			most := e.mostRequests() * max(1, len(e.plan.Watched))
+			if n.events > most || n.versions > most {
+				e.violate(boundedRequests, "", "%s made %d requests for events, and %d for the "+
+					"store's version, in minute %d", p.name, n.events, n.versions, minute)
+			}
+			if n.positions > e.mostPositions() {
+				e.violate(boundedRequests, "", "%s made %d requests for the leader's position in "+
+					"minute %d", p.name, n.positions, minute)
 			}
 		}
 	}
+}
+
+// mostPositions is how many requests for the leader's position a process may make in a minute: a
+// leader reads and writes it every two seconds. Only replicas without storage need it.
+func (e *environment) mostPositions() int {
+	switch {
+	case !e.plan.alone():
+		return 0
+	case slices.ContainsFunc(e.plan.Faults, func(f Fault) bool { return f.reachesPosition() }):
+		return 120 // What failed is repeated.
+	}
+	return 75
 }
 
 // mostRequests is how many requests a stream may make in a minute.

@@ -17,7 +17,10 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-var leases = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
+var (
+	leases     = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
+	configMaps = schema.GroupResource{Resource: "configmaps"}
+)
 
 // The lease that replicas elect their leader by.
 const (
@@ -28,6 +31,7 @@ const (
 // elector is contrib's extension k8s_leader_elector (v0.152.0): client-go's leader election, with
 // the calls to its users in the same order, under the same lock, and the same loop around it.
 type elector struct {
+	process *process
 	config  *electorConfig
 	cancel  context.CancelFunc
 	running sync.WaitGroup
@@ -49,9 +53,9 @@ type callback struct {
 	stopped func()
 }
 
-func newElector(host string, times LeaseTimes) *elector {
-	return &elector{config: &electorConfig{
-		AuthType: "kubeConfig", Context: host, LeaseName: leaseName, LeaseNamespace: leaseNamespace,
+func newElector(p *process, times LeaseTimes) *elector {
+	return &elector{process: p, config: &electorConfig{
+		AuthType: "kubeConfig", Context: p.replica.host, LeaseName: leaseName, LeaseNamespace: leaseNamespace,
 		LeaseDuration: times.Duration, RenewDuration: times.Renew, RetryPeriod: times.Retry,
 	}}
 }
@@ -75,6 +79,7 @@ func (e *elector) setLeads(leads bool, call func(callback)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.leads = leads
+	e.process.leads(leads)
 	for _, c := range e.callbacks {
 		call(c)
 	}

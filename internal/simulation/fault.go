@@ -28,7 +28,10 @@ const (
 	BackupRestored FaultKind = "etcd restored from a backup"
 	ClusterNew     FaultKind = "another cluster at the address"
 	LeaseForbidden FaultKind = "lease permission missing"
-	KindMissing    FaultKind = "a kind is not served for a while"
+	// PositionForbidden refuses requests for the ConfigMap in which the leader publishes its
+	// position. A verb limits it to one.
+	PositionForbidden FaultKind = "position permission missing"
+	KindMissing       FaultKind = "a kind is not served for a while"
 )
 
 // The faults of storage, of pipelines and of the process.
@@ -50,6 +53,9 @@ const (
 	Killed    FaultKind = "process killed"
 	Restarted FaultKind = "process restarted"
 )
+
+// forever is the end of a fault that outlasts the run.
+const forever = 1000 * time.Hour
 
 // Who a fault concerns, where it is not one replica.
 const (
@@ -139,8 +145,18 @@ func (k FaultKind) isOfAPI() bool {
 
 // delaysRecords reports whether the fault does more than keep owners from being found.
 func (f *Fault) delaysRecords() bool {
+	if f.Kind == PositionForbidden || f.Resource == "configmaps" {
+		return false
+	}
 	ofOneResource := f.is(APIRefuses, APIHangs, APISlow, KindMissing)
 	return !ofOneResource || f.Resource == "" || f.Resource == "events"
+}
+
+// reachesPosition reports whether the fault may keep a leader from publishing its position, or a
+// process from reading it.
+func (f *Fault) reachesPosition() bool {
+	return f.Kind == PositionForbidden ||
+		f.Kind.isOfAPI() && (f.Resource == "" || f.Resource == "configmaps")
 }
 
 // mayLoseCheckpoints reports whether the fault may leave storage behind what was delivered.

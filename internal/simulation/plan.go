@@ -129,6 +129,8 @@ func NewPlan(seed uint64) Plan {
 	p.addApps()
 	p.addProducers()
 	p.addFaults(r.IntN(6))
+	p.addFailovers()
+	p.decide()
 	if chance(r, 6) {
 		p.expireEvents()
 	}
@@ -230,9 +232,67 @@ func (p *Plan) addFaults(n int) {
 			p.Faults = append(p.Faults, Fault{Kind: Compaction, From: at, To: at, Replica: everyone})
 		}
 	}
+	p.lastUntilFaultsEnd()
+}
+
+func (p *Plan) lastUntilFaultsEnd() {
 	slices.SortStableFunc(p.Faults, func(a, b Fault) int { return int(a.From - b.From) })
 	for _, f := range p.Faults {
-		p.Active = max(p.Active, f.To)
+		if f.To < forever {
+			p.Active = max(p.Active, f.To)
+		}
+	}
+}
+
+// addFailovers lets a leader lag and then die, and lets all replicas be down for a while.
+func (p *Plan) addFailovers() {
+	r := draw(p.Seed, "failovers", 0)
+	if p.Elector && chance(r, 5) {
+		from := between(r, calm, 2*time.Minute)
+		lasts := oneOf(r, between(r, 5*time.Second, 40*time.Second), between(r, time.Minute, 6*time.Minute))
+		lag := Fault{
+			Kind: oneOf(r, PipelineRejects, PipelineRejects, PipelineHangs, PipelineSlow), From: from,
+			To: from + lasts, Replica: oneOf(r, everyone, 0, 0), Exporter: r.IntN(p.Exporters),
+		}
+		if lag.Kind == PipelineSlow {
+			lag.Delay = between(r, time.Second, 20*time.Second)
+		}
+		dies := from + between(r, time.Second, lasts+4*time.Second)
+		p.Faults = append(p.Faults, lag, Fault{
+			Kind: oneOf(r, Killed, Killed, Restarted), Replica: leader,
+			From: dies, To: dies + between(r, time.Second, time.Minute),
+		})
+		p.EventTTL = time.Hour // What is not delivered has to be there still.
+	}
+	if chance(r, 6) {
+		from := between(r, calm, max(p.Active, calm+time.Minute))
+		down := oneOf(r, between(r, time.Second, 20*time.Second), between(r, 20*time.Second, 4*time.Minute))
+		kind := oneOf(r, Killed, Killed, Restarted)
+		for i := range p.Replicas {
+			dies := from + between(r, 0, 5*time.Second)
+			p.Faults = append(p.Faults, Fault{
+				Kind: kind, Replica: i, From: dies, To: dies + down + between(r, 0, 5*time.Second),
+			})
+		}
+		p.EventTTL = time.Hour
+	}
+	p.lastUntilFaultsEnd()
+}
+
+// decide takes out of a plan what the contract does not decide.
+func (p *Plan) decide() {
+	restored := false
+	p.drop(func(f Fault) bool { // Which cluster is it, if its backup returns after a new one came?
+		again := restored && f.is(BackupRestored, ClusterNew)
+		restored = restored || f.is(BackupRestored, ClusterNew)
+		return again
+	})
+	hides := func(f Fault) bool {
+		return f.Kind == PositionForbidden ||
+			f.Kind == APIRefuses && f.Resource == "configmaps" && (f.Status == 401 || f.Status == 403)
+	}
+	if slices.ContainsFunc(p.Faults, hides) { // Where does a start begin that may not read the position?
+		p.spaceKills()
 	}
 }
 
@@ -251,6 +311,9 @@ func (p *Plan) possibleFaults() []FaultKind {
 	}
 	if p.Elector {
 		possible = append(possible, LeaseForbidden)
+		if !p.Storage {
+			possible = append(possible, PositionForbidden, PositionForbidden)
+		}
 	} else if chance(draw(p.Seed, "dies", 0), 20) {
 		possible = append(possible, ConnectionsDie)
 	}
@@ -268,15 +331,20 @@ func (p *Plan) detail(r *rand.Rand, f *Fault) {
 		p.Active, p.EventTTL = max(p.Active, f.From+12*time.Minute), time.Hour
 	case LeaseForbidden:
 		f.Verb = oneOf(r, "", "update") // A role may allow to read it.
+	case PositionForbidden:
+		f.Verb, f.OneIn = oneOf(r, "", "", "get", "update", "create"), 1
+		if chance(r, 2) {
+			f.From, f.To = 0, forever
+		}
 	case KindMissing:
 		f.Resource = "rollouts"
 	case APIHangs:
-		f.Resource = oneOf(r, "events", "pods", "replicasets", "deployments", "rollouts")
+		f.Resource = oneOf(r, p.resources("events", "pods", "replicasets", "deployments", "rollouts")...)
 	case APISlow:
-		f.Resource = oneOf(r, "", "events", "pods", "replicasets", "deployments")
+		f.Resource = oneOf(r, p.resources("", "events", "pods", "replicasets", "deployments")...)
 		f.Delay = between(r, 20*time.Millisecond, 4*time.Second)
 	case AnswersLost:
-		f.Resource = oneOf(r, "", "events", "leases", "pods")
+		f.Resource = oneOf(r, p.resources("", "events", "leases", "pods")...)
 	case SlowNetwork:
 		f.Delay = between(r, 100*time.Microsecond, 5*time.Millisecond) // for each KiB
 	case BackupRestored:
@@ -301,10 +369,19 @@ func (p *Plan) detail(r *rand.Rand, f *Fault) {
 	p.aim(r, f)
 }
 
+// resources adds the resource of the leader's position, where replicas need it.
+func (p *Plan) resources(all ...string) []string {
+	if p.alone() {
+		return append(all, "configmaps", "configmaps")
+	}
+	return all
+}
+
 func (p *Plan) refuse(r *rand.Rand, f *Fault) {
-	f.Resource = oneOf(r, "", "events", "events", "pods", "replicasets", "deployments", "rollouts")
+	f.Resource = oneOf(r, p.resources("", "events", "events", "pods", "replicasets", "deployments",
+		"rollouts")...)
 	f.Status = oneOf(r, 401, 403, 429, 500, 503, 504)
-	if chance(r, 3) && f.Resource != "" && f.Resource != "events" { // Single reads are allowed.
+	if chance(r, 3) && f.Resource != "" && f.Resource != "events" && f.Resource != "configmaps" { // Single reads are allowed.
 		f.Status, f.Verb = 403, oneOf(r, "list", "watch")
 	}
 	if chance(r, 2) && f.Status == 403 && len(p.Watched) > 0 {
@@ -327,6 +404,9 @@ func (p *Plan) aim(r *rand.Rand, f *Fault) {
 	}
 	if f.Kind.isOfPipelines() {
 		f.Exporter = r.IntN(p.Exporters)
+		if p.Elector && chance(r, 3) {
+			f.Replica = r.IntN(p.Replicas)
+		}
 	}
 	if f.is(APIDown, APIHangs, KindMissing, Compaction, ConnectionsCut, Stalled, BackupRestored,
 		ClusterNew, LeaseForbidden, StorageUnreadable) {

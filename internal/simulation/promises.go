@@ -72,7 +72,9 @@ var (
 			"standby, and one that lists by pages, 64 MiB.", nil}
 	boundedRequests = &Promise{"bounded requests",
 		"A stream makes at most 40 requests in a minute, and 120 if watches break or the API " +
-			"server asks for an early retry; lookups are bounded by the number of objects.", nil}
+			"server asks for an early retry, and as many for the store's version; replicas " +
+			"without storage make 75 for the leader's position (120 if the API fails); lookups " +
+			"are bounded by the number of objects.", nil}
 	shutsDown = &Promise{"shuts down",
 		"Shutdown takes at most 15 s and returns no error, whatever hangs.", nil}
 	noGoroutine = &Promise{"no goroutine left",

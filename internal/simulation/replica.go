@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -66,8 +67,9 @@ type process struct {
 	observes    time.Time        // when its first list began; zero: it has not listed
 	lists       map[string]lists // by the stream's namespace
 	held        map[string]int   // bytes of events read and not yet offered, by log.record.uid
+	terms       []term
 	dealtWith   map[string]bool  // log.record.uids that every exporter accepted or rejected permanently
-	requests    map[int]int      // for events, by the minute
+	requests    map[int]requests // by the minute
 	most, size  int              // bytes: the most ever in held, and now
 	mostEvents  int              // ever in held
 
@@ -84,6 +86,44 @@ func (p *process) failing(lately time.Duration) (n int) {
 	return n
 }
 
+// term is a time for which a process leads, as its elector reports it.
+type term struct {
+	began, ended time.Time // ended is zero as long as it lasts
+	orderly      bool      // the process ended it by its shutdown
+}
+
+// leads notes that a term of leading begins or ends.
+func (p *process) leads(leads bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if leads {
+		p.terms = append(p.terms, term{began: now})
+		return
+	}
+	p.endTerm(now, p.ending.Load() && !p.isDead())
+}
+
+// endTerm ends a term that lasts. A process that died led until then.
+func (p *process) endTerm(at time.Time, orderly bool) {
+	if n := len(p.terms); n > 0 && p.terms[n-1].ended.IsZero() {
+		if p.isDead() && !p.died.IsZero() {
+			at = p.died
+		}
+		p.terms[n-1].ended, p.terms[n-1].orderly = at, orderly
+	}
+}
+
+// allTerms returns the terms of the process so far.
+func (p *process) allTerms() []term {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.isDead() && !p.died.IsZero() {
+		p.endTerm(p.died, false)
+	}
+	return slices.Clone(p.terms)
+}
+
 // lists are the versions of a stream's first listings.
 type lists struct{ begun, complete int64 }
 
@@ -98,7 +138,7 @@ func (r *replica) start() {
 	p := &process{
 		replica: r, number: r.count, name: fmt.Sprintf("replica-%d/%d", r.index, r.count),
 		started: time.Now(), ended: make(chan struct{}), connections: map[*clientEnd]bool{},
-		lists: map[string]lists{}, held: map[string]int{}, requests: map[int]int{},
+		lists: map[string]lists{}, held: map[string]int{}, requests: map[int]requests{},
 		dealtWith: map[string]bool{}, launched: make(chan struct{}),
 	}
 	p.extend()
@@ -120,7 +160,7 @@ func (p *process) extend() {
 		extensions[storageID] = p.storage
 	}
 	if plan.Elector {
-		p.elector = newElector(p.replica.host, plan.Lease)
+		p.elector = newElector(p, plan.Lease)
 		extensions[electorID] = p.elector
 	}
 	p.hosts = []*host{{process: p, extensions: extensions}, {process: p, extensions: extensions}}
@@ -381,11 +421,30 @@ func (p *process) listed(list apiserver.List) {
 	p.lists[stream] = l
 }
 
-// requested counts a request for events.
-func (p *process) requested(now time.Duration) {
+// requests counts what a process asked for within a minute.
+type requests struct {
+	events    int // lists and watches
+	versions  int // lists of a single event, which ask for the store's version
+	positions int // reads and writes of the leader's position
+}
+
+// requested counts a request.
+func (p *process) requested(request apiserver.Request, now time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.requests[int(now/time.Minute)]++
+	minute := int(now / time.Minute)
+	n := p.requests[minute]
+	switch {
+	case request.Resource == events && request.Single:
+		n.versions++
+	case request.Resource == events:
+		n.events++
+	case isOfPosition(request):
+		n.positions++
+	case request.Resource != leases:
+		p.lookups.Add(1)
+	}
+	p.requests[minute] = n
 }
 
 // sent notes that the API server sent the process an event.

@@ -88,6 +88,8 @@ func (e *environment) checkSilence() {
 		return
 	case e.plan.has(ConnectionsDie, Stalled):
 		return // Without HTTP/2's pings, a dead connection is noticed at the watch's timeout.
+	case e.leaderIsNew():
+		return // The contract: "If a pipeline has rejected data for more than a minute".
 	}
 	alive := 0
 	for _, p := range all {
@@ -106,6 +108,21 @@ func (e *environment) checkSilence() {
 	for _, x := range e.exporters {
 		newAccount(e, truth, x).checkSilence()
 	}
+}
+
+// leaderIsNew reports whether pipelines rejected data not long ago, and another process had begun
+// to lead, or had died as the leader, since: its successor has to see for itself.
+func (e *environment) leaderIsNew() bool {
+	now := time.Now()
+	ofPipelines := func(f *Fault) bool { return f.Kind.isOfPipelines() }
+	if !e.disturbed(now.Add(-overdue), now, ofPipelines) {
+		return false
+	}
+	return slices.ContainsFunc(e.allProcesses(), func(p *process) bool {
+		return slices.ContainsFunc(p.allTerms(), func(t term) bool {
+			return now.Sub(t.began) < overdue || !t.ended.IsZero() && now.Sub(t.ended) < overdue
+		})
+	})
 }
 
 // checkSilence checks that the exporter lacks nothing that is overdue.
@@ -129,7 +146,7 @@ func (e *environment) checkRecovered() {
 	for _, r := range e.replicas {
 		if p := r.running(); p == nil {
 			e.violate(neverSilent, "", "replica %d does not run", r.index)
-		} else if p.failing(0) > 0 {
+		} else if p.failing(0) > 0 && e.fault(r.index, PositionForbidden) == nil {
 			e.violate(neverSilent, "", "the status of %s stays an error without reason", p.name)
 		}
 	}
