@@ -66,9 +66,9 @@ func TestWhatAnErrorOfThePipelinesMeans(t *testing.T) {
 		"a permanent and a plain error":                  {errors.Join(invalid, full), mixed, nil},
 		"a plain and a permanent error":                  {multierr.Append(full, invalid), mixed, nil},
 		"three errors":                                   {multierr.Combine(invalid, full, full), retryable, nil},
-		"no joined errors":                               {joined{}, retryable, nil},
-		"joined errors, some of them nil":                {joined{nil, invalid, nil}, permanent, nil},
-		"only nil":                                       {joined{nil}, retryable, nil},
+		"no joined errors":                               {joinedErrors{}, retryable, nil},
+		"joined errors, some of them nil":                {joinedErrors{nil, invalid, nil}, permanent, nil},
+		"only nil":                                       {joinedErrors{nil}, retryable, nil},
 		"wrapped joined errors":                          {fmt.Errorf("export: %w", errors.Join(invalid, full)), mixed, nil},
 		"wrapped joined permanent errors":                {consumererror.NewDownstream(fmt.Errorf("export: %w", errors.Join(invalid, invalid))), permanent, nil},
 		"several errors in one message":                  {fmt.Errorf("first: %w, second: %w", invalid, full), mixed, nil},
@@ -109,8 +109,8 @@ func TestWhatAnErrorOfThePipelinesMeans(t *testing.T) {
 	}
 }
 
-// joined is an error that joins others, and nil errors too.
-type joined []error
+// joinedErrors is an error that joins others, and nil errors too.
+type joinedErrors []error
 
-func (j joined) Error() string   { return "joined" }
-func (j joined) Unwrap() []error { return j }
+func (j joinedErrors) Error() string   { return "joined" }
+func (j joinedErrors) Unwrap() []error { return j }
