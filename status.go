@@ -62,6 +62,12 @@ func (s *status) Restarting(namespace string, cause watch.Cause, err error) {
 	s.failed(streamOf(namespace), string(cause), "Cannot watch events; trying again until it works", explain(namespace, cause, err))
 }
 
+// WentBack implements watch.Observer.
+func (s *status) WentBack(_ string, known, now uint64) {
+	s.logger.Warn("The resource versions of the cluster have gone back (etcd restored from a backup?); listing again: counts and sums are kept",
+		zap.Uint64("known_version", known), zap.Uint64("current_version", now))
+}
+
 // forget notes that it is no longer known whether a part works: nothing uses it now.
 func (s *status) forget(part string) {
 	s.mu.Lock()
