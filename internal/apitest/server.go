@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apitest plays the events API of an API server at its HTTP edge, for the faults that cannot be provoked on a real
-// one: a 410 at a chosen moment, a connection that falls silent, a permission that is taken away between two requests.
+// Package apitest plays the events API of an API server at its HTTP edge, for the faults that
+// cannot be provoked on a real one: a 410 at a chosen moment, a connection that falls silent, a
+// permission that is taken away between two requests.
 package apitest
 
 import (
@@ -77,7 +78,8 @@ func (s *Server) locked(do func()) {
 	s.changed.Broadcast()
 }
 
-// Put creates or changes an event and returns what was stored. One without a UID gets one, and keeps it.
+// Put creates or changes an event and returns what was stored. One without a UID gets one, and
+// keeps it.
 func (s *Server) Put(ev *corev1.Event) *corev1.Event {
 	stored := ev.DeepCopy()
 	s.locked(func() {
@@ -156,7 +158,8 @@ func (s *Server) stateLocked(version int) map[string]*corev1.Event {
 // Cut breaks the connection of every watch.
 func (s *Server) Cut() { s.locked(func() { s.cuts++ }) }
 
-// Refuse lets a request fail with the status that the function returns; 0 lets it pass, -1 never answers it.
+// Refuse lets a request fail with the status that the function returns; 0 lets it pass, -1 never
+// answers it.
 func (s *Server) Refuse(status func(*http.Request) int) { s.locked(func() { s.refuse = status }) }
 
 // WithoutStreaming makes the server refuse to stream listings, as old servers do.
@@ -251,8 +254,8 @@ func (s *Server) serveOther(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, "404 page not found", http.StatusNotFound)
 }
 
-// list answers with one page, in the order of names. The continue token is the name before the page;
-// that of a list at an exact version holds the version too.
+// list answers with one page, in the order of names. The continue token is the name before the
+// page; that of a list at an exact version holds the version too.
 func (s *Server) list(w http.ResponseWriter, namespace string, query url.Values) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -305,8 +308,8 @@ func sorted(events map[string]*corev1.Event, namespace string) []*corev1.Event {
 	return found
 }
 
-// watch streams changes after a resource version, or everything that exists and then changes, until it is cut. It writes
-// without the lock: a client that does not read must not stop the server.
+// watch streams changes after a resource version, or everything that exists and then changes, until
+// it is cut. It writes without the lock: a client that does not read must not stop the server.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, namespace string, initial bool, from string) {
 	w.Header().Set("Content-Type", "application/json")
 	encoder := json.NewEncoder(w)

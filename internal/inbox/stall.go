@@ -9,8 +9,8 @@ import (
 
 // A batch that waits for more than stallAfter stalls the queue: the streams close their
 // connections. They connect again when the loop has dealt with that batch and with all that was in
-// the queue. Streams that wait for the queue to be empty resume at the end of what it held, and none
-// of them meets a queue that is full from the start.
+// the queue. Streams that wait for the queue to be empty resume at the end of what it held, and
+// none of them meets a queue that is full from the start.
 
 // Connected returns a context that ends when the queue stalls.
 func (i *Inbox) Connected() context.Context {

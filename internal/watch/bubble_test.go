@@ -78,8 +78,8 @@ func start(t *testing.T, api *apitest.Server, queue *inbox.Inbox, config watch.C
 	return o
 }
 
-// changes takes what is in the queue, in words such as "listed a" or "began"; changes of a stream of
-// one namespace begin with its name.
+// changes takes what is in the queue, in words such as "listed a" or "began"; changes of a stream
+// of one namespace begin with its name.
 func changes(queue *inbox.Inbox) (words []string) {
 	kinds := map[watch.Kind]string{
 		watch.ListBegan: "began", watch.Listed: "listed", watch.ListEnded: "ended", watch.Changed: "changed",

@@ -24,13 +24,13 @@ import (
 const (
 	// pageSize is how many events a page of a listing holds, client-go's own default.
 	pageSize = 500
-	// responseTimeout is how long the server may take to answer a request. It also bounds the sum of
-	// the pauses within a listing.
+	// responseTimeout is how long the server may take to answer a request. It also bounds the sum
+	// of the pauses within a listing.
 	responseTimeout = time.Minute
 	// shortPause is a pause within a listing that does not count: the server reads on in etcd.
 	shortPause = time.Second
-	// shortestWatch is the least time after which the server ends a watch. The time is drawn between
-	// it and twice it, so that many receivers do not come back together.
+	// shortestWatch is the least time after which the server ends a watch. The time is drawn
+	// between it and twice it, so that many receivers do not come back together.
 	shortestWatch = 5 * time.Minute
 	// timeoutSlack is how long after that the connection counts as dead.
 	timeoutSlack = 30 * time.Second
@@ -44,9 +44,9 @@ var (
 	errWentBack = errors.New("the resource versions of the cluster went back")
 )
 
-// listPages lists by pages, holding one of them at a time: the events of now, or those as of exactAt. A
-// stall does not end it: between two
-// pages, it has no connection that the server must keep for it.
+// listPages lists by pages, holding one of them at a time: the events of now, or those as of
+// exactAt. A stall does not end it: between two pages, it has no connection that the server must
+// keep for it.
 func (s *Stream) listPages(ctx context.Context) error {
 	if err := s.beginList(ctx); err != nil {
 		return err
@@ -202,8 +202,8 @@ func (s *Stream) idleTimeout(silence time.Duration) time.Duration {
 	return silence
 }
 
-// endOfStream tells the server's time limit, which leaves a complete listing, from a connection that
-// broke within one.
+// endOfStream tells the server's time limit, which leaves a complete listing, from a connection
+// that broke within one.
 func (s *Stream) endOfStream() error {
 	if s.listing {
 		return errBrokeOff
@@ -234,9 +234,10 @@ func (s *Stream) take(ctx context.Context, message kwatch.Event) error {
 	return nil
 }
 
-// streamError is what to make of an error within a stream. An internal error that comes again at the same version lasts until
-// a new listing: etcd has compacted the value that the next change replaced, which the API server needs ("etcd event received
-// with PrevKv=nil", k8s.io/apiserver/pkg/storage/etcd3/watcher.go).
+// streamError is what to make of an error within a stream. An internal error that comes again at
+// the same version lasts until a new listing: etcd has compacted the value that the next change
+// replaced, which the API server needs ("etcd event received with PrevKv=nil",
+// k8s.io/apiserver/pkg/storage/etcd3/watcher.go).
 func (s *Stream) streamError(err error) error {
 	if !apierrors.IsInternalError(err) || s.resourceVersion == "" {
 		return err
@@ -248,9 +249,10 @@ func (s *Stream) streamError(err error) error {
 	return err
 }
 
-// resumeAfter is where a stream resumes after a change. An etcd lease deletes up to 1,000 expired events at one version, and
-// the connection may end among them: after a deletion the stream resumes just before it, and is sent those again that it has
-// seen. A version that is no number, or that has none before it, stays as it is.
+// resumeAfter is where a stream resumes after a change. An etcd lease deletes up to 1,000 expired
+// events at one version, and the connection may end among them: after a deletion the stream resumes
+// just before it, and is sent those again that it has seen. A version that is no number, or that
+// has none before it, stays as it is.
 func resumeAfter(kind kwatch.EventType, version string) string {
 	if kind != kwatch.Deleted {
 		return version

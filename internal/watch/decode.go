@@ -16,12 +16,13 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 )
 
-// NewDecoder reads the messages of a watch in the goroutine of whoever calls it. client-go's own watch hands each over from
-// a goroutine of its own, which costs about as much as decoding it.
+// NewDecoder reads the messages of a watch in the goroutine of whoever calls it. client-go's own
+// watch hands each over from a goroutine of its own, which costs about as much as decoding it.
 func NewDecoder(body io.ReadCloser) (*restwatch.Decoder, error) {
 	buffered := bufio.NewReaderSize(body, readBuffer)
 	mediaType := runtime.ContentTypeProtobuf
-	// JSON is what a server answers that does not know protobuf. A frame of protobuf begins with its length, far below this.
+	// JSON is what a server answers that does not know protobuf. A frame of protobuf begins with
+	// its length, far below this.
 	if first, err := buffered.Peek(1); err == nil && first[0] == '{' {
 		mediaType = runtime.ContentTypeJSON
 	}

@@ -79,8 +79,8 @@ func TestAStallLosesNothingOfAFullQueue(t *testing.T) {
 	})
 }
 
-// TestAListingEndsHoweverSlowThePipelineIs: the pipeline takes longer than a batch may wait for every
-// batch that has something new.
+// TestAListingEndsHoweverSlowThePipelineIs: the pipeline takes longer than a batch may wait for
+// every batch that has something new.
 func TestAListingEndsHoweverSlowThePipelineIs(t *testing.T) {
 	for name, prepare := range map[string]func(*apitest.Server){
 		"streamed": func(*apitest.Server) {},

@@ -15,19 +15,21 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 )
 
-// minUptime is how long a stream must have stood for the next attempt to start with a short back-off again. A proxy that
-// accepts every watch and closes it at once would otherwise be asked without a pause.
+// minUptime is how long a stream must have stood for the next attempt to start with a short
+// back-off again. A proxy that accepts every watch and closes it at once would otherwise be asked
+// without a pause.
 const minUptime = 5 * time.Second
 
-// maxQuickEnds is how many connections in a row have to end at once to be taken for a failure. One or two end so when an API
-// server is restarted.
+// maxQuickEnds is how many connections in a row have to end at once to be taken for a failure. One
+// or two end so when an API server is restarted.
 const maxQuickEnds = 3
 
 // maxUnfinished is how many streamed listings in a row may end without their bookmark. Some servers
 // and proxies accept the option and never send the bookmark.
 const maxUnfinished = 2
 
-// errClosedAtOnce is what client-go hides: it turns a connection that is closed before an answer into an empty watch.
+// errClosedAtOnce is what client-go hides: it turns a connection that is closed before an answer
+// into an empty watch.
 var errClosedAtOnce = errors.New("the connection was closed at once")
 
 // Stream is one list-and-watch. Run may be called once.
@@ -71,8 +73,8 @@ func newBackoff() wait.Backoff {
 	return wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 6, Cap: 15 * time.Second}
 }
 
-// Run hands over changes until the context ends. A change waits until it is taken, and while it waits nothing is read
-// from the API server.
+// Run hands over changes until the context ends. A change waits until it is taken, and while it
+// waits nothing is read from the API server.
 func (s *Stream) Run(ctx context.Context) {
 	backoff, closed := newBackoff(), 0
 	for s.config.Taker.Await(ctx) == nil {
@@ -109,8 +111,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// connect lists if that is due, and then watches until the stream ends. A nil error is an end in good
-// order.
+// connect lists if that is due, and then watches until the stream ends. A nil error is an end in
+// good order.
 func (s *Stream) connect(ctx context.Context) error {
 	if err := s.checkVersions(ctx); err != nil {
 		return err
@@ -125,8 +127,8 @@ func (s *Stream) connect(ctx context.Context) error {
 	return err
 }
 
-// checkVersions makes a stream list from scratch if the resource versions went back, also if another
-// stream detected it. A stream that begins and knows no version has nothing to check.
+// checkVersions makes a stream list from scratch if the resource versions went back, also if
+// another stream detected it. A stream that begins and knows no version has nothing to check.
 func (s *Stream) checkVersions(ctx context.Context) error {
 	if s.reconnects || s.resourceVersion != "" {
 		err := s.config.Versions.check(ctx, s.config.Namespace, func(known, now uint64) {
@@ -209,8 +211,8 @@ func (s *Stream) afterEnd(err error) Cause {
 	}
 }
 
-// isExpired reports whether the server does not have the resource version: it no longer keeps it, or
-// the version is above the newest one.
+// isExpired reports whether the server does not have the resource version: it no longer keeps it,
+// or the version is above the newest one.
 func isExpired(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) ||
 		apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) ||

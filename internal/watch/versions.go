@@ -53,8 +53,8 @@ type versionRequest struct {
 	own bool
 }
 
-// NewVersions makes a Versions for the cluster of the client. highest is the highest resource version
-// that a checkpoint or position holds; 0 means that none is known.
+// NewVersions makes a Versions for the cluster of the client. highest is the highest resource
+// version that a checkpoint or position holds; 0 means that none is known.
 func NewVersions(client rest.Interface, highest uint64) *Versions {
 	v := &Versions{client: client}
 	v.current.Store(newGeneration(highest))
@@ -81,8 +81,8 @@ func (g *generation) saw(version string) {
 	}
 }
 
-// check compares the store's version with the highest known one and begins a new generation if it is
-// below. Callers must have closed their connection before: the answer is that of a request that
+// check compares the store's version with the highest known one and begins a new generation if it
+// is below. Callers must have closed their connection before: the answer is that of a request that
 // begins after the call. wentBack is called by the one caller that detected it.
 func (v *Versions) check(ctx context.Context, namespace string, wentBack func(known, now uint64)) error {
 	if v.client == nil || v.current.Load().highest.Load() == 0 {
@@ -140,8 +140,8 @@ func (v *Versions) compare(ctx context.Context, namespace string, wentBack func(
 	return nil
 }
 
-// ask returns the store's version. It is read from etcd, not from a cache, since the request names no
-// version.
+// ask returns the store's version. It is read from etcd, not from a cache, since the request names
+// no version.
 func (v *Versions) ask(ctx context.Context, namespace string) (string, error) {
 	if namespace == "" {
 		namespace = metav1.NamespaceSystem // A name is a key only within a namespace.

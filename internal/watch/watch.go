@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package watch is the stream of changes to Events: list, watch, resume, relist, back off. It knows nothing of what is
-// done with them and keeps no copy of any.
+// Package watch is the stream of changes to Events: list, watch, resume, relist, back off. It knows
+// nothing of what is done with them and keeps no copy of any.
 //
-// client-go's Reflector is not used because it hands over a listing as one slice (or one temporary store), and clusters
-// with a million live events exist.
+// client-go's Reflector is not used because it hands over a listing as one slice (or one temporary
+// store), and clusters with a million live events exist.
 package watch
 
 import (
@@ -18,10 +18,10 @@ import (
 // Kind is what a Change tells.
 type Kind int
 
-// A listing is ListBegan, a Listed for each event that exists, and ListEnded. In a listing at an exact
-// resource version (Config.ExactAt), the events are Existing. A listing that fails is not ended: the
-// next one starts from scratch. Changes that the watch sees come outside listings, in the API
-// server's order.
+// A listing is ListBegan, a Listed for each event that exists, and ListEnded. In a listing at an
+// exact resource version (Config.ExactAt), the events are Existing. A listing that fails is not
+// ended: the next one starts from scratch. Changes that the watch sees come outside listings, in
+// the API server's order.
 const (
 	ListBegan Kind = iota
 	Listed
@@ -41,8 +41,8 @@ type Change struct {
 	Namespace string        // the namespace of the stream; empty for the whole cluster's
 	Event     *corev1.Event // nil for ListBegan, ListEnded and Restored
 	SeenAt    time.Time     // when it arrived
-	// ResourceVersion is where a stream can resume once this change and those before it are dealt with. It is empty
-	// within a listing, which has to begin anew.
+	// ResourceVersion is where a stream can resume once this change and those before it are dealt
+	// with. It is empty within a listing, which has to begin anew.
 	ResourceVersion string
 }
 
@@ -59,13 +59,15 @@ const (
 	Stalled      Cause = "stalled"      // the receiver closed it, because it cannot take more events
 )
 
-// Observer is told how a stream fares. Its methods are called by each stream's own goroutine and must not block.
+// Observer is told how a stream fares. Its methods are called by each stream's own goroutine and
+// must not block.
 type Observer interface {
 	// Arrived is called for each event before it is handed over.
 	Arrived()
 	// Healthy is called when a stream of the namespace is open.
 	Healthy(namespace string)
-	// Restarting is called when a stream has ended. err is nil if the server ended it in good order.
+	// Restarting is called when a stream has ended. err is nil if the server ended it in good
+	// order.
 	Restarting(namespace string, cause Cause, err error)
 	// WentBack is called when the cluster's resource version is below a known one, once for all
 	// streams that share a Versions. It names the namespace of the stream that detected it.
@@ -88,8 +90,8 @@ type Taker interface {
 	Await(context.Context) error
 }
 
-// Bursts lets a stream that has been read to its end wait until a burst has come, instead of being woken for each of its
-// parts.
+// Bursts lets a stream that has been read to its end wait until a burst has come, instead of being
+// woken for each of its parts.
 type Bursts interface {
 	// Count is how many there were.
 	Count() uint64
@@ -102,11 +104,12 @@ type Config struct {
 	Client        rest.Interface
 	Namespace     string // empty: the whole cluster
 	FieldSelector string // empty: everything
-	// ResourceVersion is where to resume; empty begins with a listing, as does one that the server no longer keeps.
+	// ResourceVersion is where to resume; empty begins with a listing, as does one that the server
+	// no longer keeps.
 	ResourceVersion string
-	// ExactAt is the resource version of a published position, used if ResourceVersion is empty: the
-	// stream lists the events as of that version and watches from it. If the server no longer has
-	// the version, or does not have it yet, the stream lists as usual. Empty: not used.
+	// ExactAt is the resource version of a published position, used if ResourceVersion is empty:
+	// the stream lists the events as of that version and watches from it. If the server no longer
+	// has the version, or does not have it yet, the stream lists as usual. Empty: not used.
 	ExactAt  string
 	Versions *Versions // shared by all streams of a cluster; nil: versions that go back are not detected
 	Taker    Taker

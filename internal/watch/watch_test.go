@@ -225,7 +225,7 @@ func TestWhatHappenedBefore410IsListed(t *testing.T) {
 	assert.True(t, s.observer.has(Expired))
 }
 
-func TestAListingThatBreaksBeginsAnew(t *testing.T) {
+func TestAListingThatBreaksRestarts(t *testing.T) {
 	api := apitest.New(t)
 	api.WithoutStreaming()
 	for i := range pageSize + 1 {
@@ -296,8 +296,9 @@ func TestErrorsThatMeanThatTheVersionIsNotThere(t *testing.T) {
 	}
 }
 
-// TestWhatFillsABufferIsNotHeldBack: the last read of an event that is larger than the buffer is for just what is left of it.
-// Such a read does not tell whether more is at hand, and nobody must have to wait for the next event to get this one.
+// TestWhatFillsABufferIsNotHeldBack: the last read of an event that is larger than the buffer is
+// for just what is left of it. Such a read does not tell whether more is at hand, and nobody must
+// have to wait for the next event to get this one.
 func TestWhatFillsABufferIsNotHeldBack(t *testing.T) {
 	large := newEvent("large", 1)
 	large.Message = strings.Repeat("m", 28*readBuffer)
