@@ -123,12 +123,18 @@ func (p *Positions) Flush(ctx context.Context) error {
 
 // Lead begins a term. Callers must call Refresh next, so that the term begins with what the last
 // leader published at the end.
-func (p *Positions) Lead() { p.change(func() { p.leading = true }) }
+func (p *Positions) Lead() {
+	p.change(func() {
+		p.leading = true
+		p.forbidden, p.skip = 0, 0 // Other permissions count now.
+	})
+}
 
 // Follow ends the term. Callers should call Flush before.
 func (p *Positions) Follow() {
 	p.change(func() {
 		p.leading = false
+		p.forbidden, p.skip = 0, 0
 		if p.replacesLocked() {
 			p.forgetLocked() // The next leader sees by itself that the stored position is void.
 		}
@@ -155,7 +161,7 @@ func (p *Positions) Advance(position Position) {
 	if !raise(p.advanced, position.Streams) {
 		return
 	}
-	if !p.replacesLocked() && p.state == Known && !p.stored.foreign(p.cluster) && !above(position.Streams, p.stored.Streams) {
+	if !p.replacesLocked() && !p.stored.foreign(p.cluster) && !above(position.Streams, p.stored.Streams) {
 		return // The others know this already.
 	}
 	p.revision++
