@@ -15,9 +15,10 @@ import (
 
 // perform does what a fault does at its moment; faults that last are asked for where they act.
 func (e *environment) perform(f *Fault) {
+	var backup *apiserver.Backup
 	if f.Kind == BackupRestored {
 		time.Sleep(time.Until(e.began.Add(f.From - f.Delay)))
-		e.backup = e.server.Backup()
+		backup = e.server.Backup()
 	}
 	time.Sleep(time.Until(e.began.Add(f.From)))
 	switch f.Kind {
@@ -29,7 +30,7 @@ func (e *environment) perform(f *Fault) {
 		return
 	}
 	e.story.note("", "fault: %v", *f)
-	e.begin(f)
+	e.begin(f, backup)
 	if f.To > f.From && f.To < forever {
 		time.Sleep(f.To - f.From)
 		e.story.note("", "over: %s", f.Kind)
@@ -41,15 +42,15 @@ func (e *environment) perform(f *Fault) {
 }
 
 // begin acts on the API server and on the connections as the fault does when it begins.
-func (e *environment) begin(f *Fault) {
+func (e *environment) begin(f *Fault, backup *apiserver.Backup) {
 	switch f.Kind {
 	case APIDown, ConnectionsCut:
 		e.onConnections(f, (*process).cut)
 	case Compaction:
 		e.server.Compact()
 	case BackupRestored:
-		e.server.Restore(e.backup)
-		e.restored = time.Now()
+		e.addRestore(&restore{version: backup.Version(), events: backup.Events()})
+		e.server.Restore(backup)
 		e.onConnections(f, (*process).cut)
 	case ConnectionsDie:
 		e.onConnections(f, (*process).killConnections)
@@ -57,8 +58,8 @@ func (e *environment) begin(f *Fault) {
 		rollout := schema.GroupResource{Group: rollouts.Group, Resource: rollouts.Resource}
 		e.server.RemoveKind(rollout)
 	case ClusterNew:
-		e.server.Replace("cluster-2")
-		e.restored = time.Now()
+		e.addRestore(&restore{isNew: true})
+		e.server.Replace(newClusterUID)
 		e.onConnections(f, (*process).cut)
 	}
 }

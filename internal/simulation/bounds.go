@@ -17,6 +17,9 @@ func (p *process) checkLeads(what string) {
 	if !e.plan.Elector || p.isDead() {
 		return
 	}
+	if r := e.lastRestore(); r != nil && time.Since(r.at) < e.plan.Lease.Duration {
+		return // The lease has gone back, too: its holder notices when it renews it.
+	}
 	if holder := e.leaseHolder(); holder != p.name {
 		e.violate(oneLeader, "", "%s %s at %v, but %q holds the lease",
 			p.name, what, time.Since(e.began), holder)

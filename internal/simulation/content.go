@@ -20,7 +20,7 @@ func (a *account) unfaithful(r *record, states []*corev1.Event) (problem string)
 			break
 		}
 	}
-	if problem != "" {
+	if problem = cmp.Or(problem, a.wrongCluster(r, states)); problem != "" {
 		return problem
 	}
 	if text(r.resource, "k8s.cluster.uid") == "" && !a.env.plan.has(lookupFaults...) {
@@ -32,6 +32,24 @@ func (a *account) unfaithful(r *record, states []*corev1.Event) (problem string)
 	if tooEarly || observed.After(r.at) {
 		return fmt.Sprintf("it was observed at %v, before its creation at %v or after its delivery",
 			observed, created)
+	}
+	return ""
+}
+
+// wrongCluster returns how the record names another cluster than that of its event, or "".
+func (a *account) wrongCluster(r *record, states []*corev1.Event) string {
+	got, want := text(r.resource, "k8s.cluster.uid"), clusterUID
+	if restored := a.env.lastRestore(); restored != nil && restored.isNew {
+		created := states[0].CreationTimestamp.Time
+		switch {
+		case created.After(restored.at.Add(lookBack)) && a.env.plan.Storage:
+			want = newClusterUID
+		case created.After(restored.at.Add(-time.Second)): // Times have seconds.
+			return "" // The contract does not say when a running process notices a new cluster.
+		}
+	}
+	if got != "" && got != want {
+		return fmt.Sprintf("the cluster is %q, not %q", got, want)
 	}
 	return ""
 }
@@ -86,7 +104,6 @@ func involvedFields(r *record, ev *corev1.Event) []field {
 	return []field{
 		{"the container", resource("k8s.container.name"), container},
 		{"the node", resource("k8s.node.name"), node},
-		{"the cluster", cmp.Or(resource("k8s.cluster.uid"), clusterUID), clusterUID},
 		{"the involved kind", resource("k8s.object.kind"), involved.Kind},
 		{"the involved name", resource("k8s.object.name"), involved.Name},
 		{"the involved namespace", resource("k8s.namespace.name"), involved.Namespace},

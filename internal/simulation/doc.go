@@ -33,6 +33,8 @@
 //	content.go     the fields of a record
 //	timing.go      records in time, and a status that reports what is late
 //	owners.go      owners, workloads and tags
+//	restore.go     what is new when the API server's versions have gone back
+//	coverage.go    what is new when a filter changes from process to process
 //	metric.go      the metric, against the records
 //	bounds.go      leader, memory, requests, goroutines
 //

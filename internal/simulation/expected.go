@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/simulation/apiserver"
 )
 
 // expected is what an ideal observer counts of one event.
@@ -47,49 +49,96 @@ const (
 	recreatedAfter = time.Hour
 )
 
-// baseline is the version up to which an observer has seen everything in its first list, by the
-// event's namespace.
-type baseline func(namespace string) int64
+// baseline is the list in which an observer first sees what exists, by the event's namespace.
+type baseline func(namespace string) listing
+
+// has reports whether a write is older than the list of its namespace.
+func (b baseline) has(w apiserver.Write) bool {
+	list := b(w.Event.Namespace)
+	return w.Epoch < list.epoch || w.Epoch == list.epoch && w.Version <= list.version
+}
+
+// observer counts what the API server holds.
+type observer struct {
+	env    *environment
+	from   baseline
+	begins int  // the epoch of its first list
+	least  bool // counts the least that the contract promises, else the most that it allows
+	counts map[types.NamespacedName]*expected
+	memory map[types.NamespacedName]*remembered
+
+	pending *list // after a restore; nil: it has listed
+}
 
 // ideal returns what an observer counts that begins with a list and then sees every write.
-func (e *environment) ideal(from baseline) map[types.NamespacedName]*expected {
-	counts := map[types.NamespacedName]*expected{}
-	memory := map[types.NamespacedName]*remembered{}
+func (e *environment) ideal(from baseline, least bool) map[types.NamespacedName]*expected {
+	o := &observer{
+		env: e, from: from, least: least, counts: map[types.NamespacedName]*expected{},
+		memory: map[types.NamespacedName]*remembered{},
+	}
+	if len(e.plan.Watched) > 0 {
+		o.begins = from(e.plan.Watched[0]).epoch
+	} else {
+		o.begins = from("").epoch
+	}
+	e.mu.Lock()
+	restores := slices.Clone(e.restores)
+	e.mu.Unlock()
+	epoch := 0
 	for _, w := range e.server.History() {
-		if !e.plan.wants(w.Event) {
-			continue
+		for ; epoch < w.Epoch; epoch++ {
+			o.restore(restores[epoch], epoch)
 		}
-		name := nameOf(w.Event)
-		known, inList := memory[name], w.Version <= from(name.Namespace)
-		switch {
-		case w.Type == watch.Deleted && inList:
-			delete(memory, name)
-			delete(counts, name)
-		case w.Type == watch.Deleted:
-			if known != nil {
-				known.deleted = w.At
-			}
-		default:
-			if known.isForgotten(w.At) {
-				known = nil
-			}
-			if inList { // A list has the newest state only.
-				delete(counts, name)
-				known = nil
-			}
-			memory[name] = known.with(w.Event)
-			n := known.newIn(w.Event)
-			if n == 0 || inList && !e.plan.FromBeginning {
-				continue
-			}
-			if counts[name] == nil {
-				counts[name] = &expected{}
-			}
-			c, s := counts[name], step{w.At, w.Event.UID, countOf(w.Event), n}
-			c.total, c.steps = c.total+n, append(c.steps, s)
+		if e.plan.wants(w.Event) {
+			o.see(w)
 		}
 	}
-	return counts
+	o.finishList()
+	return o.counts
+}
+
+// see takes in a write.
+func (o *observer) see(w apiserver.Write) {
+	name := nameOf(w.Event)
+	known, inList := o.memory[name], o.from.has(w)
+	if o.pending != nil && w.At.After(o.pending.until) {
+		o.finishList()
+		known = o.memory[name]
+	}
+	switch {
+	case o.pending != nil:
+		o.pending.see(w)
+	case o.least && o.env.isLost(w):
+	case w.Type == watch.Deleted && inList:
+		delete(o.memory, name)
+		delete(o.counts, name)
+	case w.Type == watch.Deleted:
+		if known != nil {
+			known.deleted = w.At
+		}
+	default:
+		if known.isForgotten(w.At) {
+			known = nil
+		}
+		if inList { // A list has the newest state only.
+			delete(o.counts, name)
+			known = nil
+		}
+		o.memory[name] = known.with(w.Event)
+		n := known.newIn(w.Event)
+		ignored := inList && !o.env.plan.FromBeginning || !o.env.covers(w, o.least)
+		if n > 0 && !ignored {
+			o.count(name, step{w.At, w.Event.UID, countOf(w.Event), n})
+		}
+	}
+}
+
+func (o *observer) count(name types.NamespacedName, s step) {
+	if o.counts[name] == nil {
+		o.counts[name] = &expected{}
+	}
+	c := o.counts[name]
+	c.total, c.steps = c.total+s.occurrences, append(c.steps, s)
 }
 
 func (k *remembered) isForgotten(now time.Time) bool {
@@ -158,15 +207,15 @@ func (p *Plan) stream(namespace string) string {
 // Both are the same unless a first list had to restart.
 func (e *environment) baselines() (required, allowed baseline) {
 	p := e.firstObserver()
-	version := func(of func(lists) int64) baseline {
-		return func(namespace string) int64 {
+	list := func(of func(lists) listing) baseline {
+		return func(namespace string) listing {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			return of(p.lists[e.plan.stream(namespace)])
 		}
 	}
-	complete := func(l lists) int64 { return l.complete }
-	return version(complete), version(func(l lists) int64 { return l.begun })
+	complete := func(l lists) listing { return l.complete }
+	return list(complete), list(func(l lists) listing { return l.begun })
 }
 
 // firstObserver is the process whose first list decides what is new: the first that ever listed
@@ -195,7 +244,7 @@ func (e *environment) expectsFirst(p *process, ev *corev1.Event) bool {
 		return true
 	}
 	p.mu.Lock()
-	listing := p.lists[e.plan.stream(ev.Namespace)].complete == 0
+	listing := p.lists[e.plan.stream(ev.Namespace)].complete.version == 0
 	p.mu.Unlock()
 	if listing {
 		e.mu.Lock()

@@ -25,6 +25,7 @@ type series struct {
 // checkMetric checks the points of the metric, and compares the last ones with the records.
 func (e *environment) checkMetric() {
 	all, starts := map[string]*series{}, map[string]pcommon.Timestamp{}
+	renewed := map[string]bool{}
 	keepsStarts := e.plan.Storage && e.plan.SeriesTTL > e.plan.Active
 	for _, d := range e.metrics {
 		if n := d.metrics.DataPointCount(); n > e.plan.MaxSeries+1 {
@@ -33,7 +34,12 @@ func (e *environment) checkMetric() {
 		eachPoint(d.metrics, func(resource pcommon.Map, p pmetric.NumberDataPoint) {
 			identity := identityOf(resource) + "|" + identityOf(p.Attributes())
 			start, known := starts[identity]
-			if keepsStarts && known && start != p.StartTimestamp() {
+			changed := known && start != p.StartTimestamp()
+			// In another cluster, the contract lets the receiver begin "with new sums".
+			if changed && !renewed[identity] && e.isNewClusterAt(p.StartTimestamp().AsTime()) {
+				renewed[identity], changed = true, false
+			}
+			if keepsStarts && changed {
 				e.violate(monotonic, "", "%s restarts %v at %v", d.process.name,
 					keyOfPoint(resource, p.Attributes()), e.sinceStart(p.Timestamp().AsTime()))
 			}
@@ -55,6 +61,12 @@ func (e *environment) checkMetric() {
 		return
 	}
 	e.compareSums(all)
+}
+
+// isNewClusterAt reports whether another cluster was at the address by then.
+func (e *environment) isNewClusterAt(t time.Time) bool {
+	r := e.lastRestore()
+	return r != nil && r.isNew && !t.Before(r.at.Truncate(time.Millisecond))
 }
 
 func (e *environment) checkPoint(s *series, p pmetric.NumberDataPoint, by *process) {

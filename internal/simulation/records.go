@@ -111,19 +111,22 @@ func (p *process) settled(uids []string, err error) {
 			return
 		}
 	}
+	epoch := p.replica.env.epochAt(time.Now())
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, uid := range uids {
-		p.dealtWith[uid] = true
+		p.dealtWith[uid] = epoch
 	}
 }
 
 // checkOffered checks that none of the records was dealt with before.
 func (p *process) checkOffered(uids []string) {
+	epoch := p.replica.env.epochAt(time.Now())
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, uid := range uids {
-		if p.dealtWith[uid] && !p.isDead() {
+		// After etcd was restored from a backup, a count may be reached again.
+		if settled, known := p.dealtWith[uid]; known && settled == epoch && !p.isDead() {
 			p.replica.env.violate(offeredOnce, "", "%s offers %s again", p.name, uid)
 			return
 		}

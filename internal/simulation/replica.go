@@ -68,7 +68,7 @@ type process struct {
 	lists       map[string]lists // by the stream's namespace
 	held        map[string]int   // bytes of events read and not yet offered, by log.record.uid
 	terms       []term
-	dealtWith   map[string]bool  // log.record.uids that every exporter accepted or rejected permanently
+	dealtWith   map[string]int   // epochs of the log.record.uids that every exporter accepted or rejected permanently
 	requests    map[int]requests // by the minute
 	most, size  int              // bytes: the most ever in held, and now
 	mostEvents  int              // ever in held
@@ -124,8 +124,19 @@ func (p *process) allTerms() []term {
 	return slices.Clone(p.terms)
 }
 
-// lists are the versions of a stream's first listings.
-type lists struct{ begun, complete int64 }
+// lists are a stream's first listings.
+type lists struct {
+	begun, complete listing
+	// relisted is when it listed other than at the version that the leader had published, or listed
+	// again: what is new in such a list may be several states of an event at once.
+	relisted time.Time
+}
+
+// listing is a version of a list. The API server's versions may go back: epoch counts how often.
+type listing struct {
+	epoch   int
+	version int64
+}
 
 // start starts the replica's next process, unless one runs.
 func (r *replica) start() {
@@ -139,7 +150,7 @@ func (r *replica) start() {
 		replica: r, number: r.count, name: fmt.Sprintf("replica-%d/%d", r.index, r.count),
 		started: time.Now(), ended: make(chan struct{}), connections: map[*clientEnd]bool{},
 		lists: map[string]lists{}, held: map[string]int{}, requests: map[int]requests{},
-		dealtWith: map[string]bool{}, launched: make(chan struct{}),
+		dealtWith: map[string]int{}, launched: make(chan struct{}),
 	}
 	p.extend()
 	r.current = p
@@ -403,20 +414,24 @@ func (p *process) hit(kind FaultKind, actor string, number, exporter int) *Fault
 func (p *process) listed(list apiserver.List) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	stream, version, complete := list.Namespace, list.Version, list.Complete
+	stream, complete, now := list.Namespace, list.Complete, time.Now()
+	at := listing{p.replica.env.restoredInList(stream, now, complete), list.Version}
 	if p.observes.IsZero() {
 		p.observes = time.Now()
 	}
 	l := p.lists[stream]
-	if l.begun == 0 {
-		l.begun = version
+	if l.complete.version > 0 && l.relisted.IsZero() || !list.Exact && p.number > 1 {
+		l.relisted = now
+	}
+	if l.begun.version == 0 {
+		l.begun = at
 	}
 	// One that follows may be needed because the end of the first was lost with its connection.
 	lost := p.replica.env.disturbed(p.observes, p.observes.Add(time.Second), func(f *Fault) bool {
 		return f.is(Stalled, ConnectionsDie)
 	})
-	if complete && (l.complete == 0 || lost || time.Since(p.observes) < time.Minute) {
-		l.complete = version
+	if complete && (l.complete.version == 0 || lost || time.Since(p.observes) < time.Minute) {
+		l.complete = at
 	}
 	p.lists[stream] = l
 }

@@ -43,8 +43,7 @@ type environment struct {
 	metrics    []metricsDelivery
 	offered    map[string]bool // log.record.uid of what any process offered to its pipelines
 	violations []Violation
-	backup     *apiserver.Backup
-	restored   time.Time // the last time that the API server's versions went back; zero: never
+	restores   []*restore
 }
 
 // Outcome is what a run found.
@@ -77,8 +76,11 @@ func (o *Outcome) Print(w io.Writer) {
 type Scenario struct {
 	// Settings returns settings that replace those of the plan. Processes count from 1.
 	Settings func(process int) map[string]any
-	Act      func(*environment) // in a goroutine of its own, from the start
-	Check    func(*environment) // after the end
+	// Covers reports whether the filters of a process let an event through that those of the plan
+	// let through; nil: they are the same.
+	Covers func(process int, ev *corev1.Event) bool
+	Act    func(*environment) // in a goroutine of its own, from the start
+	Check  func(*environment) // after the end
 
 	strict bool // checks what marked defects break, too
 }
@@ -125,7 +127,10 @@ func hostOf(worker, replica int) string {
 	return fmt.Sprintf("worker-%d-replica-%d", worker, replica)
 }
 
-const clusterUID = "cluster-1"
+const (
+	clusterUID    = "cluster-1"
+	newClusterUID = "cluster-2"
+)
 
 func newEnvironment(w Worker, plan Plan, scenario Scenario) *environment {
 	e := &environment{

@@ -27,6 +27,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	flag.StringVar(&marked, "marked", marked, "the letters of the defects that count as known")
 	flag.Parse()
 	debug.SetTraceback("all")      // A run that does not end tells where it hangs.
 	debug.SetGCPercent(400)        // Runs are short, and leave little behind.

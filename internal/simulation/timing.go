@@ -24,7 +24,7 @@ func (a *account) checkTimes() {
 		return
 	}
 	from, _ := a.env.baselines()
-	for name, want := range a.env.ideal(from) {
+	for name, want := range a.env.ideal(from, true) {
 		a.checkInTime(name, want.steps)
 		a.checkObserved(name, want.steps)
 		if a.env.plan.Dedup > 0 {
@@ -128,7 +128,7 @@ func (e *environment) leaderIsNew() bool {
 // checkSilence checks that the exporter lacks nothing that is overdue.
 func (a *account) checkSilence() {
 	from, _ := a.env.baselines()
-	for name, want := range a.env.ideal(from) {
+	for name, want := range a.env.ideal(from, true) {
 		for _, s := range want.steps {
 			age := time.Since(s.at)
 			if age > overdue+a.env.plan.Dedup && !a.hasBy(name, s, time.Now()) {

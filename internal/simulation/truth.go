@@ -17,6 +17,7 @@ type truth struct {
 	env      *environment
 	names    map[types.UID]types.NamespacedName
 	states   map[string][]*corev1.Event // by log.record.uid
+	recurs   map[string]bool            // log.record.uids that were written again after a restore
 	subjects map[subjectKey]*object
 }
 
@@ -24,12 +25,18 @@ func newTruth(e *environment) *truth {
 	t := &truth{
 		env: e, names: map[types.UID]types.NamespacedName{},
 		states: map[string][]*corev1.Event{}, subjects: map[subjectKey]*object{},
+		recurs: map[string]bool{},
 	}
+	epochs := map[string]int{}
 	for _, w := range e.server.History() {
 		if w.Type != watch.Deleted {
 			t.names[w.Event.UID] = nameOf(w.Event)
 			uid := recordUID(w.Event)
 			t.states[uid] = append(t.states[uid], w.Event)
+			if epoch, known := epochs[uid]; known && epoch != w.Epoch {
+				t.recurs[uid] = true
+			}
+			epochs[uid] = w.Epoch
 		}
 	}
 	for _, a := range e.apps {

@@ -245,6 +245,17 @@ func (s *Server) compact(version int64) {
 // Backup is what a cluster held at a time.
 type Backup struct{ contents contents }
 
+// Version returns the version of the newest write in the backup.
+func (b *Backup) Version() int64 { return b.contents.version }
+
+// Events returns the events in the backup. They must not be changed.
+func (b *Backup) Events() (all []*corev1.Event) {
+	for _, r := range b.contents.table(eventsResource).live {
+		all = append(all, r.object.(*corev1.Event))
+	}
+	return all
+}
+
 // Backup returns a backup of the cluster.
 func (s *Server) Backup() *Backup {
 	defer s.lock()()

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/simulation/apiserver"
+)
+
+// restore is a moment at which the API server's versions went back. The contract:
+//
+//   - etcd restored from a backup: the receiver "keeps counts and sums, forgets every remembered
+//     resource version, and lists. It emits what the list shows above the remembered counts. The
+//     listed counts are then the new baseline."
+//   - another cluster: the receiver "sets [the checkpoint] aside with a message, delivers its
+//     outbox, and then begins as at a first start, with new sums".
+type restore struct {
+	at      time.Time
+	isNew   bool            // another cluster
+	version int64           // of the backup: what was written later is lost
+	events  []*corev1.Event // in the backup
+
+	listed map[string]time.Time // the first complete list since, by stream
+}
+
+func (e *environment) addRestore(r *restore) {
+	r.at, r.listed = time.Now(), map[string]time.Time{}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.restores = append(e.restores, r)
+}
+
+// lastRestore returns the last restore so far, or nil.
+func (e *environment) lastRestore() *restore {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if n := len(e.restores); n > 0 {
+		return e.restores[n-1]
+	}
+	return nil
+}
+
+// restoredInList notes a list, and returns how often the versions have gone back.
+func (e *environment) restoredInList(stream string, now time.Time, complete bool) (epoch int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	epoch = len(e.restores)
+	if epoch > 0 && complete && e.restores[epoch-1].listed[stream].IsZero() {
+		e.restores[epoch-1].listed[stream] = now
+	}
+	return epoch
+}
+
+// epochAt returns how often the versions had gone back at a time.
+func (e *environment) epochAt(t time.Time) (epoch int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, r := range e.restores {
+		if !r.at.After(t) {
+			epoch++
+		}
+	}
+	return epoch
+}
+
+// noticed is when the receiver has listed the restored, or new, cluster at the latest. Until then,
+// what is written may only be in a list.
+func (e *environment) noticed(r *restore) time.Time {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	latest := r.at.Add(lookBack)
+	for _, at := range r.listed {
+		if at = at.Add(promptly); at.After(latest) {
+			latest = at
+		}
+	}
+	return latest
+}
+
+// isLost reports whether the receiver may never have seen a write that a restore undid: it was
+// written just before, or a fault kept the receiver from it.
+func (e *environment) isLost(w apiserver.Write) bool {
+	e.mu.Lock()
+	if w.Epoch >= len(e.restores) {
+		e.mu.Unlock()
+		return false
+	}
+	r := e.restores[w.Epoch]
+	e.mu.Unlock()
+	delays := func(f *Fault) bool { return f.delaysRecords() && !f.is(BackupRestored, ClusterNew) }
+	return w.Version > r.version &&
+		(w.At.After(r.at.Add(-promptly)) || e.disturbed(w.At.Add(-lookBack), r.at, delays))
+}
+
+// restore goes back. An observer that counts all it may lists at once; one that counts the least
+// lists as late as it may.
+func (o *observer) restore(r *restore, epoch int) {
+	o.finishList()
+	isFirst := o.begins > epoch // The observer's first list is of the restored, or new, cluster.
+	if isFirst {
+		clear(o.counts)
+	}
+	// Without a checkpoint, the contract does not say whether a running process begins anew.
+	if isFirst || r.isNew && (o.env.plan.Storage || !o.least) {
+		clear(o.memory)
+	}
+	o.pending = &list{
+		at: r.at, until: o.env.noticed(r), isFirst: isFirst || r.isNew,
+		events: map[types.NamespacedName]*corev1.Event{},
+	}
+	for _, ev := range r.events {
+		if o.env.plan.wants(ev) {
+			o.pending.events[nameOf(ev)] = ev
+		}
+	}
+	if !o.least || isFirst {
+		o.finishList()
+	}
+}
+
+// list is what a list after a restore will show.
+type list struct {
+	at, until time.Time // it may come between the two
+	isFirst   bool      // start_at decides what it is
+	events    map[types.NamespacedName]*corev1.Event
+}
+
+// see takes part in what the list shows.
+func (l *list) see(w apiserver.Write) {
+	if name := nameOf(w.Event); w.Type == watch.Deleted {
+		delete(l.events, name)
+	} else {
+		l.events[name] = w.Event
+	}
+}
+
+// finishList counts what a list after a restore shows above the remembered counts, and makes the
+// listed counts the new baseline.
+func (o *observer) finishList() {
+	l := o.pending
+	if l == nil {
+		return
+	}
+	o.pending = nil
+	for name, known := range o.memory {
+		if l.events[name] == nil && known.deleted.IsZero() {
+			known.deleted = l.at
+		}
+	}
+	for name, ev := range l.events {
+		n := o.memory[name].newIn(ev)
+		if counts := !l.isFirst || o.env.plan.FromBeginning; counts && n > 0 {
+			o.count(name, step{l.until, ev.UID, countOf(ev), n})
+		}
+		o.memory[name] = (*remembered)(nil).with(ev)
+	}
+}
+
+// isDecided reports whether the contract says how much may be counted. A process that starts
+// without a checkpoint when the leader's position belongs to the lost future begins as start_at
+// says, or at a position of the backup.
+func (e *environment) isDecided() bool {
+	r := e.lastRestore()
+	return r == nil || !e.plan.alone() || !slices.ContainsFunc(e.allProcesses(),
+		func(p *process) bool { return p.started.After(r.at.Add(-lookBack)) })
+}
