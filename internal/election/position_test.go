@@ -72,6 +72,24 @@ func TestAMergeKnowsTheCluster(t *testing.T) {
 	}
 }
 
+func TestAPositionFallsWithAnyOfItsStreams(t *testing.T) {
+	before := map[string]uint64{"": 5, "a": 7}
+	for name, tt := range map[string]struct {
+		before, after Position
+		want          bool
+	}{
+		"the same":        {at(before), at(before), false},
+		"higher and more": {at(before), at(map[string]uint64{"": 5, "a": 8, "b": 1}), false},
+		"lower":           {at(before), at(map[string]uint64{"": 6, "a": 6}), true},
+		"missing":         {at(before), at(map[string]uint64{"a": 7}), true},
+		"deleted":         {at(before), Position{}, true},
+		"nothing before":  {Position{}, at(before), false},
+		"another cluster": {Position{"x", before}, Position{"y", nil}, false},
+	} {
+		t.Run(name, func(t *testing.T) { assert.Equal(t, tt.want, tt.before.fellTo(tt.after)) })
+	}
+}
+
 func TestDataThatIsNoPositionCannotBeRead(t *testing.T) {
 	for name, tt := range map[string]struct {
 		data map[string]string

@@ -286,6 +286,7 @@ func TestAStandbyReadsOnIfItMayNotWrite(t *testing.T) {
 		api.forbid("update", "create")
 		p.Advance(cluster(10))
 		assert.Error(t, p.Flush(t.Context()))
+		pass(5 * time.Minute) // The pauses are long now.
 		p.Follow()
 		api.set(cluster(5))
 		pass(3 * interval)
@@ -341,6 +342,9 @@ func TestWhatCouldNotBePublishedInTheTermIsPublishedLater(t *testing.T) {
 		api.took()
 		pass(interval)
 		assert.Equal(t, []string{"get"}, api.took())
+		api.set(cluster(3)) // Another process replaced it.
+		pass(interval)
+		assert.Equal(t, Latest{cluster(3), Known}, p.Latest(), "the standby kept nothing")
 	})
 }
 
