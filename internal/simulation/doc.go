@@ -30,6 +30,7 @@
 //	expected.go    what an ideal observer counts
 //	records.go     the records of the exporters
 //	account.go     one exporter's records: none lost, invented, counted twice or out of order
+//	repeats.go     what another process may deliver again
 //	content.go     the fields of a record
 //	timing.go      records in time, and a status that reports what is late
 //	owners.go      owners, workloads and tags

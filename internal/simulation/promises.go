@@ -38,6 +38,10 @@ var (
 	inFlightOnly = &Promise{"only in-flight records repeated",
 		"After a crash, a record is delivered again only if the process had delivered no other " +
 			"after it.", stored}
+	fewRepeated = &Promise{"few repeated",
+		"After a failover, a record is delivered again only if the last leader had delivered it in " +
+			"its last 5 s and dedup_interval, and did not stop in an orderly way.",
+		[]Mode{electorAlone}}
 	offeredOnce = &Promise{"offered until settled",
 		"What every exporter accepted, or rejected with a permanent error, is not offered again by " +
 			"the same process (with storage and elector: it may be, in a later term).",
@@ -49,10 +53,11 @@ var (
 	metricIsSum = &Promise{"metric = sum of records",
 		"At the end, the metric of each workload, reason, type and kind is the sum of the " +
 			"occurrences in the records (without storage: of the last process; with an elector " +
-			"and no storage: if only one led).", nil}
+			"and no storage: if only one led, and at most the sum if it led more than once; what " +
+			"was delivered while storage could not be written may be missing after a crash).", nil}
 	monotonic = &Promise{"metric monotonic",
-		"The points of one series never fall, their times increase, and with storage its start " +
-			"time stays.", nil}
+		"The points of one series never fall, their times increase, with storage its start " +
+			"time stays, and without storage it is not before the process, or its term, began.", nil}
 	oneLeader = &Promise{"one leader emits",
 		"Only the process that holds the lease emits.", elected}
 	ownersRight = &Promise{"owners right",
@@ -83,9 +88,9 @@ var (
 
 // Promises are all of them, in the order of tables.
 var Promises = []*Promise{
-	nothingLost, nothingInvented, duplicates, sameBytes, inFlightOnly, offeredOnce, faithful, inOrder,
-	metricIsSum, monotonic, oneLeader, ownersRight, ownersComplete, neverSilent, inTime,
-	oneInInterval, boundedMemory, boundedRequests, shutsDown, noGoroutine,
+	nothingLost, nothingInvented, duplicates, sameBytes, inFlightOnly, fewRepeated, offeredOnce,
+	faithful, inOrder, metricIsSum, monotonic, oneLeader, ownersRight, ownersComplete, neverSilent,
+	inTime, oneInInterval, boundedMemory, boundedRequests, shutsDown, noGoroutine,
 }
 
 // In reports whether the contract makes the promise in the mode.
@@ -130,6 +135,7 @@ func (e *environment) check() {
 		a.checkRecords()
 		a.checkOrder()
 		a.checkRepeats()
+		a.checkFailovers()
 		a.checkTotals()
 		a.checkTimes()
 	}

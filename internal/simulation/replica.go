@@ -68,6 +68,7 @@ type process struct {
 	lists       map[string]lists // by the stream's namespace
 	held        map[string]int   // bytes of events read and not yet offered, by log.record.uid
 	terms       []term
+	saves       []save
 	dealtWith   map[string]int   // epochs of the log.record.uids that every exporter accepted or rejected permanently
 	requests    map[int]requests // by the minute
 	most, size  int              // bytes: the most ever in held, and now
@@ -122,6 +123,17 @@ func (p *process) allTerms() []term {
 		p.endTerm(p.died, false)
 	}
 	return slices.Clone(p.terms)
+}
+
+// termAt returns when the term began in which the process is at a time, or was last; zero: it has
+// not led until then.
+func (p *process) termAt(t time.Time) (began time.Time) {
+	for _, term := range p.allTerms() {
+		if !term.began.After(t) {
+			began = term.began.Truncate(time.Millisecond)
+		}
+	}
+	return began
 }
 
 // lists are a stream's first listings.

@@ -61,6 +61,15 @@ func (c *storageClient) Close(context.Context) error {
 }
 
 func (c *storageClient) Batch(ctx context.Context, operations ...*storage.Operation) error {
+	began := time.Now()
+	err := c.batch(ctx, operations)
+	if operations[0].Type != storage.Get {
+		c.process.saved(began, err)
+	}
+	return err
+}
+
+func (c *storageClient) batch(ctx context.Context, operations []*storage.Operation) error {
 	p, number := c.process, c.calls.next()
 	hit := func(kind FaultKind) *Fault { return p.hit(kind, "storage", number, 0) }
 	if f := hit(StorageSlow); f != nil {
