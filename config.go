@@ -68,7 +68,8 @@ type Config struct {
 	// Metrics bounds the metric.
 	Metrics MetricsConfig `mapstructure:"metrics"`
 
-	// Storage is a storage extension; with it a restart neither loses nor repeats events. Nil means none.
+	// Storage is a storage extension; with it a restart loses no event, and repeats only in-flight records, byte for byte.
+	// With LeaderElector, all replicas must share it. Nil means none.
 	Storage *component.ID `mapstructure:"storage"`
 
 	// LeaderElector is the leader elector extension; with it only the leader emits. Nil means that every replica does.
@@ -138,6 +139,7 @@ func (c *Config) Validate() error {
 		c.validateOwners(),
 		errExtract,
 		c.validateIntervals(),
+		c.validateStorage(),
 		atLeastOne("metrics.max_series", c.Metrics.MaxSeries),
 		above0("metrics.series_ttl", c.Metrics.SeriesTTL),
 	)
@@ -223,6 +225,17 @@ func (c *Config) validateIntervals() error {
 		errs = errors.Join(errs, above0("dedup_interval", c.DedupInterval))
 	}
 	return errs
+}
+
+// fileStorage is the type of a storage extension whose file one Collector at a time can use.
+var fileStorage = component.MustNewType("file_storage")
+
+func (c *Config) validateStorage() error {
+	if c.Storage == nil || c.LeaderElector == nil || c.Storage.Type() != fileStorage {
+		return nil
+	}
+	return fmt.Errorf("storage: %q is not shared by the replicas of k8s_leader_elector: %q; remove storage, "+
+		"so that a standby follows the leader, or name a storage that all replicas share, such as redis_storage", c.Storage, c.LeaderElector)
 }
 
 // warn tells of settings that are allowed, but may bring nothing.

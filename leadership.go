@@ -22,24 +22,26 @@ type leadership struct {
 	lease, patience time.Duration
 
 	// mu guards the following.
-	mu       sync.Mutex
-	leading  bool
-	term     context.Context // ends with the leadership
-	endTerm  context.CancelFunc
-	changed  chan struct{} // closed when leading changes
-	ended    chan struct{} // closed when the work of the last term has ended; nil: none began
-	lastBeat time.Time
-	doubtful time.Time // until then it is doubtful whether a leader that was paused still is one
+	mu        sync.Mutex
+	leading   bool
+	term      context.Context // ends with the leadership
+	endTerm   context.CancelFunc
+	changed   chan struct{} // closed when leading changes
+	ended     chan struct{} // closed when the work of the last term has ended; nil: none began
+	stoppedAt time.Time     // when the last term ended
+	lastBeat  time.Time
+	doubtful  time.Time // until then it is doubtful whether a leader that was paused still is one
 }
 
 func newLeadership(lease, patience time.Duration) *leadership {
 	return &leadership{lease: lease, patience: patience, changed: make(chan struct{}), lastBeat: time.Now()}
 }
 
-func (l *leadership) started() {
+// started begins a term. A start whose context has ended is ignored: its end was reported before.
+func (l *leadership) started(ctx context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.leading {
+	if l.leading || ctx.Err() != nil {
 		return
 	}
 	l.leading = true
@@ -55,7 +57,7 @@ func (l *leadership) stopped() {
 		l.mu.Unlock()
 		return
 	}
-	l.leading = false
+	l.leading, l.stoppedAt = false, time.Now()
 	l.endTerm()
 	ended := l.ended
 	l.announceLocked()
@@ -130,4 +132,59 @@ func (l *leadership) certainIn(now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return max(0, l.doubtful.Sub(now))
+}
+
+// nobodyElseLeads reports whether no other process can lead yet after the end of a term: the elector
+// gives up before the lease expires, unless this process was paused.
+func (l *leadership) nobodyElseLeads(now time.Time) bool {
+	if l.certainIn(now) > 0 {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.leading || now.Sub(l.stoppedAt) < (l.lease-l.patience)/2
+}
+
+// either returns a context that ends when one of the two does.
+func either(a, b context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(a)
+	stop := context.AfterFunc(b, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
+}
+
+// mayEmit reports whether this process is certain to be the one that emits.
+func (r *eventsReceiver) mayEmit() bool {
+	return r.leadership == nil || r.leadership.leads() && r.leadership.certainIn(time.Now()) == 0
+}
+
+// awaitCertainty waits, after a pause of this process, until it is certain whether it still leads, and
+// reports whether it does. It reports false if stop ends before.
+func (r *eventsReceiver) awaitCertainty(stop context.Context) bool {
+	if r.leadership == nil {
+		return true
+	}
+	for {
+		uncertain := r.leadership.certainIn(time.Now())
+		if uncertain == 0 {
+			return r.leadership.leads()
+		}
+		if !sleep(stop, uncertain) {
+			return false
+		}
+	}
+}
+
+// sleep reports whether the time passed before the context ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }

@@ -5,15 +5,16 @@ package kubeeventsreceiver
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/receiver"
+	"go.uber.org/zap"
 	"k8s.io/client-go/rest"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/cluster"
-	"github.com/kubeevents/kubeeventsreceiver/internal/inbox"
 	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
 	"github.com/kubeevents/kubeeventsreceiver/internal/logrecord"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
@@ -24,8 +25,7 @@ import (
 const (
 	// shutdownGrace is how long what was taken may still be delivered after Shutdown was called.
 	shutdownGrace = 5 * time.Second
-	// electionDelay is how long after the end of a lease the elector may take to notice it, and how far a producer's
-	// event may be behind.
+	// electionDelay is how long after the end of a lease the elector may take to notice it.
 	electionDelay = 5 * time.Second
 )
 
@@ -75,8 +75,7 @@ func (r *eventsReceiver) begin(ctx context.Context, host component.Host) error {
 	if err != nil {
 		return err
 	}
-	client, bursts, err := kubeclient.Events(restConfig)
-	if err != nil {
+	if r.client, r.bursts, err = kubeclient.Events(restConfig); err != nil {
 		return fmt.Errorf("the client configuration cannot be used: %w", err)
 	}
 	if err := r.useExtensions(ctx, host); err != nil {
@@ -85,34 +84,28 @@ func (r *eventsReceiver) begin(ctx context.Context, host component.Host) error {
 	if err := r.newResolver(restConfig); err != nil {
 		return err
 	}
-	r.inbox = inbox.New(batchChanges)
 	if err := r.telemetry.observe(r.resolver); err != nil {
 		return err
 	}
-	r.cluster, r.bursts = cluster.New(client), bursts
-	r.launch(client)
+	r.cluster = cluster.New(r.client)
+	r.launch()
 	return nil
 }
 
-// useExtensions takes up the storage and the leader elector that the configuration names.
-func (r *eventsReceiver) useExtensions(ctx context.Context, host component.Host) error {
+// useExtensions opens the storage and the leader elector that the configuration names.
+func (r *eventsReceiver) useExtensions(ctx context.Context, host component.Host) (err error) {
 	if r.config.Storage != nil {
-		store, err := r.openStorage(ctx, host)
-		if err != nil {
+		if r.storage, err = r.openStorage(ctx, host); err != nil {
 			return err
 		}
-		r.saving = &saving{store: store}
 	}
-	if r.config.LeaderElector != nil {
-		leadership, err := r.openElector(host)
-		if err != nil {
-			return err
-		}
-		r.leadership = leadership
-		// A lease may have been renewed just before, and it takes the elector a while to notice that it has ended.
-		r.standby.horizon = leadership.lease + electionDelay + r.config.DedupInterval
+	if r.config.LeaderElector == nil {
+		return nil
 	}
-	return nil
+	if r.leadership, err = r.openElector(host); err == nil && r.storage == nil {
+		r.positions = r.openPositions(r.client)
+	}
+	return err
 }
 
 // lookupObserver counts look-ups, and names the permissions that they lack.
@@ -143,46 +136,49 @@ func (r *eventsReceiver) newResolver(restConfig *rest.Config) error {
 }
 
 // launch starts all work in contexts of its own: Start's ends with Start.
-func (r *eventsReceiver) launch(client rest.Interface) {
+func (r *eventsReceiver) launch() {
 	stop, cancel := context.WithCancel(context.Background())
 	work, cancelWork := context.WithCancel(context.Background())
 	r.life.cancel, r.life.cancelWork = cancel, cancelWork
 	r.life.done = make(chan struct{})
 	go func() {
 		defer close(r.life.done)
-		var alongside sync.WaitGroup
-		alongside.Go(func() { r.cluster.Run(stop) })
+		var background sync.WaitGroup
+		background.Go(func() { r.cluster.Run(stop) })
 		if r.leadership != nil {
-			alongside.Go(func() { r.leadership.beat(stop) })
+			background.Go(func() { r.leadership.beat(stop) })
 		}
 		if r.lease != nil {
-			alongside.Go(func() { r.watchLease(stop) })
+			background.Go(func() { r.watchLease(stop) })
 		}
-		if r.leadership != nil && !r.followsOthers() {
-			r.terms(stop, work, client)
+		if r.positions != nil {
+			background.Go(func() { r.positions.Run(stop) })
+		}
+		if r.leadership != nil && r.storage != nil {
+			r.terms(stop, work)
 		} else {
-			r.session(stop, work, client)
+			r.sessions(stop, work)
 		}
-		alongside.Wait()
-		r.letGo(work)
+		background.Wait()
+		r.close(work)
 	}()
 }
 
-// terms runs a session for each term that this process leads.
-func (r *eventsReceiver) terms(stop, work context.Context, client rest.Interface) {
+// terms runs sessions in each term that this process leads.
+func (r *eventsReceiver) terms(stop, work context.Context) {
 	for stop.Err() == nil {
-		r.watchElections()
+		elections := r.leadership.change()
 		if term, ended, ok := r.leadership.begin(); ok {
 			termStop, cancelStop := either(stop, term)
 			termWork, cancelWork := either(work, term)
-			r.session(termStop, termWork, client)
+			r.sessions(termStop, termWork)
 			r.forgetTerm()
 			cancelStop()
 			cancelWork()
 			ended()
 		}
 		select {
-		case <-r.elections:
+		case <-elections:
 		case <-stop.Done():
 		}
 	}
@@ -194,75 +190,92 @@ func (r *eventsReceiver) forgetTerm() {
 		r.status.forget(streamOf(namespace))
 	}
 	r.status.forget(storagePart)
-	r.status.forget(logsPipeline)
+	r.status.forget(clusterPart)
 }
 
-// session remembers what the last one left, and runs the streams, the loop and the timer of the metrics until stop ends.
-func (r *eventsReceiver) session(stop, work context.Context, client rest.Interface) {
-	r.restore(stop)
+// sessions runs a session, and another one each time that another cluster answers.
+func (r *eventsReceiver) sessions(stop, work context.Context) {
+	for stop.Err() == nil {
+		s := r.newSession()
+		if s.open(stop, work) {
+			s.serve(stop, work)
+		}
+		s.persist.close()
+	}
+}
+
+// serve runs the streams, the loop and the timer of the metrics until stop ends.
+func (s *session) serve(stop, work context.Context) {
 	reading, endReading := context.WithCancel(stop)
-	var alongside sync.WaitGroup
-	for _, namespace := range r.config.streams() {
-		stream := r.newStream(client, namespace)
-		alongside.Go(func() { stream.Run(reading) })
+	defer endReading()
+	var background sync.WaitGroup
+	for _, namespace := range s.config.streams() {
+		stream := s.newStream(namespace)
+		background.Go(func() { stream.Run(reading) })
 	}
-	if r.metrics != nil {
-		alongside.Go(func() { r.meter(reading, work) })
+	if s.metrics != nil {
+		background.Go(func() { s.meter(reading, work) })
 	}
-	r.awaitCluster(stop)
-	r.run(stop, work)
+	s.run(stop, work)
 	endReading()
-	alongside.Wait()
-	r.drain()
-	r.letBatchGo()
-	if r.metrics != nil {
-		// The last sums, which nothing would carry otherwise.
-		r.emitMetrics(work)
-	}
+	background.Wait()
+	s.drain()
+	s.release()
+	s.gate.close(work)
 }
 
-func (r *eventsReceiver) newStream(client rest.Interface, namespace string) *watch.Stream {
-	return watch.New(watch.Config{
-		Client:          client,
+func (s *session) newStream(namespace string) *watch.Stream {
+	config := watch.Config{
+		Client:          s.client,
 		Namespace:       namespace,
-		FieldSelector:   r.filter.FieldSelector(),
-		ResourceVersion: r.streams[namespace].ResourceVersion,
-		Taker:           r.inbox,
-		Bursts:          r.bursts,
-		Observer:        r.status,
-	})
-}
-
-// awaitCluster gives the first records a chance to name their cluster.
-func (r *eventsReceiver) awaitCluster(stop context.Context) {
-	late := time.NewTimer(r.config.Owners.LookupTimeout)
-	defer late.Stop()
-	select {
-	case <-r.cluster.Asked():
-	case <-late.C:
-	case <-stop.Done():
+		FieldSelector:   s.filter.FieldSelector(),
+		ResourceVersion: s.memory.Resume(namespace),
+		Versions:        s.versions,
+		Taker:           s.queue,
+		Bursts:          s.bursts,
+		Observer:        s.status,
 	}
+	if version, ok := s.start.Of(namespace); ok {
+		config.ExactAt = strconv.FormatUint(version, 10)
+	}
+	return watch.New(config)
 }
 
-func (r *eventsReceiver) meter(stop, work context.Context) {
-	ticker := time.NewTicker(r.config.CollectionInterval)
+func (s *session) meter(stop, work context.Context) {
+	ticker := time.NewTicker(s.config.CollectionInterval)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
-			r.emitMetrics(work)
+			if s.mayEmit() {
+				s.emitMetrics(work, s.memory.Tally)
+			}
 		case <-stop.Done():
 			return
 		}
 	}
 }
 
-// letGo releases what Start made.
-func (r *eventsReceiver) letGo(work context.Context) {
+// emitLast emits the last sums, which nothing would carry otherwise.
+func (s *session) emitLast() {
+	if s.metrics != nil && (s.leadership == nil || s.leadership.nobodyElseLeads(time.Now())) {
+		ctx, cancel := context.WithTimeout(context.Background(), shutdownGrace)
+		defer cancel()
+		s.emitMetrics(ctx, s.memory.Tally)
+	}
+}
+
+// close releases what Start made.
+func (r *eventsReceiver) close(ctx context.Context) {
 	if r.resolver != nil {
 		r.resolver.Close()
 	}
-	r.closeStorage(work)
+	if r.storage == nil {
+		return
+	}
+	if err := r.storage.Close(ctx); err != nil {
+		r.settings.Logger.Warn("Cannot close the storage", zap.Error(err))
+	}
 }
 
 // Shutdown ends the watches, delivers what was taken from them, and returns when all work has ended, or with the
@@ -276,7 +289,7 @@ func (r *eventsReceiver) end(ctx context.Context) error {
 	receivers.forget(r)
 	defer r.telemetry.builder.Shutdown()
 	if r.life.cancel == nil {
-		r.letGo(ctx)
+		r.close(ctx)
 		return nil
 	}
 	r.life.cancel()

@@ -90,6 +90,14 @@ func (s *status) failed(part, cause, message string, err error) {
 	s.reportLocked()
 }
 
+// set notes that a part of the receiver does not work, without a line in the log.
+func (s *status) set(part string, f failure) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failing[part] = f
+	s.reportLocked()
+}
+
 // recovered notes that a part works, which is no news unless it had failed.
 func (s *status) recovered(part, message string) {
 	s.mu.Lock()
@@ -192,11 +200,11 @@ func (o deliveryObserver) Rejected(records int, _ error) { o.telemetry.refused(r
 // Dropped implements delivery.Observer.
 func (o deliveryObserver) Dropped(records int, _ error, _ bool) { o.telemetry.dropped(records) }
 
-// RejectingLong implements delivery.Observer.
+// RejectingLong implements delivery.Observer. The deliverer writes the log.
 func (o deliveryObserver) RejectingLong(since time.Duration) {
-	o.status.failed(logsPipeline, "rejecting", "The pipeline has accepted no events for a while; retrying until it does",
-		fmt.Errorf("the logs pipeline has accepted no events for %v: look at the exporters' errors", since.Round(time.Second)))
+	o.status.set(logsPipeline, failure{"rejecting",
+		fmt.Errorf("the logs pipeline has accepted no events for %v: look at the exporters' errors", since.Round(time.Second))})
 }
 
-// AcceptingAgain implements delivery.Observer. The deliverer writes the log.
+// AcceptingAgain implements delivery.Observer.
 func (o deliveryObserver) AcceptingAgain() { o.status.forget(logsPipeline) }

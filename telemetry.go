@@ -102,9 +102,12 @@ func (t *telemetry) resolved(observations []observation.Observation) {
 	}
 }
 
-func (t *telemetry) accepted(records []observation.Observation, count int) {
-	t.builder.KubeEventsAccepted.Add(context.Background(), int64(count))
-	now := time.Now()
+func (t *telemetry) accepted(records int) {
+	t.builder.KubeEventsAccepted.Add(context.Background(), int64(records))
+}
+
+// delivered measures how long the records took since the receiver saw them.
+func (t *telemetry) delivered(records []observation.Observation, now time.Time) {
 	for i := range records {
 		t.builder.KubeEventsLatency.Record(context.Background(), now.Sub(records[i].SeenAt).Seconds())
 	}

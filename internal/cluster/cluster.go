@@ -25,8 +25,9 @@ const (
 // Identity is the cluster's UID, once it is known. Its methods may be called concurrently.
 type Identity struct {
 	client rest.Interface
-	uid    atomic.Value  // string
-	asked  chan struct{} // closed after the first answer that settles it
+	uid    atomic.Value          // string
+	err    atomic.Pointer[error] // of the last request; nil: it succeeded
+	asked  chan struct{}         // closed after the first answer that settles it
 }
 
 // New makes an identity that is not known yet. The client is one for the core group.
@@ -40,12 +41,29 @@ func (i *Identity) UID() string {
 	return uid
 }
 
+// Err returns the error of the last request; nil if it succeeded, or if there was none.
+func (i *Identity) Err() error {
+	if err := i.err.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Refresh asks again, since another cluster may answer now. It returns the UID, or an empty string if
+// the request failed.
+func (i *Identity) Refresh(ctx context.Context) string {
+	if i.ask(ctx) != nil {
+		return ""
+	}
+	return i.UID()
+}
+
 // Asked is closed when the API server has told the UID, or that it may not be read.
 func (i *Identity) Asked() <-chan struct{} { return i.asked }
 
 // Run asks until the answer is known or the context ends.
 func (i *Identity) Run(ctx context.Context) {
-	backoff := wait.Backoff{Duration: 250 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: time.Minute}
+	backoff := wait.Backoff{Duration: 250 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 15 * time.Second}
 	settled := sync.OnceFunc(func() { close(i.asked) })
 	for {
 		err := i.ask(ctx)
@@ -66,7 +84,8 @@ func (i *Identity) Run(ctx context.Context) {
 	}
 }
 
-func (i *Identity) ask(ctx context.Context) error {
+func (i *Identity) ask(ctx context.Context) (err error) {
+	defer func() { i.err.Store(&err) }()
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	namespace := &corev1.Namespace{}

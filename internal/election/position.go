@@ -90,6 +90,16 @@ func (p Position) fellTo(other Position) bool {
 	return false
 }
 
+// above reports whether a stream of p is above the version.
+func (p Position) above(version uint64) bool {
+	for _, reached := range p.Streams {
+		if reached > version {
+			return true
+		}
+	}
+	return false
+}
+
 // encode writes the position into the data of a ConfigMap. It leaves other keys as they are.
 func (p Position) encode(data map[string]string) error {
 	streams := make(map[string]string, len(p.Streams))

@@ -16,8 +16,8 @@ const (
 	maxPause = 30 * time.Second
 )
 
-// Observer reports problems with the stored position, such as in the component's status. Its methods
-// are called after requests, also several times in a row with the same result.
+// Observer reports problems with the stored position, such as in the component's status. Its
+// methods are called after requests, also several times in a row with the same result.
 type Observer interface {
 	// PositionFailed gets a *PermissionError, a *DataError, or the error of a request that failed
 	// and was already repeated.
@@ -33,8 +33,9 @@ type Latest struct {
 	State State
 }
 
-// Positions keeps the position of this process and the stored one in step. Its methods may be called
-// concurrently. Only Run, Refresh and Flush wait for requests; one of them makes requests at a time.
+// Positions keeps the position of this process and the stored one in step. Its methods may be
+// called concurrently. Only Run, Refresh and Flush wait for requests; one of them makes requests at
+// a time.
 type Positions struct {
 	store    *Store
 	observer Observer
@@ -56,6 +57,9 @@ type Positions struct {
 	// replaceFrom is the first revision that replaces the void position instead of raising it.
 	replaceFrom uint64
 	void        Position
+	// ignored is the stored position that a standby found to be void; nil: none. It is ignored until
+	// a leader has replaced it.
+	ignored *Position
 
 	failures  int // requests in a row that failed
 	forbidden int // requests in a row that were forbidden
@@ -98,8 +102,8 @@ func (p *Positions) Latest() Latest {
 	return p.latestLocked()
 }
 
-// Changed returns a channel that is closed when Latest changes next. To miss no change, callers must
-// call Changed before Latest.
+// Changed returns a channel that is closed when Latest changes next. To miss no change, callers
+// must call Changed before Latest.
 func (p *Positions) Changed() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -177,6 +181,18 @@ func (p *Positions) Replace(position Position) {
 		p.revision++
 		if p.state == Known {
 			p.void, p.replaceFrom = p.stored, p.revision
+		}
+	})
+}
+
+// Void notes that the cluster's resource versions have gone back to now. A position above it is void:
+// it is ignored until a leader has replaced it. What this process has delivered is forgotten.
+func (p *Positions) Void(now uint64) {
+	p.change(func() {
+		p.forgetLocked()
+		if p.state == Known && p.stored.above(now) {
+			ignored := p.stored.Merge(Position{})
+			p.ignored = &ignored
 		}
 	})
 }
@@ -282,13 +298,17 @@ func (p *Positions) latestLocked() Latest {
 		return Latest{own.Merge(Position{}), Known}
 	}
 	state := p.state
-	if state == Known && p.stored.foreign(p.cluster) {
+	stored := p.stored
+	if state == Known && p.ignored != nil && !p.ignored.fellTo(stored) && !p.ignored.foreign(stored.Cluster) {
+		state, stored = Missing, Position{}
+	}
+	if state == Known && stored.foreign(p.cluster) {
 		state = Missing
 	}
 	if state == Missing && len(p.advanced) > 0 {
 		state = Known // This process has led.
 	}
-	return Latest{own.Merge(p.stored), state}
+	return Latest{own.Merge(stored), state}
 }
 
 // replacesLocked reports whether the void position is still to be replaced.

@@ -13,6 +13,9 @@ package ledger
 import (
 	"crypto/sha256"
 	"hash/fnv"
+	"iter"
+	"maps"
+	"math"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -59,12 +62,22 @@ const gone = 0
 
 func (e entry) isGone() bool { return e.pass == gone }
 
+// forgotten is the resource version of an entry whose own belongs to a history that the cluster has
+// lost. Any other version is newer.
+const forgotten = math.MaxUint64
+
+func (e entry) isForgotten() bool { return e.resourceVersion.uint64() == forgotten }
+
 func (e entry) isNewerThan(other entry) bool {
-	return e.resourceVersion.uint64() > other.resourceVersion.uint64()
+	return other.isForgotten() || e.resourceVersion.uint64() > other.resourceVersion.uint64()
 }
 
-func newest(a, b entry) number {
-	return numberOf(max(a.resourceVersion.uint64(), b.resourceVersion.uint64()))
+// newest returns the version to remember after seen was observed in place of known.
+func newest(seen, known entry) number {
+	if seen.isNewerThan(known) {
+		return seen.resourceVersion
+	}
+	return known.resourceVersion
 }
 
 // Ledger is the memory of all events. The zero value is not usable, call New.
@@ -106,11 +119,12 @@ func (l *Ledger) Observe(namespace string, ev *corev1.Event) int64 {
 	return occurrences
 }
 
-// Remember notes that an event exists without its occurrences being new: what was there before the first start. An event
-// of which something is remembered already is observed instead, so that a listing that has to begin again loses nothing.
+// Remember notes that an event exists without its occurrences being new: it was there before the
+// receiver covered it. An event that is remembered as live is observed instead, so that a listing
+// that has to begin again loses nothing.
 func (l *Ledger) Remember(namespace string, ev *corev1.Event) int64 {
 	k, _ := identify(ev)
-	if _, ok := l.entries[k]; ok {
+	if known, ok := l.entries[k]; ok && !known.isGone() {
 		return l.Observe(namespace, ev)
 	}
 	l.Observe(namespace, ev)
@@ -132,6 +146,18 @@ func (l *Ledger) Delete(namespace string, ev *corev1.Event, now time.Time) {
 		last.resourceVersion = newest(last, known)
 	}
 	l.bury(k, last, now)
+}
+
+// ForgetVersions forgets the resource versions of the events of a stream, and no counts: the cluster's
+// versions have gone back. The count that is observed next is the new baseline, also if it is lower.
+func (l *Ledger) ForgetVersions(namespace string) {
+	s := l.scope(namespace)
+	for k, e := range l.entries {
+		if e.scope == s.id {
+			e.resourceVersion = numberOf(forgotten)
+			l.set(k, e)
+		}
+	}
 }
 
 // BeginList starts a listing pass over a scope: what is observed from here until EndList exists.
@@ -168,6 +194,10 @@ func (l *Ledger) Forget(now time.Time) {
 	}
 }
 
+// Keys returns the keys of all entries. Entries may change while it is read: a key that is there all
+// the time is returned exactly once.
+func (l *Ledger) Keys() iter.Seq[Key] { return maps.Keys(l.entries) }
+
 // Len is the number of events that are remembered, live and deleted.
 func (l *Ledger) Len() int { return len(l.entries) }
 
@@ -189,7 +219,7 @@ func (l *Ledger) merge(k Key, known, seen entry) entry {
 		}
 		l.deleted.revive(k)
 	}
-	if known.uid == seen.uid {
+	if known.uid == seen.uid && !known.isForgotten() {
 		seen.count = max(seen.count, known.count)
 	}
 	seen.resourceVersion = newest(seen, known)

@@ -5,6 +5,8 @@ package repeat
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"iter"
+	"maps"
 	"slices"
 	"time"
 
@@ -24,6 +26,7 @@ type record struct {
 	Occurrences int64         `json:"occurrences"`
 	SeenAt      time.Time     `json:"seenAt"`
 	End         time.Time     `json:"end"`
+	First       uint64        `json:"first,omitempty"`
 }
 
 func keyOf(name types.NamespacedName) Key {
@@ -64,7 +67,7 @@ func (w *Windows) Value(k Key) []byte {
 	if !ok {
 		return nil
 	}
-	written, _ := json.Marshal(record{open.held.Event, open.held.Occurrences, open.held.SeenAt, open.end})
+	written, _ := json.Marshal(record{open.held.Event, open.held.Occurrences, open.held.SeenAt, open.end, open.first})
 	return written
 }
 
@@ -82,26 +85,27 @@ func (w *Windows) Restore(k Key, value []byte) error {
 	w.held[k] = &window{
 		event: event.Name(r.Event),
 		end:   r.End,
+		first: r.First,
 		held:  &observation.Observation{Event: r.Event, Occurrences: r.Occurrences, SeenAt: r.SeenAt},
 	}
 	return nil
 }
 
-// Settle puts restored windows in order. What they hold has no owners yet. A window is over if what it holds was offered
-// as a record before the crash, and it stays open while a record is awaited that was offered with what it holds.
-func (w *Windows) Settle(offers Offers) {
-	w.offers = offers
+// Settle puts restored windows in order. What they hold has no owners yet. If the interval has
+// become shorter, the windows end accordingly.
+func (w *Windows) Settle(now time.Time) {
 	for _, open := range w.held {
-		if offers.Redeem(open.held.Event) {
-			open.end = time.Time{}
-		} else {
-			open.joins = offers.Awaits(open.event)
+		if latest := now.Add(w.interval); open.end.After(latest) {
+			open.end = latest
 		}
 		w.byEvent[open.event] = open
 		w.order = append(w.order, open)
 	}
 	slices.SortFunc(w.order, func(a, b *window) int { return a.end.Compare(b.end) })
 }
+
+// Keys returns the keys of the windows that hold something. Windows may change while it is read.
+func (w *Windows) Keys() iter.Seq[Key] { return maps.Keys(w.held) }
 
 // Resolve hands what is held to resolve, which adds the owners, and returns it.
 func (w *Windows) Resolve(resolve func([]observation.Observation)) []observation.Observation {

@@ -39,7 +39,7 @@ func (t *Tally) Metrics(scope Scope, clusterUID string, now time.Time) pmetric.M
 			}
 		}
 	}
-	if t.overflow != nil {
+	if t.overflow != nil && t.valueLocked(t.overflow) > 0 {
 		rm := metrics.ResourceMetrics().AppendEmpty()
 		convention.Writer(rm.Resource().Attributes()).String("k8s.cluster.uid", clusterUID)
 		t.overflow.write(newSum(rm, scope), t.valueLocked(t.overflow), now).PutBool("otel.metric.overflow", true)
@@ -50,10 +50,10 @@ func (t *Tally) Metrics(scope Scope, clusterUID string, now time.Time) pmetric.M
 	return metrics
 }
 
-// valueLocked is what may be told of a sum. Where sums are saved, it is what is saved: a sum that was told, but lost in a
-// crash, would fall at the next start.
+// valueLocked returns what the metric reports of a sum. Where sums are saved, it is the saved part: a
+// sum that was reported, but lost in a crash, would fall at the next start.
 func (t *Tally) valueLocked(p *point) int64 {
-	if t.saved != nil && t.saved.works {
+	if t.saved != nil {
 		return p.durable
 	}
 	return p.occurrences

@@ -5,6 +5,8 @@ package tally
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/changes"
@@ -17,10 +19,10 @@ type Key [16]byte
 
 // saved is what a tally knows of its snapshots. A nil *saved notes nothing.
 type saved struct {
-	works   bool // the last save succeeded, or there was none yet
 	series  map[Key]*savedSeries
 	keys    map[*point]Key
 	changed changes.Set[Key]
+	saving  []*point // those that TakeChanged returned last, until Saved
 }
 
 type savedSeries struct {
@@ -87,11 +89,11 @@ func identityOf(o *resolver.Object) *resolver.Object {
 	return &resolver.Object{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID}
 }
 
-// Track makes the tally note from now on which series change, and tell only sums that are saved.
+// Track makes the tally note from now on which series change, and report only sums that are saved.
 func (t *Tally) Track() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.saved = &saved{works: true, series: map[Key]*savedSeries{}, keys: map[*point]Key{}}
+	t.saved = &saved{series: map[Key]*savedSeries{}, keys: map[*point]Key{}}
 	t.saved.changed.Track()
 }
 
@@ -102,32 +104,36 @@ func (t *Tally) Changed() int {
 	return t.saved.changed.Len()
 }
 
-// TakeChanged returns the series that have changed since it was last called.
+// TakeChanged returns the series that have changed since it was last called. Until Saved is called,
+// the sums that Value returns now are not reported.
 func (t *Tally) TakeChanged() []Key {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.saved.changed.Take()
-}
-
-// Saved notes that the present sums of these series are saved. Until the next failure only saved sums are told.
-func (t *Tally) Saved(keys []Key) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.saved.works = true
+	keys := t.saved.changed.Take()
 	for _, k := range keys {
 		if s, ok := t.saved.series[k]; ok {
-			s.point.durable = s.point.occurrences
+			s.point.saving = s.point.occurrences
+			t.saved.saving = append(t.saved.saving, s.point)
 		}
 	}
+	return keys
 }
 
-// PutBack notes series as changed that TakeChanged returned and that could not be saved. Until a save succeeds again, the
-// sums are told as they are in memory.
-func (t *Tally) PutBack(keys []Key) {
+// Saved notes that the sums of the series are saved that TakeChanged returned.
+func (t *Tally) Saved() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.saved.works = false
-	t.saved.changed.Note(keys...)
+	for _, p := range t.saved.saving {
+		p.durable = p.saving
+	}
+	t.saved.saving = nil
+}
+
+// Keys returns the keys of all series.
+func (t *Tally) Keys() []Key {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Collect(maps.Keys(t.saved.series))
 }
 
 // Len is the number of series, the overflow series included.
@@ -211,10 +217,16 @@ func (t *Tally) Epoch() time.Time {
 	return t.epoch
 }
 
-// Reset begins anew: all sums are 0 from now on.
+// Reset drops all sums: they start at 0 now.
 func (t *Tally) Reset(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.saved != nil {
+		for _, s := range t.saved.series {
+			t.saved.note(s.point)
+		}
+		t.saved.series, t.saved.keys, t.saved.saving = map[Key]*savedSeries{}, map[*point]Key{}, nil
+	}
 	t.resources = map[resourceKey]*resource{}
 	t.series, t.overflow, t.epoch = 0, nil, now
 }

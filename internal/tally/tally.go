@@ -59,6 +59,7 @@ type pointKey struct{ reason, eventType, objectKind string }
 type point struct {
 	start, moved time.Time
 	occurrences  int64
+	saving       int64 // of them, those that are being saved
 	durable      int64 // of them, those that are saved
 	written      int64 // the value that Metrics wrote last
 	emitted      int64 // the value that the metrics pipeline accepted last

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeeventsreceiver
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/election"
+	"github.com/kubeevents/kubeeventsreceiver/internal/event"
+	"github.com/kubeevents/kubeeventsreceiver/internal/inbox"
+	"github.com/kubeevents/kubeeventsreceiver/internal/memory"
+	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+)
+
+const (
+	// positionPart is the part of the receiver that the component's status names if the leader's
+	// position cannot be read or published.
+	positionPart = "the position of the leader"
+	// refreshFor is how long a new leader tries to read the position. What it does not know then is
+	// delivered again.
+	refreshFor = 10 * time.Second
+	// flushFor is how long the end of a term waits for its position to be published.
+	flushFor = 3 * time.Second
+)
+
+// standbyGate is open while this process leads. While it is closed, batches wait at it until the
+// leader's position has reached them.
+type standbyGate struct {
+	leadership *leadership
+	positions  *election.Positions
+	memory     *memory.Memory
+	queue      *inbox.Inbox
+	logger     *zap.Logger
+
+	// elections is closed when who leads has changed since pass last looked at it.
+	elections <-chan struct{}
+	waiting   []observation.Observation // not yet reached
+	term      term
+	leave     func() // ends the term; nil: the gate is closed
+	// ended is called at the end of each term.
+	ended func()
+	// lowered is whether the leader's first position replaces a void one.
+	lowered bool
+}
+
+func (g *standbyGate) changed() <-chan struct{} { return g.elections }
+
+// pass implements gate.
+func (g *standbyGate) pass(stop, work context.Context, observations []observation.Observation) ([]observation.Observation, term, bool) {
+	g.elections = g.leadership.change()
+	if g.leave != nil && !g.leadership.leads() {
+		g.close(work)
+	}
+	if g.leave != nil && len(g.waiting) == 0 {
+		g.term.first = false
+		return observations, g.term, true
+	}
+	g.waiting = append(g.waiting, observations...)
+	for g.leave == nil {
+		g.elections = g.leadership.change()
+		changes := g.positions.Changed()
+		g.dropReached()
+		if g.open(stop, work) {
+			break
+		}
+		if len(g.waiting) == 0 {
+			return nil, term{}, false
+		}
+		select {
+		case <-changes:
+		case <-g.elections:
+		case <-stop.Done():
+			return nil, term{}, false
+		}
+	}
+	g.dropReached()
+	waiting := g.waiting
+	g.waiting = nil
+	return waiting, g.term, true
+}
+
+// dropReached drops what the leader is known to have delivered.
+func (g *standbyGate) dropReached() {
+	if len(g.waiting) == 0 {
+		return
+	}
+	latest := g.positions.Latest()
+	g.waiting = slices.DeleteFunc(g.waiting, func(o observation.Observation) bool {
+		return latest.Reached(o.Event.Namespace, event.ResourceVersion(o.Event))
+	})
+}
+
+// open begins a term if this process leads.
+func (g *standbyGate) open(stop, work context.Context) bool {
+	ctx, ended, ok := g.leadership.begin()
+	if !ok {
+		return false
+	}
+	termStop, cancelStop := either(stop, ctx)
+	termWork, cancelWork := either(work, ctx)
+	g.term = term{stop: termStop, work: termWork, first: true}
+	g.leave = func() {
+		cancelStop()
+		cancelWork()
+		ended()
+	}
+	g.positions.Lead()
+	g.refresh(termStop)
+	g.queue.SetGate(false)
+	return true
+}
+
+// refresh reads the last leader's position once more. A position is a fact about deliveries: if the
+// read fails, an older one is as true.
+func (g *standbyGate) refresh(stop context.Context) {
+	ctx, cancel := context.WithTimeout(stop, refreshFor)
+	defer cancel()
+	for g.positions.Refresh(ctx) != nil && sleep(ctx, retryStorage) {
+	}
+}
+
+func (g *standbyGate) takeBack(observations []observation.Observation) {
+	g.waiting = append(observations, g.waiting...)
+}
+
+// delivered implements gate.
+func (g *standbyGate) delivered(versions func() map[string]uint64) {
+	position := election.Position{Streams: versions()}
+	if len(position.Streams) == 0 {
+		return // No stream has been listed.
+	}
+	if g.lowered {
+		g.lowered = false
+		g.positions.Replace(position)
+		return
+	}
+	g.positions.Advance(position)
+}
+
+// wentBack implements gate. What was published is above what the cluster has now, and means nothing.
+func (g *standbyGate) wentBack(now uint64) {
+	g.lowered = true
+	g.positions.Void(now)
+}
+
+// close ends the term, publishes how far it came, and keeps what the windows hold: the next leader
+// may not deliver it.
+func (g *standbyGate) close(work context.Context) {
+	if g.leave == nil {
+		return
+	}
+	g.queue.SetGate(true)
+	g.ended()
+	ctx, cancel := context.WithTimeout(work, flushFor)
+	defer cancel()
+	if err := g.positions.Flush(ctx); err != nil {
+		g.logger.Warn("Cannot publish the position at the end of the term; the next leader repeats more", zap.Error(err))
+	}
+	g.positions.Follow()
+	g.takeBack(g.memory.TakeBack())
+	g.leave()
+	g.term, g.leave = term{}, nil
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package checkpoint saves the receiver's memory through the Collector's storage API, as a journal
+// with snapshots, together with the outbox.
+//
+// Each save is one write. It holds the entries that have changed (a part of the journal), the
+// requests that are about to be delivered (the outbox), a part of the next snapshot, and the head,
+// which names everything that belongs to the checkpoint. To load a checkpoint, read the entries of
+// the complete snapshot and then those of the journal since that snapshot began: the last value of
+// an entry is the present one. A snapshot may therefore be written over many saves while its
+// entries change: the journal since its beginning has every change.
+//
+// Only the head is overwritten. Every other key is written once, and deleted one write after the
+// head that no longer names it was acknowledged. So every prefix of a write leaves a complete
+// checkpoint, the one before or the new one, and a write that arrives late destroys nothing that a
+// newer head names.
+//
+//	term                the number of the term whose head is the present one
+//	head/<term>         the head
+//	j/<term>/<number>   entries of the journal
+//	s/<term>/<number>   entries of a snapshot
+//	o/<term>/<number>   a request of the outbox
+//	set-aside           the term of a checkpoint that was set aside
+package checkpoint

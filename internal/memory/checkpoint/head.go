@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package checkpoint
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// version is the number of the format. A change of the format increases it, and the package then
+// also reads the version before.
+const version = 3
+
+// ErrCorrupt is returned for a checkpoint that is incomplete, or that this version cannot read.
+var ErrCorrupt = errors.New("the checkpoint is corrupt")
+
+const (
+	termKey     = "term"
+	setAsideKey = "set-aside"
+)
+
+// The kinds of keys that are written once.
+const (
+	journalKind  = 'j'
+	snapshotKind = 's'
+	outboxKind   = 'o'
+)
+
+// span names the keys of one kind and term from a number up to, but without, another.
+type span struct {
+	Kind byte   `json:"k"`
+	Term uint64 `json:"t"`
+	From uint64 `json:"f"`
+	To   uint64 `json:"n"`
+}
+
+func (s span) key(number uint64) string {
+	// Numbers of one length sort in the order in which they are written, so that storages that
+	// sort their keys append.
+	return fmt.Sprintf("%c/%d/%016x", s.Kind, s.Term, number)
+}
+
+func headKey(term uint64) string { return fmt.Sprintf("head/%d", term) }
+
+// extend returns the spans with one more key.
+func extend(spans []span, kind byte, term, number uint64) []span {
+	if last := len(spans) - 1; last >= 0 && spans[last].Term == term && spans[last].To == number {
+		spans[last].To++
+		return spans
+	}
+	return append(spans, span{kind, term, number, number + 1})
+}
+
+// head names the parts of a checkpoint. Numbers only grow.
+type head struct {
+	Version int    `json:"version"`
+	Term    uint64 `json:"term"`
+	// Next has the number of the next key of each kind.
+	Next map[string]uint64 `json:"next"`
+
+	// Snapshot is complete. Journal has what has changed since it began.
+	Snapshot []span `json:"snapshot,omitempty"`
+	Journal  []span `json:"journal,omitempty"`
+	// Building is the part of the next snapshot that is written, and Since has what has changed
+	// since that one began. While no snapshot is being written, both are empty and Journal grows.
+	Building []span `json:"building,omitempty"`
+	Since    []span `json:"since,omitempty"`
+
+	// Outbox has the requests to deliver, and Delivered those of the head before.
+	Outbox    []span `json:"outbox,omitempty"`
+	Delivered []span `json:"delivered,omitempty"`
+	// Starts is how often a session has begun with this outbox.
+	Starts int `json:"starts,omitempty"`
+	// Garbage is no longer needed, and not all of it is deleted.
+	Garbage []span `json:"garbage,omitempty"`
+
+	// The sizes of Snapshot, Journal, Since and Building, in bytes.
+	SnapshotBytes int `json:"snapshotBytes,omitempty"`
+	JournalBytes  int `json:"journalBytes,omitempty"`
+	SinceBytes    int `json:"sinceBytes,omitempty"`
+	BuildingBytes int `json:"buildingBytes,omitempty"`
+
+	State json.RawMessage `json:"state,omitempty"` // the caller's
+}
+
+func (h *head) clone() head {
+	c := *h
+	for _, spans := range []*[]span{
+		&c.Snapshot, &c.Journal, &c.Building, &c.Since, &c.Outbox, &c.Delivered, &c.Garbage,
+	} {
+		*spans = slices.Clone(*spans)
+	}
+	c.Next = maps.Clone(h.Next)
+	return c
+}
+
+func (h *head) encode() []byte {
+	written, _ := json.Marshal(h) // It has no type that cannot be encoded.
+	return seal(written)
+}
+
+func decodeHead(stored []byte) (head, error) {
+	body, err := unseal(stored)
+	if err != nil {
+		return head{}, err
+	}
+	var h head
+	if err := json.Unmarshal(body, &h); err != nil {
+		return head{}, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	if h.Version != version {
+		return head{}, fmt.Errorf("%w: its version is %d, this program reads %d", ErrCorrupt, h.Version, version)
+	}
+	if h.Next == nil {
+		h.Next = map[string]uint64{}
+	}
+	return h, nil
+}

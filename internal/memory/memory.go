@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memory
+
+import (
+	"encoding/json"
+	"fmt"
+	"iter"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/event"
+	"github.com/kubeevents/kubeeventsreceiver/internal/ledger"
+	"github.com/kubeevents/kubeeventsreceiver/internal/memory/checkpoint"
+	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+	"github.com/kubeevents/kubeeventsreceiver/internal/repeat"
+	"github.com/kubeevents/kubeeventsreceiver/internal/tally"
+)
+
+// Config is what a memory depends on.
+type Config struct {
+	Coverage      Coverage
+	FromBeginning bool // whether events that exist at the first start are new
+	DedupInterval time.Duration
+	Tally         tally.Config
+	// Identity has the settings that form a series' identity, in any form. With others than the
+	// checkpoint's, sums start at 0.
+	Identity string
+	// Saved is whether the memory is saved: it then notes what changes.
+	Saved bool
+	// Start is where the receiver starts without a checkpoint; nil: nowhere in particular.
+	Start Position
+}
+
+// Position reports what was delivered before the receiver started.
+type Position interface {
+	// Of returns the version up to which the events of a stream were delivered; ok is false if
+	// nothing is known of the stream.
+	Of(stream string) (version uint64, ok bool)
+	// Reached reports whether an event of the namespace was delivered.
+	Reached(namespace string, version uint64) bool
+}
+
+// Memory is what the receiver remembers in one session. It is not safe for concurrent use, except
+// for Tally.
+type Memory struct {
+	config  Config
+	ledger  *ledger.Ledger
+	streams *streams
+	Windows *repeat.Windows
+	Tally   *tally.Tally
+	cluster string
+}
+
+// New makes a memory that remembers nothing.
+func New(config Config, now time.Time) *Memory {
+	m := &Memory{
+		config:  config,
+		ledger:  ledger.New(),
+		streams: newStreams(config.Coverage),
+		Windows: repeat.New(config.DedupInterval),
+		Tally:   tally.New(config.Tally, now),
+	}
+	if config.Saved {
+		m.ledger.Track()
+		m.streams.changed.Track()
+		m.Windows.Track()
+		m.Tally.Track()
+	}
+	return m
+}
+
+// BeginList begins a listing of a stream.
+func (m *Memory) BeginList(stream string) { m.ledger.BeginList(stream) }
+
+// EndList ends it: events of the stream that it did not have are deleted.
+func (m *Memory) EndList(stream string, now time.Time) {
+	m.ledger.EndList(stream, now)
+	m.streams.listed(stream)
+}
+
+// List accounts for an event of a listing and returns how many of its occurrences are new. If the
+// coverage before included the event, all are new that are not remembered. Any other event existed
+// before the receiver covered it.
+func (m *Memory) List(stream string, ev *corev1.Event) int64 {
+	if m.streams.covers(ev) || m.isNew(ev) {
+		return m.ledger.Observe(stream, ev)
+	}
+	return m.ledger.Remember(stream, ev)
+}
+
+// isNew reports whether an event that no coverage included counts with all its occurrences.
+func (m *Memory) isNew(ev *corev1.Event) bool {
+	if start := m.config.Start; start != nil {
+		if _, known := start.Of(ev.Namespace); known {
+			return !start.Reached(ev.Namespace, event.ResourceVersion(ev))
+		}
+	}
+	return m.config.FromBeginning && !m.streams.watched(ev.Namespace)
+}
+
+// Existing notes an event as it was at the position where the receiver starts.
+func (m *Memory) Existing(stream string, ev *corev1.Event) { m.ledger.Remember(stream, ev) }
+
+// Change accounts for a change of an event and returns how many of its occurrences are new.
+func (m *Memory) Change(stream string, ev *corev1.Event) int64 { return m.ledger.Observe(stream, ev) }
+
+// Delete notes that an event is deleted. Its count stays known for ledger.RememberDeleted.
+func (m *Memory) Delete(stream string, ev *corev1.Event, now time.Time) {
+	m.ledger.Delete(stream, ev, now)
+}
+
+// ForgetVersions forgets the resource versions of a stream, since the cluster's have gone back, and no
+// counts.
+func (m *Memory) ForgetVersions(stream string) {
+	m.ledger.ForgetVersions(stream)
+	m.streams.forgetVersion(stream)
+	m.config.Start = nil
+}
+
+// Forget drops what has been remembered for long enough.
+func (m *Memory) Forget(now time.Time) { m.ledger.Forget(now) }
+
+// Advance notes that a stream resumes at a version, once what came before it is dealt with.
+func (m *Memory) Advance(stream, version string) { m.streams.advance(stream, version) }
+
+// Resume returns where a stream resumes; empty: it begins with a listing.
+func (m *Memory) Resume(stream string) string { return m.streams.resume(stream) }
+
+// Delivered returns, for each stream that has been listed, the version up to which its events were
+// delivered. An event that is held back holds it back.
+func (m *Memory) Delivered() map[string]uint64 {
+	delivered := m.streams.versions()
+	m.Windows.Oldest(func(namespace string, version uint64) {
+		for _, stream := range []string{"", namespace} {
+			if reached, ok := delivered[stream]; ok && version > 0 && reached >= version {
+				delivered[stream] = version - 1
+			}
+		}
+	})
+	return delivered
+}
+
+// Len returns how many events are remembered.
+func (m *Memory) Len() int { return m.ledger.Len() }
+
+// TakeBack ends all windows and returns what they held, which was not delivered.
+func (m *Memory) TakeBack() []observation.Observation {
+	return m.Windows.Flush(int(^uint(0) >> 1))
+}
+
+// state is the part of a checkpoint that each write has.
+type state struct {
+	Cluster  string    `json:"cluster,omitempty"` // UID; empty: not known
+	Identity string    `json:"identity"`
+	Epoch    time.Time `json:"epoch"`
+}
+
+// The first byte of an entry's key is its kind.
+const (
+	ledgerKind = 'e'
+	streamKind = 'p'
+	windowKind = 'w'
+	seriesKind = 's'
+)
+
+func keyOf(kind byte, of []byte) (k checkpoint.Key) {
+	k[0] = kind
+	copy(k[1:], of)
+	return k
+}
+
+// Restore puts an entry of a checkpoint back, or takes it away if the value is nil. Callers call
+// Settle after the last one.
+func (m *Memory) Restore(key checkpoint.Key, value []byte) error {
+	rest := [16]byte(key[1:])
+	switch key[0] {
+	case ledgerKind:
+		return m.ledger.Restore(ledger.Key(rest[:]), value)
+	case streamKind:
+		return m.streams.restore(streamKey(rest), value)
+	case windowKind:
+		return m.Windows.Restore(rest, value)
+	case seriesKind:
+		return m.Tally.Restore(rest, value)
+	}
+	return fmt.Errorf("there is no kind of entry %q", key[0])
+}
+
+// Settle makes what was restored ready. The state is what Content returned with it.
+func (m *Memory) Settle(saved json.RawMessage, now time.Time) error {
+	var s state
+	if err := json.Unmarshal(saved, &s); err != nil {
+		return fmt.Errorf("%w: %w", checkpoint.ErrCorrupt, err)
+	}
+	m.cluster = s.Cluster
+	m.ledger.Settle(m.streams.scopes(), m.config.Coverage.Namespaces, now)
+	m.Windows.Settle(now)
+	if s.Identity == m.config.Identity {
+		m.Tally.RestoreEpoch(s.Epoch)
+	} else {
+		m.Tally.Reset(now)
+	}
+	m.streams.settle()
+	return nil
+}
+
+// Cluster returns the UID of the cluster that is remembered; empty: it is not known.
+func (m *Memory) Cluster() string { return m.cluster }
+
+// SetCluster notes the UID of the cluster.
+func (m *Memory) SetCluster(uid string) { m.cluster = uid }
+
+// Unsaved returns how many entries have changed since Content was called.
+func (m *Memory) Unsaved() int {
+	return m.ledger.Changed() + m.streams.changed.Len() + m.Windows.Changed() + m.Tally.Changed()
+}
+
+// Content returns what has changed since it was last called, and which Saved acknowledges.
+func (m *Memory) Content() checkpoint.Content {
+	// The streams' entries name the ledger's numbers of streams.
+	m.streams.number(m.ledger.Scopes())
+	changed := make([]checkpoint.Key, 0, m.Unsaved())
+	for _, k := range m.streams.changed.Take() {
+		changed = append(changed, keyOf(streamKind, k[:]))
+	}
+	for _, k := range m.ledger.TakeChanged() {
+		changed = append(changed, keyOf(ledgerKind, k[:]))
+	}
+	for _, k := range m.Windows.TakeChanged() {
+		changed = append(changed, keyOf(windowKind, k[:]))
+	}
+	for _, k := range m.Tally.TakeChanged() {
+		changed = append(changed, keyOf(seriesKind, k[:]))
+	}
+	written, _ := json.Marshal(state{m.cluster, m.config.Identity, m.Tally.Epoch()})
+	return checkpoint.Content{State: written, Changed: changed, Source: m}
+}
+
+// Saved notes that the last Content is saved: the metric reports the sums as they were in it.
+func (m *Memory) Saved() { m.Tally.Saved() }
+
+// Value implements checkpoint.Source.
+func (m *Memory) Value(key checkpoint.Key) []byte {
+	rest := [16]byte(key[1:])
+	switch key[0] {
+	case ledgerKind:
+		return m.ledger.Value(ledger.Key(rest[:]))
+	case streamKind:
+		return m.streams.value(streamKey(rest))
+	case windowKind:
+		return m.Windows.Value(rest)
+	default:
+		return m.Tally.Value(rest)
+	}
+}
+
+// Keys implements checkpoint.Source.
+func (m *Memory) Keys() iter.Seq[checkpoint.Key] {
+	return func(yield func(checkpoint.Key) bool) {
+		for k := range m.streams.keys() {
+			if !yield(keyOf(streamKind, k[:])) {
+				return
+			}
+		}
+		for k := range m.ledger.Keys() {
+			if !yield(keyOf(ledgerKind, k[:])) {
+				return
+			}
+		}
+		for k := range m.Windows.Keys() {
+			if !yield(keyOf(windowKind, k[:])) {
+				return
+			}
+		}
+		for _, k := range m.Tally.Keys() {
+			if !yield(keyOf(seriesKind, k[:])) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memory
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"iter"
+	"maps"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/changes"
+)
+
+// Coverage is which events the streams bring.
+type Coverage struct {
+	Namespaces    []string // of the streams; "" is the whole cluster
+	FieldSelector string   // the same for all streams; empty selects everything
+}
+
+// streamKey names a stream's entry in a checkpoint.
+type streamKey [16]byte
+
+// stream is what is remembered of a stream: one that runs, or that ran before.
+type stream struct {
+	Namespace       string `json:"namespace"`
+	ResourceVersion string `json:"resourceVersion,omitempty"` // where it resumes; empty: it lists
+	Scope           int    `json:"scope,omitempty"`           // the ledger's number of the stream plus 1; 0: none
+	// Listed is whether the stream has ever been listed completely, and Selector the field selector
+	// of the last complete listing.
+	Listed   bool   `json:"listed,omitempty"`
+	Selector string `json:"selector,omitempty"`
+	// Covers is whether the stream is part of the last coverage: that of the streams that run, once
+	// all of them have been listed, and until then also that of the streams before.
+	Covers bool `json:"covers,omitempty"`
+}
+
+// includes reports whether the last complete listing of the stream had an event of its namespace.
+func (s *stream) includes(ev *corev1.Event) bool {
+	if s.Selector == "" {
+		return true
+	}
+	selector, err := fields.ParseSelector(s.Selector)
+	return err == nil && selector.Matches(fields.Set{"type": ev.Type})
+}
+
+// streams remembers all streams that have ever run. None is removed.
+type streams struct {
+	coverage    Coverage
+	byNamespace map[string]*stream
+	byKey       map[streamKey]*stream
+	changed     changes.Set[streamKey]
+}
+
+func newStreams(coverage Coverage) *streams {
+	return &streams{coverage: coverage, byNamespace: map[string]*stream{}, byKey: map[streamKey]*stream{}}
+}
+
+func streamKeyOf(namespace string) streamKey {
+	sum := sha256.Sum256([]byte(namespace))
+	return streamKey(sum[:16])
+}
+
+// of returns the stream of the namespace, which it adds if need be.
+func (s *streams) of(namespace string) *stream {
+	found, ok := s.byNamespace[namespace]
+	if !ok {
+		found = &stream{Namespace: namespace}
+		s.byNamespace[namespace], s.byKey[streamKeyOf(namespace)] = found, found
+	}
+	return found
+}
+
+func (s *streams) note(of *stream) { s.changed.Note(streamKeyOf(of.Namespace)) }
+
+func (s *streams) advance(namespace, version string) {
+	of := s.of(namespace)
+	if version == "" || version == of.ResourceVersion {
+		return
+	}
+	of.ResourceVersion = version
+	s.note(of)
+}
+
+// resume returns where a stream resumes: it does so only with the selector of its last listing.
+func (s *streams) resume(namespace string) string {
+	of := s.of(namespace)
+	if !of.Listed || of.Selector != s.coverage.FieldSelector || !of.Covers {
+		return ""
+	}
+	return of.ResourceVersion
+}
+
+// listed notes that a stream has been listed completely.
+func (s *streams) listed(namespace string) {
+	of := s.of(namespace)
+	if of.Listed && of.Covers && of.Selector == s.coverage.FieldSelector {
+		return
+	}
+	of.Listed, of.Covers, of.Selector = true, true, s.coverage.FieldSelector
+	s.note(of)
+	s.settle()
+}
+
+// settle ends the coverage before, once all streams that run have been listed.
+func (s *streams) settle() {
+	runs := map[string]bool{}
+	for _, namespace := range s.coverage.Namespaces {
+		of := s.of(namespace)
+		if !of.Listed || !of.Covers || of.Selector != s.coverage.FieldSelector {
+			return
+		}
+		runs[namespace] = true
+	}
+	for namespace, of := range s.byNamespace {
+		if of.Covers && !runs[namespace] {
+			of.Covers, of.ResourceVersion = false, ""
+			s.note(of)
+		}
+	}
+}
+
+// covers reports whether the last coverage included the event.
+func (s *streams) covers(ev *corev1.Event) bool {
+	for _, namespace := range []string{ev.Namespace, ""} {
+		if of, ok := s.byNamespace[namespace]; ok && of.Covers && of.includes(ev) {
+			return true
+		}
+	}
+	return false
+}
+
+// watched reports whether events of the namespace were ever watched.
+func (s *streams) watched(namespace string) bool {
+	for _, namespace := range []string{namespace, ""} {
+		if of, ok := s.byNamespace[namespace]; ok && of.Listed {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *streams) forgetVersion(namespace string) {
+	of := s.of(namespace)
+	of.ResourceVersion = ""
+	s.note(of)
+}
+
+// versions returns where the streams that run have got to, of those that have been listed.
+func (s *streams) versions() map[string]uint64 {
+	versions := make(map[string]uint64, len(s.coverage.Namespaces))
+	for _, namespace := range s.coverage.Namespaces {
+		of := s.of(namespace)
+		if version, err := strconv.ParseUint(of.ResourceVersion, 10, 64); err == nil && of.Covers {
+			versions[namespace] = version
+		}
+	}
+	return versions
+}
+
+// number notes the ledger's numbers of the streams.
+func (s *streams) number(scopes map[string]uint16) {
+	for namespace, scope := range scopes {
+		if of := s.of(namespace); of.Scope != int(scope)+1 {
+			of.Scope = int(scope) + 1
+			s.note(of)
+		}
+	}
+}
+
+func (s *streams) scopes() map[string]uint16 {
+	scopes := make(map[string]uint16, len(s.byKey))
+	for namespace, of := range s.byNamespace {
+		if of.Scope > 0 {
+			scopes[namespace] = uint16(of.Scope - 1)
+		}
+	}
+	return scopes
+}
+
+func (s *streams) keys() iter.Seq[streamKey] { return maps.Keys(s.byKey) }
+
+func (s *streams) value(k streamKey) []byte {
+	of, ok := s.byKey[k]
+	if !ok {
+		return nil
+	}
+	written, _ := json.Marshal(of)
+	return written
+}
+
+func (s *streams) restore(k streamKey, value []byte) error {
+	of := &stream{}
+	if err := json.Unmarshal(value, of); err != nil {
+		return err
+	}
+	s.byNamespace[of.Namespace], s.byKey[k] = of, of
+	return nil
+}

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeeventsreceiver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.uber.org/zap"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/delivery"
+	"github.com/kubeevents/kubeeventsreceiver/internal/election"
+	"github.com/kubeevents/kubeeventsreceiver/internal/inbox"
+	"github.com/kubeevents/kubeeventsreceiver/internal/memory"
+	"github.com/kubeevents/kubeeventsreceiver/internal/memory/checkpoint"
+	"github.com/kubeevents/kubeeventsreceiver/internal/tally"
+	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
+)
+
+const (
+	// clusterPart is the part of the receiver that the component's status names if the cluster does
+	// not answer which one it is.
+	clusterPart = "the identity of the cluster"
+	// clusterWait is how long the cluster may take to answer before the status reports it.
+	clusterWait = 10 * time.Second
+	// startsAtOnce is how many sessions may begin with the same outbox. In a later one, its records
+	// are delivered one at a time: one of them may end the process.
+	startsAtOnce = 4
+)
+
+// openStorage returns the client of the storage extension that the configuration names.
+func (r *eventsReceiver) openStorage(ctx context.Context, host component.Host) (storage.Client, error) {
+	id := *r.config.Storage
+	extension, ok := host.GetExtensions()[id]
+	if !ok {
+		return nil, fmt.Errorf("storage: %q is not among the extensions that run; add it to extensions and to service.extensions, or remove storage", id)
+	}
+	storageExtension, ok := extension.(storage.Extension)
+	if !ok {
+		return nil, fmt.Errorf("storage: %q is not a storage extension; name one, such as file_storage", id)
+	}
+	client, err := storageExtension.GetClient(ctx, component.KindReceiver, r.settings.ID, "")
+	if err != nil {
+		return nil, fmt.Errorf("storage: %q gives no client: %w; one Collector at a time can use the file of a file_storage: give each its own directory", id, err)
+	}
+	return client, nil
+}
+
+func (r *eventsReceiver) newSession() *session {
+	s := &session{eventsReceiver: r, queue: inbox.New(batchChanges), recordBytes: firstRecordBytes}
+	s.gate, s.persist = alwaysOpen{s.endTerm}, withoutStorage{s}
+	if r.logs != nil {
+		s.delivery = delivery.New(delivery.Settings{
+			Next: r.logs, Retry: r.config.RetryOnFailure, Logger: r.settings.Logger,
+			Observer: deliveryObserver{r}, MayDeliver: r.awaitCertainty,
+			Operations: r.telemetry.report, Format: r.settings.ID.Type().String(),
+		})
+	}
+	return s
+}
+
+// newMemory makes an empty memory.
+func (s *session) newMemory() *memory.Memory {
+	return memory.New(memory.Config{
+		Coverage:      memory.Coverage{Namespaces: s.config.streams(), FieldSelector: s.filter.FieldSelector()},
+		FromBeginning: s.config.StartAt == StartAtBeginning,
+		DedupInterval: s.config.DedupInterval,
+		Tally:         tally.Config{MaxSeries: s.config.Metrics.MaxSeries, SeriesTTL: s.config.Metrics.SeriesTTL},
+		Identity:      s.config.seriesIdentity(),
+		Saved:         s.storage != nil,
+		Start:         s.start,
+	}, time.Now())
+}
+
+// open makes the session ready: it loads the checkpoint and delivers its outbox, or finds the position
+// to start from. It reports false if stop ended before.
+func (s *session) open(stop, work context.Context) bool {
+	switch {
+	case s.storage != nil:
+		if !s.openCheckpoints(stop, work) {
+			return false
+		}
+	case s.positions != nil:
+		if !s.openPosition(stop) {
+			return false
+		}
+	default:
+		s.awaitCluster(stop)
+		s.memory = s.newMemory()
+	}
+	s.memory.SetCluster(s.cluster.UID())
+	s.versions = watch.NewVersions(s.client, s.highest())
+	return stop.Err() == nil
+}
+
+// highest returns the highest resource version that is known from before.
+func (s *session) highest() (highest uint64) {
+	for _, version := range s.memory.Delivered() {
+		highest = max(highest, version)
+	}
+	for _, version := range s.start.Streams {
+		highest = max(highest, version)
+	}
+	return highest
+}
+
+// awaitCluster gives the first records a chance to name their cluster.
+func (s *session) awaitCluster(stop context.Context) {
+	late := time.NewTimer(s.config.Owners.LookupTimeout)
+	defer late.Stop()
+	select {
+	case <-s.cluster.Asked():
+	case <-late.C:
+	case <-stop.Done():
+	}
+}
+
+// knowCluster waits until the cluster has answered which one it is, or that this may not be read.
+func (s *session) knowCluster(stop context.Context) bool {
+	for {
+		late := time.NewTimer(clusterWait)
+		select {
+		case <-s.cluster.Asked():
+			late.Stop()
+			s.status.recovered(clusterPart, "The cluster answers again")
+			return true
+		case <-stop.Done():
+			late.Stop()
+			return false
+		case <-late.C:
+			s.status.failed(clusterPart, "unavailable", "Cannot read which cluster this is; retrying. Nothing is watched before",
+				fmt.Errorf("namespace kube-system of the cluster cannot be read: %w", s.cluster.Err()))
+		}
+	}
+}
+
+// openPosition starts where the last leader got to.
+func (s *session) openPosition(stop context.Context) bool {
+	if !s.knowCluster(stop) {
+		return false
+	}
+	s.positions.SetCluster(s.cluster.UID())
+	var missing *election.PermissionError
+	for {
+		err := s.positions.Refresh(stop)
+		if err == nil || errors.As(err, &missing) {
+			break
+		}
+		if !sleep(stop, retryStorage) {
+			return false
+		}
+	}
+	s.start = s.positions.Latest().Position
+	s.memory = s.newMemory()
+	s.queue.SetGate(true)
+	s.gate = &standbyGate{
+		leadership: s.leadership, positions: s.positions, memory: s.memory, queue: s.queue, logger: s.settings.Logger,
+		elections: s.leadership.change(), ended: s.endTerm,
+	}
+	return true
+}
+
+// openCheckpoints continues from the checkpoint. First it delivers the records that were about to be
+// delivered when the checkpoint was saved, as they are.
+func (s *session) openCheckpoints(stop, work context.Context) bool {
+	c := &checkpoints{session: s, store: checkpoint.New(s.storage), last: time.Now()}
+	s.persist = c
+	loaded, ok := c.load(stop)
+	if !ok {
+		return false
+	}
+	if s.leadership != nil {
+		c.store.BeginTerm()
+	}
+	if loaded != nil {
+		s.settings.Logger.Info("Resuming from the checkpoint", zap.Int("events_remembered", s.memory.Len()))
+	} else if s.leadership != nil {
+		s.settings.Logger.Warn("Leading without a checkpoint. Unless nobody led before, the replicas do not share this storage: " +
+			"what happened since the last leader ended is not emitted. Share the storage, or remove it: a standby then follows the leader")
+	}
+	if loaded == nil {
+		loaded = &checkpoint.Loaded{}
+	}
+	if s.leadership != nil || len(loaded.Outbox) > 0 {
+		c.begin(stop, work)
+	}
+	if !c.deliverOutbox(stop, work, loaded) || !s.knowCluster(stop) {
+		return false
+	}
+	if known, uid := s.memory.Cluster(), s.cluster.UID(); known != "" && uid != "" && known != uid {
+		c.setAside(stop, work, known, uid)
+	}
+	return true
+}
+
+// load reads the checkpoint, for as long as the storage fails. Nothing is emitted or saved before.
+func (c *checkpoints) load(stop context.Context) (*checkpoint.Loaded, bool) {
+	for {
+		loaded, err := c.loadOnce(stop)
+		if err == nil {
+			c.status.recovered(storagePart, "The storage can be read again")
+			return loaded, true
+		}
+		if stop.Err() != nil {
+			return nil, false
+		}
+		if errors.Is(err, checkpoint.ErrCorrupt) {
+			c.memory = c.newMemory()
+			c.settings.Logger.Error("The checkpoint in the storage cannot be used; it is set aside, and the receiver starts from scratch: "+
+				"start_at decides about existing events, and the metric starts at 0",
+				zap.String("set_aside", c.store.SetAside()), zap.Error(err))
+			return nil, true
+		}
+		c.status.failed(storagePart, "unreadable", "Cannot read the checkpoint; retrying. Nothing is emitted before", err)
+		if !sleep(stop, retryStorage) {
+			return nil, false
+		}
+	}
+}
+
+func (c *checkpoints) loadOnce(stop context.Context) (*checkpoint.Loaded, error) {
+	c.memory = c.newMemory()
+	loaded, err := c.store.Load(stop, c.memory.Restore)
+	if err != nil || loaded == nil {
+		return nil, err
+	}
+	return loaded, c.memory.Settle(loaded.State, time.Now())
+}
+
+// begin names the term, if there is one, and counts this start with the outbox.
+func (c *checkpoints) begin(stop, work context.Context) {
+	if !c.awaitCertainty(stop) {
+		return
+	}
+	content := c.memory.Content()
+	content.KeepOutbox = true
+	c.write(work, content)
+}
+
+// deliverOutbox delivers the outbox as it is. It reports false if stop ended before.
+func (c *checkpoints) deliverOutbox(stop, work context.Context, loaded *checkpoint.Loaded) bool {
+	requests := stored(loaded.Outbox)
+	if len(requests) == 0 {
+		return true
+	}
+	c.delivered = time.Now()
+	if c.logs == nil {
+		records := 0
+		for _, r := range requests {
+			records += r.count
+		}
+		c.telemetry.dropped(records)
+		c.settings.Logger.Warn("The checkpoint has records that were not delivered, and the receiver is in no logs pipeline any more; they are dropped",
+			zap.Int("records", records))
+		return true
+	}
+	c.settings.Logger.Info("Delivering the records that were about to be delivered when the receiver ended", zap.Int("requests", len(requests)))
+	t := term{stop: stop, work: work}
+	if loaded.Starts < startsAtOnce {
+		return len(c.deliver(t, requests)) == 0
+	}
+	for _, r := range one(requests) {
+		c.settings.Logger.Warn("These records were there at several starts; delivering one at a time",
+			zap.Int("starts", loaded.Starts+1), r.describe())
+		if len(c.deliver(t, []*request{r})) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// setAside keeps the checkpoint of another cluster, and starts from scratch.
+func (c *checkpoints) setAside(stop, work context.Context, known, uid string) {
+	c.memory = c.newMemory()
+	c.memory.SetCluster(uid)
+	if !c.store.IsSettled() {
+		_ = c.store.Settle(work)
+	}
+	c.settings.Logger.Warn("The checkpoint is of another cluster; it is set aside, and the receiver starts from scratch: "+
+		"start_at decides about existing events, and the metric starts at 0",
+		zap.String("set_aside", c.store.SetAside()), zap.String("checkpoint_cluster", known), zap.String("cluster", uid))
+	c.save(stop, work, nil)
+}
+
+// seriesIdentity has the settings that decide what a series of the metric is.
+func (c *Config) seriesIdentity() string {
+	identity, _ := json.Marshal(struct {
+		Owners   bool
+		MaxDepth int
+		Extract  ExtractConfig
+	}{c.Owners.Enabled, c.Owners.MaxDepth, c.Extract})
+	return string(identity)
+}
