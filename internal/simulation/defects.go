@@ -233,6 +233,9 @@ var defects = []defect{
 				}
 				return nil
 			},
+			Covers: func(process int, ev *corev1.Event) bool {
+				return process != 1 || ev.Reason != "BackOff"
+			},
 			Check: func(e *environment) { e.checkNothingBefore(90 * time.Second) },
 		},
 	}, {

@@ -40,7 +40,8 @@
 //	bounds.go      leader, memory, requests, goroutines
 //
 // report.go has the table of faults and promises, story.go what happened in a run. defects.go has
-// the known defects of the receiver as scenarios.
+// the known defects of the receiver as scenarios, and scenarios.go environments that plans seldom
+// have.
 //
 //	make simulate SEEDS=10000    random environments, and a table of faults × promises
 //	make simulate SEED=42        one of them again, and its story: who did what when

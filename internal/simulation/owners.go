@@ -70,10 +70,10 @@ func (e *environment) isCached(resolved, now time.Time) bool {
 
 // mayMiss reports whether a fault may have kept the process from finding one of the owners.
 func (t *truth) mayMiss(chain []*object, r *record) bool {
+	if t.env.epochAt(r.at) > 0 {
+		return true // A backup, or another cluster, may lack the objects.
+	}
 	return t.env.disturbed(r.observed().Add(-lookBack), r.at, func(f *Fault) bool {
-		if f.is(BackupRestored, ClusterNew) {
-			return true
-		}
 		return f.Kind.isOfAPI() && f.Verb == "" && f.concerns(r.process.replica.index) &&
 			t.failsOne(f, chain)
 	})

@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -199,6 +200,24 @@ func firstBroken(t *testing.T, s defectScenario, known bool) *Outcome {
 		}
 	}
 	return nil
+}
+
+func TestRequirements(t *testing.T) {
+	for _, r := range requirements {
+		t.Run(r.name, func(t *testing.T) {
+			if strings.ContainsAny(marked, r.needs) {
+				t.Skipf("the defects %s are not all fixed", r.needs)
+			}
+			for seed := range uint64(fixedSeeds) {
+				r.plan.Seed = seed + 1
+				outcome := NewWorker(0).Run(t, r.plan, r.scenario)
+				if len(outcome.Violations) > 0 {
+					outcome.Print(os.Stdout)
+					t.Fatalf("seed %d breaks %q", r.plan.Seed, outcome.Violations[0].Promise.Name)
+				}
+			}
+		})
+	}
 }
 
 func TestTheDocumentationNamesTheKnownDefects(t *testing.T) {
