@@ -181,6 +181,9 @@ func (p *Positions) Replace(position Position) {
 		p.revision++
 		if p.state == Known {
 			p.void, p.replaceFrom = p.stored, p.revision
+			if p.ignored != nil {
+				p.void = *p.ignored // Another leader may have replaced it since.
+			}
 		}
 	})
 }

@@ -215,6 +215,7 @@ func (p *process) launch() error {
 func (p *process) create(config component.Config) error {
 	factory := kubeeventsreceiver.NewFactory()
 	settings := receivertest.NewNopSettings(factory.Type())
+	settings.ID = component.NewID(factory.Type()) // The position of the leader is named after it.
 	settings.Logger = zap.New(storyCore{p})
 	pipelines := &logsPipelines{process: p}
 	for _, e := range p.replica.env.exporters {
