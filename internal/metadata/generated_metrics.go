@@ -31,6 +31,7 @@ const (
 	AttributeCauseForbidden
 	AttributeCauseUnavailable
 	AttributeCauseSilent
+	AttributeCauseStalled
 )
 
 // String returns the string representation of the AttributeCause.
@@ -48,6 +49,8 @@ func (av AttributeCause) String() string {
 		return "unavailable"
 	case AttributeCauseSilent:
 		return "silent"
+	case AttributeCauseStalled:
+		return "stalled"
 	}
 	return ""
 }
@@ -60,6 +63,7 @@ var MapAttributeCause = map[string]AttributeCause{
 	"forbidden":    AttributeCauseForbidden,
 	"unavailable":  AttributeCauseUnavailable,
 	"silent":       AttributeCauseSilent,
+	"stalled":      AttributeCauseStalled,
 }
 
 // AttributeK8sOwnerResolution specifies the value k8s.owner.resolution attribute.

@@ -147,50 +147,50 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.KubeEventsCheckpointAge, err = builder.meter.Float64ObservableGauge(
 		"otelcol_kube_events_checkpoint_age",
-		metric.WithDescription("Age of the last checkpoint in the storage, 0 while it holds everything. [Alpha]"),
+		metric.WithDescription("Age of the last checkpoint in the storage; 0 while the checkpoint is up to date. [Alpha]"),
 		metric.WithUnit("s"),
 	)
 	errs = errors.Join(errs, err)
 	builder.KubeEventsCheckpointFailures, err = builder.meter.Int64Counter(
 		"otelcol_kube_events_checkpoint_failures",
-		metric.WithDescription("Checkpoints that the storage did not take. [Alpha]"),
+		metric.WithDescription("Checkpoints that could not be saved in the storage. [Alpha]"),
 		metric.WithUnit("{checkpoint}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.KubeEventsDropped, err = builder.meter.Int64Counter(
 		"otelcol_kube_events_dropped",
-		metric.WithDescription("Log records given up because the pipeline refused them for good, or for longer than retry_on_failure allows. [Alpha]"),
+		metric.WithDescription("Log records that are not delivered. The pipeline rejected them with a permanent error, or for longer than retry_on_failure allows. [Alpha]"),
 		metric.WithUnit("{record}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.KubeEventsFiltered, err = builder.meter.Int64Counter(
 		"otelcol_kube_events_filtered",
-		metric.WithDescription("Event states that the configuration leaves out. [Alpha]"),
+		metric.WithDescription("Event states that the configured filters exclude. [Alpha]"),
 		metric.WithUnit("{event}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.KubeEventsLatency, err = builder.meter.Float64Histogram(
 		"otelcol_kube_events_latency",
-		metric.WithDescription("Time from an event's arrival at the receiver until the pipeline took it. [Alpha]"),
+		metric.WithDescription("Time from an event's arrival at the receiver until the pipeline accepted its record. [Alpha]"),
 		metric.WithUnit("s"),
 		metric.WithExplicitBucketBoundaries([]float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300}...),
 	)
 	errs = errors.Join(errs, err)
 	builder.KubeEventsOwnerCacheHits, err = builder.meter.Int64Counter(
 		"otelcol_kube_events_owner_cache_hits",
-		metric.WithDescription("Objects of owner chains that were known without a request. [Alpha]"),
+		metric.WithDescription("Objects of owner chains that the receiver found in its cache. [Alpha]"),
 		metric.WithUnit("{object}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.KubeEventsOwnerCacheSize, err = builder.meter.Int64ObservableGauge(
 		"otelcol_kube_events_owner_cache_size",
-		metric.WithDescription("Objects of owner chains that are remembered. [Alpha]"),
+		metric.WithDescription("Objects of owner chains in the cache. [Alpha]"),
 		metric.WithUnit("{object}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.KubeEventsOwnerLookupDuration, err = builder.meter.Float64Histogram(
 		"otelcol_kube_events_owner_lookup_duration",
-		metric.WithDescription("Duration of requests for owners, waiting for the client-side limit included. [Alpha]"),
+		metric.WithDescription("Duration of requests for owners, including the wait for the client-side limit. [Alpha]"),
 		metric.WithUnit("s"),
 		metric.WithExplicitBucketBoundaries([]float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10}...),
 	)
@@ -209,25 +209,25 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.KubeEventsReceived, err = builder.meter.Int64Counter(
 		"otelcol_kube_events_received",
-		metric.WithDescription("Event states that the watches handed over, listed ones included. [Alpha]"),
+		metric.WithDescription("Event states that the receiver read from the API server, in watches and in lists. [Alpha]"),
 		metric.WithUnit("{event}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.KubeEventsRefused, err = builder.meter.Int64Counter(
 		"otelcol_kube_events_refused",
-		metric.WithDescription("Log records that the pipeline refused for now, counted at each attempt. [Alpha]"),
+		metric.WithDescription("Log records that the pipeline rejected with a retryable error, counted at each attempt. [Alpha]"),
 		metric.WithUnit("{record}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.KubeEventsWaiting, err = builder.meter.Int64ObservableGauge(
 		"otelcol_kube_events_waiting",
-		metric.WithDescription("Event states that were taken from the API server and not yet delivered. [Alpha]"),
+		metric.WithDescription("Event states that the receiver read from the API server and has not yet processed. [Alpha]"),
 		metric.WithUnit("{event}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.KubeEventsWatchRestarts, err = builder.meter.Int64Counter(
 		"otelcol_kube_events_watch_restarts",
-		metric.WithDescription("Watches that began again, by cause. [Alpha]"),
+		metric.WithDescription("Watch restarts, by cause. [Alpha]"),
 		metric.WithUnit("{restart}"),
 	)
 	errs = errors.Join(errs, err)

@@ -40,7 +40,7 @@ func AssertEqualKubeEventsAccepted(t *testing.T, tt *componenttest.Telemetry, dp
 func AssertEqualKubeEventsCheckpointAge(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[float64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_kube_events_checkpoint_age",
-		Description: "Age of the last checkpoint in the storage, 0 while it holds everything. [Alpha]",
+		Description: "Age of the last checkpoint in the storage; 0 while the checkpoint is up to date. [Alpha]",
 		Unit:        "s",
 		Data: metricdata.Gauge[float64]{
 			DataPoints: dps,
@@ -54,7 +54,7 @@ func AssertEqualKubeEventsCheckpointAge(t *testing.T, tt *componenttest.Telemetr
 func AssertEqualKubeEventsCheckpointFailures(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_kube_events_checkpoint_failures",
-		Description: "Checkpoints that the storage did not take. [Alpha]",
+		Description: "Checkpoints that could not be saved in the storage. [Alpha]",
 		Unit:        "{checkpoint}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -70,7 +70,7 @@ func AssertEqualKubeEventsCheckpointFailures(t *testing.T, tt *componenttest.Tel
 func AssertEqualKubeEventsDropped(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_kube_events_dropped",
-		Description: "Log records given up because the pipeline refused them for good, or for longer than retry_on_failure allows. [Alpha]",
+		Description: "Log records that are not delivered. The pipeline rejected them with a permanent error, or for longer than retry_on_failure allows. [Alpha]",
 		Unit:        "{record}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -86,7 +86,7 @@ func AssertEqualKubeEventsDropped(t *testing.T, tt *componenttest.Telemetry, dps
 func AssertEqualKubeEventsFiltered(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_kube_events_filtered",
-		Description: "Event states that the configuration leaves out. [Alpha]",
+		Description: "Event states that the configured filters exclude. [Alpha]",
 		Unit:        "{event}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -102,7 +102,7 @@ func AssertEqualKubeEventsFiltered(t *testing.T, tt *componenttest.Telemetry, dp
 func AssertEqualKubeEventsLatency(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.HistogramDataPoint[float64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_kube_events_latency",
-		Description: "Time from an event's arrival at the receiver until the pipeline took it. [Alpha]",
+		Description: "Time from an event's arrival at the receiver until the pipeline accepted its record. [Alpha]",
 		Unit:        "s",
 		Data: metricdata.Histogram[float64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -117,7 +117,7 @@ func AssertEqualKubeEventsLatency(t *testing.T, tt *componenttest.Telemetry, dps
 func AssertEqualKubeEventsOwnerCacheHits(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_kube_events_owner_cache_hits",
-		Description: "Objects of owner chains that were known without a request. [Alpha]",
+		Description: "Objects of owner chains that the receiver found in its cache. [Alpha]",
 		Unit:        "{object}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -133,7 +133,7 @@ func AssertEqualKubeEventsOwnerCacheHits(t *testing.T, tt *componenttest.Telemet
 func AssertEqualKubeEventsOwnerCacheSize(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_kube_events_owner_cache_size",
-		Description: "Objects of owner chains that are remembered. [Alpha]",
+		Description: "Objects of owner chains in the cache. [Alpha]",
 		Unit:        "{object}",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,
@@ -147,7 +147,7 @@ func AssertEqualKubeEventsOwnerCacheSize(t *testing.T, tt *componenttest.Telemet
 func AssertEqualKubeEventsOwnerLookupDuration(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.HistogramDataPoint[float64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_kube_events_owner_lookup_duration",
-		Description: "Duration of requests for owners, waiting for the client-side limit included. [Alpha]",
+		Description: "Duration of requests for owners, including the wait for the client-side limit. [Alpha]",
 		Unit:        "s",
 		Data: metricdata.Histogram[float64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -194,7 +194,7 @@ func AssertEqualKubeEventsOwnerResolutions(t *testing.T, tt *componenttest.Telem
 func AssertEqualKubeEventsReceived(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_kube_events_received",
-		Description: "Event states that the watches handed over, listed ones included. [Alpha]",
+		Description: "Event states that the receiver read from the API server, in watches and in lists. [Alpha]",
 		Unit:        "{event}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -210,7 +210,7 @@ func AssertEqualKubeEventsReceived(t *testing.T, tt *componenttest.Telemetry, dp
 func AssertEqualKubeEventsRefused(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_kube_events_refused",
-		Description: "Log records that the pipeline refused for now, counted at each attempt. [Alpha]",
+		Description: "Log records that the pipeline rejected with a retryable error, counted at each attempt. [Alpha]",
 		Unit:        "{record}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -226,7 +226,7 @@ func AssertEqualKubeEventsRefused(t *testing.T, tt *componenttest.Telemetry, dps
 func AssertEqualKubeEventsWaiting(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_kube_events_waiting",
-		Description: "Event states that were taken from the API server and not yet delivered. [Alpha]",
+		Description: "Event states that the receiver read from the API server and has not yet processed. [Alpha]",
 		Unit:        "{event}",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,
@@ -240,7 +240,7 @@ func AssertEqualKubeEventsWaiting(t *testing.T, tt *componenttest.Telemetry, dps
 func AssertEqualKubeEventsWatchRestarts(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_kube_events_watch_restarts",
-		Description: "Watches that began again, by cause. [Alpha]",
+		Description: "Watch restarts, by cause. [Alpha]",
 		Unit:        "{restart}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
