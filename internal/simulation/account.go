@@ -150,8 +150,8 @@ func (a *account) checkTotals() {
 				"got a record of %s, which existed before the first start", name)
 		case got > most+a.mayRepeat(name):
 			a.violate(duplicates, name.String(), "has %d occurrences of %s in records with "+
-				"different log.record.uid, but there were %d, and %d may be repeated", got, name, most,
-				a.mayRepeat(name))
+				"different log.record.uid, but there were %d, and %d may be repeated",
+				got, name, most, a.mayRepeat(name))
 		}
 	}
 }

@@ -55,7 +55,8 @@ type callback struct {
 
 func newElector(p *process, times LeaseTimes) *elector {
 	return &elector{process: p, config: &electorConfig{
-		AuthType: "kubeConfig", Context: p.replica.host, LeaseName: leaseName, LeaseNamespace: leaseNamespace,
+		AuthType: "kubeConfig", Context: p.replica.host,
+		LeaseName: leaseName, LeaseNamespace: leaseNamespace,
 		LeaseDuration: times.Duration, RenewDuration: times.Renew, RetryPeriod: times.Retry,
 	}}
 }

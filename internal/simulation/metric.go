@@ -71,6 +71,7 @@ func (e *environment) isNewClusterAt(t time.Time) bool {
 
 func (e *environment) checkPoint(s *series, p pmetric.NumberDataPoint, by *process) {
 	var problem string
+	term := by.termAt(p.Timestamp().AsTime())
 	switch start := p.StartTimestamp(); {
 	case p.IntValue() < s.value:
 		problem = fmt.Sprintf("of %d after %d", p.IntValue(), s.value)
@@ -80,7 +81,7 @@ func (e *environment) checkPoint(s *series, p pmetric.NumberDataPoint, by *proce
 		problem = "that starts after its time"
 	case !e.plan.Storage && start.AsTime().Before(by.started.Truncate(time.Millisecond)):
 		problem = "that starts before the process did"
-	case e.plan.alone() && !e.exempt("t") && start.AsTime().Before(by.termAt(p.Timestamp().AsTime())):
+	case e.plan.alone() && !e.exempt("t") && start.AsTime().Before(term):
 		// The contract: "Without storage, sums belong to one process and one term", and "A series
 		// never starts before the term in which the process counts it."
 		problem = "that starts before the term did"

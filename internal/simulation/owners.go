@@ -34,7 +34,10 @@ func (t *truth) checkOwners() {
 		}
 		got, key := r.resolution(), lookup{r.process, o}
 		if e.plan.NoOwners || got == want {
-			resolved[key] = r.observed()
+			// One of a storage's outbox was resolved by the process before.
+			if !r.observed().Before(r.process.started) {
+				resolved[key] = r.observed()
+			}
 			continue
 		}
 		if got == "not_found" && want != got && t.isWrong(chain, r) {

@@ -249,10 +249,12 @@ func (p *Plan) addFailovers() {
 	r := draw(p.Seed, "failovers", 0)
 	if p.Elector && chance(r, 5) {
 		from := between(r, calm, 2*time.Minute)
-		lasts := oneOf(r, between(r, 5*time.Second, 40*time.Second), between(r, time.Minute, 6*time.Minute))
+		lasts := oneOf(r, between(r, 5*time.Second, 40*time.Second),
+			between(r, time.Minute, 6*time.Minute))
 		lag := Fault{
-			Kind: oneOf(r, PipelineRejects, PipelineRejects, PipelineHangs, PipelineSlow), From: from,
-			To: from + lasts, Replica: oneOf(r, everyone, 0, 0), Exporter: r.IntN(p.Exporters),
+			Kind: oneOf(r, PipelineRejects, PipelineRejects, PipelineHangs, PipelineSlow),
+			From: from, To: from + lasts,
+			Replica: oneOf(r, everyone, 0, 0), Exporter: r.IntN(p.Exporters),
 		}
 		if lag.Kind == PipelineSlow {
 			lag.Delay = between(r, time.Second, 20*time.Second)
@@ -266,7 +268,8 @@ func (p *Plan) addFailovers() {
 	}
 	if chance(r, 6) {
 		from := between(r, calm, max(p.Active, calm+time.Minute))
-		down := oneOf(r, between(r, time.Second, 20*time.Second), between(r, 20*time.Second, 4*time.Minute))
+		down := oneOf(r, between(r, time.Second, 20*time.Second),
+			between(r, 20*time.Second, 4*time.Minute))
 		kind := oneOf(r, Killed, Killed, Restarted)
 		for i := range p.Replicas {
 			dies := from + between(r, 0, 5*time.Second)
@@ -288,10 +291,11 @@ func (p *Plan) decide() {
 		return again
 	})
 	hides := func(f Fault) bool {
-		return f.Kind == PositionForbidden ||
-			f.Kind == APIRefuses && f.Resource == "configmaps" && (f.Status == 401 || f.Status == 403)
+		refuses := f.Kind == APIRefuses && f.Resource == "configmaps"
+		return f.Kind == PositionForbidden || refuses && (f.Status == 401 || f.Status == 403)
 	}
-	if slices.ContainsFunc(p.Faults, hides) { // Where does a start begin that may not read the position?
+	// Where does a process begin that may not read the position, while no other one follows?
+	if slices.ContainsFunc(p.Faults, hides) {
 		p.spaceKills()
 	}
 }
@@ -381,7 +385,8 @@ func (p *Plan) refuse(r *rand.Rand, f *Fault) {
 	f.Resource = oneOf(r, p.resources("", "events", "events", "pods", "replicasets", "deployments",
 		"rollouts")...)
 	f.Status = oneOf(r, 401, 403, 429, 500, 503, 504)
-	if chance(r, 3) && f.Resource != "" && f.Resource != "events" && f.Resource != "configmaps" { // Single reads are allowed.
+	isOfOwners := !slices.Contains([]string{"", "events", "configmaps"}, f.Resource)
+	if chance(r, 3) && isOfOwners { // Single reads are allowed.
 		f.Status, f.Verb = 403, oneOf(r, "list", "watch")
 	}
 	if chance(r, 2) && f.Status == 403 && len(p.Watched) > 0 {

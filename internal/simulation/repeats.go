@@ -111,8 +111,8 @@ func (e *environment) knownUntil(ended time.Time) time.Time {
 		for i := range e.plan.Faults {
 			f := &e.plan.Faults[i]
 			before := e.began.Add(f.From - published)
-			if f.reachesPosition() && f.covers(e.sinceStart(known.Add(-lookBack)), e.sinceStart(ended)) &&
-				before.Before(known) {
+			reaches := f.covers(e.sinceStart(known.Add(-lookBack)), e.sinceStart(ended))
+			if f.reachesPosition() && reaches && before.Before(known) {
 				known, again = before, true
 			}
 		}
@@ -161,10 +161,10 @@ func (a *account) checkFailovers() {
 	if !a.env.plan.alone() || a.env.exempt("a") || a.env.exempt("l") || a.env.exempt("t") {
 		return
 	}
+	delays := func(f *Fault) bool { return f.reachesPosition() || f.Kind.isOfPipelines() }
 	for _, r := range a.all {
 		first := a.first[a.keyOf(r)]
-		delaysPosition := func(f *Fault) bool { return f.reachesPosition() || f.Kind.isOfPipelines() }
-		if first.process == r.process || a.env.disturbed(first.at.Add(-lookBack), r.at, delaysPosition) {
+		if first.process == r.process || a.env.disturbed(first.at.Add(-lookBack), r.at, delays) {
 			continue
 		}
 		for _, t := range first.process.allTerms() {

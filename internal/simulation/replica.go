@@ -69,10 +69,12 @@ type process struct {
 	held        map[string]int   // bytes of events read and not yet offered, by log.record.uid
 	terms       []term
 	saves       []save
-	dealtWith   map[string]int   // epochs of the log.record.uids that every exporter accepted or rejected permanently
-	requests    map[int]requests // by the minute
-	most, size  int              // bytes: the most ever in held, and now
-	mostEvents  int              // ever in held
+	// dealtWith has the log.record.uids that every exporter accepted or rejected permanently, with
+	// the number of restores before.
+	dealtWith  map[string]int
+	requests   map[int]requests // by the minute
+	most, size int              // bytes: the most ever in held, and now
+	mostEvents int              // ever in held
 
 	lookups atomic.Int64 // requests for owners
 }

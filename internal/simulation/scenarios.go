@@ -31,8 +31,8 @@ var requirements = []requirement{
 			with(lasting(13 * time.Minute)).with(compacted),
 	}, {
 		name: "a lagging leader delivers everything and is killed", needs: "at",
-		plan: manyPods(plain(electorAlone, fault(PipelineRejects, 40, 340).of(0), killLeader(350, 380)).
-			with(lasting(8 * time.Minute))),
+		plan: manyPods(plain(electorAlone, fault(PipelineRejects, 40, 340).of(0),
+			killLeader(350, 380)).with(lasting(8 * time.Minute))),
 	}, {
 		name: "no replica for three minutes", needs: "t",
 		plan: plain(electorAlone, killReplica(0, 60, 240), killReplica(1, 60, 240)).
@@ -49,7 +49,8 @@ var requirements = []requirement{
 		plan: plain(electorAlone, leaderOffline(60, 110)).with(func(p *Plan) { p.Replicas = 1 }),
 	}, {
 		name: "ConfigMaps are forbidden, and the leader is killed", needs: "at",
-		plan:     plain(electorAlone, fault(PositionForbidden, 0, int(forever/time.Second)), killLeader(100, 130)),
+		plan: plain(electorAlone, fault(PositionForbidden, 0, int(forever/time.Second)),
+			killLeader(100, 130)),
 		scenario: Scenario{Act: reportsForbiddenPosition},
 	}, {
 		name: "ConfigMaps are forbidden for two minutes", needs: "at",
@@ -73,7 +74,8 @@ var requirements = []requirement{
 		plan: manyPods(plain(storageAlone, fault(StorageUnwritable, 40, 75), killReplica(0, 70, 90))),
 	}, {
 		name: "a namespace is watched again later", needs: "m",
-		plan: plain(storageAlone, restart(60, 62), restart(120, 122)).with(startAtEnd).with(twoNamespaces),
+		plan: plain(storageAlone, restart(60, 62), restart(120, 122)).with(startAtEnd).
+			with(twoNamespaces),
 		scenario: Scenario{
 			Settings: func(process int) map[string]any {
 				if process == 2 {

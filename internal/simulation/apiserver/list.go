@@ -127,7 +127,8 @@ func (s *Server) reportList(c *call, version string, complete bool) {
 	if s.options.Listed != nil && c.Resource == eventsResource && c.isReported() {
 		s.options.Listed(List{
 			Client: c.Client, Namespace: c.Namespace, Version: must(parseVersion(version)),
-			Exact: c.options.ResourceVersionMatch == metav1.ResourceVersionMatchExact, Complete: complete,
+			Exact:    c.options.ResourceVersionMatch == metav1.ResourceVersionMatchExact,
+			Complete: complete,
 		})
 	}
 }
