@@ -40,6 +40,12 @@ type Server struct {
 	noEnd     bool
 	// base is what existed when the history was compacted.
 	base map[string]*corev1.Event
+
+	cluster          string // the UID of the namespace kube-system
+	refuseCluster    int    // the status of requests for it; 0: it may be read
+	configMaps       map[string]*corev1.ConfigMap
+	configMapVersion int
+	refuseConfigMaps func(verb string) int
 }
 
 type change struct {
@@ -64,7 +70,7 @@ func New(t testing.TB) *Server {
 // NewInMemory makes a server without a network, for tests in a bubble of testing/synctest. Clients
 // reach it as their transport.
 func NewInMemory(t testing.TB) *Server {
-	s := &Server{URL: "http://in-memory", events: map[string]*corev1.Event{}, version: 1}
+	s := &Server{URL: "http://in-memory", events: map[string]*corev1.Event{}, version: 1, cluster: "cluster-uid"}
 	s.changed = sync.NewCond(&s.mu)
 	t.Cleanup(func() { s.locked(func() { s.closed = true }) })
 	return s
@@ -155,6 +161,12 @@ func (s *Server) stateLocked(version int) map[string]*corev1.Event {
 	return state
 }
 
+// SetCluster makes another cluster answer at the address: one with this UID.
+func (s *Server) SetCluster(uid string) { s.locked(func() { s.cluster = uid }) }
+
+// RefuseCluster lets requests for the namespace kube-system fail with a status; 0 lets them pass.
+func (s *Server) RefuseCluster(status int) { s.locked(func() { s.refuseCluster = status }) }
+
 // Cut breaks the connection of every watch.
 func (s *Server) Cut() { s.locked(func() { s.cuts++ }) }
 
@@ -178,7 +190,8 @@ func (s *Server) Requests() []string {
 
 func name(ev *corev1.Event) string { return ev.Namespace + "/" + ev.Name }
 
-// ServeHTTP answers requests for events and for the namespace kube-system; nothing else exists.
+// ServeHTTP answers requests for events, for ConfigMaps and for the namespace kube-system; nothing
+// else exists.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	namespace, ok := eventsPath(r.URL.Path)
 	if !ok {
@@ -201,11 +214,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case kind == "list" || kind == "exact" || kind == "version":
-		s.list(w, namespace, query)
+		s.list(w, selectionOf(namespace, query), query)
 	case kind == "stream" && noStream:
 		writeStatus(w, http.StatusUnprocessableEntity)
 	default:
-		s.watch(w, r, namespace, kind == "stream", query.Get("resourceVersion"))
+		s.watch(w, r, selectionOf(namespace, query), kind == "stream", query.Get("resourceVersion"))
 	}
 }
 
@@ -243,12 +256,47 @@ func eventsPath(path string) (namespace string, ok bool) {
 	return strings.CutSuffix(rest, "/events")
 }
 
+// selection is what a request asks for.
+type selection struct {
+	namespace string // empty: all
+	name      string // empty: all
+	eventType string // empty: all
+}
+
+func selectionOf(namespace string, query url.Values) selection {
+	selected := selection{namespace: namespace}
+	for term := range strings.SplitSeq(query.Get("fieldSelector"), ",") {
+		switch field, value, _ := strings.Cut(term, "="); field {
+		case "metadata.name":
+			selected.name = value
+		case "type":
+			selected.eventType = value
+		}
+	}
+	return selected
+}
+
+func (s selection) has(ev *corev1.Event) bool {
+	return (s.namespace == "" || ev.Namespace == s.namespace) && (s.name == "" || ev.Name == s.name) &&
+		(s.eventType == "" || ev.Type == s.eventType)
+}
+
 func (s *Server) serveOther(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/api/v1/namespaces/kube-system" {
+		s.mu.Lock()
+		uid, refused := s.cluster, s.refuseCluster
+		s.mu.Unlock()
+		if refused != 0 {
+			writeStatus(w, refused)
+			return
+		}
 		writeJSON(w, corev1.Namespace{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
-			ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "cluster-uid"},
+			ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: types.UID(uid)},
 		})
+		return
+	}
+	if s.serveConfigMap(w, r) {
 		return
 	}
 	http.Error(w, "404 page not found", http.StatusNotFound)
@@ -256,7 +304,7 @@ func (s *Server) serveOther(w http.ResponseWriter, r *http.Request) {
 
 // list answers with one page, in the order of names. The continue token is the name before the
 // page; that of a list at an exact version holds the version too.
-func (s *Server) list(w http.ResponseWriter, namespace string, query url.Values) {
+func (s *Server) list(w http.ResponseWriter, selected selection, query url.Values) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	after, exact := query.Get("continue"), query.Get("resourceVersion")
@@ -282,10 +330,9 @@ func (s *Server) list(w http.ResponseWriter, namespace string, query url.Values)
 		page.ResourceVersion = exact
 		events, token = s.stateLocked(at), "exact "+exact+" "
 	}
-	single, _ := strings.CutPrefix(query.Get("fieldSelector"), "metadata.name=")
 	most, _ := strconv.Atoi(query.Get("limit"))
-	for _, ev := range sorted(events, namespace) {
-		if name(ev) <= after || single != "" && ev.Name != single {
+	for _, ev := range sorted(events, selected) {
+		if name(ev) <= after {
 			continue
 		}
 		if most > 0 && len(page.Items) == most {
@@ -297,10 +344,10 @@ func (s *Server) list(w http.ResponseWriter, namespace string, query url.Values)
 	writeJSON(w, page)
 }
 
-func sorted(events map[string]*corev1.Event, namespace string) []*corev1.Event {
+func sorted(events map[string]*corev1.Event, selected selection) []*corev1.Event {
 	var found []*corev1.Event
 	for _, ev := range events {
-		if namespace == "" || ev.Namespace == namespace {
+		if selected.has(ev) {
 			found = append(found, ev)
 		}
 	}
@@ -310,7 +357,7 @@ func sorted(events map[string]*corev1.Event, namespace string) []*corev1.Event {
 
 // watch streams changes after a resource version, or everything that exists and then changes, until
 // it is cut. It writes without the lock: a client that does not read must not stop the server.
-func (s *Server) watch(w http.ResponseWriter, r *http.Request, namespace string, initial bool, from string) {
+func (s *Server) watch(w http.ResponseWriter, r *http.Request, selected selection, initial bool, from string) {
 	w.Header().Set("Content-Type", "application/json")
 	encoder := json.NewEncoder(w)
 	at, _ := strconv.Atoi(from)
@@ -318,7 +365,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, namespace string,
 	cuts, expired := s.cuts, !initial && at < s.compacted
 	var frames []frame
 	if initial {
-		at, frames = s.version, s.initialLocked(namespace)
+		at, frames = s.version, s.initialLocked(selected)
 	}
 	s.mu.Unlock()
 	if expired {
@@ -332,16 +379,16 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, namespace string,
 			_ = encoder.Encode(f)
 		}
 		w.(http.Flusher).Flush()
-		frames, at, goesOn = s.next(r, namespace, at, cuts)
+		frames, at, goesOn = s.next(r, selected, at, cuts)
 	}
 }
 
 // next waits for changes, and returns false when the watch is over.
-func (s *Server) next(r *http.Request, namespace string, after, cuts int) (frames []frame, at int, goesOn bool) {
+func (s *Server) next(r *http.Request, selected selection, after, cuts int) (frames []frame, at int, goesOn bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for s.cuts == cuts && !s.closed && r.Context().Err() == nil {
-		if frames, at = s.changesLocked(namespace, after); at > after {
+		if frames, at = s.changesLocked(selected, after); at > after {
 			return frames, at, true
 		}
 		s.changed.Wait()
@@ -367,8 +414,8 @@ type frame struct {
 	Object any    `json:"object"`
 }
 
-func (s *Server) initialLocked(namespace string) (frames []frame) {
-	for _, ev := range sorted(s.events, namespace) {
+func (s *Server) initialLocked(selected selection) (frames []frame) {
+	for _, ev := range sorted(s.events, selected) {
 		frames = append(frames, frame{"ADDED", typed(ev)})
 	}
 	if s.noEnd {
@@ -380,14 +427,14 @@ func (s *Server) initialLocked(namespace string) (frames []frame) {
 	return append(frames, frame{"BOOKMARK", typed(bookmark)})
 }
 
-func (s *Server) changesLocked(namespace string, after int) (frames []frame, at int) {
+func (s *Server) changesLocked(selected selection, after int) (frames []frame, at int) {
 	at = after
 	for _, c := range s.history {
 		if c.version <= after {
 			continue
 		}
 		at = c.version
-		if namespace == "" || c.event.Namespace == namespace {
+		if selected.has(c.event) {
 			frames = append(frames, frame{c.kind, typed(c.event)})
 		}
 	}
@@ -402,8 +449,10 @@ func typed(ev *corev1.Event) *corev1.Event {
 
 func writeJSON(w http.ResponseWriter, document any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(document)
+	writeBody(w, document)
 }
+
+func writeBody(w http.ResponseWriter, document any) { _ = json.NewEncoder(w).Encode(document) }
 
 func status(code int) metav1.Status {
 	reasons := map[int]metav1.StatusReason{
@@ -413,6 +462,7 @@ func status(code int) metav1.Status {
 		http.StatusUnprocessableEntity: metav1.StatusReasonInvalid,
 		http.StatusServiceUnavailable:  metav1.StatusReasonServiceUnavailable,
 		http.StatusBadRequest:          metav1.StatusReasonBadRequest,
+		http.StatusNotFound:            metav1.StatusReasonNotFound,
 	}
 	answer := metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
