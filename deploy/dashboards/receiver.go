@@ -12,9 +12,9 @@ func receiver() *dashboard.DashboardBuilder {
 	return newDashboard("kube-events-receiver", "The receiver's health",
 		"The receiver's own metrics, which the Collector shows at port 8888.", metricsSource).
 		WithVariable(choices("instance", "Collector", own+"received", "instance")).
-		WithPanel(lines("Received", "Event states that the watches handed over, and those of them that the configuration leaves out.", "eps", third,
+		WithPanel(lines("Received", "Event states that the receiver read from the API server, and those of them that the filters exclude.", "eps", third,
 			target{rate("received", ""), "received"}, target{rate("filtered", ""), "filtered"})).
-		WithPanel(lines("Delivered", "Log records. What is refused is tried again; what is dropped was given up.", "eps", third,
+		WithPanel(lines("Delivered", "Log records. The receiver retries what a pipeline refuses (a retryable error). Dropped records are not delivered.", "eps", third,
 			target{rate("accepted", ""), "accepted"}, target{rate("refused", ""), "refused"}, target{rate("dropped", ""), "dropped"})).
 		WithPanel(lines("Waiting", "Event states that were taken from the API server and not yet delivered.", "short", third,
 			target{gauge("waiting"), "{{instance}}"})).
