@@ -4,6 +4,7 @@ package kubeeventsreceiver
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -23,6 +24,8 @@ const (
 	// refreshFor is how long a new leader tries to read the position. What it does not know then is
 	// delivered again.
 	refreshFor = 10 * time.Second
+	// retryPosition is the pause between two requests.
+	retryPosition = time.Second
 	// flushFor is how long the end of a term waits for its position to be published.
 	flushFor = 3 * time.Second
 )
@@ -119,7 +122,12 @@ func (g *standbyGate) open(stop, work context.Context) bool {
 func (g *standbyGate) refresh(stop context.Context) {
 	ctx, cancel := context.WithTimeout(stop, refreshFor)
 	defer cancel()
-	for g.positions.Refresh(ctx) != nil && sleep(ctx, retryStorage) {
+	var missing *election.PermissionError
+	for {
+		err := g.positions.Refresh(ctx)
+		if err == nil || errors.As(err, &missing) || !sleep(ctx, retryPosition) {
+			return
+		}
 	}
 }
 

@@ -247,8 +247,8 @@ func (s *session) meter(stop, work context.Context) {
 	for {
 		select {
 		case <-ticker.C:
-			if s.mayEmit() {
-				s.emitMetrics(work, s.memory.Tally)
+			if s.emits.Load() && s.mayEmit() {
+				s.emitMetrics(work)
 			}
 		case <-stop.Done():
 			return
@@ -261,7 +261,7 @@ func (s *session) emitLast() {
 	if s.metrics != nil && (s.leadership == nil || s.leadership.nobodyElseLeads(time.Now())) {
 		ctx, cancel := context.WithTimeout(context.Background(), shutdownGrace)
 		defer cancel()
-		s.emitMetrics(ctx, s.memory.Tally)
+		s.emitMetrics(ctx)
 	}
 }
 

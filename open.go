@@ -28,6 +28,8 @@ const (
 	clusterPart = "the identity of the cluster"
 	// clusterWait is how long the cluster may take to answer before the status reports it.
 	clusterWait = 10 * time.Second
+	// retryCluster is the pause between two requests.
+	retryCluster = time.Second
 	// startsAtOnce is how many sessions may begin with the same outbox. In a later one, its records
 	// are delivered one at a time: one of them may end the process.
 	startsAtOnce = 4
@@ -93,7 +95,8 @@ func (s *session) open(stop, work context.Context) bool {
 		s.awaitCluster(stop)
 		s.memory = s.newMemory()
 	}
-	s.memory.SetCluster(s.cluster.UID())
+	s.setCluster(s.cluster.UID())
+	s.emits.Store(s.positions == nil)
 	s.versions = watch.NewVersions(s.client, s.highest())
 	return stop.Err() == nil
 }
@@ -120,28 +123,28 @@ func (s *session) awaitCluster(stop context.Context) {
 	}
 }
 
-// knowCluster waits until the cluster has answered which one it is, or that this may not be read.
-func (s *session) knowCluster(stop context.Context) bool {
-	for {
-		late := time.NewTimer(clusterWait)
-		select {
-		case <-s.cluster.Asked():
-			late.Stop()
+// askCluster asks which cluster this is, until it answers, also if this may not be read. A process that
+// has waited for its term may have been connected to another one.
+func (s *session) askCluster(stop context.Context) bool {
+	for began := time.Now(); ; {
+		err := s.cluster.Refresh(stop)
+		if err == nil {
 			s.status.recovered(clusterPart, "The cluster answers again")
 			return true
-		case <-stop.Done():
-			late.Stop()
-			return false
-		case <-late.C:
+		}
+		if time.Since(began) >= clusterWait {
 			s.status.failed(clusterPart, "unavailable", "Cannot read which cluster this is; retrying. Nothing is watched before",
-				fmt.Errorf("namespace kube-system of the cluster cannot be read: %w", s.cluster.Err()))
+				fmt.Errorf("cannot read namespace kube-system of the cluster: %w", err))
+		}
+		if !sleep(stop, retryCluster) {
+			return false
 		}
 	}
 }
 
 // openPosition starts where the last leader got to.
 func (s *session) openPosition(stop context.Context) bool {
-	if !s.knowCluster(stop) {
+	if !s.askCluster(stop) {
 		return false
 	}
 	s.positions.SetCluster(s.cluster.UID())
@@ -151,7 +154,7 @@ func (s *session) openPosition(stop context.Context) bool {
 		if err == nil || errors.As(err, &missing) {
 			break
 		}
-		if !sleep(stop, retryStorage) {
+		if !sleep(stop, retryPosition) {
 			return false
 		}
 	}
@@ -189,7 +192,7 @@ func (s *session) openCheckpoints(stop, work context.Context) bool {
 	if s.leadership != nil || len(loaded.Outbox) > 0 {
 		c.begin(stop, work)
 	}
-	if !c.deliverOutbox(stop, work, loaded) || !s.knowCluster(stop) {
+	if !c.deliverOutbox(stop, work, loaded) || !s.askCluster(stop) {
 		return false
 	}
 	if known, uid := s.memory.Cluster(), s.cluster.UID(); known != "" && uid != "" && known != uid {

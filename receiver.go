@@ -97,18 +97,18 @@ func (r *eventsReceiver) chains(ctx context.Context, references []resolver.Refer
 
 // emitMetrics emits the sums to the metrics pipeline. Rejected points are not emitted again: the next
 // ones carry their values.
-func (r *eventsReceiver) emitMetrics(ctx context.Context, sums *tally.Tally) {
-	now := time.Now()
+func (s *session) emitMetrics(ctx context.Context) {
+	now, sums := time.Now(), s.memory.Tally
 	sums.Expire(now)
-	metrics := sums.Metrics(tally.Scope{Name: metadata.ScopeName, Version: r.settings.BuildInfo.Version}, r.cluster.UID(), now)
+	metrics := sums.Metrics(tally.Scope{Name: metadata.ScopeName, Version: s.settings.BuildInfo.Version}, *s.clusterUID.Load(), now)
 	points := metrics.DataPointCount()
 	if points == 0 {
 		return
 	}
-	ctx = r.telemetry.report.StartMetricsOp(ctx)
-	err := r.metrics.ConsumeMetrics(ctx, metrics)
+	ctx = s.telemetry.report.StartMetricsOp(ctx)
+	err := s.metrics.ConsumeMetrics(ctx, metrics)
 	if err == nil {
 		sums.Emitted()
 	}
-	r.telemetry.report.EndMetricsOp(ctx, metadata.Type.String(), points, err)
+	s.telemetry.report.EndMetricsOp(ctx, metadata.Type.String(), points, err)
 }

@@ -44,7 +44,7 @@ func (s *session) requests(records []observation.Observation) (requests []*reque
 
 // requestsWithin halves records until each request is small enough.
 func (s *session) requestsWithin(records []observation.Observation) []*request {
-	uid := s.cluster.UID() // It may become known between two attempts, which must be the same.
+	uid := s.memory.Cluster() // It may become known between two attempts, which must be the same.
 	convert := func() plog.Logs { return s.converter.Convert(uid, records) }
 	logs := convert()
 	made := &request{records: records, count: len(records)}

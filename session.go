@@ -5,6 +5,7 @@ package kubeeventsreceiver
 import (
 	"context"
 	"maps"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -47,8 +48,13 @@ type session struct {
 	persist  persistence
 	delivery *delivery.Deliverer
 	versions *watch.Versions
-	start    election.Position // where the receiver starts without a checkpoint; zero: nowhere in particular
-	changes  []watch.Change    // of the batch that is being dealt with
+	// clusterUID is that of the cluster that this session watches; empty: it is not known. It is also
+	// read by the timer of the metrics.
+	clusterUID atomic.Pointer[string]
+	// emits is whether the sums are those of this term. The timer of the metrics reads it.
+	emits   atomic.Bool
+	start   election.Position // where the receiver starts without a checkpoint; zero: nowhere in particular
+	changes []watch.Change    // of the batch that is being dealt with
 	// recordBytes is the mean size of a record in OTLP, as measured last.
 	recordBytes int
 }
@@ -168,6 +174,7 @@ func (s *session) holds() bool {
 // beginTerm starts the sums of a term without storage.
 func (s *session) beginTerm(observations []observation.Observation) {
 	s.memory.Tally.Reset(time.Now())
+	s.emits.Store(true)
 	s.settings.Logger.Info("Leading: emitting what the last leader is not known to have delivered",
 		zap.Int("records", len(observations)))
 }
@@ -175,7 +182,9 @@ func (s *session) beginTerm(observations []observation.Observation) {
 // endTerm forgets how the pipelines behaved: what they rejected is the next leader's to deliver. It
 // emits the last sums of the term while no other process can lead.
 func (s *session) endTerm() {
-	s.emitLast()
+	if s.emits.Swap(false) {
+		s.emitLast()
+	}
 	if s.delivery != nil {
 		s.delivery.Forget()
 	}
@@ -315,16 +324,22 @@ func (s *session) accountFor(stop context.Context, c *watch.Change) int64 {
 func (s *session) restored(stop context.Context, stream string) {
 	s.memory.ForgetVersions(stream)
 	s.gate.wentBack(s.versions.Highest())
-	s.cluster.Refresh(stop)
+	_ = s.cluster.Refresh(stop) // If this fails, the next session asks again.
 }
 
 // isReplaced reports whether another cluster answers than the one that is remembered.
 func (s *session) isReplaced() bool {
 	known, uid := s.memory.Cluster(), s.cluster.UID()
-	if known == "" {
-		s.memory.SetCluster(uid)
+	if known == "" && uid != "" {
+		s.setCluster(uid)
 	}
 	return known != "" && uid != known
+}
+
+// setCluster sets the UID that records and points name.
+func (s *session) setCluster(uid string) {
+	s.memory.SetCluster(uid)
+	s.clusterUID.Store(&uid)
 }
 
 // wanted returns the observations that the filters let through. The memory has all of them, so that

@@ -25,9 +25,8 @@ const (
 // Identity is the cluster's UID, once it is known. Its methods may be called concurrently.
 type Identity struct {
 	client rest.Interface
-	uid    atomic.Value          // string
-	err    atomic.Pointer[error] // of the last request; nil: it succeeded
-	asked  chan struct{}         // closed after the first answer that settles it
+	uid    atomic.Value  // string
+	asked  chan struct{} // closed after the first answer that settles it
 }
 
 // New makes an identity that is not known yet. The client is one for the core group.
@@ -41,22 +40,18 @@ func (i *Identity) UID() string {
 	return uid
 }
 
-// Err returns the error of the last request; nil if it succeeded, or if there was none.
-func (i *Identity) Err() error {
-	if err := i.err.Load(); err != nil {
-		return *err
+// Refresh asks again, since another cluster may answer now. The error is that of the request; nil also
+// means that the UID may not be read.
+func (i *Identity) Refresh(ctx context.Context) error {
+	err := i.ask(ctx)
+	if isAnswer(err) {
+		return nil
 	}
-	return nil
+	return err
 }
 
-// Refresh asks again, since another cluster may answer now. It returns the UID, or an empty string if
-// the request failed.
-func (i *Identity) Refresh(ctx context.Context) string {
-	if i.ask(ctx) != nil {
-		return ""
-	}
-	return i.UID()
-}
+// isAnswer reports whether the API server has answered that the UID may not be read.
+func isAnswer(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) }
 
 // Asked is closed when the API server has told the UID, or that it may not be read.
 func (i *Identity) Asked() <-chan struct{} { return i.asked }
@@ -72,7 +67,7 @@ func (i *Identity) Run(ctx context.Context) {
 			return
 		}
 		pause := backoff.Step()
-		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+		if isAnswer(err) {
 			settled()
 			pause = refusedPause
 		}
@@ -84,8 +79,7 @@ func (i *Identity) Run(ctx context.Context) {
 	}
 }
 
-func (i *Identity) ask(ctx context.Context) (err error) {
-	defer func() { i.err.Store(&err) }()
+func (i *Identity) ask(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	namespace := &corev1.Namespace{}

@@ -15,7 +15,12 @@
 // checkpoint, the one before or the new one, and a write that arrives late destroys nothing that a
 // newer head names.
 //
-//	term                the number of the term whose head is the present one
+// A write may arrive late, after others that were acknowledged. So each leader has a number of its
+// own, its term, which all its keys contain; and after a write that was not acknowledged at once, a
+// term ends, too. A late write then reaches a head that nobody reads. It may also name its term as
+// the present one; so the present term is the last one whose head follows the named one.
+//
+//	term                the number of a term
 //	head/<term>         the head
 //	j/<term>/<number>   entries of the journal
 //	s/<term>/<number>   entries of a snapshot

@@ -83,6 +83,9 @@ type head struct {
 	SinceBytes    int `json:"sinceBytes,omitempty"`
 	BuildingBytes int `json:"buildingBytes,omitempty"`
 
+	// Former has the numbers of terms whose heads still exist.
+	Former []uint64 `json:"former,omitempty"`
+
 	State json.RawMessage `json:"state,omitempty"` // the caller's
 }
 
@@ -93,7 +96,7 @@ func (h *head) clone() head {
 	} {
 		*spans = slices.Clone(*spans)
 	}
-	c.Next = maps.Clone(h.Next)
+	c.Next, c.Former = maps.Clone(h.Next), slices.Clone(h.Former)
 	return c
 }
 

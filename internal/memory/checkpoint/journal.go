@@ -17,6 +17,11 @@ const (
 	minJournal = 64 << 10
 	// deletesPerWrite bounds the keys that one write deletes, in addition to those of the outbox.
 	deletesPerWrite = 64
+	// termsOfLeader is the distance of the first terms of two leaders.
+	termsOfLeader = 1 << 16
+	// formerHeads is how many heads of former terms are kept. A late write may name one of these terms
+	// as the present one, and each head leads to the next.
+	formerHeads = 16
 )
 
 // Source has the entries of which a checkpoint is taken. It must not change during a call of Save.
@@ -75,7 +80,11 @@ func (j *journal) write(c Content) *write {
 	w.writeOutbox(c)
 	written := w.appendJournal(c.Changed, c.Source)
 	j.writeSnapshot(w, c.Source, written)
-	made := &write{encoded: w.next.encode(), names: j.named != w.next.Term}
+	names := j.named != w.next.Term
+	if names && j.named != 0 && j.setAside == nil {
+		w.endTerm(j.named)
+	}
+	made := &write{encoded: w.next.encode(), names: names}
 	j.writeHead(w, made)
 	w.delete(delivered, math.MaxInt)
 	made.deleted = w.delete(garbage, deletesPerWrite+len(w.operations))
@@ -94,13 +103,26 @@ func (j *journal) writeHead(w *writer, made *write) {
 	}
 }
 
+// endTerm notes that a term has ended, and deletes the oldest head that is not needed.
+func (w *writer) endTerm(term uint64) {
+	w.next.Former = append(w.next.Former, term)
+	if len(w.next.Former) > formerHeads {
+		w.operations = append(w.operations, storage.DeleteOperation(headKey(w.next.Former[0])))
+		w.next.Former = w.next.Former[1:]
+	}
+}
+
 func (w *writer) set(key string, value []byte) {
 	w.operations = append(w.operations, storage.SetOperation(key, value))
 }
 
-// acknowledge notes that a write has arrived.
-func (j *journal) acknowledge(w *write) {
+// acknowledge notes that a write has arrived. If it was written more than once, it may arrive again
+// later, so its term ends.
+func (j *journal) acknowledge(w *write, repeated bool) {
 	j.acknowledged, j.deleted, j.named, j.setAside = w.head, w.deleted, w.head.Term, nil
+	if repeated {
+		j.acknowledged.Term++
+	}
 }
 
 // writer collects the operations of one write.

@@ -29,8 +29,9 @@ type Store struct {
 	// pending is a write that was not acknowledged; nil: none. No other write begins before it is.
 	pending *write
 	// attempt is closed when the present attempt to write pending has ended, with its result.
-	attempt chan struct{}
-	result  error
+	attempt  chan struct{}
+	result   error
+	repeated bool // whether pending was written more than once
 }
 
 // Loaded is a checkpoint that was loaded.
@@ -61,12 +62,12 @@ func (s *Store) Load(ctx context.Context, restore func(Key, []byte) error) (*Loa
 	if err != nil || term == 0 {
 		return nil, err
 	}
-	// A write after this one must not overwrite anything, whatever becomes of this term's head.
-	s.journal = journal{acknowledged: newHead(term + 1), named: term}
-	stored, err := s.get(ctx, headKey(term))
+	stored, term, err := s.lastHead(ctx, term)
 	if err != nil {
 		return nil, err
 	}
+	// A write after this one must not overwrite anything, whatever becomes of this term's head.
+	s.journal = journal{acknowledged: newHead(term + 1), named: term}
 	h, err := decodeHead(stored)
 	if err != nil {
 		return nil, err
@@ -128,6 +129,35 @@ func (s *Store) term(ctx context.Context) (uint64, error) {
 	return term, nil
 }
 
+// lastHead returns the head of the last term that follows the named one: each is followed by the next
+// term of the same leader, or by the first one of the next leader.
+func (s *Store) lastHead(ctx context.Context, named uint64) (stored []byte, term uint64, err error) {
+	term = named
+	if stored, err = s.get(ctx, headKey(term)); err != nil {
+		return nil, 0, err
+	}
+	for {
+		following := []uint64{nextLeader(term), term + 1}
+		found := false
+		for _, next := range following {
+			head, err := s.get(ctx, headKey(next))
+			if err != nil {
+				return nil, 0, err
+			}
+			if head != nil {
+				stored, term, found = head, next, true
+				break
+			}
+		}
+		if !found {
+			return stored, term, nil
+		}
+	}
+}
+
+// nextLeader returns the first term of the leader after the one of a term.
+func nextLeader(term uint64) uint64 { return (term/termsOfLeader + 1) * termsOfLeader }
+
 func encodeTerm(term uint64) []byte { return seal(strconv.AppendUint(nil, term, 10)) }
 
 func newHead(term uint64) head {
@@ -137,9 +167,7 @@ func newHead(term uint64) head {
 // BeginTerm gives the writes from here on a number of their own, above that of the loaded
 // checkpoint. Writes of an earlier leader that arrive late then reach keys that nobody reads.
 func (s *Store) BeginTerm() {
-	if s.journal.acknowledged.Term == s.journal.named {
-		s.journal.acknowledged.Term++
-	}
+	s.journal.acknowledged.Term = nextLeader(s.journal.acknowledged.Term)
 }
 
 // SetAside keeps the checkpoint that was loaded, or that could not be read, and lets the next write
@@ -147,7 +175,7 @@ func (s *Store) BeginTerm() {
 func (s *Store) SetAside() string {
 	old := s.journal
 	old.endSnapshot()
-	next := max(old.acknowledged.Term, old.named+1)
+	next := max(old.acknowledged.Term, old.named+1) // No term that was ever used.
 	s.journal = journal{acknowledged: newHead(next), named: old.named, setAside: &old.named}
 	return headKey(old.named)
 }
@@ -214,7 +242,7 @@ func (s *Store) begin() {
 		return
 	}
 	attempt, pending, repeated := make(chan struct{}), s.pending, s.result != nil
-	s.attempt = attempt
+	s.attempt, s.repeated = attempt, repeated
 	go func() {
 		defer close(attempt)
 		ctx, cancel := context.WithTimeout(context.Background(), Deadline)
@@ -244,7 +272,7 @@ func (s *Store) end() error {
 	if s.result != nil {
 		return s.result
 	}
-	s.journal.acknowledge(s.pending)
+	s.journal.acknowledge(s.pending, s.repeated)
 	s.pending = nil
 	return nil
 }
