@@ -3,6 +3,8 @@
 package repeat
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
@@ -30,109 +31,55 @@ func seen(name string, second int, count int32, occurrences int64) observation.O
 
 func list(o ...observation.Observation) []observation.Observation { return o }
 
+// unbounded is a bound that nothing reaches.
+const unbounded = 1 << 30
+
+// admit is what the receiver does with a batch: first the windows that have ended, then the batch.
+func admit(w *Windows, observations []observation.Observation, now time.Time) []observation.Observation {
+	return append(w.Due(now, unbounded), w.Admit(observations, now)...)
+}
+
 func TestAtMostOneRecordForEachEventAndWindow(t *testing.T) {
 	w := New(10 * time.Second)
 	_, waiting := w.NextEnd()
 	require.False(t, waiting)
 
-	assert.Equal(t, list(seen("a", 0, 1, 1)), w.Admit(list(seen("a", 0, 1, 1)), at(0)), "the first at once")
-	assert.Empty(t, w.Admit(list(seen("a", 3, 2, 1)), at(3)), "a repeat within the window is held")
-	assert.Equal(t, list(seen("b", 4, 1, 1)), w.Admit(list(seen("b", 4, 1, 1), seen("a", 4, 5, 3)), at(4)), "another event has its own window")
+	assert.Equal(t, list(seen("a", 0, 1, 1)), admit(w, list(seen("a", 0, 1, 1)), at(0)), "the first at once")
+	assert.Empty(t, admit(w, list(seen("a", 3, 2, 1)), at(3)), "a repeat within the window is held")
+	assert.Equal(t, list(seen("b", 4, 1, 1)), admit(w, list(seen("b", 4, 1, 1), seen("a", 4, 5, 3)), at(4)), "another event has its own window")
 	end, waiting := w.NextEnd()
 	require.True(t, waiting)
 	assert.Equal(t, at(10), end)
 
 	summed := seen("a", 3, 5, 4) // the newest state, all occurrences, the first sight
-	assert.Equal(t, list(summed), w.Admit(nil, at(10)), "at the end of the window, the sum")
-	assert.Empty(t, w.Admit(list(seen("a", 11, 6, 1)), at(11)), "that record opened the next window")
-	assert.Equal(t, list(seen("a", 11, 6, 1)), w.Admit(nil, at(20)))
-	assert.Empty(t, w.Admit(nil, at(30)), "a window in which nothing came ends silently")
-	assert.Equal(t, list(seen("a", 31, 7, 1)), w.Admit(list(seen("a", 31, 7, 1)), at(31)), "and the next occurrence is recorded at once")
+	assert.Equal(t, list(summed), admit(w, nil, at(10)), "at the end of the window, the sum")
+	assert.Empty(t, admit(w, list(seen("a", 11, 6, 1)), at(11)), "that record opened the next window")
+	assert.Equal(t, list(seen("a", 11, 6, 1)), admit(w, nil, at(20)))
+	assert.Empty(t, admit(w, nil, at(30)), "a window in which nothing came ends silently")
+	assert.Equal(t, list(seen("a", 31, 7, 1)), admit(w, list(seen("a", 31, 7, 1)), at(31)), "and the next occurrence is recorded at once")
 }
 
 func TestAnEndedWindowAndANewOccurrenceInOneBatch(t *testing.T) {
 	w := New(10 * time.Second)
-	w.Admit(list(seen("a", 0, 1, 1)), at(0))
-	w.Admit(list(seen("a", 1, 2, 1)), at(1))
-	assert.Equal(t, list(seen("a", 1, 2, 1)), w.Admit(list(seen("a", 12, 3, 1)), at(12)), "what was held comes first")
-	assert.Equal(t, list(seen("a", 12, 3, 1)), w.Flush(), "the new one waits in the window that it opened")
-}
-
-func TestWhatWasOfferedBeforeACrashIsRecordedAgain(t *testing.T) {
-	w := New(10 * time.Second)
-	w.Admit(list(seen("a", 0, 1, 1)), at(0))
-	w.Admit(list(seen("a", 1, 3, 2)), at(1))
-	again := seen("a", 2, 4, 1)
-	again.Again = true
-	sum := seen("a", 1, 4, 3)
-	sum.Again = true
-	assert.Equal(t, list(sum), w.Admit(list(again, seen("a", 2, 6, 2)), at(2)), "with what was held, at once")
-	assert.Equal(t, list(seen("a", 2, 6, 2)), w.Flush(), "what came after it is held")
-}
-
-func TestAWindowThatWasOfferedBeforeACrashIsOver(t *testing.T) {
-	w := New(time.Hour)
-	w.Track()
-	w.Admit(list(seen("a", 0, 1, 1), seen("b", 0, 1, 1)), at(0))
-	w.Admit(list(seen("a", 1, 2, 1), seen("b", 1, 2, 1)), at(1))
-	restored := New(time.Hour)
-	for _, k := range w.TakeChanged() {
-		require.NoError(t, restored.Restore(k, w.Value(k)))
-	}
-	restored.Settle(offered{"a": 2})
-	records := restored.Admit(list(seen("a", 2, 3, 1)), at(2))
-	require.Len(t, records, 1)
-	assert.Equal(t, int32(2), records[0].Event.Count, "it is recorded before anything is added to it")
-	assert.Equal(t, int64(1), records[0].Occurrences)
-}
-
-// offered are counts of events that were offered before a crash.
-type offered map[string]int32
-
-func (o offered) Redeem(ev *corev1.Event) bool {
-	redeemed := o[ev.Name] == ev.Count
-	if redeemed {
-		delete(o, ev.Name)
-	}
-	return redeemed
-}
-
-func (o offered) Awaits(event types.NamespacedName) bool { return o[event.Name] > 0 }
-
-func TestAWindowStaysOpenForARecordThatWasOfferedWithWhatItHolds(t *testing.T) {
-	w := New(10 * time.Second)
-	w.Track()
-	w.Admit(list(seen("a", 0, 1, 1)), at(0))
-	w.Admit(list(seen("a", 1, 2, 1)), at(1))
-	restored, offers := New(10*time.Second), offered{"a": 3}
-	for _, k := range w.TakeChanged() {
-		require.NoError(t, restored.Restore(k, w.Value(k)))
-	}
-	restored.Settle(offers)
-	assert.Empty(t, restored.Admit(nil, at(60)), "its time is over, and still it waits")
-	_, ends := restored.NextEnd()
-	assert.False(t, ends)
-	again := seen("a", 61, 3, 1)
-	again.Again = true
-	delete(offers, "a")
-	records := restored.Admit(list(again), at(61))
-	require.Len(t, records, 1)
-	assert.Equal(t, int64(2), records[0].Occurrences)
+	admit(w, list(seen("a", 0, 1, 1)), at(0))
+	admit(w, list(seen("a", 1, 2, 1)), at(1))
+	assert.Equal(t, list(seen("a", 1, 2, 1)), admit(w, list(seen("a", 12, 3, 1)), at(12)), "what was held comes first")
+	assert.Equal(t, list(seen("a", 12, 3, 1)), w.Flush(unbounded), "the new one waits in the window that it opened")
 }
 
 func TestFlushReturnsEverythingHeld(t *testing.T) {
 	w := New(time.Hour)
-	w.Admit(list(seen("a", 0, 1, 1), seen("b", 0, 1, 1), seen("c", 0, 1, 1)), at(0))
-	w.Admit(list(seen("a", 1, 3, 2), seen("b", 2, 2, 1), seen("a", 3, 4, 1)), at(3))
-	assert.Equal(t, list(seen("a", 1, 4, 3), seen("b", 2, 2, 1)), w.Flush())
-	assert.Empty(t, w.Flush())
+	admit(w, list(seen("a", 0, 1, 1), seen("b", 0, 1, 1), seen("c", 0, 1, 1)), at(0))
+	admit(w, list(seen("a", 1, 3, 2), seen("b", 2, 2, 1), seen("a", 3, 4, 1)), at(3))
+	assert.Equal(t, list(seen("a", 1, 4, 3), seen("b", 2, 2, 1)), w.Flush(unbounded))
+	assert.Empty(t, w.Flush(unbounded))
 }
 
 func TestWithoutAnIntervalNothingIsHeld(t *testing.T) {
 	w := New(0)
 	all := list(seen("a", 0, 1, 1), seen("a", 0, 2, 1))
-	assert.Equal(t, all, w.Admit(all, at(0)))
-	assert.Empty(t, w.Flush())
+	assert.Equal(t, all, admit(w, all, at(0)))
+	assert.Empty(t, w.Flush(unbounded))
 }
 
 func TestWhatIsHeldComesBackAfterARestart(t *testing.T) {
@@ -147,10 +94,10 @@ func TestWhatIsHeldComesBackAfterARestart(t *testing.T) {
 			}
 		}
 	}
-	w.Admit(list(seen("a", 0, 1, 1), seen("b", 0, 1, 1)), at(0))
+	admit(w, list(seen("a", 0, 1, 1), seen("b", 0, 1, 1)), at(0))
 	save()
 	assert.Empty(t, stored, "nothing is held")
-	w.Admit(list(seen("a", 2, 4, 3), seen("b", 3, 2, 1)), at(3))
+	admit(w, list(seen("a", 2, 4, 3), seen("b", 3, 2, 1)), at(3))
 	save()
 	assert.Len(t, stored, 2)
 
@@ -158,15 +105,15 @@ func TestWhatIsHeldComesBackAfterARestart(t *testing.T) {
 	for k, value := range stored {
 		require.NoError(t, restored.Restore(k, value))
 	}
-	restored.Settle(offered{})
+	restored.Settle(at(3))
 	held := restored.Resolve(func(held []observation.Observation) {
 		for i := range held {
 			held[i].Tags = []extract.Tag{{Name: "resolved", Value: "yes"}}
 		}
 	})
 	assert.Len(t, held, 2)
-	assert.Empty(t, restored.Admit(list(seen("a", 5, 5, 1)), at(5)), "the window is still open")
-	records := restored.Admit(nil, at(10))
+	assert.Empty(t, admit(restored, list(seen("a", 5, 5, 1)), at(5)), "the window is still open")
+	records := admit(restored, nil, at(10))
 	require.Len(t, records, 2)
 	for _, record := range records {
 		if record.Event.Name == "b" {
@@ -176,8 +123,131 @@ func TestWhatIsHeldComesBackAfterARestart(t *testing.T) {
 	total := records[0].Occurrences + records[1].Occurrences
 	assert.Equal(t, int64(3+1+1), total)
 
-	w.Admit(nil, at(10))
+	admit(w, nil, at(10))
 	save()
 	assert.Empty(t, stored, "what was released is no longer saved")
 	require.Error(t, restored.Restore(Key{}, []byte("{")))
 }
+
+// counts are the names of the records with their occurrences.
+func counts(records []observation.Observation) (found []string) {
+	for _, record := range records {
+		found = append(found, fmt.Sprintf("%s+%d", record.Event.Name, record.Occurrences))
+	}
+	return found
+}
+
+// holding returns windows of ten seconds that hold something of n events, which came one a second.
+func holding(n int) *Windows {
+	w := New(10 * time.Second)
+	for i := range n {
+		name := fmt.Sprint("e", i)
+		admit(w, list(seen(name, i, 1, 1), seen(name, i, 3, 2)), at(i))
+	}
+	return w
+}
+
+func TestABatchTakesOnlySoManyWindowsThatHaveEnded(t *testing.T) {
+	w := holding(5)
+	assert.Equal(t, []string{"e0+2", "e1+2"}, counts(w.Due(at(20), 2)), "the oldest first")
+	end, open := w.NextEnd()
+	require.True(t, open)
+	assert.False(t, end.After(at(20)), "the rest is due still")
+	assert.Equal(t, []string{"e2+2", "e3+2"}, counts(w.Due(at(20), 2)))
+	assert.Equal(t, []string{"e4+2"}, counts(w.Due(at(20), 2)))
+	assert.Empty(t, w.Due(at(20), 2), "each record opened the next window")
+	end, _ = w.NextEnd()
+	assert.Equal(t, at(30), end)
+}
+
+func TestAWindowThatIsDueAndNotTakenYetHoldsOn(t *testing.T) {
+	w := holding(2)
+	assert.Equal(t, []string{"e0+2"}, counts(w.Due(at(20), 1)))
+	assert.Empty(t, w.Admit(list(seen("e1", 20, 4, 1)), at(20)), "its window has not ended")
+	assert.Equal(t, []string{"e1+3"}, counts(w.Due(at(20), 1)))
+}
+
+func TestWindowsThatHoldNothingTakeNoPlaceInABatch(t *testing.T) {
+	w := New(10 * time.Second)
+	for i := range 100 {
+		admit(w, list(seen(fmt.Sprint("silent", i), 0, 1, 1)), at(0))
+	}
+	admit(w, list(seen("a", 1, 1, 1), seen("a", 1, 2, 1)), at(1))
+	assert.Equal(t, []string{"a+1"}, counts(w.Due(at(20), 1)))
+	assert.Len(t, w.byEvent, 1, "only the window that the record opened is left")
+}
+
+func TestFlushEndsWindowsBatchByBatch(t *testing.T) {
+	w := holding(5)
+	admit(w, list(seen("silent", 5, 1, 1)), at(5))
+	var all []string
+	for range 3 {
+		records := w.Flush(2)
+		assert.LessOrEqual(t, len(records), 2)
+		all = append(all, counts(records)...)
+	}
+	assert.Equal(t, []string{"e0+2", "e1+2", "e2+2", "e3+2", "e4+2"}, all)
+	_, open := w.NextEnd()
+	assert.False(t, open, "none is left once it returned fewer than it may")
+	assert.Zero(t, w.Len())
+	assert.Equal(t, list(seen("e0", 6, 4, 1)), w.Admit(list(seen("e0", 6, 4, 1)), at(6)), "no window is open")
+}
+
+func TestTheOldestThatIsHeldIsKnown(t *testing.T) {
+	version := func(o observation.Observation, version string) observation.Observation {
+		o.Event.ResourceVersion = version
+		return o
+	}
+	held := func(w *Windows) map[string]uint64 {
+		found := map[string]uint64{}
+		w.Oldest(func(namespace string, version uint64) { found[namespace] = version })
+		return found
+	}
+	w := New(10 * time.Second)
+	w.Track()
+	admit(w, list(version(seen("a", 0, 1, 1), "7")), at(0))
+	assert.Empty(t, held(w), "a window that holds nothing holds nothing back")
+	admit(w, list(version(seen("a", 1, 2, 1), "8"), version(seen("a", 1, 3, 1), "9")), at(1))
+	assert.Equal(t, map[string]uint64{"ns": 8}, held(w), "the first of them, also if a later one was added")
+
+	restored := New(10 * time.Second)
+	for _, k := range w.TakeChanged() {
+		require.NoError(t, restored.Restore(k, w.Value(k)))
+	}
+	restored.Settle(at(2))
+	assert.Equal(t, map[string]uint64{"ns": 8}, held(restored), "also after a restart")
+	w.Due(at(20), unbounded)
+	assert.Empty(t, held(w))
+}
+
+func TestAnIntervalThatBecameShorterEndsRestoredWindowsSooner(t *testing.T) {
+	w := New(time.Hour)
+	w.Track()
+	admit(w, list(seen("a", 0, 1, 1), seen("a", 0, 2, 1)), at(0))
+	for interval, want := range map[time.Duration]time.Time{time.Minute: at(5 + 60), 0: at(5), 2 * time.Hour: at(60 * 60)} {
+		restored := New(interval)
+		for _, k := range keysOf(w) {
+			require.NoError(t, restored.Restore(k, w.Value(k)))
+		}
+		restored.Settle(at(5))
+		end, open := restored.NextEnd()
+		require.True(t, open)
+		assert.Equal(t, want, end, "with %v", interval)
+		assert.Equal(t, []string{"a+1"}, counts(restored.Due(end, unbounded)))
+	}
+}
+
+func TestWithoutAnIntervalARestoredWindowComesBeforeWhatFollows(t *testing.T) {
+	w := New(time.Hour)
+	w.Track()
+	admit(w, list(seen("a", 0, 1, 1), seen("a", 0, 2, 1)), at(0))
+	restored := New(0)
+	for _, k := range keysOf(w) {
+		require.NoError(t, restored.Restore(k, w.Value(k)))
+	}
+	restored.Settle(at(5))
+	assert.Equal(t, []string{"a+1", "a+1"}, counts(admit(restored, list(seen("a", 6, 3, 1)), at(6))))
+	assert.Equal(t, []string{"a+1"}, counts(admit(restored, list(seen("a", 7, 4, 1)), at(7))))
+}
+
+func keysOf(w *Windows) []Key { return slices.Collect(w.Keys()) }

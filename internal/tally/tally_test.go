@@ -188,7 +188,7 @@ func reopened(t *testing.T, stored map[Key][]byte, old *Tally) *Tally {
 			delete(stored, k)
 		}
 	}
-	old.Saved(keys)
+	old.Saved()
 	restored := New(old.config, at(1000))
 	restored.Track()
 	for k, value := range stored {
@@ -227,23 +227,110 @@ func TestSumsGoOnAfterARestart(t *testing.T) {
 	assert.Len(t, sums(tally, at(121)), 1, "what was dropped does not come back")
 }
 
-func TestOnlySavedSumsAreToldWhileSavingWorks(t *testing.T) {
+// value is the sum of all series that the metric reports.
+func value(t *Tally, now time.Time) (total int64) {
+	for _, v := range sums(t, now) {
+		total += v
+	}
+	return total
+}
+
+func TestTheMetricReportsOnlyWhatIsSaved(t *testing.T) {
 	tally := New(Config{MaxSeries: 2, SeriesTTL: time.Hour}, start)
 	tally.Track()
 	add(tally, at(1), seen("R", 2, resolver.Complete, deployment("a")))
-	assert.Empty(t, sums(tally, at(1)), "a sum that was told and then lost would fall")
-	keys := tally.TakeChanged()
-	tally.Saved(keys)
-	value := func() (value int64) {
-		for _, v := range sums(tally, at(1)) {
-			value = v
-		}
-		return value
-	}
-	assert.Equal(t, int64(2), value())
-	add(tally, at(1), seen("R", 3, resolver.Complete, deployment("a")))
-	assert.Equal(t, int64(2), value())
-	tally.PutBack(tally.TakeChanged())
-	assert.Equal(t, int64(5), value(), "a storage that fails holds nothing back")
+	assert.Empty(t, sums(tally, at(1)), "a sum that was reported and then lost would fall")
+	assert.Len(t, tally.TakeChanged(), 1)
+	assert.Empty(t, sums(tally, at(1)), "it is being saved")
+	tally.Saved()
+	assert.Equal(t, int64(2), value(tally, at(1)))
+	add(tally, at(2), seen("R", 3, resolver.Complete, deployment("a")))
+	assert.Equal(t, int64(2), value(tally, at(2)))
 	assert.Equal(t, 1, tally.Changed())
+}
+
+func TestWhatIsCountedWhileAWriteIsUnderWayIsInTheNextOne(t *testing.T) {
+	tally := New(Config{MaxSeries: 3, SeriesTTL: time.Hour}, start)
+	tally.Track()
+	a, b := seen("R", 2, resolver.Complete, deployment("a")), seen("R", 30, resolver.Complete, deployment("b"))
+	add(tally, at(1), a)
+	first := tally.TakeChanged()
+	require.Len(t, first, 1)
+	written := tally.Value(first[0])
+
+	add(tally, at(2), a, b)
+	tally.Saved()
+	assert.Equal(t, int64(2), value(tally, at(2)), "as it was when it was written")
+	restored := New(tally.config, at(3))
+	restored.Track()
+	require.NoError(t, restored.Restore(first[0], written))
+	assert.Equal(t, int64(2), value(restored, at(3)), "a crash loses nothing that was reported")
+
+	assert.Len(t, tally.TakeChanged(), 2)
+	assert.Equal(t, int64(2), value(tally, at(3)))
+	tally.Saved()
+	assert.Equal(t, int64(34), value(tally, at(3)))
+	assert.Empty(t, tally.TakeChanged())
+	tally.Saved()
+	assert.Equal(t, int64(34), value(tally, at(4)), "a write without series changes none")
+}
+
+func TestTheOverflowSeriesIsReportedOnceItIsSaved(t *testing.T) {
+	tally := New(Config{MaxSeries: 1, SeriesTTL: time.Hour}, start)
+	tally.Track()
+	add(tally, at(1), seen("R", 1, resolver.Complete, deployment("a")), seen("R", 5, resolver.Complete, deployment("b")))
+	tally.TakeChanged()
+	add(tally, at(1), seen("R", 7, resolver.Complete, deployment("c")))
+	tally.Saved()
+	assert.Equal(t, int64(1+5), value(tally, at(2)))
+}
+
+func TestASeriesThatIsDroppedWhileItIsSavedStaysDropped(t *testing.T) {
+	stored, tally := map[Key][]byte{}, New(Config{MaxSeries: 3, SeriesTTL: time.Hour}, start)
+	tally.Track()
+	add(tally, at(0), seen("R", 2, resolver.Complete, deployment("a")))
+	for _, k := range tally.TakeChanged() {
+		stored[k] = tally.Value(k)
+	}
+	tally.Saved()
+	sums(tally, at(1))
+	tally.Emitted()
+	tally.Expire(at(120))
+	tally.Saved()
+	assert.Empty(t, sums(tally, at(121)))
+	assert.Empty(t, sums(reopened(t, stored, tally), at(121)))
+	assert.Empty(t, stored)
+}
+
+func TestASeriesWhoseLastValueIsNotSavedIsNotDropped(t *testing.T) {
+	tally := New(Config{MaxSeries: 3, SeriesTTL: time.Hour}, start)
+	tally.Track()
+	add(tally, at(0), seen("R", 2, resolver.Complete, deployment("a")))
+	tally.TakeChanged()
+	tally.Saved()
+	add(tally, at(1), seen("R", 3, resolver.Complete, deployment("a")))
+	sums(tally, at(2))
+	tally.Emitted()
+	tally.Expire(at(120))
+	tally.TakeChanged()
+	tally.Saved()
+	assert.Equal(t, int64(5), value(tally, at(121)))
+}
+
+func TestAResetIsSaved(t *testing.T) {
+	stored, tally := map[Key][]byte{}, New(Config{MaxSeries: 3, SeriesTTL: time.Hour}, start)
+	tally.Track()
+	add(tally, at(0), seen("R", 2, resolver.Complete, deployment("a")))
+	tally = reopened(t, stored, tally)
+	assert.Len(t, stored, 1)
+	tally.Reset(at(10))
+	assert.Empty(t, sums(tally, at(11)))
+	tally = reopened(t, stored, tally)
+	assert.Empty(t, stored)
+	add(tally, at(20), seen("R", 1, resolver.Complete, deployment("a")))
+	tally.TakeChanged()
+	tally.Saved()
+	each(tally.Metrics(Scope{}, "", at(21)), func(_ map[string]any, dp pmetric.NumberDataPoint) {
+		assert.Equal(t, at(10), dp.StartTimestamp().AsTime(), "with a new start time")
+	})
 }
