@@ -251,7 +251,7 @@ func (p *Positions) read(ctx context.Context) error {
 	if found {
 		state = Known
 	}
-	p.change(func() { p.stored, p.state = stored, state })
+	p.change(func() { p.storeLocked(stored, state) })
 	return nil
 }
 
@@ -266,7 +266,7 @@ func (p *Positions) publish(ctx context.Context) error {
 	})
 	p.change(func() {
 		if state != Unknown {
-			p.stored, p.state = stored, state
+			p.storeLocked(stored, state)
 		}
 		var forbidden *PermissionError
 		switch {
@@ -278,6 +278,14 @@ func (p *Positions) publish(ctx context.Context) error {
 		p.cleanLocked()
 	})
 	return err
+}
+
+// storeLocked notes what is stored. One that fell is no longer the one to ignore.
+func (p *Positions) storeLocked(stored Position, state State) {
+	p.stored, p.state = stored, state
+	if p.ignored != nil && (state != Known || p.ignored.fellTo(stored) || p.ignored.foreign(stored.Cluster)) {
+		p.ignored = nil
+	}
 }
 
 // nextLocked returns what to store after the current position. ok is false if this is nothing.
@@ -302,7 +310,7 @@ func (p *Positions) latestLocked() Latest {
 	}
 	state := p.state
 	stored := p.stored
-	if state == Known && p.ignored != nil && !p.ignored.fellTo(stored) && !p.ignored.foreign(stored.Cluster) {
+	if state == Known && p.ignored != nil {
 		state, stored = Missing, Position{}
 	}
 	if state == Known && stored.foreign(p.cluster) {

@@ -71,7 +71,8 @@ func (e *environment) isNewClusterAt(t time.Time) bool {
 
 func (e *environment) checkPoint(s *series, p pmetric.NumberDataPoint, by *process) {
 	var problem string
-	term := by.termAt(p.Timestamp().AsTime())
+	// A point of the last term may have the time at which the next one begins.
+	term := by.termAt(p.Timestamp().AsTime().Add(-1))
 	switch start := p.StartTimestamp(); {
 	case p.IntValue() < s.value:
 		problem = fmt.Sprintf("of %d after %d", p.IntValue(), s.value)
