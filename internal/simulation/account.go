@@ -61,8 +61,8 @@ func (a *account) checkRecords() {
 			[]any{a.exporter.number, r.uid, r.occurrences, r.count, r.resolution()}})
 		a.checkRecord(r, event)
 		first := a.first[a.keyOf(r)]
-		isSame := first == r || sameContent(first, r)
-		if !isSame && !a.env.exempt("r") && !(first.process != r.process && a.isUnsaved(first)) {
+		isRepeated := first.process != r.process && a.isUnsaved(first)
+		if first != r && !sameContent(first, r) && !a.env.exempt("r") && !isRepeated {
 			a.violate(sameBytes, event, "got %s twice, and not the same", r.uid)
 		}
 	}
@@ -94,8 +94,9 @@ func (a *account) checkOrder() {
 	for name, of := range a.byEvent {
 		for i := 1; i < len(of); i++ {
 			before, r := of[i-1], of[i]
-			if r.eventUID == before.eventUID && r.count < before.count &&
-				!a.wentBack(before, r) && !(before.process != r.process && a.isLastOfTerm(before)) {
+			isRepeated := before.process != r.process && a.isLastOfTerm(before)
+			if r.eventUID == before.eventUID && r.count < before.count && !isRepeated &&
+				!a.wentBack(before, r) {
 				a.violate(inOrder, name.String(), "got count %d after %d", r.count, before.count)
 			}
 		}

@@ -46,7 +46,7 @@ var requirements = []requirement{
 		plan: plain(electorAlone, restart(60, 90), restart(60, 95).of(1)),
 	}, {
 		name: "the only replica leads again", needs: "t",
-		plan: plain(electorAlone, leaderOffline(60, 110)).with(func(p *Plan) { p.Replicas = 1 }),
+		plan: plain(electorAlone, leaderOffline(70, 120)).with(func(p *Plan) { p.Replicas = 1 }),
 	}, {
 		name: "ConfigMaps are forbidden, and the leader is killed", needs: "at",
 		plan: plain(electorAlone, fault(PositionForbidden, 0, int(forever/time.Second)),
