@@ -115,8 +115,14 @@ func (c *checkpoints) settle() bool {
 	if c.store.IsSettled() {
 		return true
 	}
-	if c.store.Attempt() == nil && (time.Now().Before(c.retryAt) || !c.mayEmit()) {
-		return false
+	if c.store.Attempt() == nil {
+		if time.Now().Before(c.retryAt) {
+			return false
+		}
+		if !c.mayEmit() {
+			c.retryAt = time.Now().Add(retryStorage)
+			return false
+		}
 	}
 	underWay := c.store.Attempt() != nil
 	err := c.store.Poll()

@@ -122,13 +122,19 @@ func (g *standbyGate) open(stop, work context.Context) bool {
 func (g *standbyGate) refresh(stop context.Context) {
 	ctx, cancel := context.WithTimeout(stop, refreshFor)
 	defer cancel()
-	var missing *election.PermissionError
 	for {
 		err := g.positions.Refresh(ctx)
-		if err == nil || errors.As(err, &missing) || !sleep(ctx, retryPosition) {
+		if err == nil || isLasting(err) || !sleep(ctx, retryPosition) {
 			return
 		}
 	}
+}
+
+// isLasting reports whether somebody has to act before the position can be read.
+func isLasting(err error) bool {
+	var forbidden *election.PermissionError
+	var unreadable *election.DataError
+	return errors.As(err, &forbidden) || errors.As(err, &unreadable)
 }
 
 func (g *standbyGate) takeBack(observations []observation.Observation) {

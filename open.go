@@ -3,6 +3,7 @@
 package kubeeventsreceiver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,7 +15,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/delivery"
-	"github.com/kubeevents/kubeeventsreceiver/internal/election"
 	"github.com/kubeevents/kubeeventsreceiver/internal/inbox"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/checkpoint"
@@ -95,7 +95,7 @@ func (s *session) open(stop, work context.Context) bool {
 		s.awaitCluster(stop)
 		s.memory = s.newMemory()
 	}
-	s.setCluster(s.cluster.UID())
+	s.setCluster(cmp.Or(s.cluster.UID(), s.memory.Cluster()))
 	s.emits.Store(s.positions == nil)
 	s.versions = watch.NewVersions(s.client, s.highest())
 	return stop.Err() == nil
@@ -148,10 +148,9 @@ func (s *session) openPosition(stop context.Context) bool {
 		return false
 	}
 	s.positions.SetCluster(s.cluster.UID())
-	var missing *election.PermissionError
 	for {
 		err := s.positions.Refresh(stop)
-		if err == nil || errors.As(err, &missing) {
+		if err == nil || isLasting(err) {
 			break
 		}
 		if !sleep(stop, retryPosition) {
@@ -281,9 +280,6 @@ func (c *checkpoints) deliverOutbox(stop, work context.Context, loaded *checkpoi
 func (c *checkpoints) setAside(stop, work context.Context, known, uid string) {
 	c.memory = c.newMemory()
 	c.memory.SetCluster(uid)
-	if !c.store.IsSettled() {
-		_ = c.store.Settle(work)
-	}
 	c.settings.Logger.Warn("The checkpoint is of another cluster; it is set aside, and the receiver starts from scratch: "+
 		"start_at decides about existing events, and the metric starts at 0",
 		zap.String("set_aside", c.store.SetAside()), zap.String("checkpoint_cluster", known), zap.String("cluster", uid))

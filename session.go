@@ -105,7 +105,7 @@ type persistence interface {
 func (s *session) run(stop, work context.Context) {
 	s.memory.Windows.Resolve(func(held []observation.Observation) { s.resolve(work, held) })
 	for more := true; more && !s.isReplaced(); {
-		more = s.take(stop)
+		more = s.take(stop, work)
 		observations := s.wanted(s.account(stop))
 		observations, t, ok := s.gate.pass(stop, work, observations)
 		if !ok {
@@ -192,7 +192,7 @@ func (s *session) endTerm() {
 
 // take waits for a change and gathers more. It returns without any when something else is due, and
 // false once stop has ended and nothing that was read from the API server is left.
-func (s *session) take(stop context.Context) (more bool) {
+func (s *session) take(stop, work context.Context) (more bool) {
 	s.release()
 	wake := s.wakeTimer()
 	defer wake.Stop()
@@ -213,7 +213,7 @@ func (s *session) take(stop context.Context) (more bool) {
 		s.drain()
 	}
 	if len(s.changes) == 0 {
-		s.persist.idle(stop)
+		s.persist.idle(work)
 	}
 	return more
 }
@@ -333,7 +333,7 @@ func (s *session) isReplaced() bool {
 	if known == "" && uid != "" {
 		s.setCluster(uid)
 	}
-	return known != "" && uid != known
+	return known != "" && uid != "" && uid != known
 }
 
 // setCluster sets the UID that records and points name.

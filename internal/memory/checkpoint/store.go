@@ -28,10 +28,14 @@ type Store struct {
 	journal journal
 	// pending is a write that was not acknowledged; nil: none. No other write begins before it is.
 	pending *write
-	// attempt is closed when the present attempt to write pending has ended, with its result.
-	attempt  chan struct{}
-	result   error
-	repeated bool // whether pending was written more than once
+	attempt *attempt // to write pending; nil: none is under way
+	tries   int      // attempts to write pending that have ended
+}
+
+// attempt is one call that writes.
+type attempt struct {
+	done chan struct{}
+	err  error // once done is closed
 }
 
 // Loaded is a checkpoint that was loaded.
@@ -171,11 +175,13 @@ func (s *Store) BeginTerm() {
 }
 
 // SetAside keeps the checkpoint that was loaded, or that could not be read, and lets the next write
-// begin another. It returns the key of the head that is kept.
+// begin another. It returns the key of the head that is kept. A write that was not acknowledged may
+// still arrive, in a term that is not used any more.
 func (s *Store) SetAside() string {
 	old := s.journal
 	old.endSnapshot()
-	next := max(old.acknowledged.Term, old.named+1) // No term that was ever used.
+	next := max(old.acknowledged.Term, old.named) + 1
+	s.pending, s.attempt, s.tries = nil, nil, 0
 	s.journal = journal{acknowledged: newHead(next), named: old.named, setAside: &old.named}
 	return headKey(old.named)
 }
@@ -201,7 +207,7 @@ func (s *Store) Settle(ctx context.Context) error {
 	for tries := 0; s.pending != nil; tries++ {
 		s.begin()
 		select {
-		case <-s.attempt:
+		case <-s.attempt.done:
 		case <-deadline.C:
 			return fmt.Errorf("%w: no answer within %v", ErrNotAcknowledged, Deadline)
 		case <-ctx.Done():
@@ -226,7 +232,7 @@ func (s *Store) Poll() error {
 		return ErrNotAcknowledged
 	}
 	select {
-	case <-s.attempt:
+	case <-s.attempt.done:
 		return s.end()
 	default:
 		return ErrNotAcknowledged
@@ -234,20 +240,25 @@ func (s *Store) Poll() error {
 }
 
 // Attempt is closed when the attempt that is under way has ended; nil while there is none.
-func (s *Store) Attempt() <-chan struct{} { return s.attempt }
+func (s *Store) Attempt() <-chan struct{} {
+	if s.attempt == nil {
+		return nil
+	}
+	return s.attempt.done
+}
 
 // begin begins an attempt to write pending, unless one is under way.
 func (s *Store) begin() {
 	if s.attempt != nil {
 		return
 	}
-	attempt, pending, repeated := make(chan struct{}), s.pending, s.result != nil
-	s.attempt, s.repeated = attempt, repeated
+	a, pending, repeated := &attempt{done: make(chan struct{})}, s.pending, s.tries > 0
+	s.attempt = a
 	go func() {
-		defer close(attempt)
+		defer close(a.done)
 		ctx, cancel := context.WithTimeout(context.Background(), Deadline)
 		defer cancel()
-		s.result = s.write(ctx, pending, repeated)
+		a.err = s.write(ctx, pending, repeated)
 	}()
 }
 
@@ -268,12 +279,14 @@ func (s *Store) write(ctx context.Context, pending *write, repeated bool) error 
 
 // end takes the result of an attempt that has ended.
 func (s *Store) end() error {
+	err := s.attempt.err
 	s.attempt = nil
-	if s.result != nil {
-		return s.result
+	s.tries++
+	if err != nil {
+		return err
 	}
-	s.journal.acknowledge(s.pending, s.repeated)
-	s.pending = nil
+	s.journal.acknowledge(s.pending, s.tries > 1)
+	s.pending, s.tries = nil, 0
 	return nil
 }
 
