@@ -72,6 +72,13 @@ func (e entry) isNewerThan(other entry) bool {
 	return other.isForgotten() || e.resourceVersion.uint64() > other.resourceVersion.uint64()
 }
 
+// isOlderThan reports whether another state of the event was seen that came after this one. A deletion
+// has a version of its own, so the same version again is an event that was not deleted: its stream
+// ended, and it came to another one.
+func (e entry) isOlderThan(other entry) bool {
+	return !other.isForgotten() && e.resourceVersion.uint64() < other.resourceVersion.uint64()
+}
+
 // newest returns the version to remember after seen was observed in place of known.
 func newest(seen, known entry) number {
 	if seen.isNewerThan(known) {
@@ -84,6 +91,7 @@ func newest(seen, known entry) number {
 type Ledger struct {
 	entries map[Key]entry
 	scopes  map[string]*scope
+	usedIDs uint16 // numbers below stand for streams that ran before
 	deleted deletions
 	changed changes.Set[Key]
 }
@@ -150,10 +158,15 @@ func (l *Ledger) Delete(namespace string, ev *corev1.Event, now time.Time) {
 
 // ForgetVersions forgets the resource versions of the events of a stream, and no counts: the cluster's
 // versions have gone back. The count that is observed next is the new baseline, also if it is lower.
+// Events of streams that no longer run are of the same cluster.
 func (l *Ledger) ForgetVersions(namespace string) {
-	s := l.scope(namespace)
+	forgets := l.scope(namespace).id
+	others := map[uint16]bool{}
+	for _, s := range l.scopes {
+		others[s.id] = s.id != forgets
+	}
 	for k, e := range l.entries {
-		if e.scope == s.id {
+		if !others[e.scope] {
 			e.resourceVersion = numberOf(forgotten)
 			l.set(k, e)
 		}
@@ -214,7 +227,7 @@ func (l *Ledger) scope(namespace string) *scope {
 // goes down and up again is not taken for occurrences; another object under the same name starts from its own.
 func (l *Ledger) merge(k Key, known, seen entry) entry {
 	if known.isGone() {
-		if known.uid == seen.uid && !seen.isNewerThan(known) {
+		if known.uid == seen.uid && seen.isOlderThan(known) {
 			return known // A late duplicate does not bring a deleted event back.
 		}
 		l.deleted.revive(k)

@@ -4,6 +4,7 @@ package ledger
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 	"testing"
 	"time"
@@ -257,6 +258,82 @@ func TestWhatCameFromAStreamThatNoLongerRunsIsForgottenInTime(t *testing.T) {
 	l = reopened(t, saved, l, "third")
 	l.Forget(start.Add(25 * time.Hour))
 	assert.Zero(t, l.Len())
+}
+
+// in returns the event in another namespace.
+func in(namespace string, s state) *corev1.Event {
+	ev := s.event()
+	ev.Namespace = namespace
+	return ev
+}
+
+func TestAnEventThatAnotherStreamListsIsAlive(t *testing.T) {
+	saved, l := map[Key][]byte{}, New()
+	l.Track()
+	l.Observe("", state{uid: "1", rv: 1, count: 5}.event())
+	l = reopened(t, saved, l, "ns")
+	l.BeginList("ns")
+	assert.Zero(t, l.Observe("ns", state{uid: "1", rv: 1, count: 5}.event()))
+	l.EndList("ns", start)
+	l.Forget(start.Add(48 * time.Hour))
+	assert.Equal(t, 1, l.Len(), "it has not been deleted")
+	assert.Equal(t, int64(1), l.Observe("ns", state{uid: "1", rv: 9, count: 6}.event()))
+}
+
+func TestStreamsThatComeAndGoAreToldApart(t *testing.T) {
+	saved, l := map[Key][]byte{}, New()
+	l.Track()
+	scopes := map[string]uint16{} // Those of all streams, as they are saved.
+	restart := func(streams ...string) {
+		maps.Copy(scopes, l.Scopes())
+		reopened(t, saved, l)
+		l = New()
+		l.Track()
+		for k, value := range saved {
+			require.NoError(t, l.Restore(k, value))
+		}
+		l.Settle(scopes, streams, start)
+		for _, stream := range streams {
+			l.BeginList(stream)
+		}
+	}
+	restart("")
+	for _, stream := range []string{"a", "b"} {
+		restart(stream)
+	}
+	restart("a", "b")
+	l.Remember("a", in("a", state{uid: "1", rv: 1, count: 5}))
+	l.EndList("b", start)
+	assert.Equal(t, int64(2), l.Remember("a", in("a", state{uid: "1", rv: 2, count: 7})), "the listing of b says nothing of a")
+}
+
+func TestAfterARestoreNoRememberedVersionCounts(t *testing.T) {
+	saved, l := map[Key][]byte{}, New()
+	l.Track()
+	l.Observe("a", in("a", state{uid: "1", rv: 90, count: 5}))
+	l.Observe("b", in("b", state{uid: "2", rv: 95, count: 5}))
+	l.Observe("b", in("b", state{name: "c", uid: "3", rv: 96, count: 5}))
+	l = reopened(t, saved, l, "a")
+	l.ForgetVersions("a")
+	assert.Zero(t, l.Observe("a", in("a", state{uid: "1", rv: 10, count: 3})), "the count went back")
+	assert.Equal(t, int64(1), l.Observe("a", in("a", state{uid: "1", rv: 11, count: 4})), "and is the new baseline")
+
+	saved = map[Key][]byte{}
+	for k := range l.Keys() {
+		l.changed.Note(k)
+	}
+	l = reopened(t, saved, l, "a", "b")
+	assert.Equal(t, int64(7), l.Observe("b", in("b", state{uid: "4", rv: 12, count: 12})), "also of a stream that did not run then")
+	assert.Equal(t, int64(2), l.Observe("b", in("b", state{name: "c", uid: "5", rv: 13, count: 2})), "a new event under an old name")
+}
+
+func TestTheVersionsOfStreamsThatRunAreForgottenOneByOne(t *testing.T) {
+	l := New()
+	l.Observe("a", in("a", state{uid: "1", rv: 90, count: 5}))
+	l.Observe("b", in("b", state{uid: "2", rv: 95, count: 5}))
+	l.ForgetVersions("a")
+	assert.Zero(t, l.Observe("b", in("b", state{uid: "1", rv: 80, count: 9})), "what b brings is still of the old history")
+	assert.Equal(t, int64(4), l.Observe("a", in("a", state{uid: "3", rv: 80, count: 9})))
 }
 
 func TestAnEntryThatIsNoEntry(t *testing.T) {

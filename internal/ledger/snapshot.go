@@ -101,6 +101,7 @@ func (l *Ledger) Scopes() map[string]uint16 {
 func (l *Ledger) Settle(scopes map[string]uint16, streams []string, now time.Time) {
 	running := map[uint16]bool{}
 	for namespace, id := range scopes {
+		l.usedIDs = max(l.usedIDs, id+1)
 		if slices.Contains(streams, namespace) {
 			l.scopes[namespace] = &scope{id: id, pass: firstPass}
 			running[id] = true
@@ -119,9 +120,9 @@ func (l *Ledger) Settle(scopes map[string]uint16, streams []string, now time.Tim
 	slices.SortFunc(l.deleted.queue, func(a, b deletion) int { return int(a.at) - int(b.at) })
 }
 
-// unusedID is a number that no scope has.
+// unusedID is a number that no scope has or had: entries of streams that ran before keep theirs.
 func (l *Ledger) unusedID() uint16 {
-	id := uint16(0)
+	id := l.usedIDs
 	for _, s := range l.scopes {
 		id = max(id, s.id+1)
 	}
