@@ -176,5 +176,5 @@ func (c *checkpoints) failed(err error) {
 	c.retryAt = time.Now().Add(retryStorage)
 	c.telemetry.notSaved()
 	c.status.failed(storagePart, "unavailable",
-		"Cannot save checkpoints; retrying, and delivering without them: a crash would repeat events", err)
+		"Cannot save checkpoints; retrying, and delivering without saving. A crash repeats what is delivered meanwhile", err)
 }

@@ -42,7 +42,7 @@ func (r *eventsReceiver) openElector(host component.Host) (*leadership, error) {
 	elector.SetCallBackFuncs(l.started, l.stopped)
 	var err error
 	if r.lease, err = r.openLease(config); err != nil {
-		r.settings.Logger.Warn("The lease of the leader election cannot be looked at: if nobody can be elected, nothing says so", zap.Error(err))
+		r.settings.Logger.Warn("Cannot read the leader election Lease; election failures will not be reported", zap.Error(err))
 	}
 	r.electorConfig = config
 	return l, nil
@@ -86,7 +86,7 @@ func (r *eventsReceiver) watchLease(stop context.Context) {
 		var trouble *lease.ElectionError
 		switch err := r.lease.Look(stop); {
 		case errors.As(err, &trouble):
-			r.status.failed(electionPart, trouble.Cause, "No leader can be elected, and nothing is emitted; trying again until it works", err)
+			r.status.failed(electionPart, trouble.Cause, "No replica can be elected leader, and nothing is emitted; retrying", err)
 		case err == nil:
 			unreadable = 0
 			r.status.recovered(electionPart, "A leader is elected again")

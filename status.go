@@ -59,12 +59,12 @@ func (s *status) Restarting(namespace string, cause watch.Cause, err error) {
 	case watch.Ended, watch.Expired, watch.Stalled:
 		return // Ordinary ends, after which the stream goes on where it was or lists again.
 	}
-	s.failed(streamOf(namespace), string(cause), "Cannot watch events; trying again until it works", explain(namespace, cause, err))
+	s.failed(streamOf(namespace), string(cause), "Cannot watch events; retrying", explain(namespace, cause, err))
 }
 
 // WentBack implements watch.Observer.
 func (s *status) WentBack(_ string, known, now uint64) {
-	s.logger.Warn("The resource versions of the cluster have gone back (etcd restored from a backup?); listing again: counts and sums are kept",
+	s.logger.Warn("The resource versions of the cluster have gone back, as after a restore of etcd; listing. Counts and sums are kept",
 		zap.Uint64("known_version", known), zap.Uint64("current_version", now))
 }
 
@@ -106,7 +106,7 @@ func (s *status) recovered(part, message string) {
 		return
 	}
 	delete(s.failing, part)
-	s.logger.Info(message, zap.String("of", part))
+	s.logger.Info(message, zap.String("part", part))
 	s.reportLocked()
 }
 
@@ -122,11 +122,11 @@ func (s *status) Forbidden(verb string, resource schema.GroupResource, namespace
 	s.hinted[missing] = true
 	consequence := "owner chains end there"
 	if verb == "list" {
-		consequence = "they are looked up one by one"
+		consequence = "falling back to one GET per object"
 	}
-	s.logger.Warn("No permission to look owners up; "+consequence,
+	s.logger.Warn("Missing permission to look up owners; "+consequence,
 		zap.String("verb", verb), zap.String("resource", resource.String()), zap.String("namespace", namespace),
-		zap.String("rule to add", fmt.Sprintf("{apiGroups: [%q], resources: [%s], verbs: [get, list]}", resource.Group, resource.Resource)))
+		zap.String("rule_to_add", fmt.Sprintf("{apiGroups: [%q], resources: [%s], verbs: [get, list]}", resource.Group, resource.Resource)))
 }
 
 func (s *status) reportLocked() {
@@ -203,7 +203,7 @@ func (o deliveryObserver) Dropped(records int, _ error, _ bool) { o.telemetry.dr
 // RejectingLong implements delivery.Observer. The deliverer writes the log.
 func (o deliveryObserver) RejectingLong(since time.Duration) {
 	o.status.set(logsPipeline, failure{"rejecting",
-		fmt.Errorf("the logs pipeline has accepted no events for %v: look at the exporters' errors", since.Round(time.Second))})
+		fmt.Errorf("the logs pipeline has accepted no events for %v: check the exporters' logs", since.Round(time.Second))})
 }
 
 // AcceptingAgain implements delivery.Observer.

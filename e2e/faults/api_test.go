@@ -181,7 +181,7 @@ func ownersForbidden(t *testing.T) row {
 	c := s.watchedBy(t, kubeconfig, withStorage)
 	s.begin(t)
 	s.delivers(t, 100)
-	c.says(t, "No permission to look owners up")
+	c.says(t, "Missing permission to look up owners")
 	c.kill()
 	c.start(t)
 	s.delivers(t, 50)

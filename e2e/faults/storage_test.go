@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	notSaved   = "The storage takes no checkpoint"
+	notSaved   = "Cannot save checkpoints"
 	savedAgain = "Checkpoints are saved again"
 )
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package filter decides which events a user wants, before anything is remembered of them.
+// Package filter decides which events a user wants records of. The receiver remembers all events, so
+// that a filter that is widened later counts nothing of the past.
 package filter
 
 import (
