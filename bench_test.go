@@ -28,7 +28,6 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
 	"github.com/kubeevents/kubeeventsreceiver/internal/cluster"
-	"github.com/kubeevents/kubeeventsreceiver/internal/inbox"
 	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
@@ -135,8 +134,8 @@ func ownersIn(namespace, resource string) *metav1.PartialObjectMetadataList {
 	return list
 }
 
-// benchReceiver is a receiver of which nothing runs, with warm owners, into a pipeline that marshals what it gets.
-func benchReceiver(b *testing.B) *eventsReceiver {
+// benchSession is a session of which nothing runs, with warm owners, into a pipeline that marshals what it gets.
+func benchSession(b *testing.B) *session {
 	api := httptest.NewServer(http.HandlerFunc(serveOwners))
 	b.Cleanup(api.Close)
 	cfg := createDefaultConfig().(*Config)
@@ -146,19 +145,20 @@ func benchReceiver(b *testing.B) *eventsReceiver {
 	restConfig := &rest.Config{Host: api.URL}
 	require.NoError(b, r.newResolver(restConfig))
 	b.Cleanup(r.resolver.Close)
-	client, _, err := kubeclient.Events(restConfig)
+	r.client, _, err = kubeclient.Events(restConfig)
 	require.NoError(b, err)
-	r.cluster = cluster.New(client)
-	r.inbox = inbox.New(batchChanges)
+	r.cluster = cluster.New(r.client)
 	r.metrics = &consumertest.MetricsSink{}
 	r.logs, err = consumer.NewLogs(func(_ context.Context, logs plog.Logs) error {
 		_, err := plogotlp.NewExportRequestFromLogs(logs).MarshalProto()
 		return err
 	})
 	require.NoError(b, err)
-	r.forgetAll()
-	r.duty = duty{stop: b.Context(), work: b.Context()}
-	return r
+	s := r.newSession()
+	s.versions = watch.NewVersions(r.client, 0)
+	s.memory = s.newMemory()
+	s.setCluster("")
+	return s
 }
 
 // changesIn decodes a batch.
@@ -178,29 +178,32 @@ func changesIn(b *testing.B, frames []byte) (changes []watch.Change) {
 // BenchmarkStages measures what is done with a batch of 100 events, stage by stage, and the whole loop: from the bytes of the
 // watch to the bytes of OTLP, with owners that are known. ns/event and B/event are comparable between the stages.
 func BenchmarkStages(b *testing.B) {
-	r := benchReceiver(b)
+	s := benchSession(b)
 	frames := benchFrames(b, benchEvents())
+	account := func(changes []watch.Change) []observation.Observation {
+		s.changes = append(s.changes[:0], changes...)
+		return s.wanted(s.account(b.Context()))
+	}
 	var batches [][]watch.Change
 	var resolved [][]observation.Observation
 	for _, f := range frames {
 		changes := changesIn(b, f)
-		observations := r.account(changes)
-		r.resolve(b.Context(), observations)
+		observations := account(changes)
+		s.resolve(b.Context(), observations)
 		batches, resolved = append(batches, changes), append(resolved, observations)
 	}
 	for _, o := range resolved[0] {
 		require.Equal(b, resolver.Complete, o.Chain.Resolution)
 	}
-	logs := r.convert(resolved[0])
+	logs := s.requests(resolved[0])[0].logs()
 
 	stage := func(name string, do func(batch int)) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
-			r.forgetAll()
 			n := 0
 			for b.Loop() {
 				if n%len(frames) == 0 {
-					r.forgetAll() // Seen a second time, nothing would be new.
+					s.memory = s.newMemory() // Seen a second time, nothing would be new.
 				}
 				do(n % len(frames))
 				n++
@@ -211,18 +214,15 @@ func BenchmarkStages(b *testing.B) {
 		})
 	}
 	stage("decode", func(i int) { changesIn(b, frames[i]) })
-	stage("account", func(i int) { r.account(batches[i]) })
-	stage("resolve", func(i int) { r.resolve(b.Context(), resolved[i]) })
-	stage("convert", func(i int) { r.convert(resolved[i]) })
+	stage("account", func(i int) { account(batches[i]) })
+	stage("resolve", func(i int) { s.resolve(b.Context(), resolved[i]) })
+	stage("convert", func(i int) { s.requests(resolved[i]) })
 	stage("marshal", func(int) { _, _ = plogotlp.NewExportRequestFromLogs(logs).MarshalProto() })
-	stage("tally", func(i int) { r.tally.Add(resolved[i], time.Now()) })
+	stage("tally", func(i int) { s.memory.Tally.Add(resolved[i], time.Now()) })
+	always := term{stop: b.Context(), work: b.Context()}
 	stage("loop", func(i int) {
-		r.letBatchGo()
-		r.batch = append(r.batch, changesIn(b, frames[i])...)
-		observations := r.account(r.batch)
-		r.resolve(b.Context(), observations)
-		records, counted := r.due(observations, true)
-		r.deliver(b.Context(), b.Context(), records)
-		r.commit(b.Context(), counted)
+		s.release()
+		s.changes = append(s.changes, changesIn(b, frames[i])...)
+		s.process(always, s.wanted(s.account(b.Context())), s.admit)
 	})
 }

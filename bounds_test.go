@@ -26,24 +26,46 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
 )
 
-func TestWhileThePipelineRefusesTheAPIServerKeepsTheEvents(t *testing.T) {
-	api := apitest.New(t)
-	pipeline := &refusing{}
-	pipeline.refuseWith(errors.New("the queue is full"))
-	cfg := configFor(t, api.URL, "start_at: beginning")
-	started(t, cfg, pipeline, nil)
-	const events = 5 * (2 * batchChanges)
-	for i := range events {
-		api.Put(eventNamed(fmt.Sprintf("e%05d", i), 1))
+func TestWhileThePipelineRejectsTheAPIServerKeepsTheEvents(t *testing.T) {
+	for name, tt := range map[string]struct{ events, size, most int }{
+		// A batch, what waits for the next, and what the stream holds out, each below 4 MiB.
+		"small events": {20_000, 10, batchChanges + 4<<10 + 1},
+		"large events": {200, 100_000, 2 * 4 << 20 / 100_000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, api *apitest.Server) {
+				p := &pipeline{rejects: errors.New("the queue is full")}
+				ev := eventNamed("", 1)
+				ev.Message = strings.Repeat("x", tt.size)
+				for i := range tt.events {
+					ev.Name = fmt.Sprintf("e%05d", i)
+					api.Put(ev)
+				}
+				of := launch(t, api, options{config: "start_at: beginning", logs: p})
+				settle()
+				assert.Greater(t, p.attempted(), 5)
+				assert.LessOrEqual(t, receiverOf(t, of).telemetry.waiting.Load(), int64(tt.most))
+				p.reject(nil)
+				eventually(t, func() bool { return p.LogRecordCount() == tt.events }, "and nothing is lost")
+			})
+		})
 	}
-	require.Eventually(t, func() bool { return pipeline.attempts.Load() > 5 }, patience, time.Millisecond)
-	receivers.mu.Lock()
-	waiting := receivers.byConfig[cfg].telemetry.waiting.Load()
-	receivers.mu.Unlock()
-	assert.LessOrEqual(t, waiting, int64(2*batchChanges+1), "a batch, what waits for the next, and what the stream holds out")
+}
 
-	pipeline.refuseWith(nil)
-	require.Eventually(t, func() bool { return pipeline.LogRecordCount() == events }, patience, 5*time.Millisecond, "and nothing is lost")
+func TestAPipelineThatRejectsForHoursCostsTheAPIServerNoConnection(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		p := launch(t, api, options{config: "start_at: beginning", logs: &pipeline{rejects: errors.New("the queue is full")}})
+		for i := range 120 {
+			api.Put(eventNamed("a", int32(i+1)))
+			time.Sleep(time.Minute)
+		}
+		assert.LessOrEqual(t, len(api.Requests()), 2, "the watch is closed and nobody connects")
+		_, text := p.host.status()
+		assert.Contains(t, text, "the logs pipeline has accepted no events")
+		p.logs.reject(nil)
+		eventually(t, func() bool { return occurrences(p.logs.records()...) == 120 })
+		assert.False(t, p.host.fails())
+	})
 }
 
 func TestANamespaceThatFloodsDoesNotStarveTheOthers(t *testing.T) {

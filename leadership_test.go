@@ -6,8 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -16,11 +20,16 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
-	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+)
+
+// The lease of the leader election, and the ConfigMap that the receiver keeps next to it.
+const (
+	leaseNamespace = "observability"
+	leaseName      = "kube-events"
+	positionName   = "kube-events-kube-events"
 )
 
 // vote is a leader elector whose elections a test decides.
@@ -39,17 +48,25 @@ type voteConfig struct {
 	AuthType, LeaseNamespace, LeaseName string
 }
 
+// newVote is an elector that reaches the API server in a way that the receiver does not know, so that the
+// receiver does not watch its lease.
+func newVote() *vote {
+	return &vote{config: &voteConfig{AuthType: "tls", LeaseNamespace: leaseNamespace, LeaseName: leaseName}}
+}
+
 func (v *vote) SetCallBackFuncs(started func(context.Context), stopped func()) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.started, v.stopped = append(v.started, started), append(v.stopped, stopped)
 }
 
-func (v *vote) elect() {
+func (v *vote) elect() { v.electUntil(context.Background()) }
+
+func (v *vote) electUntil(ctx context.Context) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, started := range v.started {
-		started(context.Background())
+		started(ctx)
 	}
 }
 
@@ -61,180 +78,562 @@ func (v *vote) depose() {
 	}
 }
 
-// votingHost has a leader elector called "vote", and a storage called "disk" unless that is nil.
-type votingHost struct {
-	vote *vote
-	disk *disk
-}
-
-func (h *votingHost) GetExtensions() map[component.ID]component.Component {
-	extensions := map[component.ID]component.Component{component.MustNewID("vote"): h.vote}
-	if h.disk != nil {
-		extensions[component.MustNewID("disk")] = h.disk
-	}
-	return extensions
-}
-
-// replica is one of several receivers of which one leads.
-type replica struct {
-	*vote
-	logs    *consumertest.LogsSink
-	metrics *consumertest.MetricsSink
-	stop    func()
-}
-
-func newReplica(t *testing.T, api *apitest.Server, on *disk, more string) *replica {
+// newReplica starts one of several receivers of which one leads.
+func newReplica(t *testing.T, api *apitest.Server, on *disk, config string) *process {
 	t.Helper()
-	r := &replica{vote: &vote{}, logs: &consumertest.LogsSink{}, metrics: &consumertest.MetricsSink{}}
-	cfg := configFor(t, api.URL, more)
-	elector := component.MustNewID("vote")
-	cfg.LeaderElector = &elector
-	cfg.CollectionInterval = 10 * time.Millisecond
-	if on != nil {
-		storage := component.MustNewID("disk")
-		cfg.Storage = &storage
-	}
-	r.stop = launchInto(t, cfg, receivertest.NewNopSettings(metadata.Type), &votingHost{r.vote, on}, r.logs, r.metrics)
-	return r
+	return launch(t, api, options{config: config, disk: on, vote: newVote()})
 }
 
-func (r *replica) names() []string { return names(r.logs.AllLogs()) }
+// published is the position of the leader's cluster-wide stream; empty if there is none.
+func published(api *apitest.Server) string {
+	streams := api.ConfigMap(leaseNamespace, positionName)["streams"]
+	version, _ := strings.CutPrefix(streams, `{"":"`)
+	return strings.TrimSuffix(version, `"}`)
+}
+
+func publish(api *apitest.Server, cluster, version string) {
+	api.PutConfigMap(leaseNamespace, positionName, map[string]string{"cluster": cluster, "streams": `{"":"` + version + `"}`})
+}
+
+// count counts the requests of a kind.
+func count(api *apitest.Server, kind string) (n int) {
+	for _, request := range api.Requests() {
+		if request == kind {
+			n++
+		}
+	}
+	return n
+}
 
 func TestOnlyTheLeaderEmits(t *testing.T) {
-	api := apitest.New(t)
-	a, b := newReplica(t, api, nil, "start_at: beginning"), newReplica(t, api, nil, "start_at: beginning")
-	a.elect()
-	api.Put(eventNamed("one", 2))
-	awaitNames(t, a.logs, "one+2")
-	require.Eventually(t, func() bool { return len(api.Requests()) == 2 }, patience, time.Millisecond, "the standby follows")
-	assert.Empty(t, b.names())
-	assert.Zero(t, b.metrics.DataPointCount())
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		a, b := newReplica(t, api, nil, "start_at: beginning"), newReplica(t, api, nil, "start_at: beginning")
+		a.elect()
+		api.Put(eventNamed("one", 2))
+		a.awaitRecords(t, "one+2")
+		a.awaitSum(t, 2)
+		assert.Equal(t, 2, count(api, "stream"), "the standby follows")
+		assert.Zero(t, b.logs.attempted())
+		assert.Zero(t, b.metrics.DataPointCount())
+	})
 }
 
-func TestAStandbyEmitsWhatADeadLeaderCannotHave(t *testing.T) {
-	api := apitest.New(t)
-	b := newReplica(t, api, nil, "start_at: beginning")
-	require.Eventually(t, func() bool { return len(api.Requests()) == 1 }, patience, time.Millisecond)
-	api.Put(eventNamed("one", 2))
-	api.Put(eventNamed("one", 5))
-	b.elect()
-	awaitNames(t, b.logs, "one+2", "one+3")
-	api.Put(eventNamed("two", 1))
-	awaitNames(t, b.logs, "one+2", "one+3", "two+1")
+func TestALeaderPublishesHowFarItHasDelivered(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		a := newReplica(t, api, nil, "start_at: beginning")
+		api.Put(eventNamed("one", 1))
+		settle()
+		assert.Empty(t, published(api), "a standby publishes nothing")
+		a.elect()
+		a.awaitRecords(t, "one+1")
+		assert.Equal(t, api.Version(), published(api))
+		assert.Equal(t, "cluster-uid", api.ConfigMap(leaseNamespace, positionName)["cluster"])
+
+		a.logs.reject(errors.New("the queue is full"))
+		delivered := api.Version()
+		api.Put(eventNamed("two", 1))
+		settle()
+		assert.Equal(t, delivered, published(api), "not what is not delivered")
+		a.logs.reject(nil)
+		time.Sleep(time.Minute)
+		assert.Equal(t, api.Version(), published(api))
+	})
 }
 
-func TestLeadershipIsLostAndRegainedAnyNumberOfTimes(t *testing.T) {
-	for name, on := range map[string]*disk{"without storage": nil, "with shared storage": newDisk()} {
+func TestAFilteredEventCountsAsDelivered(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		a := newReplica(t, api, nil, "{start_at: beginning, exclude_reasons: [Testing]}")
+		a.elect()
+		settle()
+		api.Put(eventNamed("one", 1))
+		settle()
+		assert.Equal(t, api.Version(), published(api))
+	})
+}
+
+func TestAWindowThatHoldsOccurrencesHoldsThePositionBack(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		a := newReplica(t, api, nil, "{start_at: beginning, dedup_interval: 1m}")
+		a.elect()
+		api.Put(eventNamed("one", 1))
+		settle()
+		delivered := api.Version()
+		assert.Equal(t, delivered, published(api))
+		api.Put(eventNamed("one", 2))
+		api.Put(eventNamed("two", 1))
+		a.awaitRecords(t, "one+1", "two+1")
+		assert.Equal(t, delivered, published(api))
+		time.Sleep(time.Minute)
+		assert.Equal(t, []string{"one+1", "two+1", "one+1"}, a.logs.names())
+		assert.Equal(t, api.Version(), published(api))
+	})
+}
+
+func TestAStandbyDropsWhatTheLeaderHasDelivered(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		a, b := newReplica(t, api, nil, "start_at: beginning"), newReplica(t, api, nil, "start_at: beginning")
+		a.elect()
+		var want []string
+		for i := range 20 {
+			api.Put(eventNamed("one", int32(i+1)))
+			want = append(want, "one+1")
+			time.Sleep(time.Second)
+		}
+		a.awaitRecords(t, want...)
+		a.depose()
+		b.elect()
+		settle()
+		assert.Empty(t, b.logs.names())
+		api.Put(eventNamed("one", 23))
+		b.awaitRecords(t, "one+3")
+		b.awaitSum(t, 3)
+	})
+}
+
+func TestAStandbyKeepsWhatTheLeaderHasNotDeliveredHoweverLongItLags(t *testing.T) {
+	for name, lag := range map[string]time.Duration{"a minute": time.Minute, "an hour": time.Hour} {
 		t.Run(name, func(t *testing.T) {
-			api := apitest.New(t)
-			a, b := newReplica(t, api, on, "start_at: beginning"), newReplica(t, api, on, "start_at: beginning")
-			leader, other := a, b
-			var want []string
-			for round := range 6 {
-				leader.elect()
-				event := fmt.Sprint("e", round)
-				api.Put(eventNamed(event, 1))
-				want = append(want, event+"+1")
-				require.Eventually(t, func() bool {
-					got := leader.names()
-					return len(got) > 0 && got[len(got)-1] == event+"+1"
-				}, patience, 2*time.Millisecond)
-				leader.depose()
-				leader, other = other, leader
-			}
-			_ = other
-			all := append(a.names(), b.names()...)
-			for _, event := range want {
-				assert.Contains(t, all, event, "nothing is lost")
-			}
-			for _, record := range all {
-				assert.Contains(t, want, record, "what is repeated is repeated as it was, with its log.record.uid")
-			}
+			inBubble(t, func(t *testing.T, api *apitest.Server) {
+				a, b := newReplica(t, api, nil, "start_at: beginning"), newReplica(t, api, nil, "start_at: beginning")
+				a.elect()
+				api.Put(eventNamed("before", 1))
+				a.awaitRecords(t, "before+1")
+				a.logs.reject(errors.New("the queue is full"))
+				var want []string
+				for i := range 20 {
+					api.Put(eventNamed(fmt.Sprintf("e%02d", i), int32(i+1)))
+					want = append(want, fmt.Sprintf("e%02d+%d", i, i+1))
+					time.Sleep(lag / 20)
+				}
+				a.depose()
+				assert.Equal(t, []string{"before+1"}, a.logs.names())
+				b.elect()
+				b.awaitRecords(t, want...)
+				b.awaitSum(t, 20*21/2)
+			})
 		})
 	}
 }
 
-func TestTheMetricGoesOnAfterAFailOverWithSharedStorage(t *testing.T) {
-	api, on := apitest.New(t), newDisk()
-	a, b := newReplica(t, api, on, "start_at: beginning"), newReplica(t, api, on, "start_at: beginning")
-	a.elect()
-	api.Put(eventNamed("one", 2))
-	(&process{metrics: a.metrics}).awaitSum(t, 2)
-	a.depose()
-	api.Put(eventNamed("one", 5))
-	b.elect()
-	(&process{metrics: b.metrics}).awaitSum(t, 5)
-	assert.Equal(t, []string{"one+3"}, b.names())
+func TestHoweverLongNobodyLeadsNothingIsLost(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		b := newReplica(t, api, nil, "start_at: beginning")
+		settle()
+		for i := range 10 {
+			api.Put(eventNamed("one", int32(2*i+2)))
+			time.Sleep(10 * time.Minute)
+		}
+		b.elect()
+		eventually(t, func() bool { return occurrences(b.logs.records()...) == 20 })
+		b.awaitSum(t, 20)
+		b.logs.Reset()
+		api.Put(eventNamed("two", 1))
+		b.awaitRecords(t, "two+1")
+	})
 }
 
-func TestALeaderThatIsDeposedWhileThePipelineRefusesEmitsNoMore(t *testing.T) {
-	api := apitest.New(t)
-	pipeline := &refusing{}
-	pipeline.refuseWith(errors.New("the queue is full"))
-	elector := &vote{}
-	cfg := configFor(t, api.URL, "start_at: beginning")
-	id := component.MustNewID("vote")
-	cfg.LeaderElector = &id
-	launchInto(t, cfg, receivertest.NewNopSettings(metadata.Type), &votingHost{vote: elector}, pipeline, nil)
-	elector.elect()
-	api.Put(eventNamed("one", 1))
-	require.Eventually(t, func() bool { return pipeline.attempts.Load() > 0 }, patience, time.Millisecond)
-	elector.depose()
-	attempts := pipeline.attempts.Load()
-	pipeline.refuseWith(nil)
-	api.Put(eventNamed("two", 1))
-	time.Sleep(50 * time.Millisecond)
-	assert.Equal(t, attempts, pipeline.attempts.Load())
-	elector.elect()
-	awaitNames(t, &pipeline.LogsSink, "one+1", "two+1")
+func TestEventsOfAnHourWithoutALeaderDoNotStayInMemory(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		b := newReplica(t, api, nil, "start_at: beginning")
+		settle()
+		large := eventNamed("large", 1)
+		large.Message = strings.Repeat("x", 1<<20)
+		for i := range 60 {
+			large.Name = fmt.Sprintf("large%02d", i)
+			api.Put(large)
+			time.Sleep(time.Minute)
+		}
+		waiting := receiverOf(t, b).telemetry.waiting.Load()
+		assert.Less(t, waiting, int64(40), "the API server keeps the rest")
+		b.elect()
+		eventually(t, func() bool { return b.logs.LogRecordCount() == 60 })
+	})
 }
 
-func TestAStandbyHoldsALeasesWorth(t *testing.T) {
-	at := func(second int) time.Time { return time.Date(2026, 1, 2, 3, 4, second, 0, time.UTC) }
-	seen := func(second int) observation.Observation {
-		return observation.Observation{SeenAt: at(second), Occurrences: int64(second)}
-	}
-	s := standby{horizon: 10 * time.Second}
-	s.hold([]observation.Observation{seen(0), seen(5)}, at(5))
-	s.hold([]observation.Observation{seen(11)}, at(11))
-	assert.Equal(t, []observation.Observation{seen(5), seen(11)}, s.release(at(12)), "nothing older")
-	assert.Empty(t, s.release(at(12)))
-
-	many := make([]observation.Observation, mostHeld)
-	for i := range many {
-		many[i] = seen(1)
-	}
-	s.hold(many, at(1))
-	assert.True(t, s.full(at(11)), "what is held is bounded")
-	assert.False(t, s.full(at(12)), "and time makes room")
+func TestWhatALeaderDeliversAfterItsLastPositionIsRepeatedWhenItDies(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		a, b := newReplica(t, api, nil, "start_at: beginning"), newReplica(t, api, nil, "start_at: beginning")
+		a.elect()
+		api.Put(eventNamed("before", 1))
+		a.awaitRecords(t, "before+1")
+		api.RefuseConfigMaps(func(verb string) int {
+			if verb == "get" {
+				return 0
+			}
+			return http.StatusServiceUnavailable
+		})
+		api.Put(eventNamed("after", 1))
+		a.awaitRecords(t, "before+1", "after+1")
+		b.elect()
+		b.awaitRecords(t, "after+1")
+	})
 }
 
-func TestAStandbyThatIsFullWaitsAndLosesNothing(t *testing.T) {
-	r := &eventsReceiver{leadership: newLeadership(time.Hour, time.Hour)}
-	r.standby.horizon = time.Hour
-	r.standby.hold(make([]observation.Observation, mostHeld), time.Time{})
-	for i := range r.standby.held {
-		r.standby.held[i].SeenAt = time.Now()
+func TestAMissingPermissionDropsNothingAndIsReportedWithTheRule(t *testing.T) {
+	for name, forbidden := range map[string][]string{
+		"to read the position":    {"get", "create", "update"},
+		"to publish the position": {"create", "update"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, api *apitest.Server) {
+				api.RefuseConfigMaps(func(verb string) int {
+					if slices.Contains(forbidden, verb) {
+						return http.StatusForbidden
+					}
+					return 0
+				})
+				a, b := newReplica(t, api, nil, "start_at: beginning"), newReplica(t, api, nil, "start_at: beginning")
+				a.elect()
+				api.Put(eventNamed("one", 1))
+				api.Put(eventNamed("two", 1))
+				a.awaitRecords(t, "one+1", "two+1")
+				_, text := a.host.status()
+				assert.Contains(t, text, `{apiGroups: [""], resources: [configmaps], verbs: [create]}`)
+				assert.Contains(t, text, `resourceNames: [kube-events-kube-events], verbs: [get, update]`)
+				assert.Contains(t, text, `namespace observability`)
+				a.depose()
+				b.elect()
+				b.awaitRecords(t, "one+1", "two+1")
+
+				api.RefuseConfigMaps(nil)
+				time.Sleep(time.Minute)
+				assert.False(t, b.host.fails())
+				assert.Equal(t, api.Version(), published(api))
+			})
+		})
 	}
-	r.watchElections()
-	passed := make(chan struct{})
-	go func() {
-		r.awaitRoom(t.Context())
-		close(passed)
-	}()
-	select {
-	case <-passed:
-		require.Fail(t, "it went on while it was full")
-	case <-time.After(20 * time.Millisecond):
+}
+
+func TestAnOrderlyStopRepeatsNothing(t *testing.T) {
+	for _, config := range []string{"start_at: beginning", "{start_at: beginning, dedup_interval: 1h}"} {
+		t.Run(config, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, api *apitest.Server) {
+				a, b := newReplica(t, api, nil, config), newReplica(t, api, nil, config)
+				a.elect()
+				api.Put(eventNamed("one", 1))
+				settle()
+				api.Put(eventNamed("one", 4))
+				settle()
+				a.stop()
+				assert.Equal(t, []string{"one+1", "one+3"}, a.logs.names())
+				assert.Equal(t, int64(4), a.sum(), "the last sum is emitted")
+				b.elect()
+				settle()
+				assert.Empty(t, b.logs.names())
+				api.Put(eventNamed("one", 5))
+				b.awaitRecords(t, "one+1")
+			})
+		})
 	}
-	r.leadership.started()
-	<-passed
-	assert.Len(t, r.standby.release(time.Now()), mostHeld)
+}
+
+func TestTheEndOfATermKeepsWhatTheWindowsHold(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		const config = "{start_at: beginning, dedup_interval: 1h}"
+		a, b := newReplica(t, api, nil, config), newReplica(t, api, nil, config)
+		a.elect()
+		api.Put(eventNamed("one", 1))
+		settle()
+		api.Put(eventNamed("one", 4))
+		settle()
+		a.depose()
+		assert.Equal(t, []string{"one+1"}, a.logs.names())
+		settle()
+		b.elect()
+		b.awaitRecords(t, "one+3")
+		b.depose()
+		settle()
+		a.elect()
+		a.awaitRecords(t, "one+1")
+	})
+}
+
+func TestAProcessThatFindsAPositionStartsExactlyThere(t *testing.T) {
+	for _, startAt := range []string{"start_at: end", "start_at: beginning"} {
+		t.Run(startAt, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, api *apitest.Server) {
+				a := newReplica(t, api, nil, "start_at: beginning")
+				a.elect()
+				api.Put(eventNamed("one", 1))
+				a.awaitRecords(t, "one+1")
+				a.stop()
+				for i := range 3 {
+					api.Put(eventNamed("one", int32(i+2)))
+				}
+				api.Put(eventNamed("two", 2))
+				began := len(api.Requests())
+				b := newReplica(t, api, nil, startAt)
+				settle()
+				assert.Equal(t, []string{"exact", "watch"}, api.Requests()[began:])
+				b.elect()
+				b.awaitRecords(t, "one+1", "one+1", "one+1", "two+2")
+				assert.Equal(t, api.Version(), published(api))
+			})
+		})
+	}
+}
+
+func TestAPositionThatIsCompactedIsWhereTheListDivides(t *testing.T) {
+	for _, startAt := range []string{"start_at: end", "start_at: beginning"} {
+		t.Run(startAt, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, api *apitest.Server) {
+				a := newReplica(t, api, nil, "start_at: beginning")
+				a.elect()
+				api.Put(eventNamed("one", 1))
+				api.Put(eventNamed("old", 5))
+				settle()
+				a.stop()
+				api.Put(eventNamed("one", 4))
+				api.Put(eventNamed("two", 2))
+				api.Compact()
+				b := newReplica(t, api, nil, startAt)
+				b.elect()
+				settle()
+				assert.ElementsMatch(t, []string{"one+4", "two+2"}, b.logs.names(), "the counts at the position are not known")
+			})
+		})
+	}
+}
+
+func TestWithoutAPositionStartAtDecides(t *testing.T) {
+	for startAt, want := range map[string][]string{"end": nil, "beginning": {"one+3"}} {
+		t.Run(startAt, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, api *apitest.Server) {
+				api.Put(eventNamed("one", 3))
+				a := newReplica(t, api, nil, "start_at: "+startAt)
+				a.elect()
+				a.awaitRecords(t, want...)
+				assert.Equal(t, api.Version(), published(api))
+			})
+		})
+	}
+}
+
+func TestAVoidPositionIsReplaced(t *testing.T) {
+	for name, position := range map[string][2]string{
+		"of another cluster":                 {"another-cluster", "2"},
+		"above what the cluster's store has": {"cluster-uid", "5000"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, api *apitest.Server) {
+				api.Put(eventNamed("one", 1))
+				publish(api, position[0], position[1])
+				a, b := newReplica(t, api, nil, "start_at: beginning"), newReplica(t, api, nil, "start_at: beginning")
+				settle()
+				api.Put(eventNamed("two", 1))
+				a.elect()
+				eventually(t, func() bool { return slices.Contains(a.logs.names(), "two+1") })
+				settle()
+				assert.Equal(t, api.Version(), published(api))
+				assert.Equal(t, "cluster-uid", api.ConfigMap(leaseNamespace, positionName)["cluster"])
+				a.stop()
+				b.elect()
+				api.Put(eventNamed("three", 1))
+				b.awaitRecords(t, "three+1")
+			})
+		})
+	}
+}
+
+func TestARestoredEtcdMakesThePositionVoid(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		a, b := newReplica(t, api, nil, "start_at: beginning"), newReplica(t, api, nil, "start_at: beginning")
+		a.elect()
+		api.Put(eventNamed("one", 1))
+		a.awaitRecords(t, "one+1")
+		backup := api.Version()
+		for i := range 50 {
+			api.Put(eventNamed("one", int32(i+2)))
+		}
+		eventually(t, func() bool { return occurrences(a.logs.records()...) == 51 })
+		settle()
+		api.Restore(backup)
+		api.Cut()
+		settle()
+		api.Put(eventNamed("two", 1))
+		settle()
+		assert.Contains(t, a.logs.names(), "two+1")
+		assert.Equal(t, api.Version(), published(api), "it is lower than before")
+		a.depose()
+		b.elect()
+		api.Put(eventNamed("three", 1))
+		b.awaitRecords(t, "three+1")
+	})
+}
+
+func TestLeadershipIsLostAndRegainedAnyNumberOfTimes(t *testing.T) {
+	for name, shared := range map[string]bool{"without storage": false, "with shared storage": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, api *apitest.Server) {
+				var on *disk
+				if shared {
+					on = newDisk()
+				}
+				a, b := newReplica(t, api, on, "start_at: beginning"), newReplica(t, api, on, "start_at: beginning")
+				leader, other := a, b
+				var want []string
+				for round := range 6 {
+					leader.elect()
+					name := fmt.Sprint("e", round)
+					api.Put(eventNamed(name, 1))
+					want = append(want, name+"+1")
+					eventually(t, func() bool { return slices.Contains(leader.logs.names(), name+"+1") })
+					settle()
+					leader.depose()
+					leader, other = other, leader
+				}
+				assert.ElementsMatch(t, want, slices.Concat(leader.logs.names(), other.logs.names()), "each once")
+			})
+		})
+	}
+}
+
+func TestASumBelongsToOneTermWithoutStorage(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		a := newReplica(t, api, nil, "start_at: beginning")
+		a.elect()
+		api.Put(eventNamed("one", 2))
+		a.awaitSum(t, 2)
+		a.depose()
+		emitted := a.metrics.DataPointCount()
+		time.Sleep(time.Minute)
+		assert.Equal(t, emitted, a.metrics.DataPointCount(), "a standby emits none")
+		again := time.Now()
+		a.elect()
+		api.Put(eventNamed("one", 3))
+		a.awaitSum(t, 1)
+		assert.False(t, a.starts()[len(a.starts())-1].Before(again), "with a new start time")
+	})
+}
+
+func TestTheMetricGoesOnAfterAFailoverWithSharedStorage(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := newDisk()
+		a, b := newReplica(t, api, on, "start_at: beginning"), newReplica(t, api, on, "start_at: beginning")
+		a.elect()
+		api.Put(eventNamed("one", 2))
+		a.awaitRecords(t, "one+2")
+		a.depose()
+		api.Put(eventNamed("one", 5))
+		b.elect()
+		b.awaitSum(t, 5)
+		b.awaitRecords(t, "one+3")
+		assert.Equal(t, a.starts(), b.starts())
+		assert.Empty(t, published(api), "with storage, the checkpoint has the position")
+	})
+}
+
+func TestWhatALeaderCouldNotDeliverTheNextOneDeliversByteForByte(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := newDisk()
+		a, b := newReplica(t, api, on, "start_at: beginning"), newReplica(t, api, on, "start_at: beginning")
+		var saved [][]byte
+		a.logs.onAttempt(func() {
+			for key, value := range on.content() {
+				if strings.HasPrefix(key, "o/") {
+					saved = append(saved, value[:len(value)-4]) // Without the checksum.
+				}
+			}
+		})
+		a.logs.reject(errors.New("the queue is full"))
+		a.elect()
+		api.Put(eventNamed("one", 1))
+		eventually(t, func() bool { return a.logs.attempted() > 0 })
+		a.depose()
+		api.Put(eventNamed("one", 4))
+		b.elect()
+		b.awaitRecords(t, "one+1", "one+3")
+		assert.Equal(t, saved[0], b.logs.requests()[0])
+	})
+}
+
+func TestAProcessWithoutACheckpointOfItsPredecessorSaysSo(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		a := newReplica(t, api, newDisk(), "")
+		a.elect()
+		settle()
+		assert.Equal(t, 1, a.log.FilterMessageSnippet("the replicas do not share this storage").Len())
+	})
+}
+
+func TestALeaderThatIsDeposedWhileThePipelineRejectsEmitsNoMore(t *testing.T) {
+	for name, shared := range map[string]bool{"without storage": false, "with shared storage": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, api *apitest.Server) {
+				var on *disk
+				if shared {
+					on = newDisk()
+				}
+				a := newReplica(t, api, on, "start_at: beginning")
+				a.logs.reject(errors.New("the queue is full"))
+				a.elect()
+				settle()
+				api.Put(eventNamed("one", 1))
+				time.Sleep(2 * time.Minute)
+				assert.True(t, a.host.fails())
+				a.depose()
+				assert.False(t, a.host.fails(), "a standby does not deliver, so its pipeline does not fail")
+				attempts := a.logs.attempted()
+				a.logs.reject(nil)
+				api.Put(eventNamed("two", 1))
+				time.Sleep(time.Minute)
+				assert.Equal(t, attempts, a.logs.attempted())
+				a.elect()
+				a.awaitRecords(t, "one+1", "two+1")
+			})
+		})
+	}
+}
+
+func TestAStartOfLeadingWhoseContextHasEndedIsIgnored(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		a := newReplica(t, api, nil, "start_at: beginning")
+		api.Put(eventNamed("one", 1))
+		settle()
+		a.depose()
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		a.electUntil(ended)
+		settle()
+		assert.Empty(t, a.logs.names())
+		a.elect()
+		a.awaitRecords(t, "one+1")
+	})
+}
+
+func TestAPausedLeaderEmitsNothingBeforeItKnowsWhetherItLeads(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		a := newReplica(t, api, nil, "start_at: beginning")
+		a.elect()
+		settle()
+		of := receiverOf(t, a)
+		of.leadership.noteBeat(time.Now().Add(time.Minute)) // As if it had not run for a minute.
+		paused := time.Now()
+		api.Put(eventNamed("one", 1))
+		time.Sleep(time.Minute + 10*time.Second)
+		assert.Empty(t, a.logs.names())
+		eventually(t, func() bool { return len(a.logs.names()) == 1 })
+		assert.Less(t, time.Since(paused), 2*time.Minute)
+	})
+}
+
+// receiverOf is the receiver of a process.
+func receiverOf(t *testing.T, p *process) *eventsReceiver {
+	t.Helper()
+	receivers.mu.Lock()
+	defer receivers.mu.Unlock()
+	for _, r := range receivers.byConfig {
+		if r.logs == p.logs {
+			return r
+		}
+	}
+	require.Fail(t, "it does not run")
+	return nil
 }
 
 func TestAfterAPauseNobodyKnowsWhoLeads(t *testing.T) {
 	l := newLeadership(15*time.Second, 10*time.Second)
-	l.started()
+	l.started(t.Context())
 	now := l.lastBeat
 	later := now.Add
 	assert.Zero(t, l.certainIn(later(time.Second)))
@@ -250,40 +649,51 @@ func TestAfterAPauseNobodyKnowsWhoLeads(t *testing.T) {
 
 	l.noteBeat(later(200 * time.Second))
 	l.stopped()
-	l.started()
+	l.started(t.Context())
 	assert.Zero(t, l.certainIn(later(201*time.Second)), "an election settles it")
 }
 
-func TestTheLeaseIsReadFromTheElector(t *testing.T) {
-	lease, patience := electorConfigOf(&vote{config: &voteConfig{LeaseDuration: time.Minute, RenewDuration: 40 * time.Second}}).lease()
-	assert.Equal(t, time.Minute, lease)
-	assert.Equal(t, 40*time.Second, patience)
-	for _, other := range []component.Component{&vote{}, &noStorage{}, &vote{config: &voteConfig{}}} {
-		lease, patience = electorConfigOf(other).lease()
-		assert.Equal(t, 15*time.Second, lease)
-		assert.Equal(t, 10*time.Second, patience)
-	}
+func TestTheEndOfATermWaitsForItsWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLeadership(15*time.Second, 10*time.Second)
+		l.started(t.Context())
+		term, ended, ok := l.begin()
+		require.True(t, ok)
+		go func() {
+			<-term.Done()
+			time.Sleep(time.Second)
+			ended()
+		}()
+		began := time.Now()
+		l.stopped()
+		assert.Equal(t, time.Second, time.Since(began))
+		assert.False(t, l.leads())
+		_, _, ok = l.begin()
+		assert.False(t, ok)
+	})
 }
 
-func TestAnElectorThatReachesTheAPIServerInItsOwnWay(t *testing.T) {
-	api := apitest.New(t)
-	cfg := configFor(t, api.URL, "start_at: beginning")
-	elector := component.MustNewID("vote")
-	cfg.LeaderElector = &elector
-	core, said := observer.New(zap.WarnLevel)
-	settings := receivertest.NewNopSettings(metadata.Type)
-	settings.Logger = zap.New(core)
-	v := &vote{config: &voteConfig{AuthType: "tls", LeaseNamespace: "observability", LeaseName: "kube-events"}}
-	logs := &consumertest.LogsSink{}
-	launchInto(t, cfg, settings, &votingHost{v, nil}, logs, &consumertest.MetricsSink{})
-	v.elect()
-	api.Put(eventNamed("one", 2))
-	awaitNames(t, logs, "one+2")
-	assert.Len(t, said.FilterMessageSnippet("The lease of the leader election cannot be looked at").All(), 1)
+func TestLastSumsAreEmittedOnlyWhileNoOtherProcessCanLead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLeadership(15*time.Second, 10*time.Second)
+		l.started(t.Context())
+		l.stopped()
+		assert.True(t, l.nobodyElseLeads(time.Now()))
+		time.Sleep(2 * time.Second)
+		assert.True(t, l.nobodyElseLeads(time.Now()))
+		time.Sleep(time.Second)
+		assert.False(t, l.nobodyElseLeads(time.Now()), "the lease may expire now")
+
+		l.started(t.Context())
+		l.noteBeat(time.Now().Add(time.Minute))
+		l.stopped()
+		assert.False(t, l.nobodyElseLeads(time.Now().Add(time.Minute)), "the process was paused")
+	})
 }
 
 func TestALeaderElectorThatIsNotThere(t *testing.T) {
 	api := apitest.New(t)
+	extensions := map[component.ID]component.Component{component.MustNewID("vote"): &vote{}, component.MustNewID("disk"): newDisk()}
 	for id, want := range map[string]string{
 		"gone": `k8s_leader_elector: "gone" is not among the extensions that run; add it`,
 		"disk": `k8s_leader_elector: "disk" is no leader elector`,
@@ -293,7 +703,27 @@ func TestALeaderElectorThatIsNotThere(t *testing.T) {
 		cfg.LeaderElector = &elector
 		r, err := NewFactory().CreateLogs(t.Context(), receivertest.NewNopSettings(metadata.Type), cfg, consumertest.NewNop())
 		require.NoError(t, err)
-		require.ErrorContains(t, r.Start(t.Context(), &votingHost{&vote{}, newDisk()}), want)
+		require.ErrorContains(t, r.Start(t.Context(), &host{extensions: extensions}), want)
 		require.NoError(t, r.Shutdown(t.Context()))
 	}
+}
+
+func TestAnElectorWhoseLeaseIsNotKnown(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		p := launch(t, api, options{config: "start_at: beginning", vote: &vote{}})
+		assert.Equal(t, 1, p.log.FilterMessageSnippet("the leader publishes no position").FilterLevelExact(zap.ErrorLevel).Len())
+		p.elect()
+		api.Put(eventNamed("one", 1))
+		p.awaitRecords(t, "one+1")
+	})
+}
+
+func TestAnElectorThatReachesTheAPIServerInItsOwnWay(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		p := newReplica(t, api, nil, "start_at: beginning")
+		p.elect()
+		api.Put(eventNamed("one", 2))
+		p.awaitRecords(t, "one+2")
+		assert.Equal(t, 1, p.log.FilterMessageSnippet("leader election Lease").FilterLevelExact(zap.WarnLevel).Len())
+	})
 }

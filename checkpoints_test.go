@@ -1,0 +1,759 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeeventsreceiver
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
+	"go.uber.org/zap"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
+	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
+	"github.com/kubeevents/kubeeventsreceiver/internal/metadatatest"
+)
+
+var errDisk = errors.New("input/output error")
+
+func TestARestartNeitherLosesNorRepeats(t *testing.T) {
+	for name, gap := range map[string]func(*apitest.Server){
+		"when the API server still has the version to resume from": func(*apitest.Server) {},
+		"when it does not": (*apitest.Server).Compact,
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, api *apitest.Server) {
+				on := newDisk()
+				api.Put(eventNamed("before", 7))
+				first := launch(t, api, options{disk: on})
+				settle()
+				api.Put(eventNamed("a", 2))
+				first.awaitRecords(t, "a+2")
+				first.stop()
+				first.awaitSum(t, 2)
+
+				api.Put(eventNamed("a", 5))
+				api.Put(eventNamed("b", 1))
+				gap(api)
+				second := launch(t, api, options{disk: on})
+				second.awaitRecords(t, "a+3", "b+1")
+				second.awaitSum(t, 6)
+				assert.Equal(t, first.starts(), second.starts(), "the sum continues with its old start time")
+				second.stop()
+
+				third := launch(t, api, options{disk: on})
+				third.awaitSum(t, 6)
+				third.awaitRecords(t)
+			})
+		})
+	}
+}
+
+func TestAResumedWatchDoesNotList(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := newDisk()
+		first := launch(t, api, options{disk: on})
+		settle()
+		first.stop()
+		second := launch(t, api, options{disk: on})
+		settle()
+		api.Put(eventNamed("a", 1))
+		second.awaitRecords(t, "a+1")
+		assert.Equal(t, []string{"stream", "version", "watch"}, api.Requests())
+	})
+}
+
+// crashes has a copy of the disk for each attempt of a pipeline to take records, as a kill at that
+// moment would leave it.
+type crashes struct {
+	pipeline
+	copies []*disk
+	sums   []int64 // that the metric had reported by then
+}
+
+func newCrashes(on *disk) (c *crashes, watch func(*process)) {
+	c = &crashes{}
+	var of *process
+	c.before = func() {
+		c.copies = append(c.copies, on.copied())
+		if of != nil {
+			c.sums = append(c.sums, of.sum())
+		} else {
+			c.sums = append(c.sums, 0)
+		}
+	}
+	return c, func(p *process) { of = p }
+}
+
+func TestAfterACrashADuplicateIsByteForByteTheFirstRecord(t *testing.T) {
+	rewritten := eventNamed("a", 30)
+	rewritten.Message = "The message is another one, too."
+	for name, meanwhile := range map[string]func(*apitest.Server){
+		"nothing happened meanwhile":     func(*apitest.Server) {},
+		"the event has changed":          func(api *apitest.Server) { api.Put(rewritten) },
+		"it has changed, and is listed":  func(api *apitest.Server) { api.Put(rewritten); api.Compact() },
+		"it is deleted":                  func(api *apitest.Server) { api.Delete(eventNamed("a", 21)) },
+		"it is deleted, and not watched": func(api *apitest.Server) { api.Delete(eventNamed("a", 21)); api.Compact() },
+	} {
+		for _, config := range []string{"start_at: beginning", "{start_at: beginning, dedup_interval: 1s}"} {
+			t.Run(name+" "+config, func(t *testing.T) {
+				inBubble(t, func(t *testing.T, api *apitest.Server) {
+					on := newDisk()
+					killed, watch := newCrashes(on)
+					first := launch(t, api, options{config: config, disk: on, logs: &killed.pipeline})
+					watch(first)
+					for i := range 20 {
+						api.Put(eventNamed("a", int32(i+1)))
+						api.Put(eventNamed(fmt.Sprint("b", i), 1))
+						time.Sleep(300 * time.Millisecond)
+					}
+					first.awaitSum(t, 40)
+					first.stop()
+					meanwhile(api)
+					delivered := killed.requests()
+					require.Greater(t, len(delivered), 10)
+					truth := int64(40)
+					if strings.Contains(name, "changed") {
+						truth = 20 + 30
+					}
+					for i, left := range killed.copies {
+						second := launch(t, api, options{config: config, disk: left})
+						settle()
+						require.NotEmpty(t, second.logs.requests(), "crash %d", i)
+						assert.Equal(t, delivered[i], second.logs.requests()[0], "crash %d", i)
+						sums := second.sums()
+						assert.GreaterOrEqual(t, sums[0], killed.sums[i], "the metric never falls")
+						assert.True(t, slices.IsSorted(sums))
+						second.stop()
+						if strings.Contains(name, "deleted") {
+							continue // What nobody saw is lost with the event.
+						}
+						received := slices.Concat(delivered[:i], second.logs.requests())
+						all := &pipeline{accepted: received}
+						assert.Equal(t, truth, occurrences(all.records()...), "crash %d", i)
+						assert.Equal(t, truth, second.sum(), "crash %d", i)
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestOccurrencesThatAWindowHoldsOutliveACrash(t *testing.T) {
+	const config = "{start_at: beginning, dedup_interval: 20s}"
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := newDisk()
+		first := launch(t, api, options{config: config, disk: on})
+		api.Put(eventNamed("a", 1))
+		first.awaitRecords(t, "a+1")
+		api.Put(eventNamed("a", 4))
+		first.awaitSum(t, 4)
+		crashed := on.copied()
+		second := launch(t, api, options{config: config, disk: crashed})
+		settle()
+		assert.Empty(t, second.logs.names(), "the window is still open")
+		time.Sleep(20 * time.Second)
+		second.awaitRecords(t, "a+3")
+	})
+}
+
+func TestARecordThatIsRejectedAtShutdownIsDeliveredAsItWasAtTheNextStart(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := newDisk()
+		first := launch(t, api, options{config: "start_at: beginning", disk: on})
+		api.Put(eventNamed("a", 1))
+		first.awaitRecords(t, "a+1")
+		first.logs.reject(errors.New("the queue is full"))
+		api.Put(eventNamed("b", 2))
+		settle()
+		api.Put(eventNamed("c", 3))
+		settle()
+		first.stop()
+		api.Put(eventNamed("b", 5))
+		second := launch(t, api, options{config: "{start_at: beginning, exclude_reasons: [Testing]}", disk: on})
+		second.awaitRecords(t, "b+2")
+		second.stop()
+		third := launch(t, api, options{config: "start_at: beginning", disk: on})
+		third.awaitRecords(t)
+		third.awaitSum(t, 1+2)
+	})
+}
+
+func TestAShutdownDuringASlowDeliveryIsOrderly(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := newDisk()
+		slow := &pipeline{before: func() { time.Sleep(time.Second) }}
+		p := launch(t, api, options{config: "{start_at: beginning, dedup_interval: 1h}", disk: on, logs: slow})
+		settle()
+		api.Put(eventNamed("a", 1))
+		eventually(t, func() bool { return slow.attempted() == 1 })
+		api.Put(eventNamed("a", 3))
+		time.Sleep(500 * time.Millisecond)
+		p.stop()
+		assert.Equal(t, []string{"a+1", "a+2"}, p.logs.names())
+		assert.Empty(t, p.log.FilterLevelExact(zap.WarnLevel).All())
+		second := launch(t, api, options{config: "{start_at: beginning, dedup_interval: 1h}", disk: on})
+		second.awaitRecords(t)
+		second.awaitSum(t, 3)
+	})
+}
+
+func TestACorruptCheckpointIsSetAsideAndNothingOfItIsOverwritten(t *testing.T) {
+	for name, damage := range map[string]func(values map[string][]byte, key string){
+		"a bit has changed": func(values map[string][]byte, key string) { values[key][len(values[key])/2] ^= 1 },
+		"it is cut short":   func(values map[string][]byte, key string) { values[key] = values[key][:len(values[key])/2] },
+		"it is gone":        func(values map[string][]byte, key string) { delete(values, key) },
+	} {
+		for _, part := range []string{"head/", "j/"} {
+			t.Run(name+": "+part, func(t *testing.T) {
+				inBubble(t, func(t *testing.T, api *apitest.Server) {
+					on := newDisk()
+					api.Put(eventNamed("a", 3))
+					first := launch(t, api, options{config: "start_at: beginning", disk: on})
+					first.awaitRecords(t, "a+3")
+					first.stop()
+					for _, key := range slices.Sorted(maps.Keys(on.values)) {
+						if strings.HasPrefix(key, part) {
+							damage(on.values, key)
+							break
+						}
+					}
+					kept := on.content()
+					second := launch(t, api, options{config: "start_at: beginning", disk: on})
+					second.awaitRecords(t, "a+3")
+					require.Len(t, second.logged("set_aside"), 1)
+					assert.Equal(t, zap.ErrorLevel, second.logged("set_aside")[0].Level)
+					second.awaitSum(t, 3)
+					assert.NotEqual(t, first.starts(), second.starts(), "the sum is a new one")
+					second.stop()
+					now := on.content()
+					for key, value := range kept {
+						if key != "term" {
+							assert.Equal(t, value, now[key], "%s is overwritten", key)
+						}
+					}
+					third := launch(t, api, options{config: "start_at: beginning", disk: on})
+					third.awaitSum(t, 3)
+					third.awaitRecords(t)
+				})
+			})
+		}
+	}
+}
+
+func TestUntilTheStorageCanBeReadNothingIsEmittedAndNothingOverwritten(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := newDisk()
+		killed, _ := newCrashes(on)
+		first := launch(t, api, options{config: "start_at: beginning", disk: on, logs: &killed.pipeline})
+		api.Put(eventNamed("a", 2))
+		first.awaitSum(t, 2)
+		first.stop()
+		on = killed.copies[0]
+		api.Put(eventNamed("a", 5))
+
+		on.fail(errDisk, nil)
+		kept := on.content()
+		second := launch(t, api, options{config: "start_at: beginning", disk: on})
+		time.Sleep(10 * time.Minute)
+		assert.Zero(t, second.logs.attempted())
+		assert.Zero(t, second.metrics.DataPointCount())
+		assert.Equal(t, kept, on.content())
+		assert.True(t, second.host.fails())
+		_, text := second.host.status()
+		assert.Contains(t, text, errDisk.Error())
+		assert.Len(t, second.warned(errDisk), 1, "not at each attempt")
+
+		on.fail(nil, nil)
+		second.awaitRecords(t, "a+2", "a+3")
+		assert.Equal(t, killed.requests()[0], second.logs.requests()[0])
+		assert.False(t, second.host.fails())
+		second.awaitSum(t, 5)
+		assert.Equal(t, first.starts(), second.starts())
+	})
+}
+
+func TestWhileTheStorageCannotBeReadAShutdownIsOrderly(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := newDisk()
+		on.fail(errDisk, errDisk)
+		p := launch(t, api, options{disk: on})
+		settle()
+		began := time.Now()
+		p.stop()
+		assert.Less(t, time.Since(began), time.Second)
+		assert.Empty(t, on.values)
+	})
+}
+
+func TestWhileTheStorageCannotBeWrittenEventsAreDeliveredAndTheMetricStandsStill(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := newDisk()
+		p := launch(t, api, options{config: "start_at: beginning", disk: on})
+		api.Put(eventNamed("a", 2))
+		p.awaitSum(t, 2)
+
+		on.fail(nil, errDisk)
+		var want []string
+		for i := range 30 {
+			api.Put(eventNamed("a", int32(i+3)))
+			time.Sleep(10 * time.Second)
+			want = append(want, "a+1")
+			require.Len(t, p.logs.names(), len(want)+1, "no event waits for the storage")
+		}
+		assert.Equal(t, int64(2), p.sum())
+		status, text := p.host.status()
+		assert.Equal(t, componentstatus.StatusRecoverableError, status)
+		assert.Contains(t, text, errDisk.Error())
+		assert.Len(t, p.warned(errDisk), 1)
+
+		on.fail(nil, nil)
+		p.awaitSum(t, 32)
+		assert.False(t, p.host.fails())
+		assert.True(t, slices.IsSorted(p.sums()), "%v", p.sums())
+		api.Put(eventNamed("a", 33))
+		p.awaitSum(t, 33)
+		p.stop()
+		second := launch(t, api, options{config: "start_at: beginning", disk: on})
+		second.awaitSum(t, 33)
+		second.awaitRecords(t)
+	})
+}
+
+func TestACrashWhileTheStorageCannotBeWrittenRepeatsWhatIsNotSaved(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := newDisk()
+		p := launch(t, api, options{config: "start_at: beginning", disk: on})
+		api.Put(eventNamed("a", 2))
+		p.awaitRecords(t, "a+2")
+		on.fail(nil, errDisk)
+		api.Put(eventNamed("a", 3))
+		p.awaitRecords(t, "a+2", "a+1")
+		crashed := on.copied()
+		api.Put(eventNamed("a", 6))
+		second := launch(t, api, options{config: "start_at: beginning", disk: crashed})
+		second.awaitSum(t, 6)
+		assert.Equal(t, int64(4), occurrences(second.logs.records()...))
+		assert.Equal(t, int64(2), second.sums()[0])
+	})
+}
+
+func TestAStorageThatCannotBeWrittenDelaysNoShutdown(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := newDisk()
+		p := launch(t, api, options{config: "start_at: beginning", disk: on})
+		settle()
+		on.fail(nil, errDisk)
+		api.Put(eventNamed("a", 2))
+		p.awaitRecords(t, "a+2")
+		began := time.Now()
+		p.stop()
+		assert.Less(t, time.Since(began), 10*time.Second)
+		assert.Zero(t, p.sum(), "what is not saved is not reported, also at shutdown")
+	})
+}
+
+func TestAStorageThatAppliesAWriteAndLosesTheAnswer(t *testing.T) {
+	for _, every := range []int{2, 3, 5} {
+		t.Run(fmt.Sprintf("every %d", every), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, api *apitest.Server) {
+				on := newDisk()
+				on.answer = func() error {
+					if on.writes%every == 0 {
+						return errDisk
+					}
+					return nil
+				}
+				killed, _ := newCrashes(on)
+				p := launch(t, api, options{config: "start_at: beginning", disk: on, logs: &killed.pipeline})
+				for i := range 10 {
+					api.Put(eventNamed("a", int32(i+1)))
+					time.Sleep(time.Second)
+				}
+				p.awaitSum(t, 10)
+				assert.Equal(t, int64(10), occurrences(p.logs.records()...))
+				assert.Len(t, p.logs.records(), 10)
+				p.stop()
+				for i, left := range append(killed.copies, on.copied()) {
+					second := launch(t, api, options{config: "start_at: beginning", disk: left})
+					second.awaitSum(t, 10)
+					second.stop()
+					all := slices.Concat(killed.records()[:min(i, 10)], second.logs.records())
+					assert.Equal(t, int64(10), occurrences(all...), "crash %d", i)
+				}
+			})
+		})
+	}
+}
+
+func TestACheckpointOfAnotherClusterIsSetAside(t *testing.T) {
+	for startAt, want := range map[string][]string{"end": {"a+2", "b+1"}, "beginning": {"a+2", "a+5", "b+1"}} {
+		t.Run("start_at: "+startAt, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, api *apitest.Server) {
+				on := newDisk()
+				killed, _ := newCrashes(on)
+				first := launch(t, api, options{config: "start_at: beginning", disk: on, logs: &killed.pipeline})
+				api.Put(eventNamed("a", 2))
+				first.awaitSum(t, 2)
+				first.stop()
+				on = killed.copies[0]
+				api.SetCluster("another-cluster")
+				api.Put(eventNamed("a", 5))
+				kept := on.content()
+
+				second := launch(t, api, options{config: "start_at: " + startAt, disk: on})
+				settle()
+				api.Put(eventNamed("b", 1))
+				second.awaitRecords(t, want...)
+				assert.Equal(t, killed.requests()[0], second.logs.requests()[0], "its outbox is delivered as it is")
+				assert.Len(t, second.logged("checkpoint_cluster"), 1)
+				second.awaitSum(t, map[string]int64{"end": 1, "beginning": 6}[startAt])
+				for _, start := range second.starts() {
+					assert.True(t, start.After(first.starts()[0]), "with new sums")
+				}
+				second.stop()
+				now := on.content()
+				for key, value := range kept {
+					if strings.HasPrefix(key, "j/") {
+						assert.Equal(t, value, now[key], "%s is overwritten", key)
+					}
+				}
+				third := launch(t, api, options{config: "start_at: " + startAt, disk: on})
+				third.awaitRecords(t)
+				assert.Empty(t, third.logged("checkpoint_cluster"))
+				third.awaitSum(t, second.sum())
+			})
+		})
+	}
+}
+
+func TestAnotherClusterThatAnswersWhileTheReceiverRuns(t *testing.T) {
+	for name, on := range map[string]*disk{"with storage": newDisk(), "without": nil} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, api *apitest.Server) {
+				p := launch(t, api, options{config: "start_at: beginning", disk: on})
+				before := api.Version()
+				api.Put(eventNamed("a", 2))
+				p.awaitRecords(t, "a+2")
+				p.awaitSum(t, 2)
+				for range 10 {
+					api.Put(eventNamed("a", 2))
+				}
+				settle()
+				api.Restore(before)
+				api.SetCluster("another-cluster")
+				api.Put(eventNamed("a", 1))
+				api.Cut()
+				p.awaitRecords(t, "a+2", "a+1")
+				p.awaitSum(t, 1)
+				assert.Len(t, p.starts(), 2, "with a new start time")
+				api.Put(eventNamed("a", 2))
+				p.awaitRecords(t, "a+2", "a+1", "a+1")
+				p.awaitSum(t, 2)
+			})
+		})
+	}
+}
+
+func TestARestoredEtcdKeepsCountsAndSums(t *testing.T) {
+	for name, restart := range map[string]bool{"while the receiver runs": false, "while it does not": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, api *apitest.Server) {
+				on := newDisk()
+				api.Put(eventNamed("a", 5))
+				api.Put(eventNamed("b", 1))
+				p := launch(t, api, options{config: "start_at: beginning", disk: on})
+				p.awaitRecords(t, "a+5", "b+1")
+				backup := api.Version()
+				api.Put(eventNamed("a", 8))
+				api.Put(eventNamed("later", 2))
+				p.awaitRecords(t, "a+5", "b+1", "a+3", "later+2")
+				p.awaitSum(t, 11)
+				start := p.starts()
+				want := p.logs.names()
+				if restart {
+					p.stop()
+				}
+				api.Restore(backup)
+				api.Put(eventNamed("b", 10))
+				if restart {
+					p = launch(t, api, options{config: "start_at: beginning", disk: on})
+					want = nil
+				} else {
+					api.Cut()
+				}
+				want = append(want, "b+9")
+				p.awaitRecords(t, want...)
+				assert.Len(t, p.logged("known_version"), 1)
+				api.Put(eventNamed("a", 6))
+				api.Put(eventNamed("later", 4))
+				want = append(want, "a+1", "later+2")
+				p.awaitRecords(t, want...)
+				p.awaitSum(t, 11+9+1+2)
+				assert.Equal(t, start, p.starts())
+				assert.True(t, slices.IsSorted(p.sums()))
+			})
+		})
+	}
+}
+
+func TestWhatHappenedWhileAFilterWasNarrowIsNotCounted(t *testing.T) {
+	for name, filters := range map[string]struct{ narrow, wide string }{
+		"a wider reason filter":             {"include_reasons: [Testing]", "include_reasons: []"},
+		"a wider event_types filter":        {"event_types: [Normal]", "event_types: []"},
+		"another single type":               {"event_types: [Normal]", "event_types: [Normal, Warning]"},
+		"a namespace that was removed":      {"namespaces: [ns]", "namespaces: [ns, other]"},
+		"all namespaces instead of one":     {"namespaces: [ns]", "namespaces: []"},
+		"another namespace, another type":   {"{namespaces: [ns], event_types: [Normal]}", "namespaces: [ns, other]"},
+		"a namespace that was not excluded": {"exclude_namespaces: [oth*]", "exclude_namespaces: []"},
+	} {
+		for _, startAt := range []string{"end", "beginning"} {
+			t.Run(name+", start_at: "+startAt, func(t *testing.T) {
+				inBubble(t, func(t *testing.T, api *apitest.Server) {
+					with := func(filter string) string {
+						return fmt.Sprintf("{start_at: %s, %s}", startAt, strings.Trim(filter, "{}"))
+					}
+					on := newDisk()
+					// Matches only the wide filter, whichever it is.
+					rest := func(name string, count int32) {
+						ev := eventNamed(name, count)
+						ev.Namespace, ev.InvolvedObject.Namespace, ev.Type, ev.Reason = "other", "other", "Warning", "Other"
+						api.Put(ev)
+					}
+					p := launch(t, api, options{config: with(filters.wide), disk: on})
+					settle()
+					api.Put(eventNamed("a", 1))
+					rest("b", 2)
+					p.awaitRecords(t, "a+1", "b+2")
+					p.stop()
+					p = launch(t, api, options{config: with(filters.narrow), disk: on})
+					settle()
+					api.Put(eventNamed("a", 2))
+					rest("b", 20)
+					rest("c", 30)
+					p.awaitRecords(t, "a+1")
+					p.stop()
+					api.Put(eventNamed("a", 4))
+					rest("b", 21)
+					rest("d", 40)
+					p = launch(t, api, options{config: with(filters.wide), disk: on})
+					settle()
+					seen := p.logs.names()
+					assert.Contains(t, seen, "a+2", "what both filters let through is not missed")
+					rest("b", 22)
+					rest("c", 31)
+					settle()
+					assert.Subset(t, p.logs.names(), []string{"b+1", "c+1"}, "from now on it counts")
+					if strings.Contains(name, "reason") || strings.Contains(name, "excluded") {
+						// What happened while nothing ran is watched with the wide filter.
+						seen = slices.DeleteFunc(seen, func(record string) bool { return record == "b+1" || record == "d+40" })
+					}
+					assert.Equal(t, []string{"a+2"}, seen)
+				})
+			})
+		}
+	}
+}
+
+func TestStartAtDecidesAboutANamespaceThatWasNeverWatched(t *testing.T) {
+	for startAt, want := range map[string][]string{"end": nil, "beginning": {"b+2"}} {
+		t.Run(startAt, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, api *apitest.Server) {
+				on := newDisk()
+				ev := eventNamed("b", 2)
+				ev.Namespace = "other"
+				api.Put(ev)
+				p := launch(t, api, options{config: "{namespaces: [ns], start_at: " + startAt + "}", disk: on})
+				settle()
+				p.stop()
+				p = launch(t, api, options{config: "{namespaces: [ns, other], start_at: " + startAt + "}", disk: on})
+				p.awaitRecords(t, want...)
+			})
+		})
+	}
+}
+
+func TestAnOutboxThatWasThereAtFiveStartsIsDeliveredOneRecordAtATime(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := newDisk()
+		killed, _ := newCrashes(on)
+		for i := range 3 {
+			ev := eventNamed(fmt.Sprint("e", i), 1)
+			ev.Message = fmt.Sprint("message ", i)
+			api.Put(ev)
+		}
+		first := launch(t, api, options{config: "start_at: beginning", disk: on, logs: &killed.pipeline})
+		first.awaitRecords(t, "e0+1", "e1+1", "e2+1")
+		on = killed.copies[0]
+		for start := 1; start <= 5; start++ {
+			poison := &pipeline{rejects: errors.New("it kills the process")}
+			p := launch(t, api, options{config: "start_at: beginning", disk: on, logs: poison})
+			eventually(t, func() bool { return poison.attempted() > 0 })
+			on = on.copied() // A kill.
+			log := p.logged("record")
+			if start < 5 {
+				assert.Empty(t, log, "start %d", start)
+				continue
+			}
+			require.Len(t, log, 1)
+			assert.Contains(t, fmt.Sprint(log[0].ContextMap()), "message 0", "the log names the record")
+			assert.Contains(t, fmt.Sprint(log[0].ContextMap()), "e0")
+		}
+		last := launch(t, api, options{config: "start_at: beginning", disk: on})
+		last.awaitRecords(t, "e0+1", "e1+1", "e2+1")
+		assert.Len(t, last.logs.requests(), 3)
+		assert.Equal(t, (&pipeline{accepted: killed.requests()[:1]}).records(), last.logs.requests(), "each as it was")
+		last.awaitSum(t, 3)
+		last.stop()
+		again := launch(t, api, options{config: "start_at: beginning", disk: on})
+		again.awaitRecords(t)
+	})
+}
+
+func TestWithoutALogsPipelineTheOutboxIsDroppedCountedAndReported(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := newDisk()
+		killed, _ := newCrashes(on)
+		big := eventNamed("a", 1)
+		big.Message = strings.Repeat("x", 10_000)
+		api.Put(big)
+		api.Put(eventNamed("b", 1))
+		first := launch(t, api, options{config: "start_at: beginning", disk: on, logs: &killed.pipeline})
+		first.awaitSum(t, 2)
+		first.stop()
+		on = killed.copies[0]
+		require.Greater(t, on.size(), 10_000)
+
+		telemetry := componenttest.NewTelemetry()
+		defer func() { assert.NoError(t, telemetry.Shutdown(t.Context())) }()
+		second := launch(t, api, options{config: "start_at: beginning", disk: on, noLogs: true, telemetry: telemetry})
+		settle()
+		metadatatest.AssertEqualKubeEventsDropped(t, telemetry, []metricdata.DataPoint[int64]{{Value: 2}}, metricdatatest.IgnoreTimestamp())
+		log := second.logged("records")
+		require.Len(t, log, 1)
+		assert.Equal(t, int64(2), log[0].ContextMap()["records"])
+		second.awaitSum(t, 2)
+		big.Name = "c"
+		api.Put(big)
+		second.awaitSum(t, 3)
+		api.Put(eventNamed("d", 2))
+		second.awaitSum(t, 5)
+		assert.Less(t, on.size(), 10_000, "the storage has neither these records nor later ones")
+		second.stop()
+		third := launch(t, api, options{config: "start_at: beginning", disk: on, noLogs: true})
+		third.awaitSum(t, 5)
+		assert.Empty(t, third.logged("records"))
+	})
+}
+
+func TestStartAtDecidesOnceTheFirstListIsComplete(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := newDisk()
+		api.Refuse(func(*http.Request) int { return http.StatusForbidden })
+		first := launch(t, api, options{disk: on})
+		settle()
+		first.stop()
+		api.Refuse(nil)
+		api.Put(eventNamed("existing", 1))
+		second := launch(t, api, options{disk: on})
+		second.awaitRecords(t)
+		second.stop()
+		for i := range 3 {
+			api.Put(eventNamed(fmt.Sprint("new", i), 1))
+		}
+		api.Compact()
+		third := launch(t, api, options{disk: on})
+		third.awaitRecords(t, "new0+1", "new1+1", "new2+1")
+	})
+}
+
+func TestOtherSettingsOfASeriesStartTheMetricAt0(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := newDisk()
+		api.Put(eventNamed("a", 3))
+		first := launch(t, api, options{config: "start_at: beginning", disk: on})
+		first.awaitSum(t, 3)
+		first.stop()
+		api.Put(eventNamed("a", 4))
+		second := launch(t, api, options{config: "{start_at: beginning, extract: {labels: [{key: team}]}}", disk: on})
+		second.awaitRecords(t, "a+1")
+		second.awaitSum(t, 1)
+		assert.True(t, second.starts()[0].After(first.starts()[0]))
+	})
+}
+
+func TestWithoutThePermissionToReadTheClusterTheCheckpointIsUsed(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := newDisk()
+		api.Put(eventNamed("a", 3))
+		first := launch(t, api, options{config: "start_at: beginning", disk: on})
+		first.awaitSum(t, 3)
+		first.stop()
+		api.RefuseCluster(http.StatusForbidden)
+		api.Put(eventNamed("a", 4))
+		second := launch(t, api, options{config: "start_at: beginning", disk: on})
+		second.awaitRecords(t, "a+1")
+		second.stop()
+		api.RefuseCluster(0)
+		api.SetCluster("another-cluster")
+		third := launch(t, api, options{config: "start_at: beginning", disk: on})
+		settle()
+		assert.Len(t, third.logged("checkpoint_cluster"), 1, "it is still known which one it was")
+	})
+}
+
+func TestAClusterThatDoesNotAnswerWhichOneItIsIsReported(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		api.RefuseCluster(http.StatusServiceUnavailable)
+		p := launch(t, api, options{config: "start_at: beginning", disk: newDisk()})
+		api.Put(eventNamed("a", 3))
+		time.Sleep(time.Minute)
+		assert.Empty(t, p.logs.names())
+		_, text := p.host.status()
+		assert.Contains(t, text, "kube-system")
+		api.RefuseCluster(0)
+		p.awaitRecords(t, "a+3")
+		assert.False(t, p.host.fails())
+	})
+}
+
+func TestStorageThatIsNotThere(t *testing.T) {
+	api := apitest.New(t)
+	for name, tt := range map[string]struct {
+		id, want string
+		on       component.Component
+	}{
+		"a missing extension":     {"gone", `storage: "gone" is not among the extensions that run; add it`, newDisk()},
+		"not a storage extension": {"disk", `storage: "disk" is not a storage extension`, &noStorage{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := configFor(t, api.URL, "")
+			id := component.MustNewID(tt.id)
+			cfg.Storage = &id
+			r, err := NewFactory().CreateLogs(t.Context(), receivertest.NewNopSettings(metadata.Type), cfg, consumertest.NewNop())
+			require.NoError(t, err)
+			extensions := map[component.ID]component.Component{component.MustNewID("disk"): tt.on}
+			require.ErrorContains(t, r.Start(t.Context(), &host{extensions: extensions}), tt.want)
+			require.NoError(t, r.Shutdown(t.Context()))
+		})
+	}
+}
+
+type noStorage struct {
+	component.StartFunc
+	component.ShutdownFunc
+}
