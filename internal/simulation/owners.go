@@ -34,8 +34,8 @@ func (t *truth) checkOwners() {
 		}
 		got, key := r.resolution(), lookup{r.process, o}
 		if e.plan.NoOwners || got == want {
-			// One of a storage's outbox was resolved by the process before.
-			if !r.observed().Before(r.process.started) {
+			// One of a storage's outbox was resolved by the process, or leader, before.
+			if !r.observed().Before(r.process.started) && !r.observed().Before(r.process.termAt(r.at)) {
 				resolved[key] = r.observed()
 			}
 			continue

@@ -241,7 +241,10 @@ func (st *stream) bookmark(annotations map[string]string) {
 func (st *stream) message(change watch.EventType, document []byte) {
 	event := metav1.WatchEvent{Type: string(change), Object: runtime.RawExtension{Raw: document}}
 	encoded := encode(&event)
-	_, _ = st.w.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(encoded))), encoded...))
+	_, err := st.w.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(encoded))), encoded...))
+	if err != nil {
+		panic(http.ErrAbortHandler) // The client has left, and gets nothing more.
+	}
 	if st.sent++; st.sent == st.answer.CutAfter {
 		st.flush()
 		panic(http.ErrAbortHandler)
