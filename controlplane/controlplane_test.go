@@ -129,6 +129,32 @@ func TestAPIServerRestarts(t *testing.T) {
 	}
 }
 
+func TestEtcdIsRestored(t *testing.T) {
+	cp := controlplanetest.Start(t, controlplane.Options{})
+	client, ctx := clientOf(t, cp), t.Context()
+	maps := client.CoreV1().ConfigMaps("default")
+	create := func(name string) *corev1.ConfigMap {
+		created, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		require.NoError(t, err)
+		return created
+	}
+	before := create("before")
+	backup := filepath.Join(t.TempDir(), "backup")
+	require.NoError(t, cp.BackUpEtcd(backup))
+	create("after")
+
+	require.NoError(t, cp.RestoreEtcd(ctx, backup))
+	found, err := maps.Get(ctx, "before", metav1.GetOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, before.ResourceVersion, found.ResourceVersion)
+	_, err = maps.Get(ctx, "after", metav1.GetOptions{})
+	assert.True(t, apierrors.IsNotFound(err), "%v", err)
+
+	require.NoError(t, cp.RestoreEtcd(ctx, ""))
+	_, err = maps.Get(ctx, "before", metav1.GetOptions{})
+	assert.True(t, apierrors.IsNotFound(err), "%v", err)
+}
+
 func TestRestrictedKubeconfig(t *testing.T) {
 	cp := controlplanetest.Start(t, controlplane.Options{})
 	path, err := cp.RestrictedKubeconfig(t.Context(), "reader", rbacv1.PolicyRule{
