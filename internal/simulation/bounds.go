@@ -48,9 +48,9 @@ func (e *environment) checkMemory() {
 	}
 }
 
-// mostEvents is how many events a process may hold: a batch, as many in the queue, and what a
-// connection's buffers have.
-const mostEvents = 2500
+// mostEvents is how many events a process may hold: a batch, 4 MiB of small events in the queue, and
+// what a connection's buffers have.
+const mostEvents = 5500
 
 // lookupFaults let lookups be repeated.
 var lookupFaults = []FaultKind{

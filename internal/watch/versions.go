@@ -150,6 +150,7 @@ func (v *Versions) ask(ctx context.Context, namespace string) (string, error) {
 	defer cancel()
 	list := &corev1.EventList{}
 	err := v.client.Get().Namespace(namespace).Resource("events").
+		MaxRetries(0). // The stream connects again, with a backoff.
 		VersionedParams(&metav1.ListOptions{FieldSelector: "metadata.name=" + noEvent, Limit: 1}, parameters).
 		Do(ctx).Into(list)
 	if err != nil && errors.Is(context.Cause(ctx), errSilent) {
