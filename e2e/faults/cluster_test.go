@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -98,6 +99,21 @@ func (c *cluster) eventWatches(t *testing.T) (n int) {
 		n += one
 	}
 	return n
+}
+
+// resourceVersion is that of everything that the API server has.
+func (c *cluster) resourceVersion(t *testing.T) (version uint64) {
+	t.Helper()
+	list, err := c.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{Limit: 1})
+	require.NoError(t, err)
+	version, err = strconv.ParseUint(list.ResourceVersion, 10, 64)
+	require.NoError(t, err)
+	return version
+}
+
+func (c *cluster) awaitResourceVersion(t *testing.T, version uint64) {
+	t.Helper()
+	trial.Eventually(t, func() bool { return c.resourceVersion(t) >= version }, "resource version %d", version)
 }
 
 // version is what the API server says that it is.

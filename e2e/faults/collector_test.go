@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -132,8 +134,21 @@ func (c *collector) runs() bool {
 	}
 }
 
-// says waits until the replica's log has a text.
+// says waits until the replica's log matches a regular expression.
 func (c *collector) says(t *testing.T, text string) {
 	t.Helper()
-	trial.Eventually(t, func() bool { return strings.Contains(c.output.String(), text) }, "%q in the log of replica %s", text, c.name)
+	pattern := regexp.MustCompile(text)
+	trial.Eventually(t, func() bool { return pattern.MatchString(c.output.String()) }, "%q in the log of replica %s", text, c.name)
+}
+
+// refusesToStart starts the Collector and waits for its end, with an error.
+func (c *collector) refusesToStart(t *testing.T) {
+	t.Helper()
+	c.start(t)
+	select {
+	case <-c.ended:
+		assert.Positive(t, c.command.ProcessState.ExitCode(), "the exit code")
+	case <-time.After(30 * time.Second):
+		assert.Fail(t, "the Collector started")
+	}
 }

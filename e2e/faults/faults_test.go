@@ -39,9 +39,20 @@ var faults = []fault{
 	{"no permission for owners; kill -9", false, ownersForbidden},
 	{"producers' clocks an hour behind; kill -9", false, clocksOff(-time.Hour)},
 	{"producers' clocks an hour ahead; kill -9", false, clocksOff(time.Hour)},
+	{"etcd restored from a backup while the receiver runs", false, etcdRestored},
+	{"etcd restored from a backup while the receiver is down, outbox not empty", false, etcdRestoredWhileDown},
+	{"another cluster at the address while the receiver runs, outbox not empty", false, clusterReplaced},
+	{"another cluster at the address while the receiver is down, outbox not empty", false, clusterReplacedWhileDown},
 	{"pipeline: 503 for a minute, then 400, then silence", false, pipelineFails},
 	{"kill -9 and SIGTERM while the pipeline refuses", false, killedWhileRefused},
+	{"three exporters: one accepts, one answers 400, one 503 for 30 s", false, exportersDiffer},
 	{"two replicas, leader killed with -9", false, leaderKilled},
+	{"two replicas, pipeline answers 503 for 70 s, then the leader is killed with -9", false, leaderKilledWhileRefused},
+	{"two replicas, leader stopped in an orderly way", false, leaderStopped()},
+	{"two replicas, leader stopped in an orderly way, dedup_interval 2s", false, leaderStopped("receivers::kube_events::dedup_interval: 2s")},
+	{"two replicas, both killed with -9, started again", false, bothKilled},
+	{"two replicas, both killed with -9, etcd compacted, started again", false, bothKilledAndCompacted},
+	{"two replicas, no permission for the ConfigMap, leader killed with -9", false, positionForbidden},
 	{"two replicas, leader paused past its lease", false, leaderPaused},
 	{"two replicas, leader cut off from the API", false, leaderPartitioned(cut)},
 	{"two replicas, leader's connection stalled", false, leaderPartitioned(stalled)},
@@ -49,6 +60,7 @@ var faults = []fault{
 	{"disk full under file_storage, kill -9 after", false, diskFull},
 	{"disk full under file_storage, kill -9 and start meanwhile", false, startedOnFullDisk},
 	{"checkpoint damaged", false, checkpointDamaged},
+	{"storage locked by another process at the start", false, storageLocked},
 }
 
 // TestFaults runs a few of the faults, and with FAULTS_REPORT all of them; then the table goes into the file that it

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,9 +31,14 @@ type load struct {
 	clockOff  time.Duration // how far the recorders' clocks are off
 	pause     time.Duration // between two writes of one recorder
 	keep      int           // how many events a recorder repeats at a time
+	fresh     int           // of ten writes, how many are of a new event
+	prefix    string        // of the events' names
 
 	stop context.CancelFunc
 	done sync.WaitGroup
+
+	held    atomic.Bool
+	writing sync.RWMutex // read-locked during a write
 
 	mu       sync.Mutex
 	made     map[string]int64 // occurrences, by the event's name
@@ -44,7 +50,7 @@ const recorders = 6
 
 func startLoad(t *testing.T, c *cluster, namespace string, options ...func(*load)) *load {
 	t.Helper()
-	l := &load{client: c, namespace: namespace, pause: 60 * time.Millisecond, keep: 8, made: map[string]int64{}}
+	l := &load{client: c, namespace: namespace, pause: 60 * time.Millisecond, keep: 8, fresh: 1, made: map[string]int64{}}
 	for _, option := range options {
 		option(l)
 	}
@@ -62,6 +68,15 @@ func (l *load) end() {
 	l.stop()
 	l.done.Wait()
 }
+
+// hold waits for the writes that are under way and lets no other begin, until release.
+func (l *load) hold() {
+	l.held.Store(true)
+	l.writing.Lock()
+	defer l.writing.Unlock()
+}
+
+func (l *load) release() { l.held.Store(false) }
 
 // truth is how many occurrences of each event there were.
 func (l *load) truth() map[string]int64 {
@@ -115,11 +130,7 @@ type repeated struct {
 
 func (r *recorder) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		if len(r.recent) < r.keep || rand.IntN(10) == 0 {
-			r.begin()
-		} else {
-			r.repeat(r.recent[rand.IntN(len(r.recent))])
-		}
+		r.step()
 		select {
 		case <-ctx.Done():
 		case <-time.After(r.pause/2 + rand.N(r.pause)):
@@ -127,10 +138,23 @@ func (r *recorder) run(ctx context.Context) {
 	}
 }
 
+// step writes once, unless the load is held.
+func (r *recorder) step() {
+	r.writing.RLock()
+	defer r.writing.RUnlock()
+	switch {
+	case r.held.Load():
+	case len(r.recent) < r.keep || rand.IntN(10) < r.fresh:
+		r.begin()
+	default:
+		r.repeat(r.recent[rand.IntN(len(r.recent))])
+	}
+}
+
 // begin records something new, and forgets the oldest event.
 func (r *recorder) begin() {
 	r.serial++
-	e := &repeated{name: fmt.Sprintf("pod-%d.%d", r.id, r.serial), first: r.now(), count: 1}
+	e := &repeated{name: fmt.Sprintf("%spod-%d.%d", r.prefix, r.id, r.serial), first: r.now(), count: 1}
 	r.write(e, func(ctx context.Context) error { return r.create(ctx, e) })
 	r.recent = append(r.recent, e)
 	r.recent = r.recent[max(0, len(r.recent)-r.keep):]

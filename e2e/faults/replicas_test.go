@@ -6,9 +6,11 @@ import (
 	"slices"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
@@ -21,13 +23,20 @@ type pair struct {
 }
 
 // newPair starts two replicas, and the load once both watch.
-func newPair(t *testing.T) *pair {
+func newPair(t *testing.T, settings ...setting) *pair {
 	t.Helper()
-	p := &pair{scene: newScene(t, ownCluster(t, controlplane.Options{})), wires: map[string]*wire{}}
+	c := ownCluster(t, controlplane.Options{})
+	return newPairAs(t, c, c.Kubeconfig(), settings...)
+}
+
+// newPairAs starts them with the permissions of a kubeconfig.
+func newPairAs(t *testing.T, c *cluster, kubeconfig string, settings ...setting) *pair {
+	t.Helper()
+	p := &pair{scene: newScene(t, c), wires: map[string]*wire{}}
 	p.metricDiffers = true
 	for range 2 {
-		w := newWire(t, p.cluster.Kubeconfig())
-		p.wires[p.watchedBy(t, w.kubeconfig, withElections).name] = w
+		w := newWire(t, kubeconfig)
+		p.wires[p.watchedBy(t, w.kubeconfig, append(settings, withElections)...).name] = w
 	}
 	p.bothWatch(t)
 	p.begin(t)
@@ -97,6 +106,111 @@ func leaderKilled(t *testing.T) row {
 	p.takesOver(t, other)
 	p.delivers(t, 100)
 	return p.concludeInTerms(t)
+}
+
+// leaderKilledWhileRefused has a leader that delivers nothing for longer than the status waits before it reports that, and
+// for much longer than a lease.
+func leaderKilledWhileRefused(t *testing.T) row {
+	p := newPair(t)
+	p.delivers(t, 100)
+	leader, other := p.roles(t)
+	p.sink.answers(refuseForNow)
+	time.Sleep(70 * time.Second)
+	leader.kill()
+	p.sink.answers(takeIt)
+	p.takesOver(t, other)
+	p.delivers(t, 100)
+	return p.concludeInTerms(t)
+}
+
+// leaderStopped ends leaders in an orderly way, and then both replicas. Nothing is repeated.
+func leaderStopped(settings ...setting) func(*testing.T) row {
+	return func(t *testing.T) row {
+		p := newPair(t, settings...)
+		for range 2 {
+			p.delivers(t, 50)
+			leader, other := p.roles(t)
+			leader.terminate(t)
+			p.takesOver(t, other)
+			leader.start(t)
+			p.bothWatch(t)
+		}
+		p.delivers(t, 50)
+		leader, other := p.roles(t)
+		other.terminate(t)
+		leader.terminate(t)
+		p.load.grows(t, 200)
+		other.start(t)
+		leader.start(t)
+		p.delivers(t, 50)
+		p.remark = "three times; the last time both replicas"
+		r := p.conclude(t)
+		assert.Zero(t, r.repeated, "repeated records")
+		return r
+	}
+}
+
+// bothKilled kills both replicas, and starts them after much longer than a lease. They continue from the published
+// position.
+func bothKilled(t *testing.T) row {
+	p := newPair(t)
+	for range 2 {
+		p.killBoth(t)
+		p.startBoth(t)
+		p.delivers(t, 300)
+	}
+	p.remark = "twice"
+	return p.concludeInTerms(t)
+}
+
+// bothKilledAndCompacted does the same, and the API server no longer has the position.
+func bothKilledAndCompacted(t *testing.T) row {
+	p := newPair(t)
+	p.memoryIsLost = true
+	p.killBoth(t)
+	p.cluster.Compact(t)
+	p.startBoth(t)
+	p.delivers(t, 300)
+	p.remark = "the counts at the position are not known: an event that is newer is emitted with all its occurrences"
+	return p.conclude(t)
+}
+
+func (p *pair) killBoth(t *testing.T) {
+	t.Helper()
+	p.delivers(t, 200)
+	for _, c := range p.replicas {
+		c.kill()
+	}
+	p.load.grows(t, 1000)
+}
+
+func (p *pair) startBoth(t *testing.T) {
+	t.Helper()
+	for _, c := range p.replicas {
+		c.start(t)
+	}
+}
+
+// positionForbidden has replicas that may do everything but what the position needs.
+func positionForbidden(t *testing.T) row {
+	c := ownCluster(t, controlplane.Options{})
+	kubeconfig, err := c.RestrictedKubeconfig(t.Context(), "no-configmaps", eventsRule,
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces", "pods"}, Verbs: []string{"get", "list"}},
+		rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"}})
+	require.NoError(t, err)
+	p := newPairAs(t, c, kubeconfig)
+	p.delivers(t, 200)
+	leader, other := p.roles(t)
+	for _, c := range p.replicas {
+		c.says(t, `position of the leader.*resources: \[configmaps\], verbs: \[create\].*resources: \[configmaps\], resourceNames: \[[^]]+\], verbs: \[get, update\]`)
+	}
+	leader.kill()
+	p.takesOver(t, other)
+	p.delivers(t, 100)
+	p.remark = "the log names the missing rules"
+	r := p.concludeInTerms(t)
+	assert.Positive(t, r.repeated, "repeated records")
+	return r
 }
 
 // leaderPaused pauses the leader until the other leads, lets it go on, and then kills the other: who was paused must not

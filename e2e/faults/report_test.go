@@ -26,8 +26,8 @@ var promised string
 func writeReport(t *testing.T, path string, rows []row) {
 	t.Helper()
 	var table strings.Builder
-	table.WriteString("| Fault | Occurred | Delivered | Not delivered | of these rejected | of these unexplained | Records repeated | Not recognisable | Metric | Remark |\n" +
-		"|---|--:|--:|--:|--:|--:|--:|--:|--:|---|\n")
+	table.WriteString("| Fault | Occurred | Delivered | Not delivered | of these rejected | of these unexplained | Records repeated | of these altered | Not recognisable | Metric | Remark |\n" +
+		"|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|\n")
 	for _, r := range rows {
 		if r.fault == "" {
 			continue // The command line left it out.
@@ -36,8 +36,12 @@ func writeReport(t *testing.T, path string, rows []row) {
 		if r.ownSums {
 			metric = "own sums"
 		}
-		fmt.Fprintf(&table, "| %s | %d | %d | %d | %d | %d | %d | %d | %s | %s |\n",
-			r.fault, r.made, r.delivered, r.refused+r.lost, r.refused, r.lost, r.repeated, r.surplus, metric, r.remark)
+		altered := "–"
+		if r.saves {
+			altered = fmt.Sprint(r.altered)
+		}
+		fmt.Fprintf(&table, "| %s | %d | %d | %d | %d | %d | %d | %s | %d | %s | %s |\n",
+			r.fault, r.made, r.delivered, r.refused+r.lost, r.refused, r.lost, r.repeated, altered, r.surplus, metric, r.remark)
 	}
 	collector, err := exec.Command(trial.OtelcolPath(), "--version").Output()
 	require.NoError(t, err)

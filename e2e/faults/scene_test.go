@@ -4,6 +4,8 @@ package faults
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -20,12 +22,14 @@ type scene struct {
 	cluster   *cluster
 	namespace string
 	sink      *sink
-	load      *load
+	load      *load   // the last one
+	loads     []*load // all of them
 	replicas  []*collector
 
-	metricFalls   bool // the fault may make the metric fall, as long as it is right in the end
-	metricDiffers bool // leaders begin sums of their own
-	memoryIsLost  bool // the fault takes what the receiver remembers, so that it tells again what it had told
+	saves         bool // the replicas have storage: a repeated record is the same as the first
+	unsaved       bool // storage could not be written: a repeat may combine records
+	metricDiffers bool // leaders begin sums of their own, or the sums start from scratch
+	memoryIsLost  bool // what the receiver remembered is lost, so that it emits again what it had emitted
 	remark        string
 	probes        int
 }
@@ -41,6 +45,7 @@ func (s *scene) watchedBy(t *testing.T, kubeconfig string, settings ...setting) 
 	t.Helper()
 	name := fmt.Sprintf("replica-%d", len(s.replicas))
 	c := newCollector(t, name, kubeconfig, s.sink, append(settings, "receivers::kube_events::namespaces: ["+s.namespace+"]")...)
+	s.saves = s.saves || slices.Contains(settings, withStorage)
 	s.replicas = append(s.replicas, c)
 	c.start(t)
 	return c
@@ -50,7 +55,23 @@ func (s *scene) watchedBy(t *testing.T, kubeconfig string, settings ...setting) 
 func (s *scene) begin(t *testing.T, options ...func(*load)) {
 	t.Helper()
 	s.awaitDelivery(t)
+	s.add(t, options...)
+}
+
+// add starts one more load.
+func (s *scene) add(t *testing.T, options ...func(*load)) {
+	t.Helper()
 	s.load = startLoad(t, s.cluster, s.namespace, options...)
+	s.loads = append(s.loads, s.load)
+}
+
+// truth is how many occurrences of each event there were, in all loads.
+func (s *scene) truth() map[string]int64 {
+	all := map[string]int64{}
+	for _, l := range s.loads {
+		maps.Copy(all, l.truth())
+	}
+	return all
 }
 
 // awaitDelivery waits until something that happens now is delivered, and returns by whom.
@@ -109,18 +130,19 @@ func (s *scene) conclude(t *testing.T) row {
 		}
 	}
 	points := pointsIn(s.namespace, s.sink.metered())
-	r := judge(s.load.truth(), recordsIn(s.namespace, s.sink.took()), points)
-	r.remark, r.ownSums = s.remark, s.metricDiffers
+	r := judge(s.truth(), recordsIn(s.namespace, s.sink.took()), points)
+	r.remark, r.ownSums, r.saves = s.remark, s.metricDiffers, s.saves
 	assert.Positive(t, r.made)
 	assert.Zero(t, r.lost, "lost occurrences")
-	if !s.memoryIsLost {
+	if !s.memoryIsLost && !s.unsaved {
 		assert.Zero(t, r.surplus, "occurrences that come twice without the same log.record.uid")
+		if s.saves {
+			assert.Zero(t, r.altered, "repeated records that are not the same as the first")
+		}
 	}
 	if !s.metricDiffers && !s.memoryIsLost {
 		assert.Equal(t, r.made, r.metric, "the metric's total")
-		if !s.metricFalls {
-			assertSteady(t, points)
-		}
+		assertSteady(t, points)
 	}
 	return r
 }

@@ -3,6 +3,7 @@
 package faults
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,9 +13,12 @@ import (
 	"testing"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
 )
 
 // probeReason is the reason of the events that only find out whether a Collector watches. They count nowhere.
@@ -36,11 +40,12 @@ const (
 type sink struct {
 	server *httptest.Server
 
-	mu      sync.Mutex
-	answer  answer
-	records []record // also those that were refused for good
-	points  []point
-	probes  map[string]string // names of probes, and the replica that delivered them
+	mu            sync.Mutex
+	answer        answer
+	records       []record // also those that were refused for good
+	points        []point
+	refusedForNow int               // requests with logs that were refused for now
+	probes        map[string]string // names of probes, and the replica that delivered them
 }
 
 // record is what counts in a log record.
@@ -48,7 +53,10 @@ type record struct {
 	replica, namespace, event, uid string // uid is log.record.uid
 	count, occurrences             int64
 	refused                        bool
+	bytes                          digest // of the record with its resource and scope, in OTLP
 }
+
+type digest = [sha256.Size]byte
 
 // point is a point of the metric.
 type point struct {
@@ -114,6 +122,9 @@ func (s *sink) take(replica, signal string, body []byte) ([]byte, answer) {
 	if request.UnmarshalProto(body) == nil && (kept || s.answer == refuseForGood) {
 		s.takeLogs(replica, request)
 	}
+	if s.answer == refuseForNow {
+		s.refusedForNow++
+	}
 	reply, _ := plogotlp.NewExportResponse().MarshalProto()
 	return reply, s.answer
 }
@@ -131,11 +142,25 @@ func (s *sink) takeLogs(replica string, request plogotlp.ExportRequest) {
 					replica: replica, namespace: textOf(resource.Resource().Attributes(), "k8s.namespace.name"),
 					event: text("k8s.event.name"), uid: text("log.record.uid"),
 					count: numberOf(log.Attributes(), "k8s.event.count"), occurrences: numberOf(log.Attributes(), "k8s.event.occurrences"),
-					refused: s.answer == refuseForGood,
+					refused: s.answer == refuseForGood, bytes: digestOf(resource, scope, log),
 				})
 			}
 		}
 	}
+}
+
+// digestOf is the same for records that are the same, byte for byte.
+func digestOf(resource plog.ResourceLogs, scope plog.ScopeLogs, log plog.LogRecord) digest {
+	logs := plog.NewLogs()
+	r := logs.ResourceLogs().AppendEmpty()
+	resource.Resource().CopyTo(r.Resource())
+	r.SetSchemaUrl(resource.SchemaUrl())
+	s := r.ScopeLogs().AppendEmpty()
+	scope.Scope().CopyTo(s.Scope())
+	s.SetSchemaUrl(scope.SchemaUrl())
+	log.CopyTo(s.LogRecords().AppendEmpty())
+	bytes, _ := (&plog.ProtoMarshaler{}).MarshalLogs(logs)
+	return sha256.Sum256(bytes)
 }
 
 func (s *sink) takeMetrics(replica string, metrics pmetric.Metrics) {
@@ -186,6 +211,18 @@ func (s *sink) metered() []point {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.points[:len(s.points):len(s.points)]
+}
+
+// awaitsRefusal waits until one more request with logs is refused for now.
+func (s *sink) awaitsRefusal(t *testing.T) {
+	t.Helper()
+	refused := func() int {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.refusedForNow
+	}
+	before := refused()
+	trial.Eventually(t, func() bool { return refused() > before }, "a request that is refused for now")
 }
 
 // proberOf is the replica that delivered a probe; empty if none has.

@@ -3,13 +3,16 @@
 package faults
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
 )
 
 const (
@@ -17,16 +20,19 @@ const (
 	savedAgain = "Checkpoints are saved again"
 )
 
-// diskFull fills the disk under file_storage, makes room again, and then kills the Collector.
+// diskFull fills the disk under file_storage, makes room again, and then kills the Collector. While nothing can be
+// saved, events are delivered, and the metric reports what is saved: it stands still.
 func diskFull(t *testing.T) row {
 	s := newScene(t, sharedCluster(t))
 	disk := smallDisk(t)
 	c := s.watchedBy(t, s.cluster.Kubeconfig(), withStorage, onDisk(disk))
-	s.begin(t, allNew)
+	s.begin(t, mostlyNew)
 	s.delivers(t, 200)
 	fill(t, disk)
 	c.says(t, notSaved)
-	s.delivers(t, 200)
+	still := s.awaitPoint(t)
+	s.delivers(t, 400)
+	assertStill(t, pointsIn(s.namespace, s.sink.metered()[still:]))
 	require.NoError(t, os.Remove(filepath.Join(disk, filler)))
 	c.says(t, savedAgain)
 	s.delivers(t, 100)
@@ -37,28 +43,43 @@ func diskFull(t *testing.T) row {
 	return s.conclude(t)
 }
 
-// startedOnFullDisk kills the Collector while the disk is full, and starts it before there is room again.
+// startedOnFullDisk kills the Collector while the disk is full, and starts it before there is room again. What was
+// delivered since the last save is repeated; what was saved is not, unless it was in flight.
 func startedOnFullDisk(t *testing.T) row {
 	s := newScene(t, sharedCluster(t))
-	s.metricFalls = true
-	s.remark = "while nothing can be saved, the metric reports unsaved sums; after the crash it continues from the saved, lower ones"
+	s.unsaved = true
+	s.remark = "the receiver repeats what it delivered after the last save, also in other records; the metric stands still until there is space"
 	disk := smallDisk(t)
 	c := s.watchedBy(t, s.cluster.Kubeconfig(), withStorage, onDisk(disk))
-	s.begin(t, allNew)
+	s.begin(t, mostlyNew)
 	s.delivers(t, 200)
+	saved := len(s.sink.took())
 	fill(t, disk)
 	c.says(t, notSaved)
-	s.delivers(t, 100)
+	still := s.awaitPoint(t)
+	s.delivers(t, 200)
 	c.kill()
 	c.start(t)
-	s.delivers(t, 100)
+	s.delivers(t, 300)
+	assertStill(t, pointsIn(s.namespace, s.sink.metered()[still:]))
 	require.NoError(t, os.Remove(filepath.Join(disk, filler)))
 	s.delivers(t, 200)
-	return s.conclude(t)
+	r := s.conclude(t)
+	assertRepeatsAreTheSame(t, s.sink.took(), saved)
+	assert.Positive(t, r.repeated+int(r.surplus), "repeated records")
+	return r
 }
 
-// allNew lets each write be a new event, so that more and more has to be remembered.
-func allNew(l *load) { l.keep = 1_000_000 }
+// awaitPoint waits for the next collection of the metric, and returns how many points came before.
+func (s *scene) awaitPoint(t *testing.T) (points int) {
+	t.Helper()
+	points = len(s.sink.metered())
+	trial.Eventually(t, func() bool { return len(s.sink.metered()) > points }, "a point of the metric")
+	return points
+}
+
+// mostlyNew lets most writes be of a new event, so that more and more has to be remembered.
+func mostlyNew(l *load) { l.fresh = 7 }
 
 func onDisk(directory string) setting { return "extensions::file_storage::directory: " + directory }
 
@@ -75,8 +96,8 @@ func fill(t *testing.T, disk string) {
 	}
 }
 
-// checkpointDamaged writes garbage over a checkpoint while the Collector is down. Nothing can be remembered then, so the
-// receiver goes on as at a first start, and says so.
+// checkpointDamaged writes garbage over a checkpoint while the Collector is down. The receiver sets the checkpoint aside,
+// reports this, and makes a first start with new sums.
 func checkpointDamaged(t *testing.T) row {
 	s := newScene(t, sharedCluster(t))
 	s.memoryIsLost = true
@@ -86,14 +107,64 @@ func checkpointDamaged(t *testing.T) row {
 	c.terminate(t)
 	damage(t, c.directory)
 	s.load.grows(t, 50)
+	records, points := len(s.sink.took()), len(s.sink.metered())
 	c.start(t)
-	c.says(t, "The checkpoint in the storage cannot be used")
+	c.says(t, `The checkpoint .* is set aside.*"set_aside"`)
 	s.delivers(t, 100)
-	s.remark = "reports this and continues as at a first start (here with start_at: beginning, so existing events are emitted again)"
+	c.kill()
+	c.start(t)
+	s.delivers(t, 100)
+	s.remark = "reports this and makes a first start with new sums (here with start_at: beginning, so existing events are emitted again)"
+	r := s.conclude(t)
+	since := pointsIn(s.namespace, s.sink.metered()[points:])
+	assert.Equal(t, distinct(recordsIn(s.namespace, s.sink.took()[records:])), total(since), "the sums since")
+	assertSteady(t, since)
+	return r
+}
+
+// storageLocked starts the Collector while another process uses the file of file_storage. The extension then cannot open
+// it, and the Collector does not start.
+func storageLocked(t *testing.T) row {
+	s := newScene(t, sharedCluster(t))
+	c := s.watchedBy(t, s.cluster.Kubeconfig(), withStorage)
+	s.begin(t)
+	s.delivers(t, 50)
+	c.kill()
+	unlock := lock(t, c.directory)
+	c.refusesToStart(t)
+	c.says(t, `cannot open storage "file_storage".*`)
+	s.load.grows(t, 50)
+	unlock()
+	c.start(t)
+	s.delivers(t, 50)
+	s.remark = "the Collector does not start, and names the storage; the next start continues"
 	return s.conclude(t)
 }
 
-// damage garbles what the receiver stored, and leaves the extension's own structures whole.
+// lock takes the files of file_storage, as another Collector does.
+func lock(t *testing.T, directory string) (unlock func()) {
+	t.Helper()
+	files, err := os.ReadDir(directory)
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	var opened []*os.File
+	for _, f := range files {
+		file, err := os.Open(filepath.Join(directory, f.Name()))
+		require.NoError(t, err)
+		require.NoError(t, syscall.Flock(int(file.Fd()), syscall.LOCK_EX))
+		opened = append(opened, file)
+	}
+	return func() {
+		for _, file := range opened {
+			assert.NoError(t, file.Close())
+		}
+	}
+}
+
+// storedHead is the beginning of the head of a checkpoint, which names everything else.
+var storedHead = regexp.MustCompile(`\{"version":\d+,"term":`)
+
+// damage garbles the head of the checkpoint, and leaves the extension's own structures whole.
 func damage(t *testing.T, directory string) {
 	t.Helper()
 	files, err := os.ReadDir(directory)
@@ -102,7 +173,11 @@ func damage(t *testing.T, directory string) {
 		path := filepath.Join(directory, f.Name())
 		content, err := os.ReadFile(path)
 		require.NoError(t, err)
-		assert.Contains(t, string(content), `"streams"`, "what to damage")
-		require.NoError(t, os.WriteFile(path, bytes.ReplaceAll(content, []byte(`"streams"`), []byte(`"garbage"`)), 0o600))
+		found := storedHead.FindAllIndex(content, -1)
+		assert.NotEmpty(t, found, "what to damage")
+		for _, at := range found {
+			content[at[1]-1] ^= 0x01
+		}
+		require.NoError(t, os.WriteFile(path, content, 0o600))
 	}
 }

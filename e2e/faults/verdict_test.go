@@ -20,6 +20,8 @@ type row struct {
 	refused   int64 // distinct ones that the pipeline refused for good
 	lost      int64
 	repeated  int   // records with a log.record.uid that had come before
+	altered   int   // those of them that are not the same as the first, byte for byte
+	saves     bool  // with storage, so that none may be altered
 	surplus   int64 // counted twice by who goes by log.record.uid
 	metric    int64
 	ownSums   bool // leaders begin sums of their own, so their total says nothing
@@ -27,13 +29,13 @@ type row struct {
 }
 
 func (r row) String() string {
-	return fmt.Sprintf("%s: %d made, %d delivered, %d refused for good, %d lost, %d records repeated, %d not recognisable, metric %d of %d. %s",
-		r.fault, r.made, r.delivered, r.refused, r.lost, r.repeated, r.surplus, r.metric, r.made, r.remark)
+	return fmt.Sprintf("%s: %d made, %d delivered, %d refused for good, %d lost, %d records repeated (%d altered), %d not recognisable, metric %d of %d. %s",
+		r.fault, r.made, r.delivered, r.refused, r.lost, r.repeated, r.altered, r.surplus, r.metric, r.made, r.remark)
 }
 
 // judge compares what there was with what came.
 func judge(truth map[string]int64, records []record, points []point) (r row) {
-	seen := map[string]bool{}
+	first, refusedOnce := map[string]digest{}, map[string]bool{}
 	came, refused := map[string]*covered{}, map[string]*covered{}
 	var distinct int64
 	for _, rec := range records {
@@ -42,15 +44,21 @@ func judge(truth map[string]int64, records []record, points []point) (r row) {
 		}
 		if rec.refused {
 			refused[rec.event].add(rec)
-			distinct += rec.occurrences
+			if !refusedOnce[rec.uid] {
+				distinct += rec.occurrences
+			}
+			refusedOnce[rec.uid] = true
 			continue
 		}
 		came[rec.event].add(rec)
-		if seen[rec.uid] {
+		if bytes, repeats := first[rec.uid]; repeats {
 			r.repeated++
+			if bytes != rec.bytes {
+				r.altered++
+			}
 			continue
 		}
-		seen[rec.uid] = true
+		first[rec.uid] = rec.bytes
 		distinct += rec.occurrences
 	}
 	for event, made := range truth {
@@ -89,6 +97,18 @@ func (c *covered) size() (sum int64) {
 	return sum
 }
 
+// distinct is how many occurrences records have, without those with a log.record.uid that came before.
+func distinct(records []record) (sum int64) {
+	seen := map[string]bool{}
+	for _, r := range records {
+		if !seen[r.uid] {
+			sum += r.occurrences
+		}
+		seen[r.uid] = true
+	}
+	return sum
+}
+
 // total is the sum of the metric's newest points.
 func total(points []point) (sum int64) {
 	newest := map[string]int64{}
@@ -116,6 +136,43 @@ func assertSteady(t *testing.T, points []point) {
 	}
 }
 
+// assertStill checks that no series of the metric changes its value.
+func assertStill(t *testing.T, points []point) {
+	t.Helper()
+	values := map[string]int64{}
+	for _, p := range points {
+		if value, ok := values[p.series]; ok && value != p.value {
+			assert.Fail(t, "the metric moved", "from %d to %d: %s", value, p.value, p.series)
+		}
+		values[p.series] = p.value
+	}
+}
+
+// assertRepeatsAreTheSame checks that a record whose occurrences were delivered by then is the same as the one that
+// delivered them.
+func assertRepeatsAreTheSame(t *testing.T, records []record, by int) {
+	t.Helper()
+	came, first := map[string]*covered{}, map[string]digest{}
+	for _, rec := range records[:by] {
+		if came[rec.event] == nil {
+			came[rec.event] = &covered{}
+		}
+		came[rec.event].add(rec)
+		first[rec.uid] = rec.bytes
+	}
+	for _, rec := range records[by:] {
+		old := came[rec.event]
+		if old == nil {
+			continue
+		}
+		with := covered{slices.Clone(old.spans)}
+		with.add(rec)
+		if with.size() < old.size()+rec.occurrences && first[rec.uid] != rec.bytes {
+			assert.Fail(t, "a saved record was delivered again, but not as it was", "%+v", rec)
+		}
+	}
+}
+
 // recordsIn are those of a namespace.
 func recordsIn(namespace string, all []record) (found []record) {
 	for _, r := range all {
@@ -138,10 +195,18 @@ func pointsIn(namespace string, all []point) (found []point) {
 // settle ends the load and waits until nothing is missing any more, or for long in vain.
 func (s *scene) settle(t *testing.T) {
 	t.Helper()
-	s.load.end()
-	assert.Empty(t, s.load.mistakes, "writes that the API server does not take are a mistake of the test")
+	for _, l := range s.loads {
+		l.end()
+		assert.Empty(t, l.mistakes, "writes that the API server does not take are a mistake of the test")
+	}
+	s.awaitAll(t)
+}
+
+// awaitAll waits until all that has occurred so far is delivered and counted.
+func (s *scene) awaitAll(t *testing.T) {
+	t.Helper()
 	within(90*time.Second, func() bool {
-		r := judge(s.load.truth(), recordsIn(s.namespace, s.sink.took()), pointsIn(s.namespace, s.sink.metered()))
+		r := judge(s.truth(), recordsIn(s.namespace, s.sink.took()), pointsIn(s.namespace, s.sink.metered()))
 		return r.lost == 0 && (s.metricDiffers || s.memoryIsLost || r.metric == r.made)
 	})
 }
