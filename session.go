@@ -143,8 +143,8 @@ func (s *session) process(t term, observations []observation.Observation, admit 
 	return false
 }
 
-// deliveredUpTo returns the versions up to which each stream is delivered. After a restore, a stream that
-// has not noticed it yet has a version that does not exist.
+// deliveredUpTo returns the versions up to which each stream is delivered. After a restore, a stream
+// that has not noticed it yet has a version that does not exist.
 func (s *session) deliveredUpTo() map[string]uint64 {
 	versions, highest := s.memory.Delivered(), s.versions.Highest()
 	maps.DeleteFunc(versions, func(_ string, version uint64) bool { return version > highest })
@@ -175,7 +175,7 @@ func (s *session) holds() bool {
 func (s *session) beginTerm(observations []observation.Observation) {
 	s.memory.Tally.Reset(time.Now())
 	s.emits.Store(true)
-	s.settings.Logger.Info("Leading: emitting what the last leader is not known to have delivered",
+	s.settings.Logger.Info("Started leading; delivering what the last leader has not confirmed as delivered",
 		zap.Int("records", len(observations)))
 }
 

@@ -18,8 +18,6 @@ type Observation struct {
 	Event       *corev1.Event
 	Occurrences int64     // new in this observation, above 0
 	SeenAt      time.Time // when the receiver first saw it
-	// Again says that it was offered to the pipeline before a crash, as a record of its own.
-	Again bool
 
 	// Chain holds the involved object, always, and its owners as far as they are known. Its Resolution is empty where
 	// owners are not looked up.
