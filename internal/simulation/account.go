@@ -62,6 +62,7 @@ func (a *account) checkRecords() {
 		a.checkRecord(r, event)
 		first := a.first[a.keyOf(r)]
 		isRepeated := first.process != r.process && a.isUnsaved(first)
+		isRepeated = isRepeated || first.process != r.process && a.env.haveTwoLed()
 		if first != r && !sameContent(first, r) && !a.env.exempt("r") && !isRepeated {
 			a.violate(sameBytes, event, "got %s twice, and not the same", r.uid)
 		}
@@ -94,7 +95,7 @@ func (a *account) checkOrder() {
 	for name, of := range a.byEvent {
 		for i := 1; i < len(of); i++ {
 			before, r := of[i-1], of[i]
-			isRepeated := before.process != r.process && a.isLastOfTerm(before)
+			isRepeated := before.process != r.process && (a.isLastOfTerm(before) || a.isUnsaved(before))
 			if r.eventUID == before.eventUID && r.count < before.count && !isRepeated &&
 				!a.wentBack(before, r) {
 				a.violate(inOrder, name.String(), "got count %d after %d", r.count, before.count)
@@ -119,7 +120,7 @@ func (a *account) checkRepeats() {
 		first := a.first[a.keyOf(r)]
 		before, last := first.process, lastOf[a.keyOf(r)]
 		if before == r.process || !newest[before].After(last) ||
-			a.isUnsaved(first) || a.isInOutbox(r, before, last) ||
+			a.isUnsaved(first) || a.isInOutbox(r, before, last) || a.env.haveTwoLed() ||
 			a.env.disturbed(first.at.Add(-lookBack), r.at, (*Fault).mayLoseCheckpoints) {
 			continue
 		}

@@ -435,7 +435,7 @@ func (p *process) listed(list apiserver.List) {
 		p.observes = time.Now()
 	}
 	l := p.lists[stream]
-	if l.complete.version > 0 && l.relisted.IsZero() || !list.Exact && p.number > 1 {
+	if l.relisted.IsZero() && (l.complete.version > 0 || !list.Exact && p.number > 1) {
 		l.relisted = now
 	}
 	if l.begun.version == 0 {

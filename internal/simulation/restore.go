@@ -24,6 +24,7 @@ type restore struct {
 	at      time.Time
 	isNew   bool            // another cluster
 	version int64           // of the backup: what was written later is lost
+	before  int64           // the version when it was restored
 	events  []*corev1.Event // in the backup
 
 	listed map[string]time.Time // the first complete list since, by stream
@@ -83,6 +84,14 @@ func (e *environment) noticed(r *restore) time.Time {
 	return latest
 }
 
+// hasPassed reports whether the versions had passed the receiver's when it may have looked: the
+// contract speaks of versions that "have gone back", and nothing else shows it.
+func (e *environment) hasPassed(r *restore, epoch int) bool {
+	return slices.ContainsFunc(e.server.History(), func(w apiserver.Write) bool {
+		return w.Epoch == epoch && w.Version >= r.before && w.At.Before(r.at.Add(promptly))
+	})
+}
+
 // isLost reports whether the receiver may never have seen a write that a restore undid: it was
 // written just before, or a fault kept the receiver from it.
 func (e *environment) isLost(w apiserver.Write) bool {
@@ -112,7 +121,8 @@ func (o *observer) restore(r *restore, epoch int) {
 	}
 	o.pending = &list{
 		at: r.at, until: o.env.noticed(r), isFirst: isFirst || r.isNew,
-		events: map[types.NamespacedName]*corev1.Event{},
+		isUnseen: o.least && !isFirst && o.env.hasPassed(r, epoch+1),
+		events:   map[types.NamespacedName]*corev1.Event{},
 	}
 	for _, ev := range r.events {
 		if o.env.plan.wants(ev) {
@@ -128,6 +138,7 @@ func (o *observer) restore(r *restore, epoch int) {
 type list struct {
 	at, until time.Time // it may come between the two
 	isFirst   bool      // start_at decides what it is
+	isUnseen  bool      // the receiver may not notice that it has to list
 	events    map[types.NamespacedName]*corev1.Event
 }
 
@@ -148,6 +159,12 @@ func (o *observer) finishList() {
 		return
 	}
 	o.pending = nil
+	if l.isUnseen {
+		for name, ev := range l.events {
+			o.memory[name] = o.memory[name].with(ev)
+		}
+		return
+	}
 	for name, known := range o.memory {
 		if l.events[name] == nil && known.deleted.IsZero() {
 			known.deleted = l.at
@@ -162,11 +179,38 @@ func (o *observer) finishList() {
 	}
 }
 
+// haveTwoLed reports whether two processes led at once, because their lease had gone back or was
+// gone. The contract does not say what then becomes of their records.
+func (e *environment) haveTwoLed() bool {
+	r := e.lastRestore()
+	if r == nil {
+		return false
+	}
+	var latest []term
+	for _, p := range e.allProcesses() {
+		for _, t := range p.allTerms() {
+			if t.ended.IsZero() || t.ended.After(r.at) {
+				latest = append(latest, t)
+			}
+		}
+	}
+	slices.SortFunc(latest, func(a, b term) int { return a.began.Compare(b.began) })
+	for i := 1; i < len(latest); i++ {
+		if ended := latest[i-1].ended; ended.IsZero() || ended.After(latest[i].began) {
+			return true
+		}
+	}
+	return false
+}
+
 // isDecided reports whether the contract says how much may be counted. A process that starts
 // without a checkpoint when the leader's position belongs to the lost future begins as start_at
 // says, or at a position of the backup.
 func (e *environment) isDecided() bool {
 	r := e.lastRestore()
+	if e.haveTwoLed() {
+		return false
+	}
 	return r == nil || !e.plan.alone() || !slices.ContainsFunc(e.allProcesses(),
 		func(p *process) bool { return p.started.After(r.at.Add(-lookBack)) })
 }
