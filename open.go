@@ -176,9 +176,6 @@ func (s *session) openCheckpoints(stop, work context.Context) bool {
 	if !ok {
 		return false
 	}
-	if s.leadership != nil {
-		c.store.BeginTerm()
-	}
 	if loaded != nil {
 		s.settings.Logger.Info("Resuming from the checkpoint", zap.Int("events_remembered", s.memory.Len()))
 	} else if s.leadership != nil {

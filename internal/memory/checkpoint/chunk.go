@@ -14,7 +14,7 @@ import (
 // chunkBytes is how large a stored value with several entries may be. Storages keep values in
 // pages, of 4 KiB in file_storage, and write a page again with each change in it: small values
 // must not be next to large ones.
-const chunkBytes = 1800
+const chunkBytes = 1980
 
 // Key names an entry. The first byte tells kinds of entries apart.
 type Key [17]byte

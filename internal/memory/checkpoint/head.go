@@ -29,29 +29,37 @@ const (
 	outboxKind   = 'o'
 )
 
-// span names the keys of one kind and term from a number up to, but without, another.
+// span names the keys of one kind and session from a number up to, but without, another.
 type span struct {
-	Kind byte   `json:"k"`
-	Term uint64 `json:"t"`
-	From uint64 `json:"f"`
-	To   uint64 `json:"n"`
+	Kind    byte   `json:"k"`
+	Session uint64 `json:"s"`
+	From    uint64 `json:"f"`
+	To      uint64 `json:"n"`
 }
 
 func (s span) key(number uint64) string {
+	if key := s.legacyKey(number); key != "" {
+		return key
+	}
 	// Numbers of one length sort in the order in which they are written, so that storages that
 	// sort their keys append.
-	return fmt.Sprintf("%c/%d/%016x", s.Kind, s.Term, number)
+	return fmt.Sprintf("%c/%d/%016x", s.Kind, s.Session, number)
 }
 
-func headKey(term uint64) string { return fmt.Sprintf("head/%d", term) }
+func headKey(term uint64) string {
+	if term == 0 {
+		return legacyHeadKey
+	}
+	return fmt.Sprintf("head/%d", term)
+}
 
 // extend returns the spans with one more key.
-func extend(spans []span, kind byte, term, number uint64) []span {
-	if last := len(spans) - 1; last >= 0 && spans[last].Term == term && spans[last].To == number {
+func extend(spans []span, kind byte, session, number uint64) []span {
+	if last := len(spans) - 1; last >= 0 && spans[last].Session == session && spans[last].To == number {
 		spans[last].To++
 		return spans
 	}
-	return append(spans, span{kind, term, number, number + 1})
+	return append(spans, span{kind, session, number, number + 1})
 }
 
 // head names the parts of a checkpoint. Numbers only grow.
@@ -69,9 +77,8 @@ type head struct {
 	Building []span `json:"building,omitempty"`
 	Since    []span `json:"since,omitempty"`
 
-	// Outbox has the requests to deliver, and Delivered those of the head before.
-	Outbox    []span `json:"outbox,omitempty"`
-	Delivered []span `json:"delivered,omitempty"`
+	// Outbox has the requests to deliver.
+	Outbox []span `json:"outbox,omitempty"`
 	// Starts is how often a session has begun with this outbox.
 	Starts int `json:"starts,omitempty"`
 	// Garbage is no longer needed, and not all of it is deleted.
@@ -92,7 +99,7 @@ type head struct {
 func (h *head) clone() head {
 	c := *h
 	for _, spans := range []*[]span{
-		&c.Snapshot, &c.Journal, &c.Building, &c.Since, &c.Outbox, &c.Delivered, &c.Garbage,
+		&c.Snapshot, &c.Journal, &c.Building, &c.Since, &c.Outbox, &c.Garbage,
 	} {
 		*spans = slices.Clone(*spans)
 	}

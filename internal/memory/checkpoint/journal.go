@@ -6,19 +6,22 @@ import (
 	"encoding/json"
 	"iter"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 )
 
 const (
-	// minJournal is how many bytes the journal may have before a snapshot begins. A journal below
-	// the size of the last snapshot begins none either.
-	minJournal = 64 << 10
-	// deletesPerWrite bounds the keys that one write deletes, in addition to those of the outbox.
-	deletesPerWrite = 64
-	// termsOfLeader is the distance of the first terms of two leaders.
-	termsOfLeader = 1 << 16
+	// A snapshot begins when the journal has minJournal bytes, and as many as the last snapshot.
+	minJournal = 96 << 10
+	// snapshotPace is how much of a snapshot a write has, as a multiple of its part of the journal. A
+	// snapshot that is soon complete keeps the journal short that Load reads.
+	snapshotPace = 8
+	// deletesPerWrite is how many keys a write may delete, in addition to one for each that it sets.
+	deletesPerWrite = 256
+	// termsOfSession is the distance of the first terms of two sessions.
+	termsOfSession = 1 << 16
 	// formerHeads is how many heads of former terms are kept. A late write may name one of these terms
 	// as the present one, and each head leads to the next.
 	formerHeads = 16
@@ -47,18 +50,27 @@ type Content struct {
 // journal makes the writes of one session. It does no I/O. Callers make a write only after the last
 // one was acknowledged.
 type journal struct {
+	// session is part of the keys that are written once. Two sessions may have loaded the same
+	// checkpoint, and a write of the first one may arrive late: it is random, so that their keys differ.
+	session      uint64
 	acknowledged head
 	// named is the term that the storage names as the present one; 0: none. Only the first write of a
 	// term names it, so that a late write of a deposed leader does not name its own.
 	named uint64
-	// deleted is how many keys of the acknowledged head's garbage the acknowledged write deleted.
-	deleted int
+	// renames is whether the next write names its term again: a late write has named another one.
+	renames bool
 	// setAside is the term of a checkpoint that the next write sets aside; nil: none.
 	setAside *uint64
+	// converts is whether the next write has a complete snapshot.
+	converts bool
 
 	// keys returns the keys of the snapshot that is being written; nil: none is.
 	keys func() (Key, bool)
 	stop func()
+}
+
+func newJournal(term uint64) journal {
+	return journal{session: uint64(rand.Uint32()), acknowledged: newHead(term)}
 }
 
 // write is what one save writes. It is not changed once it is made, so that it can be repeated.
@@ -66,29 +78,31 @@ type write struct {
 	operations []*storage.Operation
 	head       head
 	encoded    []byte
-	names      bool // whether it names its term as the present one
-	deleted    int  // keys of the garbage of the head before that the write deletes
+	names      bool   // whether it names its term as the present one
+	left       []span // the head's garbage that it does not delete
 }
 
 // write makes the next write.
 func (j *journal) write(c Content) *write {
-	w := &writer{next: j.acknowledged.clone()}
-	w.next.dropGarbage(j.deleted)
-	garbage, delivered := w.next.clone().Garbage, w.next.Delivered
+	w := &writer{session: j.session, next: j.acknowledged.clone()}
+	// Only what the acknowledged head does not name may be deleted.
+	garbage := w.next.Garbage
+	w.next.Garbage = nil
 	w.next.State = c.State
 
 	w.writeOutbox(c)
 	written := w.appendJournal(c.Changed, c.Source)
 	j.writeSnapshot(w, c.Source, written)
+	fresh := w.next.Garbage
+	w.next.Garbage = slices.Concat(fresh, garbage)
 	names := j.named != w.next.Term
 	if names && j.named != 0 && j.setAside == nil {
 		w.endTerm(j.named)
 	}
-	made := &write{encoded: w.next.encode(), names: names}
+	made := &write{encoded: w.next.encode(), names: names || j.renames}
 	j.writeHead(w, made)
-	w.delete(delivered, math.MaxInt)
-	made.deleted = w.delete(garbage, deletesPerWrite+len(w.operations))
-	made.operations, made.head = w.operations, w.next
+	left := w.delete(garbage, deletesPerWrite+len(w.operations))
+	made.operations, made.head, made.left = w.operations, w.next, slices.Concat(fresh, left)
 	return made
 }
 
@@ -103,6 +117,10 @@ func (j *journal) writeHead(w *writer, made *write) {
 	}
 }
 
+func (w *writer) set(key string, value []byte) {
+	w.operations = append(w.operations, storage.SetOperation(key, value))
+}
+
 // endTerm notes that a term has ended, and deletes the oldest head that is not needed.
 func (w *writer) endTerm(term uint64) {
 	w.next.Former = append(w.next.Former, term)
@@ -112,14 +130,13 @@ func (w *writer) endTerm(term uint64) {
 	}
 }
 
-func (w *writer) set(key string, value []byte) {
-	w.operations = append(w.operations, storage.SetOperation(key, value))
-}
-
-// acknowledge notes that a write has arrived. If it was written more than once, it may arrive again
-// later, so its term ends.
-func (j *journal) acknowledge(w *write, repeated bool) {
-	j.acknowledged, j.deleted, j.named, j.setAside = w.head, w.deleted, w.head.Term, nil
+// acknowledge notes that a write has arrived; found is whether only its head was found. If it was
+// written more than once, it may arrive again later, so its term ends.
+func (j *journal) acknowledge(w *write, repeated, found bool) {
+	j.acknowledged, j.named, j.setAside, j.converts = w.head, w.head.Term, nil, false
+	if !found {
+		j.acknowledged.Garbage = w.left
+	}
 	if repeated {
 		j.acknowledged.Term++
 	}
@@ -127,6 +144,7 @@ func (j *journal) acknowledge(w *write, repeated bool) {
 
 // writer collects the operations of one write.
 type writer struct {
+	session    uint64
 	next       head
 	operations []*storage.Operation
 }
@@ -135,19 +153,19 @@ type writer struct {
 func (w *writer) put(spans *[]span, kind byte, value []byte) {
 	number := w.next.Next[string(kind)]
 	w.next.Next[string(kind)]++
-	*spans = extend(*spans, kind, w.next.Term, number)
-	w.set(span{Kind: kind, Term: w.next.Term}.key(number), value)
+	*spans = extend(*spans, kind, w.session, number)
+	w.set(span{Kind: kind, Session: w.session}.key(number), value)
 }
 
 func (w *writer) writeOutbox(c Content) {
 	if c.KeepOutbox {
-		w.next.Delivered = nil
 		w.next.Starts++
 		return
 	}
-	w.next.Delivered, w.next.Outbox, w.next.Starts = w.next.Outbox, nil, 0
+	w.next.Garbage = append(w.next.Garbage, w.next.Outbox...)
+	w.next.Outbox, w.next.Starts = nil, 0
 	for _, request := range c.Outbox {
-		w.put(&w.next.Outbox, outboxKind, seal(request))
+		w.put(&w.next.Outbox, outboxKind, seal(slices.Clip(request)))
 	}
 }
 
@@ -175,21 +193,26 @@ func (w *writer) appendJournal(changed []Key, from Source) (size int) {
 
 func (h *head) isBuilding() bool { return len(h.Building) > 0 }
 
-// writeSnapshot writes as much of a snapshot as the write has of the journal, so that the cost of
-// snapshots is that of the changes.
+// writeSnapshot writes a part of a snapshot in proportion to the write's part of the journal, so that
+// the cost of snapshots is that of the changes.
 func (j *journal) writeSnapshot(w *writer, from Source, size int) {
 	if j.keys == nil {
-		if w.next.JournalBytes < max(minJournal, w.next.SnapshotBytes) {
+		if w.next.JournalBytes < max(minJournal, w.next.SnapshotBytes) && !j.converts {
 			return
 		}
 		j.keys, j.stop = iter.Pull(from.Keys())
+	}
+	// Restarts abandon snapshots. The longer the journal has become, the sooner one is complete.
+	most := snapshotPace * size * (1 + w.next.JournalBytes/max(minJournal, w.next.SnapshotBytes))
+	if j.converts {
+		most = math.MaxInt
 	}
 	written, open := 0, true
 	c := chunks{emit: func(sealed []byte) {
 		w.put(&w.next.Building, snapshotKind, sealed)
 		written += len(sealed)
 	}}
-	for open && written < max(size, chunkBytes) {
+	for open && written < max(most, chunkBytes) {
 		var key Key
 		if key, open = j.keys(); open {
 			if value := from.Value(key); value != nil {
@@ -229,26 +252,16 @@ func (h *head) abandonSnapshot() {
 	h.Building, h.BuildingBytes, h.Since, h.SinceBytes = nil, 0, nil, 0
 }
 
-// delete deletes keys that the acknowledged head does not name, up to a number, and returns how many.
-func (w *writer) delete(garbage []span, most int) (deleted int) {
-	for _, s := range garbage {
-		for number := s.From; number < s.To && deleted < most; number++ {
-			w.operations = append(w.operations, storage.DeleteOperation(s.key(number)))
-			deleted++
+// delete deletes keys, up to a number, and returns the others.
+func (w *writer) delete(garbage []span, most int) (left []span) {
+	for i, s := range garbage {
+		for ; s.From < s.To; s.From++ {
+			if most == 0 {
+				return append([]span{s}, garbage[i+1:]...)
+			}
+			w.operations = append(w.operations, storage.DeleteOperation(s.key(s.From)))
+			most--
 		}
 	}
-	return deleted
-}
-
-// dropGarbage forgets the first n keys, which are deleted.
-func (h *head) dropGarbage(n int) {
-	for n > 0 && len(h.Garbage) > 0 {
-		s := &h.Garbage[0]
-		count := min(n, int(s.To-s.From))
-		s.From += uint64(count)
-		n -= count
-		if s.From == s.To {
-			h.Garbage = slices.Delete(h.Garbage, 0, 1)
-		}
-	}
+	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -34,8 +35,12 @@ type Store struct {
 
 // attempt is one call that writes.
 type attempt struct {
-	done chan struct{}
-	err  error // once done is closed
+	done chan struct{} // closed when it has ended; the rest is then known
+	err  error
+	// found is whether the storage has the head of an earlier attempt.
+	found bool
+	// isNamed is whether the storage names the write's term as the present one.
+	isNamed bool
 }
 
 // Loaded is a checkpoint that was loaded.
@@ -48,30 +53,34 @@ type Loaded struct {
 
 // New returns a store that has loaded nothing.
 func New(client storage.Client) *Store {
-	return &Store{client: client, journal: journal{acknowledged: newHead(1)}}
+	return &Store{client: client, journal: newJournal(nextSession(0))}
 }
 
-// Load reads the present checkpoint, before any other call: it passes each entry to restore, an older value possibly before
-// a newer one and nil for an entry that is gone. Nil without an error means that there is none. An
-// error that is ErrCorrupt means that what is stored cannot be used, and that the caller must drop
-// what was restored; other errors are the storage's.
+// Load reads the present checkpoint, before any other call: it passes each entry to restore, an older
+// value possibly before a newer one and nil for an entry that is gone. Nil without an error means that
+// there is none. An error that is ErrCorrupt means that what is stored cannot be used, and that the
+// caller must drop what was restored and call SetAside; other errors are the storage's.
 func (s *Store) Load(ctx context.Context, restore func(Key, []byte) error) (*Loaded, error) {
 	s.journal.endSnapshot()
-	s.journal = journal{acknowledged: newHead(1)}
-	term, err := s.term(ctx)
+	s.journal = newJournal(nextSession(0))
+	named, err := s.term(ctx)
 	if errors.Is(err, ErrCorrupt) {
 		// No term that was ever used may be used again.
 		s.journal.acknowledged.Term = uint64(time.Now().Unix())
 	}
-	if err != nil || term == 0 {
-		return nil, err
-	}
-	stored, term, err := s.lastHead(ctx, term)
 	if err != nil {
 		return nil, err
 	}
-	// A write after this one must not overwrite anything, whatever becomes of this term's head.
-	s.journal = journal{acknowledged: newHead(term + 1), named: term}
+	if named == 0 {
+		return s.loadLegacy(ctx, restore)
+	}
+	stored, term, err := s.lastHead(ctx, named)
+	if err != nil {
+		return nil, err
+	}
+	// The writes from here on are of a term of their own. So they overwrite nothing, and a late write
+	// of an earlier session overwrites nothing of theirs.
+	s.journal.named, s.journal.acknowledged.Term = term, nextSession(term)
 	h, err := decodeHead(stored)
 	if err != nil {
 		return nil, err
@@ -81,6 +90,7 @@ func (s *Store) Load(ctx context.Context, restore func(Key, []byte) error) (*Loa
 		return nil, err
 	}
 	h.abandonSnapshot()
+	h.Term = s.journal.acknowledged.Term
 	s.journal.acknowledged = h
 	return loaded, nil
 }
@@ -100,16 +110,25 @@ func (s *Store) read(ctx context.Context, h head, restore func(Key, []byte) erro
 	})
 }
 
+// readsAtOnce is how many keys one call of the storage reads. Each call costs a round trip, or a
+// transaction.
+const readsAtOnce = 64
+
 // each reads the values of the spans.
 func (s *Store) each(ctx context.Context, spans []span, do func(stored []byte) error) error {
 	for _, span := range spans {
-		for number := span.From; number < span.To; number++ {
-			stored, err := s.get(ctx, span.key(number))
-			if err == nil {
-				err = do(stored)
+		for from := span.From; from < span.To; from += readsAtOnce {
+			var reads []*storage.Operation
+			for number := from; number < min(from+readsAtOnce, span.To); number++ {
+				reads = append(reads, storage.GetOperation(span.key(number)))
 			}
-			if err != nil {
-				return fmt.Errorf("%s: %w", span.key(number), err)
+			if err := s.readAll(ctx, reads); err != nil {
+				return err
+			}
+			for _, read := range reads {
+				if err := do(read.Value); err != nil {
+					return fmt.Errorf("%s: %w", read.Key, err)
+				}
 			}
 		}
 	}
@@ -134,14 +153,14 @@ func (s *Store) term(ctx context.Context) (uint64, error) {
 }
 
 // lastHead returns the head of the last term that follows the named one: each is followed by the next
-// term of the same leader, or by the first one of the next leader.
+// term of the same session, or by the first one of the next session.
 func (s *Store) lastHead(ctx context.Context, named uint64) (stored []byte, term uint64, err error) {
 	term = named
 	if stored, err = s.get(ctx, headKey(term)); err != nil {
 		return nil, 0, err
 	}
 	for {
-		following := []uint64{nextLeader(term), term + 1}
+		following := []uint64{nextSession(term), term + 1}
 		found := false
 		for _, next := range following {
 			head, err := s.get(ctx, headKey(next))
@@ -159,19 +178,13 @@ func (s *Store) lastHead(ctx context.Context, named uint64) (stored []byte, term
 	}
 }
 
-// nextLeader returns the first term of the leader after the one of a term.
-func nextLeader(term uint64) uint64 { return (term/termsOfLeader + 1) * termsOfLeader }
+// nextSession returns the first term of the session after the one of a term.
+func nextSession(term uint64) uint64 { return (term/termsOfSession + 1) * termsOfSession }
 
 func encodeTerm(term uint64) []byte { return seal(strconv.AppendUint(nil, term, 10)) }
 
 func newHead(term uint64) head {
 	return head{Version: version, Term: term, Next: map[string]uint64{}}
-}
-
-// BeginTerm gives the writes from here on a number of their own, above that of the loaded
-// checkpoint. Writes of an earlier leader that arrive late then reach keys that nobody reads.
-func (s *Store) BeginTerm() {
-	s.journal.acknowledged.Term = nextLeader(s.journal.acknowledged.Term)
 }
 
 // SetAside keeps the checkpoint that was loaded, or that could not be read, and lets the next write
@@ -180,9 +193,13 @@ func (s *Store) BeginTerm() {
 func (s *Store) SetAside() string {
 	old := s.journal
 	old.endSnapshot()
-	next := max(old.acknowledged.Term, old.named) + 1
+	next := old.acknowledged.Term
+	if next == old.named || s.pending != nil {
+		next++
+	}
 	s.pending, s.attempt, s.tries = nil, nil, 0
-	s.journal = journal{acknowledged: newHead(next), named: old.named, setAside: &old.named}
+	s.journal = newJournal(next)
+	s.journal.named, s.journal.setAside = old.named, &old.named
 	return headKey(old.named)
 }
 
@@ -258,56 +275,58 @@ func (s *Store) begin() {
 		defer close(a.done)
 		ctx, cancel := context.WithTimeout(context.Background(), Deadline)
 		defer cancel()
-		a.err = s.write(ctx, pending, repeated)
+		a.err = s.write(ctx, a, pending, repeated)
 	}()
 }
 
 // write writes what is pending. A write that is repeated may have arrived. Of one that names its
 // term, the head may have arrived without the name; it is written again.
-func (s *Store) write(ctx context.Context, pending *write, repeated bool) error {
-	if repeated {
+func (s *Store) write(ctx context.Context, a *attempt, pending *write, repeated bool) error {
+	if repeated && !pending.names {
 		stored, err := s.client.Get(ctx, headKey(pending.head.Term))
-		if err != nil {
+		a.found = err == nil && bytes.Equal(stored, pending.encoded)
+		if err != nil || a.found {
 			return err
 		}
-		if bytes.Equal(stored, pending.encoded) && !pending.names {
-			return nil
-		}
 	}
-	return s.client.Batch(ctx, pending.operations...)
+	term := storage.GetOperation(termKey)
+	err := s.client.Batch(ctx, append(slices.Clip(pending.operations), term)...)
+	a.isNamed = err == nil && bytes.Equal(term.Value, encodeTerm(pending.head.Term))
+	return err
 }
 
 // end takes the result of an attempt that has ended.
 func (s *Store) end() error {
-	err := s.attempt.err
+	a := s.attempt
 	s.attempt = nil
 	s.tries++
-	if err != nil {
-		return err
+	if a.err != nil {
+		return a.err
 	}
-	s.journal.acknowledge(s.pending, s.tries > 1)
+	s.journal.acknowledge(s.pending, s.tries > 1, a.found)
+	s.journal.renames = !a.isNamed
 	s.pending, s.tries = nil, 0
 	return nil
 }
 
 // get reads a value, within Deadline.
 func (s *Store) get(ctx context.Context, key string) ([]byte, error) {
-	type answer struct {
-		value []byte
-		err   error
-	}
+	read := storage.GetOperation(key)
+	err := s.readAll(ctx, []*storage.Operation{read})
+	return read.Value, err
+}
+
+// readAll reads values, within Deadline. After an error they must not be looked at.
+func (s *Store) readAll(ctx context.Context, reads []*storage.Operation) error {
 	ctx, cancel := context.WithTimeout(ctx, Deadline)
 	defer cancel()
-	answers := make(chan answer, 1)
-	go func() {
-		value, err := s.client.Get(ctx, key)
-		answers <- answer{value, err}
-	}()
+	ended := make(chan error, 1)
+	go func() { ended <- s.client.Batch(ctx, reads...) }()
 	select {
-	case a := <-answers:
-		return a.value, a.err
+	case err := <-ended:
+		return err
 	case <-ctx.Done():
-		return nil, fmt.Errorf("the storage does not answer: %w", ctx.Err())
+		return fmt.Errorf("the storage does not answer: %w", ctx.Err())
 	}
 }
 

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package checkpoint
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/fields"
+)
+
+// This file reads the checkpoint of the version before. It may be removed with the version after the
+// next.
+//
+//	head            names the runs, and holds the state
+//	run/<id>/<n>    entries; those of a later run are newer
+//	note            the records that were being delivered
+//
+// The note is not read: the version before delivered its records before it saved them, so they may be
+// delivered again, with the same log.record.uid.
+//
+// The first write has a complete snapshot. From then on there is a term, so that the old keys are
+// garbage. Before, they are not touched.
+const (
+	legacyVersion = 2
+
+	legacyHeadKey = "head"
+
+	legacyRun  = 'r' // Its id is the span's session.
+	legacyHead = 'h'
+	legacyNote = 'n'
+)
+
+// legacyKey returns the key of what the version before wrote; empty: it is this version's.
+func (s span) legacyKey(number uint64) string {
+	switch s.Kind {
+	case legacyRun:
+		return fmt.Sprintf("run/%d/%d", s.Session, number)
+	case legacyHead:
+		return legacyHeadKey
+	case legacyNote:
+		return "note"
+	}
+	return ""
+}
+
+func (s *Store) loadLegacy(ctx context.Context, restore func(Key, []byte) error) (*Loaded, error) {
+	stored, err := s.get(ctx, legacyHeadKey)
+	if err != nil || stored == nil {
+		return nil, err
+	}
+	r, err := unsealLegacy(stored)
+	if err != nil {
+		return nil, err
+	}
+	r.Uvarint(math.MaxUint64) // the next run's id
+	var runs []span
+	for left := r.Uvarint(math.MaxUint64); left > 0 && !r.Failed; left-- {
+		id := r.Uvarint(math.MaxUint64)
+		r.Uvarint(math.MaxUint32) // its number of entries
+		runs = append(runs, span{legacyRun, id, 0, r.Uvarint(math.MaxUint32)})
+	}
+	if r.Failed {
+		return nil, fmt.Errorf("%w: it is cut short", ErrCorrupt)
+	}
+	err = s.each(ctx, runs, func(stored []byte) error { return decodeLegacyChunk(stored, restore) })
+	if err != nil {
+		return nil, err
+	}
+	s.journal.converts = true
+	s.journal.acknowledged.Snapshot = append([]span{{legacyHead, 0, 0, 1}, {legacyNote, 0, 0, 1}}, runs...)
+	return &Loaded{State: r.Left}, nil
+}
+
+// unsealLegacy checks the checksum and the version, and returns what is between them.
+func unsealLegacy(stored []byte) (*fields.Reader, error) {
+	body, err := unseal(stored)
+	if err != nil {
+		return nil, err
+	}
+	if len(body) == 0 || body[0] != legacyVersion {
+		return nil, fmt.Errorf("%w: its version is not %d", ErrCorrupt, legacyVersion)
+	}
+	return &fields.Reader{Left: body[1:]}, nil
+}
+
+func decodeLegacyChunk(stored []byte, restore func(Key, []byte) error) error {
+	r, err := unsealLegacy(stored)
+	if err != nil {
+		return err
+	}
+	for len(r.Left) > 0 {
+		key := r.Bytes(uint64(len(Key{})))
+		value := r.Bytes(r.Uvarint(math.MaxUint64))
+		if r.Failed {
+			return fmt.Errorf("%w: it is cut short", ErrCorrupt)
+		}
+		if len(value) == 0 {
+			value = nil // The entry is gone.
+		}
+		if err := restore(Key(key), value); err != nil {
+			return fmt.Errorf("%w: %w", ErrCorrupt, err)
+		}
+	}
+	return nil
+}
