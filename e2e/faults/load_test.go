@@ -33,6 +33,7 @@ type load struct {
 	keep      int           // how many events a recorder repeats at a time
 	fresh     int           // of ten writes, how many are of a new event
 	prefix    string        // of the events' names
+	vanishes  bool          // the cluster loses the events; only what is delivered counts
 
 	stop context.CancelFunc
 	done sync.WaitGroup

@@ -69,7 +69,16 @@ func (s *scene) add(t *testing.T, options ...func(*load)) {
 func (s *scene) truth() map[string]int64 {
 	all := map[string]int64{}
 	for _, l := range s.loads {
-		maps.Copy(all, l.truth())
+		made := l.truth()
+		if l.vanishes {
+			came := coveredBy(recordsIn(s.namespace, s.sink.took()))
+			for name := range made {
+				if made[name] = came[name].size(); made[name] == 0 {
+					delete(made, name)
+				}
+			}
+		}
+		maps.Copy(all, made)
 	}
 	return all
 }

@@ -132,7 +132,7 @@ func storageLocked(t *testing.T) row {
 	c.kill()
 	unlock := lock(t, c.directory)
 	c.refusesToStart(t)
-	c.says(t, `cannot open storage "file_storage".*`)
+	c.says(t, `storage:? "file_storage".*timeout`)
 	s.load.grows(t, 50)
 	unlock()
 	c.start(t)

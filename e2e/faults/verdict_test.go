@@ -81,11 +81,26 @@ func judge(truth map[string]int64, records []record, points []point) (r row) {
 // covered are the occurrences of one event that records told of: each tells of those up to its count.
 type covered struct{ spans [][2]int64 }
 
+// coveredBy are the occurrences that records have, by event.
+func coveredBy(records []record) map[string]*covered {
+	came := map[string]*covered{}
+	for _, r := range records {
+		if came[r.event] == nil {
+			came[r.event] = &covered{}
+		}
+		came[r.event].add(r)
+	}
+	return came
+}
+
 func (c *covered) add(r record) {
 	c.spans = append(c.spans, [2]int64{r.count - r.occurrences, r.count})
 }
 
 func (c *covered) size() (sum int64) {
+	if c == nil {
+		return 0
+	}
 	slices.SortFunc(c.spans, func(a, b [2]int64) int { return slices.Compare(a[:], b[:]) })
 	var end int64
 	for _, span := range c.spans {
@@ -152,12 +167,8 @@ func assertStill(t *testing.T, points []point) {
 // delivered them.
 func assertRepeatsAreTheSame(t *testing.T, records []record, by int) {
 	t.Helper()
-	came, first := map[string]*covered{}, map[string]digest{}
+	came, first := coveredBy(records[:by]), map[string]digest{}
 	for _, rec := range records[:by] {
-		if came[rec.event] == nil {
-			came[rec.event] = &covered{}
-		}
-		came[rec.event].add(rec)
 		first[rec.uid] = rec.bytes
 	}
 	for _, rec := range records[by:] {
