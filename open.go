@@ -48,7 +48,7 @@ func (r *eventsReceiver) openStorage(ctx context.Context, host component.Host) (
 	}
 	client, err := storageExtension.GetClient(ctx, component.KindReceiver, r.settings.ID, "")
 	if err != nil {
-		return nil, fmt.Errorf("storage: %q gives no client: %w; one Collector at a time can use the file of a file_storage: give each its own directory", id, err)
+		return nil, fmt.Errorf("cannot open storage %q: %w; one Collector at a time can use the file of a file_storage: give each its own directory", id, err)
 	}
 	return client, nil
 }
@@ -133,7 +133,7 @@ func (s *session) askCluster(stop context.Context) bool {
 			return true
 		}
 		if time.Since(began) >= clusterWait {
-			s.status.failed(clusterPart, "unavailable", "Cannot read which cluster this is; retrying. Nothing is watched before",
+			s.status.failed(clusterPart, "unavailable", "Cannot read the UID of the cluster; retrying. The receiver watches nothing until then",
 				fmt.Errorf("cannot read namespace kube-system of the cluster: %w", err))
 		}
 		if !sleep(stop, retryCluster) {
@@ -179,7 +179,7 @@ func (s *session) openCheckpoints(stop, work context.Context) bool {
 	if loaded != nil {
 		s.settings.Logger.Info("Resuming from the checkpoint", zap.Int("events_remembered", s.memory.Len()))
 	} else if s.leadership != nil {
-		s.settings.Logger.Warn("Leading without a checkpoint. Unless nobody led before, the replicas do not share this storage: " +
+		s.settings.Logger.Warn("No checkpoint found at the start of leading. Unless this is the first leader, the replicas do not share this storage: " +
 			"what happened since the last leader ended is not emitted. Share the storage, or remove it: a standby then follows the leader")
 	}
 	if loaded == nil {
@@ -215,7 +215,7 @@ func (c *checkpoints) load(stop context.Context) (*checkpoint.Loaded, bool) {
 				zap.String("set_aside", c.store.SetAside()), zap.Error(err))
 			return nil, true
 		}
-		c.status.failed(storagePart, "unreadable", "Cannot read the checkpoint; retrying. Nothing is emitted before", err)
+		c.status.failed(storagePart, "unreadable", "Cannot read the checkpoint; retrying. The receiver emits nothing until then", err)
 		if !sleep(stop, retryStorage) {
 			return nil, false
 		}
@@ -254,17 +254,17 @@ func (c *checkpoints) deliverOutbox(stop, work context.Context, loaded *checkpoi
 			records += r.count
 		}
 		c.telemetry.dropped(records)
-		c.settings.Logger.Warn("The checkpoint has records that were not delivered, and the receiver is in no logs pipeline any more; they are dropped",
+		c.settings.Logger.Warn("The outbox has records, but the receiver is in no logs pipeline; dropping them",
 			zap.Int("records", records))
 		return true
 	}
-	c.settings.Logger.Info("Delivering the records that were about to be delivered when the receiver ended", zap.Int("requests", len(requests)))
+	c.settings.Logger.Info("Delivering the outbox of the last start", zap.Int("requests", len(requests)))
 	t := term{stop: stop, work: work}
 	if loaded.Starts < startsAtOnce {
 		return len(c.deliver(t, requests)) == 0
 	}
 	for _, r := range one(requests) {
-		c.settings.Logger.Warn("These records were there at several starts; delivering one at a time",
+		c.settings.Logger.Warn("Several starts did not deliver the outbox; delivering its records one at a time",
 			zap.Int("starts", loaded.Starts+1), r.describe())
 		if len(c.deliver(t, []*request{r})) > 0 {
 			return false
