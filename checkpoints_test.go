@@ -537,6 +537,7 @@ func TestWhatHappenedWhileAFilterWasNarrowIsNotCounted(t *testing.T) {
 					p := launch(t, api, options{config: with(filters.wide), disk: on})
 					settle()
 					api.Put(eventNamed("a", 1))
+					p.awaitRecords(t, "a+1")
 					rest("b", 2)
 					p.awaitRecords(t, "a+1", "b+2")
 					p.stop()

@@ -182,7 +182,27 @@ func TestWhatMayBringNothingIsWarnedOf(t *testing.T) {
 	}
 }
 
-func TestAllErrorsAreToldAtOnce(t *testing.T) {
+func TestAFileStorageIsNotSharedByTheReplicasOfALeaderElection(t *testing.T) {
+	for config, refused := range map[string]bool{
+		"{storage: file_storage, k8s_leader_elector: k8s_leader_elector}":              true,
+		"{storage: file_storage/own, k8s_leader_elector: k8s_leader_elector}":          true,
+		"{storage: redis_storage, k8s_leader_elector: k8s_leader_elector}":             false,
+		"{storage: db_storage/file_storage, k8s_leader_elector: k8s_leader_elector/x}": false,
+		"storage: file_storage":                  false,
+		"k8s_leader_elector: k8s_leader_elector": false,
+	} {
+		_, err := configure(t, config)
+		if !refused {
+			require.NoError(t, err, config)
+			continue
+		}
+		for _, part := range []string{"storage", "file_storage", "k8s_leader_elector", "remove storage", "redis_storage"} {
+			require.ErrorContains(t, err, part, config)
+		}
+	}
+}
+
+func TestAllErrorsAreReportedAtOnce(t *testing.T) {
 	_, err := configure(t, "{start_at: now, kube_api_burst: 0, metrics: {max_series: 0}}")
 	require.ErrorContains(t, err, "start_at")
 	require.ErrorContains(t, err, "kube_api_burst")

@@ -87,11 +87,15 @@ func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
 // eventually waits, in a bubble, until the condition holds.
 func eventually(t *testing.T, holds func() bool, message ...any) {
 	t.Helper()
-	for range int(patience / time.Millisecond) {
+	for began := time.Now(); time.Since(began) < 10*time.Minute; {
 		if synctest.Wait(); holds() {
 			return
 		}
-		time.Sleep(time.Millisecond)
+		step := time.Millisecond
+		if time.Since(began) > time.Second {
+			step = 100 * time.Millisecond
+		}
+		time.Sleep(step)
 	}
 	require.Fail(t, "it never happened", message...)
 }

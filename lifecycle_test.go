@@ -115,7 +115,7 @@ func TestBothPipelinesShareOneWatch(t *testing.T) {
 	assert.Equal(t, []string{"stream"}, api.Requests())
 }
 
-func TestStartFailsForWhatTheUserMustMend(t *testing.T) {
+func TestStartFailsForAConfigurationThatTheUserMustFix(t *testing.T) {
 	for name, tt := range map[string]struct{ config, want string }{
 		"a kubeconfig that is not there": {"{auth_type: kubeConfig, kubeconfig: /nowhere/config}", `"/nowhere/config"`},
 		"a context that is not there":    {"{auth_type: kubeConfig, kubeconfig: testdata/unreachable.kubeconfig, context: blue}", `"blue"`},
@@ -155,7 +155,7 @@ func TestShutdown(t *testing.T) {
 		require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
 		require.NoError(t, r.Shutdown(t.Context()))
 	})
-	t.Run("and the same configuration starts anew", func(t *testing.T) {
+	t.Run("and the same configuration starts again", func(t *testing.T) {
 		api := apitest.New(t)
 		cfg := configFor(t, api.URL, "start_at: beginning")
 		api.Put(eventNamed("a", 1))
@@ -168,7 +168,7 @@ func TestShutdown(t *testing.T) {
 	})
 }
 
-// refusing is a pipeline that refuses with err until it is told otherwise, and then passes everything on.
+// refusing is a pipeline that rejects everything while it has an error, and otherwise accepts it.
 type refusing struct {
 	consumertest.LogsSink
 	err      atomic.Pointer[error]
@@ -185,14 +185,14 @@ func (c *refusing) Capabilities() consumer.Capabilities {
 func (c *refusing) ConsumeLogs(ctx context.Context, logs plog.Logs) error {
 	c.attempts.Add(1)
 	if err := c.err.Load(); err != nil && *err != nil {
-		// What was given is the pipeline's: a refused batch may come back changed.
+		// What was given is the pipeline's: a rejected batch may come back changed.
 		logs.ResourceLogs().RemoveIf(func(plog.ResourceLogs) bool { return true })
 		return *err
 	}
 	return c.LogsSink.ConsumeLogs(ctx, logs)
 }
 
-func TestAPipelineThatRefusesForNowGetsEverythingOnceAndInOrder(t *testing.T) {
+func TestAPipelineThatRejectsWithARetryableErrorGetsEverythingOnceAndInOrder(t *testing.T) {
 	api := apitest.New(t)
 	pipeline := &refusing{mutates: true}
 	metrics := &consumertest.MetricsSink{}
@@ -208,7 +208,7 @@ func TestAPipelineThatRefusesForNowGetsEverythingOnceAndInOrder(t *testing.T) {
 	require.Eventually(t, func() bool { return metrics.DataPointCount() > 0 }, patience, time.Millisecond)
 }
 
-func TestWhatIsRefusedForGoodIsPassedOverAndCounted(t *testing.T) {
+func TestRecordsThatAreRejectedWithAPermanentErrorAreCounted(t *testing.T) {
 	api := apitest.New(t)
 	pipeline, metrics := &refusing{}, &consumertest.MetricsSink{}
 	pipeline.refuseWith(consumererror.NewPermanent(errors.New("too large")))
@@ -222,10 +222,10 @@ func TestWhatIsRefusedForGoodIsPassedOverAndCounted(t *testing.T) {
 		all := metrics.AllMetrics()
 		sum := all[len(all)-1].ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Sum()
 		return sum.DataPoints().At(0).IntValue() == 5
-	}, patience, time.Millisecond, "the metric is the sum over all records, the refused ones included")
+	}, patience, time.Millisecond, "the metric is the sum over all records, the rejected ones included")
 }
 
-func TestOnlyWhatAPipelineDidNotTakeIsOfferedAgain(t *testing.T) {
+func TestOnlyRecordsThatAPipelineDidNotAcceptAreDeliveredAgain(t *testing.T) {
 	api := apitest.New(t)
 	sink := &consumertest.LogsSink{}
 	var first atomic.Bool
@@ -260,7 +260,7 @@ func TestRetriesThatMayEndEnd(t *testing.T) {
 			pipeline.refuseWith(errors.New("the queue is full"))
 			started(t, configFor(t, api.URL, settings), pipeline, metrics)
 			api.Put(eventNamed("a", 1))
-			require.Eventually(t, func() bool { return metrics.DataPointCount() > 0 }, patience, time.Millisecond, "given up, and counted")
+			require.Eventually(t, func() bool { return metrics.DataPointCount() > 0 }, patience, time.Millisecond, "dropped, and counted")
 			pipeline.refuseWith(nil)
 			api.Put(eventNamed("b", 1))
 			awaitNames(t, &pipeline.LogsSink, "b+1")
@@ -268,7 +268,7 @@ func TestRetriesThatMayEndEnd(t *testing.T) {
 	}
 }
 
-func TestShutdownWhileAPipelineRefusesReturns(t *testing.T) {
+func TestShutdownWhileAPipelineRejectsReturns(t *testing.T) {
 	api := apitest.New(t)
 	pipeline := &refusing{}
 	pipeline.refuseWith(errors.New("the queue is full"))
