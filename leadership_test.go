@@ -726,3 +726,127 @@ func TestAnElectorThatReachesTheAPIServerInItsOwnWay(t *testing.T) {
 		assert.Equal(t, 1, p.log.FilterMessageSnippet("leader election Lease").FilterLevelExact(zap.WarnLevel).Len())
 	})
 }
+
+func TestAPositionThatCannotBeDecodedDropsNothingAndIsNotOverwritten(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		garbage := map[string]string{"cluster": "cluster-uid", "streams": "12"}
+		api.PutConfigMap(leaseNamespace, positionName, garbage)
+		a := newReplica(t, api, nil, "start_at: beginning")
+		a.elect()
+		api.Put(eventNamed("one", 1))
+		a.awaitRecords(t, "one+1")
+		_, text := a.host.status()
+		assert.Contains(t, text, "delete the ConfigMap")
+		assert.Equal(t, garbage, api.ConfigMap(leaseNamespace, positionName))
+	})
+}
+
+func TestEachNamespaceHasItsOwnPosition(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		const config = "{start_at: beginning, namespaces: [ns, other]}"
+		other := func(name string, count int32) {
+			ev := eventNamed(name, count)
+			ev.Namespace = "other"
+			api.Put(ev)
+		}
+		a, b := newReplica(t, api, nil, config), newReplica(t, api, nil, config)
+		a.elect()
+		settle()
+		api.Put(eventNamed("one", 1))
+		settle()
+		api.RefuseConfigMaps(func(verb string) int {
+			if verb == "get" {
+				return 0
+			}
+			return http.StatusServiceUnavailable
+		})
+		other("two", 1)
+		a.awaitRecords(t, "one+1", "two+1")
+		b.elect()
+		b.awaitRecords(t, "two+1")
+	})
+}
+
+func TestWithAnotherCoverageANewNamespaceBeginsAsStartAtSays(t *testing.T) {
+	for startAt, want := range map[string][]string{"end": {"one+1"}, "beginning": {"one+1", "two+5"}} {
+		t.Run(startAt, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, api *apitest.Server) {
+				other := eventNamed("two", 5)
+				other.Namespace = "other"
+				api.Put(other)
+				api.Put(eventNamed("one", 1))
+				a := newReplica(t, api, nil, "{start_at: end, namespaces: [ns]}")
+				a.elect()
+				settle()
+				a.stop()
+				api.Put(eventNamed("one", 2))
+				b := newReplica(t, api, nil, "{namespaces: [ns, other], start_at: "+startAt+"}")
+				b.elect()
+				settle()
+				assert.ElementsMatch(t, want, b.logs.names())
+			})
+		})
+	}
+}
+
+func TestWhileTheFirstListIsDeliveredNoPositionIsPublished(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		for i := range 3 * batchChanges {
+			api.Put(eventNamed(fmt.Sprintf("e%05d", i), 1))
+		}
+		a := newReplica(t, api, nil, "start_at: beginning")
+		a.logs.onAttempt(func() {
+			if a.logs.attempted() == 2 {
+				a.logs.reject(errors.New("the queue is full"))
+			}
+		})
+		a.elect()
+		settle()
+		assert.Len(t, a.logs.requests(), 2)
+		assert.Nil(t, api.ConfigMap(leaseNamespace, positionName))
+		b := newReplica(t, api, nil, "start_at: beginning")
+		a.depose()
+		b.elect()
+		eventually(t, func() bool { return b.logs.LogRecordCount() == 3*batchChanges })
+		time.Sleep(time.Minute)
+		assert.Equal(t, api.Version(), published(api))
+	})
+}
+
+func TestALeaderWithWindowsThatDiesRepeatsAtMostOneInterval(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		const config = "{start_at: beginning, dedup_interval: 1m}"
+		a, b := newReplica(t, api, nil, config), newReplica(t, api, nil, config)
+		a.elect()
+		for i := range 40 {
+			api.Put(eventNamed("one", int32(i+1)))
+			time.Sleep(10 * time.Second)
+		}
+		delivered := occurrences(a.logs.records()...)
+		b.elect() // a is dead, as far as anybody knows.
+		eventually(t, func() bool { return len(b.logs.names()) > 1 })
+		total := delivered + occurrences(b.logs.records()...)
+		assert.GreaterOrEqual(t, total, int64(40))
+		assert.LessOrEqual(t, total, int64(40+6))
+	})
+}
+
+func TestWhileItIsNotCertainWhoLeadsNothingIsWritten(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := newDisk()
+		a := newReplica(t, api, on, "start_at: beginning")
+		a.elect()
+		api.Put(eventNamed("one", 1))
+		a.awaitRecords(t, "one+1")
+		on.fail(nil, errDisk)
+		api.Put(eventNamed("two", 1))
+		a.awaitRecords(t, "one+1", "two+1")
+		on.fail(nil, nil)
+		of := receiverOf(t, a)
+		of.leadership.noteBeat(time.Now().Add(time.Minute)) // As if it had not run for a minute.
+		kept := on.content()
+		time.Sleep(time.Minute)
+		assert.Equal(t, kept, on.content())
+		a.awaitSum(t, 2)
+	})
+}
