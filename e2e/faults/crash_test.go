@@ -5,6 +5,7 @@ package faults
 import (
 	"fmt"
 	"math/rand/v2"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -40,6 +41,22 @@ func terminated(t *testing.T) row {
 	}
 	s.delivers(t, 50)
 	s.remark = fmt.Sprintf("%d times", times)
+	return s.conclude(t)
+}
+
+// paused pauses the process for longer than its connections live.
+func paused(t *testing.T) row {
+	s := newScene(t, sharedCluster(t))
+	c := s.watchedBy(t, s.cluster.Kubeconfig(), withStorage)
+	s.begin(t)
+	s.delivers(t, 50)
+	c.signal(t, syscall.SIGSTOP)
+	time.Sleep(40 * time.Second)
+	c.signal(t, syscall.SIGCONT)
+	s.delivers(t, 50)
+	c.kill()
+	c.start(t)
+	s.delivers(t, 50)
 	return s.conclude(t)
 }
 

@@ -3,6 +3,7 @@
 package faults
 
 import (
+	"path/filepath"
 	"slices"
 	"syscall"
 	"testing"
@@ -108,6 +109,47 @@ func leaderKilled(t *testing.T) row {
 	return p.concludeInTerms(t)
 }
 
+// leaderKilledWithWindows kills a leader that holds occurrences in windows. The next leader repeats up to one interval,
+// in other groups.
+func leaderKilledWithWindows(t *testing.T) row {
+	p := newPair(t, "receivers::kube_events::dedup_interval: 2s")
+	p.unsaved = true
+	p.delivers(t, 100)
+	leader, other := p.roles(t)
+	leader.kill()
+	p.takesOver(t, other)
+	p.delivers(t, 100)
+	p.remark = "repeats up to one interval, also in other records"
+	return p.concludeInTerms(t)
+}
+
+// etcdRestoredUnderReplicas replaces etcd's data by a backup, with the lease and the position, and kills the leader later.
+func etcdRestoredUnderReplicas(t *testing.T) row {
+	p := newPair(t)
+	kept := p.load
+	p.delivers(t, 100)
+	kept.hold()
+	p.awaitAll(t)
+	backup := filepath.Join(t.TempDir(), "backup")
+	require.NoError(t, p.cluster.BackUpEtcd(backup))
+	p.add(t, named("gone-"), quick)
+	p.load.grows(t, 4000)
+	p.load.end()
+	p.awaitAll(t)
+	require.NoError(t, p.cluster.RestoreEtcd(t.Context(), backup))
+	kept.release()
+	p.add(t, named("new-"))
+	for _, c := range p.replicas {
+		c.says(t, wentBack)
+	}
+	p.delivers(t, 100)
+	leader, other := p.roles(t)
+	leader.kill()
+	p.takesOver(t, other)
+	p.delivers(t, 100)
+	return p.concludeInTerms(t)
+}
+
 // leaderKilledWhileRefused has a leader that delivers nothing for longer than the status waits before it reports that, and
 // for much longer than a lease.
 func leaderKilledWhileRefused(t *testing.T) row {
@@ -193,17 +235,40 @@ func (p *pair) startBoth(t *testing.T) {
 
 // positionForbidden has replicas that may do everything but what the position needs.
 func positionForbidden(t *testing.T) row {
-	c := ownCluster(t, controlplane.Options{})
-	kubeconfig, err := c.RestrictedKubeconfig(t.Context(), "no-configmaps", eventsRule,
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces", "pods"}, Verbs: []string{"get", "list"}},
-		rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"}})
-	require.NoError(t, err)
-	p := newPairAs(t, c, kubeconfig)
+	p := newPairWithout(t)
 	p.delivers(t, 200)
-	leader, other := p.roles(t)
 	for _, c := range p.replicas {
-		c.says(t, `position of the leader.*resources: \[configmaps\], verbs: \[create\].*resources: \[configmaps\], resourceNames: \[[^]]+\], verbs: \[get, update\]`)
+		c.says(t, missingRules)
 	}
+	return p.repeatsMore(t)
+}
+
+// positionReadOnly has replicas that may read the position, but not publish it.
+func positionReadOnly(t *testing.T) row {
+	p := newPairWithout(t, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}})
+	p.delivers(t, 200)
+	leader, _ := p.roles(t)
+	leader.says(t, missingRules)
+	return p.repeatsMore(t)
+}
+
+const missingRules = `position of the leader.*resources: \[configmaps\], verbs: \[create\].*resources: \[configmaps\], resourceNames: \[[^]]+\], verbs: \[get, update\]`
+
+// newPairWithout starts replicas that have no permission for the ConfigMap, but those that are given.
+func newPairWithout(t *testing.T, given ...rbacv1.PolicyRule) *pair {
+	t.Helper()
+	c := ownCluster(t, controlplane.Options{})
+	kubeconfig, err := c.RestrictedKubeconfig(t.Context(), "no-configmaps", append(given, eventsRule,
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces", "pods"}, Verbs: []string{"get", "list"}},
+		rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"}})...)
+	require.NoError(t, err)
+	return newPairAs(t, c, kubeconfig)
+}
+
+// repeatsMore kills the leader. What it delivered is not known to have been delivered.
+func (p *pair) repeatsMore(t *testing.T) row {
+	t.Helper()
+	leader, other := p.roles(t)
 	leader.kill()
 	p.takesOver(t, other)
 	p.delivers(t, 100)
