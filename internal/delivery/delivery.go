@@ -62,8 +62,8 @@ type Observer interface {
 	Dropped(records int, err error, permanent bool)
 	// RejectingLong is called once when the pipeline has accepted nothing for a minute.
 	RejectingLong(since time.Duration)
-	// AcceptingAgain is called once after RejectingLong, when the pipeline accepts a request or when
-	// the caller calls Forget.
+	// AcceptingAgain is called once after RejectingLong, when the pipeline accepts a request, when a
+	// minute has passed without a request since the last drop, or when the caller calls Forget.
 	AcceptingAgain()
 }
 
@@ -99,6 +99,9 @@ type Deliverer struct {
 	// long reports whether RejectingLong was called since the last acceptance.
 	long                bool
 	rejections, dropped occurrences
+	// quiet ends RejectingLong when nothing has been delivered for a while after a drop; nil: nothing
+	// was dropped.
+	quiet *time.Timer
 }
 
 // New returns a Deliverer that has delivered nothing yet.
@@ -201,6 +204,7 @@ func (a *attempts) begin() {
 	if a.since.IsZero() {
 		a.since = time.Now()
 	}
+	a.stopQuietLocked()
 	if a.watchdog == nil {
 		a.watchdog = time.AfterFunc(rejectedLong, func() {
 			a.mu.Lock()
@@ -297,6 +301,28 @@ func (d *Deliverer) drop(records int, err error, permanent bool) {
 			zap.Int("records", n), zap.Bool("permanent", permanent), zap.Error(err))
 	}
 	d.checkLocked()
+	if d.long {
+		d.stopQuietLocked()
+		d.quiet = time.AfterFunc(rejectedLong, d.endLong)
+	}
+}
+
+// endLong forgets that the pipeline accepted nothing for long: nothing waits for it, and nothing was
+// delivered to it lately.
+func (d *Deliverer) endLong() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.quiet != nil && d.long {
+		d.settings.Observer.AcceptingAgain()
+		d.since, d.long = time.Time{}, false
+	}
+}
+
+func (d *Deliverer) stopQuietLocked() {
+	if d.quiet != nil {
+		d.quiet.Stop()
+		d.quiet = nil
+	}
 }
 
 // checkLocked reports that the pipeline has accepted nothing for long, once.
@@ -315,6 +341,7 @@ func (d *Deliverer) resetLocked() {
 	if d.long {
 		d.settings.Observer.AcceptingAgain()
 	}
+	d.stopQuietLocked()
 	d.since, d.long, d.rejections, d.dropped = time.Time{}, false, occurrences{}, occurrences{}
 }
 

@@ -692,3 +692,16 @@ func consumeAll(pipelines []*pipeline, names []string, next *[]string, random *r
 	}
 	return errs
 }
+
+func TestAPipelineThatGotNothingSinceADropIsForgottenAfterAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t, everySecond(), always(consumererror.NewPermanent(errors.New("malformed"))))
+		for range 3 {
+			require.Equal(t, Dropped, h.deliver(t, "a"))
+			time.Sleep(50 * time.Second)
+		}
+		assert.NotContains(t, h.seen[len(h.seen)-1], "accepting again")
+		time.Sleep(11 * time.Second)
+		assert.Contains(t, h.seen[len(h.seen)-1], "accepting again")
+	})
+}
