@@ -702,6 +702,7 @@ func TestAPipelineThatGotNothingSinceADropIsForgottenAfterAMinute(t *testing.T) 
 		}
 		assert.NotContains(t, h.seen[len(h.seen)-1], "accepting again")
 		time.Sleep(11 * time.Second)
+		synctest.Wait()
 		assert.Contains(t, h.seen[len(h.seen)-1], "accepting again")
 	})
 }
