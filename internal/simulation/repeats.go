@@ -93,12 +93,15 @@ func (a *account) unsavedRecords() (all []*record) {
 // successor repeats it. The contract: "with dedup_interval, an elector and no storage, a leader
 // that dies repeats up to one interval, and repeats may be grouped differently, so that
 // log.record.uid does not show all of them. A leader that stops in an orderly way repeats nothing."
+// What not all pipelines had accepted is not delivered, though.
 func (a *account) isLastOfTerm(r *record) bool {
 	if !a.env.plan.alone() || a.env.plan.Dedup == 0 || isMarked("l") {
 		return false
 	}
+	ofPipelines := func(f *Fault) bool { return f.Kind.isOfPipelines() }
 	return slices.ContainsFunc(r.process.allTerms(), func(t term) bool {
-		return !t.ended.IsZero() && !t.orderly && !r.at.Before(t.began) && !r.at.After(t.ended) &&
+		repeats := !t.orderly || a.env.disturbed(t.ended.Add(-lookBack), t.ended, ofPipelines)
+		return !t.ended.IsZero() && repeats && !r.at.Before(t.began) && !r.at.After(t.ended) &&
 			r.at.After(a.env.knownUntil(t.ended).Add(-a.env.plan.Dedup))
 	})
 }

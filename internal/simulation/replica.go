@@ -445,7 +445,8 @@ func (p *process) listed(list apiserver.List) {
 	lost := p.replica.env.disturbed(p.observes, p.observes.Add(time.Second), func(f *Fault) bool {
 		return f.is(Stalled, ConnectionsDie)
 	})
-	if complete && (l.complete.version == 0 || lost || time.Since(p.observes) < time.Minute) {
+	again := at.epoch == l.begun.epoch && (lost || time.Since(p.observes) < time.Minute)
+	if complete && (l.complete.version == 0 || again) {
 		l.complete = at
 	}
 	p.lists[stream] = l

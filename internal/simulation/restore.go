@@ -84,12 +84,47 @@ func (e *environment) noticed(r *restore) time.Time {
 	return latest
 }
 
-// hasPassed reports whether the versions had passed the receiver's when it may have looked: the
-// contract speaks of versions that "have gone back", and nothing else shows it.
+// hasPassed reports whether the versions had passed what the receiver knew when it may have looked:
+// the contract speaks of versions that "have gone back", and nothing else shows it.
 func (e *environment) hasPassed(r *restore, epoch int) bool {
-	return slices.ContainsFunc(e.server.History(), func(w apiserver.Write) bool {
-		return w.Epoch == epoch && w.Version >= r.before && w.At.Before(r.at.Add(promptly))
-	})
+	knew, looks := time.Time{}, e.noticed(r)
+	for _, p := range e.allProcesses() {
+		p.mu.Lock()
+		died := p.died
+		p.mu.Unlock()
+		if !died.IsZero() && died.Before(r.at.Add(promptly)) {
+			knew = later(knew, died)
+			continue
+		}
+		looks = later(r.at, p.started).Add(promptly)
+		if !p.started.After(r.at) {
+			knew = r.at
+		}
+		break
+	}
+	if e.disturbed(r.at, looks, (*Fault).delaysRecords) {
+		looks = later(looks, e.noticed(r))
+	}
+	known := r.before
+	if knew.Before(r.at) {
+		known = 0
+	}
+	for _, w := range e.server.History() {
+		switch {
+		case w.Epoch == epoch-1 && !w.At.After(knew) && knew.Before(r.at):
+			known = w.Version
+		case w.Epoch == epoch && w.Version >= known && w.At.Before(looks):
+			return true
+		}
+	}
+	return false
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // isLost reports whether the receiver may never have seen a write that a restore undid: it was

@@ -127,6 +127,9 @@ func (e *environment) leaderIsNew() bool {
 
 // checkSilence checks that the exporter lacks nothing that is overdue.
 func (a *account) checkSilence() {
+	if a.hasAcceptedLately() {
+		return // The contract: "If a pipeline has rejected data for more than a minute".
+	}
 	from, _ := a.env.baselines()
 	for name, want := range a.env.ideal(from, true) {
 		for _, s := range want.steps {
@@ -139,6 +142,15 @@ func (a *account) checkSilence() {
 			}
 		}
 	}
+}
+
+// hasAcceptedLately reports whether faults of pipelines follow one another, and the exporter has
+// accepted something in between.
+func (a *account) hasAcceptedLately() bool {
+	now := time.Now()
+	ofPipelines := func(f *Fault) bool { return f.Kind.isOfPipelines() }
+	return len(a.all) > 0 && now.Sub(a.all[len(a.all)-1].at) < overdue &&
+		a.env.disturbed(now.Add(-overdue), now, ofPipelines)
 }
 
 // checkRecovered checks that no status is an error any more when all has settled.
