@@ -89,7 +89,7 @@ const otherCluster = "The checkpoint is of another cluster"
 
 // clusterReplaced lets another cluster answer at the address of the first.
 func clusterReplaced(t *testing.T) row {
-	return replaced(t, func(s *scene, c *collector) {
+	return replaced(t, func(s *scene, _ *collector) {
 		s.replace(t)
 		s.sink.answers(takeIt)
 		s.add(t, named("new-"))

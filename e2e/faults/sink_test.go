@@ -17,8 +17,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
-
-	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
 )
 
 // probeReason is the reason of the events that only find out whether a Collector watches. They count nowhere.
@@ -40,12 +38,11 @@ const (
 type sink struct {
 	server *httptest.Server
 
-	mu            sync.Mutex
-	answer        answer
-	records       []record // also those that were refused for good
-	points        []point
-	refusedForNow int               // requests with logs that were refused for now
-	probes        map[string]string // names of probes, and the replica that delivered them
+	mu      sync.Mutex
+	answer  answer
+	records []record // also those that were refused for good
+	points  []point
+	probes  map[string]string // names of probes, and the replica that delivered them
 }
 
 // record is what counts in a log record.
@@ -121,9 +118,6 @@ func (s *sink) take(replica, signal string, body []byte) ([]byte, answer) {
 	request := plogotlp.NewExportRequest()
 	if request.UnmarshalProto(body) == nil && (kept || s.answer == refuseForGood) {
 		s.takeLogs(replica, request)
-	}
-	if s.answer == refuseForNow {
-		s.refusedForNow++
 	}
 	reply, _ := plogotlp.NewExportResponse().MarshalProto()
 	return reply, s.answer
@@ -211,18 +205,6 @@ func (s *sink) metered() []point {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.points[:len(s.points):len(s.points)]
-}
-
-// awaitsRefusal waits until one more request with logs is refused for now.
-func (s *sink) awaitsRefusal(t *testing.T) {
-	t.Helper()
-	refused := func() int {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.refusedForNow
-	}
-	before := refused()
-	trial.Eventually(t, func() bool { return refused() > before }, "a request that is refused for now")
 }
 
 // proberOf is the replica that delivered a probe; empty if none has.
