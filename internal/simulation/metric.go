@@ -98,7 +98,7 @@ func (e *environment) checkPoint(s *series, p pmetric.NumberDataPoint, by *proce
 func (e *environment) compareSums(all map[string]*series) {
 	records, got, want := e.lastRecords(), map[seriesKey]int64{}, map[seriesKey]int64{}
 	restarted := len(e.allProcesses()) > e.plan.Replicas
-	if e.plan.Mode == electorAlone && (restarted || emitters(records) > 1) {
+	if e.plan.Mode == electorAlone && (restarted || e.emitters() > 1) {
 		return // Each leader has its own sums, and a kill loses those after the last collection.
 	}
 	terms := 0
@@ -169,10 +169,12 @@ func (e *environment) comparable(key seriesKey) seriesKey {
 }
 
 // emitters counts the processes that delivered records.
-func emitters(records map[string]*record) int {
+func (e *environment) emitters() int {
 	processes := map[*process]bool{}
-	for _, r := range records {
-		processes[r.process] = true
+	for _, x := range e.exporters {
+		for _, d := range x.all() {
+			processes[d.process] = true
+		}
 	}
 	return len(processes)
 }
