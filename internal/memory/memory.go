@@ -152,8 +152,8 @@ func (m *Memory) TakeBack() []observation.Observation {
 
 // state is the part of a checkpoint that each write has.
 type state struct {
-	Cluster  string    `json:"cluster,omitempty"` // UID; empty: not known
-	Identity string    `json:"identity"`
+	Cluster  string    `json:"cluster,omitempty"`  // UID; empty: not known
+	Identity string    `json:"identity,omitempty"` // empty: not known, and not changed
 	Epoch    time.Time `json:"epoch"`
 }
 
@@ -195,9 +195,10 @@ func (m *Memory) Settle(saved json.RawMessage, now time.Time) error {
 		return fmt.Errorf("%w: %w", checkpoint.ErrCorrupt, err)
 	}
 	m.cluster = s.Cluster
+	m.streams.restoreLegacy(saved)
 	m.ledger.Settle(m.streams.scopes(), m.config.Coverage.Namespaces, now)
 	m.Windows.Settle(now)
-	if s.Identity == m.config.Identity {
+	if s.Identity == "" || s.Identity == m.config.Identity {
 		m.Tally.RestoreEpoch(s.Epoch)
 	} else {
 		m.Tally.Reset(now)

@@ -31,8 +31,9 @@ const (
 type Source interface {
 	// Value returns the present value of an entry; nil means that there is none.
 	Value(Key) []byte
-	// Keys returns the keys of all entries. It may be read over many saves: it returns each key that
-	// exists all the time exactly once, and others at most once.
+	// Keys returns the keys of all entries. It is read over many saves, between which entries come and
+	// go: it must return each key that exists all the time, and may return others. A range over a map
+	// does.
 	Keys() iter.Seq[Key]
 }
 

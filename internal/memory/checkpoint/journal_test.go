@@ -438,6 +438,110 @@ func TestAStorageThatHangsFailsAtItsDeadline(t *testing.T) {
 	})
 }
 
+// TestAMapMayChangeWhileItIsRead checks what the specification of Go says of a range over a map, also
+// for one that iter.Pull suspends while the map grows by far, and that another goroutine continues.
+func TestAMapMayChangeWhileItIsRead(t *testing.T) {
+	for seed := range uint64(50) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		const lasting = 500
+		m, seen := entries{}, map[Key]int{}
+		for i := range lasting + random.IntN(2000) {
+			m[key(i)] = nil
+		}
+		next, stop := iter.Pull(m.Keys())
+		for open := true; open; {
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				for range random.IntN(50) {
+					var k Key
+					if k, open = next(); open {
+						seen[k]++
+					}
+				}
+			}()
+			<-done
+			for range random.IntN(500) {
+				k := key(lasting + random.IntN(20_000))
+				if random.IntN(3) == 0 {
+					m[k] = nil
+				} else {
+					delete(m, k)
+				}
+			}
+		}
+		stop()
+		for i := range lasting {
+			require.Equal(t, 1, seen[key(i)], "seed %d", seed)
+		}
+	}
+}
+
+// TestNothingIsLeftRunning ends sessions while a snapshot is being written. A goroutine that is left
+// would keep the bubble from ending.
+func TestNothingIsLeftRunning(t *testing.T) {
+	for name, end := range map[string]func(s *Store){
+		"close":     (*Store).Close,
+		"set aside": func(s *Store) { s.SetAside() },
+		"load": func(s *Store) {
+			_, err := s.Load(context.Background(), func(Key, []byte) error { return nil })
+			require.NoError(t, err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, now := New(newDisk()), entries{}
+				var changed []Key
+				for i := range 20_000 {
+					changed = append(changed, key(i))
+					now[key(i)] = bytes.Repeat([]byte("x"), 30)
+				}
+				for s.journal.keys == nil {
+					require.NoError(t, s.Save(t.Context(), Content{State: []byte("1"), Changed: changed[:100], Source: now}))
+				}
+				go end(s)
+				synctest.Wait()
+				assert.Nil(t, s.journal.keys)
+			})
+		})
+	}
+}
+
+func TestRequestsMayShareABuffer(t *testing.T) {
+	d := newDisk()
+	buffer := []byte("onetwothree, and room for more")
+	outbox := [][]byte{buffer[:3], buffer[3:6], buffer[6:11]}
+	require.NoError(t, New(d).Save(t.Context(), Content{State: []byte("1"), Source: entries{}, Outbox: outbox}))
+	assert.Equal(t, "onetwothree, and room for more", string(buffer))
+	_, loaded, _ := load(t, d)
+	assert.Equal(t, [][]byte{[]byte("one"), []byte("two"), []byte("three")}, loaded.Outbox)
+}
+
+// TestASnapshotIsCompleteAlthoughSessionsAreShort restarts long before a snapshot of all entries could
+// be complete at the usual pace.
+func TestASnapshotIsCompleteAlthoughSessionsAreShort(t *testing.T) {
+	d, now := newDisk(), entries{}
+	var all []Key
+	for i := range 3000 {
+		all = append(all, key(i))
+		now[key(i)] = bytes.Repeat([]byte("x"), 30)
+	}
+	s := New(d)
+	require.NoError(t, s.Save(t.Context(), Content{State: []byte("1"), Changed: all, Source: now}))
+	most, random := 0, rand.New(rand.NewPCG(1, 2))
+	for i := range 600 {
+		from := random.IntN(len(all) - 50)
+		require.NoError(t, s.Save(t.Context(), Content{State: []byte("1"), Changed: all[from : from+50], Source: now}))
+		if i%2 == 1 {
+			s.Close()
+			s, _, _ = load(t, d)
+			most = max(most, s.journal.acknowledged.JournalBytes)
+		}
+	}
+	s.Close()
+	assert.Less(t, most, 6*s.journal.acknowledged.SnapshotBytes)
+}
+
 func FuzzLoad(f *testing.F) {
 	d := newDisk()
 	s := New(d)
