@@ -16,11 +16,6 @@ var inResolver = []mutant{
 		`	chosen = &references[0]`,
 	},
 	{
-		"follows one owner fewer than max_depth", "resolver/climb.go",
-		"len(c.objects) > c.maxDepth",
-		"len(c.objects) >= c.maxDepth",
-	},
-	{
 		"takes the first page of objects for all", "resolver/listing.go",
 		`of.whole = page.Continue == ""`,
 		"of.whole = true",
@@ -32,13 +27,6 @@ var inConversion = []mutant{
 		"uses one log.record.uid for two counts", "internal/logrecord/logrecord.go",
 		`return string(ev.UID) + "-" + strconv.FormatInt(event.Count(ev), 10)`,
 		`return string(ev.UID) + "-" + strconv.FormatInt(min(event.Count(ev), 100), 10)`,
-	},
-	{
-		"takes a warning for information", "internal/logrecord/logrecord.go",
-		`return plog.SeverityNumberWarn
-`,
-		`return plog.SeverityNumberInfo
-`,
 	},
 	{
 		"writes the pod as its own workload", "internal/logrecord/logrecord.go",
@@ -61,11 +49,6 @@ var inFilters = []mutant{
 		"filters the type in the API server alone", "internal/filter/filter.go",
 		"if len(f.Types) > 0 && !slices.Contains(f.Types, ev.Type) {",
 		"if len(f.Types) > 2 && !slices.Contains(f.Types, ev.Type) {",
-	},
-	{
-		"ignores the reasons to exclude", "internal/filter/filter.go",
-		"if matches(f.ExcludeReasons, ev.Reason) {",
-		"if len(f.ExcludeReasons) == 1 && matches(f.ExcludeReasons, ev.Reason) {",
 	},
 }
 

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+var inOutbox = []mutant{
+	{
+		"does not deliver the outbox at the start", "open.go",
+		"if !c.deliverOutbox(stop, work, loaded) || !s.askCluster(stop) {",
+		"if !s.askCluster(stop) {",
+	},
+	{
+		"removes the outbox before the delivery", "checkpoints.go",
+		`		c.save(t.stop, t.work, requests)
+`,
+		`		c.save(t.stop, t.work, requests)
+		c.save(t.stop, t.work, nil)
+`,
+	},
+	{
+		"saves what a batch changed before its records", "checkpoints.go",
+		`	c.advance()
+	c.note()
+`,
+		`	c.advance()
+	c.note()
+	c.save(t.stop, t.work, nil)
+`,
+	},
+}
+
+var inCheckpoint = []mutant{
+	{
+		"does not repeat a write that failed", "internal/memory/checkpoint/store.go",
+		`	if a.err != nil {
+		return a.err`,
+		`	if a.err != nil {
+		s.pending, s.tries = nil, 0
+		return a.err`,
+	},
+	{
+		"begins another write before one is acknowledged", "internal/memory/checkpoint/store.go",
+		"IsSettled() bool { return s.pending == nil }",
+		"IsSettled() bool { return s.attempt == nil }",
+	},
+	{
+		"deletes what the last head names before it writes the next",
+		"internal/memory/checkpoint/journal.go",
+		`	j.writeHead(w, made)
+	left := w.delete(garbage, deletesPerWrite+len(w.operations))
+`,
+		`	left := w.delete(w.next.Garbage, deletesPerWrite+len(w.operations))
+	j.writeHead(w, made)
+	fresh = nil
+`,
+	},
+	{
+		"restores older values over newer ones", "internal/memory/checkpoint/head.go",
+		"return append(spans, span{kind, session, number, number + 1})",
+		"return append([]span{{kind, session, number, number + 1}}, spans...)",
+	},
+	{
+		"sets a checkpoint aside that it cannot read for a moment", "open.go",
+		"if errors.Is(err, checkpoint.ErrCorrupt) {",
+		"if !errors.Is(err, context.Canceled) {",
+	},
+	{
+		"continues from the checkpoint of another cluster", "open.go",
+		`known != "" && uid != "" && known != uid {`,
+		`known != "" && uid == "" && known != uid {`,
+	},
+}
+
+var inDelivery = []mutant{
+	{
+		"drops a batch when a retryable error comes", "internal/delivery/delivery.go",
+		"	if r.permanent {",
+		"	if err != nil {",
+	},
+	{
+		"delivers the newest records first", "requests.go",
+		`	for len(records) > 0 {
+`,
+		`	slices.Reverse(records)
+	for len(records) > 0 {
+`,
+	},
+	{
+		"retries without a pause", "internal/delivery/delivery.go",
+		"InitialInterval:     d.settings.Retry.InitialInterval,",
+		"InitialInterval:     0,",
+	},
+}
+
+var inGate = []mutant{
+	{
+		"drops what the position has not reached", "gate.go",
+		"return latest.Reached(o.Event.Namespace, event.ResourceVersion(o.Event))",
+		"return latest.State == election.Known && event.ResourceVersion(o.Event) > 0",
+	},
+	{
+		"drops nothing that the position has reached", "gate.go",
+		"latest := g.positions.Latest()",
+		"latest := election.Latest{}",
+	},
+	{
+		"goes on after the end of its term", "gate.go",
+		"if g.leave != nil && !g.leadership.leads() {",
+		"if g.leave != nil && stop.Err() != nil {",
+	},
+	{
+		"does not wake when it is elected", "leadership.go",
+		`	l.doubtful = time.Time{}
+	l.announceLocked()
+`,
+		`	l.doubtful = time.Time{}
+`,
+	},
+}
+
+var inPosition = []mutant{
+	{
+		"publishes the position before the delivery", "session.go",
+		"	undelivered := s.deliver(t, requests)\n",
+		`	s.advance()
+	s.gate.delivered(s.deliveredUpTo)
+	undelivered := s.deliver(t, requests)
+`,
+	},
+	{
+		"publishes the position within a list", "session.go",
+		`		if c := &s.changes[i]; c.ResourceVersion != "" {
+`,
+		`		c := &s.changes[i]
+		if c.Event != nil && c.ResourceVersion == "" {
+			c.ResourceVersion = c.Event.ResourceVersion
+		}
+		if c.ResourceVersion != "" {
+`,
+	},
+	{
+		"does not hold the position back for a dedup window", "internal/memory/memory.go",
+		`[]string{"", namespace}`,
+		`[]string{namespace}`,
+	},
+	{
+		"ignores the position at the start", "open.go",
+		"s.start = s.positions.Latest().Position",
+		"_ = s.positions.Latest().Position",
+	},
+	{
+		"takes no event for new after a compacted position", "internal/memory/memory.go",
+		"return !start.Reached(ev.Namespace, event.ResourceVersion(ev))",
+		"return !start.Reached(ev.Namespace, min(event.ResourceVersion(ev), 1))",
+	},
+}
+
+var inRestore = []mutant{
+	{
+		"does not notice that the cluster's versions have gone back", "internal/watch/versions.go",
+		"if err != nil || now >= known {",
+		"if err != nil || now > 0 {",
+	},
+	{
+		"does not take the counts after a restore for the new baseline",
+		"internal/ledger/ledger.go",
+		"if known.uid == seen.uid && !known.isForgotten() {",
+		"if known.uid == seen.uid {",
+	},
+	{
+		"does not notice another cluster while it runs", "session.go",
+		`return known != "" && uid != "" && uid != known`,
+		`return known != "" && uid == "" && uid != known`,
+	},
+}

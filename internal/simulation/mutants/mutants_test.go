@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A change of the code can make a mutant stale, and make mutants is too slow to run at each change.
+func TestEachMutantFitsTheCode(t *testing.T) {
+	t.Chdir("../../..") // to go.mod, where the runner is started
+	require.NoError(t, checkTexts(mutants()))
+	names := map[string]bool{}
+	for _, m := range mutants() {
+		assert.False(t, names[m.name], "two mutants have the name %q", m.name)
+		names[m.name] = true
+		assert.NotEqual(t, m.from, m.to, m.name)
+	}
+}
