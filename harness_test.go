@@ -242,7 +242,6 @@ type pipeline struct {
 }
 
 func (p *pipeline) ConsumeLogs(ctx context.Context, logs plog.Logs) error {
-	encoded, _ := (&plog.ProtoMarshaler{}).MarshalLogs(logs)
 	p.mu.Lock()
 	p.attempts++
 	before, err := p.before, p.rejects
@@ -253,6 +252,7 @@ func (p *pipeline) ConsumeLogs(ctx context.Context, logs plog.Logs) error {
 	if err != nil {
 		return err
 	}
+	encoded, _ := (&plog.ProtoMarshaler{}).MarshalLogs(logs)
 	p.mu.Lock()
 	p.accepted = append(p.accepted, encoded)
 	p.mu.Unlock()

@@ -510,7 +510,7 @@ func (r *receiver) readAll() {
 // changes, deletions, listings that break off, restored backups, other namespaces and filters, saves
 // and crashes.
 func TestTheMemoryCountsWhatTheModelSays(t *testing.T) {
-	seeds := 1000
+	seeds := 500
 	if testing.Short() {
 		seeds = 100
 	}
