@@ -28,12 +28,16 @@ const (
 	clusterPart = "the identity of the cluster"
 	// clusterWait is how long the cluster may take to answer before the status reports it.
 	clusterWait = 10 * time.Second
+	// storageWait is how long the checkpoint may take to be read before the status reports it.
+	storageWait = 10 * time.Second
 	// retryCluster is the pause between two requests.
 	retryCluster = time.Second
 	// startsAtOnce is how many sessions may begin with the same outbox. In a later one, its records
 	// are delivered one at a time: one of them may end the process.
 	startsAtOnce = 4
 )
+
+var errSlowStorage = fmt.Errorf("the storage has not returned the checkpoint for %v: check the storage extension and its backend", storageWait)
 
 // openStorage returns the client of the storage extension that the configuration names.
 func (r *eventsReceiver) openStorage(ctx context.Context, host component.Host) (storage.Client, error) {
@@ -199,9 +203,14 @@ func (s *session) openCheckpoints(stop, work context.Context) bool {
 
 // load reads the checkpoint, for as long as the storage fails. Nothing is emitted or saved before.
 func (c *checkpoints) load(stop context.Context) (*checkpoint.Loaded, bool) {
+	late := time.AfterFunc(storageWait, func() {
+		c.status.failed(storagePart, "slow", "Reading the checkpoint takes long; waiting. The receiver emits nothing until then", errSlowStorage)
+	})
+	defer late.Stop()
 	for {
 		loaded, err := c.loadOnce(stop)
 		if err == nil {
+			late.Stop()
 			c.status.recovered(storagePart, "The storage can be read again")
 			return loaded, true
 		}

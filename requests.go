@@ -48,7 +48,7 @@ func (s *session) requestsWithin(records []observation.Observation) []*request {
 	convert := func() plog.Logs { return s.converter.Convert(uid, records) }
 	logs := convert()
 	made := &request{records: records, count: len(records)}
-	size := 0
+	var size int
 	if s.persist.saves() {
 		made.encoded, _ = (&plog.ProtoMarshaler{}).MarshalLogs(logs) // It knows no error.
 		size = len(made.encoded)

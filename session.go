@@ -101,12 +101,14 @@ type persistence interface {
 }
 
 // run is the loop: take, account, resolve, convert, save, deliver, a batch at a time, until stop
-// ends. What was taken by then is still delivered, as long as work allows.
+// ends, or another cluster answers. What was taken by then is still delivered, as long as work
+// allows.
 func (s *session) run(stop, work context.Context) {
 	s.memory.Windows.Resolve(func(held []observation.Observation) { s.resolve(work, held) })
-	for more := true; more && !s.isReplaced(); {
+	for more := true; more; {
 		more = s.take(stop, work)
 		observations := s.wanted(s.account(stop))
+		more = more && !s.isReplaced()
 		observations, t, ok := s.gate.pass(stop, work, observations)
 		if !ok {
 			s.advance()

@@ -172,7 +172,7 @@ type attempts struct {
 // attempt attempts to deliver once. It returns an error if another attempt is needed.
 func (a *attempts) attempt(stop, work context.Context) (Outcome, error) {
 	if !a.settings.MayDeliver(stop) || work.Err() != nil {
-		return Stopped, nil
+		return Stopped, nil //nolint:nilerr // The outcome says that the caller stops.
 	}
 	a.begin()
 	logs := a.logs()
@@ -186,7 +186,7 @@ func (a *attempts) attempt(stop, work context.Context) (Outcome, error) {
 	}
 	a.err, a.observed = err, false
 	if work.Err() != nil {
-		return Stopped, nil // The end of the context may be the cause, even of a permanent error.
+		return Stopped, nil //nolint:nilerr // The end of work may be the cause, even of a permanent error.
 	}
 	r := classify(err)
 	a.keep(r)

@@ -257,7 +257,7 @@ func (p *Positions) read(ctx context.Context) error {
 
 func (p *Positions) publish(ctx context.Context) error {
 	var revision uint64
-	stored, state, err := p.store.update(ctx, func(current Position, found bool) (next Position, ok bool) {
+	stored, state, err := p.store.update(ctx, func(current Position, _ bool) (next Position, ok bool) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		next, ok = p.nextLocked(current)

@@ -133,7 +133,7 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func asStatus(err error, status *apierrors.APIStatus) bool {
-	found, ok := err.(apierrors.APIStatus) //nolint:errorlint // The tests do not wrap these.
+	found, ok := err.(apierrors.APIStatus)
 	if ok {
 		*status = found
 	}

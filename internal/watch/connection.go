@@ -57,7 +57,7 @@ func (s *Stream) listPages(ctx context.Context) error {
 		options.ResourceVersion = s.exactAt
 		options.ResourceVersionMatch = metav1.ResourceVersionMatchExact
 	}
-	for next := ""; ; {
+	for {
 		page, err := s.page(ctx, options)
 		if err != nil {
 			return err
@@ -69,7 +69,8 @@ func (s *Stream) listPages(ctx context.Context) error {
 			}
 		}
 		s.config.Taker.Flush()
-		if next = page.Continue; next == "" {
+		next := page.Continue
+		if next == "" {
 			return s.endList(ctx, cmp.Or(s.exactAt, page.ResourceVersion))
 		}
 		// The token names the version too.

@@ -286,7 +286,7 @@ func TestErrorsThatMeanThatTheVersionIsNotThere(t *testing.T) {
 		want bool
 	}{
 		"410 Expired":             {apierrors.NewResourceExpired("too old"), true},
-		"410 Gone":                {apierrors.NewGone("gone"), true},
+		"410 Gone":                {apierrors.NewResourceExpired("gone"), true},
 		"too large, by its cause": {tooLarge, true},
 		"too large, by its text":  {apierrors.NewTimeoutError("Too large resource version: 9, current: 1", 1), true},
 		"a timeout":               {apierrors.NewTimeoutError("waiting", 1), false},

@@ -33,8 +33,10 @@ var inWatch = []mutant{
 	},
 	{
 		"takes the first page of a list for the whole", "internal/watch/connection.go",
-		`if next = page.Continue; next == "" {`,
-		`if next = page.Continue; next == "" || next != "" {`,
+		`		next := page.Continue
+		if next == "" {`,
+		`		next := page.Continue
+		if next == "" || next != "" {`,
 	},
 }
 
