@@ -224,6 +224,7 @@ func (c *checkpoints) load(stop context.Context) (*checkpoint.Loaded, bool) {
 				zap.String("set_aside", c.store.SetAside()), zap.Error(err))
 			return nil, true
 		}
+		late.Stop()
 		c.status.failed(storagePart, "unreadable", "Cannot read the checkpoint; retrying. The receiver emits nothing until then", err)
 		if !sleep(stop, retryStorage) {
 			return nil, false

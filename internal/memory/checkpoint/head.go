@@ -22,11 +22,12 @@ const (
 	setAsideKey = "set-aside"
 )
 
-// The kinds of keys that are written once.
+// The kinds of keys that are written once, and of heads.
 const (
 	journalKind  = 'j'
 	snapshotKind = 's'
 	outboxKind   = 'o'
+	headKind     = 'h' // The session is the term.
 )
 
 // span names the keys of one kind and session from a number up to, but without, another.
@@ -38,6 +39,9 @@ type span struct {
 }
 
 func (s span) key(number uint64) string {
+	if s.Kind == headKind {
+		return headKey(s.Session)
+	}
 	if key := s.legacyKey(number); key != "" {
 		return key
 	}

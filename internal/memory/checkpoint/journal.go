@@ -78,8 +78,6 @@ func newJournal(term uint64) journal {
 type write struct {
 	operations []*storage.Operation
 	head       head
-	encoded    []byte
-	names      bool   // whether it names its term as the present one
 	left       []span // the head's garbage that it does not delete
 }
 
@@ -94,26 +92,23 @@ func (j *journal) write(c Content) *write {
 	w.writeOutbox(c)
 	written := w.appendJournal(c.Changed, c.Source)
 	j.writeSnapshot(w, c.Source, written)
+	if j.named != w.next.Term && j.named != 0 && j.setAside == nil {
+		w.next.endTerm(j.named)
+	}
 	fresh := w.next.Garbage
 	w.next.Garbage = slices.Concat(fresh, garbage)
-	names := j.named != w.next.Term
-	if names && j.named != 0 && j.setAside == nil {
-		w.endTerm(j.named)
-	}
-	made := &write{encoded: w.next.encode(), names: names || j.renames}
-	j.writeHead(w, made)
+	j.writeHead(w)
 	left := w.delete(garbage, deletesPerWrite+len(w.operations))
-	made.operations, made.head, made.left = w.operations, w.next, slices.Concat(fresh, left)
-	return made
+	return &write{operations: w.operations, head: w.next, left: slices.Concat(fresh, left)}
 }
 
 // writeHead makes all that comes before it the present checkpoint.
-func (j *journal) writeHead(w *writer, made *write) {
-	w.set(headKey(w.next.Term), made.encoded)
+func (j *journal) writeHead(w *writer) {
+	w.set(headKey(w.next.Term), w.next.encode())
 	if j.setAside != nil {
 		w.set(setAsideKey, encodeTerm(*j.setAside))
 	}
-	if made.names {
+	if j.named != w.next.Term || j.renames {
 		w.set(termKey, encodeTerm(w.next.Term))
 	}
 }
@@ -122,17 +117,18 @@ func (w *writer) set(key string, value []byte) {
 	w.operations = append(w.operations, storage.SetOperation(key, value))
 }
 
-// endTerm notes that a term has ended, and deletes the oldest head that is not needed.
-func (w *writer) endTerm(term uint64) {
-	w.next.Former = append(w.next.Former, term)
-	if len(w.next.Former) > formerHeads {
-		w.operations = append(w.operations, storage.DeleteOperation(headKey(w.next.Former[0])))
-		w.next.Former = w.next.Former[1:]
+// endTerm notes that a term has ended. The oldest head is then not needed any more.
+func (h *head) endTerm(term uint64) {
+	h.Former = append(h.Former, term)
+	if len(h.Former) > formerHeads {
+		h.Garbage = append(h.Garbage, span{headKind, h.Former[0], 0, 1})
+		h.Former = h.Former[1:]
 	}
 }
 
-// acknowledge notes that a write has arrived; found is whether only its head was found. If it was
-// written more than once, it may arrive again later, so its term ends.
+// acknowledge notes that a write has arrived; found is whether only what it sets was found, and not
+// that it has deleted anything. If it was written more than once, it may arrive again later, so its
+// term ends.
 func (j *journal) acknowledge(w *write, repeated, found bool) {
 	j.acknowledged, j.named, j.setAside, j.converts = w.head, w.head.Term, nil, false
 	if !found {

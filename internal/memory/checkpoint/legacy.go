@@ -28,7 +28,6 @@ const (
 	legacyHeadKey = "head"
 
 	legacyRun  = 'r' // Its id is the span's session.
-	legacyHead = 'h'
 	legacyNote = 'n'
 )
 
@@ -37,8 +36,6 @@ func (s span) legacyKey(number uint64) string {
 	switch s.Kind {
 	case legacyRun:
 		return fmt.Sprintf("run/%d/%d", s.Session, number)
-	case legacyHead:
-		return legacyHeadKey
 	case legacyNote:
 		return "note"
 	}
@@ -69,7 +66,7 @@ func (s *Store) loadLegacy(ctx context.Context, restore func(Key, []byte) error)
 		return nil, err
 	}
 	s.journal.converts = true
-	s.journal.acknowledged.Snapshot = append([]span{{legacyHead, 0, 0, 1}, {legacyNote, 0, 0, 1}}, runs...)
+	s.journal.acknowledged.Snapshot = append([]span{{headKind, 0, 0, 1}, {legacyNote, 0, 0, 1}}, runs...)
 	return &Loaded{State: r.Left}, nil
 }
 

@@ -37,7 +37,7 @@ type Store struct {
 type attempt struct {
 	done chan struct{} // closed when it has ended; the rest is then known
 	err  error
-	// found is whether the storage has the head of an earlier attempt.
+	// found is whether the storage has what an earlier attempt set.
 	found bool
 	// isNamed is whether the storage names the write's term as the present one.
 	isNamed bool
@@ -279,20 +279,33 @@ func (s *Store) begin() {
 	}()
 }
 
-// write writes what is pending. A write that is repeated may have arrived. Of one that names its
-// term, the head may have arrived without the name; it is written again.
-func (s *Store) write(ctx context.Context, a *attempt, pending *write, repeated bool) error {
-	if repeated && !pending.names {
-		stored, err := s.client.Get(ctx, headKey(pending.head.Term))
-		a.found = err == nil && bytes.Equal(stored, pending.encoded)
+// write writes what is pending. A write that is repeated may have arrived.
+func (s *Store) write(ctx context.Context, a *attempt, pending *write, repeated bool) (err error) {
+	if repeated {
+		a.found, err = s.has(ctx, pending)
 		if err != nil || a.found {
 			return err
 		}
 	}
 	term := storage.GetOperation(termKey)
-	err := s.client.Batch(ctx, append(slices.Clip(pending.operations), term)...)
+	err = s.client.Batch(ctx, append(slices.Clip(pending.operations), term)...)
 	a.isNamed = err == nil && bytes.Equal(term.Value, encodeTerm(pending.head.Term))
 	return err
+}
+
+// has reports whether the storage has all that a write sets. Some storages go on after an operation of
+// a batch has failed, so that the head alone proves nothing.
+func (s *Store) has(ctx context.Context, w *write) (bool, error) {
+	var sets, reads []*storage.Operation
+	for _, o := range w.operations {
+		if o.Type == storage.Set {
+			sets, reads = append(sets, o), append(reads, storage.GetOperation(o.Key))
+		}
+	}
+	err := s.client.Batch(ctx, reads...)
+	return slices.EqualFunc(sets, reads, func(set, read *storage.Operation) bool {
+		return bytes.Equal(set.Value, read.Value)
+	}), err
 }
 
 // end takes the result of an attempt that has ended.
