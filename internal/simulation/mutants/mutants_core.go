@@ -45,11 +45,11 @@ var inCheckpoint = []mutant{
 	{
 		"deletes what the last head names before it writes the next",
 		"internal/memory/checkpoint/journal.go",
-		`	j.writeHead(w, made)
+		`	j.writeHead(w)
 	left := w.delete(garbage, deletesPerWrite+len(w.operations))
 `,
 		`	left := w.delete(w.next.Garbage, deletesPerWrite+len(w.operations))
-	j.writeHead(w, made)
+	j.writeHead(w)
 	fresh = nil
 `,
 	},
