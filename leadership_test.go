@@ -347,6 +347,21 @@ func TestTheEndOfATermKeepsWhatTheWindowsHold(t *testing.T) {
 	})
 }
 
+func TestAProcessThatLeadsAgainDeliversWhatItsWindowsHeld(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		a := newReplica(t, api, nil, "{start_at: beginning, dedup_interval: 1h}")
+		a.elect()
+		api.Put(eventNamed("one", 1))
+		settle()
+		api.Put(eventNamed("one", 4))
+		settle()
+		a.depose()
+		settle()
+		a.elect()
+		a.awaitRecords(t, "one+1", "one+3")
+	})
+}
+
 func TestAProcessThatFindsAPositionStartsExactlyThere(t *testing.T) {
 	for _, startAt := range []string{"start_at: end", "start_at: beginning"} {
 		t.Run(startAt, func(t *testing.T) {
