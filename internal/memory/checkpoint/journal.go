@@ -51,8 +51,8 @@ type Content struct {
 // journal makes the writes of one session. It does no I/O. Callers make a write only after the last
 // one was acknowledged.
 type journal struct {
-	// session is part of the keys that are written once. Two sessions may have loaded the same
-	// checkpoint, and a write of the first one may arrive late: it is random, so that their keys differ.
+	// session is part of the keys that are written once. It is random: two sessions may have loaded
+	// the same checkpoint, and a write of the first one may arrive late.
 	session      uint64
 	acknowledged head
 	// named is the term that the storage names as the present one; 0: none. Only the first write of a

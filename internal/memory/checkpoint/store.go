@@ -19,6 +19,9 @@ import (
 // the caller is concerned; the call may still arrive.
 const Deadline = 5 * time.Second
 
+// perOperation is what each operation of a write adds to its deadline.
+const perOperation = 10 * time.Millisecond
+
 // ErrNotAcknowledged is returned while it is not known whether the last write has arrived.
 var ErrNotAcknowledged = errors.New("the storage has not acknowledged a checkpoint")
 
@@ -273,7 +276,8 @@ func (s *Store) begin() {
 	s.attempt = a
 	go func() {
 		defer close(a.done)
-		ctx, cancel := context.WithTimeout(context.Background(), Deadline)
+		// A write with many operations may take longer; Settle does not wait for it.
+		ctx, cancel := context.WithTimeout(context.Background(), Deadline+time.Duration(len(pending.operations))*perOperation)
 		defer cancel()
 		a.err = s.write(ctx, a, pending, repeated)
 	}()
@@ -325,8 +329,10 @@ func (s *Store) end() error {
 // get reads a value, within Deadline.
 func (s *Store) get(ctx context.Context, key string) ([]byte, error) {
 	read := storage.GetOperation(key)
-	err := s.readAll(ctx, []*storage.Operation{read})
-	return read.Value, err
+	if err := s.readAll(ctx, []*storage.Operation{read}); err != nil {
+		return nil, err // The storage may still be writing to read.
+	}
+	return read.Value, nil
 }
 
 // readAll reads values, within Deadline. After an error they must not be looked at.
