@@ -47,17 +47,25 @@ func (c *checkpoints) prepare(t term, observations []observation.Observation, re
 	c.count(observations)
 	c.advance()
 	c.note()
-	if c.settle() && (len(requests) > 0 || c.memory.Unsaved() >= unsavedChanges || c.isDue()) {
+	if c.settled() && (len(requests) > 0 || c.memory.Unsaved() >= unsavedChanges || c.isDue()) {
 		c.save(t.stop, t.work, requests)
 	}
 }
 
 // commit leaves in the outbox what was not delivered.
 func (c *checkpoints) commit(t term, _ []observation.Observation, undelivered []*request) {
-	if len(undelivered) > 0 {
-		// The term has ended; what remains of it may still be written.
-		c.save(t.work, t.work, undelivered)
+	if len(undelivered) == 0 {
+		return
 	}
+	// The term has ended; what remains of it may still be written.
+	if !c.settled() && c.mayEmit() {
+		if err := c.store.Settle(t.work); err != nil {
+			c.failed(err)
+			return
+		}
+		c.acknowledged()
+	}
+	c.save(t.work, t.work, undelivered)
 }
 
 // note notes that there is something to save.
@@ -91,13 +99,13 @@ func (c *checkpoints) isDue() bool {
 func (c *checkpoints) ready() <-chan struct{} { return c.store.Attempt() }
 
 func (c *checkpoints) idle(work context.Context) {
-	if c.settle() && c.isDue() {
+	if c.settled() && c.isDue() {
 		c.save(work, work, nil)
 	}
 }
 
 func (c *checkpoints) finish(work context.Context) {
-	if !c.settle() && c.mayEmit() {
+	if !c.settled() && c.mayEmit() {
 		if err := c.store.Settle(work); err != nil {
 			c.failed(err)
 			return
@@ -109,9 +117,9 @@ func (c *checkpoints) finish(work context.Context) {
 	}
 }
 
-// settle reports whether the last write is acknowledged. If it is not, it looks for the answer, and
+// settled reports whether the last write is acknowledged. If it is not, it looks for the answer, and
 // writes it again after a while.
-func (c *checkpoints) settle() bool {
+func (c *checkpoints) settled() bool {
 	if c.store.IsSettled() {
 		return true
 	}

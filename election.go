@@ -66,9 +66,7 @@ func (r *eventsReceiver) openLease(config election.ElectorConfig) (*lease.Lease,
 func (r *eventsReceiver) openPositions(client rest.Interface) *election.Positions {
 	config := r.electorConfig
 	if config.LeaseNamespace == "" || config.LeaseName == "" {
-		r.settings.Logger.Error("Cannot read the name and namespace of the leader election Lease from the elector's configuration: " +
-			"the leader publishes no position, and a failover repeats everything that the standby has seen")
-		return nil
+		return election.NewPositions(election.NewStore(client, "", ""), r.status)
 	}
 	name := election.ObjectName(config.LeaseName, r.settings.ID.String())
 	return election.NewPositions(election.NewStore(client, config.LeaseNamespace, name), r.status)
@@ -89,6 +87,9 @@ func (r *eventsReceiver) watchLease(stop context.Context) {
 			r.status.failed(electionPart, trouble.Cause, "No replica can be elected leader, and nothing is emitted; retrying", err)
 		case err == nil:
 			unreadable = 0
+			if !r.lease.Renewed() {
+				continue // The first look shows nothing.
+			}
 			r.status.recovered(electionPart, "A leader is elected again")
 		default:
 			// A single request may fail when an API server is restarted.

@@ -24,6 +24,8 @@ const (
 	// refreshFor is how long a new leader tries to read the position. What it does not know then is
 	// delivered again.
 	refreshFor = 10 * time.Second
+	// lookAgain is how often a standby looks whether what waits can still be reached.
+	lookAgain = 10 * time.Second
 	// retryPosition is the pause between two requests.
 	retryPosition = time.Second
 	// flushFor is how long the end of a term waits for its position to be published.
@@ -42,8 +44,15 @@ type standbyGate struct {
 	// elections is closed when who leads has changed since pass last looked at it.
 	elections <-chan struct{}
 	waiting   []observation.Observation // not yet reached
-	term      term
-	leave     func() // ends the term; nil: the gate is closed
+	// stranded waits, too, but its versions are of a history that the cluster has lost, so that no
+	// position reaches them.
+	stranded []observation.Observation
+	// highest returns the highest version that the cluster is known to have.
+	highest func() uint64
+	// from is the position at the beginning of the term. This process may still be behind it.
+	from  election.Position
+	term  term
+	leave func() // ends the term; nil: the gate is closed
 	// ended is called at the end of each term.
 	ended func()
 	// lowered is whether the leader's first position replaces a void one.
@@ -60,7 +69,7 @@ func (g *standbyGate) pass(stop, work context.Context, observations []observatio
 	}
 	if g.leave != nil && len(g.waiting) == 0 {
 		g.term.first = false
-		return observations, g.term, true
+		return withoutReached(observations, g.from), g.term, true
 	}
 	g.waiting = append(g.waiting, observations...)
 	for g.leave == nil {
@@ -73,16 +82,20 @@ func (g *standbyGate) pass(stop, work context.Context, observations []observatio
 		if len(g.waiting) == 0 {
 			return nil, term{}, false
 		}
+		look := time.NewTimer(lookAgain)
 		select {
 		case <-changes:
 		case <-g.elections:
+		case <-look.C: // The versions may have gone back.
 		case <-stop.Done():
+			look.Stop()
 			return nil, term{}, false
 		}
+		look.Stop()
 	}
 	g.dropReached()
-	waiting := g.waiting
-	g.waiting = nil
+	waiting := append(g.stranded, g.waiting...)
+	g.waiting, g.stranded = nil, nil
 	return waiting, g.term, true
 }
 
@@ -91,9 +104,21 @@ func (g *standbyGate) dropReached() {
 	if len(g.waiting) == 0 {
 		return
 	}
-	latest := g.positions.Latest()
+	g.waiting = withoutReached(g.waiting, g.positions.Latest().Position)
+	highest := g.highest()
 	g.waiting = slices.DeleteFunc(g.waiting, func(o observation.Observation) bool {
-		return latest.Reached(o.Event.Namespace, event.ResourceVersion(o.Event))
+		isStranded := event.ResourceVersion(o.Event) > highest
+		if isStranded {
+			g.stranded = append(g.stranded, o)
+		}
+		return isStranded
+	})
+}
+
+// withoutReached returns the observations that the position has not reached.
+func withoutReached(observations []observation.Observation, p election.Position) []observation.Observation {
+	return slices.DeleteFunc(observations, func(o observation.Observation) bool {
+		return p.Reached(o.Event.Namespace, event.ResourceVersion(o.Event))
 	})
 }
 
@@ -113,6 +138,7 @@ func (g *standbyGate) open(stop, work context.Context) bool {
 	}
 	g.positions.Lead()
 	g.refresh(termStop)
+	g.from = g.positions.Latest().Position
 	g.queue.SetGate(false)
 	return true
 }
@@ -157,7 +183,7 @@ func (g *standbyGate) delivered(versions func() map[string]uint64) {
 
 // wentBack implements gate. What was published is above what the cluster has now, and means nothing.
 func (g *standbyGate) wentBack(now uint64) {
-	g.lowered = true
+	g.lowered, g.from = true, election.Position{}
 	g.positions.Void(now)
 }
 

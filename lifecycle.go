@@ -145,8 +145,10 @@ func (r *eventsReceiver) launch() {
 		defer close(r.life.done)
 		var background sync.WaitGroup
 		background.Go(func() { r.cluster.Run(stop) })
+		// Without a beat, the last deliveries would look like a pause of the process.
+		beating, endBeat := context.WithCancel(context.Background())
 		if r.leadership != nil {
-			background.Go(func() { r.leadership.beat(stop) })
+			background.Go(func() { r.leadership.beat(beating) })
 		}
 		if r.lease != nil {
 			background.Go(func() { r.watchLease(stop) })
@@ -159,6 +161,7 @@ func (r *eventsReceiver) launch() {
 		} else {
 			r.sessions(stop, work)
 		}
+		endBeat()
 		background.Wait()
 		r.close(work)
 	}()
@@ -199,6 +202,8 @@ func (r *eventsReceiver) sessions(stop, work context.Context) {
 		s := r.newSession()
 		if s.open(stop, work) {
 			s.serve(stop, work)
+		} else {
+			s.endTerm()
 		}
 		s.persist.close()
 	}

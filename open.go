@@ -52,7 +52,7 @@ func (r *eventsReceiver) openStorage(ctx context.Context, host component.Host) (
 	}
 	client, err := storageExtension.GetClient(ctx, component.KindReceiver, r.settings.ID, "")
 	if err != nil {
-		return nil, fmt.Errorf("cannot open storage %q: %w; one Collector at a time can use the file of a file_storage: give each its own directory", id, err)
+		return nil, fmt.Errorf("storage: %q cannot be opened: %w; make its directory writable for the Collector, and give each Collector its own: one at a time can use the file of a file_storage", id, err)
 	}
 	return client, nil
 }
@@ -63,7 +63,7 @@ func (r *eventsReceiver) newSession() *session {
 	if r.logs != nil {
 		s.delivery = delivery.New(delivery.Settings{
 			Next: r.logs, Retry: r.config.RetryOnFailure, Logger: r.settings.Logger,
-			Observer: deliveryObserver{r}, MayDeliver: r.awaitCertainty,
+			Observer: deliveryObserver{r}, MayDeliver: s.mayDeliver,
 			Operations: r.telemetry.report, Format: r.settings.ID.Type().String(),
 		})
 	}
@@ -167,6 +167,7 @@ func (s *session) openPosition(stop context.Context) bool {
 	s.gate = &standbyGate{
 		leadership: s.leadership, positions: s.positions, memory: s.memory, queue: s.queue, logger: s.settings.Logger,
 		elections: s.leadership.change(), ended: s.endTerm,
+		highest: func() uint64 { return s.versions.Highest() },
 	}
 	return true
 }
@@ -185,6 +186,9 @@ func (s *session) openCheckpoints(stop, work context.Context) bool {
 	} else if s.leadership != nil {
 		s.settings.Logger.Warn("No checkpoint found at the start of leading. Unless this is the first leader, the replicas do not share this storage: " +
 			"what happened since the last leader ended is not emitted. Share the storage, or remove it: a standby then follows the leader")
+	}
+	if loaded == nil && s.leadership == nil {
+		s.settings.Logger.Info("No checkpoint in the storage: this is a first start; start_at decides about existing events")
 	}
 	if loaded == nil {
 		loaded = &checkpoint.Loaded{}

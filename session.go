@@ -94,6 +94,9 @@ type persistence interface {
 	// due is when idle has something to do; zero: there is nothing. It wakes early when ready.
 	due() time.Time
 	ready() <-chan struct{}
+	// settled reports whether the last write is acknowledged; if it is not, it is repeated after a
+	// while.
+	settled() bool
 	// saves reports whether batches are saved.
 	saves() bool
 	// close is called at the end of the session.
@@ -143,6 +146,13 @@ func (s *session) process(t term, observations []observation.Observation, admit 
 	}
 	s.gate.takeBack(recordsIn(undelivered))
 	return false
+}
+
+// mayDeliver is asked before each attempt to deliver. While a pipeline rejects the batch, it also lets
+// the write of the batch be repeated.
+func (s *session) mayDeliver(stop context.Context) bool {
+	s.persist.settled()
+	return s.awaitCertainty(stop)
 }
 
 // deliveredUpTo returns the versions up to which each stream is delivered. After a restore, a stream
@@ -388,6 +398,7 @@ type withoutStorage struct{ *session }
 
 func (withoutStorage) saves() bool            { return false }
 func (withoutStorage) close()                 {}
+func (withoutStorage) settled() bool          { return true }
 func (withoutStorage) due() (t time.Time)     { return t }
 func (withoutStorage) ready() <-chan struct{} { return nil }
 func (withoutStorage) idle(context.Context)   {}

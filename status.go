@@ -177,6 +177,10 @@ func (s *status) PositionFailed(err error) {
 	if errors.As(err, &forbidden) {
 		cause = "forbidden"
 	}
+	var unreadable *election.DataError
+	if errors.As(err, &unreadable) {
+		cause = "unreadable"
+	}
 	s.failed(positionPart, cause, "Cannot read or publish the position of the leader; retrying. Until it works, a failover repeats more", err)
 }
 

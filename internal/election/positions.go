@@ -12,6 +12,9 @@ import (
 const (
 	// interval is how often a standby reads the position, and a leader publishes one that advanced.
 	interval = 2 * time.Second
+	// confirmInterval is how often a leader that has nothing to publish looks whether the stored
+	// position is still there.
+	confirmInterval = 30 * time.Second
 	// maxPause is the longest pause after requests that the API server forbids.
 	maxPause = 30 * time.Second
 )
@@ -44,10 +47,12 @@ type Positions struct {
 	// mu guards the following. It is not held during requests.
 	mu      sync.Mutex
 	leading bool
-	cluster string        // the UID of this cluster; empty while it is not known
-	stored  Position      // as of the last request that succeeded
-	state   State         // of stored
-	changed chan struct{} // closed when Latest changes
+	cluster string   // the UID of this cluster; empty while it is not known
+	stored  Position // as of the last request that succeeded
+	state   State    // of stored
+	// storedAt is when stored was read or written.
+	storedAt time.Time
+	changed  chan struct{} // closed when Latest changes
 
 	// advanced is what this process has delivered. A standby keeps it only until it is published.
 	advanced map[string]uint64
@@ -231,6 +236,8 @@ func (p *Positions) due() action {
 		return p.publish
 	case !p.leading || p.state == Unknown:
 		return p.read
+	case len(p.advanced) > 0 && time.Since(p.storedAt) >= confirmInterval:
+		return p.publish // It writes nothing that is there.
 	default:
 		return nil
 	}
@@ -282,7 +289,7 @@ func (p *Positions) publish(ctx context.Context) error {
 
 // storeLocked notes what is stored. One that fell is no longer the one to ignore.
 func (p *Positions) storeLocked(stored Position, state State) {
-	p.stored, p.state = stored, state
+	p.stored, p.state, p.storedAt = stored, state, time.Now()
 	if p.ignored != nil && (state != Known || p.ignored.fellTo(stored) || p.ignored.foreign(stored.Cluster)) {
 		p.ignored = nil
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -114,9 +115,16 @@ type DataError struct {
 }
 
 func (e *DataError) Error() string {
+	if e.Name == "" {
+		return e.err.Error()
+	}
 	return fmt.Sprintf("cannot read the position in ConfigMap %q in namespace %q: %v; delete the ConfigMap, the leader will create it again",
 		e.Name, e.Namespace, e.err)
 }
+
+// errUnknownName is the error of a store without a name.
+var errUnknownName = errors.New("cannot read the name and namespace of the leader election Lease from the elector's configuration, " +
+	"so there is no position of the leader: use the extension k8s_leader_elector, or a storage that all replicas share")
 
 // Unwrap implements errors.Unwrap.
 func (e *DataError) Unwrap() error { return e.err }
@@ -174,6 +182,9 @@ func (s *Store) update(ctx context.Context, next func(stored Position, found boo
 }
 
 func (s *Store) read(ctx context.Context) (*corev1.ConfigMap, Position, bool, error) {
+	if s.name == "" {
+		return nil, Position{}, false, &DataError{err: errUnknownName}
+	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	object := &corev1.ConfigMap{}

@@ -23,6 +23,7 @@ type Lease struct {
 
 	looked          bool
 	resourceVersion string // when it was looked at last; empty: there was none
+	renewed         bool
 }
 
 // ElectionError is why nobody can be elected.
@@ -61,6 +62,7 @@ func (l *Lease) Look(ctx context.Context) error {
 		version = found.ResourceVersion
 	}
 	unchanged := l.looked && version == l.resourceVersion
+	l.renewed = l.looked && !unchanged
 	l.looked, l.resourceVersion = true, version
 	switch {
 	case unchanged && version == "":
@@ -70,6 +72,9 @@ func (l *Lease) Look(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Renewed reports whether somebody has renewed the lease between the last two looks.
+func (l *Lease) Renewed() bool { return l.renewed }
 
 // Forget makes the next look the first.
 func (l *Lease) Forget() { l.looked = false }

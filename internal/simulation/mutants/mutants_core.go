@@ -94,13 +94,13 @@ var inDelivery = []mutant{
 var inGate = []mutant{
 	{
 		"drops what the position has not reached", "gate.go",
-		"return latest.Reached(o.Event.Namespace, event.ResourceVersion(o.Event))",
-		"return latest.State == election.Known && event.ResourceVersion(o.Event) > 0",
+		"		return p.Reached(o.Event.Namespace, event.ResourceVersion(o.Event))",
+		"		return len(p.Streams) > 0",
 	},
 	{
 		"drops nothing that the position has reached", "gate.go",
-		"latest := g.positions.Latest()",
-		"latest := election.Latest{}",
+		"	g.waiting = withoutReached(g.waiting, g.positions.Latest().Position)",
+		"	g.positions.Latest()",
 	},
 	{
 		"goes on after the end of its term", "gate.go",
