@@ -94,7 +94,7 @@ func (g *standbyGate) pass(stop, work context.Context, observations []observatio
 		look.Stop()
 	}
 	g.dropReached()
-	waiting := append(g.stranded, g.waiting...)
+	waiting := slices.Concat(g.stranded, g.waiting)
 	g.waiting, g.stranded = nil, nil
 	return waiting, g.term, true
 }

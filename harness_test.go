@@ -185,9 +185,6 @@ func (d *disk) copied() *disk {
 // content is a copy of the values.
 func (d *disk) content() map[string][]byte { return d.copied().values }
 
-// saved reports whether anything was written.
-func (d *disk) saved() bool { return len(d.content()) > 0 }
-
 // size is the sum of the values' sizes.
 func (d *disk) size() (total int) {
 	for _, value := range d.content() {
