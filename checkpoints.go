@@ -58,14 +58,20 @@ func (c *checkpoints) commit(t term, _ []observation.Observation, undelivered []
 		return
 	}
 	// The term has ended; what remains of it may still be written.
-	if !c.settled() && c.mayEmit() {
-		if err := c.store.Settle(t.work); err != nil {
-			c.failed(err)
-			return
-		}
-		c.acknowledged()
-	}
+	c.await(t.work)
 	c.save(t.work, t.work, undelivered)
+}
+
+// await waits for the acknowledgement of the last write.
+func (c *checkpoints) await(work context.Context) {
+	if c.settled() || !c.mayEmit() {
+		return
+	}
+	if err := c.store.Settle(work); err != nil {
+		c.failed(err)
+		return
+	}
+	c.acknowledged()
 }
 
 // note notes that there is something to save.
@@ -105,13 +111,7 @@ func (c *checkpoints) idle(work context.Context) {
 }
 
 func (c *checkpoints) finish(work context.Context) {
-	if !c.settled() && c.mayEmit() {
-		if err := c.store.Settle(work); err != nil {
-			c.failed(err)
-			return
-		}
-		c.acknowledged()
-	}
+	c.await(work)
 	if c.store.IsSettled() && !c.due().IsZero() {
 		c.save(work, work, nil)
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"math"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -147,7 +148,7 @@ func (m *Memory) Len() int { return m.ledger.Len() }
 
 // TakeBack ends all windows and returns what they held, which was not delivered.
 func (m *Memory) TakeBack() []observation.Observation {
-	return m.Windows.Flush(int(^uint(0) >> 1))
+	return m.Windows.Flush(math.MaxInt)
 }
 
 // state is the part of a checkpoint that each write has.
