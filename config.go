@@ -37,7 +37,8 @@ type Config struct {
 	Kubeconfig string `mapstructure:"kubeconfig"`
 	// Context is a context of the kubeconfig other than the current one.
 	Context string `mapstructure:"context"`
-	// KubeAPIQPS is the client-side limit of owner look-ups a second (50); -1 leaves it to the API server.
+	// KubeAPIQPS is the client-side limit of owner lookups in a second; -1 (the default) leaves limiting to
+	// the API server's priority and fairness.
 	KubeAPIQPS float32 `mapstructure:"kube_api_qps"`
 	// KubeAPIBurst is how many owner look-ups may go out at once (100).
 	KubeAPIBurst int `mapstructure:"kube_api_burst"`

@@ -36,7 +36,7 @@ func TestDefaults(t *testing.T) {
 	cfg, err := configure(t, "")
 	require.NoError(t, err)
 	assert.Equal(t, "serviceAccount", cfg.AuthType)
-	assert.InDelta(t, 50, cfg.KubeAPIQPS, 0)
+	assert.InDelta(t, -1, cfg.KubeAPIQPS, 0)
 	assert.Equal(t, 100, cfg.KubeAPIBurst)
 	assert.Equal(t, "end", cfg.StartAt)
 	assert.Equal(t, OwnersConfig{Enabled: true, MaxDepth: 10, LookupTimeout: 2 * time.Second, CacheSize: 100_000, CacheTTL: 10 * time.Minute}, cfg.Owners)

@@ -66,10 +66,10 @@ func (r *eventsReceiver) openLease(config election.ElectorConfig) (*lease.Lease,
 func (r *eventsReceiver) openPositions(client rest.Interface) *election.Positions {
 	config := r.electorConfig
 	if config.LeaseNamespace == "" || config.LeaseName == "" {
-		return election.NewPositions(election.NewStore(client, "", ""), r.status)
+		return election.NewPositions(election.NewStore(client, "", ""), r.config.streams(), r.status)
 	}
 	name := election.ObjectName(config.LeaseName, r.settings.ID.String())
-	return election.NewPositions(election.NewStore(client, config.LeaseNamespace, name), r.status)
+	return election.NewPositions(election.NewStore(client, config.LeaseNamespace, name), r.config.streams(), r.status)
 }
 
 // watchLease says when nobody leads, at intervals in which somebody who may would have been elected.

@@ -33,7 +33,7 @@ func createDefaultConfig() component.Config {
 	retry.MaxElapsedTime = 0
 	return &Config{
 		AuthType:     kubeclient.AuthServiceAccount,
-		KubeAPIQPS:   50,
+		KubeAPIQPS:   -1,
 		KubeAPIBurst: 100,
 		StartAt:      StartAtEnd,
 		Owners: OwnersConfig{

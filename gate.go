@@ -26,6 +26,8 @@ const (
 	refreshFor = 10 * time.Second
 	// lookAgain is how often a standby looks whether what waits can still be reached.
 	lookAgain = 10 * time.Second
+	// checkVersionsFor is how long it waits for the answer: it may be elected meanwhile.
+	checkVersionsFor = 2 * time.Second
 	// retryPosition is the pause between two requests.
 	retryPosition = time.Second
 	// flushFor is how long the end of a term waits for its position to be published.
@@ -47,8 +49,10 @@ type standbyGate struct {
 	// stranded waits, too, but its versions are of a history that the cluster has lost, so that no
 	// position reaches them.
 	stranded []observation.Observation
-	// highest returns the highest version that the cluster is known to have.
-	highest func() uint64
+	// highest returns the highest version that the cluster is known to have, and checkVersions asks
+	// the cluster whether its versions have gone back.
+	highest       func() uint64
+	checkVersions func(context.Context)
 	// from is the position at the beginning of the term. This process may still be behind it.
 	from  election.Position
 	term  term
@@ -86,7 +90,9 @@ func (g *standbyGate) pass(stop, work context.Context, observations []observatio
 		select {
 		case <-changes:
 		case <-g.elections:
-		case <-look.C: // The versions may have gone back.
+		case <-look.C:
+			// The streams have no connection, and so do not notice it, while the queue is stalled.
+			g.checkVersions(stop)
 		case <-stop.Done():
 			look.Stop()
 			return nil, term{}, false

@@ -111,7 +111,9 @@ func (l *leadership) beat(ctx context.Context) {
 func (l *leadership) noteBeat(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if now.Sub(l.lastBeat) > pausedAfter {
+	// The monotonic clock stands still while a virtual machine is suspended, the wall clock does not.
+	gap := max(now.Sub(l.lastBeat), now.Round(0).Sub(l.lastBeat.Round(0)))
+	if gap > pausedAfter {
 		l.doubtful = now.Add(l.patience + pausedAfter)
 	}
 	if now.After(l.lastBeat) {

@@ -167,9 +167,18 @@ func (s *session) openPosition(stop context.Context) bool {
 	s.gate = &standbyGate{
 		leadership: s.leadership, positions: s.positions, memory: s.memory, queue: s.queue, logger: s.settings.Logger,
 		elections: s.leadership.change(), ended: s.endTerm,
-		highest: func() uint64 { return s.versions.Highest() },
+		highest:       func() uint64 { return s.versions.Highest() },
+		checkVersions: s.checkVersions,
 	}
 	return true
+}
+
+// checkVersions asks the cluster whether its versions have gone back. If this fails, the gate asks again.
+func (s *session) checkVersions(stop context.Context) {
+	ctx, cancel := context.WithTimeout(stop, checkVersionsFor)
+	defer cancel()
+	namespace := s.config.streams()[0]
+	_ = s.versions.Check(ctx, namespace, func(known, now uint64) { s.status.WentBack(namespace, known, now) })
 }
 
 // openCheckpoints continues from the checkpoint. First it delivers the records that were about to be
@@ -200,7 +209,7 @@ func (s *session) openCheckpoints(stop, work context.Context) bool {
 		return false
 	}
 	if known, uid := s.memory.Cluster(), s.cluster.UID(); known != "" && uid != "" && known != uid {
-		c.setAside(stop, work, known, uid)
+		return c.setAside(stop, work, known, uid)
 	}
 	return true
 }
@@ -287,14 +296,24 @@ func (c *checkpoints) deliverOutbox(stop, work context.Context, loaded *checkpoi
 	return true
 }
 
-// setAside keeps the checkpoint of another cluster, and starts from scratch.
-func (c *checkpoints) setAside(stop, work context.Context, known, uid string) {
+// setAside keeps the checkpoint of another cluster, and starts from scratch. First it delivers what
+// the windows hold, like the outbox; this cluster does not know who owns it. It reports false if stop
+// ended before.
+func (c *checkpoints) setAside(stop, work context.Context, known, uid string) bool {
+	c.memory.Windows.Resolve(c.nameInvolved)
+	for t := (term{stop: stop, work: work}); c.holds(); {
+		if !c.process(t, nil, c.flush) {
+			return false
+		}
+	}
+	c.finish(work)
 	c.memory = c.newMemory()
 	c.memory.SetCluster(uid)
 	c.settings.Logger.Warn("The checkpoint is of another cluster; it is set aside, and the receiver starts from scratch: "+
 		"start_at decides about existing events, and the metric starts at 0",
 		zap.String("set_aside", c.store.SetAside()), zap.String("checkpoint_cluster", known), zap.String("cluster", uid))
 	c.save(stop, work, nil)
+	return true
 }
 
 // seriesIdentity has the settings that decide what a series of the metric is.

@@ -53,8 +53,30 @@ type eventsReceiver struct {
 	positions     *election.Positions // nil: with storage, or without leader election
 }
 
-// resolve adds to each observation who owns its involved object. Each distinct object is asked for once.
+// resolve adds to each observation who owns its involved object.
 func (r *eventsReceiver) resolve(ctx context.Context, observations []observation.Observation) {
+	if r.resolver == nil {
+		r.nameInvolved(observations)
+		return
+	}
+	r.addChains(observations, func(references []resolver.Reference) []resolver.Chain {
+		return r.resolver.Resolve(ctx, references)
+	})
+}
+
+// nameInvolved adds to each observation just what its event says of the involved object.
+func (r *eventsReceiver) nameInvolved(observations []observation.Observation) {
+	r.addChains(observations, func(references []resolver.Reference) []resolver.Chain {
+		chains := make([]resolver.Chain, len(references))
+		for i, ref := range references {
+			chains[i].Objects = []*resolver.Object{ref.Object()}
+		}
+		return chains
+	})
+}
+
+// addChains adds the chains that find returns. Each distinct object is asked for once.
+func (r *eventsReceiver) addChains(observations []observation.Observation, find func([]resolver.Reference) []resolver.Chain) {
 	if len(observations) == 0 {
 		return
 	}
@@ -71,7 +93,7 @@ func (r *eventsReceiver) resolve(ctx context.Context, observations []observation
 		}
 		places[i] = at
 	}
-	chains := r.chains(ctx, references)
+	chains := find(references)
 	tags := make([][]extract.Tag, len(chains))
 	for i, chain := range chains {
 		tags[i] = r.extractor.Tags(chain.Objects)
@@ -81,18 +103,6 @@ func (r *eventsReceiver) resolve(ctx context.Context, observations []observation
 		observations[i].Chain, observations[i].Tags = chains[at], tags[at]
 	}
 	r.telemetry.resolved(observations)
-}
-
-// chains looks the owners up. Where that is switched off, a chain holds just what the event says.
-func (r *eventsReceiver) chains(ctx context.Context, references []resolver.Reference) []resolver.Chain {
-	if r.resolver != nil {
-		return r.resolver.Resolve(ctx, references)
-	}
-	chains := make([]resolver.Chain, len(references))
-	for i, ref := range references {
-		chains[i].Objects = []*resolver.Object{ref.Object()}
-	}
-	return chains
 }
 
 // emitMetrics emits the sums to the metrics pipeline. Rejected points are not emitted again: the next

@@ -55,6 +55,8 @@ type session struct {
 	emits   atomic.Bool
 	start   election.Position // where the receiver starts without a checkpoint; zero: nowhere in particular
 	changes []watch.Change    // of the batch that is being dealt with
+	// refreshed is when the cluster was last asked for its UID because versions had gone back.
+	refreshed time.Time
 	// recordBytes is the mean size of a record in OTLP, as measured last.
 	recordBytes int
 }
@@ -336,7 +338,13 @@ func (s *session) accountFor(stop context.Context, c *watch.Change) int64 {
 func (s *session) restored(stop context.Context, stream string) {
 	s.memory.ForgetVersions(stream)
 	s.gate.wentBack(s.versions.Highest())
-	_ = s.cluster.Refresh(stop) // If this fails, the next session asks again.
+	// All streams notice it at about the same time: one answer serves those of a second.
+	if time.Since(s.refreshed) < retryCluster {
+		return
+	}
+	if s.cluster.Refresh(stop) == nil { // If this fails, the next stream or session asks again.
+		s.refreshed = time.Now()
+	}
 }
 
 // isReplaced reports whether another cluster answers than the one that is remembered.

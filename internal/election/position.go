@@ -76,18 +76,22 @@ func (p Position) equal(other Position) bool {
 	return p.Cluster == other.Cluster && maps.Equal(p.Streams, other.Streams)
 }
 
-// fellTo reports whether a stream of p is lower in other, or missing there. Merges only raise
-// versions, so in between somebody replaced or deleted the position, or restored the cluster.
+// fellTo reports whether a stream of p is lower in other, or none of them is there. Merges only raise
+// versions, so in between somebody replaced or deleted the position, or restored the cluster. If some
+// streams are missing, a leader does not watch them any more.
 func (p Position) fellTo(other Position) bool {
 	if p.foreign(other.Cluster) {
 		return false // Its versions cannot be compared.
 	}
+	common := false
 	for stream, version := range p.Streams {
-		if other.Streams[stream] < version {
+		now, ok := other.Streams[stream]
+		if ok && now < version {
 			return true
 		}
+		common = common || ok
 	}
-	return false
+	return !common && len(p.Streams) > 0
 }
 
 // above reports whether a stream of p is above the version.

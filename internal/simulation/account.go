@@ -61,12 +61,17 @@ func (a *account) checkRecords() {
 			[]any{a.exporter.number, r.uid, r.occurrences, r.count, r.resolution()}})
 		a.checkRecord(r, event)
 		first := a.first[a.keyOf(r)]
-		isRepeated := first.process != r.process && a.isUnsaved(first)
-		isRepeated = isRepeated || first.process != r.process && a.env.haveTwoLed()
+		isRepeated := first.process != r.process && a.isUnsaved(first) ||
+			!sameTerm(first, r) && a.env.haveTwoLed()
 		if first != r && !sameContent(first, r) && !a.env.exempt("r") && !isRepeated {
 			a.violate(sameBytes, event, "got %s twice, and not the same", r.uid)
 		}
 	}
+}
+
+// sameTerm reports whether one process delivered both records in one term.
+func sameTerm(a, b *record) bool {
+	return a.process == b.process && a.process.termAt(a.at).Equal(b.process.termAt(b.at))
 }
 
 func (a *account) checkRecord(r *record, event string) {

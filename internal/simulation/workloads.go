@@ -59,7 +59,7 @@ func (p *Plan) appName(i int) string {
 
 // isClusterScoped reports whether something of the app is cluster-scoped.
 func (a *AppPlan) isClusterScoped() bool {
-	return a.Kind == "node" || a.Kind == "static" || a.Kind == "cluster-scoped owners"
+	return slices.Contains([]string{"node", "static", "cluster-scoped owners", "invalid owner"}, a.Kind)
 }
 
 // object is one object of a cluster as it really is, whatever the API server's caches hold.

@@ -131,7 +131,7 @@ func (s *Stream) connect(ctx context.Context) error {
 // another stream detected it. A stream that begins and knows no version has nothing to check.
 func (s *Stream) checkVersions(ctx context.Context) error {
 	if s.reconnects || s.resourceVersion != "" {
-		err := s.config.Versions.check(ctx, s.config.Namespace, func(known, now uint64) {
+		err := s.config.Versions.Check(ctx, s.config.Namespace, func(known, now uint64) {
 			s.config.Observer.WentBack(s.config.Namespace, known, now)
 		})
 		if err != nil {

@@ -81,10 +81,10 @@ func (g *generation) saw(version string) {
 	}
 }
 
-// check compares the store's version with the highest known one and begins a new generation if it
-// is below. Callers must have closed their connection before: the answer is that of a request that
+// Check compares the store's version with the highest known one and begins a new generation if it
+// is below. A stream must have closed its connection before: the answer is that of a request that
 // begins after the call. wentBack is called by the one caller that detected it.
-func (v *Versions) check(ctx context.Context, namespace string, wentBack func(known, now uint64)) error {
+func (v *Versions) Check(ctx context.Context, namespace string, wentBack func(known, now uint64)) error {
 	if v.client == nil || v.current.Load().highest.Load() == 0 {
 		return nil
 	}
