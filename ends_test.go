@@ -118,3 +118,77 @@ func TestAWriteIsRepeatedWhileThePipelineRejects(t *testing.T) {
 		assert.Equal(t, []string{"one+1"}, q.logs.names(), "nothing is lost by a crash")
 	})
 }
+
+// Occurrences of after a restore, in a window that held occurrences of before it.
+func TestAWindowThatOutlivesARestoreHoldsThePositionBack(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		const config = "{start_at: beginning, dedup_interval: 1m}"
+		a, b := newReplica(t, api, nil, config), newReplica(t, api, nil, config)
+		a.elect()
+		api.Put(eventNamed("one", 1))
+		a.awaitRecords(t, "one+1")
+		backup := api.Version()
+		for range 20 {
+			api.Put(eventNamed("another", 1)) // So that the versions from here on are far above the backup's.
+		}
+		api.Put(eventNamed("one", 2))
+		settle()
+		api.Restore(backup)
+		api.Cut()
+		settle()
+		api.Put(eventNamed("one", 4))
+		settle()
+		b.elect() // a is dead, as far as anybody knows.
+		time.Sleep(2 * time.Minute)
+		assert.Equal(t, []string{"one+1", "one+3"}, b.logs.names(), "one in the lost history, and three above the backup")
+	})
+}
+
+// A standby whose queue is stalled has no connection on which it could notice a restore.
+func TestAStandbyWhoseQueueIsStalledNoticesARestore(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		a, b := newReplica(t, api, nil, "start_at: beginning"), newReplica(t, api, nil, "start_at: beginning")
+		a.elect()
+		api.Put(eventNamed("before", 1))
+		a.awaitRecords(t, "before+1")
+		backup := api.Version()
+		a.logs.reject(errors.New("the queue is full"))
+		for i := range 20 {
+			api.Put(eventNamed("lost", int32(i+1)))
+		}
+		time.Sleep(2 * time.Minute)
+		api.Restore(backup)
+		api.Cut()
+		a.logs.reject(nil)
+		time.Sleep(2 * time.Minute)
+		assert.Len(t, b.logged("known_version"), 1)
+		api.Put(eventNamed("since", 1))
+		settle()
+		assert.Zero(t, receiverOf(t, b).telemetry.waiting.Load(), "the leader has delivered it")
+	})
+}
+
+// The windows of a checkpoint of another cluster are delivered like its outbox.
+func TestWhatTheWindowsOfAnotherClusterHeldIsDelivered(t *testing.T) {
+	const config = "{start_at: end, dedup_interval: 20s}"
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := newDisk()
+		first := launch(t, api, options{config: config, disk: on})
+		settle()
+		api.Put(eventNamed("a", 1))
+		first.awaitRecords(t, "a+1")
+		api.Put(eventNamed("a", 4))
+		first.awaitSum(t, 4)
+		crashed := on.copied()
+		api.SetCluster("another-cluster")
+		second := launch(t, api, options{config: config, disk: crashed})
+		second.awaitRecords(t, "a+3")
+		resource := second.logs.AllLogs()[0].ResourceLogs().At(0).Resource().Attributes().AsRaw()
+		assert.Equal(t, "cluster-uid", resource["k8s.cluster.uid"])
+		assert.NotContains(t, resource, "k8s.workload.name", "this cluster does not know it")
+		second.stop()
+		third := launch(t, api, options{config: config, disk: crashed})
+		settle()
+		assert.Empty(t, third.logs.names())
+	})
+}

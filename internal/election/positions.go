@@ -44,7 +44,7 @@ type Latest struct {
 type Positions struct {
 	store    *Store
 	observer Observer
-	streams  []string // that run in this process
+	streams  []string      // that run in this process
 	turn     chan struct{} // holds an element while requests are made
 
 	// mu guards the following. It is not held during requests.

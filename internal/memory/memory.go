@@ -117,6 +117,7 @@ func (m *Memory) Delete(stream string, ev *corev1.Event, now time.Time) {
 func (m *Memory) ForgetVersions(stream string) {
 	m.ledger.ForgetVersions(stream)
 	m.streams.forgetVersion(stream)
+	m.Windows.ForgetVersions(stream)
 	m.config.Start = nil
 }
 

@@ -29,7 +29,9 @@ type window struct {
 	event types.NamespacedName
 	end   time.Time
 	held  *observation.Observation // nil: nothing came since the record that opened the window
-	first uint64                   // the resource version of the first that is held
+	// first is the resource version of the first that is held; 0: nothing is held since the cluster's
+	// versions went back.
+	first uint64
 }
 
 // New makes windows of the given length. With 0, nothing is held back.
@@ -104,7 +106,8 @@ func (w *window) hold(o *observation.Observation) {
 	if w.held != nil {
 		merged.Occurrences += w.held.Occurrences
 		merged.SeenAt = w.held.SeenAt
-	} else {
+	}
+	if w.first == 0 {
 		w.first = event.ResourceVersion(o.Event)
 	}
 	w.held = &merged
@@ -131,8 +134,18 @@ func (w *Windows) NextEnd() (end time.Time, ok bool) {
 	return w.order[0].end, true
 }
 
+// ForgetVersions forgets the resource versions of what is held, since the cluster's have gone back. An
+// empty namespace means all of them.
+func (w *Windows) ForgetVersions(namespace string) {
+	for _, open := range w.held {
+		if namespace == "" || namespace == open.event.Namespace {
+			open.first = 0
+		}
+	}
+}
+
 // Oldest calls do with the namespace of each event of which something is held, and with the resource
-// version of the first observation that is held.
+// version of the first observation that is held; 0: it is not known.
 func (w *Windows) Oldest(do func(namespace string, version uint64)) {
 	for _, open := range w.held {
 		do(open.event.Namespace, open.first)

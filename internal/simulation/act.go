@@ -50,7 +50,7 @@ func (e *environment) begin(f *Fault, backup *apiserver.Backup) {
 		e.server.Compact()
 	case BackupRestored:
 		e.addRestore(&restore{
-			version: backup.Version(), before: e.server.Version(), events: backup.Events(),
+			version: backup.Version(), events: backup.Events(),
 		})
 		e.server.Restore(backup)
 		e.onConnections(f, (*process).cut)
@@ -60,7 +60,7 @@ func (e *environment) begin(f *Fault, backup *apiserver.Backup) {
 		rollout := schema.GroupResource{Group: rollouts.Group, Resource: rollouts.Resource}
 		e.server.RemoveKind(rollout)
 	case ClusterNew:
-		e.addRestore(&restore{isNew: true, before: e.server.Version()})
+		e.addRestore(&restore{isNew: true})
 		e.server.Replace(newClusterUID)
 		e.onConnections(f, (*process).cut)
 	}

@@ -93,20 +93,22 @@ func (a *account) unsavedRecords() (all []*record) {
 // successor repeats it. The contract: "with dedup_interval, an elector and no storage, a leader
 // that dies repeats up to one interval, and repeats may be grouped differently, so that
 // log.record.uid does not show all of them. A leader that stops in an orderly way repeats nothing."
-// What not all pipelines had accepted is not delivered, though.
+// What not all pipelines had accepted is not delivered, though, and the position of an orderly end may
+// not get through.
 func (a *account) isLastOfTerm(r *record) bool {
 	if !a.env.plan.alone() || a.env.plan.Dedup == 0 || isMarked("l") {
 		return false
 	}
-	ofPipelines := func(f *Fault) bool { return f.Kind.isOfPipelines() }
+	delays := func(f *Fault) bool { return f.Kind.isOfPipelines() || f.reachesPosition() }
 	return slices.ContainsFunc(r.process.allTerms(), func(t term) bool {
-		repeats := !t.orderly || a.env.disturbed(t.ended.Add(-lookBack), t.ended, ofPipelines)
+		repeats := !t.orderly || a.env.disturbed(t.ended.Add(-lookBack), t.ended, delays)
 		return !t.ended.IsZero() && repeats && !r.at.Before(t.began) && !r.at.After(t.ended) &&
 			r.at.After(a.env.knownUntil(t.ended).Add(-a.env.plan.Dedup))
 	})
 }
 
-// knownUntil returns up to when a leader whose term ends had surely published what it delivered.
+// knownUntil returns up to when a leader whose term ends had surely delivered everything, and published
+// it.
 func (e *environment) knownUntil(ended time.Time) time.Time {
 	known := ended.Add(-published)
 	for again := true; again; {
@@ -115,7 +117,7 @@ func (e *environment) knownUntil(ended time.Time) time.Time {
 			f := &e.plan.Faults[i]
 			before := e.began.Add(f.From - published)
 			reaches := f.covers(e.sinceStart(known.Add(-lookBack)), e.sinceStart(ended))
-			if f.reachesPosition() && reaches && before.Before(known) {
+			if (f.reachesPosition() || f.Kind.isOfPipelines()) && reaches && before.Before(known) {
 				known, again = before, true
 			}
 		}

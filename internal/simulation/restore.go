@@ -24,7 +24,6 @@ type restore struct {
 	at      time.Time
 	isNew   bool            // another cluster
 	version int64           // of the backup: what was written later is lost
-	before  int64           // the version when it was restored
 	events  []*corev1.Event // in the backup
 
 	listed map[string]time.Time // the first complete list since, by stream
@@ -103,21 +102,36 @@ func (e *environment) hasPassed(r *restore, epoch int) bool {
 		break
 	}
 	if e.disturbed(r.at, looks, (*Fault).delaysRecords) {
-		looks = later(looks, e.noticed(r))
+		looks = later(later(looks, e.noticed(r)), e.calmFrom(looks).Add(promptly))
 	}
-	known := r.before
-	if knew.Before(r.at) {
-		known = 0
-	}
+	// A list shows the version of the whole store, and a stream those of its events.
+	known, listed := int64(0), e.firstObserver().started
 	for _, w := range e.server.History() {
+		isSeen := !w.At.After(listed) || e.plan.wants(w.Event) && !e.isLost(w)
 		switch {
-		case w.Epoch == epoch-1 && !w.At.After(knew) && knew.Before(r.at):
+		case w.Epoch == epoch-1 && !w.At.After(knew) && isSeen:
 			known = w.Version
 		case w.Epoch == epoch && w.Version >= known && w.At.Before(looks):
 			return true
 		}
 	}
 	return false
+}
+
+// calmFrom returns when no fault that delays records acts any more that acts at the time, or that
+// begins while one of them acts.
+func (e *environment) calmFrom(t time.Time) time.Time {
+	for again := true; again; {
+		again = false
+		for i := range e.plan.Faults {
+			f := &e.plan.Faults[i]
+			end := e.began.Add(f.To)
+			if f.delaysRecords() && f.covers(e.sinceStart(t)-promptly, e.sinceStart(t)) && end.After(t) {
+				t, again = end, true
+			}
+		}
+	}
+	return t
 }
 
 func later(a, b time.Time) time.Time {

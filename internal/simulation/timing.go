@@ -43,7 +43,9 @@ func (a *account) checkObserved(name types.NamespacedName, steps []step) {
 			continue
 		}
 		latest := steps[oldest].at.Add(promptly)
-		if r.observed().After(latest) && !a.env.disturbed(steps[oldest].at.Add(-lookBack), latest, (*Fault).delaysRecords) {
+		// A standby that knows no position keeps what it has seen, and stops reading.
+		delays := func(f *Fault) bool { return f.delaysRecords() || a.env.plan.alone() && f.reachesPosition() }
+		if r.observed().After(latest) && !a.env.disturbed(steps[oldest].at.Add(-lookBack), latest, delays) {
 			a.violate(faithful, name.String(), "%s was observed at %v, its oldest occurrence is of %v",
 				r.uid, a.env.sinceStart(r.observed()), a.env.sinceStart(steps[oldest].at))
 		}
