@@ -49,9 +49,10 @@ type standbyGate struct {
 	// stranded waits, too, but its versions are of a history that the cluster has lost, so that no
 	// position reaches them.
 	stranded []observation.Observation
-	// highest returns the highest version that the cluster is known to have, and checkVersions asks
-	// the cluster whether its versions have gone back.
+	// highest returns the highest version that the cluster is known to have, now asks the cluster for
+	// its newest one, and checkVersions asks it whether its versions have gone back.
 	highest       func() uint64
+	now           func(context.Context) (uint64, error)
 	checkVersions func(context.Context)
 	// from is the position at the beginning of the term. This process may still be behind it.
 	from  election.Position
@@ -145,6 +146,7 @@ func (g *standbyGate) open(stop, work context.Context) bool {
 	g.positions.Lead()
 	g.refresh(termStop)
 	g.from = g.positions.Latest().Position
+	g.voidFuture(termStop)
 	g.queue.SetGate(false)
 	return true
 }
@@ -159,6 +161,16 @@ func (g *standbyGate) refresh(stop context.Context) {
 		if err == nil || isLasting(err) || !sleep(ctx, retryPosition) {
 			return
 		}
+	}
+}
+
+// voidFuture replaces a position above the newest version of the cluster. A leader that has not
+// noticed a restore yet may have published it since.
+func (g *standbyGate) voidFuture(stop context.Context) {
+	ctx, cancel := context.WithTimeout(stop, checkVersionsFor)
+	defer cancel()
+	if now, err := g.now(ctx); err == nil && g.from.Above(now) {
+		g.wentBack(now)
 	}
 }
 

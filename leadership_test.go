@@ -449,6 +449,29 @@ func TestAVoidPositionIsReplaced(t *testing.T) {
 	}
 }
 
+func TestAPositionThatAFormerLeaderPublishesAfterARestoreIsReplaced(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		b := newReplica(t, api, nil, "start_at: beginning")
+		api.Put(eventNamed("one", 1))
+		backup := api.Version()
+		for range 20 {
+			api.Put(eventNamed("one", 1))
+		}
+		publish(api, "cluster-uid", api.Version())
+		settle()
+		api.Restore(backup)
+		api.Cut()
+		settle()
+		publish(api, "cluster-uid", "5000") // By a leader that has not noticed the restore.
+		b.elect()
+		settle()
+		api.Put(eventNamed("two", 1))
+		settle()
+		assert.Contains(t, b.logs.names(), "two+1")
+		assert.Equal(t, api.Version(), published(api))
+	})
+}
+
 func TestARestoredEtcdMakesThePositionVoid(t *testing.T) {
 	inBubble(t, func(t *testing.T, api *apitest.Server) {
 		a, b := newReplica(t, api, nil, "start_at: beginning"), newReplica(t, api, nil, "start_at: beginning")

@@ -168,9 +168,14 @@ func (s *session) openPosition(stop context.Context) bool {
 		leadership: s.leadership, positions: s.positions, memory: s.memory, queue: s.queue, logger: s.settings.Logger,
 		elections: s.leadership.change(), ended: s.endTerm,
 		highest:       func() uint64 { return s.versions.Highest() },
+		now:           s.newestVersion,
 		checkVersions: s.checkVersions,
 	}
 	return true
+}
+
+func (s *session) newestVersion(ctx context.Context) (uint64, error) {
+	return s.versions.Now(ctx, s.config.streams()[0])
 }
 
 // checkVersions asks the cluster whether its versions have gone back. If this fails, the gate asks again.

@@ -94,8 +94,8 @@ func (p Position) fellTo(other Position) bool {
 	return !common && len(p.Streams) > 0
 }
 
-// above reports whether a stream of p is above the version.
-func (p Position) above(version uint64) bool {
+// Above reports whether a stream of p is above the version.
+func (p Position) Above(version uint64) bool {
 	for _, reached := range p.Streams {
 		if reached > version {
 			return true

@@ -203,7 +203,7 @@ func (p *Positions) Replace(position Position) {
 func (p *Positions) Void(now uint64) {
 	p.change(func() {
 		p.forgetLocked()
-		if p.state == Known && p.stored.above(now) {
+		if p.state == Known && p.stored.Above(now) {
 			ignored := p.stored.Merge(Position{})
 			p.ignored = &ignored
 		}

@@ -140,6 +140,16 @@ func (v *Versions) compare(ctx context.Context, namespace string, wentBack func(
 	return nil
 }
 
+// Now returns the store's version. The namespace is one that the receiver watches; empty: all of
+// them. The error is that of the request.
+func (v *Versions) Now(ctx context.Context, namespace string) (uint64, error) {
+	answer, err := v.ask(ctx, namespace)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseUint(answer, 10, 64)
+}
+
 // ask returns the store's version. It is read from etcd, not from a cache, since the request names
 // no version.
 func (v *Versions) ask(ctx context.Context, namespace string) (string, error) {
