@@ -292,8 +292,10 @@ func (s *session) drain() {
 	}
 }
 
-// account passes the changes to the memory and returns the new observations.
+// account passes the changes to the memory and returns the new observations. Before, the memory forgets
+// what it has remembered for long enough: there may have been no batch for a day.
 func (s *session) account(stop context.Context) []observation.Observation {
+	s.memory.Forget(time.Now())
 	observations := make([]observation.Observation, 0, len(s.changes))
 	for i := range s.changes {
 		c := &s.changes[i]
@@ -391,7 +393,6 @@ func (s *session) advance() {
 			s.memory.Advance(c.Namespace, c.ResourceVersion)
 		}
 	}
-	s.memory.Forget(time.Now())
 }
 
 // count adds observations to the metric.

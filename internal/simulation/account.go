@@ -61,15 +61,14 @@ func (a *account) checkRecords() {
 			[]any{a.exporter.number, r.uid, r.occurrences, r.count, r.resolution()}})
 		a.checkRecord(r, event)
 		first := a.first[a.keyOf(r)]
-		isRepeated := first.process != r.process && a.isUnsaved(first) ||
-			!sameTerm(first, r) && a.env.haveTwoLed()
+		isRepeated := !sameTerm(first, r) && (a.isUnsaved(first) || a.env.haveTwoLed())
 		if first != r && !sameContent(first, r) && !a.env.exempt("r") && !isRepeated {
 			a.violate(sameBytes, event, "got %s twice, and not the same", r.uid)
 		}
 	}
 }
 
-// sameTerm reports whether one process delivered both records in one term.
+// sameTerm reports whether one process delivered both records, and with an elector in one term.
 func sameTerm(a, b *record) bool {
 	return a.process == b.process && a.process.termAt(a.at).Equal(b.process.termAt(b.at))
 }

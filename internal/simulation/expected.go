@@ -93,6 +93,9 @@ func (e *environment) ideal(from baseline, least bool) map[types.NamespacedName]
 			o.see(w)
 		}
 	}
+	for ; epoch < len(restores); epoch++ { // Nothing was written since.
+		o.restore(restores[epoch], epoch)
+	}
 	o.finishList()
 	return o.counts
 }

@@ -121,13 +121,18 @@ func (p *process) settled(uids []string, err error) {
 
 // checkOffered checks that none of the records was dealt with before.
 func (p *process) checkOffered(uids []string) {
-	epoch := p.replica.env.epochAt(time.Now())
+	env, now := p.replica.env, time.Now()
+	epoch := env.epochAt(now)
+	// In another cluster, a new session begins, with an outbox that could not be removed.
+	if env.isNewClusterAt(now) && env.disturbed(now.Add(-lookBack), now, (*Fault).mayLoseCheckpoints) {
+		return
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, uid := range uids {
 		// After etcd was restored from a backup, a count may be reached again.
 		if settled, known := p.dealtWith[uid]; known && settled == epoch && !p.isDead() {
-			p.replica.env.violate(offeredOnce, "", "%s offers %s again", p.name, uid)
+			env.violate(offeredOnce, "", "%s offers %s again", p.name, uid)
 			return
 		}
 	}

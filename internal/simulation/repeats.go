@@ -65,7 +65,7 @@ func (p *process) unsaved(at time.Time) (until time.Time) {
 	return time.Time{}
 }
 
-// isUnsaved reports whether another process may not have known of a record. The contract: "If
+// isUnsaved reports whether another process, or term, may not have known of a record. The contract: "If
 // storage cannot be written, the receiver […] delivers without saving. A crash in this state
 // repeats what was delivered since the last save, and a repeat may combine several records under a
 // new log.record.uid."
@@ -75,7 +75,7 @@ func (a *account) isUnsaved(r *record) bool {
 	}
 	until := r.process.unsaved(r.at)
 	return !until.IsZero() && slices.ContainsFunc(a.all, func(next *record) bool {
-		return next.process != r.process && next.at.After(r.at) && !next.at.After(until)
+		return !sameTerm(next, r) && next.at.After(r.at) && !next.at.After(until)
 	})
 }
 

@@ -80,6 +80,9 @@ func (e *environment) noticed(r *restore) time.Time {
 			latest = at
 		}
 	}
+	if e.plan.Elector { // Another process than the one that listed may lead.
+		latest = later(latest, e.calmFrom(latest).Add(promptly))
+	}
 	return latest
 }
 
