@@ -39,7 +39,7 @@ func (e *environment) checkMetric() {
 			if changed && !renewed[identity] && e.isNewClusterAt(p.StartTimestamp().AsTime()) {
 				renewed[identity], changed = true, false
 			}
-			if keepsStarts && changed {
+			if keepsStarts && changed && !e.haveTwoLed() {
 				e.violate(monotonic, "", "%s restarts %v at %v", d.process.name,
 					keyOfPoint(resource, p.Attributes()), e.sinceStart(p.Timestamp().AsTime()))
 			}
