@@ -300,9 +300,11 @@ func (s *session) account(stop context.Context) []observation.Observation {
 	for i := range s.changes {
 		c := &s.changes[i]
 		if occurrences := s.accountFor(stop, c); occurrences > 0 {
-			observations = append(observations, observation.Observation{
-				Event: c.Event, Occurrences: occurrences, SeenAt: c.SeenAt,
-			})
+			o := observation.Observation{Event: c.Event, Occurrences: occurrences, SeenAt: c.SeenAt}
+			if c.Kind == watch.Listed {
+				o.First = s.memory.Reached(c.Namespace) + 1
+			}
+			observations = append(observations, o)
 		}
 		if c.Kind == watch.Restored && s.isReplaced() {
 			// The next session lists what follows.

@@ -127,6 +127,9 @@ func (m *Memory) Forget(now time.Time) { m.ledger.Forget(now) }
 // Advance notes that a stream resumes at a version, once what came before it is dealt with.
 func (m *Memory) Advance(stream, version string) { m.streams.advance(stream, version) }
 
+// Reached returns the version up to which the changes of a stream are dealt with; 0: it is not known.
+func (m *Memory) Reached(stream string) uint64 { return m.streams.reached(stream) }
+
 // Resume returns where a stream resumes; empty: it begins with a listing.
 func (m *Memory) Resume(stream string) string { return m.streams.resume(stream) }
 

@@ -94,6 +94,11 @@ func (s *streams) resume(namespace string) string {
 	return of.ResourceVersion
 }
 
+func (s *streams) reached(namespace string) uint64 {
+	version, _ := strconv.ParseUint(s.of(namespace).ResourceVersion, 10, 64)
+	return version
+}
+
 // listed notes that a stream has been listed completely.
 func (s *streams) listed(namespace string) {
 	of := s.of(namespace)

@@ -18,6 +18,9 @@ type Observation struct {
 	Event       *corev1.Event
 	Occurrences int64     // new in this observation, above 0
 	SeenAt      time.Time // when the receiver first saw it
+	// First is where its first occurrence was not before: a resource version. It is 0 unless the
+	// event was listed, since a list may show several changes at once.
+	First uint64
 
 	// Chain holds the involved object, always, and its owners as far as they are known. Its Resolution is empty where
 	// owners are not looked up.

@@ -5,6 +5,7 @@
 package repeat
 
 import (
+	"cmp"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -108,7 +109,7 @@ func (w *window) hold(o *observation.Observation) {
 		merged.SeenAt = w.held.SeenAt
 	}
 	if w.first == 0 {
-		w.first = event.ResourceVersion(o.Event)
+		w.first = cmp.Or(o.First, event.ResourceVersion(o.Event))
 	}
 	w.held = &merged
 }
@@ -137,9 +138,10 @@ func (w *Windows) NextEnd() (end time.Time, ok bool) {
 // ForgetVersions forgets the resource versions of what is held, since the cluster's have gone back. An
 // empty namespace means all of them.
 func (w *Windows) ForgetVersions(namespace string) {
-	for _, open := range w.held {
+	for k, open := range w.held {
 		if namespace == "" || namespace == open.event.Namespace {
 			open.first = 0
+			w.changed.Note(k)
 		}
 	}
 }

@@ -251,3 +251,30 @@ func TestWithoutAnIntervalARestoredWindowComesBeforeWhatFollows(t *testing.T) {
 }
 
 func keysOf(w *Windows) []Key { return slices.Collect(w.Keys()) }
+
+func TestTheOldestVersionThatIsHeld(t *testing.T) {
+	oldest := func(w *Windows) (found uint64) {
+		w.Oldest(func(_ string, version uint64) { found = version })
+		return found
+	}
+	version := func(o observation.Observation, version string) observation.Observation {
+		o.Event.ResourceVersion = version
+		return o
+	}
+	w := New(time.Hour)
+	admit(w, list(seen("a", 0, 1, 1)), at(0))
+	assert.Zero(t, oldest(w), "nothing is held")
+	listed := version(seen("a", 1, 5, 4), "9")
+	listed.First = 5
+	admit(w, list(listed), at(1))
+	assert.Equal(t, uint64(5), oldest(w), "a list may show several changes at once")
+	admit(w, list(version(seen("a", 2, 6, 1), "10")), at(2))
+	assert.Equal(t, uint64(5), oldest(w))
+
+	w.ForgetVersions("another")
+	assert.Equal(t, uint64(5), oldest(w))
+	w.ForgetVersions("ns")
+	assert.Zero(t, oldest(w), "no position reaches what is of a history that is lost")
+	admit(w, list(version(seen("a", 3, 7, 1), "3")), at(3))
+	assert.Equal(t, uint64(3), oldest(w))
+}

@@ -61,7 +61,7 @@ func (a *account) checkRecords() {
 			[]any{a.exporter.number, r.uid, r.occurrences, r.count, r.resolution()}})
 		a.checkRecord(r, event)
 		first := a.first[a.keyOf(r)]
-		isRepeated := !sameTerm(first, r) && (a.isUnsaved(first) || a.env.haveTwoLed())
+		isRepeated := !sameTerm(first, r) && (a.isUnsaved(first) || a.env.haveTwoLed() || a.env.isUnnoticed())
 		if first != r && !sameContent(first, r) && !a.env.exempt("r") && !isRepeated {
 			a.violate(sameBytes, event, "got %s twice, and not the same", r.uid)
 		}
@@ -124,7 +124,7 @@ func (a *account) checkRepeats() {
 		first := a.first[a.keyOf(r)]
 		before, last := first.process, lastOf[a.keyOf(r)]
 		if before == r.process || !newest[before].After(last) ||
-			a.isUnsaved(first) || a.isInOutbox(r, before, last) || a.env.haveTwoLed() ||
+			a.isUnsaved(first) || a.isInOutbox(r, before, last) || a.env.haveTwoLed() || a.env.isUnnoticed() ||
 			a.env.disturbed(first.at.Add(-lookBack), r.at, (*Fault).mayLoseCheckpoints) {
 			continue
 		}

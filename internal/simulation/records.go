@@ -127,13 +127,20 @@ func (p *process) checkOffered(uids []string) {
 	if env.isNewClusterAt(now) && env.disturbed(now.Add(-lookBack), now, (*Fault).mayLoseCheckpoints) {
 		return
 	}
+	if again := p.offeredAgain(uids, epoch); again != "" && !env.isUnnoticed() {
+		env.violate(offeredOnce, "", "%s offers %s again", p.name, again)
+	}
+}
+
+// offeredAgain returns a record that was dealt with before, or "".
+func (p *process) offeredAgain(uids []string, epoch int) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, uid := range uids {
 		// After etcd was restored from a backup, a count may be reached again.
 		if settled, known := p.dealtWith[uid]; known && settled == epoch && !p.isDead() {
-			env.violate(offeredOnce, "", "%s offers %s again", p.name, uid)
-			return
+			return uid
 		}
 	}
+	return ""
 }

@@ -172,6 +172,9 @@ func (a *account) checkFailovers() {
 		if first.process == r.process || a.env.disturbed(first.at.Add(-lookBack), r.at, delays) {
 			continue
 		}
+		if len(a.truth.states[r.uid]) > 1 {
+			continue // Without a new occurrence, but with a version above the leader's position.
+		}
 		for _, t := range first.process.allTerms() {
 			known := t.ended.Add(-published - a.env.plan.Dedup)
 			if t.orderly {

@@ -121,6 +121,13 @@ func (e *environment) hasPassed(r *restore, epoch int) bool {
 	return false
 }
 
+// isUnnoticed reports whether another cluster took the address, and the process that ran may only
+// learn of it when it starts again: its checkpoint is then of another cluster.
+func (e *environment) isUnnoticed() bool {
+	r := e.lastRestore()
+	return r != nil && r.isNew && e.plan.Storage && e.hasPassed(r, e.epochAt(time.Now()))
+}
+
 // calmFrom returns when no fault that delays records acts any more that acts at the time, or that
 // begins while one of them acts.
 func (e *environment) calmFrom(t time.Time) time.Time {
@@ -260,7 +267,7 @@ func (e *environment) haveTwoLed() bool {
 // says, or at a position of the backup.
 func (e *environment) isDecided() bool {
 	r := e.lastRestore()
-	if e.haveTwoLed() {
+	if e.haveTwoLed() || e.isUnnoticed() {
 		return false
 	}
 	return r == nil || !e.plan.alone() || !slices.ContainsFunc(e.allProcesses(),

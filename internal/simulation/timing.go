@@ -158,12 +158,23 @@ func (a *account) hasAcceptedLately() bool {
 		a.env.disturbed(now.Add(-overdue), now, ofPipelines)
 }
 
+// keepsFailing reports whether the status is an error, and not just until the next attempt.
+func (e *environment) keepsFailing(p *process) bool {
+	for waited := time.Duration(0); p.failing(0) > 0; waited += time.Second {
+		if waited > promptly {
+			return true
+		}
+		time.Sleep(time.Second)
+	}
+	return false
+}
+
 // checkRecovered checks that no status is an error any more when all has settled.
 func (e *environment) checkRecovered() {
 	for _, r := range e.replicas {
 		if p := r.running(); p == nil {
 			e.violate(neverSilent, "", "replica %d does not run", r.index)
-		} else if p.failing(0) > 0 && e.fault(r.index, PositionForbidden) == nil {
+		} else if e.keepsFailing(p) && e.fault(r.index, PositionForbidden) == nil {
 			e.violate(neverSilent, "", "the status of %s stays an error without reason", p.name)
 		}
 	}

@@ -39,12 +39,31 @@ func newTruth(e *environment) *truth {
 			epochs[uid] = w.Epoch
 		}
 	}
+	t.addRestored()
 	for _, a := range e.apps {
 		for _, o := range slices.Concat(a.objects, a.existing()) {
 			t.subjects[subjectOf(o)] = o
 		}
 	}
 	return t
+}
+
+// addRestored adds the events that were deleted after a backup, and that the restore brought back.
+func (t *truth) addRestored() {
+	t.env.mu.Lock()
+	defer t.env.mu.Unlock()
+	for epoch, r := range t.env.restores {
+		for _, w := range t.env.server.History() {
+			if w.Epoch != epoch || w.Version <= r.version || w.Type != watch.Deleted {
+				continue
+			}
+			for _, ev := range r.events {
+				if nameOf(ev) == nameOf(w.Event) {
+					t.recurs[recordUID(ev)] = true
+				}
+			}
+		}
+	}
 }
 
 // eventOf returns the namespace/name of the event that a record is about.
