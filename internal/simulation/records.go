@@ -124,6 +124,9 @@ func (p *process) checkOffered(uids []string) {
 	env, now := p.replica.env, time.Now()
 	epoch := env.epochAt(now)
 	// In another cluster, a new session begins, with an outbox that could not be removed.
+	if env.plan.alone() && env.lastRestore() != nil {
+		return // Its position is void, and nothing else tells what was delivered.
+	}
 	if env.isNewClusterAt(now) && env.disturbed(now.Add(-lookBack), now, (*Fault).mayLoseCheckpoints) {
 		return
 	}
