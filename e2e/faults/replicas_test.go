@@ -21,6 +21,9 @@ import (
 type pair struct {
 	*scene
 	wires map[string]*wire
+	// before is how many records were delivered before both replicas were started last. A replica has
+	// the same name in each of its lives.
+	before int
 }
 
 // newPair starts two replicas, and the load once both watch.
@@ -76,7 +79,7 @@ func (p *pair) takesOver(t *testing.T, c *collector) {
 func (p *pair) concludeInTerms(t *testing.T) row {
 	t.Helper()
 	r := p.conclude(t)
-	records := recordsIn(p.namespace, p.sink.took())
+	records := recordsIn(p.namespace, p.sink.took()[p.before:])
 	last := records[len(records)-1].replica
 	var occurrences int64
 	for i := len(records) - 1; i >= 0 && records[i].replica == last; i-- {
@@ -228,6 +231,7 @@ func (p *pair) killBoth(t *testing.T) {
 
 func (p *pair) startBoth(t *testing.T) {
 	t.Helper()
+	p.before = len(p.sink.took())
 	for _, c := range p.replicas {
 		c.start(t)
 	}
