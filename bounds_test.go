@@ -42,7 +42,7 @@ func TestWhileThePipelineRejectsTheAPIServerKeepsTheEvents(t *testing.T) {
 				of := launch(t, api, options{config: "start_at: beginning", logs: p})
 				settle()
 				assert.Greater(t, p.attempted(), 5)
-				assert.LessOrEqual(t, receiverOf(t, of).telemetry.waiting.Load(), int64(tt.most))
+				assert.LessOrEqual(t, receiverOf(t, of).health.Waiting(), int64(tt.most))
 				p.reject(nil)
 				eventually(t, func() bool { return p.LogRecordCount() == tt.events }, "and nothing is lost")
 			})

@@ -78,7 +78,7 @@ func (c *checkpoints) await(work context.Context) {
 func (c *checkpoints) note() {
 	if c.changed.IsZero() && c.memory.Unsaved() > 0 {
 		c.changed = time.Now()
-		c.telemetry.unsaved(c.last)
+		c.health.Unsaved(c.last)
 	}
 }
 
@@ -162,7 +162,7 @@ func (c *checkpoints) write(work context.Context, content checkpoint.Content) {
 		c.delivered = time.Now() // As soon as the caller has delivered it.
 	}
 	if err := c.store.Save(work, content); err != nil {
-		c.telemetry.unsaved(c.last)
+		c.health.Unsaved(c.last)
 		c.failed(err)
 		return
 	}
@@ -173,16 +173,16 @@ func (c *checkpoints) write(work context.Context, content checkpoint.Content) {
 func (c *checkpoints) acknowledged() {
 	c.memory.Saved()
 	c.last = time.Now()
-	c.telemetry.saved()
+	c.health.Saved()
 	if !c.changed.IsZero() {
-		c.telemetry.unsaved(c.last)
+		c.health.Unsaved(c.last)
 	}
-	c.status.recovered(storagePart, "Checkpoints are saved again")
+	c.health.Recovered(storagePart, "Checkpoints are saved again")
 }
 
 func (c *checkpoints) failed(err error) {
 	c.retryAt = time.Now().Add(retryStorage)
-	c.telemetry.notSaved()
-	c.status.failed(storagePart, "unavailable",
+	c.health.NotSaved()
+	c.health.Failed(storagePart, "unavailable",
 		"Cannot save checkpoints; retrying, and delivering without saving. A crash repeats what is delivered meanwhile", err)
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/election"
 	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
-	"github.com/kubeevents/kubeeventsreceiver/internal/lease"
 )
 
 // electionPart is the part of the receiver that the component's status names if nobody can be elected.
@@ -50,7 +49,7 @@ func (r *eventsReceiver) openElector(host component.Host) (*leadership, error) {
 
 // openLease makes it possible to look at the elector's lease; nil if its configuration does not tell which that is. The
 // elector itself may know more ways to reach the API server, so that an error stops nothing.
-func (r *eventsReceiver) openLease(config election.ElectorConfig) (*lease.Lease, error) {
+func (r *eventsReceiver) openLease(config election.ElectorConfig) (*election.Lease, error) {
 	if config.LeaseNamespace == "" || config.LeaseName == "" {
 		return nil, nil
 	}
@@ -58,7 +57,7 @@ func (r *eventsReceiver) openLease(config election.ElectorConfig) (*lease.Lease,
 	if err != nil {
 		return nil, err
 	}
-	return lease.New(restConfig, config.LeaseNamespace, config.LeaseName)
+	return election.NewLease(restConfig, config.LeaseNamespace, config.LeaseName)
 }
 
 // openPositions makes it possible to read and publish the leader's position, in the lease's namespace
@@ -66,10 +65,10 @@ func (r *eventsReceiver) openLease(config election.ElectorConfig) (*lease.Lease,
 func (r *eventsReceiver) openPositions(client rest.Interface) *election.Positions {
 	config := r.electorConfig
 	if config.LeaseNamespace == "" || config.LeaseName == "" {
-		return election.NewPositions(election.NewStore(client, "", ""), r.config.streams(), r.status)
+		return election.NewPositions(election.NewStore(client, "", ""), r.config.streams(), r.health)
 	}
 	name := election.ObjectName(config.LeaseName, r.settings.ID.String())
-	return election.NewPositions(election.NewStore(client, config.LeaseNamespace, name), r.config.streams(), r.status)
+	return election.NewPositions(election.NewStore(client, config.LeaseNamespace, name), r.config.streams(), r.health)
 }
 
 // watchLease says when nobody leads, at intervals in which somebody who may would have been elected.
@@ -78,23 +77,23 @@ func (r *eventsReceiver) watchLease(stop context.Context) {
 	for first := true; first || sleep(stop, r.leadership.lease+electionDelay); first = false {
 		if r.leadership.leads() {
 			r.lease.Forget()
-			r.status.recovered(electionPart, "A leader is elected again")
+			r.health.Recovered(electionPart, "A leader is elected again")
 			continue
 		}
-		var trouble *lease.ElectionError
+		var trouble *election.ElectionError
 		switch err := r.lease.Look(stop); {
 		case errors.As(err, &trouble):
-			r.status.failed(electionPart, trouble.Cause, "No replica can be elected leader, and nothing is emitted; retrying", err)
+			r.health.Failed(electionPart, trouble.Cause, "No replica can be elected leader, and nothing is emitted; retrying", err)
 		case err == nil:
 			unreadable = 0
 			if !r.lease.Renewed() {
 				continue // The first look shows nothing.
 			}
-			r.status.recovered(electionPart, "A leader is elected again")
+			r.health.Recovered(electionPart, "A leader is elected again")
 		default:
 			// A single request may fail when an API server is restarted.
 			if unreadable++; unreadable > 1 && stop.Err() == nil {
-				r.status.failed(electionPart, "unavailable", "Cannot read the leader election Lease, and no replica may lead; retrying", err)
+				r.health.Failed(electionPart, "unavailable", "Cannot read the leader election Lease, and no replica may lead; retrying", err)
 			}
 		}
 	}

@@ -12,15 +12,12 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/election"
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
-	"github.com/kubeevents/kubeeventsreceiver/internal/inbox"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+	"github.com/kubeevents/kubeeventsreceiver/internal/queue"
 )
 
 const (
-	// positionPart is the part of the receiver that the component's status names if the leader's
-	// position cannot be read or published.
-	positionPart = "the position of the leader"
 	// refreshFor is how long a new leader tries to read the position. What it does not know then is
 	// delivered again.
 	refreshFor = 10 * time.Second
@@ -40,7 +37,7 @@ type standbyGate struct {
 	leadership *leadership
 	positions  *election.Positions
 	memory     *memory.Memory
-	queue      *inbox.Inbox
+	queue      *queue.Inbox
 	logger     *zap.Logger
 
 	// elections is closed when who leads has changed since pass last looked at it.

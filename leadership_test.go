@@ -243,7 +243,7 @@ func TestEventsThatWaitForALeaderStayInTheAPIServer(t *testing.T) {
 			api.Put(large)
 		}
 		time.Sleep(10 * time.Minute)
-		assert.LessOrEqual(t, receiverOf(t, b).telemetry.waiting.Load(), int64(16+4), "a batch and what waits for the next")
+		assert.LessOrEqual(t, receiverOf(t, b).health.Waiting(), int64(16+4), "a batch and what waits for the next")
 		b.elect()
 		eventually(t, func() bool { return b.logs.LogRecordCount() == 25 })
 	})

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/cluster"
+	"github.com/kubeevents/kubeeventsreceiver/internal/health"
 	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
 	"github.com/kubeevents/kubeeventsreceiver/internal/logrecord"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
@@ -43,7 +44,7 @@ type lifecycle struct {
 }
 
 func newReceiver(config *Config, settings receiver.Settings) (*eventsReceiver, error) {
-	telemetry, err := newTelemetry(settings)
+	observer, err := health.New(settings)
 	if err != nil {
 		return nil, err
 	}
@@ -54,8 +55,7 @@ func newReceiver(config *Config, settings receiver.Settings) (*eventsReceiver, e
 	return &eventsReceiver{
 		config:    config,
 		settings:  settings,
-		telemetry: telemetry,
-		status:    newStatus(settings.Logger, telemetry),
+		health:    observer,
 		filter:    config.filter(),
 		extractor: extractor,
 		converter: logrecord.Converter{ScopeName: metadata.ScopeName, ScopeVersion: settings.BuildInfo.Version},
@@ -64,7 +64,7 @@ func newReceiver(config *Config, settings receiver.Settings) (*eventsReceiver, e
 
 // Start fails for what the user must mend: the configuration of the client. It does not wait for the API server.
 func (r *eventsReceiver) Start(ctx context.Context, host component.Host) error {
-	r.status.addHost(host)
+	r.health.AddHost(host)
 	r.life.start.Do(func() { r.life.startErr = r.begin(ctx, host) })
 	return r.life.startErr
 }
@@ -84,7 +84,7 @@ func (r *eventsReceiver) begin(ctx context.Context, host component.Host) error {
 	if err := r.newResolver(restConfig); err != nil {
 		return err
 	}
-	if err := r.telemetry.observe(r.resolver); err != nil {
+	if err := r.health.Measure(r.resolver); err != nil {
 		return err
 	}
 	r.cluster = cluster.New(r.client)
@@ -108,12 +108,6 @@ func (r *eventsReceiver) useExtensions(ctx context.Context, host component.Host)
 	return err
 }
 
-// lookupObserver counts look-ups, and names the permissions that they lack.
-type lookupObserver struct {
-	*telemetry
-	*status
-}
-
 func (r *eventsReceiver) newResolver(restConfig *rest.Config) error {
 	if !r.config.Owners.Enabled {
 		return nil
@@ -129,7 +123,7 @@ func (r *eventsReceiver) newResolver(restConfig *rest.Config) error {
 		Namespaces:     r.config.Namespaces,
 		KeepLabel:      r.extractor.KeepLabel,
 		KeepAnnotation: r.extractor.KeepAnnotation,
-		Observer:       lookupObserver{r.telemetry, r.status},
+		Observer:       r.health,
 	})
 	r.resolver = owners
 	return err
@@ -190,10 +184,10 @@ func (r *eventsReceiver) terms(stop, work context.Context) {
 // forgetTerm takes out of the component's status what was used only while this process led.
 func (r *eventsReceiver) forgetTerm() {
 	for _, namespace := range r.config.streams() {
-		r.status.forget(streamOf(namespace))
+		r.health.ForgetStream(namespace)
 	}
-	r.status.forget(storagePart)
-	r.status.forget(clusterPart)
+	r.health.Forget(storagePart)
+	r.health.Forget(clusterPart)
 }
 
 // sessions runs a session, and another one each time that another cluster answers.
@@ -238,7 +232,7 @@ func (s *session) newStream(namespace string) *watch.Stream {
 		Versions:        s.versions,
 		Taker:           s.queue,
 		Bursts:          s.bursts,
-		Observer:        s.status,
+		Observer:        s.health,
 	}
 	if version, ok := s.start.Of(namespace); ok {
 		config.ExactAt = strconv.FormatUint(version, 10)
@@ -292,7 +286,7 @@ func (r *eventsReceiver) Shutdown(ctx context.Context) error {
 
 func (r *eventsReceiver) end(ctx context.Context) error {
 	receivers.forget(r)
-	defer r.telemetry.builder.Shutdown()
+	defer r.health.Shutdown()
 	if r.life.cancel == nil {
 		r.close(ctx)
 		return nil

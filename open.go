@@ -15,10 +15,10 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/delivery"
-	"github.com/kubeevents/kubeeventsreceiver/internal/inbox"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/checkpoint"
-	"github.com/kubeevents/kubeeventsreceiver/internal/tally"
+	"github.com/kubeevents/kubeeventsreceiver/internal/memory/tally"
+	"github.com/kubeevents/kubeeventsreceiver/internal/queue"
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 )
 
@@ -58,13 +58,13 @@ func (r *eventsReceiver) openStorage(ctx context.Context, host component.Host) (
 }
 
 func (r *eventsReceiver) newSession() *session {
-	s := &session{eventsReceiver: r, queue: inbox.New(batchChanges), recordBytes: firstRecordBytes}
+	s := &session{eventsReceiver: r, queue: queue.New(batchChanges), recordBytes: firstRecordBytes}
 	s.gate, s.persist = alwaysOpen{s.endTerm}, withoutStorage{s}
 	if r.logs != nil {
 		s.delivery = delivery.New(delivery.Settings{
 			Next: r.logs, Retry: r.config.RetryOnFailure, Logger: r.settings.Logger,
-			Observer: deliveryObserver{r}, MayDeliver: s.mayDeliver,
-			Operations: r.telemetry.report, Format: r.settings.ID.Type().String(),
+			Observer: r.health, MayDeliver: s.mayDeliver,
+			Operations: r.health.Operations, Format: r.settings.ID.Type().String(),
 		})
 	}
 	return s
@@ -133,11 +133,11 @@ func (s *session) askCluster(stop context.Context) bool {
 	for began := time.Now(); ; {
 		err := s.cluster.Refresh(stop)
 		if err == nil {
-			s.status.recovered(clusterPart, "The cluster answers again")
+			s.health.Recovered(clusterPart, "The cluster answers again")
 			return true
 		}
 		if time.Since(began) >= clusterWait {
-			s.status.failed(clusterPart, "unavailable", "Cannot read the UID of the cluster; retrying. The receiver watches nothing until then",
+			s.health.Failed(clusterPart, "unavailable", "Cannot read the UID of the cluster; retrying. The receiver watches nothing until then",
 				fmt.Errorf("cannot read namespace kube-system of the cluster: %w", err))
 		}
 		if !sleep(stop, retryCluster) {
@@ -183,7 +183,7 @@ func (s *session) checkVersions(stop context.Context) {
 	ctx, cancel := context.WithTimeout(stop, checkVersionsFor)
 	defer cancel()
 	namespace := s.config.streams()[0]
-	_ = s.versions.Check(ctx, namespace, func(known, now uint64) { s.status.WentBack(namespace, known, now) })
+	_ = s.versions.Check(ctx, namespace, func(known, now uint64) { s.health.WentBack(namespace, known, now) })
 }
 
 // openCheckpoints continues from the checkpoint. First it delivers the records that were about to be
@@ -222,14 +222,14 @@ func (s *session) openCheckpoints(stop, work context.Context) bool {
 // load reads the checkpoint, for as long as the storage fails. Nothing is emitted or saved before.
 func (c *checkpoints) load(stop context.Context) (*checkpoint.Loaded, bool) {
 	late := time.AfterFunc(storageWait, func() {
-		c.status.failed(storagePart, "slow", "Reading the checkpoint takes long; waiting. The receiver emits nothing until then", errSlowStorage)
+		c.health.Failed(storagePart, "slow", "Reading the checkpoint takes long; waiting. The receiver emits nothing until then", errSlowStorage)
 	})
 	defer late.Stop()
 	for {
 		loaded, err := c.loadOnce(stop)
 		if err == nil {
 			late.Stop()
-			c.status.recovered(storagePart, "The storage can be read again")
+			c.health.Recovered(storagePart, "The storage can be read again")
 			return loaded, true
 		}
 		if stop.Err() != nil {
@@ -243,7 +243,7 @@ func (c *checkpoints) load(stop context.Context) (*checkpoint.Loaded, bool) {
 			return nil, true
 		}
 		late.Stop()
-		c.status.failed(storagePart, "unreadable", "Cannot read the checkpoint; retrying. The receiver emits nothing until then", err)
+		c.health.Failed(storagePart, "unreadable", "Cannot read the checkpoint; retrying. The receiver emits nothing until then", err)
 		if !sleep(stop, retryStorage) {
 			return nil, false
 		}
@@ -281,7 +281,7 @@ func (c *checkpoints) deliverOutbox(stop, work context.Context, loaded *checkpoi
 		for _, r := range requests {
 			records += r.count
 		}
-		c.telemetry.dropped(records)
+		c.health.Dropped(records, nil, true)
 		c.settings.Logger.Warn("The outbox has records, but the receiver is in no logs pipeline; dropping them",
 			zap.Int("records", records))
 		return true

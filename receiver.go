@@ -16,12 +16,12 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
 	"github.com/kubeevents/kubeeventsreceiver/internal/filter"
+	"github.com/kubeevents/kubeeventsreceiver/internal/health"
 	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
-	"github.com/kubeevents/kubeeventsreceiver/internal/lease"
 	"github.com/kubeevents/kubeeventsreceiver/internal/logrecord"
+	"github.com/kubeevents/kubeeventsreceiver/internal/memory/tally"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
-	"github.com/kubeevents/kubeeventsreceiver/internal/tally"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
@@ -33,9 +33,8 @@ type eventsReceiver struct {
 	logs     consumer.Logs    // nil: in no logs pipeline
 	metrics  consumer.Metrics // nil: in no metrics pipeline
 
-	life      lifecycle
-	status    *status
-	telemetry *telemetry
+	life   lifecycle
+	health *health.Health
 
 	filter    filter.Filter
 	extractor *extract.Extractor
@@ -49,7 +48,7 @@ type eventsReceiver struct {
 
 	leadership    *leadership // nil: there is no leader election
 	electorConfig election.ElectorConfig
-	lease         *lease.Lease        // nil: it is not known which lease the leader is elected by
+	lease         *election.Lease     // nil: it is not known which lease the leader is elected by
 	positions     *election.Positions // nil: with storage, or without leader election
 }
 
@@ -102,7 +101,7 @@ func (r *eventsReceiver) addChains(observations []observation.Observation, find 
 		at := places[i]
 		observations[i].Chain, observations[i].Tags = chains[at], tags[at]
 	}
-	r.telemetry.resolved(observations)
+	r.health.Resolved(observations)
 }
 
 // emitMetrics emits the sums to the metrics pipeline. Rejected points are not emitted again: the next
@@ -115,10 +114,10 @@ func (s *session) emitMetrics(ctx context.Context) {
 	if points == 0 {
 		return
 	}
-	ctx = s.telemetry.report.StartMetricsOp(ctx)
+	ctx = s.health.Operations.StartMetricsOp(ctx)
 	err := s.metrics.ConsumeMetrics(ctx, metrics)
 	if err == nil {
 		sums.Emitted()
 	}
-	s.telemetry.report.EndMetricsOp(ctx, metadata.Type.String(), points, err)
+	s.health.Operations.EndMetricsOp(ctx, metadata.Type.String(), points, err)
 }

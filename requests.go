@@ -158,7 +158,7 @@ func (s *session) deliver(t term, requests []*request) (undelivered []*request) 
 		case delivery.Stopped:
 			return slices.Clone(requests[i:])
 		case delivery.Accepted:
-			s.telemetry.delivered(r.records, time.Now())
+			s.health.Delivered(r.records, time.Now())
 		}
 	}
 	return nil

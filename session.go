@@ -12,9 +12,9 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/delivery"
 	"github.com/kubeevents/kubeeventsreceiver/internal/election"
-	"github.com/kubeevents/kubeeventsreceiver/internal/inbox"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+	"github.com/kubeevents/kubeeventsreceiver/internal/queue"
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 )
 
@@ -42,7 +42,7 @@ const (
 type session struct {
 	*eventsReceiver
 
-	queue    *inbox.Inbox
+	queue    *queue.Inbox
 	memory   *memory.Memory
 	gate     gate
 	persist  persistence
@@ -234,7 +234,7 @@ func (s *session) take(stop, work context.Context) (more bool) {
 
 // release forgets the last batch, which is dealt with.
 func (s *session) release() {
-	s.telemetry.dealtWith(s.changes)
+	s.health.DealtWith(s.changes)
 	clear(s.changes)
 	s.changes = s.changes[:0]
 	s.queue.Done()
@@ -308,7 +308,7 @@ func (s *session) account(stop context.Context) []observation.Observation {
 		}
 		if c.Kind == watch.Restored && s.isReplaced() {
 			// The next session lists what follows.
-			s.telemetry.dealtWith(s.changes[i:])
+			s.health.DealtWith(s.changes[i:])
 			s.changes = s.changes[:i]
 			break
 		}
@@ -378,7 +378,7 @@ func (s *session) wanted(observations []observation.Observation) []observation.O
 			}
 		}
 	}
-	s.telemetry.accounted(received, filtered)
+	s.health.Accounted(received, filtered)
 	wanted := observations[:0]
 	for i := range observations {
 		if s.filter.Wants(observations[i].Event) {

@@ -67,7 +67,7 @@ k8s_events keeps every event in memory and no checkpoint, and is shown no more t
 ![Memory and checkpoint bytes over the number of live events](performance-growth.svg)`, l.playback.perSecond, l.playback.updating, thousands(mostForTheirs)),
 		Notes: []string{
 			"Checkpoint bytes are what the Collector hands to the kernel to write, with an exporter that writes nothing.",
-			"The last rows are Go benchmarks (`go test -bench Memory ./internal/ledger ./resolver`): what is kept of each event that is alive, and of each object on a chain of owners.",
+			"The last rows are Go benchmarks (`go test -bench Memory ./internal/memory/ledger ./resolver`): what is kept of each event that is alive, and of each object on a chain of owners.",
 		},
 	}, err
 }
@@ -302,7 +302,7 @@ func memoryBenchmarks(ctx context.Context) (figures []figure, err error) {
 		path, unit, name string
 		most             float64
 	}{
-		{"./internal/ledger", "B/event", "ledger, for each of %s live events", 96},
+		{"./internal/memory/ledger", "B/event", "ledger, for each of %s live events", 96},
 		{"./resolver", "B/object", "resolver, for each of %s objects", 400},
 	} {
 		printed, err := goBenchmark(ctx, b.path, "^BenchmarkMemory$", "1x")

@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/convention"
+	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
@@ -63,7 +63,7 @@ func compile(list, part string, rules []Rule) (compiled []rule, errs error) {
 
 func (r Rule) compile(part string) (rule, error) {
 	c := rule{tagName: r.TagName, key: r.Key, part: part}
-	if convention.Own(r.TagName) {
+	if semconv.Own(r.TagName) {
 		return c, fmt.Errorf(".tag_name: %q is what the receiver itself writes; choose another name, or remove tag_name for k8s.<kind>.%s.<key>", r.TagName, part)
 	}
 	if (r.Key == "") == (r.KeyRegex == "") {
@@ -115,7 +115,7 @@ func kindMatcher(from string) (func(*resolver.Object) bool, error) {
 	}
 	kind, group, grouped := strings.Cut(from, ".")
 	if !grouped {
-		group, grouped = convention.Group(kind)
+		group, grouped = semconv.Group(kind)
 	}
 	return func(o *resolver.Object) bool {
 		return strings.EqualFold(o.Kind, kind) && (!grouped || strings.EqualFold(o.GroupKind().Group, group))
@@ -185,7 +185,7 @@ func (r rule) appendMatching(tags []Tag, o *resolver.Object, values map[string]s
 	}
 	slices.Sort(keys)
 	for _, key := range keys {
-		if name := r.name(o, key); !convention.Own(name) {
+		if name := r.name(o, key); !semconv.Own(name) {
 			tags = appendNew(tags, Tag{name, values[key]})
 		}
 	}

@@ -13,9 +13,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/convention"
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
@@ -81,7 +81,7 @@ func referenceTo(o *resolver.Object) resolver.Reference {
 
 func (c Converter) newResource(logs plog.Logs, clusterUID string, o *observation.Observation) plog.LogRecordSlice {
 	rl := logs.ResourceLogs().AppendEmpty()
-	rl.SetSchemaUrl(convention.SchemaURL)
+	rl.SetSchemaUrl(semconv.SchemaURL)
 	writeResource(rl.Resource().Attributes(), clusterUID, o)
 	sl := rl.ScopeLogs().AppendEmpty()
 	sl.Scope().SetName(c.ScopeName)
@@ -91,7 +91,7 @@ func (c Converter) newResource(logs plog.Logs, clusterUID string, o *observation
 
 func writeResource(attributes pcommon.Map, clusterUID string, o *observation.Observation) {
 	attributes.EnsureCapacity(24)
-	put := convention.Writer(attributes)
+	put := semconv.Writer(attributes)
 	put.String("k8s.cluster.uid", clusterUID)
 
 	writeInvolved(put, o)
@@ -101,7 +101,7 @@ func writeResource(attributes pcommon.Map, clusterUID string, o *observation.Obs
 			put.Object(object)
 		}
 	}
-	if o.Chain.Objects[0].GroupKind() == convention.Pod {
+	if o.Chain.Objects[0].GroupKind() == semconv.Pod {
 		put.StringIfNew("k8s.node.name", event.KubeletNode(o.Event))
 	}
 	writeOwners(put, o.Chain)
@@ -110,7 +110,7 @@ func writeResource(attributes pcommon.Map, clusterUID string, o *observation.Obs
 	}
 }
 
-func writeInvolved(put convention.Writer, o *observation.Observation) {
+func writeInvolved(put semconv.Writer, o *observation.Observation) {
 	object := involved(o)
 	put.String("k8s.namespace.name", object.Namespace)
 	put.String("k8s.object.api_version", object.APIVersion)
@@ -120,18 +120,18 @@ func writeInvolved(put convention.Writer, o *observation.Observation) {
 	put.String("k8s.container.name", event.ContainerName(o.Event))
 }
 
-func writeOwners(put convention.Writer, chain resolver.Chain) {
+func writeOwners(put semconv.Writer, chain resolver.Chain) {
 	owners := chain.Objects[1:]
 	if len(owners) > 0 {
-		put.Identity(convention.Owner, owners[0])
+		put.Identity(semconv.Owner, owners[0])
 		names := make([]string, len(owners))
 		for i, owner := range owners {
-			names[i] = convention.QualifiedName(owner)
+			names[i] = semconv.QualifiedName(owner)
 		}
 		put.Strings("k8s.owner.chain", names)
 	}
 	if end := chain.End(); end != nil {
-		put.Identity(convention.Workload, end)
+		put.Identity(semconv.Workload, end)
 	}
 }
 
@@ -140,9 +140,9 @@ func writeRecord(record plog.LogRecord, o *observation.Observation) {
 	record.SetEventName(EventName)
 	record.SetTimestamp(pcommon.Timestamp(event.UnixNano(event.NewestOccurrence(ev))))
 	record.SetObservedTimestamp(pcommon.Timestamp(event.UnixNano(o.SeenAt)))
-	record.SetSeverityText(convention.ValidUTF8(ev.Type))
+	record.SetSeverityText(semconv.ValidUTF8(ev.Type))
 	record.SetSeverityNumber(severity(ev.Type))
-	record.Body().SetStr(convention.ValidUTF8(ev.Message))
+	record.Body().SetStr(semconv.ValidUTF8(ev.Message))
 	writeAttributes(record.Attributes(), o)
 }
 
@@ -160,7 +160,7 @@ func severity(eventType string) plog.SeverityNumber {
 func writeAttributes(attributes pcommon.Map, o *observation.Observation) {
 	ev := o.Event
 	attributes.EnsureCapacity(16)
-	put := convention.Writer(attributes)
+	put := semconv.Writer(attributes)
 	put.String("k8s.event.name", ev.Name)
 	put.String("k8s.event.uid", string(ev.UID))
 	put.String("k8s.event.reason", ev.Reason)

@@ -12,11 +12,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
-	"github.com/kubeevents/kubeeventsreceiver/internal/ledger"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/checkpoint"
+	"github.com/kubeevents/kubeeventsreceiver/internal/memory/dedup"
+	"github.com/kubeevents/kubeeventsreceiver/internal/memory/ledger"
+	"github.com/kubeevents/kubeeventsreceiver/internal/memory/tally"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
-	"github.com/kubeevents/kubeeventsreceiver/internal/repeat"
-	"github.com/kubeevents/kubeeventsreceiver/internal/tally"
 )
 
 // Config is what a memory depends on.
@@ -49,7 +49,7 @@ type Memory struct {
 	config  Config
 	ledger  *ledger.Ledger
 	streams *streams
-	Windows *repeat.Windows
+	Windows *dedup.Windows
 	Tally   *tally.Tally
 	cluster string
 }
@@ -60,7 +60,7 @@ func New(config Config, now time.Time) *Memory {
 		config:  config,
 		ledger:  ledger.New(),
 		streams: newStreams(config.Coverage),
-		Windows: repeat.New(config.DedupInterval),
+		Windows: dedup.New(config.DedupInterval),
 		Tally:   tally.New(config.Tally, now),
 	}
 	if config.Saved {

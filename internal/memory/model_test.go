@@ -20,8 +20,8 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/checkpoint"
+	"github.com/kubeevents/kubeeventsreceiver/internal/memory/tally"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
-	"github.com/kubeevents/kubeeventsreceiver/internal/tally"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/changes"
+	"github.com/kubeevents/kubeeventsreceiver/internal/memory/dirty"
 )
 
 // Coverage is which events the streams bring.
@@ -52,7 +52,7 @@ type streams struct {
 	coverage    Coverage
 	byNamespace map[string]*stream
 	byKey       map[streamKey]*stream
-	changed     changes.Set[streamKey]
+	changed     dirty.Set[streamKey]
 }
 
 func newStreams(coverage Coverage) *streams {

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
-	"github.com/kubeevents/kubeeventsreceiver/internal/inbox"
+	"github.com/kubeevents/kubeeventsreceiver/internal/queue"
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 )
 
@@ -34,7 +34,7 @@ func TestAStreamStartsAtAPosition(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				api, queue := apitest.NewInMemory(t), inbox.New(1000)
+				api, queue := apitest.NewInMemory(t), queue.New(1000)
 				api.Put(counted("a", 1))
 				b := api.Put(counted("b", 1))
 				api.Put(counted("a", 2))
@@ -59,7 +59,7 @@ func TestAStreamStartsAtAPosition(t *testing.T) {
 
 func TestAListingAtAPositionThatBreaksOffIsRepeatedThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api, queue := apitest.NewInMemory(t), inbox.New(10000)
+		api, queue := apitest.NewInMemory(t), queue.New(10000)
 		const events = 501 // one more than a page holds
 		for n := range events {
 			api.Put(counted(fmt.Sprintf("e%05d", n), 1))
@@ -84,7 +84,7 @@ func TestAListingAtAPositionThatBreaksOffIsRepeatedThere(t *testing.T) {
 
 func TestAVersionThatIsTooLargeIsFollowedByAListing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api, queue := apitest.NewInMemory(t), inbox.New(1000)
+		api, queue := apitest.NewInMemory(t), queue.New(1000)
 		api.Put(counted("a", 1))
 		api.Refuse(func(r *http.Request) int {
 			if r.URL.Query().Get("resourceVersion") == "9" {

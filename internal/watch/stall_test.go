@@ -15,12 +15,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
-	"github.com/kubeevents/kubeeventsreceiver/internal/inbox"
+	"github.com/kubeevents/kubeeventsreceiver/internal/queue"
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 )
 
 // takeAll takes batches until nothing more comes, and returns the names of their events.
-func takeAll(queue *inbox.Inbox) (names []string) {
+func takeAll(queue *queue.Inbox) (names []string) {
 	// The first empty batch ends a stall.
 	for empty := 0; empty < 2; empty++ {
 		synctest.Wait()
@@ -41,7 +41,7 @@ const aWhile = 31 * time.Second // longer than a batch may wait
 
 func TestAStallClosesTheWatchWhichThenResumes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api, queue := apitest.NewInMemory(t), inbox.New(10)
+		api, queue := apitest.NewInMemory(t), queue.New(10)
 		o := start(t, api, queue, watch.Config{})
 		takeAll(queue)
 		api.Put(event("a", ""))
@@ -61,7 +61,7 @@ func TestAStallClosesTheWatchWhichThenResumes(t *testing.T) {
 
 func TestAStallLosesNothingOfAFullQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api, queue := apitest.NewInMemory(t), inbox.New(10)
+		api, queue := apitest.NewInMemory(t), queue.New(10)
 		o := start(t, api, queue, watch.Config{})
 		takeAll(queue)
 		api.Put(event("first", ""))
@@ -88,7 +88,7 @@ func TestAListingEndsHoweverSlowThePipelineIs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				api, queue := apitest.NewInMemory(t), inbox.New(100)
+				api, queue := apitest.NewInMemory(t), queue.New(100)
 				prepare(api)
 				const events = 600
 				for n := range events {
@@ -124,7 +124,7 @@ func TestAServerThatNeverEndsAStreamedListing(t *testing.T) {
 	for name, pause := range map[string]time.Duration{"and is silent": time.Hour, "and sends what changes": 20 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				api, queue := apitest.NewInMemory(t), inbox.New(10)
+				api, queue := apitest.NewInMemory(t), queue.New(10)
 				api.WithoutEndBookmark()
 				api.Put(event("a", ""))
 				o := start(t, api, queue, watch.Config{})

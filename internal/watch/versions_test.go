@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
-	"github.com/kubeevents/kubeeventsreceiver/internal/inbox"
+	"github.com/kubeevents/kubeeventsreceiver/internal/queue"
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 )
 
@@ -32,7 +32,7 @@ func number(requests []string, kind string) (n int) {
 
 func TestABackupIsRestored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api, queue := apitest.NewInMemory(t), inbox.New(1000)
+		api, queue := apitest.NewInMemory(t), queue.New(1000)
 		api.Put(counted("a", 1))
 		backup := api.Version()
 		o := start(t, api, queue, watch.Config{Versions: watch.NewVersions(clientOf(t, api), 0)})
@@ -73,7 +73,7 @@ func TestAVersionOfACheckpointIsCompared(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				api, queue := apitest.NewInMemory(t), inbox.New(1000)
+				api, queue := apitest.NewInMemory(t), queue.New(1000)
 				api.Put(counted("a", 1))
 				api.Put(counted("b", 1))
 				start(t, api, queue, watch.Config{ResourceVersion: tt.version, Versions: watch.NewVersions(clientOf(t, api), 0)})
@@ -86,7 +86,7 @@ func TestAVersionOfACheckpointIsCompared(t *testing.T) {
 
 func TestAllStreamsListWhenOneDetectsARestore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api, queue := apitest.NewInMemory(t), inbox.New(1000)
+		api, queue := apitest.NewInMemory(t), queue.New(1000)
 		versions, o := watch.NewVersions(clientOf(t, api), 0), &observer{}
 		start(t, api, queue, watch.Config{Namespace: "ns", Versions: versions, Observer: o})
 		assert.Equal(t, []string{"ns began", "ns ended at 1"}, changes(queue))
@@ -108,7 +108,7 @@ func TestAllStreamsListWhenOneDetectsARestore(t *testing.T) {
 
 func TestStreamsThatReconnectTogetherShareARequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api, queue := apitest.NewInMemory(t), inbox.New(1000)
+		api, queue := apitest.NewInMemory(t), queue.New(1000)
 		versions := watch.NewVersions(clientOf(t, api), 0)
 		const streams = 50
 		for range streams {
@@ -125,7 +125,7 @@ func TestStreamsThatReconnectTogetherShareARequest(t *testing.T) {
 
 func TestAnAnswerToAnOlderRequestIsNotUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api, queue := apitest.NewInMemory(t), inbox.New(1000)
+		api, queue := apitest.NewInMemory(t), queue.New(1000)
 		versions := watch.NewVersions(clientOf(t, api), 1)
 		var asked atomic.Int32
 		answer := make(chan struct{})
@@ -152,7 +152,7 @@ func TestAVersionThatCannotBeReadIsAFailedConnection(t *testing.T) {
 	} {
 		t.Run(string(cause), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				api, queue := apitest.NewInMemory(t), inbox.New(1000)
+				api, queue := apitest.NewInMemory(t), queue.New(1000)
 				api.Put(counted("a", 1))
 				api.Refuse(func(r *http.Request) int {
 					if isVersionRequest(r) {
@@ -174,7 +174,7 @@ func TestAVersionThatCannotBeReadIsAFailedConnection(t *testing.T) {
 
 func TestAPermissionThatOneNamespaceLacksDoesNotConcernAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api, queue := apitest.NewInMemory(t), inbox.New(1000)
+		api, queue := apitest.NewInMemory(t), queue.New(1000)
 		api.Put(counted("a", 1))
 		api.Refuse(func(r *http.Request) int {
 			if strings.Contains(r.URL.Path, "/secret/") {

@@ -42,12 +42,12 @@ var inWatch = []mutant{
 
 var inQueue = []mutant{
 	{
-		"drops what is queued behind the end of a list", "internal/inbox/inbox.go",
+		"drops what is queued behind the end of a list", "internal/queue/queue.go",
 		"i.changes = i.changes[:left]",
 		"i.changes = i.changes[:0]",
 	},
 	{
-		"never ends a stall", "internal/inbox/stall.go",
+		"never ends a stall", "internal/queue/stall.go",
 		`	close(i.resumed)
 `,
 		"",
@@ -56,7 +56,7 @@ var inQueue = []mutant{
 
 var inLedger = []mutant{
 	{
-		"forgets a deleted event at once", "internal/ledger/ledger.go",
+		"forgets a deleted event at once", "internal/memory/ledger/ledger.go",
 		`	l.bury(k, last, now)
 `,
 		`	_ = now
@@ -64,12 +64,12 @@ var inLedger = []mutant{
 `,
 	},
 	{
-		"counts an event wholly that was created again after a day", "internal/ledger/ledger.go",
+		"counts an event wholly that was created again after a day", "internal/memory/ledger/ledger.go",
 		"created.Sub(first) > outlived",
 		"created.Sub(first) > 24*outlived",
 	},
 	{
-		"counts once an event of which it knows nothing", "internal/ledger/ledger.go",
+		"counts once an event of which it knows nothing", "internal/memory/ledger/ledger.go",
 		"return firstSight(ev, int64(seen.count))",
 		"return 1",
 	},
@@ -82,7 +82,7 @@ var inLedger = []mutant{
 
 var inDedup = []mutant{
 	{
-		"delivers the oldest state that a dedup window holds", "internal/repeat/repeat.go",
+		"delivers the oldest state that a dedup window holds", "internal/memory/dedup/dedup.go",
 		`		merged.SeenAt = w.held.SeenAt
 `,
 		`		merged.SeenAt = w.held.SeenAt
@@ -90,7 +90,7 @@ var inDedup = []mutant{
 `,
 	},
 	{
-		"does not save that a dedup window is empty", "internal/repeat/snapshot.go",
+		"does not save that a dedup window is empty", "internal/memory/dedup/snapshot.go",
 		`	delete(w.held, k)
 	w.changed.Note(k)
 `,
@@ -109,20 +109,20 @@ var inDedup = []mutant{
 
 var inTally = []mutant{
 	{
-		"lets a series that expired go on with its old start", "internal/tally/tally.go",
+		"lets a series that expired go on with its old start", "internal/memory/tally/tally.go",
 		`				t.epoch = now
 `,
 		"",
 	},
 	{
-		"does not count what goes beyond max_series", "internal/tally/tally.go",
+		"does not count what goes beyond max_series", "internal/memory/tally/tally.go",
 		`	if t.series >= t.config.MaxSeries {
 		return t.overflowLocked()`,
 		`	if t.series >= t.config.MaxSeries {
 		return &point{}`,
 	},
 	{
-		"reports sums that are not saved", "internal/tally/metrics.go",
+		"reports sums that are not saved", "internal/memory/tally/metrics.go",
 		"return p.durable",
 		"return p.occurrences",
 	},

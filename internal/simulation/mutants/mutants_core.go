@@ -162,7 +162,7 @@ var inRestore = []mutant{
 	},
 	{
 		"does not take the counts after a restore for the new baseline",
-		"internal/ledger/ledger.go",
+		"internal/memory/ledger/ledger.go",
 		"if known.uid == seen.uid && !known.isForgotten() {",
 		"if known.uid == seen.uid {",
 	},

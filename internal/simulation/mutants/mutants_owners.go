@@ -54,13 +54,13 @@ var inFilters = []mutant{
 
 var inLifecycle = []mutant{
 	{
-		"never reports that it has recovered", "status.go",
+		"never reports that it has recovered", "internal/health/status.go",
 		`	delete(s.failing, part)
 	s.logger.Info`,
 		`	s.logger.Info`,
 	},
 	{
-		"reports its status to the first pipeline alone", "status.go",
+		"reports its status to the first pipeline alone", "internal/health/status.go",
 		`	for _, host := range s.hosts {
 `,
 		`	for _, host := range s.hosts[:1] {

@@ -20,8 +20,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/changes"
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
+	"github.com/kubeevents/kubeeventsreceiver/internal/memory/dirty"
 )
 
 const (
@@ -93,7 +93,7 @@ type Ledger struct {
 	scopes  map[string]*scope
 	usedIDs uint16 // numbers below stand for streams that ran before
 	deleted deletions
-	changed changes.Set[Key]
+	changed dirty.Set[Key]
 }
 
 // scope is one stream of events: one namespace, or the whole cluster.

@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/convention"
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
@@ -120,11 +120,11 @@ func workloadOf(chain resolver.Chain) *resolver.Object {
 	end := chain.End()
 	if end == nil {
 		end = chain.Objects[0]
-		if end.GroupKind() != convention.Pod {
+		if end.GroupKind() != semconv.Pod {
 			return nil
 		}
 	}
-	if end.GroupKind() == convention.Pod {
+	if end.GroupKind() == semconv.Pod {
 		return &barePod
 	}
 	return end

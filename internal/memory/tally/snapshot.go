@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/changes"
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
+	"github.com/kubeevents/kubeeventsreceiver/internal/memory/dirty"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
@@ -21,7 +21,7 @@ type Key [16]byte
 type saved struct {
 	series  map[Key]*savedSeries
 	keys    map[*point]Key
-	changed changes.Set[Key]
+	changed dirty.Set[Key]
 	saving  []*point // those that TakeChanged returned last, until Saved
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package convention knows the names that OpenTelemetry's semantic conventions (1.43) give to Kubernetes objects.
-package convention
+// Package semconv knows the names that OpenTelemetry's semantic conventions (1.43) give to Kubernetes objects.
+package semconv
 
 import (
 	"strings"

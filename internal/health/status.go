@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kubeeventsreceiver
+package health
 
 import (
 	"errors"
@@ -17,10 +17,10 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 )
 
-// status reports how the streams fare, as the component's status and in the log: at a change, not at each attempt.
-type status struct {
-	logger    *zap.Logger
-	telemetry *telemetry
+// Status reports whether the parts of the receiver work, as the component's status and in the log: at a change, not at
+// each attempt. Its methods may be called concurrently.
+type Status struct {
+	logger *zap.Logger
 
 	// mu guards the following.
 	mu      sync.Mutex
@@ -34,42 +34,39 @@ type failure struct {
 	err   error
 }
 
-func newStatus(logger *zap.Logger, telemetry *telemetry) *status {
-	return &status{logger: logger, telemetry: telemetry, failing: map[string]failure{}, hinted: map[string]bool{}}
+func newStatus(logger *zap.Logger) *Status {
+	return &Status{logger: logger, failing: map[string]failure{}, hinted: map[string]bool{}}
 }
 
-func (s *status) addHost(host component.Host) {
+// AddHost adds the host of a pipeline's instance of the receiver. The status is reported to each.
+func (s *Status) AddHost(host component.Host) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hosts = append(s.hosts, host)
 }
 
-// Arrived implements watch.Observer.
-func (s *status) Arrived() { s.telemetry.arrived() }
-
 // Healthy implements watch.Observer.
-func (s *status) Healthy(namespace string) {
-	s.recovered(streamOf(namespace), "Watching events again")
+func (s *Status) Healthy(namespace string) {
+	s.Recovered(streamOf(namespace), "Watching events again")
 }
 
-// Restarting implements watch.Observer.
-func (s *status) Restarting(namespace string, cause watch.Cause, err error) {
-	s.telemetry.restarted(cause)
+// restarting reports the end of a stream, unless it is an ordinary one.
+func (s *Status) restarting(namespace string, cause watch.Cause, err error) {
 	switch cause {
 	case watch.Ended, watch.Expired, watch.Stalled:
 		return // Ordinary ends, after which the stream goes on where it was or lists again.
 	}
-	s.failed(streamOf(namespace), string(cause), "Cannot watch events; retrying", explain(namespace, cause, err))
+	s.Failed(streamOf(namespace), string(cause), "Cannot watch events; retrying", explain(namespace, cause, err))
 }
 
 // WentBack implements watch.Observer.
-func (s *status) WentBack(_ string, known, now uint64) {
+func (s *Status) WentBack(_ string, known, now uint64) {
 	s.logger.Warn("The resource versions of the cluster have gone back, as after a restore of etcd; listing. Counts and sums are kept",
 		zap.Uint64("known_version", known), zap.Uint64("current_version", now))
 }
 
-// forget notes that it is no longer known whether a part works: nothing uses it now.
-func (s *status) forget(part string) {
+// Forget notes that it is no longer known whether a part works: nothing uses it now.
+func (s *Status) Forget(part string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, failed := s.failing[part]; failed {
@@ -78,8 +75,8 @@ func (s *status) forget(part string) {
 	}
 }
 
-// failed notes that a part of the receiver does not work. The same cause again is no news.
-func (s *status) failed(part, cause, message string, err error) {
+// Failed notes that a part of the receiver does not work. The same cause again is no news.
+func (s *Status) Failed(part, cause, message string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if known, ok := s.failing[part]; ok && known.cause == cause {
@@ -91,15 +88,15 @@ func (s *status) failed(part, cause, message string, err error) {
 }
 
 // set notes that a part of the receiver does not work, without a line in the log.
-func (s *status) set(part string, f failure) {
+func (s *Status) set(part string, f failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failing[part] = f
 	s.reportLocked()
 }
 
-// recovered notes that a part works, which is no news unless it had failed.
-func (s *status) recovered(part, message string) {
+// Recovered notes that a part works, which is no news unless it had failed.
+func (s *Status) Recovered(part, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, failed := s.failing[part]; !failed {
@@ -112,7 +109,7 @@ func (s *status) recovered(part, message string) {
 
 // Forbidden names a permission for owners that is missing, once. It may be missing on purpose, and costs no event, so it
 // is no error of the component.
-func (s *status) Forbidden(verb string, resource schema.GroupResource, namespace string) {
+func (s *Status) Forbidden(verb string, resource schema.GroupResource, namespace string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	missing := verb + " " + resource.String()
@@ -129,7 +126,7 @@ func (s *status) Forbidden(verb string, resource schema.GroupResource, namespace
 		zap.String("rule_to_add", fmt.Sprintf("{apiGroups: [%q], resources: [%s], verbs: [get, list]}", resource.Group, resource.Resource)))
 }
 
-func (s *status) reportLocked() {
+func (s *Status) reportLocked() {
 	event := componentstatus.NewEvent(componentstatus.StatusOK)
 	if len(s.failing) > 0 {
 		var errs error
@@ -171,7 +168,7 @@ func where(namespace string) string {
 }
 
 // PositionFailed implements election.Observer. Nothing is dropped then, and a failover repeats more.
-func (s *status) PositionFailed(err error) {
+func (s *Status) PositionFailed(err error) {
 	cause := "unavailable"
 	var forbidden *election.PermissionError
 	if errors.As(err, &forbidden) {
@@ -181,34 +178,29 @@ func (s *status) PositionFailed(err error) {
 	if errors.As(err, &unreadable) {
 		cause = "unreadable"
 	}
-	s.failed(positionPart, cause, "Cannot read or publish the position of the leader; retrying. Until it works, a failover repeats more", err)
+	s.Failed(positionPart, cause, "Cannot read or publish the position of the leader; retrying. Until it works, a failover repeats more", err)
 }
 
 // PositionWorks implements election.Observer.
-func (s *status) PositionWorks() {
-	s.recovered(positionPart, "The position of the leader can be read and published again")
+func (s *Status) PositionWorks() {
+	s.Recovered(positionPart, "The position of the leader can be read and published again")
 }
+
+// ForgetStream notes that nobody watches a namespace now; empty: the cluster.
+func (s *Status) ForgetStream(namespace string) { s.Forget(streamOf(namespace)) }
+
+// positionPart is the part of the receiver that the component's status names if the leader's
+// position cannot be read or published.
+const positionPart = "the position of the leader"
 
 // logsPipeline is the part of the receiver that the component's status names while it is rejected.
 const logsPipeline = "the logs pipeline"
 
-// deliveryObserver reports deliveries as the component's status and the receiver's own telemetry.
-type deliveryObserver struct{ *eventsReceiver }
-
-// Accepted implements delivery.Observer.
-func (o deliveryObserver) Accepted(records int) { o.telemetry.accepted(records) }
-
-// Rejected implements delivery.Observer.
-func (o deliveryObserver) Rejected(records int, _ error) { o.telemetry.refused(records) }
-
-// Dropped implements delivery.Observer.
-func (o deliveryObserver) Dropped(records int, _ error, _ bool) { o.telemetry.dropped(records) }
-
 // RejectingLong implements delivery.Observer. The deliverer writes the log.
-func (o deliveryObserver) RejectingLong(since time.Duration) {
-	o.status.set(logsPipeline, failure{"rejecting",
+func (s *Status) RejectingLong(since time.Duration) {
+	s.set(logsPipeline, failure{"rejecting",
 		fmt.Errorf("the logs pipeline has accepted no events for %v: check the exporters' logs", since.Round(time.Second))})
 }
 
 // AcceptingAgain implements delivery.Observer.
-func (o deliveryObserver) AcceptingAgain() { o.status.forget(logsPipeline) }
+func (s *Status) AcceptingAgain() { s.Forget(logsPipeline) }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package inbox is the queue of the changes that the streams have read and the receiver's loop has
+// Package queue is the queue of the changes that the streams have read and the receiver's loop has
 // not yet taken. It is bounded in bytes of events, so that a full queue makes the streams wait.
 // It wakes the loop when a stream has nothing more to read, or when the next batch is full, and not
 // for each change: waking costs more than most of what is done with a change.
-package inbox
+package queue
 
 import (
 	"context"

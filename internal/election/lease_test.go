@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package lease
+package election
 
 import (
 	"encoding/json"
@@ -62,7 +62,7 @@ func TestLook(t *testing.T) {
 				tt.answers[looks].write(w)
 			}))
 			defer server.Close()
-			l, err := New(&rest.Config{Host: server.URL}, "observability", "kube-events")
+			l, err := NewLease(&rest.Config{Host: server.URL}, "observability", "kube-events")
 			require.NoError(t, err)
 			for ; looks < len(tt.answers); looks++ {
 				err = l.Look(t.Context())
@@ -85,7 +85,7 @@ func TestLook(t *testing.T) {
 func TestForgetMakesTheNextLookTheFirst(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer{resourceVersion: "1"}.write(w) }))
 	defer server.Close()
-	l, err := New(&rest.Config{Host: server.URL}, "observability", "kube-events")
+	l, err := NewLease(&rest.Config{Host: server.URL}, "observability", "kube-events")
 	require.NoError(t, err)
 	require.NoError(t, l.Look(t.Context()))
 	l.Forget()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package changes holds which entries have changed since they were last saved.
-package changes
+// Package dirty holds which entries have changed since they were last saved.
+package dirty
 
 import (
 	"maps"

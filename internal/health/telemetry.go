@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kubeeventsreceiver
+package health
 
 import (
 	"context"
@@ -18,17 +18,19 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
-// telemetry is what the receiver says of itself. Its methods may be called concurrently.
-type telemetry struct {
+// Telemetry is the receiver's own telemetry. Its methods may be called concurrently.
+type Telemetry struct {
+	// Operations records the attempts to deliver.
+	Operations *receiverhelper.ObsReport
+
 	builder *metadata.TelemetryBuilder
-	report  *receiverhelper.ObsReport
 
 	waiting      atomic.Int64 // events that arrived and are not dealt with yet
 	hits         atomic.Int64 // objects that were answered from memory, not reported yet
 	unsavedSince atomic.Int64 // time of the last checkpoint in nanoseconds since 1970; 0: it holds everything
 }
 
-func newTelemetry(settings receiver.Settings) (*telemetry, error) {
+func newTelemetry(settings receiver.Settings) (*Telemetry, error) {
 	builder, err := metadata.NewTelemetryBuilder(settings.TelemetrySettings)
 	if err != nil {
 		return nil, err
@@ -39,11 +41,18 @@ func newTelemetry(settings receiver.Settings) (*telemetry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &telemetry{builder: builder, report: report}, nil
+	return &Telemetry{builder: builder, Operations: report}, nil
 }
 
-// observe registers what is measured when it is asked for.
-func (t *telemetry) observe(owners *resolver.Resolver) error {
+// Shutdown ends the measurements.
+func (t *Telemetry) Shutdown() { t.builder.Shutdown() }
+
+// Waiting returns how many events have arrived and are not dealt with yet.
+func (t *Telemetry) Waiting() int64 { return t.waiting.Load() }
+
+// Measure registers what is measured when it is asked for. owners is nil if owners are not looked up.
+// The error is that of the meter provider.
+func (t *Telemetry) Measure(owners *resolver.Resolver) error {
 	err := t.builder.RegisterKubeEventsWaitingCallback(func(_ context.Context, o metric.Int64Observer) error {
 		o.Observe(t.waiting.Load())
 		return nil
@@ -64,7 +73,7 @@ func (t *telemetry) observe(owners *resolver.Resolver) error {
 	})
 }
 
-func (t *telemetry) checkpointAge(now time.Time) time.Duration {
+func (t *Telemetry) checkpointAge(now time.Time) time.Duration {
 	last := t.unsavedSince.Load()
 	if last == 0 {
 		return 0
@@ -72,10 +81,11 @@ func (t *telemetry) checkpointAge(now time.Time) time.Duration {
 	return now.Sub(time.Unix(0, last))
 }
 
-func (t *telemetry) arrived() { t.waiting.Add(1) }
+// Arrived implements watch.Observer.
+func (t *Telemetry) Arrived() { t.waiting.Add(1) }
 
-// dealtWith takes the events of a batch from those that wait.
-func (t *telemetry) dealtWith(batch []watch.Change) {
+// DealtWith takes the events of a batch from those that wait.
+func (t *Telemetry) DealtWith(batch []watch.Change) {
 	for _, change := range batch {
 		if change.Event != nil {
 			t.waiting.Add(-1)
@@ -83,12 +93,14 @@ func (t *telemetry) dealtWith(batch []watch.Change) {
 	}
 }
 
-func (t *telemetry) accounted(received, filtered int64) {
+// Accounted counts the events that were received, and those of them that the filters exclude.
+func (t *Telemetry) Accounted(received, filtered int64) {
 	t.builder.KubeEventsReceived.Add(context.Background(), received)
 	t.builder.KubeEventsFiltered.Add(context.Background(), filtered)
 }
 
-func (t *telemetry) resolved(observations []observation.Observation) {
+// Resolved counts how far the owner chains of the observations go.
+func (t *Telemetry) Resolved(observations []observation.Observation) {
 	t.builder.KubeEventsOwnerCacheHits.Add(context.Background(), t.hits.Swap(0))
 	counts := map[resolver.Resolution]int64{}
 	for i := range observations {
@@ -102,41 +114,46 @@ func (t *telemetry) resolved(observations []observation.Observation) {
 	}
 }
 
-func (t *telemetry) accepted(records int) {
+// Accepted implements delivery.Observer.
+func (t *Telemetry) Accepted(records int) {
 	t.builder.KubeEventsAccepted.Add(context.Background(), int64(records))
 }
 
-// delivered measures how long the records took since the receiver saw them.
-func (t *telemetry) delivered(records []observation.Observation, now time.Time) {
+// Delivered measures how long the records took since the receiver saw them.
+func (t *Telemetry) Delivered(records []observation.Observation, now time.Time) {
 	for i := range records {
 		t.builder.KubeEventsLatency.Record(context.Background(), now.Sub(records[i].SeenAt).Seconds())
 	}
 }
 
-func (t *telemetry) refused(records int) {
+// Rejected implements delivery.Observer.
+func (t *Telemetry) Rejected(records int, _ error) {
 	t.builder.KubeEventsRefused.Add(context.Background(), int64(records))
 }
 
-func (t *telemetry) dropped(records int) {
+// Dropped implements delivery.Observer.
+func (t *Telemetry) Dropped(records int, _ error, _ bool) {
 	t.builder.KubeEventsDropped.Add(context.Background(), int64(records))
 }
 
-// unsaved notes that there is something that the checkpoint of that time does not hold.
-func (t *telemetry) unsaved(checkpoint time.Time) { t.unsavedSince.Store(checkpoint.UnixNano()) }
+// Unsaved notes that there is something that the checkpoint of that time does not hold.
+func (t *Telemetry) Unsaved(checkpoint time.Time) { t.unsavedSince.Store(checkpoint.UnixNano()) }
 
-func (t *telemetry) saved() { t.unsavedSince.Store(0) }
+// Saved notes that the checkpoint holds everything.
+func (t *Telemetry) Saved() { t.unsavedSince.Store(0) }
 
-func (t *telemetry) notSaved() { t.builder.KubeEventsCheckpointFailures.Add(context.Background(), 1) }
+// NotSaved counts a checkpoint that could not be saved.
+func (t *Telemetry) NotSaved() { t.builder.KubeEventsCheckpointFailures.Add(context.Background(), 1) }
 
-func (t *telemetry) restarted(cause watch.Cause) {
+func (t *Telemetry) restarted(cause watch.Cause) {
 	t.builder.KubeEventsWatchRestarts.Add(context.Background(), 1, metric.WithAttributes(attribute.String("cause", string(cause))))
 }
 
 // LookupDone implements resolver.Observer.
-func (t *telemetry) LookupDone(result string, took time.Duration) {
+func (t *Telemetry) LookupDone(result string, took time.Duration) {
 	t.builder.KubeEventsOwnerLookups.Add(context.Background(), 1, metric.WithAttributes(attribute.String("result", result)))
 	t.builder.KubeEventsOwnerLookupDuration.Record(context.Background(), took.Seconds())
 }
 
 // CacheHit implements resolver.Observer.
-func (t *telemetry) CacheHit() { t.hits.Add(1) }
+func (t *Telemetry) CacheHit() { t.hits.Add(1) }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lease looks at the lease by which replicas elect their leader, for one that waits to be elected. An elector that
-// lacks a permission only writes so to the log of its library, and waits as if another led.
-package lease
+package election
 
 import (
 	"context"
@@ -16,7 +14,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Lease is one of the API group coordination.k8s.io. It is not safe for concurrent use.
+// Lease is the Lease by which the replicas elect their leader, for a replica that waits to be elected.
+// An elector that lacks a permission only writes so to the log of its library, and waits as if another
+// led. It is not safe for concurrent use.
 type Lease struct {
 	namespace, name string
 	client          metadata.ResourceInterface
@@ -37,8 +37,8 @@ func (t *ElectionError) Error() string { return t.err.Error() }
 // Unwrap implements errors.Unwrap.
 func (t *ElectionError) Unwrap() error { return t.err }
 
-// New makes a Lease that is looked at with the configuration of the elector's own client.
-func New(config *rest.Config, namespace, name string) (*Lease, error) {
+// NewLease makes a Lease that is looked at with the configuration of the elector's own client.
+func NewLease(config *rest.Config, namespace, name string) (*Lease, error) {
 	client, err := metadata.NewForConfig(config)
 	if err != nil {
 		return nil, err

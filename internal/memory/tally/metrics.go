@@ -8,7 +8,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/convention"
+	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
 )
 
 // MetricName is the name of the metric.
@@ -41,7 +41,7 @@ func (t *Tally) Metrics(scope Scope, clusterUID string, now time.Time) pmetric.M
 	}
 	if t.overflow != nil && t.valueLocked(t.overflow) > 0 {
 		rm := metrics.ResourceMetrics().AppendEmpty()
-		convention.Writer(rm.Resource().Attributes()).String("k8s.cluster.uid", clusterUID)
+		semconv.Writer(rm.Resource().Attributes()).String("k8s.cluster.uid", clusterUID)
 		t.overflow.write(newSum(rm, scope), t.valueLocked(t.overflow), now).PutBool("otel.metric.overflow", true)
 	}
 	metrics.ResourceMetrics().RemoveIf(func(rm pmetric.ResourceMetrics) bool {
@@ -71,7 +71,7 @@ func (t *Tally) Emitted() {
 }
 
 func newSum(rm pmetric.ResourceMetrics, scope Scope) pmetric.NumberDataPointSlice {
-	rm.SetSchemaUrl(convention.SchemaURL)
+	rm.SetSchemaUrl(semconv.SchemaURL)
 	sm := rm.ScopeMetrics().AppendEmpty()
 	sm.Scope().SetName(scope.Name)
 	sm.Scope().SetVersion(scope.Version)
@@ -86,11 +86,11 @@ func newSum(rm pmetric.ResourceMetrics, scope Scope) pmetric.NumberDataPointSlic
 }
 
 func (r *resource) write(attributes pcommon.Map, clusterUID string) {
-	put := convention.Writer(attributes)
+	put := semconv.Writer(attributes)
 	put.String("k8s.cluster.uid", clusterUID)
 	put.String("k8s.namespace.name", r.namespace)
 	if r.workload != nil {
-		put.Identity(convention.Workload, r.workload)
+		put.Identity(semconv.Workload, r.workload)
 		put.Object(r.workload)
 	}
 	for _, tag := range r.tags {
@@ -99,7 +99,7 @@ func (r *resource) write(attributes pcommon.Map, clusterUID string) {
 }
 
 func (k pointKey) write(attributes pcommon.Map) {
-	put := convention.Writer(attributes)
+	put := semconv.Writer(attributes)
 	put.String("k8s.event.reason", k.reason)
 	put.String("k8s.event.type", k.eventType)
 	put.String("k8s.object.kind", k.objectKind)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package repeat holds back the repeats of an event, so that there is at most one log record for
+// Package dedup holds back the repeats of an event, so that there is at most one log record for
 // each event and interval. The occurrences that it holds back are summed into the next record.
-package repeat
+package dedup
 
 import (
 	"cmp"
@@ -10,8 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/changes"
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
+	"github.com/kubeevents/kubeeventsreceiver/internal/memory/dirty"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
 )
 
@@ -23,7 +23,7 @@ type Windows struct {
 	order    []*window // by end; all windows are equally long, so also by begin
 
 	held    map[Key]*window // those that hold something
-	changed changes.Set[Key]
+	changed dirty.Set[Key]
 }
 
 type window struct {

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package health reports how the receiver works: as the component's status, in the log, and as the
+// receiver's own telemetry.
+package health
+
+import (
+	"go.opentelemetry.io/collector/receiver"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
+)
+
+// Health observes all parts of the receiver. It implements the observers of the packages watch,
+// delivery, election and resolver. Its methods may be called concurrently.
+type Health struct {
+	*Status
+	*Telemetry
+}
+
+// New makes a Health of which no part has failed. The error is that of the meter provider.
+func New(settings receiver.Settings) (*Health, error) {
+	telemetry, err := newTelemetry(settings)
+	if err != nil {
+		return nil, err
+	}
+	return &Health{newStatus(settings.Logger), telemetry}, nil
+}
+
+// Restarting implements watch.Observer.
+func (h *Health) Restarting(namespace string, cause watch.Cause, err error) {
+	h.restarted(cause)
+	h.restarting(namespace, cause, err)
+}
