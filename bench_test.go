@@ -31,6 +31,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+	"github.com/kubeevents/kubeeventsreceiver/internal/owners"
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
@@ -145,6 +146,7 @@ func benchSession(b *testing.B) *session {
 	restConfig := &rest.Config{Host: api.URL}
 	require.NoError(b, r.newResolver(restConfig))
 	b.Cleanup(r.resolver.Close)
+	r.owners = owners.New(r.resolver, r.extractor)
 	r.client, _, err = kubeclient.Events(restConfig)
 	require.NoError(b, err)
 	r.cluster = cluster.New(r.client)

@@ -19,6 +19,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
 	"github.com/kubeevents/kubeeventsreceiver/internal/logrecord"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
+	"github.com/kubeevents/kubeeventsreceiver/internal/owners"
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
@@ -84,6 +85,7 @@ func (r *eventsReceiver) begin(ctx context.Context, host component.Host) error {
 	if err := r.newResolver(restConfig); err != nil {
 		return err
 	}
+	r.owners = owners.New(r.resolver, r.extractor)
 	if err := r.health.Measure(r.resolver); err != nil {
 		return err
 	}
@@ -115,7 +117,8 @@ func (r *eventsReceiver) newResolver(restConfig *rest.Config) error {
 	restConfig = rest.CopyConfig(restConfig)
 	restConfig.QPS = r.config.KubeAPIQPS
 	restConfig.Burst = r.config.KubeAPIBurst
-	owners, err := resolver.New(restConfig, resolver.Config{
+	var err error
+	r.resolver, err = resolver.New(restConfig, resolver.Config{
 		MaxDepth:       r.config.Owners.MaxDepth,
 		LookupTimeout:  r.config.Owners.LookupTimeout,
 		CacheSize:      r.config.Owners.CacheSize,
@@ -125,7 +128,6 @@ func (r *eventsReceiver) newResolver(restConfig *rest.Config) error {
 		KeepAnnotation: r.extractor.KeepAnnotation,
 		Observer:       r.health,
 	})
-	r.resolver = owners
 	return err
 }
 

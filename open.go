@@ -305,7 +305,7 @@ func (c *checkpoints) deliverOutbox(stop, work context.Context, loaded *checkpoi
 // the windows hold, like the outbox; this cluster does not know who owns it. It reports false if stop
 // ended before.
 func (c *checkpoints) setAside(stop, work context.Context, known, uid string) bool {
-	c.memory.Windows.Resolve(c.nameInvolved)
+	c.memory.Windows.Resolve(c.owners.NameInvolved)
 	for t := (term{stop: stop, work: work}); c.holds(); {
 		if !c.process(t, nil, c.flush) {
 			return false

@@ -13,7 +13,6 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/cluster"
 	"github.com/kubeevents/kubeeventsreceiver/internal/election"
-	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
 	"github.com/kubeevents/kubeeventsreceiver/internal/filter"
 	"github.com/kubeevents/kubeeventsreceiver/internal/health"
@@ -22,6 +21,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/tally"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+	"github.com/kubeevents/kubeeventsreceiver/internal/owners"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
@@ -44,7 +44,8 @@ type eventsReceiver struct {
 	bursts   *kubeclient.Bursts
 	cluster  *cluster.Identity
 	resolver *resolver.Resolver // nil: owners are not looked up
-	storage  storage.Client     // nil: nothing is saved
+	owners   *owners.Owners
+	storage  storage.Client // nil: nothing is saved
 
 	leadership    *leadership // nil: there is no leader election
 	electorConfig election.ElectorConfig
@@ -54,53 +55,7 @@ type eventsReceiver struct {
 
 // resolve adds to each observation who owns its involved object.
 func (r *eventsReceiver) resolve(ctx context.Context, observations []observation.Observation) {
-	if r.resolver == nil {
-		r.nameInvolved(observations)
-		return
-	}
-	r.addChains(observations, func(references []resolver.Reference) []resolver.Chain {
-		return r.resolver.Resolve(ctx, references)
-	})
-}
-
-// nameInvolved adds to each observation just what its event says of the involved object.
-func (r *eventsReceiver) nameInvolved(observations []observation.Observation) {
-	r.addChains(observations, func(references []resolver.Reference) []resolver.Chain {
-		chains := make([]resolver.Chain, len(references))
-		for i, ref := range references {
-			chains[i].Objects = []*resolver.Object{ref.Object()}
-		}
-		return chains
-	})
-}
-
-// addChains adds the chains that find returns. Each distinct object is asked for once.
-func (r *eventsReceiver) addChains(observations []observation.Observation, find func([]resolver.Reference) []resolver.Chain) {
-	if len(observations) == 0 {
-		return
-	}
-	references := make([]resolver.Reference, 0, len(observations))
-	place := make(map[resolver.Reference]int, len(observations))
-	places := make([]int, len(observations))
-	for i := range observations {
-		ref := event.Involved(observations[i].Event)
-		at, ok := place[ref]
-		if !ok {
-			at = len(references)
-			place[ref] = at
-			references = append(references, ref)
-		}
-		places[i] = at
-	}
-	chains := find(references)
-	tags := make([][]extract.Tag, len(chains))
-	for i, chain := range chains {
-		tags[i] = r.extractor.Tags(chain.Objects)
-	}
-	for i := range observations {
-		at := places[i]
-		observations[i].Chain, observations[i].Tags = chains[at], tags[at]
-	}
+	r.owners.Resolve(ctx, observations)
 	r.health.Resolved(observations)
 }
 

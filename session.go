@@ -278,10 +278,7 @@ func (s *session) batchWait() (wait time.Duration) {
 	if s.persist.saves() {
 		wait = savedBatchWait
 	}
-	if s.resolver != nil {
-		wait = max(wait, min(s.resolver.Strain(), maxBatchWait))
-	}
-	return wait
+	return max(wait, min(s.owners.Strain(), maxBatchWait))
 }
 
 // drain takes what the streams had put into the queue when they were stopped.

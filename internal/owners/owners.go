@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package owners adds to the observations of a batch who owns their involved objects, and the labels
+// and annotations that are extracted from the chain.
+package owners
+
+import (
+	"context"
+	"time"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/event"
+	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
+	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+	"github.com/kubeevents/kubeeventsreceiver/resolver"
+)
+
+// Owners adds chains to observations. Its methods must not be called concurrently.
+type Owners struct {
+	resolver  *resolver.Resolver // nil: owners are not looked up
+	extractor *extract.Extractor
+}
+
+// New returns an Owners that asks the resolver; nil: owners are not looked up, and a chain has just
+// the involved object as the event names it.
+func New(r *resolver.Resolver, extractor *extract.Extractor) *Owners {
+	return &Owners{resolver: r, extractor: extractor}
+}
+
+// Resolve adds to each observation who owns its involved object, as far as this is known before the
+// context ends.
+func (o *Owners) Resolve(ctx context.Context, observations []observation.Observation) {
+	if o.resolver == nil {
+		o.NameInvolved(observations)
+		return
+	}
+	o.add(observations, func(references []resolver.Reference) []resolver.Chain {
+		return o.resolver.Resolve(ctx, references)
+	})
+}
+
+// NameInvolved adds to each observation just what its event says of the involved object.
+func (o *Owners) NameInvolved(observations []observation.Observation) {
+	o.add(observations, func(references []resolver.Reference) []resolver.Chain {
+		chains := make([]resolver.Chain, len(references))
+		for i, ref := range references {
+			chains[i].Objects = []*resolver.Object{ref.Object()}
+		}
+		return chains
+	})
+}
+
+// Strain returns how long to wait before the next batch is resolved, so that lookups do not strain
+// the API server.
+func (o *Owners) Strain() time.Duration {
+	if o.resolver == nil {
+		return 0
+	}
+	return o.resolver.Strain()
+}
+
+// add adds the chains that find returns. Each distinct object is asked for once.
+func (o *Owners) add(observations []observation.Observation, find func([]resolver.Reference) []resolver.Chain) {
+	if len(observations) == 0 {
+		return
+	}
+	references := make([]resolver.Reference, 0, len(observations))
+	place := make(map[resolver.Reference]int, len(observations))
+	places := make([]int, len(observations))
+	for i := range observations {
+		ref := event.Involved(observations[i].Event)
+		at, ok := place[ref]
+		if !ok {
+			at = len(references)
+			place[ref] = at
+			references = append(references, ref)
+		}
+		places[i] = at
+	}
+	chains := find(references)
+	tags := make([][]extract.Tag, len(chains))
+	for i, chain := range chains {
+		tags[i] = o.extractor.Tags(chain.Objects)
+	}
+	for i := range observations {
+		at := places[i]
+		observations[i].Chain, observations[i].Tags = chains[at], tags[at]
+	}
+}
