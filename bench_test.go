@@ -28,6 +28,7 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
 	"github.com/kubeevents/kubeeventsreceiver/internal/cluster"
+	"github.com/kubeevents/kubeeventsreceiver/internal/election"
 	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
@@ -149,7 +150,7 @@ func benchSession(b *testing.B) *session {
 	r.owners = owners.New(r.resolver, r.extractor)
 	r.client, _, err = kubeclient.Events(restConfig)
 	require.NoError(b, err)
-	r.cluster = cluster.New(r.client)
+	r.cluster, r.leadership = cluster.New(r.client), election.AlwaysLeads()
 	r.metrics = &consumertest.MetricsSink{}
 	r.logs, err = consumer.NewLogs(func(_ context.Context, logs plog.Logs) error {
 		_, err := plogotlp.NewExportRequestFromLogs(logs).MarshalProto()
@@ -221,7 +222,7 @@ func BenchmarkStages(b *testing.B) {
 	stage("convert", func(i int) { s.requests(resolved[i]) })
 	stage("marshal", func(int) { _, _ = plogotlp.NewExportRequestFromLogs(logs).MarshalProto() })
 	stage("tally", func(i int) { s.memory.Tally.Add(resolved[i], time.Now()) })
-	always := term{stop: b.Context(), work: b.Context()}
+	always := election.Term{Stop: b.Context(), Work: b.Context()}
 	stage("loop", func(i int) {
 		s.release()
 		s.changes = append(s.changes, changesIn(b, frames[i])...)

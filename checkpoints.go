@@ -6,6 +6,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/election"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/checkpoint"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
 )
@@ -43,28 +44,28 @@ func (c *checkpoints) close() { c.store.Close() }
 
 // prepare counts the batch and saves it. While the storage does not work, the batch is delivered all
 // the same: a crash then repeats it.
-func (c *checkpoints) prepare(t term, observations []observation.Observation, requests []*request) {
+func (c *checkpoints) prepare(t election.Term, observations []observation.Observation, requests []*request) {
 	c.count(observations)
 	c.advance()
 	c.note()
 	if c.settled() && (len(requests) > 0 || c.memory.Unsaved() >= unsavedChanges || c.isDue()) {
-		c.save(t.stop, t.work, requests)
+		c.save(t.Stop, t.Work, requests)
 	}
 }
 
 // commit leaves in the outbox what was not delivered.
-func (c *checkpoints) commit(t term, _ []observation.Observation, undelivered []*request) {
+func (c *checkpoints) commit(t election.Term, _ []observation.Observation, undelivered []*request) {
 	if len(undelivered) == 0 {
 		return
 	}
 	// The term has ended; what remains of it may still be written.
-	c.await(t.work)
-	c.save(t.work, t.work, undelivered)
+	c.await(t.Work)
+	c.save(t.Work, t.Work, undelivered)
 }
 
 // await waits for the acknowledgement of the last write.
 func (c *checkpoints) await(work context.Context) {
-	if c.settled() || !c.mayEmit() {
+	if c.settled() || !c.leadership.CertainlyLeads() {
 		return
 	}
 	if err := c.store.Settle(work); err != nil {
@@ -127,7 +128,7 @@ func (c *checkpoints) settled() bool {
 		if time.Now().Before(c.retryAt) {
 			return false
 		}
-		if !c.mayEmit() {
+		if !c.leadership.CertainlyLeads() {
 			c.retryAt = time.Now().Add(retryStorage)
 			return false
 		}
@@ -146,7 +147,7 @@ func (c *checkpoints) settled() bool {
 
 // save writes what has changed, and the requests that are about to be delivered.
 func (c *checkpoints) save(stop, work context.Context, requests []*request) {
-	if !c.store.IsSettled() || !c.awaitCertainty(stop) {
+	if !c.store.IsSettled() || !c.leadership.WaitUntilCertain(stop) {
 		return
 	}
 	content := c.memory.Content()

@@ -9,6 +9,7 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/election"
@@ -26,7 +27,7 @@ type elector interface {
 }
 
 // openElector registers with the leader elector that the configuration names.
-func (r *eventsReceiver) openElector(host component.Host) (*leadership, error) {
+func (r *eventsReceiver) openElector(host component.Host) (*election.Leadership, error) {
 	id := *r.config.LeaderElector
 	extension, ok := host.GetExtensions()[id]
 	if !ok {
@@ -37,8 +38,8 @@ func (r *eventsReceiver) openElector(host component.Host) (*leadership, error) {
 		return nil, fmt.Errorf("k8s_leader_elector: %q is no leader elector; name one, such as k8s_leader_elector", id)
 	}
 	config := election.ElectorConfigOf(extension)
-	l := newLeadership(config.LeaseDuration, config.RenewDeadline)
-	elector.SetCallBackFuncs(l.started, l.stopped)
+	l := election.NewLeadership(config.LeaseDuration, config.RenewDeadline)
+	elector.SetCallBackFuncs(l.Started, l.Stopped)
 	var err error
 	if r.lease, err = r.openLease(config); err != nil {
 		r.settings.Logger.Warn("Cannot read the leader election Lease; election failures will not be reported", zap.Error(err))
@@ -74,11 +75,11 @@ func (r *eventsReceiver) openPositions(client rest.Interface) *election.Position
 // watchLease says when nobody leads, at intervals in which somebody who may would have been elected.
 func (r *eventsReceiver) watchLease(stop context.Context) {
 	unreadable := 0 // reads in a row that failed
-	for first := true; first || sleep(stop, r.leadership.lease+electionDelay); first = false {
-		if r.leadership.leads() {
+	wait.UntilWithContext(stop, func(context.Context) {
+		if r.leadership.Leads() {
 			r.lease.Forget()
 			r.health.Recovered(electionPart, "A leader is elected again")
-			continue
+			return
 		}
 		var trouble *election.ElectionError
 		switch err := r.lease.Look(stop); {
@@ -87,7 +88,7 @@ func (r *eventsReceiver) watchLease(stop context.Context) {
 		case err == nil:
 			unreadable = 0
 			if !r.lease.Renewed() {
-				continue // The first look shows nothing.
+				return // The first look shows nothing.
 			}
 			r.health.Recovered(electionPart, "A leader is elected again")
 		default:
@@ -96,5 +97,5 @@ func (r *eventsReceiver) watchLease(stop context.Context) {
 				r.health.Failed(electionPart, "unavailable", "Cannot read the leader election Lease, and no replica may lead; retrying", err)
 			}
 		}
-	}
+	}, r.leadership.Lease()+electionDelay)
 }

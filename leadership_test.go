@@ -644,7 +644,7 @@ func TestAPausedLeaderEmitsNothingBeforeItKnowsWhetherItLeads(t *testing.T) {
 		a.elect()
 		settle()
 		of := receiverOf(t, a)
-		of.leadership.noteBeat(time.Now().Add(time.Minute)) // As if it had not run for a minute.
+		of.leadership.NoteBeat(time.Now().Add(time.Minute)) // As if it had not run for a minute.
 		paused := time.Now()
 		api.Put(eventNamed("one", 1))
 		time.Sleep(time.Minute + 10*time.Second)
@@ -666,66 +666,6 @@ func receiverOf(t *testing.T, p *process) *eventsReceiver {
 	}
 	require.Fail(t, "it does not run")
 	return nil
-}
-
-func TestAfterAPauseNobodyKnowsWhoLeads(t *testing.T) {
-	l := newLeadership(15*time.Second, 10*time.Second)
-	l.started(t.Context())
-	now := l.lastBeat
-	later := now.Add
-	assert.Zero(t, l.certainIn(later(time.Second)))
-	assert.Zero(t, l.certainIn(later(2*time.Second)))
-	assert.Equal(t, 13*time.Second, l.certainIn(later(60*time.Second)), "as long as the elector may take to notice, and a little")
-	l.noteBeat(later(61 * time.Second))
-	l.noteBeat(later(62 * time.Second))
-	assert.Equal(t, 11*time.Second, l.certainIn(later(62*time.Second)))
-	for second := 63; second <= 73; second++ {
-		l.noteBeat(later(time.Duration(second) * time.Second))
-	}
-	assert.Zero(t, l.certainIn(later(73*time.Second)))
-
-	l.noteBeat(later(200 * time.Second))
-	l.stopped()
-	l.started(t.Context())
-	assert.Zero(t, l.certainIn(later(201*time.Second)), "an election settles it")
-}
-
-func TestTheEndOfATermWaitsForItsWork(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLeadership(15*time.Second, 10*time.Second)
-		l.started(t.Context())
-		term, ended, ok := l.begin()
-		require.True(t, ok)
-		go func() {
-			<-term.Done()
-			time.Sleep(time.Second)
-			ended()
-		}()
-		began := time.Now()
-		l.stopped()
-		assert.Equal(t, time.Second, time.Since(began))
-		assert.False(t, l.leads())
-		_, _, ok = l.begin()
-		assert.False(t, ok)
-	})
-}
-
-func TestLastSumsAreEmittedOnlyWhileNoOtherProcessCanLead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLeadership(15*time.Second, 10*time.Second)
-		l.started(t.Context())
-		l.stopped()
-		assert.True(t, l.nobodyElseLeads(time.Now()))
-		time.Sleep(2 * time.Second)
-		assert.True(t, l.nobodyElseLeads(time.Now()))
-		time.Sleep(time.Second)
-		assert.False(t, l.nobodyElseLeads(time.Now()), "the lease may expire now")
-
-		l.started(t.Context())
-		l.noteBeat(time.Now().Add(time.Minute))
-		l.stopped()
-		assert.False(t, l.nobodyElseLeads(time.Now().Add(time.Minute)), "the process was paused")
-	})
 }
 
 func TestALeaderElectorThatIsNotThere(t *testing.T) {
@@ -882,7 +822,7 @@ func TestWhileItIsNotCertainWhoLeadsNothingIsWritten(t *testing.T) {
 		on.fail(nil, errDisk)
 		api.Put(eventNamed("two", 1))
 		a.awaitRecords(t, "one+1", "two+1")
-		receiverOf(t, a).leadership.noteBeat(time.Now().Add(time.Minute)) // As if it had not run for a minute.
+		receiverOf(t, a).leadership.NoteBeat(time.Now().Add(time.Minute)) // As if it had not run for a minute.
 		synctest.Wait()
 		on.fail(nil, nil)
 		kept := on.content()

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/cluster"
+	"github.com/kubeevents/kubeeventsreceiver/internal/election"
 	"github.com/kubeevents/kubeeventsreceiver/internal/health"
 	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
 	"github.com/kubeevents/kubeeventsreceiver/internal/logrecord"
@@ -102,6 +103,7 @@ func (r *eventsReceiver) useExtensions(ctx context.Context, host component.Host)
 		}
 	}
 	if r.config.LeaderElector == nil {
+		r.leadership = election.AlwaysLeads()
 		return nil
 	}
 	if r.leadership, err = r.openElector(host); err == nil && r.storage == nil {
@@ -143,8 +145,8 @@ func (r *eventsReceiver) launch() {
 		background.Go(func() { r.cluster.Run(stop) })
 		// Without a beat, the last deliveries would look like a pause of the process.
 		beating, endBeat := context.WithCancel(context.Background())
-		if r.leadership != nil {
-			background.Go(func() { r.leadership.beat(beating) })
+		if r.leadership.IsElected() {
+			background.Go(func() { r.leadership.Beat(beating) })
 		}
 		if r.lease != nil {
 			background.Go(func() { r.watchLease(stop) })
@@ -152,7 +154,7 @@ func (r *eventsReceiver) launch() {
 		if r.positions != nil {
 			background.Go(func() { r.positions.Run(stop) })
 		}
-		if r.leadership != nil && r.storage != nil {
+		if r.leadership.IsElected() && r.storage != nil {
 			r.terms(stop, work)
 		} else {
 			r.sessions(stop, work)
@@ -166,15 +168,11 @@ func (r *eventsReceiver) launch() {
 // terms runs sessions in each term that this process leads.
 func (r *eventsReceiver) terms(stop, work context.Context) {
 	for stop.Err() == nil {
-		elections := r.leadership.change()
-		if term, ended, ok := r.leadership.begin(); ok {
-			termStop, cancelStop := either(stop, term)
-			termWork, cancelWork := either(work, term)
-			r.sessions(termStop, termWork)
+		elections := r.leadership.Changed()
+		if term, end, ok := r.leadership.Begin(stop, work); ok {
+			r.sessions(term.Stop, term.Work)
 			r.forgetTerm()
-			cancelStop()
-			cancelWork()
-			ended()
+			end()
 		}
 		select {
 		case <-elections:
@@ -222,7 +220,7 @@ func (s *session) serve(stop, work context.Context) {
 	background.Wait()
 	s.drain()
 	s.release()
-	s.gate.close(work)
+	s.gate.Close(work)
 }
 
 func (s *session) newStream(namespace string) *watch.Stream {
@@ -248,7 +246,7 @@ func (s *session) meter(stop, work context.Context) {
 	for {
 		select {
 		case <-ticker.C:
-			if s.emits.Load() && s.mayEmit() {
+			if s.emits.Load() && s.leadership.CertainlyLeads() {
 				s.emitMetrics(work)
 			}
 		case <-stop.Done():
@@ -259,7 +257,7 @@ func (s *session) meter(stop, work context.Context) {
 
 // emitLast emits the last sums, which nothing would carry otherwise.
 func (s *session) emitLast() {
-	if s.metrics != nil && (s.leadership == nil || s.leadership.nobodyElseLeads(time.Now())) {
+	if s.metrics != nil && s.leadership.NobodyElseLeads(time.Now()) {
 		ctx, cancel := context.WithTimeout(context.Background(), shutdownGrace)
 		defer cancel()
 		s.emitMetrics(ctx)

@@ -13,8 +13,10 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/delivery"
+	"github.com/kubeevents/kubeeventsreceiver/internal/election"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/checkpoint"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/tally"
@@ -59,7 +61,7 @@ func (r *eventsReceiver) openStorage(ctx context.Context, host component.Host) (
 
 func (r *eventsReceiver) newSession() *session {
 	s := &session{eventsReceiver: r, queue: queue.New(batchChanges), recordBytes: firstRecordBytes}
-	s.gate, s.persist = alwaysOpen{s.endTerm}, withoutStorage{s}
+	s.gate, s.persist = election.Open{Ended: s.endTerm}, withoutStorage{s}
 	if r.logs != nil {
 		s.delivery = delivery.New(delivery.Settings{
 			Next: r.logs, Retry: r.config.RetryOnFailure, Logger: r.settings.Logger,
@@ -130,20 +132,19 @@ func (s *session) awaitCluster(stop context.Context) {
 // askCluster asks which cluster this is, until it answers, also if this may not be read. A process that
 // has waited for its term may have been connected to another one.
 func (s *session) askCluster(stop context.Context) bool {
-	for began := time.Now(); ; {
-		err := s.cluster.Refresh(stop)
+	began := time.Now()
+	return wait.PollUntilContextCancel(stop, retryCluster, true, func(ctx context.Context) (bool, error) {
+		err := s.cluster.Refresh(ctx)
 		if err == nil {
 			s.health.Recovered(clusterPart, "The cluster answers again")
-			return true
+			return true, nil
 		}
 		if time.Since(began) >= clusterWait {
 			s.health.Failed(clusterPart, "unavailable", "Cannot read the UID of the cluster; retrying. The receiver watches nothing until then",
 				fmt.Errorf("cannot read namespace kube-system of the cluster: %w", err))
 		}
-		if !sleep(stop, retryCluster) {
-			return false
-		}
-	}
+		return false, nil
+	}) == nil
 }
 
 // openPosition starts where the last leader got to.
@@ -152,25 +153,18 @@ func (s *session) openPosition(stop context.Context) bool {
 		return false
 	}
 	s.positions.SetCluster(s.cluster.UID())
-	for {
-		err := s.positions.Refresh(stop)
-		if err == nil || isLasting(err) {
-			break
-		}
-		if !sleep(stop, retryPosition) {
-			return false
-		}
+	if !s.positions.Await(stop) {
+		return false
 	}
 	s.start = s.positions.Latest().Position
 	s.memory = s.newMemory()
-	s.queue.SetGate(true)
-	s.gate = &standbyGate{
-		leadership: s.leadership, positions: s.positions, memory: s.memory, queue: s.queue, logger: s.settings.Logger,
-		elections: s.leadership.change(), ended: s.endTerm,
-		highest:       func() uint64 { return s.versions.Highest() },
-		now:           s.newestVersion,
-		checkVersions: s.checkVersions,
-	}
+	s.gate = election.NewGate(election.GateSettings{
+		Leadership: s.leadership, Positions: s.positions, Logger: s.settings.Logger,
+		SetClosed: s.queue.SetGate, Withheld: s.memory.TakeBack, Ended: s.endTerm,
+		Highest:       func() uint64 { return s.versions.Highest() },
+		Newest:        s.newestVersion,
+		CheckVersions: s.checkVersions,
+	})
 	return true
 }
 
@@ -179,9 +173,7 @@ func (s *session) newestVersion(ctx context.Context) (uint64, error) {
 }
 
 // checkVersions asks the cluster whether its versions have gone back. If this fails, the gate asks again.
-func (s *session) checkVersions(stop context.Context) {
-	ctx, cancel := context.WithTimeout(stop, checkVersionsFor)
-	defer cancel()
+func (s *session) checkVersions(ctx context.Context) {
 	namespace := s.config.streams()[0]
 	_ = s.versions.Check(ctx, namespace, func(known, now uint64) { s.health.WentBack(namespace, known, now) })
 }
@@ -197,17 +189,17 @@ func (s *session) openCheckpoints(stop, work context.Context) bool {
 	}
 	if loaded != nil {
 		s.settings.Logger.Info("Resuming from the checkpoint", zap.Int("events_remembered", s.memory.Len()))
-	} else if s.leadership != nil {
+	} else if s.leadership.IsElected() {
 		s.settings.Logger.Warn("No checkpoint found at the start of leading. Unless this is the first leader, the replicas do not share this storage: " +
 			"what happened since the last leader ended is not emitted. Share the storage, or remove it: a standby then follows the leader")
 	}
-	if loaded == nil && s.leadership == nil {
+	if loaded == nil && !s.leadership.IsElected() {
 		s.settings.Logger.Info("No checkpoint in the storage: this is a first start; start_at decides about existing events")
 	}
 	if loaded == nil {
 		loaded = &checkpoint.Loaded{}
 	}
-	if s.leadership != nil || len(loaded.Outbox) > 0 {
+	if s.leadership.IsElected() || len(loaded.Outbox) > 0 {
 		c.begin(stop, work)
 	}
 	if !c.deliverOutbox(stop, work, loaded) || !s.askCluster(stop) {
@@ -225,29 +217,29 @@ func (c *checkpoints) load(stop context.Context) (*checkpoint.Loaded, bool) {
 		c.health.Failed(storagePart, "slow", "Reading the checkpoint takes long; waiting. The receiver emits nothing until then", errSlowStorage)
 	})
 	defer late.Stop()
-	for {
-		loaded, err := c.loadOnce(stop)
+	var loaded *checkpoint.Loaded
+	err := wait.PollUntilContextCancel(stop, retryStorage, true, func(ctx context.Context) (done bool, err error) {
+		loaded, err = c.loadOnce(ctx)
+		late.Stop()
 		if err == nil {
-			late.Stop()
 			c.health.Recovered(storagePart, "The storage can be read again")
-			return loaded, true
+			return true, nil
 		}
 		if stop.Err() != nil {
-			return nil, false
+			return false, nil
 		}
 		if errors.Is(err, checkpoint.ErrCorrupt) {
 			c.memory = c.newMemory()
 			c.settings.Logger.Error("The checkpoint in the storage cannot be used; it is set aside, and the receiver starts from scratch: "+
 				"start_at decides about existing events, and the metric starts at 0",
 				zap.String("set_aside", c.store.SetAside()), zap.Error(err))
-			return nil, true
+			loaded = nil
+			return true, nil
 		}
-		late.Stop()
 		c.health.Failed(storagePart, "unreadable", "Cannot read the checkpoint; retrying. The receiver emits nothing until then", err)
-		if !sleep(stop, retryStorage) {
-			return nil, false
-		}
-	}
+		return false, nil
+	})
+	return loaded, err == nil
 }
 
 func (c *checkpoints) loadOnce(stop context.Context) (*checkpoint.Loaded, error) {
@@ -261,7 +253,7 @@ func (c *checkpoints) loadOnce(stop context.Context) (*checkpoint.Loaded, error)
 
 // begin names the term, if there is one, and counts this start with the outbox.
 func (c *checkpoints) begin(stop, work context.Context) {
-	if !c.awaitCertainty(stop) {
+	if !c.leadership.WaitUntilCertain(stop) {
 		return
 	}
 	content := c.memory.Content()
@@ -287,7 +279,7 @@ func (c *checkpoints) deliverOutbox(stop, work context.Context, loaded *checkpoi
 		return true
 	}
 	c.settings.Logger.Info("Delivering the outbox of the last start", zap.Int("requests", len(requests)))
-	t := term{stop: stop, work: work}
+	t := election.Term{Stop: stop, Work: work}
 	if loaded.Starts < startsAtOnce {
 		return len(c.deliver(t, requests)) == 0
 	}
@@ -306,7 +298,7 @@ func (c *checkpoints) deliverOutbox(stop, work context.Context, loaded *checkpoi
 // ended before.
 func (c *checkpoints) setAside(stop, work context.Context, known, uid string) bool {
 	c.memory.Windows.Resolve(c.owners.NameInvolved)
-	for t := (term{stop: stop, work: work}); c.holds(); {
+	for t := (election.Term{Stop: stop, Work: work}); c.holds(); {
 		if !c.process(t, nil, c.flush) {
 			return false
 		}

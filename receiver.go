@@ -47,7 +47,7 @@ type eventsReceiver struct {
 	owners   *owners.Owners
 	storage  storage.Client // nil: nothing is saved
 
-	leadership    *leadership // nil: there is no leader election
+	leadership    *election.Leadership
 	electorConfig election.ElectorConfig
 	lease         *election.Lease     // nil: it is not known which lease the leader is elected by
 	positions     *election.Positions // nil: with storage, or without leader election

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/delivery"
+	"github.com/kubeevents/kubeeventsreceiver/internal/election"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
 )
 
@@ -152,9 +153,9 @@ func recordsIn(requests []*request) []observation.Observation {
 
 // deliver delivers the requests one after the other, and returns those that could not be delivered
 // before the term ended.
-func (s *session) deliver(t term, requests []*request) (undelivered []*request) {
+func (s *session) deliver(t election.Term, requests []*request) (undelivered []*request) {
 	for i, r := range requests {
-		switch s.delivery.Deliver(t.stop, t.work, delivery.Request{Records: r.count, Logs: r.logs}) {
+		switch s.delivery.Deliver(t.Stop, t.Work, delivery.Request{Records: r.count, Logs: r.logs}) {
 		case delivery.Stopped:
 			return slices.Clone(requests[i:])
 		case delivery.Accepted:

@@ -61,35 +61,22 @@ type session struct {
 	recordBytes int
 }
 
-// gate decides whether a batch is this process's to deliver.
+// gate decides whether a batch is this process's to deliver. election.Gate and election.Open have the
+// meaning of its methods.
 type gate interface {
-	// pass returns the observations that are to be delivered, with the term to deliver them in. It
-	// waits while another process leads. ok is false if nothing is to be delivered: the leader has
-	// delivered all of it, or stop has ended.
-	pass(stop, work context.Context, observations []observation.Observation) (rest []observation.Observation, t term, ok bool)
-	// changed is closed when a term begins or ends.
-	changed() <-chan struct{}
-	// takeBack keeps what could not be delivered until the term ended.
-	takeBack(observations []observation.Observation)
-	// delivered notes that all is delivered up to these versions.
-	delivered(versions func() map[string]uint64)
-	// wentBack notes that the cluster's resource versions have gone back to now.
-	wentBack(now uint64)
-	// close ends the term.
-	close(work context.Context)
-}
-
-// term is what a batch is delivered in: the time in which this process leads, or all of its life.
-type term struct {
-	stop, work context.Context
-	first      bool // whether the term begins with this batch
+	Pass(stop, work context.Context, observations []observation.Observation) (rest []observation.Observation, t election.Term, ok bool)
+	Changed() <-chan struct{}
+	TakeBack(observations []observation.Observation)
+	Delivered(versions func() map[string]uint64)
+	WentBack(now uint64)
+	Close(work context.Context)
 }
 
 // persistence decides when a batch counts, and remembers it.
 type persistence interface {
 	// prepare is called before the batch is delivered, commit after.
-	prepare(t term, observations []observation.Observation, requests []*request)
-	commit(t term, observations []observation.Observation, undelivered []*request)
+	prepare(t election.Term, observations []observation.Observation, requests []*request)
+	commit(t election.Term, observations []observation.Observation, undelivered []*request)
 	// idle is called while there is nothing to deliver, and finish once there will be nothing more.
 	idle(work context.Context)
 	finish(work context.Context)
@@ -114,12 +101,12 @@ func (s *session) run(stop, work context.Context) {
 		more = s.take(stop, work)
 		observations := s.wanted(s.account(stop))
 		more = more && !s.isReplaced()
-		observations, t, ok := s.gate.pass(stop, work, observations)
+		observations, t, ok := s.gate.Pass(stop, work, observations)
 		if !ok {
 			s.advance()
 			continue
 		}
-		if t.first {
+		if t.First {
 			s.beginTerm(observations)
 		}
 		delivered := s.process(t, observations, s.admit)
@@ -135,18 +122,18 @@ func (s *session) run(stop, work context.Context) {
 
 // process resolves, converts, saves and delivers a batch. It returns false if the term ended before
 // all was delivered.
-func (s *session) process(t term, observations []observation.Observation, admit admission) bool {
-	s.resolve(t.work, observations)
+func (s *session) process(t election.Term, observations []observation.Observation, admit admission) bool {
+	s.resolve(t.Work, observations)
 	records := admit(observations)
 	requests := s.requests(records)
 	s.persist.prepare(t, observations, requests)
 	undelivered := s.deliver(t, requests)
 	s.persist.commit(t, observations, undelivered)
 	if len(undelivered) == 0 {
-		s.gate.delivered(s.deliveredUpTo)
+		s.gate.Delivered(s.deliveredUpTo)
 		return true
 	}
-	s.gate.takeBack(recordsIn(undelivered))
+	s.gate.TakeBack(recordsIn(undelivered))
 	return false
 }
 
@@ -154,7 +141,7 @@ func (s *session) process(t term, observations []observation.Observation, admit 
 // the write of the batch be repeated.
 func (s *session) mayDeliver(stop context.Context) bool {
 	s.persist.settled()
-	return s.awaitCertainty(stop)
+	return s.leadership.WaitUntilCertain(stop)
 }
 
 // deliveredUpTo returns the versions up to which each stream is delivered. After a restore, a stream
@@ -218,7 +205,7 @@ func (s *session) take(stop, work context.Context) (more bool) {
 		more = true
 	case <-s.persist.ready():
 		more = true
-	case <-s.gate.changed():
+	case <-s.gate.Changed():
 		more = true
 	case <-stop.Done():
 	}
@@ -338,7 +325,7 @@ func (s *session) accountFor(stop context.Context, c *watch.Change) int64 {
 // etcd was restored, or another cluster answers at the address.
 func (s *session) restored(stop context.Context, stream string) {
 	s.memory.ForgetVersions(stream)
-	s.gate.wentBack(s.versions.Highest())
+	s.gate.WentBack(s.versions.Highest())
 	// All streams notice it at about the same time: one answer serves those of a second.
 	if time.Since(s.refreshed) < retryCluster {
 		return
@@ -412,10 +399,10 @@ func (withoutStorage) ready() <-chan struct{} { return nil }
 func (withoutStorage) idle(context.Context)   {}
 func (withoutStorage) finish(context.Context) {}
 
-func (withoutStorage) prepare(term, []observation.Observation, []*request) {}
+func (withoutStorage) prepare(election.Term, []observation.Observation, []*request) {}
 
 // commit counts what was delivered. The leader that delivers the rest counts it.
-func (w withoutStorage) commit(_ term, observations []observation.Observation, undelivered []*request) {
+func (w withoutStorage) commit(_ election.Term, observations []observation.Observation, undelivered []*request) {
 	rest := len(recordsIn(undelivered))
 	if rest > 0 && w.config.DedupInterval > 0 {
 		rest = len(observations) // It is not known which of them are in the records.
@@ -423,16 +410,3 @@ func (w withoutStorage) commit(_ term, observations []observation.Observation, u
 	w.count(observations[:len(observations)-rest])
 	w.advance()
 }
-
-// alwaysOpen is the gate of a session that lasts no longer than this process may deliver.
-type alwaysOpen struct{ ended func() }
-
-func (alwaysOpen) pass(stop, work context.Context, all []observation.Observation) ([]observation.Observation, term, bool) {
-	return all, term{stop: stop, work: work}, true
-}
-
-func (alwaysOpen) changed() <-chan struct{}           { return nil }
-func (alwaysOpen) takeBack([]observation.Observation) {}
-func (alwaysOpen) delivered(func() map[string]uint64) {}
-func (alwaysOpen) wentBack(uint64)                    {}
-func (g alwaysOpen) close(context.Context)            { g.ended() }

@@ -9,11 +9,15 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 const (
 	// interval is how often a standby reads the position, and a leader publishes one that advanced.
 	interval = 2 * time.Second
+	// retry is the pause between two reads of one that waits for the position.
+	retry = time.Second
 	// confirmInterval is how often a leader that has nothing to publish looks whether the stored
 	// position is still there.
 	confirmInterval = 30 * time.Second
@@ -123,6 +127,22 @@ func (p *Positions) Changed() <-chan struct{} {
 // Refresh reads the stored position now. If this fails, Latest keeps what was known before.
 func (p *Positions) Refresh(ctx context.Context) error {
 	return p.run(ctx, func() action { return p.read })
+}
+
+// Await reads the stored position, until this succeeds or somebody has to act before it can be read.
+// It reports false if the context ends before.
+func (p *Positions) Await(ctx context.Context) bool {
+	return wait.PollUntilContextCancel(ctx, retry, true, func(ctx context.Context) (bool, error) {
+		err := p.Refresh(ctx)
+		return err == nil || isLasting(err), nil
+	}) == nil
+}
+
+// isLasting reports whether somebody has to act before the position can be read.
+func isLasting(err error) bool {
+	var forbidden *PermissionError
+	var unreadable *DataError
+	return errors.As(err, &forbidden) || errors.As(err, &unreadable)
 }
 
 // Flush publishes now what has advanced and was not published yet.
@@ -389,12 +409,11 @@ func (p *Positions) report(err error) {
 		return
 	}
 	var forbidden *PermissionError
-	var unreadable *DataError
-	lasting := errors.As(err, &forbidden) || errors.As(err, &unreadable)
+	isForbidden, lasting := errors.As(err, &forbidden), isLasting(err)
 	p.mu.Lock()
 	p.failures++
 	p.skip = 0
-	if forbidden != nil {
+	if isForbidden {
 		// The pauses are 2, 4, 8, 16, and then 30 seconds.
 		p.skip = min(1<<p.forbidden, int(maxPause/interval)) - 1
 		p.forbidden = min(p.forbidden+1, 4)

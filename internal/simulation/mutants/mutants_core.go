@@ -10,10 +10,10 @@ var inOutbox = []mutant{
 	},
 	{
 		"removes the outbox before the delivery", "checkpoints.go",
-		`		c.save(t.stop, t.work, requests)
+		`		c.save(t.Stop, t.Work, requests)
 `,
-		`		c.save(t.stop, t.work, requests)
-		c.save(t.stop, t.work, nil)
+		`		c.save(t.Stop, t.Work, requests)
+		c.save(t.Stop, t.Work, nil)
 `,
 	},
 	{
@@ -23,7 +23,7 @@ var inOutbox = []mutant{
 `,
 		`	c.advance()
 	c.note()
-	c.save(t.stop, t.work, nil)
+	c.save(t.Stop, t.Work, nil)
 `,
 	},
 }
@@ -93,26 +93,26 @@ var inDelivery = []mutant{
 
 var inGate = []mutant{
 	{
-		"drops what the position has not reached", "gate.go",
+		"drops what the position has not reached", "internal/election/gate.go",
 		"		return p.Reached(o.Event.Namespace, event.ResourceVersion(o.Event))",
 		"		return len(p.Streams) > 0",
 	},
 	{
-		"drops nothing that the position has reached", "gate.go",
-		"	g.waiting = withoutReached(g.waiting, g.positions.Latest().Position)",
-		"	g.positions.Latest()",
+		"drops nothing that the position has reached", "internal/election/gate.go",
+		"	g.waiting = withoutReached(g.waiting, g.settings.Positions.Latest().Position)",
+		"	g.settings.Positions.Latest()",
 	},
 	{
-		"goes on after the end of its term", "gate.go",
-		"if g.leave != nil && !g.leadership.leads() {",
+		"goes on after the end of its term", "internal/election/gate.go",
+		"if g.leave != nil && !g.settings.Leadership.Leads() {",
 		"if g.leave != nil && stop.Err() != nil {",
 	},
 	{
-		"does not wake when it is elected", "leadership.go",
-		`	l.doubtful = time.Time{}
+		"does not wake when it is elected", "internal/election/leadership.go",
+		`	l.uncertain = time.Time{}
 	l.announceLocked()
 `,
-		`	l.doubtful = time.Time{}
+		`	l.uncertain = time.Time{}
 `,
 	},
 }
@@ -122,7 +122,7 @@ var inPosition = []mutant{
 		"publishes the position before the delivery", "session.go",
 		"	undelivered := s.deliver(t, requests)\n",
 		`	s.advance()
-	s.gate.delivered(s.deliveredUpTo)
+	s.gate.Delivered(s.deliveredUpTo)
 	undelivered := s.deliver(t, requests)
 `,
 	},
