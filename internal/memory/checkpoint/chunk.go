@@ -6,9 +6,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
-	"math"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/fields"
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // chunkBytes is how large a stored value with several entries may be. Storages keep values in
@@ -51,10 +50,10 @@ func (c *chunks) add(key Key, value []byte) {
 	c.open = append(c.open, key[:]...)
 	// An entry that is gone has length 0, any other its length plus 1.
 	if value == nil {
-		c.open = binary.AppendUvarint(c.open, 0)
+		c.open = protowire.AppendVarint(c.open, 0)
 		return
 	}
-	c.open = binary.AppendUvarint(c.open, uint64(len(value))+1)
+	c.open = protowire.AppendVarint(c.open, uint64(len(value))+1)
 	c.open = append(c.open, value...)
 }
 
@@ -72,19 +71,19 @@ func decodeChunk(stored []byte, restore func(Key, []byte) error) error {
 	if err != nil {
 		return err
 	}
-	r := fields.Reader{Left: body}
-	for len(r.Left) > 0 {
-		key := r.Bytes(uint64(len(Key{})))
-		length := r.Uvarint(math.MaxUint64)
-		var value []byte
+	for len(body) > 0 {
+		var key, value []byte
+		var length uint64
+		if key, body, err = consume(body, uint64(len(Key{}))); err != nil {
+			return err
+		}
+		if length, body, err = consumeVarint(body); err != nil {
+			return err
+		}
 		if length > 0 {
-			value = r.Bytes(length - 1)
-		}
-		if r.Failed {
-			return fmt.Errorf("%w: it is cut short", ErrCorrupt)
-		}
-		if length > 0 && value == nil {
-			value = []byte{}
+			if value, body, err = consume(body, length-1); err != nil {
+				return err
+			}
 		}
 		if err := restore(Key(key), value); err != nil {
 			return fmt.Errorf("%w: %w", ErrCorrupt, err)
@@ -92,3 +91,22 @@ func decodeChunk(stored []byte, restore func(Key, []byte) error) error {
 	}
 	return nil
 }
+
+// consume returns the first n bytes, never nil, and the rest. The error is ErrCorrupt.
+func consume(b []byte, n uint64) (first, rest []byte, err error) {
+	if n > uint64(len(b)) {
+		return nil, nil, errCutShort()
+	}
+	return b[:n:n], b[n:], nil
+}
+
+// consumeVarint returns the number at the beginning, and the rest. The error is ErrCorrupt.
+func consumeVarint(b []byte) (value uint64, rest []byte, err error) {
+	value, n := protowire.ConsumeVarint(b)
+	if n < 0 {
+		return 0, nil, errCutShort()
+	}
+	return value, b[n:], nil
+}
+
+func errCutShort() error { return fmt.Errorf("%w: it is cut short", ErrCorrupt) }

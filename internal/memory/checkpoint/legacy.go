@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/fields"
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // This file reads the checkpoint of the version before. It may be removed with the version after the
@@ -47,19 +47,13 @@ func (s *Store) loadLegacy(ctx context.Context, restore func(Key, []byte) error)
 	if err != nil || stored == nil {
 		return nil, err
 	}
-	r, err := unsealLegacy(stored)
+	body, err := unsealLegacy(stored)
 	if err != nil {
 		return nil, err
 	}
-	r.Uvarint(math.MaxUint64) // the next run's id
-	var runs []span
-	for left := r.Uvarint(math.MaxUint64); left > 0 && !r.Failed; left-- {
-		id := r.Uvarint(math.MaxUint64)
-		r.Uvarint(math.MaxUint32) // its number of entries
-		runs = append(runs, span{legacyRun, id, 0, r.Uvarint(math.MaxUint32)})
-	}
-	if r.Failed {
-		return nil, fmt.Errorf("%w: it is cut short", ErrCorrupt)
+	runs, state, err := decodeLegacyHead(body)
+	if err != nil {
+		return nil, err
 	}
 	err = s.each(ctx, runs, func(stored []byte) error { return decodeLegacyChunk(stored, restore) })
 	if err != nil {
@@ -67,11 +61,32 @@ func (s *Store) loadLegacy(ctx context.Context, restore func(Key, []byte) error)
 	}
 	s.journal.converts = true
 	s.journal.acknowledged.Snapshot = append([]span{{headKind, 0, 0, 1}, {legacyNote, 0, 0, 1}}, runs...)
-	return &Loaded{State: r.Left}, nil
+	return &Loaded{State: state}, nil
+}
+
+// decodeLegacyHead returns the runs that a head names, and the state after them.
+func decodeLegacyHead(body []byte) (runs []span, state []byte, err error) {
+	number := func() (value uint64) {
+		if err == nil {
+			value, body, err = consumeVarint(body)
+		}
+		return value
+	}
+	number() // the next run's id
+	for left := number(); left > 0 && err == nil; left-- {
+		id := number()
+		number() // its number of entries
+		chunks := number()
+		if chunks > math.MaxUint32 {
+			return nil, nil, errCutShort()
+		}
+		runs = append(runs, span{legacyRun, id, 0, chunks})
+	}
+	return runs, body, err
 }
 
 // unsealLegacy checks the checksum and the version, and returns what is between them.
-func unsealLegacy(stored []byte) (*fields.Reader, error) {
+func unsealLegacy(stored []byte) ([]byte, error) {
 	body, err := unseal(stored)
 	if err != nil {
 		return nil, err
@@ -79,20 +94,24 @@ func unsealLegacy(stored []byte) (*fields.Reader, error) {
 	if len(body) == 0 || body[0] != legacyVersion {
 		return nil, fmt.Errorf("%w: its version is not %d", ErrCorrupt, legacyVersion)
 	}
-	return &fields.Reader{Left: body[1:]}, nil
+	return body[1:], nil
 }
 
 func decodeLegacyChunk(stored []byte, restore func(Key, []byte) error) error {
-	r, err := unsealLegacy(stored)
+	body, err := unsealLegacy(stored)
 	if err != nil {
 		return err
 	}
-	for len(r.Left) > 0 {
-		key := r.Bytes(uint64(len(Key{})))
-		value := r.Bytes(r.Uvarint(math.MaxUint64))
-		if r.Failed {
-			return fmt.Errorf("%w: it is cut short", ErrCorrupt)
+	for len(body) > 0 {
+		var key []byte
+		if key, body, err = consume(body, uint64(len(Key{}))); err != nil {
+			return err
 		}
+		value, n := protowire.ConsumeBytes(body)
+		if n < 0 {
+			return errCutShort()
+		}
+		body = body[n:]
 		if len(value) == 0 {
 			value = nil // The entry is gone.
 		}
