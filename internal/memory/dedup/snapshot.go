@@ -55,9 +55,6 @@ func (w *Windows) Changed() int { return w.changed.Len() }
 // TakeChanged returns the windows that have changed what they hold since it was last called.
 func (w *Windows) TakeChanged() []Key { return w.changed.Take() }
 
-// PutBack notes windows as changed that TakeChanged returned and that could not be saved.
-func (w *Windows) PutBack(keys []Key) { w.changed.Note(keys...) }
-
 // Len is how many windows hold something.
 func (w *Windows) Len() int { return len(w.held) }
 

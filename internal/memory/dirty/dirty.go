@@ -16,10 +16,10 @@ type Set[K comparable] struct {
 // Track makes the set empty, and note from now on.
 func (s *Set[K]) Track() { s.keys = map[K]struct{}{} }
 
-// Tracked says whether anything is noted.
+// Tracked reports whether anything is noted.
 func (s *Set[K]) Tracked() bool { return s.keys != nil }
 
-// Note adds keys, also those that Take returned and that could not be saved.
+// Note adds keys.
 func (s *Set[K]) Note(keys ...K) {
 	if s.keys == nil {
 		return

@@ -243,10 +243,7 @@ func TestOnlyChangesAreSaved(t *testing.T) {
 	l.EndList("ns", start)
 	assert.Empty(t, l.TakeChanged(), "the same state again, also in a listing, changes nothing")
 	l.Observe("ns", state{uid: "1", rv: 2, count: 6}.event())
-	keys := l.TakeChanged()
-	assert.Len(t, keys, 1)
-	l.PutBack(keys)
-	assert.Equal(t, 1, l.Changed(), "what could not be saved is to be saved later")
+	assert.Len(t, l.TakeChanged(), 1)
 }
 
 func TestWhatCameFromAStreamThatNoLongerRunsIsForgottenInTime(t *testing.T) {

@@ -44,9 +44,6 @@ func (l *Ledger) Changed() int { return l.changed.Len() }
 // TakeChanged returns the entries that have changed since it was last called.
 func (l *Ledger) TakeChanged() []Key { return l.changed.Take() }
 
-// PutBack notes entries as changed that TakeChanged returned and that could not be saved.
-func (l *Ledger) PutBack(keys []Key) { l.changed.Note(keys...) }
-
 // Value is an entry in the form that Restore takes; nil means that there is none.
 func (l *Ledger) Value(k Key) []byte {
 	e, ok := l.entries[k]

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeeventsreceiver
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// values are the packages that every step may use: plain values, and the names of the conventions.
+var values = []string{"internal/event", "internal/observation", "internal/extract", "internal/semconv", "resolver"}
+
+// allowed has, for each package of this module, the packages that it may import in addition to values,
+// and why. A package that is not here may import values only. Dependencies point one way: from the
+// receiver to the steps, and from the steps to plain values. No step knows another step.
+var allowed = map[string][]string{
+	".": { // The receiver knows all steps.
+		"internal/cluster", "internal/delivery", "internal/election", "internal/filter", "internal/health",
+		"internal/kubeclient", "internal/logrecord", "internal/memory", "internal/memory/checkpoint",
+		"internal/memory/tally", "internal/metadata", "internal/owners", "internal/queue", "internal/watch",
+	},
+	"resolver":              {}, // It is usable on its own.
+	"internal/semconv":      {"resolver"},
+	"internal/event":        {"resolver"}, // An event names its object by a resolver.Reference.
+	"internal/extract":      {"internal/semconv", "resolver"},
+	"internal/observation":  {"internal/extract", "resolver"},
+	"internal/cluster":      {},
+	"internal/delivery":     {},
+	"internal/memory/dirty": {},
+	"internal/queue":        {"internal/watch"}, // It implements watch.Taker.
+	"internal/memory": { // It is one unit of these.
+		"internal/memory/checkpoint", "internal/memory/dedup", "internal/memory/dirty", "internal/memory/ledger",
+		"internal/memory/tally",
+	},
+	"internal/memory/dedup":  {"internal/memory/dirty"},
+	"internal/memory/ledger": {"internal/memory/dirty"},
+	"internal/memory/tally":  {"internal/memory/dirty"},
+	// It is the observer of these.
+	"internal/health": {"internal/election", "internal/metadata", "internal/watch"},
+}
+
+// onlyForTests are the packages that only tests use. They may import anything.
+var onlyForTests = []string{"internal/apitest", "internal/memorytest", "internal/metadatatest", "internal/simulation"}
+
+const module = "github.com/kubeevents/kubeeventsreceiver"
+
+func TestDependenciesPointOneWay(t *testing.T) {
+	for directory, imports := range importsOf(t) {
+		may := values
+		if more, ok := allowed[directory]; ok {
+			may = slices.Concat(values, more)
+			if isValue := slices.Contains(values, directory); isValue || len(more) == 0 {
+				may = more
+			}
+		}
+		for _, imported := range imports {
+			assert.Contains(t, may, imported, "%s imports it: add it to allowed with a reason, or move the code", directory)
+		}
+	}
+}
+
+// importsOf returns what each directory of this module imports from this module, without its tests.
+func importsOf(t *testing.T) map[string][]string {
+	found := map[string][]string{}
+	walk := func(file string, entry fs.DirEntry, err error) error {
+		directory := path.Dir(filepath.ToSlash(file))
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir():
+			isOther := slices.Contains([]string{"build", "e2e", "controlplane", "distribution", "examples", "tools", ".git"}, file)
+			if isOther || slices.Contains(onlyForTests, filepath.ToSlash(file)) {
+				return fs.SkipDir
+			}
+			return nil
+		case !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go"):
+			return nil
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, i := range parsed.Imports {
+			name, _ := strconv.Unquote(i.Path.Value)
+			if within, ok := strings.CutPrefix(name, module+"/"); ok {
+				found[directory] = append(found[directory], within)
+			}
+		}
+		return nil
+	}
+	require.NoError(t, filepath.WalkDir(".", walk))
+	require.Contains(t, found, ".")
+	return found
+}
