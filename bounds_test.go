@@ -27,7 +27,7 @@ import (
 func TestWhileThePipelineRejectsTheAPIServerKeepsTheEvents(t *testing.T) {
 	for name, tt := range map[string]struct{ events, size, most int }{
 		// A batch, what waits for the next, and what the stream holds out, each below 4 MiB.
-		"small events": {8000, 10, batchChanges + 4<<10 + 1},
+		"small events": {8000, 10, 1000 + 4<<10 + 1},
 		"large events": {120, 100_000, 2 * 4 << 20 / 100_000},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestWhileThePipelineRejectsTheAPIServerKeepsTheEvents(t *testing.T) {
 				of := launch(t, api, options{config: "start_at: beginning", logs: p})
 				settle()
 				assert.Greater(t, p.attempted(), 5)
-				assert.LessOrEqual(t, receiverOf(t, of).health.Waiting(), int64(tt.most))
+				assert.LessOrEqual(t, receiverOf(t, of).Health.Waiting(), int64(tt.most))
 				p.reject(nil)
 				eventually(t, func() bool { return p.LogRecordCount() == tt.events }, "and nothing is lost")
 			})

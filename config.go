@@ -3,6 +3,7 @@
 package kubeeventsreceiver
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
@@ -20,6 +21,8 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
 	"github.com/kubeevents/kubeeventsreceiver/internal/filter"
 	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
+	"github.com/kubeevents/kubeeventsreceiver/internal/memory/tally"
+	"github.com/kubeevents/kubeeventsreceiver/internal/session"
 )
 
 // The values of Config.StartAt.
@@ -325,4 +328,28 @@ func (c *Config) streams() []string {
 		return []string{""}
 	}
 	return c.Namespaces
+}
+
+// seriesIdentity has the settings that decide what a series of the metric is.
+func (c *Config) seriesIdentity() string {
+	identity, _ := json.Marshal(struct {
+		Owners   bool
+		MaxDepth int
+		Extract  ExtractConfig
+	}{c.Owners.Enabled, c.Owners.MaxDepth, c.Extract})
+	return string(identity)
+}
+
+// session returns what sessions use of the configuration.
+func (c *Config) session() session.Config {
+	return session.Config{
+		Streams:            c.streams(),
+		FromBeginning:      c.StartAt == StartAtBeginning,
+		DedupInterval:      c.DedupInterval,
+		CollectionInterval: c.CollectionInterval,
+		LookupTimeout:      c.Owners.LookupTimeout,
+		Tally:              tally.Config{MaxSeries: c.Metrics.MaxSeries, SeriesTTL: c.Metrics.SeriesTTL},
+		Identity:           c.seriesIdentity(),
+		Retry:              c.RetryOnFailure,
+	}
 }

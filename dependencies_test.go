@@ -22,9 +22,14 @@ var values = []string{"internal/event", "internal/observation", "internal/extrac
 
 // allowed has, for each package of this module, the packages that it may import in addition to values,
 // and why. A package that is not here may import values only. Dependencies point one way: from the
-// receiver to the steps, and from the steps to plain values. No step knows another step.
+// receiver to the session, from there to the steps, and from the steps to plain values. No step knows
+// another step.
 var allowed = map[string][]string{
-	".": { // The receiver knows all steps.
+	".": { // The component makes what lasts as long as the process.
+		"internal/cluster", "internal/election", "internal/filter", "internal/health", "internal/kubeclient",
+		"internal/logrecord", "internal/memory/tally", "internal/metadata", "internal/owners", "internal/session",
+	},
+	"internal/session": { // The loop knows all steps.
 		"internal/cluster", "internal/delivery", "internal/election", "internal/filter", "internal/health",
 		"internal/kubeclient", "internal/logrecord", "internal/memory", "internal/memory/checkpoint",
 		"internal/memory/tally", "internal/metadata", "internal/owners", "internal/queue", "internal/watch",

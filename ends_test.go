@@ -164,7 +164,7 @@ func TestAStandbyWhoseQueueIsStalledNoticesARestore(t *testing.T) {
 		assert.Len(t, b.logged("known_version"), 1)
 		api.Put(eventNamed("since", 1))
 		settle()
-		assert.Zero(t, receiverOf(t, b).health.Waiting(), "the leader has delivered it")
+		assert.Zero(t, receiverOf(t, b).Health.Waiting(), "the leader has delivered it")
 	})
 }
 

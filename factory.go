@@ -55,7 +55,7 @@ func createLogs(_ context.Context, settings receiver.Settings, config component.
 	if err != nil {
 		return nil, err
 	}
-	r.logs = next
+	r.Logs = next
 	return r, nil
 }
 
@@ -64,7 +64,7 @@ func createMetrics(_ context.Context, settings receiver.Settings, config compone
 	if err != nil {
 		return nil, err
 	}
-	r.metrics = next
+	r.Metrics = next
 	return r, nil
 }
 

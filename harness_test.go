@@ -287,12 +287,30 @@ func (p *pipeline) names() []string { return names(p.AllLogs()) }
 // records are the bytes of each record that the pipeline has accepted, with its resource.
 func (p *pipeline) records() (found [][]byte) {
 	for _, encoded := range p.requests() {
-		for _, r := range one(stored([][]byte{encoded})) {
-			record, _ := (&plog.ProtoMarshaler{}).MarshalLogs(r.logs())
-			found = append(found, record)
+		for _, rl := range decode(encoded).ResourceLogs().All() {
+			for _, lr := range rl.ScopeLogs().At(0).LogRecords().All() {
+				alone := plog.NewLogs()
+				resource := alone.ResourceLogs().AppendEmpty()
+				rl.Resource().CopyTo(resource.Resource())
+				resource.SetSchemaUrl(rl.SchemaUrl())
+				scope := resource.ScopeLogs().AppendEmpty()
+				rl.ScopeLogs().At(0).Scope().CopyTo(scope.Scope())
+				scope.SetSchemaUrl(rl.ScopeLogs().At(0).SchemaUrl())
+				lr.CopyTo(scope.LogRecords().AppendEmpty())
+				record, _ := (&plog.ProtoMarshaler{}).MarshalLogs(alone)
+				found = append(found, record)
+			}
 		}
 	}
 	return found
+}
+
+func decode(encoded []byte) plog.Logs {
+	logs, err := (&plog.ProtoUnmarshaler{}).UnmarshalLogs(encoded)
+	if err != nil {
+		panic(err)
+	}
+	return logs
 }
 
 // occurrences is the sum over all records, without those that are the same byte for byte.
@@ -303,7 +321,7 @@ func occurrences(records ...[]byte) (total int64) {
 			continue
 		}
 		seen[string(encoded)] = true
-		record := decoded(encoded)().ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0)
+		record := decode(encoded).ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0)
 		n, _ := record.Attributes().Get("k8s.event.occurrences")
 		total += n.Int()
 	}

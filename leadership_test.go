@@ -243,7 +243,7 @@ func TestEventsThatWaitForALeaderStayInTheAPIServer(t *testing.T) {
 			api.Put(large)
 		}
 		time.Sleep(10 * time.Minute)
-		assert.LessOrEqual(t, receiverOf(t, b).health.Waiting(), int64(16+4), "a batch and what waits for the next")
+		assert.LessOrEqual(t, receiverOf(t, b).Health.Waiting(), int64(16+4), "a batch and what waits for the next")
 		b.elect()
 		eventually(t, func() bool { return b.logs.LogRecordCount() == 25 })
 	})
@@ -644,7 +644,7 @@ func TestAPausedLeaderEmitsNothingBeforeItKnowsWhetherItLeads(t *testing.T) {
 		a.elect()
 		settle()
 		of := receiverOf(t, a)
-		of.leadership.NoteBeat(time.Now().Add(time.Minute)) // As if it had not run for a minute.
+		of.Leadership.NoteBeat(time.Now().Add(time.Minute)) // As if it had not run for a minute.
 		paused := time.Now()
 		api.Put(eventNamed("one", 1))
 		time.Sleep(time.Minute + 10*time.Second)
@@ -660,7 +660,7 @@ func receiverOf(t *testing.T, p *process) *eventsReceiver {
 	receivers.mu.Lock()
 	defer receivers.mu.Unlock()
 	for _, r := range receivers.byConfig {
-		if r.logs == p.logs {
+		if r.Logs == p.logs {
 			return r
 		}
 	}
@@ -772,7 +772,7 @@ func TestWithAnotherCoverageANewNamespaceBeginsAsStartAtSays(t *testing.T) {
 
 func TestWhileTheFirstListIsDeliveredNoPositionIsPublished(t *testing.T) {
 	inBubble(t, func(t *testing.T, api *apitest.Server) {
-		for i := range 3 * batchChanges {
+		for i := range 3 * 1000 {
 			api.Put(eventNamed(fmt.Sprintf("e%05d", i), 1))
 		}
 		a := newReplica(t, api, nil, "start_at: beginning")
@@ -788,7 +788,7 @@ func TestWhileTheFirstListIsDeliveredNoPositionIsPublished(t *testing.T) {
 		b := newReplica(t, api, nil, "start_at: beginning")
 		a.depose()
 		b.elect()
-		eventually(t, func() bool { return b.logs.LogRecordCount() == 3*batchChanges })
+		eventually(t, func() bool { return b.logs.LogRecordCount() == 3*1000 })
 		time.Sleep(time.Minute)
 		assert.Equal(t, api.Version(), published(api))
 	})
@@ -822,7 +822,7 @@ func TestWhileItIsNotCertainWhoLeadsNothingIsWritten(t *testing.T) {
 		on.fail(nil, errDisk)
 		api.Put(eventNamed("two", 1))
 		a.awaitRecords(t, "one+1", "two+1")
-		receiverOf(t, a).leadership.NoteBeat(time.Now().Add(time.Minute)) // As if it had not run for a minute.
+		receiverOf(t, a).Leadership.NoteBeat(time.Now().Add(time.Minute)) // As if it had not run for a minute.
 		synctest.Wait()
 		on.fail(nil, nil)
 		kept := on.content()

@@ -5,11 +5,11 @@ package kubeeventsreceiver
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.opentelemetry.io/collector/receiver"
 	"go.uber.org/zap"
 	"k8s.io/client-go/rest"
@@ -21,16 +21,12 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/logrecord"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
 	"github.com/kubeevents/kubeeventsreceiver/internal/owners"
-	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
+	"github.com/kubeevents/kubeeventsreceiver/internal/session"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
-const (
-	// shutdownGrace is how long what was taken may still be delivered after Shutdown was called.
-	shutdownGrace = 5 * time.Second
-	// electionDelay is how long after the end of a lease the elector may take to notice it.
-	electionDelay = 5 * time.Second
-)
+// shutdownGrace is how long what was taken may still be delivered after Shutdown was called.
+const shutdownGrace = 5 * time.Second
 
 // lifecycle lets two pipelines start and shut down the receiver that they share: the first call of each counts.
 type lifecycle struct {
@@ -57,27 +53,32 @@ func newReceiver(config *Config, settings receiver.Settings) (*eventsReceiver, e
 	return &eventsReceiver{
 		config:    config,
 		settings:  settings,
-		health:    observer,
-		filter:    config.filter(),
 		extractor: extractor,
-		converter: logrecord.Converter{ScopeName: metadata.ScopeName, ScopeVersion: settings.BuildInfo.Version},
+		Process: session.Process{
+			Config:    config.session(),
+			Logger:    settings.Logger,
+			Version:   settings.BuildInfo.Version,
+			Health:    observer,
+			Filter:    config.filter(),
+			Converter: logrecord.Converter{ScopeName: metadata.ScopeName, ScopeVersion: settings.BuildInfo.Version},
+		},
 	}, nil
 }
 
-// Start fails for what the user must mend: the configuration of the client. It does not wait for the API server.
+// Start fails for what the user must fix: the configuration of the client. It does not wait for the API server.
 func (r *eventsReceiver) Start(ctx context.Context, host component.Host) error {
-	r.health.AddHost(host)
+	r.Health.AddHost(host)
 	r.life.start.Do(func() { r.life.startErr = r.begin(ctx, host) })
 	return r.life.startErr
 }
 
 func (r *eventsReceiver) begin(ctx context.Context, host component.Host) error {
-	r.config.warn(r.settings.Logger)
+	r.config.warn(r.Logger)
 	restConfig, err := kubeclient.RESTConfig(r.config.auth(), r.settings.BuildInfo.Version)
 	if err != nil {
 		return err
 	}
-	if r.client, r.bursts, err = kubeclient.Events(restConfig); err != nil {
+	if r.Client, r.Bursts, err = kubeclient.Events(restConfig); err != nil {
 		return fmt.Errorf("the client configuration cannot be used: %w", err)
 	}
 	if err := r.useExtensions(ctx, host); err != nil {
@@ -86,11 +87,11 @@ func (r *eventsReceiver) begin(ctx context.Context, host component.Host) error {
 	if err := r.newResolver(restConfig); err != nil {
 		return err
 	}
-	r.owners = owners.New(r.resolver, r.extractor)
-	if err := r.health.Measure(r.resolver); err != nil {
+	r.Owners = owners.New(r.resolver, r.extractor)
+	if err := r.Health.Measure(r.resolver); err != nil {
 		return err
 	}
-	r.cluster = cluster.New(r.client)
+	r.Cluster = cluster.New(r.Client)
 	r.launch()
 	return nil
 }
@@ -98,16 +99,16 @@ func (r *eventsReceiver) begin(ctx context.Context, host component.Host) error {
 // useExtensions opens the storage and the leader elector that the configuration names.
 func (r *eventsReceiver) useExtensions(ctx context.Context, host component.Host) (err error) {
 	if r.config.Storage != nil {
-		if r.storage, err = r.openStorage(ctx, host); err != nil {
+		if r.Storage, err = r.openStorage(ctx, host); err != nil {
 			return err
 		}
 	}
 	if r.config.LeaderElector == nil {
-		r.leadership = election.AlwaysLeads()
+		r.Leadership = election.AlwaysLeads()
 		return nil
 	}
-	if r.leadership, err = r.openElector(host); err == nil && r.storage == nil {
-		r.positions = r.openPositions(r.client)
+	if r.Leadership, err = r.openElector(host); err == nil && r.Storage == nil {
+		r.Positions = r.openPositions(r.Client)
 	}
 	return err
 }
@@ -128,9 +129,62 @@ func (r *eventsReceiver) newResolver(restConfig *rest.Config) error {
 		Namespaces:     r.config.Namespaces,
 		KeepLabel:      r.extractor.KeepLabel,
 		KeepAnnotation: r.extractor.KeepAnnotation,
-		Observer:       r.health,
+		Observer:       r.Health,
 	})
 	return err
+}
+
+// elector is what is used of the extension k8s_leader_elector.
+type elector interface {
+	// SetCallBackFuncs registers what is called whenever this process starts and stops leading. The extension waits for
+	// the calls to return.
+	SetCallBackFuncs(started func(context.Context), stopped func())
+}
+
+// openElector registers with the leader elector that the configuration names.
+func (r *eventsReceiver) openElector(host component.Host) (*election.Leadership, error) {
+	id := *r.config.LeaderElector
+	extension, ok := host.GetExtensions()[id]
+	if !ok {
+		return nil, fmt.Errorf("k8s_leader_elector: %q is not among the extensions that run; add it to extensions and to service.extensions, or remove k8s_leader_elector", id)
+	}
+	elector, ok := extension.(elector)
+	if !ok {
+		return nil, fmt.Errorf("k8s_leader_elector: %q is no leader elector; name one, such as k8s_leader_elector", id)
+	}
+	config := election.ElectorConfigOf(extension)
+	l := election.NewLeadership(config.LeaseDuration, config.RenewDeadline)
+	elector.SetCallBackFuncs(l.Started, l.Stopped)
+	var err error
+	if r.lease, err = r.openLease(config); err != nil {
+		r.Logger.Warn("Cannot read the leader election Lease; election failures will not be reported", zap.Error(err))
+	}
+	r.electorConfig = config
+	return l, nil
+}
+
+// openLease makes it possible to look at the elector's lease; nil if its configuration does not tell which that is. The
+// elector itself may know more ways to reach the API server, so that an error stops nothing.
+func (r *eventsReceiver) openLease(config election.ElectorConfig) (*election.Lease, error) {
+	if config.LeaseNamespace == "" || config.LeaseName == "" {
+		return nil, nil
+	}
+	restConfig, err := kubeclient.RESTConfig(kubeclient.Auth{Type: config.AuthType, Context: config.Context}, r.settings.BuildInfo.Version)
+	if err != nil {
+		return nil, err
+	}
+	return election.NewLease(restConfig, config.LeaseNamespace, config.LeaseName)
+}
+
+// openPositions makes it possible to read and publish the leader's position, in the lease's namespace
+// of the watched cluster. Without it, a standby drops nothing.
+func (r *eventsReceiver) openPositions(client rest.Interface) *election.Positions {
+	config := r.electorConfig
+	if config.LeaseNamespace == "" || config.LeaseName == "" {
+		return election.NewPositions(election.NewStore(client, "", ""), r.config.streams(), r.Health)
+	}
+	name := election.ObjectName(config.LeaseName, r.settings.ID.String())
+	return election.NewPositions(election.NewStore(client, config.LeaseNamespace, name), r.config.streams(), r.Health)
 }
 
 // launch starts all work in contexts of its own: Start's ends with Start.
@@ -142,126 +196,41 @@ func (r *eventsReceiver) launch() {
 	go func() {
 		defer close(r.life.done)
 		var background sync.WaitGroup
-		background.Go(func() { r.cluster.Run(stop) })
+		background.Go(func() { r.Cluster.Run(stop) })
 		// Without a beat, the last deliveries would look like a pause of the process.
 		beating, endBeat := context.WithCancel(context.Background())
-		if r.leadership.IsElected() {
-			background.Go(func() { r.leadership.Beat(beating) })
+		if r.Leadership.IsElected() {
+			background.Go(func() { r.Leadership.Beat(beating) })
 		}
 		if r.lease != nil {
-			background.Go(func() { r.watchLease(stop) })
+			background.Go(func() { r.lease.Watch(stop, r.Leadership, r.Health) })
 		}
-		if r.positions != nil {
-			background.Go(func() { r.positions.Run(stop) })
+		if r.Positions != nil {
+			background.Go(func() { r.Positions.Run(stop) })
 		}
-		if r.leadership.IsElected() && r.storage != nil {
-			r.terms(stop, work)
-		} else {
-			r.sessions(stop, work)
-		}
+		r.Run(stop, work)
 		endBeat()
 		background.Wait()
 		r.close(work)
 	}()
 }
 
-// terms runs sessions in each term that this process leads.
-func (r *eventsReceiver) terms(stop, work context.Context) {
-	for stop.Err() == nil {
-		elections := r.leadership.Changed()
-		if term, end, ok := r.leadership.Begin(stop, work); ok {
-			r.sessions(term.Stop, term.Work)
-			r.forgetTerm()
-			end()
-		}
-		select {
-		case <-elections:
-		case <-stop.Done():
-		}
+// openStorage returns the client of the storage extension that the configuration names.
+func (r *eventsReceiver) openStorage(ctx context.Context, host component.Host) (storage.Client, error) {
+	id := *r.config.Storage
+	extension, ok := host.GetExtensions()[id]
+	if !ok {
+		return nil, fmt.Errorf("storage: %q is not among the extensions that run; add it to extensions and to service.extensions, or remove storage", id)
 	}
-}
-
-// forgetTerm takes out of the component's status what was used only while this process led.
-func (r *eventsReceiver) forgetTerm() {
-	for _, namespace := range r.config.streams() {
-		r.health.ForgetStream(namespace)
+	storageExtension, ok := extension.(storage.Extension)
+	if !ok {
+		return nil, fmt.Errorf("storage: %q is not a storage extension; name one, such as file_storage", id)
 	}
-	r.health.Forget(storagePart)
-	r.health.Forget(clusterPart)
-}
-
-// sessions runs a session, and another one each time that another cluster answers.
-func (r *eventsReceiver) sessions(stop, work context.Context) {
-	for stop.Err() == nil {
-		s := r.newSession()
-		if s.open(stop, work) {
-			s.serve(stop, work)
-		} else {
-			s.endTerm()
-		}
-		s.persist.close()
+	client, err := storageExtension.GetClient(ctx, component.KindReceiver, r.settings.ID, "")
+	if err != nil {
+		return nil, fmt.Errorf("storage: %q cannot be opened: %w; make its directory writable for the Collector, and give each Collector its own: one at a time can use the file of a file_storage", id, err)
 	}
-}
-
-// serve runs the streams, the loop and the timer of the metrics until stop ends.
-func (s *session) serve(stop, work context.Context) {
-	reading, endReading := context.WithCancel(stop)
-	defer endReading()
-	var background sync.WaitGroup
-	for _, namespace := range s.config.streams() {
-		stream := s.newStream(namespace)
-		background.Go(func() { stream.Run(reading) })
-	}
-	if s.metrics != nil {
-		background.Go(func() { s.meter(reading, work) })
-	}
-	s.run(stop, work)
-	endReading()
-	background.Wait()
-	s.drain()
-	s.release()
-	s.gate.Close(work)
-}
-
-func (s *session) newStream(namespace string) *watch.Stream {
-	config := watch.Config{
-		Client:          s.client,
-		Namespace:       namespace,
-		FieldSelector:   s.filter.FieldSelector(),
-		ResourceVersion: s.memory.Resume(namespace),
-		Versions:        s.versions,
-		Taker:           s.queue,
-		Bursts:          s.bursts,
-		Observer:        s.health,
-	}
-	if version, ok := s.start.Of(namespace); ok {
-		config.ExactAt = strconv.FormatUint(version, 10)
-	}
-	return watch.New(config)
-}
-
-func (s *session) meter(stop, work context.Context) {
-	ticker := time.NewTicker(s.config.CollectionInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-			if s.emits.Load() && s.leadership.CertainlyLeads() {
-				s.emitMetrics(work)
-			}
-		case <-stop.Done():
-			return
-		}
-	}
-}
-
-// emitLast emits the last sums, which nothing would carry otherwise.
-func (s *session) emitLast() {
-	if s.metrics != nil && s.leadership.NobodyElseLeads(time.Now()) {
-		ctx, cancel := context.WithTimeout(context.Background(), shutdownGrace)
-		defer cancel()
-		s.emitMetrics(ctx)
-	}
+	return client, nil
 }
 
 // close releases what Start made.
@@ -269,11 +238,11 @@ func (r *eventsReceiver) close(ctx context.Context) {
 	if r.resolver != nil {
 		r.resolver.Close()
 	}
-	if r.storage == nil {
+	if r.Storage == nil {
 		return
 	}
-	if err := r.storage.Close(ctx); err != nil {
-		r.settings.Logger.Warn("Cannot close the storage", zap.Error(err))
+	if err := r.Storage.Close(ctx); err != nil {
+		r.Logger.Warn("Cannot close the storage", zap.Error(err))
 	}
 }
 
@@ -286,7 +255,7 @@ func (r *eventsReceiver) Shutdown(ctx context.Context) error {
 
 func (r *eventsReceiver) end(ctx context.Context) error {
 	receivers.forget(r)
-	defer r.health.Shutdown()
+	defer r.Health.Shutdown()
 	if r.life.cancel == nil {
 		r.close(ctx)
 		return nil

@@ -35,7 +35,7 @@ func TestARequestHasAtMostOneMiBOfOTLPOrOneRecord(t *testing.T) {
 				for _, request := range p.logs.requests() {
 					if len(request) > 1<<20 {
 						large++
-						assert.Equal(t, 1, decoded(request)().LogRecordCount(), "a larger record is its own request")
+						assert.Equal(t, 1, decode(request).LogRecordCount(), "a larger record is its own request")
 					}
 				}
 				assert.Equal(t, 2, large)

@@ -30,7 +30,7 @@ var stagesNotes = []string{
 }
 
 func runStages(ctx context.Context, _ *lab) (result, error) {
-	printed, err := goBenchmark(ctx, ".", "^BenchmarkStages$", "1s")
+	printed, err := goBenchmark(ctx, "./internal/session", "^BenchmarkStages$", "1s")
 	if err != nil {
 		return result{}, err
 	}

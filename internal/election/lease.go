@@ -6,10 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 )
@@ -83,4 +85,35 @@ func (l *Lease) trouble(cause string, err error) *ElectionError {
 	return &ElectionError{cause, fmt.Errorf("the lease %s in namespace %s cannot be taken (%w): "+
 		"bind a Role in namespace %[2]s with the rules {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [create]} and "+
 		"{apiGroups: [coordination.k8s.io], resources: [leases], resourceNames: [%[1]s], verbs: [get, update]}", l.name, l.namespace, err)}
+}
+
+// lateness is how long after the end of a lease the elector may take to notice it.
+const lateness = 5 * time.Second
+
+// Watch reports when no process can be elected, until the context ends. It looks at intervals in which
+// another process would have been elected.
+func (l *Lease) Watch(ctx context.Context, leadership *Leadership, observer Observer) {
+	unreadable := 0 // reads in a row that failed
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
+		if leadership.Leads() {
+			l.Forget()
+			observer.ElectionWorks()
+			return
+		}
+		var trouble *ElectionError
+		switch err := l.Look(ctx); {
+		case errors.As(err, &trouble):
+			observer.ElectionFailed(err)
+		case err == nil:
+			unreadable = 0
+			if l.Renewed() { // The first look shows nothing.
+				observer.ElectionWorks()
+			}
+		default:
+			// A single request may fail when an API server is restarted.
+			if unreadable++; unreadable > 1 && ctx.Err() == nil {
+				observer.ElectionFailed(err)
+			}
+		}
+	}, leadership.Lease()+lateness)
 }

@@ -25,14 +25,19 @@ const (
 	maxPause = 30 * time.Second
 )
 
-// Observer reports problems with the stored position, such as in the component's status. Its
-// methods are called after requests, also several times in a row with the same result.
+// Observer reports problems with the stored position and with the election, such as in the component's
+// status. Its methods are called after requests, also several times in a row with the same result.
 type Observer interface {
 	// PositionFailed gets a *PermissionError, a *DataError, or the error of a request that failed
 	// and was already repeated.
 	PositionFailed(err error)
 	// PositionWorks is called after each request that succeeded.
 	PositionWorks()
+	// ElectionFailed gets an *ElectionError if no process can be elected, or the error of a request
+	// that failed and was already repeated.
+	ElectionFailed(err error)
+	// ElectionWorks is called when a leader is known to be elected.
+	ElectionWorks()
 }
 
 // Latest is what is known about deliveries. The Position contains what this process has delivered,

@@ -38,6 +38,9 @@ func (h *health) PositionWorks() {
 	h.works++
 }
 
+func (h *health) ElectionFailed(error) {}
+func (h *health) ElectionWorks()       {}
+
 func (h *health) last() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

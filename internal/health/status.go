@@ -204,3 +204,20 @@ func (s *Status) RejectingLong(since time.Duration) {
 
 // AcceptingAgain implements delivery.Observer.
 func (s *Status) AcceptingAgain() { s.Forget(logsPipeline) }
+
+// electionPart is the part of the receiver that the component's status names if no process can be
+// elected.
+const electionPart = "the leader election"
+
+// ElectionFailed implements election.Observer.
+func (s *Status) ElectionFailed(err error) {
+	var trouble *election.ElectionError
+	if errors.As(err, &trouble) {
+		s.Failed(electionPart, trouble.Cause, "No replica can be elected leader, and nothing is emitted; retrying", err)
+		return
+	}
+	s.Failed(electionPart, "unavailable", "Cannot read the leader election Lease, and no replica may lead; retrying", err)
+}
+
+// ElectionWorks implements election.Observer.
+func (s *Status) ElectionWorks() { s.Recovered(electionPart, "A leader is elected again") }

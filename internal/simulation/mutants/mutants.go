@@ -98,7 +98,7 @@ var inDedup = []mutant{
 `,
 	},
 	{
-		"wakes at the end of no dedup window", "session.go",
+		"wakes at the end of no dedup window", "internal/session/session.go",
 		`	if end, open := s.memory.Windows.NextEnd(); open && end.Before(due) {
 		due = end
 	}
@@ -127,7 +127,7 @@ var inTally = []mutant{
 		"return p.occurrences",
 	},
 	{
-		"lets the sums of a term go on with those of the last one", "session.go",
+		"lets the sums of a term go on with those of the last one", "internal/session/session.go",
 		`	s.memory.Tally.Reset(time.Now())
 `,
 		"",

@@ -4,12 +4,12 @@ package main
 
 var inOutbox = []mutant{
 	{
-		"does not deliver the outbox at the start", "open.go",
+		"does not deliver the outbox at the start", "internal/session/open.go",
 		"if !c.deliverOutbox(stop, work, loaded) || !s.askCluster(stop) {",
 		"if !s.askCluster(stop) {",
 	},
 	{
-		"removes the outbox before the delivery", "checkpoints.go",
+		"removes the outbox before the delivery", "internal/session/checkpoints.go",
 		`		c.save(t.Stop, t.Work, requests)
 `,
 		`		c.save(t.Stop, t.Work, requests)
@@ -17,7 +17,7 @@ var inOutbox = []mutant{
 `,
 	},
 	{
-		"saves what a batch changed before its records", "checkpoints.go",
+		"saves what a batch changed before its records", "internal/session/checkpoints.go",
 		`	c.advance()
 	c.note()
 `,
@@ -59,12 +59,12 @@ var inCheckpoint = []mutant{
 		"return append([]span{{kind, session, number, number + 1}}, spans...)",
 	},
 	{
-		"sets a checkpoint aside that it cannot read for a moment", "open.go",
+		"sets a checkpoint aside that it cannot read for a moment", "internal/session/open.go",
 		"if errors.Is(err, checkpoint.ErrCorrupt) {",
 		"if !errors.Is(err, context.Canceled) {",
 	},
 	{
-		"continues from the checkpoint of another cluster", "open.go",
+		"continues from the checkpoint of another cluster", "internal/session/open.go",
 		`known != "" && uid != "" && known != uid {`,
 		`known != "" && uid == "" && known != uid {`,
 	},
@@ -77,7 +77,7 @@ var inDelivery = []mutant{
 		"	if err != nil {",
 	},
 	{
-		"delivers the newest records first", "requests.go",
+		"delivers the newest records first", "internal/session/requests.go",
 		`	for len(records) > 0 {
 `,
 		`	slices.Reverse(records)
@@ -119,7 +119,7 @@ var inGate = []mutant{
 
 var inPosition = []mutant{
 	{
-		"publishes the position before the delivery", "session.go",
+		"publishes the position before the delivery", "internal/session/session.go",
 		"	undelivered := s.deliver(t, requests)\n",
 		`	s.advance()
 	s.gate.Delivered(s.deliveredUpTo)
@@ -127,7 +127,7 @@ var inPosition = []mutant{
 `,
 	},
 	{
-		"publishes the position within a list", "session.go",
+		"publishes the position within a list", "internal/session/session.go",
 		`		if c := &s.changes[i]; c.ResourceVersion != "" {
 `,
 		`		c := &s.changes[i]
@@ -143,9 +143,9 @@ var inPosition = []mutant{
 		`[]string{namespace}`,
 	},
 	{
-		"ignores the position at the start", "open.go",
-		"s.start = s.positions.Latest().Position",
-		"_ = s.positions.Latest().Position",
+		"ignores the position at the start", "internal/session/open.go",
+		"s.start = s.Positions.Latest().Position",
+		"_ = s.Positions.Latest().Position",
 	},
 	{
 		"takes no event for new after a compacted position", "internal/memory/memory.go",
@@ -167,7 +167,7 @@ var inRestore = []mutant{
 		"if known.uid == seen.uid {",
 	},
 	{
-		"does not notice another cluster while it runs", "session.go",
+		"does not notice another cluster while it runs", "internal/session/session.go",
 		`return known != "" && uid != "" && uid != known`,
 		`return known != "" && uid == "" && uid != known`,
 	},

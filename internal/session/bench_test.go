@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kubeeventsreceiver
+package session
 
 import (
 	"bytes"
@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/config/configretry"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/plog"
@@ -29,7 +30,11 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
 	"github.com/kubeevents/kubeeventsreceiver/internal/cluster"
 	"github.com/kubeevents/kubeeventsreceiver/internal/election"
+	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
+	"github.com/kubeevents/kubeeventsreceiver/internal/health"
 	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
+	"github.com/kubeevents/kubeeventsreceiver/internal/logrecord"
+	"github.com/kubeevents/kubeeventsreceiver/internal/memory/tally"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
 	"github.com/kubeevents/kubeeventsreceiver/internal/owners"
@@ -140,25 +145,37 @@ func ownersIn(namespace, resource string) *metav1.PartialObjectMetadataList {
 func benchSession(b *testing.B) *session {
 	api := httptest.NewServer(http.HandlerFunc(serveOwners))
 	b.Cleanup(api.Close)
-	cfg := createDefaultConfig().(*Config)
-	cfg.KubeAPIQPS = -1
-	r, err := newReceiver(cfg, receivertest.NewNopSettings(metadata.Type))
+	extractor, err := extract.New([]extract.Rule{{TagName: "tilt.manifest", Key: "tilt-manifest"}}, nil)
 	require.NoError(b, err)
-	restConfig := &rest.Config{Host: api.URL}
-	require.NoError(b, r.newResolver(restConfig))
-	b.Cleanup(r.resolver.Close)
-	r.owners = owners.New(r.resolver, r.extractor)
-	r.client, _, err = kubeclient.Events(restConfig)
+	restConfig := &rest.Config{Host: api.URL, QPS: -1}
+	resolves, err := resolver.New(restConfig, resolver.Config{
+		MaxDepth: 10, LookupTimeout: 2 * time.Second, CacheSize: 100_000, CacheTTL: 10 * time.Minute,
+		KeepLabel: extractor.KeepLabel, KeepAnnotation: extractor.KeepAnnotation,
+	})
 	require.NoError(b, err)
-	r.cluster, r.leadership = cluster.New(r.client), election.AlwaysLeads()
-	r.metrics = &consumertest.MetricsSink{}
-	r.logs, err = consumer.NewLogs(func(_ context.Context, logs plog.Logs) error {
+	b.Cleanup(resolves.Close)
+	settings := receivertest.NewNopSettings(metadata.Type)
+	observer, err := health.New(settings)
+	require.NoError(b, err)
+	client, _, err := kubeclient.Events(restConfig)
+	require.NoError(b, err)
+	logs, err := consumer.NewLogs(func(_ context.Context, logs plog.Logs) error {
 		_, err := plogotlp.NewExportRequestFromLogs(logs).MarshalProto()
 		return err
 	})
 	require.NoError(b, err)
-	s := r.newSession()
-	s.versions = watch.NewVersions(r.client, 0)
+	p := &Process{
+		Config: Config{
+			Streams: []string{""}, CollectionInterval: 30 * time.Second, LookupTimeout: 2 * time.Second,
+			Tally: tally.Config{MaxSeries: 10_000, SeriesTTL: time.Hour}, Retry: configretry.NewDefaultBackOffConfig(),
+		},
+		Logger: settings.Logger, Logs: logs, Metrics: &consumertest.MetricsSink{},
+		Health: observer, Owners: owners.New(resolves, extractor),
+		Converter: logrecord.Converter{ScopeName: metadata.ScopeName},
+		Client:    client, Cluster: cluster.New(client), Leadership: election.AlwaysLeads(),
+	}
+	s := p.newSession()
+	s.versions = watch.NewVersions(client, 0)
 	s.memory = s.newMemory()
 	s.setCluster("")
 	return s

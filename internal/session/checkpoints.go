@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kubeeventsreceiver
+package session
 
 import (
 	"context"
@@ -65,7 +65,7 @@ func (c *checkpoints) commit(t election.Term, _ []observation.Observation, undel
 
 // await waits for the acknowledgement of the last write.
 func (c *checkpoints) await(work context.Context) {
-	if c.settled() || !c.leadership.CertainlyLeads() {
+	if c.settled() || !c.Leadership.CertainlyLeads() {
 		return
 	}
 	if err := c.store.Settle(work); err != nil {
@@ -79,7 +79,7 @@ func (c *checkpoints) await(work context.Context) {
 func (c *checkpoints) note() {
 	if c.changed.IsZero() && c.memory.Unsaved() > 0 {
 		c.changed = time.Now()
-		c.health.Unsaved(c.last)
+		c.Health.Unsaved(c.last)
 	}
 }
 
@@ -128,7 +128,7 @@ func (c *checkpoints) settled() bool {
 		if time.Now().Before(c.retryAt) {
 			return false
 		}
-		if !c.leadership.CertainlyLeads() {
+		if !c.Leadership.CertainlyLeads() {
 			c.retryAt = time.Now().Add(retryStorage)
 			return false
 		}
@@ -147,7 +147,7 @@ func (c *checkpoints) settled() bool {
 
 // save writes what has changed, and the requests that are about to be delivered.
 func (c *checkpoints) save(stop, work context.Context, requests []*request) {
-	if !c.store.IsSettled() || !c.leadership.WaitUntilCertain(stop) {
+	if !c.store.IsSettled() || !c.Leadership.WaitUntilCertain(stop) {
 		return
 	}
 	content := c.memory.Content()
@@ -163,7 +163,7 @@ func (c *checkpoints) write(work context.Context, content checkpoint.Content) {
 		c.delivered = time.Now() // As soon as the caller has delivered it.
 	}
 	if err := c.store.Save(work, content); err != nil {
-		c.health.Unsaved(c.last)
+		c.Health.Unsaved(c.last)
 		c.failed(err)
 		return
 	}
@@ -174,16 +174,16 @@ func (c *checkpoints) write(work context.Context, content checkpoint.Content) {
 func (c *checkpoints) acknowledged() {
 	c.memory.Saved()
 	c.last = time.Now()
-	c.health.Saved()
+	c.Health.Saved()
 	if !c.changed.IsZero() {
-		c.health.Unsaved(c.last)
+		c.Health.Unsaved(c.last)
 	}
-	c.health.Recovered(storagePart, "Checkpoints are saved again")
+	c.Health.Recovered(storagePart, "Checkpoints are saved again")
 }
 
 func (c *checkpoints) failed(err error) {
 	c.retryAt = time.Now().Add(retryStorage)
-	c.health.NotSaved()
-	c.health.Failed(storagePart, "unavailable",
+	c.Health.NotSaved()
+	c.Health.Failed(storagePart, "unavailable",
 		"Cannot save checkpoints; retrying, and delivering without saving. A crash repeats what is delivered meanwhile", err)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kubeeventsreceiver
+package session
 
 import (
 	"slices"
@@ -32,7 +32,7 @@ type request struct {
 
 // requests converts records. Without a logs pipeline, there are none.
 func (s *session) requests(records []observation.Observation) (requests []*request) {
-	if s.logs == nil {
+	if s.Logs == nil {
 		return nil
 	}
 	for len(records) > 0 {
@@ -46,7 +46,7 @@ func (s *session) requests(records []observation.Observation) (requests []*reque
 // requestsWithin halves records until each request is small enough.
 func (s *session) requestsWithin(records []observation.Observation) []*request {
 	uid := s.memory.Cluster() // It may become known between two attempts, which must be the same.
-	convert := func() plog.Logs { return s.converter.Convert(uid, records) }
+	convert := func() plog.Logs { return s.Converter.Convert(uid, records) }
 	logs := convert()
 	made := &request{records: records, count: len(records)}
 	var size int
@@ -159,7 +159,7 @@ func (s *session) deliver(t election.Term, requests []*request) (undelivered []*
 		case delivery.Stopped:
 			return slices.Clone(requests[i:])
 		case delivery.Accepted:
-			s.health.Delivered(r.records, time.Now())
+			s.Health.Delivered(r.records, time.Now())
 		}
 	}
 	return nil

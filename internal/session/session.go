@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kubeeventsreceiver
+package session
 
 import (
 	"context"
@@ -40,7 +40,7 @@ const (
 //	yes     | no      | of the process   | is open while it leads  | none; the leader publishes its position
 //	yes     | yes     | of one term      | is open                 | of all leaders, with a number for each term
 type session struct {
-	*eventsReceiver
+	*Process
 
 	queue    *queue.Inbox
 	memory   *memory.Memory
@@ -141,7 +141,7 @@ func (s *session) process(t election.Term, observations []observation.Observatio
 // the write of the batch be repeated.
 func (s *session) mayDeliver(stop context.Context) bool {
 	s.persist.settled()
-	return s.leadership.WaitUntilCertain(stop)
+	return s.Leadership.WaitUntilCertain(stop)
 }
 
 // deliveredUpTo returns the versions up to which each stream is delivered. After a restore, a stream
@@ -176,7 +176,7 @@ func (s *session) holds() bool {
 func (s *session) beginTerm(observations []observation.Observation) {
 	s.memory.Tally.Reset(time.Now())
 	s.emits.Store(true)
-	s.settings.Logger.Info("Started leading; delivering what the last leader has not confirmed as delivered",
+	s.Logger.Info("Started leading; delivering what the last leader has not confirmed as delivered",
 		zap.Int("records", len(observations)))
 }
 
@@ -221,7 +221,7 @@ func (s *session) take(stop, work context.Context) (more bool) {
 
 // release forgets the last batch, which is dealt with.
 func (s *session) release() {
-	s.health.DealtWith(s.changes)
+	s.Health.DealtWith(s.changes)
 	clear(s.changes)
 	s.changes = s.changes[:0]
 	s.queue.Done()
@@ -265,7 +265,7 @@ func (s *session) batchWait() (wait time.Duration) {
 	if s.persist.saves() {
 		wait = savedBatchWait
 	}
-	return max(wait, min(s.owners.Strain(), maxBatchWait))
+	return max(wait, min(s.Owners.Strain(), maxBatchWait))
 }
 
 // drain takes what the streams had put into the queue when they were stopped.
@@ -292,7 +292,7 @@ func (s *session) account(stop context.Context) []observation.Observation {
 		}
 		if c.Kind == watch.Restored && s.isReplaced() {
 			// The next session lists what follows.
-			s.health.DealtWith(s.changes[i:])
+			s.Health.DealtWith(s.changes[i:])
 			s.changes = s.changes[:i]
 			break
 		}
@@ -330,14 +330,14 @@ func (s *session) restored(stop context.Context, stream string) {
 	if time.Since(s.refreshed) < retryCluster {
 		return
 	}
-	if s.cluster.Refresh(stop) == nil { // If this fails, the next stream or session asks again.
+	if s.Cluster.Refresh(stop) == nil { // If this fails, the next stream or session asks again.
 		s.refreshed = time.Now()
 	}
 }
 
 // isReplaced reports whether another cluster answers than the one that is remembered.
 func (s *session) isReplaced() bool {
-	known, uid := s.memory.Cluster(), s.cluster.UID()
+	known, uid := s.memory.Cluster(), s.Cluster.UID()
 	if known == "" && uid != "" {
 		s.setCluster(uid)
 	}
@@ -357,15 +357,15 @@ func (s *session) wanted(observations []observation.Observation) []observation.O
 	for i := range s.changes {
 		if ev := s.changes[i].Event; ev != nil {
 			received++
-			if !s.filter.Wants(ev) {
+			if !s.Filter.Wants(ev) {
 				filtered++
 			}
 		}
 	}
-	s.health.Accounted(received, filtered)
+	s.Health.Accounted(received, filtered)
 	wanted := observations[:0]
 	for i := range observations {
-		if s.filter.Wants(observations[i].Event) {
+		if s.Filter.Wants(observations[i].Event) {
 			wanted = append(wanted, observations[i])
 		}
 	}
@@ -383,7 +383,7 @@ func (s *session) advance() {
 
 // count adds observations to the metric.
 func (s *session) count(observations []observation.Observation) {
-	if s.metrics != nil {
+	if s.Metrics != nil {
 		s.memory.Tally.Add(observations, time.Now())
 	}
 }
@@ -404,7 +404,7 @@ func (withoutStorage) prepare(election.Term, []observation.Observation, []*reque
 // commit counts what was delivered. The leader that delivers the rest counts it.
 func (w withoutStorage) commit(_ election.Term, observations []observation.Observation, undelivered []*request) {
 	rest := len(recordsIn(undelivered))
-	if rest > 0 && w.config.DedupInterval > 0 {
+	if rest > 0 && w.DedupInterval > 0 {
 		rest = len(observations) // It is not known which of them are in the records.
 	}
 	w.count(observations[:len(observations)-rest])

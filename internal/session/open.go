@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kubeeventsreceiver
+package session
 
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
-	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/util/wait"
 
@@ -19,7 +16,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/election"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/checkpoint"
-	"github.com/kubeevents/kubeeventsreceiver/internal/memory/tally"
+	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
 	"github.com/kubeevents/kubeeventsreceiver/internal/queue"
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 )
@@ -41,32 +38,14 @@ const (
 
 var errSlowStorage = fmt.Errorf("the storage has not returned the checkpoint for %v: check the storage extension and its backend", storageWait)
 
-// openStorage returns the client of the storage extension that the configuration names.
-func (r *eventsReceiver) openStorage(ctx context.Context, host component.Host) (storage.Client, error) {
-	id := *r.config.Storage
-	extension, ok := host.GetExtensions()[id]
-	if !ok {
-		return nil, fmt.Errorf("storage: %q is not among the extensions that run; add it to extensions and to service.extensions, or remove storage", id)
-	}
-	storageExtension, ok := extension.(storage.Extension)
-	if !ok {
-		return nil, fmt.Errorf("storage: %q is not a storage extension; name one, such as file_storage", id)
-	}
-	client, err := storageExtension.GetClient(ctx, component.KindReceiver, r.settings.ID, "")
-	if err != nil {
-		return nil, fmt.Errorf("storage: %q cannot be opened: %w; make its directory writable for the Collector, and give each Collector its own: one at a time can use the file of a file_storage", id, err)
-	}
-	return client, nil
-}
-
-func (r *eventsReceiver) newSession() *session {
-	s := &session{eventsReceiver: r, queue: queue.New(batchChanges), recordBytes: firstRecordBytes}
+func (p *Process) newSession() *session {
+	s := &session{Process: p, queue: queue.New(batchChanges), recordBytes: firstRecordBytes}
 	s.gate, s.persist = election.Open{Ended: s.endTerm}, withoutStorage{s}
-	if r.logs != nil {
+	if p.Logs != nil {
 		s.delivery = delivery.New(delivery.Settings{
-			Next: r.logs, Retry: r.config.RetryOnFailure, Logger: r.settings.Logger,
-			Observer: r.health, MayDeliver: s.mayDeliver,
-			Operations: r.health.Operations, Format: r.settings.ID.Type().String(),
+			Next: p.Logs, Retry: p.Retry, Logger: p.Logger,
+			Observer: p.Health, MayDeliver: s.mayDeliver,
+			Operations: p.Health.Operations, Format: metadata.Type.String(),
 		})
 	}
 	return s
@@ -75,12 +54,12 @@ func (r *eventsReceiver) newSession() *session {
 // newMemory makes an empty memory.
 func (s *session) newMemory() *memory.Memory {
 	return memory.New(memory.Config{
-		Coverage:      memory.Coverage{Namespaces: s.config.streams(), FieldSelector: s.filter.FieldSelector()},
-		FromBeginning: s.config.StartAt == StartAtBeginning,
-		DedupInterval: s.config.DedupInterval,
-		Tally:         tally.Config{MaxSeries: s.config.Metrics.MaxSeries, SeriesTTL: s.config.Metrics.SeriesTTL},
-		Identity:      s.config.seriesIdentity(),
-		Saved:         s.storage != nil,
+		Coverage:      memory.Coverage{Namespaces: s.Streams, FieldSelector: s.Filter.FieldSelector()},
+		FromBeginning: s.FromBeginning,
+		DedupInterval: s.DedupInterval,
+		Tally:         s.Tally,
+		Identity:      s.Identity,
+		Saved:         s.Storage != nil,
 		Start:         s.start,
 	}, time.Now())
 }
@@ -89,11 +68,11 @@ func (s *session) newMemory() *memory.Memory {
 // to start from. It reports false if stop ended before.
 func (s *session) open(stop, work context.Context) bool {
 	switch {
-	case s.storage != nil:
+	case s.Storage != nil:
 		if !s.openCheckpoints(stop, work) {
 			return false
 		}
-	case s.positions != nil:
+	case s.Positions != nil:
 		if !s.openPosition(stop) {
 			return false
 		}
@@ -101,9 +80,9 @@ func (s *session) open(stop, work context.Context) bool {
 		s.awaitCluster(stop)
 		s.memory = s.newMemory()
 	}
-	s.setCluster(cmp.Or(s.cluster.UID(), s.memory.Cluster()))
-	s.emits.Store(s.positions == nil)
-	s.versions = watch.NewVersions(s.client, s.highest())
+	s.setCluster(cmp.Or(s.Cluster.UID(), s.memory.Cluster()))
+	s.emits.Store(s.Positions == nil)
+	s.versions = watch.NewVersions(s.Client, s.highest())
 	return stop.Err() == nil
 }
 
@@ -120,10 +99,10 @@ func (s *session) highest() (highest uint64) {
 
 // awaitCluster gives the first records a chance to name their cluster.
 func (s *session) awaitCluster(stop context.Context) {
-	late := time.NewTimer(s.config.Owners.LookupTimeout)
+	late := time.NewTimer(s.LookupTimeout)
 	defer late.Stop()
 	select {
-	case <-s.cluster.Asked():
+	case <-s.Cluster.Asked():
 	case <-late.C:
 	case <-stop.Done():
 	}
@@ -134,13 +113,13 @@ func (s *session) awaitCluster(stop context.Context) {
 func (s *session) askCluster(stop context.Context) bool {
 	began := time.Now()
 	return wait.PollUntilContextCancel(stop, retryCluster, true, func(ctx context.Context) (bool, error) {
-		err := s.cluster.Refresh(ctx)
+		err := s.Cluster.Refresh(ctx)
 		if err == nil {
-			s.health.Recovered(clusterPart, "The cluster answers again")
+			s.Health.Recovered(clusterPart, "The cluster answers again")
 			return true, nil
 		}
 		if time.Since(began) >= clusterWait {
-			s.health.Failed(clusterPart, "unavailable", "Cannot read the UID of the cluster; retrying. The receiver watches nothing until then",
+			s.Health.Failed(clusterPart, "unavailable", "Cannot read the UID of the cluster; retrying. The receiver watches nothing until then",
 				fmt.Errorf("cannot read namespace kube-system of the cluster: %w", err))
 		}
 		return false, nil
@@ -152,14 +131,14 @@ func (s *session) openPosition(stop context.Context) bool {
 	if !s.askCluster(stop) {
 		return false
 	}
-	s.positions.SetCluster(s.cluster.UID())
-	if !s.positions.Await(stop) {
+	s.Positions.SetCluster(s.Cluster.UID())
+	if !s.Positions.Await(stop) {
 		return false
 	}
-	s.start = s.positions.Latest().Position
+	s.start = s.Positions.Latest().Position
 	s.memory = s.newMemory()
 	s.gate = election.NewGate(election.GateSettings{
-		Leadership: s.leadership, Positions: s.positions, Logger: s.settings.Logger,
+		Leadership: s.Leadership, Positions: s.Positions, Logger: s.Logger,
 		SetClosed: s.queue.SetGate, Withheld: s.memory.TakeBack, Ended: s.endTerm,
 		Highest:       func() uint64 { return s.versions.Highest() },
 		Newest:        s.newestVersion,
@@ -169,43 +148,43 @@ func (s *session) openPosition(stop context.Context) bool {
 }
 
 func (s *session) newestVersion(ctx context.Context) (uint64, error) {
-	return s.versions.Now(ctx, s.config.streams()[0])
+	return s.versions.Now(ctx, s.Streams[0])
 }
 
 // checkVersions asks the cluster whether its versions have gone back. If this fails, the gate asks again.
 func (s *session) checkVersions(ctx context.Context) {
-	namespace := s.config.streams()[0]
-	_ = s.versions.Check(ctx, namespace, func(known, now uint64) { s.health.WentBack(namespace, known, now) })
+	namespace := s.Streams[0]
+	_ = s.versions.Check(ctx, namespace, func(known, now uint64) { s.Health.WentBack(namespace, known, now) })
 }
 
 // openCheckpoints continues from the checkpoint. First it delivers the records that were about to be
 // delivered when the checkpoint was saved, as they are.
 func (s *session) openCheckpoints(stop, work context.Context) bool {
-	c := &checkpoints{session: s, store: checkpoint.New(s.storage), last: time.Now()}
+	c := &checkpoints{session: s, store: checkpoint.New(s.Storage), last: time.Now()}
 	s.persist = c
 	loaded, ok := c.load(stop)
 	if !ok {
 		return false
 	}
 	if loaded != nil {
-		s.settings.Logger.Info("Resuming from the checkpoint", zap.Int("events_remembered", s.memory.Len()))
-	} else if s.leadership.IsElected() {
-		s.settings.Logger.Warn("No checkpoint found at the start of leading. Unless this is the first leader, the replicas do not share this storage: " +
+		s.Logger.Info("Resuming from the checkpoint", zap.Int("events_remembered", s.memory.Len()))
+	} else if s.Leadership.IsElected() {
+		s.Logger.Warn("No checkpoint found at the start of leading. Unless this is the first leader, the replicas do not share this storage: " +
 			"what happened since the last leader ended is not emitted. Share the storage, or remove it: a standby then follows the leader")
 	}
-	if loaded == nil && !s.leadership.IsElected() {
-		s.settings.Logger.Info("No checkpoint in the storage: this is a first start; start_at decides about existing events")
+	if loaded == nil && !s.Leadership.IsElected() {
+		s.Logger.Info("No checkpoint in the storage: this is a first start; start_at decides about existing events")
 	}
 	if loaded == nil {
 		loaded = &checkpoint.Loaded{}
 	}
-	if s.leadership.IsElected() || len(loaded.Outbox) > 0 {
+	if s.Leadership.IsElected() || len(loaded.Outbox) > 0 {
 		c.begin(stop, work)
 	}
 	if !c.deliverOutbox(stop, work, loaded) || !s.askCluster(stop) {
 		return false
 	}
-	if known, uid := s.memory.Cluster(), s.cluster.UID(); known != "" && uid != "" && known != uid {
+	if known, uid := s.memory.Cluster(), s.Cluster.UID(); known != "" && uid != "" && known != uid {
 		return c.setAside(stop, work, known, uid)
 	}
 	return true
@@ -214,7 +193,7 @@ func (s *session) openCheckpoints(stop, work context.Context) bool {
 // load reads the checkpoint, for as long as the storage fails. Nothing is emitted or saved before.
 func (c *checkpoints) load(stop context.Context) (*checkpoint.Loaded, bool) {
 	late := time.AfterFunc(storageWait, func() {
-		c.health.Failed(storagePart, "slow", "Reading the checkpoint takes long; waiting. The receiver emits nothing until then", errSlowStorage)
+		c.Health.Failed(storagePart, "slow", "Reading the checkpoint takes long; waiting. The receiver emits nothing until then", errSlowStorage)
 	})
 	defer late.Stop()
 	var loaded *checkpoint.Loaded
@@ -222,7 +201,7 @@ func (c *checkpoints) load(stop context.Context) (*checkpoint.Loaded, bool) {
 		loaded, err = c.loadOnce(ctx)
 		late.Stop()
 		if err == nil {
-			c.health.Recovered(storagePart, "The storage can be read again")
+			c.Health.Recovered(storagePart, "The storage can be read again")
 			return true, nil
 		}
 		if stop.Err() != nil {
@@ -230,13 +209,13 @@ func (c *checkpoints) load(stop context.Context) (*checkpoint.Loaded, bool) {
 		}
 		if errors.Is(err, checkpoint.ErrCorrupt) {
 			c.memory = c.newMemory()
-			c.settings.Logger.Error("The checkpoint in the storage cannot be used; it is set aside, and the receiver starts from scratch: "+
+			c.Logger.Error("The checkpoint in the storage cannot be used; it is set aside, and the receiver starts from scratch: "+
 				"start_at decides about existing events, and the metric starts at 0",
 				zap.String("set_aside", c.store.SetAside()), zap.Error(err))
 			loaded = nil
 			return true, nil
 		}
-		c.health.Failed(storagePart, "unreadable", "Cannot read the checkpoint; retrying. The receiver emits nothing until then", err)
+		c.Health.Failed(storagePart, "unreadable", "Cannot read the checkpoint; retrying. The receiver emits nothing until then", err)
 		return false, nil
 	})
 	return loaded, err == nil
@@ -253,7 +232,7 @@ func (c *checkpoints) loadOnce(stop context.Context) (*checkpoint.Loaded, error)
 
 // begin names the term, if there is one, and counts this start with the outbox.
 func (c *checkpoints) begin(stop, work context.Context) {
-	if !c.leadership.WaitUntilCertain(stop) {
+	if !c.Leadership.WaitUntilCertain(stop) {
 		return
 	}
 	content := c.memory.Content()
@@ -268,23 +247,23 @@ func (c *checkpoints) deliverOutbox(stop, work context.Context, loaded *checkpoi
 		return true
 	}
 	c.delivered = time.Now()
-	if c.logs == nil {
+	if c.Logs == nil {
 		records := 0
 		for _, r := range requests {
 			records += r.count
 		}
-		c.health.Dropped(records, nil, true)
-		c.settings.Logger.Warn("The outbox has records, but the receiver is in no logs pipeline; dropping them",
+		c.Health.Dropped(records, nil, true)
+		c.Logger.Warn("The outbox has records, but the receiver is in no logs pipeline; dropping them",
 			zap.Int("records", records))
 		return true
 	}
-	c.settings.Logger.Info("Delivering the outbox of the last start", zap.Int("requests", len(requests)))
+	c.Logger.Info("Delivering the outbox of the last start", zap.Int("requests", len(requests)))
 	t := election.Term{Stop: stop, Work: work}
 	if loaded.Starts < startsAtOnce {
 		return len(c.deliver(t, requests)) == 0
 	}
 	for _, r := range one(requests) {
-		c.settings.Logger.Warn("Several starts did not deliver the outbox; delivering its records one at a time",
+		c.Logger.Warn("Several starts did not deliver the outbox; delivering its records one at a time",
 			zap.Int("starts", loaded.Starts+1), r.describe())
 		if len(c.deliver(t, []*request{r})) > 0 {
 			return false
@@ -297,7 +276,7 @@ func (c *checkpoints) deliverOutbox(stop, work context.Context, loaded *checkpoi
 // the windows hold, like the outbox; this cluster does not know who owns it. It reports false if stop
 // ended before.
 func (c *checkpoints) setAside(stop, work context.Context, known, uid string) bool {
-	c.memory.Windows.Resolve(c.owners.NameInvolved)
+	c.memory.Windows.Resolve(c.Owners.NameInvolved)
 	for t := (election.Term{Stop: stop, Work: work}); c.holds(); {
 		if !c.process(t, nil, c.flush) {
 			return false
@@ -306,19 +285,9 @@ func (c *checkpoints) setAside(stop, work context.Context, known, uid string) bo
 	c.finish(work)
 	c.memory = c.newMemory()
 	c.memory.SetCluster(uid)
-	c.settings.Logger.Warn("The checkpoint is of another cluster; it is set aside, and the receiver starts from scratch: "+
+	c.Logger.Warn("The checkpoint is of another cluster; it is set aside, and the receiver starts from scratch: "+
 		"start_at decides about existing events, and the metric starts at 0",
 		zap.String("set_aside", c.store.SetAside()), zap.String("checkpoint_cluster", known), zap.String("cluster", uid))
 	c.save(stop, work, nil)
 	return true
-}
-
-// seriesIdentity has the settings that decide what a series of the metric is.
-func (c *Config) seriesIdentity() string {
-	identity, _ := json.Marshal(struct {
-		Owners   bool
-		MaxDepth int
-		Extract  ExtractConfig
-	}{c.Owners.Enabled, c.Owners.MaxDepth, c.Extract})
-	return string(identity)
 }

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package session has the receiver's loop, and what it works with. A session is the queue, the memory
+// and the outbox: it takes a batch, accounts for it, resolves its owners, converts, saves and delivers
+// it.
+package session
+
+import (
+	"time"
+
+	"go.opentelemetry.io/collector/config/configretry"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.uber.org/zap"
+	"k8s.io/client-go/rest"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/cluster"
+	"github.com/kubeevents/kubeeventsreceiver/internal/election"
+	"github.com/kubeevents/kubeeventsreceiver/internal/filter"
+	"github.com/kubeevents/kubeeventsreceiver/internal/health"
+	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
+	"github.com/kubeevents/kubeeventsreceiver/internal/logrecord"
+	"github.com/kubeevents/kubeeventsreceiver/internal/memory/tally"
+	"github.com/kubeevents/kubeeventsreceiver/internal/owners"
+)
+
+// Config is the part of the receiver's configuration that sessions use.
+type Config struct {
+	// Streams are the namespaces that are watched; one empty name is the whole cluster.
+	Streams []string
+	// FromBeginning reports whether events that exist at the first start are new.
+	FromBeginning bool
+	// DedupInterval is how long a record holds back the next one of the same event; 0: it does not.
+	DedupInterval      time.Duration
+	CollectionInterval time.Duration
+	// LookupTimeout is how long the first records wait for the UID of the cluster.
+	LookupTimeout time.Duration
+	Tally         tally.Config
+	// Identity has the settings that decide what a series of the metric is.
+	Identity string
+	Retry    configretry.BackOffConfig
+}
+
+// Process is what lasts as long as the process. All sessions use it, one after the other. Callers must
+// set all fields before they call Run, and not change them then.
+type Process struct {
+	Config
+
+	Logger  *zap.Logger
+	Version string           // of the Collector
+	Logs    consumer.Logs    // nil: in no logs pipeline
+	Metrics consumer.Metrics // nil: in no metrics pipeline
+
+	Health    *health.Health
+	Filter    filter.Filter
+	Owners    *owners.Owners
+	Converter logrecord.Converter
+
+	Client  rest.Interface // of the core group
+	Bursts  *kubeclient.Bursts
+	Cluster *cluster.Identity
+	Storage storage.Client // nil: nothing is saved
+
+	Leadership *election.Leadership
+	Positions  *election.Positions // nil: with storage, or without leader election
+}
