@@ -28,16 +28,16 @@ type Lease struct {
 	renewed         bool
 }
 
-// ElectionError is why nobody can be elected.
-type ElectionError struct {
-	Cause string // the same for the same trouble
+// NoLeaderError is the reason why no process can be elected.
+type NoLeaderError struct {
+	Cause string // one word: forbidden, missing or expired
 	err   error
 }
 
-func (t *ElectionError) Error() string { return t.err.Error() }
+func (t *NoLeaderError) Error() string { return t.err.Error() }
 
 // Unwrap implements errors.Unwrap.
-func (t *ElectionError) Unwrap() error { return t.err }
+func (t *NoLeaderError) Unwrap() error { return t.err }
 
 // NewLease makes a Lease that is looked at with the configuration of the elector's own client.
 func NewLease(config *rest.Config, namespace, name string) (*Lease, error) {
@@ -49,7 +49,7 @@ func NewLease(config *rest.Config, namespace, name string) (*Lease, error) {
 	return &Lease{namespace: namespace, name: name, client: client.Resource(leases).Namespace(namespace)}, nil
 }
 
-// Look reads the lease. The error is an *ElectionError if it may not be read, or if nobody has renewed it since it was looked at
+// Look reads the lease. The error is an *NoLeaderError if it may not be read, or if nobody has renewed it since it was looked at
 // last, which has to be longer ago than the lease lasts; or that of a request that failed, which says nothing.
 func (l *Lease) Look(ctx context.Context) error {
 	found, err := l.client.Get(ctx, l.name, metav1.GetOptions{})
@@ -81,8 +81,8 @@ func (l *Lease) Renewed() bool { return l.renewed }
 // Forget makes the next look the first.
 func (l *Lease) Forget() { l.looked = false }
 
-func (l *Lease) trouble(cause string, err error) *ElectionError {
-	return &ElectionError{cause, fmt.Errorf("the lease %s in namespace %s cannot be taken (%w): "+
+func (l *Lease) trouble(cause string, err error) *NoLeaderError {
+	return &NoLeaderError{cause, fmt.Errorf("the lease %s in namespace %s cannot be taken (%w): "+
 		"bind a Role in namespace %[2]s with the rules {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [create]} and "+
 		"{apiGroups: [coordination.k8s.io], resources: [leases], resourceNames: [%[1]s], verbs: [get, update]}", l.name, l.namespace, err)}
 }
@@ -100,7 +100,7 @@ func (l *Lease) Watch(ctx context.Context, leadership *Leadership, observer Obse
 			observer.ElectionWorks()
 			return
 		}
-		var trouble *ElectionError
+		var trouble *NoLeaderError
 		switch err := l.Look(ctx); {
 		case errors.As(err, &trouble):
 			observer.ElectionFailed(err)

@@ -67,7 +67,7 @@ func TestLook(t *testing.T) {
 			for ; looks < len(tt.answers); looks++ {
 				err = l.Look(t.Context())
 			}
-			var trouble *ElectionError
+			var trouble *NoLeaderError
 			switch {
 			case errors.As(err, &trouble):
 				assert.Equal(t, tt.want, trouble.Cause)

@@ -33,7 +33,7 @@ type Observer interface {
 	PositionFailed(err error)
 	// PositionWorks is called after each request that succeeded.
 	PositionWorks()
-	// ElectionFailed gets an *ElectionError if no process can be elected, or the error of a request
+	// ElectionFailed gets an *NoLeaderError if no process can be elected, or the error of a request
 	// that failed and was already repeated.
 	ElectionFailed(err error)
 	// ElectionWorks is called when a leader is known to be elected.

@@ -211,7 +211,7 @@ const electionPart = "the leader election"
 
 // ElectionFailed implements election.Observer.
 func (s *Status) ElectionFailed(err error) {
-	var trouble *election.ElectionError
+	var trouble *election.NoLeaderError
 	if errors.As(err, &trouble) {
 		s.Failed(electionPart, trouble.Cause, "No replica can be elected leader, and nothing is emitted; retrying", err)
 		return

@@ -205,7 +205,7 @@ func (c *checkpoints) load(stop context.Context) (*checkpoint.Loaded, bool) {
 			return true, nil
 		}
 		if stop.Err() != nil {
-			return false, nil
+			return false, stop.Err()
 		}
 		if errors.Is(err, checkpoint.ErrCorrupt) {
 			c.memory = c.newMemory()
