@@ -179,7 +179,7 @@ func TestLookupsAreCounted(t *testing.T) {
 	assert.Equal(t, told.value("owner_lookups"), told.value("owner_lookup_duration"), "a latency for each look-up")
 	assert.EqualValues(t, 2, told.value("owner_cache_hits"), "pod and owner of the second event")
 	assert.GreaterOrEqual(t, told.value("owner_cache_size"), int64(2))
-	resolution := func(value string) attribute.KeyValue { return attribute.String("k8s.owner.resolution", value) }
+	resolution := func(value string) attribute.KeyValue { return attribute.String("resolution", value) }
 	assert.EqualValues(t, 2, told.value("owner_resolutions", resolution("complete")))
 	assert.EqualValues(t, 1, told.value("owner_resolutions", resolution("not_found")))
 }

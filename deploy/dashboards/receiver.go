@@ -31,7 +31,7 @@ func receiver() *dashboard.DashboardBuilder {
 		WithPanel(lines("Look-up duration", "Waiting for the client-side limit included.", "s", third,
 			target{quantile("0.5", "owner_lookup_duration"), "half"}, target{quantile("0.99", "owner_lookup_duration"), "99 of 100"})).
 		WithPanel(lines("Owner chains", "Log records by how far their owner chain is known. If there is one line without a name: docs/queries.md says how to scrape.", "eps", third,
-			target{rate("owner_resolutions", "k8s_owner_resolution"), "{{k8s_owner_resolution}}"})).
+			target{rate("owner_resolutions", "resolution"), "{{resolution}}"})).
 		WithPanel(lines("Owner cache hits", "Objects of chains that were known without a request.", "ops", third,
 			target{rate("owner_cache_hits", ""), "hits"})).
 		WithPanel(lines("Owner cache size", "Objects that are remembered.", "short", third,

@@ -109,7 +109,7 @@ func (t *Telemetry) Resolved(observations []observation.Observation) {
 	for resolution, count := range counts {
 		if resolution != "" {
 			t.builder.KubeEventsOwnerResolutions.Add(context.Background(), count,
-				metric.WithAttributes(attribute.String("k8s.owner.resolution", string(resolution))))
+				metric.WithAttributes(attribute.String("resolution", string(resolution))))
 		}
 	}
 }

@@ -116,6 +116,56 @@ var MapAttributeK8sOwnerResolution = map[string]AttributeK8sOwnerResolution{
 	"depth":       AttributeK8sOwnerResolutionDepth,
 }
 
+// AttributeResolution specifies the value resolution attribute.
+type AttributeResolution int
+
+const (
+	_ AttributeResolution = iota
+	AttributeResolutionComplete
+	AttributeResolutionAmbiguous
+	AttributeResolutionNotFound
+	AttributeResolutionForbidden
+	AttributeResolutionTimeout
+	AttributeResolutionUnavailable
+	AttributeResolutionCycle
+	AttributeResolutionDepth
+)
+
+// String returns the string representation of the AttributeResolution.
+func (av AttributeResolution) String() string {
+	switch av {
+	case AttributeResolutionComplete:
+		return "complete"
+	case AttributeResolutionAmbiguous:
+		return "ambiguous"
+	case AttributeResolutionNotFound:
+		return "not_found"
+	case AttributeResolutionForbidden:
+		return "forbidden"
+	case AttributeResolutionTimeout:
+		return "timeout"
+	case AttributeResolutionUnavailable:
+		return "unavailable"
+	case AttributeResolutionCycle:
+		return "cycle"
+	case AttributeResolutionDepth:
+		return "depth"
+	}
+	return ""
+}
+
+// MapAttributeResolution is a helper map of string to AttributeResolution attribute value.
+var MapAttributeResolution = map[string]AttributeResolution{
+	"complete":    AttributeResolutionComplete,
+	"ambiguous":   AttributeResolutionAmbiguous,
+	"not_found":   AttributeResolutionNotFound,
+	"forbidden":   AttributeResolutionForbidden,
+	"timeout":     AttributeResolutionTimeout,
+	"unavailable": AttributeResolutionUnavailable,
+	"cycle":       AttributeResolutionCycle,
+	"depth":       AttributeResolutionDepth,
+}
+
 // AttributeResult specifies the value result attribute.
 type AttributeResult int
 
