@@ -12,7 +12,7 @@ ifneq ($(filter clean,$(MAKECMDGOALS)),)
 endif
 
 # Each module is built for itself, whatever surrounds the checkout, and nothing
-# is built anew only because of a commit.
+# is built again only because of a commit.
 export GOWORK  := off
 export GOFLAGS := $(shell go env GOFLAGS) -buildvcs=false
 
@@ -98,7 +98,7 @@ comparison: $(COMPARISON) ## Build the Collector that the benchmarks compare wit
 
 # SCENARIOS names those to run, BENCH_FLAGS what e2e/bench takes (-rounds 3, -profile DIR).
 .PHONY: bench
-bench: ## Measure each stage of the receiver, and owner look-ups; for benchstat
+bench: ## Measure each stage of the receiver, and owner lookups; for benchstat
 	@go test -run '^$$' -bench . -count $(or $(COUNT),1) . ./internal/... ./resolver
 
 .PHONY: bench-e2e

@@ -43,7 +43,7 @@ type Config struct {
 	// KubeAPIQPS is the client-side limit of owner lookups in a second; -1 (the default) leaves limiting to
 	// the API server's priority and fairness.
 	KubeAPIQPS float32 `mapstructure:"kube_api_qps"`
-	// KubeAPIBurst is how many owner look-ups may go out at once (100).
+	// KubeAPIBurst is how many owner lookups may go out at once (100).
 	KubeAPIBurst int `mapstructure:"kube_api_burst"`
 
 	// Namespaces are watched with one watch each; empty means one watch for the whole cluster.

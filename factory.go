@@ -91,7 +91,7 @@ func (s *shared) of(config *Config, settings receiver.Settings) (*eventsReceiver
 	return r, nil
 }
 
-// forget lets a later receiver of the same configuration start anew.
+// forget lets a later receiver of the same configuration start again.
 func (s *shared) forget(r *eventsReceiver) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -31,7 +31,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 // recording is one file of testdata/producers: the states of an event as the API server handed them over, and the owner
 // chain of its involved object as the resolver finds it.

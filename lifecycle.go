@@ -36,7 +36,7 @@ type lifecycle struct {
 	stopErr  error
 
 	cancel context.CancelFunc // nil: not started
-	// cancelWork ends look-ups and deliveries that outlast the grace.
+	// cancelWork ends lookups and deliveries that outlast the grace.
 	cancelWork context.CancelFunc
 	done       chan struct{} // closed when all work has ended
 }

@@ -287,14 +287,14 @@ func TestShutdownReturns(t *testing.T) {
 		eventually(t, func() bool { return len(g.requests(anyRequest)) > 0 }, "a request")
 		r.stop()
 	})
-	t.Run("while look-ups hang", func(t *testing.T) {
+	t.Run("while lookups hang", func(t *testing.T) {
 		t.Parallel()
 		ns := kube.newNamespace(t)
 		g := newGateway(t, kube.Kubeconfig())
 		g.put(hang(isOwnerLookup))
 		r := kube.run(t, in(ns), g.config(), "owners: {lookup_timeout: 1h}")
 		kube.makeEvent(t, ns, eventOf("Slow", "pod"))
-		eventually(t, func() bool { return len(g.requests(isOwnerLookup)) > 0 }, "a look-up")
+		eventually(t, func() bool { return len(g.requests(isOwnerLookup)) > 0 }, "a lookup")
 		r.stop()
 	})
 }
@@ -378,7 +378,7 @@ func (l identifyingLogs) ConsumeLogs(ctx context.Context, logs plog.Logs) error 
 	return l.next.ConsumeLogs(ctx, logs)
 }
 
-// firstPoints passes on the first point of each series alone, until it is taken or refused for good: the test knows
+// firstPoints passes on the first point of each series alone, until it is taken or refused permanently: the test knows
 // nothing of cumulative sums, whose points come again and again.
 type firstPoints struct {
 	next consumer.Metrics

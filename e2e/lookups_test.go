@@ -102,7 +102,7 @@ func TestOwnersSwitchedOff(t *testing.T) {
 	rec := r.of(t, c.makeEvent(t, ns, eventAbout("Off", referenceTo(pod))).Name)
 	resourceIs(t, rec, chainOf(pod)) // What the event says, and no more.
 	assert.NotContains(t, rec.attrs, "k8s.owner.resolution")
-	assert.Empty(t, g.requests(isOwnerLookup), "no look-ups")
+	assert.Empty(t, g.requests(isOwnerLookup), "no lookups")
 	r.awaitSum(t, 1, func(p point) bool { return p.resource["k8s.workload.kind"] == "Pod" })
 }
 
@@ -139,7 +139,7 @@ func TestLookupsThatFail(t *testing.T) {
 	}
 }
 
-// TestARateLimitCostsOwnersNotEvents: the limit is on look-ups, and an event waits no longer than lookup_timeout for them.
+// TestARateLimitCostsOwnersNotEvents: the limit is on lookups, and an event waits no longer than lookup_timeout for them.
 func TestARateLimitCostsOwnersNotEvents(t *testing.T) {
 	t.Parallel()
 	c := bare.get(t)

@@ -197,7 +197,7 @@ func TestASeriesThatDoesNotMoveIsDropped(t *testing.T) {
 		return len(after) > 0
 	}, "the series again")
 	assert.EqualValues(t, 5, before[0].value)
-	assert.EqualValues(t, 2, after[0].value, "it counts anew")
+	assert.EqualValues(t, 2, after[0].value, "it counts from 0")
 	assert.True(t, after[0].start.After(before[len(before)-1].at), "from a start after its last point")
 }
 

@@ -205,7 +205,7 @@ func (c *cluster) makeShop(t *testing.T, ns string) (pod, rs, deployment *object
 // cached asks for what the API server has in memory, which may be a moment behind, and is what owners are looked up in.
 var cached = metav1.GetOptions{ResourceVersion: "0"}
 
-// store replaces the object, and waits until look-ups find it so.
+// store replaces the object, and waits until lookups find it so.
 func (c *cluster) store(t *testing.T, o *object) *object {
 	t.Helper()
 	all := c.resource(o, o.GetNamespace())

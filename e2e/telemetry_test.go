@@ -176,7 +176,7 @@ func TestLookupsAreCounted(t *testing.T) {
 	r.of(t, c.makeEvent(t, ns, eventOf("Missing", "missing")).Name)
 	assert.EqualValues(t, 1, told.value("owner_lookups", result("not_found")))
 	assert.GreaterOrEqual(t, told.value("owner_lookups", result("found")), int64(2))
-	assert.Equal(t, told.value("owner_lookups"), told.value("owner_lookup_duration"), "a latency for each look-up")
+	assert.Equal(t, told.value("owner_lookups"), told.value("owner_lookup_duration"), "a latency for each lookup")
 	assert.EqualValues(t, 2, told.value("owner_cache_hits"), "pod and owner of the second event")
 	assert.GreaterOrEqual(t, told.value("owner_cache_size"), int64(2))
 	resolution := func(value string) attribute.KeyValue { return attribute.String("resolution", value) }

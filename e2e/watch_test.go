@@ -167,7 +167,7 @@ func TestAListOfPages(t *testing.T) {
 	}
 }
 
-// TestAListingThatBreaksOff begins anew, and neither loses nor repeats anything.
+// TestAListingThatBreaksOff begins again, and neither loses nor repeats anything.
 func TestAListingThatBreaksOff(t *testing.T) {
 	t.Parallel()
 	const events = 700

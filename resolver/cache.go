@@ -46,9 +46,9 @@ func (a answer) proves(uid types.UID) bool {
 	}
 }
 
-// record is what the cache remembers of one object, or of one failed look-up.
+// record is what the cache remembers of one object, or of one failed lookup.
 type record struct {
-	Object // of a failed look-up only Name and UID: what was asked for
+	Object // of a failed lookup only Name and UID: what was asked for
 	place  place
 
 	newer, staler *record // neighbours in the order of last use
@@ -56,14 +56,14 @@ type record struct {
 
 	checked time.Duration // when the question was asked whose answer this is
 	used    time.Duration
-	failure Resolution // of the last look-up; empty when it found the object
+	failure Resolution // of the last lookup; empty when it found the object
 }
 
 // known reports whether the record holds an object rather than a failure alone.
 func (r *record) known() bool { return r.Kind != "" }
 
 // answer returns what the record says. An object that is known stays the answer
-// when a later look-up failed.
+// when a later lookup failed.
 func (r *record) answer() answer {
 	if r.known() {
 		return answer{object: &r.Object}
@@ -71,7 +71,7 @@ func (r *record) answer() answer {
 	return answer{failure: r.failure}
 }
 
-// cache remembers objects and failed look-ups, a bounded number of them. It may
+// cache remembers objects and failed lookups, a bounded number of them. It may
 // be used concurrently.
 type cache struct {
 	size int
@@ -132,7 +132,7 @@ func (c *cache) store(at address, found Object, asked time.Duration) *Object {
 	return &r.Object
 }
 
-// fail says what is to be made of a failed look-up: an object that was known
+// fail says what is to be made of a failed lookup: an object that was known
 // before is served on, unless it is gone and was not used for the cache's TTL.
 // With remember, the object is not asked for again for a while.
 func (c *cache) fail(at address, uid types.UID, failure Resolution, remember bool) answer {
@@ -166,7 +166,7 @@ func (c *cache) len() int {
 	return c.count
 }
 
-// lifetime is how long the answer of a look-up is served without another.
+// lifetime is how long the answer of a lookup is served without another.
 func (c *cache) lifetime(failure Resolution) time.Duration {
 	if failure == "" {
 		return c.ttl

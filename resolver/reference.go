@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// longestField bounds the fields of a reference that are worth a look-up: an
+// longestField bounds the fields of a reference that are worth a lookup: an
 // object's name has at most 253 characters, and the other fields have less.
 // Events carry references that nobody validated, and a longer field could name
 // nothing, but would be remembered.
@@ -41,7 +41,7 @@ func isSegment(s string) bool {
 }
 
 // Object returns what the reference itself says of its object, without any
-// look-up. A kubelet writes its node's name in place of the UID, which is left
+// lookup. A kubelet writes its node's name in place of the UID, which is left
 // out.
 func (r Reference) Object() *Object {
 	object := &Object{APIVersion: r.APIVersion, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, UID: r.UID}

@@ -13,7 +13,7 @@ import (
 )
 
 // errLookupTimeout tells the resolver's own deadline from that of its caller.
-var errLookupTimeout = errors.New("look-up timeout")
+var errLookupTimeout = errors.New("lookup timeout")
 
 // Resolver finds the owners of Kubernetes objects. Its methods may be called
 // concurrently.
@@ -79,7 +79,7 @@ func newLookup(b *background, c *clients, limiter flowcontrol.RateLimiter, cfg C
 
 // Resolve returns one chain for each reference, in the order of the references.
 // It does not fail: a chain's Resolution says what could not be found out. It
-// returns after Config.LookupTimeout or when ctx is done, if not before; look-ups
+// returns after Config.LookupTimeout or when ctx is done, if not before; lookups
 // that have begun by then go on in the background for the next who asks.
 func (r *Resolver) Resolve(ctx context.Context, refs []Reference) []Chain {
 	climbs := make([]climb, len(refs))
@@ -150,7 +150,7 @@ func (r *Resolver) Strain() time.Duration { return r.lookup.reader.gate.strain()
 // It is never above Config.CacheSize.
 func (r *Resolver) Len() int { return r.lookup.cache.len() }
 
-// Close ends the look-ups that are still under way, and returns when they have
+// Close ends the lookups that are still under way, and returns when they have
 // ended. Resolve then answers from what is known, and otherwise Unavailable.
 // Close may be called more than once.
 func (r *Resolver) Close() {

@@ -26,9 +26,9 @@ func receiver() *dashboard.DashboardBuilder {
 			target{gauge("checkpoint_age"), "{{instance}}"})).
 		WithPanel(lines("Checkpoint failures", "Checkpoints that the storage did not take.", "short", third,
 			target{`sum by (instance) (increase(` + own + `checkpoint_failures` + ofInstance + `[$__rate_interval]))`, "{{instance}}"})).
-		WithPanel(lines("Owner look-ups", "Requests to the API server, by result.", "reqps", third,
+		WithPanel(lines("Owner lookups", "Requests to the API server, by result.", "reqps", third,
 			target{rate("owner_lookups", "result"), "{{result}}"})).
-		WithPanel(lines("Look-up duration", "Waiting for the client-side limit included.", "s", third,
+		WithPanel(lines("Lookup duration", "Waiting for the client-side limit included.", "s", third,
 			target{quantile("0.5", "owner_lookup_duration"), "half"}, target{quantile("0.99", "owner_lookup_duration"), "99 of 100"})).
 		WithPanel(lines("Owner chains", "Log records by how far their owner chain is known. If there is one line without a name: docs/queries.md says how to scrape.", "eps", third,
 			target{rate("owner_resolutions", "resolution"), "{{resolution}}"})).

@@ -31,7 +31,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-var update = flag.Bool("update", false, "write the golden page anew")
+var update = flag.Bool("update", false, "write the golden page again")
 
 func TestMain(m *testing.M) {
 	time.Local = time.UTC // the page shows the machine's time

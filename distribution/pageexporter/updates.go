@@ -80,7 +80,7 @@ func send(session *sse.Session, v view, sent map[string]string) error {
 			return err
 		}
 	}
-	// The page drops cards that are not in the order, and needs them anew when they come back.
+	// The page drops cards that are not in the order, and needs them again when they come back.
 	maps.DeleteFunc(sent, func(id, _ string) bool {
 		return id != "order" && !slices.Contains(parts, id) && !slices.Contains(cards, id)
 	})

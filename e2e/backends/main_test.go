@@ -59,5 +59,5 @@ func eventually(t *testing.T, holds func() error) {
 			return
 		}
 	}
-	require.NoError(t, err, "waited in vain")
+	require.NoError(t, err, "waited without success")
 }

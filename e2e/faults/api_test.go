@@ -161,7 +161,7 @@ func permissionRevoked(t *testing.T) row {
 	role.Rules = nil
 	role, err = roles.Update(t.Context(), role, metav1.UpdateOptions{})
 	require.NoError(t, err)
-	// An API server asks for permissions when a watch begins, so this one has to begin anew.
+	// An API server asks for permissions when a watch begins, so this one has to begin again.
 	w.becomes(cut)
 	w.becomes(sound)
 	c.says(t, "no permission to list and watch events")

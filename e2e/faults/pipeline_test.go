@@ -31,7 +31,7 @@ func pipelineFails(t *testing.T) row {
 	return r
 }
 
-// exportersDiffer has three exporters behind one receiver, without queues: one accepts everything, one refuses for good,
+// exportersDiffer has three exporters behind one receiver, without queues: one accepts everything, one refuses permanently,
 // and one refuses for half a minute with an error that is worth another try.
 func exportersDiffer(t *testing.T) row {
 	s := newScene(t, sharedCluster(t))

@@ -40,7 +40,7 @@ type sink struct {
 
 	mu      sync.Mutex
 	answer  answer
-	records []record // also those that were refused for good
+	records []record // also those that were refused permanently
 	points  []point
 	probes  map[string]string // names of probes, and the replica that delivered them
 }

@@ -17,7 +17,7 @@ type row struct {
 	fault     string
 	made      int64
 	delivered int64 // distinct ones
-	refused   int64 // distinct ones that the pipeline refused for good
+	refused   int64 // distinct ones that the pipeline refused permanently
 	lost      int64
 	repeated  int   // records with a log.record.uid that had come before
 	altered   int   // those of them that are not the same as the first, byte for byte
@@ -29,7 +29,7 @@ type row struct {
 }
 
 func (r row) String() string {
-	return fmt.Sprintf("%s: %d made, %d delivered, %d refused for good, %d lost, %d records repeated (%d altered), %d not recognisable, metric %d of %d. %s",
+	return fmt.Sprintf("%s: %d made, %d delivered, %d refused permanently, %d lost, %d records repeated (%d altered), %d not recognisable, metric %d of %d. %s",
 		r.fault, r.made, r.delivered, r.refused, r.lost, r.repeated, r.altered, r.surplus, r.metric, r.made, r.remark)
 }
 
@@ -203,7 +203,7 @@ func pointsIn(namespace string, all []point) (found []point) {
 	return found
 }
 
-// settle ends the load and waits until nothing is missing any more, or for long in vain.
+// settle ends the load and waits until nothing is missing any more, or for long without success.
 func (s *scene) settle(t *testing.T) {
 	t.Helper()
 	for _, l := range s.loads {
@@ -222,7 +222,7 @@ func (s *scene) awaitAll(t *testing.T) {
 	})
 }
 
-// within polls until a condition holds, or for so long in vain.
+// within polls until a condition holds, or for so long without success.
 func within(limit time.Duration, holds func() bool) bool {
 	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		if holds() {

@@ -25,7 +25,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
 )
 
-var update = flag.Bool("update", false, "take the screenshot of the README anew")
+var update = flag.Bool("update", false, "take the screenshot of the README again")
 
 var kube *trial.Cluster
 

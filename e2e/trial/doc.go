@@ -45,5 +45,5 @@ func Eventually(t testing.TB, holds func() bool, what string, args ...any) {
 			return
 		}
 	}
-	t.Fatal("waited in vain for " + fmt.Sprintf(what, args...))
+	t.Fatal("waited without success for " + fmt.Sprintf(what, args...))
 }

@@ -144,7 +144,7 @@ func unauthenticated() (*rest.Config, error) {
 var Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 
 // Events makes a client for the core API group that knows no types but its own, in protobuf. It has no client-side rate
-// limit: a stream makes few requests, and none of them may wait behind look-ups. What it reads comes in bursts.
+// limit: a stream makes few requests, and none of them may wait behind lookups. What it reads comes in bursts.
 func Events(config *rest.Config) (rest.Interface, *Bursts, error) {
 	bursts := &Bursts{next: make(chan struct{})}
 	config = rest.CopyConfig(config)

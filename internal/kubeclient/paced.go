@@ -16,7 +16,7 @@ const (
 	readPause = 10 * time.Millisecond
 	// readBuffer is how many bytes one read takes at most. A connection that fills it is read on without a pause.
 	readBuffer = 32 << 10
-	// burstWait is how long a burst is awaited; with HTTP/1, where who waits is who would read it, that is in vain.
+	// burstWait is how long a burst is awaited; with HTTP/1, where who waits is who would read it, that is without success.
 	burstWait = 2 * readPause
 )
 

@@ -29,9 +29,9 @@ const (
 	stallAfter = 30 * time.Second
 )
 
-// Inbox is a bounded queue of changes. Any number of streams may put at the same time; one
+// Queue is a bounded queue of changes. Any number of streams may put at the same time; one
 // goroutine takes. It implements watch.Taker.
-type Inbox struct {
+type Queue struct {
 	maxChanges int // of a batch
 	signal     chan struct{}
 
@@ -65,91 +65,91 @@ type waiter struct {
 }
 
 // New returns an empty queue with an open gate. A batch holds at most maxChanges changes.
-func New(maxChanges int) *Inbox {
-	i := &Inbox{maxChanges: maxChanges, signal: make(chan struct{}, 1), bound: openBytes}
-	i.connected, i.stall = context.WithCancel(context.Background())
-	return i
+func New(maxChanges int) *Queue {
+	q := &Queue{maxChanges: maxChanges, signal: make(chan struct{}, 1), bound: openBytes}
+	q.connected, q.stall = context.WithCancel(context.Background())
+	return q
 }
 
 // SetGate sets the queue's bound: it is larger while the gate is closed. If the queue holds more
 // than the new bound, Put waits until the loop has taken enough.
-func (i *Inbox) SetGate(closed bool) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.bound = openBytes
+func (q *Queue) SetGate(closed bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.bound = openBytes
 	if closed {
-		i.bound = closedBytes
+		q.bound = closedBytes
 	}
-	i.admitLocked()
+	q.admitLocked()
 }
 
 // Put waits until there is room for the change. It returns the context's error if the context ends
 // first; then the change is not in the queue.
-func (i *Inbox) Put(ctx context.Context, change watch.Change) error {
+func (q *Queue) Put(ctx context.Context, change watch.Change) error {
 	e := entry{change, weightOf(&change)}
-	i.mu.Lock()
-	if len(i.blocked) == 0 && i.fitsLocked(e) {
-		i.addLocked(e)
-		i.mu.Unlock()
+	q.mu.Lock()
+	if len(q.blocked) == 0 && q.fitsLocked(e) {
+		q.addLocked(e)
+		q.mu.Unlock()
 		return nil
 	}
 	w := &waiter{e, make(chan struct{})}
-	i.blocked = append(i.blocked, w)
-	i.wake()
-	i.mu.Unlock()
+	q.blocked = append(q.blocked, w)
+	q.wake()
+	q.mu.Unlock()
 
 	select {
 	case <-w.admitted:
 		return nil
 	case <-ctx.Done():
-		return i.withdraw(ctx, w)
+		return q.withdraw(ctx, w)
 	}
 }
 
 // withdraw returns nil if the change has been admitted in the meantime.
-func (i *Inbox) withdraw(ctx context.Context, w *waiter) error {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	at := slices.Index(i.blocked, w)
+func (q *Queue) withdraw(ctx context.Context, w *waiter) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	at := slices.Index(q.blocked, w)
 	if at < 0 {
 		return nil
 	}
-	i.blocked = slices.Delete(i.blocked, at, at+1)
-	i.admitLocked() // The next ones may be smaller.
+	q.blocked = slices.Delete(q.blocked, at, at+1)
+	q.admitLocked() // The next ones may be smaller.
 	return ctx.Err()
 }
 
 // admitLocked moves blocked changes into the queue, in order, as far as there is room.
-func (i *Inbox) admitLocked() {
+func (q *Queue) admitLocked() {
 	n := 0
-	for ; n < len(i.blocked) && i.fitsLocked(i.blocked[n].entry); n++ {
-		i.addLocked(i.blocked[n].entry)
-		close(i.blocked[n].admitted)
+	for ; n < len(q.blocked) && q.fitsLocked(q.blocked[n].entry); n++ {
+		q.addLocked(q.blocked[n].entry)
+		close(q.blocked[n].admitted)
 	}
-	i.blocked = slices.Delete(i.blocked, 0, n)
+	q.blocked = slices.Delete(q.blocked, 0, n)
 }
 
 // fitsLocked reports whether there is room. A change that is larger than the bound fits an empty
 // queue.
-func (i *Inbox) fitsLocked(e entry) bool {
-	return len(i.changes) == 0 || i.weight+e.weight <= i.bound
+func (q *Queue) fitsLocked(e entry) bool {
+	return len(q.changes) == 0 || q.weight+e.weight <= q.bound
 }
 
-func (i *Inbox) addLocked(e entry) {
-	i.changes = append(i.changes, e)
-	i.weight += e.weight
-	i.ends = i.ends || e.change.Kind == watch.ListEnded
-	if i.fullLocked() {
-		i.wake()
+func (q *Queue) addLocked(e entry) {
+	q.changes = append(q.changes, e)
+	q.weight += e.weight
+	q.ends = q.ends || e.change.Kind == watch.ListEnded
+	if q.fullLocked() {
+		q.wake()
 	}
 }
 
 // Flush is called when a stream has nothing more to read, so that the loop takes what is there.
-func (i *Inbox) Flush() {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if len(i.changes) > 0 {
-		i.wake()
+func (q *Queue) Flush() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.changes) > 0 {
+		q.wake()
 	}
 }
 
@@ -160,61 +160,61 @@ func weightOf(change *watch.Change) int64 {
 	return overhead + int64(change.Event.Size())
 }
 
-func (i *Inbox) wake() {
+func (q *Queue) wake() {
 	select {
-	case i.signal <- struct{}{}:
+	case q.signal <- struct{}{}:
 	default:
 	}
 }
 
 // Signal returns the channel that wakes the loop: when there is something to take and the streams
 // have nothing more to read, and when the next batch is full. It may wake without need.
-func (i *Inbox) Signal() <-chan struct{} { return i.signal }
+func (q *Queue) Signal() <-chan struct{} { return q.signal }
 
 // Full reports whether waiting brings nothing more into the next batch: it has all the changes or
 // bytes that it may have, or a listing ends, which ends a batch.
-func (i *Inbox) Full() bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.fullLocked()
+func (q *Queue) Full() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.fullLocked()
 }
 
 // fullLocked leaves a little room in bytes, so that the streams go on while a batch is being taken.
-func (i *Inbox) fullLocked() bool {
-	return i.ends || len(i.changes) >= i.maxChanges || i.weight > openBytes-openBytes/8
+func (q *Queue) fullLocked() bool {
+	return q.ends || len(q.changes) >= q.maxChanges || q.weight > openBytes-openBytes/8
 }
 
 // Take appends the next batch: what is there, up to maxChanges changes, 4 MiB, or the end of a
 // listing. A single change that is larger is a batch of its own. If something is left, Signal wakes
 // again. Taking a batch means that the loop has dealt with the former one.
-func (i *Inbox) Take(batch []watch.Change) []watch.Change {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	taken, weight := i.nextLocked()
-	for _, e := range i.changes[:taken] {
+func (q *Queue) Take(batch []watch.Change) []watch.Change {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	taken, weight := q.nextLocked()
+	for _, e := range q.changes[:taken] {
 		batch = append(batch, e.change)
 	}
-	left := copy(i.changes, i.changes[taken:])
-	clear(i.changes[left:])
-	i.changes = i.changes[:left]
-	i.weight -= weight
-	i.ends = slices.ContainsFunc(i.changes, func(e entry) bool { return e.change.Kind == watch.ListEnded })
+	left := copy(q.changes, q.changes[taken:])
+	clear(q.changes[left:])
+	q.changes = q.changes[:left]
+	q.weight -= weight
+	q.ends = slices.ContainsFunc(q.changes, func(e entry) bool { return e.change.Kind == watch.ListEnded })
 	if left > 0 {
-		i.wake()
+		q.wake()
 	}
-	i.admitLocked()
+	q.admitLocked()
 	if taken > 0 {
-		i.beginLocked()
+		q.beginLocked()
 	} else {
-		i.doneLocked()
+		q.doneLocked()
 	}
 	return batch
 }
 
 // nextLocked returns how many changes the next batch has, and their weight.
-func (i *Inbox) nextLocked() (taken int, weight int64) {
-	for taken < min(len(i.changes), i.maxChanges) {
-		e := &i.changes[taken]
+func (q *Queue) nextLocked() (taken int, weight int64) {
+	for taken < min(len(q.changes), q.maxChanges) {
+		e := &q.changes[taken]
 		if taken > 0 && weight+e.weight > openBytes {
 			break
 		}

@@ -33,9 +33,9 @@ func messages(batch []watch.Change) (found []string) {
 	return found
 }
 
-func signalled(i *Inbox) bool {
+func signalled(q *Queue) bool {
 	select {
-	case <-i.Signal():
+	case <-q.Signal():
 		return true
 	default:
 		return false
@@ -43,70 +43,70 @@ func signalled(i *Inbox) bool {
 }
 
 func TestTheLoopIsWokenWhenNothingMoreIsThereAndForAFullBatch(t *testing.T) {
-	i := New(16)
-	i.Flush()
-	assert.False(t, signalled(i), "there is nothing")
+	q := New(16)
+	q.Flush()
+	assert.False(t, signalled(q), "there is nothing")
 	for n := range 16 {
-		require.NoError(t, i.Put(t.Context(), change(strconv.Itoa(n))))
-		assert.Equal(t, n == 15, signalled(i), "change %d", n)
+		require.NoError(t, q.Put(t.Context(), change(strconv.Itoa(n))))
+		assert.Equal(t, n == 15, signalled(q), "change %d", n)
 	}
-	assert.Len(t, i.Take(nil), 16)
-	assert.False(t, signalled(i))
-	require.NoError(t, i.Put(t.Context(), change("next")))
-	i.Flush()
-	assert.True(t, signalled(i))
+	assert.Len(t, q.Take(nil), 16)
+	assert.False(t, signalled(q))
+	require.NoError(t, q.Put(t.Context(), change("next")))
+	q.Flush()
+	assert.True(t, signalled(q))
 }
 
 func TestABatchIsBoundedInChanges(t *testing.T) {
-	i := New(3)
+	q := New(3)
 	for n := range 7 {
-		require.NoError(t, i.Put(t.Context(), change(strconv.Itoa(n))))
+		require.NoError(t, q.Put(t.Context(), change(strconv.Itoa(n))))
 	}
 	for _, want := range [][]string{{"0", "1", "2"}, {"3", "4", "5"}, {"6"}} {
-		assert.True(t, signalled(i))
-		assert.Equal(t, want, messages(i.Take(nil)))
+		assert.True(t, signalled(q))
+		assert.Equal(t, want, messages(q.Take(nil)))
 	}
-	assert.False(t, signalled(i), "nothing is left")
+	assert.False(t, signalled(q), "nothing is left")
 }
 
 func TestABatchIsBoundedInBytes(t *testing.T) {
-	i := New(100)
-	i.SetGate(true)
+	q := New(100)
+	q.SetGate(true)
 	for range 12 {
-		require.NoError(t, i.Put(t.Context(), change(strings.Repeat("x", 1<<20))))
+		require.NoError(t, q.Put(t.Context(), change(strings.Repeat("x", 1<<20))))
 	}
 	var sizes []int
 	for range 4 {
-		sizes = append(sizes, len(i.Take(nil)))
+		sizes = append(sizes, len(q.Take(nil)))
 	}
 	assert.Equal(t, []int{3, 3, 3, 3}, sizes, "3 MiB of messages and what is around them fit 4 MiB")
-	require.NoError(t, i.Put(t.Context(), change(strings.Repeat("x", openBytes))))
-	require.NoError(t, i.Put(t.Context(), change("small")))
-	assert.Len(t, i.Take(nil), 1, "a change that is larger than a batch is a batch of its own")
-	assert.Len(t, i.Take(nil), 1)
+	require.NoError(t, q.Put(t.Context(), change(strings.Repeat("x", openBytes))))
+	require.NoError(t, q.Put(t.Context(), change("small")))
+	assert.Len(t, q.Take(nil), 1, "a change that is larger than a batch is a batch of its own")
+	assert.Len(t, q.Take(nil), 1)
 }
 
 func TestTheEndOfAListingEndsABatch(t *testing.T) {
-	i := New(16)
-	require.NoError(t, i.Put(t.Context(), change("a")))
-	assert.False(t, i.Full())
-	require.NoError(t, i.Put(t.Context(), watch.Change{Kind: watch.ListEnded}))
-	require.NoError(t, i.Put(t.Context(), change("b")))
-	assert.True(t, i.Full(), "waiting brings nothing more into the batch")
-	assert.True(t, signalled(i))
-	assert.Equal(t, []string{"a", "end of the listing"}, messages(i.Take(nil)))
-	assert.True(t, signalled(i), "something is left")
-	assert.False(t, i.Full())
-	assert.Equal(t, []string{"b"}, messages(i.Take(nil)))
-	assert.Empty(t, i.Take(nil))
+	q := New(16)
+	require.NoError(t, q.Put(t.Context(), change("a")))
+	assert.False(t, q.Full())
+	require.NoError(t, q.Put(t.Context(), watch.Change{Kind: watch.ListEnded}))
+	require.NoError(t, q.Put(t.Context(), change("b")))
+	assert.True(t, q.Full(), "waiting brings nothing more into the batch")
+	assert.True(t, signalled(q))
+	assert.Equal(t, []string{"a", "end of the listing"}, messages(q.Take(nil)))
+	assert.True(t, signalled(q), "something is left")
+	assert.False(t, q.Full())
+	assert.Equal(t, []string{"b"}, messages(q.Take(nil)))
+	assert.Empty(t, q.Take(nil))
 }
 
 // putUntilFull returns how many changes found room.
-func putUntilFull(t *testing.T, i *Inbox, message string) (n int) {
+func putUntilFull(t *testing.T, q *Queue, message string) (n int) {
 	t.Helper()
 	for {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		err := i.Put(ctx, change(message))
+		err := q.Put(ctx, change(message))
 		cancel()
 		if err != nil {
 			require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -118,139 +118,139 @@ func putUntilFull(t *testing.T, i *Inbox, message string) (n int) {
 
 func TestTheGateSetsTheBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i := New(1000)
+		q := New(1000)
 		const perChange = 64 << 10 // close enough: the overhead is a tenth of it at most
 		message := strings.Repeat("x", perChange-overhead-100)
-		open := putUntilFull(t, i, message)
+		open := putUntilFull(t, q, message)
 		assert.InDelta(t, openBytes/perChange, open, 1)
-		i.SetGate(true)
-		closed := open + putUntilFull(t, i, message)
+		q.SetGate(true)
+		closed := open + putUntilFull(t, q, message)
 		assert.InDelta(t, closedBytes/perChange, closed, 1)
-		i.SetGate(false)
-		assert.Zero(t, putUntilFull(t, i, message), "it holds more than the bound")
+		q.SetGate(false)
+		assert.Zero(t, putUntilFull(t, q, message), "it holds more than the bound")
 		taken := 0
 		for taken < closed-open {
-			taken += len(i.Take(nil))
+			taken += len(q.Take(nil))
 		}
-		assert.InDelta(t, taken-(closed-open), putUntilFull(t, i, message), 1, "it is below the bound again")
+		assert.InDelta(t, taken-(closed-open), putUntilFull(t, q, message), 1, "it is below the bound again")
 	})
 }
 
 func TestAWiderGateAdmitsWhatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i := New(1000)
-		require.NoError(t, i.Put(t.Context(), change(strings.Repeat("x", openBytes))))
+		q := New(1000)
+		require.NoError(t, q.Put(t.Context(), change(strings.Repeat("x", openBytes))))
 		put := make(chan error, 1)
-		go func() { put <- i.Put(t.Context(), change("next")) }()
+		go func() { put <- q.Put(t.Context(), change("next")) }()
 		synctest.Wait()
 		assert.Empty(t, put)
-		assert.True(t, signalled(i), "the loop must make room")
-		i.SetGate(true)
+		assert.True(t, signalled(q), "the loop must make room")
+		q.SetGate(true)
 		require.NoError(t, <-put)
 	})
 }
 
 func TestAPutThatIsGivenUpLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i := New(1000)
-		require.NoError(t, i.Put(t.Context(), change(strings.Repeat("x", openBytes/2))))
+		q := New(1000)
+		require.NoError(t, q.Put(t.Context(), change(strings.Repeat("x", openBytes/2))))
 		ctx, cancel := context.WithCancel(t.Context())
 		large, small := make(chan error, 1), make(chan error, 1)
-		go func() { large <- i.Put(ctx, change(strings.Repeat("x", openBytes))) }()
+		go func() { large <- q.Put(ctx, change(strings.Repeat("x", openBytes))) }()
 		synctest.Wait()
-		go func() { small <- i.Put(t.Context(), change("small")) }()
+		go func() { small <- q.Put(t.Context(), change("small")) }()
 		synctest.Wait()
 		assert.Empty(t, small, "it waits its turn")
 		cancel()
 		require.ErrorIs(t, <-large, context.Canceled)
 		require.NoError(t, <-small)
-		assert.Len(t, i.Take(nil), 2)
-		assert.Empty(t, i.Take(nil))
-		assert.Zero(t, i.weight)
+		assert.Len(t, q.Take(nil), 2)
+		assert.Empty(t, q.Take(nil))
+		assert.Zero(t, q.weight)
 	})
 }
 
 func TestAStreamThatFloodsDoesNotStarveAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i := New(1000)
+		q := New(1000)
 		ctx, cancel := context.WithCancel(t.Context())
 		var streams sync.WaitGroup
 		flood := "flood" + strings.Repeat(".", 256<<10)
 		streams.Go(func() {
-			for i.Put(ctx, change(flood)) == nil {
+			for q.Put(ctx, change(flood)) == nil {
 				continue
 			}
 		})
 		synctest.Wait()
-		require.True(t, i.Full())
-		streams.Go(func() { assert.NoError(t, i.Put(ctx, change("drop"))) })
+		require.True(t, q.Full())
+		streams.Go(func() { assert.NoError(t, q.Put(ctx, change("drop"))) })
 		synctest.Wait()
-		seen := messages(i.Take(nil))
+		seen := messages(q.Take(nil))
 		synctest.Wait()
-		seen = append(seen, messages(i.Take(nil))...)
+		seen = append(seen, messages(q.Take(nil))...)
 		assert.Contains(t, seen, "drop")
 		cancel()
 		streams.Wait()
 	})
 }
 
-func stalled(i *Inbox) bool { return i.Connected().Err() != nil }
+func stalled(q *Queue) bool { return q.Connected().Err() != nil }
 
 func TestABatchThatWaitsTooLongStallsTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i := New(1)
+		q := New(1)
 		for range 3 {
-			require.NoError(t, i.Put(t.Context(), change("x")))
+			require.NoError(t, q.Put(t.Context(), change("x")))
 		}
 		for range 2 {
-			i.Take(nil)
+			q.Take(nil)
 			time.Sleep(stallAfter - time.Second)
 			synctest.Wait()
-			assert.False(t, stalled(i), "each batch has its own time")
+			assert.False(t, stalled(q), "each batch has its own time")
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		assert.True(t, stalled(i))
+		assert.True(t, stalled(q))
 
 		awaited := make(chan error, 1)
-		go func() { awaited <- i.Await(t.Context()) }()
-		i.Done()
+		go func() { awaited <- q.Await(t.Context()) }()
+		q.Done()
 		synctest.Wait()
 		assert.Empty(t, awaited, "one change is still in the queue")
-		assert.Len(t, i.Take(nil), 1)
+		assert.Len(t, q.Take(nil), 1)
 		synctest.Wait()
 		assert.Empty(t, awaited, "the loop still has it")
-		i.Done()
+		q.Done()
 		require.NoError(t, <-awaited)
-		assert.False(t, stalled(i))
+		assert.False(t, stalled(q))
 	})
 }
 
 func TestALoopThatWaitsForMoreStallsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i := New(1)
-		require.NoError(t, i.Await(t.Context()))
-		require.NoError(t, i.Put(t.Context(), change("x")))
-		i.Take(nil)
-		i.Done()
+		q := New(1)
+		require.NoError(t, q.Await(t.Context()))
+		require.NoError(t, q.Put(t.Context(), change("x")))
+		q.Take(nil)
+		q.Done()
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		assert.False(t, stalled(i))
+		assert.False(t, stalled(q))
 	})
 }
 
 func TestTakingNothingEndsAStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i := New(1)
-		require.NoError(t, i.Put(t.Context(), change("x")))
-		i.Take(nil)
+		q := New(1)
+		require.NoError(t, q.Put(t.Context(), change("x")))
+		q.Take(nil)
 		time.Sleep(stallAfter + time.Second)
 		synctest.Wait()
-		require.True(t, stalled(i))
+		require.True(t, stalled(q))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		require.ErrorIs(t, i.Await(ctx), context.Canceled)
-		i.Take(nil)
-		assert.False(t, stalled(i))
+		require.ErrorIs(t, q.Await(ctx), context.Canceled)
+		q.Take(nil)
+		assert.False(t, stalled(q))
 	})
 }

@@ -13,19 +13,19 @@ import (
 // none of them meets a queue that is full from the start.
 
 // Connected returns a context that ends when the queue stalls.
-func (i *Inbox) Connected() context.Context {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.connected
+func (q *Queue) Connected() context.Context {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.connected
 }
 
 // Await waits until the queue is not stalled. It returns the context's error if the context ends
 // first.
-func (i *Inbox) Await(ctx context.Context) error {
+func (q *Queue) Await(ctx context.Context) error {
 	for {
-		i.mu.Lock()
-		resumed := i.resumed
-		i.mu.Unlock()
+		q.mu.Lock()
+		resumed := q.resumed
+		q.mu.Unlock()
 		if resumed == nil {
 			return ctx.Err()
 		}
@@ -38,41 +38,41 @@ func (i *Inbox) Await(ctx context.Context) error {
 }
 
 // Done notes that the loop has dealt with the last batch and waits for more.
-func (i *Inbox) Done() {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.doneLocked()
+func (q *Queue) Done() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.doneLocked()
 }
 
-func (i *Inbox) beginLocked() {
-	i.takenAt = time.Now()
-	if i.late == nil {
-		i.late = time.AfterFunc(stallAfter, i.stallIfLate)
+func (q *Queue) beginLocked() {
+	q.takenAt = time.Now()
+	if q.late == nil {
+		q.late = time.AfterFunc(stallAfter, q.stallIfLate)
 	} else {
-		i.late.Reset(stallAfter)
+		q.late.Reset(stallAfter)
 	}
 }
 
-func (i *Inbox) doneLocked() {
-	i.takenAt = time.Time{}
-	if i.late != nil {
-		i.late.Stop()
+func (q *Queue) doneLocked() {
+	q.takenAt = time.Time{}
+	if q.late != nil {
+		q.late.Stop()
 	}
-	if i.resumed == nil || len(i.changes) > 0 {
+	if q.resumed == nil || len(q.changes) > 0 {
 		return
 	}
-	i.connected, i.stall = context.WithCancel(context.Background())
-	close(i.resumed)
-	i.resumed = nil
+	q.connected, q.stall = context.WithCancel(context.Background())
+	close(q.resumed)
+	q.resumed = nil
 }
 
 // stallIfLate may run after the batch was dealt with, even when the next one has been taken.
-func (i *Inbox) stallIfLate() {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.takenAt.IsZero() || time.Since(i.takenAt) < stallAfter || i.resumed != nil {
+func (q *Queue) stallIfLate() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.takenAt.IsZero() || time.Since(q.takenAt) < stallAfter || q.resumed != nil {
 		return
 	}
-	i.resumed = make(chan struct{})
-	i.stall()
+	q.resumed = make(chan struct{})
+	q.stall()
 }

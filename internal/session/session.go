@@ -42,7 +42,7 @@ const (
 type session struct {
 	*Process
 
-	queue    *queue.Inbox
+	queue    *queue.Queue
 	memory   *memory.Memory
 	gate     gate
 	persist  persistence

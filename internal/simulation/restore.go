@@ -174,7 +174,7 @@ func (o *observer) restore(r *restore, epoch int) {
 	if isFirst {
 		clear(o.counts)
 	}
-	// Without a checkpoint, the contract does not say whether a running process begins anew.
+	// Without a checkpoint, the contract does not say whether a running process begins again.
 	if isFirst || r.isNew && (o.env.plan.Storage || !o.least) {
 		clear(o.memory)
 	}

@@ -58,7 +58,7 @@ func clientOf(t *testing.T, api *apitest.Server) rest.Interface {
 }
 
 // start runs a stream that puts into queue, in a bubble, until the test ends.
-func start(t *testing.T, api *apitest.Server, queue *queue.Inbox, config watch.Config) *observer {
+func start(t *testing.T, api *apitest.Server, queue *queue.Queue, config watch.Config) *observer {
 	t.Helper()
 	o := &observer{}
 	if config.Observer == nil {
@@ -80,7 +80,7 @@ func start(t *testing.T, api *apitest.Server, queue *queue.Inbox, config watch.C
 
 // changes takes what is in the queue, in words such as "listed a" or "began"; changes of a stream
 // of one namespace begin with its name.
-func changes(queue *queue.Inbox) (words []string) {
+func changes(queue *queue.Queue) (words []string) {
 	kinds := map[watch.Kind]string{
 		watch.ListBegan: "began", watch.Listed: "listed", watch.ListEnded: "ended", watch.Changed: "changed",
 		watch.Deleted: "deleted", watch.Existing: "existing", watch.Restored: "restored",

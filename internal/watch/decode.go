@@ -40,7 +40,7 @@ func NewDecoder(body io.ReadCloser) (*restwatch.Decoder, error) {
 const (
 	// readBuffer is how many bytes of a stream are read at once.
 	readBuffer = 32 << 10
-	// flushAfter is how long a read may take that had more at hand, as it seemed.
+	// flushAfter is how long a read may take that had more available, as it seemed.
 	flushAfter = 10 * time.Millisecond
 )
 

@@ -20,7 +20,7 @@ import (
 )
 
 // takeAll takes batches until nothing more comes, and returns the names of their events.
-func takeAll(queue *queue.Inbox) (names []string) {
+func takeAll(queue *queue.Queue) (names []string) {
 	// The first empty batch ends a stall.
 	for empty := 0; empty < 2; empty++ {
 		synctest.Wait()

@@ -73,7 +73,7 @@ func newBackoff() wait.Backoff {
 	return wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 6, Cap: 15 * time.Second}
 }
 
-// Run hands over changes until the context ends. A change waits until it is taken, and while it
+// Run passes on changes until the context ends. A change waits until it is taken, and while it
 // waits nothing is read from the API server.
 func (s *Stream) Run(ctx context.Context) {
 	backoff, closed := newBackoff(), 0

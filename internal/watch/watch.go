@@ -3,7 +3,7 @@
 // Package watch is the stream of changes to Events: list, watch, resume, relist, back off. It knows
 // nothing of what is done with them and keeps no copy of any.
 //
-// client-go's Reflector is not used because it hands over a listing as one slice (or one temporary
+// client-go's Reflector is not used because it passes on a listing as one slice (or one temporary
 // store), and clusters with a million live events exist.
 package watch
 
@@ -42,7 +42,7 @@ type Change struct {
 	Event     *corev1.Event // nil for ListBegan, ListEnded and Restored
 	SeenAt    time.Time     // when it arrived
 	// ResourceVersion is where a stream can resume once this change and those before it are dealt
-	// with. It is empty within a listing, which has to begin anew.
+	// with. It is empty within a listing, which has to begin again.
 	ResourceVersion string
 }
 
@@ -62,7 +62,7 @@ const (
 // Observer is told how a stream fares. Its methods are called by each stream's own goroutine and
 // must not block.
 type Observer interface {
-	// Arrived is called for each event before it is handed over.
+	// Arrived is called for each event before it is passed on.
 	Arrived()
 	// Healthy is called when a stream of the namespace is open.
 	Healthy(namespace string)

@@ -58,7 +58,7 @@ func (o *observer) has(cause Cause) bool {
 	return slices.Contains(o.causes, cause)
 }
 
-// running is a stream that runs, with what it hands over.
+// running is a stream that runs, with what it passes on.
 type running struct {
 	t        *testing.T
 	changes  chan Change
@@ -297,7 +297,7 @@ func TestErrorsThatMeanThatTheVersionIsNotThere(t *testing.T) {
 }
 
 // TestWhatFillsABufferIsNotHeldBack: the last read of an event that is larger than the buffer is
-// for just what is left of it. Such a read does not tell whether more is at hand, and nobody must
+// for just what is left of it. Such a read does not tell whether more is available, and nobody must
 // have to wait for the next event to get this one.
 func TestWhatFillsABufferIsNotHeldBack(t *testing.T) {
 	large := newEvent("large", 1)

@@ -120,7 +120,7 @@ func (l *Ledger) Observe(namespace string, ev *corev1.Event) int64 {
 		return firstSight(ev, int64(seen.count))
 	}
 	if known.uid != seen.uid && !seen.isNewerThan(known) {
-		return 0 // An earlier object of that name, handed over again.
+		return 0 // An earlier object of that name, passed on again.
 	}
 	occurrences := increment(known, seen)
 	l.set(k, l.merge(k, known, seen))

@@ -84,13 +84,13 @@ func TestOccurrences(t *testing.T) {
 		"same name, new UID, count not above: a new event": {
 			see(state{uid: "1", rv: 1, count: 5}, 5), see(state{uid: "2", rv: 2, count: 5}, 5), see(state{uid: "2", rv: 3, count: 6}, 1),
 		},
-		"an earlier object of the name handed over again": {
+		"an earlier object of the name passed on again": {
 			see(state{uid: "1", rv: 1, count: 5}, 5), see(state{uid: "2", rv: 2, count: 6}, 1), see(state{uid: "1", rv: 1, count: 5}, 0), see(state{uid: "2", rv: 3, count: 7}, 1),
 		},
 		"deletion is not an occurrence, even with a count not seen before": {
 			see(state{uid: "1", rv: 1, count: 5}, 5), gone(state{uid: "1", rv: 3, count: 6}), see(state{uid: "2", rv: 4, count: 7}, 1),
 		},
-		"a deletion handed over twice": {
+		"a deletion passed on twice": {
 			see(state{uid: "1", rv: 1, count: 5}, 5), gone(state{uid: "1", rv: 2, count: 5}), gone(state{uid: "1", rv: 2, count: 5}), see(state{uid: "2", rv: 3, count: 6}, 1),
 		},
 		"a late duplicate after the deletion": {

@@ -43,12 +43,12 @@ var inWatch = []mutant{
 var inQueue = []mutant{
 	{
 		"drops what is queued behind the end of a list", "internal/queue/queue.go",
-		"i.changes = i.changes[:left]",
-		"i.changes = i.changes[:0]",
+		"q.changes = q.changes[:left]",
+		"q.changes = q.changes[:0]",
 	},
 	{
 		"never ends a stall", "internal/queue/stall.go",
-		`	close(i.resumed)
+		`	close(q.resumed)
 `,
 		"",
 	},
