@@ -19,8 +19,8 @@ const (
 type Leadership struct {
 	// elected reports whether an elector decides. Otherwise, this process always leads.
 	elected bool
-	// lease is how long the others take a leader for alive that does not renew its Lease, and deadline
-	// how long a leader that cannot renew it still leads.
+	// lease is the time without renewal after which another process may lead, and deadline that after
+	// which the leader stops.
 	lease, deadline time.Duration
 
 	// mu guards the following.
@@ -56,8 +56,8 @@ func NewLeadership(lease, deadline time.Duration) *Leadership {
 	}
 }
 
-// Lease returns how long the others take a leader for alive that does not renew its Lease.
-func (l *Leadership) Lease() time.Duration { return l.lease }
+// LeaseDuration returns the time without renewal after which another process may lead.
+func (l *Leadership) LeaseDuration() time.Duration { return l.lease }
 
 // IsElected reports whether an elector decides which process leads.
 func (l *Leadership) IsElected() bool { return l.elected }
@@ -75,7 +75,8 @@ func (l *Leadership) Started(ctx context.Context) {
 	l.announceLocked()
 }
 
-// Stopped ends the term and waits until its work has ended, so that this process does not run for the next term before.
+// Stopped ends the term, and waits until its work has ended. So this process does not stand for
+// election before.
 func (l *Leadership) Stopped() {
 	l.mu.Lock()
 	if !l.leading {

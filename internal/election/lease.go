@@ -16,9 +16,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Lease is the Lease by which the replicas elect their leader, for a replica that waits to be elected.
-// An elector that lacks a permission only writes so to the log of its library, and waits as if another
-// led. It is not safe for concurrent use.
+// Lease reads the Kubernetes Lease of the election, to report when no replica can be elected. An
+// elector that lacks a permission only writes so to the log of its library, and waits as if another
+// process led. A Lease is not safe for concurrent use.
 type Lease struct {
 	namespace, name string
 	client          metadata.ResourceInterface
@@ -34,10 +34,10 @@ type NoLeaderError struct {
 	err   error
 }
 
-func (t *NoLeaderError) Error() string { return t.err.Error() }
+func (e *NoLeaderError) Error() string { return e.err.Error() }
 
 // Unwrap implements errors.Unwrap.
-func (t *NoLeaderError) Unwrap() error { return t.err }
+func (e *NoLeaderError) Unwrap() error { return e.err }
 
 // NewLease makes a Lease that is looked at with the configuration of the elector's own client.
 func NewLease(config *rest.Config, namespace, name string) (*Lease, error) {
@@ -55,7 +55,7 @@ func (l *Lease) Look(ctx context.Context) error {
 	found, err := l.client.Get(ctx, l.name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsForbidden(err):
-		return l.trouble("forbidden", err)
+		return l.noLeader("forbidden", err)
 	case err != nil && !apierrors.IsNotFound(err):
 		return err
 	}
@@ -68,9 +68,9 @@ func (l *Lease) Look(ctx context.Context) error {
 	l.looked, l.resourceVersion = true, version
 	switch {
 	case unchanged && version == "":
-		return l.trouble("missing", err)
+		return l.noLeader("missing", err)
 	case unchanged:
-		return l.trouble("expired", errors.New("it is not renewed"))
+		return l.noLeader("expired", errors.New("it is not renewed"))
 	}
 	return nil
 }
@@ -81,7 +81,7 @@ func (l *Lease) Renewed() bool { return l.renewed }
 // Forget makes the next look the first.
 func (l *Lease) Forget() { l.looked = false }
 
-func (l *Lease) trouble(cause string, err error) *NoLeaderError {
+func (l *Lease) noLeader(cause string, err error) *NoLeaderError {
 	return &NoLeaderError{cause, fmt.Errorf("the lease %s in namespace %s cannot be taken (%w): "+
 		"bind a Role in namespace %[2]s with the rules {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [create]} and "+
 		"{apiGroups: [coordination.k8s.io], resources: [leases], resourceNames: [%[1]s], verbs: [get, update]}", l.name, l.namespace, err)}
@@ -100,9 +100,9 @@ func (l *Lease) Watch(ctx context.Context, leadership *Leadership, observer Obse
 			observer.ElectionWorks()
 			return
 		}
-		var trouble *NoLeaderError
+		var none *NoLeaderError
 		switch err := l.Look(ctx); {
-		case errors.As(err, &trouble):
+		case errors.As(err, &none):
 			observer.ElectionFailed(err)
 		case err == nil:
 			unreadable = 0
@@ -115,5 +115,5 @@ func (l *Lease) Watch(ctx context.Context, leadership *Leadership, observer Obse
 				observer.ElectionFailed(err)
 			}
 		}
-	}, leadership.Lease()+lateness)
+	}, leadership.LeaseDuration()+lateness)
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package election holds what the replicas that elect a leader share: the position up to which
-// events are delivered, and the configuration of the elector.
+// Package election has what concerns the replicas that elect a leader: whether this process leads, the
+// standby's gate, the position up to which events are delivered, and the elector with its Lease.
 package election
 
 import (

@@ -317,7 +317,8 @@ func (p *Positions) publish(ctx context.Context) error {
 	return err
 }
 
-// storeLocked notes what is stored. One that fell is no longer the one to ignore.
+// storeLocked notes what is stored. If it is lower than the ignored one, a leader has
+// replaced it.
 func (p *Positions) storeLocked(stored Position, state State) {
 	p.stored, p.state, p.storedAt = stored, state, time.Now()
 	if p.ignored != nil && (state != Known || p.ignored.fellTo(stored) || p.ignored.foreign(stored.Cluster)) {

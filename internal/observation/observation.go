@@ -13,7 +13,8 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
-// Observation is one state of an event that brought occurrences. It is not changed once it is made.
+// Observation is one state of an event that brought occurrences. It is not changed once its owners are
+// known.
 type Observation struct {
 	Event       *corev1.Event
 	Occurrences int64     // new in this observation, above 0

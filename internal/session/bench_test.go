@@ -243,6 +243,6 @@ func BenchmarkStages(b *testing.B) {
 	stage("loop", func(i int) {
 		s.release()
 		s.changes = append(s.changes, changesIn(b, frames[i])...)
-		s.process(always, s.wanted(s.account(b.Context())), s.admit)
+		s.handle(always, s.wanted(s.account(b.Context())), s.admit)
 	})
 }

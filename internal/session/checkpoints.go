@@ -34,7 +34,7 @@ type checkpoints struct {
 	delivered time.Time
 	// changed is when the first change was made that is not saved; zero: there is none.
 	changed time.Time
-	// retryAt is not before when a write that was not acknowledged is looked at again.
+	// retryAt is the earliest time at which an unacknowledged write is tried again.
 	retryAt time.Time
 }
 
@@ -160,7 +160,7 @@ func (c *checkpoints) save(stop, work context.Context, requests []*request) {
 func (c *checkpoints) write(work context.Context, content checkpoint.Content) {
 	c.changed, c.delivered = time.Time{}, time.Time{}
 	if len(content.Outbox) > 0 {
-		c.delivered = time.Now() // As soon as the caller has delivered it.
+		c.delivered = time.Now() // The caller delivers it now.
 	}
 	if err := c.store.Save(work, content); err != nil {
 		c.Health.Unsaved(c.last)

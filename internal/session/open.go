@@ -278,7 +278,7 @@ func (c *checkpoints) deliverOutbox(stop, work context.Context, loaded *checkpoi
 func (c *checkpoints) setAside(stop, work context.Context, known, uid string) bool {
 	c.memory.Windows.Resolve(c.Owners.NameInvolved)
 	for t := (election.Term{Stop: stop, Work: work}); c.holds(); {
-		if !c.process(t, nil, c.flush) {
+		if !c.handle(t, nil, c.flush) {
 			return false
 		}
 	}

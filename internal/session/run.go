@@ -76,7 +76,7 @@ func (s *session) serve(stop, work context.Context) {
 	if s.Metrics != nil {
 		background.Go(func() { s.meter(reading, work) })
 	}
-	s.run(stop, work)
+	s.loop(stop, work)
 	endReading()
 	background.Wait()
 	s.drain()
@@ -116,7 +116,7 @@ func (s *session) meter(stop, work context.Context) {
 	}
 }
 
-// emitLast emits the last sums, which nothing would carry otherwise.
+// emitLast emits the last sums of the term: no later emission has them.
 func (s *session) emitLast() {
 	if s.Metrics != nil && s.Leadership.NobodyElseLeads(time.Now()) {
 		ctx, cancel := context.WithTimeout(context.Background(), lastEmission)

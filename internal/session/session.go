@@ -61,8 +61,8 @@ type session struct {
 	recordBytes int
 }
 
-// gate decides whether a batch is this process's to deliver. election.Gate and election.Open have the
-// meaning of its methods.
+// gate decides whether a batch is this process's to deliver. For its
+// methods, see election.Gate and election.Open.
 type gate interface {
 	Pass(stop, work context.Context, observations []observation.Observation) (rest []observation.Observation, t election.Term, ok bool)
 	Changed() <-chan struct{}
@@ -80,7 +80,8 @@ type persistence interface {
 	// idle is called while there is nothing to deliver, and finish once there will be nothing more.
 	idle(work context.Context)
 	finish(work context.Context)
-	// due is when idle has something to do; zero: there is nothing. It wakes early when ready.
+	// due returns when idle must be called next; zero: never. If ready fires, idle must be called
+	// earlier.
 	due() time.Time
 	ready() <-chan struct{}
 	// settled reports whether the last write is acknowledged; if it is not, it is repeated after a
@@ -92,10 +93,10 @@ type persistence interface {
 	close()
 }
 
-// run is the loop: take, account, resolve, convert, save, deliver, a batch at a time, until stop
+// loop is the receiver's loop: take, account, resolve, convert, save, deliver, a batch at a time, until stop
 // ends, or another cluster answers. What was taken by then is still delivered, as long as work
 // allows.
-func (s *session) run(stop, work context.Context) {
+func (s *session) loop(stop, work context.Context) {
 	s.memory.Windows.Resolve(func(held []observation.Observation) { s.resolve(work, held) })
 	for more := true; more; {
 		more = s.take(stop, work)
@@ -109,9 +110,9 @@ func (s *session) run(stop, work context.Context) {
 		if t.First {
 			s.beginTerm(observations)
 		}
-		delivered := s.process(t, observations, s.admit)
+		delivered := s.handle(t, observations, s.admit)
 		for delivered && !more && s.holds() {
-			delivered = s.process(t, nil, s.flush)
+			delivered = s.handle(t, nil, s.flush)
 		}
 		if !delivered && stop.Err() != nil {
 			return
@@ -120,9 +121,9 @@ func (s *session) run(stop, work context.Context) {
 	s.persist.finish(work)
 }
 
-// process resolves, converts, saves and delivers a batch. It returns false if the term ended before
+// handle resolves, converts, saves and delivers a batch. It returns false if the term ended before
 // all was delivered.
-func (s *session) process(t election.Term, observations []observation.Observation, admit admission) bool {
+func (s *session) handle(t election.Term, observations []observation.Observation, admit admission) bool {
 	s.resolve(t.Work, observations)
 	records := admit(observations)
 	requests := s.requests(records)
