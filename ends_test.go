@@ -146,26 +146,35 @@ func TestAWindowThatOutlivesARestoreHoldsThePositionBack(t *testing.T) {
 
 // A standby whose queue is stalled has no connection on which it could notice a restore.
 func TestAStandbyWhoseQueueIsStalledNoticesARestore(t *testing.T) {
-	inBubble(t, func(t *testing.T, api *apitest.Server) {
-		a, b := newReplica(t, api, nil, "start_at: beginning"), newReplica(t, api, nil, "start_at: beginning")
-		a.elect()
-		api.Put(eventNamed("before", 1))
-		a.awaitRecords(t, "before+1")
-		backup := api.Version()
-		a.logs.reject(errors.New("the queue is full"))
-		for i := range 20 {
-			api.Put(eventNamed("lost", int32(i+1)))
-		}
-		time.Sleep(2 * time.Minute)
-		api.Restore(backup)
-		api.Cut()
-		a.logs.reject(nil)
-		time.Sleep(2 * time.Minute)
-		assert.Len(t, b.logged("known_version"), 1)
-		api.Put(eventNamed("since", 1))
-		settle()
-		assert.Zero(t, receiverOf(t, b).Health.Waiting(), "the leader has delivered it")
-	})
+	for name, publishes := range map[string]bool{"the leader is idle": false, "the leader publishes all the time": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, api *apitest.Server) {
+				a, b := newReplica(t, api, nil, "start_at: beginning"), newReplica(t, api, nil, "start_at: beginning")
+				a.elect()
+				api.Put(eventNamed("before", 1))
+				a.awaitRecords(t, "before+1")
+				backup := api.Version()
+				a.logs.reject(errors.New("the queue is full"))
+				for i := range 200 {
+					api.Put(eventNamed("lost", int32(i+1)))
+				}
+				time.Sleep(2 * time.Minute)
+				api.Restore(backup)
+				api.Cut()
+				a.logs.reject(nil)
+				for i := range 60 {
+					if publishes {
+						api.Put(eventNamed("since", int32(i+1)))
+					}
+					time.Sleep(2 * time.Second)
+				}
+				assert.Len(t, b.logged("known_version"), 1)
+				api.Put(eventNamed("last", 1))
+				settle()
+				assert.Zero(t, receiverOf(t, b).Health.Waiting(), "the leader has delivered it")
+			})
+		})
+	}
 }
 
 // The windows of a checkpoint of another cluster are delivered like its outbox.

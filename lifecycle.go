@@ -181,10 +181,10 @@ func (r *eventsReceiver) openLease(config election.ElectorConfig) (*election.Lea
 func (r *eventsReceiver) openPositions(client rest.Interface) *election.Positions {
 	config := r.electorConfig
 	if config.LeaseNamespace == "" || config.LeaseName == "" {
-		return election.NewPositions(election.NewStore(client, "", ""), r.config.streams(), r.Health)
+		return election.NewPositions(election.NewStore(client, "", ""), r.Health)
 	}
 	name := election.ObjectName(config.LeaseName, r.settings.ID.String())
-	return election.NewPositions(election.NewStore(client, config.LeaseNamespace, name), r.config.streams(), r.Health)
+	return election.NewPositions(election.NewStore(client, config.LeaseNamespace, name), r.Health)
 }
 
 // launch starts all work in contexts of its own: Start's ends with Start.

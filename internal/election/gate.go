@@ -86,6 +86,8 @@ func (g *Gate) Pass(stop, work context.Context, observations []observation.Obser
 		return withoutReached(observations, g.from), g.term, true
 	}
 	g.waiting = append(g.waiting, observations...)
+	look := time.NewTicker(lookAgain)
+	defer look.Stop()
 	for g.leave == nil {
 		g.elections = g.settings.Leadership.Changed()
 		changes := g.settings.Positions.Changed()
@@ -96,7 +98,6 @@ func (g *Gate) Pass(stop, work context.Context, observations []observation.Obser
 		if len(g.waiting) == 0 {
 			return nil, Term{}, false
 		}
-		look := time.NewTimer(lookAgain)
 		select {
 		case <-changes:
 		case <-g.elections:
@@ -106,10 +107,8 @@ func (g *Gate) Pass(stop, work context.Context, observations []observation.Obser
 			g.settings.CheckVersions(ctx)
 			cancel()
 		case <-stop.Done():
-			look.Stop()
 			return nil, Term{}, false
 		}
-		look.Stop()
 	}
 	g.dropReached()
 	waiting := slices.Concat(g.stranded, g.waiting)
@@ -169,6 +168,7 @@ func (g *Gate) voidFuture(stop context.Context) {
 	ctx, cancel := context.WithTimeout(stop, askVersionsFor)
 	defer cancel()
 	if now, err := g.settings.Newest(ctx); err == nil && g.from.Above(now) {
+		g.settings.CheckVersions(ctx) // The streams of this process may not have noticed it either.
 		g.WentBack(now)
 	}
 }

@@ -76,22 +76,18 @@ func (p Position) equal(other Position) bool {
 	return p.Cluster == other.Cluster && maps.Equal(p.Streams, other.Streams)
 }
 
-// fellTo reports whether a stream of p is lower in other, or none of them is there. Merges only raise
-// versions, so in between somebody replaced or deleted the position, or restored the cluster. If some
-// streams are missing, a leader does not watch them any more.
+// fellTo reports whether a stream of p is lower in other, or missing there. Merges only raise
+// versions, so in between somebody replaced or deleted the position, or restored the cluster.
 func (p Position) fellTo(other Position) bool {
 	if p.foreign(other.Cluster) {
 		return false // Its versions cannot be compared.
 	}
-	common := false
 	for stream, version := range p.Streams {
-		now, ok := other.Streams[stream]
-		if ok && now < version {
+		if other.Streams[stream] < version {
 			return true
 		}
-		common = common || ok
 	}
-	return !common && len(p.Streams) > 0
+	return false
 }
 
 // Above reports whether a stream of p is above the version.

@@ -5,8 +5,6 @@ package election
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -83,13 +81,11 @@ type Positions struct {
 	skip      int // intervals in which Run makes no request
 }
 
-// NewPositions returns the positions of a process that does not lead, and that watches these
-// streams. It makes no request.
-func NewPositions(store *Store, streams []string, observer Observer) *Positions {
+// NewPositions returns the positions of a process that does not lead. It makes no request.
+func NewPositions(store *Store, observer Observer) *Positions {
 	return &Positions{
 		store:    store,
 		observer: observer,
-		streams:  streams,
 		turn:     make(chan struct{}, 1),
 		changed:  make(chan struct{}),
 		advanced: map[string]uint64{},
@@ -338,19 +334,8 @@ func (p *Positions) nextLocked(current Position) (next Position, ok bool) {
 	if p.replacesLocked() && !p.void.fellTo(current) {
 		return own.Merge(Position{}), true
 	}
-	next = own.Merge(current)
-	if p.leading && p.coversLocked() {
-		// What happens to a stream that is not watched any more is not delivered. If it is watched
-		// again, it begins as one that was never watched.
-		maps.DeleteFunc(next.Streams, func(stream string, _ uint64) bool { return p.advanced[stream] == 0 })
-	}
-	return next, true
-}
-
-// coversLocked reports whether this process has delivered something of each stream that it watches.
-// Until then, a position of the cluster-wide stream may stand for it.
-func (p *Positions) coversLocked() bool {
-	return !slices.ContainsFunc(p.streams, func(stream string) bool { return p.advanced[stream] == 0 })
+	// The position keeps streams that this process does not watch: in a rollout, another one may.
+	return own.Merge(current), true
 }
 
 func (p *Positions) latestLocked() Latest {

@@ -54,16 +54,9 @@ type process struct {
 	stop   func() // ends Run
 }
 
-// notDelivered is a stream of which a process has delivered nothing: what it publishes keeps the
-// streams of others.
-const notDelivered = "not delivered"
-
-func newProcess(t *testing.T, api *fakeAPI, streams ...string) *process {
+func newProcess(t *testing.T, api *fakeAPI) *process {
 	h := &health{}
-	if streams == nil {
-		streams = []string{notDelivered}
-	}
-	p := &process{Positions: NewPositions(api.inMemory(), streams, h), health: h}
+	p := &process{Positions: NewPositions(api.inMemory(), h), health: h}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -516,7 +509,7 @@ func TestPositionsAreSafeForConcurrentUse(t *testing.T) {
 	var processes, users sync.WaitGroup
 	ctx, cancel := context.WithCancel(t.Context())
 	for writer := range uint64(2) {
-		p := NewPositions(api.overHTTP(protobuf), []string{notDelivered}, &health{})
+		p := NewPositions(api.overHTTP(protobuf), &health{})
 		processes.Go(func() { p.Run(ctx) })
 		p.Lead()
 		users.Go(func() {
@@ -551,20 +544,13 @@ func TestPositionsAreSafeForConcurrentUse(t *testing.T) {
 	assert.Equal(t, map[string]uint64{"": 601, "own-0": 300, "own-1": 300}, api.stored().Streams)
 }
 
-func TestALeaderTakesOutWhatItDoesNotWatch(t *testing.T) {
+func TestALeaderKeepsTheStreamsThatItDoesNotWatch(t *testing.T) {
 	simulate(t, func(t *testing.T, api *fakeAPI) {
 		api.set(at(map[string]uint64{"": 7, "a": 8, "z": 3}))
-		p := newProcess(t, api, "a", "b")
+		p := newProcess(t, api)
 		p.lead(t)
-		p.Advance(at(map[string]uint64{"a": 9}))
+		p.Advance(at(map[string]uint64{"a": 9, "b": 10}))
 		pass(interval)
-		assert.Equal(t, at(map[string]uint64{"": 7, "a": 9, "z": 3}), api.stored(), "b begins at the cluster-wide position")
-
-		p.Advance(at(map[string]uint64{"b": 10}))
-		pass(interval)
-		assert.Equal(t, at(map[string]uint64{"a": 9, "b": 10}), api.stored())
-		p.Advance(at(map[string]uint64{"b": 11}))
-		pass(interval)
-		assert.Equal(t, at(map[string]uint64{"a": 9, "b": 11}), api.stored())
+		assert.Equal(t, at(map[string]uint64{"": 7, "a": 9, "b": 10, "z": 3}), api.stored())
 	})
 }

@@ -142,6 +142,9 @@ func (m *Memory) Delivered() map[string]uint64 {
 			if reached, ok := delivered[stream]; ok && version > 0 && reached >= version {
 				delivered[stream] = version - 1
 			}
+			if delivered[stream] == 0 {
+				delete(delivered, stream) // It is not known how far it has come.
+			}
 		}
 	})
 	return delivered

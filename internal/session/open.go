@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/delivery"
@@ -147,14 +148,24 @@ func (s *session) openPosition(stop context.Context) bool {
 	return true
 }
 
-func (s *session) newestVersion(ctx context.Context) (uint64, error) {
-	return s.versions.Now(ctx, s.Streams[0])
+// newestVersion asks the cluster for its newest version, in the first namespace that may be read.
+func (s *session) newestVersion(ctx context.Context) (now uint64, err error) {
+	for _, namespace := range s.Streams {
+		if now, err = s.versions.Now(ctx, namespace); !apierrors.IsForbidden(err) {
+			break
+		}
+	}
+	return now, err
 }
 
 // checkVersions asks the cluster whether its versions have gone back. If this fails, the gate asks again.
 func (s *session) checkVersions(ctx context.Context) {
-	namespace := s.Streams[0]
-	_ = s.versions.Check(ctx, namespace, func(known, now uint64) { s.Health.WentBack(namespace, known, now) })
+	for _, namespace := range s.Streams {
+		err := s.versions.Check(ctx, namespace, func(known, now uint64) { s.Health.WentBack(namespace, known, now) })
+		if !apierrors.IsForbidden(err) {
+			return
+		}
+	}
 }
 
 // openCheckpoints continues from the checkpoint. First it delivers the records that were about to be

@@ -284,6 +284,9 @@ func (s *session) account(stop context.Context) []observation.Observation {
 	observations := make([]observation.Observation, 0, len(s.changes))
 	for i := range s.changes {
 		c := &s.changes[i]
+		if c.Kind == watch.Restored {
+			forgetPlaces(s.changes[:i], c.Namespace)
+		}
 		if occurrences := s.accountFor(stop, c); occurrences > 0 {
 			o := observation.Observation{Event: c.Event, Occurrences: occurrences, SeenAt: c.SeenAt}
 			if c.Kind == watch.Listed {
@@ -299,6 +302,15 @@ func (s *session) account(stop context.Context) []observation.Observation {
 		}
 	}
 	return observations
+}
+
+// forgetPlaces takes out of changes of before a restore where their stream resumes.
+func forgetPlaces(changes []watch.Change, stream string) {
+	for i := range changes {
+		if changes[i].Namespace == stream {
+			changes[i].ResourceVersion = ""
+		}
+	}
 }
 
 // accountFor returns the number of new occurrences in one change.
@@ -326,6 +338,7 @@ func (s *session) accountFor(stop context.Context, c *watch.Change) int64 {
 // etcd was restored, or another cluster answers at the address.
 func (s *session) restored(stop context.Context, stream string) {
 	s.memory.ForgetVersions(stream)
+	// A position that was published since is not above the highest version.
 	s.gate.WentBack(s.versions.Highest())
 	// All streams notice it at about the same time: one answer serves those of a second.
 	if time.Since(s.refreshed) < retryCluster {

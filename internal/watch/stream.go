@@ -255,11 +255,7 @@ func (s *Stream) hand(ctx context.Context, change Change) error {
 	}
 	event.Normalize(change.Event)
 	s.config.Observer.Arrived()
-	// The loop owns the event once it is in the queue.
-	resourceVersion := change.Event.ResourceVersion
-	if err := s.config.Taker.Put(ctx, change); err != nil {
-		return err
-	}
-	s.generation.saw(resourceVersion)
-	return nil
+	// Before the loop has it: no version that the loop knows is above the highest one.
+	s.generation.saw(change.Event.ResourceVersion)
+	return s.config.Taker.Put(ctx, change)
 }
