@@ -62,6 +62,7 @@ func (a *account) checkRecords() {
 		a.checkRecord(r, event)
 		first := a.first[a.keyOf(r)]
 		isRepeated := !sameTerm(first, r) && (a.isUnsaved(first) || a.env.haveTwoLed() || a.env.isUnnoticed())
+		isRepeated = isRepeated || a.env.beganUnsaved(r.at)
 		if first != r && !sameContent(first, r) && !a.env.exempt("r") && !isRepeated {
 			a.violate(sameBytes, event, "got %s twice, and not the same", r.uid)
 		}

@@ -119,15 +119,20 @@ func (p *process) settled(uids []string, err error) {
 	}
 }
 
+// beganUnsaved reports whether a session may have begun in another cluster with a checkpoint that lacks
+// what the session before delivered: a write to storage failed.
+func (e *environment) beganUnsaved(now time.Time) bool {
+	return e.isNewClusterAt(now) && e.disturbed(now.Add(-lookBack), now, (*Fault).mayLoseCheckpoints)
+}
+
 // checkOffered checks that none of the records was dealt with before.
 func (p *process) checkOffered(uids []string) {
 	env, now := p.replica.env, time.Now()
 	epoch := env.epochAt(now)
-	// In another cluster, a new session begins, with an outbox that could not be removed.
 	if env.plan.alone() && env.lastRestore() != nil {
 		return // Its position is void, and nothing else tells what was delivered.
 	}
-	if env.isNewClusterAt(now) && env.disturbed(now.Add(-lookBack), now, (*Fault).mayLoseCheckpoints) {
+	if env.beganUnsaved(now) {
 		return
 	}
 	if again := p.offeredAgain(uids, epoch); again != "" && !env.isUnnoticed() {
