@@ -51,7 +51,6 @@ type Latest struct {
 type Positions struct {
 	store    *Store
 	observer Observer
-	streams  []string      // that run in this process
 	turn     chan struct{} // holds an element while requests are made
 
 	// mu guards the following. It is not held during requests.
