@@ -192,7 +192,8 @@ func (g *Gate) Delivered(versions func() map[string]uint64) {
 	g.settings.Positions.Advance(position)
 }
 
-// WentBack notes that the cluster's resource versions have gone back to now. What was published is above what the cluster has now, and means nothing.
+// WentBack notes that the cluster's resource versions have gone back to now. What was published is above
+// what the cluster has now, and means nothing.
 func (g *Gate) WentBack(now uint64) {
 	g.lowered, g.from = true, Position{}
 	g.settings.Positions.Void(now)

@@ -142,8 +142,9 @@ func (l *Leadership) Beat(ctx context.Context) {
 	}
 }
 
-// NoteBeat notes that the process runs at this time. It takes a gap for a pause of the process. It may have outlasted the lease, and the elector learns of that only
-// once it has tried to renew it, so until then nobody knows who leads.
+// NoteBeat notes that the process runs at this time. A long gap since the last beat means that the
+// process was paused. The lease may have expired in that time, and the elector learns of it only when it
+// tries to renew. Until then, it is uncertain who leads.
 func (l *Leadership) NoteBeat(now time.Time) {
 	if !l.elected {
 		return

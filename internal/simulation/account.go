@@ -61,12 +61,17 @@ func (a *account) checkRecords() {
 			[]any{a.exporter.number, r.uid, r.occurrences, r.count, r.resolution()}})
 		a.checkRecord(r, event)
 		first := a.first[a.keyOf(r)]
-		isRepeated := !sameTerm(first, r) && (a.isUnsaved(first) || a.env.haveTwoLed() || a.env.isUnnoticed())
-		isRepeated = isRepeated || a.env.beganUnsaved(r.at)
-		if first != r && !sameContent(first, r) && !a.env.exempt("r") && !isRepeated {
+		if first != r && !sameContent(first, r) && !a.env.exempt("r") && !a.mayDiffer(first, r) {
 			a.violate(sameBytes, event, "got %s twice, and not the same", r.uid)
 		}
 	}
+}
+
+// mayDiffer reports whether the process, or term, that repeats a record may not have known the first.
+func (a *account) mayDiffer(first, r *record) bool {
+	isOther := !sameTerm(first, r)
+	return isOther && (a.isUnsaved(first) || a.env.haveTwoLed() || a.env.isUnnoticed()) ||
+		a.env.beganUnsaved(r.at)
 }
 
 // sameTerm reports whether one process delivered both records, and with an elector in one term.
