@@ -102,9 +102,6 @@ func (a *account) checkRecord(r *record, event string) {
 
 // checkOrder checks the order of each event's first deliveries.
 func (a *account) checkOrder() {
-	if a.env.plan.alone() && a.env.lastRestore() != nil {
-		return // What a standby keeps of the lost history comes first, whatever its counts.
-	}
 	for name, of := range a.byEvent {
 		for i := 1; i < len(of); i++ {
 			before, r := of[i-1], of[i]

@@ -42,7 +42,7 @@ func (a *account) wrongCluster(r *record, states []*corev1.Event) string {
 	if restored := a.env.lastRestore(); restored != nil && restored.isNew {
 		created := states[0].CreationTimestamp.Time
 		switch {
-		case created.After(restored.at.Add(lookBack)) && a.env.plan.Storage:
+		case created.After(restored.at.Add(lookBack)) && a.env.plan.Storage && !a.env.isUnnoticed():
 			want = newClusterUID
 		case created.After(restored.at.Add(-time.Second)): // Times have seconds.
 			return "" // The contract does not say when a running process notices a new cluster.

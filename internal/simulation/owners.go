@@ -34,8 +34,7 @@ func (t *truth) checkOwners() {
 		}
 		got, key := r.resolution(), lookup{r.process, o}
 		if e.plan.NoOwners || got == want {
-			// One of a storage's outbox was resolved by the process, or leader, before.
-			if !r.observed().Before(r.process.started) && !r.observed().Before(r.process.termAt(r.at)) {
+			if !r.isOfOutbox() {
 				resolved[key] = r.observed()
 			}
 			continue
@@ -79,8 +78,8 @@ func (t *truth) mayMiss(chain []*object, r *record) bool {
 	return t.env.disturbed(r.observed().Add(-lookBack), r.at, func(f *Fault) bool {
 		// Without lists, each object is a request, and with a limit of their rate, some come too late.
 		isMissed := f.Verb == "" || t.env.plan.QPS > 0
-		return f.Kind.isOfAPI() && isMissed && f.concerns(r.process.replica.index) &&
-			t.failsOne(f, chain)
+		return f.Kind.isOfAPI() && isMissed && t.failsOne(f, chain) &&
+			(r.isOfOutbox() || f.concerns(r.process.replica.index))
 	})
 }
 

@@ -135,8 +135,8 @@ func (l *logsPipelines) Capabilities() consumer.Capabilities {
 }
 
 func (l *logsPipelines) ConsumeLogs(ctx context.Context, logs plog.Logs) (errs error) {
-	uids := l.process.offered(logs)
-	defer func() { l.process.settled(uids, errs) }()
+	epochs := l.process.offered(logs)
+	defer func() { l.process.settled(epochs, errs) }()
 	if len(l.branches) == 1 {
 		return l.branches[0].consume(ctx, logs)
 	}

@@ -4,7 +4,7 @@ package simulation
 
 import (
 	"errors"
-	"slices"
+	"maps"
 	"time"
 
 	"go.opentelemetry.io/collector/consumer/consumererror"
@@ -44,6 +44,12 @@ func records(deliveries []delivery) (all []*record) {
 
 func uidOf(log plog.LogRecord) string { return text(log.Attributes(), "log.record.uid") }
 
+// isOfOutbox reports whether another process, or the leader of an earlier term, made the record and
+// left it in the storage's outbox.
+func (r *record) isOfOutbox() bool {
+	return r.observed().Before(r.process.started) || r.observed().Before(r.process.termAt(r.at))
+}
+
 func (r *record) observed() time.Time { return r.log.ObservedTimestamp().AsTime() }
 
 // resolution is what the record reports about its owners.
@@ -75,35 +81,37 @@ func number(attributes pcommon.Map, key string) int64 {
 
 // offered notes that a process offers records to its pipelines: from then on, they are not only in
 // its memory, and it has to be the leader.
-// It returns the log.record.uids.
-func (p *process) offered(logs plog.Logs) (uids []string) {
+// It returns by log.record.uid how often the versions had gone back when the record was observed:
+// after etcd was restored from a backup, an event may reach the same count for a second time.
+func (p *process) offered(logs plog.Logs) (epochs map[string]int) {
 	p.checkLeads("emits records")
 	env := p.replica.env
-	each(logs, func(_ pcommon.Map, log plog.LogRecord) { uids = append(uids, uidOf(log)) })
-	p.checkOffered(uids)
+	epochs = map[string]int{}
+	each(logs, func(_ pcommon.Map, log plog.LogRecord) {
+		epochs[uidOf(log)] = env.epochAt(log.ObservedTimestamp().AsTime())
+	})
+	p.checkOffered(epochs)
 	env.mu.Lock()
-	for _, uid := range uids {
+	for uid := range epochs {
 		env.offered[uid] = true
 	}
 	processes := env.processes
 	env.mu.Unlock()
 	for _, other := range processes {
-		for _, uid := range uids {
+		for uid := range epochs {
 			other.release(uid)
 		}
 	}
-	return uids
+	return epochs
 }
 
 // settled notes what the pipelines answered. What none of them may still accept must not be offered
 // again by the same process.
-func (p *process) settled(uids []string, err error) {
+func (p *process) settled(epochs map[string]int, err error) {
 	leaves := multierr.Errors(err)
 	var partial consumererror.Logs
 	if len(leaves) == 1 && len(p.replica.env.exporters) == 1 && errors.As(err, &partial) {
-		each(partial.Data(), func(_ pcommon.Map, log plog.LogRecord) {
-			uids = slices.DeleteFunc(uids, func(uid string) bool { return uid == uidOf(log) })
-		})
+		each(partial.Data(), func(_ pcommon.Map, log plog.LogRecord) { delete(epochs, uidOf(log)) })
 		leaves = nil
 	}
 	for _, leaf := range leaves {
@@ -111,12 +119,9 @@ func (p *process) settled(uids []string, err error) {
 			return
 		}
 	}
-	epoch := p.replica.env.epochAt(time.Now())
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, uid := range uids {
-		p.dealtWith[uid] = epoch
-	}
+	maps.Copy(p.dealtWith, epochs)
 }
 
 // beganUnsaved reports whether a session may have begun in another cluster with a checkpoint that lacks
@@ -126,26 +131,21 @@ func (e *environment) beganUnsaved(now time.Time) bool {
 }
 
 // checkOffered checks that none of the records was dealt with before.
-func (p *process) checkOffered(uids []string) {
-	env, now := p.replica.env, time.Now()
-	epoch := env.epochAt(now)
-	if env.plan.alone() && env.lastRestore() != nil {
-		return // Its position is void, and nothing else tells what was delivered.
-	}
-	if env.beganUnsaved(now) {
+func (p *process) checkOffered(epochs map[string]int) {
+	env := p.replica.env
+	if env.beganUnsaved(time.Now()) {
 		return
 	}
-	if again := p.offeredAgain(uids, epoch); again != "" && !env.isUnnoticed() {
+	if again := p.offeredAgain(epochs); again != "" && !env.isUnnoticed() {
 		env.violate(offeredOnce, "", "%s offers %s again", p.name, again)
 	}
 }
 
 // offeredAgain returns a record that was dealt with before, or "".
-func (p *process) offeredAgain(uids []string, epoch int) string {
+func (p *process) offeredAgain(epochs map[string]int) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, uid := range uids {
-		// After etcd was restored from a backup, a count may be reached again.
+	for uid, epoch := range epochs {
 		if settled, known := p.dealtWith[uid]; known && settled == epoch && !p.isDead() {
 			return uid
 		}

@@ -70,7 +70,7 @@ type process struct {
 	terms       []term
 	saves       []save
 	// dealtWith has the log.record.uids that every exporter accepted or rejected permanently, with
-	// the number of restores before.
+	// how often the versions had gone back when they were observed.
 	dealtWith  map[string]int
 	requests   map[int]requests // by the minute
 	most, size int              // bytes: the most ever in held, and now
