@@ -38,9 +38,9 @@ type GateSettings struct {
 	Withheld func() []observation.Observation
 	// Ended is called at the end of each term, while it is certain that no other process leads.
 	Ended func()
-	// Highest returns the highest resource version that the cluster is known to have, Newest asks the
-	// cluster for its newest one, and CheckVersions asks it whether its versions have gone back.
-	Highest       func() uint64
+	// Restores returns how often the resource versions of the cluster are known to have gone back,
+	// Newest asks the cluster for its newest one, and CheckVersions asks whether they have gone back.
+	Restores      func() int
 	Newest        func(context.Context) (uint64, error)
 	CheckVersions func(context.Context)
 }
@@ -53,8 +53,8 @@ type Gate struct {
 	// elections is closed when who leads has changed since Pass last looked at it.
 	elections <-chan struct{}
 	waiting   []observation.Observation // not yet reached
-	// stranded waits, too, but its versions are of a history that the cluster has lost, so that no
-	// position reaches them.
+	// stranded waits, too, but its versions are of a history that the cluster has lost. The new
+	// history may reach the same versions, but not with these events.
 	stranded []observation.Observation
 	// from is the position at the beginning of the term. This process may still be behind it.
 	from  Position
@@ -122,9 +122,9 @@ func (g *Gate) dropReached() {
 		return
 	}
 	g.waiting = withoutReached(g.waiting, g.settings.Positions.Latest().Position)
-	highest := g.settings.Highest()
+	restores := g.settings.Restores()
 	g.waiting = slices.DeleteFunc(g.waiting, func(o observation.Observation) bool {
-		isStranded := event.ResourceVersion(o.Event) > highest
+		isStranded := o.Restores < restores
 		if isStranded {
 			g.stranded = append(g.stranded, o)
 		}

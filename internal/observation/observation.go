@@ -22,6 +22,9 @@ type Observation struct {
 	// First is where its first occurrence was not before: a resource version. It is 0 unless the
 	// event was listed, since a list may show several changes at once.
 	First uint64
+	// Restores is how often the resource versions of the cluster had gone back before. Versions of
+	// observations that differ in it must not be compared.
+	Restores int
 
 	// Chain holds the involved object, always, and its owners as far as they are known. Its Resolution is empty where
 	// owners are not looked up.

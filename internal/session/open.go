@@ -141,7 +141,7 @@ func (s *session) openPosition(stop context.Context) bool {
 	s.gate = election.NewGate(election.GateSettings{
 		Leadership: s.Leadership, Positions: s.Positions, Logger: s.Logger,
 		SetClosed: s.queue.SetGate, Withheld: s.memory.TakeBack, Ended: s.endTerm,
-		Highest:       func() uint64 { return s.versions.Highest() },
+		Restores:      func() int { return s.versions.Restores() },
 		Newest:        s.newestVersion,
 		CheckVersions: s.checkVersions,
 	})

@@ -288,7 +288,7 @@ func (s *session) account(stop context.Context) []observation.Observation {
 			forgetPlaces(s.changes[:i], c.Namespace)
 		}
 		if occurrences := s.accountFor(stop, c); occurrences > 0 {
-			o := observation.Observation{Event: c.Event, Occurrences: occurrences, SeenAt: c.SeenAt}
+			o := observation.Observation{Event: c.Event, Occurrences: occurrences, SeenAt: c.SeenAt, Restores: c.Restores}
 			if c.Kind == watch.Listed {
 				o.First = s.memory.Reached(c.Namespace) + 1
 			}

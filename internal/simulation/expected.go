@@ -211,6 +211,7 @@ func (p *Plan) stream(namespace string) string {
 func (e *environment) baselines() (required, allowed baseline) {
 	p := e.firstObserver()
 	list := func(of func(lists) listing) baseline {
+		p := p
 		return func(namespace string) listing {
 			p.mu.Lock()
 			defer p.mu.Unlock()
@@ -218,7 +219,23 @@ func (e *environment) baselines() (required, allowed baseline) {
 		}
 	}
 	complete := func(l lists) listing { return l.complete }
-	return list(complete), list(func(l lists) listing { return l.begun })
+	allowed = list(func(l lists) listing { return l.begun })
+	if last := e.lastWithoutPosition(); last != nil {
+		p = last
+	}
+	return list(complete), allowed
+}
+
+// lastWithoutPosition returns the last process that could not read the leader's position when it
+// started; nil: there is none. start_at decides what it makes of the events that it then finds.
+func (e *environment) lastWithoutPosition() (last *process) {
+	forbids := func(f *Fault) bool { return f.is(PositionForbidden) }
+	for _, p := range e.allProcesses() {
+		if e.plan.alone() && e.disturbed(p.started, p.started.Add(lookBack), forbids) {
+			last = p
+		}
+	}
+	return last
 }
 
 // firstObserver is the process whose first list decides what is new: the first that ever listed

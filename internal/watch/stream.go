@@ -250,6 +250,7 @@ func (s *Stream) setVersion(resourceVersion string) {
 func (s *Stream) hand(ctx context.Context, change Change) error {
 	change.Namespace = s.config.Namespace
 	change.SeenAt = time.Now()
+	change.Restores = s.generation.number
 	if change.Event == nil {
 		return s.config.Taker.Put(ctx, change)
 	}

@@ -40,6 +40,7 @@ type Versions struct {
 // generation is the time between two restores. Versions of different generations must not be
 // compared. A stream reports versions to the generation in which it connected.
 type generation struct {
+	number  int           // of restores before
 	highest atomic.Uint64 // of the versions that any stream has seen
 	ended   context.Context
 	end     context.CancelFunc
@@ -57,15 +58,18 @@ type versionRequest struct {
 // version that a checkpoint or position holds; 0 means that none is known.
 func NewVersions(client rest.Interface, highest uint64) *Versions {
 	v := &Versions{client: client}
-	v.current.Store(newGeneration(highest))
+	v.current.Store(newGeneration(0, highest))
 	return v
 }
 
 // Highest returns the highest version that is known; after versions have gone back, of those since.
 func (v *Versions) Highest() uint64 { return v.current.Load().highest.Load() }
 
-func newGeneration(highest uint64) *generation {
-	g := &generation{}
+// Restores returns how often the versions have gone back.
+func (v *Versions) Restores() int { return v.current.Load().number }
+
+func newGeneration(number int, highest uint64) *generation {
+	g := &generation{number: number}
 	g.highest.Store(highest)
 	g.ended, g.end = context.WithCancel(context.Background())
 	return g
@@ -133,7 +137,7 @@ func (v *Versions) compare(ctx context.Context, namespace string, wentBack func(
 		return nil //nolint:nilerr // A version that is no number cannot be compared.
 	}
 	// Another request may have found the same.
-	if v.current.CompareAndSwap(g, newGeneration(now)) {
+	if v.current.CompareAndSwap(g, newGeneration(g.number+1, now)) {
 		wentBack(known, now)
 		g.end()
 	}

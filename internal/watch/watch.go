@@ -44,6 +44,9 @@ type Change struct {
 	// ResourceVersion is where a stream can resume once this change and those before it are dealt
 	// with. It is empty within a listing, which has to begin again.
 	ResourceVersion string
+	// Restores is how often the resource versions of the cluster had gone back when the stream
+	// connected. Versions of changes that differ in it must not be compared.
+	Restores int
 }
 
 // Cause is why a watch began again.
