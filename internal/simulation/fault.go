@@ -161,5 +161,5 @@ func (f *Fault) reachesPosition() bool {
 
 // mayLoseCheckpoints reports whether the fault may leave storage behind what was delivered.
 func (f *Fault) mayLoseCheckpoints() bool {
-	return f.is(StorageUnwritable, StorageUnreadable, StorageSlow, StorageTorn, StorageAnswerLost)
+	return f.is(StorageUnwritable, StorageUnreadable, StorageSlow, StorageTorn, StorageAnswerLost, StorageLate)
 }
