@@ -32,12 +32,6 @@ type GateSettings struct {
 	Leadership *Leadership
 	Positions  *Positions
 	Logger     *zap.Logger
-	// SetClosed is called when the gate opens or closes.
-	SetClosed func(closed bool)
-	// Withheld ends the dedup windows, and returns what they hold, which is not delivered.
-	Withheld func() []observation.Observation
-	// Ended is called at the end of each term, while it is certain that no other process leads.
-	Ended func()
 	// Restores returns how often the resource versions of the cluster are known to have gone back,
 	// Newest asks the cluster for its newest one, and CheckVersions asks whether they have gone back.
 	Restores      func() int
@@ -50,7 +44,7 @@ type GateSettings struct {
 type Gate struct {
 	settings GateSettings
 
-	// elections is closed when who leads has changed since Pass last looked at it.
+	// elections is closed when who leads has changed since the gate last looked at it.
 	elections <-chan struct{}
 	waiting   []observation.Observation // not yet reached
 	// stranded waits, too, but its versions are of a history that the cluster has lost. The new
@@ -66,23 +60,24 @@ type Gate struct {
 
 // NewGate returns a closed gate.
 func NewGate(settings GateSettings) *Gate {
-	settings.SetClosed(true)
 	return &Gate{settings: settings, elections: settings.Leadership.Changed()}
 }
 
 // Changed returns a channel that is closed when a term begins or ends.
 func (g *Gate) Changed() <-chan struct{} { return g.elections }
 
+// HasEnded reports whether the term has ended. Callers must then call Close before Pass.
+func (g *Gate) HasEnded() bool {
+	g.elections = g.settings.Leadership.Changed()
+	return g.leave != nil && !g.settings.Leadership.Leads()
+}
+
 // Pass returns the observations that are to be delivered, with the term to deliver them in. It waits
 // while another process leads. ok is false if nothing is to be delivered: the leader has delivered all
 // of it, or stop has ended.
-func (g *Gate) Pass(stop, work context.Context, observations []observation.Observation) ([]observation.Observation, Term, bool) {
-	g.elections = g.settings.Leadership.Changed()
-	if g.leave != nil && !g.settings.Leadership.Leads() {
-		g.Close(work)
-	}
+func (g *Gate) Pass(stop, drain context.Context, observations []observation.Observation) ([]observation.Observation, Term, bool) {
 	if g.leave != nil && len(g.waiting) == 0 {
-		g.term.First = false
+		g.term.Begins = false
 		return withoutReached(observations, g.from), g.term, true
 	}
 	g.waiting = append(g.waiting, observations...)
@@ -92,7 +87,7 @@ func (g *Gate) Pass(stop, work context.Context, observations []observation.Obser
 		g.elections = g.settings.Leadership.Changed()
 		changes := g.settings.Positions.Changed()
 		g.dropReached()
-		if g.open(stop, work) {
+		if g.open(stop, drain) {
 			break
 		}
 		if len(g.waiting) == 0 {
@@ -140,8 +135,8 @@ func withoutReached(observations []observation.Observation, p Position) []observ
 }
 
 // open begins a term if this process leads.
-func (g *Gate) open(stop, work context.Context) bool {
-	term, end, ok := g.settings.Leadership.Begin(stop, work)
+func (g *Gate) open(stop, drain context.Context) bool {
+	term, end, ok := g.settings.Leadership.Begin(stop, drain)
 	if !ok {
 		return false
 	}
@@ -150,7 +145,6 @@ func (g *Gate) open(stop, work context.Context) bool {
 	g.refresh(term.Stop)
 	g.from = g.settings.Positions.Latest().Position
 	g.voidFuture(term.Stop)
-	g.settings.SetClosed(false)
 	return true
 }
 
@@ -178,8 +172,8 @@ func (g *Gate) TakeBack(observations []observation.Observation) {
 	g.waiting = append(observations, g.waiting...)
 }
 
-// Delivered notes that all is delivered up to these versions, by stream.
-func (g *Gate) Delivered(versions func() map[string]uint64) {
+// Advance notes that all is delivered up to these versions, by stream.
+func (g *Gate) Advance(versions func() map[string]uint64) {
 	position := Position{Streams: versions()}
 	if len(position.Streams) == 0 {
 		return // No stream has been listed.
@@ -199,33 +193,32 @@ func (g *Gate) WentBack(now uint64) {
 	g.settings.Positions.Void(now)
 }
 
-// Close ends the term, publishes how far it came, and keeps what the windows hold: the next leader
-// may not deliver it.
-func (g *Gate) Close(work context.Context) {
+// Close ends the term, publishes how far it came, and keeps what the dedup windows hold: the next
+// leader may not deliver it. held ends the windows.
+func (g *Gate) Close(drain context.Context, held func() []observation.Observation) {
 	if g.leave == nil {
 		return
 	}
-	g.settings.SetClosed(true)
-	g.settings.Ended()
-	ctx, cancel := context.WithTimeout(work, flushFor)
+	ctx, cancel := context.WithTimeout(drain, flushFor)
 	defer cancel()
 	if err := g.settings.Positions.Flush(ctx); err != nil {
 		g.settings.Logger.Warn("Cannot publish the position at the end of the term; the next leader repeats more", zap.Error(err))
 	}
 	g.settings.Positions.Follow()
-	g.TakeBack(g.settings.Withheld())
+	g.TakeBack(held())
 	g.leave()
 	g.term, g.leave = Term{}, nil
 }
 
 // Open is the gate of a session that lasts no longer than this process may deliver: it is always open.
-type Open struct {
-	Ended func() // called at the end
-}
+type Open struct{}
+
+// HasEnded returns false.
+func (Open) HasEnded() bool { return false }
 
 // Pass returns all observations.
-func (Open) Pass(stop, work context.Context, all []observation.Observation) ([]observation.Observation, Term, bool) {
-	return all, Term{Stop: stop, Work: work}, true
+func (Open) Pass(stop, drain context.Context, all []observation.Observation) ([]observation.Observation, Term, bool) {
+	return all, Term{Stop: stop, Drain: drain}, true
 }
 
 // Changed returns nil: the gate never closes.
@@ -234,11 +227,11 @@ func (Open) Changed() <-chan struct{} { return nil }
 // TakeBack does nothing: what was not delivered is in the outbox, or nobody delivers it.
 func (Open) TakeBack([]observation.Observation) {}
 
-// Delivered does nothing: there is no position.
-func (Open) Delivered(func() map[string]uint64) {}
+// Advance does nothing: there is no position.
+func (Open) Advance(func() map[string]uint64) {}
 
 // WentBack does nothing.
 func (Open) WentBack(uint64) {}
 
-// Close calls Ended.
-func (o Open) Close(context.Context) { o.Ended() }
+// Close does nothing: what the windows hold is delivered or saved.
+func (Open) Close(context.Context, func() []observation.Observation) {}

@@ -38,10 +38,10 @@ type Leadership struct {
 
 // Term is a time in which this process leads. Without an elector, it is the life of the process.
 type Term struct {
-	// Stop ends with the term, or when the receiver is to stop; Work ends later, when what was taken
-	// need no longer be delivered.
-	Stop, Work context.Context
-	First      bool // whether the term has just begun
+	// Stop ends with the term, or when the receiver is to stop. Drain ends with the term, too, or
+	// when what was taken need no longer be delivered.
+	Stop, Drain context.Context
+	Begins      bool // whether the term has just begun
 }
 
 // AlwaysLeads returns the leadership of a process without an elector.
@@ -98,11 +98,11 @@ func (l *Leadership) announceLocked() {
 	l.changed = make(chan struct{})
 }
 
-// Begin begins the work of the present term, with contexts that also end with stop and work. Callers
+// Begin begins the work of the present term, with contexts that also end with stop and drain. Callers
 // must call end when that work has ended. ok is false if this process does not lead.
-func (l *Leadership) Begin(stop, work context.Context) (t Term, end func(), ok bool) {
+func (l *Leadership) Begin(stop, drain context.Context) (t Term, end func(), ok bool) {
 	if !l.elected {
-		return Term{Stop: stop, Work: work}, func() {}, true
+		return Term{Stop: stop, Drain: drain}, func() {}, true
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -112,10 +112,10 @@ func (l *Leadership) Begin(stop, work context.Context) (t Term, end func(), ok b
 	ended := make(chan struct{})
 	l.ended = ended
 	termStop, cancelStop := either(stop, l.term)
-	termWork, cancelWork := either(work, l.term)
-	return Term{Stop: termStop, Work: termWork, First: true}, sync.OnceFunc(func() {
+	termDrain, cancelDrain := either(drain, l.term)
+	return Term{Stop: termStop, Drain: termDrain, Begins: true}, sync.OnceFunc(func() {
 		cancelStop()
-		cancelWork()
+		cancelDrain()
 		close(ended)
 	}), true
 }

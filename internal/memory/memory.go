@@ -24,6 +24,7 @@ type Config struct {
 	Coverage      Coverage
 	FromBeginning bool // whether events that exist at the first start are new
 	DedupInterval time.Duration
+	Counts        bool // whether occurrences are counted
 	Tally         tally.Config
 	// Identity has the settings that form a series' identity, in any form. With others than the
 	// checkpoint's, sums start at 0.
@@ -148,6 +149,13 @@ func (m *Memory) Delivered() map[string]uint64 {
 		}
 	})
 	return delivered
+}
+
+// Count counts the occurrences of observations that are saved or delivered.
+func (m *Memory) Count(observations []observation.Observation, now time.Time) {
+	if m.config.Counts {
+		m.Tally.Add(observations, now)
+	}
 }
 
 // Len returns how many events are remembered.

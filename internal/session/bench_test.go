@@ -141,8 +141,9 @@ func ownersIn(namespace, resource string) *metav1.PartialObjectMetadataList {
 	return list
 }
 
-// benchSession is a session of which nothing runs, with warm owners, into a pipeline that marshals what it gets.
-func benchSession(b *testing.B) *session {
+// benchProcess is a process of which nothing runs, with warm owners, into a pipeline that marshals what
+// it gets.
+func benchProcess(b *testing.B) *Process {
 	api := httptest.NewServer(http.HandlerFunc(serveOwners))
 	b.Cleanup(api.Close)
 	extractor, err := extract.New([]extract.Rule{{TagName: "tilt.manifest", Key: "tilt-manifest"}}, nil)
@@ -174,11 +175,7 @@ func benchSession(b *testing.B) *session {
 		Converter: logrecord.Converter{ScopeName: metadata.ScopeName},
 		Client:    client, Cluster: cluster.New(client), Leadership: election.AlwaysLeads(),
 	}
-	s := p.newSession()
-	s.versions = watch.NewVersions(client, 0)
-	s.memory = s.newMemory()
-	s.setCluster("")
-	return s
+	return p
 }
 
 // changesIn decodes a batch.
@@ -198,11 +195,14 @@ func changesIn(b *testing.B, frames []byte) (changes []watch.Change) {
 // BenchmarkStages measures what is done with a batch of 100 events, stage by stage, and the whole loop: from the bytes of the
 // watch to the bytes of OTLP, with owners that are known. ns/event and B/event are comparable between the stages.
 func BenchmarkStages(b *testing.B) {
-	s := benchSession(b)
+	p := benchProcess(b)
+	s := p.newUnsaved(election.Position{})
+	pipeline := s.pipeline.(*logsPipeline)
 	frames := benchFrames(b, benchEvents())
 	account := func(changes []watch.Change) []observation.Observation {
-		s.changes = append(s.changes[:0], changes...)
-		return s.wanted(s.account(b.Context()))
+		batch := &batch{changes: changes}
+		s.accounts.account(b.Context(), batch)
+		return batch.observations
 	}
 	var batches [][]watch.Change
 	var resolved [][]observation.Observation
@@ -215,15 +215,15 @@ func BenchmarkStages(b *testing.B) {
 	for _, o := range resolved[0] {
 		require.Equal(b, resolver.Complete, o.Chain.Resolution)
 	}
-	logs := s.requests(resolved[0])[0].logs()
+	logs := pipeline.requestsWithin(resolved[0])[0].logs()
 
-	stage := func(name string, do func(batch int)) {
+	stage := func(name string, do func(i int)) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			n := 0
 			for b.Loop() {
 				if n%len(frames) == 0 {
-					s.memory = s.newMemory() // Seen a second time, nothing would be new.
+					s = p.newUnsaved(election.Position{}) // Seen a second time, nothing would be new.
 				}
 				do(n % len(frames))
 				n++
@@ -236,13 +236,19 @@ func BenchmarkStages(b *testing.B) {
 	stage("decode", func(i int) { changesIn(b, frames[i]) })
 	stage("account", func(i int) { account(batches[i]) })
 	stage("resolve", func(i int) { s.resolve(b.Context(), resolved[i]) })
-	stage("convert", func(i int) { s.requests(resolved[i]) })
+	stage("convert", func(i int) { pipeline.convert(&batch{records: resolved[i]}) })
 	stage("marshal", func(int) { _, _ = plogotlp.NewExportRequestFromLogs(logs).MarshalProto() })
-	stage("tally", func(i int) { s.memory.Tally.Add(resolved[i], time.Now()) })
-	always := election.Term{Stop: b.Context(), Work: b.Context()}
+	stage("tally", func(i int) { s.memory.Count(resolved[i], time.Now()) })
 	stage("loop", func(i int) {
-		s.release()
-		s.changes = append(s.changes, changesIn(b, frames[i])...)
-		s.handle(always, s.wanted(s.account(b.Context())), s.admit)
+		s.put(b, changesIn(b, frames[i]))
+		s.turn(b.Context(), b.Context())
 	})
+}
+
+// put puts changes into the queue, as the streams do.
+func (s *session) put(b *testing.B, changes []watch.Change) {
+	for _, c := range changes {
+		require.NoError(b, s.intake.queue.Put(b.Context(), c))
+	}
+	s.intake.queue.Flush()
 }

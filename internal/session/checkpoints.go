@@ -7,8 +7,9 @@ import (
 	"time"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/election"
+	"github.com/kubeevents/kubeeventsreceiver/internal/health"
+	"github.com/kubeevents/kubeeventsreceiver/internal/memory"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/checkpoint"
-	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
 )
 
 // storagePart is the part of the receiver that the component's status names if storage does not work.
@@ -21,54 +22,56 @@ const (
 	removeAfter = 100 * time.Millisecond
 	// saveAfter is how long changes without a record wait for a batch that has one.
 	saveAfter = time.Second
+	// unsavedChanges is how many changes without a record are saved without waiting for one.
+	unsavedChanges = 1000
 )
 
 // checkpoints saves a batch before it is delivered, together with its records. After a crash, the
 // next session delivers these records as they are, and continues after the batch.
 type checkpoints struct {
-	*session
+	memory     *memory.Memory
+	leadership *election.Leadership
+	health     *health.Health
 
 	store *checkpoint.Store
 	last  time.Time // when the last checkpoint was saved
-	// delivered is when the requests in the outbox were delivered; zero: there are none.
-	delivered time.Time
+	// deliveredAt is when the requests in the outbox were delivered; zero: there are none.
+	deliveredAt time.Time
 	// changed is when the first change was made that is not saved; zero: there is none.
 	changed time.Time
 	// retryAt is the earliest time at which an unacknowledged write is tried again.
 	retryAt time.Time
 }
 
-func (c *checkpoints) saves() bool { return true }
-
 func (c *checkpoints) close() { c.store.Close() }
 
-// prepare counts the batch and saves it. While the storage does not work, the batch is delivered all
-// the same: a crash then repeats it.
-func (c *checkpoints) prepare(t election.Term, observations []observation.Observation, requests []*request) {
-	c.count(observations)
-	c.advance()
+// save counts the batch and saves it. While the storage does not work, the batch is delivered all the
+// same: a crash then repeats it.
+func (c *checkpoints) save(b *batch) {
+	c.memory.Count(b.observations, time.Now())
+	advance(c.memory, b)
 	c.note()
-	if c.settled() && (len(requests) > 0 || c.memory.Unsaved() >= unsavedChanges || c.isDue()) {
-		c.save(t.Stop, t.Work, requests)
+	if c.isSettled() && (len(b.requests) > 0 || c.memory.Unsaved() >= unsavedChanges || c.isDue()) {
+		c.write(b.term.Stop, b.term.Drain, b.requests)
 	}
 }
 
-// commit leaves in the outbox what was not delivered.
-func (c *checkpoints) commit(t election.Term, _ []observation.Observation, undelivered []*request) {
-	if len(undelivered) == 0 {
+// conclude leaves in the outbox what was not delivered.
+func (c *checkpoints) conclude(b *batch) {
+	if b.isDelivered() {
 		return
 	}
 	// The term has ended; what remains of it may still be written.
-	c.await(t.Work)
-	c.save(t.Work, t.Work, undelivered)
+	c.await(b.term.Drain)
+	c.write(b.term.Drain, b.term.Drain, b.undelivered)
 }
 
 // await waits for the acknowledgement of the last write.
-func (c *checkpoints) await(work context.Context) {
-	if c.settled() || !c.Leadership.CertainlyLeads() {
+func (c *checkpoints) await(drain context.Context) {
+	if c.isSettled() || !c.leadership.CertainlyLeads() {
 		return
 	}
-	if err := c.store.Settle(work); err != nil {
+	if err := c.store.Settle(drain); err != nil {
 		c.failed(err)
 		return
 	}
@@ -79,7 +82,7 @@ func (c *checkpoints) await(work context.Context) {
 func (c *checkpoints) note() {
 	if c.changed.IsZero() && c.memory.Unsaved() > 0 {
 		c.changed = time.Now()
-		c.Health.Unsaved(c.last)
+		c.health.Unsaved(c.last)
 	}
 }
 
@@ -90,8 +93,8 @@ func (c *checkpoints) due() time.Time {
 		return time.Time{}
 	case !c.store.IsSettled():
 		return c.retryAt
-	case !c.delivered.IsZero():
-		return c.delivered.Add(removeAfter)
+	case !c.deliveredAt.IsZero():
+		return c.deliveredAt.Add(removeAfter)
 	case !c.changed.IsZero():
 		return c.changed.Add(saveAfter)
 	}
@@ -105,22 +108,17 @@ func (c *checkpoints) isDue() bool {
 
 func (c *checkpoints) ready() <-chan struct{} { return c.store.Attempt() }
 
-func (c *checkpoints) idle(work context.Context) {
-	if c.settled() && c.isDue() {
-		c.save(work, work, nil)
-	}
-}
-
-func (c *checkpoints) finish(work context.Context) {
-	c.await(work)
+// finish removes from the outbox what was delivered.
+func (c *checkpoints) finish(drain context.Context) {
+	c.await(drain)
 	if c.store.IsSettled() && !c.due().IsZero() {
-		c.save(work, work, nil)
+		c.write(drain, drain, nil)
 	}
 }
 
-// settled reports whether the last write is acknowledged. If it is not, it looks for the answer, and
+// isSettled reports whether the last write is acknowledged. If it is not, it looks for the answer, and
 // writes it again after a while.
-func (c *checkpoints) settled() bool {
+func (c *checkpoints) isSettled() bool {
 	if c.store.IsSettled() {
 		return true
 	}
@@ -128,7 +126,7 @@ func (c *checkpoints) settled() bool {
 		if time.Now().Before(c.retryAt) {
 			return false
 		}
-		if !c.Leadership.CertainlyLeads() {
+		if !c.leadership.CertainlyLeads() {
 			c.retryAt = time.Now().Add(retryStorage)
 			return false
 		}
@@ -145,25 +143,36 @@ func (c *checkpoints) settled() bool {
 	return false
 }
 
-// save writes what has changed, and the requests that are about to be delivered.
-func (c *checkpoints) save(stop, work context.Context, requests []*request) {
-	if !c.store.IsSettled() || !c.Leadership.WaitUntilCertain(stop) {
+// begin writes the number of the term, if there is one, and that a session begins with the outbox.
+func (c *checkpoints) begin(t election.Term) {
+	if !c.leadership.WaitUntilCertain(t.Stop) {
 		return
 	}
 	content := c.memory.Content()
-	for _, r := range requests {
-		content.Outbox = append(content.Outbox, r.encoded)
-	}
-	c.write(work, content)
+	content.KeepOutbox = true
+	c.put(t.Drain, content)
 }
 
-func (c *checkpoints) write(work context.Context, content checkpoint.Content) {
-	c.changed, c.delivered = time.Time{}, time.Time{}
-	if len(content.Outbox) > 0 {
-		c.delivered = time.Now() // The caller delivers it now.
+// write writes what has changed, and the requests that are about to be delivered. It writes nothing if
+// the last write is not acknowledged, or if it is not certain before stop ends that this process leads.
+func (c *checkpoints) write(stop, drain context.Context, outbox []*request) {
+	if !c.store.IsSettled() || !c.leadership.WaitUntilCertain(stop) {
+		return
 	}
-	if err := c.store.Save(work, content); err != nil {
-		c.Health.Unsaved(c.last)
+	content := c.memory.Content()
+	for _, r := range outbox {
+		content.Outbox = append(content.Outbox, r.encoded)
+	}
+	c.put(drain, content)
+}
+
+func (c *checkpoints) put(drain context.Context, content checkpoint.Content) {
+	c.changed, c.deliveredAt = time.Time{}, time.Time{}
+	if len(content.Outbox) > 0 {
+		c.deliveredAt = time.Now() // The caller delivers it now.
+	}
+	if err := c.store.Save(drain, content); err != nil {
+		c.health.Unsaved(c.last)
 		c.failed(err)
 		return
 	}
@@ -174,16 +183,16 @@ func (c *checkpoints) write(work context.Context, content checkpoint.Content) {
 func (c *checkpoints) acknowledged() {
 	c.memory.Saved()
 	c.last = time.Now()
-	c.Health.Saved()
+	c.health.Saved()
 	if !c.changed.IsZero() {
-		c.Health.Unsaved(c.last)
+		c.health.Unsaved(c.last)
 	}
-	c.Health.Recovered(storagePart, "Checkpoints are saved again")
+	c.health.Recovered(storagePart, "Checkpoints are saved again")
 }
 
 func (c *checkpoints) failed(err error) {
 	c.retryAt = time.Now().Add(retryStorage)
-	c.Health.NotSaved()
-	c.Health.Failed(storagePart, "unavailable",
+	c.health.NotSaved()
+	c.health.Failed(storagePart, "unavailable",
 		"Cannot save checkpoints; retrying, and delivering without saving. A crash repeats what is delivered meanwhile", err)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/election"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/checkpoint"
+	"github.com/kubeevents/kubeeventsreceiver/internal/memory/tally"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
 	"github.com/kubeevents/kubeeventsreceiver/internal/queue"
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
@@ -32,78 +33,139 @@ const (
 	storageWait = 10 * time.Second
 	// retryCluster is the pause between two requests.
 	retryCluster = time.Second
-	// startsAtOnce is how many sessions may begin with the same outbox. In a later one, its records
-	// are delivered one at a time: one of them may end the process.
-	startsAtOnce = 4
 )
 
 var errSlowStorage = fmt.Errorf("the storage has not returned the checkpoint for %v: check the storage extension and its backend", storageWait)
 
-func (p *Process) newSession() *session {
-	s := &session{Process: p, queue: queue.New(batchChanges), recordBytes: firstRecordBytes}
-	s.gate, s.persist = election.Open{Ended: s.endTerm}, withoutStorage{s}
-	if p.Logs != nil {
-		s.delivery = delivery.New(delivery.Settings{
-			Next: p.Logs, Retry: p.Retry, Logger: p.Logger,
-			Observer: p.Health, MayDeliver: s.mayDeliver,
-			Operations: p.Health.Operations, Format: metadata.Type.String(),
-		})
+// open makes a session that is ready to run: it has delivered the outbox of its checkpoint, or knows
+// the position to start from. It returns nil if stop ended before.
+func (p *Process) open(stop, drain context.Context) (s *session) {
+	switch {
+	case p.Storage != nil:
+		s = p.openCheckpoints(stop, drain)
+	case p.Positions != nil:
+		s = p.openPosition(stop)
+	default:
+		s = p.openEmpty(stop)
+	}
+	if s != nil {
+		s.cluster.set(cmp.Or(p.Cluster.UID(), s.memory.Cluster()))
 	}
 	return s
 }
 
+// newSession makes a session of the mode that storage and the elector decide:
+//
+//	elector | storage | the session    | gate                | persistence
+//	no      | no      | of the process | open                | none
+//	no      | yes     | of the process | open                | checkpoints of this process
+//	yes     | no      | of the process | open while it leads | none; the leader publishes its position
+//	yes     | yes     | of one term    | open                | checkpoints of all leaders, numbered by term
+//
+// start is where the receiver starts without a checkpoint; zero: nowhere in particular.
+func (p *Process) newSession(m *memory.Memory, start election.Position, persist persistence) *session {
+	s := &session{process: p, memory: m, start: start, persist: persist}
+	s.versions = watch.NewVersions(p.Client, highest(m, start))
+	s.gate = election.Open{}
+	if p.Positions != nil {
+		s.gate = s.newGate()
+	}
+	s.sums, s.pipeline = p.newSums(m), p.newPipeline(m, persist)
+	s.cluster = &identity{cluster: p.Cluster, memory: m, sums: s.sums, versions: s.versions, gate: s.gate}
+	s.accounts = &accounts{memory: m, filter: p.Filter, health: p.Health, cluster: s.cluster}
+	s.intake = &intake{queue: queue.New(batchChanges), owners: p.Owners, health: p.Health}
+	if p.Storage != nil {
+		s.intake.wait = savedBatchWait
+	}
+	s.intake.queue.SetGate(p.Positions != nil)
+	return s
+}
+
+// newGate makes a gate that is open while this process leads.
+func (s *session) newGate() *election.Gate {
+	return election.NewGate(election.GateSettings{
+		Leadership: s.process.Leadership, Positions: s.process.Positions, Logger: s.process.Logger,
+		Restores: s.versions.Restores, Newest: s.newestVersion, CheckVersions: s.checkVersions,
+	})
+}
+
+func (p *Process) newSums(m *memory.Memory) sums {
+	if p.Metrics == nil {
+		return noMetrics{}
+	}
+	return &metricsPipeline{
+		next: p.Metrics, tally: m.Tally, interval: p.CollectionInterval,
+		scope:      tally.Scope{Name: metadata.ScopeName, Version: p.Version},
+		leadership: p.Leadership, operations: p.Health.Operations,
+	}
+}
+
+func (p *Process) newPipeline(m *memory.Memory, persist persistence) pipeline {
+	if p.Logs == nil {
+		return noLogs{p.Health, p.Logger}
+	}
+	return &logsPipeline{
+		memory: m, converter: p.Converter, health: p.Health, logger: p.Logger,
+		encodes: p.Storage != nil, recordBytes: firstRecordBytes,
+		delivery: delivery.New(delivery.Settings{
+			Next: p.Logs, Retry: p.Retry, Logger: p.Logger, Observer: p.Health,
+			Operations: p.Health.Operations, Format: metadata.Type.String(),
+			MayDeliver: func(stop context.Context) bool {
+				persist.isSettled() // While a pipeline rejects the batch, its write may have to be repeated.
+				return p.Leadership.WaitUntilCertain(stop)
+			},
+		}),
+	}
+}
+
 // newMemory makes an empty memory.
-func (s *session) newMemory() *memory.Memory {
+func (p *Process) newMemory(start election.Position) *memory.Memory {
 	return memory.New(memory.Config{
-		Coverage:      memory.Coverage{Namespaces: s.Streams, FieldSelector: s.Filter.FieldSelector()},
-		FromBeginning: s.FromBeginning,
-		DedupInterval: s.DedupInterval,
-		Tally:         s.Tally,
-		Identity:      s.Identity,
-		Saved:         s.Storage != nil,
-		Start:         s.start,
+		Coverage:      memory.Coverage{Namespaces: p.Streams, FieldSelector: p.Filter.FieldSelector()},
+		FromBeginning: p.FromBeginning,
+		DedupInterval: p.DedupInterval,
+		Counts:        p.Metrics != nil,
+		Tally:         p.Tally,
+		Identity:      p.Identity,
+		Saved:         p.Storage != nil,
+		Start:         start,
 	}, time.Now())
 }
 
-// open makes the session ready: it loads the checkpoint and delivers its outbox, or finds the position
-// to start from. It reports false if stop ended before.
-func (s *session) open(stop, work context.Context) bool {
-	switch {
-	case s.Storage != nil:
-		if !s.openCheckpoints(stop, work) {
-			return false
-		}
-	case s.Positions != nil:
-		if !s.openPosition(stop) {
-			return false
-		}
-	default:
-		s.awaitCluster(stop)
-		s.memory = s.newMemory()
-	}
-	s.setCluster(cmp.Or(s.Cluster.UID(), s.memory.Cluster()))
-	s.emits.Store(s.Positions == nil)
-	s.versions = watch.NewVersions(s.Client, s.highest())
-	return stop.Err() == nil
-}
-
 // highest returns the highest resource version that is known from before.
-func (s *session) highest() (highest uint64) {
-	for _, version := range s.memory.Delivered() {
+func highest(m *memory.Memory, start election.Position) (highest uint64) {
+	for _, version := range m.Delivered() {
 		highest = max(highest, version)
 	}
-	for _, version := range s.start.Streams {
+	for _, version := range start.Streams {
 		highest = max(highest, version)
 	}
 	return highest
 }
 
+// openEmpty starts without anything that is known from before.
+func (p *Process) openEmpty(stop context.Context) *session {
+	p.awaitCluster(stop)
+	if stop.Err() != nil {
+		return nil
+	}
+	s := p.newUnsaved(election.Position{})
+	s.sums.ready()
+	return s
+}
+
+// newUnsaved makes a session without storage.
+func (p *Process) newUnsaved(start election.Position) *session {
+	m := p.newMemory(start)
+	return p.newSession(m, start, &unsaved{m, p.DedupInterval > 0})
+}
+
 // awaitCluster gives the first records a chance to name their cluster.
-func (s *session) awaitCluster(stop context.Context) {
-	late := time.NewTimer(s.LookupTimeout)
+func (p *Process) awaitCluster(stop context.Context) {
+	late := time.NewTimer(p.LookupTimeout)
 	defer late.Stop()
 	select {
-	case <-s.Cluster.Asked():
+	case <-p.Cluster.Asked():
 	case <-late.C:
 	case <-stop.Done():
 	}
@@ -111,16 +173,16 @@ func (s *session) awaitCluster(stop context.Context) {
 
 // askCluster asks which cluster this is, until it answers, also if this may not be read. A process that
 // has waited for its term may have been connected to another one.
-func (s *session) askCluster(stop context.Context) bool {
+func (p *Process) askCluster(stop context.Context) bool {
 	began := time.Now()
 	return wait.PollUntilContextCancel(stop, retryCluster, true, func(ctx context.Context) (bool, error) {
-		err := s.Cluster.Refresh(ctx)
+		err := p.Cluster.Refresh(ctx)
 		if err == nil {
-			s.Health.Recovered(clusterPart, "The cluster answers again")
+			p.Health.Recovered(clusterPart, "The cluster answers again")
 			return true, nil
 		}
 		if time.Since(began) >= clusterWait {
-			s.Health.Failed(clusterPart, "unavailable", "Cannot read the UID of the cluster; retrying. The receiver watches nothing until then",
+			p.Health.Failed(clusterPart, "unavailable", "Cannot read the UID of the cluster; retrying. The receiver watches nothing until then",
 				fmt.Errorf("cannot read namespace kube-system of the cluster: %w", err))
 		}
 		return false, nil
@@ -128,29 +190,20 @@ func (s *session) askCluster(stop context.Context) bool {
 }
 
 // openPosition starts where the last leader got to.
-func (s *session) openPosition(stop context.Context) bool {
-	if !s.askCluster(stop) {
-		return false
+func (p *Process) openPosition(stop context.Context) *session {
+	if !p.askCluster(stop) {
+		return nil
 	}
-	s.Positions.SetCluster(s.Cluster.UID())
-	if !s.Positions.Await(stop) {
-		return false
+	p.Positions.SetCluster(p.Cluster.UID())
+	if !p.Positions.Await(stop) {
+		return nil
 	}
-	s.start = s.Positions.Latest().Position
-	s.memory = s.newMemory()
-	s.gate = election.NewGate(election.GateSettings{
-		Leadership: s.Leadership, Positions: s.Positions, Logger: s.Logger,
-		SetClosed: s.queue.SetGate, Withheld: s.memory.TakeBack, Ended: s.endTerm,
-		Restores:      func() int { return s.versions.Restores() },
-		Newest:        s.newestVersion,
-		CheckVersions: s.checkVersions,
-	})
-	return true
+	return p.newUnsaved(p.Positions.Latest().Position)
 }
 
 // newestVersion asks the cluster for its newest version, in the first namespace that may be read.
 func (s *session) newestVersion(ctx context.Context) (now uint64, err error) {
-	for _, namespace := range s.Streams {
+	for _, namespace := range s.process.Streams {
 		if now, err = s.versions.Now(ctx, namespace); !apierrors.IsForbidden(err) {
 			break
 		}
@@ -160,8 +213,8 @@ func (s *session) newestVersion(ctx context.Context) (now uint64, err error) {
 
 // checkVersions asks the cluster whether its versions have gone back. If this fails, the gate asks again.
 func (s *session) checkVersions(ctx context.Context) {
-	for _, namespace := range s.Streams {
-		err := s.versions.Check(ctx, namespace, func(known, now uint64) { s.Health.WentBack(namespace, known, now) })
+	for _, namespace := range s.process.Streams {
+		err := s.versions.Check(ctx, namespace, func(known, now uint64) { s.process.Health.WentBack(namespace, known, now) })
 		if !apierrors.IsForbidden(err) {
 			return
 		}
@@ -170,70 +223,84 @@ func (s *session) checkVersions(ctx context.Context) {
 
 // openCheckpoints continues from the checkpoint. First it delivers the records that were about to be
 // delivered when the checkpoint was saved, as they are.
-func (s *session) openCheckpoints(stop, work context.Context) bool {
-	c := &checkpoints{session: s, store: checkpoint.New(s.Storage), last: time.Now()}
-	s.persist = c
-	loaded, ok := c.load(stop)
+func (p *Process) openCheckpoints(stop, drain context.Context) *session {
+	c := &checkpoints{leadership: p.Leadership, health: p.Health, store: checkpoint.New(p.Storage), last: time.Now()}
+	loaded, ok := p.load(stop, c)
 	if !ok {
-		return false
+		c.close()
+		return nil
 	}
-	if loaded != nil {
-		s.Logger.Info("Resuming from the checkpoint", zap.Int("events_remembered", s.memory.Len()))
-	} else if s.Leadership.IsElected() {
-		s.Logger.Warn("No checkpoint found at the start of leading. Unless this is the first leader, the replicas do not share this storage: " +
-			"what happened since the last leader ended is not emitted. Share the storage, or remove it: a standby then follows the leader")
+	s := p.newSession(c.memory, election.Position{}, c)
+	t := election.Term{Stop: stop, Drain: drain}
+	ok = s.deliverOutbox(t, c, loaded) && p.askCluster(stop)
+	if known, uid := s.memory.Cluster(), p.Cluster.UID(); ok && known != "" && uid != "" && known != uid {
+		if ok = s.deliverWindows(t); ok {
+			s.pipeline.forget()
+			s = p.setAside(t, c, known, uid)
+		}
 	}
-	if loaded == nil && !s.Leadership.IsElected() {
-		s.Logger.Info("No checkpoint in the storage: this is a first start; start_at decides about existing events")
+	if !ok || stop.Err() != nil {
+		s.pipeline.forget()
+		c.close()
+		return nil
 	}
-	if loaded == nil {
-		loaded = &checkpoint.Loaded{}
-	}
-	if s.Leadership.IsElected() || len(loaded.Outbox) > 0 {
-		c.begin(stop, work)
-	}
-	if !c.deliverOutbox(stop, work, loaded) || !s.askCluster(stop) {
-		return false
-	}
-	if known, uid := s.memory.Cluster(), s.Cluster.UID(); known != "" && uid != "" && known != uid {
-		return c.setAside(stop, work, known, uid)
-	}
-	return true
+	s.sums.ready()
+	return s
 }
 
-// load reads the checkpoint, for as long as the storage fails. Nothing is emitted or saved before.
-func (c *checkpoints) load(stop context.Context) (*checkpoint.Loaded, bool) {
+// logLoaded logs whether there is a checkpoint, and what it means if there is none.
+func (p *Process) logLoaded(loaded *checkpoint.Loaded, m *memory.Memory) {
+	switch {
+	case loaded != nil:
+		p.Logger.Info("Resuming from the checkpoint", zap.Int("events_remembered", m.Len()))
+	case p.Leadership.IsElected():
+		p.Logger.Warn("No checkpoint found at the start of leading. Unless this is the first leader, the replicas do not share this storage: " +
+			"what happened since the last leader ended is not emitted. Share the storage, or remove it: a standby then follows the leader")
+	default:
+		p.Logger.Info("No checkpoint in the storage: this is a first start; start_at decides about existing events")
+	}
+}
+
+// load reads the checkpoint, for as long as the storage fails. Nothing is emitted or saved before. It
+// reports false if stop ended before. Without a checkpoint, what it returns is empty.
+func (p *Process) load(stop context.Context, c *checkpoints) (*checkpoint.Loaded, bool) {
 	late := time.AfterFunc(storageWait, func() {
-		c.Health.Failed(storagePart, "slow", "Reading the checkpoint takes long; waiting. The receiver emits nothing until then", errSlowStorage)
+		p.Health.Failed(storagePart, "slow", "Reading the checkpoint takes long; waiting. The receiver emits nothing until then", errSlowStorage)
 	})
 	defer late.Stop()
 	var loaded *checkpoint.Loaded
 	err := wait.PollUntilContextCancel(stop, retryStorage, true, func(ctx context.Context) (done bool, err error) {
-		loaded, err = c.loadOnce(ctx)
+		c.memory = p.newMemory(election.Position{})
+		loaded, err = c.load(ctx)
 		late.Stop()
-		if err == nil {
-			c.Health.Recovered(storagePart, "The storage can be read again")
-			return true, nil
-		}
-		if stop.Err() != nil {
+		switch {
+		case err == nil:
+			p.Health.Recovered(storagePart, "The storage can be read again")
+		case stop.Err() != nil:
 			return false, stop.Err()
-		}
-		if errors.Is(err, checkpoint.ErrCorrupt) {
-			c.memory = c.newMemory()
-			c.Logger.Error("The checkpoint in the storage cannot be used; it is set aside, and the receiver starts from scratch: "+
+		case errors.Is(err, checkpoint.ErrCorrupt):
+			c.memory, loaded = p.newMemory(election.Position{}), nil
+			p.Logger.Error("The checkpoint in the storage cannot be used; it is set aside, and the receiver starts from scratch: "+
 				"start_at decides about existing events, and the metric starts at 0",
 				zap.String("set_aside", c.store.SetAside()), zap.Error(err))
-			loaded = nil
-			return true, nil
+		default:
+			p.Health.Failed(storagePart, "unreadable", "Cannot read the checkpoint; retrying. The receiver emits nothing until then", err)
+			return false, nil
 		}
-		c.Health.Failed(storagePart, "unreadable", "Cannot read the checkpoint; retrying. The receiver emits nothing until then", err)
-		return false, nil
+		return true, nil
 	})
-	return loaded, err == nil
+	if err != nil {
+		return nil, false
+	}
+	p.logLoaded(loaded, c.memory)
+	if loaded == nil {
+		loaded = &checkpoint.Loaded{}
+	}
+	return loaded, true
 }
 
-func (c *checkpoints) loadOnce(stop context.Context) (*checkpoint.Loaded, error) {
-	c.memory = c.newMemory()
+// load reads the checkpoint once. It returns nil if there is none.
+func (c *checkpoints) load(stop context.Context) (*checkpoint.Loaded, error) {
 	loaded, err := c.store.Load(stop, c.memory.Restore)
 	if err != nil || loaded == nil {
 		return nil, err
@@ -241,64 +308,36 @@ func (c *checkpoints) loadOnce(stop context.Context) (*checkpoint.Loaded, error)
 	return loaded, c.memory.Settle(loaded.State, time.Now())
 }
 
-// begin names the term, if there is one, and counts this start with the outbox.
-func (c *checkpoints) begin(stop, work context.Context) {
-	if !c.Leadership.WaitUntilCertain(stop) {
-		return
+// deliverOutbox names the term, if there is one, counts this start with the outbox, and delivers the
+// outbox. It reports false if the term ended before.
+func (s *session) deliverOutbox(t election.Term, c *checkpoints, loaded *checkpoint.Loaded) bool {
+	if s.process.Leadership.IsElected() || len(loaded.Outbox) > 0 {
+		c.begin(t)
 	}
-	content := c.memory.Content()
-	content.KeepOutbox = true
-	c.write(work, content)
+	if len(loaded.Outbox) > 0 {
+		c.deliveredAt = time.Now() // It is delivered now.
+	}
+	return s.pipeline.deliverOutbox(t, loaded)
 }
 
-// deliverOutbox delivers the outbox as it is. It reports false if stop ended before.
-func (c *checkpoints) deliverOutbox(stop, work context.Context, loaded *checkpoint.Loaded) bool {
-	requests := stored(loaded.Outbox)
-	if len(requests) == 0 {
-		return true
+// deliverWindows delivers what the windows of another cluster's checkpoint hold, like its outbox. This
+// cluster does not know who owns it. It reports false if the term ended before.
+func (s *session) deliverWindows(t election.Term) bool {
+	s.memory.Windows.Resolve(s.process.Owners.NameInvolved)
+	isDelivered := s.endWindows(&batch{term: t}).isDelivered()
+	if isDelivered {
+		s.persist.finish(t.Drain)
 	}
-	c.delivered = time.Now()
-	if c.Logs == nil {
-		records := 0
-		for _, r := range requests {
-			records += r.count
-		}
-		c.Health.Dropped(records, nil, true)
-		c.Logger.Warn("The outbox has records, but the receiver is in no logs pipeline; dropping them",
-			zap.Int("records", records))
-		return true
-	}
-	c.Logger.Info("Delivering the outbox of the last start", zap.Int("requests", len(requests)))
-	t := election.Term{Stop: stop, Work: work}
-	if loaded.Starts < startsAtOnce {
-		return len(c.deliver(t, requests)) == 0
-	}
-	for _, r := range one(requests) {
-		c.Logger.Warn("Several starts did not deliver the outbox; delivering its records one at a time",
-			zap.Int("starts", loaded.Starts+1), r.describe())
-		if len(c.deliver(t, []*request{r})) > 0 {
-			return false
-		}
-	}
-	return true
+	return isDelivered
 }
 
-// setAside keeps the checkpoint of another cluster, and starts from scratch. First it delivers what
-// the windows hold, like the outbox; this cluster does not know who owns it. It reports false if stop
-// ended before.
-func (c *checkpoints) setAside(stop, work context.Context, known, uid string) bool {
-	c.memory.Windows.Resolve(c.Owners.NameInvolved)
-	for t := (election.Term{Stop: stop, Work: work}); c.holds(); {
-		if !c.handle(t, nil, c.flush) {
-			return false
-		}
-	}
-	c.finish(work)
-	c.memory = c.newMemory()
+// setAside keeps the checkpoint of another cluster, and starts from scratch.
+func (p *Process) setAside(t election.Term, c *checkpoints, known, uid string) *session {
+	c.memory = p.newMemory(election.Position{})
 	c.memory.SetCluster(uid)
-	c.Logger.Warn("The checkpoint is of another cluster; it is set aside, and the receiver starts from scratch: "+
+	p.Logger.Warn("The checkpoint is of another cluster; it is set aside, and the receiver starts from scratch: "+
 		"start_at decides about existing events, and the metric starts at 0",
 		zap.String("set_aside", c.store.SetAside()), zap.String("checkpoint_cluster", known), zap.String("cluster", uid))
-	c.save(stop, work, nil)
-	return true
+	c.write(t.Stop, t.Drain, nil)
+	return p.newSession(c.memory, election.Position{}, c)
 }

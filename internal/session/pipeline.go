@@ -11,6 +11,10 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/delivery"
 	"github.com/kubeevents/kubeeventsreceiver/internal/election"
+	"github.com/kubeevents/kubeeventsreceiver/internal/health"
+	"github.com/kubeevents/kubeeventsreceiver/internal/logrecord"
+	"github.com/kubeevents/kubeeventsreceiver/internal/memory"
+	"github.com/kubeevents/kubeeventsreceiver/internal/memory/checkpoint"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
 )
 
@@ -20,46 +24,86 @@ const (
 	requestBytes = 1 << 20
 	// firstRecordBytes is the size of a record in OTLP before any was measured.
 	firstRecordBytes = 1000
+	// startsAtOnce is how many sessions may begin with the same outbox. In a later one, its records
+	// are delivered one at a time: one of them may end the process.
+	startsAtOnce = 4
 )
 
-// request is what is delivered at once, and with storage a part of the outbox.
-type request struct {
-	records []observation.Observation // nil: it comes from the outbox
-	count   int                       // of its records
-	encoded []byte                    // as OTLP; nil without storage
-	logs    func() plog.Logs          // returns a fresh copy
+// pipeline converts records to requests, and delivers these to the logs pipeline.
+type pipeline interface {
+	convert(b *batch)
+	deliver(b *batch)
+	// deliverOutbox delivers the outbox of a checkpoint as it is. It reports false if the term ended
+	// before.
+	deliverOutbox(t election.Term, loaded *checkpoint.Loaded) bool
+	// forget forgets how the pipeline behaved.
+	forget()
 }
 
-// requests converts records. Without a logs pipeline, there are none.
-func (s *session) requests(records []observation.Observation) (requests []*request) {
-	if s.Logs == nil {
-		return nil
+// noLogs is the pipeline of a receiver in no logs pipeline.
+type noLogs struct {
+	health *health.Health
+	logger *zap.Logger
+}
+
+func (noLogs) convert(*batch) {}
+func (noLogs) deliver(*batch) {}
+func (noLogs) forget()        {}
+
+func (n noLogs) deliverOutbox(_ election.Term, loaded *checkpoint.Loaded) bool {
+	records := 0
+	for _, r := range stored(loaded.Outbox) {
+		records += r.count
 	}
-	for len(records) > 0 {
-		part := records[:min(len(records), max(1, requestBytes/s.recordBytes))]
-		requests = append(requests, s.requestsWithin(part)...)
+	if records > 0 {
+		n.health.Dropped(records, nil, true)
+		n.logger.Warn("The outbox has records, but the receiver is in no logs pipeline; dropping them",
+			zap.Int("records", records))
+	}
+	return true
+}
+
+// logsPipeline is the logs pipeline that the receiver is in.
+type logsPipeline struct {
+	memory    *memory.Memory
+	converter logrecord.Converter
+	delivery  *delivery.Deliverer
+	health    *health.Health
+	logger    *zap.Logger
+	// encodes reports whether requests are saved, and so must be encoded.
+	encodes bool
+	// recordBytes is the mean size of a record in OTLP, as measured last.
+	recordBytes int
+}
+
+func (l *logsPipeline) forget() { l.delivery.Forget() }
+
+// convert cuts the records into requests.
+func (l *logsPipeline) convert(b *batch) {
+	for records := b.records; len(records) > 0; {
+		part := records[:min(len(records), max(1, requestBytes/l.recordBytes))]
+		b.requests = append(b.requests, l.requestsWithin(part)...)
 		records = records[len(part):]
 	}
-	return requests
 }
 
 // requestsWithin halves records until each request is small enough.
-func (s *session) requestsWithin(records []observation.Observation) []*request {
-	uid := s.memory.Cluster() // It may become known between two attempts, which must be the same.
-	convert := func() plog.Logs { return s.Converter.Convert(uid, records) }
+func (l *logsPipeline) requestsWithin(records []observation.Observation) []*request {
+	uid := l.memory.Cluster() // It may become known between two attempts, which must be the same.
+	convert := func() plog.Logs { return l.converter.Convert(uid, records) }
 	logs := convert()
 	made := &request{records: records, count: len(records)}
 	var size int
-	if s.persist.saves() {
+	if l.encodes {
 		made.encoded, _ = (&plog.ProtoMarshaler{}).MarshalLogs(logs) // It knows no error.
 		size = len(made.encoded)
 	} else {
 		size = (&plog.ProtoMarshaler{}).LogsSize(logs)
 	}
 	if half := len(records) / 2; size > requestBytes && half > 0 {
-		return append(s.requestsWithin(records[:half]), s.requestsWithin(records[half:])...)
+		return append(l.requestsWithin(records[:half]), l.requestsWithin(records[half:])...)
 	}
-	s.recordBytes = max(1, size/len(records))
+	l.recordBytes = max(1, size/len(records))
 	again := convert
 	if made.encoded != nil {
 		again = decoded(made.encoded)
@@ -68,99 +112,37 @@ func (s *session) requestsWithin(records []observation.Observation) []*request {
 	return []*request{made}
 }
 
-// onceThen returns the logs at the first call, and what again returns at any other.
-func onceThen(logs plog.Logs, again func() plog.Logs) func() plog.Logs {
-	used := false
-	return func() plog.Logs {
-		if used {
-			return again()
-		}
-		used = true
-		return logs
-	}
-}
+// deliver delivers the requests one after the other, until the term ends.
+func (l *logsPipeline) deliver(b *batch) { b.undelivered = l.deliverAll(b.term, b.requests) }
 
-// decoded returns a function that decodes a request of the outbox. One that cannot be decoded is empty.
-func decoded(encoded []byte) func() plog.Logs {
-	return func() plog.Logs {
-		logs, err := (&plog.ProtoUnmarshaler{}).UnmarshalLogs(encoded)
-		if err != nil {
-			return plog.NewLogs()
-		}
-		return logs
-	}
-}
-
-// stored returns the requests of an outbox that was loaded.
-func stored(outbox [][]byte) (requests []*request) {
-	for _, encoded := range outbox {
-		logs := decoded(encoded)
-		requests = append(requests, &request{count: logs().LogRecordCount(), encoded: encoded, logs: logs})
-	}
-	return requests
-}
-
-// one returns a request for each record.
-func one(requests []*request) (single []*request) {
-	for _, r := range requests {
-		logs := r.logs()
-		for _, rl := range logs.ResourceLogs().All() {
-			for _, sl := range rl.ScopeLogs().All() {
-				for _, lr := range sl.LogRecords().All() {
-					single = append(single, &request{count: 1, logs: alone(rl, sl, lr)})
-				}
-			}
-		}
-	}
-	return single
-}
-
-// alone returns a function that returns a record with its resource and scope.
-func alone(rl plog.ResourceLogs, sl plog.ScopeLogs, lr plog.LogRecord) func() plog.Logs {
-	return func() plog.Logs {
-		logs := plog.NewLogs()
-		resource := logs.ResourceLogs().AppendEmpty()
-		rl.Resource().CopyTo(resource.Resource())
-		resource.SetSchemaUrl(rl.SchemaUrl())
-		scope := resource.ScopeLogs().AppendEmpty()
-		sl.Scope().CopyTo(scope.Scope())
-		scope.SetSchemaUrl(sl.SchemaUrl())
-		lr.CopyTo(scope.LogRecords().AppendEmpty())
-		return logs
-	}
-}
-
-// describe names the record of a request of one.
-func (r *request) describe() zap.Field {
-	for _, rl := range r.logs().ResourceLogs().All() {
-		lr := rl.ScopeLogs().At(0).LogRecords().At(0)
-		return zap.Any("record", map[string]any{
-			"body": lr.Body().AsString(), "attributes": lr.Attributes().AsRaw(),
-			"resource": rl.Resource().Attributes().AsRaw(),
-		})
-	}
-	return zap.Skip()
-}
-
-// recordsIn returns the records of the requests.
-func recordsIn(requests []*request) []observation.Observation {
-	var records []observation.Observation
-	for _, r := range requests {
-		records = append(records, r.records...)
-	}
-	return records
-}
-
-// deliver delivers the requests one after the other, and returns those that could not be delivered
-// before the term ended.
-func (s *session) deliver(t election.Term, requests []*request) (undelivered []*request) {
+// deliverAll returns the requests that could not be delivered before the term ended.
+func (l *logsPipeline) deliverAll(t election.Term, requests []*request) (undelivered []*request) {
 	for i, r := range requests {
-		switch s.delivery.Deliver(t.Stop, t.Work, delivery.Request{Records: r.count, Logs: r.logs}) {
+		switch l.delivery.Deliver(t.Stop, t.Drain, delivery.Request{Records: r.count, Logs: r.logs}) {
 		case delivery.Stopped:
 			return slices.Clone(requests[i:])
 		case delivery.Accepted:
-			s.Health.Delivered(r.records, time.Now())
+			l.health.Delivered(r.records, time.Now())
 		}
 	}
 	return nil
+}
+
+func (l *logsPipeline) deliverOutbox(t election.Term, loaded *checkpoint.Loaded) bool {
+	requests := stored(loaded.Outbox)
+	if len(requests) == 0 {
+		return true
+	}
+	l.logger.Info("Delivering the outbox of the last start", zap.Int("requests", len(requests)))
+	if loaded.Starts < startsAtOnce {
+		return len(l.deliverAll(t, requests)) == 0
+	}
+	for _, r := range one(requests) {
+		l.logger.Warn("Several starts did not deliver the outbox; delivering its records one at a time",
+			zap.Int("starts", loaded.Starts+1), r.describe())
+		if len(l.deliverAll(t, []*request{r})) > 0 {
+			return false
+		}
+	}
+	return true
 }

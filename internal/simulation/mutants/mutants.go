@@ -99,8 +99,8 @@ var inDedup = []mutant{
 	},
 	{
 		"wakes at the end of no dedup window", "internal/session/session.go",
-		`	if end, open := s.memory.Windows.NextEnd(); open && end.Before(due) {
-		due = end
+		`	if end, open := s.memory.Windows.NextEnd(); open && end.Before(w.at) {
+		w.at = end
 	}
 `,
 		"",
@@ -127,8 +127,8 @@ var inTally = []mutant{
 		"return p.occurrences",
 	},
 	{
-		"lets the sums of a term go on with those of the last one", "internal/session/session.go",
-		`	s.memory.Tally.Reset(time.Now())
+		"lets the sums of a term go on with those of the last one", "internal/session/sums.go",
+		`	m.tally.Reset(now)
 `,
 		"",
 	},

@@ -5,25 +5,25 @@ package main
 var inOutbox = []mutant{
 	{
 		"does not deliver the outbox at the start", "internal/session/open.go",
-		"if !c.deliverOutbox(stop, work, loaded) || !s.askCluster(stop) {",
-		"if !s.askCluster(stop) {",
+		"ok = s.deliverOutbox(t, c, loaded) && p.askCluster(stop)",
+		"ok = p.askCluster(stop)",
 	},
 	{
 		"removes the outbox before the delivery", "internal/session/checkpoints.go",
-		`		c.save(t.Stop, t.Work, requests)
+		`		c.write(b.term.Stop, b.term.Drain, b.requests)
 `,
-		`		c.save(t.Stop, t.Work, requests)
-		c.save(t.Stop, t.Work, nil)
+		`		c.write(b.term.Stop, b.term.Drain, b.requests)
+		c.write(b.term.Stop, b.term.Drain, nil)
 `,
 	},
 	{
 		"saves what a batch changed before its records", "internal/session/checkpoints.go",
-		`	c.advance()
+		`	advance(c.memory, b)
 	c.note()
 `,
-		`	c.advance()
+		`	advance(c.memory, b)
 	c.note()
-	c.save(t.Stop, t.Work, nil)
+	c.write(b.term.Stop, b.term.Drain, nil)
 `,
 	},
 }
@@ -60,8 +60,8 @@ var inCheckpoint = []mutant{
 	},
 	{
 		"sets a checkpoint aside that it cannot read for a moment", "internal/session/open.go",
-		"if errors.Is(err, checkpoint.ErrCorrupt) {",
-		"if !errors.Is(err, context.Canceled) {",
+		"case errors.Is(err, checkpoint.ErrCorrupt):",
+		"case !errors.Is(err, context.Canceled):",
 	},
 	{
 		"continues from the checkpoint of another cluster", "internal/session/open.go",
@@ -77,11 +77,11 @@ var inDelivery = []mutant{
 		"	if err != nil {",
 	},
 	{
-		"delivers the newest records first", "internal/session/requests.go",
-		`	for len(records) > 0 {
+		"delivers the newest records first", "internal/session/pipeline.go",
+		`	for records := b.records; len(records) > 0; {
 `,
-		`	slices.Reverse(records)
-	for len(records) > 0 {
+		`	slices.Reverse(b.records)
+	for records := b.records; len(records) > 0; {
 `,
 	},
 	{
@@ -104,8 +104,8 @@ var inGate = []mutant{
 	},
 	{
 		"goes on after the end of its term", "internal/election/gate.go",
-		"if g.leave != nil && !g.settings.Leadership.Leads() {",
-		"if g.leave != nil && stop.Err() != nil {",
+		"return g.leave != nil && !g.settings.Leadership.Leads()",
+		"return false",
 	},
 	{
 		"does not wake when it is elected", "internal/election/leadership.go",
@@ -120,17 +120,17 @@ var inGate = []mutant{
 var inPosition = []mutant{
 	{
 		"publishes the position before the delivery", "internal/session/session.go",
-		"	undelivered := s.deliver(t, requests)\n",
-		`	s.advance()
-	s.gate.Delivered(s.deliveredUpTo)
-	undelivered := s.deliver(t, requests)
+		"	s.pipeline.deliver(b)\n",
+		`	advance(s.memory, b)
+	s.gate.Advance(s.deliveredUpTo)
+	s.pipeline.deliver(b)
 `,
 	},
 	{
-		"publishes the position within a list", "internal/session/session.go",
-		`		if c := &s.changes[i]; c.ResourceVersion != "" {
+		"publishes the position within a list", "internal/session/accounts.go",
+		`		if c := &b.changes[i]; c.ResourceVersion != "" {
 `,
-		`		c := &s.changes[i]
+		`		c := &b.changes[i]
 		if c.Event != nil && c.ResourceVersion == "" {
 			c.ResourceVersion = c.Event.ResourceVersion
 		}
@@ -144,8 +144,8 @@ var inPosition = []mutant{
 	},
 	{
 		"ignores the position at the start", "internal/session/open.go",
-		"s.start = s.Positions.Latest().Position",
-		"_ = s.Positions.Latest().Position",
+		"return p.newUnsaved(p.Positions.Latest().Position)",
+		"return p.newUnsaved(election.Position{})",
 	},
 	{
 		"takes no event for new after a compacted position", "internal/memory/memory.go",
@@ -167,8 +167,8 @@ var inRestore = []mutant{
 		"if known.uid == seen.uid {",
 	},
 	{
-		"does not notice another cluster while it runs", "internal/session/session.go",
-		`return known != "" && uid != "" && uid != known`,
-		`return known != "" && uid == "" && uid != known`,
+		"does not notice another cluster while it runs", "internal/session/accounts.go",
+		`return known != "" && known != cmp.Or(d.cluster.UID(), known)`,
+		`return known == "" && known != cmp.Or(d.cluster.UID(), known)`,
 	},
 }

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"context"
+	"time"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/health"
+	"github.com/kubeevents/kubeeventsreceiver/internal/owners"
+	"github.com/kubeevents/kubeeventsreceiver/internal/queue"
+)
+
+const (
+	// savedBatchWait is how long a batch waits for more changes with storage: a write costs as much
+	// for one change as for many. Without storage, a batch is what the streams have available.
+	savedBatchWait = 100 * time.Millisecond
+	// maxBatchWait is how long a batch waits while owner lookups strain the API server: unknown
+	// objects are then read in few lists instead of in many requests.
+	maxBatchWait = 1300 * time.Millisecond
+)
+
+// intake takes batches from the queue.
+type intake struct {
+	queue  *queue.Queue
+	owners *owners.Owners
+	health *health.Health
+	// wait is how long a batch waits for more changes.
+	wait time.Duration
+	// batch is the one that was taken last. Its memory is used again.
+	batch batch
+}
+
+// wakeup is what begins a turn of the loop if there are no changes. A nil channel never fires.
+type wakeup struct {
+	at             time.Time
+	saved, elected <-chan struct{}
+}
+
+// take waits for a change and gathers more. It returns a batch without changes when something else is
+// due. The batch is the last one if stop has ended. It is valid until take is called again.
+func (i *intake) take(stop context.Context, next wakeup) *batch {
+	i.release()
+	due := time.NewTimer(time.Until(next.at))
+	defer due.Stop()
+
+	b := &i.batch
+	select {
+	case <-i.queue.Signal():
+		b.last = !i.gather(stop)
+	case <-due.C:
+	case <-next.saved:
+	case <-next.elected:
+	case <-stop.Done():
+		b.last = true
+	}
+	b.changes = i.queue.Take(b.changes)
+	if b.last {
+		i.drain()
+	}
+	return b
+}
+
+// release forgets the last batch, which is dealt with.
+func (i *intake) release() {
+	changes := i.batch.changes
+	i.health.DealtWith(changes)
+	clear(changes)
+	i.batch = batch{changes: changes[:0]}
+	i.queue.Done()
+}
+
+// gather waits until the batch is full, for the time that a batch may wait, or until stop ends; it
+// returns false then. The end of a listing ends a batch, too: that the listing is complete is saved
+// before anything that comes after it has to be delivered.
+func (i *intake) gather(stop context.Context) bool {
+	wait := max(i.wait, min(i.owners.Strain(), maxBatchWait))
+	if wait == 0 {
+		return true
+	}
+	full := time.NewTimer(wait)
+	defer full.Stop()
+	for !i.queue.Full() {
+		select {
+		case <-i.queue.Signal():
+		case <-full.C:
+			return true
+		case <-stop.Done():
+			return false
+		}
+	}
+	return true
+}
+
+// drain takes what the streams had put into the queue when they were stopped.
+func (i *intake) drain() {
+	b := &i.batch
+	for taken := -1; taken != len(b.changes); {
+		taken = len(b.changes)
+		b.changes = i.queue.Take(b.changes)
+	}
+}
+
+// discard forgets what is left in the queue at the end of the session.
+func (i *intake) discard() {
+	i.drain()
+	i.release()
+}

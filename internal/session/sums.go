@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/receiver/receiverhelper"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/election"
+	"github.com/kubeevents/kubeeventsreceiver/internal/memory/tally"
+	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
+)
+
+// lastEmission is how long the emission of the last sums may take.
+const lastEmission = 5 * time.Second
+
+// sums emits the metric. Its methods may be called while run runs.
+type sums interface {
+	// ready notes that the sums may be emitted from now on. begin also starts them at 0.
+	ready()
+	begin(now time.Time)
+	// run emits the sums at intervals until stop ends.
+	run(stop, drain context.Context)
+	// end emits the last sums of the term: no later emission has them.
+	end()
+	// setCluster sets the UID of the cluster that points name; empty: it is not known.
+	setCluster(uid string)
+}
+
+// noMetrics are the sums of a receiver in no metrics pipeline.
+type noMetrics struct{}
+
+func (noMetrics) ready()                               {}
+func (noMetrics) begin(time.Time)                      {}
+func (noMetrics) run(context.Context, context.Context) {}
+func (noMetrics) end()                                 {}
+func (noMetrics) setCluster(string)                    {}
+
+// metricsPipeline emits the sums to the metrics pipeline.
+type metricsPipeline struct {
+	next       consumer.Metrics
+	tally      *tally.Tally
+	interval   time.Duration
+	scope      tally.Scope
+	leadership *election.Leadership
+	operations *receiverhelper.ObsReport
+
+	// emits reports whether the sums are those of this term.
+	emits      atomic.Bool
+	clusterUID atomic.Pointer[string]
+}
+
+func (m *metricsPipeline) ready()                { m.emits.Store(true) }
+func (m *metricsPipeline) setCluster(uid string) { m.clusterUID.Store(&uid) }
+
+func (m *metricsPipeline) begin(now time.Time) {
+	m.tally.Reset(now)
+	m.ready()
+}
+
+func (m *metricsPipeline) run(stop, drain context.Context) {
+	ticker := time.NewTicker(m.interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			if m.emits.Load() && m.leadership.CertainlyLeads() {
+				m.emit(drain)
+			}
+		case <-stop.Done():
+			return
+		}
+	}
+}
+
+func (m *metricsPipeline) end() {
+	if m.emits.Swap(false) && m.leadership.NobodyElseLeads(time.Now()) {
+		ctx, cancel := context.WithTimeout(context.Background(), lastEmission)
+		defer cancel()
+		m.emit(ctx)
+	}
+}
+
+// emit emits the sums once. Rejected points are not emitted again: the next ones carry their values.
+func (m *metricsPipeline) emit(ctx context.Context) {
+	now := time.Now()
+	m.tally.Expire(now)
+	metrics := m.tally.Metrics(m.scope, *m.clusterUID.Load(), now)
+	points := metrics.DataPointCount()
+	if points == 0 {
+		return
+	}
+	ctx = m.operations.StartMetricsOp(ctx)
+	err := m.next.ConsumeMetrics(ctx, metrics)
+	if err == nil {
+		m.tally.Emitted()
+	}
+	m.operations.EndMetricsOp(ctx, metadata.Type.String(), points, err)
+}
