@@ -31,17 +31,19 @@ const (
 	StartAtBeginning = "beginning"
 )
 
-// Config is what a user sets under receivers.kube_events. The defaults named here are those of the factory's
-// CreateDefaultConfig; the zero Config is not valid.
+// Config is what a user sets under receivers.kube_events. The defaults named here are those of the
+// factory's CreateDefaultConfig; the zero Config is not valid.
 type Config struct {
-	// AuthType is how the API server is found and authenticated to: serviceAccount (default), kubeConfig or none.
+	// AuthType is how the API server is found and authenticated to: serviceAccount (default),
+	// kubeConfig or none.
 	AuthType string `mapstructure:"auth_type"`
-	// Kubeconfig is a path, with auth_type kubeConfig; empty means the usual loading rules (KUBECONFIG, then ~/.kube/config).
+	// Kubeconfig is a path, with auth_type kubeConfig; empty means the usual loading rules
+	// (KUBECONFIG, then ~/.kube/config).
 	Kubeconfig string `mapstructure:"kubeconfig"`
 	// Context is a context of the kubeconfig other than the current one.
 	Context string `mapstructure:"context"`
-	// KubeAPIQPS is the client-side limit of owner lookups in a second; -1 (the default) leaves limiting to
-	// the API server's priority and fairness.
+	// KubeAPIQPS is the client-side limit of owner lookups in a second; -1 (the default) leaves
+	// limiting to the API server's priority and fairness.
 	KubeAPIQPS float32 `mapstructure:"kube_api_qps"`
 	// KubeAPIBurst is how many owner lookups may go out at once (100).
 	KubeAPIBurst int `mapstructure:"kube_api_burst"`
@@ -50,37 +52,41 @@ type Config struct {
 	Namespaces []string `mapstructure:"namespaces"`
 	// ExcludeNamespaces are globs for the involved object's namespace.
 	ExcludeNamespaces []string `mapstructure:"exclude_namespaces"`
-	// EventTypes are the types to take, of which Kubernetes itself only writes Normal and Warning; empty means all.
+	// EventTypes are the types to take, of which Kubernetes itself only writes Normal and Warning;
+	// empty means all.
 	EventTypes []string `mapstructure:"event_types"`
 	// IncludeReasons are globs for the reasons to take; empty means all.
 	IncludeReasons []string `mapstructure:"include_reasons"`
 	// ExcludeReasons are globs for the reasons to leave out. They beat IncludeReasons.
 	ExcludeReasons []string `mapstructure:"exclude_reasons"`
-	// StartAt is whether events that already exist at the first start are emitted: end (default, no) or beginning (yes).
+	// StartAt is whether events that already exist at the first start are emitted: end (default,
+	// no) or beginning (yes).
 	StartAt string `mapstructure:"start_at"`
 
 	// Owners is how owner chains are looked up.
 	Owners OwnersConfig `mapstructure:"owners"`
-	// Extract is which labels and annotations of the objects on the chain become resource attributes.
+	// Extract is which labels and annotations of the objects on the chain become resource
+	// attributes.
 	Extract ExtractConfig `mapstructure:"extract"`
 
-	// DedupInterval above 0 allows one log record for each event and interval, with the occurrences summed; 0 (default)
-	// makes a record of each observation.
+	// DedupInterval above 0 allows one log record for each event and interval, with the occurrences
+	// summed; 0 (default) makes a record of each observation.
 	DedupInterval time.Duration `mapstructure:"dedup_interval"`
 	// CollectionInterval is how often metrics are emitted (30s).
 	CollectionInterval time.Duration `mapstructure:"collection_interval"`
 	// Metrics bounds the metric.
 	Metrics MetricsConfig `mapstructure:"metrics"`
 
-	// Storage is a storage extension; with it a restart loses no event, and repeats only in-flight records, byte for byte.
-	// With LeaderElector, all replicas must share it. Nil means none.
+	// Storage is a storage extension; with it a restart loses no event, and repeats only in-flight
+	// records, byte for byte. With LeaderElector, all replicas must share it. Nil means none.
 	Storage *component.ID `mapstructure:"storage"`
 
-	// LeaderElector is the leader elector extension; with it only the leader emits. Nil means that every replica does.
+	// LeaderElector is the leader elector extension; with it only the leader emits. Nil means that
+	// every replica does.
 	LeaderElector *component.ID `mapstructure:"k8s_leader_elector"`
 
-	// RetryOnFailure is how a batch that the pipeline refuses for now is offered again. By default it is offered until it
-	// is taken.
+	// RetryOnFailure is how a batch that the pipeline refuses for now is offered again. By default
+	// it is offered until it is taken.
 	RetryOnFailure configretry.BackOffConfig `mapstructure:"retry_on_failure"`
 }
 
@@ -94,8 +100,8 @@ type OwnersConfig struct {
 	LookupTimeout time.Duration `mapstructure:"lookup_timeout"`
 	// CacheSize is how many objects are remembered at most (100000).
 	CacheSize int `mapstructure:"cache_size"`
-	// CacheTTL is how long an object is used before it is refreshed on its next use, and how long a deleted one stays
-	// known after its last use (10m).
+	// CacheTTL is how long an object is used before it is refreshed on its next use, and how long a
+	// deleted one stays known after its last use (10m).
 	CacheTTL time.Duration `mapstructure:"cache_ttl"`
 }
 
@@ -109,21 +115,22 @@ type ExtractConfig struct {
 
 // ExtractRule extracts one label or annotation, or all whose key matches a regular expression.
 type ExtractRule struct {
-	// TagName is the resource attribute, other than those that the receiver writes itself; with KeyRegex it may use $1.
-	// Empty means k8s.<kind>.label.<key> or k8s.<kind>.annotation.<key>.
+	// TagName is the resource attribute, other than those that the receiver writes itself; with
+	// KeyRegex it may use $1. Empty means k8s.<kind>.label.<key> or k8s.<kind>.annotation.<key>.
 	TagName string `mapstructure:"tag_name"`
 	// Key is the key to extract. Either this or KeyRegex is set.
 	Key string `mapstructure:"key"`
 	// KeyRegex must match the whole key.
 	KeyRegex string `mapstructure:"key_regex"`
-	// From is nearest (also when empty), the first object up the chain that has it, or a kind such as pod, deployment or
-	// rollout.argoproj.io.
+	// From is nearest (also when empty), the first object up the chain that has it, or a kind such
+	// as pod, deployment or rollout.argoproj.io.
 	From string `mapstructure:"from"`
 }
 
 // MetricsConfig bounds the metric.
 type MetricsConfig struct {
-	// MaxSeries is how many series there are at most (10000); what goes beyond is counted in one overflow series.
+	// MaxSeries is how many series there are at most (10000); what goes beyond is counted in one
+	// overflow series.
 	MaxSeries int `mapstructure:"max_series"`
 	// SeriesTTL is how long a series that does not move is kept (1h).
 	SeriesTTL time.Duration `mapstructure:"series_ttl"`
@@ -184,7 +191,8 @@ func (c *Config) validateNamespaces() error {
 	return errs
 }
 
-// kubernetesTypes are the event types that Kubernetes itself writes. Others are those of other producers.
+// kubernetesTypes are the event types that Kubernetes itself writes. Others are those of other
+// producers.
 var kubernetesTypes = []string{corev1.EventTypeNormal, corev1.EventTypeWarning}
 
 func (c *Config) validateEventTypes() (errs error) {
@@ -274,7 +282,8 @@ func atLeastOne(key string, value int) error {
 	return fmt.Errorf("%s: %d is too small; set 1 or more", key, value)
 }
 
-// shortest is the least duration that makes sense. A number without a unit is taken for nanoseconds, and is below it.
+// shortest is the least duration that makes sense. A number without a unit is taken for
+// nanoseconds, and is below it.
 const shortest = time.Millisecond
 
 func above0(key string, value time.Duration) error {

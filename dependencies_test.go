@@ -20,10 +20,10 @@ import (
 // values are the packages that every step may use: plain values, and the names of the conventions.
 var values = []string{"internal/event", "internal/observation", "internal/extract", "internal/semconv", "resolver"}
 
-// allowed has, for each package of this module, the packages that it may import in addition to values,
-// and why. A package that is not here may import values only. Dependencies point one way: from the
-// receiver to the session, from there to the steps, and from the steps to plain values. No step knows
-// another step.
+// allowed has, for each package of this module, the packages that it may import in addition to
+// values, and why. A package that is not here may import values only. Dependencies point one way:
+// from the receiver to the session, from there to the steps, and from the steps to plain values. No
+// step knows another step.
 var allowed = map[string][]string{
 	".": { // The component makes what lasts as long as the process.
 		"internal/cluster", "internal/election", "internal/filter", "internal/health", "internal/kubeclient",

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// mdatagen names the package of generated tests after the folder, so it is shown one of the package's name.
+// mdatagen names the package of generated tests after the folder, so it is shown one of the
+// package's name.
 //
 //go:generate mkdir -p build
 //go:generate ln -sfn .. build/kubeeventsreceiver
 //go:generate mdatagen build/kubeeventsreceiver/metadata.yaml
 
-// Package kubeeventsreceiver is a receiver of the OpenTelemetry Collector. It watches the Events of a
-// Kubernetes cluster, turns each new observation into a log record whose resource names the owners of
-// the involved object, and counts the occurrences per reason as a metric.
+// Package kubeeventsreceiver is a receiver of the OpenTelemetry Collector. It watches the Events of
+// a Kubernetes cluster, turns each new observation into a log record whose resource names the
+// owners of the involved object, and counts the occurrences per reason as a metric.
 //
 // The receiver is one loop (internal/session), which takes a batch at a time:
 //
@@ -16,6 +17,6 @@
 //	         what changed    what is    who owns   logs +     one     to the pipelines,
 //	                         new        it         counts     write   until accepted
 //
-// With a leader elector and without storage, a gate is between account and resolve. It is open while
-// this process leads. Otherwise it drops what the leader has delivered, and holds the rest.
+// With a leader elector and without storage, a gate is between account and resolve. It is open
+// while this process leads. Otherwise it drops what the leader has delivered, and holds the rest.
 package kubeeventsreceiver

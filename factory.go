@@ -29,7 +29,8 @@ func NewFactory() receiver.Factory {
 func createDefaultConfig() component.Config {
 	retry := configretry.NewDefaultBackOffConfig()
 	retry.InitialInterval = time.Second
-	// The API server keeps the events while the pipeline refuses them, so there is no reason to give up.
+	// The API server keeps the events while the pipeline refuses them, so there is no reason to
+	// give up.
 	retry.MaxElapsedTime = 0
 	return &Config{
 		AuthType:     kubeclient.AuthServiceAccount,
@@ -68,8 +69,8 @@ func createMetrics(_ context.Context, settings receiver.Settings, config compone
 	return r, nil
 }
 
-// receivers lets the logs and the metrics pipeline of one configuration share one receiver, and with it one watch: the
-// Collector calls the factory once for each signal, with the same *Config.
+// receivers lets the logs and the metrics pipeline of one configuration share one receiver, and
+// with it one watch: the Collector calls the factory once for each signal, with the same *Config.
 var receivers = shared{byConfig: map[*Config]*eventsReceiver{}}
 
 type shared struct {

@@ -33,8 +33,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files again")
 
-// recording is one file of testdata/producers: the states of an event as the API server handed them over, and the owner
-// chain of its involved object as the resolver finds it.
+// recording is one file of testdata/producers: the states of an event as the API server handed them
+// over, and the owner chain of its involved object as the resolver finds it.
 type recording struct {
 	Chain      []resolver.Object   `json:"chain"`
 	Resolution resolver.Resolution `json:"resolution"`

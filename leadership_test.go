@@ -48,8 +48,8 @@ type voteConfig struct {
 	AuthType, LeaseNamespace, LeaseName string
 }
 
-// newVote is an elector that reaches the API server in a way that the receiver does not know, so that the
-// receiver does not watch its lease.
+// newVote is an elector that reaches the API server in a way that the receiver does not know, so
+// that the receiver does not watch its lease.
 func newVote() *vote {
 	return &vote{config: &voteConfig{AuthType: "tls", LeaseNamespace: leaseNamespace, LeaseName: leaseName}}
 }

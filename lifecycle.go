@@ -28,7 +28,8 @@ import (
 // shutdownGrace is how long what was taken may still be delivered after Shutdown was called.
 const shutdownGrace = 5 * time.Second
 
-// lifecycle lets two pipelines start and shut down the receiver that they share: the first call of each counts.
+// lifecycle lets two pipelines start and shut down the receiver that they share: the first call of
+// each counts.
 type lifecycle struct {
 	start    sync.Once
 	startErr error
@@ -65,7 +66,8 @@ func newReceiver(config *Config, settings receiver.Settings) (*eventsReceiver, e
 	}, nil
 }
 
-// Start fails for what the user must fix: the configuration of the client. It does not wait for the API server.
+// Start fails for what the user must fix: the configuration of the client. It does not wait for the
+// API server.
 func (r *eventsReceiver) Start(ctx context.Context, host component.Host) error {
 	r.Health.AddHost(host)
 	r.life.start.Do(func() { r.life.startErr = r.begin(ctx, host) })
@@ -136,8 +138,8 @@ func (r *eventsReceiver) newResolver(restConfig *rest.Config) error {
 
 // elector is what is used of the extension k8s_leader_elector.
 type elector interface {
-	// SetCallBackFuncs registers what is called whenever this process starts and stops leading. The extension waits for
-	// the calls to return.
+	// SetCallBackFuncs registers what is called whenever this process starts and stops leading. The
+	// extension waits for the calls to return.
 	SetCallBackFuncs(started func(context.Context), stopped func())
 }
 
@@ -163,8 +165,9 @@ func (r *eventsReceiver) openElector(host component.Host) (*election.Leadership,
 	return l, nil
 }
 
-// openLease makes it possible to look at the elector's lease; nil if its configuration does not tell which that is. The
-// elector itself may know more ways to reach the API server, so that an error stops nothing.
+// openLease makes it possible to look at the elector's lease; nil if its configuration does not
+// tell which that is. The elector itself may know more ways to reach the API server, so that an
+// error stops nothing.
 func (r *eventsReceiver) openLease(config election.ElectorConfig) (*election.Lease, error) {
 	if config.LeaseNamespace == "" || config.LeaseName == "" {
 		return nil, nil
@@ -176,8 +179,8 @@ func (r *eventsReceiver) openLease(config election.ElectorConfig) (*election.Lea
 	return election.NewLease(restConfig, config.LeaseNamespace, config.LeaseName)
 }
 
-// openPositions makes it possible to read and publish the leader's position, in the lease's namespace
-// of the watched cluster. Without it, a standby drops nothing.
+// openPositions makes it possible to read and publish the leader's position, in the lease's
+// namespace of the watched cluster. Without it, a standby drops nothing.
 func (r *eventsReceiver) openPositions(client rest.Interface) *election.Positions {
 	config := r.electorConfig
 	if config.LeaseNamespace == "" || config.LeaseName == "" {
@@ -246,8 +249,8 @@ func (r *eventsReceiver) close(ctx context.Context) {
 	}
 }
 
-// Shutdown ends the watches, delivers what was taken from them, and returns when all work has ended, or with the
-// context's error if a pipeline hangs longer than the context allows.
+// Shutdown ends the watches, delivers what was taken from them, and returns when all work has
+// ended, or with the context's error if a pipeline hangs longer than the context allows.
 func (r *eventsReceiver) Shutdown(ctx context.Context) error {
 	r.life.stop.Do(func() { r.life.stopErr = r.end(ctx) })
 	return r.life.stopErr

@@ -342,8 +342,8 @@ func TestWhatExistsAtTheFirstStart(t *testing.T) {
 	}
 }
 
-// awaitListed waits until the streamed listing was read: the fake sends it before it looks for a cut, and a watch after a
-// cut begins where the listing ended.
+// awaitListed waits until the streamed listing was read: the fake sends it before it looks for a
+// cut, and a watch after a cut begins where the listing ended.
 func awaitListed(t *testing.T, api *apitest.Server) {
 	t.Helper()
 	require.Eventually(t, func() bool {

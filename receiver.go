@@ -11,8 +11,8 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
-// eventsReceiver watches events and emits them as logs and as a metric. One serves both pipelines of
-// a configuration. It has what lasts as long as the process; a session has the rest.
+// eventsReceiver watches events and emits them as logs and as a metric. One serves both pipelines
+// of a configuration. It has what lasts as long as the process; a session has the rest.
 type eventsReceiver struct {
 	session.Process
 

@@ -17,8 +17,8 @@ const (
 	// refreshFor is how long a new leader tries to read the position. What it does not know then is
 	// delivered again.
 	refreshFor = 10 * time.Second
-	// lookAgain is how often a standby asks whether the cluster's versions have gone back. If so, the
-	// leader's position never reaches the events that wait.
+	// lookAgain is how often a standby asks whether the cluster's versions have gone back. If so,
+	// the leader's position never reaches the events that wait.
 	lookAgain = 10 * time.Second
 	// askVersionsFor is how long it waits for the answer: it may be elected in the meantime.
 	askVersionsFor = 2 * time.Second
@@ -26,14 +26,15 @@ const (
 	flushFor = 3 * time.Second
 )
 
-// GateSettings are the settings of a Gate. Callers must set all of them. Its functions are called by
-// the goroutine that calls the Gate.
+// GateSettings are the settings of a Gate. Callers must set all of them. Its functions are called
+// by the goroutine that calls the Gate.
 type GateSettings struct {
 	Leadership *Leadership
 	Positions  *Positions
 	Logger     *zap.Logger
 	// Restores returns how often the resource versions of the cluster are known to have gone back,
-	// Newest asks the cluster for its newest one, and CheckVersions asks whether they have gone back.
+	// Newest asks the cluster for its newest one, and CheckVersions asks whether they have gone
+	// back.
 	Restores      func() int
 	Newest        func(context.Context) (uint64, error)
 	CheckVersions func(context.Context)
@@ -72,9 +73,9 @@ func (g *Gate) HasEnded() bool {
 	return g.leave != nil && !g.settings.Leadership.Leads()
 }
 
-// Pass returns the observations that are to be delivered, with the term to deliver them in. It waits
-// while another process leads. ok is false if nothing is to be delivered: the leader has delivered all
-// of it, or stop has ended.
+// Pass returns the observations that are to be delivered, with the term to deliver them in. It
+// waits while another process leads. ok is false if nothing is to be delivered: the leader has
+// delivered all of it, or stop has ended.
 func (g *Gate) Pass(stop, drain context.Context, observations []observation.Observation) ([]observation.Observation, Term, bool) {
 	if g.leave != nil && len(g.waiting) == 0 {
 		g.term.Begins = false
@@ -186,8 +187,8 @@ func (g *Gate) Advance(versions func() map[string]uint64) {
 	g.settings.Positions.Advance(position)
 }
 
-// WentBack notes that the cluster's resource versions have gone back to now. What was published is above
-// what the cluster has now, and means nothing.
+// WentBack notes that the cluster's resource versions have gone back to now. What was published is
+// above what the cluster has now, and means nothing.
 func (g *Gate) WentBack(now uint64) {
 	g.lowered, g.from = true, Position{}
 	g.settings.Positions.Void(now)
@@ -210,7 +211,8 @@ func (g *Gate) Close(drain context.Context, held func() []observation.Observatio
 	g.term, g.leave = Term{}, nil
 }
 
-// Open is the gate of a session that lasts no longer than this process may deliver: it is always open.
+// Open is the gate of a session that lasts no longer than this process may deliver: it is always
+// open.
 type Open struct{}
 
 // HasEnded returns false.

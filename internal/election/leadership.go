@@ -15,12 +15,13 @@ const (
 	pausedAfter = 3 * time.Second
 )
 
-// Leadership reports whether this process is the one that emits. Its methods may be called concurrently.
+// Leadership reports whether this process is the one that emits. Its methods may be called
+// concurrently.
 type Leadership struct {
 	// elected reports whether an elector decides. Otherwise, this process always leads.
 	elected bool
-	// lease is the time without renewal after which another process may lead, and deadline that after
-	// which the leader stops.
+	// lease is the time without renewal after which another process may lead, and deadline that
+	// after which the leader stops.
 	lease, deadline time.Duration
 
 	// mu guards the following.
@@ -47,8 +48,8 @@ type Term struct {
 // AlwaysLeads returns the leadership of a process without an elector.
 func AlwaysLeads() *Leadership { return &Leadership{} }
 
-// NewLeadership returns the leadership of a process that an elector has not made a leader yet. lease
-// and deadline are the elector's LeaseDuration and RenewDeadline.
+// NewLeadership returns the leadership of a process that an elector has not made a leader yet.
+// lease and deadline are the elector's LeaseDuration and RenewDeadline.
 func NewLeadership(lease, deadline time.Duration) *Leadership {
 	return &Leadership{
 		elected: true, lease: lease, deadline: deadline,
@@ -98,8 +99,8 @@ func (l *Leadership) announceLocked() {
 	l.changed = make(chan struct{})
 }
 
-// Begin begins the work of the present term, with contexts that also end with stop and drain. Callers
-// must call end when that work has ended. ok is false if this process does not lead.
+// Begin begins the work of the present term, with contexts that also end with stop and drain.
+// Callers must call end when that work has ended. ok is false if this process does not lead.
 func (l *Leadership) Begin(stop, drain context.Context) (t Term, end func(), ok bool) {
 	if !l.elected {
 		return Term{Stop: stop, Drain: drain}, func() {}, true
@@ -143,15 +144,16 @@ func (l *Leadership) Beat(ctx context.Context) {
 }
 
 // NoteBeat notes that the process runs at this time. A long gap since the last beat means that the
-// process was paused. The lease may have expired in that time, and the elector learns of it only when it
-// tries to renew. Until then, it is uncertain who leads.
+// process was paused. The lease may have expired in that time, and the elector learns of it only
+// when it tries to renew. Until then, it is uncertain who leads.
 func (l *Leadership) NoteBeat(now time.Time) {
 	if !l.elected {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// The monotonic clock stands still while a virtual machine is suspended, the wall clock does not.
+	// The monotonic clock stands still while a virtual machine is suspended, the wall clock does
+	// not.
 	gap := max(now.Sub(l.lastBeat), now.Round(0).Sub(l.lastBeat.Round(0)))
 	if gap > pausedAfter {
 		l.uncertain = now.Add(l.deadline + pausedAfter)
@@ -168,12 +170,12 @@ func (l *Leadership) Leads() bool {
 	return !l.elected || l.leading
 }
 
-// CertainlyLeads reports whether this process leads, and was not paused: after a pause, another process
-// may lead.
+// CertainlyLeads reports whether this process leads, and was not paused: after a pause, another
+// process may lead.
 func (l *Leadership) CertainlyLeads() bool { return l.Leads() && l.uncertainFor(time.Now()) == 0 }
 
-// WaitUntilCertain waits, after a pause of this process, until it is certain whether it still leads, and
-// reports whether it does. It reports false if the context ends before.
+// WaitUntilCertain waits, after a pause of this process, until it is certain whether it still
+// leads, and reports whether it does. It reports false if the context ends before.
 func (l *Leadership) WaitUntilCertain(ctx context.Context) bool {
 	for {
 		wait := l.uncertainFor(time.Now())
@@ -194,8 +196,8 @@ func (l *Leadership) uncertainFor(now time.Time) time.Duration {
 	return max(0, l.uncertain.Sub(now))
 }
 
-// NobodyElseLeads reports whether no other process can lead yet after the end of a term: the elector
-// gives up before the lease expires, unless this process was paused.
+// NobodyElseLeads reports whether no other process can lead yet after the end of a term: the
+// elector gives up before the lease expires, unless this process was paused.
 func (l *Leadership) NobodyElseLeads(now time.Time) bool {
 	if !l.elected {
 		return true

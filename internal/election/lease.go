@@ -49,8 +49,9 @@ func NewLease(config *rest.Config, namespace, name string) (*Lease, error) {
 	return &Lease{namespace: namespace, name: name, client: client.Resource(leases).Namespace(namespace)}, nil
 }
 
-// Look reads the lease. The error is an *NoLeaderError if it may not be read, or if nobody has renewed it since it was looked at
-// last, which has to be longer ago than the lease lasts; or that of a request that failed, which says nothing.
+// Look reads the lease. The error is an *NoLeaderError if it may not be read, or if nobody has
+// renewed it since it was looked at last, which has to be longer ago than the lease lasts; or that
+// of a request that failed, which says nothing.
 func (l *Lease) Look(ctx context.Context) error {
 	found, err := l.client.Get(ctx, l.name, metav1.GetOptions{})
 	switch {
@@ -90,8 +91,8 @@ func (l *Lease) noLeader(cause string, err error) *NoLeaderError {
 // lateness is how long after the end of a lease the elector may take to notice it.
 const lateness = 5 * time.Second
 
-// Watch reports when no process can be elected, until the context ends. It looks at intervals in which
-// another process would have been elected.
+// Watch reports when no process can be elected, until the context ends. It looks at intervals in
+// which another process would have been elected.
 func (l *Lease) Watch(ctx context.Context, leadership *Leadership, observer Observer) {
 	unreadable := 0 // reads in a row that failed
 	wait.UntilWithContext(ctx, func(ctx context.Context) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package election has what concerns the replicas that elect a leader: whether this process leads, the
-// standby's gate, the position up to which events are delivered, and the elector with its Lease.
+// Package election has what concerns the replicas that elect a leader: whether this process leads,
+// the standby's gate, the position up to which events are delivered, and the elector with its
+// Lease.
 package election
 
 import (

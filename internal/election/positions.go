@@ -23,8 +23,9 @@ const (
 	maxPause = 30 * time.Second
 )
 
-// Observer reports problems with the stored position and with the election, such as in the component's
-// status. Its methods are called after requests, also several times in a row with the same result.
+// Observer reports problems with the stored position and with the election, such as in the
+// component's status. Its methods are called after requests, also several times in a row with the
+// same result.
 type Observer interface {
 	// PositionFailed gets a *PermissionError, a *DataError, or the error of a request that failed
 	// and was already repeated.
@@ -71,8 +72,8 @@ type Positions struct {
 	// replaceFrom is the first revision that replaces the void position instead of raising it.
 	replaceFrom uint64
 	void        Position
-	// ignored is the stored position that a standby found to be void; nil: none. It is ignored until
-	// a leader has replaced it.
+	// ignored is the stored position that a standby found to be void; nil: none. It is ignored
+	// until a leader has replaced it.
 	ignored *Position
 
 	failures  int // requests in a row that failed
@@ -129,8 +130,8 @@ func (p *Positions) Refresh(ctx context.Context) error {
 	return p.run(ctx, func() action { return p.read })
 }
 
-// Await reads the stored position, until this succeeds or somebody has to act before it can be read.
-// It reports false if the context ends before.
+// Await reads the stored position, until this succeeds or somebody has to act before it can be
+// read. It reports false if the context ends before.
 func (p *Positions) Await(ctx context.Context) bool {
 	return wait.PollUntilContextCancel(ctx, retry, true, func(ctx context.Context) (bool, error) {
 		err := p.Refresh(ctx)
@@ -218,8 +219,8 @@ func (p *Positions) Replace(position Position) {
 	})
 }
 
-// Void notes that the cluster's resource versions have gone back to now. A position above it is void:
-// it is ignored until a leader has replaced it. What this process has delivered is forgotten.
+// Void notes that the cluster's resource versions have gone back to now. A position above it is
+// void: it is ignored until a leader has replaced it. What this process has delivered is forgotten.
 func (p *Positions) Void(now uint64) {
 	p.change(func() {
 		p.forgetLocked()
@@ -324,7 +325,8 @@ func (p *Positions) storeLocked(stored Position, state State) {
 // nextLocked returns what to store after the current position. ok is false if this is nothing.
 func (p *Positions) nextLocked(current Position) (next Position, ok bool) {
 	if !p.leading && p.state == Known && p.stored.fellTo(current) {
-		// A leader found that the position was void. What this process delivered before may be, too.
+		// A leader found that the position was void. What this process delivered before may be,
+		// too.
 		p.forgetLocked()
 		return Position{}, false
 	}

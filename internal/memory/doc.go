@@ -4,6 +4,6 @@
 // windows of dedup_interval, the sums of the metric, and where each stream resumes. It has no clock
 // and no I/O.
 //
-// A checkpoint of the memory is a set of entries by key, and a small state. Package checkpoint saves
-// those that change.
+// A checkpoint of the memory is a set of entries by key, and a small state. Package checkpoint
+// saves those that change.
 package memory

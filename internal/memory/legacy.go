@@ -16,8 +16,8 @@ type legacyState struct {
 	Scopes map[string]uint16 `json:"scopes"` // the ledger's numbers of the streams
 }
 
-// restoreLegacy restores the streams from a state of the version before. That version did not save the
-// field selector: it counts as the present one.
+// restoreLegacy restores the streams from a state of the version before. That version did not save
+// the field selector: it counts as the present one.
 func (s *streams) restoreLegacy(saved json.RawMessage) {
 	var old legacyState
 	_ = json.Unmarshal(saved, &old) // The caller reports errors.

@@ -49,9 +49,9 @@ func opened(t *testing.T, on values, config Config, now time.Time) (*Memory, *ch
 	return m, store
 }
 
-// TestTheCheckpointOfTheVersionBeforeIsRead reads what that version wrote. It had seen 60 events with
-// counts from 1 to 5 before it started, of which 10 were deleted, and 181 since: 396 occurrences, of
-// which 35 are held in 5 windows.
+// TestTheCheckpointOfTheVersionBeforeIsRead reads what that version wrote. It had seen 60 events
+// with counts from 1 to 5 before it started, of which 10 were deleted, and 181 since: 396
+// occurrences, of which 35 are held in 5 windows.
 func TestTheCheckpointOfTheVersionBeforeIsRead(t *testing.T) {
 	on := values{}
 	stored, err := os.ReadFile("checkpoint/testdata/v2.json")

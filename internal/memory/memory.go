@@ -113,8 +113,8 @@ func (m *Memory) Delete(stream string, ev *corev1.Event, now time.Time) {
 	m.ledger.Delete(stream, ev, now)
 }
 
-// ForgetVersions forgets the resource versions of a stream, since the cluster's have gone back, and no
-// counts.
+// ForgetVersions forgets the resource versions of a stream, since the cluster's have gone back, and
+// no counts.
 func (m *Memory) ForgetVersions(stream string) {
 	m.ledger.ForgetVersions(stream)
 	m.streams.forgetVersion(stream)
@@ -128,7 +128,8 @@ func (m *Memory) Forget(now time.Time) { m.ledger.Forget(now) }
 // Advance notes that a stream resumes at a version, once what came before it is dealt with.
 func (m *Memory) Advance(stream, version string) { m.streams.advance(stream, version) }
 
-// Reached returns the version up to which the changes of a stream are dealt with; 0: it is not known.
+// Reached returns the version up to which the changes of a stream are dealt with; 0: it is not
+// known.
 func (m *Memory) Reached(stream string) uint64 { return m.streams.reached(stream) }
 
 // Resume returns where a stream resumes; empty: it begins with a listing.

@@ -115,8 +115,8 @@ type known struct {
 // model says in plain maps what must count.
 type model struct {
 	known map[string]known
-	// complete has the cells of the last coverage whose streams were all listed, and partial those of
-	// the streams that were listed since.
+	// complete has the cells of the last coverage whose streams were all listed, and partial those
+	// of the streams that were listed since.
 	complete, partial map[cell]bool
 	watched           map[string]bool   // namespaces, that were ever listed
 	selectors         map[string]string // of the last listing of each stream, since the last complete coverage
@@ -507,8 +507,8 @@ func (r *receiver) readAll() {
 }
 
 // TestTheMemoryCountsWhatTheModelSays takes the memory through random histories of a cluster:
-// changes, deletions, listings that break off, restored backups, other namespaces and filters, saves
-// and crashes.
+// changes, deletions, listings that break off, restored backups, other namespaces and filters,
+// saves and crashes.
 func TestTheMemoryCountsWhatTheModelSays(t *testing.T) {
 	seeds := 500
 	if testing.Short() {

@@ -24,9 +24,9 @@ type accounts struct {
 }
 
 // account adds to the batch what is new in its changes and passes the filters. The memory has all
-// observations, so that a filter that is widened later counts nothing of the past. If another cluster
-// answers, the batch is the last one of the session. Before, the memory forgets what it has remembered
-// for long enough: there may have been no batch for a day.
+// observations, so that a filter that is widened later counts nothing of the past. If another
+// cluster answers, the batch is the last one of the session. Before, the memory forgets what it has
+// remembered for long enough: there may have been no batch for a day.
 func (a *accounts) account(stop context.Context, b *batch) {
 	a.memory.Forget(time.Now())
 	a.cluster.learn()
@@ -115,8 +115,8 @@ type identity struct {
 	refreshed time.Time
 }
 
-// restored notes, for one stream after the other, that the cluster's resource versions have gone back:
-// etcd was restored, or another cluster answers at the address.
+// restored notes, for one stream after the other, that the cluster's resource versions have gone
+// back: etcd was restored, or another cluster answers at the address.
 func (d *identity) restored(stop context.Context, stream string) {
 	d.memory.ForgetVersions(stream)
 	// A position that was published since is not above the highest version.

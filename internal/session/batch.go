@@ -18,15 +18,16 @@ type batch struct {
 	changes []watch.Change
 	// last reports whether nothing follows: the session is to end, and the queue is empty.
 	last bool
-	// observations are what is new in the changes and passes the filters. The gate leaves out what the
-	// leader has delivered, and adds what waited for the term.
+	// observations are what is new in the changes and passes the filters. The gate leaves out what
+	// the leader has delivered, and adds what waited for the term.
 	observations []observation.Observation
 	// passed reports whether the gate let the batch through, and term is the term to deliver it in.
 	passed bool
 	term   election.Term
 	// endsWindows reports whether dedup windows end before their time.
 	endsWindows bool
-	// records are the observations that dedup_interval lets through, of this batch and of earlier ones.
+	// records are the observations that dedup_interval lets through, of this batch and of earlier
+	// ones.
 	records []observation.Observation
 	// requests are the records as OTLP. There are none without a logs pipeline.
 	requests []*request

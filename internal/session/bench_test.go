@@ -42,7 +42,8 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
-// The benchmarks' cluster: 2,000 pods of 200 Deployments in 10 namespaces, with ten events each, in batches of 100.
+// The benchmarks' cluster: 2,000 pods of 200 Deployments in 10 namespaces, with ten events each, in
+// batches of 100.
 const (
 	benchPods  = 2000
 	benchBatch = 100
@@ -141,8 +142,8 @@ func ownersIn(namespace, resource string) *metav1.PartialObjectMetadataList {
 	return list
 }
 
-// benchProcess is a process of which nothing runs, with warm owners, into a pipeline that marshals what
-// it gets.
+// benchProcess is a process of which nothing runs, with warm owners, into a pipeline that marshals
+// what it gets.
 func benchProcess(b *testing.B) *Process {
 	api := httptest.NewServer(http.HandlerFunc(serveOwners))
 	b.Cleanup(api.Close)
@@ -192,8 +193,9 @@ func changesIn(b *testing.B, frames []byte) (changes []watch.Change) {
 	}
 }
 
-// BenchmarkStages measures what is done with a batch of 100 events, stage by stage, and the whole loop: from the bytes of the
-// watch to the bytes of OTLP, with owners that are known. ns/event and B/event are comparable between the stages.
+// BenchmarkStages measures what is done with a batch of 100 events, stage by stage, and the whole
+// loop: from the bytes of the watch to the bytes of OTLP, with owners that are known. ns/event and
+// B/event are comparable between the stages.
 func BenchmarkStages(b *testing.B) {
 	p := benchProcess(b)
 	s := p.newUnsaved(election.Position{})

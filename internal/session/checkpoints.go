@@ -12,7 +12,8 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/checkpoint"
 )
 
-// storagePart is the part of the receiver that the component's status names if storage does not work.
+// storagePart is the part of the receiver that the component's status names if storage does not
+// work.
 const storagePart = "storage"
 
 const (
@@ -45,8 +46,8 @@ type checkpoints struct {
 
 func (c *checkpoints) close() { c.store.Close() }
 
-// save counts the batch and saves it. While the storage does not work, the batch is delivered all the
-// same: a crash then repeats it.
+// save counts the batch and saves it. While the storage does not work, the batch is delivered all
+// the same: a crash then repeats it.
 func (c *checkpoints) save(b *batch) {
 	c.memory.Count(b.observations, time.Now())
 	advance(c.memory, b)
@@ -116,8 +117,8 @@ func (c *checkpoints) finish(drain context.Context) {
 	}
 }
 
-// isSettled reports whether the last write is acknowledged. If it is not, it looks for the answer, and
-// writes it again after a while.
+// isSettled reports whether the last write is acknowledged. If it is not, it looks for the answer,
+// and writes it again after a while.
 func (c *checkpoints) isSettled() bool {
 	if c.store.IsSettled() {
 		return true
@@ -153,8 +154,9 @@ func (c *checkpoints) begin(t election.Term) {
 	c.put(t.Drain, content)
 }
 
-// write writes what has changed, and the requests that are about to be delivered. It writes nothing if
-// the last write is not acknowledged, or if it is not certain before stop ends that this process leads.
+// write writes what has changed, and the requests that are about to be delivered. It writes nothing
+// if the last write is not acknowledged, or if it is not certain before stop ends that this process
+// leads.
 func (c *checkpoints) write(stop, drain context.Context, outbox []*request) {
 	if !c.store.IsSettled() || !c.leadership.WaitUntilCertain(stop) {
 		return

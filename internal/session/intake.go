@@ -37,8 +37,8 @@ type wakeup struct {
 	saved, elected <-chan struct{}
 }
 
-// take waits for a change and gathers more. It returns a batch without changes when something else is
-// due. The batch is the last one if stop has ended. It is valid until take is called again.
+// take waits for a change and gathers more. It returns a batch without changes when something else
+// is due. The batch is the last one if stop has ended. It is valid until take is called again.
 func (i *intake) take(stop context.Context, next wakeup) *batch {
 	i.release()
 	due := time.NewTimer(time.Until(next.at))

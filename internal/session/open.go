@@ -13,14 +13,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/delivery"
 	"github.com/kubeevents/kubeeventsreceiver/internal/election"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/checkpoint"
-	"github.com/kubeevents/kubeeventsreceiver/internal/memory/tally"
-	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
-	"github.com/kubeevents/kubeeventsreceiver/internal/queue"
-	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 )
 
 const (
@@ -37,8 +32,8 @@ const (
 
 var errSlowStorage = fmt.Errorf("the storage has not returned the checkpoint for %v: check the storage extension and its backend", storageWait)
 
-// open makes a session that is ready to run: it has delivered the outbox of its checkpoint, or knows
-// the position to start from. It returns nil if stop ended before.
+// open makes a session that is ready to run: it has delivered the outbox of its checkpoint, or
+// knows the position to start from. It returns nil if stop ended before.
 func (p *Process) open(stop, drain context.Context) (s *session) {
 	switch {
 	case p.Storage != nil:
@@ -52,95 +47,6 @@ func (p *Process) open(stop, drain context.Context) (s *session) {
 		s.cluster.set(cmp.Or(p.Cluster.UID(), s.memory.Cluster()))
 	}
 	return s
-}
-
-// newSession makes a session of the mode that storage and the elector decide:
-//
-//	elector | storage | the session    | gate                | persistence
-//	no      | no      | of the process | open                | none
-//	no      | yes     | of the process | open                | checkpoints of this process
-//	yes     | no      | of the process | open while it leads | none; the leader publishes its position
-//	yes     | yes     | of one term    | open                | checkpoints of all leaders, numbered by term
-//
-// start is where the receiver starts without a checkpoint; zero: nowhere in particular.
-func (p *Process) newSession(m *memory.Memory, start election.Position, persist persistence) *session {
-	s := &session{process: p, memory: m, start: start, persist: persist}
-	s.versions = watch.NewVersions(p.Client, highest(m, start))
-	s.gate = election.Open{}
-	if p.Positions != nil {
-		s.gate = s.newGate()
-	}
-	s.sums, s.pipeline = p.newSums(m), p.newPipeline(m, persist)
-	s.cluster = &identity{cluster: p.Cluster, memory: m, sums: s.sums, versions: s.versions, gate: s.gate}
-	s.accounts = &accounts{memory: m, filter: p.Filter, health: p.Health, cluster: s.cluster}
-	s.intake = &intake{queue: queue.New(batchChanges), owners: p.Owners, health: p.Health}
-	if p.Storage != nil {
-		s.intake.wait = savedBatchWait
-	}
-	s.intake.queue.SetGate(p.Positions != nil)
-	return s
-}
-
-// newGate makes a gate that is open while this process leads.
-func (s *session) newGate() *election.Gate {
-	return election.NewGate(election.GateSettings{
-		Leadership: s.process.Leadership, Positions: s.process.Positions, Logger: s.process.Logger,
-		Restores: s.versions.Restores, Newest: s.newestVersion, CheckVersions: s.checkVersions,
-	})
-}
-
-func (p *Process) newSums(m *memory.Memory) sums {
-	if p.Metrics == nil {
-		return noMetrics{}
-	}
-	return &metricsPipeline{
-		next: p.Metrics, tally: m.Tally, interval: p.CollectionInterval,
-		scope:      tally.Scope{Name: metadata.ScopeName, Version: p.Version},
-		leadership: p.Leadership, operations: p.Health.Operations,
-	}
-}
-
-func (p *Process) newPipeline(m *memory.Memory, persist persistence) pipeline {
-	if p.Logs == nil {
-		return noLogs{p.Health, p.Logger}
-	}
-	return &logsPipeline{
-		memory: m, converter: p.Converter, health: p.Health, logger: p.Logger,
-		encodes: p.Storage != nil, recordBytes: firstRecordBytes,
-		delivery: delivery.New(delivery.Settings{
-			Next: p.Logs, Retry: p.Retry, Logger: p.Logger, Observer: p.Health,
-			Operations: p.Health.Operations, Format: metadata.Type.String(),
-			MayDeliver: func(stop context.Context) bool {
-				persist.isSettled() // While a pipeline rejects the batch, its write may have to be repeated.
-				return p.Leadership.WaitUntilCertain(stop)
-			},
-		}),
-	}
-}
-
-// newMemory makes an empty memory.
-func (p *Process) newMemory(start election.Position) *memory.Memory {
-	return memory.New(memory.Config{
-		Coverage:      memory.Coverage{Namespaces: p.Streams, FieldSelector: p.Filter.FieldSelector()},
-		FromBeginning: p.FromBeginning,
-		DedupInterval: p.DedupInterval,
-		Counts:        p.Metrics != nil,
-		Tally:         p.Tally,
-		Identity:      p.Identity,
-		Saved:         p.Storage != nil,
-		Start:         start,
-	}, time.Now())
-}
-
-// highest returns the highest resource version that is known from before.
-func highest(m *memory.Memory, start election.Position) (highest uint64) {
-	for _, version := range m.Delivered() {
-		highest = max(highest, version)
-	}
-	for _, version := range start.Streams {
-		highest = max(highest, version)
-	}
-	return highest
 }
 
 // openEmpty starts without anything that is known from before.
@@ -171,8 +77,8 @@ func (p *Process) awaitCluster(stop context.Context) {
 	}
 }
 
-// askCluster asks which cluster this is, until it answers, also if this may not be read. A process that
-// has waited for its term may have been connected to another one.
+// askCluster asks which cluster this is, until it answers, also if this may not be read. A process
+// that has waited for its term may have been connected to another one.
 func (p *Process) askCluster(stop context.Context) bool {
 	began := time.Now()
 	return wait.PollUntilContextCancel(stop, retryCluster, true, func(ctx context.Context) (bool, error) {
@@ -211,7 +117,8 @@ func (s *session) newestVersion(ctx context.Context) (now uint64, err error) {
 	return now, err
 }
 
-// checkVersions asks the cluster whether its versions have gone back. If this fails, the gate asks again.
+// checkVersions asks the cluster whether its versions have gone back. If this fails, the gate asks
+// again.
 func (s *session) checkVersions(ctx context.Context) {
 	for _, namespace := range s.process.Streams {
 		err := s.versions.Check(ctx, namespace, func(known, now uint64) { s.process.Health.WentBack(namespace, known, now) })
@@ -221,8 +128,8 @@ func (s *session) checkVersions(ctx context.Context) {
 	}
 }
 
-// openCheckpoints continues from the checkpoint. First it delivers the records that were about to be
-// delivered when the checkpoint was saved, as they are.
+// openCheckpoints continues from the checkpoint. First it delivers the records that were about to
+// be delivered when the checkpoint was saved, as they are.
 func (p *Process) openCheckpoints(stop, drain context.Context) *session {
 	c := &checkpoints{leadership: p.Leadership, health: p.Health, store: checkpoint.New(p.Storage), last: time.Now()}
 	loaded, ok := p.load(stop, c)
@@ -261,8 +168,8 @@ func (p *Process) logLoaded(loaded *checkpoint.Loaded, m *memory.Memory) {
 	}
 }
 
-// load reads the checkpoint, for as long as the storage fails. Nothing is emitted or saved before. It
-// reports false if stop ended before. Without a checkpoint, what it returns is empty.
+// load reads the checkpoint, for as long as the storage fails. Nothing is emitted or saved before.
+// It reports false if stop ended before. Without a checkpoint, what it returns is empty.
 func (p *Process) load(stop context.Context, c *checkpoints) (*checkpoint.Loaded, bool) {
 	late := time.AfterFunc(storageWait, func() {
 		p.Health.Failed(storagePart, "slow", "Reading the checkpoint takes long; waiting. The receiver emits nothing until then", errSlowStorage)
@@ -308,8 +215,8 @@ func (c *checkpoints) load(stop context.Context) (*checkpoint.Loaded, error) {
 	return loaded, c.memory.Settle(loaded.State, time.Now())
 }
 
-// deliverOutbox names the term, if there is one, counts this start with the outbox, and delivers the
-// outbox. It reports false if the term ended before.
+// deliverOutbox names the term, if there is one, counts this start with the outbox, and delivers
+// the outbox. It reports false if the term ended before.
 func (s *session) deliverOutbox(t election.Term, c *checkpoints, loaded *checkpoint.Loaded) bool {
 	if s.process.Leadership.IsElected() || len(loaded.Outbox) > 0 {
 		c.begin(t)
@@ -320,8 +227,8 @@ func (s *session) deliverOutbox(t election.Term, c *checkpoints, loaded *checkpo
 	return s.pipeline.deliverOutbox(t, loaded)
 }
 
-// deliverWindows delivers what the windows of another cluster's checkpoint hold, like its outbox. This
-// cluster does not know who owns it. It reports false if the term ended before.
+// deliverWindows delivers what the windows of another cluster's checkpoint hold, like its outbox.
+// This cluster does not know who owns it. It reports false if the term ended before.
 func (s *session) deliverWindows(t election.Term) bool {
 	s.memory.Windows.Resolve(s.process.Owners.NameInvolved)
 	isDelivered := s.endWindows(&batch{term: t}).isDelivered()

@@ -33,8 +33,8 @@ const (
 type pipeline interface {
 	convert(b *batch)
 	deliver(b *batch)
-	// deliverOutbox delivers the outbox of a checkpoint as it is. It reports false if the term ended
-	// before.
+	// deliverOutbox delivers the outbox of a checkpoint as it is. It reports false if the term
+	// ended before.
 	deliverOutbox(t election.Term, loaded *checkpoint.Loaded) bool
 	// forget forgets how the pipeline behaved.
 	forget()

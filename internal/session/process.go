@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package session has the receiver's loop, and what it works with. A session is the queue, the memory
-// and the outbox: it takes a batch, accounts for it, resolves its owners, converts, saves and delivers
-// it.
+// Package session has the receiver's loop, and what it works with. A session is the queue, the
+// memory and the outbox: it takes a batch, accounts for it, resolves its owners, converts, saves
+// and delivers it.
 package session
 
 import (
@@ -41,8 +41,8 @@ type Config struct {
 	Retry    configretry.BackOffConfig
 }
 
-// Process is what lasts as long as the process. All sessions use it, one after the other. Callers must
-// set all fields before they call Run, and not change them then.
+// Process is what lasts as long as the process. All sessions use it, one after the other. Callers
+// must set all fields before they call Run, and not change them then.
 type Process struct {
 	Config
 

@@ -29,7 +29,8 @@ func onceThen(logs plog.Logs, again func() plog.Logs) func() plog.Logs {
 	}
 }
 
-// decoded returns a function that decodes a request of the outbox. One that cannot be decoded is empty.
+// decoded returns a function that decodes a request of the outbox. One that cannot be decoded is
+// empty.
 func decoded(encoded []byte) func() plog.Logs {
 	return func() plog.Logs {
 		logs, err := (&plog.ProtoUnmarshaler{}).UnmarshalLogs(encoded)

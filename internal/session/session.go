@@ -15,10 +15,10 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 )
 
-// session is the queue, the memory and the outbox, and the steps that work with them. With storage and
-// an elector, a session is one term of leading, and begins with the checkpoint. Otherwise it lasts as
-// long as the process. In
-// another cluster, a new session begins. For the modes, see newSession.
+// session is the queue, the memory and the outbox, and the steps that work with them. With storage
+// and an elector, a session is one term of leading, and begins with the checkpoint. Otherwise it
+// lasts as long as the process. In another cluster, a new session begins. For the modes, see
+// newSession.
 type session struct {
 	process *Process
 
@@ -50,8 +50,8 @@ type gate interface {
 
 // persistence decides when a batch counts, and remembers it.
 type persistence interface {
-	// save is called before the batch is delivered, and conclude after it was delivered, or was kept by
-	// the gate.
+	// save is called before the batch is delivered, and conclude after it was delivered, or was
+	// kept by the gate.
 	save(b *batch)
 	conclude(b *batch)
 	// finish is called after everything was delivered and nothing will follow.
@@ -68,8 +68,8 @@ type persistence interface {
 }
 
 // loop is the receiver's loop. It ends when stop has ended and nothing that was read from the API
-// server is left, or when another cluster answers. What was taken by then is still delivered, as long
-// as drain allows.
+// server is left, or when another cluster answers. What was taken by then is still delivered, as
+// long as drain allows.
 func (s *session) loop(stop, drain context.Context) {
 	s.memory.Windows.Resolve(func(held []observation.Observation) { s.resolve(drain, held) })
 	for last := false; !last; {
@@ -118,8 +118,8 @@ func (s *session) finish(drain context.Context, last *batch) {
 	}
 }
 
-// endWindows delivers what the windows hold, batch by batch, in the term of a batch that was emitted.
-// It returns the last one, and stops early if that one cannot be delivered.
+// endWindows delivers what the windows hold, batch by batch, in the term of a batch that was
+// emitted. It returns the last one, and stops early if that one cannot be delivered.
 func (s *session) endWindows(b *batch) *batch {
 	for b.isDelivered() {
 		if _, open := s.memory.Windows.NextEnd(); !open {
@@ -131,8 +131,8 @@ func (s *session) endWindows(b *batch) *batch {
 	return b
 }
 
-// nextTurn returns what begins the next turn if no change does: the end of a dedup window, something
-// to save, or an election.
+// nextTurn returns what begins the next turn if no change does: the end of a dedup window,
+// something to save, or an election.
 func (s *session) nextTurn() wakeup {
 	w := wakeup{at: time.Now().Add(time.Hour), saved: s.persist.ready(), elected: s.gate.Changed()}
 	if end, open := s.memory.Windows.NextEnd(); open && end.Before(w.at) {
@@ -159,8 +159,8 @@ func (s *session) pass(stop, drain context.Context, b *batch) {
 	}
 }
 
-// endTerm emits the last sums of the term while no other process can lead. It forgets how the pipeline
-// behaved: what it rejected is the next leader's to deliver.
+// endTerm emits the last sums of the term while no other process can lead. It forgets how the
+// pipeline behaved: what it rejected is the next leader's to deliver.
 func (s *session) endTerm(drain context.Context) {
 	s.sums.end()
 	s.pipeline.forget()
@@ -184,8 +184,8 @@ func (s *session) admit(b *batch) {
 	b.records = append(windows.Due(now, batchChanges), windows.Admit(b.observations, now)...)
 }
 
-// deliveredUpTo returns the versions up to which each stream is delivered. After a restore, a stream
-// that has not noticed it yet has a version that does not exist.
+// deliveredUpTo returns the versions up to which each stream is delivered. After a restore, a
+// stream that has not noticed it yet has a version that does not exist.
 func (s *session) deliveredUpTo() map[string]uint64 {
 	versions, highest := s.memory.Delivered(), s.versions.Highest()
 	maps.DeleteFunc(versions, func(_ string, version uint64) bool { return version > highest })

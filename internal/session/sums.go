@@ -85,7 +85,8 @@ func (m *metricsPipeline) end() {
 	}
 }
 
-// emit emits the sums once. Rejected points are not emitted again: the next ones carry their values.
+// emit emits the sums once. Rejected points are not emitted again: the next ones carry their
+// values.
 func (m *metricsPipeline) emit(ctx context.Context) {
 	now := time.Now()
 	m.tally.Expire(now)

@@ -67,7 +67,8 @@ func (a *account) checkRecords() {
 	}
 }
 
-// mayDiffer reports whether the process, or term, that repeats a record may not have known the first.
+// mayDiffer reports whether the process, or term, that repeats a record may not have known the
+// first.
 func (a *account) mayDiffer(first, r *record) bool {
 	isOther := !sameTerm(first, r)
 	return isOther && (a.isUnsaved(first) || a.env.haveTwoLed() || a.env.isUnnoticed()) ||

@@ -48,8 +48,8 @@ func (e *environment) checkMemory() {
 	}
 }
 
-// mostEvents is how many events a process may hold: a batch, 4 MiB of small events in the queue, and
-// what a connection's buffers have.
+// mostEvents is how many events a process may hold: a batch, 4 MiB of small events in the queue,
+// and what a connection's buffers have.
 const mostEvents = 5500
 
 // lookupFaults let lookups be repeated.

@@ -76,7 +76,8 @@ func (t *truth) mayMiss(chain []*object, r *record) bool {
 		return true // A backup, or another cluster, may lack the objects.
 	}
 	return t.env.disturbed(r.observed().Add(-lookBack), r.at, func(f *Fault) bool {
-		// Without lists, each object is a request, and with a limit of their rate, some come too late.
+		// Without lists, each object is a request, and with a limit of their rate, some come too
+		// late.
 		isMissed := f.Verb == "" || t.env.plan.QPS > 0
 		return f.Kind.isOfAPI() && isMissed && t.failsOne(f, chain) &&
 			(r.isOfOutbox() || f.concerns(r.process.replica.index))

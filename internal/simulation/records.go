@@ -124,8 +124,8 @@ func (p *process) settled(epochs map[string]int, err error) {
 	maps.Copy(p.dealtWith, epochs)
 }
 
-// beganUnsaved reports whether a session may have begun in another cluster with a checkpoint that lacks
-// what the session before delivered: a write to storage failed.
+// beganUnsaved reports whether a session may have begun in another cluster with a checkpoint that
+// lacks what the session before delivered: a write to storage failed.
 func (e *environment) beganUnsaved(now time.Time) bool {
 	return e.isNewClusterAt(now) && e.disturbed(now.Add(-lookBack), now, (*Fault).mayLoseCheckpoints)
 }

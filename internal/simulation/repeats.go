@@ -65,8 +65,8 @@ func (p *process) unsaved(at time.Time) (until time.Time) {
 	return time.Time{}
 }
 
-// isUnsaved reports whether another process, or term, may not have known of a record. The contract: "If
-// storage cannot be written, the receiver […] delivers without saving. A crash in this state
+// isUnsaved reports whether another process, or term, may not have known of a record. The contract:
+// "If storage cannot be written, the receiver […] delivers without saving. A crash in this state
 // repeats what was delivered since the last save, and a repeat may combine several records under a
 // new log.record.uid."
 func (a *account) isUnsaved(r *record) bool {
@@ -93,8 +93,8 @@ func (a *account) unsavedRecords() (all []*record) {
 // successor repeats it. The contract: "with dedup_interval, an elector and no storage, a leader
 // that dies repeats up to one interval, and repeats may be grouped differently, so that
 // log.record.uid does not show all of them. A leader that stops in an orderly way repeats nothing."
-// What not all pipelines had accepted is not delivered, though, and the position of an orderly end may
-// not get through.
+// What not all pipelines had accepted is not delivered, though, and the position of an orderly end
+// may not get through.
 func (a *account) isLastOfTerm(r *record) bool {
 	if !a.env.plan.alone() || a.env.plan.Dedup == 0 || isMarked("l") {
 		return false
@@ -107,8 +107,8 @@ func (a *account) isLastOfTerm(r *record) bool {
 	})
 }
 
-// knownUntil returns up to when a leader whose term ends had surely delivered everything, and published
-// it.
+// knownUntil returns up to when a leader whose term ends had surely delivered everything, and
+// published it.
 func (e *environment) knownUntil(ended time.Time) time.Time {
 	known := ended.Add(-published)
 	for again := true; again; {

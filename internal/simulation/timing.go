@@ -33,7 +33,8 @@ func (a *account) checkTimes() {
 	}
 }
 
-// checkObserved checks that records have the time at which the oldest of their occurrences was seen.
+// checkObserved checks that records have the time at which the oldest of their occurrences was
+// seen.
 func (a *account) checkObserved(name types.NamespacedName, steps []step) {
 	if a.env.plan.alone() && a.env.plan.Dedup > 0 {
 		return // The leader's windows hold its position back, and a standby then stops reading.

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// BenchmarkSave reports what a save of 100 changed entries costs, by the number of entries. An entry
-// has 45 bytes with its key, as one of the ledger has. One operation is all the saves from the end of
-// a snapshot to the end of the next one.
+// BenchmarkSave reports what a save of 100 changed entries costs, by the number of entries. An
+// entry has 45 bytes with its key, as one of the ledger has. One operation is all the saves from
+// the end of a snapshot to the end of the next one.
 func BenchmarkSave(b *testing.B) {
 	for _, events := range []int{1000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprint(events), func(b *testing.B) {

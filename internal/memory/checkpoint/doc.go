@@ -15,13 +15,13 @@
 // checkpoint, the one before or the new one, and a write that arrives late destroys nothing that a
 // newer head names.
 //
-// A write may arrive late, after others that were acknowledged. So each session has heads of its own,
-// and after a write that was not acknowledged at once, it begins another head. The number of a head is
-// its term. A late write then reaches a head that nobody reads. It may also name its term as the
-// present one; so the present term is the last one whose head follows the named one, and each write
-// looks whether its term is still named. Two sessions that loaded the same checkpoint begin the same
-// term. Their other keys differ by a random number, so that a late write of the first session lasts
-// only until the next write of the second.
+// A write may arrive late, after others that were acknowledged. So each session has heads of its
+// own, and after a write that was not acknowledged at once, it begins another head. The number of a
+// head is its term. A late write then reaches a head that nobody reads. It may also name its term
+// as the present one; so the present term is the last one whose head follows the named one, and
+// each write looks whether its term is still named. Two sessions that loaded the same checkpoint
+// begin the same term. Their other keys differ by a random number, so that a late write of the
+// first session lasts only until the next write of the second.
 //
 //	term                   the number of a term
 //	head/<term>            the head

@@ -15,15 +15,16 @@ import (
 const (
 	// A snapshot begins when the journal has minJournal bytes, and as many as the last snapshot.
 	minJournal = 96 << 10
-	// snapshotPace is how much of a snapshot a write has, as a multiple of its part of the journal. A
-	// snapshot that is soon complete keeps the journal short that Load reads.
+	// snapshotPace is how much of a snapshot a write has, as a multiple of its part of the journal.
+	// A snapshot that is soon complete keeps the journal short that Load reads.
 	snapshotPace = 8
-	// deletesPerWrite is how many keys a write may delete, in addition to one for each that it sets.
+	// deletesPerWrite is how many keys a write may delete, in addition to one for each that it
+	// sets.
 	deletesPerWrite = 256
 	// termsOfSession is the distance of the first terms of two sessions.
 	termsOfSession = 1 << 16
-	// formerHeads is how many heads of former terms are kept. A late write may name one of these terms
-	// as the present one, and each head leads to the next.
+	// formerHeads is how many heads of former terms are kept. A late write may name one of these
+	// terms as the present one, and each head leads to the next.
 	formerHeads = 16
 )
 
@@ -31,9 +32,9 @@ const (
 type Source interface {
 	// Value returns the present value of an entry; nil means that there is none.
 	Value(Key) []byte
-	// Keys returns the keys of all entries. It is read over many saves, between which entries come and
-	// go: it must return each key that exists all the time, and may return others. A range over a map
-	// does.
+	// Keys returns the keys of all entries. It is read over many saves, between which entries come
+	// and go: it must return each key that exists all the time, and may return others. A range over
+	// a map does.
 	Keys() iter.Seq[Key]
 }
 
@@ -55,8 +56,8 @@ type journal struct {
 	// the same checkpoint, and a write of the first one may arrive late.
 	session      uint64
 	acknowledged head
-	// named is the term that the storage names as the present one; 0: none. Only the first write of a
-	// term names it, so that a late write of a deposed leader does not name its own.
+	// named is the term that the storage names as the present one; 0: none. Only the first write of
+	// a term names it, so that a late write of a deposed leader does not name its own.
 	named uint64
 	// renames is whether the next write names its term again: a late write has named another one.
 	renames bool
@@ -190,8 +191,8 @@ func (w *writer) appendJournal(changed []Key, from Source) (size int) {
 
 func (h *head) isBuilding() bool { return len(h.Building) > 0 }
 
-// writeSnapshot writes a part of a snapshot in proportion to the write's part of the journal, so that
-// the cost of snapshots is that of the changes.
+// writeSnapshot writes a part of a snapshot in proportion to the write's part of the journal, so
+// that the cost of snapshots is that of the changes.
 func (j *journal) writeSnapshot(w *writer, from Source, size int) {
 	if j.keys == nil {
 		if w.next.JournalBytes < max(minJournal, w.next.SnapshotBytes) && !j.converts {

@@ -450,8 +450,9 @@ func TestAStorageThatHangsFailsAtItsDeadline(t *testing.T) {
 	})
 }
 
-// TestAMapMayChangeWhileItIsRead checks what the specification of Go says of a range over a map, also
-// for one that iter.Pull suspends while the map grows by far, and that another goroutine continues.
+// TestAMapMayChangeWhileItIsRead checks what the specification of Go says of a range over a map,
+// also for one that iter.Pull suspends while the map grows by far, and that another goroutine
+// continues.
 func TestAMapMayChangeWhileItIsRead(t *testing.T) {
 	for seed := range uint64(50) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -489,8 +490,8 @@ func TestAMapMayChangeWhileItIsRead(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeftRunning ends sessions while a snapshot is being written. A goroutine that is left
-// would keep the bubble from ending.
+// TestNothingIsLeftRunning ends sessions while a snapshot is being written. A goroutine that is
+// left would keep the bubble from ending.
 func TestNothingIsLeftRunning(t *testing.T) {
 	for name, end := range map[string]func(s *Store){
 		"close":     (*Store).Close,
@@ -529,8 +530,8 @@ func TestRequestsMayShareABuffer(t *testing.T) {
 	assert.Equal(t, [][]byte{[]byte("one"), []byte("two"), []byte("three")}, loaded.Outbox)
 }
 
-// TestASnapshotIsCompleteAlthoughSessionsAreShort restarts long before a snapshot of all entries could
-// be complete at the usual pace.
+// TestASnapshotIsCompleteAlthoughSessionsAreShort restarts long before a snapshot of all entries
+// could be complete at the usual pace.
 func TestASnapshotIsCompleteAlthoughSessionsAreShort(t *testing.T) {
 	d, now := newDisk(), entries{}
 	var all []Key

@@ -10,15 +10,15 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// This file reads the checkpoint of the version before. It may be removed with the version after the
-// next.
+// This file reads the checkpoint of the version before. It may be removed with the version after
+// the next.
 //
 //	head            names the runs, and holds the state
 //	run/<id>/<n>    entries; those of a later run are newer
 //	note            the records that were being delivered
 //
-// The note is not read: the version before delivered its records before it saved them, so they may be
-// delivered again, with the same log.record.uid.
+// The note is not read: the version before delivered its records before it saved them, so they may
+// be delivered again, with the same log.record.uid.
 //
 // The first write has a complete snapshot. From then on there is a term, so that the old keys are
 // garbage. Before, they are not touched.

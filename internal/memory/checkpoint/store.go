@@ -59,10 +59,11 @@ func New(client storage.Client) *Store {
 	return &Store{client: client, journal: newJournal(nextSession(0))}
 }
 
-// Load reads the present checkpoint, before any other call: it passes each entry to restore, an older
-// value possibly before a newer one and nil for an entry that is gone. Nil without an error means that
-// there is none. An error that is ErrCorrupt means that what is stored cannot be used, and that the
-// caller must drop what was restored and call SetAside; other errors are the storage's.
+// Load reads the present checkpoint, before any other call: it passes each entry to restore, an
+// older value possibly before a newer one and nil for an entry that is gone. Nil without an error
+// means that there is none. An error that is ErrCorrupt means that what is stored cannot be used,
+// and that the caller must drop what was restored and call SetAside; other errors are the
+// storage's.
 func (s *Store) Load(ctx context.Context, restore func(Key, []byte) error) (*Loaded, error) {
 	s.journal.endSnapshot()
 	s.journal = newJournal(nextSession(0))
@@ -81,8 +82,8 @@ func (s *Store) Load(ctx context.Context, restore func(Key, []byte) error) (*Loa
 	if err != nil {
 		return nil, err
 	}
-	// The writes from here on are of a term of their own. So they overwrite nothing, and a late write
-	// of an earlier session overwrites nothing of theirs.
+	// The writes from here on are of a term of their own. So they overwrite nothing, and a late
+	// write of an earlier session overwrites nothing of theirs.
 	s.journal.named, s.journal.acknowledged.Term = term, nextSession(term)
 	h, err := decodeHead(stored)
 	if err != nil {
@@ -155,8 +156,8 @@ func (s *Store) term(ctx context.Context) (uint64, error) {
 	return term, nil
 }
 
-// lastHead returns the head of the last term that follows the named one: each is followed by the next
-// term of the same session, or by the first one of the next session.
+// lastHead returns the head of the last term that follows the named one: each is followed by the
+// next term of the same session, or by the first one of the next session.
 func (s *Store) lastHead(ctx context.Context, named uint64) (stored []byte, term uint64, err error) {
 	term = named
 	if stored, err = s.get(ctx, headKey(term)); err != nil {
@@ -206,8 +207,8 @@ func (s *Store) SetAside() string {
 	return headKey(old.named)
 }
 
-// Save writes the content. With an error, it is not known whether the write has arrived: the content
-// is then saved by Settle, and Save must not be called before Settle has returned nil.
+// Save writes the content. With an error, it is not known whether the write has arrived: the
+// content is then saved by Settle, and Save must not be called before Settle has returned nil.
 func (s *Store) Save(ctx context.Context, c Content) error {
 	if s.pending != nil {
 		return ErrNotAcknowledged
@@ -297,8 +298,8 @@ func (s *Store) write(ctx context.Context, a *attempt, pending *write, repeated 
 	return err
 }
 
-// has reports whether the storage has all that a write sets. Some storages go on after an operation of
-// a batch has failed, so that the head alone proves nothing.
+// has reports whether the storage has all that a write sets. Some storages go on after an operation
+// of a batch has failed, so that the head alone proves nothing.
 func (s *Store) has(ctx context.Context, w *write) (bool, error) {
 	var sets, reads []*storage.Operation
 	for _, o := range w.operations {

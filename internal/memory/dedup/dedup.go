@@ -30,8 +30,8 @@ type window struct {
 	event types.NamespacedName
 	end   time.Time
 	held  *observation.Observation // nil: nothing came since the record that opened the window
-	// first is the resource version of the first that is held; 0: nothing is held since the cluster's
-	// versions went back.
+	// first is the resource version of the first that is held; 0: nothing is held since the
+	// cluster's versions went back.
 	first uint64
 }
 
@@ -65,8 +65,8 @@ func (w *Windows) Admit(observations []observation.Observation, now time.Time) [
 	return admitted
 }
 
-// Due ends windows whose time has come, until it has n records. A window that held something gives a
-// record, which opens the next one.
+// Due ends windows whose time has come, until it has n records. A window that held something gives
+// a record, which opens the next one.
 func (w *Windows) Due(now time.Time, n int) (records []observation.Observation) {
 	ended := 0
 	for ; ended < len(w.order) && len(records) < n && !w.order[ended].end.After(now); ended++ {
@@ -135,8 +135,8 @@ func (w *Windows) NextEnd() (end time.Time, ok bool) {
 	return w.order[0].end, true
 }
 
-// ForgetVersions forgets the resource versions of what is held, since the cluster's have gone back. An
-// empty namespace means all of them.
+// ForgetVersions forgets the resource versions of what is held, since the cluster's have gone back.
+// An empty namespace means all of them.
 func (w *Windows) ForgetVersions(namespace string) {
 	for k, open := range w.held {
 		if namespace == "" || namespace == open.event.Namespace {
@@ -146,8 +146,8 @@ func (w *Windows) ForgetVersions(namespace string) {
 	}
 }
 
-// Oldest calls do with the namespace of each event of which something is held, and with the resource
-// version of the first observation that is held; 0: it is not known.
+// Oldest calls do with the namespace of each event of which something is held, and with the
+// resource version of the first observation that is held; 0: it is not known.
 func (w *Windows) Oldest(do func(namespace string, version uint64)) {
 	for _, open := range w.held {
 		do(open.event.Namespace, open.first)

@@ -68,8 +68,8 @@ func (w *Windows) Value(k Key) []byte {
 	return written
 }
 
-// Restore puts a window back, or takes it away if the value is nil. Settle has to be called after the last of them. The
-// error says that the value is none of Value's.
+// Restore puts a window back, or takes it away if the value is nil. Settle has to be called after
+// the last of them. The error says that the value is none of Value's.
 func (w *Windows) Restore(k Key, value []byte) error {
 	delete(w.held, k)
 	if value == nil {

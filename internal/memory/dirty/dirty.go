@@ -8,7 +8,8 @@ import (
 	"slices"
 )
 
-// Set is the keys of changed entries. The zero value notes nothing until Track. It is not safe for concurrent use.
+// Set is the keys of changed entries. The zero value notes nothing until Track. It is not safe for
+// concurrent use.
 type Set[K comparable] struct {
 	keys map[K]struct{} // nil: nobody asks
 }
@@ -32,8 +33,8 @@ func (s *Set[K]) Note(keys ...K) {
 // Len is how many keys were noted since the last Take.
 func (s *Set[K]) Len() int { return len(s.keys) }
 
-// Take returns the keys that were noted since the last Take. The room that they took is given back: after a first listing
-// it is that of all events.
+// Take returns the keys that were noted since the last Take. The room that they took is given back:
+// after a first listing it is that of all events.
 func (s *Set[K]) Take() []K {
 	keys := slices.AppendSeq(make([]K, 0, len(s.keys)), maps.Keys(s.keys))
 	s.Track()

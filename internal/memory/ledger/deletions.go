@@ -2,8 +2,8 @@
 
 package ledger
 
-// deletions is when events were deleted, and the order of that, oldest first. An event that came back leaves its place in
-// the queue behind.
+// deletions is when events were deleted, and the order of that, oldest first. An event that came
+// back leaves its place in the queue behind.
 type deletions struct {
 	at    map[Key]uint32 // seconds since 1970
 	queue []deletion

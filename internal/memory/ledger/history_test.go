@@ -15,8 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// world is the plain model that the ledger is held against: an API server's store of events and the recorders that write
-// to it. It counts every occurrence as it happens, which the ledger has to find from what it is shown.
+// world is the plain model that the ledger is held against: an API server's store of events and the
+// recorders that write to it. It counts every occurrence as it happens, which the ledger has to
+// find from what it is shown.
 type world struct {
 	random *rand.Rand
 	now    time.Time
@@ -52,7 +53,8 @@ func (w *world) occur(name string, n int32) {
 	w.write(ev, w.counts[name])
 }
 
-// write stores a new state of the event: old recorders in count, new ones in the series, which appears at 2.
+// write stores a new state of the event: old recorders in count, new ones in the series, which
+// appears at 2.
 func (w *world) write(old *corev1.Event, count int32) {
 	ev := old.DeepCopy()
 	ev.ResourceVersion = strconv.Itoa(w.rv)
@@ -146,14 +148,15 @@ func (w *world) step(l *Ledger, what, which byte) int64 {
 	return 0
 }
 
-// settle shows the ledger all that is left: an event that expired between two relists took its last occurrences with it,
-// so those messages are watched first.
+// settle shows the ledger all that is left: an event that expired between two relists took its last
+// occurrences with it, so those messages are watched first.
 func (w *world) settle(l *Ledger) int64 {
 	return w.watch(l) + w.relist(l)
 }
 
-// check runs a history. Occurrences that nobody can see (written and expired between two looks, and not carried on by a
-// later re-creation) do not count: a relist therefore brings back what was expired unseen first.
+// check runs a history. Occurrences that nobody can see (written and expired between two looks, and
+// not carried on by a later re-creation) do not count: a relist therefore brings back what was
+// expired unseen first.
 func check(t *testing.T, seed uint64, steps []byte) {
 	w, l := newWorld(seed), New()
 	total := int64(0)
@@ -170,7 +173,8 @@ func check(t *testing.T, seed uint64, steps []byte) {
 	require.Equal(t, w.truth, total, "a further relist finds nothing new")
 }
 
-// reviveUnseen lets every recorder whose event expired unseen write once more, so that its count can be seen.
+// reviveUnseen lets every recorder whose event expired unseen write once more, so that its count
+// can be seen.
 func (w *world) reviveUnseen() {
 	for _, ev := range w.watched {
 		if _, live := w.stored[ev.Name]; !live {

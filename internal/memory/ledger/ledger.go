@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ledger remembers what was seen of every event and tells how many occurrences an observation adds.
+// Package ledger remembers what was seen of every event and tells how many occurrences an
+// observation adds.
 //
-// A repeat, a duplicated watch message, a relist after 410 Gone and an event that its recorder re-created after the TTL
-// are one question here: what does this state of the event say beyond the state that is remembered? The answer comes from
-// the event's identity (namespace and name), UID, count and resource version, never from a timestamp of a producer, whose
-// clock may differ from everybody else's.
+// A repeat, a duplicated watch message, a relist after 410 Gone and an event that its recorder
+// re-created after the TTL are one question here: what does this state of the event say beyond the
+// state that is remembered? The answer comes from the event's identity (namespace and name), UID,
+// count and resource version, never from a timestamp of a producer, whose clock may differ from
+// everybody else's.
 //
 // A Ledger has no clock and does no I/O. It is not safe for concurrent use.
 package ledger
@@ -25,23 +27,28 @@ import (
 )
 
 const (
-	// RememberDeleted is how long the count of a deleted event stays known. A recorder that finds its event gone creates
-	// it again with the same name and the cumulative count, which only the remembered count tells from new occurrences.
+	// RememberDeleted is how long the count of a deleted event stays known. A recorder that finds
+	// its event gone creates it again with the same name and the cumulative count, which only the
+	// remembered count tells from new occurrences.
 	RememberDeleted = 24 * time.Hour
 
-	// MaxDeleted bounds the deleted events that are remembered; beyond it the oldest is forgotten first.
+	// MaxDeleted bounds the deleted events that are remembered; beyond it the oldest is forgotten
+	// first.
 	MaxDeleted = 100_000
 
-	// outlived is how much older than the object its first occurrence must be for an event of which nothing is remembered
-	// to be taken for a re-creation: its cumulative count belongs to observations before our memory.
+	// outlived is how much older than the object its first occurrence must be for an event of which
+	// nothing is remembered to be taken for a re-creation: its cumulative count belongs to
+	// observations before our memory.
 	outlived = time.Hour
 )
 
-// Key is the identity of an event, (namespace, name), in a fixed size. It is cut from a cryptographic hash because names
-// are chosen by whoever may create events, and none of them may choose one that shares another's entry.
+// Key is the identity of an event, (namespace, name), in a fixed size. It is cut from a
+// cryptographic hash because names are chosen by whoever may create events, and none of them may
+// choose one that shares another's entry.
 type Key [12]byte
 
-// entry is what is remembered of one event. Its size is what a live event costs, so it holds a digest and small fields.
+// entry is what is remembered of one event. Its size is what a live event costs, so it holds a
+// digest and small fields.
 type entry struct {
 	uid             number // digest of the UID that carried the count last
 	resourceVersion number // highest seen
@@ -50,7 +57,8 @@ type entry struct {
 	pass            uint16 // the scope's listing pass in which it was last seen, or gone
 }
 
-// number is 64 bits in the alignment of 32, which lets an entry with its key fill the memory that Go's map takes for them.
+// number is 64 bits in the alignment of 32, which lets an entry with its key fill the memory that
+// Go's map takes for them.
 type number [2]uint32
 
 func numberOf(n uint64) number { return number{uint32(n >> 32), uint32(n)} }
@@ -72,9 +80,9 @@ func (e entry) isNewerThan(other entry) bool {
 	return other.isForgotten() || e.resourceVersion.uint64() > other.resourceVersion.uint64()
 }
 
-// isOlderThan reports whether another state of the event was seen that came after this one. A deletion
-// has a version of its own, so the same version again is an event that was not deleted: its stream
-// ended, and it came to another one.
+// isOlderThan reports whether another state of the event was seen that came after this one. A
+// deletion has a version of its own, so the same version again is an event that was not deleted:
+// its stream ended, and it came to another one.
 func (e entry) isOlderThan(other entry) bool {
 	return !other.isForgotten() && e.resourceVersion.uint64() < other.resourceVersion.uint64()
 }
@@ -107,8 +115,9 @@ func New() *Ledger {
 	return &Ledger{entries: map[Key]entry{}, scopes: map[string]*scope{}, deleted: newDeletions()}
 }
 
-// Observe accounts for the state of an event and returns the number of occurrences that are new in it; 0 means that
-// nothing happened which was not accounted for before (a duplicate, a relabelled or rewritten event).
+// Observe accounts for the state of an event and returns the number of occurrences that are new in
+// it; 0 means that nothing happened which was not accounted for before (a duplicate, a relabelled
+// or rewritten event).
 func (l *Ledger) Observe(namespace string, ev *corev1.Event) int64 {
 	k, seen := identify(ev)
 	s := l.scope(namespace)
@@ -139,8 +148,8 @@ func (l *Ledger) Remember(namespace string, ev *corev1.Event) int64 {
 	return 0
 }
 
-// Delete notes that an event is gone, which is normally its TTL and never an occurrence. Its count stays known for
-// RememberDeleted.
+// Delete notes that an event is gone, which is normally its TTL and never an occurrence. Its count
+// stays known for RememberDeleted.
 func (l *Ledger) Delete(namespace string, ev *corev1.Event, now time.Time) {
 	k, last := identify(ev)
 	last.scope = l.scope(namespace).id
@@ -156,9 +165,9 @@ func (l *Ledger) Delete(namespace string, ev *corev1.Event, now time.Time) {
 	l.bury(k, last, now)
 }
 
-// ForgetVersions forgets the resource versions of the events of a stream, and no counts: the cluster's
-// versions have gone back. The count that is observed next is the new baseline, also if it is lower.
-// Events of streams that no longer run are of the same cluster.
+// ForgetVersions forgets the resource versions of the events of a stream, and no counts: the
+// cluster's versions have gone back. The count that is observed next is the new baseline, also if
+// it is lower. Events of streams that no longer run are of the same cluster.
 func (l *Ledger) ForgetVersions(namespace string) {
 	forgets := l.scope(namespace).id
 	others := map[uint16]bool{}
@@ -179,8 +188,8 @@ func (l *Ledger) BeginList(namespace string) {
 	s.pass = max(firstPass, s.pass+1) // After the last pass comes the first: what lives was seen in the newest.
 }
 
-// EndList ends a listing pass: every event of the scope that was not observed since BeginList was deleted while nobody
-// watched.
+// EndList ends a listing pass: every event of the scope that was not observed since BeginList was
+// deleted while nobody watched.
 func (l *Ledger) EndList(namespace string, now time.Time) {
 	s := l.scope(namespace)
 	for k, e := range l.entries {
@@ -207,8 +216,8 @@ func (l *Ledger) Forget(now time.Time) {
 	}
 }
 
-// Keys returns the keys of all entries. Entries may change while it is read: a key that is there all
-// the time is returned exactly once.
+// Keys returns the keys of all entries. Entries may change while it is read: a key that is there
+// all the time is returned exactly once.
 func (l *Ledger) Keys() iter.Seq[Key] { return maps.Keys(l.entries) }
 
 // Len is the number of events that are remembered, live and deleted.
@@ -223,8 +232,9 @@ func (l *Ledger) scope(namespace string) *scope {
 	return s
 }
 
-// merge is what is remembered after an observation. Of one object the highest count counts, so that an edited count that
-// goes down and up again is not taken for occurrences; another object under the same name starts from its own.
+// merge is what is remembered after an observation. Of one object the highest count counts, so that
+// an edited count that goes down and up again is not taken for occurrences; another object under
+// the same name starts from its own.
 func (l *Ledger) merge(k Key, known, seen entry) entry {
 	if known.isGone() {
 		if known.uid == seen.uid && seen.isOlderThan(known) {
@@ -245,10 +255,12 @@ func (l *Ledger) bury(k Key, e entry, now time.Time) {
 	l.deleted.push(k, unixSeconds(now))
 }
 
-// increment is the number of occurrences between what is remembered of an event and a newer state of it.
+// increment is the number of occurrences between what is remembered of an event and a newer state
+// of it.
 func increment(known, seen entry) int64 {
 	if seen.count > known.count {
-		// More of the same event, or one that a recorder re-created with the count that it kept in memory.
+		// More of the same event, or one that a recorder re-created with the count that it kept in
+		// memory.
 		return int64(seen.count) - int64(known.count)
 	}
 	if seen.uid != known.uid {
@@ -257,8 +269,9 @@ func increment(known, seen entry) int64 {
 	return 0
 }
 
-// firstSight is the number of new occurrences in an event of which nothing is remembered: all of them, unless it began so
-// long before this object was created that its recorder must have created it again.
+// firstSight is the number of new occurrences in an event of which nothing is remembered: all of
+// them, unless it began so long before this object was created that its recorder must have created
+// it again.
 func firstSight(ev *corev1.Event, count int64) int64 {
 	first, created := ev.FirstTimestamp.Time, ev.CreationTimestamp.Time
 	if !first.IsZero() && created.Sub(first) > outlived {

@@ -187,7 +187,8 @@ func TestForgettingReturnsTheRoomOfTheQueue(t *testing.T) {
 	assert.Zero(t, l.Len())
 }
 
-// reopened is the ledger as a new process finds it: everything that changed was saved and is restored.
+// reopened is the ledger as a new process finds it: everything that changed was saved and is
+// restored.
 func reopened(t *testing.T, saved map[Key][]byte, l *Ledger, streams ...string) *Ledger {
 	t.Helper()
 	for _, k := range l.TakeChanged() {

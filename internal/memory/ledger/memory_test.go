@@ -15,8 +15,9 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/memorytest"
 )
 
-// BenchmarkMemory reports how many bytes a ledger takes for each event that is alive, also while a storage is used. The
-// sizes between powers of two show how much of it is room that is not used yet.
+// BenchmarkMemory reports how many bytes a ledger takes for each event that is alive, also while a
+// storage is used. The sizes between powers of two show how much of it is room that is not used
+// yet.
 func BenchmarkMemory(b *testing.B) {
 	for _, events := range []int{10_000, 30_000, 100_000, 300_000, 1_000_000} {
 		b.Run(fmt.Sprint(events), func(b *testing.B) {

@@ -15,8 +15,8 @@ const entrySize = 8 + 8 + 4 + 4 + 4
 // firstPass is the pass of a scope before its first listing.
 const firstPass = 1
 
-// set and drop are the only ways in which an entry changes, so that none is missed in a snapshot. A new pass alone is no
-// change: after a restart all entries are of the first.
+// set and drop are the only ways in which an entry changes, so that none is missed in a snapshot. A
+// new pass alone is no change: after a restart all entries are of the first.
 func (l *Ledger) set(k Key, e entry) {
 	if l.changed.Tracked() {
 		known := l.entries[k]
@@ -58,8 +58,8 @@ func (l *Ledger) Value(k Key) []byte {
 	return binary.BigEndian.AppendUint32(b, l.deleted.at[k])
 }
 
-// Restore puts an entry back, or takes it away if the value is nil. Settle has to be called after the last of them. The
-// error says that the value is none of Value's.
+// Restore puts an entry back, or takes it away if the value is nil. Settle has to be called after
+// the last of them. The error says that the value is none of Value's.
 func (l *Ledger) Restore(k Key, value []byte) error {
 	l.deleted.revive(k)
 	if value == nil {
@@ -84,7 +84,8 @@ func (l *Ledger) Restore(k Key, value []byte) error {
 	return nil
 }
 
-// Scopes are the streams that entries came from, with the numbers that stand for them in the entries.
+// Scopes are the streams that entries came from, with the numbers that stand for them in the
+// entries.
 func (l *Ledger) Scopes() map[string]uint16 {
 	scopes := make(map[string]uint16, len(l.scopes))
 	for namespace, s := range l.scopes {
@@ -93,8 +94,9 @@ func (l *Ledger) Scopes() map[string]uint16 {
 	return scopes
 }
 
-// Settle makes a restored ledger ready: scopes are what Scopes returned when it was saved, and streams are those that run
-// now. What came from a stream that no longer runs counts as deleted, since nothing will tell when it is.
+// Settle makes a restored ledger ready: scopes are what Scopes returned when it was saved, and
+// streams are those that run now. What came from a stream that no longer runs counts as deleted,
+// since nothing will tell when it is.
 func (l *Ledger) Settle(scopes map[string]uint16, streams []string, now time.Time) {
 	running := map[uint16]bool{}
 	for namespace, id := range scopes {

@@ -17,8 +17,9 @@ const MetricName = "k8s.event.occurrences"
 // Scope names who writes the metric.
 type Scope struct{ Name, Version string }
 
-// Metrics writes every sum as one cumulative, monotonic point at the given time, but at least 1 ms after the last points:
-// OTLP requires that the times of a series increase. An empty clusterUID is left out.
+// Metrics writes every sum as one cumulative, monotonic point at the given time, but at least 1 ms
+// after the last points: OTLP requires that the times of a series increase. An empty clusterUID is
+// left out.
 func (t *Tally) Metrics(scope Scope, clusterUID string, now time.Time) pmetric.Metrics {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -50,8 +51,8 @@ func (t *Tally) Metrics(scope Scope, clusterUID string, now time.Time) pmetric.M
 	return metrics
 }
 
-// valueLocked returns what the metric reports of a sum. Where sums are saved, it is the saved part: a
-// sum that was reported, but lost in a crash, would fall at the next start.
+// valueLocked returns what the metric reports of a sum. Where sums are saved, it is the saved part:
+// a sum that was reported, but lost in a crash, would fall at the next start.
 func (t *Tally) valueLocked(p *point) int64 {
 	if t.saved != nil {
 		return p.durable

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tally sums occurrences for the metric k8s.event.occurrences, by workload, reason, type and kind.
+// Package tally sums occurrences for the metric k8s.event.occurrences, by workload, reason, type
+// and kind.
 package tally
 
 import (
@@ -29,15 +30,16 @@ type Tally struct {
 	mu        sync.Mutex
 	resources map[resourceKey]*resource
 	series    int // points over all resources
-	// epoch is a time at which no series existed that does not exist now, so a new one counts from there: the start, or
-	// the last time that any was dropped.
+	// epoch is a time at which no series existed that does not exist now, so a new one counts from
+	// there: the start, or the last time that any was dropped.
 	epoch    time.Time
 	overflow *point    // nil until it is needed
 	emitted  time.Time // when Metrics was last called
 	saved    *saved    // nil: nothing is saved
 }
 
-// resourceKey is what tells one resource from another; the tags are flattened, because a key has to be comparable.
+// resourceKey is what tells one resource from another; the tags are flattened, because a key has to
+// be comparable.
 type resourceKey struct {
 	namespace  string
 	apiVersion string
@@ -113,9 +115,9 @@ func (t *Tally) overflowLocked() *point {
 	return t.overflow
 }
 
-// workloadOf is the object that occurrences count under. A pod that nothing owns, or whose end is not known, counts under
-// its kind alone, so that the number of series grows with workloads and not with pods. Nil means that the end of
-// something other than a pod is not known.
+// workloadOf is the object that occurrences count under. A pod that nothing owns, or whose end is
+// not known, counts under its kind alone, so that the number of series grows with workloads and not
+// with pods. Nil means that the end of something other than a pod is not known.
 func workloadOf(chain resolver.Chain) *resolver.Object {
 	end := chain.End()
 	if end == nil {
@@ -155,8 +157,9 @@ func newResource(o *observation.Observation, workload *resolver.Object) *resourc
 	}
 }
 
-// Expire drops the series that have not moved for SeriesTTL and whose value the metrics pipeline has accepted: an occurrence
-// that was counted just before a crash, or while the pipeline rejected metrics, still has to be emitted.
+// Expire drops the series that have not moved for SeriesTTL and whose value the metrics pipeline
+// has accepted: an occurrence that was counted just before a crash, or while the pipeline rejected
+// metrics, still has to be emitted.
 func (t *Tally) Expire(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -42,7 +42,8 @@ func seen(reason string, n int64, resolution resolver.Resolution, objects ...*re
 
 func add(t *Tally, now time.Time, observations ...observation.Observation) { t.Add(observations, now) }
 
-// sums are the points as "attributes of the resource without UIDs; attributes of the point" with their values.
+// sums are the points as "attributes of the resource without UIDs; attributes of the point" with
+// their values.
 func sums(t *Tally, now time.Time) map[string]int64 {
 	found := map[string]int64{}
 	each(t.Metrics(Scope{}, "", now), func(resource map[string]any, dp pmetric.NumberDataPoint) {
@@ -177,7 +178,8 @@ func TestAddingAndReadingAtOnce(t *testing.T) {
 	assert.Equal(t, int64(800), total)
 }
 
-// reopened is the tally as a new process finds it: everything that changed was saved and is restored.
+// reopened is the tally as a new process finds it: everything that changed was saved and is
+// restored.
 func reopened(t *testing.T, stored map[Key][]byte, old *Tally) *Tally {
 	t.Helper()
 	keys := old.TakeChanged()

@@ -18,8 +18,8 @@ import (
 const (
 	// simulation is the package that runs the random environments.
 	simulation = "internal/simulation"
-	// replays is how often a seed runs again at which a mutant broke a promise, and enough how often
-	// the mutant has to break one then: Go's scheduler and the receiver's jitter stay random.
+	// replays is how often a seed runs again at which a mutant broke a promise, and enough how
+	// often the mutant has to break one then: Go's scheduler and the receiver's jitter stay random.
 	replays, enough = 10, 3
 )
 
@@ -117,8 +117,9 @@ func (s *search) one(ctx context.Context, m mutant) (result, error) {
 	return result{seeds: s.seeds}, nil
 }
 
-// objection says why a seed shows nothing about a mutant; it is empty if the seed does. The unchanged
-// receiver has to keep all promises at the seed, and the mutant must not break one by chance.
+// objection says why a seed shows nothing about a mutant; it is empty if the seed does. The
+// unchanged receiver has to keep all promises at the seed, and the mutant must not break one by
+// chance.
 func (s *search) objection(ctx context.Context, binary string, seed int) (string, error) {
 	r, err := breaks(ctx, s.unchanged, seed, 1, "-test.count", strconv.Itoa(replays))
 	if err != nil {

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"context"
+	"time"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/delivery"
+	"github.com/kubeevents/kubeeventsreceiver/internal/election"
+	"github.com/kubeevents/kubeeventsreceiver/internal/memory"
+	"github.com/kubeevents/kubeeventsreceiver/internal/memory/tally"
+	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
+	"github.com/kubeevents/kubeeventsreceiver/internal/queue"
+	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
+)
+
+// newSession makes a session of the mode that storage and the elector decide:
+//
+//	elector | storage | the session    | gate                | persistence
+//	no      | no      | of the process | open                | none
+//	no      | yes     | of the process | open                | checkpoints of this process
+//	yes     | no      | of the process | open while it leads | none; the leader publishes its position
+//	yes     | yes     | of one term    | open                | checkpoints of all leaders, numbered by term
+//
+// start is where the receiver starts without a checkpoint; zero: nowhere in particular.
+func (p *Process) newSession(m *memory.Memory, start election.Position, persist persistence) *session {
+	s := &session{process: p, memory: m, start: start, persist: persist}
+	s.versions = watch.NewVersions(p.Client, highest(m, start))
+	s.gate = election.Open{}
+	if p.Positions != nil {
+		s.gate = s.newGate()
+	}
+	s.sums, s.pipeline = p.newSums(m), p.newPipeline(m, persist)
+	s.cluster = &identity{cluster: p.Cluster, memory: m, sums: s.sums, versions: s.versions, gate: s.gate}
+	s.accounts = &accounts{memory: m, filter: p.Filter, health: p.Health, cluster: s.cluster}
+	s.intake = &intake{queue: queue.New(batchChanges), owners: p.Owners, health: p.Health}
+	if p.Storage != nil {
+		s.intake.wait = savedBatchWait
+	}
+	s.intake.queue.SetGate(p.Positions != nil)
+	return s
+}
+
+// newGate makes a gate that is open while this process leads.
+func (s *session) newGate() *election.Gate {
+	return election.NewGate(election.GateSettings{
+		Leadership: s.process.Leadership, Positions: s.process.Positions, Logger: s.process.Logger,
+		Restores: s.versions.Restores, Newest: s.newestVersion, CheckVersions: s.checkVersions,
+	})
+}
+
+func (p *Process) newSums(m *memory.Memory) sums {
+	if p.Metrics == nil {
+		return noMetrics{}
+	}
+	return &metricsPipeline{
+		next: p.Metrics, tally: m.Tally, interval: p.CollectionInterval,
+		scope:      tally.Scope{Name: metadata.ScopeName, Version: p.Version},
+		leadership: p.Leadership, operations: p.Health.Operations,
+	}
+}
+
+func (p *Process) newPipeline(m *memory.Memory, persist persistence) pipeline {
+	if p.Logs == nil {
+		return noLogs{p.Health, p.Logger}
+	}
+	return &logsPipeline{
+		memory: m, converter: p.Converter, health: p.Health, logger: p.Logger,
+		encodes: p.Storage != nil, recordBytes: firstRecordBytes,
+		delivery: delivery.New(delivery.Settings{
+			Next: p.Logs, Retry: p.Retry, Logger: p.Logger, Observer: p.Health,
+			Operations: p.Health.Operations, Format: metadata.Type.String(),
+			MayDeliver: func(stop context.Context) bool {
+				persist.isSettled() // While a pipeline rejects the batch, its write may have to be repeated.
+				return p.Leadership.WaitUntilCertain(stop)
+			},
+		}),
+	}
+}
+
+// newMemory makes an empty memory.
+func (p *Process) newMemory(start election.Position) *memory.Memory {
+	return memory.New(memory.Config{
+		Coverage:      memory.Coverage{Namespaces: p.Streams, FieldSelector: p.Filter.FieldSelector()},
+		FromBeginning: p.FromBeginning,
+		DedupInterval: p.DedupInterval,
+		Counts:        p.Metrics != nil,
+		Tally:         p.Tally,
+		Identity:      p.Identity,
+		Saved:         p.Storage != nil,
+		Start:         start,
+	}, time.Now())
+}
+
+// highest returns the highest resource version that is known from before.
+func highest(m *memory.Memory, start election.Position) (highest uint64) {
+	for _, version := range m.Delivered() {
+		highest = max(highest, version)
+	}
+	for _, version := range start.Streams {
+		highest = max(highest, version)
+	}
+	return highest
+}
