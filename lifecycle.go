@@ -37,8 +37,8 @@ type lifecycle struct {
 	stopErr  error
 
 	cancel context.CancelFunc // nil: not started
-	// cancelWork ends lookups and deliveries that outlast the grace.
-	cancelWork context.CancelFunc
+	// cancelDrain ends lookups and deliveries that outlast the grace.
+	cancelDrain context.CancelFunc
 	done       chan struct{} // closed when all work has ended
 }
 
@@ -193,8 +193,8 @@ func (r *eventsReceiver) openPositions(client rest.Interface) *election.Position
 // launch starts all work in contexts of its own: Start's ends with Start.
 func (r *eventsReceiver) launch() {
 	stop, cancel := context.WithCancel(context.Background())
-	work, cancelWork := context.WithCancel(context.Background())
-	r.life.cancel, r.life.cancelWork = cancel, cancelWork
+	drain, cancelDrain := context.WithCancel(context.Background())
+	r.life.cancel, r.life.cancelDrain = cancel, cancelDrain
 	r.life.done = make(chan struct{})
 	go func() {
 		defer close(r.life.done)
@@ -211,10 +211,10 @@ func (r *eventsReceiver) launch() {
 		if r.Positions != nil {
 			background.Go(func() { r.Positions.Run(stop) })
 		}
-		r.Run(stop, work)
+		r.Run(stop, drain)
 		endBeat()
 		background.Wait()
-		r.close(work)
+		r.close(drain)
 	}()
 }
 
@@ -264,8 +264,8 @@ func (r *eventsReceiver) end(ctx context.Context) error {
 		return nil
 	}
 	r.life.cancel()
-	defer r.life.cancelWork()
-	grace := time.AfterFunc(shutdownGrace, r.life.cancelWork)
+	defer r.life.cancelDrain()
+	grace := time.AfterFunc(shutdownGrace, r.life.cancelDrain)
 	defer grace.Stop()
 	select {
 	case <-r.life.done:

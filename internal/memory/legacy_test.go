@@ -66,7 +66,7 @@ func TestTheCheckpointOfTheVersionBeforeIsRead(t *testing.T) {
 		assert.Equal(t, 241, m.Len(), version)
 		assert.EqualValues(t, 396, sumOf(m, now), version)
 		assert.Equal(t, "257", m.Resume(""), version)
-		assert.Equal(t, map[string]uint64{"": 257}, m.Delivered(), version)
+		assert.Equal(t, map[string]uint64{"": 257}, m.DeliveredUpTo(), version)
 		assert.Equal(t, 5, m.Windows.Len(), version)
 		assert.Equal(t, "2026-11-22T02", m.Tally.Epoch().Format("2006-01-02T15"), version)
 		held := int64(0)

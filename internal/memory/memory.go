@@ -135,9 +135,9 @@ func (m *Memory) Reached(stream string) uint64 { return m.streams.reached(stream
 // Resume returns where a stream resumes; empty: it begins with a listing.
 func (m *Memory) Resume(stream string) string { return m.streams.resume(stream) }
 
-// Delivered returns, for each stream that has been listed, the version up to which its events were
-// delivered. An event that is held back holds it back.
-func (m *Memory) Delivered() map[string]uint64 {
+// DeliveredUpTo returns, for each stream that has been listed, the version up to which its events
+// were delivered. An event that is held back holds it back.
+func (m *Memory) DeliveredUpTo() map[string]uint64 {
 	delivered := m.streams.versions()
 	m.Windows.Oldest(func(namespace string, version uint64) {
 		for _, stream := range []string{"", namespace} {

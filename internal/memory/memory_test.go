@@ -122,7 +122,7 @@ func TestAnEventThatAWindowHoldsHoldsThePositionBack(t *testing.T) {
 	config := configured("a", "b")
 	config.DedupInterval = time.Minute
 	m := New(config, start)
-	assert.Empty(t, m.Delivered(), "no stream has been listed")
+	assert.Empty(t, m.DeliveredUpTo(), "no stream has been listed")
 	for _, stream := range []string{"a", "b"} {
 		m.BeginList(stream)
 		m.EndList(stream, start)
@@ -130,14 +130,14 @@ func TestAnEventThatAWindowHoldsHoldsThePositionBack(t *testing.T) {
 	}
 	m.Windows.Admit(observed(ev("a", "e", 1, 11), 1), start)
 	m.Advance("a", "11")
-	assert.Equal(t, map[string]uint64{"a": 11, "b": 10}, m.Delivered(), "its record is delivered")
+	assert.Equal(t, map[string]uint64{"a": 11, "b": 10}, m.DeliveredUpTo(), "its record is delivered")
 	m.Windows.Admit(observed(ev("a", "e", 2, 12), 1), start)
 	m.Windows.Admit(observed(ev("a", "e", 3, 13), 1), start)
 	m.Advance("a", "20")
 	m.Advance("b", "30")
-	assert.Equal(t, map[string]uint64{"a": 11, "b": 30}, m.Delivered(), "before the first that is held, and no other stream")
+	assert.Equal(t, map[string]uint64{"a": 11, "b": 30}, m.DeliveredUpTo(), "before the first that is held, and no other stream")
 	assert.Len(t, m.TakeBack(), 1)
-	assert.Equal(t, map[string]uint64{"a": 20, "b": 30}, m.Delivered())
+	assert.Equal(t, map[string]uint64{"a": 20, "b": 30}, m.DeliveredUpTo())
 
 	config.Coverage.Namespaces = []string{""}
 	m = New(config, start)
@@ -146,20 +146,20 @@ func TestAnEventThatAWindowHoldsHoldsThePositionBack(t *testing.T) {
 	m.Windows.Admit(observed(ev("a", "e", 1, 11), 1), start)
 	m.Windows.Admit(observed(ev("a", "e", 2, 12), 1), start)
 	m.Advance("", "20")
-	assert.Equal(t, map[string]uint64{"": 11}, m.Delivered())
+	assert.Equal(t, map[string]uint64{"": 11}, m.DeliveredUpTo())
 }
 
 func TestAStreamThatListsAgainKeepsItsPosition(t *testing.T) {
 	m := New(configured(""), start)
 	m.BeginList("")
 	m.Advance("", "")
-	assert.Empty(t, m.Delivered(), "the first list is not complete")
+	assert.Empty(t, m.DeliveredUpTo(), "the first list is not complete")
 	m.EndList("", start)
 	m.Advance("", "10")
 	m.BeginList("")
-	assert.Equal(t, map[string]uint64{"": 10}, m.Delivered())
+	assert.Equal(t, map[string]uint64{"": 10}, m.DeliveredUpTo())
 	m.ForgetVersions("")
-	assert.Empty(t, m.Delivered(), "the version does not exist any more")
+	assert.Empty(t, m.DeliveredUpTo(), "the version does not exist any more")
 }
 
 func TestOtherSettingsOfASeriesStartSumsAt0(t *testing.T) {

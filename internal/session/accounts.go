@@ -71,7 +71,7 @@ func forgetPlaces(changes []watch.Change, stream string) {
 func (a *accounts) observation(c *watch.Change, occurrences int64) observation.Observation {
 	o := observation.Observation{Event: c.Event, Occurrences: occurrences, SeenAt: c.SeenAt, Restores: c.Restores}
 	if c.Kind == watch.Listed {
-		o.First = a.memory.Reached(c.Namespace) + 1
+		o.LowestVersion = a.memory.Reached(c.Namespace) + 1
 	}
 	return o
 }

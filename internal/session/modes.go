@@ -95,7 +95,7 @@ func (p *Process) newMemory(start election.Position) *memory.Memory {
 
 // highest returns the highest resource version that is known from before.
 func highest(m *memory.Memory, start election.Position) (highest uint64) {
-	for _, version := range m.Delivered() {
+	for _, version := range m.DeliveredUpTo() {
 		highest = max(highest, version)
 	}
 	for _, version := range start.Streams {

@@ -187,7 +187,7 @@ func (s *session) admit(b *batch) {
 // deliveredUpTo returns the versions up to which each stream is delivered. After a restore, a
 // stream that has not noticed it yet has a version that does not exist.
 func (s *session) deliveredUpTo() map[string]uint64 {
-	versions, highest := s.memory.Delivered(), s.versions.Highest()
+	versions, highest := s.memory.DeliveredUpTo(), s.versions.Highest()
 	maps.DeleteFunc(versions, func(_ string, version uint64) bool { return version > highest })
 	return versions
 }

@@ -109,7 +109,7 @@ func (w *window) hold(o *observation.Observation) {
 		merged.SeenAt = w.held.SeenAt
 	}
 	if w.first == 0 {
-		w.first = cmp.Or(o.First, event.ResourceVersion(o.Event))
+		w.first = cmp.Or(o.LowestVersion, event.ResourceVersion(o.Event))
 	}
 	w.held = &merged
 }

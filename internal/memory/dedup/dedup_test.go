@@ -265,7 +265,7 @@ func TestTheOldestVersionThatIsHeld(t *testing.T) {
 	admit(w, list(seen("a", 0, 1, 1)), at(0))
 	assert.Zero(t, oldest(w), "nothing is held")
 	listed := version(seen("a", 1, 5, 4), "9")
-	listed.First = 5
+	listed.LowestVersion = 5
 	admit(w, list(listed), at(1))
 	assert.Equal(t, uint64(5), oldest(w), "a list may show several changes at once")
 	admit(w, list(version(seen("a", 2, 6, 1), "10")), at(2))
