@@ -85,8 +85,8 @@ type Config struct {
 	// every replica does.
 	LeaderElector *component.ID `mapstructure:"k8s_leader_elector"`
 
-	// RetryOnFailure is how a batch that the pipeline refuses for now is offered again. By default
-	// it is offered until it is taken.
+	// RetryOnFailure is how a batch is retried that the pipeline rejects with a retryable error. By
+	// default, the receiver retries until the pipeline accepts it.
 	RetryOnFailure configretry.BackOffConfig `mapstructure:"retry_on_failure"`
 }
 
@@ -138,7 +138,7 @@ type MetricsConfig struct {
 
 var _ confmap.Validator = (*Config)(nil)
 
-// Validate returns every error of the configuration, each with the key, the value and the way out.
+// Validate returns every error of the configuration, each with the key, the value and the fix.
 func (c *Config) Validate() error {
 	_, errExtract := c.extractor()
 	return errors.Join(
@@ -250,7 +250,7 @@ func (c *Config) validateStorage() error {
 		"so that a standby follows the leader, or name a storage that all replicas share, such as redis_storage", c.Storage, c.LeaderElector)
 }
 
-// warn tells of settings that are allowed, but may bring nothing.
+// warn logs settings that are allowed, but may have no effect.
 func (c *Config) warn(logger *zap.Logger) {
 	foreign := slices.DeleteFunc(slices.Clone(c.EventTypes), func(eventType string) bool { return slices.Contains(kubernetesTypes, eventType) })
 	if len(foreign) > 0 {

@@ -29,7 +29,7 @@ func NewFactory() receiver.Factory {
 func createDefaultConfig() component.Config {
 	retry := configretry.NewDefaultBackOffConfig()
 	retry.InitialInterval = time.Second
-	// The API server keeps the events while the pipeline refuses them, so there is no reason to
+	// The API server keeps the events while the pipeline rejects them, so there is no reason to
 	// give up.
 	retry.MaxElapsedTime = 0
 	return &Config{

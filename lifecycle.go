@@ -39,7 +39,7 @@ type lifecycle struct {
 	cancel context.CancelFunc // nil: not started
 	// cancelDrain ends lookups and deliveries that outlast the grace.
 	cancelDrain context.CancelFunc
-	done       chan struct{} // closed when all work has ended
+	done        chan struct{} // closed when all work has ended
 }
 
 func newReceiver(config *Config, settings receiver.Settings) (*eventsReceiver, error) {

@@ -17,9 +17,9 @@ const (
 	// refreshFor is how long a new leader tries to read the position. What it does not know then is
 	// delivered again.
 	refreshFor = 10 * time.Second
-	// lookAgain is how often a standby asks whether the cluster's versions have gone back. If so,
+	// checkVersionsEvery is how often a standby asks whether the cluster's versions have gone back. If so,
 	// the leader's position never reaches the events that wait.
-	lookAgain = 10 * time.Second
+	checkVersionsEvery = 10 * time.Second
 	// askVersionsFor is how long it waits for the answer: it may be elected in the meantime.
 	askVersionsFor = 2 * time.Second
 	// flushFor is how long the end of a term waits for its position to be published.
@@ -82,8 +82,8 @@ func (g *Gate) Pass(stop, drain context.Context, observations []observation.Obse
 		return withoutReached(observations, g.from), g.term, true
 	}
 	g.waiting = append(g.waiting, observations...)
-	look := time.NewTicker(lookAgain)
-	defer look.Stop()
+	check := time.NewTicker(checkVersionsEvery)
+	defer check.Stop()
 	for g.leave == nil {
 		g.elections = g.settings.Leadership.Changed()
 		changes := g.settings.Positions.Changed()
@@ -97,7 +97,7 @@ func (g *Gate) Pass(stop, drain context.Context, observations []observation.Obse
 		select {
 		case <-changes:
 		case <-g.elections:
-		case <-look.C:
+		case <-check.C:
 			// The streams have no connection, and so do not notice it, while the queue is stalled.
 			ctx, cancel := context.WithTimeout(stop, askVersionsFor)
 			g.settings.CheckVersions(ctx)

@@ -51,7 +51,7 @@ func NewLease(config *rest.Config, namespace, name string) (*Lease, error) {
 
 // Look reads the lease. The error is an *NoLeaderError if it may not be read, or if nobody has
 // renewed it since it was looked at last, which has to be longer ago than the lease lasts; or that
-// of a request that failed, which says nothing.
+// of a request that failed, which shows nothing.
 func (l *Lease) Look(ctx context.Context) error {
 	found, err := l.client.Get(ctx, l.name, metav1.GetOptions{})
 	switch {
@@ -79,7 +79,7 @@ func (l *Lease) Look(ctx context.Context) error {
 // Renewed reports whether somebody has renewed the lease between the last two looks.
 func (l *Lease) Renewed() bool { return l.renewed }
 
-// Forget makes the next look the first.
+// Forget makes the next read of the lease the first one.
 func (l *Lease) Forget() { l.looked = false }
 
 func (l *Lease) noLeader(cause string, err error) *NoLeaderError {
@@ -107,7 +107,7 @@ func (l *Lease) Watch(ctx context.Context, leadership *Leadership, observer Obse
 			observer.ElectionFailed(err)
 		case err == nil:
 			unreadable = 0
-			if l.Renewed() { // The first look shows nothing.
+			if l.Renewed() { // The first read shows nothing.
 				observer.ElectionWorks()
 			}
 		default:

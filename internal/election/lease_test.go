@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// answer is what the API server says to one look: a resource version, or a status.
+// answer is what the API server answers to one request: a resource version, or a status.
 type answer struct {
 	resourceVersion string
 	status          int
@@ -42,9 +42,9 @@ func TestLook(t *testing.T) {
 	missing, forbidden, broken := answer{status: 404}, answer{status: 403}, answer{status: 500}
 	tests := map[string]struct {
 		answers []answer
-		want    string // the cause that the last look gives; "?" for an error that says nothing; empty: no error
+		want    string // the cause after the last request; "?" for an error that shows nothing; empty: no error
 	}{
-		"one look knows nothing yet":                      {[]answer{renewed}, ""},
+		"one read shows nothing yet":                      {[]answer{renewed}, ""},
 		"a leader that renews it":                         {[]answer{renewed, renewedAgain}, ""},
 		"a leader that has died, or may not update it":    {[]answer{renewed, renewed}, "expired"},
 		"nobody may make it":                              {[]answer{missing, missing}, "missing"},

@@ -112,7 +112,7 @@ type known struct {
 	stream  string // that brought it
 }
 
-// model says in plain maps what must count.
+// model computes in plain maps what must count.
 type model struct {
 	known map[string]known
 	// complete has the cells of the last coverage whose streams were all listed, and partial those

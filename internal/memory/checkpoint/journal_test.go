@@ -141,7 +141,7 @@ type model struct {
 	store  *Store
 	now    entries
 	// possible has what a crash may leave: the last acknowledged write, and those that were not
-	// acknowledged, which may yet arrive. Nil stands for an empty disk.
+	// acknowledged, which may yet arrive. Nil is an empty disk.
 	possible []*content
 	late     []lateWrite
 	number   int

@@ -69,7 +69,7 @@ func (w *Windows) Value(k Key) []byte {
 }
 
 // Restore puts a window back, or takes it away if the value is nil. Settle has to be called after
-// the last of them. The error says that the value is none of Value's.
+// the last of them. It returns an error if the value is none of Value's.
 func (w *Windows) Restore(k Key, value []byte) error {
 	delete(w.held, k)
 	if value == nil {

@@ -33,7 +33,7 @@ func (s *Set[K]) Note(keys ...K) {
 // Len is how many keys were noted since the last Take.
 func (s *Set[K]) Len() int { return len(s.keys) }
 
-// Take returns the keys that were noted since the last Take. The room that they took is given back:
+// Take returns the keys that were noted since the last Take. The memory that they took is freed:
 // after a first listing it is that of all events.
 func (s *Set[K]) Take() []K {
 	keys := slices.AppendSeq(make([]K, 0, len(s.keys)), maps.Keys(s.keys))

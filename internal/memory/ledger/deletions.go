@@ -22,7 +22,7 @@ func (d *deletions) push(k Key, at uint32) {
 	d.queue = append(d.queue, deletion{k, at})
 }
 
-// holds says whether a place in the queue stands for an event that is still deleted since then.
+// holds reports whether an entry of the queue is of an event that is still deleted since then.
 func (d *deletions) holds(place deletion) bool {
 	at, deleted := d.at[place.key]
 	return deleted && at == place.at

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ledger remembers what was seen of every event and tells how many occurrences an
+// Package ledger remembers what was seen of every event and returns how many occurrences an
 // observation adds.
 //
 // A repeat, a duplicated watch message, a relist after 410 Gone and an event that its recorder
@@ -43,7 +43,7 @@ const (
 )
 
 // Key is the identity of an event, (namespace, name), in a fixed size. It is cut from a
-// cryptographic hash because names are chosen by whoever may create events, and none of them may
+// cryptographic hash because names are chosen by anyone who may create events, and none of them may
 // choose one that shares another's entry.
 type Key [12]byte
 
@@ -295,7 +295,7 @@ func digest(s string) uint64 {
 	return h.Sum64()
 }
 
-// unixSeconds is never 0, which stands for a live event.
+// unixSeconds is never 0, which marks a live event.
 func unixSeconds(t time.Time) uint32 {
 	return uint32(max(1, t.Unix()))
 }

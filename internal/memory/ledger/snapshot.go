@@ -59,7 +59,7 @@ func (l *Ledger) Value(k Key) []byte {
 }
 
 // Restore puts an entry back, or takes it away if the value is nil. Settle has to be called after
-// the last of them. The error says that the value is none of Value's.
+// the last of them. It returns an error if the value is none of Value's.
 func (l *Ledger) Restore(k Key, value []byte) error {
 	l.deleted.revive(k)
 	if value == nil {

@@ -19,7 +19,7 @@ import (
 // Config bounds a Tally.
 type Config struct {
 	MaxSeries int           // what goes beyond is summed in one overflow series, which does not count as one of these
-	SeriesTTL time.Duration // a series that has not moved for so long is dropped
+	SeriesTTL time.Duration // a series that has not changed for this time is dropped
 }
 
 // Tally holds the cumulative sums. Its methods may be called concurrently.
