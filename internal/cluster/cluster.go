@@ -10,9 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 )
 
@@ -58,7 +58,7 @@ func (i *Identity) Asked() <-chan struct{} { return i.asked }
 
 // Run asks until the answer is known or the context ends.
 func (i *Identity) Run(ctx context.Context) {
-	backoff := wait.Backoff{Duration: 250 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 15 * time.Second}
+	delays := newBackoff()
 	settled := sync.OnceFunc(func() { close(i.asked) })
 	for {
 		err := i.ask(ctx)
@@ -66,7 +66,7 @@ func (i *Identity) Run(ctx context.Context) {
 			settled()
 			return
 		}
-		pause := backoff.Step()
+		pause := delays.NextBackOff()
 		if isAnswer(err) {
 			settled()
 			pause = refusedPause
@@ -76,6 +76,18 @@ func (i *Identity) Run(ctx context.Context) {
 			return
 		case <-time.After(pause):
 		}
+	}
+}
+
+// newBackoff returns the delays between requests: from 250 ms, doubled up to 15 s, each with a random
+// part of 0 to 50% on top. Package backoff puts its random part around the interval, so each interval
+// is 1.25 times the shortest delay.
+func newBackoff() *backoff.ExponentialBackOff {
+	return &backoff.ExponentialBackOff{
+		InitialInterval:     250 * time.Millisecond * 5 / 4,
+		RandomizationFactor: 0.2,
+		Multiplier:          2,
+		MaxInterval:         15 * time.Second * 5 / 4,
 	}
 }
 

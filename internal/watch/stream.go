@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 )
@@ -69,14 +69,22 @@ func New(config Config) *Stream {
 	return s
 }
 
-func newBackoff() wait.Backoff {
-	return wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 6, Cap: 15 * time.Second}
+// newBackoff returns the delays between attempts: from 500 ms, doubled up to 15 s, each with a
+// random part of 0 to 100% on top. Package backoff puts its random part around the interval, so each
+// interval is 1.5 times the shortest delay.
+func newBackoff() *backoff.ExponentialBackOff {
+	return &backoff.ExponentialBackOff{
+		InitialInterval:     500 * time.Millisecond * 3 / 2,
+		RandomizationFactor: 1.0 / 3,
+		Multiplier:          2,
+		MaxInterval:         15 * time.Second * 3 / 2,
+	}
 }
 
 // Run passes on changes until the context ends. A change waits until it is taken, and while it
 // waits nothing is read from the API server.
 func (s *Stream) Run(ctx context.Context) {
-	backoff, closed := newBackoff(), 0
+	delays, closed := newBackoff(), 0
 	for s.config.Taker.Await(ctx) == nil {
 		opened := time.Now()
 		err := s.connect(ctx)
@@ -93,12 +101,12 @@ func (s *Stream) Run(ctx context.Context) {
 		cause := s.afterEnd(err)
 		s.config.Observer.Restarting(s.config.Namespace, cause, err)
 		if time.Since(opened) > minUptime {
-			backoff = newBackoff()
+			delays.Reset()
 		}
 		if err == nil && !brief || cause == Stalled {
 			continue // The server's own time limit, or the receiver's: go on at once.
 		}
-		pause(ctx, backoff.Step())
+		pause(ctx, delays.NextBackOff())
 	}
 }
 
