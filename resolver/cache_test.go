@@ -92,7 +92,7 @@ func BenchmarkMemory(b *testing.B) {
 func filledCache(objects int) *cache {
 	c := newCache(objects, time.Hour, func() time.Duration { return 0 })
 	keep := func(key string) bool { return key == "tilt-manifest" }
-	r := &reader{cache: c, trimmer: &trimmer{keepLabel: keep}}
+	r := &reader{cache: c, trimmer: &trimmer{keepLabel: keep, sets: newStringSets()}}
 	for i := range objects {
 		meta := podMetadata(i)
 		r.keep(podKind, placeOf(podKind, meta.Namespace), meta, 0)

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -58,7 +59,7 @@ type kinds struct {
 	questions *calls[kindQuestion, kindAnswer]
 
 	mu    sync.Mutex
-	memos map[kindQuestion]kindMemo // guarded by mu
+	memos *simplelru.LRU[kindQuestion, kindMemo] // guarded by mu
 }
 
 func newKinds(b *background, d *discoverer) *kinds {
@@ -66,7 +67,7 @@ func newKinds(b *background, d *discoverer) *kinds {
 		documents: newDocuments(b, d),
 		now:       d.now,
 		questions: newCalls[kindQuestion, kindAnswer](b),
-		memos:     make(map[kindQuestion]kindMemo),
+		memos:     newLRU[kindQuestion, kindMemo](mostKinds),
 	}
 }
 
@@ -74,7 +75,7 @@ func newKinds(b *background, d *discoverer) *kinds {
 func (k *kinds) find(q kindQuestion) (kindAnswer, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	memo, found := k.memos[q]
+	memo, found := k.memos.Get(q)
 	if !found || k.now() >= memo.until {
 		return kindAnswer{}, false
 	}
@@ -161,7 +162,7 @@ func (k *kinds) learn(q kindQuestion, found []*kind) kindAnswer {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.rememberLocked(q, memo)
+	k.memos.Add(q, memo)
 	return memo.kindAnswer
 }
 
@@ -171,7 +172,7 @@ func (k *kinds) learn(q kindQuestion, found []*kind) kindAnswer {
 func (k *kinds) fail(q kindQuestion, failure Resolution, remember bool) kindAnswer {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	last, found := k.memos[q]
+	last, found := k.memos.Get(q)
 	if found && last.failure == "" && k.now() < last.until {
 		return last.kindAnswer
 	}
@@ -183,7 +184,7 @@ func (k *kinds) fail(q kindQuestion, failure Resolution, remember bool) kindAnsw
 	if failure == NotFound {
 		lifetime = unservedLifetime
 	}
-	k.rememberLocked(q, kindMemo{answer, k.now() + lifetime})
+	k.memos.Add(q, kindMemo{answer, k.now() + lifetime})
 	return answer
 }
 
@@ -193,19 +194,10 @@ func (k *kinds) invalidate(unserved *kind) {
 	k.documents.invalidate(unserved)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for q, memo := range k.memos {
-		if slices.Contains(memo.kinds, unserved) {
+	for _, q := range k.memos.Keys() {
+		if memo, _ := k.memos.Peek(q); slices.Contains(memo.kinds, unserved) {
 			memo.until = min(memo.until, k.now())
-			k.memos[q] = memo
+			k.memos.Add(q, memo)
 		}
 	}
-}
-
-// rememberLocked keeps a memo. What is kept is bounded by forgetting everything,
-// which costs a few small requests.
-func (k *kinds) rememberLocked(q kindQuestion, memo kindMemo) {
-	if _, known := k.memos[q]; !known && len(k.memos) >= mostKinds {
-		clear(k.memos)
-	}
-	k.memos[q] = memo
 }

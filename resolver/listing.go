@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -61,7 +62,7 @@ type lister struct {
 	// mu guards all below, and what every listing says it guards.
 	mu      sync.Mutex
 	under   map[place]*listing // under way
-	demands map[place]demand
+	demands *simplelru.LRU[place, demand]
 }
 
 // demand is what was asked of a place lately.
@@ -80,7 +81,7 @@ func newLister(b *background, r *reader, f *follower) *lister {
 		now:        r.now,
 		refused:    newRefusals(1, r.now),
 		under:      make(map[place]*listing),
-		demands:    make(map[place]demand),
+		demands:    newLRU[place, demand](mostDemands),
 	}
 }
 
@@ -111,7 +112,8 @@ func (l *lister) areManyLocked(k *kind, in place, names []string, expectMore boo
 	for _, name := range names {
 		different[name] = struct{}{}
 	}
-	d, now := l.demands[in], l.now()
+	d, _ := l.demands.Get(in)
+	now := l.now()
 	if d.whole != 0 && now-d.whole < newcomerFor {
 		l.follower.newcomersOf(k, len(different))
 	}
@@ -127,15 +129,8 @@ func (l *lister) areManyLocked(k *kind, in place, names []string, expectMore boo
 	if many {
 		d.names = nil
 	}
-	l.noteDemandLocked(in, d)
+	l.demands.Add(in, d)
 	return many
-}
-
-func (l *lister) noteDemandLocked(in place, d demand) {
-	if len(l.demands) >= mostDemands {
-		clear(l.demands)
-	}
-	l.demands[in] = d
 }
 
 // wantLocked adds a name that somebody waits for.
@@ -289,7 +284,8 @@ func (l *lister) isUseless(of *listing, page *metav1.PartialObjectMetadataList) 
 func (l *lister) lacksMany(of *listing) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(of.wanted) >= listFrom*max(1, l.demands[of.place].pages)
+	d, _ := l.demands.Get(of.place)
+	return len(of.wanted) >= listFrom*max(1, d.pages)
 }
 
 // pagesAfter is how many pages come after one, at least.
@@ -309,13 +305,13 @@ func pagesAfter(page *metav1.PartialObjectMetadataList) int {
 func (l *lister) noteSize(of *listing, page *metav1.PartialObjectMetadataList, read int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	d := l.demands[of.place]
+	d, _ := l.demands.Get(of.place)
 	d.pages = read + pagesAfter(page)
 	if page.Continue == "" {
 		d.whole = l.now()
 		l.follower.listed(of.kind, page.ResourceVersion)
 	}
-	l.noteDemandLocked(of.place, d)
+	l.demands.Add(of.place, d)
 }
 
 // end ends the listing with what conclude notes about it.

@@ -48,7 +48,7 @@ func chooseOwner(references []metav1.OwnerReference) unique.Handle[owner] {
 type trimmer struct {
 	keepLabel      func(string) bool
 	keepAnnotation func(string) bool
-	sets           stringSets
+	sets           *stringSets
 }
 
 // object returns the object that meta describes. Nothing of meta is retained.

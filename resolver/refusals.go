@@ -5,6 +5,8 @@ package resolver
 import (
 	"sync"
 	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
 // mostRefusals bounds the places that are remembered.
@@ -20,7 +22,7 @@ type refusals struct {
 	now   func() time.Duration
 
 	mu     sync.Mutex
-	places map[place]refusal // guarded by mu
+	places *simplelru.LRU[place, refusal] // guarded by mu
 }
 
 // refusal is what is remembered of one place.
@@ -30,14 +32,14 @@ type refusal struct {
 }
 
 func newRefusals(limit int, now func() time.Duration) *refusals {
-	return &refusals{limit: limit, now: now, places: make(map[place]refusal)}
+	return &refusals{limit: limit, now: now, places: newLRU[place, refusal](mostRefusals)}
 }
 
 // has reports whether a request in the place would be refused.
 func (r *refusals) has(in place) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	last := r.places[in]
+	last, _ := r.places.Get(in)
 	return last.count >= r.limit && r.now() < last.until
 }
 
@@ -46,15 +48,12 @@ func (r *refusals) note(in place, failure Resolution) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if failure != Forbidden {
-		delete(r.places, in)
+		r.places.Remove(in)
 		return
 	}
-	last := r.places[in]
+	last, _ := r.places.Get(in)
 	if r.now() >= last.until {
 		last.count = 0
 	}
-	if len(r.places) >= mostRefusals {
-		clear(r.places)
-	}
-	r.places[in] = refusal{count: last.count + 1, until: r.now() + settledFailure}
+	r.places.Add(in, refusal{count: last.count + 1, until: r.now() + settledFailure})
 }

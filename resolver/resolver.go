@@ -59,7 +59,7 @@ func newLookup(b *background, c *clients, limiter flowcontrol.RateLimiter, cfg C
 		client:  c.metadata,
 		gate:    gate,
 		cache:   cache,
-		trimmer: &trimmer{keepLabel: cfg.KeepLabel, keepAnnotation: cfg.KeepAnnotation},
+		trimmer: &trimmer{keepLabel: cfg.KeepLabel, keepAnnotation: cfg.KeepAnnotation, sets: newStringSets()},
 		now:     now,
 		singles: newCalls[address, answer](b),
 		refused: newRefusals(refusedInARow, now),

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
 // mostSets is how many different sets of labels are shared at a time.
@@ -18,7 +20,11 @@ const mostSets = 4096
 // and the pods of a workload mostly carry the same labels.
 type stringSets struct {
 	mu   sync.Mutex
-	sets map[string]map[string]string // guarded by mu; by what is in them
+	sets *simplelru.LRU[string, map[string]string] // guarded by mu; by what is in them
+}
+
+func newStringSets() *stringSets {
+	return &stringSets{sets: newLRU[string, map[string]string](mostSets)}
 }
 
 // shared returns a set equal to the given one, which must not be written to any
@@ -30,14 +36,10 @@ func (s *stringSets) shared(set map[string]string) map[string]string {
 	content := contentOf(set)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if known, found := s.sets[content]; found {
+	if known, found := s.sets.Get(content); found {
 		return known
 	}
-	// Forgetting everything at once costs nothing but some sharing.
-	if s.sets == nil || len(s.sets) >= mostSets {
-		s.sets = make(map[string]map[string]string)
-	}
-	s.sets[content] = set
+	s.sets.Add(content, set)
 	return set
 }
 
