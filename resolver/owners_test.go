@@ -11,7 +11,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
-// world is a few objects that most tests use.
+// world returns a few objects that most tests use.
 var (
 	deployment = object{apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "fe", uid: "d1", labels: map[string]string{"tilt-manifest": "fe"}}
 	replicaSet = object{apiVersion: "apps/v1", kind: "ReplicaSet", namespace: "shop", name: "fe-1", uid: "r1", owners: []metav1.OwnerReference{ownedBy(deployment, true)}}
@@ -181,12 +181,12 @@ func TestKeptMetadata(t *testing.T) {
 	pod.annotations = map[string]string{"team": "a", "note": "b"}
 	api.put(pod)
 
-	t.Run("nothing unless asked for", func(t *testing.T) {
+	t.Run("nothing by default", func(t *testing.T) {
 		chain := resolve(t, newResolver(t, api, resolver.Config{}), refTo(pod))
 		require.Nil(t, chain.Objects[0].Labels)
 		require.Nil(t, chain.Objects[0].Annotations)
 	})
-	t.Run("the keys asked for", func(t *testing.T) {
+	t.Run("the keys that Config keeps", func(t *testing.T) {
 		r := newResolver(t, api, resolver.Config{
 			KeepLabel:      func(key string) bool { return key != "pod-template-hash" },
 			KeepAnnotation: func(key string) bool { return key == "team" },

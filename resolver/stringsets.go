@@ -12,23 +12,23 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// mostSets is how many different sets of labels are shared at a time.
-const mostSets = 4096
+// maxSets is the maximum number of shared sets of labels.
+const maxSets = 4096
 
-// stringSets lets objects with equal labels share one map. A map of a single
-// entry takes more than 300 bytes, which is more than the rest of an object,
-// and the pods of a workload mostly carry the same labels.
+// stringSets lets objects with equal labels share one map. A map with a single entry takes more
+// than 300 bytes, more than the rest of an object. The pods of a workload usually have the same
+// labels.
 type stringSets struct {
 	mu   sync.Mutex
-	sets *simplelru.LRU[string, map[string]string] // guarded by mu; by what is in them
+	sets *simplelru.LRU[string, map[string]string] // by content; guarded by mu
 }
 
 func newStringSets() *stringSets {
-	return &stringSets{sets: newLRU[string, map[string]string](mostSets)}
+	return &stringSets{sets: newLRU[string, map[string]string](maxSets)}
 }
 
-// shared returns a set equal to the given one, which must not be written to any
-// more. An empty set is returned as nil.
+// shared returns a set that is equal to the given one. Callers must not change either. It returns
+// nil for an empty set.
 func (s *stringSets) shared(set map[string]string) map[string]string {
 	if len(set) == 0 {
 		return nil
@@ -43,7 +43,7 @@ func (s *stringSets) shared(set map[string]string) map[string]string {
 	return set
 }
 
-// contentOf writes a set as one string that no other set is written as.
+// contentOf returns a unique string for the content of a set.
 func contentOf(set map[string]string) string {
 	var content strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(set)) {
