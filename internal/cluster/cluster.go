@@ -17,21 +17,21 @@ import (
 )
 
 const (
-	answerWithin = 10 * time.Second
+	responseTimeout = 10 * time.Second
 	// refusedPause is long, because a permission that is not given is seldom given later.
-	refusedPause = 10 * time.Minute
+	forbiddenPause = 10 * time.Minute
 )
 
 // Identity is the cluster's UID, once it is known. Its methods may be called concurrently.
 type Identity struct {
-	client rest.Interface
-	uid    atomic.Value  // string
-	asked  chan struct{} // closed after the first answer that settles it
+	client   rest.Interface
+	uid      atomic.Value  // string
+	answered chan struct{} // closed after the first answer that settles it
 }
 
 // New makes an identity that is not known yet. The client is one for the core group.
 func New(client rest.Interface) *Identity {
-	return &Identity{client: client, asked: make(chan struct{})}
+	return &Identity{client: client, answered: make(chan struct{})}
 }
 
 // UID is empty while it is not known, which is for ever where the namespace may not be read.
@@ -43,7 +43,7 @@ func (i *Identity) UID() string {
 // Refresh asks again, since another cluster may answer now. The error is that of the request; nil also
 // means that the UID may not be read.
 func (i *Identity) Refresh(ctx context.Context) error {
-	err := i.ask(ctx)
+	err := i.fetch(ctx)
 	if isAnswer(err) {
 		return nil
 	}
@@ -54,22 +54,22 @@ func (i *Identity) Refresh(ctx context.Context) error {
 func isAnswer(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) }
 
 // Asked is closed when the API server has told the UID, or that it may not be read.
-func (i *Identity) Asked() <-chan struct{} { return i.asked }
+func (i *Identity) Answered() <-chan struct{} { return i.answered }
 
 // Run asks until the answer is known or the context ends.
 func (i *Identity) Run(ctx context.Context) {
 	delays := newBackoff()
-	settled := sync.OnceFunc(func() { close(i.asked) })
+	answered := sync.OnceFunc(func() { close(i.answered) })
 	for {
-		err := i.ask(ctx)
+		err := i.fetch(ctx)
 		if err == nil {
-			settled()
+			answered()
 			return
 		}
 		pause := delays.NextBackOff()
 		if isAnswer(err) {
-			settled()
-			pause = refusedPause
+			answered()
+			pause = forbiddenPause
 		}
 		select {
 		case <-ctx.Done():
@@ -91,8 +91,8 @@ func newBackoff() *backoff.ExponentialBackOff {
 	}
 }
 
-func (i *Identity) ask(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+func (i *Identity) fetch(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, responseTimeout)
 	defer cancel()
 	namespace := &corev1.Namespace{}
 	if err := i.client.Get().Resource("namespaces").Name("kube-system").Do(ctx).Into(namespace); err != nil {

@@ -59,7 +59,7 @@ func TestTheClusterIsNamed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			i := asking(t, tt.statuses...)
 			select {
-			case <-i.Asked():
+			case <-i.Answered():
 			case <-time.After(20 * time.Second):
 				require.Fail(t, "never settled")
 			}

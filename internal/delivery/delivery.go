@@ -110,7 +110,7 @@ func New(settings Settings) *Deliverer { return &Deliverer{settings: settings} }
 // Deliver delivers the request until it is accepted or dropped. An attempt runs on work's context,
 // until the pipeline returns. If stop has ended, Deliver makes at most one attempt. If work has
 // ended, it makes none. Callers must not call Deliver concurrently.
-func (d *Deliverer) Deliver(stop, work context.Context, request Request) Outcome {
+func (d *Deliverer) Deliver(stop, drain context.Context, request Request) Outcome {
 	a := &attempts{Deliverer: d, pending: request.Records, logs: request.Logs, outcome: Accepted}
 	defer a.end()
 	maxTries := uint(0) // No limit.
@@ -118,7 +118,7 @@ func (d *Deliverer) Deliver(stop, work context.Context, request Request) Outcome
 		maxTries = 1
 	}
 	outcome, err := backoff.Retry(stop,
-		func() (Outcome, error) { return a.attempt(stop, work) },
+		func() (Outcome, error) { return a.attempt(stop, drain) },
 		backoff.WithBackOff(&backoff.ExponentialBackOff{
 			InitialInterval:     d.settings.Retry.InitialInterval,
 			RandomizationFactor: d.settings.Retry.RandomizationFactor,
@@ -170,14 +170,14 @@ type attempts struct {
 }
 
 // attempt attempts to deliver once. It returns an error if another attempt is needed.
-func (a *attempts) attempt(stop, work context.Context) (Outcome, error) {
-	if !a.settings.MayDeliver(stop) || work.Err() != nil {
+func (a *attempts) attempt(stop, drain context.Context) (Outcome, error) {
+	if !a.settings.MayDeliver(stop) || drain.Err() != nil {
 		return Stopped, nil //nolint:nilerr // The outcome says that the caller stops.
 	}
 	a.begin()
 	logs := a.logs()
 	records := logs.LogRecordCount() // The consumer owns the logs once it gets them.
-	ctx := a.settings.Operations.StartLogsOp(work)
+	ctx := a.settings.Operations.StartLogsOp(drain)
 	err := a.settings.Next.ConsumeLogs(ctx, logs)
 	a.settings.Operations.EndLogsOp(ctx, a.settings.Format, records, err)
 	if err == nil {
@@ -185,7 +185,7 @@ func (a *attempts) attempt(stop, work context.Context) (Outcome, error) {
 		return a.outcome, nil
 	}
 	a.err, a.observed = err, false
-	if work.Err() != nil {
+	if drain.Err() != nil {
 		return Stopped, nil //nolint:nilerr // The end of work may be the cause, even of a permanent error.
 	}
 	r := classify(err)

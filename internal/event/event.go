@@ -57,8 +57,8 @@ func FirstOccurrence(ev *corev1.Event) time.Time {
 	return firstRepresentable(ev.FirstTimestamp.Time, ev.EventTime.Time, ev.CreationTimestamp.Time)
 }
 
-func firstRepresentable(ladder ...time.Time) time.Time {
-	for _, t := range ladder {
+func firstRepresentable(candidates ...time.Time) time.Time {
+	for _, t := range candidates {
 		if representable(t) {
 			return t
 		}

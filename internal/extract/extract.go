@@ -123,12 +123,12 @@ func kindMatcher(from string) (func(*resolver.Object) bool, error) {
 }
 
 // KeepLabel says whether any rule wants a label of this key.
-func (e *Extractor) KeepLabel(key string) bool { return wanted(e.labels, key) }
+func (e *Extractor) KeepLabel(key string) bool { return anyMatches(e.labels, key) }
 
 // KeepAnnotation says whether any rule wants an annotation of this key.
-func (e *Extractor) KeepAnnotation(key string) bool { return wanted(e.annotations, key) }
+func (e *Extractor) KeepAnnotation(key string) bool { return anyMatches(e.annotations, key) }
 
-func wanted(rules []rule, key string) bool {
+func anyMatches(rules []rule, key string) bool {
 	return slices.ContainsFunc(rules, func(r rule) bool { return r.matches(key) })
 }
 

@@ -23,10 +23,10 @@ type Status struct {
 	logger *zap.Logger
 
 	// mu guards the following.
-	mu      sync.Mutex
-	hosts   []component.Host   // one for each pipeline's instance of the receiver
-	failing map[string]failure // by the part of the receiver that does not work
-	hinted  map[string]bool    // the missing permissions for owners that the log has named
+	mu       sync.Mutex
+	hosts    []component.Host   // one for each pipeline's instance of the receiver
+	failing  map[string]failure // by the part of the receiver that does not work
+	reported map[string]bool    // the missing permissions for owners that the log has named
 }
 
 type failure struct {
@@ -35,7 +35,7 @@ type failure struct {
 }
 
 func newStatus(logger *zap.Logger) *Status {
-	return &Status{logger: logger, failing: map[string]failure{}, hinted: map[string]bool{}}
+	return &Status{logger: logger, failing: map[string]failure{}, reported: map[string]bool{}}
 }
 
 // AddHost adds the host of a pipeline's instance of the receiver. The status is reported to each.
@@ -113,10 +113,10 @@ func (s *Status) Forbidden(verb string, resource schema.GroupResource, namespace
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	missing := verb + " " + resource.String()
-	if s.hinted[missing] {
+	if s.reported[missing] {
 		return
 	}
-	s.hinted[missing] = true
+	s.reported[missing] = true
 	consequence := "owner chains end there"
 	if verb == "list" {
 		consequence = "falling back to one GET per object"
@@ -211,9 +211,9 @@ const electionPart = "the leader election"
 
 // ElectionFailed implements election.Observer.
 func (s *Status) ElectionFailed(err error) {
-	var trouble *election.NoLeaderError
-	if errors.As(err, &trouble) {
-		s.Failed(electionPart, trouble.Cause, "No replica can be elected leader, and nothing is emitted; retrying", err)
+	var noLeader *election.NoLeaderError
+	if errors.As(err, &noLeader) {
+		s.Failed(electionPart, noLeader.Cause, "No replica can be elected leader, and nothing is emitted; retrying", err)
 		return
 	}
 	s.Failed(electionPart, "unavailable", "Cannot read the leader election Lease, and no replica may lead; retrying", err)

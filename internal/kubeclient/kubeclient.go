@@ -79,11 +79,11 @@ func fromKubeconfig(auth Auth) (*rest.Config, error) {
 	// The deferred loader falls back to the pod's service account when it finds nothing, which is not what was asked for.
 	raw, err := loader.RawConfig()
 	if err != nil {
-		return nil, fmt.Errorf("kubeconfig: %q could not be read: %w; set kubeconfig to a readable file%s", path, err, aboutHome(path))
+		return nil, fmt.Errorf("kubeconfig: %q could not be read: %w; set kubeconfig to a readable file%s", path, err, homeHint(path))
 	}
 	if allMissing {
 		return nil, fmt.Errorf("kubeconfig: %s %q, but there is no such file; set kubeconfig or KUBECONFIG to one that exists, or auth_type: %s in a pod%s",
-			usualPlace(), path, AuthServiceAccount, aboutHome(path))
+			pathSource(), path, AuthServiceAccount, homeHint(path))
 	}
 	config, err := clientcmd.NewNonInteractiveClientConfig(raw, auth.Context, &clientcmd.ConfigOverrides{}, rules).ClientConfig()
 	if err != nil {
@@ -98,7 +98,7 @@ func fromKubeconfig(auth Auth) (*rest.Config, error) {
 }
 
 // usualPlace says where the path comes from that kubeconfig, left empty, stands for.
-func usualPlace() string {
+func pathSource() string {
 	if os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != "" {
 		return "the environment variable KUBECONFIG names"
 	}
@@ -113,7 +113,7 @@ func kubeconfigPath(auth Auth, rules *clientcmd.ClientConfigLoadingRules) string
 }
 
 // aboutHome says what is wrong with a path as only shells understand it.
-func aboutHome(path string) string {
+func homeHint(path string) string {
 	if strings.HasPrefix(path, "~") {
 		return "; ~ is not expanded: write the whole path"
 	}
@@ -149,7 +149,7 @@ func Events(config *rest.Config) (rest.Interface, *Bursts, error) {
 	bursts := &Bursts{next: make(chan struct{})}
 	config = rest.CopyConfig(config)
 	config.QPS = -1
-	config.Dial = bursts.paced(Dial)
+	config.Dial = bursts.pace(Dial)
 	config.APIPath = "/api"
 	config.GroupVersion = &corev1.SchemeGroupVersion
 	config.NegotiatedSerializer = event.Codecs.WithoutConversion()

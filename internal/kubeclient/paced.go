@@ -40,20 +40,20 @@ func (b *Bursts) Count() uint64 {
 // Await waits until there were more than so many, for a while at most.
 func (b *Bursts) Await(count uint64) {
 	b.mu.Lock()
-	next, came := b.next, b.count > count
+	next, done := b.next, b.count > count
 	b.mu.Unlock()
-	if came {
+	if done {
 		return
 	}
-	late := time.NewTimer(burstWait)
-	defer late.Stop()
+	timer := time.NewTimer(burstWait)
+	defer timer.Stop()
 	select {
 	case <-next:
-	case <-late.C:
+	case <-timer.C:
 	}
 }
 
-func (b *Bursts) handedOn() {
+func (b *Bursts) signal() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.count++
@@ -62,7 +62,7 @@ func (b *Bursts) handedOn() {
 }
 
 // paced makes connections that are read at most once in readPause, unless more is waiting than one read takes.
-func (b *Bursts) paced(next dial) dial {
+func (b *Bursts) pace(next dial) dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := next(ctx, network, address)
 		if err != nil {
@@ -88,7 +88,7 @@ func (c *pacedConn) Read(b []byte) (int, error) { return c.buffer.Read(b) }
 type pacedReader struct{ conn *pacedConn }
 
 func (r pacedReader) Read(b []byte) (int, error) {
-	r.conn.bursts.handedOn()
+	r.conn.bursts.signal()
 	time.Sleep(time.Until(r.conn.next))
 	n, err := r.conn.Conn.Read(b)
 	r.conn.next = time.Time{}
@@ -96,7 +96,7 @@ func (r pacedReader) Read(b []byte) (int, error) {
 		r.conn.next = time.Now().Add(readPause)
 	}
 	if err != nil {
-		r.conn.bursts.handedOn()
+		r.conn.bursts.signal()
 	}
 	return n, err
 }

@@ -68,11 +68,11 @@ func keyOf(o *observation.Observation) resourceKey {
 
 // involved is what the event says of the involved object, filled from what was found where it leaves something empty.
 func involved(o *observation.Observation) resolver.Reference {
-	said, found := event.Involved(o.Event), o.Chain.Objects[0]
-	said.APIVersion = cmp.Or(said.APIVersion, found.APIVersion)
-	said.UID = cmp.Or(said.UID, found.UID)
-	said.Namespace = found.Namespace
-	return said
+	ref, found := event.Involved(o.Event), o.Chain.Objects[0]
+	ref.APIVersion = cmp.Or(ref.APIVersion, found.APIVersion)
+	ref.UID = cmp.Or(ref.UID, found.UID)
+	ref.Namespace = found.Namespace
+	return ref
 }
 
 func referenceTo(o *resolver.Object) resolver.Reference {

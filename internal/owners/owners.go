@@ -64,17 +64,17 @@ func (o *Owners) add(observations []observation.Observation, find func([]resolve
 		return
 	}
 	references := make([]resolver.Reference, 0, len(observations))
-	place := make(map[resolver.Reference]int, len(observations))
-	places := make([]int, len(observations))
+	index := make(map[resolver.Reference]int, len(observations))
+	indexes := make([]int, len(observations))
 	for i := range observations {
 		ref := event.Involved(observations[i].Event)
-		at, ok := place[ref]
+		n, ok := index[ref]
 		if !ok {
-			at = len(references)
-			place[ref] = at
+			n = len(references)
+			index[ref] = n
 			references = append(references, ref)
 		}
-		places[i] = at
+		indexes[i] = n
 	}
 	chains := find(references)
 	tags := make([][]extract.Tag, len(chains))
@@ -82,7 +82,7 @@ func (o *Owners) add(observations []observation.Observation, find func([]resolve
 		tags[i] = o.extractor.Tags(chain.Objects)
 	}
 	for i := range observations {
-		at := places[i]
-		observations[i].Chain, observations[i].Tags = chains[at], tags[at]
+		n := indexes[i]
+		observations[i].Chain, observations[i].Tags = chains[n], tags[n]
 	}
 }

@@ -35,18 +35,18 @@ type Queue struct {
 	maxChanges int // of a batch
 	signal     chan struct{}
 
-	mu      sync.Mutex
-	changes []entry
-	weight  int64 // of changes
-	bound   int64 // of weight
-	ends    bool  // a listing ends among the changes
+	mu         sync.Mutex
+	changes    []entry
+	weight     int64 // of changes
+	bound      int64 // of weight
+	hasListEnd bool  // a listing ends among the changes
 	// blocked holds the changes that found no room, in the order in which they came, so that a
 	// stream that floods cannot starve the others.
 	blocked []*waiter
 
 	// takenAt is when the batch was taken that the loop has not dealt with; zero if there is none.
-	takenAt time.Time
-	late    *time.Timer // ends when the batch has waited for stallAfter; nil before the first batch
+	takenAt    time.Time
+	stallTimer *time.Timer // ends when the batch has waited for stallAfter; nil before the first batch
 	// connected ends when the queue stalls. While it is stalled, resumed is the channel that is
 	// closed when the streams may connect again; otherwise it is nil.
 	connected context.Context
@@ -138,7 +138,7 @@ func (q *Queue) fitsLocked(e entry) bool {
 func (q *Queue) addLocked(e entry) {
 	q.changes = append(q.changes, e)
 	q.weight += e.weight
-	q.ends = q.ends || e.change.Kind == watch.ListEnded
+	q.hasListEnd = q.hasListEnd || e.change.Kind == watch.ListEnded
 	if q.fullLocked() {
 		q.wake()
 	}
@@ -181,7 +181,7 @@ func (q *Queue) Full() bool {
 
 // fullLocked leaves a little room in bytes, so that the streams go on while a batch is being taken.
 func (q *Queue) fullLocked() bool {
-	return q.ends || len(q.changes) >= q.maxChanges || q.weight > openBytes-openBytes/8
+	return q.hasListEnd || len(q.changes) >= q.maxChanges || q.weight > openBytes-openBytes/8
 }
 
 // Take appends the next batch: what is there, up to maxChanges changes, 4 MiB, or the end of a
@@ -198,7 +198,7 @@ func (q *Queue) Take(batch []watch.Change) []watch.Change {
 	clear(q.changes[left:])
 	q.changes = q.changes[:left]
 	q.weight -= weight
-	q.ends = slices.ContainsFunc(q.changes, func(e entry) bool { return e.change.Kind == watch.ListEnded })
+	q.hasListEnd = slices.ContainsFunc(q.changes, func(e entry) bool { return e.change.Kind == watch.ListEnded })
 	if left > 0 {
 		q.wake()
 	}

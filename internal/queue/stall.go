@@ -46,17 +46,17 @@ func (q *Queue) Done() {
 
 func (q *Queue) beginLocked() {
 	q.takenAt = time.Now()
-	if q.late == nil {
-		q.late = time.AfterFunc(stallAfter, q.stallIfLate)
+	if q.stallTimer == nil {
+		q.stallTimer = time.AfterFunc(stallAfter, q.stallIfLate)
 	} else {
-		q.late.Reset(stallAfter)
+		q.stallTimer.Reset(stallAfter)
 	}
 }
 
 func (q *Queue) doneLocked() {
 	q.takenAt = time.Time{}
-	if q.late != nil {
-		q.late.Stop()
+	if q.stallTimer != nil {
+		q.stallTimer.Stop()
 	}
 	if q.resumed == nil || len(q.changes) > 0 {
 		return

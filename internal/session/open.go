@@ -103,7 +103,7 @@ func (s *session) awaitCluster(stop context.Context) {
 	late := time.NewTimer(s.LookupTimeout)
 	defer late.Stop()
 	select {
-	case <-s.Cluster.Asked():
+	case <-s.Cluster.Answered():
 	case <-late.C:
 	case <-stop.Done():
 	}

@@ -28,20 +28,20 @@ const (
 	// of the pauses within a listing.
 	responseTimeout = time.Minute
 	// shortPause is a pause within a listing that does not count: the server reads on in etcd.
-	shortPause = time.Second
+	ignoredPause = time.Second
 	// shortestWatch is the least time after which the server ends a watch. The time is drawn
 	// between it and twice it, so that many receivers do not come back together.
-	shortestWatch = 5 * time.Minute
+	minWatchTimeout = 5 * time.Minute
 	// timeoutSlack is how long after that the connection counts as dead.
 	timeoutSlack = 30 * time.Second
 )
 
 var (
-	errSilent = errors.New("the API server says nothing")
+	errNoResponse = errors.New("the API server says nothing")
 	// errBrokeOff is the end of a listing without its bookmark.
-	errBrokeOff = errors.New("the listing broke off")
-	errStalled  = errors.New("the receiver cannot take more events")
-	errWentBack = errors.New("the resource versions of the cluster went back")
+	errIncompleteList = errors.New("the listing broke off")
+	errStalled        = errors.New("the receiver cannot take more events")
+	errWentBack       = errors.New("the resource versions of the cluster went back")
 )
 
 // listPages lists by pages, holding one of them at a time: the events of now, or those as of
@@ -64,7 +64,7 @@ func (s *Stream) listPages(ctx context.Context) error {
 		}
 		for i := range page.Items {
 			ev := page.Items[i] // A copy, so that one event that is kept does not keep its page.
-			if err := s.hand(ctx, Change{Kind: kind, Event: &ev}); err != nil {
+			if err := s.put(ctx, Change{Kind: kind, Event: &ev}); err != nil {
 				return err
 			}
 		}
@@ -82,12 +82,12 @@ func (s *Stream) listPages(ctx context.Context) error {
 }
 
 func (s *Stream) page(ctx context.Context, options metav1.ListOptions) (*corev1.EventList, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, responseTimeout, errSilent)
+	ctx, cancel := context.WithTimeoutCause(ctx, responseTimeout, errNoResponse)
 	defer cancel()
 	page := &corev1.EventList{}
 	err := s.request(&options).Do(ctx).Into(page)
-	if err != nil && errors.Is(context.Cause(ctx), errSilent) {
-		return nil, errSilent
+	if err != nil && errors.Is(context.Cause(ctx), errNoResponse) {
+		return nil, errNoResponse
 	}
 	return page, err
 }
@@ -114,7 +114,7 @@ func (s *Stream) watch(ctx context.Context, options metav1.ListOptions) error {
 	defer cancel(nil)
 	defer context.AfterFunc(s.config.Taker.Connected(), func() { cancel(errStalled) })()
 
-	limit := shortestWatch + rand.N(shortestWatch)
+	limit := minWatchTimeout + rand.N(minWatchTimeout)
 	seconds := int64(limit.Seconds())
 	options.TimeoutSeconds = &seconds
 	options.Watch = true
@@ -127,7 +127,7 @@ func (s *Stream) watch(ctx context.Context, options metav1.ListOptions) error {
 }
 
 // stream opens a connection and reads it to its end.
-func (s *Stream) stream(ctx context.Context, cancel context.CancelCauseFunc, options *metav1.ListOptions, silence time.Duration) error {
+func (s *Stream) stream(ctx context.Context, cancel context.CancelCauseFunc, options *metav1.ListOptions, idle time.Duration) error {
 	if options.SendInitialEvents != nil {
 		if err := s.beginList(ctx); err != nil {
 			return err
@@ -141,26 +141,26 @@ func (s *Stream) stream(ctx context.Context, cancel context.CancelCauseFunc, opt
 	if !s.listing {
 		s.config.Observer.Healthy(s.config.Namespace)
 	}
-	return s.receive(ctx, cancel, connection, silence)
+	return s.receive(ctx, cancel, connection, idle)
 }
 
 // open sends the request and waits for the head of the answer.
 func (s *Stream) open(ctx context.Context, cancel context.CancelCauseFunc, options *metav1.ListOptions) (io.ReadCloser, error) {
-	late := time.AfterFunc(responseTimeout, func() { cancel(errSilent) })
+	timer := time.AfterFunc(responseTimeout, func() { cancel(errNoResponse) })
 	body, err := s.request(options).Stream(ctx)
-	if !late.Stop() {
+	if !timer.Stop() {
 		if err == nil {
 			_ = body.Close()
 		}
-		return nil, errSilent
+		return nil, errNoResponse
 	}
 	return body, err
 }
 
 // receive reads messages until the stream ends.
-func (s *Stream) receive(ctx context.Context, cancel context.CancelCauseFunc, body io.ReadCloser, silence time.Duration) error {
-	late := time.AfterFunc(s.idleTimeout(silence), func() { cancel(errSilent) })
-	defer late.Stop()
+func (s *Stream) receive(ctx context.Context, cancel context.CancelCauseFunc, body io.ReadCloser, idle time.Duration) error {
+	timer := time.AfterFunc(s.idleTimeout(idle), func() { cancel(errNoResponse) })
+	defer timer.Stop()
 	decoder, err := NewDecoder(readCloser{&burstReader{Reader: body, bursts: s.config.Bursts, flush: s.config.Taker.Flush}, body})
 	if err != nil {
 		return err
@@ -169,8 +169,8 @@ func (s *Stream) receive(ctx context.Context, cancel context.CancelCauseFunc, bo
 		began := time.Now()
 		kind, object, err := decoder.Decode()
 		// Only waiting for the server counts, not waiting for the taker of the changes.
-		late.Stop()
-		if waited := time.Since(began); waited > shortPause {
+		timer.Stop()
+		if waited := time.Since(began); waited > ignoredPause {
 			s.paused += waited
 		}
 		switch {
@@ -184,7 +184,7 @@ func (s *Stream) receive(ctx context.Context, cancel context.CancelCauseFunc, bo
 		if err := s.take(ctx, kwatch.Event{Type: kind, Object: object}); err != nil {
 			return err
 		}
-		late.Reset(s.idleTimeout(silence))
+		timer.Reset(s.idleTimeout(idle))
 	}
 }
 
@@ -196,18 +196,18 @@ func isEnd(err error) bool {
 
 // idleTimeout is shorter while the server is listing: it has something to send. The pauses of a
 // listing add up: a server that never ends it, but sends what changes, must not be waited for.
-func (s *Stream) idleTimeout(silence time.Duration) time.Duration {
+func (s *Stream) idleTimeout(idle time.Duration) time.Duration {
 	if s.listing {
 		return max(0, responseTimeout-s.paused)
 	}
-	return silence
+	return idle
 }
 
 // endOfStream tells the server's time limit, which leaves a complete listing, from a connection
 // that broke within one.
 func (s *Stream) endOfStream() error {
 	if s.listing {
-		return errBrokeOff
+		return errIncompleteList
 	}
 	return nil
 }
@@ -228,7 +228,7 @@ func (s *Stream) take(ctx context.Context, message kwatch.Event) error {
 	if !s.listing {
 		change.ResourceVersion = resumeAfter(message.Type, ev.ResourceVersion)
 	}
-	if err := s.hand(ctx, change); err != nil {
+	if err := s.put(ctx, change); err != nil {
 		return err
 	}
 	s.resourceVersion = change.ResourceVersion
@@ -243,10 +243,10 @@ func (s *Stream) streamError(err error) error {
 	if !apierrors.IsInternalError(err) || s.resourceVersion == "" {
 		return err
 	}
-	if s.brokenAt == s.resourceVersion {
+	if s.internalErrorAt == s.resourceVersion {
 		return apierrors.NewResourceExpired(err.Error())
 	}
-	s.brokenAt = s.resourceVersion
+	s.internalErrorAt = s.resourceVersion
 	return err
 }
 

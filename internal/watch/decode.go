@@ -62,8 +62,8 @@ func (r *burstReader) Read(b []byte) (int, error) {
 		}
 	} else {
 		// What was left may have filled the buffer to its last byte.
-		late := time.AfterFunc(flushAfter, r.flush)
-		defer late.Stop()
+		timer := time.AfterFunc(flushAfter, r.flush)
+		defer timer.Stop()
 	}
 	if r.bursts != nil {
 		r.count = r.bursts.Count()

@@ -26,7 +26,7 @@ const maxQuickEnds = 3
 
 // maxUnfinished is how many streamed listings in a row may end without their bookmark. Some servers
 // and proxies accept the option and never send the bookmark.
-const maxUnfinished = 2
+const maxIncompleteLists = 2
 
 // errClosedAtOnce is what client-go hides: it turns a connection that is closed before an answer
 // into an empty watch.
@@ -43,13 +43,13 @@ type Stream struct {
 	// generation is what resourceVersion belongs to.
 	generation *generation
 	// reconnects is set after the first attempt to connect.
-	reconnects bool
+	connectedBefore bool
 	// brokenAt is where a stream ended with an internal error last.
-	brokenAt string
+	internalErrorAt string
 	// paged is set once a streamed listing is not worth another attempt.
 	paged bool
 	// unfinished is how many streamed listings in a row ended without their bookmark.
-	unfinished int
+	incompleteLists int
 	// listing is set between ListBegan and ListEnded.
 	listing bool
 	// paused is the sum of the pauses of the listing.
@@ -65,7 +65,7 @@ func New(config Config) *Stream {
 	if s.resourceVersion == "" {
 		s.exactAt = config.ExactAt
 	}
-	s.generation.saw(s.resourceVersion)
+	s.generation.observe(s.resourceVersion)
 	return s
 }
 
@@ -84,7 +84,7 @@ func newBackoff() *backoff.ExponentialBackOff {
 // Run passes on changes until the context ends. A change waits until it is taken, and while it
 // waits nothing is read from the API server.
 func (s *Stream) Run(ctx context.Context) {
-	delays, closed := newBackoff(), 0
+	delays, quickEnds := newBackoff(), 0
 	for s.config.Taker.Await(ctx) == nil {
 		opened := time.Now()
 		err := s.connect(ctx)
@@ -92,10 +92,10 @@ func (s *Stream) Run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		brief := err == nil && time.Since(opened) < minUptime
-		if !brief {
-			closed = 0
-		} else if closed++; closed >= maxQuickEnds {
+		quickEnd := err == nil && time.Since(opened) < minUptime
+		if !quickEnd {
+			quickEnds = 0
+		} else if quickEnds++; quickEnds >= maxQuickEnds {
 			err = errClosedAtOnce
 		}
 		cause := s.afterEnd(err)
@@ -103,7 +103,7 @@ func (s *Stream) Run(ctx context.Context) {
 		if time.Since(opened) > minUptime {
 			delays.Reset()
 		}
-		if err == nil && !brief || cause == Stalled {
+		if err == nil && !quickEnd || cause == Stalled {
 			continue // The server's own time limit, or the receiver's: go on at once.
 		}
 		pause(ctx, delays.NextBackOff())
@@ -138,7 +138,7 @@ func (s *Stream) connect(ctx context.Context) error {
 // checkVersions makes a stream list from scratch if the resource versions went back, also if
 // another stream detected it. A stream that begins and knows no version has nothing to check.
 func (s *Stream) checkVersions(ctx context.Context) error {
-	if s.reconnects || s.resourceVersion != "" {
+	if s.connectedBefore || s.resourceVersion != "" {
 		err := s.config.Versions.Check(ctx, s.config.Namespace, func(known, now uint64) {
 			s.config.Observer.WentBack(s.config.Namespace, known, now)
 		})
@@ -146,16 +146,16 @@ func (s *Stream) checkVersions(ctx context.Context) error {
 			return err
 		}
 	}
-	s.reconnects = true
+	s.connectedBefore = true
 	current := s.config.Versions.current.Load()
 	if current == s.generation {
 		return nil
 	}
-	if err := s.hand(ctx, Change{Kind: Restored}); err != nil {
+	if err := s.put(ctx, Change{Kind: Restored}); err != nil {
 		return err
 	}
 	s.generation = current
-	s.resourceVersion, s.exactAt, s.brokenAt = "", "", ""
+	s.resourceVersion, s.exactAt, s.internalErrorAt = "", "", ""
 	return nil
 }
 
@@ -166,15 +166,15 @@ func (s *Stream) listAndWatch(ctx context.Context) error {
 			SendInitialEvents:    &initial,
 			ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
 		})
-		if !s.listing || !refuses(err) {
-			s.considerPages(err)
+		if !s.listing || !isInvalid(err) {
+			s.decidePaging(err)
 			return err
 		}
 		s.paged = true
 	}
 	if s.resourceVersion == "" {
 		if err := s.listPages(ctx); err != nil {
-			if refuses(err) {
+			if isInvalid(err) {
 				s.exactAt = "" // It is no version.
 			}
 			return err
@@ -184,13 +184,13 @@ func (s *Stream) listAndWatch(ctx context.Context) error {
 }
 
 // considerPages decides, after a streamed listing, whether the next one is paged.
-func (s *Stream) considerPages(err error) {
+func (s *Stream) decidePaging(err error) {
 	switch {
 	case !s.listing:
-		s.unfinished = 0
-	case errors.Is(err, errSilent), errors.Is(err, errBrokeOff):
-		s.unfinished++
-		s.paged = s.unfinished >= maxUnfinished
+		s.incompleteLists = 0
+	case errors.Is(err, errNoResponse), errors.Is(err, errIncompleteList):
+		s.incompleteLists++
+		s.paged = s.incompleteLists >= maxIncompleteLists
 	case errors.Is(err, errStalled):
 		s.paged = true // A stall ends a streamed listing, but not a paged one.
 	}
@@ -210,7 +210,7 @@ func (s *Stream) afterEnd(err error) Cause {
 		return Unauthorized
 	case apierrors.IsForbidden(err):
 		return Forbidden
-	case errors.Is(err, errSilent):
+	case errors.Is(err, errNoResponse):
 		return Silent
 	case errors.Is(err, errStalled):
 		return Stalled
@@ -229,17 +229,17 @@ func isExpired(err error) bool {
 
 // refuses reports whether the server answered that the request is invalid. A server that is older
 // than streaming lists, or has them switched off, so refuses the option.
-func refuses(err error) bool {
+func isInvalid(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }
 
 func (s *Stream) beginList(ctx context.Context) error {
 	s.listing, s.paused = true, 0
-	return s.hand(ctx, Change{Kind: ListBegan})
+	return s.put(ctx, Change{Kind: ListBegan})
 }
 
 func (s *Stream) endList(ctx context.Context, resourceVersion string) error {
-	if err := s.hand(ctx, Change{Kind: ListEnded, ResourceVersion: resourceVersion}); err != nil {
+	if err := s.put(ctx, Change{Kind: ListEnded, ResourceVersion: resourceVersion}); err != nil {
 		return err
 	}
 	s.listing, s.exactAt = false, ""
@@ -251,11 +251,11 @@ func (s *Stream) endList(ctx context.Context, resourceVersion string) error {
 // setVersion moves the place to resume from.
 func (s *Stream) setVersion(resourceVersion string) {
 	s.resourceVersion = resourceVersion
-	s.generation.saw(resourceVersion)
+	s.generation.observe(resourceVersion)
 }
 
 // hand puts a change into the queue.
-func (s *Stream) hand(ctx context.Context, change Change) error {
+func (s *Stream) put(ctx context.Context, change Change) error {
 	change.Namespace = s.config.Namespace
 	change.SeenAt = time.Now()
 	if change.Event == nil {
@@ -264,6 +264,6 @@ func (s *Stream) hand(ctx context.Context, change Change) error {
 	event.Normalize(change.Event)
 	s.config.Observer.Arrived()
 	// Before the loop has it: no version that the loop knows is above the highest one.
-	s.generation.saw(change.Event.ResourceVersion)
+	s.generation.observe(change.Event.ResourceVersion)
 	return s.config.Taker.Put(ctx, change)
 }

@@ -18,10 +18,10 @@ import (
 
 const (
 	// gatherFor is how long a request for the store's version waits for more streams to share it.
-	gatherFor = 50 * time.Millisecond
+	shareWindow = 50 * time.Millisecond
 	// noEvent is the name of no event. A list of one name reads one key, however many events exist,
 	// and its resource version is that of the whole store.
-	noEvent = "kubeeventsreceiver-resource-version"
+	unusedName = "kubeeventsreceiver-resource-version"
 )
 
 // Versions detects that the resource versions of the cluster went back, as they do when etcd is
@@ -72,7 +72,7 @@ func newGeneration(highest uint64) *generation {
 }
 
 // saw notes a version that a stream has seen.
-func (g *generation) saw(version string) {
+func (g *generation) observe(version string) {
 	n, _ := strconv.ParseUint(version, 10, 64) // One that is no number cannot be compared.
 	for highest := g.highest.Load(); n > highest; highest = g.highest.Load() {
 		if g.highest.CompareAndSwap(highest, n) {
@@ -94,7 +94,7 @@ func (v *Versions) Check(ctx context.Context, namespace string, wentBack func(kn
 		r := &versionRequest{done: make(chan struct{})}
 		v.next = r
 		v.mu.Unlock()
-		v.lead(ctx, r, namespace, wentBack)
+		v.request(ctx, r, namespace, wentBack)
 		return r.err
 	}
 	v.mu.Unlock()
@@ -110,8 +110,8 @@ func (v *Versions) Check(ctx context.Context, namespace string, wentBack func(kn
 }
 
 // lead makes the request that others share.
-func (v *Versions) lead(ctx context.Context, r *versionRequest, namespace string, wentBack func(known, now uint64)) {
-	pause(ctx, gatherFor)
+func (v *Versions) request(ctx context.Context, r *versionRequest, namespace string, wentBack func(known, now uint64)) {
+	pause(ctx, shareWindow)
 	v.mu.Lock()
 	v.next = nil
 	v.mu.Unlock()
@@ -124,7 +124,7 @@ func (v *Versions) compare(ctx context.Context, namespace string, wentBack func(
 	g := v.current.Load()
 	// A stream may see a newer version while the request is on its way.
 	known := g.highest.Load()
-	answer, err := v.ask(ctx, namespace)
+	answer, err := v.fetch(ctx, namespace)
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (v *Versions) compare(ctx context.Context, namespace string, wentBack func(
 // Now returns the store's version. The namespace is one that the receiver watches; empty: all of
 // them. The error is that of the request.
 func (v *Versions) Now(ctx context.Context, namespace string) (uint64, error) {
-	answer, err := v.ask(ctx, namespace)
+	answer, err := v.fetch(ctx, namespace)
 	if err != nil {
 		return 0, err
 	}
@@ -152,19 +152,19 @@ func (v *Versions) Now(ctx context.Context, namespace string) (uint64, error) {
 
 // ask returns the store's version. It is read from etcd, not from a cache, since the request names
 // no version.
-func (v *Versions) ask(ctx context.Context, namespace string) (string, error) {
+func (v *Versions) fetch(ctx context.Context, namespace string) (string, error) {
 	if namespace == "" {
 		namespace = metav1.NamespaceSystem // A name is a key only within a namespace.
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, responseTimeout, errSilent)
+	ctx, cancel := context.WithTimeoutCause(ctx, responseTimeout, errNoResponse)
 	defer cancel()
 	list := &corev1.EventList{}
 	err := v.client.Get().Namespace(namespace).Resource("events").
 		MaxRetries(0). // The stream connects again, with a backoff.
-		VersionedParams(&metav1.ListOptions{FieldSelector: "metadata.name=" + noEvent, Limit: 1}, parameters).
+		VersionedParams(&metav1.ListOptions{FieldSelector: "metadata.name=" + unusedName, Limit: 1}, parameters).
 		Do(ctx).Into(list)
-	if err != nil && errors.Is(context.Cause(ctx), errSilent) {
-		return "", errSilent
+	if err != nil && errors.Is(context.Cause(ctx), errNoResponse) {
+		return "", errNoResponse
 	}
 	return list.ResourceVersion, err
 }

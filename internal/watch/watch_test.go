@@ -274,7 +274,7 @@ func TestSilenceIsNotWaitedForForEver(t *testing.T) {
 	body, end := io.Pipe()
 	context.AfterFunc(ctx, func() { _ = end.CloseWithError(ctx.Err()) })
 	err := s.receive(ctx, cancel, body, time.Millisecond)
-	require.ErrorIs(t, err, errSilent)
+	require.ErrorIs(t, err, errNoResponse)
 	assert.Equal(t, Silent, s.afterEnd(err))
 }
 
