@@ -48,7 +48,7 @@ func TestOwners(t *testing.T) {
 			want: "Pod/shop/fe-1-a=p1 < ReplicaSet.apps/shop/fe-1=r1 < Deployment.apps/shop/fe=d1 < Thing.example.com/shop/a=a1: complete",
 		},
 		{
-			name: "the controller is followed wherever it stands",
+			name: "the controller is followed at any index",
 			ask:  a, objects: []object{withOwners(a, ownedBy(b), ownedBy(c, true)), b, c},
 			want: "Thing.example.com/shop/a=a1 < Thing.example.com/shop/c=c1: complete",
 		},

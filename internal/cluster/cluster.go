@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster finds out which cluster this is: the UID of the namespace kube-system stands for it (OpenTelemetry's
-// k8s.cluster.uid).
+// Package cluster finds out which cluster the receiver watches. The UID of the namespace
+// kube-system identifies it (OpenTelemetry's k8s.cluster.uid).
 package cluster
 
 import (
@@ -18,7 +18,7 @@ import (
 
 const (
 	responseTimeout = 10 * time.Second
-	// refusedPause is long, because a permission that is not given is seldom given later.
+	// forbiddenPause is long, because a missing permission is seldom added later.
 	forbiddenPause = 10 * time.Minute
 )
 
@@ -26,22 +26,23 @@ const (
 type Identity struct {
 	client   rest.Interface
 	uid      atomic.Value  // string
-	answered chan struct{} // closed after the first answer that settles it
+	answered chan struct{} // closed after the first final answer
 }
 
-// New makes an identity that is not known yet. The client is one for the core group.
+// New returns an identity that is not known yet. The client must be one for the core group.
 func New(client rest.Interface) *Identity {
 	return &Identity{client: client, answered: make(chan struct{})}
 }
 
-// UID is empty while it is not known, which is for ever where the namespace may not be read.
+// UID returns the UID; empty while it is not known. Without permission to read the namespace, it
+// stays empty.
 func (i *Identity) UID() string {
 	uid, _ := i.uid.Load().(string)
 	return uid
 }
 
-// Refresh asks again, since another cluster may answer now. The error is that of the request; nil also
-// means that the UID may not be read.
+// Refresh reads the UID again, because another cluster may answer now. The error is that of the
+// request. A nil error may also mean that the permission is missing.
 func (i *Identity) Refresh(ctx context.Context) error {
 	err := i.fetch(ctx)
 	if isAnswer(err) {
@@ -50,13 +51,14 @@ func (i *Identity) Refresh(ctx context.Context) error {
 	return err
 }
 
-// isAnswer reports whether the API server has answered that the UID may not be read.
+// isAnswer reports whether the error is a final answer: the UID cannot be read.
 func isAnswer(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) }
 
-// Asked is closed when the API server has told the UID, or that it may not be read.
+// Answered returns a channel that closes when the API server has returned the UID, or has refused
+// it.
 func (i *Identity) Answered() <-chan struct{} { return i.answered }
 
-// Run asks until the answer is known or the context ends.
+// Run requests the UID until it is known or the context ends.
 func (i *Identity) Run(ctx context.Context) {
 	delays := newBackoff()
 	answered := sync.OnceFunc(func() { close(i.answered) })
@@ -79,9 +81,9 @@ func (i *Identity) Run(ctx context.Context) {
 	}
 }
 
-// newBackoff returns the delays between requests: from 250 ms, doubled up to 15 s, each with a random
-// part of 0 to 50% on top. Package backoff puts its random part around the interval, so each interval
-// is 1.25 times the shortest delay.
+// newBackoff returns the delays between requests: from 250 ms, doubled up to 15 s, each with a
+// random part of 0 to 50% on top. Package backoff puts its random part around the interval, so each
+// interval is 1.25 times the shortest delay.
 func newBackoff() *backoff.ExponentialBackOff {
 	return &backoff.ExponentialBackOff{
 		InitialInterval:     250 * time.Millisecond * 5 / 4,

@@ -11,33 +11,36 @@ import (
 )
 
 const (
-	// readPause is the least time between two reads from a connection that does not fill the buffer. An API server sends
-	// each event by itself, and waking for each costs more than decoding it.
+	// readPause is the minimum time between two reads of a connection that do not fill the buffer.
+	// An API server sends each event separately, and waking for each costs more than decoding it.
 	readPause = 10 * time.Millisecond
-	// readBuffer is how many bytes one read takes at most. A connection that fills it is read on without a pause.
+	// readBuffer is the maximum number of bytes of one read. A connection that fills it is read
+	// again without a pause.
 	readBuffer = 32 << 10
-	// burstWait is how long a burst is awaited; with HTTP/1, where who waits is who would read it, that is without success.
+	// burstWait is how long a reader waits for a burst. With HTTP/1, this wait always times out,
+	// because the waiting reader is the one that would read the connection.
 	burstWait = 2 * readPause
 )
 
 type dial = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Bursts tells when what one read of a connection brought has been handed on to those who read the connection's streams:
-// HTTP/2 would wake them for each frame of it, and so for each event. It may be used concurrently.
+// Bursts signals when one read of a connection has been passed on to the readers of the
+// connection's streams. HTTP/2 would wake them for each frame of the read, and so for each event.
+// It may be used concurrently.
 type Bursts struct {
 	mu    sync.Mutex
 	count uint64
 	next  chan struct{} // closed with the next burst
 }
 
-// Count is how many bursts have been handed on so far.
+// Count returns how many bursts were passed on so far.
 func (b *Bursts) Count() uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.count
 }
 
-// Await waits until there were more than so many, for a while at most.
+// Await waits until there were more than count bursts, at most for burstWait.
 func (b *Bursts) Await(count uint64) {
 	b.mu.Lock()
 	next, done := b.next, b.count > count
@@ -61,7 +64,8 @@ func (b *Bursts) signal() {
 	b.next = make(chan struct{})
 }
 
-// paced makes connections that are read at most once in readPause, unless more is waiting than one read takes.
+// pace returns a dialer. Its connections are read at most once per readPause, unless more data is
+// waiting than one read takes.
 func (b *Bursts) pace(next dial) dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := next(ctx, network, address)
@@ -79,12 +83,12 @@ type pacedConn struct {
 	net.Conn
 	bursts *Bursts
 	buffer *bufio.Reader
-	next   time.Time // not read before
+	next   time.Time // do not read before
 }
 
 func (c *pacedConn) Read(b []byte) (int, error) { return c.buffer.Read(b) }
 
-// pacedReader fills the buffer, once what was in it has been dealt with.
+// pacedReader fills the buffer once its former content was processed.
 type pacedReader struct{ conn *pacedConn }
 
 func (r pacedReader) Read(b []byte) (int, error) {

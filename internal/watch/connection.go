@@ -22,31 +22,31 @@ import (
 )
 
 const (
-	// pageSize is how many events a page of a listing holds, client-go's own default.
+	// pageSize is how many events a page of a list has. It is client-go's own default.
 	pageSize = 500
 	// responseTimeout is how long the server may take to answer a request. It also bounds the sum
-	// of the pauses within a listing.
+	// of the pauses within a list.
 	responseTimeout = time.Minute
-	// shortPause is a pause within a listing that does not count: the server reads on in etcd.
+	// ignoredPause is a pause within a list that does not count: the server is reading etcd.
 	ignoredPause = time.Second
-	// shortestWatch is the least time after which the server ends a watch. The time is drawn
-	// between it and twice it, so that many receivers do not come back together.
+	// minWatchTimeout is the minimum time after which the server ends a watch. The actual time is
+	// random, up to twice the minimum, so that many receivers do not reconnect together.
 	minWatchTimeout = 5 * time.Minute
 	// timeoutSlack is how long after that the connection counts as dead.
 	timeoutSlack = 30 * time.Second
 )
 
 var (
-	errNoResponse = errors.New("the API server says nothing")
-	// errBrokeOff is the end of a listing without its bookmark.
-	errIncompleteList = errors.New("the listing broke off")
+	errNoResponse = errors.New("the API server does not respond")
+	// errIncompleteList is the end of a list without its bookmark.
+	errIncompleteList = errors.New("the API server did not complete the list")
 	errStalled        = errors.New("the receiver cannot take more events")
 	errWentBack       = errors.New("the resource versions of the cluster went back")
 )
 
-// listPages lists by pages, holding one of them at a time: the events of now, or those as of
-// exactAt. A stall does not end it: between two pages, it has no connection that the server must
-// keep for it.
+// listPages lists page by page, with one page in memory: the current events, or those as of
+// exactAt. A stall does not end it: between two pages, it has no connection that costs the server
+// memory.
 func (s *Stream) listPages(ctx context.Context) error {
 	if err := s.beginList(ctx); err != nil {
 		return err
@@ -63,7 +63,7 @@ func (s *Stream) listPages(ctx context.Context) error {
 			return err
 		}
 		for i := range page.Items {
-			ev := page.Items[i] // A copy, so that one event that is kept does not keep its page.
+			ev := page.Items[i] // A copy, so that one kept event does not keep its page.
 			if err := s.put(ctx, Change{Kind: kind, Event: &ev}); err != nil {
 				return err
 			}
@@ -73,7 +73,7 @@ func (s *Stream) listPages(ctx context.Context) error {
 		if next == "" {
 			return s.endList(ctx, cmp.Or(s.exactAt, page.ResourceVersion))
 		}
-		// The token names the version too.
+		// The token contains the version too.
 		options = metav1.ListOptions{Limit: pageSize, Continue: next}
 		if err := s.config.Taker.Await(ctx); err != nil {
 			return err
@@ -100,15 +100,15 @@ func (s *Stream) request(options *metav1.ListOptions) *rest.Request {
 		VersionedParams(options, parameters)
 }
 
-// parameters writes list options as a query of the core group's version.
+// parameters encodes list options as a query of the core group's version.
 var parameters = func() runtime.ParameterCodec {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, corev1.SchemeGroupVersion)
 	return runtime.NewParameterCodec(scheme)
 }()
 
-// watch streams until the server ends it, an error comes, the server falls silent, or the queue
-// stalls.
+// watch streams until the server ends it, an error comes, the server is idle for too long, or the
+// queue stalls.
 func (s *Stream) watch(ctx context.Context, options metav1.ListOptions) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -144,7 +144,7 @@ func (s *Stream) stream(ctx context.Context, cancel context.CancelCauseFunc, opt
 	return s.receive(ctx, cancel, connection, idle)
 }
 
-// open sends the request and waits for the head of the answer.
+// open sends the request and waits for the response header.
 func (s *Stream) open(ctx context.Context, cancel context.CancelCauseFunc, options *metav1.ListOptions) (io.ReadCloser, error) {
 	timer := time.AfterFunc(responseTimeout, func() { cancel(errNoResponse) })
 	body, err := s.request(options).Stream(ctx)
@@ -168,7 +168,7 @@ func (s *Stream) receive(ctx context.Context, cancel context.CancelCauseFunc, bo
 	for {
 		began := time.Now()
 		kind, object, err := decoder.Decode()
-		// Only waiting for the server counts, not waiting for the taker of the changes.
+		// Only the time that the server takes counts, not the time that the Taker takes.
 		timer.Stop()
 		if waited := time.Since(began); waited > ignoredPause {
 			s.paused += waited
@@ -188,14 +188,15 @@ func (s *Stream) receive(ctx context.Context, cancel context.CancelCauseFunc, bo
 	}
 }
 
-// isEnd reports whether an error is how a stream ends, by the server or because the connection
+// isEnd reports whether the error is the end of a stream: the server ended it, or the connection
 // broke.
 func isEnd(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || utilnet.IsProbableEOF(err) || utilnet.IsTimeout(err)
 }
 
-// idleTimeout is shorter while the server is listing: it has something to send. The pauses of a
-// listing add up: a server that never ends it, but sends what changes, must not be waited for.
+// idleTimeout returns how long the connection may be idle. The time is shorter during a list,
+// because the server has events to send. The pauses of a list add up, so that the receiver does not
+// wait for a server that never ends the list but sends changes.
 func (s *Stream) idleTimeout(idle time.Duration) time.Duration {
 	if s.listing {
 		return max(0, responseTimeout-s.paused)
@@ -203,8 +204,8 @@ func (s *Stream) idleTimeout(idle time.Duration) time.Duration {
 	return idle
 }
 
-// endOfStream tells the server's time limit, which leaves a complete listing, from a connection
-// that broke within one.
+// endOfStream distinguishes the server's time limit, after a complete list, from a connection that
+// broke within a list.
 func (s *Stream) endOfStream() error {
 	if s.listing {
 		return errIncompleteList
@@ -212,7 +213,7 @@ func (s *Stream) endOfStream() error {
 	return nil
 }
 
-// take hands one message over and moves the place to resume from.
+// take passes on one message and sets where the stream resumes.
 func (s *Stream) take(ctx context.Context, message kwatch.Event) error {
 	switch message.Type {
 	case kwatch.Error:
@@ -235,9 +236,9 @@ func (s *Stream) take(ctx context.Context, message kwatch.Event) error {
 	return nil
 }
 
-// streamError is what to make of an error within a stream. An internal error that comes again at
-// the same version lasts until a new listing: etcd has compacted the value that the next change
-// replaced, which the API server needs ("etcd event received with PrevKv=nil",
+// streamError returns what an error within a stream means. If an internal error repeats at the same
+// version, only a list helps. etcd has compacted the value that the next change replaced, and the
+// API server needs this value ("etcd event received with PrevKv=nil",
 // k8s.io/apiserver/pkg/storage/etcd3/watcher.go).
 func (s *Stream) streamError(err error) error {
 	if !apierrors.IsInternalError(err) || s.resourceVersion == "" {
@@ -250,10 +251,10 @@ func (s *Stream) streamError(err error) error {
 	return err
 }
 
-// resumeAfter is where a stream resumes after a change. An etcd lease deletes up to 1,000 expired
-// events at one version, and the connection may end among them: after a deletion the stream resumes
-// just before it, and is sent those again that it has seen. A version that is no number, or that
-// has none before it, stays as it is.
+// resumeAfter returns where a stream resumes after a change. An etcd lease deletes up to 1,000
+// expired events at one version, and the connection may end among them. So after a deletion, the
+// stream resumes just before that version, and gets some deletions again. A version that is not a
+// number, or has no predecessor, stays as it is.
 func resumeAfter(kind kwatch.EventType, version string) string {
 	if kind != kwatch.Deleted {
 		return version

@@ -15,48 +15,47 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 )
 
-// minUptime is how long a stream must have stood for the next attempt to start with a short
-// back-off again. A proxy that accepts every watch and closes it at once would otherwise be asked
-// without a pause.
+// minUptime is how long a stream must have been open to reset the back-off. Otherwise the receiver
+// would connect without a pause to a proxy that accepts every watch and closes it at once.
 const minUptime = 5 * time.Second
 
-// maxQuickEnds is how many connections in a row have to end at once to be taken for a failure. One
-// or two end so when an API server is restarted.
+// maxQuickEnds is how many consecutive connections must end at once to count as a failure. One or
+// two end at once when an API server restarts.
 const maxQuickEnds = 3
 
-// maxUnfinished is how many streamed listings in a row may end without their bookmark. Some servers
-// and proxies accept the option and never send the bookmark.
+// maxIncompleteLists is how many consecutive streamed lists may end without their bookmark. Some
+// servers and proxies accept the option and never send the bookmark.
 const maxIncompleteLists = 2
 
-// errClosedAtOnce is what client-go hides: it turns a connection that is closed before an answer
-// into an empty watch.
+// errClosedAtOnce replaces an error that client-go hides: it converts a connection that closes
+// before an answer to an empty watch.
 var errClosedAtOnce = errors.New("the connection was closed at once")
 
 // Stream is one list-and-watch. Run may be called once.
 type Stream struct {
 	config Config
 
-	// resourceVersion is where the watch goes on; empty means that a listing is due.
+	// resourceVersion is where the watch resumes; empty means that a list is due.
 	resourceVersion string
-	// exactAt is the version of the listing that is due, if it is one at an exact version.
+	// exactAt is the version of the list that is due, if it is one at an exact version.
 	exactAt string
-	// generation is what resourceVersion belongs to.
+	// generation is the generation of resourceVersion.
 	generation *generation
-	// reconnects is set after the first attempt to connect.
+	// connectedBefore is set after the first attempt to connect.
 	connectedBefore bool
-	// brokenAt is where a stream ended with an internal error last.
+	// internalErrorAt is where the last internal error ended a stream.
 	internalErrorAt string
-	// paged is set once a streamed listing is not worth another attempt.
+	// paged is set once a streamed list is not worth another attempt.
 	paged bool
-	// unfinished is how many streamed listings in a row ended without their bookmark.
+	// incompleteLists is how many consecutive streamed lists ended without their bookmark.
 	incompleteLists int
 	// listing is set between ListBegan and ListEnded.
 	listing bool
-	// paused is the sum of the pauses of the listing.
+	// paused is the sum of the pauses of the list.
 	paused time.Duration
 }
 
-// New makes a stream that has not begun.
+// New returns a stream that has not started.
 func New(config Config) *Stream {
 	if config.Versions == nil {
 		config.Versions = NewVersions(nil, 0)
@@ -70,8 +69,8 @@ func New(config Config) *Stream {
 }
 
 // newBackoff returns the delays between attempts: from 500 ms, doubled up to 15 s, each with a
-// random part of 0 to 100% on top. Package backoff puts its random part around the interval, so each
-// interval is 1.5 times the shortest delay.
+// random part of 0 to 100% on top. Package backoff puts its random part around the interval, so
+// each interval is 1.5 times the shortest delay.
 func newBackoff() *backoff.ExponentialBackOff {
 	return &backoff.ExponentialBackOff{
 		InitialInterval:     500 * time.Millisecond * 3 / 2,
@@ -81,8 +80,8 @@ func newBackoff() *backoff.ExponentialBackOff {
 	}
 }
 
-// Run passes on changes until the context ends. A change waits until it is taken, and while it
-// waits nothing is read from the API server.
+// Run passes on changes until the context ends. A change waits until the Taker takes it. Until
+// then, Run reads nothing from the API server.
 func (s *Stream) Run(ctx context.Context) {
 	delays, quickEnds := newBackoff(), 0
 	for s.config.Taker.Await(ctx) == nil {
@@ -104,7 +103,7 @@ func (s *Stream) Run(ctx context.Context) {
 			delays.Reset()
 		}
 		if err == nil && !quickEnd || cause == Stalled {
-			continue // The server's own time limit, or the receiver's: go on at once.
+			continue // The server's own time limit, or the receiver's: connect at once.
 		}
 		pause(ctx, delays.NextBackOff())
 	}
@@ -119,8 +118,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// connect lists if that is due, and then watches until the stream ends. A nil error is an end in
-// good order.
+// connect lists if a list is due, and then watches until the stream ends. A nil error is a normal
+// end.
 func (s *Stream) connect(ctx context.Context) error {
 	if err := s.checkVersions(ctx); err != nil {
 		return err
@@ -136,7 +135,7 @@ func (s *Stream) connect(ctx context.Context) error {
 }
 
 // checkVersions makes a stream list from scratch if the resource versions went back, also if
-// another stream detected it. A stream that begins and knows no version has nothing to check.
+// another stream detected it. A new stream that knows no version has nothing to check.
 func (s *Stream) checkVersions(ctx context.Context) error {
 	if s.connectedBefore || s.resourceVersion != "" {
 		err := s.config.Versions.Check(ctx, s.config.Namespace, func(known, now uint64) {
@@ -175,7 +174,7 @@ func (s *Stream) listAndWatch(ctx context.Context) error {
 	if s.resourceVersion == "" {
 		if err := s.listPages(ctx); err != nil {
 			if isInvalid(err) {
-				s.exactAt = "" // It is no version.
+				s.exactAt = "" // It is not a version.
 			}
 			return err
 		}
@@ -183,7 +182,7 @@ func (s *Stream) listAndWatch(ctx context.Context) error {
 	return s.watch(ctx, metav1.ListOptions{ResourceVersion: s.resourceVersion})
 }
 
-// considerPages decides, after a streamed listing, whether the next one is paged.
+// decidePaging decides, after a streamed list, whether the next one is paged.
 func (s *Stream) decidePaging(err error) {
 	switch {
 	case !s.listing:
@@ -192,11 +191,11 @@ func (s *Stream) decidePaging(err error) {
 		s.incompleteLists++
 		s.paged = s.incompleteLists >= maxIncompleteLists
 	case errors.Is(err, errStalled):
-		s.paged = true // A stall ends a streamed listing, but not a paged one.
+		s.paged = true // A stall ends a streamed list, but not a paged one.
 	}
 }
 
-// afterEnd names the cause of an end and forgets what the next attempt must not build on.
+// afterEnd returns the cause of an end and resets what the next attempt must not use.
 func (s *Stream) afterEnd(err error) Cause {
 	s.listing = false
 	switch {
@@ -219,16 +218,16 @@ func (s *Stream) afterEnd(err error) Cause {
 	}
 }
 
-// isExpired reports whether the server does not have the resource version: it no longer keeps it,
-// or the version is above the newest one.
+// isExpired reports whether the server does not have the resource version: it no longer has it, or
+// the version is above the newest one.
 func isExpired(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) ||
 		apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) ||
 		apierrors.IsTimeout(err) && strings.Contains(err.Error(), "Too large resource version")
 }
 
-// refuses reports whether the server answered that the request is invalid. A server that is older
-// than streaming lists, or has them switched off, so refuses the option.
+// isInvalid reports whether the server rejected the request as invalid. Servers without streaming
+// lists reject the option like this.
 func isInvalid(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }
@@ -248,13 +247,13 @@ func (s *Stream) endList(ctx context.Context, resourceVersion string) error {
 	return nil
 }
 
-// setVersion moves the place to resume from.
+// setVersion sets where the stream resumes.
 func (s *Stream) setVersion(resourceVersion string) {
 	s.resourceVersion = resourceVersion
 	s.generation.observe(resourceVersion)
 }
 
-// hand puts a change into the queue.
+// put puts a change into the queue.
 func (s *Stream) put(ctx context.Context, change Change) error {
 	change.Namespace = s.config.Namespace
 	change.SeenAt = time.Now()
@@ -263,7 +262,7 @@ func (s *Stream) put(ctx context.Context, change Change) error {
 	}
 	event.Normalize(change.Event)
 	s.config.Observer.Arrived()
-	// Before the loop has it: no version that the loop knows is above the highest one.
+	// This comes first, so that the loop knows no version above the highest one.
 	s.generation.observe(change.Event.ResourceVersion)
 	return s.config.Taker.Put(ctx, change)
 }
