@@ -37,7 +37,7 @@ type documents struct {
 
 	// mu guards the following.
 	mu        sync.Mutex
-	versions  map[schema.GroupVersion]document[*kind] // only those that are served, so there is no other bound
+	versions  map[schema.GroupVersion]document[*kind] // only served ones, so it is bounded
 	catalogue document[[]*kind]                       // content is nil until it was read
 }
 

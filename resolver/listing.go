@@ -45,7 +45,7 @@ type listing struct {
 	joinedLate map[string]bool    // names that were added after the list had begun
 	found      map[string]*Object // the objects of the requested names
 	complete   bool               // all pages were read
-	consistent bool               // complete, and read consistently: what is not in it does not exist
+	consistent bool               // complete and read consistently: proves what does not exist
 	unserved   bool               // the collection is no longer served
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
-// world returns a few objects that most tests use.
+// The objects that most tests use.
 var (
 	deployment = object{apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "fe", uid: "d1", labels: map[string]string{"tilt-manifest": "fe"}}
 	replicaSet = object{apiVersion: "apps/v1", kind: "ReplicaSet", namespace: "shop", name: "fe-1", uid: "r1", owners: []metav1.OwnerReference{ownedBy(deployment, true)}}

@@ -186,7 +186,7 @@ func (a *attempts) attempt(stop, drain context.Context) (Outcome, error) {
 	}
 	a.err, a.observed = err, false
 	if drain.Err() != nil {
-		return Stopped, nil //nolint:nilerr // The end of work may be the cause, even of a permanent error.
+		return Stopped, nil //nolint:nilerr // drain may be the cause, even of a permanent error.
 	}
 	r := classify(err)
 	a.keep(r)

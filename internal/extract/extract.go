@@ -21,7 +21,8 @@ const Nearest = "nearest"
 
 // Rule is one rule in a user's configuration.
 type Rule struct {
-	TagName  string // with KeyRegex it may use $1; empty: k8s.<kind>.label.<key> or k8s.<kind>.annotation.<key>
+	// TagName may use $1 with KeyRegex. Empty: k8s.<kind>.label.<key> or k8s.<kind>.annotation.<key>.
+	TagName  string
 	Key      string
 	KeyRegex string // must match the whole key
 	From     string // Nearest, empty (the same), or a kind: pod, rollout.argoproj.io

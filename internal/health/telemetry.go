@@ -27,7 +27,7 @@ type Telemetry struct {
 
 	waiting      atomic.Int64 // events that arrived and are not processed yet
 	hits         atomic.Int64 // objects that came from the cache; not reported yet
-	unsavedSince atomic.Int64 // time of the last checkpoint in nanoseconds since 1970; 0: everything is saved
+	unsavedSince atomic.Int64 // Unix time in ns of the last checkpoint; 0: everything is saved
 }
 
 func newTelemetry(settings receiver.Settings) (*Telemetry, error) {

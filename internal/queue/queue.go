@@ -46,7 +46,7 @@ type Queue struct {
 
 	// takenAt is when the loop took the batch that it still processes; zero if there is none.
 	takenAt    time.Time
-	stallTimer *time.Timer // fires when the batch has waited for stallAfter; nil before the first batch
+	stallTimer *time.Timer // fires after stallAfter; nil before the first batch
 	// connected ends when the queue stalls. While the queue is stalled, resumed is the channel that
 	// closes when the streams may connect again. Otherwise it is nil.
 	connected context.Context

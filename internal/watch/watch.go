@@ -51,12 +51,12 @@ type Cause string
 
 const (
 	Ended        Cause = "ended"        // the server closed it, as it does every few minutes
-	Expired      Cause = "expired"      // 410 Gone: the server does not have the resource version; a relist follows
+	Expired      Cause = "expired"      // 410 Gone: the resource version is gone; a list follows
 	Unauthorized Cause = "unauthorized" // 401: a token that is no longer, or not yet, valid
 	Forbidden    Cause = "forbidden"    // 403: a permission is missing
 	Unavailable  Cause = "unavailable"  // the connection failed, or the server answered 429 or 5xx
 	Silent       Cause = "silent"       // the connection is open but idle for too long
-	Stalled      Cause = "stalled"      // the receiver closed it, because it cannot take more events
+	Stalled      Cause = "stalled"      // the receiver cannot take more events and closed it
 )
 
 // Observer observes the streams. Each stream calls it from its own goroutine. Its methods must not
@@ -109,8 +109,9 @@ type Config struct {
 	// ExactAt is the resource version of a published position. It is used if ResourceVersion is
 	// empty: the stream lists the events as of that version and watches from it. If the server does
 	// not have the version, the stream lists as usual. Empty: not used.
-	ExactAt  string
-	Versions *Versions // shared by all streams of a cluster; nil: versions that go back are not detected
+	ExactAt string
+	// Versions is shared by all streams of a cluster; nil: versions that go back are not detected.
+	Versions *Versions
 	Taker    Taker
 	Bursts   Bursts // nil: the stream is read as it comes
 	Observer Observer
