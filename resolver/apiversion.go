@@ -12,13 +12,12 @@ import (
 // coreVersion is the only version that the core group ever had.
 const coreVersion = "v1"
 
-// versionPattern is how Kubernetes writes a version: v1, v2beta1.
+// versionPattern matches a version of Kubernetes: v1, v2beta1.
 var versionPattern = regexp.MustCompile(`^v\d+((alpha|beta)\d+)?$`)
 
-// successors names, for kinds that were first served in the group extensions,
-// the group that took each over. Kubernetes stopped serving the former in 1.16
-// (1.22 for Ingress), but producers of events and owner references that old
-// still name it.
+// successors maps kinds that were first served in the group extensions to their present group.
+// Kubernetes stopped serving them in extensions in 1.16 (Ingress: 1.22). Old event producers and
+// owner references still use the old group.
 var successors = map[string]string{
 	"DaemonSet":         "apps",
 	"Deployment":        "apps",
@@ -28,9 +27,9 @@ var successors = map[string]string{
 	"PodSecurityPolicy": "policy",
 }
 
-// parseAPIVersion reads an apiVersion field as its writers meant it. What has no
-// slash is a version of the core group when it looks like one, and otherwise a
-// group without a version, which some producers write ("extensions", "apps").
+// parseAPIVersion parses an apiVersion field the way its writer meant it. A value without a slash
+// is a version of the core group if it looks like a version. Otherwise it is a group without a
+// version, which some producers write ("extensions", "apps").
 func parseAPIVersion(apiVersion string) schema.GroupVersion {
 	group, version, found := strings.Cut(apiVersion, "/")
 	switch {
@@ -43,8 +42,8 @@ func parseAPIVersion(apiVersion string) schema.GroupVersion {
 	}
 }
 
-// currentGroupVersion is parseAPIVersion for a kind that may have moved on to
-// another group since. A version of the old group says nothing about the new.
+// currentGroupVersion is parseAPIVersion for a kind that may have moved to another group. It drops
+// the version of the old group, which is meaningless in the new one.
 func currentGroupVersion(apiVersion, kind string) schema.GroupVersion {
 	gv := parseAPIVersion(apiVersion)
 	if gv.Group != "extensions" {

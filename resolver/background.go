@@ -7,15 +7,14 @@ import (
 	"sync"
 )
 
-// background runs what may go on after its asker has given up, until it is
-// closed.
+// background runs requests that may outlive their callers, until close.
 type background struct {
 	ctx    context.Context // done once closed
 	cancel context.CancelFunc
 
 	mu      sync.Mutex
 	closed  bool           // guarded by mu
-	running sync.WaitGroup // Add is guarded by mu, so that none comes after Wait
+	running sync.WaitGroup // mu guards Add, so that no Add comes after Wait
 }
 
 func newBackground() *background {
@@ -23,7 +22,7 @@ func newBackground() *background {
 	return &background{ctx: ctx, cancel: cancel}
 }
 
-// run starts work in a goroutine of its own, or reports that it is too late.
+// run starts work in its own goroutine. It returns false if background is closed.
 func (b *background) run(work func()) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -36,7 +35,7 @@ func (b *background) run(work func()) bool {
 
 func (b *background) isClosed() bool { return b.ctx.Err() != nil }
 
-// close ends what runs and waits for it. It may be called more than once.
+// close stops the running work and waits for it. It may be called more than once.
 func (b *background) close() {
 	b.mu.Lock()
 	b.closed = true

@@ -38,7 +38,7 @@ func BenchmarkWarm(b *testing.B) {
 	}
 }
 
-// BenchmarkCold resolves a rollout of which nothing is known, over HTTP.
+// BenchmarkCold resolves a rollout over HTTP with an empty cache.
 func BenchmarkCold(b *testing.B) {
 	api := newFakeAPI(b)
 	pods := rollout(api)

@@ -12,32 +12,31 @@ import (
 )
 
 const (
-	// settledFailure is how long a failure is remembered that will hardly change
-	// at once: an object that is not there, or may not be read.
-	settledFailure = time.Minute
-	// passingFailure is how long a failure is remembered that may be over soon.
-	passingFailure = 5 * time.Second
+	// stableFailureTTL is how long a failure is cached that is unlikely to end soon: the object
+	// does not exist, or the permission to read it is missing.
+	stableFailureTTL = time.Minute
+	// transientFailureTTL is how long a failure is cached that may end soon.
+	transientFailureTTL = 5 * time.Second
 )
 
 // answer is what is known of one object: the object, or why it is not known.
 type answer struct {
 	object  *Object
-	failure Resolution // empty when there is an object
+	failure Resolution // empty if there is an object
 
-	// askedFor is the UID of the reference that the request was made for.
-	askedFor types.UID
+	// forUID is the UID of the reference that caused the request.
+	forUID types.UID
 
-	// unserved: the failure is about the request's path, not about the object,
-	// so the kind is no longer served the way it was.
+	// unserved is set if the failure concerns the request's path, not the object: the API server no
+	// longer serves the kind there.
 	unserved bool
 }
 
-// proves reports whether a reply settles what is known of the object with the
-// UID. A request that was made for another may be older than the object, so it
-// does not prove that the object isn't there.
+// proves reports whether the reply is final for an object with the UID. A request for another UID
+// may be older than the object, so it does not prove that the object does not exist.
 func (a answer) proves(uid types.UID) bool {
 	switch {
-	case a.askedFor == uid:
+	case a.forUID == uid:
 		return true
 	case a.object != nil:
 		return uid == "" || a.object.UID == uid
@@ -46,116 +45,114 @@ func (a answer) proves(uid types.UID) bool {
 	}
 }
 
-// record is what the cache remembers of one object, or of one failed lookup.
-type record struct {
-	Object // of a failed lookup only Name and UID: what was asked for
-	place  place
+// entry is one object in the cache, or one failed lookup.
+type entry struct {
+	Object     // of a failed lookup, only the requested Name and UID
+	collection collection
 
-	newer, staler *record // neighbours in the order of last use
-	older         *record // the next one at the same address
+	newer, staler *entry // neighbours in the order of last use
+	older         *entry // the next one with the same key
 
-	checked time.Duration // when the question was asked whose answer this is
-	used    time.Duration
-	failure Resolution // of the last lookup; empty when it found the object
+	checkedAt time.Duration // when the request was sent that brought this result
+	usedAt    time.Duration
+	failure   Resolution // of the last lookup; empty if it found the object
 }
 
-// known reports whether the record holds an object rather than a failure alone.
-func (r *record) known() bool { return r.Kind != "" }
+// known reports whether the entry holds an object, not only a failure.
+func (e *entry) known() bool { return e.Kind != "" }
 
-// answer returns what the record says. An object that is known stays the answer
-// when a later lookup failed.
-func (r *record) answer() answer {
-	if r.known() {
-		return answer{object: &r.Object}
+// answer returns the content of the entry. A known object stays the answer if a later lookup fails.
+func (e *entry) answer() answer {
+	if e.known() {
+		return answer{object: &e.Object}
 	}
-	return answer{failure: r.failure}
+	return answer{failure: e.failure}
 }
 
-// cache remembers objects and failed lookups, a bounded number of them. It may
-// be used concurrently.
+// cache holds a bounded number of objects and failed lookups. It may be used concurrently. It has
+// its own order of use. With golang-lru, an object would take 435 bytes, and it must not take more
+// than 400.
 type cache struct {
 	size int
 	ttl  time.Duration
 	now  func() time.Duration
 
-	// mu guards everything below and, of every record, all but its Object.
+	// mu guards everything below. Of entries, it guards everything except Object.
 	mu      sync.Mutex
-	records map[address]*record // the newest bearer of the name first
+	entries map[objectKey]*entry // the newest object of the name first
 	count   int
-	order   record // a ring: newer is the least, staler the most recently used
+	order   entry // a ring: newer is the least, staler the most recently used
 }
 
 func newCache(size int, ttl time.Duration, now func() time.Duration) *cache {
-	c := &cache{size: size, ttl: ttl, now: now, records: make(map[address]*record)}
+	c := &cache{size: size, ttl: ttl, now: now, entries: make(map[objectKey]*entry)}
 	c.order.newer, c.order.staler = &c.order, &c.order
 	return c
 }
 
-// find returns what need not be asked: an object or a failure that is known and
-// not too old. An empty UID means the newest object at the address.
-func (c *cache) find(at address, uid types.UID) (answer, bool) {
+// find returns what needs no request: an object or a failure that is known and not too old. An
+// empty UID means the newest object of the key.
+func (c *cache) find(key objectKey, uid types.UID) (answer, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r := c.recordLocked(at, uid)
-	if r == nil || c.now()-r.checked >= c.lifetime(r.failure) || c.forgottenLocked(r) {
+	e := c.entryLocked(key, uid)
+	if e == nil || c.now()-e.checkedAt >= c.maxAge(e.failure) || c.expiredLocked(e) {
 		return answer{}, false
 	}
-	c.touchLocked(r)
-	return r.answer(), true
+	c.touchLocked(e)
+	return e.answer(), true
 }
 
-// knows reports whether the cache holds an object that find may return now or
-// after it was asked for again.
-func (c *cache) knows(at address, uid types.UID) bool {
+// has reports whether the cache holds an object that find may return now or after a refresh.
+func (c *cache) has(key objectKey, uid types.UID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r := c.recordLocked(at, uid)
-	return r != nil && r.known()
+	e := c.entryLocked(key, uid)
+	return e != nil && e.known()
 }
 
-// store remembers an object that was found in answer to a question asked at the
-// given time, and returns it.
-func (c *cache) store(at address, found Object, asked time.Duration) *Object {
+// store caches an object that a request found, and returns it. requestedAt is when the request was
+// sent.
+func (c *cache) store(key objectKey, found Object, requestedAt time.Duration) *Object {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	known := c.recordLocked(at, found.UID)
-	if known != nil && known.known() && known.checked > asked {
-		// The answer to an older question came late.
+	known := c.entryLocked(key, found.UID)
+	if known != nil && known.known() && known.checkedAt > requestedAt {
+		// The reply to an older request came late.
 		return &known.Object
 	}
-	c.forgetFailuresLocked(at, found.UID)
+	c.forgetFailuresLocked(key, found.UID)
 	if known != nil && known.known() {
 		c.removeLocked(known)
 	}
-	r := &record{Object: found, place: at.place, checked: asked, used: c.now()}
-	c.addLocked(at, r)
-	return &r.Object
+	e := &entry{Object: found, collection: key.collection, checkedAt: requestedAt, usedAt: c.now()}
+	c.addLocked(key, e)
+	return &e.Object
 }
 
-// fail says what is to be made of a failed lookup: an object that was known
-// before is served on, unless it is gone and was not used for the cache's TTL.
-// With remember, the object is not asked for again for a while.
-func (c *cache) fail(at address, uid types.UID, failure Resolution, remember bool) answer {
+// fail returns the answer after a failed lookup. An object in the cache stays the answer, unless it
+// no longer exists and was not used for the cache's TTL. With remember, the failure is cached.
+func (c *cache) fail(key objectKey, uid types.UID, failure Resolution, remember bool) answer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r := c.recordLocked(at, uid)
-	if r != nil && r.known() && failure == NotFound && c.now()-r.used > c.ttl {
-		c.removeLocked(r)
-		r = nil
+	e := c.entryLocked(key, uid)
+	if e != nil && e.known() && failure == NotFound && c.now()-e.usedAt > c.ttl {
+		c.removeLocked(e)
+		e = nil
 	}
-	if r == nil && remember {
-		r = &record{Object: Object{Name: strings.Clone(at.name), UID: types.UID(strings.Clone(string(uid)))}, place: at.place}
-		c.addLocked(at, r)
+	if e == nil && remember {
+		e = &entry{Object: Object{Name: strings.Clone(key.name), UID: types.UID(strings.Clone(string(uid)))}, collection: key.collection}
+		c.addLocked(key, e)
 	}
-	if r == nil {
+	if e == nil {
 		return answer{failure: failure}
 	}
 	if remember {
-		r.failure, r.checked = failure, c.now()
+		e.failure, e.checkedAt = failure, c.now()
 	}
-	c.touchLocked(r)
-	if r.known() {
-		return r.answer()
+	c.touchLocked(e)
+	if e.known() {
+		return e.answer()
 	}
 	return answer{failure: failure}
 }
@@ -166,133 +163,133 @@ func (c *cache) len() int {
 	return c.count
 }
 
-// lifetime is how long the answer of a lookup is served without another.
-func (c *cache) lifetime(failure Resolution) time.Duration {
+// maxAge returns how long the result of a lookup is valid.
+func (c *cache) maxAge(failure Resolution) time.Duration {
 	if failure == "" {
 		return c.ttl
 	}
-	return failureLifetime(failure)
+	return failureTTL(failure)
 }
 
-// failureLifetime is how long a failure is remembered.
-func failureLifetime(failure Resolution) time.Duration {
+// failureTTL returns how long a failure is cached.
+func failureTTL(failure Resolution) time.Duration {
 	switch failure {
 	case NotFound, Forbidden:
-		return settledFailure
+		return stableFailureTTL
 	default:
-		return passingFailure
+		return transientFailureTTL
 	}
 }
 
-// forgottenLocked reports whether the record is of a deleted object that nobody
-// used for so long that its chain need not be known any more.
-func (c *cache) forgottenLocked(r *record) bool {
-	return r.known() && r.failure == NotFound && c.now()-r.used > c.ttl
+// expiredLocked reports whether the entry is of a deleted object that was not used for the cache's
+// TTL.
+func (c *cache) expiredLocked(e *entry) bool {
+	return e.known() && e.failure == NotFound && c.now()-e.usedAt > c.ttl
 }
 
-// recordLocked returns the record of the object with the UID, or with an empty
-// UID that of the newest object, or else that of the failure to find it.
-func (c *cache) recordLocked(at address, uid types.UID) *record {
-	var failed *record
-	for r := c.records[at]; r != nil; r = r.older {
+// entryLocked returns the entry of the object with the UID; with an empty UID, the entry of the
+// newest object. If there is none, it returns the entry of the failure to find it.
+func (c *cache) entryLocked(key objectKey, uid types.UID) *entry {
+	var failed *entry
+	for e := c.entries[key]; e != nil; e = e.older {
 		switch {
-		case r.known() && (uid == "" || r.UID == uid):
-			return r
-		case !r.known() && r.UID == uid:
-			failed = r
+		case e.known() && (uid == "" || e.UID == uid):
+			return e
+		case !e.known() && e.UID == uid:
+			failed = e
 		}
 	}
 	return failed
 }
 
-// forgetFailuresLocked removes the failures that finding an object disproves.
-func (c *cache) forgetFailuresLocked(at address, uid types.UID) {
-	for r := c.records[at]; r != nil; {
-		older := r.older
-		if !r.known() && (r.UID == uid || r.UID == "") {
-			c.removeLocked(r)
+// forgetFailuresLocked removes the failures that a found object disproves.
+func (c *cache) forgetFailuresLocked(key objectKey, uid types.UID) {
+	for e := c.entries[key]; e != nil; {
+		older := e.older
+		if !e.known() && (e.UID == uid || e.UID == "") {
+			c.removeLocked(e)
 		}
-		r = older
+		e = older
 	}
 }
 
-// addLocked adds a record, and makes room for it.
-func (c *cache) addLocked(at address, r *record) {
+// addLocked adds an entry and makes room for it.
+func (c *cache) addLocked(key objectKey, e *entry) {
 	for c.count >= c.size {
 		c.removeLocked(c.order.newer)
 	}
-	c.linkLocked(at, r)
-	c.pushLocked(r)
+	c.linkLocked(key, e)
+	c.pushLocked(e)
 	c.count++
 }
 
-func (c *cache) removeLocked(r *record) {
-	c.unlinkLocked(r)
-	c.pullLocked(r)
+func (c *cache) removeLocked(e *entry) {
+	c.unlinkLocked(e)
+	c.pullLocked(e)
 	c.count--
 }
 
-// touchLocked marks the record as used now.
-func (c *cache) touchLocked(r *record) {
-	r.used = c.now()
-	c.pullLocked(r)
-	c.pushLocked(r)
+// touchLocked marks the entry as used now.
+func (c *cache) touchLocked(e *entry) {
+	e.usedAt = c.now()
+	c.pullLocked(e)
+	c.pushLocked(e)
 }
 
-// linkLocked puts the record before the older ones at its address. Failures
-// stand at the end: there is at most one for each UID that was asked for.
-func (c *cache) linkLocked(at address, r *record) {
-	// The key must not pin the caller's copy of the name.
-	at.name = r.Name
-	first := c.records[at]
-	if first == nil || (r.known() && (!first.known() || first.checked <= r.checked)) {
-		r.older = first
-		c.records[at] = r
+// linkLocked puts the entry before the older ones of its key. Failures are at the end: there is at
+// most one for each requested UID.
+func (c *cache) linkLocked(key objectKey, e *entry) {
+	// The key must not keep the caller's copy of the name alive.
+	key.name = e.Name
+	first := c.entries[key]
+	if first == nil || (e.known() && (!first.known() || first.checkedAt <= e.checkedAt)) {
+		e.older = first
+		c.entries[key] = e
 		return
 	}
 	before := first
-	for before.older != nil && before.older.known() && before.older.checked > r.checked {
+	for before.older != nil && before.older.known() && before.older.checkedAt > e.checkedAt {
 		before = before.older
 	}
-	r.older, before.older = before.older, r
+	e.older, before.older = before.older, e
 }
 
-func (c *cache) unlinkLocked(r *record) {
-	at := address{place: r.place, name: r.Name}
-	first := c.records[at]
+func (c *cache) unlinkLocked(e *entry) {
+	key := objectKey{collection: e.collection, name: e.Name}
+	first := c.entries[key]
 	switch {
-	case first != r:
+	case first != e:
 		before := first
-		for before.older != r {
+		for before.older != e {
 			before = before.older
 		}
-		before.older = r.older
-	case r.older != nil:
-		// The key's string belongs to the record that goes, so it goes as well.
-		delete(c.records, at)
-		at.name = r.older.Name
-		c.records[at] = r.older
+		before.older = e.older
+	case e.older != nil:
+		// The key's string belongs to the removed entry, so replace the key too.
+		delete(c.entries, key)
+		key.name = e.older.Name
+		c.entries[key] = e.older
 	default:
-		delete(c.records, at)
+		delete(c.entries, key)
 	}
-	r.older = nil
+	e.older = nil
 }
 
-// pushLocked makes the record the most recently used.
-func (c *cache) pushLocked(r *record) {
-	r.staler = c.order.staler
-	r.newer = &c.order
-	r.staler.newer, r.newer.staler = r, r
+// pushLocked makes the entry the most recently used one.
+func (c *cache) pushLocked(e *entry) {
+	e.staler = c.order.staler
+	e.newer = &c.order
+	e.staler.newer, e.newer.staler = e, e
 }
 
-// pullLocked takes the record out of the order of use. Its links are cleared, so
-// that a chain that holds its object holds nothing else.
-func (c *cache) pullLocked(r *record) {
-	r.staler.newer, r.newer.staler = r.newer, r.staler
-	r.staler, r.newer = nil, nil
+// pullLocked removes the entry from the order of use. It clears the links, so that a chain with the
+// entry's object keeps no other entry alive.
+func (c *cache) pullLocked(e *entry) {
+	e.staler.newer, e.newer.staler = e.newer, e.staler
+	e.staler, e.newer = nil, nil
 }
 
-// placeOf returns where objects of the kind are in the namespace.
-func placeOf(k *kind, namespace string) place {
-	return place{kind: k.name, namespace: unique.Make(namespace)}
+// collectionOf returns the collection of the kind in the namespace.
+func collectionOf(k *kind, namespace string) collection {
+	return collection{kind: k.name, namespace: unique.Make(namespace)}
 }

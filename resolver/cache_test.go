@@ -19,32 +19,32 @@ import (
 
 var podKind = &kind{name: unique.Make(schema.GroupKind{Kind: "Pod"}), apiVersion: "v1", namespaced: true}
 
-// TestCacheHoldsTogether drives the cache at random and checks that its three
-// views of the records (by address, by use, by count) are of the same records.
+// TestCacheHoldsTogether changes the cache at random and checks that its three views (by key, by
+// use, by count) hold the same entries.
 func TestCacheHoldsTogether(t *testing.T) {
 	const size, names, uids = 20, 10, 5
 	random := rand.New(rand.NewPCG(1, 2))
 	var now time.Duration
 	c := newCache(size, time.Minute, func() time.Duration { return now })
-	in := placeOf(podKind, "shop")
+	in := collectionOf(podKind, "shop")
 	for range 20_000 {
 		now += time.Duration(random.IntN(int(time.Second)))
-		at := address{place: in, name: fmt.Sprint("pod-", random.IntN(names))}
+		key := objectKey{collection: in, name: fmt.Sprint("pod-", random.IntN(names))}
 		uid := types.UID(fmt.Sprint("uid-", random.IntN(uids)))
 		if random.IntN(10) == 0 {
 			uid = ""
 		}
 		switch random.IntN(3) {
 		case 0:
-			c.find(at, uid)
+			c.find(key, uid)
 		case 1:
-			c.fail(at, uid, []Resolution{NotFound, Forbidden, Timeout}[random.IntN(3)], random.IntN(2) == 0)
+			c.fail(key, uid, []Resolution{NotFound, Forbidden, Timeout}[random.IntN(3)], random.IntN(2) == 0)
 		case 2:
 			if uid == "" {
-				continue // Whatever exists has a UID.
+				continue // Every existing object has a UID.
 			}
-			stored := c.store(at, Object{Kind: "Pod", Name: at.name, UID: uid}, now-time.Duration(random.IntN(int(3*time.Second))))
-			found, known := c.find(at, uid)
+			stored := c.store(key, Object{Kind: "Pod", Name: key.name, UID: uid}, now-time.Duration(random.IntN(int(3*time.Second))))
+			found, known := c.find(key, uid)
 			require.True(t, known)
 			require.Same(t, stored, found.object)
 		}
@@ -54,33 +54,33 @@ func TestCacheHoldsTogether(t *testing.T) {
 
 func requireTogether(t *testing.T, c *cache) {
 	require.LessOrEqual(t, c.count, c.size)
-	byUse := make(map[*record]bool)
+	byUse := make(map[*entry]bool)
 	for r := c.order.staler; r != &c.order; r = r.staler {
 		require.Same(t, r, r.newer.staler)
 		byUse[r] = true
 	}
 	require.Len(t, byUse, c.count)
 	byAddress := 0
-	for at, first := range c.records {
+	for key, first := range c.entries {
 		failures, seen := false, make(map[types.UID]bool)
 		for r := first; r != nil; r = r.older {
 			byAddress++
 			require.True(t, byUse[r])
-			require.Equal(t, address{r.place, r.Name}, at)
+			require.Equal(t, objectKey{r.collection, r.Name}, key)
 			require.False(t, failures && r.known(), "objects come before failures")
 			require.False(t, seen[r.UID], "one record for each UID")
 			seen[r.UID] = true
 			failures = !r.known()
 			if r.older != nil && r.older.known() && r.older.failure == "" && r.failure == "" {
-				require.GreaterOrEqual(t, r.checked, r.older.checked, "the newest comes first")
+				require.GreaterOrEqual(t, r.checkedAt, r.older.checkedAt, "the newest comes first")
 			}
 		}
 	}
 	require.Equal(t, c.count, byAddress)
 }
 
-// BenchmarkMemory reports how many bytes the cache takes for each object: pods
-// as a cluster has them, ten to a ReplicaSet, with one label kept.
+// BenchmarkMemory reports how many bytes the cache takes per object: pods as in a cluster, ten per
+// ReplicaSet, with one label kept.
 func BenchmarkMemory(b *testing.B) {
 	for _, objects := range []int{1_000, 10_000, 100_000} {
 		b.Run(fmt.Sprint(objects), func(b *testing.B) {
@@ -92,10 +92,10 @@ func BenchmarkMemory(b *testing.B) {
 func filledCache(objects int) *cache {
 	c := newCache(objects, time.Hour, func() time.Duration { return 0 })
 	keep := func(key string) bool { return key == "tilt-manifest" }
-	r := &reader{cache: c, trimmer: &trimmer{keepLabel: keep}}
+	r := &reader{cache: c, trimmer: &trimmer{keepLabel: keep, sets: newStringSets()}}
 	for i := range objects {
 		meta := podMetadata(i)
-		r.keep(podKind, placeOf(podKind, meta.Namespace), meta, 0)
+		r.store(podKind, collectionOf(podKind, meta.Namespace), meta, 0)
 	}
 	return c
 }

@@ -10,16 +10,15 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// clients are the ways to talk to the API server, over the same connections.
+// clients are the clients of the API server. They share connections.
 type clients struct {
 	http      *http.Client
 	metadata  metadata.Interface
 	discovery rest.Interface
 }
 
-// newClients makes clients without a rate limit: the gate has it. Unless the
-// caller wants them, warnings of the API server are dropped: of a deprecated kind
-// there would be one for each request.
+// newClients returns clients without a rate limit: the limiter has it. It drops the API server's
+// warnings unless the caller handles them: a deprecated kind would cause one per request.
 func newClients(restConfig *rest.Config) (*clients, error) {
 	config := metadata.ConfigFor(restConfig)
 	config.QPS, config.RateLimiter = -1, nil
@@ -41,12 +40,12 @@ func newClients(restConfig *rest.Config) (*clients, error) {
 	return &clients{http: httpClient, metadata: metadataClient, discovery: discoveryClient}, nil
 }
 
-// jsonConfig returns the config for documents that are read as JSON.
+// jsonConfig returns the config for documents in JSON.
 func jsonConfig(config *rest.Config) *rest.Config {
 	plain := rest.CopyConfig(config)
 	plain.AcceptContentTypes, plain.ContentType = "application/json", "application/json"
 	return plain
 }
 
-// close drops the connections that nobody uses.
+// close closes the idle connections.
 func (c *clients) close() { utilnet.CloseIdleConnectionsFor(c.http.Transport) }

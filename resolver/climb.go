@@ -8,31 +8,31 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// climb follows one chain from the object asked for upwards.
+// climb follows one chain from the requested object to the top.
 type climb struct {
 	maxDepth  int
 	objects   []*Object
 	ambiguous bool
 
 	search     search     // for the next object
-	resolution Resolution // empty until the climb is over
+	resolution Resolution // empty until the climb is done
 }
 
 func newClimb(from Reference, maxDepth int) climb {
-	return climb{maxDepth: maxDepth, objects: make([]*Object, 0, 4), search: search{want: from}}
+	return climb{maxDepth: maxDepth, objects: make([]*Object, 0, 4), search: search{ref: from}}
 }
 
-func (c *climb) over() bool { return c.resolution != "" }
+func (c *climb) done() bool { return c.resolution != "" }
 
 func (c *climb) chain() Chain { return Chain{Objects: c.objects, Resolution: c.resolution} }
 
-// step takes the result of the search, and begins the search for the next owner
-// unless the climb is over.
+// step takes the result of the search. It starts the search for the next owner unless the climb is
+// done.
 func (c *climb) step() {
 	found := c.search.object
 	switch {
 	case found == nil:
-		c.objects = append(c.objects, c.search.unfound())
+		c.objects = append(c.objects, c.search.fromReference())
 		c.resolution = c.search.failure
 	case c.has(found):
 		c.resolution = Cycle
@@ -42,7 +42,7 @@ func (c *climb) step() {
 	}
 }
 
-// toOwner begins the search for the owner of the last object.
+// toOwner starts the search for the owner of the last object.
 func (c *climb) toOwner(of *Object) {
 	if of.owner == none {
 		c.resolution = Complete
@@ -54,7 +54,7 @@ func (c *climb) toOwner(of *Object) {
 	up := of.owner.Value()
 	c.ambiguous = c.ambiguous || up.ambiguous
 	c.search = search{
-		want:      Reference{APIVersion: up.apiVersion, Kind: up.kind, Name: up.name, UID: up.uid},
+		ref:       Reference{APIVersion: up.apiVersion, Kind: up.kind, Name: up.name, UID: up.uid},
 		dependent: of,
 	}
 	switch {
@@ -65,12 +65,12 @@ func (c *climb) toOwner(of *Object) {
 	}
 }
 
-// hasUID reports whether an object with the UID stands in the chain already.
+// hasUID reports whether an object with the UID is already in the chain.
 func (c *climb) hasUID(uid types.UID) bool {
 	return uid != "" && slices.ContainsFunc(c.objects, func(o *Object) bool { return o.UID == uid })
 }
 
-// has reports whether the object stands in the chain already.
+// has reports whether the object is already in the chain.
 func (c *climb) has(object *Object) bool {
 	return slices.ContainsFunc(c.objects, object.is)
 }

@@ -18,38 +18,37 @@ const (
 	defaultConcurrency   = 16
 )
 
-// Config sets the bounds of a Resolver.
+// Config sets the limits of a Resolver.
 type Config struct {
-	// MaxDepth is how many owners above an object are followed; 0 means 10.
+	// MaxDepth is the maximum number of owners above an object; 0 means 10.
 	MaxDepth int
-	// LookupTimeout is how long one call of Resolve may take; 0 means 2 s.
+	// LookupTimeout is the maximum duration of one call of Resolve; 0 means 2 s.
 	LookupTimeout time.Duration
-	// CacheSize is how many entries the cache holds; 0 means 100,000.
+	// CacheSize is the maximum number of entries in the cache; 0 means 100,000.
 	CacheSize int
-	// CacheTTL is the age at which what is known is refreshed on its next use,
-	// and how long a deleted object's chain stays known after its last use;
-	// 0 means 10 minutes.
+	// CacheTTL is the age at which the next use refreshes a cached object. It is also how long the
+	// chain of a deleted object stays in the cache after its last use. 0 means 10 minutes.
 	CacheTTL time.Duration
 
-	// Namespaces are those whose objects are asked for; empty means all of them.
-	// It bounds what is streamed while many new objects come.
+	// Namespaces are the namespaces of the objects that callers resolve; empty means all. They
+	// limit what the resolver watches while many new objects appear.
 	Namespaces []string
 
-	// KeepLabel and KeepAnnotation choose the keys that objects keep; nil keeps
-	// none. Both are called concurrently.
+	// KeepLabel and KeepAnnotation report whether objects keep a key; nil keeps none. Both are
+	// called concurrently.
 	KeepLabel      func(key string) bool
 	KeepAnnotation func(key string) bool
 
-	// Concurrency is how many requests run side by side; 0 means 16.
+	// Concurrency is the maximum number of concurrent requests; 0 means 16.
 	Concurrency int
-	// Observer watches the requests; nil means that nobody does.
+	// Observer observes the requests; nil means none.
 	Observer Observer
-	// Now is the clock that ages are measured by; nil means time.Now.
+	// Now is the clock for the ages of cache entries; nil means time.Now.
 	Now func() time.Time
 }
 
-// withDefaults returns the config with its zero values filled in, or an error
-// that names a value which makes no sense.
+// withDefaults returns the config with defaults for its zero values. The error names an invalid
+// value.
 func (c Config) withDefaults() (Config, error) {
 	for name, value := range map[string]int64{
 		"MaxDepth":      int64(c.MaxDepth),
@@ -73,16 +72,15 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// Observer is told what the resolver asks of the API server. Its methods are
-// called concurrently and must not block.
+// Observer observes the resolver's requests. Its methods are called concurrently and must not
+// block.
 type Observer interface {
-	// LookupDone is called after each request. The result is "found",
-	// "not_found", "forbidden", "timeout" or "unavailable".
+	// LookupDone is called after each request. The result is "found", "not_found", "forbidden",
+	// "timeout" or "unavailable".
 	LookupDone(result string, took time.Duration)
-	// CacheHit is called for each object that was answered without a request.
+	// CacheHit is called for each object that the resolver returned without a request.
 	CacheHit()
-	// Forbidden is called after each request that was refused for want of the
-	// permission to do what verb says: "get" or "list". An empty namespace means
-	// a cluster-scoped resource.
+	// Forbidden is called after each request that failed because the permission for verb ("get" or
+	// "list") is missing. An empty namespace means a cluster-scoped resource.
 	Forbidden(verb string, resource schema.GroupResource, namespace string)
 }

@@ -18,41 +18,41 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// acceptAggregated asks for all groups, versions and resources in one document,
-// which servers since 1.27 have, and takes the list of groups from others.
+// acceptAggregated requests all groups, versions and resources in one document, which servers since
+// 1.27 have. From other servers it accepts the list of groups.
 const acceptAggregated = discovery.AcceptV2 + "," + discovery.AcceptV2Beta1 + "," + discovery.AcceptV1
 
-// discoverer asks the API server what it serves, in the smallest documents that
-// say so. It remembers nothing.
+// discoverer asks the API server what it serves, with the smallest documents that contain it. It
+// caches nothing.
 type discoverer struct {
-	client rest.Interface
-	gate   *gate
-	now    func() time.Duration
+	client  rest.Interface
+	limiter *limiter
+	now     func() time.Duration
 }
 
-// version returns the kinds that are served in one version of a group, by their
-// names. There are none in a version that is not served.
-func (d *discoverer) version(wanted context.Context, gv schema.GroupVersion) (map[string]*kind, error) {
-	asked := d.now()
+// version returns the kinds of one version of a group, by name. If the version is not served, there
+// are none.
+func (d *discoverer) version(ctx context.Context, gv schema.GroupVersion) (map[string]*kind, error) {
+	requestedAt := d.now()
 	var list metav1.APIResourceList
-	err := d.read(wanted, pathOf(gv), "", &list)
+	err := d.read(ctx, pathOf(gv), "", &list)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return kindsOf(gv, list.APIResources, asked), nil
+	return kindsOf(gv, list.APIResources, requestedAt), nil
 }
 
-// versions returns the versions of a group, the preferred one first. There are
-// none of a group that is not served.
-func (d *discoverer) versions(wanted context.Context, group string) ([]string, error) {
+// versions returns the versions of a group, the preferred one first. If the group is not served,
+// there are none.
+func (d *discoverer) versions(ctx context.Context, group string) ([]string, error) {
 	if group == "" {
 		return []string{coreVersion}, nil
 	}
 	var served metav1.APIGroup
-	err := d.read(wanted, "/apis/"+group, "", &served)
+	err := d.read(ctx, "/apis/"+group, "", &served)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -62,28 +62,28 @@ func (d *discoverer) versions(wanted context.Context, group string) ([]string, e
 	return versionsOf(served), nil
 }
 
-// everything returns the kinds of all groups but core by their names: one for
-// each group that has it, the best guess first.
-func (d *discoverer) everything(wanted context.Context) (map[string][]*kind, error) {
-	asked := d.now()
+// everything returns the kinds of all groups except core, by name: one for each group that has the
+// kind, the best guess first.
+func (d *discoverer) everything(ctx context.Context) (map[string][]*kind, error) {
+	requestedAt := d.now()
 	var document struct {
 		metav1.TypeMeta `json:",inline"`
 		Items           []apidiscoveryv2.APIGroupDiscovery `json:"items"`
 		Groups          []metav1.APIGroup                  `json:"groups"`
 	}
-	if err := d.read(wanted, "/apis", acceptAggregated, &document); err != nil {
+	if err := d.read(ctx, "/apis", acceptAggregated, &document); err != nil {
 		return nil, err
 	}
 	all := make(map[string][]*kind)
 	for _, group := range document.Items {
-		addKinds(all, aggregatedKinds(group, asked))
+		addKinds(all, aggregatedKinds(group, requestedAt))
 	}
 	for _, group := range document.Groups {
-		kinds, err := d.group(wanted, group)
+		kinds, err := d.group(ctx, group)
 		if errors.Is(err, errNotSent) {
 			return nil, err
 		}
-		// A group that fails (an aggregated API server is down) hides no other.
+		// A group that fails (an aggregated API server is down) must not hide the others.
 		addKinds(all, kinds)
 	}
 	for _, kinds := range all {
@@ -92,11 +92,11 @@ func (d *discoverer) everything(wanted context.Context) (map[string][]*kind, err
 	return all, nil
 }
 
-// group returns the kinds of a group, each in the most preferred version.
-func (d *discoverer) group(wanted context.Context, group metav1.APIGroup) (map[string]*kind, error) {
+// group returns the kinds of a group, each in its most preferred version.
+func (d *discoverer) group(ctx context.Context, group metav1.APIGroup) (map[string]*kind, error) {
 	all := make(map[string]*kind)
 	for _, version := range versionsOf(group) {
-		kinds, err := d.version(wanted, schema.GroupVersion{Group: group.Name, Version: version})
+		kinds, err := d.version(ctx, schema.GroupVersion{Group: group.Name, Version: version})
 		if err != nil {
 			return all, err
 		}
@@ -105,9 +105,8 @@ func (d *discoverer) group(wanted context.Context, group metav1.APIGroup) (map[s
 	return all, nil
 }
 
-// aggregatedKinds returns the kinds of a group, each in the most preferred
-// version.
-func aggregatedKinds(group apidiscoveryv2.APIGroupDiscovery, learned time.Duration) map[string]*kind {
+// aggregatedKinds returns the kinds of a group, each in its most preferred version.
+func aggregatedKinds(group apidiscoveryv2.APIGroupDiscovery, discoveredAt time.Duration) map[string]*kind {
 	all := make(map[string]*kind)
 	for _, version := range group.Versions {
 		gv := schema.GroupVersion{Group: group.Name, Version: version.Version}
@@ -115,13 +114,13 @@ func aggregatedKinds(group apidiscoveryv2.APIGroupDiscovery, learned time.Durati
 		for _, r := range version.Resources {
 			resources = append(resources, plainResource(r))
 		}
-		addMissing(all, kindsOf(gv, resources, learned))
+		addMissing(all, kindsOf(gv, resources, discoveredAt))
 	}
 	return all
 }
 
-// plainResource returns what an aggregated document says of a resource in the
-// form that other discovery documents have.
+// plainResource converts a resource of an aggregated document to the form of the other discovery
+// documents.
 func plainResource(r apidiscoveryv2.APIResourceDiscovery) metav1.APIResource {
 	plain := metav1.APIResource{Name: r.Resource, Namespaced: r.Scope == apidiscoveryv2.ScopeNamespace, Verbs: r.Verbs}
 	if r.ResponseKind != nil {
@@ -131,8 +130,8 @@ func plainResource(r apidiscoveryv2.APIResourceDiscovery) metav1.APIResource {
 }
 
 // read gets one document. accept may be empty.
-func (d *discoverer) read(wanted context.Context, path, accept string, into any) error {
-	return d.gate.send(wanted, func(ctx context.Context) error {
+func (d *discoverer) read(ctx context.Context, path, accept string, into any) error {
+	return d.limiter.send(ctx, func(ctx context.Context) error {
 		request := d.client.Get().AbsPath(path)
 		if accept != "" {
 			request.SetHeader("Accept", accept)
@@ -180,8 +179,7 @@ func addKinds(to map[string][]*kind, from map[string]*kind) {
 	}
 }
 
-// builtInFirst orders kinds of the same name: Kubernetes' own groups come before
-// those that somebody installed.
+// builtInFirst orders kinds of the same name: Kubernetes' own groups come first.
 func builtInFirst(a, b *kind) int {
 	switch {
 	case isBuiltIn(a) == isBuiltIn(b):
@@ -193,7 +191,7 @@ func builtInFirst(a, b *kind) int {
 	}
 }
 
-// isBuiltIn reports whether the kind's group is, by its name, one of Kubernetes.
+// isBuiltIn reports whether the name of the kind's group is one of Kubernetes' own.
 func isBuiltIn(k *kind) bool {
 	group := k.resource.Group
 	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")

@@ -11,36 +11,33 @@ import (
 )
 
 const (
-	// versionProof is how long the document of a group's version proves that a
-	// kind is not in it. It spares asking again for each of many kinds that are
-	// looked up together.
-	versionProof = time.Second
-	// catalogueProof is the same for the catalogue of all groups, which is large.
-	catalogueProof = 10 * time.Second
-	// catalogueLifetime is how long the catalogue proves which groups have a kind.
-	catalogueLifetime = 10 * time.Minute
+	// versionFreshFor is how long the document of a group version proves that it does not have a
+	// kind. Lookups of many kinds at once then share one request.
+	versionFreshFor = time.Second
+	// catalogueFreshFor is the same for the catalogue of all groups, which is large.
+	catalogueFreshFor = 10 * time.Second
+	// catalogueTTL is how long the catalogue proves which groups have a kind.
+	catalogueTTL = 10 * time.Minute
 )
 
-// document is what the API server said of the kinds that it serves, by their
-// names.
+// document holds the kinds of one discovery document, by name.
 type document[V any] struct {
-	content map[string]V
-	asked   time.Duration // when
-	err     error         // why there is no content
+	content     map[string]V
+	requestedAt time.Duration // when the request was sent
+	err         error         // why there is no content
 }
 
-// documents holds the discovery documents that were read. It may be used
-// concurrently.
+// documents caches the discovery documents. It may be used concurrently.
 type documents struct {
 	discoverer *discoverer
 	now        func() time.Duration
 
-	versionReads   *calls[schema.GroupVersion, document[*kind]]
-	catalogueReads *calls[struct{}, document[[]*kind]]
+	versionReads   *flight[schema.GroupVersion, document[*kind]]
+	catalogueReads *flight[struct{}, document[[]*kind]]
 
-	// mu guards all below.
+	// mu guards the following.
 	mu        sync.Mutex
-	versions  map[schema.GroupVersion]document[*kind] // of what is served, so no more than that
+	versions  map[schema.GroupVersion]document[*kind] // only served ones, so it is bounded
 	catalogue document[[]*kind]                       // content is nil until it was read
 }
 
@@ -48,20 +45,20 @@ func newDocuments(b *background, d *discoverer) *documents {
 	return &documents{
 		discoverer:     d,
 		now:            d.now,
-		versionReads:   newCalls[schema.GroupVersion, document[*kind]](b),
-		catalogueReads: newCalls[struct{}, document[[]*kind]](b),
+		versionReads:   newFlight[schema.GroupVersion, document[*kind]](b),
+		catalogueReads: newFlight[struct{}, document[[]*kind]](b),
 		versions:       make(map[schema.GroupVersion]document[*kind]),
 	}
 }
 
-// inVersion returns the kind as one version of a group serves it, or nil.
-func (d *documents) inVersion(wanted context.Context, gv schema.GroupVersion, name string) (*kind, error) {
+// inVersion returns the kind as one version of a group serves it; nil if it does not.
+func (d *documents) inVersion(ctx context.Context, gv schema.GroupVersion, name string) (*kind, error) {
 	version, fresh := d.version(gv)
 	if found := version.content[name]; found != nil || fresh {
 		return found, nil
 	}
-	version, ok := d.versionReads.wait(wanted, d.versionReads.join(gv, func(wanted context.Context) (document[*kind], bool) {
-		return d.readVersion(wanted, gv), true
+	version, ok := d.versionReads.wait(ctx, d.versionReads.join(gv, func(ctx context.Context) (document[*kind], bool) {
+		return d.readVersion(ctx, gv), true
 	}))
 	if !ok {
 		return nil, errNotSent
@@ -69,15 +66,15 @@ func (d *documents) inVersion(wanted context.Context, gv schema.GroupVersion, na
 	return version.content[name], version.err
 }
 
-// inAllGroups returns the kinds of that name in all groups but core.
-func (d *documents) inAllGroups(wanted context.Context, name string) ([]*kind, error) {
+// inAllGroups returns the kinds of that name in all groups except core.
+func (d *documents) inAllGroups(ctx context.Context, name string) ([]*kind, error) {
 	all, fresh := d.allGroups()
 	found := all.content[name]
-	if fresh || (found != nil && d.now()-all.asked < catalogueLifetime) {
+	if fresh || (found != nil && d.now()-all.requestedAt < catalogueTTL) {
 		return found, nil
 	}
-	all, ok := d.catalogueReads.wait(wanted, d.catalogueReads.join(struct{}{}, func(wanted context.Context) (document[[]*kind], bool) {
-		return d.readCatalogue(wanted), true
+	all, ok := d.catalogueReads.wait(ctx, d.catalogueReads.join(struct{}{}, func(ctx context.Context) (document[[]*kind], bool) {
+		return d.readCatalogue(ctx), true
 	}))
 	if !ok {
 		return nil, errNotSent
@@ -85,28 +82,28 @@ func (d *documents) inAllGroups(wanted context.Context, name string) ([]*kind, e
 	return all.content[name], all.err
 }
 
-// version returns the document of a group's version, and whether it proves that
-// what is not in it is not served.
+// version returns the document of a group version. fresh reports whether it proves that a kind that
+// it does not have is not served.
 func (d *documents) version(gv schema.GroupVersion) (version document[*kind], fresh bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	version, known := d.versions[gv]
-	return version, known && d.now()-version.asked < versionProof
+	return version, known && d.now()-version.requestedAt < versionFreshFor
 }
 
-// allGroups returns the catalogue, and whether it proves the same.
+// allGroups returns the catalogue. fresh has the same meaning as for version.
 func (d *documents) allGroups() (all document[[]*kind], fresh bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.catalogue, d.catalogue.content != nil && d.now()-d.catalogue.asked < catalogueProof
+	return d.catalogue, d.catalogue.content != nil && d.now()-d.catalogue.requestedAt < catalogueFreshFor
 }
 
-func (d *documents) readVersion(wanted context.Context, gv schema.GroupVersion) document[*kind] {
+func (d *documents) readVersion(ctx context.Context, gv schema.GroupVersion) document[*kind] {
 	if version, fresh := d.version(gv); fresh {
 		return version
 	}
-	read := document[*kind]{asked: d.now()}
-	read.content, read.err = d.discoverer.version(wanted, gv)
+	read := document[*kind]{requestedAt: d.now()}
+	read.content, read.err = d.discoverer.version(ctx, gv)
 	if read.err != nil {
 		return read
 	}
@@ -120,12 +117,12 @@ func (d *documents) readVersion(wanted context.Context, gv schema.GroupVersion) 
 	return read
 }
 
-func (d *documents) readCatalogue(wanted context.Context) document[[]*kind] {
+func (d *documents) readCatalogue(ctx context.Context) document[[]*kind] {
 	if all, fresh := d.allGroups(); fresh {
 		return all
 	}
-	read := document[[]*kind]{asked: d.now()}
-	read.content, read.err = d.discoverer.everything(wanted)
+	read := document[[]*kind]{requestedAt: d.now()}
+	read.content, read.err = d.discoverer.everything(ctx)
 	if read.err != nil {
 		return read
 	}
@@ -135,16 +132,16 @@ func (d *documents) readCatalogue(wanted context.Context) document[[]*kind] {
 	return read
 }
 
-// invalidate forgets the documents that the kind may have been learned from.
+// invalidate drops the documents that the kind may come from.
 func (d *documents) invalidate(unserved *kind) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for gv, version := range d.versions {
-		if gv.Group == unserved.resource.Group && version.asked <= unserved.learned {
+		if gv.Group == unserved.resource.Group && version.requestedAt <= unserved.discoveredAt {
 			delete(d.versions, gv)
 		}
 	}
-	if d.catalogue.asked <= unserved.learned {
+	if d.catalogue.requestedAt <= unserved.discoveredAt {
 		d.catalogue = document[[]*kind]{}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// failureOf says what a request's error means for the object asked for.
+// failureOf returns what a request's error means for the requested object.
 func failureOf(err error) Resolution {
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err), apierrors.IsGone(err):
@@ -22,14 +22,14 @@ func failureOf(err error) Resolution {
 	case isTimeout(err):
 		return Timeout
 	default:
-		// A wrong or expired token (401) is among these: it is no missing
-		// permission, and mostly over as soon as the token is renewed.
+		// This includes a wrong or expired token (401): no permission is missing, and the failure
+		// usually ends when the token is renewed.
 		return Unavailable
 	}
 }
 
-// isTimeout reports whether no answer came in time, be it that the API server
-// was waited for or that it waited for another (504).
+// isTimeout reports whether no answer came in time: from the API server, or from a server behind it
+// (504).
 func isTimeout(err error) bool {
 	var timeout net.Error
 	return errors.Is(err, context.DeadlineExceeded) ||
@@ -37,9 +37,8 @@ func isTimeout(err error) bool {
 		apierrors.IsTimeout(err)
 }
 
-// isAboutPath reports whether a 404 says that the API server does not serve the
-// path, rather than that the object is not there. The former comes as plain
-// text, from which client-go makes a status of its own.
+// isAboutPath reports whether a 404 means that the API server does not serve the path, rather than
+// that the object does not exist. The former is plain text, which client-go converts to a status.
 func isAboutPath(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Code != http.StatusNotFound {

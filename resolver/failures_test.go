@@ -21,7 +21,7 @@ func TestFailures(t *testing.T) {
 		requests   int
 		remembered time.Duration
 	}{
-		{"it is not there", fault{status: http.StatusNotFound}, resolver.NotFound, 2, time.Minute}, // in the cache, and then indeed
+		{"it is not there", fault{status: http.StatusNotFound}, resolver.NotFound, 2, time.Minute}, // first in the watch cache, and then with a consistent read
 		{"it may not be read", fault{status: http.StatusForbidden}, resolver.Forbidden, 1, time.Minute},
 		{"the token is not accepted", fault{status: http.StatusUnauthorized}, resolver.Unavailable, 1, 5 * time.Second},
 		{"the API server is ill", fault{status: http.StatusInternalServerError}, resolver.Unavailable, 1, 5 * time.Second},
@@ -56,7 +56,7 @@ func TestFailures(t *testing.T) {
 			require.Equal(t, 2, hits)
 
 			clock.pass(time.Millisecond)
-			require.Equal(t, resolver.Complete, resolve(t, r, refTo(pod)).Resolution, "asked again")
+			require.Equal(t, resolver.Complete, resolve(t, r, refTo(pod)).Resolution, "requested again")
 		})
 	}
 }
@@ -116,7 +116,7 @@ func TestLookupTimeout(t *testing.T) {
 	const short = "Pod/shop/fe-1-a=p1 < ReplicaSet.apps/shop/fe-1=r1: timeout"
 	require.Equal(t, short, text(resolve(t, r, refTo(pod))), "what was found in time is there")
 	api.seen()
-	require.Equal(t, short, text(resolve(t, r, refTo(pod))), "nobody waits again")
+	require.Equal(t, short, text(resolve(t, r, refTo(pod))), "no second wait")
 
 	release()
 	require.Eventually(t, func() bool {
@@ -151,8 +151,8 @@ func TestAListThatNobodyWaitsForIsNotReadOn(t *testing.T) {
 	cancel()
 	<-done
 	release()
-	require.Equal(t, resolver.Complete, resolve(t, r, pods[0]).Resolution, "the page that was asked for is used")
-	require.Equal(t, []string{list}, podRequests(api), "the next is not asked for")
+	require.Equal(t, resolver.Complete, resolve(t, r, pods[0]).Resolution, "the requested page is used")
+	require.Equal(t, []string{list}, podRequests(api), "the next one is not requested")
 }
 
 func TestOneObjectThatHangsDoesNotUseUpTheTimeOfOthers(t *testing.T) {

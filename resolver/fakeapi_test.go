@@ -26,8 +26,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// fakeAPI plays the API server at its HTTP edge: discovery documents, metadata
-// of objects in protobuf, paged lists, and the ways in which it may fail.
+// fakeAPI is a fake API server over HTTP: discovery documents, metadata of objects in protobuf,
+// paged lists, and their failures.
 type fakeAPI struct {
 	server *httptest.Server
 
@@ -36,7 +36,7 @@ type fakeAPI struct {
 	objects    map[string]*metav1.PartialObjectMetadata      // by path
 	faults     map[string]fault                              // by path
 	requests   []string                                      // paths, with "?list" for a page of a list
-	watchers   map[chan *metav1.PartialObjectMetadata]string // with the path that each follows
+	watchers   map[chan *metav1.PartialObjectMetadata]string // with the path that each one watches
 	userAgents map[string]bool
 	cached     []string // of the requests, those with resourceVersion=0
 	aggregated bool     // whether there is aggregated discovery
@@ -44,24 +44,23 @@ type fakeAPI struct {
 	delay      time.Duration
 }
 
-// served is one resource of a group's version.
+// served is one resource of a group version.
 type served struct {
 	gv       schema.GroupVersion
 	resource metav1.APIResource
 }
 
-// fault is how requests for a path go wrong. With times, only so many of them.
+// fault is how requests for a path fail. times limits how many of them fail; 0: all.
 type fault struct {
 	status     int
 	retryAfter int           // seconds
-	hang       chan struct{} // closed to go on
+	hang       chan struct{} // closed to continue
 	times      int
 }
 
 var readable = metav1.Verbs{"get", "list", "watch"}
 
-// newFakeAPI returns a server that serves a few of Kubernetes' own kinds and has
-// no objects.
+// newFakeAPI returns a server that serves a few of Kubernetes' own kinds and has no objects.
 func newFakeAPI(t testing.TB) *fakeAPI {
 	a := &fakeAPI{
 		objects:    make(map[string]*metav1.PartialObjectMetadata),
@@ -88,7 +87,7 @@ func (a *fakeAPI) restConfig() *rest.Config {
 	return &rest.Config{Host: a.server.URL, QPS: -1, UserAgent: "resolver-test"}
 }
 
-// serve makes a kind known, with the verbs to read it unless others are given.
+// serve adds a kind. Without verbs, it has those that read it.
 func (a *fakeAPI) serve(apiVersion, kind, resource string, namespaced bool, verbs ...string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -100,7 +99,7 @@ func (a *fakeAPI) serve(apiVersion, kind, resource string, namespaced bool, verb
 	a.served = append(a.served, served{gv, r})
 }
 
-// unserve makes a kind unknown, as when a CRD is deleted.
+// unserve removes a kind, as when a CRD is deleted.
 func (a *fakeAPI) unserve(apiVersion, kind string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -181,7 +180,7 @@ func versionPath(gv schema.GroupVersion) string {
 	return "/apis/" + gv.String()
 }
 
-// fail makes requests for a path go wrong from now on.
+// fail makes requests for a path fail from now on.
 func (a *fakeAPI) fail(path string, f fault) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -204,7 +203,7 @@ func (a *fakeAPI) hang(t testing.TB, path string) (release func()) {
 	return release
 }
 
-// seen returns the requests since it was last called, in their order.
+// seen returns the requests since its last call, in order.
 func (a *fakeAPI) seen() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -213,7 +212,7 @@ func (a *fakeAPI) seen() []string {
 	return seen
 }
 
-// fromCache returns the paths that might be answered from the cache, sorted.
+// fromCache returns the paths whose requests allowed an answer from the watch cache, sorted.
 func (a *fakeAPI) fromCache() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -228,7 +227,7 @@ func (a *fakeAPI) seenObjects() []string {
 	return slices.Sorted(slices.Values(slices.DeleteFunc(a.seen(), isDiscovery)))
 }
 
-// awaitRequest waits until a request for the path has come in.
+// awaitRequest waits until the server gets a request for the path.
 func (a *fakeAPI) awaitRequest(t testing.TB, path string) {
 	require.Eventually(t, func() bool {
 		a.mu.Lock()
@@ -262,7 +261,7 @@ func (a *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.answer(w, r)
 }
 
-// receive notes the request and returns what is to go wrong with it.
+// receive records the request and returns its fault.
 func (a *fakeAPI) receive(r *http.Request) (fault, time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -292,7 +291,7 @@ func (a *fakeAPI) receive(r *http.Request) (fault, time.Duration) {
 
 func isWatch(r *http.Request) bool { return r.URL.Query().Get("watch") == "true" }
 
-// answerWatch streams what is put from now on, until the server is closed.
+// answerWatch streams what is put from now on, until the server closes.
 func (a *fakeAPI) answerWatch(w http.ResponseWriter, r *http.Request) {
 	watcher := make(chan *metav1.PartialObjectMetadata, 1000)
 	a.mu.Lock()
@@ -355,7 +354,7 @@ func (a *fakeAPI) answerGroups(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, list)
 }
 
-// groups returns the names of all groups but core.
+// groups returns the names of all groups except core.
 func (a *fakeAPI) groups() []string {
 	var names []string
 	for _, s := range a.served {
@@ -397,8 +396,7 @@ func (a *fakeAPI) answerGroup(w http.ResponseWriter, name string) {
 	writeJSON(w, group)
 }
 
-// group returns a group's document, in which the version served first is the
-// preferred one.
+// group returns a group's document. The version that was served first is the preferred one.
 func (a *fakeAPI) group(name string) *metav1.APIGroup {
 	group := &metav1.APIGroup{TypeMeta: metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}, Name: name}
 	for _, s := range a.served {
@@ -463,8 +461,7 @@ func (a *fakeAPI) serves(collection string) bool {
 	return false
 }
 
-// answerList answers with one page. The token that continues a list is the
-// number of objects that were read.
+// answerList writes one page. The continue token is the number of objects that were read.
 func (a *fakeAPI) answerList(w http.ResponseWriter, r *http.Request) {
 	if !a.serves(r.URL.Path) {
 		writeNoSuchPath(w)
@@ -510,7 +507,7 @@ func writeJSON(w http.ResponseWriter, document any) {
 	_ = json.NewEncoder(w).Encode(document)
 }
 
-// writeNoSuchPath answers as the API server does where it serves nothing.
+// writeNoSuchPath answers as the API server does for a path that it does not serve.
 func writeNoSuchPath(w http.ResponseWriter) { http.Error(w, "404 page not found", http.StatusNotFound) }
 
 // writeStatus answers as the API server does for an object that it serves.

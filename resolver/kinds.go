@@ -10,86 +10,86 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 const (
-	// unservedLifetime is how long it is believed that a kind is not served, and
-	// so how long after its CRD appeared a kind may stay unknown.
-	unservedLifetime = 10 * time.Second
-	// forGood is longer than any resolver lives. How a kind is served is believed
-	// until a request finds that it is not served that way.
-	forGood = time.Duration(math.MaxInt64)
-	// mostKinds bounds what is remembered of kinds. No cluster has as many, but
-	// events may name kinds and versions that don't exist.
-	mostKinds = 4096
+	// unservedTTL is how long the resolver assumes that a kind is not served. So this is how long a
+	// kind may stay unknown after its CRD appeared.
+	unservedTTL = 10 * time.Second
+	// forever is longer than any resolver lives. The resolver assumes that a kind stays as it is
+	// served until a request proves otherwise.
+	forever = time.Duration(math.MaxInt64)
+	// maxKinds is the maximum number of cached queries. No cluster has as many kinds, but events
+	// may name kinds and versions that do not exist.
+	maxKinds = 4096
 )
 
-// kindQuestion is what a reference says of its object's kind.
-type kindQuestion struct {
+// kindQuery is the part of a reference that names its object's kind.
+type kindQuery struct {
 	apiVersion string
 	kind       string
 
-	// everywhere, without an API version, asks in all groups but core; a question
-	// with neither asks in core.
-	everywhere bool
+	// allGroups, without an API version, searches all groups except core. A query with neither
+	// searches core.
+	allGroups bool
 }
 
-// kindAnswer holds the kinds that may be meant, the best guess first. With an
-// API version there is at most one.
+// kindAnswer holds the possible kinds, the best guess first. With an API version, there is at most
+// one.
 type kindAnswer struct {
 	kinds []*kind
-	// failure says why the kinds are not known now; kinds are then those that
-	// were known before, whose objects may be in the cache still.
+	// failure is why the kinds could not be discovered now. Then kinds holds those that were known
+	// before; their objects may still be in the cache.
 	failure Resolution
 }
 
-// kindMemo is an answer and until when it is believed.
-type kindMemo struct {
+// kindEntry is a cached answer and when it expires.
+type kindEntry struct {
 	kindAnswer
 	until time.Duration
 }
 
-// kinds knows which kinds the API server serves, and asks when it does not know.
-// It may be used concurrently.
+// kinds caches which kinds the API server serves, and discovers the others. It may be used
+// concurrently.
 type kinds struct {
 	documents *documents
 	now       func() time.Duration
-	questions *calls[kindQuestion, kindAnswer]
+	flight    *flight[kindQuery, kindAnswer]
 
-	mu    sync.Mutex
-	memos map[kindQuestion]kindMemo // guarded by mu
+	mu      sync.Mutex
+	entries *simplelru.LRU[kindQuery, kindEntry] // guarded by mu
 }
 
 func newKinds(b *background, d *discoverer) *kinds {
 	return &kinds{
 		documents: newDocuments(b, d),
 		now:       d.now,
-		questions: newCalls[kindQuestion, kindAnswer](b),
-		memos:     make(map[kindQuestion]kindMemo),
+		flight:    newFlight[kindQuery, kindAnswer](b),
+		entries:   newLRU[kindQuery, kindEntry](maxKinds),
 	}
 }
 
-// find returns the answer that needs no request, if there is one.
-func (k *kinds) find(q kindQuestion) (kindAnswer, bool) {
+// find returns the cached answer, if there is a valid one.
+func (k *kinds) find(q kindQuery) (kindAnswer, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	memo, found := k.memos[q]
-	if !found || k.now() >= memo.until {
+	entry, found := k.entries.Get(q)
+	if !found || k.now() >= entry.until {
 		return kindAnswer{}, false
 	}
-	return memo.kindAnswer, true
+	return entry.kindAnswer, true
 }
 
-// ask finds the answer out in the background. Who asks must see the call done,
-// or leave it.
-func (k *kinds) ask(q kindQuestion) *call[kindAnswer] {
-	return k.questions.join(q, func(wanted context.Context) (kindAnswer, bool) {
-		// Another call may have ended since the caller found nothing.
+// fetch finds the answer in the background. Callers must wait for the call or leave it.
+func (k *kinds) fetch(q kindQuery) *call[kindAnswer] {
+	return k.flight.join(q, func(ctx context.Context) (kindAnswer, bool) {
+		// Another call may have ended since the caller searched the cache.
 		if answer, known := k.find(q); known {
 			return answer, true
 		}
-		found, err := k.discover(wanted, q)
+		found, err := k.discover(ctx, q)
 		switch {
 		case errors.Is(err, errNotSent):
 			return kindAnswer{}, false
@@ -103,40 +103,40 @@ func (k *kinds) ask(q kindQuestion) *call[kindAnswer] {
 	})
 }
 
-// discover asks the API server. It finds nothing of what is not served.
-func (k *kinds) discover(wanted context.Context, q kindQuestion) ([]*kind, error) {
-	if q.everywhere {
-		return k.documents.inAllGroups(wanted, q.kind)
+// discover asks the API server. It returns nothing for a kind that is not served.
+func (k *kinds) discover(ctx context.Context, q kindQuery) ([]*kind, error) {
+	if q.allGroups {
+		return k.documents.inAllGroups(ctx, q.kind)
 	}
-	found, err := k.inGroup(wanted, currentGroupVersion(q.apiVersion, q.kind), q.kind)
+	found, err := k.inGroup(ctx, currentGroupVersion(q.apiVersion, q.kind), q.kind)
 	if found == nil {
 		return nil, err
 	}
 	return []*kind{found}, nil
 }
 
-// inGroup returns the kind as the named version of the group serves it, or else
-// as the best other version does, or nil.
-func (k *kinds) inGroup(wanted context.Context, gv schema.GroupVersion, name string) (*kind, error) {
+// inGroup returns the kind as the named version of the group serves it, else as the best other
+// version does; nil if no version has it.
+func (k *kinds) inGroup(ctx context.Context, gv schema.GroupVersion, name string) (*kind, error) {
 	if gv.Group == "" {
-		return k.documents.inVersion(wanted, schema.GroupVersion{Version: coreVersion}, name)
+		return k.documents.inVersion(ctx, schema.GroupVersion{Version: coreVersion}, name)
 	}
 	if !isSegment(gv.Group) {
 		return nil, nil
 	}
 	if isSegment(gv.Version) {
-		found, err := k.documents.inVersion(wanted, gv, name)
+		found, err := k.documents.inVersion(ctx, gv, name)
 		if found != nil || err != nil {
 			return found, err
 		}
 	}
-	return k.inOtherVersions(wanted, gv, name)
+	return k.inOtherVersions(ctx, gv, name)
 }
 
-// inOtherVersions returns the kind as the group's most preferred version serves
-// it that has it, or nil. The version of gv has been asked.
-func (k *kinds) inOtherVersions(wanted context.Context, gv schema.GroupVersion, name string) (*kind, error) {
-	versions, err := k.documents.discoverer.versions(wanted, gv.Group)
+// inOtherVersions returns the kind as the group's most preferred version serves it that has it; nil
+// if there is none. It skips the version of gv.
+func (k *kinds) inOtherVersions(ctx context.Context, gv schema.GroupVersion, name string) (*kind, error) {
+	versions, err := k.documents.discoverer.versions(ctx, gv.Group)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func (k *kinds) inOtherVersions(wanted context.Context, gv schema.GroupVersion, 
 		if version == gv.Version {
 			continue
 		}
-		found, err := k.documents.inVersion(wanted, schema.GroupVersion{Group: gv.Group, Version: version}, name)
+		found, err := k.documents.inVersion(ctx, schema.GroupVersion{Group: gv.Group, Version: version}, name)
 		if found != nil || err != nil {
 			return found, err
 		}
@@ -152,26 +152,25 @@ func (k *kinds) inOtherVersions(wanted context.Context, gv schema.GroupVersion, 
 	return nil, nil
 }
 
-// learn remembers the answer to a question.
-func (k *kinds) learn(q kindQuestion, found []*kind) kindAnswer {
-	memo := kindMemo{kindAnswer{kinds: found}, forGood}
-	if q.everywhere {
-		// Another group may get a kind of the same name.
-		memo.until = k.now() + catalogueLifetime
+// learn caches the answer to a query.
+func (k *kinds) learn(q kindQuery, found []*kind) kindAnswer {
+	entry := kindEntry{kindAnswer{kinds: found}, forever}
+	if q.allGroups {
+		// Another group may get a kind with the same name.
+		entry.until = k.now() + catalogueTTL
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.rememberLocked(q, memo)
-	return memo.kindAnswer
+	k.entries.Add(q, entry)
+	return entry.kindAnswer
 }
 
-// fail returns the answer to a question that could not be answered, or not by a
-// kind that is served. With remember, it is not asked again for a while. An
-// answer that came meanwhile is better.
-func (k *kinds) fail(q kindQuestion, failure Resolution, remember bool) kindAnswer {
+// fail returns the answer to a query that failed or found no kind. With remember, the failure is
+// cached. If another call found an answer in the meantime, fail returns that.
+func (k *kinds) fail(q kindQuery, failure Resolution, remember bool) kindAnswer {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	last, found := k.memos[q]
+	last, found := k.entries.Get(q)
 	if found && last.failure == "" && k.now() < last.until {
 		return last.kindAnswer
 	}
@@ -179,33 +178,24 @@ func (k *kinds) fail(q kindQuestion, failure Resolution, remember bool) kindAnsw
 	if !remember {
 		return answer
 	}
-	lifetime := failureLifetime(failure)
+	lifetime := failureTTL(failure)
 	if failure == NotFound {
-		lifetime = unservedLifetime
+		lifetime = unservedTTL
 	}
-	k.rememberLocked(q, kindMemo{answer, k.now() + lifetime})
+	k.entries.Add(q, kindEntry{answer, k.now() + lifetime})
 	return answer
 }
 
-// invalidate is told that a request for an object of the kind found that it is
-// not served that way any more.
+// invalidate must be called when a request for an object shows that its kind is no longer served at
+// its path.
 func (k *kinds) invalidate(unserved *kind) {
 	k.documents.invalidate(unserved)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for q, memo := range k.memos {
-		if slices.Contains(memo.kinds, unserved) {
-			memo.until = min(memo.until, k.now())
-			k.memos[q] = memo
+	for _, q := range k.entries.Keys() {
+		if entry, _ := k.entries.Peek(q); slices.Contains(entry.kinds, unserved) {
+			entry.until = min(entry.until, k.now())
+			k.entries.Add(q, entry)
 		}
 	}
-}
-
-// rememberLocked keeps a memo. What is kept is bounded by forgetting everything,
-// which costs a few small requests.
-func (k *kinds) rememberLocked(q kindQuestion, memo kindMemo) {
-	if _, known := k.memos[q]; !known && len(k.memos) >= mostKinds {
-		clear(k.memos)
-	}
-	k.memos[q] = memo
 }

@@ -57,7 +57,7 @@ func TestDiscoveryAsksForAsLittleAsItCan(t *testing.T) {
 			test.ref.Name = "other"
 			resolve(t, r, test.ref)
 			for _, path := range api.seen() {
-				require.NotContains(t, test.want, path, "it is asked once")
+				require.NotContains(t, test.want, path, "it is requested once")
 			}
 		})
 	}
@@ -175,7 +175,8 @@ func TestAGroupWhoseDocumentFailsHidesNoOther(t *testing.T) {
 	require.Equal(t, resolver.Complete, resolve(t, r, ref).Resolution)
 }
 
-// TestAnAnswerThatComesAfterItsRound is the answer to what was asked in that round, and to nothing that is asked next.
+// TestAnAnswerThatComesAfterItsRound checks that a late reply answers the request of its own round,
+// and no later one.
 func TestAnAnswerThatComesAfterItsRound(t *testing.T) {
 	other := object{apiVersion: "example.com/v1", kind: "Deployment", namespace: "shop", name: "other", uid: "o1"}
 	for name, ref := range map[string]resolver.Reference{

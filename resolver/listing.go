@@ -8,112 +8,112 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
 const (
-	// listFrom is from how many unknown objects of one place on, for each page of
-	// its list, the list is read instead of them one by one: where two are unknown
-	// within a second, others will be.
-	listFrom = 2
-	// demandWindow is for how long those count together that are asked for by
-	// different calls.
+	// listThreshold is the number of unknown objects of one collection, for each page of its list,
+	// from which the list is read. Fewer objects are read one by one. If two are unknown within a
+	// second, there will be more.
+	listThreshold = 2
+	// demandWindow is the time in which the unknown objects of different calls count together.
 	demandWindow = time.Second
-	// newcomerFor is how long after a whole list of a place what it did not hold
-	// is taken for new.
-	newcomerFor = time.Minute
-	// mostDemands bounds the places of which is remembered what was asked.
-	mostDemands = 4096
-	// pageSize is how many objects one request of a list brings.
+	// missAfterList is how long after a complete list of a collection an object that the list did
+	// not have counts as new.
+	missAfterList = time.Minute
+	// maxDemands is the maximum number of collections with a remembered demand.
+	maxDemands = 4096
+	// pageSize is how many objects one page of a list has.
 	pageSize = 500
 )
 
-// listing is one paged list of a place, in the hope of certain names.
+// listing is one paged list of a collection that looks for certain names.
 type listing struct {
-	kind  *kind
-	place place
+	kind       *kind
+	collection collection
 
-	done   chan struct{} // closed at the end; the fields guarded by lister.mu don't change any more
+	done   chan struct{} // closed at the end; then the fields that lister.mu guards are final
 	cancel context.CancelFunc
 
-	// All below is guarded by lister.mu.
+	// lister.mu guards the following.
 
-	waiters  int
-	wanted   map[string]bool    // names not seen yet
-	late     map[string]bool    // names that were wanted when the list had begun
-	found    map[string]*Object // of the wanted names
-	whole    bool               // all pages were read
-	proves   bool               // and consistently: what was not found is not there
-	unserved bool               // the place is not served any more
+	waiters    int
+	missing    map[string]bool    // names that were not found yet
+	joinedLate map[string]bool    // names that were added after the list had begun
+	found      map[string]*Object // the objects of the requested names
+	complete   bool               // all pages were read
+	consistent bool               // complete and read consistently: proves what does not exist
+	unserved   bool               // the collection is no longer served
 }
 
-// lister reads lists, at most one of a place at a time.
+// lister reads lists, at most one per collection at a time.
 type lister struct {
 	reader     *reader
-	follower   *follower
+	watcher    *watcher
 	background *background
 	now        func() time.Duration
 
-	refused *refusals
+	refusals *refusals
 
-	// mu guards all below, and what every listing says it guards.
-	mu      sync.Mutex
-	under   map[place]*listing // under way
-	demands map[place]demand
+	// mu guards the following, and the marked fields of every listing.
+	mu       sync.Mutex
+	listings map[collection]*listing // in flight
+	demands  *simplelru.LRU[collection, demand]
 }
 
-// demand is what was asked of a place lately.
+// demand is which objects of a collection were requested lately.
 type demand struct {
-	names map[string]struct{} // by any of the callers
-	since time.Duration
-	pages int           // of its last list; 0: none was read
-	whole time.Duration // when a whole list was read; 0: never
+	names    map[string]struct{} // requested by any caller
+	since    time.Duration
+	pages    int           // of its last list; 0: there was none
+	listedAt time.Duration // when a complete list was read; 0: never
 }
 
-func newLister(b *background, r *reader, f *follower) *lister {
+func newLister(b *background, r *reader, w *watcher) *lister {
 	return &lister{
 		reader:     r,
-		follower:   f,
+		watcher:    w,
 		background: b,
 		now:        r.now,
-		refused:    newRefusals(1, r.now),
-		under:      make(map[place]*listing),
-		demands:    make(map[place]demand),
+		refusals:   newRefusals(1, r.now),
+		listings:   make(map[collection]*listing),
+		demands:    newLRU[collection, demand](maxDemands),
 	}
 }
 
-// join adds names to the list of the place that is under way, or begins one when
-// there are enough of them, or when more are to be expected. It returns nil when
-// the names are better read one by one. Who joins must either see the listing done
-// or leave it, once for each name.
-func (l *lister) join(k *kind, in place, names []string, expectMore bool) *listing {
+// join adds names to the list of the collection that is in flight. If there is none, it starts one
+// if there are enough names, or if more are expected. It returns nil if the names are better read
+// one by one. Callers must wait for the listing or leave it, once for each name.
+func (l *lister) join(k *kind, in collection, names []string, expectMore bool) *listing {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	joined, found := l.under[in]
+	joined, found := l.listings[in]
 	if !found {
-		if !l.areManyLocked(k, in, names, expectMore) || !k.listable || l.refused.has(in) {
+		if !l.isWorthwhileLocked(k, in, names, expectMore) || !k.listable || l.refusals.has(in) {
 			return nil
 		}
 		joined = l.beginLocked(k, in)
 	}
 	for _, name := range names {
-		joined.wantLocked(name, found)
+		joined.addLocked(name, found)
 	}
 	return joined
 }
 
-// areManyLocked reports whether so many different names were asked for lately
-// that a list is worth its pages.
-func (l *lister) areManyLocked(k *kind, in place, names []string, expectMore bool) bool {
+// isWorthwhileLocked reports whether enough different names were requested lately for a list to be
+// worth its pages.
+func (l *lister) isWorthwhileLocked(k *kind, in collection, names []string, expectMore bool) bool {
 	different := make(map[string]struct{}, len(names))
 	for _, name := range names {
 		different[name] = struct{}{}
 	}
-	d, now := l.demands[in], l.now()
-	if d.whole != 0 && now-d.whole < newcomerFor {
-		l.follower.newcomersOf(k, len(different))
+	d, _ := l.demands.Get(in)
+	now := l.now()
+	if d.listedAt != 0 && now-d.listedAt < missAfterList {
+		l.watcher.missed(k, len(different))
 	}
 	if now-d.since > demandWindow {
 		d.names, d.since = nil, now
@@ -123,48 +123,41 @@ func (l *lister) areManyLocked(k *kind, in place, names []string, expectMore boo
 	} else {
 		maps.Copy(d.names, different)
 	}
-	many := len(d.names) >= listFrom*max(1, d.pages) || expectMore && d.pages <= 1 && d.whole == 0
+	many := len(d.names) >= listThreshold*max(1, d.pages) || expectMore && d.pages <= 1 && d.listedAt == 0
 	if many {
 		d.names = nil
 	}
-	l.noteDemandLocked(in, d)
+	l.demands.Add(in, d)
 	return many
 }
 
-func (l *lister) noteDemandLocked(in place, d demand) {
-	if len(l.demands) >= mostDemands {
-		clear(l.demands)
-	}
-	l.demands[in] = d
-}
-
-// wantLocked adds a name that somebody waits for.
-func (l *listing) wantLocked(name string, late bool) {
+// addLocked adds a name that a caller waits for.
+func (l *listing) addLocked(name string, late bool) {
 	l.waiters++
 	if l.found[name] == nil {
-		l.wanted[name] = true
+		l.missing[name] = true
 	}
 	if late {
-		l.late[name] = true
+		l.joinedLate[name] = true
 	}
 }
 
-func (l *lister) beginLocked(k *kind, in place) *listing {
-	wanted, cancel := context.WithCancel(l.background.ctx)
+func (l *lister) beginLocked(k *kind, in collection) *listing {
+	ctx, cancel := context.WithCancel(l.background.ctx)
 	begun := &listing{
-		kind: k, place: in, done: make(chan struct{}), cancel: cancel,
-		wanted: make(map[string]bool), late: make(map[string]bool), found: make(map[string]*Object),
+		kind: k, collection: in, done: make(chan struct{}), cancel: cancel,
+		missing: make(map[string]bool), joinedLate: make(map[string]bool), found: make(map[string]*Object),
 	}
-	l.under[in] = begun
-	if !l.background.run(func() { l.read(wanted, begun) }) {
-		delete(l.under, in)
+	l.listings[in] = begun
+	if !l.background.run(func() { l.read(ctx, begun) }) {
+		delete(l.listings, in)
 		cancel()
 		close(begun.done)
 	}
 	return begun
 }
 
-// leave says that one of the names is not waited for any more.
+// leave removes one waiting name from the listing.
 func (l *lister) leave(left *listing) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -174,10 +167,10 @@ func (l *lister) leave(left *listing) {
 	}
 }
 
-// outcome says what a finished listing found out about the object with the name
-// and the UID, or false when that is nothing. A list may be older than an object
-// that was looked for when the list had begun, so it proves nothing against it.
-func (l *lister) outcome(of *listing, name string, uid types.UID) (answer, bool) {
+// result returns what a finished listing found about the object with the name and the UID; false if
+// nothing. If the name joined late, the list may be older than the object, and proves nothing
+// against it.
+func (l *lister) result(of *listing, name string, uid types.UID) (answer, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	found := answer{object: of.found[name], failure: NotFound}
@@ -187,60 +180,59 @@ func (l *lister) outcome(of *listing, name string, uid types.UID) (answer, bool)
 	if of.unserved {
 		return answer{failure: NotFound, unserved: true}, true
 	}
-	if of.late[name] {
+	if of.joinedLate[name] {
 		return found, found.object != nil && found.proves(uid)
 	}
-	if found.object != nil && !of.proves {
-		// The API server's cache may still hold an earlier object of the name.
+	if found.object != nil && !of.consistent {
+		// The API server's watch cache may still hold an earlier object of the name.
 		return found, uid == "" || found.object.UID == uid
 	}
-	found.askedFor = uid
-	return found, of.proves
+	found.forUID = uid
+	return found, of.consistent
 }
 
-// read reads the list as the API server's cache has it. Only a list that is read
-// consistently proves what is not there, but it may take the API server a while to
-// be sure, and what is looked for is mostly older than its cache.
-func (l *lister) read(wanted context.Context, of *listing) {
-	err := l.readPages(wanted, of, metav1.ListOptions{
+// read reads the list from the API server's watch cache. Only a consistent list proves that an
+// object does not exist. But a consistent list can take the API server a while, and most objects
+// are older than its cache.
+func (l *lister) read(ctx context.Context, of *listing) {
+	err := l.readPages(ctx, of, metav1.ListOptions{
 		Limit:                pageSize,
 		ResourceVersion:      anyVersion,
 		ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
 	})
 	if refusesVersion(err) || err == nil && l.lacksMany(of) {
-		err = l.readPages(wanted, of, metav1.ListOptions{Limit: pageSize})
+		err = l.readPages(ctx, of, metav1.ListOptions{Limit: pageSize})
 		if err == nil {
-			l.end(of, func() { of.proves = of.whole })
+			l.end(of, func() { of.consistent = of.complete })
 			return
 		}
 	}
 	if err != nil {
-		l.reader.gate.forbidden(err, "list", of.kind, of.place)
-		l.refused.note(of.place, failureOf(err))
+		l.reader.limiter.forbidden(err, "list", of.kind, of.collection)
+		l.refusals.note(of.collection, failureOf(err))
 	}
 	l.end(of, func() { of.unserved = isAboutPath(err) })
 }
 
-// anyVersion lets the cache answer, whatever it holds, and page by page: for "0",
-// which says the same, there is but one page.
+// anyVersion allows an answer from the watch cache at any version, in pages. "0" means the same,
+// but returns a single page.
 const anyVersion = "1"
 
-// refusesVersion reports whether a server that knows no cache refused to be asked
-// for it.
+// refusesVersion reports whether a server without a watch cache rejected the resource version.
 func refusesVersion(err error) bool {
 	return apierrors.IsBadRequest(err) || apierrors.IsInvalid(err)
 }
 
-// readPages reads pages until there is no use in another.
-func (l *lister) readPages(wanted context.Context, of *listing, options metav1.ListOptions) error {
+// readPages reads pages until another one is not worth a request.
+func (l *lister) readPages(ctx context.Context, of *listing, options metav1.ListOptions) error {
 	for read := 1; ; read++ {
-		page, asked, err := l.page(wanted, of, options)
+		page, requestedAt, err := l.page(ctx, of, options)
 		if err != nil {
 			return err
 		}
-		l.keep(of, page, asked)
+		l.storePage(of, page, requestedAt)
 		l.noteSize(of, page, read)
-		if l.isUseless(of, page) {
+		if l.isDone(of, page) {
 			return nil
 		}
 		options = metav1.ListOptions{Limit: pageSize, Continue: page.Continue}
@@ -248,51 +240,51 @@ func (l *lister) readPages(wanted context.Context, of *listing, options metav1.L
 }
 
 // page reads one page.
-func (l *lister) page(wanted context.Context, of *listing, options metav1.ListOptions) (page *metav1.PartialObjectMetadataList, asked time.Duration, err error) {
-	err = l.reader.gate.send(wanted, func(ctx context.Context) (err error) {
-		asked = l.now()
-		page, err = l.reader.resource(of.kind, of.place).List(ctx, options)
+func (l *lister) page(ctx context.Context, of *listing, options metav1.ListOptions) (page *metav1.PartialObjectMetadataList, requestedAt time.Duration, err error) {
+	err = l.reader.limiter.send(ctx, func(ctx context.Context) (err error) {
+		requestedAt = l.now()
+		page, err = l.reader.resource(of.kind, of.collection).List(ctx, options)
 		return err
 	})
-	return page, asked, err
+	return page, requestedAt, err
 }
 
-// keep puts a page into the cache. Those who wait for its objects get them from
-// the listing, so that the cache need not hold the whole page.
-func (l *lister) keep(of *listing, page *metav1.PartialObjectMetadataList, asked time.Duration) {
+// storePage caches a page. Callers get their objects from the listing, so the cache does not need
+// room for the whole page.
+func (l *lister) storePage(of *listing, page *metav1.PartialObjectMetadataList, requestedAt time.Duration) {
 	objects := make([]*Object, 0, len(page.Items))
 	for i := range page.Items {
-		objects = append(objects, l.reader.keep(of.kind, of.place, &page.Items[i], asked))
+		objects = append(objects, l.reader.store(of.kind, of.collection, &page.Items[i], requestedAt))
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, object := range objects {
-		if _, wanted := of.wanted[object.Name]; wanted {
+		if _, isMissing := of.missing[object.Name]; isMissing {
 			of.found[object.Name] = object
-			delete(of.wanted, object.Name)
+			delete(of.missing, object.Name)
 		}
 	}
 }
 
-// isUseless reports whether nothing is to be found after a page: it was the last,
-// all is found, or reading what is left one by one takes fewer requests than the
-// pages that are left.
-func (l *lister) isUseless(of *listing, page *metav1.PartialObjectMetadataList) bool {
+// isDone reports whether the next page is not worth a request: there is none, all names are found,
+// or single reads of the missing names take fewer requests.
+func (l *lister) isDone(of *listing, page *metav1.PartialObjectMetadataList) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	of.whole = page.Continue == ""
-	return of.whole || pagesAfter(page) > len(of.wanted)
+	of.complete = page.Continue == ""
+	return of.complete || pagesAfter(page) > len(of.missing)
 }
 
-// lacksMany reports whether so much was not found that reading the list again
-// takes fewer requests than reading that one by one.
+// lacksMany reports whether so many names are missing that another list takes fewer requests than
+// single reads.
 func (l *lister) lacksMany(of *listing) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(of.wanted) >= listFrom*max(1, l.demands[of.place].pages)
+	d, _ := l.demands.Get(of.collection)
+	return len(of.missing) >= listThreshold*max(1, d.pages)
 }
 
-// pagesAfter is how many pages come after one, at least.
+// pagesAfter returns the minimum number of pages after this one.
 func pagesAfter(page *metav1.PartialObjectMetadataList) int {
 	switch {
 	case page.Continue == "":
@@ -304,31 +296,30 @@ func pagesAfter(page *metav1.PartialObjectMetadataList) int {
 	}
 }
 
-// noteSize remembers how many pages the list of a place has, and when all of them
-// were read.
+// noteSize records how many pages the list of a collection has, and when all of them were read.
 func (l *lister) noteSize(of *listing, page *metav1.PartialObjectMetadataList, read int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	d := l.demands[of.place]
+	d, _ := l.demands.Get(of.collection)
 	d.pages = read + pagesAfter(page)
 	if page.Continue == "" {
-		d.whole = l.now()
-		l.follower.listed(of.kind, page.ResourceVersion)
+		d.listedAt = l.now()
+		l.watcher.listed(of.kind, page.ResourceVersion)
 	}
-	l.noteDemandLocked(of.place, d)
+	l.demands.Add(of.collection, d)
 }
 
-// end ends the listing with what conclude notes about it.
-func (l *lister) end(of *listing, conclude func()) {
+// end ends the listing after note has set its fields.
+func (l *lister) end(of *listing, note func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	conclude()
+	note()
 	l.endLocked(of)
 }
 
-// endLocked lets those go who wait.
+// endLocked releases the callers.
 func (l *lister) endLocked(of *listing) {
-	delete(l.under, of.place)
+	delete(l.listings, of.collection)
 	of.cancel()
 	close(of.done)
 }

@@ -59,7 +59,7 @@ func TestDeletedObjects(t *testing.T) {
 			require.Equal(t, whole, text(resolve(t, r, refTo(pod))))
 		}
 	})
-	t.Run("that it is gone is asked once a minute", func(t *testing.T) {
+	t.Run("a deleted object is requested once a minute", func(t *testing.T) {
 		api, clock, r := begin(t)
 		clock.pass(ttl)
 		require.Equal(t, whole, text(resolve(t, r, refTo(pod))))
@@ -113,7 +113,7 @@ func TestARefreshThatFails(t *testing.T) {
 			clock.pass(5 * ttl)
 			api.seen()
 
-			require.Equal(t, resolver.Complete, resolve(t, r, refTo(deployment)).Resolution, "what was known is served on")
+			require.Equal(t, resolver.Complete, resolve(t, r, refTo(deployment)).Resolution, "the known object stays")
 			require.Len(t, api.seen(), 1)
 			clock.pass(test.remembered - time.Millisecond)
 			require.Equal(t, resolver.Complete, resolve(t, r, refTo(deployment)).Resolution)
@@ -146,7 +146,7 @@ func TestReusedNames(t *testing.T) {
 	clock.pass(time.Second)
 
 	require.Equal(t, oldChain, text(resolve(t, r, refTo(oldPod))), "the old one stays known")
-	require.Equal(t, newChain, text(resolve(t, r, refTo(newPod))), "beside the new one")
+	require.Equal(t, newChain, text(resolve(t, r, refTo(newPod))), "in addition to the new one")
 	noUID := refTo(newPod)
 	noUID.UID = ""
 	require.Equal(t, newChain, text(resolve(t, r, noUID)), "a reference without a UID means the new one")
@@ -164,7 +164,7 @@ func TestANameThatIsUsedAgainAfterItWasNotFound(t *testing.T) {
 	r := newResolver(t, api, resolver.Config{})
 	require.Equal(t, resolver.NotFound, resolve(t, r, refTo(withUID(deployment, "d0"))).Resolution)
 	api.put(deployment)
-	require.Equal(t, resolver.Complete, resolve(t, r, refTo(deployment)).Resolution, "a UID that is new is asked for")
+	require.Equal(t, resolver.Complete, resolve(t, r, refTo(deployment)).Resolution, "a new UID is requested")
 }
 
 func TestARecreatedNode(t *testing.T) {

@@ -10,22 +10,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// owner is the one owner reference of an object that is followed.
+// owner is the one owner reference of an object that the resolver follows.
 type owner struct {
 	apiVersion string
 	kind       string
 	name       string
 	uid        types.UID
 
-	// ambiguous: the first of several, none of which is the controller.
+	// ambiguous is set if this is the first of several references and none is the controller.
 	ambiguous bool
 }
 
-// none is the owner of what nothing owns.
+// none is the owner of an object without owners.
 var none unique.Handle[owner]
 
-// chooseOwner returns the reference to follow: the controller, else the only
-// one, else the first.
+// chooseOwner returns the reference to follow: the controller, else the only reference, else the
+// first.
 func chooseOwner(references []metav1.OwnerReference) unique.Handle[owner] {
 	if len(references) == 0 {
 		return none
@@ -44,14 +44,15 @@ func chooseOwner(references []metav1.OwnerReference) unique.Handle[owner] {
 	})
 }
 
-// trimmer makes objects of metadata, and keeps of it what is asked for.
+// trimmer converts metadata to objects and keeps only the labels and annotations that the caller
+// needs.
 type trimmer struct {
 	keepLabel      func(string) bool
 	keepAnnotation func(string) bool
-	sets           stringSets
+	sets           *stringSets
 }
 
-// object returns the object that meta describes. Nothing of meta is retained.
+// object returns the object that meta describes. It retains nothing of meta.
 func (t *trimmer) object(k *kind, meta *metav1.PartialObjectMetadata) Object {
 	return Object{
 		APIVersion:  k.apiVersion,
@@ -65,7 +66,7 @@ func (t *trimmer) object(k *kind, meta *metav1.PartialObjectMetadata) Object {
 	}
 }
 
-// kept returns the entries whose keys are kept, or nil when there are none.
+// kept returns the entries whose keys are kept; nil if there are none.
 func kept(all map[string]string, keep func(string) bool) map[string]string {
 	if keep == nil {
 		return nil

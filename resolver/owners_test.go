@@ -11,7 +11,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
-// world is a few objects that most tests use.
+// The objects that most tests use.
 var (
 	deployment = object{apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "fe", uid: "d1", labels: map[string]string{"tilt-manifest": "fe"}}
 	replicaSet = object{apiVersion: "apps/v1", kind: "ReplicaSet", namespace: "shop", name: "fe-1", uid: "r1", owners: []metav1.OwnerReference{ownedBy(deployment, true)}}
@@ -48,7 +48,7 @@ func TestOwners(t *testing.T) {
 			want: "Pod/shop/fe-1-a=p1 < ReplicaSet.apps/shop/fe-1=r1 < Deployment.apps/shop/fe=d1 < Thing.example.com/shop/a=a1: complete",
 		},
 		{
-			name: "the controller is followed wherever it stands",
+			name: "the controller is followed at any index",
 			ask:  a, objects: []object{withOwners(a, ownedBy(b), ownedBy(c, true)), b, c},
 			want: "Thing.example.com/shop/a=a1 < Thing.example.com/shop/c=c1: complete",
 		},
@@ -181,12 +181,12 @@ func TestKeptMetadata(t *testing.T) {
 	pod.annotations = map[string]string{"team": "a", "note": "b"}
 	api.put(pod)
 
-	t.Run("nothing unless asked for", func(t *testing.T) {
+	t.Run("nothing by default", func(t *testing.T) {
 		chain := resolve(t, newResolver(t, api, resolver.Config{}), refTo(pod))
 		require.Nil(t, chain.Objects[0].Labels)
 		require.Nil(t, chain.Objects[0].Annotations)
 	})
-	t.Run("the keys asked for", func(t *testing.T) {
+	t.Run("the keys that Config keeps", func(t *testing.T) {
 		r := newResolver(t, api, resolver.Config{
 			KeepLabel:      func(key string) bool { return key != "pod-template-hash" },
 			KeepAnnotation: func(key string) bool { return key == "team" },

@@ -12,98 +12,96 @@ import (
 	"k8s.io/client-go/metadata"
 )
 
-// reader gets the metadata of objects, one or many at a time, and puts what it
-// finds into the cache.
+// reader reads the metadata of objects, one or many at a time, and caches it.
 type reader struct {
-	client  metadata.Interface
-	gate    *gate
-	cache   *cache
-	trimmer *trimmer
-	now     func() time.Duration
-	singles *calls[address, answer]
-	refused *refusals
+	client   metadata.Interface
+	limiter  *limiter
+	cache    *cache
+	trimmer  *trimmer
+	now      func() time.Duration
+	gets     *flight[objectKey, answer]
+	refusals *refusals
 }
 
-// refusedInARow is how many single reads have to be refused before a place is
-// taken for one that may not be read.
-const refusedInARow = 3
+// refusalsInARow is how many consecutive single reads must be refused before the whole collection
+// counts as refused.
+const refusalsInARow = 3
 
-// get reads the object at the address in the background, for a reference with
-// the UID but whatever the object's own is. Who asks must see the call done, or
-// leave it.
+// get reads the object of the key in the background. forUID is the UID of the reference; the object
+// may have another one. Callers must wait for the call or leave it.
 //
-// With cached, an answer from the API server's cache will do, if it is the object
-// with the UID: what is only known to exist because its dependent refers to it is
-// mostly older than that.
-func (r *reader) get(k *kind, at address, askedFor types.UID, cached bool) *call[answer] {
-	return r.singles.join(at, func(wanted context.Context) (answer, bool) {
-		// Another call may have ended since the caller found nothing in the cache.
-		found, known := r.cache.find(at, askedFor)
+// With allowCached, an answer from the API server's watch cache is enough if it is the object with
+// the UID. An owner that is known from its dependent is usually older than that cache.
+func (r *reader) get(k *kind, key objectKey, forUID types.UID, allowCached bool) *call[answer] {
+	return r.gets.join(key, func(ctx context.Context) (answer, bool) {
+		// Another call may have ended since the caller searched the cache.
+		found, known := r.cache.find(key, forUID)
 		var err error
 		if !known {
-			found, err = r.readAsOld(wanted, k, at, askedFor, cached)
+			found, err = r.readCachedFirst(ctx, k, key, forUID, allowCached)
 		}
 		if errors.Is(err, errNotSent) {
 			return answer{}, false
 		}
 		if err != nil {
-			r.gate.forbidden(err, "get", k, at.place)
-			found = r.failed(at, askedFor, err)
+			r.limiter.forbidden(err, "get", k, key.collection)
+			found = r.failed(key, forUID, err)
 		}
-		found.askedFor = askedFor
+		found.forUID = forUID
 		return found, true
 	})
 }
 
-// readAsOld reads from the cache if that may do, and consistently if it does not.
-func (r *reader) readAsOld(wanted context.Context, k *kind, at address, askedFor types.UID, cached bool) (answer, error) {
-	if cached && askedFor != "" {
-		found, err := r.read(wanted, k, at, metav1.GetOptions{ResourceVersion: "0"})
-		if isAboutPath(err) || failureOf(err) != NotFound && (err != nil || found.object.UID == askedFor) {
+// readCachedFirst reads from the watch cache if allowed, and then with a consistent read if
+// necessary.
+func (r *reader) readCachedFirst(ctx context.Context, k *kind, key objectKey, forUID types.UID, allowCached bool) (answer, error) {
+	if allowCached && forUID != "" {
+		found, err := r.read(ctx, k, key, metav1.GetOptions{ResourceVersion: "0"})
+		if isAboutPath(err) || failureOf(err) != NotFound && (err != nil || found.object.UID == forUID) {
 			return found, err
 		}
 	}
-	// Only a consistent read proves that an object is not there, or is another.
-	return r.read(wanted, k, at, metav1.GetOptions{})
+	// Only a consistent read proves that an object does not exist, or is another one.
+	return r.read(ctx, k, key, metav1.GetOptions{})
 }
 
 // read sends the request for one object.
-func (r *reader) read(wanted context.Context, k *kind, at address, options metav1.GetOptions) (answer, error) {
+func (r *reader) read(ctx context.Context, k *kind, key objectKey, options metav1.GetOptions) (answer, error) {
 	var meta *metav1.PartialObjectMetadata
-	var asked time.Duration
-	err := r.gate.send(wanted, func(ctx context.Context) (err error) {
-		asked = r.now()
-		meta, err = r.resource(k, at.place).Get(ctx, at.name, options)
+	var requestedAt time.Duration
+	err := r.limiter.send(ctx, func(ctx context.Context) (err error) {
+		requestedAt = r.now()
+		meta, err = r.resource(k, key.collection).Get(ctx, key.name, options)
 		return err
 	})
 	if err != nil {
 		return answer{}, err
 	}
-	r.refused.note(at.place, "")
-	return answer{object: r.keep(k, at.place, meta, asked)}, nil
+	r.refusals.note(key.collection, "")
+	return answer{object: r.store(k, key.collection, meta, requestedAt)}, nil
 }
 
-// failed remembers the failure of a request. Whoever asked may have left.
-func (r *reader) failed(at address, askedFor types.UID, err error) answer {
+// failed caches the failure of a request, also if the callers have left.
+func (r *reader) failed(key objectKey, forUID types.UID, err error) answer {
 	failure := failureOf(err)
-	r.refused.note(at.place, failure)
+	r.refusals.note(key.collection, failure)
 	if isAboutPath(err) {
 		return answer{failure: failure, unserved: true}
 	}
-	if !r.gate.background.isClosed() {
-		r.cache.fail(at, askedFor, failure, true)
+	if !r.limiter.background.isClosed() {
+		r.cache.fail(key, forUID, failure, true)
 	}
 	return answer{failure: failure}
 }
 
-// keep puts what was read into the cache and returns it.
-func (r *reader) keep(k *kind, in place, meta *metav1.PartialObjectMetadata, asked time.Duration) *Object {
+// store caches what was read and returns it.
+func (r *reader) store(k *kind, in collection, meta *metav1.PartialObjectMetadata, requestedAt time.Duration) *Object {
 	object := r.trimmer.object(k, meta)
-	return r.cache.store(address{place: in, name: object.Name}, object, asked)
+	return r.cache.store(objectKey{collection: in, name: object.Name}, object, requestedAt)
 }
 
-// resource returns the client for objects of the kind in the place.
-func (r *reader) resource(k *kind, in place) metadata.ResourceInterface {
+// resource returns the client for objects of the kind in the collection.
+func (r *reader) resource(k *kind, in collection) metadata.ResourceInterface {
 	client := r.client.Resource(k.resource)
 	if k.namespaced {
 		return client.Namespace(in.namespace.Value())

@@ -174,7 +174,7 @@ func TestTheAPIVersionOfWhatIsFound(t *testing.T) {
 	require.Equal(t, "extensions/v1beta1", resolve(t, r, ref).Objects[0].APIVersion, "what is not found is as the reference says")
 }
 
-// Nobody validates an involved object: an event may carry anything there.
+// Nobody validates an involved object: an event may contain anything there.
 func TestHostileReferences(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	refs := map[string]resolver.Reference{

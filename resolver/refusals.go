@@ -5,56 +5,55 @@ package resolver
 import (
 	"sync"
 	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// mostRefusals bounds the places that are remembered.
-const mostRefusals = 4096
+// maxRefusals is the maximum number of collections with refused requests.
+const maxRefusals = 4096
 
-// refusals remembers the places where the API server refuses a kind of request,
-// so that it is not asked the same for every object of them. It may be used
+// refusals remembers the collections for which the API server refuses a kind of request. So the
+// resolver does not repeat the request for every object of such a collection. It may be used
 // concurrently.
 type refusals struct {
-	// limit is how many refusals in a row make a place one. Permissions are
-	// mostly given for a place as a whole, but may be given for single names.
+	// limit is the number of consecutive refusals after which the whole collection counts as
+	// refused. Permissions usually cover a collection, but may cover single names only.
 	limit int
 	now   func() time.Duration
 
-	mu     sync.Mutex
-	places map[place]refusal // guarded by mu
+	mu      sync.Mutex
+	entries *simplelru.LRU[collection, refusal] // guarded by mu
 }
 
-// refusal is what is remembered of one place.
+// refusal is the state of one collection.
 type refusal struct {
 	count int
 	until time.Duration
 }
 
 func newRefusals(limit int, now func() time.Duration) *refusals {
-	return &refusals{limit: limit, now: now, places: make(map[place]refusal)}
+	return &refusals{limit: limit, now: now, entries: newLRU[collection, refusal](maxRefusals)}
 }
 
-// has reports whether a request in the place would be refused.
-func (r *refusals) has(in place) bool {
+// has reports whether the API server would refuse a request in the collection.
+func (r *refusals) has(in collection) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	last := r.places[in]
+	last, _ := r.entries.Get(in)
 	return last.count >= r.limit && r.now() < last.until
 }
 
-// note takes the outcome of a request in the place.
-func (r *refusals) note(in place, failure Resolution) {
+// note records the result of a request in the collection.
+func (r *refusals) note(in collection, failure Resolution) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if failure != Forbidden {
-		delete(r.places, in)
+		r.entries.Remove(in)
 		return
 	}
-	last := r.places[in]
+	last, _ := r.entries.Get(in)
 	if r.now() >= last.until {
 		last.count = 0
 	}
-	if len(r.places) >= mostRefusals {
-		clear(r.places)
-	}
-	r.places[in] = refusal{count: last.count + 1, until: r.now() + settledFailure}
+	r.entries.Add(in, refusal{count: last.count + 1, until: r.now() + stableFailureTTL})
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
-// crowd puts pods into a namespace, ten to a ReplicaSet of its own Deployment,
-// and returns references to the pods.
+// crowd puts pods into a namespace, ten per ReplicaSet, each ReplicaSet with its own Deployment. It
+// returns references to the pods.
 func crowd(api *fakeAPI, namespace string, pods int) []resolver.Reference {
 	var refs []resolver.Reference
 	var replicaSet object
@@ -197,7 +197,7 @@ func TestAPlaceThatMayNotBeRead(t *testing.T) {
 	for _, ref := range pods {
 		require.Equal(t, resolver.Forbidden, resolve(t, r, ref).Resolution)
 	}
-	require.Len(t, podRequests(api), 3+1, "it is not asked for each object whether that one may be read")
+	require.Len(t, podRequests(api), 3+1, "not one request per object")
 
 	for _, ref := range pods {
 		api.heal("/api/v1/namespaces/shop/pods/" + ref.Name)
@@ -257,7 +257,7 @@ func TestACallWaitsForAListThatIsUnderWay(t *testing.T) {
 	require.Equal(t, []string{list}, podRequests(api))
 }
 
-// An object may be newer than a request that is under way.
+// An object may be newer than a request that is in flight.
 func TestARequestUnderWayProvesNothingAgainstANewerObject(t *testing.T) {
 	api := newFakeAPI(t)
 	r := newResolver(t, api, resolver.Config{})
@@ -320,7 +320,7 @@ func TestManyRequestsAreAStrainForAWhile(t *testing.T) {
 		requireComplete(t, r.Resolve(t.Context(), crowd(api, fmt.Sprint("namespace-", namespace), 1)))
 	}
 	require.InDelta(t, 10, r.Strain().Seconds(), 2)
-	require.Zero(t, r.Strain(), "nothing was asked for since")
+	require.Zero(t, r.Strain(), "no request was sent since")
 	clock.pass(20 * time.Second)
 	requireComplete(t, r.Resolve(t.Context(), crowd(api, "town", 1)))
 	require.Zero(t, r.Strain())

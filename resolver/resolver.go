@@ -12,11 +12,10 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// errLookupTimeout tells the resolver's own deadline from that of its caller.
+// errLookupTimeout distinguishes the resolver's own deadline from its caller's.
 var errLookupTimeout = errors.New("lookup timeout")
 
-// Resolver finds the owners of Kubernetes objects. Its methods may be called
-// concurrently.
+// Resolver finds the owners of Kubernetes objects. Its methods may be called concurrently.
 type Resolver struct {
 	maxDepth      int
 	lookupTimeout time.Duration
@@ -25,9 +24,9 @@ type Resolver struct {
 	clients       *clients
 }
 
-// New returns a resolver that asks the API server of restConfig, at most as
-// often as its QPS and Burst allow, and under its UserAgent. It sends no request
-// yet. The error says what is wrong with one of the two configurations.
+// New returns a resolver for the API server of restConfig. The resolver observes the QPS and Burst
+// of restConfig and uses its UserAgent. New sends no request. The error names what is wrong in one
+// of the two configurations.
 func New(restConfig *rest.Config, cfg Config) (*Resolver, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -45,51 +44,51 @@ func New(restConfig *rest.Config, cfg Config) (*Resolver, error) {
 		maxDepth:      cfg.MaxDepth,
 		lookupTimeout: cfg.LookupTimeout,
 		background:    background,
-		lookup:        newLookup(background, clients, limiterOf(restConfig), cfg),
+		lookup:        newLookup(background, clients, rateLimiterOf(restConfig), cfg),
 		clients:       clients,
 	}, nil
 }
 
-func newLookup(b *background, c *clients, limiter flowcontrol.RateLimiter, cfg Config) *lookup {
+func newLookup(b *background, c *clients, rate flowcontrol.RateLimiter, cfg Config) *lookup {
 	begun := cfg.Now()
 	now := func() time.Duration { return cfg.Now().Sub(begun) }
-	gate := newGate(b, cfg.Concurrency, limiter, cfg.Observer, now)
+	limiter := newLimiter(b, cfg.Concurrency, rate, cfg.Observer, now)
 	cache := newCache(cfg.CacheSize, cfg.CacheTTL, now)
 	reader := &reader{
-		client:  c.metadata,
-		gate:    gate,
-		cache:   cache,
-		trimmer: &trimmer{keepLabel: cfg.KeepLabel, keepAnnotation: cfg.KeepAnnotation},
-		now:     now,
-		singles: newCalls[address, answer](b),
-		refused: newRefusals(refusedInARow, now),
+		client:   c.metadata,
+		limiter:  limiter,
+		cache:    cache,
+		trimmer:  &trimmer{keepLabel: cfg.KeepLabel, keepAnnotation: cfg.KeepAnnotation, sets: newStringSets()},
+		now:      now,
+		gets:     newFlight[objectKey, answer](b),
+		refusals: newRefusals(refusalsInARow, now),
 	}
-	hits := func() {}
+	onHit := func() {}
 	if cfg.Observer != nil {
-		hits = cfg.Observer.CacheHit
+		onHit = cfg.Observer.CacheHit
 	}
 	return &lookup{
-		kinds:  newKinds(b, &discoverer{client: c.discovery, gate: gate, now: now}),
+		kinds:  newKinds(b, &discoverer{client: c.discovery, limiter: limiter, now: now}),
 		cache:  cache,
 		reader: reader,
-		lister: newLister(b, reader, newFollower(reader, cfg.Namespaces)),
-		hits:   hits,
+		lister: newLister(b, reader, newWatcher(reader, cfg.Namespaces)),
+		onHit:  onHit,
 	}
 }
 
-// Resolve returns one chain for each reference, in the order of the references.
-// It does not fail: a chain's Resolution says what could not be found out. It
-// returns after Config.LookupTimeout or when ctx is done, if not before; lookups
-// that have begun by then go on in the background for the next who asks.
+// Resolve returns one chain for each reference, in the order of the references. It never fails: the
+// Resolution of a chain reports what could not be found. It returns after Config.LookupTimeout at
+// the latest, or when ctx is done. Lookups that are in flight continue in the background, so that
+// the next call can use their results.
 func (r *Resolver) Resolve(ctx context.Context, refs []Reference) []Chain {
 	climbs := make([]climb, len(refs))
-	under := make([]*climb, len(refs))
+	open := make([]*climb, len(refs))
 	for i, ref := range refs {
 		climbs[i] = newClimb(ref, r.maxDepth)
-		under[i] = &climbs[i]
+		open[i] = &climbs[i]
 	}
-	if under = r.advance(under); len(under) > 0 {
-		r.finish(ctx, under)
+	if open = r.advance(open); len(open) > 0 {
+		r.finish(ctx, open)
 	}
 	chains := make([]Chain, len(refs))
 	for i := range climbs {
@@ -98,8 +97,8 @@ func (r *Resolver) Resolve(ctx context.Context, refs []Reference) []Chain {
 	return chains
 }
 
-// finish takes climbs that lack something to their ends. It asks for what all of
-// them lack together, takes each as far as it goes with that, and so on.
+// finish completes climbs that need requests. It fetches what all of them lack, advances each with
+// the results, and repeats.
 func (r *Resolver) finish(ctx context.Context, climbs []*climb) {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.lookupTimeout, errLookupTimeout)
 	defer cancel()
@@ -110,49 +109,47 @@ func (r *Resolver) finish(ctx context.Context, climbs []*climb) {
 		}
 		switch {
 		case r.background.isClosed():
-			r.refuse(searches, Unavailable, false)
+			r.fail(searches, Unavailable, false)
 		case ctx.Err() != nil:
 			// A caller that leaves early proves nothing about the API server.
-			r.refuse(searches, Timeout, errors.Is(context.Cause(ctx), errLookupTimeout))
+			r.fail(searches, Timeout, errors.Is(context.Cause(ctx), errLookupTimeout))
 		default:
-			r.lookup.ask(ctx, searches)
+			r.lookup.fetch(ctx, searches)
 		}
 	}
 }
 
-// advance takes the climbs as far as they go without a request, and returns those
-// that are not over.
+// advance takes the climbs as far as they go without a request. It returns those that are not done.
 func (r *Resolver) advance(climbs []*climb) []*climb {
 	stopped := climbs[:0]
 	for _, c := range climbs {
-		for !c.over() && r.lookup.look(&c.search) {
+		for !c.done() && r.lookup.fromCache(&c.search) {
 			c.step()
 		}
-		if !c.over() {
+		if !c.done() {
 			stopped = append(stopped, c)
 		}
 	}
 	return stopped
 }
 
-func (r *Resolver) refuse(searches []*search, failure Resolution, remember bool) {
+func (r *Resolver) fail(searches []*search, failure Resolution, remember bool) {
 	for _, s := range searches {
-		r.lookup.refuse(s, failure, remember)
+		r.lookup.fail(s, failure, remember)
 	}
 }
 
-// Strain returns how long to wait before what is unknown is asked for again, so
-// that more is asked for at once and the API server is spared: 0 unless there were
-// many requests of late, and some since it was last called.
-func (r *Resolver) Strain() time.Duration { return r.lookup.reader.gate.strain() }
+// Strain returns how long callers should wait before they resolve more unknown objects, so that
+// larger batches spare the API server. It returns 0 unless the resolver has sent many requests
+// lately, and at least one since the last call of Strain.
+func (r *Resolver) Strain() time.Duration { return r.lookup.reader.limiter.strain() }
 
-// Len returns how many entries the cache holds, objects and remembered failures.
-// It is never above Config.CacheSize.
+// Len returns how many entries the cache holds: objects and failed lookups. It is never above
+// Config.CacheSize.
 func (r *Resolver) Len() int { return r.lookup.cache.len() }
 
-// Close ends the lookups that are still under way, and returns when they have
-// ended. Resolve then answers from what is known, and otherwise Unavailable.
-// Close may be called more than once.
+// Close ends the lookups that are in flight, and returns when they have ended. After Close, Resolve
+// answers from the cache, or returns Unavailable. Close may be called more than once.
 func (r *Resolver) Close() {
 	r.background.close()
 	r.clients.close()

@@ -18,8 +18,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// newResolver returns a resolver for the fake API server, closed at the end of
-// the test. With a timeout of zero in cfg, nothing times out.
+// newResolver returns a resolver for the fake API server. The end of the test closes it. If the
+// timeout in cfg is zero, nothing times out.
 func newResolver(t testing.TB, a *fakeAPI, cfg resolver.Config) *resolver.Resolver {
 	if cfg.LookupTimeout == 0 {
 		cfg.LookupTimeout = time.Minute
@@ -38,13 +38,13 @@ func resolve(t testing.TB, r *resolver.Resolver, ref resolver.Reference) resolve
 	return chains[0]
 }
 
-// refTo returns a reference that names everything.
+// refTo returns a reference with all fields.
 func refTo(o object) resolver.Reference {
 	return resolver.Reference{APIVersion: o.apiVersion, Kind: o.kind, Namespace: o.namespace, Name: o.name, UID: types.UID(o.uid)}
 }
 
-// text writes a chain as tests expect it: kind.group/namespace/name=uid, from the
-// object asked for upwards, and how far it goes.
+// text writes a chain as tests expect it: kind.group/namespace/name=uid, from the requested object
+// upwards, and the resolution.
 func text(c resolver.Chain) string {
 	var parts []string
 	for _, o := range c.Objects {
@@ -65,7 +65,7 @@ func objectText(o *resolver.Object) string {
 	return text
 }
 
-// clock is a clock that tests move on. It never runs by itself.
+// clock is a clock that only tests advance.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -85,7 +85,7 @@ func (c *clock) pass(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// observed counts what an observer is told.
+// observed counts the calls of an observer.
 type observed struct {
 	mu      sync.Mutex
 	results map[string]int

@@ -8,108 +8,107 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// defaultNamespace holds the events of objects that have no namespace, and
-// likewise an object whose namespace an event left out.
+// defaultNamespace holds the events of objects that have no namespace. It is also the namespace of
+// an object whose event leaves the namespace out.
 const defaultNamespace = "default"
 
-// search looks for the one object that a reference names. It goes as far as it
-// can without a request; then it is asked for what is missing, and goes on.
+// search looks for the one object that a reference names. It goes as far as it can without a
+// request. After the missing request is done, it continues.
 type search struct {
-	want      Reference
-	dependent *Object // whose owner is looked for; nil for the object asked for
+	ref       Reference
+	dependent *Object // the object whose owner this is; nil for the requested object
 
-	// The kinds that the reference may mean, and which of them is tried now.
-	identified  bool
-	everywhere  bool // not in core, so in all other groups
+	// The kinds that the reference may mean, and the index of the one that is tried now.
+	kindsKnown  bool
+	allGroups   bool // search all groups except core, because core does not have the kind
 	kinds       []*kind
-	guess       *kind      // the only one, where there was one at first
-	kindFailure Resolution // why the kinds are those known before, or none
-	try         int
-	unserved    *kind // found not to be served as was thought, once
+	guess       *kind      // the only kind, if there was only one at first
+	kindFailure Resolution // why the kinds are out of date or missing
+	current     int
+	unserved    *kind // the kind that was found not to be served at its path; at most once
 
-	// What was asked for, and what came of it.
-	ticket    *ticket
+	// The pending request, and the replies.
+	pending   *pending
 	kindReply *kindAnswer
 	reply     *answer
-	asked     bool // something was, since the last reply
-	listed    bool // a list of the object's place was, since the last reply
-	repeated  bool // a reply was dropped that proved nothing
+	requested bool // a request was sent since the last reply
+	listed    bool // this includes a list of the object's collection
+	retried   bool // a reply that proved nothing was dropped
 
-	// The end: one of the two.
+	// The result: one of the two.
 	object  *Object
 	failure Resolution
 }
 
-// ticket is something that was asked for. When done is closed, take brings the
-// reply to the search; who does not wait for that must call leave.
-type ticket struct {
+// pending is a request that is pending. When done is closed, take passes the reply to the search.
+// Callers that do not wait must call leave.
+type pending struct {
 	done  <-chan struct{}
 	take  func()
 	leave func()
 }
 
-// question returns what to ask about the kind.
-func (s *search) question() kindQuestion {
-	return kindQuestion{apiVersion: s.want.APIVersion, kind: s.want.Kind, everywhere: s.everywhere}
+// kindQuery returns the query for the kind.
+func (s *search) kindQuery() kindQuery {
+	return kindQuery{apiVersion: s.ref.APIVersion, kind: s.ref.Kind, allGroups: s.allGroups}
 }
 
 // candidate returns the kind that is tried now.
-func (s *search) candidate() *kind { return s.kinds[s.try] }
+func (s *search) candidate() *kind { return s.kinds[s.current] }
 
-// address returns where an object of the kind would be, or false when there
-// can't be one.
-func (s *search) address(k *kind) (address, bool) {
+// key returns the key of an object of the kind. It returns false if such an object cannot exist.
+func (s *search) key(k *kind) (objectKey, bool) {
 	namespace := ""
 	switch {
 	case !k.namespaced:
-	case s.dependent == nil && s.want.Namespace == "":
+	case s.dependent == nil && s.ref.Namespace == "":
 		namespace = defaultNamespace
 	case s.dependent == nil:
-		namespace = s.want.Namespace
+		namespace = s.ref.Namespace
 	case s.dependent.Namespace == "":
-		// A cluster-scoped object can't have an owner in a namespace.
-		return address{}, false
+		// A cluster-scoped object cannot have an owner in a namespace.
+		return objectKey{}, false
 	default:
 		namespace = s.dependent.Namespace
 	}
-	return address{place: placeOf(k, namespace), name: s.want.Name}, true
+	return objectKey{collection: collectionOf(k, namespace), name: s.ref.Name}, true
 }
 
-// uid returns the UID that an object of the kind must have; empty if any will do.
+// uid returns the UID that an object of the kind must have; empty means any.
 func (s *search) uid(k *kind) types.UID {
 	if k.name == coreNode {
 		return ""
 	}
-	return s.want.UID
+	return s.ref.UID
 }
 
-// widen makes a reference without an API version be looked for in all groups
-// after core. It returns false when there is nothing left to try.
+// widen extends the search for a reference without an API version to all groups after core. It
+// returns false if nothing is left to try.
 func (s *search) widen() bool {
-	if s.want.APIVersion != "" || s.everywhere || s.blocked() {
+	if s.ref.APIVersion != "" || s.allGroups || s.blocked() {
 		return false
 	}
-	s.everywhere, s.identified = true, false
+	s.allGroups, s.kindsKnown = true, false
 	return true
 }
 
-// reject notes that the candidate is not it.
+// reject records that the candidate is not the object.
 func (s *search) reject(failure Resolution) {
 	if s.failure == "" || s.failure == NotFound {
 		s.failure = failure
 	}
-	s.try++
+	s.current++
 }
 
-// blocked reports whether a candidate could not be asked for that may be the one.
-// Then a later candidate is only taken when its UID proves it.
+// blocked reports whether the right candidate may be one that could not be read. Then only a UID
+// can prove that a later candidate is right.
 func (s *search) blocked() bool {
-	return s.failure != "" && s.failure != NotFound && s.want.UID == ""
+	return s.failure != "" && s.failure != NotFound && s.ref.UID == ""
 }
 
-// unfound returns what the reference alone says of its object.
-func (s *search) unfound() *Object {
-	object := s.want.Object()
+// fromReference returns the object as the reference alone describes it.
+func (s *search) fromReference() *Object {
+	object := s.ref.Object()
 	if s.guess != nil && !s.guess.namespaced {
 		object.Namespace = ""
 	}

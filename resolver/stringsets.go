@@ -8,21 +8,27 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// mostSets is how many different sets of labels are shared at a time.
-const mostSets = 4096
+// maxSets is the maximum number of shared sets of labels.
+const maxSets = 4096
 
-// stringSets lets objects with equal labels share one map. A map of a single
-// entry takes more than 300 bytes, which is more than the rest of an object,
-// and the pods of a workload mostly carry the same labels.
+// stringSets lets objects with equal labels share one map. A map with a single entry takes more
+// than 300 bytes, more than the rest of an object. The pods of a workload usually have the same
+// labels.
 type stringSets struct {
 	mu   sync.Mutex
-	sets map[string]map[string]string // guarded by mu; by what is in them
+	sets *simplelru.LRU[string, map[string]string] // by content; guarded by mu
 }
 
-// shared returns a set equal to the given one, which must not be written to any
-// more. An empty set is returned as nil.
+func newStringSets() *stringSets {
+	return &stringSets{sets: newLRU[string, map[string]string](maxSets)}
+}
+
+// shared returns a set that is equal to the given one. Callers must not change either. It returns
+// nil for an empty set.
 func (s *stringSets) shared(set map[string]string) map[string]string {
 	if len(set) == 0 {
 		return nil
@@ -30,18 +36,14 @@ func (s *stringSets) shared(set map[string]string) map[string]string {
 	content := contentOf(set)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if known, found := s.sets[content]; found {
+	if known, found := s.sets.Get(content); found {
 		return known
 	}
-	// Forgetting everything at once costs nothing but some sharing.
-	if s.sets == nil || len(s.sets) >= mostSets {
-		s.sets = make(map[string]map[string]string)
-	}
-	s.sets[content] = set
+	s.sets.Add(content, set)
 	return set
 }
 
-// contentOf writes a set as one string that no other set is written as.
+// contentOf returns a unique string for the content of a set.
 func contentOf(set map[string]string) string {
 	var content strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(set)) {

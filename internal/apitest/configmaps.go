@@ -32,8 +32,8 @@ func (s *Server) PutConfigMap(namespace, name string, data map[string]string) {
 	})
 }
 
-// RefuseConfigMaps lets a request for a ConfigMap fail with the status that the function returns for
-// its verb (get, create or update); 0 lets it pass.
+// RefuseConfigMaps makes a request for a ConfigMap fail with the status that the function returns
+// for its verb (get, create or update). With 0, the request succeeds.
 func (s *Server) RefuseConfigMaps(status func(verb string) int) {
 	s.locked(func() { s.refuseConfigMaps = status })
 }

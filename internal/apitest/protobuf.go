@@ -16,7 +16,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 )
 
-// Protobuf is a watch that brings the events as new ones, in the bytes that an API server sends.
+// Protobuf returns a watch with the events as new ones, in the bytes that an API server sends.
 func Protobuf(t testing.TB, events ...*corev1.Event) []byte {
 	t.Helper()
 	info, ok := runtime.SerializerInfoForMediaType(event.Codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)

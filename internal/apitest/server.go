@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apitest plays the events API of an API server at its HTTP edge, for the faults that
-// cannot be provoked on a real one: a 410 at a chosen moment, a connection that falls silent, a
-// permission that is taken away between two requests.
+// Package apitest simulates the events API of an API server over HTTP. It has the faults that tests
+// cannot cause on a real one: a 410 at a chosen moment, a connection that becomes idle, a
+// permission that is removed between two requests.
 package apitest
 
 import (
@@ -54,7 +54,7 @@ type change struct {
 	event   *corev1.Event
 }
 
-// New starts a server that ends with the test.
+// New starts a server that stops at the end of the test.
 func New(t testing.TB) *Server {
 	s := NewInMemory(t)
 	server := httptest.NewServer(s)
@@ -67,8 +67,8 @@ func New(t testing.TB) *Server {
 	return s
 }
 
-// NewInMemory makes a server without a network, for tests in a bubble of testing/synctest. Clients
-// reach it as their transport.
+// NewInMemory returns a server without a network, for tests in a bubble of testing/synctest.
+// Clients use it as their transport.
 func NewInMemory(t testing.TB) *Server {
 	s := &Server{URL: "http://in-memory", events: map[string]*corev1.Event{}, version: 1, cluster: "cluster-uid"}
 	s.changed = sync.NewCond(&s.mu)
@@ -76,7 +76,7 @@ func NewInMemory(t testing.TB) *Server {
 	return s
 }
 
-// locked runs do under the lock and wakes every watch.
+// locked calls do under the lock and wakes every watch.
 func (s *Server) locked(do func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,7 +84,7 @@ func (s *Server) locked(do func()) {
 	s.changed.Broadcast()
 }
 
-// Put creates or changes an event and returns what was stored. One without a UID gets one, and
+// Put creates or changes an event and returns the stored one. An event without a UID gets one, and
 // keeps it.
 func (s *Server) Put(ev *corev1.Event) *corev1.Event {
 	stored := ev.DeepCopy()
@@ -115,8 +115,8 @@ func (s *Server) Delete(ev *corev1.Event) {
 	})
 }
 
-// Compact forgets all changes so far: a watch from an older resource version, and a list at one, is
-// answered by 410 Gone.
+// Compact drops the history so far. A watch from an older resource version, and a list at one, gets
+// 410 Gone.
 func (s *Server) Compact() {
 	s.locked(func() {
 		s.compacted = s.version
@@ -132,8 +132,8 @@ func (s *Server) Version() string {
 	return strconv.Itoa(s.version)
 }
 
-// Restore makes the store what it was at a resource version that it still keeps, as when etcd is
-// restored from a backup. Connections stay open.
+// Restore resets the store to a resource version that it still has, as a restore of etcd from a
+// backup does. Connections stay open.
 func (s *Server) Restore(version string) {
 	s.locked(func() {
 		at, _ := strconv.Atoi(version)
@@ -161,27 +161,28 @@ func (s *Server) stateLocked(version int) map[string]*corev1.Event {
 	return state
 }
 
-// SetCluster makes another cluster answer at the address: one with this UID.
+// SetCluster lets another cluster answer at the address: one with this UID.
 func (s *Server) SetCluster(uid string) { s.locked(func() { s.cluster = uid }) }
 
-// RefuseCluster lets requests for the namespace kube-system fail with a status; 0 lets them pass.
+// RefuseCluster makes requests for the namespace kube-system fail with a status; with 0, they
+// succeed.
 func (s *Server) RefuseCluster(status int) { s.locked(func() { s.refuseCluster = status }) }
 
 // Cut breaks the connection of every watch.
 func (s *Server) Cut() { s.locked(func() { s.cuts++ }) }
 
-// Refuse lets a request fail with the status that the function returns; 0 lets it pass, -1 never
-// answers it.
+// Refuse makes a request fail with the status that the function returns. With 0, it succeeds; with
+// -1, it never gets an answer.
 func (s *Server) Refuse(status func(*http.Request) int) { s.locked(func() { s.refuse = status }) }
 
-// WithoutStreaming makes the server refuse to stream listings, as old servers do.
+// WithoutStreaming makes the server reject streamed lists, as old servers do.
 func (s *Server) WithoutStreaming() { s.locked(func() { s.noStream = true }) }
 
-// WithoutEndBookmark makes the server accept streamed listings and never end them.
+// WithoutEndBookmark makes the server accept streamed lists and never end them.
 func (s *Server) WithoutEndBookmark() { s.locked(func() { s.noEnd = true }) }
 
-// Requests are the requests for events so far, as "list", "exact" (a list at an exact version),
-// "stream" (a streamed listing), "watch", and "version" (a list of a single name).
+// Requests returns the requests for events so far, as "list", "exact" (a list at an exact version),
+// "stream" (a streamed list), "watch", and "version" (a list of a single name).
 func (s *Server) Requests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -256,7 +257,7 @@ func eventsPath(path string) (namespace string, ok bool) {
 	return strings.CutSuffix(rest, "/events")
 }
 
-// selection is what a request asks for.
+// selection is what a request selects.
 type selection struct {
 	namespace string // empty: all
 	name      string // empty: all
@@ -302,8 +303,8 @@ func (s *Server) serveOther(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, "404 page not found", http.StatusNotFound)
 }
 
-// list answers with one page, in the order of names. The continue token is the name before the
-// page; that of a list at an exact version holds the version too.
+// list writes one page, in the order of names. The continue token is the last name of the previous
+// page. The token of a list at an exact version also has the version.
 func (s *Server) list(w http.ResponseWriter, selected selection, query url.Values) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -356,7 +357,8 @@ func sorted(events map[string]*corev1.Event, selected selection) []*corev1.Event
 }
 
 // watch streams changes after a resource version, or everything that exists and then changes, until
-// it is cut. It writes without the lock: a client that does not read must not stop the server.
+// it is cut. It writes without the lock, because a client that does not read must not stop the
+// server.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, selected selection, initial bool, from string) {
 	w.Header().Set("Content-Type", "application/json")
 	encoder := json.NewEncoder(w)
@@ -383,7 +385,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, selected selectio
 	}
 }
 
-// next waits for changes, and returns false when the watch is over.
+// next waits for changes. It returns false when the watch is over.
 func (s *Server) next(r *http.Request, selected selection, after, cuts int) (frames []frame, at int, goesOn bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -396,7 +398,7 @@ func (s *Server) next(r *http.Request, selected selection, after, cuts int) (fra
 	return nil, after, false
 }
 
-// wakeAtEnd wakes the watches when the client goes away.
+// wakeAtEnd wakes the watches when the client disconnects.
 func (s *Server) wakeAtEnd(r *http.Request) (stop func()) {
 	done := make(chan struct{})
 	go func() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster finds out which cluster this is: the UID of the namespace kube-system stands for it (OpenTelemetry's
-// k8s.cluster.uid).
+// Package cluster finds out which cluster the receiver watches. The UID of the namespace
+// kube-system identifies it (OpenTelemetry's k8s.cluster.uid).
 package cluster
 
 import (
@@ -10,66 +10,68 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 )
 
 const (
-	answerWithin = 10 * time.Second
-	// refusedPause is long, because a permission that is not given is seldom given later.
-	refusedPause = 10 * time.Minute
+	responseTimeout = 10 * time.Second
+	// forbiddenPause is long, because a missing permission is seldom added later.
+	forbiddenPause = 10 * time.Minute
 )
 
 // Identity is the cluster's UID, once it is known. Its methods may be called concurrently.
 type Identity struct {
-	client rest.Interface
-	uid    atomic.Value  // string
-	asked  chan struct{} // closed after the first answer that settles it
+	client   rest.Interface
+	uid      atomic.Value  // string
+	answered chan struct{} // closed after the first final answer
 }
 
-// New makes an identity that is not known yet. The client is one for the core group.
+// New returns an identity that is not known yet. The client must be one for the core group.
 func New(client rest.Interface) *Identity {
-	return &Identity{client: client, asked: make(chan struct{})}
+	return &Identity{client: client, answered: make(chan struct{})}
 }
 
-// UID is empty while it is not known, which is for ever where the namespace may not be read.
+// UID returns the UID; empty while it is not known. Without permission to read the namespace, it
+// stays empty.
 func (i *Identity) UID() string {
 	uid, _ := i.uid.Load().(string)
 	return uid
 }
 
-// Refresh asks again, since another cluster may answer now. The error is that of the request; nil also
-// means that the UID may not be read.
+// Refresh reads the UID again, because another cluster may answer now. The error is that of the
+// request. A nil error may also mean that the permission is missing.
 func (i *Identity) Refresh(ctx context.Context) error {
-	err := i.ask(ctx)
+	err := i.fetch(ctx)
 	if isAnswer(err) {
 		return nil
 	}
 	return err
 }
 
-// isAnswer reports whether the API server has answered that the UID may not be read.
+// isAnswer reports whether the error is a final answer: the UID cannot be read.
 func isAnswer(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) }
 
-// Asked is closed when the API server has told the UID, or that it may not be read.
-func (i *Identity) Asked() <-chan struct{} { return i.asked }
+// Answered returns a channel that closes when the API server has returned the UID, or has refused
+// it.
+func (i *Identity) Answered() <-chan struct{} { return i.answered }
 
-// Run asks until the answer is known or the context ends.
+// Run requests the UID until it is known or the context ends.
 func (i *Identity) Run(ctx context.Context) {
-	backoff := wait.Backoff{Duration: 250 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 15 * time.Second}
-	settled := sync.OnceFunc(func() { close(i.asked) })
+	delays := newBackoff()
+	answered := sync.OnceFunc(func() { close(i.answered) })
 	for {
-		err := i.ask(ctx)
+		err := i.fetch(ctx)
 		if err == nil {
-			settled()
+			answered()
 			return
 		}
-		pause := backoff.Step()
+		pause := delays.NextBackOff()
 		if isAnswer(err) {
-			settled()
-			pause = refusedPause
+			answered()
+			pause = forbiddenPause
 		}
 		select {
 		case <-ctx.Done():
@@ -79,8 +81,20 @@ func (i *Identity) Run(ctx context.Context) {
 	}
 }
 
-func (i *Identity) ask(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+// newBackoff returns the delays between requests: from 250 ms, doubled up to 15 s, each with a
+// random part of 0 to 50% on top. Package backoff puts its random part around the interval, so each
+// interval is 1.25 times the shortest delay.
+func newBackoff() *backoff.ExponentialBackOff {
+	return &backoff.ExponentialBackOff{
+		InitialInterval:     250 * time.Millisecond * 5 / 4,
+		RandomizationFactor: 0.2,
+		Multiplier:          2,
+		MaxInterval:         15 * time.Second * 5 / 4,
+	}
+}
+
+func (i *Identity) fetch(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, responseTimeout)
 	defer cancel()
 	namespace := &corev1.Namespace{}
 	if err := i.client.Get().Resource("namespaces").Name("kube-system").Do(ctx).Into(namespace); err != nil {

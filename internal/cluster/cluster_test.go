@@ -18,7 +18,8 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
 )
 
-// asking starts an identity against a server that answers with each of the statuses, the last one for ever.
+// asking runs an identity against a server that answers with each of the statuses, and then with
+// the last one forever.
 func asking(t *testing.T, statuses ...int) *Identity {
 	t.Helper()
 	var next atomic.Int64
@@ -59,9 +60,9 @@ func TestTheClusterIsNamed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			i := asking(t, tt.statuses...)
 			select {
-			case <-i.Asked():
+			case <-i.Answered():
 			case <-time.After(20 * time.Second):
-				require.Fail(t, "never settled")
+				require.Fail(t, "no final answer")
 			}
 			assert.Equal(t, tt.want, i.UID())
 		})

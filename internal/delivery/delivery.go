@@ -24,7 +24,7 @@ const (
 	logInterval = 5 * time.Minute
 )
 
-// Request is what is delivered at once.
+// Request is a request to the pipelines.
 type Request struct {
 	Records int
 	// Logs returns a fresh copy, since a consumer may change the logs that it gets.
@@ -42,8 +42,8 @@ const (
 	// Dropped means that a pipeline rejected records with a permanent error, or that
 	// retry_on_failure gave up. The request is not to be delivered again.
 	Dropped
-	// Stopped means that the request is still to be delivered: the caller stops, or may not deliver
-	// any more.
+	// Stopped means that the request is still to be delivered: the caller stops, or may no longer
+	// deliver.
 	Stopped
 )
 
@@ -57,13 +57,13 @@ type Observer interface {
 	// Rejected observes records that the pipeline rejected with a retryable error. They are still
 	// to be delivered, and may be rejected many times.
 	Rejected(records int, err error)
-	// Dropped observes records that are not delivered again. If permanent is false, retry_on_failure
-	// gave up.
+	// Dropped observes records that are not delivered again. If permanent is false,
+	// retry_on_failure gave up.
 	Dropped(records int, err error, permanent bool)
 	// RejectingLong is called once when the pipeline has accepted nothing for a minute.
 	RejectingLong(since time.Duration)
-	// AcceptingAgain is called once after RejectingLong, when the pipeline accepts a request, when a
-	// minute has passed without a request since the last drop, or when the caller calls Forget.
+	// AcceptingAgain is called once after RejectingLong, when the pipeline accepts a request, when
+	// a minute has passed without a request since the last drop, or when the caller calls Forget.
 	AcceptingAgain()
 }
 
@@ -79,11 +79,11 @@ type Settings struct {
 	Retry    configretry.BackOffConfig
 	Logger   *zap.Logger
 	Observer Observer
-	// MayDeliver is asked before each attempt. With a leader elector, it waits until it is certain
+	// MayDeliver is called before each attempt. With a leader elector, it waits until it is certain
 	// whether this process still leads, or until the context ends.
 	MayDeliver func(context.Context) bool
 	Operations Operations
-	// Format is the format that the operations name.
+	// Format is the format in the names of the operations.
 	Format string
 }
 
@@ -99,18 +99,18 @@ type Deliverer struct {
 	// long reports whether RejectingLong was called since the last acceptance.
 	long                bool
 	rejections, dropped occurrences
-	// quiet ends RejectingLong when nothing has been delivered for a while after a drop; nil: nothing
-	// was dropped.
+	// quiet ends RejectingLong when nothing has been delivered for a while after a drop; nil:
+	// nothing was dropped.
 	quiet *time.Timer
 }
 
 // New returns a Deliverer that has delivered nothing yet.
 func New(settings Settings) *Deliverer { return &Deliverer{settings: settings} }
 
-// Deliver delivers the request until it is accepted or dropped. An attempt runs on work's context,
-// until the pipeline returns. If stop has ended, Deliver makes at most one attempt. If work has
-// ended, it makes none. Callers must not call Deliver concurrently.
-func (d *Deliverer) Deliver(stop, work context.Context, request Request) Outcome {
+// Deliver delivers the request until it is accepted or dropped. An attempt runs on the context
+// drain, until the pipeline returns. If stop has ended, Deliver makes at most one attempt. If drain
+// has ended, it makes none. Callers must not call Deliver concurrently.
+func (d *Deliverer) Deliver(stop, drain context.Context, request Request) Outcome {
 	a := &attempts{Deliverer: d, pending: request.Records, logs: request.Logs, outcome: Accepted}
 	defer a.end()
 	maxTries := uint(0) // No limit.
@@ -118,7 +118,7 @@ func (d *Deliverer) Deliver(stop, work context.Context, request Request) Outcome
 		maxTries = 1
 	}
 	outcome, err := backoff.Retry(stop,
-		func() (Outcome, error) { return a.attempt(stop, work) },
+		func() (Outcome, error) { return a.attempt(stop, drain) },
 		backoff.WithBackOff(&backoff.ExponentialBackOff{
 			InitialInterval:     d.settings.Retry.InitialInterval,
 			RandomizationFactor: d.settings.Retry.RandomizationFactor,
@@ -170,14 +170,14 @@ type attempts struct {
 }
 
 // attempt attempts to deliver once. It returns an error if another attempt is needed.
-func (a *attempts) attempt(stop, work context.Context) (Outcome, error) {
-	if !a.settings.MayDeliver(stop) || work.Err() != nil {
+func (a *attempts) attempt(stop, drain context.Context) (Outcome, error) {
+	if !a.settings.MayDeliver(stop) || drain.Err() != nil {
 		return Stopped, nil //nolint:nilerr // The outcome says that the caller stops.
 	}
 	a.begin()
 	logs := a.logs()
 	records := logs.LogRecordCount() // The consumer owns the logs once it gets them.
-	ctx := a.settings.Operations.StartLogsOp(work)
+	ctx := a.settings.Operations.StartLogsOp(drain)
 	err := a.settings.Next.ConsumeLogs(ctx, logs)
 	a.settings.Operations.EndLogsOp(ctx, a.settings.Format, records, err)
 	if err == nil {
@@ -185,8 +185,8 @@ func (a *attempts) attempt(stop, work context.Context) (Outcome, error) {
 		return a.outcome, nil
 	}
 	a.err, a.observed = err, false
-	if work.Err() != nil {
-		return Stopped, nil //nolint:nilerr // The end of work may be the cause, even of a permanent error.
+	if drain.Err() != nil {
+		return Stopped, nil //nolint:nilerr // drain may be the cause, even of a permanent error.
 	}
 	r := classify(err)
 	a.keep(r)
@@ -245,8 +245,7 @@ func (a *attempts) keep(r rejection) {
 	}
 }
 
-// acceptPart observes that the pipeline accepted records and rejected others: it makes progress,
-// but rejects nonetheless.
+// acceptPart observes that the pipeline accepted some records and rejected others.
 func (a *attempts) acceptPart(records int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -307,8 +306,8 @@ func (d *Deliverer) drop(records int, err error, permanent bool) {
 	}
 }
 
-// endLong forgets that the pipeline accepted nothing for long: nothing waits for it, and nothing was
-// delivered to it lately.
+// endLong ends RejectingLong: nothing waits for the pipeline, and nothing was delivered to it
+// lately.
 func (d *Deliverer) endLong() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -345,14 +344,15 @@ func (d *Deliverer) resetLocked() {
 	d.since, d.long, d.rejections, d.dropped = time.Time{}, false, occurrences{}, occurrences{}
 }
 
-// occurrences counts what happens in a row, for a log that has the first one at once and repeats
-// the others every logInterval.
+// occurrences counts consecutive occurrences for the log. The log has the first one at once, and
+// repeats the others every logInterval.
 type occurrences struct {
 	logged   time.Time // zero: nothing has happened
 	unlogged int
 }
 
-// add reports whether the log is due, and then returns how many the log does not have yet.
+// add reports whether a log message is due. If so, it returns the number of occurrences since the
+// last one.
 func (o *occurrences) add(n int) (unlogged int, due bool) {
 	o.unlogged += n
 	if o.any() && time.Since(o.logged) < logInterval {

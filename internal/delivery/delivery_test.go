@@ -33,7 +33,7 @@ var (
 	errInvalid = consumererror.NewPermanent(errors.New("invalid"))
 )
 
-// harness is a Deliverer with simulated surroundings. It notes what they see, with the time since
+// harness is a Deliverer with simulated surroundings. It records what they see, with the time since
 // the harness was created.
 type harness struct {
 	*Deliverer

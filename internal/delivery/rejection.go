@@ -22,8 +22,8 @@ type rejection struct {
 	rest *plog.Logs
 }
 
-// classify looks at every error of the tree. Three rules apply, and all of them prefer a duplicate
-// to a loss:
+// classify walks the tree of errors. Three rules apply, and all of them prefer a duplicate to a
+// loss:
 //
 //   - An error is permanent if it, or an error that it wraps, is the result of NewPermanent. This
 //     is what IsPermanent of the Collector means. A consumererror.Error with a status that OTLP
@@ -43,9 +43,9 @@ func classify(err error) rejection {
 	switch e := err.(type) { //nolint:errorlint // this function itself walks along the tree
 	case consumererror.Logs:
 		r := classify(e.Unwrap())
-		// The part is what this component rejected of the logs that it got. A part that is named
-		// deeper in the tree holds what is left of logs that a component may have changed since.
-		// An empty part names nothing, so any record may be missing.
+		// The part is what this component rejected of its logs. A part that is deeper in the tree
+		// holds logs that a component may have changed since. An empty part names nothing, so any
+		// record may be missing.
 		if e.Data().LogRecordCount() > 0 {
 			data := e.Data()
 			r.rest = &data

@@ -9,11 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 )
 
-// Codecs read and write events, and whatever else the core group has, as the API server sends them.
+// Codecs reads and writes events, and the other types of the core group, as the API server sends
+// them.
 var Codecs = func() serializer.CodecFactory {
 	scheme := runtime.NewScheme()
 	if err := corev1.AddToScheme(scheme); err != nil {
-		panic(err) // It registers types that are known when this is compiled.
+		panic(err) // The registered types are known at compile time.
 	}
 	metav1.AddToGroupVersion(scheme, corev1.SchemeGroupVersion)
 	return serializer.NewCodecFactory(scheme)

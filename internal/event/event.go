@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package event answers what a Kubernetes Event says of itself, whichever of the three kinds of producer wrote it: the
-// recorder of client-go's tools/record (count, firstTimestamp, lastTimestamp, source), the recorder of tools/events
-// (eventTime, series, reportingController, action), or a program that creates Events by hand.
+// Package event reads a Kubernetes Event from any of the three kinds of producer: the recorder of
+// client-go's tools/record (count, firstTimestamp, lastTimestamp, source), the recorder of
+// tools/events (eventTime, series, reportingController, action), or a program that creates Events
+// by hand.
 //
 // Every function is pure and safe for concurrent use.
 package event
@@ -19,8 +20,9 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
-// Count is the number of occurrences so far: max(1, count, series.count). The first write of a new-style event has
-// neither (count 0, no series) and stands for one; its first update has series.count = 2. A negative count counts as 1.
+// Count returns the number of occurrences so far: max(1, count, series.count). The first write of a
+// new-style event has neither (count 0, no series) and means one occurrence. Its first update has
+// series.count = 2. A negative count counts as 1.
 func Count(ev *corev1.Event) int64 {
 	n := max(1, int64(ev.Count))
 	if ev.Series != nil {
@@ -29,21 +31,22 @@ func Count(ev *corev1.Event) int64 {
 	return n
 }
 
-// Name is the identity of an event.
+// Name returns the identity of an event.
 func Name(ev *corev1.Event) types.NamespacedName {
 	return types.NamespacedName{Namespace: ev.Namespace, Name: ev.Name}
 }
 
-// ResourceVersion is the event's resource version as a number. The API server guarantees decimal ones, which may be compared
-// as integers; one that is not counts as 0.
+// ResourceVersion returns the event's resource version as a number. The API server guarantees
+// decimal versions that can be compared as integers. Any other version counts as 0.
 func ResourceVersion(ev *corev1.Event) uint64 {
 	version, _ := strconv.ParseUint(ev.ResourceVersion, 10, 64)
 	return version
 }
 
-// NewestOccurrence is the time of the newest occurrence: series.lastObservedTime, lastTimestamp, eventTime,
-// firstTimestamp, creationTimestamp, the first of them that is set and can be written as OTLP's nanoseconds. eventTime
-// comes after lastTimestamp because it is the first occurrence and never changes. The zero time means that none is.
+// NewestOccurrence returns the time of the newest occurrence. It is the first of
+// series.lastObservedTime, lastTimestamp, eventTime, firstTimestamp and creationTimestamp that is
+// set and fits OTLP's nanoseconds. eventTime comes after lastTimestamp because it is the first
+// occurrence and never changes. The zero time means that none is set.
 func NewestOccurrence(ev *corev1.Event) time.Time {
 	if ev.Series != nil && representable(ev.Series.LastObservedTime.Time) {
 		return ev.Series.LastObservedTime.Time
@@ -51,14 +54,14 @@ func NewestOccurrence(ev *corev1.Event) time.Time {
 	return firstRepresentable(ev.LastTimestamp.Time, ev.EventTime.Time, ev.FirstTimestamp.Time, ev.CreationTimestamp.Time)
 }
 
-// FirstOccurrence is the time of the first occurrence: firstTimestamp, eventTime, creationTimestamp, under the same
-// conditions as NewestOccurrence.
+// FirstOccurrence returns the time of the first occurrence: the first of firstTimestamp, eventTime
+// and creationTimestamp under the same conditions.
 func FirstOccurrence(ev *corev1.Event) time.Time {
 	return firstRepresentable(ev.FirstTimestamp.Time, ev.EventTime.Time, ev.CreationTimestamp.Time)
 }
 
-func firstRepresentable(ladder ...time.Time) time.Time {
-	for _, t := range ladder {
+func firstRepresentable(candidates ...time.Time) time.Time {
+	for _, t := range candidates {
 		if representable(t) {
 			return t
 		}
@@ -66,15 +69,16 @@ func firstRepresentable(ladder ...time.Time) time.Time {
 	return time.Time{}
 }
 
-// latest is the last full second that OTLP's unsigned 64-bit nanoseconds can hold, in the year 2554.
+// latest is the last full second that OTLP's unsigned 64-bit nanoseconds can hold, in the year
+// 2554.
 const latest = int64(math.MaxUint64/uint64(time.Second)) - 1
 
 func representable(t time.Time) bool {
 	return t.Unix() > 0 && t.Unix() <= latest
 }
 
-// UnixNano is t in OTLP's unsigned nanoseconds, which reach to 2554 where time.Time.UnixNano ends in 2262. The zero
-// time is 0, OTLP's "unknown".
+// UnixNano returns t in OTLP's unsigned nanoseconds, which end in 2554, while time.Time.UnixNano
+// ends in 2262. The zero time is 0, OTLP's "unknown".
 func UnixNano(t time.Time) uint64 {
 	if !representable(t) {
 		return 0
@@ -82,8 +86,8 @@ func UnixNano(t time.Time) uint64 {
 	return uint64(t.Unix())*uint64(time.Second) + uint64(t.Nanosecond())
 }
 
-// ReportingController names who reports: reportingController, else source.component, which is all that the old recorder
-// sets for combined events and all that many hand-made events have. Empty means unknown.
+// ReportingController returns the reporter: reportingController, else source.component. The old
+// recorder sets only the latter for combined events, as do many programs. Empty means unknown.
 func ReportingController(ev *corev1.Event) string {
 	if ev.ReportingController != "" {
 		return ev.ReportingController
@@ -91,7 +95,8 @@ func ReportingController(ev *corev1.Event) string {
 	return ev.Source.Component
 }
 
-// ReportingInstance is the instance of the reporter: reportingInstance, else source.host. Empty means unknown.
+// ReportingInstance returns the instance of the reporter: reportingInstance, else source.host.
+// Empty means unknown.
 func ReportingInstance(ev *corev1.Event) string {
 	if ev.ReportingInstance != "" {
 		return ev.ReportingInstance
@@ -99,8 +104,8 @@ func ReportingInstance(ev *corev1.Event) string {
 	return ev.Source.Host
 }
 
-// KubeletNode is the node whose kubelet reports the event, or empty where another program does. A kubelet reports as
-// controller "kubelet" with its node's name as the instance.
+// KubeletNode returns the node whose kubelet reports the event; empty if another program reports
+// it. A kubelet reports as controller "kubelet" with its node's name as the instance.
 func KubeletNode(ev *corev1.Event) string {
 	if ReportingController(ev) != "kubelet" {
 		return ""
@@ -111,9 +116,9 @@ func KubeletNode(ev *corev1.Event) string {
 	return ev.ReportingInstance
 }
 
-// ContainerName is the container that the involved object's field path points at, in any of the forms
-// spec.containers{NAME}, spec.initContainers{NAME} and spec.ephemeralContainers{NAME}. Empty means that it points
-// elsewhere.
+// ContainerName returns the container in the involved object's field path, in one of the forms
+// spec.containers{NAME}, spec.initContainers{NAME} and spec.ephemeralContainers{NAME}. Empty means
+// that the path names no container.
 func ContainerName(ev *corev1.Event) string {
 	list, rest, found := strings.Cut(ev.InvolvedObject.FieldPath, "{")
 	if !found {
@@ -129,12 +134,12 @@ func ContainerName(ev *corev1.Event) string {
 	return ""
 }
 
-// Involved is the involved object as the event refers to it, each field possibly empty.
+// Involved returns a reference to the involved object. Each field may be empty.
 func Involved(ev *corev1.Event) resolver.Reference {
 	return reference(&ev.InvolvedObject)
 }
 
-// Related is the related object as the event refers to it; nil means that the event names none.
+// Related returns a reference to the related object; nil means that the event has none.
 func Related(ev *corev1.Event) *resolver.Reference {
 	if ev.Related == nil || *ev.Related == (corev1.ObjectReference{}) {
 		return nil

@@ -49,7 +49,7 @@ func TestTimes(t *testing.T) {
 		"old recorder: lastTimestamp and firstTimestamp": {
 			corev1.Event{ObjectMeta: created, FirstTimestamp: seconds(2), LastTimestamp: seconds(8)}, at(8), at(2),
 		},
-		"eventTime never stands before lastTimestamp": {
+		"eventTime never replaces lastTimestamp": {
 			corev1.Event{ObjectMeta: created, EventTime: micros(2), LastTimestamp: seconds(8)}, at(8), at(2),
 		},
 		"only firstTimestamp":        {corev1.Event{ObjectMeta: created, FirstTimestamp: seconds(5)}, at(5), at(5)},

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Normalize changes an event in place: it drops managedFields, which nobody reads, and makes the
+// Normalize changes an event in place. It drops managedFields, which nobody reads, and makes the
 // strings that the receiver uses valid UTF-8. OTLP requires this, and protobuf from the API server
 // does not guarantee it. A sequence of invalid bytes becomes one U+FFFD.
 func Normalize(ev *corev1.Event) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package extract takes labels and annotations of the objects on an owner chain as resource attributes ("tags"). Its
-// rules have the shape of the k8sattributes processor's.
+// Package extract takes labels and annotations of the objects of an owner chain as resource
+// attributes ("tags"). Its rules have the form of the k8sattributes processor's rules.
 package extract
 
 import (
@@ -16,12 +16,13 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
-// Nearest is the From that takes the first object up the chain that carries the key.
+// Nearest is the From that takes the first object up the chain that has the key.
 const Nearest = "nearest"
 
-// Rule is one rule as a user writes it.
+// Rule is one rule in a user's configuration.
 type Rule struct {
-	TagName  string // with KeyRegex it may use $1; empty: k8s.<kind>.label.<key> or k8s.<kind>.annotation.<key>
+	// TagName may use $1 with KeyRegex. Empty: k8s.<kind>.label.<key> or k8s.<kind>.annotation.<key>.
+	TagName  string
 	Key      string
 	KeyRegex string // must match the whole key
 	From     string // Nearest, empty (the same), or a kind: pod, rollout.argoproj.io
@@ -43,7 +44,7 @@ type rule struct {
 	part    string // "label" or "annotation", for the default name
 }
 
-// New compiles rules. Its error names each rule that is wrong, as labels[0].key_regex.
+// New compiles rules. The error names each invalid rule, such as labels[0].key_regex.
 func New(labels, annotations []Rule) (*Extractor, error) {
 	l, errLabels := compile("labels", "label", labels)
 	a, errAnnotations := compile("annotations", "annotation", annotations)
@@ -64,7 +65,7 @@ func compile(list, part string, rules []Rule) (compiled []rule, errs error) {
 func (r Rule) compile(part string) (rule, error) {
 	c := rule{tagName: r.TagName, key: r.Key, part: part}
 	if semconv.Own(r.TagName) {
-		return c, fmt.Errorf(".tag_name: %q is what the receiver itself writes; choose another name, or remove tag_name for k8s.<kind>.%s.<key>", r.TagName, part)
+		return c, fmt.Errorf(".tag_name: %q is an attribute of the receiver itself; choose another name, or remove tag_name for k8s.<kind>.%s.<key>", r.TagName, part)
 	}
 	if (r.Key == "") == (r.KeyRegex == "") {
 		return c, fmt.Errorf(": key is %q and key_regex is %q; set exactly one of them", r.Key, r.KeyRegex)
@@ -72,7 +73,7 @@ func (r Rule) compile(part string) (rule, error) {
 	if r.KeyRegex != "" {
 		regex, err := regexp.Compile("^(?:" + r.KeyRegex + ")$")
 		if err != nil {
-			return c, fmt.Errorf(".key_regex: %q is not a regular expression (%w); see https://pkg.go.dev/regexp/syntax", r.KeyRegex, err)
+			return c, fmt.Errorf(".key_regex: %q is not a valid regular expression (%w); see https://pkg.go.dev/regexp/syntax", r.KeyRegex, err)
 		}
 		if missing := missingGroup(r.TagName, regex); missing != "" {
 			return c, fmt.Errorf(".tag_name: %q names the group %q, which key_regex %q does not have; name one that it has: $1, or $${1} before a letter, digit or underscore", r.TagName, missing, r.KeyRegex)
@@ -87,10 +88,12 @@ func (r Rule) compile(part string) (rule, error) {
 	return c, nil
 }
 
-// groupName is how a name refers to a group of a regular expression, after each $$, which stands for a dollar sign.
+// groupName matches a reference to a group of a regular expression. $$ comes first, because it
+// means a dollar sign.
 var groupName = regexp.MustCompile(`\$\$|\$(\w+)|\$\{(\w+)\}`)
 
-// missingGroup is a group that the name refers to and that the regular expression does not have: it would come to nothing.
+// missingGroup returns a group that the name refers to and the regular expression does not have. It
+// would expand to nothing.
 func missingGroup(name string, regex *regexp.Regexp) string {
 	for _, reference := range groupName.FindAllStringSubmatch(name, -1) {
 		group := reference[1] + reference[2]
@@ -104,8 +107,8 @@ func missingGroup(name string, regex *regexp.Regexp) string {
 
 var kindForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*(\.[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?)*$`)
 
-// kindMatcher says which objects a rule looks at. A bare kind that the conventions name is of the group that kubectl
-// takes it for; another bare kind may be of any group.
+// kindMatcher returns which objects a rule applies to. For a bare kind that the conventions name,
+// the group is the one that kubectl uses. Another bare kind may be of any group.
 func kindMatcher(from string) (func(*resolver.Object) bool, error) {
 	if from == "" || from == Nearest {
 		return func(*resolver.Object) bool { return true }, nil
@@ -122,13 +125,13 @@ func kindMatcher(from string) (func(*resolver.Object) bool, error) {
 	}, nil
 }
 
-// KeepLabel says whether any rule wants a label of this key.
-func (e *Extractor) KeepLabel(key string) bool { return wanted(e.labels, key) }
+// KeepLabel reports whether any rule uses a label with this key.
+func (e *Extractor) KeepLabel(key string) bool { return anyMatches(e.labels, key) }
 
-// KeepAnnotation says whether any rule wants an annotation of this key.
-func (e *Extractor) KeepAnnotation(key string) bool { return wanted(e.annotations, key) }
+// KeepAnnotation reports whether any rule uses an annotation with this key.
+func (e *Extractor) KeepAnnotation(key string) bool { return anyMatches(e.annotations, key) }
 
-func wanted(rules []rule, key string) bool {
+func anyMatches(rules []rule, key string) bool {
 	return slices.ContainsFunc(rules, func(r rule) bool { return r.matches(key) })
 }
 
@@ -139,8 +142,9 @@ func (r rule) matches(key string) bool {
 	return r.key == key
 }
 
-// Tags takes what the rules want from the objects of a chain, the nearest first. A name that two rules give has the value
-// of the first rule that finds one, so that a second rule can be a fallback. An empty value gives no tag.
+// Tags returns the tags of the objects of a chain, the nearest first. If two rules give the same
+// name, the first rule that finds a value wins, so that a second rule can be a fallback. An empty
+// value gives no tag.
 func (e *Extractor) Tags(objects []*resolver.Object) []Tag {
 	var tags []Tag
 	for _, r := range e.labels {
@@ -171,8 +175,9 @@ func (r rule) append(tags []Tag, objects []*resolver.Object, values func(*resolv
 	return tags
 }
 
-// appendMatching takes the keys in order, so that two keys that give one name give the same tag every time. Only here is it
-// known what a key makes of the name: one of the receiver's own gives no tag.
+// appendMatching goes through the keys in order, so that two keys with the same name always give
+// the same tag. A name from a key is only known here. If the receiver itself writes an attribute of
+// this name, the key gives no tag.
 func (r rule) appendMatching(tags []Tag, o *resolver.Object, values map[string]string) []Tag {
 	if len(values) == 0 {
 		return tags
@@ -203,7 +208,7 @@ func (r rule) name(o *resolver.Object, key string) string {
 	}
 }
 
-// appendNew leaves a name that is there already with its first value.
+// appendNew appends the tag unless its name is already there.
 func appendNew(tags []Tag, t Tag) []Tag {
 	if slices.ContainsFunc(tags, func(have Tag) bool { return have.Name == t.Name }) {
 		return tags

@@ -82,8 +82,8 @@ func TestErrorsNameTheRule(t *testing.T) {
 	)
 	require.ErrorContains(t, err, `labels[1]: key is "" and key_regex is ""; set exactly one of them`)
 	require.ErrorContains(t, err, `labels[2]: key is "a" and key_regex is "b"; set exactly one of them`)
-	require.ErrorContains(t, err, `labels[3].key_regex: "(" is not a regular expression`)
-	require.ErrorContains(t, err, `labels[4].tag_name: "k8s.owner.chain" is what the receiver itself writes; choose another name`)
+	require.ErrorContains(t, err, `labels[3].key_regex: "(" is not a valid regular expression`)
+	require.ErrorContains(t, err, `labels[4].tag_name: "k8s.owner.chain" is an attribute of the receiver itself; choose another name`)
 	require.ErrorContains(t, err, `annotations[0].from: "not a kind" is neither "nearest" nor a kind`)
 }
 

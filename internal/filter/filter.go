@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package filter decides which events a user wants records of. The receiver remembers all events, so
-// that a filter that is widened later counts nothing of the past.
+// Package filter selects the events that a user wants records of. The receiver remembers all
+// events, so that a wider filter later counts nothing of the past.
 package filter
 
 import (
@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 )
 
-// Filter holds what a user chose. Globs are path.Match patterns, case-sensitive; the caller has checked them. Its methods
-// may be called concurrently.
+// Filter holds the user's choices. Globs are path.Match patterns, case-sensitive. Callers must have
+// validated them. Its methods may be called concurrently.
 type Filter struct {
 	// Types are the event types to take; empty takes all.
 	Types []string
@@ -21,12 +21,12 @@ type Filter struct {
 	IncludeReasons []string
 	// ExcludeReasons are globs of which none may match. They beat IncludeReasons.
 	ExcludeReasons []string
-	// ExcludeNamespaces are globs of which none may match the involved object's namespace. An object that is in no
-	// namespace is never excluded.
+	// ExcludeNamespaces are globs of which none may match the involved object's namespace. An
+	// object that is in no namespace is never excluded.
 	ExcludeNamespaces []string
 }
 
-// Wants says whether the event passes.
+// Wants reports whether the event passes the filter.
 func (f Filter) Wants(ev *corev1.Event) bool {
 	if len(f.Types) > 0 && !slices.Contains(f.Types, ev.Type) {
 		return false
@@ -41,7 +41,8 @@ func (f Filter) Wants(ev *corev1.Event) bool {
 	return namespace == "" || !matches(f.ExcludeNamespaces, namespace)
 }
 
-// FieldSelector is what of the filter the API server can do: a single type. Empty selects everything.
+// FieldSelector returns the part of the filter that the API server can apply: a single type. Empty
+// selects everything.
 func (f Filter) FieldSelector() string {
 	if len(f.Types) != 1 {
 		return ""

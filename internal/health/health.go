@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package health reports how the receiver works: as the component's status, in the log, and as the
-// receiver's own telemetry.
+// Package health reports the state of the receiver: as the component's status, in the log, and as
+// the receiver's own telemetry.
 package health
 
 import (
@@ -17,7 +17,7 @@ type Health struct {
 	*Telemetry
 }
 
-// New makes a Health of which no part has failed. The error is that of the meter provider.
+// New returns a Health without failures. The error is that of the meter provider.
 func New(settings receiver.Settings) (*Health, error) {
 	telemetry, err := newTelemetry(settings)
 	if err != nil {

@@ -17,16 +17,16 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 )
 
-// Status reports whether the parts of the receiver work, as the component's status and in the log: at a change, not at
-// each attempt. Its methods may be called concurrently.
+// Status reports whether the parts of the receiver work, as the component's status and in the log.
+// It reports changes, not each attempt. Its methods may be called concurrently.
 type Status struct {
 	logger *zap.Logger
 
 	// mu guards the following.
-	mu      sync.Mutex
-	hosts   []component.Host   // one for each pipeline's instance of the receiver
-	failing map[string]failure // by the part of the receiver that does not work
-	hinted  map[string]bool    // the missing permissions for owners that the log has named
+	mu       sync.Mutex
+	hosts    []component.Host   // one for each pipeline's instance of the receiver
+	failing  map[string]failure // by the failing part of the receiver
+	reported map[string]bool    // the missing permissions for owners that are in the log
 }
 
 type failure struct {
@@ -35,7 +35,7 @@ type failure struct {
 }
 
 func newStatus(logger *zap.Logger) *Status {
-	return &Status{logger: logger, failing: map[string]failure{}, hinted: map[string]bool{}}
+	return &Status{logger: logger, failing: map[string]failure{}, reported: map[string]bool{}}
 }
 
 // AddHost adds the host of a pipeline's instance of the receiver. The status is reported to each.
@@ -50,11 +50,11 @@ func (s *Status) Healthy(namespace string) {
 	s.Recovered(streamOf(namespace), "Watching events again")
 }
 
-// restarting reports the end of a stream, unless it is an ordinary one.
+// restarting reports the end of a stream as a failure, unless it is a normal end.
 func (s *Status) restarting(namespace string, cause watch.Cause, err error) {
 	switch cause {
 	case watch.Ended, watch.Expired, watch.Stalled:
-		return // Ordinary ends, after which the stream goes on where it was or lists again.
+		return // Normal ends: the stream resumes, or lists again.
 	}
 	s.Failed(streamOf(namespace), string(cause), "Cannot watch events; retrying", explain(namespace, cause, err))
 }
@@ -65,7 +65,8 @@ func (s *Status) WentBack(_ string, known, now uint64) {
 		zap.Uint64("known_version", known), zap.Uint64("current_version", now))
 }
 
-// Forget notes that it is no longer known whether a part works: nothing uses it now.
+// Forget removes the failure of a part. Nothing uses the part now, so nobody knows whether it
+// works.
 func (s *Status) Forget(part string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +76,7 @@ func (s *Status) Forget(part string) {
 	}
 }
 
-// Failed notes that a part of the receiver does not work. The same cause again is no news.
+// Failed records that a part of the receiver does not work. It reports the same cause only once.
 func (s *Status) Failed(part, cause, message string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +88,7 @@ func (s *Status) Failed(part, cause, message string, err error) {
 	s.reportLocked()
 }
 
-// set notes that a part of the receiver does not work, without a line in the log.
+// set records that a part of the receiver does not work, without a log message.
 func (s *Status) set(part string, f failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,7 +96,7 @@ func (s *Status) set(part string, f failure) {
 	s.reportLocked()
 }
 
-// Recovered notes that a part works, which is no news unless it had failed.
+// Recovered records that a part works. It reports this only after a failure.
 func (s *Status) Recovered(part, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,16 +108,16 @@ func (s *Status) Recovered(part, message string) {
 	s.reportLocked()
 }
 
-// Forbidden names a permission for owners that is missing, once. It may be missing on purpose, and costs no event, so it
-// is no error of the component.
+// Forbidden logs a missing permission for owners, once. Users may omit it on purpose, and no event
+// is lost, so the status stays OK.
 func (s *Status) Forbidden(verb string, resource schema.GroupResource, namespace string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	missing := verb + " " + resource.String()
-	if s.hinted[missing] {
+	if s.reported[missing] {
 		return
 	}
-	s.hinted[missing] = true
+	s.reported[missing] = true
 	consequence := "owner chains end there"
 	if verb == "list" {
 		consequence = "falling back to one GET per object"
@@ -140,7 +141,7 @@ func (s *Status) reportLocked() {
 	}
 }
 
-// explain adds the way out to an error of the API server.
+// explain adds the fix to an error of the API server.
 func explain(namespace string, cause watch.Cause, err error) error {
 	switch cause {
 	case watch.Forbidden:
@@ -157,7 +158,7 @@ func explain(namespace string, cause watch.Cause, err error) error {
 	}
 }
 
-// streamOf is the part of the receiver that watches a namespace.
+// streamOf returns the name of the part of the receiver that watches a namespace.
 func streamOf(namespace string) string { return "events of " + where(namespace) }
 
 func where(namespace string) string {
@@ -167,7 +168,8 @@ func where(namespace string) string {
 	return "namespace " + namespace
 }
 
-// PositionFailed implements election.Observer. Nothing is dropped then, and a failover repeats more.
+// PositionFailed implements election.Observer. After such a failure, a standby drops nothing, so a
+// failover repeats more.
 func (s *Status) PositionFailed(err error) {
 	cause := "unavailable"
 	var forbidden *election.PermissionError
@@ -186,14 +188,15 @@ func (s *Status) PositionWorks() {
 	s.Recovered(positionPart, "The position of the leader can be read and published again")
 }
 
-// ForgetStream notes that nobody watches a namespace now; empty: the cluster.
+// ForgetStream records that the receiver no longer watches a namespace; empty: the cluster.
 func (s *Status) ForgetStream(namespace string) { s.Forget(streamOf(namespace)) }
 
-// positionPart is the part of the receiver that the component's status names if the leader's
-// position cannot be read or published.
+// positionPart is the name of this part in the component's status if the leader's position cannot
+// be read or published.
 const positionPart = "the position of the leader"
 
-// logsPipeline is the part of the receiver that the component's status names while it is rejected.
+// logsPipeline is the name of this part in the component's status while the pipeline rejects
+// events.
 const logsPipeline = "the logs pipeline"
 
 // RejectingLong implements delivery.Observer. The deliverer writes the log.
@@ -205,15 +208,14 @@ func (s *Status) RejectingLong(since time.Duration) {
 // AcceptingAgain implements delivery.Observer.
 func (s *Status) AcceptingAgain() { s.Forget(logsPipeline) }
 
-// electionPart is the part of the receiver that the component's status names if no process can be
-// elected.
+// electionPart is the name of this part in the component's status if no process can be elected.
 const electionPart = "the leader election"
 
 // ElectionFailed implements election.Observer.
 func (s *Status) ElectionFailed(err error) {
-	var trouble *election.NoLeaderError
-	if errors.As(err, &trouble) {
-		s.Failed(electionPart, trouble.Cause, "No replica can be elected leader, and nothing is emitted; retrying", err)
+	var noLeader *election.NoLeaderError
+	if errors.As(err, &noLeader) {
+		s.Failed(electionPart, noLeader.Cause, "No replica can be elected leader, and nothing is emitted; retrying", err)
 		return
 	}
 	s.Failed(electionPart, "unavailable", "Cannot read the leader election Lease, and no replica may lead; retrying", err)

@@ -25,9 +25,9 @@ type Telemetry struct {
 
 	builder *metadata.TelemetryBuilder
 
-	waiting      atomic.Int64 // events that arrived and are not dealt with yet
-	hits         atomic.Int64 // objects that were answered from memory, not reported yet
-	unsavedSince atomic.Int64 // time of the last checkpoint in nanoseconds since 1970; 0: it holds everything
+	waiting      atomic.Int64 // events that arrived and are not processed yet
+	hits         atomic.Int64 // objects that came from the cache; not reported yet
+	unsavedSince atomic.Int64 // Unix time in ns of the last checkpoint; 0: everything is saved
 }
 
 func newTelemetry(settings receiver.Settings) (*Telemetry, error) {
@@ -47,11 +47,11 @@ func newTelemetry(settings receiver.Settings) (*Telemetry, error) {
 // Shutdown ends the measurements.
 func (t *Telemetry) Shutdown() { t.builder.Shutdown() }
 
-// Waiting returns how many events have arrived and are not dealt with yet.
+// Waiting returns how many events have arrived and are not processed yet.
 func (t *Telemetry) Waiting() int64 { return t.waiting.Load() }
 
-// Measure registers what is measured when it is asked for. owners is nil if owners are not looked up.
-// The error is that of the meter provider.
+// Measure registers the asynchronous metrics. owners is nil if owners are not looked up. The error
+// is that of the meter provider.
 func (t *Telemetry) Measure(owners *resolver.Resolver) error {
 	err := t.builder.RegisterKubeEventsWaitingCallback(func(_ context.Context, o metric.Int64Observer) error {
 		o.Observe(t.waiting.Load())
@@ -84,7 +84,7 @@ func (t *Telemetry) checkpointAge(now time.Time) time.Duration {
 // Arrived implements watch.Observer.
 func (t *Telemetry) Arrived() { t.waiting.Add(1) }
 
-// DealtWith takes the events of a batch from those that wait.
+// DealtWith removes the events of a batch from those that wait.
 func (t *Telemetry) DealtWith(batch []watch.Change) {
 	for _, change := range batch {
 		if change.Event != nil {
@@ -93,13 +93,13 @@ func (t *Telemetry) DealtWith(batch []watch.Change) {
 	}
 }
 
-// Accounted counts the events that were received, and those of them that the filters exclude.
+// Accounted counts received events, and how many of them the filters exclude.
 func (t *Telemetry) Accounted(received, filtered int64) {
 	t.builder.KubeEventsReceived.Add(context.Background(), received)
 	t.builder.KubeEventsFiltered.Add(context.Background(), filtered)
 }
 
-// Resolved counts how far the owner chains of the observations go.
+// Resolved counts the resolutions of the observations' owner chains.
 func (t *Telemetry) Resolved(observations []observation.Observation) {
 	t.builder.KubeEventsOwnerCacheHits.Add(context.Background(), t.hits.Swap(0))
 	counts := map[resolver.Resolution]int64{}
@@ -119,7 +119,7 @@ func (t *Telemetry) Accepted(records int) {
 	t.builder.KubeEventsAccepted.Add(context.Background(), int64(records))
 }
 
-// Delivered measures how long the records took since the receiver saw them.
+// Delivered measures the time since the receiver saw the records.
 func (t *Telemetry) Delivered(records []observation.Observation, now time.Time) {
 	for i := range records {
 		t.builder.KubeEventsLatency.Record(context.Background(), now.Sub(records[i].SeenAt).Seconds())
@@ -136,10 +136,10 @@ func (t *Telemetry) Dropped(records int, _ error, _ bool) {
 	t.builder.KubeEventsDropped.Add(context.Background(), int64(records))
 }
 
-// Unsaved notes that there is something that the checkpoint of that time does not hold.
+// Unsaved records that something is not in the last checkpoint, which was saved at that time.
 func (t *Telemetry) Unsaved(checkpoint time.Time) { t.unsavedSince.Store(checkpoint.UnixNano()) }
 
-// Saved notes that the checkpoint holds everything.
+// Saved records that everything is in the checkpoint.
 func (t *Telemetry) Saved() { t.unsavedSince.Store(0) }
 
 // NotSaved counts a checkpoint that could not be saved.

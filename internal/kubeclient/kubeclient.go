@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubeclient makes the client configuration and the client for events that a user's settings stand for.
+// Package kubeclient creates the client configuration and the client for events from a user's
+// settings.
 package kubeclient
 
 import (
@@ -19,7 +20,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 )
 
-// The ways to find and to authenticate to the API server.
+// The ways to find the API server and to authenticate to it.
 const (
 	AuthServiceAccount = "serviceAccount"
 	AuthKubeConfig     = "kubeConfig"
@@ -28,15 +29,15 @@ const (
 
 const protobuf = "application/vnd.kubernetes.protobuf"
 
-// Auth says how to reach the API server.
+// Auth is how to reach the API server.
 type Auth struct {
 	Type       string // one of the Auth constants
 	Kubeconfig string // with AuthKubeConfig: a path; empty means the usual loading rules
 	Context    string // with AuthKubeConfig: empty means the current context
 }
 
-// RESTConfig reads the configuration that the settings name. The error says what could not be read and what to set
-// instead. The API server is not contacted.
+// RESTConfig returns the configuration for the settings. The error names what could not be read and
+// how to fix it. RESTConfig does not contact the API server.
 func RESTConfig(auth Auth, version string) (*rest.Config, error) {
 	config, err := load(auth)
 	if err != nil {
@@ -71,19 +72,20 @@ func fromKubeconfig(auth Auth) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = auth.Kubeconfig
 	path := kubeconfigPath(auth, rules)
-	// Of several files that are named, some may be missing, but not all.
+	// If several files are named, some may be missing, but not all.
 	allMissing := false
 	rules.WarnIfAllMissing, rules.Warner = true, func(error) { allMissing = true }
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: auth.Context})
 
-	// The deferred loader falls back to the pod's service account when it finds nothing, which is not what was asked for.
+	// Without a file, the deferred loader would fall back to the pod's service account, which the
+	// user did not choose.
 	raw, err := loader.RawConfig()
 	if err != nil {
-		return nil, fmt.Errorf("kubeconfig: %q could not be read: %w; set kubeconfig to a readable file%s", path, err, aboutHome(path))
+		return nil, fmt.Errorf("kubeconfig: %q could not be read: %w; set kubeconfig to a readable file%s", path, err, homeHint(path))
 	}
 	if allMissing {
 		return nil, fmt.Errorf("kubeconfig: %s %q, but there is no such file; set kubeconfig or KUBECONFIG to one that exists, or auth_type: %s in a pod%s",
-			usualPlace(), path, AuthServiceAccount, aboutHome(path))
+			pathSource(), path, AuthServiceAccount, homeHint(path))
 	}
 	config, err := clientcmd.NewNonInteractiveClientConfig(raw, auth.Context, &clientcmd.ConfigOverrides{}, rules).ClientConfig()
 	if err != nil {
@@ -97,8 +99,8 @@ func fromKubeconfig(auth Auth) (*rest.Config, error) {
 	return config, nil
 }
 
-// usualPlace says where the path comes from that kubeconfig, left empty, stands for.
-func usualPlace() string {
+// pathSource returns where the path comes from if the setting kubeconfig is empty.
+func pathSource() string {
 	if os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != "" {
 		return "the environment variable KUBECONFIG names"
 	}
@@ -112,8 +114,8 @@ func kubeconfigPath(auth Auth, rules *clientcmd.ClientConfigLoadingRules) string
 	return strings.Join(rules.Precedence, string(os.PathListSeparator))
 }
 
-// aboutHome says what is wrong with a path as only shells understand it.
-func aboutHome(path string) string {
+// homeHint returns the fix for a path that only a shell expands.
+func homeHint(path string) string {
 	if strings.HasPrefix(path, "~") {
 		return "; ~ is not expanded: write the whole path"
 	}
@@ -122,8 +124,8 @@ func aboutHome(path string) string {
 
 const serviceAccountCA = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
 
-// unauthenticated reaches the API server that the pod's environment names, without credentials. A host with a scheme,
-// such as kubectl proxy's http://127.0.0.1, is taken as it is.
+// unauthenticated returns a configuration without credentials for the API server in the pod's
+// environment. It uses a host with a scheme as it is, such as kubectl proxy's http://127.0.0.1.
 func unauthenticated() (*rest.Config, error) {
 	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
 	if host == "" || port == "" {
@@ -139,17 +141,18 @@ func unauthenticated() (*rest.Config, error) {
 	return config, nil
 }
 
-// Dial opens every connection to an API server, with the timeouts that client-go uses by default. It is the one seam for
-// tests that run the receiver without a network; they replace it before any receiver starts.
+// Dial opens every connection to an API server, with client-go's default timeouts. Tests that run
+// the receiver without a network replace it before any receiver starts.
 var Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 
-// Events makes a client for the core API group that knows no types but its own, in protobuf. It has no client-side rate
-// limit: a stream makes few requests, and none of them may wait behind lookups. What it reads comes in bursts.
+// Events returns a client for the core API group that knows no other types, in protobuf. It has no
+// client-side rate limit: a stream sends few requests, and none of them may wait behind lookups.
+// The client's data comes in bursts.
 func Events(config *rest.Config) (rest.Interface, *Bursts, error) {
 	bursts := &Bursts{next: make(chan struct{})}
 	config = rest.CopyConfig(config)
 	config.QPS = -1
-	config.Dial = bursts.paced(Dial)
+	config.Dial = bursts.pace(Dial)
 	config.APIPath = "/api"
 	config.GroupVersion = &corev1.SchemeGroupVersion
 	config.NegotiatedSerializer = event.Codecs.WithoutConversion()

@@ -43,7 +43,7 @@ func TestTheEnvironmentNamesTheKubeconfig(t *testing.T) {
 			"", "", []string{"kubeconfig: neither it nor the environment variable KUBECONFIG is set, and the default is", clientcmd.RecommendedHomeFile, "there is no such file; set kubeconfig or KUBECONFIG"},
 		},
 		"one of several is missing":       {list(missing, good), "", nil},
-		"an empty place in the list":      {list("", good), "", nil},
+		"an empty entry in the list":      {list("", good), "", nil},
 		"an empty file":                   {empty, "", []string{"kubeconfig: nothing is configured in", empty}},
 		"an empty file and a missing one": {list(empty, missing), "", []string{"kubeconfig: nothing is configured in", empty, missing}},
 		"a broken file and a missing one": {list(broken, missing), "", []string{"could not be read", broken}},

@@ -11,49 +11,52 @@ import (
 )
 
 const (
-	// readPause is the least time between two reads from a connection that does not fill the buffer. An API server sends
-	// each event by itself, and waking for each costs more than decoding it.
+	// readPause is the minimum time between two reads of a connection that do not fill the buffer.
+	// An API server sends each event separately, and waking for each costs more than decoding it.
 	readPause = 10 * time.Millisecond
-	// readBuffer is how many bytes one read takes at most. A connection that fills it is read on without a pause.
+	// readBuffer is the maximum number of bytes of one read. A connection that fills it is read
+	// again without a pause.
 	readBuffer = 32 << 10
-	// burstWait is how long a burst is awaited; with HTTP/1, where who waits is who would read it, that is without success.
+	// burstWait is how long a reader waits for a burst. With HTTP/1, this wait always times out,
+	// because the waiting reader is the one that would read the connection.
 	burstWait = 2 * readPause
 )
 
 type dial = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Bursts tells when what one read of a connection brought has been handed on to those who read the connection's streams:
-// HTTP/2 would wake them for each frame of it, and so for each event. It may be used concurrently.
+// Bursts signals when one read of a connection has been passed on to the readers of the
+// connection's streams. HTTP/2 would wake them for each frame of the read, and so for each event.
+// It may be used concurrently.
 type Bursts struct {
 	mu    sync.Mutex
 	count uint64
 	next  chan struct{} // closed with the next burst
 }
 
-// Count is how many bursts have been handed on so far.
+// Count returns how many bursts were passed on so far.
 func (b *Bursts) Count() uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.count
 }
 
-// Await waits until there were more than so many, for a while at most.
+// Await waits until there were more than count bursts, at most for burstWait.
 func (b *Bursts) Await(count uint64) {
 	b.mu.Lock()
-	next, came := b.next, b.count > count
+	next, done := b.next, b.count > count
 	b.mu.Unlock()
-	if came {
+	if done {
 		return
 	}
-	late := time.NewTimer(burstWait)
-	defer late.Stop()
+	timer := time.NewTimer(burstWait)
+	defer timer.Stop()
 	select {
 	case <-next:
-	case <-late.C:
+	case <-timer.C:
 	}
 }
 
-func (b *Bursts) handedOn() {
+func (b *Bursts) signal() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.count++
@@ -61,8 +64,9 @@ func (b *Bursts) handedOn() {
 	b.next = make(chan struct{})
 }
 
-// paced makes connections that are read at most once in readPause, unless more is waiting than one read takes.
-func (b *Bursts) paced(next dial) dial {
+// pace returns a dialer. Its connections are read at most once per readPause, unless more data is
+// waiting than one read takes.
+func (b *Bursts) pace(next dial) dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := next(ctx, network, address)
 		if err != nil {
@@ -79,16 +83,16 @@ type pacedConn struct {
 	net.Conn
 	bursts *Bursts
 	buffer *bufio.Reader
-	next   time.Time // not read before
+	next   time.Time // do not read before
 }
 
 func (c *pacedConn) Read(b []byte) (int, error) { return c.buffer.Read(b) }
 
-// pacedReader fills the buffer, once what was in it has been dealt with.
+// pacedReader fills the buffer once its former content was processed.
 type pacedReader struct{ conn *pacedConn }
 
 func (r pacedReader) Read(b []byte) (int, error) {
-	r.conn.bursts.handedOn()
+	r.conn.bursts.signal()
 	time.Sleep(time.Until(r.conn.next))
 	n, err := r.conn.Conn.Read(b)
 	r.conn.next = time.Time{}
@@ -96,7 +100,7 @@ func (r pacedReader) Read(b []byte) (int, error) {
 		r.conn.next = time.Now().Add(readPause)
 	}
 	if err != nil {
-		r.conn.bursts.handedOn()
+		r.conn.bursts.signal()
 	}
 	return n, err
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package logrecord writes observations of events as OTLP log records, one resource for each involved object.
+// Package logrecord writes observations of events as OTLP log records, one resource for each
+// involved object.
 package logrecord
 
 import (
@@ -22,14 +23,14 @@ import (
 // EventName is the name of every record.
 const EventName = "k8s.event"
 
-// Converter turns observations into logs. It may be used concurrently.
+// Converter converts observations to logs. It may be used concurrently.
 type Converter struct {
 	ScopeName    string
 	ScopeVersion string
 }
 
-// Convert writes one record for each observation. Records of one involved object keep their order. An empty clusterUID is
-// left out.
+// Convert writes one record for each observation. Records of one involved object keep their order.
+// An empty clusterUID is left out.
 func (c Converter) Convert(clusterUID string, observations []observation.Observation) plog.Logs {
 	logs := plog.NewLogs()
 	groups := make(map[resourceKey]plog.LogRecordSlice, len(observations))
@@ -46,7 +47,8 @@ func (c Converter) Convert(clusterUID string, observations []observation.Observa
 	return logs
 }
 
-// resourceKey is everything that one resource's attributes depend on. Events may name one object in several ways.
+// resourceKey holds everything that a resource's attributes depend on. Events may refer to one
+// object in several ways.
 type resourceKey struct {
 	involved   resolver.Reference
 	container  string
@@ -66,13 +68,14 @@ func keyOf(o *observation.Observation) resourceKey {
 	}
 }
 
-// involved is what the event says of the involved object, filled from what was found where it leaves something empty.
+// involved returns the event's reference to the involved object. The object that was found fills
+// its empty fields.
 func involved(o *observation.Observation) resolver.Reference {
-	said, found := event.Involved(o.Event), o.Chain.Objects[0]
-	said.APIVersion = cmp.Or(said.APIVersion, found.APIVersion)
-	said.UID = cmp.Or(said.UID, found.UID)
-	said.Namespace = found.Namespace
-	return said
+	ref, found := event.Involved(o.Event), o.Chain.Objects[0]
+	ref.APIVersion = cmp.Or(ref.APIVersion, found.APIVersion)
+	ref.UID = cmp.Or(ref.UID, found.UID)
+	ref.Namespace = found.Namespace
+	return ref
 }
 
 func referenceTo(o *resolver.Object) resolver.Reference {
@@ -96,7 +99,7 @@ func writeResource(attributes pcommon.Map, clusterUID string, o *observation.Obs
 
 	writeInvolved(put, o)
 	for i, object := range o.Chain.Objects {
-		// A namespace that owns something is not the namespace that the involved object is in.
+		// A namespace that owns something is not the namespace of the involved object.
 		if i == 0 || object.Kind != "Namespace" {
 			put.Object(object)
 		}
@@ -186,7 +189,8 @@ func writeAttributes(attributes pcommon.Map, o *observation.Observation) {
 	put.String("log.record.uid", recordUID(ev))
 }
 
-// recordUID is the same for the same event and count from every replica, so that a backend can drop a repeated delivery.
+// recordUID returns the same UID for the same event and count in every replica, so that a backend
+// can drop duplicates.
 func recordUID(ev *corev1.Event) string {
 	if ev.UID == "" {
 		return ""

@@ -24,7 +24,7 @@ import (
 
 var seenAt = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// of is an observation of an event whose involved object has no owners.
+// of returns an observation of an event whose involved object has no owners.
 func of(ev *corev1.Event) observation.Observation {
 	return observation.Observation{
 		Event: ev, Occurrences: 1, SeenAt: seenAt,

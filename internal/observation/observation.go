@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package observation holds the plain value that goes from accounting to conversion: a state of an event, what of it is
-// new, and who owns the involved object.
+// Package observation has the plain value that goes from accounting to conversion: a state of an
+// event, its new occurrences, and the owners of the involved object.
 package observation
 
 import (
@@ -13,8 +13,8 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
-// Observation is one state of an event that brought occurrences. It is not changed once its owners are
-// known.
+// Observation is one state of an event with new occurrences. It does not change after its owners
+// are known.
 type Observation struct {
 	Event       *corev1.Event
 	Occurrences int64     // new in this observation, above 0
@@ -26,8 +26,8 @@ type Observation struct {
 	// observations that differ in it must not be compared.
 	Restores int
 
-	// Chain holds the involved object, always, and its owners as far as they are known. Its Resolution is empty where
-	// owners are not looked up.
+	// Chain always holds the involved object, and its owners as far as they are known. Its
+	// Resolution is empty if owners are not looked up.
 	Chain resolver.Chain
 	// Tags are the labels and annotations extracted from the chain.
 	Tags []extract.Tag

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package owners adds to the observations of a batch who owns their involved objects, and the labels
-// and annotations that are extracted from the chain.
+// Package owners adds the owners of the involved objects to the observations of a batch, and the
+// labels and annotations that are extracted from the chain.
 package owners
 
 import (
@@ -20,14 +20,14 @@ type Owners struct {
 	extractor *extract.Extractor
 }
 
-// New returns an Owners that asks the resolver; nil: owners are not looked up, and a chain has just
-// the involved object as the event names it.
+// New returns an Owners that uses the resolver. If it is nil, owners are not looked up: a chain has
+// only the involved object as the event refers to it.
 func New(r *resolver.Resolver, extractor *extract.Extractor) *Owners {
 	return &Owners{resolver: r, extractor: extractor}
 }
 
-// Resolve adds to each observation who owns its involved object, as far as this is known before the
-// context ends.
+// Resolve adds to each observation the owners of its involved object, as far as they are known
+// before the context ends.
 func (o *Owners) Resolve(ctx context.Context, observations []observation.Observation) {
 	if o.resolver == nil {
 		o.NameInvolved(observations)
@@ -38,7 +38,7 @@ func (o *Owners) Resolve(ctx context.Context, observations []observation.Observa
 	})
 }
 
-// NameInvolved adds to each observation just what its event says of the involved object.
+// NameInvolved adds to each observation only the involved object as the event refers to it.
 func (o *Owners) NameInvolved(observations []observation.Observation) {
 	o.add(observations, func(references []resolver.Reference) []resolver.Chain {
 		chains := make([]resolver.Chain, len(references))
@@ -58,23 +58,23 @@ func (o *Owners) Strain() time.Duration {
 	return o.resolver.Strain()
 }
 
-// add adds the chains that find returns. Each distinct object is asked for once.
+// add adds the chains that find returns. find gets each distinct object once.
 func (o *Owners) add(observations []observation.Observation, find func([]resolver.Reference) []resolver.Chain) {
 	if len(observations) == 0 {
 		return
 	}
 	references := make([]resolver.Reference, 0, len(observations))
-	place := make(map[resolver.Reference]int, len(observations))
-	places := make([]int, len(observations))
+	index := make(map[resolver.Reference]int, len(observations))
+	indexes := make([]int, len(observations))
 	for i := range observations {
 		ref := event.Involved(observations[i].Event)
-		at, ok := place[ref]
+		n, ok := index[ref]
 		if !ok {
-			at = len(references)
-			place[ref] = at
+			n = len(references)
+			index[ref] = n
 			references = append(references, ref)
 		}
-		places[i] = at
+		indexes[i] = n
 	}
 	chains := find(references)
 	tags := make([][]extract.Tag, len(chains))
@@ -82,7 +82,7 @@ func (o *Owners) add(observations []observation.Observation, find func([]resolve
 		tags[i] = o.extractor.Tags(chain.Objects)
 	}
 	for i := range observations {
-		at := places[i]
-		observations[i].Chain, observations[i].Tags = chains[at], tags[at]
+		n := indexes[i]
+		observations[i].Chain, observations[i].Tags = chains[n], tags[n]
 	}
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package queue is the queue of the changes that the streams have read and the receiver's loop has
-// not yet taken. It is bounded in bytes of events, so that a full queue makes the streams wait.
-// It wakes the loop when a stream has nothing more to read, or when the next batch is full, and not
-// for each change: waking costs more than most of what is done with a change.
+// Package queue is the queue between the streams and the receiver's loop. It is bounded in bytes of
+// events, so that a full queue makes the streams wait. It wakes the loop when a stream has nothing
+// more to read, or when the next batch is full. It does not wake the loop for each change, because
+// waking costs more than most of the work on a change.
 package queue
 
 import (
@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// openBytes bounds the queue while the gate is open. It bounds a batch too.
+	// openBytes bounds the queue while the gate is open. It also bounds a batch.
 	openBytes = 4 << 20
-	// closedBytes bounds the queue while the gate is closed: a standby's queue must hold what
-	// arrives between two of its leader's positions, which come every 2 s.
+	// closedBytes bounds the queue while the gate is closed. A standby's queue must hold the
+	// changes between two positions of the leader, which come every 2 s.
 	closedBytes = 16 << 20
-	// overhead is what a change takes in memory in addition to the text of its event: the structs
-	// (about 700 B) and the rounding of each string.
+	// overhead is the memory of a change in addition to the text of its event: the structs (about
+	// 700 B) and the rounding of each string.
 	overhead = 1 << 10
 	// stallAfter is how long a batch may wait before the streams close their connections. An unread
 	// watch costs the API server memory.
@@ -35,20 +35,20 @@ type Queue struct {
 	maxChanges int // of a batch
 	signal     chan struct{}
 
-	mu      sync.Mutex
-	changes []entry
-	weight  int64 // of changes
-	bound   int64 // of weight
-	ends    bool  // a listing ends among the changes
-	// blocked holds the changes that found no room, in the order in which they came, so that a
-	// stream that floods cannot starve the others.
+	mu         sync.Mutex
+	changes    []entry
+	weight     int64 // of changes
+	bound      int64 // of weight
+	hasListEnd bool  // a list ends among the changes
+	// blocked holds the changes that found no room, in the order in which they came. So a stream
+	// with many changes cannot starve the others.
 	blocked []*waiter
 
-	// takenAt is when the batch was taken that the loop has not dealt with; zero if there is none.
-	takenAt time.Time
-	late    *time.Timer // ends when the batch has waited for stallAfter; nil before the first batch
-	// connected ends when the queue stalls. While it is stalled, resumed is the channel that is
-	// closed when the streams may connect again; otherwise it is nil.
+	// takenAt is when the loop took the batch that it still processes; zero if there is none.
+	takenAt    time.Time
+	stallTimer *time.Timer // fires after stallAfter; nil before the first batch
+	// connected ends when the queue stalls. While the queue is stalled, resumed is the channel that
+	// closes when the streams may connect again. Otherwise it is nil.
 	connected context.Context
 	stall     context.CancelFunc
 	resumed   chan struct{}
@@ -138,13 +138,14 @@ func (q *Queue) fitsLocked(e entry) bool {
 func (q *Queue) addLocked(e entry) {
 	q.changes = append(q.changes, e)
 	q.weight += e.weight
-	q.ends = q.ends || e.change.Kind == watch.ListEnded
+	q.hasListEnd = q.hasListEnd || e.change.Kind == watch.ListEnded
 	if q.fullLocked() {
 		q.wake()
 	}
 }
 
-// Flush is called when a stream has nothing more to read, so that the loop takes what is there.
+// Flush is called when a stream has nothing more to read, so that the loop takes the changes so
+// far.
 func (q *Queue) Flush() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -168,25 +169,25 @@ func (q *Queue) wake() {
 }
 
 // Signal returns the channel that wakes the loop: when there is something to take and the streams
-// have nothing more to read, and when the next batch is full. It may wake without need.
+// have nothing more to read, and when the next batch is full. Spurious wake-ups are possible.
 func (q *Queue) Signal() <-chan struct{} { return q.signal }
 
-// Full reports whether waiting brings nothing more into the next batch: it has all the changes or
-// bytes that it may have, or a listing ends, which ends a batch.
+// Full reports whether waiting adds nothing to the next batch: the batch has its maximum of changes
+// or bytes, or a list ends, which ends the batch.
 func (q *Queue) Full() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.fullLocked()
 }
 
-// fullLocked leaves a little room in bytes, so that the streams go on while a batch is being taken.
+// fullLocked leaves some room in bytes, so that the streams continue while the loop takes a batch.
 func (q *Queue) fullLocked() bool {
-	return q.ends || len(q.changes) >= q.maxChanges || q.weight > openBytes-openBytes/8
+	return q.hasListEnd || len(q.changes) >= q.maxChanges || q.weight > openBytes-openBytes/8
 }
 
-// Take appends the next batch: what is there, up to maxChanges changes, 4 MiB, or the end of a
-// listing. A single change that is larger is a batch of its own. If something is left, Signal wakes
-// again. Taking a batch means that the loop has dealt with the former one.
+// Take appends the next batch: the changes so far, up to maxChanges changes, 4 MiB, or the end of a
+// list. A single larger change is its own batch. If something is left, Signal wakes the loop again.
+// Callers must have processed the previous batch.
 func (q *Queue) Take(batch []watch.Change) []watch.Change {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -198,7 +199,7 @@ func (q *Queue) Take(batch []watch.Change) []watch.Change {
 	clear(q.changes[left:])
 	q.changes = q.changes[:left]
 	q.weight -= weight
-	q.ends = slices.ContainsFunc(q.changes, func(e entry) bool { return e.change.Kind == watch.ListEnded })
+	q.hasListEnd = slices.ContainsFunc(q.changes, func(e entry) bool { return e.change.Kind == watch.ListEnded })
 	if left > 0 {
 		q.wake()
 	}

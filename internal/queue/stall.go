@@ -8,9 +8,9 @@ import (
 )
 
 // A batch that waits for more than stallAfter stalls the queue: the streams close their
-// connections. They connect again when the loop has dealt with that batch and with all that was in
-// the queue. Streams that wait for the queue to be empty resume at the end of what it held, and
-// none of them meets a queue that is full from the start.
+// connections. They connect again when the loop has processed that batch and everything in the
+// queue. So streams resume at the end of what the queue held, and no stream starts with a full
+// queue.
 
 // Connected returns a context that ends when the queue stalls.
 func (q *Queue) Connected() context.Context {
@@ -37,7 +37,7 @@ func (q *Queue) Await(ctx context.Context) error {
 	}
 }
 
-// Done notes that the loop has dealt with the last batch and waits for more.
+// Done records that the loop has processed the last batch and waits for more.
 func (q *Queue) Done() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -46,17 +46,17 @@ func (q *Queue) Done() {
 
 func (q *Queue) beginLocked() {
 	q.takenAt = time.Now()
-	if q.late == nil {
-		q.late = time.AfterFunc(stallAfter, q.stallIfLate)
+	if q.stallTimer == nil {
+		q.stallTimer = time.AfterFunc(stallAfter, q.stallIfLate)
 	} else {
-		q.late.Reset(stallAfter)
+		q.stallTimer.Reset(stallAfter)
 	}
 }
 
 func (q *Queue) doneLocked() {
 	q.takenAt = time.Time{}
-	if q.late != nil {
-		q.late.Stop()
+	if q.stallTimer != nil {
+		q.stallTimer.Stop()
 	}
 	if q.resumed == nil || len(q.changes) > 0 {
 		return
@@ -66,7 +66,7 @@ func (q *Queue) doneLocked() {
 	q.resumed = nil
 }
 
-// stallIfLate may run after the batch was dealt with, even when the next one has been taken.
+// stallIfLate may run after the loop has processed the batch, even after it has taken the next one.
 func (q *Queue) stallIfLate() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

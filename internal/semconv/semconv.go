@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package semconv knows the names that OpenTelemetry's semantic conventions (1.43) give to Kubernetes objects.
+// Package semconv has the names of OpenTelemetry's semantic conventions (1.43) for Kubernetes
+// objects.
 package semconv
 
 import (
@@ -9,20 +10,20 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// SchemaURL is the version of the conventions that the names are taken from.
+// SchemaURL is the version of the conventions.
 const SchemaURL = "https://opentelemetry.io/schemas/1.43.0"
 
-// Pod is the kind that Kubernetes runs, as opposed to another group's kind of that name.
+// Pod is the kind of Kubernetes itself. Other groups may have a kind with this name.
 var Pod = schema.GroupKind{Kind: "Pod"}
 
 // Names are the resource attributes that name an object of one kind.
 type Names struct {
 	Name string
-	UID  string // empty where the conventions have none
+	UID  string // empty if the conventions have none
 }
 
-// names has a kind under its API group, because other groups have kinds of the same name: a Service of
-// serving.knative.dev is not a k8s.service.
+// names maps a kind with its API group, because other groups have kinds of the same name: a Service
+// of serving.knative.dev is not a k8s.service.
 var names = map[schema.GroupKind]Names{
 	{Kind: "Namespace"}:                  {"k8s.namespace.name", ""},
 	{Kind: "Node"}:                       {"k8s.node.name", "k8s.node.uid"},
@@ -40,13 +41,13 @@ var names = map[schema.GroupKind]Names{
 	{Group: "batch", Kind: "CronJob"}:                       {"k8s.cronjob.name", "k8s.cronjob.uid"},
 	{Group: "batch", Kind: "Job"}:                           {"k8s.job.name", "k8s.job.uid"},
 	{Group: "storage.k8s.io", Kind: "StorageClass"}:         {"k8s.storageclass.name", ""},
-	// Old producers still write the group that these kinds left; it is the same object.
+	// Old producers still write the former group of these kinds. The objects are the same.
 	{Group: "extensions", Kind: "DaemonSet"}:  {"k8s.daemonset.name", "k8s.daemonset.uid"},
 	{Group: "extensions", Kind: "Deployment"}: {"k8s.deployment.name", "k8s.deployment.uid"},
 	{Group: "extensions", Kind: "ReplicaSet"}: {"k8s.replicaset.name", "k8s.replicaset.uid"},
 }
 
-// own are the resource attributes that the receiver writes itself, whatever the object.
+// own has the resource attributes that the receiver itself writes, for any object.
 var own = ownNames()
 
 func ownNames() map[string]bool {
@@ -65,18 +66,19 @@ func ownNames() map[string]bool {
 	return all
 }
 
-// Own says whether the receiver writes a resource attribute of this name itself, be it for other objects. A label under
-// this name would pass for what it is not.
+// Own reports whether the receiver itself writes a resource attribute of this name, perhaps for
+// other objects. A label with this name would be mistaken for it.
 func Own(attribute string) bool { return own[attribute] }
 
-// Of returns the names for a kind, matched by group and kind; ok is false for a kind that the conventions do not name.
+// Of returns the names for a kind, matched by group and kind; ok is false for a kind that the
+// conventions do not name.
 func Of(gk schema.GroupKind) (n Names, ok bool) {
 	n, ok = names[gk]
 	return n, ok
 }
 
-// Group returns the API group that a bare kind, in any case, stands for, as it does for kubectl: "service" is the core
-// group's. ok is false for a kind that the conventions do not name, which may be of any group.
+// Group returns the API group of a bare kind, in any case, as kubectl does: "service" is of the
+// core group. ok is false for a kind that the conventions do not name, which may be of any group.
 func Group(kind string) (group string, ok bool) {
 	for gk := range names {
 		if gk.Group != "extensions" && strings.EqualFold(gk.Kind, kind) {

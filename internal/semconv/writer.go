@@ -10,17 +10,17 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
-// Writer writes attributes. An absent value is left out, never written as an empty string.
+// Writer writes attributes. It leaves out absent values instead of writing empty strings.
 type Writer pcommon.Map
 
-// String writes a value that is not empty, over one that is there.
+// String writes a value unless it is empty. It replaces an existing value.
 func (w Writer) String(name, value string) {
 	if value != "" {
 		pcommon.Map(w).PutStr(name, ValidUTF8(value))
 	}
 }
 
-// StringIfNew writes a value that is not empty under a name that is not there yet.
+// StringIfNew writes a value unless it is empty or the name already exists.
 func (w Writer) StringIfNew(name, value string) {
 	if _, there := pcommon.Map(w).Get(name); !there {
 		w.String(ValidUTF8(name), value)
@@ -36,8 +36,8 @@ func (w Writer) Strings(name string, values []string) {
 	}
 }
 
-// Object writes k8s.<kind>.name and .uid of an object whose kind the conventions name. Of two objects of one kind the
-// first that is written stays.
+// Object writes k8s.<kind>.name and .uid of an object whose kind the conventions name. If two
+// objects have the same kind, the first one stays.
 func (w Writer) Object(o *resolver.Object) {
 	names, ok := Of(o.GroupKind())
 	if !ok {
@@ -52,7 +52,7 @@ func (w Writer) Object(o *resolver.Object) {
 	}
 }
 
-// Identity is the names under which an object of a certain role is written.
+// Identity holds the names of the attributes for an object in a certain role.
 type Identity struct{ apiVersion, kind, name, uid string }
 
 // The roles of objects on a chain.
@@ -73,7 +73,7 @@ func (w Writer) Identity(names Identity, o *resolver.Object) {
 	w.String(names.uid, string(o.UID))
 }
 
-// QualifiedName is kind.group/name as kubectl writes it, without a group for core kinds.
+// QualifiedName returns kind.group/name as kubectl writes it, without a group for core kinds.
 func QualifiedName(o *resolver.Object) string {
 	kind := strings.ToLower(o.Kind)
 	if group := o.GroupKind().Group; group != "" {
@@ -82,8 +82,8 @@ func QualifiedName(o *resolver.Object) string {
 	return kind + "/" + o.Name
 }
 
-// ValidUTF8 replaces what is no UTF-8, which would make a backend refuse the whole batch. The API server does not check
-// the strings that a producer sends in protobuf.
+// ValidUTF8 replaces invalid UTF-8, because a backend would reject the whole batch. The API server
+// does not check the strings that a producer sends in protobuf.
 func ValidUTF8(s string) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }

@@ -71,7 +71,7 @@ func (p *Process) awaitCluster(stop context.Context) {
 	late := time.NewTimer(p.LookupTimeout)
 	defer late.Stop()
 	select {
-	case <-p.Cluster.Asked():
+	case <-p.Cluster.Answered():
 	case <-late.C:
 	case <-stop.Done():
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 )
 
-// observer collects what streams report.
+// observer collects the reports of streams.
 type observer struct {
 	mu       sync.Mutex
 	causes   []watch.Cause
@@ -78,7 +78,7 @@ func start(t *testing.T, api *apitest.Server, queue *queue.Queue, config watch.C
 	return o
 }
 
-// changes takes what is in the queue, in words such as "listed a" or "began"; changes of a stream
+// changes takes what is in the queue, as texts such as "listed a" or "began". Changes of a stream
 // of one namespace begin with its name.
 func changes(queue *queue.Queue) (words []string) {
 	kinds := map[watch.Kind]string{

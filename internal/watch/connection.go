@@ -22,31 +22,31 @@ import (
 )
 
 const (
-	// pageSize is how many events a page of a listing holds, client-go's own default.
+	// pageSize is how many events a page of a list has. It is client-go's own default.
 	pageSize = 500
 	// responseTimeout is how long the server may take to answer a request. It also bounds the sum
-	// of the pauses within a listing.
+	// of the pauses within a list.
 	responseTimeout = time.Minute
-	// shortPause is a pause within a listing that does not count: the server reads on in etcd.
-	shortPause = time.Second
-	// shortestWatch is the least time after which the server ends a watch. The time is drawn
-	// between it and twice it, so that many receivers do not come back together.
-	shortestWatch = 5 * time.Minute
+	// ignoredPause is a pause within a list that does not count: the server is reading etcd.
+	ignoredPause = time.Second
+	// minWatchTimeout is the minimum time after which the server ends a watch. The actual time is
+	// random, up to twice the minimum, so that many receivers do not reconnect together.
+	minWatchTimeout = 5 * time.Minute
 	// timeoutSlack is how long after that the connection counts as dead.
 	timeoutSlack = 30 * time.Second
 )
 
 var (
-	errSilent = errors.New("the API server says nothing")
-	// errBrokeOff is the end of a listing without its bookmark.
-	errBrokeOff = errors.New("the listing broke off")
-	errStalled  = errors.New("the receiver cannot take more events")
-	errWentBack = errors.New("the resource versions of the cluster went back")
+	errNoResponse = errors.New("the API server does not respond")
+	// errIncompleteList is the end of a list without its bookmark.
+	errIncompleteList = errors.New("the API server did not complete the list")
+	errStalled        = errors.New("the receiver cannot take more events")
+	errWentBack       = errors.New("the resource versions of the cluster went back")
 )
 
-// listPages lists by pages, holding one of them at a time: the events of now, or those as of
-// exactAt. A stall does not end it: between two pages, it has no connection that the server must
-// keep for it.
+// listPages lists page by page, with one page in memory: the current events, or those as of
+// exactAt. A stall does not end it: between two pages, it has no connection that costs the server
+// memory.
 func (s *Stream) listPages(ctx context.Context) error {
 	if err := s.beginList(ctx); err != nil {
 		return err
@@ -63,8 +63,8 @@ func (s *Stream) listPages(ctx context.Context) error {
 			return err
 		}
 		for i := range page.Items {
-			ev := page.Items[i] // A copy, so that one event that is kept does not keep its page.
-			if err := s.hand(ctx, Change{Kind: kind, Event: &ev}); err != nil {
+			ev := page.Items[i] // A copy, so that one kept event does not keep its page.
+			if err := s.put(ctx, Change{Kind: kind, Event: &ev}); err != nil {
 				return err
 			}
 		}
@@ -73,7 +73,7 @@ func (s *Stream) listPages(ctx context.Context) error {
 		if next == "" {
 			return s.endList(ctx, cmp.Or(s.exactAt, page.ResourceVersion))
 		}
-		// The token names the version too.
+		// The token contains the version too.
 		options = metav1.ListOptions{Limit: pageSize, Continue: next}
 		if err := s.config.Taker.Await(ctx); err != nil {
 			return err
@@ -82,12 +82,12 @@ func (s *Stream) listPages(ctx context.Context) error {
 }
 
 func (s *Stream) page(ctx context.Context, options metav1.ListOptions) (*corev1.EventList, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, responseTimeout, errSilent)
+	ctx, cancel := context.WithTimeoutCause(ctx, responseTimeout, errNoResponse)
 	defer cancel()
 	page := &corev1.EventList{}
 	err := s.request(&options).Do(ctx).Into(page)
-	if err != nil && errors.Is(context.Cause(ctx), errSilent) {
-		return nil, errSilent
+	if err != nil && errors.Is(context.Cause(ctx), errNoResponse) {
+		return nil, errNoResponse
 	}
 	return page, err
 }
@@ -100,21 +100,21 @@ func (s *Stream) request(options *metav1.ListOptions) *rest.Request {
 		VersionedParams(options, parameters)
 }
 
-// parameters writes list options as a query of the core group's version.
+// parameters encodes list options as a query of the core group's version.
 var parameters = func() runtime.ParameterCodec {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, corev1.SchemeGroupVersion)
 	return runtime.NewParameterCodec(scheme)
 }()
 
-// watch streams until the server ends it, an error comes, the server falls silent, or the queue
-// stalls.
+// watch streams until the server ends it, an error comes, the server is idle for too long, or the
+// queue stalls.
 func (s *Stream) watch(ctx context.Context, options metav1.ListOptions) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(s.config.Taker.Connected(), func() { cancel(errStalled) })()
 
-	limit := shortestWatch + rand.N(shortestWatch)
+	limit := minWatchTimeout + rand.N(minWatchTimeout)
 	seconds := int64(limit.Seconds())
 	options.TimeoutSeconds = &seconds
 	options.Watch = true
@@ -127,7 +127,7 @@ func (s *Stream) watch(ctx context.Context, options metav1.ListOptions) error {
 }
 
 // stream opens a connection and reads it to its end.
-func (s *Stream) stream(ctx context.Context, cancel context.CancelCauseFunc, options *metav1.ListOptions, silence time.Duration) error {
+func (s *Stream) stream(ctx context.Context, cancel context.CancelCauseFunc, options *metav1.ListOptions, idle time.Duration) error {
 	if options.SendInitialEvents != nil {
 		if err := s.beginList(ctx); err != nil {
 			return err
@@ -141,26 +141,26 @@ func (s *Stream) stream(ctx context.Context, cancel context.CancelCauseFunc, opt
 	if !s.listing {
 		s.config.Observer.Healthy(s.config.Namespace)
 	}
-	return s.receive(ctx, cancel, connection, silence)
+	return s.receive(ctx, cancel, connection, idle)
 }
 
-// open sends the request and waits for the head of the answer.
+// open sends the request and waits for the response header.
 func (s *Stream) open(ctx context.Context, cancel context.CancelCauseFunc, options *metav1.ListOptions) (io.ReadCloser, error) {
-	late := time.AfterFunc(responseTimeout, func() { cancel(errSilent) })
+	timer := time.AfterFunc(responseTimeout, func() { cancel(errNoResponse) })
 	body, err := s.request(options).Stream(ctx)
-	if !late.Stop() {
+	if !timer.Stop() {
 		if err == nil {
 			_ = body.Close()
 		}
-		return nil, errSilent
+		return nil, errNoResponse
 	}
 	return body, err
 }
 
 // receive reads messages until the stream ends.
-func (s *Stream) receive(ctx context.Context, cancel context.CancelCauseFunc, body io.ReadCloser, silence time.Duration) error {
-	late := time.AfterFunc(s.idleTimeout(silence), func() { cancel(errSilent) })
-	defer late.Stop()
+func (s *Stream) receive(ctx context.Context, cancel context.CancelCauseFunc, body io.ReadCloser, idle time.Duration) error {
+	timer := time.AfterFunc(s.idleTimeout(idle), func() { cancel(errNoResponse) })
+	defer timer.Stop()
 	decoder, err := NewDecoder(readCloser{&burstReader{Reader: body, bursts: s.config.Bursts, flush: s.config.Taker.Flush}, body})
 	if err != nil {
 		return err
@@ -168,9 +168,9 @@ func (s *Stream) receive(ctx context.Context, cancel context.CancelCauseFunc, bo
 	for {
 		began := time.Now()
 		kind, object, err := decoder.Decode()
-		// Only waiting for the server counts, not waiting for the taker of the changes.
-		late.Stop()
-		if waited := time.Since(began); waited > shortPause {
+		// Only the time that the server takes counts, not the time that the Taker takes.
+		timer.Stop()
+		if waited := time.Since(began); waited > ignoredPause {
 			s.paused += waited
 		}
 		switch {
@@ -184,35 +184,36 @@ func (s *Stream) receive(ctx context.Context, cancel context.CancelCauseFunc, bo
 		if err := s.take(ctx, kwatch.Event{Type: kind, Object: object}); err != nil {
 			return err
 		}
-		late.Reset(s.idleTimeout(silence))
+		timer.Reset(s.idleTimeout(idle))
 	}
 }
 
-// isEnd reports whether an error is how a stream ends, by the server or because the connection
+// isEnd reports whether the error is the end of a stream: the server ended it, or the connection
 // broke.
 func isEnd(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || utilnet.IsProbableEOF(err) || utilnet.IsTimeout(err)
 }
 
-// idleTimeout is shorter while the server is listing: it has something to send. The pauses of a
-// listing add up: a server that never ends it, but sends what changes, must not be waited for.
-func (s *Stream) idleTimeout(silence time.Duration) time.Duration {
+// idleTimeout returns how long the connection may be idle. The time is shorter during a list,
+// because the server has events to send. The pauses of a list add up, so that the receiver does not
+// wait for a server that never ends the list but sends changes.
+func (s *Stream) idleTimeout(idle time.Duration) time.Duration {
 	if s.listing {
 		return max(0, responseTimeout-s.paused)
 	}
-	return silence
+	return idle
 }
 
-// endOfStream tells the server's time limit, which leaves a complete listing, from a connection
-// that broke within one.
+// endOfStream distinguishes the server's time limit, after a complete list, from a connection that
+// broke within a list.
 func (s *Stream) endOfStream() error {
 	if s.listing {
-		return errBrokeOff
+		return errIncompleteList
 	}
 	return nil
 }
 
-// take hands one message over and moves the place to resume from.
+// take passes on one message and sets where the stream resumes.
 func (s *Stream) take(ctx context.Context, message kwatch.Event) error {
 	switch message.Type {
 	case kwatch.Error:
@@ -228,32 +229,32 @@ func (s *Stream) take(ctx context.Context, message kwatch.Event) error {
 	if !s.listing {
 		change.ResourceVersion = resumeAfter(message.Type, ev.ResourceVersion)
 	}
-	if err := s.hand(ctx, change); err != nil {
+	if err := s.put(ctx, change); err != nil {
 		return err
 	}
 	s.resourceVersion = change.ResourceVersion
 	return nil
 }
 
-// streamError is what to make of an error within a stream. An internal error that comes again at
-// the same version lasts until a new listing: etcd has compacted the value that the next change
-// replaced, which the API server needs ("etcd event received with PrevKv=nil",
+// streamError returns what an error within a stream means. If an internal error repeats at the same
+// version, only a list helps. etcd has compacted the value that the next change replaced, and the
+// API server needs this value ("etcd event received with PrevKv=nil",
 // k8s.io/apiserver/pkg/storage/etcd3/watcher.go).
 func (s *Stream) streamError(err error) error {
 	if !apierrors.IsInternalError(err) || s.resourceVersion == "" {
 		return err
 	}
-	if s.brokenAt == s.resourceVersion {
+	if s.internalErrorAt == s.resourceVersion {
 		return apierrors.NewResourceExpired(err.Error())
 	}
-	s.brokenAt = s.resourceVersion
+	s.internalErrorAt = s.resourceVersion
 	return err
 }
 
-// resumeAfter is where a stream resumes after a change. An etcd lease deletes up to 1,000 expired
-// events at one version, and the connection may end among them: after a deletion the stream resumes
-// just before it, and is sent those again that it has seen. A version that is no number, or that
-// has none before it, stays as it is.
+// resumeAfter returns where a stream resumes after a change. An etcd lease deletes up to 1,000
+// expired events at one version, and the connection may end among them. So after a deletion, the
+// stream resumes just before that version, and gets some deletions again. A version that is not a
+// number, or has no predecessor, stays as it is.
 func resumeAfter(kind kwatch.EventType, version string) string {
 	if kind != kwatch.Deleted {
 		return version

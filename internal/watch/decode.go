@@ -16,19 +16,19 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 )
 
-// NewDecoder reads the messages of a watch in the goroutine of whoever calls it. client-go's own
-// watch hands each over from a goroutine of its own, which costs about as much as decoding it.
+// NewDecoder returns a decoder that reads a watch in its caller's goroutine. client-go's own watch
+// passes each message from another goroutine, which costs about as much as decoding it.
 func NewDecoder(body io.ReadCloser) (*restwatch.Decoder, error) {
 	buffered := bufio.NewReaderSize(body, readBuffer)
 	mediaType := runtime.ContentTypeProtobuf
-	// JSON is what a server answers that does not know protobuf. A frame of protobuf begins with
-	// its length, far below this.
+	// A server that does not know protobuf answers with JSON. A frame of protobuf begins with its
+	// length, far below this.
 	if first, err := buffered.Peek(1); err == nil && first[0] == '{' {
 		mediaType = runtime.ContentTypeJSON
 	}
 	info, ok := runtime.SerializerInfoForMediaType(event.Codecs.SupportedMediaTypes(), mediaType)
 	if !ok || info.StreamSerializer == nil {
-		return nil, fmt.Errorf("watches in %s cannot be read", mediaType)
+		return nil, fmt.Errorf("cannot read a watch in %s", mediaType)
 	}
 	frames := info.StreamSerializer.NewFrameReader(readCloser{buffered, body})
 	return restwatch.NewDecoder(
@@ -40,18 +40,18 @@ func NewDecoder(body io.ReadCloser) (*restwatch.Decoder, error) {
 const (
 	// readBuffer is how many bytes of a stream are read at once.
 	readBuffer = 32 << 10
-	// flushAfter is how long a read may take that had more available, as it seemed.
+	// flushAfter is how long a read may take that seemed to have more data available.
 	flushAfter = 10 * time.Millisecond
 )
 
 // burstReader reads a stream burst by burst, and flushes before it waits.
 type burstReader struct {
 	io.Reader
-	bursts Bursts // nil: there is no telling
+	bursts Bursts // nil: bursts are not known
 	flush  func()
 
-	drained bool   // nothing was left when it was last read; if not, there may be more
-	count   uint64 // of the bursts by then
+	drained bool   // the last read left nothing; if not set, there may be more
+	count   uint64 // of the bursts at the last read
 }
 
 func (r *burstReader) Read(b []byte) (int, error) {
@@ -61,9 +61,9 @@ func (r *burstReader) Read(b []byte) (int, error) {
 			r.bursts.Await(r.count)
 		}
 	} else {
-		// What was left may have filled the buffer to its last byte.
-		late := time.AfterFunc(flushAfter, r.flush)
-		defer late.Stop()
+		// The rest may have filled the buffer to its last byte.
+		timer := time.AfterFunc(flushAfter, r.flush)
+		defer timer.Stop()
 	}
 	if r.bursts != nil {
 		r.count = r.bursts.Count()
@@ -73,7 +73,7 @@ func (r *burstReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// readCloser reads through a buffer and closes what is behind it.
+// readCloser reads from a buffer and closes the connection behind it.
 type readCloser struct {
 	io.Reader
 	io.Closer

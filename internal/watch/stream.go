@@ -8,55 +8,54 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 )
 
-// minUptime is how long a stream must have stood for the next attempt to start with a short
-// back-off again. A proxy that accepts every watch and closes it at once would otherwise be asked
-// without a pause.
+// minUptime is how long a stream must have been open to reset the back-off. Otherwise the receiver
+// would connect without a pause to a proxy that accepts every watch and closes it at once.
 const minUptime = 5 * time.Second
 
-// maxQuickEnds is how many connections in a row have to end at once to be taken for a failure. One
-// or two end so when an API server is restarted.
+// maxQuickEnds is how many consecutive connections must end at once to count as a failure. One or
+// two end at once when an API server restarts.
 const maxQuickEnds = 3
 
-// maxUnfinished is how many streamed listings in a row may end without their bookmark. Some servers
-// and proxies accept the option and never send the bookmark.
-const maxUnfinished = 2
+// maxIncompleteLists is how many consecutive streamed lists may end without their bookmark. Some
+// servers and proxies accept the option and never send the bookmark.
+const maxIncompleteLists = 2
 
-// errClosedAtOnce is what client-go hides: it turns a connection that is closed before an answer
-// into an empty watch.
+// errClosedAtOnce replaces an error that client-go hides: it converts a connection that closes
+// before an answer to an empty watch.
 var errClosedAtOnce = errors.New("the connection was closed at once")
 
 // Stream is one list-and-watch. Run may be called once.
 type Stream struct {
 	config Config
 
-	// resourceVersion is where the watch goes on; empty means that a listing is due.
+	// resourceVersion is where the watch resumes; empty means that a list is due.
 	resourceVersion string
-	// exactAt is the version of the listing that is due, if it is one at an exact version.
+	// exactAt is the version of the list that is due, if it is one at an exact version.
 	exactAt string
-	// generation is what resourceVersion belongs to.
+	// generation is the generation of resourceVersion.
 	generation *generation
-	// reconnects is set after the first attempt to connect.
-	reconnects bool
-	// brokenAt is where a stream ended with an internal error last.
-	brokenAt string
-	// paged is set once a streamed listing is not worth another attempt.
+	// connectedBefore is set after the first attempt to connect.
+	connectedBefore bool
+	// internalErrorAt is where the last internal error ended a stream.
+	internalErrorAt string
+	// paged is set once a streamed list is not worth another attempt.
 	paged bool
-	// unfinished is how many streamed listings in a row ended without their bookmark.
-	unfinished int
+	// incompleteLists is how many consecutive streamed lists ended without their bookmark.
+	incompleteLists int
 	// listing is set between ListBegan and ListEnded.
 	listing bool
-	// paused is the sum of the pauses of the listing.
+	// paused is the sum of the pauses of the list.
 	paused time.Duration
 }
 
-// New makes a stream that has not begun.
+// New returns a stream that has not started.
 func New(config Config) *Stream {
 	if config.Versions == nil {
 		config.Versions = NewVersions(nil, 0)
@@ -65,18 +64,26 @@ func New(config Config) *Stream {
 	if s.resourceVersion == "" {
 		s.exactAt = config.ExactAt
 	}
-	s.generation.saw(s.resourceVersion)
+	s.generation.observe(s.resourceVersion)
 	return s
 }
 
-func newBackoff() wait.Backoff {
-	return wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 6, Cap: 15 * time.Second}
+// newBackoff returns the delays between attempts: from 500 ms, doubled up to 15 s, each with a
+// random part of 0 to 100% on top. Package backoff puts its random part around the interval, so
+// each interval is 1.5 times the shortest delay.
+func newBackoff() *backoff.ExponentialBackOff {
+	return &backoff.ExponentialBackOff{
+		InitialInterval:     500 * time.Millisecond * 3 / 2,
+		RandomizationFactor: 1.0 / 3,
+		Multiplier:          2,
+		MaxInterval:         15 * time.Second * 3 / 2,
+	}
 }
 
-// Run passes on changes until the context ends. A change waits until it is taken, and while it
-// waits nothing is read from the API server.
+// Run passes on changes until the context ends. A change waits until the Taker takes it. Until
+// then, Run reads nothing from the API server.
 func (s *Stream) Run(ctx context.Context) {
-	backoff, closed := newBackoff(), 0
+	delays, quickEnds := newBackoff(), 0
 	for s.config.Taker.Await(ctx) == nil {
 		opened := time.Now()
 		err := s.connect(ctx)
@@ -84,21 +91,21 @@ func (s *Stream) Run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		brief := err == nil && time.Since(opened) < minUptime
-		if !brief {
-			closed = 0
-		} else if closed++; closed >= maxQuickEnds {
+		quickEnd := err == nil && time.Since(opened) < minUptime
+		if !quickEnd {
+			quickEnds = 0
+		} else if quickEnds++; quickEnds >= maxQuickEnds {
 			err = errClosedAtOnce
 		}
 		cause := s.afterEnd(err)
 		s.config.Observer.Restarting(s.config.Namespace, cause, err)
 		if time.Since(opened) > minUptime {
-			backoff = newBackoff()
+			delays.Reset()
 		}
-		if err == nil && !brief || cause == Stalled {
-			continue // The server's own time limit, or the receiver's: go on at once.
+		if err == nil && !quickEnd || cause == Stalled {
+			continue // The server's own time limit, or the receiver's: connect at once.
 		}
-		pause(ctx, backoff.Step())
+		pause(ctx, delays.NextBackOff())
 	}
 }
 
@@ -111,8 +118,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// connect lists if that is due, and then watches until the stream ends. A nil error is an end in
-// good order.
+// connect lists if a list is due, and then watches until the stream ends. A nil error is a normal
+// end.
 func (s *Stream) connect(ctx context.Context) error {
 	if err := s.checkVersions(ctx); err != nil {
 		return err
@@ -128,9 +135,9 @@ func (s *Stream) connect(ctx context.Context) error {
 }
 
 // checkVersions makes a stream list from scratch if the resource versions went back, also if
-// another stream detected it. A stream that begins and knows no version has nothing to check.
+// another stream detected it. A new stream that knows no version has nothing to check.
 func (s *Stream) checkVersions(ctx context.Context) error {
-	if s.reconnects || s.resourceVersion != "" {
+	if s.connectedBefore || s.resourceVersion != "" {
 		err := s.config.Versions.Check(ctx, s.config.Namespace, func(known, now uint64) {
 			s.config.Observer.WentBack(s.config.Namespace, known, now)
 		})
@@ -138,16 +145,16 @@ func (s *Stream) checkVersions(ctx context.Context) error {
 			return err
 		}
 	}
-	s.reconnects = true
+	s.connectedBefore = true
 	current := s.config.Versions.current.Load()
 	if current == s.generation {
 		return nil
 	}
-	if err := s.hand(ctx, Change{Kind: Restored}); err != nil {
+	if err := s.put(ctx, Change{Kind: Restored}); err != nil {
 		return err
 	}
 	s.generation = current
-	s.resourceVersion, s.exactAt, s.brokenAt = "", "", ""
+	s.resourceVersion, s.exactAt, s.internalErrorAt = "", "", ""
 	return nil
 }
 
@@ -158,16 +165,16 @@ func (s *Stream) listAndWatch(ctx context.Context) error {
 			SendInitialEvents:    &initial,
 			ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
 		})
-		if !s.listing || !refuses(err) {
-			s.considerPages(err)
+		if !s.listing || !isInvalid(err) {
+			s.decidePaging(err)
 			return err
 		}
 		s.paged = true
 	}
 	if s.resourceVersion == "" {
 		if err := s.listPages(ctx); err != nil {
-			if refuses(err) {
-				s.exactAt = "" // It is no version.
+			if isInvalid(err) {
+				s.exactAt = "" // It is not a version.
 			}
 			return err
 		}
@@ -175,20 +182,20 @@ func (s *Stream) listAndWatch(ctx context.Context) error {
 	return s.watch(ctx, metav1.ListOptions{ResourceVersion: s.resourceVersion})
 }
 
-// considerPages decides, after a streamed listing, whether the next one is paged.
-func (s *Stream) considerPages(err error) {
+// decidePaging decides, after a streamed list, whether the next one is paged.
+func (s *Stream) decidePaging(err error) {
 	switch {
 	case !s.listing:
-		s.unfinished = 0
-	case errors.Is(err, errSilent), errors.Is(err, errBrokeOff):
-		s.unfinished++
-		s.paged = s.unfinished >= maxUnfinished
+		s.incompleteLists = 0
+	case errors.Is(err, errNoResponse), errors.Is(err, errIncompleteList):
+		s.incompleteLists++
+		s.paged = s.incompleteLists >= maxIncompleteLists
 	case errors.Is(err, errStalled):
-		s.paged = true // A stall ends a streamed listing, but not a paged one.
+		s.paged = true // A stall ends a streamed list, but not a paged one.
 	}
 }
 
-// afterEnd names the cause of an end and forgets what the next attempt must not build on.
+// afterEnd returns the cause of an end and resets what the next attempt must not use.
 func (s *Stream) afterEnd(err error) Cause {
 	s.listing = false
 	switch {
@@ -202,7 +209,7 @@ func (s *Stream) afterEnd(err error) Cause {
 		return Unauthorized
 	case apierrors.IsForbidden(err):
 		return Forbidden
-	case errors.Is(err, errSilent):
+	case errors.Is(err, errNoResponse):
 		return Silent
 	case errors.Is(err, errStalled):
 		return Stalled
@@ -211,27 +218,27 @@ func (s *Stream) afterEnd(err error) Cause {
 	}
 }
 
-// isExpired reports whether the server does not have the resource version: it no longer keeps it,
-// or the version is above the newest one.
+// isExpired reports whether the server does not have the resource version: it no longer has it, or
+// the version is above the newest one.
 func isExpired(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) ||
 		apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) ||
 		apierrors.IsTimeout(err) && strings.Contains(err.Error(), "Too large resource version")
 }
 
-// refuses reports whether the server answered that the request is invalid. A server that is older
-// than streaming lists, or has them switched off, so refuses the option.
-func refuses(err error) bool {
+// isInvalid reports whether the server rejected the request as invalid. Servers without streaming
+// lists reject the option like this.
+func isInvalid(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }
 
 func (s *Stream) beginList(ctx context.Context) error {
 	s.listing, s.paused = true, 0
-	return s.hand(ctx, Change{Kind: ListBegan})
+	return s.put(ctx, Change{Kind: ListBegan})
 }
 
 func (s *Stream) endList(ctx context.Context, resourceVersion string) error {
-	if err := s.hand(ctx, Change{Kind: ListEnded, ResourceVersion: resourceVersion}); err != nil {
+	if err := s.put(ctx, Change{Kind: ListEnded, ResourceVersion: resourceVersion}); err != nil {
 		return err
 	}
 	s.listing, s.exactAt = false, ""
@@ -240,14 +247,14 @@ func (s *Stream) endList(ctx context.Context, resourceVersion string) error {
 	return nil
 }
 
-// setVersion moves the place to resume from.
+// setVersion sets where the stream resumes.
 func (s *Stream) setVersion(resourceVersion string) {
 	s.resourceVersion = resourceVersion
-	s.generation.saw(resourceVersion)
+	s.generation.observe(resourceVersion)
 }
 
-// hand puts a change into the queue.
-func (s *Stream) hand(ctx context.Context, change Change) error {
+// put puts a change into the queue.
+func (s *Stream) put(ctx context.Context, change Change) error {
 	change.Namespace = s.config.Namespace
 	change.SeenAt = time.Now()
 	change.Restores = s.generation.number
@@ -256,7 +263,7 @@ func (s *Stream) hand(ctx context.Context, change Change) error {
 	}
 	event.Normalize(change.Event)
 	s.config.Observer.Arrived()
-	// Before the loop has it: no version that the loop knows is above the highest one.
-	s.generation.saw(change.Event.ResourceVersion)
+	// This comes first, so that the loop knows no version above the highest one.
+	s.generation.observe(change.Event.ResourceVersion)
 	return s.config.Taker.Put(ctx, change)
 }

@@ -17,23 +17,23 @@ import (
 )
 
 const (
-	// gatherFor is how long a request for the store's version waits for more streams to share it.
-	gatherFor = 50 * time.Millisecond
-	// noEvent is the name of no event. A list of one name reads one key, however many events exist,
-	// and its resource version is that of the whole store.
-	noEvent = "kubeeventsreceiver-resource-version"
+	// shareWindow is how long a request for the store's version waits for more streams to share it.
+	shareWindow = 50 * time.Millisecond
+	// unusedName is a name that no event has. A list of one name reads one key, however many events
+	// exist. Its resource version is that of the whole store.
+	unusedName = "kubeeventsreceiver-resource-version"
 )
 
-// Versions detects that the resource versions of the cluster went back, as they do when etcd is
-// restored from a backup. A watch from a version that does not exist yet is accepted and stays
-// silent, so a stream asks for the store's version before it connects again. All streams of a
+// Versions detects that the resource versions of the cluster went back, as after a restore of etcd
+// from a backup. The API server accepts a watch from a version that does not exist yet, and sends
+// nothing. So a stream requests the store's version before it connects again. All streams of a
 // receiver share one Versions. Its methods may be called concurrently.
 type Versions struct {
 	client  rest.Interface // nil: versions are not checked
 	current atomic.Pointer[generation]
 
 	mu sync.Mutex
-	// next is the request that has not begun yet, which callers can share.
+	// next is the request that has not started yet, which callers can share.
 	next *versionRequest
 }
 
@@ -41,12 +41,12 @@ type Versions struct {
 // compared. A stream reports versions to the generation in which it connected.
 type generation struct {
 	number  int           // of restores before
-	highest atomic.Uint64 // of the versions that any stream has seen
+	highest atomic.Uint64 // the highest version that any stream has seen
 	ended   context.Context
 	end     context.CancelFunc
 }
 
-// versionRequest is a request whose answer callers share. The fields are final once done is closed.
+// versionRequest is a request that callers share. The fields are final once done is closed.
 type versionRequest struct {
 	done chan struct{}
 	err  error
@@ -54,15 +54,16 @@ type versionRequest struct {
 	own bool
 }
 
-// NewVersions makes a Versions for the cluster of the client. highest is the highest resource
-// version that a checkpoint or position holds; 0 means that none is known.
+// NewVersions returns a Versions for the cluster of the client. highest is the highest resource
+// version of a checkpoint or position; 0 means that none is known.
 func NewVersions(client rest.Interface, highest uint64) *Versions {
 	v := &Versions{client: client}
 	v.current.Store(newGeneration(0, highest))
 	return v
 }
 
-// Highest returns the highest version that is known; after versions have gone back, of those since.
+// Highest returns the highest known version. After versions have gone back, only later versions
+// count.
 func (v *Versions) Highest() uint64 { return v.current.Load().highest.Load() }
 
 // Restores returns how often the versions have gone back.
@@ -75,9 +76,9 @@ func newGeneration(number int, highest uint64) *generation {
 	return g
 }
 
-// saw notes a version that a stream has seen.
-func (g *generation) saw(version string) {
-	n, _ := strconv.ParseUint(version, 10, 64) // One that is no number cannot be compared.
+// observe records a version that a stream has seen.
+func (g *generation) observe(version string) {
+	n, _ := strconv.ParseUint(version, 10, 64) // A version that is not a number cannot be compared.
 	for highest := g.highest.Load(); n > highest; highest = g.highest.Load() {
 		if g.highest.CompareAndSwap(highest, n) {
 			return
@@ -85,9 +86,9 @@ func (g *generation) saw(version string) {
 	}
 }
 
-// Check compares the store's version with the highest known one and begins a new generation if it
-// is below. A stream must have closed its connection before: the answer is that of a request that
-// begins after the call. wentBack is called by the one caller that detected it.
+// Check compares the store's version with the highest known one, and starts a new generation if it
+// is below. Callers must close the connection of their stream before: Check uses a request that
+// starts after the call. wentBack is called by the one caller that detected it.
 func (v *Versions) Check(ctx context.Context, namespace string, wentBack func(known, now uint64)) error {
 	if v.client == nil || v.current.Load().highest.Load() == 0 {
 		return nil
@@ -98,7 +99,7 @@ func (v *Versions) Check(ctx context.Context, namespace string, wentBack func(kn
 		r := &versionRequest{done: make(chan struct{})}
 		v.next = r
 		v.mu.Unlock()
-		v.lead(ctx, r, namespace, wentBack)
+		v.request(ctx, r, namespace, wentBack)
 		return r.err
 	}
 	v.mu.Unlock()
@@ -113,9 +114,9 @@ func (v *Versions) Check(ctx context.Context, namespace string, wentBack func(kn
 	return shared.err
 }
 
-// lead makes the request that others share.
-func (v *Versions) lead(ctx context.Context, r *versionRequest, namespace string, wentBack func(known, now uint64)) {
-	pause(ctx, gatherFor)
+// request sends the request that others share.
+func (v *Versions) request(ctx context.Context, r *versionRequest, namespace string, wentBack func(known, now uint64)) {
+	pause(ctx, shareWindow)
 	v.mu.Lock()
 	v.next = nil
 	v.mu.Unlock()
@@ -126,9 +127,9 @@ func (v *Versions) lead(ctx context.Context, r *versionRequest, namespace string
 
 func (v *Versions) compare(ctx context.Context, namespace string, wentBack func(known, now uint64)) error {
 	g := v.current.Load()
-	// A stream may see a newer version while the request is on its way.
+	// A stream may see a newer version while the request is in flight.
 	known := g.highest.Load()
-	answer, err := v.ask(ctx, namespace)
+	answer, err := v.fetch(ctx, namespace)
 	if err != nil {
 		return err
 	}
@@ -147,28 +148,28 @@ func (v *Versions) compare(ctx context.Context, namespace string, wentBack func(
 // Now returns the store's version. The namespace is one that the receiver watches; empty: all of
 // them. The error is that of the request.
 func (v *Versions) Now(ctx context.Context, namespace string) (uint64, error) {
-	answer, err := v.ask(ctx, namespace)
+	answer, err := v.fetch(ctx, namespace)
 	if err != nil {
 		return 0, err
 	}
 	return strconv.ParseUint(answer, 10, 64)
 }
 
-// ask returns the store's version. It is read from etcd, not from a cache, since the request names
-// no version.
-func (v *Versions) ask(ctx context.Context, namespace string) (string, error) {
+// fetch returns the store's version. The API server reads it from etcd, not from a cache, because
+// the request names no version.
+func (v *Versions) fetch(ctx context.Context, namespace string) (string, error) {
 	if namespace == "" {
 		namespace = metav1.NamespaceSystem // A name is a key only within a namespace.
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, responseTimeout, errSilent)
+	ctx, cancel := context.WithTimeoutCause(ctx, responseTimeout, errNoResponse)
 	defer cancel()
 	list := &corev1.EventList{}
 	err := v.client.Get().Namespace(namespace).Resource("events").
-		MaxRetries(0). // The stream connects again, with a backoff.
-		VersionedParams(&metav1.ListOptions{FieldSelector: "metadata.name=" + noEvent, Limit: 1}, parameters).
+		MaxRetries(0). // The stream connects again, with a back-off.
+		VersionedParams(&metav1.ListOptions{FieldSelector: "metadata.name=" + unusedName, Limit: 1}, parameters).
 		Do(ctx).Into(list)
-	if err != nil && errors.Is(context.Cause(ctx), errSilent) {
-		return "", errSilent
+	if err != nil && errors.Is(context.Cause(ctx), errNoResponse) {
+		return "", errNoResponse
 	}
 	return list.ResourceVersion, err
 }

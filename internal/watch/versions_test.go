@@ -58,7 +58,7 @@ func TestABackupIsRestored(t *testing.T) {
 		time.Sleep(time.Minute)
 		api.Cut()
 		time.Sleep(time.Minute)
-		assert.Empty(t, changes(queue), "the versions go on from the restored one")
+		assert.Empty(t, changes(queue), "the versions continue from the restored one")
 		assert.Equal(t, []string{": 4 to 2"}, o.wentBack)
 	})
 }

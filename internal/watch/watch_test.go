@@ -29,7 +29,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// observer notes what a stream reports.
+// observer records the reports of a stream.
 type observer struct {
 	mu      sync.Mutex
 	healthy int
@@ -58,7 +58,7 @@ func (o *observer) has(cause Cause) bool {
 	return slices.Contains(o.causes, cause)
 }
 
-// running is a stream that runs, with what it passes on.
+// running is a stream that runs, with its changes.
 type running struct {
 	t        *testing.T
 	changes  chan Change
@@ -99,7 +99,7 @@ func (s *running) Put(ctx context.Context, change Change) error {
 	}
 }
 
-// expect takes one change for each of the words, such as "listed a" or "began".
+// expect takes one change for each text, such as "listed a" or "began".
 func (s *running) expect(words ...string) {
 	s.t.Helper()
 	var got []string
@@ -155,7 +155,7 @@ func TestListsThenWatches(t *testing.T) {
 			s := stream(t, api, "")
 			first := "began"
 			if name != "on a server that streams listings" {
-				s.expect(first) // The streamed listing that was refused.
+				s.expect(first) // The streamed list that was rejected.
 			}
 			s.expect(first, "listed a=1", "listed b=1", "ended")
 			api.Put(newEvent("a", 2))
@@ -274,7 +274,7 @@ func TestSilenceIsNotWaitedForForEver(t *testing.T) {
 	body, end := io.Pipe()
 	context.AfterFunc(ctx, func() { _ = end.CloseWithError(ctx.Err()) })
 	err := s.receive(ctx, cancel, body, time.Millisecond)
-	require.ErrorIs(t, err, errSilent)
+	require.ErrorIs(t, err, errNoResponse)
 	assert.Equal(t, Silent, s.afterEnd(err))
 }
 
@@ -296,9 +296,9 @@ func TestErrorsThatMeanThatTheVersionIsNotThere(t *testing.T) {
 	}
 }
 
-// TestWhatFillsABufferIsNotHeldBack: the last read of an event that is larger than the buffer is
-// for just what is left of it. Such a read does not tell whether more is available, and nobody must
-// have to wait for the next event to get this one.
+// TestWhatFillsABufferIsNotHeldBack: the last read of an event that is larger than the buffer
+// requests only the rest of the event. Such a read does not show whether more is available. The
+// receiver must not wait for the next event before it passes this one on.
 func TestWhatFillsABufferIsNotHeldBack(t *testing.T) {
 	large := newEvent("large", 1)
 	large.Message = strings.Repeat("m", 28*readBuffer)
@@ -318,7 +318,7 @@ func TestWhatFillsABufferIsNotHeldBack(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-// flushed is a taker to which what was put was flushed, once all is closed.
+// flushed is a Taker that records which changes were flushed, once all is closed.
 type flushed struct {
 	Taker
 	put  atomic.Bool

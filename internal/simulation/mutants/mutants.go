@@ -26,9 +26,9 @@ var inWatch = []mutant{
 	},
 	{
 		"restarts a watch without a pause", "internal/watch/stream.go",
-		`		pause(ctx, backoff.Step())
+		`		pause(ctx, delays.NextBackOff())
 `,
-		`		_ = backoff
+		`		_ = delays
 `,
 	},
 	{

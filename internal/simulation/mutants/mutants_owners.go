@@ -4,7 +4,7 @@ package main
 
 var inResolver = []mutant{
 	{
-		"does not compare the UIDs of owners", "resolver/look.go",
+		"does not compare the UIDs of owners", "resolver/fromcache.go",
 		`case reply.object != nil && (uid == "" || reply.object.UID == uid):`,
 		"case reply.object != nil:",
 	},
@@ -17,8 +17,8 @@ var inResolver = []mutant{
 	},
 	{
 		"takes the first page of objects for all", "resolver/listing.go",
-		`of.whole = page.Continue == ""`,
-		"of.whole = true",
+		`of.complete = page.Continue == ""`,
+		"of.complete = true",
 	},
 }
 

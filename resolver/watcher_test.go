@@ -16,8 +16,8 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
-// newcomer puts a new pod of a namespace's first ReplicaSet.
-func newcomer(api *fakeAPI, namespace string, number int) resolver.Reference {
+// newPod puts a new pod of a namespace's first ReplicaSet.
+func newPod(api *fakeAPI, namespace string, number int) resolver.Reference {
 	replicaSet := object{apiVersion: "apps/v1", kind: "ReplicaSet", namespace: namespace, name: "app-000-649447bf8", uid: namespace + "-r-app-000"}
 	pod := object{
 		apiVersion: "v1", kind: "Pod", namespace: namespace, name: fmt.Sprintf("new-%05d", number),
@@ -27,7 +27,8 @@ func newcomer(api *fakeAPI, namespace string, number int) resolver.Reference {
 	return refTo(pod)
 }
 
-// storm lets pods come, each asked for at once, after those of some namespaces were listed, until a stream is asked for.
+// storm lists the pods of some namespaces. Then it puts new pods and resolves each at once, until
+// the resolver starts a watch.
 func storm(t *testing.T, api *fakeAPI, r *resolver.Resolver, namespaces ...string) {
 	t.Helper()
 	for _, namespace := range namespaces {
@@ -35,14 +36,14 @@ func storm(t *testing.T, api *fakeAPI, r *resolver.Resolver, namespaces ...strin
 	}
 	for number := range 20 {
 		for _, namespace := range namespaces {
-			requireComplete(t, r.Resolve(t.Context(), []resolver.Reference{newcomer(api, namespace, number)}))
+			requireComplete(t, r.Resolve(t.Context(), []resolver.Reference{newPod(api, namespace, number)}))
 		}
 	}
 }
 
 func isWatchPath(path string) bool { return strings.HasSuffix(path, "?watch") }
 
-func TestWhileManyNewObjectsComeTheyAreFollowed(t *testing.T) {
+func TestWhileManyNewObjectsComeTheyAreWatched(t *testing.T) {
 	api := newFakeAPI(t)
 	r := newResolver(t, api, resolver.Config{})
 	storm(t, api, r, "shop", "bank")
@@ -57,15 +58,15 @@ func TestWhileManyNewObjectsComeTheyAreFollowed(t *testing.T) {
 	known := r.Len()
 	var pods []resolver.Reference
 	for number := range 100 {
-		pods = append(pods, newcomer(api, "shop", 1000+number), newcomer(api, "never-seen", 1000+number))
+		pods = append(pods, newPod(api, "shop", 1000+number), newPod(api, "never-seen", 1000+number))
 	}
 	require.Eventually(t, func() bool { return r.Len() >= known+200 }, 10*time.Second, time.Millisecond)
 	r.Resolve(t.Context(), pods)
 	require.Empty(t, slices.DeleteFunc(api.seen(), func(path string) bool { return !strings.Contains(path, "/pods") }),
-		"what came over the stream is not asked for, in whichever namespace")
+		"watched objects are not requested, in any namespace")
 }
 
-func TestOnlyTheNamespacesThatAreAskedForAreFollowed(t *testing.T) {
+func TestOnlyTheConfiguredNamespacesAreWatched(t *testing.T) {
 	api := newFakeAPI(t)
 	r := newResolver(t, api, resolver.Config{Namespaces: []string{"shop", "bank"}})
 	storm(t, api, r, "shop", "bank")
@@ -74,7 +75,7 @@ func TestOnlyTheNamespacesThatAreAskedForAreFollowed(t *testing.T) {
 	require.NotContains(t, api.seen(), "/api/v1/pods?watch")
 }
 
-func TestObjectsThatWereThereBeforeAreNotFollowed(t *testing.T) {
+func TestObjectsThatWereThereBeforeAreNotWatched(t *testing.T) {
 	api := newFakeAPI(t)
 	r := newResolver(t, api, resolver.Config{})
 	for namespace := range 20 {
@@ -85,7 +86,7 @@ func TestObjectsThatWereThereBeforeAreNotFollowed(t *testing.T) {
 	require.False(t, slices.ContainsFunc(api.seen(), isWatchPath))
 }
 
-func TestWhereFollowingIsNotPossibleItIsDoneWithout(t *testing.T) {
+func TestWithoutAWatchTheResolverStillWorks(t *testing.T) {
 	for name, status := range map[string]int{
 		"no permission": http.StatusForbidden, "no such thing": http.StatusNotFound, "too old": http.StatusGone,
 		"answers something else": http.StatusOK,
@@ -98,8 +99,8 @@ func TestWhereFollowingIsNotPossibleItIsDoneWithout(t *testing.T) {
 			api.awaitRequest(t, "/api/v1/pods?watch")
 			storm(t, api, r, "town")
 			watches := slices.DeleteFunc(api.seen(), func(path string) bool { return !isWatchPath(path) })
-			require.Len(t, watches, 1, "it is tried once")
-			require.Empty(t, observed.refused, "a permission that is not needed is not missed")
+			require.Len(t, watches, 1, "one attempt")
+			require.Empty(t, observed.refused, "an optional permission is not reported as missing")
 		})
 	}
 }
