@@ -186,16 +186,16 @@ $(OTELCOL): $(OCB) distribution/builder.yaml go.mod go.sum distribution/linesexp
 	@$(OCB) --config distribution/builder.yaml
 	@mv build/ocb/otelcol $@
 
-$(MEASURED): $(OCB) distribution/measured/builder.yaml go.mod go.sum $(SOURCES)
+$(MEASURED): $(OCB) e2e/bench/measured/builder.yaml go.mod go.sum $(SOURCES)
 	@echo "building the Collector that is measured ..."
 	@mkdir -p $(@D)
-	@$(OCB) --config distribution/measured/builder.yaml
+	@$(OCB) --config e2e/bench/measured/builder.yaml
 	@mv build/measured/ocb/otelcol $@
 
 # The Collector builder of the same version, since each builds only its own.
-$(COMPARISON): distribution/comparison/builder.yaml distribution/comparison/go.mod distribution/comparison/go.sum
+$(COMPARISON): e2e/bench/comparison/builder.yaml e2e/bench/comparison/go.mod e2e/bench/comparison/go.sum
 	@echo "building the Collector to compare with (the first time takes a few minutes) ..."
-	@cd $(<D) && CGO_ENABLED=0 go build -trimpath -o ../../$(@D)/builder go.opentelemetry.io/collector/cmd/builder
+	@cd $(<D) && CGO_ENABLED=0 go build -trimpath -o ../../../$(@D)/builder go.opentelemetry.io/collector/cmd/builder
 	@$(@D)/builder --config $<
 	@mv $(@D)/ocb/otelcol $@
 
@@ -203,9 +203,9 @@ $(DEMO): controlplane/go.mod controlplane/go.sum $(DEMO_SOURCES)
 	@echo "building the demo ..."
 	@cd controlplane && CGO_ENABLED=0 go build -trimpath -o ../$@ ./cmd/demo
 
-$(OCB) $(MDATAGEN): build/tools/%: tools/go.mod tools/go.sum
+$(OCB) $(MDATAGEN): build/tools/%: tools/collector/go.mod tools/collector/go.sum
 	@echo "building $* ..."
-	@cd tools && CGO_ENABLED=0 go build -trimpath -o ../$@ go.opentelemetry.io/collector/cmd/$*
+	@cd tools/collector && CGO_ENABLED=0 go build -trimpath -o ../../$@ go.opentelemetry.io/collector/cmd/$*
 
 $(LINTER): tools/lint/go.mod tools/lint/go.sum
 	@echo "building golangci-lint (the first time takes a few minutes) ..."
@@ -217,8 +217,8 @@ $(VULNCHECK): tools/vulncheck/go.mod tools/vulncheck/go.sum
 
 # Kubernetes' own build stamps the version into its binaries; without it they
 # would call themselves v0.0.0.
-BINARIES           := controlplane/binaries/go.mod controlplane/binaries/go.sum
-KUBERNETES_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" { print substr($$2, 2) }' controlplane/binaries/go.mod)
+BINARIES           := tools/kubernetes/go.mod tools/kubernetes/go.sum
+KUBERNETES_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" { print substr($$2, 2) }' tools/kubernetes/go.mod)
 VERSION_PACKAGE    := k8s.io/component-base/version
 VERSION_FLAGS      := -X $(VERSION_PACKAGE).gitVersion=v$(KUBERNETES_VERSION) \
 	-X $(VERSION_PACKAGE).gitMajor=$(word 1,$(subst ., ,$(KUBERNETES_VERSION))) \
@@ -232,21 +232,21 @@ build/backends/promtool: | build/backends/prometheus
 
 build/controlplane/kube-%: $(BINARIES)
 	@echo "building kube-$* $(KUBERNETES_VERSION) (the first time takes a few minutes) ..."
-	@cd controlplane/binaries && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w $(VERSION_FLAGS)" -o ../../$@ k8s.io/kubernetes/cmd/kube-$*
+	@cd tools/kubernetes && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w $(VERSION_FLAGS)" -o ../../$@ k8s.io/kubernetes/cmd/kube-$*
 
 build/controlplane/etcd: $(BINARIES)
 	@echo "building etcd ..."
-	@cd controlplane/binaries && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o ../../$@ go.etcd.io/etcd/server/v3
+	@cd tools/kubernetes && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o ../../$@ go.etcd.io/etcd/server/v3
 
 build/controlplane/kwok: $(BINARIES)
 	@echo "building kwok ..."
-	@cd controlplane/binaries && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o ../../$@ sigs.k8s.io/kwok/cmd/kwok
+	@cd tools/kubernetes && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o ../../$@ sigs.k8s.io/kwok/cmd/kwok
 
-build/backends/loki: backends/loki/go.mod backends/loki/go.sum
+build/backends/loki: tools/loki/go.mod tools/loki/go.sum
 	@echo "building Loki (the first time takes a few minutes) ..."
-	@cd backends/loki && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o ../../$@ github.com/grafana/loki/v3/cmd/loki
+	@cd tools/loki && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o ../../$@ github.com/grafana/loki/v3/cmd/loki
 
 # Without service discovery for clouds, which is most of what Prometheus is made of.
-build/backends/prometheus build/backends/promtool: build/backends/%: backends/prometheus/go.mod backends/prometheus/go.sum
+build/backends/prometheus build/backends/promtool: build/backends/%: tools/prometheus/go.mod tools/prometheus/go.sum
 	@echo "building $* ..."
-	@cd backends/prometheus && CGO_ENABLED=0 go build -tags remove_all_sd -trimpath -ldflags "-s -w" -o ../../$@ github.com/prometheus/prometheus/cmd/$*
+	@cd tools/prometheus && CGO_ENABLED=0 go build -tags remove_all_sd -trimpath -ldflags "-s -w" -o ../../$@ github.com/prometheus/prometheus/cmd/$*

@@ -1,6 +1,6 @@
 // The Collector builder of the versions that are compared with: a newer one
 // builds newer Collectors only. `make comparison` builds it into build/comparison.
-module github.com/kubeevents/kubeeventsreceiver/distribution/comparison
+module github.com/kubeevents/kubeeventsreceiver/e2e/bench/comparison
 
 go 1.26.0
 

@@ -3,7 +3,7 @@
 //
 // Its version, and those of what it is made of, are the Collector's where that has the same modules, so that most of it is
 // compiled only once. Where they differ, it still works, and takes longer.
-module github.com/kubeevents/kubeeventsreceiver/backends/prometheus
+module github.com/kubeevents/kubeeventsreceiver/tools/prometheus
 
 go 1.26.0
 

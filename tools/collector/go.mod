@@ -1,6 +1,6 @@
 // The tools that build and generate this repository, pinned and verified.
 // `make` builds them into build/tools; nothing has to be installed.
-module github.com/kubeevents/kubeeventsreceiver/tools
+module github.com/kubeevents/kubeeventsreceiver/tools/collector
 
 go 1.26.0
 

@@ -1,7 +1,7 @@
 // A module of tools alone: it pins and verifies, down to the last
 // dependency, the binaries that the control plane is made of. There is no Go
 // code here; `make controlplane` builds the tools into build/controlplane.
-module github.com/kubeevents/kubeeventsreceiver/controlplane/binaries
+module github.com/kubeevents/kubeeventsreceiver/tools/kubernetes
 
 go 1.26.0
 
