@@ -18,8 +18,8 @@ const (
 	maxName    = 256 // no name or reason of Kubernetes is longer
 )
 
-// sighting is what the page keeps of one record: an observation of an event.
-type sighting struct {
+// entry is what the page keeps of one record: an observation of an event.
+type entry struct {
 	id          string // log.record.uid, the same for a record that is delivered again; empty: not known
 	event       string // the event's UID
 	at          time.Time
@@ -62,14 +62,14 @@ func (o object) String() string {
 	return kind + "/" + o.Name
 }
 
-// sightingsIn reads the records of events.
-func sightingsIn(logs plog.Logs) (all []sighting) {
+// entriesIn reads the records of events.
+func entriesIn(logs plog.Logs) (all []entry) {
 	for _, resource := range logs.ResourceLogs().All() {
 		attributes := resource.Resource().Attributes()
 		for _, scope := range resource.ScopeLogs().All() {
 			for _, record := range scope.LogRecords().All() {
 				if record.EventName() == "k8s.event" {
-					all = append(all, sightingOf(attributes, record))
+					all = append(all, entryOf(attributes, record))
 				}
 			}
 		}
@@ -77,9 +77,9 @@ func sightingsIn(logs plog.Logs) (all []sighting) {
 	return all
 }
 
-func sightingOf(resource pcommon.Map, record plog.LogRecord) sighting {
+func entryOf(resource pcommon.Map, record plog.LogRecord) entry {
 	event := record.Attributes()
-	return sighting{
+	return entry{
 		id:    text(event, "log.record.uid"),
 		event: text(event, "k8s.event.uid"),
 		at:    cmp.Or(record.Timestamp(), record.ObservedTimestamp()).AsTime(),

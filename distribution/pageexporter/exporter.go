@@ -18,11 +18,11 @@ import (
 	"go.uber.org/zap"
 )
 
-// pageExporter puts log records on a board and serves the board as a page. It may be used concurrently.
+// pageExporter puts log records on a store and serves the store as a page. It may be used concurrently.
 type pageExporter struct {
 	config    *Config
 	telemetry component.TelemetrySettings
-	board     *board
+	store     *store
 
 	address net.Addr // where the page is, once it has started
 	server  *http.Server
@@ -30,14 +30,14 @@ type pageExporter struct {
 }
 
 func newPageExporter(config *Config, telemetry component.TelemetrySettings) *pageExporter {
-	return &pageExporter{config: config, telemetry: telemetry, board: newBoard(time.Now)}
+	return &pageExporter{config: config, telemetry: telemetry, store: newStore(time.Now)}
 }
 
 // Start serves the page. The error is that of an address that cannot be listened on, or of a configuration of the server
 // that does not work.
 func (e *pageExporter) Start(ctx context.Context, host component.Host) error {
 	updates, endUpdates := context.WithCancel(context.Background())
-	server, err := e.config.ToServer(ctx, host.GetExtensions(), e.telemetry, newHandler(e.board, updates.Done()))
+	server, err := e.config.ToServer(ctx, host.GetExtensions(), e.telemetry, newHandler(e.store, updates.Done()))
 	if err != nil {
 		endUpdates()
 		return err
@@ -59,8 +59,8 @@ func (e *pageExporter) Start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
-// patience is how long a browser may take for the rest of its answer when the page ends.
-const patience = 2 * time.Second
+// shutdownTimeout is how long a browser may take for the rest of its answer when the page ends.
+const shutdownTimeout = 2 * time.Second
 
 // Shutdown ends the page, and waits until nobody is being answered any more. Whoever still is after a while, or when ctx is
 // done, is cut off; that is no error.
@@ -68,7 +68,7 @@ func (e *pageExporter) Shutdown(ctx context.Context) error {
 	if e.server == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
 	defer cancel()
 	err := e.server.Shutdown(ctx)
 	if ctx.Err() != nil {
@@ -85,6 +85,6 @@ func (*pageExporter) Capabilities() consumer.Capabilities {
 
 // ConsumeLogs takes the records of events, and passes over others. It never refuses.
 func (e *pageExporter) ConsumeLogs(_ context.Context, logs plog.Logs) error {
-	e.board.add(sightingsIn(logs))
+	e.store.add(entriesIn(logs))
 	return nil
 }

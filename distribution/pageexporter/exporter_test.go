@@ -108,17 +108,17 @@ func TestThePage(t *testing.T) {
 }
 
 func TestTheWholePageIsAsItIsRecorded(t *testing.T) {
-	b, _ := boardAt(noon)
-	b.add([]sighting{
+	s, _ := storeAt(noon)
+	s.add([]entry{
 		podEvent("fe", "fe-1-a", "Started"),
-		podEvent("fe", "fe-1-a", "BackOff", warning, func(s *sighting) {
-			s.occurrences, s.count, s.container, s.message = 2, 5, "web", "Back-off restarting failed container"
+		podEvent("fe", "fe-1-a", "BackOff", warning, func(e *entry) {
+			e.occurrences, e.count, e.container, e.message = 2, 5, "web", "Back-off restarting failed container"
 		}),
-		podEvent("fe", "", "ScalingReplicaSet", func(s *sighting) { s.chain, s.at, s.of[traitManifest] = s.chain[:1], noon.Add(-5*time.Minute), "fe" }),
-		podEvent("", "lost", "Killing", func(s *sighting) { s.chain, s.resolution = s.chain[2:], "forbidden" }),
+		podEvent("fe", "", "ScalingReplicaSet", func(e *entry) { e.chain, e.at, e.of[traitManifest] = e.chain[:1], noon.Add(-5*time.Minute), "fe" }),
+		podEvent("", "lost", "Killing", func(e *entry) { e.chain, e.resolution = e.chain[2:], "forbidden" }),
 	})
 	var page bytes.Buffer
-	require.NoError(t, templates.ExecuteTemplate(&page, "page", b.see(filterFrom(map[string][]string{"namespace": {"demo"}}))))
+	require.NoError(t, templates.ExecuteTemplate(&page, "page", s.see(filterFrom(map[string][]string{"namespace": {"demo"}}))))
 
 	path := filepath.Join("testdata", "page.html")
 	if *update {
@@ -135,13 +135,13 @@ func FuzzWhatEventsSayStaysText(f *testing.F) {
 	f.Add("</textarea>'\"`\u202e\x00\xff")
 	f.Fuzz(func(t *testing.T, hostile string) {
 		render := func(text string) string {
-			b, _ := boardAt(noon)
-			b.add([]sighting{podEvent(text, text, text, func(s *sighting) {
-				s.id, s.message, s.container, s.resolution = text, text, text, text
-				s.of = traits{text, text, text, text}
+			s, _ := storeAt(noon)
+			s.add([]entry{podEvent(text, text, text, func(e *entry) {
+				e.id, e.message, e.container, e.resolution = text, text, text, text
+				e.of = traits{text, text, text, text}
 			})})
 			var page bytes.Buffer
-			require.NoError(t, templates.ExecuteTemplate(&page, "page", b.see(filterFrom(map[string][]string{"manifest": {text}, "workload": {""}}))))
+			require.NoError(t, templates.ExecuteTemplate(&page, "page", s.see(filterFrom(map[string][]string{"manifest": {text}, "workload": {""}}))))
 			return page.String()
 		}
 		assert.Equal(t, strings.Count(render("x"), "<"), strings.Count(render("x"+hostile), "<"), "an element comes of it")
@@ -216,9 +216,9 @@ func TestACardThatComesBackIsSentAgain(t *testing.T) {
 	recorder := httptest.NewRecorder()
 	session, err := sse.Upgrade(recorder, httptest.NewRequest(http.MethodGet, "/updates", nil))
 	require.NoError(t, err)
-	b, _ := boardAt(noon)
-	b.add([]sighting{podEvent("fe", "a", "Killing")})
-	with, without := b.see(filterFrom(nil)), view{}
+	s, _ := storeAt(noon)
+	s.add([]entry{podEvent("fe", "a", "Killing")})
+	with, without := s.see(filterFrom(nil)), view{}
 	sent := map[string]string{}
 	for _, v := range []view{with, with, without, with} {
 		require.NoError(t, send(session, v, sent))
@@ -275,9 +275,9 @@ func TestWhoeverHasLeftIsForgotten(t *testing.T) {
 	leave()
 	_ = response.Body.Close()
 	require.Eventually(t, func() bool {
-		e.board.mu.Lock()
-		defer e.board.mu.Unlock()
-		return len(e.board.watchers) == 0
+		e.store.mu.Lock()
+		defer e.store.mu.Unlock()
+		return len(e.store.watchers) == 0
 	}, 10*time.Second, 10*time.Millisecond)
 }
 
@@ -343,7 +343,7 @@ func TestManyWriteWhileManyLook(t *testing.T) {
 		working.Go(func() {
 			for _, batch := range batches {
 				assert.NoError(t, e.ConsumeLogs(t.Context(), batch))
-				assert.NotZero(t, e.board.see(filterFrom(nil)).All)
+				assert.NotZero(t, e.store.see(filterFrom(nil)).All)
 			}
 		})
 	}

@@ -22,11 +22,11 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"moment": func(t time.Time) string { return t.Local().Format(time.RFC3339) },
 }).ParseFS(files, "page.html.tmpl"))
 
-// newHandler serves the board. Requests for updates are answered until ended is closed.
-func newHandler(b *board, ended <-chan struct{}) http.Handler {
+// newHandler serves the store. Requests for updates are answered until ended is closed.
+func newHandler(s *store, ended <-chan struct{}) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { servePage(w, b.see(filterFrom(r.URL.Query()))) })
-	mux.Handle("GET /updates", &updates{board: b, ended: ended})
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { servePage(w, s.see(filterFrom(r.URL.Query()))) })
+	mux.Handle("GET /updates", &updates{store: s, ended: ended})
 	mux.Handle("GET /page.css", http.FileServerFS(files))
 	mux.Handle("GET /page.js", http.FileServerFS(files))
 	return guarded(mux)

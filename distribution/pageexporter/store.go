@@ -26,8 +26,8 @@ const (
 	maxDelivered = 20_000 // records that would be recognised if they were delivered again
 )
 
-// board is what the page shows: the last hour. It may be used concurrently.
-type board struct {
+// store is what the page shows: the last hour. It may be used concurrently.
+type store struct {
 	now func() time.Time
 
 	mu        sync.Mutex
@@ -53,7 +53,7 @@ type workload struct {
 	last     time.Time
 	timeline timeline
 	objects  map[string]*member // by their paths
-	events   []*entry           // by their UID; the newest is the last
+	events   []*eventState      // by their UID; the newest is the last
 }
 
 // member is an object that belongs to a workload, or the workload itself.
@@ -65,36 +65,36 @@ type member struct {
 	timeline   timeline
 }
 
-// entry is an event in its newest state.
-type entry struct {
-	sighting
+// eventState is an event in its newest state.
+type eventState struct {
+	entry
 	taken int64 // occurrences that the page knows of
 }
 
-func newBoard(now func() time.Time) *board {
+func newStore(now func() time.Time) *store {
 	delivered, _ := lru.New[string, struct{}](maxDelivered) // fails for a size of 0 only
-	return &board{now: now, workloads: map[workloadKey]*workload{}, delivered: delivered, watchers: map[chan struct{}]struct{}{}}
+	return &store{now: now, workloads: map[workloadKey]*workload{}, delivered: delivered, watchers: map[chan struct{}]struct{}{}}
 }
 
-// add puts sightings on the board. Older ones than the horizon are passed over, as are those that are there already: a
+// add puts entries on the store. Older ones than the horizon are passed over, as are those that are there already: a
 // batch that another exporter refuses is delivered to all of them again.
-func (b *board) add(sightings []sighting) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.forget()
-	now := b.now()
-	for i := range sightings {
-		s := &sightings[i]
-		if s.at.After(now) {
-			s.at = now // by a clock that is ahead
+func (s *store) add(entries []entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forget()
+	now := s.now()
+	for i := range entries {
+		e := &entries[i]
+		if e.at.After(now) {
+			e.at = now // by a clock that is ahead
 		}
-		if s.at.Before(now.Add(-horizon)) || b.isDelivered(s.id) {
+		if e.at.Before(now.Add(-horizon)) || s.isDelivered(e.id) {
 			continue
 		}
-		b.overall.add(s, maxTraits)
-		b.workloadOf(s).add(s)
+		s.overall.add(e, maxTraits)
+		s.workloadOf(e).add(e)
 	}
-	for watcher := range b.watchers {
+	for watcher := range s.watchers {
 		select {
 		case watcher <- struct{}{}:
 		default: // It has not looked since it was told last.
@@ -102,33 +102,33 @@ func (b *board) add(sightings []sighting) {
 	}
 }
 
-func (b *board) isDelivered(id string) bool {
+func (s *store) isDelivered(id string) bool {
 	if id == "" {
 		return false
 	}
-	delivered, _ := b.delivered.ContainsOrAdd(id, struct{}{})
+	delivered, _ := s.delivered.ContainsOrAdd(id, struct{}{})
 	return delivered
 }
 
-func (b *board) workloadOf(s *sighting) *workload {
-	key := workloadKey{s.cluster, s.of[traitNamespace], s.chain[0]}
-	w, ok := b.workloads[key]
+func (s *store) workloadOf(e *entry) *workload {
+	key := workloadKey{e.cluster, e.of[traitNamespace], e.chain[0]}
+	w, ok := s.workloads[key]
 	if !ok {
-		b.makeRoom()
-		b.appeared++
-		w = &workload{workloadKey: key, id: idOf(key), order: b.appeared, objects: map[string]*member{}}
-		b.workloads[key] = w
+		s.makeRoom()
+		s.appeared++
+		w = &workload{workloadKey: key, id: idOf(key), order: s.appeared, objects: map[string]*member{}}
+		s.workloads[key] = w
 	}
 	return w
 }
 
 // makeRoom drops the workload that has been quiet for the longest time.
-func (b *board) makeRoom() {
-	if len(b.workloads) < maxWorkloads {
+func (s *store) makeRoom() {
+	if len(s.workloads) < maxWorkloads {
 		return
 	}
-	quietest := slices.MinFunc(slices.Collect(maps.Values(b.workloads)), func(a, b *workload) int { return a.last.Compare(b.last) })
-	delete(b.workloads, quietest.workloadKey)
+	quietest := slices.MinFunc(slices.Collect(maps.Values(s.workloads)), func(a, b *workload) int { return a.last.Compare(b.last) })
+	delete(s.workloads, quietest.workloadKey)
 }
 
 // idOf is a workload's name in the page's address.
@@ -138,40 +138,40 @@ func idOf(key workloadKey) string {
 	return "w" + strconv.FormatUint(hash.Sum64(), 36)
 }
 
-func (w *workload) add(s *sighting) {
-	w.last = later(w.last, s.at)
-	w.timeline.add(s, maxOwnTraits)
-	m := w.memberOf(s)
-	m.last, m.resolution = later(m.last, s.at), s.resolution
-	m.timeline.add(s, maxOwnTraits)
-	w.note(&entry{sighting: *s, taken: s.occurrences})
+func (w *workload) add(e *entry) {
+	w.last = later(w.last, e.at)
+	w.timeline.add(e, maxOwnTraits)
+	m := w.memberOf(e)
+	m.last, m.resolution = later(m.last, e.at), e.resolution
+	m.timeline.add(e, maxOwnTraits)
+	w.note(&eventState{entry: *e, taken: e.occurrences})
 }
 
 // note puts an event among the others, in the place of its last state. What was observed before that is counted only.
-func (w *workload) note(e *entry) {
-	known := slices.IndexFunc(w.events, func(other *entry) bool { return e.event != "" && other.event == e.event })
+func (w *workload) note(e *eventState) {
+	known := slices.IndexFunc(w.events, func(other *eventState) bool { return e.event != "" && other.event == e.event })
 	if known >= 0 {
 		last := w.events[known]
 		w.events = slices.Delete(w.events, known, known+1)
 		e.taken += last.taken
 		if last.at.After(e.at) {
-			e.sighting = last.sighting
+			e.entry = last.entry
 		}
 	}
 	// Behind those of the same time.
-	place, _ := slices.BinarySearchFunc(w.events, e, func(other, e *entry) int { return cmp.Or(other.at.Compare(e.at), -1) })
+	place, _ := slices.BinarySearchFunc(w.events, e, func(other, e *eventState) int { return cmp.Or(other.at.Compare(e.at), -1) })
 	w.events = slices.Insert(w.events, place, e)
 	w.events = slices.Delete(w.events, 0, max(0, len(w.events)-maxEvents))
 }
 
-func (w *workload) memberOf(s *sighting) *member {
-	path := pathOf(s.chain)
+func (w *workload) memberOf(e *entry) *member {
+	path := pathOf(e.chain)
 	m, ok := w.objects[path]
 	if !ok {
 		if len(w.objects) >= maxObjects {
 			w.dropQuietest()
 		}
-		m = &member{chain: s.chain, path: path}
+		m = &member{chain: e.chain, path: path}
 		w.objects[path] = m
 	}
 	return m
@@ -201,17 +201,17 @@ func later(a, b time.Time) time.Time {
 }
 
 // forget drops what is older than the horizon, once for each slot of time.
-func (b *board) forget() {
-	now := b.now()
+func (s *store) forget() {
+	now := s.now()
 	before := now.Truncate(slotLength).Add(-horizon)
-	if !before.After(b.forgotten) {
+	if !before.After(s.forgotten) {
 		return
 	}
-	b.forgotten = before
-	b.overall.forget(before)
-	for key, w := range b.workloads {
+	s.forgotten = before
+	s.overall.forget(before)
+	for key, w := range s.workloads {
 		if w.forget(before); len(w.timeline.slots) == 0 {
-			delete(b.workloads, key)
+			delete(s.workloads, key)
 		}
 	}
 }
@@ -228,18 +228,18 @@ func (w *workload) forget(before time.Time) {
 	for counts > maxCounts && len(w.objects) > 1 {
 		counts -= w.dropQuietest().timeline.size()
 	}
-	w.events = slices.DeleteFunc(w.events, func(e *entry) bool { return e.at.Before(before) })
+	w.events = slices.DeleteFunc(w.events, func(e *eventState) bool { return e.at.Before(before) })
 }
 
-// watch returns a channel that tells when the board has changed, until stop is called.
-func (b *board) watch() (changed <-chan struct{}, stop func()) {
+// watch returns a channel that tells when the store has changed, until stop is called.
+func (s *store) watch() (changed <-chan struct{}, stop func()) {
 	watcher := make(chan struct{}, 1)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.watchers[watcher] = struct{}{}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watchers[watcher] = struct{}{}
 	return watcher, func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		delete(b.watchers, watcher)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.watchers, watcher)
 	}
 }

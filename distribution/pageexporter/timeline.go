@@ -38,21 +38,21 @@ type count struct {
 }
 
 // add counts occurrences, in a slot of time that tells at most so many traits apart.
-func (t *timeline) add(s *sighting, most int) {
-	start := s.at.Truncate(slotLength)
+func (t *timeline) add(e *entry, most int) {
+	start := e.at.Truncate(slotLength)
 	i, found := t.find(start)
 	if !found {
 		t.slots = slices.Insert(t.slots, i, slot{start: start})
 	}
-	in, of := &t.slots[i], unique.Make(s.of)
+	in, of := &t.slots[i], unique.Make(e.of)
 	if in.find(of) < 0 && len(in.counts) >= most {
-		of = unique.Make(unlisted[s.of.isWarning()])
+		of = unique.Make(unlisted[e.of.isWarning()])
 	}
 	if at := in.find(of); at >= 0 {
-		in.counts[at].n += s.occurrences
+		in.counts[at].n += e.occurrences
 		return
 	}
-	in.counts = append(in.counts, count{of, s.occurrences})
+	in.counts = append(in.counts, count{of, e.occurrences})
 }
 
 func (s *slot) find(of unique.Handle[traits]) int {

@@ -28,7 +28,7 @@ var parts = []string{"summary", "facets", "chart", "more"}
 // updates answers with server-sent events: those parts of a page that have changed since they were sent last, and, where
 // that has changed, the order of the cards, as an array of their ids.
 type updates struct {
-	board *board
+	store *store
 	ended <-chan struct{}
 }
 
@@ -40,14 +40,14 @@ func (u *updates) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Cache-Control", "no-store")
-	changed, stop := u.board.watch()
+	changed, stop := u.store.watch()
 	defer stop()
 	sent := map[string]string{}
 	interval := time.NewTicker(updateInterval)
 	defer interval.Stop()
 	for {
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
-		if err := send(session, u.board.see(filterFrom(r.URL.Query())), sent); err != nil {
+		if err := send(session, u.store.see(filterFrom(r.URL.Query())), sent); err != nil {
 			return
 		}
 		select {

@@ -10,7 +10,7 @@ import (
 	"unique"
 )
 
-// How much of the board is shown at once. With a single workload, all that is known of it is.
+// How much of the store is shown at once. With a single workload, all that is known of it is.
 const (
 	cardsShown   = 50
 	eventsShown  = 5   // of a workload
@@ -18,7 +18,7 @@ const (
 	valuesShown  = 100 // of a trait
 )
 
-// view is what somebody sees of the board.
+// view is what somebody sees of the store.
 type view struct {
 	Filter        filter
 	Facets        []facet
@@ -71,14 +71,14 @@ type row struct {
 	Count, Taken                                 int64
 }
 
-// see shows the board through a filter.
-func (b *board) see(f filter) view {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.forget()
-	now := b.now()
+// see shows the store through a filter.
+func (s *store) see(f filter) view {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forget()
+	now := s.now()
 	v := view{Filter: f}
-	shown, whole := b.workloadsShown(f)
+	shown, whole := s.workloadsShown(f)
 	v.Facets = facetsOf(whole, f, now)
 	v.All, v.Warnings = whole.total(f.start(now), f)
 	v.Chart = chartOf(whole, f, now)
@@ -107,11 +107,11 @@ func arranged(workloads []*workload, f filter, now time.Time) (shown []*workload
 }
 
 // workloadsShown are those that the filter may show, and what happened to all of them.
-func (b *board) workloadsShown(f filter) ([]*workload, *timeline) {
+func (s *store) workloadsShown(f filter) ([]*workload, *timeline) {
 	if f.Workload == "" {
-		return slices.Collect(maps.Values(b.workloads)), &b.overall
+		return slices.Collect(maps.Values(s.workloads)), &s.overall
 	}
-	for _, w := range b.workloads {
+	for _, w := range s.workloads {
 		if w.id == f.Workload {
 			return []*workload{w}, &w.timeline
 		}
