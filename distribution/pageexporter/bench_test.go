@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// storm is an entry of each of so many pods of as many workloads as the store keeps. What is renewed has names of its own.
+// storm returns an entry for each pod of maxWorkloads workloads. The names of the pods end with
+// renewed.
 func storm(at time.Time, round, pods int, renewed string) (all []entry) {
 	for w := range maxWorkloads {
 		for p := range pods {
@@ -21,7 +22,8 @@ func storm(at time.Time, round, pods int, renewed string) (all []entry) {
 	return all
 }
 
-// BenchmarkAdd adds batches of 10,000 entries to a full store: of its pods again and again, and of ever new ones.
+// BenchmarkAdd adds batches of 10,000 entries to a full store: of the same pods, and of new pods in
+// each round.
 func BenchmarkAdd(b *testing.B) {
 	const pods = 10_000 / maxWorkloads
 	for name, renewed := range map[string]func(round int) string{
@@ -43,7 +45,8 @@ func BenchmarkAdd(b *testing.B) {
 	}
 }
 
-// BenchmarkSee looks at a store that is full of what happened to all of its objects in all of the last hour.
+// BenchmarkSee reads a full store: something happened to all of its objects during the whole last
+// hour.
 func BenchmarkSee(b *testing.B) {
 	full, c := storeAt(noon)
 	for round := range int(horizon / slotLength) {

@@ -34,7 +34,7 @@ import (
 var update = flag.Bool("update", false, "write the golden page again")
 
 func TestMain(m *testing.M) {
-	time.Local = time.UTC // the page shows the machine's time
+	time.Local = time.UTC // the page shows local time
 	goleak.VerifyTestMain(m)
 }
 
@@ -50,7 +50,7 @@ func serve(t *testing.T) (e *pageExporter, url string) {
 	t.Cleanup(func() {
 		stopped, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		assert.NoError(t, made.Shutdown(stopped), "it does not wait for those who look")
+		assert.NoError(t, made.Shutdown(stopped), "it does not wait for open pages")
 		http.DefaultClient.CloseIdleConnections()
 	})
 	e = made.(*pageExporter)
@@ -153,7 +153,7 @@ func follow(t *testing.T, url string) <-chan sse.Event {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	require.NoError(t, err)
-	response, err := http.DefaultClient.Do(request) //nolint:bodyclose // closed by the goroutine that reads it
+	response, err := http.DefaultClient.Do(request) //nolint:bodyclose // the goroutine below closes it
 	require.NoError(t, err)
 	require.Equal(t, "text/event-stream", response.Header.Get("Content-Type"))
 	events := make(chan sse.Event)
@@ -245,7 +245,7 @@ func TestWhoeverLooksDoesNotHoldTheShutdown(t *testing.T) {
 	ended, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	require.NoError(t, e.Shutdown(ended))
-	for more := true; more; { // what was on its way
+	for more := true; more; { // updates in flight
 		_, more = <-events
 	}
 }
@@ -288,7 +288,7 @@ func TestOtherSitesCannotReadThePage(t *testing.T) {
 	for host, want := range map[string]int{
 		"127.0.0.1:" + port: http.StatusOK, "localhost:" + port: http.StatusOK, "[::1]:" + port: http.StatusOK,
 		"127.0.0.1": http.StatusOK, "LocalHost": http.StatusOK, "[::1]": http.StatusOK, "[2001:db8::1]": http.StatusForbidden,
-		"0.0.0.0:" + port:      http.StatusOK, // as which a page on all addresses is opened on its machine
+		"0.0.0.0:" + port:      http.StatusOK, // a browser opens a page on all addresses this way
 		"evil.example:" + port: http.StatusForbidden, "evil.example": http.StatusForbidden, "192.0.2.1": http.StatusForbidden,
 	} {
 		t.Run(host, func(t *testing.T) {
@@ -314,7 +314,7 @@ func TestAnAddressThatIsTaken(t *testing.T) {
 	config.NetAddr.Endpoint = listener.Addr().String()
 	e := newPageExporter(config, componenttest.NewNopTelemetrySettings())
 	err = e.Start(t.Context(), componenttest.NewNopHost())
-	require.ErrorContains(t, err, `endpoint: "`+listener.Addr().String()+`" cannot be listened on`)
+	require.ErrorContains(t, err, `endpoint: cannot listen on "`+listener.Addr().String()+`"`)
 	assert.ErrorContains(t, err, "set a free address")
 	assert.NoError(t, e.Shutdown(t.Context()), "of an exporter that did not start")
 }
@@ -327,7 +327,7 @@ func TestConfig(t *testing.T) {
 	require.NoError(t, confmap.NewFromStringMap(map[string]any{"endpoint": "localhost:9"}).Unmarshal(config))
 	assert.Equal(t, "localhost:9", config.NetAddr.Endpoint)
 	config.NetAddr.Endpoint = ""
-	assert.ErrorContains(t, config.Validate(), "endpoint: it is empty: give an address")
+	assert.ErrorContains(t, config.Validate(), "endpoint: it is empty: set the address")
 }
 
 func TestManyWriteWhileManyLook(t *testing.T) {

@@ -15,18 +15,21 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 )
 
-// The bounds of what is kept. What goes beyond is still counted in the chart and the totals of the whole page.
+// The bounds of the store. What exceeds them still counts in the chart and the totals of the whole
+// page.
 const (
 	maxWorkloads = 200
-	maxObjects   = 100    // of a workload
-	maxCounts    = 4_000  // of a workload's objects, by time and traits; beyond it, the quietest objects go
+	maxObjects   = 100 // of a workload
+	// maxCounts is the number of counts, by time and traits, of a workload's objects. If there are
+	// more, the store drops the quietest objects.
+	maxCounts    = 4_000
 	maxEvents    = 100    // of a workload
 	maxTraits    = 1_000  // in a slot of time of the whole page
 	maxOwnTraits = 32     // in a slot of time of a workload or object
-	maxDelivered = 20_000 // records that would be recognised if they were delivered again
+	maxDelivered = 20_000 // recent records, to ignore repeats
 )
 
-// store is what the page shows: the last hour. It may be used concurrently.
+// store keeps what the page shows: the last hour. It may be used concurrently.
 type store struct {
 	now func() time.Time
 
@@ -35,31 +38,31 @@ type store struct {
 	workloads map[workloadKey]*workload
 	appeared  int // workloads so far
 	delivered *lru.Cache[string, struct{}]
-	forgotten time.Time // up to when
+	forgotten time.Time // the time up to which forget has run
 	watchers  map[chan struct{}]struct{}
 }
 
-// workloadKey tells workloads apart as people do: one that was deleted and made again is the same.
+// workloadKey identifies a workload by name: one that was deleted and created again is the same.
 type workloadKey struct {
 	cluster, namespace string
 	top                object
 }
 
-// workload is one with what happened to all that it owns.
+// workload has everything that happened to it and to the objects that it owns.
 type workload struct {
 	workloadKey
 	id       string
-	order    int // of its appearance
+	order    int // workloads are numbered as they appear
 	last     time.Time
 	timeline timeline
 	objects  map[string]*member // by their paths
-	events   []*eventState      // by their UID; the newest is the last
+	events   []*eventState      // one for each UID; the newest is the last
 }
 
 // member is an object that belongs to a workload, or the workload itself.
 type member struct {
 	chain      []object
-	path       string // the chain as one
+	path       string // the chain as one string
 	resolution string
 	last       time.Time
 	timeline   timeline
@@ -68,7 +71,7 @@ type member struct {
 // eventState is an event in its newest state.
 type eventState struct {
 	entry
-	taken int64 // occurrences that the page knows of
+	taken int64 // occurrences that the page has counted
 }
 
 func newStore(now func() time.Time) *store {
@@ -76,8 +79,8 @@ func newStore(now func() time.Time) *store {
 	return &store{now: now, workloads: map[workloadKey]*workload{}, delivered: delivered, watchers: map[chan struct{}]struct{}{}}
 }
 
-// add puts entries on the store. Older ones than the horizon are passed over, as are those that are there already: a
-// batch that another exporter refuses is delivered to all of them again.
+// add puts entries into the store. It ignores entries that are older than the horizon, and repeats:
+// if another exporter rejects a batch, the receiver delivers it to all exporters again.
 func (s *store) add(entries []entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,7 +89,7 @@ func (s *store) add(entries []entry) {
 	for i := range entries {
 		e := &entries[i]
 		if e.at.After(now) {
-			e.at = now // by a clock that is ahead
+			e.at = now // the producer's clock is ahead
 		}
 		if e.at.Before(now.Add(-horizon)) || s.isDelivered(e.id) {
 			continue
@@ -97,7 +100,7 @@ func (s *store) add(entries []entry) {
 	for watcher := range s.watchers {
 		select {
 		case watcher <- struct{}{}:
-		default: // It has not looked since it was told last.
+		default: // The watcher has not read the last change yet.
 		}
 	}
 }
@@ -131,7 +134,7 @@ func (s *store) makeRoom() {
 	delete(s.workloads, quietest.workloadKey)
 }
 
-// idOf is a workload's name in the page's address.
+// idOf returns the id of a workload in the page's address.
 func idOf(key workloadKey) string {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(strings.Join([]string{key.cluster, key.namespace, key.top.String()}, "\n")))
@@ -147,7 +150,8 @@ func (w *workload) add(e *entry) {
 	w.note(&eventState{entry: *e, taken: e.occurrences})
 }
 
-// note puts an event among the others, in the place of its last state. What was observed before that is counted only.
+// note replaces the last state of an event. A state that is older than the last one only adds its
+// occurrences.
 func (w *workload) note(e *eventState) {
 	known := slices.IndexFunc(w.events, func(other *eventState) bool { return e.event != "" && other.event == e.event })
 	if known >= 0 {
@@ -158,7 +162,7 @@ func (w *workload) note(e *eventState) {
 			e.entry = last.entry
 		}
 	}
-	// Behind those of the same time.
+	// The position is behind events of the same time.
 	place, _ := slices.BinarySearchFunc(w.events, e, func(other, e *eventState) int { return cmp.Or(other.at.Compare(e.at), -1) })
 	w.events = slices.Insert(w.events, place, e)
 	w.events = slices.Delete(w.events, 0, max(0, len(w.events)-maxEvents))
@@ -216,7 +220,8 @@ func (s *store) forget() {
 	}
 }
 
-// forget drops what is older, and the quietest objects while all of them have too many counts.
+// forget drops what is older than before. It also drops the quietest objects while there are too
+// many counts.
 func (w *workload) forget(before time.Time) {
 	w.timeline.forget(before)
 	counts := 0
@@ -231,7 +236,7 @@ func (w *workload) forget(before time.Time) {
 	w.events = slices.DeleteFunc(w.events, func(e *eventState) bool { return e.at.Before(before) })
 }
 
-// watch returns a channel that tells when the store has changed, until stop is called.
+// watch returns a channel that receives a value when the store has changed, until stop is called.
 func (s *store) watch() (changed <-chan struct{}, stop func()) {
 	watcher := make(chan struct{}, 1)
 	s.mu.Lock()

@@ -20,7 +20,7 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// clock is a store's clock, which a test moves.
+// clock is a store's clock. A test sets it.
 type clock struct{ time.Time }
 
 func (c *clock) now() time.Time { return c.Time }
@@ -30,7 +30,7 @@ func storeAt(now time.Time) (*store, *clock) {
 	return newStore(c.now), c
 }
 
-// podEvent is an entry of an event about a pod of a Deployment.
+// podEvent returns an entry of an event about a pod of a Deployment.
 func podEvent(deployment, pod, reason string, change ...func(*entry)) entry {
 	e := entry{
 		id: pod + reason + "-1", event: pod + reason, at: noon.Add(-time.Minute),
@@ -314,7 +314,8 @@ func TestAWorkloadOfManyBusyObjectsDropsTheQuietest(t *testing.T) {
 	assert.LessOrEqual(t, counts, maxCounts+maxObjects)
 }
 
-// TestAllPartsTellTheSame: however events come, the total, the chart, each facet and the cards are the same occurrences.
+// TestAllPartsTellTheSame checks that the total, the chart, each facet and the cards count the same
+// occurrences, in whatever order events arrive.
 func TestAllPartsTellTheSame(t *testing.T) {
 	check := func(seed uint64) bool {
 		random := rand.New(rand.NewPCG(seed, 0))
