@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Everything is built from pinned and verified Go modules: a machine needs Go,
-# make, git and nothing else. What is built stays under build/.
+# make builds everything from pinned and verified Go modules: a machine needs only Go, make and git.
+# All results are under build/.
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-# Two at a time: while one program is downloaded or linked, another compiles.
+# Two jobs at a time: while one program is downloaded or linked, another compiles.
 MAKEFLAGS += --no-print-directory -j2
 ifneq ($(filter clean,$(MAKECMDGOALS)),)
 .NOTPARALLEL:
 endif
 
-# Each module is built for itself, whatever surrounds the checkout, and nothing
-# is built again only because of a commit.
+# Ignore a workspace around the checkout, and do not rebuild only because of a commit.
 export GOWORK  := off
 export GOFLAGS := $(shell go env GOFLAGS) -buildvcs=false
 
@@ -27,10 +26,11 @@ DEMO         := build/demo
 CONTROLPLANE := $(addprefix build/controlplane/,etcd kube-apiserver kube-controller-manager kube-scheduler kwok)
 BACKENDS     := $(addprefix build/backends/,loki prometheus promtool)
 
-# The modules that hold Go code; each is tested and linted on its own.
-MODULES := $(patsubst %/go.mod,%,$(wildcard ./go.mod controlplane/go.mod deploy/dashboards/go.mod distribution/linesexporter/go.mod distribution/pageexporter/go.mod e2e/go.mod))
+# The modules with Go code. make tests and lints each on its own.
+MODULES := $(patsubst %/go.mod,%,$(wildcard $(addsuffix /go.mod,. controlplane deploy/dashboards \
+	distribution/linesexporter distribution/pageexporter e2e)))
 
-# What the Collector and the demo are made of.
+# The sources of the Collector and of the demo.
 SOURCES      := $(shell find . \( -path ./build -o -path ./controlplane -o -path ./deploy -o -path ./e2e \) -prune -o -name '*.go' ! -name '*_test.go' -print)
 DEMO_SOURCES := $(shell find controlplane -name '*.go' ! -name '*_test.go' -o -name '*.yaml')
 
@@ -56,11 +56,11 @@ controlplane: $(CONTROLPLANE) ## Build etcd, Kubernetes and kwok for the demo an
 backends: $(BACKENDS) ## Build Loki, Prometheus and promtool for the tests: build/backends
 
 .PHONY: run
-# Where the Collector then listens: the page of events, the metric, and its own metrics.
+# The addresses of the Collector: the page of events, the metric, and its own metrics.
 run: export PAGE_ENDPOINT ?= 127.0.0.1:8090
 run: export PROMETHEUS_ENDPOINT ?= 127.0.0.1:9464
 run: export OTELCOL_METRICS_PORT ?= 8888
-run: $(OTELCOL) $(DEMO) $(if $(KUBECONFIG),,$(CONTROLPLANE)) ## Show a cluster's events: KUBECONFIG's (read only), else those of a demo on an embedded control plane
+run: $(OTELCOL) $(DEMO) $(if $(KUBECONFIG),,$(CONTROLPLANE)) ## Show the events of the cluster in KUBECONFIG (read only), or of a demo on an embedded control plane
 	@exec $(DEMO) -kubeconfig "$$KUBECONFIG"
 
 # The tests of e2e mostly wait, so more of its packages run at a time than there are processors.
@@ -75,38 +75,39 @@ test: $(OTELCOL) $(COMPARISON) $(CONTROLPLANE) $(BACKENDS) ## Run all tests: uni
 	[ -z "$$failed" ] || { echo "tests failed in:$$failed"; exit 1; }
 
 .PHONY: faults
-faults: $(OTELCOL) $(CONTROLPLANE) ## Break everything, count what is lost and repeated, and write docs/reliability.md
+faults: $(OTELCOL) $(CONTROLPLANE) ## Cause faults, count lost and repeated records, and write docs/reliability.md
 	@mkdir -p docs
 	@cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" FAULTS_REPORT="$(CURDIR)/docs/reliability.md" \
 		go test -count=1 -timeout 60m -parallel 6 -run TestFaults -v ./faults
 
-# Without the race detector, which makes it ten times as slow; go test ./internal/simulation has it.
+# Without the race detector, which makes the simulation ten times slower. go test
+# ./internal/simulation uses it.
 SIMULATE := go test -count=1 -timeout 0 -run TestRandomEnvironments ./internal/simulation -args
 
 .PHONY: simulate
-simulate: ## Run the receiver in SEEDS=10000 simulated environments, or replay SEED=n and tell its story
+simulate: ## Run the receiver in SEEDS=10000 simulated environments, or replay SEED=n and print what happens
 	@go test -c -o build/simulation.test ./internal/simulation
 	@cd internal/simulation && ../../build/simulation.test -test.run TestRandomEnvironments -test.timeout 0 \
 		$(if $(SEED),-seed $(SEED),-table -seeds $(or $(SEEDS),10000) -first $(or $(FIRST),1))
 
 .PHONY: mutants
-mutants: ## Put deliberate faults into the receiver, show that the simulation finds each, and write docs/reliability.md
+mutants: ## Put deliberate faults into the receiver, check that the simulation finds each, and write docs/reliability.md
 	@go run ./internal/simulation/mutants -write docs/reliability.md $(MUTANTS_FLAGS)
 
 .PHONY: comparison
-comparison: $(COMPARISON) ## Build the Collector that the benchmarks compare with: build/comparison/otelcol
+comparison: $(COMPARISON) ## Build the Collector with contrib's k8s_events for the benchmarks: build/comparison/otelcol
 
-# SCENARIOS names those to run, BENCH_FLAGS what e2e/bench takes (-rounds 3, -profile DIR).
+# For bench-e2e: SCENARIOS selects scenarios, BENCH_FLAGS are flags of e2e/bench (-rounds 3,
+# -profile DIR).
 .PHONY: bench
 bench: ## Measure each stage of the receiver, and owner lookups; for benchstat
 	@go test -run '^$$' -bench . -count $(or $(COUNT),1) . ./internal/... ./resolver
 
 .PHONY: bench-e2e
-bench-e2e: $(MEASURED) $(COMPARISON) $(CONTROLPLANE) ## Measure the whole Collector beside one with contrib's k8s_events, and write docs/performance.md
+bench-e2e: $(MEASURED) $(COMPARISON) $(CONTROLPLANE) ## Measure the whole Collector next to one with contrib's k8s_events, and write docs/performance.md
 	@cd e2e && go run ./bench $(BENCH_FLAGS) $(SCENARIOS)
 
-# With the flags that the Collector is built with, the linter finds what it needs
-# in the build cache.
+# With the flags of the Collector's build, the linter finds compiled packages in the build cache.
 .PHONY: lint
 lint: export CGO_ENABLED := 0
 lint: export GOFLAGS += -trimpath
@@ -115,27 +116,26 @@ lint: $(LINTER) vulncheck ## Check style, common mistakes, known vulnerabilities
 		echo "linting module $$module"; \
 		(cd $$module && tidy=0 && { go mod tidy -diff || tidy=1; } && \
 			$(CURDIR)/$(LINTER) run --config $(CURDIR)/.golangci.yml ./... && exit $$tidy) || failed="$$failed $$module"; \
-	done; [ -z "$$failed" ] || { echo "the linter complains in:$$failed"; exit 1; }
+	done; [ -z "$$failed" ] || { echo "the linter reports problems in:$$failed"; exit 1; }
 
-# Exit code 3 means that vulnerabilities were found. Without a way to the database
-# nothing can be said, which is no reason to fail, but is said.
+# Exit code 3 means that govulncheck found vulnerabilities. Without access to the database, the
+# check prints a message, but does not fail.
 .PHONY: vulncheck
 vulncheck: $(VULNCHECK) ## Look for known vulnerabilities in what the receiver calls; needs the Go vulnerability database
 	@$(VULNCHECK) ./... || { code=$$?; \
 		[ $$code -ne 3 ] || exit 1; \
-		echo "known vulnerabilities were NOT checked: the database cannot be reached"; }
+		echo "known vulnerabilities were NOT checked: cannot reach the database"; }
 
 .PHONY: generate
 generate: $(MDATAGEN) ## Generate documentation.md and internal/metadata from metadata.yaml, and the dashboards
 	PATH="$(CURDIR)/build/tools:$$PATH" go generate ./...
 	cd deploy/dashboards && go generate ./...
 
-# Generates in a copy, so that neither the check nor its failure changes the
-# working tree.
+# Generate in a copy, so that the check never changes the working tree.
 .PHONY: check-generated
 check-generated: $(MDATAGEN) ## Fail if generated files are stale
 	@rm -rf build/regenerated && mkdir -p build/regenerated
-	@git ls-files --cached --others --exclude-standard -- . ':!controlplane' ':!distribution' ':!e2e' | while read -r file; do \
+	@git ls-files --cached --others --exclude-standard -- . ':!controlplane' ':!distribution' ':!e2e' ':!tools' | while read -r file; do \
 		if [ -e "$$file" ]; then mkdir -p "build/regenerated/$$(dirname "$$file")" && cp "$$file" "build/regenerated/$$file"; fi; \
 	done
 	@cd build/regenerated && PATH="$(CURDIR)/build/tools:$$PATH" go generate ./...
@@ -146,11 +146,10 @@ check-generated: $(MDATAGEN) ## Fail if generated files are stale
 	@echo "generated files are up to date"
 
 .PHONY: clean
-clean: ## Remove everything that was built
+clean: ## Remove all results of builds
 	rm -rf build
 
-# The Collector for other systems, under names that say what it is. For one of
-# them: make dist PLATFORMS=linux/arm64
+# The Collector for other systems. For one of them: make dist PLATFORMS=linux/arm64
 VERSION   := $(shell cat VERSION)
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64 windows/amd64
 RELEASE   := build/dist/otelcol-kubeevents_$(VERSION)
@@ -165,11 +164,11 @@ dist: check-version clean-dist $(RELEASES) ## Build the Collector for all platfo
 clean-dist:
 	@rm -rf build/dist && mkdir -p build/dist
 
-# The manifest of the builder has no way to read another file.
+# The manifest of the builder cannot read the version from another file.
 .PHONY: check-version
 check-version:
 	@grep -qx "  version: $(VERSION)" distribution/builder.yaml || \
-		{ echo "distribution/builder.yaml is not of version $(VERSION), which VERSION names"; exit 1; }
+		{ echo "the version in distribution/builder.yaml is not $(VERSION): set it to the version in VERSION"; exit 1; }
 
 .PHONY: dist-sources
 dist-sources: $(OCB) clean-dist
@@ -181,21 +180,23 @@ $(RELEASES): $(RELEASE)_%: dist-sources
 		go build -trimpath -ldflags "-s -w" -o ../../$@ .
 
 # ocb writes the Collector's sources to build/ocb (see distribution/builder.yaml).
-$(OTELCOL): $(OCB) distribution/builder.yaml go.mod go.sum distribution/linesexporter/go.mod distribution/pageexporter/go.mod $(wildcard distribution/pageexporter/page.*) $(SOURCES)
+$(OTELCOL): $(OCB) distribution/builder.yaml go.mod go.sum distribution/linesexporter/go.mod \
+		distribution/pageexporter/go.mod $(wildcard distribution/pageexporter/page.*) $(SOURCES)
 	@echo "building the Collector (the first time takes a few minutes) ..."
 	@$(OCB) --config distribution/builder.yaml
 	@mv build/ocb/otelcol $@
 
-$(MEASURED): $(OCB) distribution/measured/builder.yaml go.mod go.sum $(SOURCES)
-	@echo "building the Collector that is measured ..."
+$(MEASURED): $(OCB) e2e/bench/measured/builder.yaml go.mod go.sum $(SOURCES)
+	@echo "building the Collector for the benchmarks ..."
 	@mkdir -p $(@D)
-	@$(OCB) --config distribution/measured/builder.yaml
+	@$(OCB) --config e2e/bench/measured/builder.yaml
 	@mv build/measured/ocb/otelcol $@
 
-# The Collector builder of the same version, since each builds only its own.
-$(COMPARISON): distribution/comparison/builder.yaml distribution/comparison/go.mod distribution/comparison/go.sum
-	@echo "building the Collector to compare with (the first time takes a few minutes) ..."
-	@cd $(<D) && CGO_ENABLED=0 go build -trimpath -o ../../$(@D)/builder go.opentelemetry.io/collector/cmd/builder
+# This uses the Collector builder of the same version, because a builder builds only its own
+# version.
+$(COMPARISON): e2e/bench/comparison/builder.yaml e2e/bench/comparison/go.mod e2e/bench/comparison/go.sum
+	@echo "building the Collector with k8s_events (the first time takes a few minutes) ..."
+	@cd $(<D) && CGO_ENABLED=0 go build -trimpath -o ../../../$(@D)/builder go.opentelemetry.io/collector/cmd/builder
 	@$(@D)/builder --config $<
 	@mv $(@D)/ocb/otelcol $@
 
@@ -203,9 +204,9 @@ $(DEMO): controlplane/go.mod controlplane/go.sum $(DEMO_SOURCES)
 	@echo "building the demo ..."
 	@cd controlplane && CGO_ENABLED=0 go build -trimpath -o ../$@ ./cmd/demo
 
-$(OCB) $(MDATAGEN): build/tools/%: tools/go.mod tools/go.sum
+$(OCB) $(MDATAGEN): build/tools/%: tools/collector/go.mod tools/collector/go.sum
 	@echo "building $* ..."
-	@cd tools && CGO_ENABLED=0 go build -trimpath -o ../$@ go.opentelemetry.io/collector/cmd/$*
+	@cd tools/collector && CGO_ENABLED=0 go build -trimpath -o ../../$@ go.opentelemetry.io/collector/cmd/$*
 
 $(LINTER): tools/lint/go.mod tools/lint/go.sum
 	@echo "building golangci-lint (the first time takes a few minutes) ..."
@@ -215,16 +216,16 @@ $(VULNCHECK): tools/vulncheck/go.mod tools/vulncheck/go.sum
 	@echo "building govulncheck ..."
 	@cd tools/vulncheck && CGO_ENABLED=0 go build -trimpath -o ../../$@ golang.org/x/vuln/cmd/govulncheck
 
-# Kubernetes' own build stamps the version into its binaries; without it they
-# would call themselves v0.0.0.
-BINARIES           := controlplane/binaries/go.mod controlplane/binaries/go.sum
-KUBERNETES_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" { print substr($$2, 2) }' controlplane/binaries/go.mod)
+# Kubernetes' own build sets the version of its binaries. Without these flags, the version is
+# v0.0.0.
+BINARIES           := tools/kubernetes/go.mod tools/kubernetes/go.sum
+KUBERNETES_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" { print substr($$2, 2) }' tools/kubernetes/go.mod)
 VERSION_PACKAGE    := k8s.io/component-base/version
 VERSION_FLAGS      := -X $(VERSION_PACKAGE).gitVersion=v$(KUBERNETES_VERSION) \
 	-X $(VERSION_PACKAGE).gitMajor=$(word 1,$(subst ., ,$(KUBERNETES_VERSION))) \
 	-X $(VERSION_PACKAGE).gitMinor=$(word 2,$(subst ., ,$(KUBERNETES_VERSION)))
 
-# One after the other, since they are mostly made of the same packages.
+# Build them one after the other, because they share most packages.
 build/controlplane/kube-controller-manager: | build/controlplane/kube-apiserver
 build/controlplane/kube-scheduler: | build/controlplane/kube-controller-manager
 build/controlplane/etcd build/controlplane/kwok: | build/controlplane/kube-scheduler
@@ -232,21 +233,21 @@ build/backends/promtool: | build/backends/prometheus
 
 build/controlplane/kube-%: $(BINARIES)
 	@echo "building kube-$* $(KUBERNETES_VERSION) (the first time takes a few minutes) ..."
-	@cd controlplane/binaries && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w $(VERSION_FLAGS)" -o ../../$@ k8s.io/kubernetes/cmd/kube-$*
+	@cd tools/kubernetes && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w $(VERSION_FLAGS)" -o ../../$@ k8s.io/kubernetes/cmd/kube-$*
 
 build/controlplane/etcd: $(BINARIES)
 	@echo "building etcd ..."
-	@cd controlplane/binaries && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o ../../$@ go.etcd.io/etcd/server/v3
+	@cd tools/kubernetes && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o ../../$@ go.etcd.io/etcd/server/v3
 
 build/controlplane/kwok: $(BINARIES)
 	@echo "building kwok ..."
-	@cd controlplane/binaries && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o ../../$@ sigs.k8s.io/kwok/cmd/kwok
+	@cd tools/kubernetes && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o ../../$@ sigs.k8s.io/kwok/cmd/kwok
 
-build/backends/loki: backends/loki/go.mod backends/loki/go.sum
+build/backends/loki: tools/loki/go.mod tools/loki/go.sum
 	@echo "building Loki (the first time takes a few minutes) ..."
-	@cd backends/loki && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o ../../$@ github.com/grafana/loki/v3/cmd/loki
+	@cd tools/loki && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o ../../$@ github.com/grafana/loki/v3/cmd/loki
 
-# Without service discovery for clouds, which is most of what Prometheus is made of.
-build/backends/prometheus build/backends/promtool: build/backends/%: backends/prometheus/go.mod backends/prometheus/go.sum
+# Without service discovery for clouds, which is most of the code of Prometheus.
+build/backends/prometheus build/backends/promtool: build/backends/%: tools/prometheus/go.mod tools/prometheus/go.sum
 	@echo "building $* ..."
-	@cd backends/prometheus && CGO_ENABLED=0 go build -tags remove_all_sd -trimpath -ldflags "-s -w" -o ../../$@ github.com/prometheus/prometheus/cmd/$*
+	@cd tools/prometheus && CGO_ENABLED=0 go build -tags remove_all_sd -trimpath -ldflags "-s -w" -o ../../$@ github.com/prometheus/prometheus/cmd/$*

@@ -13,11 +13,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// RestrictedKubeconfig makes a service account in the namespace default that may
-// do what rules say, in the whole cluster, and returns the path of a kubeconfig
-// file with a token of it, valid for an hour. The account, its ClusterRole and
-// its ClusterRoleBinding are all called name: change or delete them to change
-// the permissions later.
+// RestrictedKubeconfig creates a service account in the namespace default, with the permissions of
+// rules in the whole cluster. It returns the path of a kubeconfig file with a token of this
+// account, valid for an hour. The account, its ClusterRole and its ClusterRoleBinding are all named
+// name: change or delete them to change the permissions later.
 func (cp *ControlPlane) RestrictedKubeconfig(ctx context.Context, name string, rules ...rbacv1.PolicyRule) (string, error) {
 	client, err := kubernetes.NewForConfig(cp.config)
 	if err != nil {

@@ -9,19 +9,19 @@ import (
 	"strconv"
 )
 
-// errPortTaken says that a port that was free was not when it was to be used.
+// errPortTaken reports that another program took a port after freePorts found it free.
 var errPortTaken = errors.New("a port was taken by another program")
 
-// loopback is the only address that anything listens on.
+// loopback is the only address that the programs listen on.
 const loopback = "127.0.0.1"
 
-// ports are where the programs listen. They stay the same for the control
-// plane's life, so that clients find a restarted API server.
+// ports are the ports that the programs listen on. They stay the same for the life of the control
+// plane, so that clients find a restarted API server.
 type ports struct {
 	etcd, etcdPeer, apiServer int
 }
 
-// freePorts asks the system for ports that nobody listens on.
+// freePorts returns ports that no program listens on.
 func freePorts() (ports, error) {
 	var p ports
 	for _, port := range []*int{&p.etcd, &p.etcdPeer, &p.apiServer} {
@@ -29,7 +29,7 @@ func freePorts() (ports, error) {
 		if err != nil {
 			return ports{}, fmt.Errorf("find a free port on %s: %w", loopback, err)
 		}
-		defer listener.Close() // when all are known, so that they differ
+		defer listener.Close() // after all are known, so that they differ
 		*port = listener.Addr().(*net.TCPAddr).Port
 	}
 	return p, nil
@@ -51,7 +51,7 @@ func (cp *ControlPlane) etcdArgs() []string {
 		"--listen-peer-urls=" + cp.ports.etcdPeerURL(),
 		"--initial-advertise-peer-urls=" + cp.ports.etcdPeerURL(),
 		"--initial-cluster=default=" + cp.ports.etcdPeerURL(),
-		// The data need not outlive the machine's power.
+		// The data need not survive a power failure.
 		"--unsafe-no-fsync",
 	}
 }
@@ -90,8 +90,8 @@ func (cp *ControlPlane) controllerManagerArgs() []string {
 
 func (cp *ControlPlane) schedulerArgs() []string { return cp.clientArgs() }
 
-// clientArgs are what the controller manager and the scheduler have in common:
-// one replica of each, that serves nobody and is not slowed down.
+// clientArgs returns the common arguments of the controller manager and the scheduler: one replica,
+// no server, and no rate limit that slows it down.
 func (cp *ControlPlane) clientArgs() []string {
 	return []string{
 		"--kubeconfig=" + cp.Kubeconfig(),

@@ -17,52 +17,49 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/controlplane/internal/process"
 )
 
-// Options say what a control plane consists of. The zero value is the least:
-// etcd and kube-apiserver.
+// Options select the parts of a control plane. The zero value means etcd and kube-apiserver.
 type Options struct {
-	// Binaries is the directory of the programs; empty means the one that the
-	// environment variable KUBEBUILDER_ASSETS names.
+	// Binaries is the directory of the programs. Empty means the directory in the environment
+	// variable KUBEBUILDER_ASSETS.
 	Binaries string
-	// DataDir is where certificates, logs and etcd's data are kept; it is made
-	// if need be. Empty means a temporary directory that Stop removes.
+	// DataDir is the directory of certificates, logs and etcd's data. Start creates it if it does
+	// not exist. Empty means a temporary directory that Stop removes.
 	DataDir string
-	// EventTTL is how long the API server keeps events; zero means its default,
-	// an hour.
+	// EventTTL is how long the API server keeps events. Zero means its default, one hour.
 	EventTTL time.Duration
-	// APIServerArgs are added to kube-apiserver's arguments, and win over those
-	// that are set here.
+	// APIServerArgs are additional arguments of kube-apiserver. They take precedence over the
+	// arguments of this package.
 	APIServerArgs []string
-	// ControllerManager starts kube-controller-manager. Without it pods are
-	// admitted without a service account, since nothing makes one.
+	// ControllerManager starts kube-controller-manager. Without it, the API server admits pods
+	// without a service account, because nothing creates one.
 	ControllerManager bool
 	// Scheduler starts kube-scheduler.
 	Scheduler bool
-	// Nodes is how many fake nodes exist, named node-0 and up, on which pods run
-	// as far as the API can tell. They need ControllerManager, which marks them
-	// as ready.
+	// Nodes is the number of simulated nodes, named node-0 and up. They need ControllerManager,
+	// which marks them as ready.
 	Nodes int
 }
 
-// ControlPlane is a control plane that runs. Its methods may be used
-// concurrently, but the API server's Start, Stop and Kill only in turn.
+// ControlPlane is a running control plane. Its methods may be used concurrently, but
+// StartAPIServer, StopAPIServer and KillAPIServer only one after the other.
 type ControlPlane struct {
 	options   Options
 	temporary bool // whether Stop removes the data directory
 	layout    layout
 	ports     ports
-	token     string       // of a member of system:masters
+	token     string       // of a user in system:masters
 	config    *rest.Config // with that token; not changed once the API server is ready
 
-	mu        sync.Mutex         // guards what follows
+	mu        sync.Mutex         // guards the fields below
 	apiServer *process.Process   // nil while it is stopped
 	others    []*process.Process // in the order they were started
 }
 
-// Start starts a control plane and returns when it is ready for use, with its
-// nodes ready. It gives up when ctx ends. What it started before an error is
-// stopped again; the error quotes the log of the program at fault.
+// Start starts a control plane and returns when the control plane and its nodes are ready. It gives
+// up when ctx ends. After an error, it stops what it has started; the error quotes the log of the
+// program that failed.
 func Start(ctx context.Context, options Options) (*ControlPlane, error) {
-	// A port that was free a moment ago may be taken by now: then try others.
+	// Another program may have taken a free port in the meantime. Then try other ports.
 	const attempts = 3
 	for attempt := 1; ; attempt++ {
 		cp, err := startOnce(ctx, options)
@@ -93,7 +90,7 @@ func prepare(options Options) (*ControlPlane, error) {
 		return nil, err
 	}
 	if err := cp.makeDataDir(); err != nil {
-		return nil, fmt.Errorf("make the control plane's data directory: %w", err)
+		return nil, fmt.Errorf("create the control plane's data directory: %w", err)
 	}
 	var err error
 	if cp.ports, err = freePorts(); err != nil {
@@ -105,7 +102,7 @@ func prepare(options Options) (*ControlPlane, error) {
 	return cp, nil
 }
 
-// checkBinaries says in one error which programs are missing.
+// checkBinaries returns one error that names all missing programs.
 func (cp *ControlPlane) checkBinaries() error {
 	if cp.options.Binaries == "" {
 		return errors.New("no directory of control plane programs: set Options.Binaries or the environment variable KUBEBUILDER_ASSETS")
@@ -123,7 +120,7 @@ func (cp *ControlPlane) checkBinaries() error {
 	return nil
 }
 
-// ErrBinariesMissing is returned by Start when programs are not where they are looked for.
+// ErrBinariesMissing means that the directory does not have all programs. Start returns it.
 var ErrBinariesMissing = errors.New("control plane programs are missing")
 
 func (cp *ControlPlane) programs() []string {
@@ -175,7 +172,7 @@ func (cp *ControlPlane) startAll(ctx context.Context) error {
 	return cp.startClients(ctx)
 }
 
-// startClients starts what works through the API server.
+// startClients starts the clients of the API server.
 func (cp *ControlPlane) startClients(ctx context.Context) error {
 	if cp.options.ControllerManager {
 		if err := cp.start("kube-controller-manager", cp.controllerManagerArgs()); err != nil {
@@ -195,7 +192,7 @@ func (cp *ControlPlane) startClients(ctx context.Context) error {
 	return cp.waitForNamespace(ctx)
 }
 
-// start starts a program whose life is the control plane's.
+// start starts a program that ends with the control plane.
 func (cp *ControlPlane) start(name string, args []string, env ...string) error {
 	p, err := process.Start(process.Command{Path: cp.binary(name), Args: args, Env: env, Log: cp.layout.log(name)})
 	if err != nil {
@@ -207,8 +204,8 @@ func (cp *ControlPlane) start(name string, args []string, env ...string) error {
 	return nil
 }
 
-// StartAPIServer starts the API server after StopAPIServer or KillAPIServer, on
-// its old port and data, and returns when it is ready.
+// StartAPIServer starts the API server after StopAPIServer or KillAPIServer, with the same port and
+// data. It returns when the API server is ready.
 func (cp *ControlPlane) StartAPIServer(ctx context.Context) error {
 	if err := cp.launchAPIServer(); err != nil {
 		return err
@@ -220,7 +217,7 @@ func (cp *ControlPlane) launchAPIServer() error {
 	cp.mu.Lock()
 	defer cp.mu.Unlock()
 	if cp.apiServer != nil {
-		return errors.New("the API server was started already: stop it first")
+		return errors.New("the API server already runs: stop it first")
 	}
 	p, err := process.Start(process.Command{
 		Path: cp.binary("kube-apiserver"), Args: cp.apiServerArgs(), Log: cp.layout.log("kube-apiserver"),
@@ -229,13 +226,13 @@ func (cp *ControlPlane) launchAPIServer() error {
 	return err
 }
 
-// StopAPIServer asks the API server to end, as a rolling update would, and
-// returns when it has ended. Everything else goes on.
+// StopAPIServer asks the API server to end, as a rolling update does, and returns when it has
+// ended. The other programs continue.
 func (cp *ControlPlane) StopAPIServer() error {
 	return cp.endAPIServer(func(p *process.Process) error { return p.Stop(gracePeriod) })
 }
 
-// KillAPIServer ends the API server as a crash would. Everything else goes on.
+// KillAPIServer ends the API server as a crash does. The other programs continue.
 func (cp *ControlPlane) KillAPIServer() error {
 	return cp.endAPIServer((*process.Process).Kill)
 }
@@ -254,15 +251,15 @@ func (cp *ControlPlane) endAPIServer(end func(*process.Process) error) error {
 // gracePeriod is how long a program may take to end before it is killed.
 const gracePeriod = 5 * time.Second
 
-// Stop stops every program, waits for its end, and removes the data directory if
-// it is a temporary one. To stop again is to do nothing.
+// Stop stops every program, waits for its end, and removes the data directory if it is temporary. A
+// second Stop does nothing.
 func (cp *ControlPlane) Stop() error {
 	cp.mu.Lock()
 	others := cp.others
 	cp.others = nil
 	cp.mu.Unlock()
 
-	// Clients first, etcd last: none then complains that its server has gone.
+	// Stop clients first and etcd last, so that no program logs that its server is gone.
 	slices.Reverse(others)
 	var errs []error
 	for _, p := range others[:max(0, len(others)-1)] {
@@ -278,19 +275,18 @@ func (cp *ControlPlane) Stop() error {
 	return errors.Join(errs...)
 }
 
-// Kubeconfig returns the path of a kubeconfig file with all rights.
+// Kubeconfig returns the path of a kubeconfig file with all permissions.
 func (cp *ControlPlane) Kubeconfig() string { return cp.layout.kubeconfig("admin") }
 
-// RESTConfig returns a copy of a client configuration with all rights and
-// without a client-side rate limit.
+// RESTConfig returns a copy of a client configuration with all permissions and without a
+// client-side rate limit.
 func (cp *ControlPlane) RESTConfig() *rest.Config { return rest.CopyConfig(cp.config) }
 
-// EtcdEndpoint returns the URL at which etcd serves its clients, without
-// authentication.
+// EtcdEndpoint returns the URL at which etcd serves its clients, without authentication.
 func (cp *ControlPlane) EtcdEndpoint() string { return cp.ports.etcdURL() }
 
-// PIDs returns the process ids of the programs that were started and not stopped,
-// each of which leads a process group of its own.
+// PIDs returns the process ids of the programs that were started and not stopped. Each program
+// leads its own process group.
 func (cp *ControlPlane) PIDs() []int {
 	cp.mu.Lock()
 	defer cp.mu.Unlock()

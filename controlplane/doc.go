@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controlplane starts a real Kubernetes control plane on this machine:
-// etcd and kube-apiserver, and, where asked for, kube-controller-manager,
-// kube-scheduler and fake nodes (kwok) on which pods seem to run. The demo and
-// the tests against a real cluster use it.
+// Package controlplane starts a real Kubernetes control plane on this machine: etcd and
+// kube-apiserver and, optionally, kube-controller-manager, kube-scheduler and simulated nodes
+// (kwok). The demo and the tests against a real cluster use it.
 //
-// It needs no root, no containers and no network: the programs are ordinary
-// processes that listen on free ports of the loopback interface, and all they
-// write stays in one directory. `make controlplane` builds the programs; a
-// directory that setup-envtest filled does as well, for etcd and kube-apiserver.
+// It needs no root, no containers and no network. The programs are ordinary processes. They listen
+// on free ports of the loopback interface, and write to one directory. `make controlplane` builds
+// the programs. For etcd and kube-apiserver, a directory of setup-envtest works, too.
 //
-// Whatever was started ends with Stop. On Linux it also ends when the program
-// that called Start does, even if that one was killed.
+// Stop ends all programs. On Linux, they also end when the program that called Start ends, even if
+// it was killed.
 package controlplane

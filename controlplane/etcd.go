@@ -15,9 +15,8 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/controlplane/internal/process"
 )
 
-// BackUpEtcd copies etcd's data of one moment into a directory that does not
-// exist yet. Everything goes on: etcd is paused for the time of the copy, which
-// is then what a crash at that moment would have left.
+// BackUpEtcd copies etcd's data into a directory that does not exist yet. It pauses etcd during the
+// copy, so the copy is what a crash at that moment would leave. Then etcd continues.
 func (cp *ControlPlane) BackUpEtcd(directory string) (err error) {
 	cp.mu.Lock()
 	defer cp.mu.Unlock()
@@ -29,10 +28,9 @@ func (cp *ControlPlane) BackUpEtcd(directory string) (err error) {
 	return copyEtcd(directory, cp.etcdData())
 }
 
-// RestoreEtcd replaces etcd's data by a backup, as an administrator does: while
-// etcd and the API server are down. It returns when the API server is ready
-// again, on the same port and with the same credentials. An empty name stands
-// for no data at all: then another cluster answers at the address.
+// RestoreEtcd replaces etcd's data by a backup while etcd and the API server are down, as an
+// administrator does. It returns when the API server is ready again, on the same port and with the
+// same credentials. An empty name means no data: then another cluster answers at the address.
 func (cp *ControlPlane) RestoreEtcd(ctx context.Context, directory string) error {
 	if err := cp.KillAPIServer(); err != nil {
 		return err
@@ -69,7 +67,7 @@ func (cp *ControlPlane) replaceEtcd(directory string) error {
 
 func (cp *ControlPlane) etcdData() string { return cp.layout.path("etcd") }
 
-// copyEtcd copies etcd's files, but not those that it only holds ready.
+// copyEtcd copies etcd's files, but not those that etcd has only prepared.
 func copyEtcd(to, from string) error {
 	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {

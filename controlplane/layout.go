@@ -20,7 +20,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// layout knows where things lie in the data directory.
+// layout has the paths of the files in the data directory.
 type layout struct {
 	dir string
 }
@@ -29,13 +29,12 @@ func (l layout) path(name string) string       { return filepath.Join(l.dir, nam
 func (l layout) log(program string) string     { return l.path(program + ".log") }
 func (l layout) kubeconfig(user string) string { return l.path(user + ".kubeconfig") }
 
-// certificate is the file that the API server writes its own, self-signed
-// certificate to, with the authority that signed it.
+// certificate returns the path of the API server's certificate. The API server signs it itself, and
+// writes it there with the authority that signed it.
 func (l layout) certificate() string { return l.path("certificates/apiserver.crt") }
 
-// writeSecrets writes the key that signs service accounts' tokens and the
-// administrator's token, unless an earlier control plane left them, and returns
-// the token.
+// writeSecrets writes the key that signs tokens of service accounts, and the administrator's token.
+// It keeps those of an earlier control plane. It returns the token.
 func (l layout) writeSecrets() (string, error) {
 	if err := writeNew(l.path("service-account.key"), newSigningKey); err != nil {
 		return "", err
@@ -49,7 +48,7 @@ func (l layout) writeSecrets() (string, error) {
 	return token, err
 }
 
-// writeNew writes what content makes to a file that does not exist yet.
+// writeNew writes the result of content to path, unless the file exists.
 func writeNew(path string, content func() ([]byte, error)) error {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -70,13 +69,12 @@ func newSigningKey() ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), err
 }
 
-// newAdminToken makes a line of kube-apiserver's token file: token, user, id, groups.
+// newAdminToken returns a line of kube-apiserver's token file: token, user, id, groups.
 func newAdminToken() ([]byte, error) {
 	return fmt.Appendf(nil, "%s,admin,admin,system:masters\n", rand.Text()), nil
 }
 
-// writeKubeconfig writes a kubeconfig file for the user of config's token and
-// returns its path.
+// writeKubeconfig writes a kubeconfig file for the user of config's token and returns its path.
 func (l layout) writeKubeconfig(user string, config *rest.Config) (string, error) {
 	const cluster = "controlplane"
 	kubeconfig := clientcmdapi.NewConfig()

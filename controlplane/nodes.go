@@ -14,18 +14,17 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// stages describe to kwok what becomes of nodes and pods.
+// stages is the configuration of kwok: how nodes and pods change.
 //
 //go:embed stages.yaml
 var stages []byte
 
-// startNodes starts kwok, makes the nodes, and waits until pods can be placed on
-// all of them.
+// startNodes starts kwok, creates the nodes, and waits until all of them accept pods.
 func (cp *ControlPlane) startNodes(ctx context.Context) error {
 	if err := os.WriteFile(cp.layout.path("stages.yaml"), stages, 0o600); err != nil {
 		return err
 	}
-	// kwok keeps files in the home directory unless it is told otherwise.
+	// Without KWOK_WORKDIR, kwok writes files to the home directory.
 	if err := cp.start("kwok", cp.kwokArgs(), "KWOK_WORKDIR="+cp.layout.path("kwok")); err != nil {
 		return err
 	}
@@ -51,7 +50,7 @@ func (cp *ControlPlane) kwokArgs() []string {
 		"--manage-all-nodes=true",
 		"--node-lease-duration-seconds=40",
 		"--node-ip=" + loopback,
-		// Serve nothing: logs and exec of pods that do not exist.
+		// Do not serve logs and exec: the pods have no containers.
 		"--node-port=0",
 	}
 }
@@ -69,7 +68,7 @@ func newNode(i int) *corev1.Node {
 	}
 }
 
-// nodesReady returns an error that names a node on which no pod would be placed.
+// nodesReady returns an error that names a node that accepts no pods.
 func nodesReady(ctx context.Context, client kubernetes.Interface) error {
 	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -15,11 +15,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// pollInterval is the pause between two looks at something that is awaited.
+// pollInterval is the pause between two checks.
 const pollInterval = 100 * time.Millisecond
 
-// waitUntil looks until what is awaited is there, ctx ends, or a program ends
-// that everything depends on.
+// waitUntil calls there until it returns no error, ctx ends, or a program of the control plane
+// ends.
 func (cp *ControlPlane) waitUntil(ctx context.Context, what string, there func(context.Context) error) error {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
@@ -39,7 +39,7 @@ func (cp *ControlPlane) waitUntil(ctx context.Context, what string, there func(c
 	}
 }
 
-// failure reports the first program that ended of itself.
+// failure returns an error for the first program that ended without a request.
 func (cp *ControlPlane) failure() error {
 	cp.mu.Lock()
 	defer cp.mu.Unlock()
@@ -59,11 +59,11 @@ func (cp *ControlPlane) failure() error {
 	return nil
 }
 
-// connect makes the client configuration and the administrator's kubeconfig file,
-// as soon as the API server has written the certificate that they refer to.
+// connect creates the client configuration and the administrator's kubeconfig file, when the API
+// server has written its certificate.
 func (cp *ControlPlane) connect(ctx context.Context) error {
 	return cp.waitUntil(ctx, "the API server's certificate", func(context.Context) error {
-		// The key is written last: once it is there, the certificate is complete.
+		// The API server writes the key last. If the key exists, the certificate is complete.
 		if _, err := os.Stat(cp.layout.path("certificates/apiserver.key")); err != nil {
 			return err
 		}
@@ -82,7 +82,7 @@ func (cp *ControlPlane) connect(ctx context.Context) error {
 	})
 }
 
-// waitForAPIServer waits until the API server says that it is ready.
+// waitForAPIServer waits until the API server reports that it is ready.
 func (cp *ControlPlane) waitForAPIServer(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(cp.config)
 	if err != nil {
@@ -93,8 +93,8 @@ func (cp *ControlPlane) waitForAPIServer(ctx context.Context) error {
 	})
 }
 
-// waitForNamespace waits until pods can be made in the namespace default: until
-// it exists, and, where a controller manager makes one, its service account.
+// waitForNamespace waits until clients can create pods in the namespace default. The namespace must
+// exist. With a controller manager, its service account must exist, too.
 func (cp *ControlPlane) waitForNamespace(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(cp.config)
 	if err != nil {
@@ -110,8 +110,8 @@ func (cp *ControlPlane) waitForNamespace(ctx context.Context) error {
 	})
 }
 
-// ignoreExists makes it no error to create what an earlier control plane left in
-// the same data directory.
+// ignoreExists drops the error that an object exists: an earlier control plane may have created it
+// in the same data directory.
 func ignoreExists(err error) error {
 	if apierrors.IsAlreadyExists(err) {
 		return nil

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controlplanetest gives tests a control plane.
+// Package controlplanetest starts a control plane for tests.
 package controlplanetest
 
 import (
@@ -12,11 +12,11 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
 )
 
-// Start starts a control plane that is stopped when the test ends. If
-// options.Binaries is empty, the programs are taken from Binaries.
+// Start starts a control plane, and stops it when the test ends. If options.Binaries is empty, it
+// uses the programs in Binaries.
 //
-// Where the programs are missing the test is skipped, but not in CI, where that
-// would hide that nothing is tested; `make test` builds them first.
+// If the programs are missing, Start skips the test. In CI, it fails the test instead: a skipped
+// test would hide that nothing is tested. `make test` builds the programs first.
 func Start(t testing.TB, options controlplane.Options) *controlplane.ControlPlane {
 	t.Helper()
 	if options.Binaries == "" {
@@ -37,9 +37,9 @@ func Start(t testing.TB, options controlplane.Options) *controlplane.ControlPlan
 	return cp
 }
 
-// Binaries returns the directory that KUBEBUILDER_ASSETS names, else where make
-// leaves the programs: build/controlplane in the directory of the test or the
-// nearest one above it that has it.
+// Binaries returns the directory in KUBEBUILDER_ASSETS. If it is not set, Binaries returns the
+// nearest build/controlplane, in the directory of the test or above it. make builds the programs
+// there.
 func Binaries() string {
 	if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
 		return dir

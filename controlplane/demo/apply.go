@@ -24,7 +24,7 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// fieldManager is the name under which the demo owns the fields it sets.
+// fieldManager is the field manager of the demo's fields.
 const fieldManager = "kube-events-demo"
 
 // applier applies manifests by server-side apply.
@@ -62,8 +62,8 @@ func (a *applier) applyManifest(ctx context.Context, manifest []byte) error {
 	}
 }
 
-// applyObject applies one object, and tries again while its kind is not served
-// yet: a custom resource follows its definition closely.
+// applyObject applies one object, and retries while the API server does not serve its kind yet: a
+// custom resource is applied right after its definition.
 func (a *applier) applyObject(ctx context.Context, object *unstructured.Unstructured) error {
 	if err := a.identifyOwners(ctx, object); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (a *applier) applyObject(ctx context.Context, object *unstructured.Unstruct
 	return err
 }
 
-// identifyOwners fills in the uid of owners that the manifest can only name.
+// identifyOwners sets the uid of owners, because the manifest only has their names.
 func (a *applier) identifyOwners(ctx context.Context, object *unstructured.Unstructured) error {
 	owners := object.GetOwnerReferences()
 	for i, owner := range owners {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package demo fills a cluster with workloads that have something to tell: one
-// that runs and is scaled up and down, one that cannot be scheduled, one that
-// crashes, one that a custom resource owns, and a CronJob.
+// Package demo creates workloads that cause events: one that runs and is scaled up and down, one
+// that cannot be scheduled, one that crashes, one that a custom resource owns, and a CronJob.
 package demo
 
 import (
@@ -26,8 +25,8 @@ var manifests embed.FS
 // scaleInterval is the time between two changes of the scaled Deployment.
 const scaleInterval = 15 * time.Second
 
-// Run applies the demo to the cluster and then keeps it busy until ctx ends,
-// which is no error.
+// Run applies the demo to the cluster, and then scales a Deployment until ctx ends. The end of ctx
+// is not an error.
 func Run(ctx context.Context, config *rest.Config) error {
 	err := apply(ctx, config)
 	if err == nil {
@@ -60,7 +59,7 @@ func apply(ctx context.Context, config *rest.Config) error {
 	return nil
 }
 
-// scaleUpAndDown gives the Deployment shop three replicas, then two, and so on.
+// scaleUpAndDown sets the Deployment shop to three replicas, then to two, and so on.
 func scaleUpAndDown(ctx context.Context, config *rest.Config) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

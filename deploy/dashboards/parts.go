@@ -14,7 +14,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 )
 
-// The data sources are variables, because their names differ from Grafana to Grafana.
+// The data sources are variables, because their names differ between installations of Grafana.
 var (
 	metricsSource = common.DataSourceRef{Type: new("prometheus"), Uid: new("${metrics}")}
 	logsSource    = common.DataSourceRef{Type: new("loki"), Uid: new("${logs}")}
@@ -27,7 +27,7 @@ const (
 	third  = whole / 3
 )
 
-// newDashboard is one whose panels are filled from the data sources that it lets choose.
+// newDashboard returns a dashboard with a variable for each data source.
 func newDashboard(uid, title, description string, sources ...common.DataSourceRef) *dashboard.DashboardBuilder {
 	d := dashboard.NewDashboardBuilder(title).Uid(uid).Description(description).Tags([]string{"kubernetes", "kube_events"}).
 		Time("now-1h", "now").Refresh("30s").Tooltip(dashboard.DashboardCursorSyncCrosshair).Editable()
@@ -38,7 +38,7 @@ func newDashboard(uid, title, description string, sources ...common.DataSourceRe
 	return d
 }
 
-// choice lets choose one of the values that a label of a metric has.
+// choice returns a variable to choose one value of a label of a metric.
 func choice(name, label, metric, from string) *dashboard.QueryVariableBuilder {
 	query := "label_values(" + metric + ", " + from + ")"
 	return dashboard.NewQueryVariableBuilder(name).Label(label).Datasource(metricsSource).
@@ -46,7 +46,8 @@ func choice(name, label, metric, from string) *dashboard.QueryVariableBuilder {
 		Refresh(dashboard.VariableRefreshOnTimeRangeChanged).Sort(dashboard.VariableSortAlphabeticalAsc)
 }
 
-// choices lets choose several, or all, those without the label included.
+// choices returns a variable to choose several values or all. All includes series without the
+// label.
 func choices(name, label, metric, from string) *dashboard.QueryVariableBuilder {
 	return choice(name, label, metric, from).Multi(true).IncludeAll(true).AllValue(".*").
 		Current(dashboard.VariableOption{
@@ -55,10 +56,10 @@ func choices(name, label, metric, from string) *dashboard.QueryVariableBuilder {
 		})
 }
 
-// target is a query with what its results are called.
+// target is a query with the legend of its results.
 type target struct{ query, legend string }
 
-// lines is a panel of metrics over time.
+// lines returns a panel of metrics over time.
 func lines(title, description, unit string, width uint32, targets ...target) *timeseries.PanelBuilder {
 	panel := timeseries.NewPanelBuilder().Title(title).Description(description).Datasource(metricsSource).
 		Unit(unit).Min(0).Height(height).Span(width).FillOpacity(10)
@@ -68,10 +69,10 @@ func lines(title, description, unit string, width uint32, targets ...target) *ti
 	return panel
 }
 
-// refID is what Grafana calls the queries of a panel: A, B, …
+// refID returns Grafana's name of a query in a panel: A, B, …
 func refID(i int) string { return string(rune('A' + i)) }
 
-// bars is a panel of logs that were counted, over time.
+// bars returns a panel of counted logs over time.
 func bars(title, description, query, legend string) *timeseries.PanelBuilder {
 	return timeseries.NewPanelBuilder().Title(title).Description(description).Datasource(logsSource).
 		Unit("short").Decimals(0).Height(height).Span(whole).
@@ -80,7 +81,7 @@ func bars(title, description, query, legend string) *timeseries.PanelBuilder {
 		WithTarget(ofLogs(query, "range").LegendFormat(legend))
 }
 
-// rows is a panel with a row for each result of a query of logs, and a column for each of its labels.
+// rows returns a panel with a row for each result of a query of logs, and a column for each label.
 func rows(title, description, query string, columns ...column) *table.PanelBuilder {
 	names, places := map[string]string{"Value #A": "Occurrences", "Value": "Occurrences"}, map[string]int{}
 	for i, c := range columns {
@@ -98,7 +99,7 @@ func rows(title, description, query string, columns ...column) *table.PanelBuild
 
 type column struct{ label, title string }
 
-// messages is a panel with log lines.
+// messages returns a panel with log lines.
 func messages(title, description, query string) *logs.PanelBuilder {
 	return logs.NewPanelBuilder().Title(title).Description(description).Datasource(logsSource).
 		Height(2 * height).Span(whole).ShowTime(true).WrapLogMessage(true).EnableLogDetails(true).

@@ -4,13 +4,13 @@ package main
 
 import "github.com/grafana/grafana-foundation-sdk/go/dashboard"
 
-// What a workload's events are asked for with. In Loki only the namespace is an index label.
+// The selectors of a workload's events. In Loki, only the namespace is an index label.
 const (
 	ofWorkload     = `k8s_cluster_uid=~"$cluster", k8s_namespace_name="$namespace", k8s_workload_kind="$kind", k8s_workload_name="$workload"`
 	logsOfWorkload = `{k8s_namespace_name="$namespace"} | k8s_cluster_uid=~"$cluster" | k8s_workload_kind="$kind" | k8s_workload_name="$workload"`
 )
 
-// workload is the dashboard for those who ask what happens to what they have deployed.
+// workload returns the dashboard for people who look at the events of their workloads.
 func workload() *dashboard.DashboardBuilder {
 	const metric = "k8s_event_occurrences_total"
 	return newDashboard("kube-events-workload", "Events of a workload",
@@ -20,14 +20,14 @@ func workload() *dashboard.DashboardBuilder {
 		WithVariable(choice("kind", "Kind", metric+`{k8s_cluster_uid=~"$cluster", k8s_namespace_name="$namespace"}`, "k8s_workload_kind")).
 		WithVariable(choice("workload", "Workload",
 			metric+`{k8s_cluster_uid=~"$cluster", k8s_namespace_name="$namespace", k8s_workload_kind="$kind"}`, "k8s_workload_name")).
-		WithPanel(bars("Timeline", "Occurrences, not messages: one message may stand for many.",
+		WithPanel(bars("Timeline", "Occurrences, not messages: one message may have many occurrences.",
 			`sum by (k8s_event_reason) (sum_over_time(`+logsOfWorkload+` | unwrap k8s_event_occurrences [$__auto]))`, "{{k8s_event_reason}}")).
-		WithPanel(rows("Reasons", "Of the time shown.",
+		WithPanel(rows("Reasons", "In the selected time range.",
 			`sum by (k8s_event_type, k8s_event_reason) (sum_over_time(`+logsOfWorkload+` | unwrap k8s_event_occurrences [$__range]))`,
 			column{"k8s_event_type", "Type"}, column{"k8s_event_reason", "Reason"})).
-		WithPanel(lines("Occurrences so far", "The metric, from when the receiver began to count.", "short", half,
+		WithPanel(lines("Occurrences so far", "The metric, since the receiver began to count.", "short", half,
 			target{`sum by (k8s_event_reason) (` + metric + `{` + ofWorkload + `})`, "{{k8s_event_reason}}"})).
-		WithPanel(rows("Chain", "The objects that the events are about, and who owns them, up to the workload.",
+		WithPanel(rows("Chain", "The objects of the events and their owners, up to the workload.",
 			`topk(100, sum by (k8s_object_kind, k8s_object_name, k8s_owner_chain) (`+
 				`sum_over_time(`+logsOfWorkload+` | unwrap k8s_event_occurrences [$__range])))`,
 			column{"k8s_object_kind", "Kind"}, column{"k8s_object_name", "Name"}, column{"k8s_owner_chain", "Owners"}).Span(whole)).

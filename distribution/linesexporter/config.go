@@ -7,10 +7,10 @@ import (
 	"os"
 )
 
-// Color says when lines are coloured.
+// Color selects when lines are coloured.
 type Color string
 
-// The values that Color can have.
+// The values of Color.
 const (
 	ColorAuto   Color = "auto"
 	ColorAlways Color = "always"
@@ -19,9 +19,8 @@ const (
 
 // Config is the configuration of the exporter.
 type Config struct {
-	// Color is auto (the default), always or never. With auto, lines are
-	// coloured when standard output is a terminal and the environment variable
-	// NO_COLOR is empty.
+	// Color is auto (the default), always or never. With auto, lines are coloured if standard
+	// output is a terminal and the environment variable NO_COLOR is empty.
 	Color Color `mapstructure:"color"`
 }
 
@@ -31,10 +30,10 @@ func (c *Config) Validate() error {
 	case ColorAuto, ColorAlways, ColorNever:
 		return nil
 	}
-	return fmt.Errorf("color: %q is unknown: use %s, %s or %s", c.Color, ColorAuto, ColorAlways, ColorNever)
+	return fmt.Errorf("color: %q is not a valid value: use %s, %s or %s", c.Color, ColorAuto, ColorAlways, ColorNever)
 }
 
-// enabled decides whether lines written to out are coloured.
+// enabled reports whether lines written to out are coloured.
 func (c Color) enabled(out *os.File) bool {
 	if c != ColorAuto {
 		return c == ColorAlways

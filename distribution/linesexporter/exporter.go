@@ -21,17 +21,17 @@ type linesExporter struct {
 
 	format lineFormat
 
-	mu  sync.Mutex // guards out, so that lines of two batches do not mix
+	mu  sync.Mutex // guards out: lines of two batches must not mix
 	out io.Writer
 }
 
-// Capabilities says that records are read only.
+// Capabilities reports that the exporter only reads records.
 func (*linesExporter) Capabilities() consumer.Capabilities {
 	return consumer.Capabilities{MutatesData: false}
 }
 
-// ConsumeLogs writes the batch in one piece. A failing write is permanent: a
-// standard output that was closed does not come back.
+// ConsumeLogs writes the batch in one write. An error is permanent, because a closed standard
+// output stays closed.
 func (e *linesExporter) ConsumeLogs(_ context.Context, logs plog.Logs) error {
 	var lines []byte
 	for _, rl := range logs.ResourceLogs().All() {

@@ -168,7 +168,7 @@ func TestConfig(t *testing.T) {
 		require.NoError(t, cfg.Validate())
 		assert.Equal(t, color, cfg.Color)
 	}
-	require.EqualError(t, (&Config{Color: "red"}).Validate(), `color: "red" is unknown: use auto, always or never`)
+	require.EqualError(t, (&Config{Color: "red"}).Validate(), `color: "red" is not a valid value: use auto, always or never`)
 }
 
 func TestAutomaticColorIsForTerminals(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 )
 
-// maxMessage is how many characters of a message are shown.
+// maxMessage is the number of characters of a message that a line shows.
 const maxMessage = 240
 
 // The terminal's sequences (ECMA-48, "select graphic rendition") that lines use.
@@ -27,8 +27,8 @@ type lineFormat struct {
 	color bool
 }
 
-// appendLine appends the line of record, newline included, to dst. Whatever is
-// absent from the record is left out of the line.
+// appendLine appends the line of record, newline included, to dst. The line leaves out what the
+// record does not have.
 func (f lineFormat) appendLine(dst []byte, resource pcommon.Resource, record plog.LogRecord) []byte {
 	object := resource.Attributes()
 	event := record.Attributes()
@@ -68,8 +68,8 @@ func (f lineFormat) style(style, s string) string {
 	return style + s + styleReset
 }
 
-// timestamp is when the event last occurred, or, of a record that does not say
-// so, when it was observed.
+// timestamp returns when the event last occurred. If the record does not have this time, it returns
+// when the event was observed.
 func timestamp(record plog.LogRecord) time.Time {
 	if record.Timestamp() == 0 {
 		return record.ObservedTimestamp().AsTime()
@@ -77,7 +77,7 @@ func timestamp(record plog.LogRecord) time.Time {
 	return record.Timestamp().AsTime()
 }
 
-// objectName is the involved object's name as kubectl writes it: pod/fe-abc,
+// objectName returns the involved object's name as kubectl writes it: pod/fe-abc,
 // deployment.apps/fe.
 func objectName(object pcommon.Map) string {
 	kind := strings.ToLower(text(object, "k8s.object.kind"))
@@ -90,7 +90,7 @@ func objectName(object pcommon.Map) string {
 	return kind + "/" + text(object, "k8s.object.name")
 }
 
-// ownerChain is the path from the involved object to the workload it belongs to.
+// ownerChain returns the path from the involved object to the workload that it belongs to.
 func ownerChain(object pcommon.Map) string {
 	chain, ok := object.Get("k8s.owner.chain")
 	if !ok || chain.Type() != pcommon.ValueTypeSlice {
@@ -103,8 +103,8 @@ func ownerChain(object pcommon.Map) string {
 	return strings.Join(owners, " ")
 }
 
-// occurrences says how often the event has occurred, if more than once: ×3. If
-// the record is about several occurrences but not all, it says how many: ×11 (+2).
+// occurrences returns how often the event has occurred, if more than once: ×3. If the record is
+// about several occurrences, but not about all, it adds their number: ×11 (+2).
 func occurrences(event pcommon.Map) string {
 	fresh, total := integer(event, "k8s.event.occurrences"), integer(event, "k8s.event.count")
 	switch {

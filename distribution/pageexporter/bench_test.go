@@ -8,20 +8,22 @@ import (
 	"time"
 )
 
-// storm is a sighting of each of so many pods of as many workloads as the board keeps. What is renewed has names of its own.
-func storm(at time.Time, round, pods int, renewed string) (all []sighting) {
+// storm returns an entry for each pod of maxWorkloads workloads. The names of the pods end with
+// renewed.
+func storm(at time.Time, round, pods int, renewed string) (all []entry) {
 	for w := range maxWorkloads {
 		for p := range pods {
 			pod := fmt.Sprint("fe-", w, "-", p, renewed)
-			all = append(all, podEvent(fmt.Sprint("fe-", w), pod, fmt.Sprint("Reason", p%5), func(s *sighting) {
-				s.at, s.id, s.of[traitNamespace] = at, fmt.Sprint(s.event, round), fmt.Sprint("ns-", w%50)
+			all = append(all, podEvent(fmt.Sprint("fe-", w), pod, fmt.Sprint("Reason", p%5), func(e *entry) {
+				e.at, e.id, e.of[traitNamespace] = at, fmt.Sprint(e.event, round), fmt.Sprint("ns-", w%50)
 			}))
 		}
 	}
 	return all
 }
 
-// BenchmarkAdd adds batches of 10,000 sightings to a full board: of its pods again and again, and of ever new ones.
+// BenchmarkAdd adds batches of 10,000 entries to a full store: of the same pods, and of new pods in
+// each round.
 func BenchmarkAdd(b *testing.B) {
 	const pods = 10_000 / maxWorkloads
 	for name, renewed := range map[string]func(round int) string{
@@ -29,7 +31,7 @@ func BenchmarkAdd(b *testing.B) {
 		"new pods":      func(round int) string { return fmt.Sprint("-", round) },
 	} {
 		b.Run(name, func(b *testing.B) {
-			full, c := boardAt(noon)
+			full, c := storeAt(noon)
 			full.add(storm(c.Time, 0, maxObjects, ""))
 			for round := 1; b.Loop(); round++ {
 				b.StopTimer()
@@ -38,14 +40,15 @@ func BenchmarkAdd(b *testing.B) {
 				b.StartTimer()
 				full.add(batch)
 			}
-			b.ReportMetric(float64(b.N*pods*maxWorkloads)/b.Elapsed().Seconds(), "sightings/s")
+			b.ReportMetric(float64(b.N*pods*maxWorkloads)/b.Elapsed().Seconds(), "entries/s")
 		})
 	}
 }
 
-// BenchmarkSee looks at a board that is full of what happened to all of its objects in all of the last hour.
+// BenchmarkSee reads a full store: something happened to all of its objects during the whole last
+// hour.
 func BenchmarkSee(b *testing.B) {
-	full, c := boardAt(noon)
+	full, c := storeAt(noon)
 	for round := range int(horizon / slotLength) {
 		c.Time = c.Add(slotLength)
 		full.add(storm(c.Time, round, maxObjects, ""))

@@ -4,7 +4,7 @@ package pageexporter
 
 import "time"
 
-// chart is occurrences over time, as bars in a square of 100 by 100.
+// chart shows occurrences over time, as bars in a square of 100 by 100.
 type chart struct {
 	Bars        []bar
 	Peak        int64 // the highest bar's occurrences
@@ -12,7 +12,7 @@ type chart struct {
 	From, Until time.Time
 }
 
-// bar is what occurred in a part of the time. Warnings stand on what is normal.
+// bar shows the occurrences of a part of the time. Warnings are above normal occurrences.
 type bar struct {
 	From, Until             time.Time
 	All, Warnings           int64

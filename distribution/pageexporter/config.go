@@ -9,7 +9,8 @@ import (
 	"go.opentelemetry.io/collector/config/confighttp"
 )
 
-// defaultEndpoint is reached from the same machine only: who sees the page sees the cluster's events.
+// defaultEndpoint is reachable from the same machine only: everybody who sees the page sees the
+// cluster's events.
 const defaultEndpoint = "127.0.0.1:8090"
 
 // Config is the configuration of the exporter: where the page is served, and how.
@@ -17,10 +18,10 @@ type Config struct {
 	confighttp.ServerConfig `mapstructure:",squash"`
 }
 
-// Validate reports what cannot be served.
+// Validate reports an address that cannot be served.
 func (c *Config) Validate() error {
 	if c.NetAddr.Endpoint == "" {
-		return errors.New("endpoint: it is empty: give an address to serve the page at, such as " + defaultEndpoint)
+		return errors.New("endpoint: it is empty: set the address of the page, such as " + defaultEndpoint)
 	}
 	return nil
 }

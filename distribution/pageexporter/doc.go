@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pageexporter is the Collector exporter `event_page`: it serves what the kube_events receiver emits as a web page
-// that follows along: events grouped by the workload that they belong to, the chain of owners, and occurrences over time.
+// Package pageexporter is the Collector exporter `event_page`. It serves the events of the
+// kube_events receiver as a web page that updates itself. The page has a card for each workload
+// with its events and its chain of owners, and charts of occurrences over time.
 //
-// It is for a look at a cluster without any backend. It keeps the last hour in memory, within fixed bounds, and nothing of
-// it on disk: a Collector that starts again starts with an empty page.
+// Use it to look at a cluster without a backend. It keeps the last hour in memory, within fixed
+// bounds, and nothing on disk. After a restart of the Collector, the page is empty.
 package pageexporter

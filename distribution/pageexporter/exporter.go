@@ -18,26 +18,27 @@ import (
 	"go.uber.org/zap"
 )
 
-// pageExporter puts log records on a board and serves the board as a page. It may be used concurrently.
+// pageExporter puts log records into a store and serves the store as a page. It may be used
+// concurrently.
 type pageExporter struct {
 	config    *Config
 	telemetry component.TelemetrySettings
-	board     *board
+	store     *store
 
-	address net.Addr // where the page is, once it has started
+	address net.Addr // of the page; set by Start
 	server  *http.Server
 	served  sync.WaitGroup
 }
 
 func newPageExporter(config *Config, telemetry component.TelemetrySettings) *pageExporter {
-	return &pageExporter{config: config, telemetry: telemetry, board: newBoard(time.Now)}
+	return &pageExporter{config: config, telemetry: telemetry, store: newStore(time.Now)}
 }
 
-// Start serves the page. The error is that of an address that cannot be listened on, or of a configuration of the server
-// that does not work.
+// Start serves the page. It returns an error if it cannot listen on the address, or if the
+// configuration of the server does not work.
 func (e *pageExporter) Start(ctx context.Context, host component.Host) error {
 	updates, endUpdates := context.WithCancel(context.Background())
-	server, err := e.config.ToServer(ctx, host.GetExtensions(), e.telemetry, newHandler(e.board, updates.Done()))
+	server, err := e.config.ToServer(ctx, host.GetExtensions(), e.telemetry, newHandler(e.store, updates.Done()))
 	if err != nil {
 		endUpdates()
 		return err
@@ -45,9 +46,9 @@ func (e *pageExporter) Start(ctx context.Context, host component.Host) error {
 	listener, err := e.config.ToListener(ctx)
 	if err != nil {
 		endUpdates()
-		return fmt.Errorf("endpoint: %q cannot be listened on: %w: set a free address of this machine", e.config.NetAddr.Endpoint, err)
+		return fmt.Errorf("endpoint: cannot listen on %q: %w: set a free address of this machine", e.config.NetAddr.Endpoint, err)
 	}
-	// A shutdown waits for requests to end, which those for updates do not do of themselves.
+	// A shutdown waits for requests to end. Requests for updates end only when this context ends.
 	server.RegisterOnShutdown(endUpdates)
 	e.address, e.server = listener.Addr(), server
 	e.telemetry.Logger.Info("Serving the page of events", zap.Stringer("address", e.address))
@@ -59,16 +60,16 @@ func (e *pageExporter) Start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
-// patience is how long a browser may take for the rest of its answer when the page ends.
-const patience = 2 * time.Second
+// shutdownTimeout is how long a browser may take to read the rest of its response at the shutdown.
+const shutdownTimeout = 2 * time.Second
 
-// Shutdown ends the page, and waits until nobody is being answered any more. Whoever still is after a while, or when ctx is
-// done, is cut off; that is no error.
+// Shutdown ends the page, and waits until all responses are written. After shutdownTimeout, or when
+// ctx is done, it closes the remaining connections. This is not an error.
 func (e *pageExporter) Shutdown(ctx context.Context) error {
 	if e.server == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
 	defer cancel()
 	err := e.server.Shutdown(ctx)
 	if ctx.Err() != nil {
@@ -78,13 +79,13 @@ func (e *pageExporter) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// Capabilities says that records are read only.
+// Capabilities reports that the exporter only reads records.
 func (*pageExporter) Capabilities() consumer.Capabilities {
 	return consumer.Capabilities{MutatesData: false}
 }
 
-// ConsumeLogs takes the records of events, and passes over others. It never refuses.
+// ConsumeLogs takes the records of events, and ignores others. It never returns an error.
 func (e *pageExporter) ConsumeLogs(_ context.Context, logs plog.Logs) error {
-	e.board.add(sightingsIn(logs))
+	e.store.add(entriesIn(logs))
 	return nil
 }

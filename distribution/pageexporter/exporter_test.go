@@ -34,7 +34,7 @@ import (
 var update = flag.Bool("update", false, "write the golden page again")
 
 func TestMain(m *testing.M) {
-	time.Local = time.UTC // the page shows the machine's time
+	time.Local = time.UTC // the page shows local time
 	goleak.VerifyTestMain(m)
 }
 
@@ -50,7 +50,7 @@ func serve(t *testing.T) (e *pageExporter, url string) {
 	t.Cleanup(func() {
 		stopped, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		assert.NoError(t, made.Shutdown(stopped), "it does not wait for those who look")
+		assert.NoError(t, made.Shutdown(stopped), "it does not wait for open pages")
 		http.DefaultClient.CloseIdleConnections()
 	})
 	e = made.(*pageExporter)
@@ -108,17 +108,17 @@ func TestThePage(t *testing.T) {
 }
 
 func TestTheWholePageIsAsItIsRecorded(t *testing.T) {
-	b, _ := boardAt(noon)
-	b.add([]sighting{
+	s, _ := storeAt(noon)
+	s.add([]entry{
 		podEvent("fe", "fe-1-a", "Started"),
-		podEvent("fe", "fe-1-a", "BackOff", warning, func(s *sighting) {
-			s.occurrences, s.count, s.container, s.message = 2, 5, "web", "Back-off restarting failed container"
+		podEvent("fe", "fe-1-a", "BackOff", warning, func(e *entry) {
+			e.occurrences, e.count, e.container, e.message = 2, 5, "web", "Back-off restarting failed container"
 		}),
-		podEvent("fe", "", "ScalingReplicaSet", func(s *sighting) { s.chain, s.at, s.of[traitManifest] = s.chain[:1], noon.Add(-5*time.Minute), "fe" }),
-		podEvent("", "lost", "Killing", func(s *sighting) { s.chain, s.resolution = s.chain[2:], "forbidden" }),
+		podEvent("fe", "", "ScalingReplicaSet", func(e *entry) { e.chain, e.at, e.of[traitManifest] = e.chain[:1], noon.Add(-5*time.Minute), "fe" }),
+		podEvent("", "lost", "Killing", func(e *entry) { e.chain, e.resolution = e.chain[2:], "forbidden" }),
 	})
 	var page bytes.Buffer
-	require.NoError(t, templates.ExecuteTemplate(&page, "page", b.see(filterFrom(map[string][]string{"namespace": {"demo"}}))))
+	require.NoError(t, templates.ExecuteTemplate(&page, "page", s.see(filterFrom(map[string][]string{"namespace": {"demo"}}))))
 
 	path := filepath.Join("testdata", "page.html")
 	if *update {
@@ -135,13 +135,13 @@ func FuzzWhatEventsSayStaysText(f *testing.F) {
 	f.Add("</textarea>'\"`\u202e\x00\xff")
 	f.Fuzz(func(t *testing.T, hostile string) {
 		render := func(text string) string {
-			b, _ := boardAt(noon)
-			b.add([]sighting{podEvent(text, text, text, func(s *sighting) {
-				s.id, s.message, s.container, s.resolution = text, text, text, text
-				s.of = traits{text, text, text, text}
+			s, _ := storeAt(noon)
+			s.add([]entry{podEvent(text, text, text, func(e *entry) {
+				e.id, e.message, e.container, e.resolution = text, text, text, text
+				e.of = traits{text, text, text, text}
 			})})
 			var page bytes.Buffer
-			require.NoError(t, templates.ExecuteTemplate(&page, "page", b.see(filterFrom(map[string][]string{"manifest": {text}, "workload": {""}}))))
+			require.NoError(t, templates.ExecuteTemplate(&page, "page", s.see(filterFrom(map[string][]string{"manifest": {text}, "workload": {""}}))))
 			return page.String()
 		}
 		assert.Equal(t, strings.Count(render("x"), "<"), strings.Count(render("x"+hostile), "<"), "an element comes of it")
@@ -153,7 +153,7 @@ func follow(t *testing.T, url string) <-chan sse.Event {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	require.NoError(t, err)
-	response, err := http.DefaultClient.Do(request) //nolint:bodyclose // closed by the goroutine that reads it
+	response, err := http.DefaultClient.Do(request) //nolint:bodyclose // the goroutine below closes it
 	require.NoError(t, err)
 	require.Equal(t, "text/event-stream", response.Header.Get("Content-Type"))
 	events := make(chan sse.Event)
@@ -216,9 +216,9 @@ func TestACardThatComesBackIsSentAgain(t *testing.T) {
 	recorder := httptest.NewRecorder()
 	session, err := sse.Upgrade(recorder, httptest.NewRequest(http.MethodGet, "/updates", nil))
 	require.NoError(t, err)
-	b, _ := boardAt(noon)
-	b.add([]sighting{podEvent("fe", "a", "Killing")})
-	with, without := b.see(filterFrom(nil)), view{}
+	s, _ := storeAt(noon)
+	s.add([]entry{podEvent("fe", "a", "Killing")})
+	with, without := s.see(filterFrom(nil)), view{}
 	sent := map[string]string{}
 	for _, v := range []view{with, with, without, with} {
 		require.NoError(t, send(session, v, sent))
@@ -245,7 +245,7 @@ func TestWhoeverLooksDoesNotHoldTheShutdown(t *testing.T) {
 	ended, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	require.NoError(t, e.Shutdown(ended))
-	for more := true; more; { // what was on its way
+	for more := true; more; { // updates in flight
 		_, more = <-events
 	}
 }
@@ -275,9 +275,9 @@ func TestWhoeverHasLeftIsForgotten(t *testing.T) {
 	leave()
 	_ = response.Body.Close()
 	require.Eventually(t, func() bool {
-		e.board.mu.Lock()
-		defer e.board.mu.Unlock()
-		return len(e.board.watchers) == 0
+		e.store.mu.Lock()
+		defer e.store.mu.Unlock()
+		return len(e.store.watchers) == 0
 	}, 10*time.Second, 10*time.Millisecond)
 }
 
@@ -288,7 +288,7 @@ func TestOtherSitesCannotReadThePage(t *testing.T) {
 	for host, want := range map[string]int{
 		"127.0.0.1:" + port: http.StatusOK, "localhost:" + port: http.StatusOK, "[::1]:" + port: http.StatusOK,
 		"127.0.0.1": http.StatusOK, "LocalHost": http.StatusOK, "[::1]": http.StatusOK, "[2001:db8::1]": http.StatusForbidden,
-		"0.0.0.0:" + port:      http.StatusOK, // as which a page on all addresses is opened on its machine
+		"0.0.0.0:" + port:      http.StatusOK, // a browser opens a page on all addresses this way
 		"evil.example:" + port: http.StatusForbidden, "evil.example": http.StatusForbidden, "192.0.2.1": http.StatusForbidden,
 	} {
 		t.Run(host, func(t *testing.T) {
@@ -314,7 +314,7 @@ func TestAnAddressThatIsTaken(t *testing.T) {
 	config.NetAddr.Endpoint = listener.Addr().String()
 	e := newPageExporter(config, componenttest.NewNopTelemetrySettings())
 	err = e.Start(t.Context(), componenttest.NewNopHost())
-	require.ErrorContains(t, err, `endpoint: "`+listener.Addr().String()+`" cannot be listened on`)
+	require.ErrorContains(t, err, `endpoint: cannot listen on "`+listener.Addr().String()+`"`)
 	assert.ErrorContains(t, err, "set a free address")
 	assert.NoError(t, e.Shutdown(t.Context()), "of an exporter that did not start")
 }
@@ -327,7 +327,7 @@ func TestConfig(t *testing.T) {
 	require.NoError(t, confmap.NewFromStringMap(map[string]any{"endpoint": "localhost:9"}).Unmarshal(config))
 	assert.Equal(t, "localhost:9", config.NetAddr.Endpoint)
 	config.NetAddr.Endpoint = ""
-	assert.ErrorContains(t, config.Validate(), "endpoint: it is empty: give an address")
+	assert.ErrorContains(t, config.Validate(), "endpoint: it is empty: set the address")
 }
 
 func TestManyWriteWhileManyLook(t *testing.T) {
@@ -343,7 +343,7 @@ func TestManyWriteWhileManyLook(t *testing.T) {
 		working.Go(func() {
 			for _, batch := range batches {
 				assert.NoError(t, e.ConsumeLogs(t.Context(), batch))
-				assert.NotZero(t, e.board.see(filterFrom(nil)).All)
+				assert.NotZero(t, e.store.see(filterFrom(nil)).All)
 			}
 		})
 	}

@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// filter is what somebody wants to see, as the page's address says it.
+// filter is the selection in the page's address.
 type filter struct {
-	traits   traits // those that are not empty have to be the same
+	traits   traits // values that are not empty must match
 	Workload string // an id; empty: all workloads
-	Minutes  string // how far back
+	Minutes  string // how far back the page looks
 }
 
-// spans are how far back one can look.
+// spans are the times that the page can look back.
 var spans = map[string]time.Duration{"10": 10 * time.Minute, "60": horizon}
 
 const defaultMinutes = "10"
 
-// bars is how many of them a chart has, whatever its span.
+// bars is the number of bars of a chart, for each span.
 const bars = 60
 
 func filterFrom(query url.Values) (f filter) {
@@ -35,7 +35,7 @@ func filterFrom(query url.Values) (f filter) {
 	return f
 }
 
-// Address is that of the page with this filter.
+// Address returns the address of the page with this filter.
 func (f filter) Address() string {
 	query := url.Values{}
 	for i, name := range traitNames {
@@ -49,16 +49,17 @@ func (f filter) Address() string {
 	return "/?" + query.Encode()
 }
 
-// AddressOf is that of the page with one workload, or with all if it is empty, and otherwise the same filter.
+// AddressOf returns the address of the page with the same filter, but for one workload. An empty id
+// means all workloads.
 func (f filter) AddressOf(workload string) string {
 	f.Workload = workload
 	return f.Address()
 }
 
-// Chosen says whether anything is left out.
+// Chosen reports whether the filter excludes anything.
 func (f filter) Chosen() bool { return f.traits != traits{} || f.Workload != "" }
 
-// Everything is the address of the page with nothing left out, for the same time.
+// Everything returns the address of the page without a filter, for the same span.
 func (f filter) Everything() string { return filter{Minutes: f.Minutes}.Address() }
 
 func (f filter) admits(of traits) bool {
@@ -70,10 +71,10 @@ func (f filter) admits(of traits) bool {
 	return true
 }
 
-// barLength is the time that a bar of the chart stands for.
+// barLength returns the time that one bar of the chart covers.
 func (f filter) barLength() time.Duration { return spans[f.Minutes] / bars }
 
-// start is the beginning of the first bar if the last one is that of now.
+// start returns the beginning of the first bar. The last bar contains now.
 func (f filter) start(now time.Time) time.Time {
 	return now.Truncate(f.barLength()).Add(-(bars - 1) * f.barLength())
 }

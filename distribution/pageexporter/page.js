@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Keeps the page as the server would render it now. Without this script the page works, but stands still.
+// Keeps the page up to date. Without this script the page works, but does not change.
 "use strict";
 
 const cards = document.getElementById("cards");
@@ -12,7 +12,7 @@ function element(html) {
   return template.content.firstElementChild;
 }
 
-// What was not there before is marked, so that one sees what happens.
+// Marks what was not there before.
 function markNew(fresh, old) {
   if (!old) {
     fresh.classList.add("new");
@@ -24,7 +24,7 @@ function markNew(fresh, old) {
   }
 }
 
-// Whoever walks through the page with the keyboard stays where they are: at the same link of the part, if it is still there.
+// Keeps the keyboard focus at the same link of the part, if the link is still there.
 function keepFocus(change) {
   const link = document.activeElement?.closest("[id] a");
   const part = link?.closest("[id]");
@@ -35,7 +35,7 @@ function keepFocus(change) {
   }
 }
 
-let postponed = null; // the filters, while somebody is choosing: the list must not close under the pointer
+let postponed = null; // the filters, while a list is open: it must not close under the pointer
 
 function replacePart(html) {
   const fresh = element(html);
@@ -69,14 +69,16 @@ let updates = null;
 function follow() {
   updates?.close();
   if (document.hidden) {
-    show("paused", "paused"); // A browser has six connections to a server, which forgotten tabs would take from the others.
+    // A browser has six connections to a server. Hidden tabs must not use them up.
+    show("paused", "paused");
     return;
   }
   updates = new EventSource("updates" + location.search);
   updates.addEventListener("open", () => show("live", "live"));
   updates.addEventListener("error", () => {
     show("the Collector does not answer", "lost");
-    // The browser tries again, but not after an answer that is none, such as that of a proxy in front of the Collector.
+    // The browser reconnects, but not after an error response, such as that of a proxy in front of
+    // the Collector.
     if (updates.readyState === EventSource.CLOSED) setTimeout(follow, 3000);
   });
   updates.addEventListener("part", (event) => keepFocus(() => replacePart(event.data)));

@@ -22,11 +22,11 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"moment": func(t time.Time) string { return t.Local().Format(time.RFC3339) },
 }).ParseFS(files, "page.html.tmpl"))
 
-// newHandler serves the board. Requests for updates are answered until ended is closed.
-func newHandler(b *board, ended <-chan struct{}) http.Handler {
+// newHandler serves the store. It answers requests for updates until ended is closed.
+func newHandler(s *store, ended <-chan struct{}) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { servePage(w, b.see(filterFrom(r.URL.Query()))) })
-	mux.Handle("GET /updates", &updates{board: b, ended: ended})
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { servePage(w, s.see(filterFrom(r.URL.Query()))) })
+	mux.Handle("GET /updates", &updates{store: s, ended: ended})
 	mux.Handle("GET /page.css", http.FileServerFS(files))
 	mux.Handle("GET /page.js", http.FileServerFS(files))
 	return guarded(mux)
@@ -43,8 +43,9 @@ func servePage(w http.ResponseWriter, v view) {
 	_, _ = page.WriteTo(w)
 }
 
-// guarded keeps what events say from being more than text, and pages of elsewhere from reading this one: a name that a
-// foreign site lets point to this machine (DNS rebinding) is refused where the page is for this machine only.
+// guarded sets headers that keep the text of events from running as code. On a page that is for
+// this machine only, it also rejects names of other sites: such a name may point to this machine
+// (DNS rebinding), and a page of that site could then read this one.
 func guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if address, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); ok && address.IP.IsLoopback() && !isLocal(r.Host) {
@@ -64,7 +65,8 @@ func isLocal(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true
 	}
-	// An IPv6 address without a port still has its brackets; a page on all addresses is opened as the unspecified one.
+	// An IPv6 address without a port still has its brackets. A browser opens a page on all
+	// addresses under the unspecified address.
 	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
 	return err == nil && (address.IsLoopback() || address.IsUnspecified())
 }

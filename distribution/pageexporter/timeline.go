@@ -14,11 +14,11 @@ import (
 const (
 	// horizon is how far back the page can look.
 	horizon = time.Hour
-	// slotLength is how exactly it is known when something occurred.
+	// slotLength is the resolution of times.
 	slotLength = 10 * time.Second
 )
 
-// unlisted are the traits of what goes beyond the bound of a slot: no more than whether it is to look at.
+// unlisted are the traits of what exceeds the bound of a slot: only whether it is a warning.
 var unlisted = map[bool]traits{true: {traitType: "Warning"}, false: {traitType: "Normal"}}
 
 // timeline counts occurrences by their time and traits. It is not safe for concurrent use.
@@ -28,31 +28,32 @@ type timeline struct {
 
 type slot struct {
 	start  time.Time
-	counts []count // one of each traits
+	counts []count // one for each value of traits
 }
 
-// count is how often something with these traits occurred. They are the same few in most timelines, which share them.
+// count is the number of occurrences with these traits. Most timelines have the same few traits, so
+// they share them.
 type count struct {
 	of unique.Handle[traits]
 	n  int64
 }
 
-// add counts occurrences, in a slot of time that tells at most so many traits apart.
-func (t *timeline) add(s *sighting, most int) {
-	start := s.at.Truncate(slotLength)
+// add counts occurrences in their slot. A slot has counts of up to most different traits.
+func (t *timeline) add(e *entry, most int) {
+	start := e.at.Truncate(slotLength)
 	i, found := t.find(start)
 	if !found {
 		t.slots = slices.Insert(t.slots, i, slot{start: start})
 	}
-	in, of := &t.slots[i], unique.Make(s.of)
+	in, of := &t.slots[i], unique.Make(e.of)
 	if in.find(of) < 0 && len(in.counts) >= most {
-		of = unique.Make(unlisted[s.of.isWarning()])
+		of = unique.Make(unlisted[e.of.isWarning()])
 	}
 	if at := in.find(of); at >= 0 {
-		in.counts[at].n += s.occurrences
+		in.counts[at].n += e.occurrences
 		return
 	}
-	in.counts = append(in.counts, count{of, s.occurrences})
+	in.counts = append(in.counts, count{of, e.occurrences})
 }
 
 func (s *slot) find(of unique.Handle[traits]) int {
@@ -69,7 +70,7 @@ func (t *timeline) forget(before time.Time) {
 	t.slots = slices.Delete(t.slots, 0, first)
 }
 
-// size is how many counts it consists of.
+// size returns the number of counts.
 func (t *timeline) size() (n int) {
 	for _, s := range t.slots {
 		n += len(s.counts)
@@ -77,7 +78,7 @@ func (t *timeline) size() (n int) {
 	return n
 }
 
-// since is what occurred in the slots that begin at or after a time and passes the filter.
+// since returns the counts that pass the filter, in the slots that begin at or after start.
 func (t *timeline) since(start time.Time, f filter) iter.Seq2[time.Time, count] {
 	return func(yield func(time.Time, count) bool) {
 		first, _ := t.find(start)
@@ -91,7 +92,7 @@ func (t *timeline) since(start time.Time, f filter) iter.Seq2[time.Time, count] 
 	}
 }
 
-// has says whether anything occurred that passes the filter.
+// has reports whether anything that passes the filter occurred.
 func (t *timeline) has(start time.Time, f filter) bool {
 	for range t.since(start, f) {
 		return true
@@ -99,7 +100,7 @@ func (t *timeline) has(start time.Time, f filter) bool {
 	return false
 }
 
-// total is how many occurrences, and how many of them are no normal ones.
+// total returns the number of occurrences, and how many of them are warnings.
 func (t *timeline) total(start time.Time, f filter) (all, warnings int64) {
 	for _, c := range t.since(start, f) {
 		all += c.n
@@ -110,7 +111,7 @@ func (t *timeline) total(start time.Time, f filter) (all, warnings int64) {
 	return all, warnings
 }
 
-// mostFrequent are so many of the values at most, those with the highest counts first.
+// mostFrequent returns up to most values, the highest count first, and the number of the others.
 func mostFrequent(counts map[string]int64, most int) (shown []string, hidden int) {
 	shown = slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))

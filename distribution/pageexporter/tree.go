@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// branch is an object with those that it owns.
+// branch is an object with the objects that it owns.
 type branch struct {
 	Object     object
 	All        int64 // occurrences on the object itself
 	Warnings   int64
-	Resolution string // how the search for its owners ended; empty: with all of them
+	Resolution string // k8s.owner.resolution; empty if the chain is complete
 	Owned      []*branch
 }
 
-// treeOf draws the chains of a workload's objects as one tree. Of many objects it shows those that something happened to
-// last.
+// treeOf returns the chains of a workload's objects as one tree. If there are many objects, it
+// shows those with the latest events.
 func treeOf(w *workload, f filter, start time.Time) (top *branch, hidden int) {
 	var members []*member
 	for _, m := range w.objects {
@@ -47,7 +47,7 @@ func treeOf(w *workload, f filter, start time.Time) (top *branch, hidden int) {
 	return top, hidden
 }
 
-// owned is the branch of an object that this one owns.
+// owned returns the branch of an object that this one owns.
 func (b *branch) owned(o object) *branch {
 	i, found := slices.BinarySearchFunc(b.Owned, o, func(other *branch, o object) int {
 		return cmp.Compare(other.Object.String(), o.String())

@@ -14,21 +14,23 @@ import (
 )
 
 const (
-	// updatePause is the least time between two updates of a page, so that a storm costs no more than that.
+	// updatePause is the minimum time between two updates of a page. It bounds the cost of a storm.
 	updatePause = 500 * time.Millisecond
-	// updateInterval is the most: the chart moves on while nothing happens.
+	// updateInterval is the maximum time between two updates: the chart moves on while nothing
+	// happens.
 	updateInterval = 5 * time.Second
-	// writeTimeout is how long a browser may take for an update.
+	// writeTimeout is how long a browser may take to read an update.
 	writeTimeout = 10 * time.Second
 )
 
-// parts are the templates of what a page has one of, and the ids of their elements.
+// parts are the templates that a page contains once. Their names are also the ids of their
+// elements.
 var parts = []string{"summary", "facets", "chart", "more"}
 
-// updates answers with server-sent events: those parts of a page that have changed since they were sent last, and, where
-// that has changed, the order of the cards, as an array of their ids.
+// updates answers with server-sent events. It sends the parts of a page that have changed since it
+// last sent them. It sends the order of the cards, an array of their ids, if the order has changed.
 type updates struct {
-	board *board
+	store *store
 	ended <-chan struct{}
 }
 
@@ -40,14 +42,14 @@ func (u *updates) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Cache-Control", "no-store")
-	changed, stop := u.board.watch()
+	changed, stop := u.store.watch()
 	defer stop()
 	sent := map[string]string{}
 	interval := time.NewTicker(updateInterval)
 	defer interval.Stop()
 	for {
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
-		if err := send(session, u.board.see(filterFrom(r.URL.Query())), sent); err != nil {
+		if err := send(session, u.store.see(filterFrom(r.URL.Query())), sent); err != nil {
 			return
 		}
 		select {
@@ -66,7 +68,7 @@ func (u *updates) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// send writes the parts of the view that are others than those in sent, where it notes them.
+// send writes the parts of the view that differ from those in sent, and records them in sent.
 func send(session *sse.Session, v view, sent map[string]string) error {
 	for _, name := range parts {
 		if err := sendPart(session, name, name, v, sent); err != nil {
@@ -80,11 +82,13 @@ func send(session *sse.Session, v view, sent map[string]string) error {
 			return err
 		}
 	}
-	// The page drops cards that are not in the order, and needs them again when they come back.
+	// The page drops cards that are not in the order. If a card comes back, send must write it
+	// again.
 	maps.DeleteFunc(sent, func(id, _ string) bool {
 		return id != "order" && !slices.Contains(parts, id) && !slices.Contains(cards, id)
 	})
-	order, err := json.Marshal(cards) // A browser passes over events without data, which the names of no cards would be.
+	// A browser ignores events without data. An empty array is data.
+	order, err := json.Marshal(cards)
 	if err != nil {
 		return err
 	}

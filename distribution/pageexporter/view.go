@@ -10,7 +10,8 @@ import (
 	"unique"
 )
 
-// How much of the board is shown at once. With a single workload, all that is known of it is.
+// The page shows at most this much of the store at once. A page of a single workload shows
+// everything about it.
 const (
 	cardsShown   = 50
 	eventsShown  = 5   // of a workload
@@ -18,7 +19,7 @@ const (
 	valuesShown  = 100 // of a trait
 )
 
-// view is what somebody sees of the board.
+// view is the content of the page.
 type view struct {
 	Filter        filter
 	Facets        []facet
@@ -28,7 +29,7 @@ type view struct {
 	Hidden        int // cards
 }
 
-// facet is a trait that can be filtered by, with its values.
+// facet is a trait that a filter can select, with its values.
 type facet struct {
 	Name    string // in the page's address
 	Options []option
@@ -71,14 +72,14 @@ type row struct {
 	Count, Taken                                 int64
 }
 
-// see shows the board through a filter.
-func (b *board) see(f filter) view {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.forget()
-	now := b.now()
+// see returns what the page shows with this filter.
+func (s *store) see(f filter) view {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forget()
+	now := s.now()
 	v := view{Filter: f}
-	shown, whole := b.workloadsShown(f)
+	shown, whole := s.workloadsShown(f)
 	v.Facets = facetsOf(whole, f, now)
 	v.All, v.Warnings = whole.total(f.start(now), f)
 	v.Chart = chartOf(whole, f, now)
@@ -90,8 +91,8 @@ func (b *board) see(f filter) view {
 	return v
 }
 
-// arranged are those workloads of which something passes the filter. Those with warnings come first. Among them, one keeps
-// its place until another appears that was not there.
+// arranged returns the workloads with something that passes the filter. Workloads with warnings
+// come first. A workload keeps its place until a new workload appears.
 func arranged(workloads []*workload, f filter, now time.Time) (shown []*workload) {
 	warns := map[*workload]int64{}
 	for _, w := range workloads {
@@ -106,12 +107,12 @@ func arranged(workloads []*workload, f filter, now time.Time) (shown []*workload
 	return shown
 }
 
-// workloadsShown are those that the filter may show, and what happened to all of them.
-func (b *board) workloadsShown(f filter) ([]*workload, *timeline) {
+// workloadsShown returns the workloads that the filter may show, and the timeline of all of them.
+func (s *store) workloadsShown(f filter) ([]*workload, *timeline) {
 	if f.Workload == "" {
-		return slices.Collect(maps.Values(b.workloads)), &b.overall
+		return slices.Collect(maps.Values(s.workloads)), &s.overall
 	}
-	for _, w := range b.workloads {
+	for _, w := range s.workloads {
 		if w.id == f.Workload {
 			return []*workload{w}, &w.timeline
 		}
@@ -119,7 +120,8 @@ func (b *board) workloadsShown(f filter) ([]*workload, *timeline) {
 	return nil, &timeline{}
 }
 
-// facetsOf lists what can be chosen of each trait while the choices of the others stay.
+// facetsOf returns, for each trait, the values that can be chosen while the choices of the other
+// traits stay.
 func facetsOf(t *timeline, f filter, now time.Time) (facets []facet) {
 	occurred := map[unique.Handle[traits]]int64{}
 	for _, c := range t.since(f.start(now), filter{}) {
@@ -128,7 +130,8 @@ func facetsOf(t *timeline, f filter, now time.Time) (facets []facet) {
 	for i, name := range traitNames {
 		others := f
 		others.traits[i] = ""
-		counts := map[string]int64{f.traits[i]: 0} // What was chosen can be seen even where nothing is of that kind.
+		// The chosen value is shown even if it has no occurrence.
+		counts := map[string]int64{f.traits[i]: 0}
 		for of, n := range occurred {
 			if others.admits(of.Value()) {
 				counts[of.Value()[i]] += n
@@ -140,7 +143,7 @@ func facetsOf(t *timeline, f filter, now time.Time) (facets []facet) {
 	return facets
 }
 
-// facetOf lists the most frequent values, and the one that was chosen.
+// facetOf returns the most frequent values, and the chosen one.
 func facetOf(name string, counts map[string]int64, chosen string) facet {
 	values, _ := mostFrequent(counts, valuesShown)
 	if chosen != "" && !slices.Contains(values, chosen) {
@@ -153,7 +156,7 @@ func facetOf(name string, counts map[string]int64, chosen string) facet {
 	return shown
 }
 
-// cardOf shows a workload.
+// cardOf returns the card of a workload.
 func cardOf(w *workload, f filter, now time.Time) card {
 	start := f.start(now)
 	c := card{ID: w.id, Address: f.AddressOf(w.id), Top: w.top, Namespace: w.namespace, Chart: chartOf(&w.timeline, f, now)}
@@ -181,7 +184,7 @@ func cardOf(w *workload, f filter, now time.Time) card {
 	return c
 }
 
-// rowsOf shows a workload's events, the newest first.
+// rowsOf returns a workload's events, the newest first.
 func rowsOf(w *workload, f filter, start time.Time) (rows []row, hidden int) {
 	for _, e := range slices.Backward(w.events) {
 		if e.at.Before(start) || !f.admits(e.of) {

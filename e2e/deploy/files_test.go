@@ -107,7 +107,7 @@ func readOperatorSpec(t *testing.T) (spec operatorSpec) {
 func baseConfig(t *testing.T) map[string]any {
 	t.Helper()
 	merged := map[string]any{}
-	for _, file := range []string{"config.yaml", "restarts.yaml"} {
+	for _, file := range []string{"config.yaml", "persistence.yaml"} {
 		config := map[string]any{}
 		require.NoError(t, sigsyaml.Unmarshal([]byte(trial.Read(t, "deploy", "base", file)), &config))
 		merge(merged, config)

@@ -38,7 +38,7 @@ func TestTilt(t *testing.T) {
 // cluster-scoped blueprints.
 func TestCartographer(t *testing.T) {
 	t.Parallel()
-	kube.Apply(t, file("cartographer", "crds.yaml"), file("cartographer", "workload.yaml"), file("cartographer", "stamped.yaml"))
+	kube.Apply(t, file("cartographer", "crds.yaml"), file("cartographer", "workload.yaml"), file("cartographer", "generated.yaml"))
 	workload := kube.Get(t, "carto.run/v1alpha1", "Workload", "cartographer", "petclinic")
 	image := kube.Get(t, "kpack.io/v1alpha2", "Image", "cartographer", "petclinic")
 	chain := kube.Get(t, "carto.run/v1alpha1", "ClusterSupplyChain", "", "source-to-url")
@@ -79,7 +79,7 @@ func TestCartographer(t *testing.T) {
 // them apart.
 func TestArgoRollouts(t *testing.T) {
 	t.Parallel()
-	kube.Apply(t, file("argo-rollouts", "crds.yaml"), file("argo-rollouts", "rollout.yaml"), file("argo-rollouts", "made.yaml"))
+	kube.Apply(t, file("argo-rollouts", "crds.yaml"), file("argo-rollouts", "rollout.yaml"), file("argo-rollouts", "generated.yaml"))
 	rollout := kube.Get(t, "argoproj.io/v1alpha1", "Rollout", "argo-rollouts-example", "checkout")
 	events := kube.Recorder(t, "rollouts-controller")
 	events.Event(rollout, corev1.EventTypeNormal, "RolloutUpdated", "Rollout updated to revision 2")
@@ -102,7 +102,7 @@ func TestArgoRollouts(t *testing.T) {
 // TestKnative: a pod's event names the Knative Service, which is not taken for a Service of Kubernetes.
 func TestKnative(t *testing.T) {
 	t.Parallel()
-	kube.Apply(t, file("knative", "crds.yaml"), file("knative", "service.yaml"), file("knative", "made.yaml"))
+	kube.Apply(t, file("knative", "crds.yaml"), file("knative", "service.yaml"), file("knative", "generated.yaml"))
 	service := kube.Get(t, "serving.knative.dev/v1", "Service", "knative-example", "hello")
 
 	backend := trial.NewBackend(t)

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Notes on a Deployment that a change of it was approved:
+# Writes an event on a Deployment: a change was approved.
 #   approve.sh NAMESPACE DEPLOYMENT MESSAGE
-# APPROVER names who did (default: $USER).
+# APPROVER is the name of the person who approved (default: $USER).
 set -eu
 
 if [ $# -ne 3 ]; then
@@ -16,10 +16,10 @@ message=$3
 approver=${APPROVER:-${USER:-unknown}}
 now=$(date -u +%Y-%m-%dT%H:%M:%SZ)
 
-# With the uid the event belongs to this Deployment, and to no later one of the same name.
+# With the uid, the event belongs to this Deployment, and not to a later one of the same name.
 uid=$(kubectl --namespace "$namespace" get deployment "$deployment" --output jsonpath='{.metadata.uid}')
 
-# As JSON, in which every text may stand.
+# The event is JSON, because JSON can hold any text.
 quote() {
 	printf '%s' "$1" | sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' | tr '\n\t' '  '
 }

@@ -1,5 +1,5 @@
-// The linter has a module of its own, so that its many requirements neither
-// move nor are moved by those of the other tools.
+// The linter has its own module, so that its many requirements do not change the versions of other
+// tools.
 module github.com/kubeevents/kubeeventsreceiver/tools/lint
 
 go 1.26.0

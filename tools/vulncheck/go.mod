@@ -1,5 +1,5 @@
-// govulncheck has a module of its own, so that its requirements neither move nor
-// are moved by those of the other tools.
+// govulncheck has its own module, so that its requirements do not change the versions of other
+// tools.
 module github.com/kubeevents/kubeeventsreceiver/tools/vulncheck
 
 go 1.26.0

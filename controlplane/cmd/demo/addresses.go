@@ -17,15 +17,15 @@ import (
 // pageVariable is the environment variable of the page's address.
 const pageVariable = "PAGE_ENDPOINT"
 
-// address is where the Collector will listen, as an environment variable tells it.
+// address is where the Collector will listen. Its value is that of an environment variable.
 type address struct {
 	variable string
-	host     string // before what the variable holds, if that is a port alone
+	host     string // the host, if the value is only a port
 	value    string
 }
 
-// addressesOf returns those that distribution/config.yaml takes from the
-// environment and that are set there, as make run does.
+// addressesOf returns the addresses that distribution/config.yaml takes from the environment, and
+// that are set. make run sets them.
 func addressesOf(getenv func(string) string) (found []address) {
 	for _, a := range []address{{variable: pageVariable}, {variable: "PROMETHEUS_ENDPOINT"}, {variable: "OTELCOL_METRICS_PORT", host: "127.0.0.1:"}} {
 		if a.value = getenv(a.variable); a.value != "" {
@@ -37,10 +37,10 @@ func addressesOf(getenv func(string) string) (found []address) {
 
 func (a address) String() string { return a.host + a.value }
 
-// checkAddresses says in one error which addresses cannot be listened at, and what
-// to do about those that are taken.
+// checkAddresses returns one error that names all addresses that the Collector cannot listen on,
+// and the fix for those that are in use.
 func (s show) checkAddresses() error {
-	var listeners []net.Listener // until the end: two may want the same
+	var listeners []net.Listener // keep them until the end: two addresses may be equal
 	defer func() {
 		for _, l := range listeners {
 			_ = l.Close()
@@ -70,7 +70,7 @@ func (s show) checkAddresses() error {
 	return errors.Join(errs...)
 }
 
-// takenError names addresses that are taken, with a command that has free ones instead.
+// takenError names addresses that are in use, with a command that has free ones instead.
 func (s show) takenError(taken []address, free func(address) bool) error {
 	command := []string{"make run"}
 	if s.kubeconfig != "" {
@@ -88,12 +88,13 @@ func (s show) takenError(taken []address, free func(address) bool) error {
 	if len(names) > 1 {
 		are, another = "are", "others"
 	}
-	return fmt.Errorf("%s %s taken: set %s, such as %s", strings.Join(names, ", "), are, another, strings.Join(command, " "))
+	return fmt.Errorf("%s %s in use: set %s, such as %s", strings.Join(names, ", "), are, another, strings.Join(command, " "))
 }
 
-// next returns the address with the next port, which is 0, always free, after the last.
+// next returns the address with the next port. After the last port, it returns port 0, which is
+// always free.
 func (a address) next() address {
-	host, port, _ := net.SplitHostPort(a.String()) // it was listened at
+	host, port, _ := net.SplitHostPort(a.String()) // net.Listen has parsed it
 	number, _ := strconv.ParseUint(port, 10, 16)
 	a.value = strconv.Itoa(int(uint16(number + 1)))
 	if a.host == "" {
@@ -102,16 +103,16 @@ func (a address) next() address {
 	return a
 }
 
-// pagePatience is how long the page is waited for: not for ever, since the
-// Collector's configuration may be without one.
-const pagePatience = 30 * time.Second
+// pageTimeout bounds the wait for the page, because the Collector's configuration may have no page.
+const pageTimeout = 30 * time.Second
 
-// awaitPage returns whether the page answers before the Collector or ctx ends.
+// awaitPage reports whether the page answers before the Collector or ctx ends.
 func awaitPage(ctx context.Context, url string, ended <-chan struct{}) bool {
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Second} // without a proxy
-	patience := time.After(pagePatience)
+	// The transport uses no proxy.
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Second}
+	timeout := time.After(pageTimeout)
 	for {
-		if response, err := client.Get(url); err == nil { // nothing is waited for but its start
+		if response, err := client.Get(url); err == nil { // any response means that it has started
 			_ = response.Body.Close()
 			return true
 		}
@@ -120,7 +121,7 @@ func awaitPage(ctx context.Context, url string, ended <-chan struct{}) bool {
 			return false
 		case <-ended:
 			return false
-		case <-patience:
+		case <-timeout:
 			return false
 		case <-time.After(50 * time.Millisecond):
 		}

@@ -25,12 +25,13 @@ func take(t *testing.T) (address, port string) {
 	return listener.Addr().String(), port
 }
 
-// with gives the show addresses as the environment would.
+// with sets the addresses of the show, as the environment does.
 func (s *show) with(env map[string]string) {
 	s.page, s.addresses = env[pageVariable], addressesOf(func(variable string) string { return env[variable] })
 }
 
-// TestAddressesAreTaken: all are named at once, before anything is started, and the command that is told has free ones.
+// TestAddressesAreTaken checks that the error names all addresses in use before anything starts,
+// and that its command has free ones.
 func TestAddressesAreTaken(t *testing.T) {
 	page, _ := take(t)
 	metric, _ := take(t)
@@ -40,7 +41,7 @@ func TestAddressesAreTaken(t *testing.T) {
 	s.with(map[string]string{"PAGE_ENDPOINT": page, "PROMETHEUS_ENDPOINT": metric, "OTELCOL_METRICS_PORT": port})
 	code, err := s.run(t.Context())
 	assert.Equal(t, 1, code)
-	require.ErrorContains(t, err, page+", "+metric+", "+own+" are taken: set others, such as make run ")
+	require.ErrorContains(t, err, page+", "+metric+", "+own+" are in use: set others, such as make run ")
 	assert.NoFileExists(t, seen, "the Collector was not started")
 
 	told := regexp.MustCompile(`make run PAGE_ENDPOINT=(127\.0\.0\.1:\d+) PROMETHEUS_ENDPOINT=(127\.0\.0\.1:\d+) OTELCOL_METRICS_PORT=(\d+)$`).
@@ -56,7 +57,7 @@ func TestOneAddressIsTaken(t *testing.T) {
 	s.kubeconfig = "/missing"
 	s.with(map[string]string{"PAGE_ENDPOINT": page, "PROMETHEUS_ENDPOINT": "127.0.0.1:0"})
 	_, err := s.run(t.Context())
-	assert.ErrorContains(t, err, page+" is taken: set another, such as make run KUBECONFIG=/missing PAGE_ENDPOINT=127.0.0.1:")
+	assert.ErrorContains(t, err, page+" is in use: set another, such as make run KUBECONFIG=/missing PAGE_ENDPOINT=127.0.0.1:")
 	assert.NotContains(t, err.Error(), "PROMETHEUS_ENDPOINT")
 }
 
@@ -68,7 +69,7 @@ func TestAddressesAreTheSame(t *testing.T) {
 	var s show
 	s.with(map[string]string{"PAGE_ENDPOINT": both, "PROMETHEUS_ENDPOINT": both})
 	err = s.checkAddresses()
-	assert.ErrorContains(t, err, both+" is taken")
+	assert.ErrorContains(t, err, both+" is in use")
 	assert.ErrorContains(t, err, "PROMETHEUS_ENDPOINT=")
 }
 
@@ -78,7 +79,7 @@ func TestAddressIsNone(t *testing.T) {
 	assert.ErrorContains(t, s.checkAddresses(), "OTELCOL_METRICS_PORT=port: ")
 }
 
-// TestPageAnswers: only then its address is told.
+// TestPageAnswers checks that the demo prints the address of the page only when the page answers.
 func TestPageAnswers(t *testing.T) {
 	page := httptest.NewServer(http.NotFoundHandler())
 	defer page.Close()
@@ -90,7 +91,8 @@ func TestPageAnswers(t *testing.T) {
 	assert.False(t, awaitPage(t.Context(), page.URL, ended), "the Collector has ended")
 }
 
-// TestDefaultsAreThoseOfTheConfiguration: what make run sets is what somebody gets who takes the configuration alone.
+// TestDefaultsAreThoseOfTheConfiguration checks that make run sets the defaults of the
+// configuration.
 func TestDefaultsAreThoseOfTheConfiguration(t *testing.T) {
 	makefile, err := os.ReadFile("../../../Makefile")
 	require.NoError(t, err)

@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// findKubeconfig returns a list of kubeconfig files with the home directory for
-// ~, which not every shell puts there in `make run KUBECONFIG=~/.kube/config`. As
-// in kubectl, it is enough if one of them exists.
+// findKubeconfig returns a list of kubeconfig files with ~ replaced by the home directory: not
+// every shell does this in `make run KUBECONFIG=~/.kube/config`. As with kubectl, one existing file
+// is enough.
 func findKubeconfig(list string) (string, error) {
 	files := filepath.SplitList(list)
 	found := false
@@ -31,7 +31,7 @@ func findKubeconfig(list string) (string, error) {
 	}
 	expanded := strings.Join(files, string(filepath.ListSeparator))
 	if !found {
-		return "", fmt.Errorf("KUBECONFIG=%s names no file; without it there is a demo: make run KUBECONFIG= (or env -u KUBECONFIG make run)", expanded)
+		return "", fmt.Errorf("KUBECONFIG=%s names no existing file: set it to a kubeconfig file, or run the demo without it: make run KUBECONFIG= (or env -u KUBECONFIG make run)", expanded)
 	}
 	return expanded, nil
 }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Demo shows what the kube_events receiver sees: it runs the Collector, and
-// passes its output on. Without a kubeconfig file it first starts a control plane
-// with fake nodes, and then workloads on it. It runs until Ctrl-C or until the
-// Collector ends, and leaves nothing behind. Its exit code is the Collector's, or
-// 0 after Ctrl-C.
+// Demo shows the output of the kube_events receiver: it runs the Collector. Without a kubeconfig
+// file, it first starts a control plane with simulated nodes, and applies workloads to it. It runs
+// until Ctrl-C or until the Collector ends, and leaves nothing behind. Its exit code is the
+// Collector's, or 0 after Ctrl-C.
 package main
 
 import (
@@ -22,7 +21,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/controlplane/internal/process"
 )
 
-// collectorGrace is how long the Collector may take to deliver what it holds.
+// collectorGrace is how long the Collector may take to deliver its data at the end.
 const collectorGrace = 15 * time.Second
 
 // show is one run of the demo.
@@ -30,8 +29,8 @@ type show struct {
 	binaries   string    // directory of the control plane's programs
 	collector  string    // the Collector's program
 	config     string    // the Collector's configuration
-	kubeconfig string    // of the cluster to show, as KUBECONFIG has it; empty means a demo's
-	page       string    // where the Collector serves its page, if that is known
+	kubeconfig string    // of the cluster to show, in the form of KUBECONFIG; empty means a demo's
+	page       string    // where the Collector serves its page, if known
 	addresses  []address // where the Collector will listen
 }
 
@@ -40,7 +39,7 @@ func main() {
 	flag.StringVar(&s.binaries, "binaries", "build/controlplane", "directory of the control plane's programs")
 	flag.StringVar(&s.collector, "collector", "build/otelcol", "the Collector's program")
 	flag.StringVar(&s.config, "config", "distribution/config.yaml", "the Collector's configuration")
-	flag.StringVar(&s.kubeconfig, "kubeconfig", "", "show the cluster of this kubeconfig file, or list of files; without, one that is made for it")
+	flag.StringVar(&s.kubeconfig, "kubeconfig", "", "show the cluster of this kubeconfig file, or list of files; empty: start a cluster for the demo")
 	flag.Parse()
 
 	code, err := s.run(untilAsked())
@@ -51,23 +50,22 @@ func main() {
 	os.Exit(code)
 }
 
-// untilAsked returns a context that ends with Ctrl-C, a request to end, or the
-// terminal.
+// untilAsked returns a context that ends with Ctrl-C, SIGTERM, or the end of the terminal.
 func untilAsked() context.Context {
 	signals := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
 		signals = append(signals, syscall.SIGHUP)
 	}
 	ctx, _ := signal.NotifyContext(context.Background(), signals...)
-	// The second Ctrl-C does not ask: it ends this process, and its end theirs. But
-	// a terminal's end may be told twice, by the kernel and by the shell.
+	// The second Ctrl-C ends this process immediately, and the other processes end with it. SIGHUP
+	// stays handled: the kernel and the shell may both send it when a terminal ends.
 	context.AfterFunc(ctx, func() { signal.Reset(syscall.SIGINT, syscall.SIGTERM) })
-	// Nobody may read any more what is said while all is stopped.
+	// The reader of the output may be gone while the demo stops.
 	signal.Ignore(syscall.SIGPIPE)
 	return ctx
 }
 
-// run returns the exit code of a Collector that ended of itself, or 0.
+// run returns the exit code of a Collector that ended without a request, or 0.
 func (s show) run(ctx context.Context) (code int, err error) {
 	if err := s.checkAddresses(); err != nil {
 		return 1, err
@@ -84,7 +82,7 @@ func (s show) showCluster(ctx context.Context) (code int, err error) {
 	if err != nil {
 		return 1, err
 	}
-	say("showing the cluster of KUBECONFIG=%s, in which nothing is changed", kubeconfig)
+	say("showing the cluster of KUBECONFIG=%s; the demo changes nothing in it", kubeconfig)
 	return s.perform(ctx, kubeconfig, func(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
@@ -104,16 +102,16 @@ func (s show) showDemo(ctx context.Context) (code int, err error) {
 	}
 	defer func() { err = errors.Join(err, cp.Stop()) }()
 	say("it is ready; to look at it from another terminal: export KUBECONFIG=%s", cp.Kubeconfig())
-	say("API, controllers and scheduler are real; nodes and pods are pretended (kwok): no container runs, and every image is there")
-	say("to break something: %s", breakage)
+	say("API server, controllers and scheduler are real; nodes and pods are simulated (kwok): no container runs, and every image exists")
+	say("to cause a problem: %s", breakage)
 	return s.perform(ctx, cp.Kubeconfig(), func(ctx context.Context) error { return demo.Run(ctx, cp.RESTConfig()) })
 }
 
-// breakage is a command that lets a workload fail where it can: no node is like that.
+// breakage is a command that makes a workload fail: no node has this label.
 const breakage = `kubectl --namespace demo patch deployment shop --patch '{"spec": {"template": {"spec": {"nodeSelector": {"disk": "gold"}}}}}'`
 
-// perform runs the Collector beside what happens in its cluster, until ctx or one
-// of the two ends, and then stops the Collector before the other.
+// perform runs the Collector and happen concurrently, until ctx or one of the two ends. Then it
+// stops the Collector before happen.
 func (s show) perform(ctx context.Context, kubeconfig string, happen func(context.Context) error) (code int, err error) {
 	say("each line is an event: when, type, reason, namespace, object ← its owners [Tilt manifest] ×count so far  message")
 	collector, err := process.Start(process.Command{
@@ -138,14 +136,14 @@ func (s show) perform(ctx context.Context, kubeconfig string, happen func(contex
 		code = collector.ExitCode()
 		say("the Collector ended with exit code %d; stopping ...", code)
 	case err = <-ended:
-		ended <- nil // it is waited for below
+		ended <- nil // for the receive below
 	}
 	err = errors.Join(err, collector.Stop(collectorGrace))
 	cancel()
 	return code, errors.Join(err, <-ended)
 }
 
-// welcome says that the Collector is running, and where its page is, once both are so.
+// welcome reports that the Collector runs, and the address of its page when the page answers.
 func (s show) welcome(ctx context.Context, ended <-chan struct{}) {
 	answers := s.page != "" && awaitPage(ctx, "http://"+s.page, ended)
 	select {
@@ -161,7 +159,7 @@ func (s show) welcome(ctx context.Context, ended <-chan struct{}) {
 	}
 }
 
-// say tells the user what is going on, apart from the events on standard output.
+// say writes a message to standard error, because standard output has the events.
 func say(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "demo: "+format+"\n", args...)
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/controlplane/controlplanetest"
 )
 
-// newShow returns a show whose Collector is a shell script, and the file that
-// the script writes its KUBECONFIG to.
+// newShow returns a show whose Collector is a shell script, and the file to which the script writes
+// its KUBECONFIG.
 func newShow(t *testing.T, script string) (show, string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -74,13 +74,14 @@ func TestInterruptedWhileStarting(t *testing.T) {
 	assert.NoFileExists(t, seen, "the Collector was not started")
 }
 
-// TestTerminalCloses: its end ends the demo, and, told again, does not end it before all is cleaned up.
+// TestTerminalCloses checks that SIGHUP ends the demo, and that a second SIGHUP does not end it
+// before the cleanup.
 func TestTerminalCloses(t *testing.T) {
 	ctx := untilAsked()
 	for range 10 {
 		require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGHUP))
 		<-ctx.Done()
-		time.Sleep(5 * time.Millisecond) // for what the first lets happen
+		time.Sleep(5 * time.Millisecond) // for the effects of the first signal
 	}
 }
 
@@ -111,7 +112,7 @@ func TestKubeconfigIsMissing(t *testing.T) {
 	s.kubeconfig = "/missing/config:/missing/too"
 	code, err := s.run(t.Context())
 	assert.Equal(t, 1, code)
-	assert.ErrorContains(t, err, "KUBECONFIG=/missing/config:/missing/too names no file")
+	assert.ErrorContains(t, err, "KUBECONFIG=/missing/config:/missing/too names no existing file")
 	assert.ErrorContains(t, err, "make run KUBECONFIG=")
 	assert.NoFileExists(t, seen, "the Collector was not started")
 }

@@ -4,8 +4,8 @@ package process
 
 import "syscall"
 
-// groupLeader puts a program at the head of a process group of its own, and has
-// the kernel kill it when the thread that started it ends.
+// groupLeader makes a program the leader of its own process group. The kernel kills the program
+// when the thread that started it ends.
 func groupLeader() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

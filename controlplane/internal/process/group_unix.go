@@ -6,7 +6,7 @@ package process
 
 import "syscall"
 
-// groupLeader puts a program at the head of a process group of its own.
+// groupLeader makes a program the leader of its own process group.
 func groupLeader() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }

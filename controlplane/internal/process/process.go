@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package process runs programs that must not outlive the one that started
-// them: each has a process group of its own, is stopped by its process id, and
-// its end is waited for. On Linux a program also dies with its parent, however
-// that one ended.
+// Package process runs programs that must not outlive the program that started them. Each has its
+// own process group. Stop uses the process id, and waits for the end. On Linux, a program also ends
+// with its parent, in whatever way the parent ended.
 package process
 
 import (
@@ -20,15 +19,15 @@ import (
 	"time"
 )
 
-// Command says what to run.
+// Command is the program to run.
 type Command struct {
 	Path string   // the program's file
 	Args []string // its arguments, without the program's name
 	Env  []string // added to the environment of this process
 
-	// Stdout and Stderr receive the output. Nil discards it, unless Log is set.
+	// Stdout and Stderr receive the output. With nil, Log receives it; without Log, it is discarded.
 	Stdout, Stderr *os.File
-	// Log, if set, is the file that output without a destination is appended to.
+	// Log, if set, is the file to which output without a destination is appended.
 	Log string
 }
 
@@ -78,9 +77,8 @@ func (p *Process) logTo(log *os.File) {
 	}
 }
 
-// run starts the program and waits for it on one locked thread: Linux counts the
-// thread that started a program as its parent, and takes the thread's end for
-// the parent's.
+// run starts the program and waits for it on one locked thread. For Linux, the parent of a program
+// is the thread that started it, and the end of this thread is the end of the parent.
 func (p *Process) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -90,7 +88,7 @@ func (p *Process) run(started chan<- error) {
 	if err != nil {
 		return
 	}
-	_ = p.cmd.Wait() // ExitCode tells how it ended
+	_ = p.cmd.Wait() // ExitCode returns how it ended
 	close(p.done)
 }
 
@@ -100,8 +98,8 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 // PID returns the program's process id, which is also its process group's.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// ExitCode waits for the program's end and returns its exit code, or 128 plus
-// the signal's number if a signal ended it, as a shell does.
+// ExitCode waits for the program's end and returns its exit code. If a signal ended the program, it
+// returns 128 plus the signal's number, as a shell does.
 func (p *Process) ExitCode() int {
 	<-p.done
 	if status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
@@ -110,8 +108,8 @@ func (p *Process) ExitCode() int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// Stop asks the program to end, kills it if it has not done so after grace, and
-// returns when it has ended. To stop it again is to do nothing.
+// Stop asks the program to end, kills it if it has not ended after grace, and returns when it has
+// ended. A second Stop does nothing.
 func (p *Process) Stop(grace time.Duration) error {
 	if err := p.signal(syscall.SIGTERM); err != nil {
 		return err
@@ -124,7 +122,7 @@ func (p *Process) Stop(grace time.Duration) error {
 	}
 }
 
-// Kill ends the program and whatever it started at once.
+// Kill ends the program and its process group immediately.
 func (p *Process) Kill() error {
 	if err := p.signal(syscall.SIGKILL); err != nil {
 		return err
@@ -141,8 +139,8 @@ func (p *Process) reap() error {
 	return nil
 }
 
-// signal sends sig to the program's group, unless the program has ended: its id
-// may then be another's.
+// signal sends sig to the program's group. If the program has ended, it does nothing, because
+// another program may have the id.
 func (p *Process) signal(sig syscall.Signal) error {
 	select {
 	case <-p.done:
@@ -155,12 +153,12 @@ func (p *Process) signal(sig syscall.Signal) error {
 	return nil
 }
 
-// Failure describes an end that was not asked for, with the last lines of the log.
+// Failure returns an error for an unexpected end, with the last lines of the log.
 func (p *Process) Failure() error {
 	return fmt.Errorf("%s ended with exit code %d; the end of %s:\n%s", p.name, p.ExitCode(), p.log, p.LogTail())
 }
 
-// maxTail is how much of a log's end is quoted: 4 KiB, and of that 20 lines.
+// Failure quotes at most the last 20 lines of the last 4 KiB of a log.
 const (
 	maxTail      = 4 << 10
 	maxTailLines = 20

@@ -66,8 +66,7 @@ func TestStopReachesGrandchildren(t *testing.T) {
 	assert.Eventually(t, func() bool { return ended(grandchild) }, 10*time.Second, 5*time.Millisecond)
 }
 
-// ended tells whether a process is gone, or only waits for its new parent to
-// take note of its end.
+// ended reports whether a process is gone, or is a zombie that its new parent has not yet reaped.
 func ended(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return true

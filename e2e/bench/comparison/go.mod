@@ -1,6 +1,6 @@
-// The Collector builder of the versions that are compared with: a newer one
-// builds newer Collectors only. `make comparison` builds it into build/comparison.
-module github.com/kubeevents/kubeeventsreceiver/distribution/comparison
+// This module only pins the Collector builder for the Collector that the benchmarks compare with: a
+// newer builder builds only newer Collectors. `make comparison` builds it into build/comparison.
+module github.com/kubeevents/kubeeventsreceiver/e2e/bench/comparison
 
 go 1.26.0
 

@@ -1,9 +1,10 @@
-// A module of tools alone: it pins and verifies, down to the last dependency, the Prometheus that the tests ask, and the
-// promtool that tests the rules. There is no Go code here; `make backends` builds both into build/backends.
+// This module only pins Prometheus and promtool, with all their dependencies. The tests query
+// Prometheus, and promtool tests the rules. There is no Go code here. `make backends` builds both
+// into build/backends.
 //
-// Its version, and those of what it is made of, are the Collector's where that has the same modules, so that most of it is
-// compiled only once. Where they differ, it still works, and takes longer.
-module github.com/kubeevents/kubeeventsreceiver/backends/prometheus
+// Modules that the Collector has, too, should have the Collector's versions, so that most packages
+// are compiled only once. Different versions also work, but take longer to build.
+module github.com/kubeevents/kubeeventsreceiver/tools/prometheus
 
 go 1.26.0
 

@@ -20,30 +20,30 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// clock is a board's clock, which a test moves.
+// clock is a store's clock. A test sets it.
 type clock struct{ time.Time }
 
 func (c *clock) now() time.Time { return c.Time }
 
-func boardAt(now time.Time) (*board, *clock) {
+func storeAt(now time.Time) (*store, *clock) {
 	c := &clock{now}
-	return newBoard(c.now), c
+	return newStore(c.now), c
 }
 
-// podEvent is a sighting of an event about a pod of a Deployment.
-func podEvent(deployment, pod, reason string, change ...func(*sighting)) sighting {
-	s := sighting{
+// podEvent returns an entry of an event about a pod of a Deployment.
+func podEvent(deployment, pod, reason string, change ...func(*entry)) entry {
+	e := entry{
 		id: pod + reason + "-1", event: pod + reason, at: noon.Add(-time.Minute),
 		of: traits{"Normal", reason, "demo", ""}, occurrences: 1, count: 1, message: "m", resolution: "complete",
 		chain: []object{{"deployment", "apps", deployment}, {"replicaset", "apps", deployment + "-1"}, {"pod", "", pod}},
 	}
 	for _, c := range change {
-		c(&s)
+		c(&e)
 	}
-	return s
+	return e
 }
 
-func warning(s *sighting) { s.of[traitType] = "Warning" }
+func warning(e *entry) { e.of[traitType] = "Warning" }
 
 func TestRecordsOfEventsAreRead(t *testing.T) {
 	logs := plog.NewLogs()
@@ -65,11 +65,11 @@ func TestRecordsOfEventsAreRead(t *testing.T) {
 	}))
 	records.AppendEmpty().Body().SetStr("a line of some log, which is not an event")
 
-	assert.Equal(t, []sighting{{
+	assert.Equal(t, []entry{{
 		id: "u-3", event: "u", at: noon, of: traits{"Warning", "BackOff", "demo", "stuck"}, occurrences: 2, count: 3,
 		message: strings.Repeat("é", maxMessage/2) + "…", container: "web", resolution: "complete", cluster: "c",
 		chain: []object{{"rollout", "argoproj.io", "stuck"}, {"replicaset", "apps", "stuck-5d9f"}, {"pod", "", "stuck-5d9f-abc"}},
-	}}, sightingsIn(logs))
+	}}, entriesIn(logs))
 }
 
 func TestWhatARecordMayNotSay(t *testing.T) {
@@ -78,7 +78,7 @@ func TestWhatARecordMayNotSay(t *testing.T) {
 			logs := eventLog(t, "Killing", "m")
 			event := logs.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0).Attributes()
 			event.PutInt("k8s.event.occurrences", occurrences)
-			assert.EqualValues(t, 1, sightingsIn(logs)[0].occurrences)
+			assert.EqualValues(t, 1, entriesIn(logs)[0].occurrences)
 		})
 	}
 }
@@ -90,69 +90,69 @@ func TestOfLongNamesTheBeginningIsKept(t *testing.T) {
 		"k8s.namespace.name": long, "tilt.manifest": long, "k8s.container.name": long, "k8s.owner.chain": []any{"deployment.apps/" + long},
 		"k8s.object.api_version": long, "k8s.object.kind": long, "k8s.object.name": long, "k8s.cluster.uid": long,
 	}))
-	assert.Less(t, len(fmt.Sprint(sightingsIn(logs))), 10*1024)
+	assert.Less(t, len(fmt.Sprint(entriesIn(logs))), 10*1024)
 }
 
 func TestAnEventWithNothingInItHasAPlace(t *testing.T) {
 	logs := plog.NewLogs()
 	logs.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords().AppendEmpty().SetEventName("k8s.event")
-	b, _ := boardAt(time.Unix(60, 0))
-	b.add(sightingsIn(logs))
-	assert.Len(t, b.see(filterFrom(nil)).Cards, 1)
+	s, _ := storeAt(time.Unix(60, 0))
+	s.add(entriesIn(logs))
+	assert.Len(t, s.see(filterFrom(nil)).Cards, 1)
 }
 
 func TestWhatIsCounted(t *testing.T) {
 	tests := map[string]struct {
-		sightings []sighting
-		want      int64
+		entries []entry
+		want    int64
 	}{
-		"occurrences, not records": {[]sighting{podEvent("fe", "a", "Killing", func(s *sighting) { s.occurrences, s.count = 7, 9 })}, 7},
+		"occurrences, not records": {[]entry{podEvent("fe", "a", "Killing", func(e *entry) { e.occurrences, e.count = 7, 9 })}, 7},
 		"what a failing neighbour makes the receiver deliver again, once": {
-			[]sighting{podEvent("fe", "a", "Killing"), podEvent("fe", "a", "Killing")}, 1},
+			[]entry{podEvent("fe", "a", "Killing"), podEvent("fe", "a", "Killing")}, 1},
 		"records that do not say who they are, each": {
-			[]sighting{podEvent("fe", "a", "Killing", func(s *sighting) { s.id = "" }), podEvent("fe", "a", "Killing", func(s *sighting) { s.id = "" })}, 2},
-		"what came to be before time did, not": {[]sighting{podEvent("fe", "a", "Killing", func(s *sighting) { s.at = time.Unix(-1<<40, 0) })}, 0},
-		"by a clock that is ahead, now":        {[]sighting{podEvent("fe", "a", "Killing", func(s *sighting) { s.at = noon.Add(time.Hour) })}, 1},
-		"what is older than an hour, not":      {[]sighting{podEvent("fe", "a", "Killing", func(s *sighting) { s.at = noon.Add(-61 * time.Minute) })}, 0},
-		"what is older than the span, later":   {[]sighting{podEvent("fe", "a", "Killing", func(s *sighting) { s.at = noon.Add(-11 * time.Minute) })}, 0},
+			[]entry{podEvent("fe", "a", "Killing", func(e *entry) { e.id = "" }), podEvent("fe", "a", "Killing", func(e *entry) { e.id = "" })}, 2},
+		"what came to be before time did, not": {[]entry{podEvent("fe", "a", "Killing", func(e *entry) { e.at = time.Unix(-1<<40, 0) })}, 0},
+		"by a clock that is ahead, now":        {[]entry{podEvent("fe", "a", "Killing", func(e *entry) { e.at = noon.Add(time.Hour) })}, 1},
+		"what is older than an hour, not":      {[]entry{podEvent("fe", "a", "Killing", func(e *entry) { e.at = noon.Add(-61 * time.Minute) })}, 0},
+		"what is older than the span, later":   {[]entry{podEvent("fe", "a", "Killing", func(e *entry) { e.at = noon.Add(-11 * time.Minute) })}, 0},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			b, _ := boardAt(noon)
-			b.add(tt.sightings)
-			assert.Equal(t, tt.want, b.see(filterFrom(nil)).All)
+			s, _ := storeAt(noon)
+			s.add(tt.entries)
+			assert.Equal(t, tt.want, s.see(filterFrom(nil)).All)
 		})
 	}
 }
 
 func TestAnEventIsShownInItsNewestState(t *testing.T) {
-	b, _ := boardAt(noon)
-	b.add([]sighting{podEvent("fe", "a", "BackOff", func(s *sighting) { s.id, s.count, s.occurrences, s.message = "3", 3, 3, "old" })})
-	b.add([]sighting{podEvent("fe", "b", "Killing", func(s *sighting) { s.at = noon.Add(-30 * time.Second) })})
-	b.add([]sighting{podEvent("fe", "a", "BackOff", func(s *sighting) { s.id, s.count, s.message, s.at = "4", 4, "new", noon })})
+	s, _ := storeAt(noon)
+	s.add([]entry{podEvent("fe", "a", "BackOff", func(e *entry) { e.id, e.count, e.occurrences, e.message = "3", 3, 3, "old" })})
+	s.add([]entry{podEvent("fe", "b", "Killing", func(e *entry) { e.at = noon.Add(-30 * time.Second) })})
+	s.add([]entry{podEvent("fe", "a", "BackOff", func(e *entry) { e.id, e.count, e.message, e.at = "4", 4, "new", noon })})
 
-	rows := b.see(filterFrom(nil)).Cards[0].Events
+	rows := s.see(filterFrom(nil)).Cards[0].Events
 	require.Len(t, rows, 2)
 	assert.Equal(t, "new", rows[0].Message)
 	assert.EqualValues(t, 4, rows[0].Count)
 	assert.EqualValues(t, 4, rows[0].Taken)
 	assert.Equal(t, "pod/b", rows[1].Object)
 
-	b.add([]sighting{podEvent("fe", "a", "BackOff", func(s *sighting) { s.id, s.count, s.message = "2", 2, "late" })})
-	rows = b.see(filterFrom(nil)).Cards[0].Events
+	s.add([]entry{podEvent("fe", "a", "BackOff", func(e *entry) { e.id, e.count, e.message = "2", 2, "late" })})
+	rows = s.see(filterFrom(nil)).Cards[0].Events
 	require.Len(t, rows, 2)
 	assert.Equal(t, "new", rows[0].Message)
 	assert.EqualValues(t, 5, rows[0].Taken)
 }
 
 func TestTheTreeOfOwners(t *testing.T) {
-	b, _ := boardAt(noon)
-	b.add([]sighting{
+	s, _ := storeAt(noon)
+	s.add([]entry{
 		podEvent("fe", "b", "Killing"), podEvent("fe", "a", "BackOff", warning),
-		podEvent("fe", "", "ScalingReplicaSet", func(s *sighting) { s.chain = s.chain[:1] }),
-		podEvent("", "lost", "Killing", func(s *sighting) { s.chain, s.resolution = s.chain[2:], "forbidden" }),
+		podEvent("fe", "", "ScalingReplicaSet", func(e *entry) { e.chain = e.chain[:1] }),
+		podEvent("", "lost", "Killing", func(e *entry) { e.chain, e.resolution = e.chain[2:], "forbidden" }),
 	})
-	cards := b.see(filterFrom(nil)).Cards
+	cards := s.see(filterFrom(nil)).Cards
 	require.Len(t, cards, 2)
 	assert.Equal(t, &branch{
 		Object: object{"deployment", "apps", "fe"}, All: 1,
@@ -165,28 +165,28 @@ func TestTheTreeOfOwners(t *testing.T) {
 }
 
 func TestCardsKeepTheirPlaces(t *testing.T) {
-	b, _ := boardAt(noon)
+	s, _ := storeAt(noon)
 	order := func() (names []string) {
-		for _, c := range b.see(filterFrom(nil)).Cards {
+		for _, c := range s.see(filterFrom(nil)).Cards {
 			names = append(names, c.Top.Name)
 		}
 		return names
 	}
-	b.add([]sighting{podEvent("one", "a", "Killing"), podEvent("two", "b", "Killing")})
+	s.add([]entry{podEvent("one", "a", "Killing"), podEvent("two", "b", "Killing")})
 	assert.Equal(t, []string{"two", "one"}, order())
-	b.add([]sighting{podEvent("one", "a", "Started")})
+	s.add([]entry{podEvent("one", "a", "Started")})
 	assert.Equal(t, []string{"two", "one"}, order(), "where something happens again, nothing moves")
-	b.add([]sighting{podEvent("three", "c", "Killing"), podEvent("one", "a", "BackOff", warning)})
+	s.add([]entry{podEvent("three", "c", "Killing"), podEvent("one", "a", "BackOff", warning)})
 	assert.Equal(t, []string{"one", "three", "two"}, order())
 }
 
 func TestFilters(t *testing.T) {
-	b, _ := boardAt(noon)
-	b.add([]sighting{
+	s, _ := storeAt(noon)
+	s.add([]entry{
 		podEvent("fe", "a", "Killing"), podEvent("fe", "b", "BackOff", warning),
-		podEvent("shop", "c", "BackOff", warning, func(s *sighting) { s.of[traitNamespace] = "other" }),
-		podEvent("oven", "d", "Pulled", func(s *sighting) { s.of[traitManifest] = "bakery" }),
-		podEvent("old", "e", "Pulled", func(s *sighting) { s.at = noon.Add(-20 * time.Minute) }),
+		podEvent("shop", "c", "BackOff", warning, func(e *entry) { e.of[traitNamespace] = "other" }),
+		podEvent("oven", "d", "Pulled", func(e *entry) { e.of[traitManifest] = "bakery" }),
+		podEvent("old", "e", "Pulled", func(e *entry) { e.at = noon.Add(-20 * time.Minute) }),
 	})
 	tests := map[string]struct {
 		query map[string][]string
@@ -206,7 +206,7 @@ func TestFilters(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			v := b.see(filterFrom(tt.query))
+			v := s.see(filterFrom(tt.query))
 			got, total := map[string]int64{}, int64(0)
 			for _, c := range v.Cards {
 				got[c.Top.Name] = c.All
@@ -224,40 +224,40 @@ func TestFilters(t *testing.T) {
 }
 
 func TestAFacetCountsWhatTheOtherChoicesLeave(t *testing.T) {
-	b, _ := boardAt(noon)
-	b.add([]sighting{podEvent("fe", "a", "Killing"), podEvent("fe", "b", "BackOff", warning), podEvent("fe", "c", "BackOff", warning)})
-	facets := b.see(filterFrom(map[string][]string{"reason": {"BackOff"}})).Facets
+	s, _ := storeAt(noon)
+	s.add([]entry{podEvent("fe", "a", "Killing"), podEvent("fe", "b", "BackOff", warning), podEvent("fe", "c", "BackOff", warning)})
+	facets := s.see(filterFrom(map[string][]string{"reason": {"BackOff"}})).Facets
 	assert.Equal(t, facet{"type", []option{{"Warning", 2, false}}, 0}, facets[traitType])
 	assert.Equal(t, facet{"reason", []option{{"BackOff", 2, true}, {"Killing", 1, false}}, 0}, facets[traitReason])
 	assert.Equal(t, facet{Name: "manifest"}, facets[traitManifest])
 }
 
 func TestAnHourLaterNothingIsLeft(t *testing.T) {
-	b, c := boardAt(noon)
-	b.add([]sighting{podEvent("fe", "a", "Killing"), podEvent("shop", "b", "Killing", func(s *sighting) { s.at = noon.Add(-50 * time.Minute) })})
+	s, c := storeAt(noon)
+	s.add([]entry{podEvent("fe", "a", "Killing"), podEvent("shop", "b", "Killing", func(e *entry) { e.at = noon.Add(-50 * time.Minute) })})
 	hour := filterFrom(map[string][]string{"minutes": {"60"}})
-	assert.EqualValues(t, 2, b.see(hour).All)
+	assert.EqualValues(t, 2, s.see(hour).All)
 	c.Time = noon.Add(15 * time.Minute)
-	assert.EqualValues(t, 1, b.see(hour).All)
+	assert.EqualValues(t, 1, s.see(hour).All)
 	c.Time = noon.Add(61 * time.Minute)
-	assert.Zero(t, b.see(hour).All)
-	assert.Empty(t, b.workloads)
-	assert.Empty(t, b.overall.slots)
+	assert.Zero(t, s.see(hour).All)
+	assert.Empty(t, s.workloads)
+	assert.Empty(t, s.overall.slots)
 }
 
 func TestBounds(t *testing.T) {
-	b, c := boardAt(noon)
+	s, c := storeAt(noon)
 	for i := range 3 * maxWorkloads {
 		c.Time = c.Add(time.Millisecond)
-		b.add([]sighting{podEvent(fmt.Sprint("fe", i), fmt.Sprint("pod", i), "Killing", func(s *sighting) { s.at = c.Time })})
+		s.add([]entry{podEvent(fmt.Sprint("fe", i), fmt.Sprint("pod", i), "Killing", func(e *entry) { e.at = c.Time })})
 	}
 	for i := range 3 * maxObjects {
 		c.Time = c.Add(time.Millisecond)
-		b.add([]sighting{podEvent("many", fmt.Sprint("of-many", i), "Killing", func(s *sighting) { s.at = c.Time })})
+		s.add([]entry{podEvent("many", fmt.Sprint("of-many", i), "Killing", func(e *entry) { e.at = c.Time })})
 	}
-	v := b.see(filterFrom(nil))
+	v := s.see(filterFrom(nil))
 	assert.EqualValues(t, 3*maxWorkloads+3*maxObjects, v.All, "all is counted")
-	assert.Len(t, b.workloads, maxWorkloads)
+	assert.Len(t, s.workloads, maxWorkloads)
 	assert.Len(t, v.Cards, cardsShown)
 	assert.Equal(t, maxWorkloads-cardsShown, v.Hidden)
 	many := v.Cards[0]
@@ -268,44 +268,44 @@ func TestBounds(t *testing.T) {
 	assert.Equal(t, maxObjects-objectsShown, many.HiddenObjects)
 	assert.Equal(t, fmt.Sprint("pod/of-many", 3*maxObjects-1), many.Events[0].Object)
 
-	alone := b.see(filterFrom(map[string][]string{"workload": {many.ID}})).Cards[0]
+	alone := s.see(filterFrom(map[string][]string{"workload": {many.ID}})).Cards[0]
 	assert.Len(t, alone.Events, maxEvents)
 	assert.Zero(t, alone.HiddenEvents+alone.HiddenObjects)
 }
 
 func TestTraitsAreBounded(t *testing.T) {
-	b, _ := boardAt(noon)
+	s, _ := storeAt(noon)
 	for i := range 3 * maxTraits {
-		b.add([]sighting{podEvent("fe", "a", fmt.Sprint("Reason", i), warning), podEvent("fe", "a", fmt.Sprint("Reason", i), func(s *sighting) { s.id = "" })})
+		s.add([]entry{podEvent("fe", "a", fmt.Sprint("Reason", i), warning), podEvent("fe", "a", fmt.Sprint("Reason", i), func(e *entry) { e.id = "" })})
 	}
 	kinds := 2 // those of what is not listed
-	assert.LessOrEqual(t, b.overall.size(), maxTraits+kinds)
-	for _, w := range b.workloads {
+	assert.LessOrEqual(t, s.overall.size(), maxTraits+kinds)
+	for _, w := range s.workloads {
 		assert.LessOrEqual(t, w.timeline.size(), maxOwnTraits+kinds)
 		assert.LessOrEqual(t, w.objects[pathOf(podEvent("fe", "a", "").chain)].timeline.size(), maxOwnTraits+kinds)
 	}
-	v := b.see(filterFrom(map[string][]string{"type": {"Warning"}, "reason": {""}}))
+	v := s.see(filterFrom(map[string][]string{"type": {"Warning"}, "reason": {""}}))
 	assert.EqualValues(t, 3*maxTraits, v.All, "all is counted")
 	assert.True(t, consistent(t, v))
 	assert.Len(t, v.Facets[traitReason].Options, valuesShown)
 	assert.Equal(t, maxTraits/2-valuesShown, v.Facets[traitReason].Hidden)
 
 	rare := fmt.Sprint("Reason", maxTraits/2-1)
-	chosen := b.see(filterFrom(map[string][]string{"reason": {rare}})).Facets[traitReason]
+	chosen := s.see(filterFrom(map[string][]string{"reason": {rare}})).Facets[traitReason]
 	assert.Equal(t, option{rare, 2, true}, chosen.Options[valuesShown], "what was chosen can be seen")
 }
 
 func TestAWorkloadOfManyBusyObjectsDropsTheQuietest(t *testing.T) {
-	b, c := boardAt(noon)
+	s, c := storeAt(noon)
 	for i := range 2 * maxCounts / maxObjects {
 		c.Time = c.Add(slotLength)
 		for pod := range maxObjects {
-			b.add([]sighting{podEvent("fe", fmt.Sprint("pod", pod), "Killing", func(s *sighting) { s.id, s.at = "", c.Add(time.Duration(pod-maxObjects)) })})
+			s.add([]entry{podEvent("fe", fmt.Sprint("pod", pod), "Killing", func(e *entry) { e.id, e.at = "", c.Add(time.Duration(pod-maxObjects)) })})
 		}
-		assert.EqualValues(t, (i+1)*maxObjects, b.see(filterFrom(map[string][]string{"minutes": {"60"}})).Cards[0].All, "all is counted")
+		assert.EqualValues(t, (i+1)*maxObjects, s.see(filterFrom(map[string][]string{"minutes": {"60"}})).Cards[0].All, "all is counted")
 	}
 	counts := 0
-	for _, w := range b.workloads {
+	for _, w := range s.workloads {
 		for _, m := range w.objects {
 			counts += m.timeline.size()
 		}
@@ -314,21 +314,22 @@ func TestAWorkloadOfManyBusyObjectsDropsTheQuietest(t *testing.T) {
 	assert.LessOrEqual(t, counts, maxCounts+maxObjects)
 }
 
-// TestAllPartsTellTheSame: however events come, the total, the chart, each facet and the cards are the same occurrences.
+// TestAllPartsTellTheSame checks that the total, the chart, each facet and the cards count the same
+// occurrences, in whatever order events arrive.
 func TestAllPartsTellTheSame(t *testing.T) {
 	check := func(seed uint64) bool {
 		random := rand.New(rand.NewPCG(seed, 0))
 		pick := func(values ...string) string { return values[random.IntN(len(values))] }
-		b, c := boardAt(noon)
+		s, c := storeAt(noon)
 		for range 200 {
 			c.Time = c.Add(time.Duration(random.IntN(60)) * time.Second)
 			at := c.Add(-time.Duration(random.IntN(5000)) * time.Second)
-			b.add([]sighting{podEvent(pick("fe", "shop", "oven"), pick("a", "b", "c"), pick("Killing", "BackOff"), func(s *sighting) {
-				s.id, s.at, s.occurrences = "", at, int64(random.IntN(5))
-				s.of = traits{pick("Normal", "Warning", ""), s.of[traitReason], pick("demo", "other"), pick("", "m")}
+			s.add([]entry{podEvent(pick("fe", "shop", "oven"), pick("a", "b", "c"), pick("Killing", "BackOff"), func(e *entry) {
+				e.id, e.at, e.occurrences = "", at, int64(random.IntN(5))
+				e.of = traits{pick("Normal", "Warning", ""), e.of[traitReason], pick("demo", "other"), pick("", "m")}
 			})})
 		}
-		return consistent(t, b.see(filterFrom(map[string][]string{
+		return consistent(t, s.see(filterFrom(map[string][]string{
 			"type": {pick("", "Warning")}, "manifest": {pick("", "m")}, "minutes": {pick("10", "60")},
 		})))
 	}
@@ -360,16 +361,16 @@ func occurrencesIn(b *branch) int64 {
 }
 
 func TestWorkloadsAreToldApartAsPeopleDo(t *testing.T) {
-	b, _ := boardAt(noon)
-	b.add([]sighting{
+	s, _ := storeAt(noon)
+	s.add([]entry{
 		podEvent("fe", "a", "Killing"),
-		podEvent("fe", "b", "Killing", func(s *sighting) { s.of[traitNamespace] = "other" }),
-		podEvent("fe", "c", "Killing", func(s *sighting) { s.cluster = "east" }),
-		podEvent("fe", "d", "Killing", func(s *sighting) { s.chain[0].Group = "example.com" }),
+		podEvent("fe", "b", "Killing", func(e *entry) { e.of[traitNamespace] = "other" }),
+		podEvent("fe", "c", "Killing", func(e *entry) { e.cluster = "east" }),
+		podEvent("fe", "d", "Killing", func(e *entry) { e.chain[0].Group = "example.com" }),
 	})
-	assert.Len(t, b.see(filterFrom(nil)).Cards, 4)
+	assert.Len(t, s.see(filterFrom(nil)).Cards, 4)
 	ids := map[string]bool{}
-	for w := range maps.Values(b.workloads) {
+	for w := range maps.Values(s.workloads) {
 		ids[w.id] = true
 	}
 	assert.Len(t, ids, 4)

@@ -1,6 +1,6 @@
-// A module of tools alone: it pins and verifies, down to the last dependency, the Loki that the tests ask. There is no Go
-// code here; `make backends` builds it into build/backends.
-module github.com/kubeevents/kubeeventsreceiver/backends/loki
+// This module only pins Loki, with all its dependencies, for the tests. There is no Go code here.
+// `make backends` builds it into build/backends.
+module github.com/kubeevents/kubeeventsreceiver/tools/loki
 
 go 1.26.5
 

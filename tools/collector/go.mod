@@ -1,6 +1,6 @@
-// The tools that build and generate this repository, pinned and verified.
-// `make` builds them into build/tools; nothing has to be installed.
-module github.com/kubeevents/kubeeventsreceiver/tools
+// This module only pins the Collector builder and mdatagen, with all their dependencies. There is
+// no Go code here. `make` builds them into build/tools.
+module github.com/kubeevents/kubeeventsreceiver/tools/collector
 
 go 1.26.0
 

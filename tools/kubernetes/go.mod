@@ -1,7 +1,6 @@
-// A module of tools alone: it pins and verifies, down to the last
-// dependency, the binaries that the control plane is made of. There is no Go
-// code here; `make controlplane` builds the tools into build/controlplane.
-module github.com/kubeevents/kubeeventsreceiver/controlplane/binaries
+// This module only pins the programs of the control plane, with all their dependencies. There is no
+// Go code here. `make controlplane` builds them into build/controlplane.
+module github.com/kubeevents/kubeeventsreceiver/tools/kubernetes
 
 go 1.26.0
 

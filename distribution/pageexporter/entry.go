@@ -12,28 +12,32 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 )
 
-// How many bytes are kept of what anybody may have written into an event.
+// The exporter keeps at most this many bytes of each text, because anybody may write any text into
+// an event.
 const (
 	maxMessage = 1024
 	maxName    = 256 // no name or reason of Kubernetes is longer
 )
 
-// sighting is what the page keeps of one record: an observation of an event.
-type sighting struct {
-	id          string // log.record.uid, the same for a record that is delivered again; empty: not known
+// entry is what the page keeps of one record: an observation of an event.
+type entry struct {
+	// id is log.record.uid. It is the same for a repeated record. It is empty if it is not known.
+	id          string
 	event       string // the event's UID
 	at          time.Time
 	of          traits
-	occurrences int64 // new ones; at least the one that the record is
-	count       int64 // those so far
+	occurrences int64 // new ones; at least 1
+	count       int64 // occurrences so far
 	message     string
 	container   string
-	resolution  string   // how the search for owners ended
-	cluster     string   // the cluster's UID
-	chain       []object // from the end of the chain to the involved object, which is the last; never empty
+	resolution  string // k8s.owner.resolution
+	cluster     string // the cluster's UID
+	// chain starts with the end of the chain of owners. The involved object is the last. The chain
+	// is never empty.
+	chain []object
 }
 
-// traits are what can be filtered by. An empty one is absent.
+// traits are the values that a filter can select. An empty value is absent.
 type traits [4]string
 
 // The traits, and their names in the page's address.
@@ -46,10 +50,10 @@ const (
 
 var traitNames = traits{"type", "reason", "namespace", "manifest"}
 
-// isWarning says whether it is something to look at, as an unknown type may be.
+// isWarning reports whether the type is not Normal. An unknown type counts as a warning.
 func (t traits) isWarning() bool { return t[traitType] != "Normal" }
 
-// object is one of Kubernetes as kubectl names it: replicaset.apps/fe-649447bf8.
+// object is a Kubernetes object, with the name that kubectl uses: replicaset.apps/fe-649447bf8.
 type object struct {
 	Kind, Group, Name string
 }
@@ -62,14 +66,14 @@ func (o object) String() string {
 	return kind + "/" + o.Name
 }
 
-// sightingsIn reads the records of events.
-func sightingsIn(logs plog.Logs) (all []sighting) {
+// entriesIn returns an entry for each record of an event.
+func entriesIn(logs plog.Logs) (all []entry) {
 	for _, resource := range logs.ResourceLogs().All() {
 		attributes := resource.Resource().Attributes()
 		for _, scope := range resource.ScopeLogs().All() {
 			for _, record := range scope.LogRecords().All() {
 				if record.EventName() == "k8s.event" {
-					all = append(all, sightingOf(attributes, record))
+					all = append(all, entryOf(attributes, record))
 				}
 			}
 		}
@@ -77,9 +81,9 @@ func sightingsIn(logs plog.Logs) (all []sighting) {
 	return all
 }
 
-func sightingOf(resource pcommon.Map, record plog.LogRecord) sighting {
+func entryOf(resource pcommon.Map, record plog.LogRecord) entry {
 	event := record.Attributes()
-	return sighting{
+	return entry{
 		id:    text(event, "log.record.uid"),
 		event: text(event, "k8s.event.uid"),
 		at:    cmp.Or(record.Timestamp(), record.ObservedTimestamp()).AsTime(),
@@ -99,7 +103,8 @@ func sightingOf(resource pcommon.Map, record plog.LogRecord) sighting {
 	}
 }
 
-// chainOf turns the owners around, which the record names from the nearest on, and puts the involved object behind them.
+// chainOf returns the owners in reverse order, and then the involved object. The record has the
+// nearest owner first.
 func chainOf(resource pcommon.Map) (chain []object) {
 	if owners, ok := resource.Get("k8s.owner.chain"); ok && owners.Type() == pcommon.ValueTypeSlice {
 		for _, owner := range owners.Slice().All() {
