@@ -758,3 +758,83 @@ type noStorage struct {
 	component.StartFunc
 	component.ShutdownFunc
 }
+
+// The status of a process that was deposed while it delivered the outbox.
+func TestALeaderThatIsDeposedWhileItDeliversTheOutboxReportsNoPipeline(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		d := newDisk()
+		first := newReplica(t, api, d, "start_at: beginning")
+		first.elect()
+		settle()
+		first.logs.reject(errors.New("full"))
+		api.Put(eventNamed("one", 1))
+		settle()
+		first.stop()
+
+		p := newReplica(t, api, d, "start_at: beginning")
+		p.logs.reject(errors.New("full"))
+		p.elect()
+		time.Sleep(3 * time.Minute)
+		assert.True(t, p.host.fails(), "it reports the pipeline")
+		p.depose()
+		settle()
+		assert.False(t, p.host.fails(), "a standby reports a pipeline")
+		p.logs.reject(nil)
+		p.elect()
+		settle()
+		assert.Equal(t, []string{"one+1"}, p.logs.names())
+		time.Sleep(5 * time.Minute)
+		st, text := p.host.status()
+		assert.False(t, p.host.fails(), "%v %v", st, text)
+	})
+}
+
+// The storage fails once; the pipeline rejects for hours. Then the process is killed.
+func TestAWriteIsRepeatedWhileThePipelineRejects(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		d := newDisk()
+		p := launch(t, api, options{config: "start_at: beginning", disk: d})
+		settle()
+		api.Put(eventNamed("zero", 1))
+		settle()
+		p.logs.reject(errors.New("full"))
+		d.fail(nil, errors.New("no space left"))
+		api.Put(eventNamed("one", 1))
+		settle()
+		d.fail(nil, nil)
+		time.Sleep(2 * time.Hour)
+		_, text := p.host.status()
+		assert.NotContains(t, text, "no space left", "the storage has worked for two hours")
+		crashed := d.copied()
+		api.Delete(eventNamed("one", 1))
+		api.Compact()
+		q := launch(t, api, options{config: "start_at: beginning", disk: crashed})
+		settle()
+		assert.Equal(t, []string{"one+1"}, q.logs.names(), "nothing is lost by a crash")
+	})
+}
+
+// The windows of a checkpoint of another cluster are delivered like its outbox.
+func TestWhatTheWindowsOfAnotherClusterHeldIsDelivered(t *testing.T) {
+	const config = "{start_at: end, dedup_interval: 20s}"
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := newDisk()
+		first := launch(t, api, options{config: config, disk: on})
+		settle()
+		api.Put(eventNamed("a", 1))
+		first.awaitRecords(t, "a+1")
+		api.Put(eventNamed("a", 4))
+		first.awaitSum(t, 4)
+		crashed := on.copied()
+		api.SetCluster("another-cluster")
+		second := launch(t, api, options{config: config, disk: crashed})
+		second.awaitRecords(t, "a+3")
+		resource := second.logs.AllLogs()[0].ResourceLogs().At(0).Resource().Attributes().AsRaw()
+		assert.Equal(t, "cluster-uid", resource["k8s.cluster.uid"])
+		assert.NotContains(t, resource, "k8s.workload.name", "this cluster does not know it")
+		second.stop()
+		third := launch(t, api, options{config: config, disk: crashed})
+		settle()
+		assert.Empty(t, third.logs.names())
+	})
+}

@@ -3,6 +3,10 @@
 package kubeeventsreceiver
 
 import (
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -207,4 +211,28 @@ func TestAllErrorsAreReportedAtOnce(t *testing.T) {
 	require.ErrorContains(t, err, "start_at")
 	require.ErrorContains(t, err, "kube_api_burst")
 	require.ErrorContains(t, err, "metrics.max_series")
+}
+
+func TestSecretsDoNotReachTheLog(t *testing.T) {
+	const secret = "do-not-tell-anyone"
+	for name, status := range map[string]int{"not accepted": http.StatusUnauthorized, "not allowed": http.StatusForbidden, "broken": http.StatusInternalServerError} {
+		t.Run(name, func(t *testing.T) {
+			api := apitest.New(t)
+			api.Refuse(func(*http.Request) int { return status })
+			cfg := configFor(t, api.URL, "")
+			kubeconfig, err := os.ReadFile(cfg.Kubeconfig)
+			require.NoError(t, err)
+			withToken := strings.Replace(string(kubeconfig), "user: {}", "user: {token: "+secret+"}", 1)
+			require.NoError(t, os.WriteFile(cfg.Kubeconfig, []byte(withToken), 0o600))
+
+			settings := receivertest.NewNopSettings(metadata.Type)
+			core, logged := observer.New(zap.DebugLevel)
+			settings.Logger = zap.New(core)
+			launchInto(t, cfg, settings, componenttest.NewNopHost(), consumertest.NewNop(), nil)
+			require.Eventually(t, func() bool { return logged.Len() > 0 }, patience, time.Millisecond, "the failure is told")
+			for _, entry := range logged.All() {
+				assert.NotContains(t, fmt.Sprint(entry.Message, entry.ContextMap()), secret)
+			}
+		})
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -830,4 +831,113 @@ func TestWhileItIsNotCertainWhoLeadsNothingIsWritten(t *testing.T) {
 		assert.Equal(t, kept, on.content())
 		a.awaitSum(t, 2)
 	})
+}
+
+// A standby whose elector's Lease is not known must lose nothing.
+func TestAStandbyWhoseLeaseIsNotKnownLosesNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		p := launch(t, api, options{config: "start_at: beginning", vote: &vote{}})
+		settle()
+		api.Put(eventNamed("one", 1))
+		settle()
+		p.elect()
+		settle()
+		api.Put(eventNamed("two", 1))
+		settle()
+		assert.Equal(t, []string{"one+1", "two+1"}, p.logs.names())
+		p.depose()
+		api.Put(eventNamed("three", 1))
+		settle()
+		p.elect()
+		settle()
+		assert.Equal(t, []string{"one+1", "two+1", "three+1"}, p.logs.names())
+	})
+}
+
+// An orderly stop of a leader whose last delivery takes longer than a pause of the process.
+func TestALeaderThatStopsDuringASlowDeliveryRepeatsNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		d := newDisk()
+		p := launch(t, api, options{config: "start_at: beginning", disk: d, vote: newVote()})
+		p.elect()
+		settle()
+		api.Put(eventNamed("zero", 1))
+		settle()
+		var slow atomic.Bool
+		slow.Store(true)
+		began := make(chan struct{})
+		p.logs.onAttempt(func() {
+			if slow.CompareAndSwap(true, false) {
+				close(began)
+				time.Sleep(4 * time.Second)
+			}
+		})
+		api.Put(eventNamed("one", 1))
+		<-began
+		p.stop()
+		assert.Equal(t, []string{"zero+1", "one+1"}, p.logs.names())
+		assert.Equal(t, int64(2), p.sum())
+		next := newReplica(t, api, d, "start_at: beginning")
+		next.elect()
+		settle()
+		assert.Empty(t, next.logs.names())
+	})
+}
+
+// Occurrences of after a restore, in a window that held occurrences of before it.
+func TestAWindowThatOutlivesARestoreHoldsThePositionBack(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		const config = "{start_at: beginning, dedup_interval: 1m}"
+		a, b := newReplica(t, api, nil, config), newReplica(t, api, nil, config)
+		a.elect()
+		api.Put(eventNamed("one", 1))
+		a.awaitRecords(t, "one+1")
+		backup := api.Version()
+		for range 20 {
+			api.Put(eventNamed("another", 1)) // So that the versions from here on are far above the backup's.
+		}
+		api.Put(eventNamed("one", 2))
+		settle()
+		api.Restore(backup)
+		api.Cut()
+		settle()
+		api.Put(eventNamed("one", 4))
+		settle()
+		b.elect() // a is dead, as far as anybody knows.
+		time.Sleep(2 * time.Minute)
+		assert.Equal(t, []string{"one+1", "one+3"}, b.logs.names(), "one in the lost history, and three above the backup")
+	})
+}
+
+// A standby whose queue is stalled has no connection on which it could notice a restore.
+func TestAStandbyWhoseQueueIsStalledNoticesARestore(t *testing.T) {
+	for name, publishes := range map[string]bool{"the leader is idle": false, "the leader publishes all the time": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, api *apitest.Server) {
+				a, b := newReplica(t, api, nil, "start_at: beginning"), newReplica(t, api, nil, "start_at: beginning")
+				a.elect()
+				api.Put(eventNamed("before", 1))
+				a.awaitRecords(t, "before+1")
+				backup := api.Version()
+				a.logs.reject(errors.New("the queue is full"))
+				for i := range 200 {
+					api.Put(eventNamed("lost", int32(i+1)))
+				}
+				time.Sleep(2 * time.Minute)
+				api.Restore(backup)
+				api.Cut()
+				a.logs.reject(nil)
+				for i := range 60 {
+					if publishes {
+						api.Put(eventNamed("since", int32(i+1)))
+					}
+					time.Sleep(2 * time.Second)
+				}
+				assert.Len(t, b.logged("known_version"), 1)
+				api.Put(eventNamed("last", 1))
+				settle()
+				assert.Zero(t, receiverOf(t, b).Health.Waiting(), "the leader has delivered it")
+			})
+		})
+	}
 }

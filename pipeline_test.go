@@ -5,24 +5,75 @@ package kubeeventsreceiver
 import (
 	"errors"
 	"fmt"
-	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/consumer/consumertest"
-	"go.opentelemetry.io/collector/receiver/receivertest"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
-	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
 )
+
+func TestARequestHasAtMostOneMiBOfOTLPOrOneRecord(t *testing.T) {
+	for name, on := range map[string]func() *disk{"with storage": newDisk, "without": func() *disk { return nil }} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, api *apitest.Server) {
+				sizes := []int{10, 300_000, 300_000, 300_000, 300_000, 300_000, 3 << 20, 20, 30, 2 << 20, 40}
+				for range 500 {
+					sizes = append(sizes, 3000)
+				}
+				var want []string
+				for i, size := range sizes {
+					ev := eventNamed(fmt.Sprintf("e%03d", i), 1)
+					ev.Message = strings.Repeat("x", size)
+					api.Put(ev)
+					want = append(want, ev.Name+"+1")
+				}
+				p := launch(t, api, options{config: "start_at: beginning", disk: on()})
+				p.awaitRecords(t, want...)
+				large := 0
+				for _, request := range p.logs.requests() {
+					if len(request) > 1<<20 {
+						large++
+						assert.Equal(t, 1, decode(request).LogRecordCount(), "a larger record is its own request")
+					}
+				}
+				assert.Equal(t, 2, large)
+				assert.Less(t, len(p.logs.requests()), 20, "requests are not much smaller than they may be")
+			})
+		})
+	}
+}
+
+func TestAPartOfABatchThatIsDeliveredIsNotDeliveredAgainInTheNextTerm(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		a := newReplica(t, api, nil, "start_at: beginning")
+		for i := range 4 {
+			ev := eventNamed(fmt.Sprint("e", i), 1)
+			ev.Message = strings.Repeat("x", 700_000)
+			api.Put(ev)
+		}
+		settle()
+		a.logs.onAttempt(func() {
+			if a.logs.attempted() > 2 {
+				a.logs.reject(errors.New("the queue is full"))
+			}
+		})
+		a.elect()
+		time.Sleep(10 * time.Second)
+		a.depose()
+		delivered := len(a.logs.names())
+		assert.Positive(t, delivered)
+		assert.Less(t, delivered, 4)
+		assert.Equal(t, int64(delivered), a.sum(), "what was delivered counts")
+		a.logs.onAttempt(nil)
+		a.logs.reject(nil)
+		a.elect()
+		a.awaitRecords(t, "e0+1", "e1+1", "e2+1", "e3+1")
+		assert.Equal(t, int64(4-delivered), a.sum(), "and the rest in the next term")
+	})
+}
 
 func TestWhileThePipelineRejectsTheAPIServerKeepsTheEvents(t *testing.T) {
 	for name, tt := range map[string]struct{ events, size, most int }{
@@ -86,28 +137,4 @@ func TestANamespaceThatFloodsDoesNotStarveTheOthers(t *testing.T) {
 		assert.Less(t, slices.Index(logs.names(), "quiet+1"), flood/2,
 			"it came long after the flood began and does not wait for its end")
 	})
-}
-
-func TestSecretsDoNotReachTheLog(t *testing.T) {
-	const secret = "do-not-tell-anyone"
-	for name, status := range map[string]int{"not accepted": http.StatusUnauthorized, "not allowed": http.StatusForbidden, "broken": http.StatusInternalServerError} {
-		t.Run(name, func(t *testing.T) {
-			api := apitest.New(t)
-			api.Refuse(func(*http.Request) int { return status })
-			cfg := configFor(t, api.URL, "")
-			kubeconfig, err := os.ReadFile(cfg.Kubeconfig)
-			require.NoError(t, err)
-			withToken := strings.Replace(string(kubeconfig), "user: {}", "user: {token: "+secret+"}", 1)
-			require.NoError(t, os.WriteFile(cfg.Kubeconfig, []byte(withToken), 0o600))
-
-			settings := receivertest.NewNopSettings(metadata.Type)
-			core, logged := observer.New(zap.DebugLevel)
-			settings.Logger = zap.New(core)
-			launchInto(t, cfg, settings, componenttest.NewNopHost(), consumertest.NewNop(), nil)
-			require.Eventually(t, func() bool { return logged.Len() > 0 }, patience, time.Millisecond, "the failure is told")
-			for _, entry := range logged.All() {
-				assert.NotContains(t, fmt.Sprint(entry.Message, entry.ContextMap()), secret)
-			}
-		})
-	}
 }
