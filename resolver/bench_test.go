@@ -8,11 +8,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
 // rollout puts 2,000 pods of 200 Deployments into 10 namespaces.
-func rollout(api *fakeAPI) []resolver.Reference {
+func rollout(api *apitest.Objects) []resolver.Reference {
 	var pods []resolver.Reference
 	for i := range 10 {
 		pods = append(pods, crowd(api, fmt.Sprint("namespace-", i), 200)...)
@@ -22,7 +23,7 @@ func rollout(api *fakeAPI) []resolver.Reference {
 
 // BenchmarkWarm resolves chains of three objects that are all known.
 func BenchmarkWarm(b *testing.B) {
-	api := newFakeAPI(b)
+	api := apitest.NewObjects(b)
 	pods := rollout(api)
 	r := newResolver(b, api, resolver.Config{})
 	requireComplete(b, r.Resolve(b.Context(), pods))
@@ -40,7 +41,7 @@ func BenchmarkWarm(b *testing.B) {
 
 // BenchmarkCold resolves a rollout over HTTP with an empty cache.
 func BenchmarkCold(b *testing.B) {
-	api := newFakeAPI(b)
+	api := apitest.NewObjects(b)
 	pods := rollout(api)
 	for _, batch := range []int{len(pods), 200} {
 		b.Run(fmt.Sprint("batch=", batch), func(b *testing.B) {
@@ -52,7 +53,7 @@ func BenchmarkCold(b *testing.B) {
 					requireComplete(b, r.Resolve(b.Context(), pods[from:from+batch]))
 				}
 				r.Close()
-				requests = len(api.seen())
+				requests = len(api.Seen())
 			}
 			require.LessOrEqual(b, requests, 60)
 			b.ReportMetric(float64(requests), "requests/op")

@@ -10,30 +10,31 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
 func TestFailures(t *testing.T) {
 	tests := []struct {
 		name       string
-		fault      fault
+		fault      apitest.Fault
 		resolution resolver.Resolution
 		requests   int
 		remembered time.Duration
 	}{
-		{"it is not there", fault{status: http.StatusNotFound}, resolver.NotFound, 2, time.Minute}, // first in the watch cache, and then with a consistent read
-		{"it may not be read", fault{status: http.StatusForbidden}, resolver.Forbidden, 1, time.Minute},
-		{"the token is not accepted", fault{status: http.StatusUnauthorized}, resolver.Unavailable, 1, 5 * time.Second},
-		{"the API server is ill", fault{status: http.StatusInternalServerError}, resolver.Unavailable, 1, 5 * time.Second},
-		{"what the API server asks is too slow", fault{status: http.StatusGatewayTimeout}, resolver.Timeout, 1, 5 * time.Second},
+		{"it is not there", apitest.Fault{Status: http.StatusNotFound}, resolver.NotFound, 2, time.Minute}, // first in the watch cache, and then with a consistent read
+		{"it may not be read", apitest.Fault{Status: http.StatusForbidden}, resolver.Forbidden, 1, time.Minute},
+		{"the token is not accepted", apitest.Fault{Status: http.StatusUnauthorized}, resolver.Unavailable, 1, 5 * time.Second},
+		{"the API server is ill", apitest.Fault{Status: http.StatusInternalServerError}, resolver.Unavailable, 1, 5 * time.Second},
+		{"what the API server asks is too slow", apitest.Fault{Status: http.StatusGatewayTimeout}, resolver.Timeout, 1, 5 * time.Second},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			api := newFakeAPI(t)
-			api.put(pod, replicaSet, deployment)
+			api := apitest.NewObjects(t)
+			api.Put(pod, replicaSet, deployment)
 			clock, observed := newClock(), &observed{}
 			r := newResolver(t, api, resolver.Config{Now: clock.Now, Observer: observed})
-			api.fail(api.path(replicaSet), test.fault)
+			api.Fail(api.Path(replicaSet), test.fault)
 			want := "Pod/shop/fe-1-a=p1 < ReplicaSet.apps/shop/fe-1=r1: " + string(test.resolution)
 
 			require.Equal(t, want, text(resolve(t, r, refTo(pod))))
@@ -47,11 +48,11 @@ func TestFailures(t *testing.T) {
 				require.Empty(t, observed.refused)
 			}
 
-			api.heal(api.path(replicaSet))
-			api.seen()
+			api.Heal(api.Path(replicaSet))
+			api.Seen()
 			clock.pass(test.remembered - time.Millisecond)
 			require.Equal(t, want, text(resolve(t, r, refTo(pod))), "remembered")
-			require.Empty(t, api.seen())
+			require.Empty(t, api.Seen())
 			_, hits = observed.counts()
 			require.Equal(t, 2, hits)
 
@@ -62,19 +63,19 @@ func TestFailures(t *testing.T) {
 }
 
 func TestAnAPIServerThatIsAway(t *testing.T) {
-	api := newFakeAPI(t)
+	api := apitest.NewObjects(t)
 	r := newResolver(t, api, resolver.Config{})
-	api.server.Close()
+	api.Close()
 	require.Equal(t, "Pod/shop/fe-1-a=p1: unavailable", text(resolve(t, r, refTo(pod))))
 }
 
 func TestTooManyRequestsAreRepeatedWhenTheAPIServerSays(t *testing.T) {
-	api := newFakeAPI(t)
-	api.put(deployment)
-	api.fail(api.path(deployment), fault{status: http.StatusTooManyRequests, retryAfter: 1, times: 1})
+	api := apitest.NewObjects(t)
+	api.Put(deployment)
+	api.Fail(api.Path(deployment), apitest.Fault{Status: http.StatusTooManyRequests, RetryAfter: 1, Times: 1})
 	r := newResolver(t, api, resolver.Config{})
 	require.Equal(t, resolver.Complete, resolve(t, r, refTo(deployment)).Resolution)
-	require.Len(t, api.seenObjects(), 2)
+	require.Len(t, api.SeenObjects(), 2)
 }
 
 func TestDiscoveryThatFails(t *testing.T) {
@@ -89,15 +90,15 @@ func TestDiscoveryThatFails(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			api := newFakeAPI(t)
-			api.put(pod, replicaSet, deployment)
-			api.fail("/apis/apps/v1", fault{status: test.status})
+			api := apitest.NewObjects(t)
+			api.Put(pod, replicaSet, deployment)
+			api.Fail("/apis/apps/v1", apitest.Fault{Status: test.status})
 			clock := newClock()
 			r := newResolver(t, api, resolver.Config{Now: clock.Now})
 			want := "Pod/shop/fe-1-a=p1 < ReplicaSet.apps/fe-1=r1: " + string(test.resolution)
 			require.Equal(t, want, text(resolve(t, r, refTo(pod))), "the scope is not known, so the namespace is not")
 
-			api.heal("/apis/apps/v1")
+			api.Heal("/apis/apps/v1")
 			clock.pass(test.remembered - time.Millisecond)
 			require.Equal(t, want, text(resolve(t, r, refTo(pod))))
 			clock.pass(time.Millisecond)
@@ -107,47 +108,47 @@ func TestDiscoveryThatFails(t *testing.T) {
 }
 
 func TestLookupTimeout(t *testing.T) {
-	api := newFakeAPI(t)
-	api.put(pod, replicaSet, deployment)
+	api := apitest.NewObjects(t)
+	api.Put(pod, replicaSet, deployment)
 	clock := newClock()
 	r := newResolver(t, api, resolver.Config{LookupTimeout: 300 * time.Millisecond, Now: clock.Now})
-	release := api.hang(t, api.path(replicaSet))
+	release := api.Hang(t, api.Path(replicaSet))
 
 	const short = "Pod/shop/fe-1-a=p1 < ReplicaSet.apps/shop/fe-1=r1: timeout"
 	require.Equal(t, short, text(resolve(t, r, refTo(pod))), "what was found in time is there")
-	api.seen()
+	api.Seen()
 	require.Equal(t, short, text(resolve(t, r, refTo(pod))), "no second wait")
 
 	release()
 	require.Eventually(t, func() bool {
 		return resolve(t, r, refTo(pod)).Resolution == resolver.Complete
 	}, 10*time.Second, time.Millisecond, "the answer that came late is used, although 5 s have not passed")
-	require.Equal(t, []string{api.path(deployment)}, api.seenObjects(), "without asking again")
+	require.Equal(t, []string{api.Path(deployment)}, api.SeenObjects(), "without asking again")
 }
 
 func TestATimeoutIsRememberedForFiveSeconds(t *testing.T) {
-	api := newFakeAPI(t)
-	api.put(deployment)
+	api := apitest.NewObjects(t)
+	api.Put(deployment)
 	clock := newClock()
 	r := newResolver(t, api, resolver.Config{LookupTimeout: 100 * time.Millisecond, Now: clock.Now})
-	api.hang(t, "/apis/apps/v1")
+	api.Hang(t, "/apis/apps/v1")
 	require.Equal(t, resolver.Timeout, resolve(t, r, refTo(deployment)).Resolution)
-	api.heal("/apis/apps/v1")
+	api.Heal("/apis/apps/v1")
 	clock.pass(5*time.Second - time.Millisecond)
 	require.Equal(t, resolver.Timeout, resolve(t, r, refTo(deployment)).Resolution)
-	require.Equal(t, []string{"/apis/apps/v1"}, api.seen(), "the request that hangs is the only one")
+	require.Equal(t, []string{"/apis/apps/v1"}, api.Seen(), "the request that hangs is the only one")
 }
 
 func TestAListThatNobodyWaitsForIsNotReadOn(t *testing.T) {
-	api := newFakeAPI(t)
+	api := apitest.NewObjects(t)
 	pods := crowd(api, "shop", 1200)
 	const list = "/api/v1/namespaces/shop/pods?list"
 	r := newResolver(t, api, resolver.Config{})
-	release := api.hang(t, list)
+	release := api.Hang(t, list)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan []resolver.Chain)
 	go func() { done <- r.Resolve(ctx, pods) }()
-	api.awaitRequest(t, list)
+	api.AwaitRequest(t, list)
 	cancel()
 	<-done
 	release()
@@ -156,25 +157,25 @@ func TestAListThatNobodyWaitsForIsNotReadOn(t *testing.T) {
 }
 
 func TestOneObjectThatHangsDoesNotUseUpTheTimeOfOthers(t *testing.T) {
-	api := newFakeAPI(t)
-	api.put(pod, replicaSet, deployment, node)
+	api := apitest.NewObjects(t)
+	api.Put(pod, replicaSet, deployment, node)
 	r := newResolver(t, api, resolver.Config{LookupTimeout: time.Second})
-	api.hang(t, api.path(node))
+	api.Hang(t, api.Path(node))
 	chains := r.Resolve(t.Context(), []resolver.Reference{refTo(node), refTo(pod)})
 	require.Equal(t, "Node/n1=8f3c: timeout", text(chains[0]))
 	require.Equal(t, resolver.Complete, chains[1].Resolution)
 }
 
 func TestACallerThatLeavesProvesNothing(t *testing.T) {
-	api := newFakeAPI(t)
-	api.put(deployment)
+	api := apitest.NewObjects(t)
+	api.Put(deployment)
 	clock := newClock()
 	r := newResolver(t, api, resolver.Config{Now: clock.Now})
-	release := api.hang(t, api.path(deployment))
+	release := api.Hang(t, api.Path(deployment))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan []resolver.Chain)
 	go func() { done <- r.Resolve(ctx, []resolver.Reference{refTo(deployment)}) }()
-	api.awaitRequest(t, api.path(deployment))
+	api.AwaitRequest(t, api.Path(deployment))
 	cancel()
 	require.Equal(t, resolver.Timeout, (<-done)[0].Resolution)
 	release()
@@ -182,15 +183,15 @@ func TestACallerThatLeavesProvesNothing(t *testing.T) {
 }
 
 func TestClose(t *testing.T) {
-	api := newFakeAPI(t)
-	api.put(pod, replicaSet, deployment, node)
+	api := apitest.NewObjects(t)
+	api.Put(pod, replicaSet, deployment, node)
 	r := newResolver(t, api, resolver.Config{})
 	resolve(t, r, refTo(pod))
-	api.hang(t, api.path(node))
+	api.Hang(t, api.Path(node))
 
 	done := make(chan resolver.Chain)
 	go func() { done <- r.Resolve(t.Context(), []resolver.Reference{refTo(node)})[0] }()
-	api.awaitRequest(t, api.path(node))
+	api.AwaitRequest(t, api.Path(node))
 	r.Close()
 	require.Equal(t, resolver.Unavailable, (<-done).Resolution, "who waits is let go")
 	require.Equal(t, resolver.Complete, resolve(t, r, refTo(pod)).Resolution, "what is known stays known")
@@ -199,7 +200,7 @@ func TestClose(t *testing.T) {
 }
 
 func TestBadConfigurations(t *testing.T) {
-	api := newFakeAPI(t)
+	api := apitest.NewObjects(t)
 	_, err := resolver.New(nil, resolver.Config{})
 	require.ErrorContains(t, err, "API server")
 	for field, cfg := range map[string]resolver.Config{
@@ -209,7 +210,7 @@ func TestBadConfigurations(t *testing.T) {
 		"CacheTTL":      {CacheTTL: -1},
 		"Concurrency":   {Concurrency: -1},
 	} {
-		_, err := resolver.New(api.restConfig(), cfg)
+		_, err := resolver.New(api.RESTConfig(), cfg)
 		require.ErrorContains(t, err, field)
 	}
 }

@@ -9,10 +9,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
-var thing = object{apiVersion: "example.com/v1", kind: "Thing", namespace: "shop", name: "t", uid: "t1"}
+var thing = apitest.Object{APIVersion: "example.com/v1", Kind: "Thing", Namespace: "shop", Name: "t", UID: "t1"}
 
 func TestDiscoveryAsksForAsLittleAsItCan(t *testing.T) {
 	tests := []struct {
@@ -48,15 +49,15 @@ func TestDiscoveryAsksForAsLittleAsItCan(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			api := newFakeAPI(t)
-			api.put(deployment, node)
+			api := apitest.NewObjects(t)
+			api.Put(deployment, node)
 			r := newResolver(t, api, resolver.Config{})
 			require.Equal(t, resolver.Complete, resolve(t, r, test.ref).Resolution)
-			seen := api.seen()
+			seen := api.Seen()
 			require.Equal(t, test.want, seen[:len(seen)-1])
 			test.ref.Name = "other"
 			resolve(t, r, test.ref)
-			for _, path := range api.seen() {
+			for _, path := range api.Seen() {
 				require.NotContains(t, test.want, path, "it is requested once")
 			}
 		})
@@ -69,14 +70,14 @@ func TestACRDThatAppearsLater(t *testing.T) {
 		"without an API version": {Kind: "Thing", Namespace: "shop", Name: "t", UID: "t1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			api, clock := newFakeAPI(t), newClock()
+			api, clock := apitest.NewObjects(t), newClock()
 			r := newResolver(t, api, resolver.Config{Now: clock.Now})
 			require.Equal(t, resolver.NotFound, resolve(t, r, ref).Resolution)
-			api.seen()
-			api.serve("example.com/v1", "Thing", "things", true)
-			api.put(thing)
+			api.Seen()
+			api.Serve("example.com/v1", "Thing", "things", true)
+			api.Put(thing)
 			require.Equal(t, resolver.NotFound, resolve(t, r, ref).Resolution)
-			require.Empty(t, api.seen(), "that it is not served is believed for a while")
+			require.Empty(t, api.Seen(), "that it is not served is believed for a while")
 			clock.pass(10 * time.Second)
 			require.Equal(t, resolver.Complete, resolve(t, r, ref).Resolution)
 		})
@@ -99,21 +100,21 @@ func TestACRDThatIsReplaced(t *testing.T) {
 			{Kind: "Thing", Namespace: "shop", Name: "u"},
 		} {
 			t.Run(test.name, func(t *testing.T) {
-				api := newFakeAPI(t)
-				api.serve("example.com/v1", "Thing", "things", true)
-				api.put(thing)
+				api := apitest.NewObjects(t)
+				api.Serve("example.com/v1", "Thing", "things", true)
+				api.Put(thing)
 				r := newResolver(t, api, resolver.Config{})
 				first := ref
-				first.Name = thing.name
+				first.Name = thing.Name
 				require.Equal(t, resolver.Complete, resolve(t, r, first).Resolution)
 
-				api.unserve("example.com/v1", "Thing")
-				api.serve(test.apiVersion, "Thing", "things", test.namespaced)
-				other := object{apiVersion: test.apiVersion, kind: "Thing", name: "u", uid: "u1"}
+				api.Unserve("example.com/v1", "Thing")
+				api.Serve(test.apiVersion, "Thing", "things", test.namespaced)
+				other := apitest.Object{APIVersion: test.apiVersion, Kind: "Thing", Name: "u", UID: "u1"}
 				if test.namespaced {
-					other.namespace = "shop"
+					other.Namespace = "shop"
 				}
-				api.put(other)
+				api.Put(other)
 				require.Equal(t, test.want, text(resolve(t, r, ref)), "it is noticed at once")
 			})
 		}
@@ -121,22 +122,22 @@ func TestACRDThatIsReplaced(t *testing.T) {
 }
 
 func TestACRDThatIsReplacedIsNoticedByLists(t *testing.T) {
-	api := newFakeAPI(t)
-	api.serve("example.com/v1", "Thing", "things", true)
-	api.put(thing)
+	api := apitest.NewObjects(t)
+	api.Serve("example.com/v1", "Thing", "things", true)
+	api.Put(thing)
 	r := newResolver(t, api, resolver.Config{})
 	resolve(t, r, refTo(thing))
-	api.unserve("example.com/v1", "Thing")
-	api.serve("example.com/v2", "Thing", "things", true)
+	api.Unserve("example.com/v1", "Thing")
+	api.Serve("example.com/v2", "Thing", "things", true)
 	var refs []resolver.Reference
 	for i := range 10 {
-		o := object{apiVersion: "example.com/v2", kind: "Thing", namespace: "shop", name: fmt.Sprint("t", i), uid: fmt.Sprint("u", i)}
-		api.put(o)
+		o := apitest.Object{APIVersion: "example.com/v2", Kind: "Thing", Namespace: "shop", Name: fmt.Sprint("t", i), UID: fmt.Sprint("u", i)}
+		api.Put(o)
 		ref := refTo(o)
 		ref.APIVersion = "example.com/v1"
 		refs = append(refs, ref)
 	}
-	api.seen()
+	api.Seen()
 	requireComplete(t, r.Resolve(t.Context(), refs))
 	require.Equal(t, []string{
 		"/apis/example.com/v1/namespaces/shop/things?list",
@@ -144,32 +145,32 @@ func TestACRDThatIsReplacedIsNoticedByLists(t *testing.T) {
 		"/apis/example.com",
 		"/apis/example.com/v2",
 		"/apis/example.com/v2/namespaces/shop/things?list",
-	}, api.seen())
+	}, api.Seen())
 }
 
 func TestACRDThatGoes(t *testing.T) {
-	api, clock := newFakeAPI(t), newClock()
-	api.serve("example.com/v1", "Thing", "things", true)
-	api.put(thing)
+	api, clock := apitest.NewObjects(t), newClock()
+	api.Serve("example.com/v1", "Thing", "things", true)
+	api.Put(thing)
 	r := newResolver(t, api, resolver.Config{Now: clock.Now})
 	require.Equal(t, resolver.Complete, resolve(t, r, refTo(thing)).Resolution)
-	api.unserve("example.com/v1", "Thing")
+	api.Unserve("example.com/v1", "Thing")
 	other := refTo(thing)
 	other.Name, other.UID = "u", "u1"
 	require.Equal(t, "Thing.example.com/shop/u=u1: not_found", text(resolve(t, r, other)))
 	require.Equal(t, resolver.Complete, resolve(t, r, refTo(thing)).Resolution, "its objects stay known")
 
-	api.serve("example.com/v1", "Thing", "things", true)
+	api.Serve("example.com/v1", "Thing", "things", true)
 	clock.pass(10 * time.Second)
 	other.Name, other.UID = "t", "t1"
 	require.Equal(t, resolver.Complete, resolve(t, r, other).Resolution, "and it may come back")
 }
 
 func TestAGroupWhoseDocumentFailsHidesNoOther(t *testing.T) {
-	api := newFakeAPI(t)
-	api.aggregated = false
-	api.put(deployment)
-	api.fail("/apis/batch/v1", fault{status: 503})
+	api := apitest.NewObjects(t)
+	api.Aggregated = false
+	api.Put(deployment)
+	api.Fail("/apis/batch/v1", apitest.Fault{Status: 503})
 	r := newResolver(t, api, resolver.Config{})
 	ref := resolver.Reference{Kind: "Deployment", Namespace: "shop", Name: "fe"}
 	require.Equal(t, resolver.Complete, resolve(t, r, ref).Resolution)
@@ -178,16 +179,16 @@ func TestAGroupWhoseDocumentFailsHidesNoOther(t *testing.T) {
 // TestAnAnswerThatComesAfterItsRound checks that a late reply answers the request of its own round,
 // and no later one.
 func TestAnAnswerThatComesAfterItsRound(t *testing.T) {
-	other := object{apiVersion: "example.com/v1", kind: "Deployment", namespace: "shop", name: "other", uid: "o1"}
+	other := apitest.Object{APIVersion: "example.com/v1", Kind: "Deployment", Namespace: "shop", Name: "other", UID: "o1"}
 	for name, ref := range map[string]resolver.Reference{
 		"about core, of a kind of another group":                 {Kind: "Deployment", Namespace: "shop", Name: "fe"},
 		"about the first of two groups, of an object in another": {Kind: "Deployment", Namespace: "shop", Name: "other"},
-		"about an object, of its owner":                          refTo(pod),
+		"about an apitest.Object, of its owner":                  refTo(pod),
 	} {
 		t.Run(name, func(t *testing.T) {
-			api := newFakeAPI(t)
-			api.serve("example.com/v1", "Deployment", "deployments", true)
-			api.put(pod, replicaSet, deployment, other)
+			api := apitest.NewObjects(t)
+			api.Serve("example.com/v1", "Deployment", "deployments", true)
+			api.Put(pod, replicaSet, deployment, other)
 			r := newResolver(t, api, resolver.Config{})
 			require.Equal(t, resolver.Complete, r.ResolveLate(t.Context(), ref).Resolution)
 		})

@@ -10,45 +10,46 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
 const ttl = 10 * time.Minute
 
 func TestWhatIsKnownIsServedForTheTTL(t *testing.T) {
-	api := newFakeAPI(t)
-	api.put(pod, replicaSet, deployment)
+	api := apitest.NewObjects(t)
+	api.Put(pod, replicaSet, deployment)
 	clock, observed := newClock(), &observed{}
 	keepAll := func(string) bool { return true }
 	r := newResolver(t, api, resolver.Config{Now: clock.Now, CacheTTL: ttl, KeepLabel: keepAll, Observer: observed})
 	resolve(t, r, refTo(pod))
-	api.seen()
+	api.Seen()
 
 	changed := deployment
-	changed.labels = map[string]string{"tilt-manifest": "new"}
-	api.put(changed)
+	changed.Labels = map[string]string{"tilt-manifest": "new"}
+	api.Put(changed)
 	clock.pass(ttl - time.Millisecond)
 	observed.counts()
 	require.Equal(t, "fe", resolve(t, r, refTo(pod)).End().Labels["tilt-manifest"])
-	require.Empty(t, api.seen())
+	require.Empty(t, api.Seen())
 	results, hits := observed.counts()
 	require.Empty(t, results)
 	require.Equal(t, 3, hits, "one for each object")
 
 	clock.pass(time.Millisecond)
 	require.Equal(t, "new", resolve(t, r, refTo(pod)).End().Labels["tilt-manifest"], "it is refreshed on the next use")
-	require.Len(t, api.seen(), 3, "with one request for each object and none for discovery")
+	require.Len(t, api.Seen(), 3, "with one request for each object and none for discovery")
 }
 
 func TestDeletedObjects(t *testing.T) {
 	const whole = "Pod/shop/fe-1-a=p1 < ReplicaSet.apps/shop/fe-1=r1 < Deployment.apps/shop/fe=d1: complete"
-	begin := func(t *testing.T) (*fakeAPI, *clock, *resolver.Resolver) {
-		api, clock := newFakeAPI(t), newClock()
-		api.put(pod, replicaSet, deployment)
+	begin := func(t *testing.T) (*apitest.Objects, *clock, *resolver.Resolver) {
+		api, clock := apitest.NewObjects(t), newClock()
+		api.Put(pod, replicaSet, deployment)
 		r := newResolver(t, api, resolver.Config{Now: clock.Now, CacheTTL: ttl})
 		require.Equal(t, whole, text(resolve(t, r, refTo(pod))))
-		api.remove(pod, replicaSet, deployment)
-		api.seen()
+		api.Remove(pod, replicaSet, deployment)
+		api.Seen()
 		return api, clock, r
 	}
 
@@ -63,13 +64,13 @@ func TestDeletedObjects(t *testing.T) {
 		api, clock, r := begin(t)
 		clock.pass(ttl)
 		require.Equal(t, whole, text(resolve(t, r, refTo(pod))))
-		require.Len(t, api.seenObjects(), 1+2*2, "owners in the cache first")
+		require.Len(t, api.SeenObjects(), 1+2*2, "owners in the cache first")
 		clock.pass(time.Minute - time.Millisecond)
 		require.Equal(t, whole, text(resolve(t, r, refTo(pod))))
-		require.Empty(t, api.seen())
+		require.Empty(t, api.Seen())
 		clock.pass(time.Millisecond)
 		require.Equal(t, whole, text(resolve(t, r, refTo(pod))))
-		require.Len(t, api.seenObjects(), 1+2*2, "owners in the cache first")
+		require.Len(t, api.SeenObjects(), 1+2*2, "owners in the cache first")
 	})
 	t.Run("it is forgotten when it was not used for the TTL", func(t *testing.T) {
 		_, clock, r := begin(t)
@@ -85,7 +86,7 @@ func TestDeletedObjects(t *testing.T) {
 	})
 	t.Run("it stays known when its kind is gone as well", func(t *testing.T) {
 		api, clock, r := begin(t)
-		api.unserve("v1", "Pod")
+		api.Unserve("v1", "Pod")
 		clock.pass(ttl)
 		require.Equal(t, whole, text(resolve(t, r, refTo(pod))))
 		clock.pass(time.Minute)
@@ -105,43 +106,43 @@ func TestARefreshThatFails(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			api, clock := newFakeAPI(t), newClock()
-			api.put(deployment)
+			api, clock := apitest.NewObjects(t), newClock()
+			api.Put(deployment)
 			r := newResolver(t, api, resolver.Config{Now: clock.Now, CacheTTL: ttl})
 			resolve(t, r, refTo(deployment))
-			api.fail(api.path(deployment), fault{status: test.status})
+			api.Fail(api.Path(deployment), apitest.Fault{Status: test.status})
 			clock.pass(5 * ttl)
-			api.seen()
+			api.Seen()
 
 			require.Equal(t, resolver.Complete, resolve(t, r, refTo(deployment)).Resolution, "the known object stays")
-			require.Len(t, api.seen(), 1)
+			require.Len(t, api.Seen(), 1)
 			clock.pass(test.remembered - time.Millisecond)
 			require.Equal(t, resolver.Complete, resolve(t, r, refTo(deployment)).Resolution)
-			require.Empty(t, api.seen())
+			require.Empty(t, api.Seen())
 			clock.pass(time.Millisecond)
 			require.Equal(t, resolver.Complete, resolve(t, r, refTo(deployment)).Resolution)
-			require.Len(t, api.seen(), 1)
+			require.Len(t, api.Seen(), 1)
 		})
 	}
 }
 
 func TestReusedNames(t *testing.T) {
-	oldSet := object{apiVersion: "apps/v1", kind: "StatefulSet", namespace: "shop", name: "web", uid: "s1"}
+	oldSet := apitest.Object{APIVersion: "apps/v1", Kind: "StatefulSet", Namespace: "shop", Name: "web", UID: "s1"}
 	newSet := withUID(oldSet, "s2")
-	oldPod := object{apiVersion: "v1", kind: "Pod", namespace: "shop", name: "web-0", uid: "p1"}
-	oldPod = withOwners(oldPod, ownedBy(oldSet, true))
-	newPod := withOwners(withUID(oldPod, "p2"), ownedBy(newSet, true))
+	oldPod := apitest.Object{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "web-0", UID: "p1"}
+	oldPod = withOwners(oldPod, apitest.OwnedBy(oldSet, true))
+	newPod := withOwners(withUID(oldPod, "p2"), apitest.OwnedBy(newSet, true))
 	const (
 		oldChain = "Pod/shop/web-0=p1 < StatefulSet.apps/shop/web=s1: complete"
 		newChain = "Pod/shop/web-0=p2 < StatefulSet.apps/shop/web=s2: complete"
 	)
 
-	api, clock := newFakeAPI(t), newClock()
-	api.put(oldSet, oldPod)
+	api, clock := apitest.NewObjects(t), newClock()
+	api.Put(oldSet, oldPod)
 	r := newResolver(t, api, resolver.Config{Now: clock.Now, CacheTTL: ttl})
 	require.Equal(t, oldChain, text(resolve(t, r, refTo(oldPod))))
 	clock.pass(time.Second)
-	api.put(newSet, newPod)
+	api.Put(newSet, newPod)
 	require.Equal(t, newChain, text(resolve(t, r, refTo(newPod))))
 	clock.pass(time.Second)
 
@@ -160,49 +161,49 @@ func TestReusedNames(t *testing.T) {
 }
 
 func TestANameThatIsUsedAgainAfterItWasNotFound(t *testing.T) {
-	api := newFakeAPI(t)
+	api := apitest.NewObjects(t)
 	r := newResolver(t, api, resolver.Config{})
 	require.Equal(t, resolver.NotFound, resolve(t, r, refTo(withUID(deployment, "d0"))).Resolution)
-	api.put(deployment)
+	api.Put(deployment)
 	require.Equal(t, resolver.Complete, resolve(t, r, refTo(deployment)).Resolution, "a new UID is requested")
 }
 
 func TestARecreatedNode(t *testing.T) {
-	api, clock := newFakeAPI(t), newClock()
-	api.put(node)
+	api, clock := apitest.NewObjects(t), newClock()
+	api.Put(node)
 	r := newResolver(t, api, resolver.Config{Now: clock.Now, CacheTTL: ttl})
 	ref := resolver.Reference{APIVersion: "v1", Kind: "Node", Name: "n1", UID: "n1"}
 	require.Equal(t, "Node/n1=8f3c: complete", text(resolve(t, r, ref)))
-	api.put(withUID(node, "9a4d"))
+	api.Put(withUID(node, "9a4d"))
 	clock.pass(ttl)
 	require.Equal(t, "Node/n1=9a4d: complete", text(resolve(t, r, ref)))
 }
 
 func TestTheCacheIsBounded(t *testing.T) {
 	const size = 10
-	deploymentNamed := func(i int) object {
-		return object{apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: fmt.Sprint("d", i), uid: fmt.Sprint("u", i)}
+	deploymentNamed := func(i int) apitest.Object {
+		return apitest.Object{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: fmt.Sprint("d", i), UID: fmt.Sprint("u", i)}
 	}
-	api := newFakeAPI(t)
+	api := apitest.NewObjects(t)
 	r := newResolver(t, api, resolver.Config{CacheSize: size})
 	for i := range 5 * size {
 		if i%2 == 0 { // The others are not found.
-			api.put(deploymentNamed(i))
+			api.Put(deploymentNamed(i))
 		}
 		resolve(t, r, refTo(deploymentNamed(i)))
 		resolve(t, r, refTo(deploymentNamed(0)))
 		require.LessOrEqual(t, r.Len(), size)
 	}
 	require.Equal(t, size, r.Len())
-	api.seen()
+	api.Seen()
 	resolve(t, r, refTo(deploymentNamed(0)))
-	require.Empty(t, api.seen(), "what is used stays")
+	require.Empty(t, api.Seen(), "what is used stays")
 	resolve(t, r, refTo(deploymentNamed(2)))
-	require.Len(t, api.seen(), 1, "what was not used for longest has gone")
+	require.Len(t, api.Seen(), 1, "what was not used for longest has gone")
 }
 
 func TestMoreObjectsAtOnceThanTheCacheHolds(t *testing.T) {
-	api := newFakeAPI(t)
+	api := apitest.NewObjects(t)
 	pods := crowd(api, "shop", 100)
 	r := newResolver(t, api, resolver.Config{CacheSize: 3})
 	for i, chain := range r.Resolve(t.Context(), pods) {

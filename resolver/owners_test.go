@@ -8,127 +8,128 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
 // The objects that most tests use.
 var (
-	deployment = object{apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "fe", uid: "d1", labels: map[string]string{"tilt-manifest": "fe"}}
-	replicaSet = object{apiVersion: "apps/v1", kind: "ReplicaSet", namespace: "shop", name: "fe-1", uid: "r1", owners: []metav1.OwnerReference{ownedBy(deployment, true)}}
-	pod        = object{apiVersion: "v1", kind: "Pod", namespace: "shop", name: "fe-1-a", uid: "p1", owners: []metav1.OwnerReference{ownedBy(replicaSet, true)}}
-	node       = object{apiVersion: "v1", kind: "Node", name: "n1", uid: "8f3c"}
+	deployment = apitest.Object{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "fe", UID: "d1", Labels: map[string]string{"tilt-manifest": "fe"}}
+	replicaSet = apitest.Object{APIVersion: "apps/v1", Kind: "ReplicaSet", Namespace: "shop", Name: "fe-1", UID: "r1", Owners: []metav1.OwnerReference{apitest.OwnedBy(deployment, true)}}
+	pod        = apitest.Object{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "fe-1-a", UID: "p1", Owners: []metav1.OwnerReference{apitest.OwnedBy(replicaSet, true)}}
+	node       = apitest.Object{APIVersion: "v1", Kind: "Node", Name: "n1", UID: "8f3c"}
 )
 
 func TestOwners(t *testing.T) {
-	named := func(kind, name, uid string, owners ...metav1.OwnerReference) object {
-		return object{apiVersion: "example.com/v1", kind: kind, namespace: "shop", name: name, uid: uid, owners: owners}
+	named := func(kind, name, uid string, owners ...metav1.OwnerReference) apitest.Object {
+		return apitest.Object{APIVersion: "example.com/v1", Kind: kind, Namespace: "shop", Name: name, UID: uid, Owners: owners}
 	}
 	a, b, c := named("Thing", "a", "a1"), named("Thing", "b", "b1"), named("Thing", "c", "c1")
-	fleet := object{apiVersion: "example.com/v1", kind: "Fleet", name: "f", uid: "f1"}
+	fleet := apitest.Object{APIVersion: "example.com/v1", Kind: "Fleet", Name: "f", UID: "f1"}
 
 	tests := []struct {
 		name    string
-		objects []object
-		ask     object
+		objects []apitest.Object
+		ask     apitest.Object
 		want    string
 	}{
 		{
 			name: "an object that nothing owns is its own end",
-			ask:  deployment, objects: []object{deployment},
+			ask:  deployment, objects: []apitest.Object{deployment},
 			want: "Deployment.apps/shop/fe=d1: complete",
 		},
 		{
 			name: "controllers are followed to the end",
-			ask:  pod, objects: []object{pod, replicaSet, deployment},
+			ask:  pod, objects: []apitest.Object{pod, replicaSet, deployment},
 			want: "Pod/shop/fe-1-a=p1 < ReplicaSet.apps/shop/fe-1=r1 < Deployment.apps/shop/fe=d1: complete",
 		},
 		{
 			name: "a custom resource owns a Deployment",
-			ask:  pod, objects: []object{pod, replicaSet, withOwners(deployment, ownedBy(a, true)), a},
+			ask:  pod, objects: []apitest.Object{pod, replicaSet, withOwners(deployment, apitest.OwnedBy(a, true)), a},
 			want: "Pod/shop/fe-1-a=p1 < ReplicaSet.apps/shop/fe-1=r1 < Deployment.apps/shop/fe=d1 < Thing.example.com/shop/a=a1: complete",
 		},
 		{
 			name: "the controller is followed at any index",
-			ask:  a, objects: []object{withOwners(a, ownedBy(b), ownedBy(c, true)), b, c},
+			ask:  a, objects: []apitest.Object{withOwners(a, apitest.OwnedBy(b), apitest.OwnedBy(c, true)), b, c},
 			want: "Thing.example.com/shop/a=a1 < Thing.example.com/shop/c=c1: complete",
 		},
 		{
 			name: "a single owner is followed without being the controller",
-			ask:  a, objects: []object{withOwners(a, ownedBy(b, false)), b},
+			ask:  a, objects: []apitest.Object{withOwners(a, apitest.OwnedBy(b, false)), b},
 			want: "Thing.example.com/shop/a=a1 < Thing.example.com/shop/b=b1: complete",
 		},
 		{
 			name: "of several owners none of which is the controller the first is followed, and it is said",
-			ask:  a, objects: []object{withOwners(a, ownedBy(b), ownedBy(c)), b, c},
+			ask:  a, objects: []apitest.Object{withOwners(a, apitest.OwnedBy(b), apitest.OwnedBy(c)), b, c},
 			want: "Thing.example.com/shop/a=a1 < Thing.example.com/shop/b=b1: ambiguous",
 		},
 		{
 			name: "why a chain is short matters more than that it is ambiguous",
-			ask:  a, objects: []object{withOwners(a, ownedBy(b), ownedBy(c)), c},
+			ask:  a, objects: []apitest.Object{withOwners(a, apitest.OwnedBy(b), apitest.OwnedBy(c)), c},
 			want: "Thing.example.com/shop/a=a1 < Thing.example.com/shop/b=b1: not_found",
 		},
 		{
 			name: "a cluster-scoped owner has no namespace",
-			ask:  a, objects: []object{withOwners(a, ownedBy(fleet, true)), fleet},
+			ask:  a, objects: []apitest.Object{withOwners(a, apitest.OwnedBy(fleet, true)), fleet},
 			want: "Thing.example.com/shop/a=a1 < Fleet.example.com/f=f1: complete",
 		},
 		{
 			name: "a cluster-scoped object can't be owned by one in a namespace",
-			ask:  fleet, objects: []object{withOwners(fleet, ownedBy(a, true)), a},
+			ask:  fleet, objects: []apitest.Object{withOwners(fleet, apitest.OwnedBy(a, true)), a},
 			want: "Fleet.example.com/f=f1 < Thing.example.com/a=a1: not_found",
 		},
 		{
 			name: "a mirror pod belongs to its node",
-			ask:  pod, objects: []object{withOwners(pod, ownedBy(node, true)), node},
+			ask:  pod, objects: []apitest.Object{withOwners(pod, apitest.OwnedBy(node, true)), node},
 			want: "Pod/shop/fe-1-a=p1 < Node/n1=8f3c: complete",
 		},
 		{
 			name: "an owner that is gone is known from the reference",
-			ask:  pod, objects: []object{pod},
+			ask:  pod, objects: []apitest.Object{pod},
 			want: "Pod/shop/fe-1-a=p1 < ReplicaSet.apps/shop/fe-1=r1: not_found",
 		},
 		{
 			name: "an owner with another UID is another object",
-			ask:  pod, objects: []object{pod, withUID(replicaSet, "r2"), deployment},
+			ask:  pod, objects: []apitest.Object{pod, withUID(replicaSet, "r2"), deployment},
 			want: "Pod/shop/fe-1-a=p1 < ReplicaSet.apps/shop/fe-1=r1: not_found",
 		},
 		{
 			name: "an owner of a kind that is not served is known from the reference, its scope is not",
-			ask:  pod, objects: []object{withOwners(pod, metav1.OwnerReference{APIVersion: "gone.io/v1", Kind: "Gone", Name: "g", UID: "g1"})},
+			ask:  pod, objects: []apitest.Object{withOwners(pod, metav1.OwnerReference{APIVersion: "gone.io/v1", Kind: "Gone", Name: "g", UID: "g1"})},
 			want: "Pod/shop/fe-1-a=p1 < Gone.gone.io/g=g1: not_found",
 		},
 		{
 			name: "a cycle names each object once",
-			ask:  a, objects: []object{withOwners(a, ownedBy(b, true)), withOwners(b, ownedBy(c, true)), withOwners(c, ownedBy(a, true))},
+			ask:  a, objects: []apitest.Object{withOwners(a, apitest.OwnedBy(b, true)), withOwners(b, apitest.OwnedBy(c, true)), withOwners(c, apitest.OwnedBy(a, true))},
 			want: "Thing.example.com/shop/a=a1 < Thing.example.com/shop/b=b1 < Thing.example.com/shop/c=c1: cycle",
 		},
 		{
 			name: "an object that owns itself",
-			ask:  a, objects: []object{withOwners(a, ownedBy(a, true))},
+			ask:  a, objects: []apitest.Object{withOwners(a, apitest.OwnedBy(a, true))},
 			want: "Thing.example.com/shop/a=a1: cycle",
 		},
 		{
 			name: "a cycle through references without UIDs",
-			ask:  a, objects: []object{withOwners(a, ownedBy(withUID(b, ""), true)), withOwners(b, ownedBy(withUID(a, ""), true))},
+			ask:  a, objects: []apitest.Object{withOwners(a, apitest.OwnedBy(withUID(b, ""), true)), withOwners(b, apitest.OwnedBy(withUID(a, ""), true))},
 			want: "Thing.example.com/shop/a=a1 < Thing.example.com/shop/b=b1: cycle",
 		},
 		{
 			name: "in a cycle too, UIDs decide",
-			ask:  a, objects: []object{withOwners(a, ownedBy(b, true)), withOwners(b, ownedBy(withUID(a, "a0"), true))},
+			ask:  a, objects: []apitest.Object{withOwners(a, apitest.OwnedBy(b, true)), withOwners(b, apitest.OwnedBy(withUID(a, "a0"), true))},
 			want: "Thing.example.com/shop/a=a1 < Thing.example.com/shop/b=b1 < Thing.example.com/shop/a=a0: not_found",
 		},
 		{
 			name: "an owner's version that is no longer served",
-			ask:  replicaSet, objects: []object{withOwners(replicaSet, metav1.OwnerReference{APIVersion: "extensions/v1beta1", Kind: "Deployment", Name: "fe", UID: "d1"}), deployment},
+			ask:  replicaSet, objects: []apitest.Object{withOwners(replicaSet, metav1.OwnerReference{APIVersion: "extensions/v1beta1", Kind: "Deployment", Name: "fe", UID: "d1"}), deployment},
 			want: "ReplicaSet.apps/shop/fe-1=r1 < Deployment.apps/shop/fe=d1: complete",
 		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			api := newFakeAPI(t)
-			api.serve("example.com/v1", "Thing", "things", true)
-			api.serve("example.com/v1", "Fleet", "fleets", false)
-			api.put(test.objects...)
+			api := apitest.NewObjects(t)
+			api.Serve("example.com/v1", "Thing", "things", true)
+			api.Serve("example.com/v1", "Fleet", "fleets", false)
+			api.Put(test.objects...)
 			r := newResolver(t, api, resolver.Config{})
 			require.Equal(t, test.want, text(resolve(t, r, refTo(test.ask))), "cold")
 			require.Equal(t, test.want, text(resolve(t, r, refTo(test.ask))), "warm")
@@ -136,13 +137,13 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-func withOwners(o object, owners ...metav1.OwnerReference) object {
-	o.owners = owners
+func withOwners(o apitest.Object, owners ...metav1.OwnerReference) apitest.Object {
+	o.Owners = owners
 	return o
 }
 
-func withUID(o object, uid string) object {
-	o.uid = uid
+func withUID(o apitest.Object, uid string) apitest.Object {
+	o.UID = uid
 	return o
 }
 
@@ -165,8 +166,8 @@ func TestDepth(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			api := newFakeAPI(t)
-			api.put(pod, replicaSet, deployment)
+			api := apitest.NewObjects(t)
+			api.Put(pod, replicaSet, deployment)
 			r := newResolver(t, api, resolver.Config{MaxDepth: test.maxDepth})
 			require.Equal(t, test.want, text(resolve(t, r, refTo(pod))))
 		})
@@ -174,12 +175,12 @@ func TestDepth(t *testing.T) {
 }
 
 func TestKeptMetadata(t *testing.T) {
-	api := newFakeAPI(t)
+	api := apitest.NewObjects(t)
 	pod := pod
-	pod.owners = nil
-	pod.labels = map[string]string{"app": "fe", "tilt-manifest": "fe", "pod-template-hash": "1"}
-	pod.annotations = map[string]string{"team": "a", "note": "b"}
-	api.put(pod)
+	pod.Owners = nil
+	pod.Labels = map[string]string{"app": "fe", "tilt-manifest": "fe", "pod-template-hash": "1"}
+	pod.Annotations = map[string]string{"team": "a", "note": "b"}
+	api.Put(pod)
 
 	t.Run("nothing by default", func(t *testing.T) {
 		chain := resolve(t, newResolver(t, api, resolver.Config{}), refTo(pod))
@@ -198,16 +199,16 @@ func TestKeptMetadata(t *testing.T) {
 }
 
 func TestMetadataAsJSON(t *testing.T) {
-	api := newFakeAPI(t)
-	api.json = true
-	api.put(pod, replicaSet, deployment)
+	api := apitest.NewObjects(t)
+	api.JSON = true
+	api.Put(pod, replicaSet, deployment)
 	r := newResolver(t, api, resolver.Config{})
 	require.Equal(t, resolver.Complete, resolve(t, r, refTo(pod)).Resolution)
 }
 
 func TestChainsComeInTheOrderAsked(t *testing.T) {
-	api := newFakeAPI(t)
-	api.put(pod, replicaSet, deployment, node)
+	api := apitest.NewObjects(t)
+	api.Put(pod, replicaSet, deployment, node)
 	r := newResolver(t, api, resolver.Config{})
 	chains := r.Resolve(t.Context(), []resolver.Reference{refTo(node), refTo(pod), refTo(deployment), refTo(pod)})
 	var ends []string

@@ -3,23 +3,23 @@
 package resolver_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
 func TestReferencesThatLackSomething(t *testing.T) {
-	ordered := object{apiVersion: "v1", kind: "Pod", namespace: "default", name: "p", uid: "p2"}
-	service := object{apiVersion: "v1", kind: "Service", namespace: "shop", name: "s", uid: "s1"}
-	knative := object{apiVersion: "serving.knative.dev/v1", kind: "Service", namespace: "shop", name: "s", uid: "s2"}
-	only := object{apiVersion: "serving.knative.dev/v1", kind: "Service", namespace: "shop", name: "only", uid: "s3"}
-	alien := object{apiVersion: "aliens.example.com/v1", kind: "Ingress", namespace: "shop", name: "i", uid: "i1"}
-	ingress := object{apiVersion: "networking.k8s.io/v1", kind: "Ingress", namespace: "shop", name: "i", uid: "i2"}
+	ordered := apitest.Object{APIVersion: "v1", Kind: "Pod", Namespace: "default", Name: "p", UID: "p2"}
+	service := apitest.Object{APIVersion: "v1", Kind: "Service", Namespace: "shop", Name: "s", UID: "s1"}
+	knative := apitest.Object{APIVersion: "serving.knative.dev/v1", Kind: "Service", Namespace: "shop", Name: "s", UID: "s2"}
+	only := apitest.Object{APIVersion: "serving.knative.dev/v1", Kind: "Service", Namespace: "shop", Name: "only", UID: "s3"}
+	alien := apitest.Object{APIVersion: "aliens.example.com/v1", Kind: "Ingress", Namespace: "shop", Name: "i", UID: "i1"}
+	ingress := apitest.Object{APIVersion: "networking.k8s.io/v1", Kind: "Ingress", Namespace: "shop", Name: "i", UID: "i2"}
 
 	tests := []struct {
 		name string
@@ -135,13 +135,13 @@ func TestReferencesThatLackSomething(t *testing.T) {
 	for _, test := range tests {
 		for _, aggregated := range []bool{true, false} {
 			t.Run(test.name, func(t *testing.T) {
-				api := newFakeAPI(t)
-				api.aggregated = aggregated
-				api.serve("serving.knative.dev/v1", "Service", "services", true)
-				api.serve("aliens.example.com/v1", "Ingress", "ingresses", true)
-				slices.Reverse(api.served) // so that Kubernetes' own groups come last
-				api.serve("auth.example.com/v1", "Review", "reviews", true, "create")
-				api.put(deployment, replicaSet, node, ordered, service, knative, only, alien, ingress)
+				api := apitest.NewObjects(t)
+				api.Aggregated = aggregated
+				api.Serve("serving.knative.dev/v1", "Service", "services", true)
+				api.Serve("aliens.example.com/v1", "Ingress", "ingresses", true)
+				api.ReverseDiscovery() // so that Kubernetes' own groups come last
+				api.Serve("auth.example.com/v1", "Review", "reviews", true, "create")
+				api.Put(deployment, replicaSet, node, ordered, service, knative, only, alien, ingress)
 				r := newResolver(t, api, resolver.Config{})
 				require.Equal(t, test.want, text(resolve(t, r, test.ref)), "cold")
 				require.Equal(t, test.want, text(resolve(t, r, test.ref)), "warm")
@@ -151,13 +151,13 @@ func TestReferencesThatLackSomething(t *testing.T) {
 }
 
 func TestTheAPIVersionOfWhatIsFound(t *testing.T) {
-	api := newFakeAPI(t)
-	api.serve("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", true)
-	api.serve("autoscaling/v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers", true)
-	hpa := object{apiVersion: "autoscaling/v2", kind: "HorizontalPodAutoscaler", namespace: "shop", name: "h", uid: "h1"}
+	api := apitest.NewObjects(t)
+	api.Serve("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", true)
+	api.Serve("autoscaling/v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers", true)
+	hpa := apitest.Object{APIVersion: "autoscaling/v2", Kind: "HorizontalPodAutoscaler", Namespace: "shop", Name: "h", UID: "h1"}
 	v1 := hpa
-	v1.apiVersion = "autoscaling/v1"
-	api.put(hpa, v1)
+	v1.APIVersion = "autoscaling/v1"
+	api.Put(hpa, v1)
 	r := newResolver(t, api, resolver.Config{})
 	for asked, want := range map[string]string{
 		"autoscaling/v1":      "autoscaling/v1", // served
@@ -168,7 +168,7 @@ func TestTheAPIVersionOfWhatIsFound(t *testing.T) {
 		ref.APIVersion = asked
 		require.Equal(t, want, resolve(t, r, ref).Objects[0].APIVersion, asked)
 	}
-	require.Len(t, api.seenObjects(), 1, "it is one object in all versions")
+	require.Len(t, api.SeenObjects(), 1, "it is one object in all versions")
 
 	ref := resolver.Reference{APIVersion: "extensions/v1beta1", Kind: "ReplicaSet", Namespace: "shop", Name: "none"}
 	require.Equal(t, "extensions/v1beta1", resolve(t, r, ref).Objects[0].APIVersion, "what is not found is as the reference says")
@@ -195,14 +195,14 @@ func TestHostileReferences(t *testing.T) {
 	}
 	for name, ref := range refs {
 		t.Run(name, func(t *testing.T) {
-			api := newFakeAPI(t)
+			api := apitest.NewObjects(t)
 			r := newResolver(t, api, resolver.Config{})
 			chain := resolve(t, r, ref)
 			require.Equal(t, resolver.NotFound, chain.Resolution)
 			require.Len(t, chain.Objects, 1)
 			require.Equal(t, ref.Name, chain.Objects[0].Name)
 			require.Nil(t, chain.End())
-			require.Empty(t, api.seenObjects())
+			require.Empty(t, api.SeenObjects())
 			require.Zero(t, r.Len(), "nothing is remembered")
 		})
 	}
@@ -213,8 +213,8 @@ func FuzzResolve(f *testing.F) {
 	f.Add("extensions/v1beta1", "ReplicaSet", "shop", "fe-1", "")
 	f.Add("", "Service", "", "../..", "\x00")
 	f.Add("a/b/c", "%", "?", "#", "n1")
-	api := newFakeAPI(f)
-	api.put(pod, replicaSet, deployment)
+	api := apitest.NewObjects(f)
+	api.Put(pod, replicaSet, deployment)
 	r := newResolver(f, api, resolver.Config{CacheSize: 100})
 	f.Fuzz(func(t *testing.T, apiVersion, kind, namespace, name, uid string) {
 		chain := resolve(t, r, resolver.Reference{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name, UID: types.UID(uid)})

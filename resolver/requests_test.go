@@ -14,29 +14,30 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
 // crowd puts pods into a namespace, ten per ReplicaSet, each ReplicaSet with its own Deployment. It
 // returns references to the pods.
-func crowd(api *fakeAPI, namespace string, pods int) []resolver.Reference {
+func crowd(api *apitest.Objects, namespace string, pods int) []resolver.Reference {
 	var refs []resolver.Reference
-	var replicaSet object
+	var replicaSet apitest.Object
 	for i := range pods {
 		if i%10 == 0 {
 			name := fmt.Sprintf("app-%03d", i/10)
-			deployment := object{apiVersion: "apps/v1", kind: "Deployment", namespace: namespace, name: name, uid: namespace + "-d-" + name}
-			replicaSet = object{
-				apiVersion: "apps/v1", kind: "ReplicaSet", namespace: namespace, name: name + "-649447bf8", uid: namespace + "-r-" + name,
-				owners: []metav1.OwnerReference{ownedBy(deployment, true)},
+			deployment := apitest.Object{APIVersion: "apps/v1", Kind: "Deployment", Namespace: namespace, Name: name, UID: namespace + "-d-" + name}
+			replicaSet = apitest.Object{
+				APIVersion: "apps/v1", Kind: "ReplicaSet", Namespace: namespace, Name: name + "-649447bf8", UID: namespace + "-r-" + name,
+				Owners: []metav1.OwnerReference{apitest.OwnedBy(deployment, true)},
 			}
-			api.put(deployment, replicaSet)
+			api.Put(deployment, replicaSet)
 		}
-		pod := object{
-			apiVersion: "v1", kind: "Pod", namespace: namespace, name: fmt.Sprintf("%s-%05d", replicaSet.name, i),
-			uid: fmt.Sprintf("%s-p-%05d", namespace, i), owners: []metav1.OwnerReference{ownedBy(replicaSet, true)},
+		pod := apitest.Object{
+			APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: fmt.Sprintf("%s-%05d", replicaSet.Name, i),
+			UID: fmt.Sprintf("%s-p-%05d", namespace, i), Owners: []metav1.OwnerReference{apitest.OwnedBy(replicaSet, true)},
 		}
-		api.put(pod)
+		api.Put(pod)
 		refs = append(refs, refTo(pod))
 	}
 	return refs
@@ -49,38 +50,38 @@ func requireComplete(t testing.TB, chains []resolver.Chain) {
 }
 
 func TestTheFirstUnknownObjectOfAPlaceIsReadAlone(t *testing.T) {
-	api, clock := newFakeAPI(t), newClock()
+	api, clock := apitest.NewObjects(t), newClock()
 	pods := crowd(api, "shop", 4)
 	r := newResolver(t, api, resolver.Config{Now: clock.Now})
 	requireComplete(t, r.Resolve(t.Context(), pods[:1]))
-	seen := api.seen()
+	seen := api.Seen()
 	require.Len(t, seen, 1+1+1+2, "the pod, its ReplicaSet, its Deployment, 2 discovery documents")
 	require.False(t, slices.ContainsFunc(seen, isListPath), seen)
 
 	clock.pass(2 * time.Second)
 	requireComplete(t, r.Resolve(t.Context(), pods[1:2]))
-	require.False(t, slices.ContainsFunc(api.seen(), isListPath), "and so is one that comes later")
+	require.False(t, slices.ContainsFunc(api.Seen(), isListPath), "and so is one that comes later")
 
 	requireComplete(t, r.Resolve(t.Context(), pods[2:3]))
-	require.Equal(t, []string{"/api/v1/namespaces/shop/pods?list"}, api.seen(), "where two are unknown within a second, others will be")
+	require.Equal(t, []string{"/api/v1/namespaces/shop/pods?list"}, api.Seen(), "where two are unknown within a second, others will be")
 	requireComplete(t, r.Resolve(t.Context(), pods[3:]))
-	require.Empty(t, api.seen())
+	require.Empty(t, api.Seen())
 }
 
 func TestOwnersAreReadFromTheCacheOfTheAPIServer(t *testing.T) {
-	api := newFakeAPI(t)
+	api := apitest.NewObjects(t)
 	pods := crowd(api, "shop", 1)
 	requireComplete(t, newResolver(t, api, resolver.Config{}).Resolve(t.Context(), pods))
 	require.Equal(t, []string{
 		"/apis/apps/v1/namespaces/shop/deployments/app-000",
 		"/apis/apps/v1/namespaces/shop/replicasets/app-000-649447bf8",
-	}, api.fromCache())
+	}, api.FromCache())
 }
 
 func isListPath(path string) bool { return strings.HasSuffix(path, "?list") }
 
 func TestManyUnknownObjectsOfOnePlaceAreListed(t *testing.T) {
-	api := newFakeAPI(t)
+	api := apitest.NewObjects(t)
 	pods := append(crowd(api, "shop", 100), crowd(api, "bank", 100)...)
 	r := newResolver(t, api, resolver.Config{})
 	requireComplete(t, r.Resolve(t.Context(), pods))
@@ -91,32 +92,32 @@ func TestManyUnknownObjectsOfOnePlaceAreListed(t *testing.T) {
 		"/apis/apps/v1/namespaces/bank/replicasets?list",
 		"/apis/apps/v1/namespaces/shop/deployments?list",
 		"/apis/apps/v1/namespaces/shop/replicasets?list",
-	}, api.seenObjects(), "one list for each kind and namespace, none of all namespaces")
+	}, api.SeenObjects(), "one list for each kind and namespace, none of all namespaces")
 
 	requireComplete(t, r.Resolve(t.Context(), pods))
-	require.Empty(t, api.seen())
+	require.Empty(t, api.Seen())
 }
 
 func TestOneObjectAskedForManyTimesIsNotMany(t *testing.T) {
-	api := newFakeAPI(t)
-	api.put(deployment)
+	api := apitest.NewObjects(t)
+	api.Put(deployment)
 	r := newResolver(t, api, resolver.Config{})
 	requireComplete(t, r.Resolve(t.Context(), slices.Repeat([]resolver.Reference{refTo(deployment)}, 100)))
-	require.Equal(t, []string{api.path(deployment)}, api.seenObjects())
+	require.Equal(t, []string{api.Path(deployment)}, api.SeenObjects())
 }
 
 func TestWhatAListBringsIsKnown(t *testing.T) {
-	api := newFakeAPI(t)
+	api := apitest.NewObjects(t)
 	pods := crowd(api, "shop", 100)
 	r := newResolver(t, api, resolver.Config{})
 	requireComplete(t, r.Resolve(t.Context(), pods[:90]))
-	api.seen()
+	api.Seen()
 	requireComplete(t, r.Resolve(t.Context(), pods[90:]))
-	require.Empty(t, api.seen(), "their ReplicaSet and its Deployment were in the lists of the others")
+	require.Empty(t, api.Seen(), "their ReplicaSet and its Deployment were in the lists of the others")
 }
 
 func TestWhatAWholeListDoesNotHoldIsNotThere(t *testing.T) {
-	api := newFakeAPI(t)
+	api := apitest.NewObjects(t)
 	pods := crowd(api, "shop", 10)
 	gone := pods[0]
 	gone.Name = "gone"
@@ -131,7 +132,7 @@ func TestWhatAWholeListDoesNotHoldIsNotThere(t *testing.T) {
 }
 
 func TestAListEndsWhenAllIsFound(t *testing.T) {
-	api := newFakeAPI(t)
+	api := apitest.NewObjects(t)
 	pods := crowd(api, "shop", 2000)
 	r := newResolver(t, api, resolver.Config{})
 	requireComplete(t, r.Resolve(t.Context(), pods[:10]))
@@ -139,7 +140,7 @@ func TestAListEndsWhenAllIsFound(t *testing.T) {
 }
 
 func TestAListIsReadInPages(t *testing.T) {
-	api := newFakeAPI(t)
+	api := apitest.NewObjects(t)
 	pods := crowd(api, "shop", 1200)
 	r := newResolver(t, api, resolver.Config{})
 	requireComplete(t, r.Resolve(t.Context(), pods))
@@ -147,7 +148,7 @@ func TestAListIsReadInPages(t *testing.T) {
 }
 
 func TestAListThatTakesMoreRequestsThanSingleReadsIsGivenUp(t *testing.T) {
-	api := newFakeAPI(t)
+	api := apitest.NewObjects(t)
 	pods := crowd(api, "shop", 8000)
 	r := newResolver(t, api, resolver.Config{})
 	requireComplete(t, r.Resolve(t.Context(), pods[len(pods)-8:]))
@@ -157,42 +158,42 @@ func TestAListThatTakesMoreRequestsThanSingleReadsIsGivenUp(t *testing.T) {
 }
 
 // podRequests returns the requests for pods.
-func podRequests(api *fakeAPI) []string {
-	return slices.DeleteFunc(api.seen(), func(path string) bool { return !strings.Contains(path, "/pods") })
+func podRequests(api *apitest.Objects) []string {
+	return slices.DeleteFunc(api.Seen(), func(path string) bool { return !strings.Contains(path, "/pods") })
 }
 
 func TestAPlaceThatMayNotBeListed(t *testing.T) {
-	api, clock := newFakeAPI(t), newClock()
+	api, clock := apitest.NewObjects(t), newClock()
 	pods := crowd(api, "shop", 20)
-	api.fail("/api/v1/namespaces/shop/pods?list", fault{status: http.StatusForbidden})
+	api.Fail("/api/v1/namespaces/shop/pods?list", apitest.Fault{Status: http.StatusForbidden})
 	r := newResolver(t, api, resolver.Config{Now: clock.Now})
 	requireComplete(t, r.Resolve(t.Context(), pods[:10]))
 	require.Len(t, podRequests(api), 1+10, "its objects are read one by one")
 	requireComplete(t, r.Resolve(t.Context(), pods[10:]))
 	require.Len(t, podRequests(api), 10, "and the list is not tried again")
 
-	api.heal("/api/v1/namespaces/shop/pods?list")
+	api.Heal("/api/v1/namespaces/shop/pods?list")
 	clock.pass(time.Minute)
 	requireComplete(t, r.Resolve(t.Context(), crowd(api, "shop", 40)[20:]))
 	require.Len(t, podRequests(api), 1, "for a minute")
 }
 
 func TestAListThatFails(t *testing.T) {
-	api := newFakeAPI(t)
+	api := apitest.NewObjects(t)
 	pods := crowd(api, "shop", 10)
-	api.fail("/api/v1/namespaces/shop/pods?list", fault{status: http.StatusInternalServerError})
+	api.Fail("/api/v1/namespaces/shop/pods?list", apitest.Fault{Status: http.StatusInternalServerError})
 	r := newResolver(t, api, resolver.Config{})
 	requireComplete(t, r.Resolve(t.Context(), pods))
 	require.Len(t, podRequests(api), 1+10)
 }
 
 func TestAPlaceThatMayNotBeRead(t *testing.T) {
-	api, clock := newFakeAPI(t), newClock()
+	api, clock := apitest.NewObjects(t), newClock()
 	pods := crowd(api, "shop", 100)
 	for _, ref := range pods {
-		api.fail("/api/v1/namespaces/shop/pods/"+ref.Name, fault{status: http.StatusForbidden})
+		api.Fail("/api/v1/namespaces/shop/pods/"+ref.Name, apitest.Fault{Status: http.StatusForbidden})
 	}
-	api.fail("/api/v1/namespaces/shop/pods?list", fault{status: http.StatusForbidden})
+	api.Fail("/api/v1/namespaces/shop/pods?list", apitest.Fault{Status: http.StatusForbidden})
 	r := newResolver(t, api, resolver.Config{Now: clock.Now})
 	for _, ref := range pods {
 		require.Equal(t, resolver.Forbidden, resolve(t, r, ref).Resolution)
@@ -200,7 +201,7 @@ func TestAPlaceThatMayNotBeRead(t *testing.T) {
 	require.Len(t, podRequests(api), 3+1, "not one request per object")
 
 	for _, ref := range pods {
-		api.heal("/api/v1/namespaces/shop/pods/" + ref.Name)
+		api.Heal("/api/v1/namespaces/shop/pods/" + ref.Name)
 	}
 	clock.pass(time.Minute)
 	for _, ref := range pods {
@@ -209,47 +210,47 @@ func TestAPlaceThatMayNotBeRead(t *testing.T) {
 }
 
 func TestAKindThatCannotBeListed(t *testing.T) {
-	api := newFakeAPI(t)
-	api.serve("example.com/v1", "Thing", "things", true, "get")
+	api := apitest.NewObjects(t)
+	api.Serve("example.com/v1", "Thing", "things", true, "get")
 	var refs []resolver.Reference
 	for i := range 10 {
-		o := object{apiVersion: "example.com/v1", kind: "Thing", namespace: "shop", name: fmt.Sprint("t", i), uid: fmt.Sprint("u", i)}
-		api.put(o)
+		o := apitest.Object{APIVersion: "example.com/v1", Kind: "Thing", Namespace: "shop", Name: fmt.Sprint("t", i), UID: fmt.Sprint("u", i)}
+		api.Put(o)
 		refs = append(refs, refTo(o))
 	}
 	r := newResolver(t, api, resolver.Config{})
 	requireComplete(t, r.Resolve(t.Context(), refs))
-	require.False(t, slices.ContainsFunc(api.seen(), isListPath))
+	require.False(t, slices.ContainsFunc(api.Seen(), isListPath))
 }
 
 func TestCallsThatAskTheSameShareTheRequest(t *testing.T) {
-	api := newFakeAPI(t)
-	api.put(deployment)
+	api := apitest.NewObjects(t)
+	api.Put(deployment)
 	r := newResolver(t, api, resolver.Config{})
-	release := api.hang(t, api.path(deployment))
+	release := api.Hang(t, api.Path(deployment))
 
 	var callers sync.WaitGroup
 	for range 20 {
 		callers.Go(func() { requireComplete(t, r.Resolve(t.Context(), []resolver.Reference{refTo(deployment)})) })
 	}
-	api.awaitRequest(t, api.path(deployment))
+	api.AwaitRequest(t, api.Path(deployment))
 	release()
 	callers.Wait()
-	require.Equal(t, []string{api.path(deployment)}, api.seenObjects())
+	require.Equal(t, []string{api.Path(deployment)}, api.SeenObjects())
 }
 
 func TestACallWaitsForAListThatIsUnderWay(t *testing.T) {
-	api := newFakeAPI(t)
+	api := apitest.NewObjects(t)
 	pods := crowd(api, "shop", 20)
 	const list = "/api/v1/namespaces/shop/pods?list"
 	r := newResolver(t, api, resolver.Config{})
 	resolve(t, r, pods[19]) // so that discovery is done
 	podRequests(api)
-	release := api.hang(t, list)
+	release := api.Hang(t, list)
 
 	var callers sync.WaitGroup
 	callers.Go(func() { requireComplete(t, r.Resolve(t.Context(), pods[:10])) })
-	api.awaitRequest(t, list)
+	api.AwaitRequest(t, list)
 	callers.Go(func() { requireComplete(t, r.Resolve(t.Context(), pods[10:12])) })
 	time.Sleep(50 * time.Millisecond) // so that a request of its own would be seen
 	release()
@@ -259,15 +260,15 @@ func TestACallWaitsForAListThatIsUnderWay(t *testing.T) {
 
 // An object may be newer than a request that is in flight.
 func TestARequestUnderWayProvesNothingAgainstANewerObject(t *testing.T) {
-	api := newFakeAPI(t)
+	api := apitest.NewObjects(t)
 	r := newResolver(t, api, resolver.Config{})
 	older, hang := withUID(deployment, "d0"), make(chan struct{})
-	api.fail(api.path(deployment), fault{hang: hang, status: http.StatusNotFound, times: 1})
+	api.Fail(api.Path(deployment), apitest.Fault{Hang: hang, Status: http.StatusNotFound, Times: 1})
 
 	var callers sync.WaitGroup
 	callers.Go(func() { require.Equal(t, resolver.NotFound, resolve(t, r, refTo(older)).Resolution) })
-	api.awaitRequest(t, api.path(deployment))
-	api.put(deployment)
+	api.AwaitRequest(t, api.Path(deployment))
+	api.Put(deployment)
 	callers.Go(func() { require.Equal(t, resolver.Complete, resolve(t, r, refTo(deployment)).Resolution) })
 	time.Sleep(50 * time.Millisecond) // so that the second call has joined the first
 	close(hang)
@@ -275,41 +276,41 @@ func TestARequestUnderWayProvesNothingAgainstANewerObject(t *testing.T) {
 }
 
 func TestConcurrencyIsBounded(t *testing.T) {
-	api := newFakeAPI(t)
+	api := apitest.NewObjects(t)
 	pods := crowd(api, "shop", 7)
 	r := newResolver(t, api, resolver.Config{Concurrency: 2, LookupTimeout: 200 * time.Millisecond})
 	resolve(t, r, resolver.Reference{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "none"})
-	api.seen()
-	api.fail("/api/v1/namespaces/shop/pods?list", fault{status: http.StatusForbidden})
+	api.Seen()
+	api.Fail("/api/v1/namespaces/shop/pods?list", apitest.Fault{Status: http.StatusForbidden})
 	for _, ref := range pods {
-		api.hang(t, "/api/v1/namespaces/shop/pods/"+ref.Name)
+		api.Hang(t, "/api/v1/namespaces/shop/pods/"+ref.Name)
 	}
 	for _, chain := range r.Resolve(t.Context(), pods) {
 		require.Equal(t, resolver.Timeout, chain.Resolution)
 	}
-	require.Len(t, api.seen(), 1+2)
+	require.Len(t, api.Seen(), 1+2)
 	for _, ref := range pods {
-		api.heal("/api/v1/namespaces/shop/pods/" + ref.Name)
+		api.Heal("/api/v1/namespaces/shop/pods/" + ref.Name)
 	}
-	require.Empty(t, api.seen(), "what could not be sent in time is not sent later")
+	require.Empty(t, api.Seen(), "what could not be sent in time is not sent later")
 }
 
 func TestTheRateLimitHolds(t *testing.T) {
-	api := newFakeAPI(t)
+	api := apitest.NewObjects(t)
 	pods := crowd(api, "shop", 7)
-	config := api.restConfig()
+	config := api.RESTConfig()
 	config.QPS, config.Burst = 0.001, 3
 	r, err := resolver.New(config, resolver.Config{LookupTimeout: 200 * time.Millisecond})
 	require.NoError(t, err)
 	defer r.Close()
 	r.Resolve(t.Context(), pods)
-	require.Len(t, api.seen(), 3, "a discovery document, a list, and a discovery document")
+	require.Len(t, api.Seen(), 3, "a discovery document, a list, and a discovery document")
 	r.Resolve(t.Context(), pods)
-	require.Empty(t, api.seen(), "no queue is left behind")
+	require.Empty(t, api.Seen(), "no queue is left behind")
 }
 
 func TestManyRequestsAreAStrainForAWhile(t *testing.T) {
-	api, clock := newFakeAPI(t), newClock()
+	api, clock := apitest.NewObjects(t), newClock()
 	r := newResolver(t, api, resolver.Config{Now: clock.Now})
 	require.Zero(t, r.Strain())
 	for range 20 {
@@ -327,24 +328,24 @@ func TestManyRequestsAreAStrainForAWhile(t *testing.T) {
 }
 
 func TestManyPlacesAtOnceAreListed(t *testing.T) {
-	api := newFakeAPI(t)
+	api := apitest.NewObjects(t)
 	var pods []resolver.Reference
 	for namespace := range 10 {
 		pods = append(pods, crowd(api, fmt.Sprint("namespace-", namespace), 5)[0])
 	}
 	requireComplete(t, newResolver(t, api, resolver.Config{}).Resolve(t.Context(), pods))
-	require.Len(t, api.seenObjects(), 10*3, "a start, or a storm: where one object of each is unknown, others will be")
+	require.Len(t, api.SeenObjects(), 10*3, "a start, or a storm: where one object of each is unknown, others will be")
 }
 
 func TestRequestsSayWhoAsks(t *testing.T) {
-	api := newFakeAPI(t)
-	api.put(deployment)
+	api := apitest.NewObjects(t)
+	api.Put(deployment)
 	resolve(t, newResolver(t, api, resolver.Config{}), refTo(deployment))
-	require.Equal(t, map[string]bool{"resolver-test": true}, api.userAgents)
+	require.Equal(t, []string{"resolver-test"}, api.UserAgents())
 }
 
 func TestManyCallsAtOnce(t *testing.T) {
-	api, clock := newFakeAPI(t), newClock()
+	api, clock := apitest.NewObjects(t), newClock()
 	pods := append(crowd(api, "shop", 200), crowd(api, "bank", 200)...)
 	r := newResolver(t, api, resolver.Config{Now: clock.Now, CacheSize: 300, Observer: &observed{}})
 	var callers sync.WaitGroup

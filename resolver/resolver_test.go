@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
@@ -20,11 +21,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // newResolver returns a resolver for the fake API server. The end of the test closes it. If the
 // timeout in cfg is zero, nothing times out.
-func newResolver(t testing.TB, a *fakeAPI, cfg resolver.Config) *resolver.Resolver {
+func newResolver(t testing.TB, a *apitest.Objects, cfg resolver.Config) *resolver.Resolver {
 	if cfg.LookupTimeout == 0 {
 		cfg.LookupTimeout = time.Minute
 	}
-	r, err := resolver.New(a.restConfig(), cfg)
+	r, err := resolver.New(a.RESTConfig(), cfg)
 	require.NoError(t, err)
 	t.Cleanup(r.Close)
 	return r
@@ -39,8 +40,8 @@ func resolve(t testing.TB, r *resolver.Resolver, ref resolver.Reference) resolve
 }
 
 // refTo returns a reference with all fields.
-func refTo(o object) resolver.Reference {
-	return resolver.Reference{APIVersion: o.apiVersion, Kind: o.kind, Namespace: o.namespace, Name: o.name, UID: types.UID(o.uid)}
+func refTo(o apitest.Object) resolver.Reference {
+	return resolver.Reference{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: types.UID(o.UID)}
 }
 
 // text writes a chain as tests expect it: kind.group/namespace/name=uid, from the requested object

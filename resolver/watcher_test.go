@@ -13,23 +13,24 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
 // newPod puts a new pod of a namespace's first ReplicaSet.
-func newPod(api *fakeAPI, namespace string, number int) resolver.Reference {
-	replicaSet := object{apiVersion: "apps/v1", kind: "ReplicaSet", namespace: namespace, name: "app-000-649447bf8", uid: namespace + "-r-app-000"}
-	pod := object{
-		apiVersion: "v1", kind: "Pod", namespace: namespace, name: fmt.Sprintf("new-%05d", number),
-		uid: fmt.Sprintf("%s-new-%05d", namespace, number), owners: []metav1.OwnerReference{ownedBy(replicaSet, true)},
+func newPod(api *apitest.Objects, namespace string, number int) resolver.Reference {
+	replicaSet := apitest.Object{APIVersion: "apps/v1", Kind: "ReplicaSet", Namespace: namespace, Name: "app-000-649447bf8", UID: namespace + "-r-app-000"}
+	pod := apitest.Object{
+		APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: fmt.Sprintf("new-%05d", number),
+		UID: fmt.Sprintf("%s-new-%05d", namespace, number), Owners: []metav1.OwnerReference{apitest.OwnedBy(replicaSet, true)},
 	}
-	api.put(pod)
+	api.Put(pod)
 	return refTo(pod)
 }
 
 // storm lists the pods of some namespaces. Then it puts new pods and resolves each at once, until
 // the resolver starts a watch.
-func storm(t *testing.T, api *fakeAPI, r *resolver.Resolver, namespaces ...string) {
+func storm(t *testing.T, api *apitest.Objects, r *resolver.Resolver, namespaces ...string) {
 	t.Helper()
 	for _, namespace := range namespaces {
 		requireComplete(t, r.Resolve(t.Context(), crowd(api, namespace, 10)))
@@ -44,16 +45,14 @@ func storm(t *testing.T, api *fakeAPI, r *resolver.Resolver, namespaces ...strin
 func isWatchPath(path string) bool { return strings.HasSuffix(path, "?watch") }
 
 func TestWhileManyNewObjectsComeTheyAreWatched(t *testing.T) {
-	api := newFakeAPI(t)
+	api := apitest.NewObjects(t)
 	r := newResolver(t, api, resolver.Config{})
 	storm(t, api, r, "shop", "bank")
-	api.awaitRequest(t, "/api/v1/pods?watch")
+	api.AwaitRequest(t, "/api/v1/pods?watch")
 	require.Eventually(t, func() bool {
-		api.mu.Lock()
-		defer api.mu.Unlock()
-		return len(api.watchers) == 1
+		return api.Watchers() == 1
 	}, 10*time.Second, time.Millisecond)
-	api.seen()
+	api.Seen()
 
 	known := r.Len()
 	var pods []resolver.Reference
@@ -62,28 +61,28 @@ func TestWhileManyNewObjectsComeTheyAreWatched(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return r.Len() >= known+200 }, 10*time.Second, time.Millisecond)
 	r.Resolve(t.Context(), pods)
-	require.Empty(t, slices.DeleteFunc(api.seen(), func(path string) bool { return !strings.Contains(path, "/pods") }),
+	require.Empty(t, slices.DeleteFunc(api.Seen(), func(path string) bool { return !strings.Contains(path, "/pods") }),
 		"watched objects are not requested, in any namespace")
 }
 
 func TestOnlyTheConfiguredNamespacesAreWatched(t *testing.T) {
-	api := newFakeAPI(t)
+	api := apitest.NewObjects(t)
 	r := newResolver(t, api, resolver.Config{Namespaces: []string{"shop", "bank"}})
 	storm(t, api, r, "shop", "bank")
-	api.awaitRequest(t, "/api/v1/namespaces/shop/pods?watch")
-	api.awaitRequest(t, "/api/v1/namespaces/bank/pods?watch")
-	require.NotContains(t, api.seen(), "/api/v1/pods?watch")
+	api.AwaitRequest(t, "/api/v1/namespaces/shop/pods?watch")
+	api.AwaitRequest(t, "/api/v1/namespaces/bank/pods?watch")
+	require.NotContains(t, api.Seen(), "/api/v1/pods?watch")
 }
 
 func TestObjectsThatWereThereBeforeAreNotWatched(t *testing.T) {
-	api := newFakeAPI(t)
+	api := apitest.NewObjects(t)
 	r := newResolver(t, api, resolver.Config{})
 	for namespace := range 20 {
 		pods := crowd(api, fmt.Sprint("namespace-", namespace), 100)
 		requireComplete(t, r.Resolve(t.Context(), pods[:2]))
 		requireComplete(t, r.Resolve(t.Context(), pods))
 	}
-	require.False(t, slices.ContainsFunc(api.seen(), isWatchPath))
+	require.False(t, slices.ContainsFunc(api.Seen(), isWatchPath))
 }
 
 func TestWithoutAWatchTheResolverStillWorks(t *testing.T) {
@@ -92,13 +91,13 @@ func TestWithoutAWatchTheResolverStillWorks(t *testing.T) {
 		"answers something else": http.StatusOK,
 	} {
 		t.Run(name, func(t *testing.T) {
-			api, observed := newFakeAPI(t), &observed{}
-			api.fail("/api/v1/pods?watch", fault{status: status})
+			api, observed := apitest.NewObjects(t), &observed{}
+			api.Fail("/api/v1/pods?watch", apitest.Fault{Status: status})
 			r := newResolver(t, api, resolver.Config{Observer: observed})
 			storm(t, api, r, "shop", "bank")
-			api.awaitRequest(t, "/api/v1/pods?watch")
+			api.AwaitRequest(t, "/api/v1/pods?watch")
 			storm(t, api, r, "town")
-			watches := slices.DeleteFunc(api.seen(), func(path string) bool { return !isWatchPath(path) })
+			watches := slices.DeleteFunc(api.Seen(), func(path string) bool { return !isWatchPath(path) })
 			require.Len(t, watches, 1, "one attempt")
 			require.Empty(t, observed.refused, "an optional permission is not reported as missing")
 		})

@@ -465,6 +465,8 @@ func status(code int) metav1.Status {
 		http.StatusServiceUnavailable:  metav1.StatusReasonServiceUnavailable,
 		http.StatusBadRequest:          metav1.StatusReasonBadRequest,
 		http.StatusNotFound:            metav1.StatusReasonNotFound,
+		http.StatusTooManyRequests:     metav1.StatusReasonTooManyRequests,
+		http.StatusInternalServerError: metav1.StatusReasonInternalError,
 	}
 	answer := metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},

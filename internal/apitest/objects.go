@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package resolver_test
+package apitest
 
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"path"
@@ -26,21 +27,21 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// fakeAPI is a fake API server over HTTP: discovery documents, metadata of objects in protobuf,
+// Objects is a fake API server over HTTP: discovery documents, metadata of objects in protobuf,
 // paged lists, and their failures.
-type fakeAPI struct {
+type Objects struct {
 	server *httptest.Server
 
 	mu         sync.Mutex
 	served     []served                                      // in the order of discovery
 	objects    map[string]*metav1.PartialObjectMetadata      // by path
-	faults     map[string]fault                              // by path
+	faults     map[string]Fault                              // by path
 	requests   []string                                      // paths, with "?list" for a page of a list
 	watchers   map[chan *metav1.PartialObjectMetadata]string // with the path that each one watches
 	userAgents map[string]bool
 	cached     []string // of the requests, those with resourceVersion=0
-	aggregated bool     // whether there is aggregated discovery
-	json       bool     // whether metadata comes as JSON
+	Aggregated bool     // whether there is aggregated discovery
+	JSON       bool     // whether metadata comes as JSON
 	delay      time.Duration
 }
 
@@ -50,45 +51,45 @@ type served struct {
 	resource metav1.APIResource
 }
 
-// fault is how requests for a path fail. times limits how many of them fail; 0: all.
-type fault struct {
-	status     int
-	retryAfter int           // seconds
-	hang       chan struct{} // closed to continue
-	times      int
+// Fault is how requests for a path fail. Times limits how many of them fail; 0: all.
+type Fault struct {
+	Status     int
+	RetryAfter int           // seconds
+	Hang       chan struct{} // closed to continue
+	Times      int
 }
 
 var readable = metav1.Verbs{"get", "list", "watch"}
 
-// newFakeAPI returns a server that serves a few of Kubernetes' own kinds and has no objects.
-func newFakeAPI(t testing.TB) *fakeAPI {
-	a := &fakeAPI{
+// NewObjects returns a server that serves a few of Kubernetes' own kinds and has no objects.
+func NewObjects(t testing.TB) *Objects {
+	a := &Objects{
 		objects:    make(map[string]*metav1.PartialObjectMetadata),
-		faults:     make(map[string]fault),
+		faults:     make(map[string]Fault),
 		watchers:   make(map[chan *metav1.PartialObjectMetadata]string),
 		userAgents: make(map[string]bool),
-		aggregated: true,
+		Aggregated: true,
 	}
 	a.server = httptest.NewServer(a)
 	t.Cleanup(a.server.Close)
-	a.serve("v1", "Pod", "pods", true)
-	a.serve("v1", "Service", "services", true)
-	a.serve("v1", "Node", "nodes", false)
-	a.serve("v1", "Namespace", "namespaces", false)
-	a.serve("apps/v1", "ReplicaSet", "replicasets", true)
-	a.serve("apps/v1", "Deployment", "deployments", true)
-	a.serve("apps/v1", "StatefulSet", "statefulsets", true)
-	a.serve("batch/v1", "Job", "jobs", true)
-	a.serve("networking.k8s.io/v1", "Ingress", "ingresses", true)
+	a.Serve("v1", "Pod", "pods", true)
+	a.Serve("v1", "Service", "services", true)
+	a.Serve("v1", "Node", "nodes", false)
+	a.Serve("v1", "Namespace", "namespaces", false)
+	a.Serve("apps/v1", "ReplicaSet", "replicasets", true)
+	a.Serve("apps/v1", "Deployment", "deployments", true)
+	a.Serve("apps/v1", "StatefulSet", "statefulsets", true)
+	a.Serve("batch/v1", "Job", "jobs", true)
+	a.Serve("networking.k8s.io/v1", "Ingress", "ingresses", true)
 	return a
 }
 
-func (a *fakeAPI) restConfig() *rest.Config {
+func (a *Objects) RESTConfig() *rest.Config {
 	return &rest.Config{Host: a.server.URL, QPS: -1, UserAgent: "resolver-test"}
 }
 
 // serve adds a kind. Without verbs, it has those that read it.
-func (a *fakeAPI) serve(apiVersion, kind, resource string, namespaced bool, verbs ...string) {
+func (a *Objects) Serve(apiVersion, kind, resource string, namespaced bool, verbs ...string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	gv, _ := schema.ParseGroupVersion(apiVersion)
@@ -100,7 +101,7 @@ func (a *fakeAPI) serve(apiVersion, kind, resource string, namespaced bool, verb
 }
 
 // unserve removes a kind, as when a CRD is deleted.
-func (a *fakeAPI) unserve(apiVersion, kind string) {
+func (a *Objects) Unserve(apiVersion, kind string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.served = slices.DeleteFunc(a.served, func(s served) bool {
@@ -108,16 +109,16 @@ func (a *fakeAPI) unserve(apiVersion, kind string) {
 	})
 }
 
-// object is an object as tests write it.
-type object struct {
-	apiVersion, kind, namespace, name, uid string
-	labels, annotations                    map[string]string
-	owners                                 []metav1.OwnerReference
+// Object is an object as tests write it.
+type Object struct {
+	APIVersion, Kind, Namespace, Name, UID string
+	Labels, Annotations                    map[string]string
+	Owners                                 []metav1.OwnerReference
 }
 
-// ownedBy returns an owner reference to the object.
-func ownedBy(o object, controller ...bool) metav1.OwnerReference {
-	ref := metav1.OwnerReference{APIVersion: o.apiVersion, Kind: o.kind, Name: o.name, UID: types.UID(o.uid)}
+// OwnedBy returns an owner reference to the object.
+func OwnedBy(o Object, controller ...bool) metav1.OwnerReference {
+	ref := metav1.OwnerReference{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name, UID: types.UID(o.UID)}
 	if len(controller) > 0 {
 		ref.Controller = &controller[0]
 	}
@@ -125,7 +126,7 @@ func ownedBy(o object, controller ...bool) metav1.OwnerReference {
 }
 
 // put creates or replaces objects.
-func (a *fakeAPI) put(objects ...object) {
+func (a *Objects) Put(objects ...Object) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, o := range objects {
@@ -133,19 +134,19 @@ func (a *fakeAPI) put(objects ...object) {
 		a.objects[at] = &metav1.PartialObjectMetadata{
 			TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"},
 			ObjectMeta: metav1.ObjectMeta{
-				Namespace: o.namespace, Name: o.name, UID: types.UID(o.uid),
-				Labels: o.labels, Annotations: o.annotations, OwnerReferences: o.owners, ResourceVersion: "2",
+				Namespace: o.Namespace, Name: o.Name, UID: types.UID(o.UID),
+				Labels: o.Labels, Annotations: o.Annotations, OwnerReferences: o.Owners, ResourceVersion: "2",
 			},
 		}
 		for watcher, followed := range a.watchers {
-			if strings.Replace(path.Dir(at), "/namespaces/"+o.namespace, "", 1) == followed || path.Dir(at) == followed {
+			if strings.Replace(path.Dir(at), "/namespaces/"+o.Namespace, "", 1) == followed || path.Dir(at) == followed {
 				watcher <- a.objects[at]
 			}
 		}
 	}
 }
 
-func (a *fakeAPI) remove(objects ...object) {
+func (a *Objects) Remove(objects ...Object) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, o := range objects {
@@ -154,23 +155,23 @@ func (a *fakeAPI) remove(objects ...object) {
 }
 
 // path returns the path that the object is read from.
-func (a *fakeAPI) path(o object) string {
+func (a *Objects) Path(o Object) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.pathLocked(o)
 }
 
-func (a *fakeAPI) pathLocked(o object) string {
+func (a *Objects) pathLocked(o Object) string {
 	for _, s := range a.served {
-		if s.gv.String() == o.apiVersion && s.resource.Kind == o.kind {
+		if s.gv.String() == o.APIVersion && s.resource.Kind == o.Kind {
 			in := versionPath(s.gv)
-			if o.namespace != "" {
-				in += "/namespaces/" + o.namespace
+			if o.Namespace != "" {
+				in += "/namespaces/" + o.Namespace
 			}
-			return in + "/" + s.resource.Name + "/" + o.name
+			return in + "/" + s.resource.Name + "/" + o.Name
 		}
 	}
-	panic("not served: " + o.apiVersion + " " + o.kind)
+	panic("not served: " + o.APIVersion + " " + o.Kind)
 }
 
 func versionPath(gv schema.GroupVersion) string {
@@ -181,13 +182,13 @@ func versionPath(gv schema.GroupVersion) string {
 }
 
 // fail makes requests for a path fail from now on.
-func (a *fakeAPI) fail(path string, f fault) {
+func (a *Objects) Fail(path string, f Fault) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.faults[path] = f
 }
 
-func (a *fakeAPI) heal(path string) {
+func (a *Objects) Heal(path string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.faults, path)
@@ -195,16 +196,16 @@ func (a *fakeAPI) heal(path string) {
 
 // hang makes requests for a path wait until the returned function is called,
 // or the test ends.
-func (a *fakeAPI) hang(t testing.TB, path string) (release func()) {
+func (a *Objects) Hang(t testing.TB, path string) (release func()) {
 	hang := make(chan struct{})
 	release = sync.OnceFunc(func() { close(hang) })
 	t.Cleanup(release)
-	a.fail(path, fault{hang: hang})
+	a.Fail(path, Fault{Hang: hang})
 	return release
 }
 
 // seen returns the requests since its last call, in order.
-func (a *fakeAPI) seen() []string {
+func (a *Objects) Seen() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	seen := a.requests
@@ -213,22 +214,22 @@ func (a *fakeAPI) seen() []string {
 }
 
 // fromCache returns the paths whose requests allowed an answer from the watch cache, sorted.
-func (a *fakeAPI) fromCache() []string {
+func (a *Objects) FromCache() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Sorted(slices.Values(a.cached))
 }
 
 // seenObjects is seen without discovery, sorted.
-func (a *fakeAPI) seenObjects() []string {
+func (a *Objects) SeenObjects() []string {
 	isDiscovery := func(path string) bool {
 		return strings.Count(path, "/") <= 3 && !strings.Contains(path, "?") && !strings.HasPrefix(path, "/api/v1/")
 	}
-	return slices.Sorted(slices.Values(slices.DeleteFunc(a.seen(), isDiscovery)))
+	return slices.Sorted(slices.Values(slices.DeleteFunc(a.Seen(), isDiscovery)))
 }
 
 // awaitRequest waits until the server gets a request for the path.
-func (a *fakeAPI) awaitRequest(t testing.TB, path string) {
+func (a *Objects) AwaitRequest(t testing.TB, path string) {
 	require.Eventually(t, func() bool {
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -237,21 +238,21 @@ func (a *fakeAPI) awaitRequest(t testing.TB, path string) {
 }
 
 // ServeHTTP answers one request.
-func (a *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (a *Objects) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fault, delay := a.receive(r)
 	time.Sleep(delay)
-	if fault.hang != nil {
+	if fault.Hang != nil {
 		select {
-		case <-fault.hang:
+		case <-fault.Hang:
 		case <-r.Context().Done():
 			return
 		}
 	}
-	if fault.status != 0 {
-		if fault.retryAfter > 0 {
-			w.Header().Set("Retry-After", strconv.Itoa(fault.retryAfter))
+	if fault.Status != 0 {
+		if fault.RetryAfter > 0 {
+			w.Header().Set("Retry-After", strconv.Itoa(fault.RetryAfter))
 		}
-		writeStatus(w, fault.status, path.Base(r.URL.Path))
+		writeStatusOf(w, fault.Status, path.Base(r.URL.Path))
 		return
 	}
 	if isWatch(r) {
@@ -262,7 +263,7 @@ func (a *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // receive records the request and returns its fault.
-func (a *fakeAPI) receive(r *http.Request) (fault, time.Duration) {
+func (a *Objects) receive(r *http.Request) (Fault, time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.userAgents[r.UserAgent()] = true
@@ -278,9 +279,9 @@ func (a *fakeAPI) receive(r *http.Request) (fault, time.Duration) {
 		a.cached = append(a.cached, path)
 	}
 	f := a.faults[path]
-	if f.times > 0 {
-		f.times--
-		if f.times == 0 {
+	if f.Times > 0 {
+		f.Times--
+		if f.Times == 0 {
 			delete(a.faults, path)
 		} else {
 			a.faults[path] = f
@@ -292,7 +293,7 @@ func (a *fakeAPI) receive(r *http.Request) (fault, time.Duration) {
 func isWatch(r *http.Request) bool { return r.URL.Query().Get("watch") == "true" }
 
 // answerWatch streams what is put from now on, until the server closes.
-func (a *fakeAPI) answerWatch(w http.ResponseWriter, r *http.Request) {
+func (a *Objects) answerWatch(w http.ResponseWriter, r *http.Request) {
 	watcher := make(chan *metav1.PartialObjectMetadata, 1000)
 	a.mu.Lock()
 	a.watchers[watcher] = r.URL.Path
@@ -318,7 +319,7 @@ func (a *fakeAPI) answerWatch(w http.ResponseWriter, r *http.Request) {
 
 func isList(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "MetadataList") }
 
-func (a *fakeAPI) answer(w http.ResponseWriter, r *http.Request) {
+func (a *Objects) answer(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	segments := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
@@ -338,8 +339,8 @@ func (a *fakeAPI) answer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (a *fakeAPI) answerGroups(w http.ResponseWriter, r *http.Request) {
-	if a.aggregated && strings.Contains(r.Header.Get("Accept"), "APIGroupDiscoveryList") {
+func (a *Objects) answerGroups(w http.ResponseWriter, r *http.Request) {
+	if a.Aggregated && strings.Contains(r.Header.Get("Accept"), "APIGroupDiscoveryList") {
 		list := apidiscoveryv2.APIGroupDiscoveryList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupDiscoveryList", APIVersion: "apidiscovery.k8s.io/v2"}}
 		for _, group := range a.groups() {
 			list.Items = append(list.Items, a.aggregate(group))
@@ -355,7 +356,7 @@ func (a *fakeAPI) answerGroups(w http.ResponseWriter, r *http.Request) {
 }
 
 // groups returns the names of all groups except core.
-func (a *fakeAPI) groups() []string {
+func (a *Objects) groups() []string {
 	var names []string
 	for _, s := range a.served {
 		if s.gv.Group != "" && !slices.Contains(names, s.gv.Group) {
@@ -365,7 +366,7 @@ func (a *fakeAPI) groups() []string {
 	return names
 }
 
-func (a *fakeAPI) aggregate(group string) apidiscoveryv2.APIGroupDiscovery {
+func (a *Objects) aggregate(group string) apidiscoveryv2.APIGroupDiscovery {
 	aggregate := apidiscoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: group}}
 	for _, v := range a.group(group).Versions {
 		version := apidiscoveryv2.APIVersionDiscovery{Version: v.Version}
@@ -387,7 +388,7 @@ func (a *fakeAPI) aggregate(group string) apidiscoveryv2.APIGroupDiscovery {
 	return aggregate
 }
 
-func (a *fakeAPI) answerGroup(w http.ResponseWriter, name string) {
+func (a *Objects) answerGroup(w http.ResponseWriter, name string) {
 	group := a.group(name)
 	if group == nil {
 		writeNoSuchPath(w)
@@ -397,7 +398,7 @@ func (a *fakeAPI) answerGroup(w http.ResponseWriter, name string) {
 }
 
 // group returns a group's document. The version that was served first is the preferred one.
-func (a *fakeAPI) group(name string) *metav1.APIGroup {
+func (a *Objects) group(name string) *metav1.APIGroup {
 	group := &metav1.APIGroup{TypeMeta: metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}, Name: name}
 	for _, s := range a.served {
 		version := metav1.GroupVersionForDiscovery{GroupVersion: s.gv.String(), Version: s.gv.Version}
@@ -412,7 +413,7 @@ func (a *fakeAPI) group(name string) *metav1.APIGroup {
 	return group
 }
 
-func (a *fakeAPI) answerVersion(w http.ResponseWriter, gv schema.GroupVersion) {
+func (a *Objects) answerVersion(w http.ResponseWriter, gv schema.GroupVersion) {
 	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv.String()}
 	for _, s := range a.served {
 		if s.gv == gv {
@@ -429,7 +430,7 @@ func (a *fakeAPI) answerVersion(w http.ResponseWriter, gv schema.GroupVersion) {
 	writeJSON(w, list)
 }
 
-func (a *fakeAPI) answerObject(w http.ResponseWriter, r *http.Request, segments []string) {
+func (a *Objects) answerObject(w http.ResponseWriter, r *http.Request, segments []string) {
 	name := segments[len(segments)-1]
 	if !a.serves(strings.TrimSuffix(r.URL.Path, "/"+name)) {
 		writeNoSuchPath(w)
@@ -437,14 +438,14 @@ func (a *fakeAPI) answerObject(w http.ResponseWriter, r *http.Request, segments 
 	}
 	o, found := a.objects[r.URL.Path]
 	if !found {
-		writeStatus(w, http.StatusNotFound, name)
+		writeStatusOf(w, http.StatusNotFound, name)
 		return
 	}
 	a.writeMetadata(w, o)
 }
 
 // serves reports whether a resource is served at the path of its collection.
-func (a *fakeAPI) serves(collection string) bool {
+func (a *Objects) serves(collection string) bool {
 	for _, s := range a.served {
 		rest, ok := strings.CutPrefix(collection, versionPath(s.gv)+"/")
 		if !ok {
@@ -462,7 +463,7 @@ func (a *fakeAPI) serves(collection string) bool {
 }
 
 // answerList writes one page. The continue token is the number of objects that were read.
-func (a *fakeAPI) answerList(w http.ResponseWriter, r *http.Request) {
+func (a *Objects) answerList(w http.ResponseWriter, r *http.Request) {
 	if !a.serves(r.URL.Path) {
 		writeNoSuchPath(w)
 		return
@@ -493,8 +494,8 @@ var metaScheme = func() *runtime.Scheme {
 	return scheme
 }()
 
-func (a *fakeAPI) writeMetadata(w http.ResponseWriter, o runtime.Object) {
-	if a.json {
+func (a *Objects) writeMetadata(w http.ResponseWriter, o runtime.Object) {
+	if a.JSON {
 		writeJSON(w, o)
 		return
 	}
@@ -502,29 +503,38 @@ func (a *fakeAPI) writeMetadata(w http.ResponseWriter, o runtime.Object) {
 	_ = protobuf.NewSerializer(metaScheme, metaScheme).Encode(o, w)
 }
 
-func writeJSON(w http.ResponseWriter, document any) {
+// writeStatusOf answers as the API server does for an object that it serves.
+func writeStatusOf(w http.ResponseWriter, code int, name string) {
+	answer := status(code)
+	answer.Details = &metav1.StatusDetails{Name: name}
 	w.Header().Set("Content-Type", runtime.ContentTypeJSON)
-	_ = json.NewEncoder(w).Encode(document)
+	w.WriteHeader(code)
+	writeBody(w, answer)
 }
 
 // writeNoSuchPath answers as the API server does for a path that it does not serve.
 func writeNoSuchPath(w http.ResponseWriter) { http.Error(w, "404 page not found", http.StatusNotFound) }
 
-// writeStatus answers as the API server does for an object that it serves.
-func writeStatus(w http.ResponseWriter, code int, name string) {
-	reasons := map[int]metav1.StatusReason{
-		http.StatusNotFound:            metav1.StatusReasonNotFound,
-		http.StatusForbidden:           metav1.StatusReasonForbidden,
-		http.StatusUnauthorized:        metav1.StatusReasonUnauthorized,
-		http.StatusTooManyRequests:     metav1.StatusReasonTooManyRequests,
-		http.StatusInternalServerError: metav1.StatusReasonInternalError,
-		http.StatusGatewayTimeout:      metav1.StatusReasonTimeout,
-	}
-	w.Header().Set("Content-Type", runtime.ContentTypeJSON)
-	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(metav1.Status{
-		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
-		Status:   metav1.StatusFailure, Code: int32(code), Reason: reasons[code],
-		Details: &metav1.StatusDetails{Name: name},
-	})
+// Close stops the server.
+func (a *Objects) Close() { a.server.Close() }
+
+// ReverseDiscovery reverses the order of discovery, so that Kubernetes' own groups come last.
+func (a *Objects) ReverseDiscovery() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	slices.Reverse(a.served)
+}
+
+// UserAgents returns the user agents of all requests.
+func (a *Objects) UserAgents() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Sorted(maps.Keys(a.userAgents))
+}
+
+// Watchers returns how many watches are open.
+func (a *Objects) Watchers() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.watchers)
 }
