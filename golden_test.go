@@ -4,11 +4,13 @@ package kubeeventsreceiver
 
 import (
 	"flag"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/golden"
@@ -21,13 +23,12 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	sigsyaml "sigs.k8s.io/yaml"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
 	"github.com/kubeevents/kubeeventsreceiver/internal/logrecord"
-	"github.com/kubeevents/kubeeventsreceiver/internal/memory/ledger"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/tally"
-	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
-	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
@@ -41,30 +42,55 @@ type recording struct {
 	States     []corev1.Event      `json:"states"`
 }
 
-var seenAt = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+// startedAt is when the receiver starts. It sees the events a second later.
+var startedAt = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
-// convert takes a recording the way of the loop: account, resolve, convert, tally.
-func (r recording) convert(t *testing.T) (plog.Logs, pmetric.Metrics) {
-	extractor, err := createDefaultConfig().(*Config).extractor()
-	require.NoError(t, err)
-	chain := resolver.Chain{Resolution: r.Resolution}
-	for i := range r.Chain {
-		chain.Objects = append(chain.Objects, &r.Chain[i])
-	}
-	var observations []observation.Observation
-	remembered := ledger.New()
-	for i := range r.States {
-		if n := remembered.Observe("", &r.States[i]); n > 0 {
-			observations = append(observations, observation.Observation{
-				Event: &r.States[i], Occurrences: n, SeenAt: seenAt, Chain: chain, Tags: extractor.Tags(chain.Objects),
-			})
+// emit runs the receiver in front of an API server that has the recording, and returns what it emits.
+func (r recording) emit(t *testing.T) (logs plog.Logs, metrics pmetric.Metrics) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		api.Objects = r.objects()
+		time.Sleep(time.Until(startedAt))
+		// With storage, a batch waits for more changes, and so has all of them.
+		p := launch(t, api, options{disk: newDisk(), interval: time.Minute})
+		time.Sleep(time.Second) // The first list is complete.
+		for i := range r.States {
+			api.Put(&r.States[i])
 		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Len(t, p.logs.AllLogs(), 1)
+		require.Len(t, p.metrics.AllMetrics(), 1)
+		logs, metrics = p.logs.AllLogs()[0], p.metrics.AllMetrics()[0]
+	})
+	return logs, metrics
+}
+
+// objects returns an API server that has the chain. The resolution decides what it answers about the
+// end of the chain.
+func (r recording) objects() *apitest.Objects {
+	api := apitest.NewObjectsInMemory()
+	chain := make([]apitest.Object, len(r.Chain))
+	for i, o := range slices.Backward(r.Chain) {
+		chain[i] = apitest.Object{
+			APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: string(o.UID),
+			Labels: o.Labels, Annotations: o.Annotations,
+		}
+		if isLast := i == len(r.Chain)-1; !isLast {
+			owner := chain[i+1]
+			chain[i].Owners = []metav1.OwnerReference{apitest.OwnedBy(owner)}
+			if r.Resolution == resolver.Ambiguous && i == len(r.Chain)-2 {
+				owner.Name += "-2"
+				owner.UID += "-2"
+				chain[i].Owners = append(chain[i].Owners, apitest.OwnedBy(owner))
+			}
+		}
+		api.Serve(o.APIVersion, o.Kind, strings.ToLower(o.Kind)+"s", o.Namespace != "")
+		api.Put(chain[i])
 	}
-	converter := logrecord.Converter{ScopeName: metadata.ScopeName, ScopeVersion: "v0.0.0"}
-	sums := tally.New(tally.Config{MaxSeries: 10, SeriesTTL: time.Hour}, seenAt)
-	sums.Add(observations, seenAt)
-	return converter.Convert("cluster-uid", observations),
-		sums.Metrics(tally.Scope{Name: metadata.ScopeName, Version: "v0.0.0"}, "cluster-uid", seenAt.Add(time.Minute))
+	if r.Resolution == resolver.Forbidden {
+		api.Fail(api.Path(chain[len(chain)-1]), apitest.Fault{Status: http.StatusForbidden})
+	}
+	return api
 }
 
 func recordings(t *testing.T) map[string]recording {
@@ -89,19 +115,24 @@ func recordings(t *testing.T) map[string]recording {
 func TestEveryProducersEvents(t *testing.T) {
 	for name, r := range recordings(t) {
 		t.Run(name, func(t *testing.T) {
-			logs, metrics := r.convert(t)
+			logs, metrics := r.emit(t)
 			logsFile := filepath.Join("testdata", "producers", name+".logs.yaml")
 			metricsFile := filepath.Join("testdata", "producers", name+".metrics.yaml")
 			if *update {
 				require.NoError(t, golden.WriteLogsToFile(logsFile, logs))
 				require.NoError(t, golden.WriteMetricsToFile(metricsFile, metrics, golden.SkipMetricTimestampNormalization()))
 			}
+			for _, rl := range logs.ResourceLogs().All() {
+				for _, record := range rl.ScopeLogs().At(0).LogRecords().All() {
+					assert.WithinDuration(t, startedAt, record.ObservedTimestamp().AsTime(), 2*time.Second)
+				}
+			}
 			wantLogs, err := golden.ReadLogs(logsFile)
 			require.NoError(t, err)
-			require.NoError(t, plogtest.CompareLogs(wantLogs, logs))
+			require.NoError(t, plogtest.CompareLogs(wantLogs, logs, plogtest.IgnoreObservedTimestamp()))
 			wantMetrics, err := golden.ReadMetrics(metricsFile)
 			require.NoError(t, err)
-			require.NoError(t, pmetrictest.CompareMetrics(wantMetrics, metrics))
+			require.NoError(t, pmetrictest.CompareMetrics(wantMetrics, metrics, pmetrictest.IgnoreTimestamp()))
 		})
 	}
 }
@@ -126,7 +157,7 @@ func TestEverythingEmittedIsDescribed(t *testing.T) {
 	resource, record, point := described(t)
 	emitted := map[string]bool{}
 	for name, r := range recordings(t) {
-		logs, metrics := r.convert(t)
+		logs, metrics := r.emit(t)
 		assertDescribed := func(attributes pcommon.Map, allowed []string) {
 			for key, value := range attributes.All() {
 				emitted[key] = true

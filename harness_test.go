@@ -4,6 +4,7 @@ package kubeeventsreceiver
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -336,6 +337,7 @@ type options struct {
 	logs              *pipeline
 	noLogs, noMetrics bool
 	telemetry         *componenttest.Telemetry
+	interval          time.Duration // of the metric; 0: 100 ms
 }
 
 // process is one life of a receiver.
@@ -356,7 +358,7 @@ func launch(t *testing.T, api *apitest.Server, o options) *process {
 	}
 	p.host = &host{extensions: map[component.ID]component.Component{}}
 	cfg := configFor(t, api.URL, o.config)
-	cfg.CollectionInterval = 100 * time.Millisecond
+	cfg.CollectionInterval = cmp.Or(o.interval, 100*time.Millisecond)
 	if o.disk != nil {
 		id := component.MustNewID("disk")
 		cfg.Storage, p.host.extensions[id] = &id, o.disk
@@ -370,6 +372,7 @@ func launch(t *testing.T, api *apitest.Server, o options) *process {
 		settings = metadatatest.NewSettings(o.telemetry)
 	}
 	settings.ID = component.NewID(metadata.Type)
+	settings.BuildInfo.Version = "v0.0.0"
 	core, log := observer.New(zap.InfoLevel)
 	settings.Logger, p.log = zap.New(core), log
 

@@ -30,7 +30,7 @@ import (
 // Objects is a fake API server over HTTP: discovery documents, metadata of objects in protobuf,
 // paged lists, and their failures.
 type Objects struct {
-	server *httptest.Server
+	server *httptest.Server // nil: in memory
 
 	mu         sync.Mutex
 	served     []served                                      // in the order of discovery
@@ -61,8 +61,17 @@ type Fault struct {
 
 var readable = metav1.Verbs{"get", "list", "watch"}
 
-// NewObjects returns a server that serves a few of Kubernetes' own kinds and has no objects.
+// NewObjects starts a server that serves a few of Kubernetes' own kinds and has no objects. It stops
+// at the end of the test.
 func NewObjects(t testing.TB) *Objects {
+	a := NewObjectsInMemory()
+	a.server = httptest.NewServer(a)
+	t.Cleanup(a.server.Close)
+	return a
+}
+
+// NewObjectsInMemory is NewObjects without a network: a handler.
+func NewObjectsInMemory() *Objects {
 	a := &Objects{
 		objects:    make(map[string]*metav1.PartialObjectMetadata),
 		faults:     make(map[string]Fault),
@@ -70,8 +79,6 @@ func NewObjects(t testing.TB) *Objects {
 		userAgents: make(map[string]bool),
 		Aggregated: true,
 	}
-	a.server = httptest.NewServer(a)
-	t.Cleanup(a.server.Close)
 	a.Serve("v1", "Pod", "pods", true)
 	a.Serve("v1", "Service", "services", true)
 	a.Serve("v1", "Node", "nodes", false)
@@ -84,11 +91,12 @@ func NewObjects(t testing.TB) *Objects {
 	return a
 }
 
+// RESTConfig returns the configuration of a client without limits.
 func (a *Objects) RESTConfig() *rest.Config {
 	return &rest.Config{Host: a.server.URL, QPS: -1, UserAgent: "resolver-test"}
 }
 
-// serve adds a kind. Without verbs, it has those that read it.
+// Serve adds a kind. Without verbs, it has those that read it.
 func (a *Objects) Serve(apiVersion, kind, resource string, namespaced bool, verbs ...string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -100,7 +108,7 @@ func (a *Objects) Serve(apiVersion, kind, resource string, namespaced bool, verb
 	a.served = append(a.served, served{gv, r})
 }
 
-// unserve removes a kind, as when a CRD is deleted.
+// Unserve removes a kind, as when a CRD is deleted.
 func (a *Objects) Unserve(apiVersion, kind string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -125,7 +133,7 @@ func OwnedBy(o Object, controller ...bool) metav1.OwnerReference {
 	return ref
 }
 
-// put creates or replaces objects.
+// Put creates or replaces objects.
 func (a *Objects) Put(objects ...Object) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -146,6 +154,7 @@ func (a *Objects) Put(objects ...Object) {
 	}
 }
 
+// Remove deletes objects.
 func (a *Objects) Remove(objects ...Object) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -154,7 +163,7 @@ func (a *Objects) Remove(objects ...Object) {
 	}
 }
 
-// path returns the path that the object is read from.
+// Path returns the path that the object is read from.
 func (a *Objects) Path(o Object) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -181,20 +190,21 @@ func versionPath(gv schema.GroupVersion) string {
 	return "/apis/" + gv.String()
 }
 
-// fail makes requests for a path fail from now on.
+// Fail makes requests for a path fail from now on.
 func (a *Objects) Fail(path string, f Fault) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.faults[path] = f
 }
 
+// Heal makes requests for a path succeed again.
 func (a *Objects) Heal(path string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.faults, path)
 }
 
-// hang makes requests for a path wait until the returned function is called,
+// Hang makes requests for a path wait until the returned function is called,
 // or the test ends.
 func (a *Objects) Hang(t testing.TB, path string) (release func()) {
 	hang := make(chan struct{})
@@ -204,7 +214,7 @@ func (a *Objects) Hang(t testing.TB, path string) (release func()) {
 	return release
 }
 
-// seen returns the requests since its last call, in order.
+// Seen returns the requests since its last call, in order.
 func (a *Objects) Seen() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -213,14 +223,14 @@ func (a *Objects) Seen() []string {
 	return seen
 }
 
-// fromCache returns the paths whose requests allowed an answer from the watch cache, sorted.
+// FromCache returns the paths whose requests allowed an answer from the watch cache, sorted.
 func (a *Objects) FromCache() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Sorted(slices.Values(a.cached))
 }
 
-// seenObjects is seen without discovery, sorted.
+// SeenObjects is Seen without discovery, sorted.
 func (a *Objects) SeenObjects() []string {
 	isDiscovery := func(path string) bool {
 		return strings.Count(path, "/") <= 3 && !strings.Contains(path, "?") && !strings.HasPrefix(path, "/api/v1/")
@@ -228,7 +238,7 @@ func (a *Objects) SeenObjects() []string {
 	return slices.Sorted(slices.Values(slices.DeleteFunc(a.Seen(), isDiscovery)))
 }
 
-// awaitRequest waits until the server gets a request for the path.
+// AwaitRequest waits until the server gets a request for the path.
 func (a *Objects) AwaitRequest(t testing.TB, path string) {
 	require.Eventually(t, func() bool {
 		a.mu.Lock()

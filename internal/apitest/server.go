@@ -25,6 +25,8 @@ import (
 // Server holds events and the history of their changes. Its methods may be called concurrently.
 type Server struct {
 	URL string
+	// Objects answers requests for anything else; nil: nothing else exists.
+	Objects *Objects
 
 	mu        sync.Mutex
 	changed   *sync.Cond // a change, a cut, or the end
@@ -191,8 +193,7 @@ func (s *Server) Requests() []string {
 
 func name(ev *corev1.Event) string { return ev.Namespace + "/" + ev.Name }
 
-// ServeHTTP answers requests for events, for ConfigMaps and for the namespace kube-system; nothing
-// else exists.
+// ServeHTTP answers requests for events, for ConfigMaps and for the namespace kube-system.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	namespace, ok := eventsPath(r.URL.Path)
 	if !ok {
@@ -298,6 +299,10 @@ func (s *Server) serveOther(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if s.serveConfigMap(w, r) {
+		return
+	}
+	if s.Objects != nil {
+		s.Objects.ServeHTTP(w, r)
 		return
 	}
 	http.Error(w, "404 page not found", http.StatusNotFound)

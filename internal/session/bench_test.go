@@ -5,13 +5,9 @@ package session
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
-	"net/http/httptest"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -25,7 +21,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
 	"github.com/kubeevents/kubeeventsreceiver/internal/cluster"
@@ -88,68 +83,30 @@ func benchFrames(tb testing.TB, events []*corev1.Event) (batches [][]byte) {
 	return batches
 }
 
-// serveOwners answers discovery, and reads and lists of pods, ReplicaSets and Deployments.
-func serveOwners(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "application/json")
-	resource := func(name, kind string) metav1.APIResource {
-		return metav1.APIResource{Name: name, Kind: kind, Namespaced: true, Verbs: metav1.Verbs{"get", "list"}}
-	}
-	var answer any
-	_, place, _ := strings.Cut(r.URL.Path, "/namespaces/")
-	switch path := strings.Split(place, "/"); {
-	case r.URL.Path == "/api/v1":
-		answer = metav1.APIResourceList{TypeMeta: ofKind("v1", "APIResourceList"), GroupVersion: "v1", APIResources: []metav1.APIResource{resource("pods", "Pod")}}
-	case r.URL.Path == "/apis/apps/v1":
-		answer = metav1.APIResourceList{TypeMeta: ofKind("v1", "APIResourceList"), GroupVersion: "apps/v1", APIResources: []metav1.APIResource{resource("replicasets", "ReplicaSet"), resource("deployments", "Deployment")}}
-	case len(path) == 3:
-		list := ownersIn(path[0], path[1])
-		at := slices.IndexFunc(list.Items, func(o metav1.PartialObjectMetadata) bool { return o.Name == path[2] })
-		answer = list.Items[at]
-	default:
-		answer = ownersIn(path[0], path[1])
-	}
-	_ = json.NewEncoder(w).Encode(answer)
-}
-
-func ofKind(apiVersion, kind string) metav1.TypeMeta {
-	return metav1.TypeMeta{APIVersion: apiVersion, Kind: kind}
-}
-
-func ownersIn(namespace, resource string) *metav1.PartialObjectMetadataList {
-	list := &metav1.PartialObjectMetadataList{TypeMeta: ofKind("meta.k8s.io/v1", "PartialObjectMetadataList")}
-	add := func(name, uid, ownerKind, owner string) {
-		object := metav1.PartialObjectMetadata{TypeMeta: ofKind("meta.k8s.io/v1", "PartialObjectMetadata"), ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(uid)}}
-		if controller := true; owner != "" {
-			object.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: ownerKind, Name: owner, UID: types.UID("uid-" + owner), Controller: &controller}}
-		}
-		list.Items = append(list.Items, object)
-	}
+// putOwners puts the pods, their ReplicaSets and their Deployments.
+func putOwners(api *apitest.Objects) {
 	for pod := range benchPods {
-		if podNamespace(pod) != namespace {
-			continue
+		name, namespace := fmt.Sprintf("app-%03d", pod/10), podNamespace(pod)
+		deployment := apitest.Object{APIVersion: "apps/v1", Kind: "Deployment", Namespace: namespace, Name: name, UID: "uid-" + name}
+		replicaSet := apitest.Object{
+			APIVersion: "apps/v1", Kind: "ReplicaSet", Namespace: namespace, Name: name + "-6f5c9d7b4", UID: "uid-rs-" + name,
+			Owners: []metav1.OwnerReference{apitest.OwnedBy(deployment, true)},
 		}
-		deployment := fmt.Sprintf("app-%03d", pod/10)
-		replicaSet := deployment + "-6f5c9d7b4"
-		switch {
-		case resource == "pods":
-			add(podName(pod), fmt.Sprintf("pod-%d", pod), "ReplicaSet", replicaSet)
-		case pod%10 == 0 && resource == "replicasets":
-			add(replicaSet, "uid-"+replicaSet, "Deployment", deployment)
-		case pod%10 == 0 && resource == "deployments":
-			add(deployment, "uid-"+deployment, "", "")
-		}
+		api.Put(deployment, replicaSet, apitest.Object{
+			APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: podName(pod), UID: fmt.Sprintf("pod-%d", pod),
+			Owners: []metav1.OwnerReference{apitest.OwnedBy(replicaSet, true)},
+		})
 	}
-	return list
 }
 
 // benchProcess is a process of which nothing runs, with warm owners, into a pipeline that marshals
 // what it gets.
 func benchProcess(b *testing.B) *Process {
-	api := httptest.NewServer(http.HandlerFunc(serveOwners))
-	b.Cleanup(api.Close)
+	api := apitest.NewObjects(b)
+	putOwners(api)
 	extractor, err := extract.New([]extract.Rule{{TagName: "tilt.manifest", Key: "tilt-manifest"}}, nil)
 	require.NoError(b, err)
-	restConfig := &rest.Config{Host: api.URL, QPS: -1}
+	restConfig := api.RESTConfig()
 	resolves, err := resolver.New(restConfig, resolver.Config{
 		MaxDepth: 10, LookupTimeout: 2 * time.Second, CacheSize: 100_000, CacheTTL: 10 * time.Minute,
 		KeepLabel: extractor.KeepLabel, KeepAnnotation: extractor.KeepAnnotation,
