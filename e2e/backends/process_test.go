@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/child"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/child"
 )
 
 // process is a program that was started.

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/child"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/child"
 )
 
 // prometheus is one that runs in a directory.

@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/child"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/child"
 )
 
 // collector is a Collector that runs.

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane/controlplanetest"
-	"github.com/kubeevents/kubeeventsreceiver/e2e/child"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/child"
 )
 
 // OtelcolPath is where the Collector is that make built, unless OTELCOL names another.
