@@ -19,14 +19,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/plog"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/child"
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
 )
 
 // collector is a Collector that runs with the configuration that comes with it.
 type collector struct {
 	command           *exec.Cmd
-	output            *child.Output
+	output            *proc.Output
 	records           string // the file with what it emitted
 	metrics, internal string // the addresses of the metric, and of the Collector's own metrics
 }
@@ -35,7 +35,7 @@ type collector struct {
 func startCollector(t *testing.T, kubeconfig string, settings ...string) *collector {
 	t.Helper()
 	col := &collector{
-		output: &child.Output{}, records: filepath.Join(t.TempDir(), "records.json"),
+		output: &proc.Output{}, records: filepath.Join(t.TempDir(), "records.json"),
 		metrics: freeAddress(t), internal: freeAddress(t),
 	}
 	settings = append(settings, "exporters::file::path: "+col.records, "service::pipelines::logs::exporters: [event_lines, file]")
@@ -47,7 +47,7 @@ func startCollector(t *testing.T, kubeconfig string, settings ...string) *collec
 			arguments = append(arguments, "--config", "yaml:"+setting)
 		}
 	}
-	col.command = exec.Command(trial.Otelcol(t), arguments...)
+	col.command = exec.Command(harness.Otelcol(t), arguments...)
 	_, port, err := net.SplitHostPort(col.internal)
 	require.NoError(t, err)
 	col.command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "PROMETHEUS_ENDPOINT="+col.metrics, "OTELCOL_METRICS_PORT="+port)
@@ -66,7 +66,7 @@ func startCollector(t *testing.T, kubeconfig string, settings ...string) *collec
 // freeAddress is one that nobody listens on.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	addresses, err := child.FreeAddresses(1)
+	addresses, err := proc.FreeAddresses(1)
 	require.NoError(t, err)
 	return addresses[0]
 }

@@ -16,11 +16,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 // cluster is a control plane with clients that may do everything.
-type cluster struct{ *trial.Cluster }
+type cluster struct{ *harness.Cluster }
 
 // kube is the cluster that most tests share, each in namespaces of its own: controllers, scheduler and nodes are at work.
 // A test that breaks a cluster starts its own.
@@ -33,7 +33,7 @@ var bare = lazyCluster{options: controlplane.Options{APIServerArgs: []string{"--
 func TestMain(m *testing.M) {
 	flag.Parse()
 	waitTogether()
-	code := trial.RunAll(m, controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 2}, &kube.Cluster)
+	code := harness.RunAll(m, controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 2}, &kube.Cluster)
 	if err := bare.stop(); err != nil {
 		fmt.Fprintln(os.Stderr, "the control plane did not stop:", err)
 		code = 1
@@ -51,7 +51,7 @@ func waitTogether() {
 }
 
 func startCluster(ctx context.Context, options controlplane.Options) (*cluster, error) {
-	started, err := trial.StartCluster(ctx, options)
+	started, err := harness.StartCluster(ctx, options)
 	if err != nil {
 		return nil, err
 	}

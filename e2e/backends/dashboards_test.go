@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 // dashboard is what is needed of Grafana's.
@@ -136,9 +136,9 @@ func tells(query string, metrics map[string]bool) bool {
 // TestTheReceiversDashboardShowsAll: each of the receiver's own metrics is on it.
 func TestTheReceiversDashboardShowsAll(t *testing.T) {
 	t.Parallel()
-	documentation, err := os.ReadFile(trial.InRepository("documentation.md"))
+	documentation, err := os.ReadFile(harness.InRepository("documentation.md"))
 	require.NoError(t, err)
-	shown, err := os.ReadFile(trial.InRepository("deploy", "dashboards", "receiver.json"))
+	shown, err := os.ReadFile(harness.InRepository("deploy", "dashboards", "receiver.json"))
 	require.NoError(t, err)
 	metrics := regexp.MustCompile(`(?m)^### (otelcol_\w+)$`).FindAllStringSubmatch(string(documentation), -1)
 	require.NotEmpty(t, metrics)

@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 // all is what the tests share. It only grows: a test that waits gets what it waits for.
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 }
 
 func runAll(m *testing.M) int {
-	if missing := trial.Missing(trial.OtelcolPath(), backend("loki"), backend("prometheus"), backend("promtool")); missing != nil && os.Getenv("CI") == "" {
+	if missing := harness.Missing(harness.OtelcolPath(), backend("loki"), backend("prometheus"), backend("promtool")); missing != nil && os.Getenv("CI") == "" {
 		fmt.Fprintln(os.Stderr, "skipped: make build controlplane backends builds what is missing:", missing)
 		return 0
 	}
@@ -48,7 +48,7 @@ func runAll(m *testing.M) int {
 }
 
 // backend is a program that make built.
-func backend(name string) string { return trial.InRepository("build", "backends", name) }
+func backend(name string) string { return harness.InRepository("build", "backends", name) }
 
 // eventually polls until a condition holds. The deadline only ends a test that would never end.
 func eventually(t *testing.T, holds func() error) {

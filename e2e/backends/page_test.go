@@ -7,7 +7,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 // page is docs/queries.md.
@@ -27,7 +27,7 @@ type query struct {
 type block struct{ language, text string }
 
 func readPage() (*page, error) {
-	text, err := os.ReadFile(trial.InRepository("docs", "queries.md"))
+	text, err := os.ReadFile(harness.InRepository("docs", "queries.md"))
 	if err != nil {
 		return nil, err
 	}

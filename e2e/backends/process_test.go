@@ -10,25 +10,25 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/child"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
 )
 
 // process is a program that was started.
 type process struct {
 	command *exec.Cmd
-	output  *child.Output
+	output  *proc.Output
 	ended   <-chan struct{} // closed when it has ended
 }
 
 // start starts a program in a directory, or in this one.
 func start(directory string, env []string, program string, arguments ...string) (*process, error) {
-	p := &process{command: exec.Command(program, arguments...), output: &child.Output{}}
+	p := &process{command: exec.Command(program, arguments...), output: &proc.Output{}}
 	p.command.Dir = directory
 	p.command.Env = append(os.Environ(), env...)
 	p.command.Stdout, p.command.Stderr = p.output, p.output
-	p.command.SysProcAttr = child.OwnGroup()
+	p.command.SysProcAttr = proc.OwnGroup()
 	var err error
-	p.ended, err = child.Start(p.command)
+	p.ended, err = proc.Start(p.command)
 	return p, err
 }
 

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/child"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
 )
 
 // prometheus is one that runs in a directory.
@@ -29,7 +29,7 @@ global: {scrape_interval: 1s, evaluation_interval: 1s}
 `
 
 func startPrometheus(directory, config string) (*prometheus, error) {
-	addresses, err := child.FreeAddresses(1)
+	addresses, err := proc.FreeAddresses(1)
 	if err != nil {
 		return nil, err
 	}

@@ -18,8 +18,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/child"
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
 )
 
 // recipe is examples/backends in a directory that looks like the repository's root, so that the commands of its README work
@@ -34,7 +34,7 @@ type recipe struct {
 var recipePorts = []string{"3100", "9096", "9090", "9466", "8890"}
 
 func newRecipe(root string) (*recipe, error) {
-	addresses, err := child.FreeAddresses(len(recipePorts))
+	addresses, err := proc.FreeAddresses(len(recipePorts))
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func newRecipe(root string) (*recipe, error) {
 		replaced = append(replaced, port, strings.TrimPrefix(addresses[i], "127.0.0.1:"))
 	}
 	for path, target := range map[string]string{
-		"build/backends": filepath.Dir(backend("loki")), "build/otelcol": trial.OtelcolPath(), "deploy": trial.InRepository("deploy"),
+		"build/backends": filepath.Dir(backend("loki")), "build/otelcol": harness.OtelcolPath(), "deploy": harness.InRepository("deploy"),
 	} {
 		err = errors.Join(err, r.link(path, target))
 	}
@@ -60,7 +60,7 @@ func (r *recipe) link(path, target string) error {
 }
 
 func (r *recipe) copyFiles(ports *strings.Replacer) error {
-	paths, err := filepath.Glob(trial.InRepository("examples", "backends", "*"))
+	paths, err := filepath.Glob(harness.InRepository("examples", "backends", "*"))
 	to := filepath.Join(r.root, "examples", "backends")
 	err = errors.Join(err, os.MkdirAll(to, 0o700))
 	for _, path := range paths {

@@ -13,12 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 func files(t *testing.T, pattern ...string) []string {
 	t.Helper()
-	paths, err := filepath.Glob(trial.InRepository(pattern...))
+	paths, err := filepath.Glob(harness.InRepository(pattern...))
 	require.NoError(t, err)
 	require.NotEmpty(t, paths, pattern)
 	return paths

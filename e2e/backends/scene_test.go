@@ -19,8 +19,8 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
 	"github.com/kubeevents/kubeeventsreceiver/controlplane/demo"
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/child"
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
 )
 
 // scene is a cluster with the demo on it, a Collector that watches it, and the backends that the Collector feeds.
@@ -29,7 +29,7 @@ type scene struct {
 	directory string
 	started   []*process
 
-	cluster         *trial.Cluster
+	cluster         *harness.Cluster
 	demo            chan error
 	loki            *loki
 	pushed, scraped *prometheus
@@ -44,7 +44,7 @@ func newScene(ctx context.Context) (s *scene, err error) {
 	if s.directory, err = os.MkdirTemp("", "backends-"); err != nil {
 		return s, err
 	}
-	metrics, err := child.FreeAddresses(3)
+	metrics, err := proc.FreeAddresses(3)
 	if err != nil {
 		return s, err
 	}
@@ -69,7 +69,7 @@ func (s *scene) startBackends(metrics []string) (err error) {
 		return err
 	}
 	s.started = append(s.started, s.loki.process)
-	rules, err := filepath.Abs(trial.InRepository("deploy", "rules"))
+	rules, err := filepath.Abs(harness.InRepository("deploy", "rules"))
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (s *scene) make(name string) string {
 }
 
 func (s *scene) startCluster(ctx context.Context) (err error) {
-	s.cluster, err = trial.StartCluster(ctx, controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 2})
+	s.cluster, err = harness.StartCluster(ctx, controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 2})
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (s *scene) startOtelcol(own, config string, more ...string) error {
 		return err
 	}
 	_, port, _ := net.SplitHostPort(own)
-	arguments := []string{"--config", trial.InRepository("distribution", "config.yaml"), "--config", path}
+	arguments := []string{"--config", harness.InRepository("distribution", "config.yaml"), "--config", path}
 	for _, setting := range more {
 		arguments = append(arguments, "--config", setting)
 	}
@@ -148,7 +148,7 @@ func (s *scene) startOtelcol(own, config string, more ...string) error {
 		"KUBECONFIG=" + s.cluster.Kubeconfig(), "OTELCOL_METRICS_PORT=" + port,
 		"KUBERNETES_SERVICE_HOST=127.0.0.1", "KUBERNETES_SERVICE_PORT=1",
 	}
-	p, err := start("", env, trial.OtelcolPath(), arguments...)
+	p, err := start("", env, harness.OtelcolPath(), arguments...)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/child"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
 )
 
 // collector is a Collector that runs.
@@ -24,14 +24,14 @@ type collector struct {
 	pprof   string // the address of the pprof extension
 	metrics string // the address of the Collector's own metrics
 	command *exec.Cmd
-	output  child.Output
+	output  proc.Output
 	ended   <-chan struct{} // closed when it has ended
 }
 
 // startCollector starts a contestant that watches the cluster of a kubeconfig file and delivers to a sink. Both have the
 // same configuration, but for the receiver: the defaults, and addresses that are free.
 func startCollector(c contestant, kubeconfig, sinkURL string) (*collector, error) {
-	free, err := child.FreeAddresses(2)
+	free, err := proc.FreeAddresses(2)
 	if err != nil {
 		return nil, err
 	}
@@ -44,9 +44,9 @@ func startCollector(c contestant, kubeconfig, sinkURL string) (*collector, error
 	col.command = exec.Command(c.binary, arguments...)
 	col.command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
 	col.command.Stdout, col.command.Stderr = &col.output, &col.output
-	col.command.SysProcAttr = child.OwnGroup()
+	col.command.SysProcAttr = proc.OwnGroup()
 	col.started = time.Now()
-	if col.ended, err = child.Start(col.command); err != nil {
+	if col.ended, err = proc.Start(col.command); err != nil {
 		return nil, fmt.Errorf("start %s: %w", c.binary, err)
 	}
 	return col, col.awaitPprof()

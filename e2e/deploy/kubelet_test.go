@@ -21,12 +21,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 // makeImage makes what the Dockerfile makes: a root with the Collector, as its ENTRYPOINT, and nothing else.
 func makeImage() (string, error) {
-	program, err := os.ReadFile(trial.OtelcolPath())
+	program, err := os.ReadFile(harness.OtelcolPath())
 	if err != nil {
 		return "", err
 	}

@@ -13,11 +13,11 @@ import (
 	"testing"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 // cluster is a control plane with clients that may do everything.
-type cluster struct{ *trial.Cluster }
+type cluster struct{ *harness.Cluster }
 
 // kube is the cluster that all tests share. Its controllers make Pods of Deployments, and its nodes say that they run them.
 var kube *cluster
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 }
 
 func runAll(m *testing.M) int {
-	if missing := trial.Missing(trial.OtelcolPath()); missing != nil && os.Getenv("CI") == "" {
+	if missing := harness.Missing(harness.OtelcolPath()); missing != nil && os.Getenv("CI") == "" {
 		fmt.Fprintln(os.Stderr, "skipped: make controlplane build builds what is missing:", missing)
 		return 0
 	}
@@ -57,7 +57,7 @@ func setUp() (err error) {
 	if image, err = makeImage(); err != nil {
 		return fmt.Errorf("make the image: %w", err)
 	}
-	started, err := trial.StartCluster(context.Background(), controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 2})
+	started, err := harness.StartCluster(context.Background(), controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 2})
 	if err != nil {
 		return fmt.Errorf("start the control plane: %w", err)
 	}

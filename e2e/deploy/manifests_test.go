@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 // manifests are objects, in the order in which they are applied.
@@ -21,7 +21,7 @@ type manifests []*unstructured.Unstructured
 // build is what kubectl apply -k would apply of deploy/.
 func build(t *testing.T, overlay string) manifests {
 	t.Helper()
-	return buildAt(t, trial.InRepository("deploy", overlay))
+	return buildAt(t, harness.InRepository("deploy", overlay))
 }
 
 func buildAt(t *testing.T, directory string) manifests {

@@ -13,23 +13,23 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/child"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
 )
 
 // process is a container that was started.
 type process struct {
 	command *exec.Cmd
-	output  *child.Output
+	output  *proc.Output
 	ended   <-chan struct{} // closed when it has ended
 }
 
 // start starts a container, which ends with the test at the latest.
 func start(t *testing.T, name string, c container) *process {
 	t.Helper()
-	p := &process{command: c.command(t), output: &child.Output{}}
+	p := &process{command: c.command(t), output: &proc.Output{}}
 	p.command.Stdout, p.command.Stderr = p.output, p.output
 	var err error
-	p.ended, err = child.Start(p.command)
+	p.ended, err = proc.Start(p.command)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		_ = p.command.Process.Kill()

@@ -12,7 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 // inOneNamespace leaves out of rules what is the cluster's.
@@ -30,7 +30,7 @@ func inOneNamespace(rules []rbacv1.PolicyRule) (left []rbacv1.PolicyRule) {
 
 func TestTheRulesAreThoseOfTheREADME(t *testing.T) {
 	t.Parallel()
-	rules := trial.RulesOfREADME(t, "### RBAC")
+	rules := harness.RulesOfREADME(t, "### RBAC")
 	for _, all := range []manifests{build(t, "base"), build(t, "overlays/ha"), readManifests(t, "operator/collector.yaml")} {
 		assert.Equal(t, rules, only[rbacv1.ClusterRole](t, all, "ClusterRole").Rules)
 	}

@@ -9,12 +9,12 @@ import (
 	"testing"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 // kube is the cluster that all tests share.
-var kube *trial.Cluster
+var kube *harness.Cluster
 
 func TestMain(m *testing.M) {
-	os.Exit(trial.RunAll(m, controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 2}, &kube))
+	os.Exit(harness.RunAll(m, controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 2}, &kube))
 }

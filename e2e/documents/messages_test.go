@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 // source is the receiver's Go code.
@@ -51,7 +51,7 @@ func readMessages(t *testing.T) (messages []string) {
 func parse(t *testing.T) (s source) {
 	t.Helper()
 	files := token.NewFileSet()
-	root := trial.InRepository()
+	root := harness.InRepository()
 	others := []string{"build", "controlplane", "distribution", "e2e", "tools", "testdata", "metadata", ".git"}
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {

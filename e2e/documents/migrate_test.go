@@ -15,7 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 // comparison is how people run contrib's k8s_events.
@@ -149,9 +149,9 @@ func TestWhatDiffersFromK8sEvents(t *testing.T) {
 	assert.Len(t, ours.Records(ofOld...), 2, "the label was no record, then or later")
 }
 
-func awaitRecords(t *testing.T, count int, backend *trial.Backend, attributes []any) {
+func awaitRecords(t *testing.T, count int, backend *harness.Backend, attributes []any) {
 	t.Helper()
-	trial.Eventually(t, func() bool { return len(backend.Records(attributes...)) >= count }, "%d records with %v", count, attributes)
+	harness.Eventually(t, func() bool { return len(backend.Records(attributes...)) >= count }, "%d records with %v", count, attributes)
 }
 
 func updateEvent(t *testing.T, event *corev1.Event) *corev1.Event {
@@ -166,18 +166,18 @@ type values struct{ theirs, ours any }
 
 // runBoth runs a Collector with k8s_events, and one with the page's configuration, and waits until both watch. k8s_events
 // takes only events that happen after that.
-func runBoth(t *testing.T, namespace string) (theirs, ours *trial.Backend) {
+func runBoth(t *testing.T, namespace string) (theirs, ours *harness.Backend) {
 	t.Helper()
-	theirs, ours = trial.NewBackend(t), trial.NewBackend(t)
+	theirs, ours = harness.NewBackend(t), harness.NewBackend(t)
 	snippet := blocksOf(t, "migrate.md", "yaml")
 	require.Len(t, snippet, 1)
 	old, page := filepath.Join(t.TempDir(), "k8s_events.yaml"), filepath.Join(t.TempDir(), "kube_events.yaml")
 	require.NoError(t, os.WriteFile(old, []byte(comparison), 0o600))
 	require.NoError(t, os.WriteFile(page, []byte(snippet[0].text), 0o600))
 	// k8s_events prints times in the zone of its machine, which is UTC in containers.
-	trial.Run(t, trial.ComparisonOtelcol(t), old, "TZ=UTC", "KUBECONFIG="+kube.Kubeconfig(), "OTLP_ENDPOINT="+theirs.URL)
-	trial.Run(t, trial.Otelcol(t), page, "KUBECONFIG="+kube.Kubeconfig(), "OTLP_ENDPOINT="+ours.URL)
-	trial.Eventually(t, func() bool {
+	harness.Run(t, harness.ComparisonOtelcol(t), old, "TZ=UTC", "KUBECONFIG="+kube.Kubeconfig(), "OTLP_ENDPOINT="+theirs.URL)
+	harness.Run(t, harness.Otelcol(t), page, "KUBECONFIG="+kube.Kubeconfig(), "OTLP_ENDPOINT="+ours.URL)
+	harness.Eventually(t, func() bool {
 		makeEvent(t, namespace, typed("Normal", namespace))
 		return len(theirs.Records()) > 0 && len(ours.Records()) > 0
 	}, "both Collectors to watch")
@@ -215,7 +215,7 @@ type comparedEvent struct {
 }
 
 // compareAll shows events to both, and compares what they make of each.
-func compareAll(t *testing.T, namespace string, theirs, ours *trial.Backend, events map[string]comparedEvent) {
+func compareAll(t *testing.T, namespace string, theirs, ours *harness.Backend, events map[string]comparedEvent) {
 	t.Helper()
 	for name, test := range events {
 		t.Run(name, func(t *testing.T) {
@@ -228,7 +228,7 @@ func compareAll(t *testing.T, namespace string, theirs, ours *trial.Backend, eve
 }
 
 // compare goes through all that k8s_events has.
-func compare(t *testing.T, event *corev1.Event, theirs, ours trial.Record, differ map[string]values) {
+func compare(t *testing.T, event *corev1.Event, theirs, ours harness.Record, differ map[string]values) {
 	t.Helper()
 	assert.Equal(t, theirs.Log.Body().AsString(), ours.Log.Body().AsString())
 	assert.Equal(t, theirs.Log.Timestamp(), ours.Log.Timestamp())
@@ -273,7 +273,7 @@ func compareStarts(t *testing.T, event *corev1.Event, theirs, ours map[string]an
 // explained is what the page says that the snippet cannot give back.
 func explained(t *testing.T) string {
 	t.Helper()
-	_, section, found := strings.Cut(trial.Read(t, "docs", "migrate.md"), "What it cannot give back")
+	_, section, found := strings.Cut(harness.Read(t, "docs", "migrate.md"), "What it cannot give back")
 	require.True(t, found)
 	section, _, _ = strings.Cut(section, "\n## ")
 	return section

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 // declared is what metadata.yaml says of the receiver's own telemetry.
@@ -28,7 +28,7 @@ type declared struct {
 
 func readMetadata(t *testing.T) (d declared) {
 	t.Helper()
-	require.NoError(t, yaml.Unmarshal([]byte(trial.Read(t, "metadata.yaml")), &d))
+	require.NoError(t, yaml.Unmarshal([]byte(harness.Read(t, "metadata.yaml")), &d))
 	require.NotEmpty(t, d.Telemetry.Metrics)
 	return d
 }
@@ -36,12 +36,12 @@ func readMetadata(t *testing.T) (d declared) {
 // TestEveryMetricIsExplained, and none that is not there.
 func TestEveryMetricIsExplained(t *testing.T) {
 	t.Parallel()
-	page, d := trial.Read(t, "docs", "troubleshooting.md"), readMetadata(t)
+	page, d := harness.Read(t, "docs", "troubleshooting.md"), readMetadata(t)
 	for name := range d.Telemetry.Metrics {
 		assert.Contains(t, page, "| `otelcol_"+name+"` |")
 	}
 	for _, name := range []string{"troubleshooting.md", "migrate.md", "counting.md", "owners.md"} {
-		for _, mentioned := range regexp.MustCompile("`otelcol_(kube_events_\\w+)`").FindAllStringSubmatch(trial.Read(t, "docs", name), -1) {
+		for _, mentioned := range regexp.MustCompile("`otelcol_(kube_events_\\w+)`").FindAllStringSubmatch(harness.Read(t, "docs", name), -1) {
 			assert.Contains(t, slices.Collect(maps.Keys(d.Telemetry.Metrics)), mentioned[1], name)
 		}
 	}
@@ -55,7 +55,7 @@ func TestEveryCauseAndResolutionIsExplained(t *testing.T) {
 		values := d.Attributes[attribute].Enum
 		require.NotEmpty(t, values, attribute)
 		for _, value := range values {
-			assert.Contains(t, trial.Read(t, "docs", page), "| `"+value+"` |", attribute)
+			assert.Contains(t, harness.Read(t, "docs", page), "| `"+value+"` |", attribute)
 		}
 	}
 }
@@ -64,7 +64,7 @@ func TestEveryCauseAndResolutionIsExplained(t *testing.T) {
 // the table of messages; and the table has no message that there is not.
 func TestEveryMessageIsExplained(t *testing.T) {
 	t.Parallel()
-	explained := messagesOf(t, trial.Read(t, "docs", "troubleshooting.md"))
+	explained := messagesOf(t, harness.Read(t, "docs", "troubleshooting.md"))
 	said := readMessages(t)
 	require.NotEmpty(t, said)
 	for _, message := range said {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 // TestTilt: of one manifest every Warning, Pulling and Pulled, though the label is on the Deployments alone, and nothing
@@ -24,7 +24,7 @@ func TestTilt(t *testing.T) {
 	t.Parallel()
 	kube.Apply(t, file("tilt", "shop.yaml"))
 	collector := run(t, "tilt", "TILT_MANIFEST=shop")
-	trial.Eventually(t, func() bool {
+	harness.Eventually(t, func() bool {
 		return len(collector.Lines("Pulled", "pod/frontend-")) > 0 && len(collector.Lines("Warning", "FailedScheduling", "pod/search-")) > 0
 	}, "a Pulled and a Warning")
 	collector.Stop(t)
@@ -53,7 +53,7 @@ func TestCartographer(t *testing.T) {
 	events.Event(image, corev1.EventTypeWarning, "BuildFailed", "exit code 51")
 	events.Event(chain, corev1.EventTypeWarning, "TemplateNotFound", "kpack")
 
-	backend := trial.NewBackend(t)
+	backend := harness.NewBackend(t)
 	collector := run(t, "cartographer", "OTLP_ENDPOINT="+backend.URL)
 	backend.Await(t, "k8s.event.reason", "ResourceOutputChanged", "k8s.event.count", int64(3))
 	backend.Await(t, "k8s.event.reason", "TemplateNotFound")
@@ -63,7 +63,7 @@ func TestCartographer(t *testing.T) {
 
 	assert.Equal(t, []any{"build.kpack.io/petclinic-build-1", "image.kpack.io/petclinic", "workload.carto.run/petclinic"}, scheduled.Get("k8s.owner.chain"))
 	assert.Equal(t, "complete", scheduled.Get("k8s.owner.resolution"))
-	for _, record := range []trial.Record{scheduled, failed} {
+	for _, record := range []harness.Record{scheduled, failed} {
 		assert.Equal(t, string(workload.GetUID()), record.Get("k8s.workload.uid"))
 		assert.Equal(t, "source-to-url", record.Get("carto.supply_chain"), "found on what was stamped")
 	}
@@ -86,7 +86,7 @@ func TestArgoRollouts(t *testing.T) {
 	events.Event(kube.Get(t, "argoproj.io/v1alpha1", "AnalysisRun", "argo-rollouts-example", "checkout-7c6d5e4b3-2-1"),
 		corev1.EventTypeWarning, "AnalysisRunFailed", "Analysis Completed. Result: Failed")
 
-	backend := trial.NewBackend(t)
+	backend := harness.NewBackend(t)
 	collector := run(t, "argo-rollouts", "OTLP_ENDPOINT="+backend.URL)
 	ofRollout := []any{"k8s.workload.kind", "Rollout", "k8s.workload.name", "checkout", "k8s.workload.uid", string(rollout.GetUID())}
 	for reason, revision := range map[string]any{"RolloutUpdated": nil, "AnalysisRunFailed": nil, "Started": "1", "FailedScheduling": "2"} {
@@ -105,7 +105,7 @@ func TestKnative(t *testing.T) {
 	kube.Apply(t, file("knative", "crds.yaml"), file("knative", "service.yaml"), file("knative", "made.yaml"))
 	service := kube.Get(t, "serving.knative.dev/v1", "Service", "knative-example", "hello")
 
-	backend := trial.NewBackend(t)
+	backend := harness.NewBackend(t)
 	collector := run(t, "knative", "OTLP_ENDPOINT="+backend.URL)
 	ofService := []any{"k8s.workload.kind", "Service", "k8s.workload.api_version", "serving.knative.dev/v1", "k8s.workload.uid", string(service.GetUID())}
 	started := backend.Await(t, append(ofService, "k8s.event.reason", "Started")...)
@@ -120,7 +120,7 @@ func TestKnative(t *testing.T) {
 }
 
 // told are the occurrences that records tell of.
-func told(records []trial.Record) (total int64) {
+func told(records []harness.Record) (total int64) {
 	for _, record := range records {
 		total += record.Get("k8s.event.occurrences").(int64)
 	}
@@ -133,7 +133,7 @@ func TestCronJob(t *testing.T) {
 	kube.Apply(t, file("cronjob", "report.yaml"))
 	runTonight(t, "cronjob", "report")
 
-	backend := trial.NewBackend(t)
+	backend := harness.NewBackend(t)
 	collector := run(t, "cronjob", "OTLP_ENDPOINT="+backend.URL, "CRONJOB=report")
 	for reason, kind := range map[string]string{"Started": "Pod", "Completed": "Job", "SawCompletedJob": "CronJob"} {
 		record := backend.Await(t, "k8s.event.reason", reason, "k8s.object.kind", kind)
@@ -164,12 +164,12 @@ func TestApproval(t *testing.T) {
 		sh(t, command)
 	}
 	message := `quoted "twice", C:\temp, $HOME` + "\nand a second line"
-	approve := exec.Command(trial.InRepository("examples", "approval", "approve.sh"), "approval", "payments", message)
+	approve := exec.Command(harness.InRepository("examples", "approval", "approve.sh"), "approval", "payments", message)
 	approve.Env = append(approve.Environ(), "KUBECONFIG="+kube.Kubeconfig(), `APPROVER=O"Neill`)
 	output, err := approve.CombinedOutput()
 	require.NoError(t, err, string(output))
 
-	backend := trial.NewBackend(t)
+	backend := harness.NewBackend(t)
 	run(t, "approval", "OTLP_ENDPOINT="+backend.URL)
 	approved := backend.Await(t, "k8s.event.reason", "DeploymentApproved", "k8s.event.reporting_instance", "jane")
 	assert.Equal(t, "change 4711: payments 2.0, approved by jane", approved.Log.Body().AsString())
@@ -177,8 +177,8 @@ func TestApproval(t *testing.T) {
 	other := backend.Await(t, "k8s.event.reason", "DeploymentApproved", "k8s.event.reporting_instance", `O"Neill`)
 	assert.Equal(t, strings.ReplaceAll(message, "\n", " ")+`, approved by O"Neill`, other.Log.Body().AsString(), "any text may be written")
 
-	var rollout []trial.Record
-	trial.Eventually(t, func() bool {
+	var rollout []harness.Record
+	harness.Eventually(t, func() bool {
 		rollout = backend.Records("k8s.workload.uid", approved.Get("k8s.workload.uid"), "k8s.event.reason", "ScalingReplicaSet")
 		return len(rollout) > 1
 	}, "the rollout of the first and of the second image")
@@ -190,7 +190,7 @@ func TestApproval(t *testing.T) {
 func TestApprovalOfNothing(t *testing.T) {
 	t.Parallel()
 	for _, arguments := range [][]string{nil, {"approval", "payments", "a message", "without quotes"}} {
-		output, err := exec.Command(trial.InRepository("examples", "approval", "approve.sh"), arguments...).CombinedOutput()
+		output, err := exec.Command(harness.InRepository("examples", "approval", "approve.sh"), arguments...).CombinedOutput()
 		assert.Error(t, err)
 		assert.Regexp(t, `^usage: .*approve\.sh NAMESPACE DEPLOYMENT MESSAGE\n$`, string(output))
 	}
@@ -199,14 +199,14 @@ func TestApprovalOfNothing(t *testing.T) {
 // TestMultiCluster: two Deployments of one name in two clusters stay apart.
 func TestMultiCluster(t *testing.T) {
 	t.Parallel()
-	west, err := trial.StartCluster(t.Context(), controlplane.Options{ControllerManager: true})
+	west, err := harness.StartCluster(t.Context(), controlplane.Options{ControllerManager: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, west.Stop()) })
-	clusters := map[string]*trial.Cluster{"east": kube, "west": west}
+	clusters := map[string]*harness.Cluster{"east": kube, "west": west}
 	for _, cluster := range clusters {
 		cluster.Apply(t, file("multi-cluster", "deployment.yaml"))
 	}
-	backend := trial.NewBackend(t)
+	backend := harness.NewBackend(t)
 	collector := run(t, "multi-cluster", "OTLP_ENDPOINT="+backend.URL, "KUBECONFIG_EAST="+kube.Kubeconfig(), "KUBECONFIG_WEST="+west.Kubeconfig())
 	for name, cluster := range clusters {
 		record := backend.Await(t, "k8s.cluster.name", name, "k8s.event.reason", "ScalingReplicaSet", "k8s.deployment.name", "gateway")
@@ -227,12 +227,12 @@ func TestSamplingAndRouting(t *testing.T) {
 	t.Parallel()
 	kube.Apply(t, file("sampling-and-routing", "workloads.yaml"))
 	here := []any{"k8s.namespace.name", "sampling"}
-	billing, rest := trial.NewBackend(t), trial.NewBackend(t)
+	billing, rest := harness.NewBackend(t), harness.NewBackend(t)
 	awaitEvents(t, "Started", 26)
 	awaitEvents(t, "FailedScheduling", 5)
 	collector := run(t, "sampling-and-routing", "WORKLOAD=billing", "OTLP_ENDPOINT_WORKLOAD="+billing.URL, "OTLP_ENDPOINT="+rest.URL)
 	billing.Await(t, append(here, "k8s.event.reason", "Started")...)
-	trial.Eventually(t, func() bool { return len(rest.Records(append(here, "k8s.event.type", "Warning")...)) >= 5 }, "every Warning")
+	harness.Eventually(t, func() bool { return len(rest.Records(append(here, "k8s.event.type", "Warning")...)) >= 5 }, "every Warning")
 	collector.Stop(t)
 
 	assert.Empty(t, billing.Records("k8s.workload.name", "catalog"))
@@ -248,7 +248,7 @@ func TestSamplingAndRouting(t *testing.T) {
 // awaitEvents waits until there are as many events of a reason in the recipe's namespace.
 func awaitEvents(t *testing.T, reason string, count int) {
 	t.Helper()
-	trial.Eventually(t, func() bool {
+	harness.Eventually(t, func() bool {
 		events, err := kube.CoreV1().Events("sampling").List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + reason})
 		return err == nil && len(events.Items) >= count
 	}, "%d events %s", count, reason)

@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 // spread is the reason of the events whose number the test knows: other recipes make events beside it.
@@ -30,8 +30,8 @@ const spread = "SpreadOverShards"
 type shard struct {
 	config    string
 	filter    shardFilter
-	collector *trial.Collector
-	backend   *trial.Backend
+	collector *harness.Collector
+	backend   *harness.Backend
 }
 
 // shardFilter is what a shard's configuration says of namespaces.
@@ -53,14 +53,14 @@ func TestShardsAreDisjointAndComplete(t *testing.T) {
 	made := &madeEvents{counts: map[types.UID]int64{}}
 	made.round(t, "before", namespaces)
 
-	all := trial.NewBackend(t)
+	all := harness.NewBackend(t)
 	startShards(t, shards, all)
-	trial.Eventually(t, func() bool { return told(all.Records("k8s.event.reason", spread)) >= made.total() }, "what was there before")
+	harness.Eventually(t, func() bool { return told(all.Records("k8s.event.reason", spread)) >= made.total() }, "what was there before")
 	made.countUp(t)
 	made.round(t, "while", namespaces)
 	before := eventsOf(t)
-	trial.Eventually(t, func() bool { return told(all.Records("k8s.event.reason", spread)) >= made.total() }, "everything that was made")
-	trial.Eventually(t, func() bool { return len(missing(all, before)) == 0 }, "every event of the cluster")
+	harness.Eventually(t, func() bool { return told(all.Records("k8s.event.reason", spread)) >= made.total() }, "everything that was made")
+	harness.Eventually(t, func() bool { return len(missing(all, before)) == 0 }, "every event of the cluster")
 	for _, s := range shards {
 		s.collector.Stop(t)
 	}
@@ -93,7 +93,7 @@ func readShards(t *testing.T) (shards []*shard) {
 		config := struct {
 			Receivers map[string]shardFilter `json:"receivers"`
 		}{}
-		require.NoError(t, yaml.Unmarshal([]byte(trial.Read(t, file("sharding", name))), &config))
+		require.NoError(t, yaml.Unmarshal([]byte(harness.Read(t, file("sharding", name))), &config))
 		shards = append(shards, &shard{config: name, filter: config.Receivers["kube_events"]})
 	}
 	return shards
@@ -108,18 +108,18 @@ func listedBy(shards []*shard) (namespaces []string) {
 
 // startShards runs the Collectors with one identity and the rights of any other. What each delivers is kept for itself, and
 // once more together, as the backend sees it to which all of them deliver.
-func startShards(t *testing.T, shards []*shard, all *trial.Backend) {
+func startShards(t *testing.T, shards []*shard, all *harness.Backend) {
 	t.Helper()
 	kubeconfig := kube.KubeconfigFor(t, "sharding", reader)
 	for _, s := range shards {
-		s.backend = trial.NewBackend(t)
-		s.collector = trial.Run(t, trial.Otelcol(t), trial.InRepository(file("sharding", s.config)),
+		s.backend = harness.NewBackend(t)
+		s.collector = harness.Run(t, harness.Otelcol(t), harness.InRepository(file("sharding", s.config)),
 			"KUBECONFIG="+kubeconfig, "OTLP_ENDPOINT="+both(t, s.backend, all))
 	}
 }
 
 // both is the address of a server that hands each request to two backends.
-func both(t *testing.T, one, other *trial.Backend) (url string) {
+func both(t *testing.T, one, other *harness.Backend) (url string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -221,7 +221,7 @@ func eventsOf(t *testing.T) (uids []string) {
 	return uids
 }
 
-func missing(backend *trial.Backend, uids []string) (missing []string) {
+func missing(backend *harness.Backend, uids []string) (missing []string) {
 	seen := map[any]bool{}
 	for _, record := range backend.Records() {
 		seen[record.Get("k8s.event.uid")] = true
@@ -230,7 +230,7 @@ func missing(backend *trial.Backend, uids []string) (missing []string) {
 }
 
 // assertUnion: together the Collectors tell of each event as often as it occurred.
-func assertUnion(t *testing.T, all *trial.Backend, made *madeEvents) {
+func assertUnion(t *testing.T, all *harness.Backend, made *madeEvents) {
 	t.Helper()
 	counts := map[types.UID]int64{}
 	for _, record := range all.Records("k8s.event.reason", spread) {
@@ -259,7 +259,7 @@ func assertNoneTwice(t *testing.T, shards []*shard) {
 
 // assertTotals: the Collectors' sums add up to what happened, also where all of them are kept together: no two Collectors
 // have a series in common, of which a backend would keep one value.
-func assertTotals(t *testing.T, shards []*shard, all *trial.Backend, made *madeEvents) {
+func assertTotals(t *testing.T, shards []*shard, all *harness.Backend, made *madeEvents) {
 	t.Helper()
 	var total int64
 	for _, s := range shards {

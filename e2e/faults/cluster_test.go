@@ -19,14 +19,14 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 // cluster is a control plane with a client that may do everything.
-type cluster struct{ *trial.Cluster }
+type cluster struct{ *harness.Cluster }
 
 func newCluster(options controlplane.Options) (*cluster, error) {
-	started, err := trial.StartCluster(context.Background(), options)
+	started, err := harness.StartCluster(context.Background(), options)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func sharedCluster(t *testing.T) *cluster {
 func TestMain(m *testing.M) { os.Exit(runAll(m)) }
 
 func runAll(m *testing.M) int {
-	if missing := trial.Missing(trial.OtelcolPath()); missing != nil && os.Getenv("CI") == "" {
+	if missing := harness.Missing(harness.OtelcolPath()); missing != nil && os.Getenv("CI") == "" {
 		fmt.Fprintln(os.Stderr, "skipped: make controlplane build builds what is missing:", missing)
 		return 0
 	}
@@ -113,7 +113,7 @@ func (c *cluster) resourceVersion(t *testing.T) (version uint64) {
 
 func (c *cluster) awaitResourceVersion(t *testing.T, version uint64) {
 	t.Helper()
-	trial.Eventually(t, func() bool { return c.resourceVersion(t) >= version }, "resource version %d", version)
+	harness.Eventually(t, func() bool { return c.resourceVersion(t) >= version }, "resource version %d", version)
 }
 
 // version is what the API server says that it is.

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/child"
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
 )
 
 // collector is one replica: a Collector that is started and ended again and again with the same configuration.
@@ -27,7 +27,7 @@ type collector struct {
 	config     []string // YAML, each part over those before it
 	directory  string   // of file_storage
 	wrapper    []string // a program and arguments that run the Collector; empty: it runs itself
-	output     child.Output
+	output     proc.Output
 
 	command *exec.Cmd       // nil: not started yet
 	ended   <-chan struct{} // closed when command has ended
@@ -83,7 +83,7 @@ func (c *collector) extensions(settings []setting) []setting {
 // start runs the Collector.
 func (c *collector) start(t *testing.T) {
 	t.Helper()
-	arguments := append(slices.Clone(c.wrapper), trial.OtelcolPath())
+	arguments := append(slices.Clone(c.wrapper), harness.OtelcolPath())
 	for _, part := range c.config {
 		arguments = append(arguments, "--config", "yaml:"+part)
 	}
@@ -92,8 +92,8 @@ func (c *collector) start(t *testing.T) {
 		// A connection that says nothing is noticed sooner than after the 45 s that are client-go's default.
 		"HTTP2_READ_IDLE_TIMEOUT_SECONDS=5", "HTTP2_PING_TIMEOUT_SECONDS=3")
 	command.Stdout, command.Stderr = &c.output, &c.output
-	command.SysProcAttr = child.OwnGroup()
-	ended, err := child.Start(command)
+	command.SysProcAttr = proc.OwnGroup()
+	ended, err := proc.Start(command)
 	require.NoError(t, err)
 	c.command, c.ended = command, ended
 }
@@ -138,7 +138,7 @@ func (c *collector) runs() bool {
 func (c *collector) says(t *testing.T, text string) {
 	t.Helper()
 	pattern := regexp.MustCompile(text)
-	trial.Eventually(t, func() bool { return pattern.MatchString(c.output.String()) }, "%q in the log of replica %s", text, c.name)
+	harness.Eventually(t, func() bool { return pattern.MatchString(c.output.String()) }, "%q in the log of replica %s", text, c.name)
 }
 
 // refusesToStart starts the Collector and waits for its end, with an error.

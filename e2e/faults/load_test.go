@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 // load is what goes on in a cluster: recorders that write events of both styles and count their repeats. It knows the
@@ -105,7 +105,7 @@ func (l *load) remade() int {
 func (l *load) grows(t *testing.T, by int64) {
 	t.Helper()
 	goal := l.total() + by
-	trial.Eventually(t, func() bool { return l.total() >= goal }, "%d more occurrences", by)
+	harness.Eventually(t, func() bool { return l.total() >= goal }, "%d more occurrences", by)
 }
 
 func (l *load) note(name string, count int64) {

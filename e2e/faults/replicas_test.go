@@ -14,7 +14,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 // pair are two replicas without a shared storage, each with a wire of its own.
@@ -49,7 +49,7 @@ func newPairAs(t *testing.T, c *cluster, kubeconfig string, settings ...setting)
 
 func (p *pair) bothWatch(t *testing.T) {
 	t.Helper()
-	trial.Eventually(t, func() bool { return p.cluster.eventWatches(t) == 2 }, "two watches")
+	harness.Eventually(t, func() bool { return p.cluster.eventWatches(t) == 2 }, "two watches")
 }
 
 // roles are who leads and who does not.
@@ -65,7 +65,7 @@ func (p *pair) roles(t *testing.T) (leader, other *collector) {
 func (p *pair) takesOver(t *testing.T, c *collector) {
 	t.Helper()
 	seen := len(p.sink.took())
-	trial.Eventually(t, func() bool {
+	harness.Eventually(t, func() bool {
 		for _, r := range p.sink.took()[seen:] {
 			if r.replica == c.name {
 				return true

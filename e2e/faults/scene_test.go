@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 // scene is where a fault happens: a cluster with a load, replicas that watch it, and a sink.
@@ -88,7 +88,7 @@ func (s *scene) awaitDelivery(t *testing.T) (replica string) {
 	t.Helper()
 	var made []string
 	last := time.Time{}
-	trial.Eventually(t, func() bool {
+	harness.Eventually(t, func() bool {
 		for _, c := range s.replicas {
 			require.True(t, c.runs(), "replica %s has ended", c.name)
 		}
@@ -125,7 +125,7 @@ func (s *scene) probe(t *testing.T) string {
 func (s *scene) delivers(t *testing.T, more int) {
 	t.Helper()
 	goal := len(s.sink.took()) + more
-	trial.Eventually(t, func() bool { return len(s.sink.took()) >= goal }, "%d more records", more)
+	harness.Eventually(t, func() bool { return len(s.sink.took()) >= goal }, "%d more records", more)
 }
 
 // conclude ends the load, waits for what is still under way, ends the replicas, and checks that nothing is lost, that

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 const (
@@ -74,7 +74,7 @@ func startedOnFullDisk(t *testing.T) row {
 func (s *scene) awaitPoint(t *testing.T) (points int) {
 	t.Helper()
 	points = len(s.sink.metered())
-	trial.Eventually(t, func() bool { return len(s.sink.metered()) > points }, "a point of the metric")
+	harness.Eventually(t, func() bool { return len(s.sink.metered()) > points }, "a point of the metric")
 	return points
 }
 

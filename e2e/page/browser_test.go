@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 // browser is a Chromium with one tab.
@@ -86,7 +86,7 @@ func (b *browser) do(t *testing.T, actions ...chromedp.Action[chromedp.Void]) {
 // await waits until a script's expression is true.
 func (b *browser) await(t *testing.T, expression string) {
 	t.Helper()
-	trial.Eventually(t, func() bool {
+	harness.Eventually(t, func() bool {
 		holds, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](expression))
 		return err == nil && holds // An error is that of a page which is being loaded.
 	}, "%s", expression)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package trial tries Collector configurations as users do: a real control plane, the built Collector with nothing but a
-// configuration file and an environment, and a backend that takes what comes. It is what the tests in e2e/ have in common.
-package trial
+// Package harness holds what the test suites in e2e/ share: a real control plane, the built Collector
+// with nothing but a configuration file and an environment, and a backend that stores what it receives.
+package harness
 
 import (
 	"fmt"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package trial
+package harness
 
 import (
 	"cmp"
@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane/controlplanetest"
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/child"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
 )
 
 // OtelcolPath is where the Collector is that make built, unless OTELCOL names another.
@@ -58,8 +58,8 @@ func Missing(paths ...string) (missing error) {
 // Collector is a Collector that was started.
 type Collector struct {
 	command *exec.Cmd
-	output  *child.Output // what it shows: standard output
-	log     *child.Output // what it says of itself: standard error
+	output  *proc.Output // what it shows: standard output
+	log     *proc.Output // what it says of itself: standard error
 	ended   <-chan struct{}
 }
 
@@ -73,12 +73,12 @@ func Run(t testing.TB, otelcol, config string, env ...string) *Collector {
 // Start starts a Collector as the command says, until the test ends.
 func Start(t testing.TB, command *exec.Cmd, env ...string) *Collector {
 	t.Helper()
-	c := &Collector{command: command, output: &child.Output{}, log: &child.Output{}}
+	c := &Collector{command: command, output: &proc.Output{}, log: &proc.Output{}}
 	c.command.Env = append(os.Environ(), env...)
 	c.command.Stdout, c.command.Stderr = c.output, c.log
-	c.command.SysProcAttr = child.OwnGroup()
+	c.command.SysProcAttr = proc.OwnGroup()
 	var err error
-	if c.ended, err = child.Start(c.command); err != nil {
+	if c.ended, err = proc.Start(c.command); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -2,7 +2,7 @@
 
 //go:build !linux
 
-package child
+package proc
 
 import "syscall"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package child holds what the tests and benchmarks need of every program that they start: what it printed, and that it
-// ends with them.
-package child
+// Package proc runs the programs that tests and benchmarks start. It collects their output and ends
+// them with the test.
+package proc
 
 import (
 	"bytes"
