@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -25,8 +24,8 @@ import (
 
 // collector is a Collector that runs with the configuration that comes with it.
 type collector struct {
-	command           *exec.Cmd
-	output            *proc.Output
+	*proc.Process
+
 	records           string // the file with what it emitted
 	metrics, internal string // the addresses of the metric, and of the Collector's own metrics
 }
@@ -35,7 +34,7 @@ type collector struct {
 func startCollector(t *testing.T, kubeconfig string, settings ...string) *collector {
 	t.Helper()
 	col := &collector{
-		output: &proc.Output{}, records: filepath.Join(t.TempDir(), "records.json"),
+		records: filepath.Join(t.TempDir(), "records.json"),
 		metrics: freeAddress(t), internal: freeAddress(t),
 	}
 	settings = append(settings, "exporters::file::path: "+col.records, "service::pipelines::logs::exporters: [event_lines, file]")
@@ -47,19 +46,11 @@ func startCollector(t *testing.T, kubeconfig string, settings ...string) *collec
 			arguments = append(arguments, "--config", "yaml:"+setting)
 		}
 	}
-	col.command = exec.Command(harness.Otelcol(t), arguments...)
+	command := exec.Command(harness.Otelcol(t), arguments...)
 	_, port, err := net.SplitHostPort(col.internal)
 	require.NoError(t, err)
-	col.command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "PROMETHEUS_ENDPOINT="+col.metrics, "OTELCOL_METRICS_PORT="+port)
-	col.command.Stdout, col.command.Stderr = col.output, col.output
-	require.NoError(t, col.command.Start())
-	t.Cleanup(func() {
-		_ = col.command.Process.Kill()
-		_ = col.command.Wait()
-		if t.Failed() {
-			t.Log(col.output.String())
-		}
-	})
+	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "PROMETHEUS_ENDPOINT="+col.metrics, "OTELCOL_METRICS_PORT="+port)
+	col.Process = harness.StartProcess(t, command)
 	return col
 }
 
@@ -113,14 +104,6 @@ func lineWith(page string, parts ...string) string {
 	return ""
 }
 
-// terminate ends the Collector as Kubernetes does, and returns its exit code.
-func (col *collector) terminate(t *testing.T) int {
-	t.Helper()
-	require.NoError(t, col.command.Process.Signal(syscall.SIGTERM))
-	_ = col.command.Wait()
-	return col.command.ProcessState.ExitCode()
-}
-
 func TestTheBuiltCollector(t *testing.T) {
 	t.Parallel()
 	ns := kube.newNamespace(t)
@@ -140,7 +123,7 @@ func TestTheBuiltCollector(t *testing.T) {
 	assert.Equal(t, "shop", started[0].text("tilt.manifest"))
 	assert.Equal(t, string(fe.GetUID()), started[0].text("k8s.workload.uid"))
 	assert.Equal(t, "k8s.event", started[0].log.EventName())
-	eventually(t, func() bool { return strings.Contains(col.output.String(), "Started") }, "one readable line an event")
+	eventually(t, func() bool { return strings.Contains(col.Output.String(), "Started") }, "one readable line an event")
 
 	eventually(t, func() bool {
 		line := lineWith(scrape(col.metrics), "k8s_event_occurrences_total{", `k8s_event_reason="Started"`, `k8s_namespace_name="`+ns+`"`,
@@ -150,7 +133,7 @@ func TestTheBuiltCollector(t *testing.T) {
 	for _, name := range ownMetrics {
 		eventually(t, func() bool { return lineWith(scrape(col.internal), name) != "" }, "%s among the Collector's own metrics", name)
 	}
-	assert.Equal(t, 0, col.terminate(t))
+	harness.Terminate(t, col.Process)
 }
 
 // ownMetrics are those of the receiver's own telemetry that there are when all is well.
@@ -165,13 +148,13 @@ func TestTheBuiltCollectorWithoutAnAPIServer(t *testing.T) {
 	g := newGateway(t, kube.Kubeconfig())
 	g.server.Close()
 	col := startCollector(t, g.kubeconfig)
-	eventually(t, func() bool { return strings.Contains(col.output.String(), "Cannot watch events") }, "a word on it")
+	eventually(t, func() bool { return strings.Contains(col.Output.String(), "Cannot watch events") }, "a word on it")
 	// By its second attempt the Collector, which starts at the same time, listens to signals.
 	eventually(t, func() bool {
 		line := lineWith(scrape(col.internal), "otelcol_kube_events_watch_restarts", `cause="unavailable"`)
 		return line != "" && !strings.HasSuffix(strings.TrimSpace(line), " 1")
 	}, "a second attempt")
-	assert.Equal(t, 0, col.terminate(t), "an API server that is away never stops the Collector")
+	harness.Terminate(t, col.Process) // An API server that is not available never stops the Collector.
 }
 
 // TestTheBuiltCollectorRefusesToStart: the message names the key, the value and the way out.
@@ -188,10 +171,9 @@ func TestTheBuiltCollectorRefusesToStart(t *testing.T) {
 		t.Run(setting, func(t *testing.T) {
 			t.Parallel()
 			col := startCollector(t, kube.Kubeconfig(), "receivers::kube_events::"+setting)
-			_ = col.command.Wait()
-			assert.Equal(t, 1, col.command.ProcessState.ExitCode())
+			assert.Equal(t, 1, col.ExitCode())
 			for _, part := range says {
-				assert.Contains(t, col.output.String(), part)
+				assert.Contains(t, col.Output.String(), part)
 			}
 		})
 	}

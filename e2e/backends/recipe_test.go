@@ -140,7 +140,7 @@ func (r *recipe) startAll(t *testing.T) (l *loki, p *prometheus, stop func()) {
 		t.Cleanup(func() {
 			one.stop()
 			if t.Failed() {
-				t.Logf("%s:\n%s", program, one.output)
+				t.Logf("%s:\n%s", program, one.Output)
 			}
 		})
 		started = append(started, one)

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,7 +12,6 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
@@ -20,12 +20,10 @@ import (
 // collector is a Collector that runs.
 type collector struct {
 	contestant
-	started time.Time
+	*proc.Process
+
 	pprof   string // the address of the pprof extension
 	metrics string // the address of the Collector's own metrics
-	command *exec.Cmd
-	output  proc.Output
-	ended   <-chan struct{} // closed when it has ended
 }
 
 // startCollector starts a contestant that watches the cluster of a kubeconfig file and delivers to a sink. Both have the
@@ -41,13 +39,10 @@ func startCollector(c contestant, kubeconfig, sinkURL string) (*collector, error
 	for _, part := range c.over {
 		arguments = append(arguments, "--config", "yaml:"+part)
 	}
-	col.command = exec.Command(c.binary, arguments...)
-	col.command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
-	col.command.Stdout, col.command.Stderr = &col.output, &col.output
-	col.command.SysProcAttr = proc.OwnGroup()
-	col.started = time.Now()
-	if col.ended, err = proc.Start(col.command); err != nil {
-		return nil, fmt.Errorf("start %s: %w", c.binary, err)
+	command := exec.Command(c.binary, arguments...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
+	if col.Process, err = proc.Start(command); err != nil {
+		return nil, err
 	}
 	return col, col.awaitPprof()
 }
@@ -77,46 +72,28 @@ service:
 
 // awaitPprof waits until the Collector serves its extensions, at which time it has read its configuration.
 func (c *collector) awaitPprof() error {
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		select {
-		case <-c.ended:
-			return c.failure("ended at once")
-		default:
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	err := c.WaitUntilReady(ctx, 5*time.Millisecond, func() error {
+		connection, err := net.Dial("tcp", c.pprof)
+		if err != nil {
+			return err
 		}
-		if connection, err := net.Dial("tcp", c.pprof); err == nil {
-			return connection.Close()
-		}
-	}
-	return errors.Join(c.failure("did not start"), c.stop())
-}
-
-// failure says what went wrong, with the end of what the Collector printed.
-func (c *collector) failure(what string) error {
-	const most = 4000
-	printed := c.output.String()
-	return fmt.Errorf("the Collector with %s %s:\n%s", c.name, what, printed[max(0, len(printed)-most):])
-}
-
-// stop ends the Collector as Kubernetes does, and kills it if it takes too long. To stop it again is to do nothing.
-func (c *collector) stop() error {
-	select {
-	case <-c.ended:
-		return nil
-	default:
-	}
-	_ = c.command.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-c.ended:
-	case <-time.After(20 * time.Second):
-		_ = c.command.Process.Kill()
-		<-c.ended
-		return c.failure("did not end")
-	}
-	if code := c.command.ProcessState.ExitCode(); code != 0 {
-		return c.failure(fmt.Sprintf("ended with exit code %d", code))
+		return connection.Close()
+	})
+	if err != nil {
+		return errors.Join(fmt.Errorf("receiver %s: %w", c.name, err), c.stop())
 	}
 	return nil
 }
+
+// failure returns an error with the end of what the Collector printed.
+func (c *collector) failure(what string) error {
+	return fmt.Errorf("receiver %s: %w", c.name, c.Failure(what))
+}
+
+// stop ends the Collector as Kubernetes does. A second call does nothing.
+func (c *collector) stop() error { return c.Terminate(20 * time.Second) }
 
 // usage is what a process has used since its start.
 type usage struct {
@@ -126,9 +103,9 @@ type usage struct {
 
 // usage reads what the Collector has used so far.
 func (c *collector) usage() (usage, error) {
-	proc := os.DirFS(fmt.Sprintf("/proc/%d", c.command.Process.Pid))
-	stat, errStat := fs.ReadFile(proc, "stat")
-	status, errStatus := fs.ReadFile(proc, "status")
+	files := os.DirFS(fmt.Sprintf("/proc/%d", c.PID()))
+	stat, errStat := fs.ReadFile(files, "stat")
+	status, errStatus := fs.ReadFile(files, "status")
 	if err := errors.Join(errStat, errStatus); err != nil {
 		return usage{}, errors.Join(err, c.failure("is not there to be measured"))
 	}

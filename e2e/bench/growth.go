@@ -259,7 +259,7 @@ func sizeOf(directory string) (total int64, err error) {
 
 // writtenBytes is how much the Collector has handed to the kernel to write.
 func (c *collector) writtenBytes() (int64, error) {
-	file, err := os.Open(filepath.Join("/proc", strconv.Itoa(c.command.Process.Pid), "io"))
+	file, err := os.Open(filepath.Join("/proc", strconv.Itoa(c.PID()), "io"))
 	if err != nil {
 		return 0, err
 	}

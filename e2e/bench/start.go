@@ -106,7 +106,7 @@ func (l *lab) startAtEnd(ctx context.Context, kube *cluster, c contestant) (v va
 		return nil, errors.Join(err, col.failure("is not ready"))
 	}
 	return values{
-		timeToReady: ready.Sub(col.started).Seconds(), cpuToReady: used.cpu.Seconds(), peakToReady: mebibytes(used.peakRSS),
+		timeToReady: ready.Sub(col.Started).Seconds(), cpuToReady: used.cpu.Seconds(), peakToReady: mebibytes(used.peakRSS),
 	}, <-profiled
 }
 
@@ -137,7 +137,7 @@ func (l *lab) startAtBeginning(ctx context.Context, kube *cluster, c contestant,
 	total, errAsked := kube.ownerRequests(ctx)
 	sum, requests := s.summary(), total.since(asked)
 	l.logf("%s asks for owners: %v", col.name, requests)
-	v[timeToAll], v[cpuToAll], v[peakToAll] = sum.last.Sub(col.started).Seconds(), used.cpu.Seconds(), mebibytes(used.peakRSS)
+	v[timeToAll], v[cpuToAll], v[peakToAll] = sum.last.Sub(col.Started).Seconds(), used.cpu.Seconds(), mebibytes(used.peakRSS)
 	v[allLost], v[allUnowned], v[requestsForAll] = float64(sum.sent-sum.delivered), float64(sum.delivered-sum.owned), float64(requests.total())
 	return errors.Join(errUsage, errAsked, <-profiled)
 }

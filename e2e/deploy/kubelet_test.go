@@ -56,7 +56,7 @@ func (k kubelet) run(t *testing.T, spec *corev1.Pod) *pod {
 	t.Helper()
 	require.Len(t, spec.Spec.Containers, 1)
 	c, p := spec.Spec.Containers[0], &pod{Pod: spec, address: newAddress(t)}
-	p.process = start(t, spec.Name, container{
+	p.process = start(t, container{
 		Root: image, ReadOnlyRoot: *c.SecurityContext.ReadOnlyRootFilesystem, User: int(*spec.Spec.SecurityContext.RunAsUser),
 		Mounts: k.mounts(t, spec, c), Argv: command(c), Env: k.environment(t, p, c),
 	})
@@ -243,7 +243,7 @@ func (p *pod) ready(t *testing.T) (int, string) {
 // nothing to write to but its volumes.
 func (p *pod) hasNoPrivileges(t *testing.T) {
 	t.Helper()
-	process := fmt.Sprintf("/proc/%d/", p.command.Process.Pid)
+	process := fmt.Sprintf("/proc/%d/", p.PID())
 	status, err := os.ReadFile(process + "status")
 	require.NoError(t, err)
 	for _, line := range []string{"CapEff:\t0000000000000000\n", "CapPrm:\t0000000000000000\n", "CapAmb:\t0000000000000000\n", "NoNewPrivs:\t1\n"} {

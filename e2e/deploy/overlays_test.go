@@ -149,7 +149,7 @@ func (p *pod) isWell(t *testing.T) {
 		var ready int
 		ready, page = p.ready(t)
 		return lives == http.StatusOK && ready == http.StatusOK
-	}, "both probes of %s: %s\n%s", p.Name, page, p.output)
+	}, "both probes of %s: %s\n%s", p.Name, page, p.Output)
 	assert.Contains(t, page, `"status":"StatusOK"`)
 	assert.Empty(t, p.complaints())
 }

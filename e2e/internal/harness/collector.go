@@ -8,9 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
-	"syscall"
 	"testing"
+	"time"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane/controlplanetest"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
@@ -55,12 +54,11 @@ func Missing(paths ...string) (missing error) {
 	return missing
 }
 
-// Collector is a Collector that was started.
+// Collector is a Collector that was started. Its Output is its log: standard error.
 type Collector struct {
-	command *exec.Cmd
-	output  *proc.Output // what it shows: standard output
-	log     *proc.Output // what it says of itself: standard error
-	ended   <-chan struct{}
+	*proc.Process
+
+	shown proc.Output // standard output, to which the debug exporters write
 }
 
 // Run runs a Collector until the test ends, with a configuration and with what the environment adds to its own.
@@ -73,46 +71,48 @@ func Run(t testing.TB, otelcol, config string, env ...string) *Collector {
 // Start starts a Collector as the command says, until the test ends.
 func Start(t testing.TB, command *exec.Cmd, env ...string) *Collector {
 	t.Helper()
-	c := &Collector{command: command, output: &proc.Output{}, log: &proc.Output{}}
-	c.command.Env = append(os.Environ(), env...)
-	c.command.Stdout, c.command.Stderr = c.output, c.log
-	c.command.SysProcAttr = proc.OwnGroup()
-	var err error
-	if c.ended, err = proc.Start(c.command); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = c.command.Process.Kill()
-		<-c.ended
-		if t.Failed() {
-			t.Log(c.log.String())
-		}
-	})
+	c := &Collector{}
+	command.Env = append(os.Environ(), env...)
+	command.Stdout = &c.shown
+	c.Process = StartProcess(t, command)
 	return c
 }
 
 // Lines are what it has shown so far that has all parts.
-func (c *Collector) Lines(parts ...string) (found []string) {
-	for line := range strings.Lines(c.output.String()) {
-		all := true
-		for _, part := range parts {
-			all = all && strings.Contains(line, part)
-		}
-		if all {
-			found = append(found, line)
-		}
-	}
-	return found
-}
+func (c *Collector) Lines(parts ...string) []string { return c.shown.Lines(parts...) }
 
 // Stop ends the Collector as Kubernetes does: it delivers what it holds, the last sums among it.
 func (c *Collector) Stop(t testing.TB) {
 	t.Helper()
-	if err := c.command.Process.Signal(syscall.SIGTERM); err != nil {
+	Terminate(t, c.Process)
+}
+
+// StartProcess starts a program that ends with the test. If the test fails, its log gets the program's output.
+func StartProcess(t testing.TB, command *exec.Cmd) *proc.Process {
+	t.Helper()
+	p, err := proc.Start(command)
+	if err != nil {
 		t.Fatal(err)
 	}
-	<-c.ended
-	if code := c.command.ProcessState.ExitCode(); code != 0 {
-		t.Fatalf("the Collector's exit code after SIGTERM is %d", code)
+	t.Cleanup(func() {
+		p.Kill()
+		if t.Failed() {
+			t.Logf("%s:\n%s", filepath.Base(command.Path), p.Output.Tail())
+		}
+	})
+	return p
+}
+
+// terminationGrace is how long a program may take to end. It is long because machines may be slow.
+const terminationGrace = 2 * time.Minute
+
+// Terminate ends a program that runs as Kubernetes does. The program must end by itself, with exit code 0.
+func Terminate(t testing.TB, p *proc.Process) {
+	t.Helper()
+	if !p.Running() {
+		t.Fatal(p.Failure("ended before SIGTERM"))
+	}
+	if err := p.Terminate(terminationGrace); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -4,8 +4,8 @@ package proc
 
 import "syscall"
 
-// OwnGroup puts a program at the head of a process group of its own, and has the kernel kill it when the thread that
-// started it ends.
-func OwnGroup() *syscall.SysProcAttr {
+// ownGroup makes a program the leader of a process group of its own. The kernel kills the program
+// when the thread that started it ends.
+func ownGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -6,5 +6,6 @@ package proc
 
 import "syscall"
 
-// OwnGroup puts a program at the head of a process group of its own. Only Linux can tie its life to this process.
-func OwnGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+// ownGroup makes a program the leader of a process group of its own. Only Linux can end the program
+// together with this process.
+func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package proc runs the programs that tests and benchmarks start. It collects their output and ends
-// them with the test.
 package proc
 
 import (
 	"bytes"
+	"strings"
 	"sync"
 )
 
-// Output takes what a program prints. It may be used concurrently.
+// Output collects what a program prints. It may be used concurrently.
 type Output struct {
 	mu     sync.Mutex
 	buffer bytes.Buffer
@@ -22,16 +21,30 @@ func (o *Output) Write(p []byte) (int, error) {
 	return o.buffer.Write(p)
 }
 
-// String is all that was printed so far.
+// String returns everything that was printed so far.
 func (o *Output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.buffer.String()
 }
 
-// Tail is the end of it, which is what a failure is usually about.
+// Tail returns the end of the output, which is what a failure is usually about.
 func (o *Output) Tail() string {
-	const most = 12_000
+	const limit = 12_000
 	all := o.String()
-	return all[max(0, len(all)-most):]
+	return all[max(0, len(all)-limit):]
+}
+
+// Lines returns the lines so far that contain all parts.
+func (o *Output) Lines(parts ...string) (found []string) {
+	for line := range strings.Lines(o.String()) {
+		all := true
+		for _, part := range parts {
+			all = all && strings.Contains(line, part)
+		}
+		if all {
+			found = append(found, line)
+		}
+	}
+	return found
 }
