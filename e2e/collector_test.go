@@ -4,10 +4,7 @@ package e2e
 
 import (
 	"bufio"
-	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +17,7 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/promtext"
 )
 
 // collector is a Collector that runs with the configuration that comes with it.
@@ -79,29 +77,14 @@ func (col *collector) emitted() (all []record) {
 	return all
 }
 
-// scrape is the page of metrics at an address; empty if there is none yet.
-func scrape(address string) string {
-	response, err := http.Get("http://" + address + "/metrics")
+// scrape returns the metrics at an address; none if there are none yet.
+func scrape(t *testing.T, address string) promtext.Metrics {
+	t.Helper()
+	metrics, err := promtext.Get(t.Context(), "http://"+address+"/metrics")
 	if err != nil {
-		return ""
+		return nil
 	}
-	defer response.Body.Close()
-	page, _ := io.ReadAll(response.Body)
-	return string(page)
-}
-
-// lineWith returns the line of a page that has all parts; empty if there is none.
-func lineWith(page string, parts ...string) string {
-	for line := range strings.Lines(page) {
-		found := true
-		for _, part := range parts {
-			found = found && strings.Contains(line, part)
-		}
-		if found {
-			return line
-		}
-	}
-	return ""
+	return metrics
 }
 
 func TestTheBuiltCollector(t *testing.T) {
@@ -126,12 +109,12 @@ func TestTheBuiltCollector(t *testing.T) {
 	eventually(t, func() bool { return strings.Contains(col.Output.String(), "Started") }, "one readable line an event")
 
 	eventually(t, func() bool {
-		line := lineWith(scrape(col.metrics), "k8s_event_occurrences_total{", `k8s_event_reason="Started"`, `k8s_namespace_name="`+ns+`"`,
-			`k8s_workload_name="fe"`, `k8s_deployment_name="fe"`, `tilt_manifest="shop"`, `k8s_object_kind="Pod"`, `k8s_event_type="Normal"`)
-		return strings.HasSuffix(strings.TrimSpace(line), fmt.Sprint(" ", len(started)))
+		found := scrape(t, col.metrics).Series("k8s_event_occurrences_total", "k8s_event_reason", "Started", "k8s_namespace_name", ns,
+			"k8s_workload_name", "fe", "k8s_deployment_name", "fe", "tilt_manifest", "shop", "k8s_object_kind", "Pod", "k8s_event_type", "Normal")
+		return len(found) == 1 && found[0].Value == float64(len(started))
 	}, "the metric for Prometheus")
 	for _, name := range ownMetrics {
-		eventually(t, func() bool { return lineWith(scrape(col.internal), name) != "" }, "%s among the Collector's own metrics", name)
+		eventually(t, func() bool { return scrape(t, col.internal).Has(name) }, "%s among the Collector's own metrics", name)
 	}
 	harness.Terminate(t, col.Process)
 }
@@ -151,8 +134,7 @@ func TestTheBuiltCollectorWithoutAnAPIServer(t *testing.T) {
 	eventually(t, func() bool { return strings.Contains(col.Output.String(), "Cannot watch events") }, "a word on it")
 	// By its second attempt the Collector, which starts at the same time, listens to signals.
 	eventually(t, func() bool {
-		line := lineWith(scrape(col.internal), "otelcol_kube_events_watch_restarts", `cause="unavailable"`)
-		return line != "" && !strings.HasSuffix(strings.TrimSpace(line), " 1")
+		return scrape(t, col.internal).Sum("otelcol_kube_events_watch_restarts", "cause", "unavailable") > 1
 	}, "a second attempt")
 	harness.Terminate(t, col.Process) // An API server that is not available never stops the Collector.
 }

@@ -23,14 +23,12 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	kubeevents "github.com/kubeevents/kubeeventsreceiver"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
-const (
-	// patience is how long what must happen may take. It is long because machines may be slow; nothing waits for it where
-	// the receiver works.
-	patience = 90 * time.Second
-	tick     = 25 * time.Millisecond
-)
+// patience is how long what must happen may take. It is long because machines may be slow; nothing waits for it where
+// the receiver works.
+const patience = 90 * time.Second
 
 // running is a receiver in both pipelines, with what it emitted.
 type running struct {
@@ -135,10 +133,8 @@ func in(namespaces ...string) string {
 // eventually looks until the condition holds.
 func eventually(t *testing.T, holds func() bool, what string, args ...any) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !holds(); time.Sleep(tick) {
-		if time.Now().After(deadline) {
-			require.FailNow(t, "never happened: "+fmt.Sprintf(what, args...))
-		}
+	if !harness.Poll(patience, holds) {
+		require.FailNow(t, "never happened: "+fmt.Sprintf(what, args...))
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -22,6 +21,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/fakeapi"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 func TestOneWatchServesBothPipelines(t *testing.T) {
@@ -498,15 +499,13 @@ func TestTooManyRequests(t *testing.T) {
 func TestADeadConnection(t *testing.T) {
 	t.Parallel()
 	ns := kube.newNamespace(t)
-	line := newTelephone(t, kube.Kubeconfig())
-	r := kube.run(t, in(ns), "kubeconfig: "+line.kubeconfig)
+	proxy := fakeapi.NewTCPProxy(t, kube.Kubeconfig())
+	r := kube.run(t, in(ns), "kubeconfig: "+proxy.Kubeconfig)
 	ev := kube.makeEvent(t, ns, eventOf("Dead", "pod"))
 	r.listed(t, ns)
-	line.mute()
+	proxy.Silence()
 	kube.updateEvent(t, withCount(ev, 4))
 	// A client may take a minute or so to find out.
-	for deadline := time.Now().Add(3 * patience); len(r.records(named(ev.Name))) < 2 && time.Now().Before(deadline); {
-		time.Sleep(tick)
-	}
+	harness.Poll(3*patience, func() bool { return len(r.records(named(ev.Name))) >= 2 })
 	assert.Equal(t, []observation{{1, 1}, {4, 3}}, observationsOf(r.records(named(ev.Name))))
 }

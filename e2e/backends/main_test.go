@@ -54,10 +54,9 @@ func backend(name string) string { return harness.InRepository("build", "backend
 func eventually(t *testing.T, holds func() error) {
 	t.Helper()
 	var err error
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(250 * time.Millisecond) {
-		if err = holds(); err == nil {
-			return
-		}
-	}
+	harness.Poll(2*time.Minute, func() bool {
+		err = holds()
+		return err == nil
+	})
 	require.NoError(t, err, "waited without success")
 }

@@ -15,6 +15,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
@@ -213,18 +214,14 @@ func makeMistyped(ctx context.Context, client kubernetes.Interface) error {
 
 // podOf waits for the first pod of a namespace.
 func podOf(ctx context.Context, client kubernetes.Interface, namespace string) (*corev1.Pod, error) {
-	for {
+	var found *corev1.Pod
+	err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return nil, err
+		if err != nil || len(pods.Items) == 0 {
+			return false, err
 		}
-		if len(pods.Items) > 0 {
-			return &pods.Items[0], nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
+		found = &pods.Items[0]
+		return true, nil
+	})
+	return found, err
 }

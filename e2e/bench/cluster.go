@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -18,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/promtext"
 )
 
 // cluster is a control plane: etcd and kube-apiserver, and nothing else that would use processor time or ask for owners.
@@ -184,22 +183,23 @@ func (c *cluster) probeUntilHeard(ctx context.Context, s *sink) (time.Time, erro
 // requestCounts are numbers of requests, by verb and resource.
 type requestCounts map[string]int
 
-var ownerRequests = regexp.MustCompile(
-	`(?m)^apiserver_request_total\{[^}]*resource="(pods|replicasets|deployments)"[^}]*verb="(GET|LIST|WATCH)"[^}]*\} (\d+)`)
-
 // ownerRequests are the reading requests for owners that the API server has answered; nothing but the Collectors makes any.
 func (c *cluster) ownerRequests(ctx context.Context) (requestCounts, error) {
 	page, err := c.client.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
 		return nil, err
 	}
+	metrics, err := promtext.Parse(page)
+	if err != nil {
+		return nil, err
+	}
 	counts := requestCounts{}
-	for _, found := range ownerRequests.FindAllSubmatch(page, -1) {
-		n, err := strconv.Atoi(string(found[3]))
-		if err != nil {
-			return nil, err
+	for _, resource := range []string{"pods", "replicasets", "deployments"} {
+		for _, verb := range []string{"GET", "LIST", "WATCH"} {
+			if n := int(metrics.Sum("apiserver_request_total", "resource", resource, "verb", verb)); n > 0 {
+				counts[verb+" "+resource] = n
+			}
 		}
-		counts[string(found[2])+" "+string(found[1])] += n
 	}
 	return counts, nil
 }

@@ -6,13 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"os"
 	"os/exec"
-	"strconv"
-	"strings"
 	"time"
+
+	"github.com/prometheus/procfs"
 
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
 )
@@ -103,42 +102,26 @@ type usage struct {
 
 // usage reads what the Collector has used so far.
 func (c *collector) usage() (usage, error) {
-	files := os.DirFS(fmt.Sprintf("/proc/%d", c.PID()))
-	stat, errStat := fs.ReadFile(files, "stat")
-	status, errStatus := fs.ReadFile(files, "status")
-	if err := errors.Join(errStat, errStatus); err != nil {
+	process, err := procfs.NewProc(c.PID())
+	if err != nil {
 		return usage{}, errors.Join(err, c.failure("is not there to be measured"))
 	}
-	cpu, err := cpuOf(string(stat))
+	stat, errStat := process.Stat()
+	status, errStatus := process.NewStatus()
+	if err := errors.Join(errStat, errStatus); err != nil || status.VmHWM == 0 {
+		return usage{}, errors.Join(err, c.failure("is not there to be measured"))
+	}
+	return usage{time.Duration(stat.CPUTime() * float64(time.Second)), int64(status.VmHWM)}, nil
+}
+
+// writtenBytes is how much the Collector has handed to the kernel to write.
+func (c *collector) writtenBytes() (int64, error) {
+	process, err := procfs.NewProc(c.PID())
 	if err != nil {
-		return usage{}, err
+		return 0, err
 	}
-	peak, err := peakOf(string(status))
-	return usage{cpu, peak}, err
-}
-
-// cpuOf reads the fields 14 and 15 of /proc/PID/stat. The second field, the name in parentheses, may hold anything.
-func cpuOf(stat string) (time.Duration, error) {
-	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
-	const user, system = 14 - 3, 15 - 3
-	if len(fields) <= system {
-		return 0, fmt.Errorf("/proc/PID/stat has %d fields", len(fields))
-	}
-	userTicks, errUser := strconv.ParseInt(fields[user], 10, 64)
-	systemTicks, errSystem := strconv.ParseInt(fields[system], 10, 64)
-	const tick = time.Second / 100 // Linux' USER_HZ, on all that Go runs on
-	return time.Duration(userTicks+systemTicks) * tick, errors.Join(errUser, errSystem)
-}
-
-// peakOf reads VmHWM of /proc/PID/status.
-func peakOf(status string) (int64, error) {
-	for line := range strings.Lines(status) {
-		if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			kib, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 10, 64)
-			return kib << 10, err
-		}
-	}
-	return 0, errors.New("/proc/PID/status has no VmHWM")
+	io, err := process.IO()
+	return int64(io.WChar), err
 }
 
 func mebibytes(n int64) float64 { return float64(n) / (1 << 20) }

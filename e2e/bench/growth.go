@@ -3,18 +3,15 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -255,21 +252,6 @@ func sizeOf(directory string) (total int64, err error) {
 		}
 	}
 	return total, err
-}
-
-// writtenBytes is how much the Collector has handed to the kernel to write.
-func (c *collector) writtenBytes() (int64, error) {
-	file, err := os.Open(filepath.Join("/proc", strconv.Itoa(c.PID()), "io"))
-	if err != nil {
-		return 0, err
-	}
-	defer file.Close()
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		if value, ok := strings.CutPrefix(lines.Text(), "wchar: "); ok {
-			return strconv.ParseInt(value, 10, 64)
-		}
-	}
-	return 0, errors.New("/proc/PID/io has no wchar")
 }
 
 // heap is what is alive on the Collector's heap after a collection.

@@ -96,8 +96,11 @@ func (l *lab) loadOnce(ctx context.Context, c contestant) (run loadRun, err erro
 }
 
 func (l *lab) loadOn(ctx context.Context, kube *cluster, c contestant) (run loadRun, err error) {
-	s := newSink()
-	defer s.close()
+	s, err := newSink()
+	if err != nil {
+		return run, err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
 	s.owners = belongsToDeployment
 	col, err := startCollector(c, kube.Kubeconfig(), s.url())
 	if err != nil {

@@ -3,18 +3,19 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
+	apiwait "k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/promtext"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/replay"
 )
 
@@ -90,7 +91,11 @@ func set(options replay.Options) (*stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	st := &stage{server: server, sink: newSink()}
+	st := &stage{server: server}
+	if st.sink, err = newSink(); err != nil {
+		server.Close()
+		return nil, err
+	}
 	if st.directory, err = os.MkdirTemp("", "bench-"); err != nil {
 		return nil, errors.Join(err, st.strike())
 	}
@@ -119,21 +124,18 @@ func (st *stage) strike() error {
 		err = st.col.stop()
 	}
 	st.server.Close()
-	st.sink.close()
-	return errors.Join(err, os.RemoveAll(st.directory))
+	return errors.Join(err, st.sink.close(), os.RemoveAll(st.directory))
 }
 
-// until waits for a condition.
-func until(ctx context.Context, most time.Duration, what string, condition func() bool) error {
-	for deadline := time.Now().Add(most); !condition(); {
-		if time.Now().After(deadline) {
-			return fmt.Errorf("waited %s in vain until %s", most, what)
-		}
-		if err := wait(ctx, 10*time.Millisecond); err != nil {
-			return err
-		}
+// until polls until a condition holds.
+func until(ctx context.Context, timeout time.Duration, what string, condition func() bool) error {
+	err := apiwait.PollUntilContextTimeout(ctx, 10*time.Millisecond, timeout, true, func(context.Context) (bool, error) {
+		return condition(), nil
+	})
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("not within %s: %s", timeout, what)
 	}
-	return nil
+	return err
 }
 
 func wait(ctx context.Context, d time.Duration) error {
@@ -147,24 +149,8 @@ func wait(ctx context.Context, d time.Duration) error {
 
 // ownMetric is the sum over the series of one of the Collector's own metrics.
 func (c *collector) ownMetric(name string) (sum float64, err error) {
-	response, err := http.Get("http://" + c.metrics + "/metrics")
-	if err != nil {
-		return 0, err
-	}
-	defer response.Body.Close()
-	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
-		series, value, _ := strings.Cut(lines.Text(), " ")
-		if found, _, _ := strings.Cut(series, "{"); found != name && found != name+"_total" {
-			continue
-		}
-		// Labels may hold spaces, values don't.
-		number, err := strconv.ParseFloat(value[strings.LastIndexByte(value, ' ')+1:], 64)
-		if err != nil {
-			return 0, err
-		}
-		sum += number
-	}
-	return sum, nil
+	metrics, err := promtext.Get(context.Background(), "http://"+c.metrics+"/metrics")
+	return metrics.Sum(name), err
 }
 
 // accepted is how many records the receiver has handed to its pipeline.
@@ -187,10 +173,14 @@ func (s *sink) received() int {
 // it has come. To count may be work for the Collector, so it is not done too often.
 func awaitCount(ctx context.Context, want int, quiet time.Duration, count func() int) int {
 	last, moved := count(), time.Now()
-	for last < want && time.Since(moved) < quiet && wait(ctx, 100*time.Millisecond) == nil {
+	_ = apiwait.PollUntilContextCancel(ctx, 100*time.Millisecond, false, func(context.Context) (bool, error) {
+		if last >= want || time.Since(moved) >= quiet {
+			return true, nil
+		}
 		if now := count(); now > last {
 			last, moved = now, time.Now()
 		}
-	}
+		return last >= want, nil
+	})
 	return last
 }

@@ -3,19 +3,17 @@
 package main
 
 import (
-	"compress/gzip"
 	"context"
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
-	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
+	apiwait "k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/otlpsink"
 )
 
 // observation is what one log record tells of: an event that has reached a count. Both receivers say both.
@@ -33,7 +31,7 @@ type arrival struct {
 // sink is the backend: it takes logs as OTLP over HTTP. The load tells it when it sent what, and it remembers when that
 // arrived.
 type sink struct {
-	server *httptest.Server
+	server *otlpsink.Sink
 	// owners tells whether a record has the whole owner chain; hasOwners, unless a scenario knows better.
 	owners func(resource, log pcommon.Map) bool
 
@@ -45,18 +43,19 @@ type sink struct {
 	last    time.Time
 }
 
-func newSink() *sink {
+func newSink() (*sink, error) {
 	s := &sink{owners: hasOwners, sent: map[observation]time.Time{}, arrived: map[observation]arrival{}}
-	s.server = httptest.NewServer(s)
-	return s
+	var err error
+	s.server, err = otlpsink.Start(otlpsink.Callbacks{Logs: func(_ context.Context, logs plog.Logs) error {
+		s.take(logs, time.Now())
+		return nil
+	}})
+	return s, err
 }
 
 func (s *sink) url() string { return s.server.URL }
 
-func (s *sink) close() {
-	s.server.CloseClientConnections()
-	s.server.Close()
-}
+func (s *sink) close() error { return s.server.Stop() }
 
 // note remembers when an observation is sent.
 func (s *sink) note(event string, count int64, at time.Time) {
@@ -71,35 +70,6 @@ func (s *sink) reset() {
 	defer s.mu.Unlock()
 	s.sent, s.arrived, s.records = map[observation]time.Time{}, map[observation]arrival{}, 0
 	s.first, s.last = time.Time{}, time.Time{}
-}
-
-func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	at := time.Now()
-	request, err := read(r)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	s.take(request.Logs(), at)
-	reply, _ := plogotlp.NewExportResponse().MarshalProto()
-	w.Header().Set("Content-Type", "application/x-protobuf")
-	_, _ = w.Write(reply)
-}
-
-// read reads a request of an OTLP exporter, which compresses unless it is told not to.
-func read(r *http.Request) (request plogotlp.ExportRequest, err error) {
-	body := io.Reader(r.Body)
-	if r.Header.Get("Content-Encoding") == "gzip" {
-		if body, err = gzip.NewReader(body); err != nil {
-			return request, err
-		}
-	}
-	data, err := io.ReadAll(body)
-	if err != nil {
-		return request, err
-	}
-	request = plogotlp.NewExportRequest()
-	return request, request.UnmarshalProto(data)
 }
 
 func (s *sink) take(logs plog.Logs, at time.Time) {
@@ -163,21 +133,19 @@ func (s *sink) observations() (n int, last time.Time) {
 // wait waits until n different observations have arrived. What has not come after so long without a record is lost, which
 // is for the scenario to say: it is no error.
 func (s *sink) wait(ctx context.Context, n int, quiet time.Duration) error {
-	began := time.Now()
-	for {
-		arrived, last := s.observations()
+	began, arrived := time.Now(), 0
+	err := apiwait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, func(context.Context) (bool, error) {
+		var last time.Time
+		arrived, last = s.observations()
 		if last.Before(began) {
 			last = began
 		}
-		if arrived >= n || time.Since(last) > quiet {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("wait for %d records, of which %d have come: %w", n, arrived, context.Cause(ctx))
-		case <-time.After(10 * time.Millisecond):
-		}
+		return arrived >= n || time.Since(last) > quiet, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait for %d records, of which %d have come: %w", n, arrived, context.Cause(ctx))
 	}
+	return nil
 }
 
 // summary is what arrived of what was sent.

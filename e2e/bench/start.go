@@ -92,8 +92,11 @@ func (c *cluster) writeEvents(ctx context.Context, n int) ([]string, error) {
 
 // startAtEnd measures how long it takes until a Collector is ready.
 func (l *lab) startAtEnd(ctx context.Context, kube *cluster, c contestant) (v values, err error) {
-	s := newSink()
-	defer s.close()
+	s, err := newSink()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
 	col, err := startCollector(c, kube.Kubeconfig(), s.url())
 	if err != nil {
 		return nil, err
@@ -112,8 +115,11 @@ func (l *lab) startAtEnd(ctx context.Context, kube *cluster, c contestant) (v va
 
 // startAtBeginning measures how long it takes until a Collector has delivered what exists.
 func (l *lab) startAtBeginning(ctx context.Context, kube *cluster, c contestant, existing []string, v values) (err error) {
-	s := newSink()
-	defer s.close()
+	s, err := newSink()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
 	s.owners = belongsToDeployment
 	for _, name := range existing {
 		s.note(name, 1, time.Now())

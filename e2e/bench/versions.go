@@ -3,11 +3,9 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"debug/buildinfo"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -72,18 +70,4 @@ func output(ctx context.Context, program string, arguments ...string) string {
 		return "unknown"
 	}
 	return strings.TrimSpace(string(printed))
-}
-
-func cpuModel() string {
-	file, err := os.Open("/proc/cpuinfo")
-	if err != nil {
-		return runtime.GOARCH
-	}
-	defer file.Close()
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		if name, value, ok := strings.Cut(lines.Text(), ":"); ok && strings.TrimSpace(name) == "model name" {
-			return strings.TrimSpace(value)
-		}
-	}
-	return runtime.GOARCH
 }

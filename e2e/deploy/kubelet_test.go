@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/procfs"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -243,19 +244,24 @@ func (p *pod) ready(t *testing.T) (int, string) {
 // nothing to write to but its volumes.
 func (p *pod) hasNoPrivileges(t *testing.T) {
 	t.Helper()
-	process := fmt.Sprintf("/proc/%d/", p.PID())
-	status, err := os.ReadFile(process + "status")
+	process, err := procfs.NewProc(p.PID())
 	require.NoError(t, err)
-	for _, line := range []string{"CapEff:\t0000000000000000\n", "CapPrm:\t0000000000000000\n", "CapAmb:\t0000000000000000\n", "NoNewPrivs:\t1\n"} {
-		assert.Contains(t, string(status), line)
-	}
-	mounts, err := os.ReadFile(process + "mounts")
+	status, err := process.NewStatus()
 	require.NoError(t, err)
-	for line := range strings.Lines(string(mounts)) {
-		fields := strings.Fields(line)
-		path, options := fields[1], strings.Split(fields[3], ",")
-		if !strings.HasPrefix(path, "/proc") && path != "/var/lib/otelcol" {
-			assert.Contains(t, options, "ro", path)
+	assert.Zero(t, status.CapEff)
+	assert.Zero(t, status.CapPrm)
+	assert.Zero(t, status.CapAmb)
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
+	require.NoError(t, err)
+	assert.Contains(t, string(text), "NoNewPrivs:\t1\n", "which procfs does not read")
+	mounts, err := process.MountInfo()
+	require.NoError(t, err)
+	require.NotEmpty(t, mounts)
+	for _, m := range mounts {
+		if !strings.HasPrefix(m.MountPoint, "/proc") && m.MountPoint != "/var/lib/otelcol" {
+			_, readOnly := m.Options["ro"]
+			_, superReadOnly := m.SuperOptions["ro"]
+			assert.True(t, readOnly || superReadOnly, m.MountPoint)
 		}
 	}
 }

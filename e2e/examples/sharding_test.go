@@ -3,11 +3,7 @@
 package examples
 
 import (
-	"bytes"
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"testing"
 
@@ -112,30 +108,10 @@ func startShards(t *testing.T, shards []*shard, all *harness.Backend) {
 	t.Helper()
 	kubeconfig := kube.KubeconfigFor(t, "sharding", reader)
 	for _, s := range shards {
-		s.backend = harness.NewBackend(t)
+		s.backend = harness.NewBackend(t, all)
 		s.collector = harness.Run(t, harness.Otelcol(t), harness.InRepository(file("sharding", s.config)),
-			"KUBECONFIG="+kubeconfig, "OTLP_ENDPOINT="+both(t, s.backend, all))
+			"KUBECONFIG="+kubeconfig, "OTLP_ENDPOINT="+s.backend.URL)
 	}
-}
-
-// both is the address of a server that hands each request to two backends.
-func both(t *testing.T, one, other *harness.Backend) (url string) {
-	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			return // The Collector was stopped in the middle of it.
-		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		one.ServeHTTP(httptest.NewRecorder(), r)
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		other.ServeHTTP(w, r)
-	}))
-	t.Cleanup(func() {
-		server.CloseClientConnections()
-		server.Close()
-	})
-	return server.URL
 }
 
 func makeNamespace(t *testing.T, name string) {

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/fakeapi"
 )
 
 func apiServerKilled(t *testing.T) row {
@@ -29,17 +30,17 @@ func apiServerKilled(t *testing.T) row {
 	return s.conclude(t)
 }
 
-// wireBreaks is a Collector whose only way to the API server is a wire in a bad state.
-func wireBreaks(state wireState, says string) func(*testing.T) row {
+// connectionBreaks is a Collector whose only way to the API server is a network in a bad state.
+func connectionBreaks(state fakeapi.State, says string) func(*testing.T) row {
 	return func(t *testing.T) row {
 		s := newScene(t, sharedCluster(t))
-		w := newWire(t, s.cluster.Kubeconfig())
-		c := s.watchedBy(t, w.kubeconfig, withStorage)
+		proxy := fakeapi.NewTCPProxy(t, s.cluster.Kubeconfig())
+		c := s.watchedBy(t, proxy.Kubeconfig, withStorage)
 		s.begin(t)
 		for range 2 {
 			s.delivers(t, 50)
-			w.becomes(state)
-			if state == slow {
+			proxy.Set(state)
+			if state == fakeapi.Slow {
 				s.delivers(t, 300)
 			} else {
 				s.load.grows(t, 1000)
@@ -47,7 +48,7 @@ func wireBreaks(state wireState, says string) func(*testing.T) row {
 			if says != "" {
 				c.says(t, says)
 			}
-			w.becomes(sound)
+			proxy.Set(fakeapi.Open)
 		}
 		s.delivers(t, 50)
 		return s.conclude(t)
@@ -57,15 +58,15 @@ func wireBreaks(state wireState, says string) func(*testing.T) row {
 // compactedWhileApart lets etcd forget, while no connection exists, what the Collector would resume from.
 func compactedWhileApart(t *testing.T) row {
 	s := newScene(t, ownCluster(t, controlplane.Options{}))
-	w := newWire(t, s.cluster.Kubeconfig())
-	s.watchedBy(t, w.kubeconfig, withStorage)
+	proxy := fakeapi.NewTCPProxy(t, s.cluster.Kubeconfig())
+	s.watchedBy(t, proxy.Kubeconfig, withStorage)
 	s.begin(t)
 	for range 2 {
 		s.delivers(t, 50)
-		w.becomes(cut)
+		proxy.Set(fakeapi.Cut)
 		s.load.grows(t, 200)
 		s.cluster.Compact(t)
-		w.becomes(sound)
+		proxy.Set(fakeapi.Open)
 	}
 	s.delivers(t, 50)
 	return s.conclude(t)
@@ -123,14 +124,14 @@ func compacted(t *testing.T, end func(*collector)) row {
 // again and again, with the count that they had reached.
 func expired(t *testing.T) row {
 	s := newScene(t, ownCluster(t, controlplane.Options{EventTTL: 20 * time.Second}))
-	w := newWire(t, s.cluster.Kubeconfig())
-	c := s.watchedBy(t, w.kubeconfig, withStorage)
+	proxy := fakeapi.NewTCPProxy(t, s.cluster.Kubeconfig())
+	c := s.watchedBy(t, proxy.Kubeconfig, withStorage)
 	s.begin(t, func(l *load) { l.pause, l.keep = 600*time.Millisecond, 30 })
 	for range 2 {
 		s.load.grows(t, 400)
-		w.becomes(cut)
+		proxy.Set(fakeapi.Cut)
 		s.load.grows(t, 60)
-		w.becomes(sound)
+		proxy.Set(fakeapi.Open)
 		s.load.grows(t, 200)
 		c.kill()
 		s.load.grows(t, 60)
@@ -150,8 +151,8 @@ func permissionRevoked(t *testing.T) row {
 	account := s.namespace + "-revoked"
 	kubeconfig, err := s.cluster.RestrictedKubeconfig(t.Context(), account, eventsRule)
 	require.NoError(t, err)
-	w := newWire(t, kubeconfig)
-	c := s.watchedBy(t, w.kubeconfig, withStorage)
+	proxy := fakeapi.NewTCPProxy(t, kubeconfig)
+	c := s.watchedBy(t, proxy.Kubeconfig, withStorage)
 	s.begin(t)
 	s.delivers(t, 50)
 
@@ -162,8 +163,8 @@ func permissionRevoked(t *testing.T) row {
 	role, err = roles.Update(t.Context(), role, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	// An API server asks for permissions when a watch begins, so this one has to begin again.
-	w.becomes(cut)
-	w.becomes(sound)
+	proxy.Set(fakeapi.Cut)
+	proxy.Set(fakeapi.Open)
 	c.says(t, "no permission to list and watch events")
 	s.load.grows(t, 200)
 	role.Rules = []rbacv1.PolicyRule{eventsRule}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"regexp"
 	"strconv"
 	"sync"
 	"testing"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/promtext"
 )
 
 // cluster is a control plane with a client that may do everything.
@@ -84,21 +84,16 @@ func (c *cluster) newNamespace(t *testing.T) string {
 	return ns.Name
 }
 
-var eventWatches = regexp.MustCompile(`(?m)^apiserver_longrunning_requests\{[^}]*resource="events"[^}]*verb="WATCH"[^}]*\} (\d+)`)
-
 // eventWatches is how many watches of events the API server serves.
-func (c *cluster) eventWatches(t *testing.T) (n int) {
+func (c *cluster) eventWatches(t *testing.T) int {
 	t.Helper()
 	page, err := c.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
 	if err != nil {
 		return 0 // The API server may be away.
 	}
-	for _, found := range eventWatches.FindAllSubmatch(page, -1) {
-		one := 0
-		_, _ = fmt.Sscan(string(found[1]), &one)
-		n += one
-	}
-	return n
+	metrics, err := promtext.Parse(page)
+	require.NoError(t, err)
+	return int(metrics.Sum("apiserver_longrunning_requests", "resource", "events", "verb", "WATCH"))
 }
 
 // resourceVersion is that of everything that the API server has.

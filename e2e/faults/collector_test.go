@@ -44,11 +44,11 @@ func newCollector(t *testing.T, name, kubeconfig string, s *sink, settings ...se
 	c := &collector{name: name, kubeconfig: kubeconfig, directory: t.TempDir()}
 	c.config = []string{fmt.Sprintf(`
 receivers: {kube_events: {auth_type: kubeConfig, collection_interval: 1s, retry_on_failure: {initial_interval: 200ms, max_interval: 2s}}}
-exporters: {otlp_http: {endpoint: %q, compression: none, timeout: 3s, sending_queue: {enabled: false}, retry_on_failure: {enabled: false}}}
+exporters: {otlp_http: {endpoint: %q, headers: {%s: %q}, compression: none, timeout: 3s, sending_queue: {enabled: false}, retry_on_failure: {enabled: false}}}
 service:
   pipelines: {logs: {receivers: [kube_events], exporters: [otlp_http]}, metrics: {receivers: [kube_events], exporters: [otlp_http]}}
   telemetry: {logs: {level: info, encoding: console, disable_stacktrace: true}, metrics: {level: none}}
-`, s.url()+"/"+name)}
+`, s.url, replicaHeader, name)}
 	c.config = append(append(c.config, c.extensions(settings)...), settings...)
 	t.Cleanup(func() {
 		c.kill()

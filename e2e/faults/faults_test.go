@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/fakeapi"
 )
 
 // fault is one way to break things.
@@ -29,9 +31,9 @@ var faults = []fault{
 	{"kill -9 during a delivery, etcd compacted after", false, killedInDelivery()},
 	{"kill -9 during a delivery, etcd compacted after, dedup_interval 2s", false, killedInDelivery("receivers::kube_events::dedup_interval: 2s")},
 	{"API server killed and restarted", true, apiServerKilled},
-	{"connection cut", false, wireBreaks(cut, "")},
-	{"connection stalled", false, wireBreaks(stalled, "Cannot watch events")},
-	{"connection slow", false, wireBreaks(slow, "")},
+	{"connection cut", false, connectionBreaks(fakeapi.Cut, "")},
+	{"connection stalled", false, connectionBreaks(fakeapi.Stalled, "Cannot watch events")},
+	{"connection slow", false, connectionBreaks(fakeapi.Slow, "")},
 	{"etcd compacted while disconnected (410)", false, compactedWhileApart},
 	{"etcd compacted while down (410)", false, compactedWhileDown},
 	{"etcd compacted after kill -9 (410)", false, compactedAfterCrash},
@@ -58,8 +60,8 @@ var faults = []fault{
 	{"two replicas, the ConfigMap may be read but not written, leader killed with -9", false, positionReadOnly},
 	{"two replicas, etcd restored from a backup, leader killed with -9 after", false, etcdRestoredUnderReplicas},
 	{"two replicas, leader paused past its lease", false, leaderPaused},
-	{"two replicas, leader cut off from the API", false, leaderPartitioned(cut)},
-	{"two replicas, leader's connection stalled", false, leaderPartitioned(stalled)},
+	{"two replicas, leader cut off from the API", false, leaderPartitioned(fakeapi.Cut)},
+	{"two replicas, leader's connection stalled", false, leaderPartitioned(fakeapi.Stalled)},
 	{"two replicas, API server killed and restarted", false, leadersWithoutAPIServer},
 	{"disk full under file_storage, kill -9 after", false, diskFull},
 	{"disk full under file_storage, kill -9 and start meanwhile", false, startedOnFullDisk},

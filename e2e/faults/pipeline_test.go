@@ -37,8 +37,8 @@ func exportersDiffer(t *testing.T) row {
 	s := newScene(t, sharedCluster(t))
 	final, later := newSink(t), newSink(t)
 	exporter := func(name string, to *sink) setting {
-		return fmt.Sprintf("exporters::otlp_http/%s: {endpoint: %q, compression: none, timeout: 3s, sending_queue: {enabled: false}, retry_on_failure: {enabled: false}}",
-			name, to.url()+"/"+name)
+		return fmt.Sprintf("exporters::otlp_http/%s: {endpoint: %q, headers: {%s: %[1]s}, compression: none, timeout: 3s, sending_queue: {enabled: false}, retry_on_failure: {enabled: false}}",
+			name, to.url, replicaHeader)
 	}
 	const all = "[otlp_http/final, otlp_http, otlp_http/later]"
 	s.watchedBy(t, s.cluster.Kubeconfig(), withStorage, exporter("final", final), exporter("later", later),

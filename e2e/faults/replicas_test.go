@@ -14,13 +14,14 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/fakeapi"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
-// pair are two replicas without a shared storage, each with a wire of its own.
+// pair are two replicas without a shared storage, each with a network of its own.
 type pair struct {
 	*scene
-	wires map[string]*wire
+	proxies map[string]*fakeapi.TCPProxy
 	// before is how many records were delivered before both replicas were started last. A replica has
 	// the same name in each of its lives.
 	before int
@@ -36,11 +37,11 @@ func newPair(t *testing.T, settings ...setting) *pair {
 // newPairAs starts them with the permissions of a kubeconfig.
 func newPairAs(t *testing.T, c *cluster, kubeconfig string, settings ...setting) *pair {
 	t.Helper()
-	p := &pair{scene: newScene(t, c), wires: map[string]*wire{}}
+	p := &pair{scene: newScene(t, c), proxies: map[string]*fakeapi.TCPProxy{}}
 	p.metricDiffers = true
 	for range 2 {
-		w := newWire(t, kubeconfig)
-		p.wires[p.watchedBy(t, w.kubeconfig, append(settings, withElections)...).name] = w
+		proxy := fakeapi.NewTCPProxy(t, kubeconfig)
+		p.proxies[p.watchedBy(t, proxy.Kubeconfig, append(settings, withElections)...).name] = proxy
 	}
 	p.bothWatch(t)
 	p.begin(t)
@@ -319,18 +320,18 @@ func (p *pair) assertSilent(t *testing.T, c *collector, records, points int) {
 }
 
 // leaderPartitioned takes the API server away from the leader, which still reaches the sink.
-func leaderPartitioned(state wireState) func(*testing.T) row {
+func leaderPartitioned(state fakeapi.State) func(*testing.T) row {
 	return func(t *testing.T) row {
 		p := newPair(t)
 		for range 2 {
 			p.delivers(t, 100)
 			leader, other := p.roles(t)
-			p.wires[leader.name].becomes(state)
+			p.proxies[leader.name].Set(state)
 			p.takesOver(t, other)
 			resumed, metered := len(p.sink.took()), len(p.sink.metered())
 			p.delivers(t, 200)
 			p.assertSilent(t, leader, resumed, metered)
-			p.wires[leader.name].becomes(sound)
+			p.proxies[leader.name].Set(fakeapi.Open)
 			p.bothWatch(t)
 			p.load.grows(t, 500)
 			p.assertSilent(t, leader, resumed, metered)

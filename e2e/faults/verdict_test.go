@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 // row is what a fault did to the events, in numbers of occurrences unless it says otherwise.
@@ -216,18 +218,8 @@ func (s *scene) settle(t *testing.T) {
 // awaitAll waits until all that has occurred so far is delivered and counted.
 func (s *scene) awaitAll(t *testing.T) {
 	t.Helper()
-	within(90*time.Second, func() bool {
+	harness.Poll(90*time.Second, func() bool {
 		r := judge(s.truth(), recordsIn(s.namespace, s.sink.took()), pointsIn(s.namespace, s.sink.metered()))
 		return r.lost == 0 && (s.metricDiffers || s.memoryIsLost || r.metric == r.made)
 	})
-}
-
-// within polls until a condition holds, or for so long without success.
-func within(limit time.Duration, holds func() bool) bool {
-	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if holds() {
-			return true
-		}
-	}
-	return holds()
 }
