@@ -142,7 +142,7 @@ func TestTheBuiltCollectorWithoutAnAPIServer(t *testing.T) {
 // TestTheBuiltCollectorRefusesToStart: the message names the key, the value and the way out.
 func TestTheBuiltCollectorRefusesToStart(t *testing.T) {
 	t.Parallel()
-	for setting, says := range map[string][]string{
+	for setting, parts := range map[string][]string{
 		"start_at: middle":                    {"receivers::kube_events", "start_at", `"middle"`, "beginning"},
 		"include_reasons: ['a[']":             {"receivers::kube_events", "include_reasons", `"a["`, "glob"},
 		"extract::labels: [{key_regex: '('}]": {"receivers::kube_events", "extract", "key_regex", `"("`},
@@ -154,7 +154,7 @@ func TestTheBuiltCollectorRefusesToStart(t *testing.T) {
 			t.Parallel()
 			col := startCollector(t, kube.Kubeconfig(), "receivers::kube_events::"+setting)
 			assert.Equal(t, 1, col.ExitCode())
-			for _, part := range says {
+			for _, part := range parts {
 				assert.Contains(t, col.Output.String(), part)
 			}
 		})

@@ -282,7 +282,7 @@ func TestShutdownReturns(t *testing.T) {
 	t.Run("while the API server hangs", func(t *testing.T) {
 		t.Parallel()
 		g := newGateway(t, kube.Kubeconfig())
-		g.put(hang(anyRequest))
+		g.inject(hang(anyRequest))
 		r := kube.run(t, g.config())
 		eventually(t, func() bool { return len(g.requests(anyRequest)) > 0 }, "a request")
 		r.stop()
@@ -291,7 +291,7 @@ func TestShutdownReturns(t *testing.T) {
 		t.Parallel()
 		ns := kube.newNamespace(t)
 		g := newGateway(t, kube.Kubeconfig())
-		g.put(hang(isOwnerLookup))
+		g.inject(hang(isOwnerLookup))
 		r := kube.run(t, in(ns), g.config(), "owners: {lookup_timeout: 1h}")
 		kube.makeEvent(t, ns, eventOf("Slow", "pod"))
 		eventually(t, func() bool { return len(g.requests(isOwnerLookup)) > 0 }, "a lookup")

@@ -32,9 +32,9 @@ type gateway struct {
 	server     *httptest.Server
 	forward    http.Handler
 
-	mu       sync.Mutex // guards what follows
-	asked    []*http.Request
-	obstacle func(w http.ResponseWriter, r *http.Request) (handled bool)
+	mu    sync.Mutex // guards what follows
+	asked []*http.Request
+	fault func(w http.ResponseWriter, r *http.Request) (handled bool)
 }
 
 // newGateway makes a gateway for the user of a kubeconfig.
@@ -85,9 +85,9 @@ func pemOf(certificate *x509.Certificate) []byte {
 func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.mu.Lock()
 	g.asked = append(g.asked, r)
-	obstacle := g.obstacle
+	fault := g.fault
 	g.mu.Unlock()
-	if obstacle != nil && obstacle(w, r) {
+	if fault != nil && fault(w, r) {
 		return
 	}
 	g.forward.ServeHTTP(w, r)
@@ -111,11 +111,11 @@ func (g *gateway) requests(want func(*http.Request) bool) (found []*http.Request
 // cut breaks all connections.
 func (g *gateway) cut() { g.server.CloseClientConnections() }
 
-// put sets an obstacle in the way of all that is asked from now on; nil clears the way.
-func (g *gateway) put(obstacle func(http.ResponseWriter, *http.Request) bool) {
+// inject sets an fault in the way of all that is asked from now on; nil clears the way.
+func (g *gateway) inject(fault func(http.ResponseWriter, *http.Request) bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.obstacle = obstacle
+	g.fault = fault
 }
 
 // reasonOf is what an API server says with a code.
@@ -155,8 +155,8 @@ func hang(want func(*http.Request) bool) func(http.ResponseWriter, *http.Request
 	}
 }
 
-// once puts an obstacle in the way of one request alone.
-func once(obstacle func(http.ResponseWriter, *http.Request) bool) func(http.ResponseWriter, *http.Request) bool {
+// once puts an fault in the way of one request alone.
+func once(fault func(http.ResponseWriter, *http.Request) bool) func(http.ResponseWriter, *http.Request) bool {
 	var met atomic.Bool
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		if met.Load() {
@@ -169,7 +169,7 @@ func once(obstacle func(http.ResponseWriter, *http.Request) bool) func(http.Resp
 				panic(broken)
 			}
 		}()
-		handled := obstacle(w, r)
+		handled := fault(w, r)
 		met.Store(met.Load() || handled)
 		return handled
 	}

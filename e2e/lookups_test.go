@@ -113,7 +113,7 @@ func TestLookupsThatFail(t *testing.T) {
 	rs := c.make(t, ns, "apps/v1", "ReplicaSet", "slow", labelled("tilt-manifest", "slow"))
 	pod := c.make(t, ns, "v1", "Pod", "slow-a", controlledBy(rs))
 	isRS := isOn("replicasets")
-	for resolution, obstacle := range map[string]func(http.ResponseWriter, *http.Request) bool{
+	for resolution, fault := range map[string]func(http.ResponseWriter, *http.Request) bool{
 		"timeout":     hang(isRS),
 		"unavailable": refuse(http.StatusInternalServerError, isRS),
 		"forbidden":   refuse(http.StatusForbidden, isRS),
@@ -121,7 +121,7 @@ func TestLookupsThatFail(t *testing.T) {
 		t.Run(resolution, func(t *testing.T) {
 			t.Parallel()
 			g := newGateway(t, c.Kubeconfig())
-			g.put(obstacle)
+			g.inject(fault)
 			r := c.run(t, in(ns), g.config(), "owners: {lookup_timeout: 2s}")
 			rec := r.of(t, c.makeEvent(t, ns, eventAbout("Slow", referenceTo(pod))).Name)
 			resourceIs(t, rec, chainOf(pod, rs)) // An owner known from a reference alone.
@@ -129,7 +129,7 @@ func TestLookupsThatFail(t *testing.T) {
 			if resolution == "forbidden" {
 				return // It is remembered for a minute.
 			}
-			g.put(nil)
+			g.inject(nil)
 			eventually(t, func() bool {
 				rec = r.of(t, c.makeEvent(t, ns, eventAbout("Fast", referenceTo(pod))).Name)
 				return rec.resolution() == "complete"

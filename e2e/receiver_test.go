@@ -26,9 +26,9 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
-// patience is how long what must happen may take. It is long because machines may be slow; nothing waits for it where
+// pollTimeout is how long what must happen may take. It is long because machines may be slow; nothing waits for it where
 // the receiver works.
-const patience = 90 * time.Second
+const pollTimeout = 90 * time.Second
 
 // running is a receiver in both pipelines, with what it emitted.
 type running struct {
@@ -133,7 +133,7 @@ func in(namespaces ...string) string {
 // eventually looks until the condition holds.
 func eventually(t *testing.T, holds func() bool, what string, args ...any) {
 	t.Helper()
-	if !harness.Poll(patience, holds) {
+	if !harness.Poll(pollTimeout, holds) {
 		require.FailNow(t, "never happened: "+fmt.Sprintf(what, args...))
 	}
 }
@@ -239,13 +239,13 @@ func (h *statusHost) last() *componentstatus.Event {
 }
 
 // await waits for a status whose error, if there is one, says all this.
-func (h *statusHost) await(t *testing.T, status componentstatus.Status, says ...string) {
+func (h *statusHost) await(t *testing.T, status componentstatus.Status, parts ...string) {
 	t.Helper()
-	eventually(t, func() bool { return h.last() != nil && h.last().Status() == status && h.says(says...) }, "status %s that says %q", status, says)
+	eventually(t, func() bool { return h.last() != nil && h.last().Status() == status && h.mentions(parts...) }, "status %s that says %q", status, parts)
 }
 
-// says looks whether the newest status says all this.
-func (h *statusHost) says(parts ...string) bool {
+// mentions looks whether the newest status says all this.
+func (h *statusHost) mentions(parts ...string) bool {
 	said := fmt.Sprint(h.last().Err())
 	return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(said, part) })
 }

@@ -83,7 +83,7 @@ func TestTheClusterIsNamedAfterAHiccup(t *testing.T) {
 	ns := kube.newNamespace(t)
 	g := newGateway(t, kube.Kubeconfig())
 	var once atomic.Bool
-	g.put(refuse(http.StatusServiceUnavailable, func(r *http.Request) bool {
+	g.inject(refuse(http.StatusServiceUnavailable, func(r *http.Request) bool {
 		return strings.HasSuffix(r.URL.Path, "/namespaces/kube-system") && once.CompareAndSwap(false, true)
 	}))
 	r := kube.run(t, in(ns), g.config())

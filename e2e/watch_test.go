@@ -173,8 +173,8 @@ func TestAListingThatBreaksOff(t *testing.T) {
 	t.Parallel()
 	const events = 700
 	for name, test := range map[string]struct {
-		c        *cluster
-		obstacle func(g *gateway) func(http.ResponseWriter, *http.Request) bool
+		c     *cluster
+		fault func(g *gateway) func(http.ResponseWriter, *http.Request) bool
 	}{
 		"a page is refused because its list is too old": {bare.get(t), func(*gateway) func(http.ResponseWriter, *http.Request) bool {
 			return once(refuse(http.StatusGone, func(r *http.Request) bool { return r.URL.Query().Has("continue") }))
@@ -198,7 +198,7 @@ func TestAListingThatBreaksOff(t *testing.T) {
 				return ev
 			})
 			g := newGateway(t, test.c.Kubeconfig())
-			g.put(test.obstacle(g))
+			g.inject(test.fault(g))
 			r := test.c.run(t, in(ns), g.config())
 			r.await(events, about(ns, "Listed"))
 			r.fence(t, ns)
@@ -233,10 +233,10 @@ func TestARelistCountsNothingTwice(t *testing.T) {
 	r.listed(t, ns)
 
 	resumes := func(r *http.Request) bool { return isWatch(r) && !isStreamedList(r) }
-	g.put(refuse(http.StatusGone, resumes))
+	g.inject(refuse(http.StatusGone, resumes))
 	g.cut()
 	eventually(t, func() bool { return len(g.requests(resumes)) > 0 }, "an attempt to go on")
-	g.put(nil)
+	g.inject(nil)
 	r.fence(t, ns)
 	assert.Equal(t, []observation{{4, 4}}, observationsOf(r.records(about(ns, "Kept"))))
 	assert.Len(t, g.requests(isStreamedList), 2, "it was listed again")
@@ -301,7 +301,7 @@ func TestAnAPIServerThatFails(t *testing.T) {
 		again.counted(6)
 		r.fence(t, ns)
 		listings := len(g.requests(isStreamedList))
-		g.put(refuse(http.StatusServiceUnavailable, anyRequest))
+		g.inject(refuse(http.StatusServiceUnavailable, anyRequest))
 		g.cut()
 
 		h.count(9)
@@ -311,7 +311,7 @@ func TestAnAPIServerThatFails(t *testing.T) {
 		again.delete()
 		again.counted(7)
 		c.Compact(t)
-		g.put(nil)
+		g.inject(nil)
 		r.fence(t, ns)
 
 		assert.Len(t, g.requests(isStreamedList), listings+1, "410 Gone makes it list again")
@@ -333,7 +333,7 @@ func TestAPermissionThatIsTakenAway(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		namespaced bool
-		says       []string
+		parts      []string
 	}{
 		"for the whole cluster": {false, []string{"ClusterRole", "cluster"}},
 		"for a namespace":       {true, []string{"Role", "namespace"}},
@@ -357,7 +357,7 @@ func TestAPermissionThatIsTakenAway(t *testing.T) {
 			g.cut()
 			// It names the rule that is missing.
 			r.host.await(t, componentstatus.StatusRecoverableError,
-				append(test.says, `apiGroups: [""]`, "resources: [events]", "verbs: [get, list, watch]")...)
+				append(test.parts, `apiGroups: [""]`, "resources: [events]", "verbs: [get, list, watch]")...)
 			for n := int32(2); n <= 3; n++ {
 				ev = kube.updateEvent(t, withCount(ev, n))
 			}
@@ -445,15 +445,15 @@ func TestATokenThatIsRotated(t *testing.T) {
 
 	require.NoError(t, os.WriteFile(token, []byte("expired"), 0o600))
 	// The client keeps a token for a minute, unless the API server refuses it.
-	g.put(refuse(http.StatusUnauthorized, func(r *http.Request) bool {
+	g.inject(refuse(http.StatusUnauthorized, func(r *http.Request) bool {
 		return r.Header.Get("Authorization") == "Bearer "+string(right)
 	}))
 	g.cut()
 	r.host.await(t, componentstatus.StatusRecoverableError, "credentials")
-	assert.False(t, r.host.says(string(right)), "secrets stay secret")
+	assert.False(t, r.host.mentions(string(right)), "secrets stay secret")
 	kube.updateEvent(t, withCount(ev, 2))
 
-	g.put(nil)
+	g.inject(nil)
 	require.NoError(t, os.WriteFile(token, right, 0o600))
 	r.host.await(t, componentstatus.StatusOK)
 	r.fence(t, ns)
@@ -487,10 +487,10 @@ func TestTooManyRequests(t *testing.T) {
 	t.Parallel()
 	ns := kube.newNamespace(t)
 	g := newGateway(t, kube.Kubeconfig())
-	g.put(refuse(http.StatusTooManyRequests, anyRequest))
+	g.inject(refuse(http.StatusTooManyRequests, anyRequest))
 	r := kube.run(t, in(ns), g.config())
 	r.host.await(t, componentstatus.StatusRecoverableError)
-	g.put(nil)
+	g.inject(nil)
 	r.fence(t, ns)
 	r.host.await(t, componentstatus.StatusOK)
 }
@@ -506,6 +506,6 @@ func TestADeadConnection(t *testing.T) {
 	proxy.Silence()
 	kube.updateEvent(t, withCount(ev, 4))
 	// A client may take a minute or so to find out.
-	harness.Poll(3*patience, func() bool { return len(r.records(named(ev.Name))) >= 2 })
+	harness.Poll(3*pollTimeout, func() bool { return len(r.records(named(ev.Name))) >= 2 })
 	assert.Equal(t, []observation{{1, 1}, {4, 3}}, observationsOf(r.records(named(ev.Name))))
 }

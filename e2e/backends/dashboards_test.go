@@ -96,7 +96,7 @@ func isAnswered(t *testing.T, path, title, source, query string) {
 			t.Parallel()
 			eventually(t, func() error {
 				lines, err := ask(query)
-				if err == nil && !tells(query, mayBeEmpty) {
+				if err == nil && !mentions(query, mayBeEmpty) {
 					err = hasAll(lines, query)
 				}
 				return err
@@ -124,7 +124,7 @@ func hasAll(lines []string, query string) error {
 	return nil
 }
 
-func tells(query string, metrics map[string]bool) bool {
+func mentions(query string, metrics map[string]bool) bool {
 	for metric := range metrics {
 		if strings.Contains(query, metric) {
 			return true

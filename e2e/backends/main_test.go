@@ -20,7 +20,7 @@ import (
 )
 
 // all is what the tests share. It only grows: a test that waits gets what it waits for.
-var all *scene
+var all *fixture
 
 func TestMain(m *testing.M) {
 	os.Exit(runAll(m))
@@ -34,7 +34,7 @@ func runAll(m *testing.M) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var err error
-	all, err = newScene(ctx)
+	all, err = newFixture(ctx)
 	code := 1
 	if err == nil {
 		code = m.Run()

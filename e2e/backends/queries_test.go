@@ -36,14 +36,14 @@ func TestTheQueriesOfThePage(t *testing.T) {
 type ask func(query string) ([]string, error)
 
 // askedWith are the backends that a query is for, and the ways to ask them.
-func (s *scene) askedWith(q query) map[string]ask {
+func (f *fixture) askedWith(q query) map[string]ask {
 	switch {
 	case q.language == "promql":
-		return map[string]ask{"scraped": linesOf(s.scraped.series), "pushed": linesOf(s.pushed.series)}
+		return map[string]ask{"scraped": linesOf(f.scraped.series), "pushed": linesOf(f.pushed.series)}
 	case strings.HasPrefix(q.returns[0], "{"):
-		return map[string]ask{"loki": linesOf(s.loki.series)}
+		return map[string]ask{"loki": linesOf(f.loki.series)}
 	default:
-		return map[string]ask{"loki": s.loki.messages}
+		return map[string]ask{"loki": f.loki.messages}
 	}
 }
 

@@ -154,8 +154,8 @@ func (c *cluster) probe(ctx context.Context, name string, at time.Time) error {
 	return err
 }
 
-// probeUntilHeard makes a probe every 100 ms until a sink that has heard nothing so far hears one, and returns when that was.
-func (c *cluster) probeUntilHeard(ctx context.Context, s *sink) (time.Time, error) {
+// probeUntilReceived makes a probe every 100 ms until a sink that has heard nothing so far hears one, and returns when that was.
+func (c *cluster) probeUntilReceived(ctx context.Context, s *sink) (time.Time, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, errors.New("none of the probes has arrived"))
 	var probes sync.WaitGroup
 	defer probes.Wait()

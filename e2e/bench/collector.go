@@ -18,22 +18,22 @@ import (
 
 // collector is a Collector that runs.
 type collector struct {
-	contestant
+	runner
 	*proc.Process
 
 	pprof   string // the address of the pprof extension
 	metrics string // the address of the Collector's own metrics
 }
 
-// startCollector starts a contestant that watches the cluster of a kubeconfig file and delivers to a sink. Both have the
+// startCollector starts a runner that watches the cluster of a kubeconfig file and delivers to a sink. Both have the
 // same configuration, but for the receiver: the defaults, and addresses that are free.
-func startCollector(c contestant, kubeconfig, sinkURL string) (*collector, error) {
+func startCollector(c runner, kubeconfig, sinkURL string) (*collector, error) {
 	free, err := proc.FreeAddresses(2)
 	if err != nil {
 		return nil, err
 	}
 	pprof, telemetry := free[0], free[1]
-	col := &collector{contestant: c, pprof: pprof, metrics: telemetry}
+	col := &collector{runner: c, pprof: pprof, metrics: telemetry}
 	arguments := []string{"--config", "yaml:" + configOf(c, sinkURL, pprof, telemetry)}
 	for _, part := range c.over {
 		arguments = append(arguments, "--config", "yaml:"+part)
@@ -48,7 +48,7 @@ func startCollector(c contestant, kubeconfig, sinkURL string) (*collector, error
 
 // configOf is the whole configuration: defaults, which are the same for both, and the Collector's own telemetry at its
 // default level.
-func configOf(c contestant, sinkURL, pprof, telemetry string) string {
+func configOf(c runner, sinkURL, pprof, telemetry string) string {
 	_, port, _ := net.SplitHostPort(telemetry)
 	return fmt.Sprintf(`
 receivers:

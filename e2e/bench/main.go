@@ -24,7 +24,7 @@ import (
 
 // options are the command line's.
 type options struct {
-	lab
+	benchmark
 	docs string
 }
 
@@ -80,7 +80,7 @@ func (o *options) runAll(ctx context.Context, chosen []scenario) error {
 // runOne runs a scenario and keeps its result at once, so that a later scenario's failure costs nothing.
 func (o *options) runOne(ctx context.Context, s scenario) error {
 	o.logf("%s: %s", s.name, s.title)
-	r, err := s.run(ctx, &o.lab)
+	r, err := s.run(ctx, &o.benchmark)
 	if err != nil {
 		return err
 	}

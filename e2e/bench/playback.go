@@ -76,8 +76,8 @@ func (s *sizes) Set(text string) error {
 	return nil
 }
 
-// stage is an API server that is played, a sink, and a Collector between them.
-type stage struct {
+// rig is an API server that is played, a sink, and a Collector between them.
+type rig struct {
 	server     *replay.Server
 	sink       *sink
 	col        *collector
@@ -85,46 +85,46 @@ type stage struct {
 	kubeconfig string
 }
 
-// set starts the server and the sink.
-func set(options replay.Options) (*stage, error) {
+// newRig starts the server and the sink.
+func newRig(options replay.Options) (*rig, error) {
 	server, err := replay.Start(options)
 	if err != nil {
 		return nil, err
 	}
-	st := &stage{server: server}
-	if st.sink, err = newSink(); err != nil {
+	r := &rig{server: server}
+	if r.sink, err = newSink(); err != nil {
 		server.Close()
 		return nil, err
 	}
-	if st.directory, err = os.MkdirTemp("", "bench-"); err != nil {
-		return nil, errors.Join(err, st.strike())
+	if r.directory, err = os.MkdirTemp("", "bench-"); err != nil {
+		return nil, errors.Join(err, r.stop())
 	}
-	st.kubeconfig = filepath.Join(st.directory, "kubeconfig")
-	if err := server.WriteKubeconfig(st.kubeconfig); err != nil {
-		return nil, errors.Join(err, st.strike())
+	r.kubeconfig = filepath.Join(r.directory, "kubeconfig")
+	if err := server.WriteKubeconfig(r.kubeconfig); err != nil {
+		return nil, errors.Join(err, r.stop())
 	}
-	return st, nil
+	return r, nil
 }
 
-// enter starts the Collector and waits until it watches.
-func (st *stage) enter(ctx context.Context, c contestant) (err error) {
-	if st.col, err = startCollector(c, st.kubeconfig, st.sink.url()); err != nil {
+// startCollector starts the Collector and waits until it watches.
+func (r *rig) startCollector(ctx context.Context, c runner) (err error) {
+	if r.col, err = startCollector(c, r.kubeconfig, r.sink.url()); err != nil {
 		return err
 	}
 	return until(ctx, time.Minute, c.name+" watches", func() bool {
-		asked := st.server.Requests()
+		asked := r.server.Requests()
 		return asked[replay.EventsWatch]+asked[replay.EventsStream] > 0
 	})
 }
 
-// strike ends all.
-func (st *stage) strike() error {
+// stop stops everything.
+func (r *rig) stop() error {
 	var err error
-	if st.col != nil {
-		err = st.col.stop()
+	if r.col != nil {
+		err = r.col.stop()
 	}
-	st.server.Close()
-	return errors.Join(err, st.sink.close(), os.RemoveAll(st.directory))
+	r.server.Close()
+	return errors.Join(err, r.sink.close(), os.RemoveAll(r.directory))
 }
 
 // until polls until a condition holds.

@@ -34,10 +34,10 @@ func (v versions) String() string {
 }
 
 // versions are those of what this run measures.
-func (l *lab) versions(ctx context.Context) versions {
+func (b *benchmark) versions(ctx context.Context) versions {
 	v := versions{
-		Ours: buildOf(l.ours.binary, "kubeeventsreceiver"), Theirs: buildOf(l.theirs.binary, "k8seventsreceiver"),
-		Kubernetes: strings.TrimPrefix(output(ctx, filepath.Join(l.controlPlane, "kube-apiserver"), "--version"), "Kubernetes "),
+		Ours: buildOf(b.ours.binary, "kubeeventsreceiver"), Theirs: buildOf(b.theirs.binary, "k8seventsreceiver"),
+		Kubernetes: strings.TrimPrefix(output(ctx, filepath.Join(b.controlPlane, "kube-apiserver"), "--version"), "Kubernetes "),
 		CPU:        cpuModel(), Cores: runtime.NumCPU(),
 	}
 	// The receiver is built from this checkout and says so only here.

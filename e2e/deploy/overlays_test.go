@@ -182,7 +182,7 @@ func (c *cluster) elected(t *testing.T, namespace string, replicas []*pod) (lead
 			return false
 		}
 		for i, p := range replicas {
-			if p.says(*lease.Spec.HolderIdentity) {
+			if p.logged(*lease.Spec.HolderIdentity) {
 				leader, standby = p, replicas[1-i]
 			}
 		}

@@ -29,8 +29,8 @@ func (p *process) terminate(t *testing.T) {
 	harness.Terminate(t, p.Process)
 }
 
-// says whether the container's log has a text.
-func (p *process) says(text string) bool { return strings.Contains(p.Output.String(), text) }
+// logged reports whether the container's log has a text.
+func (p *process) logged(text string) bool { return strings.Contains(p.Output.String(), text) }
 
 // ordinary are lines that client-go's leader election writes, which knows nothing of the Collector's log. Of two replicas
 // that make the lease at the same time, one is too late.

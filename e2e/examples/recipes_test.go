@@ -116,11 +116,11 @@ func TestKnative(t *testing.T) {
 	}, started.Get("k8s.owner.chain"))
 	assert.Equal(t, "hello-00001", started.Get("knative.revision"))
 	assert.Nil(t, started.Get("k8s.service.name"))
-	assert.Equal(t, told(backend.Records(append(ofService, "k8s.event.reason", "Started")...)), backend.Occurrences(append(ofService, "k8s.event.reason", "Started")...))
+	assert.Equal(t, occurrencesOf(backend.Records(append(ofService, "k8s.event.reason", "Started")...)), backend.Occurrences(append(ofService, "k8s.event.reason", "Started")...))
 }
 
-// told are the occurrences that records tell of.
-func told(records []harness.Record) (total int64) {
+// occurrencesOf are the occurrences that records tell of.
+func occurrencesOf(records []harness.Record) (total int64) {
 	for _, record := range records {
 		total += record.Get("k8s.event.occurrences").(int64)
 	}
@@ -144,7 +144,7 @@ func TestCronJob(t *testing.T) {
 	assert.Empty(t, backend.Records("k8s.cronjob.name", nil), "no other workload's events")
 	ofCronJob := []any{"k8s.workload.kind", "CronJob", "k8s.cronjob.name", "report"}
 	assert.Equal(t, int64(1), backend.Occurrences(append(ofCronJob, "k8s.event.reason", "Completed", "k8s.job.name", nil)...))
-	assert.Equal(t, told(backend.Records()), backend.Occurrences(), "all of it, and nothing else")
+	assert.Equal(t, occurrencesOf(backend.Records()), backend.Occurrences(), "all of it, and nothing else")
 }
 
 // runTonight lets the controller find that a run of the CronJob is due, as if its last one were two days ago.
@@ -240,7 +240,7 @@ func TestSamplingAndRouting(t *testing.T) {
 
 	ofCatalog := []any{"k8s.namespace.name", "sampling", "k8s.workload.name", "catalog"}
 	assert.GreaterOrEqual(t, rest.Occurrences(append(ofCatalog, "k8s.event.reason", "Started")...), int64(25), "the metric is not sampled")
-	kept := told(rest.Records(ofCatalog...))
+	kept := occurrencesOf(rest.Records(ofCatalog...))
 	assert.Positive(t, kept)
 	assert.Less(t, kept, rest.Occurrences(ofCatalog...), "not all Normal events are kept")
 }

@@ -51,11 +51,11 @@ func TestShardsAreDisjointAndComplete(t *testing.T) {
 
 	all := harness.NewBackend(t)
 	startShards(t, shards, all)
-	harness.Eventually(t, func() bool { return told(all.Records("k8s.event.reason", spread)) >= made.total() }, "what was there before")
+	harness.Eventually(t, func() bool { return occurrencesOf(all.Records("k8s.event.reason", spread)) >= made.total() }, "what was there before")
 	made.countUp(t)
 	made.round(t, "while", namespaces)
 	before := eventsOf(t)
-	harness.Eventually(t, func() bool { return told(all.Records("k8s.event.reason", spread)) >= made.total() }, "everything that was made")
+	harness.Eventually(t, func() bool { return occurrencesOf(all.Records("k8s.event.reason", spread)) >= made.total() }, "everything that was made")
 	harness.Eventually(t, func() bool { return len(missing(all, before)) == 0 }, "every event of the cluster")
 	for _, s := range shards {
 		s.collector.Stop(t)
@@ -240,7 +240,7 @@ func assertTotals(t *testing.T, shards []*shard, all *harness.Backend, made *mad
 	var total int64
 	for _, s := range shards {
 		occurrences := s.backend.Occurrences("k8s.event.reason", spread)
-		assert.Equal(t, told(s.backend.Records("k8s.event.reason", spread)), occurrences, s.config)
+		assert.Equal(t, occurrencesOf(s.backend.Records("k8s.event.reason", spread)), occurrences, s.config)
 		total += occurrences
 	}
 	assert.Equal(t, made.total(), total)

@@ -115,8 +115,8 @@ func (c *collector) terminate(t *testing.T) {
 // runs says whether the replica has been started and has not ended.
 func (c *collector) runs() bool { return c.process != nil && c.process.Running() }
 
-// says waits until the replica's log matches a regular expression.
-func (c *collector) says(t *testing.T, text string) {
+// waitForLog waits until the replica's log matches a regular expression.
+func (c *collector) waitForLog(t *testing.T, text string) {
 	t.Helper()
 	pattern := regexp.MustCompile(text)
 	harness.Eventually(t, func() bool { return pattern.MatchString(c.output.String()) }, "%q in the log of replica %s", text, c.name)

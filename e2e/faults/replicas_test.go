@@ -20,7 +20,7 @@ import (
 
 // pair are two replicas without a shared storage, each with a network of its own.
 type pair struct {
-	*scene
+	*fixture
 	proxies map[string]*fakeapi.TCPProxy
 	// before is how many records were delivered before both replicas were started last. A replica has
 	// the same name in each of its lives.
@@ -37,7 +37,7 @@ func newPair(t *testing.T, settings ...setting) *pair {
 // newPairAs starts them with the permissions of a kubeconfig.
 func newPairAs(t *testing.T, c *cluster, kubeconfig string, settings ...setting) *pair {
 	t.Helper()
-	p := &pair{scene: newScene(t, c), proxies: map[string]*fakeapi.TCPProxy{}}
+	p := &pair{fixture: newFixture(t, c), proxies: map[string]*fakeapi.TCPProxy{}}
 	p.metricDiffers = true
 	for range 2 {
 		proxy := fakeapi.NewTCPProxy(t, kubeconfig)
@@ -65,9 +65,9 @@ func (p *pair) roles(t *testing.T) (leader, other *collector) {
 // takesOver waits until a replica delivers that did not.
 func (p *pair) takesOver(t *testing.T, c *collector) {
 	t.Helper()
-	seen := len(p.sink.took())
+	seen := len(p.sink.allRecords())
 	harness.Eventually(t, func() bool {
-		for _, r := range p.sink.took()[seen:] {
+		for _, r := range p.sink.allRecords()[seen:] {
 			if r.replica == c.name {
 				return true
 			}
@@ -80,13 +80,13 @@ func (p *pair) takesOver(t *testing.T, c *collector) {
 func (p *pair) concludeInTerms(t *testing.T) row {
 	t.Helper()
 	r := p.conclude(t)
-	records := recordsIn(p.namespace, p.sink.took()[p.before:])
+	records := recordsIn(p.namespace, p.sink.allRecords()[p.before:])
 	last := records[len(records)-1].replica
 	var occurrences int64
 	for i := len(records) - 1; i >= 0 && records[i].replica == last; i-- {
 		occurrences += records[i].occurrences
 	}
-	points := lastTerm(last, pointsIn(p.namespace, p.sink.metered()))
+	points := lastTerm(last, pointsIn(p.namespace, p.sink.allPoints()))
 	assert.Equal(t, occurrences, total(points), "the metric of the last leader")
 	assertSteady(t, points)
 	return r
@@ -144,7 +144,7 @@ func etcdRestoredUnderReplicas(t *testing.T) row {
 	kept.release()
 	p.add(t, named("new-"))
 	for _, c := range p.replicas {
-		c.says(t, wentBack)
+		c.waitForLog(t, wentBack)
 	}
 	p.delivers(t, 100)
 	leader, other := p.roles(t)
@@ -160,10 +160,10 @@ func leaderKilledWhileRefused(t *testing.T) row {
 	p := newPair(t)
 	p.delivers(t, 100)
 	leader, other := p.roles(t)
-	p.sink.answers(refuseForNow)
+	p.sink.answers(rejectRetryable)
 	time.Sleep(70 * time.Second)
 	leader.kill()
-	p.sink.answers(takeIt)
+	p.sink.answers(accept)
 	p.takesOver(t, other)
 	p.delivers(t, 100)
 	return p.concludeInTerms(t)
@@ -232,7 +232,7 @@ func (p *pair) killBoth(t *testing.T) {
 
 func (p *pair) startBoth(t *testing.T) {
 	t.Helper()
-	p.before = len(p.sink.took())
+	p.before = len(p.sink.allRecords())
 	for _, c := range p.replicas {
 		c.start(t)
 	}
@@ -243,7 +243,7 @@ func positionForbidden(t *testing.T) row {
 	p := newPairWithout(t)
 	p.delivers(t, 200)
 	for _, c := range p.replicas {
-		c.says(t, missingRules)
+		c.waitForLog(t, missingRules)
 	}
 	return p.repeatsMore(t)
 }
@@ -253,7 +253,7 @@ func positionReadOnly(t *testing.T) row {
 	p := newPairWithout(t, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}})
 	p.delivers(t, 200)
 	leader, _ := p.roles(t)
-	leader.says(t, missingRules)
+	leader.waitForLog(t, missingRules)
 	return p.repeatsMore(t)
 }
 
@@ -292,7 +292,7 @@ func leaderPaused(t *testing.T) row {
 	leader.signal(t, syscall.SIGSTOP)
 	p.takesOver(t, other)
 	p.delivers(t, 200)
-	resumed, metered := len(p.sink.took()), len(p.sink.metered())
+	resumed, metered := len(p.sink.allRecords()), len(p.sink.allPoints())
 	leader.signal(t, syscall.SIGCONT)
 	p.load.grows(t, 2000) // many leases
 	p.assertSilent(t, leader, resumed, metered)
@@ -308,13 +308,13 @@ func leaderPaused(t *testing.T) row {
 func (p *pair) assertSilent(t *testing.T, c *collector, records, points int) {
 	t.Helper()
 	known := map[string]bool{}
-	for i, r := range p.sink.took() {
+	for i, r := range p.sink.allRecords() {
 		if r.replica == c.name && i >= records {
 			assert.True(t, known[r.uid], "a record of %s that no leader had emitted", c.name)
 		}
 		known[r.uid] = true
 	}
-	for _, point := range p.sink.metered()[points:] {
+	for _, point := range p.sink.allPoints()[points:] {
 		assert.NotEqual(t, c.name, point.replica, "a point of the metric from a replica that does not lead")
 	}
 }
@@ -328,7 +328,7 @@ func leaderPartitioned(state fakeapi.State) func(*testing.T) row {
 			leader, other := p.roles(t)
 			p.proxies[leader.name].Set(state)
 			p.takesOver(t, other)
-			resumed, metered := len(p.sink.took()), len(p.sink.metered())
+			resumed, metered := len(p.sink.allRecords()), len(p.sink.allPoints())
 			p.delivers(t, 200)
 			p.assertSilent(t, leader, resumed, metered)
 			p.proxies[leader.name].Set(fakeapi.Open)

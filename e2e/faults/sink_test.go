@@ -26,11 +26,11 @@ const probeReason = "Probe"
 type answer int
 
 const (
-	takeIt         answer = iota
-	refuseForNow          // with an error that is worth another try
-	refuseForGood         // with one that is not
-	sayNothing            // until the Collector gives up
-	takeSayNothing        // the worst: it is taken, and the Collector cannot know
+	accept              answer = iota
+	rejectRetryable            // with an error that is worth another try
+	rejectPermanently          // with one that is not
+	withoutAnswer              // until the Collector gives up
+	acceptWithoutAnswer        // the worst: it is taken, and the Collector cannot know
 )
 
 // sink is the backend. It keeps in order what it received.
@@ -84,7 +84,7 @@ func (s *sink) answers(a answer) {
 
 func (s *sink) receiveLogs(ctx context.Context, logs plog.Logs) error {
 	return s.receive(ctx, func(replica string) {
-		if s.takes() || s.answer == refuseForGood {
+		if s.keeps() || s.answer == rejectPermanently {
 			s.takeLogs(replica, logs)
 		}
 	})
@@ -92,14 +92,14 @@ func (s *sink) receiveLogs(ctx context.Context, logs plog.Logs) error {
 
 func (s *sink) receiveMetrics(ctx context.Context, metrics pmetric.Metrics) error {
 	return s.receive(ctx, func(replica string) {
-		if s.takes() {
+		if s.keeps() {
 			s.takeMetrics(replica, metrics)
 		}
 	})
 }
 
-// takes reports whether the sink keeps what it receives.
-func (s *sink) takes() bool { return s.answer == takeIt || s.answer == takeSayNothing }
+// keeps reports whether the sink keeps what it receives.
+func (s *sink) keeps() bool { return s.answer == accept || s.answer == acceptWithoutAnswer }
 
 // receive takes a request, and returns what makes the receiver give the answer.
 func (s *sink) receive(ctx context.Context, take func(replica string)) error {
@@ -108,11 +108,11 @@ func (s *sink) receive(ctx context.Context, take func(replica string)) error {
 	answer := s.answer
 	s.mu.Unlock()
 	switch answer {
-	case refuseForNow:
+	case rejectRetryable:
 		return errors.New("the test refuses this for now")
-	case refuseForGood:
+	case rejectPermanently:
 		return otlpsink.Rejected
-	case sayNothing, takeSayNothing:
+	case withoutAnswer, acceptWithoutAnswer:
 		<-ctx.Done()
 		return ctx.Err()
 	default:
@@ -133,7 +133,7 @@ func (s *sink) takeLogs(replica string, logs plog.Logs) {
 					replica: replica, namespace: textOf(resource.Resource().Attributes(), "k8s.namespace.name"),
 					event: text("k8s.event.name"), uid: text("log.record.uid"),
 					count: numberOf(log.Attributes(), "k8s.event.count"), occurrences: numberOf(log.Attributes(), "k8s.event.occurrences"),
-					refused: s.answer == refuseForGood, bytes: digestOf(resource, scope, log),
+					refused: s.answer == rejectPermanently, bytes: digestOf(resource, scope, log),
 				})
 			}
 		}
@@ -190,15 +190,15 @@ func nameOf(attributes pcommon.Map) string {
 	return fmt.Sprint(attributes.AsRaw()) // fmt sorts maps by key
 }
 
-// took are the records so far.
-func (s *sink) took() []record {
+// allRecords are the records so far.
+func (s *sink) allRecords() []record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.records[:len(s.records):len(s.records)]
 }
 
-// metered are the points so far.
-func (s *sink) metered() []point {
+// allPoints are the points so far.
+func (s *sink) allPoints() []point {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.points[:len(s.points):len(s.points)]

@@ -24,8 +24,8 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
 )
 
-// scene is a cluster with the demo on it, a Collector that watches it, and the backends that the Collector feeds.
-type scene struct {
+// fixture is a cluster with the demo on it, a Collector that watches it, and the backends that the Collector feeds.
+type fixture struct {
 	page      *page
 	directory string
 	started   []*process
@@ -36,88 +36,88 @@ type scene struct {
 	pushed, scraped *prometheus
 }
 
-// newScene returns what was started even if something went wrong.
-func newScene(ctx context.Context) (s *scene, err error) {
-	s = &scene{demo: make(chan error, 1)}
-	if s.page, err = readPage(); err != nil {
-		return s, err
+// newFixture returns what was started even if something went wrong.
+func newFixture(ctx context.Context) (f *fixture, err error) {
+	f = &fixture{demo: make(chan error, 1)}
+	if f.page, err = readPage(); err != nil {
+		return f, err
 	}
-	if s.directory, err = os.MkdirTemp("", "backends-"); err != nil {
-		return s, err
+	if f.directory, err = os.MkdirTemp("", "backends-"); err != nil {
+		return f, err
 	}
 	metrics, err := proc.FreeAddresses(3)
 	if err != nil {
-		return s, err
+		return f, err
 	}
 	// The slow ones first: they get ready side by side.
-	if err := s.startBackends(metrics); err != nil {
-		return s, err
+	if err := f.startBackends(metrics); err != nil {
+		return f, err
 	}
-	if err := s.startCluster(ctx); err != nil {
-		return s, err
+	if err := f.startCluster(ctx); err != nil {
+		return f, err
 	}
-	err = errors.Join(s.loki.await(s.loki.ready), s.pushed.await(s.pushed.ready), s.scraped.await(s.scraped.ready))
+	err = errors.Join(f.loki.await(f.loki.ready), f.pushed.await(f.pushed.ready), f.scraped.await(f.scraped.ready))
 	if err != nil {
-		return s, err
+		return f, err
 	}
-	return s, errors.Join(s.startCollector(metrics[0], metrics[1]), s.startTroubledCollector(metrics[2]))
+	return f, errors.Join(f.startCollector(metrics[0], metrics[1]), f.startTroubledCollector(metrics[2]))
 }
 
 // startBackends starts those that docs/queries.md configures, and the Loki of examples/backends. Both that scrape are told where: the metric, the Collector's
 // own, and those of the Collector with troubles.
-func (s *scene) startBackends(metrics []string) (err error) {
-	if s.loki, err = startLoki(s.make("loki")); err != nil {
+func (f *fixture) startBackends(metrics []string) (err error) {
+	if f.loki, err = startLoki(f.make("loki")); err != nil {
 		return err
 	}
-	s.started = append(s.started, s.loki.process)
+	f.started = append(f.started, f.loki.process)
 	rules, err := filepath.Abs(harness.InRepository("deploy", "rules"))
 	if err != nil {
 		return err
 	}
 	replace := strings.NewReplacer("127.0.0.1:9464", metrics[0], `"127.0.0.1:8888"`, fmt.Sprintf("%q, %q", metrics[1], metrics[2]),
 		"deploy/rules", rules)
-	scrape := replace.Replace(s.page.scrape)
-	if s.scraped, err = startPrometheus(s.make("scraped"), scrape); err != nil {
+	scrape := replace.Replace(f.page.scrape)
+	if f.scraped, err = startPrometheus(f.make("scraped"), scrape); err != nil {
 		return err
 	}
-	s.started = append(s.started, s.scraped.process)
+	f.started = append(f.started, f.scraped.process)
 	// This one scrapes the Collector's own metrics alone.
-	push := s.page.push + strings.Replace(scrape, metrics[0], "", 1)
+	push := f.page.push + strings.Replace(scrape, metrics[0], "", 1)
 	push = strings.Replace(push, `targets: [""]`, "targets: []", 1)
-	if s.pushed, err = startPrometheus(s.make("pushed"), push); err != nil {
+	if f.pushed, err = startPrometheus(f.make("pushed"), push); err != nil {
 		return err
 	}
-	s.started = append(s.started, s.pushed.process)
+	f.started = append(f.started, f.pushed.process)
 	return nil
 }
 
-// make makes a directory of the scene's.
-func (s *scene) make(name string) string {
-	path := filepath.Join(s.directory, name)
+// make makes a directory of the fixture's.
+func (f *fixture) make(name string) string {
+	path := filepath.Join(f.directory, name)
 	_ = os.Mkdir(path, 0o700)
 	return path
 }
 
-func (s *scene) startCluster(ctx context.Context) (err error) {
-	s.cluster, err = harness.StartCluster(ctx, controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 2})
+func (f *fixture) startCluster(ctx context.Context) (err error) {
+	f.cluster, err = harness.StartCluster(ctx, controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 2})
 	if err != nil {
 		return err
 	}
-	go func() { s.demo <- demo.Run(ctx, s.cluster.RESTConfig()) }()
-	return makeMistyped(ctx, s.cluster)
+	go func() { f.demo <- demo.Run(ctx, f.cluster.RESTConfig()) }()
+	return makeMistyped(ctx, f.cluster)
 }
 
 // startCollector starts one that feeds the backends, as docs/queries.md says. It is configured as the demo's, which also
 // shows the past.
-func (s *scene) startCollector(metrics, own string) error {
-	config := strings.NewReplacer("http://loki:3100", s.loki.url, "http://prometheus:9090", s.pushed.url, "127.0.0.1:9464", metrics).
-		Replace(s.page.collector)
-	return s.startOtelcol(own, config, "yaml:receivers::kube_events::collection_interval: 1s")
+func (f *fixture) startCollector(metrics, own string) error {
+	config := strings.NewReplacer("http://loki:3100", f.loki.url, "http://prometheus:9090", f.pushed.url, "127.0.0.1:9464", metrics).
+		Replace(f.page.collector)
+	return f.startOtelcol(own, config, "yaml:receivers::kube_events::collection_interval: 1s")
 }
 
 // startTroubledCollector starts one that nobody takes events from, and that also asks an API server that is not there. It
 // has the metrics that there are in times of trouble.
-func (s *scene) startTroubledCollector(own string) error {
+func (f *fixture) startTroubledCollector(own string) error {
 	const config = `
 receivers:
   kube_events:
@@ -132,11 +132,11 @@ service:
     logs/away: {receivers: [kube_events/away], exporters: [nop]}
     metrics: {exporters: [nop]}
 `
-	return s.startOtelcol(own, config)
+	return f.startOtelcol(own, config)
 }
 
-func (s *scene) startOtelcol(own, config string, more ...string) error {
-	path := filepath.Join(s.directory, strings.ReplaceAll(own, ":", "-")+".yaml")
+func (f *fixture) startOtelcol(own, config string, more ...string) error {
+	path := filepath.Join(f.directory, strings.ReplaceAll(own, ":", "-")+".yaml")
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		return err
 	}
@@ -146,14 +146,14 @@ func (s *scene) startOtelcol(own, config string, more ...string) error {
 		arguments = append(arguments, "--config", setting)
 	}
 	env := []string{
-		"KUBECONFIG=" + s.cluster.Kubeconfig(), "OTELCOL_METRICS_PORT=" + port,
+		"KUBECONFIG=" + f.cluster.Kubeconfig(), "OTELCOL_METRICS_PORT=" + port,
 		"KUBERNETES_SERVICE_HOST=127.0.0.1", "KUBERNETES_SERVICE_PORT=1",
 	}
 	p, err := start("", env, harness.OtelcolPath(), arguments...)
 	if err != nil {
 		return err
 	}
-	s.started = append(s.started, p)
+	f.started = append(f.started, p)
 	return p.await(func() error {
 		_, err := get("http://" + own + "/metrics")
 		return err
@@ -161,15 +161,15 @@ func (s *scene) startOtelcol(own, config string, more ...string) error {
 }
 
 // stop ends all, those that write before those that they write to.
-func (s *scene) stop() (err error) {
-	for i := len(s.started) - 1; i >= 0; i-- {
-		s.started[i].stop()
+func (f *fixture) stop() (err error) {
+	for i := len(f.started) - 1; i >= 0; i-- {
+		f.started[i].stop()
 	}
-	if s.cluster != nil {
-		err = errors.Join(<-s.demo, s.cluster.Stop())
+	if f.cluster != nil {
+		err = errors.Join(<-f.demo, f.cluster.Stop())
 	}
-	if s.directory != "" {
-		err = errors.Join(err, os.RemoveAll(s.directory))
+	if f.directory != "" {
+		err = errors.Join(err, os.RemoveAll(f.directory))
 	}
 	return err
 }

@@ -206,20 +206,20 @@ func pointsIn(namespace string, all []point) (found []point) {
 }
 
 // settle ends the load and waits until nothing is missing any more, or for long without success.
-func (s *scene) settle(t *testing.T) {
+func (f *fixture) settle(t *testing.T) {
 	t.Helper()
-	for _, l := range s.loads {
+	for _, l := range f.loads {
 		l.end()
 		assert.Empty(t, l.mistakes, "writes that the API server does not take are a mistake of the test")
 	}
-	s.awaitAll(t)
+	f.awaitAll(t)
 }
 
 // awaitAll waits until all that has occurred so far is delivered and counted.
-func (s *scene) awaitAll(t *testing.T) {
+func (f *fixture) awaitAll(t *testing.T) {
 	t.Helper()
 	harness.Poll(90*time.Second, func() bool {
-		r := judge(s.truth(), recordsIn(s.namespace, s.sink.took()), pointsIn(s.namespace, s.sink.metered()))
-		return r.lost == 0 && (s.metricDiffers || s.memoryIsLost || r.metric == r.made)
+		r := judge(f.truth(), recordsIn(f.namespace, f.sink.allRecords()), pointsIn(f.namespace, f.sink.allPoints()))
+		return r.lost == 0 && (f.metricDiffers || f.memoryIsLost || r.metric == r.made)
 	})
 }

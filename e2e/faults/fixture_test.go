@@ -17,8 +17,8 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
-// scene is where a fault happens: a cluster with a load, replicas that watch it, and a sink.
-type scene struct {
+// fixture is where a fault happens: a cluster with a load, replicas that watch it, and a sink.
+type fixture struct {
 	cluster   *cluster
 	namespace string
 	sink      *sink
@@ -34,44 +34,44 @@ type scene struct {
 	probes        int
 }
 
-// newScene makes one in a namespace of its own, without replicas and load.
-func newScene(t *testing.T, c *cluster) *scene {
+// newFixture makes one in a namespace of its own, without replicas and load.
+func newFixture(t *testing.T, c *cluster) *fixture {
 	t.Helper()
-	return &scene{cluster: c, namespace: c.newNamespace(t), sink: newSink(t)}
+	return &fixture{cluster: c, namespace: c.newNamespace(t), sink: newSink(t)}
 }
 
-// watchedBy adds a replica that watches the scene's namespace, and starts it.
-func (s *scene) watchedBy(t *testing.T, kubeconfig string, settings ...setting) *collector {
+// watchedBy adds a replica that watches the fixture's namespace, and starts it.
+func (f *fixture) watchedBy(t *testing.T, kubeconfig string, settings ...setting) *collector {
 	t.Helper()
-	name := fmt.Sprintf("replica-%d", len(s.replicas))
-	c := newCollector(t, name, kubeconfig, s.sink, append(settings, "receivers::kube_events::namespaces: ["+s.namespace+"]")...)
-	s.saves = s.saves || slices.Contains(settings, withStorage)
-	s.replicas = append(s.replicas, c)
+	name := fmt.Sprintf("replica-%d", len(f.replicas))
+	c := newCollector(t, name, kubeconfig, f.sink, append(settings, "receivers::kube_events::namespaces: ["+f.namespace+"]")...)
+	f.saves = f.saves || slices.Contains(settings, withStorage)
+	f.replicas = append(f.replicas, c)
 	c.start(t)
 	return c
 }
 
 // begin starts the load once a replica delivers, so that nothing belongs to the time before its first start.
-func (s *scene) begin(t *testing.T, options ...func(*load)) {
+func (f *fixture) begin(t *testing.T, options ...func(*load)) {
 	t.Helper()
-	s.awaitDelivery(t)
-	s.add(t, options...)
+	f.awaitDelivery(t)
+	f.add(t, options...)
 }
 
 // add starts one more load.
-func (s *scene) add(t *testing.T, options ...func(*load)) {
+func (f *fixture) add(t *testing.T, options ...func(*load)) {
 	t.Helper()
-	s.load = startLoad(t, s.cluster, s.namespace, options...)
-	s.loads = append(s.loads, s.load)
+	f.load = startLoad(t, f.cluster, f.namespace, options...)
+	f.loads = append(f.loads, f.load)
 }
 
 // truth is how many occurrences of each event there were, in all loads.
-func (s *scene) truth() map[string]int64 {
+func (f *fixture) truth() map[string]int64 {
 	all := map[string]int64{}
-	for _, l := range s.loads {
+	for _, l := range f.loads {
 		made := l.truth()
 		if l.vanishes {
-			came := coveredBy(recordsIn(s.namespace, s.sink.took()))
+			came := coveredBy(recordsIn(f.namespace, f.sink.allRecords()))
 			for name := range made {
 				if made[name] = came[name].size(); made[name] == 0 {
 					delete(made, name)
@@ -84,21 +84,21 @@ func (s *scene) truth() map[string]int64 {
 }
 
 // awaitDelivery waits until something that happens now is delivered, and returns by whom.
-func (s *scene) awaitDelivery(t *testing.T) (replica string) {
+func (f *fixture) awaitDelivery(t *testing.T) (replica string) {
 	t.Helper()
 	var made []string
 	last := time.Time{}
 	harness.Eventually(t, func() bool {
-		for _, c := range s.replicas {
+		for _, c := range f.replicas {
 			require.True(t, c.runs(), "replica %s has ended", c.name)
 		}
 		// One that was made before the first listing is not delivered, so it takes several.
 		if time.Since(last) > 100*time.Millisecond {
 			last = time.Now()
-			made = append(made, s.probe(t))
+			made = append(made, f.probe(t))
 		}
 		for _, name := range made {
-			if replica = s.sink.proberOf(name); replica != "" {
+			if replica = f.sink.proberOf(name); replica != "" {
 				return true
 			}
 		}
@@ -107,49 +107,49 @@ func (s *scene) awaitDelivery(t *testing.T) (replica string) {
 	return replica
 }
 
-func (s *scene) probe(t *testing.T) string {
+func (f *fixture) probe(t *testing.T) string {
 	t.Helper()
-	s.probes++
+	f.probes++
 	e := &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Name: fmt.Sprintf("probe-%d", s.probes), Namespace: s.namespace},
-		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: s.namespace, Name: "probe"},
+		ObjectMeta:     metav1.ObjectMeta{Name: fmt.Sprintf("probe-%d", f.probes), Namespace: f.namespace},
+		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: f.namespace, Name: "probe"},
 		Reason:         probeReason, Type: corev1.EventTypeNormal, Source: corev1.EventSource{Component: "faults"},
 		Count: 1, FirstTimestamp: metav1.Now(), LastTimestamp: metav1.Now(),
 	}
-	_, err := s.cluster.CoreV1().Events(s.namespace).Create(t.Context(), e, metav1.CreateOptions{})
+	_, err := f.cluster.CoreV1().Events(f.namespace).Create(t.Context(), e, metav1.CreateOptions{})
 	require.NoError(t, err)
 	return e.Name
 }
 
 // delivers waits until so many more records have come.
-func (s *scene) delivers(t *testing.T, more int) {
+func (f *fixture) delivers(t *testing.T, more int) {
 	t.Helper()
-	goal := len(s.sink.took()) + more
-	harness.Eventually(t, func() bool { return len(s.sink.took()) >= goal }, "%d more records", more)
+	goal := len(f.sink.allRecords()) + more
+	harness.Eventually(t, func() bool { return len(f.sink.allRecords()) >= goal }, "%d more records", more)
 }
 
 // conclude ends the load, waits for what is still under way, ends the replicas, and checks that nothing is lost, that
 // every repeat can be recognised, and that the metric is right.
-func (s *scene) conclude(t *testing.T) row {
+func (f *fixture) conclude(t *testing.T) row {
 	t.Helper()
-	s.settle(t)
-	for _, c := range s.replicas {
+	f.settle(t)
+	for _, c := range f.replicas {
 		if c.runs() {
 			c.terminate(t)
 		}
 	}
-	points := pointsIn(s.namespace, s.sink.metered())
-	r := judge(s.truth(), recordsIn(s.namespace, s.sink.took()), points)
-	r.remark, r.ownSums, r.saves = s.remark, s.metricDiffers, s.saves
+	points := pointsIn(f.namespace, f.sink.allPoints())
+	r := judge(f.truth(), recordsIn(f.namespace, f.sink.allRecords()), points)
+	r.remark, r.ownSums, r.saves = f.remark, f.metricDiffers, f.saves
 	assert.Positive(t, r.made)
 	assert.Zero(t, r.lost, "lost occurrences")
-	if !s.memoryIsLost && !s.unsaved {
+	if !f.memoryIsLost && !f.unsaved {
 		assert.Zero(t, r.surplus, "occurrences that come twice without the same log.record.uid")
-		if s.saves {
+		if f.saves {
 			assert.Zero(t, r.altered, "repeated records that are not the same as the first")
 		}
 	}
-	if !s.metricDiffers && !s.memoryIsLost {
+	if !f.metricDiffers && !f.memoryIsLost {
 		assert.Equal(t, r.made, r.metric, "the metric's total")
 		assertSteady(t, points)
 	}
