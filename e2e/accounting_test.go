@@ -62,7 +62,7 @@ func newStyle(reason string) *corev1.Event {
 	return ev
 }
 
-// observation is what a record says of counts.
+// observation is what a record contains of counts.
 type observation struct{ count, occurrences int64 }
 
 func TestOccurrencesAreCountedOnce(t *testing.T) {
@@ -210,7 +210,7 @@ func observationsOf(records []record) (all []observation) {
 	return all
 }
 
-// checkIdentity: log.record.uid is one for the same event and count, whoever sees it.
+// checkIdentity: log.record.uid is one for the same event and count, whichever receiver sees it.
 func checkIdentity(t *testing.T, records []record) {
 	t.Helper()
 	counts := map[string]string{}

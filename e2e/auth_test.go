@@ -21,7 +21,7 @@ import (
 	kubeevents "github.com/kubeevents/kubeeventsreceiver"
 )
 
-// TestStartRefusesWhatTheUserMustFix: the message names the key, the value and the way out.
+// TestStartRefusesWhatTheUserMustFix: the message names the key, the value and the fix.
 func TestStartRefusesWhatTheUserMustFix(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	t.Setenv("KUBERNETES_SERVICE_PORT", "")

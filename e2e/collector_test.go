@@ -52,7 +52,7 @@ func startCollector(t *testing.T, kubeconfig string, settings ...string) *collec
 	return col
 }
 
-// freeAddress is one that nobody listens on.
+// freeAddress returns an address that no program listens on.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	addresses, err := proc.FreeAddresses(1)
@@ -131,7 +131,7 @@ func TestTheBuiltCollectorWithoutAnAPIServer(t *testing.T) {
 	g := newGateway(t, kube.Kubeconfig())
 	g.server.Close()
 	col := startCollector(t, g.kubeconfig)
-	eventually(t, func() bool { return strings.Contains(col.Output.String(), "Cannot watch events") }, "a word on it")
+	eventually(t, func() bool { return strings.Contains(col.Output.String(), "Cannot watch events") }, "a log message")
 	// By its second attempt the Collector, which starts at the same time, listens to signals.
 	eventually(t, func() bool {
 		return scrape(t, col.internal).Sum("otelcol_kube_events_watch_restarts", "cause", "unavailable") > 1
@@ -139,7 +139,7 @@ func TestTheBuiltCollectorWithoutAnAPIServer(t *testing.T) {
 	harness.Terminate(t, col.Process) // An API server that is not available never stops the Collector.
 }
 
-// TestTheBuiltCollectorRefusesToStart: the message names the key, the value and the way out.
+// TestTheBuiltCollectorRefusesToStart: the message names the key, the value and the fix.
 func TestTheBuiltCollectorRefusesToStart(t *testing.T) {
 	t.Parallel()
 	for setting, parts := range map[string][]string{

@@ -38,7 +38,7 @@ func TestDefaults(t *testing.T) {
 	assert.Contains(t, settings, "retry_on_failure")
 }
 
-// TestWrongConfiguration: the message names the key, the value and the way out.
+// TestWrongConfiguration: the message names the key, the value and the fix.
 func TestWrongConfiguration(t *testing.T) {
 	t.Parallel()
 	for config, parts := range map[string][]string{

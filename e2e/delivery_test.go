@@ -31,7 +31,7 @@ import (
 
 const quickRetries = "retry_on_failure: {initial_interval: 5ms, max_interval: 50ms}"
 
-// runInto starts the receiver into a logs pipeline that passes on what decide lets it; decide returns what the pipeline
+// runInto starts the receiver into a logs pipeline that passes on what decide allows; decide returns what the pipeline
 // answers, and what it takes goes to the sink.
 func (c *cluster) runInto(t *testing.T, decide func(ctx context.Context, logs plog.Logs, take func(plog.Logs)) error, config ...string) *running {
 	t.Helper()

@@ -16,7 +16,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
-// componentStatus makes the health check tell the components' status, recoverable errors at once.
+// componentStatus makes the health check report the components' status, recoverable errors at once.
 const componentStatus = "--feature-gates=+extension.healthcheck.useComponentStatus"
 
 func healthAt(address string) string {

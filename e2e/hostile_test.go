@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TestHostileEvents are delivered as well as they can be, and never stop the stream. Whoever may create events can write
+// TestHostileEvents are delivered as well as they can be, and never stop the stream. Anyone who may create events can write
 // them: the API server checks little, and in protobuf nearly nothing.
 func TestHostileEvents(t *testing.T) {
 	t.Parallel()

@@ -100,7 +100,7 @@ func TestOwnersSwitchedOff(t *testing.T) {
 	rs := c.make(t, ns, "apps/v1", "ReplicaSet", "off")
 	pod := c.make(t, ns, "v1", "Pod", "off-a", controlledBy(rs), labelled("tilt-manifest", "off"))
 	rec := r.of(t, c.makeEvent(t, ns, eventAbout("Off", referenceTo(pod))).Name)
-	resourceIs(t, rec, chainOf(pod)) // What the event says, and no more.
+	resourceIs(t, rec, chainOf(pod)) // What the event contains, and no more.
 	assert.NotContains(t, rec.attrs, "k8s.owner.resolution")
 	assert.Empty(t, g.requests(isOwnerLookup), "no lookups")
 	r.awaitSum(t, 1, func(p point) bool { return p.resource["k8s.workload.kind"] == "Pod" })

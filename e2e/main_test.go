@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// waitTogether lets more tests run side by side than there are processors, because what they mostly do is wait.
+// waitTogether makes more tests run at a time than there are processors, because what they mostly do is wait.
 func waitTogether() {
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })

@@ -21,7 +21,7 @@ func resourceIs(t *testing.T, r record, want map[string]any) {
 	assert.Equal(t, want, without(r.resource, "k8s.cluster.uid"))
 }
 
-// objectAttributes are what a resource says of an object under a prefix such as k8s.workload.
+// objectAttributes are the attributes that a resource has of an object under a prefix such as k8s.workload.
 func objectAttributes(prefix string, o *object) map[string]any {
 	return map[string]any{
 		prefix + ".api_version": o.GetAPIVersion(), prefix + ".kind": o.GetKind(), prefix + ".name": o.GetName(), prefix + ".uid": string(o.GetUID()),
@@ -59,7 +59,7 @@ var conventional = map[string]string{
 // hasNoUID are the prefixes for which the conventions have a name alone.
 var hasNoUID = set("k8s.namespace", "k8s.storageclass")
 
-// chainOf is what a resource says of a chain of which each object owns the one before it.
+// chainOf is what a resource contains of a chain of which each object owns the one before it.
 func chainOf(objects ...*object) map[string]any {
 	resource := objectAttributes("k8s.object", objects[0])
 	if ns := objects[0].GetNamespace(); ns != "" {

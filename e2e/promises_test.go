@@ -25,7 +25,7 @@ func checkPromises(t *testing.T, r *running) {
 	assert.Equal(t, countOf(records), metricOf(r), "the metric is the sum of k8s.event.occurrences over all records")
 }
 
-// checkScopes: the receiver says who it is.
+// checkScopes: the receiver identifies itself.
 func checkScopes(t *testing.T, r *running) {
 	t.Helper()
 	for _, batch := range r.logs.AllLogs() {

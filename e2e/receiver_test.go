@@ -26,7 +26,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
-// pollTimeout is how long what must happen may take. It is long because machines may be slow; nothing waits for it where
+// pollTimeout limits each wait. It is long because machines may be slow; no test waits that long where
 // the receiver works.
 const pollTimeout = 90 * time.Second
 
@@ -130,7 +130,7 @@ func in(namespaces ...string) string {
 	return "start_at: beginning\nnamespaces: [" + strings.Join(namespaces, ", ") + "]"
 }
 
-// eventually looks until the condition holds.
+// eventually polls until the condition holds.
 func eventually(t *testing.T, holds func() bool, what string, args ...any) {
 	t.Helper()
 	if !harness.Poll(pollTimeout, holds) {
@@ -238,13 +238,13 @@ func (h *statusHost) last() *componentstatus.Event {
 	return h.events[len(h.events)-1]
 }
 
-// await waits for a status whose error, if there is one, says all this.
+// await waits for a status whose error, if there is one, has all these parts.
 func (h *statusHost) await(t *testing.T, status componentstatus.Status, parts ...string) {
 	t.Helper()
-	eventually(t, func() bool { return h.last() != nil && h.last().Status() == status && h.mentions(parts...) }, "status %s that says %q", status, parts)
+	eventually(t, func() bool { return h.last() != nil && h.last().Status() == status && h.mentions(parts...) }, "status %s that mentions %q", status, parts)
 }
 
-// mentions looks whether the newest status says all this.
+// mentions reports whether the newest status has all these parts.
 func (h *statusHost) mentions(parts ...string) bool {
 	said := fmt.Sprint(h.last().Err())
 	return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(said, part) })

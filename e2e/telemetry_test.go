@@ -23,7 +23,7 @@ import (
 	kubeevents "github.com/kubeevents/kubeeventsreceiver"
 )
 
-// ownTelemetry is what the receiver says of itself.
+// ownTelemetry is the receiver's own telemetry.
 type ownTelemetry struct{ *componenttest.Telemetry }
 
 // value is that of a counter or a gauge, or how much a histogram counted, over all points with the attributes.
@@ -64,7 +64,7 @@ func has(set attribute.Set, attributes []attribute.KeyValue) bool {
 	return true
 }
 
-// runWithTelemetry runs the receiver and listens to what it says of itself.
+// runWithTelemetry runs the receiver and collects its own telemetry.
 func (c *cluster) runWithTelemetry(t *testing.T, decide func(plog.Logs) error, config ...string) (*running, ownTelemetry) {
 	t.Helper()
 	telemetry := ownTelemetry{componenttest.NewTelemetry()}

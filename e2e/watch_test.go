@@ -208,7 +208,7 @@ func TestAListingThatBreaksOff(t *testing.T) {
 	}
 }
 
-// brokenWriter breaks the connection after so many bytes.
+// brokenWriter breaks the connection after n bytes.
 type brokenWriter struct {
 	http.ResponseWriter
 	left int
@@ -328,7 +328,7 @@ func TestAnAPIServerThatFails(t *testing.T) {
 	})
 }
 
-// TestAPermissionThatIsTakenAway: the status says what is missing, and nothing is lost when it is given back.
+// TestAPermissionThatIsTakenAway: the status names what is missing, and nothing is lost when it is given back.
 func TestAPermissionThatIsTakenAway(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -391,7 +391,7 @@ func (c *cluster) revoke(t *testing.T, account string) *rbacv1.ClusterRoleBindin
 	return binding
 }
 
-// TestAPermissionForOneOfTwoNamespaces: the other is watched, and the status says which is not.
+// TestAPermissionForOneOfTwoNamespaces: the other is watched, and the status names the one that is not.
 func TestAPermissionForOneOfTwoNamespaces(t *testing.T) {
 	t.Parallel()
 	allowed, denied := kube.newNamespace(t), kube.newNamespace(t)
@@ -495,7 +495,7 @@ func TestTooManyRequests(t *testing.T) {
 	r.host.await(t, componentstatus.StatusOK)
 }
 
-// TestADeadConnection: the network swallows everything, without a word to either side.
+// TestADeadConnection: the network drops everything, and neither side notices.
 func TestADeadConnection(t *testing.T) {
 	t.Parallel()
 	ns := kube.newNamespace(t)

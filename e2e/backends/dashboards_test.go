@@ -30,13 +30,13 @@ type dashboard struct {
 	}
 }
 
-// chosen is what somebody chose on the dashboards, who looks at the workload shop of the demo and at all Collectors.
+// chosen are the variables of a user who looks at the workload shop of the demo and at all Collectors.
 var chosen = strings.NewReplacer(
 	"$cluster", ".*", "$namespace", "demo", "$kind", "Deployment", "$workload", "shop", "$instance", ".*",
 	"$__rate_interval", "1m", "$__range", "1h", "$__auto", "1m",
 )
 
-// mayBeEmpty are metrics that tell of troubles which no Collector here has.
+// mayBeEmpty are metrics of problems that no Collector here has.
 var mayBeEmpty = set("otelcol_kube_events_checkpoint_failures")
 
 func set(values ...string) map[string]bool {
@@ -83,7 +83,7 @@ func valuesOf(t *testing.T, query string) string {
 func isAnswered(t *testing.T, path, title, source, query string) {
 	t.Helper()
 	query = chosen.Replace(query)
-	require.NotContains(t, query, "$", "%s has a variable that nobody chose", title)
+	require.NotContains(t, query, "$", "%s has a variable without a value", title)
 	asked := map[string]ask{"scraped": linesOf(all.scraped.series), "pushed": linesOf(all.pushed.series)}
 	if source == "loki" {
 		asked = map[string]ask{"loki": linesOf(all.loki.series)}

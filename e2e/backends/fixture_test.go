@@ -63,8 +63,8 @@ func newFixture(ctx context.Context) (f *fixture, err error) {
 	return f, errors.Join(f.startCollector(metrics[0], metrics[1]), f.startTroubledCollector(metrics[2]))
 }
 
-// startBackends starts those that docs/queries.md configures, and the Loki of examples/backends. Both that scrape are told where: the metric, the Collector's
-// own, and those of the Collector with troubles.
+// startBackends starts the backends that docs/queries.md configures, and the Loki of examples/backends. Both Prometheus servers scrape the metric, the Collector's
+// own metrics, and those of the Collector that has problems.
 func (f *fixture) startBackends(metrics []string) (err error) {
 	if f.loki, err = startLoki(f.make("loki")); err != nil {
 		return err
@@ -107,7 +107,7 @@ func (f *fixture) startCluster(ctx context.Context) (err error) {
 	return makeMistyped(ctx, f.cluster)
 }
 
-// startCollector starts one that feeds the backends, as docs/queries.md says. It is configured as the demo's, which also
+// startCollector starts one that feeds the backends, as in docs/queries.md. It is configured as the demo's, which also
 // shows the past.
 func (f *fixture) startCollector(metrics, own string) error {
 	config := strings.NewReplacer("http://loki:3100", f.loki.url, "http://prometheus:9090", f.pushed.url, "127.0.0.1:9464", metrics).
@@ -115,8 +115,8 @@ func (f *fixture) startCollector(metrics, own string) error {
 	return f.startOtelcol(own, config, "yaml:receivers::kube_events::collection_interval: 1s")
 }
 
-// startTroubledCollector starts one that nobody takes events from, and that also asks an API server that is not there. It
-// has the metrics that there are in times of trouble.
+// startTroubledCollector starts one whose exporter fails, and that also watches an API server that does not exist. It
+// has the metrics of problems.
 func (f *fixture) startTroubledCollector(own string) error {
 	const config = `
 receivers:
@@ -175,7 +175,7 @@ func (f *fixture) stop() (err error) {
 }
 
 // makeMistyped makes a Deployment whose image does not exist, and writes what a kubelet would of its pod: the nodes only
-// pretend to pull images.
+// simulate that they pull images.
 func makeMistyped(ctx context.Context, client kubernetes.Interface) error {
 	const name, namespace = "mistyped", "mistakes"
 	_, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})

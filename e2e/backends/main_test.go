@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package backends asks real backends for the events of a real control plane: a Loki, a Prometheus that scrapes the built
-// Collector, and a Prometheus that it pushes to. They are configured as docs/queries.md and examples/backends say. What is asked
-// is what users are given to ask: the queries of that page, those of the dashboards, and the rules, in deploy/; and that recipe
-// is run as its README says.
+// Collector, and a Prometheus that it pushes to. Their configuration is that of docs/queries.md and examples/backends. The tests run
+// what users run: the queries of that page, those of the dashboards, and the rules, in deploy/; and that recipe,
+// as in its README.
 package backends
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
-// all is what the tests share. It only grows: a test that waits gets what it waits for.
+// all is what the tests share. Data is only added to it.
 var all *fixture
 
 func TestMain(m *testing.M) {

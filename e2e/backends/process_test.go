@@ -23,10 +23,10 @@ func start(directory string, env []string, program string, arguments ...string) 
 	return &process{started}, err
 }
 
-// stop ends the program, at once if it takes its time: what it holds is thrown away.
+// stop ends the program, and kills it after a few seconds: its data is not needed.
 func (p *process) stop() { _ = p.Terminate(5 * time.Second) }
 
-// await waits until what is awaited of the program is there. The deadline only ends what would never end.
+// await waits until ready returns nil. The deadline only ends what would never end.
 func (p *process) await(there func() error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()

@@ -23,7 +23,7 @@ type prometheus struct {
 	url string
 }
 
-// often lets nobody wait for a scrape or a rule.
+// often makes scrapes and rules run at once.
 const often = `
 global: {scrape_interval: 1s, evaluation_interval: 1s}
 `
@@ -42,7 +42,7 @@ func startPrometheus(directory, config string) (*prometheus, error) {
 	return &prometheus{p, "http://" + addresses[0]}, err
 }
 
-// ready says whether it takes and gives metrics.
+// ready returns an error until Prometheus accepts and returns metrics.
 func (p *prometheus) ready() error {
 	_, err := get(p.url + "/-/ready")
 	return err

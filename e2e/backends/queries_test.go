@@ -60,7 +60,7 @@ func linesOf(answer func(string) ([]series, error)) ask {
 	}
 }
 
-// check returns an error unless the answer has all that stands below the query.
+// check returns an error unless the answer has everything that the page shows below the query.
 func (q query) check(ask ask) error {
 	lines, err := ask(q.text)
 	if err != nil {

@@ -88,7 +88,7 @@ func (r *recipe) start(program string, env ...string) (*process, error) {
 	return nil, fmt.Errorf("the recipe's README does not start %s", program)
 }
 
-// sh runs what somebody would type, and returns the lines that they would see.
+// sh runs a command as a user does, and returns the lines that it prints.
 func (r *recipe) sh(command string) ([]string, error) {
 	shell := exec.Command("sh", "-c", command)
 	shell.Dir = r.root
@@ -110,7 +110,7 @@ func (r *recipe) queries() (queries []query) {
 	return queries
 }
 
-// TestTheRecipe: what somebody sees who types what the README of examples/backends says.
+// TestTheRecipe: the commands in the README of examples/backends print what it shows.
 func TestTheRecipe(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {

@@ -31,7 +31,7 @@ func decode(t *testing.T, path string, into any) {
 	require.NoError(t, yaml.Unmarshal(text, into), path)
 }
 
-// TestTheRulesAsPromtoolTestsThem runs what deploy/rules/tests says, over hours and days that nobody waits for.
+// TestTheRulesAsPromtoolTestsThem runs deploy/rules/tests, over simulated hours and days.
 func TestTheRulesAsPromtoolTestsThem(t *testing.T) {
 	t.Parallel()
 	for _, arguments := range [][]string{

@@ -14,7 +14,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/controlplane/controlplanetest"
 )
 
-// smallSize is enough to find out whether a scenario still works. What it measures says nothing, and no test looks at it.
+// smallSize is enough to find out whether a scenario still works. No test looks at its measurements, because they have no meaning.
 var smallSize = size{
 	namespaces: 2, deployments: 4, pods: 40,
 	observations: 400, updates: 80, perSecond: 400,

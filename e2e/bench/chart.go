@@ -35,7 +35,7 @@ var drawing string
 
 var drawingTemplate = template.Must(template.New("chart.svg").Parse(drawing))
 
-// keepCharts draws the charts of a scenario into one file beside the page.
+// keepCharts draws the charts of a scenario into one file next to the page.
 func keepCharts(docs, name string, charts []chart) error {
 	if len(charts) == 0 {
 		return nil
@@ -86,7 +86,7 @@ type curve struct {
 	Name, Color    string
 	Points         []point
 	LabelX, LabelY float64
-	ValueAt        int // where a point's value stands, above it or below
+	ValueAt        int // where a point's value is, above it or below
 }
 
 type point struct {

@@ -26,7 +26,7 @@ type cluster struct {
 	pods   []corev1.ObjectReference
 }
 
-// newCluster starts one with the pods of so many Deployments, evenly spread over namespaces.
+// newCluster starts one with the pods of the Deployments, evenly spread over namespaces.
 func newCluster(ctx context.Context, binaries string, sz size) (*cluster, error) {
 	cp, err := controlplane.Start(ctx, controlplane.Options{Binaries: binaries})
 	if err != nil {
@@ -154,7 +154,7 @@ func (c *cluster) probe(ctx context.Context, name string, at time.Time) error {
 	return err
 }
 
-// probeUntilReceived makes a probe every 100 ms until a sink that has heard nothing so far hears one, and returns when that was.
+// probeUntilReceived makes a probe every 100 ms until a sink that has received nothing so far receives one, and returns when that was.
 func (c *cluster) probeUntilReceived(ctx context.Context, s *sink) (time.Time, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, errors.New("none of the probes has arrived"))
 	var probes sync.WaitGroup

@@ -104,17 +104,17 @@ type usage struct {
 func (c *collector) usage() (usage, error) {
 	process, err := procfs.NewProc(c.PID())
 	if err != nil {
-		return usage{}, errors.Join(err, c.failure("is not there to be measured"))
+		return usage{}, errors.Join(err, c.failure("has ended and cannot be measured"))
 	}
 	stat, errStat := process.Stat()
 	status, errStatus := process.NewStatus()
 	if err := errors.Join(errStat, errStatus); err != nil || status.VmHWM == 0 {
-		return usage{}, errors.Join(err, c.failure("is not there to be measured"))
+		return usage{}, errors.Join(err, c.failure("has ended and cannot be measured"))
 	}
 	return usage{time.Duration(stat.CPUTime() * float64(time.Second)), int64(status.VmHWM)}, nil
 }
 
-// writtenBytes is how much the Collector has handed to the kernel to write.
+// writtenBytes is how much the Collector has passed to the kernel to write.
 func (c *collector) writtenBytes() (int64, error) {
 	process, err := procfs.NewProc(c.PID())
 	if err != nil {

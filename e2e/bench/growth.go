@@ -69,7 +69,7 @@ k8s_events keeps every event in memory and no checkpoint, and is shown no more t
 	}, err
 }
 
-// add measures the Collectors beside so many live events.
+// add measures the Collectors with that many live events.
 func (g *growth) add(ctx context.Context, b *benchmark, live int) error {
 	some := growthFigures(live)
 	for i, c := range []runner{b.ours, b.theirs} {
@@ -94,7 +94,7 @@ func (g *growth) add(ctx context.Context, b *benchmark, live int) error {
 	return nil
 }
 
-// summary says how the least and the greatest number of live events differ.
+// summary compares the least and the greatest number of live events.
 func (g *growth) summary() []figure {
 	return []figure{
 		{Name: "peak memory (RSS) for each live event more", Unit: "B", Ours: perEvent(g.memory[0]), Theirs: perEvent(g.memory[1])},
@@ -151,7 +151,7 @@ func (l liveEvents) Event(i int) *corev1.Event {
 	return l.fleet.BackOff(i%l.fleet.Pods, l.begin.Add(time.Duration(i)*time.Millisecond))
 }
 
-// growthOnce measures one Collector beside so many live events.
+// growthOnce measures one Collector with that many live events.
 func (b *benchmark) growthOnce(ctx context.Context, c runner, live int) (v values, err error) {
 	fleet := &replay.Fleet{Namespaces: b.playback.namespaces, Deployments: b.playback.deployments, Pods: growthPods}
 	events := liveEvents{fleet, live, time.Now().Add(time.Hour)}
@@ -182,11 +182,11 @@ func (b *benchmark) growthOnce(ctx context.Context, c runner, live int) (v value
 	return v, b.changeSome(ctx, r, events, v)
 }
 
-// awaitListing waits until the Collector has been told of all live events. One that does not tell how many those were
+// awaitListing waits until the Collector has received all live events. One that does not report how many it received
 // watches only after its listing.
-func (r *rig) awaitListing(ctx context.Context, tells bool, live int) error {
+func (r *rig) awaitListing(ctx context.Context, reports bool, live int) error {
 	return until(ctx, 5*time.Minute, "all live events are listed", func() bool {
-		if !tells {
+		if !reports {
 			return r.server.Requests()[replay.EventsWatch] > 0
 		}
 		n, err := r.col.ownMetric("otelcol_kube_events_received")
@@ -194,7 +194,7 @@ func (r *rig) awaitListing(ctx context.Context, tells bool, live int) error {
 	})
 }
 
-// weigh looks at the memory of the Collector.
+// weigh measures the memory of the Collector.
 func (r *rig) weigh(ctx context.Context, v values) error {
 	heap, err := r.col.heap(ctx)
 	if err != nil {

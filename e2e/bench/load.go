@@ -150,7 +150,7 @@ func (b *benchmark) measureLoad(ctx context.Context, kube *cluster, s *sink, col
 	return run, errors.Join(err, <-profiled)
 }
 
-// belongsToDeployment says whether a record about a pod of deploy tells the whole and the right chain.
+// belongsToDeployment reports whether a record about a pod of deploy has the whole and the right chain.
 func belongsToDeployment(resource, log pcommon.Map) bool {
 	return hasOwners(resource, log) &&
 		text(resource, "k8s.workload.kind") == "Deployment" &&

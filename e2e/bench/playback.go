@@ -19,7 +19,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/e2e/replay"
 )
 
-// playback is how much the scenarios do in which an API server is played: the server answers as fast as it is asked, and
+// playback is how much the scenarios do that use a simulated API server: the server answers as fast as it is asked, and
 // streams faster than etcd could.
 type playback struct {
 	ownerLatency time.Duration // how long an answer about owners takes
@@ -44,7 +44,7 @@ var fullPlayback = playback{
 }
 
 func (p *playback) addFlags(flags *flag.FlagSet) {
-	flags.IntVar(&p.namespaces, "namespaces", p.namespaces, "how many namespaces a played API server has")
+	flags.IntVar(&p.namespaces, "namespaces", p.namespaces, "how many namespaces a simulated API server has")
 	flags.IntVar(&p.changes, "replay", p.changes, "how many events the scenario replay streams")
 	flags.DurationVar(&p.storm, "storm", p.storm, "how long the storm takes, at the same rate")
 	flags.DurationVar(&p.idle, "idle", p.idle, "how long the scenario idle lasts")
@@ -76,7 +76,7 @@ func (s *sizes) Set(text string) error {
 	return nil
 }
 
-// rig is an API server that is played, a sink, and a Collector between them.
+// rig is a simulated API server, a sink, and a Collector between them.
 type rig struct {
 	server     *replay.Server
 	sink       *sink
@@ -153,7 +153,7 @@ func (c *collector) ownMetric(name string) (sum float64, err error) {
 	return metrics.Sum(name), err
 }
 
-// accepted is how many records the receiver has handed to its pipeline.
+// accepted is how many records the receiver has passed to its pipeline.
 func (c *collector) accepted() int {
 	n, err := c.ownMetric("otelcol_receiver_accepted_log_records")
 	if err != nil {
@@ -169,7 +169,7 @@ func (s *sink) received() int {
 	return s.records
 }
 
-// awaitCount waits until a count has come so far, or has stood still for so long, or the context ends. It returns how far
+// awaitCount waits until a count has come so far, or has not changed for the duration quiet, or the context ends. It returns how far
 // it has come. To count may be work for the Collector, so it is not done too often.
 func awaitCount(ctx context.Context, want int, quiet time.Duration, count func() int) int {
 	last, moved := count(), time.Now()

@@ -73,5 +73,5 @@ func TestUsage(t *testing.T) {
 	assert.NoError(t, err)
 	p.Kill()
 	_, err = col.usage()
-	assert.ErrorContains(t, err, "is not there to be measured")
+	assert.ErrorContains(t, err, "has ended and cannot be measured")
 }

@@ -109,7 +109,7 @@ type benchmark struct {
 	playback     playback
 }
 
-// logf tells whoever waits how far it is.
+// logf reports progress to the user.
 func (*benchmark) logf(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%s "+format+"\n", append([]any{time.Now().Format(time.TimeOnly)}, args...)...)
 }
@@ -117,7 +117,7 @@ func (*benchmark) logf(format string, args ...any) {
 // values are what one run of one Collector measured, by the figure's name.
 type values map[string]float64
 
-// String lists them by name, for whoever waits.
+// String lists them by name, for the progress report.
 func (v values) String() string {
 	parts := make([]string, 0, len(v))
 	for _, name := range slices.Sorted(maps.Keys(v)) {

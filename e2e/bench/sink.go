@@ -16,23 +16,23 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/otlpsink"
 )
 
-// observation is what one log record tells of: an event that has reached a count. Both receivers say both.
+// observation is what one log record is about: an event that has reached a count. Both receivers emit both.
 type observation struct {
 	event string
 	count int64
 }
 
-// arrival is when an observation's first record came, and what it said.
+// arrival is when an observation's first record arrived, and whether it has owners.
 type arrival struct {
 	at     time.Time
-	owners bool // the record tells who owns the object
+	owners bool // the record names the owners of the object
 }
 
-// sink is the backend: it takes logs as OTLP over HTTP. The load tells it when it sent what, and it remembers when that
+// sink is the backend. The load notes in it what was sent when, and it remembers when that
 // arrived.
 type sink struct {
 	server *otlpsink.Sink
-	// owners tells whether a record has the whole owner chain; hasOwners, unless a scenario knows better.
+	// owners reports whether a record has the whole owner chain; it is hasOwners, unless a scenario has its own.
 	owners func(resource, log pcommon.Map) bool
 
 	mu      sync.Mutex
@@ -96,7 +96,7 @@ func (s *sink) takeRecord(resource, log pcommon.Map, at time.Time) {
 	}
 }
 
-// hasOwners says whether a record tells who owns the object, to the end.
+// hasOwners reports whether a record names all owners of the object.
 func hasOwners(resource, log pcommon.Map) bool {
 	_, chain := resource.Get("k8s.owner.chain")
 	return chain && text(resource, "k8s.workload.name") != "" && text(log, "k8s.owner.resolution") == "complete"
@@ -130,8 +130,8 @@ func (s *sink) observations() (n int, last time.Time) {
 	return len(s.arrived), s.last
 }
 
-// wait waits until n different observations have arrived. What has not come after so long without a record is lost, which
-// is for the scenario to say: it is no error.
+// wait waits until n different observations have arrived. What has not come after the duration quiet without a record is lost, which
+// the scenario reports: it is no error.
 func (s *sink) wait(ctx context.Context, n int, quiet time.Duration) error {
 	began, arrived := time.Now(), 0
 	err := apiwait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, func(context.Context) (bool, error) {

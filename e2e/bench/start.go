@@ -76,7 +76,7 @@ func runStart(ctx context.Context, b *benchmark) (r result, err error) {
 	return r, err
 }
 
-// writeEvents makes so many events about the cluster's pods, and returns their names.
+// writeEvents makes n events about the cluster's pods, and returns their names.
 func (c *cluster) writeEvents(ctx context.Context, n int) ([]string, error) {
 	names := make([]string, n)
 	now := time.Now()

@@ -20,7 +20,7 @@ import (
 const (
 	stormTime = 5 * time.Minute
 	stormPods = 50_000
-	// stormTick is how often events are let go: those of recorders come in flocks.
+	// stormTick is how often events are released: those of recorders come in bursts.
 	stormTick = 5 * time.Millisecond
 )
 
@@ -84,7 +84,7 @@ func stormFigures(cacheSize int) []figure {
 	}
 }
 
-// storm lets one Collector stand a storm.
+// storm measures one Collector in a storm.
 func (b *benchmark) storm(ctx context.Context, cacheSize int, length time.Duration) (v values, err error) {
 	fleet := &replay.Fleet{
 		Namespaces: b.playback.namespaces, Deployments: b.playback.deployments, Pods: int(length * stormPods / stormTime),
@@ -181,7 +181,7 @@ func stormOf(fleet *replay.Fleet) []change {
 	return all
 }
 
-// releaseAll lets everything happen at its time, and tells the sink.
+// releaseAll releases each change at its time, and notes it in the sink.
 func (r *rig) releaseAll(ctx context.Context, begin time.Time, all []change) error {
 	recorder := replay.NewRecorder()
 	for next := 0; next < len(all); {
@@ -199,7 +199,7 @@ func (r *rig) releaseAll(ctx context.Context, begin time.Time, all []change) err
 	return nil
 }
 
-// occurrences is the count that a record of the event tells.
+// occurrences is the count that a record of the event has.
 func occurrences(ev *corev1.Event) int64 {
 	count := max(1, ev.Count)
 	if ev.Series != nil {

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// traffic is recorders that write events about a cluster's pods at a given rate, and tell a sink when. The same size
+// traffic is recorders that write events about a cluster's pods at a given rate, and note in a sink when. The same size
 // gives the same traffic each time.
 type traffic struct {
 	cluster *cluster

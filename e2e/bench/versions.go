@@ -40,7 +40,7 @@ func (b *benchmark) versions(ctx context.Context) versions {
 		Kubernetes: strings.TrimPrefix(output(ctx, filepath.Join(b.controlPlane, "kube-apiserver"), "--version"), "Kubernetes "),
 		CPU:        cpuModel(), Cores: runtime.NumCPU(),
 	}
-	// The receiver is built from this checkout and says so only here.
+	// The receiver is built from this checkout and has its version only here.
 	v.Ours.Receiver = "at " + output(ctx, "git", "describe", "--always", "--dirty")
 	return v
 }

@@ -41,12 +41,12 @@ func makeImage() (string, error) {
 // pod is one that a kubelet runs.
 type pod struct {
 	*corev1.Pod
-	address string // stands for the Pod's IP
+	address string // replaces the Pod's IP
 	*process
 }
 
 // kubelet does what the kubelet of a node does, for Pods that the control plane made and whose containers the node only
-// pretends to run.
+// only simulates.
 type kubelet struct {
 	*cluster
 	claims string // the directory of the volumes that outlive a Pod
@@ -64,7 +64,7 @@ func (k kubelet) run(t *testing.T, spec *corev1.Pod) *pod {
 	return p
 }
 
-// command is what the container runs: what the image says, unless the Pod does.
+// command is what the container runs: that of the Pod, or else that of the image.
 func command(c corev1.Container) []string {
 	if len(c.Command) > 0 {
 		return append(slices.Clone(c.Command), c.Args...)
@@ -78,7 +78,7 @@ func newAddress(t *testing.T) string {
 	for i := range 1000 {
 		number := os.Getpid() + i
 		address := fmt.Sprintf("127.%d.%d.%d", 1+number>>16&63, number>>8&255, number&255)
-		// No container listens on this port: whoever does has the address.
+		// No container listens on this port. The test that does has the address.
 		if listener, err := net.Listen("tcp", address+":40004"); err == nil {
 			t.Cleanup(func() { _ = listener.Close() })
 			return address
@@ -106,7 +106,7 @@ func (k kubelet) environment(t *testing.T, p *pod, c corev1.Container) []string 
 	return environment
 }
 
-// field is what the downward API tells of a Pod.
+// field is what the downward API has of a Pod.
 func (p *pod) field(t *testing.T, path string) string {
 	t.Helper()
 	switch path {
@@ -138,7 +138,7 @@ func (k kubelet) mounts(t *testing.T, spec *corev1.Pod, c corev1.Container) (mou
 	return mounts
 }
 
-// volume is a directory with what the API says that a volume holds.
+// volume is a directory with the content that a volume has according to the API.
 func (k kubelet) volume(t *testing.T, spec *corev1.Pod, volume corev1.Volume) string {
 	t.Helper()
 	directory := t.TempDir()

@@ -22,7 +22,7 @@ type cluster struct{ *harness.Cluster }
 // kube is the cluster that all tests share. Its controllers make Pods of Deployments, and its nodes say that they run them.
 var kube *cluster
 
-// image is the directory that stands for the root of the image that the Dockerfile makes.
+// image is the directory that has the content of the image that the Dockerfile makes.
 var image string
 
 func TestMain(m *testing.M) {

@@ -86,7 +86,7 @@ func TestASingleNamespace(t *testing.T) {
 	backend, objects := harness.NewBackend(t), build(t, "overlays/single-namespace")
 	objects.sendTo(t, backend.URL)
 
-	// Without its rights the Collector runs, and says that it is not ready, and why.
+	// Without its rights the Collector runs, and reports that it is not ready, and why.
 	kube.apply(t, objects.but("RoleBinding"))
 	p := kubelet{kube, t.TempDir()}.run(t, kube.podsOf(t, namespace, 1)[0])
 	var page string
@@ -246,7 +246,7 @@ func settled(d *appsv1.Deployment) bool {
 		d.Status.UpdatedReplicas == *d.Spec.Replicas && d.Status.AvailableReplicas == *d.Spec.Replicas
 }
 
-// makeDeployment makes one whose Pods run, as far as events tell.
+// makeDeployment makes one whose Pods run, according to their events.
 func (c *cluster) makeDeployment(t *testing.T, namespace, name string) {
 	t.Helper()
 	labels := map[string]string{"app": name}
@@ -263,7 +263,7 @@ func (c *cluster) makeDeployment(t *testing.T, namespace, name string) {
 	require.NoError(t, err)
 }
 
-// awaitEvents waits until a Deployment's Pod has started, so that what it has to say is said.
+// awaitEvents waits until a Deployment's Pod has started, so that all of its events exist.
 func (c *cluster) awaitEvents(t *testing.T, namespace, deployment string) {
 	t.Helper()
 	harness.Eventually(t, func() bool {

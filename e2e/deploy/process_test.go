@@ -23,7 +23,7 @@ func start(t *testing.T, c container) *process {
 	return &process{harness.StartProcess(t, c.command(t))}
 }
 
-// terminate ends the container as the kubelet does, and says whether it ended well.
+// terminate ends the container as the kubelet does. It must end with exit code 0.
 func (p *process) terminate(t *testing.T) {
 	t.Helper()
 	harness.Terminate(t, p.Process)

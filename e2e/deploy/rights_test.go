@@ -51,7 +51,7 @@ func TestTheRulesAreThoseOfTheREADME(t *testing.T) {
 // right is what a request needs: verb, resource with its group and subresource, and a name if it is about one object.
 type right struct{ verb, group, resource, subresource, name string }
 
-// needless are rights that the Collector has no use for, each of which would be worth something to somebody who steals its
+// needless are rights that the Collector has no use for, each of which would be worth something to an attacker who steals its
 // token.
 var needless = []right{
 	{"get", "", "secrets", "", ""}, {"list", "", "secrets", "", ""}, {"watch", "", "secrets", "", ""},

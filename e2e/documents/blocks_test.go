@@ -35,13 +35,13 @@ func TestConfigurationsAreValid(t *testing.T) {
 }
 
 // TestCommandsRun: every command on the pages runs from the repository's root and shows something, in a cluster with what
-// deploy/base gives the receiver, and beside a Collector.
+// deploy/base gives the receiver, and next to a Collector.
 func TestCommandsRun(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{"namespace.yaml", "clusterrole.yaml", "clusterrolebinding.yaml"} {
 		kube.Apply(t, filepath.Join("deploy", "base", file))
 	}
-	port := runBeside(t)
+	port := runAlongside(t)
 	for _, page := range pages {
 		for _, b := range blocksOf(t, page, "sh") {
 			for line := range strings.Lines(b.text) {
@@ -68,8 +68,8 @@ func runLine(t *testing.T, line string, env ...string) {
 	assert.NotEmpty(t, output, line)
 }
 
-// runBeside runs the Collector that make run runs, and returns the port of its own metrics.
-func runBeside(t *testing.T) (port string) {
+// runAlongside runs the Collector that make run runs, and returns the port of its own metrics.
+func runAlongside(t *testing.T) (port string) {
 	t.Helper()
 	free, err := proc.FreeAddresses(1)
 	require.NoError(t, err)

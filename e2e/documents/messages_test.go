@@ -81,7 +81,7 @@ func parse(t *testing.T) (s source) {
 	return s
 }
 
-// isComplaint says whether a call is logger.Warn or logger.Error, whatever holds the logger.
+// isComplaint reports whether a call is logger.Warn or logger.Error, whatever holds the logger.
 func isComplaint(call *ast.CallExpr) bool {
 	method, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok || method.Sel.Name != "Warn" && method.Sel.Name != "Error" || len(call.Args) == 0 {

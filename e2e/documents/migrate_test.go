@@ -110,7 +110,7 @@ func TestTheOldNamesOfClusterScopedObjects(t *testing.T) {
 	})
 }
 
-// TestWhatDiffersFromK8sEvents is what the page says of updates: a change without a new occurrence is no record, a jump of
+// TestWhatDiffersFromK8sEvents checks what the page documents about updates: a change without a new occurrence is no record, a jump of
 // the count is one record of several occurrences, and a repeat of a new-style event has the time of the repeat.
 func TestWhatDiffersFromK8sEvents(t *testing.T) {
 	t.Parallel()
@@ -270,7 +270,7 @@ func compareStarts(t *testing.T, event *corev1.Event, theirs, ours map[string]an
 	assert.Equal(t, first.UTC().Truncate(time.Second).String(), ours[startTime])
 }
 
-// explained is what the page says that the snippet cannot give back.
+// explained is the page's section on what the snippet cannot restore.
 func explained(t *testing.T) string {
 	t.Helper()
 	_, section, found := strings.Cut(harness.Read(t, "docs", "migrate.md"), "What it cannot give back")

@@ -77,7 +77,7 @@ func anchorsOf(t *testing.T, path string) (anchors []string) {
 	return anchors
 }
 
-// TestEveryPageHasBlocksOfKnownLanguages: of one that is not, nobody checks anything.
+// TestEveryPageHasBlocksOfKnownLanguages: no test checks a block of another language.
 func TestEveryBlockIsChecked(t *testing.T) {
 	t.Parallel()
 	for _, page := range pages {

@@ -33,7 +33,7 @@ func TestSizingReckonsWithNoLessThanWasMeasured(t *testing.T) {
 	}
 }
 
-// measuredIn is what a row of performance.md says of this receiver.
+// measuredIn is the value of this receiver in a row of performance.md.
 func measuredIn(t *testing.T, section, name string) (value float64, unit string) {
 	t.Helper()
 	_, text, found := strings.Cut(harness.Read(t, "docs", "performance.md"), "\n## "+section)

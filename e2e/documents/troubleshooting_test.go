@@ -16,7 +16,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
-// declared is what metadata.yaml says of the receiver's own telemetry.
+// declared is the receiver's own telemetry in metadata.yaml.
 type declared struct {
 	Attributes map[string]struct {
 		Enum []string `json:"enum"`
@@ -75,7 +75,7 @@ func TestEveryMessageIsExplained(t *testing.T) {
 	}
 }
 
-// messagesOf are the first column of the table of messages. What stands in brackets is not part of a message.
+// messagesOf are the first column of the table of messages. Text in brackets is not part of a message.
 func messagesOf(t *testing.T, page string) (messages []string) {
 	t.Helper()
 	_, section, found := strings.Cut(page, "## Messages\n")

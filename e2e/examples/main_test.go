@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 // reader is the ClusterRole that the Collector has wherever it is deployed.
 const reader = "deploy/base/clusterrole.yaml"
 
-// run runs the recipe's Collector with the rights that the README says it needs.
+// run runs the recipe's Collector with the permissions that the README lists.
 func run(t *testing.T, recipe string, env ...string) *harness.Collector {
 	t.Helper()
 	roles := []string{reader}
@@ -70,7 +70,7 @@ func commandsOf(t *testing.T, recipe string) (commands []string) {
 	return commands
 }
 
-// sh runs a command from the repository's root, as somebody who may do everything.
+// sh runs a command from the repository's root, as an administrator.
 func sh(t *testing.T, command string) {
 	t.Helper()
 	shell := exec.Command("sh", "-c", command)

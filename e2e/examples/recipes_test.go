@@ -75,7 +75,7 @@ func TestCartographer(t *testing.T) {
 		"k8s.event.reason", "TemplateNotFound", "k8s.namespace.name", nil))
 }
 
-// TestArgoRollouts: what the pods of the canary and of the stable version say belongs to the Rollout, and the revision tells
+// TestArgoRollouts: events of the pods of the canary and of the stable version belong to the Rollout, and the revision tells
 // them apart.
 func TestArgoRollouts(t *testing.T) {
 	t.Parallel()
@@ -119,7 +119,7 @@ func TestKnative(t *testing.T) {
 	assert.Equal(t, occurrencesOf(backend.Records(append(ofService, "k8s.event.reason", "Started")...)), backend.Occurrences(append(ofService, "k8s.event.reason", "Started")...))
 }
 
-// occurrencesOf are the occurrences that records tell of.
+// occurrencesOf is the number of occurrences that records contain.
 func occurrencesOf(records []harness.Record) (total int64) {
 	for _, record := range records {
 		total += record.Get("k8s.event.occurrences").(int64)
@@ -147,7 +147,7 @@ func TestCronJob(t *testing.T) {
 	assert.Equal(t, occurrencesOf(backend.Records()), backend.Occurrences(), "all of it, and nothing else")
 }
 
-// runTonight lets the controller find that a run of the CronJob is due, as if its last one were two days ago.
+// runTonight makes a run of the CronJob due, as if its last one were two days ago.
 func runTonight(t *testing.T, namespace, name string) {
 	t.Helper()
 	past := time.Now().Add(-48 * time.Hour).UTC().Format(time.RFC3339)
@@ -186,7 +186,7 @@ func TestApproval(t *testing.T) {
 	assert.LessOrEqual(t, approved.Log.Timestamp(), rollout[1].Log.Timestamp())
 }
 
-// TestApprovalOfNothing: the script says what it wants, be it nothing or too much that it was given.
+// TestApprovalOfNothing: the script prints its usage if it gets no arguments or too many.
 func TestApprovalOfNothing(t *testing.T) {
 	t.Parallel()
 	for _, arguments := range [][]string{nil, {"approval", "payments", "a message", "without quotes"}} {

@@ -19,7 +19,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
-// spread is the reason of the events whose number the test knows: other recipes make events beside it.
+// spread is the reason of the events whose number the test knows: other recipes make other events at the same time.
 const spread = "SpreadOverShards"
 
 // shard is one of the recipe's Collectors, with what has come of it.
@@ -30,7 +30,7 @@ type shard struct {
 	backend   *harness.Backend
 }
 
-// shardFilter is what a shard's configuration says of namespaces.
+// shardFilter is the part of a shard's configuration that selects namespaces.
 type shardFilter struct {
 	Namespaces        []string `json:"namespaces"`
 	ExcludeNamespaces []string `json:"exclude_namespaces"`
@@ -168,7 +168,7 @@ func (m *madeEvents) makeNew(t *testing.T, namespace string, about corev1.Object
 	m.counts[event.UID] = 1
 }
 
-// countUp lets the events of the old style happen again, as their recorders tell: by a patch of the count.
+// countUp makes the events of the old style occur again, as their recorders do: by a patch of the count.
 func (m *madeEvents) countUp(t *testing.T) {
 	t.Helper()
 	for _, event := range m.old {
@@ -186,7 +186,7 @@ func (m *madeEvents) total() (total int64) {
 	return total
 }
 
-// eventsOf are the UIDs of all events that are in the cluster, whoever made them.
+// eventsOf are the UIDs of all events in the cluster.
 func eventsOf(t *testing.T) (uids []string) {
 	t.Helper()
 	list, err := kube.CoreV1().Events("").List(t.Context(), metav1.ListOptions{})
@@ -205,7 +205,7 @@ func missing(backend *harness.Backend, uids []string) (missing []string) {
 	return slices.DeleteFunc(slices.Clone(uids), func(uid string) bool { return seen[uid] })
 }
 
-// assertUnion: together the Collectors tell of each event as often as it occurred.
+// assertUnion: together the Collectors report each event as often as it occurred.
 func assertUnion(t *testing.T, all *harness.Backend, made *madeEvents) {
 	t.Helper()
 	counts := map[types.UID]int64{}
@@ -215,8 +215,8 @@ func assertUnion(t *testing.T, all *harness.Backend, made *madeEvents) {
 	assert.Equal(t, made.counts, counts)
 }
 
-// assertNoneTwice: no event of the cluster comes from two Collectors, whoever made it, nor comes one record twice; and each
-// of them has something to tell.
+// assertNoneTwice: no event of the cluster comes from two Collectors, nor comes one record twice; and each
+// of them emits records.
 func assertNoneTwice(t *testing.T, shards []*shard) {
 	t.Helper()
 	from, records := map[any]string{}, map[any]bool{}
@@ -225,7 +225,7 @@ func assertNoneTwice(t *testing.T, shards []*shard) {
 		for _, record := range s.backend.Records() {
 			uid, id := record.Get("k8s.event.uid"), record.Get("log.record.uid")
 			if other, ok := from[uid]; ok {
-				assert.Equal(t, other, s.config, "both tell of %v", id)
+				assert.Equal(t, other, s.config, "both report %v", id)
 			}
 			assert.False(t, records[id], "%v comes twice", id)
 			from[uid], records[id] = s.config, true

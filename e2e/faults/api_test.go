@@ -78,12 +78,12 @@ func compactedWhileDown(t *testing.T) row {
 }
 
 // compactedAfterCrash does it after a crash, so that neither the last moment before the crash is remembered, nor can the
-// API server tell it again step by step.
+// API server send it again step by step.
 func compactedAfterCrash(t *testing.T) row {
 	return compacted(t, (*collector).kill)
 }
 
-// killedInDelivery kills the Collector when the backend has taken a batch and has not yet said so, several times. The states
+// killedInDelivery kills the Collector when the backend has accepted a batch and has not answered yet, several times. The states
 // that the batch came from are gone when it starts again, and the events have moved on.
 func killedInDelivery(settings ...setting) func(*testing.T) row {
 	return func(t *testing.T) row {

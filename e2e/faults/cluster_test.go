@@ -111,7 +111,7 @@ func (c *cluster) awaitResourceVersion(t *testing.T, version uint64) {
 	harness.Eventually(t, func() bool { return c.resourceVersion(t) >= version }, "resource version %d", version)
 }
 
-// version is what the API server says that it is.
+// version is the version of the API server.
 func version(config *rest.Config) string {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

@@ -85,7 +85,7 @@ func (c *collector) start(t *testing.T) {
 	}
 	command := exec.Command(harness.OtelcolPath(), arguments...)
 	command.Env = append(os.Environ(), "KUBECONFIG="+c.kubeconfig,
-		// A connection that says nothing is noticed sooner than after the 45 s that are client-go's default.
+		// A silent connection is noticed sooner than after the 45 s that are client-go's default.
 		"HTTP2_READ_IDLE_TIMEOUT_SECONDS=5", "HTTP2_PING_TIMEOUT_SECONDS=3")
 	command.Stdout, command.Stderr = &c.output, &c.output
 	var err error
@@ -112,7 +112,7 @@ func (c *collector) terminate(t *testing.T) {
 	harness.Terminate(t, c.process)
 }
 
-// runs says whether the replica has been started and has not ended.
+// runs reports whether the replica has been started and has not ended.
 func (c *collector) runs() bool { return c.process != nil && c.process.Running() }
 
 // waitForLog waits until the replica's log matches a regular expression.

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// killed kills the Collector again and again, at moments that nobody chose, and starts it again.
+// killed kills the Collector again and again, at random moments, and starts it again.
 func killed(times int, settings ...setting) func(*testing.T) row {
 	return func(t *testing.T) row {
 		f := newFixture(t, sharedCluster(t))

@@ -121,7 +121,7 @@ func (f *fixture) probe(t *testing.T) string {
 	return e.Name
 }
 
-// delivers waits until so many more records have come.
+// delivers waits until n more records have come.
 func (f *fixture) delivers(t *testing.T, more int) {
 	t.Helper()
 	goal := len(f.sink.allRecords()) + more

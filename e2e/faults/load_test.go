@@ -70,7 +70,7 @@ func (l *load) end() {
 	l.done.Wait()
 }
 
-// hold waits for the writes that are under way and lets no other begin, until release.
+// hold waits for the writes that are under way. No other write begins until release.
 func (l *load) hold() {
 	l.held.Store(true)
 	l.writing.Lock()
@@ -101,7 +101,7 @@ func (l *load) remade() int {
 	return l.again
 }
 
-// grows waits until the load has made so many more occurrences.
+// grows waits until the load has made n more occurrences.
 func (l *load) grows(t *testing.T, by int64) {
 	t.Helper()
 	goal := l.total() + by

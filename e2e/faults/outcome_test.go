@@ -14,7 +14,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
-// row is what a fault did to the events, in numbers of occurrences unless it says otherwise.
+// row is what a fault did to the events, in numbers of occurrences unless a field's comment names another unit.
 type row struct {
 	fault     string
 	made      int64
@@ -24,9 +24,9 @@ type row struct {
 	repeated  int   // records with a log.record.uid that had come before
 	altered   int   // those of them that are not the same as the first, byte for byte
 	saves     bool  // with storage, so that none may be altered
-	surplus   int64 // counted twice by who goes by log.record.uid
+	surplus   int64 // counted twice by a user who deduplicates by log.record.uid
 	metric    int64
-	ownSums   bool // leaders begin sums of their own, so their total says nothing
+	ownSums   bool // leaders begin sums of their own, so their total has no meaning
 	remark    string
 }
 
@@ -80,7 +80,7 @@ func judge(truth map[string]int64, records []record, points []point) (r row) {
 	return r
 }
 
-// covered are the occurrences of one event that records told of: each tells of those up to its count.
+// covered are the occurrences of one event that records contain: each contains those up to its count.
 type covered struct{ spans [][2]int64 }
 
 // coveredBy are the occurrences that records have, by event.

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// pipelineFails answers with errors that are worth another try, for long; then with final ones; then not at all; then it
-// takes everything and says nothing.
+// pipelineFails answers with retryable errors for a minute; then with permanent ones; then not at all; then it
+// accepts everything and does not answer.
 func pipelineFails(t *testing.T) row {
 	f := newFixture(t, sharedCluster(t))
 	f.watchedBy(t, f.cluster.Kubeconfig(), withStorage)
@@ -32,7 +32,7 @@ func pipelineFails(t *testing.T) row {
 }
 
 // exportersDiffer has three exporters behind one receiver, without queues: one accepts everything, one refuses permanently,
-// and one refuses for half a minute with an error that is worth another try.
+// and one refuses for half a minute with a retryable error.
 func exportersDiffer(t *testing.T) row {
 	f := newFixture(t, sharedCluster(t))
 	final, later := newSink(t), newSink(t)

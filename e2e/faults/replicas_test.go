@@ -283,7 +283,7 @@ func (p *pair) repeatsMore(t *testing.T) row {
 	return r
 }
 
-// leaderPaused pauses the leader until the other leads, lets it go on, and then kills the other: who was paused must not
+// leaderPaused pauses the leader until the other leads, continues it, and then kills the other: the paused replica must not
 // emit before that, and has to afterwards.
 func leaderPaused(t *testing.T) row {
 	p := newPair(t)

@@ -87,7 +87,7 @@ func quick(l *load) { l.pause /= 4 }
 
 const otherCluster = "The checkpoint is of another cluster"
 
-// clusterReplaced lets another cluster answer at the address of the first.
+// clusterReplaced makes another cluster answer at the address of the first.
 func clusterReplaced(t *testing.T) row {
 	return replaced(t, func(f *fixture, _ *collector) {
 		f.replace(t)
@@ -136,7 +136,7 @@ func replaced(t *testing.T, replace func(*fixture, *collector)) row {
 	return r
 }
 
-// replace lets an empty cluster answer, with a namespace of the same name.
+// replace makes an empty cluster answer, with a namespace of the same name.
 func (f *fixture) replace(t *testing.T) {
 	t.Helper()
 	require.NoError(t, f.cluster.RestoreEtcd(t.Context(), ""))

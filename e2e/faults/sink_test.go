@@ -27,10 +27,10 @@ type answer int
 
 const (
 	accept              answer = iota
-	rejectRetryable            // with an error that is worth another try
-	rejectPermanently          // with one that is not
-	withoutAnswer              // until the Collector gives up
-	acceptWithoutAnswer        // the worst: it is taken, and the Collector cannot know
+	rejectRetryable            // with a retryable error
+	rejectPermanently          // with a permanent error
+	withoutAnswer              // the Collector gives up waiting
+	acceptWithoutAnswer        // the worst: the data is kept, and the Collector cannot know
 )
 
 // sink is the backend. It keeps in order what it received.
@@ -72,7 +72,7 @@ func newSink(t *testing.T) *sink {
 	return s
 }
 
-// replicaHeader is the header by which the sink tells the replicas apart.
+// replicaHeader is the header that has the name of the replica.
 const replicaHeader = "replica"
 
 // answers changes what the sink does from now on.
@@ -109,7 +109,7 @@ func (s *sink) receive(ctx context.Context, take func(replica string)) error {
 	s.mu.Unlock()
 	switch answer {
 	case rejectRetryable:
-		return errors.New("the test refuses this for now")
+		return errors.New("the test rejects this temporarily")
 	case rejectPermanently:
 		return otlpsink.Rejected
 	case withoutAnswer, acceptWithoutAnswer:

@@ -21,7 +21,7 @@ const (
 )
 
 // diskFull fills the disk under file_storage, makes room again, and then kills the Collector. While nothing can be
-// saved, events are delivered, and the metric reports what is saved: it stands still.
+// saved, events are delivered, and the metric reports what is saved: it does not change.
 func diskFull(t *testing.T) row {
 	f := newFixture(t, sharedCluster(t))
 	disk := smallDisk(t)
@@ -78,7 +78,7 @@ func (f *fixture) awaitPoint(t *testing.T) (points int) {
 	return points
 }
 
-// mostlyNew lets most writes be of a new event, so that more and more has to be remembered.
+// mostlyNew makes most writes create a new event, so that the receiver has to remember more and more.
 func mostlyNew(l *load) { l.fresh = 7 }
 
 func onDisk(directory string) setting { return "extensions::file_storage::directory: " + directory }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package page looks at the page of events as somebody does who has just typed make run: the same configuration, the same
+// Package page checks the page of events that a user of make run sees: the same configuration, the same
 // demo on a real control plane, and a browser.
 package page
 

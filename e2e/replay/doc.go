@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package replay plays an API server at its HTTP edge, at speeds that etcd cannot make. It streams Events that were
-// encoded ahead of time, and answers what a receiver of events asks beside them: listings of events that are alive,
+// Package replay simulates an API server at its HTTP edge, at speeds that etcd cannot reach. It streams Events that were
+// encoded ahead of time, and answers the other requests of a receiver of events: listings of events that are alive,
 // discovery, the metadata of owners, the namespace that names the cluster. Both encodings are spoken, protobuf and JSON,
 // over HTTP/2 and HTTP/1.1.
 //
 // A Server holds one history of changes. A listing shows what was there before its first change; a watch streams the
-// changes after a resource version as they are released. Nothing is ever compacted, and who lists again begins the history
+// changes after a resource version as they are released. Nothing is ever compacted, and a client that lists again begins the history
 // again. So any number of watchers, one after the other, see the same.
 //
 //	recorder := replay.NewRecorder()

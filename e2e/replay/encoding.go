@@ -60,7 +60,7 @@ func (e encoding) encode(object runtime.Object) []byte {
 	return out.Bytes()
 }
 
-// frame gives the message of a watch that tells of a change.
+// frame returns the message of a watch for a change.
 func (e encoding) frame(change watch.EventType, object runtime.Object) []byte {
 	event := metav1.WatchEvent{Type: string(change), Object: runtime.RawExtension{Raw: e.encode(object)}}
 	if e == inJSON {

@@ -15,7 +15,7 @@ import (
 )
 
 // Fleet is a set of Deployments with one ReplicaSet each and the Pods of those, spread evenly. Nothing of it is held:
-// names tell what an object is, and the time tells which pods exist.
+// names identify objects, and the time decides which pods exist.
 type Fleet struct {
 	Namespaces, Deployments, Pods int
 
@@ -25,7 +25,7 @@ type Fleet struct {
 	Every, Lifetime time.Duration
 }
 
-// templateHash stands for the hash of the one pod template that a Deployment here ever has.
+// templateHash replaces the hash of the one pod template that a Deployment here ever has.
 const templateHash = "6f5c9d7b4"
 
 // Created is when a pod is created.

@@ -42,7 +42,7 @@ func (r *Recorder) Frame(change watch.EventType, ev *corev1.Event) Frame {
 
 var eventType = metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}
 
-// versionOf is the resource version after so many changes.
+// versionOf is the resource version after n changes.
 func versionOf(changes int) string { return strconv.Itoa(firstVersion + changes) }
 
 // changesUntil is how many changes lie before a resource version.

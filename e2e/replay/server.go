@@ -30,7 +30,7 @@ type Live interface {
 	Event(i int) *corev1.Event
 }
 
-// Options say what a server plays.
+// Options describe what a server simulates.
 type Options struct {
 	Live    Live          // nil: there are none
 	Fleet   *Fleet        // what owners are looked up in; nil: nothing exists, until SetFleet
@@ -38,7 +38,7 @@ type Options struct {
 	Plain   bool          // HTTP/1.1 without TLS
 }
 
-// Server plays an API server on the loopback interface. Its methods may be called concurrently.
+// Server simulates an API server on the loopback interface. Its methods may be called concurrently.
 type Server struct {
 	options   Options
 	url       string
@@ -122,7 +122,7 @@ func (s *Server) WriteKubeconfig(path string) error {
 	return clientcmd.WriteToFile(*config, path)
 }
 
-// Release lets the next changes happen.
+// Release sends the next changes.
 func (s *Server) Release(frames ...Frame) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,7 +148,7 @@ func (s *Server) currentFleet() *Fleet {
 	return s.fleet
 }
 
-// after returns the changes after so many, and a channel that is closed when there are more.
+// after returns the changes after the first n, and a channel that is closed when there are more.
 func (s *Server) after(n int) (frames []Frame, more <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

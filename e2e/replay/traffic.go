@@ -63,7 +63,7 @@ func (f *Fleet) HandMade(pod int, at time.Time) *corev1.Event {
 	return ev
 }
 
-// Repeat is the event when it has occurred so many times more, as its recorder writes it.
+// Repeat is the event when it has occurred n times more, as its recorder writes it.
 func Repeat(ev *corev1.Event, times int32, at time.Time) *corev1.Event {
 	next := ev.DeepCopy()
 	switch {

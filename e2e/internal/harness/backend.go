@@ -116,7 +116,7 @@ func (b *Backend) addMetric(resource pcommon.Map, metric pmetric.Metric) {
 	}
 }
 
-// Records are those that have these attributes, or whose resource has: key, value, key, value. The value nil stands for an
+// Records are those that have these attributes, or whose resource has: key, value, key, value. The value nil means an
 // absent attribute.
 func (b *Backend) Records(attributes ...any) (found []Record) {
 	b.mu.Lock()

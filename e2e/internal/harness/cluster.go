@@ -163,7 +163,7 @@ func (c *Cluster) Get(t testing.TB, apiVersion, kind, namespace, name string) *u
 	return object
 }
 
-// UID is that of the namespace kube-system, which stands for the cluster.
+// UID is that of the namespace kube-system, which identifies the cluster.
 func (c *Cluster) UID(t testing.TB) string {
 	t.Helper()
 	return string(c.Get(t, "v1", "Namespace", "", metav1.NamespaceSystem).GetUID())
@@ -177,7 +177,7 @@ func (c *Cluster) Recorder(t testing.TB, component string) record.EventRecorder 
 	return broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: component})
 }
 
-// KubeconfigFor is for a service account that may do what the ClusterRoles in files of the repository say, and nothing
+// KubeconfigFor is for a service account that may do what the ClusterRoles in files of the repository allow, and nothing
 // else.
 func (c *Cluster) KubeconfigFor(t testing.TB, name string, paths ...string) string {
 	t.Helper()

@@ -45,7 +45,7 @@ func program(t testing.TB, path, target string) string {
 	return path
 }
 
-// Missing says which of the programs that a package's tests need were not built: the API server, and those at these paths.
+// Missing returns which of the programs that a package's tests need were not built: the API server, and those at these paths.
 func Missing(paths ...string) (missing error) {
 	for _, path := range append(paths, filepath.Join(controlplanetest.Binaries(), "kube-apiserver")) {
 		_, err := os.Stat(path)
@@ -61,14 +61,14 @@ type Collector struct {
 	shown proc.Output // standard output, to which the debug exporters write
 }
 
-// Run runs a Collector until the test ends, with a configuration and with what the environment adds to its own.
+// Run runs a Collector until the test ends, with a configuration and variables in addition to the environment.
 func Run(t testing.TB, otelcol, config string, env ...string) *Collector {
 	t.Helper()
 	// Its own metrics, on a port that is always the same, would be in the way of other Collectors.
 	return Start(t, exec.Command(otelcol, "--config", config, "--set=service.telemetry.metrics.level=none"), env...)
 }
 
-// Start starts a Collector as the command says, until the test ends.
+// Start starts a Collector with a command. It runs until the test ends.
 func Start(t testing.TB, command *exec.Cmd, env ...string) *Collector {
 	t.Helper()
 	c := &Collector{}
@@ -78,7 +78,7 @@ func Start(t testing.TB, command *exec.Cmd, env ...string) *Collector {
 	return c
 }
 
-// Lines are what it has shown so far that has all parts.
+// Lines returns the lines of its standard output so far that contain all parts.
 func (c *Collector) Lines(parts ...string) []string { return c.shown.Lines(parts...) }
 
 // Stop ends the Collector as Kubernetes does: it delivers what it holds, the last sums among it.
