@@ -53,7 +53,8 @@ func (h *history) series(n int32) {
 	})
 }
 
-// newStyle is the first write of an event of events.k8s.io: no count, no series, none of the old times.
+// newStyle is the first write of an event of events.k8s.io: no count, no series, none of the old
+// times.
 func newStyle(reason string) *corev1.Event {
 	ev := eventOf(reason, "pod")
 	ev.Count, ev.FirstTimestamp, ev.LastTimestamp, ev.Source = 0, metav1.Time{}, metav1.Time{}, corev1.EventSource{}

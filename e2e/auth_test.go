@@ -61,7 +61,8 @@ func TestStartRefusesWhatTheUserMustFix(t *testing.T) {
 	}
 }
 
-// TestTheUsualLoadingRules: KUBECONFIG where no path is given, and a context other than the current one.
+// TestTheUsualLoadingRules: KUBECONFIG where no path is given, and a context other than the current
+// one.
 func TestTheUsualLoadingRules(t *testing.T) {
 	config, err := clientcmd.LoadFromFile(kube.Kubeconfig())
 	require.NoError(t, err)

@@ -28,7 +28,8 @@ type collector struct {
 	metrics, internal string // the addresses of the metric, and of the Collector's own metrics
 }
 
-// startCollector starts it for the cluster, with settings over those of its configuration, and flags if they look so.
+// startCollector starts it for the cluster, with settings over those of its configuration, and
+// flags if they look so.
 func startCollector(t *testing.T, kubeconfig string, settings ...string) *collector {
 	t.Helper()
 	col := &collector{

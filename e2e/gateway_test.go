@@ -25,8 +25,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// gateway is a proxy between a receiver and the API server, as a load balancer is. It counts requests, and can break
-// connections, refuse requests and let them hang. Credentials pass through it.
+// gateway is a proxy between a receiver and the API server, as a load balancer is. It counts
+// requests, and can break connections, refuse requests and let them hang. Credentials pass through
+// it.
 type gateway struct {
 	kubeconfig string // leads through the gateway
 	server     *httptest.Server

@@ -139,7 +139,8 @@ func TestLookupsThatFail(t *testing.T) {
 	}
 }
 
-// TestARateLimitCostsOwnersNotEvents: the limit is on lookups, and an event waits no longer than lookup_timeout for them.
+// TestARateLimitCostsOwnersNotEvents: the limit is on lookups, and an event waits no longer than
+// lookup_timeout for them.
 func TestARateLimitCostsOwnersNotEvents(t *testing.T) {
 	t.Parallel()
 	c := bare.get(t)

@@ -26,7 +26,8 @@ import (
 // ownTelemetry is the receiver's own telemetry.
 type ownTelemetry struct{ *componenttest.Telemetry }
 
-// value is that of a counter or a gauge, or how much a histogram counted, over all points with the attributes.
+// value is that of a counter or a gauge, or how much a histogram counted, over all points with the
+// attributes.
 func (o ownTelemetry) value(name string, attributes ...attribute.KeyValue) int64 {
 	metric, err := o.GetMetric("otelcol_kube_events_" + name)
 	if err != nil {

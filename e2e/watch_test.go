@@ -131,8 +131,8 @@ func TestOneEventTypeIsTheServersWork(t *testing.T) {
 	}
 }
 
-// TestExcludedNamespacesAreTheInvolvedObjects: the events of cluster-scoped objects are in the namespace default, but are
-// never excluded with it.
+// TestExcludedNamespacesAreTheInvolvedObjects: the events of cluster-scoped objects are in the
+// namespace default, but are never excluded with it.
 func TestExcludedNamespacesAreTheInvolvedObjects(t *testing.T) {
 	t.Parallel()
 	reason := "Excluded" + unique("")
@@ -223,7 +223,8 @@ func (w *brokenWriter) Write(p []byte) (int, error) {
 
 func (w *brokenWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// TestARelistCountsNothingTwice: after 410 Gone everything is listed again, and reconciled with what is remembered.
+// TestARelistCountsNothingTwice: after 410 Gone everything is listed again, and reconciled with
+// what is remembered.
 func TestARelistCountsNothingTwice(t *testing.T) {
 	t.Parallel()
 	ns := kube.newNamespace(t)
@@ -328,7 +329,8 @@ func TestAnAPIServerThatFails(t *testing.T) {
 	})
 }
 
-// TestAPermissionThatIsTakenAway: the status names what is missing, and nothing is lost when it is given back.
+// TestAPermissionThatIsTakenAway: the status names what is missing, and nothing is lost when it is
+// given back.
 func TestAPermissionThatIsTakenAway(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -370,8 +372,8 @@ func TestAPermissionThatIsTakenAway(t *testing.T) {
 	}
 }
 
-// revoke deletes the binding of an account, and returns it to be created again once the API server heeds the deletion: a
-// watch that is begun before goes on.
+// revoke deletes the binding of an account, and returns it to be created again once the API server
+// heeds the deletion: a watch that is begun before goes on.
 func (c *cluster) revoke(t *testing.T, account string) *rbacv1.ClusterRoleBinding {
 	t.Helper()
 	bindings := c.RbacV1().ClusterRoleBindings()
@@ -391,7 +393,8 @@ func (c *cluster) revoke(t *testing.T, account string) *rbacv1.ClusterRoleBindin
 	return binding
 }
 
-// TestAPermissionForOneOfTwoNamespaces: the other is watched, and the status names the one that is not.
+// TestAPermissionForOneOfTwoNamespaces: the other is watched, and the status names the one that is
+// not.
 func TestAPermissionForOneOfTwoNamespaces(t *testing.T) {
 	t.Parallel()
 	allowed, denied := kube.newNamespace(t), kube.newNamespace(t)

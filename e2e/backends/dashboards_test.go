@@ -30,7 +30,8 @@ type dashboard struct {
 	}
 }
 
-// chosen are the variables of a user who looks at the workload shop of the demo and at all Collectors.
+// chosen are the variables of a user who looks at the workload shop of the demo and at all
+// Collectors.
 var chosen = strings.NewReplacer(
 	"$cluster", ".*", "$namespace", "demo", "$kind", "Deployment", "$workload", "shop", "$instance", ".*",
 	"$__rate_interval", "1m", "$__range", "1h", "$__auto", "1m",
@@ -108,8 +109,8 @@ func isAnswered(t *testing.T, path, title, source, query string) {
 // labelsBy are the labels that a query sums by.
 var labelsBy = regexp.MustCompile(`by \(([\w, ]+)\)`)
 
-// hasAll returns an error unless there is an answer, with all labels that were asked for. The bounds of a histogram's buckets
-// go into its quantile.
+// hasAll returns an error unless there is an answer, with all labels that were asked for. The
+// bounds of a histogram's buckets go into its quantile.
 func hasAll(lines []string, query string) error {
 	if len(lines) == 0 {
 		return fmt.Errorf("%s returns nothing", query)

@@ -24,7 +24,8 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
 )
 
-// fixture is a cluster with the demo on it, a Collector that watches it, and the backends that the Collector feeds.
+// fixture is a cluster with the demo on it, a Collector that watches it, and the backends that the
+// Collector feeds.
 type fixture struct {
 	page      *page
 	directory string
@@ -63,8 +64,9 @@ func newFixture(ctx context.Context) (f *fixture, err error) {
 	return f, errors.Join(f.startCollector(metrics[0], metrics[1]), f.startTroubledCollector(metrics[2]))
 }
 
-// startBackends starts the backends that docs/queries.md configures, and the Loki of examples/backends. Both Prometheus servers scrape the metric, the Collector's
-// own metrics, and those of the Collector that has problems.
+// startBackends starts the backends that docs/queries.md configures, and the Loki of
+// examples/backends. Both Prometheus servers scrape the metric, the Collector's own metrics, and
+// those of the Collector that has problems.
 func (f *fixture) startBackends(metrics []string) (err error) {
 	if f.loki, err = startLoki(f.make("loki")); err != nil {
 		return err
@@ -107,16 +109,16 @@ func (f *fixture) startCluster(ctx context.Context) (err error) {
 	return makeMistyped(ctx, f.cluster)
 }
 
-// startCollector starts one that feeds the backends, as in docs/queries.md. It is configured as the demo's, which also
-// shows the past.
+// startCollector starts one that feeds the backends, as in docs/queries.md. It is configured as the
+// demo's, which also shows the past.
 func (f *fixture) startCollector(metrics, own string) error {
 	config := strings.NewReplacer("http://loki:3100", f.loki.url, "http://prometheus:9090", f.pushed.url, "127.0.0.1:9464", metrics).
 		Replace(f.page.collector)
 	return f.startOtelcol(own, config, "yaml:receivers::kube_events::collection_interval: 1s")
 }
 
-// startTroubledCollector starts one whose exporter fails, and that also watches an API server that does not exist. It
-// has the metrics of problems.
+// startTroubledCollector starts one whose exporter fails, and that also watches an API server that
+// does not exist. It has the metrics of problems.
 func (f *fixture) startTroubledCollector(own string) error {
 	const config = `
 receivers:
@@ -174,8 +176,8 @@ func (f *fixture) stop() (err error) {
 	return err
 }
 
-// makeMistyped makes a Deployment whose image does not exist, and writes what a kubelet would of its pod: the nodes only
-// simulate that they pull images.
+// makeMistyped makes a Deployment whose image does not exist, and writes what a kubelet would of
+// its pod: the nodes only simulate that they pull images.
 func makeMistyped(ctx context.Context, client kubernetes.Interface) error {
 	const name, namespace = "mistyped", "mistakes"
 	_, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package backends asks real backends for the events of a real control plane: a Loki, a Prometheus that scrapes the built
-// Collector, and a Prometheus that it pushes to. Their configuration is that of docs/queries.md and examples/backends. The tests run
-// what users run: the queries of that page, those of the dashboards, and the rules, in deploy/; and that recipe,
-// as in its README.
+// Package backends asks real backends for the events of a real control plane: a Loki, a Prometheus
+// that scrapes the built Collector, and a Prometheus that it pushes to. Their configuration is that
+// of docs/queries.md and examples/backends. The tests run what users run: the queries of that page,
+// those of the dashboards, and the rules, in deploy/; and that recipe, as in its README.
 package backends
 
 import (

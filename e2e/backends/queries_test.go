@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheQueriesOfThePage asks each query of docs/queries.md. PromQL is asked of both Prometheuses: the labels of what is
-// scraped and of what is pushed are the same.
+// TestTheQueriesOfThePage asks each query of docs/queries.md. PromQL is asked of both Prometheuses:
+// the labels of what is scraped and of what is pushed are the same.
 func TestTheQueriesOfThePage(t *testing.T) {
 	t.Parallel()
 	asked := map[string]int{}

@@ -22,8 +22,9 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
 )
 
-// recipe is examples/backends in a directory that looks like the repository's root, so that the commands of its README work
-// there as they stand, and store there what they store. Only the ports are others.
+// recipe is examples/backends in a directory that looks like the repository's root, so that the
+// commands of its README work there as they stand, and store there what they store. Only the ports
+// are others.
 type recipe struct {
 	root      string
 	blocks    []block           // of the README
@@ -168,7 +169,8 @@ func takesOldEvents(t *testing.T, l *loki) {
 	eventually(t, func() error { return aboutNode.check(l.messages) })
 }
 
-// removeWhatWasStored does it with the README's command, and looks that nothing was stored elsewhere.
+// removeWhatWasStored does it with the README's command, and looks that nothing was stored
+// elsewhere.
 func (r *recipe) removeWhatWasStored(t *testing.T, before []string) {
 	t.Helper()
 	assert.Greater(t, len(r.files(t)), len(before))

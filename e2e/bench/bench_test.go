@@ -14,17 +14,20 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/controlplane/controlplanetest"
 )
 
-// smallSize is enough to find out whether a scenario still works. No test looks at its measurements, because they have no meaning.
+// smallSize is enough to find out whether a scenario still works. No test looks at its
+// measurements, because they have no meaning.
 var smallSize = size{
 	namespaces: 2, deployments: 4, pods: 40,
 	observations: 400, updates: 80, perSecond: 400,
 	existing: 300,
 }
 
-// mostRequests is one for each object on the chains of smallSize, and one for each listing of a kind in a namespace.
+// mostRequests is one for each object on the chains of smallSize, and one for each listing of a
+// kind in a namespace.
 const mostRequests = (40 + 4 + 4) + 2*3
 
-// smallBenchmark is one with what make built; KUBEBUILDER_ASSETS and OTELCOL may name other programs.
+// smallBenchmark is one with what make built; KUBEBUILDER_ASSETS and OTELCOL may name other
+// programs.
 func smallBenchmark() *benchmark {
 	build := filepath.Join("..", "..", "build")
 	return &benchmark{
@@ -34,7 +37,8 @@ func smallBenchmark() *benchmark {
 	}
 }
 
-// smallCluster is one for smallSize. The test is skipped where there are no programs, which make test builds.
+// smallCluster is one for smallSize. The test is skipped where there are no programs, which make
+// test builds.
 func smallCluster(t *testing.T, b *benchmark) *cluster {
 	t.Helper()
 	for _, path := range []string{b.ours.binary, filepath.Join(b.controlPlane, "kube-apiserver")} {

@@ -151,7 +151,8 @@ func (s span) powers() (powers []float64) {
 	return powers
 }
 
-// place is where a value lies within the span, from 0 to 1. What has no logarithm lies at the bottom.
+// place is where a value lies within the span, from 0 to 1. What has no logarithm lies at the
+// bottom.
 func (s span) place(value float64) float64 {
 	if value <= 0 {
 		return 0

@@ -19,7 +19,8 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/promtext"
 )
 
-// cluster is a control plane: etcd and kube-apiserver, and nothing else that would use processor time or ask for owners.
+// cluster is a control plane: etcd and kube-apiserver, and nothing else that would use processor
+// time or ask for owners.
 type cluster struct {
 	*controlplane.ControlPlane
 	client kubernetes.Interface
@@ -142,8 +143,8 @@ func kubeletEvent(name string, pod corev1.ObjectReference, at time.Time) *corev1
 	}
 }
 
-// probe makes an event that only finds out whether a Collector watches. Its time is exact, because k8s_events drops what
-// happened before it started, and a time in whole seconds would seem to.
+// probe makes an event that only finds out whether a Collector watches. Its time is exact, because
+// k8s_events drops what happened before it started, and a time in whole seconds would seem to.
 func (c *cluster) probe(ctx context.Context, name string, at time.Time) error {
 	_, err := c.client.CoreV1().Events(metav1.NamespaceDefault).Create(ctx, &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Name: name},
@@ -154,7 +155,8 @@ func (c *cluster) probe(ctx context.Context, name string, at time.Time) error {
 	return err
 }
 
-// probeUntilReceived makes a probe every 100 ms until a sink that has received nothing so far receives one, and returns when that was.
+// probeUntilReceived makes a probe every 100 ms until a sink that has received nothing so far
+// receives one, and returns when that was.
 func (c *cluster) probeUntilReceived(ctx context.Context, s *sink) (time.Time, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, errors.New("none of the probes has arrived"))
 	var probes sync.WaitGroup
@@ -165,8 +167,8 @@ func (c *cluster) probeUntilReceived(ctx context.Context, s *sink) (time.Time, e
 	for next := time.Now(); ; {
 		if now := time.Now(); !now.Before(next) {
 			next = next.Add(100 * time.Millisecond)
-			// Without waiting for the answer: an API server that is busy would slow down the clock. A probe that fails is
-			// none, and the next one comes soon.
+			// Without waiting for the answer: an API server that is busy would slow down the clock.
+			// A probe that fails is none, and the next one comes soon.
 			probes.Go(func() { _ = c.probe(ctx, fmt.Sprintf("probe.%x", now.UnixNano()), now) })
 		}
 		if first := s.firstArrival(); !first.IsZero() {
@@ -183,7 +185,8 @@ func (c *cluster) probeUntilReceived(ctx context.Context, s *sink) (time.Time, e
 // requestCounts are numbers of requests, by verb and resource.
 type requestCounts map[string]int
 
-// ownerRequests are the reading requests for owners that the API server has answered; nothing but the Collectors makes any.
+// ownerRequests are the reading requests for owners that the API server has answered; nothing but
+// the Collectors makes any.
 func (c *cluster) ownerRequests(ctx context.Context) (requestCounts, error) {
 	page, err := c.client.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {

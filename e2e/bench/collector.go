@@ -25,8 +25,9 @@ type collector struct {
 	metrics string // the address of the Collector's own metrics
 }
 
-// startCollector starts a runner that watches the cluster of a kubeconfig file and delivers to a sink. Both have the
-// same configuration, but for the receiver: the defaults, and addresses that are free.
+// startCollector starts a runner that watches the cluster of a kubeconfig file and delivers to a
+// sink. Both have the same configuration, but for the receiver: the defaults, and addresses that
+// are free.
 func startCollector(c runner, kubeconfig, sinkURL string) (*collector, error) {
 	free, err := proc.FreeAddresses(2)
 	if err != nil {
@@ -46,8 +47,8 @@ func startCollector(c runner, kubeconfig, sinkURL string) (*collector, error) {
 	return col, col.awaitPprof()
 }
 
-// configOf is the whole configuration: defaults, which are the same for both, and the Collector's own telemetry at its
-// default level.
+// configOf is the whole configuration: defaults, which are the same for both, and the Collector's
+// own telemetry at its default level.
 func configOf(c runner, sinkURL, pprof, telemetry string) string {
 	_, port, _ := net.SplitHostPort(telemetry)
 	return fmt.Sprintf(`
@@ -69,7 +70,8 @@ service:
 `, c.name, c.receiver, sinkURL, pprof, port)
 }
 
-// awaitPprof waits until the Collector serves its extensions, at which time it has read its configuration.
+// awaitPprof waits until the Collector serves its extensions, at which time it has read its
+// configuration.
 func (c *collector) awaitPprof() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

@@ -23,7 +23,8 @@ import (
 var growthScenario = scenario{name: "growth", title: "Growth with the number of live events", run: runGrowth}
 
 const (
-	// mostForTheirs is how many events k8s_events is shown: it holds all of them, and this machine's memory is needed.
+	// mostForTheirs is how many events k8s_events is shown: it holds all of them, and this
+	// machine's memory is needed.
 	mostForTheirs = 100_000
 	growthPods    = 1000
 
@@ -182,8 +183,8 @@ func (b *benchmark) growthOnce(ctx context.Context, c runner, live int) (v value
 	return v, b.changeSome(ctx, r, events, v)
 }
 
-// awaitListing waits until the Collector has received all live events. One that does not report how many it received
-// watches only after its listing.
+// awaitListing waits until the Collector has received all live events. One that does not report how
+// many it received watches only after its listing.
 func (r *rig) awaitListing(ctx context.Context, reports bool, live int) error {
 	return until(ctx, 5*time.Minute, "all live events are listed", func() bool {
 		if !reports {

@@ -84,8 +84,8 @@ func (r loadRun) values() values {
 	}
 }
 
-// loadOnce measures one Collector on a control plane of its own, since what an earlier run left behind would slow down
-// the later ones.
+// loadOnce measures one Collector on a control plane of its own, since what an earlier run left
+// behind would slow down the later ones.
 func (b *benchmark) loadOnce(ctx context.Context, c runner) (run loadRun, err error) {
 	kube, err := newCluster(ctx, b.controlPlane, b.size)
 	if err != nil {
@@ -118,7 +118,8 @@ func settle(ctx context.Context, kube *cluster, s *sink) error {
 	if _, err := kube.probeUntilReceived(ctx, s); err != nil {
 		return err
 	}
-	// Long enough for late probes; and events' times are in whole seconds, which k8s_events compares with that of its start.
+	// Long enough for late probes; and events' times are in whole seconds, which k8s_events
+	// compares with that of its start.
 	const pause = 1500 * time.Millisecond
 	time.Sleep(pause)
 	s.reset()
@@ -150,7 +151,8 @@ func (b *benchmark) measureLoad(ctx context.Context, kube *cluster, s *sink, col
 	return run, errors.Join(err, <-profiled)
 }
 
-// belongsToDeployment reports whether a record about a pod of deploy has the whole and the right chain.
+// belongsToDeployment reports whether a record about a pod of deploy has the whole and the right
+// chain.
 func belongsToDeployment(resource, log pcommon.Map) bool {
 	return hasOwners(resource, log) &&
 		text(resource, "k8s.workload.kind") == "Deployment" &&

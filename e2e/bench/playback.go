@@ -19,8 +19,8 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/e2e/replay"
 )
 
-// playback is how much the scenarios do that use a simulated API server: the server answers as fast as it is asked, and
-// streams faster than etcd could.
+// playback is how much the scenarios do that use a simulated API server: the server answers as fast
+// as it is asked, and streams faster than etcd could.
 type playback struct {
 	ownerLatency time.Duration // how long an answer about owners takes
 	namespaces   int
@@ -169,8 +169,9 @@ func (s *sink) received() int {
 	return s.records
 }
 
-// awaitCount waits until a count has come so far, or has not changed for the duration quiet, or the context ends. It returns how far
-// it has come. To count may be work for the Collector, so it is not done too often.
+// awaitCount waits until a count has come so far, or has not changed for the duration quiet, or the
+// context ends. It returns how far it has come. To count may be work for the Collector, so it is
+// not done too often.
 func awaitCount(ctx context.Context, want int, quiet time.Duration, count func() int) int {
 	last, moved := count(), time.Now()
 	_ = apiwait.PollUntilContextCancel(ctx, 100*time.Millisecond, false, func(context.Context) (bool, error) {

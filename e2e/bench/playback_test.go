@@ -23,8 +23,8 @@ var smallPlayback = playback{
 	live: sizes{300, 600}, updating: time.Second, perSecond: 200, settle: time.Second,
 }
 
-// playbackLab is one that needs no control plane. Without theirs, what the benchmarks compare with is missing: make
-// test does not build it.
+// playbackLab is one that needs no control plane. Without theirs, what the benchmarks compare with
+// is missing: make test does not build it.
 func playbackLab(t *testing.T) (b *benchmark, theirs bool) {
 	t.Helper()
 	b = smallBenchmark()

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// profile takes profiles of a Collector, if any are wanted: of its processor time for that duration, and after that of its
-// memory. The channel yields one error or nil when that is done.
+// profile takes profiles of a Collector, if any are wanted: of its processor time for that
+// duration, and after that of its memory. The channel yields one error or nil when that is done.
 func (b *benchmark) profile(ctx context.Context, c *collector, what string, length time.Duration) <-chan error {
 	done := make(chan error, 1)
 	if b.profiles == "" {

@@ -34,7 +34,8 @@ type result struct {
 	Charts  []chart  `json:"charts,omitempty"`
 }
 
-// figure is a row of a scenario's table. Less is better, unless it has a goal that is a lower bound.
+// figure is a row of a scenario's table. Less is better, unless it has a goal that is a lower
+// bound.
 type figure struct {
 	Name   string    `json:"name"`
 	Unit   string    `json:"unit,omitempty"`

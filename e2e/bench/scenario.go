@@ -19,8 +19,8 @@ type scenario struct {
 	run   func(ctx context.Context, l *benchmark) (result, error)
 }
 
-// scenarios are all there are, in the order in which they are run and reported. A scenario has a file of its own and a
-// line here.
+// scenarios are all there are, in the order in which they are run and reported. A scenario has a
+// file of its own and a line here.
 var scenarios = []scenario{
 	stagesScenario,
 	loadScenario,
@@ -126,8 +126,9 @@ func (v values) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// compare measures the Collectors in turn, round after round: what the machine does meanwhile then hits both. The figures
-// come back with what was measured, those that nothing was measured for left out.
+// compare measures the Collectors in turn, round after round: what the machine does meanwhile then
+// hits both. The figures come back with what was measured, those that nothing was measured for left
+// out.
 func (b *benchmark) compare(ctx context.Context, figures []figure, measure func(context.Context, runner) (values, error)) ([]figure, error) {
 	figures = append([]figure(nil), figures...)
 	for round := range b.rounds {

@@ -16,7 +16,8 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/otlpsink"
 )
 
-// observation is what one log record is about: an event that has reached a count. Both receivers emit both.
+// observation is what one log record is about: an event that has reached a count. Both receivers
+// emit both.
 type observation struct {
 	event string
 	count int64
@@ -32,7 +33,8 @@ type arrival struct {
 // arrived.
 type sink struct {
 	server *otlpsink.Sink
-	// owners reports whether a record has the whole owner chain; it is hasOwners, unless a scenario has its own.
+	// owners reports whether a record has the whole owner chain; it is hasOwners, unless a scenario
+	// has its own.
 	owners func(resource, log pcommon.Map) bool
 
 	mu      sync.Mutex
@@ -130,8 +132,8 @@ func (s *sink) observations() (n int, last time.Time) {
 	return len(s.arrived), s.last
 }
 
-// wait waits until n different observations have arrived. What has not come after the duration quiet without a record is lost, which
-// the scenario reports: it is no error.
+// wait waits until n different observations have arrived. What has not come after the duration
+// quiet without a record is lost, which the scenario reports: it is no error.
 func (s *sink) wait(ctx context.Context, n int, quiet time.Duration) error {
 	began, arrived := time.Now(), 0
 	err := apiwait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, func(context.Context) (bool, error) {

@@ -43,7 +43,8 @@ func startFigures() []figure {
 	}
 }
 
-// runStart uses one control plane throughout: starting a Collector leaves nothing behind but some probes.
+// runStart uses one control plane throughout: starting a Collector leaves nothing behind but some
+// probes.
 func runStart(ctx context.Context, b *benchmark) (r result, err error) {
 	kube, err := newCluster(ctx, b.controlPlane, b.size)
 	if err != nil {
@@ -63,7 +64,8 @@ func runStart(ctx context.Context, b *benchmark) (r result, err error) {
 		if c.name == b.ours.name {
 			return v, b.startAtBeginning(ctx, kube, c, existing, v)
 		}
-		// It cannot start at the beginning. What it is compared with is what it takes until it is of any use.
+		// It cannot start at the beginning. What it is compared with is what it takes until it is
+		// of any use.
 		v[timeToAll], v[cpuToAll], v[peakToAll] = v[timeToReady], v[cpuToReady], v[peakToReady]
 		return v, nil
 	})

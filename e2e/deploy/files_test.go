@@ -76,7 +76,8 @@ func readHelmValues(t *testing.T) (values helmValues) {
 	return values
 }
 
-// operatorSpec are the fields of an OpenTelemetryCollector, opentelemetry.io/v1beta1, that are used.
+// operatorSpec are the fields of an OpenTelemetryCollector, opentelemetry.io/v1beta1, that are
+// used.
 type operatorSpec struct {
 	Mode                     string                      `json:"mode"`
 	Replicas                 int32                       `json:"replicas"`

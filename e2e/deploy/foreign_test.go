@@ -23,8 +23,9 @@ func fileOf(t *testing.T, variable string) string {
 	return string(text)
 }
 
-// TestTheOperatorsResource applies the collector with the Operator's own resource definition. OPERATOR_CRD names the file,
-// config/crd/bases/opentelemetry.io_opentelemetrycollectors.yaml in its repository.
+// TestTheOperatorsResource applies the collector with the Operator's own resource definition.
+// OPERATOR_CRD names the file, config/crd/bases/opentelemetry.io_opentelemetrycollectors.yaml in
+// its repository.
 func TestTheOperatorsResource(t *testing.T) {
 	kube.apply(t, harness.Objects(t, fileOf(t, "OPERATOR_CRD")))
 	all := readManifests(t, "operator/collector.yaml")
@@ -32,7 +33,8 @@ func TestTheOperatorsResource(t *testing.T) {
 	kube.apply(t, all.of("OpenTelemetryCollector"))
 }
 
-// TestWhatHelmMakes runs what the Helm chart makes of the values. HELM_MANIFESTS names a file with that:
+// TestWhatHelmMakes runs what the Helm chart makes of the values. HELM_MANIFESTS names a file with
+// that:
 //
 //	helm template kube-events open-telemetry/opentelemetry-collector --namespace helm --values deploy/helm/values.yaml \
 //	  --set clusterRole.name=helm --set clusterRole.clusterRoleBinding.name=helm

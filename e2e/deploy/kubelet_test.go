@@ -25,7 +25,8 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
-// makeImage makes what the Dockerfile makes: a root with the Collector, as its ENTRYPOINT, and nothing else.
+// makeImage makes what the Dockerfile makes: a root with the Collector, as its ENTRYPOINT, and
+// nothing else.
 func makeImage() (string, error) {
 	program, err := os.ReadFile(harness.OtelcolPath())
 	if err != nil {
@@ -45,8 +46,8 @@ type pod struct {
 	*process
 }
 
-// kubelet does what the kubelet of a node does, for Pods that the control plane made and whose containers the node only
-// only simulates.
+// kubelet does what the kubelet of a node does, for Pods that the control plane made and whose
+// containers the node only only simulates.
 type kubelet struct {
 	*cluster
 	claims string // the directory of the volumes that outlive a Pod
@@ -72,7 +73,8 @@ func command(c corev1.Container) []string {
 	return append([]string{"/" + entrypoint}, c.Args...)
 }
 
-// newAddress is one on the loopback interface that no other Pod has, so that Pods may listen on the same ports.
+// newAddress is one on the loopback interface that no other Pod has, so that Pods may listen on the
+// same ports.
 func newAddress(t *testing.T) string {
 	t.Helper()
 	for i := range 1000 {
@@ -240,8 +242,8 @@ func (p *pod) ready(t *testing.T) (int, string) {
 	return p.probe(t, p.Spec.Containers[0].ReadinessProbe)
 }
 
-// hasNoPrivileges asks the kernel whether the container is as the manifests say: no capabilities, no way to any, and
-// nothing to write to but its volumes.
+// hasNoPrivileges asks the kernel whether the container is as the manifests say: no capabilities,
+// no way to any, and nothing to write to but its volumes.
 func (p *pod) hasNoPrivileges(t *testing.T) {
 	t.Helper()
 	process, err := procfs.NewProc(p.PID())

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package deploy installs what deploy/ holds on a real control plane, and does for the Pods that come of it what a kubelet
-// does: the built Collector runs with exactly their command, environment, volumes, token, user and read-only root. What it
-// emits must arrive, with no right beyond those that the manifests give.
+// Package deploy installs what deploy/ holds on a real control plane, and does for the Pods that
+// come of it what a kubelet does: the built Collector runs with exactly their command, environment,
+// volumes, token, user and read-only root. What it emits must arrive, with no right beyond those
+// that the manifests give.
 package deploy
 
 import (
@@ -19,7 +20,8 @@ import (
 // cluster is a control plane with clients that may do everything.
 type cluster struct{ *harness.Cluster }
 
-// kube is the cluster that all tests share. Its controllers make Pods of Deployments, and its nodes say that they run them.
+// kube is the cluster that all tests share. Its controllers make Pods of Deployments, and its nodes
+// say that they run them.
 var kube *cluster
 
 // image is the directory that has the content of the image that the Dockerfile makes.

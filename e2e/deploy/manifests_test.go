@@ -90,8 +90,8 @@ func (m manifests) sendTo(t *testing.T, endpoint string) manifests {
 	return nil
 }
 
-// apply applies objects as kubectl apply --server-side --validate=strict does: a field that the API server does not know is
-// an error.
+// apply applies objects as kubectl apply --server-side --validate=strict does: a field that the API
+// server does not know is an error.
 func (c *cluster) apply(t *testing.T, objects manifests) {
 	t.Helper()
 	for _, object := range objects {

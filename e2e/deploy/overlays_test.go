@@ -224,7 +224,8 @@ func (c *cluster) newVolume(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// podsOf are the Pods of the newest template of the Deployment, when it is available and they are all that there are.
+// podsOf are the Pods of the newest template of the Deployment, when it is available and they are
+// all that there are.
 func (c *cluster) podsOf(t *testing.T, namespace string, replicas int32) (pods []*corev1.Pod) {
 	t.Helper()
 	harness.Eventually(t, func() bool {

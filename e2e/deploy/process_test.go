@@ -32,8 +32,8 @@ func (p *process) terminate(t *testing.T) {
 // logged reports whether the container's log has a text.
 func (p *process) logged(text string) bool { return strings.Contains(p.Output.String(), text) }
 
-// ordinary are lines that client-go's leader election writes, which knows nothing of the Collector's log. Of two replicas
-// that make the lease at the same time, one is too late.
+// ordinary are lines that client-go's leader election writes, which knows nothing of the
+// Collector's log. Of two replicas that make the lease at the same time, one is too late.
 var ordinary = regexp.MustCompile(`^(I\d{4} .* leaderelection.go:|E\d{4} .* leaderelection.go:.*"Error initially creating lease lock".* already exists)`)
 
 // complaints are the lines of the log that call for attention.

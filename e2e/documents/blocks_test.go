@@ -34,8 +34,8 @@ func TestConfigurationsAreValid(t *testing.T) {
 	}
 }
 
-// TestCommandsRun: every command on the pages runs from the repository's root and shows something, in a cluster with what
-// deploy/base gives the receiver, and next to a Collector.
+// TestCommandsRun: every command on the pages runs from the repository's root and shows something,
+// in a cluster with what deploy/base gives the receiver, and next to a Collector.
 func TestCommandsRun(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{"namespace.yaml", "clusterrole.yaml", "clusterrolebinding.yaml"} {

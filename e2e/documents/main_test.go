@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package documents checks what the pages in docs/ say: their configurations are valid, their commands run, their names are
-// those of the receiver, and what the page on migration promises of contrib's k8s_events holds for the same events.
+// Package documents checks what the pages in docs/ say: their configurations are valid, their
+// commands run, their names are those of the receiver, and what the page on migration promises of
+// contrib's k8s_events holds for the same events.
 package documents
 
 import (

@@ -24,8 +24,8 @@ type source struct {
 	functions []*ast.FuncDecl
 }
 
-// readMessages are all that the receiver may say of what does not work: the messages of its logger's Warn and Error, and the
-// errors that become its status. What is filled in is … in them.
+// readMessages are all that the receiver may say of what does not work: the messages of its
+// logger's Warn and Error, and the errors that become its status. What is filled in is … in them.
 func readMessages(t *testing.T) (messages []string) {
 	t.Helper()
 	s := parse(t)
@@ -97,8 +97,8 @@ func isComplaint(call *ast.CallExpr) bool {
 	}
 }
 
-// texts are what an expression in a function may come to: constants, what is put together of them, local variables, and
-// parameters.
+// texts are what an expression in a function may come to: constants, what is put together of them,
+// local variables, and parameters.
 func (s source) texts(function *ast.FuncDecl, expression ast.Expr) (texts []string) {
 	switch e := expression.(type) {
 	case *ast.BasicLit:

@@ -29,8 +29,8 @@ service:
     logs: {receivers: [k8s_events], exporters: [otlphttp]}
 `
 
-// TestTheOldNames: with the page's snippet, each attribute that k8s_events emits is there, at the same place and with the
-// same value, but for those that the page names.
+// TestTheOldNames: with the page's snippet, each attribute that k8s_events emits is there, at the
+// same place and with the same value, but for those that the page names.
 func TestTheOldNames(t *testing.T) {
 	t.Parallel()
 	const namespace = "the-old-names"
@@ -110,8 +110,9 @@ func TestTheOldNamesOfClusterScopedObjects(t *testing.T) {
 	})
 }
 
-// TestWhatDiffersFromK8sEvents checks what the page documents about updates: a change without a new occurrence is no record, a jump of
-// the count is one record of several occurrences, and a repeat of a new-style event has the time of the repeat.
+// TestWhatDiffersFromK8sEvents checks what the page documents about updates: a change without a new
+// occurrence is no record, a jump of the count is one record of several occurrences, and a repeat
+// of a new-style event has the time of the repeat.
 func TestWhatDiffersFromK8sEvents(t *testing.T) {
 	t.Parallel()
 	const namespace = "what-differs"
@@ -164,8 +165,8 @@ func updateEvent(t *testing.T, event *corev1.Event) *corev1.Event {
 // values are what the two have of one attribute.
 type values struct{ theirs, ours any }
 
-// runBoth runs a Collector with k8s_events, and one with the page's configuration, and waits until both watch. k8s_events
-// takes only events that happen after that.
+// runBoth runs a Collector with k8s_events, and one with the page's configuration, and waits until
+// both watch. k8s_events takes only events that happen after that.
 func runBoth(t *testing.T, namespace string) (theirs, ours *harness.Backend) {
 	t.Helper()
 	theirs, ours = harness.NewBackend(t), harness.NewBackend(t)
@@ -200,7 +201,8 @@ func makeEvent(t *testing.T, namespace string, event *corev1.Event) *corev1.Even
 	event.GenerateName, event.Namespace = "event-", namespace
 	event.Reason, event.Message = "Compared", "with k8s_events"
 	if event.EventTime.IsZero() {
-		// k8s_events drops what happened before it started, by its own clock and to the fraction of a second.
+		// k8s_events drops what happened before it started, by its own clock and to the fraction of
+		// a second.
 		event.FirstTimestamp, event.LastTimestamp = metav1.NewTime(time.Now().Add(time.Minute)), metav1.NewTime(time.Now().Add(time.Minute))
 	}
 	created, err := kube.CoreV1().Events(namespace).Create(t.Context(), event, metav1.CreateOptions{})
@@ -259,7 +261,8 @@ func compareAttributes(t *testing.T, theirs, ours map[string]any, differ map[str
 
 const startTime = "k8s.event.start_time"
 
-// compareStarts: theirs is when the Event was created, ours when it first occurred, both as Go prints a time.
+// compareStarts: theirs is when the Event was created, ours when it first occurred, both as Go
+// prints a time.
 func compareStarts(t *testing.T, event *corev1.Event, theirs, ours map[string]any) {
 	t.Helper()
 	assert.Equal(t, event.CreationTimestamp.UTC().String(), theirs[startTime])

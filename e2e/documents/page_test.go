@@ -16,7 +16,8 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
-// pages are those whose blocks are checked here. The others in docs/ are written by programs, or have tests of their own.
+// pages are those whose blocks are checked here. The others in docs/ are written by programs, or
+// have tests of their own.
 var pages = []string{"migrate.md", "owners.md", "counting.md", "troubleshooting.md", "sizing.md"}
 
 // block is a fenced block of a page.

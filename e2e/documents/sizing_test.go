@@ -17,8 +17,9 @@ import (
 // reckoned is a row of sizing.md: section of performance.md, row, number, unit.
 var reckoned = regexp.MustCompile(`(?m)^\| ([\w ]+): (.+?) \| ([\d.]+)(?: (\S+))? \| .*\|$`)
 
-// TestSizingReckonsWithNoLessThanWasMeasured: each row that the page names is one of performance.md, in the same unit, and
-// what was measured last is not above what the page reckons with.
+// TestSizingReckonsWithNoLessThanWasMeasured: each row that the page names is one of
+// performance.md, in the same unit, and what was measured last is not above what the page reckons
+// with.
 func TestSizingReckonsWithNoLessThanWasMeasured(t *testing.T) {
 	t.Parallel()
 	_, text, found := strings.Cut(harness.Read(t, "docs", "sizing.md"), "\n## What was measured\n")

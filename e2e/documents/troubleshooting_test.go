@@ -60,8 +60,8 @@ func TestEveryCauseAndResolutionIsExplained(t *testing.T) {
 	}
 }
 
-// TestEveryMessageIsExplained: whatever the receiver logs as a warning or an error, or reports as its status, has a line in
-// the table of messages; and the table has no message that there is not.
+// TestEveryMessageIsExplained: whatever the receiver logs as a warning or an error, or reports as
+// its status, has a line in the table of messages; and the table has no message that there is not.
 func TestEveryMessageIsExplained(t *testing.T) {
 	t.Parallel()
 	explained := messagesOf(t, harness.Read(t, "docs", "troubleshooting.md"))
@@ -75,7 +75,8 @@ func TestEveryMessageIsExplained(t *testing.T) {
 	}
 }
 
-// messagesOf are the first column of the table of messages. Text in brackets is not part of a message.
+// messagesOf are the first column of the table of messages. Text in brackets is not part of a
+// message.
 func messagesOf(t *testing.T, page string) (messages []string) {
 	t.Helper()
 	_, section, found := strings.Cut(page, "## Messages\n")

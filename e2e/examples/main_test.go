@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package examples runs every recipe of examples/, with exactly its files, against a real control plane; that of backends runs
-// where the backends are, in e2e/backends. Where a recipe is about controllers that are not here, the test applies what they
-// would make, and records the events that they would.
+// Package examples runs every recipe of examples/, with exactly its files, against a real control
+// plane; that of backends runs where the backends are, in e2e/backends. Where a recipe is about
+// controllers that are not here, the test applies what they would make, and records the events that
+// they would.
 package examples
 
 import (
@@ -85,8 +86,8 @@ var (
 	variable       = regexp.MustCompile(`\$\{env:(\w+)\}`)
 )
 
-// TestCommandsNameWhatThereIs: the files that the commands of the READMEs name, and the variables without which a
-// configuration does not work.
+// TestCommandsNameWhatThereIs: the files that the commands of the READMEs name, and the variables
+// without which a configuration does not work.
 func TestCommandsNameWhatThereIs(t *testing.T) {
 	t.Parallel()
 	readmes, err := filepath.Glob(harness.InRepository("examples", "*", "README.md"))

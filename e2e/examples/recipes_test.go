@@ -18,8 +18,8 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
-// TestTilt: of one manifest every Warning, Pulling and Pulled, though the label is on the Deployments alone, and nothing
-// else.
+// TestTilt: of one manifest every Warning, Pulling and Pulled, though the label is on the
+// Deployments alone, and nothing else.
 func TestTilt(t *testing.T) {
 	t.Parallel()
 	kube.Apply(t, file("tilt", "shop.yaml"))
@@ -34,8 +34,8 @@ func TestTilt(t *testing.T) {
 	}
 }
 
-// TestCartographer: the supply chain's reasons are counted for each Workload, those of what it stamped among them, and for
-// cluster-scoped blueprints.
+// TestCartographer: the supply chain's reasons are counted for each Workload, those of what it
+// stamped among them, and for cluster-scoped blueprints.
 func TestCartographer(t *testing.T) {
 	t.Parallel()
 	kube.Apply(t, file("cartographer", "crds.yaml"), file("cartographer", "workload.yaml"), file("cartographer", "stamped.yaml"))
@@ -75,8 +75,8 @@ func TestCartographer(t *testing.T) {
 		"k8s.event.reason", "TemplateNotFound", "k8s.namespace.name", nil))
 }
 
-// TestArgoRollouts: events of the pods of the canary and of the stable version belong to the Rollout, and the revision tells
-// them apart.
+// TestArgoRollouts: events of the pods of the canary and of the stable version belong to the
+// Rollout, and the revision tells them apart.
 func TestArgoRollouts(t *testing.T) {
 	t.Parallel()
 	kube.Apply(t, file("argo-rollouts", "crds.yaml"), file("argo-rollouts", "rollout.yaml"), file("argo-rollouts", "made.yaml"))
@@ -99,7 +99,8 @@ func TestArgoRollouts(t *testing.T) {
 	assert.Equal(t, int64(1), backend.Occurrences(append(ofRollout, "k8s.event.reason", "AnalysisRunFailed", "k8s.event.type", "Warning")...))
 }
 
-// TestKnative: a pod's event names the Knative Service, which is not taken for a Service of Kubernetes.
+// TestKnative: a pod's event names the Knative Service, which is not taken for a Service of
+// Kubernetes.
 func TestKnative(t *testing.T) {
 	t.Parallel()
 	kube.Apply(t, file("knative", "crds.yaml"), file("knative", "service.yaml"), file("knative", "made.yaml"))
@@ -127,7 +128,8 @@ func occurrencesOf(records []harness.Record) (total int64) {
 	return total
 }
 
-// TestCronJob: the events of the CronJob, its Job and its pod name the CronJob, and the metric counts them by it.
+// TestCronJob: the events of the CronJob, its Job and its pod name the CronJob, and the metric
+// counts them by it.
 func TestCronJob(t *testing.T) {
 	t.Parallel()
 	kube.Apply(t, file("cronjob", "report.yaml"))
@@ -156,7 +158,8 @@ func runTonight(t *testing.T, namespace, name string) {
 	require.NoError(t, err)
 }
 
-// TestApproval: what the script notes has the workload of the rollout that it allowed, and comes before it.
+// TestApproval: what the script notes has the workload of the rollout that it allowed, and comes
+// before it.
 func TestApproval(t *testing.T) {
 	t.Parallel()
 	kubectl(t)
@@ -221,8 +224,8 @@ func TestMultiCluster(t *testing.T) {
 	}
 }
 
-// TestSamplingAndRouting: one workload's events go to one backend, all of them; of the others every Warning and some of the
-// rest to another; and the metric counts all.
+// TestSamplingAndRouting: one workload's events go to one backend, all of them; of the others every
+// Warning and some of the rest to another; and the metric counts all.
 func TestSamplingAndRouting(t *testing.T) {
 	t.Parallel()
 	kube.Apply(t, file("sampling-and-routing", "workloads.yaml"))

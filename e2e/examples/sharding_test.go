@@ -19,7 +19,8 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
-// spread is the reason of the events whose number the test knows: other recipes make other events at the same time.
+// spread is the reason of the events whose number the test knows: other recipes make other events
+// at the same time.
 const spread = "SpreadOverShards"
 
 // shard is one of the recipe's Collectors, with what has come of it.
@@ -36,9 +37,9 @@ type shardFilter struct {
 	ExcludeNamespaces []string `json:"exclude_namespaces"`
 }
 
-// TestShardsAreDisjointAndComplete: of each namespace, listed or not, and of objects in none, each event comes from one
-// Collector, whether it was there before, was made or was counted up while they ran; and their metrics add up to what
-// happened.
+// TestShardsAreDisjointAndComplete: of each namespace, listed or not, and of objects in none, each
+// event comes from one Collector, whether it was there before, was made or was counted up while
+// they ran; and their metrics add up to what happened.
 func TestShardsAreDisjointAndComplete(t *testing.T) {
 	t.Parallel()
 	shards := readShards(t)
@@ -66,8 +67,8 @@ func TestShardsAreDisjointAndComplete(t *testing.T) {
 	assertTotals(t, shards, all, made)
 }
 
-// TestShardsConfigurationsAgree: what one Collector lists no other does, and the rest excludes exactly that, but nothing in
-// which events of objects without a namespace are stored.
+// TestShardsConfigurationsAgree: what one Collector lists no other does, and the rest excludes
+// exactly that, but nothing in which events of objects without a namespace are stored.
 func TestShardsConfigurationsAgree(t *testing.T) {
 	t.Parallel()
 	var excluded []string
@@ -102,8 +103,8 @@ func listedBy(shards []*shard) (namespaces []string) {
 	return namespaces
 }
 
-// startShards runs the Collectors with one identity and the rights of any other. What each delivers is kept for itself, and
-// once more together, as the backend sees it to which all of them deliver.
+// startShards runs the Collectors with one identity and the rights of any other. What each delivers
+// is kept for itself, and once more together, as the backend sees it to which all of them deliver.
 func startShards(t *testing.T, shards []*shard, all *harness.Backend) {
 	t.Helper()
 	kubeconfig := kube.KubeconfigFor(t, "sharding", reader)
@@ -156,8 +157,8 @@ func (m *madeEvents) make(t *testing.T, namespace string, about corev1.ObjectRef
 	m.counts[event.UID] = int64(count)
 }
 
-// makeNew makes an event as recorders of events.k8s.io do, some of which keep those about objects in no namespace in
-// kube-system.
+// makeNew makes an event as recorders of events.k8s.io do, some of which keep those about objects
+// in no namespace in kube-system.
 func (m *madeEvents) makeNew(t *testing.T, namespace string, about corev1.ObjectReference) {
 	t.Helper()
 	event, err := kube.EventsV1().Events(namespace).Create(t.Context(), &eventsv1.Event{
@@ -168,7 +169,8 @@ func (m *madeEvents) makeNew(t *testing.T, namespace string, about corev1.Object
 	m.counts[event.UID] = 1
 }
 
-// countUp makes the events of the old style occur again, as their recorders do: by a patch of the count.
+// countUp makes the events of the old style occur again, as their recorders do: by a patch of the
+// count.
 func (m *madeEvents) countUp(t *testing.T) {
 	t.Helper()
 	for _, event := range m.old {
@@ -215,8 +217,8 @@ func assertUnion(t *testing.T, all *harness.Backend, made *madeEvents) {
 	assert.Equal(t, made.counts, counts)
 }
 
-// assertNoneTwice: no event of the cluster comes from two Collectors, nor comes one record twice; and each
-// of them emits records.
+// assertNoneTwice: no event of the cluster comes from two Collectors, nor comes one record twice;
+// and each of them emits records.
 func assertNoneTwice(t *testing.T, shards []*shard) {
 	t.Helper()
 	from, records := map[any]string{}, map[any]bool{}
@@ -233,8 +235,8 @@ func assertNoneTwice(t *testing.T, shards []*shard) {
 	}
 }
 
-// assertTotals: the Collectors' sums add up to what happened, also where all of them are kept together: no two Collectors
-// have a series in common, of which a backend would keep one value.
+// assertTotals: the Collectors' sums add up to what happened, also where all of them are kept
+// together: no two Collectors have a series in common, of which a backend would keep one value.
 func assertTotals(t *testing.T, shards []*shard, all *harness.Backend, made *madeEvents) {
 	t.Helper()
 	var total int64

@@ -55,7 +55,8 @@ func connectionBreaks(state fakeapi.State, logLine string) func(*testing.T) row 
 	}
 }
 
-// compactedWhileApart lets etcd forget, while no connection exists, what the Collector would resume from.
+// compactedWhileApart lets etcd forget, while no connection exists, what the Collector would resume
+// from.
 func compactedWhileApart(t *testing.T) row {
 	f := newFixture(t, ownCluster(t, controlplane.Options{}))
 	proxy := fakeapi.NewTCPProxy(t, f.cluster.Kubeconfig())
@@ -77,14 +78,15 @@ func compactedWhileDown(t *testing.T) row {
 	return compacted(t, func(c *collector) { c.terminate(t) })
 }
 
-// compactedAfterCrash does it after a crash, so that neither the last moment before the crash is remembered, nor can the
-// API server send it again step by step.
+// compactedAfterCrash does it after a crash, so that neither the last moment before the crash is
+// remembered, nor can the API server send it again step by step.
 func compactedAfterCrash(t *testing.T) row {
 	return compacted(t, (*collector).kill)
 }
 
-// killedInDelivery kills the Collector when the backend has accepted a batch and has not answered yet, several times. The states
-// that the batch came from are gone when it starts again, and the events have moved on.
+// killedInDelivery kills the Collector when the backend has accepted a batch and has not answered
+// yet, several times. The states that the batch came from are gone when it starts again, and the
+// events have moved on.
 func killedInDelivery(settings ...setting) func(*testing.T) row {
 	return func(t *testing.T) row {
 		f := newFixture(t, ownCluster(t, controlplane.Options{}))
@@ -120,8 +122,8 @@ func compacted(t *testing.T, end func(*collector)) row {
 	return f.conclude(t)
 }
 
-// expired is an API server that keeps events for less time than passes between their repeats, so that recorders make them
-// again and again, with the count that they had reached.
+// expired is an API server that keeps events for less time than passes between their repeats, so
+// that recorders make them again and again, with the count that they had reached.
 func expired(t *testing.T) row {
 	f := newFixture(t, ownCluster(t, controlplane.Options{EventTTL: 20 * time.Second}))
 	proxy := fakeapi.NewTCPProxy(t, f.cluster.Kubeconfig())

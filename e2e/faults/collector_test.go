@@ -19,7 +19,8 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
 )
 
-// collector is one replica: a Collector that is started and ended again and again with the same configuration.
+// collector is one replica: a Collector that is started and ended again and again with the same
+// configuration.
 type collector struct {
 	name       string
 	kubeconfig string
@@ -37,8 +38,8 @@ const (
 	withElections setting = "receivers::kube_events::k8s_leader_elector: k8s_leader_elector"
 )
 
-// newCollector describes a replica that delivers to the sink under its name. Nothing is queued between the receiver and
-// the sink, so that the sink's answer is what the receiver gets.
+// newCollector describes a replica that delivers to the sink under its name. Nothing is queued
+// between the receiver and the sink, so that the sink's answer is what the receiver gets.
 func newCollector(t *testing.T, name, kubeconfig string, s *sink, settings ...setting) *collector {
 	t.Helper()
 	c := &collector{name: name, kubeconfig: kubeconfig, directory: t.TempDir()}

@@ -60,7 +60,8 @@ func paused(t *testing.T) row {
 	return f.conclude(t)
 }
 
-// killedAtOnce kills the Collector as soon as it has delivered its first record, before it had time for anything else.
+// killedAtOnce kills the Collector as soon as it has delivered its first record, before it had time
+// for anything else.
 func killedAtOnce(t *testing.T) row {
 	f := newFixture(t, sharedCluster(t))
 	c := f.watchedBy(t, f.cluster.Kubeconfig(), withStorage)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package faults breaks what the receiver depends on, and the receiver itself, and counts. The built Collector runs as a
-// process, against a real control plane, and delivers into a sink of the test; recorders write events through the API and
-// know how many occurrences there were.
+// Package faults breaks what the receiver depends on, and the receiver itself, and counts. The
+// built Collector runs as a process, against a real control plane, and delivers into a sink of the
+// test; recorders write events through the API and know how many occurrences there were.
 package faults
 
 import (
@@ -69,8 +69,8 @@ var faults = []fault{
 	{"storage locked by another process at the start", false, storageLocked},
 }
 
-// TestFaults runs a few of the faults, and with FAULTS_REPORT all of them; then the table goes into the file that it
-// names.
+// TestFaults runs a few of the faults, and with FAULTS_REPORT all of them; then the table goes into
+// the file that it names.
 func TestFaults(t *testing.T) {
 	report := os.Getenv("FAULTS_REPORT")
 	rows := make([]row, len(faults))

@@ -51,7 +51,8 @@ func (f *fixture) watchedBy(t *testing.T, kubeconfig string, settings ...setting
 	return c
 }
 
-// begin starts the load once a replica delivers, so that nothing belongs to the time before its first start.
+// begin starts the load once a replica delivers, so that nothing belongs to the time before its
+// first start.
 func (f *fixture) begin(t *testing.T, options ...func(*load)) {
 	t.Helper()
 	f.awaitDelivery(t)
@@ -128,8 +129,8 @@ func (f *fixture) delivers(t *testing.T, more int) {
 	harness.Eventually(t, func() bool { return len(f.sink.allRecords()) >= goal }, "%d more records", more)
 }
 
-// conclude ends the load, waits for what is still under way, ends the replicas, and checks that nothing is lost, that
-// every repeat can be recognised, and that the metric is right.
+// conclude ends the load, waits for what is still under way, ends the replicas, and checks that
+// nothing is lost, that every repeat can be recognised, and that the metric is right.
 func (f *fixture) conclude(t *testing.T) row {
 	t.Helper()
 	f.settle(t)

@@ -23,8 +23,9 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
-// load is what goes on in a cluster: recorders that write events of both styles and count their repeats. It knows the
-// truth, because it never gives a write up: each is repeated until the API server has taken it.
+// load is what goes on in a cluster: recorders that write events of both styles and count their
+// repeats. It knows the truth, because it never gives a write up: each is repeated until the API
+// server has taken it.
 type load struct {
 	client    kubernetes.Interface
 	namespace string
@@ -161,8 +162,8 @@ func (r *recorder) begin() {
 	r.recent = r.recent[max(0, len(r.recent)-r.keep):]
 }
 
-// repeat counts an event up, by more than one at times, as recorders do that were throttled. One that the API server no
-// longer has is made again with the count that was reached, as recorders do.
+// repeat counts an event up, by more than one at times, as recorders do that were throttled. One
+// that the API server no longer has is made again with the count that was reached, as recorders do.
 func (r *recorder) repeat(e *repeated) {
 	e.count += 1 + rand.Int64N(3)
 	r.write(e, func(ctx context.Context) error {
@@ -177,7 +178,8 @@ func (r *recorder) repeat(e *repeated) {
 	})
 }
 
-// write tries until the API server has taken it, so that the truth is known even if an answer gets lost.
+// write tries until the API server has taken it, so that the truth is known even if an answer gets
+// lost.
 func (r *recorder) write(e *repeated, try func(context.Context) error) {
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)

@@ -14,7 +14,8 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
-// row is what a fault did to the events, in numbers of occurrences unless a field's comment names another unit.
+// row is what a fault did to the events, in numbers of occurrences unless a field's comment names
+// another unit.
 type row struct {
 	fault     string
 	made      int64
@@ -80,7 +81,8 @@ func judge(truth map[string]int64, records []record, points []point) (r row) {
 	return r
 }
 
-// covered are the occurrences of one event that records contain: each contains those up to its count.
+// covered are the occurrences of one event that records contain: each contains those up to its
+// count.
 type covered struct{ spans [][2]int64 }
 
 // coveredBy are the occurrences that records have, by event.
@@ -114,7 +116,8 @@ func (c *covered) size() (sum int64) {
 	return sum
 }
 
-// distinct is how many occurrences records have, without those with a log.record.uid that came before.
+// distinct is how many occurrences records have, without those with a log.record.uid that came
+// before.
 func distinct(records []record) (sum int64) {
 	seen := map[string]bool{}
 	for _, r := range records {
@@ -165,8 +168,8 @@ func assertStill(t *testing.T, points []point) {
 	}
 }
 
-// assertRepeatsAreTheSame checks that a record whose occurrences were delivered by then is the same as the one that
-// delivered them.
+// assertRepeatsAreTheSame checks that a record whose occurrences were delivered by then is the same
+// as the one that delivered them.
 func assertRepeatsAreTheSame(t *testing.T, records []record, by int) {
 	t.Helper()
 	came, first := coveredBy(records[:by]), map[string]digest{}

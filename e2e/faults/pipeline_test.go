@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// pipelineFails answers with retryable errors for a minute; then with permanent ones; then not at all; then it
-// accepts everything and does not answer.
+// pipelineFails answers with retryable errors for a minute; then with permanent ones; then not at
+// all; then it accepts everything and does not answer.
 func pipelineFails(t *testing.T) row {
 	f := newFixture(t, sharedCluster(t))
 	f.watchedBy(t, f.cluster.Kubeconfig(), withStorage)
@@ -31,8 +31,8 @@ func pipelineFails(t *testing.T) row {
 	return r
 }
 
-// exportersDiffer has three exporters behind one receiver, without queues: one accepts everything, one refuses permanently,
-// and one refuses for half a minute with a retryable error.
+// exportersDiffer has three exporters behind one receiver, without queues: one accepts everything,
+// one refuses permanently, and one refuses for half a minute with a retryable error.
 func exportersDiffer(t *testing.T) row {
 	f := newFixture(t, sharedCluster(t))
 	final, later := newSink(t), newSink(t)
@@ -73,7 +73,8 @@ func exportersDiffer(t *testing.T) row {
 	return r
 }
 
-// killedWhileRefused kills the Collector while the pipeline refuses what it took from the API server.
+// killedWhileRefused kills the Collector while the pipeline refuses what it took from the API
+// server.
 func killedWhileRefused(t *testing.T) row {
 	f := newFixture(t, sharedCluster(t))
 	c := f.watchedBy(t, f.cluster.Kubeconfig(), withStorage)

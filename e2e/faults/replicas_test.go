@@ -22,8 +22,8 @@ import (
 type pair struct {
 	*fixture
 	proxies map[string]*fakeapi.TCPProxy
-	// before is how many records were delivered before both replicas were started last. A replica has
-	// the same name in each of its lives.
+	// before is how many records were delivered before both replicas were started last. A replica
+	// has the same name in each of its lives.
 	before int
 }
 
@@ -76,7 +76,8 @@ func (p *pair) takesOver(t *testing.T, c *collector) {
 	}, "records from %s", c.name)
 }
 
-// concludeInTerms concludes, and checks that the last leader's sums are those of the records of its last term.
+// concludeInTerms concludes, and checks that the last leader's sums are those of the records of its
+// last term.
 func (p *pair) concludeInTerms(t *testing.T) row {
 	t.Helper()
 	r := p.conclude(t)
@@ -113,8 +114,8 @@ func leaderKilled(t *testing.T) row {
 	return p.concludeInTerms(t)
 }
 
-// leaderKilledWithWindows kills a leader that holds occurrences in windows. The next leader repeats up to one interval,
-// in other groups.
+// leaderKilledWithWindows kills a leader that holds occurrences in windows. The next leader repeats
+// up to one interval, in other groups.
 func leaderKilledWithWindows(t *testing.T) row {
 	p := newPair(t, "receivers::kube_events::dedup_interval: 2s")
 	p.unsaved = true
@@ -127,7 +128,8 @@ func leaderKilledWithWindows(t *testing.T) row {
 	return p.concludeInTerms(t)
 }
 
-// etcdRestoredUnderReplicas replaces etcd's data by a backup, with the lease and the position, and kills the leader later.
+// etcdRestoredUnderReplicas replaces etcd's data by a backup, with the lease and the position, and
+// kills the leader later.
 func etcdRestoredUnderReplicas(t *testing.T) row {
 	p := newPair(t)
 	kept := p.load
@@ -154,8 +156,8 @@ func etcdRestoredUnderReplicas(t *testing.T) row {
 	return p.concludeInTerms(t)
 }
 
-// leaderKilledWhileRefused has a leader that delivers nothing for longer than the status waits before it reports that, and
-// for much longer than a lease.
+// leaderKilledWhileRefused has a leader that delivers nothing for longer than the status waits
+// before it reports that, and for much longer than a lease.
 func leaderKilledWhileRefused(t *testing.T) row {
 	p := newPair(t)
 	p.delivers(t, 100)
@@ -196,8 +198,8 @@ func leaderStopped(settings ...setting) func(*testing.T) row {
 	}
 }
 
-// bothKilled kills both replicas, and starts them after much longer than a lease. They continue from the published
-// position.
+// bothKilled kills both replicas, and starts them after much longer than a lease. They continue
+// from the published position.
 func bothKilled(t *testing.T) row {
 	p := newPair(t)
 	for range 2 {
@@ -259,7 +261,8 @@ func positionReadOnly(t *testing.T) row {
 
 const missingRules = `position of the leader.*resources: \[configmaps\], verbs: \[create\].*resources: \[configmaps\], resourceNames: \[[^]]+\], verbs: \[get, update\]`
 
-// newPairWithout starts replicas that have no permission for the ConfigMap, but those that are given.
+// newPairWithout starts replicas that have no permission for the ConfigMap, but those that are
+// given.
 func newPairWithout(t *testing.T, given ...rbacv1.PolicyRule) *pair {
 	t.Helper()
 	c := ownCluster(t, controlplane.Options{})
@@ -283,8 +286,8 @@ func (p *pair) repeatsMore(t *testing.T) row {
 	return r
 }
 
-// leaderPaused pauses the leader until the other leads, continues it, and then kills the other: the paused replica must not
-// emit before that, and has to afterwards.
+// leaderPaused pauses the leader until the other leads, continues it, and then kills the other: the
+// paused replica must not emit before that, and has to afterwards.
 func leaderPaused(t *testing.T) row {
 	p := newPair(t)
 	p.delivers(t, 100)
@@ -304,7 +307,8 @@ func leaderPaused(t *testing.T) row {
 	return p.concludeInTerms(t)
 }
 
-// assertSilent checks that a replica has emitted nothing since, but what the other had emitted before.
+// assertSilent checks that a replica has emitted nothing since, but what the other had emitted
+// before.
 func (p *pair) assertSilent(t *testing.T, c *collector, records, points int) {
 	t.Helper()
 	known := map[string]bool{}
@@ -340,7 +344,8 @@ func leaderPartitioned(state fakeapi.State) func(*testing.T) row {
 	}
 }
 
-// leadersWithoutAPIServer takes the API server away from both, for about as long as the lease lasts.
+// leadersWithoutAPIServer takes the API server away from both, for about as long as the lease
+// lasts.
 func leadersWithoutAPIServer(t *testing.T) row {
 	p := newPair(t)
 	p.delivers(t, 100)

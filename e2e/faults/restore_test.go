@@ -17,8 +17,8 @@ import (
 
 const wentBack = "resource versions of the cluster have gone back"
 
-// etcdRestored replaces etcd's data by a backup. Some events are as they were at the backup and go on from there; others
-// no longer exist.
+// etcdRestored replaces etcd's data by a backup. Some events are as they were at the backup and go
+// on from there; others no longer exist.
 func etcdRestored(t *testing.T) row {
 	f, c, kept, backup := backedUp(t)
 	require.NoError(t, f.cluster.RestoreEtcd(t.Context(), backup))
@@ -50,8 +50,8 @@ func etcdRestoredWhileDown(t *testing.T) row {
 	return r
 }
 
-// backedUp makes a backup of etcd, and then many changes that a restore of it takes back. The load that the backup has is
-// held. All is delivered.
+// backedUp makes a backup of etcd, and then many changes that a restore of it takes back. The load
+// that the backup has is held. All is delivered.
 func backedUp(t *testing.T) (f *fixture, c *collector, kept *load, backup string) {
 	t.Helper()
 	f = newFixture(t, ownCluster(t, controlplane.Options{}))
@@ -70,8 +70,8 @@ func backedUp(t *testing.T) (f *fixture, c *collector, kept *load, backup string
 	return f, c, kept, backup
 }
 
-// fillOutbox makes changes whose records the sink takes and does not confirm: they stay in the outbox. What else has
-// changed is not delivered and does not count.
+// fillOutbox makes changes whose records the sink takes and does not confirm: they stay in the
+// outbox. What else has changed is not delivered and does not count.
 func (f *fixture) fillOutbox(t *testing.T) {
 	t.Helper()
 	f.sink.answers(acceptWithoutAnswer)
@@ -96,8 +96,8 @@ func clusterReplaced(t *testing.T) row {
 	})
 }
 
-// clusterReplacedWhileDown does so while the receiver is down, until the resource versions of the new cluster are above
-// those of the old one.
+// clusterReplacedWhileDown does so while the receiver is down, until the resource versions of the
+// new cluster are above those of the old one.
 func clusterReplacedWhileDown(t *testing.T) row {
 	return replaced(t, func(f *fixture, c *collector) {
 		c.kill()

@@ -19,7 +19,8 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/otlpsink"
 )
 
-// probeReason is the reason of the events that only find out whether a Collector watches. They count nowhere.
+// probeReason is the reason of the events that only find out whether a Collector watches. They
+// count nowhere.
 const probeReason = "Probe"
 
 // answer is what the sink does with a request.

@@ -20,8 +20,9 @@ const (
 	savedAgain = "Checkpoints are saved again"
 )
 
-// diskFull fills the disk under file_storage, makes room again, and then kills the Collector. While nothing can be
-// saved, events are delivered, and the metric reports what is saved: it does not change.
+// diskFull fills the disk under file_storage, makes room again, and then kills the Collector. While
+// nothing can be saved, events are delivered, and the metric reports what is saved: it does not
+// change.
 func diskFull(t *testing.T) row {
 	f := newFixture(t, sharedCluster(t))
 	disk := smallDisk(t)
@@ -43,8 +44,9 @@ func diskFull(t *testing.T) row {
 	return f.conclude(t)
 }
 
-// startedOnFullDisk kills the Collector while the disk is full, and starts it before there is room again. What was
-// delivered since the last save is repeated; what was saved is not, unless it was in flight.
+// startedOnFullDisk kills the Collector while the disk is full, and starts it before there is room
+// again. What was delivered since the last save is repeated; what was saved is not, unless it was
+// in flight.
 func startedOnFullDisk(t *testing.T) row {
 	f := newFixture(t, sharedCluster(t))
 	f.unsaved = true
@@ -78,7 +80,8 @@ func (f *fixture) awaitPoint(t *testing.T) (points int) {
 	return points
 }
 
-// mostlyNew makes most writes create a new event, so that the receiver has to remember more and more.
+// mostlyNew makes most writes create a new event, so that the receiver has to remember more and
+// more.
 func mostlyNew(l *load) { l.fresh = 7 }
 
 func onDisk(directory string) setting { return "extensions::file_storage::directory: " + directory }
@@ -96,8 +99,8 @@ func fill(t *testing.T, disk string) {
 	}
 }
 
-// checkpointDamaged writes garbage over a checkpoint while the Collector is down. The receiver sets the checkpoint aside,
-// reports this, and makes a first start with new sums.
+// checkpointDamaged writes garbage over a checkpoint while the Collector is down. The receiver sets
+// the checkpoint aside, reports this, and makes a first start with new sums.
 func checkpointDamaged(t *testing.T) row {
 	f := newFixture(t, sharedCluster(t))
 	f.memoryIsLost = true
@@ -122,8 +125,8 @@ func checkpointDamaged(t *testing.T) row {
 	return r
 }
 
-// storageLocked starts the Collector while another process uses the file of file_storage. The extension then cannot open
-// it, and the Collector does not start.
+// storageLocked starts the Collector while another process uses the file of file_storage. The
+// extension then cannot open it, and the Collector does not start.
 func storageLocked(t *testing.T) row {
 	f := newFixture(t, sharedCluster(t))
 	c := f.watchedBy(t, f.cluster.Kubeconfig(), withStorage)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package page checks the page of events that a user of make run sees: the same configuration, the same
-// demo on a real control plane, and a browser.
+// Package page checks the page of events that a user of make run sees: the same configuration, the
+// same demo on a real control plane, and a browser.
 package page
 
 import (
@@ -89,7 +89,8 @@ func TestTheDemoInABrowser(t *testing.T) {
 	b.awaitLive(t)
 }
 
-// refuse answers at an address as a proxy does behind which there is no Collector, until the page has asked it for updates.
+// refuse answers at an address as a proxy does behind which there is no Collector, until the page
+// has asked it for updates.
 func refuse(t *testing.T, address string) {
 	t.Helper()
 	var asked atomic.Bool

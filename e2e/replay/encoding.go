@@ -47,8 +47,8 @@ func (e encoding) contentType(stream bool) string {
 // toProtobuf needs to know no types, because every object that it is given names its own.
 var toProtobuf = protobuf.NewSerializer(nil, nil)
 
-// encode gives what an API server would write for the object. It panics on an object that cannot be encoded: there are no
-// such objects here.
+// encode gives what an API server would write for the object. It panics on an object that cannot be
+// encoded: there are no such objects here.
 func (e encoding) encode(object runtime.Object) []byte {
 	if e == inJSON {
 		return must(json.Marshal(object))

@@ -99,7 +99,8 @@ func (s *Server) follow(stream *stream, namespace string, seen int) {
 	}
 }
 
-// stream is the answer to a watch. What cannot be written any more is noticed by the end of the request's context.
+// stream is the answer to a watch. What cannot be written any more is noticed by the end of the
+// request's context.
 type stream struct {
 	request  *http.Request
 	encoding encoding

@@ -23,7 +23,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Live are the events that exist before the first change. They are made when they are listed and not held.
+// Live are the events that exist before the first change. They are made when they are listed and
+// not held.
 type Live interface {
 	Len() int
 	// Event makes one of them, in the order of a listing.
@@ -96,7 +97,8 @@ func selfSigned() (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{signed}, PrivateKey: key}, err
 }
 
-// Close breaks all connections and returns when nothing is served any more. It may be called more than once.
+// Close breaks all connections and returns when nothing is served any more. It may be called more
+// than once.
 func (s *Server) Close() {
 	s.mu.Lock()
 	select {

@@ -46,7 +46,8 @@ type sum struct {
 	value      int64
 }
 
-// NewBackend starts a backend that ends with the test. What it receives it also passes to other backends.
+// NewBackend starts a backend that ends with the test. What it receives it also passes to other
+// backends.
 func NewBackend(t testing.TB, others ...*Backend) *Backend {
 	t.Helper()
 	b := &Backend{sums: map[string]sum{}}
@@ -116,8 +117,8 @@ func (b *Backend) addMetric(resource pcommon.Map, metric pmetric.Metric) {
 	}
 }
 
-// Records are those that have these attributes, or whose resource has: key, value, key, value. The value nil means an
-// absent attribute.
+// Records are those that have these attributes, or whose resource has: key, value, key, value. The
+// value nil means an absent attribute.
 func (b *Backend) Records(attributes ...any) (found []Record) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -140,7 +141,8 @@ func (b *Backend) Await(t testing.TB, attributes ...any) Record {
 	return found[0]
 }
 
-// Occurrences is the sum of the last values of all series of k8s.event.occurrences that have these attributes.
+// Occurrences is the sum of the last values of all series of k8s.event.occurrences that have these
+// attributes.
 func (b *Backend) Occurrences(attributes ...any) (total int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

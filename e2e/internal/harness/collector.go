@@ -45,7 +45,8 @@ func program(t testing.TB, path, target string) string {
 	return path
 }
 
-// Missing returns which of the programs that a package's tests need were not built: the API server, and those at these paths.
+// Missing returns which of the programs that a package's tests need were not built: the API server,
+// and those at these paths.
 func Missing(paths ...string) (missing error) {
 	for _, path := range append(paths, filepath.Join(controlplanetest.Binaries(), "kube-apiserver")) {
 		_, err := os.Stat(path)
@@ -61,7 +62,8 @@ type Collector struct {
 	shown proc.Output // standard output, to which the debug exporters write
 }
 
-// Run runs a Collector until the test ends, with a configuration and variables in addition to the environment.
+// Run runs a Collector until the test ends, with a configuration and variables in addition to the
+// environment.
 func Run(t testing.TB, otelcol, config string, env ...string) *Collector {
 	t.Helper()
 	// Its own metrics, on a port that is always the same, would be in the way of other Collectors.
@@ -87,7 +89,8 @@ func (c *Collector) Stop(t testing.TB) {
 	Terminate(t, c.Process)
 }
 
-// StartProcess starts a program that ends with the test. If the test fails, its log gets the program's output.
+// StartProcess starts a program that ends with the test. If the test fails, its log gets the
+// program's output.
 func StartProcess(t testing.TB, command *exec.Cmd) *proc.Process {
 	t.Helper()
 	p, err := proc.Start(command)
@@ -106,7 +109,8 @@ func StartProcess(t testing.TB, command *exec.Cmd) *proc.Process {
 // terminationGrace is how long a program may take to end. It is long because machines may be slow.
 const terminationGrace = 2 * time.Minute
 
-// Terminate ends a program that runs as Kubernetes does. The program must end by itself, with exit code 0.
+// Terminate ends a program that runs as Kubernetes does. The program must end by itself, with exit
+// code 0.
 func Terminate(t testing.TB, p *proc.Process) {
 	t.Helper()
 	if !p.Running() {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package harness holds what the test suites in e2e/ share: a real control plane, the built Collector
-// with nothing but a configuration file and an environment, and a backend that stores what it receives.
+// Package harness holds what the test suites in e2e/ share: a real control plane, the built
+// Collector with nothing but a configuration file and an environment, and a backend that stores
+// what it receives.
 package harness
 
 import (
