@@ -58,7 +58,7 @@ func parse(t *testing.T) (s source) {
 			return err
 		}
 		if entry.IsDir() {
-			if slices.Contains(others, entry.Name()) {
+			if path != root && slices.Contains(others, entry.Name()) {
 				return filepath.SkipDir
 			}
 			return nil

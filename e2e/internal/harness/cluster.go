@@ -218,7 +218,8 @@ func rulesOf(t testing.TB, manifest string) []rbacv1.PolicyRule {
 	return role.Rules
 }
 
-// Compact makes etcd forget all versions but the newest of everything, as it does after some minutes.
+// Compact makes etcd forget all versions but the newest of everything, as it does after some
+// minutes.
 func (c *Cluster) Compact(t testing.TB) {
 	t.Helper()
 	newest, err := c.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{Limit: 1})
