@@ -13,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiwait "k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
@@ -162,24 +163,22 @@ func (c *cluster) probeUntilReceived(ctx context.Context, s *sink) (time.Time, e
 	var probes sync.WaitGroup
 	defer probes.Wait()
 	defer cancel()
-	look := time.NewTicker(2 * time.Millisecond)
-	defer look.Stop()
-	for next := time.Now(); ; {
+	var first time.Time
+	next := time.Now()
+	err := apiwait.PollUntilContextCancel(ctx, 2*time.Millisecond, true, func(context.Context) (bool, error) {
 		if now := time.Now(); !now.Before(next) {
 			next = next.Add(100 * time.Millisecond)
-			// Without waiting for the answer: an API server that is busy would slow down the clock.
-			// A probe that fails is none, and the next one comes soon.
+			// Without waiting for the answer: an API server that is busy would slow down the clock. A
+			// probe that fails is none, and the next one comes soon.
 			probes.Go(func() { _ = c.probe(ctx, fmt.Sprintf("probe.%x", now.UnixNano()), now) })
 		}
-		if first := s.firstArrival(); !first.IsZero() {
-			return first, nil
-		}
-		select {
-		case <-ctx.Done():
-			return time.Time{}, context.Cause(ctx)
-		case <-look.C:
-		}
+		first = s.firstArrival()
+		return !first.IsZero(), nil
+	})
+	if err != nil {
+		return time.Time{}, context.Cause(ctx)
 	}
+	return first, nil
 }
 
 // requestCounts are numbers of requests, by verb and resource.

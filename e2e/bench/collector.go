@@ -122,8 +122,8 @@ func (c *collector) writtenBytes() (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	io, err := process.IO()
-	return int64(io.WChar), err
+	counters, err := process.IO()
+	return int64(counters.WChar), err
 }
 
 func mebibytes(n int64) float64 { return float64(n) / (1 << 20) }

@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
@@ -181,22 +182,22 @@ func (r *recorder) repeat(e *repeated) {
 // write tries until the API server has taken it, so that the truth is known even if an answer gets
 // lost.
 func (r *recorder) write(e *repeated, try func(context.Context) error) {
-	for {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	_ = wait.PollUntilContextCancel(context.Background(), 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
 		err := try(ctx)
-		cancel()
 		if err == nil || apierrors.IsAlreadyExists(err) && e.count == 1 {
 			r.note(e.name, e.count)
-			return
+			return true, nil
 		}
 		if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
 			r.mu.Lock()
 			r.mistakes = append(r.mistakes, err)
 			r.mu.Unlock()
-			return
+			return true, nil
 		}
-		time.Sleep(100 * time.Millisecond)
-	}
+		return false, nil
+	})
 }
 
 func (r *recorder) now() time.Time { return time.Now().Add(r.clockOff) }
