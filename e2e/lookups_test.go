@@ -274,8 +274,8 @@ func TestAMissingPermissionForOwnersIsNamedOnce(t *testing.T) {
 		r.of(t, c.makeEvent(t, ns, eventAbout("Forbidden", involved)).Name)
 	}
 	naming := logged.Filter(func(entry observer.LoggedEntry) bool {
-		said := fmt.Sprint(entry.Message, entry.ContextMap())
-		return strings.Contains(said, "replicasets") && strings.Contains(said, `"apps"`) && strings.Contains(said, "verbs: [get, list]")
+		text := fmt.Sprint(entry.Message, entry.ContextMap())
+		return strings.Contains(text, "replicasets") && strings.Contains(text, `"apps"`) && strings.Contains(text, "verbs: [get, list]")
 	})
 	assert.NotZero(t, naming.Len(), "the rule that is missing is named")
 	assert.Less(t, logged.Len(), events/2, "no log line per event")

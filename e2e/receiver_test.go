@@ -250,6 +250,6 @@ func (h *statusHost) await(t *testing.T, status componentstatus.Status, parts ..
 
 // mentions reports whether the newest status has all these parts.
 func (h *statusHost) mentions(parts ...string) bool {
-	said := fmt.Sprint(h.last().Err())
-	return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(said, part) })
+	text := fmt.Sprint(h.last().Err())
+	return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(text, part) })
 }

@@ -91,13 +91,8 @@ func (r *recipe) start(program string, env ...string) (*process, error) {
 
 // sh runs a command as a user does, and returns the lines that it prints.
 func (r *recipe) sh(command string) ([]string, error) {
-	shell := exec.Command("sh", "-c", command)
-	shell.Dir = r.root
-	output, err := shell.CombinedOutput()
-	if err != nil {
-		err = fmt.Errorf("%s: %w\n%s", command, err, output)
-	}
-	return strings.Split(string(output), "\n"), err
+	output, err := proc.Shell(r.root, command)
+	return strings.Split(output, "\n"), err
 }
 
 // queries are the commands below which the README has what they print.

@@ -60,11 +60,8 @@ func runLine(t *testing.T, line string, env ...string) {
 	if _, err := exec.LookPath(program); err != nil {
 		t.Skip("not installed here: ", err)
 	}
-	command := exec.Command("sh", "-c", line)
-	command.Dir = harness.InRepository()
-	command.Env = append(os.Environ(), env...)
-	output, err := command.CombinedOutput()
-	assert.NoError(t, err, "%s\n%s", line, output)
+	output, err := proc.Shell(harness.InRepository(), line, env...)
+	assert.NoError(t, err)
 	assert.NotEmpty(t, output, line)
 }
 

@@ -65,13 +65,13 @@ func TestEveryCauseAndResolutionIsExplained(t *testing.T) {
 func TestEveryMessageIsExplained(t *testing.T) {
 	t.Parallel()
 	explained := messagesOf(t, harness.Read(t, "docs", "troubleshooting.md"))
-	said := readMessages(t)
-	require.NotEmpty(t, said)
-	for _, message := range said {
+	messages := readMessages(t)
+	require.NotEmpty(t, messages)
+	for _, message := range messages {
 		assert.Contains(t, explained, message)
 	}
 	for _, message := range explained {
-		assert.Contains(t, said, message)
+		assert.Contains(t, messages, message)
 	}
 }
 

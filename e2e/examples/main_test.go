@@ -19,6 +19,7 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
 )
 
 // kube is the cluster that all recipes share, each in a namespace of its own.
@@ -74,11 +75,8 @@ func commandsOf(t *testing.T, recipe string) (commands []string) {
 // sh runs a command from the repository's root, as an administrator.
 func sh(t *testing.T, command string) {
 	t.Helper()
-	shell := exec.Command("sh", "-c", command)
-	shell.Dir = harness.InRepository()
-	shell.Env = append(shell.Environ(), "KUBECONFIG="+kube.Kubeconfig())
-	output, err := shell.CombinedOutput()
-	require.NoError(t, err, "%s\n%s", command, output)
+	_, err := proc.Shell(harness.InRepository(), command, "KUBECONFIG="+kube.Kubeconfig())
+	require.NoError(t, err)
 }
 
 var (

@@ -59,7 +59,7 @@ func NewTCPProxy(t testing.TB, kubeconfig string) *TCPProxy {
 		changed: make(chan struct{}), connections: map[net.Conn]bool{},
 	}
 	t.Cleanup(func() {
-		listener.Close()
+		_ = listener.Close()
 		p.Set(Cut)
 	})
 	go p.accept()

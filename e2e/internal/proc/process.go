@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -60,6 +61,19 @@ func Start(command *exec.Cmd) (*Process, error) {
 		return nil, fmt.Errorf("start %s: %w", command.Path, err)
 	}
 	return p, nil
+}
+
+// Shell runs a command of the shell in a directory, with variables in addition to the environment, and
+// returns what it prints.
+func Shell(directory, line string, env ...string) (string, error) {
+	command := exec.Command("sh", "-c", line)
+	command.Dir = directory
+	command.Env = append(os.Environ(), env...)
+	output, err := command.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%s: %w\n%s", line, err, output)
+	}
+	return string(output), err
 }
 
 // PID returns the process ID.
