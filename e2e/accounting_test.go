@@ -53,7 +53,8 @@ func (h *history) series(n int32) {
 	})
 }
 
-// newStyle is the first write of an event of events.k8s.io: no count, no series, none of the old times.
+// newStyle is the first write of an event of events.k8s.io: no count, no series, none of the old
+// times.
 func newStyle(reason string) *corev1.Event {
 	ev := eventOf(reason, "pod")
 	ev.Count, ev.FirstTimestamp, ev.LastTimestamp, ev.Source = 0, metav1.Time{}, metav1.Time{}, corev1.EventSource{}
@@ -62,7 +63,7 @@ func newStyle(reason string) *corev1.Event {
 	return ev
 }
 
-// observation is what a record says of counts.
+// observation is what a record contains of counts.
 type observation struct{ count, occurrences int64 }
 
 func TestOccurrencesAreCountedOnce(t *testing.T) {
@@ -210,7 +211,7 @@ func observationsOf(records []record) (all []observation) {
 	return all
 }
 
-// checkIdentity: log.record.uid is one for the same event and count, whoever sees it.
+// checkIdentity: log.record.uid is one for the same event and count, whichever receiver sees it.
 func checkIdentity(t *testing.T, records []record) {
 	t.Helper()
 	counts := map[string]string{}

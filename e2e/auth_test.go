@@ -21,8 +21,8 @@ import (
 	kubeevents "github.com/kubeevents/kubeeventsreceiver"
 )
 
-// TestStartRefusesWhatTheUserMustMend: the message names the key, the value and the way out.
-func TestStartRefusesWhatTheUserMustMend(t *testing.T) {
+// TestStartRefusesWhatTheUserMustFix: the message names the key, the value and the fix.
+func TestStartRefusesWhatTheUserMustFix(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	t.Setenv("KUBERNETES_SERVICE_PORT", "")
 	t.Setenv("KUBECONFIG", "")
@@ -34,7 +34,7 @@ func TestStartRefusesWhatTheUserMustMend(t *testing.T) {
 
 	for name, test := range map[string]struct {
 		config string
-		says   []string
+		parts  []string
 	}{
 		"a kubeconfig that is not there":   {"kubeconfig: /no/such/file", []string{"kubeconfig", `"/no/such/file"`, "set kubeconfig"}},
 		"a kubeconfig that is none":        {"kubeconfig: " + broken, []string{"kubeconfig", broken, "set kubeconfig"}},
@@ -50,7 +50,7 @@ func TestStartRefusesWhatTheUserMustMend(t *testing.T) {
 			for _, instance := range instances {
 				err := instance.Start(t.Context(), &statusHost{})
 				require.Error(t, err)
-				for _, part := range test.says {
+				for _, part := range test.parts {
 					assert.ErrorContains(t, err, part)
 				}
 			}
@@ -61,7 +61,8 @@ func TestStartRefusesWhatTheUserMustMend(t *testing.T) {
 	}
 }
 
-// TestTheUsualLoadingRules: KUBECONFIG where no path is given, and a context other than the current one.
+// TestTheUsualLoadingRules: KUBECONFIG where no path is given, and a context other than the current
+// one.
 func TestTheUsualLoadingRules(t *testing.T) {
 	config, err := clientcmd.LoadFromFile(kube.Kubeconfig())
 	require.NoError(t, err)

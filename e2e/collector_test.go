@@ -4,38 +4,36 @@ package e2e
 
 import (
 	"bufio"
-	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/plog"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/child"
-	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/promtext"
 )
 
 // collector is a Collector that runs with the configuration that comes with it.
 type collector struct {
-	command           *exec.Cmd
-	output            *child.Output
+	*proc.Process
+
 	records           string // the file with what it emitted
 	metrics, internal string // the addresses of the metric, and of the Collector's own metrics
 }
 
-// startCollector starts it for the cluster, with settings over those of its configuration, and flags if they look so.
+// startCollector starts it for the cluster, with settings over those of its configuration, and
+// flags if they look so.
 func startCollector(t *testing.T, kubeconfig string, settings ...string) *collector {
 	t.Helper()
 	col := &collector{
-		output: &child.Output{}, records: filepath.Join(t.TempDir(), "records.json"),
+		records: filepath.Join(t.TempDir(), "records.json"),
 		metrics: freeAddress(t), internal: freeAddress(t),
 	}
 	settings = append(settings, "exporters::file::path: "+col.records, "service::pipelines::logs::exporters: [event_lines, file]")
@@ -47,26 +45,18 @@ func startCollector(t *testing.T, kubeconfig string, settings ...string) *collec
 			arguments = append(arguments, "--config", "yaml:"+setting)
 		}
 	}
-	col.command = exec.Command(trial.Otelcol(t), arguments...)
+	command := exec.Command(harness.Otelcol(t), arguments...)
 	_, port, err := net.SplitHostPort(col.internal)
 	require.NoError(t, err)
-	col.command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "PROMETHEUS_ENDPOINT="+col.metrics, "OTELCOL_METRICS_PORT="+port)
-	col.command.Stdout, col.command.Stderr = col.output, col.output
-	require.NoError(t, col.command.Start())
-	t.Cleanup(func() {
-		_ = col.command.Process.Kill()
-		_ = col.command.Wait()
-		if t.Failed() {
-			t.Log(col.output.String())
-		}
-	})
+	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "PROMETHEUS_ENDPOINT="+col.metrics, "OTELCOL_METRICS_PORT="+port)
+	col.Process = harness.StartProcess(t, command)
 	return col
 }
 
-// freeAddress is one that nobody listens on.
+// freeAddress returns an address that no program listens on.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	addresses, err := child.FreeAddresses(1)
+	addresses, err := proc.FreeAddresses(1)
 	require.NoError(t, err)
 	return addresses[0]
 }
@@ -88,37 +78,14 @@ func (col *collector) emitted() (all []record) {
 	return all
 }
 
-// scrape is the page of metrics at an address; empty if there is none yet.
-func scrape(address string) string {
-	response, err := http.Get("http://" + address + "/metrics")
-	if err != nil {
-		return ""
-	}
-	defer response.Body.Close()
-	page, _ := io.ReadAll(response.Body)
-	return string(page)
-}
-
-// lineWith returns the line of a page that has all parts; empty if there is none.
-func lineWith(page string, parts ...string) string {
-	for line := range strings.Lines(page) {
-		found := true
-		for _, part := range parts {
-			found = found && strings.Contains(line, part)
-		}
-		if found {
-			return line
-		}
-	}
-	return ""
-}
-
-// terminate ends the Collector as Kubernetes does, and returns its exit code.
-func (col *collector) terminate(t *testing.T) int {
+// scrape returns the metrics at an address; none if there are none yet.
+func scrape(t *testing.T, address string) promtext.Metrics {
 	t.Helper()
-	require.NoError(t, col.command.Process.Signal(syscall.SIGTERM))
-	_ = col.command.Wait()
-	return col.command.ProcessState.ExitCode()
+	metrics, err := promtext.Get(t.Context(), "http://"+address+"/metrics")
+	if err != nil {
+		return nil
+	}
+	return metrics
 }
 
 func TestTheBuiltCollector(t *testing.T) {
@@ -140,17 +107,17 @@ func TestTheBuiltCollector(t *testing.T) {
 	assert.Equal(t, "shop", started[0].text("tilt.manifest"))
 	assert.Equal(t, string(fe.GetUID()), started[0].text("k8s.workload.uid"))
 	assert.Equal(t, "k8s.event", started[0].log.EventName())
-	eventually(t, func() bool { return strings.Contains(col.output.String(), "Started") }, "one readable line an event")
+	eventually(t, func() bool { return strings.Contains(col.Output.String(), "Started") }, "one readable line an event")
 
 	eventually(t, func() bool {
-		line := lineWith(scrape(col.metrics), "k8s_event_occurrences_total{", `k8s_event_reason="Started"`, `k8s_namespace_name="`+ns+`"`,
-			`k8s_workload_name="fe"`, `k8s_deployment_name="fe"`, `tilt_manifest="shop"`, `k8s_object_kind="Pod"`, `k8s_event_type="Normal"`)
-		return strings.HasSuffix(strings.TrimSpace(line), fmt.Sprint(" ", len(started)))
+		found := scrape(t, col.metrics).Series("k8s_event_occurrences_total", "k8s_event_reason", "Started", "k8s_namespace_name", ns,
+			"k8s_workload_name", "fe", "k8s_deployment_name", "fe", "tilt_manifest", "shop", "k8s_object_kind", "Pod", "k8s_event_type", "Normal")
+		return len(found) == 1 && found[0].Value == float64(len(started))
 	}, "the metric for Prometheus")
 	for _, name := range ownMetrics {
-		eventually(t, func() bool { return lineWith(scrape(col.internal), name) != "" }, "%s among the Collector's own metrics", name)
+		eventually(t, func() bool { return scrape(t, col.internal).Has(name) }, "%s among the Collector's own metrics", name)
 	}
-	assert.Equal(t, 0, col.terminate(t))
+	harness.Terminate(t, col.Process)
 }
 
 // ownMetrics are those of the receiver's own telemetry that there are when all is well.
@@ -165,19 +132,18 @@ func TestTheBuiltCollectorWithoutAnAPIServer(t *testing.T) {
 	g := newGateway(t, kube.Kubeconfig())
 	g.server.Close()
 	col := startCollector(t, g.kubeconfig)
-	eventually(t, func() bool { return strings.Contains(col.output.String(), "Cannot watch events") }, "a word on it")
+	eventually(t, func() bool { return strings.Contains(col.Output.String(), "Cannot watch events") }, "a log message")
 	// By its second attempt the Collector, which starts at the same time, listens to signals.
 	eventually(t, func() bool {
-		line := lineWith(scrape(col.internal), "otelcol_kube_events_watch_restarts", `cause="unavailable"`)
-		return line != "" && !strings.HasSuffix(strings.TrimSpace(line), " 1")
+		return scrape(t, col.internal).Sum("otelcol_kube_events_watch_restarts", "cause", "unavailable") > 1
 	}, "a second attempt")
-	assert.Equal(t, 0, col.terminate(t), "an API server that is away never stops the Collector")
+	harness.Terminate(t, col.Process) // An API server that is not available never stops the Collector.
 }
 
-// TestTheBuiltCollectorRefusesToStart: the message names the key, the value and the way out.
+// TestTheBuiltCollectorRefusesToStart: the message names the key, the value and the fix.
 func TestTheBuiltCollectorRefusesToStart(t *testing.T) {
 	t.Parallel()
-	for setting, says := range map[string][]string{
+	for setting, parts := range map[string][]string{
 		"start_at: middle":                    {"receivers::kube_events", "start_at", `"middle"`, "beginning"},
 		"include_reasons: ['a[']":             {"receivers::kube_events", "include_reasons", `"a["`, "glob"},
 		"extract::labels: [{key_regex: '('}]": {"receivers::kube_events", "extract", "key_regex", `"("`},
@@ -188,10 +154,9 @@ func TestTheBuiltCollectorRefusesToStart(t *testing.T) {
 		t.Run(setting, func(t *testing.T) {
 			t.Parallel()
 			col := startCollector(t, kube.Kubeconfig(), "receivers::kube_events::"+setting)
-			_ = col.command.Wait()
-			assert.Equal(t, 1, col.command.ProcessState.ExitCode())
-			for _, part := range says {
-				assert.Contains(t, col.output.String(), part)
+			assert.Equal(t, 1, col.ExitCode())
+			for _, part := range parts {
+				assert.Contains(t, col.Output.String(), part)
 			}
 		})
 	}

@@ -38,10 +38,10 @@ func TestDefaults(t *testing.T) {
 	assert.Contains(t, settings, "retry_on_failure")
 }
 
-// TestWrongConfiguration: the message names the key, the value and the way out.
+// TestWrongConfiguration: the message names the key, the value and the fix.
 func TestWrongConfiguration(t *testing.T) {
 	t.Parallel()
-	for config, says := range map[string][]string{
+	for config, parts := range map[string][]string{
 		"auth_type: magic": {"auth_type", `"magic"`, "serviceAccount", "kubeConfig", "none"},
 		"{auth_type: serviceAccount, kubeconfig: /some/file}":        {"kubeconfig", `"/some/file"`, "auth_type: kubeConfig"},
 		"{auth_type: none, kubeconfig: /some/file}":                  {"kubeconfig", `"/some/file"`, "auth_type: kubeConfig"},
@@ -85,7 +85,7 @@ func TestWrongConfiguration(t *testing.T) {
 		t.Run(config, func(t *testing.T) {
 			_, err := unmarshal(t, map[string]any{"auth_type": "kubeConfig"}, config)
 			require.Error(t, err)
-			for _, part := range says {
+			for _, part := range parts {
 				assert.ErrorContains(t, err, part)
 			}
 		})

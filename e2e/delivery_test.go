@@ -31,8 +31,8 @@ import (
 
 const quickRetries = "retry_on_failure: {initial_interval: 5ms, max_interval: 50ms}"
 
-// runInto starts the receiver into a logs pipeline that passes on what decide lets it; decide returns what the pipeline
-// answers, and what it takes goes to the sink.
+// runInto starts the receiver into a logs pipeline that passes on what decide allows; decide
+// returns what the pipeline answers, and what it takes goes to the sink.
 func (c *cluster) runInto(t *testing.T, decide func(ctx context.Context, logs plog.Logs, take func(plog.Logs)) error, config ...string) *running {
 	t.Helper()
 	r := &running{t: t, c: c, logs: &consumertest.LogsSink{}, metrics: &consumertest.MetricsSink{}, host: &statusHost{}}
@@ -209,7 +209,8 @@ func TestShutdownTwice(t *testing.T) {
 	}
 }
 
-// TestShutdownUnderLoad: it returns, nothing comes after it, and what came out before is what was counted.
+// TestShutdownUnderLoad: it returns, nothing comes after it, and what came out before is what was
+// counted.
 func TestShutdownUnderLoad(t *testing.T) {
 	t.Parallel()
 	ns := kube.newNamespace(t)
@@ -282,7 +283,7 @@ func TestShutdownReturns(t *testing.T) {
 	t.Run("while the API server hangs", func(t *testing.T) {
 		t.Parallel()
 		g := newGateway(t, kube.Kubeconfig())
-		g.put(hang(anyRequest))
+		g.inject(hang(anyRequest))
 		r := kube.run(t, g.config())
 		eventually(t, func() bool { return len(g.requests(anyRequest)) > 0 }, "a request")
 		r.stop()
@@ -291,7 +292,7 @@ func TestShutdownReturns(t *testing.T) {
 		t.Parallel()
 		ns := kube.newNamespace(t)
 		g := newGateway(t, kube.Kubeconfig())
-		g.put(hang(isOwnerLookup))
+		g.inject(hang(isOwnerLookup))
 		r := kube.run(t, in(ns), g.config(), "owners: {lookup_timeout: 1h}")
 		kube.makeEvent(t, ns, eventOf("Slow", "pod"))
 		eventually(t, func() bool { return len(g.requests(isOwnerLookup)) > 0 }, "a lookup")
@@ -312,7 +313,8 @@ func TestTheSameConfigurationAgain(t *testing.T) {
 	}
 }
 
-// TestCollectorsConsumeContract is the Collector's own test of what a receiver owes to its pipelines.
+// TestCollectorsConsumeContract is the Collector's own test of what a receiver owes to its
+// pipelines.
 func TestCollectorsConsumeContract(t *testing.T) {
 	t.Parallel()
 	for _, signal := range []pipeline.Signal{pipeline.SignalLogs, pipeline.SignalMetrics} {
@@ -353,7 +355,8 @@ func (g *generator) Generate() []receivertest.UniqueIDAttrVal {
 	return []receivertest.UniqueIDAttrVal{receivertest.UniqueIDAttrVal(id)}
 }
 
-// identifying makes receivers whose data carry the id that the test looks for, under the name that it looks for.
+// identifying makes receivers whose data carry the id that the test looks for, under the name that
+// it looks for.
 func identifying(factory receiver.Factory) receiver.Factory {
 	return receiver.NewFactory(factory.Type(), factory.CreateDefaultConfig,
 		receiver.WithLogs(func(ctx context.Context, settings receiver.Settings, config component.Config, next consumer.Logs) (receiver.Logs, error) {
@@ -378,8 +381,8 @@ func (l identifyingLogs) ConsumeLogs(ctx context.Context, logs plog.Logs) error 
 	return l.next.ConsumeLogs(ctx, logs)
 }
 
-// firstPoints passes on the first point of each series alone, until it is taken or refused permanently: the test knows
-// nothing of cumulative sums, whose points come again and again.
+// firstPoints passes on the first point of each series alone, until it is taken or refused
+// permanently: the test knows nothing of cumulative sums, whose points come again and again.
 type firstPoints struct {
 	next consumer.Metrics
 

@@ -54,7 +54,8 @@ func (r record) chain() string {
 	return strings.Join(names, " ")
 }
 
-// about picks the records of a reason whose involved object is in a namespace; any will do if it is empty.
+// about picks the records of a reason whose involved object is in a namespace; any will do if it is
+// empty.
 func about(namespace, reason string) func(record) bool {
 	return func(r record) bool {
 		return r.text("k8s.event.reason") == reason && (namespace == "" || r.text("k8s.namespace.name") == namespace)

@@ -102,14 +102,16 @@ func TestExtract(t *testing.T) {
 	}
 }
 
-// definedRollout makes a kind that Argo's look-alikes have, in a group that the test's rules can name.
+// definedRollout makes a kind that Argo's look-alikes have, in a group that the test's rules can
+// name.
 func (c *cluster) definedRollout(t *testing.T) (apiVersion string) {
 	t.Helper()
 	c.defineIn(t, "rollouts.example.com", "Rollout", "Namespaced")
 	return "rollouts.example.com/v1"
 }
 
-// TestALabelThatChangesIsReadAgain: what is known of an object is refreshed on its next use after cache_ttl.
+// TestALabelThatChangesIsReadAgain: what is known of an object is refreshed on its next use after
+// cache_ttl.
 func TestALabelThatChangesIsReadAgain(t *testing.T) {
 	t.Parallel()
 	c := bare.get(t)

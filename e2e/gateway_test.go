@@ -25,16 +25,17 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// gateway stands between a receiver and the API server, as a load balancer does. It counts what is asked, and can break
-// connections, refuse requests and let them hang. Credentials pass through it.
+// gateway is a proxy between a receiver and the API server, as a load balancer is. It counts
+// requests, and can break connections, refuse requests and let them hang. Credentials pass through
+// it.
 type gateway struct {
-	kubeconfig string // the way through the gateway
+	kubeconfig string // leads through the gateway
 	server     *httptest.Server
 	forward    http.Handler
 
-	mu       sync.Mutex // guards what follows
-	asked    []*http.Request
-	obstacle func(w http.ResponseWriter, r *http.Request) (handled bool)
+	mu    sync.Mutex // guards what follows
+	asked []*http.Request
+	fault func(w http.ResponseWriter, r *http.Request) (handled bool)
 }
 
 // newGateway makes a gateway for the user of a kubeconfig.
@@ -75,7 +76,7 @@ func forwardTo(t *testing.T, target *clientcmdapi.Cluster) http.Handler {
 	}
 }
 
-// silent takes what servers say of connections that a test broke.
+// silent drops what servers log about connections that a test broke.
 var silent = log.New(io.Discard, "", 0)
 
 func pemOf(certificate *x509.Certificate) []byte {
@@ -85,9 +86,9 @@ func pemOf(certificate *x509.Certificate) []byte {
 func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.mu.Lock()
 	g.asked = append(g.asked, r)
-	obstacle := g.obstacle
+	fault := g.fault
 	g.mu.Unlock()
-	if obstacle != nil && obstacle(w, r) {
+	if fault != nil && fault(w, r) {
 		return
 	}
 	g.forward.ServeHTTP(w, r)
@@ -111,14 +112,14 @@ func (g *gateway) requests(want func(*http.Request) bool) (found []*http.Request
 // cut breaks all connections.
 func (g *gateway) cut() { g.server.CloseClientConnections() }
 
-// put sets an obstacle in the way of all that is asked from now on; nil clears the way.
-func (g *gateway) put(obstacle func(http.ResponseWriter, *http.Request) bool) {
+// inject sets a fault before all requests from now on; nil removes it.
+func (g *gateway) inject(fault func(http.ResponseWriter, *http.Request) bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.obstacle = obstacle
+	g.fault = fault
 }
 
-// reasonOf is what an API server says with a code.
+// reasonOf is the reason that an API server gives with a code.
 var reasonOf = map[int]metav1.StatusReason{
 	http.StatusUnauthorized:        metav1.StatusReasonUnauthorized,
 	http.StatusForbidden:           metav1.StatusReasonForbidden,
@@ -144,7 +145,7 @@ func refuse(code int, want func(*http.Request) bool) func(http.ResponseWriter, *
 	}
 }
 
-// hang lets the requests that the test wants wait until who asks gives up.
+// hang lets the requests that the test wants wait until the client gives up.
 func hang(want func(*http.Request) bool) func(http.ResponseWriter, *http.Request) bool {
 	return func(_ http.ResponseWriter, r *http.Request) bool {
 		if !want(r) {
@@ -155,8 +156,8 @@ func hang(want func(*http.Request) bool) func(http.ResponseWriter, *http.Request
 	}
 }
 
-// once puts an obstacle in the way of one request alone.
-func once(obstacle func(http.ResponseWriter, *http.Request) bool) func(http.ResponseWriter, *http.Request) bool {
+// once puts a fault before one request only.
+func once(fault func(http.ResponseWriter, *http.Request) bool) func(http.ResponseWriter, *http.Request) bool {
 	var met atomic.Bool
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		if met.Load() {
@@ -169,7 +170,7 @@ func once(obstacle func(http.ResponseWriter, *http.Request) bool) func(http.Resp
 				panic(broken)
 			}
 		}()
-		handled := obstacle(w, r)
+		handled := fault(w, r)
 		met.Store(met.Load() || handled)
 		return handled
 	}

@@ -13,10 +13,10 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
-// componentStatus makes the health check tell the components' status, recoverable errors at once.
+// componentStatus makes the health check report the components' status, recoverable errors at once.
 const componentStatus = "--feature-gates=+extension.healthcheck.useComponentStatus"
 
 func healthAt(address string) string {
@@ -65,7 +65,7 @@ func TestAProbeSeesAMissingPermission(t *testing.T) {
 func TestAProbeSeesThatNobodyCanBeElected(t *testing.T) {
 	t.Parallel()
 	ns, account := kube.newNamespace(t), unique("candidate")
-	kubeconfig, err := kube.RestrictedKubeconfig(t.Context(), account, trial.RulesOfREADME(t, "### RBAC")...)
+	kubeconfig, err := kube.RestrictedKubeconfig(t.Context(), account, harness.RulesOfREADME(t, "### RBAC")...)
 	require.NoError(t, err)
 	address := freeAddress(t)
 	col := startCollector(t, kubeconfig, componentStatus, healthAt(address),
@@ -81,7 +81,7 @@ func TestAProbeSeesThatNobodyCanBeElected(t *testing.T) {
 	assert.Contains(t, page, "the lease kube-events in namespace "+ns+" cannot be taken")
 
 	meta := metav1.ObjectMeta{Namespace: ns, Name: account}
-	_, err = kube.RbacV1().Roles(ns).Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: trial.RulesOfREADME(t, "The election takes")}, metav1.CreateOptions{})
+	_, err = kube.RbacV1().Roles(ns).Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: harness.RulesOfREADME(t, "The election takes")}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	_, err = kube.RbacV1().RoleBindings(ns).Create(t.Context(), &rbacv1.RoleBinding{
 		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: account},

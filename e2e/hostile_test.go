@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TestHostileEvents are delivered as well as they can be, and never stop the stream. Whoever may create events can write
-// them: the API server checks little, and in protobuf nearly nothing.
+// TestHostileEvents are delivered as well as they can be, and never stop the stream. Anyone who may
+// create events can write them: the API server checks little, and in protobuf nearly nothing.
 func TestHostileEvents(t *testing.T) {
 	t.Parallel()
 	c := bare.get(t)

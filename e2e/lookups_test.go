@@ -100,7 +100,7 @@ func TestOwnersSwitchedOff(t *testing.T) {
 	rs := c.make(t, ns, "apps/v1", "ReplicaSet", "off")
 	pod := c.make(t, ns, "v1", "Pod", "off-a", controlledBy(rs), labelled("tilt-manifest", "off"))
 	rec := r.of(t, c.makeEvent(t, ns, eventAbout("Off", referenceTo(pod))).Name)
-	resourceIs(t, rec, chainOf(pod)) // What the event says, and no more.
+	resourceIs(t, rec, chainOf(pod)) // What the event contains, and no more.
 	assert.NotContains(t, rec.attrs, "k8s.owner.resolution")
 	assert.Empty(t, g.requests(isOwnerLookup), "no lookups")
 	r.awaitSum(t, 1, func(p point) bool { return p.resource["k8s.workload.kind"] == "Pod" })
@@ -113,7 +113,7 @@ func TestLookupsThatFail(t *testing.T) {
 	rs := c.make(t, ns, "apps/v1", "ReplicaSet", "slow", labelled("tilt-manifest", "slow"))
 	pod := c.make(t, ns, "v1", "Pod", "slow-a", controlledBy(rs))
 	isRS := isOn("replicasets")
-	for resolution, obstacle := range map[string]func(http.ResponseWriter, *http.Request) bool{
+	for resolution, fault := range map[string]func(http.ResponseWriter, *http.Request) bool{
 		"timeout":     hang(isRS),
 		"unavailable": refuse(http.StatusInternalServerError, isRS),
 		"forbidden":   refuse(http.StatusForbidden, isRS),
@@ -121,7 +121,7 @@ func TestLookupsThatFail(t *testing.T) {
 		t.Run(resolution, func(t *testing.T) {
 			t.Parallel()
 			g := newGateway(t, c.Kubeconfig())
-			g.put(obstacle)
+			g.inject(fault)
 			r := c.run(t, in(ns), g.config(), "owners: {lookup_timeout: 2s}")
 			rec := r.of(t, c.makeEvent(t, ns, eventAbout("Slow", referenceTo(pod))).Name)
 			resourceIs(t, rec, chainOf(pod, rs)) // An owner known from a reference alone.
@@ -129,7 +129,7 @@ func TestLookupsThatFail(t *testing.T) {
 			if resolution == "forbidden" {
 				return // It is remembered for a minute.
 			}
-			g.put(nil)
+			g.inject(nil)
 			eventually(t, func() bool {
 				rec = r.of(t, c.makeEvent(t, ns, eventAbout("Fast", referenceTo(pod))).Name)
 				return rec.resolution() == "complete"
@@ -139,7 +139,8 @@ func TestLookupsThatFail(t *testing.T) {
 	}
 }
 
-// TestARateLimitCostsOwnersNotEvents: the limit is on lookups, and an event waits no longer than lookup_timeout for them.
+// TestARateLimitCostsOwnersNotEvents: the limit is on lookups, and an event waits no longer than
+// lookup_timeout for them.
 func TestARateLimitCostsOwnersNotEvents(t *testing.T) {
 	t.Parallel()
 	c := bare.get(t)
@@ -273,8 +274,8 @@ func TestAMissingPermissionForOwnersIsNamedOnce(t *testing.T) {
 		r.of(t, c.makeEvent(t, ns, eventAbout("Forbidden", involved)).Name)
 	}
 	naming := logged.Filter(func(entry observer.LoggedEntry) bool {
-		said := fmt.Sprint(entry.Message, entry.ContextMap())
-		return strings.Contains(said, "replicasets") && strings.Contains(said, `"apps"`) && strings.Contains(said, "verbs: [get, list]")
+		text := fmt.Sprint(entry.Message, entry.ContextMap())
+		return strings.Contains(text, "replicasets") && strings.Contains(text, `"apps"`) && strings.Contains(text, "verbs: [get, list]")
 	})
 	assert.NotZero(t, naming.Len(), "the rule that is missing is named")
 	assert.Less(t, logged.Len(), events/2, "no log line per event")

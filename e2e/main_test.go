@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package e2e tests the receiver against a real Kubernetes control plane: etcd, kube-apiserver, controllers, scheduler and
-// kwok nodes, all on the loopback interface. It goes through what the receiver promises line by line, and knows nothing of
-// how the receiver does it: a test writes to the API server and looks at what comes out of the pipelines.
+// Package e2e tests the receiver against a real Kubernetes control plane: etcd, kube-apiserver,
+// controllers, scheduler and kwok nodes, all on the loopback interface. It goes through what the
+// receiver promises line by line, and knows nothing of how the receiver does it: a test writes to
+// the API server and looks at what comes out of the pipelines.
 package e2e
 
 import (
@@ -16,24 +17,24 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
-	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 // cluster is a control plane with clients that may do everything.
-type cluster struct{ *trial.Cluster }
+type cluster struct{ *harness.Cluster }
 
-// kube is the cluster that most tests share, each in namespaces of its own: controllers, scheduler and nodes are at work.
-// A test that breaks a cluster starts its own.
+// kube is the cluster that most tests share, each in namespaces of its own: controllers, scheduler
+// and nodes are at work. A test that breaks a cluster starts its own.
 var kube = &cluster{}
 
-// bare is shared as well. It has no controllers, so nothing there removes an object whose owner does not exist. Its API
-// server cannot stream a listing, as those before Kubernetes 1.32.
+// bare is shared as well. It has no controllers, so nothing there removes an object whose owner
+// does not exist. Its API server cannot stream a listing, as those before Kubernetes 1.32.
 var bare = lazyCluster{options: controlplane.Options{APIServerArgs: []string{"--feature-gates=WatchList=false"}}}
 
 func TestMain(m *testing.M) {
 	flag.Parse()
 	waitTogether()
-	code := trial.RunAll(m, controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 2}, &kube.Cluster)
+	code := harness.RunAll(m, controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 2}, &kube.Cluster)
 	if err := bare.stop(); err != nil {
 		fmt.Fprintln(os.Stderr, "the control plane did not stop:", err)
 		code = 1
@@ -41,7 +42,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// waitTogether lets more tests run side by side than there are processors, because what they mostly do is wait.
+// waitTogether makes more tests run at a time than there are processors, because what they mostly
+// do is wait.
 func waitTogether() {
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
@@ -51,7 +53,7 @@ func waitTogether() {
 }
 
 func startCluster(ctx context.Context, options controlplane.Options) (*cluster, error) {
-	started, err := trial.StartCluster(ctx, options)
+	started, err := harness.StartCluster(ctx, options)
 	if err != nil {
 		return nil, err
 	}

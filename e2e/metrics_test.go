@@ -18,7 +18,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// onePoint waits for the point of a reason, and returns it without what changes from cluster to cluster.
+// onePoint waits for the point of a reason, and returns it without what changes from cluster to
+// cluster.
 func (r *running) onePoint(t *testing.T, reason string) point {
 	t.Helper()
 	var found []point

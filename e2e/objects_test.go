@@ -59,8 +59,9 @@ func eventAbout(reason string, involved corev1.ObjectReference) *corev1.Event {
 	}
 }
 
-// makeEvent creates the event, with a name of its own unless it has one. An involved object without a namespace is taken
-// to be in that of the event, except in the namespace default, where the events of cluster-scoped objects are.
+// makeEvent creates the event, with a name of its own unless it has one. An involved object without
+// a namespace is taken to be in that of the event, except in the namespace default, where the
+// events of cluster-scoped objects are.
 func (c *cluster) makeEvent(t *testing.T, namespace string, ev *corev1.Event) *corev1.Event {
 	t.Helper()
 	if ev.Name == "" {
@@ -193,7 +194,8 @@ func (c *cluster) make(t *testing.T, namespace, apiVersion, kind, name string, o
 	return created
 }
 
-// makeShop makes a pod with its owners, of which the last has the label that becomes a tag: tilt.manifest is shop.
+// makeShop makes a pod with its owners, of which the last has the label that becomes a tag:
+// tilt.manifest is shop.
 func (c *cluster) makeShop(t *testing.T, ns string) (pod, rs, deployment *object) {
 	t.Helper()
 	deployment = c.make(t, ns, "apps/v1", "Deployment", "fe", labelled("tilt-manifest", "shop"))
@@ -202,7 +204,8 @@ func (c *cluster) makeShop(t *testing.T, ns string) (pod, rs, deployment *object
 	return pod, rs, deployment
 }
 
-// cached asks for what the API server has in memory, which may be a moment behind, and is what owners are looked up in.
+// cached asks for what the API server has in memory, which may be a moment behind, and is what
+// owners are looked up in.
 var cached = metav1.GetOptions{ResourceVersion: "0"}
 
 // store replaces the object, and waits until lookups find it so.
@@ -246,7 +249,8 @@ func referenceTo(o *object) corev1.ObjectReference {
 	}
 }
 
-// define makes a kind of custom resources in a group that no other test has, and returns its API version.
+// define makes a kind of custom resources in a group that no other test has, and returns its API
+// version.
 func (c *cluster) define(t *testing.T, kind, scope string) (apiVersion string) {
 	t.Helper()
 	group := unique(strings.ToLower(kind)) + ".example.com"

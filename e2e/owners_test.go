@@ -21,7 +21,8 @@ func resourceIs(t *testing.T, r record, want map[string]any) {
 	assert.Equal(t, want, without(r.resource, "k8s.cluster.uid"))
 }
 
-// objectAttributes are what a resource says of an object under a prefix such as k8s.workload.
+// objectAttributes are the attributes that a resource has of an object under a prefix such as
+// k8s.workload.
 func objectAttributes(prefix string, o *object) map[string]any {
 	return map[string]any{
 		prefix + ".api_version": o.GetAPIVersion(), prefix + ".kind": o.GetKind(), prefix + ".name": o.GetName(), prefix + ".uid": string(o.GetUID()),
@@ -59,7 +60,7 @@ var conventional = map[string]string{
 // hasNoUID are the prefixes for which the conventions have a name alone.
 var hasNoUID = set("k8s.namespace", "k8s.storageclass")
 
-// chainOf is what a resource says of a chain of which each object owns the one before it.
+// chainOf is what a resource contains of a chain of which each object owns the one before it.
 func chainOf(objects ...*object) map[string]any {
 	resource := objectAttributes("k8s.object", objects[0])
 	if ns := objects[0].GetNamespace(); ns != "" {
@@ -170,7 +171,8 @@ func TestWhatOtherControllersMake(t *testing.T) {
 	})
 }
 
-// TestChains makes objects by hand, in a cluster without a garbage collector, which would remove half of them.
+// TestChains makes objects by hand, in a cluster without a garbage collector, which would remove
+// half of them.
 func TestChains(t *testing.T) {
 	t.Parallel()
 	c := bare.get(t)
@@ -260,8 +262,8 @@ func TestChains(t *testing.T) {
 			pod := c.make(t, ns, "v1", "Pod", unique("pod"), ownedBy(reference))
 			return pod, completeChainOf(pod, owner), "complete"
 		},
-		// The cycles are of kinds of their own: no list that another case causes may catch one before it is closed, since
-		// what was read is remembered.
+		// The cycles are of kinds of their own: no list that another case causes may catch one
+		// before it is closed, since what was read is remembered.
 		"two objects own each other": func(t *testing.T) (*object, map[string]any, string) {
 			apiVersion := c.define(t, "Loop", "Namespaced")
 			a := c.make(t, ns, apiVersion, "Loop", unique("a"))
@@ -372,7 +374,8 @@ func TestEventsOfADeletedPodKeepItsChain(t *testing.T) {
 	}
 }
 
-// TestADeletedChainStaysKnownWhileItIsUsed: for cache_ttl after its last use, that is, and not after it was read.
+// TestADeletedChainStaysKnownWhileItIsUsed: for cache_ttl after its last use, that is, and not
+// after it was read.
 func TestADeletedChainStaysKnownWhileItIsUsed(t *testing.T) {
 	t.Parallel()
 	c := bare.get(t)

@@ -25,7 +25,7 @@ func checkPromises(t *testing.T, r *running) {
 	assert.Equal(t, countOf(records), metricOf(r), "the metric is the sum of k8s.event.occurrences over all records")
 }
 
-// checkScopes: the receiver says who it is.
+// checkScopes: the receiver identifies itself.
 func checkScopes(t *testing.T, r *running) {
 	t.Helper()
 	for _, batch := range r.logs.AllLogs() {
@@ -81,7 +81,8 @@ func checkRecords(t *testing.T, records []record) {
 	}
 }
 
-// checkValues: an absent value is left out, never an empty string; and a backend can read what is there.
+// checkValues: an absent value is left out, never an empty string; and a backend can read what is
+// there.
 func checkValues(t *testing.T, attributes map[string]any) {
 	t.Helper()
 	for key, value := range attributes {
@@ -176,7 +177,8 @@ func isPod(kind, apiVersion string) bool {
 	return kind == "Pod" && (apiVersion == "v1" || apiVersion == "")
 }
 
-// putOwnNames adds the workload's own k8s.<kind>.name and uid, which the record has under the same names.
+// putOwnNames adds the workload's own k8s.<kind>.name and uid, which the record has under the same
+// names.
 func putOwnNames(resource map[string]any, r record) {
 	prefix := "k8s." + strings.ToLower(r.text("k8s.workload.kind"))
 	if r.text("k8s.workload.kind") == "HorizontalPodAutoscaler" {

@@ -9,13 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 func TestThePermissionsInTheREADMEAreEnough(t *testing.T) {
 	t.Parallel()
 	ns := kube.newNamespace(t)
-	kubeconfig, err := kube.RestrictedKubeconfig(t.Context(), unique("readme"), trial.RulesOfREADME(t, "### RBAC")...)
+	kubeconfig, err := kube.RestrictedKubeconfig(t.Context(), unique("readme"), harness.RulesOfREADME(t, "### RBAC")...)
 	require.NoError(t, err)
 	r := kube.run(t, in(), "kubeconfig: "+kubeconfig)
 

@@ -23,14 +23,12 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	kubeevents "github.com/kubeevents/kubeeventsreceiver"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
-const (
-	// patience is how long what must happen may take. It is long because machines may be slow; nothing waits for it where
-	// the receiver works.
-	patience = 90 * time.Second
-	tick     = 25 * time.Millisecond
-)
+// pollTimeout limits each wait. It is long because machines may be slow; no test waits that long
+// where the receiver works.
+const pollTimeout = 90 * time.Second
 
 // running is a receiver in both pipelines, with what it emitted.
 type running struct {
@@ -46,8 +44,9 @@ type running struct {
 	got  []record
 }
 
-// run starts the receiver with a configuration as a user writes it, and stops it at the end of the test. What it emitted
-// by then has to keep to the promises that hold for everything (see checkPromises).
+// run starts the receiver with a configuration as a user writes it, and stops it at the end of the
+// test. What it emitted by then has to keep to the promises that hold for everything (see
+// checkPromises).
 func (c *cluster) run(t *testing.T, config ...string) *running {
 	t.Helper()
 	r := c.runLoosely(t, config...)
@@ -68,7 +67,8 @@ func (c *cluster) runLoosely(t *testing.T, config ...string) *running {
 	return r
 }
 
-// start starts the receiver into the given pipelines, and returns what stops it. Either pipeline may be nil.
+// start starts the receiver into the given pipelines, and returns what stops it. Either pipeline
+// may be nil.
 func start(t *testing.T, config component.Config, host component.Host, logs consumer.Logs, metrics consumer.Metrics) func() {
 	t.Helper()
 	instances := instantiate(t, receivertest.NewNopSettings(kubeevents.NewFactory().Type()), config, logs, metrics)
@@ -101,8 +101,8 @@ func instantiate(t *testing.T, settings receiver.Settings, config component.Conf
 	return instances
 }
 
-// parse reads a valid configuration as the Collector does, over defaults that suit a test against the cluster: a slow
-// machine must not cost an event its owners.
+// parse reads a valid configuration as the Collector does, over defaults that suit a test against
+// the cluster: a slow machine must not cost an event its owners.
 func (c *cluster) parse(t *testing.T, config ...string) component.Config {
 	t.Helper()
 	cfg, err := unmarshal(t, map[string]any{
@@ -127,18 +127,17 @@ func unmarshal(t *testing.T, defaults map[string]any, text string) (component.Co
 	return cfg, confmap.Validate(cfg)
 }
 
-// in is the configuration of a receiver that sees just these namespaces, with what was there before it.
+// in is the configuration of a receiver that sees just these namespaces, with what was there before
+// it.
 func in(namespaces ...string) string {
 	return "start_at: beginning\nnamespaces: [" + strings.Join(namespaces, ", ") + "]"
 }
 
-// eventually looks until the condition holds.
+// eventually polls until the condition holds.
 func eventually(t *testing.T, holds func() bool, what string, args ...any) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !holds(); time.Sleep(tick) {
-		if time.Now().After(deadline) {
-			require.FailNow(t, "never happened: "+fmt.Sprintf(what, args...))
-		}
+	if !harness.Poll(pollTimeout, holds) {
+		require.FailNow(t, "never happened: "+fmt.Sprintf(what, args...))
 	}
 }
 
@@ -186,14 +185,15 @@ func (r *running) of(t *testing.T, name string) record {
 	return found[0]
 }
 
-// fence waits until everything that was written in the namespace before has gone through the receiver: until an event
-// that is made now comes out, for one watch keeps the order.
+// fence waits until everything that was written in the namespace before has gone through the
+// receiver: until an event that is made now comes out, for one watch keeps the order.
 func (r *running) fence(t *testing.T, namespace string) {
 	t.Helper()
 	r.of(t, r.c.makeEvent(t, namespace, eventOf("Fence", "fence")).Name)
 }
 
-// listed waits until the first listing is over: a first event may come with it, a second comes after it.
+// listed waits until the first listing is over: a first event may come with it, a second comes
+// after it.
 func (r *running) listed(t *testing.T, namespace string) {
 	t.Helper()
 	r.fence(t, namespace)
@@ -242,14 +242,14 @@ func (h *statusHost) last() *componentstatus.Event {
 	return h.events[len(h.events)-1]
 }
 
-// await waits for a status whose error, if there is one, says all this.
-func (h *statusHost) await(t *testing.T, status componentstatus.Status, says ...string) {
+// await waits for a status whose error, if there is one, has all these parts.
+func (h *statusHost) await(t *testing.T, status componentstatus.Status, parts ...string) {
 	t.Helper()
-	eventually(t, func() bool { return h.last() != nil && h.last().Status() == status && h.says(says...) }, "status %s that says %q", status, says)
+	eventually(t, func() bool { return h.last() != nil && h.last().Status() == status && h.mentions(parts...) }, "status %s that mentions %q", status, parts)
 }
 
-// says looks whether the newest status says all this.
-func (h *statusHost) says(parts ...string) bool {
-	said := fmt.Sprint(h.last().Err())
-	return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(said, part) })
+// mentions reports whether the newest status has all these parts.
+func (h *statusHost) mentions(parts ...string) bool {
+	text := fmt.Sprint(h.last().Err())
+	return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(text, part) })
 }

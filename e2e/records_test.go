@@ -77,13 +77,14 @@ func TestTheClusterIsNamed(t *testing.T) {
 	r.awaitSum(t, 1, func(p point) bool { return p.resource["k8s.cluster.uid"] == string(system.UID) })
 }
 
-// TestTheClusterIsNamedAfterAHiccup: the UID is left out where it may not be read, not where it was not read at once.
+// TestTheClusterIsNamedAfterAHiccup: the UID is left out where it may not be read, not where it was
+// not read at once.
 func TestTheClusterIsNamedAfterAHiccup(t *testing.T) {
 	t.Parallel()
 	ns := kube.newNamespace(t)
 	g := newGateway(t, kube.Kubeconfig())
 	var once atomic.Bool
-	g.put(refuse(http.StatusServiceUnavailable, func(r *http.Request) bool {
+	g.inject(refuse(http.StatusServiceUnavailable, func(r *http.Request) bool {
 		return strings.HasSuffix(r.URL.Path, "/namespaces/kube-system") && once.CompareAndSwap(false, true)
 	}))
 	r := kube.run(t, in(ns), g.config())
@@ -139,8 +140,8 @@ func TestTheReporterFallsBackToTheSource(t *testing.T) {
 	}
 }
 
-// TestTimes: Timestamp is the newest occurrence, k8s.event.start_time the first, each by a ladder of fields, and a time
-// that no OTLP timestamp can hold is passed over for the next.
+// TestTimes: Timestamp is the newest occurrence, k8s.event.start_time the first, each by a ladder
+// of fields, and a time that no OTLP timestamp can hold is passed over for the next.
 func TestTimes(t *testing.T) {
 	t.Parallel()
 	ns := kube.newNamespace(t)
@@ -251,7 +252,8 @@ func TestWithoutStorageEveryStartIsAFirstStart(t *testing.T) {
 	}
 }
 
-// settled waits until a receiver that starts at the end has seen what exists: until it emits a new event.
+// settled waits until a receiver that starts at the end has seen what exists: until it emits a new
+// event.
 func (r *running) settled(t *testing.T, namespace string) {
 	t.Helper()
 	eventually(t, func() bool {

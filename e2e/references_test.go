@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestWhatEventsSayOfTheirObject: k8s.object.* is what the event says; an empty api_version or uid is filled from what was
-// found, which is found all the same.
+// TestWhatEventsSayOfTheirObject: k8s.object.* is what the event contains; an empty api_version or
+// uid is filled from what was found, which is found all the same.
 func TestWhatEventsSayOfTheirObject(t *testing.T) {
 	t.Parallel()
 	c := bare.get(t)
@@ -108,8 +108,8 @@ func TestWhatIsKnownWithoutFinding(t *testing.T) {
 	}
 }
 
-// TestEventsInDefault: the events of cluster-scoped objects are in the namespace default, and k8s.namespace.name is left
-// out of them, whether the event names a namespace or not.
+// TestEventsInDefault: the events of cluster-scoped objects are in the namespace default, and
+// k8s.namespace.name is left out of them, whether the event names a namespace or not.
 func TestEventsInDefault(t *testing.T) {
 	t.Parallel()
 	c := bare.get(t)
@@ -266,7 +266,7 @@ func TestTheContainerOfAnEvent(t *testing.T) {
 	}
 }
 
-// TestOneResourceForEachObject: what is said of one object in one batch is under one resource.
+// TestOneResourceForEachObject: all records about one object in one batch are under one resource.
 func TestOneResourceForEachObject(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]func(i int, pod corev1.ObjectReference) corev1.ObjectReference{

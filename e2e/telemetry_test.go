@@ -23,11 +23,12 @@ import (
 	kubeevents "github.com/kubeevents/kubeeventsreceiver"
 )
 
-// told is what the receiver says of itself.
-type told struct{ *componenttest.Telemetry }
+// ownTelemetry is the receiver's own telemetry.
+type ownTelemetry struct{ *componenttest.Telemetry }
 
-// value is that of a counter or a gauge, or how much a histogram counted, over all points with the attributes.
-func (o told) value(name string, attributes ...attribute.KeyValue) int64 {
+// value is that of a counter or a gauge, or how much a histogram counted, over all points with the
+// attributes.
+func (o ownTelemetry) value(name string, attributes ...attribute.KeyValue) int64 {
 	metric, err := o.GetMetric("otelcol_kube_events_" + name)
 	if err != nil {
 		return 0
@@ -64,10 +65,10 @@ func has(set attribute.Set, attributes []attribute.KeyValue) bool {
 	return true
 }
 
-// runTold runs the receiver and listens to what it says of itself.
-func (c *cluster) runTold(t *testing.T, decide func(plog.Logs) error, config ...string) (*running, told) {
+// runWithTelemetry runs the receiver and collects its own telemetry.
+func (c *cluster) runWithTelemetry(t *testing.T, decide func(plog.Logs) error, config ...string) (*running, ownTelemetry) {
 	t.Helper()
-	telemetry := told{componenttest.NewTelemetry()}
+	telemetry := ownTelemetry{componenttest.NewTelemetry()}
 	settings := receivertest.NewNopSettings(kubeevents.NewFactory().Type())
 	settings.TelemetrySettings = telemetry.NewTelemetrySettings()
 	r := &running{t: t, c: c, logs: &consumertest.LogsSink{}, metrics: &consumertest.MetricsSink{}, host: &statusHost{}}
@@ -90,7 +91,7 @@ func takeAll(plog.Logs) error { return nil }
 func TestEventsReceivedFilteredAndAccepted(t *testing.T) {
 	t.Parallel()
 	ns := kube.newNamespace(t)
-	r, told := kube.runTold(t, takeAll, in(ns), "exclude_reasons: [Noise]")
+	r, telemetry := kube.runWithTelemetry(t, takeAll, in(ns), "exclude_reasons: [Noise]")
 	r.fence(t, ns) // A first listing that came late would bring but the last state.
 	ev := kube.makeEvent(t, ns, eventOf("Signal", "pod"))
 	for range 3 {
@@ -100,14 +101,14 @@ func TestEventsReceivedFilteredAndAccepted(t *testing.T) {
 	ev.Labels = map[string]string{"a": "label"}
 	kube.updateEvent(t, ev)
 	r.fence(t, ns)
-	eventually(t, func() bool { return told.value("accepted") == 4 }, "the records that were accepted")
-	assert.EqualValues(t, 8, told.value("received"), "all changes")
-	assert.EqualValues(t, 3, told.value("filtered"))
-	assert.EqualValues(t, 4, told.value("latency"), "an end-to-end latency for each record")
-	assert.Zero(t, told.value("refused"))
-	assert.Zero(t, told.value("dropped"))
-	eventually(t, func() bool { return told.value("waiting") == 0 }, "nothing is left waiting")
-	_, err := told.GetMetric("otelcol_kube_events_checkpoint_age")
+	eventually(t, func() bool { return telemetry.value("accepted") == 4 }, "the records that were accepted")
+	assert.EqualValues(t, 8, telemetry.value("received"), "all changes")
+	assert.EqualValues(t, 3, telemetry.value("filtered"))
+	assert.EqualValues(t, 4, telemetry.value("latency"), "an end-to-end latency for each record")
+	assert.Zero(t, telemetry.value("refused"))
+	assert.Zero(t, telemetry.value("dropped"))
+	eventually(t, func() bool { return telemetry.value("waiting") == 0 }, "nothing is left waiting")
+	_, err := telemetry.GetMetric("otelcol_kube_events_checkpoint_age")
 	assert.NoError(t, err)
 }
 
@@ -115,7 +116,7 @@ func TestRecordsRefusedAndDropped(t *testing.T) {
 	t.Parallel()
 	ns := kube.newNamespace(t)
 	refusals := 0
-	r, told := kube.runTold(t, func(logs plog.Logs) error {
+	r, telemetry := kube.runWithTelemetry(t, func(logs plog.Logs) error {
 		switch {
 		case hasReason(logs, "Never"):
 			return consumererror.NewPermanent(errors.New("never"))
@@ -127,11 +128,11 @@ func TestRecordsRefusedAndDropped(t *testing.T) {
 	}, in(ns), quickRetries)
 	r.fence(t, ns)
 	kube.makeEvent(t, ns, eventOf("Never", "pod"))
-	eventually(t, func() bool { return told.value("dropped") == 1 }, "a record that is dropped")
+	eventually(t, func() bool { return telemetry.value("dropped") == 1 }, "a record that is dropped")
 	later := kube.makeEvent(t, ns, eventOf("Later", "pod"))
 	r.of(t, later.Name)
-	assert.EqualValues(t, 3, told.value("refused"), "counted at each attempt")
-	assert.EqualValues(t, 1, told.value("dropped"))
+	assert.EqualValues(t, 3, telemetry.value("refused"), "counted at each attempt")
+	assert.EqualValues(t, 1, telemetry.value("dropped"))
 }
 
 func TestWaitingEvents(t *testing.T) {
@@ -142,7 +143,7 @@ func TestWaitingEvents(t *testing.T) {
 			ns := kube.newNamespace(t)
 			var refuses atomic.Bool
 			refuses.Store(fromTheStart)
-			r, told := kube.runTold(t, func(plog.Logs) error {
+			r, telemetry := kube.runWithTelemetry(t, func(plog.Logs) error {
 				if refuses.Load() {
 					return errors.New("not now")
 				}
@@ -150,14 +151,14 @@ func TestWaitingEvents(t *testing.T) {
 			}, in(ns), "retry_on_failure: {initial_interval: 1h, max_interval: 1h}")
 			if !fromTheStart {
 				r.fence(t, ns)
-				eventually(t, func() bool { return told.value("waiting") == 0 }, "nothing waits")
+				eventually(t, func() bool { return telemetry.value("waiting") == 0 }, "nothing waits")
 				refuses.Store(true)
 			}
 			for range 3 {
 				kube.makeEvent(t, ns, eventOf("Waiting", "pod"))
 			}
-			eventually(t, func() bool { return told.value("waiting") >= 3 }, "three events that wait")
-			eventually(t, func() bool { return told.value("waiting") == 3 }, "no more than three: %d", told.value("waiting"))
+			eventually(t, func() bool { return telemetry.value("waiting") >= 3 }, "three events that wait")
+			eventually(t, func() bool { return telemetry.value("waiting") == 3 }, "no more than three: %d", telemetry.value("waiting"))
 		})
 	}
 }
@@ -166,7 +167,7 @@ func TestLookupsAreCounted(t *testing.T) {
 	t.Parallel()
 	c := bare.get(t)
 	ns := c.newNamespace(t)
-	r, told := c.runTold(t, takeAll, in(ns))
+	r, telemetry := c.runWithTelemetry(t, takeAll, in(ns))
 	result := func(value string) attribute.KeyValue { return attribute.String("result", value) }
 	rs := c.make(t, ns, "apps/v1", "ReplicaSet", "one")
 	pod := c.make(t, ns, "v1", "Pod", "one-a", controlledBy(rs))
@@ -174,14 +175,14 @@ func TestLookupsAreCounted(t *testing.T) {
 		r.of(t, c.makeEvent(t, ns, eventAbout("Found", referenceTo(pod))).Name)
 	}
 	r.of(t, c.makeEvent(t, ns, eventOf("Missing", "missing")).Name)
-	assert.EqualValues(t, 1, told.value("owner_lookups", result("not_found")))
-	assert.GreaterOrEqual(t, told.value("owner_lookups", result("found")), int64(2))
-	assert.Equal(t, told.value("owner_lookups"), told.value("owner_lookup_duration"), "a latency for each lookup")
-	assert.EqualValues(t, 2, told.value("owner_cache_hits"), "pod and owner of the second event")
-	assert.GreaterOrEqual(t, told.value("owner_cache_size"), int64(2))
+	assert.EqualValues(t, 1, telemetry.value("owner_lookups", result("not_found")))
+	assert.GreaterOrEqual(t, telemetry.value("owner_lookups", result("found")), int64(2))
+	assert.Equal(t, telemetry.value("owner_lookups"), telemetry.value("owner_lookup_duration"), "a latency for each lookup")
+	assert.EqualValues(t, 2, telemetry.value("owner_cache_hits"), "pod and owner of the second event")
+	assert.GreaterOrEqual(t, telemetry.value("owner_cache_size"), int64(2))
 	resolution := func(value string) attribute.KeyValue { return attribute.String("resolution", value) }
-	assert.EqualValues(t, 2, told.value("owner_resolutions", resolution("complete")))
-	assert.EqualValues(t, 1, told.value("owner_resolutions", resolution("not_found")))
+	assert.EqualValues(t, 2, telemetry.value("owner_resolutions", resolution("complete")))
+	assert.EqualValues(t, 1, telemetry.value("owner_resolutions", resolution("not_found")))
 }
 
 func TestWatchRestartsByCause(t *testing.T) {
@@ -193,11 +194,11 @@ func TestWatchRestartsByCause(t *testing.T) {
 			t.Parallel()
 			ns := kube.newNamespace(t)
 			g := newGateway(t, kube.Kubeconfig())
-			r, told := kube.runTold(t, takeAll, in(ns), g.config())
+			r, telemetry := kube.runWithTelemetry(t, takeAll, in(ns), g.config())
 			r.fence(t, ns)
-			g.put(refuse(code, isWatch))
+			g.inject(refuse(code, isWatch))
 			g.cut()
-			eventually(t, func() bool { return told.value("watch_restarts", attribute.String("cause", cause)) > 0 }, "a restart")
+			eventually(t, func() bool { return telemetry.value("watch_restarts", attribute.String("cause", cause)) > 0 }, "a restart")
 		})
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -22,6 +21,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/fakeapi"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 func TestOneWatchServesBothPipelines(t *testing.T) {
@@ -130,8 +131,8 @@ func TestOneEventTypeIsTheServersWork(t *testing.T) {
 	}
 }
 
-// TestExcludedNamespacesAreTheInvolvedObjects: the events of cluster-scoped objects are in the namespace default, but are
-// never excluded with it.
+// TestExcludedNamespacesAreTheInvolvedObjects: the events of cluster-scoped objects are in the
+// namespace default, but are never excluded with it.
 func TestExcludedNamespacesAreTheInvolvedObjects(t *testing.T) {
 	t.Parallel()
 	reason := "Excluded" + unique("")
@@ -172,8 +173,8 @@ func TestAListingThatBreaksOff(t *testing.T) {
 	t.Parallel()
 	const events = 700
 	for name, test := range map[string]struct {
-		c        *cluster
-		obstacle func(g *gateway) func(http.ResponseWriter, *http.Request) bool
+		c     *cluster
+		fault func(g *gateway) func(http.ResponseWriter, *http.Request) bool
 	}{
 		"a page is refused because its list is too old": {bare.get(t), func(*gateway) func(http.ResponseWriter, *http.Request) bool {
 			return once(refuse(http.StatusGone, func(r *http.Request) bool { return r.URL.Query().Has("continue") }))
@@ -197,7 +198,7 @@ func TestAListingThatBreaksOff(t *testing.T) {
 				return ev
 			})
 			g := newGateway(t, test.c.Kubeconfig())
-			g.put(test.obstacle(g))
+			g.inject(test.fault(g))
 			r := test.c.run(t, in(ns), g.config())
 			r.await(events, about(ns, "Listed"))
 			r.fence(t, ns)
@@ -207,7 +208,7 @@ func TestAListingThatBreaksOff(t *testing.T) {
 	}
 }
 
-// brokenWriter breaks the connection after so many bytes.
+// brokenWriter breaks the connection after n bytes.
 type brokenWriter struct {
 	http.ResponseWriter
 	left int
@@ -222,7 +223,8 @@ func (w *brokenWriter) Write(p []byte) (int, error) {
 
 func (w *brokenWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// TestARelistCountsNothingTwice: after 410 Gone everything is listed again, and reconciled with what is remembered.
+// TestARelistCountsNothingTwice: after 410 Gone everything is listed again, and reconciled with
+// what is remembered.
 func TestARelistCountsNothingTwice(t *testing.T) {
 	t.Parallel()
 	ns := kube.newNamespace(t)
@@ -232,10 +234,10 @@ func TestARelistCountsNothingTwice(t *testing.T) {
 	r.listed(t, ns)
 
 	resumes := func(r *http.Request) bool { return isWatch(r) && !isStreamedList(r) }
-	g.put(refuse(http.StatusGone, resumes))
+	g.inject(refuse(http.StatusGone, resumes))
 	g.cut()
 	eventually(t, func() bool { return len(g.requests(resumes)) > 0 }, "an attempt to go on")
-	g.put(nil)
+	g.inject(nil)
 	r.fence(t, ns)
 	assert.Equal(t, []observation{{4, 4}}, observationsOf(r.records(about(ns, "Kept"))))
 	assert.Len(t, g.requests(isStreamedList), 2, "it was listed again")
@@ -300,7 +302,7 @@ func TestAnAPIServerThatFails(t *testing.T) {
 		again.counted(6)
 		r.fence(t, ns)
 		listings := len(g.requests(isStreamedList))
-		g.put(refuse(http.StatusServiceUnavailable, anyRequest))
+		g.inject(refuse(http.StatusServiceUnavailable, anyRequest))
 		g.cut()
 
 		h.count(9)
@@ -310,7 +312,7 @@ func TestAnAPIServerThatFails(t *testing.T) {
 		again.delete()
 		again.counted(7)
 		c.Compact(t)
-		g.put(nil)
+		g.inject(nil)
 		r.fence(t, ns)
 
 		assert.Len(t, g.requests(isStreamedList), listings+1, "410 Gone makes it list again")
@@ -327,12 +329,13 @@ func TestAnAPIServerThatFails(t *testing.T) {
 	})
 }
 
-// TestAPermissionThatIsTakenAway: the status says what is missing, and nothing is lost when it is given back.
+// TestAPermissionThatIsTakenAway: the status names what is missing, and nothing is lost when it is
+// given back.
 func TestAPermissionThatIsTakenAway(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		namespaced bool
-		says       []string
+		parts      []string
 	}{
 		"for the whole cluster": {false, []string{"ClusterRole", "cluster"}},
 		"for a namespace":       {true, []string{"Role", "namespace"}},
@@ -356,7 +359,7 @@ func TestAPermissionThatIsTakenAway(t *testing.T) {
 			g.cut()
 			// It names the rule that is missing.
 			r.host.await(t, componentstatus.StatusRecoverableError,
-				append(test.says, `apiGroups: [""]`, "resources: [events]", "verbs: [get, list, watch]")...)
+				append(test.parts, `apiGroups: [""]`, "resources: [events]", "verbs: [get, list, watch]")...)
 			for n := int32(2); n <= 3; n++ {
 				ev = kube.updateEvent(t, withCount(ev, n))
 			}
@@ -369,8 +372,8 @@ func TestAPermissionThatIsTakenAway(t *testing.T) {
 	}
 }
 
-// revoke deletes the binding of an account, and returns it to be created again once the API server heeds the deletion: a
-// watch that is begun before goes on.
+// revoke deletes the binding of an account, and returns it to be created again once the API server
+// heeds the deletion: a watch that is begun before goes on.
 func (c *cluster) revoke(t *testing.T, account string) *rbacv1.ClusterRoleBinding {
 	t.Helper()
 	bindings := c.RbacV1().ClusterRoleBindings()
@@ -390,7 +393,8 @@ func (c *cluster) revoke(t *testing.T, account string) *rbacv1.ClusterRoleBindin
 	return binding
 }
 
-// TestAPermissionForOneOfTwoNamespaces: the other is watched, and the status says which is not.
+// TestAPermissionForOneOfTwoNamespaces: the other is watched, and the status names the one that is
+// not.
 func TestAPermissionForOneOfTwoNamespaces(t *testing.T) {
 	t.Parallel()
 	allowed, denied := kube.newNamespace(t), kube.newNamespace(t)
@@ -444,15 +448,15 @@ func TestATokenThatIsRotated(t *testing.T) {
 
 	require.NoError(t, os.WriteFile(token, []byte("expired"), 0o600))
 	// The client keeps a token for a minute, unless the API server refuses it.
-	g.put(refuse(http.StatusUnauthorized, func(r *http.Request) bool {
+	g.inject(refuse(http.StatusUnauthorized, func(r *http.Request) bool {
 		return r.Header.Get("Authorization") == "Bearer "+string(right)
 	}))
 	g.cut()
 	r.host.await(t, componentstatus.StatusRecoverableError, "credentials")
-	assert.False(t, r.host.says(string(right)), "secrets stay secret")
+	assert.False(t, r.host.mentions(string(right)), "secrets stay secret")
 	kube.updateEvent(t, withCount(ev, 2))
 
-	g.put(nil)
+	g.inject(nil)
 	require.NoError(t, os.WriteFile(token, right, 0o600))
 	r.host.await(t, componentstatus.StatusOK)
 	r.fence(t, ns)
@@ -486,27 +490,25 @@ func TestTooManyRequests(t *testing.T) {
 	t.Parallel()
 	ns := kube.newNamespace(t)
 	g := newGateway(t, kube.Kubeconfig())
-	g.put(refuse(http.StatusTooManyRequests, anyRequest))
+	g.inject(refuse(http.StatusTooManyRequests, anyRequest))
 	r := kube.run(t, in(ns), g.config())
 	r.host.await(t, componentstatus.StatusRecoverableError)
-	g.put(nil)
+	g.inject(nil)
 	r.fence(t, ns)
 	r.host.await(t, componentstatus.StatusOK)
 }
 
-// TestADeadConnection: the network swallows everything, without a word to either side.
+// TestADeadConnection: the network drops everything, and neither side notices.
 func TestADeadConnection(t *testing.T) {
 	t.Parallel()
 	ns := kube.newNamespace(t)
-	line := newTelephone(t, kube.Kubeconfig())
-	r := kube.run(t, in(ns), "kubeconfig: "+line.kubeconfig)
+	proxy := fakeapi.NewTCPProxy(t, kube.Kubeconfig())
+	r := kube.run(t, in(ns), "kubeconfig: "+proxy.Kubeconfig)
 	ev := kube.makeEvent(t, ns, eventOf("Dead", "pod"))
 	r.listed(t, ns)
-	line.mute()
+	proxy.Silence()
 	kube.updateEvent(t, withCount(ev, 4))
 	// A client may take a minute or so to find out.
-	for deadline := time.Now().Add(3 * patience); len(r.records(named(ev.Name))) < 2 && time.Now().Before(deadline); {
-		time.Sleep(tick)
-	}
+	harness.Poll(3*pollTimeout, func() bool { return len(r.records(named(ev.Name))) >= 2 })
 	assert.Equal(t, []observation{{1, 1}, {4, 3}}, observationsOf(r.records(named(ev.Name))))
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 // dashboard is what is needed of Grafana's.
@@ -30,13 +30,14 @@ type dashboard struct {
 	}
 }
 
-// chosen is what somebody chose on the dashboards, who looks at the workload shop of the demo and at all Collectors.
+// chosen are the variables of a user who looks at the workload shop of the demo and at all
+// Collectors.
 var chosen = strings.NewReplacer(
 	"$cluster", ".*", "$namespace", "demo", "$kind", "Deployment", "$workload", "shop", "$instance", ".*",
 	"$__rate_interval", "1m", "$__range", "1h", "$__auto", "1m",
 )
 
-// mayBeEmpty are metrics that tell of troubles which no Collector here has.
+// mayBeEmpty are metrics of problems that no Collector here has.
 var mayBeEmpty = set("otelcol_kube_events_checkpoint_failures")
 
 func set(values ...string) map[string]bool {
@@ -83,7 +84,7 @@ func valuesOf(t *testing.T, query string) string {
 func isAnswered(t *testing.T, path, title, source, query string) {
 	t.Helper()
 	query = chosen.Replace(query)
-	require.NotContains(t, query, "$", "%s has a variable that nobody chose", title)
+	require.NotContains(t, query, "$", "%s has a variable without a value", title)
 	asked := map[string]ask{"scraped": linesOf(all.scraped.series), "pushed": linesOf(all.pushed.series)}
 	if source == "loki" {
 		asked = map[string]ask{"loki": linesOf(all.loki.series)}
@@ -96,7 +97,7 @@ func isAnswered(t *testing.T, path, title, source, query string) {
 			t.Parallel()
 			eventually(t, func() error {
 				lines, err := ask(query)
-				if err == nil && !tells(query, mayBeEmpty) {
+				if err == nil && !mentions(query, mayBeEmpty) {
 					err = hasAll(lines, query)
 				}
 				return err
@@ -108,8 +109,8 @@ func isAnswered(t *testing.T, path, title, source, query string) {
 // labelsBy are the labels that a query sums by.
 var labelsBy = regexp.MustCompile(`by \(([\w, ]+)\)`)
 
-// hasAll returns an error unless there is an answer, with all labels that were asked for. The bounds of a histogram's buckets
-// go into its quantile.
+// hasAll returns an error unless there is an answer, with all labels that were asked for. The
+// bounds of a histogram's buckets go into its quantile.
 func hasAll(lines []string, query string) error {
 	if len(lines) == 0 {
 		return fmt.Errorf("%s returns nothing", query)
@@ -124,7 +125,7 @@ func hasAll(lines []string, query string) error {
 	return nil
 }
 
-func tells(query string, metrics map[string]bool) bool {
+func mentions(query string, metrics map[string]bool) bool {
 	for metric := range metrics {
 		if strings.Contains(query, metric) {
 			return true
@@ -136,9 +137,9 @@ func tells(query string, metrics map[string]bool) bool {
 // TestTheReceiversDashboardShowsAll: each of the receiver's own metrics is on it.
 func TestTheReceiversDashboardShowsAll(t *testing.T) {
 	t.Parallel()
-	documentation, err := os.ReadFile(trial.InRepository("documentation.md"))
+	documentation, err := os.ReadFile(harness.InRepository("documentation.md"))
 	require.NoError(t, err)
-	shown, err := os.ReadFile(trial.InRepository("deploy", "dashboards", "receiver.json"))
+	shown, err := os.ReadFile(harness.InRepository("deploy", "dashboards", "receiver.json"))
 	require.NoError(t, err)
 	metrics := regexp.MustCompile(`(?m)^### (otelcol_\w+)$`).FindAllStringSubmatch(string(documentation), -1)
 	require.NotEmpty(t, metrics)

@@ -29,7 +29,7 @@ func startLoki(directory string) (*loki, error) {
 	return &loki{p, "http://" + r.addresses["3100"]}, err
 }
 
-// ready says whether it takes logs.
+// ready returns an error until Loki accepts logs.
 func (l *loki) ready() error {
 	_, err := get(l.url + "/ready")
 	return err

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package backends asks real backends for the events of a real control plane: a Loki, a Prometheus that scrapes the built
-// Collector, and a Prometheus that it pushes to. They are configured as docs/queries.md and examples/backends say. What is asked
-// is what users are given to ask: the queries of that page, those of the dashboards, and the rules, in deploy/; and that recipe
-// is run as its README says.
+// Package backends asks real backends for the events of a real control plane: a Loki, a Prometheus
+// that scrapes the built Collector, and a Prometheus that it pushes to. Their configuration is that
+// of docs/queries.md and examples/backends. The tests run what users run: the queries of that page,
+// those of the dashboards, and the rules, in deploy/; and that recipe, as in its README.
 package backends
 
 import (
@@ -16,25 +16,25 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
-// all is what the tests share. It only grows: a test that waits gets what it waits for.
-var all *scene
+// all is what the tests share. Data is only added to it.
+var all *fixture
 
 func TestMain(m *testing.M) {
 	os.Exit(runAll(m))
 }
 
 func runAll(m *testing.M) int {
-	if missing := trial.Missing(trial.OtelcolPath(), backend("loki"), backend("prometheus"), backend("promtool")); missing != nil && os.Getenv("CI") == "" {
+	if missing := harness.Missing(harness.OtelcolPath(), backend("loki"), backend("prometheus"), backend("promtool")); missing != nil && os.Getenv("CI") == "" {
 		fmt.Fprintln(os.Stderr, "skipped: make build controlplane backends builds what is missing:", missing)
 		return 0
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var err error
-	all, err = newScene(ctx)
+	all, err = newFixture(ctx)
 	code := 1
 	if err == nil {
 		code = m.Run()
@@ -48,16 +48,15 @@ func runAll(m *testing.M) int {
 }
 
 // backend is a program that make built.
-func backend(name string) string { return trial.InRepository("build", "backends", name) }
+func backend(name string) string { return harness.InRepository("build", "backends", name) }
 
 // eventually polls until a condition holds. The deadline only ends a test that would never end.
 func eventually(t *testing.T, holds func() error) {
 	t.Helper()
 	var err error
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(250 * time.Millisecond) {
-		if err = holds(); err == nil {
-			return
-		}
-	}
+	harness.Poll(2*time.Minute, func() bool {
+		err = holds()
+		return err == nil
+	})
 	require.NoError(t, err, "waited without success")
 }

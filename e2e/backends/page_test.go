@@ -7,7 +7,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 // page is docs/queries.md.
@@ -16,18 +16,18 @@ type page struct {
 	queries                 []query
 }
 
-// query is one of the page, with what stands below it.
+// query is one of the page, with what the page shows below it.
 type query struct {
 	language string // promql or logql
 	text     string
-	returns  []string // series, or messages; "…" stands for anything
+	returns  []string // series, or messages; "…" matches anything
 }
 
-// block is what stands in a fence.
+// block is a fenced block.
 type block struct{ language, text string }
 
 func readPage() (*page, error) {
-	text, err := os.ReadFile(trial.InRepository("docs", "queries.md"))
+	text, err := os.ReadFile(harness.InRepository("docs", "queries.md"))
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func readPage() (*page, error) {
 		switch b.language {
 		case "yaml":
 			if len(configurations) == 0 {
-				return nil, fmt.Errorf("docs/queries.md: nobody uses the configuration\n%s", b.text)
+				return nil, fmt.Errorf("docs/queries.md: no test uses the configuration\n%s", b.text)
 			}
 			*configurations[0], configurations = b.text, configurations[1:]
 		case "promql", "logql":

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/child"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
 )
 
 // prometheus is one that runs in a directory.
@@ -23,13 +23,13 @@ type prometheus struct {
 	url string
 }
 
-// often lets nobody wait for a scrape or a rule.
+// often makes scrapes and rules run at once.
 const often = `
 global: {scrape_interval: 1s, evaluation_interval: 1s}
 `
 
 func startPrometheus(directory, config string) (*prometheus, error) {
-	addresses, err := child.FreeAddresses(1)
+	addresses, err := proc.FreeAddresses(1)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func startPrometheus(directory, config string) (*prometheus, error) {
 	return &prometheus{p, "http://" + addresses[0]}, err
 }
 
-// ready says whether it takes and gives metrics.
+// ready returns an error until Prometheus accepts and returns metrics.
 func (p *prometheus) ready() error {
 	_, err := get(p.url + "/-/ready")
 	return err

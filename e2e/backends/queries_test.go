@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheQueriesOfThePage asks each query of docs/queries.md. PromQL is asked of both Prometheuses: the labels of what is
-// scraped and of what is pushed are the same.
+// TestTheQueriesOfThePage asks each query of docs/queries.md. PromQL is asked of both Prometheuses:
+// the labels of what is scraped and of what is pushed are the same.
 func TestTheQueriesOfThePage(t *testing.T) {
 	t.Parallel()
 	asked := map[string]int{}
@@ -36,14 +36,14 @@ func TestTheQueriesOfThePage(t *testing.T) {
 type ask func(query string) ([]string, error)
 
 // askedWith are the backends that a query is for, and the ways to ask them.
-func (s *scene) askedWith(q query) map[string]ask {
+func (f *fixture) askedWith(q query) map[string]ask {
 	switch {
 	case q.language == "promql":
-		return map[string]ask{"scraped": linesOf(s.scraped.series), "pushed": linesOf(s.pushed.series)}
+		return map[string]ask{"scraped": linesOf(f.scraped.series), "pushed": linesOf(f.pushed.series)}
 	case strings.HasPrefix(q.returns[0], "{"):
-		return map[string]ask{"loki": linesOf(s.loki.series)}
+		return map[string]ask{"loki": linesOf(f.loki.series)}
 	default:
-		return map[string]ask{"loki": s.loki.messages}
+		return map[string]ask{"loki": f.loki.messages}
 	}
 }
 
@@ -60,7 +60,7 @@ func linesOf(answer func(string) ([]series, error)) ask {
 	}
 }
 
-// check returns an error unless the answer has all that stands below the query.
+// check returns an error unless the answer has everything that the page shows below the query.
 func (q query) check(ask ask) error {
 	lines, err := ask(q.text)
 	if err != nil {

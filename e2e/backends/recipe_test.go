@@ -18,12 +18,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/child"
-	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
 )
 
-// recipe is examples/backends in a directory that looks like the repository's root, so that the commands of its README work
-// there as they stand, and store there what they store. Only the ports are others.
+// recipe is examples/backends in a directory that looks like the repository's root, so that the
+// commands of its README work there as they stand, and store there what they store. Only the ports
+// are others.
 type recipe struct {
 	root      string
 	blocks    []block           // of the README
@@ -34,7 +35,7 @@ type recipe struct {
 var recipePorts = []string{"3100", "9096", "9090", "9466", "8890"}
 
 func newRecipe(root string) (*recipe, error) {
-	addresses, err := child.FreeAddresses(len(recipePorts))
+	addresses, err := proc.FreeAddresses(len(recipePorts))
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +46,7 @@ func newRecipe(root string) (*recipe, error) {
 		replaced = append(replaced, port, strings.TrimPrefix(addresses[i], "127.0.0.1:"))
 	}
 	for path, target := range map[string]string{
-		"build/backends": filepath.Dir(backend("loki")), "build/otelcol": trial.OtelcolPath(), "deploy": trial.InRepository("deploy"),
+		"build/backends": filepath.Dir(backend("loki")), "build/otelcol": harness.OtelcolPath(), "deploy": harness.InRepository("deploy"),
 	} {
 		err = errors.Join(err, r.link(path, target))
 	}
@@ -60,7 +61,7 @@ func (r *recipe) link(path, target string) error {
 }
 
 func (r *recipe) copyFiles(ports *strings.Replacer) error {
-	paths, err := filepath.Glob(trial.InRepository("examples", "backends", "*"))
+	paths, err := filepath.Glob(harness.InRepository("examples", "backends", "*"))
 	to := filepath.Join(r.root, "examples", "backends")
 	err = errors.Join(err, os.MkdirAll(to, 0o700))
 	for _, path := range paths {
@@ -88,15 +89,10 @@ func (r *recipe) start(program string, env ...string) (*process, error) {
 	return nil, fmt.Errorf("the recipe's README does not start %s", program)
 }
 
-// sh runs what somebody would type, and returns the lines that they would see.
+// sh runs a command as a user does, and returns the lines that it prints.
 func (r *recipe) sh(command string) ([]string, error) {
-	shell := exec.Command("sh", "-c", command)
-	shell.Dir = r.root
-	output, err := shell.CombinedOutput()
-	if err != nil {
-		err = fmt.Errorf("%s: %w\n%s", command, err, output)
-	}
-	return strings.Split(string(output), "\n"), err
+	output, err := proc.Shell(r.root, command)
+	return strings.Split(output, "\n"), err
 }
 
 // queries are the commands below which the README has what they print.
@@ -110,7 +106,7 @@ func (r *recipe) queries() (queries []query) {
 	return queries
 }
 
-// TestTheRecipe: what somebody sees who types what the README of examples/backends says.
+// TestTheRecipe: the commands in the README of examples/backends print what it shows.
 func TestTheRecipe(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {
@@ -140,7 +136,7 @@ func (r *recipe) startAll(t *testing.T) (l *loki, p *prometheus, stop func()) {
 		t.Cleanup(func() {
 			one.stop()
 			if t.Failed() {
-				t.Logf("%s:\n%s", program, one.output)
+				t.Logf("%s:\n%s", program, one.Output)
 			}
 		})
 		started = append(started, one)
@@ -168,7 +164,8 @@ func takesOldEvents(t *testing.T, l *loki) {
 	eventually(t, func() error { return aboutNode.check(l.messages) })
 }
 
-// removeWhatWasStored does it with the README's command, and looks that nothing was stored elsewhere.
+// removeWhatWasStored does it with the README's command, and looks that nothing was stored
+// elsewhere.
 func (r *recipe) removeWhatWasStored(t *testing.T, before []string) {
 	t.Helper()
 	assert.Greater(t, len(r.files(t)), len(before))

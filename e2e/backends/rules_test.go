@@ -13,12 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 func files(t *testing.T, pattern ...string) []string {
 	t.Helper()
-	paths, err := filepath.Glob(trial.InRepository(pattern...))
+	paths, err := filepath.Glob(harness.InRepository(pattern...))
 	require.NoError(t, err)
 	require.NotEmpty(t, paths, pattern)
 	return paths
@@ -31,7 +31,7 @@ func decode(t *testing.T, path string, into any) {
 	require.NoError(t, yaml.Unmarshal(text, into), path)
 }
 
-// TestTheRulesAsPromtoolTestsThem runs what deploy/rules/tests says, over hours and days that nobody waits for.
+// TestTheRulesAsPromtoolTestsThem runs deploy/rules/tests, over simulated hours and days.
 func TestTheRulesAsPromtoolTestsThem(t *testing.T) {
 	t.Parallel()
 	for _, arguments := range [][]string{

@@ -14,35 +14,39 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/controlplane/controlplanetest"
 )
 
-// smallSize is enough to find out whether a scenario still works. What it measures says nothing, and no test looks at it.
+// smallSize is enough to find out whether a scenario still works. No test looks at its
+// measurements, because they have no meaning.
 var smallSize = size{
 	namespaces: 2, deployments: 4, pods: 40,
 	observations: 400, updates: 80, perSecond: 400,
 	existing: 300,
 }
 
-// mostRequests is one for each object on the chains of smallSize, and one for each listing of a kind in a namespace.
+// mostRequests is one for each object on the chains of smallSize, and one for each listing of a
+// kind in a namespace.
 const mostRequests = (40 + 4 + 4) + 2*3
 
-// smallLab is one with what make built; KUBEBUILDER_ASSETS and OTELCOL may name other programs.
-func smallLab() *lab {
+// smallBenchmark is one with what make built; KUBEBUILDER_ASSETS and OTELCOL may name other
+// programs.
+func smallBenchmark() *benchmark {
 	build := filepath.Join("..", "..", "build")
-	return &lab{
+	return &benchmark{
 		ours:   kubeEvents(cmp.Or(os.Getenv("OTELCOL"), filepath.Join(build, "otelcol"))),
 		theirs: k8sEvents(filepath.Join(build, "comparison", "otelcol")),
 		rounds: 1, size: smallSize, controlPlane: controlplanetest.Binaries(),
 	}
 }
 
-// smallCluster is one for smallSize. The test is skipped where there are no programs, which make test builds.
-func smallCluster(t *testing.T, l *lab) *cluster {
+// smallCluster is one for smallSize. The test is skipped where there are no programs, which make
+// test builds.
+func smallCluster(t *testing.T, b *benchmark) *cluster {
 	t.Helper()
-	for _, path := range []string{l.ours.binary, filepath.Join(l.controlPlane, "kube-apiserver")} {
+	for _, path := range []string{b.ours.binary, filepath.Join(b.controlPlane, "kube-apiserver")} {
 		if _, err := os.Stat(path); err != nil && os.Getenv("CI") == "" {
 			t.Skip("make build controlplane builds what is missing: ", err)
 		}
 	}
-	kube, err := newCluster(t.Context(), l.controlPlane, l.size)
+	kube, err := newCluster(t.Context(), b.controlPlane, b.size)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, kube.Stop()) })
 	return kube
@@ -50,9 +54,9 @@ func smallCluster(t *testing.T, l *lab) *cluster {
 
 func TestLoad(t *testing.T) {
 	t.Parallel()
-	l := smallLab()
-	kube := smallCluster(t, l)
-	run, err := l.loadOn(t.Context(), kube, l.ours)
+	b := smallBenchmark()
+	kube := smallCluster(t, b)
+	run, err := b.loadOn(t.Context(), kube, b.ours)
 	require.NoError(t, err)
 	assert.Equal(t, smallSize.observations, run.sent)
 	assert.Equal(t, run.sent, run.delivered)
@@ -62,10 +66,10 @@ func TestLoad(t *testing.T) {
 	assert.LessOrEqual(t, run.requests.total(), mostRequests, run.requests)
 
 	// make test does not build what the benchmarks compare with.
-	if _, err := os.Stat(l.theirs.binary); err != nil {
+	if _, err := os.Stat(b.theirs.binary); err != nil {
 		t.Skip("make comparison builds what is missing: ", err)
 	}
-	run, err = l.loadOn(t.Context(), kube, l.theirs)
+	run, err = b.loadOn(t.Context(), kube, b.theirs)
 	require.NoError(t, err)
 	assert.NotZero(t, run.delivered)
 	assert.Zero(t, run.owned)
@@ -74,15 +78,15 @@ func TestLoad(t *testing.T) {
 
 func TestStart(t *testing.T) {
 	t.Parallel()
-	l := smallLab()
-	kube := smallCluster(t, l)
-	existing, err := kube.writeEvents(t.Context(), l.size.existing)
+	b := smallBenchmark()
+	kube := smallCluster(t, b)
+	existing, err := kube.writeEvents(t.Context(), b.size.existing)
 	require.NoError(t, err)
 
-	v, err := l.startAtEnd(t.Context(), kube, l.ours)
+	v, err := b.startAtEnd(t.Context(), kube, b.ours)
 	require.NoError(t, err)
 	assert.Contains(t, v, timeToReady)
-	require.NoError(t, l.startAtBeginning(t.Context(), kube, l.ours, existing, v))
+	require.NoError(t, b.startAtBeginning(t.Context(), kube, b.ours, existing, v))
 	assert.Zero(t, v[allLost])
 	assert.Zero(t, v[allUnowned])
 	assert.LessOrEqual(t, v[requestsForAll], float64(mostRequests))

@@ -35,7 +35,7 @@ var drawing string
 
 var drawingTemplate = template.Must(template.New("chart.svg").Parse(drawing))
 
-// keepCharts draws the charts of a scenario into one file beside the page.
+// keepCharts draws the charts of a scenario into one file next to the page.
 func keepCharts(docs, name string, charts []chart) error {
 	if len(charts) == 0 {
 		return nil
@@ -86,7 +86,7 @@ type curve struct {
 	Name, Color    string
 	Points         []point
 	LabelX, LabelY float64
-	ValueAt        int // where a point's value stands, above it or below
+	ValueAt        int // where a point's value is, above it or below
 }
 
 type point struct {
@@ -151,7 +151,8 @@ func (s span) powers() (powers []float64) {
 	return powers
 }
 
-// place is where a value lies within the span, from 0 to 1. What has no logarithm lies at the bottom.
+// place is where a value lies within the span, from 0 to 1. What has no logarithm lies at the
+// bottom.
 func (s span) place(value float64) float64 {
 	if value <= 0 {
 		return 0

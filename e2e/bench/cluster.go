@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -15,19 +13,22 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiwait "k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/promtext"
 )
 
-// cluster is a control plane: etcd and kube-apiserver, and nothing else that would use processor time or ask for owners.
+// cluster is a control plane: etcd and kube-apiserver, and nothing else that would use processor
+// time or ask for owners.
 type cluster struct {
 	*controlplane.ControlPlane
 	client kubernetes.Interface
 	pods   []corev1.ObjectReference
 }
 
-// newCluster starts one with the pods of so many Deployments, evenly spread over namespaces.
+// newCluster starts one with the pods of the Deployments, evenly spread over namespaces.
 func newCluster(ctx context.Context, binaries string, sz size) (*cluster, error) {
 	cp, err := controlplane.Start(ctx, controlplane.Options{Binaries: binaries})
 	if err != nil {
@@ -143,8 +144,8 @@ func kubeletEvent(name string, pod corev1.ObjectReference, at time.Time) *corev1
 	}
 }
 
-// probe makes an event that only finds out whether a Collector watches. Its time is exact, because k8s_events drops what
-// happened before it started, and a time in whole seconds would seem to.
+// probe makes an event that only finds out whether a Collector watches. Its time is exact, because
+// k8s_events drops what happened before it started, and a time in whole seconds would seem to.
 func (c *cluster) probe(ctx context.Context, name string, at time.Time) error {
 	_, err := c.client.CoreV1().Events(metav1.NamespaceDefault).Create(ctx, &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Name: name},
@@ -155,51 +156,52 @@ func (c *cluster) probe(ctx context.Context, name string, at time.Time) error {
 	return err
 }
 
-// probeUntilHeard makes a probe every 100 ms until a sink that has heard nothing so far hears one, and returns when that was.
-func (c *cluster) probeUntilHeard(ctx context.Context, s *sink) (time.Time, error) {
+// probeUntilReceived makes a probe every 100 ms until a sink that has received nothing so far
+// receives one, and returns when that was.
+func (c *cluster) probeUntilReceived(ctx context.Context, s *sink) (time.Time, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, errors.New("none of the probes has arrived"))
 	var probes sync.WaitGroup
 	defer probes.Wait()
 	defer cancel()
-	look := time.NewTicker(2 * time.Millisecond)
-	defer look.Stop()
-	for next := time.Now(); ; {
+	var first time.Time
+	next := time.Now()
+	err := apiwait.PollUntilContextCancel(ctx, 2*time.Millisecond, true, func(context.Context) (bool, error) {
 		if now := time.Now(); !now.Before(next) {
 			next = next.Add(100 * time.Millisecond)
-			// Without waiting for the answer: an API server that is busy would slow down the clock. A probe that fails is
-			// none, and the next one comes soon.
+			// Without waiting for the answer: an API server that is busy would slow down the clock. A
+			// probe that fails is none, and the next one comes soon.
 			probes.Go(func() { _ = c.probe(ctx, fmt.Sprintf("probe.%x", now.UnixNano()), now) })
 		}
-		if first := s.firstArrival(); !first.IsZero() {
-			return first, nil
-		}
-		select {
-		case <-ctx.Done():
-			return time.Time{}, context.Cause(ctx)
-		case <-look.C:
-		}
+		first = s.firstArrival()
+		return !first.IsZero(), nil
+	})
+	if err != nil {
+		return time.Time{}, context.Cause(ctx)
 	}
+	return first, nil
 }
 
 // requestCounts are numbers of requests, by verb and resource.
 type requestCounts map[string]int
 
-var ownerRequests = regexp.MustCompile(
-	`(?m)^apiserver_request_total\{[^}]*resource="(pods|replicasets|deployments)"[^}]*verb="(GET|LIST|WATCH)"[^}]*\} (\d+)`)
-
-// ownerRequests are the reading requests for owners that the API server has answered; nothing but the Collectors makes any.
+// ownerRequests are the reading requests for owners that the API server has answered; nothing but
+// the Collectors makes any.
 func (c *cluster) ownerRequests(ctx context.Context) (requestCounts, error) {
 	page, err := c.client.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
 		return nil, err
 	}
+	metrics, err := promtext.Parse(page)
+	if err != nil {
+		return nil, err
+	}
 	counts := requestCounts{}
-	for _, found := range ownerRequests.FindAllSubmatch(page, -1) {
-		n, err := strconv.Atoi(string(found[3]))
-		if err != nil {
-			return nil, err
+	for _, resource := range []string{"pods", "replicasets", "deployments"} {
+		for _, verb := range []string{"GET", "LIST", "WATCH"} {
+			if n := int(metrics.Sum("apiserver_request_total", "resource", resource, "verb", verb)); n > 0 {
+				counts[verb+" "+resource] = n
+			}
 		}
-		counts[string(found[2])+" "+string(found[1])] += n
 	}
 	return counts, nil
 }

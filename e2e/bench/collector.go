@@ -3,58 +3,53 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"os"
 	"os/exec"
-	"strconv"
-	"strings"
-	"syscall"
 	"time"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/child"
+	"github.com/prometheus/procfs"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
 )
 
 // collector is a Collector that runs.
 type collector struct {
-	contestant
-	started time.Time
+	runner
+	*proc.Process
+
 	pprof   string // the address of the pprof extension
 	metrics string // the address of the Collector's own metrics
-	command *exec.Cmd
-	output  child.Output
-	ended   <-chan struct{} // closed when it has ended
 }
 
-// startCollector starts a contestant that watches the cluster of a kubeconfig file and delivers to a sink. Both have the
-// same configuration, but for the receiver: the defaults, and addresses that are free.
-func startCollector(c contestant, kubeconfig, sinkURL string) (*collector, error) {
-	free, err := child.FreeAddresses(2)
+// startCollector starts a runner that watches the cluster of a kubeconfig file and delivers to a
+// sink. Both have the same configuration, but for the receiver: the defaults, and addresses that
+// are free.
+func startCollector(c runner, kubeconfig, sinkURL string) (*collector, error) {
+	free, err := proc.FreeAddresses(2)
 	if err != nil {
 		return nil, err
 	}
 	pprof, telemetry := free[0], free[1]
-	col := &collector{contestant: c, pprof: pprof, metrics: telemetry}
+	col := &collector{runner: c, pprof: pprof, metrics: telemetry}
 	arguments := []string{"--config", "yaml:" + configOf(c, sinkURL, pprof, telemetry)}
 	for _, part := range c.over {
 		arguments = append(arguments, "--config", "yaml:"+part)
 	}
-	col.command = exec.Command(c.binary, arguments...)
-	col.command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
-	col.command.Stdout, col.command.Stderr = &col.output, &col.output
-	col.command.SysProcAttr = child.OwnGroup()
-	col.started = time.Now()
-	if col.ended, err = child.Start(col.command); err != nil {
-		return nil, fmt.Errorf("start %s: %w", c.binary, err)
+	command := exec.Command(c.binary, arguments...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
+	if col.Process, err = proc.Start(command); err != nil {
+		return nil, err
 	}
 	return col, col.awaitPprof()
 }
 
-// configOf is the whole configuration: defaults, which are the same for both, and the Collector's own telemetry at its
-// default level.
-func configOf(c contestant, sinkURL, pprof, telemetry string) string {
+// configOf is the whole configuration: defaults, which are the same for both, and the Collector's
+// own telemetry at its default level.
+func configOf(c runner, sinkURL, pprof, telemetry string) string {
 	_, port, _ := net.SplitHostPort(telemetry)
 	return fmt.Sprintf(`
 receivers:
@@ -75,48 +70,31 @@ service:
 `, c.name, c.receiver, sinkURL, pprof, port)
 }
 
-// awaitPprof waits until the Collector serves its extensions, at which time it has read its configuration.
+// awaitPprof waits until the Collector serves its extensions, at which time it has read its
+// configuration.
 func (c *collector) awaitPprof() error {
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		select {
-		case <-c.ended:
-			return c.failure("ended at once")
-		default:
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	err := c.WaitUntilReady(ctx, 5*time.Millisecond, func() error {
+		connection, err := net.Dial("tcp", c.pprof)
+		if err != nil {
+			return err
 		}
-		if connection, err := net.Dial("tcp", c.pprof); err == nil {
-			return connection.Close()
-		}
-	}
-	return errors.Join(c.failure("did not start"), c.stop())
-}
-
-// failure says what went wrong, with the end of what the Collector printed.
-func (c *collector) failure(what string) error {
-	const most = 4000
-	printed := c.output.String()
-	return fmt.Errorf("the Collector with %s %s:\n%s", c.name, what, printed[max(0, len(printed)-most):])
-}
-
-// stop ends the Collector as Kubernetes does, and kills it if it takes too long. To stop it again is to do nothing.
-func (c *collector) stop() error {
-	select {
-	case <-c.ended:
-		return nil
-	default:
-	}
-	_ = c.command.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-c.ended:
-	case <-time.After(20 * time.Second):
-		_ = c.command.Process.Kill()
-		<-c.ended
-		return c.failure("did not end")
-	}
-	if code := c.command.ProcessState.ExitCode(); code != 0 {
-		return c.failure(fmt.Sprintf("ended with exit code %d", code))
+		return connection.Close()
+	})
+	if err != nil {
+		return errors.Join(fmt.Errorf("receiver %s: %w", c.name, err), c.stop())
 	}
 	return nil
 }
+
+// failure returns an error with the end of what the Collector printed.
+func (c *collector) failure(what string) error {
+	return fmt.Errorf("receiver %s: %w", c.name, c.Failure(what))
+}
+
+// stop ends the Collector as Kubernetes does. A second call does nothing.
+func (c *collector) stop() error { return c.Terminate(20 * time.Second) }
 
 // usage is what a process has used since its start.
 type usage struct {
@@ -126,42 +104,26 @@ type usage struct {
 
 // usage reads what the Collector has used so far.
 func (c *collector) usage() (usage, error) {
-	proc := os.DirFS(fmt.Sprintf("/proc/%d", c.command.Process.Pid))
-	stat, errStat := fs.ReadFile(proc, "stat")
-	status, errStatus := fs.ReadFile(proc, "status")
-	if err := errors.Join(errStat, errStatus); err != nil {
-		return usage{}, errors.Join(err, c.failure("is not there to be measured"))
-	}
-	cpu, err := cpuOf(string(stat))
+	process, err := procfs.NewProc(c.PID())
 	if err != nil {
-		return usage{}, err
+		return usage{}, errors.Join(err, c.failure("has ended and cannot be measured"))
 	}
-	peak, err := peakOf(string(status))
-	return usage{cpu, peak}, err
+	stat, errStat := process.Stat()
+	status, errStatus := process.NewStatus()
+	if err := errors.Join(errStat, errStatus); err != nil || status.VmHWM == 0 {
+		return usage{}, errors.Join(err, c.failure("has ended and cannot be measured"))
+	}
+	return usage{time.Duration(stat.CPUTime() * float64(time.Second)), int64(status.VmHWM)}, nil
 }
 
-// cpuOf reads the fields 14 and 15 of /proc/PID/stat. The second field, the name in parentheses, may hold anything.
-func cpuOf(stat string) (time.Duration, error) {
-	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
-	const user, system = 14 - 3, 15 - 3
-	if len(fields) <= system {
-		return 0, fmt.Errorf("/proc/PID/stat has %d fields", len(fields))
+// writtenBytes is how much the Collector has passed to the kernel to write.
+func (c *collector) writtenBytes() (int64, error) {
+	process, err := procfs.NewProc(c.PID())
+	if err != nil {
+		return 0, err
 	}
-	userTicks, errUser := strconv.ParseInt(fields[user], 10, 64)
-	systemTicks, errSystem := strconv.ParseInt(fields[system], 10, 64)
-	const tick = time.Second / 100 // Linux' USER_HZ, on all that Go runs on
-	return time.Duration(userTicks+systemTicks) * tick, errors.Join(errUser, errSystem)
-}
-
-// peakOf reads VmHWM of /proc/PID/status.
-func peakOf(status string) (int64, error) {
-	for line := range strings.Lines(status) {
-		if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			kib, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 10, 64)
-			return kib << 10, err
-		}
-	}
-	return 0, errors.New("/proc/PID/status has no VmHWM")
+	counters, err := process.IO()
+	return int64(counters.WChar), err
 }
 
 func mebibytes(n int64) float64 { return float64(n) / (1 << 20) }

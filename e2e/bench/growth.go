@@ -3,18 +3,15 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,7 +23,8 @@ import (
 var growthScenario = scenario{name: "growth", title: "Growth with the number of live events", run: runGrowth}
 
 const (
-	// mostForTheirs is how many events k8s_events is shown: it holds all of them, and this machine's memory is needed.
+	// mostForTheirs is how many events k8s_events is shown: it holds all of them, and this
+	// machine's memory is needed.
 	mostForTheirs = 100_000
 	growthPods    = 1000
 
@@ -47,10 +45,10 @@ type growth struct {
 	changes     line
 }
 
-func runGrowth(ctx context.Context, l *lab) (result, error) {
-	g := growth{memory: [2]line{{Name: l.ours.name}, {Name: l.theirs.name}}, checkpoints: line{Name: l.ours.name}}
-	for _, live := range l.playback.live {
-		if err := g.add(ctx, l, live); err != nil {
+func runGrowth(ctx context.Context, b *benchmark) (result, error) {
+	g := growth{memory: [2]line{{Name: b.ours.name}, {Name: b.theirs.name}}, checkpoints: line{Name: b.ours.name}}
+	for _, live := range b.playback.live {
+		if err := g.add(ctx, b, live); err != nil {
 			return result{}, err
 		}
 	}
@@ -59,12 +57,12 @@ func runGrowth(ctx context.Context, l *lab) (result, error) {
 		Figures: slices.Concat(g.figures, g.summary(), inProcess),
 		Charts: []chart{
 			{Title: "Memory of the Collector (peak RSS)", Unit: "MiB", Lines: g.memory[:]},
-			{Title: fmt.Sprintf("Checkpoints while %d events change a second", l.playback.perSecond), Unit: "KiB/s", Lines: []line{g.checkpoints}},
+			{Title: fmt.Sprintf("Checkpoints while %d events change a second", b.playback.perSecond), Unit: "KiB/s", Lines: []line{g.checkpoints}},
 		},
 		Text: fmt.Sprintf(`A played API server has so many events when the Collector starts, with `+"`file_storage`"+`; then %d of them are counted up each second for %s.
 k8s_events keeps every event in memory and no checkpoint, and is shown no more than %s.
 
-![Memory and checkpoint bytes over the number of live events](performance-growth.svg)`, l.playback.perSecond, l.playback.updating, thousands(mostForTheirs)),
+![Memory and checkpoint bytes over the number of live events](performance-growth.svg)`, b.playback.perSecond, b.playback.updating, thousands(mostForTheirs)),
 		Notes: []string{
 			"Checkpoint bytes are what the Collector hands to the kernel to write, with an exporter that writes nothing.",
 			"The last rows are Go benchmarks (`go test -bench Memory ./internal/memory/ledger ./resolver`): what is kept of each event that is alive, and of each object on a chain of owners.",
@@ -72,19 +70,19 @@ k8s_events keeps every event in memory and no checkpoint, and is shown no more t
 	}, err
 }
 
-// add measures the Collectors beside so many live events.
-func (g *growth) add(ctx context.Context, l *lab, live int) error {
+// add measures the Collectors with that many live events.
+func (g *growth) add(ctx context.Context, b *benchmark, live int) error {
 	some := growthFigures(live)
-	for i, c := range []contestant{l.ours, l.theirs} {
+	for i, c := range []runner{b.ours, b.theirs} {
 		ours := i == 0
 		if !ours && live > mostForTheirs {
 			continue
 		}
-		v, err := l.growthOnce(ctx, c, live)
+		v, err := b.growthOnce(ctx, c, live)
 		if err != nil {
 			return err
 		}
-		l.logf("%s live, %s: %v", thousands(live), c.name, v)
+		b.logf("%s live, %s: %v", thousands(live), c.name, v)
 		add(some, v.suffixed(ofLive(live)), ours)
 		g.memory[i].add(live, v[peakRSS])
 		g.heap[i].add(live, v[liveHeap])
@@ -97,7 +95,7 @@ func (g *growth) add(ctx context.Context, l *lab, live int) error {
 	return nil
 }
 
-// summary says how the least and the greatest number of live events differ.
+// summary compares the least and the greatest number of live events.
 func (g *growth) summary() []figure {
 	return []figure{
 		{Name: "peak memory (RSS) for each live event more", Unit: "B", Ours: perEvent(g.memory[0]), Theirs: perEvent(g.memory[1])},
@@ -154,78 +152,78 @@ func (l liveEvents) Event(i int) *corev1.Event {
 	return l.fleet.BackOff(i%l.fleet.Pods, l.begin.Add(time.Duration(i)*time.Millisecond))
 }
 
-// growthOnce measures one Collector beside so many live events.
-func (l *lab) growthOnce(ctx context.Context, c contestant, live int) (v values, err error) {
-	fleet := &replay.Fleet{Namespaces: l.playback.namespaces, Deployments: l.playback.deployments, Pods: growthPods}
+// growthOnce measures one Collector with that many live events.
+func (b *benchmark) growthOnce(ctx context.Context, c runner, live int) (v values, err error) {
+	fleet := &replay.Fleet{Namespaces: b.playback.namespaces, Deployments: b.playback.deployments, Pods: growthPods}
 	events := liveEvents{fleet, live, time.Now().Add(time.Hour)}
-	st, err := set(replay.Options{Fleet: fleet, Live: events, Latency: l.playback.ownerLatency})
+	r, err := newRig(replay.Options{Fleet: fleet, Live: events, Latency: b.playback.ownerLatency})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, st.strike()) }()
-	stores := c.name == l.ours.name
+	defer func() { err = errors.Join(err, r.stop()) }()
+	stores := c.name == b.ours.name
 	c.over = append(c.over, nopPipeline(c)...)
 	if stores {
-		c.over = append(c.over, "extensions: {file_storage: {directory: "+st.directory+"}}", "service::extensions: [pprof, file_storage]",
+		c.over = append(c.over, "extensions: {file_storage: {directory: "+r.directory+"}}", "service::extensions: [pprof, file_storage]",
 			"receivers::"+c.name+"::storage: file_storage")
 	}
-	if err := st.enter(ctx, c); err != nil {
+	if err := r.startCollector(ctx, c); err != nil {
 		return nil, err
 	}
-	if err := st.awaitListing(ctx, stores, live); err != nil {
+	if err := r.awaitListing(ctx, stores, live); err != nil {
 		return nil, err
 	}
-	if err := wait(ctx, l.playback.settle); err != nil {
+	if err := wait(ctx, b.playback.settle); err != nil {
 		return nil, err
 	}
 	v = values{}
-	if err := st.weigh(ctx, v); err != nil || !stores {
+	if err := r.weigh(ctx, v); err != nil || !stores {
 		return v, err
 	}
-	return v, l.changeSome(ctx, st, events, v)
+	return v, b.changeSome(ctx, r, events, v)
 }
 
-// awaitListing waits until the Collector has been told of all live events. One that does not tell how many those were
-// watches only after its listing.
-func (st *stage) awaitListing(ctx context.Context, tells bool, live int) error {
+// awaitListing waits until the Collector has received all live events. One that does not report how
+// many it received watches only after its listing.
+func (r *rig) awaitListing(ctx context.Context, reports bool, live int) error {
 	return until(ctx, 5*time.Minute, "all live events are listed", func() bool {
-		if !tells {
-			return st.server.Requests()[replay.EventsWatch] > 0
+		if !reports {
+			return r.server.Requests()[replay.EventsWatch] > 0
 		}
-		n, err := st.col.ownMetric("otelcol_kube_events_received")
+		n, err := r.col.ownMetric("otelcol_kube_events_received")
 		return err == nil && int(n) >= live
 	})
 }
 
-// weigh looks at the memory of the Collector.
-func (st *stage) weigh(ctx context.Context, v values) error {
-	heap, err := st.col.heap(ctx)
+// weigh measures the memory of the Collector.
+func (r *rig) weigh(ctx context.Context, v values) error {
+	heap, err := r.col.heap(ctx)
 	if err != nil {
 		return err
 	}
-	used, err := st.col.usage()
+	used, err := r.col.usage()
 	v[liveHeap], v[peakRSS] = mebibytes(heap), mebibytes(used.peakRSS)
 	return err
 }
 
 // changeSome counts events up and looks at what is written for it.
-func (l *lab) changeSome(ctx context.Context, st *stage, live liveEvents, v values) error {
-	before, err := st.col.writtenBytes()
+func (b *benchmark) changeSome(ctx context.Context, r *rig, live liveEvents, v values) error {
+	before, err := r.col.writtenBytes()
 	if err != nil {
 		return err
 	}
 	const tick = 100 * time.Millisecond
 	recorder, changes := replay.NewRecorder(), 0
 	began := time.Now()
-	for i := 0; time.Since(began) < l.playback.updating; i++ {
+	for i := 0; time.Since(began) < b.playback.updating; i++ {
 		var frames []replay.Frame
-		for range l.playback.perSecond / int(time.Second/tick) {
+		for range b.playback.perSecond / int(time.Second/tick) {
 			// The step is a prime, so that each event has its turn.
 			ev := live.Event(changes * 104_729 % live.n)
 			frames = append(frames, recorder.Frame(watch.Modified, replay.Repeat(ev, int32(1+changes/live.n), time.Now())))
 			changes++
 		}
-		st.server.Release(frames...)
+		r.server.Release(frames...)
 		if err := wait(ctx, time.Until(began.Add(time.Duration(i+1)*tick))); err != nil {
 			return err
 		}
@@ -234,15 +232,15 @@ func (l *lab) changeSome(ctx context.Context, st *stage, live liveEvents, v valu
 	if err := wait(ctx, time.Second); err != nil {
 		return err
 	}
-	after, err := st.col.writtenBytes()
+	after, err := r.col.writtenBytes()
 	if err != nil {
 		return err
 	}
-	size, err := sizeOf(st.directory)
+	size, err := sizeOf(r.directory)
 	v[writtenPerTime] = float64(after-before) / 1024 / time.Since(began).Seconds()
 	v[written] = float64(after-before) / float64(changes)
 	v[stored] = mebibytes(size)
-	v[growthUnseen] = float64(changes - awaitCount(ctx, changes, 5*time.Second, st.col.accepted))
+	v[growthUnseen] = float64(changes - awaitCount(ctx, changes, 5*time.Second, r.col.accepted))
 	return err
 }
 
@@ -255,21 +253,6 @@ func sizeOf(directory string) (total int64, err error) {
 		}
 	}
 	return total, err
-}
-
-// writtenBytes is how much the Collector has handed to the kernel to write.
-func (c *collector) writtenBytes() (int64, error) {
-	file, err := os.Open(filepath.Join("/proc", strconv.Itoa(c.command.Process.Pid), "io"))
-	if err != nil {
-		return 0, err
-	}
-	defer file.Close()
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		if value, ok := strings.CutPrefix(lines.Text(), "wchar: "); ok {
-			return strconv.ParseInt(value, 10, 64)
-		}
-	}
-	return 0, errors.New("/proc/PID/io has no wchar")
 }
 
 // heap is what is alive on the Collector's heap after a collection.

@@ -19,45 +19,45 @@ const (
 	idleCPU      = "processor time in a minute"
 )
 
-func runIdle(ctx context.Context, l *lab) (result, error) {
-	figures, err := l.compare(ctx, []figure{
+func runIdle(ctx context.Context, b *benchmark) (result, error) {
+	figures, err := b.compare(ctx, []figure{
 		{Name: idleRequests, Goal: oursAtMost(0)},
 		{Name: idleWatches, Goal: oursAtMost(0)},
 		{Name: idleCPU, Unit: "ms"},
 		{Name: peakRSS, Unit: "MiB"},
-	}, l.idleOnce)
+	}, b.idleOnce)
 	return result{Figures: figures, Text: fmt.Sprintf(
-		"No event comes for %s. Nobody is elected. What the Collector does in the first %s after it has begun to watch is left out.", l.playback.idle, l.playback.settle)}, err
+		"No event comes for %s. Nobody is elected. What the Collector does in the first %s after it has begun to watch is left out.", b.playback.idle, b.playback.settle)}, err
 }
 
 // idleOnce looks at one Collector that has nothing to do.
-func (l *lab) idleOnce(ctx context.Context, c contestant) (v values, err error) {
-	st, err := set(replay.Options{})
+func (b *benchmark) idleOnce(ctx context.Context, c runner) (v values, err error) {
+	r, err := newRig(replay.Options{})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, st.strike()) }()
-	if err := st.enter(ctx, c); err != nil {
+	defer func() { err = errors.Join(err, r.stop()) }()
+	if err := r.startCollector(ctx, c); err != nil {
 		return nil, err
 	}
-	if err := wait(ctx, l.playback.settle); err != nil {
+	if err := wait(ctx, b.playback.settle); err != nil {
 		return nil, err
 	}
-	asked := st.server.Requests()
-	before, err := st.col.usage()
+	asked := r.server.Requests()
+	before, err := r.col.usage()
 	if err != nil {
 		return nil, err
 	}
-	if err := wait(ctx, l.playback.idle); err != nil {
+	if err := wait(ctx, b.playback.idle); err != nil {
 		return nil, err
 	}
-	after, err := st.col.usage()
+	after, err := r.col.usage()
 	v = values{
 		idleWatches: 0, idleRequests: 0,
-		idleCPU: milliseconds(after.cpu-before.cpu) * float64(time.Minute) / float64(l.playback.idle),
+		idleCPU: milliseconds(after.cpu-before.cpu) * float64(time.Minute) / float64(b.playback.idle),
 		peakRSS: mebibytes(after.peakRSS),
 	}
-	for kind, n := range st.server.Requests() {
+	for kind, n := range r.server.Requests() {
 		name := idleRequests
 		if kind == replay.EventsWatch {
 			name = idleWatches

@@ -43,16 +43,16 @@ func loadFigures() []figure {
 	}
 }
 
-func runLoad(ctx context.Context, l *lab) (result, error) {
-	figures, err := l.compare(ctx, loadFigures(), func(ctx context.Context, c contestant) (values, error) {
-		run, err := l.loadOnce(ctx, c)
+func runLoad(ctx context.Context, b *benchmark) (result, error) {
+	figures, err := b.compare(ctx, loadFigures(), func(ctx context.Context, c runner) (values, error) {
+		run, err := b.loadOnce(ctx, c)
 		return run.values(), err
 	})
 	return result{
 		Figures: figures,
 		Text: fmt.Sprintf(`A real API server with %d pods of %d Deployments in %d namespaces, none of which the Collector has heard of. Once it
 watches, %d observations are written at %d a second: %d new events, and %d times an event is counted up.`,
-			l.size.pods, l.size.deployments, l.size.namespaces, l.size.observations, l.size.perSecond, l.size.observations-l.size.updates, l.size.updates),
+			b.size.pods, b.size.deployments, b.size.namespaces, b.size.observations, b.size.perSecond, b.size.observations-b.size.updates, b.size.updates),
 		Notes: []string{
 			"Processor time is the whole Collector's, user and system, from the start of the load to the last record's arrival.",
 			"Latency is from just before an event is written to the arrival of its record, so it includes the API server's part and the batch processor's 200 ms.",
@@ -84,20 +84,23 @@ func (r loadRun) values() values {
 	}
 }
 
-// loadOnce measures one Collector on a control plane of its own, since what an earlier run left behind would slow down
-// the later ones.
-func (l *lab) loadOnce(ctx context.Context, c contestant) (run loadRun, err error) {
-	kube, err := newCluster(ctx, l.controlPlane, l.size)
+// loadOnce measures one Collector on a control plane of its own, since what an earlier run left
+// behind would slow down the later ones.
+func (b *benchmark) loadOnce(ctx context.Context, c runner) (run loadRun, err error) {
+	kube, err := newCluster(ctx, b.controlPlane, b.size)
 	if err != nil {
 		return run, err
 	}
 	defer func() { err = errors.Join(err, kube.Stop()) }()
-	return l.loadOn(ctx, kube, c)
+	return b.loadOn(ctx, kube, c)
 }
 
-func (l *lab) loadOn(ctx context.Context, kube *cluster, c contestant) (run loadRun, err error) {
-	s := newSink()
-	defer s.close()
+func (b *benchmark) loadOn(ctx context.Context, kube *cluster, c runner) (run loadRun, err error) {
+	s, err := newSink()
+	if err != nil {
+		return run, err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
 	s.owners = belongsToDeployment
 	col, err := startCollector(c, kube.Kubeconfig(), s.url())
 	if err != nil {
@@ -107,33 +110,34 @@ func (l *lab) loadOn(ctx context.Context, kube *cluster, c contestant) (run load
 	if err := settle(ctx, kube, s); err != nil {
 		return run, errors.Join(err, col.failure("does not watch"))
 	}
-	return l.measureLoad(ctx, kube, s, col)
+	return b.measureLoad(ctx, kube, s, col)
 }
 
 // settle waits until the Collector watches and what it does at its start is over.
 func settle(ctx context.Context, kube *cluster, s *sink) error {
-	if _, err := kube.probeUntilHeard(ctx, s); err != nil {
+	if _, err := kube.probeUntilReceived(ctx, s); err != nil {
 		return err
 	}
-	// Long enough for late probes; and events' times are in whole seconds, which k8s_events compares with that of its start.
+	// Long enough for late probes; and events' times are in whole seconds, which k8s_events
+	// compares with that of its start.
 	const pause = 1500 * time.Millisecond
 	time.Sleep(pause)
 	s.reset()
 	return nil
 }
 
-func (l *lab) measureLoad(ctx context.Context, kube *cluster, s *sink, col *collector) (run loadRun, err error) {
+func (b *benchmark) measureLoad(ctx context.Context, kube *cluster, s *sink, col *collector) (run loadRun, err error) {
 	before, errBefore := col.usage()
 	asked, errAsked := kube.ownerRequests(ctx)
 	if err := errors.Join(errBefore, errAsked); err != nil {
 		return run, err
 	}
-	profiled := l.profile(ctx, col, "load", time.Duration(l.size.observations/l.size.perSecond)*time.Second)
-	load := &traffic{cluster: kube, sink: s, size: l.size}
+	profiled := b.profile(ctx, col, "load", time.Duration(b.size.observations/b.size.perSecond)*time.Second)
+	load := &traffic{cluster: kube, sink: s, size: b.size}
 	if run.perSecond, err = load.run(ctx); err != nil {
 		return run, err
 	}
-	if err := s.wait(ctx, l.size.observations, 5*time.Second); err != nil {
+	if err := s.wait(ctx, b.size.observations, 5*time.Second); err != nil {
 		return run, err
 	}
 	after, err := col.usage()
@@ -143,11 +147,12 @@ func (l *lab) measureLoad(ctx context.Context, kube *cluster, s *sink, col *coll
 	run.summary, run.cpu, run.peak = s.summary(), after.cpu-before.cpu, after.peakRSS
 	total, err := kube.ownerRequests(ctx)
 	run.requests = total.since(asked)
-	l.logf("%s asks for owners: %v", col.name, run.requests)
+	b.logf("%s asks for owners: %v", col.name, run.requests)
 	return run, errors.Join(err, <-profiled)
 }
 
-// belongsToDeployment says whether a record about a pod of deploy tells the whole and the right chain.
+// belongsToDeployment reports whether a record about a pod of deploy has the whole and the right
+// chain.
 func belongsToDeployment(resource, log pcommon.Map) bool {
 	return hasOwners(resource, log) &&
 		text(resource, "k8s.workload.kind") == "Deployment" &&

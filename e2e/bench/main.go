@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench measures a whole Collector with the kube_events receiver side by side with one that has contrib's
-// k8s_events receiver: the same configuration, the same load, one after the other and again (A B A B), on one machine.
-// What counts is the ratio of the two; the absolute figures are those of the machine.
+// Command bench measures a whole Collector with the kube_events receiver side by side with one that
+// has contrib's k8s_events receiver: the same configuration, the same load, one after the other and
+// again (A B A B), on one machine. What counts is the ratio of the two; the absolute figures are
+// those of the machine.
 //
 //	go run ./bench [flags] [scenario...]
 //
-// It runs in the directory e2e, with what `make build comparison controlplane` built. Without arguments it runs all
-// scenarios. Each replaces its own part of docs/performance.json, from which docs/performance.md is written.
+// It runs in the directory e2e, with what `make build comparison controlplane` built. Without
+// arguments it runs all scenarios. Each replaces its own part of docs/performance.json, from which
+// docs/performance.md is written.
 package main
 
 import (
@@ -24,7 +26,7 @@ import (
 
 // options are the command line's.
 type options struct {
-	lab
+	benchmark
 	docs string
 }
 
@@ -77,10 +79,11 @@ func (o *options) runAll(ctx context.Context, chosen []scenario) error {
 	return nil
 }
 
-// runOne runs a scenario and keeps its result at once, so that a later scenario's failure costs nothing.
+// runOne runs a scenario and keeps its result at once, so that a later scenario's failure costs
+// nothing.
 func (o *options) runOne(ctx context.Context, s scenario) error {
 	o.logf("%s: %s", s.name, s.title)
-	r, err := s.run(ctx, &o.lab)
+	r, err := s.run(ctx, &o.benchmark)
 	if err != nil {
 		return err
 	}

@@ -3,23 +3,24 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
+	apiwait "k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/promtext"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/replay"
 )
 
-// playback is how much the scenarios do in which an API server is played: the server answers as fast as it is asked, and
-// streams faster than etcd could.
+// playback is how much the scenarios do that use a simulated API server: the server answers as fast
+// as it is asked, and streams faster than etcd could.
 type playback struct {
 	ownerLatency time.Duration // how long an answer about owners takes
 	namespaces   int
@@ -43,7 +44,7 @@ var fullPlayback = playback{
 }
 
 func (p *playback) addFlags(flags *flag.FlagSet) {
-	flags.IntVar(&p.namespaces, "namespaces", p.namespaces, "how many namespaces a played API server has")
+	flags.IntVar(&p.namespaces, "namespaces", p.namespaces, "how many namespaces a simulated API server has")
 	flags.IntVar(&p.changes, "replay", p.changes, "how many events the scenario replay streams")
 	flags.DurationVar(&p.storm, "storm", p.storm, "how long the storm takes, at the same rate")
 	flags.DurationVar(&p.idle, "idle", p.idle, "how long the scenario idle lasts")
@@ -75,8 +76,8 @@ func (s *sizes) Set(text string) error {
 	return nil
 }
 
-// stage is an API server that is played, a sink, and a Collector between them.
-type stage struct {
+// rig is a simulated API server, a sink, and a Collector between them.
+type rig struct {
 	server     *replay.Server
 	sink       *sink
 	col        *collector
@@ -84,56 +85,57 @@ type stage struct {
 	kubeconfig string
 }
 
-// set starts the server and the sink.
-func set(options replay.Options) (*stage, error) {
+// newRig starts the server and the sink.
+func newRig(options replay.Options) (*rig, error) {
 	server, err := replay.Start(options)
 	if err != nil {
 		return nil, err
 	}
-	st := &stage{server: server, sink: newSink()}
-	if st.directory, err = os.MkdirTemp("", "bench-"); err != nil {
-		return nil, errors.Join(err, st.strike())
+	r := &rig{server: server}
+	if r.sink, err = newSink(); err != nil {
+		server.Close()
+		return nil, err
 	}
-	st.kubeconfig = filepath.Join(st.directory, "kubeconfig")
-	if err := server.WriteKubeconfig(st.kubeconfig); err != nil {
-		return nil, errors.Join(err, st.strike())
+	if r.directory, err = os.MkdirTemp("", "bench-"); err != nil {
+		return nil, errors.Join(err, r.stop())
 	}
-	return st, nil
+	r.kubeconfig = filepath.Join(r.directory, "kubeconfig")
+	if err := server.WriteKubeconfig(r.kubeconfig); err != nil {
+		return nil, errors.Join(err, r.stop())
+	}
+	return r, nil
 }
 
-// enter starts the Collector and waits until it watches.
-func (st *stage) enter(ctx context.Context, c contestant) (err error) {
-	if st.col, err = startCollector(c, st.kubeconfig, st.sink.url()); err != nil {
+// startCollector starts the Collector and waits until it watches.
+func (r *rig) startCollector(ctx context.Context, c runner) (err error) {
+	if r.col, err = startCollector(c, r.kubeconfig, r.sink.url()); err != nil {
 		return err
 	}
 	return until(ctx, time.Minute, c.name+" watches", func() bool {
-		asked := st.server.Requests()
+		asked := r.server.Requests()
 		return asked[replay.EventsWatch]+asked[replay.EventsStream] > 0
 	})
 }
 
-// strike ends all.
-func (st *stage) strike() error {
+// stop stops everything.
+func (r *rig) stop() error {
 	var err error
-	if st.col != nil {
-		err = st.col.stop()
+	if r.col != nil {
+		err = r.col.stop()
 	}
-	st.server.Close()
-	st.sink.close()
-	return errors.Join(err, os.RemoveAll(st.directory))
+	r.server.Close()
+	return errors.Join(err, r.sink.close(), os.RemoveAll(r.directory))
 }
 
-// until waits for a condition.
-func until(ctx context.Context, most time.Duration, what string, condition func() bool) error {
-	for deadline := time.Now().Add(most); !condition(); {
-		if time.Now().After(deadline) {
-			return fmt.Errorf("waited %s in vain until %s", most, what)
-		}
-		if err := wait(ctx, 10*time.Millisecond); err != nil {
-			return err
-		}
+// until polls until a condition holds.
+func until(ctx context.Context, timeout time.Duration, what string, condition func() bool) error {
+	err := apiwait.PollUntilContextTimeout(ctx, 10*time.Millisecond, timeout, true, func(context.Context) (bool, error) {
+		return condition(), nil
+	})
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("not within %s: %s", timeout, what)
 	}
-	return nil
+	return err
 }
 
 func wait(ctx context.Context, d time.Duration) error {
@@ -147,27 +149,11 @@ func wait(ctx context.Context, d time.Duration) error {
 
 // ownMetric is the sum over the series of one of the Collector's own metrics.
 func (c *collector) ownMetric(name string) (sum float64, err error) {
-	response, err := http.Get("http://" + c.metrics + "/metrics")
-	if err != nil {
-		return 0, err
-	}
-	defer response.Body.Close()
-	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
-		series, value, _ := strings.Cut(lines.Text(), " ")
-		if found, _, _ := strings.Cut(series, "{"); found != name && found != name+"_total" {
-			continue
-		}
-		// Labels may hold spaces, values don't.
-		number, err := strconv.ParseFloat(value[strings.LastIndexByte(value, ' ')+1:], 64)
-		if err != nil {
-			return 0, err
-		}
-		sum += number
-	}
-	return sum, nil
+	metrics, err := promtext.Get(context.Background(), "http://"+c.metrics+"/metrics")
+	return metrics.Sum(name), err
 }
 
-// accepted is how many records the receiver has handed to its pipeline.
+// accepted is how many records the receiver has passed to its pipeline.
 func (c *collector) accepted() int {
 	n, err := c.ownMetric("otelcol_receiver_accepted_log_records")
 	if err != nil {
@@ -183,14 +169,19 @@ func (s *sink) received() int {
 	return s.records
 }
 
-// awaitCount waits until a count has come so far, or has stood still for so long, or the context ends. It returns how far
-// it has come. To count may be work for the Collector, so it is not done too often.
+// awaitCount waits until a count has come so far, or has not changed for the duration quiet, or the
+// context ends. It returns how far it has come. To count may be work for the Collector, so it is
+// not done too often.
 func awaitCount(ctx context.Context, want int, quiet time.Duration, count func() int) int {
 	last, moved := count(), time.Now()
-	for last < want && time.Since(moved) < quiet && wait(ctx, 100*time.Millisecond) == nil {
+	_ = apiwait.PollUntilContextCancel(ctx, 100*time.Millisecond, false, func(context.Context) (bool, error) {
+		if last >= want || time.Since(moved) >= quiet {
+			return true, nil
+		}
 		if now := count(); now > last {
 			last, moved = now, time.Now()
 		}
-	}
+		return last >= want, nil
+	})
 	return last
 }

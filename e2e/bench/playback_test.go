@@ -23,32 +23,32 @@ var smallPlayback = playback{
 	live: sizes{300, 600}, updating: time.Second, perSecond: 200, settle: time.Second,
 }
 
-// playbackLab is one that needs no control plane. Without theirs, what the benchmarks compare with is missing: make
-// test does not build it.
-func playbackLab(t *testing.T) (l *lab, theirs bool) {
+// playbackLab is one that needs no control plane. Without theirs, what the benchmarks compare with
+// is missing: make test does not build it.
+func playbackLab(t *testing.T) (b *benchmark, theirs bool) {
 	t.Helper()
-	l = smallLab()
-	l.playback = smallPlayback
-	if _, err := os.Stat(l.ours.binary); err != nil && os.Getenv("CI") == "" {
+	b = smallBenchmark()
+	b.playback = smallPlayback
+	if _, err := os.Stat(b.ours.binary); err != nil && os.Getenv("CI") == "" {
 		t.Skip("make build builds what is missing: ", err)
 	}
-	_, err := os.Stat(l.theirs.binary)
-	return l, err == nil
+	_, err := os.Stat(b.theirs.binary)
+	return b, err == nil
 }
 
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	l, theirs := playbackLab(t)
 	fleet := &replay.Fleet{Namespaces: 2, Deployments: 4, Pods: 40}
-	played := recordTraffic(fleet, l.playback.changes, time.Now().Add(time.Hour))
-	require.Len(t, played.frames, 540)
-	contestants := []contestant{l.ours}
+	stream := recordTraffic(fleet, l.playback.changes, time.Now().Add(time.Hour))
+	require.Len(t, stream.frames, 540)
+	contestants := []runner{l.ours}
 	if theirs {
 		contestants = append(contestants, l.theirs)
 	}
 	for _, c := range contestants {
 		for _, nop := range []bool{false, true} {
-			v, err := l.replayOnce(t.Context(), c, played, nop)
+			v, err := l.replayOnce(t.Context(), c, stream, nop)
 			require.NoError(t, err)
 			assert.Zero(t, v[lost], "%s nop=%v", c.name, nop)
 		}

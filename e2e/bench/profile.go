@@ -13,19 +13,19 @@ import (
 	"time"
 )
 
-// profile takes profiles of a Collector, if any are wanted: of its processor time for so long, and after that of its
-// memory. The channel yields one error or nil when that is done.
-func (l *lab) profile(ctx context.Context, c *collector, what string, length time.Duration) <-chan error {
+// profile takes profiles of a Collector, if any are wanted: of its processor time for that
+// duration, and after that of its memory. The channel yields one error or nil when that is done.
+func (b *benchmark) profile(ctx context.Context, c *collector, what string, length time.Duration) <-chan error {
 	done := make(chan error, 1)
-	if l.profiles == "" {
+	if b.profiles == "" {
 		done <- nil
 		return done
 	}
-	if err := os.MkdirAll(l.profiles, 0o750); err != nil { //nolint:gosec // The path is the command line's.
+	if err := os.MkdirAll(b.profiles, 0o750); err != nil { //nolint:gosec // The path is the command line's.
 		done <- err
 		return done
 	}
-	prefix := filepath.Join(l.profiles, what+"-"+c.name)
+	prefix := filepath.Join(b.profiles, what+"-"+c.name)
 	go func() {
 		done <- errors.Join(
 			fetch(ctx, fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", c.pprof, max(1, int(length.Seconds()))), prefix+".cpu.pprof"),

@@ -25,18 +25,18 @@ const (
 	recordsPerSecond     = "records a second"
 )
 
-func runReplay(ctx context.Context, l *lab) (result, error) {
-	fleet := &replay.Fleet{Namespaces: l.playback.namespaces, Deployments: l.playback.deployments, Pods: replayPods}
+func runReplay(ctx context.Context, b *benchmark) (result, error) {
+	fleet := &replay.Fleet{Namespaces: b.playback.namespaces, Deployments: b.playback.deployments, Pods: replayPods}
 	// k8s_events drops what is older than its own start.
-	played := recordTraffic(fleet, l.playback.changes, time.Now().Add(time.Hour))
-	l.logf("%d events are recorded", len(played.frames))
+	stream := recordTraffic(fleet, b.playback.changes, time.Now().Add(time.Hour))
+	b.logf("%d events are recorded", len(stream.frames))
 	var figures []figure
 	for _, way := range []struct {
 		suffix string
 		nop    bool
 	}{{"", false}, {throughNop, true}} {
-		some, err := l.compare(ctx, replayFigures(way.suffix), func(ctx context.Context, c contestant) (values, error) {
-			v, err := l.replayOnce(ctx, c, played, way.nop)
+		some, err := b.compare(ctx, replayFigures(way.suffix), func(ctx context.Context, c runner) (values, error) {
+			v, err := b.replayOnce(ctx, c, stream, way.nop)
 			return v.suffixed(way.suffix), err
 		})
 		if err != nil {
@@ -48,7 +48,7 @@ func runReplay(ctx context.Context, l *lab) (result, error) {
 		Figures: figures,
 		Text: fmt.Sprintf(`A played API server streams %d changes of events that were encoded ahead of time, as fast as the Collector reads: of each ten, seven
 are new events and three count one up; they come from all three kinds of producer. The Collector has seen an event of each of the %d pods of
-%d Deployments before, so their owners are known.`, l.playback.changes, replayPods, l.playback.deployments),
+%d Deployments before, so their owners are known.`, b.playback.changes, replayPods, b.playback.deployments),
 		Notes: []string{
 			"Here more is better in the rows that count records. They are the whole Collector's: HTTP/2, TLS and decoding are in them, and with `otlp_http` also encoding and gzip.",
 			"kube_events gets protobuf from the API server and k8s_events JSON, as each of them asks for.",
@@ -122,56 +122,56 @@ func recordTraffic(fleet *replay.Fleet, changes int, begin time.Time) recorded {
 }
 
 // replayOnce measures one Collector.
-func (l *lab) replayOnce(ctx context.Context, c contestant, played recorded, nop bool) (v values, err error) {
-	fleet := &replay.Fleet{Namespaces: l.playback.namespaces, Deployments: l.playback.deployments, Pods: played.warm}
-	st, err := set(replay.Options{Fleet: fleet, Latency: l.playback.ownerLatency})
+func (b *benchmark) replayOnce(ctx context.Context, c runner, stream recorded, nop bool) (v values, err error) {
+	fleet := &replay.Fleet{Namespaces: b.playback.namespaces, Deployments: b.playback.deployments, Pods: stream.warm}
+	r, err := newRig(replay.Options{Fleet: fleet, Latency: b.playback.ownerLatency})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, st.strike()) }()
+	defer func() { err = errors.Join(err, r.stop()) }()
 	if nop {
 		c.over = append(c.over, nopPipeline(c)...)
 	}
-	if err := st.enter(ctx, c); err != nil {
+	if err := r.startCollector(ctx, c); err != nil {
 		return nil, err
 	}
-	received := st.sink.received
+	received := r.sink.received
 	if nop {
-		received = st.col.accepted
+		received = r.col.accepted
 	}
-	st.server.Release(played.frames[:played.warm]...)
-	if warm := awaitCount(ctx, played.warm, 5*time.Second, received); warm < played.warm {
-		return nil, st.col.failure(fmt.Sprintf("has taken %d events of %d", warm, played.warm))
+	r.server.Release(stream.frames[:stream.warm]...)
+	if warm := awaitCount(ctx, stream.warm, 5*time.Second, received); warm < stream.warm {
+		return nil, r.col.failure(fmt.Sprintf("has taken %d events of %d", warm, stream.warm))
 	}
 
-	profiled := l.profile(ctx, st.col, "replay", 5*time.Second)
-	before, err := st.col.usage()
+	profiled := b.profile(ctx, r.col, "replay", 5*time.Second)
+	before, err := r.col.usage()
 	if err != nil {
 		return nil, err
 	}
 	began := time.Now()
-	st.server.Release(played.frames[played.warm:]...)
-	counted := awaitCount(ctx, len(played.frames), 5*time.Second, received)
+	r.server.Release(stream.frames[stream.warm:]...)
+	counted := awaitCount(ctx, len(stream.frames), 5*time.Second, received)
 	took := time.Since(began)
-	after, err := st.col.usage()
+	after, err := r.col.usage()
 	if err := errors.Join(err, <-profiled, ctx.Err()); err != nil {
 		return nil, err
 	}
 	if !nop {
-		_, last := st.sink.observations()
+		_, last := r.sink.observations()
 		took = last.Sub(began)
 	}
-	taken, cpu := float64(counted-played.warm), after.cpu-before.cpu
+	taken, cpu := float64(counted-stream.warm), after.cpu-before.cpu
 	return values{
 		recordsPerCoreSecond: taken / cpu.Seconds(),
 		cpuPerObservation:    float64(cpu.Microseconds()) / taken,
 		recordsPerSecond:     taken / took.Seconds(),
 		peakRSS:              mebibytes(after.peakRSS),
-		lost:                 float64(len(played.frames) - counted),
+		lost:                 float64(len(stream.frames) - counted),
 	}, nil
 }
 
 // nopPipeline makes a Collector throw away what its receiver delivers.
-func nopPipeline(c contestant) []string {
+func nopPipeline(c runner) []string {
 	return []string{"exporters: {nop: }", "service::pipelines::logs: {receivers: [" + c.name + "], processors: [], exporters: [nop]}"}
 }

@@ -34,7 +34,8 @@ type result struct {
 	Charts  []chart  `json:"charts,omitempty"`
 }
 
-// figure is a row of a scenario's table. Less is better, unless its goal says otherwise.
+// figure is a row of a scenario's table. Less is better, unless it has a goal that is a lower
+// bound.
 type figure struct {
 	Name   string    `json:"name"`
 	Unit   string    `json:"unit,omitempty"`
@@ -68,7 +69,7 @@ func (g *goal) String() string {
 	return of + sign + " " + decimal(g.Bound)
 }
 
-// Met says whether the goal is reached; empty if there is none.
+// Met reports whether the goal is reached; empty if there is none.
 func (f figure) Met() string {
 	if f.Goal == nil {
 		return ""
@@ -148,7 +149,7 @@ func (f figure) columns() []string {
 // Row is the figure as a row of a Markdown table.
 func (f figure) Row() string { return "| " + strings.Join(f.columns(), " | ") + " |" }
 
-// printTable shows the result to whoever ran the benchmark.
+// printTable shows the result to the user.
 func printTable(w io.Writer, r result) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "FIGURE\tUNIT\tKUBE_EVENTS\tK8S_EVENTS\tRATIO\tGOAL\tMET")
@@ -158,7 +159,7 @@ func printTable(w io.Writer, r result) error {
 	return table.Flush()
 }
 
-// keep puts a result in the place of the scenario's last one and writes the page anew.
+// keep replaces the scenario's last result and writes the page again.
 func keep(docs, name string, r result) error {
 	path := filepath.Join(docs, "performance.json")
 	results, err := readResults(path)

@@ -4,11 +4,15 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
 )
 
 func TestRow(t *testing.T) {
@@ -55,15 +59,19 @@ func TestKeep(t *testing.T) {
 }
 
 func TestUsage(t *testing.T) {
-	cpu, err := cpuOf("7 (a ) b) S 1 7 7 0 -1 4194304 100 0 0 0 150 50 0 0 20 0 8 0 100 1 1")
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux has /proc")
+	}
+	p, err := proc.Start(exec.Command("sleep", "60"))
 	require.NoError(t, err)
-	assert.InDelta(t, 2, cpu.Seconds(), 0)
-	_, err = cpuOf("7 (cut) S 1")
-	require.Error(t, err)
-
-	peak, err := peakOf("Name:\tx\nVmPeak:\t  9 kB\nVmHWM:\t    2048 kB\n")
+	defer p.Kill()
+	col := &collector{Process: p}
+	used, err := col.usage()
 	require.NoError(t, err)
-	assert.InDelta(t, 2, mebibytes(peak), 0)
-	_, err = peakOf("")
-	require.Error(t, err)
+	assert.Positive(t, used.peakRSS)
+	_, err = col.writtenBytes()
+	assert.NoError(t, err)
+	p.Kill()
+	_, err = col.usage()
+	assert.ErrorContains(t, err, "has ended and cannot be measured")
 }

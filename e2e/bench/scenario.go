@@ -16,11 +16,11 @@ import (
 type scenario struct {
 	name  string // on the command line and in docs/performance.json
 	title string // in docs/performance.md
-	run   func(ctx context.Context, l *lab) (result, error)
+	run   func(ctx context.Context, l *benchmark) (result, error)
 }
 
-// scenarios are all there are, in the order in which they are run and reported. A scenario has a file of its own and a
-// line here.
+// scenarios are all there are, in the order in which they are run and reported. A scenario has a
+// file of its own and a line here.
 var scenarios = []scenario{
 	stagesScenario,
 	loadScenario,
@@ -63,24 +63,24 @@ func scenarioNames() (names []string) {
 	return names
 }
 
-// contestant is a Collector that is measured.
-type contestant struct {
+// runner is a Collector that is measured.
+type runner struct {
 	name     string // of its receiver
 	binary   string
 	receiver string   // YAML: the receiver's settings, in braces
 	over     []string // YAML over the rest of the configuration, as the Collector's --config yaml: takes it
 }
 
-func kubeEvents(binary string) contestant {
-	return contestant{name: "kube_events", binary: binary, receiver: "{auth_type: kubeConfig}"}
+func kubeEvents(binary string) runner {
+	return runner{name: "kube_events", binary: binary, receiver: "{auth_type: kubeConfig}"}
 }
 
-func k8sEvents(binary string) contestant {
-	return contestant{name: "k8s_events", binary: binary, receiver: "{auth_type: kubeConfig}"}
+func k8sEvents(binary string) runner {
+	return runner{name: "k8s_events", binary: binary, receiver: "{auth_type: kubeConfig}"}
 }
 
-// with is the contestant with other settings of its receiver, as YAML in braces.
-func (c contestant) with(receiver string) contestant {
+// with is the runner with other settings of its receiver, as YAML in braces.
+func (c runner) with(receiver string) runner {
 	c.receiver = receiver
 	return c
 }
@@ -99,9 +99,9 @@ var fullSize = size{
 	existing: 50_000,
 }
 
-// lab is what scenarios work with.
-type lab struct {
-	ours, theirs contestant
+// benchmark is what scenarios work with.
+type benchmark struct {
+	ours, theirs runner
 	rounds       int
 	size         size
 	controlPlane string // the directory of its programs
@@ -109,15 +109,15 @@ type lab struct {
 	playback     playback
 }
 
-// logf tells whoever waits how far it is.
-func (*lab) logf(format string, args ...any) {
+// logf reports progress to the user.
+func (*benchmark) logf(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%s "+format+"\n", append([]any{time.Now().Format(time.TimeOnly)}, args...)...)
 }
 
 // values are what one run of one Collector measured, by the figure's name.
 type values map[string]float64
 
-// String lists them by name, for whoever waits.
+// String lists them by name, for the progress report.
 func (v values) String() string {
 	parts := make([]string, 0, len(v))
 	for _, name := range slices.Sorted(maps.Keys(v)) {
@@ -126,18 +126,19 @@ func (v values) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// compare measures the Collectors in turn, round after round: what the machine does meanwhile then hits both. The figures
-// come back with what was measured, those that nothing was measured for left out.
-func (l *lab) compare(ctx context.Context, figures []figure, measure func(context.Context, contestant) (values, error)) ([]figure, error) {
+// compare measures the Collectors in turn, round after round: what the machine does meanwhile then
+// hits both. The figures come back with what was measured, those that nothing was measured for left
+// out.
+func (b *benchmark) compare(ctx context.Context, figures []figure, measure func(context.Context, runner) (values, error)) ([]figure, error) {
 	figures = append([]figure(nil), figures...)
-	for round := range l.rounds {
-		for _, c := range []contestant{l.ours, l.theirs} {
+	for round := range b.rounds {
+		for _, c := range []runner{b.ours, b.theirs} {
 			v, err := measure(ctx, c)
 			if err != nil {
 				return nil, fmt.Errorf("round %d of %s: %w", round+1, c.name, err)
 			}
-			l.logf("round %d of %s: %v", round+1, c.name, v)
-			add(figures, v, c.name == l.ours.name)
+			b.logf("round %d of %s: %v", round+1, c.name, v)
+			add(figures, v, c.name == b.ours.name)
 		}
 	}
 	return measured(figures), nil

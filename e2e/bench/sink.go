@@ -3,38 +3,38 @@
 package main
 
 import (
-	"compress/gzip"
 	"context"
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
-	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
+	apiwait "k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/otlpsink"
 )
 
-// observation is what one log record tells of: an event that has reached a count. Both receivers say both.
+// observation is what one log record is about: an event that has reached a count. Both receivers
+// emit both.
 type observation struct {
 	event string
 	count int64
 }
 
-// arrival is when an observation's first record came, and what it said.
+// arrival is when an observation's first record arrived, and whether it has owners.
 type arrival struct {
 	at     time.Time
-	owners bool // the record tells who owns the object
+	owners bool // the record names the owners of the object
 }
 
-// sink is the backend: it takes logs as OTLP over HTTP. The load tells it when it sent what, and it remembers when that
+// sink is the backend. The load notes in it what was sent when, and it remembers when that
 // arrived.
 type sink struct {
-	server *httptest.Server
-	// owners tells whether a record has the whole owner chain; hasOwners, unless a scenario knows better.
+	server *otlpsink.Sink
+	// owners reports whether a record has the whole owner chain; it is hasOwners, unless a scenario
+	// has its own.
 	owners func(resource, log pcommon.Map) bool
 
 	mu      sync.Mutex
@@ -45,18 +45,19 @@ type sink struct {
 	last    time.Time
 }
 
-func newSink() *sink {
+func newSink() (*sink, error) {
 	s := &sink{owners: hasOwners, sent: map[observation]time.Time{}, arrived: map[observation]arrival{}}
-	s.server = httptest.NewServer(s)
-	return s
+	var err error
+	s.server, err = otlpsink.Start(otlpsink.Callbacks{Logs: func(_ context.Context, logs plog.Logs) error {
+		s.take(logs, time.Now())
+		return nil
+	}})
+	return s, err
 }
 
 func (s *sink) url() string { return s.server.URL }
 
-func (s *sink) close() {
-	s.server.CloseClientConnections()
-	s.server.Close()
-}
+func (s *sink) close() error { return s.server.Stop() }
 
 // note remembers when an observation is sent.
 func (s *sink) note(event string, count int64, at time.Time) {
@@ -71,35 +72,6 @@ func (s *sink) reset() {
 	defer s.mu.Unlock()
 	s.sent, s.arrived, s.records = map[observation]time.Time{}, map[observation]arrival{}, 0
 	s.first, s.last = time.Time{}, time.Time{}
-}
-
-func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	at := time.Now()
-	request, err := read(r)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	s.take(request.Logs(), at)
-	reply, _ := plogotlp.NewExportResponse().MarshalProto()
-	w.Header().Set("Content-Type", "application/x-protobuf")
-	_, _ = w.Write(reply)
-}
-
-// read reads a request of an OTLP exporter, which compresses unless it is told not to.
-func read(r *http.Request) (request plogotlp.ExportRequest, err error) {
-	body := io.Reader(r.Body)
-	if r.Header.Get("Content-Encoding") == "gzip" {
-		if body, err = gzip.NewReader(body); err != nil {
-			return request, err
-		}
-	}
-	data, err := io.ReadAll(body)
-	if err != nil {
-		return request, err
-	}
-	request = plogotlp.NewExportRequest()
-	return request, request.UnmarshalProto(data)
 }
 
 func (s *sink) take(logs plog.Logs, at time.Time) {
@@ -126,7 +98,7 @@ func (s *sink) takeRecord(resource, log pcommon.Map, at time.Time) {
 	}
 }
 
-// hasOwners says whether a record tells who owns the object, to the end.
+// hasOwners reports whether a record names all owners of the object.
 func hasOwners(resource, log pcommon.Map) bool {
 	_, chain := resource.Get("k8s.owner.chain")
 	return chain && text(resource, "k8s.workload.name") != "" && text(log, "k8s.owner.resolution") == "complete"
@@ -160,24 +132,22 @@ func (s *sink) observations() (n int, last time.Time) {
 	return len(s.arrived), s.last
 }
 
-// wait waits until n different observations have arrived. What has not come after so long without a record is lost, which
-// is for the scenario to say: it is no error.
+// wait waits until n different observations have arrived. What has not come after the duration
+// quiet without a record is lost, which the scenario reports: it is no error.
 func (s *sink) wait(ctx context.Context, n int, quiet time.Duration) error {
-	began := time.Now()
-	for {
-		arrived, last := s.observations()
+	began, arrived := time.Now(), 0
+	err := apiwait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, func(context.Context) (bool, error) {
+		var last time.Time
+		arrived, last = s.observations()
 		if last.Before(began) {
 			last = began
 		}
-		if arrived >= n || time.Since(last) > quiet {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("wait for %d records, of which %d have come: %w", n, arrived, context.Cause(ctx))
-		case <-time.After(10 * time.Millisecond):
-		}
+		return arrived >= n || time.Since(last) > quiet, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait for %d records, of which %d have come: %w", n, arrived, context.Cause(ctx))
 	}
+	return nil
 }
 
 // summary is what arrived of what was sent.

@@ -29,7 +29,7 @@ var stagesNotes = []string{
 	"marshal: the bytes that are sent.",
 }
 
-func runStages(ctx context.Context, _ *lab) (result, error) {
+func runStages(ctx context.Context, _ *benchmark) (result, error) {
 	printed, err := goBenchmark(ctx, "./internal/session", "^BenchmarkStages$", "1s")
 	if err != nil {
 		return result{}, err

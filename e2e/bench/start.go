@@ -43,27 +43,29 @@ func startFigures() []figure {
 	}
 }
 
-// runStart uses one control plane throughout: starting a Collector leaves nothing behind but some probes.
-func runStart(ctx context.Context, l *lab) (r result, err error) {
-	kube, err := newCluster(ctx, l.controlPlane, l.size)
+// runStart uses one control plane throughout: starting a Collector leaves nothing behind but some
+// probes.
+func runStart(ctx context.Context, b *benchmark) (r result, err error) {
+	kube, err := newCluster(ctx, b.controlPlane, b.size)
 	if err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, kube.Stop()) }()
-	existing, err := kube.writeEvents(ctx, l.size.existing)
+	existing, err := kube.writeEvents(ctx, b.size.existing)
 	if err != nil {
 		return r, err
 	}
-	l.logf("%d events exist", len(existing))
-	r.Figures, err = l.compare(ctx, startFigures(), func(ctx context.Context, c contestant) (values, error) {
-		v, err := l.startAtEnd(ctx, kube, c)
+	b.logf("%d events exist", len(existing))
+	r.Figures, err = b.compare(ctx, startFigures(), func(ctx context.Context, c runner) (values, error) {
+		v, err := b.startAtEnd(ctx, kube, c)
 		if err != nil {
 			return nil, err
 		}
-		if c.name == l.ours.name {
-			return v, l.startAtBeginning(ctx, kube, c, existing, v)
+		if c.name == b.ours.name {
+			return v, b.startAtBeginning(ctx, kube, c, existing, v)
 		}
-		// It cannot start at the beginning. What it is compared with is what it takes until it is of any use.
+		// It cannot start at the beginning. What it is compared with is what it takes until it is
+		// of any use.
 		v[timeToAll], v[cpuToAll], v[peakToAll] = v[timeToReady], v[cpuToReady], v[peakToReady]
 		return v, nil
 	})
@@ -76,7 +78,7 @@ func runStart(ctx context.Context, l *lab) (r result, err error) {
 	return r, err
 }
 
-// writeEvents makes so many events about the cluster's pods, and returns their names.
+// writeEvents makes n events about the cluster's pods, and returns their names.
 func (c *cluster) writeEvents(ctx context.Context, n int) ([]string, error) {
 	names := make([]string, n)
 	now := time.Now()
@@ -91,29 +93,35 @@ func (c *cluster) writeEvents(ctx context.Context, n int) ([]string, error) {
 }
 
 // startAtEnd measures how long it takes until a Collector is ready.
-func (l *lab) startAtEnd(ctx context.Context, kube *cluster, c contestant) (v values, err error) {
-	s := newSink()
-	defer s.close()
+func (b *benchmark) startAtEnd(ctx context.Context, kube *cluster, c runner) (v values, err error) {
+	s, err := newSink()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
 	col, err := startCollector(c, kube.Kubeconfig(), s.url())
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, col.stop()) }()
-	profiled := l.profile(ctx, col, "start", time.Second)
-	ready, err := kube.probeUntilHeard(ctx, s)
+	profiled := b.profile(ctx, col, "start", time.Second)
+	ready, err := kube.probeUntilReceived(ctx, s)
 	used, errUsage := col.usage()
 	if err := errors.Join(err, errUsage); err != nil {
 		return nil, errors.Join(err, col.failure("is not ready"))
 	}
 	return values{
-		timeToReady: ready.Sub(col.started).Seconds(), cpuToReady: used.cpu.Seconds(), peakToReady: mebibytes(used.peakRSS),
+		timeToReady: ready.Sub(col.Started).Seconds(), cpuToReady: used.cpu.Seconds(), peakToReady: mebibytes(used.peakRSS),
 	}, <-profiled
 }
 
 // startAtBeginning measures how long it takes until a Collector has delivered what exists.
-func (l *lab) startAtBeginning(ctx context.Context, kube *cluster, c contestant, existing []string, v values) (err error) {
-	s := newSink()
-	defer s.close()
+func (b *benchmark) startAtBeginning(ctx context.Context, kube *cluster, c runner, existing []string, v values) (err error) {
+	s, err := newSink()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
 	s.owners = belongsToDeployment
 	for _, name := range existing {
 		s.note(name, 1, time.Now())
@@ -129,15 +137,15 @@ func (l *lab) startAtBeginning(ctx context.Context, kube *cluster, c contestant,
 		return err
 	}
 	defer func() { err = errors.Join(err, col.stop()) }()
-	profiled := l.profile(ctx, col, "beginning", 3*time.Second)
+	profiled := b.profile(ctx, col, "beginning", 3*time.Second)
 	if err := s.wait(ctx, len(existing)+len(probes.Items), 10*time.Second); err != nil {
 		return err
 	}
 	used, errUsage := col.usage()
 	total, errAsked := kube.ownerRequests(ctx)
 	sum, requests := s.summary(), total.since(asked)
-	l.logf("%s asks for owners: %v", col.name, requests)
-	v[timeToAll], v[cpuToAll], v[peakToAll] = sum.last.Sub(col.started).Seconds(), used.cpu.Seconds(), mebibytes(used.peakRSS)
+	b.logf("%s asks for owners: %v", col.name, requests)
+	v[timeToAll], v[cpuToAll], v[peakToAll] = sum.last.Sub(col.Started).Seconds(), used.cpu.Seconds(), mebibytes(used.peakRSS)
 	v[allLost], v[allUnowned], v[requestsForAll] = float64(sum.sent-sum.delivered), float64(sum.delivered-sum.owned), float64(requests.total())
 	return errors.Join(errUsage, errAsked, <-profiled)
 }

@@ -20,7 +20,7 @@ import (
 const (
 	stormTime = 5 * time.Minute
 	stormPods = 50_000
-	// stormTick is how often events are let go: those of recorders come in flocks.
+	// stormTick is how often events are released: those of recorders come in bursts.
 	stormTick = 5 * time.Millisecond
 )
 
@@ -35,18 +35,18 @@ const (
 
 var stormScenario = scenario{name: "storm", title: "A storm: 145,000 events of 50,000 pods that come and go in 5 minutes", run: runStorm}
 
-func runStorm(ctx context.Context, l *lab) (result, error) {
+func runStorm(ctx context.Context, b *benchmark) (result, error) {
 	var figures []figure
 	for _, c := range []struct {
 		name      string
 		cacheSize int
 		length    time.Duration
-	}{{"", 100_000, l.playback.storm}, {", cache_size 5,000", 5_000, min(l.playback.storm, time.Minute)}} {
-		v, err := l.storm(ctx, c.cacheSize, c.length)
+	}{{"", 100_000, b.playback.storm}, {", cache_size 5,000", 5_000, min(b.playback.storm, time.Minute)}} {
+		v, err := b.storm(ctx, c.cacheSize, c.length)
 		if err != nil {
 			return result{}, err
 		}
-		l.logf("storm%s: %v", c.name, v)
+		b.logf("storm%s: %v", c.name, v)
 		some := stormFigures(c.cacheSize)
 		add(some, v, true)
 		for _, f := range measured(some) {
@@ -60,7 +60,7 @@ func runStorm(ctx context.Context, l *lab) (result, error) {
 event of the scheduler when it is created, others a second later of its kubelet, some of them repeated, or of a program that makes events by hand, and a last
 one after it is deleted: %.1f on average. An answer about an owner takes %s. All settings are the defaults; then a minute of
 the same with a small cache.`,
-			l.playback.storm, stormTime/stormPods, l.playback.lifetime, l.playback.namespaces, l.playback.deployments, eventsPerPod, l.playback.ownerLatency),
+			b.playback.storm, stormTime/stormPods, b.playback.lifetime, b.playback.namespaces, b.playback.deployments, eventsPerPod, b.playback.ownerLatency),
 		Notes: []string{
 			"Latency is from just before an event is streamed to the arrival of its record, so it includes the batch processor's 200 ms.",
 			"A list counts as many requests as it has pages, a watch as one. The metadata of a pod is streamed five times: when it is created, bound, running, told to end and deleted.",
@@ -84,48 +84,48 @@ func stormFigures(cacheSize int) []figure {
 	}
 }
 
-// storm lets one Collector stand a storm.
-func (l *lab) storm(ctx context.Context, cacheSize int, length time.Duration) (v values, err error) {
+// storm measures one Collector in a storm.
+func (b *benchmark) storm(ctx context.Context, cacheSize int, length time.Duration) (v values, err error) {
 	fleet := &replay.Fleet{
-		Namespaces: l.playback.namespaces, Deployments: l.playback.deployments, Pods: int(length * stormPods / stormTime),
-		Every: stormTime / stormPods, Lifetime: l.playback.lifetime,
+		Namespaces: b.playback.namespaces, Deployments: b.playback.deployments, Pods: int(length * stormPods / stormTime),
+		Every: stormTime / stormPods, Lifetime: b.playback.lifetime,
 	}
-	st, err := set(replay.Options{Latency: l.playback.ownerLatency})
+	r, err := newRig(replay.Options{Latency: b.playback.ownerLatency})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, st.strike()) }()
-	if err := st.enter(ctx, l.ours.with(fmt.Sprintf("{auth_type: kubeConfig, owners: {cache_size: %d}}", cacheSize))); err != nil {
+	defer func() { err = errors.Join(err, r.stop()) }()
+	if err := r.startCollector(ctx, b.ours.with(fmt.Sprintf("{auth_type: kubeConfig, owners: {cache_size: %d}}", cacheSize))); err != nil {
 		return nil, err
 	}
-	before, err := st.col.usage()
+	before, err := r.col.usage()
 	if err != nil {
 		return nil, err
 	}
 	fleet.Begin = time.Now().Add(time.Second)
-	st.server.SetFleet(fleet)
-	happenings := stormOf(fleet)
-	if err := st.play(ctx, fleet.Begin, happenings); err != nil {
+	r.server.SetFleet(fleet)
+	changes := stormOf(fleet)
+	if err := r.releaseAll(ctx, fleet.Begin, changes); err != nil {
 		return nil, err
 	}
-	if err := st.sink.wait(ctx, len(happenings), 10*time.Second); err != nil {
+	if err := r.sink.wait(ctx, len(changes), 10*time.Second); err != nil {
 		return nil, err
 	}
-	return l.stormValues(st, before, time.Since(fleet.Begin))
+	return b.stormValues(r, before, time.Since(fleet.Begin))
 }
 
-func (l *lab) stormValues(st *stage, before usage, took time.Duration) (values, error) {
-	after, err := st.col.usage()
+func (b *benchmark) stormValues(r *rig, before usage, took time.Duration) (values, error) {
+	after, err := r.col.usage()
 	if err != nil {
 		return nil, err
 	}
-	cached, err := st.col.ownMetric("otelcol_kube_events_owner_cache_size")
+	cached, err := r.col.ownMetric("otelcol_kube_events_owner_cache_size")
 	if err != nil {
 		return nil, err
 	}
-	sum, asked := st.sink.summary(), st.server.Requests()
+	sum, asked := r.sink.summary(), r.server.Requests()
 	owners := asked[replay.OwnerGet] + asked[replay.OwnerList] + asked[replay.OwnerWatch]
-	l.logf("requests: %v", asked)
+	b.logf("requests: %v", asked)
 	return values{
 		lost:          float64(sum.sent - sum.delivered),
 		surplus:       float64(sum.surplus),
@@ -141,25 +141,25 @@ func (l *lab) stormValues(st *stage, before usage, took time.Duration) (values, 
 	}, nil
 }
 
-// happening is a change to an event, at a time after the beginning.
-type happening struct {
+// change is a change to an event, at a time after the beginning.
+type change struct {
 	at    time.Duration
 	kind  watch.EventType
 	event *corev1.Event
 }
 
-// eventsPerPod is how many happenings there are for each pod on average: 145,000 of 50,000.
+// eventsPerPod is how many changes there are for each pod on average: 145,000 of 50,000.
 const eventsPerPod = 2.9
 
 // stormOf is all that happens to a fleet, in its order.
-func stormOf(fleet *replay.Fleet) []happening {
+func stormOf(fleet *replay.Fleet) []change {
 	chance := rand.New(rand.NewPCG(1, 2))
 	upTo := func(d time.Duration) time.Duration { return time.Duration(chance.Int64N(int64(d))) }
-	var all []happening
+	var all []change
 	for pod := range fleet.Pods {
 		created := fleet.Created(pod).Sub(fleet.Begin)
 		put := func(kind watch.EventType, at time.Duration, ev *corev1.Event) {
-			all = append(all, happening{at, kind, ev})
+			all = append(all, change{at, kind, ev})
 		}
 		scheduled := created + upTo(50*time.Millisecond)
 		put(watch.Added, scheduled, fleet.Scheduled(pod, fleet.Begin.Add(scheduled)))
@@ -177,12 +177,12 @@ func stormOf(fleet *replay.Fleet) []happening {
 		killed := fleet.Deleted(pod).Sub(fleet.Begin) + upTo(time.Second)
 		put(watch.Added, killed, fleet.Killing(pod, fleet.Begin.Add(killed)))
 	}
-	slices.SortFunc(all, func(a, b happening) int { return int(a.at - b.at) })
+	slices.SortFunc(all, func(a, b change) int { return int(a.at - b.at) })
 	return all
 }
 
-// play lets everything happen at its time, and tells the sink.
-func (st *stage) play(ctx context.Context, begin time.Time, all []happening) error {
+// releaseAll releases each change at its time, and notes it in the sink.
+func (r *rig) releaseAll(ctx context.Context, begin time.Time, all []change) error {
 	recorder := replay.NewRecorder()
 	for next := 0; next < len(all); {
 		if err := wait(ctx, stormTick); err != nil {
@@ -192,14 +192,14 @@ func (st *stage) play(ctx context.Context, begin time.Time, all []happening) err
 		now := time.Now()
 		for ; next < len(all) && !begin.Add(all[next].at).After(now); next++ {
 			due = append(due, recorder.Frame(all[next].kind, all[next].event))
-			st.sink.note(all[next].event.Name, occurrences(all[next].event), now)
+			r.sink.note(all[next].event.Name, occurrences(all[next].event), now)
 		}
-		st.server.Release(due...)
+		r.server.Release(due...)
 	}
 	return nil
 }
 
-// occurrences is the count that a record of the event tells.
+// occurrences is the count that a record of the event has.
 func occurrences(ev *corev1.Event) int64 {
 	count := max(1, ev.Count)
 	if ev.Series != nil {

@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// traffic is recorders that write events about a cluster's pods at a given rate, and tell a sink when. The same size
-// gives the same traffic each time.
+// traffic is recorders that write events about a cluster's pods at a given rate, and note in a sink
+// when. The same size gives the same traffic each time.
 type traffic struct {
 	cluster *cluster
 	sink    *sink
@@ -29,8 +29,8 @@ type step struct {
 	repeat bool // an event is counted up, rather than a new one made
 }
 
-// plan deals the writes out to the recorders, with the repeats as evenly among them as can be. A recorder writes in turn,
-// so that it never repeats what has not been made.
+// plan deals the writes out to the recorders, with the repeats as evenly among them as can be. A
+// recorder writes in turn, so that it never repeats what has not been made.
 func plan(sz size) [writers][]step {
 	var steps [writers][]step
 	due := 0 // repeats
@@ -93,7 +93,8 @@ func (r *recorder) write(ctx context.Context, s step) error {
 	return err
 }
 
-// count counts an event up. Recorders patch; for the API server a whole object is less work, for watchers it is the same.
+// count counts an event up. Recorders patch; for the API server a whole object is less work, for
+// watchers it is the same.
 func (r *recorder) count(ctx context.Context, e *corev1.Event, now time.Time) error {
 	e.Count++
 	e.LastTimestamp = metav1.NewTime(now)

@@ -3,11 +3,9 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"debug/buildinfo"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -36,13 +34,13 @@ func (v versions) String() string {
 }
 
 // versions are those of what this run measures.
-func (l *lab) versions(ctx context.Context) versions {
+func (b *benchmark) versions(ctx context.Context) versions {
 	v := versions{
-		Ours: buildOf(l.ours.binary, "kubeeventsreceiver"), Theirs: buildOf(l.theirs.binary, "k8seventsreceiver"),
-		Kubernetes: strings.TrimPrefix(output(ctx, filepath.Join(l.controlPlane, "kube-apiserver"), "--version"), "Kubernetes "),
+		Ours: buildOf(b.ours.binary, "kubeeventsreceiver"), Theirs: buildOf(b.theirs.binary, "k8seventsreceiver"),
+		Kubernetes: strings.TrimPrefix(output(ctx, filepath.Join(b.controlPlane, "kube-apiserver"), "--version"), "Kubernetes "),
 		CPU:        cpuModel(), Cores: runtime.NumCPU(),
 	}
-	// The receiver is built from this checkout and says so only here.
+	// The receiver is built from this checkout and has its version only here.
 	v.Ours.Receiver = "at " + output(ctx, "git", "describe", "--always", "--dirty")
 	return v
 }
@@ -72,18 +70,4 @@ func output(ctx context.Context, program string, arguments ...string) string {
 		return "unknown"
 	}
 	return strings.TrimSpace(string(printed))
-}
-
-func cpuModel() string {
-	file, err := os.Open("/proc/cpuinfo")
-	if err != nil {
-		return runtime.GOARCH
-	}
-	defer file.Close()
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		if name, value, ok := strings.Cut(lines.Text(), ":"); ok && strings.TrimSpace(name) == "model name" {
-			return strings.TrimSpace(value)
-		}
-	}
-	return runtime.GOARCH
 }

@@ -17,7 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// container is a process as a container runtime makes it, of the kernel's own parts and without privileges.
+// container is a process as a container runtime makes it, of the kernel's own parts and without
+// privileges.
 type container struct {
 	Root         string // a directory
 	ReadOnlyRoot bool
@@ -38,7 +39,8 @@ const description = "KUBE_EVENTS_TEST_CONTAINER"
 
 func asContainer() bool { return os.Getenv(description) != "" }
 
-// command runs this program again, in namespaces of its own in which it is the container's user, and may mount.
+// command runs this program again, in namespaces of its own in which it is the container's user,
+// and may mount.
 func (c container) command(t *testing.T) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -70,8 +72,8 @@ func needContainers(t *testing.T) {
 
 // enterContainer makes this process the container's, and returns only if that fails.
 func enterContainer() int {
-	// What the kernel knows of a process's rights, it knows of each thread: the one that drops them must be the one that
-	// runs the program.
+	// What the kernel knows of a process's rights, it knows of each thread: the one that drops them
+	// must be the one that runs the program.
 	runtime.LockOSThread()
 	var c container
 	err := json.Unmarshal([]byte(os.Getenv(description)), &c)
@@ -158,7 +160,8 @@ func changeRoot(root string) error {
 	return unix.Chdir("/")
 }
 
-// dropRights leaves the program that is run next without capabilities, and without a way to gain any.
+// dropRights leaves the program that is run next without capabilities, and without a way to gain
+// any.
 func dropRights() error {
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
 		return fmt.Errorf("drop capabilities: %w", err)

@@ -19,7 +19,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	sigsyaml "sigs.k8s.io/yaml"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 // entrypoint is the program of the image.
@@ -28,7 +28,7 @@ const entrypoint = "otelcol-kubeevents"
 // readManifests reads what kubectl apply -f would apply.
 func readManifests(t *testing.T, path string) manifests {
 	t.Helper()
-	return trial.Objects(t, trial.Read(t, "deploy", path))
+	return harness.Objects(t, harness.Read(t, "deploy", path))
 }
 
 // helmValues are those of the keys of the chart opentelemetry-collector that are used.
@@ -72,11 +72,12 @@ type helmValues struct {
 
 func readHelmValues(t *testing.T) (values helmValues) {
 	t.Helper()
-	require.NoError(t, sigsyaml.UnmarshalStrict([]byte(trial.Read(t, "deploy", "helm", "values.yaml")), &values))
+	require.NoError(t, sigsyaml.UnmarshalStrict([]byte(harness.Read(t, "deploy", "helm", "values.yaml")), &values))
 	return values
 }
 
-// operatorSpec are the fields of an OpenTelemetryCollector, opentelemetry.io/v1beta1, that are used.
+// operatorSpec are the fields of an OpenTelemetryCollector, opentelemetry.io/v1beta1, that are
+// used.
 type operatorSpec struct {
 	Mode                     string                      `json:"mode"`
 	Replicas                 int32                       `json:"replicas"`
@@ -109,7 +110,7 @@ func baseConfig(t *testing.T) map[string]any {
 	merged := map[string]any{}
 	for _, file := range []string{"config.yaml", "persistence.yaml"} {
 		config := map[string]any{}
-		require.NoError(t, sigsyaml.Unmarshal([]byte(trial.Read(t, "deploy", "base", file)), &config))
+		require.NoError(t, sigsyaml.Unmarshal([]byte(harness.Read(t, "deploy", "base", file)), &config))
 		merge(merged, config)
 	}
 	return merged
@@ -189,7 +190,7 @@ func isAccepted(t *testing.T, config map[string]any, environment []corev1.EnvVar
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	require.NoError(t, os.WriteFile(file, text, 0o600))
-	command := exec.Command(trial.OtelcolPath(), append([]string{"validate", "--config", file,
+	command := exec.Command(harness.OtelcolPath(), append([]string{"validate", "--config", file,
 		// It has to exist.
 		"--config", "yaml:extensions::file_storage::directory: " + t.TempDir()}, arguments...)...)
 	for _, variable := range environment {
@@ -206,7 +207,7 @@ func isAccepted(t *testing.T, config map[string]any, environment []corev1.EnvVar
 
 func TestTheDockerfile(t *testing.T) {
 	t.Parallel()
-	dockerfile := trial.Read(t, "Dockerfile")
+	dockerfile := harness.Read(t, "Dockerfile")
 	for _, base := range regexp.MustCompile(`(?m)^FROM .*$`).FindAllString(dockerfile, -1) {
 		assert.Regexp(t, `[^@:]+:[^@]+@sha256:[0-9a-f]{64}`, base, "a base is pinned by tag and digest")
 	}
@@ -232,7 +233,7 @@ func TestTheDockerfile(t *testing.T) {
 func dryRun(t *testing.T, arguments ...string) string {
 	t.Helper()
 	command := exec.Command("make", append([]string{"--dry-run"}, arguments...)...)
-	command.Dir = trial.InRepository()
+	command.Dir = harness.InRepository()
 	for _, variable := range os.Environ() {
 		// Of the make that runs this test.
 		if !strings.HasPrefix(variable, "MAKE") && !strings.HasPrefix(variable, "MFLAGS") {
@@ -259,7 +260,7 @@ func TestTheDistributionIsForAllPlatforms(t *testing.T) {
 
 func TestThereIsOneVersion(t *testing.T) {
 	t.Parallel()
-	version := strings.TrimSpace(trial.Read(t, "VERSION"))
+	version := strings.TrimSpace(harness.Read(t, "VERSION"))
 	for file, says := range map[string]string{
 		"distribution/builder.yaml":      "\n  version: " + version + "\n",
 		"deploy/base/kustomization.yaml": "\n    newTag: " + version + "\n",
@@ -269,17 +270,17 @@ func TestThereIsOneVersion(t *testing.T) {
 		"README.md":                      "kubeeventsreceiver v" + version + "\n",
 		"CHANGELOG.md":                   "\n## [" + version + "]",
 	} {
-		assert.Contains(t, trial.Read(t, file), says, file)
+		assert.Contains(t, harness.Read(t, file), says, file)
 	}
 }
 
 func TestTheOverlayToCopySetsImageAndEndpoint(t *testing.T) {
 	t.Parallel()
-	_, overlay, found := strings.Cut(trial.Read(t, "deploy", "README.md"), "```yaml\n")
+	_, overlay, found := strings.Cut(harness.Read(t, "deploy", "README.md"), "```yaml\n")
 	require.True(t, found)
 	overlay, _, _ = strings.Cut(overlay, "```")
 	directory := t.TempDir()
-	base, err := filepath.Rel(directory, trial.InRepository("deploy", "base"))
+	base, err := filepath.Rel(directory, harness.InRepository("deploy", "base"))
 	require.NoError(t, err)
 	const published = "https://github.com/kubeevents/kubeeventsreceiver//deploy/base?ref=v"
 	require.Contains(t, overlay, published)

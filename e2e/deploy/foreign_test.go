@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 // fileOf is the content of the file that a variable names, which is part of another project.
@@ -23,24 +23,26 @@ func fileOf(t *testing.T, variable string) string {
 	return string(text)
 }
 
-// TestTheOperatorsResource applies the collector with the Operator's own resource definition. OPERATOR_CRD names the file,
-// config/crd/bases/opentelemetry.io_opentelemetrycollectors.yaml in its repository.
+// TestTheOperatorsResource applies the collector with the Operator's own resource definition.
+// OPERATOR_CRD names the file, config/crd/bases/opentelemetry.io_opentelemetrycollectors.yaml in
+// its repository.
 func TestTheOperatorsResource(t *testing.T) {
-	kube.apply(t, trial.Objects(t, fileOf(t, "OPERATOR_CRD")))
+	kube.apply(t, harness.Objects(t, fileOf(t, "OPERATOR_CRD")))
 	all := readManifests(t, "operator/collector.yaml")
 	kube.apply(t, all.but("OpenTelemetryCollector"))
 	kube.apply(t, all.of("OpenTelemetryCollector"))
 }
 
-// TestWhatHelmMakes runs what the Helm chart makes of the values. HELM_MANIFESTS names a file with that:
+// TestWhatHelmMakes runs what the Helm chart makes of the values. HELM_MANIFESTS names a file with
+// that:
 //
 //	helm template kube-events open-telemetry/opentelemetry-collector --namespace helm --values deploy/helm/values.yaml \
 //	  --set clusterRole.name=helm --set clusterRole.clusterRoleBinding.name=helm
 func TestWhatHelmMakes(t *testing.T) {
 	needContainers(t)
 	t.Parallel()
-	all := manifests(trial.Objects(t, fileOf(t, "HELM_MANIFESTS")))
-	namespace, backend := kube.newNamespace(t, "helm"), trial.NewBackend(t)
+	all := manifests(harness.Objects(t, fileOf(t, "HELM_MANIFESTS")))
+	namespace, backend := kube.newNamespace(t, "helm"), harness.NewBackend(t)
 	kube.newVolume(t)
 	for _, object := range all.of("PersistentVolumeClaim") {
 		object.SetNamespace(namespace)

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/procfs"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -21,12 +22,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
-// makeImage makes what the Dockerfile makes: a root with the Collector, as its ENTRYPOINT, and nothing else.
+// makeImage makes what the Dockerfile makes: a root with the Collector, as its ENTRYPOINT, and
+// nothing else.
 func makeImage() (string, error) {
-	program, err := os.ReadFile(trial.OtelcolPath())
+	program, err := os.ReadFile(harness.OtelcolPath())
 	if err != nil {
 		return "", err
 	}
@@ -40,12 +42,12 @@ func makeImage() (string, error) {
 // pod is one that a kubelet runs.
 type pod struct {
 	*corev1.Pod
-	address string // stands for the Pod's IP
+	address string // replaces the Pod's IP
 	*process
 }
 
-// kubelet does what the kubelet of a node does, for Pods that the control plane made and whose containers the node only
-// pretends to run.
+// kubelet does what the kubelet of a node does, for Pods that the control plane made and whose
+// containers the node only only simulates.
 type kubelet struct {
 	*cluster
 	claims string // the directory of the volumes that outlive a Pod
@@ -56,14 +58,14 @@ func (k kubelet) run(t *testing.T, spec *corev1.Pod) *pod {
 	t.Helper()
 	require.Len(t, spec.Spec.Containers, 1)
 	c, p := spec.Spec.Containers[0], &pod{Pod: spec, address: newAddress(t)}
-	p.process = start(t, spec.Name, container{
+	p.process = start(t, container{
 		Root: image, ReadOnlyRoot: *c.SecurityContext.ReadOnlyRootFilesystem, User: int(*spec.Spec.SecurityContext.RunAsUser),
 		Mounts: k.mounts(t, spec, c), Argv: command(c), Env: k.environment(t, p, c),
 	})
 	return p
 }
 
-// command is what the container runs: what the image says, unless the Pod does.
+// command is what the container runs: that of the Pod, or else that of the image.
 func command(c corev1.Container) []string {
 	if len(c.Command) > 0 {
 		return append(slices.Clone(c.Command), c.Args...)
@@ -71,13 +73,14 @@ func command(c corev1.Container) []string {
 	return append([]string{"/" + entrypoint}, c.Args...)
 }
 
-// newAddress is one on the loopback interface that no other Pod has, so that Pods may listen on the same ports.
+// newAddress is one on the loopback interface that no other Pod has, so that Pods may listen on the
+// same ports.
 func newAddress(t *testing.T) string {
 	t.Helper()
 	for i := range 1000 {
 		number := os.Getpid() + i
 		address := fmt.Sprintf("127.%d.%d.%d", 1+number>>16&63, number>>8&255, number&255)
-		// No container listens on this port: whoever does has the address.
+		// No container listens on this port. The test that does has the address.
 		if listener, err := net.Listen("tcp", address+":40004"); err == nil {
 			t.Cleanup(func() { _ = listener.Close() })
 			return address
@@ -105,7 +108,7 @@ func (k kubelet) environment(t *testing.T, p *pod, c corev1.Container) []string 
 	return environment
 }
 
-// field is what the downward API tells of a Pod.
+// field is what the downward API has of a Pod.
 func (p *pod) field(t *testing.T, path string) string {
 	t.Helper()
 	switch path {
@@ -137,7 +140,7 @@ func (k kubelet) mounts(t *testing.T, spec *corev1.Pod, c corev1.Container) (mou
 	return mounts
 }
 
-// volume is a directory with what the API says that a volume holds.
+// volume is a directory with the content that a volume has according to the API.
 func (k kubelet) volume(t *testing.T, spec *corev1.Pod, volume corev1.Volume) string {
 	t.Helper()
 	directory := t.TempDir()
@@ -239,23 +242,28 @@ func (p *pod) ready(t *testing.T) (int, string) {
 	return p.probe(t, p.Spec.Containers[0].ReadinessProbe)
 }
 
-// hasNoPrivileges asks the kernel whether the container is as the manifests say: no capabilities, no way to any, and
-// nothing to write to but its volumes.
+// hasNoPrivileges asks the kernel whether the container is as the manifests say: no capabilities,
+// no way to any, and nothing to write to but its volumes.
 func (p *pod) hasNoPrivileges(t *testing.T) {
 	t.Helper()
-	process := fmt.Sprintf("/proc/%d/", p.command.Process.Pid)
-	status, err := os.ReadFile(process + "status")
+	process, err := procfs.NewProc(p.PID())
 	require.NoError(t, err)
-	for _, line := range []string{"CapEff:\t0000000000000000\n", "CapPrm:\t0000000000000000\n", "CapAmb:\t0000000000000000\n", "NoNewPrivs:\t1\n"} {
-		assert.Contains(t, string(status), line)
-	}
-	mounts, err := os.ReadFile(process + "mounts")
+	status, err := process.NewStatus()
 	require.NoError(t, err)
-	for line := range strings.Lines(string(mounts)) {
-		fields := strings.Fields(line)
-		path, options := fields[1], strings.Split(fields[3], ",")
-		if !strings.HasPrefix(path, "/proc") && path != "/var/lib/otelcol" {
-			assert.Contains(t, options, "ro", path)
+	assert.Zero(t, status.CapEff)
+	assert.Zero(t, status.CapPrm)
+	assert.Zero(t, status.CapAmb)
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
+	require.NoError(t, err)
+	assert.Contains(t, string(text), "NoNewPrivs:\t1\n", "which procfs does not read")
+	mounts, err := process.MountInfo()
+	require.NoError(t, err)
+	require.NotEmpty(t, mounts)
+	for _, m := range mounts {
+		if !strings.HasPrefix(m.MountPoint, "/proc") && m.MountPoint != "/var/lib/otelcol" {
+			_, readOnly := m.Options["ro"]
+			_, superReadOnly := m.SuperOptions["ro"]
+			assert.True(t, readOnly || superReadOnly, m.MountPoint)
 		}
 	}
 }

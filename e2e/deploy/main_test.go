@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package deploy installs what deploy/ holds on a real control plane, and does for the Pods that come of it what a kubelet
-// does: the built Collector runs with exactly their command, environment, volumes, token, user and read-only root. What it
-// emits must arrive, with no right beyond those that the manifests give.
+// Package deploy installs what deploy/ holds on a real control plane, and does for the Pods that
+// come of it what a kubelet does: the built Collector runs with exactly their command, environment,
+// volumes, token, user and read-only root. What it emits must arrive, with no right beyond those
+// that the manifests give.
 package deploy
 
 import (
@@ -13,16 +14,17 @@ import (
 	"testing"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
-	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 // cluster is a control plane with clients that may do everything.
-type cluster struct{ *trial.Cluster }
+type cluster struct{ *harness.Cluster }
 
-// kube is the cluster that all tests share. Its controllers make Pods of Deployments, and its nodes say that they run them.
+// kube is the cluster that all tests share. Its controllers make Pods of Deployments, and its nodes
+// say that they run them.
 var kube *cluster
 
-// image is the directory that stands for the root of the image that the Dockerfile makes.
+// image is the directory that has the content of the image that the Dockerfile makes.
 var image string
 
 func TestMain(m *testing.M) {
@@ -33,7 +35,7 @@ func TestMain(m *testing.M) {
 }
 
 func runAll(m *testing.M) int {
-	if missing := trial.Missing(trial.OtelcolPath()); missing != nil && os.Getenv("CI") == "" {
+	if missing := harness.Missing(harness.OtelcolPath()); missing != nil && os.Getenv("CI") == "" {
 		fmt.Fprintln(os.Stderr, "skipped: make controlplane build builds what is missing:", missing)
 		return 0
 	}
@@ -57,7 +59,7 @@ func setUp() (err error) {
 	if image, err = makeImage(); err != nil {
 		return fmt.Errorf("make the image: %w", err)
 	}
-	started, err := trial.StartCluster(context.Background(), controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 2})
+	started, err := harness.StartCluster(context.Background(), controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 2})
 	if err != nil {
 		return fmt.Errorf("start the control plane: %w", err)
 	}

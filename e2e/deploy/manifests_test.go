@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 // manifests are objects, in the order in which they are applied.
@@ -21,7 +21,7 @@ type manifests []*unstructured.Unstructured
 // build is what kubectl apply -k would apply of deploy/.
 func build(t *testing.T, overlay string) manifests {
 	t.Helper()
-	return buildAt(t, trial.InRepository("deploy", overlay))
+	return buildAt(t, harness.InRepository("deploy", overlay))
 }
 
 func buildAt(t *testing.T, directory string) manifests {
@@ -90,8 +90,8 @@ func (m manifests) sendTo(t *testing.T, endpoint string) manifests {
 	return nil
 }
 
-// apply applies objects as kubectl apply --server-side --validate=strict does: a field that the API server does not know is
-// an error.
+// apply applies objects as kubectl apply --server-side --validate=strict does: a field that the API
+// server does not know is an error.
 func (c *cluster) apply(t *testing.T, objects manifests) {
 	t.Helper()
 	for _, object := range objects {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 // TestTheWholeCluster: the base, and then, over it, the overlay with two replicas.
@@ -29,7 +29,7 @@ func TestTheWholeCluster(t *testing.T) {
 	k := kubelet{kube, t.TempDir()}
 
 	t.Run("base", func(t *testing.T) {
-		backend := trial.NewBackend(t)
+		backend := harness.NewBackend(t)
 		kube.apply(t, build(t, "base").sendTo(t, backend.URL))
 		pods := kube.podsOf(t, namespace, 1)
 		p := k.run(t, pods[0])
@@ -53,7 +53,7 @@ func TestTheWholeCluster(t *testing.T) {
 	})
 
 	t.Run("ha", func(t *testing.T) {
-		backend := trial.NewBackend(t)
+		backend := harness.NewBackend(t)
 		kube.apply(t, build(t, "overlays/ha").sendTo(t, backend.URL))
 		var replicas []*pod
 		for _, spec := range kube.podsOf(t, namespace, 2) {
@@ -83,14 +83,14 @@ func TestASingleNamespace(t *testing.T) {
 	const namespace = "team-a"
 	kube.newNamespace(t, namespace)
 	kube.newVolume(t)
-	backend, objects := trial.NewBackend(t), build(t, "overlays/single-namespace")
+	backend, objects := harness.NewBackend(t), build(t, "overlays/single-namespace")
 	objects.sendTo(t, backend.URL)
 
-	// Without its rights the Collector runs, and says that it is not ready, and why.
+	// Without its rights the Collector runs, and reports that it is not ready, and why.
 	kube.apply(t, objects.but("RoleBinding"))
 	p := kubelet{kube, t.TempDir()}.run(t, kube.podsOf(t, namespace, 1)[0])
 	var page string
-	trial.Eventually(t, func() bool {
+	harness.Eventually(t, func() bool {
 		var code int
 		code, page = p.ready(t)
 		return code == http.StatusInternalServerError
@@ -99,7 +99,7 @@ func TestASingleNamespace(t *testing.T) {
 	code, _ := p.lives(t)
 	assert.Equal(t, http.StatusOK, code, "a missing right is no reason for a restart")
 	kube.apply(t, objects.of("RoleBinding"))
-	trial.Eventually(t, func() bool { code, _ := p.ready(t); return code == http.StatusOK }, "an answer that it is ready")
+	harness.Eventually(t, func() bool { code, _ := p.ready(t); return code == http.StatusOK }, "an answer that it is ready")
 	p.terminate(t)
 
 	p = kubelet{kube, t.TempDir()}.run(t, kube.podsOf(t, namespace, 1)[0])
@@ -122,7 +122,7 @@ func TestTheNamespacesOfATenant(t *testing.T) {
 	kube.newNamespace(t, "shop")
 	kube.newNamespace(t, "shop-data")
 	kube.newVolume(t)
-	backend := trial.NewBackend(t)
+	backend := harness.NewBackend(t)
 	kube.apply(t, build(t, "overlays/tenant").sendTo(t, backend.URL))
 	p := kubelet{kube, t.TempDir()}.run(t, kube.podsOf(t, "shop", 1)[0])
 	p.isWell(t)
@@ -144,21 +144,21 @@ func TestTheNamespacesOfATenant(t *testing.T) {
 func (p *pod) isWell(t *testing.T) {
 	t.Helper()
 	var page string
-	trial.Eventually(t, func() bool {
+	harness.Eventually(t, func() bool {
 		lives, _ := p.lives(t)
 		var ready int
 		ready, page = p.ready(t)
 		return lives == http.StatusOK && ready == http.StatusOK
-	}, "both probes of %s: %s\n%s", p.Name, page, p.output)
+	}, "both probes of %s: %s\n%s", p.Name, page, p.Output)
 	assert.Contains(t, page, `"status":"StatusOK"`)
 	assert.Empty(t, p.complaints())
 }
 
 // delivers waits until events of a Deployment's Pods have arrived, with their owners.
-func (p *pod) delivers(t *testing.T, backend *trial.Backend, namespace, deployment, cluster string) {
+func (p *pod) delivers(t *testing.T, backend *harness.Backend, namespace, deployment, cluster string) {
 	t.Helper()
-	var records []trial.Record
-	trial.Eventually(t, func() bool {
+	var records []harness.Record
+	harness.Eventually(t, func() bool {
 		records = backend.Records("k8s.namespace.name", namespace, "k8s.object.kind", "Pod", "k8s.deployment.name", deployment, "k8s.event.reason", "Started")
 		return len(records) > 0
 	}, "a record of Deployment %s", deployment)
@@ -176,13 +176,13 @@ func (p *pod) delivers(t *testing.T, backend *trial.Backend, namespace, deployme
 // elected waits until one replica leads.
 func (c *cluster) elected(t *testing.T, namespace string, replicas []*pod) (leader, standby *pod) {
 	t.Helper()
-	trial.Eventually(t, func() bool {
+	harness.Eventually(t, func() bool {
 		lease, err := c.CoordinationV1().Leases(namespace).Get(t.Context(), "kube-events-leader", metav1.GetOptions{})
 		if err != nil || lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
 			return false
 		}
 		for i, p := range replicas {
-			if p.says(*lease.Spec.HolderIdentity) {
+			if p.logged(*lease.Spec.HolderIdentity) {
 				leader, standby = p, replicas[1-i]
 			}
 		}
@@ -204,7 +204,7 @@ func (c *cluster) newNamespace(t *testing.T, name string) string {
 func (c *cluster) remove(t *testing.T, namespace string) {
 	t.Helper()
 	_ = c.CoreV1().Namespaces().Delete(t.Context(), namespace, metav1.DeleteOptions{})
-	trial.Eventually(t, func() bool {
+	harness.Eventually(t, func() bool {
 		_, err := c.CoreV1().Namespaces().Get(t.Context(), namespace, metav1.GetOptions{})
 		return apierrors.IsNotFound(err)
 	}, "the end of namespace %s", namespace)
@@ -224,10 +224,11 @@ func (c *cluster) newVolume(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// podsOf are the Pods of the newest template of the Deployment, when it is available and they are all that there are.
+// podsOf are the Pods of the newest template of the Deployment, when it is available and they are
+// all that there are.
 func (c *cluster) podsOf(t *testing.T, namespace string, replicas int32) (pods []*corev1.Pod) {
 	t.Helper()
-	trial.Eventually(t, func() bool {
+	harness.Eventually(t, func() bool {
 		deployment, err := c.AppsV1().Deployments(namespace).Get(t.Context(), "kube-events", metav1.GetOptions{})
 		require.NoError(t, err)
 		list, err := c.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(deployment.Spec.Selector)})
@@ -246,7 +247,7 @@ func settled(d *appsv1.Deployment) bool {
 		d.Status.UpdatedReplicas == *d.Spec.Replicas && d.Status.AvailableReplicas == *d.Spec.Replicas
 }
 
-// makeDeployment makes one whose Pods run, as far as events tell.
+// makeDeployment makes one whose Pods run, according to their events.
 func (c *cluster) makeDeployment(t *testing.T, namespace, name string) {
 	t.Helper()
 	labels := map[string]string{"app": name}
@@ -263,10 +264,10 @@ func (c *cluster) makeDeployment(t *testing.T, namespace, name string) {
 	require.NoError(t, err)
 }
 
-// awaitEvents waits until a Deployment's Pod has started, so that what it has to say is said.
+// awaitEvents waits until a Deployment's Pod has started, so that all of its events exist.
 func (c *cluster) awaitEvents(t *testing.T, namespace, deployment string) {
 	t.Helper()
-	trial.Eventually(t, func() bool {
+	harness.Eventually(t, func() bool {
 		events, err := c.CoreV1().Events(namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=Started"})
 		require.NoError(t, err)
 		for _, event := range events.Items {
@@ -280,7 +281,7 @@ func (c *cluster) awaitEvents(t *testing.T, namespace, deployment string) {
 }
 
 // countedBy counts records by an attribute.
-func countedBy(records []trial.Record, attribute string) map[any]int {
+func countedBy(records []harness.Record, attribute string) map[any]int {
 	counts := map[any]int{}
 	for _, record := range records {
 		counts[record.Get(attribute)]++

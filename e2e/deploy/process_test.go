@@ -4,61 +4,41 @@ package deploy
 
 import (
 	"encoding/json"
-	"os/exec"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
-	"github.com/kubeevents/kubeeventsreceiver/e2e/child"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
 )
 
 // process is a container that was started.
 type process struct {
-	command *exec.Cmd
-	output  *child.Output
-	ended   <-chan struct{} // closed when it has ended
+	*proc.Process
 }
 
 // start starts a container, which ends with the test at the latest.
-func start(t *testing.T, name string, c container) *process {
+func start(t *testing.T, c container) *process {
 	t.Helper()
-	p := &process{command: c.command(t), output: &child.Output{}}
-	p.command.Stdout, p.command.Stderr = p.output, p.output
-	var err error
-	p.ended, err = child.Start(p.command)
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		_ = p.command.Process.Kill()
-		<-p.ended
-		if t.Failed() {
-			t.Logf("%s:\n%s", name, p.output)
-		}
-	})
-	return p
+	return &process{harness.StartProcess(t, c.command(t))}
 }
 
-// terminate ends the container as the kubelet does, and says whether it ended well.
+// terminate ends the container as the kubelet does. It must end with exit code 0.
 func (p *process) terminate(t *testing.T) {
 	t.Helper()
-	require.NoError(t, p.command.Process.Signal(syscall.SIGTERM))
-	<-p.ended
-	assert.Equal(t, 0, p.command.ProcessState.ExitCode(), "the exit code after SIGTERM")
+	harness.Terminate(t, p.Process)
 }
 
-// says whether the container's log has a text.
-func (p *process) says(text string) bool { return strings.Contains(p.output.String(), text) }
+// logged reports whether the container's log has a text.
+func (p *process) logged(text string) bool { return strings.Contains(p.Output.String(), text) }
 
-// ordinary are lines that client-go's leader election writes, which knows nothing of the Collector's log. Of two replicas
-// that make the lease at the same time, one is too late.
+// ordinary are lines that client-go's leader election writes, which knows nothing of the
+// Collector's log. Of two replicas that make the lease at the same time, one is too late.
 var ordinary = regexp.MustCompile(`^(I\d{4} .* leaderelection.go:|E\d{4} .* leaderelection.go:.*"Error initially creating lease lock".* already exists)`)
 
 // complaints are the lines of the log that call for attention.
 func (p *process) complaints() (lines []string) {
-	for line := range strings.Lines(p.output.String()) {
+	for line := range strings.Lines(p.Output.String()) {
 		var entry struct{ Level string }
 		if _ = json.Unmarshal([]byte(line), &entry); entry.Level != "info" && !ordinary.MatchString(line) {
 			lines = append(lines, line)

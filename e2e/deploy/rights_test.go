@@ -12,7 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 // inOneNamespace leaves out of rules what is the cluster's.
@@ -30,7 +30,7 @@ func inOneNamespace(rules []rbacv1.PolicyRule) (left []rbacv1.PolicyRule) {
 
 func TestTheRulesAreThoseOfTheREADME(t *testing.T) {
 	t.Parallel()
-	rules := trial.RulesOfREADME(t, "### RBAC")
+	rules := harness.RulesOfREADME(t, "### RBAC")
 	for _, all := range []manifests{build(t, "base"), build(t, "overlays/ha"), readManifests(t, "operator/collector.yaml")} {
 		assert.Equal(t, rules, only[rbacv1.ClusterRole](t, all, "ClusterRole").Rules)
 	}
@@ -48,11 +48,12 @@ func TestTheRulesAreThoseOfTheREADME(t *testing.T) {
 	}
 }
 
-// right is what a request needs: verb, resource with its group and subresource, and a name if it is about one object.
+// right is what a request needs: verb, resource with its group and subresource, and a name if it is
+// about one object.
 type right struct{ verb, group, resource, subresource, name string }
 
-// needless are rights that the Collector has no use for, each of which would be worth something to somebody who steals its
-// token.
+// needless are rights that the Collector has no use for, each of which would be worth something to
+// an attacker who steals its token.
 var needless = []right{
 	{"get", "", "secrets", "", ""}, {"list", "", "secrets", "", ""}, {"watch", "", "secrets", "", ""},
 	{"get", "", "configmaps", "", ""}, {"list", "", "configmaps", "", ""},
@@ -87,7 +88,8 @@ func (a account) may(t *testing.T, namespace string, r right) bool {
 	return review.Status.Allowed
 }
 
-// hasNoMore checks that the account may watch events of a namespace, and may do nothing that it need not.
+// hasNoMore checks that the account may watch events of a namespace, and may do nothing that it
+// need not.
 func (a account) hasNoMore(t *testing.T, namespace string) {
 	t.Helper()
 	assert.True(t, a.may(t, namespace, right{"watch", "", "events", "", ""}))

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/child"
-	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
 )
 
 // TestConfigurationsAreValid: the Collector takes every configuration on the pages.
@@ -27,21 +27,21 @@ func TestConfigurationsAreValid(t *testing.T) {
 				t.Parallel()
 				file := filepath.Join(t.TempDir(), "config.yaml")
 				require.NoError(t, os.WriteFile(file, []byte(b.text), 0o600))
-				output, err := exec.Command(trial.Otelcol(t), "validate", "--config", file).CombinedOutput()
+				output, err := exec.Command(harness.Otelcol(t), "validate", "--config", file).CombinedOutput()
 				assert.NoError(t, err, string(output))
 			})
 		}
 	}
 }
 
-// TestCommandsRun: every command on the pages runs from the repository's root and shows something, in a cluster with what
-// deploy/base gives the receiver, and beside a Collector.
+// TestCommandsRun: every command on the pages runs from the repository's root and shows something,
+// in a cluster with what deploy/base gives the receiver, and next to a Collector.
 func TestCommandsRun(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{"namespace.yaml", "clusterrole.yaml", "clusterrolebinding.yaml"} {
 		kube.Apply(t, filepath.Join("deploy", "base", file))
 	}
-	port := runBeside(t)
+	port := runAlongside(t)
 	for _, page := range pages {
 		for _, b := range blocksOf(t, page, "sh") {
 			for line := range strings.Lines(b.text) {
@@ -60,24 +60,21 @@ func runLine(t *testing.T, line string, env ...string) {
 	if _, err := exec.LookPath(program); err != nil {
 		t.Skip("not installed here: ", err)
 	}
-	command := exec.Command("sh", "-c", line)
-	command.Dir = trial.InRepository()
-	command.Env = append(os.Environ(), env...)
-	output, err := command.CombinedOutput()
-	assert.NoError(t, err, "%s\n%s", line, output)
+	output, err := proc.Shell(harness.InRepository(), line, env...)
+	assert.NoError(t, err)
 	assert.NotEmpty(t, output, line)
 }
 
-// runBeside runs the Collector that make run runs, and returns the port of its own metrics.
-func runBeside(t *testing.T) (port string) {
+// runAlongside runs the Collector that make run runs, and returns the port of its own metrics.
+func runAlongside(t *testing.T) (port string) {
 	t.Helper()
-	free, err := child.FreeAddresses(1)
+	free, err := proc.FreeAddresses(1)
 	require.NoError(t, err)
 	_, port, err = net.SplitHostPort(free[0])
 	require.NoError(t, err)
-	command := exec.Command(trial.Otelcol(t), "--config", trial.InRepository("distribution", "config.yaml"))
-	trial.Start(t, command, "KUBECONFIG="+kube.Kubeconfig(), "PROMETHEUS_ENDPOINT=127.0.0.1:0", "PAGE_ENDPOINT=127.0.0.1:0", "OTELCOL_METRICS_PORT="+port)
-	trial.Eventually(t, func() bool {
+	command := exec.Command(harness.Otelcol(t), "--config", harness.InRepository("distribution", "config.yaml"))
+	harness.Start(t, command, "KUBECONFIG="+kube.Kubeconfig(), "PROMETHEUS_ENDPOINT=127.0.0.1:0", "PAGE_ENDPOINT=127.0.0.1:0", "OTELCOL_METRICS_PORT="+port)
+	harness.Eventually(t, func() bool {
 		response, err := http.Get("http://" + free[0] + "/metrics")
 		if err != nil {
 			return false

@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 // source is the receiver's Go code.
@@ -24,8 +24,8 @@ type source struct {
 	functions []*ast.FuncDecl
 }
 
-// readMessages are all that the receiver may say of what does not work: the messages of its logger's Warn and Error, and the
-// errors that become its status. What is filled in is … in them.
+// readMessages are all that the receiver may say of what does not work: the messages of its
+// logger's Warn and Error, and the errors that become its status. What is filled in is … in them.
 func readMessages(t *testing.T) (messages []string) {
 	t.Helper()
 	s := parse(t)
@@ -51,14 +51,14 @@ func readMessages(t *testing.T) (messages []string) {
 func parse(t *testing.T) (s source) {
 	t.Helper()
 	files := token.NewFileSet()
-	root := trial.InRepository()
+	root := harness.InRepository()
 	others := []string{"build", "controlplane", "distribution", "e2e", "tools", "testdata", "metadata", ".git"}
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		if entry.IsDir() {
-			if slices.Contains(others, entry.Name()) {
+			if path != root && slices.Contains(others, entry.Name()) {
 				return filepath.SkipDir
 			}
 			return nil
@@ -81,7 +81,7 @@ func parse(t *testing.T) (s source) {
 	return s
 }
 
-// isComplaint says whether a call is logger.Warn or logger.Error, whatever holds the logger.
+// isComplaint reports whether a call is logger.Warn or logger.Error, whatever holds the logger.
 func isComplaint(call *ast.CallExpr) bool {
 	method, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok || method.Sel.Name != "Warn" && method.Sel.Name != "Error" || len(call.Args) == 0 {
@@ -97,8 +97,8 @@ func isComplaint(call *ast.CallExpr) bool {
 	}
 }
 
-// texts are what an expression in a function may come to: constants, what is put together of them, local variables, and
-// parameters.
+// texts are what an expression in a function may come to: constants, what is put together of them,
+// local variables, and parameters.
 func (s source) texts(function *ast.FuncDecl, expression ast.Expr) (texts []string) {
 	switch e := expression.(type) {
 	case *ast.BasicLit:

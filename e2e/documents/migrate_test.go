@@ -15,7 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 // comparison is how people run contrib's k8s_events.
@@ -29,8 +29,8 @@ service:
     logs: {receivers: [k8s_events], exporters: [otlphttp]}
 `
 
-// TestTheOldNames: with the page's snippet, each attribute that k8s_events emits is there, at the same place and with the
-// same value, but for those that the page names.
+// TestTheOldNames: with the page's snippet, each attribute that k8s_events emits is there, at the
+// same place and with the same value, but for those that the page names.
 func TestTheOldNames(t *testing.T) {
 	t.Parallel()
 	const namespace = "the-old-names"
@@ -110,8 +110,9 @@ func TestTheOldNamesOfClusterScopedObjects(t *testing.T) {
 	})
 }
 
-// TestWhatDiffersFromK8sEvents is what the page says of updates: a change without a new occurrence is no record, a jump of
-// the count is one record of several occurrences, and a repeat of a new-style event has the time of the repeat.
+// TestWhatDiffersFromK8sEvents checks what the page documents about updates: a change without a new
+// occurrence is no record, a jump of the count is one record of several occurrences, and a repeat
+// of a new-style event has the time of the repeat.
 func TestWhatDiffersFromK8sEvents(t *testing.T) {
 	t.Parallel()
 	const namespace = "what-differs"
@@ -149,9 +150,9 @@ func TestWhatDiffersFromK8sEvents(t *testing.T) {
 	assert.Len(t, ours.Records(ofOld...), 2, "the label was no record, then or later")
 }
 
-func awaitRecords(t *testing.T, count int, backend *trial.Backend, attributes []any) {
+func awaitRecords(t *testing.T, count int, backend *harness.Backend, attributes []any) {
 	t.Helper()
-	trial.Eventually(t, func() bool { return len(backend.Records(attributes...)) >= count }, "%d records with %v", count, attributes)
+	harness.Eventually(t, func() bool { return len(backend.Records(attributes...)) >= count }, "%d records with %v", count, attributes)
 }
 
 func updateEvent(t *testing.T, event *corev1.Event) *corev1.Event {
@@ -164,20 +165,20 @@ func updateEvent(t *testing.T, event *corev1.Event) *corev1.Event {
 // values are what the two have of one attribute.
 type values struct{ theirs, ours any }
 
-// runBoth runs a Collector with k8s_events, and one with the page's configuration, and waits until both watch. k8s_events
-// takes only events that happen after that.
-func runBoth(t *testing.T, namespace string) (theirs, ours *trial.Backend) {
+// runBoth runs a Collector with k8s_events, and one with the page's configuration, and waits until
+// both watch. k8s_events takes only events that happen after that.
+func runBoth(t *testing.T, namespace string) (theirs, ours *harness.Backend) {
 	t.Helper()
-	theirs, ours = trial.NewBackend(t), trial.NewBackend(t)
+	theirs, ours = harness.NewBackend(t), harness.NewBackend(t)
 	snippet := blocksOf(t, "migrate.md", "yaml")
 	require.Len(t, snippet, 1)
 	old, page := filepath.Join(t.TempDir(), "k8s_events.yaml"), filepath.Join(t.TempDir(), "kube_events.yaml")
 	require.NoError(t, os.WriteFile(old, []byte(comparison), 0o600))
 	require.NoError(t, os.WriteFile(page, []byte(snippet[0].text), 0o600))
 	// k8s_events prints times in the zone of its machine, which is UTC in containers.
-	trial.Run(t, trial.ComparisonOtelcol(t), old, "TZ=UTC", "KUBECONFIG="+kube.Kubeconfig(), "OTLP_ENDPOINT="+theirs.URL)
-	trial.Run(t, trial.Otelcol(t), page, "KUBECONFIG="+kube.Kubeconfig(), "OTLP_ENDPOINT="+ours.URL)
-	trial.Eventually(t, func() bool {
+	harness.Run(t, harness.ComparisonOtelcol(t), old, "TZ=UTC", "KUBECONFIG="+kube.Kubeconfig(), "OTLP_ENDPOINT="+theirs.URL)
+	harness.Run(t, harness.Otelcol(t), page, "KUBECONFIG="+kube.Kubeconfig(), "OTLP_ENDPOINT="+ours.URL)
+	harness.Eventually(t, func() bool {
 		makeEvent(t, namespace, typed("Normal", namespace))
 		return len(theirs.Records()) > 0 && len(ours.Records()) > 0
 	}, "both Collectors to watch")
@@ -200,7 +201,8 @@ func makeEvent(t *testing.T, namespace string, event *corev1.Event) *corev1.Even
 	event.GenerateName, event.Namespace = "event-", namespace
 	event.Reason, event.Message = "Compared", "with k8s_events"
 	if event.EventTime.IsZero() {
-		// k8s_events drops what happened before it started, by its own clock and to the fraction of a second.
+		// k8s_events drops what happened before it started, by its own clock and to the fraction of
+		// a second.
 		event.FirstTimestamp, event.LastTimestamp = metav1.NewTime(time.Now().Add(time.Minute)), metav1.NewTime(time.Now().Add(time.Minute))
 	}
 	created, err := kube.CoreV1().Events(namespace).Create(t.Context(), event, metav1.CreateOptions{})
@@ -215,7 +217,7 @@ type comparedEvent struct {
 }
 
 // compareAll shows events to both, and compares what they make of each.
-func compareAll(t *testing.T, namespace string, theirs, ours *trial.Backend, events map[string]comparedEvent) {
+func compareAll(t *testing.T, namespace string, theirs, ours *harness.Backend, events map[string]comparedEvent) {
 	t.Helper()
 	for name, test := range events {
 		t.Run(name, func(t *testing.T) {
@@ -228,7 +230,7 @@ func compareAll(t *testing.T, namespace string, theirs, ours *trial.Backend, eve
 }
 
 // compare goes through all that k8s_events has.
-func compare(t *testing.T, event *corev1.Event, theirs, ours trial.Record, differ map[string]values) {
+func compare(t *testing.T, event *corev1.Event, theirs, ours harness.Record, differ map[string]values) {
 	t.Helper()
 	assert.Equal(t, theirs.Log.Body().AsString(), ours.Log.Body().AsString())
 	assert.Equal(t, theirs.Log.Timestamp(), ours.Log.Timestamp())
@@ -259,7 +261,8 @@ func compareAttributes(t *testing.T, theirs, ours map[string]any, differ map[str
 
 const startTime = "k8s.event.start_time"
 
-// compareStarts: theirs is when the Event was created, ours when it first occurred, both as Go prints a time.
+// compareStarts: theirs is when the Event was created, ours when it first occurred, both as Go
+// prints a time.
 func compareStarts(t *testing.T, event *corev1.Event, theirs, ours map[string]any) {
 	t.Helper()
 	assert.Equal(t, event.CreationTimestamp.UTC().String(), theirs[startTime])
@@ -270,10 +273,10 @@ func compareStarts(t *testing.T, event *corev1.Event, theirs, ours map[string]an
 	assert.Equal(t, first.UTC().Truncate(time.Second).String(), ours[startTime])
 }
 
-// explained is what the page says that the snippet cannot give back.
+// explained is the page's section on what the snippet cannot restore.
 func explained(t *testing.T) string {
 	t.Helper()
-	_, section, found := strings.Cut(trial.Read(t, "docs", "migrate.md"), "What it cannot give back")
+	_, section, found := strings.Cut(harness.Read(t, "docs", "migrate.md"), "What it cannot give back")
 	require.True(t, found)
 	section, _, _ = strings.Cut(section, "\n## ")
 	return section

@@ -13,10 +13,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
-// pages are those whose blocks are checked here. The others in docs/ are written by programs, or have tests of their own.
+// pages are those whose blocks are checked here. The others in docs/ are written by programs, or
+// have tests of their own.
 var pages = []string{"migrate.md", "owners.md", "counting.md", "troubleshooting.md", "sizing.md"}
 
 // block is a fenced block of a page.
@@ -31,7 +32,7 @@ var fence = regexp.MustCompile("(?ms)^```(\\w*)\n(.*?)^```$")
 
 func blocksOf(t *testing.T, page, language string) (found []block) {
 	t.Helper()
-	for i, match := range fence.FindAllStringSubmatch(trial.Read(t, "docs", page), -1) {
+	for i, match := range fence.FindAllStringSubmatch(harness.Read(t, "docs", page), -1) {
 		if match[1] == language {
 			found = append(found, block{page: page, language: language, text: match[2], number: i + 1})
 		}
@@ -45,7 +46,7 @@ var link = regexp.MustCompile(`\]\(([^)#]*)(#[^)]*)?\)`)
 func TestLinksLeadSomewhere(t *testing.T) {
 	t.Parallel()
 	for _, page := range pages {
-		for _, match := range link.FindAllStringSubmatch(trial.Read(t, "docs", page), -1) {
+		for _, match := range link.FindAllStringSubmatch(harness.Read(t, "docs", page), -1) {
 			if strings.Contains(match[1], "://") {
 				continue
 			}
@@ -53,7 +54,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 			if match[1] != "" {
 				target = filepath.Join("docs", match[1])
 			}
-			_, err := os.Stat(trial.InRepository(target))
+			_, err := os.Stat(harness.InRepository(target))
 			if assert.NoError(t, err, "%s: %s", page, match[0]) && match[2] != "" {
 				assert.Contains(t, anchorsOf(t, target), match[2], "%s: %s", page, match[0])
 			}
@@ -69,7 +70,7 @@ var (
 // anchorsOf are the headings of a page as GitHub links to them.
 func anchorsOf(t *testing.T, path string) (anchors []string) {
 	t.Helper()
-	text := fence.ReplaceAllString(trial.Read(t, path), "")
+	text := fence.ReplaceAllString(harness.Read(t, path), "")
 	for _, match := range heading.FindAllStringSubmatch(text, -1) {
 		plain := notInAnchor.ReplaceAllString(strings.ToLower(match[1]), "")
 		anchors = append(anchors, "#"+strings.ReplaceAll(plain, " ", "-"))
@@ -77,11 +78,11 @@ func anchorsOf(t *testing.T, path string) (anchors []string) {
 	return anchors
 }
 
-// TestEveryPageHasBlocksOfKnownLanguages: of one that is not, nobody checks anything.
+// TestEveryPageHasBlocksOfKnownLanguages: no test checks a block of another language.
 func TestEveryBlockIsChecked(t *testing.T) {
 	t.Parallel()
 	for _, page := range pages {
-		for i, match := range fence.FindAllStringSubmatch(trial.Read(t, "docs", page), -1) {
+		for i, match := range fence.FindAllStringSubmatch(harness.Read(t, "docs", page), -1) {
 			require.Contains(t, []string{"yaml", "sh"}, match[1], "%s block %d", page, i+1)
 		}
 	}

@@ -11,17 +11,18 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 // reckoned is a row of sizing.md: section of performance.md, row, number, unit.
 var reckoned = regexp.MustCompile(`(?m)^\| ([\w ]+): (.+?) \| ([\d.]+)(?: (\S+))? \| .*\|$`)
 
-// TestSizingReckonsWithNoLessThanWasMeasured: each row that the page names is one of performance.md, in the same unit, and
-// what was measured last is not above what the page reckons with.
+// TestSizingReckonsWithNoLessThanWasMeasured: each row that the page names is one of
+// performance.md, in the same unit, and what was measured last is not above what the page reckons
+// with.
 func TestSizingReckonsWithNoLessThanWasMeasured(t *testing.T) {
 	t.Parallel()
-	_, text, found := strings.Cut(trial.Read(t, "docs", "sizing.md"), "\n## What was measured\n")
+	_, text, found := strings.Cut(harness.Read(t, "docs", "sizing.md"), "\n## What was measured\n")
 	require.True(t, found)
 	text, _, _ = strings.Cut(text, "\n## ")
 	rows := reckoned.FindAllStringSubmatch(text, -1)
@@ -33,10 +34,10 @@ func TestSizingReckonsWithNoLessThanWasMeasured(t *testing.T) {
 	}
 }
 
-// measuredIn is what a row of performance.md says of this receiver.
+// measuredIn is the value of this receiver in a row of performance.md.
 func measuredIn(t *testing.T, section, name string) (value float64, unit string) {
 	t.Helper()
-	_, text, found := strings.Cut(trial.Read(t, "docs", "performance.md"), "\n## "+section)
+	_, text, found := strings.Cut(harness.Read(t, "docs", "performance.md"), "\n## "+section)
 	require.True(t, found, section)
 	text, _, _ = strings.Cut(text, "\n## ")
 	row := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(name) + ` \| (.*?) \| ([\d.]+)[ |]`).FindStringSubmatch(text)
@@ -47,7 +48,7 @@ func measuredIn(t *testing.T, section, name string) (value float64, unit string)
 // TestSizingAddsUp: the memory that the page asks for is the sum of what it lists.
 func TestSizingAddsUp(t *testing.T) {
 	t.Parallel()
-	_, text, found := strings.Cut(trial.Read(t, "docs", "sizing.md"), "\n| base ")
+	_, text, found := strings.Cut(harness.Read(t, "docs", "sizing.md"), "\n| base ")
 	require.True(t, found)
 	text, sums, found := strings.Cut(text, "\n| sum ")
 	require.True(t, found)

@@ -13,10 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
-// declared is what metadata.yaml says of the receiver's own telemetry.
+// declared is the receiver's own telemetry in metadata.yaml.
 type declared struct {
 	Attributes map[string]struct {
 		Enum []string `json:"enum"`
@@ -28,7 +28,7 @@ type declared struct {
 
 func readMetadata(t *testing.T) (d declared) {
 	t.Helper()
-	require.NoError(t, yaml.Unmarshal([]byte(trial.Read(t, "metadata.yaml")), &d))
+	require.NoError(t, yaml.Unmarshal([]byte(harness.Read(t, "metadata.yaml")), &d))
 	require.NotEmpty(t, d.Telemetry.Metrics)
 	return d
 }
@@ -36,12 +36,12 @@ func readMetadata(t *testing.T) (d declared) {
 // TestEveryMetricIsExplained, and none that is not there.
 func TestEveryMetricIsExplained(t *testing.T) {
 	t.Parallel()
-	page, d := trial.Read(t, "docs", "troubleshooting.md"), readMetadata(t)
+	page, d := harness.Read(t, "docs", "troubleshooting.md"), readMetadata(t)
 	for name := range d.Telemetry.Metrics {
 		assert.Contains(t, page, "| `otelcol_"+name+"` |")
 	}
 	for _, name := range []string{"troubleshooting.md", "migrate.md", "counting.md", "owners.md"} {
-		for _, mentioned := range regexp.MustCompile("`otelcol_(kube_events_\\w+)`").FindAllStringSubmatch(trial.Read(t, "docs", name), -1) {
+		for _, mentioned := range regexp.MustCompile("`otelcol_(kube_events_\\w+)`").FindAllStringSubmatch(harness.Read(t, "docs", name), -1) {
 			assert.Contains(t, slices.Collect(maps.Keys(d.Telemetry.Metrics)), mentioned[1], name)
 		}
 	}
@@ -55,27 +55,28 @@ func TestEveryCauseAndResolutionIsExplained(t *testing.T) {
 		values := d.Attributes[attribute].Enum
 		require.NotEmpty(t, values, attribute)
 		for _, value := range values {
-			assert.Contains(t, trial.Read(t, "docs", page), "| `"+value+"` |", attribute)
+			assert.Contains(t, harness.Read(t, "docs", page), "| `"+value+"` |", attribute)
 		}
 	}
 }
 
-// TestEveryMessageIsExplained: whatever the receiver logs as a warning or an error, or reports as its status, has a line in
-// the table of messages; and the table has no message that there is not.
+// TestEveryMessageIsExplained: whatever the receiver logs as a warning or an error, or reports as
+// its status, has a line in the table of messages; and the table has no message that there is not.
 func TestEveryMessageIsExplained(t *testing.T) {
 	t.Parallel()
-	explained := messagesOf(t, trial.Read(t, "docs", "troubleshooting.md"))
-	said := readMessages(t)
-	require.NotEmpty(t, said)
-	for _, message := range said {
+	explained := messagesOf(t, harness.Read(t, "docs", "troubleshooting.md"))
+	messages := readMessages(t)
+	require.NotEmpty(t, messages)
+	for _, message := range messages {
 		assert.Contains(t, explained, message)
 	}
 	for _, message := range explained {
-		assert.Contains(t, said, message)
+		assert.Contains(t, messages, message)
 	}
 }
 
-// messagesOf are the first column of the table of messages. What stands in brackets is not part of a message.
+// messagesOf are the first column of the table of messages. Text in brackets is not part of a
+// message.
 func messagesOf(t *testing.T, page string) (messages []string) {
 	t.Helper()
 	_, section, found := strings.Cut(page, "## Messages\n")

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package examples runs every recipe of examples/, with exactly its files, against a real control plane; that of backends runs
-// where the backends are, in e2e/backends. Where a recipe is about controllers that are not here, the test applies what they
-// would make, and records the events that they would.
+// Package examples runs every recipe of examples/, with exactly its files, against a real control
+// plane; that of backends runs where the backends are, in e2e/backends. Where a recipe is about
+// controllers that are not here, the test applies what they would make, and records the events that
+// they would.
 package examples
 
 import (
@@ -17,34 +18,35 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
-	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
 )
 
 // kube is the cluster that all recipes share, each in a namespace of its own.
-var kube *trial.Cluster
+var kube *harness.Cluster
 
 func TestMain(m *testing.M) {
-	os.Exit(trial.RunAll(m, controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 2}, &kube))
+	os.Exit(harness.RunAll(m, controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 2}, &kube))
 }
 
 // reader is the ClusterRole that the Collector has wherever it is deployed.
 const reader = "deploy/base/clusterrole.yaml"
 
-// run runs the recipe's Collector with the rights that the README says it needs.
-func run(t *testing.T, recipe string, env ...string) *trial.Collector {
+// run runs the recipe's Collector with the permissions that the README lists.
+func run(t *testing.T, recipe string, env ...string) *harness.Collector {
 	t.Helper()
 	roles := []string{reader}
 	if own := file(recipe, "clusterrole.yaml"); exists(own) {
 		roles = append(roles, own)
 	}
 	kubeconfig := kube.KubeconfigFor(t, recipe, roles...)
-	return trial.Run(t, trial.Otelcol(t), trial.InRepository("examples", recipe, "collector.yaml"), append(env, "KUBECONFIG="+kubeconfig)...)
+	return harness.Run(t, harness.Otelcol(t), harness.InRepository("examples", recipe, "collector.yaml"), append(env, "KUBECONFIG="+kubeconfig)...)
 }
 
 func file(recipe, name string) string { return filepath.Join("examples", recipe, name) }
 
 func exists(path string) bool {
-	_, err := os.Stat(trial.InRepository(path))
+	_, err := os.Stat(harness.InRepository(path))
 	return err == nil
 }
 
@@ -59,7 +61,7 @@ func kubectl(t *testing.T) {
 // commandsOf are the commands of the recipe's README, but for the Collector itself.
 func commandsOf(t *testing.T, recipe string) (commands []string) {
 	t.Helper()
-	_, block, found := strings.Cut(trial.Read(t, "examples", recipe, "README.md"), "```sh\n")
+	_, block, found := strings.Cut(harness.Read(t, "examples", recipe, "README.md"), "```sh\n")
 	require.True(t, found)
 	block, _, _ = strings.Cut(block, "```")
 	for command := range strings.Lines(block) {
@@ -70,14 +72,11 @@ func commandsOf(t *testing.T, recipe string) (commands []string) {
 	return commands
 }
 
-// sh runs a command from the repository's root, as somebody who may do everything.
+// sh runs a command from the repository's root, as an administrator.
 func sh(t *testing.T, command string) {
 	t.Helper()
-	shell := exec.Command("sh", "-c", command)
-	shell.Dir = trial.InRepository()
-	shell.Env = append(shell.Environ(), "KUBECONFIG="+kube.Kubeconfig())
-	output, err := shell.CombinedOutput()
-	require.NoError(t, err, "%s\n%s", command, output)
+	_, err := proc.Shell(harness.InRepository(), command, "KUBECONFIG="+kube.Kubeconfig())
+	require.NoError(t, err)
 }
 
 var (
@@ -85,14 +84,14 @@ var (
 	variable       = regexp.MustCompile(`\$\{env:(\w+)\}`)
 )
 
-// TestCommandsNameWhatThereIs: the files that the commands of the READMEs name, and the variables without which a
-// configuration does not work.
+// TestCommandsNameWhatThereIs: the files that the commands of the READMEs name, and the variables
+// without which a configuration does not work.
 func TestCommandsNameWhatThereIs(t *testing.T) {
 	t.Parallel()
-	readmes, err := filepath.Glob(trial.InRepository("examples", "*", "README.md"))
+	readmes, err := filepath.Glob(harness.InRepository("examples", "*", "README.md"))
 	require.NoError(t, err)
 	require.NotEmpty(t, readmes)
-	for _, readme := range append(readmes, trial.InRepository("examples", "README.md")) {
+	for _, readme := range append(readmes, harness.InRepository("examples", "README.md")) {
 		text, err := os.ReadFile(readme)
 		require.NoError(t, err)
 		for _, path := range pathInExamples.FindAllString(string(text), -1) {
@@ -112,16 +111,16 @@ func TestCommandsNameWhatThereIs(t *testing.T) {
 
 func TestEveryRecipeIsListedAndNamesItsFiles(t *testing.T) {
 	t.Parallel()
-	recipes, err := os.ReadDir(trial.InRepository("examples"))
+	recipes, err := os.ReadDir(harness.InRepository("examples"))
 	require.NoError(t, err)
-	list := trial.Read(t, "examples", "README.md")
+	list := harness.Read(t, "examples", "README.md")
 	for _, recipe := range recipes {
 		if !recipe.IsDir() {
 			continue
 		}
 		assert.Contains(t, list, "["+recipe.Name()+"]("+recipe.Name()+")")
-		readme := trial.Read(t, "examples", recipe.Name(), "README.md")
-		files, err := os.ReadDir(trial.InRepository("examples", recipe.Name()))
+		readme := harness.Read(t, "examples", recipe.Name(), "README.md")
+		files, err := os.ReadDir(harness.InRepository("examples", recipe.Name()))
 		require.NoError(t, err)
 		for _, f := range files {
 			if f.Name() != "README.md" {

@@ -15,16 +15,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
-	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
-// TestTilt: of one manifest every Warning, Pulling and Pulled, though the label is on the Deployments alone, and nothing
-// else.
+// TestTilt: of one manifest every Warning, Pulling and Pulled, though the label is on the
+// Deployments alone, and nothing else.
 func TestTilt(t *testing.T) {
 	t.Parallel()
 	kube.Apply(t, file("tilt", "shop.yaml"))
 	collector := run(t, "tilt", "TILT_MANIFEST=shop")
-	trial.Eventually(t, func() bool {
+	harness.Eventually(t, func() bool {
 		return len(collector.Lines("Pulled", "pod/frontend-")) > 0 && len(collector.Lines("Warning", "FailedScheduling", "pod/search-")) > 0
 	}, "a Pulled and a Warning")
 	collector.Stop(t)
@@ -34,8 +34,8 @@ func TestTilt(t *testing.T) {
 	}
 }
 
-// TestCartographer: the supply chain's reasons are counted for each Workload, those of what it stamped among them, and for
-// cluster-scoped blueprints.
+// TestCartographer: the supply chain's reasons are counted for each Workload, those of what it
+// stamped among them, and for cluster-scoped blueprints.
 func TestCartographer(t *testing.T) {
 	t.Parallel()
 	kube.Apply(t, file("cartographer", "crds.yaml"), file("cartographer", "workload.yaml"), file("cartographer", "generated.yaml"))
@@ -53,7 +53,7 @@ func TestCartographer(t *testing.T) {
 	events.Event(image, corev1.EventTypeWarning, "BuildFailed", "exit code 51")
 	events.Event(chain, corev1.EventTypeWarning, "TemplateNotFound", "kpack")
 
-	backend := trial.NewBackend(t)
+	backend := harness.NewBackend(t)
 	collector := run(t, "cartographer", "OTLP_ENDPOINT="+backend.URL)
 	backend.Await(t, "k8s.event.reason", "ResourceOutputChanged", "k8s.event.count", int64(3))
 	backend.Await(t, "k8s.event.reason", "TemplateNotFound")
@@ -63,7 +63,7 @@ func TestCartographer(t *testing.T) {
 
 	assert.Equal(t, []any{"build.kpack.io/petclinic-build-1", "image.kpack.io/petclinic", "workload.carto.run/petclinic"}, scheduled.Get("k8s.owner.chain"))
 	assert.Equal(t, "complete", scheduled.Get("k8s.owner.resolution"))
-	for _, record := range []trial.Record{scheduled, failed} {
+	for _, record := range []harness.Record{scheduled, failed} {
 		assert.Equal(t, string(workload.GetUID()), record.Get("k8s.workload.uid"))
 		assert.Equal(t, "source-to-url", record.Get("carto.supply_chain"), "found on what was stamped")
 	}
@@ -75,8 +75,8 @@ func TestCartographer(t *testing.T) {
 		"k8s.event.reason", "TemplateNotFound", "k8s.namespace.name", nil))
 }
 
-// TestArgoRollouts: what the pods of the canary and of the stable version say belongs to the Rollout, and the revision tells
-// them apart.
+// TestArgoRollouts: events of the pods of the canary and of the stable version belong to the
+// Rollout, and the revision tells them apart.
 func TestArgoRollouts(t *testing.T) {
 	t.Parallel()
 	kube.Apply(t, file("argo-rollouts", "crds.yaml"), file("argo-rollouts", "rollout.yaml"), file("argo-rollouts", "generated.yaml"))
@@ -86,7 +86,7 @@ func TestArgoRollouts(t *testing.T) {
 	events.Event(kube.Get(t, "argoproj.io/v1alpha1", "AnalysisRun", "argo-rollouts-example", "checkout-7c6d5e4b3-2-1"),
 		corev1.EventTypeWarning, "AnalysisRunFailed", "Analysis Completed. Result: Failed")
 
-	backend := trial.NewBackend(t)
+	backend := harness.NewBackend(t)
 	collector := run(t, "argo-rollouts", "OTLP_ENDPOINT="+backend.URL)
 	ofRollout := []any{"k8s.workload.kind", "Rollout", "k8s.workload.name", "checkout", "k8s.workload.uid", string(rollout.GetUID())}
 	for reason, revision := range map[string]any{"RolloutUpdated": nil, "AnalysisRunFailed": nil, "Started": "1", "FailedScheduling": "2"} {
@@ -99,13 +99,14 @@ func TestArgoRollouts(t *testing.T) {
 	assert.Equal(t, int64(1), backend.Occurrences(append(ofRollout, "k8s.event.reason", "AnalysisRunFailed", "k8s.event.type", "Warning")...))
 }
 
-// TestKnative: a pod's event names the Knative Service, which is not taken for a Service of Kubernetes.
+// TestKnative: a pod's event names the Knative Service, which is not taken for a Service of
+// Kubernetes.
 func TestKnative(t *testing.T) {
 	t.Parallel()
 	kube.Apply(t, file("knative", "crds.yaml"), file("knative", "service.yaml"), file("knative", "generated.yaml"))
 	service := kube.Get(t, "serving.knative.dev/v1", "Service", "knative-example", "hello")
 
-	backend := trial.NewBackend(t)
+	backend := harness.NewBackend(t)
 	collector := run(t, "knative", "OTLP_ENDPOINT="+backend.URL)
 	ofService := []any{"k8s.workload.kind", "Service", "k8s.workload.api_version", "serving.knative.dev/v1", "k8s.workload.uid", string(service.GetUID())}
 	started := backend.Await(t, append(ofService, "k8s.event.reason", "Started")...)
@@ -116,24 +117,25 @@ func TestKnative(t *testing.T) {
 	}, started.Get("k8s.owner.chain"))
 	assert.Equal(t, "hello-00001", started.Get("knative.revision"))
 	assert.Nil(t, started.Get("k8s.service.name"))
-	assert.Equal(t, told(backend.Records(append(ofService, "k8s.event.reason", "Started")...)), backend.Occurrences(append(ofService, "k8s.event.reason", "Started")...))
+	assert.Equal(t, occurrencesOf(backend.Records(append(ofService, "k8s.event.reason", "Started")...)), backend.Occurrences(append(ofService, "k8s.event.reason", "Started")...))
 }
 
-// told are the occurrences that records tell of.
-func told(records []trial.Record) (total int64) {
+// occurrencesOf is the number of occurrences that records contain.
+func occurrencesOf(records []harness.Record) (total int64) {
 	for _, record := range records {
 		total += record.Get("k8s.event.occurrences").(int64)
 	}
 	return total
 }
 
-// TestCronJob: the events of the CronJob, its Job and its pod name the CronJob, and the metric counts them by it.
+// TestCronJob: the events of the CronJob, its Job and its pod name the CronJob, and the metric
+// counts them by it.
 func TestCronJob(t *testing.T) {
 	t.Parallel()
 	kube.Apply(t, file("cronjob", "report.yaml"))
 	runTonight(t, "cronjob", "report")
 
-	backend := trial.NewBackend(t)
+	backend := harness.NewBackend(t)
 	collector := run(t, "cronjob", "OTLP_ENDPOINT="+backend.URL, "CRONJOB=report")
 	for reason, kind := range map[string]string{"Started": "Pod", "Completed": "Job", "SawCompletedJob": "CronJob"} {
 		record := backend.Await(t, "k8s.event.reason", reason, "k8s.object.kind", kind)
@@ -144,10 +146,10 @@ func TestCronJob(t *testing.T) {
 	assert.Empty(t, backend.Records("k8s.cronjob.name", nil), "no other workload's events")
 	ofCronJob := []any{"k8s.workload.kind", "CronJob", "k8s.cronjob.name", "report"}
 	assert.Equal(t, int64(1), backend.Occurrences(append(ofCronJob, "k8s.event.reason", "Completed", "k8s.job.name", nil)...))
-	assert.Equal(t, told(backend.Records()), backend.Occurrences(), "all of it, and nothing else")
+	assert.Equal(t, occurrencesOf(backend.Records()), backend.Occurrences(), "all of it, and nothing else")
 }
 
-// runTonight lets the controller find that a run of the CronJob is due, as if its last one were two days ago.
+// runTonight makes a run of the CronJob due, as if its last one were two days ago.
 func runTonight(t *testing.T, namespace, name string) {
 	t.Helper()
 	past := time.Now().Add(-48 * time.Hour).UTC().Format(time.RFC3339)
@@ -156,7 +158,8 @@ func runTonight(t *testing.T, namespace, name string) {
 	require.NoError(t, err)
 }
 
-// TestApproval: what the script notes has the workload of the rollout that it allowed, and comes before it.
+// TestApproval: what the script notes has the workload of the rollout that it allowed, and comes
+// before it.
 func TestApproval(t *testing.T) {
 	t.Parallel()
 	kubectl(t)
@@ -164,12 +167,12 @@ func TestApproval(t *testing.T) {
 		sh(t, command)
 	}
 	message := `quoted "twice", C:\temp, $HOME` + "\nand a second line"
-	approve := exec.Command(trial.InRepository("examples", "approval", "approve.sh"), "approval", "payments", message)
+	approve := exec.Command(harness.InRepository("examples", "approval", "approve.sh"), "approval", "payments", message)
 	approve.Env = append(approve.Environ(), "KUBECONFIG="+kube.Kubeconfig(), `APPROVER=O"Neill`)
 	output, err := approve.CombinedOutput()
 	require.NoError(t, err, string(output))
 
-	backend := trial.NewBackend(t)
+	backend := harness.NewBackend(t)
 	run(t, "approval", "OTLP_ENDPOINT="+backend.URL)
 	approved := backend.Await(t, "k8s.event.reason", "DeploymentApproved", "k8s.event.reporting_instance", "jane")
 	assert.Equal(t, "change 4711: payments 2.0, approved by jane", approved.Log.Body().AsString())
@@ -177,8 +180,8 @@ func TestApproval(t *testing.T) {
 	other := backend.Await(t, "k8s.event.reason", "DeploymentApproved", "k8s.event.reporting_instance", `O"Neill`)
 	assert.Equal(t, strings.ReplaceAll(message, "\n", " ")+`, approved by O"Neill`, other.Log.Body().AsString(), "any text may be written")
 
-	var rollout []trial.Record
-	trial.Eventually(t, func() bool {
+	var rollout []harness.Record
+	harness.Eventually(t, func() bool {
 		rollout = backend.Records("k8s.workload.uid", approved.Get("k8s.workload.uid"), "k8s.event.reason", "ScalingReplicaSet")
 		return len(rollout) > 1
 	}, "the rollout of the first and of the second image")
@@ -186,11 +189,11 @@ func TestApproval(t *testing.T) {
 	assert.LessOrEqual(t, approved.Log.Timestamp(), rollout[1].Log.Timestamp())
 }
 
-// TestApprovalOfNothing: the script says what it wants, be it nothing or too much that it was given.
+// TestApprovalOfNothing: the script prints its usage if it gets no arguments or too many.
 func TestApprovalOfNothing(t *testing.T) {
 	t.Parallel()
 	for _, arguments := range [][]string{nil, {"approval", "payments", "a message", "without quotes"}} {
-		output, err := exec.Command(trial.InRepository("examples", "approval", "approve.sh"), arguments...).CombinedOutput()
+		output, err := exec.Command(harness.InRepository("examples", "approval", "approve.sh"), arguments...).CombinedOutput()
 		assert.Error(t, err)
 		assert.Regexp(t, `^usage: .*approve\.sh NAMESPACE DEPLOYMENT MESSAGE\n$`, string(output))
 	}
@@ -199,14 +202,14 @@ func TestApprovalOfNothing(t *testing.T) {
 // TestMultiCluster: two Deployments of one name in two clusters stay apart.
 func TestMultiCluster(t *testing.T) {
 	t.Parallel()
-	west, err := trial.StartCluster(t.Context(), controlplane.Options{ControllerManager: true})
+	west, err := harness.StartCluster(t.Context(), controlplane.Options{ControllerManager: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, west.Stop()) })
-	clusters := map[string]*trial.Cluster{"east": kube, "west": west}
+	clusters := map[string]*harness.Cluster{"east": kube, "west": west}
 	for _, cluster := range clusters {
 		cluster.Apply(t, file("multi-cluster", "deployment.yaml"))
 	}
-	backend := trial.NewBackend(t)
+	backend := harness.NewBackend(t)
 	collector := run(t, "multi-cluster", "OTLP_ENDPOINT="+backend.URL, "KUBECONFIG_EAST="+kube.Kubeconfig(), "KUBECONFIG_WEST="+west.Kubeconfig())
 	for name, cluster := range clusters {
 		record := backend.Await(t, "k8s.cluster.name", name, "k8s.event.reason", "ScalingReplicaSet", "k8s.deployment.name", "gateway")
@@ -221,18 +224,18 @@ func TestMultiCluster(t *testing.T) {
 	}
 }
 
-// TestSamplingAndRouting: one workload's events go to one backend, all of them; of the others every Warning and some of the
-// rest to another; and the metric counts all.
+// TestSamplingAndRouting: one workload's events go to one backend, all of them; of the others every
+// Warning and some of the rest to another; and the metric counts all.
 func TestSamplingAndRouting(t *testing.T) {
 	t.Parallel()
 	kube.Apply(t, file("sampling-and-routing", "workloads.yaml"))
 	here := []any{"k8s.namespace.name", "sampling"}
-	billing, rest := trial.NewBackend(t), trial.NewBackend(t)
+	billing, rest := harness.NewBackend(t), harness.NewBackend(t)
 	awaitEvents(t, "Started", 26)
 	awaitEvents(t, "FailedScheduling", 5)
 	collector := run(t, "sampling-and-routing", "WORKLOAD=billing", "OTLP_ENDPOINT_WORKLOAD="+billing.URL, "OTLP_ENDPOINT="+rest.URL)
 	billing.Await(t, append(here, "k8s.event.reason", "Started")...)
-	trial.Eventually(t, func() bool { return len(rest.Records(append(here, "k8s.event.type", "Warning")...)) >= 5 }, "every Warning")
+	harness.Eventually(t, func() bool { return len(rest.Records(append(here, "k8s.event.type", "Warning")...)) >= 5 }, "every Warning")
 	collector.Stop(t)
 
 	assert.Empty(t, billing.Records("k8s.workload.name", "catalog"))
@@ -240,7 +243,7 @@ func TestSamplingAndRouting(t *testing.T) {
 
 	ofCatalog := []any{"k8s.namespace.name", "sampling", "k8s.workload.name", "catalog"}
 	assert.GreaterOrEqual(t, rest.Occurrences(append(ofCatalog, "k8s.event.reason", "Started")...), int64(25), "the metric is not sampled")
-	kept := told(rest.Records(ofCatalog...))
+	kept := occurrencesOf(rest.Records(ofCatalog...))
 	assert.Positive(t, kept)
 	assert.Less(t, kept, rest.Occurrences(ofCatalog...), "not all Normal events are kept")
 }
@@ -248,7 +251,7 @@ func TestSamplingAndRouting(t *testing.T) {
 // awaitEvents waits until there are as many events of a reason in the recipe's namespace.
 func awaitEvents(t *testing.T, reason string, count int) {
 	t.Helper()
-	trial.Eventually(t, func() bool {
+	harness.Eventually(t, func() bool {
 		events, err := kube.CoreV1().Events("sampling").List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + reason})
 		return err == nil && len(events.Items) >= count
 	}, "%d events %s", count, reason)

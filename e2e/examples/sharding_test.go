@@ -3,11 +3,7 @@
 package examples
 
 import (
-	"bytes"
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"testing"
 
@@ -20,29 +16,30 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
-// spread is the reason of the events whose number the test knows: other recipes make events beside it.
+// spread is the reason of the events whose number the test knows: other recipes make other events
+// at the same time.
 const spread = "SpreadOverShards"
 
 // shard is one of the recipe's Collectors, with what has come of it.
 type shard struct {
 	config    string
 	filter    shardFilter
-	collector *trial.Collector
-	backend   *trial.Backend
+	collector *harness.Collector
+	backend   *harness.Backend
 }
 
-// shardFilter is what a shard's configuration says of namespaces.
+// shardFilter is the part of a shard's configuration that selects namespaces.
 type shardFilter struct {
 	Namespaces        []string `json:"namespaces"`
 	ExcludeNamespaces []string `json:"exclude_namespaces"`
 }
 
-// TestShardsAreDisjointAndComplete: of each namespace, listed or not, and of objects in none, each event comes from one
-// Collector, whether it was there before, was made or was counted up while they ran; and their metrics add up to what
-// happened.
+// TestShardsAreDisjointAndComplete: of each namespace, listed or not, and of objects in none, each
+// event comes from one Collector, whether it was there before, was made or was counted up while
+// they ran; and their metrics add up to what happened.
 func TestShardsAreDisjointAndComplete(t *testing.T) {
 	t.Parallel()
 	shards := readShards(t)
@@ -53,14 +50,14 @@ func TestShardsAreDisjointAndComplete(t *testing.T) {
 	made := &madeEvents{counts: map[types.UID]int64{}}
 	made.round(t, "before", namespaces)
 
-	all := trial.NewBackend(t)
+	all := harness.NewBackend(t)
 	startShards(t, shards, all)
-	trial.Eventually(t, func() bool { return told(all.Records("k8s.event.reason", spread)) >= made.total() }, "what was there before")
+	harness.Eventually(t, func() bool { return occurrencesOf(all.Records("k8s.event.reason", spread)) >= made.total() }, "what was there before")
 	made.countUp(t)
 	made.round(t, "while", namespaces)
 	before := eventsOf(t)
-	trial.Eventually(t, func() bool { return told(all.Records("k8s.event.reason", spread)) >= made.total() }, "everything that was made")
-	trial.Eventually(t, func() bool { return len(missing(all, before)) == 0 }, "every event of the cluster")
+	harness.Eventually(t, func() bool { return occurrencesOf(all.Records("k8s.event.reason", spread)) >= made.total() }, "everything that was made")
+	harness.Eventually(t, func() bool { return len(missing(all, before)) == 0 }, "every event of the cluster")
 	for _, s := range shards {
 		s.collector.Stop(t)
 	}
@@ -70,8 +67,8 @@ func TestShardsAreDisjointAndComplete(t *testing.T) {
 	assertTotals(t, shards, all, made)
 }
 
-// TestShardsConfigurationsAgree: what one Collector lists no other does, and the rest excludes exactly that, but nothing in
-// which events of objects without a namespace are stored.
+// TestShardsConfigurationsAgree: what one Collector lists no other does, and the rest excludes
+// exactly that, but nothing in which events of objects without a namespace are stored.
 func TestShardsConfigurationsAgree(t *testing.T) {
 	t.Parallel()
 	var excluded []string
@@ -93,7 +90,7 @@ func readShards(t *testing.T) (shards []*shard) {
 		config := struct {
 			Receivers map[string]shardFilter `json:"receivers"`
 		}{}
-		require.NoError(t, yaml.Unmarshal([]byte(trial.Read(t, file("sharding", name))), &config))
+		require.NoError(t, yaml.Unmarshal([]byte(harness.Read(t, file("sharding", name))), &config))
 		shards = append(shards, &shard{config: name, filter: config.Receivers["kube_events"]})
 	}
 	return shards
@@ -106,36 +103,16 @@ func listedBy(shards []*shard) (namespaces []string) {
 	return namespaces
 }
 
-// startShards runs the Collectors with one identity and the rights of any other. What each delivers is kept for itself, and
-// once more together, as the backend sees it to which all of them deliver.
-func startShards(t *testing.T, shards []*shard, all *trial.Backend) {
+// startShards runs the Collectors with one identity and the rights of any other. What each delivers
+// is kept for itself, and once more together, as the backend sees it to which all of them deliver.
+func startShards(t *testing.T, shards []*shard, all *harness.Backend) {
 	t.Helper()
 	kubeconfig := kube.KubeconfigFor(t, "sharding", reader)
 	for _, s := range shards {
-		s.backend = trial.NewBackend(t)
-		s.collector = trial.Run(t, trial.Otelcol(t), trial.InRepository(file("sharding", s.config)),
-			"KUBECONFIG="+kubeconfig, "OTLP_ENDPOINT="+both(t, s.backend, all))
+		s.backend = harness.NewBackend(t, all)
+		s.collector = harness.Run(t, harness.Otelcol(t), harness.InRepository(file("sharding", s.config)),
+			"KUBECONFIG="+kubeconfig, "OTLP_ENDPOINT="+s.backend.URL)
 	}
-}
-
-// both is the address of a server that hands each request to two backends.
-func both(t *testing.T, one, other *trial.Backend) (url string) {
-	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			return // The Collector was stopped in the middle of it.
-		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		one.ServeHTTP(httptest.NewRecorder(), r)
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		other.ServeHTTP(w, r)
-	}))
-	t.Cleanup(func() {
-		server.CloseClientConnections()
-		server.Close()
-	})
-	return server.URL
 }
 
 func makeNamespace(t *testing.T, name string) {
@@ -180,8 +157,8 @@ func (m *madeEvents) make(t *testing.T, namespace string, about corev1.ObjectRef
 	m.counts[event.UID] = int64(count)
 }
 
-// makeNew makes an event as recorders of events.k8s.io do, some of which keep those about objects in no namespace in
-// kube-system.
+// makeNew makes an event as recorders of events.k8s.io do, some of which keep those about objects
+// in no namespace in kube-system.
 func (m *madeEvents) makeNew(t *testing.T, namespace string, about corev1.ObjectReference) {
 	t.Helper()
 	event, err := kube.EventsV1().Events(namespace).Create(t.Context(), &eventsv1.Event{
@@ -192,7 +169,8 @@ func (m *madeEvents) makeNew(t *testing.T, namespace string, about corev1.Object
 	m.counts[event.UID] = 1
 }
 
-// countUp lets the events of the old style happen again, as their recorders tell: by a patch of the count.
+// countUp makes the events of the old style occur again, as their recorders do: by a patch of the
+// count.
 func (m *madeEvents) countUp(t *testing.T) {
 	t.Helper()
 	for _, event := range m.old {
@@ -210,7 +188,7 @@ func (m *madeEvents) total() (total int64) {
 	return total
 }
 
-// eventsOf are the UIDs of all events that are in the cluster, whoever made them.
+// eventsOf are the UIDs of all events in the cluster.
 func eventsOf(t *testing.T) (uids []string) {
 	t.Helper()
 	list, err := kube.CoreV1().Events("").List(t.Context(), metav1.ListOptions{})
@@ -221,7 +199,7 @@ func eventsOf(t *testing.T) (uids []string) {
 	return uids
 }
 
-func missing(backend *trial.Backend, uids []string) (missing []string) {
+func missing(backend *harness.Backend, uids []string) (missing []string) {
 	seen := map[any]bool{}
 	for _, record := range backend.Records() {
 		seen[record.Get("k8s.event.uid")] = true
@@ -229,8 +207,8 @@ func missing(backend *trial.Backend, uids []string) (missing []string) {
 	return slices.DeleteFunc(slices.Clone(uids), func(uid string) bool { return seen[uid] })
 }
 
-// assertUnion: together the Collectors tell of each event as often as it occurred.
-func assertUnion(t *testing.T, all *trial.Backend, made *madeEvents) {
+// assertUnion: together the Collectors report each event as often as it occurred.
+func assertUnion(t *testing.T, all *harness.Backend, made *madeEvents) {
 	t.Helper()
 	counts := map[types.UID]int64{}
 	for _, record := range all.Records("k8s.event.reason", spread) {
@@ -239,8 +217,8 @@ func assertUnion(t *testing.T, all *trial.Backend, made *madeEvents) {
 	assert.Equal(t, made.counts, counts)
 }
 
-// assertNoneTwice: no event of the cluster comes from two Collectors, whoever made it, nor comes one record twice; and each
-// of them has something to tell.
+// assertNoneTwice: no event of the cluster comes from two Collectors, nor comes one record twice;
+// and each of them emits records.
 func assertNoneTwice(t *testing.T, shards []*shard) {
 	t.Helper()
 	from, records := map[any]string{}, map[any]bool{}
@@ -249,7 +227,7 @@ func assertNoneTwice(t *testing.T, shards []*shard) {
 		for _, record := range s.backend.Records() {
 			uid, id := record.Get("k8s.event.uid"), record.Get("log.record.uid")
 			if other, ok := from[uid]; ok {
-				assert.Equal(t, other, s.config, "both tell of %v", id)
+				assert.Equal(t, other, s.config, "both report %v", id)
 			}
 			assert.False(t, records[id], "%v comes twice", id)
 			from[uid], records[id] = s.config, true
@@ -257,14 +235,14 @@ func assertNoneTwice(t *testing.T, shards []*shard) {
 	}
 }
 
-// assertTotals: the Collectors' sums add up to what happened, also where all of them are kept together: no two Collectors
-// have a series in common, of which a backend would keep one value.
-func assertTotals(t *testing.T, shards []*shard, all *trial.Backend, made *madeEvents) {
+// assertTotals: the Collectors' sums add up to what happened, also where all of them are kept
+// together: no two Collectors have a series in common, of which a backend would keep one value.
+func assertTotals(t *testing.T, shards []*shard, all *harness.Backend, made *madeEvents) {
 	t.Helper()
 	var total int64
 	for _, s := range shards {
 		occurrences := s.backend.Occurrences("k8s.event.reason", spread)
-		assert.Equal(t, told(s.backend.Records("k8s.event.reason", spread)), occurrences, s.config)
+		assert.Equal(t, occurrencesOf(s.backend.Records("k8s.event.reason", spread)), occurrences, s.config)
 		total += occurrences
 	}
 	assert.Equal(t, made.total(), total)

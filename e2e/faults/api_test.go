@@ -13,62 +13,64 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/fakeapi"
 )
 
 func apiServerKilled(t *testing.T) row {
-	s := newScene(t, ownCluster(t, controlplane.Options{}))
-	s.watchedBy(t, s.cluster.Kubeconfig(), withStorage)
-	s.begin(t)
+	f := newFixture(t, ownCluster(t, controlplane.Options{}))
+	f.watchedBy(t, f.cluster.Kubeconfig(), withStorage)
+	f.begin(t)
 	for range 2 {
-		s.delivers(t, 50)
-		require.NoError(t, s.cluster.KillAPIServer())
-		require.NoError(t, s.cluster.StartAPIServer(t.Context()))
-		s.load.grows(t, 50)
+		f.delivers(t, 50)
+		require.NoError(t, f.cluster.KillAPIServer())
+		require.NoError(t, f.cluster.StartAPIServer(t.Context()))
+		f.load.grows(t, 50)
 	}
-	s.delivers(t, 50)
-	return s.conclude(t)
+	f.delivers(t, 50)
+	return f.conclude(t)
 }
 
-// wireBreaks is a Collector whose only way to the API server is a wire in a bad state.
-func wireBreaks(state wireState, says string) func(*testing.T) row {
+// connectionBreaks is a Collector whose only way to the API server is a network in a bad state.
+func connectionBreaks(state fakeapi.State, logLine string) func(*testing.T) row {
 	return func(t *testing.T) row {
-		s := newScene(t, sharedCluster(t))
-		w := newWire(t, s.cluster.Kubeconfig())
-		c := s.watchedBy(t, w.kubeconfig, withStorage)
-		s.begin(t)
+		f := newFixture(t, sharedCluster(t))
+		proxy := fakeapi.NewTCPProxy(t, f.cluster.Kubeconfig())
+		c := f.watchedBy(t, proxy.Kubeconfig, withStorage)
+		f.begin(t)
 		for range 2 {
-			s.delivers(t, 50)
-			w.becomes(state)
-			if state == slow {
-				s.delivers(t, 300)
+			f.delivers(t, 50)
+			proxy.Set(state)
+			if state == fakeapi.Slow {
+				f.delivers(t, 300)
 			} else {
-				s.load.grows(t, 1000)
+				f.load.grows(t, 1000)
 			}
-			if says != "" {
-				c.says(t, says)
+			if logLine != "" {
+				c.waitForLog(t, logLine)
 			}
-			w.becomes(sound)
+			proxy.Set(fakeapi.Open)
 		}
-		s.delivers(t, 50)
-		return s.conclude(t)
+		f.delivers(t, 50)
+		return f.conclude(t)
 	}
 }
 
-// compactedWhileApart lets etcd forget, while no connection exists, what the Collector would resume from.
+// compactedWhileApart lets etcd forget, while no connection exists, what the Collector would resume
+// from.
 func compactedWhileApart(t *testing.T) row {
-	s := newScene(t, ownCluster(t, controlplane.Options{}))
-	w := newWire(t, s.cluster.Kubeconfig())
-	s.watchedBy(t, w.kubeconfig, withStorage)
-	s.begin(t)
+	f := newFixture(t, ownCluster(t, controlplane.Options{}))
+	proxy := fakeapi.NewTCPProxy(t, f.cluster.Kubeconfig())
+	f.watchedBy(t, proxy.Kubeconfig, withStorage)
+	f.begin(t)
 	for range 2 {
-		s.delivers(t, 50)
-		w.becomes(cut)
-		s.load.grows(t, 200)
-		s.cluster.Compact(t)
-		w.becomes(sound)
+		f.delivers(t, 50)
+		proxy.Set(fakeapi.Cut)
+		f.load.grows(t, 200)
+		f.cluster.Compact(t)
+		proxy.Set(fakeapi.Open)
 	}
-	s.delivers(t, 50)
-	return s.conclude(t)
+	f.delivers(t, 50)
+	return f.conclude(t)
 }
 
 // compactedWhileDown does the same while the Collector is down.
@@ -76,69 +78,70 @@ func compactedWhileDown(t *testing.T) row {
 	return compacted(t, func(c *collector) { c.terminate(t) })
 }
 
-// compactedAfterCrash does it after a crash, so that neither the last moment before the crash is remembered, nor can the
-// API server tell it again step by step.
+// compactedAfterCrash does it after a crash, so that neither the last moment before the crash is
+// remembered, nor can the API server send it again step by step.
 func compactedAfterCrash(t *testing.T) row {
 	return compacted(t, (*collector).kill)
 }
 
-// killedInDelivery kills the Collector when the backend has taken a batch and has not yet said so, several times. The states
-// that the batch came from are gone when it starts again, and the events have moved on.
+// killedInDelivery kills the Collector when the backend has accepted a batch and has not answered
+// yet, several times. The states that the batch came from are gone when it starts again, and the
+// events have moved on.
 func killedInDelivery(settings ...setting) func(*testing.T) row {
 	return func(t *testing.T) row {
-		s := newScene(t, ownCluster(t, controlplane.Options{}))
-		c := s.watchedBy(t, s.cluster.Kubeconfig(), append(settings, withStorage)...)
-		s.begin(t)
+		f := newFixture(t, ownCluster(t, controlplane.Options{}))
+		c := f.watchedBy(t, f.cluster.Kubeconfig(), append(settings, withStorage)...)
+		f.begin(t)
 		for range 5 {
-			s.delivers(t, 50)
-			s.sink.answers(takeSayNothing)
-			s.delivers(t, 1)
+			f.delivers(t, 50)
+			f.sink.answers(acceptWithoutAnswer)
+			f.delivers(t, 1)
 			c.kill()
-			s.sink.answers(takeIt)
-			s.load.grows(t, 200)
-			s.cluster.Compact(t)
+			f.sink.answers(accept)
+			f.load.grows(t, 200)
+			f.cluster.Compact(t)
 			c.start(t)
 		}
-		s.delivers(t, 50)
-		return s.conclude(t)
+		f.delivers(t, 50)
+		return f.conclude(t)
 	}
 }
 
 func compacted(t *testing.T, end func(*collector)) row {
-	s := newScene(t, ownCluster(t, controlplane.Options{}))
-	c := s.watchedBy(t, s.cluster.Kubeconfig(), withStorage)
-	s.begin(t)
+	f := newFixture(t, ownCluster(t, controlplane.Options{}))
+	c := f.watchedBy(t, f.cluster.Kubeconfig(), withStorage)
+	f.begin(t)
 	for range 2 {
-		s.delivers(t, 200)
+		f.delivers(t, 200)
 		end(c)
-		s.load.grows(t, 200)
-		s.cluster.Compact(t)
+		f.load.grows(t, 200)
+		f.cluster.Compact(t)
 		c.start(t)
 	}
-	s.delivers(t, 50)
-	return s.conclude(t)
+	f.delivers(t, 50)
+	return f.conclude(t)
 }
 
-// expired is an API server that keeps events for less time than passes between their repeats, so that recorders make them
-// again and again, with the count that they had reached.
+// expired is an API server that keeps events for less time than passes between their repeats, so
+// that recorders make them again and again, with the count that they had reached.
 func expired(t *testing.T) row {
-	s := newScene(t, ownCluster(t, controlplane.Options{EventTTL: 20 * time.Second}))
-	w := newWire(t, s.cluster.Kubeconfig())
-	c := s.watchedBy(t, w.kubeconfig, withStorage)
-	s.begin(t, func(l *load) { l.pause, l.keep = 600*time.Millisecond, 30 })
+	f := newFixture(t, ownCluster(t, controlplane.Options{EventTTL: 20 * time.Second}))
+	proxy := fakeapi.NewTCPProxy(t, f.cluster.Kubeconfig())
+	c := f.watchedBy(t, proxy.Kubeconfig, withStorage)
+	f.begin(t, func(l *load) { l.pause, l.keep = 600*time.Millisecond, 30 })
 	for range 2 {
-		s.load.grows(t, 400)
-		w.becomes(cut)
-		s.load.grows(t, 60)
-		w.becomes(sound)
-		s.load.grows(t, 200)
+		f.load.grows(t, 400)
+		proxy.Set(fakeapi.Cut)
+		f.load.grows(t, 60)
+		proxy.Set(fakeapi.Open)
+		f.load.grows(t, 200)
 		c.kill()
-		s.load.grows(t, 60)
+		f.load.grows(t, 60)
 		c.start(t)
 	}
-	r := s.conclude(t)
-	r.remark = fmt.Sprintf("%d events made again by their recorders", s.load.remade())
-	assert.Positive(t, s.load.remade())
+	r := f.conclude(t)
+	r.remark = fmt.Sprintf("%d events made again by their recorders", f.load.remade())
+	assert.Positive(t, f.load.remade())
 	return r
 }
 
@@ -146,59 +149,59 @@ var eventsRule = rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{
 
 // permissionRevoked takes the permission to watch events away, and gives it back.
 func permissionRevoked(t *testing.T) row {
-	s := newScene(t, sharedCluster(t))
-	account := s.namespace + "-revoked"
-	kubeconfig, err := s.cluster.RestrictedKubeconfig(t.Context(), account, eventsRule)
+	f := newFixture(t, sharedCluster(t))
+	account := f.namespace + "-revoked"
+	kubeconfig, err := f.cluster.RestrictedKubeconfig(t.Context(), account, eventsRule)
 	require.NoError(t, err)
-	w := newWire(t, kubeconfig)
-	c := s.watchedBy(t, w.kubeconfig, withStorage)
-	s.begin(t)
-	s.delivers(t, 50)
+	proxy := fakeapi.NewTCPProxy(t, kubeconfig)
+	c := f.watchedBy(t, proxy.Kubeconfig, withStorage)
+	f.begin(t)
+	f.delivers(t, 50)
 
-	roles := s.cluster.RbacV1().ClusterRoles()
+	roles := f.cluster.RbacV1().ClusterRoles()
 	role, err := roles.Get(t.Context(), account, metav1.GetOptions{})
 	require.NoError(t, err)
 	role.Rules = nil
 	role, err = roles.Update(t.Context(), role, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	// An API server asks for permissions when a watch begins, so this one has to begin again.
-	w.becomes(cut)
-	w.becomes(sound)
-	c.says(t, "no permission to list and watch events")
-	s.load.grows(t, 200)
+	proxy.Set(fakeapi.Cut)
+	proxy.Set(fakeapi.Open)
+	c.waitForLog(t, "no permission to list and watch events")
+	f.load.grows(t, 200)
 	role.Rules = []rbacv1.PolicyRule{eventsRule}
 	_, err = roles.Update(t.Context(), role, metav1.UpdateOptions{})
 	require.NoError(t, err)
-	s.delivers(t, 50)
-	return s.conclude(t)
+	f.delivers(t, 50)
+	return f.conclude(t)
 }
 
 // ownersForbidden is an account that may see events and nothing else.
 func ownersForbidden(t *testing.T) row {
-	s := newScene(t, sharedCluster(t))
-	kubeconfig, err := s.cluster.RestrictedKubeconfig(t.Context(), s.namespace+"-events-only", eventsRule)
+	f := newFixture(t, sharedCluster(t))
+	kubeconfig, err := f.cluster.RestrictedKubeconfig(t.Context(), f.namespace+"-events-only", eventsRule)
 	require.NoError(t, err)
-	c := s.watchedBy(t, kubeconfig, withStorage)
-	s.begin(t)
-	s.delivers(t, 100)
-	c.says(t, "Missing permission to look up owners")
+	c := f.watchedBy(t, kubeconfig, withStorage)
+	f.begin(t)
+	f.delivers(t, 100)
+	c.waitForLog(t, "Missing permission to look up owners")
 	c.kill()
 	c.start(t)
-	s.delivers(t, 50)
-	return s.conclude(t)
+	f.delivers(t, 50)
+	return f.conclude(t)
 }
 
 // clocksOff are producers whose clocks are off, while the Collector is killed and started again.
 func clocksOff(by time.Duration) func(*testing.T) row {
 	return func(t *testing.T) row {
-		s := newScene(t, sharedCluster(t))
-		c := s.watchedBy(t, s.cluster.Kubeconfig(), withStorage)
-		s.begin(t, func(l *load) { l.clockOff = by })
-		s.delivers(t, 100)
+		f := newFixture(t, sharedCluster(t))
+		c := f.watchedBy(t, f.cluster.Kubeconfig(), withStorage)
+		f.begin(t, func(l *load) { l.clockOff = by })
+		f.delivers(t, 100)
 		c.kill()
-		s.load.grows(t, 100)
+		f.load.grows(t, 100)
 		c.start(t)
-		s.delivers(t, 100)
-		return s.conclude(t)
+		f.delivers(t, 100)
+		return f.conclude(t)
 	}
 }

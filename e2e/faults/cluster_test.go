@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"regexp"
 	"strconv"
 	"sync"
 	"testing"
@@ -19,14 +18,15 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
-	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/promtext"
 )
 
 // cluster is a control plane with a client that may do everything.
-type cluster struct{ *trial.Cluster }
+type cluster struct{ *harness.Cluster }
 
 func newCluster(options controlplane.Options) (*cluster, error) {
-	started, err := trial.StartCluster(context.Background(), options)
+	started, err := harness.StartCluster(context.Background(), options)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func sharedCluster(t *testing.T) *cluster {
 func TestMain(m *testing.M) { os.Exit(runAll(m)) }
 
 func runAll(m *testing.M) int {
-	if missing := trial.Missing(trial.OtelcolPath()); missing != nil && os.Getenv("CI") == "" {
+	if missing := harness.Missing(harness.OtelcolPath()); missing != nil && os.Getenv("CI") == "" {
 		fmt.Fprintln(os.Stderr, "skipped: make controlplane build builds what is missing:", missing)
 		return 0
 	}
@@ -84,21 +84,16 @@ func (c *cluster) newNamespace(t *testing.T) string {
 	return ns.Name
 }
 
-var eventWatches = regexp.MustCompile(`(?m)^apiserver_longrunning_requests\{[^}]*resource="events"[^}]*verb="WATCH"[^}]*\} (\d+)`)
-
 // eventWatches is how many watches of events the API server serves.
-func (c *cluster) eventWatches(t *testing.T) (n int) {
+func (c *cluster) eventWatches(t *testing.T) int {
 	t.Helper()
 	page, err := c.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
 	if err != nil {
 		return 0 // The API server may be away.
 	}
-	for _, found := range eventWatches.FindAllSubmatch(page, -1) {
-		one := 0
-		_, _ = fmt.Sscan(string(found[1]), &one)
-		n += one
-	}
-	return n
+	metrics, err := promtext.Parse(page)
+	require.NoError(t, err)
+	return int(metrics.Sum("apiserver_longrunning_requests", "resource", "events", "verb", "WATCH"))
 }
 
 // resourceVersion is that of everything that the API server has.
@@ -113,10 +108,10 @@ func (c *cluster) resourceVersion(t *testing.T) (version uint64) {
 
 func (c *cluster) awaitResourceVersion(t *testing.T, version uint64) {
 	t.Helper()
-	trial.Eventually(t, func() bool { return c.resourceVersion(t) >= version }, "resource version %d", version)
+	harness.Eventually(t, func() bool { return c.resourceVersion(t) >= version }, "resource version %d", version)
 }
 
-// version is what the API server says that it is.
+// version is the version of the API server.
 func version(config *rest.Config) string {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

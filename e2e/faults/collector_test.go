@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,21 +15,19 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/child"
-	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
 )
 
-// collector is one replica: a Collector that is started and ended again and again with the same configuration.
+// collector is one replica: a Collector that is started and ended again and again with the same
+// configuration.
 type collector struct {
 	name       string
 	kubeconfig string
-	config     []string // YAML, each part over those before it
-	directory  string   // of file_storage
-	wrapper    []string // a program and arguments that run the Collector; empty: it runs itself
-	output     child.Output
-
-	command *exec.Cmd       // nil: not started yet
-	ended   <-chan struct{} // closed when command has ended
+	config     []string    // YAML, each part over those before it
+	directory  string      // of file_storage
+	output     proc.Output // of all its starts
+	process    *proc.Process
 }
 
 // setting is a line of configuration over the defaults, as the Collector's --config yaml: takes it.
@@ -41,18 +38,18 @@ const (
 	withElections setting = "receivers::kube_events::k8s_leader_elector: k8s_leader_elector"
 )
 
-// newCollector describes a replica that delivers to the sink under its name. Nothing is queued between the receiver and
-// the sink, so that the sink's answer is what the receiver gets.
+// newCollector describes a replica that delivers to the sink under its name. Nothing is queued
+// between the receiver and the sink, so that the sink's answer is what the receiver gets.
 func newCollector(t *testing.T, name, kubeconfig string, s *sink, settings ...setting) *collector {
 	t.Helper()
 	c := &collector{name: name, kubeconfig: kubeconfig, directory: t.TempDir()}
 	c.config = []string{fmt.Sprintf(`
 receivers: {kube_events: {auth_type: kubeConfig, collection_interval: 1s, retry_on_failure: {initial_interval: 200ms, max_interval: 2s}}}
-exporters: {otlp_http: {endpoint: %q, compression: none, timeout: 3s, sending_queue: {enabled: false}, retry_on_failure: {enabled: false}}}
+exporters: {otlp_http: {endpoint: %q, headers: {%s: %q}, compression: none, timeout: 3s, sending_queue: {enabled: false}, retry_on_failure: {enabled: false}}}
 service:
   pipelines: {logs: {receivers: [kube_events], exporters: [otlp_http]}, metrics: {receivers: [kube_events], exporters: [otlp_http]}}
   telemetry: {logs: {level: info, encoding: console, disable_stacktrace: true}, metrics: {level: none}}
-`, s.url()+"/"+name)}
+`, s.url, replicaHeader, name)}
 	c.config = append(append(c.config, c.extensions(settings)...), settings...)
 	t.Cleanup(func() {
 		c.kill()
@@ -83,62 +80,47 @@ func (c *collector) extensions(settings []setting) []setting {
 // start runs the Collector.
 func (c *collector) start(t *testing.T) {
 	t.Helper()
-	arguments := append(slices.Clone(c.wrapper), trial.OtelcolPath())
+	var arguments []string
 	for _, part := range c.config {
 		arguments = append(arguments, "--config", "yaml:"+part)
 	}
-	command := exec.Command(arguments[0], arguments[1:]...)
+	command := exec.Command(harness.OtelcolPath(), arguments...)
 	command.Env = append(os.Environ(), "KUBECONFIG="+c.kubeconfig,
-		// A connection that says nothing is noticed sooner than after the 45 s that are client-go's default.
+		// A silent connection is noticed sooner than after the 45 s that are client-go's default.
 		"HTTP2_READ_IDLE_TIMEOUT_SECONDS=5", "HTTP2_PING_TIMEOUT_SECONDS=3")
 	command.Stdout, command.Stderr = &c.output, &c.output
-	command.SysProcAttr = child.OwnGroup()
-	ended, err := child.Start(command)
+	var err error
+	c.process, err = proc.Start(command)
 	require.NoError(t, err)
-	c.command, c.ended = command, ended
 }
 
 // signal sends a signal to the replica, and to nothing else.
 func (c *collector) signal(t *testing.T, s syscall.Signal) {
 	t.Helper()
-	require.NoError(t, c.command.Process.Signal(s))
+	require.NoError(t, c.process.Signal(s))
 }
 
 // kill ends the replica as kill -9 does. To kill it again is to do nothing.
 func (c *collector) kill() {
-	if c.command == nil {
-		return
+	if c.process != nil {
+		c.process.Kill()
 	}
-	_ = c.command.Process.Kill()
-	<-c.ended
 }
 
 // terminate ends the replica as Kubernetes does.
 func (c *collector) terminate(t *testing.T) {
 	t.Helper()
-	c.signal(t, syscall.SIGTERM)
-	<-c.ended
-	assert.Equal(t, 0, c.command.ProcessState.ExitCode(), "the exit code after SIGTERM")
+	harness.Terminate(t, c.process)
 }
 
-// runs says whether the replica has been started and has not ended.
-func (c *collector) runs() bool {
-	if c.command == nil {
-		return false
-	}
-	select {
-	case <-c.ended:
-		return false
-	default:
-		return true
-	}
-}
+// runs reports whether the replica has been started and has not ended.
+func (c *collector) runs() bool { return c.process != nil && c.process.Running() }
 
-// says waits until the replica's log matches a regular expression.
-func (c *collector) says(t *testing.T, text string) {
+// waitForLog waits until the replica's log matches a regular expression.
+func (c *collector) waitForLog(t *testing.T, text string) {
 	t.Helper()
 	pattern := regexp.MustCompile(text)
-	trial.Eventually(t, func() bool { return pattern.MatchString(c.output.String()) }, "%q in the log of replica %s", text, c.name)
+	harness.Eventually(t, func() bool { return pattern.MatchString(c.output.String()) }, "%q in the log of replica %s", text, c.name)
 }
 
 // refusesToStart starts the Collector and waits for its end, with an error.
@@ -146,8 +128,8 @@ func (c *collector) refusesToStart(t *testing.T) {
 	t.Helper()
 	c.start(t)
 	select {
-	case <-c.ended:
-		assert.Positive(t, c.command.ProcessState.ExitCode(), "the exit code")
+	case <-c.process.Ended():
+		assert.Positive(t, c.process.ExitCode(), "the exit code")
 	case <-time.After(30 * time.Second):
 		assert.Fail(t, "the Collector started")
 	}

@@ -10,65 +10,66 @@ import (
 	"time"
 )
 
-// killed kills the Collector again and again, at moments that nobody chose, and starts it again.
+// killed kills the Collector again and again, at random moments, and starts it again.
 func killed(times int, settings ...setting) func(*testing.T) row {
 	return func(t *testing.T) row {
-		s := newScene(t, sharedCluster(t))
-		c := s.watchedBy(t, s.cluster.Kubeconfig(), append(settings, withStorage)...)
-		s.begin(t)
+		f := newFixture(t, sharedCluster(t))
+		c := f.watchedBy(t, f.cluster.Kubeconfig(), append(settings, withStorage)...)
+		f.begin(t)
 		for range times {
-			s.delivers(t, 30)
+			f.delivers(t, 30)
 			time.Sleep(rand.N(1500 * time.Millisecond))
 			c.kill()
-			s.load.grows(t, 30)
+			f.load.grows(t, 30)
 			c.start(t)
 		}
-		s.delivers(t, 30)
-		return s.conclude(t)
+		f.delivers(t, 30)
+		return f.conclude(t)
 	}
 }
 
 func terminated(t *testing.T) row {
-	s := newScene(t, sharedCluster(t))
-	c := s.watchedBy(t, s.cluster.Kubeconfig(), withStorage)
-	s.begin(t)
+	f := newFixture(t, sharedCluster(t))
+	c := f.watchedBy(t, f.cluster.Kubeconfig(), withStorage)
+	f.begin(t)
 	const times = 3
 	for range times {
-		s.delivers(t, 50)
+		f.delivers(t, 50)
 		c.terminate(t)
-		s.load.grows(t, 50)
+		f.load.grows(t, 50)
 		c.start(t)
 	}
-	s.delivers(t, 50)
-	s.remark = fmt.Sprintf("%d times", times)
-	return s.conclude(t)
+	f.delivers(t, 50)
+	f.remark = fmt.Sprintf("%d times", times)
+	return f.conclude(t)
 }
 
 // paused pauses the process for longer than its connections live.
 func paused(t *testing.T) row {
-	s := newScene(t, sharedCluster(t))
-	c := s.watchedBy(t, s.cluster.Kubeconfig(), withStorage)
-	s.begin(t)
-	s.delivers(t, 50)
+	f := newFixture(t, sharedCluster(t))
+	c := f.watchedBy(t, f.cluster.Kubeconfig(), withStorage)
+	f.begin(t)
+	f.delivers(t, 50)
 	c.signal(t, syscall.SIGSTOP)
 	time.Sleep(40 * time.Second)
 	c.signal(t, syscall.SIGCONT)
-	s.delivers(t, 50)
+	f.delivers(t, 50)
 	c.kill()
 	c.start(t)
-	s.delivers(t, 50)
-	return s.conclude(t)
+	f.delivers(t, 50)
+	return f.conclude(t)
 }
 
-// killedAtOnce kills the Collector as soon as it has delivered its first record, before it had time for anything else.
+// killedAtOnce kills the Collector as soon as it has delivered its first record, before it had time
+// for anything else.
 func killedAtOnce(t *testing.T) row {
-	s := newScene(t, sharedCluster(t))
-	c := s.watchedBy(t, s.cluster.Kubeconfig(), withStorage)
-	s.begin(t)
-	s.delivers(t, 1)
+	f := newFixture(t, sharedCluster(t))
+	c := f.watchedBy(t, f.cluster.Kubeconfig(), withStorage)
+	f.begin(t)
+	f.delivers(t, 1)
 	c.kill()
-	s.load.grows(t, 100)
+	f.load.grows(t, 100)
 	c.start(t)
-	s.delivers(t, 30)
-	return s.conclude(t)
+	f.delivers(t, 30)
+	return f.conclude(t)
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package faults breaks what the receiver depends on, and the receiver itself, and counts. The built Collector runs as a
-// process, against a real control plane, and delivers into a sink of the test; recorders write events through the API and
-// know how many occurrences there were.
+// Package faults breaks what the receiver depends on, and the receiver itself, and counts. The
+// built Collector runs as a process, against a real control plane, and delivers into a sink of the
+// test; recorders write events through the API and know how many occurrences there were.
 package faults
 
 import (
@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/fakeapi"
 )
 
 // fault is one way to break things.
@@ -29,9 +31,9 @@ var faults = []fault{
 	{"kill -9 during a delivery, etcd compacted after", false, killedInDelivery()},
 	{"kill -9 during a delivery, etcd compacted after, dedup_interval 2s", false, killedInDelivery("receivers::kube_events::dedup_interval: 2s")},
 	{"API server killed and restarted", true, apiServerKilled},
-	{"connection cut", false, wireBreaks(cut, "")},
-	{"connection stalled", false, wireBreaks(stalled, "Cannot watch events")},
-	{"connection slow", false, wireBreaks(slow, "")},
+	{"connection cut", false, connectionBreaks(fakeapi.Cut, "")},
+	{"connection stalled", false, connectionBreaks(fakeapi.Stalled, "Cannot watch events")},
+	{"connection slow", false, connectionBreaks(fakeapi.Slow, "")},
 	{"etcd compacted while disconnected (410)", false, compactedWhileApart},
 	{"etcd compacted while down (410)", false, compactedWhileDown},
 	{"etcd compacted after kill -9 (410)", false, compactedAfterCrash},
@@ -58,8 +60,8 @@ var faults = []fault{
 	{"two replicas, the ConfigMap may be read but not written, leader killed with -9", false, positionReadOnly},
 	{"two replicas, etcd restored from a backup, leader killed with -9 after", false, etcdRestoredUnderReplicas},
 	{"two replicas, leader paused past its lease", false, leaderPaused},
-	{"two replicas, leader cut off from the API", false, leaderPartitioned(cut)},
-	{"two replicas, leader's connection stalled", false, leaderPartitioned(stalled)},
+	{"two replicas, leader cut off from the API", false, leaderPartitioned(fakeapi.Cut)},
+	{"two replicas, leader's connection stalled", false, leaderPartitioned(fakeapi.Stalled)},
 	{"two replicas, API server killed and restarted", false, leadersWithoutAPIServer},
 	{"disk full under file_storage, kill -9 after", false, diskFull},
 	{"disk full under file_storage, kill -9 and start meanwhile", false, startedOnFullDisk},
@@ -67,8 +69,8 @@ var faults = []fault{
 	{"storage locked by another process at the start", false, storageLocked},
 }
 
-// TestFaults runs a few of the faults, and with FAULTS_REPORT all of them; then the table goes into the file that it
-// names.
+// TestFaults runs a few of the faults, and with FAULTS_REPORT all of them; then the table goes into
+// the file that it names.
 func TestFaults(t *testing.T) {
 	report := os.Getenv("FAULTS_REPORT")
 	rows := make([]row, len(faults))

@@ -18,13 +18,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
-// load is what goes on in a cluster: recorders that write events of both styles and count their repeats. It knows the
-// truth, because it never gives a write up: each is repeated until the API server has taken it.
+// load is what goes on in a cluster: recorders that write events of both styles and count their
+// repeats. It knows the truth, because it never gives a write up: each is repeated until the API
+// server has taken it.
 type load struct {
 	client    kubernetes.Interface
 	namespace string
@@ -70,7 +72,7 @@ func (l *load) end() {
 	l.done.Wait()
 }
 
-// hold waits for the writes that are under way and lets no other begin, until release.
+// hold waits for the writes that are under way. No other write begins until release.
 func (l *load) hold() {
 	l.held.Store(true)
 	l.writing.Lock()
@@ -101,11 +103,11 @@ func (l *load) remade() int {
 	return l.again
 }
 
-// grows waits until the load has made so many more occurrences.
+// grows waits until the load has made n more occurrences.
 func (l *load) grows(t *testing.T, by int64) {
 	t.Helper()
 	goal := l.total() + by
-	trial.Eventually(t, func() bool { return l.total() >= goal }, "%d more occurrences", by)
+	harness.Eventually(t, func() bool { return l.total() >= goal }, "%d more occurrences", by)
 }
 
 func (l *load) note(name string, count int64) {
@@ -161,8 +163,8 @@ func (r *recorder) begin() {
 	r.recent = r.recent[max(0, len(r.recent)-r.keep):]
 }
 
-// repeat counts an event up, by more than one at times, as recorders do that were throttled. One that the API server no
-// longer has is made again with the count that was reached, as recorders do.
+// repeat counts an event up, by more than one at times, as recorders do that were throttled. One
+// that the API server no longer has is made again with the count that was reached, as recorders do.
 func (r *recorder) repeat(e *repeated) {
 	e.count += 1 + rand.Int64N(3)
 	r.write(e, func(ctx context.Context) error {
@@ -177,24 +179,25 @@ func (r *recorder) repeat(e *repeated) {
 	})
 }
 
-// write tries until the API server has taken it, so that the truth is known even if an answer gets lost.
+// write tries until the API server has taken it, so that the truth is known even if an answer gets
+// lost.
 func (r *recorder) write(e *repeated, try func(context.Context) error) {
-	for {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	_ = wait.PollUntilContextCancel(context.Background(), 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
 		err := try(ctx)
-		cancel()
 		if err == nil || apierrors.IsAlreadyExists(err) && e.count == 1 {
 			r.note(e.name, e.count)
-			return
+			return true, nil
 		}
 		if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
 			r.mu.Lock()
 			r.mistakes = append(r.mistakes, err)
 			r.mu.Unlock()
-			return
+			return true, nil
 		}
-		time.Sleep(100 * time.Millisecond)
-	}
+		return false, nil
+	})
 }
 
 func (r *recorder) now() time.Time { return time.Now().Add(r.clockOff) }

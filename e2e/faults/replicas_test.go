@@ -14,15 +14,16 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
-	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/fakeapi"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
-// pair are two replicas without a shared storage, each with a wire of its own.
+// pair are two replicas without a shared storage, each with a network of its own.
 type pair struct {
-	*scene
-	wires map[string]*wire
-	// before is how many records were delivered before both replicas were started last. A replica has
-	// the same name in each of its lives.
+	*fixture
+	proxies map[string]*fakeapi.TCPProxy
+	// before is how many records were delivered before both replicas were started last. A replica
+	// has the same name in each of its lives.
 	before int
 }
 
@@ -36,11 +37,11 @@ func newPair(t *testing.T, settings ...setting) *pair {
 // newPairAs starts them with the permissions of a kubeconfig.
 func newPairAs(t *testing.T, c *cluster, kubeconfig string, settings ...setting) *pair {
 	t.Helper()
-	p := &pair{scene: newScene(t, c), wires: map[string]*wire{}}
+	p := &pair{fixture: newFixture(t, c), proxies: map[string]*fakeapi.TCPProxy{}}
 	p.metricDiffers = true
 	for range 2 {
-		w := newWire(t, kubeconfig)
-		p.wires[p.watchedBy(t, w.kubeconfig, append(settings, withElections)...).name] = w
+		proxy := fakeapi.NewTCPProxy(t, kubeconfig)
+		p.proxies[p.watchedBy(t, proxy.Kubeconfig, append(settings, withElections)...).name] = proxy
 	}
 	p.bothWatch(t)
 	p.begin(t)
@@ -49,7 +50,7 @@ func newPairAs(t *testing.T, c *cluster, kubeconfig string, settings ...setting)
 
 func (p *pair) bothWatch(t *testing.T) {
 	t.Helper()
-	trial.Eventually(t, func() bool { return p.cluster.eventWatches(t) == 2 }, "two watches")
+	harness.Eventually(t, func() bool { return p.cluster.eventWatches(t) == 2 }, "two watches")
 }
 
 // roles are who leads and who does not.
@@ -64,9 +65,9 @@ func (p *pair) roles(t *testing.T) (leader, other *collector) {
 // takesOver waits until a replica delivers that did not.
 func (p *pair) takesOver(t *testing.T, c *collector) {
 	t.Helper()
-	seen := len(p.sink.took())
-	trial.Eventually(t, func() bool {
-		for _, r := range p.sink.took()[seen:] {
+	seen := len(p.sink.allRecords())
+	harness.Eventually(t, func() bool {
+		for _, r := range p.sink.allRecords()[seen:] {
 			if r.replica == c.name {
 				return true
 			}
@@ -75,17 +76,18 @@ func (p *pair) takesOver(t *testing.T, c *collector) {
 	}, "records from %s", c.name)
 }
 
-// concludeInTerms concludes, and checks that the last leader's sums are those of the records of its last term.
+// concludeInTerms concludes, and checks that the last leader's sums are those of the records of its
+// last term.
 func (p *pair) concludeInTerms(t *testing.T) row {
 	t.Helper()
 	r := p.conclude(t)
-	records := recordsIn(p.namespace, p.sink.took()[p.before:])
+	records := recordsIn(p.namespace, p.sink.allRecords()[p.before:])
 	last := records[len(records)-1].replica
 	var occurrences int64
 	for i := len(records) - 1; i >= 0 && records[i].replica == last; i-- {
 		occurrences += records[i].occurrences
 	}
-	points := lastTerm(last, pointsIn(p.namespace, p.sink.metered()))
+	points := lastTerm(last, pointsIn(p.namespace, p.sink.allPoints()))
 	assert.Equal(t, occurrences, total(points), "the metric of the last leader")
 	assertSteady(t, points)
 	return r
@@ -112,8 +114,8 @@ func leaderKilled(t *testing.T) row {
 	return p.concludeInTerms(t)
 }
 
-// leaderKilledWithWindows kills a leader that holds occurrences in windows. The next leader repeats up to one interval,
-// in other groups.
+// leaderKilledWithWindows kills a leader that holds occurrences in windows. The next leader repeats
+// up to one interval, in other groups.
 func leaderKilledWithWindows(t *testing.T) row {
 	p := newPair(t, "receivers::kube_events::dedup_interval: 2s")
 	p.unsaved = true
@@ -126,7 +128,8 @@ func leaderKilledWithWindows(t *testing.T) row {
 	return p.concludeInTerms(t)
 }
 
-// etcdRestoredUnderReplicas replaces etcd's data by a backup, with the lease and the position, and kills the leader later.
+// etcdRestoredUnderReplicas replaces etcd's data by a backup, with the lease and the position, and
+// kills the leader later.
 func etcdRestoredUnderReplicas(t *testing.T) row {
 	p := newPair(t)
 	kept := p.load
@@ -143,7 +146,7 @@ func etcdRestoredUnderReplicas(t *testing.T) row {
 	kept.release()
 	p.add(t, named("new-"))
 	for _, c := range p.replicas {
-		c.says(t, wentBack)
+		c.waitForLog(t, wentBack)
 	}
 	p.delivers(t, 100)
 	leader, other := p.roles(t)
@@ -153,16 +156,16 @@ func etcdRestoredUnderReplicas(t *testing.T) row {
 	return p.concludeInTerms(t)
 }
 
-// leaderKilledWhileRefused has a leader that delivers nothing for longer than the status waits before it reports that, and
-// for much longer than a lease.
+// leaderKilledWhileRefused has a leader that delivers nothing for longer than the status waits
+// before it reports that, and for much longer than a lease.
 func leaderKilledWhileRefused(t *testing.T) row {
 	p := newPair(t)
 	p.delivers(t, 100)
 	leader, other := p.roles(t)
-	p.sink.answers(refuseForNow)
+	p.sink.answers(rejectRetryable)
 	time.Sleep(70 * time.Second)
 	leader.kill()
-	p.sink.answers(takeIt)
+	p.sink.answers(accept)
 	p.takesOver(t, other)
 	p.delivers(t, 100)
 	return p.concludeInTerms(t)
@@ -195,8 +198,8 @@ func leaderStopped(settings ...setting) func(*testing.T) row {
 	}
 }
 
-// bothKilled kills both replicas, and starts them after much longer than a lease. They continue from the published
-// position.
+// bothKilled kills both replicas, and starts them after much longer than a lease. They continue
+// from the published position.
 func bothKilled(t *testing.T) row {
 	p := newPair(t)
 	for range 2 {
@@ -231,7 +234,7 @@ func (p *pair) killBoth(t *testing.T) {
 
 func (p *pair) startBoth(t *testing.T) {
 	t.Helper()
-	p.before = len(p.sink.took())
+	p.before = len(p.sink.allRecords())
 	for _, c := range p.replicas {
 		c.start(t)
 	}
@@ -242,7 +245,7 @@ func positionForbidden(t *testing.T) row {
 	p := newPairWithout(t)
 	p.delivers(t, 200)
 	for _, c := range p.replicas {
-		c.says(t, missingRules)
+		c.waitForLog(t, missingRules)
 	}
 	return p.repeatsMore(t)
 }
@@ -252,13 +255,14 @@ func positionReadOnly(t *testing.T) row {
 	p := newPairWithout(t, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}})
 	p.delivers(t, 200)
 	leader, _ := p.roles(t)
-	leader.says(t, missingRules)
+	leader.waitForLog(t, missingRules)
 	return p.repeatsMore(t)
 }
 
 const missingRules = `position of the leader.*resources: \[configmaps\], verbs: \[create\].*resources: \[configmaps\], resourceNames: \[[^]]+\], verbs: \[get, update\]`
 
-// newPairWithout starts replicas that have no permission for the ConfigMap, but those that are given.
+// newPairWithout starts replicas that have no permission for the ConfigMap, but those that are
+// given.
 func newPairWithout(t *testing.T, given ...rbacv1.PolicyRule) *pair {
 	t.Helper()
 	c := ownCluster(t, controlplane.Options{})
@@ -282,8 +286,8 @@ func (p *pair) repeatsMore(t *testing.T) row {
 	return r
 }
 
-// leaderPaused pauses the leader until the other leads, lets it go on, and then kills the other: who was paused must not
-// emit before that, and has to afterwards.
+// leaderPaused pauses the leader until the other leads, continues it, and then kills the other: the
+// paused replica must not emit before that, and has to afterwards.
 func leaderPaused(t *testing.T) row {
 	p := newPair(t)
 	p.delivers(t, 100)
@@ -291,7 +295,7 @@ func leaderPaused(t *testing.T) row {
 	leader.signal(t, syscall.SIGSTOP)
 	p.takesOver(t, other)
 	p.delivers(t, 200)
-	resumed, metered := len(p.sink.took()), len(p.sink.metered())
+	resumed, metered := len(p.sink.allRecords()), len(p.sink.allPoints())
 	leader.signal(t, syscall.SIGCONT)
 	p.load.grows(t, 2000) // many leases
 	p.assertSilent(t, leader, resumed, metered)
@@ -303,34 +307,35 @@ func leaderPaused(t *testing.T) row {
 	return p.concludeInTerms(t)
 }
 
-// assertSilent checks that a replica has emitted nothing since, but what the other had emitted before.
+// assertSilent checks that a replica has emitted nothing since, but what the other had emitted
+// before.
 func (p *pair) assertSilent(t *testing.T, c *collector, records, points int) {
 	t.Helper()
 	known := map[string]bool{}
-	for i, r := range p.sink.took() {
+	for i, r := range p.sink.allRecords() {
 		if r.replica == c.name && i >= records {
 			assert.True(t, known[r.uid], "a record of %s that no leader had emitted", c.name)
 		}
 		known[r.uid] = true
 	}
-	for _, point := range p.sink.metered()[points:] {
+	for _, point := range p.sink.allPoints()[points:] {
 		assert.NotEqual(t, c.name, point.replica, "a point of the metric from a replica that does not lead")
 	}
 }
 
 // leaderPartitioned takes the API server away from the leader, which still reaches the sink.
-func leaderPartitioned(state wireState) func(*testing.T) row {
+func leaderPartitioned(state fakeapi.State) func(*testing.T) row {
 	return func(t *testing.T) row {
 		p := newPair(t)
 		for range 2 {
 			p.delivers(t, 100)
 			leader, other := p.roles(t)
-			p.wires[leader.name].becomes(state)
+			p.proxies[leader.name].Set(state)
 			p.takesOver(t, other)
-			resumed, metered := len(p.sink.took()), len(p.sink.metered())
+			resumed, metered := len(p.sink.allRecords()), len(p.sink.allPoints())
 			p.delivers(t, 200)
 			p.assertSilent(t, leader, resumed, metered)
-			p.wires[leader.name].becomes(sound)
+			p.proxies[leader.name].Set(fakeapi.Open)
 			p.bothWatch(t)
 			p.load.grows(t, 500)
 			p.assertSilent(t, leader, resumed, metered)
@@ -339,7 +344,8 @@ func leaderPartitioned(state wireState) func(*testing.T) row {
 	}
 }
 
-// leadersWithoutAPIServer takes the API server away from both, for about as long as the lease lasts.
+// leadersWithoutAPIServer takes the API server away from both, for about as long as the lease
+// lasts.
 func leadersWithoutAPIServer(t *testing.T) row {
 	p := newPair(t)
 	p.delivers(t, 100)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 	"github.com/kubeevents/kubeeventsreceiver/internal/simulation"
 )
 
@@ -43,7 +43,7 @@ func writeReport(t *testing.T, path string, rows []row) {
 		fmt.Fprintf(&table, "| %s | %d | %d | %d | %d | %d | %d | %s | %d | %s | %s |\n",
 			r.fault, r.made, r.delivered, r.refused+r.lost, r.refused, r.lost, r.repeated, altered, r.surplus, metric, r.remark)
 	}
-	collector, err := exec.Command(trial.OtelcolPath(), "--version").Output()
+	collector, err := exec.Command(harness.OtelcolPath(), "--version").Output()
 	require.NoError(t, err)
 	page := strings.NewReplacer(
 		"{{date}}", time.Now().UTC().Format(time.DateOnly),

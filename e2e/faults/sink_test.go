@@ -3,40 +3,40 @@
 package faults
 
 import (
+	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
-	"strings"
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
-	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/otlpsink"
 )
 
-// probeReason is the reason of the events that only find out whether a Collector watches. They count nowhere.
+// probeReason is the reason of the events that only find out whether a Collector watches. They
+// count nowhere.
 const probeReason = "Probe"
 
 // answer is what the sink does with a request.
 type answer int
 
 const (
-	takeIt         answer = iota
-	refuseForNow          // with an error that is worth another try
-	refuseForGood         // with one that is not
-	sayNothing            // until the Collector gives up
-	takeSayNothing        // the worst: it is taken, and the Collector cannot know
+	accept              answer = iota
+	rejectRetryable            // with a retryable error
+	rejectPermanently          // with a permanent error
+	withoutAnswer              // the Collector gives up waiting
+	acceptWithoutAnswer        // the worst: the data is kept, and the Collector cannot know
 )
 
-// sink is the backend: it takes OTLP over HTTP from replicas, which it tells apart by the path, and keeps in order what
-// it took.
+// sink is the backend. It keeps in order what it received.
 type sink struct {
-	server *httptest.Server
+	url string
 
 	mu      sync.Mutex
 	answer  answer
@@ -64,16 +64,17 @@ type point struct {
 }
 
 func newSink(t *testing.T) *sink {
+	t.Helper()
 	s := &sink{probes: map[string]string{}}
-	s.server = httptest.NewServer(s)
-	t.Cleanup(func() {
-		s.server.CloseClientConnections()
-		s.server.Close()
-	})
+	server, err := otlpsink.Start(otlpsink.Callbacks{Logs: s.receiveLogs, Metrics: s.receiveMetrics})
+	require.NoError(t, err)
+	s.url = server.URL
+	t.Cleanup(func() { assert.NoError(t, server.Stop()) })
 	return s
 }
 
-func (s *sink) url() string { return s.server.URL }
+// replicaHeader is the header that has the name of the replica.
+const replicaHeader = "replica"
 
 // answers changes what the sink does from now on.
 func (s *sink) answers(a answer) {
@@ -82,49 +83,46 @@ func (s *sink) answers(a answer) {
 	s.answer = a
 }
 
-func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return // The Collector was killed in the middle of it.
-	}
-	replica, signal, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-	reply, answer := s.take(replica, signal, body)
-	switch answer {
-	case refuseForNow:
-		w.WriteHeader(http.StatusServiceUnavailable)
-	case refuseForGood:
-		w.WriteHeader(http.StatusBadRequest)
-	case sayNothing, takeSayNothing:
-		<-r.Context().Done()
-	default:
-		w.Header().Set("Content-Type", "application/x-protobuf")
-		_, _ = w.Write(reply)
-	}
-}
-
-// take keeps what a request brings, unless the answer is not to.
-func (s *sink) take(replica, signal string, body []byte) ([]byte, answer) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	kept := s.answer == takeIt || s.answer == takeSayNothing
-	if signal == "v1/metrics" {
-		request := pmetricotlp.NewExportRequest()
-		if request.UnmarshalProto(body) == nil && kept {
-			s.takeMetrics(replica, request.Metrics())
+func (s *sink) receiveLogs(ctx context.Context, logs plog.Logs) error {
+	return s.receive(ctx, func(replica string) {
+		if s.keeps() || s.answer == rejectPermanently {
+			s.takeLogs(replica, logs)
 		}
-		reply, _ := pmetricotlp.NewExportResponse().MarshalProto()
-		return reply, s.answer
-	}
-	request := plogotlp.NewExportRequest()
-	if request.UnmarshalProto(body) == nil && (kept || s.answer == refuseForGood) {
-		s.takeLogs(replica, request)
-	}
-	reply, _ := plogotlp.NewExportResponse().MarshalProto()
-	return reply, s.answer
+	})
 }
 
-func (s *sink) takeLogs(replica string, request plogotlp.ExportRequest) {
-	for _, resource := range request.Logs().ResourceLogs().All() {
+func (s *sink) receiveMetrics(ctx context.Context, metrics pmetric.Metrics) error {
+	return s.receive(ctx, func(replica string) {
+		if s.keeps() {
+			s.takeMetrics(replica, metrics)
+		}
+	})
+}
+
+// keeps reports whether the sink keeps what it receives.
+func (s *sink) keeps() bool { return s.answer == accept || s.answer == acceptWithoutAnswer }
+
+// receive takes a request, and returns what makes the receiver give the answer.
+func (s *sink) receive(ctx context.Context, take func(replica string)) error {
+	s.mu.Lock()
+	take(otlpsink.Header(ctx, replicaHeader))
+	answer := s.answer
+	s.mu.Unlock()
+	switch answer {
+	case rejectRetryable:
+		return errors.New("the test rejects this temporarily")
+	case rejectPermanently:
+		return otlpsink.Rejected
+	case withoutAnswer, acceptWithoutAnswer:
+		<-ctx.Done()
+		return ctx.Err()
+	default:
+		return nil
+	}
+}
+
+func (s *sink) takeLogs(replica string, logs plog.Logs) {
+	for _, resource := range logs.ResourceLogs().All() {
 		for _, scope := range resource.ScopeLogs().All() {
 			for _, log := range scope.LogRecords().All() {
 				text := func(key string) string { return textOf(log.Attributes(), key) }
@@ -136,7 +134,7 @@ func (s *sink) takeLogs(replica string, request plogotlp.ExportRequest) {
 					replica: replica, namespace: textOf(resource.Resource().Attributes(), "k8s.namespace.name"),
 					event: text("k8s.event.name"), uid: text("log.record.uid"),
 					count: numberOf(log.Attributes(), "k8s.event.count"), occurrences: numberOf(log.Attributes(), "k8s.event.occurrences"),
-					refused: s.answer == refuseForGood, bytes: digestOf(resource, scope, log),
+					refused: s.answer == rejectPermanently, bytes: digestOf(resource, scope, log),
 				})
 			}
 		}
@@ -193,15 +191,15 @@ func nameOf(attributes pcommon.Map) string {
 	return fmt.Sprint(attributes.AsRaw()) // fmt sorts maps by key
 }
 
-// took are the records so far.
-func (s *sink) took() []record {
+// allRecords are the records so far.
+func (s *sink) allRecords() []record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.records[:len(s.records):len(s.records)]
 }
 
-// metered are the points so far.
-func (s *sink) metered() []point {
+// allPoints are the points so far.
+func (s *sink) allPoints() []point {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.points[:len(s.points):len(s.points)]

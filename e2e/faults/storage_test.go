@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 const (
@@ -20,65 +20,68 @@ const (
 	savedAgain = "Checkpoints are saved again"
 )
 
-// diskFull fills the disk under file_storage, makes room again, and then kills the Collector. While nothing can be
-// saved, events are delivered, and the metric reports what is saved: it stands still.
+// diskFull fills the disk under file_storage, makes room again, and then kills the Collector. While
+// nothing can be saved, events are delivered, and the metric reports what is saved: it does not
+// change.
 func diskFull(t *testing.T) row {
-	s := newScene(t, sharedCluster(t))
+	f := newFixture(t, sharedCluster(t))
 	disk := smallDisk(t)
-	c := s.watchedBy(t, s.cluster.Kubeconfig(), withStorage, onDisk(disk))
-	s.begin(t, mostlyNew)
-	s.delivers(t, 200)
+	c := f.watchedBy(t, f.cluster.Kubeconfig(), withStorage, onDisk(disk))
+	f.begin(t, mostlyNew)
+	f.delivers(t, 200)
 	fill(t, disk)
-	c.says(t, notSaved)
-	still := s.awaitPoint(t)
-	s.delivers(t, 400)
-	assertStill(t, pointsIn(s.namespace, s.sink.metered()[still:]))
+	c.waitForLog(t, notSaved)
+	still := f.awaitPoint(t)
+	f.delivers(t, 400)
+	assertStill(t, pointsIn(f.namespace, f.sink.allPoints()[still:]))
 	require.NoError(t, os.Remove(filepath.Join(disk, filler)))
-	c.says(t, savedAgain)
-	s.delivers(t, 100)
+	c.waitForLog(t, savedAgain)
+	f.delivers(t, 100)
 	c.kill()
-	s.load.grows(t, 50)
+	f.load.grows(t, 50)
 	c.start(t)
-	s.delivers(t, 100)
-	return s.conclude(t)
+	f.delivers(t, 100)
+	return f.conclude(t)
 }
 
-// startedOnFullDisk kills the Collector while the disk is full, and starts it before there is room again. What was
-// delivered since the last save is repeated; what was saved is not, unless it was in flight.
+// startedOnFullDisk kills the Collector while the disk is full, and starts it before there is room
+// again. What was delivered since the last save is repeated; what was saved is not, unless it was
+// in flight.
 func startedOnFullDisk(t *testing.T) row {
-	s := newScene(t, sharedCluster(t))
-	s.unsaved = true
-	s.remark = "the receiver repeats what it delivered after the last save, also in other records; the metric stands still until there is space"
+	f := newFixture(t, sharedCluster(t))
+	f.unsaved = true
+	f.remark = "the receiver repeats what it delivered after the last save, also in other records; the metric stands still until there is space"
 	disk := smallDisk(t)
-	c := s.watchedBy(t, s.cluster.Kubeconfig(), withStorage, onDisk(disk))
-	s.begin(t, mostlyNew)
-	s.delivers(t, 200)
-	saved := len(s.sink.took())
+	c := f.watchedBy(t, f.cluster.Kubeconfig(), withStorage, onDisk(disk))
+	f.begin(t, mostlyNew)
+	f.delivers(t, 200)
+	saved := len(f.sink.allRecords())
 	fill(t, disk)
-	c.says(t, notSaved)
-	still := s.awaitPoint(t)
-	s.delivers(t, 200)
+	c.waitForLog(t, notSaved)
+	still := f.awaitPoint(t)
+	f.delivers(t, 200)
 	c.kill()
 	c.start(t)
-	s.delivers(t, 300)
-	assertStill(t, pointsIn(s.namespace, s.sink.metered()[still:]))
+	f.delivers(t, 300)
+	assertStill(t, pointsIn(f.namespace, f.sink.allPoints()[still:]))
 	require.NoError(t, os.Remove(filepath.Join(disk, filler)))
-	s.delivers(t, 200)
-	r := s.conclude(t)
-	assertRepeatsAreTheSame(t, s.sink.took(), saved)
+	f.delivers(t, 200)
+	r := f.conclude(t)
+	assertRepeatsAreTheSame(t, f.sink.allRecords(), saved)
 	assert.Positive(t, r.repeated+int(r.surplus), "repeated records")
 	return r
 }
 
 // awaitPoint waits for the next collection of the metric, and returns how many points came before.
-func (s *scene) awaitPoint(t *testing.T) (points int) {
+func (f *fixture) awaitPoint(t *testing.T) (points int) {
 	t.Helper()
-	points = len(s.sink.metered())
-	trial.Eventually(t, func() bool { return len(s.sink.metered()) > points }, "a point of the metric")
+	points = len(f.sink.allPoints())
+	harness.Eventually(t, func() bool { return len(f.sink.allPoints()) > points }, "a point of the metric")
 	return points
 }
 
-// mostlyNew lets most writes be of a new event, so that more and more has to be remembered.
+// mostlyNew makes most writes create a new event, so that the receiver has to remember more and
+// more.
 func mostlyNew(l *load) { l.fresh = 7 }
 
 func onDisk(directory string) setting { return "extensions::file_storage::directory: " + directory }
@@ -96,49 +99,49 @@ func fill(t *testing.T, disk string) {
 	}
 }
 
-// checkpointDamaged writes garbage over a checkpoint while the Collector is down. The receiver sets the checkpoint aside,
-// reports this, and makes a first start with new sums.
+// checkpointDamaged writes garbage over a checkpoint while the Collector is down. The receiver sets
+// the checkpoint aside, reports this, and makes a first start with new sums.
 func checkpointDamaged(t *testing.T) row {
-	s := newScene(t, sharedCluster(t))
-	s.memoryIsLost = true
-	c := s.watchedBy(t, s.cluster.Kubeconfig(), withStorage, "receivers::kube_events::start_at: beginning")
-	s.begin(t)
-	s.delivers(t, 100)
+	f := newFixture(t, sharedCluster(t))
+	f.memoryIsLost = true
+	c := f.watchedBy(t, f.cluster.Kubeconfig(), withStorage, "receivers::kube_events::start_at: beginning")
+	f.begin(t)
+	f.delivers(t, 100)
 	c.terminate(t)
 	damage(t, c.directory)
-	s.load.grows(t, 50)
-	records, points := len(s.sink.took()), len(s.sink.metered())
+	f.load.grows(t, 50)
+	records, points := len(f.sink.allRecords()), len(f.sink.allPoints())
 	c.start(t)
-	c.says(t, `The checkpoint .* is set aside.*"set_aside"`)
-	s.delivers(t, 100)
+	c.waitForLog(t, `The checkpoint .* is set aside.*"set_aside"`)
+	f.delivers(t, 100)
 	c.kill()
 	c.start(t)
-	s.delivers(t, 100)
-	s.remark = "reports this and makes a first start with new sums (here with start_at: beginning, so existing events are emitted again)"
-	r := s.conclude(t)
-	since := pointsIn(s.namespace, s.sink.metered()[points:])
-	assert.Equal(t, distinct(recordsIn(s.namespace, s.sink.took()[records:])), total(since), "the sums since")
+	f.delivers(t, 100)
+	f.remark = "reports this and makes a first start with new sums (here with start_at: beginning, so existing events are emitted again)"
+	r := f.conclude(t)
+	since := pointsIn(f.namespace, f.sink.allPoints()[points:])
+	assert.Equal(t, distinct(recordsIn(f.namespace, f.sink.allRecords()[records:])), total(since), "the sums since")
 	assertSteady(t, since)
 	return r
 }
 
-// storageLocked starts the Collector while another process uses the file of file_storage. The extension then cannot open
-// it, and the Collector does not start.
+// storageLocked starts the Collector while another process uses the file of file_storage. The
+// extension then cannot open it, and the Collector does not start.
 func storageLocked(t *testing.T) row {
-	s := newScene(t, sharedCluster(t))
-	c := s.watchedBy(t, s.cluster.Kubeconfig(), withStorage)
-	s.begin(t)
-	s.delivers(t, 50)
+	f := newFixture(t, sharedCluster(t))
+	c := f.watchedBy(t, f.cluster.Kubeconfig(), withStorage)
+	f.begin(t)
+	f.delivers(t, 50)
 	c.kill()
 	unlock := lock(t, c.directory)
 	c.refusesToStart(t)
-	c.says(t, `storage:? "file_storage".*timeout`)
-	s.load.grows(t, 50)
+	c.waitForLog(t, `storage:? "file_storage".*timeout`)
+	f.load.grows(t, 50)
 	unlock()
 	c.start(t)
-	s.delivers(t, 50)
-	s.remark = "the Collector does not start, and names the storage; the next start continues"
-	return s.conclude(t)
+	f.delivers(t, 50)
+	f.remark = "the Collector does not start, and names the storage; the next start continues"
+	return f.conclude(t)
 }
 
 // lock takes the files of file_storage, as another Collector does.

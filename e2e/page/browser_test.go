@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 // browser is a Chromium with one tab.
@@ -38,7 +38,7 @@ func browse(t *testing.T, url string) *browser {
 	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath("chromium"), chromedp.Headless, chromedp.DisableGPU,
 		chromedp.NoFirstRun, chromedp.WindowSize(1180, 1500), chromedp.UserDataDir(t.TempDir())}
 	for _, flag := range []string{"disable-background-networking", "disable-component-update", "disable-quic", "disable-sync"} {
-		options = append(options, chromedp.Flag(flag, true)) // It has nobody to talk to but the page.
+		options = append(options, chromedp.Flag(flag, true)) // It needs no connection but that to the page.
 	}
 	if os.Geteuid() == 0 {
 		options = append(options, chromedp.NoSandbox) // which Chromium has none of for root
@@ -86,7 +86,7 @@ func (b *browser) do(t *testing.T, actions ...chromedp.Action[chromedp.Void]) {
 // await waits until a script's expression is true.
 func (b *browser) await(t *testing.T, expression string) {
 	t.Helper()
-	trial.Eventually(t, func() bool {
+	harness.Eventually(t, func() bool {
 		holds, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](expression))
 		return err == nil && holds // An error is that of a page which is being loaded.
 	}, "%s", expression)
@@ -107,7 +107,7 @@ func (b *browser) texts(t *testing.T, selector string) []string {
 	return all
 }
 
-// choose takes a value of a filter, as somebody does, and waits for the page that shows what passes.
+// choose takes a value of a filter, as a user does, and waits for the page that shows what passes.
 func (b *browser) choose(t *testing.T, filter, value string) {
 	t.Helper()
 	b.do(t, chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`{

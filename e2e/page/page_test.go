@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package page looks at the page of events as somebody does who has just typed make run: the same configuration, the same
-// demo on a real control plane, and a browser.
+// Package page checks the page of events that a user of make run sees: the same configuration, the
+// same demo on a real control plane, and a browser.
 package page
 
 import (
@@ -21,17 +21,17 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
 	"github.com/kubeevents/kubeeventsreceiver/controlplane/demo"
-	"github.com/kubeevents/kubeeventsreceiver/e2e/child"
-	"github.com/kubeevents/kubeeventsreceiver/e2e/trial"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
 )
 
 var update = flag.Bool("update", false, "take the screenshot of the README again")
 
-var kube *trial.Cluster
+var kube *harness.Cluster
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	os.Exit(trial.RunAll(m, controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 3}, &kube))
+	os.Exit(harness.RunAll(m, controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 3}, &kube))
 }
 
 // perform runs the demo of make run until the test ends.
@@ -46,14 +46,14 @@ func perform(t *testing.T) {
 }
 
 // serve runs the Collector of make run with the page at an address.
-func serve(t *testing.T, address string) *trial.Collector {
+func serve(t *testing.T, address string) *harness.Collector {
 	t.Helper()
-	return trial.Run(t, trial.Otelcol(t), trial.InRepository("distribution", "config.yaml"),
+	return harness.Run(t, harness.Otelcol(t), harness.InRepository("distribution", "config.yaml"),
 		"KUBECONFIG="+kube.Kubeconfig(), "PAGE_ENDPOINT="+address, "PROMETHEUS_ENDPOINT=127.0.0.1:0")
 }
 
 func TestTheDemoInABrowser(t *testing.T) {
-	addresses, err := child.FreeAddresses(1)
+	addresses, err := proc.FreeAddresses(1)
 	require.NoError(t, err)
 	collector := serve(t, addresses[0])
 	b := browse(t, "http://"+addresses[0])
@@ -89,7 +89,8 @@ func TestTheDemoInABrowser(t *testing.T) {
 	b.awaitLive(t)
 }
 
-// refuse answers at an address as a proxy does behind which there is no Collector, until the page has asked it for updates.
+// refuse answers at an address as a proxy does behind which there is no Collector, until the page
+// has asked it for updates.
 func refuse(t *testing.T, address string) {
 	t.Helper()
 	var asked atomic.Bool
@@ -103,7 +104,7 @@ func refuse(t *testing.T, address string) {
 	proxy.Listener = listener
 	proxy.Start()
 	defer proxy.Close()
-	trial.Eventually(t, asked.Load, "the page's next request for updates")
+	harness.Eventually(t, asked.Load, "the page's next request for updates")
 }
 
 // testAttention is about who does not look at the page, and who walks through it with the keyboard.
@@ -144,7 +145,7 @@ func takeScreenshot(t *testing.T, b *browser) {
 	b.await(t, `document.querySelectorAll("#chart g").length > 12`)
 	picture, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(trial.InRepository("docs", "page.png"), picture, 0o644))
+	require.NoError(t, os.WriteFile(harness.InRepository("docs", "page.png"), picture, 0o644))
 }
 
 func testFilters(t *testing.T, b *browser) {

@@ -70,7 +70,8 @@ func discovery(r *http.Request) (document any, found bool) {
 	}
 }
 
-// wantsAggregated says whether all groups, versions and resources are asked for in one document.
+// wantsAggregated reports whether the client requests all groups, versions and resources in one
+// document.
 func wantsAggregated(r *http.Request) bool {
 	root := r.URL.Path == "/api" || r.URL.Path == "/apis"
 	return root && strings.Contains(r.Header.Get("Accept"), "as=APIGroupDiscoveryList")

@@ -47,8 +47,8 @@ func (e encoding) contentType(stream bool) string {
 // toProtobuf needs to know no types, because every object that it is given names its own.
 var toProtobuf = protobuf.NewSerializer(nil, nil)
 
-// encode gives what an API server would write for the object. It panics on an object that cannot be encoded: there are no
-// such objects here.
+// encode gives what an API server would write for the object. It panics on an object that cannot be
+// encoded: there are no such objects here.
 func (e encoding) encode(object runtime.Object) []byte {
 	if e == inJSON {
 		return must(json.Marshal(object))
@@ -60,7 +60,7 @@ func (e encoding) encode(object runtime.Object) []byte {
 	return out.Bytes()
 }
 
-// frame gives the message of a watch that tells of a change.
+// frame returns the message of a watch for a change.
 func (e encoding) frame(change watch.EventType, object runtime.Object) []byte {
 	event := metav1.WatchEvent{Type: string(change), Object: runtime.RawExtension{Raw: e.encode(object)}}
 	if e == inJSON {

@@ -74,7 +74,7 @@ func (s *Server) watchEvents(w http.ResponseWriter, r *http.Request, namespace s
 	s.follow(newStream(w, r), namespace, changesUntil(r.URL.Query().Get("resourceVersion")))
 }
 
-// follow sends the changes after so many, until the client leaves or its time is over.
+// follow sends the changes after the first n, until the client leaves or its time is over.
 func (s *Server) follow(stream *stream, namespace string, seen int) {
 	over := stream.timeout()
 	defer over.Stop()
@@ -99,7 +99,8 @@ func (s *Server) follow(stream *stream, namespace string, seen int) {
 	}
 }
 
-// stream is the answer to a watch. What cannot be written any more is noticed by the end of the request's context.
+// stream is the answer to a watch. What cannot be written any more is noticed by the end of the
+// request's context.
 type stream struct {
 	request  *http.Request
 	encoding encoding

@@ -14,18 +14,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Fleet is a set of Deployments with one ReplicaSet each and the Pods of those, spread evenly. Nothing of it is held:
-// names tell what an object is, and the time tells which pods exist.
+// Fleet is a set of Deployments with one ReplicaSet each and the Pods of those, spread evenly.
+// Nothing of it is held: names identify objects, and the time decides which pods exist.
 type Fleet struct {
 	Namespaces, Deployments, Pods int
 
-	// Begin is when the first pod is created; one follows after each Every and exists for Lifetime. Without a Lifetime all
-	// pods exist at all times.
+	// Begin is when the first pod is created; one follows after each Every and exists for Lifetime.
+	// Without a Lifetime all pods exist at all times.
 	Begin           time.Time
 	Every, Lifetime time.Duration
 }
 
-// templateHash stands for the hash of the one pod template that a Deployment here ever has.
+// templateHash replaces the hash of the one pod template that a Deployment here ever has.
 const templateHash = "6f5c9d7b4"
 
 // Created is when a pod is created.
@@ -125,7 +125,8 @@ func (f *Fleet) parse(name string) (deployment int, rest string, ok bool) {
 	return deployment, rest, err == nil && deployment < f.Deployments
 }
 
-// list gives what exists in a namespace, or in all of them if it is empty, in the order of names within a namespace.
+// list gives what exists in a namespace, or in all of them if it is empty, in the order of names
+// within a namespace.
 func (f *Fleet) list(resource, namespace string, at time.Time) []metav1.PartialObjectMetadata {
 	var all []metav1.PartialObjectMetadata
 	from, to := 0, f.Deployments

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// firstVersion is the resource version of a listing. Events that are alive by then have lower ones, changes have higher
-// ones, one after the other.
+// firstVersion is the resource version of a listing. Events that are alive by then have lower ones,
+// changes have higher ones, one after the other.
 const firstVersion = 1_000_000_000
 
 // Frame is a change to an event as it goes over the wire.
@@ -20,7 +20,8 @@ type Frame struct {
 	encoded   [encodings][]byte
 }
 
-// Recorder makes frames. It numbers them, so a server is given the frames of one recorder, all of them and in their order.
+// Recorder makes frames. It numbers them, so a server is given the frames of one recorder, all of
+// them and in their order.
 type Recorder struct {
 	frames int
 }
@@ -42,7 +43,7 @@ func (r *Recorder) Frame(change watch.EventType, ev *corev1.Event) Frame {
 
 var eventType = metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}
 
-// versionOf is the resource version after so many changes.
+// versionOf is the resource version after n changes.
 func versionOf(changes int) string { return strconv.Itoa(firstVersion + changes) }
 
 // changesUntil is how many changes lie before a resource version.

@@ -8,7 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A real API server says of each object who set which of its fields, which makes a good part of what goes over the wire.
+// A real API server records for each object who set which of its fields, which makes a good part of
+// what goes over the wire.
 const (
 	fieldsOfOldEvent = `{"f:count":{},"f:firstTimestamp":{},"f:involvedObject":{},"f:lastTimestamp":{},"f:message":{},"f:reason":{},` +
 		`"f:reportingComponent":{},"f:reportingInstance":{},"f:source":{"f:component":{},"f:host":{}},"f:type":{}}`

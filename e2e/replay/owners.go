@@ -30,7 +30,8 @@ func (s *Server) getOwner(w http.ResponseWriter, r *http.Request, t target) {
 	answer(w, accepted(r), found)
 }
 
-// listOwners answers with a page, in the order of names. The token to continue is the name before the next one.
+// listOwners answers with a page, in the order of names. The token to continue is the name before
+// the next one.
 func (s *Server) listOwners(w http.ResponseWriter, r *http.Request, t target) {
 	asked := time.Now()
 	all := s.currentFleet().list(t.resource, t.namespace, asked)

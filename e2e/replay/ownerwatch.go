@@ -70,8 +70,8 @@ type phase struct {
 	after time.Duration
 }
 
-// phases are the changes to a pod that a watch tells of: it is created, bound to a node, reported to run, told to end,
-// and deleted.
+// phases are the changes to a pod that a watch reports: it is created, bound to a node, running,
+// terminating, and deleted.
 func (f *Fleet) phases() []phase {
 	return []phase{
 		{watch.Added, 0},

@@ -55,8 +55,8 @@ type target struct {
 	resource, namespace, name string
 }
 
-// parse tells what is asked for by the path: /api/v1/namespaces/NAMESPACE/RESOURCE/NAME or a part of it, with
-// /apis/GROUP/VERSION for groups.
+// parse returns what the path requests: /api/v1/namespaces/NAMESPACE/RESOURCE/NAME or a part of it,
+// with /apis/GROUP/VERSION for groups.
 func parse(r *http.Request) target {
 	segments := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	root := 2

@@ -23,14 +23,15 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Live are the events that exist before the first change. They are made when they are listed and not held.
+// Live are the events that exist before the first change. They are made when they are listed and
+// not held.
 type Live interface {
 	Len() int
 	// Event makes one of them, in the order of a listing.
 	Event(i int) *corev1.Event
 }
 
-// Options say what a server plays.
+// Options describe what a server simulates.
 type Options struct {
 	Live    Live          // nil: there are none
 	Fleet   *Fleet        // what owners are looked up in; nil: nothing exists, until SetFleet
@@ -38,7 +39,7 @@ type Options struct {
 	Plain   bool          // HTTP/1.1 without TLS
 }
 
-// Server plays an API server on the loopback interface. Its methods may be called concurrently.
+// Server simulates an API server on the loopback interface. Its methods may be called concurrently.
 type Server struct {
 	options   Options
 	url       string
@@ -96,7 +97,8 @@ func selfSigned() (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{signed}, PrivateKey: key}, err
 }
 
-// Close breaks all connections and returns when nothing is served any more. It may be called more than once.
+// Close breaks all connections and returns when nothing is served any more. It may be called more
+// than once.
 func (s *Server) Close() {
 	s.mu.Lock()
 	select {
@@ -122,7 +124,7 @@ func (s *Server) WriteKubeconfig(path string) error {
 	return clientcmd.WriteToFile(*config, path)
 }
 
-// Release lets the next changes happen.
+// Release sends the next changes.
 func (s *Server) Release(frames ...Frame) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,7 +150,7 @@ func (s *Server) currentFleet() *Fleet {
 	return s.fleet
 }
 
-// after returns the changes after so many, and a channel that is closed when there are more.
+// after returns the changes after the first n, and a channel that is closed when there are more.
 func (s *Server) after(n int) (frames []Frame, more <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -52,7 +52,8 @@ func start(t *testing.T, options replay.Options) (*replay.Server, *rest.Config) 
 	return server, config
 }
 
-// forEachEncoding runs a test in protobuf and in JSON, over HTTP/2 with TLS and over plain HTTP/1.1.
+// forEachEncoding runs a test in protobuf and in JSON, over HTTP/2 with TLS and over plain
+// HTTP/1.1.
 func forEachEncoding(t *testing.T, test func(t *testing.T, plain bool, configure func(*rest.Config) *rest.Config)) {
 	for _, contentType := range []string{"application/vnd.kubernetes.protobuf", "application/json"} {
 		for _, plain := range []bool{false, true} {

@@ -11,8 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Producers write events in three ways. Each method here makes one event of a pod as one of them writes it first, with a
-// name that is made of the time: no two events of a pod may have the same. Repeat is what it writes next.
+// Producers write events in three ways. Each method here makes one event of a pod as one of them
+// writes it first, with a name that is made of the time: no two events of a pod may have the same.
+// Repeat is what it writes next.
 
 // Scheduled is what the scheduler writes, through client-go's recorder of tools/events.
 func (f *Fleet) Scheduled(pod int, at time.Time) *corev1.Event {
@@ -52,7 +53,8 @@ func (f *Fleet) Killing(pod int, at time.Time) *corev1.Event {
 	return f.fromKubelet(pod, "Killing", "Stopping container app", at)
 }
 
-// HandMade is what a program writes that creates events by itself, with the fields that it happens to know.
+// HandMade is what a program writes that creates events by itself, with the fields that it happens
+// to know.
 func (f *Fleet) HandMade(pod int, at time.Time) *corev1.Event {
 	ev := f.eventOf(pod, "Injected", at)
 	ev.Name = fmt.Sprintf("mesh-%s-%x", ev.InvolvedObject.Name, at.UnixNano())
@@ -63,7 +65,7 @@ func (f *Fleet) HandMade(pod int, at time.Time) *corev1.Event {
 	return ev
 }
 
-// Repeat is the event when it has occurred so many times more, as its recorder writes it.
+// Repeat is the event when it has occurred n times more, as its recorder writes it.
 func Repeat(ev *corev1.Event, times int32, at time.Time) *corev1.Event {
 	next := ev.DeepCopy()
 	switch {
@@ -91,7 +93,8 @@ func (f *Fleet) fromKubelet(pod int, reason, message string, at time.Time) *core
 	return ev
 }
 
-// eventOf is what all events of a pod have in common. Its name is that of recorders: it ends with the time in nanoseconds.
+// eventOf is what all events of a pod have in common. Its name is that of recorders: it ends with
+// the time in nanoseconds.
 func (f *Fleet) eventOf(pod int, reason string, at time.Time) *corev1.Event {
 	namespace := f.namespace(f.deploymentOf(pod))
 	name := fmt.Sprintf("%s.%x", f.podName(pod), at.UnixNano())

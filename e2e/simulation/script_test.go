@@ -311,7 +311,7 @@ func (sc *script) single() {
 	sc.query(events, request, at)
 }
 
-// goOn continues an earlier list, or pretends to.
+// goOn continues an earlier list, or sends an invalid token.
 func (sc *script) goOn(k kind) {
 	query := url.Values{"limit": {pick(sc, "0", "1", "2", "100")}}
 	request := call{method: http.MethodGet, path: k.path(sc.scope(k)), query: query,

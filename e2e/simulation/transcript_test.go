@@ -121,7 +121,7 @@ func (s *server) normalize(value any) any {
 				delete(v, "details")
 			}
 			if metadata, ok := v["metadata"].(map[string]any); ok {
-				delete(metadata, "continue") // Nobody reads where the rest of a list could be.
+				delete(metadata, "continue") // No test reads where the rest of a list could be.
 			}
 		}
 		return v
@@ -152,7 +152,7 @@ func (s *server) normalizeField(name string, value any) any {
 	return value
 }
 
-// writesUntil says how many of the test's own writes there were at a version.
+// writesUntil returns how many of the test's own writes there were at a version.
 func (s *server) writesUntil(version string) string {
 	parsed, err := strconv.ParseInt(version, 10, 64)
 	if err != nil {

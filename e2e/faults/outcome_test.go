@@ -10,9 +10,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
-// row is what a fault did to the events, in numbers of occurrences unless it says otherwise.
+// row is what a fault did to the events, in numbers of occurrences unless a field's comment names
+// another unit.
 type row struct {
 	fault     string
 	made      int64
@@ -22,9 +25,9 @@ type row struct {
 	repeated  int   // records with a log.record.uid that had come before
 	altered   int   // those of them that are not the same as the first, byte for byte
 	saves     bool  // with storage, so that none may be altered
-	surplus   int64 // counted twice by who goes by log.record.uid
+	surplus   int64 // counted twice by a user who deduplicates by log.record.uid
 	metric    int64
-	ownSums   bool // leaders begin sums of their own, so their total says nothing
+	ownSums   bool // leaders begin sums of their own, so their total has no meaning
 	remark    string
 }
 
@@ -78,7 +81,8 @@ func judge(truth map[string]int64, records []record, points []point) (r row) {
 	return r
 }
 
-// covered are the occurrences of one event that records told of: each tells of those up to its count.
+// covered are the occurrences of one event that records contain: each contains those up to its
+// count.
 type covered struct{ spans [][2]int64 }
 
 // coveredBy are the occurrences that records have, by event.
@@ -112,7 +116,8 @@ func (c *covered) size() (sum int64) {
 	return sum
 }
 
-// distinct is how many occurrences records have, without those with a log.record.uid that came before.
+// distinct is how many occurrences records have, without those with a log.record.uid that came
+// before.
 func distinct(records []record) (sum int64) {
 	seen := map[string]bool{}
 	for _, r := range records {
@@ -163,8 +168,8 @@ func assertStill(t *testing.T, points []point) {
 	}
 }
 
-// assertRepeatsAreTheSame checks that a record whose occurrences were delivered by then is the same as the one that
-// delivered them.
+// assertRepeatsAreTheSame checks that a record whose occurrences were delivered by then is the same
+// as the one that delivered them.
 func assertRepeatsAreTheSame(t *testing.T, records []record, by int) {
 	t.Helper()
 	came, first := coveredBy(records[:by]), map[string]digest{}
@@ -204,30 +209,20 @@ func pointsIn(namespace string, all []point) (found []point) {
 }
 
 // settle ends the load and waits until nothing is missing any more, or for long without success.
-func (s *scene) settle(t *testing.T) {
+func (f *fixture) settle(t *testing.T) {
 	t.Helper()
-	for _, l := range s.loads {
+	for _, l := range f.loads {
 		l.end()
 		assert.Empty(t, l.mistakes, "writes that the API server does not take are a mistake of the test")
 	}
-	s.awaitAll(t)
+	f.awaitAll(t)
 }
 
 // awaitAll waits until all that has occurred so far is delivered and counted.
-func (s *scene) awaitAll(t *testing.T) {
+func (f *fixture) awaitAll(t *testing.T) {
 	t.Helper()
-	within(90*time.Second, func() bool {
-		r := judge(s.truth(), recordsIn(s.namespace, s.sink.took()), pointsIn(s.namespace, s.sink.metered()))
-		return r.lost == 0 && (s.metricDiffers || s.memoryIsLost || r.metric == r.made)
+	harness.Poll(90*time.Second, func() bool {
+		r := judge(f.truth(), recordsIn(f.namespace, f.sink.allRecords()), pointsIn(f.namespace, f.sink.allPoints()))
+		return r.lost == 0 && (f.metricDiffers || f.memoryIsLost || r.metric == r.made)
 	})
-}
-
-// within polls until a condition holds, or for so long without success.
-func within(limit time.Duration, holds func() bool) bool {
-	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if holds() {
-			return true
-		}
-	}
-	return holds()
 }

@@ -1,26 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package trial
+package harness
 
 import (
-	"compress/gzip"
+	"context"
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
-	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/otlpsink"
 )
 
-// Backend takes OTLP over HTTP.
+// Backend stores the OTLP that it receives.
 type Backend struct {
 	URL string
 
@@ -50,70 +46,65 @@ type sum struct {
 	value      int64
 }
 
-// NewBackend starts a backend that ends with the test.
-func NewBackend(t testing.TB) *Backend {
+// NewBackend starts a backend that ends with the test. What it receives it also passes to other
+// backends.
+func NewBackend(t testing.TB, others ...*Backend) *Backend {
+	t.Helper()
 	b := &Backend{sums: map[string]sum{}}
-	server := httptest.NewServer(b)
-	b.URL = server.URL
+	all := append([]*Backend{b}, others...)
+	sink, err := otlpsink.Start(otlpsink.Callbacks{
+		Logs: func(_ context.Context, logs plog.Logs) error {
+			for _, one := range all {
+				one.addLogs(logs)
+			}
+			return nil
+		},
+		Metrics: func(_ context.Context, metrics pmetric.Metrics) error {
+			for _, one := range all {
+				one.addMetrics(metrics)
+			}
+			return nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.URL = sink.URL
 	t.Cleanup(func() {
-		server.CloseClientConnections()
-		server.Close()
+		if err := sink.Stop(); err != nil {
+			t.Error(err)
+		}
 	})
 	return b
 }
 
-// ServeHTTP implements http.Handler.
-func (b *Backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	unzipped, err := gzip.NewReader(r.Body)
-	if err != nil {
-		w.WriteHeader(http.StatusBadRequest)
-		return
-	}
-	body, err := io.ReadAll(unzipped)
-	if err != nil {
-		return // The Collector was stopped in the middle of it.
-	}
-	w.Header().Set("Content-Type", "application/x-protobuf")
-	if strings.HasSuffix(r.URL.Path, "/v1/metrics") {
-		_, _ = w.Write(b.takeMetrics(body))
-	} else {
-		_, _ = w.Write(b.takeLogs(body))
-	}
-}
-
-func (b *Backend) takeLogs(body []byte) []byte {
+func (b *Backend) addLogs(received plog.Logs) {
+	logs := plog.NewLogs() // The receiver may use its own again.
+	received.CopyTo(logs)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	request := plogotlp.NewExportRequest()
-	_ = request.UnmarshalProto(body)
-	for _, resource := range request.Logs().ResourceLogs().All() {
+	for _, resource := range logs.ResourceLogs().All() {
 		for _, scope := range resource.ScopeLogs().All() {
 			for _, log := range scope.LogRecords().All() {
 				b.records = append(b.records, Record{resource.Resource().Attributes().AsRaw(), log.Attributes().AsRaw(), log})
 			}
 		}
 	}
-	reply, _ := plogotlp.NewExportResponse().MarshalProto()
-	return reply
 }
 
-func (b *Backend) takeMetrics(body []byte) []byte {
+func (b *Backend) addMetrics(metrics pmetric.Metrics) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	request := pmetricotlp.NewExportRequest()
-	_ = request.UnmarshalProto(body)
-	for _, resource := range request.Metrics().ResourceMetrics().All() {
+	for _, resource := range metrics.ResourceMetrics().All() {
 		for _, scope := range resource.ScopeMetrics().All() {
 			for _, metric := range scope.Metrics().All() {
-				b.takeMetric(resource.Resource().Attributes(), metric)
+				b.addMetric(resource.Resource().Attributes(), metric)
 			}
 		}
 	}
-	reply, _ := pmetricotlp.NewExportResponse().MarshalProto()
-	return reply
 }
 
-func (b *Backend) takeMetric(resource pcommon.Map, metric pmetric.Metric) {
+func (b *Backend) addMetric(resource pcommon.Map, metric pmetric.Metric) {
 	if metric.Type() != pmetric.MetricTypeSum {
 		return
 	}
@@ -126,8 +117,8 @@ func (b *Backend) takeMetric(resource pcommon.Map, metric pmetric.Metric) {
 	}
 }
 
-// Records are those that have these attributes, or whose resource has: key, value, key, value. The value nil stands for an
-// absent attribute.
+// Records are those that have these attributes, or whose resource has: key, value, key, value. The
+// value nil means an absent attribute.
 func (b *Backend) Records(attributes ...any) (found []Record) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -150,7 +141,8 @@ func (b *Backend) Await(t testing.TB, attributes ...any) Record {
 	return found[0]
 }
 
-// Occurrences is the sum of the last values of all series of k8s.event.occurrences that have these attributes.
+// Occurrences is the sum of the last values of all series of k8s.event.occurrences that have these
+// attributes.
 func (b *Backend) Occurrences(attributes ...any) (total int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

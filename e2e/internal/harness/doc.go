@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package trial tries Collector configurations as users do: a real control plane, the built Collector with nothing but a
-// configuration file and an environment, and a backend that takes what comes. It is what the tests in e2e/ have in common.
-package trial
+// Package harness holds what the test suites in e2e/ share: a real control plane, the built
+// Collector with nothing but a configuration file and an environment, and a backend that stores
+// what it receives.
+package harness
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // InRepository is a path from the repository's root.
@@ -40,10 +44,15 @@ func Read(t testing.TB, path ...string) string {
 // Eventually polls until a condition holds. The deadline only ends a test that would never end.
 func Eventually(t testing.TB, holds func() bool, what string, args ...any) {
 	t.Helper()
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if holds() {
-			return
-		}
+	if !Poll(2*time.Minute, holds) {
+		t.Fatal("waited without success for " + fmt.Sprintf(what, args...))
 	}
-	t.Fatal("waited without success for " + fmt.Sprintf(what, args...))
+}
+
+// Poll polls until a condition holds, and reports whether it holds before the timeout.
+func Poll(timeout time.Duration, holds func() bool) bool {
+	err := wait.PollUntilContextTimeout(context.Background(), 50*time.Millisecond, timeout, true, func(context.Context) (bool, error) {
+		return holds(), nil
+	})
+	return err == nil
 }

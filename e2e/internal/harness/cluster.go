@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package trial
+package harness
 
 import (
 	"bytes"
@@ -42,7 +42,8 @@ type Cluster struct {
 	Dynamic dynamic.Interface
 }
 
-// StartCluster starts a control plane; its binaries are those that make built, or those that KUBEBUILDER_ASSETS names.
+// StartCluster starts a control plane; its binaries are those that make built, or those that
+// KUBEBUILDER_ASSETS names.
 func StartCluster(ctx context.Context, options controlplane.Options) (*Cluster, error) {
 	options.Binaries = controlplanetest.Binaries()
 	cp, err := controlplane.Start(ctx, options)
@@ -57,8 +58,8 @@ func StartCluster(ctx context.Context, options controlplane.Options) (*Cluster, 
 	return &Cluster{cp, client, dynamicClient}, nil
 }
 
-// RunAll runs a package's tests with a cluster that they share, and returns the exit code. Where no control plane was built
-// the tests are skipped, but not in CI.
+// RunAll runs a package's tests with a cluster that they share, and returns the exit code. Where no
+// control plane was built the tests are skipped, but not in CI.
 func RunAll(m *testing.M, options controlplane.Options, shared **Cluster) int {
 	var err error
 	*shared, err = StartCluster(context.Background(), options)
@@ -78,8 +79,9 @@ func RunAll(m *testing.M, options controlplane.Options, shared **Cluster) int {
 	return code
 }
 
-// Apply applies the objects of files of the repository as kubectl apply does, in their order. Of owners, which a manifest
-// can only name, it fills in the uid, as the controllers do that make such objects.
+// Apply applies the objects of files of the repository as kubectl apply does, in their order. Of
+// owners, which a manifest can only name, it fills in the uid, as the controllers do that make such
+// objects.
 func (c *Cluster) Apply(t testing.TB, paths ...string) (applied []*unstructured.Unstructured) {
 	t.Helper()
 	for _, path := range paths {
@@ -163,7 +165,7 @@ func (c *Cluster) Get(t testing.TB, apiVersion, kind, namespace, name string) *u
 	return object
 }
 
-// UID is that of the namespace kube-system, which stands for the cluster.
+// UID is that of the namespace kube-system, which identifies the cluster.
 func (c *Cluster) UID(t testing.TB) string {
 	t.Helper()
 	return string(c.Get(t, "v1", "Namespace", "", metav1.NamespaceSystem).GetUID())
@@ -177,8 +179,8 @@ func (c *Cluster) Recorder(t testing.TB, component string) record.EventRecorder 
 	return broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: component})
 }
 
-// KubeconfigFor is for a service account that may do what the ClusterRoles in files of the repository say, and nothing
-// else.
+// KubeconfigFor is for a service account that may do what the ClusterRoles in files of the
+// repository allow, and nothing else.
 func (c *Cluster) KubeconfigFor(t testing.TB, name string, paths ...string) string {
 	t.Helper()
 	var rules []rbacv1.PolicyRule
@@ -216,7 +218,8 @@ func rulesOf(t testing.TB, manifest string) []rbacv1.PolicyRule {
 	return role.Rules
 }
 
-// Compact makes etcd forget all versions but the newest of everything, as it does after some minutes.
+// Compact makes etcd forget all versions but the newest of everything, as it does after some
+// minutes.
 func (c *Cluster) Compact(t testing.TB) {
 	t.Helper()
 	newest, err := c.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{Limit: 1})

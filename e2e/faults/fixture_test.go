@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faults
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
+)
+
+// fixture is where a fault happens: a cluster with a load, replicas that watch it, and a sink.
+type fixture struct {
+	cluster   *cluster
+	namespace string
+	sink      *sink
+	load      *load   // the last one
+	loads     []*load // all of them
+	replicas  []*collector
+
+	saves         bool // the replicas have storage: a repeated record is the same as the first
+	unsaved       bool // storage could not be written: a repeat may combine records
+	metricDiffers bool // leaders begin sums of their own, or the sums start from scratch
+	memoryIsLost  bool // what the receiver remembered is lost, so that it emits again what it had emitted
+	remark        string
+	probes        int
+}
+
+// newFixture makes one in a namespace of its own, without replicas and load.
+func newFixture(t *testing.T, c *cluster) *fixture {
+	t.Helper()
+	return &fixture{cluster: c, namespace: c.newNamespace(t), sink: newSink(t)}
+}
+
+// watchedBy adds a replica that watches the fixture's namespace, and starts it.
+func (f *fixture) watchedBy(t *testing.T, kubeconfig string, settings ...setting) *collector {
+	t.Helper()
+	name := fmt.Sprintf("replica-%d", len(f.replicas))
+	c := newCollector(t, name, kubeconfig, f.sink, append(settings, "receivers::kube_events::namespaces: ["+f.namespace+"]")...)
+	f.saves = f.saves || slices.Contains(settings, withStorage)
+	f.replicas = append(f.replicas, c)
+	c.start(t)
+	return c
+}
+
+// begin starts the load once a replica delivers, so that nothing belongs to the time before its
+// first start.
+func (f *fixture) begin(t *testing.T, options ...func(*load)) {
+	t.Helper()
+	f.awaitDelivery(t)
+	f.add(t, options...)
+}
+
+// add starts one more load.
+func (f *fixture) add(t *testing.T, options ...func(*load)) {
+	t.Helper()
+	f.load = startLoad(t, f.cluster, f.namespace, options...)
+	f.loads = append(f.loads, f.load)
+}
+
+// truth is how many occurrences of each event there were, in all loads.
+func (f *fixture) truth() map[string]int64 {
+	all := map[string]int64{}
+	for _, l := range f.loads {
+		made := l.truth()
+		if l.vanishes {
+			came := coveredBy(recordsIn(f.namespace, f.sink.allRecords()))
+			for name := range made {
+				if made[name] = came[name].size(); made[name] == 0 {
+					delete(made, name)
+				}
+			}
+		}
+		maps.Copy(all, made)
+	}
+	return all
+}
+
+// awaitDelivery waits until something that happens now is delivered, and returns by whom.
+func (f *fixture) awaitDelivery(t *testing.T) (replica string) {
+	t.Helper()
+	var made []string
+	last := time.Time{}
+	harness.Eventually(t, func() bool {
+		for _, c := range f.replicas {
+			require.True(t, c.runs(), "replica %s has ended", c.name)
+		}
+		// One that was made before the first listing is not delivered, so it takes several.
+		if time.Since(last) > 100*time.Millisecond {
+			last = time.Now()
+			made = append(made, f.probe(t))
+		}
+		for _, name := range made {
+			if replica = f.sink.proberOf(name); replica != "" {
+				return true
+			}
+		}
+		return false
+	}, "the delivery of a new event")
+	return replica
+}
+
+func (f *fixture) probe(t *testing.T) string {
+	t.Helper()
+	f.probes++
+	e := &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Name: fmt.Sprintf("probe-%d", f.probes), Namespace: f.namespace},
+		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: f.namespace, Name: "probe"},
+		Reason:         probeReason, Type: corev1.EventTypeNormal, Source: corev1.EventSource{Component: "faults"},
+		Count: 1, FirstTimestamp: metav1.Now(), LastTimestamp: metav1.Now(),
+	}
+	_, err := f.cluster.CoreV1().Events(f.namespace).Create(t.Context(), e, metav1.CreateOptions{})
+	require.NoError(t, err)
+	return e.Name
+}
+
+// delivers waits until n more records have come.
+func (f *fixture) delivers(t *testing.T, more int) {
+	t.Helper()
+	goal := len(f.sink.allRecords()) + more
+	harness.Eventually(t, func() bool { return len(f.sink.allRecords()) >= goal }, "%d more records", more)
+}
+
+// conclude ends the load, waits for what is still under way, ends the replicas, and checks that
+// nothing is lost, that every repeat can be recognised, and that the metric is right.
+func (f *fixture) conclude(t *testing.T) row {
+	t.Helper()
+	f.settle(t)
+	for _, c := range f.replicas {
+		if c.runs() {
+			c.terminate(t)
+		}
+	}
+	points := pointsIn(f.namespace, f.sink.allPoints())
+	r := judge(f.truth(), recordsIn(f.namespace, f.sink.allRecords()), points)
+	r.remark, r.ownSums, r.saves = f.remark, f.metricDiffers, f.saves
+	assert.Positive(t, r.made)
+	assert.Zero(t, r.lost, "lost occurrences")
+	if !f.memoryIsLost && !f.unsaved {
+		assert.Zero(t, r.surplus, "occurrences that come twice without the same log.record.uid")
+		if f.saves {
+			assert.Zero(t, r.altered, "repeated records that are not the same as the first")
+		}
+	}
+	if !f.metricDiffers && !f.memoryIsLost {
+		assert.Equal(t, r.made, r.metric, "the metric's total")
+		assertSteady(t, points)
+	}
+	return r
+}

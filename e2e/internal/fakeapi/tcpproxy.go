@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package fakeapi breaks the way between a receiver and the API server.
+package fakeapi
+
+import (
+	"net"
+	"net/url"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// TCPProxy is the network between a client and the API server. It forwards bytes without reading
+// them.
+type TCPProxy struct {
+	Kubeconfig string // leads through the proxy
+
+	target   string
+	listener net.Listener
+
+	mu          sync.Mutex // guards what follows
+	state       State
+	changed     chan struct{}     // closed when state changes
+	connections map[net.Conn]bool // true: all bytes of the connection are lost
+}
+
+// State is how the network works.
+type State int
+
+const (
+	Open    State = iota
+	Cut           // connections break, and new ones are closed at once
+	Stalled       // connections stay, new ones are accepted, and no byte is forwarded until the state changes
+	Slow          // everything takes a while
+)
+
+// NewTCPProxy starts a proxy for the user of a kubeconfig file. It ends with the test.
+func NewTCPProxy(t testing.TB, kubeconfig string) *TCPProxy {
+	t.Helper()
+	config, err := clientcmd.LoadFromFile(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := config.Clusters[config.Contexts[config.CurrentContext].Cluster]
+	address, err := url.Parse(target.Server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &TCPProxy{
+		Kubeconfig: filepath.Join(t.TempDir(), "proxy.kubeconfig"), target: address.Host, listener: listener,
+		changed: make(chan struct{}), connections: map[net.Conn]bool{},
+	}
+	t.Cleanup(func() {
+		_ = listener.Close()
+		p.Set(Cut)
+	})
+	go p.accept()
+
+	target.Server = "https://" + listener.Addr().String()
+	if err := clientcmd.WriteToFile(*config, p.Kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// Set changes the state of the network, for connections that exist and for new ones.
+func (p *TCPProxy) Set(state State) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.state = state
+	close(p.changed)
+	p.changed = make(chan struct{})
+	if state == Cut {
+		for connection := range p.connections {
+			_ = connection.Close()
+		}
+	}
+}
+
+// Silence drops all bytes of the connections that exist, as a dead network does. New connections
+// work.
+func (p *TCPProxy) Silence() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for connection := range p.connections {
+		p.connections[connection] = true
+	}
+}
+
+func (p *TCPProxy) now() (State, <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.state, p.changed
+}
+
+func (p *TCPProxy) accept() {
+	for {
+		near, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		go p.connect(near)
+	}
+}
+
+func (p *TCPProxy) connect(near net.Conn) {
+	defer p.register(near)()
+	if state, _ := p.now(); state == Cut {
+		return
+	}
+	far, err := net.Dial("tcp", p.target)
+	if err != nil {
+		return
+	}
+	defer p.register(far)()
+	var both sync.WaitGroup
+	both.Go(func() { p.forward(near, far) })
+	both.Go(func() { p.forward(far, near) })
+	both.Wait()
+}
+
+// register makes a connection known, so that Set can break it. The function that it returns closes
+// the connection.
+func (p *TCPProxy) register(connection net.Conn) (release func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.connections[connection] = false
+	return func() {
+		_ = connection.Close()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.connections, connection)
+	}
+}
+
+func (p *TCPProxy) isSilenced(connection net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.connections[connection]
+}
+
+// forward copies one direction until either end closes.
+func (p *TCPProxy) forward(from, to net.Conn) {
+	defer func() { _, _ = from.Close(), to.Close() }()
+	buffer := make([]byte, 2048)
+	for {
+		n, err := from.Read(buffer)
+		if n > 0 && !p.isSilenced(from) {
+			p.delay()
+			if _, err := to.Write(buffer[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// delay waits as long as some bytes take: until the network is no longer stalled, or a moment if it
+// is slow.
+func (p *TCPProxy) delay() {
+	for {
+		state, changed := p.now()
+		if state == Slow {
+			time.Sleep(50 * time.Millisecond)
+		}
+		if state != Stalled {
+			return
+		}
+		<-changed
+	}
+}

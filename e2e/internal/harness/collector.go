@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package harness
+
+import (
+	"cmp"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/kubeevents/kubeeventsreceiver/controlplane/controlplanetest"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
+)
+
+// OtelcolPath is where the Collector is that make built, unless OTELCOL names another.
+func OtelcolPath() string { return cmp.Or(os.Getenv("OTELCOL"), InRepository("build", "otelcol")) }
+
+// Otelcol is that Collector, if it is there.
+func Otelcol(t testing.TB) string {
+	t.Helper()
+	return program(t, OtelcolPath(), "make build")
+}
+
+// ComparisonOtelcol is a Collector with contrib's k8s_events receiver.
+func ComparisonOtelcol(t testing.TB) string {
+	t.Helper()
+	return program(t, InRepository("build", "comparison", "otelcol"), "make comparison")
+}
+
+func program(t testing.TB, path, target string) string {
+	t.Helper()
+	if _, err := os.Stat(path); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatalf("%v: %s builds it", err, target)
+		}
+		t.Skipf("%v: %s builds it", err, target)
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Missing returns which of the programs that a package's tests need were not built: the API server,
+// and those at these paths.
+func Missing(paths ...string) (missing error) {
+	for _, path := range append(paths, filepath.Join(controlplanetest.Binaries(), "kube-apiserver")) {
+		_, err := os.Stat(path)
+		missing = errors.Join(missing, err)
+	}
+	return missing
+}
+
+// Collector is a Collector that was started. Its Output is its log: standard error.
+type Collector struct {
+	*proc.Process
+
+	shown proc.Output // standard output, to which the debug exporters write
+}
+
+// Run runs a Collector until the test ends, with a configuration and variables in addition to the
+// environment.
+func Run(t testing.TB, otelcol, config string, env ...string) *Collector {
+	t.Helper()
+	// Its own metrics, on a port that is always the same, would be in the way of other Collectors.
+	return Start(t, exec.Command(otelcol, "--config", config, "--set=service.telemetry.metrics.level=none"), env...)
+}
+
+// Start starts a Collector with a command. It runs until the test ends.
+func Start(t testing.TB, command *exec.Cmd, env ...string) *Collector {
+	t.Helper()
+	c := &Collector{}
+	command.Env = append(os.Environ(), env...)
+	command.Stdout = &c.shown
+	c.Process = StartProcess(t, command)
+	return c
+}
+
+// Lines returns the lines of its standard output so far that contain all parts.
+func (c *Collector) Lines(parts ...string) []string { return c.shown.Lines(parts...) }
+
+// Stop ends the Collector as Kubernetes does: it delivers what it holds, the last sums among it.
+func (c *Collector) Stop(t testing.TB) {
+	t.Helper()
+	Terminate(t, c.Process)
+}
+
+// StartProcess starts a program that ends with the test. If the test fails, its log gets the
+// program's output.
+func StartProcess(t testing.TB, command *exec.Cmd) *proc.Process {
+	t.Helper()
+	p, err := proc.Start(command)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.Kill()
+		if t.Failed() {
+			t.Logf("%s:\n%s", filepath.Base(command.Path), p.Output.Tail())
+		}
+	})
+	return p
+}
+
+// terminationGrace is how long a program may take to end. It is long because machines may be slow.
+const terminationGrace = 2 * time.Minute
+
+// Terminate ends a program that runs as Kubernetes does. The program must end by itself, with exit
+// code 0.
+func Terminate(t testing.TB, p *proc.Process) {
+	t.Helper()
+	if !p.Running() {
+		t.Fatal(p.Failure("ended before SIGTERM"))
+	}
+	if err := p.Terminate(terminationGrace); err != nil {
+		t.Fatal(err)
+	}
+}
