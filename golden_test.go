@@ -45,7 +45,8 @@ type recording struct {
 // startedAt is when the receiver starts. It sees the events a second later.
 var startedAt = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
-// emit runs the receiver in front of an API server that has the recording, and returns what it emits.
+// emit runs the receiver in front of an API server that has the recording, and returns what it
+// emits.
 func (r recording) emit(t *testing.T) (logs plog.Logs, metrics pmetric.Metrics) {
 	inBubble(t, func(t *testing.T, api *apitest.Server) {
 		api.Objects = r.objects()
@@ -65,8 +66,8 @@ func (r recording) emit(t *testing.T) (logs plog.Logs, metrics pmetric.Metrics) 
 	return logs, metrics
 }
 
-// objects returns an API server that has the chain. The resolution decides what it answers about the
-// end of the chain.
+// objects returns an API server that has the chain. The resolution decides what it answers about
+// the end of the chain.
 func (r recording) objects() *apitest.Objects {
 	api := apitest.NewObjectsInMemory()
 	chain := make([]apitest.Object, len(r.Chain))

@@ -168,8 +168,8 @@ func (c *cluster) probeUntilReceived(ctx context.Context, s *sink) (time.Time, e
 	err := apiwait.PollUntilContextCancel(ctx, 2*time.Millisecond, true, func(context.Context) (bool, error) {
 		if now := time.Now(); !now.Before(next) {
 			next = next.Add(100 * time.Millisecond)
-			// Without waiting for the answer: an API server that is busy would slow down the clock. A
-			// probe that fails is none, and the next one comes soon.
+			// Without waiting for the answer: an API server that is busy would slow down the clock.
+			// A probe that fails is none, and the next one comes soon.
 			probes.Go(func() { _ = c.probe(ctx, fmt.Sprintf("probe.%x", now.UnixNano()), now) })
 		}
 		first = s.firstArrival()

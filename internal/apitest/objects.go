@@ -61,8 +61,8 @@ type Fault struct {
 
 var readable = metav1.Verbs{"get", "list", "watch"}
 
-// NewObjects starts a server that serves a few of Kubernetes' own kinds and has no objects. It stops
-// at the end of the test.
+// NewObjects starts a server that serves a few of Kubernetes' own kinds and has no objects. It
+// stops at the end of the test.
 func NewObjects(t testing.TB) *Objects {
 	a := NewObjectsInMemory()
 	a.server = httptest.NewServer(a)

@@ -17,8 +17,8 @@ const (
 	// refreshFor is how long a new leader tries to read the position. What it does not know then is
 	// delivered again.
 	refreshFor = 10 * time.Second
-	// checkVersionsEvery is how often a standby asks whether the cluster's versions have gone back. If so,
-	// the leader's position never reaches the events that wait.
+	// checkVersionsEvery is how often a standby asks whether the cluster's versions have gone back.
+	// If so, the leader's position never reaches the events that wait.
 	checkVersionsEvery = 10 * time.Second
 	// askVersionsFor is how long it waits for the answer: it may be elected in the meantime.
 	askVersionsFor = 2 * time.Second

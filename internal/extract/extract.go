@@ -21,7 +21,8 @@ const Nearest = "nearest"
 
 // Rule is one rule in a user's configuration.
 type Rule struct {
-	// TagName may use $1 with KeyRegex. Empty: k8s.<kind>.label.<key> or k8s.<kind>.annotation.<key>.
+	// TagName may use $1 with KeyRegex. Empty: k8s.<kind>.label.<key> or
+	// k8s.<kind>.annotation.<key>.
 	TagName  string
 	Key      string
 	KeyRegex string // must match the whole key

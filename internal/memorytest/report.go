@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// Report reports, in the unit, how many bytes of the heap what is made takes for each of the n things that it holds.
+// Report reports, in the unit, how many bytes of the heap what is made takes for each of the n
+// things that it holds.
 func Report(b *testing.B, unit string, n int, makeIt func() any) {
 	b.Helper()
 	var bytes float64

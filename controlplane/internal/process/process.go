@@ -25,7 +25,8 @@ type Command struct {
 	Args []string // its arguments, without the program's name
 	Env  []string // added to the environment of this process
 
-	// Stdout and Stderr receive the output. With nil, Log receives it; without Log, it is discarded.
+	// Stdout and Stderr receive the output. With nil, Log receives it; without Log, it is
+	// discarded.
 	Stdout, Stderr *os.File
 	// Log, if set, is the file to which output without a destination is appended.
 	Log string

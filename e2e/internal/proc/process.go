@@ -63,8 +63,8 @@ func Start(command *exec.Cmd) (*Process, error) {
 	return p, nil
 }
 
-// Shell runs a command of the shell in a directory, with variables in addition to the environment, and
-// returns what it prints.
+// Shell runs a command of the shell in a directory, with variables in addition to the environment,
+// and returns what it prints.
 func Shell(directory, line string, env ...string) (string, error) {
 	command := exec.Command("sh", "-c", line)
 	command.Dir = directory

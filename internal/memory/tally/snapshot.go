@@ -165,8 +165,8 @@ func (t *Tally) Value(k Key) []byte {
 	return written
 }
 
-// Restore puts a series back, or takes it away if the value is nil. It returns an error if the value
-// is none of Value's.
+// Restore puts a series back, or takes it away if the value is nil. It returns an error if the
+// value is none of Value's.
 func (t *Tally) Restore(k Key, value []byte) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
