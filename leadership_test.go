@@ -79,6 +79,12 @@ func (v *vote) depose() {
 	}
 }
 
+// newReplicas launches two replicas. Neither of them leads.
+func newReplicas(t *testing.T, api *apitest.Server, on *disk, config string) (a, b *process) {
+	t.Helper()
+	return newReplica(t, api, on, config), newReplica(t, api, on, config)
+}
+
 // newReplica starts one of several receivers of which one leads.
 func newReplica(t *testing.T, api *apitest.Server, on *disk, config string) *process {
 	t.Helper()
@@ -108,7 +114,7 @@ func count(api *apitest.Server, kind string) (n int) {
 
 func TestOnlyTheLeaderEmits(t *testing.T) {
 	inBubble(t, func(t *testing.T, api *apitest.Server) {
-		a, b := newReplica(t, api, nil, "start_at: beginning"), newReplica(t, api, nil, "start_at: beginning")
+		a, b := newReplicas(t, api, nil, "start_at: beginning")
 		a.elect()
 		api.Put(eventNamed("one", 2))
 		a.awaitRecords(t, "one+2")
@@ -172,7 +178,7 @@ func TestAWindowThatHoldsOccurrencesHoldsThePositionBack(t *testing.T) {
 
 func TestAStandbyDropsWhatTheLeaderHasDelivered(t *testing.T) {
 	inBubble(t, func(t *testing.T, api *apitest.Server) {
-		a, b := newReplica(t, api, nil, "start_at: beginning"), newReplica(t, api, nil, "start_at: beginning")
+		a, b := newReplicas(t, api, nil, "start_at: beginning")
 		a.elect()
 		var want []string
 		for i := range 20 {
@@ -195,7 +201,7 @@ func TestAStandbyKeepsWhatTheLeaderHasNotDeliveredHoweverLongItLags(t *testing.T
 	for name, lag := range map[string]time.Duration{"a minute": time.Minute, "an hour": time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, api *apitest.Server) {
-				a, b := newReplica(t, api, nil, "start_at: beginning"), newReplica(t, api, nil, "start_at: beginning")
+				a, b := newReplicas(t, api, nil, "start_at: beginning")
 				a.elect()
 				api.Put(eventNamed("before", 1))
 				a.awaitRecords(t, "before+1")
@@ -252,7 +258,7 @@ func TestEventsThatWaitForALeaderStayInTheAPIServer(t *testing.T) {
 
 func TestWhatALeaderDeliversAfterItsLastPositionIsRepeatedWhenItDies(t *testing.T) {
 	inBubble(t, func(t *testing.T, api *apitest.Server) {
-		a, b := newReplica(t, api, nil, "start_at: beginning"), newReplica(t, api, nil, "start_at: beginning")
+		a, b := newReplicas(t, api, nil, "start_at: beginning")
 		a.elect()
 		api.Put(eventNamed("before", 1))
 		a.awaitRecords(t, "before+1")
@@ -282,7 +288,7 @@ func TestAMissingPermissionDropsNothingAndIsReportedWithTheRule(t *testing.T) {
 					}
 					return 0
 				})
-				a, b := newReplica(t, api, nil, "start_at: beginning"), newReplica(t, api, nil, "start_at: beginning")
+				a, b := newReplicas(t, api, nil, "start_at: beginning")
 				a.elect()
 				api.Put(eventNamed("one", 1))
 				api.Put(eventNamed("two", 1))
@@ -308,7 +314,7 @@ func TestAnOrderlyStopRepeatsNothing(t *testing.T) {
 	for _, config := range []string{"start_at: beginning", "{start_at: beginning, dedup_interval: 1h}"} {
 		t.Run(config, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, api *apitest.Server) {
-				a, b := newReplica(t, api, nil, config), newReplica(t, api, nil, config)
+				a, b := newReplicas(t, api, nil, config)
 				a.elect()
 				api.Put(eventNamed("one", 1))
 				settle()
@@ -330,7 +336,7 @@ func TestAnOrderlyStopRepeatsNothing(t *testing.T) {
 func TestTheEndOfATermKeepsWhatTheWindowsHold(t *testing.T) {
 	inBubble(t, func(t *testing.T, api *apitest.Server) {
 		const config = "{start_at: beginning, dedup_interval: 1h}"
-		a, b := newReplica(t, api, nil, config), newReplica(t, api, nil, config)
+		a, b := newReplicas(t, api, nil, config)
 		a.elect()
 		api.Put(eventNamed("one", 1))
 		settle()
@@ -433,7 +439,7 @@ func TestAVoidPositionIsReplaced(t *testing.T) {
 			inBubble(t, func(t *testing.T, api *apitest.Server) {
 				api.Put(eventNamed("one", 1))
 				publish(api, position[0], position[1])
-				a, b := newReplica(t, api, nil, "start_at: beginning"), newReplica(t, api, nil, "start_at: beginning")
+				a, b := newReplicas(t, api, nil, "start_at: beginning")
 				settle()
 				api.Put(eventNamed("two", 1))
 				a.elect()
@@ -475,7 +481,7 @@ func TestAPositionThatAFormerLeaderPublishesAfterARestoreIsReplaced(t *testing.T
 
 func TestARestoredEtcdMakesThePositionVoid(t *testing.T) {
 	inBubble(t, func(t *testing.T, api *apitest.Server) {
-		a, b := newReplica(t, api, nil, "start_at: beginning"), newReplica(t, api, nil, "start_at: beginning")
+		a, b := newReplicas(t, api, nil, "start_at: beginning")
 		a.elect()
 		api.Put(eventNamed("one", 1))
 		a.awaitRecords(t, "one+1")
@@ -507,7 +513,7 @@ func TestLeadershipIsLostAndRegainedAnyNumberOfTimes(t *testing.T) {
 				if shared {
 					on = newDisk()
 				}
-				a, b := newReplica(t, api, on, "start_at: beginning"), newReplica(t, api, on, "start_at: beginning")
+				a, b := newReplicas(t, api, on, "start_at: beginning")
 				leader, other := a, b
 				var want []string
 				for round := range 6 {
@@ -547,7 +553,7 @@ func TestASumBelongsToOneTermWithoutStorage(t *testing.T) {
 func TestTheMetricGoesOnAfterAFailoverWithSharedStorage(t *testing.T) {
 	inBubble(t, func(t *testing.T, api *apitest.Server) {
 		on := newDisk()
-		a, b := newReplica(t, api, on, "start_at: beginning"), newReplica(t, api, on, "start_at: beginning")
+		a, b := newReplicas(t, api, on, "start_at: beginning")
 		a.elect()
 		api.Put(eventNamed("one", 2))
 		a.awaitRecords(t, "one+2")
@@ -564,7 +570,7 @@ func TestTheMetricGoesOnAfterAFailoverWithSharedStorage(t *testing.T) {
 func TestWhatALeaderCouldNotDeliverTheNextOneDeliversByteForByte(t *testing.T) {
 	inBubble(t, func(t *testing.T, api *apitest.Server) {
 		on := newDisk()
-		a, b := newReplica(t, api, on, "start_at: beginning"), newReplica(t, api, on, "start_at: beginning")
+		a, b := newReplicas(t, api, on, "start_at: beginning")
 		var saved [][]byte
 		a.logs.onAttempt(func() {
 			for key, value := range on.content() {
@@ -731,7 +737,7 @@ func TestEachNamespaceHasItsOwnPosition(t *testing.T) {
 			ev.Namespace = "other"
 			api.Put(ev)
 		}
-		a, b := newReplica(t, api, nil, config), newReplica(t, api, nil, config)
+		a, b := newReplicas(t, api, nil, config)
 		a.elect()
 		settle()
 		api.Put(eventNamed("one", 1))
@@ -798,7 +804,7 @@ func TestWhileTheFirstListIsDeliveredNoPositionIsPublished(t *testing.T) {
 func TestALeaderWithWindowsThatDiesRepeatsAtMostOneInterval(t *testing.T) {
 	inBubble(t, func(t *testing.T, api *apitest.Server) {
 		const config = "{start_at: beginning, dedup_interval: 1m}"
-		a, b := newReplica(t, api, nil, config), newReplica(t, api, nil, config)
+		a, b := newReplicas(t, api, nil, config)
 		a.elect()
 		for i := range 40 {
 			api.Put(eventNamed("one", int32(i+1)))
@@ -888,7 +894,7 @@ func TestALeaderThatStopsDuringASlowDeliveryRepeatsNothing(t *testing.T) {
 func TestAWindowThatOutlivesARestoreHoldsThePositionBack(t *testing.T) {
 	inBubble(t, func(t *testing.T, api *apitest.Server) {
 		const config = "{start_at: beginning, dedup_interval: 1m}"
-		a, b := newReplica(t, api, nil, config), newReplica(t, api, nil, config)
+		a, b := newReplicas(t, api, nil, config)
 		a.elect()
 		api.Put(eventNamed("one", 1))
 		a.awaitRecords(t, "one+1")
@@ -914,7 +920,7 @@ func TestAStandbyWhoseQueueIsStalledNoticesARestore(t *testing.T) {
 	for name, publishes := range map[string]bool{"the leader is idle": false, "the leader publishes all the time": true} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, api *apitest.Server) {
-				a, b := newReplica(t, api, nil, "start_at: beginning"), newReplica(t, api, nil, "start_at: beginning")
+				a, b := newReplicas(t, api, nil, "start_at: beginning")
 				a.elect()
 				api.Put(eventNamed("before", 1))
 				a.awaitRecords(t, "before+1")
