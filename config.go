@@ -167,7 +167,7 @@ func (c *Config) validateAuth() error {
 		}
 	}
 	if c.KubeAPIQPS != -1 && !(c.KubeAPIQPS > 0) {
-		errs = errors.Join(errs, fmt.Errorf("kube_api_qps: %v is no rate; set a number above 0, or -1 for no client-side limit", c.KubeAPIQPS))
+		errs = errors.Join(errs, fmt.Errorf("kube_api_qps: %v is not a valid rate; set a number above 0, or -1 for no client-side limit", c.KubeAPIQPS))
 	}
 	return errors.Join(errs, atLeastOne("kube_api_burst", c.KubeAPIBurst))
 }
@@ -198,7 +198,7 @@ var kubernetesTypes = []string{corev1.EventTypeNormal, corev1.EventTypeWarning}
 func (c *Config) validateEventTypes() (errs error) {
 	for i, eventType := range c.EventTypes {
 		if eventType == "" {
-			errs = errors.Join(errs, fmt.Errorf("event_types[%d]: \"\" is no event type; name one, such as Warning, or remove it", i))
+			errs = errors.Join(errs, fmt.Errorf("event_types[%d]: \"\" is not an event type; name one, such as Warning, or remove it", i))
 		}
 		for _, known := range kubernetesTypes {
 			if eventType != known && strings.EqualFold(eventType, known) {
@@ -290,13 +290,13 @@ func above0(key string, value time.Duration) error {
 	if value >= shortest {
 		return nil
 	}
-	return fmt.Errorf("%s: %v is too short; set a duration above 0, with its unit, such as 30s", key, value)
+	return fmt.Errorf("%s: %v is too short; set at least 1ms, with its unit, such as 30s", key, value)
 }
 
 func globs(key string, patterns []string) (errs error) {
 	for i, pattern := range patterns {
 		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
-			errs = errors.Join(errs, fmt.Errorf("%s[%d]: %q is no glob; use * for any text, ? for one character and [a-z] for a range, and \\ before one that is meant literally", key, i, pattern))
+			errs = errors.Join(errs, fmt.Errorf("%s[%d]: %q is not a valid glob; use * for any text, ? for one character and [a-z] for a range, and \\ before one that is meant literally", key, i, pattern))
 		}
 	}
 	return errs

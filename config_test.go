@@ -108,9 +108,9 @@ func TestWrongConfigurationIsExplained(t *testing.T) {
 		"a namespace listed and excluded": {
 			"{namespaces: [kube-system], exclude_namespaces: [kube-*]}", []string{"namespaces[0]", `"kube-system"`, `"kube-*"`, "remove it from one"},
 		},
-		"a bad namespace glob": {`exclude_namespaces: ["[a"]`, []string{"exclude_namespaces[0]", `"[a"`, "no glob"}},
-		"a bad reason glob":    {`include_reasons: [ok, "[a"]`, []string{"include_reasons[1]", `"[a"`, "no glob"}},
-		"an empty glob":        {`exclude_reasons: [""]`, []string{"exclude_reasons[0]", `""`, "no glob"}},
+		"a bad namespace glob": {`exclude_namespaces: ["[a"]`, []string{"exclude_namespaces[0]", `"[a"`, "not a valid glob"}},
+		"a bad reason glob":    {`include_reasons: [ok, "[a"]`, []string{"include_reasons[1]", `"[a"`, "not a valid glob"}},
+		"an empty glob":        {`exclude_reasons: [""]`, []string{"exclude_reasons[0]", `""`, "not a valid glob"}},
 		"a reason in both lists": {
 			"{include_reasons: [Killing], exclude_reasons: [Killing]}", []string{"include_reasons[0]", `"Killing"`, "exclude_reasons", "remove it from one"},
 		},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// mdatagen names the package of generated tests after the folder, so it is shown one of the
-// package's name.
+// mdatagen names the package of generated tests after the folder. go generate therefore runs it
+// through a symlink that has the package's name.
 //
 //go:generate mkdir -p build
 //go:generate ln -sfn .. build/kubeeventsreceiver

@@ -680,7 +680,7 @@ func TestALeaderElectorThatIsNotThere(t *testing.T) {
 	extensions := map[component.ID]component.Component{component.MustNewID("vote"): &vote{}, component.MustNewID("disk"): newDisk()}
 	for id, want := range map[string]string{
 		"gone": `k8s_leader_elector: "gone" is not among the extensions that run; add it`,
-		"disk": `k8s_leader_elector: "disk" is no leader elector`,
+		"disk": `k8s_leader_elector: "disk" is not a leader elector`,
 	} {
 		cfg := configFor(t, api.URL, "")
 		elector := component.MustNewID(id)

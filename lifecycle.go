@@ -152,7 +152,7 @@ func (r *eventsReceiver) openElector(host component.Host) (*election.Leadership,
 	}
 	elector, ok := extension.(elector)
 	if !ok {
-		return nil, fmt.Errorf("k8s_leader_elector: %q is no leader elector; name one, such as k8s_leader_elector", id)
+		return nil, fmt.Errorf("k8s_leader_elector: %q is not a leader elector; name one, such as k8s_leader_elector", id)
 	}
 	config := election.ElectorConfigOf(extension)
 	l := election.NewLeadership(config.LeaseDuration, config.RenewDeadline)
@@ -165,9 +165,8 @@ func (r *eventsReceiver) openElector(host component.Host) (*election.Leadership,
 	return l, nil
 }
 
-// openLease makes it possible to look at the elector's lease; nil if its configuration does not
-// tell which that is. The elector itself may know more ways to reach the API server, so that an
-// error stops nothing.
+// openLease returns the elector's lease; nil if its configuration does not name it. An error is not
+// fatal: the elector may reach the API server in another way.
 func (r *eventsReceiver) openLease(config election.ElectorConfig) (*election.Lease, error) {
 	if config.LeaseNamespace == "" || config.LeaseName == "" {
 		return nil, nil
@@ -231,7 +230,7 @@ func (r *eventsReceiver) openStorage(ctx context.Context, host component.Host) (
 	}
 	client, err := storageExtension.GetClient(ctx, component.KindReceiver, r.settings.ID, "")
 	if err != nil {
-		return nil, fmt.Errorf("storage: %q cannot be opened: %w; make its directory writable for the Collector, and give each Collector its own: one at a time can use the file of a file_storage", id, err)
+		return nil, fmt.Errorf("storage: %q cannot be opened: %w; make its directory writable for the Collector, and give each Collector its own: only one at a time can use a file_storage directory", id, err)
 	}
 	return client, nil
 }

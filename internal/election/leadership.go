@@ -39,8 +39,8 @@ type Leadership struct {
 
 // Term is a time in which this process leads. Without an elector, it is the life of the process.
 type Term struct {
-	// Stop ends with the term, or when the receiver is to stop. Drain ends with the term, too, or
-	// when what was taken need no longer be delivered.
+	// Stop is cancelled at the end of the term, or when the receiver is to stop. Drain is cancelled
+	// at the end of the term, or when the grace period of the shutdown is over.
 	Stop, Drain context.Context
 	Begins      bool // whether the term has just begun
 }

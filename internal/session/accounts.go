@@ -20,7 +20,7 @@ type accounts struct {
 	memory  *memory.Memory
 	filter  filter.Filter
 	health  *health.Health
-	cluster *identity
+	cluster *clusterCheck
 }
 
 // account adds to the batch what is new in its changes and passes the filters. The memory has all
@@ -104,8 +104,8 @@ func advance(m *memory.Memory, b *batch) {
 	}
 }
 
-// identity compares the cluster that answers with the one that is remembered.
-type identity struct {
+// clusterCheck compares the cluster that answers with the one that is remembered.
+type clusterCheck struct {
 	cluster  *cluster.Identity
 	memory   *memory.Memory
 	sums     sums
@@ -117,7 +117,7 @@ type identity struct {
 
 // restored notes, for one stream after the other, that the cluster's resource versions have gone
 // back: etcd was restored, or another cluster answers at the address.
-func (d *identity) restored(stop context.Context, stream string) {
+func (d *clusterCheck) restored(stop context.Context, stream string) {
 	d.memory.ForgetVersions(stream)
 	// A position that was published since is not above the highest version.
 	d.gate.WentBack(d.versions.Highest())
@@ -132,20 +132,20 @@ func (d *identity) restored(stop context.Context, stream string) {
 }
 
 // learn notes which cluster answers if none is remembered.
-func (d *identity) learn() {
+func (d *clusterCheck) learn() {
 	if uid := d.cluster.UID(); d.memory.Cluster() == "" && uid != "" {
 		d.set(uid)
 	}
 }
 
 // isReplaced reports whether another cluster answers than the one that is remembered.
-func (d *identity) isReplaced() bool {
+func (d *clusterCheck) isReplaced() bool {
 	known := d.memory.Cluster()
 	return known != "" && known != cmp.Or(d.cluster.UID(), known)
 }
 
 // set sets the UID that records and points name.
-func (d *identity) set(uid string) {
+func (d *clusterCheck) set(uid string) {
 	d.memory.SetCluster(uid)
 	d.sums.setCluster(uid)
 }

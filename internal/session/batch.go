@@ -8,13 +8,20 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 )
 
-// batchChanges bounds a batch. At most one batch is undelivered at a time.
+// batchChanges bounds a batch.
 const batchChanges = 1000
 
 // batch is one turn of the loop. Each step reads what the steps before have set, and sets its own
-// fields. Only accounting shortens the changes.
+// fields. One batch is undelivered at a time. This is what relies on it:
+//
+//   - intake has one batch, whose memory it uses again;
+//   - the queue measures how long the batch that was taken waits;
+//   - each write replaces the outbox;
+//   - the position is that of the last batch, and so is where the streams resume;
+//   - what is taken back comes before what waits at the gate.
 type batch struct {
-	// changes were taken from the queue. There are none if only time has passed.
+	// changes were taken from the queue. There are none if only time has passed. If another cluster
+	// answers, accounting leaves out those of the other cluster.
 	changes []watch.Change
 	// last reports whether nothing follows: the session is to end, and the queue is empty.
 	last bool
@@ -26,8 +33,8 @@ type batch struct {
 	term   election.Term
 	// endsWindows reports whether dedup windows end before their time.
 	endsWindows bool
-	// records are the observations that dedup_interval lets through, of this batch and of earlier
-	// ones.
+	// records are the observations to deliver: those that dedup_interval lets through, of this
+	// batch and of earlier ones. Without dedup_interval, they are the observations of this batch.
 	records []observation.Observation
 	// requests are the records as OTLP. There are none without a logs pipeline.
 	requests []*request
@@ -35,5 +42,6 @@ type batch struct {
 	undelivered []*request
 }
 
-// isDelivered reports whether all of the batch was delivered, or there was nothing to deliver.
+// isDelivered reports whether nothing of the batch is left undelivered. It is meaningful after the
+// step that delivers.
 func (b *batch) isDelivered() bool { return len(b.undelivered) == 0 }

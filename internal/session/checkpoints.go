@@ -17,7 +17,7 @@ import (
 const storagePart = "storage"
 
 const (
-	// retryStorage is how long a storage is left alone that did not acknowledge a checkpoint.
+	// retryStorage is how long to wait before a write is retried that storage did not acknowledge.
 	retryStorage = time.Second
 	// removeAfter is how long delivered requests stay in the outbox if no batch replaces them.
 	removeAfter = 100 * time.Millisecond
@@ -52,7 +52,7 @@ func (c *checkpoints) save(b *batch) {
 	c.memory.Count(b.observations, time.Now())
 	advance(c.memory, b)
 	c.note()
-	if c.isSettled() && (len(b.requests) > 0 || c.memory.Unsaved() >= unsavedChanges || c.isDue()) {
+	if c.trySettle() && (len(b.requests) > 0 || c.memory.Unsaved() >= unsavedChanges || c.isDue()) {
 		c.write(b.term.Stop, b.term.Drain, b.requests)
 	}
 }
@@ -69,7 +69,7 @@ func (c *checkpoints) conclude(b *batch) {
 
 // await waits for the acknowledgement of the last write.
 func (c *checkpoints) await(drain context.Context) {
-	if c.isSettled() || !c.leadership.CertainlyLeads() {
+	if c.trySettle() || !c.leadership.CertainlyLeads() {
 		return
 	}
 	if err := c.store.Settle(drain); err != nil {
@@ -107,7 +107,7 @@ func (c *checkpoints) isDue() bool {
 	return !due.IsZero() && !time.Now().Before(due)
 }
 
-func (c *checkpoints) ready() <-chan struct{} { return c.store.Attempt() }
+func (c *checkpoints) acknowledgement() <-chan struct{} { return c.store.Attempt() }
 
 // finish removes from the outbox what was delivered.
 func (c *checkpoints) finish(drain context.Context) {
@@ -117,9 +117,9 @@ func (c *checkpoints) finish(drain context.Context) {
 	}
 }
 
-// isSettled reports whether the last write is acknowledged. If it is not, it looks for the answer,
-// and writes it again after a while.
-func (c *checkpoints) isSettled() bool {
+// trySettle polls an unacknowledged write, and repeats it after a pause. It reports whether no
+// write is unacknowledged.
+func (c *checkpoints) trySettle() bool {
 	if c.store.IsSettled() {
 		return true
 	}

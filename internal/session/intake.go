@@ -56,7 +56,7 @@ func (i *intake) take(stop context.Context, next wakeup) *batch {
 	}
 	b.changes = i.queue.Take(b.changes)
 	if b.last {
-		i.drain()
+		i.takeRest()
 	}
 	return b
 }
@@ -92,8 +92,8 @@ func (i *intake) gather(stop context.Context) bool {
 	return true
 }
 
-// drain takes what the streams had put into the queue when they were stopped.
-func (i *intake) drain() {
+// takeRest takes what the streams had put into the queue when they were stopped.
+func (i *intake) takeRest() {
 	b := &i.batch
 	for taken := -1; taken != len(b.changes); {
 		taken = len(b.changes)
@@ -103,6 +103,6 @@ func (i *intake) drain() {
 
 // discard forgets what is left in the queue at the end of the session.
 func (i *intake) discard() {
-	i.drain()
+	i.takeRest()
 	i.release()
 }

@@ -32,7 +32,7 @@ func (p *Process) newSession(m *memory.Memory, start election.Position, persist 
 		s.gate = s.newGate()
 	}
 	s.sums, s.pipeline = p.newSums(m), p.newPipeline(m, persist)
-	s.cluster = &identity{cluster: p.Cluster, memory: m, sums: s.sums, versions: s.versions, gate: s.gate}
+	s.cluster = &clusterCheck{cluster: p.Cluster, memory: m, sums: s.sums, versions: s.versions, gate: s.gate}
 	s.accounts = &accounts{memory: m, filter: p.Filter, health: p.Health, cluster: s.cluster}
 	s.intake = &intake{queue: queue.New(batchChanges), owners: p.Owners, health: p.Health}
 	if p.Storage != nil {
@@ -72,7 +72,7 @@ func (p *Process) newPipeline(m *memory.Memory, persist persistence) pipeline {
 			Next: p.Logs, Retry: p.Retry, Logger: p.Logger, Observer: p.Health,
 			Operations: p.Health.Operations, Format: metadata.Type.String(),
 			MayDeliver: func(stop context.Context) bool {
-				persist.isSettled() // While a pipeline rejects the batch, its write may have to be repeated.
+				persist.trySettle() // While a pipeline rejects the batch, its write may have to be repeated.
 				return p.Leadership.WaitUntilCertain(stop)
 			},
 		}),

@@ -56,7 +56,7 @@ func (p *Process) openEmpty(stop context.Context) *session {
 		return nil
 	}
 	s := p.newUnsaved(election.Position{})
-	s.sums.ready()
+	s.sums.enable()
 	return s
 }
 
@@ -151,7 +151,7 @@ func (p *Process) openCheckpoints(stop, drain context.Context) *session {
 		c.close()
 		return nil
 	}
-	s.sums.ready()
+	s.sums.enable()
 	return s
 }
 

@@ -24,8 +24,8 @@ const (
 	requestBytes = 1 << 20
 	// firstRecordBytes is the size of a record in OTLP before any was measured.
 	firstRecordBytes = 1000
-	// startsAtOnce is how many sessions may begin with the same outbox. In a later one, its records
-	// are delivered one at a time: one of them may end the process.
+	// startsAtOnce is how many sessions deliver the same outbox request by request. Later ones
+	// deliver its records one at a time: one of them may end the process.
 	startsAtOnce = 4
 )
 

@@ -17,14 +17,14 @@ import (
 
 // session is the queue, the memory and the outbox, and the steps that work with them. With storage
 // and an elector, a session is one term of leading, and begins with the checkpoint. Otherwise it
-// lasts as long as the process. In another cluster, a new session begins. For the modes, see
-// newSession.
+// lasts as long as the process. If another cluster answers, the session ends and a new one begins.
+// For the modes, see newSession.
 type session struct {
 	process *Process
 
 	intake   *intake
 	accounts *accounts
-	cluster  *identity
+	cluster  *clusterCheck
 	gate     gate
 	pipeline pipeline
 	persist  persistence
@@ -50,26 +50,27 @@ type gate interface {
 
 // persistence decides when a batch counts, and remembers it.
 type persistence interface {
-	// save is called before the batch is delivered, and conclude after it was delivered, or was
-	// kept by the gate.
+	// save is called before the batch is delivered. conclude is called after it was delivered, or
+	// instead if the gate kept it. One of the two counts the batch and notes where the streams
+	// resume: save with storage, conclude without.
 	save(b *batch)
 	conclude(b *batch)
-	// finish is called after everything was delivered and nothing will follow.
+	// finish is called after the last batch, if it was delivered.
 	finish(drain context.Context)
-	// due returns when save must be called next; zero: never. If ready fires, it must be called
-	// earlier.
+	// due returns the time of the next turn that save needs; zero: it needs none. acknowledgement
+	// fires when a write is acknowledged, which needs a turn, too; nil: it never fires.
 	due() time.Time
-	ready() <-chan struct{}
-	// isSettled reports whether the last write is acknowledged. If it is not, the write is repeated
-	// after a while.
-	isSettled() bool
+	acknowledgement() <-chan struct{}
+	// trySettle polls an unacknowledged write, and repeats it after a pause. It reports whether no
+	// write is unacknowledged.
+	trySettle() bool
 	// close is called at the end of the session.
 	close()
 }
 
-// loop is the receiver's loop. It ends when stop has ended and nothing that was read from the API
-// server is left, or when another cluster answers. What was taken by then is still delivered, as
-// long as drain allows.
+// loop is the receiver's loop. It ends after the batch that is the last one: stop is cancelled and
+// the queue is empty, or another cluster answers. This batch is still delivered, until drain is
+// cancelled.
 func (s *session) loop(stop, drain context.Context) {
 	s.memory.Windows.Resolve(func(held []observation.Observation) { s.resolve(drain, held) })
 	for last := false; !last; {
@@ -84,7 +85,7 @@ func (s *session) loop(stop, drain context.Context) {
 func (s *session) turn(stop, drain context.Context) *batch {
 	b := s.intake.take(stop, s.nextTurn())
 	s.accounts.account(stop, b)
-	s.pass(stop, drain, b)
+	s.awaitGate(stop, drain, b)
 	if !b.passed {
 		s.persist.conclude(b)
 		return b
@@ -134,7 +135,7 @@ func (s *session) endWindows(b *batch) *batch {
 // nextTurn returns what begins the next turn if no change does: the end of a dedup window,
 // something to save, or an election.
 func (s *session) nextTurn() wakeup {
-	w := wakeup{at: time.Now().Add(time.Hour), saved: s.persist.ready(), elected: s.gate.Changed()}
+	w := wakeup{at: time.Now().Add(time.Hour), saved: s.persist.acknowledgement(), elected: s.gate.Changed()}
 	if end, open := s.memory.Windows.NextEnd(); open && end.Before(w.at) {
 		w.at = end
 	}
@@ -144,9 +145,9 @@ func (s *session) nextTurn() wakeup {
 	return w
 }
 
-// pass waits until the batch is this process's to deliver, until it is known that the leader has
-// delivered it, or until stop ends.
-func (s *session) pass(stop, drain context.Context, b *batch) {
+// awaitGate waits for the gate's decision: either this process delivers the batch, or the leader
+// has delivered it. The gate also keeps the batch if stop is cancelled.
+func (s *session) awaitGate(stop, drain context.Context, b *batch) {
 	if s.gate.HasEnded() {
 		s.endTerm(drain)
 	}
@@ -159,8 +160,8 @@ func (s *session) pass(stop, drain context.Context, b *batch) {
 	}
 }
 
-// endTerm emits the last sums of the term while no other process can lead. It forgets how the
-// pipeline behaved: what it rejected is the next leader's to deliver.
+// endTerm emits the last sums of the term, as long as it is certain that no other process leads.
+// The delivery forgets how the pipeline behaved: the next leader delivers what it rejected.
 func (s *session) endTerm(drain context.Context) {
 	s.sums.end()
 	s.pipeline.forget()
@@ -184,8 +185,8 @@ func (s *session) admit(b *batch) {
 	b.records = append(windows.Due(now, batchChanges), windows.Admit(b.observations, now)...)
 }
 
-// deliveredUpTo returns the versions up to which each stream is delivered. After a restore, a
-// stream that has not noticed it yet has a version that does not exist.
+// deliveredUpTo returns the version up to which each stream is delivered. It leaves out streams
+// that have not noticed a restore yet: the cluster does not have their versions any more.
 func (s *session) deliveredUpTo() map[string]uint64 {
 	versions, highest := s.memory.DeliveredUpTo(), s.versions.Highest()
 	maps.DeleteFunc(versions, func(_ string, version uint64) bool { return version > highest })

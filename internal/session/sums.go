@@ -20,8 +20,8 @@ const lastEmission = 5 * time.Second
 
 // sums emits the metric. Its methods may be called while run runs.
 type sums interface {
-	// ready notes that the sums may be emitted from now on. begin also starts them at 0.
-	ready()
+	// enable lets run emit the sums from now on. begin also starts them at 0.
+	enable()
 	begin(now time.Time)
 	// run emits the sums at intervals until stop ends.
 	run(stop, drain context.Context)
@@ -34,7 +34,7 @@ type sums interface {
 // noMetrics are the sums of a receiver in no metrics pipeline.
 type noMetrics struct{}
 
-func (noMetrics) ready()                               {}
+func (noMetrics) enable()                              {}
 func (noMetrics) begin(time.Time)                      {}
 func (noMetrics) run(context.Context, context.Context) {}
 func (noMetrics) end()                                 {}
@@ -54,12 +54,12 @@ type metricsPipeline struct {
 	clusterUID atomic.Pointer[string]
 }
 
-func (m *metricsPipeline) ready()                { m.emits.Store(true) }
+func (m *metricsPipeline) enable()               { m.emits.Store(true) }
 func (m *metricsPipeline) setCluster(uid string) { m.clusterUID.Store(&uid) }
 
 func (m *metricsPipeline) begin(now time.Time) {
 	m.tally.Reset(now)
-	m.ready()
+	m.enable()
 }
 
 func (m *metricsPipeline) run(stop, drain context.Context) {

@@ -16,19 +16,22 @@ type unsaved struct {
 	dedup bool
 }
 
-func (*unsaved) save(*batch)            {}
-func (*unsaved) finish(context.Context) {}
-func (*unsaved) due() (never time.Time) { return never }
-func (*unsaved) ready() <-chan struct{} { return nil }
-func (*unsaved) isSettled() bool        { return true }
-func (*unsaved) close()                 {}
+func (*unsaved) save(*batch)                      {}
+func (*unsaved) finish(context.Context)           {}
+func (*unsaved) due() (never time.Time)           { return never }
+func (*unsaved) acknowledgement() <-chan struct{} { return nil }
+func (*unsaved) trySettle() bool                  { return true }
+func (*unsaved) close()                           {}
 
 // conclude counts what was delivered. The leader that delivers the rest counts it.
 func (u *unsaved) conclude(b *batch) {
-	rest := len(recordsIn(b.undelivered))
-	if rest > 0 && u.dedup {
-		rest = len(b.observations) // It is not known which of them are in the records.
+	counted := b.observations
+	if rest := len(recordsIn(b.undelivered)); rest > 0 {
+		counted = b.records[:len(b.records)-rest]
+		if u.dedup {
+			counted = nil // It is not known which observations are in the delivered records.
+		}
 	}
-	u.memory.Count(b.observations[:len(b.observations)-rest], time.Now())
+	u.memory.Count(counted, time.Now())
 	advance(u.memory, b)
 }

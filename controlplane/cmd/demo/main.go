@@ -2,7 +2,7 @@
 
 // Demo shows the output of the kube_events receiver: it runs the Collector. Without a kubeconfig
 // file, it first starts a control plane with simulated nodes, and applies workloads to it. It runs
-// until Ctrl-C or until the Collector ends, and leaves nothing behind. Its exit code is the
+// until Ctrl-C or until the Collector ends, and leaves nothing behind, except for the folder of the control plane if it is killed with kill -9. Its exit code is the
 // Collector's, or 0 after Ctrl-C.
 package main
 
@@ -103,12 +103,13 @@ func (s show) showDemo(ctx context.Context) (code int, err error) {
 	defer func() { err = errors.Join(err, cp.Stop()) }()
 	say("it is ready; to look at it from another terminal: export KUBECONFIG=%s", cp.Kubeconfig())
 	say("API server, controllers and scheduler are real; nodes and pods are simulated (kwok): no container runs, and every image exists")
-	say("to cause a problem: %s", breakage)
+	say("to cause a problem: "+breakage, cp.Kubeconfig())
 	return s.perform(ctx, cp.Kubeconfig(), func(ctx context.Context) error { return demo.Run(ctx, cp.RESTConfig()) })
 }
 
-// breakage is a command that makes a workload fail: no node has this label.
-const breakage = `kubectl --namespace demo patch deployment shop --patch '{"spec": {"template": {"spec": {"nodeSelector": {"disk": "gold"}}}}}'`
+// breakage is a command that makes a workload fail: no node has this label. It names the demo's
+// kubeconfig, so that it cannot reach another cluster.
+const breakage = `KUBECONFIG=%s kubectl --namespace demo patch deployment shop --patch '{"spec": {"template": {"spec": {"nodeSelector": {"disk": "gold"}}}}}'`
 
 // perform runs the Collector and happen concurrently, until ctx or one of the two ends. Then it
 // stops the Collector before happen.
