@@ -290,7 +290,7 @@ func above0(key string, value time.Duration) error {
 	if value >= shortest {
 		return nil
 	}
-	return fmt.Errorf("%s: %v is too short; set at least 1ms, with its unit, such as 30s", key, value)
+	return fmt.Errorf("%s: %v is too short; set a duration above 0 (at least 1ms), with its unit, such as 30s", key, value)
 }
 
 func globs(key string, patterns []string) (errs error) {
