@@ -93,8 +93,8 @@ func (r *recorder) write(ctx context.Context, s step) error {
 	return err
 }
 
-// count counts an event up. Recorders patch; for the API server a whole object is less work, for
-// watchers it is the same.
+// count raises the count of an event. Recorders patch; for the API server a whole object is less
+// work, for watchers it is the same.
 func (r *recorder) count(ctx context.Context, e *corev1.Event, now time.Time) error {
 	e.Count++
 	e.LastTimestamp = metav1.NewTime(now)

@@ -163,8 +163,9 @@ func (r *recorder) begin() {
 	r.recent = r.recent[max(0, len(r.recent)-r.keep):]
 }
 
-// repeat counts an event up, by more than one at times, as recorders do that were throttled. One
-// that the API server no longer has is made again with the count that was reached, as recorders do.
+// repeat raises the count of an event, sometimes by more than one, as a throttled recorder does.
+// One that the API server no longer has is made again with the count that was reached, as recorders
+// do.
 func (r *recorder) repeat(e *repeated) {
 	e.count += 1 + rand.Int64N(3)
 	r.write(e, func(ctx context.Context) error {

@@ -238,8 +238,8 @@ func (e *environment) lastWithoutPosition() (last *process) {
 	return last
 }
 
-// firstObserver is the process whose first list decides what is new: the first that ever listed
-// where something is remembered beyond a process, else the last process.
+// firstObserver returns the process whose first list decides what is new. With storage or an
+// elector, it is the process that listed first, otherwise the last process.
 func (e *environment) firstObserver() *process {
 	all := e.allProcesses()
 	if e.plan.Mode == neither {

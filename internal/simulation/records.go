@@ -141,7 +141,7 @@ func (p *process) checkOffered(epochs map[string]int) {
 	}
 }
 
-// offeredAgain returns a record that was dealt with before, or "".
+// offeredAgain returns the UID of a record that was already accepted or dropped, or "".
 func (p *process) offeredAgain(epochs map[string]int) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -213,7 +213,8 @@ func checkOfferedDelivered(e *environment) {
 
 const counted = "counted"
 
-// reachAgain counts an event up to 8. The backup has it with count 5. Then it goes on from there.
+// reachAgain raises the count of an event to 8. The backup has it with count 5. Then it goes on
+// from there.
 func reachAgain(e *environment) {
 	for _, s := range []struct {
 		at    time.Duration

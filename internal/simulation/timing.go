@@ -150,8 +150,8 @@ func (a *account) checkSilence() {
 	}
 }
 
-// hasAcceptedLately reports whether faults of pipelines follow one another, and the exporter has
-// accepted something in between.
+// hasAcceptedLately reports whether the exporter accepted a record between two consecutive faults
+// of pipelines.
 func (a *account) hasAcceptedLately() bool {
 	now := time.Now()
 	ofPipelines := func(f *Fault) bool { return f.Kind.isOfPipelines() }
