@@ -838,3 +838,59 @@ func TestWhatTheWindowsOfAnotherClusterHeldIsDelivered(t *testing.T) {
 		assert.Empty(t, third.logs.names())
 	})
 }
+
+// The cluster does not answer after a crash, and the receiver is stopped meanwhile.
+func TestAnOutboxThatIsDeliveredIsNotRepeatedAfterAnOrderlyStop(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := newDisk()
+		killed, _ := newCrashes(on)
+		api.Put(eventNamed("a", 1))
+		first := launch(t, api, options{config: "start_at: beginning", disk: on, logs: &killed.pipeline})
+		first.awaitRecords(t, "a+1")
+		on = killed.copies[0]
+		api.RefuseCluster(http.StatusServiceUnavailable)
+		second := launch(t, api, options{config: "start_at: beginning", disk: on})
+		time.Sleep(20 * time.Second)
+		assert.Equal(t, []string{"a+1"}, second.logs.names(), "the outbox")
+		second.stop()
+		for i := range 5 {
+			p := launch(t, api, options{config: "start_at: beginning", disk: on})
+			time.Sleep(20 * time.Second)
+			assert.Empty(t, p.logs.names(), "start %d: repeated after an orderly stop", i+2)
+			assert.Empty(t, p.logged("record"), "start %d: claims that the outbox was not delivered", i+2)
+			p.stop()
+		}
+	})
+}
+
+func TestAnotherClusterThatDoesNotAnswerAtOnceIsNoticed(t *testing.T) {
+	for name, on := range map[string]*disk{"with storage": newDisk(), "without": nil} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, api *apitest.Server) {
+				p := launch(t, api, options{config: "start_at: beginning", disk: on})
+				before := api.Version()
+				api.Put(eventNamed("a", 2))
+				p.awaitRecords(t, "a+2")
+				for range 10 {
+					api.Put(eventNamed("a", 2))
+				}
+				settle()
+				api.Restore(before)
+				api.SetCluster("another-cluster")
+				api.RefuseCluster(http.StatusTooManyRequests)
+				api.Put(eventNamed("a", 1))
+				api.Cut()
+				settle()
+				api.RefuseCluster(0)
+				time.Sleep(2 * time.Minute)
+				api.Put(eventNamed("b", 1))
+				settle()
+				requests := p.logs.requests()
+				last := decode(requests[len(requests)-1]).ResourceLogs().At(0).Resource().Attributes()
+				uid, _ := last.Get("k8s.cluster.uid")
+				require.Contains(t, p.logs.names(), "b+1")
+				assert.Equal(t, "another-cluster", uid.AsString())
+			})
+		})
+	}
+}

@@ -947,3 +947,134 @@ func TestAStandbyWhoseQueueIsStalledNoticesARestore(t *testing.T) {
 		})
 	}
 }
+
+// b waits with an event of the lost history, which nobody delivered, and notices the restore. Then
+// the first position that it reads is above the event's version.
+func TestAPositionOfTheNewHistoryReachesNoEventOfTheLostOne(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		a, b := newReplica(t, api, nil, "start_at: beginning"), newReplica(t, api, nil, "start_at: beginning")
+		a.elect()
+		api.Put(eventNamed("before", 1))
+		a.awaitRecords(t, "before+1")
+		a.stop() // It dies; nobody leads.
+		settle()
+		backup := api.Version()
+		api.Put(eventNamed("lost", 1))
+		synctest.Wait()
+		time.Sleep(100 * time.Millisecond)
+		api.Restore(backup)
+		api.Cut()
+		time.Sleep(3 * time.Second) // b connects again, and notices.
+		assert.Len(t, b.logged("known_version"), 1, "b knows that versions went back")
+		c := newReplica(t, api, nil, "start_at: beginning")
+		c.elect()
+		for range 5 {
+			api.Put(eventNamed("since", 1))
+		}
+		time.Sleep(3 * time.Second)
+		c.depose()
+		c.stop()
+		b.elect()
+		settle()
+		assert.Contains(t, b.logs.names(), "lost+1")
+	})
+}
+
+// The event is older than the backup. The lagging leader delivers it after the restore.
+func TestAStandbyRepeatsNothingThatTheLeaderDeliveredAfterARestore(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		a, b := newReplica(t, api, nil, "start_at: beginning"), newReplica(t, api, nil, "start_at: beginning")
+		a.elect()
+		api.Put(eventNamed("before", 1))
+		a.awaitRecords(t, "before+1")
+		a.logs.reject(errors.New("the queue is full"))
+		api.Put(eventNamed("one", 1))
+		settle()
+		backup := api.Version()
+		api.Put(eventNamed("lost", 1))
+		settle()
+		api.Restore(backup)
+		api.Cut()
+		time.Sleep(15 * time.Second)
+		a.logs.reject(nil)
+		time.Sleep(2 * time.Minute)
+		for range 5 {
+			api.Put(eventNamed("since", 1))
+		}
+		settle()
+		assert.Equal(t, api.Version(), published(api))
+		a.depose()
+		b.elect()
+		settle()
+		assert.NotContains(t, b.logs.names(), "one+1", "a has delivered it and published more")
+	})
+}
+
+// Most events of the lost history are still in b's queue when its term begins.
+func TestTheBeginningOfATermDropsNoEventOfTheLostHistoryThatIsInTheQueue(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		a, b := newReplica(t, api, nil, "start_at: beginning"), newReplica(t, api, nil, "start_at: beginning")
+		a.elect()
+		api.Put(eventNamed("before", 1))
+		a.awaitRecords(t, "before+1")
+		a.stop() // It dies; nobody leads.
+		settle()
+		backup := api.Version()
+		api.Put(eventNamed("lost", 1))
+		synctest.Wait()
+		time.Sleep(100 * time.Millisecond)
+		for i := range 1500 { // More than a batch.
+			api.Put(eventNamed(fmt.Sprint("lost-too-", i), 1))
+		}
+		synctest.Wait()
+		time.Sleep(time.Second)
+		api.Restore(backup)
+		api.Cut()
+		time.Sleep(3 * time.Second) // b connects again, and notices.
+		assert.Len(t, b.logged("known_version"), 1, "b knows that versions went back")
+		c := newReplica(t, api, nil, "start_at: beginning")
+		time.Sleep(500 * time.Millisecond)
+		c.elect()
+		for range 2000 {
+			api.Put(eventNamed("since", 1))
+		}
+		synctest.Wait()
+		time.Sleep(900 * time.Millisecond)
+		c.depose() // It publishes how far it came.
+		b.elect()
+		time.Sleep(2 * time.Minute)
+		lost := 0
+		for _, name := range b.logs.names() {
+			if strings.HasPrefix(name, "lost") {
+				lost++
+			}
+		}
+		assert.Equal(t, 1501, lost)
+	})
+}
+
+// A leader that has not noticed a restore publishes a position that is above the cluster's version.
+// The version cannot be read when b is elected.
+func TestAVoidPositionDropsNothingIfTheVersionCannotBeReadAtTheElection(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		b := newReplica(t, api, nil, "start_at: beginning")
+		settle()
+		publish(api, "cluster-uid", "5000") // By a leader that has not noticed the restore.
+		settle()
+		api.Refuse(func(r *http.Request) int {
+			if strings.Contains(r.URL.RawQuery, "kubeeventsreceiver-resource-version") {
+				return http.StatusTooManyRequests
+			}
+			return 0
+		})
+		b.elect()
+		settle()
+		api.Refuse(nil)
+		api.Put(eventNamed("two", 1))
+		settle()
+		time.Sleep(time.Hour)
+		api.Put(eventNamed("three", 1))
+		settle()
+		assert.Subset(t, b.logs.names(), []string{"two+1", "three+1"})
+	})
+}

@@ -58,6 +58,23 @@ func isAnswer(err error) bool { return apierrors.IsForbidden(err) || apierrors.I
 // it.
 func (i *Identity) Answered() <-chan struct{} { return i.answered }
 
+// Ask reads the UID again in the background, until the API server answers or the context ends. The
+// channel is closed then.
+func (i *Identity) Ask(ctx context.Context) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		delays := newBackoff()
+		for i.Refresh(ctx) != nil && ctx.Err() == nil {
+			select {
+			case <-ctx.Done():
+			case <-time.After(delays.NextBackOff()):
+			}
+		}
+	}()
+	return done
+}
+
 // Run requests the UID until it is known or the context ends.
 func (i *Identity) Run(ctx context.Context) {
 	delays := newBackoff()

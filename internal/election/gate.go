@@ -4,10 +4,14 @@ package election
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"time"
 
 	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
@@ -32,6 +36,8 @@ type GateSettings struct {
 	Leadership *Leadership
 	Positions  *Positions
 	Logger     *zap.Logger
+	// Highest returns the highest resource version that the cluster is known to have.
+	Highest func() uint64
 	// Restores returns how often the resource versions of the cluster are known to have gone back,
 	// Newest asks the cluster for its newest one, and CheckVersions asks whether they have gone
 	// back.
@@ -79,7 +85,7 @@ func (g *Gate) HasEnded() bool {
 func (g *Gate) Pass(stop, drain context.Context, observations []observation.Observation) ([]observation.Observation, Term, bool) {
 	if g.leave != nil && len(g.waiting) == 0 {
 		g.term.Begins = false
-		return withoutReached(observations, g.from), g.term, true
+		return g.withoutReached(observations, g.from), g.term, true
 	}
 	g.waiting = append(g.waiting, observations...)
 	check := time.NewTicker(checkVersionsEvery)
@@ -117,7 +123,6 @@ func (g *Gate) dropReached() {
 	if len(g.waiting) == 0 {
 		return
 	}
-	g.waiting = withoutReached(g.waiting, g.settings.Positions.Latest().Position)
 	restores := g.settings.Restores()
 	g.waiting = slices.DeleteFunc(g.waiting, func(o observation.Observation) bool {
 		isStranded := o.Restores < restores
@@ -126,12 +131,42 @@ func (g *Gate) dropReached() {
 		}
 		return isStranded
 	})
+	g.waiting = g.withoutReached(g.waiting, g.settings.Positions.Latest().Position)
 }
 
-// withoutReached returns the observations that the position has not reached.
-func withoutReached(observations []observation.Observation, p Position) []observation.Observation {
+// Confirm takes what waits back from the lost history if the cluster lists it after the restore, at
+// the same resource version: a position can reach it. listed has events, each with how often the
+// resource versions had gone back when it was listed.
+func (g *Gate) Confirm(listed iter.Seq2[*corev1.Event, int]) {
+	if len(g.stranded) == 0 {
+		return
+	}
+	type state struct {
+		name    types.NamespacedName
+		uid     types.UID
+		version string
+	}
+	stateOf := func(ev *corev1.Event) state { return state{event.Name(ev), ev.UID, ev.ResourceVersion} }
+	restoresOf := map[state]int{}
+	for ev, restores := range listed {
+		restoresOf[stateOf(ev)] = restores
+	}
+	g.stranded = slices.DeleteFunc(g.stranded, func(o observation.Observation) bool {
+		restores, ok := restoresOf[stateOf(o.Event)]
+		if ok {
+			o.Restores = restores
+			g.waiting = append(g.waiting, o)
+		}
+		return ok
+	})
+}
+
+// withoutReached returns the observations that the position has not reached. It reaches none of a
+// history that the cluster has lost.
+func (g *Gate) withoutReached(observations []observation.Observation, p Position) []observation.Observation {
+	restores := g.settings.Restores()
 	return slices.DeleteFunc(observations, func(o observation.Observation) bool {
-		return p.Reached(o.Event.Namespace, event.ResourceVersion(o.Event))
+		return o.Restores == restores && p.Reached(o.Event.Namespace, event.ResourceVersion(o.Event))
 	})
 }
 
@@ -158,14 +193,34 @@ func (g *Gate) refresh(stop context.Context) {
 }
 
 // voidFuture replaces a position above the newest version of the cluster. A leader that has not
-// noticed a restore yet may have published it since.
+// noticed a restore yet may have published it since. If the cluster does not return its newest
+// version, a position above what this process has seen is void, too: it could drop what nobody has
+// delivered.
 func (g *Gate) voidFuture(stop context.Context) {
-	ctx, cancel := context.WithTimeout(stop, askVersionsFor)
-	defer cancel()
-	if now, err := g.settings.Newest(ctx); err == nil && g.from.Above(now) {
-		g.settings.CheckVersions(ctx) // The streams of this process may not have noticed it either.
+	now, err := g.newest(stop)
+	if err != nil {
+		now = g.settings.Highest()
+	}
+	if g.from.Above(now) {
+		// The streams of this process may not have noticed it either.
+		ctx, cancel := context.WithTimeout(stop, askVersionsFor)
+		defer cancel()
+		g.settings.CheckVersions(ctx)
 		g.WentBack(now)
 	}
+}
+
+// newest returns the newest version of the cluster. It retries for a while.
+func (g *Gate) newest(stop context.Context) (now uint64, err error) {
+	ctx, cancel := context.WithTimeout(stop, refreshFor)
+	defer cancel()
+	_ = wait.PollUntilContextCancel(ctx, retry, true, func(ctx context.Context) (bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, askVersionsFor)
+		defer cancel()
+		now, err = g.settings.Newest(ctx)
+		return err == nil, nil
+	})
+	return now, err
 }
 
 // TakeBack keeps what could not be delivered until the term ended.
@@ -231,6 +286,9 @@ func (Open) TakeBack([]observation.Observation) {}
 
 // Advance does nothing: there is no position.
 func (Open) Advance(func() map[string]uint64) {}
+
+// Confirm does nothing: nothing waits.
+func (Open) Confirm(iter.Seq2[*corev1.Event, int]) {}
 
 // WentBack does nothing.
 func (Open) WentBack(uint64) {}

@@ -172,8 +172,8 @@ func (q *Queue) wake() {
 // have nothing more to read, and when the next batch is full. Spurious wake-ups are possible.
 func (q *Queue) Signal() <-chan struct{} { return q.signal }
 
-// Full reports whether the next batch is complete: it has its maximum of changes or bytes, or a list
-// ends, which ends the batch.
+// Full reports whether the next batch is complete: it has its maximum of changes or bytes, or a
+// list ends, which ends the batch.
 func (q *Queue) Full() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -30,6 +30,11 @@ type accounts struct {
 func (a *accounts) account(stop context.Context, b *batch) {
 	a.memory.Forget(time.Now())
 	a.cluster.learn()
+	if a.cluster.isReplaced() {
+		// It answered late which one it is. The next session lists what it has.
+		a.health.DealtWith(b.changes)
+		b.changes, b.last = b.changes[:0], true
+	}
 	b.observations = make([]observation.Observation, 0, len(b.changes))
 	var received, filtered int64
 	for i := range b.changes {
@@ -113,6 +118,8 @@ type clusterCheck struct {
 	gate     gate
 	// refreshed is when the cluster was last asked for its UID because versions had gone back.
 	refreshed time.Time
+	// answer is closed when the cluster has answered since; nil: it has, or was not asked.
+	answer <-chan struct{}
 }
 
 // restored notes, for one stream after the other, that the cluster's resource versions have gone
@@ -122,17 +129,24 @@ func (d *clusterCheck) restored(stop context.Context, stream string) {
 	// A position that was published since is not above the highest version.
 	d.gate.WentBack(d.versions.Highest())
 	// All streams notice it at about the same time: one answer serves those of a second.
-	if time.Since(d.refreshed) < retryCluster {
+	if d.answer != nil || time.Since(d.refreshed) < retryCluster {
 		return
 	}
-	if d.cluster.Refresh(stop) == nil { // If this fails, the next stream or session asks again.
+	if d.cluster.Refresh(stop) == nil {
 		d.refreshed = time.Now()
 		d.learn()
+	} else {
+		d.answer = d.cluster.Ask(stop)
 	}
 }
 
-// learn notes which cluster answers if none is remembered.
+// learn notes whether the cluster has answered, and which one it is if none is remembered.
 func (d *clusterCheck) learn() {
+	select {
+	case <-d.answer:
+		d.answer = nil
+	default:
+	}
 	if uid := d.cluster.UID(); d.memory.Cluster() == "" && uid != "" {
 		d.set(uid)
 	}

@@ -3,6 +3,10 @@
 package session
 
 import (
+	"iter"
+
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/kubeevents/kubeeventsreceiver/internal/election"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
@@ -40,6 +44,18 @@ type batch struct {
 	requests []*request
 	// undelivered are the requests that could not be delivered before the term ended.
 	undelivered []*request
+}
+
+// listed returns the events of listings among the changes, each with how often the resource
+// versions had gone back when it was listed.
+func (b *batch) listed() iter.Seq2[*corev1.Event, int] {
+	return func(yield func(*corev1.Event, int) bool) {
+		for i := range b.changes {
+			if c := &b.changes[i]; c.Kind == watch.Listed && !yield(c.Event, c.Restores) {
+				return
+			}
+		}
+	}
 }
 
 // isDelivered reports whether nothing of the batch is left undelivered. It is meaningful after the

@@ -33,8 +33,8 @@ type intake struct {
 
 // wakeup is what begins a turn of the loop if there are no changes. A nil channel never fires.
 type wakeup struct {
-	at             time.Time
-	saved, elected <-chan struct{}
+	at                       time.Time
+	saved, elected, answered <-chan struct{}
 }
 
 // take waits for a change and gathers more. It returns a batch without changes when something else
@@ -51,6 +51,7 @@ func (i *intake) take(stop context.Context, next wakeup) *batch {
 	case <-due.C:
 	case <-next.saved:
 	case <-next.elected:
+	case <-next.answered:
 	case <-stop.Done():
 		b.last = true
 	}

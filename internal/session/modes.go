@@ -46,7 +46,7 @@ func (p *Process) newSession(m *memory.Memory, start election.Position, persist 
 func (s *session) newGate() *election.Gate {
 	return election.NewGate(election.GateSettings{
 		Leadership: s.process.Leadership, Positions: s.process.Positions, Logger: s.process.Logger,
-		Restores: s.versions.Restores, Newest: s.newestVersion, CheckVersions: s.checkVersions,
+		Highest: s.versions.Highest, Restores: s.versions.Restores, Newest: s.newestVersion, CheckVersions: s.checkVersions,
 	})
 }
 

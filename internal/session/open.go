@@ -139,20 +139,29 @@ func (p *Process) openCheckpoints(stop, drain context.Context) *session {
 	}
 	s := p.newSession(c.memory, election.Position{}, c)
 	t := election.Term{Stop: stop, Drain: drain}
-	ok = s.deliverOutbox(t, c, loaded) && p.askCluster(stop)
-	if known, uid := s.memory.Cluster(), p.Cluster.UID(); ok && known != "" && uid != "" && known != uid {
-		if ok = s.deliverWindows(t); ok {
-			s.pipeline.forget()
-			s = p.setAside(t, c, known, uid)
-		}
+	if !s.deliverOutbox(t, c, loaded) {
+		return s.abandon()
 	}
-	if !ok || stop.Err() != nil {
+	if !p.askCluster(stop) {
+		c.finish(drain) // The outbox is delivered.
+		return s.abandon()
+	}
+	if known, uid := s.memory.Cluster(), p.Cluster.UID(); known != "" && uid != "" && known != uid {
+		if !s.deliverWindows(t) {
+			return s.abandon()
+		}
 		s.pipeline.forget()
-		c.close()
-		return nil
+		s = p.setAside(t, c, known, uid)
 	}
 	s.sums.enable()
 	return s
+}
+
+// abandon ends a session that was not ready when stop was cancelled. It returns nil.
+func (s *session) abandon() *session {
+	s.pipeline.forget()
+	s.persist.close()
+	return nil
 }
 
 // logLoaded logs whether there is a checkpoint, and what it means if there is none.

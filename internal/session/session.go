@@ -4,10 +4,12 @@ package session
 
 import (
 	"context"
+	"iter"
 	"maps"
 	"time"
 
 	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/election"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory"
@@ -45,6 +47,7 @@ type gate interface {
 	TakeBack(observations []observation.Observation)
 	Advance(versions func() map[string]uint64)
 	WentBack(now uint64)
+	Confirm(listed iter.Seq2[*corev1.Event, int])
 	Close(drain context.Context, held func() []observation.Observation)
 }
 
@@ -85,6 +88,7 @@ func (s *session) loop(stop, drain context.Context) {
 func (s *session) turn(stop, drain context.Context) *batch {
 	b := s.intake.take(stop, s.nextTurn())
 	s.accounts.account(stop, b)
+	s.gate.Confirm(b.listed())
 	s.awaitGate(stop, drain, b)
 	if !b.passed {
 		s.persist.conclude(b)
@@ -135,7 +139,10 @@ func (s *session) endWindows(b *batch) *batch {
 // nextTurn returns what begins the next turn if no change does: the end of a dedup window,
 // something to save, or an election.
 func (s *session) nextTurn() wakeup {
-	w := wakeup{at: time.Now().Add(time.Hour), saved: s.persist.acknowledgement(), elected: s.gate.Changed()}
+	w := wakeup{
+		at: time.Now().Add(time.Hour), saved: s.persist.acknowledgement(), elected: s.gate.Changed(),
+		answered: s.cluster.answer,
+	}
 	if end, open := s.memory.Windows.NextEnd(); open && end.Before(w.at) {
 		w.at = end
 	}

@@ -5,8 +5,8 @@ package main
 var inOutbox = []mutant{
 	{
 		"does not deliver the outbox at the start", "internal/session/open.go",
-		"ok = s.deliverOutbox(t, c, loaded) && p.askCluster(stop)",
-		"ok = p.askCluster(stop)",
+		"if !s.deliverOutbox(t, c, loaded) {",
+		"if stop.Err() != nil {",
 	},
 	{
 		"removes the outbox before the delivery", "internal/session/checkpoints.go",
@@ -94,12 +94,12 @@ var inDelivery = []mutant{
 var inGate = []mutant{
 	{
 		"drops what the position has not reached", "internal/election/gate.go",
-		"		return p.Reached(o.Event.Namespace, event.ResourceVersion(o.Event))",
-		"		return len(p.Streams) > 0",
+		"o.Restores == restores && p.Reached(o.Event.Namespace, event.ResourceVersion(o.Event))",
+		"o.Restores == restores && len(p.Streams) > 0",
 	},
 	{
 		"drops nothing that the position has reached", "internal/election/gate.go",
-		"	g.waiting = withoutReached(g.waiting, g.settings.Positions.Latest().Position)",
+		"	g.waiting = g.withoutReached(g.waiting, g.settings.Positions.Latest().Position)",
 		"	g.settings.Positions.Latest()",
 	},
 	{
