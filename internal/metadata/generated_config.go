@@ -9,8 +9,7 @@ import (
 	"go.opentelemetry.io/collector/filter"
 )
 
-// K8sEventOccurrencesMetricAttributeKey specifies the key of an attribute for the
-// k8s.event.occurrences metric.
+// K8sEventOccurrencesMetricAttributeKey specifies the key of an attribute for the k8s.event.occurrences metric.
 type K8sEventOccurrencesMetricAttributeKey string
 
 const (
@@ -111,15 +110,15 @@ func DefaultEventsConfig() EventsConfig {
 // ResourceAttributeConfig provides common config for a particular resource attribute.
 type ResourceAttributeConfig struct {
 	Enabled bool `mapstructure:"enabled"`
-	// Experimental: MetricsInclude defines a list of filters for attribute values. If the list is
-	// not empty, only metrics with matching resource attribute values will be emitted.
+	// Experimental: MetricsInclude defines a list of filters for attribute values.
+	// If the list is not empty, only metrics with matching resource attribute values will be emitted.
 	MetricsInclude []filter.Config `mapstructure:"metrics_include"`
-	// Experimental: MetricsExclude defines a list of filters for attribute values. If the list is
-	// not empty, metrics with matching resource attribute values will not be emitted.
+	// Experimental: MetricsExclude defines a list of filters for attribute values.
+	// If the list is not empty, metrics with matching resource attribute values will not be emitted.
 	// MetricsInclude has higher priority than MetricsExclude.
 	MetricsExclude []filter.Config `mapstructure:"metrics_exclude"`
-	// Experimental: EventsInclude defines a list of filters for attribute values. If the list is
-	// not empty, only events with matching resource attribute values will be emitted.
+	// Experimental: EventsInclude defines a list of filters for attribute values.
+	// If the list is not empty, only events with matching resource attribute values will be emitted.
 	EventsInclude []filter.Config `mapstructure:"events_include"`
 	// Experimental: EventsExclude defines a list of filters for attribute values.
 	// If the list is not empty, events with matching resource attribute values will not be emitted.

@@ -52,8 +52,7 @@ func (e *eventK8sEvent) recordEvent(ctx context.Context, timestamp pcommon.Times
 
 }
 
-// emit appends recorded event data to a events slice and prepares it for recording another set of
-// log records.
+// emit appends recorded event data to a events slice and prepares it for recording another set of log records.
 func (e *eventK8sEvent) emit(lrs plog.LogRecordSlice) {
 	if e.config.Enabled && e.data.Len() > 0 {
 		e.data.MoveAndAppendTo(lrs)
@@ -68,8 +67,8 @@ func newEventK8sEvent(cfg EventConfig) eventK8sEvent {
 	return e
 }
 
-// LogsBuilder provides an interface for scrapers to report logs while taking care of all the
-// transformations required to produce log representation defined in metadata and user config.
+// LogsBuilder provides an interface for scrapers to report logs while taking care of all the transformations
+// required to produce log representation defined in metadata and user config.
 type LogsBuilder struct {
 	config                         LogsBuilderConfig // config of the logs builder.
 	logsBuffer                     plog.Logs
@@ -375,8 +374,7 @@ func NewLogsBuilder(lbc LogsBuilderConfig, settings receiver.Settings) *LogsBuil
 	return lb
 }
 
-// NewResourceBuilder returns a new resource builder that should be used to build a resource
-// associated with for the emitted logs.
+// NewResourceBuilder returns a new resource builder that should be used to build a resource associated with for the emitted logs.
 func (lb *LogsBuilder) NewResourceBuilder() *ResourceBuilder {
 	return NewResourceBuilder(lb.config.ResourceAttributes)
 }
@@ -405,11 +403,11 @@ func (lb *LogsBuilder) AppendLogRecord(lr plog.LogRecord) {
 	lr.MoveTo(lb.logRecordsBuffer.AppendEmpty())
 }
 
-// EmitForResource saves all the generated logs under a new resource and updates the internal state
-// to be ready for recording another set of log records as part of another resource. This function
-// can be helpful when one scraper needs to emit logs from several resources. Otherwise calling this
-// function is not required, just `Emit` function can be called instead. Resource attributes should
-// be provided as ResourceLogsOption arguments.
+// EmitForResource saves all the generated logs under a new resource and updates the internal state to be ready for
+// recording another set of log records as part of another resource. This function can be helpful when one scraper
+// needs to emit logs from several resources. Otherwise calling this function is not required,
+// just `Emit` function can be called instead.
+// Resource attributes should be provided as ResourceLogsOption arguments.
 func (lb *LogsBuilder) EmitForResource(options ...ResourceLogsOption) {
 	rl := plog.NewResourceLogs()
 	rl.SetSchemaUrl(conventions.SchemaURL)
@@ -443,9 +441,9 @@ func (lb *LogsBuilder) EmitForResource(options ...ResourceLogsOption) {
 	}
 }
 
-// Emit returns all the logs accumulated by the logs builder and updates the internal state to be
-// ready for recording another set of logs. This function will be responsible for applying all the
-// transformations required to produce logs representation defined in metadata and user config.
+// Emit returns all the logs accumulated by the logs builder and updates the internal state to be ready for
+// recording another set of logs. This function will be responsible for applying all the transformations required to
+// produce logs representation defined in metadata and user config.
 func (lb *LogsBuilder) Emit(options ...ResourceLogsOption) plog.Logs {
 	lb.EmitForResource(options...)
 	logs := lb.logsBuffer

@@ -104,8 +104,7 @@ func (av AttributeK8sOwnerResolution) String() string {
 	return ""
 }
 
-// MapAttributeK8sOwnerResolution is a helper map of string to AttributeK8sOwnerResolution attribute
-// value.
+// MapAttributeK8sOwnerResolution is a helper map of string to AttributeK8sOwnerResolution attribute value.
 var MapAttributeK8sOwnerResolution = map[string]AttributeK8sOwnerResolution{
 	"complete":    AttributeK8sOwnerResolutionComplete,
 	"ambiguous":   AttributeK8sOwnerResolutionAmbiguous,
@@ -297,8 +296,7 @@ func (m *metricK8sEventOccurrences) updateCapacity() {
 	}
 }
 
-// emit appends recorded metric data to a metrics slice and prepares it for recording another set of
-// data points.
+// emit appends recorded metric data to a metrics slice and prepares it for recording another set of data points.
 func (m *metricK8sEventOccurrences) emit(metrics pmetric.MetricSlice) {
 	if m.config.Enabled && m.data.Sum().DataPoints().Len() > 0 {
 		if m.config.AggregationStrategy == AggregationStrategyAvg {
@@ -322,8 +320,8 @@ func newMetricK8sEventOccurrences(cfg K8sEventOccurrencesMetricConfig) metricK8s
 	return m
 }
 
-// MetricsBuilder provides an interface for scrapers to report metrics while taking care of all the
-// transformations required to produce metric representation defined in metadata and user config.
+// MetricsBuilder provides an interface for scrapers to report metrics while taking care of all the transformations
+// required to produce metric representation defined in metadata and user config.
 type MetricsBuilder struct {
 	config                         MetricsBuilderConfig // config of the metrics builder.
 	startTime                      pcommon.Timestamp    // start time that will be applied to all recorded data points.
@@ -645,14 +643,12 @@ func NewMetricsBuilder(mbc MetricsBuilderConfig, settings receiver.Settings, opt
 	return mb
 }
 
-// NewResourceBuilder returns a new resource builder that should be used to build a resource
-// associated with for the emitted metrics.
+// NewResourceBuilder returns a new resource builder that should be used to build a resource associated with for the emitted metrics.
 func (mb *MetricsBuilder) NewResourceBuilder() *ResourceBuilder {
 	return NewResourceBuilder(mb.config.ResourceAttributes)
 }
 
-// updateCapacity updates max length of metrics and resource attributes that will be used for the
-// slice capacity.
+// updateCapacity updates max length of metrics and resource attributes that will be used for the slice capacity.
 func (mb *MetricsBuilder) updateCapacity(rm pmetric.ResourceMetrics) {
 	if mb.metricsCapacity < rm.ScopeMetrics().At(0).Metrics().Len() {
 		mb.metricsCapacity = rm.ScopeMetrics().At(0).Metrics().Len()
@@ -678,9 +674,8 @@ func WithResource(res pcommon.Resource) ResourceMetricsOption {
 	})
 }
 
-// WithStartTimeOverride overrides start time for all the resource metrics data points. This option
-// should be only used if different start time has to be set on metrics coming from different
-// resources.
+// WithStartTimeOverride overrides start time for all the resource metrics data points.
+// This option should be only used if different start time has to be set on metrics coming from different resources.
 func WithStartTimeOverride(start pcommon.Timestamp) ResourceMetricsOption {
 	return resourceMetricsOptionFunc(func(rm pmetric.ResourceMetrics) {
 		var dps pmetric.NumberDataPointSlice
@@ -699,11 +694,11 @@ func WithStartTimeOverride(start pcommon.Timestamp) ResourceMetricsOption {
 	})
 }
 
-// EmitForResource saves all the generated metrics under a new resource and updates the internal
-// state to be ready for recording another set of data points as part of another resource. This
-// function can be helpful when one scraper needs to emit metrics from several resources. Otherwise
-// calling this function is not required, just `Emit` function can be called instead. Resource
-// attributes should be provided as ResourceMetricsOption arguments.
+// EmitForResource saves all the generated metrics under a new resource and updates the internal state to be ready for
+// recording another set of data points as part of another resource. This function can be helpful when one scraper
+// needs to emit metrics from several resources. Otherwise calling this function is not required,
+// just `Emit` function can be called instead.
+// Resource attributes should be provided as ResourceMetricsOption arguments.
 func (mb *MetricsBuilder) EmitForResource(options ...ResourceMetricsOption) {
 	rm := pmetric.NewResourceMetrics()
 	rm.SetSchemaUrl(conventions.SchemaURL)
@@ -733,10 +728,9 @@ func (mb *MetricsBuilder) EmitForResource(options ...ResourceMetricsOption) {
 	}
 }
 
-// Emit returns all the metrics accumulated by the metrics builder and updates the internal state to
-// be ready for recording another set of metrics. This function will be responsible for applying all
-// the transformations required to produce metric representation defined in metadata and user
-// config, e.g. delta or cumulative.
+// Emit returns all the metrics accumulated by the metrics builder and updates the internal state to be ready for
+// recording another set of metrics. This function will be responsible for applying all the transformations required to
+// produce metric representation defined in metadata and user config, e.g. delta or cumulative.
 func (mb *MetricsBuilder) Emit(options ...ResourceMetricsOption) pmetric.Metrics {
 	mb.EmitForResource(options...)
 	metrics := mb.metricsBuffer
@@ -749,9 +743,8 @@ func (mb *MetricsBuilder) RecordK8sEventOccurrencesDataPoint(ts pcommon.Timestam
 	mb.metricK8sEventOccurrences.recordDataPoint(mb.startTime, ts, val, k8sEventReasonAttributeValue, k8sEventTypeAttributeValue, k8sObjectKindAttributeValue, otelMetricOverflowAttributeValue)
 }
 
-// Reset resets metrics builder to its initial state. It should be used when external metrics source
-// is restarted, and metrics builder should update its startTime and reset it's internal state
-// accordingly.
+// Reset resets metrics builder to its initial state. It should be used when external metrics source is restarted,
+// and metrics builder should update its startTime and reset it's internal state accordingly.
 func (mb *MetricsBuilder) Reset(options ...MetricBuilderOption) {
 	mb.startTime = pcommon.NewTimestampFromTime(time.Now())
 	for _, op := range options {

@@ -13,8 +13,7 @@ type ResourceBuilder struct {
 	res    pcommon.Resource
 }
 
-// NewResourceBuilder creates a new ResourceBuilder. This method should be called on the start of
-// the application.
+// NewResourceBuilder creates a new ResourceBuilder. This method should be called on the start of the application.
 func NewResourceBuilder(rac ResourceAttributesConfig) *ResourceBuilder {
 	return &ResourceBuilder{
 		config: rac,
@@ -204,8 +203,7 @@ func (rb *ResourceBuilder) SetK8sPersistentvolumeUID(val string) {
 	}
 }
 
-// SetK8sPersistentvolumeclaimName sets provided value as "k8s.persistentvolumeclaim.name"
-// attribute.
+// SetK8sPersistentvolumeclaimName sets provided value as "k8s.persistentvolumeclaim.name" attribute.
 func (rb *ResourceBuilder) SetK8sPersistentvolumeclaimName(val string) {
 	if rb.config.K8sPersistentvolumeclaimName.Enabled {
 		rb.res.Attributes().PutStr("k8s.persistentvolumeclaim.name", val)
@@ -247,8 +245,7 @@ func (rb *ResourceBuilder) SetK8sReplicasetUID(val string) {
 	}
 }
 
-// SetK8sReplicationcontrollerName sets provided value as "k8s.replicationcontroller.name"
-// attribute.
+// SetK8sReplicationcontrollerName sets provided value as "k8s.replicationcontroller.name" attribute.
 func (rb *ResourceBuilder) SetK8sReplicationcontrollerName(val string) {
 	if rb.config.K8sReplicationcontrollerName.Enabled {
 		rb.res.Attributes().PutStr("k8s.replicationcontroller.name", val)

@@ -56,8 +56,7 @@ func (tbof telemetryBuilderOptionFunc) apply(mb *TelemetryBuilder) {
 	tbof(mb)
 }
 
-// RegisterKubeEventsCheckpointAgeCallback sets callback for observable KubeEventsCheckpointAge
-// metric.
+// RegisterKubeEventsCheckpointAgeCallback sets callback for observable KubeEventsCheckpointAge metric.
 func (builder *TelemetryBuilder) RegisterKubeEventsCheckpointAgeCallback(cb metric.Float64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
 		cb(ctx, &observerFloat64{inst: builder.KubeEventsCheckpointAge, obs: o})
@@ -72,8 +71,7 @@ func (builder *TelemetryBuilder) RegisterKubeEventsCheckpointAgeCallback(cb metr
 	return nil
 }
 
-// RegisterKubeEventsOwnerCacheSizeCallback sets callback for observable KubeEventsOwnerCacheSize
-// metric.
+// RegisterKubeEventsOwnerCacheSizeCallback sets callback for observable KubeEventsOwnerCacheSize metric.
 func (builder *TelemetryBuilder) RegisterKubeEventsOwnerCacheSizeCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
 		cb(ctx, &observerInt64{inst: builder.KubeEventsOwnerCacheSize, obs: o})
