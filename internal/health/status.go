@@ -188,8 +188,8 @@ func (s *Status) PositionWorks() {
 	s.Recovered(positionPart, "The position of the leader can be read and published again")
 }
 
-// ForgetStream records that the receiver no longer watches a namespace; empty: the cluster.
-func (s *Status) ForgetStream(namespace string) { s.Forget(streamOf(namespace)) }
+// Paused implements watch.Observer: the receiver does not watch the namespace; empty: the cluster.
+func (s *Status) Paused(namespace string) { s.Forget(streamOf(namespace)) }
 
 // positionPart is the name of this part in the component's status if the leader's position cannot
 // be read or published.

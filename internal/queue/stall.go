@@ -37,6 +37,13 @@ func (q *Queue) Await(ctx context.Context) error {
 	}
 }
 
+// IsStalled reports whether streams may not connect.
+func (q *Queue) IsStalled() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.resumed != nil
+}
+
 // Done records that the loop has processed the last batch and waits for more.
 func (q *Queue) Done() {
 	q.mu.Lock()

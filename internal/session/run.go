@@ -39,7 +39,7 @@ func (p *Process) runTerms(stop, drain context.Context) {
 // forgetTerm takes out of the component's status what was used only while this process led.
 func (p *Process) forgetTerm() {
 	for _, namespace := range p.Streams {
-		p.Health.ForgetStream(namespace)
+		p.Health.Paused(namespace)
 	}
 	p.Health.Forget(storagePart)
 	p.Health.Forget(clusterPart)

@@ -64,18 +64,26 @@ type observer struct {
 	from   baseline
 	begins int  // the epoch of its first list
 	least  bool // counts the least that the contract promises, else the most that it allows
-	counts map[types.NamespacedName]*expected
-	memory map[types.NamespacedName]*remembered
+	// forgets reports whether it begins from scratch in another cluster.
+	forgets bool
+	counts  map[types.NamespacedName]*expected
+	memory  map[types.NamespacedName]*remembered
 
 	pending *list // after a restore; nil: it has listed
 }
 
 // ideal returns what an observer counts that begins with a list and then sees every write.
 func (e *environment) ideal(from baseline, least bool) map[types.NamespacedName]*expected {
-	o := &observer{
-		env: e, from: from, least: least, counts: map[types.NamespacedName]*expected{},
-		memory: map[types.NamespacedName]*remembered{},
-	}
+	return e.idealOf(&observer{least: least, forgets: e.plan.Storage || !least}, from)
+}
+
+// idealThatForgets is ideal for an observer that begins from scratch in another cluster.
+func (e *environment) idealThatForgets(from baseline, least bool) map[types.NamespacedName]*expected {
+	return e.idealOf(&observer{least: least, forgets: true}, from)
+}
+
+func (e *environment) idealOf(o *observer, from baseline) map[types.NamespacedName]*expected {
+	o.env, o.from, o.counts, o.memory = e, from, map[types.NamespacedName]*expected{}, map[types.NamespacedName]*remembered{}
 	if len(e.plan.Watched) > 0 {
 		o.begins = from(e.plan.Watched[0]).epoch
 	} else {

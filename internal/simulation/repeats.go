@@ -155,9 +155,16 @@ func (a *account) mayRepeat(name types.NamespacedName) (n int64) {
 
 // isInOutbox reports whether a record that is delivered again may still have been in the outbox of
 // the process that delivered it last at the given time: no write to storage removed it. A batch is
-// in flight until then, and is delivered in requests, one after the other.
+// in flight until then, and is delivered in requests, one after the other. The last write of an
+// orderly end keeps what is not delivered.
 func (a *account) isInOutbox(r *record, by *process, last time.Time) bool {
-	return !isMarked("r") && !by.savedBetween(last, r.at)
+	until := r.at
+	by.mu.Lock()
+	if !by.stopped.IsZero() && by.stopped.Before(until) {
+		until = by.stopped
+	}
+	by.mu.Unlock()
+	return !isMarked("r") && !by.savedBetween(last, until)
 }
 
 // checkFailovers checks that a new leader without storage repeats only what the last one delivered

@@ -64,6 +64,7 @@ type process struct {
 	kill        *Fault // that is armed; nil: none
 	calls       int    // at the seam of kill
 	died        time.Time
+	stopped     time.Time        // when its orderly end began; zero: it had none
 	observes    time.Time        // when its first list began; zero: it has not listed
 	lists       map[string]lists // by the stream's namespace
 	held        map[string]int   // bytes of events read and not yet offered, by log.record.uid
@@ -345,6 +346,9 @@ func (p *process) stop() {
 	}
 	p.note("is shut down")
 	began := time.Now()
+	p.mu.Lock()
+	p.stopped = began
+	p.mu.Unlock()
 	err := p.end()
 	if p.isDead() {
 		return

@@ -175,7 +175,7 @@ func (o *observer) restore(r *restore, epoch int) {
 		clear(o.counts)
 	}
 	// Without a checkpoint, the contract does not say whether a running process begins again.
-	if isFirst || r.isNew && (o.env.plan.Storage || !o.least) {
+	if isFirst || r.isNew && o.forgets {
 		clear(o.memory)
 	}
 	o.pending = &list{
@@ -236,6 +236,15 @@ func (o *observer) finishList() {
 		}
 		o.memory[name] = (*remembered)(nil).with(ev)
 	}
+}
+
+// isReplacedAtStart reports whether another cluster took the address during the first list, so that
+// the receiver may have begun with either.
+func (e *environment) isReplacedAtStart() bool {
+	r, p := e.lastRestore(), e.firstObserver()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return r != nil && r.isNew && !p.observes.After(r.at) && p.observes.Add(lookBack).After(r.at)
 }
 
 // haveTwoLed reports whether two processes led at once, because their lease had gone back or was

@@ -38,6 +38,8 @@ func (o *observer) Restarting(_ string, cause watch.Cause, _ error) {
 	o.causes = append(o.causes, cause)
 }
 
+func (*observer) Paused(string) {}
+
 func (o *observer) WentBack(namespace string, known, now uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

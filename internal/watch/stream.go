@@ -84,7 +84,7 @@ func newBackoff() *backoff.ExponentialBackOff {
 // then, Run reads nothing from the API server.
 func (s *Stream) Run(ctx context.Context) {
 	delays, quickEnds := newBackoff(), 0
-	for s.config.Taker.Await(ctx) == nil {
+	for s.awaitTaker(ctx) == nil {
 		opened := time.Now()
 		err := s.connect(ctx)
 		s.config.Taker.Flush()
@@ -107,6 +107,14 @@ func (s *Stream) Run(ctx context.Context) {
 		}
 		pause(ctx, delays.NextBackOff())
 	}
+}
+
+// awaitTaker waits until the stream may connect.
+func (s *Stream) awaitTaker(ctx context.Context) error {
+	if s.config.Taker.IsStalled() {
+		s.config.Observer.Paused(s.config.Namespace)
+	}
+	return s.config.Taker.Await(ctx)
 }
 
 func pause(ctx context.Context, d time.Duration) {

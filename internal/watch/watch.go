@@ -71,6 +71,9 @@ type Observer interface {
 	Healthy(namespace string)
 	// Restarting is called when a stream has ended. err is nil if the server ended it normally.
 	Restarting(namespace string, cause Cause, err error)
+	// Paused is called before a stream without a connection waits until the Taker lets it connect.
+	// Until then, nobody knows whether it can.
+	Paused(namespace string)
 	// WentBack is called when the cluster's resource version is below a known one, once for all
 	// streams that share a Versions. The namespace is that of the stream that detected it.
 	WentBack(namespace string, known, now uint64)
@@ -88,6 +91,8 @@ type Taker interface {
 	// Connected returns a context that ends when nothing was taken for too long. The streams then
 	// close their connections.
 	Connected() context.Context
+	// IsStalled reports whether streams may not connect.
+	IsStalled() bool
 	// Await waits until streams may connect. It returns the context's error if that ends first.
 	Await(context.Context) error
 }

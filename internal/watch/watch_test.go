@@ -50,6 +50,7 @@ func (o *observer) Restarting(_ string, cause Cause, _ error) {
 	o.causes = append(o.causes, cause)
 }
 
+func (o *observer) Paused(string)                   {}
 func (o *observer) WentBack(string, uint64, uint64) {}
 
 func (o *observer) has(cause Cause) bool {
@@ -88,6 +89,7 @@ func (s *running) Flush() {}
 
 func (s *running) Connected() context.Context { return context.Background() }
 
+func (s *running) IsStalled() bool                 { return false }
 func (s *running) Await(ctx context.Context) error { return ctx.Err() }
 
 func (s *running) Put(ctx context.Context, change Change) error {
