@@ -144,14 +144,18 @@ func (c *checkpoints) trySettle() bool {
 	return false
 }
 
-// begin writes the number of the term, if there is one, and that a session begins with the outbox.
-func (c *checkpoints) begin(t election.Term) {
+// begin writes that a session begins with the outbox that is delivered next. With an elector, it also
+// writes a new head, so that a late write of the last leader changes nothing.
+func (c *checkpoints) begin(t election.Term, delivers bool) {
 	if !c.leadership.WaitUntilCertain(t.Stop) {
 		return
 	}
 	content := c.memory.Content()
 	content.KeepOutbox = true
 	c.put(t.Drain, content)
+	if delivers {
+		c.deliveredAt = time.Now()
+	}
 }
 
 // write writes what has changed, and the requests that are about to be delivered. It writes nothing

@@ -21,7 +21,7 @@ import (
 //	no      | no      | of the process | open                | none
 //	no      | yes     | of the process | open                | checkpoints of this process
 //	yes     | no      | of the process | open while it leads | none; the leader publishes its position
-//	yes     | yes     | of one term    | open                | checkpoints of all leaders, numbered by term
+//	yes     | yes     | of one term    | open                | checkpoints of all leaders, with a head for each term
 //
 // start is where the receiver starts without a checkpoint; zero: nowhere in particular.
 func (p *Process) newSession(m *memory.Memory, start election.Position, persist persistence) *session {

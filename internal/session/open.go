@@ -128,8 +128,12 @@ func (s *session) checkVersions(ctx context.Context) {
 	}
 }
 
-// openCheckpoints continues from the checkpoint. First it delivers the records that were about to
-// be delivered when the checkpoint was saved, as they are.
+// openCheckpoints continues from the checkpoint. A batch is saved before it is delivered, in one write:
+// what it changed in the memory, where the streams resume, and its requests as bytes, the outbox. The
+// next write removes them. So this is the recovery after a crash: the memory is what the last complete
+// write says, the outbox is delivered as it is, and the streams resume where that write says. What was
+// delivered without an acknowledged write is repeated. If the checkpoint is of another cluster, what it
+// holds is delivered, and the receiver starts from scratch.
 func (p *Process) openCheckpoints(stop, drain context.Context) *session {
 	c := &checkpoints{leadership: p.Leadership, health: p.Health, store: checkpoint.New(p.Storage), last: time.Now()}
 	loaded, ok := p.load(stop, c)
@@ -139,7 +143,10 @@ func (p *Process) openCheckpoints(stop, drain context.Context) *session {
 	}
 	s := p.newSession(c.memory, election.Position{}, c)
 	t := election.Term{Stop: stop, Drain: drain}
-	if !s.deliverOutbox(t, c, loaded) {
+	if p.Leadership.IsElected() || len(loaded.Outbox) > 0 {
+		c.begin(t, len(loaded.Outbox) > 0)
+	}
+	if !s.pipeline.deliverOutbox(t, loaded) {
 		return s.abandon()
 	}
 	if !p.askCluster(stop) {
@@ -222,18 +229,6 @@ func (c *checkpoints) load(stop context.Context) (*checkpoint.Loaded, error) {
 		return nil, err
 	}
 	return loaded, c.memory.Settle(loaded.State, time.Now())
-}
-
-// deliverOutbox names the term, if there is one, counts this start with the outbox, and delivers
-// the outbox. It reports false if the term ended before.
-func (s *session) deliverOutbox(t election.Term, c *checkpoints, loaded *checkpoint.Loaded) bool {
-	if s.process.Leadership.IsElected() || len(loaded.Outbox) > 0 {
-		c.begin(t)
-	}
-	if len(loaded.Outbox) > 0 {
-		c.deliveredAt = time.Now() // It is delivered now.
-	}
-	return s.pipeline.deliverOutbox(t, loaded)
 }
 
 // deliverWindows delivers what the windows of another cluster's checkpoint hold, like its outbox.

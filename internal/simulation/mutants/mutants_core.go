@@ -5,7 +5,7 @@ package main
 var inOutbox = []mutant{
 	{
 		"does not deliver the outbox at the start", "internal/session/open.go",
-		"if !s.deliverOutbox(t, c, loaded) {",
+		"if !s.pipeline.deliverOutbox(t, loaded) {",
 		"if stop.Err() != nil {",
 	},
 	{
