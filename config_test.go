@@ -90,7 +90,7 @@ retry_on_failure: {enabled: true, initial_interval: 2s, max_elapsed_time: 1m}
 func TestWrongConfigurationIsExplained(t *testing.T) {
 	tests := map[string]struct {
 		config string
-		want   []string // key, value, way out
+		want   []string // key, value, fix
 	}{
 		"an unknown key":               {"namespace: [a]", []string{"namespace"}},
 		"an unknown key within owners": {"owners: {depth: 3}", []string{"depth"}},
@@ -229,7 +229,7 @@ func TestSecretsDoNotReachTheLog(t *testing.T) {
 			core, logged := observer.New(zap.DebugLevel)
 			settings.Logger = zap.New(core)
 			launchInto(t, cfg, settings, componenttest.NewNopHost(), consumertest.NewNop(), nil)
-			require.Eventually(t, func() bool { return logged.Len() > 0 }, patience, time.Millisecond, "the failure is told")
+			require.Eventually(t, func() bool { return logged.Len() > 0 }, testTimeout, time.Millisecond, "the failure is logged")
 			for _, entry := range logged.All() {
 				assert.NotContains(t, fmt.Sprint(entry.Message, entry.ContextMap()), secret)
 			}

@@ -30,7 +30,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
 )
 
-const patience = 20 * time.Second
+const testTimeout = 20 * time.Second
 
 // configFor is a configuration that reaches the fake API server.
 func configFor(t *testing.T, url, more string) *Config {
@@ -100,7 +100,7 @@ func names(all []plog.Logs) (found []string) {
 
 func awaitNames(t *testing.T, sink *consumertest.LogsSink, want ...string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return len(names(sink.AllLogs())) >= len(want) }, patience, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return len(names(sink.AllLogs())) >= len(want) }, testTimeout, 5*time.Millisecond)
 	assert.Equal(t, want, names(sink.AllLogs()))
 }
 
@@ -110,7 +110,7 @@ func TestBothPipelinesShareOneWatch(t *testing.T) {
 	stop := started(t, configFor(t, api.URL, "{start_at: beginning, collection_interval: 10ms}"), logs, metrics)
 	api.Put(eventNamed("a", 3))
 	awaitNames(t, logs, "a+3")
-	require.Eventually(t, func() bool { return metrics.DataPointCount() > 0 }, patience, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return metrics.DataPointCount() > 0 }, testTimeout, 5*time.Millisecond)
 	stop()
 	assert.Equal(t, []string{"stream"}, api.Requests())
 }
@@ -199,13 +199,13 @@ func TestAPipelineThatRejectsWithARetryableErrorGetsEverythingOnceAndInOrder(t *
 	pipeline.refuseWith(errors.New("the queue is full"))
 	started(t, configFor(t, api.URL, "{start_at: beginning, collection_interval: 10ms}"), pipeline, metrics)
 	api.Put(eventNamed("a", 2))
-	require.Eventually(t, func() bool { return pipeline.attempts.Load() >= 3 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return pipeline.attempts.Load() >= 3 }, testTimeout, time.Millisecond)
 	api.Put(eventNamed("a", 5))
 	api.Put(eventNamed("b", 1))
 	assert.Zero(t, metrics.DataPointCount(), "what is not delivered is not counted")
 	pipeline.refuseWith(nil)
 	awaitNames(t, &pipeline.LogsSink, "a+2", "a+3", "b+1")
-	require.Eventually(t, func() bool { return metrics.DataPointCount() > 0 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return metrics.DataPointCount() > 0 }, testTimeout, time.Millisecond)
 }
 
 func TestRecordsThatAreRejectedWithAPermanentErrorAreCounted(t *testing.T) {
@@ -214,7 +214,7 @@ func TestRecordsThatAreRejectedWithAPermanentErrorAreCounted(t *testing.T) {
 	pipeline.refuseWith(consumererror.NewPermanent(errors.New("too large")))
 	started(t, configFor(t, api.URL, "{start_at: beginning, collection_interval: 10ms}"), pipeline, metrics)
 	api.Put(eventNamed("a", 2))
-	require.Eventually(t, func() bool { return metrics.DataPointCount() > 0 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return metrics.DataPointCount() > 0 }, testTimeout, time.Millisecond)
 	pipeline.refuseWith(nil)
 	api.Put(eventNamed("a", 5))
 	awaitNames(t, &pipeline.LogsSink, "a+3")
@@ -222,7 +222,7 @@ func TestRecordsThatAreRejectedWithAPermanentErrorAreCounted(t *testing.T) {
 		all := metrics.AllMetrics()
 		sum := all[len(all)-1].ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Sum()
 		return sum.DataPoints().At(0).IntValue() == 5
-	}, patience, time.Millisecond, "the metric is the sum over all records, the rejected ones included")
+	}, testTimeout, time.Millisecond, "the metric is the sum over all records, the rejected ones included")
 }
 
 func TestOnlyRecordsThatAPipelineDidNotAcceptAreDeliveredAgain(t *testing.T) {
@@ -260,7 +260,7 @@ func TestRetriesThatMayEndEnd(t *testing.T) {
 			pipeline.refuseWith(errors.New("the queue is full"))
 			started(t, configFor(t, api.URL, settings), pipeline, metrics)
 			api.Put(eventNamed("a", 1))
-			require.Eventually(t, func() bool { return metrics.DataPointCount() > 0 }, patience, time.Millisecond, "dropped, and counted")
+			require.Eventually(t, func() bool { return metrics.DataPointCount() > 0 }, testTimeout, time.Millisecond, "dropped, and counted")
 			pipeline.refuseWith(nil)
 			api.Put(eventNamed("b", 1))
 			awaitNames(t, &pipeline.LogsSink, "b+1")
@@ -276,7 +276,7 @@ func TestShutdownWhileAPipelineRejectsReturns(t *testing.T) {
 	cfg.RetryOnFailure.InitialInterval = time.Hour
 	stop := started(t, cfg, pipeline, nil)
 	api.Put(eventNamed("a", 1))
-	require.Eventually(t, func() bool { return pipeline.attempts.Load() > 0 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return pipeline.attempts.Load() > 0 }, testTimeout, time.Millisecond)
 	stop()
 }
 
@@ -312,7 +312,7 @@ func TestTheLastWindowIsFlushedAtShutdown(t *testing.T) {
 	require.Eventually(t, func() bool {
 		all := metrics.AllMetrics()
 		return len(all) > 0 && all[len(all)-1].ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints().At(0).IntValue() == 4
-	}, patience, time.Millisecond, "the metric does not wait for the window")
+	}, testTimeout, time.Millisecond, "the metric does not wait for the window")
 	assert.Len(t, names(sink.AllLogs()), 1)
 	stop()
 	assert.Equal(t, []string{"a+1", "a+3"}, names(sink.AllLogs()))
@@ -328,7 +328,7 @@ func TestWhatExistsAtTheFirstStart(t *testing.T) {
 			api.Put(eventNamed("a", 3))
 			sink := &consumertest.LogsSink{}
 			r := started(t, configFor(t, api.URL, "start_at: "+startAt), sink, nil)
-			require.Eventually(t, func() bool { return len(api.Requests()) > 0 }, patience, time.Millisecond)
+			require.Eventually(t, func() bool { return len(api.Requests()) > 0 }, testTimeout, time.Millisecond)
 			if startAt == "beginning" {
 				awaitNames(t, sink, "a+3")
 			} else {
@@ -350,5 +350,5 @@ func awaitListed(t *testing.T, api *apitest.Server) {
 		api.Cut()
 		requests := api.Requests()
 		return requests[len(requests)-1] == "watch"
-	}, patience, 50*time.Millisecond)
+	}, testTimeout, 50*time.Millisecond)
 }

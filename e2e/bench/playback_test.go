@@ -42,11 +42,11 @@ func TestReplay(t *testing.T) {
 	fleet := &replay.Fleet{Namespaces: 2, Deployments: 4, Pods: 40}
 	stream := recordTraffic(fleet, l.playback.changes, time.Now().Add(time.Hour))
 	require.Len(t, stream.frames, 540)
-	contestants := []runner{l.ours}
+	runners := []runner{l.ours}
 	if theirs {
-		contestants = append(contestants, l.theirs)
+		runners = append(runners, l.theirs)
 	}
-	for _, c := range contestants {
+	for _, c := range runners {
 		for _, nop := range []bool{false, true} {
 			v, err := l.replayOnce(t.Context(), c, stream, nop)
 			require.NoError(t, err)

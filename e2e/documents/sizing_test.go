@@ -14,18 +14,18 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
-// reckoned is a row of sizing.md: section of performance.md, row, number, unit.
-var reckoned = regexp.MustCompile(`(?m)^\| ([\w ]+): (.+?) \| ([\d.]+)(?: (\S+))? \| .*\|$`)
+// estimates are the rows of sizing.md: section of performance.md, row, number, unit.
+var estimates = regexp.MustCompile(`(?m)^\| ([\w ]+): (.+?) \| ([\d.]+)(?: (\S+))? \| .*\|$`)
 
 // TestSizingReckonsWithNoLessThanWasMeasured: each row that the page names is one of
-// performance.md, in the same unit, and what was measured last is not above what the page reckons
+// performance.md, in the same unit, and what was measured last is not above what the page estimates
 // with.
 func TestSizingReckonsWithNoLessThanWasMeasured(t *testing.T) {
 	t.Parallel()
 	_, text, found := strings.Cut(harness.Read(t, "docs", "sizing.md"), "\n## What was measured\n")
 	require.True(t, found)
 	text, _, _ = strings.Cut(text, "\n## ")
-	rows := reckoned.FindAllStringSubmatch(text, -1)
+	rows := estimates.FindAllStringSubmatch(text, -1)
 	require.Len(t, rows, strings.Count(text, "\n|")-2, "every row but the table's head is understood")
 	for _, row := range rows {
 		measured, unit := measuredIn(t, row[1], row[2])

@@ -44,10 +44,10 @@ func TestAddressesAreTaken(t *testing.T) {
 	require.ErrorContains(t, err, page+", "+metric+", "+own+" are in use: set others, such as make run ")
 	assert.NoFileExists(t, seen, "the Collector was not started")
 
-	told := regexp.MustCompile(`make run PAGE_ENDPOINT=(127\.0\.0\.1:\d+) PROMETHEUS_ENDPOINT=(127\.0\.0\.1:\d+) OTELCOL_METRICS_PORT=(\d+)$`).
+	reported := regexp.MustCompile(`make run PAGE_ENDPOINT=(127\.0\.0\.1:\d+) PROMETHEUS_ENDPOINT=(127\.0\.0\.1:\d+) OTELCOL_METRICS_PORT=(\d+)$`).
 		FindStringSubmatch(err.Error())
-	require.NotNil(t, told, err.Error())
-	s.with(map[string]string{"PAGE_ENDPOINT": told[1], "PROMETHEUS_ENDPOINT": told[2], "OTELCOL_METRICS_PORT": told[3]})
+	require.NotNil(t, reported, err.Error())
+	s.with(map[string]string{"PAGE_ENDPOINT": reported[1], "PROMETHEUS_ENDPOINT": reported[2], "OTELCOL_METRICS_PORT": reported[3]})
 	assert.NoError(t, s.checkAddresses())
 }
 

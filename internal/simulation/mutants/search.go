@@ -158,7 +158,7 @@ func breaks(ctx context.Context, binary string, first, seeds int, more ...string
 	case err == nil:
 		return result{}, nil
 	}
-	r := verdict(output, first)
+	r := resultOf(output, first)
 	if !r.found() {
 		return result{}, fmt.Errorf("the simulation failed, and names no seed: %w\n%s", err, tail(output))
 	}
@@ -171,10 +171,10 @@ var (
 	bubble    = regexp.MustCompile(`synctest bubble (\d+)`)
 )
 
-// verdict reads what a failed run found. A crash names no seed, but the bubble that it happened in:
+// resultOf reads what a failed run found. A crash names no seed, but the bubble that it happened in:
 // each seed has one, and they are numbered from the first seed on. With two workers, two seeds may
 // have each other's number.
-func verdict(output []byte, first int) result {
+func resultOf(output []byte, first int) result {
 	if found := violation.FindSubmatch(output); found != nil {
 		seed, _ := strconv.Atoi(string(found[1]))
 		times := len(violation.FindAll(output, -1))
