@@ -128,12 +128,12 @@ func (s *session) checkVersions(ctx context.Context) {
 	}
 }
 
-// openCheckpoints continues from the checkpoint. A batch is saved before it is delivered, in one write:
-// what it changed in the memory, where the streams resume, and its requests as bytes, the outbox. The
-// next write removes them. So this is the recovery after a crash: the memory is what the last complete
-// write says, the outbox is delivered as it is, and the streams resume where that write says. What was
-// delivered without an acknowledged write is repeated. If the checkpoint is of another cluster, what it
-// holds is delivered, and the receiver starts from scratch.
+// openCheckpoints continues from the checkpoint. A batch is saved before it is delivered, in one
+// write: what it changed in the memory, where the streams resume, and its requests as bytes, the
+// outbox. The next write removes them. So this is the recovery after a crash: the memory is that of
+// the last complete write, its outbox is delivered as it is, and the streams resume at its
+// versions. What was delivered without an acknowledged write is repeated. If the checkpoint is of
+// another cluster, what it holds is delivered, and the receiver starts from scratch.
 func (p *Process) openCheckpoints(stop, drain context.Context) *session {
 	c := &checkpoints{leadership: p.Leadership, health: p.Health, store: checkpoint.New(p.Storage), last: time.Now()}
 	loaded, ok := p.load(stop, c)
