@@ -93,7 +93,7 @@ func fromKubeconfig(auth Auth) (*rest.Config, error) {
 			return nil, fmt.Errorf("kubeconfig: nothing is configured in %q; set kubeconfig to a file, or auth_type: %s in a pod",
 				path, AuthServiceAccount)
 		}
-		return nil, fmt.Errorf("kubeconfig: %q with context %q cannot be used: %w; set them to an existing file and a context in it",
+		return nil, fmt.Errorf("kubeconfig: %q with context %q cannot be used: %w; set kubeconfig and context to an existing file and a context in it",
 			path, auth.Context, err)
 	}
 	return config, nil

@@ -165,6 +165,9 @@ func (c *checkpoints) write(stop, drain context.Context, outbox []*request) {
 	if !c.store.IsSettled() || !c.leadership.WaitUntilCertain(stop) {
 		return
 	}
+	if drain.Err() != nil {
+		return // Nobody would wait for the answer. The storage is about to be closed.
+	}
 	content := c.memory.Content()
 	for _, r := range outbox {
 		content.Outbox = append(content.Outbox, r.encoded)

@@ -22,6 +22,9 @@ const Deadline = 5 * time.Second
 // perOperation is what each operation of a write adds to its deadline.
 const perOperation = 10 * time.Millisecond
 
+// closeWait is how long Close waits for a write that is under way.
+const closeWait = time.Second
+
 // ErrNotAcknowledged is returned while it is not known whether the last write has arrived.
 var ErrNotAcknowledged = errors.New("the storage has not acknowledged a checkpoint")
 
@@ -350,6 +353,17 @@ func (s *Store) readAll(ctx context.Context, reads []*storage.Operation) error {
 	}
 }
 
-// Close ends the use of the store, and leaves the storage open. A write that is under way may still
-// arrive.
-func (s *Store) Close() { s.journal.endSnapshot() }
+// Close ends the use of the store, and leaves the storage open. It waits for a write that is under
+// way, for at most closeWait. After that, the write may still arrive.
+func (s *Store) Close() {
+	s.journal.endSnapshot()
+	if s.attempt == nil {
+		return
+	}
+	late := time.NewTimer(closeWait)
+	defer late.Stop()
+	select {
+	case <-s.attempt.done:
+	case <-late.C:
+	}
+}
