@@ -450,6 +450,31 @@ func TestAStorageThatHangsFailsAtItsDeadline(t *testing.T) {
 	})
 }
 
+// slowDisk takes a while to answer.
+type slowDisk struct {
+	*disk
+	answered bool
+}
+
+func (d *slowDisk) Batch(ctx context.Context, operations ...*storage.Operation) error {
+	time.Sleep(closeWait / 2)
+	defer func() { d.answered = true }()
+	return d.disk.Batch(ctx, operations...)
+}
+
+func TestCloseWaitsForAWriteThatIsUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &slowDisk{disk: newDisk()}
+		s := New(d)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.ErrorIs(t, s.Save(ctx, Content{Source: entries{}}), context.Canceled)
+		s.Close()
+		synctest.Wait()
+		assert.True(t, d.answered)
+	})
+}
+
 // TestAMapMayChangeWhileItIsRead checks what the specification of Go says of a range over a map,
 // also for one that iter.Pull suspends while the map grows by far, and that another goroutine
 // continues.
