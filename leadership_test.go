@@ -948,24 +948,38 @@ func TestAStandbyWhoseQueueIsStalledNoticesARestore(t *testing.T) {
 	}
 }
 
+// standbyOfALostHistory returns a replica that waits with an event that nobody delivered, and has more
+// in its queue, when etcd is restored to a backup from before them. It has noticed the restore. Nobody
+// leads.
+func standbyOfALostHistory(t *testing.T, api *apitest.Server, more int) *process {
+	t.Helper()
+	a, b := newReplicas(t, api, nil, "start_at: beginning")
+	a.elect()
+	api.Put(eventNamed("before", 1))
+	a.awaitRecords(t, "before+1")
+	a.stop() // It dies.
+	settle()
+	backup := api.Version()
+	api.Put(eventNamed("lost", 1))
+	synctest.Wait()
+	time.Sleep(100 * time.Millisecond)
+	for i := range more {
+		api.Put(eventNamed(fmt.Sprint("lost-too-", i), 1))
+	}
+	synctest.Wait()
+	time.Sleep(time.Second)
+	api.Restore(backup)
+	api.Cut()
+	time.Sleep(3 * time.Second) // b connects again, and notices.
+	assert.Len(t, b.logged("known_version"), 1, "b knows that versions went back")
+	return b
+}
+
 // b waits with an event of the lost history, which nobody delivered, and notices the restore. Then
 // the first position that it reads is above the event's version.
 func TestAPositionOfTheNewHistoryReachesNoEventOfTheLostOne(t *testing.T) {
 	inBubble(t, func(t *testing.T, api *apitest.Server) {
-		a, b := newReplica(t, api, nil, "start_at: beginning"), newReplica(t, api, nil, "start_at: beginning")
-		a.elect()
-		api.Put(eventNamed("before", 1))
-		a.awaitRecords(t, "before+1")
-		a.stop() // It dies; nobody leads.
-		settle()
-		backup := api.Version()
-		api.Put(eventNamed("lost", 1))
-		synctest.Wait()
-		time.Sleep(100 * time.Millisecond)
-		api.Restore(backup)
-		api.Cut()
-		time.Sleep(3 * time.Second) // b connects again, and notices.
-		assert.Len(t, b.logged("known_version"), 1, "b knows that versions went back")
+		b := standbyOfALostHistory(t, api, 0)
 		c := newReplica(t, api, nil, "start_at: beginning")
 		c.elect()
 		for range 5 {
@@ -983,7 +997,7 @@ func TestAPositionOfTheNewHistoryReachesNoEventOfTheLostOne(t *testing.T) {
 // The event is older than the backup. The lagging leader delivers it after the restore.
 func TestAStandbyRepeatsNothingThatTheLeaderDeliveredAfterARestore(t *testing.T) {
 	inBubble(t, func(t *testing.T, api *apitest.Server) {
-		a, b := newReplica(t, api, nil, "start_at: beginning"), newReplica(t, api, nil, "start_at: beginning")
+		a, b := newReplicas(t, api, nil, "start_at: beginning")
 		a.elect()
 		api.Put(eventNamed("before", 1))
 		a.awaitRecords(t, "before+1")
@@ -1013,25 +1027,7 @@ func TestAStandbyRepeatsNothingThatTheLeaderDeliveredAfterARestore(t *testing.T)
 // Most events of the lost history are still in b's queue when its term begins.
 func TestTheBeginningOfATermDropsNoEventOfTheLostHistoryThatIsInTheQueue(t *testing.T) {
 	inBubble(t, func(t *testing.T, api *apitest.Server) {
-		a, b := newReplica(t, api, nil, "start_at: beginning"), newReplica(t, api, nil, "start_at: beginning")
-		a.elect()
-		api.Put(eventNamed("before", 1))
-		a.awaitRecords(t, "before+1")
-		a.stop() // It dies; nobody leads.
-		settle()
-		backup := api.Version()
-		api.Put(eventNamed("lost", 1))
-		synctest.Wait()
-		time.Sleep(100 * time.Millisecond)
-		for i := range 1500 { // More than a batch.
-			api.Put(eventNamed(fmt.Sprint("lost-too-", i), 1))
-		}
-		synctest.Wait()
-		time.Sleep(time.Second)
-		api.Restore(backup)
-		api.Cut()
-		time.Sleep(3 * time.Second) // b connects again, and notices.
-		assert.Len(t, b.logged("known_version"), 1, "b knows that versions went back")
+		b := standbyOfALostHistory(t, api, 1500) // More than a batch.
 		c := newReplica(t, api, nil, "start_at: beginning")
 		time.Sleep(500 * time.Millisecond)
 		c.elect()

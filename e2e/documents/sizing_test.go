@@ -17,10 +17,10 @@ import (
 // estimates are the rows of sizing.md: section of performance.md, row, number, unit.
 var estimates = regexp.MustCompile(`(?m)^\| ([\w ]+): (.+?) \| ([\d.]+)(?: (\S+))? \| .*\|$`)
 
-// TestSizingReckonsWithNoLessThanWasMeasured: each row that the page names is one of
+// TestSizingEstimatesNoLessThanWasMeasured: each row that the page names is one of
 // performance.md, in the same unit, and what was measured last is not above what the page estimates
 // with.
-func TestSizingReckonsWithNoLessThanWasMeasured(t *testing.T) {
+func TestSizingEstimatesNoLessThanWasMeasured(t *testing.T) {
 	t.Parallel()
 	_, text, found := strings.Cut(harness.Read(t, "docs", "sizing.md"), "\n## What was measured\n")
 	require.True(t, found)

@@ -105,9 +105,7 @@ func (g *Gate) Pass(stop, drain context.Context, observations []observation.Obse
 		case <-g.elections:
 		case <-check.C:
 			// The streams have no connection, and so do not notice it, while the queue is stalled.
-			ctx, cancel := context.WithTimeout(stop, askVersionsFor)
-			g.settings.CheckVersions(ctx)
-			cancel()
+			g.checkVersions(stop)
 		case <-stop.Done():
 			return nil, Term{}, false
 		}
@@ -203,11 +201,15 @@ func (g *Gate) voidFuture(stop context.Context) {
 	}
 	if g.from.Above(now) {
 		// The streams of this process may not have noticed it either.
-		ctx, cancel := context.WithTimeout(stop, askVersionsFor)
-		defer cancel()
-		g.settings.CheckVersions(ctx)
+		g.checkVersions(stop)
 		g.WentBack(now)
 	}
+}
+
+func (g *Gate) checkVersions(stop context.Context) {
+	ctx, cancel := context.WithTimeout(stop, askVersionsFor)
+	defer cancel()
+	g.settings.CheckVersions(ctx)
 }
 
 // newest returns the newest version of the cluster. It retries for a while.

@@ -31,9 +31,7 @@ func (a *accounts) account(stop context.Context, b *batch) {
 	a.memory.Forget(time.Now())
 	a.cluster.learn()
 	if a.cluster.isReplaced() {
-		// It answered late which one it is. The next session lists what it has.
-		a.health.DealtWith(b.changes)
-		b.changes, b.last = b.changes[:0], true
+		a.leaveOut(b, 0) // It answered late which one it is.
 	}
 	b.observations = make([]observation.Observation, 0, len(b.changes))
 	var received, filtered int64
@@ -43,9 +41,7 @@ func (a *accounts) account(stop context.Context, b *batch) {
 			forgetPlaces(b.changes[:i], c.Namespace)
 			a.cluster.restored(stop, c.Namespace)
 			if a.cluster.isReplaced() {
-				// The next session lists what follows.
-				a.health.DealtWith(b.changes[i:])
-				b.changes = b.changes[:i]
+				a.leaveOut(b, i)
 				break
 			}
 		}
@@ -62,6 +58,13 @@ func (a *accounts) account(stop context.Context, b *batch) {
 	}
 	a.health.Accounted(received, filtered)
 	b.last = b.last || a.cluster.isReplaced()
+}
+
+// leaveOut leaves out the changes from i on, and ends the session: they are of another cluster, and
+// the next session lists what that one has.
+func (a *accounts) leaveOut(b *batch, i int) {
+	a.health.DealtWith(b.changes[i:])
+	b.changes, b.last = b.changes[:i], true
 }
 
 // forgetPlaces takes out of changes of before a restore where their stream resumes.

@@ -166,7 +166,7 @@ func (c *checkpoints) write(stop, drain context.Context, outbox []*request) {
 		return
 	}
 	if drain.Err() != nil {
-		return // Nobody would wait for the answer. The storage is about to be closed.
+		return // Nobody would wait for the answer.
 	}
 	content := c.memory.Content()
 	for _, r := range outbox {

@@ -146,9 +146,11 @@ func (a *account) checkRepeats() {
 func (a *account) checkTotals() {
 	requiredFrom, allowedFrom := a.env.baselines()
 	required, allowed := a.env.ideal(requiredFrom, true), a.env.ideal(allowedFrom, false)
-	// Without a checkpoint, the contract does not say whether a running process begins from scratch in
-	// another cluster.
-	forgotten := a.env.idealThatForgets(requiredFrom, true)
+	forgotten := required
+	if r := a.env.lastRestore(); r != nil && r.isNew && !a.env.plan.Storage {
+		// The contract does not say whether a running process begins from scratch in another cluster.
+		forgotten = a.env.idealThatForgets(requiredFrom)
+	}
 	for name, want := range required {
 		least := min(want.total, forgotten[name].totalOrZero())
 		if got := a.total(name); got < least && !a.env.isReplacedAtStart() {

@@ -77,9 +77,10 @@ func (e *environment) ideal(from baseline, least bool) map[types.NamespacedName]
 	return e.idealOf(&observer{least: least, forgets: e.plan.Storage || !least}, from)
 }
 
-// idealThatForgets is ideal for an observer that begins from scratch in another cluster.
-func (e *environment) idealThatForgets(from baseline, least bool) map[types.NamespacedName]*expected {
-	return e.idealOf(&observer{least: least, forgets: true}, from)
+// idealThatForgets returns the least that an observer counts that begins from scratch in another
+// cluster.
+func (e *environment) idealThatForgets(from baseline) map[types.NamespacedName]*expected {
+	return e.idealOf(&observer{least: true, forgets: true}, from)
 }
 
 func (e *environment) idealOf(o *observer, from baseline) map[types.NamespacedName]*expected {
