@@ -3,12 +3,17 @@
 package resolver
 
 import (
+	"math"
 	"strings"
 	"sync"
 	"time"
 	"unique"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubeevents/kubeeventsreceiver/resolver/internal/kinds"
 )
 
 const (
@@ -17,77 +22,106 @@ const (
 	stableFailureTTL = time.Minute
 	// transientFailureTTL is how long a failure is cached that may end soon.
 	transientFailureTTL = 5 * time.Second
+	// longAgo is when a restored object was checked: it is refreshed on its next use.
+	longAgo = time.Duration(math.MinInt64 / 2)
 )
+
+// collection is where objects are listed: a kind, and a namespace. The namespace is empty for
+// cluster-scoped kinds, and for the lists of all namespaces. Handles make it small and fast to
+// compare.
+type collection struct {
+	kind      unique.Handle[schema.GroupKind]
+	namespace unique.Handle[string]
+}
+
+func collectionOf(k *kinds.Kind, namespace string) collection {
+	return collection{kind: k.Name, namespace: unique.Make(namespace)}
+}
+
+// objectKey is where one object is read. Several objects can have the same key, one after another.
+// Their UIDs distinguish them.
+type objectKey struct {
+	collection
+	name string
+}
+
+// uidKey identifies one object for all time. The same object may be served as several kinds.
+type uidKey struct {
+	kind unique.Handle[schema.GroupKind]
+	uid  types.UID
+}
+
+// failureKey identifies what was looked up and not found.
+type failureKey struct {
+	objectKey
+	uid types.UID
+}
 
 // answer is what is known of one object: the object, or why it is not known.
 type answer struct {
 	object  *Object
 	failure Resolution // empty if there is an object
 
-	// forUID is the UID of the reference that caused the request.
-	forUID types.UID
-
 	// unserved is set if the failure concerns the request's path, not the object: the API server no
 	// longer serves the kind there.
 	unserved bool
 }
 
-// proves reports whether the reply is final for an object with the UID. A request for another UID
-// may be older than the object, so it does not prove that the object does not exist.
-func (a answer) proves(uid types.UID) bool {
-	switch {
-	case a.forUID == uid:
-		return true
-	case a.object != nil:
-		return uid == "" || a.object.UID == uid
-	default:
-		return a.failure != NotFound
-	}
-}
-
-// entry is one object in the cache, or one failed lookup.
+// entry is one object in the cache.
 type entry struct {
-	Object     // of a failed lookup, only the requested Name and UID
+	Object
 	collection collection
 
 	newer, staler *entry // neighbours in the order of last use
-	older         *entry // the next one with the same key
 
 	checkedAt time.Duration // when the request was sent that brought this result
 	usedAt    time.Duration
 	failure   Resolution // of the last lookup; empty if it found the object
 }
 
-// known reports whether the entry holds an object, not only a failure.
-func (e *entry) known() bool { return e.Kind != "" }
+func (e *entry) key() objectKey { return objectKey{e.collection, e.Name} }
 
-// answer returns the content of the entry. A known object stays the answer if a later lookup fails.
-func (e *entry) answer() answer {
-	if e.known() {
-		return answer{object: &e.Object}
-	}
-	return answer{failure: e.failure}
+// failed is a failed lookup of an object of which nothing is known.
+type failed struct {
+	failure Resolution
+	until   time.Duration
 }
 
-// cache holds a bounded number of objects and failed lookups. It may be used concurrently. It has
-// its own order of use. With golang-lru, an object would take 435 bytes, and it must not take more
-// than 400.
+// cache holds a bounded number of objects, and as many failed lookups. It may be used concurrently.
+// It has its own order of use. With golang-lru, an object would take a fifth more memory.
 type cache struct {
 	size int
 	ttl  time.Duration
 	now  func() time.Duration
 
-	// mu guards everything below. Of entries, it guards everything except Object.
-	mu      sync.Mutex
-	entries map[objectKey]*entry // the newest object of the name first
-	count   int
-	order   entry // a ring: newer is the least, staler the most recently used
+	// mu guards everything below. Of an entry, it guards everything except Object.
+	mu       sync.Mutex
+	newest   map[objectKey]*entry // the object that had the name last
+	byUID    map[uidKey]*entry
+	count    int
+	order    entry // a ring: newer is the least, staler the most recently used
+	failures *simplelru.LRU[failureKey, failed]
 }
 
 func newCache(size int, ttl time.Duration, now func() time.Duration) *cache {
-	c := &cache{size: size, ttl: ttl, now: now, entries: make(map[objectKey]*entry)}
+	c := &cache{
+		size: size, ttl: ttl, now: now,
+		newest: make(map[objectKey]*entry), byUID: make(map[uidKey]*entry),
+		failures: newLRU[failureKey, failed](size),
+	}
 	c.order.newer, c.order.staler = &c.order, &c.order
 	return c
+}
+
+// newLRU returns a map that holds at most size entries and drops the least recently used ones. It
+// does not lock. Callers that need an age store it in the value: golang-lru's expirable cache
+// starts a goroutine that never ends, and has a clock of its own.
+func newLRU[K comparable, V any](size int) *simplelru.LRU[K, V] {
+	entries, err := simplelru.NewLRU[K, V](size, nil)
+	if err != nil {
+		panic(err) // The size is not positive.
+	}
+	return entries
 }
 
 // find returns what needs no request: an object or a failure that is known and not too old. An
@@ -95,20 +129,40 @@ func newCache(size int, ttl time.Duration, now func() time.Duration) *cache {
 func (c *cache) find(key objectKey, uid types.UID) (answer, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e := c.entryLocked(key, uid)
-	if e == nil || c.now()-e.checkedAt >= c.maxAge(e.failure) || c.expiredLocked(e) {
+	if e := c.entryLocked(key, uid); e != nil && !isGuess(e, uid) {
+		if c.now()-e.checkedAt >= c.maxAge(e.failure) || c.isForgottenLocked(e) {
+			return answer{}, false
+		}
+		c.touchLocked(e)
+		return answer{object: &e.Object}, true
+	}
+	last, known := c.failures.Get(failureKey{key, uid})
+	if !known || c.now() >= last.until {
 		return answer{}, false
 	}
-	c.touchLocked(e)
-	return e.answer(), true
+	return answer{failure: last.failure}, true
 }
 
 // has reports whether the cache holds an object that find may return now or after a refresh.
 func (c *cache) has(key objectKey, uid types.UID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e := c.entryLocked(key, uid)
-	return e != nil && e.known()
+	return c.entryLocked(key, uid) != nil
+}
+
+// stored returns an object of the cache for a reference whose kind cannot be looked up now; nil if
+// there is none.
+func (c *cache) stored(kind unique.Handle[schema.GroupKind], namespace, name string, uid types.UID) *Object {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, in := range []string{namespace, ""} {
+		e := c.entryLocked(objectKey{collection{kind, unique.Make(in)}, name}, uid)
+		if e != nil && !c.isForgottenLocked(e) && !isGuess(e, uid) {
+			c.touchLocked(e)
+			return &e.Object
+		}
+	}
+	return nil
 }
 
 // store caches an object that a request found, and returns it. requestedAt is when the request was
@@ -116,17 +170,19 @@ func (c *cache) has(key objectKey, uid types.UID) bool {
 func (c *cache) store(key objectKey, found Object, requestedAt time.Duration) *Object {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	known := c.entryLocked(key, found.UID)
-	if known != nil && known.known() && known.checkedAt > requestedAt {
+	known := c.sameLocked(key, &found)
+	if known != nil && known.checkedAt > requestedAt {
 		// The reply to an older request came late.
 		return &known.Object
 	}
-	c.forgetFailuresLocked(key, found.UID)
-	if known != nil && known.known() {
+	for _, uid := range []types.UID{found.UID, found.mirrored, ""} {
+		c.failures.Remove(failureKey{key, uid})
+	}
+	if known != nil {
 		c.removeLocked(known)
 	}
 	e := &entry{Object: found, collection: key.collection, checkedAt: requestedAt, usedAt: c.now()}
-	c.addLocked(key, e)
+	c.addLocked(e)
 	return &e.Object
 }
 
@@ -136,26 +192,28 @@ func (c *cache) fail(key objectKey, uid types.UID, failure Resolution, remember 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.entryLocked(key, uid)
-	if e != nil && e.known() && failure == NotFound && c.now()-e.usedAt > c.ttl {
+	if e != nil && failure == NotFound && c.now()-e.usedAt > c.ttl {
 		c.removeLocked(e)
 		e = nil
 	}
-	if e == nil && remember {
-		e = &entry{Object: Object{Name: strings.Clone(key.name), UID: types.UID(strings.Clone(string(uid)))}, collection: key.collection}
-		c.addLocked(key, e)
-	}
-	if e == nil {
-		return answer{failure: failure}
+	if e != nil && (failure == NotFound || !isGuess(e, uid)) {
+		if remember {
+			e.failure, e.checkedAt = failure, c.now()
+		}
+		c.touchLocked(e)
+		return answer{object: &e.Object}
 	}
 	if remember {
-		e.failure, e.checkedAt = failure, c.now()
-	}
-	c.touchLocked(e)
-	if e.known() {
-		return e.answer()
+		key.name = strings.Clone(key.name)
+		uid = types.UID(strings.Clone(string(uid)))
+		c.failures.Add(failureKey{key, uid}, failed{failure, c.now() + failureTTL(failure)})
 	}
 	return answer{failure: failure}
 }
+
+// isGuess reports whether the entry may not be what a reference without UID means: it was restored,
+// and another object may have its name by now.
+func isGuess(e *entry, uid types.UID) bool { return uid == "" && e.checkedAt == longAgo }
 
 func (c *cache) len() int {
 	c.mu.Lock()
@@ -181,50 +239,62 @@ func failureTTL(failure Resolution) time.Duration {
 	}
 }
 
-// expiredLocked reports whether the entry is of a deleted object that was not used for the cache's
-// TTL.
-func (c *cache) expiredLocked(e *entry) bool {
-	return e.known() && e.failure == NotFound && c.now()-e.usedAt > c.ttl
+// isForgottenLocked reports whether the entry is of a deleted object that was not used for the
+// cache's TTL.
+func (c *cache) isForgottenLocked(e *entry) bool {
+	return e.failure == NotFound && c.now()-e.usedAt > c.ttl
 }
 
 // entryLocked returns the entry of the object with the UID; with an empty UID, the entry of the
-// newest object. If there is none, it returns the entry of the failure to find it.
+// newest object of the name; nil if there is none.
 func (c *cache) entryLocked(key objectKey, uid types.UID) *entry {
-	var failed *entry
-	for e := c.entries[key]; e != nil; e = e.older {
-		switch {
-		case e.known() && (uid == "" || e.UID == uid):
-			return e
-		case !e.known() && e.UID == uid:
-			failed = e
-		}
+	if uid == "" {
+		return c.newest[key]
 	}
-	return failed
+	if e := c.byUID[uidKey{key.kind, uid}]; e != nil && e.key() == key {
+		return e
+	}
+	return nil
 }
 
-// forgetFailuresLocked removes the failures that a found object disproves.
-func (c *cache) forgetFailuresLocked(key objectKey, uid types.UID) {
-	for e := c.entries[key]; e != nil; {
-		older := e.older
-		if !e.known() && (e.UID == uid || e.UID == "") {
-			c.removeLocked(e)
-		}
-		e = older
+// sameLocked returns the entry of an object that was found again; nil if it is new. Few objects
+// have no UID: those that an aggregated API server computes.
+func (c *cache) sameLocked(key objectKey, found *Object) *entry {
+	e := c.entryLocked(key, found.UID)
+	if e == nil || e.UID != found.UID {
+		return nil
 	}
+	return e
 }
 
 // addLocked adds an entry and makes room for it.
-func (c *cache) addLocked(key objectKey, e *entry) {
+func (c *cache) addLocked(e *entry) {
 	for c.count >= c.size {
 		c.removeLocked(c.order.newer)
 	}
-	c.linkLocked(key, e)
+	if last := c.newest[e.key()]; last == nil || last.checkedAt <= e.checkedAt {
+		// The key's string must be that of its entry.
+		delete(c.newest, e.key())
+		c.newest[e.key()] = e
+	}
+	for _, uid := range []types.UID{e.UID, e.mirrored} {
+		if uid != "" {
+			c.byUID[uidKey{e.collection.kind, uid}] = e
+		}
+	}
 	c.pushLocked(e)
 	c.count++
 }
 
 func (c *cache) removeLocked(e *entry) {
-	c.unlinkLocked(e)
+	if c.newest[e.key()] == e {
+		delete(c.newest, e.key())
+	}
+	for _, uid := range []types.UID{e.UID, e.mirrored} {
+		if key := (uidKey{e.collection.kind, uid}); c.byUID[key] == e {
+			delete(c.byUID, key)
+		}
+	}
 	c.pullLocked(e)
 	c.count--
 }
@@ -234,45 +304,6 @@ func (c *cache) touchLocked(e *entry) {
 	e.usedAt = c.now()
 	c.pullLocked(e)
 	c.pushLocked(e)
-}
-
-// linkLocked puts the entry before the older ones of its key. Failures are at the end: there is at
-// most one for each requested UID.
-func (c *cache) linkLocked(key objectKey, e *entry) {
-	// The key must not keep the caller's copy of the name alive.
-	key.name = e.Name
-	first := c.entries[key]
-	if first == nil || (e.known() && (!first.known() || first.checkedAt <= e.checkedAt)) {
-		e.older = first
-		c.entries[key] = e
-		return
-	}
-	before := first
-	for before.older != nil && before.older.known() && before.older.checkedAt > e.checkedAt {
-		before = before.older
-	}
-	e.older, before.older = before.older, e
-}
-
-func (c *cache) unlinkLocked(e *entry) {
-	key := objectKey{collection: e.collection, name: e.Name}
-	first := c.entries[key]
-	switch {
-	case first != e:
-		before := first
-		for before.older != e {
-			before = before.older
-		}
-		before.older = e.older
-	case e.older != nil:
-		// The key's string belongs to the removed entry, so replace the key too.
-		delete(c.entries, key)
-		key.name = e.older.Name
-		c.entries[key] = e.older
-	default:
-		delete(c.entries, key)
-	}
-	e.older = nil
 }
 
 // pushLocked makes the entry the most recently used one.
@@ -287,9 +318,4 @@ func (c *cache) pushLocked(e *entry) {
 func (c *cache) pullLocked(e *entry) {
 	e.staler.newer, e.newer.staler = e.newer, e.staler
 	e.staler, e.newer = nil, nil
-}
-
-// collectionOf returns the collection of the kind in the namespace.
-func collectionOf(k *kind, namespace string) collection {
-	return collection{kind: k.name, namespace: unique.Make(namespace)}
 }

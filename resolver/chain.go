@@ -7,7 +7,21 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubeevents/kubeeventsreceiver/resolver/internal/kinds"
 )
+
+// References to Nodes have a UID that means nothing: kubelets up to 1.36 write the node's name there,
+// and later ones the UID of a Node that may have been created again. corePod has the kind whose
+// objects may mirror a static pod.
+var (
+	coreNode = unique.Make(schema.GroupKind{Kind: "Node"})
+	corePod  = unique.Make(schema.GroupKind{Kind: "Pod"})
+)
+
+// mirrorAnnotation has, on the mirror pod of a static pod, the UID that the kubelet gives the static
+// pod in events: a hash of its manifest. See ConfigMirrorAnnotationKey in pkg/kubelet/types.
+const mirrorAnnotation = "kubernetes.io/config.mirror"
 
 // Object is one object of a chain. Objects are immutable and shared between chains: callers must
 // not change them or their maps.
@@ -31,14 +45,24 @@ type Object struct {
 	// owner is none if the object has no owner, or if its owner is not known. Objects with the same
 	// owner share it.
 	owner unique.Handle[owner]
+	// mirrored is the UID by which a kubelet's events refer to the static pod that this is the mirror
+	// of; empty for any other object.
+	mirrored types.UID
 }
 
 // GroupKind returns the object's API group and kind. A kind alone is not unique, because groups can
 // have kinds with the same name. If a kind moved out of the group extensions, GroupKind returns its
 // present group.
 func (o *Object) GroupKind() schema.GroupKind {
-	return schema.GroupKind{Group: currentGroupVersion(o.APIVersion, o.Kind).Group, Kind: o.Kind}
+	return schema.GroupKind{Group: kinds.CurrentGroupVersion(o.APIVersion, o.Kind).Group, Kind: o.Kind}
 }
+
+// hasUID reports whether a reference with the UID may mean the object. An empty UID means any.
+func (o *Object) hasUID(uid types.UID) bool {
+	return uid == "" || o.UID == uid || o.mirrored == uid
+}
+
+func isNode(o *Object) bool { return unique.Make(o.GroupKind()) == coreNode }
 
 // servedAs returns the object as another version of its group serves it. The metadata is the same
 // in all versions.

@@ -3,18 +3,23 @@
 package resolver
 
 import (
+	"context"
 	"net/http"
+	"strconv"
+	"time"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
 )
 
 // clients are the clients of the API server. They share connections.
 type clients struct {
-	http      *http.Client
-	metadata  metadata.Interface
-	discovery rest.Interface
+	http     *http.Client
+	metadata metadata.Interface
+	// url returns the address of a path.
+	url func(path string) string
 }
 
 // newClients returns clients without a rate limit: the limiter has it. It drops the API server's
@@ -29,23 +34,69 @@ func newClients(restConfig *rest.Config) (*clients, error) {
 	if err != nil {
 		return nil, err
 	}
-	metadataClient, err := metadata.NewForConfigAndClient(config, httpClient)
+	noted := *httpClient
+	noted.Transport = &retryAfterNoter{next: httpClient.Transport}
+	metadataClient, err := metadata.NewForConfigAndClient(config, &noted)
 	if err != nil {
 		return nil, err
 	}
-	discoveryClient, err := rest.UnversionedRESTClientForConfigAndClient(jsonConfig(config), httpClient)
+	base, err := rest.UnversionedRESTClientForConfigAndClient(config, &noted)
 	if err != nil {
 		return nil, err
 	}
-	return &clients{http: httpClient, metadata: metadataClient, discovery: discoveryClient}, nil
-}
-
-// jsonConfig returns the config for documents in JSON.
-func jsonConfig(config *rest.Config) *rest.Config {
-	plain := rest.CopyConfig(config)
-	plain.AcceptContentTypes, plain.ContentType = "application/json", "application/json"
-	return plain
+	url := func(path string) string { return base.Get().AbsPath(path).URL().String() }
+	return &clients{http: &noted, metadata: metadataClient, url: url}, nil
 }
 
 // close closes the idle connections.
 func (c *clients) close() { utilnet.CloseIdleConnectionsFor(c.http.Transport) }
+
+// retryAfterNoter takes the header Retry-After out of answers and notes it in the request's context.
+// With the header, client-go would wait itself, and hold its request slot meanwhile.
+type retryAfterNoter struct{ next http.RoundTripper }
+
+func (n *retryAfterNoter) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := n.next.RoundTrip(request)
+	if err != nil {
+		return response, err
+	}
+	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil {
+		response.Header.Del("Retry-After")
+		if note, ok := request.Context().Value(retryAfterKey{}).(*time.Duration); ok {
+			*note = max(time.Duration(seconds)*time.Second, time.Millisecond)
+		}
+	}
+	return response, nil
+}
+
+// WrappedRoundTripper lets idle connections be closed.
+func (n *retryAfterNoter) WrappedRoundTripper() http.RoundTripper { return n.next }
+
+// retryAfterKey is the key of a *time.Duration in a request's context.
+type retryAfterKey struct{}
+
+// noteRetryAfter returns a context for a request that notes when the API server asks to repeat it; 0
+// if it does not.
+func noteRetryAfter(ctx context.Context) (context.Context, *time.Duration) {
+	note := new(time.Duration)
+	return context.WithValue(ctx, retryAfterKey{}, note), note
+}
+
+// rateLimiterOf returns the rate limiter that client-go would create for the config; nil: there is
+// no limit.
+func rateLimiterOf(config *rest.Config) flowcontrol.RateLimiter {
+	if config.RateLimiter != nil {
+		return config.RateLimiter
+	}
+	qps, burst := config.QPS, config.Burst
+	if qps < 0 {
+		return nil
+	}
+	if qps == 0 {
+		qps = rest.DefaultQPS
+	}
+	if burst == 0 {
+		burst = rest.DefaultBurst
+	}
+	return flowcontrol.NewTokenBucketRateLimiter(qps, burst)
+}

@@ -3,74 +3,235 @@
 package resolver
 
 import (
+	"context"
+	"errors"
 	"slices"
+	"unique"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubeevents/kubeeventsreceiver/resolver/internal/kinds"
 )
 
-// climb follows one chain from the requested object to the top.
+// defaultNamespace holds the events of objects that have no namespace. It is also the namespace of
+// an object whose event leaves the namespace out.
+const defaultNamespace = "default"
+
+// climb follows one chain from the requested object to its end.
 type climb struct {
-	maxDepth  int
+	lookup   *lookup
+	maxDepth int
+	// ctx ends the waiting; nil: the climb never waits, and stops where it needs a request.
+	ctx context.Context
+
 	objects   []*Object
 	ambiguous bool
-
-	search     search     // for the next object
-	resolution Resolution // empty until the climb is done
+	known     int // objects that needed no request
 }
 
-func newClimb(from Reference, maxDepth int) climb {
-	return climb{maxDepth: maxDepth, objects: make([]*Object, 0, 4), search: search{ref: from}}
-}
-
-func (c *climb) done() bool { return c.resolution != "" }
-
-func (c *climb) chain() Chain { return Chain{Objects: c.objects, Resolution: c.resolution} }
-
-// step takes the result of the search. It starts the search for the next owner unless the climb is
-// done.
-func (c *climb) step() {
-	found := c.search.object
-	switch {
-	case found == nil:
-		c.objects = append(c.objects, c.search.fromReference())
-		c.resolution = c.search.failure
-	case c.has(found):
-		c.resolution = Cycle
-	default:
-		c.objects = append(c.objects, found)
-		c.toOwner(found)
-	}
-}
-
-// toOwner starts the search for the owner of the last object.
-func (c *climb) toOwner(of *Object) {
-	if of.owner == none {
-		c.resolution = Complete
-		if c.ambiguous {
-			c.resolution = Ambiguous
+// chain returns the chain of an object. It returns false if the climb needs a request and never
+// waits.
+func (c *climb) chain(from Reference) (Chain, bool) {
+	ref, dependent := from, (*Object)(nil)
+	for {
+		object, failure, ok := c.find(ref, dependent)
+		switch {
+		case !ok:
+			return Chain{}, false
+		case failure != "":
+			return c.end(failure, object)
+		case slices.ContainsFunc(c.objects, object.is):
+			return c.end(Cycle)
+		case object.owner == none && c.ambiguous:
+			return c.end(Ambiguous, object)
+		case object.owner == none:
+			return c.end(Complete, object)
 		}
-		return
+		c.objects = append(c.objects, object)
+		up := object.owner.Value()
+		c.ambiguous = c.ambiguous || up.ambiguous
+		if up.uid != "" && slices.ContainsFunc(c.objects, func(o *Object) bool { return o.UID == up.uid }) {
+			return c.end(Cycle)
+		}
+		if len(c.objects) > c.maxDepth {
+			return c.end(Depth)
+		}
+		ref = Reference{APIVersion: up.apiVersion, Kind: up.kind, Name: up.name, UID: up.uid}
+		dependent = object
 	}
-	up := of.owner.Value()
-	c.ambiguous = c.ambiguous || up.ambiguous
-	c.search = search{
-		ref:       Reference{APIVersion: up.apiVersion, Kind: up.kind, Name: up.name, UID: up.uid},
-		dependent: of,
+}
+
+func (c *climb) end(resolution Resolution, last ...*Object) (Chain, bool) {
+	return Chain{Objects: append(c.objects, last...), Resolution: resolution}, true
+}
+
+// find returns the object that a reference means. If it is not found, find returns why, and the
+// object as the reference describes it. It returns false if this needs a request and the climb never
+// waits. dependent is the object whose owner this is; nil for the requested object.
+func (c *climb) find(ref Reference, dependent *Object) (object *Object, failure Resolution, ok bool) {
+	if !ref.nameable() {
+		return ref.Object(), NotFound, true
+	}
+	s := search{climb: c, ref: ref, dependent: dependent}
+	candidates, err, ok := c.candidates(ref)
+	if !ok {
+		return nil, "", false
+	}
+	a, ok := s.among(candidates)
+	if a.unserved {
+		// Look again how the kind is served.
+		if candidates, err, ok = c.candidates(ref); ok {
+			a, ok = s.among(candidates)
+		}
 	}
 	switch {
-	case c.hasUID(up.uid):
-		c.resolution = Cycle
-	case len(c.objects) > c.maxDepth:
-		c.resolution = Depth
+	case !ok:
+		return nil, "", false
+	case err != nil:
+		a = s.withoutKind(err)
+	}
+	if a.object == nil {
+		return s.described(candidates), a.failure, true
+	}
+	return a.object, "", true
+}
+
+// candidates returns the kinds that the reference may mean, or why there are none. It returns false
+// if this needs a request and the climb never waits.
+func (c *climb) candidates(ref Reference) (found []*kinds.Kind, err error, ok bool) {
+	found, err, ok = c.lookup.catalogue.Known(ref.APIVersion, ref.Kind)
+	if ok || c.ctx == nil {
+		return found, err, ok
+	}
+	c.lookup.pause()
+	defer c.lookup.resume()
+	found, err = c.lookup.catalogue.Find(c.ctx, ref.APIVersion, ref.Kind)
+	return found, err, true
+}
+
+// search looks for the object of one reference.
+type search struct {
+	climb     *climb
+	ref       Reference
+	dependent *Object
+}
+
+// among looks for the object as each of the kinds. It returns false if this needs a request and the
+// climb never waits.
+func (s *search) among(candidates []*kinds.Kind) (result answer, ok bool) {
+	result = answer{failure: NotFound}
+	for _, k := range s.knownFirst(candidates) {
+		key, possible := s.key(k)
+		if !possible {
+			continue
+		}
+		found, ok := s.get(k, key)
+		switch {
+		case !ok:
+			return answer{}, false
+		case found.object != nil:
+			return answer{object: found.object.servedAs(k.APIVersion)}, true
+		case found.unserved:
+			return found, true
+		case found.failure != NotFound && s.ref.UID == "":
+			// This may be the right kind. Only a UID could prove that a later one is.
+			return found, true
+		case result.failure == NotFound:
+			result = found
+		}
+	}
+	return result, true
+}
+
+// knownFirst puts the kind first as which the object is in the cache. Otherwise the search would
+// request the others again whenever their cached failures expire.
+func (s *search) knownFirst(candidates []*kinds.Kind) []*kinds.Kind {
+	if len(candidates) < 2 || s.ref.UID == "" {
+		return candidates
+	}
+	for i, k := range candidates {
+		if key, possible := s.key(k); possible && s.climb.lookup.cache.has(key, s.uid(k.Name)) {
+			return append([]*kinds.Kind{k}, slices.Delete(slices.Clone(candidates), i, i+1)...)
+		}
+	}
+	return candidates
+}
+
+// get returns what is known of the object, or requests it.
+func (s *search) get(k *kinds.Kind, key objectKey) (a answer, ok bool) {
+	uid := s.uid(k.Name)
+	if found, known := s.climb.lookup.cache.find(key, uid); known {
+		s.climb.known++
+		return found, true
+	}
+	if s.climb.ctx == nil {
+		return answer{}, false
+	}
+	return s.climb.lookup.await(s.climb.ctx, &want{
+		kind: k, key: key, uid: uid, level: len(s.climb.objects), isOwner: s.dependent != nil,
+		answer: make(chan answer, 1),
+	}), true
+}
+
+// withoutKind returns what is known of the object while its kind cannot be looked up.
+func (s *search) withoutKind(err error) answer {
+	gk := kinds.CurrentGroupVersion(s.ref.APIVersion, s.ref.Kind).WithKind(s.ref.Kind).GroupKind()
+	kind := unique.Make(gk)
+	object := s.climb.lookup.cache.stored(kind, s.namespace(), s.ref.Name, s.uid(kind))
+	switch {
+	case object != nil:
+		return answer{object: object}
+	case s.climb.ctx != nil && s.climb.ctx.Err() != nil:
+		return answer{failure: Timeout}
+	case errors.Is(err, kinds.ErrNotServed):
+		return answer{failure: NotFound}
+	default:
+		return answer{failure: failureOf(err)}
 	}
 }
 
-// hasUID reports whether an object with the UID is already in the chain.
-func (c *climb) hasUID(uid types.UID) bool {
-	return uid != "" && slices.ContainsFunc(c.objects, func(o *Object) bool { return o.UID == uid })
+// namespace returns where the object is if its kind is namespaced; empty: nowhere.
+func (s *search) namespace() string {
+	switch {
+	case s.dependent != nil:
+		return s.dependent.Namespace
+	case s.ref.Namespace == "":
+		return defaultNamespace
+	default:
+		return s.ref.Namespace
+	}
 }
 
-// has reports whether the object is already in the chain.
-func (c *climb) has(object *Object) bool {
-	return slices.ContainsFunc(c.objects, object.is)
+// key returns the key of an object of the kind. It returns false if such an object cannot exist: a
+// cluster-scoped object cannot have an owner in a namespace.
+func (s *search) key(k *kinds.Kind) (key objectKey, possible bool) {
+	namespace := ""
+	if k.Namespaced {
+		namespace = s.namespace()
+	}
+	key = objectKey{collection: collectionOf(k, namespace), name: s.ref.Name}
+	return key, !k.Namespaced || namespace != ""
+}
+
+// uid returns the UID that an object of the kind must have; empty means any.
+func (s *search) uid(kind unique.Handle[schema.GroupKind]) types.UID {
+	if kind == coreNode {
+		return ""
+	}
+	return s.ref.UID
+}
+
+// described returns the object as the reference alone describes it. If only one kind is possible,
+// this says whether the object is in a namespace.
+func (s *search) described(candidates []*kinds.Kind) *Object {
+	object := s.ref.Object()
+	switch {
+	case len(candidates) != 1:
+	case !candidates[0].Namespaced:
+		object.Namespace = ""
+	case s.dependent != nil:
+		object.Namespace = s.dependent.Namespace
+	}
+	return object
 }

@@ -12,9 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// failureOf returns what a request's error means for the requested object.
+// failureOf returns what a request's error means for the requested object; empty for no error.
 func failureOf(err error) Resolution {
 	switch {
+	case err == nil:
+		return ""
 	case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err), apierrors.IsGone(err):
 		return NotFound
 	case apierrors.IsForbidden(err):

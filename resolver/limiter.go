@@ -3,140 +3,246 @@
 package resolver
 
 import (
+	"cmp"
+	"container/heap"
 	"context"
 	"errors"
 	"sync"
 	"time"
+	"unique"
 
-	"k8s.io/client-go/rest"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// requestTimeout is the maximum duration of one request, including the retries that the API server
-// asks for (429, Retry-After). A request without callers continues in the background and keeps its
-// slot.
-const requestTimeout = 10 * time.Second
-
 const (
-	// normalRate is the number of requests per second that do not strain the API server.
-	// normalBurst is the same for requests at once.
-	normalRate  = 7
-	normalBurst = 50
+	// requestTimeout is the maximum duration of one request. A request without callers continues in
+	// the background and keeps its slot.
+	requestTimeout = 10 * time.Second
+	// shareOfKind is the part of the request slots that one kind may use. So a kind whose requests
+	// hang leaves most of them to the others.
+	shareOfKind = 4
 )
 
 // errNotSent is the error of a request that no caller needed any more before the resolver could
 // send it.
 var errNotSent = errors.New("not sent: no longer needed")
 
-// limiter limits the requests to the API server: how many are in flight, and how many are sent per
-// second. client-go's own rate limiter is not used, because a request that waits there cannot be
-// distinguished from one that was sent.
+// limiter decides when requests are sent: how many at a time, how many of one kind, how many per
+// second, and in which order. Those of the climbs that have progressed furthest come first, because
+// these climbs have waited longest. client-go's own rate limiter is not used: it knows no order, and a
+// request that waits there cannot be distinguished from one that was sent.
 type limiter struct {
 	background *background
-	slots      chan struct{}
+	slots      int
+	slotsOfOne int                     // of one kind
 	rate       flowcontrol.RateLimiter // nil: no limit
 	observer   Observer
 	now        func() time.Duration
+	// opened is called when the circuit of a kind opens.
+	opened func(kind unique.Handle[schema.GroupKind], failure Resolution)
 
-	// mu guards the following. level is how many requests above normalRate there were at levelAt.
-	mu      sync.Mutex
-	level   float64
-	levelAt time.Duration
-	hasSent bool // whether a request was sent since the last call of strain
+	mu       sync.Mutex // guards the following
+	inFlight int
+	lanes    map[unique.Handle[schema.GroupKind]]*lane
+	arrived  int         // requests so far
+	unused   int         // permits of the rate that were not used
+	wake     *time.Timer // for the next permit of the rate; nil: none is awaited
+	speed    speed
 }
 
-func newLimiter(b *background, concurrency int, rate flowcontrol.RateLimiter, observer Observer, now func() time.Duration) *limiter {
-	return &limiter{background: b, slots: make(chan struct{}, concurrency), rate: rate, observer: observer, now: now}
+// lane has the requests of one kind. limiter.mu guards it.
+type lane struct {
+	circuit
+	inFlight int
+	waiting  waiters
+	paused   time.Duration // until then, the API server wants no request
 }
 
-// noteSent counts a request.
-func (l *limiter) noteSent() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.leakLocked()
-	l.level++
-	l.hasSent = true
+// waiter is a request that waits for a slot.
+type waiter struct {
+	level   int
+	arrival int
+	granted chan struct{} // closed when the request may be sent
 }
 
-func (l *limiter) leakLocked() {
-	now := l.now()
-	l.level = max(0, l.level-normalRate*(now-l.levelAt).Seconds())
-	l.levelAt = now
+func newLimiter(b *background, cfg Config, rate flowcontrol.RateLimiter, now func() time.Duration,
+	opened func(unique.Handle[schema.GroupKind], Resolution),
+) *limiter {
+	return &limiter{
+		background: b, rate: rate, observer: cfg.Observer, now: now, opened: opened,
+		slots: cfg.Concurrency, slotsOfOne: max(1, cfg.Concurrency/shareOfKind),
+		lanes: make(map[unique.Handle[schema.GroupKind]]*lane),
+	}
 }
 
-// strain returns how long it takes until the sent requests no longer strain the API server. If no
-// request was sent since the last call, it returns 0: a larger batch would save nothing.
-func (l *limiter) strain() time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.hasSent {
-		return 0
+// send sends a request for objects of a kind as soon as the limits permit, if it is still needed
+// then. Once sent, it ends at its timeout or at Close. If the API server asks to repeat it later
+// (Retry-After), it waits without a slot.
+func (l *limiter) send(kind unique.Handle[schema.GroupKind], level int, isNeeded func() bool, request func(context.Context) error) error {
+	for {
+		if !l.acquire(kind, level) {
+			return errNotSent
+		}
+		if !isNeeded() {
+			l.release(kind, false)
+			return errNotSent
+		}
+		hang := time.AfterFunc(l.hangAfter(), func() { l.note(kind, Timeout) })
+		took, after, err := l.do(request)
+		isLate := !hang.Stop()
+		l.release(kind, true)
+		if after > 0 && err != nil {
+			l.pause(kind, after)
+			continue
+		}
+		l.noteResult(kind, err, took, isLate)
+		return err
 	}
-	l.hasSent = false
-	l.leakLocked()
-	return time.Duration(max(0, l.level-normalBurst) / normalRate * float64(time.Second))
 }
 
-// rateLimiterOf returns the rate limiter that client-go would create for the config.
-func rateLimiterOf(config *rest.Config) flowcontrol.RateLimiter {
-	if config.RateLimiter != nil {
-		return config.RateLimiter
-	}
-	qps, burst := config.QPS, config.Burst
-	if qps < 0 {
-		return nil
-	}
-	if qps == 0 {
-		qps = rest.DefaultQPS
-	}
-	if burst == 0 {
-		burst = rest.DefaultBurst
-	}
-	return flowcontrol.NewTokenBucketRateLimiter(qps, burst)
-}
-
-// send sends the request as soon as the limits permit, unless ctx ends first. Once sent, the
-// request does not depend on ctx: it ends at its timeout or at Close.
-func (l *limiter) send(ctx context.Context, request func(context.Context) error) error {
-	select {
-	case l.slots <- struct{}{}:
-		defer func() { <-l.slots }()
-	case <-ctx.Done():
-		return errNotSent
-	}
-	if l.rate != nil {
-		// The error is usually that of ctx, but a rate limiter may have its own.
-		if err := l.rate.Wait(ctx); err != nil && ctx.Err() == nil {
+// sendUnlimited sends a request for a discovery document. It needs no slot.
+func (l *limiter) sendUnlimited(request func(context.Context) error) error {
+	for {
+		_, after, err := l.do(request)
+		if after <= 0 || err == nil {
+			return err
+		}
+		select {
+		case <-time.After(after):
+		case <-l.background.ctx.Done():
 			return err
 		}
 	}
-	if ctx.Err() != nil {
-		return errNotSent
-	}
-	requestCtx, cancel := context.WithTimeout(l.background.ctx, requestTimeout)
+}
+
+// do sends a request. after is when the API server asks to repeat it; 0 if it does not.
+func (l *limiter) do(request func(context.Context) error) (took, after time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(l.background.ctx, requestTimeout)
 	defer cancel()
-	l.noteSent()
+	ctx, retryAfter := noteRetryAfter(ctx)
 	sentAt := time.Now()
-	err := request(requestCtx)
-	l.observe(err, time.Since(sentAt))
-	return err
-}
-
-func (l *limiter) observe(err error, took time.Duration) {
+	err = request(ctx)
+	took = time.Since(sentAt)
 	// A request that Close ended says nothing about the API server.
-	if l.observer == nil || l.background.isClosed() {
-		return
+	if l.observer != nil && !l.background.isClosed() {
+		l.observer.LookupDone(string(cmp.Or(failureOf(err), "found")), took)
 	}
-	result := "found"
-	if err != nil {
-		result = string(failureOf(err))
-	}
-	l.observer.LookupDone(result, took)
+	return took, *retryAfter, err
 }
 
-// forbidden reports to the observer that the API server refused a request for objects of a kind.
-func (l *limiter) forbidden(err error, verb string, k *kind, in collection) {
-	if l.observer != nil && failureOf(err) == Forbidden {
-		l.observer.Forbidden(verb, k.resource.GroupResource(), in.namespace.Value())
+// acquire waits for a slot. It returns false if the resolver is closed first.
+func (l *limiter) acquire(kind unique.Handle[schema.GroupKind], level int) bool {
+	w := &waiter{level: level, granted: make(chan struct{})}
+	l.mu.Lock()
+	l.arrived++
+	w.arrival = l.arrived
+	heap.Push(&l.laneLocked(kind).waiting, w)
+	l.grantLocked()
+	l.mu.Unlock()
+	select {
+	case <-w.granted:
+		return true
+	case <-l.background.ctx.Done():
+		return false
 	}
+}
+
+// release returns a slot, and the permit of the rate if it was not used.
+func (l *limiter) release(kind unique.Handle[schema.GroupKind], used bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.inFlight--
+	l.laneLocked(kind).inFlight--
+	if !used && l.rate != nil {
+		l.unused++
+	}
+	l.grantLocked()
+}
+
+// pause lets the requests of a kind wait.
+func (l *limiter) pause(kind unique.Handle[schema.GroupKind], wait time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	of := l.laneLocked(kind)
+	of.paused = max(of.paused, l.now()+wait)
+	time.AfterFunc(wait, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.grantLocked()
+	})
+}
+
+func (l *limiter) laneLocked(kind unique.Handle[schema.GroupKind]) *lane {
+	of := l.lanes[kind]
+	if of == nil {
+		of = &lane{}
+		l.lanes[kind] = of
+	}
+	return of
+}
+
+// grantLocked lets waiting requests be sent, as many as the limits permit.
+func (l *limiter) grantLocked() {
+	for l.inFlight < l.slots {
+		next := l.nextLocked()
+		if next == nil || !l.hasPermitLocked() {
+			return
+		}
+		next.inFlight++
+		l.inFlight++
+		close(heap.Pop(&next.waiting).(*waiter).granted)
+	}
+}
+
+// nextLocked returns the lane of the request that is sent next; nil if none may be sent.
+func (l *limiter) nextLocked() *lane {
+	var next *lane
+	now := l.now()
+	for _, of := range l.lanes {
+		if len(of.waiting) > 0 && of.inFlight < l.slotsOfOne && now >= of.paused &&
+			(next == nil || of.waiting[0].isBefore(next.waiting[0])) {
+			next = of
+		}
+	}
+	return next
+}
+
+// hasPermitLocked takes a permit of the rate limit. If there is none, it tries again later.
+func (l *limiter) hasPermitLocked() bool {
+	switch {
+	case l.rate == nil || l.rate.TryAccept():
+		return true
+	case l.unused > 0:
+		l.unused--
+		return true
+	case l.wake == nil:
+		interval := time.Duration(float64(time.Second) / max(float64(l.rate.QPS()), 0.001))
+		l.wake = time.AfterFunc(interval, func() {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.wake = nil
+			l.grantLocked()
+		})
+	}
+	return false
+}
+
+// waiters is a heap of requests, for container/heap.
+type waiters []*waiter
+
+func (w *waiter) isBefore(other *waiter) bool {
+	return cmp.Or(cmp.Compare(other.level, w.level), cmp.Compare(w.arrival, other.arrival)) < 0
+}
+
+func (w waiters) Len() int           { return len(w) }
+func (w waiters) Less(i, j int) bool { return w[i].isBefore(w[j]) }
+func (w waiters) Swap(i, j int)      { w[i], w[j] = w[j], w[i] }
+func (w *waiters) Push(x any)        { *w = append(*w, x.(*waiter)) }
+func (w *waiters) Pop() any {
+	last := len(*w) - 1
+	popped := (*w)[last]
+	(*w)[last] = nil
+	*w = (*w)[:last]
+	return popped
 }

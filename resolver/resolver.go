@@ -4,21 +4,21 @@ package resolver
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/flowcontrol"
 )
 
 // errLookupTimeout distinguishes the resolver's own deadline from its caller's.
-var errLookupTimeout = errors.New("lookup timeout")
+var errLookupTimeout = fmt.Errorf("lookup timeout: %w", context.DeadlineExceeded)
 
 // Resolver finds the owners of Kubernetes objects. Its methods may be called concurrently.
 type Resolver struct {
 	maxDepth      int
 	lookupTimeout time.Duration
+	observer      Observer
 	background    *background
 	lookup        *lookup
 	clients       *clients
@@ -43,109 +43,64 @@ func New(restConfig *rest.Config, cfg Config) (*Resolver, error) {
 	return &Resolver{
 		maxDepth:      cfg.MaxDepth,
 		lookupTimeout: cfg.LookupTimeout,
+		observer:      cfg.Observer,
 		background:    background,
 		lookup:        newLookup(background, clients, rateLimiterOf(restConfig), cfg),
 		clients:       clients,
 	}, nil
 }
 
-func newLookup(b *background, c *clients, rate flowcontrol.RateLimiter, cfg Config) *lookup {
-	begun := cfg.Now()
-	now := func() time.Duration { return cfg.Now().Sub(begun) }
-	limiter := newLimiter(b, cfg.Concurrency, rate, cfg.Observer, now)
-	cache := newCache(cfg.CacheSize, cfg.CacheTTL, now)
-	reader := &reader{
-		client:   c.metadata,
-		limiter:  limiter,
-		cache:    cache,
-		trimmer:  &trimmer{keepLabel: cfg.KeepLabel, keepAnnotation: cfg.KeepAnnotation, sets: newStringSets()},
-		now:      now,
-		gets:     newFlight[objectKey, answer](b),
-		refusals: newRefusals(refusalsInARow, now),
-	}
-	onHit := func() {}
-	if cfg.Observer != nil {
-		onHit = cfg.Observer.CacheHit
-	}
-	return &lookup{
-		kinds:  newKinds(b, &discoverer{client: c.discovery, limiter: limiter, now: now}),
-		cache:  cache,
-		reader: reader,
-		lister: newLister(b, reader, newWatcher(reader, cfg.Namespaces)),
-		onHit:  onHit,
-	}
-}
-
 // Resolve returns one chain for each reference, in the order of the references. It never fails: the
 // Resolution of a chain reports what could not be found. It returns after Config.LookupTimeout at
-// the latest, or when ctx is done. Lookups that are in flight continue in the background, so that
-// the next call can use their results.
+// the latest, or when ctx is done. Requests that were sent continue in the background, so that the
+// next call can use their results.
 func (r *Resolver) Resolve(ctx context.Context, refs []Reference) []Chain {
-	climbs := make([]climb, len(refs))
-	open := make([]*climb, len(refs))
-	for i, ref := range refs {
-		climbs[i] = newClimb(ref, r.maxDepth)
-		open[i] = &climbs[i]
-	}
-	if open = r.advance(open); len(open) > 0 {
-		r.finish(ctx, open)
-	}
 	chains := make([]Chain, len(refs))
-	for i := range climbs {
-		chains[i] = climbs[i].chain()
+	var cold []int
+	for i, ref := range refs {
+		known := climb{lookup: r.lookup, maxDepth: r.maxDepth}
+		chain, ok := known.chain(ref)
+		if !ok {
+			cold = append(cold, i)
+			continue
+		}
+		chains[i] = chain
+		r.observeHits(&known)
+	}
+	if len(cold) > 0 {
+		r.resolveCold(ctx, refs, cold, chains)
 	}
 	return chains
 }
 
-// finish completes climbs that need requests. It fetches what all of them lack, advances each with
-// the results, and repeats.
-func (r *Resolver) finish(ctx context.Context, climbs []*climb) {
+// resolveCold climbs the chains that need requests, each in a goroutine of its own.
+func (r *Resolver) resolveCold(ctx context.Context, refs []Reference, cold []int, chains []Chain) {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.lookupTimeout, errLookupTimeout)
 	defer cancel()
-	for ; len(climbs) > 0; climbs = r.advance(climbs) {
-		searches := make([]*search, len(climbs))
-		for i, c := range climbs {
-			searches[i] = &c.search
-		}
-		switch {
-		case r.background.isClosed():
-			r.fail(searches, Unavailable, false)
-		case ctx.Err() != nil:
-			// A caller that leaves early proves nothing about the API server.
-			r.fail(searches, Timeout, errors.Is(context.Cause(ctx), errLookupTimeout))
-		default:
-			r.lookup.fetch(ctx, searches)
-		}
+	defer context.AfterFunc(r.background.ctx, cancel)()
+	r.lookup.begin(len(cold))
+	var climbs sync.WaitGroup
+	for _, i := range cold {
+		climbs.Go(func() {
+			defer r.lookup.pause()
+			waiting := climb{lookup: r.lookup, maxDepth: r.maxDepth, ctx: ctx}
+			chains[i], _ = waiting.chain(refs[i])
+			r.observeHits(&waiting)
+		})
+	}
+	climbs.Wait()
+}
+
+func (r *Resolver) observeHits(c *climb) {
+	if r.observer == nil {
+		return
+	}
+	for range c.known {
+		r.observer.CacheHit()
 	}
 }
 
-// advance takes the climbs as far as they go without a request. It returns those that are not done.
-func (r *Resolver) advance(climbs []*climb) []*climb {
-	stopped := climbs[:0]
-	for _, c := range climbs {
-		for !c.done() && r.lookup.fromCache(&c.search) {
-			c.step()
-		}
-		if !c.done() {
-			stopped = append(stopped, c)
-		}
-	}
-	return stopped
-}
-
-func (r *Resolver) fail(searches []*search, failure Resolution, remember bool) {
-	for _, s := range searches {
-		r.lookup.fail(s, failure, remember)
-	}
-}
-
-// Strain returns how long callers should wait before they resolve more unknown objects, so that
-// larger batches spare the API server. It returns 0 unless the resolver has sent many requests
-// lately, and at least one since the last call of Strain.
-func (r *Resolver) Strain() time.Duration { return r.lookup.reader.limiter.strain() }
-
-// Len returns how many entries the cache holds: objects and failed lookups. It is never above
-// Config.CacheSize.
+// Len returns how many objects the cache holds. It is never above Config.CacheSize.
 func (r *Resolver) Len() int { return r.lookup.cache.len() }
 
 // Close ends the lookups that are in flight, and returns when they have ended. After Close, Resolve
@@ -153,4 +108,41 @@ func (r *Resolver) Len() int { return r.lookup.cache.len() }
 func (r *Resolver) Close() {
 	r.background.close()
 	r.clients.close()
+}
+
+// background runs requests that may outlive their callers, until close.
+type background struct {
+	ctx    context.Context // done once closed
+	cancel context.CancelFunc
+
+	mu      sync.Mutex
+	closed  bool           // guarded by mu
+	running sync.WaitGroup // mu guards Add, so that no Add comes after Wait
+}
+
+func newBackground() *background {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &background{ctx: ctx, cancel: cancel}
+}
+
+// run starts work in its own goroutine. It returns false if background is closed.
+func (b *background) run(work func()) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return false
+	}
+	b.running.Go(work)
+	return true
+}
+
+func (b *background) isClosed() bool { return b.ctx.Err() != nil }
+
+// close stops the running work and waits for it. It may be called more than once.
+func (b *background) close() {
+	b.mu.Lock()
+	b.closed = true
+	b.mu.Unlock()
+	b.cancel()
+	b.running.Wait()
 }

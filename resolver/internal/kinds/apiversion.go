@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package resolver
+package kinds
 
 import (
 	"regexp"
@@ -42,9 +42,10 @@ func parseAPIVersion(apiVersion string) schema.GroupVersion {
 	}
 }
 
-// currentGroupVersion is parseAPIVersion for a kind that may have moved to another group. It drops
-// the version of the old group, which is meaningless in the new one.
-func currentGroupVersion(apiVersion, kind string) schema.GroupVersion {
+// CurrentGroupVersion returns the group and version of an apiVersion field. If the kind has moved to
+// another group, it returns that group, without a version: the version of the old group means nothing
+// in the new one.
+func CurrentGroupVersion(apiVersion, kind string) schema.GroupVersion {
 	gv := parseAPIVersion(apiVersion)
 	if gv.Group != "extensions" {
 		return gv

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kinds
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// freshFor is how long the documents prove that a kind is not served. So this is how long a new CRD
+// may stay unknown, and the shortest time between two reads that unknown kinds cause.
+const freshFor = 10 * time.Second
+
+var (
+	// ErrNotServed is the error for a kind that the API server does not serve.
+	ErrNotServed = errors.New("the API server does not serve this kind")
+	// ErrIncomplete is the error for a kind that may be served by an aggregated API server that
+	// cannot be reached.
+	ErrIncomplete = errors.New("the API server of this group cannot be reached")
+)
+
+// Catalogue has the kinds that the API server serves. Its methods may be called concurrently.
+type Catalogue struct {
+	documents *documents
+	run       func(func()) bool
+	retry     func(error) time.Duration
+	now       func() time.Duration
+
+	// mu guards the following.
+	mu       sync.Mutex
+	known    *snapshot // nil: nothing was read yet
+	readAt   time.Duration
+	outdated bool          // a request has shown that a kind of known is not served
+	forcedAt time.Duration // when outdated was last set; 0: never
+	failure  error         // of the last read; nil: it succeeded
+	failedTo time.Duration // until then, failure is the answer for what known does not have
+	reading  chan struct{} // closed when the read that is in flight ends; nil: there is none
+}
+
+// Config is what a catalogue depends on.
+type Config struct {
+	Client *http.Client
+	// URL returns the address of a path on the API server.
+	URL func(path string) string
+	// Send sends a request. It does not limit its rate: nothing can be looked up without the kinds.
+	Send func(request func(context.Context) error) error
+	// Run runs work in the background. It returns false if the resolver is closed.
+	Run func(work func()) bool
+	// Retry returns how long a failure to read the documents is remembered.
+	Retry func(error) time.Duration
+	Now   func() time.Duration
+}
+
+// New returns a catalogue that has read nothing.
+func New(c Config) *Catalogue {
+	return &Catalogue{documents: &documents{client: c.Client, url: c.URL, send: c.Send}, run: c.Run, retry: c.Retry, now: c.Now}
+}
+
+// Known is Find without a request. It returns false if Find would send one.
+func (c *Catalogue) Known(apiVersion, name string) (found []*Kind, err error, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.answerLocked(apiVersion, name)
+}
+
+// Find returns the kinds that a reference may mean, the best guess first; at least one unless there
+// is an error. With an API version, there is at most one. The error is ErrNotServed, ErrIncomplete,
+// that of the context, or why the documents could not be read.
+func (c *Catalogue) Find(ctx context.Context, apiVersion, name string) ([]*Kind, error) {
+	for {
+		c.mu.Lock()
+		found, err, known := c.answerLocked(apiVersion, name)
+		if known {
+			c.mu.Unlock()
+			return found, err
+		}
+		reading := c.readLocked()
+		c.mu.Unlock()
+		select {
+		case <-reading:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// Unserved must be called when a request shows that a kind is not served at its path.
+func (c *Catalogue) Unserved(k *Kind) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.known.drop(k)
+	// The documents of a server may lag behind: do not read them again and again.
+	if c.forcedAt == 0 || c.now()-c.forcedAt >= freshFor {
+		c.outdated, c.forcedAt = true, max(c.now(), 1)
+	}
+}
+
+// answerLocked returns what is known; ok is false if the documents must be read first.
+func (c *Catalogue) answerLocked(apiVersion, name string) (found []*Kind, err error, ok bool) {
+	if c.known != nil {
+		if found = c.known.find(apiVersion, name); len(found) > 0 {
+			return found, nil, true
+		}
+	}
+	switch {
+	case c.failure != nil && c.now() < c.failedTo:
+		return nil, c.failure, true
+	case c.known == nil || c.outdated || c.now()-c.readAt >= freshFor:
+		return nil, nil, false
+	case c.known.mayLack(apiVersion, name):
+		return nil, ErrIncomplete, true
+	default:
+		return nil, ErrNotServed, true
+	}
+}
+
+// readLocked returns the read that is in flight, or begins one.
+func (c *Catalogue) readLocked() <-chan struct{} {
+	if c.reading != nil {
+		return c.reading
+	}
+	reading := make(chan struct{})
+	c.reading = reading
+	if !c.run(c.read) {
+		c.failure, c.failedTo = context.Canceled, 1<<62
+		c.endLocked()
+	}
+	return reading
+}
+
+func (c *Catalogue) read() {
+	readAt := c.now()
+	read, err := c.documents.read(c.isOutdated())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer c.endLocked()
+	c.failure = err
+	if err != nil {
+		c.failedTo = c.now() + c.retry(err)
+		return
+	}
+	c.readAt, c.outdated = readAt, false
+	if read != nil {
+		c.known = read
+	}
+}
+
+func (c *Catalogue) isOutdated() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.outdated
+}
+
+func (c *Catalogue) endLocked() {
+	close(c.reading)
+	c.reading = nil
+}

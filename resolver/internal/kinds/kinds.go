@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kinds
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"unique"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Kind is how the API server serves one kind of object: the path, and whether its objects are in
+// namespaces. It is immutable.
+type Kind struct {
+	Name       unique.Handle[schema.GroupKind]
+	APIVersion string
+	Resource   schema.GroupVersionResource
+	Namespaced bool
+	Listable   bool
+}
+
+func newKind(gv schema.GroupVersion, r metav1.APIResource) *Kind {
+	return &Kind{
+		Name:       unique.Make(gv.WithKind(r.Kind).GroupKind()),
+		APIVersion: unique.Make(gv.String()).Value(),
+		Resource:   gv.WithResource(unique.Make(r.Name).Value()),
+		Namespaced: r.Namespaced,
+		Listable:   slices.Contains(r.Verbs, "list"),
+	}
+}
+
+// hasSamePath reports whether both kinds are read from the same path.
+func (k *Kind) hasSamePath(other *Kind) bool {
+	return k.Resource == other.Resource && k.Namespaced == other.Namespaced
+}
+
+// isReadable reports whether single objects of the resource can be read: it is not a subresource,
+// and not create-only.
+func isReadable(r metav1.APIResource) bool {
+	return !strings.Contains(r.Name, "/") && slices.Contains(r.Verbs, "get")
+}
+
+// isBuiltIn reports whether the name of the kind's group is one of Kubernetes' own.
+func (k *Kind) isBuiltIn() bool {
+	group := k.Resource.Group
+	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
+}
+
+// snapshot is all that the API server serves at one time. The catalogue replaces it as a whole, but
+// takes a kind out of it that turns out not to be served.
+type snapshot struct {
+	// versions has the versions of each kind, the most preferred one first.
+	versions map[schema.GroupKind][]*Kind
+	// groups has the most preferred version of each kind, by the kind's name: core first, then
+	// Kubernetes' own groups, then the others.
+	groups map[string][]*Kind
+	// incomplete has the groups whose aggregated API server could not be reached.
+	incomplete map[string]bool
+}
+
+func newSnapshot() *snapshot {
+	return &snapshot{
+		versions:   make(map[schema.GroupKind][]*Kind),
+		groups:     make(map[string][]*Kind),
+		incomplete: make(map[string]bool),
+	}
+}
+
+// add adds the resources of a group version. Callers add the preferred versions first.
+func (s *snapshot) add(gv schema.GroupVersion, resources []metav1.APIResource) {
+	for _, r := range resources {
+		gk := gv.WithKind(r.Kind).GroupKind()
+		isOfVersion := func(k *Kind) bool { return k.Resource.Version == gv.Version }
+		if isReadable(r) && !slices.ContainsFunc(s.versions[gk], isOfVersion) {
+			s.versions[gk] = append(s.versions[gk], newKind(gv, r))
+		}
+	}
+}
+
+// index fills groups.
+func (s *snapshot) index() {
+	for gk, versions := range s.versions {
+		s.groups[gk.Kind] = append(s.groups[gk.Kind], versions[0])
+	}
+	for _, kinds := range s.groups {
+		slices.SortFunc(kinds, byPreference)
+	}
+}
+
+// byPreference orders kinds of the same name.
+func byPreference(a, b *Kind) int {
+	rank := func(k *Kind) int {
+		switch {
+		case k.Resource.Group == "":
+			return 0
+		case k.isBuiltIn():
+			return 1
+		default:
+			return 2
+		}
+	}
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a.Resource.Group, b.Resource.Group))
+}
+
+// find returns the kinds that a reference may mean, the best guess first. With an API version,
+// there is at most one: as that version of the group serves it, else as the most preferred one does.
+func (s *snapshot) find(apiVersion, name string) []*Kind {
+	if apiVersion == "" {
+		return s.groups[name]
+	}
+	gv := CurrentGroupVersion(apiVersion, name)
+	versions := s.versions[gv.WithKind(name).GroupKind()]
+	if len(versions) == 0 {
+		return nil
+	}
+	best := versions[0]
+	for _, k := range versions {
+		if k.Resource.Version == gv.Version {
+			best = k
+		}
+	}
+	return []*Kind{best}
+}
+
+// mayLack reports whether a kind that the snapshot does not have may be served all the same.
+func (s *snapshot) mayLack(apiVersion, name string) bool {
+	if apiVersion == "" {
+		return len(s.incomplete) > 0
+	}
+	return s.incomplete[CurrentGroupVersion(apiVersion, name).Group]
+}
+
+// drop takes out what is read from the kind's path.
+func (s *snapshot) drop(unserved *Kind) {
+	gk, same := unserved.Name.Value(), unserved.hasSamePath
+	s.versions[gk] = slices.DeleteFunc(slices.Clone(s.versions[gk]), same)
+	s.groups[gk.Kind] = slices.DeleteFunc(slices.Clone(s.groups[gk.Kind]), same)
+}

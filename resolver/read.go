@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resolver
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/metadata"
+
+	"github.com/kubeevents/kubeeventsreceiver/resolver/internal/kinds"
+)
+
+// read is a request for one object, in flight or waiting to be sent. lookup.mu guards wants and
+// proven.
+type read struct {
+	kind  *kinds.Kind
+	key   objectKey
+	level int
+	wants []*want // that wait for it; some may be answered in another way
+	// proven is how many of the wants were there when the last request was sent. For the others, the
+	// request may be older than their object, so it does not prove that the object does not exist.
+	proven int
+}
+
+// readLocked requests one object, unless this is in flight.
+func (l *lookup) readLocked(w *want) {
+	if r := l.reads[w.key]; r != nil {
+		r.wants = append(r.wants, w)
+		return
+	}
+	r := &read{kind: w.kind, key: w.key, level: w.level, wants: []*want{w}}
+	l.reads[w.key] = r
+	fromCache := w.isOwner && !w.needsProof && w.uid != ""
+	uid := w.uid
+	if !l.background.run(func() { l.endRead(r, l.read(r, fromCache, func(o *Object) bool { return o.hasUID(uid) })) }) {
+		delete(l.reads, w.key)
+		l.failLocked(w, Unavailable, false)
+	}
+}
+
+// readResult is the object that a read found, or the error of its last request.
+type readResult struct {
+	object *Object
+	err    error
+}
+
+// read sends the request. If an answer from the API server's watch cache is allowed and is not the
+// object, it sends a consistent one: only this proves that an object does not exist, or is another
+// one.
+func (l *lookup) read(r *read, fromCache bool, isWanted func(*Object) bool) readResult {
+	if fromCache {
+		found := l.send(r, metav1.GetOptions{ResourceVersion: "0"})
+		if isAboutPath(found.err) || found.err != nil && failureOf(found.err) != NotFound ||
+			found.object != nil && isWanted(found.object) {
+			return found
+		}
+	}
+	return l.send(r, metav1.GetOptions{})
+}
+
+// send sends one request, as soon as the limits permit and if a climb still waits for it.
+func (l *lookup) send(r *read, options metav1.GetOptions) (result readResult) {
+	result.err = l.limiter.send(r.kind.Name, r.level, func() bool { return l.noteSent(r) }, func(ctx context.Context) error {
+		requestedAt := l.now()
+		meta, err := l.resource(r.kind, r.key.collection).Get(ctx, r.key.name, options)
+		if err == nil {
+			result.object = l.store(r.kind, r.key.collection, meta, requestedAt)
+		}
+		return err
+	})
+	return result
+}
+
+// noteSent notes that the request is about to be sent. It returns false if nobody waits for it.
+func (l *lookup) noteSent(r *read) (isNeeded bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, w := range r.wants {
+		isNeeded = isNeeded || !w.answered
+	}
+	if !isNeeded {
+		return false
+	}
+	for _, w := range r.wants {
+		w.sent = true
+	}
+	r.proven = len(r.wants)
+	return true
+}
+
+// endRead answers the climbs that wait for the object.
+func (l *lookup) endRead(r *read, result readResult) {
+	if l.observer != nil && failureOf(result.err) == Forbidden {
+		l.observer.Forbidden("get", r.kind.Resource.GroupResource(), r.key.namespace.Value())
+	}
+	unserved := isAboutPath(result.err)
+	if unserved {
+		l.catalogue.Unserved(r.kind)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.reads, r.key)
+	if result.err != errNotSent && !l.background.isClosed() {
+		l.scopeLocked(r.key.collection).noteRead(failureOf(result.err), l.now())
+	}
+	for i, w := range r.wants {
+		isProven := i < r.proven
+		switch {
+		case w.answered:
+			l.rememberLocked(w, result.err, isProven)
+		case result.object != nil && result.object.hasUID(w.uid):
+			l.answerLocked(w, answer{object: result.object})
+		case result.err == errNotSent || !isProven && failureOf(result.err) == NotFound || !isProven && result.err == nil:
+			w.needsProof = true
+			l.againLocked(w)
+		case unserved:
+			l.answerLocked(w, answer{failure: NotFound, unserved: true})
+		case result.err == nil:
+			l.failLocked(w, NotFound, true) // Another object has the name.
+		default:
+			l.failLocked(w, failureOf(result.err), !l.background.isClosed())
+		}
+	}
+	l.requestWaveLocked()
+}
+
+// rememberLocked remembers what a request has shown to a climb that has left.
+func (l *lookup) rememberLocked(w *want, err error, isProven bool) {
+	if err != nil && err != errNotSent && isProven && !isAboutPath(err) && !l.background.isClosed() {
+		l.cache.fail(w.key, w.uid, failureOf(err), true)
+	}
+}
+
+// store caches what was read and returns it.
+func (l *lookup) store(k *kinds.Kind, in collection, meta *metav1.PartialObjectMetadata, requestedAt time.Duration) *Object {
+	object := l.trimmer.object(k, meta)
+	return l.cache.store(objectKey{collection: in, name: object.Name}, object, requestedAt)
+}
+
+// resource returns the client for objects of the kind in the collection.
+func (l *lookup) resource(k *kinds.Kind, in collection) metadata.ResourceInterface {
+	client := l.client.Resource(k.Resource)
+	if k.Namespaced {
+		return client.Namespace(in.namespace.Value())
+	}
+	return client
+}

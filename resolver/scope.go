@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resolver
+
+import (
+	"time"
+
+	"github.com/kubeevents/kubeeventsreceiver/resolver/internal/kinds"
+)
+
+const (
+	// worthUnlimited is how many objects may be read to save one request. So the resolver reads at
+	// most this many times the objects that callers need. A single read takes the API server and
+	// this process about as long as five objects of a list.
+	worthUnlimited = 5
+	// worthLimited is the same if the user limits the rate of requests. Then requests are what the
+	// callers wait for.
+	worthLimited = 50
+
+	// leastInNamespace and leastInCluster are how many objects of a collection of unknown size must
+	// be unknown before its list is tried.
+	leastInNamespace = 2
+	leastInCluster   = 20
+	// pageSize is how many objects a page of a list has at most.
+	pageSize = 500
+	// maxScopes is the number of collections whose size and demand are remembered.
+	maxScopes = 8192
+	// refusalsInARow is how many consecutive single reads must be refused before the whole
+	// collection counts as refused. Permissions usually cover a collection, but may cover single
+	// names only.
+	refusalsInARow = 3
+)
+
+// scope is what is known of a collection: how large it is, and how many of its objects were needed.
+// lookup.mu guards it.
+type scope struct {
+	// demand is how many different objects were unknown since then, for at most the cache's TTL.
+	demand int
+	since  time.Duration
+
+	size  int           // objects
+	sized time.Duration // when size was learned; 0: never
+	// listed is when a list was read to its end; 0: never. Until the cache's TTL has passed, unknown
+	// objects are new ones, which another list would have to be read for.
+	listed time.Duration
+
+	listRefused time.Duration // until then, lists are refused or fail
+	refusals    int           // consecutive single reads that were refused
+	readRefused time.Duration // until then, they count as refused
+}
+
+func (l *lookup) scopeLocked(in collection) *scope {
+	s, known := l.scopes.Get(in)
+	if !known {
+		s = &scope{since: l.now()}
+		l.scopes.Add(in, s)
+	}
+	return s
+}
+
+// note counts objects that were unknown, and returns how many of them there were lately.
+func (s *scope) note(objects int, now, ttl time.Duration) int {
+	if now-s.since >= ttl {
+		s.demand, s.since = 0, now
+	}
+	s.demand += objects
+	return s.demand
+}
+
+func (s *scope) refusesReads(now time.Duration) bool {
+	return s.refusals >= refusalsInARow && now < s.readRefused
+}
+
+// noteRead notes the result of a single read.
+func (s *scope) noteRead(failure Resolution, now time.Duration) {
+	if failure != Forbidden || now >= s.readRefused {
+		s.refusals = 0
+	}
+	if failure == Forbidden {
+		s.refusals++
+		s.readRefused = now + stableFailureTTL
+	}
+}
+
+// requestLocked requests objects of a kind. The largest list that is worth its objects is read: of
+// the cluster, or of single namespaces. Everything else is read object by object.
+func (l *lookup) requestLocked(k *kinds.Kind, wants []*want) {
+	l.countLocked(k, wants)
+	if k.Namespaced && !l.inNamespaces && l.listLocked(k, collectionOf(k, ""), wants) {
+		return
+	}
+	for in, wants := range byCollection(wants) {
+		if !l.listLocked(k, in, wants) {
+			for _, w := range wants {
+				l.readLocked(w)
+			}
+		}
+	}
+}
+
+// countLocked adds the wants to the demand of the collections that have them.
+func (l *lookup) countLocked(k *kinds.Kind, wants []*want) {
+	now, ttl := l.now(), l.cache.ttl
+	counted := make(map[objectKey]bool, len(wants))
+	for _, w := range wants {
+		if w.counted || counted[w.key] {
+			continue
+		}
+		w.counted, counted[w.key] = true, true
+		l.scopeLocked(w.key.collection).note(1, now, ttl)
+		if k.Namespaced {
+			l.scopeLocked(collectionOf(k, "")).note(1, now, ttl)
+		}
+	}
+}
+
+func byCollection(wants []*want) map[collection][]*want {
+	by := make(map[collection][]*want)
+	for _, w := range wants {
+		by[w.key.collection] = append(by[w.key.collection], w)
+	}
+	return by
+}
+
+// listLocked begins a list of the collection if this is worth it.
+func (l *lookup) listLocked(k *kinds.Kind, in collection, wants []*want) bool {
+	needed, now := l.neededLocked(in, wants), l.now()
+	s := l.scopeLocked(in)
+	if !k.Listable || needed < leastInNamespace || now < s.listRefused || l.lists[in] != nil {
+		return false
+	}
+	limit := pageSize
+	switch {
+	case s.isSized(now, l.cache.ttl):
+		if !l.isWorth(needed, s.size) {
+			return false
+		}
+	case in == collectionOf(k, "") && k.Namespaced && needed < leastInCluster:
+		return false
+	default:
+		// The first page shows how large the collection is.
+		limit = min(limit, l.worth*needed)
+	}
+	l.beginListLocked(k, in, wants, limit, needed)
+	return true
+}
+
+// neededLocked returns for how many objects a list of the collection would be read. After it was
+// listed, the objects that were unknown since are new ones, which the next list would not save.
+func (l *lookup) neededLocked(in collection, wants []*want) int {
+	s := l.scopeLocked(in)
+	if s.listed == 0 || l.now()-s.listed >= l.cache.ttl {
+		return s.demand
+	}
+	names := make(map[objectKey]bool, len(wants))
+	for _, w := range wants {
+		names[w.key] = true
+	}
+	return len(names)
+}
+
+func (s *scope) isSized(now, ttl time.Duration) bool { return s.sized != 0 && now-s.sized < ttl }
+
+// isWorth reports whether needed objects are worth a list of this size.
+func (l *lookup) isWorth(needed, size int) bool { return size <= l.worth*needed }
