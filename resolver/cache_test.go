@@ -15,11 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/memorytest"
+	"github.com/kubeevents/kubeeventsreceiver/resolver/internal/kinds"
 )
 
-var podKind = &kind{name: unique.Make(schema.GroupKind{Kind: "Pod"}), apiVersion: "v1", namespaced: true}
+var podKind = &kinds.Kind{Name: unique.Make(schema.GroupKind{Kind: "Pod"}), APIVersion: "v1", Namespaced: true}
 
-// TestCacheHoldsTogether changes the cache at random and checks that its three views (by key, by
+// TestCacheHoldsTogether changes the cache at random and checks that its views (by name, by UID, by
 // use, by count) hold the same entries.
 func TestCacheHoldsTogether(t *testing.T) {
 	const size, names, uids = 20, 10, 5
@@ -30,7 +31,7 @@ func TestCacheHoldsTogether(t *testing.T) {
 	for range 20_000 {
 		now += time.Duration(random.IntN(int(time.Second)))
 		key := objectKey{collection: in, name: fmt.Sprint("pod-", random.IntN(names))}
-		uid := types.UID(fmt.Sprint("uid-", random.IntN(uids)))
+		uid := types.UID(fmt.Sprint(key.name, "-", random.IntN(uids)))
 		if random.IntN(10) == 0 {
 			uid = ""
 		}
@@ -60,23 +61,17 @@ func requireTogether(t *testing.T, c *cache) {
 		byUse[r] = true
 	}
 	require.Len(t, byUse, c.count)
-	byAddress := 0
-	for key, first := range c.entries {
-		failures, seen := false, make(map[types.UID]bool)
-		for r := first; r != nil; r = r.older {
-			byAddress++
-			require.True(t, byUse[r])
-			require.Equal(t, objectKey{r.collection, r.Name}, key)
-			require.False(t, failures && r.known(), "objects come before failures")
-			require.False(t, seen[r.UID], "one record for each UID")
-			seen[r.UID] = true
-			failures = !r.known()
-			if r.older != nil && r.older.known() && r.older.failure == "" && r.failure == "" {
-				require.GreaterOrEqual(t, r.checkedAt, r.older.checkedAt, "the newest comes first")
-			}
-		}
+	for e := range byUse {
+		require.Same(t, e, c.byUID[uidKey{e.collection.kind, e.UID}])
+		newest := c.newest[e.key()]
+		require.True(t, newest == nil || newest.failure != "" || e.failure != "" || newest.checkedAt >= e.checkedAt, "the newest is the one checked last")
 	}
-	require.Equal(t, c.count, byAddress)
+	for key, e := range c.newest {
+		require.True(t, byUse[e])
+		require.Equal(t, e.key(), key)
+	}
+	require.Len(t, c.byUID, c.count)
+	require.LessOrEqual(t, c.failures.Len(), c.size)
 }
 
 // BenchmarkMemory reports how many bytes the cache takes per object: pods as in a cluster, ten per
@@ -92,10 +87,10 @@ func BenchmarkMemory(b *testing.B) {
 func filledCache(objects int) *cache {
 	c := newCache(objects, time.Hour, func() time.Duration { return 0 })
 	keep := func(key string) bool { return key == "tilt-manifest" }
-	r := &reader{cache: c, trimmer: &trimmer{keepLabel: keep, sets: newStringSets()}}
+	l := &lookup{cache: c, trimmer: &trimmer{keepLabel: keep, sets: newStringSets()}}
 	for i := range objects {
 		meta := podMetadata(i)
-		r.store(podKind, collectionOf(podKind, meta.Namespace), meta, 0)
+		l.store(podKind, collectionOf(podKind, meta.Namespace), meta, 0)
 	}
 	return c
 }

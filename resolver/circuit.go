@@ -69,7 +69,7 @@ func (l *limiter) refuses(kind unique.Handle[schema.GroupKind], patience time.Du
 			of.retry = now + openFor
 		}
 		return of.failure, probes
-	case of.paused-now > patience:
+	case time.Until(of.paused) > patience:
 		return Unavailable, false
 	default:
 		return "", false

@@ -100,14 +100,15 @@ func (c *climb) find(ref Reference, dependent *Object) (object *Object, failure 
 // candidates returns the kinds that the reference may mean, or why there are none. It returns false
 // if this needs a request and the climb never waits.
 func (c *climb) candidates(ref Reference) (found []*kinds.Kind, err error, ok bool) {
-	found, err, ok = c.lookup.catalogue.Known(ref.APIVersion, ref.Kind)
-	if ok || c.ctx == nil {
-		return found, err, ok
+	for {
+		found, err, ok = c.lookup.catalogue.Find(ref.APIVersion, ref.Kind)
+		if ok || c.ctx == nil {
+			return found, err, ok
+		}
+		if err := c.lookup.awaitKinds(c.ctx); err != nil {
+			return nil, err, true
+		}
 	}
-	c.lookup.pause()
-	defer c.lookup.resume()
-	found, err = c.lookup.catalogue.Find(c.ctx, ref.APIVersion, ref.Kind)
-	return found, err, true
 }
 
 // search looks for the object of one reference.

@@ -175,22 +175,3 @@ func TestAGroupWhoseDocumentFailsHidesNoOther(t *testing.T) {
 	ref := resolver.Reference{Kind: "Deployment", Namespace: "shop", Name: "fe"}
 	require.Equal(t, resolver.Complete, resolve(t, r, ref).Resolution)
 }
-
-// TestAnAnswerThatComesAfterItsRound checks that a late reply answers the request of its own round,
-// and no later one.
-func TestAnAnswerThatComesAfterItsRound(t *testing.T) {
-	other := apitest.Object{APIVersion: "example.com/v1", Kind: "Deployment", Namespace: "shop", Name: "other", UID: "o1"}
-	for name, ref := range map[string]resolver.Reference{
-		"about core, of a kind of another group":                 {Kind: "Deployment", Namespace: "shop", Name: "fe"},
-		"about the first of two groups, of an object in another": {Kind: "Deployment", Namespace: "shop", Name: "other"},
-		"about an apitest.Object, of its owner":                  refTo(pod),
-	} {
-		t.Run(name, func(t *testing.T) {
-			api := apitest.NewObjects(t)
-			api.Serve("example.com/v1", "Deployment", "deployments", true)
-			api.Put(pod, replicaSet, deployment, other)
-			r := newResolver(t, api, resolver.Config{})
-			require.Equal(t, resolver.Complete, r.ResolveLate(t.Context(), ref).Resolution)
-		})
-	}
-}

@@ -56,7 +56,7 @@ type lane struct {
 	circuit
 	inFlight int
 	waiting  waiters
-	paused   time.Duration // until then, the API server wants no request
+	paused   time.Time // until then, the API server wants no request
 }
 
 // waiter is a request that waits for a slot.
@@ -165,7 +165,9 @@ func (l *limiter) pause(kind unique.Handle[schema.GroupKind], wait time.Duration
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	of := l.laneLocked(kind)
-	of.paused = max(of.paused, l.now()+wait)
+	if until := time.Now().Add(wait); until.After(of.paused) {
+		of.paused = until
+	}
 	time.AfterFunc(wait, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -198,9 +200,9 @@ func (l *limiter) grantLocked() {
 // nextLocked returns the lane of the request that is sent next; nil if none may be sent.
 func (l *limiter) nextLocked() *lane {
 	var next *lane
-	now := l.now()
+	now := time.Now()
 	for _, of := range l.lanes {
-		if len(of.waiting) > 0 && of.inFlight < l.slotsOfOne && now >= of.paused &&
+		if len(of.waiting) > 0 && of.inFlight < l.slotsOfOne && !now.Before(of.paused) &&
 			(next == nil || of.waiting[0].isBefore(next.waiting[0])) {
 			next = of
 		}

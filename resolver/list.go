@@ -32,7 +32,7 @@ type list struct {
 	place   string // of the last object that was read
 	pages   int    // that were read
 	objects int    // that were read
-	begun   time.Duration
+	begun   time.Time
 	tooSlow bool // the objects are also read one by one
 }
 
@@ -40,7 +40,7 @@ type list struct {
 // objects are older than that. A consistent list can take the API server a while.
 func (l *lookup) beginListLocked(k *kinds.Kind, in collection, wants []*want, limit, needed int) {
 	of := &list{
-		kind: k, collection: in, limit: limit, needed: needed, begun: l.now(),
+		kind: k, collection: in, limit: limit, needed: needed, begun: time.Now(),
 		wants: make(map[objectKey][]*want),
 	}
 	for _, w := range wants {
@@ -173,7 +173,7 @@ func remaining(page *metav1.PartialObjectMetadataList) int {
 
 // noteSpeedLocked notes whether the list comes too late for the climbs.
 func (l *lookup) noteSpeedLocked(of *list, remaining int) {
-	took := l.now() - of.begun
+	took := time.Since(of.begun)
 	pages := (remaining + pageSize - 1) / pageSize
 	if took+took/time.Duration(of.pages)*time.Duration(pages) > l.timeout*3/4 {
 		l.readSinglyLocked(of)

@@ -103,7 +103,7 @@ func (l *lookup) endRead(r *read, result readResult) {
 	defer l.mu.Unlock()
 	delete(l.reads, r.key)
 	if result.err != errNotSent && !l.background.isClosed() {
-		l.scopeLocked(r.key.collection).noteRead(failureOf(result.err), l.now())
+		l.noteReadLocked(r, failureOf(result.err))
 	}
 	for i, w := range r.wants {
 		isProven := i < r.proven
@@ -124,6 +124,18 @@ func (l *lookup) endRead(r *read, result readResult) {
 		}
 	}
 	l.requestWaveLocked()
+}
+
+// noteReadLocked notes the result of a read in the collections that have its object.
+func (l *lookup) noteReadLocked(r *read, failure Resolution) {
+	own, now := l.scopeLocked(r.key.collection), l.now()
+	own.noteRead(failure, now)
+	if failure == "" {
+		own.noteFound(now, l.cache.ttl)
+	}
+	if failure == "" && r.kind.Namespaced {
+		l.scopeLocked(collectionOf(r.kind, "")).noteFound(now, l.cache.ttl)
+	}
 }
 
 // rememberLocked remembers what a request has shown to a climb that has left.

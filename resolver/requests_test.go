@@ -309,24 +309,6 @@ func TestTheRateLimitHolds(t *testing.T) {
 	require.Empty(t, api.Seen(), "no queue is left behind")
 }
 
-func TestManyRequestsAreAStrainForAWhile(t *testing.T) {
-	api, clock := apitest.NewObjects(t), newClock()
-	r := newResolver(t, api, resolver.Config{Now: clock.Now})
-	require.Zero(t, r.Strain())
-	for range 20 {
-		requireComplete(t, r.Resolve(t.Context(), crowd(api, "shop", 1)))
-	}
-	require.Zero(t, r.Strain(), "a few are none")
-	for namespace := range 40 {
-		requireComplete(t, r.Resolve(t.Context(), crowd(api, fmt.Sprint("namespace-", namespace), 1)))
-	}
-	require.InDelta(t, 10, r.Strain().Seconds(), 2)
-	require.Zero(t, r.Strain(), "no request was sent since")
-	clock.pass(20 * time.Second)
-	requireComplete(t, r.Resolve(t.Context(), crowd(api, "town", 1)))
-	require.Zero(t, r.Strain())
-}
-
 func TestManyPlacesAtOnceAreListed(t *testing.T) {
 	api := apitest.NewObjects(t)
 	var pods []resolver.Reference

@@ -82,7 +82,7 @@ func (r *Resolver) resolveCold(ctx context.Context, refs []Reference, cold []int
 	var climbs sync.WaitGroup
 	for _, i := range cold {
 		climbs.Go(func() {
-			defer r.lookup.pause()
+			defer r.lookup.end()
 			waiting := climb{lookup: r.lookup, maxDepth: r.maxDepth, ctx: ctx}
 			chains[i], _ = waiting.chain(refs[i])
 			r.observeHits(&waiting)

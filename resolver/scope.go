@@ -34,9 +34,10 @@ const (
 // scope is what is known of a collection: how large it is, and how many of its objects were needed.
 // lookup.mu guards it.
 type scope struct {
-	// demand is how many different objects were unknown since then, for at most the cache's TTL.
-	demand int
-	since  time.Duration
+	// readSingly is how many objects were read one by one since then, for at most the cache's TTL. A
+	// list would have brought them.
+	readSingly int
+	since      time.Duration
 
 	size  int           // objects
 	sized time.Duration // when size was learned; 0: never
@@ -58,17 +59,16 @@ func (l *lookup) scopeLocked(in collection) *scope {
 	return s
 }
 
-// note counts objects that were unknown, and returns how many of them there were lately.
-func (s *scope) note(objects int, now, ttl time.Duration) int {
-	if now-s.since >= ttl {
-		s.demand, s.since = 0, now
-	}
-	s.demand += objects
-	return s.demand
-}
-
 func (s *scope) refusesReads(now time.Duration) bool {
 	return s.refusals >= refusalsInARow && now < s.readRefused
+}
+
+// noteFound counts an object that was read by itself.
+func (s *scope) noteFound(now, ttl time.Duration) {
+	if now-s.since >= ttl {
+		s.readSingly, s.since = 0, now
+	}
+	s.readSingly++
 }
 
 // noteRead notes the result of a single read.
@@ -85,7 +85,6 @@ func (s *scope) noteRead(failure Resolution, now time.Duration) {
 // requestLocked requests objects of a kind. The largest list that is worth its objects is read: of
 // the cluster, or of single namespaces. Everything else is read object by object.
 func (l *lookup) requestLocked(k *kinds.Kind, wants []*want) {
-	l.countLocked(k, wants)
 	if k.Namespaced && !l.inNamespaces && l.listLocked(k, collectionOf(k, ""), wants) {
 		return
 	}
@@ -94,22 +93,6 @@ func (l *lookup) requestLocked(k *kinds.Kind, wants []*want) {
 			for _, w := range wants {
 				l.readLocked(w)
 			}
-		}
-	}
-}
-
-// countLocked adds the wants to the demand of the collections that have them.
-func (l *lookup) countLocked(k *kinds.Kind, wants []*want) {
-	now, ttl := l.now(), l.cache.ttl
-	counted := make(map[objectKey]bool, len(wants))
-	for _, w := range wants {
-		if w.counted || counted[w.key] {
-			continue
-		}
-		w.counted, counted[w.key] = true, true
-		l.scopeLocked(w.key.collection).note(1, now, ttl)
-		if k.Namespaced {
-			l.scopeLocked(collectionOf(k, "")).note(1, now, ttl)
 		}
 	}
 }
@@ -145,18 +128,19 @@ func (l *lookup) listLocked(k *kinds.Kind, in collection, wants []*want) bool {
 	return true
 }
 
-// neededLocked returns for how many objects a list of the collection would be read. After it was
-// listed, the objects that were unknown since are new ones, which the next list would not save.
+// neededLocked returns for how many objects a list of the collection would be read: those of the
+// wants, and those that were read one by one. After it was listed, the latter are new ones, which
+// the list would not have saved.
 func (l *lookup) neededLocked(in collection, wants []*want) int {
-	s := l.scopeLocked(in)
-	if s.listed == 0 || l.now()-s.listed >= l.cache.ttl {
-		return s.demand
-	}
 	names := make(map[objectKey]bool, len(wants))
 	for _, w := range wants {
 		names[w.key] = true
 	}
-	return len(names)
+	s, now, ttl := l.scopeLocked(in), l.now(), l.cache.ttl
+	if s.listed != 0 && now-s.listed < ttl || now-s.since >= ttl {
+		return len(names)
+	}
+	return len(names) + s.readSingly
 }
 
 func (s *scope) isSized(now, ttl time.Duration) bool { return s.sized != 0 && now-s.sized < ttl }

@@ -39,7 +39,6 @@ type want struct {
 	// needsProof is set if an answer from the watch cache was not enough.
 	needsProof bool
 	isEarly    bool // it was there before the list that it waits for was begun
-	counted    bool // in the demand of its scopes
 	sent       bool // in a request for this object alone
 }
 
@@ -66,9 +65,12 @@ type lookup struct {
 	mu      sync.Mutex // guards the following, and the marked fields of wants, reads and lists
 	running int        // climbs that do not wait
 	wave    []*want
-	reads   map[objectKey]*read  // in flight
-	lists   map[collection]*list // in flight
-	scopes  *simplelru.LRU[collection, *scope]
+	// awaitingKinds is how many climbs wait for the kinds, and kindsRead how often they were read.
+	awaitingKinds, kindsRead int
+
+	reads  map[objectKey]*read  // in flight
+	lists  map[collection]*list // in flight
+	scopes *simplelru.LRU[collection, *scope]
 }
 
 func newLookup(b *background, c *clients, rate flowcontrol.RateLimiter, cfg Config) *lookup {
@@ -93,7 +95,7 @@ func newLookup(b *background, c *clients, rate flowcontrol.RateLimiter, cfg Conf
 	}
 	l.limiter = newLimiter(b, cfg, rate, now, l.opened)
 	l.catalogue = kinds.New(kinds.Config{
-		Client: c.http, URL: c.url, Send: l.limiter.sendUnlimited, Run: b.run, Now: now,
+		Client: c.http, URL: c.url, Send: l.limiter.sendUnlimited, Run: b.run, Now: now, WasRead: l.noteKindsRead,
 		Retry: func(err error) time.Duration { return failureTTL(failureOf(err)) },
 	})
 	return l
@@ -106,15 +108,50 @@ func (l *lookup) begin(climbs int) {
 	l.running += climbs
 }
 
-// pause must be called when a climb ends or waits, and resume when it no longer does.
-func (l *lookup) pause() {
+// end must be called when a climb ends.
+func (l *lookup) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.running--
 	l.requestWaveLocked()
 }
 
-func (l *lookup) resume() { l.begin(1) }
+// awaitKinds waits until the kinds that the API server serves are read, or until ctx ends; then it
+// returns why.
+func (l *lookup) awaitKinds(ctx context.Context) error {
+	l.mu.Lock()
+	read := l.kindsRead
+	l.awaitingKinds++
+	l.running--
+	l.requestWaveLocked()
+	l.mu.Unlock()
+	var err error
+	select {
+	case <-l.catalogue.Read():
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	l.mu.Lock()
+	if l.kindsRead == read {
+		l.awaitingKinds--
+		l.running++
+	}
+	l.mu.Unlock()
+	if errors.Is(err, errLookupTimeout) {
+		l.catalogue.Late(err)
+	}
+	return err
+}
+
+// noteKindsRead lets the climbs run that wait for the kinds. All of them count as running before the
+// first one wants an object, so that they share a wave.
+func (l *lookup) noteKindsRead() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.running += l.awaitingKinds
+	l.awaitingKinds = 0
+	l.kindsRead++
+}
 
 // await returns the answer to a want of a climb, or a failure when ctx ends.
 func (l *lookup) await(ctx context.Context, w *want) answer {

@@ -26,6 +26,7 @@ var (
 type Catalogue struct {
 	documents *documents
 	run       func(func()) bool
+	wasRead   func()
 	retry     func(error) time.Duration
 	now       func() time.Duration
 
@@ -49,6 +50,8 @@ type Config struct {
 	Send func(request func(context.Context) error) error
 	// Run runs work in the background. It returns false if the resolver is closed.
 	Run func(work func()) bool
+	// WasRead is called when the documents were read, before the callers that wait are released.
+	WasRead func()
 	// Retry returns how long a failure to read the documents is remembered.
 	Retry func(error) time.Duration
 	Now   func() time.Duration
@@ -56,34 +59,36 @@ type Config struct {
 
 // New returns a catalogue that has read nothing.
 func New(c Config) *Catalogue {
-	return &Catalogue{documents: &documents{client: c.Client, url: c.URL, send: c.Send}, run: c.Run, retry: c.Retry, now: c.Now}
+	return &Catalogue{
+		documents: &documents{client: c.Client, url: c.URL, send: c.Send},
+		run:       c.Run, wasRead: c.WasRead, retry: c.Retry, now: c.Now,
+	}
 }
 
-// Known is Find without a request. It returns false if Find would send one.
-func (c *Catalogue) Known(apiVersion, name string) (found []*Kind, err error, ok bool) {
+// Find returns the kinds that a reference may mean, the best guess first; at least one unless there
+// is an error. With an API version, there is at most one. The error is ErrNotServed, ErrIncomplete,
+// or why the documents could not be read. If ok is false, the documents must be read first.
+func (c *Catalogue) Find(apiVersion, name string) (found []*Kind, err error, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.answerLocked(apiVersion, name)
 }
 
-// Find returns the kinds that a reference may mean, the best guess first; at least one unless there
-// is an error. With an API version, there is at most one. The error is ErrNotServed, ErrIncomplete,
-// that of the context, or why the documents could not be read.
-func (c *Catalogue) Find(ctx context.Context, apiVersion, name string) ([]*Kind, error) {
-	for {
-		c.mu.Lock()
-		found, err, known := c.answerLocked(apiVersion, name)
-		if known {
-			c.mu.Unlock()
-			return found, err
-		}
-		reading := c.readLocked()
-		c.mu.Unlock()
-		select {
-		case <-reading:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
+// Read reads the documents in the background, unless this is in flight. The channel is closed when
+// they are read.
+func (c *Catalogue) Read() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.readLocked()
+}
+
+// Late must be called when a caller's time was up before the documents were read. So the next
+// callers do not wait as long.
+func (c *Catalogue) Late(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.reading != nil {
+		c.failure, c.failedTo = err, c.now()+c.retry(err)
 	}
 }
 
@@ -134,9 +139,17 @@ func (c *Catalogue) readLocked() <-chan struct{} {
 func (c *Catalogue) read() {
 	readAt := c.now()
 	read, err := c.documents.read(c.isOutdated())
+	c.note(read, err, readAt)
+	c.wasRead()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	defer c.endLocked()
+	c.endLocked()
+}
+
+// note notes what a read has brought; nil if nothing has changed.
+func (c *Catalogue) note(read *snapshot, err error, readAt time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.failure = err
 	if err != nil {
 		c.failedTo = c.now() + c.retry(err)
