@@ -15,8 +15,10 @@ import (
 
 // answers is a very small API server: a pod that a ReplicaSet owns.
 var answers = map[string]string{
-	"/api/v1":       `{"resources": [{"name": "pods", "kind": "Pod", "namespaced": true, "verbs": ["get", "list"]}]}`,
-	"/apis/apps/v1": `{"resources": [{"name": "replicasets", "kind": "ReplicaSet", "namespaced": true, "verbs": ["get", "list"]}]}`,
+	"/api": `{"items": [{"versions": [{"version": "v1", "resources": [
+		{"resource": "pods", "responseKind": {"kind": "Pod"}, "scope": "Namespaced", "verbs": ["get", "list"]}]}]}]}`,
+	"/apis": `{"items": [{"metadata": {"name": "apps"}, "versions": [{"version": "v1", "resources": [
+		{"resource": "replicasets", "responseKind": {"kind": "ReplicaSet"}, "scope": "Namespaced", "verbs": ["get", "list"]}]}]}]}`,
 
 	"/api/v1/namespaces/shop/pods/fe-1-a": `{
 		"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",

@@ -92,13 +92,13 @@ func TestDiscoveryThatFails(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			api := apitest.NewObjects(t)
 			api.Put(pod, replicaSet, deployment)
-			api.Fail("/apis/apps/v1", apitest.Fault{Status: test.status})
+			api.Fail("/apis", apitest.Fault{Status: test.status})
 			clock := newClock()
 			r := newResolver(t, api, resolver.Config{Now: clock.Now})
-			want := "Pod/shop/fe-1-a=p1 < ReplicaSet.apps/fe-1=r1: " + string(test.resolution)
-			require.Equal(t, want, text(resolve(t, r, refTo(pod))), "the scope is not known, so the namespace is not")
+			want := "Pod/shop/fe-1-a=p1: " + string(test.resolution)
+			require.Equal(t, want, text(resolve(t, r, refTo(pod))))
 
-			api.Heal("/apis/apps/v1")
+			api.Heal("/apis")
 			clock.pass(test.remembered - time.Millisecond)
 			require.Equal(t, want, text(resolve(t, r, refTo(pod))))
 			clock.pass(time.Millisecond)
@@ -131,18 +131,18 @@ func TestATimeoutIsRememberedForFiveSeconds(t *testing.T) {
 	api.Put(deployment)
 	clock := newClock()
 	r := newResolver(t, api, resolver.Config{LookupTimeout: 100 * time.Millisecond, Now: clock.Now})
-	api.Hang(t, "/apis/apps/v1")
+	api.Hang(t, "/apis")
 	require.Equal(t, resolver.Timeout, resolve(t, r, refTo(deployment)).Resolution)
-	api.Heal("/apis/apps/v1")
+	api.Heal("/apis")
 	clock.pass(5*time.Second - time.Millisecond)
 	require.Equal(t, resolver.Timeout, resolve(t, r, refTo(deployment)).Resolution)
-	require.Equal(t, []string{"/apis/apps/v1"}, api.Seen(), "the request that hangs is the only one")
+	require.Equal(t, []string{"/api", "/apis"}, api.Seen(), "the request that hangs is not repeated")
 }
 
-func TestAListThatNobodyWaitsForIsNotReadOn(t *testing.T) {
+func TestAListIsReadToItsEndWhenItsCallersHaveLeft(t *testing.T) {
 	api := apitest.NewObjects(t)
 	pods := crowd(api, "shop", 1200)
-	const list = "/api/v1/namespaces/shop/pods?list"
+	const list = "/api/v1/pods?list"
 	r := newResolver(t, api, resolver.Config{})
 	release := api.Hang(t, list)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -152,8 +152,8 @@ func TestAListThatNobodyWaitsForIsNotReadOn(t *testing.T) {
 	cancel()
 	<-done
 	release()
-	require.Equal(t, resolver.Complete, resolve(t, r, pods[0]).Resolution, "the requested page is used")
-	require.Equal(t, []string{list}, podRequests(api), "the next one is not requested")
+	requireComplete(t, r.Resolve(t.Context(), pods))
+	require.Equal(t, []string{list, list, list}, podRequests(api), "each page once")
 }
 
 func TestOneObjectThatHangsDoesNotUseUpTheTimeOfOthers(t *testing.T) {

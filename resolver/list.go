@@ -220,7 +220,9 @@ func (l *lookup) endList(of *list, page *metav1.PartialObjectMetadataList, err e
 	defer l.mu.Unlock()
 	delete(l.lists, of.collection)
 	isWhole := err == nil && page.Continue == ""
-	l.noteListLocked(of, isWhole, err)
+	if !unserved {
+		l.noteListLocked(of, isWhole, err)
+	}
 	for _, wants := range of.wants {
 		for _, w := range wants {
 			switch {

@@ -49,23 +49,51 @@ func requireComplete(t testing.TB, chains []resolver.Chain) {
 	}
 }
 
-func TestTheFirstUnknownObjectOfAPlaceIsReadAlone(t *testing.T) {
-	api, clock := apitest.NewObjects(t), newClock()
-	pods := crowd(api, "shop", 4)
-	r := newResolver(t, api, resolver.Config{Now: clock.Now})
+func TestTheFirstUnknownObjectOfANamespaceIsReadAlone(t *testing.T) {
+	api := apitest.NewObjects(t)
+	pods := crowd(api, "shop", 8)
+	r := newResolver(t, api, resolver.Config{})
 	requireComplete(t, r.Resolve(t.Context(), pods[:1]))
 	seen := api.Seen()
-	require.Len(t, seen, 1+1+1+2, "the pod, its ReplicaSet, its Deployment, 2 discovery documents")
+	require.Len(t, seen, 2+1+1+1, "2 discovery documents, the pod, its ReplicaSet, its Deployment")
 	require.False(t, slices.ContainsFunc(seen, isListPath), seen)
 
-	clock.pass(2 * time.Second)
 	requireComplete(t, r.Resolve(t.Context(), pods[1:2]))
-	require.False(t, slices.ContainsFunc(api.Seen(), isListPath), "and so is one that comes later")
-
-	requireComplete(t, r.Resolve(t.Context(), pods[2:3]))
-	require.Equal(t, []string{"/api/v1/namespaces/shop/pods?list"}, api.Seen(), "where two are unknown within a second, others will be")
-	requireComplete(t, r.Resolve(t.Context(), pods[3:]))
+	require.Equal(t, []string{"/api/v1/namespaces/shop/pods?list"}, api.Seen(), "with the second, a list of ten objects is worth it")
+	requireComplete(t, r.Resolve(t.Context(), pods))
 	require.Empty(t, api.Seen())
+}
+
+// A list is worth five times the objects that are needed.
+func TestTheScopeOfAListIsChosenByItsCost(t *testing.T) {
+	const inShop, everywhere = "/api/v1/namespaces/shop/pods?list", "/api/v1/pods?list"
+	for name, test := range map[string]struct {
+		inShop, inOthers, needed int
+		want                     []string
+	}{
+		"few of a small namespace":             {10, 1000, 4, []string{inShop}},
+		"many of a namespace":                  {1000, 4000, 500, []string{everywhere, inShop, inShop}},
+		"few of a large namespace":             {1000, 1000, 3, append(slices.Repeat([]string{"get"}, 3), inShop)},
+		"many of a cluster with few elsewhere": {1000, 100, 900, []string{everywhere, everywhere, everywhere}},
+		"few of a large cluster":               {100, 5000, 60, []string{everywhere, inShop}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := apitest.NewObjects(t)
+			pods := crowd(api, "shop", test.inShop)
+			crowd(api, "other", test.inOthers)
+			r := newResolver(t, api, resolver.Config{})
+			requireComplete(t, r.Resolve(t.Context(), pods[len(pods)-test.needed:]))
+			got := podRequests(api)
+			for i, path := range got {
+				if !isListPath(path) {
+					got[i] = "get"
+				}
+			}
+			slices.Sort(got)
+			slices.Sort(test.want)
+			require.Equal(t, test.want, got)
+		})
+	}
 }
 
 func TestOwnersAreReadFromTheCacheOfTheAPIServer(t *testing.T) {
@@ -80,10 +108,11 @@ func TestOwnersAreReadFromTheCacheOfTheAPIServer(t *testing.T) {
 
 func isListPath(path string) bool { return strings.HasSuffix(path, "?list") }
 
-func TestManyUnknownObjectsOfOnePlaceAreListed(t *testing.T) {
+func TestManyUnknownObjectsAreListed(t *testing.T) {
 	api := apitest.NewObjects(t)
 	pods := append(crowd(api, "shop", 100), crowd(api, "bank", 100)...)
-	r := newResolver(t, api, resolver.Config{})
+	crowd(api, "town", 1500)
+	r := newResolver(t, api, resolver.Config{Namespaces: []string{"shop", "bank", "town"}})
 	requireComplete(t, r.Resolve(t.Context(), pods))
 	require.Equal(t, []string{
 		"/api/v1/namespaces/bank/pods?list",
@@ -92,7 +121,7 @@ func TestManyUnknownObjectsOfOnePlaceAreListed(t *testing.T) {
 		"/apis/apps/v1/namespaces/bank/replicasets?list",
 		"/apis/apps/v1/namespaces/shop/deployments?list",
 		"/apis/apps/v1/namespaces/shop/replicasets?list",
-	}, api.SeenObjects(), "one list for each kind and namespace, none of all namespaces")
+	}, api.SeenObjects(), "one list for each kind and namespace, none of all namespaces if only some are resolved")
 
 	requireComplete(t, r.Resolve(t.Context(), pods))
 	require.Empty(t, api.Seen())
@@ -128,15 +157,7 @@ func TestWhatAWholeListDoesNotHoldIsNotThere(t *testing.T) {
 	requireComplete(t, chains[:8])
 	require.Equal(t, resolver.NotFound, chains[8].Resolution)
 	require.Equal(t, resolver.NotFound, chains[9].Resolution)
-	require.Len(t, podRequests(api), 3, "a list from the API server's cache, and for each pod that it does not show a read that proves it")
-}
-
-func TestAListEndsWhenAllIsFound(t *testing.T) {
-	api := apitest.NewObjects(t)
-	pods := crowd(api, "shop", 2000)
-	r := newResolver(t, api, resolver.Config{})
-	requireComplete(t, r.Resolve(t.Context(), pods[:10]))
-	require.Equal(t, []string{"/api/v1/namespaces/shop/pods?list"}, podRequests(api))
+	require.Len(t, podRequests(api), 2, "a list from the API server's cache, and one that proves what does not exist")
 }
 
 func TestAListIsReadInPages(t *testing.T) {
@@ -147,26 +168,16 @@ func TestAListIsReadInPages(t *testing.T) {
 	require.Len(t, podRequests(api), 3)
 }
 
-func TestAListThatTakesMoreRequestsThanSingleReadsIsGivenUp(t *testing.T) {
-	api := apitest.NewObjects(t)
-	pods := crowd(api, "shop", 8000)
-	r := newResolver(t, api, resolver.Config{})
-	requireComplete(t, r.Resolve(t.Context(), pods[len(pods)-8:]))
-	require.Len(t, podRequests(api), 1+8, "one page of 16")
-	requireComplete(t, r.Resolve(t.Context(), pods[len(pods)-16:]))
-	require.Len(t, podRequests(api), 8, "and none where the size is known")
-}
-
 // podRequests returns the requests for pods.
 func podRequests(api *apitest.Objects) []string {
 	return slices.DeleteFunc(api.Seen(), func(path string) bool { return !strings.Contains(path, "/pods") })
 }
 
-func TestAPlaceThatMayNotBeListed(t *testing.T) {
+func TestANamespaceThatMayNotBeListed(t *testing.T) {
 	api, clock := apitest.NewObjects(t), newClock()
 	pods := crowd(api, "shop", 20)
 	api.Fail("/api/v1/namespaces/shop/pods?list", apitest.Fault{Status: http.StatusForbidden})
-	r := newResolver(t, api, resolver.Config{Now: clock.Now})
+	r := newResolver(t, api, resolver.Config{Now: clock.Now, Namespaces: []string{"shop"}})
 	requireComplete(t, r.Resolve(t.Context(), pods[:10]))
 	require.Len(t, podRequests(api), 1+10, "its objects are read one by one")
 	requireComplete(t, r.Resolve(t.Context(), pods[10:]))
@@ -187,7 +198,7 @@ func TestAListThatFails(t *testing.T) {
 	require.Len(t, podRequests(api), 1+10)
 }
 
-func TestAPlaceThatMayNotBeRead(t *testing.T) {
+func TestANamespaceThatMayNotBeRead(t *testing.T) {
 	api, clock := apitest.NewObjects(t), newClock()
 	pods := crowd(api, "shop", 100)
 	for _, ref := range pods {
@@ -198,7 +209,7 @@ func TestAPlaceThatMayNotBeRead(t *testing.T) {
 	for _, ref := range pods {
 		require.Equal(t, resolver.Forbidden, resolve(t, r, ref).Resolution)
 	}
-	require.Len(t, podRequests(api), 3+1, "not one request per object")
+	require.Len(t, podRequests(api), 3, "not one request per object")
 
 	for _, ref := range pods {
 		api.Heal("/api/v1/namespaces/shop/pods/" + ref.Name)
@@ -278,7 +289,7 @@ func TestARequestUnderWayProvesNothingAgainstANewerObject(t *testing.T) {
 func TestConcurrencyIsBounded(t *testing.T) {
 	api := apitest.NewObjects(t)
 	pods := crowd(api, "shop", 7)
-	r := newResolver(t, api, resolver.Config{Concurrency: 2, LookupTimeout: 200 * time.Millisecond})
+	r := newResolver(t, api, resolver.Config{Concurrency: 8, LookupTimeout: 200 * time.Millisecond})
 	resolve(t, r, resolver.Reference{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "none"})
 	api.Seen()
 	api.Fail("/api/v1/namespaces/shop/pods?list", apitest.Fault{Status: http.StatusForbidden})
@@ -288,7 +299,7 @@ func TestConcurrencyIsBounded(t *testing.T) {
 	for _, chain := range r.Resolve(t.Context(), pods) {
 		require.Equal(t, resolver.Timeout, chain.Resolution)
 	}
-	require.Len(t, api.Seen(), 1+2)
+	require.Len(t, api.Seen(), 1+2, "one kind has a quarter of the slots")
 	for _, ref := range pods {
 		api.Heal("/api/v1/namespaces/shop/pods/" + ref.Name)
 	}
@@ -297,26 +308,18 @@ func TestConcurrencyIsBounded(t *testing.T) {
 
 func TestTheRateLimitHolds(t *testing.T) {
 	api := apitest.NewObjects(t)
-	pods := crowd(api, "shop", 7)
+	pods := crowd(api, "shop", 30)
 	config := api.RESTConfig()
 	config.QPS, config.Burst = 0.001, 3
 	r, err := resolver.New(config, resolver.Config{LookupTimeout: 200 * time.Millisecond})
 	require.NoError(t, err)
 	defer r.Close()
 	r.Resolve(t.Context(), pods)
-	require.Len(t, api.Seen(), 3, "a discovery document, a list, and a discovery document")
-	r.Resolve(t.Context(), pods)
+	require.Len(t, api.Seen(), 2+3, "2 discovery documents, which no limit counts, and a list of each kind")
+	r.Resolve(t.Context(), crowd(api, "bank", 30))
+	require.Empty(t, api.Seen())
+	r.Resolve(t.Context(), crowd(api, "bank", 30))
 	require.Empty(t, api.Seen(), "no queue is left behind")
-}
-
-func TestManyPlacesAtOnceAreListed(t *testing.T) {
-	api := apitest.NewObjects(t)
-	var pods []resolver.Reference
-	for namespace := range 10 {
-		pods = append(pods, crowd(api, fmt.Sprint("namespace-", namespace), 5)[0])
-	}
-	requireComplete(t, newResolver(t, api, resolver.Config{}).Resolve(t.Context(), pods))
-	require.Len(t, api.SeenObjects(), 10*3, "a start, or a storm: where one object of each is unknown, others will be")
 }
 
 func TestRequestsSayWhoAsks(t *testing.T) {

@@ -6,7 +6,6 @@ package owners
 
 import (
 	"context"
-	"time"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
@@ -47,15 +46,6 @@ func (o *Owners) NameInvolved(observations []observation.Observation) {
 		}
 		return chains
 	})
-}
-
-// Strain returns how long to wait before the next batch is resolved, so that lookups do not strain
-// the API server.
-func (o *Owners) Strain() time.Duration {
-	if o.resolver == nil {
-		return 0
-	}
-	return o.resolver.Strain()
 }
 
 // add adds the chains that find returns. find gets each distinct object once.

@@ -7,23 +7,16 @@ import (
 	"time"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/health"
-	"github.com/kubeevents/kubeeventsreceiver/internal/owners"
 	"github.com/kubeevents/kubeeventsreceiver/internal/queue"
 )
 
-const (
-	// savedBatchWait is how long a batch waits for more changes with storage: a write costs as much
-	// for one change as for many. Without storage, a batch is what the streams have available.
-	savedBatchWait = 100 * time.Millisecond
-	// maxBatchWait is how long a batch waits while owner lookups strain the API server: unknown
-	// objects are then read in few lists instead of in many requests.
-	maxBatchWait = 1300 * time.Millisecond
-)
+// savedBatchWait is how long a batch waits for more changes with storage: a write costs as much for
+// one change as for many. Without storage, a batch is what the streams have available.
+const savedBatchWait = 100 * time.Millisecond
 
 // intake takes batches from the queue.
 type intake struct {
 	queue  *queue.Queue
-	owners *owners.Owners
 	health *health.Health
 	// wait is how long a batch waits for more changes.
 	wait time.Duration
@@ -75,11 +68,10 @@ func (i *intake) release() {
 // returns false then. The end of a listing ends a batch, too: that the listing is complete is saved
 // before anything that comes after it has to be delivered.
 func (i *intake) gather(stop context.Context) bool {
-	wait := max(i.wait, min(i.owners.Strain(), maxBatchWait))
-	if wait == 0 {
+	if i.wait == 0 {
 		return true
 	}
-	full := time.NewTimer(wait)
+	full := time.NewTimer(i.wait)
 	defer full.Stop()
 	for !i.queue.Full() {
 		select {

@@ -34,7 +34,7 @@ func (p *Process) newSession(m *memory.Memory, start election.Position, persist 
 	s.sums, s.pipeline = p.newSums(m), p.newPipeline(m, persist)
 	s.cluster = &clusterCheck{cluster: p.Cluster, memory: m, sums: s.sums, versions: s.versions, gate: s.gate}
 	s.accounts = &accounts{memory: m, filter: p.Filter, health: p.Health, cluster: s.cluster}
-	s.intake = &intake{queue: queue.New(batchChanges), owners: p.Owners, health: p.Health}
+	s.intake = &intake{queue: queue.New(batchChanges), health: p.Health}
 	if p.Storage != nil {
 		s.intake.wait = savedBatchWait
 	}
