@@ -4,6 +4,9 @@ package resolver
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,6 +14,9 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/resolver/internal/kinds"
 )
+
+// mostReadSingly is how many objects of a list that comes too late are also read one by one.
+const mostReadSingly = 500
 
 // anyVersion allows an answer from the watch cache at any version, in pages. "0" means the same,
 // but returns a single page.
@@ -105,10 +111,10 @@ func refusesVersion(err error) bool {
 	return apierrors.IsBadRequest(err) || apierrors.IsInvalid(err)
 }
 
-// page reads one page.
+// page reads one page, before single objects of the kind: it may bring many of them.
 func (l *lookup) page(of *list, options metav1.ListOptions) (page *metav1.PartialObjectMetadataList, requestedAt time.Duration, err error) {
 	isNeeded := func() bool { return !l.background.isClosed() }
-	err = l.limiter.send(of.kind.Name, of.level, isNeeded, func(ctx context.Context) (err error) {
+	err = l.limiter.send(of.kind.Name, of.level+1, isNeeded, func(ctx context.Context) (err error) {
 		requestedAt = l.now()
 		page, err = l.resource(of.kind, of.collection).List(ctx, options)
 		return err
@@ -189,15 +195,18 @@ func (l *lookup) noteStalled(of *list, pages int) {
 	}
 }
 
-// readSinglyLocked requests what the list has not brought yet also object by object. Whatever comes
+// readSinglyLocked requests what the list would bring last also object by object. Whatever comes
 // first is the answer.
 func (l *lookup) readSinglyLocked(of *list) {
 	if of.tooSlow {
 		return
 	}
 	of.tooSlow = true
-	for _, wants := range of.wants {
-		for _, w := range wants {
+	keys := slices.SortedFunc(maps.Keys(of.wants), func(a, b objectKey) int {
+		return strings.Compare(placeOf(b), placeOf(a))
+	})
+	for _, key := range keys[:min(len(keys), mostReadSingly)] {
+		for _, w := range of.wants[key] {
 			if !w.answered {
 				l.readLocked(w)
 			}

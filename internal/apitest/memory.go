@@ -10,13 +10,21 @@ import (
 )
 
 // RoundTrip implements http.RoundTripper, without a network.
-func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
+func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) { return roundTrip(s, r) }
+
+// RoundTrip implements http.RoundTripper, without a network.
+func (a *Objects) RoundTrip(r *http.Request) (*http.Response, error) { return roundTrip(a, r) }
+
+// CloseIdleConnections does nothing: there are none.
+func (a *Objects) CloseIdleConnections() {}
+
+func roundTrip(handler http.Handler, r *http.Request) (*http.Response, error) {
 	reader, writer := io.Pipe()
 	a := &answer{header: http.Header{}, began: make(chan struct{}), body: writer}
 	stop := context.AfterFunc(r.Context(), func() { _ = reader.CloseWithError(r.Context().Err()) })
 	go func() {
 		defer stop()
-		s.ServeHTTP(a, r)
+		handler.ServeHTTP(a, r)
 		a.WriteHeader(http.StatusOK)
 		_ = writer.Close()
 	}()

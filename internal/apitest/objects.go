@@ -5,7 +5,6 @@ package apitest
 import (
 	"cmp"
 	"encoding/base64"
-	"encoding/json"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -35,19 +34,19 @@ type Objects struct {
 	server *httptest.Server // nil: in memory
 
 	mu         sync.Mutex
-	served     []served                                      // in the order of discovery
-	objects    map[string]*metav1.PartialObjectMetadata      // by path
-	faults     map[string]Fault                              // by path
-	requests   []string                                      // paths, with "?list" for a page of a list
-	watchers   map[chan *metav1.PartialObjectMetadata]string // with the path that each one watches
+	served     []served                                 // in the order of discovery
+	objects    map[string]*metav1.PartialObjectMetadata // by path
+	faults     map[string]Fault                         // by path
+	requests   []string                                 // paths, with "?list" for a page of a list
 	userAgents map[string]bool
 	cached     []string // of the requests, those with resourceVersion=0
 	stale      map[schema.GroupVersion]bool
-	delay      time.Duration
+	read       int // objects in answers
 
-	Aggregated   bool // whether there is aggregated discovery
-	OldDiscovery bool // whether it is version v2beta1 only, as before Kubernetes 1.30
-	JSON         bool // whether metadata comes as JSON
+	Delay        time.Duration // how long each request takes
+	Aggregated   bool          // whether there is aggregated discovery
+	OldDiscovery bool          // whether it is version v2beta1 only, as before Kubernetes 1.30
+	JSON         bool          // whether metadata comes as JSON
 }
 
 // served is one resource of a group version.
@@ -80,7 +79,6 @@ func NewObjectsInMemory() *Objects {
 	a := &Objects{
 		objects:    make(map[string]*metav1.PartialObjectMetadata),
 		faults:     make(map[string]Fault),
-		watchers:   make(map[chan *metav1.PartialObjectMetadata]string),
 		userAgents: make(map[string]bool),
 		stale:      make(map[schema.GroupVersion]bool),
 		Aggregated: true,
@@ -151,11 +149,6 @@ func (a *Objects) Put(objects ...Object) {
 				Namespace: o.Namespace, Name: o.Name, UID: types.UID(o.UID),
 				Labels: o.Labels, Annotations: o.Annotations, OwnerReferences: o.Owners, ResourceVersion: "2",
 			},
-		}
-		for watcher, followed := range a.watchers {
-			if strings.Replace(path.Dir(at), "/namespaces/"+o.Namespace, "", 1) == followed || path.Dir(at) == followed {
-				watcher <- a.objects[at]
-			}
 		}
 	}
 }
@@ -229,6 +222,15 @@ func (a *Objects) Seen() []string {
 	return seen
 }
 
+// Read returns how many objects were in answers since its last call.
+func (a *Objects) Read() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	read := a.read
+	a.read = 0
+	return read
+}
+
 // FromCache returns the paths whose requests allowed an answer from the watch cache, sorted.
 func (a *Objects) FromCache() []string {
 	a.mu.Lock()
@@ -255,8 +257,12 @@ func (a *Objects) AwaitRequest(t testing.TB, path string) {
 
 // ServeHTTP answers one request.
 func (a *Objects) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	fault, delay := a.receive(r)
-	time.Sleep(delay)
+	fault := a.receive(r)
+	select {
+	case <-time.After(a.Delay):
+	case <-r.Context().Done():
+		return
+	}
 	if fault.Hang != nil {
 		select {
 		case <-fault.Hang:
@@ -271,23 +277,16 @@ func (a *Objects) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeStatusOf(w, fault.Status, path.Base(r.URL.Path))
 		return
 	}
-	if isWatch(r) {
-		a.answerWatch(w, r)
-		return
-	}
 	a.answer(w, r)
 }
 
 // receive records the request and returns its fault.
-func (a *Objects) receive(r *http.Request) (Fault, time.Duration) {
+func (a *Objects) receive(r *http.Request) Fault {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.userAgents[r.UserAgent()] = true
 	path := r.URL.Path
-	switch {
-	case isWatch(r):
-		path += "?watch"
-	case isList(r):
+	if isList(r) {
 		path += "?list"
 	}
 	a.requests = append(a.requests, path)
@@ -303,34 +302,7 @@ func (a *Objects) receive(r *http.Request) (Fault, time.Duration) {
 			a.faults[path] = f
 		}
 	}
-	return f, a.delay
-}
-
-func isWatch(r *http.Request) bool { return r.URL.Query().Get("watch") == "true" }
-
-// answerWatch streams what is put from now on, until the server closes.
-func (a *Objects) answerWatch(w http.ResponseWriter, r *http.Request) {
-	watcher := make(chan *metav1.PartialObjectMetadata, 1000)
-	a.mu.Lock()
-	a.watchers[watcher] = r.URL.Path
-	a.mu.Unlock()
-	defer func() {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		delete(a.watchers, watcher)
-	}()
-	w.Header().Set("Content-Type", "application/json;stream=watch")
-	w.WriteHeader(http.StatusOK)
-	for {
-		_ = http.NewResponseController(w).Flush()
-		select {
-		case o := <-watcher:
-			object, _ := json.Marshal(o)
-			_ = json.NewEncoder(w).Encode(metav1.WatchEvent{Type: "ADDED", Object: runtime.RawExtension{Raw: object}})
-		case <-r.Context().Done():
-			return
-		}
-	}
+	return f
 }
 
 func isList(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "MetadataList") }
@@ -402,6 +374,7 @@ func (a *Objects) answerObject(w http.ResponseWriter, r *http.Request, segments 
 		writeStatusOf(w, http.StatusNotFound, name)
 		return
 	}
+	a.read++
 	a.writeMetadata(w, o)
 }
 
@@ -447,6 +420,7 @@ func (a *Objects) answerList(w http.ResponseWriter, r *http.Request) {
 		page.Items, page.RemainingItemCount = items[:limit], &left
 		page.Continue = base64.RawURLEncoding.EncodeToString([]byte(keyOf(&items[limit-1])))
 	}
+	a.read += len(page.Items)
 	a.writeMetadata(w, page)
 }
 
@@ -461,12 +435,15 @@ func (a *Objects) list(path, after string) (items []metav1.PartialObjectMetadata
 		return nil, false
 	}
 	for at, o := range a.objects {
+		if namespace != "" && o.Namespace != namespace {
+			continue
+		}
 		in := versionPath(s.gv) + "/"
 		if o.Namespace != "" {
 			in += "namespaces/" + o.Namespace + "/"
 		}
 		isOfKind := at == in+s.resource.Name+"/"+o.Name
-		if isOfKind && (namespace == "" || o.Namespace == namespace) && keyOf(o) > after {
+		if isOfKind && keyOf(o) > after {
 			items = append(items, *o)
 		}
 	}
@@ -516,11 +493,4 @@ func (a *Objects) UserAgents() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Sorted(maps.Keys(a.userAgents))
-}
-
-// Watchers returns how many watches are open.
-func (a *Objects) Watchers() int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return len(a.watchers)
 }

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resolver_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
+	"github.com/kubeevents/kubeeventsreceiver/resolver"
+)
+
+// inMemory returns a resolver for a fake API server without a network, for a synctest bubble.
+func inMemory(t *testing.T, api *apitest.Objects, cfg resolver.Config) *resolver.Resolver {
+	r, err := resolver.New(&rest.Config{Host: "http://api", QPS: -1, Transport: api}, cfg)
+	require.NoError(t, err)
+	t.Cleanup(r.Close)
+	return r
+}
+
+// application puts a Deployment with two ReplicaSets and ten pods of the second into a namespace.
+func application(api *apitest.Objects, namespace string) []resolver.Reference {
+	at := func(kind, apiVersion, name string, owners ...metav1.OwnerReference) apitest.Object {
+		return apitest.Object{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name, UID: namespace + "/" + kind + "/" + name, Owners: owners}
+	}
+	deployment := at("Deployment", "apps/v1", "web")
+	old := at("ReplicaSet", "apps/v1", "web-1", apitest.OwnedBy(deployment, true))
+	replicaSet := at("ReplicaSet", "apps/v1", "web-2", apitest.OwnedBy(deployment, true))
+	api.Put(deployment, old, replicaSet)
+	var refs []resolver.Reference
+	for i := range 10 {
+		pod := at("Pod", "v1", fmt.Sprint("web-2-", i), apitest.OwnedBy(replicaSet, true))
+		api.Put(pod)
+		refs = append(refs, refTo(pod))
+	}
+	return refs
+}
+
+// TestAnyNumberOfNamespaces resolves events of pods in many namespaces with a cold resolver and the
+// default timeout of 2 s, at 1,000 events per second.
+func TestAnyNumberOfNamespaces(t *testing.T) {
+	for name, test := range map[string]struct {
+		namespaces, perNamespace int // events of each namespace, each of another pod
+		delay                    time.Duration
+		batch                    int
+	}{
+		"10 namespaces, near":                               {10, 10, time.Millisecond, 100},
+		"1,000 namespaces, near":                            {1000, 10, time.Millisecond, 100},
+		"1,000 namespaces, 50 ms away":                      {1000, 10, 50 * time.Millisecond, 100},
+		"1,000 namespaces, 50 ms away, all at once":         {1000, 10, 50 * time.Millisecond, 10_000},
+		"1,000 namespaces, 50 ms away, one event of each":   {1000, 1, 50 * time.Millisecond, 1000},
+		"1,000 namespaces, 50 ms away, one event at a time": {1000, 2, 50 * time.Millisecond, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := apitest.NewObjectsInMemory()
+				api.Delay = test.delay
+				var events []resolver.Reference
+				for i := range test.namespaces {
+					pods := application(api, fmt.Sprintf("namespace-%04d", i))
+					events = append(events, pods[:test.perNamespace]...)
+				}
+				rand.New(rand.NewPCG(1, 1)).Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
+				r := inMemory(t, api, resolver.Config{})
+				for i := 0; i < len(events); i += test.batch {
+					requireComplete(t, r.Resolve(t.Context(), events[i:min(len(events), i+test.batch)]))
+				}
+				needed := len(events) + 2*test.namespaces
+				require.LessOrEqual(t, len(api.Seen()), 3*test.namespaces+20, "requests")
+				require.LessOrEqual(t, api.Read(), 5*needed, "objects, of which %d are needed", needed)
+			})
+		})
+	}
+}
+
+// A list of 20,000 pods takes 40 pages of 50 ms, as long as callers wait.
+func TestALargeNamespace(t *testing.T) {
+	for name, needed := range map[string]int{"a few": 10, "many": 1000, "most": 15_000} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := apitest.NewObjectsInMemory()
+				api.Delay = 50 * time.Millisecond
+				pods := crowd(api, "shop", 20_000)
+				pods = pods[len(pods)-needed:]
+				r := inMemory(t, api, resolver.Config{})
+				r.Resolve(t.Context(), pods)
+				requireComplete(t, r.Resolve(t.Context(), pods))
+			})
+		})
+	}
+}
+
+// withCustomOwners puts pods whose owners are custom resources.
+func withCustomOwners(api *apitest.Objects, n int) (pods []resolver.Reference, paths []string) {
+	api.Serve("example.com/v1", "Thing", "things", true, "get")
+	for i := range n {
+		thing := apitest.Object{APIVersion: "example.com/v1", Kind: "Thing", Namespace: "custom", Name: fmt.Sprint("t", i), UID: fmt.Sprint("t", i)}
+		pod := apitest.Object{
+			APIVersion: "v1", Kind: "Pod", Namespace: "custom", Name: fmt.Sprint("p", i), UID: fmt.Sprint("p", i),
+			Owners: []metav1.OwnerReference{apitest.OwnedBy(thing, true)},
+		}
+		api.Put(thing, pod)
+		pods, paths = append(pods, refTo(pod)), append(paths, api.Path(thing))
+	}
+	return pods, paths
+}
+
+func TestAKindThatHangsOrFails(t *testing.T) {
+	for name, test := range map[string]struct {
+		fault      apitest.Fault
+		resolution resolver.Resolution
+	}{
+		"it hangs": {apitest.Fault{Hang: make(chan struct{})}, resolver.Timeout},
+		"it fails": {apitest.Fault{Status: http.StatusInternalServerError}, resolver.Unavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := apitest.NewObjectsInMemory()
+				api.Delay = time.Millisecond
+				pods, things := withCustomOwners(api, 100)
+				hang := make(chan struct{})
+				if test.fault.Hang != nil {
+					test.fault.Hang = hang
+				}
+				for _, path := range things {
+					api.Fail(path, test.fault)
+				}
+				healthy := crowd(api, "shop", 100)
+				r := inMemory(t, api, resolver.Config{})
+
+				begun := time.Now()
+				for _, chain := range r.Resolve(t.Context(), append(healthy[:50:50], pods[:50]...))[50:] {
+					require.Equal(t, test.resolution, chain.Resolution)
+				}
+				require.LessOrEqual(t, time.Since(begun), 600*time.Millisecond, "three that hang show it")
+				sent := countThings(api)
+				require.LessOrEqual(t, sent, 64, "a quarter of the slots")
+
+				begun = time.Now()
+				chains := r.Resolve(t.Context(), append(healthy[50:], pods...))
+				requireComplete(t, chains[:50])
+				for _, chain := range chains[50:] {
+					require.Equal(t, test.resolution, chain.Resolution)
+				}
+				require.Less(t, time.Since(begun), 100*time.Millisecond, "it is answered immediately")
+				require.Zero(t, countThings(api))
+
+				time.Sleep(5 * time.Second)
+				begun = time.Now()
+				r.Resolve(t.Context(), pods)
+				require.Less(t, time.Since(begun), 100*time.Millisecond)
+				time.Sleep(time.Second)
+				require.Equal(t, 1, countThings(api), "one request shows whether the kind works again")
+
+				for _, path := range things {
+					api.Heal(path)
+				}
+				close(hang)
+				time.Sleep(15 * time.Second)
+				r.Resolve(t.Context(), pods)
+				time.Sleep(time.Second)
+				requireComplete(t, r.Resolve(t.Context(), pods))
+			})
+		})
+	}
+}
+
+// countThings returns how many requests for Things there were since the last call of it.
+func countThings(api *apitest.Objects) (n int) {
+	for _, path := range api.Seen() {
+		n += strings.Count(path, "/things/")
+	}
+	return n
+}
+
+func TestRetryAfterIsObeyedWithoutASlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		api.Delay = time.Millisecond
+		pods, things := withCustomOwners(api, 4)
+		for _, path := range things {
+			api.Fail(path, apitest.Fault{Status: http.StatusTooManyRequests, RetryAfter: 1, Times: 1})
+		}
+		healthy := crowd(api, "shop", 40)
+		r := inMemory(t, api, resolver.Config{Concurrency: 4}) // one for each kind
+		done := make(chan time.Duration, 1)
+		begun := time.Now()
+		go func() {
+			requireComplete(t, r.Resolve(t.Context(), pods[:1]))
+			done <- time.Since(begun)
+		}()
+		time.Sleep(100 * time.Millisecond)
+		requireComplete(t, r.Resolve(t.Context(), healthy))
+		require.Less(t, time.Since(begun), 500*time.Millisecond)
+		require.GreaterOrEqual(t, <-done, time.Second)
+	})
+}
+
+// The climbs that have progressed furthest have waited longest.
+func TestTheClimbsThatHaveProgressedFurthestFinishFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		api.Delay = 100 * time.Millisecond
+		var pods []resolver.Reference
+		for i := range 100 { // Each Deployment is in a namespace of its own, and nothing may be listed.
+			pods = append(pods, crowd(api, fmt.Sprint("n", i), 1)...)
+			for _, in := range []string{"/api/v1/namespaces/n%d/pods?list", "/apis/apps/v1/namespaces/n%d/replicasets?list", "/apis/apps/v1/namespaces/n%d/deployments?list"} {
+				api.Fail(fmt.Sprintf(in, i), apitest.Fault{Status: http.StatusForbidden})
+			}
+		}
+		r, err := resolver.New(&rest.Config{Host: "http://api", QPS: 100, Burst: 1, Transport: api}, resolver.Config{Namespaces: []string{"n0"}})
+		require.NoError(t, err)
+		defer r.Close()
+		complete := 0
+		for _, chain := range r.Resolve(t.Context(), pods) {
+			if chain.Resolution == resolver.Complete {
+				complete++
+			}
+		}
+		require.Greater(t, complete, 30, "of about 170 requests in 2 s, three for each chain")
+	})
+}
