@@ -57,23 +57,32 @@ func (l *limiter) hangAfter() time.Duration {
 }
 
 // refuses returns the failure of lookups of a kind that are not worth waiting for; empty if they
-// are. probes is set if a request is to show whether the kind works again. A request that the API
-// server does not want before the caller's time is up is not worth waiting for either.
-func (l *limiter) refuses(kind unique.Handle[schema.GroupKind], patience time.Duration) (failure Resolution, probes bool) {
+// are. A request that the API server does not want before the caller's time is up is not worth
+// waiting for either.
+func (l *limiter) refuses(kind unique.Handle[schema.GroupKind], patience time.Duration) Resolution {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	of, now := l.laneLocked(kind), l.now()
+	of := l.laneLocked(kind)
 	switch {
 	case of.isOpen():
-		if probes = now >= of.retry; probes {
-			of.retry = now + openFor
-		}
-		return of.failure, probes
+		return of.failure
 	case time.Until(of.paused) > patience:
-		return Unavailable, false
+		return Unavailable
 	default:
-		return "", false
+		return ""
 	}
+}
+
+// probes reports whether a request is to show whether a kind works again. The caller must send it.
+func (l *limiter) probes(kind unique.Handle[schema.GroupKind]) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	of := l.laneLocked(kind)
+	if !of.isOpen() || l.now() < of.retry {
+		return false
+	}
+	of.retry = l.now() + openFor
+	return true
 }
 
 // noteResult notes the result of a request. isLate is set if it was already noted that it hangs.

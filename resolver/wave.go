@@ -247,11 +247,12 @@ func (l *lookup) settleLocked(w *want) bool {
 		l.failLocked(w, Forbidden, false)
 		return true
 	}
-	failure, probes := l.limiter.refuses(w.kind.Name, l.timeout)
+	failure := l.limiter.refuses(w.kind.Name, l.timeout)
 	if failure == "" {
 		return false
 	}
-	if probes {
+	// A request that is in flight may hang for long after the kind works again.
+	if l.reads[w.key] == nil && l.limiter.probes(w.kind.Name) {
 		l.readLocked(&want{kind: w.kind, key: w.key, uid: w.uid, isProbe: true})
 	}
 	l.failLocked(w, failure, false)
