@@ -209,6 +209,81 @@ func TestAKubeletsNodeEvent(t *testing.T) {
 	})
 }
 
+// TestANodeThatWasMadeAgain: kubelets up to 1.36 write the name as the UID, later ones the real UID,
+// and those that have not restarted since the one that the Node had then. All mean the Node that
+// has the name now.
+func TestANodeThatWasMadeAgain(t *testing.T) {
+	t.Parallel()
+	c := bare.get(t)
+	r := c.run(t, in("default"), "include_reasons: [NodeAgain]")
+	name := unique("node")
+	resolve := func(r *running, uid types.UID) record {
+		ev := eventAbout("NodeAgain", corev1.ObjectReference{Kind: "Node", Name: name, UID: uid})
+		ev.Source = corev1.EventSource{Component: "kubelet", Host: name}
+		return r.of(t, c.makeEvent(t, "default", ev).Name)
+	}
+	is := func(t *testing.T, rec record, node *object, uid types.UID) {
+		t.Helper()
+		resourceIs(t, rec, merge(completeChainOf(node), map[string]any{"k8s.object.uid": string(uid), "tilt.manifest": node.GetLabels()["tilt-manifest"]}))
+		assert.Equal(t, "complete", rec.resolution())
+	}
+	before := c.make(t, "", "v1", "Node", name, labelled("tilt-manifest", "old-machines"))
+	for _, uid := range []types.UID{types.UID(name), before.GetUID()} {
+		is(t, resolve(r, uid), before, uid)
+	}
+	c.remove(t, before)
+	after := c.make(t, "", "v1", "Node", name, labelled("tilt-manifest", "new-machines"))
+	// The new UID shows that what the receiver remembers is another Node.
+	for _, uid := range []types.UID{after.GetUID(), types.UID(name), before.GetUID()} {
+		is(t, resolve(r, uid), after, uid)
+	}
+
+	stranger := c.run(t, in("default"), "include_reasons: [NodeAgain]")
+	for _, uid := range []types.UID{before.GetUID(), types.UID(name), after.GetUID()} {
+		is(t, resolve(stranger, uid), after, uid)
+	}
+}
+
+// TestAStaticPod: a kubelet's events have the hash of the pod's manifest as the UID. The mirror pod
+// has another UID, and the hash in an annotation; its owner is the Node.
+func TestAStaticPod(t *testing.T) {
+	t.Parallel()
+	c := bare.get(t)
+	ns := c.newNamespace(t)
+	r := c.run(t, in(ns))
+	const hash = "6f7a4c1be24a7d4f1f3a2b0c9d8e7f60"
+	node := c.make(t, "", "v1", "Node", unique("node"), labelled("tilt-manifest", "machines"))
+	mirror := c.make(t, ns, "v1", "Pod", "etcd-"+node.GetName(), controlledBy(node), onNode(node),
+		annotated("kubernetes.io/config.hash", hash, "kubernetes.io/config.mirror", hash, "kubernetes.io/config.source", "file"))
+	resolve := func(uid types.UID) record {
+		ev := eventAbout("Pulled", corev1.ObjectReference{
+			APIVersion: "v1", Kind: "Pod", Name: mirror.GetName(), UID: uid, FieldPath: "spec.containers{app}",
+		})
+		ev.Source = corev1.EventSource{Component: "kubelet", Host: node.GetName()}
+		ev.ReportingController, ev.ReportingInstance = "kubelet", node.GetName()
+		return r.of(t, c.makeEvent(t, ns, ev).Name)
+	}
+	want := merge(completeChainOf(mirror, node), map[string]any{"k8s.container.name": "app", "tilt.manifest": "machines"})
+	for name, uid := range map[string]types.UID{"the kubelet's UID": hash, "the mirror pod's UID": mirror.GetUID()} {
+		t.Run(name, func(t *testing.T) {
+			rec := resolve(uid)
+			resourceIs(t, rec, merge(want, map[string]any{"k8s.object.uid": string(uid)}))
+			assert.Equal(t, "complete", rec.resolution())
+		})
+	}
+	t.Run("another hash is another pod", func(t *testing.T) {
+		rec := resolve("00000000000000000000000000000000")
+		assert.Equal(t, "not_found", rec.resolution())
+		assert.NotContains(t, rec.resource, "k8s.owner.name")
+		assert.Equal(t, "00000000000000000000000000000000", rec.resource["k8s.pod.uid"])
+	})
+}
+
+// onNode binds a pod to a Node, as mirror pods are.
+func onNode(node *object) option {
+	return func(pod *object) { pod.Object["spec"].(map[string]any)["nodeName"] = node.GetName() }
+}
+
 func TestTheNodeOfAPodEvent(t *testing.T) {
 	t.Parallel()
 	c := bare.get(t)
