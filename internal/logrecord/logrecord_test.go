@@ -107,7 +107,7 @@ func TestWhatTheEventLeavesOpenIsFilledFromWhatWasFound(t *testing.T) {
 
 func TestATagDoesNotReplaceAnAttributeOfOurs(t *testing.T) {
 	o := of(podEvent("1", "a"))
-	o.Tags = []extract.Tag{{Name: "k8s.pod.name", Value: "forged"}, {Name: "team", Value: "web"}}
+	o.Tags.Resource = []extract.Tag{{Name: "k8s.pod.name", Value: "forged"}, {Name: "team", Value: "web"}}
 	got := convert(o).ResourceLogs().At(0).Resource().Attributes().AsRaw()
 	assert.Equal(t, "a", got["k8s.pod.name"])
 	assert.Equal(t, "web", got["team"])

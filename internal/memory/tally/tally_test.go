@@ -93,7 +93,7 @@ func TestTagsTellSeriesApart(t *testing.T) {
 	tally := New(Config{MaxSeries: 100, SeriesTTL: time.Hour}, start)
 	for _, tags := range [][]extract.Tag{{{Name: "a", Value: "b"}}, {{Name: "a", Value: "c"}}, nil} {
 		o := seen("R", 1, resolver.Complete, deployment("fe"))
-		o.Tags = tags
+		o.Tags.Metric = tags
 		add(tally, at(1), o, o)
 	}
 	assert.Len(t, sums(tally, at(1)), 3)
@@ -204,7 +204,7 @@ func TestSumsGoOnAfterARestart(t *testing.T) {
 	stored, tally := map[Key][]byte{}, New(Config{MaxSeries: 2, SeriesTTL: time.Hour}, start)
 	tally.Track()
 	tagged := seen("R", 1, resolver.Complete, deployment("tagged"))
-	tagged.Tags = []extract.Tag{{Name: "team", Value: "web"}}
+	tagged.Tags.Metric = []extract.Tag{{Name: "team", Value: "web"}}
 	add(tally, at(1), tagged, seen("R", 2, resolver.NotFound, pod("p")), seen("R", 3, resolver.Complete, deployment("beyond")))
 	tally = reopened(t, stored, tally)
 	before := sums(tally, at(2))
