@@ -102,6 +102,20 @@ func TestTagsTellSeriesApart(t *testing.T) {
 	}
 }
 
+func TestTagsThatAreNotTheMetricsDoNotTellSeriesApart(t *testing.T) {
+	tally := New(Config{MaxSeries: 100, SeriesTTL: time.Hour}, start)
+	for _, value := range []string{"z1", "z2"} {
+		o := seen("R", 1, resolver.Complete, deployment("fe"))
+		o.Tags.Resource, o.Tags.Record = []extract.Tag{{Name: "zone", Value: value}}, []extract.Tag{{Name: "run", Value: value}}
+		add(tally, at(1), o)
+	}
+	assert.Len(t, sums(tally, at(1)), 1)
+	for series, sum := range sums(tally, at(1)) {
+		assert.Equal(t, int64(2), sum)
+		assert.NotContains(t, series, "z1")
+	}
+}
+
 func TestBeyondMaxSeriesOneSeriesCounts(t *testing.T) {
 	tally := New(Config{MaxSeries: 2, SeriesTTL: time.Hour}, start)
 	for i := range 5 {
