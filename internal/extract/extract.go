@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package extract takes labels and annotations of objects as attributes ("tags"): of the objects of
-// an owner chain, of the Namespace, of the Node, and of the Event itself. Its rules have the form of
-// the k8sattributes processor's rules.
+// an owner chain, of the Namespace, of the Node, and of the Event itself. Its rules have the form
+// of the k8sattributes processor's rules.
 package extract
 
 import (

@@ -123,7 +123,8 @@ func (l *lookups) node(n needs, chain []*resolver.Object, ev *corev1.Event) *res
 	return nil
 }
 
-// found returns what was looked up. An object that was not found has neither labels nor annotations.
+// found returns what was looked up. An object that was not found has neither labels nor
+// annotations.
 func (l *lookups) found(reference int) *resolver.Object {
 	if reference == none {
 		return nil

@@ -19,8 +19,8 @@ type Owners struct {
 	extractor *extract.Extractor
 }
 
-// New returns an Owners that uses the resolver. If it is nil, nothing is looked up: a chain has only
-// the involved object as the event refers to it, and only the Event gives tags.
+// New returns an Owners that uses the resolver. If it is nil, nothing is looked up: a chain has
+// only the involved object as the event refers to it, and only the Event gives tags.
 func New(r *resolver.Resolver, extractor *extract.Extractor) *Owners {
 	return &Owners{resolver: r, extractor: extractor}
 }
