@@ -101,6 +101,9 @@ func TestTagsOfTheNamespaceAndTheNode(t *testing.T) {
 	withoutNamespace := pod
 	withoutNamespace.Namespace = ""
 	inDefault := apitest.Object{APIVersion: "v1", Kind: "Pod", Namespace: "default", Name: "fe-a", UID: "other-uid"}
+	volume := apitest.Object{APIVersion: "v1", Kind: "PersistentVolume", Name: "disk", UID: "disk-uid"}
+	volumeInShop := volume
+	volumeInShop.Namespace = "shop"
 	nodeInDefault := node1
 	nodeInDefault.Namespace = "default"
 	for name, tt := range map[string]struct {
@@ -108,24 +111,27 @@ func TestTagsOfTheNamespaceAndTheNode(t *testing.T) {
 		reporter string
 		want     tags
 	}{
-		"a pod's event of a kubelet":             {pod, "node-1", tags{{Name: "team", Value: "web"}, {Name: "zone", Value: "z1"}}},
-		"a pod's event of another program":       {pod, "", tags{{Name: "team", Value: "web"}}},
-		"a pod that does not exist":              {apitest.Object{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "gone"}, "node-1", tags{{Name: "team", Value: "web"}, {Name: "zone", Value: "z1"}}},
-		"a pod that a Node owns":                 {mirror, "", tags{{Name: "team", Value: "web"}, {Name: "zone", Value: "z1"}}},
-		"a pod whose event names no namespace":   {withoutNamespace, "", tags{{Name: "team", Value: "base"}}},
-		"a kubelet's event about another object": {deployment, "node-1", tags{{Name: "team", Value: "web"}}},
-		"a Node":                                 {node1, "node-1", tags{{Name: "zone", Value: "z1"}}},
-		"a Node whose event names a namespace":   {nodeInDefault, "", tags{{Name: "zone", Value: "z1"}}},
-		"a Namespace is its own":                 {shop, "", tags{{Name: "team", Value: "web"}}},
-		"a Node that does not exist":             {pod, "node-9", tags{{Name: "team", Value: "web"}}},
-		"a node name that no Node can have":      {pod, "../pods", tags{{Name: "team", Value: "web"}}},
+		"a pod's event of a kubelet":                            {pod, "node-1", tags{{Name: "team", Value: "web"}, {Name: "zone", Value: "z1"}}},
+		"a pod's event of another program":                      {pod, "", tags{{Name: "team", Value: "web"}}},
+		"a pod that does not exist":                             {apitest.Object{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "gone"}, "node-1", tags{{Name: "team", Value: "web"}, {Name: "zone", Value: "z1"}}},
+		"a pod that a Node owns":                                {mirror, "", tags{{Name: "team", Value: "web"}, {Name: "zone", Value: "z1"}}},
+		"a pod whose event names no namespace":                  {withoutNamespace, "", tags{{Name: "team", Value: "base"}}},
+		"a kubelet's event about another object":                {deployment, "node-1", tags{{Name: "team", Value: "web"}}},
+		"a Node":                                                {node1, "node-1", tags{{Name: "zone", Value: "z1"}}},
+		"a Node whose event names a namespace":                  {nodeInDefault, "", tags{{Name: "zone", Value: "z1"}}},
+		"a cluster-scoped object":                               {volume, "", nil},
+		"a cluster-scoped object whose event names a namespace": {volumeInShop, "", nil},
+		"a Namespace is its own":                                {shop, "", tags{{Name: "team", Value: "web"}}},
+		"a Node that does not exist":                            {pod, "node-9", tags{{Name: "team", Value: "web"}}},
+		"a node name that no Node can have":                     {pod, "../pods", tags{{Name: "team", Value: "web"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, fromNamespace, fromNode)
-			f.api.Put(mirror, inDefault)
+			f.api.Serve("v1", "PersistentVolume", "persistentvolumes", false)
+			f.api.Put(mirror, inDefault, volume)
 			observations := []observation.Observation{about(tt.of, tt.reporter)}
 			f.Resolve(t.Context(), observations)
-			assert.Equal(t, tt.want, observations[0].Tags.Resource)
+			assert.ElementsMatch(t, tt.want, observations[0].Tags.Resource)
 			assert.Empty(t, observations[0].Tags.Record)
 		})
 	}
