@@ -65,8 +65,8 @@ type Config struct {
 
 	// Owners is how owner chains are looked up.
 	Owners OwnersConfig `mapstructure:"owners"`
-	// Extract is which labels and annotations of the objects on the chain become resource
-	// attributes.
+	// Extract is which labels and annotations become attributes: of the objects on the chain, of the
+	// Namespace, of the Node, and of the Event itself.
 	Extract ExtractConfig `mapstructure:"extract"`
 
 	// DedupInterval above 0 allows one log record for each event and interval, with the occurrences
@@ -105,7 +105,7 @@ type OwnersConfig struct {
 	CacheTTL time.Duration `mapstructure:"cache_ttl"`
 }
 
-// ExtractConfig is which labels and annotations become resource attributes.
+// ExtractConfig is which labels and annotations become attributes.
 type ExtractConfig struct {
 	// Labels replaces the default, which extracts tilt-manifest as tilt.manifest.
 	Labels []ExtractRule `mapstructure:"labels"`
@@ -115,15 +115,17 @@ type ExtractConfig struct {
 
 // ExtractRule extracts one label or annotation, or all whose key matches a regular expression.
 type ExtractRule struct {
-	// TagName is the resource attribute, other than those that the receiver writes itself; with
-	// KeyRegex it may use $1. Empty means k8s.<kind>.label.<key> or k8s.<kind>.annotation.<key>.
+	// TagName is the attribute, other than those that the receiver writes itself; with KeyRegex it
+	// may use $1. Empty means k8s.<kind>.label.<key> or k8s.<kind>.annotation.<key>.
 	TagName string `mapstructure:"tag_name"`
 	// Key is the key to extract. Either this or KeyRegex is set.
 	Key string `mapstructure:"key"`
 	// KeyRegex must match the whole key.
 	KeyRegex string `mapstructure:"key_regex"`
-	// From is nearest (also when empty), the first object up the chain that has it, or a kind such
-	// as pod, deployment or rollout.argoproj.io.
+	// From is nearest (also when empty), the first object up the chain that has it; a kind such as
+	// pod, deployment or rollout.argoproj.io; namespace, the Namespace of the involved object; node,
+	// the Node that k8s.node.name names; or event, the Event itself, whose tags are attributes of the
+	// record.
 	From string `mapstructure:"from"`
 }
 
@@ -258,14 +260,25 @@ func (c *Config) warn(logger *zap.Logger) {
 			zap.Strings("event_types", foreign))
 	}
 	if !c.Owners.Enabled && c.extractsMore() {
-		logger.Warn("extract finds nothing while owners.enabled is false: labels and annotations are read where owners are looked up. Set it to true, or remove the rules")
+		logger.Warn("extract finds only labels and annotations of the Event itself while owners.enabled is false: others are read where owners are looked up. Set it to true, or remove the other rules")
 	}
 }
 
-// extractsMore is whether there are rules other than the default, which nobody has to remove.
+// extractsMore is whether there are rules that need lookups, other than the default, which nobody
+// has to remove.
 func (c *Config) extractsMore() bool {
+	lookedUp := c.Extract.without(extract.Event)
 	byDefault := slices.Equal(c.Extract.Labels, createDefaultConfig().(*Config).Extract.Labels)
-	return len(c.Extract.Annotations) > 0 || len(c.Extract.Labels) > 0 && !byDefault
+	return len(lookedUp.Annotations) > 0 || len(lookedUp.Labels) > 0 && !byDefault
+}
+
+// without leaves out the rules that take tags from these origins.
+func (c ExtractConfig) without(origins ...string) ExtractConfig {
+	leavesOut := func(r ExtractRule) bool { return slices.ContainsFunc(origins, extract.Rule(r).IsFrom) }
+	return ExtractConfig{
+		Labels:      slices.DeleteFunc(slices.Clone(c.Labels), leavesOut),
+		Annotations: slices.DeleteFunc(slices.Clone(c.Annotations), leavesOut),
+	}
 }
 
 func oneOf(key, value string, allowed ...string) error {
@@ -339,13 +352,14 @@ func (c *Config) streams() []string {
 	return c.Namespaces
 }
 
-// seriesIdentity has the settings that decide what a series of the metric is.
+// seriesIdentity has the settings that decide what a series of the metric is. Tags of the Node and
+// of the Event are not in the metric.
 func (c *Config) seriesIdentity() string {
 	identity, _ := json.Marshal(struct {
 		Owners   bool
 		MaxDepth int
 		Extract  ExtractConfig
-	}{c.Owners.Enabled, c.Owners.MaxDepth, c.Extract})
+	}{c.Owners.Enabled, c.Owners.MaxDepth, c.Extract.without(extract.Node, extract.Event)})
 	return string(identity)
 }
 

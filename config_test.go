@@ -126,13 +126,16 @@ func TestWrongConfigurationIsExplained(t *testing.T) {
 		"neither key nor regex": {"extract: {labels: [{tag_name: t}]}", []string{"extract", "labels[0]", "key", "key_regex", "exactly one"}},
 		"both key and regex":    {"extract: {annotations: [{key: a, key_regex: b}]}", []string{"extract", "annotations[0]", `"a"`, `"b"`, "exactly one"}},
 		"a bad regex":           {`extract: {labels: [{key_regex: "("}]}`, []string{"extract", "labels[0].key_regex", `"("`, "regular expression"}},
-		"from nowhere":          {`extract: {labels: [{key: a, from: "a b"}]}`, []string{"extract", "labels[0].from", `"a b"`, "nearest", "deployment"}},
+		"from nowhere":          {`extract: {labels: [{key: a, from: "a b"}]}`, []string{"extract", "labels[0].from", `"a b"`, "nearest", "namespace", "node", "event", "deployment"}},
 		"an attribute of the receiver as tag name": {
 			"extract: {labels: [{tag_name: k8s.pod.name, key: a}]}", []string{"extract", "labels[0].tag_name", `"k8s.pod.name"`, "choose another name", "k8s.<kind>.label.<key>"},
 		},
 		"an attribute of the receiver for all keys": {
 			"extract: {annotations: [{tag_name: k8s.cluster.uid, key_regex: a.*}]}",
 			[]string{"extract", "annotations[0].tag_name", `"k8s.cluster.uid"`, "choose another name", "k8s.<kind>.annotation.<key>"},
+		},
+		"an attribute of records as tag name": {
+			"extract: {labels: [{tag_name: k8s.event.reason, key: a, from: event}]}", []string{"extract", "labels[0].tag_name", `"k8s.event.reason"`, "choose another name"},
 		},
 		"a negative interval":    {"dedup_interval: -1s", []string{"dedup_interval", "-1s", "0s"}},
 		"no collection interval": {"collection_interval: 0s", []string{"collection_interval", "0s", "above 0"}},
@@ -154,7 +157,7 @@ func TestWrongConfigurationIsExplained(t *testing.T) {
 func TestWhatMayBringNothingIsWarnedOf(t *testing.T) {
 	const (
 		foreignType = "event_types names a type that Kubernetes itself does not write: it only writes Normal and Warning. Unless another program writes it, remove it"
-		noOwners    = "extract finds nothing while owners.enabled is false: labels and annotations are read where owners are looked up. Set it to true, or remove the rules"
+		noOwners    = "extract finds only labels and annotations of the Event itself while owners.enabled is false: others are read where owners are looked up. Set it to true, or remove the other rules"
 	)
 	tests := map[string]struct {
 		config string
@@ -167,6 +170,8 @@ func TestWhatMayBringNothingIsWarnedOf(t *testing.T) {
 		"no owners and no rule":           {"{owners: {enabled: false}, extract: {labels: []}}", nil},
 		"no owners, but a label":          {"{owners: {enabled: false}, extract: {labels: [{key: team}]}}", []string{noOwners}},
 		"no owners, but an annotation":    {"{owners: {enabled: false}, extract: {annotations: [{key: team}]}}", []string{noOwners}},
+		"no owners, but only the Event's": {"{owners: {enabled: false}, extract: {labels: [{key: team, from: Event}], annotations: [{key: a, from: event}]}}", nil},
+		"no owners, but a Namespace's":    {"{owners: {enabled: false}, extract: {labels: [{key: team, from: event}, {key: team, from: namespace}]}}", []string{noOwners}},
 		"owners and a label":              {"extract: {labels: [{key: team}]}", nil},
 	}
 	for name, tt := range tests {
@@ -184,6 +189,18 @@ func TestWhatMayBringNothingIsWarnedOf(t *testing.T) {
 			assert.Equal(t, tt.want, warnings, "once, though two pipelines start")
 		})
 	}
+}
+
+func TestOnlyRulesWhoseTagsAreInTheMetricFormASeriesIdentity(t *testing.T) {
+	identity := func(config string) string {
+		cfg, err := configure(t, config)
+		require.NoError(t, err)
+		return cfg.seriesIdentity()
+	}
+	none := identity("extract: {labels: []}")
+	assert.Equal(t, none, identity("extract: {labels: [{key: zone, from: node}, {key: team, from: Event}]}"))
+	assert.NotEqual(t, none, identity("extract: {labels: [{key: team, from: namespace}]}"))
+	assert.NotEqual(t, none, identity("{}"))
 }
 
 func TestAFileStorageIsNotSharedByTheReplicasOfALeaderElection(t *testing.T) {

@@ -44,6 +44,11 @@ var recordAttributes = set(
 	"k8s.event.related.uid", "k8s.object.fieldpath", "k8s.object.resource_version", "k8s.owner.resolution", "log.record.uid",
 )
 
+// isEventTag reports whether an attribute of a record is a tag of the Event, as tests name them.
+func isEventTag(key string) bool {
+	return strings.HasPrefix(key, "k8s.event.label.") || strings.HasPrefix(key, "k8s.event.annotation.") || strings.HasPrefix(key, "event.")
+}
+
 var resolutions = set("complete", "ambiguous", "not_found", "forbidden", "timeout", "unavailable", "cycle", "depth", "")
 
 func set(values ...string) map[string]bool {
@@ -72,7 +77,7 @@ func checkRecords(t *testing.T, records []record) {
 		delivered[uid] = true
 
 		for key := range r.attrs {
-			assert.True(t, recordAttributes[key], "unknown attribute %s", key)
+			assert.True(t, recordAttributes[key] || isEventTag(key), "unknown attribute %s", key)
 		}
 		assert.True(t, utf8.ValidString(r.body()) && utf8.ValidString(r.log.SeverityText()))
 		checkValues(t, r.attrs)
@@ -154,11 +159,13 @@ func countOf(records []record) map[string]int64 {
 	return sums
 }
 
-// metricResourceOf is the resource that a record's occurrences count under.
+// metricResourceOf is the resource that a record's occurrences count under. It has no tags of the
+// Node, which tests name node.….
 func metricResourceOf(r record) map[string]any {
 	resource := maps.Clone(r.resource)
 	maps.DeleteFunc(resource, func(key string, _ any) bool {
-		return strings.HasPrefix(key, "k8s.") && key != "k8s.namespace.name" && !strings.HasPrefix(key, "k8s.workload.")
+		return strings.HasPrefix(key, "node.") ||
+			strings.HasPrefix(key, "k8s.") && !strings.HasPrefix(key, "k8s.namespace.") && !strings.HasPrefix(key, "k8s.workload.")
 	})
 	kind, _ := resource["k8s.workload.kind"].(string)
 	switch {

@@ -37,7 +37,7 @@ var allowed = map[string][]string{
 	},
 	"resolver":              {}, // It is usable on its own.
 	"internal/semconv":      {"resolver"},
-	"internal/event":        {"resolver"}, // An event names its object by a resolver.Reference.
+	"internal/event":        {"internal/semconv", "resolver"}, // An event names its object by a resolver.Reference.
 	"internal/extract":      {"internal/semconv", "resolver"},
 	"internal/observation":  {"internal/extract", "resolver"},
 	"internal/cluster":      {},

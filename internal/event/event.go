@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
@@ -114,6 +115,21 @@ func KubeletNode(ev *corev1.Event) string {
 		return ev.Source.Host
 	}
 	return ev.ReportingInstance
+}
+
+// Node returns the name of the event's Node (k8s.node.name); empty means that it has none. It is
+// the first Node among the objects, the involved object and its owners. If there is none, it is the
+// Node of the kubelet that reports an event about a pod; found is then nil.
+func Node(ev *corev1.Event, objects []*resolver.Object) (name string, found *resolver.Object) {
+	for _, o := range objects {
+		if o.GroupKind() == semconv.Node {
+			return o.Name, o
+		}
+	}
+	if objects[0].GroupKind() != semconv.Pod {
+		return "", nil
+	}
+	return KubeletNode(ev), nil
 }
 
 // ContainerName returns the container in the involved object's field path, in one of the forms

@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
 func TestCount(t *testing.T) {
@@ -105,4 +107,30 @@ func TestReporter(t *testing.T) {
 
 	both := corev1.Event{ReportingController: "kubelet", ReportingInstance: "node-2", Source: corev1.EventSource{Component: "kubelet"}}
 	assert.Equal(t, "node-2", KubeletNode(&both))
+}
+
+func TestNode(t *testing.T) {
+	pod := &resolver.Object{APIVersion: "v1", Kind: "Pod", Name: "p"}
+	node := &resolver.Object{APIVersion: "v1", Kind: "Node", Name: "n"}
+	kubelet := &corev1.Event{Source: corev1.EventSource{Component: "kubelet", Host: "node-1"}}
+	for name, tt := range map[string]struct {
+		ev      *corev1.Event
+		objects []*resolver.Object
+		want    string
+		found   *resolver.Object
+	}{
+		"a Node event":                       {kubelet, []*resolver.Object{node}, "n", node},
+		"a pod that a Node owns":             {kubelet, []*resolver.Object{pod, node}, "n", node},
+		"a pod's event of a kubelet":         {kubelet, []*resolver.Object{pod}, "node-1", nil},
+		"a pod's event of another program":   {&corev1.Event{Source: corev1.EventSource{Component: "scheduler", Host: "node-1"}}, []*resolver.Object{pod}, "", nil},
+		"a kubelet's event of another kind":  {kubelet, []*resolver.Object{{APIVersion: "v1", Kind: "PersistentVolume"}}, "", nil},
+		"a Pod of another group":             {kubelet, []*resolver.Object{{APIVersion: "example.com/v1", Kind: "Pod"}}, "", nil},
+		"a Node of another group is no Node": {kubelet, []*resolver.Object{{APIVersion: "example.com/v1", Kind: "Node", Name: "n"}}, "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, found := Node(tt.ev, tt.objects)
+			assert.Equal(t, tt.want, got)
+			assert.Same(t, tt.found, found)
+		})
+	}
 }

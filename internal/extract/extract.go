@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package extract takes labels and annotations of the objects of an owner chain as resource
-// attributes ("tags"). Its rules have the form of the k8sattributes processor's rules.
+// Package extract takes labels and annotations of objects as attributes ("tags"): of the objects of
+// an owner chain, of the Namespace, of the Node, and of the Event itself. Its rules have the form
+// of the k8sattributes processor's rules.
 package extract
 
 import (
@@ -16,8 +17,13 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
-// Nearest is the From that takes the first object up the chain that has the key.
-const Nearest = "nearest"
+// These values of From are not kinds on the chain.
+const (
+	Nearest   = "nearest"   // the first object up the chain that has the key
+	Namespace = "namespace" // the Namespace of the involved object
+	Node      = "node"      // the Node that k8s.node.name names
+	Event     = "event"     // the Event itself; the tag is an attribute of the record
+)
 
 // Rule is one rule in a user's configuration.
 type Rule struct {
@@ -26,35 +32,81 @@ type Rule struct {
 	TagName  string
 	Key      string
 	KeyRegex string // must match the whole key
-	From     string // Nearest, empty (the same), or a kind: pod, rollout.argoproj.io
+	From     string // one of the constants in any case, empty (Nearest), or a kind: pod, rollout.argoproj.io
 }
 
-// Tag is a resource attribute taken from an object.
-type Tag struct{ Name, Value string }
+// IsFrom reports whether the rule takes tags from an origin: one of the constants.
+func (r Rule) IsFrom(origin string) bool { return originOf(r.From) == origin }
+
+// originOf returns one of the constants; empty: a kind.
+func originOf(from string) string {
+	for _, origin := range []string{Nearest, Namespace, Node, Event} {
+		if strings.EqualFold(from, origin) {
+			return origin
+		}
+	}
+	if from == "" {
+		return Nearest
+	}
+	return ""
+}
 
 // Extractor applies compiled rules. It may be used concurrently.
 type Extractor struct {
 	labels, annotations []rule
+	inMetric            []rule // of both, those whose tags the metric has
+	uses                Uses
 }
+
+// Uses are the objects outside the chain that rules take tags from.
+type Uses struct{ Namespace, Node, Event bool }
 
 type rule struct {
 	tagName string
 	key     string
 	regex   *regexp.Regexp // nil: the key itself
-	from    func(*resolver.Object) bool
-	part    string // "label" or "annotation", for the default name
+	origin  string         // as originOf returns it
+	isKind  func(*resolver.Object) bool
+	part    part
+}
+
+// part is the part of an object's metadata that a rule reads, as names of tags have it.
+type part string
+
+const (
+	label      part = "label"
+	annotation part = "annotation"
+)
+
+func (p part) of(o *resolver.Object) map[string]string {
+	if p == label {
+		return o.Labels
+	}
+	return o.Annotations
 }
 
 // New compiles rules. The error names each invalid rule, such as labels[0].key_regex.
 func New(labels, annotations []Rule) (*Extractor, error) {
-	l, errLabels := compile("labels", "label", labels)
-	a, errAnnotations := compile("annotations", "annotation", annotations)
-	return &Extractor{l, a}, errors.Join(errLabels, errAnnotations)
+	l, errLabels := compile("labels", label, labels)
+	a, errAnnotations := compile("annotations", annotation, annotations)
+	e := &Extractor{labels: l, annotations: a}
+	for _, r := range slices.Concat(l, a) {
+		e.uses.Namespace = e.uses.Namespace || r.origin == Namespace
+		e.uses.Node = e.uses.Node || r.origin == Node
+		e.uses.Event = e.uses.Event || r.origin == Event
+		if r.origin != Node && r.origin != Event {
+			e.inMetric = append(e.inMetric, r)
+		}
+	}
+	return e, errors.Join(errLabels, errAnnotations)
 }
 
-func compile(list, part string, rules []Rule) (compiled []rule, errs error) {
+// Uses returns the objects outside the chain that rules take tags from.
+func (e *Extractor) Uses() Uses { return e.uses }
+
+func compile(list string, of part, rules []Rule) (compiled []rule, errs error) {
 	for i, r := range rules {
-		c, err := r.compile(part)
+		c, err := r.compile(of)
 		if err != nil {
 			errs = errors.Join(errs, fmt.Errorf("%s[%d]%w", list, i, err))
 		}
@@ -63,10 +115,10 @@ func compile(list, part string, rules []Rule) (compiled []rule, errs error) {
 	return compiled, errs
 }
 
-func (r Rule) compile(part string) (rule, error) {
-	c := rule{tagName: r.TagName, key: r.Key, part: part}
+func (r Rule) compile(of part) (rule, error) {
+	c := rule{tagName: r.TagName, key: r.Key, part: of, origin: originOf(r.From)}
 	if semconv.Own(r.TagName) {
-		return c, fmt.Errorf(".tag_name: %q is an attribute of the receiver itself; choose another name, or remove tag_name for k8s.<kind>.%s.<key>", r.TagName, part)
+		return c, fmt.Errorf(".tag_name: %q is an attribute of the receiver itself; choose another name, or remove tag_name for k8s.<kind>.%s.<key>", r.TagName, of)
 	}
 	if (r.Key == "") == (r.KeyRegex == "") {
 		return c, fmt.Errorf(": key is %q and key_regex is %q; set exactly one of them", r.Key, r.KeyRegex)
@@ -81,12 +133,12 @@ func (r Rule) compile(part string) (rule, error) {
 		}
 		c.regex = regex
 	}
-	from, err := kindMatcher(r.From)
-	if err != nil {
-		return c, err
+	if c.origin != "" {
+		return c, nil
 	}
-	c.from = from
-	return c, nil
+	var err error
+	c.isKind, err = kindMatcher(r.From)
+	return c, err
 }
 
 // groupName matches a reference to a group of a regular expression. $$ comes first, because it
@@ -111,11 +163,8 @@ var kindForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*(\.[A-Za-z0-9]([-A-Za-z0
 // kindMatcher returns which objects a rule applies to. For a bare kind that the conventions name,
 // the group is the one that kubectl uses. Another bare kind may be of any group.
 func kindMatcher(from string) (func(*resolver.Object) bool, error) {
-	if from == "" || from == Nearest {
-		return func(*resolver.Object) bool { return true }, nil
-	}
 	if !kindForm.MatchString(from) {
-		return nil, fmt.Errorf(".from: %q is neither %q nor a kind such as pod, deployment or rollout.argoproj.io", from, Nearest)
+		return nil, fmt.Errorf(".from: %q is neither %q, %q, %q, %q nor a kind such as pod, deployment or rollout.argoproj.io", from, Nearest, Namespace, Node, Event)
 	}
 	kind, group, grouped := strings.Cut(from, ".")
 	if !grouped {
@@ -126,14 +175,15 @@ func kindMatcher(from string) (func(*resolver.Object) bool, error) {
 	}, nil
 }
 
-// KeepLabel reports whether any rule uses a label with this key.
-func (e *Extractor) KeepLabel(key string) bool { return anyMatches(e.labels, key) }
+// KeepLabel reports whether any rule uses a label of this key of an object that is looked up.
+func (e *Extractor) KeepLabel(key string) bool { return anyKeeps(e.labels, key) }
 
-// KeepAnnotation reports whether any rule uses an annotation with this key.
-func (e *Extractor) KeepAnnotation(key string) bool { return anyMatches(e.annotations, key) }
+// KeepAnnotation reports whether any rule uses an annotation of this key of an object that is
+// looked up.
+func (e *Extractor) KeepAnnotation(key string) bool { return anyKeeps(e.annotations, key) }
 
-func anyMatches(rules []rule, key string) bool {
-	return slices.ContainsFunc(rules, func(r rule) bool { return r.matches(key) })
+func anyKeeps(rules []rule, key string) bool {
+	return slices.ContainsFunc(rules, func(r rule) bool { return r.origin != Event && r.matches(key) })
 }
 
 func (r rule) matches(key string) bool {
@@ -141,78 +191,4 @@ func (r rule) matches(key string) bool {
 		return r.regex.MatchString(key)
 	}
 	return r.key == key
-}
-
-// Tags returns the tags of the objects of a chain, the nearest first. If two rules give the same
-// name, the first rule that finds a value wins, so that a second rule can be a fallback. An empty
-// value gives no tag.
-func (e *Extractor) Tags(objects []*resolver.Object) []Tag {
-	var tags []Tag
-	for _, r := range e.labels {
-		tags = r.append(tags, objects, labels)
-	}
-	for _, r := range e.annotations {
-		tags = r.append(tags, objects, annotations)
-	}
-	return slices.DeleteFunc(tags, func(t Tag) bool { return t.Value == "" })
-}
-
-func labels(o *resolver.Object) map[string]string      { return o.Labels }
-func annotations(o *resolver.Object) map[string]string { return o.Annotations }
-
-func (r rule) append(tags []Tag, objects []*resolver.Object, values func(*resolver.Object) map[string]string) []Tag {
-	for _, o := range objects {
-		if !r.from(o) {
-			continue
-		}
-		if r.regex != nil {
-			tags = r.appendMatching(tags, o, values(o))
-			continue
-		}
-		if value, ok := values(o)[r.key]; ok {
-			return appendNew(tags, Tag{r.name(o, r.key), value})
-		}
-	}
-	return tags
-}
-
-// appendMatching goes through the keys in order, so that two keys with the same name always give
-// the same tag. A name from a key is only known here. If the receiver itself writes an attribute of
-// this name, the key gives no tag.
-func (r rule) appendMatching(tags []Tag, o *resolver.Object, values map[string]string) []Tag {
-	if len(values) == 0 {
-		return tags
-	}
-	keys := make([]string, 0, len(values))
-	for key := range values {
-		if r.regex.MatchString(key) {
-			keys = append(keys, key)
-		}
-	}
-	slices.Sort(keys)
-	for _, key := range keys {
-		if name := r.name(o, key); !semconv.Own(name) {
-			tags = appendNew(tags, Tag{name, values[key]})
-		}
-	}
-	return tags
-}
-
-func (r rule) name(o *resolver.Object, key string) string {
-	switch {
-	case r.tagName == "":
-		return "k8s." + strings.ToLower(o.Kind) + "." + r.part + "." + key
-	case r.regex == nil:
-		return r.tagName
-	default:
-		return string(r.regex.ExpandString(nil, r.tagName, key, r.regex.FindStringSubmatchIndex(key)))
-	}
-}
-
-// appendNew appends the tag unless its name is already there.
-func appendNew(tags []Tag, t Tag) []Tag {
-	if slices.ContainsFunc(tags, func(have Tag) bool { return have.Name == t.Name }) {
-		return tags
-	}
-	return append(tags, t)
 }

@@ -60,31 +60,151 @@ func TestTags(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e, err := New(tt.labels, tt.annotations)
 			require.NoError(t, err)
-			assert.Equal(t, append([]Tag{}, tt.want...), append([]Tag{}, e.Tags(chain)...))
+			got := e.Tags(Sources{Chain: chain})
+			assert.Equal(t, Tags{Resource: tt.want, Metric: tt.want}, normalized(got))
 		})
 	}
 }
 
+// normalized has nil instead of empty lists.
+func normalized(tags Tags) Tags {
+	for _, list := range []*[]Tag{&tags.Resource, &tags.Record, &tags.Metric} {
+		if len(*list) == 0 {
+			*list = nil
+		}
+	}
+	return tags
+}
+
+// shop are a pod's event, the Namespace and the Node.
+var shop = Sources{
+	Chain:     []*resolver.Object{{APIVersion: "v1", Kind: "Pod", Labels: values{"team": "pod-team", "app": "fe"}}},
+	Namespace: &resolver.Object{APIVersion: "v1", Kind: "Namespace", Labels: values{"team": "shop", "tenant": "a", "x.io/b": "2", "x.io/a": "1"}, Annotations: values{"cost": "7"}},
+	Node:      &resolver.Object{APIVersion: "v1", Kind: "Node", Labels: values{"zone": "z1", "team": "infra"}, Annotations: values{"rack": "r9", "cost": "8"}},
+	Event:     &resolver.Object{APIVersion: "v1", Kind: "Event", Labels: values{"team": "ci", "reason": "x", "empty": ""}, Annotations: values{"by": "me", "x/run": "42"}},
+}
+
+func TestTagsFromOutsideTheChain(t *testing.T) {
+	tests := map[string]struct {
+		labels, annotations []Rule
+		want                Tags
+	}{
+		"the Namespace's are in the metric, too": {
+			labels: []Rule{{TagName: "tenant", Key: "tenant", From: "namespace"}},
+			want:   Tags{Resource: []Tag{{"tenant", "a"}}, Metric: []Tag{{"tenant", "a"}}},
+		},
+		"the Node's are not": {
+			labels: []Rule{{TagName: "zone", Key: "zone", From: "node"}}, want: Tags{Resource: []Tag{{"zone", "z1"}}},
+		},
+		"the Event's are attributes of the record alone": {
+			labels: []Rule{{TagName: "team", Key: "team", From: "event"}}, want: Tags{Record: []Tag{{"team", "ci"}}},
+		},
+		"annotations": {
+			annotations: []Rule{{TagName: "c", Key: "cost", From: "namespace"}, {TagName: "r", Key: "rack", From: "node"}, {TagName: "b", Key: "by", From: "event"}},
+			want:        Tags{Resource: []Tag{{"c", "7"}, {"r", "r9"}}, Record: []Tag{{"b", "me"}}, Metric: []Tag{{"c", "7"}}},
+		},
+		"in any case": {
+			labels: []Rule{{TagName: "t", Key: "tenant", From: "Namespace"}, {TagName: "z", Key: "zone", From: "NODE"}, {TagName: "e", Key: "team", From: "Event"}},
+			want:   Tags{Resource: []Tag{{"t", "a"}, {"z", "z1"}}, Record: []Tag{{"e", "ci"}}, Metric: []Tag{{"t", "a"}}},
+		},
+		"the names of the conventions": {
+			labels:      []Rule{{Key: "tenant", From: "namespace"}, {Key: "zone", From: "node"}, {Key: "reason", From: "event"}},
+			annotations: []Rule{{Key: "cost", From: "namespace"}, {Key: "rack", From: "node"}, {Key: "by", From: "event"}},
+			want: Tags{
+				Resource: []Tag{{"k8s.namespace.label.tenant", "a"}, {"k8s.node.label.zone", "z1"}, {"k8s.namespace.annotation.cost", "7"}, {"k8s.node.annotation.rack", "r9"}},
+				Record:   []Tag{{"k8s.event.label.reason", "x"}, {"k8s.event.annotation.by", "me"}},
+				Metric:   []Tag{{"k8s.namespace.label.tenant", "a"}, {"k8s.namespace.annotation.cost", "7"}},
+			},
+		},
+		"regular expressions": {
+			labels:      []Rule{{TagName: "x.$1", KeyRegex: `x\.io/(.*)`, From: "namespace"}, {KeyRegex: "zo.*", From: "node"}},
+			annotations: []Rule{{TagName: "ci.$1", KeyRegex: "x/(.*)", From: "event"}},
+			want: Tags{
+				Resource: []Tag{{"x.a", "1"}, {"x.b", "2"}, {"k8s.node.label.zone", "z1"}},
+				Record:   []Tag{{"ci.run", "42"}}, Metric: []Tag{{"x.a", "1"}, {"x.b", "2"}},
+			},
+		},
+		"a regular expression gives no attribute of records": {
+			labels: []Rule{{TagName: "k8s.event.$1", KeyRegex: "(reason|team)", From: "event"}}, want: Tags{Record: []Tag{{"k8s.event.team", "ci"}}},
+		},
+		"a kind is not the Namespace or the Node, whatever group it names": {
+			labels: []Rule{{TagName: "t", Key: "tenant", From: "namespace.example.com"}, {TagName: "z", Key: "zone", From: "node.example.com"}},
+		},
+		"nearest does not leave the chain": {labels: []Rule{{TagName: "tenant", Key: "tenant"}, {TagName: "zone", Key: "zone"}}},
+		"an empty value is no tag":         {labels: []Rule{{TagName: "e", Key: "empty", From: "event"}}},
+		"the Namespace as a fallback of the chain": {
+			labels: []Rule{{TagName: "tenant", Key: "tenant"}, {TagName: "tenant", Key: "tenant", From: "namespace"}},
+			want:   Tags{Resource: []Tag{{"tenant", "a"}}, Metric: []Tag{{"tenant", "a"}}},
+		},
+		"the first rule that finds a value wins, wherever it is from": {
+			labels: []Rule{{TagName: "team", Key: "none", From: "event"}, {TagName: "team", Key: "team", From: "event"}, {TagName: "team", Key: "team", From: "node"}},
+			want:   Tags{Record: []Tag{{"team", "ci"}}},
+		},
+		"the metric has the first of the rules that apply to it": {
+			labels: []Rule{{TagName: "team", Key: "team", From: "node"}, {TagName: "team", Key: "team", From: "namespace"}, {TagName: "team", Key: "team"}},
+			want:   Tags{Resource: []Tag{{"team", "infra"}}, Metric: []Tag{{"team", "shop"}}},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			e, err := New(tt.labels, tt.annotations)
+			require.NoError(t, err)
+			assert.Equal(t, tt.want, normalized(e.Tags(shop)))
+			// If they are not known, there are no tags of them.
+			assert.Empty(t, normalized(e.Tags(Sources{Chain: shop.Chain[:0]})))
+		})
+	}
+}
+
+func TestWhatRulesUse(t *testing.T) {
+	for name, tt := range map[string]struct {
+		labels, annotations []Rule
+		want                Uses
+	}{
+		"nothing outside the chain": {labels: []Rule{{Key: "a"}, {Key: "a", From: "pod"}}},
+		"labels":                    {labels: []Rule{{Key: "a", From: "namespace"}}, want: Uses{Namespace: true}},
+		"annotations":               {annotations: []Rule{{Key: "a", From: "Node"}, {Key: "a", From: "event"}}, want: Uses{Node: true, Event: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, err := New(tt.labels, tt.annotations)
+			require.NoError(t, err)
+			assert.Equal(t, tt.want, e.Uses())
+		})
+	}
+}
+
+func TestTagsWithOtherNamesOrValuesAreNotTheSame(t *testing.T) {
+	assert.Empty(t, Joined(nil))
+	one := []Tag{{"a", "b"}}
+	assert.Equal(t, Joined(one), Joined([]Tag{{"a", "b"}}))
+	for _, other := range [][]Tag{nil, {{"a", "c"}}, {{"b", "b"}}, {{"a", "b"}, {"a", "b"}}, {{"ab", ""}}} {
+		assert.NotEqual(t, Joined(one), Joined(other))
+	}
+}
+
 func TestKeepsOnlyWhatARuleWants(t *testing.T) {
-	e, err := New([]Rule{{Key: "app"}, {KeyRegex: "x-.*"}}, []Rule{{Key: "note"}})
+	e, err := New([]Rule{{Key: "app"}, {KeyRegex: "x-.*"}, {Key: "event's", From: "event"}, {Key: "zone", From: "node"}}, []Rule{{Key: "note"}})
 	require.NoError(t, err)
 	assert.True(t, e.KeepLabel("app"))
 	assert.True(t, e.KeepLabel("x-1"))
+	assert.True(t, e.KeepLabel("zone"))
 	assert.False(t, e.KeepLabel("note"))
+	assert.False(t, e.KeepLabel("event's"), "an Event is not looked up")
 	assert.True(t, e.KeepAnnotation("note"))
 	assert.False(t, e.KeepAnnotation("app"))
 }
 
 func TestErrorsNameTheRule(t *testing.T) {
 	_, err := New(
-		[]Rule{{Key: "ok"}, {TagName: "none"}, {Key: "a", KeyRegex: "b"}, {KeyRegex: "("}, {TagName: "k8s.owner.chain", Key: "a"}},
+		[]Rule{{Key: "ok"}, {TagName: "none"}, {Key: "a", KeyRegex: "b"}, {KeyRegex: "("}, {TagName: "k8s.owner.chain", Key: "a"}, {TagName: "k8s.event.reason", Key: "a", From: "event"}},
 		[]Rule{{Key: "a", From: "not a kind"}},
 	)
 	require.ErrorContains(t, err, `labels[1]: key is "" and key_regex is ""; set exactly one of them`)
 	require.ErrorContains(t, err, `labels[2]: key is "a" and key_regex is "b"; set exactly one of them`)
 	require.ErrorContains(t, err, `labels[3].key_regex: "(" is not a valid regular expression`)
 	require.ErrorContains(t, err, `labels[4].tag_name: "k8s.owner.chain" is an attribute of the receiver itself; choose another name`)
-	require.ErrorContains(t, err, `annotations[0].from: "not a kind" is neither "nearest" nor a kind`)
+	require.ErrorContains(t, err, `labels[5].tag_name: "k8s.event.reason" is an attribute of the receiver itself; choose another name`)
+	require.ErrorContains(t, err, `annotations[0].from: "not a kind" is neither "nearest", "namespace", "node", "event" nor a kind such as pod`)
 }
 
 func TestANameRefersToGroupsThatThereAre(t *testing.T) {

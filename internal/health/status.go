@@ -118,7 +118,7 @@ func (s *Status) Forbidden(verb string, resource schema.GroupResource, namespace
 		return
 	}
 	s.reported[missing] = true
-	consequence := "owner chains end there"
+	consequence := "owner chains end there, and extract finds nothing there"
 	if verb == "list" {
 		consequence = "falling back to one GET per object"
 	}

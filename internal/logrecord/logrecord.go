@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
+	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
 	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
@@ -55,6 +56,7 @@ type resourceKey struct {
 	node       string
 	last       resolver.Reference
 	resolution resolver.Resolution
+	tags       string
 }
 
 func keyOf(o *observation.Observation) resourceKey {
@@ -65,6 +67,7 @@ func keyOf(o *observation.Observation) resourceKey {
 		node:       event.KubeletNode(o.Event),
 		last:       referenceTo(objects[len(objects)-1]),
 		resolution: o.Chain.Resolution,
+		tags:       extract.Joined(o.Tags.Resource),
 	}
 }
 
@@ -104,13 +107,10 @@ func writeResource(attributes pcommon.Map, clusterUID string, o *observation.Obs
 			put.Object(object)
 		}
 	}
-	if o.Chain.Objects[0].GroupKind() == semconv.Pod {
-		put.StringIfNew("k8s.node.name", event.KubeletNode(o.Event))
-	}
+	node, _ := event.Node(o.Event, o.Chain.Objects)
+	put.StringIfNew("k8s.node.name", node)
 	writeOwners(put, o.Chain)
-	for _, tag := range o.Tags {
-		put.StringIfNew(tag.Name, tag.Value)
-	}
+	writeTags(put, o.Tags.Resource)
 }
 
 func writeInvolved(put semconv.Writer, o *observation.Observation) {
@@ -121,6 +121,12 @@ func writeInvolved(put semconv.Writer, o *observation.Observation) {
 	put.String("k8s.object.name", object.Name)
 	put.String("k8s.object.uid", string(object.UID))
 	put.String("k8s.container.name", event.ContainerName(o.Event))
+}
+
+func writeTags(put semconv.Writer, tags []extract.Tag) {
+	for _, tag := range tags {
+		put.StringIfNew(tag.Name, tag.Value)
+	}
 }
 
 func writeOwners(put semconv.Writer, chain resolver.Chain) {
@@ -187,6 +193,7 @@ func writeAttributes(attributes pcommon.Map, o *observation.Observation) {
 	put.String("k8s.object.resource_version", ev.InvolvedObject.ResourceVersion)
 	put.String("k8s.owner.resolution", string(o.Chain.Resolution))
 	put.String("log.record.uid", recordUID(ev))
+	writeTags(put, o.Tags.Record)
 }
 
 // recordUID returns the same UID for the same event and count in every replica, so that a backend

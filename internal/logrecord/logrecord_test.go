@@ -107,10 +107,38 @@ func TestWhatTheEventLeavesOpenIsFilledFromWhatWasFound(t *testing.T) {
 
 func TestATagDoesNotReplaceAnAttributeOfOurs(t *testing.T) {
 	o := of(podEvent("1", "a"))
-	o.Tags = []extract.Tag{{Name: "k8s.pod.name", Value: "forged"}, {Name: "team", Value: "web"}}
+	o.Tags.Resource = []extract.Tag{{Name: "k8s.pod.name", Value: "forged"}, {Name: "team", Value: "web"}}
 	got := convert(o).ResourceLogs().At(0).Resource().Attributes().AsRaw()
 	assert.Equal(t, "a", got["k8s.pod.name"])
 	assert.Equal(t, "web", got["team"])
+}
+
+func TestTagsOfTheEventAreAttributesOfTheRecord(t *testing.T) {
+	o := of(podEvent("1", "a"))
+	o.Tags.Record = []extract.Tag{{Name: "k8s.event.name", Value: "forged"}, {Name: "pipe\xffline", Value: "4\xfe2"}, {Name: "empty", Value: ""}}
+	logs := convert(o)
+	attributes := logs.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0).Attributes()
+	requireSound(t, attributes)
+	got := attributes.AsRaw()
+	assert.Equal(t, "1", got["k8s.event.name"])
+	assert.Equal(t, "4\uFFFD2", got["pipe\uFFFDline"])
+	for key := range logs.ResourceLogs().At(0).Resource().Attributes().All() {
+		assert.NotContains(t, key, "pipe")
+	}
+}
+
+// TestOtherTagsMakeAnotherResource: a label may change between two events that are in one batch,
+// because dedup_interval holds records back.
+func TestOtherTagsMakeAnotherResource(t *testing.T) {
+	before, after := of(podEvent("1", "a")), of(podEvent("2", "a"))
+	before.Tags.Resource = []extract.Tag{{Name: "team", Value: "web"}}
+	after.Tags.Resource = []extract.Tag{{Name: "team", Value: "shop"}}
+	logs := convert(before, after)
+	require.Equal(t, 2, logs.ResourceLogs().Len())
+	for i, want := range []string{"web", "shop"} {
+		team, _ := logs.ResourceLogs().At(i).Resource().Attributes().Get("team")
+		assert.Equal(t, want, team.Str())
+	}
 }
 
 func TestANamespaceIsItsOwnNamespace(t *testing.T) {

@@ -29,6 +29,6 @@ type Observation struct {
 	// Chain always holds the involved object, and its owners as far as they are known. Its
 	// Resolution is empty if owners are not looked up.
 	Chain resolver.Chain
-	// Tags are the labels and annotations extracted from the chain.
-	Tags []extract.Tag
+	// Tags are the labels and annotations extracted for it.
+	Tags extract.Tags
 }

@@ -1,78 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package owners adds the owners of the involved objects to the observations of a batch, and the
-// labels and annotations that are extracted from the chain.
+// labels and annotations that are extracted: from the chain, the Namespace, the Node and the Event.
 package owners
 
 import (
 	"context"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
-// Owners adds chains to observations. Its methods must not be called concurrently.
+// Owners adds chains and tags to observations. Its methods must not be called concurrently.
 type Owners struct {
 	resolver  *resolver.Resolver // nil: owners are not looked up
 	extractor *extract.Extractor
 }
 
-// New returns an Owners that uses the resolver. If it is nil, owners are not looked up: a chain has
-// only the involved object as the event refers to it.
+// New returns an Owners that uses the resolver. If it is nil, nothing is looked up: a chain has
+// only the involved object as the event refers to it, and only the Event gives tags.
 func New(r *resolver.Resolver, extractor *extract.Extractor) *Owners {
 	return &Owners{resolver: r, extractor: extractor}
 }
 
-// Resolve adds to each observation the owners of its involved object, as far as they are known
-// before the context ends.
+// Resolve adds to each observation the owners of its involved object, and its tags, as far as they
+// are known before the context ends. One call of the resolver looks up everything that the
+// observations need.
 func (o *Owners) Resolve(ctx context.Context, observations []observation.Observation) {
 	if o.resolver == nil {
 		o.NameInvolved(observations)
 		return
 	}
-	o.add(observations, func(references []resolver.Reference) []resolver.Chain {
-		return o.resolver.Resolve(ctx, references)
-	})
-}
-
-// NameInvolved adds to each observation only the involved object as the event refers to it.
-func (o *Owners) NameInvolved(observations []observation.Observation) {
-	o.add(observations, func(references []resolver.Reference) []resolver.Chain {
-		chains := make([]resolver.Chain, len(references))
-		for i, ref := range references {
-			chains[i].Objects = []*resolver.Object{ref.Object()}
-		}
-		return chains
-	})
-}
-
-// add adds the chains that find returns. find gets each distinct object once.
-func (o *Owners) add(observations []observation.Observation, find func([]resolver.Reference) []resolver.Chain) {
 	if len(observations) == 0 {
 		return
 	}
-	references := make([]resolver.Reference, 0, len(observations))
-	index := make(map[resolver.Reference]int, len(observations))
-	indexes := make([]int, len(observations))
+	l := newLookups(observations, o.extractor.Uses())
+	l.chains = o.resolver.Resolve(ctx, l.references)
+	o.add(observations, l)
+}
+
+// NameInvolved adds to each observation only the involved object as the event refers to it, and the
+// tags of the Event.
+func (o *Owners) NameInvolved(observations []observation.Observation) {
+	l := newLookups(observations, extract.Uses{})
+	l.chains = make([]resolver.Chain, len(l.references))
+	for i, ref := range l.references {
+		l.chains[i].Objects = []*resolver.Object{ref.Object()}
+	}
+	o.add(observations, l)
+}
+
+// add adds what was found. Observations that need the same objects share their tags, unless tags
+// are taken from the Event, too.
+func (o *Owners) add(observations []observation.Observation, l *lookups) {
+	shared := make(map[needs]extract.Tags, len(l.chains))
 	for i := range observations {
-		ref := event.Involved(observations[i].Event)
-		n, ok := index[ref]
-		if !ok {
-			n = len(references)
-			index[ref] = n
-			references = append(references, ref)
+		of, n := &observations[i], l.needs[i]
+		tags, ok := shared[n]
+		if !ok || o.extractor.Uses().Event {
+			tags = o.extractor.Tags(l.sources(n, of.Event))
+			shared[n] = tags
 		}
-		indexes[i] = n
-	}
-	chains := find(references)
-	tags := make([][]extract.Tag, len(chains))
-	for i, chain := range chains {
-		tags[i] = o.extractor.Tags(chain.Objects)
-	}
-	for i := range observations {
-		n := indexes[i]
-		observations[i].Chain, observations[i].Tags = chains[n], tags[n]
+		of.Chain, of.Tags = l.chains[n.involved], tags
 	}
 }

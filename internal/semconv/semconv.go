@@ -13,8 +13,12 @@ import (
 // SchemaURL is the version of the conventions.
 const SchemaURL = "https://opentelemetry.io/schemas/1.43.0"
 
-// Pod is the kind of Kubernetes itself. Other groups may have a kind with this name.
-var Pod = schema.GroupKind{Kind: "Pod"}
+// These kinds are those of Kubernetes itself. Other groups may have kinds with these names.
+var (
+	Pod       = schema.GroupKind{Kind: "Pod"}
+	Node      = schema.GroupKind{Kind: "Node"}
+	Namespace = schema.GroupKind{Kind: "Namespace"}
+)
 
 // Names are the resource attributes that name an object of one kind.
 type Names struct {
@@ -25,8 +29,8 @@ type Names struct {
 // names maps a kind with its API group, because other groups have kinds of the same name: a Service
 // of serving.knative.dev is not a k8s.service.
 var names = map[schema.GroupKind]Names{
-	{Kind: "Namespace"}:                  {"k8s.namespace.name", ""},
-	{Kind: "Node"}:                       {"k8s.node.name", "k8s.node.uid"},
+	Namespace:                            {"k8s.namespace.name", ""},
+	Node:                                 {"k8s.node.name", "k8s.node.uid"},
 	{Kind: "PersistentVolume"}:           {"k8s.persistentvolume.name", "k8s.persistentvolume.uid"},
 	{Kind: "PersistentVolumeClaim"}:      {"k8s.persistentvolumeclaim.name", "k8s.persistentvolumeclaim.uid"},
 	Pod:                                  {"k8s.pod.name", "k8s.pod.uid"},
@@ -45,6 +49,16 @@ var names = map[schema.GroupKind]Names{
 	{Group: "extensions", Kind: "DaemonSet"}:  {"k8s.daemonset.name", "k8s.daemonset.uid"},
 	{Group: "extensions", Kind: "Deployment"}: {"k8s.deployment.name", "k8s.deployment.uid"},
 	{Group: "extensions", Kind: "ReplicaSet"}: {"k8s.replicaset.name", "k8s.replicaset.uid"},
+}
+
+// record has the attributes that the receiver itself writes on records.
+var record = map[string]bool{
+	"k8s.event.name": true, "k8s.event.uid": true, "k8s.event.reason": true, "k8s.event.type": true, "k8s.event.action": true,
+	"k8s.event.count": true, "k8s.event.occurrences": true, "k8s.event.start_time": true,
+	"k8s.event.reporting_controller": true, "k8s.event.reporting_instance": true,
+	"k8s.event.related.api_version": true, "k8s.event.related.kind": true, "k8s.event.related.namespace": true,
+	"k8s.event.related.name": true, "k8s.event.related.uid": true,
+	"k8s.object.fieldpath": true, "k8s.object.resource_version": true, "k8s.owner.resolution": true, "log.record.uid": true,
 }
 
 // own has the resource attributes that the receiver itself writes, for any object.
@@ -66,9 +80,9 @@ func ownNames() map[string]bool {
 	return all
 }
 
-// Own reports whether the receiver itself writes a resource attribute of this name, perhaps for
-// other objects. A label with this name would be mistaken for it.
-func Own(attribute string) bool { return own[attribute] }
+// Own reports whether the receiver itself writes an attribute of this name on a record or on a
+// resource, perhaps for other objects. A label with this name would be mistaken for it.
+func Own(attribute string) bool { return own[attribute] || record[attribute] }
 
 // Of returns the names for a kind, matched by group and kind; ok is false for a kind that the
 // conventions do not name.

@@ -20,11 +20,13 @@ func TestWhatIsWrittenIsWhatIsDescribed(t *testing.T) {
 	content, err := os.ReadFile("../../metadata.yaml")
 	require.NoError(t, err)
 	var described struct {
-		ResourceAttributes map[string]any `yaml:"resource_attributes"`
+		ResourceAttributes map[string]any                           `yaml:"resource_attributes"`
+		Events             map[string]struct{ Attributes []string } `yaml:"events"`
 	}
 	require.NoError(t, yaml.Unmarshal(content, &described))
 	delete(described.ResourceAttributes, "tilt.manifest") // extracted by default, and not the receiver's own
 	assert.ElementsMatch(t, slices.Collect(maps.Keys(described.ResourceAttributes)), slices.Collect(maps.Keys(own)))
+	assert.ElementsMatch(t, described.Events["k8s.event"].Attributes, slices.Collect(maps.Keys(record)))
 }
 
 func TestObjectsAreNamedByGroupAndKind(t *testing.T) {

@@ -108,7 +108,7 @@ func TestWhatIsHeldComesBackAfterARestart(t *testing.T) {
 	restored.Settle(at(3))
 	held := restored.Resolve(func(held []observation.Observation) {
 		for i := range held {
-			held[i].Tags = []extract.Tag{{Name: "resolved", Value: "yes"}}
+			held[i].Tags.Resource = []extract.Tag{{Name: "resolved", Value: "yes"}}
 		}
 	})
 	assert.Len(t, held, 2)
@@ -117,7 +117,7 @@ func TestWhatIsHeldComesBackAfterARestart(t *testing.T) {
 	require.Len(t, records, 2)
 	for _, record := range records {
 		if record.Event.Name == "b" {
-			assert.NotEmpty(t, record.Tags, "what was resolved stays so")
+			assert.NotEmpty(t, record.Tags.Resource, "what was resolved stays so")
 		}
 	}
 	total := records[0].Occurrences + records[1].Occurrences

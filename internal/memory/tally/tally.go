@@ -6,7 +6,6 @@ package tally
 
 import (
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -38,8 +37,7 @@ type Tally struct {
 	saved    *saved    // nil: nothing is saved
 }
 
-// resourceKey is what tells one resource from another; the tags are flattened, because a key has to
-// be comparable.
+// resourceKey is what tells one resource from another.
 type resourceKey struct {
 	namespace  string
 	apiVersion string
@@ -87,7 +85,7 @@ func (t *Tally) Add(observations []observation.Observation, now time.Time) {
 
 func (t *Tally) pointLocked(o *observation.Observation) *point {
 	workload := workloadOf(o.Chain)
-	key := resourceKeyOf(o.Chain.Objects[0].Namespace, workload, o.Tags)
+	key := resourceKeyOf(o.Chain.Objects[0].Namespace, workload, o.Tags.Metric)
 	r := t.resources[key]
 	pk := pointKey{o.Event.Reason, o.Event.Type, o.Event.InvolvedObject.Kind}
 	if r != nil && r.points[pk] != nil {
@@ -134,17 +132,11 @@ func workloadOf(chain resolver.Chain) *resolver.Object {
 
 var barePod = resolver.Object{APIVersion: "v1", Kind: "Pod"}
 
-func resourceKeyOf(namespace string, workload *resolver.Object, carried []extract.Tag) resourceKey {
-	key := resourceKey{namespace: namespace}
+func resourceKeyOf(namespace string, workload *resolver.Object, tags []extract.Tag) resourceKey {
+	key := resourceKey{namespace: namespace, tags: extract.Joined(tags)}
 	if workload != nil {
 		key.apiVersion, key.kind, key.name, key.uid = workload.APIVersion, workload.Kind, workload.Name, string(workload.UID)
 	}
-	var tags strings.Builder
-	for _, tag := range carried {
-		// Neither a label nor its key can hold a NUL byte.
-		tags.WriteString(tag.Name + "\x00" + tag.Value + "\x00")
-	}
-	key.tags = tags.String()
 	return key
 }
 
@@ -152,7 +144,7 @@ func newResource(o *observation.Observation, workload *resolver.Object) *resourc
 	return &resource{
 		namespace: o.Chain.Objects[0].Namespace,
 		workload:  workload,
-		tags:      slices.Clone(o.Tags),
+		tags:      slices.Clone(o.Tags.Metric),
 		points:    map[pointKey]*point{},
 	}
 }

@@ -93,12 +93,26 @@ func TestTagsTellSeriesApart(t *testing.T) {
 	tally := New(Config{MaxSeries: 100, SeriesTTL: time.Hour}, start)
 	for _, tags := range [][]extract.Tag{{{Name: "a", Value: "b"}}, {{Name: "a", Value: "c"}}, nil} {
 		o := seen("R", 1, resolver.Complete, deployment("fe"))
-		o.Tags = tags
+		o.Tags.Metric = tags
 		add(tally, at(1), o, o)
 	}
 	assert.Len(t, sums(tally, at(1)), 3)
 	for series, sum := range sums(tally, at(1)) {
 		assert.Equal(t, int64(2), sum, series)
+	}
+}
+
+func TestTagsThatAreNotTheMetricsDoNotTellSeriesApart(t *testing.T) {
+	tally := New(Config{MaxSeries: 100, SeriesTTL: time.Hour}, start)
+	for _, value := range []string{"z1", "z2"} {
+		o := seen("R", 1, resolver.Complete, deployment("fe"))
+		o.Tags.Resource, o.Tags.Record = []extract.Tag{{Name: "zone", Value: value}}, []extract.Tag{{Name: "run", Value: value}}
+		add(tally, at(1), o)
+	}
+	assert.Len(t, sums(tally, at(1)), 1)
+	for series, sum := range sums(tally, at(1)) {
+		assert.Equal(t, int64(2), sum)
+		assert.NotContains(t, series, "z1")
 	}
 }
 
@@ -204,7 +218,7 @@ func TestSumsGoOnAfterARestart(t *testing.T) {
 	stored, tally := map[Key][]byte{}, New(Config{MaxSeries: 2, SeriesTTL: time.Hour}, start)
 	tally.Track()
 	tagged := seen("R", 1, resolver.Complete, deployment("tagged"))
-	tagged.Tags = []extract.Tag{{Name: "team", Value: "web"}}
+	tagged.Tags.Metric = []extract.Tag{{Name: "team", Value: "web"}}
 	add(tally, at(1), tagged, seen("R", 2, resolver.NotFound, pod("p")), seen("R", 3, resolver.Complete, deployment("beyond")))
 	tally = reopened(t, stored, tally)
 	before := sums(tally, at(2))

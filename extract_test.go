@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeeventsreceiver
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
+)
+
+// extractsAll has a rule for each origin, without a tag name or with a regular expression, too.
+const extractsAll = `
+start_at: beginning
+extract:
+  labels:
+    - {key: team, from: namespace}
+    - {tag_name: zone, key: topology.kubernetes.io/zone, from: node}
+    - {key: pipeline, from: event}
+    - {tag_name: app, key: app}
+  annotations:
+    - {tag_name: "run.$1", key_regex: "ci/(.*)", from: event}
+`
+
+// taggedObjects are a Deployment with a pod, the Namespace, and two Nodes.
+func taggedObjects() *apitest.Objects {
+	api := apitest.NewObjectsInMemory()
+	deployment := apitest.Object{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "ns", Name: "fe", UID: "fe-uid"}
+	pod := apitest.Object{APIVersion: "v1", Kind: "Pod", Namespace: "ns", Name: "pod", UID: "pod-uid", Labels: map[string]string{"app": "fe"}}
+	pod.Owners = append(pod.Owners, apitest.OwnedBy(deployment, true))
+	api.Put(deployment, pod,
+		apitest.Object{APIVersion: "v1", Kind: "Namespace", Name: "ns", UID: "ns-uid", Labels: map[string]string{"team": "web"}},
+		apitest.Object{APIVersion: "v1", Kind: "Node", Name: "node-1", UID: "n1", Labels: map[string]string{"topology.kubernetes.io/zone": "z1"}},
+		apitest.Object{APIVersion: "v1", Kind: "Node", Name: "node-2", UID: "n2", Labels: map[string]string{"topology.kubernetes.io/zone": "z2"}},
+	)
+	return api
+}
+
+// taggedEvent is a pod's event of a node's kubelet.
+func taggedEvent(name string, count int32, node string) *corev1.Event {
+	ev := eventNamed(name, count)
+	ev.Labels, ev.Annotations = map[string]string{"pipeline": "p-" + name}, map[string]string{"ci/id": "42", "other": "x"}
+	ev.Source = corev1.EventSource{Component: "kubelet", Host: node}
+	return ev
+}
+
+// tagsOf are the attributes of a resource or a record that are extracted.
+func tagsOf(attributes map[string]any) map[string]any {
+	found := map[string]any{}
+	for key, value := range attributes {
+		own := strings.HasPrefix(key, "k8s.") && !strings.Contains(key, ".label.")
+		if !own && key != "log.record.uid" {
+			found[key] = value
+		}
+	}
+	return found
+}
+
+// eachRecord calls do with each record that the pipeline has accepted, and its resource.
+func (p *pipeline) eachRecord(do func(resource map[string]any, record plog.LogRecord)) {
+	for _, logs := range p.AllLogs() {
+		for _, rl := range logs.ResourceLogs().All() {
+			for _, record := range rl.ScopeLogs().At(0).LogRecords().All() {
+				do(rl.Resource().Attributes().AsRaw(), record)
+			}
+		}
+	}
+}
+
+func TestTagsOfTheNamespaceTheNodeAndTheEvent(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		api.Objects = taggedObjects()
+		api.Put(taggedEvent("a", 1, "node-1"))
+		api.Put(taggedEvent("b", 2, "node-2"))
+		p := launch(t, api, options{config: extractsAll})
+		p.awaitRecords(t, "a+1", "b+2")
+		zones := map[string]string{"node-1": "z1", "node-2": "z2"}
+		p.logs.eachRecord(func(resource map[string]any, record plog.LogRecord) {
+			node, _ := resource["k8s.node.name"].(string)
+			assert.Equal(t, map[string]any{"k8s.namespace.label.team": "web", "zone": zones[node], "app": "fe"}, tagsOf(resource))
+			name, _ := record.Attributes().Get("k8s.event.name")
+			assert.Equal(t, map[string]any{"k8s.event.label.pipeline": "p-" + name.Str(), "run.id": "42"}, tagsOf(record.Attributes().AsRaw()))
+		})
+		p.awaitSum(t, 3)
+		all := p.metrics.AllMetrics()
+		resources := all[len(all)-1].ResourceMetrics()
+		require.Equal(t, 1, resources.Len(), "neither the Node nor the Event splits a series")
+		assert.Equal(t, map[string]any{"k8s.namespace.label.team": "web", "app": "fe"}, tagsOf(resources.At(0).Resource().Attributes().AsRaw()))
+	})
+}
+
+func TestWithoutOwnersOnlyTheEventHasTags(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		api.Objects = taggedObjects()
+		api.Put(taggedEvent("a", 1, "node-1"))
+		p := launch(t, api, options{config: extractsAll + "\nowners: {enabled: false}"})
+		p.awaitRecords(t, "a+1")
+		p.logs.eachRecord(func(resource map[string]any, record plog.LogRecord) {
+			assert.Empty(t, tagsOf(resource))
+			assert.Equal(t, map[string]any{"k8s.event.label.pipeline": "p-a", "run.id": "42"}, tagsOf(record.Attributes().AsRaw()))
+		})
+		assert.Empty(t, api.Objects.Seen(), "no lookups")
+	})
+}
+
+// TestTagsOfAWindowSurviveAKill: the checkpoint has the held event with its labels and annotations.
+func TestTagsOfAWindowSurviveAKill(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		api.Objects = taggedObjects()
+		on, config := newDisk(), extractsAll+"\ndedup_interval: 5m"
+		api.Put(taggedEvent("a", 1, "node-1"))
+		first := launch(t, api, options{config: config, disk: on})
+		first.awaitRecords(t, "a+1")
+		api.Put(taggedEvent("a", 4, "node-1"))
+		time.Sleep(time.Minute) // The window holds it, and the checkpoint has it.
+		killed := on.copied()
+		first.logs.reject(assert.AnError)
+		first.stop()
+
+		second := launch(t, api, options{config: config, disk: killed})
+		second.awaitRecords(t, "a+3")
+		second.logs.eachRecord(func(resource map[string]any, record plog.LogRecord) {
+			assert.Equal(t, map[string]any{"k8s.namespace.label.team": "web", "zone": "z1", "app": "fe"}, tagsOf(resource))
+			assert.Equal(t, map[string]any{"k8s.event.label.pipeline": "p-a", "run.id": "42"}, tagsOf(record.Attributes().AsRaw()))
+		})
+	})
+}
+
+func TestMissingPermissionsForTagsAreNamedOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		api.Objects = taggedObjects()
+		forbidden := apitest.Fault{Status: http.StatusForbidden}
+		for _, path := range []string{"/api/v1/namespaces", "/api/v1/nodes"} {
+			api.Objects.Fail(path+"?list", forbidden)
+		}
+		p := launch(t, api, options{config: extractsAll})
+		for i, name := range []string{"ns", "other", "third"} {
+			api.Objects.Fail("/api/v1/namespaces/"+name, forbidden)
+			node := []string{"node-1", "node-2", "node-3"}[i]
+			api.Objects.Fail("/api/v1/nodes/"+node, forbidden)
+			ev := taggedEvent("a", 1, node)
+			ev.Namespace, ev.InvolvedObject.Namespace = name, name
+			api.Put(ev)
+			settle()
+		}
+		assert.Len(t, p.logs.names(), 3)
+		var rules []string
+		for _, entry := range p.logged("rule_to_add") {
+			assert.Equal(t, zap.WarnLevel, entry.Level)
+			fields := entry.ContextMap()
+			if fields["verb"] == "get" {
+				rules = append(rules, fields["rule_to_add"].(string))
+			}
+		}
+		slices.Sort(rules)
+		assert.Equal(t, []string{
+			`{apiGroups: [""], resources: [namespaces], verbs: [get, list]}`,
+			`{apiGroups: [""], resources: [nodes], verbs: [get, list]}`,
+		}, rules)
+		p.logs.eachRecord(func(resource map[string]any, record plog.LogRecord) {
+			assert.NotContains(t, resource, "zone")
+			assert.NotContains(t, resource, "k8s.namespace.label.team")
+			resolution, _ := record.Attributes().Get("k8s.owner.resolution")
+			assert.NotEqual(t, "forbidden", resolution.Str(), "the chain is as it is")
+		})
+		assert.False(t, p.host.fails())
+	})
+}

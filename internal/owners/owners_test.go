@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package owners
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
+	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
+	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+	"github.com/kubeevents/kubeeventsreceiver/resolver"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type (
+	tags   = []extract.Tag
+	values = map[string]string
+)
+
+var (
+	shop       = apitest.Object{APIVersion: "v1", Kind: "Namespace", Name: "shop", UID: "shop-uid", Labels: values{"team": "web"}}
+	otherSpace = apitest.Object{APIVersion: "v1", Kind: "Namespace", Name: "default", UID: "default-uid", Labels: values{"team": "base"}}
+	node1      = apitest.Object{APIVersion: "v1", Kind: "Node", Name: "node-1", UID: "node-uid", Labels: values{"zone": "z1"}}
+	deployment = apitest.Object{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "fe", UID: "fe-uid"}
+	pod        = apitest.Object{
+		APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "fe-a", UID: "pod-uid", Labels: values{"app": "fe"},
+		Owners: []metav1.OwnerReference{apitest.OwnedBy(deployment, true)},
+	}
+)
+
+// fixture is an API server with these objects, and an Owners in front of it.
+type fixture struct {
+	*Owners
+	api *apitest.Objects
+
+	mu        sync.Mutex
+	forbidden []string
+}
+
+// LookupDone, CacheHit and Forbidden implement resolver.Observer.
+func (*fixture) LookupDone(string, time.Duration) {}
+func (*fixture) CacheHit()                        {}
+func (f *fixture) Forbidden(verb string, resource schema.GroupResource, _ string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.forbidden = append(f.forbidden, verb+" "+resource.String())
+}
+
+func newFixture(t *testing.T, labels ...extract.Rule) *fixture {
+	t.Helper()
+	extractor, err := extract.New(labels, nil)
+	require.NoError(t, err)
+	f := &fixture{api: apitest.NewObjects(t)}
+	f.api.Put(shop, otherSpace, node1, deployment, pod)
+	r, err := resolver.New(f.api.RESTConfig(), resolver.Config{
+		LookupTimeout: 10 * time.Second, KeepLabel: extractor.KeepLabel, KeepAnnotation: extractor.KeepAnnotation, Observer: f,
+	})
+	require.NoError(t, err)
+	t.Cleanup(r.Close)
+	f.Owners = New(r, extractor)
+	return f
+}
+
+// about is an observation of an event about an object; reporter is the node of the kubelet that
+// reports it, or empty.
+func about(o apitest.Object, reporter string) observation.Observation {
+	ev := &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name + ".1", Labels: values{"team": "ci", "zone": "none"}},
+		InvolvedObject: corev1.ObjectReference{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name},
+	}
+	if reporter != "" {
+		ev.Source = corev1.EventSource{Component: "kubelet", Host: reporter}
+	}
+	return observation.Observation{Event: ev}
+}
+
+var (
+	fromNamespace = extract.Rule{TagName: "team", Key: "team", From: extract.Namespace}
+	fromNode      = extract.Rule{TagName: "zone", Key: "zone", From: extract.Node}
+	fromEvent     = extract.Rule{TagName: "by", Key: "team", From: extract.Event}
+)
+
+func TestTagsOfTheNamespaceAndTheNode(t *testing.T) {
+	mirror := apitest.Object{
+		APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "static", UID: "static-uid",
+		Owners: []metav1.OwnerReference{apitest.OwnedBy(node1, true)},
+	}
+	withoutNamespace := pod
+	withoutNamespace.Namespace = ""
+	inDefault := apitest.Object{APIVersion: "v1", Kind: "Pod", Namespace: "default", Name: "fe-a", UID: "other-uid"}
+	volume := apitest.Object{APIVersion: "v1", Kind: "PersistentVolume", Name: "disk", UID: "disk-uid"}
+	volumeInShop := volume
+	volumeInShop.Namespace = "shop"
+	nodeInDefault := node1
+	nodeInDefault.Namespace = "default"
+	for name, tt := range map[string]struct {
+		of       apitest.Object
+		reporter string
+		want     tags
+	}{
+		"a pod's event of a kubelet":                            {pod, "node-1", tags{{Name: "team", Value: "web"}, {Name: "zone", Value: "z1"}}},
+		"a pod's event of another program":                      {pod, "", tags{{Name: "team", Value: "web"}}},
+		"a pod that does not exist":                             {apitest.Object{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "gone"}, "node-1", tags{{Name: "team", Value: "web"}, {Name: "zone", Value: "z1"}}},
+		"a pod that a Node owns":                                {mirror, "", tags{{Name: "team", Value: "web"}, {Name: "zone", Value: "z1"}}},
+		"a pod whose event names no namespace":                  {withoutNamespace, "", tags{{Name: "team", Value: "base"}}},
+		"a kubelet's event about another object":                {deployment, "node-1", tags{{Name: "team", Value: "web"}}},
+		"a Node":                                                {node1, "node-1", tags{{Name: "zone", Value: "z1"}}},
+		"a Node whose event names a namespace":                  {nodeInDefault, "", tags{{Name: "zone", Value: "z1"}}},
+		"a cluster-scoped object":                               {volume, "", nil},
+		"a cluster-scoped object whose event names a namespace": {volumeInShop, "", nil},
+		"a Namespace is its own":                                {shop, "", tags{{Name: "team", Value: "web"}}},
+		"a Node that does not exist":                            {pod, "node-9", tags{{Name: "team", Value: "web"}}},
+		"a node name that no Node can have":                     {pod, "../pods", tags{{Name: "team", Value: "web"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, fromNamespace, fromNode)
+			f.api.Serve("v1", "PersistentVolume", "persistentvolumes", false)
+			f.api.Put(mirror, inDefault, volume)
+			observations := []observation.Observation{about(tt.of, tt.reporter)}
+			f.Resolve(t.Context(), observations)
+			assert.ElementsMatch(t, tt.want, observations[0].Tags.Resource)
+			assert.Empty(t, observations[0].Tags.Record)
+		})
+	}
+}
+
+func TestEachNamespaceAndNodeIsLookedUpOnce(t *testing.T) {
+	f := newFixture(t, fromNamespace, fromNode)
+	var batch []observation.Observation
+	for i := range 20 {
+		p := pod
+		p.Name = fmt.Sprint("fe-", i%3)
+		batch = append(batch, about(p, "node-1"))
+	}
+	batch = append(batch, about(node1, "node-1"), about(shop, ""))
+	for range 2 {
+		f.Resolve(t.Context(), batch)
+	}
+	requests := strings.Join(f.api.Seen(), "\n") + "\n"
+	assert.Equal(t, 1, strings.Count(requests, "/namespaces/shop\n"), requests)
+	assert.Equal(t, 1, strings.Count(requests, "/nodes/node-1\n"), requests)
+}
+
+func TestWithoutARuleNothingMoreIsLookedUp(t *testing.T) {
+	for name, rules := range map[string][]extract.Rule{"no rules": nil, "the chain and the Event": {{TagName: "app", Key: "app"}, fromEvent}} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, rules...)
+			batch := []observation.Observation{about(pod, "node-1")}
+			f.Resolve(t.Context(), batch)
+			assert.Len(t, batch[0].Chain.Objects, 2)
+			assert.Equal(t, []string{f.api.Path(pod), f.api.Path(deployment)}, f.api.SeenObjects())
+		})
+	}
+	t.Run("a Node's event with a rule for the Namespace", func(t *testing.T) {
+		f := newFixture(t, fromNamespace)
+		f.Resolve(t.Context(), []observation.Observation{about(node1, "node-1")})
+		assert.Equal(t, []string{f.api.Path(node1)}, f.api.SeenObjects())
+	})
+}
+
+func TestAFailedLookupOfANamespaceOrNodeCostsOnlyItsTag(t *testing.T) {
+	for name, status := range map[string]int{"forbidden": http.StatusForbidden, "not found": http.StatusNotFound, "broken": http.StatusInternalServerError} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, fromNamespace, fromNode, extract.Rule{TagName: "app", Key: "app"}, extract.Rule{TagName: "team", Key: "app"})
+			f.api.Fail(f.api.Path(shop), apitest.Fault{Status: status})
+			f.api.Fail(f.api.Path(node1), apitest.Fault{Status: status})
+			batch := []observation.Observation{about(pod, "node-1")}
+			f.Resolve(t.Context(), batch)
+			assert.Equal(t, resolver.Complete, batch[0].Chain.Resolution)
+			assert.Equal(t, tags{{Name: "app", Value: "fe"}, {Name: "team", Value: "fe"}}, batch[0].Tags.Resource, "and the next rule applies")
+			if status == http.StatusForbidden {
+				assert.ElementsMatch(t, []string{"get namespaces", "get nodes"}, f.forbidden)
+			}
+		})
+	}
+}
+
+func TestTagsOfTheEventAreItsOwn(t *testing.T) {
+	f := newFixture(t, fromEvent, fromNamespace)
+	batch := []observation.Observation{about(pod, ""), about(pod, ""), about(pod, "")}
+	batch[1].Event.Labels = values{"team": "second"}
+	batch[2].Event.Labels = nil
+	f.Resolve(t.Context(), batch)
+	for i, want := range []tags{{{Name: "by", Value: "ci"}}, {{Name: "by", Value: "second"}}, nil} {
+		assert.Equal(t, want, batch[i].Tags.Record)
+		assert.Equal(t, tags{{Name: "team", Value: "web"}}, batch[i].Tags.Resource)
+		assert.Equal(t, tags{{Name: "team", Value: "web"}}, batch[i].Tags.Metric)
+	}
+}
+
+func TestWithoutLookupsOnlyTheEventGivesTags(t *testing.T) {
+	extractor, err := extract.New([]extract.Rule{fromEvent, fromNamespace, fromNode, {TagName: "app", Key: "app"}}, nil)
+	require.NoError(t, err)
+	batch := []observation.Observation{about(pod, "node-1"), about(shop, "")}
+	New(nil, extractor).Resolve(t.Context(), batch)
+	for _, o := range batch {
+		assert.Equal(t, tags{{Name: "by", Value: "ci"}}, o.Tags.Record)
+		assert.Empty(t, o.Tags.Resource)
+		assert.Len(t, o.Chain.Objects, 1)
+		assert.Empty(t, o.Chain.Resolution)
+	}
+}
