@@ -56,6 +56,13 @@ type entry struct {
 	checkedAt time.Duration // when the request was sent that brought this result
 	usedAt    time.Duration
 	failure   Resolution // of the last lookup; empty if it found the object
+	restored  bool       // found only before a restart
+}
+
+// mayAnswer reports whether the entry may answer for the UID after a failure. A restored object is
+// the object of a name only if nothing of this name exists any more.
+func (e *entry) mayAnswer(uid types.UID, failure Resolution) bool {
+	return !e.restored || uid != "" || failure == NotFound
 }
 
 // known reports whether the entry holds an object, not only a failure.
@@ -96,7 +103,7 @@ func (c *cache) find(key objectKey, uid types.UID) (answer, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.entryLocked(key, uid)
-	if e == nil || c.now()-e.checkedAt >= c.maxAge(e.failure) || c.expiredLocked(e) {
+	if e == nil || c.now()-e.checkedAt >= c.maxAge(e.failure) || c.expiredLocked(e) || !e.mayAnswer(uid, e.failure) {
 		return answer{}, false
 	}
 	c.touchLocked(e)
@@ -138,6 +145,12 @@ func (c *cache) fail(key objectKey, uid types.UID, failure Resolution, remember 
 	e := c.entryLocked(key, uid)
 	if e != nil && e.known() && failure == NotFound && c.now()-e.usedAt > c.ttl {
 		c.removeLocked(e)
+		e = nil
+	}
+	if e != nil && !e.mayAnswer(uid, failure) {
+		if remember {
+			c.removeLocked(e) // The failure takes its place.
+		}
 		e = nil
 	}
 	if e == nil && remember {

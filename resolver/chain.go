@@ -31,6 +31,8 @@ type Object struct {
 	// owner is none if the object has no owner, or if its owner is not known. Objects with the same
 	// owner share it.
 	owner unique.Handle[owner]
+
+	found bool // see Found
 }
 
 // GroupKind returns the object's API group and kind. A kind alone is not unique, because groups can

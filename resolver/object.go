@@ -63,6 +63,7 @@ func (t *trimmer) object(k *kind, meta *metav1.PartialObjectMetadata) Object {
 		Labels:      t.sets.shared(kept(meta.Labels, t.keepLabel)),
 		Annotations: t.sets.shared(kept(meta.Annotations, t.keepAnnotation)),
 		owner:       chooseOwner(meta.OwnerReferences),
+		found:       true,
 	}
 }
 
