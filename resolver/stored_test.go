@@ -218,7 +218,7 @@ func TestARestoredPodIsTheAnswerIfItsRequestHangs(t *testing.T) {
 	api.Put(pod, replicaSet, deployment)
 	defer api.Hang(t, api.Path(pod))()
 	r := newResolver(t, api, resolver.Config{LookupTimeout: 50 * time.Millisecond})
-	resolve(t, r, refTo(deployment)) // The kinds of its group are known then.
+	resolve(t, r, refTo(replicaSet)) // The kinds of its chain are known then.
 	r.Restore(restarted(t, found(t, pod, replicaSet, deployment)))
 	require.Equal(t, "Pod/shop/fe-1-a=p1 < ReplicaSet.apps/shop/fe-1=r1 < Deployment.apps/shop/fe=d1: complete",
 		text(resolve(t, r, refTo(pod))))

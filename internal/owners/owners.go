@@ -49,6 +49,16 @@ func (o *Owners) NameInvolved(observations []observation.Observation) {
 	})
 }
 
+// Restore gives the resolver objects that were found before a restart.
+func (o *Owners) Restore(objects []*resolver.Object) {
+	if o.resolver != nil {
+		o.resolver.Restore(objects)
+	}
+}
+
+// Kept returns which labels and annotations the objects of chains have.
+func (o *Owners) Kept() extract.Kept { return o.extractor.Kept() }
+
 // Strain returns how long to wait before the next batch is resolved, so that lookups do not strain
 // the API server.
 func (o *Owners) Strain() time.Duration {
