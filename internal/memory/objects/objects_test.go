@@ -20,11 +20,9 @@ import (
 func found(t testing.TB, apiVersion, name, uid, label string) *resolver.Object {
 	t.Helper()
 	var b []byte
-	for field, text := range []string{1: apiVersion, 2: "Pod", 3: "ns", 4: name, 5: uid} {
-		if field > 0 {
-			b = protowire.AppendTag(b, protowire.Number(field), protowire.BytesType)
-			b = protowire.AppendString(b, text)
-		}
+	for field, text := range map[protowire.Number]string{1: apiVersion, 2: "Pod", 3: "ns", 4: name, 5: uid} {
+		b = protowire.AppendTag(b, field, protowire.BytesType)
+		b = protowire.AppendString(b, text)
 	}
 	o := &resolver.Object{}
 	require.NoError(t, o.UnmarshalBinary(b))
