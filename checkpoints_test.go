@@ -22,6 +22,9 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
@@ -893,4 +896,142 @@ func TestAnotherClusterThatDoesNotAnswerAtOnceIsNoticed(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The chain of the tests of restarts.
+var (
+	storedDeployment = apitest.Object{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "ns", Name: "fe", UID: "d1", Labels: map[string]string{"tilt-manifest": "shop", "team": "a"}}
+	storedReplicaSet = apitest.Object{APIVersion: "apps/v1", Kind: "ReplicaSet", Namespace: "ns", Name: "fe-1", UID: "r1", Owners: []metav1.OwnerReference{apitest.OwnedBy(storedDeployment, true)}}
+	storedPod        = apitest.Object{APIVersion: "v1", Kind: "Pod", Namespace: "ns", Name: "fe-1-a", UID: "p1", Owners: []metav1.OwnerReference{apitest.OwnedBy(storedReplicaSet, true)}}
+)
+
+// eventAbout is an event about an object; an empty UID is left out of the event, too.
+func eventAbout(name string, o apitest.Object, uid string) *corev1.Event {
+	ev := eventNamed(name, 1)
+	ev.InvolvedObject = corev1.ObjectReference{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: types.UID(uid)}
+	return ev
+}
+
+// ownersOf describes the owners of the event's only record.
+func (p *process) ownersOf(t *testing.T, event string) string {
+	t.Helper()
+	var found []string
+	for _, logs := range p.logs.AllLogs() {
+		for _, rl := range logs.ResourceLogs().All() {
+			for _, record := range rl.ScopeLogs().At(0).LogRecords().All() {
+				if name, _ := record.Attributes().Get("k8s.event.name"); name.Str() != event {
+					continue
+				}
+				parts := []string{}
+				for _, key := range []string{"k8s.owner.chain", "k8s.workload.name", "tilt.manifest", "team"} {
+					if value, ok := rl.Resource().Attributes().Get(key); ok {
+						parts = append(parts, value.AsString())
+					}
+				}
+				resolution, _ := record.Attributes().Get("k8s.owner.resolution")
+				found = append(found, strings.Join(append(parts, resolution.Str()), " "))
+			}
+		}
+	}
+	require.Len(t, found, 1, "records of %s", event)
+	return found[0]
+}
+
+// afterAKill resolves the chain of the tests, kills the receiver, and starts another one after what
+// happened meanwhile.
+func afterAKill(t *testing.T, api *apitest.Server, config string, meanwhile func(*apitest.Objects)) *process {
+	t.Helper()
+	api.Objects = apitest.NewObjectsInMemory()
+	api.Objects.Put(storedPod, storedReplicaSet, storedDeployment)
+	on := newDisk()
+	first := launch(t, api, options{disk: on})
+	settle()
+	api.Put(eventAbout("before", storedPod, storedPod.UID))
+	first.awaitRecords(t, "before+1")
+	require.Equal(t, wholeChain, first.ownersOf(t, "before"))
+	left := on.copied()
+	first.stop()
+	meanwhile(api.Objects)
+	second := launch(t, api, options{config: config, disk: left})
+	settle()
+	return second
+}
+
+const (
+	chainAndWorkload = `["replicaset.apps/fe-1","deployment.apps/fe"] fe`
+	wholeChain       = chainAndWorkload + " shop complete"
+)
+
+func removeAll(objects *apitest.Objects) {
+	objects.Remove(storedPod, storedReplicaSet, storedDeployment)
+}
+
+func TestAfterACrashTheOwnersOfDeletedObjectsAreKnown(t *testing.T) {
+	renewed := storedPod
+	renewed.UID, renewed.Owners = "p2", nil
+	moved := storedPod
+	moved.Owners = []metav1.OwnerReference{apitest.OwnedBy(storedDeployment, true)}
+	relabelled := storedDeployment
+	relabelled.Labels = map[string]string{"tilt-manifest": "new"}
+	extracting := "extract: {labels: [{tag_name: tilt.manifest, key: tilt-manifest}, {tag_name: team, key: team}]}"
+	for name, test := range map[string]struct {
+		config    string
+		meanwhile func(*apitest.Objects)
+		uid       string
+		want      string
+	}{
+		"the whole chain is deleted":                         {"", removeAll, "p1", wholeChain},
+		"it is deleted, and the event has no UID":            {"", removeAll, "", wholeChain},
+		"nothing is deleted":                                 {"", func(*apitest.Objects) {}, "p1", wholeChain},
+		"it is deleted, and another label is wanted":         {extracting, removeAll, "p1", chainAndWorkload + " complete"},
+		"nothing is deleted, and another label is wanted":    {extracting, func(*apitest.Objects) {}, "p1", chainAndWorkload + " shop a complete"},
+		"owners are not looked up any more":                  {"owners: {enabled: false}", removeAll, "p1", ""},
+		"the pod has another owner":                          {"", func(o *apitest.Objects) { o.Put(moved) }, "p1", `["deployment.apps/fe"] fe shop complete`},
+		"a label has changed":                                {"", func(o *apitest.Objects) { o.Put(relabelled) }, "p1", chainAndWorkload + " new complete"},
+		"the name is used again":                             {"", func(o *apitest.Objects) { o.Put(renewed) }, "p2", "fe-1-a complete"},
+		"the name is used again, and the event has no UID":   {"", func(o *apitest.Objects) { o.Put(renewed) }, "", "fe-1-a complete"},
+		"the name was used again by a pod that is gone":      {"", removeAll, "p2", "not_found"},
+		"the name is used again, the event is about the old": {"", func(o *apitest.Objects) { o.Put(renewed) }, "p1", wholeChain},
+		"the API server refuses everything": {"", func(o *apitest.Objects) {
+			for _, object := range []apitest.Object{storedPod, storedReplicaSet, storedDeployment} {
+				o.Fail(o.Path(object), apitest.Fault{Status: http.StatusForbidden})
+			}
+		}, "p1", wholeChain},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, api *apitest.Server) {
+				p := afterAKill(t, api, test.config, test.meanwhile)
+				api.Put(eventAbout("after", storedPod, test.uid))
+				settle()
+				assert.Equal(t, test.want, p.ownersOf(t, "after"))
+			})
+		})
+	}
+}
+
+func TestStoredObjectsOutliveSeveralRestartsInWhichNothingUsesThem(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		p := afterAKill(t, api, "", removeAll)
+		on := p.host.extensions[component.MustNewID("disk")].(*disk)
+		for range 3 {
+			p.stop()
+			p = launch(t, api, options{disk: on})
+			settle()
+		}
+		api.Put(eventAbout("after", storedPod, storedPod.UID))
+		settle()
+		assert.Equal(t, wholeChain, p.ownersOf(t, "after"))
+	})
+}
+
+func TestTheObjectsOfAnotherClustersCheckpointAreNotUsed(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		p := afterAKill(t, api, "", func(objects *apitest.Objects) {
+			removeAll(objects)
+			api.SetCluster("another-cluster")
+		})
+		api.Put(eventAbout("after", storedPod, storedPod.UID))
+		settle()
+		assert.Equal(t, "not_found", p.ownersOf(t, "after"))
+	})
 }

@@ -363,6 +363,14 @@ func (c *Config) seriesIdentity() string {
 	return string(identity)
 }
 
+// storedObjects returns how many objects a checkpoint has at most: as many as the resolver's cache.
+func (c *Config) storedObjects() int {
+	if !c.Owners.Enabled {
+		return 0
+	}
+	return c.Owners.CacheSize
+}
+
 // session returns what sessions use of the configuration.
 func (c *Config) session() session.Config {
 	return session.Config{
@@ -372,6 +380,7 @@ func (c *Config) session() session.Config {
 		CollectionInterval: c.CollectionInterval,
 		LookupTimeout:      c.Owners.LookupTimeout,
 		Tally:              tally.Config{MaxSeries: c.Metrics.MaxSeries, SeriesTTL: c.Metrics.SeriesTTL},
+		StoredObjects:      c.storedObjects(),
 		Identity:           c.seriesIdentity(),
 		Retry:              c.RetryOnFailure,
 	}

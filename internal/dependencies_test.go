@@ -46,11 +46,12 @@ var allowed = map[string][]string{
 	"internal/queue":        {"internal/watch"}, // It implements watch.Taker.
 	"internal/memory": { // It is one unit of these.
 		"internal/memory/checkpoint", "internal/memory/dedup", "internal/memory/dirty", "internal/memory/ledger",
-		"internal/memory/tally",
+		"internal/memory/objects", "internal/memory/tally",
 	},
-	"internal/memory/dedup":  {"internal/memory/dirty"},
-	"internal/memory/ledger": {"internal/memory/dirty"},
-	"internal/memory/tally":  {"internal/memory/dirty"},
+	"internal/memory/dedup":   {"internal/memory/dirty"},
+	"internal/memory/ledger":  {"internal/memory/dirty"},
+	"internal/memory/objects": {"internal/memory/dirty"},
+	"internal/memory/tally":   {"internal/memory/dirty"},
 	// It is the observer of these.
 	"internal/health": {"internal/election", "internal/metadata", "internal/watch"},
 }

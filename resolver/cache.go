@@ -3,7 +3,6 @@
 package resolver
 
 import (
-	"math"
 	"strings"
 	"sync"
 	"time"
@@ -22,8 +21,6 @@ const (
 	stableFailureTTL = time.Minute
 	// transientFailureTTL is how long a failure is cached that may end soon.
 	transientFailureTTL = 5 * time.Second
-	// longAgo is when a restored object was checked: it is refreshed on its next use.
-	longAgo = time.Duration(math.MinInt64 / 2)
 )
 
 // collection is where objects are listed: a kind, and a namespace. The namespace is empty for
@@ -77,6 +74,13 @@ type entry struct {
 	checkedAt time.Duration // when the request was sent that brought this result
 	usedAt    time.Duration
 	failure   Resolution // of the last lookup; empty if it found the object
+	restored  bool       // found only before a restart
+}
+
+// mayAnswer reports whether the entry may answer for the UID after a failure. A restored object is
+// the object of a name only if nothing of this name exists any more.
+func (e *entry) mayAnswer(uid types.UID, failure Resolution) bool {
+	return !e.restored || uid != "" || failure == NotFound
 }
 
 func (e *entry) key() objectKey { return objectKey{e.collection, e.Name} }
@@ -129,7 +133,7 @@ func newLRU[K comparable, V any](size int) *simplelru.LRU[K, V] {
 func (c *cache) find(key objectKey, uid types.UID) (answer, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e := c.entryLocked(key, uid); e != nil && !isGuess(e, uid) {
+	if e := c.entryLocked(key, uid); e != nil && e.mayAnswer(uid, e.failure) {
 		if c.now()-e.checkedAt >= c.maxAge(e.failure) || c.isForgottenLocked(e) {
 			return answer{}, false
 		}
@@ -157,7 +161,7 @@ func (c *cache) stored(kind unique.Handle[schema.GroupKind], namespace, name str
 	defer c.mu.Unlock()
 	for _, in := range []string{namespace, ""} {
 		e := c.entryLocked(objectKey{collection{kind, unique.Make(in)}, name}, uid)
-		if e != nil && !c.isForgottenLocked(e) && !isGuess(e, uid) {
+		if e != nil && !c.isForgottenLocked(e) && e.mayAnswer(uid, e.failure) {
 			c.touchLocked(e)
 			return &e.Object
 		}
@@ -196,7 +200,7 @@ func (c *cache) fail(key objectKey, uid types.UID, failure Resolution, remember 
 		c.removeLocked(e)
 		e = nil
 	}
-	if e != nil && (failure == NotFound || !isGuess(e, uid)) {
+	if e != nil && e.mayAnswer(uid, failure) {
 		if remember {
 			e.failure, e.checkedAt = failure, c.now()
 		}
@@ -210,10 +214,6 @@ func (c *cache) fail(key objectKey, uid types.UID, failure Resolution, remember 
 	}
 	return answer{failure: failure}
 }
-
-// isGuess reports whether the entry may not be what a reference without UID means: it was restored,
-// and another object may have its name by now.
-func isGuess(e *entry, uid types.UID) bool { return uid == "" && e.checkedAt == longAgo }
 
 func (c *cache) len() int {
 	c.mu.Lock()

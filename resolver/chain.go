@@ -89,6 +89,7 @@ type Object struct {
 	// mirrored is the UID by which a kubelet's events refer to the static pod that this is the mirror
 	// of; empty for any other object.
 	mirrored types.UID
+	found    bool // see Found
 }
 
 // GroupKind returns the object's API group and kind. A kind alone is not unique, because groups can

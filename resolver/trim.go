@@ -70,6 +70,7 @@ func (t *trimmer) object(k *kinds.Kind, meta *metav1.PartialObjectMetadata) Obje
 		Labels:      t.sets.shared(kept(meta.Labels, t.keepLabel)),
 		Annotations: t.sets.shared(kept(meta.Annotations, t.keepAnnotation)),
 		owner:       chooseOwner(meta.OwnerReferences),
+		found:       true,
 	}
 	if k.Name == corePod {
 		object.mirrored = types.UID(strings.Clone(meta.Annotations[mirrorAnnotation]))

@@ -49,16 +49,24 @@ func opened(t *testing.T, on values, config Config, now time.Time) (*Memory, *ch
 	return m, store
 }
 
-// TestTheCheckpointOfTheVersionBeforeIsRead reads what that version wrote. It had seen 60 events
-// with counts from 1 to 5 before it started, of which 10 were deleted, and 181 since: 396
-// occurrences, of which 35 are held in 5 windows.
+// TestTheCheckpointOfTheVersionBeforeIsRead reads what that version wrote, and what this format was
+// before it had objects. It had seen 60 events with counts from 1 to 5 before it started, of which
+// 10 were deleted, and 181 since: 396 occurrences, of which 35 are held in 5 windows.
 func TestTheCheckpointOfTheVersionBeforeIsRead(t *testing.T) {
+	for _, file := range []string{"v2.json", "v3.json"} {
+		t.Run(file, func(t *testing.T) { requireRead(t, file) })
+	}
+}
+
+func requireRead(t *testing.T, file string) {
+	t.Helper()
 	on := values{}
-	stored, err := os.ReadFile("checkpoint/testdata/v2.json")
+	stored, err := os.ReadFile("checkpoint/testdata/" + file)
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(stored, &on))
 	config := configured("")
 	config.Coverage.FieldSelector, config.DedupInterval, config.Identity = "type=Normal", 48*time.Hour, "settings"
+	config.Objects = 100
 	now := time.Date(2026, 11, 22, 3, 0, 0, 0, time.UTC)
 
 	for _, version := range []string{"before", "this one"} {

@@ -12,11 +12,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
+	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/checkpoint"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/dedup"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/ledger"
+	"github.com/kubeevents/kubeeventsreceiver/internal/memory/objects"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/tally"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
 // Config is what a memory depends on.
@@ -31,6 +34,10 @@ type Config struct {
 	Identity string
 	// Saved is whether the memory is saved: it then notes what changes.
 	Saved bool
+	// Objects is how many objects of chains are saved at most; 0: none. Kept is which of their labels
+	// and annotations are read.
+	Objects int
+	Kept    extract.Kept
 	// Start is where the receiver starts without a checkpoint; nil: nowhere in particular.
 	Start Position
 }
@@ -52,6 +59,7 @@ type Memory struct {
 	streams *streams
 	Windows *dedup.Windows
 	Tally   *tally.Tally
+	objects *objects.Objects
 	cluster string
 }
 
@@ -63,8 +71,10 @@ func New(config Config, now time.Time) *Memory {
 		streams: newStreams(config.Coverage),
 		Windows: dedup.New(config.DedupInterval),
 		Tally:   tally.New(config.Tally, now),
+		objects: objects.New(config.Objects),
 	}
 	if config.Saved {
+		m.objects.Track()
 		m.ledger.Track()
 		m.streams.changed.Track()
 		m.Windows.Track()
@@ -159,6 +169,17 @@ func (m *Memory) Count(observations []observation.Observation, now time.Time) {
 	}
 }
 
+// Use notes the objects of chains that records have or will have. Callers call it only if the memory
+// is saved.
+func (m *Memory) Use(observations []observation.Observation) {
+	for i := range observations {
+		m.objects.Use(observations[i].Chain.Objects)
+	}
+}
+
+// Objects returns the objects of the chains, the one that was used last at the end.
+func (m *Memory) Objects() []*resolver.Object { return m.objects.All() }
+
 // Len returns how many events are remembered.
 func (m *Memory) Len() int { return m.ledger.Len() }
 
@@ -172,6 +193,8 @@ type state struct {
 	Cluster  string    `json:"cluster,omitempty"`  // UID; empty: not known
 	Identity string    `json:"identity,omitempty"` // empty: not known, and not changed
 	Epoch    time.Time `json:"epoch"`
+	// Kept is which labels and annotations the objects have; nil: there are no objects.
+	Kept *extract.Kept `json:"kept,omitempty"`
 }
 
 // The first byte of an entry's key is its kind.
@@ -180,6 +203,7 @@ const (
 	streamKind = 'p'
 	windowKind = 'w'
 	seriesKind = 's'
+	objectKind = 'o'
 )
 
 func keyOf(kind byte, of []byte) (k checkpoint.Key) {
@@ -201,6 +225,8 @@ func (m *Memory) Restore(key checkpoint.Key, value []byte) error {
 		return m.Windows.Restore(rest, value)
 	case seriesKind:
 		return m.Tally.Restore(rest, value)
+	case objectKind:
+		return m.objects.Restore(rest, value)
 	}
 	return fmt.Errorf("there is no kind of entry %q", key[0])
 }
@@ -221,6 +247,9 @@ func (m *Memory) Settle(saved json.RawMessage, now time.Time) error {
 		m.Tally.Reset(now)
 	}
 	m.streams.settle()
+	if s.Kept == nil || !s.Kept.Covers(m.config.Kept) {
+		m.objects.ForgetTags()
+	}
 	return nil
 }
 
@@ -232,7 +261,7 @@ func (m *Memory) SetCluster(uid string) { m.cluster = uid }
 
 // Unsaved returns how many entries have changed since Content was called.
 func (m *Memory) Unsaved() int {
-	return m.ledger.Changed() + m.streams.changed.Len() + m.Windows.Changed() + m.Tally.Changed()
+	return m.ledger.Changed() + m.streams.changed.Len() + m.Windows.Changed() + m.Tally.Changed() + m.objects.Changed()
 }
 
 // Content returns what has changed since it was last called, and which Saved acknowledges.
@@ -252,7 +281,14 @@ func (m *Memory) Content() checkpoint.Content {
 	for _, k := range m.Tally.TakeChanged() {
 		changed = append(changed, keyOf(seriesKind, k[:]))
 	}
-	written, _ := json.Marshal(state{m.cluster, m.config.Identity, m.Tally.Epoch()})
+	for _, k := range m.objects.TakeChanged() {
+		changed = append(changed, keyOf(objectKind, k[:]))
+	}
+	s := state{Cluster: m.cluster, Identity: m.config.Identity, Epoch: m.Tally.Epoch()}
+	if m.config.Objects > 0 {
+		s.Kept = &m.config.Kept
+	}
+	written, _ := json.Marshal(s)
 	return checkpoint.Content{State: written, Changed: changed, Source: m}
 }
 
@@ -269,6 +305,8 @@ func (m *Memory) Value(key checkpoint.Key) []byte {
 		return m.streams.value(streamKey(rest))
 	case windowKind:
 		return m.Windows.Value(rest)
+	case objectKind:
+		return m.objects.Value(rest)
 	default:
 		return m.Tally.Value(rest)
 	}
@@ -294,6 +332,11 @@ func (m *Memory) Keys() iter.Seq[checkpoint.Key] {
 		}
 		for _, k := range m.Tally.Keys() {
 			if !yield(keyOf(seriesKind, k[:])) {
+				return
+			}
+		}
+		for k := range m.objects.Keys() {
+			if !yield(keyOf(objectKind, k[:])) {
 				return
 			}
 		}

@@ -51,6 +51,16 @@ func (o *Owners) NameInvolved(observations []observation.Observation) {
 	o.add(observations, l)
 }
 
+// Restore gives the resolver objects that were found before a restart.
+func (o *Owners) Restore(objects []*resolver.Object) {
+	if o.resolver != nil {
+		o.resolver.Restore(objects)
+	}
+}
+
+// Kept returns which labels and annotations the objects of chains have.
+func (o *Owners) Kept() extract.Kept { return o.extractor.Kept() }
+
 // add adds what was found. Observations that need the same objects share their tags, unless tags
 // are taken from the Event, too.
 func (o *Owners) add(observations []observation.Observation, l *lookups) {

@@ -46,10 +46,11 @@ type checkpoints struct {
 
 func (c *checkpoints) close() { c.store.Close() }
 
-// save counts the batch and saves it. While the storage does not work, the batch is delivered all
+// save counts the batch and saves it, with the objects of its chains. While the storage does not work, the batch is delivered all
 // the same: a crash then repeats it.
 func (c *checkpoints) save(b *batch) {
 	c.memory.Count(b.observations, time.Now())
+	c.memory.Use(b.observations)
 	advance(c.memory, b)
 	c.note()
 	if c.trySettle() && (len(b.requests) > 0 || c.memory.Unsaved() >= unsavedChanges || c.isDue()) {

@@ -89,6 +89,8 @@ func (p *Process) newMemory(start election.Position) *memory.Memory {
 		Tally:         p.Tally,
 		Identity:      p.Identity,
 		Saved:         p.Storage != nil,
+		Objects:       p.StoredObjects,
+		Kept:          p.Owners.Kept(),
 		Start:         start,
 	}, time.Now())
 }

@@ -132,8 +132,9 @@ func (s *session) checkVersions(ctx context.Context) {
 // write: what it changed in the memory, where the streams resume, and its requests as bytes, the
 // outbox. The next write removes them. So this is the recovery after a crash: the memory is that of
 // the last complete write, its outbox is delivered as it is, and the streams resume at its
-// versions. What was delivered without an acknowledged write is repeated. If the checkpoint is of
-// another cluster, what it holds is delivered, and the receiver starts from scratch.
+// versions. What was delivered without an acknowledged write is repeated. Owners are looked up with
+// the objects that earlier records used. If the checkpoint is of another cluster, what it holds is
+// delivered, and the receiver starts from scratch.
 func (p *Process) openCheckpoints(stop, drain context.Context) *session {
 	c := &checkpoints{leadership: p.Leadership, health: p.Health, store: checkpoint.New(p.Storage), last: time.Now()}
 	loaded, ok := p.load(stop, c)
@@ -160,6 +161,7 @@ func (p *Process) openCheckpoints(stop, drain context.Context) *session {
 		s.pipeline.forget()
 		s = p.setAside(t, c, known, uid)
 	}
+	p.Owners.Restore(s.memory.Objects())
 	s.sums.enable()
 	return s
 }

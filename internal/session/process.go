@@ -36,6 +36,8 @@ type Config struct {
 	// LookupTimeout is how long the first records wait for the UID of the cluster.
 	LookupTimeout time.Duration
 	Tally         tally.Config
+	// StoredObjects is how many objects of chains a checkpoint has at most; 0: none.
+	StoredObjects int
 	// Identity has the settings that decide what a series of the metric is.
 	Identity string
 	Retry    configretry.BackOffConfig
