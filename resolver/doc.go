@@ -38,6 +38,7 @@
 //	apiversion.go parse apiVersion fields; kinds that moved to another group
 //
 //	cache.go      objects and failed lookups
+//	stored.go     objects that outlive the process
 //	lru.go        bounded maps for everything else that is remembered
 //	reader.go     read one object
 //	listing.go    read a list
