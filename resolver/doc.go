@@ -15,37 +15,37 @@
 //   - An owner is in its dependent's namespace, or in no namespace if its kind is cluster-scoped.
 //     The API server reports which it is.
 //   - UIDs decide. Another object with the same name is another object. Only for Nodes, the UID of
-//     a reference means nothing: kubelet writes the node's name there.
+//     a reference means nothing: kubelets write the node's name there, or the UID of a Node that has
+//     been created again since. A static pod has two UIDs: a kubelet's events have the hash of its
+//     manifest, and the chain has that of its mirror pod.
 //   - A reference may name an API version that is no longer served, or none.
 //   - A deleted object stays in the cache for a while, because its events often arrive later.
 //
 // # How it works
 //
-// A chain is a climb. Each step of the climb is a search for one object. A search first uses the
-// cache, and stops when it needs a request. Then all stopped searches of a call send their requests
-// together: small discovery documents for kinds, single GETs for a few objects of one collection,
-// one list for many. This repeats until all climbs are done or the time is up.
+// Each chain is a climb: straight-line code that finds one object after the other, in a goroutine of
+// its own if it needs requests. A climb that needs an object waits. When all climbs wait, what they
+// want is requested as one wave, each object in the cheapest way: by itself, or in a list of its
+// namespace or of the whole cluster. A list is read if the objects that callers need are at least a
+// fifth of it. Each page answers the climbs that want its objects.
 //
-//	resolver.go   Resolve: all climbs of a call
-//	climb.go      one chain: what follows when an object is found or not found
-//	search.go     one object: what the search needs, and how far it is
-//	fromcache.go  continue a search without a request
-//	fetch.go      send the missing requests, and wait for them
+//	resolver.go   Resolve: climbs that need no request, and the goroutines of the others
+//	climb.go      one chain, object by object
+//	chain.go      references, objects and chains, as callers see them
 //
-//	kinds.go      which kinds are served, by the names that references use
-//	documents.go  the discovery documents that were read
-//	discovery.go  read discovery documents
-//	apiversion.go parse apiVersion fields; kinds that moved to another group
+//	wave.go       what climbs wait for, and the moment when it is requested
+//	scope.go      the cheapest way to request it
+//	read.go       one object
+//	list.go       a list, page by page
+//
+//	limiter.go    when a request is sent: how many at a time, and which first
+//	circuit.go    kinds whose requests hang or fail
+//	clients.go    the API server's clients
+//	failure.go    what an error means
 //
 //	cache.go      objects and failed lookups
+//	trim.go       what is kept of an object
 //	stored.go     objects that outlive the process
-//	lru.go        bounded maps for everything else that is remembered
-//	reader.go     read one object
-//	listing.go    read a list
-//	watcher.go    watch a kind while many new objects appear
-//	refusals.go   collections that the resolver may not read
 //
-//	flight.go     one call for all callers that need the same
-//	limiter.go    how many requests are sent
-//	background.go requests that outlive their callers, until Close
+//	internal/kinds    which kinds are served, by the names that references use
 package resolver

@@ -34,10 +34,12 @@ type Objects struct {
 	server *httptest.Server // nil: in memory
 
 	mu         sync.Mutex
-	served     []served                                 // in the order of discovery
-	objects    map[string]*metav1.PartialObjectMetadata // by path
-	faults     map[string]Fault                         // by path
-	requests   []string                                 // paths, with "?list" for a page of a list
+	served     []served                                   // in the order of discovery
+	objects    map[string]*metav1.PartialObjectMetadata   // by path
+	order      map[string][]*metav1.PartialObjectMetadata // by resource, as lists have them; empty after a change
+	order      map[string][]*metav1.PartialObjectMetadata // by resource, as lists have them; empty after a change
+	faults     map[string]Fault                           // by path
+	requests   []string                                   // paths, with "?list" for a page of a list
 	userAgents map[string]bool
 	cached     []string // of the requests, those with resourceVersion=0
 	stale      map[schema.GroupVersion]bool
@@ -78,6 +80,7 @@ func NewObjects(t testing.TB) *Objects {
 func NewObjectsInMemory() *Objects {
 	a := &Objects{
 		objects:    make(map[string]*metav1.PartialObjectMetadata),
+		order:      make(map[string][]*metav1.PartialObjectMetadata),
 		faults:     make(map[string]Fault),
 		userAgents: make(map[string]bool),
 		stale:      make(map[schema.GroupVersion]bool),
@@ -143,6 +146,7 @@ func (a *Objects) Put(objects ...Object) {
 	defer a.mu.Unlock()
 	for _, o := range objects {
 		at := a.pathLocked(o)
+		clear(a.order)
 		a.objects[at] = &metav1.PartialObjectMetadata{
 			TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"},
 			ObjectMeta: metav1.ObjectMeta{
@@ -158,6 +162,7 @@ func (a *Objects) Remove(objects ...Object) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, o := range objects {
+		clear(a.order)
 		delete(a.objects, a.pathLocked(o))
 	}
 }
@@ -415,10 +420,13 @@ func (a *Objects) answerList(w http.ResponseWriter, r *http.Request) {
 		limit = 0 // The watch cache answers, and has no pages.
 	}
 	page := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}}
-	page.Items, page.ResourceVersion = items, "1"
+	page.ResourceVersion = "1"
 	if left := int64(len(items) - limit); limit > 0 && left > 0 {
-		page.Items, page.RemainingItemCount = items[:limit], &left
-		page.Continue = base64.RawURLEncoding.EncodeToString([]byte(keyOf(&items[limit-1])))
+		items, page.RemainingItemCount = items[:limit], &left
+		page.Continue = base64.RawURLEncoding.EncodeToString([]byte(keyOf(items[limit-1])))
+	}
+	for _, o := range items {
+		page.Items = append(page.Items, *o)
 	}
 	a.read += len(page.Items)
 	a.writeMetadata(w, page)
@@ -429,26 +437,38 @@ func keyOf(o *metav1.PartialObjectMetadata) string { return o.Namespace + "/" + 
 
 // list returns the objects at a collection's path whose keys come after a key, in order, and whether
 // it is served.
-func (a *Objects) list(path, after string) (items []metav1.PartialObjectMetadata, found bool) {
+func (a *Objects) list(path, after string) (items []*metav1.PartialObjectMetadata, found bool) {
 	s, namespace, found := a.collection(path)
 	if !found {
 		return nil, false
 	}
-	for at, o := range a.objects {
-		if namespace != "" && o.Namespace != namespace {
-			continue
+	for _, o := range a.ordered(s) {
+		if (namespace == "" || o.Namespace == namespace) && keyOf(o) > after {
+			items = append(items, o)
 		}
+	}
+	return items, true
+}
+
+// ordered returns all objects of a resource, in the order of lists.
+func (a *Objects) ordered(s served) []*metav1.PartialObjectMetadata {
+	path := versionPath(s.gv) + "/" + s.resource.Name
+	if items, known := a.order[path]; known {
+		return items
+	}
+	var items []*metav1.PartialObjectMetadata
+	for at, o := range a.objects {
 		in := versionPath(s.gv) + "/"
 		if o.Namespace != "" {
 			in += "namespaces/" + o.Namespace + "/"
 		}
-		isOfKind := at == in+s.resource.Name+"/"+o.Name
-		if isOfKind && keyOf(o) > after {
-			items = append(items, *o)
+		if at == in+s.resource.Name+"/"+o.Name {
+			items = append(items, o)
 		}
 	}
-	slices.SortFunc(items, func(a, b metav1.PartialObjectMetadata) int { return cmp.Compare(keyOf(&a), keyOf(&b)) })
-	return items, true
+	slices.SortFunc(items, func(a, b *metav1.PartialObjectMetadata) int { return strings.Compare(keyOf(a), keyOf(b)) })
+	a.order[path] = items
+	return items
 }
 
 var metaScheme = func() *runtime.Scheme {

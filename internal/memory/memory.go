@@ -169,11 +169,12 @@ func (m *Memory) Count(observations []observation.Observation, now time.Time) {
 	}
 }
 
-// Use notes the objects of chains that records have or will have. Callers call it only if the memory
+// Use notes the objects that the attributes of records come from. Callers call it only if the memory
 // is saved.
 func (m *Memory) Use(observations []observation.Observation) {
 	for i := range observations {
 		m.objects.Use(observations[i].Chain.Objects)
+		m.objects.Use(observations[i].TagSources)
 	}
 }
 

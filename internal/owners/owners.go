@@ -64,14 +64,17 @@ func (o *Owners) Kept() extract.Kept { return o.extractor.Kept() }
 // add adds what was found. Observations that need the same objects share their tags, unless tags
 // are taken from the Event, too.
 func (o *Owners) add(observations []observation.Observation, l *lookups) {
-	shared := make(map[needs]extract.Tags, len(l.chains))
+	shared := make(map[needs]*observation.Observation, len(l.chains))
 	for i := range observations {
 		of, n := &observations[i], l.needs[i]
-		tags, ok := shared[n]
-		if !ok || o.extractor.Uses().Event {
-			tags = o.extractor.Tags(l.sources(n, of.Event))
-			shared[n] = tags
+		same, ok := shared[n]
+		if !ok {
+			same, shared[n] = of, of
+			of.TagSources = l.tagSources(n)
 		}
-		of.Chain, of.Tags = l.chains[n.involved], tags
+		of.Chain, of.TagSources, of.Tags = l.chains[n.involved], same.TagSources, same.Tags
+		if !ok || o.extractor.Uses().Event {
+			of.Tags = o.extractor.Tags(l.sources(n, of.Event))
+		}
 	}
 }
