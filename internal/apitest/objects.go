@@ -37,7 +37,6 @@ type Objects struct {
 	served     []served                                   // in the order of discovery
 	objects    map[string]*metav1.PartialObjectMetadata   // by path
 	order      map[string][]*metav1.PartialObjectMetadata // by resource, as lists have them; empty after a change
-	order      map[string][]*metav1.PartialObjectMetadata // by resource, as lists have them; empty after a change
 	faults     map[string]Fault                           // by path
 	requests   []string                                   // paths, with "?list" for a page of a list
 	userAgents map[string]bool
