@@ -5,8 +5,10 @@ package resolver_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
@@ -69,6 +71,11 @@ func TestReferencesThatLackSomething(t *testing.T) {
 		{
 			name: "a Node's UID is no proof of another Node",
 			ref:  resolver.Reference{Kind: "Node", Name: "n1", UID: "1234"},
+			want: "Node/n1=8f3c: complete",
+		},
+		{
+			name: "kubelets from 1.37 on write a Node's UID",
+			ref:  resolver.Reference{APIVersion: "v1", Kind: "Node", Name: "n1", UID: "8f3c"},
 			want: "Node/n1=8f3c: complete",
 		},
 		{
@@ -148,6 +155,62 @@ func TestReferencesThatLackSomething(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A kubelet knows a static pod before its mirror pod exists. Its events refer to it by a hash of its
+// manifest, which the mirror pod has in an annotation.
+func TestStaticPods(t *testing.T) {
+	mirror := apitest.Object{
+		APIVersion: "v1", Kind: "Pod", Namespace: "kube-system", Name: "etcd-n1", UID: "m1",
+		Annotations: map[string]string{"kubernetes.io/config.mirror": "hash-1"}, Owners: []metav1.OwnerReference{apitest.OwnedBy(node, true)},
+	}
+	const whole = "Pod/kube-system/etcd-n1=m1 < Node/n1=8f3c: complete"
+	byHash := refTo(mirror)
+	byHash.UID = "hash-1"
+	for name, test := range map[string]struct {
+		ref  resolver.Reference
+		want string
+	}{
+		"by the hash":                {byHash, whole},
+		"by the UID of the mirror":   {refTo(mirror), whole},
+		"by the hash of another pod": {refTo(withUID(mirror, "hash-2")), "Pod/kube-system/etcd-n1=hash-2: not_found"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := apitest.NewObjects(t)
+			api.Put(mirror, node)
+			r := newResolver(t, api, resolver.Config{})
+			require.Equal(t, test.want, text(resolve(t, r, test.ref)))
+			api.Seen()
+			require.Equal(t, test.want, text(resolve(t, r, test.ref)))
+			require.Empty(t, api.Seen(), "it is known")
+		})
+	}
+	t.Run("the mirror is created again", func(t *testing.T) {
+		api, clock := apitest.NewObjects(t), newClock()
+		api.Put(mirror, node)
+		r := newResolver(t, api, resolver.Config{Now: clock.Now, CacheTTL: time.Minute})
+		resolve(t, r, byHash)
+		api.Put(withUID(mirror, "m2"))
+		require.Equal(t, whole, text(resolve(t, r, byHash)))
+		clock.pass(time.Minute)
+		require.Equal(t, "Pod/kube-system/etcd-n1=m2 < Node/n1=8f3c: complete", text(resolve(t, r, byHash)))
+	})
+	t.Run("a mirror that another process found", func(t *testing.T) {
+		api := apitest.NewObjects(t)
+		api.Put(mirror, node)
+		found := resolve(t, newResolver(t, api, resolver.Config{}), byHash)
+		api.Remove(mirror)
+		r := newResolver(t, api, resolver.Config{})
+		r.Restore(restarted(t, found.Objects))
+		require.Equal(t, whole, text(resolve(t, r, byHash)))
+	})
+	t.Run("many at once", func(t *testing.T) {
+		api := apitest.NewObjects(t)
+		api.Put(mirror, node)
+		r := newResolver(t, api, resolver.Config{})
+		refs := append(crowd(api, "kube-system", 20), byHash)
+		requireComplete(t, r.Resolve(t.Context(), refs))
+	})
 }
 
 func TestTheAPIVersionOfWhatIsFound(t *testing.T) {
