@@ -3,6 +3,7 @@
 package resolver
 
 import (
+	"hash/maphash"
 	"strings"
 	"sync"
 	"time"
@@ -100,8 +101,8 @@ type cache struct {
 
 	// mu guards everything below. Of an entry, it guards everything except Object.
 	mu       sync.Mutex
-	newest   map[objectKey]*entry // the object that had the name last
-	byUID    map[uidKey]*entry
+	newest   index[objectKey] // the objects that had the names last
+	byUID    index[uidKey]
 	count    int
 	order    entry // a ring: newer is the least, staler the most recently used
 	failures *simplelru.LRU[failureKey, failed]
@@ -110,7 +111,7 @@ type cache struct {
 func newCache(size int, ttl time.Duration, now func() time.Duration) *cache {
 	c := &cache{
 		size: size, ttl: ttl, now: now,
-		newest: make(map[objectKey]*entry), byUID: make(map[uidKey]*entry),
+		newest: newIndex[objectKey](), byUID: newIndex[uidKey](),
 		failures: newLRU[failureKey, failed](size),
 	}
 	c.order.newer, c.order.staler = &c.order, &c.order
@@ -248,10 +249,11 @@ func (c *cache) isForgottenLocked(e *entry) bool {
 // entryLocked returns the entry of the object with the UID; with an empty UID, the entry of the
 // newest object of the name; nil if there is none.
 func (c *cache) entryLocked(key objectKey, uid types.UID) *entry {
+	e := c.byUID.get(uidKey{key.kind, uid})
 	if uid == "" {
-		return c.newest[key]
+		e = c.newest.get(key)
 	}
-	if e := c.byUID[uidKey{key.kind, uid}]; e != nil && e.key() == key {
+	if e != nil && e.key() == key && e.hasUID(uid) {
 		return e
 	}
 	return nil
@@ -272,14 +274,12 @@ func (c *cache) addLocked(e *entry) {
 	for c.count >= c.size {
 		c.removeLocked(c.order.newer)
 	}
-	if last := c.newest[e.key()]; last == nil || last.checkedAt <= e.checkedAt {
-		// The key's string must be that of its entry.
-		delete(c.newest, e.key())
-		c.newest[e.key()] = e
+	if last := c.newest.get(e.key()); last == nil || last.checkedAt <= e.checkedAt {
+		c.newest.put(e.key(), e)
 	}
 	for _, uid := range []types.UID{e.UID, e.mirrored} {
 		if uid != "" {
-			c.byUID[uidKey{e.collection.kind, uid}] = e
+			c.byUID.put(uidKey{e.collection.kind, uid}, e)
 		}
 	}
 	c.pushLocked(e)
@@ -287,13 +287,9 @@ func (c *cache) addLocked(e *entry) {
 }
 
 func (c *cache) removeLocked(e *entry) {
-	if c.newest[e.key()] == e {
-		delete(c.newest, e.key())
-	}
+	c.newest.remove(e.key(), e)
 	for _, uid := range []types.UID{e.UID, e.mirrored} {
-		if key := (uidKey{e.collection.kind, uid}); c.byUID[key] == e {
-			delete(c.byUID, key)
-		}
+		c.byUID.remove(uidKey{e.collection.kind, uid}, e)
 	}
 	c.pullLocked(e)
 	c.count--
@@ -318,4 +314,25 @@ func (c *cache) pushLocked(e *entry) {
 func (c *cache) pullLocked(e *entry) {
 	e.staler.newer, e.newer.staler = e.newer, e.staler
 	e.staler, e.newer = nil, nil
+}
+
+// index finds entries by the hash of a key. It takes half the memory of a map with the key itself,
+// which the entry has anyway. If two keys have the same hash, it forgets the first: its object is then
+// looked up again. Callers check that an entry has the key.
+type index[K comparable] struct {
+	seed    maphash.Seed
+	entries map[uint64]*entry
+}
+
+func newIndex[K comparable]() index[K] {
+	return index[K]{seed: maphash.MakeSeed(), entries: make(map[uint64]*entry)}
+}
+
+func (i index[K]) get(key K) *entry    { return i.entries[maphash.Comparable(i.seed, key)] }
+func (i index[K]) put(key K, e *entry) { i.entries[maphash.Comparable(i.seed, key)] = e }
+
+func (i index[K]) remove(key K, e *entry) {
+	if hash := maphash.Comparable(i.seed, key); i.entries[hash] == e {
+		delete(i.entries, hash)
+	}
 }

@@ -62,15 +62,15 @@ func requireTogether(t *testing.T, c *cache) {
 	}
 	require.Len(t, byUse, c.count)
 	for e := range byUse {
-		require.Same(t, e, c.byUID[uidKey{e.collection.kind, e.UID}])
-		newest := c.newest[e.key()]
+		require.Same(t, e, c.byUID.get(uidKey{e.collection.kind, e.UID}))
+		newest := c.newest.get(e.key())
 		require.True(t, newest == nil || newest.failure != "" || e.failure != "" || newest.checkedAt >= e.checkedAt, "the newest is the one checked last")
 	}
-	for key, e := range c.newest {
+	for _, e := range c.newest.entries {
 		require.True(t, byUse[e])
-		require.Equal(t, e.key(), key)
+		require.Same(t, e, c.newest.get(e.key()))
 	}
-	require.Len(t, c.byUID, c.count)
+	require.Len(t, c.byUID.entries, c.count)
 	require.LessOrEqual(t, c.failures.Len(), c.size)
 }
 

@@ -18,6 +18,10 @@ import (
 // an object whose event leaves the namespace out.
 const defaultNamespace = "default"
 
+// usualLength is the number of objects of most chains: a pod, a ReplicaSet, a Deployment, and what has
+// made it.
+const usualLength = 4
+
 // climb follows one chain from the requested object to its end.
 type climb struct {
 	lookup   *lookup
@@ -33,6 +37,7 @@ type climb struct {
 // chain returns the chain of an object. It returns false if the climb needs a request and never
 // waits.
 func (c *climb) chain(from Reference) (Chain, bool) {
+	c.objects = make([]*Object, 0, usualLength)
 	ref, dependent := from, (*Object)(nil)
 	for {
 		object, failure, ok := c.find(ref, dependent)
@@ -41,8 +46,8 @@ func (c *climb) chain(from Reference) (Chain, bool) {
 			return Chain{}, false
 		case failure != "":
 			return c.end(failure, object)
-		case slices.ContainsFunc(c.objects, object.is):
-			return c.end(Cycle)
+		case c.has(object):
+			return c.end(Cycle, nil)
 		case object.owner == none && c.ambiguous:
 			return c.end(Ambiguous, object)
 		case object.owner == none:
@@ -51,19 +56,43 @@ func (c *climb) chain(from Reference) (Chain, bool) {
 		c.objects = append(c.objects, object)
 		up := object.owner.Value()
 		c.ambiguous = c.ambiguous || up.ambiguous
-		if up.uid != "" && slices.ContainsFunc(c.objects, func(o *Object) bool { return o.UID == up.uid }) {
-			return c.end(Cycle)
+		if c.hasUID(up.uid) {
+			return c.end(Cycle, nil)
 		}
 		if len(c.objects) > c.maxDepth {
-			return c.end(Depth)
+			return c.end(Depth, nil)
 		}
 		ref = Reference{APIVersion: up.apiVersion, Kind: up.kind, Name: up.name, UID: up.uid}
 		dependent = object
 	}
 }
 
-func (c *climb) end(resolution Resolution, last ...*Object) (Chain, bool) {
-	return Chain{Objects: append(c.objects, last...), Resolution: resolution}, true
+// end returns the chain. last is its last object; nil: the climb has it already.
+func (c *climb) end(resolution Resolution, last *Object) (Chain, bool) {
+	if last != nil {
+		c.objects = append(c.objects, last)
+	}
+	return Chain{Objects: c.objects, Resolution: resolution}, true
+}
+
+// has reports whether the object is already in the chain.
+func (c *climb) has(object *Object) bool {
+	for _, o := range c.objects {
+		if o.is(object) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasUID reports whether an object with the UID is already in the chain.
+func (c *climb) hasUID(uid types.UID) bool {
+	for _, o := range c.objects {
+		if uid != "" && o.UID == uid {
+			return true
+		}
+	}
+	return false
 }
 
 // find returns the object that a reference means. If it is not found, find returns why, and the

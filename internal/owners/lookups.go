@@ -16,6 +16,7 @@ import (
 
 // lookups are the distinct objects that a batch needs, and their chains once they are resolved.
 type lookups struct {
+	uses       extract.Uses
 	references []resolver.Reference
 	chains     []resolver.Chain
 	needs      []needs // one for each observation
@@ -31,6 +32,7 @@ const none = -1
 // newLookups names each object once. It names Namespaces and Nodes only if rules use them.
 func newLookups(observations []observation.Observation, uses extract.Uses) *lookups {
 	l := &lookups{
+		uses:       uses,
 		references: make([]resolver.Reference, 0, len(observations)),
 		needs:      make([]needs, len(observations)),
 		index:      make(map[resolver.Reference]int, len(observations)),
@@ -92,12 +94,17 @@ func nodeOf(ev *corev1.Event, involved resolver.Reference) string {
 // sources returns the objects that an observation's tags are taken from.
 func (l *lookups) sources(n needs, ev *corev1.Event) extract.Sources {
 	chain := l.chains[n.involved].Objects
-	return extract.Sources{
-		Chain:     chain,
-		Namespace: l.namespace(n, chain[0]),
-		Node:      l.node(n, chain, ev),
-		Event:     &resolver.Object{APIVersion: "v1", Kind: "Event", Labels: ev.Labels, Annotations: ev.Annotations},
+	from := extract.Sources{Chain: chain}
+	if l.uses.Namespace {
+		from.Namespace = l.namespace(n, chain[0])
 	}
+	if l.uses.Node {
+		from.Node = l.node(n, chain, ev)
+	}
+	if l.uses.Event {
+		from.Event = &resolver.Object{APIVersion: "v1", Kind: "Event", Labels: ev.Labels, Annotations: ev.Annotations}
+	}
+	return from
 }
 
 // namespace returns the Namespace of the involved object. A Namespace is its own.

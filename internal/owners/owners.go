@@ -43,7 +43,7 @@ func (o *Owners) Resolve(ctx context.Context, observations []observation.Observa
 // NameInvolved adds to each observation only the involved object as the event refers to it, and the
 // tags of the Event.
 func (o *Owners) NameInvolved(observations []observation.Observation) {
-	l := newLookups(observations, extract.Uses{})
+	l := newLookups(observations, extract.Uses{Event: o.extractor.Uses().Event})
 	l.chains = make([]resolver.Chain, len(l.references))
 	for i, ref := range l.references {
 		l.chains[i].Objects = []*resolver.Object{ref.Object()}
@@ -73,7 +73,7 @@ func (o *Owners) add(observations []observation.Observation, l *lookups) {
 			of.TagSources = l.tagSources(n)
 		}
 		of.Chain, of.TagSources, of.Tags = l.chains[n.involved], same.TagSources, same.Tags
-		if !ok || o.extractor.Uses().Event {
+		if !ok || l.uses.Event {
 			of.Tags = o.extractor.Tags(l.sources(n, of.Event))
 		}
 	}

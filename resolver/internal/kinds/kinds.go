@@ -116,13 +116,8 @@ func (s *snapshot) find(apiVersion, name string) []*Kind {
 	if len(versions) == 0 {
 		return nil
 	}
-	best := versions[0]
-	for _, k := range versions {
-		if k.Resource.Version == gv.Version {
-			best = k
-		}
-	}
-	return []*Kind{best}
+	best := max(0, slices.IndexFunc(versions, func(k *Kind) bool { return k.Resource.Version == gv.Version }))
+	return versions[best : best+1 : best+1]
 }
 
 // mayLack reports whether a kind that the snapshot does not have may be served all the same.
