@@ -15,6 +15,9 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
+// usualBytes is what most objects take in a checkpoint at most.
+const usualBytes = 192
+
 // Key names an object.
 type Key [16]byte
 
@@ -77,7 +80,7 @@ func equal(known, read *resolver.Object) bool {
 }
 
 func encode(object *resolver.Object) []byte {
-	b, _ := object.AppendBinary(nil) // It was found.
+	b, _ := object.AppendBinary(make([]byte, 0, usualBytes)) // It was found.
 	return b
 }
 
