@@ -142,6 +142,7 @@ func almostCompacted(t *testing.T, s *server) {
 func discovery(t *testing.T, authentic, model *server) {
 	const aggregated = asJSON + ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 	for _, request := range []call{
+		{path: "/api", accept: aggregated + "," + asJSON}, {path: "/api", accept: asJSON},
 		{path: "/apis", accept: aggregated + "," + asJSON}, {path: "/apis", accept: asJSON},
 		{path: "/api/v1", accept: asJSON}, {path: "/apis/apps", accept: asJSON},
 		{path: "/apis/apps/v1", accept: asJSON},
@@ -152,6 +153,29 @@ func discovery(t *testing.T, authentic, model *server) {
 		whole, _ := authentic.ask(request)
 		part, _ := model.ask(request)
 		assert.NoError(t, isPart(part, whole), "%s %s", request.path, request.accept)
+	}
+	for _, s := range []*server{authentic, model} {
+		discoveryAgain(t, s, aggregated+","+asJSON)
+	}
+}
+
+// discoveryAgain checks that a client that has a document gets none.
+func discoveryAgain(t *testing.T, s *server, accept string) {
+	for _, path := range []string{"/api", "/apis"} {
+		ask := func(etag string) *http.Response {
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, nil)
+			require.NoError(t, err)
+			request.Header.Set("Accept", accept)
+			request.Header.Set("If-None-Match", etag)
+			response, err := s.client.Do(request)
+			require.NoError(t, err)
+			require.NoError(t, response.Body.Close())
+			return response
+		}
+		first := ask("")
+		assert.Regexp(t, `^"[0-9A-F]{128}"$`, first.Header.Get("ETag"), "%s %s", s.name, path)
+		assert.Contains(t, strings.Join(first.Header.Values("Vary"), ","), "Accept", "%s %s", s.name, path)
+		assert.Equal(t, http.StatusNotModified, ask(first.Header.Get("ETag")).StatusCode, "%s %s", s.name, path)
 	}
 }
 

@@ -4,6 +4,7 @@ package apitest
 
 import (
 	"cmp"
+	"encoding/base64"
 	"encoding/json"
 	"maps"
 	"net/http"
@@ -17,7 +18,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,6 +25,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/apitest/discovery"
 )
 
 // Objects is a fake API server over HTTP: discovery documents, metadata of objects in protobuf,
@@ -40,9 +42,12 @@ type Objects struct {
 	watchers   map[chan *metav1.PartialObjectMetadata]string // with the path that each one watches
 	userAgents map[string]bool
 	cached     []string // of the requests, those with resourceVersion=0
-	Aggregated bool     // whether there is aggregated discovery
-	JSON       bool     // whether metadata comes as JSON
+	stale      map[schema.GroupVersion]bool
 	delay      time.Duration
+
+	Aggregated   bool // whether there is aggregated discovery
+	OldDiscovery bool // whether it is version v2beta1 only, as before Kubernetes 1.30
+	JSON         bool // whether metadata comes as JSON
 }
 
 // served is one resource of a group version.
@@ -77,6 +82,7 @@ func NewObjectsInMemory() *Objects {
 		faults:     make(map[string]Fault),
 		watchers:   make(map[chan *metav1.PartialObjectMetadata]string),
 		userAgents: make(map[string]bool),
+		stale:      make(map[schema.GroupVersion]bool),
 		Aggregated: true,
 	}
 	a.Serve("v1", "Pod", "pods", true)
@@ -336,113 +342,58 @@ func (a *Objects) answer(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case isList(r):
 		a.answerList(w, r)
-	case segments[0] == "apis" && len(segments) == 1:
-		a.answerGroups(w, r)
-	case segments[0] == "apis" && len(segments) == 2:
-		a.answerGroup(w, segments[1])
-	case segments[0] == "apis" && len(segments) == 3:
-		a.answerVersion(w, schema.GroupVersion{Group: segments[1], Version: segments[2]})
-	case segments[0] == "api" && len(segments) == 2:
-		a.answerVersion(w, schema.GroupVersion{Version: segments[1]})
+	case segments[0] == "apis" && len(segments) <= 3, segments[0] == "api" && len(segments) <= 2:
+		a.answerDiscovery(w, r)
 	default:
 		a.answerObject(w, r, segments)
 	}
 }
 
-func (a *Objects) answerGroups(w http.ResponseWriter, r *http.Request) {
-	if a.Aggregated && strings.Contains(r.Header.Get("Accept"), "APIGroupDiscoveryList") {
-		list := apidiscoveryv2.APIGroupDiscoveryList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupDiscoveryList", APIVersion: "apidiscovery.k8s.io/v2"}}
-		for _, group := range a.groups() {
-			list.Items = append(list.Items, a.aggregate(group))
-		}
-		writeJSON(w, list)
-		return
+// answerDiscovery answers with a discovery document.
+func (a *Objects) answerDiscovery(w http.ResponseWriter, r *http.Request) {
+	form := discovery.V2
+	switch {
+	case !a.Aggregated:
+		form = discovery.None
+	case a.OldDiscovery:
+		form = discovery.V2Beta1
 	}
-	list := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
-	for _, group := range a.groups() {
-		list.Groups = append(list.Groups, *a.group(group))
-	}
-	writeJSON(w, list)
-}
-
-// groups returns the names of all groups except core.
-func (a *Objects) groups() []string {
-	var names []string
-	for _, s := range a.served {
-		if s.gv.Group != "" && !slices.Contains(names, s.gv.Group) {
-			names = append(names, s.gv.Group)
-		}
-	}
-	return names
-}
-
-func (a *Objects) aggregate(group string) apidiscoveryv2.APIGroupDiscovery {
-	aggregate := apidiscoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: group}}
-	for _, v := range a.group(group).Versions {
-		version := apidiscoveryv2.APIVersionDiscovery{Version: v.Version}
-		for _, s := range a.served {
-			if s.gv.Group != group || s.gv.Version != v.Version {
-				continue
-			}
-			r := apidiscoveryv2.APIResourceDiscovery{
-				Resource: s.resource.Name, Scope: apidiscoveryv2.ScopeCluster, Verbs: s.resource.Verbs,
-				ResponseKind: &metav1.GroupVersionKind{Group: group, Version: v.Version, Kind: s.resource.Kind},
-			}
-			if s.resource.Namespaced {
-				r.Scope = apidiscoveryv2.ScopeNamespace
-			}
-			version.Resources = append(version.Resources, r)
-		}
-		aggregate.Versions = append(aggregate.Versions, version)
-	}
-	return aggregate
-}
-
-func (a *Objects) answerGroup(w http.ResponseWriter, name string) {
-	group := a.group(name)
-	if group == nil {
+	switch code := a.catalogue().Serve(w, r, form); code {
+	case 0:
+	case discovery.NotFound:
 		writeNoSuchPath(w)
-		return
+	default:
+		writeStatus(w, code)
 	}
-	writeJSON(w, group)
 }
 
-// group returns a group's document. The version that was served first is the preferred one.
-func (a *Objects) group(name string) *metav1.APIGroup {
-	group := &metav1.APIGroup{TypeMeta: metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}, Name: name}
+// catalogue returns what is served. Each resource has a subresource, which must not be mistaken for
+// a kind of its own.
+func (a *Objects) catalogue() (all discovery.Catalogue) {
 	for _, s := range a.served {
-		version := metav1.GroupVersionForDiscovery{GroupVersion: s.gv.String(), Version: s.gv.Version}
-		if s.gv.Group == name && !slices.Contains(group.Versions, version) {
-			group.Versions = append(group.Versions, version)
+		at := slices.IndexFunc(all, func(v discovery.Version) bool { return v.GroupVersion == s.gv })
+		if at < 0 {
+			at, all = len(all), append(all, discovery.Version{GroupVersion: s.gv, Stale: a.stale[s.gv]})
 		}
+		status := s.resource
+		status.Name += "/status"
+		all[at].Resources = append(all[at].Resources, s.resource, status)
 	}
-	if len(group.Versions) == 0 {
-		return nil
-	}
-	group.PreferredVersion = group.Versions[0]
-	return group
+	return all
 }
 
-func (a *Objects) answerVersion(w http.ResponseWriter, gv schema.GroupVersion) {
-	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv.String()}
-	for _, s := range a.served {
-		if s.gv == gv {
-			list.APIResources = append(list.APIResources, s.resource)
-			status := s.resource
-			status.Name += "/status"
-			list.APIResources = append(list.APIResources, status)
-		}
-	}
-	if len(list.APIResources) == 0 {
-		writeNoSuchPath(w)
-		return
-	}
-	writeJSON(w, list)
+// SetStale lets discovery report that the API server behind an aggregated version does not answer.
+func (a *Objects) SetStale(apiVersion string, stale bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	gv, _ := schema.ParseGroupVersion(apiVersion)
+	a.stale[gv] = stale
 }
 
 func (a *Objects) answerObject(w http.ResponseWriter, r *http.Request, segments []string) {
 	name := segments[len(segments)-1]
-	if !a.serves(strings.TrimSuffix(r.URL.Path, "/"+name)) {
+	in, namespace, ok := a.collection(strings.TrimSuffix(r.URL.Path, "/"+name))
+	if !ok || in.resource.Namespaced != (namespace != "") {
 		writeNoSuchPath(w)
 		return
 	}
@@ -454,48 +405,73 @@ func (a *Objects) answerObject(w http.ResponseWriter, r *http.Request, segments 
 	a.writeMetadata(w, o)
 }
 
-// serves reports whether a resource is served at the path of its collection.
-func (a *Objects) serves(collection string) bool {
+// collection returns the resource whose objects are at a path, all of them or those of a namespace.
+func (a *Objects) collection(path string) (found served, namespace string, ok bool) {
 	for _, s := range a.served {
-		rest, ok := strings.CutPrefix(collection, versionPath(s.gv)+"/")
+		rest, ok := strings.CutPrefix(path, versionPath(s.gv)+"/")
 		if !ok {
 			continue
 		}
 		segments := strings.Split(rest, "/")
 		if s.resource.Namespaced && len(segments) == 3 && segments[0] == "namespaces" && segments[2] == s.resource.Name {
-			return true
+			return s, segments[1], true
 		}
-		if !s.resource.Namespaced && rest == s.resource.Name {
-			return true
+		if rest == s.resource.Name {
+			return s, "", true
 		}
 	}
-	return false
+	return served{}, "", false
 }
 
-// answerList writes one page. The continue token is the number of objects that were read.
+// answerList writes a list of a namespace or of the cluster, or one page of it. A token to continue
+// is the place of the last object that was read, and stays valid when objects come and go.
 func (a *Objects) answerList(w http.ResponseWriter, r *http.Request) {
-	if !a.serves(r.URL.Path) {
+	query := r.URL.Query()
+	start, err := base64.RawURLEncoding.DecodeString(query.Get("continue"))
+	limit, errLimit := strconv.Atoi(cmp.Or(query.Get("limit"), "0"))
+	if err != nil || errLimit != nil || query.Get("continue") != "" && query.Get("resourceVersion") != "" {
+		writeStatus(w, http.StatusBadRequest)
+		return
+	}
+	items, found := a.list(r.URL.Path, string(start))
+	if !found {
 		writeNoSuchPath(w)
 		return
 	}
-	var items []metav1.PartialObjectMetadata
-	for path, o := range a.objects {
-		if name, ok := strings.CutPrefix(path, r.URL.Path+"/"); ok && !strings.Contains(name, "/") {
+	if query.Get("resourceVersion") == "0" {
+		limit = 0 // The watch cache answers, and has no pages.
+	}
+	page := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}}
+	page.Items, page.ResourceVersion = items, "1"
+	if left := int64(len(items) - limit); limit > 0 && left > 0 {
+		page.Items, page.RemainingItemCount = items[:limit], &left
+		page.Continue = base64.RawURLEncoding.EncodeToString([]byte(keyOf(&items[limit-1])))
+	}
+	a.writeMetadata(w, page)
+}
+
+// keyOf decides the order of lists.
+func keyOf(o *metav1.PartialObjectMetadata) string { return o.Namespace + "/" + o.Name }
+
+// list returns the objects at a collection's path whose keys come after a key, in order, and whether
+// it is served.
+func (a *Objects) list(path, after string) (items []metav1.PartialObjectMetadata, found bool) {
+	s, namespace, found := a.collection(path)
+	if !found {
+		return nil, false
+	}
+	for at, o := range a.objects {
+		in := versionPath(s.gv) + "/"
+		if o.Namespace != "" {
+			in += "namespaces/" + o.Namespace + "/"
+		}
+		isOfKind := at == in+s.resource.Name+"/"+o.Name
+		if isOfKind && (namespace == "" || o.Namespace == namespace) && keyOf(o) > after {
 			items = append(items, *o)
 		}
 	}
-	slices.SortFunc(items, func(a, b metav1.PartialObjectMetadata) int { return cmp.Compare(a.Name, b.Name) })
-	from, _ := strconv.Atoi(r.URL.Query().Get("continue"))
-	limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))
-	page := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}}
-	page.Items, page.ResourceVersion = items[from:], "1"
-	if limit > 0 && len(page.Items) > limit {
-		left := int64(len(page.Items) - limit)
-		page.Items = page.Items[:limit]
-		page.RemainingItemCount = &left
-		page.Continue = strconv.Itoa(from + limit)
-	}
-	a.writeMetadata(w, page)
+	slices.SortFunc(items, func(a, b metav1.PartialObjectMetadata) int { return cmp.Compare(keyOf(&a), keyOf(&b)) })
+	return items, true
 }
 
 var metaScheme = func() *runtime.Scheme {

@@ -75,7 +75,7 @@ type Plan struct {
 	EventTTL     time.Duration
 	CompactAfter time.Duration
 	CacheLag     time.Duration
-	OldServer    bool // neither streaming lists nor aggregated discovery
+	OldServer    bool // no streaming lists, and v2beta1 of aggregated discovery, as Kubernetes 1.28
 	Apps         []AppPlan
 	Relabel      time.Duration // when the labels of the apps' owners change; 0: never
 	Producers    []ProducerPlan

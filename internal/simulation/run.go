@@ -141,7 +141,7 @@ func newEnvironment(w Worker, plan Plan, scenario Scenario) *environment {
 	e.server = apiserver.New(apiserver.Options{
 		ClusterUID: clusterUID, EventTTL: plan.EventTTL, CompactAfter: plan.CompactAfter,
 		CacheLag: plan.CacheLag, Decide: e.decide, Listed: e.listed, Sent: e.sent,
-		NoStreamingLists: plan.OldServer, NoAggregatedDiscovery: plan.OldServer,
+		NoStreamingLists: plan.OldServer, OldDiscovery: plan.OldServer,
 	})
 	e.server.AddKind(rollouts)
 	e.server.AddKind(links)

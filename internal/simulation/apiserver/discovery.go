@@ -3,14 +3,13 @@
 package apiserver
 
 import (
-	"net/http"
 	"slices"
 	"strings"
 
-	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/apitest/discovery"
 )
 
 // Kind is a kind of objects that the server serves.
@@ -57,58 +56,28 @@ func (s *Server) discover(c *call) error {
 	s.mu.Lock()
 	kinds := s.kinds()
 	s.mu.Unlock()
-	const aggregatedKind = "APIGroupDiscoveryList"
-	contentType, document := c.mediaType, plainDocument(c.path, kinds)
-	switch {
-	case c.mediaType != runtime.ContentTypeJSON:
-		return errNotAcceptable
-	case document == nil:
-		return errNoSuchPath
-	case c.path == "apis" && c.as == aggregatedKind && !s.options.NoAggregatedDiscovery:
-		contentType += ";g=apidiscovery.k8s.io;v=v2;as=" + aggregatedKind
-		document = aggregated(kinds)
+	form := discovery.V2
+	if s.options.OldDiscovery {
+		form = discovery.V2Beta1
 	}
-	c.sendJSON(http.StatusOK, contentType, document)
+	if status := catalogue(kinds).Serve(c.w, c.http, form); status != 0 {
+		return httpError(status)
+	}
 	return nil
 }
 
-// plainDocument returns the document at a path, or nil.
-func plainDocument(path string, kinds []Kind) any {
-	root, name, isPart := strings.Cut(path, "/")
-	groups := groupsOf(kinds)
-	if root == "apis" && !isPart {
-		return metav1.APIGroupList{Groups: groups}
-	}
-	for _, group := range groups {
-		if root == "apis" && group.Name == name {
-			return group
-		}
-	}
-	gv, err := schema.ParseGroupVersion(name)
-	all := resources(kinds, gv)
-	if err != nil || len(all) == 0 || (root == "api") != (gv.Group == "") {
-		return nil
-	}
-	return metav1.APIResourceList{GroupVersion: name, APIResources: all}
-}
-
-// groupsOf returns the groups of the kinds with their versions, but not the core group.
-func groupsOf(kinds []Kind) (groups []metav1.APIGroup) {
+// catalogue returns the versions of the kinds, in the order of the kinds.
+func catalogue(kinds []Kind) (all discovery.Catalogue) {
 	for _, k := range kinds {
-		isGroup := func(group metav1.APIGroup) bool { return group.Name == k.Group }
-		if k.Group == "" || slices.ContainsFunc(groups, isGroup) {
-			continue
-		}
-		group := metav1.APIGroup{Name: k.Group}
 		for _, version := range k.Versions {
-			group.Versions = append(group.Versions, metav1.GroupVersionForDiscovery{
-				GroupVersion: k.Group + "/" + version, Version: version,
-			})
+			gv := schema.GroupVersion{Group: k.Group, Version: version}
+			isIt := func(known discovery.Version) bool { return known.GroupVersion == gv }
+			if !slices.ContainsFunc(all, isIt) {
+				all = append(all, discovery.Version{GroupVersion: gv, Resources: resources(kinds, gv)})
+			}
 		}
-		group.PreferredVersion = group.Versions[0]
-		groups = append(groups, group)
 	}
-	return groups
+	return all
 }
 
 // resources returns the resources of a version with their subresources.
@@ -126,32 +95,6 @@ func resources(kinds []Kind, gv schema.GroupVersion) (all []metav1.APIResource) 
 			resource.Verbs = []string{"get", "patch", "update"}
 			all = append(all, resource)
 		}
-	}
-	return all
-}
-
-// aggregated returns all groups with the resources of their versions, without subresources.
-func aggregated(kinds []Kind) (all apidiscoveryv2.APIGroupDiscoveryList) {
-	scopes := map[bool]apidiscoveryv2.ResourceScope{
-		true: apidiscoveryv2.ScopeNamespace, false: apidiscoveryv2.ScopeCluster}
-	for _, group := range groupsOf(kinds) {
-		item := apidiscoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: group.Name}}
-		for _, v := range group.Versions {
-			version := apidiscoveryv2.APIVersionDiscovery{Version: v.Version}
-			gv := schema.GroupVersion{Group: group.Name, Version: v.Version}
-			for _, r := range resources(kinds, gv) {
-				if strings.Contains(r.Name, "/") {
-					continue
-				}
-				version.Resources = append(version.Resources, apidiscoveryv2.APIResourceDiscovery{
-					Resource: r.Name, SingularResource: r.SingularName,
-					Scope: scopes[r.Namespaced], Verbs: r.Verbs,
-					ResponseKind: &metav1.GroupVersionKind{Kind: r.Kind},
-				})
-			}
-			item.Versions = append(item.Versions, version)
-		}
-		all.Items = append(all.Items, item)
 	}
 	return all
 }

@@ -13,8 +13,8 @@
 //   - Objects are answered in protobuf only, whole or as metadata. A client must ask for it in the
 //     first clause of its Accept header; other clauses and qualities (q=) are not read. Errors are
 //     JSON where the client prefers metadata.
-//   - Discovery is JSON only. There are no /api, no resources of the core group in the aggregated
-//     document, and no fields that the resolver does not read, such as the documents' own type.
+//   - Discovery is JSON only, and has only the fields that clients need to read objects. Every API
+//     behind the aggregation layer answers.
 //   - Writes are not validated, defaulted, admitted or given managedFields. Namespaces need not
 //     exist. Objects are deleted only in process. There is no PATCH, no generateName, and no group
 //     events.k8s.io.

@@ -29,8 +29,10 @@ type Options struct {
 	// CacheLag is how far the watch caches are behind. Events have none.
 	CacheLag time.Duration
 	// NoStreamingLists refuses sendInitialEvents, as servers before Kubernetes 1.32 do.
-	NoStreamingLists      bool
-	NoAggregatedDiscovery bool
+	NoStreamingLists bool
+	// OldDiscovery serves version v2beta1 of aggregated discovery only, as servers before
+	// Kubernetes 1.30 do.
+	OldDiscovery bool
 
 	// Decide is asked before each request is served; nil: all are served.
 	Decide func(Request) Answer

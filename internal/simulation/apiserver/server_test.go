@@ -305,3 +305,52 @@ func TestWhatIsSentIsReported(t *testing.T) {
 			" ns 4 true\n"}, reports)
 	})
 }
+
+func TestAListOfTheWholeClusterHasPages(t *testing.T) {
+	inBubble(t, Options{}, func(t *testing.T, s *Server) {
+		for i := range 5 {
+			_, err := s.Create(pods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+				Namespace: fmt.Sprint("ns-", i), Name: "a-pod"}})
+			require.NoError(t, err)
+		}
+		read := func(query string) (items int, list *metav1.PartialObjectMetadataList) {
+			request := httptest.NewRequest(http.MethodGet, "/api/v1/pods?"+query, nil)
+			request.Header.Set("Accept", runtime.ContentTypeProtobuf+
+				";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
+			recorder := httptest.NewRecorder()
+			s.ServeHTTP(recorder, request)
+			require.Equal(t, http.StatusOK, recorder.Code)
+			var unknown runtime.Unknown
+			require.NoError(t, unknown.Unmarshal(recorder.Body.Bytes()[4:]))
+			list = &metav1.PartialObjectMetadataList{}
+			require.NoError(t, list.Unmarshal(unknown.Raw))
+			return len(list.Items), list
+		}
+		items, first := read("limit=3")
+		assert.Equal(t, 3, items)
+		assert.EqualValues(t, 2, *first.RemainingItemCount)
+		items, rest := read("limit=3&continue=" + first.Continue)
+		assert.Equal(t, 2, items)
+		assert.Equal(t, "ns-3", rest.Items[0].Namespace)
+		assert.Empty(t, rest.Continue)
+		assert.Nil(t, rest.RemainingItemCount)
+		items, cached := read("limit=3&resourceVersion=0")
+		assert.Equal(t, 5, items, "the watch cache has no pages")
+		assert.Nil(t, cached.RemainingItemCount)
+	})
+}
+
+func TestAnOldServerHasTheOldDiscovery(t *testing.T) {
+	inBubble(t, Options{OldDiscovery: true}, func(t *testing.T, s *Server) {
+		const as = "application/json;g=apidiscovery.k8s.io;as=APIGroupDiscoveryList;v="
+		for _, path := range []string{"/api", "/apis"} {
+			request := httptest.NewRequest(http.MethodGet, path, nil)
+			request.Header.Set("Accept", as+"v2,"+as+"v2beta1,application/json")
+			recorder := httptest.NewRecorder()
+			s.ServeHTTP(recorder, request)
+			assert.Contains(t, recorder.Header().Get("Content-Type"), "v=v2beta1")
+			assert.Contains(t, recorder.Body.String(), map[string]string{
+				"/api": `"resource":"pods"`, "/apis": `"resource":"deployments"`}[path])
+		}
+	})
+}
