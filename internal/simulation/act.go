@@ -162,6 +162,7 @@ func (e *environment) decide(request apiserver.Request) (answer apiserver.Answer
 		go p.die("at an " + string(seam) + ", after it acted")
 		return apiserver.Answer{LoseAnswer: true}
 	}
+	answer.Delay = e.plan.Latency
 	for i := range e.plan.Faults {
 		f := &e.plan.Faults[i]
 		if f.actsAt(now) && f.concerns(p.replica.index) && f.hits(e.plan.Seed, request) {

@@ -39,9 +39,9 @@
 //	metric.go      the metric, against the records
 //	bounds.go      leader, memory, requests, goroutines
 //
-// report.go has the table of faults and promises, story.go what happened in a run. defects.go has
-// the known defects of the receiver as scenarios, and scenarios.go environments that plans seldom
-// have.
+// report.go has the table of faults and promises, story.go what happened in a run. scenarios.go has
+// environments that plans seldom have, scenarios_owners.go those that make owners hard to find, and
+// regressions.go those that once broke a promise.
 //
 //	make simulate SEEDS=10000    random environments, and a table of faults × promises
 //	make simulate SEED=42        one of them again, and its story: who did what when

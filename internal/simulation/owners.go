@@ -79,18 +79,15 @@ func (t *truth) mayMiss(chain []*object, r *record) bool {
 		// Without lists, each object is a request, and with a limit of their rate, some come too
 		// late.
 		isMissed := f.Verb == "" || t.env.plan.QPS > 0
-		return f.Kind.isOfAPI() && isMissed && t.failsOne(f, chain) &&
+		return f.Kind.isOfAPI() && isMissed && f.failsOne(chain) &&
 			(r.isOfOutbox() || f.concerns(r.process.replica.index))
 	})
 }
 
 // failsOne reports whether the fault makes lookups of one of the objects' kinds fail.
-func (t *truth) failsOne(f *Fault, chain []*object) bool {
-	if f.Resource == "" || f.is(APIHangs, APISlow) && t.env.exempt("i") {
-		return true
-	}
+func (f *Fault) failsOne(chain []*object) bool {
 	isOf := func(o *object) bool { return o.resource.Resource == f.Resource }
-	return slices.ContainsFunc(chain, isOf)
+	return f.Resource == "" || slices.ContainsFunc(chain, isOf)
 }
 
 // wrongOwners returns what in a record is not the involved object's, or "".
@@ -151,7 +148,8 @@ func wrongRoles(r *record, chain []*object, complete bool) string {
 		for _, o := range slices.Backward(chain) {
 			// The semantic conventions name no custom kind.
 			if o.resource.Group != links.Group && o.resource.Group != rollouts.Group {
-				want["k8s."+strings.ToLower(o.kind)+".name"] = o.name
+				is := "k8s." + strings.ToLower(o.kind)
+				want[is+".name"], want[is+".uid"] = o.name, string(o.uid)
 			}
 		}
 	}

@@ -17,6 +17,9 @@ const (
 	// settling is how long a run goes on after its last fault and its last write. Every back-off of
 	// the receiver and every memory of a failed lookup ends within it.
 	settling = 100 * time.Second
+
+	// Most environments have few namespaces. The others have more, each with a workload of its own.
+	fewNamespaces, mostNamespaces = 20, 1000
 )
 
 // Mode is what decides which promises the contract makes.
@@ -75,7 +78,8 @@ type Plan struct {
 	EventTTL     time.Duration
 	CompactAfter time.Duration
 	CacheLag     time.Duration
-	OldServer    bool // no streaming lists, and v2beta1 of aggregated discovery, as Kubernetes 1.28
+	Latency      time.Duration // of each request
+	OldServer    bool          // no streaming lists, and v2beta1 of aggregated discovery, as Kubernetes 1.28
 	Apps         []AppPlan
 	Relabel      time.Duration // when the labels of the apps' owners change; 0: never
 	Producers    []ProducerPlan
@@ -98,7 +102,7 @@ func leaseTimes(duration, renew, retry time.Duration) LeaseTimes {
 	return LeaseTimes{duration * time.Second, renew * time.Second, retry * time.Second}
 }
 
-// NewPlan makes the plan of a seed, without what the marked defects are known to break.
+// NewPlan makes the plan of a seed.
 func NewPlan(seed uint64) Plan {
 	r := draw(seed, "plan", 0)
 	p := Plan{
@@ -115,10 +119,11 @@ func NewPlan(seed uint64) Plan {
 		SeriesTTL:    oneOf(r, time.Hour, time.Hour, time.Hour, 40*time.Second),
 		QPS:          oneOf(r, 50, -1),
 		Lease:        oneOf(r, leaseTimes(15, 10, 1), leaseTimes(15, 10, 2)),
-		Namespaces:   1 + r.IntN(8),
+		Namespaces:   1 + r.IntN(fewNamespaces),
 		EventTTL:     oneOf(r, time.Hour, 20*time.Minute, 10*time.Minute),
 		CompactAfter: oneOf(r, 5*time.Minute, time.Minute, 20*time.Second),
 		CacheLag:     oneOf(r, 0, 0, 2*time.Second),
+		Latency:      oneOf(r, 0, 0, 2*time.Millisecond),
 		OldServer:    chance(r, 4),
 		Existing:     oneOf(r, 0, 0, r.IntN(40), 600),
 		Exporters:    oneOf(r, 1, 1, 2, 3),
@@ -138,7 +143,6 @@ func NewPlan(seed uint64) Plan {
 		p.Producers[0].Style = oneOf(r, Recreating, Relabeler)
 		p.Producers[0].Edits = true
 	}
-	avoidMarkedDefects(&p)
 	return p
 }
 
@@ -146,7 +150,9 @@ func NewPlan(seed uint64) Plan {
 func (p *Plan) varyRarely(r *rand.Rand) {
 	p.FromBeginning = chance(r, 2)
 	if chance(r, 50) {
-		p.Namespaces = 1000
+		p.Namespaces = between(r, fewNamespaces+1, mostNamespaces+1)
+		// With a limit of the client, the necessary requests take longer than an event waits.
+		p.QPS = -1
 	}
 	if p.Elector {
 		p.Replicas = 2 + r.IntN(2)
@@ -447,6 +453,7 @@ func (p Plan) String() string {
 		{"no owners", p.NoOwners},
 		{"a server without streaming lists", p.OldServer},
 		{fmt.Sprint("watch caches lag ", p.CacheLag), p.CacheLag > 0},
+		{fmt.Sprintf("the API server is %v away", p.Latency), p.Latency > 0},
 		{"exporters destroy what they get", p.MutatesData},
 		{fmt.Sprintf("%d events exist", p.Existing), p.Existing > 0},
 	})

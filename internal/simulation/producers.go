@@ -56,12 +56,12 @@ const (
 func (p *Plan) addProducers() {
 	r := draw(p.Seed, "producers", 0)
 	n := 3 + r.IntN(12)
-	if p.Namespaces >= 100 {
+	if p.Namespaces > fewNamespaces {
 		n = p.Namespaces
 	}
 	for i := range n {
 		pp := p.producer(i)
-		if p.Namespaces >= 100 {
+		if p.Namespaces > fewNamespaces {
 			pp.App, pp.Start = i, firstWrite+time.Duration(i)*time.Millisecond
 		}
 		p.Producers = append(p.Producers, pp)

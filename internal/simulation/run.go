@@ -81,8 +81,6 @@ type Scenario struct {
 	Covers func(process int, ev *corev1.Event) bool
 	Act    func(*environment) // in a goroutine of its own, from the start
 	Check  func(*environment) // after the end
-
-	strict bool // checks what marked defects break, too
 }
 
 // Worker runs plans one after the other. Workers may run side by side, each with its own number.
@@ -140,7 +138,7 @@ func newEnvironment(w Worker, plan Plan, scenario Scenario) *environment {
 	e.story = &story{began: e.began}
 	e.server = apiserver.New(apiserver.Options{
 		ClusterUID: clusterUID, EventTTL: plan.EventTTL, CompactAfter: plan.CompactAfter,
-		CacheLag: plan.CacheLag, Decide: e.decide, Listed: e.listed, Sent: e.sent,
+		CacheLag: plan.CacheLag, Decide: e.decide, Listed: e.listed, Sent: e.sent, Read: e.read,
 		NoStreamingLists: plan.OldServer, OldDiscovery: plan.OldServer,
 	})
 	e.server.AddKind(rollouts)
@@ -340,6 +338,12 @@ func (e *environment) process(name string) *process {
 func (e *environment) listed(list apiserver.List) {
 	if p := e.process(list.Client); p != nil {
 		p.listed(list)
+	}
+}
+
+func (e *environment) read(client string, objects int) {
+	if p := e.process(client); p != nil {
+		p.got(objects)
 	}
 }
 

@@ -31,14 +31,14 @@ var appKinds = []string{
 
 func (p *Plan) addApps() {
 	n := 2 + draw(p.Seed, "apps", 0).IntN(8)
-	if p.Namespaces >= 100 {
+	if p.Namespaces > fewNamespaces {
 		n = p.Namespaces
 	}
 	for i := range n {
 		r := draw(p.Seed, "app", i)
 		kind := oneOf(r, appKinds...)
 		app := AppPlan{Kind: kind, Namespace: r.IntN(p.Namespaces), LabelAt: r.IntN(4) - 1}
-		if p.Namespaces >= 100 {
+		if p.Namespaces > fewNamespaces {
 			app.Namespace = i
 		}
 		p.Apps = append(p.Apps, app)

@@ -60,8 +60,11 @@ func (s *Server) discover(c *call) error {
 	if s.options.OldDiscovery {
 		form = discovery.V2Beta1
 	}
-	if status := catalogue(kinds).Serve(c.w, c.http, form); status != 0 {
-		return httpError(status)
+	switch catalogue(kinds).Serve(c.w, c.http, form) {
+	case discovery.NotFound:
+		return errNoSuchPath
+	case discovery.NotAcceptable:
+		return errNotAcceptable
 	}
 	return nil
 }

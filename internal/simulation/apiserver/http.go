@@ -248,8 +248,15 @@ func (s *Server) get(c *call) error {
 	if r == nil {
 		return apierrors.NewNotFound(c.Resource, c.Name)
 	}
+	s.reportRead(c, 1)
 	c.send(http.StatusOK, c.kind(), c.encoded(r))
 	return nil
+}
+
+func (s *Server) reportRead(c *call, objects int) {
+	if s.options.Read != nil && c.wantsMetadata() {
+		s.options.Read(c.Client, objects)
+	}
 }
 
 // write creates or updates an object.

@@ -42,6 +42,8 @@ type Options struct {
 	// Sent is called before an event is written to a client: in a list, as Added, or in a watch.
 	// size is that of the encoded event or message.
 	Sent func(client string, change watch.EventType, ev *corev1.Event, size int)
+	// Read is called before a client gets the metadata of objects, one or a page of a list.
+	Read func(client string, objects int)
 }
 
 // Request describes a request to Options.Decide.
