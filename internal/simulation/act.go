@@ -5,6 +5,7 @@ package simulation
 import (
 	"cmp"
 	"net/http"
+	"slices"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -104,8 +105,22 @@ func (e *environment) restart(f *Fault, end func(*process)) {
 		return
 	}
 	end(p)
+	e.deleteApps(f.Deletes)
 	time.Sleep(f.To - f.From)
 	r.start()
+}
+
+// deleteApps deletes one app in n with its pods and everything that owns them; 0: none.
+func (e *environment) deleteApps(n int) {
+	for i, a := range e.apps {
+		if n == 0 || !chance(draw(e.plan.Seed, "deleted app", i), n) {
+			continue
+		}
+		e.story.note("", "%s is deleted", a.name)
+		for _, o := range slices.Concat(a.existing(), a.objects) {
+			o.delete(e.server)
+		}
+	}
 }
 
 // target returns the replica that a fault names; the first if no process leads.

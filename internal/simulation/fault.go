@@ -81,6 +81,9 @@ type Fault struct {
 	Nth   int
 	Acted bool
 	Torn  bool // a write to storage acts in part
+
+	// While the process is down, one workload in n is deleted with its pods and owners; 0: none.
+	Deletes int
 }
 
 // Seam is where a receiver meets its environment, and where a kill can cut a call.
@@ -114,6 +117,7 @@ func (f Fault) String() string {
 		{fmt.Sprint("replica ", f.Replica), f.Replica >= 0},
 		{"the leader", f.Replica == leader},
 		{fmt.Sprintf("1 call in %d", f.OneIn), f.OneIn > 1},
+		{fmt.Sprintf("one workload in %d is deleted meanwhile", f.Deletes), f.Deletes > 0},
 		{fmt.Sprintf("at call %d of %s, acted %t", f.Nth, f.Seam, f.Acted), f.Seam != AnyTime},
 	})
 	if f.To > f.From {

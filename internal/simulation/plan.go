@@ -376,6 +376,9 @@ func (p *Plan) detail(r *rand.Rand, f *Fault) {
 	case Restarted:
 		f.To = f.From + between(r, 100*time.Millisecond, 20*time.Second)
 	}
+	if f.is(Killed, Restarted) && chance(r, 3) {
+		f.Deletes = oneOf(r, 1, 2)
+	}
 	p.aim(r, f)
 }
 

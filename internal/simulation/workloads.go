@@ -351,6 +351,11 @@ func (o *object) aliveAt(at time.Time) bool {
 	return o.deleted.IsZero() || at.Before(o.deleted)
 }
 
+// allAliveAt reports whether none of the objects was deleted by then.
+func allAliveAt(objects []*object, at time.Time) bool {
+	return !slices.ContainsFunc(objects, func(o *object) bool { return !o.aliveAt(at) })
+}
+
 // chain returns the object and its owners as far as they can be found, and the resolution that the
 // contract names for this.
 func (o *object) chain(maxDepth int) (objects []*object, resolution string) {
