@@ -275,8 +275,9 @@ func (p *producer) event(i int) *corev1.Event {
 		ev.ReportingController, ev.ReportingInstance = "scheduler", "scheduler-0"
 		ev.Action = "Binding"
 	case Kubelet:
-		ev.Source = corev1.EventSource{Component: "kubelet", Host: "node-1"}
-		ev.ReportingController, ev.ReportingInstance = "kubelet", "node-1"
+		host := s.host()
+		ev.Source = corev1.EventSource{Component: "kubelet", Host: host}
+		ev.ReportingController, ev.ReportingInstance = "kubelet", host
 		ev.FirstTimestamp = metav1.NewTime(now)
 		if s.kind == "Node" {
 			ev.InvolvedObject.UID = types.UID(s.name) // Kubelets up to 1.36 do that.

@@ -231,6 +231,18 @@ func (a *app) subject(pod int) *object {
 	return found.(*object)
 }
 
+// host returns the Node whose kubelet reports about the object.
+func (o *object) host() string {
+	isOfNode := len(o.owners) > 0 && o.owners[0].kind == "Node"
+	switch {
+	case o.kind == "Node":
+		return o.name
+	case isOfNode: // A static pod belongs to its own Node.
+		return o.owners[0].name
+	}
+	return "node-1"
+}
+
 // existing returns the app's pods.
 func (a *app) existing() (pods []*object) {
 	a.pods.Range(func(_, pod any) bool {
