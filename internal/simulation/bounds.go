@@ -97,6 +97,9 @@ func (e *environment) mostLookups(p *process) int {
 		objects += len(a.objects) + len(a.existing())
 		longest = max(longest, len(a.objects)+1)
 	}
+	if len(e.plan.TagsFrom) > 0 {
+		objects += len(e.outside)
+	}
 	ended := time.Now()
 	if !p.died.IsZero() {
 		ended = p.died

@@ -34,6 +34,7 @@
 //	content.go     the fields of a record
 //	timing.go      records in time, and a status that reports what is late
 //	owners.go      owners, workloads and tags
+//	tags.go        tags from the Namespace, the Node and the event
 //	restore.go     what is new when the API server's versions have gone back
 //	coverage.go    what is new when a filter changes from process to process
 //	metric.go      the metric, against the records

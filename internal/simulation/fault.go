@@ -153,7 +153,8 @@ func (f *Fault) delaysRecords() bool {
 		return false
 	}
 	ofOneResource := f.is(APIRefuses, APIHangs, APISlow, KindMissing)
-	return !ofOneResource || f.Resource == "" || f.Resource == "events"
+	// A process that starts reads the namespace kube-system, which identifies the cluster.
+	return !ofOneResource || slices.Contains([]string{"", "events", "namespaces"}, f.Resource)
 }
 
 // reachesPosition reports whether the fault may keep a leader from publishing its position, or a

@@ -54,6 +54,9 @@ func (e *environment) checkMetric() {
 				all[identity] = s
 			}
 			e.checkPoint(s, p, d.process)
+			if problem := e.wrongTags(resource, p.Attributes()); problem != "" {
+				e.violate(ownersRight, "", "%s emits a point of %v %s", d.process.name, s.key, problem)
+			}
 			s.value, s.time = p.IntValue(), p.Timestamp()
 		})
 	}

@@ -127,7 +127,7 @@ func wrongOwners(r *record, chain []*object, stale time.Duration) string {
 	}
 	labels := []string{""}
 	if i := slices.IndexFunc(chain, func(o *object) bool { return o.label != "" }); i >= 0 {
-		labels = chain[i].labels(r.observed(), stale)
+		labels = chain[i].manifests(r.observed(), stale)
 	}
 	got := text(r.resource, "tilt.manifest")
 	if !slices.Contains(labels, got) && (complete || got != "") {

@@ -65,6 +65,7 @@ type Plan struct {
 	ExcludeSpaces  []string // exclude_namespaces
 	Collection     time.Duration
 	NoOwners       bool
+	TagsFrom       []string // what extract takes tags from: namespace, node, event
 	MaxDepth       int
 	CacheSize      int
 	CacheTTL       time.Duration
@@ -131,6 +132,7 @@ func NewPlan(seed uint64) Plan {
 		Active:       between(r, 45*time.Second, 3*time.Minute),
 	}
 	p.varyRarely(r)
+	p.addTags()
 	p.addApps()
 	p.addProducers()
 	p.addFaults(r.IntN(6))
@@ -349,7 +351,8 @@ func (p *Plan) detail(r *rand.Rand, f *Fault) {
 	case KindMissing:
 		f.Resource = "rollouts"
 	case APIHangs:
-		f.Resource = oneOf(r, p.resources("events", "pods", "replicasets", "deployments", "rollouts")...)
+		f.Resource = oneOf(r, p.resources("events", "pods", "replicasets", "deployments", "rollouts",
+			"namespaces", "nodes")...)
 	case APISlow:
 		f.Resource = oneOf(r, p.resources("", "events", "pods", "replicasets", "deployments")...)
 		f.Delay = between(r, 20*time.Millisecond, 4*time.Second)
@@ -392,7 +395,7 @@ func (p *Plan) resources(all ...string) []string {
 
 func (p *Plan) refuse(r *rand.Rand, f *Fault) {
 	f.Resource = oneOf(r, p.resources("", "events", "events", "pods", "replicasets", "deployments",
-		"rollouts")...)
+		"rollouts", "namespaces", "nodes")...)
 	f.Status = oneOf(r, 401, 403, 429, 500, 503, 504)
 	isOfOwners := !slices.Contains([]string{"", "events", "configmaps"}, f.Resource)
 	if chance(r, 3) && isOfOwners { // Single reads are allowed.
@@ -454,6 +457,7 @@ func (p Plan) String() string {
 		{fmt.Sprint("max_series ", p.MaxSeries), p.MaxSeries < 10_000},
 		{fmt.Sprint("series_ttl ", p.SeriesTTL), p.SeriesTTL < time.Hour},
 		{"no owners", p.NoOwners},
+		{fmt.Sprint("tags from ", p.TagsFrom), p.TagsFrom != nil},
 		{"a server without streaming lists", p.OldServer},
 		{fmt.Sprint("watch caches lag ", p.CacheLag), p.CacheLag > 0},
 		{fmt.Sprintf("the API server is %v away", p.Latency), p.Latency > 0},

@@ -263,6 +263,8 @@ func (p *producer) event(i int) *corev1.Event {
 	s := p.subject
 	ev := s.event(fmt.Sprintf("%s.%x.%d.%d", s.name, now.UnixNano(), p.number, i))
 	ev.Reason, ev.Type, ev.Message = p.plan.Reason, p.plan.Type, p.message(i)
+	ev.Labels = map[string]string{appLabel: p.app.name}
+	ev.Annotations = map[string]string{styleAnnotation: string(p.plan.Style)}
 	if s.manifest != "" {
 		ev.InvolvedObject.UID = s.manifest
 	}

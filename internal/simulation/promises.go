@@ -141,6 +141,7 @@ func (e *environment) check() {
 		a.checkTimes()
 	}
 	truth.checkOwners()
+	truth.checkTags()
 	e.checkMetric()
 	e.checkMemory()
 	e.checkRequests()

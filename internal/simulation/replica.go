@@ -262,7 +262,7 @@ func (p *Plan) settings() map[string]any {
 		"start_at": "end", dedupKey: p.Dedup.String(), "collection_interval": p.Collection.String(),
 		"namespaces": p.Watched, "event_types": p.Types, "exclude_namespaces": p.ExcludeSpaces,
 		"include_reasons": p.IncludeReasons, "exclude_reasons": p.ExcludeReasons,
-		"kube_api_qps": p.QPS, "owners": map[string]any{
+		"extract": p.extract(), "kube_api_qps": p.QPS, "owners": map[string]any{
 			"enabled": !p.NoOwners, "max_depth": p.MaxDepth,
 			"cache_size": p.CacheSize, "cache_ttl": p.CacheTTL.String(),
 		},

@@ -36,6 +36,7 @@ type environment struct {
 	exporters []*exporter
 	replicas  []*replica
 	apps      []*app
+	outside   map[string]*object // of no chain, by kind/name
 	producers []*producer
 
 	mu         sync.Mutex // guards what follows
@@ -133,7 +134,7 @@ const (
 func newEnvironment(w Worker, plan Plan, scenario Scenario) *environment {
 	e := &environment{
 		plan: plan, scenario: scenario, began: time.Now(), listener: newListener(),
-		offered: map[string]bool{}, storage: &storageContent{values: map[string][]byte{}},
+		offered: map[string]bool{}, outside: map[string]*object{}, storage: &storageContent{values: map[string][]byte{}},
 	}
 	e.story = &story{began: e.began}
 	e.server = apiserver.New(apiserver.Options{
@@ -158,6 +159,7 @@ func newEnvironment(w Worker, plan Plan, scenario Scenario) *environment {
 
 // run performs the plan, lets everything settle, and checks the promises.
 func (e *environment) run() {
+	e.createOutside()
 	for i, a := range e.apps {
 		if i%2 == 0 { // The owners of the others come with their first pod.
 			for _, o := range a.objects {
