@@ -35,9 +35,12 @@ func (e *environment) perform(f *Fault) {
 	if f.To > f.From && f.To < forever {
 		time.Sleep(f.To - f.From)
 		e.story.note("", "over: %s", f.Kind)
-		if f.Kind == KindMissing {
+		switch f.Kind {
+		case KindMissing:
 			e.server.AddKind(rollouts)
 			e.createAgain(rollouts.Kind)
+		case GroupStale:
+			e.server.SetStale(links.Group, false)
 		}
 	}
 }
@@ -60,6 +63,8 @@ func (e *environment) begin(f *Fault, backup *apiserver.Backup) {
 	case KindMissing:
 		rollout := schema.GroupResource{Group: rollouts.Group, Resource: rollouts.Resource}
 		e.server.RemoveKind(rollout)
+	case GroupStale:
+		e.server.SetStale(links.Group, true)
 	case ClusterNew:
 		e.addRestore(&restore{isNew: true})
 		e.server.Replace(newClusterUID)
@@ -192,10 +197,17 @@ func isOfPosition(request apiserver.Request) bool {
 	return request.Resource == configMaps && request.Namespace == leaseNamespace
 }
 
+// ofDiscovery stands for a resource in faults that concern the documents of discovery.
+const ofDiscovery = "discovery"
+
 // hits reports whether a request is one of those that the fault is about.
 func (f *Fault) hits(seed uint64, request apiserver.Request) bool {
 	names := func(selected, value string) bool { return selected == "" || selected == value }
-	if !names(f.Resource, request.Resource.Resource) || !names(f.Verb, request.Verb) ||
+	resource := request.Resource.Resource
+	if request.Verb == "discover" {
+		resource = ofDiscovery
+	}
+	if !names(f.Resource, resource) || !names(f.Verb, request.Verb) ||
 		!names(f.Namespace, request.Namespace) {
 		return false
 	}

@@ -54,7 +54,7 @@ const mostEvents = 5500
 // lookupFaults let lookups be repeated.
 var lookupFaults = []FaultKind{
 	APIDown, APIRefuses, APIHangs, APISlow, AnswersLost, ConnectionsCut, Stalled, SlowNetwork,
-	KindMissing, BackupRestored, ClusterNew,
+	KindMissing, GroupStale, BackupRestored, ClusterNew,
 }
 
 // checkRequests checks how many requests the processes made.

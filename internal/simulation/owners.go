@@ -108,8 +108,13 @@ func (t *truth) mayMiss(chain []*object, r *record) bool {
 
 // failsOne reports whether the fault makes lookups of one of the objects' kinds fail.
 func (f *Fault) failsOne(chain []*object) bool {
-	isOf := func(o *object) bool { return o.resource.Resource == f.Resource }
-	return f.Resource == "" || slices.ContainsFunc(chain, isOf)
+	isOf := func(o *object) bool {
+		if f.Kind == GroupStale {
+			return o.resource.Group == links.Group
+		}
+		return o.resource.Resource == f.Resource || f.Resource == "" || f.Resource == ofDiscovery
+	}
+	return slices.ContainsFunc(chain, isOf)
 }
 
 // wrongOwners returns what in a record is not the involved object's, or "".

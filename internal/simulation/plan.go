@@ -311,7 +311,7 @@ func (p *Plan) decide() {
 // possibleFaults lists the more frequent ones more than once.
 func (p *Plan) possibleFaults() []FaultKind {
 	possible := []FaultKind{
-		APIDown, APIRefuses, APIRefuses, APIRefuses, KindMissing, APIHangs, APISlow, AnswersLost,
+		APIDown, APIRefuses, APIRefuses, APIRefuses, KindMissing, GroupStale, APIHangs, APISlow, AnswersLost,
 		WatchBreaks, Compaction, Compaction, ConnectionsCut, ConnectionsCut, Stalled, SlowNetwork,
 		NoEndBookmark, BackupRestored, ClusterNew, PipelineRejects, PipelineRejects,
 		PipelinePermanent, PipelinePartial, PipelineHangs, PipelineSlow, MetricsRejected,
@@ -352,9 +352,9 @@ func (p *Plan) detail(r *rand.Rand, f *Fault) {
 		f.Resource = "rollouts"
 	case APIHangs:
 		f.Resource = oneOf(r, p.resources("events", "pods", "replicasets", "deployments", "rollouts",
-			"namespaces", "nodes")...)
+			"namespaces", "nodes", ofDiscovery)...)
 	case APISlow:
-		f.Resource = oneOf(r, p.resources("", "events", "pods", "replicasets", "deployments")...)
+		f.Resource = oneOf(r, p.resources("", "events", "pods", "replicasets", "deployments", ofDiscovery)...)
 		f.Delay = between(r, 20*time.Millisecond, 4*time.Second)
 	case AnswersLost:
 		f.Resource = oneOf(r, p.resources("", "events", "leases", "pods")...)
@@ -395,9 +395,9 @@ func (p *Plan) resources(all ...string) []string {
 
 func (p *Plan) refuse(r *rand.Rand, f *Fault) {
 	f.Resource = oneOf(r, p.resources("", "events", "events", "pods", "replicasets", "deployments",
-		"rollouts", "namespaces", "nodes")...)
+		"rollouts", "namespaces", "nodes", ofDiscovery)...)
 	f.Status = oneOf(r, 401, 403, 429, 500, 503, 504)
-	isOfOwners := !slices.Contains([]string{"", "events", "configmaps"}, f.Resource)
+	isOfOwners := !slices.Contains([]string{"", "events", "configmaps", ofDiscovery}, f.Resource)
 	if chance(r, 3) && isOfOwners { // Single reads are allowed.
 		f.Status, f.Verb = 403, oneOf(r, "list", "watch")
 	}
@@ -425,7 +425,7 @@ func (p *Plan) aim(r *rand.Rand, f *Fault) {
 			f.Replica = r.IntN(p.Replicas)
 		}
 	}
-	if f.is(APIDown, APIHangs, KindMissing, Compaction, ConnectionsCut, Stalled, BackupRestored,
+	if f.is(APIDown, APIHangs, KindMissing, GroupStale, Compaction, ConnectionsCut, Stalled, BackupRestored,
 		ClusterNew, LeaseForbidden, StorageUnreadable) {
 		f.OneIn = 1
 	}

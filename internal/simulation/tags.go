@@ -149,7 +149,7 @@ func (t *truth) checkTags() {
 func (t *truth) mayMissTag(r *record, tag tag) bool {
 	return t.env.epochAt(r.at) > 0 || t.env.disturbed(r.observed().Add(-lookBack), r.at, func(f *Fault) bool {
 		isMissed := f.Verb == "" || t.env.plan.QPS > 0
-		fails := f.Resource == "" || f.Resource == tag.resource
+		fails := !f.is(GroupStale) && slices.Contains([]string{"", ofDiscovery, tag.resource}, f.Resource)
 		return f.Kind.isOfAPI() && isMissed && fails &&
 			(r.isOfOutbox() || f.concerns(r.process.replica.index))
 	})
