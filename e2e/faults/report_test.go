@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
-	"github.com/kubeevents/kubeeventsreceiver/internal/simulation"
 )
 
 // promised is the page around the table.
@@ -50,7 +49,6 @@ func writeReport(t *testing.T, path string, rows []row) {
 		"{{kubernetes}}", version(sharedCluster(t).RESTConfig()),
 		"{{collector}}", strings.TrimSpace(string(collector)),
 		"{{table}}", strings.TrimSpace(table.String()),
-		"{{defects}}", strings.TrimSpace(simulation.KnownDefects()),
 		"{{mutants}}", mutantsOf(t, path),
 	).Replace(promised)
 	require.NoError(t, os.WriteFile(path, []byte(page), 0o600))

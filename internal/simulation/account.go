@@ -61,7 +61,7 @@ func (a *account) checkRecords() {
 			[]any{a.exporter.number, r.uid, r.occurrences, r.count, r.resolution()}})
 		a.checkRecord(r, event)
 		first := a.first[a.keyOf(r)]
-		if first != r && !sameContent(first, r) && !a.env.exempt("r") && !a.mayDiffer(first, r) {
+		if first != r && !sameContent(first, r) && !a.mayDiffer(first, r) {
 			a.violate(sameBytes, event, "got %s twice, and not the same", r.uid)
 		}
 	}
@@ -93,9 +93,7 @@ func (a *account) checkRecord(r *record, event string) {
 	case !a.env.plan.wants(states[0]):
 		a.violate(nothingInvented, event, "got a record that the filters exclude")
 	default:
-		restarted := a.env.plan.Storage && r.process != a.env.firstObserver()
-		problem := a.unfaithful(r, states)
-		if problem != "" && (!restarted || !a.env.exempt("r")) {
+		if problem := a.unfaithful(r, states); problem != "" {
 			a.violate(faithful, event, "got %s, but %s", r.uid, problem)
 		}
 	}

@@ -5,6 +5,7 @@ package simulation
 import (
 	"cmp"
 	"net/http"
+	"slices"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -34,9 +35,12 @@ func (e *environment) perform(f *Fault) {
 	if f.To > f.From && f.To < forever {
 		time.Sleep(f.To - f.From)
 		e.story.note("", "over: %s", f.Kind)
-		if f.Kind == KindMissing {
+		switch f.Kind {
+		case KindMissing:
 			e.server.AddKind(rollouts)
 			e.createAgain(rollouts.Kind)
+		case GroupStale:
+			e.server.SetStale(links.Group, false)
 		}
 	}
 }
@@ -59,6 +63,8 @@ func (e *environment) begin(f *Fault, backup *apiserver.Backup) {
 	case KindMissing:
 		rollout := schema.GroupResource{Group: rollouts.Group, Resource: rollouts.Resource}
 		e.server.RemoveKind(rollout)
+	case GroupStale:
+		e.server.SetStale(links.Group, true)
 	case ClusterNew:
 		e.addRestore(&restore{isNew: true})
 		e.server.Replace(newClusterUID)
@@ -104,8 +110,22 @@ func (e *environment) restart(f *Fault, end func(*process)) {
 		return
 	}
 	end(p)
+	e.deleteApps(f.Deletes)
 	time.Sleep(f.To - f.From)
 	r.start()
+}
+
+// deleteApps deletes one app in n with its pods and everything that owns them; 0: none.
+func (e *environment) deleteApps(n int) {
+	for i, a := range e.apps {
+		if n == 0 || !chance(draw(e.plan.Seed, "deleted app", i), n) {
+			continue
+		}
+		e.story.note("", "%s is deleted", a.name)
+		for _, o := range slices.Concat(a.existing(), a.objects) {
+			o.delete(e.server)
+		}
+	}
 }
 
 // target returns the replica that a fault names; the first if no process leads.
@@ -162,6 +182,7 @@ func (e *environment) decide(request apiserver.Request) (answer apiserver.Answer
 		go p.die("at an " + string(seam) + ", after it acted")
 		return apiserver.Answer{LoseAnswer: true}
 	}
+	answer.Delay = e.plan.Latency
 	for i := range e.plan.Faults {
 		f := &e.plan.Faults[i]
 		if f.actsAt(now) && f.concerns(p.replica.index) && f.hits(e.plan.Seed, request) {
@@ -176,10 +197,17 @@ func isOfPosition(request apiserver.Request) bool {
 	return request.Resource == configMaps && request.Namespace == leaseNamespace
 }
 
+// ofDiscovery stands for a resource in faults that concern the documents of discovery.
+const ofDiscovery = "discovery"
+
 // hits reports whether a request is one of those that the fault is about.
 func (f *Fault) hits(seed uint64, request apiserver.Request) bool {
 	names := func(selected, value string) bool { return selected == "" || selected == value }
-	if !names(f.Resource, request.Resource.Resource) || !names(f.Verb, request.Verb) ||
+	resource := request.Resource.Resource
+	if request.Verb == "discover" {
+		resource = ofDiscovery
+	}
+	if !names(f.Resource, resource) || !names(f.Verb, request.Verb) ||
 		!names(f.Namespace, request.Namespace) {
 		return false
 	}

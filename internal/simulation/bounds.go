@@ -3,7 +3,6 @@
 package simulation
 
 import (
-	"math"
 	"net/http"
 	"runtime"
 	"slices"
@@ -55,18 +54,15 @@ const mostEvents = 5500
 // lookupFaults let lookups be repeated.
 var lookupFaults = []FaultKind{
 	APIDown, APIRefuses, APIHangs, APISlow, AnswersLost, ConnectionsCut, Stalled, SlowNetwork,
-	KindMissing, BackupRestored, ClusterNew,
+	KindMissing, GroupStale, BackupRestored, ClusterNew,
 }
 
 // checkRequests checks how many requests the processes made.
 func (e *environment) checkRequests() {
-	mostLookups := 400 + 40*len(e.plan.Producers)
-	if e.plan.has(lookupFaults...) {
-		mostLookups = math.MaxInt
-	}
+	repeats := e.plan.has(lookupFaults...)
 	for _, p := range e.allProcesses() {
-		if n := int(p.lookups.Load()); n > mostLookups {
-			e.violate(boundedRequests, "", "%s made %d requests for owners", p.name, n)
+		if n, most := p.lookups(), e.mostLookups(p); n > most && !repeats {
+			e.violate(boundedRequests, "", "%s made %d requests for owners, more than %d", p.name, n, most)
 		}
 		for minute, n := range p.requests {
 			// Before a watch resumes, the receiver may ask for the store's version.
@@ -75,12 +71,44 @@ func (e *environment) checkRequests() {
 				e.violate(boundedRequests, "", "%s made %d requests for events, and %d for the "+
 					"store's version, in minute %d", p.name, n.events, n.versions, minute)
 			}
+			if n.documents > mostDocuments && !repeats {
+				e.violate(boundedRequests, "", "%s made %d requests for discovery in minute %d",
+					p.name, n.documents, minute)
+			}
 			if n.positions > e.mostPositions() {
 				e.violate(boundedRequests, "", "%s made %d requests for the leader's position in "+
 					"minute %d", p.name, n.positions, minute)
 			}
 		}
 	}
+}
+
+// mostDocuments is how many requests for discovery a process may make in a minute. It reads two
+// documents, /api and /apis, at most every ten seconds, whatever references name.
+const mostDocuments = 2 * (60/10 + 1)
+
+// mostLookups is how many requests for objects a process may make if none of them fails: three for
+// each namespace and 20, and what single objects cost that come one after the other. Each of these
+// costs a request, and another one if the watch cache does not have it yet. It costs them again when
+// its entry expires. If nobody knows the object, that is within a minute.
+func (e *environment) mostLookups(p *process) int {
+	objects, longest := 0, 0
+	for _, a := range e.apps {
+		objects += len(a.objects) + len(a.existing())
+		longest = max(longest, len(a.objects)+1)
+	}
+	if len(e.plan.TagsFrom) > 0 {
+		objects += len(e.outside)
+	}
+	ended := time.Now()
+	if !p.died.IsZero() {
+		ended = p.died
+	}
+	times := 1 + int(ended.Sub(p.started)/min(e.plan.CacheTTL, time.Minute))
+	if e.plan.CacheSize < objects { // Each event may have to be resolved from scratch.
+		objects, times = longest, times+len(e.server.History())
+	}
+	return 3*e.plan.Namespaces + 20 + 2*objects*times
 }
 
 // mostPositions is how many requests for the leader's position a process may make in a minute: a

@@ -34,14 +34,15 @@
 //	content.go     the fields of a record
 //	timing.go      records in time, and a status that reports what is late
 //	owners.go      owners, workloads and tags
+//	tags.go        tags from the Namespace, the Node and the event
 //	restore.go     what is new when the API server's versions have gone back
 //	coverage.go    what is new when a filter changes from process to process
 //	metric.go      the metric, against the records
 //	bounds.go      leader, memory, requests, goroutines
 //
-// report.go has the table of faults and promises, story.go what happened in a run. defects.go has
-// the known defects of the receiver as scenarios, and scenarios.go environments that plans seldom
-// have.
+// report.go has the table of faults and promises, story.go what happened in a run. scenarios.go has
+// environments that plans seldom have, scenarios_owners.go those that make owners hard to find, and
+// regressions.go those that once broke a promise.
 //
 //	make simulate SEEDS=10000    random environments, and a table of faults × promises
 //	make simulate SEED=42        one of them again, and its story: who did what when

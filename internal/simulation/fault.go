@@ -32,6 +32,9 @@ const (
 	// position. A verb limits it to one.
 	PositionForbidden FaultKind = "position permission missing"
 	KindMissing       FaultKind = "a kind is not served for a while"
+	// GroupStale lets the aggregated API server behind a group not answer: discovery names the
+	// group, and reports that nobody knows its kinds.
+	GroupStale FaultKind = "an aggregated API does not answer"
 )
 
 // The faults of storage, of pipelines and of the process.
@@ -65,10 +68,12 @@ const (
 
 // Fault is one fault of a plan. Its times count from the start of the run.
 type Fault struct {
-	Kind      FaultKind
-	From, To  time.Duration // a moment's To is its From; a killed process starts again at To
-	Replica   int           // everyone, leader, or a replica's index
-	Resource  string        // of APIRefuses, APIHangs, APISlow: which requests; empty: all
+	Kind     FaultKind
+	From, To time.Duration // a moment's To is its From; a killed process starts again at To
+	Replica  int           // everyone, leader, or a replica's index
+	// Of APIRefuses, APIHangs, APISlow: which requests; empty: all. Those for the documents of
+	// discovery have a name, too.
+	Resource  string
 	Verb      string        // of APIRefuses; empty: all
 	Namespace string        // of APIRefuses; empty: all
 	Status    int           // of APIRefuses
@@ -81,6 +86,9 @@ type Fault struct {
 	Nth   int
 	Acted bool
 	Torn  bool // a write to storage acts in part
+
+	// While the process is down, one workload in n is deleted with its pods and owners; 0: none.
+	Deletes int
 }
 
 // Seam is where a receiver meets its environment, and where a kill can cut a call.
@@ -114,6 +122,7 @@ func (f Fault) String() string {
 		{fmt.Sprint("replica ", f.Replica), f.Replica >= 0},
 		{"the leader", f.Replica == leader},
 		{fmt.Sprintf("1 call in %d", f.OneIn), f.OneIn > 1},
+		{fmt.Sprintf("one workload in %d is deleted meanwhile", f.Deletes), f.Deletes > 0},
 		{fmt.Sprintf("at call %d of %s, acted %t", f.Nth, f.Seam, f.Acted), f.Seam != AnyTime},
 	})
 	if f.To > f.From {
@@ -137,7 +146,7 @@ func (k FaultKind) isOfPipelines() bool {
 func (k FaultKind) isOfAPI() bool {
 	switch k {
 	case APIDown, APIRefuses, APIHangs, APISlow, AnswersLost, ConnectionsCut, ConnectionsDie,
-		Stalled, SlowNetwork, KindMissing, BackupRestored, ClusterNew:
+		Stalled, SlowNetwork, KindMissing, GroupStale, BackupRestored, ClusterNew:
 		return true
 	}
 	return false
@@ -148,8 +157,9 @@ func (f *Fault) delaysRecords() bool {
 	if f.Kind == PositionForbidden || f.Resource == "configmaps" {
 		return false
 	}
-	ofOneResource := f.is(APIRefuses, APIHangs, APISlow, KindMissing)
-	return !ofOneResource || f.Resource == "" || f.Resource == "events"
+	ofOneResource := f.is(APIRefuses, APIHangs, APISlow, KindMissing, GroupStale)
+	// A process that starts reads the namespace kube-system, which identifies the cluster.
+	return !ofOneResource || slices.Contains([]string{"", "events", "namespaces"}, f.Resource)
 }
 
 // reachesPosition reports whether the fault may keep a leader from publishing its position, or a

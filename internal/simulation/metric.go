@@ -54,6 +54,9 @@ func (e *environment) checkMetric() {
 				all[identity] = s
 			}
 			e.checkPoint(s, p, d.process)
+			if problem := e.wrongTags(resource, p.Attributes()); problem != "" {
+				e.violate(ownersRight, "", "%s emits a point of %v %s", d.process.name, s.key, problem)
+			}
 			s.value, s.time = p.IntValue(), p.Timestamp()
 		})
 	}
@@ -84,7 +87,7 @@ func (e *environment) checkPoint(s *series, p pmetric.NumberDataPoint, by *proce
 		problem = "that starts after its time"
 	case !e.plan.Storage && start.AsTime().Before(by.started.Truncate(time.Millisecond)):
 		problem = "that starts before the process did"
-	case e.plan.alone() && !e.exempt("t") && start.AsTime().Before(term):
+	case e.plan.alone() && start.AsTime().Before(term):
 		// The contract: "Without storage, sums belong to one process and one term", and "A series
 		// never starts before the term in which the process counts it."
 		problem = "that starts before the term did"
@@ -107,7 +110,7 @@ func (e *environment) compareSums(all map[string]*series) {
 	for _, p := range e.allProcesses() {
 		terms += len(p.allTerms())
 	}
-	if e.plan.alone() && e.plan.Dedup > 0 && terms > 1 && !isMarked("b") {
+	if e.plan.alone() && e.plan.Dedup > 0 && terms > 1 {
 		// The contract: "Without storage, sums belong to one process and one term", and "The metric
 		// does not wait" for dedup_interval: each term counts what the first one did not deliver.
 		return
@@ -147,7 +150,7 @@ func (e *environment) leastSums(terms int) func(key seriesKey, want int64) int64
 		}
 	}
 	return func(key seriesKey, want int64) int64 {
-		if e.plan.alone() && terms > 1 && !isMarked("b") {
+		if e.plan.alone() && terms > 1 {
 			// The contract: "Without storage, sums belong to one process and one term". A term that
 			// another process may end loses what was counted after the last collection.
 			return 0

@@ -11,15 +11,39 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// lookup is an object as one process found its owners.
-type lookup struct {
+// knowledge is when the owners of objects were found last, by who knows them.
+type knowledge map[knows]time.Time
+
+// knows is a process that knows an object's owners. The process is nil if every later one does,
+// because they are saved. The contract: "With storage, the receiver still knows its objects after a
+// restart: an event about a pod that was deleted while the Collector was down has its chain."
+type knows struct {
 	process *process
 	object  *object
 }
 
+// note notes that a record has the owners of the object.
+func (k knowledge) note(r *record, o *object) {
+	if !r.isOfOutbox() {
+		k[knows{r.process, o}] = r.observed()
+	}
+	// With storage, a record is saved before it is delivered, and its objects are saved with it.
+	e := r.process.replica.env
+	until := r.at.Add(lookBack)
+	if e.plan.Storage && !e.disturbed(r.observed().Add(-lookBack), until, (*Fault).mayLoseCheckpoints) {
+		k[knows{nil, o}] = later(r.observed(), k[knows{nil, o}])
+	}
+}
+
+// by returns when the process, or one before it that saved them, found the object's owners last;
+// zero: never.
+func (k knowledge) by(p *process, o *object) time.Time {
+	return later(k[knows{p, o}], k[knows{nil, o}])
+}
+
 // checkOwners compares the owners in the records with those of the objects.
 func (t *truth) checkOwners() {
-	e, resolved, stale := t.env, map[lookup]time.Time{}, t.env.plan.CacheTTL
+	e, known, stale := t.env, knowledge{}, t.env.plan.CacheTTL
 	if e.plan.has(lookupFaults...) {
 		stale = time.Hour // What cannot be refreshed is used as it was.
 	}
@@ -32,17 +56,15 @@ func (t *truth) checkOwners() {
 		if problem := wrongOwners(r, chain, stale); problem != "" {
 			e.violate(ownersRight, t.eventOf(r), "%s of %s: %s", r.uid, o.name, problem)
 		}
-		got, key := r.resolution(), lookup{r.process, o}
+		got := r.resolution()
 		if e.plan.NoOwners || got == want {
-			if !r.isOfOutbox() {
-				resolved[key] = r.observed()
-			}
+			known.note(r, o)
 			continue
 		}
 		if got == "not_found" && want != got && t.isWrong(chain, r) {
 			e.violate(ownersRight, t.eventOf(r), "%s of %s: everything exists, but the resolution is %s", r.uid, o.name, got)
 		}
-		if (o.aliveAt(r.at) || e.isCached(resolved[key], r.at)) && !t.mayMiss(chain, r) {
+		if (allAliveAt(chain, r.at) || e.isCached(known.by(r.process, o), r.at)) && !t.mayMiss(chain, r) {
 			e.violate(ownersComplete, t.eventOf(r), "%s of %s has resolution %s, not %s",
 				r.uid, o.name, got, want)
 		}
@@ -79,17 +101,19 @@ func (t *truth) mayMiss(chain []*object, r *record) bool {
 		// Without lists, each object is a request, and with a limit of their rate, some come too
 		// late.
 		isMissed := f.Verb == "" || t.env.plan.QPS > 0
-		return f.Kind.isOfAPI() && isMissed && t.failsOne(f, chain) &&
+		return f.Kind.isOfAPI() && isMissed && f.failsOne(chain) &&
 			(r.isOfOutbox() || f.concerns(r.process.replica.index))
 	})
 }
 
 // failsOne reports whether the fault makes lookups of one of the objects' kinds fail.
-func (t *truth) failsOne(f *Fault, chain []*object) bool {
-	if f.Resource == "" || f.is(APIHangs, APISlow) && t.env.exempt("i") {
-		return true
+func (f *Fault) failsOne(chain []*object) bool {
+	isOf := func(o *object) bool {
+		if f.Kind == GroupStale {
+			return o.resource.Group == links.Group
+		}
+		return o.resource.Resource == f.Resource || f.Resource == "" || f.Resource == ofDiscovery
 	}
-	isOf := func(o *object) bool { return o.resource.Resource == f.Resource }
 	return slices.ContainsFunc(chain, isOf)
 }
 
@@ -108,7 +132,7 @@ func wrongOwners(r *record, chain []*object, stale time.Duration) string {
 	}
 	labels := []string{""}
 	if i := slices.IndexFunc(chain, func(o *object) bool { return o.label != "" }); i >= 0 {
-		labels = chain[i].labels(r.observed(), stale)
+		labels = chain[i].manifests(r.observed(), stale)
 	}
 	got := text(r.resource, "tilt.manifest")
 	if !slices.Contains(labels, got) && (complete || got != "") {
@@ -151,7 +175,8 @@ func wrongRoles(r *record, chain []*object, complete bool) string {
 		for _, o := range slices.Backward(chain) {
 			// The semantic conventions name no custom kind.
 			if o.resource.Group != links.Group && o.resource.Group != rollouts.Group {
-				want["k8s."+strings.ToLower(o.kind)+".name"] = o.name
+				is := "k8s." + strings.ToLower(o.kind)
+				want[is+".name"], want[is+".uid"] = o.name, string(o.uid)
 			}
 		}
 	}

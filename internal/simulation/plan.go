@@ -17,6 +17,9 @@ const (
 	// settling is how long a run goes on after its last fault and its last write. Every back-off of
 	// the receiver and every memory of a failed lookup ends within it.
 	settling = 100 * time.Second
+
+	// Most environments have few namespaces. The others have more, each with a workload of its own.
+	fewNamespaces, mostNamespaces = 20, 1000
 )
 
 // Mode is what decides which promises the contract makes.
@@ -62,6 +65,7 @@ type Plan struct {
 	ExcludeSpaces  []string // exclude_namespaces
 	Collection     time.Duration
 	NoOwners       bool
+	TagsFrom       []string // what extract takes tags from: namespace, node, event
 	MaxDepth       int
 	CacheSize      int
 	CacheTTL       time.Duration
@@ -75,7 +79,8 @@ type Plan struct {
 	EventTTL     time.Duration
 	CompactAfter time.Duration
 	CacheLag     time.Duration
-	OldServer    bool // no streaming lists, and v2beta1 of aggregated discovery, as Kubernetes 1.28
+	Latency      time.Duration // of each request
+	OldServer    bool          // no streaming lists, and v2beta1 of aggregated discovery, as Kubernetes 1.28
 	Apps         []AppPlan
 	Relabel      time.Duration // when the labels of the apps' owners change; 0: never
 	Producers    []ProducerPlan
@@ -98,7 +103,7 @@ func leaseTimes(duration, renew, retry time.Duration) LeaseTimes {
 	return LeaseTimes{duration * time.Second, renew * time.Second, retry * time.Second}
 }
 
-// NewPlan makes the plan of a seed, without what the marked defects are known to break.
+// NewPlan makes the plan of a seed.
 func NewPlan(seed uint64) Plan {
 	r := draw(seed, "plan", 0)
 	p := Plan{
@@ -115,10 +120,11 @@ func NewPlan(seed uint64) Plan {
 		SeriesTTL:    oneOf(r, time.Hour, time.Hour, time.Hour, 40*time.Second),
 		QPS:          oneOf(r, 50, -1),
 		Lease:        oneOf(r, leaseTimes(15, 10, 1), leaseTimes(15, 10, 2)),
-		Namespaces:   1 + r.IntN(8),
+		Namespaces:   1 + r.IntN(fewNamespaces),
 		EventTTL:     oneOf(r, time.Hour, 20*time.Minute, 10*time.Minute),
 		CompactAfter: oneOf(r, 5*time.Minute, time.Minute, 20*time.Second),
 		CacheLag:     oneOf(r, 0, 0, 2*time.Second),
+		Latency:      oneOf(r, 0, 0, 2*time.Millisecond),
 		OldServer:    chance(r, 4),
 		Existing:     oneOf(r, 0, 0, r.IntN(40), 600),
 		Exporters:    oneOf(r, 1, 1, 2, 3),
@@ -126,6 +132,7 @@ func NewPlan(seed uint64) Plan {
 		Active:       between(r, 45*time.Second, 3*time.Minute),
 	}
 	p.varyRarely(r)
+	p.addTags()
 	p.addApps()
 	p.addProducers()
 	p.addFaults(r.IntN(6))
@@ -138,7 +145,6 @@ func NewPlan(seed uint64) Plan {
 		p.Producers[0].Style = oneOf(r, Recreating, Relabeler)
 		p.Producers[0].Edits = true
 	}
-	avoidMarkedDefects(&p)
 	return p
 }
 
@@ -146,7 +152,9 @@ func NewPlan(seed uint64) Plan {
 func (p *Plan) varyRarely(r *rand.Rand) {
 	p.FromBeginning = chance(r, 2)
 	if chance(r, 50) {
-		p.Namespaces = 1000
+		p.Namespaces = between(r, fewNamespaces+1, mostNamespaces+1)
+		// With a limit of the client, the necessary requests take longer than an event waits.
+		p.QPS = -1
 	}
 	if p.Elector {
 		p.Replicas = 2 + r.IntN(2)
@@ -303,7 +311,7 @@ func (p *Plan) decide() {
 // possibleFaults lists the more frequent ones more than once.
 func (p *Plan) possibleFaults() []FaultKind {
 	possible := []FaultKind{
-		APIDown, APIRefuses, APIRefuses, APIRefuses, KindMissing, APIHangs, APISlow, AnswersLost,
+		APIDown, APIRefuses, APIRefuses, APIRefuses, KindMissing, GroupStale, APIHangs, APISlow, AnswersLost,
 		WatchBreaks, Compaction, Compaction, ConnectionsCut, ConnectionsCut, Stalled, SlowNetwork,
 		NoEndBookmark, BackupRestored, ClusterNew, PipelineRejects, PipelineRejects,
 		PipelinePermanent, PipelinePartial, PipelineHangs, PipelineSlow, MetricsRejected,
@@ -343,9 +351,10 @@ func (p *Plan) detail(r *rand.Rand, f *Fault) {
 	case KindMissing:
 		f.Resource = "rollouts"
 	case APIHangs:
-		f.Resource = oneOf(r, p.resources("events", "pods", "replicasets", "deployments", "rollouts")...)
+		f.Resource = oneOf(r, p.resources("events", "pods", "replicasets", "deployments", "rollouts",
+			"namespaces", "nodes", ofDiscovery)...)
 	case APISlow:
-		f.Resource = oneOf(r, p.resources("", "events", "pods", "replicasets", "deployments")...)
+		f.Resource = oneOf(r, p.resources("", "events", "pods", "replicasets", "deployments", ofDiscovery)...)
 		f.Delay = between(r, 20*time.Millisecond, 4*time.Second)
 	case AnswersLost:
 		f.Resource = oneOf(r, p.resources("", "events", "leases", "pods")...)
@@ -370,6 +379,9 @@ func (p *Plan) detail(r *rand.Rand, f *Fault) {
 	case Restarted:
 		f.To = f.From + between(r, 100*time.Millisecond, 20*time.Second)
 	}
+	if f.is(Killed, Restarted) && chance(r, 3) {
+		f.Deletes = oneOf(r, 1, 2)
+	}
 	p.aim(r, f)
 }
 
@@ -383,9 +395,9 @@ func (p *Plan) resources(all ...string) []string {
 
 func (p *Plan) refuse(r *rand.Rand, f *Fault) {
 	f.Resource = oneOf(r, p.resources("", "events", "events", "pods", "replicasets", "deployments",
-		"rollouts")...)
+		"rollouts", "namespaces", "nodes", ofDiscovery)...)
 	f.Status = oneOf(r, 401, 403, 429, 500, 503, 504)
-	isOfOwners := !slices.Contains([]string{"", "events", "configmaps"}, f.Resource)
+	isOfOwners := !slices.Contains([]string{"", "events", "configmaps", ofDiscovery}, f.Resource)
 	if chance(r, 3) && isOfOwners { // Single reads are allowed.
 		f.Status, f.Verb = 403, oneOf(r, "list", "watch")
 	}
@@ -413,7 +425,7 @@ func (p *Plan) aim(r *rand.Rand, f *Fault) {
 			f.Replica = r.IntN(p.Replicas)
 		}
 	}
-	if f.is(APIDown, APIHangs, KindMissing, Compaction, ConnectionsCut, Stalled, BackupRestored,
+	if f.is(APIDown, APIHangs, KindMissing, GroupStale, Compaction, ConnectionsCut, Stalled, BackupRestored,
 		ClusterNew, LeaseForbidden, StorageUnreadable) {
 		f.OneIn = 1
 	}
@@ -445,8 +457,10 @@ func (p Plan) String() string {
 		{fmt.Sprint("max_series ", p.MaxSeries), p.MaxSeries < 10_000},
 		{fmt.Sprint("series_ttl ", p.SeriesTTL), p.SeriesTTL < time.Hour},
 		{"no owners", p.NoOwners},
+		{fmt.Sprint("tags from ", p.TagsFrom), p.TagsFrom != nil},
 		{"a server without streaming lists", p.OldServer},
 		{fmt.Sprint("watch caches lag ", p.CacheLag), p.CacheLag > 0},
+		{fmt.Sprintf("the API server is %v away", p.Latency), p.Latency > 0},
 		{"exporters destroy what they get", p.MutatesData},
 		{fmt.Sprintf("%d events exist", p.Existing), p.Existing > 0},
 	})

@@ -56,12 +56,12 @@ const (
 func (p *Plan) addProducers() {
 	r := draw(p.Seed, "producers", 0)
 	n := 3 + r.IntN(12)
-	if p.Namespaces >= 100 {
+	if p.Namespaces > fewNamespaces {
 		n = p.Namespaces
 	}
 	for i := range n {
 		pp := p.producer(i)
-		if p.Namespaces >= 100 {
+		if p.Namespaces > fewNamespaces {
 			pp.App, pp.Start = i, firstWrite+time.Duration(i)*time.Millisecond
 		}
 		p.Producers = append(p.Producers, pp)
@@ -263,6 +263,8 @@ func (p *producer) event(i int) *corev1.Event {
 	s := p.subject
 	ev := s.event(fmt.Sprintf("%s.%x.%d.%d", s.name, now.UnixNano(), p.number, i))
 	ev.Reason, ev.Type, ev.Message = p.plan.Reason, p.plan.Type, p.message(i)
+	ev.Labels = map[string]string{appLabel: p.app.name}
+	ev.Annotations = map[string]string{styleAnnotation: string(p.plan.Style)}
 	if s.manifest != "" {
 		ev.InvolvedObject.UID = s.manifest
 	}
@@ -275,8 +277,9 @@ func (p *producer) event(i int) *corev1.Event {
 		ev.ReportingController, ev.ReportingInstance = "scheduler", "scheduler-0"
 		ev.Action = "Binding"
 	case Kubelet:
-		ev.Source = corev1.EventSource{Component: "kubelet", Host: "node-1"}
-		ev.ReportingController, ev.ReportingInstance = "kubelet", "node-1"
+		host := s.host()
+		ev.Source = corev1.EventSource{Component: "kubelet", Host: host}
+		ev.ReportingController, ev.ReportingInstance = "kubelet", host
 		ev.FirstTimestamp = metav1.NewTime(now)
 		if s.kind == "Node" {
 			ev.InvolvedObject.UID = types.UID(s.name) // Kubelets up to 1.36 do that.

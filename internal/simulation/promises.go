@@ -63,8 +63,8 @@ var (
 	ownersRight = &Promise{"owners right",
 		"No record names an owner, a workload or a tag that is not the involved object's.", nil}
 	ownersComplete = &Promise{"owners complete",
-		"The chain is complete if, while the event was resolved, no kind of the chain was slow, " +
-			"failing or limited.", nil}
+		"The chain is complete with any number of namespaces, if no kind of the chain was slow, " +
+			"failing or limited while the event was resolved.", nil}
 	neverSilent = &Promise{"never silent",
 		"If something has not been deliverable for 90 s, the component's status is an error, and " +
 			"when all is well again it is not.", nil}
@@ -78,8 +78,9 @@ var (
 	boundedRequests = &Promise{"bounded requests",
 		"A stream makes at most 40 requests in a minute, and 120 if watches break or the API " +
 			"server asks for an early retry, and as many for the store's version; replicas " +
-			"without storage make 75 for the leader's position (120 if the API fails); lookups " +
-			"are bounded by the number of objects.", nil}
+			"without storage make 75 for the leader's position (120 if the API fails). Lookups " +
+			"cost 3 requests for each namespace and 20, and 2 for each object that comes alone or " +
+			"expires; discovery costs 14 in a minute.", nil}
 	shutsDown = &Promise{"shuts down",
 		"Shutdown takes at most 15 s and returns no error, whatever hangs.", nil}
 	noGoroutine = &Promise{"no goroutine left",
@@ -140,6 +141,7 @@ func (e *environment) check() {
 		a.checkTimes()
 	}
 	truth.checkOwners()
+	truth.checkTags()
 	e.checkMetric()
 	e.checkMemory()
 	e.checkRequests()

@@ -28,9 +28,9 @@ func mix(x uint64) uint64 {
 // chance reports true once in n draws on average.
 func chance(r *rand.Rand, n int) bool { return r.IntN(n) == 0 }
 
-// between returns a duration from low up to, but not including, high.
-func between(r *rand.Rand, low, high time.Duration) time.Duration {
-	return low + time.Duration(r.Int64N(int64(high-low)))
+// between returns a value from low up to, but not including, high.
+func between[N time.Duration | int](r *rand.Rand, low, high N) N {
+	return low + N(r.Int64N(int64(high-low)))
 }
 
 // oneOf returns one of the values; a value that is listed twice is twice as likely.

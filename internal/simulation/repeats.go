@@ -70,7 +70,7 @@ func (p *process) unsaved(at time.Time) (until time.Time) {
 // repeats what was delivered since the last save, and a repeat may combine several records under a
 // new log.record.uid."
 func (a *account) isUnsaved(r *record) bool {
-	if !a.env.plan.Storage || isMarked("q") {
+	if !a.env.plan.Storage {
 		return false
 	}
 	until := r.process.unsaved(r.at)
@@ -96,7 +96,7 @@ func (a *account) unsavedRecords() (all []*record) {
 // What not all pipelines had accepted is not delivered, though, and the position of an orderly end
 // may not get through.
 func (a *account) isLastOfTerm(r *record) bool {
-	if !a.env.plan.alone() || a.env.plan.Dedup == 0 || isMarked("l") {
+	if !a.env.plan.alone() || a.env.plan.Dedup == 0 {
 		return false
 	}
 	delays := func(f *Fault) bool { return f.Kind.isOfPipelines() || f.reachesPosition() }
@@ -129,7 +129,7 @@ func (e *environment) knownUntil(ended time.Time) time.Time {
 // listed what another saw one by one. Nobody knows which of them the other had delivered, and the
 // contract has a new leader emit "everything that the last leader is not known to have delivered".
 func (a *account) isCombined(r *record) bool {
-	if !a.env.plan.alone() || isMarked("t") || r.occurrences < 2 {
+	if !a.env.plan.alone() || r.occurrences < 2 {
 		return false
 	}
 	p := r.process
@@ -164,13 +164,13 @@ func (a *account) isInOutbox(r *record, by *process, last time.Time) bool {
 		until = by.stopped
 	}
 	by.mu.Unlock()
-	return !isMarked("r") && !by.savedBetween(last, until)
+	return !by.savedBetween(last, until)
 }
 
 // checkFailovers checks that a new leader without storage repeats only what the last one delivered
 // in its last moments.
 func (a *account) checkFailovers() {
-	if !a.env.plan.alone() || a.env.exempt("a") || a.env.exempt("l") || a.env.exempt("t") {
+	if !a.env.plan.alone() {
 		return
 	}
 	delays := func(f *Fault) bool { return f.reachesPosition() || f.Kind.isOfPipelines() }

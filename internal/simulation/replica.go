@@ -77,7 +77,8 @@ type process struct {
 	most, size int              // bytes: the most ever in held, and now
 	mostEvents int              // ever in held
 
-	lookups atomic.Int64 // requests for owners
+	asked map[string]int // requests for objects, by resource
+	read  int            // objects that they got
 }
 
 // failing returns how many of the receiver's instances report an error now, or did a moment ago.
@@ -165,6 +166,7 @@ func (r *replica) start() {
 		replica: r, number: r.count, name: fmt.Sprintf("replica-%d/%d", r.index, r.count),
 		started: time.Now(), ended: make(chan struct{}), connections: map[*clientEnd]bool{},
 		lists: map[string]lists{}, held: map[string]int{}, requests: map[int]requests{},
+		asked:     map[string]int{},
 		dealtWith: map[string]int{}, launched: make(chan struct{}),
 	}
 	p.extend()
@@ -260,7 +262,7 @@ func (p *Plan) settings() map[string]any {
 		"start_at": "end", dedupKey: p.Dedup.String(), "collection_interval": p.Collection.String(),
 		"namespaces": p.Watched, "event_types": p.Types, "exclude_namespaces": p.ExcludeSpaces,
 		"include_reasons": p.IncludeReasons, "exclude_reasons": p.ExcludeReasons,
-		"kube_api_qps": p.QPS, "owners": map[string]any{
+		"extract": p.extract(), "kube_api_qps": p.QPS, "owners": map[string]any{
 			"enabled": !p.NoOwners, "max_depth": p.MaxDepth,
 			"cache_size": p.CacheSize, "cache_ttl": p.CacheTTL.String(),
 		},
@@ -461,6 +463,7 @@ type requests struct {
 	events    int // lists and watches
 	versions  int // lists of a single event, which ask for the store's version
 	positions int // reads and writes of the leader's position
+	documents int // of discovery
 }
 
 // requested counts a request.
@@ -476,10 +479,27 @@ func (p *process) requested(request apiserver.Request, now time.Duration) {
 		n.events++
 	case isOfPosition(request):
 		n.positions++
+	case request.Verb == "discover":
+		n.documents++
 	case request.Resource != leases:
-		p.lookups.Add(1)
+		p.asked[request.Resource.Resource]++
 	}
 	p.requests[minute] = n
+}
+
+// lookups returns how often the process asked for objects. Callers must hold mu.
+func (p *process) lookups() (n int) {
+	for _, of := range p.asked {
+		n += of
+	}
+	return n
+}
+
+// got notes that the API server answers a request for objects.
+func (p *process) got(objects int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.read += objects
 }
 
 // sent notes that the API server sent the process an event.

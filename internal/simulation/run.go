@@ -36,6 +36,7 @@ type environment struct {
 	exporters []*exporter
 	replicas  []*replica
 	apps      []*app
+	outside   map[string]*object // of no chain, by kind/name
 	producers []*producer
 
 	mu         sync.Mutex // guards what follows
@@ -81,8 +82,6 @@ type Scenario struct {
 	Covers func(process int, ev *corev1.Event) bool
 	Act    func(*environment) // in a goroutine of its own, from the start
 	Check  func(*environment) // after the end
-
-	strict bool // checks what marked defects break, too
 }
 
 // Worker runs plans one after the other. Workers may run side by side, each with its own number.
@@ -135,12 +134,12 @@ const (
 func newEnvironment(w Worker, plan Plan, scenario Scenario) *environment {
 	e := &environment{
 		plan: plan, scenario: scenario, began: time.Now(), listener: newListener(),
-		offered: map[string]bool{}, storage: &storageContent{values: map[string][]byte{}},
+		offered: map[string]bool{}, outside: map[string]*object{}, storage: &storageContent{values: map[string][]byte{}},
 	}
 	e.story = &story{began: e.began}
 	e.server = apiserver.New(apiserver.Options{
 		ClusterUID: clusterUID, EventTTL: plan.EventTTL, CompactAfter: plan.CompactAfter,
-		CacheLag: plan.CacheLag, Decide: e.decide, Listed: e.listed, Sent: e.sent,
+		CacheLag: plan.CacheLag, Decide: e.decide, Listed: e.listed, Sent: e.sent, Read: e.read,
 		NoStreamingLists: plan.OldServer, OldDiscovery: plan.OldServer,
 	})
 	e.server.AddKind(rollouts)
@@ -160,6 +159,7 @@ func newEnvironment(w Worker, plan Plan, scenario Scenario) *environment {
 
 // run performs the plan, lets everything settle, and checks the promises.
 func (e *environment) run() {
+	e.createOutside()
 	for i, a := range e.apps {
 		if i%2 == 0 { // The owners of the others come with their first pod.
 			for _, o := range a.objects {
@@ -340,6 +340,12 @@ func (e *environment) process(name string) *process {
 func (e *environment) listed(list apiserver.List) {
 	if p := e.process(list.Client); p != nil {
 		p.listed(list)
+	}
+}
+
+func (e *environment) read(client string, objects int) {
+	if p := e.process(client); p != nil {
+		p.got(objects)
 	}
 }
 

@@ -13,66 +13,65 @@ import (
 // requirement is an environment in which every promise must hold.
 type requirement struct {
 	name     string
-	needs    string // the marks of the defects that keep it from holding
 	plan     Plan
 	scenario Scenario
 }
 
-// requirements are environments that plans seldom have, in the order of the contract.
-var requirements = []requirement{
+// rare are environments that plans seldom have, in the order of the contract.
+var rare = []requirement{
 	{
-		name: "the leader lags for ten minutes and is killed", needs: "at",
+		name: "the leader lags for ten minutes and is killed",
 		plan: plain(electorAlone, fault(PipelineRejects, 40, 640).of(0), killLeader(630, 700)).
 			with(lasting(13 * time.Minute)),
 	}, {
-		name: "the leader lags for ten minutes, history is compacted, and it is killed", needs: "at",
+		name: "the leader lags for ten minutes, history is compacted, and it is killed",
 		plan: plain(electorAlone, fault(PipelineRejects, 40, 640).of(0), killLeader(630, 700)).
 			with(lasting(13 * time.Minute)).with(compacted),
 	}, {
-		name: "a lagging leader delivers everything and is killed", needs: "at",
+		name: "a lagging leader delivers everything and is killed",
 		plan: manyPods(plain(electorAlone, fault(PipelineRejects, 40, 340).of(0),
 			killLeader(350, 380)).with(lasting(8 * time.Minute))),
 	}, {
-		name: "no replica for three minutes", needs: "t",
+		name: "no replica for three minutes",
 		plan: plain(electorAlone, killReplica(0, 60, 240), killReplica(1, 60, 240)).
 			with(lasting(6 * time.Minute)),
 	}, {
-		name: "no replica for three minutes, and history is compacted", needs: "t",
+		name: "no replica for three minutes, and history is compacted",
 		plan: plain(electorAlone, killReplica(0, 60, 240), killReplica(1, 60, 240)).
 			with(lasting(6 * time.Minute)).with(compacted),
 	}, {
-		name: "all replicas are restarted in an orderly way", needs: "t",
+		name: "all replicas are restarted in an orderly way",
 		plan: plain(electorAlone, restart(60, 90), restart(60, 95).of(1)),
 	}, {
-		name: "the only replica leads again", needs: "t",
+		name: "the only replica leads again",
 		plan: plain(electorAlone, leaderOffline(70, 120)).with(func(p *Plan) { p.Replicas = 1 }),
 	}, {
-		name: "ConfigMaps are forbidden, and the leader is killed", needs: "at",
+		name: "ConfigMaps are forbidden, and the leader is killed",
 		plan: plain(electorAlone, fault(PositionForbidden, 0, int(forever/time.Second)),
 			killLeader(100, 130)),
 		scenario: Scenario{Act: reportsForbiddenPosition},
 	}, {
-		name: "ConfigMaps are forbidden for two minutes", needs: "at",
+		name: "ConfigMaps are forbidden for two minutes",
 		plan: plain(electorAlone, fault(PositionForbidden, 30, 150), killLeader(100, 130),
 			killLeader(170, 180)).with(lasting(4 * time.Minute)),
 	}, {
-		name: "requests for ConfigMaps hang, and the leader is killed", needs: "at",
+		name: "requests for ConfigMaps hang, and the leader is killed",
 		plan: plain(electorAlone, ofConfigMaps(fault(APIHangs, 40, 150)), killLeader(100, 130)),
 	}, {
-		name: "answers to writes of the position are lost", needs: "at",
+		name: "answers to writes of the position are lost",
 		plan: plain(electorAlone, ofConfigMaps(halfOf(fault(AnswersLost, 20, 150))), killLeader(100, 130)),
 	}, {
-		name: "the leader stops in an orderly way within dedup_interval", needs: "l",
+		name: "the leader stops in an orderly way within dedup_interval",
 		plan: manyPods(plain(electorAlone, restart(80, 100).of(leader))).with(dedup),
 	}, {
-		name: "a batch needs several requests, and the process is killed between them", needs: "r",
+		name: "a batch needs several requests, and the process is killed between them",
 		plan: manyPods(plain(storageAlone, fault(PipelineSlow, 55, 100).slowBy(2*time.Second),
 			killReplica(0, 63, 70)).with(large)),
 	}, {
-		name: "storage cannot be written, the process is killed, and events go on", needs: "qr",
+		name: "storage cannot be written, the process is killed, and events go on",
 		plan: manyPods(plain(storageAlone, fault(StorageUnwritable, 40, 75), killReplica(0, 70, 90))),
 	}, {
-		name: "a namespace is watched again later", needs: "m",
+		name: "a namespace is watched again later",
 		plan: plain(storageAlone, restart(60, 62), restart(120, 122)).with(startAtEnd).
 			with(twoNamespaces),
 		scenario: Scenario{
@@ -87,7 +86,7 @@ var requirements = []requirement{
 			},
 		},
 	}, {
-		name: "a namespace is watched later", needs: "m",
+		name: "a namespace is watched later",
 		plan: plain(storageAlone, restart(90, 92)).with(startAtEnd).with(twoNamespaces),
 		scenario: Scenario{
 			Settings: func(process int) map[string]any {
@@ -101,7 +100,7 @@ var requirements = []requirement{
 			},
 		},
 	}, {
-		name: "a field selector is widened", needs: "m",
+		name: "a field selector is widened",
 		plan: plain(storageAlone, restart(90, 92)).with(startAtEnd).with(func(p *Plan) {
 			normal := p.Producers[0]
 			normal.Type, normal.Reason = "Normal", "Pulling"
@@ -119,28 +118,28 @@ var requirements = []requirement{
 			},
 		},
 	}, {
-		name: "a checkpoint of another cluster has records in its outbox", needs: "gr",
+		name: "a checkpoint of another cluster has records in its outbox",
 		plan: plain(storageAlone, fault(PipelineRejects, 50, 85), killReplica(0, 60, 70),
 			fault(ClusterNew, 65, 65)).with(lasting(5 * time.Minute)).with(fromBeginning),
 		scenario: Scenario{Check: checkOfferedDelivered},
 	}, {
-		name: "counts are reached again after etcd was restored from a backup", needs: "g",
+		name:     "counts are reached again after etcd was restored from a backup",
 		plan:     plain(storageAlone, backup(60, 15*time.Second)).with(noProducers),
 		scenario: Scenario{Act: reachAgain, Check: checkReachedAgain},
 	}, {
-		name: "etcd is restored from a backup while the process is down", needs: "g",
+		name: "etcd is restored from a backup while the process is down",
 		plan: plain(storageAlone, backup(65, 30*time.Second), killReplica(0, 60, 70)).with(long),
 	}, {
-		name: "etcd is restored from a backup, without storage and elector", needs: "g",
+		name: "etcd is restored from a backup, without storage and elector",
 		plan: plain(neither, backup(60, 30*time.Second)).with(long),
 	}, {
-		name: "etcd is restored from a backup, with an elector", needs: "gt",
+		name: "etcd is restored from a backup, with an elector",
 		plan: plain(electorAlone, backup(60, 30*time.Second)).with(long),
 	}, {
-		name: "etcd is restored from a backup, with storage and an elector", needs: "g",
+		name: "etcd is restored from a backup, with storage and an elector",
 		plan: plain(both, backup(60, 30*time.Second)).with(long),
 	}, {
-		name: "another cluster at the address, with an elector", needs: "gt",
+		name: "another cluster at the address, with an elector",
 		plan: plain(electorAlone, fault(ClusterNew, 60, 60)).with(long),
 	},
 }

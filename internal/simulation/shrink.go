@@ -32,15 +32,33 @@ func Shrink(run func(Plan) *Outcome, broken *Outcome) *Outcome {
 	for i := len(smallest.Plan.Faults) - 1; i >= 0; i-- {
 		try(func(p *Plan) { p.Faults = slices.Delete(p.Faults, i, i+1) })
 	}
-	for i := range smallest.Plan.Producers { // They keep their numbers, which decide what they do.
-		if try(func(p *Plan) { p.Producers[i].Writes = 0 }) {
-			continue
+	// Producers keep their numbers, which decide what they do. Most of a thousand are not needed, so
+	// that many are silenced at once.
+	all := len(smallest.Plan.Producers)
+	for size := all; size > 0; size /= 2 {
+		for first := 0; first < all; first += size {
+			end := min(first+size, all)
+			if writeSomething(smallest.Plan.Producers[first:end]) {
+				try(func(p *Plan) { silence(p.Producers[first:end]) })
+			}
 		}
+	}
+	for i := range all {
 		halve := func(p *Plan) { p.Producers[i].Writes /= 2 }
 		for smallest.Plan.Producers[i].Writes > 1 && try(halve) {
 		}
 	}
 	return smallest
+}
+
+func silence(producers []ProducerPlan) {
+	for i := range producers {
+		producers[i].Writes = 0
+	}
+}
+
+func writeSomething(producers []ProducerPlan) bool {
+	return slices.ContainsFunc(producers, func(p ProducerPlan) bool { return p.Writes > 0 })
 }
 
 // breaks reports whether the outcome has a violation of the promise, and puts that first.

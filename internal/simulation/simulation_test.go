@@ -8,13 +8,12 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
-	"strings"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/klog/v2"
 )
@@ -24,11 +23,12 @@ var (
 	firstSeed = flag.Uint64("first", 1, "the first seed")
 	oneSeed   = flag.Uint64("seed", 0, "run this seed only, and print its story")
 	stop      = flag.Bool("stop", false, "stop at the first seed that breaks a promise")
-	table     = flag.Bool("table", false, "print progress, and at the end faults × promises")
+	// Many seeds mostly fail for one reason, and a story takes many runs.
+	stories = flag.Int("stories", 3, "how many stories of seeds that break a promise to print")
+	table   = flag.Bool("table", false, "print progress, and at the end faults × promises")
 )
 
 func TestMain(m *testing.M) {
-	flag.StringVar(&marked, "marked", marked, "the letters of the defects that count as known")
 	flag.Parse()
 	debug.SetTraceback("all")      // A run that does not end tells where it hangs.
 	debug.SetGCPercent(400)        // Runs are short, and leave little behind.
@@ -78,9 +78,6 @@ func printProgress(report *Report, began time.Time) {
 		report.Runs, took.Round(time.Second), float64(report.Runs)/took.Seconds(), report.Broken)
 }
 
-// mostStories bounds the stories that a test prints: many seeds mostly fail for one reason.
-const mostStories = 3
-
 // work runs seeds until there are no more.
 func work(t *testing.T, w Worker, next *atomic.Uint64, report *Report, began time.Time) {
 	for {
@@ -108,7 +105,7 @@ func work(t *testing.T, w Worker, next *atomic.Uint64, report *Report, began tim
 			next.Store(*firstSeed + uint64(*seeds))
 			return
 		}
-		if report.Broken <= mostStories {
+		if report.Broken <= *stories {
 			run := func(p Plan) *Outcome { return w.Run(t, p, Scenario{}) }
 			Shrink(run, outcome).Print(os.Stdout)
 		}
@@ -161,54 +158,16 @@ func breaksAgain(t *testing.T, w Worker, seed uint64, promise *Promise) (again i
 	return again
 }
 
-// defectSeeds is how many seeds of a defect's scenario run: some defects need chance.
-const (
-	defectSeeds = 60
-	fixedSeeds  = 5
-)
+// scenarioSeeds is how many seeds of a scenario run: some defects need chance.
+const scenarioSeeds = 5
 
-func TestKnownDefects(t *testing.T) {
-	for _, d := range defects {
-		for _, s := range d.scenarios {
-			t.Run(d.mark+". "+s.name, func(t *testing.T) {
-				broken := firstBroken(t, s, isMarked(d.mark))
-				switch {
-				case !isMarked(d.mark) && broken != nil:
-					broken.Print(os.Stdout)
-					t.Errorf("%q is broken", broken.Violations[0].Promise.Name)
-				case isMarked(d.mark) && broken == nil:
-					t.Errorf("%q holds now: remove the mark of defect %s", s.breaks.Name, d.mark)
-				}
-			})
-		}
-	}
-}
-
-// firstBroken runs a defect's scenario until it breaks a promise: its own if the defect is known,
-// and any if it is fixed. It returns nil if none of the seeds does.
-func firstBroken(t *testing.T, s defectScenario, known bool) *Outcome {
-	s.scenario.strict = known
-	seeds := fixedSeeds
-	if known {
-		seeds = defectSeeds
-	}
-	for seed := range uint64(seeds) {
-		s.plan.Seed = seed + 1
-		outcome := NewWorker(0).Run(t, s.plan, s.scenario)
-		if known && outcome.breaks(s.breaks) || !known && len(outcome.Violations) > 0 {
-			return outcome
-		}
-	}
-	return nil
-}
-
-func TestRequirements(t *testing.T) {
-	for _, r := range requirements {
+func TestScenarios(t *testing.T) {
+	names := map[string]bool{}
+	for _, r := range slices.Concat(rare, ofOwners, regressions) {
+		require.False(t, names[r.name], "two scenarios are named %q", r.name)
+		names[r.name] = true
 		t.Run(r.name, func(t *testing.T) {
-			if strings.ContainsAny(marked, r.needs) {
-				t.Skipf("the defects %s are not all fixed", r.needs)
-			}
-			for seed := range uint64(fixedSeeds) {
+			for seed := range uint64(scenarioSeeds) {
 				r.plan.Seed = seed + 1
 				outcome := NewWorker(0).Run(t, r.plan, r.scenario)
 				if len(outcome.Violations) > 0 {
@@ -218,10 +177,4 @@ func TestRequirements(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestTheDocumentationNamesTheKnownDefects(t *testing.T) {
-	page, err := os.ReadFile("../../docs/reliability.md")
-	require.NoError(t, err)
-	assert.Contains(t, string(page), KnownDefects(), "make faults writes them there")
 }

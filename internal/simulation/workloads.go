@@ -4,6 +4,7 @@ package simulation
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -31,14 +32,14 @@ var appKinds = []string{
 
 func (p *Plan) addApps() {
 	n := 2 + draw(p.Seed, "apps", 0).IntN(8)
-	if p.Namespaces >= 100 {
+	if p.Namespaces > fewNamespaces {
 		n = p.Namespaces
 	}
 	for i := range n {
 		r := draw(p.Seed, "app", i)
 		kind := oneOf(r, appKinds...)
 		app := AppPlan{Kind: kind, Namespace: r.IntN(p.Namespaces), LabelAt: r.IntN(4) - 1}
-		if p.Namespaces >= 100 {
+		if p.Namespaces > fewNamespaces {
 			app.Namespace = i
 		}
 		p.Apps = append(p.Apps, app)
@@ -71,7 +72,9 @@ type object struct {
 	owners           []*object // the first is followed, unless the second is the controller
 	controlled       bool      // the first owner is the controller, and the last in the references
 	label            string    // tilt-manifest
-	missing          bool      // only references know it
+	// labels and annotations are what it has in addition.
+	labels, annotations map[string]string
+	missing             bool // only references know it
 
 	// replaces returns the others of its name, which are deleted before it is created; nil: none.
 	replaces func() []*object
@@ -105,6 +108,7 @@ var (
 var kindsByName = map[string]struct{ apiVersion, resource string }{
 	"Pod":         {"v1", "pods"},
 	"Node":        {"v1", "nodes"},
+	"Namespace":   {"v1", "namespaces"},
 	"ReplicaSet":  {"apps/v1", "replicasets"},
 	"Deployment":  {"apps/v1", "deployments"},
 	"StatefulSet": {"apps/v1", "statefulsets"},
@@ -186,7 +190,7 @@ func (a *app) newObject(kind, name string) *object {
 		apiVersion: is.apiVersion, kind: kind, namespace: namespace(a.plan.Namespace), name: name,
 		uid: types.UID(fmt.Sprintf("uid-%s-%s-%d", kind, name, a.plan.Namespace)),
 	}
-	if kind == "Node" || kind == "Zone" {
+	if kind == "Node" || kind == "Zone" || kind == "Namespace" {
 		o.namespace = ""
 	}
 	return o
@@ -229,6 +233,18 @@ func (a *app) subject(pod int) *object {
 	}
 	found, _ := a.pods.LoadOrStore(pod, made)
 	return found.(*object)
+}
+
+// host returns the Node whose kubelet reports about the object.
+func (o *object) host() string {
+	isOfNode := len(o.owners) > 0 && o.owners[0].kind == "Node"
+	switch {
+	case o.kind == "Node":
+		return o.name
+	case isOfNode: // A static pod belongs to its own Node.
+		return o.owners[0].name
+	}
+	return nodeOf(o.name)
 }
 
 // existing returns the app's pods.
@@ -279,6 +295,7 @@ func (o *object) create(server *apiserver.Server) {
 		TypeMeta:   metav1.TypeMeta{APIVersion: o.apiVersion, Kind: o.kind},
 		ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: o.name, UID: o.uid},
 	}
+	meta.Labels, meta.Annotations = maps.Clone(o.labels), maps.Clone(o.annotations)
 	if o.label != "" {
 		meta.Labels = map[string]string{"tilt-manifest": o.label, "other": "label"}
 	}
@@ -327,8 +344,8 @@ func (o *object) relabel(server *apiserver.Server) {
 	_, _ = server.Update(o.resource, found) // Nobody else writes it.
 }
 
-// labels returns the values that tilt.manifest may have in a record of an event that was seen then.
-func (o *object) labels(seen time.Time, cacheTTL time.Duration) []string {
+// manifests returns the values that tilt.manifest may have in a record of an event that was seen then.
+func (o *object) manifests(seen time.Time, cacheTTL time.Duration) []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.relabeled.IsZero() || seen.Sub(o.relabeled) > cacheTTL+lookBack {
@@ -349,6 +366,11 @@ func (o *object) aliveAt(at time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.deleted.IsZero() || at.Before(o.deleted)
+}
+
+// allAliveAt reports whether none of the objects was deleted by then.
+func allAliveAt(objects []*object, at time.Time) bool {
+	return !slices.ContainsFunc(objects, func(o *object) bool { return !o.aliveAt(at) })
 }
 
 // chain returns the object and its owners as far as they can be found, and the resolution that the

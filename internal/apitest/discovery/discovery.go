@@ -185,7 +185,7 @@ func (c Catalogue) aggregated(core bool) (items []apidiscoveryv2.APIGroupDiscove
 // aggregated returns the version with its resources. Of a stale one, they are not known.
 func (v Version) aggregated() apidiscoveryv2.APIVersionDiscovery {
 	is := apidiscoveryv2.APIVersionDiscovery{
-		Version: v.GroupVersion.Version, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent}
+		Version: v.Version, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent}
 	if v.Stale {
 		is.Freshness = apidiscoveryv2.DiscoveryFreshnessStale
 		return is
@@ -225,5 +225,5 @@ func (v Version) kind(name string) *metav1.GroupVersionKind {
 	if !strings.Contains(v.Group, ".") || strings.HasSuffix(v.Group, ".k8s.io") {
 		return &metav1.GroupVersionKind{Kind: name}
 	}
-	return &metav1.GroupVersionKind{Group: v.Group, Version: v.GroupVersion.Version, Kind: name}
+	return &metav1.GroupVersionKind{Group: v.Group, Version: v.Version, Kind: name}
 }

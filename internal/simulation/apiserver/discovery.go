@@ -54,14 +54,22 @@ var (
 // discover answers with a document about what is served.
 func (s *Server) discover(c *call) error {
 	s.mu.Lock()
-	kinds := s.kinds()
+	documents := catalogue(s.kinds())
+	for i := range documents {
+		documents[i].Stale = s.stale[documents[i].Group]
+	}
 	s.mu.Unlock()
 	form := discovery.V2
 	if s.options.OldDiscovery {
 		form = discovery.V2Beta1
 	}
-	if status := catalogue(kinds).Serve(c.w, c.http, form); status != 0 {
-		return httpError(status)
+	switch documents.Serve(c.w, c.http, form) {
+	case discovery.NotFound:
+		return errNoSuchPath
+	case discovery.NotAcceptable:
+		return errNotAcceptable
+	case discovery.Unavailable:
+		return errStale
 	}
 	return nil
 }

@@ -13,8 +13,7 @@
 //   - Objects are answered in protobuf only, whole or as metadata. A client must ask for it in the
 //     first clause of its Accept header; other clauses and qualities (q=) are not read. Errors are
 //     JSON where the client prefers metadata.
-//   - Discovery is JSON only, and has only the fields that clients need to read objects. Every API
-//     behind the aggregation layer answers.
+//   - Discovery is JSON only, and has only the fields that clients need to read objects.
 //   - Writes are not validated, defaulted, admitted or given managedFields. Namespaces need not
 //     exist. Objects are deleted only in process. There is no PATCH, no generateName, and no group
 //     events.k8s.io.

@@ -149,6 +149,8 @@ func (s *Server) serve(c *call) error {
 			"simulated", seconds, false)
 	case c.Verb == "discover":
 		return s.discover(c)
+	case s.isStale(c):
+		return errStale
 	case !s.find(c):
 		return errNoSuchPath
 	case c.mediaType != runtime.ContentTypeProtobuf || c.as != "" && !c.wantsMetadata():
@@ -163,6 +165,12 @@ func (s *Server) serve(c *call) error {
 		return s.write(c)
 	}
 	return apierrors.NewMethodNotSupported(c.Resource, c.Verb)
+}
+
+// isStale reports whether the API server that the path belongs to does not answer.
+func (s *Server) isStale(c *call) bool {
+	defer s.lock()()
+	return s.stale[c.Resource.Group]
 }
 
 // find reports whether the path is one of a kind that is served.
@@ -182,6 +190,7 @@ func (s *Server) find(c *call) bool {
 var (
 	errNoSuchPath    = httpError(http.StatusNotFound)
 	errNotAcceptable = httpError(http.StatusNotAcceptable)
+	errStale         = httpError(http.StatusServiceUnavailable)
 )
 
 func httpError(code int) *apierrors.StatusError {
@@ -248,8 +257,15 @@ func (s *Server) get(c *call) error {
 	if r == nil {
 		return apierrors.NewNotFound(c.Resource, c.Name)
 	}
+	s.reportRead(c, 1)
 	c.send(http.StatusOK, c.kind(), c.encoded(r))
 	return nil
+}
+
+func (s *Server) reportRead(c *call, objects int) {
+	if s.options.Read != nil && c.wantsMetadata() {
+		s.options.Read(c.Client, objects)
+	}
 }
 
 // write creates or updates an object.

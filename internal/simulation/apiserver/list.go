@@ -117,6 +117,7 @@ func (s *Server) list(c *call) error {
 	if list.Continue == "" {
 		s.reportList(c, list.ResourceVersion, true)
 	}
+	s.reportRead(c, len(records))
 	gvk := c.kind()
 	gvk.Kind += "List"
 	c.send(http.StatusOK, gvk, body)

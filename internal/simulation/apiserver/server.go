@@ -42,6 +42,8 @@ type Options struct {
 	// Sent is called before an event is written to a client: in a list, as Added, or in a watch.
 	// size is that of the encoded event or message.
 	Sent func(client string, change watch.EventType, ev *corev1.Event, size int)
+	// Read is called before a client gets the metadata of objects, one or a page of a list.
+	Read func(client string, objects int)
 }
 
 // Request describes a request to Options.Decide.
@@ -95,6 +97,7 @@ type Server struct {
 	history []Write
 	counts  map[Request]int
 	streams map[*stream]bool
+	stale   map[string]bool // groups whose aggregated API server does not answer
 }
 
 // New makes a server with an empty cluster, in which only the namespace kube-system exists.
@@ -105,7 +108,8 @@ func New(options Options) *Server {
 	if options.CompactAfter == 0 {
 		options.CompactAfter = 5 * time.Minute
 	}
-	s := &Server{options: options, counts: map[Request]int{}, streams: map[*stream]bool{}}
+	s := &Server{options: options, counts: map[Request]int{}, streams: map[*stream]bool{},
+		stale: map[string]bool{}}
 	s.begin(newContents(builtIn), options.ClusterUID)
 	return s
 }
@@ -232,6 +236,12 @@ func (s *Server) RemoveKind(gr schema.GroupResource) {
 	removed := s.table(gr)
 	s.tables = slices.DeleteFunc(s.tables, func(t *table) bool { return t == removed })
 	s.cut(func(open *stream) bool { return open.table == removed })
+}
+
+// SetStale lets a group be one of an aggregated API server that does not answer, or answers again.
+func (s *Server) SetStale(group string, stale bool) {
+	defer s.lock()()
+	s.stale[group] = stale
 }
 
 // Compact forgets all versions before the newest.

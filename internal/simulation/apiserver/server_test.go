@@ -354,3 +354,26 @@ func TestAnOldServerHasTheOldDiscovery(t *testing.T) {
 		}
 	})
 }
+
+func TestAnAggregatedAPIThatDoesNotAnswer(t *testing.T) {
+	inBubble(t, Options{}, func(t *testing.T, s *Server) {
+		s.AddKind(Kind{Group: "example.com", Versions: []string{"v1"}, Kind: "Thing", Resource: "things"})
+		discover := func() string {
+			request := httptest.NewRequest(http.MethodGet, "/apis", nil)
+			request.Header.Set("Accept",
+				"application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+			recorder := httptest.NewRecorder()
+			s.ServeHTTP(recorder, request)
+			return recorder.Body.String()
+		}
+		assert.Contains(t, discover(), "things")
+		s.SetStale("example.com", true)
+		assert.NotContains(t, discover(), "things")
+		assert.Contains(t, discover(), "Stale")
+		status, _, _ := ask(s, http.MethodGet, "/apis/example.com/v1/things", "")
+		assert.Equal(t, http.StatusServiceUnavailable, status)
+		s.SetStale("example.com", false)
+		status, _, _ = ask(s, http.MethodGet, "/apis/example.com/v1/things", "")
+		assert.Equal(t, http.StatusOK, status)
+	})
+}

@@ -4,21 +4,56 @@ package main
 
 var inResolver = []mutant{
 	{
-		"does not compare the UIDs of owners", "resolver/fromcache.go",
-		`case reply.object != nil && (uid == "" || reply.object.UID == uid):`,
-		"case reply.object != nil:",
+		"does not compare the UIDs of owners", "resolver/chain.go",
+		`return uid == "" || o.UID == uid || o.mirrored == uid`,
+		"return true",
 	},
 	{
-		"follows the first owner instead of the controller", "resolver/object.go",
+		"does not know static pods by their hash", "resolver/chain.go",
+		` || o.mirrored == uid`,
+		"",
+	},
+	{
+		"follows the first owner instead of the controller", "resolver/trim.go",
 		`	if chosen == nil {
 		chosen = &references[0]
 	}`,
 		`	chosen = &references[0]`,
 	},
 	{
-		"takes the first page of objects for all", "resolver/listing.go",
-		`of.complete = page.Continue == ""`,
-		"of.complete = true",
+		"takes a list that was given up for the whole list", "resolver/list.go",
+		`isWhole := err == nil && page.Continue == ""`,
+		"isWhole := err == nil",
+	},
+	{
+		"takes a list from the watch cache for a proof", "resolver/list.go",
+		"isWhole && of.consistent && w.isEarly",
+		"isWhole && w.isEarly",
+	},
+	{
+		"waits for a kind that hangs each time", "resolver/circuit.go",
+		"return c.bad >= badInARow",
+		"return false",
+	},
+	{
+		"never tries a kind again that has failed", "resolver/circuit.go",
+		"if !of.isOpen() || l.now() < of.retry {",
+		"if true {",
+	},
+	{
+		"reads the kinds for each reference to an invented group", "resolver/internal/kinds/catalogue.go",
+		"c.outdated || c.now()-c.readAt >= freshFor:",
+		"true:",
+	},
+	{
+		"lists the whole cluster for a few objects", "resolver/scope.go",
+		"return size <= l.worth*needed",
+		"return true",
+	},
+	{
+		"does not restore owners", "internal/session/open.go",
+		"p.Owners.Restore(s.memory.Objects())",
+		"",
 	},
 }
 
