@@ -244,9 +244,16 @@ func isDeadEvent(name string) bool { return strings.HasPrefix(name, deadEvent) }
 // writeDead writes an event about each of these pods in each interval, until the context ends.
 func (h *hangingCluster) writeDead(ctx context.Context, p phase, s *sink, every time.Duration) (written int, err error) {
 	pods := h.dead[p.group]
-	for ; len(pods) > 0; written++ {
-		if wait(ctx, every/time.Duration(len(pods))) != nil {
+	if len(pods) == 0 {
+		return 0, nil
+	}
+	next := time.NewTicker(every / time.Duration(len(pods)))
+	defer next.Stop()
+	for ; ; written++ {
+		select {
+		case <-ctx.Done():
 			return written, nil
+		case <-next.C:
 		}
 		now := time.Now()
 		e := kubeletEvent(fmt.Sprintf("%s%x", deadEvent, now.UnixNano()), pods[written%len(pods)], now)
@@ -255,7 +262,6 @@ func (h *hangingCluster) writeDead(ctx context.Context, p phase, s *sink, every 
 			return written, err
 		}
 	}
-	return 0, nil
 }
 
 func isDead(resource pcommon.Map) bool {
