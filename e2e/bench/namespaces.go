@@ -53,6 +53,7 @@ func (c *cold) addFlags(flags *flag.FlagSet) {
 	flags.Var(&c.simulated, "cold-simulated", "the same of a simulated API server")
 	flags.IntVar(&c.deployments, "cold-deployments", c.deployments, "how many Deployments each of these namespaces has")
 	flags.IntVar(&c.pods, "cold-pods", c.pods, "how many pods each of these namespaces has")
+	flags.IntVar(&c.perSecond, "cold-rate", c.perSecond, "how many events about these pods there are each second")
 }
 
 // size is what a real API server has.
