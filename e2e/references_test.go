@@ -209,9 +209,9 @@ func TestAKubeletsNodeEvent(t *testing.T) {
 	})
 }
 
-// TestANodeThatWasMadeAgain: kubelets up to 1.36 write the name as the UID, later ones the real UID,
-// and those that have not restarted since the one that the Node had then. All mean the Node that
-// has the name now.
+// TestANodeThatWasMadeAgain: kubelets up to 1.36 write the name as the UID, later ones the real
+// UID, and those that have not restarted since then an old one. All mean the Node that has the name
+// now.
 func TestANodeThatWasMadeAgain(t *testing.T) {
 	t.Parallel()
 	c := bare.get(t)

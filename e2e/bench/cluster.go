@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"time"
@@ -57,7 +58,7 @@ func (c *cluster) populate(ctx context.Context, sz size) error {
 	perDeployment := sz.pods / sz.deployments
 	c.pods = make([]corev1.ObjectReference, sz.deployments*perDeployment)
 	return inParallel(sz.deployments, func(i int) error {
-		return c.deploy(ctx, namespaceName(i%sz.namespaces), fmt.Sprintf("app-%d", i), c.pods[i*perDeployment:(i+1)*perDeployment])
+		return c.deploy(ctx, namespaceName(i%sz.namespaces), fmt.Sprintf("app-%d", i), sz.retired, c.pods[i*perDeployment:(i+1)*perDeployment])
 	})
 }
 
@@ -81,8 +82,14 @@ func inParallel(n int, do func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// deploy makes a Deployment, its ReplicaSet and its pods, as the controllers would.
-func (c *cluster) deploy(ctx context.Context, ns, name string, pods []corev1.ObjectReference) error {
+// shuffle puts the pods into a random order, always the same.
+func (c *cluster) shuffle() {
+	rand.New(rand.NewPCG(1, 2)).Shuffle(len(c.pods), func(i, j int) { c.pods[i], c.pods[j] = c.pods[j], c.pods[i] })
+}
+
+// deploy makes a Deployment, its ReplicaSets and its pods, as the controllers would. All pods are
+// of one of the ReplicaSets. Owners own the Deployment.
+func (c *cluster) deploy(ctx context.Context, ns, name string, retired int, pods []corev1.ObjectReference, owners ...metav1.OwnerReference) error {
 	labels := map[string]string{"app": name}
 	selector := &metav1.LabelSelector{MatchLabels: labels}
 	template := corev1.PodTemplateSpec{
@@ -90,11 +97,19 @@ func (c *cluster) deploy(ctx context.Context, ns, name string, pods []corev1.Obj
 		Spec:       corev1.PodSpec{NodeName: "node-0", Containers: []corev1.Container{{Name: "main", Image: "example.com/" + name}}},
 	}
 	deployment, err := c.client.AppsV1().Deployments(ns).Create(ctx, &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": name, "tilt-manifest": name}, OwnerReferences: owners},
 		Spec:       appsv1.DeploymentSpec{Selector: selector, Template: template},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		return err
+	}
+	for i := range retired {
+		if _, err := c.client.AppsV1().ReplicaSets(ns).Create(ctx, &appsv1.ReplicaSet{
+			ObjectMeta: ownedBy(deployment, "Deployment", fmt.Sprintf("%s-58d4b%04d", name, i), labels),
+			Spec:       appsv1.ReplicaSetSpec{Selector: selector, Template: template},
+		}, metav1.CreateOptions{}); err != nil {
+			return err
+		}
 	}
 	replicaSet, err := c.client.AppsV1().ReplicaSets(ns).Create(ctx, &appsv1.ReplicaSet{
 		ObjectMeta: ownedBy(deployment, "Deployment", name+"-5d8f7c9b6d", labels),
@@ -181,22 +196,64 @@ func (c *cluster) probeUntilReceived(ctx context.Context, s *sink) (time.Time, e
 	return first, nil
 }
 
+// awaitWatching waits until a Collector watches. Events that name no object find that out without a
+// lookup: what a Collector does at its first one is left to the scenario.
+func (c *cluster) awaitWatching(ctx context.Context, s *sink) error {
+	err := until(ctx, time.Minute, "the Collector watches", func() bool {
+		now := time.Now()
+		_, _ = c.client.CoreV1().Events(metav1.NamespaceDefault).Create(ctx, &corev1.Event{
+			ObjectMeta:     metav1.ObjectMeta{Name: fmt.Sprintf("nothing.%x", now.UnixNano())},
+			InvolvedObject: corev1.ObjectReference{Namespace: metav1.NamespaceDefault},
+			Reason:         "Probe", Type: corev1.EventTypeNormal, Source: corev1.EventSource{Component: "bench"},
+			Count: 1, FirstTimestamp: metav1.NewTime(now), LastTimestamp: metav1.NewTime(now),
+		}, metav1.CreateOptions{})
+		_ = wait(ctx, 40*time.Millisecond)
+		return !s.firstArrival().IsZero()
+	})
+	if err != nil {
+		return err
+	}
+	if err := wait(ctx, time.Second); err != nil { // for late ones
+		return err
+	}
+	s.reset()
+	return nil
+}
+
+// listedOwners is how many objects of lists of owners the API server has sent, from its cache and
+// from etcd.
+func (c *cluster) listedOwners(ctx context.Context) (total int, err error) {
+	metrics, err := c.metrics(ctx)
+	for _, resource := range ownerResources {
+		for _, metric := range []string{"apiserver_cache_list_returned_objects_total", "apiserver_storage_list_returned_objects_total"} {
+			total += int(metrics.Sum(metric, "resource", resource))
+		}
+	}
+	return total, err
+}
+
+var ownerResources = []string{"pods", "replicasets", "deployments"}
+
+func (c *cluster) metrics(ctx context.Context) (promtext.Metrics, error) {
+	page, err := c.client.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return promtext.Parse(page)
+}
+
 // requestCounts are numbers of requests, by verb and resource.
 type requestCounts map[string]int
 
 // ownerRequests are the reading requests for owners that the API server has answered; nothing but
 // the Collectors makes any.
 func (c *cluster) ownerRequests(ctx context.Context) (requestCounts, error) {
-	page, err := c.client.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
-	if err != nil {
-		return nil, err
-	}
-	metrics, err := promtext.Parse(page)
+	metrics, err := c.metrics(ctx)
 	if err != nil {
 		return nil, err
 	}
 	counts := requestCounts{}
-	for _, resource := range []string{"pods", "replicasets", "deployments"} {
+	for _, resource := range ownerResources {
 		for _, verb := range []string{"GET", "LIST", "WATCH"} {
 			if n := int(metrics.Sum("apiserver_request_total", "resource", resource, "verb", verb)); n > 0 {
 				counts[verb+" "+resource] = n
@@ -215,6 +272,14 @@ func (r requestCounts) since(earlier requestCounts) requestCounts {
 		}
 	}
 	return counts
+}
+
+// gets is how many of them are for one object.
+func (r requestCounts) gets() (sum int) {
+	for _, resource := range ownerResources {
+		sum += r["GET "+resource]
+	}
+	return sum
 }
 
 func (r requestCounts) total() (sum int) {

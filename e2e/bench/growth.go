@@ -164,8 +164,7 @@ func (b *benchmark) growthOnce(ctx context.Context, c runner, live int) (v value
 	stores := c.name == b.ours.name
 	c.over = append(c.over, nopPipeline(c)...)
 	if stores {
-		c.over = append(c.over, "extensions: {file_storage: {directory: "+r.directory+"}}", "service::extensions: [pprof, file_storage]",
-			"receivers::"+c.name+"::storage: file_storage")
+		c = c.storing(r.directory)
 	}
 	if err := r.startCollector(ctx, c); err != nil {
 		return nil, err

@@ -58,6 +58,9 @@ func parse(arguments []string) (*options, []scenario, error) {
 	flags.StringVar(&o.profiles, "profile", "", "a directory for profiles of the Collectors under load; what is measured is then not kept")
 	o.playback = fullPlayback
 	o.playback.addFlags(flags)
+	o.cold = fullCold
+	o.cold.addFlags(flags)
+	o.hanging = fullHanging
 	if err := flags.Parse(arguments); err != nil {
 		return nil, nil, err
 	}

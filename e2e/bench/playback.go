@@ -66,6 +66,9 @@ func (s *sizes) String() string {
 // Set implements flag.Value.
 func (s *sizes) Set(text string) error {
 	*s = nil
+	if text == "none" {
+		return nil
+	}
 	for part := range strings.SplitSeq(text, ",") {
 		n, err := strconv.Atoi(part)
 		if err != nil || n < 1 {

@@ -142,5 +142,7 @@ func TestSizes(t *testing.T) {
 	require.NoError(t, s.Set("10,2000"))
 	assert.Equal(t, "10,2000", s.String())
 	assert.Error(t, s.Set("10,0"))
+	require.NoError(t, s.Set("none"))
+	assert.Empty(t, s)
 	assert.Error(t, s.Set("many"))
 }

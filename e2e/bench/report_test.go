@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -56,6 +57,24 @@ func TestKeep(t *testing.T) {
 	assert.Contains(t, string(page), "| time |  | 3 | – |")
 	assert.Contains(t, string(page), "\n- A note.\n\n<sub>")
 	assert.Contains(t, string(page), "## Start\n")
+}
+
+// TestThePageHasAllScenarios, in the order in which they run.
+func TestThePageHasAllScenarios(t *testing.T) {
+	results := map[string]result{}
+	for _, s := range scenarios {
+		results[s.name] = result{Title: s.title, Figures: []figure{{Name: "of " + s.name, Ours: []float64{1}}}}
+	}
+	page, err := render(results)
+	require.NoError(t, err)
+	rest := string(page)
+	for _, s := range scenarios {
+		var found bool
+		_, rest, found = strings.Cut(rest, "\n## "+s.title+"\n")
+		require.True(t, found, s.name)
+		assert.Contains(t, rest, "| of "+s.name+" |")
+		assert.Contains(t, rest, "`make bench-e2e SCENARIOS="+s.name+"`")
+	}
 }
 
 func TestUsage(t *testing.T) {

@@ -28,6 +28,8 @@ var scenarios = []scenario{
 	replayScenario,
 	growthScenario,
 	stormScenario,
+	namespacesScenario,
+	hangingScenario,
 	idleScenario,
 }
 
@@ -85,9 +87,26 @@ func (c runner) with(receiver string) runner {
 	return c
 }
 
+// storing is the runner with a storage extension that uses a directory.
+func (c runner) storing(directory string) runner {
+	c.over = append(slices.Clone(c.over), "extensions: {file_storage: {directory: "+directory+"}}",
+		"service::extensions: [pprof, file_storage]", "receivers::"+c.name+"::storage: file_storage")
+	return c
+}
+
+// recommended is the runner as the README recommends: with storage, and without what acknowledges
+// records before they are delivered.
+func (c runner) recommended(directory string) runner {
+	c = c.storing(directory)
+	c.over = append(c.over, "exporters::otlp_http: {sending_queue: {enabled: false}, retry_on_failure: {enabled: false}}",
+		"service::pipelines::logs::processors: []")
+	return c
+}
+
 // size is how much a scenario does.
 type size struct {
 	namespaces, deployments, pods int // pods in all, of all deployments
+	retired                       int // ReplicaSets without pods that each Deployment has in addition
 	observations, updates         int // of the scenario load; updates are among the observations
 	perSecond                     int
 	existing                      int // events that are there before a Collector starts
@@ -107,6 +126,8 @@ type benchmark struct {
 	controlPlane string // the directory of its programs
 	profiles     string // a directory for profiles; empty: none are wanted
 	playback     playback
+	cold         cold
+	hanging      hanging
 }
 
 // logf reports progress to the user.

@@ -160,10 +160,23 @@ type summary struct {
 }
 
 func (s *sink) summary() summary {
+	sum := s.summaryOf(func(string) bool { return true })
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sum := summary{sent: len(s.sent), last: s.last}
+	sum.surplus = s.records - sum.delivered
+	return sum
+}
+
+// summaryOf is what arrived of some events, by their names. It has no surplus.
+func (s *sink) summaryOf(chosen func(event string) bool) summary {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sum := summary{last: s.last}
 	for o, sent := range s.sent {
+		if !chosen(o.event) {
+			continue
+		}
+		sum.sent++
 		a, ok := s.arrived[o]
 		if !ok {
 			continue
@@ -174,7 +187,6 @@ func (s *sink) summary() summary {
 		}
 		sum.latencies = append(sum.latencies, a.at.Sub(sent))
 	}
-	sum.surplus = s.records - sum.delivered
 	slices.Sort(sum.latencies)
 	return sum
 }

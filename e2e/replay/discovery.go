@@ -3,7 +3,9 @@
 package replay
 
 import (
+	"crypto/sha512"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -35,15 +37,34 @@ var (
 // discover answers in JSON alone, which all clients take.
 func (s *Server) discover(w http.ResponseWriter, r *http.Request) {
 	document, found := discovery(r)
+	s.takeTime(r)
 	if !found {
 		notFound(w, r)
 		return
 	}
+	body := must(json.Marshal(document))
 	w.Header().Set("Content-Type", "application/json")
 	if wantsAggregated(r) {
 		w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+		if isKnown(w, r, body) {
+			return
+		}
 	}
-	_ = json.NewEncoder(w).Encode(document)
+	_, _ = w.Write(body)
+}
+
+// isKnown names the content of an aggregated document, as an API server does, and answers a client
+// that has it already.
+func isKnown(w http.ResponseWriter, r *http.Request, body []byte) bool {
+	tag := fmt.Sprintf("%q", fmt.Sprintf("%X", sha512.Sum512(body)))
+	w.Header().Set("ETag", tag)
+	w.Header().Set("Vary", "Accept")
+	w.Header().Set("Cache-Control", "public")
+	if r.Header.Get("If-None-Match") != tag {
+		return false
+	}
+	w.WriteHeader(http.StatusNotModified)
+	return true
 }
 
 func discovery(r *http.Request) (document any, found bool) {

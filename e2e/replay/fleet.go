@@ -5,6 +5,7 @@ package replay
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +19,10 @@ import (
 // Nothing of it is held: names identify objects, and the time decides which pods exist.
 type Fleet struct {
 	Namespaces, Deployments, Pods int
+
+	// Retired is how many more ReplicaSets each Deployment has: those of earlier revisions, which
+	// have no pods.
+	Retired int
 
 	// Begin is when the first pod is created; one follows after each Every and exists for Lifetime.
 	// Without a Lifetime all pods exist at all times.
@@ -59,6 +64,9 @@ func (f *Fleet) alive(at time.Time) (from, to int) {
 	return from, max(from, to)
 }
 
+// retiredHash replaces the hash of an earlier pod template.
+func retiredHash(revision int) string { return fmt.Sprintf("58d4b%04x", revision) }
+
 func (f *Fleet) deploymentOf(pod int) int { return pod % f.Deployments }
 
 // Namespace is the one of a Deployment and all that it owns.
@@ -69,6 +77,10 @@ func (f *Fleet) namespace(deployment int) string {
 func deploymentName(deployment int) string { return fmt.Sprintf("app-%04d", deployment) }
 
 func replicaSetName(deployment int) string { return deploymentName(deployment) + "-" + templateHash }
+
+func retiredName(deployment, revision int) string {
+	return deploymentName(deployment) + "-" + retiredHash(revision)
+}
 
 // podName ends like a generated name: the order of names is not that of creation.
 func (f *Fleet) podName(pod int) string {
@@ -82,6 +94,7 @@ const (
 	podKind      = 1
 	setKind      = 2
 	deployedKind = 3
+	retiredKind  = 4 // and above: one for each revision
 )
 
 // scatter gives different numbers for different pods, and gather undoes it.
@@ -104,6 +117,12 @@ func (f *Fleet) get(resource, namespace, name string, at time.Time) *metav1.Part
 		return f.deployment(deployment)
 	case resource == "replicasets" && rest == templateHash:
 		return f.replicaSet(deployment)
+	case resource == "replicasets":
+		for revision := range f.Retired {
+			if rest == retiredHash(revision) {
+				return f.retired(deployment, revision)
+			}
+		}
 	case resource == "pods":
 		suffix, _ := strings.CutPrefix(rest, templateHash+"-")
 		scattered, err := strconv.ParseUint(suffix, 16, 24)
@@ -125,30 +144,53 @@ func (f *Fleet) parse(name string) (deployment int, rest string, ok bool) {
 	return deployment, rest, err == nil && deployment < f.Deployments
 }
 
-// list gives what exists in a namespace, or in all of them if it is empty, in the order of names
-// within a namespace.
-func (f *Fleet) list(resource, namespace string, at time.Time) []metav1.PartialObjectMetadata {
-	var all []metav1.PartialObjectMetadata
-	from, to := 0, f.Deployments
-	describe := f.deployment
-	deploymentOf := func(i int) int { return i }
-	switch resource {
-	case "deployments":
-	case "replicasets":
-		describe = f.replicaSet
-	case "pods":
-		from, to = f.alive(at)
-		describe, deploymentOf = f.pod, f.deploymentOf
-	default:
-		return nil
-	}
-	for i := from; i < to; i++ {
-		if namespace == "" || f.namespace(deploymentOf(i)) == namespace {
-			all = append(all, *describe(i))
+// listed is an object of a listing. It is described only if it is on the page.
+type listed struct {
+	name     string
+	describe func() *metav1.PartialObjectMetadata
+}
+
+// list gives what exists in a namespace, or in all of them if it is empty, in the order of names.
+func (f *Fleet) list(resource, namespace string, at time.Time) (all []listed) {
+	from, to := f.alive(at)
+	for deployment := range f.deploymentsIn(namespace) {
+		switch resource {
+		case "deployments":
+			all = append(all, listed{deploymentName(deployment), func() *metav1.PartialObjectMetadata { return f.deployment(deployment) }})
+		case "replicasets":
+			all = append(all, listed{replicaSetName(deployment), func() *metav1.PartialObjectMetadata { return f.replicaSet(deployment) }})
+			for revision := range f.Retired {
+				all = append(all, listed{retiredName(deployment, revision), func() *metav1.PartialObjectMetadata { return f.retired(deployment, revision) }})
+			}
+		case "pods":
+			for pod := f.podFrom(from, deployment); pod < to; pod += f.Deployments {
+				all = append(all, listed{f.podName(pod), func() *metav1.PartialObjectMetadata { return f.pod(pod) }})
+			}
 		}
 	}
-	slices.SortFunc(all, func(a, b metav1.PartialObjectMetadata) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b listed) int { return cmp.Compare(a.name, b.name) })
 	return all
+}
+
+// deploymentsIn are those of a namespace, or all if it is empty.
+func (f *Fleet) deploymentsIn(namespace string) iter.Seq[int] {
+	first, step := 0, 1
+	if namespace != "" {
+		number, err := strconv.Atoi(strings.TrimPrefix(namespace, "team-"))
+		if err != nil || number < 0 || number >= f.Namespaces || f.namespace(number) != namespace {
+			return func(func(int) bool) {}
+		}
+		first, step = number, f.Namespaces
+	}
+	return func(yield func(int) bool) {
+		for deployment := first; deployment < f.Deployments && yield(deployment); deployment += step {
+		}
+	}
+}
+
+// podFrom is the first pod of a Deployment that is not below another pod.
+func (f *Fleet) podFrom(from, deployment int) int {
+	return from + (deployment-from%f.Deployments+f.Deployments)%f.Deployments
 }
 
 func (f *Fleet) deployment(deployment int) *metav1.PartialObjectMetadata {
@@ -163,6 +205,14 @@ func (f *Fleet) replicaSet(deployment int) *metav1.PartialObjectMetadata {
 	owner := owner("Deployment", name, uid(deployedKind, deployment))
 	return described(uid(setKind, deployment), f.namespace(deployment), replicaSetName(deployment), map[string]string{
 		"app.kubernetes.io/name": name, "pod-template-hash": templateHash,
+	}, owner)
+}
+
+func (f *Fleet) retired(deployment, revision int) *metav1.PartialObjectMetadata {
+	name := deploymentName(deployment)
+	owner := owner("Deployment", name, uid(deployedKind, deployment))
+	return described(uid(retiredKind+revision, deployment), f.namespace(deployment), retiredName(deployment, revision), map[string]string{
+		"app.kubernetes.io/name": name, "pod-template-hash": retiredHash(revision),
 	}, owner)
 }
 

@@ -27,6 +27,7 @@ func (s *Server) getOwner(w http.ResponseWriter, r *http.Request, t target) {
 		notFound(w, r)
 		return
 	}
+	s.requests.send(1)
 	answer(w, accepted(r), found)
 }
 
@@ -42,13 +43,18 @@ func (s *Server) listOwners(w http.ResponseWriter, r *http.Request, t target) {
 	if query.Get("resourceVersion") == "0" {
 		limit = 0 // An API server's cache, which may then answer, knows no pages.
 	}
-	rest := all[sort.Search(len(all), func(i int) bool { return all[i].Name > after }):]
-	page := &metav1.PartialObjectMetadataList{TypeMeta: listType, Items: rest}
+	rest := all[sort.Search(len(all), func(i int) bool { return all[i].name > after }):]
+	page := &metav1.PartialObjectMetadataList{TypeMeta: listType, Items: []metav1.PartialObjectMetadata{}}
 	page.ResourceVersion = versionAt(asked)
 	if limit > 0 && len(rest) > limit {
 		remaining := int64(len(rest) - limit)
-		page.Items, page.RemainingItemCount, page.Continue = rest[:limit], &remaining, rest[limit-1].Name
+		page.RemainingItemCount, page.Continue = &remaining, rest[limit-1].name
+		rest = rest[:limit]
 	}
+	for _, one := range rest {
+		page.Items = append(page.Items, *one.describe())
+	}
+	s.requests.send(len(page.Items))
 	answer(w, accepted(r), page)
 }
 

@@ -41,6 +41,7 @@ func (s *Server) watchOwners(w http.ResponseWriter, r *http.Request, t target) {
 		if t.resource == "pods" {
 			for _, change := range s.currentFleet().changes(t.namespace, seen, now) {
 				stream.write(stream.encoding.frame(change.kind, change.pod))
+				s.requests.send(1)
 			}
 			stream.flush()
 		}

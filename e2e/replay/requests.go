@@ -23,10 +23,11 @@ const (
 	Other           Kind = "other"
 )
 
-// requests counts what was asked for.
+// requests counts what was asked for, and what was sent.
 type requests struct {
-	mu     sync.Mutex
-	counts map[Kind]int
+	mu      sync.Mutex
+	counts  map[Kind]int
+	objects int
 }
 
 func (r *requests) count(kind Kind) {
@@ -36,6 +37,20 @@ func (r *requests) count(kind Kind) {
 		r.counts = map[Kind]int{}
 	}
 	r.counts[kind]++
+}
+
+// send counts objects that an answer about owners has.
+func (r *requests) send(objects int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.objects += objects
+}
+
+// Objects is how many objects the answers about owners had.
+func (s *Server) Objects() int {
+	s.requests.mu.Lock()
+	defer s.requests.mu.Unlock()
+	return s.requests.objects
 }
 
 // Requests are how many requests there were of each kind.

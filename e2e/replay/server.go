@@ -35,7 +35,7 @@ type Live interface {
 type Options struct {
 	Live    Live          // nil: there are none
 	Fleet   *Fleet        // what owners are looked up in; nil: nothing exists, until SetFleet
-	Latency time.Duration // how long each answer about owners takes
+	Latency time.Duration // how long each answer about owners and about kinds takes
 	Plain   bool          // HTTP/1.1 without TLS
 }
 

@@ -297,6 +297,43 @@ func TestDiscoveryInSmallDocuments(t *testing.T) {
 	}
 }
 
+func TestAnAggregatedDocumentIsSentOnce(t *testing.T) {
+	server, _ := start(t, replay.Options{Plain: true})
+	read := func(known string) (code int, tag string) {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL()+"/apis", http.NoBody)
+		require.NoError(t, err)
+		request.Header.Set("Accept", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+		request.Header.Set("If-None-Match", known)
+		response, err := http.DefaultClient.Do(request)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		return response.StatusCode, response.Header.Get("ETag")
+	}
+	code, tag := read("")
+	assert.Equal(t, http.StatusOK, code)
+	code, _ = read(tag)
+	assert.Equal(t, http.StatusNotModified, code)
+	code, _ = read(`"another"`)
+	assert.Equal(t, http.StatusOK, code)
+}
+
+func TestEarlierRevisionsHaveReplicaSets(t *testing.T) {
+	fleet := &replay.Fleet{Namespaces: 2, Deployments: 3, Pods: 7, Retired: 2}
+	server, config := start(t, replay.Options{Fleet: fleet})
+	sets := metadata.NewForConfigOrDie(config).Resource(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"})
+	for namespace, want := range map[string]int{"": 9, "team-000": 6, "team-001": 3, "team-002": 0, "other": 0} {
+		list, err := sets.Namespace(namespace).List(t.Context(), metav1.ListOptions{})
+		require.NoError(t, err)
+		assert.Len(t, list.Items, want, namespace)
+		for _, item := range list.Items {
+			found, err := sets.Namespace(item.Namespace).Get(t.Context(), item.Name, metav1.GetOptions{})
+			require.NoError(t, err)
+			assert.Equal(t, item.UID, found.UID)
+		}
+	}
+	assert.Equal(t, 2*(9+6+3), server.Objects(), "objects that were sent")
+}
+
 func TestAWatchEndsWithTheServer(t *testing.T) {
 	server, config := start(t, replay.Options{})
 	w := newWatch(t, kubernetes.NewForConfigOrDie(config).CoreV1().Events(""), "1000000000")

@@ -43,13 +43,18 @@ func StartSilent() (*Silent, error) {
 	return s, nil
 }
 
+// accept keeps the connections until the end, so that clients wait until then.
 func (s *Silent) accept() {
+	var connections []net.Conn
 	for {
 		connection, err := s.listener.Accept()
 		if err != nil {
-			return
+			break
 		}
-		defer connection.Close() // At the end, so that the client waits until then.
+		connections = append(connections, connection)
+	}
+	for _, connection := range connections {
+		_ = connection.Close()
 	}
 }
 
