@@ -188,9 +188,23 @@ func (s *search) knownFirst(candidates []*kinds.Kind) []*kinds.Kind {
 	return candidates
 }
 
-// get returns what is known of the object, or requests it.
+// get returns what is known of the object, or requests it. A Node is known by its name alone. But if
+// the reference has a UID that was never seen, the Node may have been created again since it was read.
 func (s *search) get(k *kinds.Kind, key objectKey) (a answer, ok bool) {
-	uid := s.uid(k.Name)
+	if k.Name != coreNode {
+		return s.getWith(k, key, s.ref.UID)
+	}
+	uid := s.ref.UID
+	if uid != "" && string(uid) != s.ref.Name && !s.climb.lookup.cache.has(key, uid) {
+		if a, ok = s.getWith(k, key, uid); !ok || a.object != nil {
+			return a, ok
+		}
+	}
+	return s.getWith(k, key, "")
+}
+
+// getWith is get for the object with the UID; empty means the one that has the name.
+func (s *search) getWith(k *kinds.Kind, key objectKey, uid types.UID) (a answer, ok bool) {
 	if found, known := s.climb.lookup.cache.find(key, uid); known {
 		s.climb.known++
 		return found, true

@@ -174,9 +174,19 @@ func TestARecreatedNode(t *testing.T) {
 	r := newResolver(t, api, resolver.Config{Now: clock.Now, CacheTTL: ttl})
 	ref := resolver.Reference{APIVersion: "v1", Kind: "Node", Name: "n1", UID: "n1"}
 	require.Equal(t, "Node/n1=8f3c: complete", text(resolve(t, r, ref)))
+	old := refTo(node)
+	require.Equal(t, "Node/n1=8f3c: complete", text(resolve(t, r, old)))
 	api.Put(withUID(node, "9a4d"))
-	clock.pass(ttl)
+	require.Equal(t, "Node/n1=9a4d: complete", text(resolve(t, r, refTo(withUID(node, "9a4d")))), "a new UID is looked up at once")
 	require.Equal(t, "Node/n1=9a4d: complete", text(resolve(t, r, ref)))
+	api.Put(withUID(node, "7c1e"))
+	clock.pass(ttl)
+	require.Equal(t, "Node/n1=7c1e: complete", text(resolve(t, r, ref)))
+	require.Equal(t, "Node/n1=7c1e: complete", text(resolve(t, r, old)), "whatever UID the reference has")
+	api.Seen()
+	require.Equal(t, "Node/n1=7c1e: complete", text(resolve(t, r, refTo(withUID(node, "0000")))))
+	require.Equal(t, "Node/n1=7c1e: complete", text(resolve(t, r, refTo(withUID(node, "0000")))))
+	require.Len(t, api.Seen(), 1, "a UID that was never seen is looked up once")
 }
 
 func TestTheCacheIsBounded(t *testing.T) {
