@@ -76,6 +76,7 @@ type entry struct {
 	usedAt    time.Duration
 	failure   Resolution // of the last lookup; empty if it found the object
 	restored  bool       // found only before a restart
+	unused    bool       // in a list, and not needed since
 }
 
 // mayAnswer reports whether the entry may answer for the UID after a failure. A restored object is
@@ -106,6 +107,8 @@ type cache struct {
 	count    int
 	order    entry // a ring: newer is the least, staler the most recently used
 	failures *simplelru.LRU[failureKey, failed]
+	// needed is how many objects were needed that requests had brought. Each list has others, too.
+	needed int
 }
 
 func newCache(size int, ttl time.Duration, now func() time.Duration) *cache {
@@ -138,7 +141,7 @@ func (c *cache) find(key objectKey, uid types.UID) (answer, bool) {
 		if c.now()-e.checkedAt >= c.maxAge(e.failure) || c.isForgottenLocked(e) {
 			return answer{}, false
 		}
-		c.touchLocked(e)
+		c.useLocked(e)
 		return answer{object: &e.Object}, true
 	}
 	last, known := c.failures.Get(failureKey{key, uid})
@@ -163,7 +166,7 @@ func (c *cache) stored(kind unique.Handle[schema.GroupKind], namespace, name str
 	for _, in := range []string{namespace, ""} {
 		e := c.entryLocked(objectKey{collection{kind, unique.Make(in)}, name}, uid)
 		if e != nil && !c.isForgottenLocked(e) && e.mayAnswer(uid, e.failure) {
-			c.touchLocked(e)
+			c.useLocked(e)
 			return &e.Object
 		}
 	}
@@ -171,8 +174,8 @@ func (c *cache) stored(kind unique.Handle[schema.GroupKind], namespace, name str
 }
 
 // store caches an object that a request found, and returns it. requestedAt is when the request was
-// sent.
-func (c *cache) store(key objectKey, found Object, requestedAt time.Duration) *Object {
+// sent. isListed is set if the request was not for this object alone.
+func (c *cache) store(key objectKey, found Object, requestedAt time.Duration, isListed bool) *Object {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known := c.sameLocked(key, &found)
@@ -186,7 +189,10 @@ func (c *cache) store(key objectKey, found Object, requestedAt time.Duration) *O
 	if known != nil {
 		c.removeLocked(known)
 	}
-	e := &entry{Object: found, collection: key.collection, checkedAt: requestedAt, usedAt: c.now()}
+	e := &entry{Object: found, collection: key.collection, checkedAt: requestedAt, usedAt: c.now(), unused: isListed}
+	if !isListed {
+		c.needed++
+	}
 	c.addLocked(e)
 	return &e.Object
 }
@@ -205,7 +211,7 @@ func (c *cache) fail(key objectKey, uid types.UID, failure Resolution, remember 
 		if remember {
 			e.failure, e.checkedAt = failure, c.now()
 		}
-		c.touchLocked(e)
+		c.useLocked(e)
 		return answer{object: &e.Object}
 	}
 	if remember {
@@ -214,6 +220,13 @@ func (c *cache) fail(key objectKey, uid types.UID, failure Resolution, remember 
 		c.failures.Add(failureKey{key, uid}, failed{failure, c.now() + failureTTL(failure)})
 	}
 	return answer{failure: failure}
+}
+
+// neededObjects returns how many of the objects that requests have brought were needed.
+func (c *cache) neededObjects() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.needed
 }
 
 func (c *cache) len() int {
@@ -295,8 +308,12 @@ func (c *cache) removeLocked(e *entry) {
 	c.count--
 }
 
-// touchLocked marks the entry as used now.
-func (c *cache) touchLocked(e *entry) {
+// useLocked marks the entry as used now.
+func (c *cache) useLocked(e *entry) {
+	if e.unused {
+		e.unused = false
+		c.needed++
+	}
 	e.usedAt = c.now()
 	c.pullLocked(e)
 	c.pushLocked(e)

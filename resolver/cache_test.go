@@ -44,7 +44,7 @@ func TestCacheHoldsTogether(t *testing.T) {
 			if uid == "" {
 				continue // Every existing object has a UID.
 			}
-			stored := c.store(key, Object{Kind: "Pod", Name: key.name, UID: uid}, now-time.Duration(random.IntN(int(3*time.Second))))
+			stored := c.store(key, Object{Kind: "Pod", Name: key.name, UID: uid}, now-time.Duration(random.IntN(int(3*time.Second))), random.IntN(2) == 0)
 			found, known := c.find(key, uid)
 			require.True(t, known)
 			require.Same(t, stored, found.object)
@@ -90,7 +90,7 @@ func filledCache(objects int) *cache {
 	l := &lookup{cache: c, trimmer: &trimmer{keepLabel: keep, sets: newStringSets()}}
 	for i := range objects {
 		meta := podMetadata(i)
-		l.store(podKind, collectionOf(podKind, meta.Namespace), meta, 0)
+		l.store(podKind, collectionOf(podKind, meta.Namespace), meta, 0, false)
 	}
 	return c
 }

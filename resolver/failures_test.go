@@ -153,7 +153,7 @@ func TestAListIsReadToItsEndWhenItsCallersHaveLeft(t *testing.T) {
 	<-done
 	release()
 	requireComplete(t, r.Resolve(t.Context(), pods))
-	require.Equal(t, []string{list, list, list}, podRequests(api), "each page once")
+	require.Equal(t, []string{list, list, list, list}, podRequests(api), "each page once")
 }
 
 func TestOneObjectThatHangsDoesNotUseUpTheTimeOfOthers(t *testing.T) {

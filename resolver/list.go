@@ -4,9 +4,6 @@ package resolver
 
 import (
 	"context"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,9 +11,6 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/resolver/internal/kinds"
 )
-
-// mostReadSingly is how many objects of a list that comes too late are also read one by one.
-const mostReadSingly = 500
 
 // anyVersion allows an answer from the watch cache at any version, in pages. "0" means the same,
 // but returns a single page.
@@ -38,15 +32,15 @@ type list struct {
 	place   string // of the last object that was read
 	pages   int    // that were read
 	objects int    // that were read
-	begun   time.Time
-	tooSlow bool // the objects are also read one by one
+	left    int    // objects that are left to be read, as far as known
+	stalled bool   // for so long that objects are also read one by one
 }
 
 // beginListLocked begins a list. Usually it is read from the API server's watch cache, since most
 // objects are older than that. A consistent list can take the API server a while.
 func (l *lookup) beginListLocked(k *kinds.Kind, in collection, wants []*want, limit, needed int) {
 	of := &list{
-		kind: k, collection: in, limit: limit, needed: needed, begun: time.Now(),
+		kind: k, collection: in, limit: limit, needed: needed, left: l.scopeLocked(in).size,
 		wants: make(map[objectKey][]*want),
 	}
 	for _, w := range wants {
@@ -62,6 +56,7 @@ func (l *lookup) beginListLocked(k *kinds.Kind, in collection, wants []*want, li
 			l.failLocked(w, Unavailable, false)
 		}
 	}
+	l.readSoonerLocked(of)
 }
 
 // mayBring reports whether a list that is in flight may still bring the object.
@@ -75,9 +70,7 @@ func placeOf(key objectKey) string { return key.namespace.Value() + "/" + key.na
 func (l *lookup) waitForListLocked(of *list, w *want) {
 	w.isEarly = false
 	of.wants[w.key] = append(of.wants[w.key], w)
-	if of.tooSlow {
-		l.readLocked(w)
-	}
+	l.readSoonerLocked(of)
 }
 
 // readList reads a list to its end, unless it is not worth it.
@@ -87,10 +80,10 @@ func (l *lookup) readList(of *list) {
 		options.ResourceVersion = anyVersion
 		options.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
 	}
-	stalled := time.AfterFunc(l.timeout/4, func() { l.noteStalled(of, 0) })
-	defer stalled.Stop()
 	for {
+		stalled := time.AfterFunc(l.timeout/4, func() { l.noteStalled(of) })
 		page, requestedAt, err := l.page(of, options)
+		stalled.Stop()
 		if refusesVersion(err) && options.ResourceVersion != "" {
 			options = metav1.ListOptions{Limit: options.Limit}
 			continue
@@ -99,9 +92,6 @@ func (l *lookup) readList(of *list) {
 			l.endList(of, page, err)
 			return
 		}
-		read := of.pages
-		stalled.Stop()
-		stalled = time.AfterFunc(l.timeout/4, func() { l.noteStalled(of, read) })
 		options = metav1.ListOptions{Limit: pageSize, Continue: page.Continue}
 	}
 }
@@ -128,7 +118,7 @@ func (l *lookup) takePage(of *list, page *metav1.PartialObjectMetadataList, requ
 	found := make([]*Object, len(page.Items))
 	for i := range page.Items {
 		in := collectionOf(of.kind, page.Items[i].Namespace)
-		found[i] = l.store(of.kind, in, &page.Items[i], requestedAt)
+		found[i] = l.store(of.kind, in, &page.Items[i], requestedAt, true)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -139,12 +129,13 @@ func (l *lookup) takePage(of *list, page *metav1.PartialObjectMetadataList, requ
 	}
 	of.pages++
 	of.objects += len(found)
+	of.left, of.stalled = remaining(page), false
 	s := l.scopeLocked(of.collection)
-	s.size, s.sized = of.objects+remaining(page), max(l.now(), 1)
-	if page.Continue == "" || !l.isWorth(of.needed, s.size) {
+	s.size, s.sized = of.objects+of.left, max(l.now(), 1)
+	if page.Continue == "" || of.limit < pageSize && of.pages == 1 && !l.isWorth(of.needed, s.size, of.left) {
 		return false
 	}
-	l.noteSpeedLocked(of, remaining(page))
+	l.readSoonerLocked(of)
 	l.requestWaveLocked()
 	return true
 }
@@ -155,6 +146,7 @@ func (l *lookup) answerFoundLocked(of *list, key objectKey, object *Object) {
 	var left []*want
 	for _, w := range of.wants[key] {
 		if object.hasUID(w.uid) {
+			l.cache.find(key, object.UID) // It is needed.
 			l.answerLocked(w, answer{object: object})
 		} else if !w.answered {
 			left = append(left, w)
@@ -177,37 +169,25 @@ func remaining(page *metav1.PartialObjectMetadataList) int {
 	}
 }
 
-// noteSpeedLocked notes whether the list comes too late for the climbs.
-func (l *lookup) noteSpeedLocked(of *list, remaining int) {
-	took := time.Since(of.begun)
-	pages := (remaining + pageSize - 1) / pageSize
-	if took+took/time.Duration(of.pages)*time.Duration(pages) > l.timeout*3/4 {
-		l.readSinglyLocked(of)
-	}
-}
-
-// noteStalled notes that the list has stalled if there are still as many pages.
-func (l *lookup) noteStalled(of *list, pages int) {
+// noteStalled notes that a page does not come.
+func (l *lookup) noteStalled(of *list) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if of.pages == pages && l.lists[of.collection] == of {
-		l.readSinglyLocked(of)
-	}
+	of.stalled = true
+	l.readSoonerLocked(of)
 }
 
-// readSinglyLocked requests what the list would bring last also object by object. Whatever comes
-// first is the answer.
-func (l *lookup) readSinglyLocked(of *list) {
-	if of.tooSlow {
+// readSoonerLocked also requests the objects of a list one by one if this takes less time. A long
+// list is for those that will be needed later.
+func (l *lookup) readSoonerLocked(of *list) {
+	pages := (of.left + pageSize - 1) / pageSize
+	turns := (len(of.wants) + l.limiter.slotsOfOne - 1) / l.limiter.slotsOfOne
+	if turns >= pages && !of.stalled || l.lists[of.collection] != of {
 		return
 	}
-	of.tooSlow = true
-	keys := slices.SortedFunc(maps.Keys(of.wants), func(a, b objectKey) int {
-		return strings.Compare(placeOf(b), placeOf(a))
-	})
-	for _, key := range keys[:min(len(keys), mostReadSingly)] {
-		for _, w := range of.wants[key] {
-			if !w.answered {
+	for _, wants := range of.wants {
+		for _, w := range wants {
+			if !w.answered && l.reads[w.key] == nil {
 				l.readLocked(w)
 			}
 		}

@@ -66,7 +66,7 @@ func (l *lookup) send(r *read, options metav1.GetOptions) (result readResult) {
 		requestedAt := l.now()
 		meta, err := l.resource(r.kind, r.key.collection).Get(ctx, r.key.name, options)
 		if err == nil {
-			result.object = l.store(r.kind, r.key.collection, meta, requestedAt)
+			result.object = l.store(r.kind, r.key.collection, meta, requestedAt, false)
 		}
 		return err
 	})
@@ -146,9 +146,10 @@ func (l *lookup) rememberLocked(w *want, err error, isProven bool) {
 }
 
 // store caches what was read and returns it.
-func (l *lookup) store(k *kinds.Kind, in collection, meta *metav1.PartialObjectMetadata, requestedAt time.Duration) *Object {
+func (l *lookup) store(k *kinds.Kind, in collection, meta *metav1.PartialObjectMetadata, requestedAt time.Duration, isListed bool) *Object {
+	l.objectsRead.Add(1)
 	object := l.trimmer.object(k, meta)
-	return l.cache.store(objectKey{collection: in, name: object.Name}, object, requestedAt)
+	return l.cache.store(objectKey{collection: in, name: object.Name}, object, requestedAt, isListed)
 }
 
 // resource returns the client for objects of the kind in the collection.

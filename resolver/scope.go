@@ -9,20 +9,23 @@ import (
 )
 
 const (
-	// worthUnlimited is how many objects may be read to save one request. So the resolver reads at
-	// most this many times the objects that callers need. A single read takes the API server and
-	// this process about as long as five objects of a list.
+	// worthUnlimited is how many objects may be read for each one that callers need.
 	worthUnlimited = 5
 	// worthLimited is the same if the user limits the rate of requests. Then requests are what the
 	// callers wait for.
 	worthLimited = 50
+	// inAdvance is how many times larger a list may be, as long as all that was read keeps to these
+	// limits. Who needs many objects of a collection at a time usually needs others soon.
+	inAdvance = 5
 
 	// leastInNamespace and leastInCluster are how many objects of a collection of unknown size must
 	// be unknown before its list is tried.
 	leastInNamespace = 2
 	leastInCluster   = 20
-	// pageSize is how many objects a page of a list has at most.
-	pageSize = 500
+	// pageSize is how many objects a page of a list has at most, and firstPageSize the same for the
+	// first page of a list of unknown size.
+	pageSize      = 500
+	firstPageSize = 100
 	// maxScopes is the number of collections whose size and demand are remembered.
 	maxScopes = 8192
 	// refusalsInARow is how many consecutive single reads must be refused before the whole
@@ -115,14 +118,14 @@ func (l *lookup) listLocked(k *kinds.Kind, in collection, wants []*want) bool {
 	limit := pageSize
 	switch {
 	case s.isSized(now, l.cache.ttl):
-		if !l.isWorth(needed, s.size) {
+		if !l.isWorth(needed, s.size, s.size) {
 			return false
 		}
 	case in == collectionOf(k, "") && k.Namespaced && needed < leastInCluster:
 		return false
 	default:
-		// The first page shows how large the collection is.
-		limit = min(limit, l.worth*needed)
+		// A short first page shows how large the collection is.
+		limit = min(firstPageSize, l.worth*needed)
 	}
 	l.beginListLocked(k, in, wants, limit, needed)
 	return true
@@ -145,5 +148,12 @@ func (l *lookup) neededLocked(in collection, wants []*want) int {
 
 func (s *scope) isSized(now, ttl time.Duration) bool { return s.sized != 0 && now-s.sized < ttl }
 
-// isWorth reports whether needed objects are worth a list of this size.
-func (l *lookup) isWorth(needed, size int) bool { return size <= l.worth*needed }
+// isWorth reports whether needed objects are worth a list of this size, of which some objects are
+// left to be read.
+func (l *lookup) isWorth(needed, size, left int) bool {
+	if size <= l.worth*needed {
+		return true
+	}
+	all := int(l.objectsRead.Load()) + left
+	return size <= inAdvance*l.worth*needed && all <= l.worth*(l.cache.neededObjects()+needed)
+}

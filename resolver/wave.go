@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unique"
 
@@ -60,7 +61,8 @@ type lookup struct {
 	// inNamespaces is set if callers resolve objects of a few namespaces only: then no list has all.
 	inNamespaces bool
 	// worth is how many objects may be read to save one request.
-	worth int
+	worth       int
+	objectsRead atomic.Int64 // all that requests have brought
 
 	mu      sync.Mutex // guards the following, and the marked fields of wants, reads and lists
 	running int        // climbs that do not wait
