@@ -213,8 +213,7 @@ func (s *search) getWith(k *kinds.Kind, key objectKey, uid types.UID) (a answer,
 		return answer{}, false
 	}
 	return s.climb.lookup.await(s.climb.ctx, &want{
-		kind: k, key: key, uid: uid, level: len(s.climb.objects), isOwner: s.dependent != nil,
-		answer: make(chan answer, 1),
+		kind: k, key: key, uid: uid, level: len(s.climb.objects), answer: make(chan answer, 1),
 	}), true
 }
 

@@ -32,7 +32,7 @@ func (l *lookup) readLocked(w *want) {
 	}
 	r := &read{kind: w.kind, key: w.key, level: w.level, wants: []*want{w}}
 	l.reads[w.key] = r
-	fromCache := w.isOwner && !w.needsProof && w.uid != ""
+	fromCache := !w.needsProof && w.uid != "" // Most objects are older than their events.
 	uid := w.uid
 	if !l.background.run(func() { l.endRead(r, l.read(r, fromCache, func(o *Object) bool { return o.hasUID(uid) })) }) {
 		delete(l.reads, w.key)

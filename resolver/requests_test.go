@@ -96,11 +96,12 @@ func TestTheScopeOfAListIsChosenByItsCost(t *testing.T) {
 	}
 }
 
-func TestOwnersAreReadFromTheCacheOfTheAPIServer(t *testing.T) {
+func TestObjectsAreReadFromTheCacheOfTheAPIServer(t *testing.T) {
 	api := apitest.NewObjects(t)
 	pods := crowd(api, "shop", 1)
 	requireComplete(t, newResolver(t, api, resolver.Config{}).Resolve(t.Context(), pods))
 	require.Equal(t, []string{
+		"/api/v1/namespaces/shop/pods/app-000-649447bf8-00000",
 		"/apis/apps/v1/namespaces/shop/deployments/app-000",
 		"/apis/apps/v1/namespaces/shop/replicasets/app-000-649447bf8",
 	}, api.FromCache())

@@ -26,9 +26,6 @@ type want struct {
 	uid  types.UID // empty: whatever object has the name
 	// level is how many objects the climb has found. Those that have progressed furthest come first.
 	level int
-	// isOwner is set if the object is known from its dependent. So it is usually older than the API
-	// server's watch cache.
-	isOwner bool
 	// isProbe is set if no climb waits: the request shows whether the kind can be read again.
 	isProbe bool
 	// answer gets one answer, unless the climb has left. It has room for it.
