@@ -3,6 +3,7 @@
 package resolver
 
 import (
+	"context"
 	"time"
 	"unique"
 
@@ -16,12 +17,19 @@ const (
 	// openFor is how long they are, before another request shows whether the kind works again.
 	openFor = 5 * time.Second
 
-	// leastHang is the shortest time after which a request without an answer counts as one that
-	// hangs, and slownessOfHang is how many times longer than any answer lately it must take.
-	leastHang      = 500 * time.Millisecond
-	slownessOfHang = 4
-	// speedTTL is how long the slowest answer counts.
-	speedTTL = time.Minute
+	// leastHang is the shortest time after which a request without an answer may count as one that
+	// hangs, and hangFactor how many times longer than the other answers of its kind it must take.
+	leastHang  = 150 * time.Millisecond
+	hangFactor = 4
+	// overtakers is how many requests of other kinds that were sent later must have been answered by
+	// then. Otherwise the API server as a whole may be slow, and the request hangs only after a part
+	// of the time that callers wait.
+	overtakers     = 3
+	partOfPatience = 4
+	// lookAgain is how long to wait before looking again whether a request hangs.
+	lookAgain = 20 * time.Millisecond
+	// slowestTTL is how long the slowest answer counts.
+	slowestTTL = time.Minute
 )
 
 // circuit is a circuit breaker for the requests of one kind. A kind may hang because its conversion
@@ -31,29 +39,138 @@ type circuit struct {
 	bad     int        // consecutive requests that hang or fail
 	failure Resolution // of the last one
 	retry   time.Duration
+
+	answered [overtakers]int             // the numbers of the last requests that were answered
+	repeat   func(context.Context) error // one of them, for an object; nil: there was none
+	slowest  time.Duration               // answer since then
+	since    time.Duration
 }
 
 // isOpen reports whether requests of the kind are not worth waiting for.
 func (c *circuit) isOpen() bool { return c.bad >= badInARow }
 
-// speed is how long the API server takes to answer.
-type speed struct {
-	slowest time.Duration
-	since   time.Duration
+// flight is a request that was sent.
+type flight struct {
+	limiter *limiter
+	kind    unique.Handle[schema.GroupKind]
+	number  int
+	sentAt  time.Time
+
+	// limiter.mu guards the following.
+	timer *time.Timer // for the next look at whether it hangs
+	hangs bool
+	ended bool
 }
 
-// note notes a good answer.
-func (s *speed) note(took, now time.Duration) {
-	if took > s.slowest || now-s.since >= speedTTL {
-		s.slowest, s.since = took, now
+func (l *limiter) beginFlight(kind unique.Handle[schema.GroupKind]) *flight {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sent++
+	f := &flight{limiter: l, kind: kind, number: l.sent, sentAt: time.Now()}
+	f.timer = time.AfterFunc(l.hangAfterLocked(kind), f.look)
+	return f
+}
+
+// hangAfterLocked returns after which time a request of the kind may hang.
+func (l *limiter) hangAfterLocked(kind unique.Handle[schema.GroupKind]) time.Duration {
+	of := l.laneLocked(kind)
+	if l.now()-of.since >= slowestTTL {
+		return leastHang
+	}
+	return max(leastHang, hangFactor*of.slowest)
+}
+
+// look notes that the request hangs, if it does, or looks again later.
+func (f *flight) look() {
+	l := f.limiter
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if f.ended {
+		return
+	}
+	if !l.isOvertakenLocked(f) && time.Since(f.sentAt) < l.patience/partOfPatience {
+		l.overtakeLocked(f.kind)
+		f.timer.Reset(lookAgain)
+		return
+	}
+	f.hangs = true
+	l.noteBadLocked(f.kind, Timeout)
+}
+
+// overtakeLocked repeats requests for an object of another kind, one after the other. If these are
+// answered, the API server works.
+func (l *limiter) overtakeLocked(suspect unique.Handle[schema.GroupKind]) {
+	for kind, of := range l.lanes {
+		if kind == suspect || of.repeat == nil || of.bad > 0 || l.overtaking {
+			continue
+		}
+		l.overtaking = l.background.run(func() { l.overtake(kind, of.repeat) })
 	}
 }
 
-// hangAfter returns after which time a request without an answer hangs.
-func (l *limiter) hangAfter() time.Duration {
+func (l *limiter) overtake(kind unique.Handle[schema.GroupKind], request func(context.Context) error) {
+	for range overtakers {
+		f := l.beginFlight(kind)
+		took, _, err := l.do(request)
+		f.end(err, took)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return max(leastHang, slownessOfHang*l.speed.slowest)
+	l.overtaking = false
+}
+
+// isOvertakenLocked reports whether requests of other kinds that were sent later have been answered.
+func (l *limiter) isOvertakenLocked(f *flight) bool {
+	later := 0
+	for kind, of := range l.lanes {
+		for _, number := range of.answered {
+			if kind != f.kind && number > f.number {
+				later++
+			}
+		}
+	}
+	return later >= overtakers
+}
+
+// end notes the result of the request.
+func (f *flight) end(err error, took time.Duration) {
+	l := f.limiter
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f.ended = true
+	f.timer.Stop()
+	switch failure := failureOf(err); failure {
+	case Timeout, Unavailable:
+		if !f.hangs {
+			l.noteBadLocked(f.kind, failure)
+		}
+	default:
+		l.laneLocked(f.kind).noteGood(f.number, took, l.now())
+	}
+}
+
+// noteGood notes an answer.
+func (c *circuit) noteGood(number int, took, now time.Duration) {
+	c.bad = 0
+	copy(c.answered[:], c.answered[1:])
+	c.answered[overtakers-1] = number
+	if took > c.slowest || now-c.since >= slowestTTL {
+		c.slowest, c.since = took, now
+	}
+}
+
+// noteBadLocked notes a request that hangs or has failed.
+func (l *limiter) noteBadLocked(kind unique.Handle[schema.GroupKind], failure Resolution) {
+	if l.background.isClosed() {
+		return
+	}
+	of := l.laneLocked(kind)
+	of.bad++
+	of.failure = failure
+	if of.bad == badInARow {
+		of.retry = l.now() + openFor
+		l.background.run(func() { l.opened(kind, failure) })
+	}
 }
 
 // refuses returns the failure of lookups of a kind that are not worth waiting for; empty if they
@@ -83,38 +200,4 @@ func (l *limiter) probes(kind unique.Handle[schema.GroupKind]) bool {
 	}
 	of.retry = l.now() + openFor
 	return true
-}
-
-// noteResult notes the result of a request. isLate is set if it was already noted that it hangs.
-func (l *limiter) noteResult(kind unique.Handle[schema.GroupKind], err error, took time.Duration, isLate bool) {
-	switch failure := failureOf(err); failure {
-	case Timeout, Unavailable:
-		if !isLate {
-			l.note(kind, failure)
-		}
-	default:
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.laneLocked(kind).circuit = circuit{}
-		l.speed.note(took, l.now())
-	}
-}
-
-// note notes a request that hangs or has failed.
-func (l *limiter) note(kind unique.Handle[schema.GroupKind], failure Resolution) {
-	if l.background.isClosed() {
-		return
-	}
-	l.mu.Lock()
-	of := l.laneLocked(kind)
-	of.bad++
-	of.failure = failure
-	opens := of.bad == badInARow
-	if opens {
-		of.retry = l.now() + openFor
-	}
-	l.mu.Unlock()
-	if opens {
-		l.opened(kind, failure)
-	}
 }

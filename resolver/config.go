@@ -15,7 +15,7 @@ const (
 	defaultLookupTimeout = 2 * time.Second
 	defaultCacheSize     = 100_000
 	defaultCacheTTL      = 10 * time.Minute
-	defaultConcurrency   = 256
+	defaultConcurrency   = 400
 )
 
 // Config sets the limits of a Resolver.
@@ -39,7 +39,7 @@ type Config struct {
 	KeepLabel      func(key string) bool
 	KeepAnnotation func(key string) bool
 
-	// Concurrency is the maximum number of concurrent requests; 0 means 256. One kind of object gets
+	// Concurrency is the maximum number of concurrent requests; 0 means 400. One kind of object gets
 	// at most a quarter of them.
 	Concurrency int
 	// Observer observes the requests; nil means none.

@@ -40,7 +40,8 @@ type limiter struct {
 	observer   Observer
 	now        func() time.Duration
 	// opened is called when the circuit of a kind opens.
-	opened func(kind unique.Handle[schema.GroupKind], failure Resolution)
+	opened   func(kind unique.Handle[schema.GroupKind], failure Resolution)
+	patience time.Duration // how long callers wait
 
 	mu       sync.Mutex // guards the following
 	inFlight int
@@ -48,7 +49,9 @@ type limiter struct {
 	arrived  int         // requests so far
 	unused   int         // permits of the rate that were not used
 	wake     *time.Timer // for the next permit of the rate; nil: none is awaited
-	speed    speed
+	sent     int         // requests so far
+	// overtaking is set while requests are repeated to see whether the API server works.
+	overtaking bool
 }
 
 // lane has the requests of one kind. limiter.mu guards it.
@@ -70,7 +73,7 @@ func newLimiter(b *background, cfg Config, rate flowcontrol.RateLimiter, now fun
 	opened func(unique.Handle[schema.GroupKind], Resolution),
 ) *limiter {
 	return &limiter{
-		background: b, rate: rate, observer: cfg.Observer, now: now, opened: opened,
+		background: b, rate: rate, observer: cfg.Observer, now: now, opened: opened, patience: cfg.LookupTimeout,
 		slots: cfg.Concurrency, slotsOfOne: max(1, cfg.Concurrency/shareOfKind),
 		lanes: make(map[unique.Handle[schema.GroupKind]]*lane),
 	}
@@ -88,15 +91,15 @@ func (l *limiter) send(kind unique.Handle[schema.GroupKind], level int, isNeeded
 			l.release(kind, false)
 			return errNotSent
 		}
-		hang := time.AfterFunc(l.hangAfter(), func() { l.note(kind, Timeout) })
+		f := l.beginFlight(kind)
 		took, after, err := l.do(request)
-		isLate := !hang.Stop()
 		l.release(kind, true)
 		if after > 0 && err != nil {
+			f.end(nil, 0)
 			l.pause(kind, after)
 			continue
 		}
-		l.noteResult(kind, err, took, isLate)
+		f.end(err, took)
 		return err
 	}
 }
@@ -129,6 +132,13 @@ func (l *limiter) do(request func(context.Context) error) (took, after time.Dura
 		l.observer.LookupDone(string(cmp.Or(failureOf(err), "found")), took)
 	}
 	return took, *retryAfter, err
+}
+
+// noteRepeatable notes a request for one object that was answered and may be repeated.
+func (l *limiter) noteRepeatable(kind unique.Handle[schema.GroupKind], request func(context.Context) error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.laneLocked(kind).repeat = request
 }
 
 // acquire waits for a slot. It returns false if the resolver is closed first.

@@ -62,14 +62,20 @@ func (l *lookup) read(r *read, fromCache bool, isWanted func(*Object) bool) read
 
 // send sends one request, as soon as the limits permit and if a climb still waits for it.
 func (l *lookup) send(r *read, options metav1.GetOptions) (result readResult) {
+	get := func(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
+		return l.resource(r.kind, r.key.collection).Get(ctx, r.key.name, options)
+	}
 	result.err = l.limiter.send(r.kind.Name, r.level, func() bool { return l.noteSent(r) }, func(ctx context.Context) error {
 		requestedAt := l.now()
-		meta, err := l.resource(r.kind, r.key.collection).Get(ctx, r.key.name, options)
+		meta, err := get(ctx)
 		if err == nil {
 			result.object = l.store(r.kind, r.key.collection, meta, requestedAt, false)
 		}
 		return err
 	})
+	if result.err == nil {
+		l.limiter.noteRepeatable(r.kind.Name, func(ctx context.Context) error { _, err := get(ctx); return err })
+	}
 	return result
 }
 
