@@ -12,14 +12,14 @@ import (
 
 const (
 	// badInARow is the number of consecutive requests of a kind that hang or fail from which its
-	// lookups are answered immediately.
+	// lookups are answered immediately. A request that hangs on counts several times.
 	badInARow = 3
 	// openFor is how long they are, before another request shows whether the kind works again.
 	openFor = 5 * time.Second
 
 	// leastHang is the shortest time after which a request without an answer may count as one that
 	// hangs, and hangFactor how many times longer than the other answers of its kind it must take.
-	leastHang  = 150 * time.Millisecond
+	leastHang  = 100 * time.Millisecond
 	hangFactor = 4
 	// overtakers is how many requests of other kinds that were sent later must have been answered by
 	// then. Otherwise the API server as a whole may be slow, and the request hangs only after a part
@@ -95,6 +95,7 @@ func (f *flight) look() {
 	}
 	f.hangs = true
 	l.noteBadLocked(f.kind, Timeout)
+	f.timer.Reset(leastHang) // If it hangs on, it counts again.
 }
 
 // overtakeLocked repeats requests for an object of another kind, one after the other. If these are
@@ -112,7 +113,7 @@ func (l *limiter) overtake(kind unique.Handle[schema.GroupKind], request func(co
 	for range overtakers {
 		f := l.beginFlight(kind)
 		took, _, err := l.do(request)
-		f.end(err, took)
+		f.end(err == nil, err, took)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -132,8 +133,8 @@ func (l *limiter) isOvertakenLocked(f *flight) bool {
 	return later >= overtakers
 }
 
-// end notes the result of the request.
-func (f *flight) end(err error, took time.Duration) {
+// end notes the result of the request, and whether it shows that the kind works.
+func (f *flight) end(works bool, err error, took time.Duration) {
 	l := f.limiter
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -145,7 +146,9 @@ func (f *flight) end(err error, took time.Duration) {
 			l.noteBadLocked(f.kind, failure)
 		}
 	default:
-		l.laneLocked(f.kind).noteGood(f.number, took, l.now())
+		if works {
+			l.laneLocked(f.kind).noteGood(f.number, took, l.now())
+		}
 	}
 }
 

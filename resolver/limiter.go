@@ -80,9 +80,10 @@ func newLimiter(b *background, cfg Config, rate flowcontrol.RateLimiter, now fun
 }
 
 // send sends a request for objects of a kind as soon as the limits permit, if it is still needed
-// then. Once sent, it ends at its timeout or at Close. If the API server asks to repeat it later
+// then. The request returns whether its answer shows that the kind works: that the API server's watch
+// cache does not have an object shows nothing. Once sent, it ends at its timeout or at Close. If the API server asks to repeat it later
 // (Retry-After), it waits without a slot.
-func (l *limiter) send(kind unique.Handle[schema.GroupKind], level int, isNeeded func() bool, request func(context.Context) error) error {
+func (l *limiter) send(kind unique.Handle[schema.GroupKind], level int, isNeeded func() bool, request func(context.Context) (works bool, err error)) error {
 	for {
 		if !l.acquire(kind, level) {
 			return errNotSent
@@ -91,15 +92,18 @@ func (l *limiter) send(kind unique.Handle[schema.GroupKind], level int, isNeeded
 			l.release(kind, false)
 			return errNotSent
 		}
-		f := l.beginFlight(kind)
-		took, after, err := l.do(request)
+		f, works := l.beginFlight(kind), false
+		took, after, err := l.do(func(ctx context.Context) (err error) {
+			works, err = request(ctx)
+			return err
+		})
 		l.release(kind, true)
 		if after > 0 && err != nil {
-			f.end(nil, 0)
+			f.end(false, nil, took)
 			l.pause(kind, after)
 			continue
 		}
-		f.end(err, took)
+		f.end(works, err, took)
 		return err
 	}
 }

@@ -65,13 +65,13 @@ func (l *lookup) send(r *read, options metav1.GetOptions) (result readResult) {
 	get := func(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
 		return l.resource(r.kind, r.key.collection).Get(ctx, r.key.name, options)
 	}
-	result.err = l.limiter.send(r.kind.Name, r.level, func() bool { return l.noteSent(r) }, func(ctx context.Context) error {
+	result.err = l.limiter.send(r.kind.Name, r.level, func() bool { return l.noteSent(r) }, func(ctx context.Context) (works bool, err error) {
 		requestedAt := l.now()
 		meta, err := get(ctx)
 		if err == nil {
 			result.object = l.store(r.kind, r.key.collection, meta, requestedAt, false)
 		}
-		return err
+		return err == nil || options.ResourceVersion == "", err
 	})
 	if result.err == nil {
 		l.limiter.noteRepeatable(r.kind.Name, func(ctx context.Context) error { _, err := get(ctx); return err })
