@@ -50,7 +50,7 @@ func TestManyPodsCostFewRequests(t *testing.T) {
 	assert.Len(t, r.points(withReason("Started")), 1, "cardinality grows with workloads, not with pods")
 }
 
-func TestWhileManyPodsComeTheyAreStreamed(t *testing.T) {
+func TestWhileManyPodsComeEachIsReadOnce(t *testing.T) {
 	t.Parallel()
 	c := bare.get(t)
 	ns := c.newNamespace(t)
@@ -60,16 +60,16 @@ func TestWhileManyPodsComeTheyAreStreamed(t *testing.T) {
 	r := c.run(t, in(ns), g.config())
 	makeMany(t, pods, func(i int) {
 		pod := c.make(t, ns, "v1", "Pod", fmt.Sprint("storm-", i), controlledBy(rs))
-		c.makeEvent(t, ns, eventAbout("Started", referenceTo(pod)))
+		for range 3 {
+			c.makeEvent(t, ns, eventAbout("Started", referenceTo(pod)))
+		}
 	})
-	for _, rec := range r.await(pods, about(ns, "Started")) {
+	for _, rec := range r.await(3*pods, about(ns, "Started")) {
 		assert.Equal(t, "complete", rec.resolution())
 		assert.Equal(t, "storm", rec.text("k8s.workload.name"))
 	}
-	isStream := func(r *http.Request) bool { return r.URL.Query().Get("watch") == "true" }
-	streams := g.requests(func(r *http.Request) bool { return isOn("pods")(r) && isStream(r) })
-	assert.Len(t, streams, 1)
-	assert.LessOrEqual(t, len(g.requests(isOn("pods"))), pods/6, "the others came by that stream")
+	// If the API server's cache does not have a pod yet, a second read proves that it exists.
+	assert.LessOrEqual(t, len(g.requests(isOn("pods"))), pods*5/4)
 }
 
 func TestAnObjectIsAskedForOnce(t *testing.T) {
