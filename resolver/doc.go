@@ -37,11 +37,11 @@
 //	scope.go      the cheapest way to request it
 //	read.go       one object
 //	list.go       a list, page by page
+//	watch.go      new objects, while there are many
 //
 //	limiter.go    when a request is sent: how many at a time, and which first
 //	circuit.go    kinds whose requests hang or fail
-//	clients.go    the API server's clients
-//	failure.go    what an error means
+//	clients.go    the API server's clients, and what their errors mean
 //
 //	cache.go      objects and failed lookups
 //	trim.go       what is kept of an object

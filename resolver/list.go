@@ -130,6 +130,7 @@ func (l *lookup) takePage(of *list, page *metav1.PartialObjectMetadataList, requ
 	of.pages++
 	of.objects += len(found)
 	of.left, of.stalled = remaining(page), false
+	l.noteVersionLocked(of.kind, page.ResourceVersion)
 	s := l.scopeLocked(of.collection)
 	s.size, s.sized = of.objects+of.left, max(l.now(), 1)
 	if page.Continue == "" || of.limit < pageSize && of.pages == 1 && !l.isWorth(of.needed, s.size, of.left) {

@@ -42,8 +42,9 @@ func (l *lookup) readLocked(w *want) {
 
 // readResult is the object that a read found, or the error of its last request.
 type readResult struct {
-	object *Object
-	err    error
+	object  *Object
+	version string // the object's resource version
+	err     error
 }
 
 // read sends the request. If an answer from the API server's watch cache is allowed and is not the
@@ -70,6 +71,7 @@ func (l *lookup) send(r *read, options metav1.GetOptions) (result readResult) {
 		meta, err := get(ctx)
 		if err == nil {
 			result.object = l.store(r.kind, r.key.collection, meta, requestedAt, false)
+			result.version = meta.ResourceVersion
 		}
 		return err == nil || options.ResourceVersion == "", err
 	})
@@ -109,7 +111,7 @@ func (l *lookup) endRead(r *read, result readResult) {
 	defer l.mu.Unlock()
 	delete(l.reads, r.key)
 	if result.err != errNotSent && !l.background.isClosed() {
-		l.noteReadLocked(r, failureOf(result.err))
+		l.noteReadLocked(r, result)
 	}
 	for i, w := range r.wants {
 		isProven := i < r.proven
@@ -133,11 +135,14 @@ func (l *lookup) endRead(r *read, result readResult) {
 }
 
 // noteReadLocked notes the result of a read in the collections that have its object.
-func (l *lookup) noteReadLocked(r *read, failure Resolution) {
+func (l *lookup) noteReadLocked(r *read, result readResult) {
+	failure := failureOf(result.err)
 	own, now := l.scopeLocked(r.key.collection), l.now()
 	own.noteRead(failure, now)
 	if failure == "" {
 		own.noteFound(now, l.cache.ttl)
+		l.noteVersionLocked(r.kind, result.version)
+		l.noteSingleReadLocked(r.kind)
 	}
 	if failure == "" && r.kind.Namespaced {
 		l.scopeLocked(collectionOf(r.kind, "")).noteFound(now, l.cache.ttl)

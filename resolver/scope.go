@@ -88,7 +88,7 @@ func (s *scope) noteRead(failure Resolution, now time.Duration) {
 // requestLocked requests objects of a kind. The largest list that is worth its objects is read: of
 // the cluster, or of single namespaces. Everything else is read object by object.
 func (l *lookup) requestLocked(k *kinds.Kind, wants []*want) {
-	if k.Namespaced && !l.inNamespaces && l.listLocked(k, collectionOf(k, ""), wants) {
+	if k.Namespaced && len(l.namespaces) == 0 && l.listLocked(k, collectionOf(k, ""), wants) {
 		return
 	}
 	for in, wants := range byCollection(wants) {

@@ -54,9 +54,8 @@ type lookup struct {
 	background *background
 	now        func() time.Duration
 
-	timeout time.Duration // how long a climb waits at most
-	// inNamespaces is set if callers resolve objects of a few namespaces only: then no list has all.
-	inNamespaces bool
+	timeout    time.Duration // how long a climb waits at most
+	namespaces []string      // of the objects that callers resolve; empty: all
 	// worth is how many objects may be read to save one request.
 	worth       int
 	objectsRead atomic.Int64 // all that requests have brought
@@ -67,27 +66,29 @@ type lookup struct {
 	// awaitingKinds is how many climbs wait for the kinds, and kindsRead how often they were read.
 	awaitingKinds, kindsRead int
 
-	reads  map[objectKey]*read  // in flight
-	lists  map[collection]*list // in flight
-	scopes *simplelru.LRU[collection, *scope]
+	reads   map[objectKey]*read  // in flight
+	lists   map[collection]*list // in flight
+	scopes  *simplelru.LRU[collection, *scope]
+	watches map[unique.Handle[schema.GroupKind]]*watched
 }
 
 func newLookup(b *background, c *clients, rate flowcontrol.RateLimiter, cfg Config) *lookup {
 	begun := cfg.Now()
 	now := func() time.Duration { return cfg.Now().Sub(begun) }
 	l := &lookup{
-		cache:        newCache(cfg.CacheSize, cfg.CacheTTL, now),
-		trimmer:      &trimmer{keepLabel: cfg.KeepLabel, keepAnnotation: cfg.KeepAnnotation, sets: newStringSets()},
-		client:       c.metadata,
-		observer:     cfg.Observer,
-		background:   b,
-		now:          now,
-		timeout:      cfg.LookupTimeout,
-		inNamespaces: len(cfg.Namespaces) > 0,
-		worth:        worthUnlimited,
-		reads:        make(map[objectKey]*read),
-		lists:        make(map[collection]*list),
-		scopes:       newLRU[collection, *scope](maxScopes),
+		cache:      newCache(cfg.CacheSize, cfg.CacheTTL, now),
+		trimmer:    &trimmer{keepLabel: cfg.KeepLabel, keepAnnotation: cfg.KeepAnnotation, sets: newStringSets()},
+		client:     c.metadata,
+		observer:   cfg.Observer,
+		background: b,
+		now:        now,
+		timeout:    cfg.LookupTimeout,
+		namespaces: cfg.Namespaces,
+		worth:      worthUnlimited,
+		reads:      make(map[objectKey]*read),
+		lists:      make(map[collection]*list),
+		scopes:     newLRU[collection, *scope](maxScopes),
+		watches:    make(map[unique.Handle[schema.GroupKind]]*watched),
 	}
 	if rate != nil {
 		l.worth = worthLimited
