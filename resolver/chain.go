@@ -37,6 +37,10 @@ type Reference struct {
 	Namespace  string
 	Name       string
 	UID        types.UID
+
+	// ObjectOnly is set if the owners of the object are not needed. If it has any, the chain is of
+	// Depth.
+	ObjectOnly bool
 }
 
 // nameable reports whether an object with this reference can exist. The name and the namespace

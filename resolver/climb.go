@@ -38,6 +38,9 @@ type climb struct {
 // waits.
 func (c *climb) chain(from Reference) (Chain, bool) {
 	c.objects = make([]*Object, 0, usualLength)
+	if from.ObjectOnly {
+		c.maxDepth = 0
+	}
 	ref, dependent := from, (*Object)(nil)
 	for {
 		object, failure, ok := c.find(ref, dependent)
@@ -134,7 +137,7 @@ func (c *climb) candidates(ref Reference) (found []*kinds.Kind, ok bool, err err
 		if ok || c.ctx == nil {
 			return found, ok, err
 		}
-		if err := c.lookup.awaitKinds(c.ctx); err != nil {
+		if err := c.lookup.awaitKinds(c.ctx, ref); err != nil {
 			return nil, true, err
 		}
 	}

@@ -147,6 +147,16 @@ func withUID(o apitest.Object, uid string) apitest.Object {
 	return o
 }
 
+func TestAnObjectWithoutItsOwners(t *testing.T) {
+	api := apitest.NewObjects(t)
+	api.Put(pod, replicaSet, deployment)
+	ref := refTo(pod)
+	ref.ObjectOnly = true
+	r := newResolver(t, api, resolver.Config{})
+	require.Equal(t, "Pod/shop/fe-1-a=p1: depth", text(resolve(t, r, ref)))
+	require.Equal(t, []string{api.Path(pod)}, api.SeenObjects())
+}
+
 func TestDepth(t *testing.T) {
 	tests := []struct {
 		name     string

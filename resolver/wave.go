@@ -117,21 +117,24 @@ func (l *lookup) end() {
 
 // awaitKinds waits until the kinds that the API server serves are read, or until ctx ends; then it
 // returns why.
-func (l *lookup) awaitKinds(ctx context.Context) error {
+func (l *lookup) awaitKinds(ctx context.Context, ref Reference) (err error) {
+	read := l.catalogue.Await(ref.APIVersion, ref.Kind)
+	if read == nil {
+		return nil
+	}
 	l.mu.Lock()
-	read := l.kindsRead
+	reads := l.kindsRead
 	l.awaitingKinds++
 	l.running--
 	l.requestWaveLocked()
 	l.mu.Unlock()
-	var err error
 	select {
-	case <-l.catalogue.Read():
+	case <-read:
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
 	l.mu.Lock()
-	if l.kindsRead == read {
+	if l.kindsRead == reads {
 		l.awaitingKinds--
 		l.running++
 	}

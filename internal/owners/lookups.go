@@ -67,7 +67,7 @@ func (l *lookups) addNamed(kind, name string) int {
 	if name == "" {
 		return none
 	}
-	return l.add(resolver.Reference{APIVersion: "v1", Kind: kind, Name: name})
+	return l.add(resolver.Reference{APIVersion: "v1", Kind: kind, Name: name, ObjectOnly: true})
 }
 
 // namespaceOf returns the namespace in which the object is, if its kind has namespaces. This is not

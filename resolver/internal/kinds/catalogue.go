@@ -67,18 +67,22 @@ func New(c Config) *Catalogue {
 
 // Find returns the kinds that a reference may mean, the best guess first; at least one unless there
 // is an error. With an API version, there is at most one. The error is ErrNotServed, ErrIncomplete,
-// or why the documents could not be read. If ok is false, the documents must be read first.
+// or why the documents could not be read. If ok is false, the documents must be read first: see
+// Await.
 func (c *Catalogue) Find(apiVersion, name string) (found []*Kind, ok bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.answerLocked(apiVersion, name)
 }
 
-// Read reads the documents in the background, unless this is in flight. The channel is closed when
-// they are read.
-func (c *Catalogue) Read() <-chan struct{} {
+// Await returns a channel that is closed when the documents are read, so that Find has an answer; nil
+// if it has one now. The documents are read in the background, once for all callers.
+func (c *Catalogue) Await(apiVersion, name string) <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if _, ok, _ := c.answerLocked(apiVersion, name); ok {
+		return nil
+	}
 	return c.readLocked()
 }
 

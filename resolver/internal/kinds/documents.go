@@ -177,7 +177,8 @@ func (d *documents) getInto(path, accept string, into any) (etag string, err err
 			etag = d.etags[path]
 			return nil
 		default:
-			return apierrors.NewGenericServerResponse(response.StatusCode, http.MethodGet, schema.GroupResource{}, path, "", 0, true)
+			message := path + ": " + response.Status
+			return apierrors.NewGenericServerResponse(response.StatusCode, http.MethodGet, schema.GroupResource{}, "", message, 0, true)
 		}
 	})
 	return etag, err
