@@ -83,9 +83,9 @@ func (e *environment) checkRequests() {
 	}
 }
 
-// mostDocuments is how many requests for discovery a process may make in a minute. It reads two
-// documents, /api and /apis, at most every ten seconds, whatever references name.
-const mostDocuments = 2 * (60/10 + 1)
+// mostDocuments is how many requests for discovery a process may make in a minute. Whatever
+// references name, it reads two documents, /api and /apis, ten times and then every ten seconds.
+const mostDocuments = 2 * (60/10 + 10 + 1)
 
 // mostLookups is how many requests for objects a process may make if none of them fails: three for
 // each namespace and 20, and what single objects cost that come one after the other. Each of these

@@ -8,11 +8,20 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
-// freshFor is how long the documents prove that a kind is not served. So this is how long a new CRD
-// may stay unknown, and the shortest time between two reads that unknown kinds cause.
-const freshFor = 10 * time.Second
+const (
+	// freshFor is how long the documents prove that a kind is not served.
+	freshFor = time.Second
+	// readInterval is the mean time between two reads that unknown kinds cause. Nobody validates the
+	// references in events: those to invented kinds must not cost a request each.
+	readInterval = 10 * time.Second
+	// readBurst is how many such reads may follow each other. An operator installs several CRDs at
+	// a time, and their first events come at once.
+	readBurst = 10
+)
 
 var (
 	// ErrNotServed is the error for a kind that the API server does not serve.
@@ -35,7 +44,7 @@ type Catalogue struct {
 	known    *snapshot // nil: nothing was read yet
 	readAt   time.Duration
 	outdated bool          // a request has shown that a kind of known is not served
-	forcedAt time.Duration // when outdated was last set; 0: never
+	permits  *rate.Limiter // of reads that unknown kinds cause
 	failure  error         // of the last read; nil: it succeeded
 	failedTo time.Duration // until then, failure is the answer for what known does not have
 	reading  chan struct{} // closed when the read that is in flight ends; nil: there is none
@@ -62,6 +71,7 @@ func New(c Config) *Catalogue {
 	return &Catalogue{
 		documents: &documents{client: c.Client, url: c.URL, send: c.Send},
 		run:       c.Run, wasRead: c.WasRead, retry: c.Retry, now: c.Now,
+		permits: rate.NewLimiter(rate.Every(readInterval), readBurst),
 	}
 }
 
@@ -101,13 +111,10 @@ func (c *Catalogue) Unserved(k *Kind) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.known.drop(k)
-	// The documents of a server may lag behind: do not read them again and again.
-	if c.forcedAt == 0 || c.now()-c.forcedAt >= freshFor {
-		c.outdated, c.forcedAt = true, max(c.now(), 1)
-	}
+	c.outdated = true
 }
 
-// answerLocked returns what is known; ok is false if the documents must be read first.
+// answerLocked returns what is known; ok is false if the documents must be read first, and may be.
 func (c *Catalogue) answerLocked(apiVersion, name string) (found []*Kind, ok bool, err error) {
 	if c.known != nil {
 		if found = c.known.find(apiVersion, name); len(found) > 0 {
@@ -117,7 +124,7 @@ func (c *Catalogue) answerLocked(apiVersion, name string) (found []*Kind, ok boo
 	switch {
 	case c.failure != nil && c.now() < c.failedTo:
 		return nil, true, c.failure
-	case c.known == nil || c.outdated || c.now()-c.readAt >= freshFor:
+	case c.known == nil || c.reading != nil || (c.outdated || c.now()-c.readAt >= freshFor) && c.hasPermitLocked():
 		return nil, false, nil
 	case c.known.mayLack(apiVersion, name):
 		return nil, true, ErrIncomplete
@@ -126,10 +133,18 @@ func (c *Catalogue) answerLocked(apiVersion, name string) (found []*Kind, ok boo
 	}
 }
 
+// hasPermitLocked reports whether the documents may be read again.
+func (c *Catalogue) hasPermitLocked() bool { return c.permits.TokensAt(c.timeLocked()) >= 1 }
+
+func (c *Catalogue) timeLocked() time.Time { return time.Unix(0, 0).Add(c.now()) }
+
 // readLocked returns the read that is in flight, or begins one.
 func (c *Catalogue) readLocked() <-chan struct{} {
 	if c.reading != nil {
 		return c.reading
+	}
+	if c.known != nil {
+		c.permits.AllowN(c.timeLocked(), 1)
 	}
 	reading := make(chan struct{})
 	c.reading = reading

@@ -118,9 +118,9 @@ func TestDocumentsThatHaveNotChangedAreNotSentAgain(t *testing.T) {
 	require.Equal(t, []int{200, 200}, c.answers())
 	_, err = c.find("example.com/v1", "Thing")
 	require.ErrorIs(t, err, kinds.ErrNotServed)
-	require.Empty(t, c.answers(), "for 10 s")
+	require.Empty(t, c.answers(), "for a second")
 
-	c.now += 10 * time.Second
+	c.now += time.Second
 	_, err = c.find("example.com/v1", "Thing")
 	require.ErrorIs(t, err, kinds.ErrNotServed)
 	require.Equal(t, []int{304, 304}, c.answers())
@@ -129,7 +129,7 @@ func TestDocumentsThatHaveNotChangedAreNotSentAgain(t *testing.T) {
 	require.Equal(t, "apps/v1/deployments", got, "they stay known")
 
 	api.Serve("example.com/v1", "Thing", "things", true)
-	c.now += 10 * time.Second
+	c.now += time.Second
 	got, err = c.find("example.com/v1", "Thing")
 	require.NoError(t, err)
 	require.Equal(t, "example.com/v1/things", got)
@@ -165,11 +165,16 @@ func TestAKindThatTurnsOutNotToBeServed(t *testing.T) {
 	require.Equal(t, "example.com/v2/things", got)
 	require.Equal(t, []int{200, 200}, c.answers(), "the documents are read as a whole")
 
-	found, _, _ = c.Find("example.com/v1", "Thing")
-	c.Unserved(found[0])
+	for range 100 { // The documents lag behind.
+		found, _, _ := c.Find("example.com/v1", "Thing")
+		for _, k := range found {
+			c.Unserved(k)
+		}
+		_, _ = c.find("example.com/v1", "Thing")
+	}
 	_, err = c.find("example.com/v1", "Thing")
 	require.ErrorIs(t, err, kinds.ErrNotServed)
-	require.Empty(t, c.answers(), "a server whose documents lag behind is not asked again and again")
+	require.LessOrEqual(t, len(c.answers()), 2*10)
 }
 
 func TestDocumentsThatCannotBeRead(t *testing.T) {
