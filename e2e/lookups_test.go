@@ -60,15 +60,18 @@ func TestWhileManyPodsComeEachIsReadOnce(t *testing.T) {
 	r := c.run(t, in(ns), g.config())
 	makeMany(t, pods, func(i int) {
 		pod := c.make(t, ns, "v1", "Pod", fmt.Sprint("storm-", i), controlledBy(rs))
-		c.makeEvent(t, ns, eventAbout("Started", referenceTo(pod)))
+		for range 3 {
+			c.makeEvent(t, ns, eventAbout("Started", referenceTo(pod)))
+		}
 	})
-	for _, rec := range r.await(pods, about(ns, "Started")) {
+	for _, rec := range r.await(3*pods, about(ns, "Started")) {
 		assert.Equal(t, "complete", rec.resolution())
 		assert.Equal(t, "storm", rec.text("k8s.workload.name"))
 	}
 	isOwnerWatch := func(r *http.Request) bool { return isOwnerLookup(r) && r.URL.Query().Has("watch") }
 	assert.Empty(t, g.requests(isOwnerWatch), "only events are watched")
-	assert.LessOrEqual(t, len(g.requests(isOn("pods"))), 2*pods, "at most one from the watch cache, and one from etcd")
+	// If the API server's cache does not have a pod yet, a second read proves that it exists.
+	assert.LessOrEqual(t, len(g.requests(isOn("pods"))), pods*5/4)
 }
 
 func TestAnObjectIsAskedForOnce(t *testing.T) {
