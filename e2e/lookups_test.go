@@ -68,6 +68,8 @@ func TestWhileManyPodsComeEachIsReadOnce(t *testing.T) {
 		assert.Equal(t, "complete", rec.resolution())
 		assert.Equal(t, "storm", rec.text("k8s.workload.name"))
 	}
+	isOwnerWatch := func(r *http.Request) bool { return isOwnerLookup(r) && r.URL.Query().Has("watch") }
+	assert.Empty(t, g.requests(isOwnerWatch), "only events are watched")
 	// If the API server's cache does not have a pod yet, a second read proves that it exists.
 	assert.LessOrEqual(t, len(g.requests(isOn("pods"))), pods*5/4)
 }

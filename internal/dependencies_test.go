@@ -35,15 +35,16 @@ var allowed = map[string][]string{
 		"internal/kubeclient", "internal/logrecord", "internal/memory", "internal/memory/checkpoint",
 		"internal/memory/tally", "internal/metadata", "internal/owners", "internal/queue", "internal/watch",
 	},
-	"resolver":              {}, // It is usable on its own.
-	"internal/semconv":      {"resolver"},
-	"internal/event":        {"internal/semconv", "resolver"}, // An event names its object by a resolver.Reference.
-	"internal/extract":      {"internal/semconv", "resolver"},
-	"internal/observation":  {"internal/extract", "resolver"},
-	"internal/cluster":      {},
-	"internal/delivery":     {},
-	"internal/memory/dirty": {},
-	"internal/queue":        {"internal/watch"}, // It implements watch.Taker.
+	"resolver":                {"resolver/internal/kinds"}, // It is usable on its own.
+	"resolver/internal/kinds": {},
+	"internal/semconv":        {"resolver"},
+	"internal/event":          {"internal/semconv", "resolver"}, // An event names its object by a resolver.Reference.
+	"internal/extract":        {"internal/semconv", "resolver"},
+	"internal/observation":    {"internal/extract", "resolver"},
+	"internal/cluster":        {},
+	"internal/delivery":       {},
+	"internal/memory/dirty":   {},
+	"internal/queue":          {"internal/watch"}, // It implements watch.Taker.
 	"internal/memory": { // It is one unit of these.
 		"internal/memory/checkpoint", "internal/memory/dedup", "internal/memory/dirty", "internal/memory/ledger",
 		"internal/memory/objects", "internal/memory/tally",

@@ -106,14 +106,14 @@ func (c *climb) find(ref Reference, dependent *Object) (object *Object, failure 
 		return ref.Object(), NotFound, true
 	}
 	s := search{climb: c, ref: ref, dependent: dependent}
-	candidates, err, ok := c.candidates(ref)
+	candidates, ok, err := c.candidates(ref)
 	if !ok {
 		return nil, "", false
 	}
 	a, ok := s.among(candidates)
 	if a.unserved {
 		// Look again how the kind is served.
-		if candidates, err, ok = c.candidates(ref); ok {
+		if candidates, ok, err = c.candidates(ref); ok {
 			a, ok = s.among(candidates)
 		}
 	}
@@ -131,14 +131,14 @@ func (c *climb) find(ref Reference, dependent *Object) (object *Object, failure 
 
 // candidates returns the kinds that the reference may mean, or why there are none. It returns false
 // if this needs a request and the climb never waits.
-func (c *climb) candidates(ref Reference) (found []*kinds.Kind, err error, ok bool) {
+func (c *climb) candidates(ref Reference) (found []*kinds.Kind, ok bool, err error) {
 	for {
-		found, err, ok = c.lookup.catalogue.Find(ref.APIVersion, ref.Kind)
+		found, ok, err = c.lookup.catalogue.Find(ref.APIVersion, ref.Kind)
 		if ok || c.ctx == nil {
-			return found, err, ok
+			return found, ok, err
 		}
 		if err := c.lookup.awaitKinds(c.ctx, ref); err != nil {
-			return nil, err, true
+			return nil, true, err
 		}
 	}
 }

@@ -30,8 +30,8 @@ type Config struct {
 	// chain of a deleted object stays in the cache after its last use. 0 means 10 minutes.
 	CacheTTL time.Duration
 
-	// Namespaces are the namespaces of the objects that callers resolve; empty means all. They
-	// limit what the resolver watches while many new objects appear.
+	// Namespaces are the namespaces of the objects that callers resolve; empty means all. If
+	// there are any, no list of a namespaced kind is of the whole cluster.
 	Namespaces []string
 
 	// KeepLabel and KeepAnnotation report whether objects keep a key; nil keeps none. Both are

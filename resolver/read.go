@@ -4,6 +4,7 @@ package resolver
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -110,7 +111,7 @@ func (l *lookup) endRead(r *read, result readResult) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.reads, r.key)
-	if result.err != errNotSent && !l.background.isClosed() {
+	if !errors.Is(result.err, errNotSent) && !l.background.isClosed() {
 		l.noteReadLocked(r, result)
 	}
 	for i, w := range r.wants {
@@ -120,7 +121,7 @@ func (l *lookup) endRead(r *read, result readResult) {
 			l.rememberLocked(w, result.err, isProven)
 		case result.object != nil && result.object.hasUID(w.uid):
 			l.answerLocked(w, answer{object: result.object})
-		case result.err == errNotSent || !isProven && failureOf(result.err) == NotFound || !isProven && result.err == nil:
+		case errors.Is(result.err, errNotSent) || !isProven && failureOf(result.err) == NotFound || !isProven && result.err == nil:
 			w.needsProof = true
 			l.againLocked(w)
 		case unserved:
@@ -151,7 +152,7 @@ func (l *lookup) noteReadLocked(r *read, result readResult) {
 
 // rememberLocked remembers what a request has shown to a climb that has left.
 func (l *lookup) rememberLocked(w *want, err error, isProven bool) {
-	if err != nil && err != errNotSent && isProven && !isAboutPath(err) && !l.background.isClosed() {
+	if err != nil && !errors.Is(err, errNotSent) && isProven && !isAboutPath(err) && !l.background.isClosed() {
 		l.cache.fail(w.key, w.uid, failureOf(err), true)
 	}
 }

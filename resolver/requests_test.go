@@ -241,13 +241,15 @@ func TestCallsThatAskTheSameShareTheRequest(t *testing.T) {
 	r := newResolver(t, api, resolver.Config{})
 	release := api.Hang(t, api.Path(deployment))
 
-	var callers sync.WaitGroup
-	for range 20 {
-		callers.Go(func() { requireComplete(t, r.Resolve(t.Context(), []resolver.Reference{refTo(deployment)})) })
+	answers := make(chan []resolver.Chain, 20)
+	for range cap(answers) {
+		go func() { answers <- r.Resolve(t.Context(), []resolver.Reference{refTo(deployment)}) }()
 	}
 	api.AwaitRequest(t, api.Path(deployment))
 	release()
-	callers.Wait()
+	for range cap(answers) {
+		requireComplete(t, <-answers)
+	}
 	require.Equal(t, []string{api.Path(deployment)}, api.SeenObjects())
 }
 
@@ -260,13 +262,14 @@ func TestACallWaitsForAListThatIsUnderWay(t *testing.T) {
 	podRequests(api)
 	release := api.Hang(t, list)
 
-	var callers sync.WaitGroup
-	callers.Go(func() { requireComplete(t, r.Resolve(t.Context(), pods[:10])) })
+	answers := make(chan []resolver.Chain, 2)
+	go func() { answers <- r.Resolve(t.Context(), pods[:10]) }()
 	api.AwaitRequest(t, list)
-	callers.Go(func() { requireComplete(t, r.Resolve(t.Context(), pods[10:12])) })
+	go func() { answers <- r.Resolve(t.Context(), pods[10:12]) }()
 	time.Sleep(50 * time.Millisecond) // so that a request of its own would be seen
 	release()
-	callers.Wait()
+	requireComplete(t, <-answers)
+	requireComplete(t, <-answers)
 	require.Equal(t, []string{list}, podRequests(api))
 }
 

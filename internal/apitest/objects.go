@@ -44,7 +44,7 @@ type Objects struct {
 	stale      map[schema.GroupVersion]bool
 	read       int // objects in answers
 
-	Delay        time.Duration // how long each request takes
+	Delay        time.Duration // how long each request takes; during requests, use SetDelay
 	Aggregated   bool          // whether there is aggregated discovery
 	OldDiscovery bool          // whether it is version v2beta1 only, as before Kubernetes 1.30
 	JSON         bool          // whether metadata comes as JSON
@@ -64,7 +64,7 @@ type Fault struct {
 	Times      int
 }
 
-var readable = metav1.Verbs{"get", "list", "watch"}
+var readable = metav1.Verbs{"get", "list"}
 
 // NewObjects starts a server that serves a few of Kubernetes' own kinds and has no objects. It
 // stops at the end of the test.
@@ -112,6 +112,13 @@ func (a *Objects) Serve(apiVersion, kind, resource string, namespaced bool, verb
 		r.Verbs = verbs
 	}
 	a.served = append(a.served, served{gv, r})
+}
+
+// SetDelay sets Delay while there are requests.
+func (a *Objects) SetDelay(delay time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.Delay = delay
 }
 
 // Unserve removes a kind, as when a CRD is deleted.
@@ -261,9 +268,9 @@ func (a *Objects) AwaitRequest(t testing.TB, path string) {
 
 // ServeHTTP answers one request.
 func (a *Objects) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	fault := a.receive(r)
+	fault, delay := a.receive(r)
 	select {
-	case <-time.After(a.Delay):
+	case <-time.After(delay):
 	case <-r.Context().Done():
 		return
 	}
@@ -285,7 +292,7 @@ func (a *Objects) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // receive records the request and returns its fault.
-func (a *Objects) receive(r *http.Request) Fault {
+func (a *Objects) receive(r *http.Request) (fault Fault, delay time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.userAgents[r.UserAgent()] = true
@@ -306,7 +313,7 @@ func (a *Objects) receive(r *http.Request) Fault {
 			a.faults[path] = f
 		}
 	}
-	return f
+	return f, a.Delay
 }
 
 func isList(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "MetadataList") }

@@ -190,14 +190,14 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.KubeEventsOwnerLookupDuration, err = builder.meter.Float64Histogram(
 		"otelcol_kube_events_owner_lookup_duration",
-		metric.WithDescription("Duration of requests for owners, including the wait for the client-side limit. [Alpha]"),
+		metric.WithDescription("Duration of requests for owners and for discovery documents, without the wait for the client-side limit. [Alpha]"),
 		metric.WithUnit("s"),
 		metric.WithExplicitBucketBoundaries([]float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10}...),
 	)
 	errs = errors.Join(errs, err)
 	builder.KubeEventsOwnerLookups, err = builder.meter.Int64Counter(
 		"otelcol_kube_events_owner_lookups",
-		metric.WithDescription("Requests for owners to the API server, by result. [Alpha]"),
+		metric.WithDescription("Requests for owners and for discovery documents to the API server, by result. [Alpha]"),
 		metric.WithUnit("{request}"),
 	)
 	errs = errors.Join(errs, err)

@@ -147,7 +147,7 @@ func AssertEqualKubeEventsOwnerCacheSize(t *testing.T, tt *componenttest.Telemet
 func AssertEqualKubeEventsOwnerLookupDuration(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.HistogramDataPoint[float64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_kube_events_owner_lookup_duration",
-		Description: "Duration of requests for owners, including the wait for the client-side limit. [Alpha]",
+		Description: "Duration of requests for owners and for discovery documents, without the wait for the client-side limit. [Alpha]",
 		Unit:        "s",
 		Data: metricdata.Histogram[float64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -162,7 +162,7 @@ func AssertEqualKubeEventsOwnerLookupDuration(t *testing.T, tt *componenttest.Te
 func AssertEqualKubeEventsOwnerLookups(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_kube_events_owner_lookups",
-		Description: "Requests for owners to the API server, by result. [Alpha]",
+		Description: "Requests for owners and for discovery documents to the API server, by result. [Alpha]",
 		Unit:        "{request}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -77,8 +77,9 @@ func New(c Config) *Catalogue {
 
 // Find returns the kinds that a reference may mean, the best guess first; at least one unless there
 // is an error. With an API version, there is at most one. The error is ErrNotServed, ErrIncomplete,
-// or why the documents could not be read. If ok is false, the documents must be read first: see Await.
-func (c *Catalogue) Find(apiVersion, name string) (found []*Kind, err error, ok bool) {
+// or why the documents could not be read. If ok is false, the documents must be read first: see
+// Await.
+func (c *Catalogue) Find(apiVersion, name string) (found []*Kind, ok bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.answerLocked(apiVersion, name)
@@ -89,7 +90,7 @@ func (c *Catalogue) Find(apiVersion, name string) (found []*Kind, err error, ok 
 func (c *Catalogue) Await(apiVersion, name string) <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, _, ok := c.answerLocked(apiVersion, name); ok {
+	if _, ok, _ := c.answerLocked(apiVersion, name); ok {
 		return nil
 	}
 	return c.readLocked()
@@ -114,21 +115,21 @@ func (c *Catalogue) Unserved(k *Kind) {
 }
 
 // answerLocked returns what is known; ok is false if the documents must be read first, and may be.
-func (c *Catalogue) answerLocked(apiVersion, name string) (found []*Kind, err error, ok bool) {
+func (c *Catalogue) answerLocked(apiVersion, name string) (found []*Kind, ok bool, err error) {
 	if c.known != nil {
 		if found = c.known.find(apiVersion, name); len(found) > 0 {
-			return found, nil, true
+			return found, true, nil
 		}
 	}
 	switch {
 	case c.failure != nil && c.now() < c.failedTo:
-		return nil, c.failure, true
+		return nil, true, c.failure
 	case c.known == nil || c.reading != nil || (c.outdated || c.now()-c.readAt >= freshFor) && c.hasPermitLocked():
-		return nil, nil, false
+		return nil, false, nil
 	case c.known.mayLack(apiVersion, name):
-		return nil, ErrIncomplete, true
+		return nil, true, ErrIncomplete
 	default:
-		return nil, ErrNotServed, true
+		return nil, true, ErrNotServed
 	}
 }
 

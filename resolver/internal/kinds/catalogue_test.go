@@ -60,7 +60,7 @@ func (c *client) find(apiVersion, name string) (text string, err error) {
 	if read := c.Await(apiVersion, name); read != nil {
 		<-read
 	}
-	found, err, ok := c.Find(apiVersion, name)
+	found, ok, err := c.Find(apiVersion, name)
 	if !ok {
 		return "", errors.New("it is not known after a read")
 	}
