@@ -50,7 +50,7 @@ func TestManyPodsCostFewRequests(t *testing.T) {
 	assert.Len(t, r.points(withReason("Started")), 1, "cardinality grows with workloads, not with pods")
 }
 
-func TestWhileManyPodsComeEachIsReadOnce(t *testing.T) {
+func TestWhileManyPodsComeTheyAreStreamed(t *testing.T) {
 	t.Parallel()
 	c := bare.get(t)
 	ns := c.newNamespace(t)
@@ -68,10 +68,10 @@ func TestWhileManyPodsComeEachIsReadOnce(t *testing.T) {
 		assert.Equal(t, "complete", rec.resolution())
 		assert.Equal(t, "storm", rec.text("k8s.workload.name"))
 	}
-	isOwnerWatch := func(r *http.Request) bool { return isOwnerLookup(r) && r.URL.Query().Has("watch") }
-	assert.Empty(t, g.requests(isOwnerWatch), "only events are watched")
-	// If the API server's cache does not have a pod yet, a second read proves that it exists.
-	assert.LessOrEqual(t, len(g.requests(isOn("pods"))), pods*5/4)
+	isStream := func(r *http.Request) bool { return r.URL.Query().Get("watch") == "true" }
+	streams := g.requests(func(r *http.Request) bool { return isOn("pods")(r) && isStream(r) })
+	assert.Len(t, streams, 1)
+	assert.LessOrEqual(t, len(g.requests(isOn("pods"))), pods/6, "the others came by that stream")
 }
 
 func TestAnObjectIsAskedForOnce(t *testing.T) {
