@@ -13,15 +13,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-var (
-	readable = metav1.Verbs{"get", "list"}
-	watched  = metav1.Verbs{"get", "list", "watch"}
-)
+var readable = metav1.Verbs{"get", "list", "watch"}
 
 // coreResources and appsResources are what the server has.
 var (
 	coreResources = []metav1.APIResource{
-		{Name: "events", SingularName: "event", Namespaced: true, Kind: "Event", Verbs: watched},
+		{Name: "events", SingularName: "event", Namespaced: true, Kind: "Event", Verbs: readable},
 		{Name: "namespaces", SingularName: "namespace", Kind: "Namespace", Verbs: readable},
 		{Name: "nodes", SingularName: "node", Kind: "Node", Verbs: readable},
 		{Name: "pods", SingularName: "pod", Namespaced: true, Kind: "Pod", Verbs: readable},

@@ -17,6 +17,7 @@ const (
 	EventsWatch     Kind = "events watch"
 	OwnerGet        Kind = "owner get"
 	OwnerList       Kind = "owner list" // a page
+	OwnerWatch      Kind = "owner watch"
 	Discovery       Kind = "discovery"
 	ClusterIdentity Kind = "namespace kube-system"
 	Other           Kind = "other"
@@ -105,10 +106,10 @@ func kindOf(t target, r *http.Request) Kind {
 		return kindOfEvents(watching, query.Get("sendInitialEvents") == "true")
 	case t.resource == "namespaces" && t.name == "kube-system":
 		return ClusterIdentity
-	case watching:
-		return Other // Nobody watches owners.
 	case t.name != "":
 		return OwnerGet
+	case watching:
+		return OwnerWatch
 	default:
 		return OwnerList
 	}
