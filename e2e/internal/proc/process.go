@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"syscall"
 	"time"
@@ -144,18 +143,6 @@ func (p *Process) WaitUntilReady(ctx context.Context, interval time.Duration, re
 		return errors.Join(last, p.Failure("is not ready"))
 	}
 	return err
-}
-
-// WaitForLine polls until Output matches a pattern. It returns an error if the context ends before.
-// A program that has ended may have printed the line, so its end is not an error.
-func (p *Process) WaitForLine(ctx context.Context, pattern *regexp.Regexp) error {
-	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(context.Context) (bool, error) {
-		return pattern.MatchString(p.Output.String()), nil
-	})
-	if err != nil {
-		return p.Failure(fmt.Sprintf("did not print %q", pattern))
-	}
-	return nil
 }
 
 const pollInterval = 50 * time.Millisecond
