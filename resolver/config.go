@@ -31,7 +31,7 @@ type Config struct {
 	CacheTTL time.Duration
 
 	// Namespaces are the namespaces of the objects that callers resolve; empty means all. If
-	// there are any, no list of a namespaced kind is of the whole cluster.
+	// there are any, no list or watch of a namespaced kind is of the whole cluster.
 	Namespaces []string
 
 	// KeepLabel and KeepAnnotation report whether objects keep a key; nil keeps none. Both are

@@ -64,7 +64,7 @@ type Fault struct {
 	Times      int
 }
 
-var readable = metav1.Verbs{"get", "list"}
+var readable = metav1.Verbs{"get", "list", "watch"}
 
 // NewObjects starts a server that serves a few of Kubernetes' own kinds and has no objects. It
 // stops at the end of the test.
