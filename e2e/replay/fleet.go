@@ -146,29 +146,31 @@ func (f *Fleet) parse(name string) (deployment int, rest string, ok bool) {
 
 // listed is an object of a listing. It is described only if it is on the page.
 type listed struct {
-	name     string
+	place    string // orders objects as etcd does: namespace and name
 	describe func() *metav1.PartialObjectMetadata
 }
 
-// list gives what exists in a namespace, or in all of them if it is empty, in the order of names.
+// list gives what exists in a namespace, or in all of them if it is empty, in the order
+// of an API server.
 func (f *Fleet) list(resource, namespace string, at time.Time) (all []listed) {
 	from, to := f.alive(at)
 	for deployment := range f.deploymentsIn(namespace) {
+		in := f.namespace(deployment) + "/"
 		switch resource {
 		case "deployments":
-			all = append(all, listed{deploymentName(deployment), func() *metav1.PartialObjectMetadata { return f.deployment(deployment) }})
+			all = append(all, listed{in + deploymentName(deployment), func() *metav1.PartialObjectMetadata { return f.deployment(deployment) }})
 		case "replicasets":
-			all = append(all, listed{replicaSetName(deployment), func() *metav1.PartialObjectMetadata { return f.replicaSet(deployment) }})
+			all = append(all, listed{in + replicaSetName(deployment), func() *metav1.PartialObjectMetadata { return f.replicaSet(deployment) }})
 			for revision := range f.Retired {
-				all = append(all, listed{retiredName(deployment, revision), func() *metav1.PartialObjectMetadata { return f.retired(deployment, revision) }})
+				all = append(all, listed{in + retiredName(deployment, revision), func() *metav1.PartialObjectMetadata { return f.retired(deployment, revision) }})
 			}
 		case "pods":
 			for pod := f.podFrom(from, deployment); pod < to; pod += f.Deployments {
-				all = append(all, listed{f.podName(pod), func() *metav1.PartialObjectMetadata { return f.pod(pod) }})
+				all = append(all, listed{in + f.podName(pod), func() *metav1.PartialObjectMetadata { return f.pod(pod) }})
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b listed) int { return cmp.Compare(a.name, b.name) })
+	slices.SortFunc(all, func(a, b listed) int { return cmp.Compare(a.place, b.place) })
 	return all
 }
 

@@ -31,8 +31,7 @@ func (s *Server) getOwner(w http.ResponseWriter, r *http.Request, t target) {
 	answer(w, accepted(r), found)
 }
 
-// listOwners answers with a page, in the order of names. The token to continue is the name before
-// the next one.
+// listOwners answers with a page. The token to continue is the place of its last object.
 func (s *Server) listOwners(w http.ResponseWriter, r *http.Request, t target) {
 	asked := time.Now()
 	all := s.currentFleet().list(t.resource, t.namespace, asked)
@@ -43,12 +42,12 @@ func (s *Server) listOwners(w http.ResponseWriter, r *http.Request, t target) {
 	if query.Get("resourceVersion") == "0" {
 		limit = 0 // An API server's cache, which may then answer, knows no pages.
 	}
-	rest := all[sort.Search(len(all), func(i int) bool { return all[i].name > after }):]
+	rest := all[sort.Search(len(all), func(i int) bool { return all[i].place > after }):]
 	page := &metav1.PartialObjectMetadataList{TypeMeta: listType, Items: []metav1.PartialObjectMetadata{}}
 	page.ResourceVersion = versionAt(asked)
 	if limit > 0 && len(rest) > limit {
 		remaining := int64(len(rest) - limit)
-		page.RemainingItemCount, page.Continue = &remaining, rest[limit-1].name
+		page.RemainingItemCount, page.Continue = &remaining, rest[limit-1].place
 		rest = rest[:limit]
 	}
 	for _, one := range rest {
