@@ -5,6 +5,7 @@ package apitest
 import (
 	"cmp"
 	"encoding/base64"
+	"encoding/json"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -34,11 +35,12 @@ type Objects struct {
 	server *httptest.Server // nil: in memory
 
 	mu         sync.Mutex
-	served     []served                                   // in the order of discovery
-	objects    map[string]*metav1.PartialObjectMetadata   // by path
-	order      map[string][]*metav1.PartialObjectMetadata // by resource, as lists have them; empty after a change
-	faults     map[string]Fault                           // by path
-	requests   []string                                   // paths, with "?list" for a page of a list
+	served     []served                                      // in the order of discovery
+	objects    map[string]*metav1.PartialObjectMetadata      // by path
+	watchers   map[chan *metav1.PartialObjectMetadata]string // with the path that each one watches
+	order      map[string][]*metav1.PartialObjectMetadata    // by resource, as lists have them; empty after a change
+	faults     map[string]Fault                              // by path
+	requests   []string                                      // paths, with "?list" for a page of a list
 	userAgents map[string]bool
 	cached     []string // of the requests, those with resourceVersion=0
 	stale      map[schema.GroupVersion]bool
@@ -79,6 +81,7 @@ func NewObjects(t testing.TB) *Objects {
 func NewObjectsInMemory() *Objects {
 	a := &Objects{
 		objects:    make(map[string]*metav1.PartialObjectMetadata),
+		watchers:   make(map[chan *metav1.PartialObjectMetadata]string),
 		order:      make(map[string][]*metav1.PartialObjectMetadata),
 		faults:     make(map[string]Fault),
 		userAgents: make(map[string]bool),
@@ -159,6 +162,11 @@ func (a *Objects) Put(objects ...Object) {
 				Namespace: o.Namespace, Name: o.Name, UID: types.UID(o.UID),
 				Labels: o.Labels, Annotations: o.Annotations, OwnerReferences: o.Owners, ResourceVersion: "2",
 			},
+		}
+		for watcher, followed := range a.watchers {
+			if strings.Replace(path.Dir(at), "/namespaces/"+o.Namespace, "", 1) == followed || path.Dir(at) == followed {
+				watcher <- a.objects[at]
+			}
 		}
 	}
 }
@@ -288,6 +296,10 @@ func (a *Objects) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeStatusOf(w, fault.Status, path.Base(r.URL.Path))
 		return
 	}
+	if isWatch(r) {
+		a.answerWatch(w, r)
+		return
+	}
 	a.answer(w, r)
 }
 
@@ -297,7 +309,10 @@ func (a *Objects) receive(r *http.Request) (fault Fault, delay time.Duration) {
 	defer a.mu.Unlock()
 	a.userAgents[r.UserAgent()] = true
 	path := r.URL.Path
-	if isList(r) {
+	switch {
+	case isWatch(r):
+		path += "?watch"
+	case isList(r):
 		path += "?list"
 	}
 	a.requests = append(a.requests, path)
@@ -314,6 +329,33 @@ func (a *Objects) receive(r *http.Request) (fault Fault, delay time.Duration) {
 		}
 	}
 	return f, a.Delay
+}
+
+func isWatch(r *http.Request) bool { return r.URL.Query().Get("watch") == "true" }
+
+// answerWatch streams what is put from now on, until the server closes.
+func (a *Objects) answerWatch(w http.ResponseWriter, r *http.Request) {
+	watcher := make(chan *metav1.PartialObjectMetadata, 1000)
+	a.mu.Lock()
+	a.watchers[watcher] = r.URL.Path
+	a.mu.Unlock()
+	defer func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.watchers, watcher)
+	}()
+	w.Header().Set("Content-Type", "application/json;stream=watch")
+	w.WriteHeader(http.StatusOK)
+	for {
+		_ = http.NewResponseController(w).Flush()
+		select {
+		case o := <-watcher:
+			object, _ := json.Marshal(o)
+			_ = json.NewEncoder(w).Encode(metav1.WatchEvent{Type: "ADDED", Object: runtime.RawExtension{Raw: object}})
+		case <-r.Context().Done():
+			return
+		}
+	}
 }
 
 func isList(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "MetadataList") }
@@ -519,4 +561,11 @@ func (a *Objects) UserAgents() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Sorted(maps.Keys(a.userAgents))
+}
+
+// Watchers returns how many watches are open.
+func (a *Objects) Watchers() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.watchers)
 }
