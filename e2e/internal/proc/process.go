@@ -145,8 +145,6 @@ func (p *Process) WaitUntilReady(ctx context.Context, interval time.Duration, re
 	return err
 }
 
-const pollInterval = 50 * time.Millisecond
-
 // Failure returns an error with the end of what the program printed.
 func (p *Process) Failure(what string) error {
 	return fmt.Errorf("%s %s:\n%s", filepath.Base(p.command.Path), what, p.Output.Tail())
