@@ -119,6 +119,8 @@ func (c *climb) find(ref Reference, dependent *Object) (object *Object, failure 
 		return nil, "", false
 	case err != nil:
 		a = s.withoutKind(err)
+	case a.unserved:
+		a = s.withoutKind(kinds.ErrNotServed)
 	}
 	if a.object == nil {
 		return s.described(candidates), a.failure, true

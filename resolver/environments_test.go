@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resolver_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
+	"github.com/kubeevents/kubeeventsreceiver/resolver"
+)
+
+// before is a fake API server that first does something with each request.
+type before struct {
+	*apitest.Objects
+	handle func(w http.ResponseWriter, r *http.Request) (isAnswered bool)
+}
+
+func (b *before) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := &recorded{header: http.Header{}}
+	if b.handle(w, r) {
+		return w.response(r), nil
+	}
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	return b.Objects.RoundTrip(r)
+}
+
+type recorded struct {
+	header http.Header
+	code   int
+	body   strings.Builder
+}
+
+func (r *recorded) Header() http.Header         { return r.header }
+func (r *recorded) WriteHeader(code int)        { r.code = code }
+func (r *recorded) Write(b []byte) (int, error) { return r.body.Write(b) }
+func (r *recorded) response(to *http.Request) *http.Response {
+	return &http.Response{
+		StatusCode: r.code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: r.header, Body: readCloser{strings.NewReader(r.body.String())}, ContentLength: -1, Request: to,
+	}
+}
+
+type readCloser struct{ *strings.Reader }
+
+func (readCloser) Close() error { return nil }
+
+func sleep(r *http.Request, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-r.Context().Done():
+	}
+}
+
+func withTransport(t *testing.T, api http.RoundTripper, cfg resolver.Config) *resolver.Resolver {
+	r, err := resolver.New(&rest.Config{Host: "http://api", QPS: -1, Transport: api}, cfg)
+	require.NoError(t, err)
+	t.Cleanup(r.Close)
+	return r
+}
+
+func numberedThing(kind string, i int) apitest.Object {
+	return apitest.Object{APIVersion: "example.com/v1", Kind: kind, Namespace: "shop", Name: fmt.Sprint("t", i), UID: fmt.Sprint(kind, i)}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// A replica of the API server that has just started does not serve all paths.
+func TestKindsWhosePathIsMissingForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		api.Serve("example.com/v1", "Thing", "things", true)
+		api.Serve("example.com/v1", "Gadget", "gadgets", true)
+		api.Put(numberedThing("Thing", 1), numberedThing("Gadget", 1))
+		away := true
+		r := withTransport(t, &before{api, func(w http.ResponseWriter, r *http.Request) bool {
+			if away && strings.Contains(r.URL.Path, "/apis/example.com/v1/") {
+				http.Error(w, "404 page not found", http.StatusNotFound)
+				return true
+			}
+			return false
+		}}, resolver.Config{})
+		for range 3 {
+			resolve(t, r, refTo(numberedThing("Thing", 1)))
+			resolve(t, r, refTo(numberedThing("Gadget", 1)))
+			time.Sleep(time.Second)
+		}
+		away = false
+		time.Sleep(15 * time.Second)
+		resolve(t, r, refTo(numberedThing("Thing", 1)))
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, resolver.Complete, resolve(t, r, refTo(numberedThing("Thing", 1))).Resolution)
+		require.Equal(t, resolver.Complete, resolve(t, r, refTo(numberedThing("Gadget", 1))).Resolution)
+	})
+}
+
+func TestADeletedObjectStaysKnownWhileTheDocumentsLagBehindItsKind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		api.Serve("example.com/v1", "Thing", "things", true)
+		api.Put(numberedThing("Thing", 1))
+		away := false
+		r := withTransport(t, &before{api, func(w http.ResponseWriter, r *http.Request) bool {
+			if away && strings.Contains(r.URL.Path, "/apis/example.com/v1/") {
+				http.Error(w, "404 page not found", http.StatusNotFound)
+				return true
+			}
+			return false
+		}}, resolver.Config{CacheTTL: time.Minute})
+		resolve(t, r, refTo(numberedThing("Thing", 1)))
+		time.Sleep(61 * time.Second)
+		away = true
+		require.Equal(t, resolver.Complete, resolve(t, r, refTo(numberedThing("Thing", 1))).Resolution)
+		time.Sleep(3 * time.Second)
+		require.Equal(t, resolver.Complete, resolve(t, r, refTo(numberedThing("Thing", 1))).Resolution)
+	})
+}
