@@ -180,3 +180,35 @@ func TestRestoreKeepsTheMostRecentlyUsed(t *testing.T) {
 	r.Restore(restarted(t, objects))
 	require.Equal(t, resolver.Complete, resolve(t, r, refTo(deployment)).Resolution)
 }
+
+func TestUnusualValuesOfRetryAfter(t *testing.T) {
+	for _, value := range []string{"0", "-1", "86400", "99999999999", "9999999999999999999999", "Wed, 21 Oct 2099 07:28:00 GMT", "Wed, 21 Oct 2015 07:28:00 GMT"} {
+		for _, where := range []string{"/apis/apps/v1/", "/apis"} {
+			t.Run(value+" "+where, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					api := apitest.NewObjectsInMemory()
+					api.Delay = time.Millisecond
+					api.Put(deployment)
+					busy, n := true, 0
+					r := withTransport(t, &before{api, func(w http.ResponseWriter, r *http.Request) bool {
+						if busy && (strings.HasPrefix(r.URL.Path, where) && where != "/apis" || r.URL.Path == where) {
+							n++
+							sleep(r, time.Millisecond)
+							w.Header().Set("Retry-After", value)
+							http.Error(w, "too many requests", http.StatusTooManyRequests)
+							return true
+						}
+						return false
+					}}, resolver.Config{})
+					resolve(t, r, refTo(deployment))
+					time.Sleep(2 * time.Second)
+					require.Less(t, n, 20)
+					busy = false
+					time.Sleep(3 * time.Minute)
+					resolve(t, r, refTo(deployment))
+					require.Equal(t, resolver.Complete, resolve(t, r, refTo(deployment)).Resolution)
+				})
+			})
+		}
+	}
+}
