@@ -212,3 +212,23 @@ func TestUnusualValuesOfRetryAfter(t *testing.T) {
 		}
 	}
 }
+
+func TestTheWatchCacheDoesNotProveThatANewerObjectDoesNotExist(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stale, api := apitest.NewObjectsInMemory(), apitest.NewObjectsInMemory()
+		r := withTransport(t, roundTrip(func(r *http.Request) (*http.Response, error) {
+			if r.URL.Query().Get("resourceVersion") == "0" {
+				return stale.RoundTrip(r)
+			}
+			return api.RoundTrip(r)
+		}), resolver.Config{})
+		for i := range 20 { // The order of the two is random.
+			older := apitest.Object{APIVersion: "v1", Kind: "Pod", Namespace: fmt.Sprint("n", i), Name: "web-0", UID: fmt.Sprint("old", i)}
+			newer := withUID(older, fmt.Sprint("new", i))
+			stale.Put(older)
+			api.Put(newer)
+			chains := r.Resolve(t.Context(), []resolver.Reference{refTo(older), refTo(newer)})
+			require.Equal(t, resolver.Complete, chains[1].Resolution)
+		}
+	})
+}

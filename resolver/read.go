@@ -44,6 +44,8 @@ func (l *lookup) readLocked(w *want) {
 type readResult struct {
 	object *Object
 	err    error
+	// isConsistent is set if the watch cache could not answer.
+	isConsistent bool
 }
 
 // read sends the request. If an answer from the API server's watch cache is allowed and is not the
@@ -65,6 +67,7 @@ func (l *lookup) send(r *read, options metav1.GetOptions) (result readResult) {
 	get := func(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
 		return l.resource(r.kind, r.key.collection).Get(ctx, r.key.name, options)
 	}
+	result.isConsistent = options.ResourceVersion == ""
 	result.err = l.limiter.send(r.kind.Name, r.level, func() bool { return l.noteSent(r) }, func(ctx context.Context) (works bool, err error) {
 		requestedAt := l.now()
 		meta, err := get(ctx)
@@ -112,7 +115,7 @@ func (l *lookup) endRead(r *read, result readResult) {
 		l.noteReadLocked(r, failureOf(result.err))
 	}
 	for i, w := range r.wants {
-		isProven := i < r.proven
+		isProven := i < r.proven && (result.err != nil || result.isConsistent)
 		switch {
 		case w.answered:
 			l.rememberLocked(w, result.err, isProven)
