@@ -3,7 +3,9 @@
 package resolver_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -231,4 +233,37 @@ func TestTheWatchCacheDoesNotProveThatANewerObjectDoesNotExist(t *testing.T) {
 			require.Equal(t, resolver.Complete, chains[1].Resolution)
 		}
 	})
+}
+
+func TestAListThatDoesNotSayHowMuchIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		api.JSON = true
+		pods := crowd(api, "shop", 30_000)
+		r := withTransport(t, roundTrip(func(r *http.Request) (*http.Response, error) {
+			response, err := api.RoundTrip(r)
+			if err != nil || !strings.HasSuffix(r.URL.Path, "/pods") {
+				return response, err
+			}
+			return withoutRemaining(t, response), nil
+		}), resolver.Config{})
+		requireComplete(t, r.Resolve(t.Context(), pods[15_000:15_030]))
+		time.Sleep(time.Minute)
+		require.Less(t, api.Read(), 2000)
+	})
+}
+
+// withoutRemaining removes the count from a page.
+func withoutRemaining(t *testing.T, response *http.Response) *http.Response {
+	b, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	var all map[string]any
+	if json.Unmarshal(b, &all) == nil {
+		if m, ok := all["metadata"].(map[string]any); ok {
+			delete(m, "remainingItemCount")
+		}
+		b, _ = json.Marshal(all)
+	}
+	response.Body = readCloser{strings.NewReader(string(b))}
+	return response
 }

@@ -132,7 +132,8 @@ func (l *lookup) takePage(of *list, page *metav1.PartialObjectMetadataList, requ
 	of.left, of.stalled = remaining(page), false
 	s := l.scopeLocked(of.collection)
 	s.size, s.sized = of.objects+of.left, max(l.now(), 1)
-	if page.Continue == "" || of.limit < pageSize && of.pages == 1 && !l.isWorth(of.needed, s.size, of.left) {
+	isFirst := of.limit < pageSize && of.pages == 1
+	if page.Continue == "" || (isFirst || page.RemainingItemCount == nil) && !l.isWorth(of.needed, s.size, of.left) {
 		return false
 	}
 	l.readSoonerLocked(of)
