@@ -267,3 +267,28 @@ func withoutRemaining(t *testing.T, response *http.Response) *http.Response {
 	response.Body = readCloser{strings.NewReader(string(b))}
 	return response
 }
+func TestTheRateLimitHoldsAfterCallersThatHaveLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		api.Delay = time.Millisecond
+		api.Serve("example.com/v1", "Thing", "things", true, "get")
+		var refs []resolver.Reference
+		for i := range 2000 {
+			api.Put(numberedThing("Thing", i))
+			refs = append(refs, refTo(numberedThing("Thing", i)))
+		}
+		r, err := resolver.New(&rest.Config{Host: "http://api", QPS: 10, Burst: 10, Transport: api}, resolver.Config{Concurrency: 4, LookupTimeout: 20 * time.Millisecond})
+		require.NoError(t, err)
+		defer r.Close()
+		resolve(t, r, refs[0])
+		for i := range 60 {
+			api.Delay = 30 * time.Millisecond
+			r.Resolve(t.Context(), refs[1+i*30:1+i*30+30])
+			time.Sleep(2 * time.Second)
+		}
+		api.Delay = 0
+		api.Seen()
+		r.Resolve(t.Context(), refs[1801:2000])
+		require.LessOrEqual(t, countThings(api), 10+10+1)
+	})
+}

@@ -227,10 +227,10 @@ func (l *limiter) nextLocked() *lane {
 // hasPermitLocked takes a permit of the rate limit. If there is none, it tries again later.
 func (l *limiter) hasPermitLocked() bool {
 	switch {
-	case l.rate == nil || l.rate.TryAccept():
-		return true
-	case l.unused > 0:
+	case l.unused > 0: // These first: otherwise they would add up to more than the user permits.
 		l.unused--
+		return true
+	case l.rate == nil || l.rate.TryAccept():
 		return true
 	case l.wake == nil:
 		interval := time.Duration(float64(time.Second) / max(float64(l.rate.QPS()), 0.001))
