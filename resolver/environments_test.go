@@ -292,3 +292,169 @@ func TestTheRateLimitHoldsAfterCallersThatHaveLeft(t *testing.T) {
 		require.LessOrEqual(t, countThings(api), 10+10+1)
 	})
 }
+
+func TestTooManyRequestsWhileAKindHangsDoNotCloseOtherKinds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		api.Delay = time.Millisecond
+		pods, things := withCustomOwners(api, 4)
+		api.Put(node)
+		r := inMemory(t, api, resolver.Config{})
+		requireComplete(t, r.Resolve(t.Context(), []resolver.Reference{refTo(node)}))
+		hang := make(chan struct{})
+		defer close(hang)
+		for _, path := range things {
+			api.Fail(path, apitest.Fault{Hang: hang})
+		}
+		api.Fail("/api/v1/nodes/n1", apitest.Fault{Status: http.StatusTooManyRequests, RetryAfter: 1, Times: 3})
+		r.Resolve(t.Context(), pods)
+		other := apitest.Object{APIVersion: "v1", Kind: "Node", Name: "n2", UID: "n2-uid"}
+		api.Put(other)
+		require.Equal(t, resolver.Complete, resolve(t, r, refTo(other)).Resolution)
+	})
+}
+
+func TestAListThatIsSlowWhileSingleReadsAreQuick(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		api.Delay = time.Millisecond
+		api.Put(node)
+		pods := crowd(api, "shop", 500)
+		r := withTransport(t, &before{api, func(_ http.ResponseWriter, r *http.Request) bool {
+			if strings.HasSuffix(r.URL.Path, "/pods") {
+				sleep(r, 3*time.Second)
+			}
+			return false
+		}}, resolver.Config{})
+		requireComplete(t, r.Resolve(t.Context(), []resolver.Reference{refTo(node)}))
+		requireComplete(t, r.Resolve(t.Context(), pods[:50]))
+		requireComplete(t, r.Resolve(t.Context(), pods[50:100]))
+	})
+}
+
+func TestAnAPIServerThatIsSlowButInTime(t *testing.T) {
+	for _, delay := range []time.Duration{600 * time.Millisecond, 1500 * time.Millisecond} {
+		t.Run(delay.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := apitest.NewObjectsInMemory()
+				api.Put(node, deployment)
+				r := inMemory(t, api, resolver.Config{})
+				requireComplete(t, r.Resolve(t.Context(), []resolver.Reference{refTo(node)}))
+				api.Delay = delay
+				requireComplete(t, r.Resolve(t.Context(), []resolver.Reference{refTo(deployment)}))
+			})
+		})
+	}
+}
+
+func TestAKindThatIsSlowIsNotGivenUpAgainAndAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		api.Serve("example.com/v1", "Thing", "things", true)
+		api.Delay = time.Millisecond
+		api.Put(node)
+		r := withTransport(t, &before{api, func(_ http.ResponseWriter, r *http.Request) bool {
+			if strings.Contains(r.URL.Path, "/things/") {
+				sleep(r, 400*time.Millisecond)
+			}
+			return false
+		}}, resolver.Config{})
+		resolve(t, r, refTo(node))
+		var got []resolver.Resolution
+		for i := range 10 {
+			api.Put(numberedThing("Thing", i))
+			got = append(got, resolve(t, r, refTo(numberedThing("Thing", i))).Resolution)
+			time.Sleep(65 * time.Second)
+		}
+		require.NotContains(t, got[1:], resolver.Timeout, got)
+	})
+}
+
+func TestAKindThatIsRefusedForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		api.Delay = time.Millisecond
+		pods, things := withCustomOwners(api, 400)
+		for _, path := range things {
+			api.Fail(path, apitest.Fault{Status: http.StatusTooManyRequests, RetryAfter: 1})
+		}
+		healthy := crowd(api, "shop", 400)
+		r := inMemory(t, api, resolver.Config{})
+		slow := 0
+		for i := range 40 {
+			begun := time.Now()
+			r.Resolve(t.Context(), append(healthy[i*10:i*10+10:i*10+10], pods[i*10:i*10+10]...))
+			if time.Since(begun) > 200*time.Millisecond {
+				slow++
+			}
+		}
+		require.Less(t, slow, 6)
+	})
+}
+
+func TestEtcdStallsWhileTheWatchCacheAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		api.Delay = time.Millisecond
+		api.Put(node)
+		one := apitest.Object{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "web-0", UID: "new"}
+		api.Put(one)
+		r := withTransport(t, &before{api, func(w http.ResponseWriter, r *http.Request) bool {
+			if strings.HasSuffix(r.URL.Path, "/web-0") {
+				if r.URL.Query().Get("resourceVersion") == "0" {
+					w.Header().Set("Content-Type", "application/json")
+					w.WriteHeader(404)
+					fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","reason":"NotFound","details":{"name":"web-0","kind":"pods"},"code":404}`)
+					return true
+				}
+			}
+			if r.URL.Query().Get("resourceVersion") == "" && strings.Contains(r.URL.Path, "/v1/") {
+				sleep(r, 800*time.Millisecond)
+			}
+			return false
+		}}, resolver.Config{})
+		resolve(t, r, refTo(node))
+		require.Equal(t, resolver.Complete, resolve(t, r, refTo(one)).Resolution)
+	})
+}
+
+func TestAKindThatFailedAndIsThenForbidden(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		api.Delay = time.Millisecond
+		api.Serve("example.com/v1", "Thing", "things", true, "get")
+		for i := range 10 {
+			api.Fail(fmt.Sprint("/apis/example.com/v1/namespaces/shop/things/t", i), apitest.Fault{Status: 500})
+		}
+		r := inMemory(t, api, resolver.Config{})
+		for i := range 4 {
+			resolve(t, r, refTo(numberedThing("Thing", i)))
+		}
+		for i := range 10 {
+			api.Fail(fmt.Sprint("/apis/example.com/v1/namespaces/shop/things/t", i), apitest.Fault{Status: 403})
+		}
+		time.Sleep(6 * time.Second)
+		resolve(t, r, refTo(numberedThing("Thing", 5)))
+		time.Sleep(6 * time.Second)
+		require.Equal(t, resolver.Forbidden, resolve(t, r, refTo(numberedThing("Thing", 6))).Resolution)
+	})
+}
+
+// After a while without lookups, a kind that works again is not taken for one that hangs.
+func TestAKindThatWorksAgainBeforeItsNextLookup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		api.Delay = time.Millisecond
+		pods, things := withCustomOwners(api, 5)
+		for _, path := range things {
+			api.Fail(path, apitest.Fault{Status: http.StatusInternalServerError})
+		}
+		r := inMemory(t, api, resolver.Config{})
+		r.Resolve(t.Context(), pods[:4])
+		for _, path := range things {
+			api.Heal(path)
+		}
+		time.Sleep(20 * time.Second)
+		requireComplete(t, r.Resolve(t.Context(), pods[4:]))
+	})
+}
