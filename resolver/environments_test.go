@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -85,9 +86,10 @@ func TestKindsWhosePathIsMissingForAWhile(t *testing.T) {
 		api.Serve("example.com/v1", "Thing", "things", true)
 		api.Serve("example.com/v1", "Gadget", "gadgets", true)
 		api.Put(numberedThing("Thing", 1), numberedThing("Gadget", 1))
-		away := true
+		var away atomic.Bool
+		away.Store(true)
 		r := withTransport(t, &before{api, func(w http.ResponseWriter, r *http.Request) bool {
-			if away && strings.Contains(r.URL.Path, "/apis/example.com/v1/") {
+			if away.Load() && strings.Contains(r.URL.Path, "/apis/example.com/v1/") {
 				http.Error(w, "404 page not found", http.StatusNotFound)
 				return true
 			}
@@ -98,7 +100,7 @@ func TestKindsWhosePathIsMissingForAWhile(t *testing.T) {
 			resolve(t, r, refTo(numberedThing("Gadget", 1)))
 			time.Sleep(time.Second)
 		}
-		away = false
+		away.Store(false)
 		time.Sleep(15 * time.Second)
 		resolve(t, r, refTo(numberedThing("Thing", 1)))
 		time.Sleep(2 * time.Minute)
@@ -112,9 +114,9 @@ func TestADeletedObjectStaysKnownWhileTheDocumentsLagBehindItsKind(t *testing.T)
 		api := apitest.NewObjectsInMemory()
 		api.Serve("example.com/v1", "Thing", "things", true)
 		api.Put(numberedThing("Thing", 1))
-		away := false
+		var away atomic.Bool
 		r := withTransport(t, &before{api, func(w http.ResponseWriter, r *http.Request) bool {
-			if away && strings.Contains(r.URL.Path, "/apis/example.com/v1/") {
+			if away.Load() && strings.Contains(r.URL.Path, "/apis/example.com/v1/") {
 				http.Error(w, "404 page not found", http.StatusNotFound)
 				return true
 			}
@@ -122,7 +124,7 @@ func TestADeletedObjectStaysKnownWhileTheDocumentsLagBehindItsKind(t *testing.T)
 		}}, resolver.Config{CacheTTL: time.Minute})
 		resolve(t, r, refTo(numberedThing("Thing", 1)))
 		time.Sleep(61 * time.Second)
-		away = true
+		away.Store(true)
 		require.Equal(t, resolver.Complete, resolve(t, r, refTo(numberedThing("Thing", 1))).Resolution)
 		time.Sleep(3 * time.Second)
 		require.Equal(t, resolver.Complete, resolve(t, r, refTo(numberedThing("Thing", 1))).Resolution)
@@ -145,6 +147,7 @@ func TestAnAnswerThatComesLateRefreshes(t *testing.T) {
 				}
 				time.Sleep(2 * time.Minute)
 				deploymentLabelled(api, "new")
+				synctest.Wait()
 				api.Delay = 80 * time.Millisecond // slower than callers wait
 				resolve(t, r, refTo(deployment))
 				time.Sleep(time.Second)
@@ -191,10 +194,12 @@ func TestUnusualValuesOfRetryAfter(t *testing.T) {
 					api := apitest.NewObjectsInMemory()
 					api.Delay = time.Millisecond
 					api.Put(deployment)
-					busy, n := true, 0
+					var busy atomic.Bool
+					var n atomic.Int64
+					busy.Store(true)
 					r := withTransport(t, &before{api, func(w http.ResponseWriter, r *http.Request) bool {
-						if busy && (strings.HasPrefix(r.URL.Path, where) && where != "/apis" || r.URL.Path == where) {
-							n++
+						if busy.Load() && (strings.HasPrefix(r.URL.Path, where) && where != "/apis" || r.URL.Path == where) {
+							n.Add(1)
 							sleep(r, time.Millisecond)
 							w.Header().Set("Retry-After", value)
 							http.Error(w, "too many requests", http.StatusTooManyRequests)
@@ -204,8 +209,8 @@ func TestUnusualValuesOfRetryAfter(t *testing.T) {
 					}}, resolver.Config{})
 					resolve(t, r, refTo(deployment))
 					time.Sleep(2 * time.Second)
-					require.Less(t, n, 20)
-					busy = false
+					require.Less(t, n.Load(), int64(20))
+					busy.Store(false)
 					time.Sleep(3 * time.Minute)
 					resolve(t, r, refTo(deployment))
 					require.Equal(t, resolver.Complete, resolve(t, r, refTo(deployment)).Resolution)
@@ -270,23 +275,27 @@ func withoutRemaining(t *testing.T, response *http.Response) *http.Response {
 func TestTheRateLimitHoldsAfterCallersThatHaveLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := apitest.NewObjectsInMemory()
-		api.Delay = time.Millisecond
 		api.Serve("example.com/v1", "Thing", "things", true, "get")
 		var refs []resolver.Reference
 		for i := range 2000 {
 			api.Put(numberedThing("Thing", i))
 			refs = append(refs, refTo(numberedThing("Thing", i)))
 		}
-		r, err := resolver.New(&rest.Config{Host: "http://api", QPS: 10, Burst: 10, Transport: api}, resolver.Config{Concurrency: 4, LookupTimeout: 20 * time.Millisecond})
+		var delay atomic.Int64
+		slowed := &before{api, func(_ http.ResponseWriter, r *http.Request) bool {
+			sleep(r, time.Duration(delay.Load()))
+			return false
+		}}
+		r, err := resolver.New(&rest.Config{Host: "http://api", QPS: 10, Burst: 10, Transport: slowed}, resolver.Config{Concurrency: 4, LookupTimeout: 20 * time.Millisecond})
 		require.NoError(t, err)
 		defer r.Close()
 		resolve(t, r, refs[0])
 		for i := range 60 {
-			api.Delay = 30 * time.Millisecond
+			delay.Store(int64(30 * time.Millisecond))
 			r.Resolve(t.Context(), refs[1+i*30:1+i*30+30])
 			time.Sleep(2 * time.Second)
 		}
-		api.Delay = 0
+		delay.Store(0)
 		api.Seen()
 		r.Resolve(t.Context(), refs[1801:2000])
 		require.LessOrEqual(t, countThings(api), 10+10+1)
@@ -340,6 +349,7 @@ func TestAnAPIServerThatIsSlowButInTime(t *testing.T) {
 				api.Put(node, deployment)
 				r := inMemory(t, api, resolver.Config{})
 				requireComplete(t, r.Resolve(t.Context(), []resolver.Reference{refTo(node)}))
+				synctest.Wait()
 				api.Delay = delay
 				requireComplete(t, r.Resolve(t.Context(), []resolver.Reference{refTo(deployment)}))
 			})
