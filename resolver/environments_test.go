@@ -413,7 +413,7 @@ func TestEtcdStallsWhileTheWatchCacheAnswers(t *testing.T) {
 			if strings.HasSuffix(r.URL.Path, "/web-0") {
 				if r.URL.Query().Get("resourceVersion") == "0" {
 					w.Header().Set("Content-Type", "application/json")
-					w.WriteHeader(404)
+					w.WriteHeader(http.StatusNotFound)
 					fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","reason":"NotFound","details":{"name":"web-0","kind":"pods"},"code":404}`)
 					return true
 				}
