@@ -414,7 +414,7 @@ func TestEtcdStallsWhileTheWatchCacheAnswers(t *testing.T) {
 				if r.URL.Query().Get("resourceVersion") == "0" {
 					w.Header().Set("Content-Type", "application/json")
 					w.WriteHeader(http.StatusNotFound)
-					fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","reason":"NotFound","details":{"name":"web-0","kind":"pods"},"code":404}`)
+					_, _ = fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","reason":"NotFound","details":{"name":"web-0","kind":"pods"},"code":404}`)
 					return true
 				}
 			}

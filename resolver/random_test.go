@@ -69,12 +69,12 @@ func TestAllIsFoundAfterRandomFaults(t *testing.T) {
 				case 4:
 					w.Header().Set("Content-Type", "application/json")
 					w.WriteHeader(http.StatusGone)
-					fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","reason":"Expired","code":410}`)
+					_, _ = fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","reason":"Expired","code":410}`)
 					return true
 				case 5:
 					w.Header().Set("Content-Type", "application/json")
 					w.WriteHeader(http.StatusForbidden)
-					fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","reason":"Forbidden","details":{"name":"x"},"code":403}`)
+					_, _ = fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","reason":"Forbidden","details":{"name":"x"},"code":403}`)
 					return true
 				}
 				return false
