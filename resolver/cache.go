@@ -85,6 +85,10 @@ func (e *entry) mayAnswer(uid types.UID, failure Resolution) bool {
 	return !e.restored || uid != "" || failure == NotFound
 }
 
+// hadNoAnswer reports whether the last lookup of the entry has shown nothing about the object. An
+// answer that comes later is newer than what the entry has.
+func (e *entry) hadNoAnswer() bool { return e.failure != "" && e.failure != NotFound }
+
 func (e *entry) key() objectKey { return objectKey{e.collection, e.Name} }
 
 // failed is a failed lookup of an object of which nothing is known.
@@ -179,7 +183,7 @@ func (c *cache) store(key objectKey, found Object, requestedAt time.Duration, is
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known := c.sameLocked(key, &found)
-	if known != nil && known.checkedAt > requestedAt {
+	if known != nil && known.checkedAt > requestedAt && !known.hadNoAnswer() {
 		// The reply to an older request came late.
 		return &known.Object
 	}

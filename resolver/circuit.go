@@ -21,26 +21,27 @@ const (
 	// hangs, and hangFactor how many times longer than the other answers of its kind it must take.
 	leastHang  = 100 * time.Millisecond
 	hangFactor = 4
-	// overtakers is how many requests of other kinds that were sent later must have been answered by
-	// then. Otherwise the API server as a whole may be slow, and the request hangs only after a part
-	// of the time that callers wait.
-	overtakers     = 3
-	partOfPatience = 4
+	// overtakers is how many consistent requests of other kinds that were sent later must have been
+	// answered by then. Otherwise the API server as a whole may be slow, and the request hangs only
+	// after the time that callers wait. What the watch cache answers shows nothing: it answers even
+	// when etcd does not.
+	overtakers = 3
 	// lookAgain is how long to wait before looking again whether a request hangs.
 	lookAgain = 20 * time.Millisecond
 	// slowestTTL is how long the slowest answer counts.
-	slowestTTL = time.Minute
+	slowestTTL = 10 * time.Minute
 )
 
 // circuit is a circuit breaker for the requests of one kind. A kind may hang because its conversion
 // webhook is gone, or because its aggregated API server is. Then the events of its objects do not
 // wait, nor do the events that come with them.
 type circuit struct {
-	bad     int        // consecutive requests that hang or fail
-	failure Resolution // of the last one
-	retry   time.Duration
+	bad     int                         // consecutive requests that hang or fail
+	failure Resolution                  // of the last one
+	suspect func(context.Context) error // repeats the last one
+	probing bool                        // until it is answered
 
-	answered [overtakers]int             // the numbers of the last requests that were answered
+	answered [overtakers]int             // the numbers of the last consistent requests that were answered
 	repeat   func(context.Context) error // one of them, for an object; nil: there was none
 	slowest  time.Duration               // answer since then
 	since    time.Duration
@@ -52,7 +53,7 @@ func (c *circuit) isOpen() bool { return c.bad >= badInARow }
 // flight is a request that was sent.
 type flight struct {
 	limiter *limiter
-	kind    unique.Handle[schema.GroupKind]
+	request *request
 	number  int
 	sentAt  time.Time
 
@@ -62,12 +63,16 @@ type flight struct {
 	ended bool
 }
 
-func (l *limiter) beginFlight(kind unique.Handle[schema.GroupKind]) *flight {
+func (l *limiter) beginFlight(r *request) *flight {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sent++
-	f := &flight{limiter: l, kind: kind, number: l.sent, sentAt: time.Now()}
-	f.timer = time.AfterFunc(l.hangAfterLocked(kind), f.look)
+	f := &flight{limiter: l, request: r, number: l.sent, sentAt: time.Now()}
+	after := l.hangAfterLocked(r.kind)
+	if r.hangs != nil {
+		after *= badInARow // It counts once, and a list takes longer than an object.
+	}
+	f.timer = time.AfterFunc(after, f.look)
 	return f
 }
 
@@ -77,7 +82,7 @@ func (l *limiter) hangAfterLocked(kind unique.Handle[schema.GroupKind]) time.Dur
 	if l.now()-of.since >= slowestTTL {
 		return leastHang
 	}
-	return max(leastHang, hangFactor*of.slowest)
+	return max(leastHang, min(hangFactor*of.slowest, l.patience))
 }
 
 // look notes that the request hangs, if it does, or looks again later.
@@ -88,13 +93,17 @@ func (f *flight) look() {
 	if f.ended {
 		return
 	}
-	if !l.isOvertakenLocked(f) && time.Since(f.sentAt) < l.patience/partOfPatience {
-		l.overtakeLocked(f.kind)
+	if !l.isOvertakenLocked(f) && time.Since(f.sentAt) < l.patience {
+		l.overtakeLocked(f.request.kind)
 		f.timer.Reset(lookAgain)
 		return
 	}
 	f.hangs = true
-	l.noteBadLocked(f.kind, Timeout)
+	if f.request.hangs != nil {
+		l.background.run(f.request.hangs)
+		return
+	}
+	l.noteBadLocked(f.request, Timeout)
 	f.timer.Reset(leastHang) // If it hangs on, it counts again.
 }
 
@@ -102,22 +111,36 @@ func (f *flight) look() {
 // answered, the API server works.
 func (l *limiter) overtakeLocked(suspect unique.Handle[schema.GroupKind]) {
 	for kind, of := range l.lanes {
-		if kind == suspect || of.repeat == nil || of.bad > 0 || l.overtaking {
+		if kind == suspect || of.repeat == nil || of.bad > 0 || l.overtaking || time.Now().Before(of.paused) {
 			continue
 		}
-		l.overtaking = l.background.run(func() { l.overtake(kind, of.repeat) })
+		repeated := l.repeated(kind, of.repeat)
+		l.overtaking = l.background.run(func() { l.overtake(repeated) })
 	}
 }
 
-func (l *limiter) overtake(kind unique.Handle[schema.GroupKind], request func(context.Context) error) {
+func (l *limiter) overtake(r *request) {
 	for range overtakers {
-		f := l.beginFlight(kind)
-		took, _, err := l.do(request)
-		f.end(err == nil, err, took)
+		f := l.beginFlight(r)
+		took, after, err := l.do(r.repeat)
+		if after > 0 && err != nil {
+			f.endPaused(after, false)
+			break
+		}
+		f.end(true, err, took)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.overtaking = false
+}
+
+// repeated returns a request that repeats another one.
+func (l *limiter) repeated(kind unique.Handle[schema.GroupKind], repeat func(context.Context) error) *request {
+	return &request{
+		kind: kind, isConsistent: true, repeat: repeat,
+		isNeeded: func() bool { return !l.background.isClosed() },
+		send:     func(ctx context.Context) (works bool, err error) { return true, repeat(ctx) },
+	}
 }
 
 // isOvertakenLocked reports whether requests of other kinds that were sent later have been answered.
@@ -125,7 +148,7 @@ func (l *limiter) isOvertakenLocked(f *flight) bool {
 	later := 0
 	for kind, of := range l.lanes {
 		for _, number := range of.answered {
-			if kind != f.kind && number > f.number {
+			if kind != f.request.kind && number > f.number {
 				later++
 			}
 		}
@@ -143,36 +166,77 @@ func (f *flight) end(works bool, err error, took time.Duration) {
 	switch failure := failureOf(err); failure {
 	case Timeout, Unavailable:
 		if !f.hangs {
-			l.noteBadLocked(f.kind, failure)
+			l.noteBadLocked(f.request, failure)
 		}
 	default:
-		if works {
-			l.laneLocked(f.kind).noteGood(f.number, took, l.now())
+		if works || failure == Forbidden {
+			l.laneLocked(f.request.kind).noteGood(f, err, took, l.now())
 		}
 	}
 }
 
+// endPaused notes that the API server wants the request later. isTooLate is set if this is later than
+// callers wait.
+func (f *flight) endPaused(after time.Duration, isTooLate bool) {
+	l := f.limiter
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f.ended = true
+	f.timer.Stop()
+	l.pauseLocked(f.request.kind, after)
+	if isTooLate && !f.hangs {
+		l.noteBadLocked(f.request, Unavailable)
+	}
+}
+
 // noteGood notes an answer.
-func (c *circuit) noteGood(number int, took, now time.Duration) {
+func (c *circuit) noteGood(f *flight, err error, took, now time.Duration) {
 	c.bad = 0
-	copy(c.answered[:], c.answered[1:])
-	c.answered[overtakers-1] = number
+	if f.request.isConsistent {
+		copy(c.answered[:], c.answered[1:])
+		c.answered[overtakers-1] = f.number
+	}
+	if err == nil && f.request.repeat != nil {
+		c.repeat = f.request.repeat
+	}
 	if took > c.slowest || now-c.since >= slowestTTL {
 		c.slowest, c.since = took, now
 	}
 }
 
-// noteBadLocked notes a request that hangs or has failed.
-func (l *limiter) noteBadLocked(kind unique.Handle[schema.GroupKind], failure Resolution) {
-	if l.background.isClosed() {
+// noteBadLocked notes a request that hangs or has failed. A list shows nothing about single reads.
+func (l *limiter) noteBadLocked(r *request, failure Resolution) {
+	if l.background.isClosed() || r.repeat == nil {
 		return
 	}
-	of := l.laneLocked(kind)
+	of := l.laneLocked(r.kind)
 	of.bad++
-	of.failure = failure
+	of.failure, of.suspect = failure, r.repeat
 	if of.bad == badInARow {
-		of.retry = l.now() + openFor
-		l.background.run(func() { l.opened(kind, failure) })
+		l.background.run(func() { l.opened(r.kind, failure) })
+	}
+	if of.isOpen() && !of.probing {
+		of.probing = l.background.run(func() { l.probe(r.kind) })
+	}
+}
+
+// probe repeats a request of a kind from time to time, until it is answered.
+func (l *limiter) probe(kind unique.Handle[schema.GroupKind]) {
+	for {
+		select {
+		case <-time.After(openFor):
+		case <-l.background.ctx.Done():
+			return
+		}
+		l.mu.Lock()
+		of := l.laneLocked(kind)
+		isOpen, suspect := of.isOpen(), of.suspect
+		of.probing = isOpen
+		l.mu.Unlock()
+		if !isOpen {
+			return
+		}
+		_ = l.send(l.repeated(kind, suspect))
 	}
 }
 
@@ -191,16 +255,4 @@ func (l *limiter) refuses(kind unique.Handle[schema.GroupKind], patience time.Du
 	default:
 		return ""
 	}
-}
-
-// probes reports whether a request is to show whether a kind works again. The caller must send it.
-func (l *limiter) probes(kind unique.Handle[schema.GroupKind]) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	of := l.laneLocked(kind)
-	if !of.isOpen() || l.now() < of.retry {
-		return false
-	}
-	of.retry = l.now() + openFor
-	return true
 }

@@ -55,6 +55,13 @@ func newClients(restConfig *rest.Config) (*clients, error) {
 // close closes the idle connections.
 func (c *clients) close() { utilnet.CloseIdleConnectionsFor(c.http.Transport) }
 
+// minRetryAfter and maxRetryAfter are the limits of Retry-After, in seconds. No failure is remembered
+// for longer than the latter.
+const (
+	minRetryAfter = 1
+	maxRetryAfter = 60
+)
+
 // retryAfterNoter takes the header Retry-After out of answers and notes it in the request's context.
 // With the header, client-go would wait itself, and hold its request slot meanwhile.
 type retryAfterNoter struct{ next http.RoundTripper }
@@ -67,7 +74,7 @@ func (n *retryAfterNoter) RoundTrip(request *http.Request) (*http.Response, erro
 	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil {
 		response.Header.Del("Retry-After")
 		if note, ok := request.Context().Value(retryAfterKey{}).(*time.Duration); ok {
-			*note = max(time.Duration(seconds)*time.Second, time.Millisecond)
+			*note = time.Duration(min(max(seconds, minRetryAfter), maxRetryAfter)) * time.Second
 		}
 	}
 	return response, nil

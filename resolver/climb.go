@@ -122,6 +122,8 @@ func (c *climb) find(ref Reference, dependent *Object) (object *Object, failure 
 		return nil, "", false
 	case err != nil:
 		a = s.withoutKind(err)
+	case a.unserved:
+		a = s.withoutKind(kinds.ErrNotServed)
 	}
 	if a.object == nil {
 		return s.described(candidates), a.failure, true
@@ -203,7 +205,23 @@ func (s *search) get(k *kinds.Kind, key objectKey) (a answer, ok bool) {
 			return a, ok
 		}
 	}
-	return s.getWith(k, key, "")
+	if a, ok = s.getWith(k, key, ""); !ok || a.object != nil {
+		return a, ok
+	}
+	if restored := s.stored(k.Name); restored != nil {
+		return answer{object: restored}, true
+	}
+	return a, true
+}
+
+// stored returns what the cache has of the object, although it cannot be looked up; nil if it has
+// nothing. A restored Node is the answer only for its UID.
+func (s *search) stored(kind unique.Handle[schema.GroupKind]) *Object {
+	cache := s.climb.lookup.cache
+	if object := cache.stored(kind, s.namespace(), s.ref.Name, s.uid(kind)); object != nil {
+		return object
+	}
+	return cache.stored(kind, s.namespace(), s.ref.Name, s.ref.UID)
 }
 
 // getWith is get for the object with the UID; empty means the one that has the name.
@@ -224,7 +242,7 @@ func (s *search) getWith(k *kinds.Kind, key objectKey, uid types.UID) (a answer,
 func (s *search) withoutKind(err error) answer {
 	gk := kinds.CurrentGroupVersion(s.ref.APIVersion, s.ref.Kind).WithKind(s.ref.Kind).GroupKind()
 	kind := unique.Make(gk)
-	object := s.climb.lookup.cache.stored(kind, s.namespace(), s.ref.Name, s.uid(kind))
+	object := s.stored(kind)
 	switch {
 	case object != nil:
 		return answer{object: object}

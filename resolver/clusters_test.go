@@ -185,6 +185,7 @@ func TestAnAPIServerThatIsSlowForAWhile(t *testing.T) {
 		healthy := crowd(api, "shop", 100)
 		r := inMemory(t, api, resolver.Config{})
 		requireComplete(t, r.Resolve(t.Context(), append(healthy[:10], refTo(node))))
+		synctest.Wait()
 		api.SetDelay(400 * time.Millisecond)
 		requireComplete(t, r.Resolve(t.Context(), append(healthy, pods...)))
 	})

@@ -79,28 +79,43 @@ func newLimiter(b *background, cfg Config, rate flowcontrol.RateLimiter, now fun
 	}
 }
 
-// send sends a request for objects of a kind as soon as the limits permit, if it is still needed
-// then. The request returns whether its answer shows that the kind works: that the API server's watch
-// cache does not have an object shows nothing. Once sent, it ends at its timeout or at Close. If the API server asks to repeat it later
-// (Retry-After), it waits without a slot.
-func (l *limiter) send(kind unique.Handle[schema.GroupKind], level int, isNeeded func() bool, request func(context.Context) (works bool, err error)) error {
-	for {
-		if !l.acquire(kind, level) {
+// request is a request for objects of a kind.
+type request struct {
+	kind     unique.Handle[schema.GroupKind]
+	level    int
+	isNeeded func() bool // when it is about to be sent
+	// send sends it. It returns whether the answer shows that the kind works: that the API server's
+	// watch cache does not have an object shows nothing.
+	send func(context.Context) (works bool, err error)
+	// isConsistent is set if the watch cache may not answer.
+	isConsistent bool
+	// repeat reads the same object consistently; nil for a list.
+	repeat func(context.Context) error
+	// hangs is called once if a list hangs. This says nothing about single reads.
+	hangs func()
+}
+
+// send sends a request as soon as the limits permit, if it is still needed then. Once sent, it ends at
+// its timeout or at Close. If the API server asks to repeat it later (Retry-After), it waits without a
+// slot. If it asks for longer than callers wait, the request counts as one that fails.
+func (l *limiter) send(r *request) error {
+	for waited := time.Duration(0); ; {
+		if !l.acquire(r.kind, r.level) {
 			return errNotSent
 		}
-		if !isNeeded() {
-			l.release(kind, false)
+		if !r.isNeeded() {
+			l.release(r.kind, false)
 			return errNotSent
 		}
-		f, works := l.beginFlight(kind), false
+		f, works := l.beginFlight(r), false
 		took, after, err := l.do(func(ctx context.Context) (err error) {
-			works, err = request(ctx)
+			works, err = r.send(ctx)
 			return err
 		})
-		l.release(kind, true)
+		l.release(r.kind, true)
 		if after > 0 && err != nil {
-			f.end(false, nil, took)
-			l.pause(kind, after)
+			waited += after
+			f.endPaused(after, waited >= l.patience)
 			continue
 		}
 		f.end(works, err, took)
@@ -138,13 +153,6 @@ func (l *limiter) do(request func(context.Context) error) (took, after time.Dura
 	return took, *retryAfter, err
 }
 
-// noteRepeatable notes a request for one object that was answered and may be repeated.
-func (l *limiter) noteRepeatable(kind unique.Handle[schema.GroupKind], request func(context.Context) error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.laneLocked(kind).repeat = request
-}
-
 // acquire waits for a slot. It returns false if the resolver is closed first.
 func (l *limiter) acquire(kind unique.Handle[schema.GroupKind], level int) bool {
 	w := &waiter{level: level, granted: make(chan struct{})}
@@ -174,10 +182,8 @@ func (l *limiter) release(kind unique.Handle[schema.GroupKind], used bool) {
 	l.grantLocked()
 }
 
-// pause lets the requests of a kind wait.
-func (l *limiter) pause(kind unique.Handle[schema.GroupKind], wait time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// pauseLocked lets the requests of a kind wait.
+func (l *limiter) pauseLocked(kind unique.Handle[schema.GroupKind], wait time.Duration) {
 	of := l.laneLocked(kind)
 	if until := time.Now().Add(wait); until.After(of.paused) {
 		of.paused = until
@@ -227,10 +233,10 @@ func (l *limiter) nextLocked() *lane {
 // hasPermitLocked takes a permit of the rate limit. If there is none, it tries again later.
 func (l *limiter) hasPermitLocked() bool {
 	switch {
-	case l.rate == nil || l.rate.TryAccept():
-		return true
-	case l.unused > 0:
+	case l.unused > 0: // These first: otherwise they would add up to more than the user permits.
 		l.unused--
+		return true
+	case l.rate == nil || l.rate.TryAccept():
 		return true
 	case l.wake == nil:
 		interval := time.Duration(float64(time.Second) / max(float64(l.rate.QPS()), 0.001))

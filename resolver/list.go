@@ -104,10 +104,15 @@ func refusesVersion(err error) bool {
 // page reads one page, before single objects of the kind: it may bring many of them.
 func (l *lookup) page(of *list, options metav1.ListOptions) (page *metav1.PartialObjectMetadataList, requestedAt time.Duration, err error) {
 	isNeeded := func() bool { return !l.background.isClosed() }
-	err = l.limiter.send(of.kind.Name, of.level+1, isNeeded, func(ctx context.Context) (works bool, err error) {
-		requestedAt = l.now()
-		page, err = l.resource(of.kind, of.collection).List(ctx, options)
-		return err != nil || of.consistent || len(page.Items) > 0, err
+	err = l.limiter.send(&request{
+		kind: of.kind.Name, level: of.level + 1, isConsistent: of.consistent,
+		isNeeded: isNeeded,
+		hangs:    func() { l.noteStalled(of) },
+		send: func(ctx context.Context) (works bool, err error) {
+			requestedAt = l.now()
+			page, err = l.resource(of.kind, of.collection).List(ctx, options)
+			return err != nil || of.consistent || len(page.Items) > 0, err
+		},
 	})
 	return page, requestedAt, err
 }
@@ -133,7 +138,8 @@ func (l *lookup) takePage(of *list, page *metav1.PartialObjectMetadataList, requ
 	l.noteVersionLocked(of.kind, page.ResourceVersion)
 	s := l.scopeLocked(of.collection)
 	s.size, s.sized = of.objects+of.left, max(l.now(), 1)
-	if page.Continue == "" || of.limit < pageSize && of.pages == 1 && !l.isWorth(of.needed, s.size, of.left) {
+	isFirst := of.limit < pageSize && of.pages == 1
+	if page.Continue == "" || (isFirst || page.RemainingItemCount == nil) && !l.isWorth(of.needed, s.size, of.left) {
 		return false
 	}
 	l.readSoonerLocked(of)

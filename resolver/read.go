@@ -46,6 +46,8 @@ type readResult struct {
 	object  *Object
 	version string // the object's resource version
 	err     error
+	// isConsistent is set if the watch cache could not answer.
+	isConsistent bool
 }
 
 // read sends the request. If an answer from the API server's watch cache is allowed and is not the
@@ -64,22 +66,31 @@ func (l *lookup) read(r *read, fromCache bool, isWanted func(*Object) bool) read
 
 // send sends one request, as soon as the limits permit and if a climb still waits for it.
 func (l *lookup) send(r *read, options metav1.GetOptions) (result readResult) {
-	get := func(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
-		return l.resource(r.kind, r.key.collection).Get(ctx, r.key.name, options)
-	}
-	result.err = l.limiter.send(r.kind.Name, r.level, func() bool { return l.noteSent(r) }, func(ctx context.Context) (works bool, err error) {
-		requestedAt := l.now()
-		meta, err := get(ctx)
-		if err == nil {
-			result.object = l.store(r.kind, r.key.collection, meta, requestedAt, false)
-			result.version = meta.ResourceVersion
-		}
-		return err == nil || options.ResourceVersion == "", err
+	isConsistent := options.ResourceVersion == ""
+	result.isConsistent = isConsistent
+	result.err = l.limiter.send(&request{
+		kind: r.kind.Name, level: r.level, isConsistent: isConsistent,
+		isNeeded: func() bool { return l.noteSent(r) },
+		repeat:   l.repeating(r.kind, r.key),
+		send: func(ctx context.Context) (works bool, err error) {
+			requestedAt := l.now()
+			meta, err := l.resource(r.kind, r.key.collection).Get(ctx, r.key.name, options)
+			if err == nil {
+				result.object = l.store(r.kind, r.key.collection, meta, requestedAt, false)
+				result.version = meta.ResourceVersion
+			}
+			return err == nil || isConsistent, err
+		},
 	})
-	if result.err == nil {
-		l.limiter.noteRepeatable(r.kind.Name, func(ctx context.Context) error { _, err := get(ctx); return err })
-	}
 	return result
+}
+
+// repeating returns a function that reads an object, to see whether it is answered.
+func (l *lookup) repeating(k *kinds.Kind, key objectKey) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := l.resource(k, key.collection).Get(ctx, key.name, metav1.GetOptions{})
+		return err
+	}
 }
 
 // noteSent notes that the request is about to be sent. It returns false if nobody waits for it.
@@ -115,7 +126,7 @@ func (l *lookup) endRead(r *read, result readResult) {
 		l.noteReadLocked(r, result)
 	}
 	for i, w := range r.wants {
-		isProven := i < r.proven
+		isProven := i < r.proven && (result.err != nil || result.isConsistent)
 		switch {
 		case w.answered:
 			l.rememberLocked(w, result.err, isProven)

@@ -26,8 +26,6 @@ type want struct {
 	uid  types.UID // empty: whatever object has the name
 	// level is how many objects the climb has found. Those that have progressed furthest come first.
 	level int
-	// isProbe is set if no climb waits: the request shows whether the kind can be read again.
-	isProbe bool
 	// answer gets one answer, unless the climb has left. It has room for it.
 	answer chan answer
 
@@ -199,10 +197,8 @@ func (l *lookup) answerLocked(w *want, a answer) {
 		return
 	}
 	w.answered = true
-	if !w.isProbe {
-		l.running++
-		w.answer <- a
-	}
+	l.running++
+	w.answer <- a
 }
 
 // failLocked answers a want with a failure, or with an object of the cache that could not be
@@ -254,10 +250,6 @@ func (l *lookup) settleLocked(w *want) bool {
 	if failure == "" {
 		return false
 	}
-	// A request that is in flight may hang for long after the kind works again.
-	if l.reads[w.key] == nil && l.limiter.probes(w.kind.Name) {
-		l.readLocked(&want{kind: w.kind, key: w.key, uid: w.uid, isProbe: true})
-	}
 	l.failLocked(w, failure, false)
 	return true
 }
@@ -283,9 +275,7 @@ func (l *lookup) opened(kind unique.Handle[schema.GroupKind], failure Resolution
 
 func (l *lookup) failAllLocked(wants []*want, failure Resolution) {
 	for _, w := range wants {
-		if !w.isProbe {
-			l.failLocked(w, failure, false)
-		}
+		l.failLocked(w, failure, false)
 	}
 }
 

@@ -43,7 +43,8 @@ type Catalogue struct {
 	mu       sync.Mutex
 	known    *snapshot // nil: nothing was read yet
 	readAt   time.Duration
-	outdated bool          // a request has shown that a kind of known is not served
+	dropped  bool          // known lacks kinds that the documents may have: read them whole
+	outdated bool          // the documents are read before anything is found not to be served
 	permits  *rate.Limiter // of reads that unknown kinds cause
 	failure  error         // of the last read; nil: it succeeded
 	failedTo time.Duration // until then, failure is the answer for what known does not have
@@ -111,7 +112,7 @@ func (c *Catalogue) Unserved(k *Kind) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.known.drop(k)
-	c.outdated = true
+	c.dropped, c.outdated = true, true
 }
 
 // answerLocked returns what is known; ok is false if the documents must be read first, and may be.
@@ -157,33 +158,38 @@ func (c *Catalogue) readLocked() <-chan struct{} {
 
 func (c *Catalogue) read() {
 	readAt := c.now()
-	read, err := c.documents.read(c.isOutdated())
-	c.note(read, err, readAt)
+	all := c.takeDropped()
+	read, err := c.documents.read(all)
+	c.note(read, all, err, readAt)
 	c.wasRead()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.endLocked()
 }
 
-// note notes what a read has brought; nil if nothing has changed.
-func (c *Catalogue) note(read *snapshot, err error, readAt time.Duration) {
+// note notes what a read has brought; nil if nothing has changed. all is set if the documents were
+// read whole. A kind that was dropped meanwhile needs another read.
+func (c *Catalogue) note(read *snapshot, all bool, err error, readAt time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.failure = err
 	if err != nil {
-		c.failedTo = c.now() + c.retry(err)
+		c.failedTo, c.dropped = c.now()+c.retry(err), c.dropped || all
 		return
 	}
-	c.readAt, c.outdated = readAt, false
+	c.readAt, c.outdated = readAt, c.outdated && c.dropped
 	if read != nil {
 		c.known = read
 	}
 }
 
-func (c *Catalogue) isOutdated() bool {
+// takeDropped reports whether kinds were dropped since it was called last.
+func (c *Catalogue) takeDropped() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.outdated
+	dropped := c.dropped
+	c.dropped = false
+	return dropped
 }
 
 func (c *Catalogue) endLocked() {

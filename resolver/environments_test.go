@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resolver_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
+	"github.com/kubeevents/kubeeventsreceiver/resolver"
+)
+
+// before is a fake API server that first does something with each request.
+type before struct {
+	*apitest.Objects
+	handle func(w http.ResponseWriter, r *http.Request) (isAnswered bool)
+}
+
+func (b *before) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := &recorded{header: http.Header{}}
+	if b.handle(w, r) {
+		return w.response(r), nil
+	}
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	return b.Objects.RoundTrip(r)
+}
+
+type recorded struct {
+	header http.Header
+	code   int
+	body   strings.Builder
+}
+
+func (r *recorded) Header() http.Header         { return r.header }
+func (r *recorded) WriteHeader(code int)        { r.code = code }
+func (r *recorded) Write(b []byte) (int, error) { return r.body.Write(b) }
+func (r *recorded) response(to *http.Request) *http.Response {
+	return &http.Response{
+		StatusCode: r.code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: r.header, Body: readCloser{strings.NewReader(r.body.String())}, ContentLength: -1, Request: to,
+	}
+}
+
+type readCloser struct{ *strings.Reader }
+
+func (readCloser) Close() error { return nil }
+
+func sleep(r *http.Request, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-r.Context().Done():
+	}
+}
+
+func withTransport(t *testing.T, api http.RoundTripper, cfg resolver.Config) *resolver.Resolver {
+	r, err := resolver.New(&rest.Config{Host: "http://api", QPS: -1, Transport: api}, cfg)
+	require.NoError(t, err)
+	t.Cleanup(r.Close)
+	return r
+}
+
+func numberedThing(kind string, i int) apitest.Object {
+	return apitest.Object{APIVersion: "example.com/v1", Kind: kind, Namespace: "shop", Name: fmt.Sprint("t", i), UID: fmt.Sprint(kind, i)}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// A replica of the API server that has just started does not serve all paths.
+func TestKindsWhosePathIsMissingForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		api.Serve("example.com/v1", "Thing", "things", true)
+		api.Serve("example.com/v1", "Gadget", "gadgets", true)
+		api.Put(numberedThing("Thing", 1), numberedThing("Gadget", 1))
+		var away atomic.Bool
+		away.Store(true)
+		r := withTransport(t, &before{api, func(w http.ResponseWriter, r *http.Request) bool {
+			if away.Load() && strings.Contains(r.URL.Path, "/apis/example.com/v1/") {
+				http.Error(w, "404 page not found", http.StatusNotFound)
+				return true
+			}
+			return false
+		}}, resolver.Config{})
+		for range 3 {
+			resolve(t, r, refTo(numberedThing("Thing", 1)))
+			resolve(t, r, refTo(numberedThing("Gadget", 1)))
+			time.Sleep(time.Second)
+		}
+		away.Store(false)
+		time.Sleep(15 * time.Second)
+		resolve(t, r, refTo(numberedThing("Thing", 1)))
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, resolver.Complete, resolve(t, r, refTo(numberedThing("Thing", 1))).Resolution)
+		require.Equal(t, resolver.Complete, resolve(t, r, refTo(numberedThing("Gadget", 1))).Resolution)
+	})
+}
+
+func TestADeletedObjectStaysKnownWhileTheDocumentsLagBehindItsKind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		api.Serve("example.com/v1", "Thing", "things", true)
+		api.Put(numberedThing("Thing", 1))
+		var away atomic.Bool
+		r := withTransport(t, &before{api, func(w http.ResponseWriter, r *http.Request) bool {
+			if away.Load() && strings.Contains(r.URL.Path, "/apis/example.com/v1/") {
+				http.Error(w, "404 page not found", http.StatusNotFound)
+				return true
+			}
+			return false
+		}}, resolver.Config{CacheTTL: time.Minute})
+		resolve(t, r, refTo(numberedThing("Thing", 1)))
+		time.Sleep(61 * time.Second)
+		away.Store(true)
+		require.Equal(t, resolver.Complete, resolve(t, r, refTo(numberedThing("Thing", 1))).Resolution)
+		time.Sleep(3 * time.Second)
+		require.Equal(t, resolver.Complete, resolve(t, r, refTo(numberedThing("Thing", 1))).Resolution)
+	})
+}
+
+func TestAnAnswerThatComesLateRefreshes(t *testing.T) {
+	for _, restored := range []bool{false, true} {
+		t.Run(fmt.Sprint("restored ", restored), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := apitest.NewObjectsInMemory()
+				api.Put(node)
+				cfg := resolver.Config{KeepLabel: keepAll, CacheTTL: time.Minute, LookupTimeout: 50 * time.Millisecond}
+				r := inMemory(t, api, cfg)
+				chain := resolve(t, r, refTo(deploymentLabelled(api, "old")))
+				if restored {
+					r = inMemory(t, api, cfg)
+					resolve(t, r, refTo(node))
+					r.Restore(chain.Objects)
+				}
+				time.Sleep(2 * time.Minute)
+				deploymentLabelled(api, "new")
+				synctest.Wait()
+				api.Delay = 80 * time.Millisecond // slower than callers wait
+				resolve(t, r, refTo(deployment))
+				time.Sleep(time.Second)
+				got := resolve(t, r, refTo(deployment))
+				require.Equal(t, "new", got.Objects[0].Labels["tilt-manifest"])
+			})
+		})
+	}
+}
+
+func deploymentLabelled(api *apitest.Objects, value string) apitest.Object {
+	d := deployment
+	d.Labels = map[string]string{"tilt-manifest": value}
+	api.Put(d)
+	return d
+}
+
+func TestARestoredNodeIsTheAnswerForItsUID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		api.Put(node, deployment)
+		chain := resolve(t, inMemory(t, api, resolver.Config{}), refTo(node))
+		r := inMemory(t, api, resolver.Config{})
+		resolve(t, r, refTo(deployment))
+		r.Restore(chain.Objects)
+		api.Fail(api.Path(node), apitest.Fault{Status: 500})
+		require.Equal(t, "Node/n1=8f3c: complete", text(resolve(t, r, refTo(node))))
+	})
+}
+
+func TestRestoreKeepsTheMostRecentlyUsed(t *testing.T) {
+	objects := found(t, pod, replicaSet, deployment)
+	api := apitest.NewObjects(t)
+	r := newResolver(t, api, resolver.Config{CacheSize: 1})
+	r.Restore(restarted(t, objects))
+	require.Equal(t, resolver.Complete, resolve(t, r, refTo(deployment)).Resolution)
+}
+
+func TestUnusualValuesOfRetryAfter(t *testing.T) {
+	for _, value := range []string{"0", "-1", "86400", "99999999999", "9999999999999999999999", "Wed, 21 Oct 2099 07:28:00 GMT", "Wed, 21 Oct 2015 07:28:00 GMT"} {
+		for _, where := range []string{"/apis/apps/v1/", "/apis"} {
+			t.Run(value+" "+where, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					api := apitest.NewObjectsInMemory()
+					api.Delay = time.Millisecond
+					api.Put(deployment)
+					var busy atomic.Bool
+					var n atomic.Int64
+					busy.Store(true)
+					r := withTransport(t, &before{api, func(w http.ResponseWriter, r *http.Request) bool {
+						if busy.Load() && (strings.HasPrefix(r.URL.Path, where) && where != "/apis" || r.URL.Path == where) {
+							n.Add(1)
+							sleep(r, time.Millisecond)
+							w.Header().Set("Retry-After", value)
+							http.Error(w, "too many requests", http.StatusTooManyRequests)
+							return true
+						}
+						return false
+					}}, resolver.Config{})
+					resolve(t, r, refTo(deployment))
+					time.Sleep(2 * time.Second)
+					require.Less(t, n.Load(), int64(20))
+					busy.Store(false)
+					time.Sleep(3 * time.Minute)
+					resolve(t, r, refTo(deployment))
+					require.Equal(t, resolver.Complete, resolve(t, r, refTo(deployment)).Resolution)
+				})
+			})
+		}
+	}
+}
+
+func TestTheWatchCacheDoesNotProveThatANewerObjectDoesNotExist(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stale, api := apitest.NewObjectsInMemory(), apitest.NewObjectsInMemory()
+		r := withTransport(t, roundTrip(func(r *http.Request) (*http.Response, error) {
+			if r.URL.Query().Get("resourceVersion") == "0" {
+				return stale.RoundTrip(r)
+			}
+			return api.RoundTrip(r)
+		}), resolver.Config{})
+		for i := range 20 { // The order of the two is random.
+			older := apitest.Object{APIVersion: "v1", Kind: "Pod", Namespace: fmt.Sprint("n", i), Name: "web-0", UID: fmt.Sprint("old", i)}
+			newer := withUID(older, fmt.Sprint("new", i))
+			stale.Put(older)
+			api.Put(newer)
+			chains := r.Resolve(t.Context(), []resolver.Reference{refTo(older), refTo(newer)})
+			require.Equal(t, resolver.Complete, chains[1].Resolution)
+		}
+	})
+}
+
+func TestAListThatDoesNotSayHowMuchIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		api.JSON = true
+		pods := crowd(api, "shop", 30_000)
+		r := withTransport(t, roundTrip(func(r *http.Request) (*http.Response, error) {
+			response, err := api.RoundTrip(r)
+			if err != nil || !strings.HasSuffix(r.URL.Path, "/pods") || r.URL.Query().Has("watch") {
+				return response, err
+			}
+			return withoutRemaining(t, response), nil
+		}), resolver.Config{})
+		requireComplete(t, r.Resolve(t.Context(), pods[15_000:15_030]))
+		time.Sleep(time.Minute)
+		require.Less(t, api.Read(), 2000)
+	})
+}
+
+// withoutRemaining removes the count from a page.
+func withoutRemaining(t *testing.T, response *http.Response) *http.Response {
+	b, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	var all map[string]any
+	if json.Unmarshal(b, &all) == nil {
+		if m, ok := all["metadata"].(map[string]any); ok {
+			delete(m, "remainingItemCount")
+		}
+		b, _ = json.Marshal(all)
+	}
+	response.Body = readCloser{strings.NewReader(string(b))}
+	return response
+}
+
+func TestTheRateLimitHoldsAfterCallersThatHaveLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		api.Serve("example.com/v1", "Thing", "things", true, "get")
+		var refs []resolver.Reference
+		for i := range 2000 {
+			api.Put(numberedThing("Thing", i))
+			refs = append(refs, refTo(numberedThing("Thing", i)))
+		}
+		var delay atomic.Int64
+		slowed := &before{api, func(_ http.ResponseWriter, r *http.Request) bool {
+			sleep(r, time.Duration(delay.Load()))
+			return false
+		}}
+		r, err := resolver.New(&rest.Config{Host: "http://api", QPS: 10, Burst: 10, Transport: slowed}, resolver.Config{Concurrency: 4, LookupTimeout: 20 * time.Millisecond})
+		require.NoError(t, err)
+		defer r.Close()
+		resolve(t, r, refs[0])
+		for i := range 60 {
+			delay.Store(int64(30 * time.Millisecond))
+			r.Resolve(t.Context(), refs[1+i*30:1+i*30+30])
+			time.Sleep(2 * time.Second)
+		}
+		delay.Store(0)
+		api.Seen()
+		r.Resolve(t.Context(), refs[1801:2000])
+		require.LessOrEqual(t, countThings(api), 10+10+1)
+	})
+}
+
+func TestTooManyRequestsWhileAKindHangsDoNotCloseOtherKinds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		api.Delay = time.Millisecond
+		pods, things := withCustomOwners(api, 4)
+		api.Put(node)
+		r := inMemory(t, api, resolver.Config{})
+		requireComplete(t, r.Resolve(t.Context(), []resolver.Reference{refTo(node)}))
+		hang := make(chan struct{})
+		defer close(hang)
+		for _, path := range things {
+			api.Fail(path, apitest.Fault{Hang: hang})
+		}
+		api.Fail("/api/v1/nodes/n1", apitest.Fault{Status: http.StatusTooManyRequests, RetryAfter: 1, Times: 3})
+		r.Resolve(t.Context(), pods)
+		other := apitest.Object{APIVersion: "v1", Kind: "Node", Name: "n2", UID: "n2-uid"}
+		api.Put(other)
+		require.Equal(t, resolver.Complete, resolve(t, r, refTo(other)).Resolution)
+	})
+}
+
+func TestAListThatIsSlowWhileSingleReadsAreQuick(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		api.Delay = time.Millisecond
+		api.Put(node)
+		pods := crowd(api, "shop", 500)
+		r := withTransport(t, &before{api, func(_ http.ResponseWriter, r *http.Request) bool {
+			if strings.HasSuffix(r.URL.Path, "/pods") {
+				sleep(r, 3*time.Second)
+			}
+			return false
+		}}, resolver.Config{})
+		requireComplete(t, r.Resolve(t.Context(), []resolver.Reference{refTo(node)}))
+		requireComplete(t, r.Resolve(t.Context(), pods[:50]))
+		requireComplete(t, r.Resolve(t.Context(), pods[50:100]))
+	})
+}
+
+func TestAnAPIServerThatIsSlowButInTime(t *testing.T) {
+	for _, delay := range []time.Duration{600 * time.Millisecond, 1500 * time.Millisecond} {
+		t.Run(delay.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := apitest.NewObjectsInMemory()
+				api.Put(node, deployment)
+				r := inMemory(t, api, resolver.Config{})
+				requireComplete(t, r.Resolve(t.Context(), []resolver.Reference{refTo(node)}))
+				synctest.Wait()
+				api.Delay = delay
+				requireComplete(t, r.Resolve(t.Context(), []resolver.Reference{refTo(deployment)}))
+			})
+		})
+	}
+}
+
+func TestAKindThatIsSlowIsNotGivenUpAgainAndAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		api.Serve("example.com/v1", "Thing", "things", true)
+		api.Delay = time.Millisecond
+		api.Put(node)
+		r := withTransport(t, &before{api, func(_ http.ResponseWriter, r *http.Request) bool {
+			if strings.Contains(r.URL.Path, "/things/") {
+				sleep(r, 400*time.Millisecond)
+			}
+			return false
+		}}, resolver.Config{})
+		resolve(t, r, refTo(node))
+		var got []resolver.Resolution
+		for i := range 10 {
+			api.Put(numberedThing("Thing", i))
+			got = append(got, resolve(t, r, refTo(numberedThing("Thing", i))).Resolution)
+			time.Sleep(65 * time.Second)
+		}
+		require.NotContains(t, got[1:], resolver.Timeout, got)
+	})
+}
+
+func TestAKindThatIsRefusedForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		api.Delay = time.Millisecond
+		pods, things := withCustomOwners(api, 400)
+		for _, path := range things {
+			api.Fail(path, apitest.Fault{Status: http.StatusTooManyRequests, RetryAfter: 1})
+		}
+		healthy := crowd(api, "shop", 400)
+		r := inMemory(t, api, resolver.Config{})
+		slow := 0
+		for i := range 40 {
+			begun := time.Now()
+			r.Resolve(t.Context(), append(healthy[i*10:i*10+10:i*10+10], pods[i*10:i*10+10]...))
+			if time.Since(begun) > 200*time.Millisecond {
+				slow++
+			}
+		}
+		require.Less(t, slow, 6)
+	})
+}
+
+func TestEtcdStallsWhileTheWatchCacheAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		api.Delay = time.Millisecond
+		api.Put(node)
+		one := apitest.Object{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "web-0", UID: "new"}
+		api.Put(one)
+		r := withTransport(t, &before{api, func(w http.ResponseWriter, r *http.Request) bool {
+			if strings.HasSuffix(r.URL.Path, "/web-0") {
+				if r.URL.Query().Get("resourceVersion") == "0" {
+					w.Header().Set("Content-Type", "application/json")
+					w.WriteHeader(http.StatusNotFound)
+					_, _ = fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","reason":"NotFound","details":{"name":"web-0","kind":"pods"},"code":404}`)
+					return true
+				}
+			}
+			if r.URL.Query().Get("resourceVersion") == "" && strings.Contains(r.URL.Path, "/v1/") {
+				sleep(r, 800*time.Millisecond)
+			}
+			return false
+		}}, resolver.Config{})
+		resolve(t, r, refTo(node))
+		require.Equal(t, resolver.Complete, resolve(t, r, refTo(one)).Resolution)
+	})
+}
+
+func TestAKindThatFailedAndIsThenForbidden(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		api.Delay = time.Millisecond
+		api.Serve("example.com/v1", "Thing", "things", true, "get")
+		for i := range 10 {
+			api.Fail(fmt.Sprint("/apis/example.com/v1/namespaces/shop/things/t", i), apitest.Fault{Status: 500})
+		}
+		r := inMemory(t, api, resolver.Config{})
+		for i := range 4 {
+			resolve(t, r, refTo(numberedThing("Thing", i)))
+		}
+		for i := range 10 {
+			api.Fail(fmt.Sprint("/apis/example.com/v1/namespaces/shop/things/t", i), apitest.Fault{Status: 403})
+		}
+		time.Sleep(6 * time.Second)
+		resolve(t, r, refTo(numberedThing("Thing", 5)))
+		time.Sleep(6 * time.Second)
+		require.Equal(t, resolver.Forbidden, resolve(t, r, refTo(numberedThing("Thing", 6))).Resolution)
+	})
+}
+
+// After a while without lookups, a kind that works again is not taken for one that hangs.
+func TestAKindThatWorksAgainBeforeItsNextLookup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		api.Delay = time.Millisecond
+		pods, things := withCustomOwners(api, 5)
+		for _, path := range things {
+			api.Fail(path, apitest.Fault{Status: http.StatusInternalServerError})
+		}
+		r := inMemory(t, api, resolver.Config{})
+		r.Resolve(t.Context(), pods[:4])
+		for _, path := range things {
+			api.Heal(path)
+		}
+		time.Sleep(20 * time.Second)
+		requireComplete(t, r.Resolve(t.Context(), pods[4:]))
+	})
+}
