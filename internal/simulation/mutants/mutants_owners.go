@@ -37,18 +37,18 @@ var inResolver = []mutant{
 	},
 	{
 		"never tries a kind again that has failed", "resolver/circuit.go",
-		"if !of.isOpen() || l.now() < of.retry {",
+		"if !isOpen {",
 		"if true {",
 	},
 	{
 		"reads the kinds for each reference to an invented group", "resolver/internal/kinds/catalogue.go",
-		"c.outdated || c.now()-c.readAt >= freshFor:",
-		"true:",
+		"return c.permits.TokensAt(c.timeLocked()) >= 1",
+		"return true",
 	},
 	{
 		"lists the whole cluster for a few objects", "resolver/scope.go",
-		"return size <= l.worth*needed",
-		"return true",
+		"if size <= l.worth*needed {",
+		"if true {",
 	},
 	{
 		"does not restore owners", "internal/session/open.go",
