@@ -139,10 +139,11 @@ func (l *lookup) streamFrom(k *kinds.Kind, namespace, version string) (reached s
 	}
 }
 
-// storeChange caches new objects, and changes of objects that are in the cache.
+// storeChange caches new objects, changes of objects that are in the cache, and deleted objects, whose
+// last events come now.
 func (l *lookup) storeChange(k *kinds.Kind, change watch.EventType, meta *metav1.PartialObjectMetadata) (isNew bool) {
 	key := objectKey{collectionOf(k, meta.Namespace), meta.Name}
-	if change == watch.Added || change == watch.Modified && l.cache.has(key, meta.UID) {
+	if change == watch.Added || change == watch.Deleted || change == watch.Modified && l.cache.has(key, meta.UID) {
 		object := l.trimmer.object(k, meta)
 		key.name = object.Name
 		l.cache.store(key, object, l.now(), true)

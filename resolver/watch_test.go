@@ -65,6 +65,23 @@ func TestWhileManyNewObjectsComeTheyAreWatched(t *testing.T) {
 		"watched objects are not requested, in any namespace")
 }
 
+// Some events of a pod come after it is deleted.
+func TestADeletedObjectThatWasWatchedIsKnown(t *testing.T) {
+	api := apitest.NewObjects(t)
+	r := newResolver(t, api, resolver.Config{CacheSize: 50})
+	storm(t, api, r, "shop", "bank")
+	api.AwaitRequest(t, "/api/v1/pods?watch")
+	require.Eventually(t, func() bool { return api.Watchers() == 1 }, 10*time.Second, time.Millisecond)
+	early := newPod(api, "shop", 1000)
+	for number := range 100 {
+		newPod(api, "shop", 2000+number) // They take its place in the cache.
+	}
+	api.Remove(apitest.Object{APIVersion: early.APIVersion, Kind: early.Kind, Namespace: early.Namespace, Name: early.Name})
+	require.Eventually(t, func() bool {
+		return resolve(t, r, early).Resolution == resolver.Complete
+	}, 10*time.Second, time.Millisecond)
+}
+
 func TestOnlyTheConfiguredNamespacesAreWatched(t *testing.T) {
 	api := apitest.NewObjects(t)
 	r := newResolver(t, api, resolver.Config{Namespaces: []string{"shop", "bank"}})

@@ -35,12 +35,12 @@ type Objects struct {
 	server *httptest.Server // nil: in memory
 
 	mu         sync.Mutex
-	served     []served                                      // in the order of discovery
-	objects    map[string]*metav1.PartialObjectMetadata      // by path
-	watchers   map[chan *metav1.PartialObjectMetadata]string // with the path that each one watches
-	order      map[string][]*metav1.PartialObjectMetadata    // by resource, as lists have them; empty after a change
-	faults     map[string]Fault                              // by path
-	requests   []string                                      // paths, with "?list" for a page of a list
+	served     []served                                   // in the order of discovery
+	objects    map[string]*metav1.PartialObjectMetadata   // by path
+	watchers   map[chan objectChange]string               // with the path that each one watches
+	order      map[string][]*metav1.PartialObjectMetadata // by resource, as lists have them; empty after a change
+	faults     map[string]Fault                           // by path
+	requests   []string                                   // paths, with "?list" for a page of a list
 	userAgents map[string]bool
 	cached     []string // of the requests, those with resourceVersion=0
 	stale      map[schema.GroupVersion]bool
@@ -81,7 +81,7 @@ func NewObjects(t testing.TB) *Objects {
 func NewObjectsInMemory() *Objects {
 	a := &Objects{
 		objects:    make(map[string]*metav1.PartialObjectMetadata),
-		watchers:   make(map[chan *metav1.PartialObjectMetadata]string),
+		watchers:   make(map[chan objectChange]string),
 		order:      make(map[string][]*metav1.PartialObjectMetadata),
 		faults:     make(map[string]Fault),
 		userAgents: make(map[string]bool),
@@ -163,10 +163,22 @@ func (a *Objects) Put(objects ...Object) {
 				Labels: o.Labels, Annotations: o.Annotations, OwnerReferences: o.Owners, ResourceVersion: "2",
 			},
 		}
-		for watcher, followed := range a.watchers {
-			if strings.Replace(path.Dir(at), "/namespaces/"+o.Namespace, "", 1) == followed || path.Dir(at) == followed {
-				watcher <- a.objects[at]
-			}
+		a.reportLocked("ADDED", at)
+	}
+}
+
+// objectChange is what a watch of objects reports.
+type objectChange struct {
+	kind   string
+	object *metav1.PartialObjectMetadata
+}
+
+// reportLocked reports a change of the object at the path to those who watch it.
+func (a *Objects) reportLocked(kind, at string) {
+	o := a.objects[at]
+	for watcher, followed := range a.watchers {
+		if strings.Replace(path.Dir(at), "/namespaces/"+o.Namespace, "", 1) == followed || path.Dir(at) == followed {
+			watcher <- objectChange{kind, o}
 		}
 	}
 }
@@ -177,7 +189,10 @@ func (a *Objects) Remove(objects ...Object) {
 	defer a.mu.Unlock()
 	for _, o := range objects {
 		clear(a.order)
-		delete(a.objects, a.pathLocked(o))
+		if at := a.pathLocked(o); a.objects[at] != nil {
+			a.reportLocked("DELETED", at)
+			delete(a.objects, at)
+		}
 	}
 }
 
@@ -335,7 +350,7 @@ func isWatch(r *http.Request) bool { return r.URL.Query().Get("watch") == "true"
 
 // answerWatch streams what is put from now on, until the server closes.
 func (a *Objects) answerWatch(w http.ResponseWriter, r *http.Request) {
-	watcher := make(chan *metav1.PartialObjectMetadata, 1000)
+	watcher := make(chan objectChange, 1000)
 	a.mu.Lock()
 	a.watchers[watcher] = r.URL.Path
 	a.mu.Unlock()
@@ -349,9 +364,9 @@ func (a *Objects) answerWatch(w http.ResponseWriter, r *http.Request) {
 	for {
 		_ = http.NewResponseController(w).Flush()
 		select {
-		case o := <-watcher:
-			object, _ := json.Marshal(o)
-			_ = json.NewEncoder(w).Encode(metav1.WatchEvent{Type: "ADDED", Object: runtime.RawExtension{Raw: object}})
+		case changed := <-watcher:
+			object, _ := json.Marshal(changed.object)
+			_ = json.NewEncoder(w).Encode(metav1.WatchEvent{Type: changed.kind, Object: runtime.RawExtension{Raw: object}})
 		case <-r.Context().Done():
 			return
 		}
