@@ -18,8 +18,8 @@ import (
 
 // TestAColdStartInManyNamespaces: a receiver that knows no object yet gets events about pods of all
 // namespaces at once. No event loses its owners, and there are few requests.
+// It runs alone: what it promises takes the whole machine.
 func TestAColdStartInManyNamespaces(t *testing.T) {
-	t.Parallel()
 	const namespaces, each = 200, 2
 	c := ownCluster(t, controlplane.Options{})
 	all := c.makeTeams(t, namespaces, each)

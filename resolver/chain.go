@@ -16,8 +16,9 @@ import (
 // and later ones the UID of a Node that may have been created again. corePod has the kind whose
 // objects may mirror a static pod.
 var (
-	coreNode = unique.Make(schema.GroupKind{Kind: "Node"})
-	corePod  = unique.Make(schema.GroupKind{Kind: "Pod"})
+	coreNode      = unique.Make(schema.GroupKind{Kind: "Node"})
+	coreNamespace = unique.Make(schema.GroupKind{Kind: "Namespace"})
+	corePod       = unique.Make(schema.GroupKind{Kind: "Pod"})
 )
 
 // mirrorAnnotation has, on the mirror pod of a static pod, the UID that the kubelet gives the static

@@ -35,6 +35,11 @@ const (
 // circuit is a circuit breaker for the requests of one kind. A kind may hang because its conversion
 // webhook is gone, or because its aggregated API server is. Then the events of its objects do not
 // wait, nor do the events that come with them.
+//
+// Each request of an object is a flight. When it takes long, its timer fires (look). If requests of
+// other kinds that were sent later have been answered, it hangs; if there are none, some are repeated
+// (overtake). Three bad results in a row open the circuit: whoever waits gets an answer. From then on, a
+// request is repeated every few seconds (probe), until one is answered.
 type circuit struct {
 	bad     int                         // consecutive requests that hang or fail
 	failure Resolution                  // of the last one

@@ -24,10 +24,11 @@
 // # How it works
 //
 // Each chain is a climb: straight-line code that finds one object after the other, in a goroutine of
-// its own if it needs requests. A climb that needs an object waits. When all climbs wait, what they
-// want is requested as one wave, each object in the cheapest way: by itself, or in a list of its
-// namespace or of the whole cluster. A list is read if the objects that callers need are at least a
-// fifth of it. Each page answers the climbs that want its objects.
+// its own if it needs requests. A climb that needs an object waits. When all climbs wait (those of
+// other calls, too), what they want is requested as one wave, each object in the cheapest way: by
+// itself, or in a list of its namespace or of the whole cluster. A list is read if, all in all, at most
+// about five objects are then read for each one that callers need. If its size is not known, a short
+// first page shows it. Each page answers the climbs that want its objects.
 //
 //	resolver.go   Resolve: climbs that need no request, and the goroutines of the others
 //	climb.go      one chain, object by object
@@ -39,7 +40,7 @@
 //	list.go       a list, page by page
 //	watch.go      new objects, while there are many
 //
-//	limiter.go    when a request is sent: how many at a time, and which first
+//	limiter.go    how many requests are in flight, and which of those that wait goes first
 //	circuit.go    kinds whose requests hang or fail
 //	clients.go    the API server's clients, and what their errors mean
 //

@@ -46,10 +46,10 @@ type limiter struct {
 	mu       sync.Mutex // guards the following
 	inFlight int
 	lanes    map[unique.Handle[schema.GroupKind]]*lane
-	arrived  int         // requests so far
+	arrived  int         // requests that have asked for a slot so far
 	unused   int         // permits of the rate that were not used
 	wake     *time.Timer // for the next permit of the rate; nil: none is awaited
-	sent     int         // requests so far
+	sent     int         // requests that were sent so far
 	// overtaking is set while requests are repeated to see whether the API server works.
 	overtaking bool
 }

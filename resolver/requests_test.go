@@ -326,6 +326,20 @@ func TestTheRateLimitHolds(t *testing.T) {
 	require.Empty(t, api.Seen(), "no queue is left behind")
 }
 
+// A Role can permit to read its own Namespace, but not to list all.
+func TestNamespacesAreNotListedIfOnlySomeAreResolved(t *testing.T) {
+	api := apitest.NewObjects(t)
+	var refs []resolver.Reference
+	for i := range 30 {
+		o := apitest.Object{APIVersion: "v1", Kind: "Namespace", Name: fmt.Sprint("n", i), UID: fmt.Sprint("u", i)}
+		api.Put(o)
+		refs = append(refs, refTo(o))
+	}
+	r := newResolver(t, api, resolver.Config{Namespaces: []string{"n0"}})
+	requireComplete(t, r.Resolve(t.Context(), refs))
+	require.False(t, slices.ContainsFunc(api.Seen(), isListPath))
+}
+
 func TestRequestsSayWhoAsks(t *testing.T) {
 	api := apitest.NewObjects(t)
 	api.Put(deployment)

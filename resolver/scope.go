@@ -112,7 +112,7 @@ func byCollection(wants []*want) map[collection][]*want {
 func (l *lookup) listLocked(k *kinds.Kind, in collection, wants []*want) bool {
 	needed, now := l.neededLocked(in, wants), l.now()
 	s := l.scopeLocked(in)
-	if !k.Listable || needed < leastInNamespace || now < s.listRefused || l.lists[in] != nil {
+	if !k.Listable || !l.mayList(k) || needed < leastInNamespace || now < s.listRefused || l.lists[in] != nil {
 		return false
 	}
 	limit := pageSize
@@ -129,6 +129,12 @@ func (l *lookup) listLocked(k *kinds.Kind, in collection, wants []*want) bool {
 	}
 	l.beginListLocked(k, in, wants, limit, needed)
 	return true
+}
+
+// mayList reports whether the kind may be listed at all. With some namespaces only, the permissions are
+// usually those of Roles, and a Role can permit to read its own Namespace, but not to list all.
+func (l *lookup) mayList(k *kinds.Kind) bool {
+	return len(l.namespaces) == 0 || k.Name != coreNamespace
 }
 
 // neededLocked returns for how many objects a list of the collection would be read: those of the

@@ -124,10 +124,11 @@ func (r Rule) compile(of part) (rule, error) {
 		return c, fmt.Errorf(": key is %q and key_regex is %q; set exactly one of them", r.Key, r.KeyRegex)
 	}
 	if r.KeyRegex != "" {
-		regex, err := regexp.Compile("^(?:" + r.KeyRegex + ")$")
-		if err != nil {
+		// The rule's own text must be valid, so that it cannot close the group around it.
+		if _, err := regexp.Compile(r.KeyRegex); err != nil {
 			return c, fmt.Errorf(".key_regex: %q is not a valid regular expression (%w); see https://pkg.go.dev/regexp/syntax", r.KeyRegex, err)
 		}
+		regex := regexp.MustCompile("^(?:" + r.KeyRegex + ")$")
 		if missing := missingGroup(r.TagName, regex); missing != "" {
 			return c, fmt.Errorf(".tag_name: %q names the group %q, which key_regex %q does not have; name one that it has: $1, or $${1} before a letter, digit or underscore", r.TagName, missing, r.KeyRegex)
 		}

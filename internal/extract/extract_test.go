@@ -196,12 +196,13 @@ func TestKeepsOnlyWhatARuleWants(t *testing.T) {
 
 func TestErrorsNameTheRule(t *testing.T) {
 	_, err := New(
-		[]Rule{{Key: "ok"}, {TagName: "none"}, {Key: "a", KeyRegex: "b"}, {KeyRegex: "("}, {TagName: "k8s.owner.chain", Key: "a"}, {TagName: "k8s.event.reason", Key: "a", From: "event"}},
+		[]Rule{{Key: "ok"}, {TagName: "none"}, {Key: "a", KeyRegex: "b"}, {KeyRegex: "("}, {TagName: "k8s.owner.chain", Key: "a"}, {TagName: "k8s.event.reason", Key: "a", From: "event"}, {KeyRegex: "a)|(?:b"}},
 		[]Rule{{Key: "a", From: "not a kind"}},
 	)
 	require.ErrorContains(t, err, `labels[1]: key is "" and key_regex is ""; set exactly one of them`)
 	require.ErrorContains(t, err, `labels[2]: key is "a" and key_regex is "b"; set exactly one of them`)
 	require.ErrorContains(t, err, `labels[3].key_regex: "(" is not a valid regular expression`)
+	require.ErrorContains(t, err, `labels[6].key_regex: "a)|(?:b" is not a valid regular expression`)
 	require.ErrorContains(t, err, `labels[4].tag_name: "k8s.owner.chain" is an attribute of the receiver itself; choose another name`)
 	require.ErrorContains(t, err, `labels[5].tag_name: "k8s.event.reason" is an attribute of the receiver itself; choose another name`)
 	require.ErrorContains(t, err, `annotations[0].from: "not a kind" is neither "nearest", "namespace", "node", "event" nor a kind such as pod`)
