@@ -65,8 +65,8 @@ type Config struct {
 
 	// Owners is how owner chains are looked up.
 	Owners OwnersConfig `mapstructure:"owners"`
-	// Extract is which labels and annotations become attributes: of the objects on the chain, of the
-	// Namespace, of the Node, and of the Event itself.
+	// Extract is which labels and annotations become attributes: of the objects on the chain, of
+	// the Namespace, of the Node, and of the Event itself.
 	Extract ExtractConfig `mapstructure:"extract"`
 
 	// DedupInterval above 0 allows one log record for each event and interval, with the occurrences
@@ -123,9 +123,9 @@ type ExtractRule struct {
 	// KeyRegex must match the whole key.
 	KeyRegex string `mapstructure:"key_regex"`
 	// From is nearest (also when empty), the first object up the chain that has it; a kind such as
-	// pod, deployment or rollout.argoproj.io; namespace, the Namespace of the involved object; node,
-	// the Node that k8s.node.name names; or event, the Event itself, whose tags are attributes of the
-	// record.
+	// pod, deployment or rollout.argoproj.io; namespace, the Namespace of the involved object;
+	// node, the Node that k8s.node.name names; or event, the Event itself, whose tags are
+	// attributes of the record.
 	From string `mapstructure:"from"`
 }
 

@@ -948,9 +948,9 @@ func TestAStandbyWhoseQueueIsStalledNoticesARestore(t *testing.T) {
 	}
 }
 
-// standbyOfALostHistory returns a replica that waits with an event that nobody delivered, and has more
-// in its queue, when etcd is restored to a backup from before them. It has noticed the restore. Nobody
-// leads.
+// standbyOfALostHistory returns a replica that waits with an event that nobody delivered, and has
+// more in its queue, when etcd is restored to a backup from before them. It has noticed the
+// restore. Nobody leads.
 func standbyOfALostHistory(t *testing.T, api *apitest.Server, more int) *process {
 	t.Helper()
 	a, b := newReplicas(t, api, nil, "start_at: beginning")

@@ -226,6 +226,15 @@ func (c *cache) fail(key objectKey, uid types.UID, failure Resolution, remember 
 	return answer{failure: failure}
 }
 
+// use notes that an object that a list has brought is needed.
+func (c *cache) use(key objectKey, uid types.UID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.entryLocked(key, uid); e != nil {
+		c.useLocked(e)
+	}
+}
+
 // neededObjects returns how many of the objects that requests have brought were needed.
 func (c *cache) neededObjects() int {
 	c.mu.Lock()
@@ -338,8 +347,8 @@ func (c *cache) pullLocked(e *entry) {
 }
 
 // index finds entries by the hash of a key. It takes half the memory of a map with the key itself,
-// which the entry has anyway. If two keys have the same hash, it forgets the first: its object is then
-// looked up again. Callers check that an entry has the key.
+// which the entry has anyway. If two keys have the same hash, it forgets the first: its object is
+// then looked up again. Callers check that an entry has the key.
 type index[K comparable] struct {
 	seed    maphash.Seed
 	entries map[uint64]*entry

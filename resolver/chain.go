@@ -12,17 +12,17 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/resolver/internal/kinds"
 )
 
-// References to Nodes have a UID that means nothing: kubelets up to 1.36 write the node's name there,
-// and later ones the UID of a Node that may have been created again. corePod has the kind whose
-// objects may mirror a static pod.
+// References to Nodes have a UID that means nothing: kubelets up to 1.36 write the node's name
+// there, and later ones the UID of a Node that may have been created again. corePod has the kind
+// whose objects may mirror a static pod.
 var (
 	coreNode      = unique.Make(schema.GroupKind{Kind: "Node"})
 	coreNamespace = unique.Make(schema.GroupKind{Kind: "Namespace"})
 	corePod       = unique.Make(schema.GroupKind{Kind: "Pod"})
 )
 
-// mirrorAnnotation has, on the mirror pod of a static pod, the UID that the kubelet gives the static
-// pod in events: a hash of its manifest. See ConfigMirrorAnnotationKey in pkg/kubelet/types.
+// mirrorAnnotation has, on the mirror pod of a static pod, the UID that the kubelet gives the
+// static pod in events: a hash of its manifest. See ConfigMirrorAnnotationKey in pkg/kubelet/types.
 const mirrorAnnotation = "kubernetes.io/config.mirror"
 
 // maxFieldLength bounds the fields of a reference that are worth a lookup. An object's name has at
@@ -91,8 +91,8 @@ type Object struct {
 	// owner is none if the object has no owner, or if its owner is not known. Objects with the same
 	// owner share it.
 	owner unique.Handle[owner]
-	// mirrored is the UID by which a kubelet's events refer to the static pod that this is the mirror
-	// of; empty for any other object.
+	// mirrored is the UID by which a kubelet's events refer to the static pod that this is the
+	// mirror of; empty for any other object.
 	mirrored types.UID
 	found    bool // see Found
 }

@@ -26,8 +26,8 @@ const (
 	// after the time that callers wait. What the watch cache answers shows nothing: it answers even
 	// when etcd does not.
 	overtakers = 3
-	// lookAgain is how long to wait before looking again whether a request hangs.
-	lookAgain = 20 * time.Millisecond
+	// checkAgain is how long to wait before checking again whether a request hangs.
+	checkAgain = 20 * time.Millisecond
 	// slowestTTL is how long the slowest answer counts.
 	slowestTTL = 10 * time.Minute
 )
@@ -36,10 +36,10 @@ const (
 // webhook is gone, or because its aggregated API server is. Then the events of its objects do not
 // wait, nor do the events that come with them.
 //
-// Each request of an object is a flight. When it takes long, its timer fires (look). If requests of
-// other kinds that were sent later have been answered, it hangs; if there are none, some are repeated
-// (overtake). Three bad results in a row open the circuit: whoever waits gets an answer. From then on, a
-// request is repeated every few seconds (probe), until one is answered.
+// Each request of an object is a flight. When it takes long, its timer fires (check). If requests
+// of other kinds that were sent later have been answered, it hangs; if there are none, some are
+// repeated (overtake). Three bad results in a row open the circuit: the callers get an answer. From
+// then on, a request is repeated every few seconds (probe), until one is answered.
 type circuit struct {
 	bad     int                         // consecutive requests that hang or fail
 	failure Resolution                  // of the last one
@@ -63,7 +63,7 @@ type flight struct {
 	sentAt  time.Time
 
 	// limiter.mu guards the following.
-	timer *time.Timer // for the next look at whether it hangs
+	timer *time.Timer // for the next check whether it hangs
 	hangs bool
 	ended bool
 }
@@ -74,10 +74,10 @@ func (l *limiter) beginFlight(r *request) *flight {
 	l.sent++
 	f := &flight{limiter: l, request: r, number: l.sent, sentAt: time.Now()}
 	after := l.hangAfterLocked(r.kind)
-	if r.hangs != nil {
+	if r.onHang != nil {
 		after *= badInARow // It counts once, and a list takes longer than an object.
 	}
-	f.timer = time.AfterFunc(after, f.look)
+	f.timer = time.AfterFunc(after, f.check)
 	return f
 }
 
@@ -87,25 +87,25 @@ func (l *limiter) hangAfterLocked(kind unique.Handle[schema.GroupKind]) time.Dur
 	if l.now()-of.since >= slowestTTL {
 		return leastHang
 	}
-	return max(leastHang, min(hangFactor*of.slowest, l.patience))
+	return max(leastHang, min(hangFactor*of.slowest, l.timeout))
 }
 
-// look notes that the request hangs, if it does, or looks again later.
-func (f *flight) look() {
+// check notes that the request hangs, if it does, or checks again later.
+func (f *flight) check() {
 	l := f.limiter
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if f.ended {
 		return
 	}
-	if !l.isOvertakenLocked(f) && time.Since(f.sentAt) < l.patience {
+	if !l.isOvertakenLocked(f) && time.Since(f.sentAt) < l.timeout {
 		l.overtakeLocked(f.request.kind)
-		f.timer.Reset(lookAgain)
+		f.timer.Reset(checkAgain)
 		return
 	}
 	f.hangs = true
-	if f.request.hangs != nil {
-		l.background.run(f.request.hangs)
+	if f.request.onHang != nil {
+		l.background.run(f.request.onHang)
 		return
 	}
 	l.noteBadLocked(f.request, Timeout)
@@ -148,7 +148,8 @@ func (l *limiter) repeated(kind unique.Handle[schema.GroupKind], repeat func(con
 	}
 }
 
-// isOvertakenLocked reports whether requests of other kinds that were sent later have been answered.
+// isOvertakenLocked reports whether requests of other kinds that were sent later have been
+// answered.
 func (l *limiter) isOvertakenLocked(f *flight) bool {
 	later := 0
 	for kind, of := range l.lanes {
@@ -180,8 +181,8 @@ func (f *flight) end(works bool, err error, took time.Duration) {
 	}
 }
 
-// endPaused notes that the API server wants the request later. isTooLate is set if this is later than
-// callers wait.
+// endPaused notes that the API server wants the request later. isTooLate is set if this is later
+// than callers wait.
 func (f *flight) endPaused(after time.Duration, isTooLate bool) {
 	l := f.limiter
 	l.mu.Lock()
@@ -248,14 +249,14 @@ func (l *limiter) probe(kind unique.Handle[schema.GroupKind]) {
 // refuses returns the failure of lookups of a kind that are not worth waiting for; empty if they
 // are. A request that the API server does not want before the caller's time is up is not worth
 // waiting for either.
-func (l *limiter) refuses(kind unique.Handle[schema.GroupKind], patience time.Duration) Resolution {
+func (l *limiter) refuses(kind unique.Handle[schema.GroupKind]) Resolution {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	of := l.laneLocked(kind)
 	switch {
 	case of.isOpen():
 		return of.failure
-	case time.Until(of.paused) > patience:
+	case time.Until(of.paused) > l.timeout:
 		return Unavailable
 	default:
 		return ""

@@ -55,15 +55,15 @@ func newClients(restConfig *rest.Config) (*clients, error) {
 // close closes the idle connections.
 func (c *clients) close() { utilnet.CloseIdleConnectionsFor(c.http.Transport) }
 
-// minRetryAfter and maxRetryAfter are the limits of Retry-After, in seconds. No failure is remembered
-// for longer than the latter.
+// minRetryAfter and maxRetryAfter are the limits of Retry-After, in seconds. No failure is
+// remembered for longer than the latter.
 const (
 	minRetryAfter = 1
 	maxRetryAfter = 60
 )
 
-// retryAfterNoter takes the header Retry-After out of answers and notes it in the request's context.
-// With the header, client-go would wait itself, and hold its request slot meanwhile.
+// retryAfterNoter takes the header Retry-After out of answers and notes it in the request's
+// context. With the header, client-go would wait itself, and hold its request slot meanwhile.
 type retryAfterNoter struct{ next http.RoundTripper }
 
 func (n *retryAfterNoter) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -86,8 +86,8 @@ func (n *retryAfterNoter) WrappedRoundTripper() http.RoundTripper { return n.nex
 // retryAfterKey is the key of a *time.Duration in a request's context.
 type retryAfterKey struct{}
 
-// noteRetryAfter returns a context for a request that notes when the API server asks to repeat it; 0
-// if it does not.
+// noteRetryAfter returns a context for a request that notes when the API server asks to repeat it;
+// 0 if it does not.
 func noteRetryAfter(ctx context.Context) (context.Context, *time.Duration) {
 	note := new(time.Duration)
 	return context.WithValue(ctx, retryAfterKey{}, note), note

@@ -18,8 +18,8 @@ import (
 // an object whose event leaves the namespace out.
 const defaultNamespace = "default"
 
-// usualLength is the number of objects of most chains: a pod, a ReplicaSet, a Deployment, and what has
-// made it.
+// usualLength is the number of objects of most chains: a pod, a ReplicaSet, a Deployment, and what
+// has made it.
 const usualLength = 4
 
 // climb follows one chain from the requested object to its end.
@@ -99,8 +99,8 @@ func (c *climb) hasUID(uid types.UID) bool {
 }
 
 // find returns the object that a reference means. If it is not found, find returns why, and the
-// object as the reference describes it. It returns false if this needs a request and the climb never
-// waits. dependent is the object whose owner this is; nil for the requested object.
+// object as the reference describes it. It returns false if this needs a request and the climb
+// never waits. dependent is the object whose owner this is; nil for the requested object.
 func (c *climb) find(ref Reference, dependent *Object) (object *Object, failure Resolution, ok bool) {
 	if !ref.nameable() {
 		return ref.Object(), NotFound, true
@@ -193,8 +193,9 @@ func (s *search) knownFirst(candidates []*kinds.Kind) []*kinds.Kind {
 	return candidates
 }
 
-// get returns what is known of the object, or requests it. A Node is known by its name alone. But if
-// the reference has a UID that was never seen, the Node may have been created again since it was read.
+// get returns what is known of the object, or requests it. A Node is known by its name alone. But
+// if the reference has a UID that was never seen, the Node may have been created again since it was
+// read.
 func (s *search) get(k *kinds.Kind, key objectKey) (a answer, ok bool) {
 	if k.Name != coreNode {
 		return s.getWith(k, key, s.ref.UID)
@@ -287,7 +288,7 @@ func (s *search) uid(kind unique.Handle[schema.GroupKind]) types.UID {
 }
 
 // described returns the object as the reference alone describes it. If only one kind is possible,
-// this says whether the object is in a namespace.
+// its scope shows whether the object is in a namespace.
 func (s *search) described(candidates []*kinds.Kind) *Object {
 	object := s.ref.Object()
 	switch {

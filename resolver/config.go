@@ -39,8 +39,8 @@ type Config struct {
 	KeepLabel      func(key string) bool
 	KeepAnnotation func(key string) bool
 
-	// Concurrency is the maximum number of concurrent requests; 0 means 400. One kind of object gets
-	// at most a quarter of them.
+	// Concurrency is the maximum number of concurrent requests; 0 means 400. One kind of object
+	// gets at most a quarter of them.
 	Concurrency int
 	// Observer observes the requests; nil means none.
 	Observer Observer

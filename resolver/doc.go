@@ -23,12 +23,12 @@
 //
 // # How it works
 //
-// Each chain is a climb: straight-line code that finds one object after the other, in a goroutine of
-// its own if it needs requests. A climb that needs an object waits. When all climbs wait (those of
-// other calls, too), what they want is requested as one wave, each object in the cheapest way: by
-// itself, or in a list of its namespace or of the whole cluster. A list is read if, all in all, at most
-// about five objects are then read for each one that callers need. If its size is not known, a short
-// first page shows it. Each page answers the climbs that want its objects.
+// Each chain is a climb: straight-line code that finds one object after the other, in a goroutine
+// of its own if it needs requests. A climb that needs an object waits. When all climbs wait (those
+// of other calls, too), what they want is requested as one wave, each object in the cheapest way:
+// by itself, or in a list of its namespace or of the whole cluster. A list is read if, all in all,
+// at most about five objects are then read for each one that callers need. If its size is not
+// known, a short first page shows it. Each page answers the climbs that want its objects.
 //
 //	resolver.go   Resolve: climbs that need no request, and the goroutines of the others
 //	climb.go      one chain, object by object

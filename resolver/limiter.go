@@ -30,8 +30,8 @@ var errNotSent = errors.New("not sent: no longer needed")
 
 // limiter decides when requests are sent: how many at a time, how many of one kind, how many per
 // second, and in which order. Those of the climbs that have progressed furthest come first, because
-// these climbs have waited longest. client-go's own rate limiter is not used: it knows no order, and a
-// request that waits there cannot be distinguished from one that was sent.
+// these climbs have waited longest. client-go's own rate limiter is not used: it knows no order,
+// and a request that waits there cannot be distinguished from one that was sent.
 type limiter struct {
 	background *background
 	slots      int
@@ -40,8 +40,8 @@ type limiter struct {
 	observer   Observer
 	now        func() time.Duration
 	// opened is called when the circuit of a kind opens.
-	opened   func(kind unique.Handle[schema.GroupKind], failure Resolution)
-	patience time.Duration // how long callers wait
+	opened  func(kind unique.Handle[schema.GroupKind], failure Resolution)
+	timeout time.Duration // how long callers wait
 
 	mu       sync.Mutex // guards the following
 	inFlight int
@@ -73,7 +73,7 @@ func newLimiter(b *background, cfg Config, rate flowcontrol.RateLimiter, now fun
 	opened func(unique.Handle[schema.GroupKind], Resolution),
 ) *limiter {
 	return &limiter{
-		background: b, rate: rate, observer: cfg.Observer, now: now, opened: opened, patience: cfg.LookupTimeout,
+		background: b, rate: rate, observer: cfg.Observer, now: now, opened: opened, timeout: cfg.LookupTimeout,
 		slots: cfg.Concurrency, slotsOfOne: max(1, cfg.Concurrency/shareOfKind),
 		lanes: make(map[unique.Handle[schema.GroupKind]]*lane),
 	}
@@ -91,13 +91,13 @@ type request struct {
 	isConsistent bool
 	// repeat reads the same object consistently; nil for a list.
 	repeat func(context.Context) error
-	// hangs is called once if a list hangs. This says nothing about single reads.
-	hangs func()
+	// onHang is called once if a list hangs. This shows nothing about single reads.
+	onHang func()
 }
 
-// send sends a request as soon as the limits permit, if it is still needed then. Once sent, it ends at
-// its timeout or at Close. If the API server asks to repeat it later (Retry-After), it waits without a
-// slot. If it asks for longer than callers wait, the request counts as one that fails.
+// send sends a request as soon as the limits permit, if it is still needed then. Once sent, it ends
+// at its timeout or at Close. If the API server asks to repeat it later (Retry-After), it waits
+// without a slot. If it asks for longer than callers wait, the request counts as one that fails.
 func (l *limiter) send(r *request) error {
 	for waited := time.Duration(0); ; {
 		if !l.acquire(r.kind, r.level) {
@@ -115,7 +115,7 @@ func (l *limiter) send(r *request) error {
 		l.release(r.kind, true)
 		if after > 0 && err != nil {
 			waited += after
-			f.endPaused(after, waited >= l.patience)
+			f.endPaused(after, waited >= l.timeout)
 			continue
 		}
 		f.end(works, err, took)
@@ -188,11 +188,13 @@ func (l *limiter) pauseLocked(kind unique.Handle[schema.GroupKind], wait time.Du
 	if until := time.Now().Add(wait); until.After(of.paused) {
 		of.paused = until
 	}
-	time.AfterFunc(wait, func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.grantLocked()
-	})
+	time.AfterFunc(wait, l.grant)
+}
+
+func (l *limiter) grant() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.grantLocked()
 }
 
 func (l *limiter) laneLocked(kind unique.Handle[schema.GroupKind]) *lane {

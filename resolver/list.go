@@ -107,7 +107,7 @@ func (l *lookup) page(of *list, options metav1.ListOptions) (page *metav1.Partia
 	err = l.limiter.send(&request{
 		kind: of.kind.Name, level: of.level + 1, isConsistent: of.consistent,
 		isNeeded: isNeeded,
-		hangs:    func() { l.noteStalled(of) },
+		onHang:   func() { l.noteStalled(of) },
 		send: func(ctx context.Context) (works bool, err error) {
 			requestedAt = l.now()
 			page, err = l.resource(of.kind, of.collection).List(ctx, options)
@@ -120,17 +120,19 @@ func (l *lookup) page(of *list, options metav1.ListOptions) (page *metav1.Partia
 // takePage caches a page and answers the climbs that wait for its objects. It reports whether the
 // next page is to be read.
 func (l *lookup) takePage(of *list, page *metav1.PartialObjectMetadataList, requestedAt time.Duration) (goesOn bool) {
-	found := make([]*Object, len(page.Items))
+	found, keys := make([]*Object, len(page.Items)), make([]objectKey, len(page.Items))
 	for i := range page.Items {
 		in := collectionOf(of.kind, page.Items[i].Namespace)
 		found[i] = l.store(of.kind, in, &page.Items[i], requestedAt, true)
+		keys[i] = objectKey{in, found[i].Name}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, object := range found {
-		key := objectKey{collectionOf(of.kind, object.Namespace), object.Name}
-		of.place = placeOf(key)
-		l.answerFoundLocked(of, key, object)
+	for i, object := range found {
+		l.answerFoundLocked(of, keys[i], object)
+	}
+	if last := len(keys) - 1; last >= 0 {
+		of.place = placeOf(keys[last])
 	}
 	of.pages++
 	of.objects += len(found)
@@ -147,13 +149,13 @@ func (l *lookup) takePage(of *list, page *metav1.PartialObjectMetadataList, requ
 	return true
 }
 
-// answerFoundLocked answers the climbs that wait for an object of the list. In a list from the watch
-// cache, an object with another UID may be an earlier one of the name.
+// answerFoundLocked answers the climbs that wait for an object of the list. In a list from the
+// watch cache, an object with another UID may be an earlier one of the name.
 func (l *lookup) answerFoundLocked(of *list, key objectKey, object *Object) {
 	var left []*want
 	for _, w := range of.wants[key] {
 		if object.hasUID(w.uid) {
-			l.cache.find(key, object.UID) // It is needed.
+			l.cache.use(key, object.UID)
 			l.answerLocked(w, answer{object: object})
 		} else if !w.answered {
 			left = append(left, w)
@@ -201,17 +203,10 @@ func (l *lookup) readSoonerLocked(of *list) {
 	}
 }
 
-// endList answers the climbs that still wait for the list. page is its last page; nil: there is none.
+// endList answers the climbs that still wait for the list. page is its last page; nil: there is
+// none.
 func (l *lookup) endList(of *list, page *metav1.PartialObjectMetadataList, err error) {
-	isOfCluster := of.kind.Namespaced && of.collection.namespace.Value() == ""
-	if l.observer != nil && failureOf(err) == Forbidden && !isOfCluster {
-		// Without the list of the cluster, those of single namespaces do.
-		l.observer.Forbidden("list", of.kind.Resource.GroupResource(), of.collection.namespace.Value())
-	}
-	unserved := isAboutPath(err)
-	if unserved {
-		l.catalogue.Unserved(of.kind)
-	}
+	unserved := l.noteError("list", of.kind, of.collection, err)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.lists, of.collection)
@@ -228,7 +223,7 @@ func (l *lookup) endList(of *list, page *metav1.PartialObjectMetadataList, err e
 				l.failLocked(w, NotFound, true)
 			default:
 				w.needsProof = w.needsProof || isWhole
-				l.againLocked(w)
+				l.wave = append(l.wave, w)
 			}
 		}
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
-// TestAllIsFoundAfterRandomFaults resolves concurrently, for a random time, while the API server has
-// random faults. No call waits too long. After the faults, every chain is complete.
+// TestAllIsFoundAfterRandomFaults resolves concurrently, for a random time, while the API server
+// has random faults. No call waits too long. After the faults, every chain is complete.
 func TestAllIsFoundAfterRandomFaults(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {

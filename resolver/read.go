@@ -20,15 +20,25 @@ type read struct {
 	key   objectKey
 	level int
 	wants []*want // that wait for it; some may be answered in another way
-	// proven is how many of the wants were there when the last request was sent. For the others, the
-	// request may be older than their object, so it does not prove that the object does not exist.
+	// proven is how many of the wants were there when the last request was sent. For the others,
+	// the request may be older than their object, so it does not prove that the object does not
+	// exist.
 	proven int
+}
+
+// joinReadLocked lets a want wait for the read of its object. It returns false if none is in
+// flight.
+func (l *lookup) joinReadLocked(w *want) bool {
+	r := l.reads[w.key]
+	if r != nil {
+		r.wants = append(r.wants, w)
+	}
+	return r != nil
 }
 
 // readLocked requests one object, unless this is in flight.
 func (l *lookup) readLocked(w *want) {
-	if r := l.reads[w.key]; r != nil {
-		r.wants = append(r.wants, w)
+	if l.joinReadLocked(w) {
 		return
 	}
 	r := &read{kind: w.kind, key: w.key, level: w.level, wants: []*want{w}}
@@ -112,18 +122,13 @@ func (l *lookup) noteSent(r *read) (isNeeded bool) {
 
 // endRead answers the climbs that wait for the object.
 func (l *lookup) endRead(r *read, result readResult) {
-	if l.observer != nil && failureOf(result.err) == Forbidden {
-		l.observer.Forbidden("get", r.kind.Resource.GroupResource(), r.key.namespace.Value())
-	}
-	unserved := isAboutPath(result.err)
-	if unserved {
-		l.catalogue.Unserved(r.kind)
-	}
+	unserved := l.noteError("get", r.kind, r.key.collection, result.err)
+	failure, notSent := failureOf(result.err), errors.Is(result.err, errNotSent)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.reads, r.key)
-	if !errors.Is(result.err, errNotSent) && !l.background.isClosed() {
-		l.noteReadLocked(r, result)
+	if !notSent && !l.background.isClosed() {
+		l.noteReadLocked(r, failure, result.version)
 	}
 	for i, w := range r.wants {
 		isProven := i < r.proven && (result.err != nil || result.isConsistent)
@@ -132,28 +137,42 @@ func (l *lookup) endRead(r *read, result readResult) {
 			l.rememberLocked(w, result.err, isProven)
 		case result.object != nil && result.object.hasUID(w.uid):
 			l.answerLocked(w, answer{object: result.object})
-		case errors.Is(result.err, errNotSent) || !isProven && failureOf(result.err) == NotFound || !isProven && result.err == nil:
+		case notSent || !isProven && (failure == NotFound || failure == ""):
 			w.needsProof = true
-			l.againLocked(w)
+			l.wave = append(l.wave, w)
 		case unserved:
 			l.answerLocked(w, answer{failure: NotFound, unserved: true})
-		case result.err == nil:
+		case failure == "":
 			l.failLocked(w, NotFound, true) // Another object has the name.
 		default:
-			l.failLocked(w, failureOf(result.err), !l.background.isClosed())
+			l.failLocked(w, failure, !l.background.isClosed())
 		}
 	}
 	l.requestWaveLocked()
 }
 
-// noteReadLocked notes the result of a read in the collections that have its object.
-func (l *lookup) noteReadLocked(r *read, result readResult) {
-	failure := failureOf(result.err)
+// noteError reports a missing permission to the observer, and a kind that is not served at its path
+// to the catalogue. Without the list of the cluster, those of single namespaces do.
+func (l *lookup) noteError(verb string, k *kinds.Kind, in collection, err error) (unserved bool) {
+	isOfCluster := k.Namespaced && in.namespace.Value() == ""
+	if l.observer != nil && failureOf(err) == Forbidden && !isOfCluster {
+		l.observer.Forbidden(verb, k.Resource.GroupResource(), in.namespace.Value())
+	}
+	unserved = isAboutPath(err)
+	if unserved {
+		l.catalogue.Unserved(k)
+	}
+	return unserved
+}
+
+// noteReadLocked notes the result of a read in the collections that have its object. version is the
+// object's resource version.
+func (l *lookup) noteReadLocked(r *read, failure Resolution, version string) {
 	own, now := l.scopeLocked(r.key.collection), l.now()
 	own.noteRead(failure, now)
 	if failure == "" {
 		own.noteFound(now, l.cache.ttl)
-		l.noteVersionLocked(r.kind, result.version)
+		l.noteVersionLocked(r.kind, version)
 		l.noteSingleReadLocked(r.kind)
 	}
 	if failure == "" && r.kind.Namespaced {

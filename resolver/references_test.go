@@ -157,8 +157,8 @@ func TestReferencesThatLackSomething(t *testing.T) {
 	}
 }
 
-// A kubelet knows a static pod before its mirror pod exists. Its events refer to it by a hash of its
-// manifest, which the mirror pod has in an annotation.
+// A kubelet knows a static pod before its mirror pod exists. Its events refer to it by a hash of
+// its manifest, which the mirror pod has in an annotation.
 func TestStaticPods(t *testing.T) {
 	mirror := apitest.Object{
 		APIVersion: "v1", Kind: "Pod", Namespace: "kube-system", Name: "etcd-n1", UID: "m1",

@@ -37,15 +37,15 @@ const (
 // scope is what is known of a collection: how large it is, and how many of its objects were needed.
 // lookup.mu guards it.
 type scope struct {
-	// readSingly is how many objects were read one by one since then, for at most the cache's TTL. A
-	// list would have brought them.
+	// readSingly is how many objects were read one by one since then, for at most the cache's TTL.
+	// A list would have brought them.
 	readSingly int
 	since      time.Duration
 
 	size  int           // objects
 	sized time.Duration // when size was learned; 0: never
-	// listed is when a list was read to its end; 0: never. Until the cache's TTL has passed, unknown
-	// objects are new ones, which another list would have to be read for.
+	// listed is when a list was read to its end; 0: never. Until the cache's TTL has passed,
+	// unknown objects are new ones, which another list would have to be read for.
 	listed time.Duration
 
 	listRefused time.Duration // until then, lists are refused or fail
@@ -131,8 +131,8 @@ func (l *lookup) listLocked(k *kinds.Kind, in collection, wants []*want) bool {
 	return true
 }
 
-// mayList reports whether the kind may be listed at all. With some namespaces only, the permissions are
-// usually those of Roles, and a Role can permit to read its own Namespace, but not to list all.
+// mayList reports whether the kind may be listed at all. With some namespaces only, the permissions
+// are usually those of Roles, and a Role can permit to read its own Namespace, but not to list all.
 func (l *lookup) mayList(k *kinds.Kind) bool {
 	return len(l.namespaces) == 0 || k.Name != coreNamespace
 }

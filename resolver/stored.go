@@ -237,8 +237,8 @@ func eachField(b []byte, read func(field protowire.Number, value []byte) error) 
 // Restore puts objects that were found before a restart into the cache, the least recently used one
 // first. They are expired: the next use refreshes them. A restored object is the answer only if it
 // is gone, or cannot be read in time; without the UID in the reference, only if nothing of its name
-// exists any more. Restore replaces nothing in the cache, and removes nothing to make room. If there
-// is not enough, the most recently used ones are restored.
+// exists any more. Restore replaces nothing in the cache, and removes nothing to make room. If
+// there is not enough, the most recently used ones are restored.
 func (r *Resolver) Restore(objects []*Object) {
 	cache := r.lookup.cache
 	for _, o := range objects[max(0, len(objects)-(cache.size-cache.len())):] {

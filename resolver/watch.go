@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// watchThreshold is the number of single reads within watchWindow from which the resolver watches
-	// a kind.
+	// watchThreshold is the number of single reads within watchWindow from which the resolver
+	// watches a kind.
 	watchThreshold = 20
 	watchWindow    = time.Second
 	// quietAfter is how long the resolver watches a kind with less than one new object per second.
 	quietAfter = 10 * time.Second
-	// maxWatchedNamespaces is the maximum number of namespaces in which a kind is watched. Each takes
-	// one stream of a connection.
+	// maxWatchedNamespaces is the maximum number of namespaces in which a kind is watched. Each
+	// takes one stream of a connection.
 	maxWatchedNamespaces = 32
 	// rewatchAfter is how long the resolver waits after a watch failed.
 	rewatchAfter = 10 * time.Minute
@@ -30,9 +30,9 @@ const (
 	watchTimeout = int64(300)
 )
 
-// watched is what is known of a kind for a watch of its new objects. While thousands of pods appear, a
-// read of each one would be a burden to the API server. Watched objects are in the cache before a
-// caller needs them. lookup.mu guards it.
+// watched is what is known of a kind for a watch of its new objects. While thousands of pods
+// appear, a read of each one would be a burden to the API server. Watched objects are in the cache
+// before a caller needs them. lookup.mu guards it.
 type watched struct {
 	reads     int // single reads since then
 	since     time.Duration
@@ -57,8 +57,8 @@ func (l *lookup) noteVersionLocked(k *kinds.Kind, version string) {
 	of.version = max(of.version, read)
 }
 
-// noteSingleReadLocked counts an object that was read by itself. If there are many, it starts a watch
-// of the kind.
+// noteSingleReadLocked counts an object that was read by itself. If there are many, it starts a
+// watch of the kind.
 func (l *lookup) noteSingleReadLocked(k *kinds.Kind) {
 	of, now := l.watchedLocked(k), l.now()
 	if now-of.since > watchWindow {
@@ -139,8 +139,8 @@ func (l *lookup) streamFrom(k *kinds.Kind, namespace, version string) (reached s
 	}
 }
 
-// storeChange caches new objects, changes of objects that are in the cache, and deleted objects, whose
-// last events come now.
+// storeChange caches new objects, changes of objects that are in the cache, and deleted objects,
+// whose last events come now.
 func (l *lookup) storeChange(k *kinds.Kind, change watch.EventType, meta *metav1.PartialObjectMetadata) (isNew bool) {
 	key := objectKey{collectionOf(k, meta.Namespace), meta.Name}
 	if change == watch.Added || change == watch.Deleted || change == watch.Modified && l.cache.has(key, meta.UID) {

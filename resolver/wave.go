@@ -24,7 +24,8 @@ type want struct {
 	kind *kinds.Kind
 	key  objectKey
 	uid  types.UID // empty: whatever object has the name
-	// level is how many objects the climb has found. Those that have progressed furthest come first.
+	// level is how many objects the climb has found. Those that have progressed furthest come
+	// first.
 	level int
 	// answer gets one answer, unless the climb has left. It has room for it.
 	answer chan answer
@@ -40,8 +41,8 @@ type want struct {
 
 // lookup is what climbs share: the cache, and the requests for what is not in it.
 //
-// Climbs that wait put their wants into a wave. When no climb is running any more, all of them wait,
-// and the wave is requested as a whole. Then one list can serve many climbs.
+// Climbs that wait put their wants into a wave. When no climb is running any more, all of them
+// wait, and the wave is requested as a whole. Then one list can serve many climbs.
 type lookup struct {
 	catalogue  *kinds.Catalogue
 	cache      *cache
@@ -144,8 +145,8 @@ func (l *lookup) awaitKinds(ctx context.Context, ref Reference) (err error) {
 	return err
 }
 
-// noteKindsRead lets the climbs run that wait for the kinds. All of them count as running before the
-// first one wants an object, so that they share a wave.
+// noteKindsRead lets the climbs run that wait for the kinds. All of them count as running before
+// the first one wants an object, so that they share a wave.
 func (l *lookup) noteKindsRead() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -181,9 +182,9 @@ func (l *lookup) await(ctx context.Context, w *want) answer {
 	return l.late(ctx, w, sent)
 }
 
-// late returns the answer to a want that was not answered in time: an object in the cache that could
-// not be refreshed, or a failure. A request that was not sent proves nothing, nor does a caller that
-// leaves early.
+// late returns the answer to a want that was not answered in time: an object in the cache that
+// could not be refreshed, or a failure. A request that was not sent proves nothing, nor does a
+// caller that leaves early.
 func (l *lookup) late(ctx context.Context, w *want, sent bool) answer {
 	if l.background.isClosed() {
 		return l.cache.fail(w.key, w.uid, Unavailable, false)
@@ -209,15 +210,6 @@ func (l *lookup) failLocked(w *want, failure Resolution, remember bool) {
 	}
 }
 
-// againLocked puts wants into the next wave.
-func (l *lookup) againLocked(wants ...*want) {
-	for _, w := range wants {
-		if !w.answered {
-			l.wave = append(l.wave, w)
-		}
-	}
-}
-
 // requestWaveLocked requests what the climbs want, once all of them wait.
 func (l *lookup) requestWaveLocked() {
 	for l.running == 0 && len(l.wave) > 0 {
@@ -225,7 +217,7 @@ func (l *lookup) requestWaveLocked() {
 		l.wave = nil
 		unknown := make(map[*kinds.Kind][]*want)
 		for _, w := range wants {
-			if !w.answered && !l.settleLocked(w) && !l.joinLocked(w) {
+			if !w.answered && !l.concludeLocked(w) && !l.joinLocked(w) {
 				unknown[w.kind] = append(unknown[w.kind], w)
 			}
 		}
@@ -235,9 +227,9 @@ func (l *lookup) requestWaveLocked() {
 	}
 }
 
-// settleLocked answers a want that needs no request: another climb's request has brought the object,
-// or a request would fail as those before it.
-func (l *lookup) settleLocked(w *want) bool {
+// concludeLocked answers a want that needs no request: another climb's request has brought the
+// object, or a request would fail as those before it.
+func (l *lookup) concludeLocked(w *want) bool {
 	if found, known := l.cache.find(w.key, w.uid); known {
 		l.answerLocked(w, found)
 		return true
@@ -246,7 +238,7 @@ func (l *lookup) settleLocked(w *want) bool {
 		l.failLocked(w, Forbidden, false)
 		return true
 	}
-	failure := l.limiter.refuses(w.kind.Name, l.timeout)
+	failure := l.limiter.refuses(w.kind.Name)
 	if failure == "" {
 		return false
 	}
@@ -282,8 +274,7 @@ func (l *lookup) failAllLocked(wants []*want, failure Resolution) {
 // joinLocked lets a want wait for a request that is in flight. It returns false if there is none
 // that may bring the object.
 func (l *lookup) joinLocked(w *want) bool {
-	if r := l.reads[w.key]; r != nil {
-		r.wants = append(r.wants, w)
+	if l.joinReadLocked(w) {
 		return true
 	}
 	for _, in := range []collection{w.key.collection, collectionOf(w.kind, "")} {

@@ -20,7 +20,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/deadwebhook"
 )
 
-var hangingScenario = scenario{name: "hanging", title: "Beside a kind that hangs", run: runHanging}
+var hangingScenario = scenario{name: "hanging", title: "Next to a kind that hangs", run: runHanging}
 
 const (
 	hangComplete = "healthy records with all owners"

@@ -498,8 +498,8 @@ func (a *Objects) answerList(w http.ResponseWriter, r *http.Request) {
 // keyOf decides the order of lists.
 func keyOf(o *metav1.PartialObjectMetadata) string { return o.Namespace + "/" + o.Name }
 
-// list returns the objects at a collection's path whose keys come after a key, in order, and whether
-// it is served.
+// list returns the objects at a collection's path whose keys come after a key, in order, and
+// whether it is served.
 func (a *Objects) list(path, after string) (items []*metav1.PartialObjectMetadata, found bool) {
 	s, namespace, found := a.collection(path)
 	if !found {

@@ -34,8 +34,8 @@ type Config struct {
 	Identity string
 	// Saved is whether the memory is saved: it then notes what changes.
 	Saved bool
-	// Objects is how many objects of chains are saved at most; 0: none. Kept is which of their labels
-	// and annotations are read.
+	// Objects is how many objects of chains are saved at most; 0: none. Kept is which of their
+	// labels and annotations are read.
 	Objects int
 	Kept    extract.Kept
 	// Start is where the receiver starts without a checkpoint; nil: nowhere in particular.
@@ -169,8 +169,8 @@ func (m *Memory) Count(observations []observation.Observation, now time.Time) {
 	}
 }
 
-// Use notes the objects that the attributes of records come from. Callers call it only if the memory
-// is saved.
+// Use notes the objects that the attributes of records come from. Callers call it only if the
+// memory is saved.
 func (m *Memory) Use(observations []observation.Observation) {
 	for i := range observations {
 		m.objects.Use(observations[i].Chain.Objects)

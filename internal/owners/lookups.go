@@ -130,7 +130,8 @@ func (l *lookups) node(n needs, chain []*resolver.Object, ev *corev1.Event) *res
 	return nil
 }
 
-// tagSources returns the objects beside the chain that were found for tags; nil if there are none.
+// tagSources returns the objects that are not on the chain and were found for tags; nil if there
+// are none.
 func (l *lookups) tagSources(n needs) (found []*resolver.Object) {
 	for _, reference := range []int{n.namespace, n.node} {
 		if of := l.found(reference); of != nil && of.Found() {

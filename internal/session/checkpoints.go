@@ -46,8 +46,8 @@ type checkpoints struct {
 
 func (c *checkpoints) close() { c.store.Close() }
 
-// save counts the batch and saves it, with the objects of its chains. While the storage does not work, the batch is delivered all
-// the same: a crash then repeats it.
+// save counts the batch and saves it, with the objects of its chains. While the storage does not
+// work, the batch is delivered all the same: a crash then repeats it.
 func (c *checkpoints) save(b *batch) {
 	c.memory.Count(b.observations, time.Now())
 	c.memory.Use(b.observations)
@@ -145,8 +145,8 @@ func (c *checkpoints) trySettle() bool {
 	return false
 }
 
-// begin writes that a session begins with the outbox that is delivered next. With an elector, it also
-// writes a new head, so that a late write of the last leader changes nothing.
+// begin writes that a session begins with the outbox that is delivered next. With an elector, it
+// also writes a new head, so that a late write of the last leader changes nothing.
 func (c *checkpoints) begin(t election.Term, delivers bool) {
 	if !c.leadership.WaitUntilCertain(t.Stop) {
 		return

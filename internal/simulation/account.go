@@ -146,7 +146,8 @@ func (a *account) checkTotals() {
 	required, allowed := a.env.ideal(requiredFrom, true), a.env.ideal(allowedFrom, false)
 	forgotten := required
 	if r := a.env.lastRestore(); r != nil && r.isNew && !a.env.plan.Storage {
-		// The contract does not say whether a running process begins from scratch in another cluster.
+		// The contract does not say whether a running process begins from scratch in another
+		// cluster.
 		forgotten = a.env.idealThatForgets(requiredFrom)
 	}
 	for name, want := range required {

@@ -89,8 +89,8 @@ const mostDocuments = 2 * (60/10 + 10 + 1)
 
 // mostLookups is how many requests for objects a process may make if none of them fails: three for
 // each namespace and 20, and what single objects cost that come one after the other. Each of these
-// costs a request, and another one if the watch cache does not have it yet. It costs them again when
-// its entry expires. If nobody knows the object, that is within a minute.
+// costs a request, and another one if the watch cache does not have it yet. It costs them again
+// when its entry expires. If nobody knows the object, that is within a minute.
 func (e *environment) mostLookups(p *process) int {
 	objects, longest := 0, 0
 	for _, a := range e.apps {

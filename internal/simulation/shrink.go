@@ -32,8 +32,8 @@ func Shrink(run func(Plan) *Outcome, broken *Outcome) *Outcome {
 	for i := len(smallest.Plan.Faults) - 1; i >= 0; i-- {
 		try(func(p *Plan) { p.Faults = slices.Delete(p.Faults, i, i+1) })
 	}
-	// Producers keep their numbers, which decide what they do. Most of a thousand are not needed, so
-	// that many are silenced at once.
+	// Producers keep their numbers, which decide what they do. Most of a thousand are not needed,
+	// so that many are silenced at once.
 	all := len(smallest.Plan.Producers)
 	for size := all; size > 0; size /= 2 {
 		for first := 0; first < all; first += size {

@@ -344,7 +344,8 @@ func (o *object) relabel(server *apiserver.Server) {
 	_, _ = server.Update(o.resource, found) // Nobody else writes it.
 }
 
-// manifests returns the values that tilt.manifest may have in a record of an event that was seen then.
+// manifests returns the values that tilt.manifest may have in a record of an event that was seen
+// then.
 func (o *object) manifests(seen time.Time, cacheTTL time.Duration) []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

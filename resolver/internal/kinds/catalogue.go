@@ -15,8 +15,8 @@ import (
 const (
 	// freshFor is how long the documents prove that a kind is not served.
 	freshFor = time.Second
-	// readInterval is the mean time between two reads that unknown kinds cause. Nobody validates the
-	// references in events: those to invented kinds must not cost a request each.
+	// readInterval is the mean time between two reads that unknown kinds cause. Nobody validates
+	// the references in events: those to invented kinds must not cost a request each.
 	readInterval = 10 * time.Second
 	// readBurst is how many such reads may follow each other. An operator installs several CRDs at
 	// a time, and their first events come at once.
@@ -86,8 +86,8 @@ func (c *Catalogue) Find(apiVersion, name string) (found []*Kind, ok bool, err e
 	return c.answerLocked(apiVersion, name)
 }
 
-// Await returns a channel that is closed when the documents are read, so that Find has an answer; nil
-// if it has one now. The documents are read in the background, once for all callers.
+// Await returns a channel that is closed when the documents are read, so that Find has an answer;
+// nil if it has one now. The documents are read in the background, once for all callers.
 func (c *Catalogue) Await(apiVersion, name string) <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()

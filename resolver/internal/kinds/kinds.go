@@ -108,7 +108,8 @@ func byPreference(a, b *Kind) int {
 }
 
 // find returns the kinds that a reference may mean, the best guess first. With an API version,
-// there is at most one: as that version of the group serves it, else as the most preferred one does.
+// there is at most one: as that version of the group serves it, else as the most preferred one
+// does.
 func (s *snapshot) find(apiVersion, name string) []*Kind {
 	if apiVersion == "" {
 		return s.groups[name]
