@@ -33,6 +33,9 @@ var ofOwners = []requirement{
 			hang := fault(APIHangs, 20, 150)
 			hang.Resource = rollouts.Resource
 			p.Faults = []Fault{hang}
+			for i := range p.Producers {
+				p.Producers[i].Gap, p.Producers[i].Writes = 20*time.Second, 4
+			}
 			p.Producers[0].Style, p.Producers[0].Start = Kubelet, 32*time.Second
 		}),
 		scenario: Scenario{Check: checkFewHang},
@@ -132,11 +135,12 @@ func checkCheap(e *environment) {
 	}
 }
 
-// checkFewHang checks that a kind that hangs is not requested again and again: after three requests
-// that failed, one in five seconds.
+// checkFewHang checks that a kind that hangs is not requested again and again: each object may be
+// requested before it is known that the kind hangs, and then one in five seconds. When the kind
+// answers again, each object is requested once more.
 func checkFewHang(e *environment) {
 	hangs := e.plan.Faults[0]
-	most := 20 + int((hangs.To-hangs.From)/(5*time.Second))
+	most := 2*len(e.plan.Apps) + int((hangs.To-hangs.From)/(5*time.Second))
 	for _, p := range e.allProcesses() {
 		p.mu.Lock()
 		n := p.asked[hangs.Resource]
