@@ -92,14 +92,7 @@ const mostDocuments = 2 * (60/10 + 10 + 1)
 // costs a request, and another one if the watch cache does not have it yet. It costs them again
 // when its entry expires. If nobody knows the object, that is within a minute.
 func (e *environment) mostLookups(p *process) int {
-	objects, longest := 0, 0
-	for _, a := range e.apps {
-		objects += len(a.objects) + len(a.existing())
-		longest = max(longest, len(a.objects)+1)
-	}
-	if len(e.plan.TagsFrom) > 0 {
-		objects += len(e.outside)
-	}
+	objects, longest := e.countObjects()
 	ended := time.Now()
 	if !p.died.IsZero() {
 		ended = p.died
@@ -109,6 +102,18 @@ func (e *environment) mostLookups(p *process) int {
 		objects, times = longest, times+len(e.server.History())
 	}
 	return 3*e.plan.Namespaces + 20 + 2*objects*times
+}
+
+// countObjects returns how many objects the lookups may need, and how many the longest chain has.
+func (e *environment) countObjects() (all, longest int) {
+	for _, a := range e.apps {
+		all += len(a.objects) + len(a.existing())
+		longest = max(longest, len(a.objects)+1)
+	}
+	if len(e.plan.TagsFrom) > 0 {
+		all += len(e.outside)
+	}
+	return all, longest
 }
 
 // mostPositions is how many requests for the leader's position a process may make in a minute: a

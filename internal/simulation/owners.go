@@ -97,6 +97,9 @@ func (t *truth) mayMiss(chain []*object, r *record) bool {
 	if t.env.epochAt(r.at) > 0 {
 		return true // A backup, or another cluster, may lack the objects.
 	}
+	if all, _ := t.env.countObjects(); t.env.plan.QPS > 0 && t.env.plan.CacheSize < all {
+		return true // Each event may have to be resolved from scratch, and the rate may not permit this.
+	}
 	return t.env.disturbed(r.observed().Add(-lookBack), r.at, func(f *Fault) bool {
 		// Without lists, each object is a request, and with a limit of their rate, some come too
 		// late.

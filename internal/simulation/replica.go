@@ -77,8 +77,7 @@ type process struct {
 	most, size int              // bytes: the most ever in held, and now
 	mostEvents int              // ever in held
 
-	asked map[string]int // requests for objects, by resource
-	read  int            // objects that they got
+	read int // objects that they got
 }
 
 // failing returns how many of the receiver's instances report an error now, or did a moment ago.
@@ -166,7 +165,6 @@ func (r *replica) start() {
 		replica: r, number: r.count, name: fmt.Sprintf("replica-%d/%d", r.index, r.count),
 		started: time.Now(), ended: make(chan struct{}), connections: map[*clientEnd]bool{},
 		lists: map[string]lists{}, held: map[string]int{}, requests: map[int]requests{},
-		asked:     map[string]int{},
 		dealtWith: map[string]int{}, launched: make(chan struct{}),
 	}
 	p.extend()
@@ -460,10 +458,11 @@ func (p *process) listed(list apiserver.List) {
 
 // requests counts what a process asked for within a minute.
 type requests struct {
-	events    int // lists and watches
-	versions  int // lists of a single event, which ask for the store's version
-	positions int // reads and writes of the leader's position
-	documents int // of discovery
+	events    int            // lists and watches
+	versions  int            // lists of a single event, which ask for the store's version
+	positions int            // reads and writes of the leader's position
+	documents int            // of discovery
+	objects   map[string]int // by resource
 }
 
 // requested counts a request.
@@ -482,15 +481,20 @@ func (p *process) requested(request apiserver.Request, now time.Duration) {
 	case request.Verb == "discover":
 		n.documents++
 	case request.Resource != leases:
-		p.asked[request.Resource.Resource]++
+		if n.objects == nil {
+			n.objects = map[string]int{}
+		}
+		n.objects[request.Resource.Resource]++
 	}
 	p.requests[minute] = n
 }
 
 // lookups returns how often the process asked for objects. Callers must hold mu.
 func (p *process) lookups() (n int) {
-	for _, of := range p.asked {
-		n += of
+	for _, of := range p.requests {
+		for _, requests := range of.objects {
+			n += requests
+		}
 	}
 	return n
 }
