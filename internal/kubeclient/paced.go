@@ -11,9 +11,13 @@ import (
 )
 
 const (
-	// readPause is the minimum time between two reads of a connection that do not fill the buffer.
-	// An API server sends each event separately, and waking for each costs more than decoding it.
-	readPause = 10 * time.Millisecond
+	// readPause is the longest time between two reads of a connection. An API server sends each
+	// event separately, and waking for each costs more than decoding it.
+	readPause = 5 * time.Millisecond
+	// readBytes is how much a read should find. While more than that comes within readPause, the
+	// connection is read sooner: what waits unread fills the window of the connection, and the
+	// server then waits.
+	readBytes = 16 << 10
 	// readBuffer is the maximum number of bytes of one read. A connection that fills it is read
 	// again without a pause.
 	readBuffer = 32 << 10
@@ -64,8 +68,8 @@ func (b *Bursts) signal() {
 	b.next = make(chan struct{})
 }
 
-// pace returns a dialer. Its connections are read at most once per readPause, unless more data is
-// waiting than one read takes.
+// pace returns a dialer. Its connections are read at most once per readPause, unless much data
+// comes.
 func (b *Bursts) pace(next dial) dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := next(ctx, network, address)
@@ -83,10 +87,33 @@ type pacedConn struct {
 	net.Conn
 	bursts *Bursts
 	buffer *bufio.Reader
-	next   time.Time // do not read before
+
+	drained time.Time // when a read last left nothing
+	read    int       // bytes since then
+	next    time.Time // do not read before
 }
 
 func (c *pacedConn) Read(b []byte) (int, error) { return c.buffer.Read(b) }
+
+// note notes the result of a read, and decides when to read again.
+func (c *pacedConn) note(read int, isDrained bool) {
+	c.read += read
+	if !isDrained {
+		return
+	}
+	now := time.Now()
+	c.next = now.Add(pauseAfter(c.read, now.Sub(c.drained)))
+	c.drained, c.read = now, 0
+}
+
+// pauseAfter returns the time in which readBytes come, at the rate of what came last, and at most
+// readPause.
+func pauseAfter(read int, within time.Duration) time.Duration {
+	if float64(read)*float64(readPause) <= float64(readBytes)*float64(within) {
+		return readPause
+	}
+	return time.Duration(readBytes * float64(within) / float64(read))
+}
 
 // pacedReader fills the buffer once its former content was processed.
 type pacedReader struct{ conn *pacedConn }
@@ -95,10 +122,7 @@ func (r pacedReader) Read(b []byte) (int, error) {
 	r.conn.bursts.signal()
 	time.Sleep(time.Until(r.conn.next))
 	n, err := r.conn.Conn.Read(b)
-	r.conn.next = time.Time{}
-	if n < len(b) {
-		r.conn.next = time.Now().Add(readPause)
-	}
+	r.conn.note(n, n < len(b))
 	if err != nil {
 		r.conn.bursts.signal()
 	}

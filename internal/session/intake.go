@@ -10,18 +10,21 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/queue"
 )
 
-// savedBatchWait is how long a batch waits for more changes with storage: a write costs as much for
-// one change as for many. Without storage, a batch is what the streams have available.
-const savedBatchWait = 100 * time.Millisecond
+// savedBatchInterval is the shortest time between two batches with storage: a write costs as much
+// for one change as for many. Without storage, a batch is what the streams have available.
+const savedBatchInterval = 40 * time.Millisecond
 
 // intake takes batches from the queue.
 type intake struct {
 	queue  *queue.Queue
 	health *health.Health
-	// wait is how long a batch waits for more changes.
-	wait time.Duration
-	// batch is the one that was taken last. Its memory is used again.
-	batch batch
+	// interval is the shortest time between two batches. What comes while one is saved and
+	// delivered is the next one: only if that takes less, the next one waits.
+	interval time.Duration
+	// batch is the one that was taken last. Its memory is used again. takenAt is when the last one
+	// with changes was taken.
+	batch   batch
+	takenAt time.Time
 }
 
 // wakeup is what begins a turn of the loop if there are no changes. A nil channel never fires.
@@ -49,6 +52,9 @@ func (i *intake) take(stop context.Context, next wakeup) *batch {
 		b.last = true
 	}
 	b.changes = i.queue.Take(b.changes)
+	if len(b.changes) > 0 {
+		i.takenAt = time.Now()
+	}
 	if b.last {
 		i.takeRest()
 	}
@@ -64,19 +70,20 @@ func (i *intake) release() {
 	i.queue.Done()
 }
 
-// gather waits until the batch is full, for the time that a batch may wait, or until stop ends; it
+// gather waits until the batch is full, for the rest of the interval, or until stop ends; it
 // returns false then. The end of a listing ends a batch, too: that the listing is complete is saved
 // before anything that comes after it has to be delivered.
 func (i *intake) gather(stop context.Context) bool {
-	if i.wait == 0 {
+	rest := time.Until(i.takenAt.Add(i.interval))
+	if rest <= 0 {
 		return true
 	}
-	full := time.NewTimer(i.wait)
-	defer full.Stop()
+	due := time.NewTimer(rest)
+	defer due.Stop()
 	for !i.queue.Full() {
 		select {
 		case <-i.queue.Signal():
-		case <-full.C:
+		case <-due.C:
 			return true
 		case <-stop.Done():
 			return false

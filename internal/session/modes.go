@@ -36,7 +36,7 @@ func (p *Process) newSession(m *memory.Memory, start election.Position, persist 
 	s.accounts = &accounts{memory: m, filter: p.Filter, health: p.Health, cluster: s.cluster}
 	s.intake = &intake{queue: queue.New(batchChanges), health: p.Health}
 	if p.Storage != nil {
-		s.intake.wait = savedBatchWait
+		s.intake.interval = savedBatchInterval
 	}
 	s.intake.queue.SetGate(p.Positions != nil)
 	return s
