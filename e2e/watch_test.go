@@ -49,7 +49,7 @@ func TestManagedFieldsAreLeftOutByNewServers(t *testing.T) {
 	ns := kube.newNamespace(t)
 	pod := kube.make(t, ns, "v1", "Pod", "pod")
 	g := newGateway(t, kube.Kubeconfig())
-	r := kube.run(t, in(ns), "start_at: beginning", g.config())
+	r := kube.run(t, in(ns), g.config())
 	ev := kube.makeEvent(t, ns, eventOf("LeftOut", pod.GetName()))
 	assert.Equal(t, "complete", r.of(t, ev.Name).resolution())
 
