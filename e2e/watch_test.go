@@ -5,6 +5,7 @@ package e2e
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
@@ -39,6 +41,46 @@ func TestOneWatchServesBothPipelines(t *testing.T) {
 	assert.Contains(t, watches[0].Header.Get("Accept"), "application/vnd.kubernetes.protobuf")
 	assert.Equal(t, "true", watches[0].URL.Query().Get("sendInitialEvents"), "a streaming list where the server has it")
 	assert.Empty(t, g.requests(isEventsList))
+}
+
+// API servers before Kubernetes 1.38 ignore the parameter, like this one.
+func TestManagedFieldsAreLeftOutByNewServers(t *testing.T) {
+	t.Parallel()
+	ns := kube.newNamespace(t)
+	pod := kube.make(t, ns, "v1", "Pod", "pod")
+	g := newGateway(t, kube.Kubeconfig())
+	r := kube.run(t, in(ns), g.config())
+	ev := kube.makeEvent(t, ns, eventOf("LeftOut", pod.GetName()))
+	assert.Equal(t, "complete", r.of(t, ev.Name).resolution())
+
+	const parameter = ";drop=metadata.managedFields"
+	client, err := rest.HTTPClientFor(kube.RESTConfig())
+	require.NoError(t, err)
+	get := func(path, accept string) []byte {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, kube.RESTConfig().Host+path, nil)
+		require.NoError(t, err)
+		request.Header.Set("Accept", accept)
+		response, err := client.Do(request)
+		require.NoError(t, err)
+		defer response.Body.Close()
+		body, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, response.StatusCode, "%s", body)
+		require.Equal(t, "application/vnd.kubernetes.protobuf", response.Header.Get("Content-Type"))
+		return body
+	}
+	events, pods := "/api/v1/namespaces/"+ns+"/events", "/api/v1/namespaces/"+ns+"/pods"
+	for path, of := range map[string]func(*http.Request) bool{events + "/" + ev.Name: isWatch, pods + "/pod": isOn("pods")} {
+		requests := g.requests(of)
+		require.NotEmpty(t, requests)
+		for _, request := range requests {
+			accept := request.Header.Get("Accept")
+			first, _, _ := strings.Cut(accept, ",")
+			require.Contains(t, first, parameter)
+			accept = strings.ReplaceAll(accept, "PartialObjectMetadataList", "PartialObjectMetadata")
+			assert.Equal(t, get(path, strings.ReplaceAll(accept, parameter, "")), get(path, accept))
+		}
+	}
 }
 
 func TestNamespacesHaveAWatchEach(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,7 +40,7 @@ func newClients(restConfig *rest.Config) (*clients, error) {
 		return nil, err
 	}
 	noted := *httpClient
-	noted.Transport = &retryAfterNoter{next: httpClient.Transport}
+	noted.Transport = &retryAfterNoter{next: &managedFieldsDropper{next: httpClient.Transport}}
 	metadataClient, err := metadata.NewForConfigAndClient(config, &noted)
 	if err != nil {
 		return nil, err
@@ -82,6 +83,37 @@ func (n *retryAfterNoter) RoundTrip(request *http.Request) (*http.Response, erro
 
 // WrappedRoundTripper lets idle connections be closed.
 func (n *retryAfterNoter) WrappedRoundTripper() http.RoundTripper { return n.next }
+
+// managedFieldsDropper asks API servers to leave managedFields out of metadata, where they are most of
+// it (KEP-5958, from Kubernetes 1.38). Older servers ignore this.
+type managedFieldsDropper struct{ next http.RoundTripper }
+
+func (d *managedFieldsDropper) RoundTrip(request *http.Request) (*http.Response, error) {
+	if accept := request.Header.Get("Accept"); strings.Contains(accept, ofMetadata) {
+		request = request.Clone(request.Context())
+		request.Header.Set("Accept", withoutManagedFields(accept))
+	}
+	return d.next.RoundTrip(request)
+}
+
+// WrappedRoundTripper lets idle connections be closed.
+func (d *managedFieldsDropper) WrappedRoundTripper() http.RoundTripper { return d.next }
+
+// ofMetadata is in the media types of metadata, of one object and of lists.
+const ofMetadata = ";as=PartialObjectMetadata"
+
+// withoutManagedFields prefers media types without managedFields. A server that refuses the
+// parameter uses the others.
+func withoutManagedFields(accept string) string {
+	types := strings.Split(accept, ",")
+	var preferred []string
+	for _, t := range types {
+		if strings.Contains(t, ofMetadata) {
+			preferred = append(preferred, t+";drop=metadata.managedFields")
+		}
+	}
+	return strings.Join(append(preferred, types...), ",")
+}
 
 // retryAfterKey is the key of a *time.Duration in a request's context.
 type retryAfterKey struct{}

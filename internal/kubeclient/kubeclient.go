@@ -27,7 +27,12 @@ const (
 	AuthNone           = "none"
 )
 
-const protobuf = "application/vnd.kubernetes.protobuf"
+const (
+	protobuf = "application/vnd.kubernetes.protobuf"
+	// withoutManagedFields is a parameter of a media type. With it, an API server leaves out
+	// managedFields, which nobody reads (KEP-5958, from Kubernetes 1.38). Older servers ignore it.
+	withoutManagedFields = ";drop=metadata.managedFields"
+)
 
 // Auth is how to reach the API server.
 type Auth struct {
@@ -153,6 +158,8 @@ func Events(config *rest.Config) (rest.Interface, *Bursts, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
 	config.Dial = bursts.pace(Dial)
+	// A server that refuses the parameter uses the next media type.
+	config.AcceptContentTypes = protobuf + withoutManagedFields + "," + protobuf + ",application/json"
 	config.APIPath = "/api"
 	config.GroupVersion = &corev1.SchemeGroupVersion
 	config.NegotiatedSerializer = event.Codecs.WithoutConversion()

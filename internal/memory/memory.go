@@ -69,7 +69,7 @@ func New(config Config, now time.Time) *Memory {
 		config:  config,
 		ledger:  ledger.New(),
 		streams: newStreams(config.Coverage),
-		Windows: dedup.New(config.DedupInterval),
+		Windows: dedup.New(config.DedupInterval, config.Coverage.streamOf),
 		Tally:   tally.New(config.Tally, now),
 		objects: objects.New(config.Objects),
 	}
@@ -149,16 +149,14 @@ func (m *Memory) Resume(stream string) string { return m.streams.resume(stream) 
 // were delivered. An event that is held back holds it back.
 func (m *Memory) DeliveredUpTo() map[string]uint64 {
 	delivered := m.streams.versions()
-	m.Windows.Oldest(func(namespace string, version uint64) {
-		for _, stream := range []string{"", namespace} {
-			if reached, ok := delivered[stream]; ok && version > 0 && reached >= version {
-				delivered[stream] = version - 1
-			}
-			if delivered[stream] == 0 {
-				delete(delivered, stream) // It is not known how far it has come.
-			}
+	for stream, reached := range delivered {
+		if oldest := m.Windows.Oldest(stream); oldest > 0 {
+			reached = min(reached, oldest-1)
 		}
-	})
+		if delivered[stream] = reached; reached == 0 {
+			delete(delivered, stream) // It is not known how far it has come.
+		}
+	}
 	return delivered
 }
 
@@ -268,7 +266,9 @@ func (m *Memory) Unsaved() int {
 // Content returns what has changed since it was last called, and which Saved acknowledges.
 func (m *Memory) Content() checkpoint.Content {
 	// The streams' entries name the ledger's numbers of streams.
-	m.streams.number(m.ledger.Scopes())
+	if m.streams.numbered != m.ledger.Streams() {
+		m.streams.number(m.ledger.Scopes())
+	}
 	changed := make([]checkpoint.Key, 0, m.Unsaved())
 	for _, k := range m.streams.changed.Take() {
 		changed = append(changed, keyOf(streamKind, k[:]))

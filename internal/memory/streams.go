@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"iter"
 	"maps"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,14 @@ import (
 type Coverage struct {
 	Namespaces    []string // of the streams; "" is the whole cluster
 	FieldSelector string   // the same for all streams; empty selects everything
+}
+
+// streamOf returns the stream that brings the events of a namespace.
+func (c Coverage) streamOf(namespace string) string {
+	if slices.Equal(c.Namespaces, []string{""}) {
+		return ""
+	}
+	return namespace
 }
 
 // streamKey names a stream's entry in a checkpoint.
@@ -53,6 +62,7 @@ type streams struct {
 	byNamespace map[string]*stream
 	byKey       map[streamKey]*stream
 	changed     dirty.Set[streamKey]
+	numbered    int // how many streams the ledger had when they were numbered last
 }
 
 func newStreams(coverage Coverage) *streams {
@@ -168,6 +178,7 @@ func (s *streams) versions() map[string]uint64 {
 
 // number notes the ledger's numbers of the streams.
 func (s *streams) number(scopes map[string]uint16) {
+	s.numbered = len(scopes)
 	for namespace, scope := range scopes {
 		if of := s.of(namespace); of.Scope != int(scope)+1 {
 			of.Scope = int(scope) + 1

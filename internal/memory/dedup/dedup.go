@@ -19,10 +19,12 @@ import (
 // concurrent use.
 type Windows struct {
 	interval time.Duration
+	streamOf func(namespace string) (stream string)
 	byEvent  map[types.NamespacedName]*window
 	order    []*window // by end; all windows are equally long, so also by begin
 
-	held    map[Key]*window // those that hold something
+	held    map[Key]*window      // those that hold something
+	oldest  map[string]*versions // of them, by stream, those whose first version is known
 	changed dirty.Set[Key]
 }
 
@@ -33,14 +35,22 @@ type window struct {
 	// first is the resource version of the first that is held; 0: nothing is held since the
 	// cluster's versions went back.
 	first uint64
+	place int // in the stream's versions, while first is known
 }
 
-// New makes windows of the given length. With 0, nothing is held back.
-func New(interval time.Duration) *Windows {
+// mostEnded is how many windows end at once, also if they held nothing: all events of a listing
+// open theirs at about the same time.
+const mostEnded = 10_000
+
+// New makes windows of the given length. With 0, nothing is held back. streamOf returns the stream
+// that has the events of a namespace.
+func New(interval time.Duration, streamOf func(namespace string) string) *Windows {
 	return &Windows{
 		interval: interval,
+		streamOf: streamOf,
 		byEvent:  map[types.NamespacedName]*window{},
 		held:     map[Key]*window{},
+		oldest:   map[string]*versions{},
 	}
 }
 
@@ -55,8 +65,7 @@ func (w *Windows) Admit(observations []observation.Observation, now time.Time) [
 		o := &observations[i]
 		name := event.Name(o.Event)
 		if open, ok := w.byEvent[name]; ok {
-			open.hold(o)
-			w.noteHeld(open)
+			w.hold(open, o)
 			continue
 		}
 		w.open(name, now)
@@ -65,11 +74,11 @@ func (w *Windows) Admit(observations []observation.Observation, now time.Time) [
 	return admitted
 }
 
-// Due ends windows whose time has come, until it has n records. A window that held something gives
-// a record, which opens the next one.
+// Due ends windows whose time has come, until it has n records or has ended mostEnded windows. A
+// window that held something gives a record, which opens the next one.
 func (w *Windows) Due(now time.Time, n int) (records []observation.Observation) {
 	ended := 0
-	for ; ended < len(w.order) && len(records) < n && !w.order[ended].end.After(now); ended++ {
+	for ; ended < min(len(w.order), mostEnded) && len(records) < n && !w.order[ended].end.After(now); ended++ {
 		window := w.order[ended]
 		w.order[ended] = nil
 		delete(w.byEvent, window.event)
@@ -87,7 +96,8 @@ func (w *Windows) Due(now time.Time, n int) (records []observation.Observation) 
 // release takes from a window what it holds.
 func (w *Windows) release(open *window) observation.Observation {
 	held := *open.held
-	open.held, open.first = nil, 0
+	w.forgetFirst(open)
+	open.held = nil
 	w.noteReleased(open)
 	return held
 }
@@ -102,16 +112,18 @@ func (w *Windows) open(event types.NamespacedName, now time.Time) {
 }
 
 // hold sums: the newest state of the event, seen when the first of the held ones was.
-func (w *window) hold(o *observation.Observation) {
+func (w *Windows) hold(open *window, o *observation.Observation) {
 	merged := *o
-	if w.held != nil {
-		merged.Occurrences += w.held.Occurrences
-		merged.SeenAt = w.held.SeenAt
+	if open.held != nil {
+		merged.Occurrences += open.held.Occurrences
+		merged.SeenAt = open.held.SeenAt
 	}
-	if w.first == 0 {
-		w.first = cmp.Or(o.LowestVersion, event.ResourceVersion(o.Event))
+	open.held = &merged
+	if open.first == 0 {
+		open.first = cmp.Or(o.LowestVersion, event.ResourceVersion(o.Event))
+		w.noteFirst(open)
 	}
-	w.held = &merged
+	w.noteHeld(open)
 }
 
 // Flush ends windows until it has n records; none is left once it returns fewer.
@@ -140,16 +152,18 @@ func (w *Windows) NextEnd() (end time.Time, ok bool) {
 func (w *Windows) ForgetVersions(namespace string) {
 	for k, open := range w.held {
 		if namespace == "" || namespace == open.event.Namespace {
-			open.first = 0
+			w.forgetFirst(open)
 			w.changed.Note(k)
 		}
 	}
 }
 
-// Oldest calls do with the namespace of each event of which something is held, and with the
-// resource version of the first observation that is held; 0: it is not known.
-func (w *Windows) Oldest(do func(namespace string, version uint64)) {
-	for _, open := range w.held {
-		do(open.event.Namespace, open.first)
+// Oldest returns the lowest resource version of the first observations that windows of the stream's
+// events hold; 0: nothing is held of which it is known.
+func (w *Windows) Oldest(stream string) uint64 {
+	v, ok := w.oldest[stream]
+	if !ok {
+		return 0
 	}
+	return (*v)[0].first
 }

@@ -4,7 +4,9 @@ package dedup
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -40,7 +42,7 @@ func admit(w *Windows, observations []observation.Observation, now time.Time) []
 }
 
 func TestAtMostOneRecordForEachEventAndWindow(t *testing.T) {
-	w := New(10 * time.Second)
+	w := newWindows(10 * time.Second)
 	_, waiting := w.NextEnd()
 	require.False(t, waiting)
 
@@ -60,7 +62,7 @@ func TestAtMostOneRecordForEachEventAndWindow(t *testing.T) {
 }
 
 func TestAnEndedWindowAndANewOccurrenceInOneBatch(t *testing.T) {
-	w := New(10 * time.Second)
+	w := newWindows(10 * time.Second)
 	admit(w, list(seen("a", 0, 1, 1)), at(0))
 	admit(w, list(seen("a", 1, 2, 1)), at(1))
 	assert.Equal(t, list(seen("a", 1, 2, 1)), admit(w, list(seen("a", 12, 3, 1)), at(12)), "what was held comes first")
@@ -68,7 +70,7 @@ func TestAnEndedWindowAndANewOccurrenceInOneBatch(t *testing.T) {
 }
 
 func TestFlushReturnsEverythingHeld(t *testing.T) {
-	w := New(time.Hour)
+	w := newWindows(time.Hour)
 	admit(w, list(seen("a", 0, 1, 1), seen("b", 0, 1, 1), seen("c", 0, 1, 1)), at(0))
 	admit(w, list(seen("a", 1, 3, 2), seen("b", 2, 2, 1), seen("a", 3, 4, 1)), at(3))
 	assert.Equal(t, list(seen("a", 1, 4, 3), seen("b", 2, 2, 1)), w.Flush(unbounded))
@@ -76,14 +78,14 @@ func TestFlushReturnsEverythingHeld(t *testing.T) {
 }
 
 func TestWithoutAnIntervalNothingIsHeld(t *testing.T) {
-	w := New(0)
+	w := newWindows(0)
 	all := list(seen("a", 0, 1, 1), seen("a", 0, 2, 1))
 	assert.Equal(t, all, admit(w, all, at(0)))
 	assert.Empty(t, w.Flush(unbounded))
 }
 
 func TestWhatIsHeldComesBackAfterARestart(t *testing.T) {
-	stored, w := map[Key][]byte{}, New(10*time.Second)
+	stored, w := map[Key][]byte{}, newWindows(10*time.Second)
 	w.Track()
 	save := func() {
 		for _, k := range w.TakeChanged() {
@@ -101,7 +103,7 @@ func TestWhatIsHeldComesBackAfterARestart(t *testing.T) {
 	save()
 	assert.Len(t, stored, 2)
 
-	restored := New(10 * time.Second)
+	restored := newWindows(10 * time.Second)
 	for k, value := range stored {
 		require.NoError(t, restored.Restore(k, value))
 	}
@@ -139,7 +141,7 @@ func counts(records []observation.Observation) (found []string) {
 
 // holding returns windows of ten seconds that hold something of n events, which came one a second.
 func holding(n int) *Windows {
-	w := New(10 * time.Second)
+	w := newWindows(10 * time.Second)
 	for i := range n {
 		name := fmt.Sprint("e", i)
 		admit(w, list(seen(name, i, 1, 1), seen(name, i, 3, 2)), at(i))
@@ -168,7 +170,7 @@ func TestAWindowThatIsDueAndNotTakenYetHoldsOn(t *testing.T) {
 }
 
 func TestWindowsThatHoldNothingTakeNoPlaceInABatch(t *testing.T) {
-	w := New(10 * time.Second)
+	w := newWindows(10 * time.Second)
 	for i := range 100 {
 		admit(w, list(seen(fmt.Sprint("silent", i), 0, 1, 1)), at(0))
 	}
@@ -193,39 +195,95 @@ func TestFlushEndsWindowsBatchByBatch(t *testing.T) {
 	assert.Equal(t, list(seen("e0", 6, 4, 1)), w.Admit(list(seen("e0", 6, 4, 1)), at(6)), "no window is open")
 }
 
+// newWindows makes windows of streams of single namespaces.
+func newWindows(interval time.Duration) *Windows {
+	return New(interval, func(namespace string) string { return namespace })
+}
+
+func TestTheOldestIsTheLowestOfAllThatIsHeld(t *testing.T) {
+	for seed := range uint64(200) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		w := newWindows(10 * time.Second)
+		for second := range 60 {
+			if random.IntN(20) == 0 {
+				w.ForgetVersions([]string{"", "ns", "other"}[random.IntN(3)])
+			}
+			var batch []observation.Observation
+			for range random.IntN(10) {
+				o := seen(fmt.Sprint("e", random.IntN(12)), second, 2, 1)
+				o.Event.Namespace = []string{"ns", "other"}[random.IntN(2)]
+				o.Event.ResourceVersion = strconv.Itoa(random.IntN(1000))
+				batch = append(batch, o)
+			}
+			w.Due(at(second), 1+random.IntN(10))
+			w.Admit(batch, at(second))
+			for _, stream := range []string{"ns", "other"} {
+				lowest := uint64(0)
+				for _, open := range w.held {
+					if open.event.Namespace == stream && open.first > 0 && (lowest == 0 || open.first < lowest) {
+						lowest = open.first
+					}
+				}
+				require.Equal(t, lowest, w.Oldest(stream), "seed %d, second %d", seed, second)
+			}
+		}
+	}
+}
+
+func TestAStreamOfTheClusterHasAllNamespaces(t *testing.T) {
+	w := New(time.Hour, func(string) string { return "" })
+	for i, namespace := range []string{"a", "b"} {
+		for range 2 {
+			o := seen("e", 0, 1, 1)
+			o.Event.Namespace, o.Event.ResourceVersion = namespace, strconv.Itoa(7+i)
+			admit(w, list(o), at(0))
+		}
+	}
+	assert.Equal(t, uint64(7), w.Oldest(""))
+}
+
+func TestManyWindowsThatHoldNothingEndBatchByBatch(t *testing.T) {
+	w := newWindows(10 * time.Second)
+	for i := range mostEnded + 1 {
+		admit(w, list(seen(fmt.Sprint("e", i), 0, 1, 1)), at(0))
+	}
+	assert.Empty(t, w.Due(at(10), 1))
+	assert.Len(t, w.order, 1)
+	end, open := w.NextEnd()
+	assert.True(t, open)
+	assert.Equal(t, at(10), end, "the rest is due at once")
+	assert.Empty(t, w.Due(at(10), 1))
+	assert.Empty(t, w.byEvent)
+}
+
 func TestTheOldestThatIsHeldIsKnown(t *testing.T) {
 	version := func(o observation.Observation, version string) observation.Observation {
 		o.Event.ResourceVersion = version
 		return o
 	}
-	held := func(w *Windows) map[string]uint64 {
-		found := map[string]uint64{}
-		w.Oldest(func(namespace string, version uint64) { found[namespace] = version })
-		return found
-	}
-	w := New(10 * time.Second)
+	w := newWindows(10 * time.Second)
 	w.Track()
 	admit(w, list(version(seen("a", 0, 1, 1), "7")), at(0))
-	assert.Empty(t, held(w), "a window that holds nothing holds nothing back")
+	assert.Zero(t, w.Oldest("ns"), "a window that holds nothing holds nothing back")
 	admit(w, list(version(seen("a", 1, 2, 1), "8"), version(seen("a", 1, 3, 1), "9")), at(1))
-	assert.Equal(t, map[string]uint64{"ns": 8}, held(w), "the first of them, also if a later one was added")
+	assert.Equal(t, uint64(8), w.Oldest("ns"), "the first of them, also if a later one was added")
 
-	restored := New(10 * time.Second)
+	restored := newWindows(10 * time.Second)
 	for _, k := range w.TakeChanged() {
 		require.NoError(t, restored.Restore(k, w.Value(k)))
 	}
 	restored.Settle(at(2))
-	assert.Equal(t, map[string]uint64{"ns": 8}, held(restored), "also after a restart")
+	assert.Equal(t, uint64(8), restored.Oldest("ns"), "also after a restart")
 	w.Due(at(20), unbounded)
-	assert.Empty(t, held(w))
+	assert.Zero(t, w.Oldest("ns"))
 }
 
 func TestAnIntervalThatBecameShorterEndsRestoredWindowsSooner(t *testing.T) {
-	w := New(time.Hour)
+	w := newWindows(time.Hour)
 	w.Track()
 	admit(w, list(seen("a", 0, 1, 1), seen("a", 0, 2, 1)), at(0))
 	for interval, want := range map[time.Duration]time.Time{time.Minute: at(5 + 60), 0: at(5), 2 * time.Hour: at(60 * 60)} {
-		restored := New(interval)
+		restored := newWindows(interval)
 		for _, k := range keysOf(w) {
 			require.NoError(t, restored.Restore(k, w.Value(k)))
 		}
@@ -238,10 +296,10 @@ func TestAnIntervalThatBecameShorterEndsRestoredWindowsSooner(t *testing.T) {
 }
 
 func TestWithoutAnIntervalARestoredWindowComesBeforeWhatFollows(t *testing.T) {
-	w := New(time.Hour)
+	w := newWindows(time.Hour)
 	w.Track()
 	admit(w, list(seen("a", 0, 1, 1), seen("a", 0, 2, 1)), at(0))
-	restored := New(0)
+	restored := newWindows(0)
 	for _, k := range keysOf(w) {
 		require.NoError(t, restored.Restore(k, w.Value(k)))
 	}
@@ -253,15 +311,12 @@ func TestWithoutAnIntervalARestoredWindowComesBeforeWhatFollows(t *testing.T) {
 func keysOf(w *Windows) []Key { return slices.Collect(w.Keys()) }
 
 func TestTheOldestVersionThatIsHeld(t *testing.T) {
-	oldest := func(w *Windows) (found uint64) {
-		w.Oldest(func(_ string, version uint64) { found = version })
-		return found
-	}
+	oldest := func(w *Windows) uint64 { return w.Oldest("ns") }
 	version := func(o observation.Observation, version string) observation.Observation {
 		o.Event.ResourceVersion = version
 		return o
 	}
-	w := New(time.Hour)
+	w := newWindows(time.Hour)
 	admit(w, list(seen("a", 0, 1, 1)), at(0))
 	assert.Zero(t, oldest(w), "nothing is held")
 	listed := version(seen("a", 1, 5, 4), "9")

@@ -97,6 +97,7 @@ func (w *Windows) Settle(now time.Time) {
 		}
 		w.byEvent[open.event] = open
 		w.order = append(w.order, open)
+		w.noteFirst(open)
 	}
 	slices.SortFunc(w.order, func(a, b *window) int { return a.end.Compare(b.end) })
 }

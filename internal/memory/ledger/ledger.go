@@ -99,7 +99,8 @@ func newest(seen, known entry) number {
 type Ledger struct {
 	entries map[Key]entry
 	scopes  map[string]*scope
-	usedIDs uint16 // numbers below stand for streams that ran before
+	byID    map[uint16]*scope // the same
+	usedIDs uint16            // numbers below stand for streams that ran before
 	deleted deletions
 	changed dirty.Set[Key]
 }
@@ -108,11 +109,13 @@ type Ledger struct {
 type scope struct {
 	id   uint16
 	pass uint16 // never gone
+	live int    // its events that are alive
+	seen int    // of them, those that were seen in this pass
 }
 
 // New makes a ledger that remembers nothing.
 func New() *Ledger {
-	return &Ledger{entries: map[Key]entry{}, scopes: map[string]*scope{}, deleted: newDeletions()}
+	return &Ledger{entries: map[Key]entry{}, scopes: map[string]*scope{}, byID: map[uint16]*scope{}, deleted: newDeletions()}
 }
 
 // Observe accounts for the state of an event and returns the number of occurrences that are new in
@@ -125,14 +128,14 @@ func (l *Ledger) Observe(namespace string, ev *corev1.Event) int64 {
 
 	known, ok := l.entries[k]
 	if !ok {
-		l.set(k, seen)
+		l.set(k, known, seen)
 		return firstSight(ev, int64(seen.count))
 	}
 	if known.uid != seen.uid && !seen.isNewerThan(known) {
 		return 0 // An earlier object of that name, passed on again.
 	}
 	occurrences := increment(known, seen)
-	l.set(k, l.merge(k, known, seen))
+	l.set(k, known, l.merge(k, known, seen))
 	return occurrences
 }
 
@@ -162,7 +165,7 @@ func (l *Ledger) Delete(namespace string, ev *corev1.Event, now time.Time) {
 		last.count = max(last.count, known.count)
 		last.resourceVersion = newest(last, known)
 	}
-	l.bury(k, last, now)
+	l.bury(k, known, last, now)
 }
 
 // ForgetVersions forgets the resource versions of the events of a stream, and no counts: the
@@ -176,8 +179,9 @@ func (l *Ledger) ForgetVersions(namespace string) {
 	}
 	for k, e := range l.entries {
 		if !others[e.scope] {
-			e.resourceVersion = numberOf(forgotten)
-			l.set(k, e)
+			versionless := e
+			versionless.resourceVersion = numberOf(forgotten)
+			l.set(k, e, versionless)
 		}
 	}
 }
@@ -186,23 +190,33 @@ func (l *Ledger) ForgetVersions(namespace string) {
 func (l *Ledger) BeginList(namespace string) {
 	s := l.scope(namespace)
 	s.pass = max(firstPass, s.pass+1) // After the last pass comes the first: what lives was seen in the newest.
+	s.seen = 0
 }
 
 // EndList ends a listing pass: every event of the scope that was not observed since BeginList was
-// deleted while nobody watched.
+// deleted while nobody watched. It looks for them only if there are any: with a stream for each of
+// many namespaces, each listing would look at the events of all.
 func (l *Ledger) EndList(namespace string, now time.Time) {
 	s := l.scope(namespace)
 	for k, e := range l.entries {
+		if s.live == s.seen {
+			return
+		}
 		if e.scope == s.id && e.pass != s.pass && !e.isGone() {
-			l.bury(k, e, now)
+			l.bury(k, e, e, now)
 		}
 	}
 }
 
-// Forget drops the deleted events whose time is over, and the oldest of those beyond MaxDeleted.
+// mostForgotten is how many events are dropped at once. A listing may find that nearly all events
+// were deleted.
+const mostForgotten = 10_000
+
+// Forget drops the deleted events whose time is over, and the oldest of those beyond MaxDeleted, up
+// to mostForgotten of them.
 func (l *Ledger) Forget(now time.Time) {
 	oldest := unixSeconds(now.Add(-RememberDeleted))
-	for l.deleted.len() > 0 {
+	for range min(l.deleted.len(), mostForgotten) {
 		d := l.deleted.front()
 		current := l.deleted.holds(d)
 		if current && d.at > oldest && l.deleted.valid() <= MaxDeleted {
@@ -226,9 +240,14 @@ func (l *Ledger) Len() int { return len(l.entries) }
 func (l *Ledger) scope(namespace string) *scope {
 	s, ok := l.scopes[namespace]
 	if !ok {
-		s = &scope{id: l.unusedID(), pass: firstPass}
-		l.scopes[namespace] = s
+		s = l.addScope(namespace, l.unusedID())
 	}
+	return s
+}
+
+func (l *Ledger) addScope(namespace string, id uint16) *scope {
+	s := &scope{id: id, pass: firstPass}
+	l.scopes[namespace], l.byID[id] = s, s
 	return s
 }
 
@@ -249,9 +268,9 @@ func (l *Ledger) merge(k Key, known, seen entry) entry {
 	return seen
 }
 
-func (l *Ledger) bury(k Key, e entry, now time.Time) {
+func (l *Ledger) bury(k Key, known, e entry, now time.Time) {
 	e.pass = gone
-	l.set(k, e)
+	l.set(k, known, e)
 	l.deleted.push(k, unixSeconds(now))
 }
 

@@ -173,6 +173,19 @@ func TestDeletedEventsAreBoundedOldestFirst(t *testing.T) {
 	assert.Equal(t, int64(1), l.Observe("", state{name: "e10", uid: "new", rv: 1_000_001, count: 6}.event()), "the others are not")
 }
 
+func TestManyDeletedEventsAreForgottenBatchByBatch(t *testing.T) {
+	l := New()
+	for i := range mostForgotten + 1 {
+		ev := state{name: strconv.Itoa(i), uid: "u", rv: 1, count: 1}.event()
+		l.Observe("", ev)
+		l.Delete("", ev, start)
+	}
+	l.Forget(start.Add(RememberDeleted))
+	assert.Equal(t, 1, l.Len())
+	l.Forget(start.Add(RememberDeleted))
+	assert.Zero(t, l.Len())
+}
+
 func TestForgettingReturnsTheRoomOfTheQueue(t *testing.T) {
 	l := New()
 	for round := range 50 {

@@ -15,19 +15,33 @@ const entrySize = 8 + 8 + 4 + 4 + 4
 // firstPass is the pass of a scope before its first listing.
 const firstPass = 1
 
-// set and drop are the only ways in which an entry changes, so that none is missed in a snapshot. A
-// new pass alone is no change: after a restart all entries are of the first.
-func (l *Ledger) set(k Key, e entry) {
-	if l.changed.Tracked() {
-		known := l.entries[k]
-		if known.isGone() == e.isGone() {
-			known.pass = e.pass
-		}
-		if known != e {
-			l.changed.Note(k)
-		}
+// set and drop are the only ways in which an entry changes, so that none is missed in a snapshot.
+// known is the entry so far; the zero entry if there was none. A new pass alone is no change: after
+// a restart all entries are of the first.
+func (l *Ledger) set(k Key, known, e entry) {
+	if known.scope != e.scope || known.pass != e.pass {
+		l.count(known, -1)
+		l.count(e, 1)
 	}
 	l.entries[k] = e
+	if known.isGone() == e.isGone() {
+		known.pass = e.pass
+	}
+	if known != e {
+		l.changed.Note(k)
+	}
+}
+
+// count adds to the numbers of the entry's stream, if it is alive.
+func (l *Ledger) count(e entry, n int) {
+	s := l.byID[e.scope]
+	if s == nil || e.isGone() {
+		return // The stream ran before, or the event does not exist.
+	}
+	s.live += n
+	if e.pass == s.pass {
+		s.seen += n
+	}
 }
 
 func (l *Ledger) drop(k Key) {
@@ -84,6 +98,9 @@ func (l *Ledger) Restore(k Key, value []byte) error {
 	return nil
 }
 
+// Streams is how many streams Scopes returns. None is ever removed.
+func (l *Ledger) Streams() int { return len(l.scopes) }
+
 // Scopes are the streams that entries came from, with the numbers that stand for them in the
 // entries.
 func (l *Ledger) Scopes() map[string]uint16 {
@@ -102,15 +119,18 @@ func (l *Ledger) Settle(scopes map[string]uint16, streams []string, now time.Tim
 	for namespace, id := range scopes {
 		l.usedIDs = max(l.usedIDs, id+1)
 		if slices.Contains(streams, namespace) {
-			l.scopes[namespace] = &scope{id: id, pass: firstPass}
+			l.addScope(namespace, id)
 			running[id] = true
 		}
 	}
 	for k, e := range l.entries {
 		if !e.isGone() && !running[e.scope] {
-			e.pass = gone
+			deleted := e
+			deleted.pass = gone
 			l.deleted.at[k] = unixSeconds(now)
-			l.set(k, e)
+			l.set(k, e, deleted)
+		} else {
+			l.count(e, 1)
 		}
 	}
 	for k, at := range l.deleted.at {

@@ -21,34 +21,54 @@ type Scope struct{ Name, Version string }
 // after the last points: OTLP requires that the times of a series increase. An empty clusterUID is
 // left out.
 func (t *Tally) Metrics(scope Scope, clusterUID string, now time.Time) pmetric.Metrics {
+	sums, now := t.sums(now)
+	metrics := pmetric.NewMetrics()
+	var of *resource
+	var points pmetric.NumberDataPointSlice
+	for i := range sums {
+		s := &sums[i]
+		if i == 0 || s.resource != of {
+			rm := metrics.ResourceMetrics().AppendEmpty()
+			s.resource.write(rm.Resource().Attributes(), clusterUID)
+			of, points = s.resource, newSum(rm, scope)
+		}
+		s.write(points.AppendEmpty(), now)
+	}
+	return metrics
+}
+
+// sum is what Metrics writes of a point.
+type sum struct {
+	resource *resource // nil: the overflow series
+	key      pointKey
+	start    time.Time
+	value    int64
+}
+
+// sums returns what Metrics writes, resource by resource, and the time at which it does. The loop
+// waits meanwhile, so that nothing is written here.
+func (t *Tally) sums(now time.Time) ([]sum, time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if soonest := t.emitted.Add(time.Millisecond); now.Before(soonest) {
 		now = soonest
 	}
 	t.emitted = now
-	metrics := pmetric.NewMetrics()
-	metrics.ResourceMetrics().EnsureCapacity(len(t.resources) + 1)
+	all := make([]sum, 0, t.series+1)
 	for _, r := range t.resources {
-		rm := metrics.ResourceMetrics().AppendEmpty()
-		r.write(rm.Resource().Attributes(), clusterUID)
-		points := newSum(rm, scope)
 		for key, p := range r.points {
 			if value := t.valueLocked(p); value > 0 {
 				p.written = value
-				key.write(p.write(points, value, now))
+				all = append(all, sum{r, key, p.start, value})
 			}
 		}
 	}
-	if t.overflow != nil && t.valueLocked(t.overflow) > 0 {
-		rm := metrics.ResourceMetrics().AppendEmpty()
-		semconv.Writer(rm.Resource().Attributes()).String("k8s.cluster.uid", clusterUID)
-		t.overflow.write(newSum(rm, scope), t.valueLocked(t.overflow), now).PutBool("otel.metric.overflow", true)
+	if t.overflow != nil {
+		if value := t.valueLocked(t.overflow); value > 0 {
+			all = append(all, sum{nil, pointKey{}, t.overflow.start, value})
+		}
 	}
-	metrics.ResourceMetrics().RemoveIf(func(rm pmetric.ResourceMetrics) bool {
-		return rm.ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints().Len() == 0
-	})
-	return metrics
+	return all, now
 }
 
 // valueLocked returns what the metric reports of a sum. Where sums are saved, it is the saved part:
@@ -86,9 +106,13 @@ func newSum(rm pmetric.ResourceMetrics, scope Scope) pmetric.NumberDataPointSlic
 	return sum.DataPoints()
 }
 
+// write writes the attributes of a resource. That of the overflow series is nil.
 func (r *resource) write(attributes pcommon.Map, clusterUID string) {
 	put := semconv.Writer(attributes)
 	put.String("k8s.cluster.uid", clusterUID)
+	if r == nil {
+		return
+	}
 	put.String("k8s.namespace.name", r.namespace)
 	if r.workload != nil {
 		put.Identity(semconv.Workload, r.workload)
@@ -106,11 +130,14 @@ func (k pointKey) write(attributes pcommon.Map) {
 	put.String("k8s.object.kind", k.objectKind)
 }
 
-// write appends the sum and returns the attributes of its point.
-func (p *point) write(points pmetric.NumberDataPointSlice, value int64, now time.Time) pcommon.Map {
-	dp := points.AppendEmpty()
-	dp.SetStartTimestamp(pcommon.NewTimestampFromTime(p.start))
+// write writes the point of the sum.
+func (s *sum) write(dp pmetric.NumberDataPoint, now time.Time) {
+	dp.SetStartTimestamp(pcommon.NewTimestampFromTime(s.start))
 	dp.SetTimestamp(pcommon.NewTimestampFromTime(now))
-	dp.SetIntValue(value)
-	return dp.Attributes()
+	dp.SetIntValue(s.value)
+	if s.resource == nil {
+		dp.Attributes().PutBool("otel.metric.overflow", true)
+		return
+	}
+	s.key.write(dp.Attributes())
 }
