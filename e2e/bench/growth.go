@@ -31,7 +31,7 @@ const (
 	liveHeap        = "heap"
 	written         = "checkpoint bytes for a change"
 	writtenPerTime  = "checkpoint bytes"
-	stored          = "size of the checkpoint"
+	storedSize      = "size of the checkpoint"
 	growthUnseen    = "changes lost"
 	writtenIncrease = "checkpoint bytes for a change, most live events over fewest"
 )
@@ -119,7 +119,7 @@ func growthFigures(live int) []figure {
 		{Name: liveHeap, Unit: "MiB"},
 		{Name: writtenPerTime, Unit: "KiB/s"},
 		{Name: written, Unit: "B"},
-		{Name: stored, Unit: "MiB"},
+		{Name: storedSize, Unit: "MiB"},
 		{Name: growthUnseen, Goal: oursAtMost(0)},
 	}
 	for i := range figures {
@@ -238,7 +238,7 @@ func (b *benchmark) changeSome(ctx context.Context, r *rig, live liveEvents, v v
 	size, err := sizeOf(r.directory)
 	v[writtenPerTime] = float64(after-before) / 1024 / time.Since(began).Seconds()
 	v[written] = float64(after-before) / float64(changes)
-	v[stored] = mebibytes(size)
+	v[storedSize] = mebibytes(size)
 	v[growthUnseen] = float64(changes - awaitCount(ctx, changes, 5*time.Second, r.col.accepted))
 	return err
 }

@@ -20,13 +20,15 @@ const (
 )
 
 func runIdle(ctx context.Context, b *benchmark) (result, error) {
-	figures, err := b.compare(ctx, []figure{
-		{Name: idleRequests, Goal: oursAtMost(0)},
-		{Name: idleWatches, Goal: oursAtMost(0)},
-		{Name: idleCPU, Unit: "ms"},
-		{Name: peakRSS, Unit: "MiB"},
+	groups, err := b.compare(ctx, b.setups(baseline, inMemory, stored), func(string) []figure {
+		return []figure{
+			{Name: idleRequests, Goal: oursAtMost(0)},
+			{Name: idleWatches, Goal: oursAtMost(0)},
+			{Name: idleCPU, Unit: "ms"},
+			{Name: peakRSS, Unit: "MiB"},
+		}
 	}, b.idleOnce)
-	return result{Figures: figures, Text: fmt.Sprintf(
+	return result{Groups: groups, Text: fmt.Sprintf(
 		"No event comes for %s. Nobody is elected. What the Collector does in the first %s after it has begun to watch is left out.", b.playback.idle, b.playback.settle)}, err
 }
 

@@ -56,6 +56,10 @@ func parse(arguments []string) (*options, []scenario, error) {
 	flags.StringVar(&o.docs, "docs", filepath.Join("..", "docs"), "the directory of performance.json and performance.md; empty: write neither")
 	flags.IntVar(&o.rounds, "rounds", 3, "how often each Collector is measured")
 	flags.StringVar(&o.profiles, "profile", "", "a directory for profiles of the Collectors under load; what is measured is then not kept")
+	flags.StringVar(&o.only, "setups", "", "the setups to measure, with commas (for example k8s_events,direct); empty: all of the scenario")
+	o.size = fullSize
+	flags.IntVar(&o.size.observations, "observations", o.size.observations, "how many observations the scenario load writes")
+	flags.IntVar(&o.size.perSecond, "rate", o.size.perSecond, "how many of them it writes each second")
 	o.playback = fullPlayback
 	o.playback.addFlags(flags)
 	o.cold = fullCold
@@ -68,7 +72,7 @@ func parse(arguments []string) (*options, []scenario, error) {
 		return nil, nil, fmt.Errorf("-rounds is %d: it takes at least one", o.rounds)
 	}
 	o.ours, o.theirs = kubeEvents(*ours), k8sEvents(*theirs)
-	o.size = fullSize
+	o.size.updates = o.size.observations * fullSize.updates / fullSize.observations
 	chosen, err := scenariosNamed(flags.Args())
 	return o, chosen, err
 }

@@ -102,7 +102,7 @@ func TestGrowth(t *testing.T) {
 	require.NoError(t, err)
 	assert.Zero(t, v[growthUnseen])
 	assert.NotZero(t, v[written])
-	assert.NotZero(t, v[stored])
+	assert.NotZero(t, v[storedSize])
 	if !theirs {
 		t.Skip("make comparison builds what is missing")
 	}

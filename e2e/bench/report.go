@@ -29,9 +29,26 @@ type result struct {
 
 	// What the scenario fills in.
 	Text    string   `json:"text,omitempty"` // what was done, as Markdown
-	Figures []figure `json:"figures"`
-	Notes   []string `json:"notes,omitempty"` // what a reader should know of the figures, as Markdown
+	Figures []figure `json:"figures,omitempty"`
+	Groups  []group  `json:"groups,omitempty"` // tables after that of the figures
+	Notes   []string `json:"notes,omitempty"`  // what a reader should know of the figures, as Markdown
 	Charts  []chart  `json:"charts,omitempty"`
+}
+
+// group is a table of its own: a setup that is compared with the baseline.
+type group struct {
+	Title   string   `json:"title"`
+	Column  string   `json:"column"` // whose values the column "ours" has
+	Figures []figure `json:"figures"`
+}
+
+// Tables returns all tables of the result. That of the figures has no title.
+func (r result) Tables() []group {
+	var tables []group
+	if len(r.Figures) > 0 {
+		tables = append(tables, group{Column: kubeEventsReceiver, Figures: r.Figures})
+	}
+	return append(tables, r.Groups...)
 }
 
 // figure is a row of a scenario's table. Less is better, unless it has a goal that is a lower
@@ -152,9 +169,14 @@ func (f figure) Row() string { return "| " + strings.Join(f.columns(), " | ") + 
 // printTable shows the result to the user.
 func printTable(w io.Writer, r result) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "FIGURE\tUNIT\tKUBE_EVENTS\tK8S_EVENTS\tRATIO\tGOAL\tMET")
-	for _, f := range r.Figures {
-		fmt.Fprintln(table, strings.Join(f.columns(), "\t"))
+	for _, g := range r.Tables() {
+		if g.Title != "" {
+			fmt.Fprintln(table, "\n"+strings.ToUpper(g.Title))
+		}
+		fmt.Fprintln(table, "FIGURE\tUNIT\t"+strings.ToUpper(g.Column)+"\tBASELINE\tRATIO\tGOAL\tMET")
+		for _, f := range g.Figures {
+			fmt.Fprintln(table, strings.Join(f.columns(), "\t"))
+		}
 	}
 	return table.Flush()
 }

@@ -29,7 +29,7 @@ const (
 	requestsForAll = "`start_at: beginning`: requests for owners"
 )
 
-func startFigures() []figure {
+func startFigures(string) []figure {
 	return []figure{
 		{Name: timeToReady, Unit: "s", Goal: ratioAtMost(0.2)},
 		{Name: cpuToReady, Unit: "s", Goal: ratioAtMost(0.5)},
@@ -56,7 +56,7 @@ func runStart(ctx context.Context, b *benchmark) (r result, err error) {
 		return r, err
 	}
 	b.logf("%d events exist", len(existing))
-	r.Figures, err = b.compare(ctx, startFigures(), func(ctx context.Context, c runner) (values, error) {
+	r.Groups, err = b.compare(ctx, b.setups(baseline, inMemory, stored), startFigures, func(ctx context.Context, c runner) (values, error) {
 		v, err := b.startAtEnd(ctx, kube, c)
 		if err != nil {
 			return nil, err
