@@ -52,6 +52,7 @@ func parse(arguments []string) (*options, []scenario, error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	ours, theirs := flags.String("ours", filepath.Join("..", "build", "measured", "otelcol"), "the Collector with kube_events"),
 		flags.String("theirs", filepath.Join("..", "build", "comparison", "otelcol"), "the Collector with k8s_events")
+	flags.StringVar(&o.newest, "newest", filepath.Join("..", "build", "newest", "otelcol"), "the Collector with the newest k8s_events, and k8sobjects; empty: do not measure them")
 	flags.StringVar(&o.controlPlane, "controlplane", filepath.Join("..", "build", "controlplane"), "the directory of etcd and kube-apiserver")
 	flags.StringVar(&o.docs, "docs", filepath.Join("..", "docs"), "the directory of performance.json and performance.md; empty: write neither")
 	flags.IntVar(&o.rounds, "rounds", 3, "how often each Collector is measured")
@@ -60,11 +61,17 @@ func parse(arguments []string) (*options, []scenario, error) {
 	o.size = fullSize
 	flags.IntVar(&o.size.observations, "observations", o.size.observations, "how many observations the scenario load writes")
 	flags.IntVar(&o.size.perSecond, "rate", o.size.perSecond, "how many of them it writes each second")
+	flags.IntVar(&o.size.existing, "existing", o.size.existing, "how many events exist in the scenario start")
+	flags.IntVar(&o.starts, "starts", 10, "how often each configuration of ours starts in the scenario start")
 	o.playback = fullPlayback
 	o.playback.addFlags(flags)
 	o.cold = fullCold
 	o.cold.addFlags(flags)
 	o.hanging = fullHanging
+	o.curves = fullCurves
+	o.curves.addFlags(flags)
+	o.kills = fullKills
+	o.kills.addFlags(flags)
 	if err := flags.Parse(arguments); err != nil {
 		return nil, nil, err
 	}

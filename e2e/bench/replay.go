@@ -84,6 +84,7 @@ func (v values) suffixed(suffix string) values {
 type recorded struct {
 	warm   int // changes that make all owners known; they come first
 	frames []replay.Frame
+	about  []observation // what each frame reports; empty if nothing needs it
 }
 
 func recordTraffic(fleet *replay.Fleet, changes int, begin time.Time) recorded {

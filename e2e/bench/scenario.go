@@ -25,8 +25,10 @@ type scenario struct {
 var scenarios = []scenario{
 	stagesScenario,
 	loadScenario,
+	killScenario,
 	startScenario,
 	replayScenario,
+	curvesScenario,
 	growthScenario,
 	stormScenario,
 	namespacesScenario,
@@ -84,6 +86,10 @@ func kubeEvents(binary string) runner {
 
 func k8sEvents(binary string) runner {
 	return runner{name: "k8s_events", binary: binary, receiver: "{auth_type: kubeConfig}"}
+}
+
+func k8sObjects(binary string) runner {
+	return runner{name: "k8sobjects", binary: binary, receiver: "{auth_type: kubeConfig, objects: [{name: events, mode: watch}]}"}
 }
 
 // String returns the label for progress reports.
@@ -150,7 +156,9 @@ var fullSize = size{
 // benchmark is what scenarios work with.
 type benchmark struct {
 	ours, theirs runner
+	newest       string // the Collector with newer receivers of contrib; empty: they are not measured
 	rounds       int
+	starts       int    // of each setup of ours, in the scenario start
 	only         string // the names of the setups to measure, with commas; empty: all
 	size         size
 	controlPlane string // the directory of its programs
@@ -158,6 +166,8 @@ type benchmark struct {
 	playback     playback
 	cold         cold
 	hanging      hanging
+	kills        kills
+	curves       curves
 }
 
 // logf reports progress to the user.

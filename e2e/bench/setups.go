@@ -16,6 +16,7 @@ type setup struct {
 	name   string // on the command line and in progress reports
 	title  string // of its table
 	column string // of its values in the table
+	runs   int    // in all rounds together; 0: one in each round
 	runner runner
 	// configure adds to the runner what needs a directory; nil: nothing does.
 	configure func(c runner, directory string) runner
@@ -35,18 +36,32 @@ const (
 // setups returns those with the given names, in the order of the names.
 func (b *benchmark) setups(names ...string) (chosen []setup) {
 	all := []setup{
-		{name: baseline, title: "k8s_events", column: "k8s_events", runner: b.theirs},
-		{name: inMemory, title: "Without storage, batch processor", column: "kube_events", runner: b.ours},
-		{name: stored, title: "With storage, batch processor", column: "kube_events", runner: b.ours, configure: runner.storing},
-		{name: direct, title: "With storage, direct delivery (recommended)", column: "kube_events", runner: b.ours, configure: runner.recommended},
-		{name: waiting, title: "With storage, exporter queue with `wait_for_result`", column: "kube_events", runner: b.ours, configure: runner.waiting},
+		{name: baseline, title: "k8s_events", column: "k8s_events " + buildOf(b.theirs.binary, "k8seventsreceiver").Receiver, runner: b.theirs},
+		{name: inMemory, title: "Without storage, batch processor", column: kubeEventsReceiver, runner: b.ours},
+		{name: stored, title: "With storage, batch processor", column: kubeEventsReceiver, runner: b.ours, configure: runner.storing},
+		{name: direct, title: "With storage, direct delivery (recommended)", column: kubeEventsReceiver, runner: b.ours, configure: runner.recommended},
+		{name: waiting, title: "With storage, exporter queue with `wait_for_result`", column: kubeEventsReceiver, runner: b.ours, configure: runner.waiting},
 	}
+	all = append(all, b.others()...)
 	for _, name := range names {
 		if i := slices.IndexFunc(all, func(s setup) bool { return s.name == name }); i >= 0 {
 			chosen = append(chosen, all[i])
 		}
 	}
 	return chosen
+}
+
+// others returns the setups with other receivers than the baseline's; none if they are not built.
+func (b *benchmark) others() []setup {
+	if b.newest == "" {
+		return nil
+	}
+	events, objects := buildOf(b.newest, "k8seventsreceiver"), buildOf(b.newest, "k8sobjectsreceiver")
+	newer, whole := k8sEvents(b.newest), k8sObjects(b.newest)
+	return []setup{
+		{name: newest, title: "k8s_events " + events.Receiver + " in Collector " + events.Collector, column: "k8s_events " + events.Receiver, runner: newer},
+		{name: theObjects, title: "k8sobjects " + objects.Receiver, column: "k8sobjects " + objects.Receiver, runner: whole},
+	}
 }
 
 // onlyChosen returns the setups that the user chose; all of them if the user chose none.
@@ -87,18 +102,28 @@ func (s setup) once(ctx context.Context, measure func(context.Context, runner) (
 	return measure(ctx, s.configure(c, directory))
 }
 
+// runsIn returns how often the setup is measured in a round: all runs are spread evenly.
+func (s setup) runsIn(round, rounds int) int {
+	if s.runs == 0 {
+		return 1
+	}
+	return s.runs*(round+1)/rounds - s.runs*round/rounds
+}
+
 // interleave measures the setups in turn, round after round, so that a disturbance of the machine
 // affects all of them. It returns the values of each setup, round by round.
 func (b *benchmark) interleave(ctx context.Context, setups []setup, measure func(context.Context, runner) (values, error)) (map[string][]values, error) {
 	rounds := map[string][]values{}
 	for round := range b.rounds {
 		for _, s := range setups {
-			v, err := s.once(ctx, measure)
-			if err != nil {
-				return nil, fmt.Errorf("round %d of %s: %w", round+1, s.name, err)
+			for range s.runsIn(round, b.rounds) {
+				v, err := s.once(ctx, measure)
+				if err != nil {
+					return nil, fmt.Errorf("round %d of %s: %w", round+1, s.name, err)
+				}
+				b.logf("round %d of %s: %v", round+1, s.name, v)
+				rounds[s.name] = append(rounds[s.name], v)
 			}
-			b.logf("round %d of %s: %v", round+1, s.name, v)
-			rounds[s.name] = append(rounds[s.name], v)
 		}
 	}
 	return rounds, nil
