@@ -62,7 +62,7 @@ func loadFigures(setup string) []figure {
 }
 
 func runLoad(ctx context.Context, b *benchmark) (result, error) {
-	groups, err := b.compare(ctx, b.setups(baseline, inMemory, stored, direct, waiting, newest), loadFigures, func(ctx context.Context, c runner) (values, error) {
+	groups, err := b.compare(ctx, b.setups(baseline, direct, waiting, stored, inMemory, newest), loadFigures, func(ctx context.Context, c runner) (values, error) {
 		run, err := b.loadOnce(ctx, c)
 		return run.values(), err
 	})
@@ -73,9 +73,9 @@ has started its watch, %d observations are written at %d a second: %d new events
 All Collectors are measured in turn, in each round.
 
 - k8s_events has the batch processor and the exporter's default queue. All ratios compare with it.
-- Without storage, and with storage: the batch processor and the exporter's default queue.
-- Direct delivery: no batch processor and no exporter queue, as the README recommends. The exporter sends each batch of the receiver as one request.
-- `+"`wait_for_result`"+`: the exporter's queue gathers up to 8,192 records for up to 200 ms, and acknowledges them after it has delivered them.`,
+- Direct delivery: storage, no batch processor and no exporter queue, as the README recommends. The exporter sends each batch of the receiver as one request.
+- `+"`wait_for_result`"+`: storage, and an exporter queue that gathers up to 8,192 records for up to 200 ms, and acknowledges them after it has delivered them.
+- Batch processor, with and without storage: this and the exporter's default queue acknowledge records before they have delivered them.`,
 			b.size.pods, b.size.deployments, b.size.namespaces, b.size.observations, b.size.perSecond, b.size.observations-b.size.updates, b.size.updates),
 		Notes: []string{
 			"Processor time is that of the whole Collector, user and system, from the start of the load to the arrival of the last record.",

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,28 +33,31 @@ func runReplay(ctx context.Context, b *benchmark) (result, error) {
 	b.logf("%d events are recorded", len(stream.frames))
 	var groups []group
 	for _, way := range []struct {
-		title string
-		nop   bool
+		suffix string
+		nop    bool
 	}{{"", false}, {throughNop, true}} {
-		some, err := b.compare(ctx, b.setups(baseline, inMemory, stored), replayFigures, func(ctx context.Context, c runner) (values, error) {
-			return b.replayOnce(ctx, c, stream, way.nop)
+		some, err := b.compare(ctx, b.setups(baseline, stored, inMemory), replayFigures(way.suffix), func(ctx context.Context, c runner) (values, error) {
+			v, err := b.replayOnce(ctx, c, stream, way.nop)
+			return v.suffixed(way.suffix), err
 		})
 		if err != nil {
 			return result{}, err
 		}
 		for _, g := range some {
-			g.Title += way.title
+			if way.nop {
+				g.Title = strings.TrimSuffix(g.Title, withBatches) + throughNop
+			}
 			groups = append(groups, g)
 		}
 	}
 	return result{
 		Groups: groups,
-		Text: fmt.Sprintf(`A played API server streams %d changes of events that were encoded ahead of time, as fast as the Collector reads: of each ten, seven
-are new events and three count one up; they come from all three kinds of producer. The Collector has seen an event of each of the %d pods of
-%d Deployments before, so their owners are known.`, b.playback.changes, replayPods, b.playback.deployments),
+		Text: fmt.Sprintf(`A simulated API server streams %d changes of events that were encoded before, as fast as the Collector reads. Of ten changes, seven are new
+events, and three increase the count of an event. They have the forms of all three kinds of producers. The Collector has seen an event of each of
+the %d pods of %d Deployments before, so it knows their owners.`, b.playback.changes, replayPods, b.playback.deployments),
 		Notes: []string{
-			"Here more is better in the rows that count records. They are the whole Collector's: HTTP/2, TLS and decoding are in them, and with `otlp_http` also encoding and gzip.",
-			"kube_events gets protobuf from the API server and k8s_events JSON, as each of them asks for.",
+			"In the rows that count records, more is better. They are values of the whole Collector. They include HTTP/2, TLS and decoding, and with `otlp_http` also encoding and gzip.",
+			"kube_events requests protobuf from the API server. k8s_events requests JSON.",
 		},
 	}, nil
 }
@@ -61,13 +65,19 @@ are new events and three count one up; they come from all three kinds of produce
 // replayGoals are the goals for the processor time of a record.
 var replayGoals = map[string]*goal{inMemory: ratioAtMost(0.25), stored: ratioAtMost(0.35)}
 
-func replayFigures(setup string) []figure {
-	return []figure{
-		{Name: recordsPerCoreSecond, Unit: "1/s"},
-		{Name: cpuPerObservation, Unit: "µs", Goal: replayGoals[setup]},
-		{Name: recordsPerSecond, Unit: "1/s"},
-		{Name: peakRSS, Unit: "MiB"},
-		{Name: lost, Goal: oursAtMost(0)},
+func replayFigures(suffix string) func(setup string) []figure {
+	return func(setup string) []figure {
+		figures := []figure{
+			{Name: recordsPerCoreSecond, Unit: "1/s"},
+			{Name: cpuPerObservation, Unit: "µs", Goal: replayGoals[setup]},
+			{Name: recordsPerSecond, Unit: "1/s"},
+			{Name: peakRSS, Unit: "MiB"},
+			{Name: lost, Goal: oursAtMost(0)},
+		}
+		for i := range figures {
+			figures[i].Name += suffix
+		}
+		return figures
 	}
 }
 

@@ -3,21 +3,13 @@
 package main
 
 import (
-	"bytes"
-	_ "embed"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
-	"text/template"
 )
 
 // result is what a scenario found out, as docs/performance.json keeps it.
@@ -59,10 +51,11 @@ type gridRow struct {
 
 // Heading returns the title with the unit.
 func (g grid) Heading() string {
+	heading := strings.ToUpper(g.Title[:1]) + g.Title[1:]
 	if g.Unit == "" {
-		return g.Title
+		return heading
 	}
-	return g.Title + ", " + g.Unit
+	return heading + " (" + g.Unit + ")"
 }
 
 // lines returns the cells of the table: its head, and its rows.
@@ -250,68 +243,4 @@ func printTable(w io.Writer, r result) error {
 		}
 	}
 	return table.Flush()
-}
-
-// keep replaces the scenario's last result and writes the page again.
-func keep(docs, name string, r result) error {
-	path := filepath.Join(docs, "performance.json")
-	results, err := readResults(path)
-	if err != nil {
-		return err
-	}
-	results[name] = r
-	kept, err := json.MarshalIndent(results, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(path, append(kept, '\n'), 0o600); err != nil { //nolint:gosec // The path is the command line's.
-		return err
-	}
-	if err := keepCharts(docs, name, r.Charts); err != nil {
-		return err
-	}
-	page, err := render(results)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(docs, "performance.md"), page, 0o600) //nolint:gosec // Likewise.
-}
-
-func readResults(path string) (map[string]result, error) {
-	results := map[string]result{}
-	kept, err := os.ReadFile(path) //nolint:gosec // The path is the command line's.
-	if errors.Is(err, fs.ErrNotExist) {
-		return results, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(kept, &results); err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	return results, nil
-}
-
-//go:embed performance.md.tmpl
-var page string
-
-var pageTemplate = template.Must(template.New("performance.md").Parse(page))
-
-// section is a scenario's part of the page.
-type section struct {
-	Name string
-	result
-}
-
-// render writes the page of all results, in the order of the scenarios.
-func render(results map[string]result) ([]byte, error) {
-	var sections []section
-	for _, s := range scenarios {
-		if r, ok := results[s.name]; ok {
-			sections = append(sections, section{s.name, r})
-		}
-	}
-	var text bytes.Buffer
-	err := pageTemplate.Execute(&text, sections)
-	return text.Bytes(), err
 }

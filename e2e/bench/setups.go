@@ -33,12 +33,15 @@ const (
 	theObjects = "k8sobjects"
 )
 
+// withBatches ends the titles of setups with the batch processor.
+const withBatches = ", batch processor"
+
 // setups returns those with the given names, in the order of the names.
 func (b *benchmark) setups(names ...string) (chosen []setup) {
 	all := []setup{
 		{name: baseline, title: "k8s_events", column: "k8s_events " + buildOf(b.theirs.binary, "k8seventsreceiver").Receiver, runner: b.theirs},
-		{name: inMemory, title: "Without storage, batch processor", column: kubeEventsReceiver, runner: b.ours},
-		{name: stored, title: "With storage, batch processor", column: kubeEventsReceiver, runner: b.ours, configure: runner.storing},
+		{name: inMemory, title: "Without storage" + withBatches, column: kubeEventsReceiver, runner: b.ours},
+		{name: stored, title: "With storage" + withBatches, column: kubeEventsReceiver, runner: b.ours, configure: runner.storing},
 		{name: direct, title: "With storage, direct delivery (recommended)", column: kubeEventsReceiver, runner: b.ours, configure: runner.recommended},
 		{name: waiting, title: "With storage, exporter queue with `wait_for_result`", column: kubeEventsReceiver, runner: b.ours, configure: runner.waiting},
 	}

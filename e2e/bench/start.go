@@ -55,7 +55,7 @@ func (b *benchmark) startSetups() (setups []setup, remove func() error, err erro
 	if err != nil {
 		return nil, nil, err
 	}
-	setups = b.setups(baseline, inMemory, stored)
+	setups = b.setups(baseline, stored, inMemory)
 	setups = append(setups, setup{
 		name: restarted, title: "With storage, after a restart", column: kubeEventsReceiver, runner: b.ours,
 		configure: func(c runner, _ string) runner { return c.storing(directory) },
