@@ -17,6 +17,7 @@ export GOFLAGS := $(shell go env GOFLAGS) -buildvcs=false
 
 OTELCOL      := build/otelcol
 COMPARISON   := build/comparison/otelcol
+NEWEST       := build/newest/otelcol
 MEASURED     := build/measured/otelcol
 OCB          := build/tools/builder
 MDATAGEN     := build/tools/mdatagen
@@ -97,14 +98,15 @@ mutants: ## Put deliberate faults into the receiver, check that the simulation f
 .PHONY: comparison
 comparison: $(COMPARISON) ## Build the Collector with contrib's k8s_events for the benchmarks: build/comparison/otelcol
 
-# For bench-e2e: SCENARIOS selects scenarios, BENCH_FLAGS are flags of e2e/bench (-rounds 3,
-# -profile DIR).
 .PHONY: bench
 bench: ## Measure each stage of the receiver, and owner lookups; for benchstat
 	@go test -run '^$$' -bench . -count $(or $(COUNT),1) . ./internal/... ./resolver
 
+# Without SCENARIOS, it measures everything on one clean commit and writes docs/performance.md. With
+# SCENARIOS, it prints the results of these scenarios; with BENCH_FLAGS=-write, it also replaces their
+# parts of the page. BENCH_FLAGS are flags of e2e/bench (BENCH_FLAGS=-h prints them).
 .PHONY: bench-e2e
-bench-e2e: $(MEASURED) $(COMPARISON) $(CONTROLPLANE) ## Measure the whole Collector next to one with contrib's k8s_events, and write docs/performance.md
+bench-e2e: $(MEASURED) $(COMPARISON) $(NEWEST) build/controlplane/etcd build/controlplane/kube-apiserver ## Compare the whole Collector with other receivers, and write docs/performance.md
 	@cd e2e && go run ./bench $(BENCH_FLAGS) $(SCENARIOS)
 
 # With the flags of the Collector's build, the linter finds compiled packages in the build cache.
@@ -191,6 +193,12 @@ $(MEASURED): $(OCB) e2e/bench/measured/builder.yaml go.mod go.sum $(SOURCES)
 	@mkdir -p $(@D)
 	@$(OCB) --config e2e/bench/measured/builder.yaml
 	@mv build/measured/ocb/otelcol $@
+
+$(NEWEST): $(OCB) e2e/bench/newest/builder.yaml
+	@echo "building the Collector with the newest k8s_events (the first time takes a few minutes) ..."
+	@mkdir -p $(@D)
+	@$(OCB) --config e2e/bench/newest/builder.yaml
+	@mv $(@D)/ocb/otelcol $@
 
 # This uses the Collector builder of the same version, because a builder builds only its own
 # version.

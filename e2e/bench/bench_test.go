@@ -4,6 +4,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -33,6 +34,7 @@ func smallBenchmark() *benchmark {
 	return &benchmark{
 		ours:   kubeEvents(cmp.Or(os.Getenv("OTELCOL"), filepath.Join(build, "otelcol"))),
 		theirs: k8sEvents(filepath.Join(build, "comparison", "otelcol")),
+		newest: filepath.Join(build, "newest", "otelcol"),
 		rounds: 1, size: smallSize, controlPlane: controlplanetest.Binaries(),
 	}
 }
@@ -56,24 +58,47 @@ func TestLoad(t *testing.T) {
 	t.Parallel()
 	b := smallBenchmark()
 	kube := smallCluster(t, b)
-	run, err := b.loadOn(t.Context(), kube, b.ours)
-	require.NoError(t, err)
-	assert.Equal(t, smallSize.observations, run.sent)
-	assert.Equal(t, run.sent, run.delivered)
-	assert.Equal(t, run.sent, run.owned, "records with all owners")
-	assert.Zero(t, run.surplus)
-	assert.NotZero(t, run.requests.total())
-	assert.LessOrEqual(t, run.requests.total(), mostRequests, run.requests)
+	for _, s := range b.setups(direct, waiting, stored, inMemory) {
+		_, err := s.once(t.Context(), func(ctx context.Context, c runner) (values, error) {
+			run, err := b.loadOn(ctx, kube, c)
+			require.NoError(t, err, c)
+			assert.Equal(t, smallSize.observations, run.sent, c)
+			assert.Equal(t, run.sent, run.delivered, c)
+			assert.Equal(t, run.sent, run.owned, "%s: records with all owners", c)
+			assert.Zero(t, run.surplus, c)
+			assert.NotZero(t, run.requests.total(), c)
+			assert.LessOrEqual(t, run.requests.total(), mostRequests, run.requests)
+			return run.values(), nil
+		})
+		require.NoError(t, err)
+	}
 
 	// make test does not build what the benchmarks compare with.
 	if _, err := os.Stat(b.theirs.binary); err != nil {
 		t.Skip("make comparison builds what is missing: ", err)
 	}
-	run, err = b.loadOn(t.Context(), kube, b.theirs)
+	run, err := b.loadOn(t.Context(), kube, b.theirs)
 	require.NoError(t, err)
 	assert.NotZero(t, run.delivered)
 	assert.Zero(t, run.owned)
 	assert.Zero(t, run.requests.total())
+}
+
+func TestKill(t *testing.T) {
+	t.Parallel()
+	b := smallBenchmark()
+	kube := smallCluster(t, b)
+	b.kills = kills{observations: 300, times: 1}
+	for _, s := range b.setups(direct, waiting) {
+		v, err := s.once(t.Context(), func(ctx context.Context, c runner) (values, error) {
+			return b.killOn(ctx, kube, c, b.kills.size(b.size))
+		})
+		require.NoError(t, err)
+		assert.Zero(t, v[lost], s.name)
+		assert.Zero(t, v[killUnrecognized], s.name)
+		assert.Zero(t, v[unowned], s.name)
+		assert.Positive(t, v[latencyMost], s.name)
+	}
 }
 
 func TestStart(t *testing.T) {
@@ -86,7 +111,8 @@ func TestStart(t *testing.T) {
 	v, err := b.startAtEnd(t.Context(), kube, b.ours)
 	require.NoError(t, err)
 	assert.Contains(t, v, timeToReady)
-	require.NoError(t, b.startAtBeginning(t.Context(), kube, b.ours, existing, v))
+	v, err = b.startAtBeginning(t.Context(), kube, b.ours, existing)
+	require.NoError(t, err)
 	assert.Zero(t, v[allLost])
 	assert.Zero(t, v[allUnowned])
 	assert.LessOrEqual(t, v[requestsForAll], float64(mostRequests))

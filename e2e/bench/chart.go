@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"math"
 	"os"
@@ -14,9 +15,11 @@ import (
 
 // chart shows how something grows, on two logarithmic axes.
 type chart struct {
-	Title string `json:"title"`
-	Unit  string `json:"unit"`
-	Lines []line `json:"lines"`
+	File   string `json:"file,omitempty"` // the charts of a file are side by side; empty: that of the scenario
+	Title  string `json:"title"`
+	Unit   string `json:"unit"`
+	Across string `json:"across,omitempty"` // what the horizontal axis has
+	Lines  []line `json:"lines"`
 }
 
 // line is what one Collector does.
@@ -35,23 +38,33 @@ var drawing string
 
 var drawingTemplate = template.Must(template.New("chart.svg").Parse(drawing))
 
-// keepCharts draws the charts of a scenario into one file next to the page.
+// keepCharts draws the charts of a scenario into files next to the page.
 func keepCharts(docs, name string, charts []chart) error {
-	if len(charts) == 0 {
-		return nil
+	files := map[string][]chart{}
+	for _, c := range charts {
+		file := cmp.Or(c.File, name)
+		files[file] = append(files[file], c)
 	}
-	drawn, err := draw(charts)
-	if err != nil {
-		return err
+	for file, some := range files {
+		drawn, err := draw(some)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(docs, "performance-"+file+".svg"), drawn, 0o600); err != nil { //nolint:gosec // The path is the command line's.
+			return err
+		}
 	}
-	return os.WriteFile(filepath.Join(docs, "performance-"+name+".svg"), drawn, 0o600) //nolint:gosec // The path is the command line's.
+	return nil
 }
 
 // The measures of a chart, in the drawing's units: where the plot is within it.
 const (
-	chartWidth, chartHeight = 420, 300
+	chartWidth, chartHeight = 420, 290 // without the legend
 	plotLeft, plotTop       = 70.0, 50.0
 	plotWidth, plotHeight   = 320.0, 190.0
+	legendTop, legendLine   = 292.0, 16.0
+	// mostLabels is how many lines have their values next to their points. More would overlap.
+	mostLabels = 2
 )
 
 // draw puts charts side by side.
@@ -60,9 +73,12 @@ func draw(charts []chart) ([]byte, error) {
 		Width, Height int
 		Panels        []panel
 	}{Width: chartWidth * len(charts), Height: chartHeight}
+	legend := 0
 	for i, c := range charts {
+		legend = max(legend, len(c.Lines))
 		view.Panels = append(view.Panels, c.panel(i*chartWidth))
 	}
+	view.Height += int(legendLine) * legend
 	var out bytes.Buffer
 	err := drawingTemplate.Execute(&out, view)
 	return out.Bytes(), err
@@ -71,7 +87,7 @@ func draw(charts []chart) ([]byte, error) {
 // panel is a chart in the form of marks on paper.
 type panel struct {
 	Offset                   int
-	Title, Unit              string
+	Title, Unit, Across      string
 	Left, Top, Right, Bottom float64
 	XTicks, YTicks           []tick
 	Curves                   []curve
@@ -87,6 +103,7 @@ type curve struct {
 	Points         []point
 	LabelX, LabelY float64
 	ValueAt        int // where a point's value is, above it or below
+	Labels         bool
 }
 
 type point struct {
@@ -94,11 +111,11 @@ type point struct {
 	Label string
 }
 
-// Both colours stand out from white and from black.
-var colors = []string{"#1a8fe3", "#d9731a", "#2a9d5c", "#b05fd0"}
+// All colors stand out from white and from black.
+var colors = []string{"#1a8fe3", "#d9731a", "#2a9d5c", "#b05fd0", "#d0405f"}
 
 func (c chart) panel(offset int) panel {
-	p := panel{Offset: offset, Title: c.Title, Unit: c.Unit, Left: plotLeft, Top: plotTop, Right: plotLeft + plotWidth, Bottom: plotTop + plotHeight}
+	p := panel{Offset: offset, Title: c.Title, Unit: c.Unit, Across: cmp.Or(c.Across, "live events"), Left: plotLeft, Top: plotTop, Right: plotLeft + plotWidth, Bottom: plotTop + plotHeight}
 	var xs, ys []float64
 	for _, l := range c.Lines {
 		for i := range l.X {
@@ -113,7 +130,7 @@ func (c chart) panel(offset int) panel {
 		p.YTicks = append(p.YTicks, tick{p.Bottom - plotHeight*up.place(power), label(power)})
 	}
 	for i, l := range c.Lines {
-		drawn := curve{Name: l.Name, Color: colors[i%len(colors)], LabelX: plotLeft + 8, LabelY: plotTop + 14 + 16*float64(i), ValueAt: -8}
+		drawn := curve{Name: l.Name, Color: colors[i%len(colors)], LabelX: plotLeft + 18, LabelY: legendTop + legendLine*float64(i), ValueAt: -8, Labels: len(c.Lines) <= mostLabels}
 		if i == 0 && len(c.Lines) > 1 {
 			drawn.ValueAt = 16 // Out of the way of the next.
 		}

@@ -36,6 +36,9 @@ func startCollector(c runner, kubeconfig, sinkURL string) (*collector, error) {
 	pprof, telemetry := free[0], free[1]
 	col := &collector{runner: c, pprof: pprof, metrics: telemetry}
 	arguments := []string{"--config", "yaml:" + configOf(c, sinkURL, pprof, telemetry)}
+	for _, signal := range c.signals() {
+		arguments = append(arguments, "--config", "yaml:service::pipelines::"+signal+": {receivers: ["+c.name+"], processors: [batch], exporters: [otlp_http]}")
+	}
 	for _, part := range c.over {
 		arguments = append(arguments, "--config", "yaml:"+part)
 	}
@@ -47,8 +50,8 @@ func startCollector(c runner, kubeconfig, sinkURL string) (*collector, error) {
 	return col, col.awaitPprof()
 }
 
-// configOf is the whole configuration: defaults, which are the same for both, and the Collector's
-// own telemetry at its default level.
+// configOf is the configuration without pipelines: defaults, which are the same for both, and the
+// Collector's own telemetry at its default level.
 func configOf(c runner, sinkURL, pprof, telemetry string) string {
 	_, port, _ := net.SplitHostPort(telemetry)
 	return fmt.Sprintf(`
@@ -62,8 +65,6 @@ extensions:
   pprof: {endpoint: %[4]q}
 service:
   extensions: [pprof]
-  pipelines:
-    logs: {receivers: [%[1]s], processors: [batch], exporters: [otlp_http]}
   telemetry:
     logs: {level: warn, encoding: console}
     metrics: {readers: [{pull: {exporter: {prometheus: {host: 127.0.0.1, port: %[5]s}}}}]}
@@ -83,14 +84,14 @@ func (c *collector) awaitPprof() error {
 		return connection.Close()
 	})
 	if err != nil {
-		return errors.Join(fmt.Errorf("receiver %s: %w", c.name, err), c.stop())
+		return errors.Join(fmt.Errorf("receiver %s: %w", c.runner, err), c.stop())
 	}
 	return nil
 }
 
 // failure returns an error with the end of what the Collector printed.
 func (c *collector) failure(what string) error {
-	return fmt.Errorf("receiver %s: %w", c.name, c.Failure(what))
+	return fmt.Errorf("receiver %s: %w", c.runner, c.Failure(what))
 }
 
 // stop ends the Collector as Kubernetes does. A second call does nothing.

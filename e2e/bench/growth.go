@@ -31,7 +31,7 @@ const (
 	liveHeap        = "heap"
 	written         = "checkpoint bytes for a change"
 	writtenPerTime  = "checkpoint bytes"
-	stored          = "size of the checkpoint"
+	storedSize      = "size of the checkpoint"
 	growthUnseen    = "changes lost"
 	writtenIncrease = "checkpoint bytes for a change, most live events over fewest"
 )
@@ -59,13 +59,13 @@ func runGrowth(ctx context.Context, b *benchmark) (result, error) {
 			{Title: "Memory of the Collector (peak RSS)", Unit: "MiB", Lines: g.memory[:]},
 			{Title: fmt.Sprintf("Checkpoints while %d events change a second", b.playback.perSecond), Unit: "KiB/s", Lines: []line{g.checkpoints}},
 		},
-		Text: fmt.Sprintf(`A played API server has so many events when the Collector starts, with `+"`file_storage`"+`; then %d of them are counted up each second for %s.
-k8s_events keeps every event in memory and no checkpoint, and is shown no more than %s.
+		Text: fmt.Sprintf(`A simulated API server has this number of events when the Collector starts, with `+"`file_storage`"+`. Then %d updates a second increase the count
+of some of them, for %s. k8s_events keeps every event in memory and saves no checkpoint. It is measured with up to %s events.
 
 ![Memory and checkpoint bytes over the number of live events](performance-growth.svg)`, b.playback.perSecond, b.playback.updating, thousands(mostForTheirs)),
 		Notes: []string{
-			"Checkpoint bytes are what the Collector hands to the kernel to write, with an exporter that writes nothing.",
-			"The last rows are Go benchmarks (`go test -bench Memory ./internal/memory/ledger ./resolver`): what is kept of each event that is alive, and of each object on a chain of owners.",
+			"Checkpoint bytes are what the Collector passes to the kernel to write. Its exporter writes nothing.",
+			"The last rows are Go benchmarks (`go test -bench Memory ./internal/memory/ledger ./resolver`): the memory for each live event, and for each object on a chain of owners.",
 		},
 	}, err
 }
@@ -119,7 +119,7 @@ func growthFigures(live int) []figure {
 		{Name: liveHeap, Unit: "MiB"},
 		{Name: writtenPerTime, Unit: "KiB/s"},
 		{Name: written, Unit: "B"},
-		{Name: stored, Unit: "MiB"},
+		{Name: storedSize, Unit: "MiB"},
 		{Name: growthUnseen, Goal: oursAtMost(0)},
 	}
 	for i := range figures {
@@ -238,7 +238,7 @@ func (b *benchmark) changeSome(ctx context.Context, r *rig, live liveEvents, v v
 	size, err := sizeOf(r.directory)
 	v[writtenPerTime] = float64(after-before) / 1024 / time.Since(began).Seconds()
 	v[written] = float64(after-before) / float64(changes)
-	v[stored] = mebibytes(size)
+	v[storedSize] = mebibytes(size)
 	v[growthUnseen] = float64(changes - awaitCount(ctx, changes, 5*time.Second, r.col.accepted))
 	return err
 }

@@ -76,10 +76,10 @@ func runHanging(ctx context.Context, b *benchmark) (r result, err error) {
 		return r, err
 	}
 	r.Figures, err = b.hangingRounds(ctx, h, phases)
-	r.Text = fmt.Sprintf(`A real API server with %d pods of %d Deployments in %d namespaces, none of which the Collector has heard of: each has one event,
-%d a second in all, namespace after namespace. Besides, there are %d workloads whose Deployments are owned by a custom resource
-that the API server stores in one version and cannot convert to the one that the owner reference names, because its conversion webhook is dead; each
-has an event every %s. The Collector has the default settings, `+"`file_storage`"+`, and neither a batch processor nor an exporter's queue.`,
+	r.Text = fmt.Sprintf(`A real API server with %d pods of %d Deployments in %d namespaces, none of which the Collector knows. Each has one event,
+%d a second in all, namespace after namespace. In addition, there are %d workloads whose Deployments are owned by a custom resource.
+The API server cannot convert it to the version that the owner reference names, because its conversion webhook does not work. Each
+of these workloads has an event every %s. The Collector has the default settings, `+"`file_storage`"+`, no batch processor and no exporter queue.`,
 		len(h.kube.pods), b.hanging.healthy.deployments, b.hanging.healthy.namespaces, b.hanging.healthy.perSecond, b.hanging.workloads, b.hanging.every)
 	r.Notes = []string{
 		"Healthy are the records about the other pods.",

@@ -14,20 +14,22 @@ import (
 var idleScenario = scenario{name: "idle", title: "When nothing happens", run: runIdle}
 
 const (
-	idleRequests = "requests beside the watch"
-	idleWatches  = "watches that begin anew"
+	idleRequests = "requests other than the watch"
+	idleWatches  = "watches that restart"
 	idleCPU      = "processor time in a minute"
 )
 
 func runIdle(ctx context.Context, b *benchmark) (result, error) {
-	figures, err := b.compare(ctx, []figure{
-		{Name: idleRequests, Goal: oursAtMost(0)},
-		{Name: idleWatches, Goal: oursAtMost(0)},
-		{Name: idleCPU, Unit: "ms"},
-		{Name: peakRSS, Unit: "MiB"},
+	groups, err := b.compare(ctx, b.setups(baseline, stored, inMemory), func(string) []figure {
+		return []figure{
+			{Name: idleRequests, Goal: oursAtMost(0)},
+			{Name: idleWatches, Goal: oursAtMost(0)},
+			{Name: idleCPU, Unit: "ms"},
+			{Name: peakRSS, Unit: "MiB"},
+		}
 	}, b.idleOnce)
-	return result{Figures: figures, Text: fmt.Sprintf(
-		"No event comes for %s. Nobody is elected. What the Collector does in the first %s after it has begun to watch is left out.", b.playback.idle, b.playback.settle)}, err
+	return result{Groups: groups, Text: fmt.Sprintf(
+		"No event comes for %s. There is no leader election. The first %s after the start of the watch are not measured.", b.playback.idle, b.playback.settle)}, err
 }
 
 // idleOnce looks at one Collector that has nothing to do.

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench measures a whole Collector with the kube_events receiver side by side with one that
-// has contrib's k8s_events receiver: the same configuration, the same load, one after the other and
-// again (A B A B), on one machine. What counts is the ratio of the two; the absolute figures are
-// those of the machine.
+// Command bench compares a whole Collector with the kube_events receiver with Collectors that have
+// other receivers of events: the same load, in turn, in each round (A B C A B C), on one machine.
+// The result is the ratio to contrib's k8s_events receiver. The absolute values depend on the
+// machine.
 //
 //	go run ./bench [flags] [scenario...]
 //
-// It runs in the directory e2e, with what `make build comparison controlplane` built. Without
-// arguments it runs all scenarios. Each replaces its own part of docs/performance.json, from which
-// docs/performance.md is written.
+// It runs in the directory e2e, with what `make bench-e2e` builds. Without scenarios, it runs all of
+// them on a clean commit, and writes docs/performance.json and docs/performance.md from scratch. With
+// scenarios, it prints their results. With -write, it also replaces their parts of the page, if all
+// other parts are from the same commit.
 package main
 
 import (
@@ -27,7 +28,9 @@ import (
 // options are the command line's.
 type options struct {
 	benchmark
-	docs string
+	docs  string
+	write bool // the parts of the chosen scenarios
+	all   bool // no scenario is chosen
 }
 
 func main() {
@@ -52,15 +55,27 @@ func parse(arguments []string) (*options, []scenario, error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	ours, theirs := flags.String("ours", filepath.Join("..", "build", "measured", "otelcol"), "the Collector with kube_events"),
 		flags.String("theirs", filepath.Join("..", "build", "comparison", "otelcol"), "the Collector with k8s_events")
+	flags.StringVar(&o.newest, "newest", filepath.Join("..", "build", "newest", "otelcol"), "the Collector with the newest k8s_events, and k8sobjects; empty: do not measure them")
 	flags.StringVar(&o.controlPlane, "controlplane", filepath.Join("..", "build", "controlplane"), "the directory of etcd and kube-apiserver")
-	flags.StringVar(&o.docs, "docs", filepath.Join("..", "docs"), "the directory of performance.json and performance.md; empty: write neither")
+	flags.StringVar(&o.docs, "docs", filepath.Join("..", "docs"), "the directory of performance.json and performance.md; empty: never write")
+	flags.BoolVar(&o.write, "write", false, "with scenarios: replace their parts of the page; the commit must be clean, and that of all other parts")
 	flags.IntVar(&o.rounds, "rounds", 3, "how often each Collector is measured")
 	flags.StringVar(&o.profiles, "profile", "", "a directory for profiles of the Collectors under load; what is measured is then not kept")
+	flags.StringVar(&o.only, "setups", "", "the setups to measure, with commas (for example k8s_events,direct); empty: all of the scenario")
+	o.size = fullSize
+	flags.IntVar(&o.size.observations, "observations", o.size.observations, "how many observations the scenario load writes")
+	flags.IntVar(&o.size.perSecond, "rate", o.size.perSecond, "how many of them it writes each second")
+	flags.IntVar(&o.size.existing, "existing", o.size.existing, "how many events exist in the scenario start")
+	flags.IntVar(&o.starts, "starts", 10, "how often each configuration of ours starts in the scenario start")
 	o.playback = fullPlayback
 	o.playback.addFlags(flags)
 	o.cold = fullCold
 	o.cold.addFlags(flags)
 	o.hanging = fullHanging
+	o.curves = fullCurves
+	o.curves.addFlags(flags)
+	o.kills = fullKills
+	o.kills.addFlags(flags)
 	if err := flags.Parse(arguments); err != nil {
 		return nil, nil, err
 	}
@@ -68,34 +83,56 @@ func parse(arguments []string) (*options, []scenario, error) {
 		return nil, nil, fmt.Errorf("-rounds is %d: it takes at least one", o.rounds)
 	}
 	o.ours, o.theirs = kubeEvents(*ours), k8sEvents(*theirs)
-	o.size = fullSize
+	o.all = flags.NArg() == 0
+	o.size.updates = o.size.observations * fullSize.updates / fullSize.observations
 	chosen, err := scenariosNamed(flags.Args())
 	return o, chosen, err
 }
 
+// runAll runs the scenarios. After a scenario that fails, it goes on with the next one.
 func (o *options) runAll(ctx context.Context, chosen []scenario) error {
+	versions := o.versions(ctx)
+	p, err := o.openPage(versions)
+	if err != nil {
+		return err
+	}
+	var errs []error
 	for _, s := range chosen {
-		if err := o.runOne(ctx, s); err != nil {
-			return fmt.Errorf("scenario %s: %w", s.name, err)
+		if err := o.runOne(ctx, s, versions, p); err != nil {
+			errs = append(errs, fmt.Errorf("scenario %s: %w", s.name, err))
+		}
+		if ctx.Err() != nil {
+			break
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
-// runOne runs a scenario and keeps its result at once, so that a later scenario's failure costs
+// openPage returns the page that the results are written to; nil if nothing is written.
+func (o *options) openPage(versions versions) (*page, error) {
+	if o.docs == "" || o.profiles != "" || !o.all && !o.write {
+		return nil, nil // A profile slows down what it measures.
+	}
+	return newPage(o.docs, versions, o.all)
+}
+
+// runOne runs a scenario and writes its result at once, so that a failure of a later scenario costs
 // nothing.
-func (o *options) runOne(ctx context.Context, s scenario) error {
+func (o *options) runOne(ctx context.Context, s scenario, versions versions, p *page) error {
 	o.logf("%s: %s", s.name, s.title)
 	r, err := s.run(ctx, &o.benchmark)
 	if err != nil {
 		return err
 	}
-	r.Title, r.Date, r.Versions = s.title, time.Now().UTC().Format(time.DateOnly), o.versions(ctx)
+	r.Title, r.Date, r.Versions = s.title, time.Now().UTC().Format(time.DateOnly), versions
 	if err := printTable(os.Stdout, r); err != nil {
 		return err
 	}
-	if o.docs == "" || o.profiles != "" {
-		return nil // A profile slows down what it watches.
+	if p == nil {
+		return nil
 	}
-	return keep(o.docs, s.name, r)
+	if now := commit(ctx); now != versions.Commit {
+		return fmt.Errorf("the checkout was at %s and is now at %s: the result is not written; run the scenario again", versions.Commit, now)
+	}
+	return p.keep(s.name, r)
 }

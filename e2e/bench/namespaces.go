@@ -80,10 +80,10 @@ func runNamespaces(ctx context.Context, b *benchmark) (result, error) {
 	onReal, err := b.coldReal(ctx)
 	return result{
 		Figures: append(onReal, simulated...),
-		Text: fmt.Sprintf(`For each Deployment, there are two ReplicaSets, of which one has no pods any more. Each namespace has %d of these Deployments, and %d pods.
-The Collector has heard of none of these objects. Once it watches, each pod has one event, in random order, %d a second in all. The Collector has the default settings and,
-as the README recommends, `+"`file_storage`"+` and neither a batch processor nor an exporter's queue. A real API server has up to %s namespaces. A
-simulated one has up to %s, and takes no time or 50 ms for each answer.`,
+		Text: fmt.Sprintf(`Each Deployment has two ReplicaSets, one of them without pods. Each namespace has %d of these Deployments, and %d pods.
+The Collector knows none of these objects. After it has started its watch, each pod has one event, in random order, %d a second in all. The Collector has the
+default settings and, as the README recommends, `+"`file_storage`"+`, no batch processor and no exporter queue. A real API server has up to %s namespaces. A
+simulated one has up to %s, and takes 0 or 50 ms for each response.`,
 			b.cold.deployments, b.cold.pods, b.cold.perSecond, thousands(b.cold.real.most()), thousands(b.cold.simulated.most())),
 		Notes: []string{
 			"Latency is from just before an event is written to the arrival of its record.",

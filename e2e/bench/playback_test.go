@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"encoding/xml"
 	"io"
 	"os"
@@ -55,10 +56,39 @@ func TestReplay(t *testing.T) {
 	}
 }
 
+func TestCurves(t *testing.T) {
+	t.Parallel()
+	b, theirs := playbackLab(t)
+	fleet := &replay.Fleet{Namespaces: 2, Deployments: 4, Pods: 40}
+	stream := recordSteady(fleet, 400, time.Now().Add(time.Hour))
+	seen := map[observation]bool{}
+	for _, o := range stream.about {
+		assert.False(t, seen[o], "no two are the same: %v", o)
+		seen[o] = true
+	}
+	b.curves = curves{length: time.Second}
+	setups := b.setups(direct, inMemory)
+	if theirs {
+		setups = append(setups, b.setups(baseline)...)
+	}
+	if _, err := os.Stat(b.newest); err == nil { // Only make bench-e2e builds it.
+		setups = append(setups, b.setups(newest, theObjects)...)
+	}
+	for _, s := range setups {
+		v, err := s.once(t.Context(), func(ctx context.Context, c runner) (values, error) {
+			return b.curveOnce(ctx, c, fleet, stream, 300)
+		})
+		require.NoError(t, err, s.name)
+		assert.Zero(t, v[lost], s.name)
+		assert.Positive(t, v[latencyHalf], s.name)
+		assert.Positive(t, v[cpuPerObservation], s.name)
+	}
+}
+
 func TestStorm(t *testing.T) {
 	t.Parallel()
 	l, _ := playbackLab(t)
-	v, err := l.storm(t.Context(), 50, l.playback.storm)
+	v, err := l.storm(t.Context(), l.ours, 50, l.playback.storm)
 	require.NoError(t, err)
 	assert.Zero(t, v[lost])
 	assert.Zero(t, v[surplus])
@@ -102,7 +132,7 @@ func TestGrowth(t *testing.T) {
 	require.NoError(t, err)
 	assert.Zero(t, v[growthUnseen])
 	assert.NotZero(t, v[written])
-	assert.NotZero(t, v[stored])
+	assert.NotZero(t, v[storedSize])
 	if !theirs {
 		t.Skip("make comparison builds what is missing")
 	}

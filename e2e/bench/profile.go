@@ -25,7 +25,7 @@ func (b *benchmark) profile(ctx context.Context, c *collector, what string, leng
 		done <- err
 		return done
 	}
-	prefix := filepath.Join(b.profiles, what+"-"+c.name)
+	prefix := filepath.Join(b.profiles, what+"-"+c.String())
 	go func() {
 		done <- errors.Join(
 			fetch(ctx, fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", c.pprof, max(1, int(length.Seconds()))), prefix+".cpu.pprof"),

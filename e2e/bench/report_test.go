@@ -3,9 +3,7 @@
 package main
 
 import (
-	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -38,25 +36,14 @@ func TestTheWorstRoundCounts(t *testing.T) {
 	assert.Equal(t, "no", f.Met(), "nothing was measured")
 }
 
-// TestKeep: a scenario replaces its own result and no other.
-func TestKeep(t *testing.T) {
-	docs := t.TempDir()
-	one := func(name string, value float64) result {
-		return result{Title: name, Figures: []figure{{Name: "time", Ours: []float64{value}}}, Notes: []string{"A note."}}
-	}
-	require.NoError(t, keep(docs, "load", one("Load", 1)))
-	require.NoError(t, keep(docs, "start", one("Start", 2)))
-	require.NoError(t, keep(docs, "load", one("Load", 3)))
-
-	results, err := readResults(filepath.Join(docs, "performance.json"))
-	require.NoError(t, err)
-	assert.Equal(t, map[string]result{"load": one("Load", 3), "start": one("Start", 2)}, results)
-	page, err := os.ReadFile(filepath.Join(docs, "performance.md"))
-	require.NoError(t, err)
-	assert.Contains(t, string(page), "## Load\n\n|")
-	assert.Contains(t, string(page), "| time |  | 3 | – |")
-	assert.Contains(t, string(page), "\n- A note.\n\n<sub>")
-	assert.Contains(t, string(page), "## Start\n")
+func TestNineOfTenRuns(t *testing.T) {
+	f := figure{Ours: []float64{9, 1, 1, 1, 1, 1, 1, 1, 1, 5}, Theirs: []float64{100}, Goal: mostRunsAtMost(0.05)}
+	assert.Equal(t, "yes", f.Met(), "one of ten may be slower")
+	f.Ours[1] = 6
+	assert.Equal(t, "no", f.Met(), "two may not")
+	assert.Equal(t, "ratio ≤ 0.05 in 9 of 10 runs", f.Goal.String())
+	f.Ours = []float64{6}
+	assert.Equal(t, "no", f.Met())
 }
 
 // TestThePageHasAllScenarios, in the order in which they run.

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -24,8 +25,10 @@ type scenario struct {
 var scenarios = []scenario{
 	stagesScenario,
 	loadScenario,
+	killScenario,
 	startScenario,
 	replayScenario,
+	curvesScenario,
 	growthScenario,
 	stormScenario,
 	namespacesScenario,
@@ -68,18 +71,29 @@ func scenarioNames() (names []string) {
 // runner is a Collector that is measured.
 type runner struct {
 	name     string // of its receiver
+	label    string // of its setup, for progress reports; empty: the name is enough
 	binary   string
 	receiver string   // YAML: the receiver's settings, in braces
 	over     []string // YAML over the rest of the configuration, as the Collector's --config yaml: takes it
 }
 
+// kubeEventsReceiver is the type of the receiver that the benchmarks measure.
+const kubeEventsReceiver = "kube_events"
+
 func kubeEvents(binary string) runner {
-	return runner{name: "kube_events", binary: binary, receiver: "{auth_type: kubeConfig}"}
+	return runner{name: kubeEventsReceiver, binary: binary, receiver: "{auth_type: kubeConfig}"}
 }
 
 func k8sEvents(binary string) runner {
 	return runner{name: "k8s_events", binary: binary, receiver: "{auth_type: kubeConfig}"}
 }
+
+func k8sObjects(binary string) runner {
+	return runner{name: "k8sobjects", binary: binary, receiver: "{auth_type: kubeConfig, objects: [{name: events, mode: watch}]}"}
+}
+
+// String returns the label for progress reports.
+func (c runner) String() string { return cmp.Or(c.label, c.name) }
 
 // with is the runner with other settings of its receiver, as YAML in braces.
 func (c runner) with(receiver string) runner {
@@ -97,10 +111,31 @@ func (c runner) storing(directory string) runner {
 // recommended is the runner as the README recommends: with storage, and without what acknowledges
 // records before they are delivered.
 func (c runner) recommended(directory string) runner {
-	c = c.storing(directory)
-	c.over = append(c.over, "exporters::otlp_http: {sending_queue: {enabled: false}, retry_on_failure: {enabled: false}}",
-		"service::pipelines::logs::processors: []")
+	return c.storing(directory).exporting("{sending_queue: {enabled: false}, retry_on_failure: {enabled: false}}")
+}
+
+// waiting is the runner with storage and with an exporter queue that acknowledges records after it
+// has delivered them. The queue batches as the batch processor does by default.
+func (c runner) waiting(directory string) runner {
+	return c.storing(directory).exporting("{sending_queue: {wait_for_result: true, sizer: items, queue_size: 100000, " +
+		"batch: {flush_timeout: 200ms, min_size: 8192}}, retry_on_failure: {enabled: false}}")
+}
+
+// exporting is the runner with other settings of its exporter, and without the batch processor.
+func (c runner) exporting(exporter string) runner {
+	c.over = append(slices.Clone(c.over), "exporters::otlp_http: "+exporter)
+	for _, signal := range c.signals() {
+		c.over = append(c.over, "service::pipelines::"+signal+"::processors: []")
+	}
 	return c
+}
+
+// signals are the pipelines of the runner: all that its receiver has.
+func (c runner) signals() []string {
+	if c.name == kubeEventsReceiver {
+		return []string{"logs", "metrics"}
+	}
+	return []string{"logs"}
 }
 
 // size is how much a scenario does.
@@ -121,13 +156,18 @@ var fullSize = size{
 // benchmark is what scenarios work with.
 type benchmark struct {
 	ours, theirs runner
+	newest       string // the Collector with newer receivers of contrib; empty: they are not measured
 	rounds       int
+	starts       int    // of each setup of ours, in the scenario start
+	only         string // the names of the setups to measure, with commas; empty: all
 	size         size
 	controlPlane string // the directory of its programs
 	profiles     string // a directory for profiles; empty: none are wanted
 	playback     playback
 	cold         cold
 	hanging      hanging
+	kills        kills
+	curves       curves
 }
 
 // logf reports progress to the user.
@@ -145,24 +185,6 @@ func (v values) String() string {
 		parts = append(parts, name+" "+decimal(v[name]))
 	}
 	return strings.Join(parts, ", ")
-}
-
-// compare measures the Collectors in turn, round after round: what the machine does meanwhile then
-// hits both. The figures come back with what was measured, those that nothing was measured for left
-// out.
-func (b *benchmark) compare(ctx context.Context, figures []figure, measure func(context.Context, runner) (values, error)) ([]figure, error) {
-	figures = append([]figure(nil), figures...)
-	for round := range b.rounds {
-		for _, c := range []runner{b.ours, b.theirs} {
-			v, err := measure(ctx, c)
-			if err != nil {
-				return nil, fmt.Errorf("round %d of %s: %w", round+1, c.name, err)
-			}
-			b.logf("round %d of %s: %v", round+1, c.name, v)
-			add(figures, v, c.name == b.ours.name)
-		}
-	}
-	return measured(figures), nil
 }
 
 // add adds the values of one run to the figures.

@@ -26,7 +26,8 @@ type observation struct {
 // arrival is when an observation's first record arrived, and whether it has owners.
 type arrival struct {
 	at     time.Time
-	owners bool // the record names the owners of the object
+	owners bool   // the record names the owners of the object
+	uid    string // log.record.uid, by which a backend can drop a repeated record
 }
 
 // sink is the backend. The load notes in it what was sent when, and it remembers when that
@@ -41,8 +42,10 @@ type sink struct {
 	sent    map[observation]time.Time
 	arrived map[observation]arrival
 	records int // with repeated ones
-	first   time.Time
-	last    time.Time
+	// recognizable is how many records have the log.record.uid of an earlier one.
+	recognizable int
+	first        time.Time
+	last         time.Time
 }
 
 func newSink() (*sink, error) {
@@ -71,6 +74,7 @@ func (s *sink) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sent, s.arrived, s.records = map[observation]time.Time{}, map[observation]arrival{}, 0
+	s.recognizable = 0
 	s.first, s.last = time.Time{}, time.Time{}
 }
 
@@ -80,7 +84,7 @@ func (s *sink) take(logs plog.Logs, at time.Time) {
 	for _, resource := range logs.ResourceLogs().All() {
 		for _, scope := range resource.ScopeLogs().All() {
 			for _, log := range scope.LogRecords().All() {
-				s.takeRecord(resource.Resource().Attributes(), log.Attributes(), at)
+				s.takeRecord(resource.Resource().Attributes(), log, at)
 			}
 		}
 	}
@@ -90,12 +94,37 @@ func (s *sink) take(logs plog.Logs, at time.Time) {
 	s.last = at
 }
 
-func (s *sink) takeRecord(resource, log pcommon.Map, at time.Time) {
+func (s *sink) takeRecord(resource pcommon.Map, log plog.LogRecord, at time.Time) {
 	s.records++
-	o := observation{text(log, "k8s.event.name"), max(1, number(log, "k8s.event.count"))}
-	if _, known := s.arrived[o]; !known {
-		s.arrived[o] = arrival{at, s.owners(resource, log)}
+	o, uid := observed(log), text(log.Attributes(), "log.record.uid")
+	first, known := s.arrived[o]
+	switch {
+	case !known:
+		s.arrived[o] = arrival{at, s.owners(resource, log.Attributes()), uid}
+	case uid != "" && uid == first.uid:
+		s.recognizable++
 	}
+}
+
+// observed returns what a record is about.
+func observed(log plog.LogRecord) observation {
+	if log.Body().Type() == pcommon.ValueTypeMap {
+		return observedObject(log.Body().Map())
+	}
+	return observation{text(log.Attributes(), "k8s.event.name"), max(1, number(log.Attributes(), "k8s.event.count"))}
+}
+
+// observedObject returns what a record of k8sobjects is about: its body has the whole Event.
+func observedObject(body pcommon.Map) observation {
+	ev := mapIn(body, "object")
+	return observation{text(mapIn(ev, "metadata"), "name"), max(1, number(ev, "count"))}
+}
+
+func mapIn(parent pcommon.Map, key string) pcommon.Map {
+	if value, ok := parent.Get(key); ok && value.Type() == pcommon.ValueTypeMap {
+		return value.Map()
+	}
+	return pcommon.NewMap()
 }
 
 // hasOwners reports whether a record names all owners of the object.
@@ -154,6 +183,7 @@ func (s *sink) wait(ctx context.Context, n int, quiet time.Duration) error {
 type summary struct {
 	sent, delivered int // different observations
 	surplus         int // records beyond the first of each, and of what was not sent
+	recognizable    int // records among the surplus that have the log.record.uid of an earlier one
 	owned           int // delivered with owners
 	latencies       []time.Duration
 	last            time.Time // when the last record arrived
@@ -163,7 +193,7 @@ func (s *sink) summary() summary {
 	sum := s.summaryOf(func(string) bool { return true })
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sum.surplus = s.records - sum.delivered
+	sum.surplus, sum.recognizable = s.records-sum.delivered, s.recognizable
 	return sum
 }
 

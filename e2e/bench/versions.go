@@ -14,6 +14,7 @@ import (
 
 // versions are what a result depends on.
 type versions struct {
+	Commit     string `json:"commit"`
 	Ours       build  `json:"kube_events"`
 	Theirs     build  `json:"k8s_events"`
 	Kubernetes string `json:"kubernetes"`
@@ -33,6 +34,19 @@ func (v versions) String() string {
 		v.Cores, v.CPU, v.Kubernetes, v.Ours.Receiver, v.Ours.Collector, v.Ours.Go, v.Theirs.Receiver, v.Theirs.Collector, v.Theirs.Go)
 }
 
+// commit returns the commit of the checkout, with dirtySuffix if other files than the page itself
+// have changed since.
+func commit(ctx context.Context) string {
+	name := output(ctx, "git", "rev-parse", "--short=10", "HEAD")
+	changed, err := exec.CommandContext(ctx, "git", "status", "--porcelain", "--", ":/", ":(top,exclude)docs/performance*").Output()
+	if err != nil || len(changed) > 0 {
+		name += dirtySuffix
+	}
+	return name
+}
+
+const dirtySuffix = "-dirty"
+
 // versions are those of what this run measures.
 func (b *benchmark) versions(ctx context.Context) versions {
 	v := versions{
@@ -41,7 +55,8 @@ func (b *benchmark) versions(ctx context.Context) versions {
 		CPU:        cpuModel(), Cores: runtime.NumCPU(),
 	}
 	// The receiver is built from this checkout and has its version only here.
-	v.Ours.Receiver = "at " + output(ctx, "git", "describe", "--always", "--dirty")
+	v.Commit = commit(ctx)
+	v.Ours.Receiver = "at " + v.Commit
 	return v
 }
 

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/replay"
+)
+
+var curvesScenario = scenario{name: "curves", title: "Latency and processor time over load", run: runCurves}
+
+// curves is how much the scenario curves does.
+type curves struct {
+	rates  sizes         // events a second, one after the other
+	length time.Duration // at each rate
+	rounds int           // at each rate
+}
+
+var fullCurves = curves{rates: sizes{100, 300, 1000, 3000, 10_000}, length: 8 * time.Second, rounds: 1}
+
+func (c *curves) addFlags(flags *flag.FlagSet) {
+	flags.Var(&c.rates, "curve-rates", "the events a second of the scenario curves, one after the other")
+	flags.DurationVar(&c.length, "curve-length", c.length, "how long the scenario curves measures each Collector at each rate")
+	flags.IntVar(&c.rounds, "curve-rounds", c.rounds, "how often the scenario curves measures each Collector at each rate")
+}
+
+// curveFigures are what the scenario measures at each rate, in the order of its tables.
+var curveFigures = []struct{ name, unit, file string }{
+	{latencyHalf, "ms", "latency"},
+	{latencyTail, "ms", "latency"},
+	{cpuPerObservation, "µs", "cpu"},
+	{peakRSS, "MiB", ""},
+	{lost, "", ""},
+}
+
+func runCurves(ctx context.Context, b *benchmark) (result, error) {
+	setups, err := b.onlyChosen(b.setups(direct, inMemory, baseline, newest, theObjects))
+	if err != nil {
+		return result{}, err
+	}
+	fleet := &replay.Fleet{Namespaces: b.playback.namespaces, Deployments: b.playback.deployments, Pods: replayPods}
+	most := int(float64(b.curves.rates.most()) * b.curves.length.Seconds())
+	stream := recordSteady(fleet, most, time.Now().Add(time.Hour))
+	b.logf("%d events are recorded", len(stream.frames))
+	measured := map[int]map[string][]values{}
+	for _, perSecond := range b.curves.rates {
+		at := *b
+		at.rounds = b.curves.rounds
+		if measured[perSecond], err = at.interleave(ctx, setups, func(ctx context.Context, c runner) (values, error) {
+			return b.curveOnce(ctx, c, fleet, stream, perSecond)
+		}); err != nil {
+			return result{}, fmt.Errorf("at %d events a second: %w", perSecond, err)
+		}
+	}
+	r := result{
+		Text: fmt.Sprintf(`A simulated API server streams events for %s at each rate, because etcd cannot write 10,000 events a second on two cores. Four of five are
+new events; each fifth increases the count of an event. The owners of all pods are known: the Collector has seen an event of each of the %s pods
+before. Each value is the median of %s.
+
+- kube_events, direct: with storage and direct delivery, as the README recommends. kube_events, no storage: with the batch processor.
+- All other receivers have the batch processor and the exporter's default queue.
+- k8sobjects watches events and delivers each as it is. It looks up no owners, as k8s_events does.
+- kubernetes-event-exporter is missing: its module (github.com/resmoio/kubernetes-event-exporter) cannot be downloaded from the
+  module proxy ("403 Forbidden: This module version is not available").
+
+![Latency over load](performance-latency.svg)
+
+![Processor time over load](performance-cpu.svg)`, b.curves.length, thousands(replayPods), runsOf(b.curves.rounds)),
+		Notes: []string{
+			"Latency is the time from just before the server streams an event to the arrival of its record.",
+			"Lost are events without a record 5 s after the last record arrived.",
+		},
+	}
+	r.Grids, r.Charts = curvesOf(b.curves.rates, setups, measured)
+	return r, nil
+}
+
+func runsOf(n int) string {
+	if n == 1 {
+		return "one run"
+	}
+	return fmt.Sprintf("%d runs", n)
+}
+
+// curvesOf makes tables and charts of what was measured at each rate.
+func curvesOf(rates sizes, setups []setup, measured map[int]map[string][]values) (grids []grid, charts []chart) {
+	for _, f := range curveFigures {
+		g, c := grid{Title: f.name, Unit: f.unit, Rows: "events a second"}, chart{File: f.file, Title: f.name, Unit: f.unit, Across: "events a second"}
+		for _, s := range setups {
+			g.Columns, c.Lines = append(g.Columns, s.curve()), append(c.Lines, line{Name: s.curve()})
+		}
+		for _, perSecond := range rates {
+			row := gridRow{Name: thousands(perSecond)}
+			for i, s := range setups {
+				value := median(valuesOf(measured[perSecond][s.name], f.name))
+				row.Cells = append(row.Cells, value)
+				c.Lines[i].add(perSecond, value)
+			}
+			g.Values = append(g.Values, row)
+		}
+		grids = append(grids, g)
+		if c.File != "" {
+			charts = append(charts, c)
+		}
+	}
+	return grids, charts
+}
+
+// curve returns the name of the setup's curve.
+func (s setup) curve() string {
+	switch s.name {
+	case direct:
+		return kubeEventsReceiver + ", direct"
+	case inMemory:
+		return kubeEventsReceiver + ", no storage"
+	}
+	return s.column
+}
+
+// valuesOf returns the values of a figure, run by run.
+func valuesOf(runs []values, figure string) (all []float64) {
+	for _, v := range runs {
+		if value, ok := v[figure]; ok {
+			all = append(all, value)
+		}
+	}
+	return all
+}
+
+// recordSteady encodes traffic of kubelets: an event of each pod, and then n changes.
+func recordSteady(fleet *replay.Fleet, n int, begin time.Time) recorded {
+	recorder := replay.NewRecorder()
+	r := recorded{warm: fleet.Pods}
+	put := func(kind watch.EventType, ev *corev1.Event) {
+		r.frames = append(r.frames, recorder.Frame(kind, ev))
+		r.about = append(r.about, observation{ev.Name, occurrences(ev)})
+	}
+	for pod := range fleet.Pods {
+		put(watch.Added, fleet.Started(pod, begin))
+	}
+	const step = 7919 // It has no divisor in common with the number of pods.
+	for i := range n {
+		pod, at := i*step%fleet.Pods, begin.Add(time.Duration(i+1)*time.Millisecond)
+		switch i % 5 {
+		case 3:
+			put(watch.Added, fleet.BackOff(pod, at))
+		case 4:
+			before := begin.Add(time.Duration(i) * time.Millisecond)
+			put(watch.Modified, replay.Repeat(fleet.BackOff((i-1)*step%fleet.Pods, before), 1, at))
+		default:
+			put(watch.Added, fleet.Started(pod, at))
+		}
+	}
+	return r
+}
+
+// curveOnce measures one Collector at one rate.
+func (b *benchmark) curveOnce(ctx context.Context, c runner, fleet *replay.Fleet, stream recorded, perSecond int) (v values, err error) {
+	r, err := newRig(replay.Options{Fleet: fleet, Latency: b.playback.ownerLatency})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.stop()) }()
+	if err := r.startCollector(ctx, c); err != nil {
+		return nil, err
+	}
+	if err := r.warmUp(ctx, stream); err != nil {
+		return nil, err
+	}
+	n := int(float64(perSecond) * b.curves.length.Seconds())
+	last := min(len(stream.frames), stream.warm+n)
+	before, err := r.col.usage()
+	if err != nil {
+		return nil, err
+	}
+	if err := r.releaseSteadily(ctx, stream, last, perSecond); err != nil {
+		return nil, err
+	}
+	if err := r.sink.wait(ctx, last-stream.warm, 5*time.Second); err != nil {
+		return nil, err
+	}
+	after, err := r.col.usage()
+	sum := r.sink.summary()
+	return values{
+		latencyHalf: sum.latency(0.5), latencyTail: sum.latency(0.99), lost: float64(sum.sent - sum.delivered),
+		cpuPerObservation: float64((after.cpu - before.cpu).Microseconds()) / float64(max(1, sum.delivered)), peakRSS: mebibytes(after.peakRSS),
+	}, err
+}
+
+// warmUp makes the owners of all pods known.
+func (r *rig) warmUp(ctx context.Context, stream recorded) error {
+	r.server.Release(stream.frames[:stream.warm]...)
+	if warm := awaitCount(ctx, stream.warm, 5*time.Second, r.sink.received); warm < stream.warm {
+		return r.col.failure(fmt.Sprintf("has taken %d events of %d", warm, stream.warm))
+	}
+	r.sink.reset()
+	return nil
+}
+
+// releaseSteadily releases the changes after the first ones at a rate, and notes each in the sink.
+func (r *rig) releaseSteadily(ctx context.Context, stream recorded, last, perSecond int) error {
+	begin := time.Now()
+	for next := stream.warm; next < last; {
+		if err := wait(ctx, stormTick); err != nil {
+			return err
+		}
+		now := time.Now()
+		due := min(last, stream.warm+int(now.Sub(begin).Seconds()*float64(perSecond)))
+		for _, o := range stream.about[next:due] {
+			r.sink.note(o.event, o.count, now)
+		}
+		r.server.Release(slices.Clone(stream.frames[next:due])...)
+		next = due
+	}
+	return nil
+}

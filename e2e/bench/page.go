@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/template"
+)
+
+// page is docs/performance.md, with the results that it is written from.
+type page struct {
+	docs    string // the directory
+	results map[string]result
+}
+
+// newPage returns the page for results of a commit. It is empty if all of it is written again;
+// otherwise, it has the results so far, which must be from the same commit.
+func newPage(docs string, v versions, all bool) (*page, error) {
+	if strings.HasSuffix(v.Commit, dirtySuffix) {
+		return nil, fmt.Errorf("the working tree has changes (%s): commit them, because the page is measured on one clean commit; to only print results, name scenarios without -write", v.Commit)
+	}
+	p := &page{docs: docs, results: map[string]result{}}
+	if all {
+		return p, nil
+	}
+	var err error
+	if p.results, err = readResults(p.data()); err != nil {
+		return nil, err
+	}
+	for name, r := range p.results {
+		if r.Versions.Commit != v.Commit {
+			return nil, fmt.Errorf("the scenario %s of %s was measured at commit %q, not %s: run `make bench-e2e` without SCENARIOS to measure the whole page", name, p.data(), r.Versions.Commit, v.Commit)
+		}
+	}
+	return p, nil
+}
+
+// data is the path of the file with the results.
+func (p *page) data() string { return filepath.Join(p.docs, "performance.json") }
+
+// keep replaces the last result of the scenario and writes the page.
+func (p *page) keep(name string, r result) error {
+	p.results[name] = r
+	kept, err := json.MarshalIndent(p.results, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(p.data(), append(kept, '\n'), 0o600); err != nil { //nolint:gosec // The path is the command line's.
+		return err
+	}
+	if err := keepCharts(p.docs, name, r.Charts); err != nil {
+		return err
+	}
+	text, err := render(p.results)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(p.docs, "performance.md"), text, 0o600) //nolint:gosec // Likewise.
+}
+
+func readResults(path string) (map[string]result, error) {
+	results := map[string]result{}
+	kept, err := os.ReadFile(path) //nolint:gosec // The path is the command line's.
+	if errors.Is(err, fs.ErrNotExist) {
+		return results, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(kept, &results); err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	return results, nil
+}
+
+//go:embed performance.md.tmpl
+var pageText string
+
+var pageTemplate = template.Must(template.New("performance.md").Parse(pageText))
+
+// section is a scenario's part of the page.
+type section struct {
+	Name string
+	result
+}
+
+// view is what the template shows.
+type view struct {
+	Versions versions // of all sections
+	Dates    string
+	Size     struct{ Namespaces, Deployments, Pods string }
+	Sections []section
+	Missing  []string // scenarios without a result
+}
+
+// render writes the page of all results, in the order of the scenarios.
+func render(results map[string]result) ([]byte, error) {
+	var v view
+	v.Size.Namespaces, v.Size.Deployments, v.Size.Pods = thousands(fullSize.namespaces), thousands(fullSize.deployments), thousands(fullSize.pods)
+	first, last := "", ""
+	for _, s := range scenarios {
+		r, ok := results[s.name]
+		if !ok {
+			v.Missing = append(v.Missing, s.name)
+			continue
+		}
+		v.Sections, v.Versions = append(v.Sections, section{s.name, r}), r.Versions
+		if first == "" || r.Date < first {
+			first = r.Date
+		}
+		last = max(last, r.Date)
+	}
+	v.Dates = first
+	if last != first {
+		v.Dates += " to " + last
+	}
+	var text bytes.Buffer
+	err := pageTemplate.Execute(&text, v)
+	return text.Bytes(), err
+}
