@@ -4,6 +4,7 @@ package kubeeventsreceiver
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -42,4 +43,28 @@ func TestAWatchThatIsReadWithPausesIsPaced(t *testing.T) {
 		after, _ := waited(t, telemetry, "pacing")
 		assert.Positive(t, after-before)
 	})
+}
+
+// TestAnIdleReceiverDoesNothing: it neither writes nor reads the storage. Its only requests resume
+// the watch, and check that the cluster's versions have not gone back.
+func TestAnIdleReceiverDoesNothing(t *testing.T) {
+	for _, config := range []string{"{}", "dedup_interval: 1m", "namespaces: [ns, other]"} {
+		t.Run(config, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, api *apitest.Server) {
+				on := newDisk()
+				p := launch(t, api, options{config: config, disk: on, interval: 30 * time.Second})
+				settle()
+				api.Put(eventNamed("a", 1))
+				api.Put(eventNamed("a", 2))
+				time.Sleep(2 * time.Minute) // The window ends, and the metric has its first points.
+				synctest.Wait()
+				calls, requests := on.calls, len(api.Requests())
+				time.Sleep(30 * time.Minute)
+				synctest.Wait()
+				assert.Equal(t, calls, on.calls, "calls of the storage")
+				assert.Subset(t, []string{"version", "watch"}, api.Requests()[requests:])
+				assert.EqualValues(t, 2, occurrences(p.logs.records()...))
+			})
+		})
+	}
 }
