@@ -113,6 +113,7 @@ type disk struct {
 	// answer is called for each write that was applied, and returns what the storage answers.
 	answer func() error
 	writes int
+	calls  int // also those that read
 }
 
 func newDisk() *disk { return &disk{values: map[string][]byte{}} }
@@ -124,6 +125,7 @@ func (d *disk) GetClient(context.Context, component.Kind, component.ID, string) 
 func (d *disk) Get(_ context.Context, key string) ([]byte, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.calls++
 	return bytes.Clone(d.values[key]), d.unreadable
 }
 
@@ -138,6 +140,7 @@ func (d *disk) Delete(ctx context.Context, key string) error {
 func (d *disk) Batch(_ context.Context, operations ...*storage.Operation) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.calls++
 	written := false
 	for _, op := range operations {
 		if op.Type == storage.Get {

@@ -83,6 +83,7 @@ func (r *eventsReceiver) begin(ctx context.Context, host component.Host) error {
 	if r.Client, r.Bursts, err = kubeclient.Events(restConfig); err != nil {
 		return fmt.Errorf("the client configuration cannot be used: %w", err)
 	}
+	r.Bursts.Paced = r.Health.Paced
 	if err := r.useExtensions(ctx, host); err != nil {
 		return err
 	}

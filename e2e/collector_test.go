@@ -123,6 +123,7 @@ func TestTheBuiltCollector(t *testing.T) {
 // ownMetrics are those of the receiver's own telemetry that there are when all is well.
 var ownMetrics = []string{
 	"otelcol_kube_events_received", "otelcol_kube_events_accepted", "otelcol_kube_events_filtered", "otelcol_kube_events_latency",
+	"otelcol_kube_events_batch_wait",
 	"otelcol_kube_events_owner_lookups", "otelcol_kube_events_owner_lookup_duration", "otelcol_kube_events_owner_cache_hits",
 	"otelcol_kube_events_owner_cache_size", "otelcol_kube_events_waiting", "otelcol_kube_events_checkpoint_age",
 }

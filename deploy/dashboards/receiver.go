@@ -2,7 +2,11 @@
 
 package main
 
-import "github.com/grafana/grafana-foundation-sdk/go/dashboard"
+import (
+	"strings"
+
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+)
 
 // own is the prefix of the receiver's own metrics; see documentation.md.
 const own = "otelcol_kube_events_"
@@ -20,6 +24,8 @@ func receiver() *dashboard.DashboardBuilder {
 			target{gauge("waiting"), "{{instance}}"})).
 		WithPanel(lines("Latency", "Time from an event's arrival at the receiver until the pipeline accepted it.", "s", third,
 			target{quantile("0.5", "latency"), "half"}, target{quantile("0.99", "latency"), "99 of 100"})).
+		WithPanel(lines("Batch waits", "How long batches of events wait, by cause. An event waits for its own batch and for the one before.", "s", 2*third,
+			target{quantile("0.5", "batch_wait", "cause"), "half, {{cause}}"}, target{quantile("0.99", "batch_wait", "cause"), "99 of 100, {{cause}}"})).
 		WithPanel(lines("Watch restarts", "`ended` is normal: the API server ends each watch after some time.", "short", third,
 			target{`sum by (cause) (increase(` + own + `watch_restarts` + ofInstance + `[$__rate_interval]))`, "{{cause}}"})).
 		WithPanel(lines("Checkpoint", "Age of the last checkpoint in the storage; 0 while it is up to date.", "s", third,
@@ -49,6 +55,8 @@ func gauge(metric string) string {
 	return `max by (instance) (` + own + metric + ofInstance + `)`
 }
 
-func quantile(q, histogram string) string {
-	return `histogram_quantile(` + q + `, sum by (le) (rate(` + own + histogram + `_bucket` + ofInstance + `[$__rate_interval])))`
+// quantile returns a query of a quantile of a histogram, by labels if there are any.
+func quantile(q, histogram string, labels ...string) string {
+	by := strings.Join(append([]string{"le"}, labels...), ", ")
+	return `histogram_quantile(` + q + `, sum by (` + by + `) (rate(` + own + histogram + `_bucket` + ofInstance + `[$__rate_interval])))`
 }

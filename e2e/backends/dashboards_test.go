@@ -115,9 +115,9 @@ func hasAll(lines []string, query string) error {
 	if len(lines) == 0 {
 		return fmt.Errorf("%s returns nothing", query)
 	}
-	if match := labelsBy.FindStringSubmatch(query); match != nil && match[1] != "le" {
+	if match := labelsBy.FindStringSubmatch(query); match != nil {
 		for _, label := range strings.Split(match[1], ", ") {
-			if !strings.Contains(strings.Join(lines, "\n"), label+"=") {
+			if label != "le" && !strings.Contains(strings.Join(lines, "\n"), label+"=") {
 				return fmt.Errorf("%s returns nothing that has the label %s:\n%s", query, label, strings.Join(lines, "\n"))
 			}
 		}

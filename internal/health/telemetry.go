@@ -18,6 +18,29 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
+// Cause is why a batch waits.
+type Cause = metadata.AttributeWaitCause
+
+// The causes. Pacing is measured for each read of the watch's connection, all others for each
+// batch.
+const (
+	Gathering  = metadata.AttributeWaitCauseGathering
+	Pacing     = metadata.AttributeWaitCausePacing
+	Lookups    = metadata.AttributeWaitCauseLookups
+	Saving     = metadata.AttributeWaitCauseSaving
+	Delivering = metadata.AttributeWaitCauseDelivering
+)
+
+// waitOptions are the options to record a wait. They are made once, because sets of attributes are
+// sorted and hashed.
+var waitOptions = func() map[Cause][]metric.RecordOption {
+	options := map[Cause][]metric.RecordOption{}
+	for name, cause := range metadata.MapAttributeWaitCause {
+		options[cause] = []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(attribute.String("cause", name)))}
+	}
+	return options
+}()
+
 // Telemetry is the receiver's own telemetry. Its methods may be called concurrently.
 type Telemetry struct {
 	// Operations records the attempts to deliver.
@@ -92,6 +115,14 @@ func (t *Telemetry) DealtWith(batch []watch.Change) {
 		}
 	}
 }
+
+// Waited measures how long a batch waited for one cause.
+func (t *Telemetry) Waited(cause Cause, d time.Duration) {
+	t.builder.KubeEventsBatchWait.Record(context.Background(), d.Seconds(), waitOptions[cause]...)
+}
+
+// Paced measures how long the read of a connection was delayed that then found data.
+func (t *Telemetry) Paced(d time.Duration) { t.Waited(Pacing, d) }
 
 // Accounted counts received events, and how many of them the filters exclude.
 func (t *Telemetry) Accounted(received, filtered int64) {

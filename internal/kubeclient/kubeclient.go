@@ -154,7 +154,7 @@ var Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second})
 // client-side rate limit: a stream sends few requests, and none of them may wait behind lookups.
 // The client's data comes in bursts.
 func Events(config *rest.Config) (rest.Interface, *Bursts, error) {
-	bursts := &Bursts{next: make(chan struct{})}
+	bursts := &Bursts{Paced: func(time.Duration) {}, next: make(chan struct{})}
 	config = rest.CopyConfig(config)
 	config.QPS = -1
 	config.Dial = bursts.pace(Dial)

@@ -24,6 +24,9 @@ const (
 	// burstWait is how long a reader waits for a burst. With HTTP/1, this wait always times out,
 	// because the waiting reader is the one that would read the connection.
 	burstWait = 2 * readPause
+	// idleRead is how long a read takes at least that finds nothing to read at its begin. What it
+	// then reads was not delayed.
+	idleRead = time.Millisecond
 )
 
 type dial = func(ctx context.Context, network, address string) (net.Conn, error)
@@ -32,9 +35,14 @@ type dial = func(ctx context.Context, network, address string) (net.Conn, error)
 // connection's streams. HTTP/2 would wake them for each frame of the read, and so for each event.
 // It may be used concurrently.
 type Bursts struct {
-	mu    sync.Mutex
-	count uint64
-	next  chan struct{} // closed with the next burst
+	// Paced is called with how long the read of a connection was delayed that then found data.
+	// Callers may replace it before the first connection.
+	Paced func(time.Duration)
+
+	mu      sync.Mutex
+	count   uint64
+	next    chan struct{} // closed with the next burst
+	awaited time.Duration // by readers of streams, without a burst, since the last read
 }
 
 // Count returns how many bursts were passed on so far.
@@ -57,7 +65,19 @@ func (b *Bursts) Await(count uint64) {
 	select {
 	case <-next:
 	case <-timer.C:
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.awaited = burstWait
 	}
+}
+
+// takeAwaited returns how long a reader waited without a burst before this read of its connection.
+func (b *Bursts) takeAwaited() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	awaited := b.awaited
+	b.awaited = 0
+	return awaited
 }
 
 func (b *Bursts) signal() {
@@ -120,8 +140,13 @@ type pacedReader struct{ conn *pacedConn }
 
 func (r pacedReader) Read(b []byte) (int, error) {
 	r.conn.bursts.signal()
-	time.Sleep(time.Until(r.conn.next))
+	pause := max(0, time.Until(r.conn.next))
+	time.Sleep(pause)
+	began := time.Now()
 	n, err := r.conn.Conn.Read(b)
+	if delay := pause + r.conn.bursts.takeAwaited(); err == nil && time.Since(began) < idleRead {
+		r.conn.bursts.Paced(delay)
+	}
 	r.conn.note(n, n < len(b))
 	if err != nil {
 		r.conn.bursts.signal()

@@ -204,6 +204,44 @@ var MapAttributeResult = map[string]AttributeResult{
 	"unavailable": AttributeResultUnavailable,
 }
 
+// AttributeWaitCause specifies the value wait_cause attribute.
+type AttributeWaitCause int
+
+const (
+	_ AttributeWaitCause = iota
+	AttributeWaitCauseGathering
+	AttributeWaitCausePacing
+	AttributeWaitCauseLookups
+	AttributeWaitCauseSaving
+	AttributeWaitCauseDelivering
+)
+
+// String returns the string representation of the AttributeWaitCause.
+func (av AttributeWaitCause) String() string {
+	switch av {
+	case AttributeWaitCauseGathering:
+		return "gathering"
+	case AttributeWaitCausePacing:
+		return "pacing"
+	case AttributeWaitCauseLookups:
+		return "lookups"
+	case AttributeWaitCauseSaving:
+		return "saving"
+	case AttributeWaitCauseDelivering:
+		return "delivering"
+	}
+	return ""
+}
+
+// MapAttributeWaitCause is a helper map of string to AttributeWaitCause attribute value.
+var MapAttributeWaitCause = map[string]AttributeWaitCause{
+	"gathering":  AttributeWaitCauseGathering,
+	"pacing":     AttributeWaitCausePacing,
+	"lookups":    AttributeWaitCauseLookups,
+	"saving":     AttributeWaitCauseSaving,
+	"delivering": AttributeWaitCauseDelivering,
+}
+
 var MetricsInfo = metricsInfo{
 	K8sEventOccurrences: metricInfo{
 		Name:       "k8s.event.occurrences",

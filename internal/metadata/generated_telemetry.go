@@ -29,6 +29,7 @@ type TelemetryBuilder struct {
 	mu                            sync.Mutex
 	registrations                 []metric.Registration
 	KubeEventsAccepted            metric.Int64Counter
+	KubeEventsBatchWait           metric.Float64Histogram
 	KubeEventsCheckpointAge       metric.Float64ObservableGauge
 	KubeEventsCheckpointFailures  metric.Int64Counter
 	KubeEventsDropped             metric.Int64Counter
@@ -143,6 +144,13 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_kube_events_accepted",
 		metric.WithDescription("Log records that the pipeline accepted. [Alpha]"),
 		metric.WithUnit("{record}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.KubeEventsBatchWait, err = builder.meter.Float64Histogram(
+		"otelcol_kube_events_batch_wait",
+		metric.WithDescription("How long batches of events wait, by cause. Pacing is measured for each read of the watch's connection, all others for each batch. [Alpha]"),
+		metric.WithUnit("s"),
+		metric.WithExplicitBucketBoundaries([]float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60}...),
 	)
 	errs = errors.Join(errs, err)
 	builder.KubeEventsCheckpointAge, err = builder.meter.Float64ObservableGauge(

@@ -33,6 +33,7 @@ func TestSetupTelemetry(t *testing.T) {
 		return nil
 	}))
 	tb.KubeEventsAccepted.Add(context.Background(), 1)
+	tb.KubeEventsBatchWait.Record(context.Background(), 1)
 	tb.KubeEventsCheckpointFailures.Add(context.Background(), 1)
 	tb.KubeEventsDropped.Add(context.Background(), 1)
 	tb.KubeEventsFiltered.Add(context.Background(), 1)
@@ -46,6 +47,9 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.KubeEventsWatchRestarts.Add(context.Background(), 1)
 	AssertEqualKubeEventsAccepted(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualKubeEventsBatchWait(t, testTel,
+		[]metricdata.HistogramDataPoint[float64]{{}}, metricdatatest.IgnoreValue(),
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualKubeEventsCheckpointAge(t, testTel,
 		[]metricdata.DataPoint[float64]{{Value: 1}},

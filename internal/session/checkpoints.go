@@ -181,7 +181,10 @@ func (c *checkpoints) put(drain context.Context, content checkpoint.Content) {
 	if len(content.Outbox) > 0 {
 		c.deliveredAt = time.Now() // The caller delivers it now.
 	}
-	if err := c.store.Save(drain, content); err != nil {
+	began := time.Now()
+	err := c.store.Save(drain, content)
+	c.health.Waited(health.Saving, time.Since(began))
+	if err != nil {
 		c.health.Unsaved(c.last)
 		c.failed(err)
 		return

@@ -37,6 +37,7 @@ type wakeup struct {
 // is due. The batch is the last one if stop has ended. It is valid until take is called again.
 func (i *intake) take(stop context.Context, next wakeup) *batch {
 	i.release()
+	waiting := time.Now()
 	due := time.NewTimer(time.Until(next.at))
 	defer due.Stop()
 
@@ -55,10 +56,23 @@ func (i *intake) take(stop context.Context, next wakeup) *batch {
 	if len(b.changes) > 0 {
 		i.takenAt = time.Now()
 	}
+	i.noteGathering(waiting)
 	if b.last {
 		i.takeRest()
 	}
 	return b
+}
+
+// noteGathering measures for how long the loop waited for more changes although it had some. Before
+// it waited, the changes waited for the last batch.
+func (i *intake) noteGathering(waiting time.Time) {
+	if len(i.batch.changes) == 0 {
+		return
+	}
+	if first := i.batch.changes[0].SeenAt; first.After(waiting) {
+		waiting = first
+	}
+	i.health.Waited(health.Gathering, time.Since(waiting))
 }
 
 // release forgets the last batch, which is dealt with.

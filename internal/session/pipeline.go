@@ -113,7 +113,14 @@ func (l *logsPipeline) requestsWithin(records []observation.Observation) []*requ
 }
 
 // deliver delivers the requests one after the other, until the term ends.
-func (l *logsPipeline) deliver(b *batch) { b.undelivered = l.deliverAll(b.term, b.requests) }
+func (l *logsPipeline) deliver(b *batch) {
+	if len(b.requests) == 0 {
+		return
+	}
+	began := time.Now()
+	b.undelivered = l.deliverAll(b.term, b.requests)
+	l.health.Waited(health.Delivering, time.Since(began))
+}
 
 // deliverAll returns the requests that could not be delivered before the term ended.
 func (l *logsPipeline) deliverAll(t election.Term, requests []*request) (undelivered []*request) {

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/election"
+	"github.com/kubeevents/kubeeventsreceiver/internal/health"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
@@ -178,7 +179,11 @@ func (s *session) endTerm(drain context.Context) {
 
 // resolve adds to each observation who owns its involved object.
 func (s *session) resolve(ctx context.Context, observations []observation.Observation) {
+	began := time.Now()
 	s.process.Owners.Resolve(ctx, observations)
+	if len(observations) > 0 {
+		s.process.Health.Waited(health.Lookups, time.Since(began))
+	}
 	s.process.Health.Resolved(observations)
 }
 

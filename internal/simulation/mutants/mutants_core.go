@@ -139,8 +139,8 @@ var inPosition = []mutant{
 	},
 	{
 		"does not hold the position back for a dedup window", "internal/memory/memory.go",
-		`[]string{"", namespace}`,
-		`[]string{namespace}`,
+		"reached = min(reached, oldest-1)",
+		"_ = oldest",
 	},
 	{
 		"ignores the position at the start", "internal/session/open.go",
