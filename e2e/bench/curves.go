@@ -219,7 +219,7 @@ func (b *benchmark) curveOnce(ctx context.Context, c runner, load steady) (v val
 // warmUp makes the owners of all pods known.
 func (r *rig) warmUp(ctx context.Context, stream recorded) error {
 	r.server.Release(stream.frames[:stream.warm]...)
-	if warm := awaitCount(ctx, stream.warm, 5*time.Second, r.sink.received); warm < stream.warm {
+	if warm := awaitCount(ctx, stream.warm, r.sink.received); warm < stream.warm {
 		return r.col.failure(fmt.Sprintf("has taken %d events of %d", warm, stream.warm))
 	}
 	r.sink.reset()

@@ -239,7 +239,7 @@ func (b *benchmark) changeSome(ctx context.Context, r *rig, live liveEvents, v v
 	v[writtenPerTime] = float64(after-before) / 1024 / time.Since(began).Seconds()
 	v[written] = float64(after-before) / float64(changes)
 	v[storedSize] = mebibytes(size)
-	v[growthUnseen] = float64(changes - awaitCount(ctx, changes, 5*time.Second, r.col.accepted))
+	v[growthUnseen] = float64(changes - awaitCount(ctx, changes, r.col.accepted))
 	return err
 }
 

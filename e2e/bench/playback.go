@@ -172,10 +172,11 @@ func (s *sink) received() int {
 	return s.records
 }
 
-// awaitCount waits until a count has come so far, or has not changed for the duration quiet, or the
-// context ends. It returns how far it has come. To count may be work for the Collector, so it is
-// not done too often.
-func awaitCount(ctx context.Context, want int, quiet time.Duration, count func() int) int {
+// awaitCount waits until a count has come so far, or has not changed for 5 s, or the context ends.
+// It returns how far it has come. To count may be work for the Collector, so it is not done too
+// often.
+func awaitCount(ctx context.Context, want int, count func() int) int {
+	const quiet = 5 * time.Second
 	last, moved := count(), time.Now()
 	_ = apiwait.PollUntilContextCancel(ctx, 100*time.Millisecond, false, func(context.Context) (bool, error) {
 		if last >= want || time.Since(moved) >= quiet {

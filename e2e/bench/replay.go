@@ -152,7 +152,7 @@ func (b *benchmark) replayOnce(ctx context.Context, c runner, stream recorded, n
 		received = r.col.accepted
 	}
 	r.server.Release(stream.frames[:stream.warm]...)
-	if warm := awaitCount(ctx, stream.warm, 5*time.Second, received); warm < stream.warm {
+	if warm := awaitCount(ctx, stream.warm, received); warm < stream.warm {
 		return nil, r.col.failure(fmt.Sprintf("has taken %d events of %d", warm, stream.warm))
 	}
 
@@ -163,7 +163,7 @@ func (b *benchmark) replayOnce(ctx context.Context, c runner, stream recorded, n
 	}
 	began := time.Now()
 	r.server.Release(stream.frames[stream.warm:]...)
-	counted := awaitCount(ctx, len(stream.frames), 5*time.Second, received)
+	counted := awaitCount(ctx, len(stream.frames), received)
 	took := time.Since(began)
 	after, err := r.col.usage()
 	if err := errors.Join(err, <-profiled, ctx.Err()); err != nil {
