@@ -119,6 +119,9 @@ func (o *options) openPage(versions versions) (*page, error) {
 	if o.docs == "" || o.profiles != "" || !o.all && !o.write {
 		return nil, nil // A profile slows down what it measures.
 	}
+	if o.only != "" {
+		return nil, errors.New("-setups leaves out parts of the page: use it only with scenarios and without -write")
+	}
 	return newPage(o.docs, versions, o.all)
 }
 

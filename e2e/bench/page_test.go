@@ -136,6 +136,13 @@ func TestWithScenariosNothingIsWritten(t *testing.T) {
 	}
 }
 
+func TestAPageHasAllSetups(t *testing.T) {
+	o, _, err := parse([]string{"-docs", t.TempDir(), "-setups", direct})
+	require.NoError(t, err)
+	_, err = o.openPage(versions{Commit: "a"})
+	assert.ErrorContains(t, err, "-setups")
+}
+
 func TestRunsAreSpreadOverRounds(t *testing.T) {
 	for _, runs := range []int{1, 3, 10} {
 		all := 0
