@@ -8,9 +8,9 @@
 //	go run ./bench [flags] [scenario...]
 //
 // It runs in the directory e2e, with what `make bench-e2e` builds. Without scenarios, it runs all of
-// them on a clean commit, and writes docs/performance.json and docs/performance.md from scratch. With
-// scenarios, it prints their results. With -write, it also replaces their parts of the page, if all
-// other parts are from the same commit.
+// them on a clean commit, and writes docs/performance.json and docs/performance.md from scratch.
+// With scenarios, it prints their results. With -write, it also replaces their parts of the page,
+// if all other parts are from the same commit.
 package main
 
 import (
