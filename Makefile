@@ -103,8 +103,8 @@ bench: ## Measure each stage of the receiver, and owner lookups; for benchstat
 	@go test -run '^$$' -bench . -count $(or $(COUNT),1) . ./internal/... ./resolver
 
 # Without SCENARIOS, it measures everything on one clean commit and writes docs/performance.md. With
-# SCENARIOS, it prints the results of these scenarios; with BENCH_FLAGS=-write, it also replaces their
-# parts of the page. BENCH_FLAGS are flags of e2e/bench (BENCH_FLAGS=-h prints them).
+# SCENARIOS, it prints the results of these scenarios; with BENCH_FLAGS=-write, it also replaces
+# their parts of the page. BENCH_FLAGS are flags of e2e/bench (BENCH_FLAGS=-h prints them).
 .PHONY: bench-e2e
 bench-e2e: $(MEASURED) $(COMPARISON) $(NEWEST) build/controlplane/etcd build/controlplane/kube-apiserver ## Compare the whole Collector with other receivers, and write docs/performance.md
 	@cd e2e && go run ./bench $(BENCH_FLAGS) $(SCENARIOS)

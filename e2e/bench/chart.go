@@ -115,7 +115,7 @@ type point struct {
 var colors = []string{"#1a8fe3", "#d9731a", "#2a9d5c", "#b05fd0", "#d0405f"}
 
 func (c chart) panel(offset int) panel {
-	p := panel{Offset: offset, Title: c.Title, Unit: c.Unit, Across: cmp.Or(c.Across, "live events"), Left: plotLeft, Top: plotTop, Right: plotLeft + plotWidth, Bottom: plotTop + plotHeight}
+	p := panel{Offset: offset, Title: capitalized(c.Title), Unit: c.Unit, Across: cmp.Or(c.Across, "live events"), Left: plotLeft, Top: plotTop, Right: plotLeft + plotWidth, Bottom: plotTop + plotHeight}
 	var xs, ys []float64
 	for _, l := range c.Lines {
 		for i := range l.X {

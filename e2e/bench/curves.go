@@ -33,8 +33,11 @@ func (c *curves) addFlags(flags *flag.FlagSet) {
 	flags.IntVar(&c.rounds, "curve-rounds", c.rounds, "how often the scenario curves measures each Collector at each rate")
 }
 
+// gridFigure is a figure that has a table with a column for each Collector.
+type gridFigure struct{ name, unit, file string } // file: of its chart; empty: it has none
+
 // curveFigures are what the scenario measures at each rate, in the order of its tables.
-var curveFigures = []struct{ name, unit, file string }{
+var curveFigures = []gridFigure{
 	{latencyHalf, "ms", "latency"},
 	{latencyTail, "ms", "latency"},
 	{cpuPerObservation, "µs", "cpu"},
@@ -56,7 +59,7 @@ func runCurves(ctx context.Context, b *benchmark) (result, error) {
 		at := *b
 		at.rounds = b.curves.rounds
 		if measured[perSecond], err = at.interleave(ctx, setups, func(ctx context.Context, c runner) (values, error) {
-			return b.curveOnce(ctx, c, fleet, stream, perSecond)
+			return b.curveOnce(ctx, c, steady{fleet: fleet, stream: stream, perSecond: perSecond})
 		}); err != nil {
 			return result{}, fmt.Errorf("at %d events a second: %w", perSecond, err)
 		}
@@ -80,7 +83,7 @@ before. Each value is the median of %s.
 			"Lost are events without a record 5 s after the last record arrived.",
 		},
 	}
-	r.Grids, r.Charts = curvesOf(b.curves.rates, setups, measured)
+	r.Grids, r.Charts = gridsOf(curveFigures, perSecondAxis, b.curves.rates, setups, measured)
 	return r, nil
 }
 
@@ -91,19 +94,21 @@ func runsOf(n int) string {
 	return fmt.Sprintf("%d runs", n)
 }
 
-// curvesOf makes tables and charts of what was measured at each rate.
-func curvesOf(rates sizes, setups []setup, measured map[int]map[string][]values) (grids []grid, charts []chart) {
-	for _, f := range curveFigures {
-		g, c := grid{Title: f.name, Unit: f.unit, Rows: "events a second"}, chart{File: f.file, Title: f.name, Unit: f.unit, Across: "events a second"}
+const perSecondAxis = "events a second"
+
+// gridsOf makes tables and charts of what was measured at each value of a parameter.
+func gridsOf(figures []gridFigure, parameter string, at sizes, setups []setup, measured map[int]map[string][]values) (grids []grid, charts []chart) {
+	for _, f := range figures {
+		g, c := grid{Title: f.name, Unit: f.unit, Rows: parameter}, chart{File: f.file, Title: f.name, Unit: f.unit, Across: parameter}
 		for _, s := range setups {
 			g.Columns, c.Lines = append(g.Columns, s.curve()), append(c.Lines, line{Name: s.curve()})
 		}
-		for _, perSecond := range rates {
-			row := gridRow{Name: thousands(perSecond)}
+		for _, n := range at {
+			row := gridRow{Name: thousands(n)}
 			for i, s := range setups {
-				value := median(valuesOf(measured[perSecond][s.name], f.name))
+				value := median(valuesOf(measured[n][s.name], f.name))
 				row.Cells = append(row.Cells, value)
-				c.Lines[i].add(perSecond, value)
+				c.Lines[i].add(n, value)
 			}
 			g.Values = append(g.Values, row)
 		}
@@ -122,6 +127,10 @@ func (s setup) curve() string {
 		return kubeEventsReceiver + ", direct"
 	case inMemory:
 		return kubeEventsReceiver + ", no storage"
+	case stored:
+		return kubeEventsReceiver + ", batch processor"
+	case waiting:
+		return kubeEventsReceiver + ", wait_for_result"
 	}
 	return s.column
 }
@@ -163,9 +172,17 @@ func recordSteady(fleet *replay.Fleet, n int, begin time.Time) recorded {
 	return r
 }
 
+// steady is a load at one rate.
+type steady struct {
+	fleet     *replay.Fleet
+	stream    recorded
+	perSecond int
+	delay     time.Duration // how long the backend takes for each request
+}
+
 // curveOnce measures one Collector at one rate.
-func (b *benchmark) curveOnce(ctx context.Context, c runner, fleet *replay.Fleet, stream recorded, perSecond int) (v values, err error) {
-	r, err := newRig(replay.Options{Fleet: fleet, Latency: b.playback.ownerLatency})
+func (b *benchmark) curveOnce(ctx context.Context, c runner, load steady) (v values, err error) {
+	r, err := newRig(replay.Options{Fleet: load.fleet, Latency: b.playback.ownerLatency})
 	if err != nil {
 		return nil, err
 	}
@@ -173,19 +190,21 @@ func (b *benchmark) curveOnce(ctx context.Context, c runner, fleet *replay.Fleet
 	if err := r.startCollector(ctx, c); err != nil {
 		return nil, err
 	}
+	stream := load.stream
 	if err := r.warmUp(ctx, stream); err != nil {
 		return nil, err
 	}
-	n := int(float64(perSecond) * b.curves.length.Seconds())
+	r.sink.delay.Store(int64(load.delay))
+	n := int(float64(load.perSecond) * b.curves.length.Seconds())
 	last := min(len(stream.frames), stream.warm+n)
 	before, err := r.col.usage()
 	if err != nil {
 		return nil, err
 	}
-	if err := r.releaseSteadily(ctx, stream, last, perSecond); err != nil {
+	if err := r.releaseSteadily(ctx, stream, last, load.perSecond); err != nil {
 		return nil, err
 	}
-	if err := r.sink.wait(ctx, last-stream.warm, 5*time.Second); err != nil {
+	if err := r.sink.wait(ctx, last-stream.warm, 5*time.Second+2*load.delay); err != nil {
 		return nil, err
 	}
 	after, err := r.col.usage()
@@ -193,13 +212,14 @@ func (b *benchmark) curveOnce(ctx context.Context, c runner, fleet *replay.Fleet
 	return values{
 		latencyHalf: sum.latency(0.5), latencyTail: sum.latency(0.99), lost: float64(sum.sent - sum.delivered),
 		cpuPerObservation: float64((after.cpu - before.cpu).Microseconds()) / float64(max(1, sum.delivered)), peakRSS: mebibytes(after.peakRSS),
+		recordsEach: float64(sum.delivered) / float64(max(1, sum.requests)),
 	}, err
 }
 
 // warmUp makes the owners of all pods known.
 func (r *rig) warmUp(ctx context.Context, stream recorded) error {
 	r.server.Release(stream.frames[:stream.warm]...)
-	if warm := awaitCount(ctx, stream.warm, 5*time.Second, r.sink.received); warm < stream.warm {
+	if warm := awaitCount(ctx, stream.warm, r.sink.received); warm < stream.warm {
 		return r.col.failure(fmt.Sprintf("has taken %d events of %d", warm, stream.warm))
 	}
 	r.sink.reset()

@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"regexp"
 	"slices"
@@ -239,7 +237,7 @@ func (b *benchmark) changeSome(ctx context.Context, r *rig, live liveEvents, v v
 	v[writtenPerTime] = float64(after-before) / 1024 / time.Since(began).Seconds()
 	v[written] = float64(after-before) / float64(changes)
 	v[storedSize] = mebibytes(size)
-	v[growthUnseen] = float64(changes - awaitCount(ctx, changes, 5*time.Second, r.col.accepted))
+	v[growthUnseen] = float64(changes - awaitCount(ctx, changes, r.col.accepted))
 	return err
 }
 
@@ -256,16 +254,7 @@ func sizeOf(directory string) (total int64, err error) {
 
 // heap is what is alive on the Collector's heap after a collection.
 func (c *collector) heap(ctx context.Context) (int64, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.pprof+"/debug/pprof/heap?gc=1&debug=1", http.NoBody)
-	if err != nil {
-		return 0, err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return 0, err
-	}
-	defer response.Body.Close()
-	page, err := io.ReadAll(response.Body)
+	page, err := c.profiled(ctx, "heap?gc=1&debug=1")
 	if err != nil {
 		return 0, err
 	}

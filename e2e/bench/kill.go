@@ -62,10 +62,11 @@ func runKill(ctx context.Context, b *benchmark) (result, error) {
 	})
 	return result{
 		Groups: groups,
-		Text: fmt.Sprintf(`The load is that of the first comparison, with %s observations at %d a second. The benchmark ends the Collector with kill -9
-%d times, at regular intervals, and restarts it at once with the same configuration and the same storage.`, thousands(sz.observations), sz.perSecond, b.kills.times),
+		Text: fmt.Sprintf(`The load is that of the section "Under load", with %s observations at %s a second. The benchmark kills the Collector %d times, at
+regular intervals, and restarts it at once with the same configuration and the same storage.`, thousands(sz.observations), thousands(sz.perSecond), b.kills.times),
 		Notes: []string{
 			"The benchmark waits until no record has arrived for 10 s. It then counts an observation as lost if it has no record.",
+			"The greatest latency includes the time without a Collector, but only if the events of that time are not lost.",
 			"A backend can drop repeated records that have the `log.record.uid` of the first.",
 			"An exporter's queue in memory, and the batch processor, acknowledge records before they have delivered them. A kill loses these records, with any receiver.",
 		},

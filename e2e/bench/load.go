@@ -68,15 +68,16 @@ func runLoad(ctx context.Context, b *benchmark) (result, error) {
 	})
 	return result{
 		Groups: groups,
-		Text: fmt.Sprintf(`A real API server has %d pods of %d Deployments in %d namespaces. The Collector knows none of them. After the Collector
-has started its watch, %d observations are written at %d a second: %d new events, and %d updates that increase the count of an event.
+		Text: fmt.Sprintf(`A real API server has %s pods of %s Deployments in %s namespaces. The Collector knows none of them. After the Collector
+has started its watch, %s observations are written at %s a second: %s new events, and %s updates that increase the count of an event.
 All Collectors are measured in turn, in each round.
 
 - k8s_events has the batch processor and the exporter's default queue. All ratios compare with it.
 - Direct delivery: storage, no batch processor and no exporter queue, as the README recommends. The exporter sends each batch of the receiver as one request.
 - `+"`wait_for_result`"+`: storage, and an exporter queue that gathers up to 8,192 records for up to 200 ms, and acknowledges them after it has delivered them.
 - Batch processor, with and without storage: this and the exporter's default queue acknowledge records before they have delivered them.`,
-			b.size.pods, b.size.deployments, b.size.namespaces, b.size.observations, b.size.perSecond, b.size.observations-b.size.updates, b.size.updates),
+			thousands(b.size.pods), thousands(b.size.deployments), thousands(b.size.namespaces), thousands(b.size.observations), thousands(b.size.perSecond),
+			thousands(b.size.observations-b.size.updates), thousands(b.size.updates)),
 		Notes: []string{
 			"Processor time is that of the whole Collector, user and system, from the start of the load to the arrival of the last record.",
 			"Latency is the time from just before an event is written to the arrival of its record. It includes the time of the API server, and the 200 ms of a batch processor or queue.",

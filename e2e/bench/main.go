@@ -8,9 +8,9 @@
 //	go run ./bench [flags] [scenario...]
 //
 // It runs in the directory e2e, with what `make bench-e2e` builds. Without scenarios, it runs all of
-// them on a clean commit, and writes docs/performance.json and docs/performance.md from scratch. With
-// scenarios, it prints their results. With -write, it also replaces their parts of the page, if all
-// other parts are from the same commit.
+// them on a clean commit, and writes docs/performance.json and docs/performance.md from scratch.
+// With scenarios, it prints their results. With -write, it also replaces their parts of the page,
+// if all other parts are from the same commit.
 package main
 
 import (
@@ -74,6 +74,8 @@ func parse(arguments []string) (*options, []scenario, error) {
 	o.hanging = fullHanging
 	o.curves = fullCurves
 	o.curves.addFlags(flags)
+	o.backend = fullBackend
+	o.backend.addFlags(flags)
 	o.kills = fullKills
 	o.kills.addFlags(flags)
 	if err := flags.Parse(arguments); err != nil {
@@ -98,20 +100,27 @@ func (o *options) runAll(ctx context.Context, chosen []scenario) error {
 	}
 	var errs []error
 	for _, s := range chosen {
-		if err := o.runOne(ctx, s, versions, p); err != nil {
+		err := o.runOne(ctx, s, versions, p)
+		if err != nil {
 			errs = append(errs, fmt.Errorf("scenario %s: %w", s.name, err))
 		}
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || errors.Is(err, errCheckout) {
 			break
 		}
 	}
 	return errors.Join(errs...)
 }
 
+// errCheckout ends a run: later results would not be from the commit of the first ones.
+var errCheckout = errors.New("the checkout has changed during the measurement")
+
 // openPage returns the page that the results are written to; nil if nothing is written.
 func (o *options) openPage(versions versions) (*page, error) {
 	if o.docs == "" || o.profiles != "" || !o.all && !o.write {
 		return nil, nil // A profile slows down what it measures.
+	}
+	if o.only != "" {
+		return nil, errors.New("-setups leaves out parts of the page: use it only with scenarios and without -write")
 	}
 	return newPage(o.docs, versions, o.all)
 }
@@ -132,7 +141,7 @@ func (o *options) runOne(ctx context.Context, s scenario, versions versions, p *
 		return nil
 	}
 	if now := commit(ctx); now != versions.Commit {
-		return fmt.Errorf("the checkout was at %s and is now at %s: the result is not written; run the scenario again", versions.Commit, now)
+		return fmt.Errorf("%w: it was at %s and is now at %s; the result is not written", errCheckout, versions.Commit, now)
 	}
 	return p.keep(s.name, r)
 }

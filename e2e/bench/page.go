@@ -68,7 +68,7 @@ func (p *page) keep(name string, r result) error {
 
 func readResults(path string) (map[string]result, error) {
 	results := map[string]result{}
-	kept, err := os.ReadFile(path) //nolint:gosec // The path is the command line's.
+	kept, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return results, nil
 	}

@@ -37,7 +37,7 @@ func someCurves() ([]grid, []chart) {
 		return []values{{latencyHalf: half, latencyTail: tail, cpuPerObservation: cpu, peakRSS: 70, lost: 0}}
 	}
 	setups := []setup{{name: direct}, {name: inMemory}, {name: baseline, column: "k8s_events v0.145.0"}}
-	return curvesOf(sizes{100, 10_000}, setups, map[int]map[string][]values{
+	return gridsOf(curveFigures, perSecondAxis, sizes{100, 10_000}, setups, map[int]map[string][]values{
 		100:    {direct: at(20, 50, 400), inMemory: at(110, 205, 500), baseline: at(105, 201, 600)},
 		10_000: {direct: at(400, 900, 60), inMemory: at(300, 700, 50), baseline: at(4000, 7000, 200)},
 	})
@@ -134,6 +134,13 @@ func TestWithScenariosNothingIsWritten(t *testing.T) {
 			assert.Equal(t, test.writes, p != nil)
 		})
 	}
+}
+
+func TestAPageHasAllSetups(t *testing.T) {
+	o, _, err := parse([]string{"-docs", t.TempDir(), "-setups", direct})
+	require.NoError(t, err)
+	_, err = o.openPage(versions{Commit: "a"})
+	assert.ErrorContains(t, err, "-setups")
 }
 
 func TestRunsAreSpreadOverRounds(t *testing.T) {

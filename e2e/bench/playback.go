@@ -39,7 +39,7 @@ type playback struct {
 var fullPlayback = playback{
 	ownerLatency: 20 * time.Millisecond, namespaces: 10, deployments: 200,
 	changes: 200_000,
-	storm:   stormTime, lifetime: 20 * time.Second, idle: time.Minute,
+	storm:   stormTime, lifetime: 20 * time.Second, idle: 30 * time.Second,
 	live: sizes{1000, 10_000, 100_000, 1_000_000}, updating: 30 * time.Second, perSecond: 200, settle: 5 * time.Second,
 }
 
@@ -172,10 +172,11 @@ func (s *sink) received() int {
 	return s.records
 }
 
-// awaitCount waits until a count has come so far, or has not changed for the duration quiet, or the
-// context ends. It returns how far it has come. To count may be work for the Collector, so it is
-// not done too often.
-func awaitCount(ctx context.Context, want int, quiet time.Duration, count func() int) int {
+// awaitCount waits until a count has come so far, or has not changed for 5 s, or the context ends.
+// It returns how far it has come. To count may be work for the Collector, so it is not done too
+// often.
+func awaitCount(ctx context.Context, want int, count func() int) int {
+	const quiet = 5 * time.Second
 	last, moved := count(), time.Now()
 	_ = apiwait.PollUntilContextCancel(ctx, 100*time.Millisecond, false, func(context.Context) (bool, error) {
 		if last >= want || time.Since(moved) >= quiet {

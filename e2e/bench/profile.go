@@ -28,30 +28,37 @@ func (b *benchmark) profile(ctx context.Context, c *collector, what string, leng
 	prefix := filepath.Join(b.profiles, what+"-"+c.String())
 	go func() {
 		done <- errors.Join(
-			fetch(ctx, fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", c.pprof, max(1, int(length.Seconds()))), prefix+".cpu.pprof"),
-			fetch(ctx, "http://"+c.pprof+"/debug/pprof/allocs", prefix+".allocs.pprof"),
-			fetch(ctx, "http://"+c.pprof+"/debug/pprof/heap?gc=1", prefix+".heap.pprof"),
+			c.save(ctx, fmt.Sprintf("profile?seconds=%d", max(1, int(length.Seconds()))), prefix+".cpu.pprof"),
+			c.save(ctx, "allocs", prefix+".allocs.pprof"),
+			c.save(ctx, "heap?gc=1", prefix+".heap.pprof"),
 		)
 	}()
 	return done
 }
 
-func fetch(ctx context.Context, url, path string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody) //nolint:gosec // The address is a child process'.
-	if err != nil {
-		return err
-	}
-	response, err := http.DefaultClient.Do(request) //nolint:gosec // Likewise.
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	data, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s answers %s: %s", url, response.Status, data)
-	}
+// save writes a profile of the Collector to a file.
+func (c *collector) save(ctx context.Context, profile, path string) error {
+	data, err := c.profiled(ctx, profile)
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(path, data, 0o600) //nolint:gosec // The path is the command line's.
+}
+
+// profiled returns a profile that the pprof extension serves.
+func (c *collector) profiled(ctx context.Context, profile string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.pprof+"/debug/pprof/"+profile, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("the pprof extension answers %s for %s: %s", response.Status, profile, data)
+	}
+	return data, err
 }

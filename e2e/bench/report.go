@@ -51,11 +51,19 @@ type gridRow struct {
 
 // Heading returns the title with the unit.
 func (g grid) Heading() string {
-	heading := strings.ToUpper(g.Title[:1]) + g.Title[1:]
+	heading := capitalized(g.Title)
 	if g.Unit == "" {
 		return heading
 	}
 	return heading + " (" + g.Unit + ")"
+}
+
+// capitalized returns a title with its first letter in upper case.
+func capitalized(title string) string {
+	if title == "" {
+		return ""
+	}
+	return strings.ToUpper(title[:1]) + title[1:]
 }
 
 // lines returns the cells of the table: its head, and its rows.

@@ -29,6 +29,7 @@ var scenarios = []scenario{
 	startScenario,
 	replayScenario,
 	curvesScenario,
+	backendScenario,
 	growthScenario,
 	stormScenario,
 	namespacesScenario,
@@ -168,6 +169,7 @@ type benchmark struct {
 	hanging      hanging
 	kills        kills
 	curves       curves
+	backend      backend
 }
 
 // logf reports progress to the user.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -38,12 +39,15 @@ type sink struct {
 	// has its own.
 	owners func(resource, log pcommon.Map) bool
 
+	delay atomic.Int64 // how long each request takes, in nanoseconds
+
 	mu      sync.Mutex
 	sent    map[observation]time.Time
 	arrived map[observation]arrival
 	records int // with repeated ones
 	// recognizable is how many records have the log.record.uid of an earlier one.
 	recognizable int
+	requests     int
 	first        time.Time
 	last         time.Time
 }
@@ -52,6 +56,7 @@ func newSink() (*sink, error) {
 	s := &sink{owners: hasOwners, sent: map[observation]time.Time{}, arrived: map[observation]arrival{}}
 	var err error
 	s.server, err = otlpsink.Start(otlpsink.Callbacks{Logs: func(_ context.Context, logs plog.Logs) error {
+		time.Sleep(time.Duration(s.delay.Load()))
 		s.take(logs, time.Now())
 		return nil
 	}})
@@ -74,13 +79,14 @@ func (s *sink) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sent, s.arrived, s.records = map[observation]time.Time{}, map[observation]arrival{}, 0
-	s.recognizable = 0
+	s.recognizable, s.requests = 0, 0
 	s.first, s.last = time.Time{}, time.Time{}
 }
 
 func (s *sink) take(logs plog.Logs, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.requests++
 	for _, resource := range logs.ResourceLogs().All() {
 		for _, scope := range resource.ScopeLogs().All() {
 			for _, log := range scope.LogRecords().All() {
@@ -185,6 +191,7 @@ type summary struct {
 	surplus         int // records beyond the first of each, and of what was not sent
 	recognizable    int // records among the surplus that have the log.record.uid of an earlier one
 	owned           int // delivered with owners
+	requests        int // with records
 	latencies       []time.Duration
 	last            time.Time // when the last record arrived
 }
@@ -201,7 +208,7 @@ func (s *sink) summary() summary {
 func (s *sink) summaryOf(chosen func(event string) bool) summary {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sum := summary{last: s.last}
+	sum := summary{last: s.last, requests: s.requests}
 	for o, sent := range s.sent {
 		if !chosen(o.event) {
 			continue

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"debug/buildinfo"
-	"fmt"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -27,11 +26,6 @@ type build struct {
 	Receiver  string `json:"receiver"`
 	Collector string `json:"collector"`
 	Go        string `json:"go"`
-}
-
-func (v versions) String() string {
-	return fmt.Sprintf("%d cores of %s, Kubernetes %s; kube_events %s in Collector %s (%s); k8s_events %s in Collector %s (%s)",
-		v.Cores, v.CPU, v.Kubernetes, v.Ours.Receiver, v.Ours.Collector, v.Ours.Go, v.Theirs.Receiver, v.Theirs.Collector, v.Theirs.Go)
 }
 
 // commit returns the commit of the checkout, with dirtySuffix if other files than the page itself

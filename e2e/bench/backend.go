@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"time"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/replay"
+)
+
+var backendScenario = scenario{name: "backend", title: "With a slow backend", run: runBackend}
+
+const recordsEach = "records in a request"
+
+// backend is how much the scenario backend does.
+type backend struct {
+	delays    sizes // milliseconds for each request
+	perSecond int
+}
+
+var fullBackend = backend{delays: sizes{1, 100, 1000}, perSecond: 1000}
+
+func (k *backend) addFlags(flags *flag.FlagSet) {
+	flags.Var(&k.delays, "backend-delays", "the milliseconds that the backend takes for each request in the scenario backend, one number after the other")
+	flags.IntVar(&k.perSecond, "backend-rate", k.perSecond, "the events a second of the scenario backend")
+}
+
+var backendFigures = []gridFigure{
+	{latencyHalf, "ms", ""},
+	{latencyTail, "ms", ""},
+	{recordsEach, "", ""},
+	{cpuPerObservation, "µs", ""},
+	{lost, "", ""},
+}
+
+func runBackend(ctx context.Context, b *benchmark) (result, error) {
+	setups, err := b.onlyChosen(b.setups(direct, waiting, stored, baseline))
+	if err != nil {
+		return result{}, err
+	}
+	fleet := &replay.Fleet{Namespaces: b.playback.namespaces, Deployments: b.playback.deployments, Pods: replayPods}
+	stream := recordSteady(fleet, int(float64(b.backend.perSecond)*b.curves.length.Seconds()), time.Now().Add(time.Hour))
+	measured := map[int]map[string][]values{}
+	for _, delay := range b.backend.delays {
+		at := *b
+		at.rounds = b.curves.rounds
+		load := steady{fleet, stream, b.backend.perSecond, time.Duration(delay) * time.Millisecond}
+		if measured[delay], err = at.interleave(ctx, setups, func(ctx context.Context, c runner) (values, error) {
+			return b.curveOnce(ctx, c, load)
+		}); err != nil {
+			return result{}, fmt.Errorf("with a backend that takes %d ms: %w", delay, err)
+		}
+	}
+	r := result{
+		Text: fmt.Sprintf(`A simulated API server streams %s events a second for %s, as in the section about load. The backend takes a time for each request before it
+responds. Each value is the median of %s.
+
+- kube_events, direct: one batch is undelivered at a time. While the exporter waits, the next batch gathers, so requests grow with the delay.
+- kube_events, `+"`wait_for_result`"+`: the exporter's queue gathers records, and acknowledges them after it has delivered them.
+- kube_events, batch processor, and k8s_events: the exporter's default queue sends up to ten requests at a time, and acknowledges records before it has delivered them.`,
+			thousands(b.backend.perSecond), b.curves.length, runsOf(b.curves.rounds)),
+		Notes: []string{"A record arrives when the backend has finished with its request, so latency includes the delay."},
+	}
+	r.Grids, _ = gridsOf(backendFigures, "delay of each request (ms)", b.backend.delays, setups, measured)
+	return r, nil
+}
