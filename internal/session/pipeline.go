@@ -78,10 +78,14 @@ type logsPipeline struct {
 
 func (l *logsPipeline) forget() { l.delivery.Forget() }
 
-// convert cuts the records into requests.
+// convert cuts the records into requests of about the same size. If the first ones were as large as
+// they may be, records a little larger than the last ones would not fit: requestsWithin would halve
+// them, and an exporter that takes long for each request would get more of them.
 func (l *logsPipeline) convert(b *batch) {
 	for records := b.records; len(records) > 0; {
-		part := records[:min(len(records), max(1, requestBytes/l.recordBytes))]
+		expected := len(records) * l.recordBytes
+		requests := 1 + (expected+expected/20)/requestBytes // 5% more, because sizes vary.
+		part := records[:(len(records)+requests-1)/requests]
 		b.requests = append(b.requests, l.requestsWithin(part)...)
 		records = records[len(part):]
 	}

@@ -5,6 +5,7 @@ package session
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -15,6 +16,9 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/election"
+	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
 )
 
 // load is what a session does with events that come at a steady rate. A bubble's clock moves only
@@ -95,4 +99,32 @@ func TestStorageThatTakes20MillisecondsKeepsUp(t *testing.T) {
 	t.Logf("p99 with a write of %v: %v, without: %v; the most events that waited: %d and %d",
 		write, slow.p99(), fast.p99(), slow.mostWaited, fast.mostWaited)
 	assert.LessOrEqual(t, slow.p99(), fast.p99()+2*write+loadTick)
+}
+
+// TestABatchBecomesAsFewRequestsAsItsSizeAllows, although records are larger than those that were
+// measured last.
+func TestABatchBecomesAsFewRequestsAsItsSizeAllows(t *testing.T) {
+	p := waitingProcess(t, componenttest.NewTelemetry())
+	s := p.newUnsaved(election.Position{})
+	for batchNumber := range 5 {
+		b := &batch{}
+		for i := range batchChanges {
+			ev := aboutPod(i)
+			ev.Message = strings.Repeat("x", 1000)
+			if i < batchChanges/2 {
+				ev.Message += strings.Repeat("x", 20)
+			}
+			b.records = append(b.records, observation.Observation{Event: ev, Occurrences: 1, SeenAt: time.Now()})
+		}
+		s.resolve(t.Context(), b.records)
+		s.pipeline.convert(b)
+		records, bytes := 0, 0
+		for _, r := range b.requests {
+			size := (&plog.ProtoMarshaler{}).LogsSize(r.logs())
+			assert.LessOrEqual(t, size, requestBytes)
+			records, bytes = records+r.count, bytes+size
+		}
+		require.Equal(t, batchChanges, records)
+		assert.Len(t, b.requests, bytes/requestBytes+1, "batch %d of %d bytes", batchNumber, bytes)
+	}
 }
