@@ -42,6 +42,7 @@ const (
 // each event twice, and decodes managedFields, which are a third of the bytes and nobody reads.
 type protobufDecoder struct {
 	stream  io.Reader
+	header  [4]byte
 	message []byte
 	// others decodes what is not an event, such as the Status of an error, and what this decoder
 	// does not understand.
@@ -71,11 +72,10 @@ func (d *protobufDecoder) Decode() (kwatch.EventType, runtime.Object, error) {
 
 // read returns the next message, which has its length before it. It is valid until the next call.
 func (d *protobufDecoder) read() ([]byte, error) {
-	var header [4]byte
-	if _, err := io.ReadFull(d.stream, header[:]); err != nil {
+	if _, err := io.ReadFull(d.stream, d.header[:]); err != nil {
 		return nil, err
 	}
-	length := int(binary.BigEndian.Uint32(header[:]))
+	length := int(binary.BigEndian.Uint32(d.header[:]))
 	if length > maxMessage {
 		return nil, streaming.ErrObjectTooLarge
 	}

@@ -21,6 +21,7 @@ import (
 	restwatch "k8s.io/client-go/rest/watch"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
+	"github.com/kubeevents/kubeeventsreceiver/internal/memorytest"
 )
 
 // inProtobuf returns messages as an API server sends them.
@@ -180,4 +181,49 @@ func FuzzProtobuf(f *testing.F) {
 		require.Equal(t, wantKind, kind)
 		require.Equal(t, want, object)
 	})
+}
+
+// kubelets is an event as a kubelet writes it.
+func kubelets() *corev1.Event {
+	now := metav1.Unix(1_700_000_000, 0)
+	return &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "team-1", Name: "app-001-6f5c9d7b4-00010.18a2f1c3d4e5f607", CreationTimestamp: now,
+			UID: "5b0e0c5a-0d5e-4a3c-9f00-000000000001", ResourceVersion: "1001",
+			ManagedFields: []metav1.ManagedFieldsEntry{{
+				Manager: "kubelet", Operation: "Update", APIVersion: "v1", Time: &now, FieldsType: "FieldsV1",
+				FieldsV1: metav1.NewFieldsV1(`{"f:count":{},"f:firstTimestamp":{},"f:involvedObject":{},"f:lastTimestamp":{}}`),
+			}},
+		},
+		InvolvedObject: corev1.ObjectReference{
+			APIVersion: "v1", Kind: "Pod", Namespace: "team-1", Name: "app-001-6f5c9d7b4-00010", UID: "pod-10",
+			FieldPath: "spec.containers{app}", ResourceVersion: "4711",
+		},
+		Reason: "Unhealthy", Message: "Readiness probe failed: HTTP probe failed with statuscode: 503", Type: "Warning", Count: 1,
+		Source:         corev1.EventSource{Component: "kubelet", Host: "node-1"},
+		FirstTimestamp: now, LastTimestamp: now, ReportingController: "kubelet", ReportingInstance: "node-1",
+	}
+}
+
+// The event itself, and each of its 18 strings that is not empty.
+func TestAllocationsOfDecoding(t *testing.T) {
+	stream := inProtobuf(t, kwatch.Event{Type: kwatch.Added, Object: kubelets()})
+	reader := bytes.NewReader(stream)
+	decoder, err := NewDecoder(io.NopCloser(readAgain{reader}))
+	require.NoError(t, err)
+	memorytest.Allocations(t, 19, func() {
+		_, object, err := decoder.Decode()
+		require.NoError(t, err)
+		event.Normalize(object.(*corev1.Event))
+	})
+}
+
+// readAgain reads from the beginning again at the end.
+type readAgain struct{ *bytes.Reader }
+
+func (r readAgain) Read(b []byte) (int, error) {
+	if r.Len() == 0 {
+		_, _ = r.Seek(0, io.SeekStart)
+	}
+	return r.Reader.Read(b)
 }
