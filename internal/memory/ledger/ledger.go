@@ -210,8 +210,8 @@ func (l *Ledger) EndList(namespace string, now time.Time) {
 }
 
 // mostForgotten is how many events are dropped at once. A listing may find that nearly all events
-// were deleted.
-const mostForgotten = 10_000
+// were deleted. It is more than a batch deletes.
+const mostForgotten = 2000
 
 // Forget drops the deleted events whose time is over, and the oldest of those beyond MaxDeleted, up
 // to mostForgotten of them.
