@@ -72,6 +72,7 @@ test: $(OTELCOL) $(COMPARISON) $(CONTROLPLANE) $(BACKENDS) ## Run all tests: uni
 		echo "testing module $$module"; \
 		(cd $$module && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" go test $(RACE) $$([ $$module = e2e ] && echo -count=1 -p 3) ./...) || failed="$$failed $$module"; \
 	done; \
+	$(ALLOCATIONS) || failed="$$failed allocations"; \
 	$(SIMULATE) -seeds 2000 || failed="$$failed simulation"; \
 	[ -z "$$failed" ] || { echo "tests failed in:$$failed"; exit 1; }
 
@@ -80,6 +81,9 @@ faults: $(OTELCOL) $(CONTROLPLANE) ## Cause faults, count lost and repeated reco
 	@mkdir -p docs
 	@cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" FAULTS_REPORT="$(CURDIR)/docs/reliability.md" \
 		go test -count=1 -timeout 60m -parallel 6 -run TestFaults -v ./faults
+
+# Without the race detector, which makes allocations of its own: with it, these tests are skipped.
+ALLOCATIONS := go test -count=1 -v -run Allocations ./internal/logrecord ./internal/memory ./internal/watch ./resolver
 
 # Without the race detector, which makes the simulation ten times slower. go test
 # ./internal/simulation uses it.

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
+	"github.com/kubeevents/kubeeventsreceiver/internal/memorytest"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
@@ -59,4 +60,14 @@ func BenchmarkCold(b *testing.B) {
 			b.ReportMetric(float64(requests), "requests/op")
 		})
 	}
+}
+
+// One slice for each chain, and two for the batch: its chains, and the climb from object to object.
+func TestAllocationsOfAWarmChain(t *testing.T) {
+	api := apitest.NewObjects(t)
+	pods := crowd(api, "ns", 100)
+	r := newResolver(t, api, resolver.Config{})
+	requireComplete(t, r.Resolve(t.Context(), pods))
+	const chains, ofBatch = 100, 4
+	memorytest.Allocations(t, chains+ofBatch, func() { r.Resolve(t.Context(), pods) })
 }

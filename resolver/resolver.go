@@ -57,8 +57,9 @@ func New(restConfig *rest.Config, cfg Config) (*Resolver, error) {
 func (r *Resolver) Resolve(ctx context.Context, refs []Reference) []Chain {
 	chains := make([]Chain, len(refs))
 	var cold []int
+	var known climb // Nobody keeps one that does not wait.
 	for i, ref := range refs {
-		known := climb{lookup: r.lookup, maxDepth: r.maxDepth}
+		known = climb{lookup: r.lookup, maxDepth: r.maxDepth}
 		chain, ok := known.chain(ref)
 		if !ok {
 			cold = append(cold, i)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
+	"github.com/kubeevents/kubeeventsreceiver/internal/memorytest"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
@@ -181,4 +182,51 @@ func requireSound(t *testing.T, attributes pcommon.Map) {
 		require.NotEmpty(t, value.AsString(), key)
 		require.True(t, utf8.ValidString(key) && utf8.ValidString(value.AsString()), key)
 	}
+}
+
+// kubelets is an observation of a kubelet's event about a pod of a Deployment.
+func kubelets() observation.Observation {
+	now := metav1.NewTime(seenAt)
+	pod := &resolver.Object{APIVersion: "v1", Kind: "Pod", Namespace: "team-1", Name: "app-6f5c9d7b4-xk2lp", UID: "uid-pod"}
+	replicaSet := &resolver.Object{APIVersion: "apps/v1", Kind: "ReplicaSet", Namespace: "team-1", Name: "app-6f5c9d7b4", UID: "uid-rs"}
+	deployment := &resolver.Object{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "team-1", Name: "app", UID: "uid-app"}
+	return observation.Observation{
+		Event: &corev1.Event{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "team-1", Name: "app-6f5c9d7b4-xk2lp.18a2f1c3d4e5f607", UID: "uid-event", CreationTimestamp: now},
+			InvolvedObject: corev1.ObjectReference{
+				APIVersion: "v1", Kind: "Pod", Namespace: "team-1", Name: pod.Name, UID: pod.UID,
+				FieldPath: "spec.containers{app}", ResourceVersion: "4711",
+			},
+			Reason: "Unhealthy", Message: "Readiness probe failed", Type: "Warning", Count: 1,
+			Source: corev1.EventSource{Component: "kubelet", Host: "node-1"}, FirstTimestamp: now, LastTimestamp: now,
+		},
+		Occurrences: 1, SeenAt: seenAt,
+		Chain: resolver.Chain{Objects: []*resolver.Object{pod, replicaSet, deployment}, Resolution: resolver.Complete},
+		Tags:  extract.Tags{Resource: []extract.Tag{{Name: "tilt.manifest", Value: "app"}}},
+	}
+}
+
+// pdata makes an allocation for each attribute: 23 of the resource and 13 of the record, one of them
+// a list of two names. The others are the lists and structs of attributes, records, scopes and
+// resources, and strings that are put together: the names of owners, the UID of the record, its
+// start time, and the key of the resource.
+func TestAllocationsOfConverting(t *testing.T) {
+	records := []observation.Observation{kubelets()}
+	memorytest.Allocations(t, 61, func() { convert(records...) })
+}
+
+// Another record of the same resource.
+func TestAllocationsOfConvertingAnotherRecord(t *testing.T) {
+	one, two := []observation.Observation{kubelets()}, []observation.Observation{kubelets(), kubelets()}
+	first := testing.AllocsPerRun(1000, func() { convert(one...) })
+	memorytest.Allocations(t, first+21, func() { convert(two...) })
+}
+
+// The bytes.
+func TestAllocationsOfMarshalling(t *testing.T) {
+	logs, marshaler := convert(kubelets()), &plog.ProtoMarshaler{}
+	memorytest.Allocations(t, 1, func() {
+		_, err := marshaler.MarshalLogs(logs)
+		require.NoError(t, err)
+	})
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/checkpoint"
+	"github.com/kubeevents/kubeeventsreceiver/internal/memory/objects"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/tally"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
@@ -269,5 +270,76 @@ func listNamespace(b *testing.B, live int) {
 			c.List(namespaces[0], &events[i])
 		}
 		c.EndList(namespaces[0], c.now)
+	})
+}
+
+// BenchmarkLongest measures the longest batch of 1,000 changes, for what happens once in a while.
+func BenchmarkLongest(b *testing.B) {
+	const live, batch = 1_000_000, 1000
+	longest := func(b *testing.B, batches int, do func(i int)) {
+		var longest time.Duration
+		for i := range batches {
+			began := time.Now()
+			do(i)
+			longest = max(longest, time.Since(began))
+		}
+		b.ReportMetric(float64(longest.Microseconds())/1000, "longest-ms")
+		b.ReportMetric(0, "ns/op")
+	}
+	b.Run("the first listing", func(b *testing.B) {
+		c := newCrowd(b, 1, true, "")
+		longest(b, live/batch, func(int) {
+			for range batch {
+				c.List("", c.event(c.next, 1))
+				c.next++
+			}
+			c.Content()
+		})
+	})
+	for name, deleted := range map[string]int{"none": 0, "one": 1, "all": live} {
+		b.Run("the end of a listing that finds deleted "+name, func(b *testing.B) {
+			c := newCrowd(b, live, true, "")
+			c.BeginList("")
+			for i := range live - deleted {
+				c.List("", c.event(i, 1))
+			}
+			longest(b, 1, func(int) { c.EndList("", c.now) })
+		})
+	}
+	b.Run("all deleted events are forgotten", func(b *testing.B) {
+		c := newCrowd(b, live, true, "")
+		c.BeginList("")
+		c.EndList("", c.now)
+		c.Content()
+		longest(b, live/batch, func(int) {
+			c.Forget(c.now.Add(48 * time.Hour))
+			c.Content()
+		})
+	})
+	b.Run("the windows of a listing end", func(b *testing.B) {
+		c := newCrowd(b, live, true, "")
+		for range live / growthBatch {
+			c.Windows.Admit(c.observed(), c.now)
+		}
+		longest(b, live/batch, func(int) { c.Windows.Due(c.now.Add(growthInterval), batch) })
+	})
+	b.Run("a snapshot", func(b *testing.B) {
+		c := newCrowd(b, live, true, "")
+		c.objects = objects.New(100_000)
+		c.objects.Track()
+		for i := range 100_000 {
+			c.objects.Use([]*resolver.Object{foundObject(b, strconv.Itoa(i))})
+		}
+		c.objects.TakeChanged()
+		store := checkpoint.New(nowhere{})
+		defer store.Close()
+		longest(b, 2000, func(int) {
+			for range batch {
+				c.Change("", c.event(c.next%live, int32(2+c.next/live)))
+				c.next++
+			}
+			require.NoError(b, store.Save(b.Context(), c.Content()))
+			c.Saved()
+		})
 	})
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // foundObject returns an object as the resolver returns it, with a label.
-func foundObject(t *testing.T, name string) *resolver.Object {
+func foundObject(t testing.TB, name string) *resolver.Object {
 	t.Helper()
 	var b []byte
 	for field, text := range map[protowire.Number]string{2: "Pod", 4: name, 5: "uid-" + name} {

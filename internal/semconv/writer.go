@@ -77,7 +77,7 @@ func (w Writer) Identity(names Identity, o *resolver.Object) {
 func QualifiedName(o *resolver.Object) string {
 	kind := strings.ToLower(o.Kind)
 	if group := o.GroupKind().Group; group != "" {
-		kind += "." + group
+		return kind + "." + group + "/" + o.Name
 	}
 	return kind + "/" + o.Name
 }

@@ -11,14 +11,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/streaming"
+	kwatch "k8s.io/apimachinery/pkg/watch"
 	restwatch "k8s.io/client-go/rest/watch"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 )
 
+// Decoder decodes a watch message by message. Its error is io.EOF at the end of the stream.
+type Decoder interface {
+	Decode() (kwatch.EventType, runtime.Object, error)
+}
+
 // NewDecoder returns a decoder that reads a watch in its caller's goroutine. client-go's own watch
 // passes each message from another goroutine, which costs about as much as decoding it.
-func NewDecoder(body io.ReadCloser) (*restwatch.Decoder, error) {
+func NewDecoder(body io.ReadCloser) (Decoder, error) {
 	buffered := bufio.NewReaderSize(body, readBuffer)
 	mediaType := runtime.ContentTypeProtobuf
 	// A server that does not know protobuf answers with JSON. A frame of protobuf begins with its
@@ -30,11 +36,12 @@ func NewDecoder(body io.ReadCloser) (*restwatch.Decoder, error) {
 	if !ok || info.StreamSerializer == nil {
 		return nil, fmt.Errorf("cannot read a watch in %s", mediaType)
 	}
+	objects := event.Codecs.WithoutConversion().DecoderToVersion(info.Serializer, corev1.SchemeGroupVersion)
+	if mediaType == runtime.ContentTypeProtobuf {
+		return &protobufDecoder{stream: buffered, others: objects}, nil
+	}
 	frames := info.StreamSerializer.NewFrameReader(readCloser{buffered, body})
-	return restwatch.NewDecoder(
-		streaming.NewDecoder(frames, info.StreamSerializer.Serializer),
-		event.Codecs.WithoutConversion().DecoderToVersion(info.Serializer, corev1.SchemeGroupVersion),
-	), nil
+	return restwatch.NewDecoder(streaming.NewDecoder(frames, info.StreamSerializer.Serializer), objects), nil
 }
 
 const (

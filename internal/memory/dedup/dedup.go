@@ -39,8 +39,8 @@ type window struct {
 }
 
 // mostEnded is how many windows end at once, also if they held nothing: all events of a listing
-// open theirs at about the same time.
-const mostEnded = 10_000
+// open theirs at about the same time. It is more than a batch opens.
+const mostEnded = 2000
 
 // New makes windows of the given length. With 0, nothing is held back. streamOf returns the stream
 // that has the events of a namespace.

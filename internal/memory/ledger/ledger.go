@@ -21,6 +21,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/dirty"
@@ -209,8 +210,8 @@ func (l *Ledger) EndList(namespace string, now time.Time) {
 }
 
 // mostForgotten is how many events are dropped at once. A listing may find that nearly all events
-// were deleted.
-const mostForgotten = 10_000
+// were deleted. It is more than a batch deletes.
+const mostForgotten = 2000
 
 // Forget drops the deleted events whose time is over, and the oldest of those beyond MaxDeleted, up
 // to mostForgotten of them.
@@ -299,8 +300,14 @@ func firstSight(ev *corev1.Event, count int64) int64 {
 	return count
 }
 
+// usualName is how long a namespace with a name is at most: those of Kubernetes have 63 and 253
+// bytes.
+const usualName = 63 + 1 + 253
+
 func identify(ev *corev1.Event) (Key, entry) {
-	sum := sha256.Sum256([]byte(event.Name(ev).String()))
+	name := make([]byte, 0, usualName)
+	name = append(append(append(name, ev.Namespace...), types.Separator), ev.Name...)
+	sum := sha256.Sum256(name)
 	return Key(sum[:len(Key{})]), entry{
 		uid:             numberOf(digest(string(ev.UID))),
 		resourceVersion: numberOf(event.ResourceVersion(ev)),
