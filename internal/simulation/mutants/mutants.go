@@ -57,7 +57,7 @@ var inQueue = []mutant{
 var inLedger = []mutant{
 	{
 		"forgets a deleted event at once", "internal/memory/ledger/ledger.go",
-		`	l.bury(k, last, now)
+		`	l.bury(k, known, last, now)
 `,
 		`	_ = now
 	l.drop(k)
@@ -83,10 +83,10 @@ var inLedger = []mutant{
 var inDedup = []mutant{
 	{
 		"delivers the oldest state that a dedup window holds", "internal/memory/dedup/dedup.go",
-		`		merged.SeenAt = w.held.SeenAt
+		`		merged.SeenAt = open.held.SeenAt
 `,
-		`		merged.SeenAt = w.held.SeenAt
-		merged.Event = w.held.Event
+		`		merged.SeenAt = open.held.SeenAt
+		merged.Event = open.held.Event
 `,
 	},
 	{
