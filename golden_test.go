@@ -50,10 +50,14 @@ var startedAt = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 func (r recording) emit(t *testing.T) (logs plog.Logs, metrics pmetric.Metrics) {
 	inBubble(t, func(t *testing.T, api *apitest.Server) {
 		api.Objects = r.objects()
+		before := eventNamed("before", 1)
+		api.Put(before)
 		time.Sleep(time.Until(startedAt))
-		// With storage, a batch waits for more changes, and so has all of them.
 		p := launch(t, api, options{disk: newDisk(), interval: time.Minute})
 		time.Sleep(time.Second) // The first list is complete.
+		// With storage, some time passes between two batches. So the one after this has all changes.
+		api.Delete(before)
+		synctest.Wait()
 		for i := range r.States {
 			api.Put(&r.States[i])
 		}

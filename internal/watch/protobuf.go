@@ -87,7 +87,7 @@ func (d *protobufDecoder) read() ([]byte, error) {
 		d.message = message
 	}
 	_, err := io.ReadFull(d.stream, message[:length])
-	if err == io.EOF { //nolint:errorlint // ReadFull returns it as it is.
+	if err == io.EOF {
 		err = io.ErrUnexpectedEOF
 	}
 	return message[:length], err

@@ -139,8 +139,8 @@ var inPosition = []mutant{
 	},
 	{
 		"does not hold the position back for a dedup window", "internal/memory/memory.go",
-		"reached = min(reached, oldest-1)",
-		"_ = oldest",
+		"if oldest := m.Windows.Oldest(stream); oldest > 0 {",
+		`if oldest := m.Windows.Oldest(stream); oldest > 0 && stream != "" {`,
 	},
 	{
 		"ignores the position at the start", "internal/session/open.go",
