@@ -80,10 +80,9 @@ func (r *eventsReceiver) begin(ctx context.Context, host component.Host) error {
 	if err != nil {
 		return err
 	}
-	if r.Client, r.Bursts, err = kubeclient.Events(restConfig); err != nil {
+	if r.Client, err = kubeclient.Events(restConfig, r.pacing()); err != nil {
 		return fmt.Errorf("the client configuration cannot be used: %w", err)
 	}
-	r.Bursts.Paced = r.Health.Paced
 	if err := r.useExtensions(ctx, host); err != nil {
 		return err
 	}
@@ -97,6 +96,16 @@ func (r *eventsReceiver) begin(ctx context.Context, host component.Host) error {
 	r.Cluster = cluster.New(r.Client)
 	r.launch()
 	return nil
+}
+
+// pacing returns how often the connection of the streams is read. What is read together becomes a
+// batch. With storage, each batch is a write, which costs as much for one change as for many.
+func (r *eventsReceiver) pacing() kubeclient.Pacing {
+	pacing := kubeclient.Pacing{Pause: 10 * time.Millisecond, Paced: r.Health.Paced}
+	if r.config.Storage != nil {
+		pacing.Pause = 40 * time.Millisecond
+	}
+	return pacing
 }
 
 // useExtensions opens the storage and the leader elector that the configuration names.

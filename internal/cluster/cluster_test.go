@@ -30,7 +30,7 @@ func asking(t *testing.T, statuses ...int) *Identity {
 		w.WriteHeader(status)
 		_ = json.NewEncoder(w).Encode(map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"uid": "the-uid"}})
 	}))
-	client, _, err := kubeclient.Events(&rest.Config{Host: server.URL})
+	client, err := kubeclient.Events(&rest.Config{Host: server.URL}, kubeclient.Pacing{})
 	require.NoError(t, err)
 	i := New(client)
 	ctx, cancel := context.WithCancel(context.Background())

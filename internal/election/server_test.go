@@ -74,7 +74,7 @@ func (f *fakeAPI) inMemory() *Store {
 }
 
 func (f *fakeAPI) store(config *rest.Config) *Store {
-	client, _, err := kubeclient.Events(config)
+	client, err := kubeclient.Events(config, kubeclient.Pacing{})
 	require.NoError(f.t, err)
 	f.t.Cleanup(client.(*rest.RESTClient).Client.CloseIdleConnections)
 	return NewStore(client, testNamespace, testName)

@@ -152,17 +152,15 @@ var Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second})
 
 // Events returns a client for the core API group that knows no other types, in protobuf. It has no
 // client-side rate limit: a stream sends few requests, and none of them may wait behind lookups.
-// The client's data comes in bursts.
-func Events(config *rest.Config) (rest.Interface, *Bursts, error) {
-	bursts := &Bursts{Paced: func(time.Duration) {}, next: make(chan struct{})}
+// Its connections are paced.
+func Events(config *rest.Config, pacing Pacing) (rest.Interface, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
-	config.Dial = bursts.pace(Dial)
+	config.Dial = pacing.pace(Dial)
 	// A server that refuses the parameter uses the next media type.
 	config.AcceptContentTypes = protobuf + withoutManagedFields + "," + protobuf + ",application/json"
 	config.APIPath = "/api"
 	config.GroupVersion = &corev1.SchemeGroupVersion
 	config.NegotiatedSerializer = event.Codecs.WithoutConversion()
-	client, err := rest.RESTClientFor(config)
-	return client, bursts, err
+	return rest.RESTClientFor(config)
 }

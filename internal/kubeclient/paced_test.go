@@ -14,39 +14,67 @@ import (
 )
 
 func TestThePauseBeforeARead(t *testing.T) {
+	const ms = time.Millisecond
 	for name, tt := range map[string]struct {
-		gap     time.Duration // between two writes
-		awaited bool          // a reader waits for a burst that does not come, as with HTTP/1
-		want    []time.Duration
+		gap  time.Duration // between two writes
+		size int           // of each
+		want []time.Duration // the first ones
+		most time.Duration
 	}{
-		"delays data that comes within it":         {gap: time.Millisecond, want: []time.Duration{readPause, readPause}},
-		"delays nothing that comes later":          {gap: time.Second},
-		"is that of the reader of a stream, too":   {gap: time.Millisecond, awaited: true, want: []time.Duration{burstWait, burstWait}},
-		"of the reader delays nothing that is new": {gap: time.Second, awaited: true},
+		"grows while data comes within it": {gap: ms / 2, size: 5, want: []time.Duration{0, ms, 2 * ms, 4 * ms, 8 * ms, 10 * ms, 10 * ms}, most: 10 * ms},
+		"delays nothing that comes later":  {gap: time.Second, size: 5},
+		// 40 KiB come in 1 ms, and 48 KiB may wait.
+		"stays short while much comes": {gap: 300 * time.Microsecond, size: 12 << 10, want: []time.Duration{0, ms}, most: 2 * ms},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var paced []time.Duration
-				bursts := &Bursts{Paced: func(d time.Duration) { paced = append(paced, d) }, next: make(chan struct{})}
-				near, far := net.Pipe()
-				conn, err := bursts.pace(func(context.Context, string, string) (net.Conn, error) { return near, nil })(t.Context(), "", "")
+				sent := newSocket()
+				conn, err := Pacing{10 * ms, func(d time.Duration) { paced = append(paced, d) }}.pace(
+					func(context.Context, string, string) (net.Conn, error) { return sent, nil })(t.Context(), "", "")
 				require.NoError(t, err)
 				go func() {
-					for range 3 {
+					for range 200 {
 						time.Sleep(tt.gap)
-						_, _ = far.Write([]byte("event"))
+						sent.write(tt.size)
 					}
-					_ = far.Close()
 				}()
-				for range 3 {
-					_, err := conn.Read(make([]byte, 5))
+				for range 10 {
+					_, err := conn.Read(make([]byte, readBuffer))
 					require.NoError(t, err)
-					if tt.awaited {
-						bursts.Await(bursts.Count())
-					}
 				}
-				assert.Equal(t, tt.want, paced)
+				require.GreaterOrEqual(t, len(paced), len(tt.want))
+				assert.Equal(t, tt.want, paced[:len(tt.want)])
+				for _, pause := range paced {
+					assert.LessOrEqual(t, pause, tt.most)
+				}
+				time.Sleep(time.Hour) // The writer ends.
 			})
 		})
 	}
+}
+
+// socket is a connection that has any number of unread bytes.
+type socket struct {
+	net.Conn
+	unread chan int
+}
+
+func newSocket() *socket { return &socket{unread: make(chan int, 1)} }
+
+func (s *socket) write(n int) {
+	select {
+	case before := <-s.unread:
+		s.unread <- before + n
+	default:
+		s.unread <- n
+	}
+}
+
+func (s *socket) Read(b []byte) (int, error) {
+	n := <-s.unread
+	if rest := n - len(b); rest > 0 {
+		s.unread <- rest
+	}
+	return min(n, len(b)), nil
 }

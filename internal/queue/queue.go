@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package queue is the queue between the streams and the receiver's loop. It is bounded in bytes of
-// events, so that a full queue makes the streams wait. It wakes the loop when a stream has nothing
-// more to read, or when the next batch is full. It does not wake the loop for each change, because
-// waking costs more than most of the work on a change.
+// events, so that a full queue makes the streams wait.
 package queue
 
 import (
@@ -139,19 +137,7 @@ func (q *Queue) addLocked(e entry) {
 	q.changes = append(q.changes, e)
 	q.weight += e.weight
 	q.hasListEnd = q.hasListEnd || e.change.Kind == watch.ListEnded
-	if q.fullLocked() {
-		q.wake()
-	}
-}
-
-// Flush is called when a stream has nothing more to read, so that the loop takes the changes so
-// far.
-func (q *Queue) Flush() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if len(q.changes) > 0 {
-		q.wake()
-	}
+	q.wake()
 }
 
 func weightOf(change *watch.Change) int64 {
@@ -168,8 +154,16 @@ func (q *Queue) wake() {
 	}
 }
 
-// Signal returns the channel that wakes the loop: when there is something to take and the streams
-// have nothing more to read, and when the next batch is full. Spurious wake-ups are possible.
+// forgetSignal forgets a wake-up for what was taken.
+func (q *Queue) forgetSignal() {
+	select {
+	case <-q.signal:
+	default:
+	}
+}
+
+// Signal returns the channel that wakes the loop when there is something to take. Spurious wake-ups
+// are possible.
 func (q *Queue) Signal() <-chan struct{} { return q.signal }
 
 // Full reports whether the next batch is complete: it has its maximum of changes or bytes, or a
@@ -200,6 +194,7 @@ func (q *Queue) Take(batch []watch.Change) []watch.Change {
 	q.changes = q.changes[:left]
 	q.weight -= weight
 	q.hasListEnd = slices.ContainsFunc(q.changes, func(e entry) bool { return e.change.Kind == watch.ListEnded })
+	q.forgetSignal()
 	if left > 0 {
 		q.wake()
 	}

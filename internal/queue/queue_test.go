@@ -42,19 +42,21 @@ func signalled(q *Queue) bool {
 	}
 }
 
-func TestTheLoopIsWokenWhenNothingMoreIsThereAndForAFullBatch(t *testing.T) {
+func TestTheLoopIsWokenWhileThereAreChanges(t *testing.T) {
 	q := New(16)
-	q.Flush()
 	assert.False(t, signalled(q), "there is nothing")
 	for n := range 16 {
 		require.NoError(t, q.Put(t.Context(), change(strconv.Itoa(n))))
-		assert.Equal(t, n == 15, signalled(q), "change %d", n)
+		assert.Equal(t, n == 15, q.Full(), "change %d", n)
 	}
+	assert.True(t, signalled(q))
 	assert.Len(t, q.Take(nil), 16)
 	assert.False(t, signalled(q))
 	require.NoError(t, q.Put(t.Context(), change("next")))
-	q.Flush()
 	assert.True(t, signalled(q))
+	require.NoError(t, q.Put(t.Context(), change("another")))
+	assert.Len(t, q.Take(nil), 2)
+	assert.False(t, signalled(q), "all is taken")
 }
 
 func TestABatchIsBoundedInChanges(t *testing.T) {

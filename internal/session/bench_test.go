@@ -116,7 +116,7 @@ func benchProcess(b *testing.B) *Process {
 	settings := receivertest.NewNopSettings(metadata.Type)
 	observer, err := health.New(settings)
 	require.NoError(b, err)
-	client, _, err := kubeclient.Events(restConfig)
+	client, err := kubeclient.Events(restConfig, kubeclient.Pacing{})
 	require.NoError(b, err)
 	logs, err := consumer.NewLogs(func(_ context.Context, logs plog.Logs) error {
 		_, err := plogotlp.NewExportRequestFromLogs(logs).MarshalProto()
@@ -209,5 +209,4 @@ func (s *session) put(b *testing.B, changes []watch.Change) {
 	for _, c := range changes {
 		require.NoError(b, s.intake.queue.Put(b.Context(), c))
 	}
-	s.intake.queue.Flush()
 }

@@ -10,21 +10,18 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/queue"
 )
 
-// savedBatchInterval is the shortest time between two batches with storage: a write costs as much
-// for one change as for many. Without storage, a batch is what the streams have available.
-const savedBatchInterval = 40 * time.Millisecond
+// readTogether is how long the loop waits after it was woken. What the streams have read together
+// comes one after the other, and should be one batch.
+const readTogether = 2 * time.Millisecond
 
 // intake takes batches from the queue.
 type intake struct {
 	queue  *queue.Queue
 	health *health.Health
-	// interval is the shortest time between two batches. What comes while one is saved and
-	// delivered is the next one: only if that takes less, the next one waits.
-	interval time.Duration
-	// batch is the one that was taken last. Its memory is used again. takenAt is when the last one
-	// with changes was taken.
-	batch   batch
-	takenAt time.Time
+	// together is how long a batch waits for what was read together.
+	together time.Duration
+	// batch is the one that was taken last. Its memory is used again.
+	batch batch
 }
 
 // wakeup is what begins a turn of the loop if there are no changes. A nil channel never fires.
@@ -53,9 +50,6 @@ func (i *intake) take(stop context.Context, next wakeup) *batch {
 		b.last = true
 	}
 	b.changes = i.queue.Take(b.changes)
-	if len(b.changes) > 0 {
-		i.takenAt = time.Now()
-	}
 	i.noteGathering(waiting)
 	if b.last {
 		i.takeRest()
@@ -84,26 +78,19 @@ func (i *intake) release() {
 	i.queue.Done()
 }
 
-// gather waits until the batch is full, for the rest of the interval, or until stop ends; it
-// returns false then. The end of a listing ends a batch, too: that the listing is complete is saved
-// before anything that comes after it has to be delivered.
+// gather waits for what was read together unless the batch is full, or until stop ends; it returns false then.
 func (i *intake) gather(stop context.Context) bool {
-	rest := time.Until(i.takenAt.Add(i.interval))
-	if rest <= 0 {
+	if i.together == 0 || i.queue.Full() {
 		return true
 	}
-	due := time.NewTimer(rest)
-	defer due.Stop()
-	for !i.queue.Full() {
-		select {
-		case <-i.queue.Signal():
-		case <-due.C:
-			return true
-		case <-stop.Done():
-			return false
-		}
+	together := time.NewTimer(i.together)
+	defer together.Stop()
+	select {
+	case <-together.C:
+		return true
+	case <-stop.Done():
+		return false
 	}
-	return true
 }
 
 // takeRest takes what the streams had put into the queue when they were stopped.

@@ -34,10 +34,7 @@ func (p *Process) newSession(m *memory.Memory, start election.Position, persist 
 	s.sums, s.pipeline = p.newSums(m), p.newPipeline(m, persist)
 	s.cluster = &clusterCheck{cluster: p.Cluster, memory: m, sums: s.sums, versions: s.versions, gate: s.gate}
 	s.accounts = &accounts{memory: m, filter: p.Filter, health: p.Health, cluster: s.cluster}
-	s.intake = &intake{queue: queue.New(batchChanges), health: p.Health}
-	if p.Storage != nil {
-		s.intake.interval = savedBatchInterval
-	}
+	s.intake = &intake{queue: queue.New(batchChanges), health: p.Health, together: readTogether}
 	s.intake.queue.SetGate(p.Positions != nil)
 	return s
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/election"
 	"github.com/kubeevents/kubeeventsreceiver/internal/filter"
 	"github.com/kubeevents/kubeeventsreceiver/internal/health"
-	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
 	"github.com/kubeevents/kubeeventsreceiver/internal/logrecord"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/tally"
 	"github.com/kubeevents/kubeeventsreceiver/internal/owners"
@@ -59,7 +58,6 @@ type Process struct {
 	Converter logrecord.Converter
 
 	Client  rest.Interface // of the core group
-	Bursts  *kubeclient.Bursts
 	Cluster *cluster.Identity
 	Storage storage.Client // nil: nothing is saved
 

@@ -81,7 +81,6 @@ func (s *session) newStream(namespace string) *watch.Stream {
 		ResourceVersion: s.memory.Resume(namespace),
 		Versions:        s.versions,
 		Taker:           s.intake.queue,
-		Bursts:          p.Bursts,
 		Observer:        p.Health,
 	}
 	if version, ok := s.start.Of(namespace); ok {

@@ -77,7 +77,7 @@ func waitingProcess(t *testing.T, telemetry *componenttest.Telemetry) *Process {
 	extractor, err := extract.New(nil, nil)
 	require.NoError(t, err)
 	api := apitest.NewInMemory(t)
-	client, _, err := kubeclient.Events(&rest.Config{Host: api.URL, Transport: api})
+	client, err := kubeclient.Events(&rest.Config{Host: api.URL, Transport: api}, kubeclient.Pacing{})
 	require.NoError(t, err)
 	return &Process{
 		Config: Config{
@@ -122,7 +122,6 @@ func (s *session) putEvent(t *testing.T, i int) {
 	ev := aboutPod(i)
 	change := watch.Change{Kind: watch.Changed, Event: ev, SeenAt: time.Now(), ResourceVersion: ev.ResourceVersion}
 	require.NoError(t, s.intake.queue.Put(t.Context(), change))
-	s.intake.queue.Flush()
 }
 
 func TestEachCauseOfWaitingHasItsTime(t *testing.T) {
@@ -137,7 +136,7 @@ func TestEachCauseOfWaitingHasItsTime(t *testing.T) {
 	const batches = 3
 	for name, tt := range map[string]struct {
 		slow     func(*Process)
-		interval time.Duration // of batches
+		together time.Duration // of intake
 		want     map[health.Cause]time.Duration
 	}{
 		"nothing is slow": {slow: func(*Process) {}},
@@ -163,10 +162,10 @@ func TestEachCauseOfWaitingHasItsTime(t *testing.T) {
 			},
 			want: map[health.Cause]time.Duration{health.Delivering: batches * 1100 * time.Millisecond},
 		},
-		"at most one batch in 50 ms": {
+		"batches that wait 50 ms for more changes": {
 			slow:     func(*Process) {},
-			interval: 50 * time.Millisecond,
-			want:     map[health.Cause]time.Duration{health.Gathering: (batches - 1) * 50 * time.Millisecond},
+			together: 50 * time.Millisecond,
+			want:     map[health.Cause]time.Duration{health.Gathering: batches * 50 * time.Millisecond},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -175,7 +174,7 @@ func TestEachCauseOfWaitingHasItsTime(t *testing.T) {
 				p := waitingProcess(t, telemetry)
 				tt.slow(p)
 				s := p.openToTest(t)
-				s.intake.interval = tt.interval
+				s.intake.together = tt.together
 				for i := range batches {
 					s.putEvent(t, i)
 					s.turn(t.Context(), t.Context())
@@ -197,11 +196,13 @@ func TestEachCauseOfWaitingHasItsTime(t *testing.T) {
 func (p *Process) openToTest(t *testing.T) (s *session) {
 	t.Helper()
 	if p.Storage == nil {
-		return p.newUnsaved(election.Position{})
+		s = p.newUnsaved(election.Position{})
+	} else {
+		s = p.openCheckpoints(t.Context(), t.Context())
+		require.NotNil(t, s)
+		t.Cleanup(s.persist.close)
 	}
-	s = p.openCheckpoints(t.Context(), t.Context())
-	require.NotNil(t, s)
-	t.Cleanup(s.persist.close)
+	s.intake.together = 0
 	return s
 }
 

@@ -54,7 +54,7 @@ func (o *observer) seen() []watch.Cause {
 
 func clientOf(t *testing.T, api *apitest.Server) rest.Interface {
 	t.Helper()
-	client, _, err := kubeclient.Events(&rest.Config{Host: api.URL, Transport: api})
+	client, err := kubeclient.Events(&rest.Config{Host: api.URL, Transport: api}, kubeclient.Pacing{})
 	require.NoError(t, err)
 	return client
 }

@@ -68,7 +68,6 @@ func (s *Stream) listPages(ctx context.Context) error {
 				return err
 			}
 		}
-		s.config.Taker.Flush()
 		next := page.Continue
 		if next == "" {
 			return s.endList(ctx, cmp.Or(s.exactAt, page.ResourceVersion))
@@ -161,7 +160,7 @@ func (s *Stream) open(ctx context.Context, cancel context.CancelCauseFunc, optio
 func (s *Stream) receive(ctx context.Context, cancel context.CancelCauseFunc, body io.ReadCloser, idle time.Duration) error {
 	timer := time.AfterFunc(s.idleTimeout(idle), func() { cancel(errNoResponse) })
 	defer timer.Stop()
-	decoder, err := NewDecoder(readCloser{&burstReader{Reader: body, bursts: s.config.Bursts, flush: s.config.Taker.Flush}, body})
+	decoder, err := NewDecoder(body)
 	if err != nil {
 		return err
 	}

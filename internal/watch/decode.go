@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -44,41 +43,8 @@ func NewDecoder(body io.ReadCloser) (Decoder, error) {
 	return restwatch.NewDecoder(streaming.NewDecoder(frames, info.StreamSerializer.Serializer), objects), nil
 }
 
-const (
-	// readBuffer is how many bytes of a stream are read at once.
-	readBuffer = 32 << 10
-	// flushAfter is how long a read may take that seemed to have more data available.
-	flushAfter = 10 * time.Millisecond
-)
-
-// burstReader reads a stream burst by burst, and flushes before it waits.
-type burstReader struct {
-	io.Reader
-	bursts Bursts // nil: bursts are not known
-	flush  func()
-
-	drained bool   // the last read left nothing; if not set, there may be more
-	count   uint64 // of the bursts at the last read
-}
-
-func (r *burstReader) Read(b []byte) (int, error) {
-	if r.drained {
-		r.flush()
-		if r.bursts != nil {
-			r.bursts.Await(r.count)
-		}
-	} else {
-		// The rest may have filled the buffer to its last byte.
-		timer := time.AfterFunc(flushAfter, r.flush)
-		defer timer.Stop()
-	}
-	if r.bursts != nil {
-		r.count = r.bursts.Count()
-	}
-	n, err := r.Reader.Read(b)
-	r.drained = n < len(b)
-	return n, err
-}
+// readBuffer is how many bytes of a stream are read at once.
+const readBuffer = 32 << 10
 
 // readCloser reads from a buffer and closes the connection behind it.
 type readCloser struct {

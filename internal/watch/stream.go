@@ -87,7 +87,6 @@ func (s *Stream) Run(ctx context.Context) {
 	for s.awaitTaker(ctx) == nil {
 		opened := time.Now()
 		err := s.connect(ctx)
-		s.config.Taker.Flush()
 		if ctx.Err() != nil {
 			return
 		}

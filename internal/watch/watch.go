@@ -85,9 +85,6 @@ type Taker interface {
 	// Put takes a change. It may wait until the context ends. If it returns an error, it has not
 	// taken the change.
 	Put(context.Context, Change) error
-	// Flush is called when a stream waits for more, so that the changes so far need not wait. It
-	// must not block.
-	Flush()
 	// Connected returns a context that ends when nothing was taken for too long. The streams then
 	// close their connections.
 	Connected() context.Context
@@ -95,15 +92,6 @@ type Taker interface {
 	IsStalled() bool
 	// Await waits until streams may connect. It returns the context's error if that ends first.
 	Await(context.Context) error
-}
-
-// Bursts lets a stream without unread data wait for the next burst, instead of waking for each part
-// of it.
-type Bursts interface {
-	// Count returns the number of bursts so far.
-	Count() uint64
-	// Await waits until there were more than count bursts, or for a short time.
-	Await(count uint64)
 }
 
 // Config is what to stream, and the Taker of the changes.
@@ -121,6 +109,5 @@ type Config struct {
 	// Versions is shared by all streams of a cluster; nil: versions that go back are not detected.
 	Versions *Versions
 	Taker    Taker
-	Bursts   Bursts // nil: the stream is read as it comes
 	Observer Observer
 }

@@ -68,14 +68,14 @@ type running struct {
 
 func stream(t *testing.T, api *apitest.Server, namespace string) *running {
 	t.Helper()
-	client, bursts, err := kubeclient.Events(&rest.Config{Host: api.URL})
+	client, err := kubeclient.Events(&rest.Config{Host: api.URL}, kubeclient.Pacing{})
 	require.NoError(t, err)
 	s := &running{t: t, changes: make(chan Change), observer: &observer{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		New(Config{Client: client, Namespace: namespace, Taker: s, Bursts: bursts, Observer: s.observer}).Run(ctx)
+		New(Config{Client: client, Namespace: namespace, Taker: s, Observer: s.observer}).Run(ctx)
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -84,8 +84,6 @@ func stream(t *testing.T, api *apitest.Server, namespace string) *running {
 	})
 	return s
 }
-
-func (s *running) Flush() {}
 
 func (s *running) Connected() context.Context { return context.Background() }
 
@@ -298,21 +296,19 @@ func TestErrorsThatMeanThatTheVersionIsNotThere(t *testing.T) {
 	}
 }
 
-// TestWhatFillsABufferIsNotHeldBack: the last read of an event that is larger than the buffer
-// requests only the rest of the event. Such a read does not show whether more is available. The
-// receiver must not wait for the next event before it passes this one on.
+// An event that is larger than the buffer is passed on before the next one comes.
 func TestWhatFillsABufferIsNotHeldBack(t *testing.T) {
 	large := newEvent("large", 1)
 	large.Message = strings.Repeat("m", 28*readBuffer)
 	body, server := io.Pipe()
-	taker := &flushed{all: make(chan struct{})}
+	taker := make(taken, 1)
 	s := New(Config{Taker: taker, Observer: &observer{}})
 	ended := make(chan error, 1)
 	go func() { ended <- s.receive(t.Context(), func(error) {}, body, time.Hour) }()
 	_, err := server.Write(apitest.Protobuf(t, large))
 	require.NoError(t, err)
 	select {
-	case <-taker.all:
+	case <-taker:
 	case <-time.After(20 * time.Second):
 		t.Error("the event is held back")
 	}
@@ -320,24 +316,15 @@ func TestWhatFillsABufferIsNotHeldBack(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-// flushed is a Taker that records which changes were flushed, once all is closed.
-type flushed struct {
-	Taker
-	put  atomic.Bool
-	once sync.Once
-	all  chan struct{}
-}
+// taken is a Taker that has room for one change.
+type taken chan Change
 
-func (f *flushed) Put(context.Context, Change) error {
-	f.put.Store(true)
-	return nil
-}
+func (t taken) Put(_ context.Context, c Change) error { t <- c; return nil }
 
-func (f *flushed) Flush() {
-	if f.put.Load() {
-		f.once.Do(func() { close(f.all) })
-	}
-}
+func (taken) Connected() context.Context { return context.Background() }
+
+func (taken) IsStalled() bool             { return false }
+func (taken) Await(context.Context) error { return nil }
 
 func TestConnectionsThatAreAlwaysClosedAtOnceAreAFailure(t *testing.T) {
 	api := apitest.New(t)
