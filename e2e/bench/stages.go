@@ -22,8 +22,8 @@ with known owners, in batches of 100, on one core. ` + "`make bench`" + ` runs t
 
 // stagesNotes name what is allocated, and why it is not avoided.
 var stagesNotes = []string{
-	"decode: the event's own strings and structs, two copies of its bytes by client-go's decoder, and the managed fields, which API servers before 1.38 always send.",
-	"account: the key's hash input, and one observation in a slice for the batch.",
+	"decode: the event itself and its strings. The receiver skips the bytes of the managed fields, and asks the API server to leave them out (`drop=metadata.managedFields`, Kubernetes 1.38 with the feature gate `ManagedFieldsOptOut`; other servers ignore it).",
+	"account: one observation in a slice for the batch.",
 	"resolve: one slice of references, climbs and chains for the batch; the objects themselves are the cache's.",
 	"convert: one value for each attribute that is a string, as pdata requires; the two attribute lists; the owner chain's names.",
 	"marshal: the bytes that are sent.",

@@ -20,8 +20,8 @@ const (
 	// idleRead is how long a read takes at least that finds nothing to read at its begin. What it
 	// then reads was not delayed.
 	idleRead = time.Millisecond
-	// leastPause follows a read that found nothing at its begin. Each pause after which data is
-	// found may be followed by one that is twice as long. So single answers are read at once.
+	// leastPause follows a read after a time without data. Then each pause is twice as long as the
+	// one before. So single events, and the few answers when a connection begins, are read early.
 	leastPause = time.Millisecond
 )
 
@@ -64,20 +64,19 @@ type pacedConn struct {
 
 func (c *pacedConn) Read(b []byte) (int, error) { return c.buffer.Read(b) }
 
-// note notes the result of a read, and decides when to read again. isLate is set if data was there
-// before the read began.
-func (c *pacedConn) note(read int, isDrained, isLate bool) {
+// note notes the result of a read, and decides when to read again.
+func (c *pacedConn) note(read int, isDrained bool) {
 	c.read += read
 	if !isDrained {
 		return
 	}
 	now := time.Now()
-	longest := c.pacing.pauseAfter(c.read, now.Sub(c.drained))
+	within := now.Sub(c.drained)
 	c.pause = max(leastPause, 2*c.pause)
-	if !isLate {
+	if within >= 2*c.pacing.Pause {
 		c.pause = leastPause
 	}
-	c.pause = min(c.pause, longest)
+	c.pause = min(c.pause, c.pacing.pauseAfter(c.read, within))
 	c.next = now.Add(c.pause)
 	c.drained, c.read = now, 0
 }
@@ -99,10 +98,9 @@ func (r pacedReader) Read(b []byte) (int, error) {
 	time.Sleep(pause)
 	began := time.Now()
 	n, err := r.conn.Conn.Read(b)
-	isLate := time.Since(began) < idleRead
-	if paced := r.conn.pacing.Paced; paced != nil && err == nil && isLate {
+	if paced := r.conn.pacing.Paced; paced != nil && err == nil && time.Since(began) < idleRead {
 		paced(pause)
 	}
-	r.conn.note(n, n < len(b), isLate)
+	r.conn.note(n, n < len(b))
 	return n, err
 }

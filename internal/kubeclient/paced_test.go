@@ -22,6 +22,7 @@ func TestThePauseBeforeARead(t *testing.T) {
 		most time.Duration
 	}{
 		"grows while data comes within it": {gap: ms / 2, size: 5, want: []time.Duration{0, ms, 2 * ms, 4 * ms, 8 * ms, 10 * ms, 10 * ms}, most: 10 * ms},
+		"is as long if less comes":         {gap: 9 * ms, size: 5, want: []time.Duration{10 * ms, 10 * ms, 10 * ms}, most: 10 * ms},
 		"delays nothing that comes later":  {gap: time.Second, size: 5},
 		// 40 KiB come in 1 ms, and 48 KiB may wait.
 		"stays short while much comes": {gap: 300 * time.Microsecond, size: 12 << 10, want: []time.Duration{0, ms}, most: 2 * ms},
