@@ -55,11 +55,11 @@ func runBackend(ctx context.Context, b *benchmark) (result, error) {
 		}
 	}
 	r := result{
-		Text: fmt.Sprintf(`A simulated API server streams %s events a second for %s, as in the section about load. The backend takes a time for each request before it
-responds. Each value is the median of %s.
+		Text: fmt.Sprintf(`A simulated API server streams %s events a second for %s, and the backend waits for the delay in the table before it responds to a request.
+Each value is the median of %s.
 
-- kube_events, direct: one batch is undelivered at a time. While the exporter waits, the next batch gathers, so requests grow with the delay.
-- kube_events, `+"`wait_for_result`"+`: the exporter's queue gathers records, and acknowledges them after it has delivered them.
+- kube_events, direct: one batch is undelivered at a time. While the exporter waits, the next batch gathers, so requests grow with the delay, up to 1 MiB, about 500 records.
+- kube_events, `+"`wait_for_result`"+`: the exporter's queue acknowledges records after it has delivered them. The receiver has one request in flight, so the queue has nothing to gather, and each request also waits for its 200 ms.
 - kube_events, batch processor, and k8s_events: the exporter's default queue sends up to ten requests at a time, and acknowledges records before it has delivered them.`,
 			thousands(b.backend.perSecond), b.curves.length, runsOf(b.curves.rounds)),
 		Notes: []string{"A record arrives when the backend has finished with its request, so latency includes the delay."},
