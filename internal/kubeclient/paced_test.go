@@ -16,8 +16,8 @@ import (
 func TestThePauseBeforeARead(t *testing.T) {
 	const ms = time.Millisecond
 	for name, tt := range map[string]struct {
-		gap  time.Duration // between two writes
-		size int           // of each
+		gap  time.Duration   // between two writes
+		size int             // of each
 		want []time.Duration // the first ones
 		most time.Duration
 	}{

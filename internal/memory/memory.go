@@ -132,8 +132,9 @@ func (m *Memory) ForgetVersions(stream string) {
 	m.config.Start = nil
 }
 
-// Forget drops what has been remembered for long enough.
-func (m *Memory) Forget(now time.Time) { m.ledger.Forget(now) }
+// Forget drops some of what has been remembered for long enough. It reports whether there may be
+// more.
+func (m *Memory) Forget(now time.Time) (more bool) { return m.ledger.Forget(now) }
 
 // Advance notes that a stream resumes at a version, once what came before it is dealt with.
 func (m *Memory) Advance(stream, version string) { m.streams.advance(stream, version) }

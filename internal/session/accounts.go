@@ -21,6 +21,8 @@ type accounts struct {
 	filter  filter.Filter
 	health  *health.Health
 	cluster *clusterCheck
+	// forgetsMore is set if the memory may have more to forget, without more changes.
+	forgetsMore bool
 }
 
 // account adds to the batch what is new in its changes and passes the filters. The memory has all
@@ -28,7 +30,7 @@ type accounts struct {
 // cluster answers, the batch is the last one of the session. Before, the memory forgets what it has
 // remembered for long enough: there may have been no batch for a day.
 func (a *accounts) account(stop context.Context, b *batch) {
-	a.memory.Forget(time.Now())
+	a.forgetsMore = a.memory.Forget(time.Now())
 	a.cluster.learn()
 	if a.cluster.isReplaced() {
 		a.leaveOut(b, 0) // It answered late which one it is.
@@ -45,6 +47,7 @@ func (a *accounts) account(stop context.Context, b *batch) {
 				break
 			}
 		}
+		a.forgetsMore = a.forgetsMore || c.Kind == watch.ListEnded // Many may have been deleted.
 		occurrences := a.occurrences(c)
 		if c.Event == nil {
 			continue

@@ -83,8 +83,8 @@ func (l *logsPipeline) forget() { l.delivery.Forget() }
 // them, and an exporter that takes long for each request would get more of them.
 func (l *logsPipeline) convert(b *batch) {
 	for records := b.records; len(records) > 0; {
-		expected := len(records) * l.recordBytes
-		requests := 1 + (expected+expected/20)/requestBytes // 5% more, because sizes vary.
+		expected := int64(len(records)) * int64(l.recordBytes)
+		requests := 1 + int((expected+expected/20)/requestBytes) // 5% more, because sizes vary.
 		part := records[:(len(records)+requests-1)/requests]
 		b.requests = append(b.requests, l.requestsWithin(part)...)
 		records = records[len(part):]

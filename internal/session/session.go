@@ -137,12 +137,15 @@ func (s *session) endWindows(b *batch) *batch {
 	return b
 }
 
-// nextTurn returns what begins the next turn if no change does: the end of a dedup window,
-// something to save, or an election.
+// nextTurn returns what begins the next turn if no change does: something to forget, the end of a
+// dedup window, something to save, or an election.
 func (s *session) nextTurn() wakeup {
 	w := wakeup{
 		at: time.Now().Add(time.Hour), saved: s.persist.acknowledgement(), elected: s.gate.Changed(),
 		answered: s.cluster.answer,
+	}
+	if s.accounts.forgetsMore {
+		w.at = time.Now()
 	}
 	if end, open := s.memory.Windows.NextEnd(); open && end.Before(w.at) {
 		w.at = end

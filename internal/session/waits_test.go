@@ -31,6 +31,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/health"
 	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
 	"github.com/kubeevents/kubeeventsreceiver/internal/logrecord"
+	"github.com/kubeevents/kubeeventsreceiver/internal/memory/ledger"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/tally"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadatatest"
@@ -237,4 +238,25 @@ func TestMeasuringAWaitAllocatesNothing(t *testing.T) {
 	observer, err := health.New(metadatatest.NewSettings(componenttest.NewTelemetry()))
 	require.NoError(t, err)
 	assert.Zero(t, testing.AllocsPerRun(100, func() { observer.Waited(health.Saving, time.Millisecond) }))
+}
+
+func TestDeletedEventsAreForgottenWithoutMoreChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := waitingProcess(t, componenttest.NewTelemetry()).openToTest(t)
+		const events = ledger.MaxDeleted + 10_000
+		changes := []watch.Change{{Kind: watch.ListBegan}}
+		for i := range events {
+			changes = append(changes, watch.Change{Kind: watch.Listed, Event: aboutPod(i)})
+		}
+		changes = append(changes, watch.Change{Kind: watch.ListEnded}, watch.Change{Kind: watch.ListBegan}, watch.Change{Kind: watch.ListEnded})
+		for i := range changes {
+			changes[i].SeenAt = time.Now()
+		}
+		s.accounts.account(t.Context(), &batch{changes: changes})
+		for turns := 0; time.Until(s.nextTurn().at) <= 0; turns++ {
+			require.Less(t, turns, 100)
+			s.turn(t.Context(), t.Context())
+		}
+		assert.Equal(t, ledger.MaxDeleted, s.memory.Len())
+	})
 }

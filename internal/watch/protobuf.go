@@ -55,9 +55,10 @@ func (d *protobufDecoder) Decode() (kwatch.EventType, runtime.Object, error) {
 	if err != nil {
 		return "", nil, err
 	}
+	// What is wrong within a message is not the end of the stream, whose errors these look like.
 	kind, object, err := parseMessage(message)
 	if err != nil {
-		return "", nil, err
+		return "", nil, fmt.Errorf("cannot decode a message of a watch: %v", err) //nolint:errorlint // See above.
 	}
 	ev, err := parseEvent(object)
 	if err == nil && ev != nil {
@@ -65,7 +66,7 @@ func (d *protobufDecoder) Decode() (kwatch.EventType, runtime.Object, error) {
 	}
 	other, err := runtime.Decode(d.others, bytes.Clone(object))
 	if err != nil {
-		return "", nil, fmt.Errorf("cannot decode an object of a watch: %w", err)
+		return "", nil, fmt.Errorf("cannot decode an object of a watch: %v", err) //nolint:errorlint // See above.
 	}
 	return kind, other, nil
 }
@@ -75,10 +76,11 @@ func (d *protobufDecoder) read() ([]byte, error) {
 	if _, err := io.ReadFull(d.stream, d.header[:]); err != nil {
 		return nil, err
 	}
-	length := int(binary.BigEndian.Uint32(d.header[:]))
-	if length > maxMessage {
+	size := binary.BigEndian.Uint32(d.header[:])
+	if size > maxMessage {
 		return nil, streaming.ErrObjectTooLarge
 	}
+	length := int(size)
 	message := d.message
 	if length > cap(message) {
 		message = make([]byte, length)

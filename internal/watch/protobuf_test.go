@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/protowire"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -92,6 +93,28 @@ func fullEvent() *corev1.Event {
 	fill(reflect.ValueOf(ev).Elem())
 	ev.TypeMeta = metav1.TypeMeta{}
 	return ev
+}
+
+func TestACorruptEventIsNotTheEndOfTheStream(t *testing.T) {
+	field := func(to []byte, number protowire.Number, content []byte) []byte {
+		return protowire.AppendBytes(protowire.AppendTag(to, number, protowire.BytesType), content)
+	}
+	typeMeta := field(field(nil, apiVersionOfTypeMeta, []byte("v1")), kindOfTypeMeta, []byte("Event"))
+	tooShort := []byte{metadataOfEvent<<3 | byte(protowire.BytesType), 0x7f, 1}
+	object := append(bytes.Clone(envelope), field(field(nil, typeMetaOfUnknown, typeMeta), rawOfUnknown, tooShort)...)
+	for name, message := range map[string][]byte{
+		"an object": field(field(nil, typeOfWatchEvent, []byte("ADDED")), objectOfWatchEvent, field(nil, rawOfRawExtension, object)),
+		"a message": tooShort,
+	} {
+		t.Run(name, func(t *testing.T) {
+			frame := append(binary.BigEndian.AppendUint32(nil, uint32(len(message))), message...)
+			d, err := NewDecoder(io.NopCloser(bytes.NewReader(frame)))
+			require.NoError(t, err)
+			_, _, err = d.Decode()
+			require.Error(t, err)
+			assert.False(t, isEnd(err), err)
+		})
+	}
 }
 
 func TestProtobufIsDecodedLikeByClientGo(t *testing.T) {

@@ -34,8 +34,9 @@ type window struct {
 	held  *observation.Observation // nil: nothing came since the record that opened the window
 	// first is the resource version of the first that is held; 0: nothing is held since the
 	// cluster's versions went back.
-	first uint64
-	place int // in the stream's versions, while first is known
+	first    uint64
+	restores int // how often the versions had gone back when first was set
+	place    int // in the stream's versions, while first is known
 }
 
 // mostEnded is how many windows end at once, also if they held nothing: all events of a listing
@@ -64,7 +65,8 @@ func (w *Windows) Admit(observations []observation.Observation, now time.Time) [
 	for i := range observations {
 		o := &observations[i]
 		name := event.Name(o.Event)
-		if open, ok := w.byEvent[name]; ok {
+		// A window that ended without having held anything may not be removed yet.
+		if open, ok := w.byEvent[name]; ok && (open.held != nil || open.end.After(now)) {
 			w.hold(open, o)
 			continue
 		}
@@ -81,7 +83,7 @@ func (w *Windows) Due(now time.Time, n int) (records []observation.Observation) 
 	for ; ended < min(len(w.order), mostEnded) && len(records) < n && !w.order[ended].end.After(now); ended++ {
 		window := w.order[ended]
 		w.order[ended] = nil
-		delete(w.byEvent, window.event)
+		w.close(window)
 		if window.held != nil {
 			records = append(records, w.release(window))
 		}
@@ -102,6 +104,13 @@ func (w *Windows) release(open *window) observation.Observation {
 	return held
 }
 
+// close forgets a window, unless the event has opened another one since it ended.
+func (w *Windows) close(ended *window) {
+	if w.byEvent[ended.event] == ended {
+		delete(w.byEvent, ended.event)
+	}
+}
+
 func (w *Windows) open(event types.NamespacedName, now time.Time) {
 	if w.interval == 0 {
 		return
@@ -119,8 +128,11 @@ func (w *Windows) hold(open *window, o *observation.Observation) {
 		merged.SeenAt = open.held.SeenAt
 	}
 	open.held = &merged
+	if o.Restores > open.restores {
+		w.forgetFirst(open) // It is a version that the cluster does not have any more.
+	}
 	if open.first == 0 {
-		open.first = cmp.Or(o.LowestVersion, event.ResourceVersion(o.Event))
+		open.first, open.restores = cmp.Or(o.LowestVersion, event.ResourceVersion(o.Event)), o.Restores
 		w.noteFirst(open)
 	}
 	w.noteHeld(open)
@@ -131,7 +143,7 @@ func (w *Windows) Flush(n int) (records []observation.Observation) {
 	for len(w.order) > 0 && len(records) < n {
 		open := w.order[0]
 		w.order = w.order[1:]
-		delete(w.byEvent, open.event)
+		w.close(open)
 		if open.held != nil {
 			records = append(records, w.release(open))
 		}

@@ -41,6 +41,36 @@ func admit(w *Windows, observations []observation.Observation, now time.Time) []
 	return append(w.Due(now, unbounded), w.Admit(observations, now)...)
 }
 
+func TestAWindowThatEndedWithoutHavingHeldAnythingHoldsNothing(t *testing.T) {
+	w := newWindows(10 * time.Second)
+	for i := range 3 * mostEnded {
+		admit(w, list(seen(fmt.Sprint("e", i), 0, 1, 1)), at(0))
+	}
+	last := seen(fmt.Sprint("e", 3*mostEnded-1), 11, 2, 1)
+	assert.Empty(t, w.Due(at(11), unbounded), "there are too many to end all of them at once")
+	assert.Equal(t, list(last), w.Admit(list(last), at(11)))
+	next := seen(fmt.Sprint("e", 3*mostEnded-1), 12, 3, 1)
+	for range 3 {
+		assert.Empty(t, w.Due(at(12), unbounded))
+	}
+	assert.Empty(t, w.Admit(list(next), at(12)), "the new window holds it")
+	assert.Equal(t, list(next), w.Due(at(21), unbounded))
+}
+
+// A batch has a change, a restore of etcd, and a change of after that. Accounting forgets the
+// versions before the batch is admitted.
+func TestAVersionFromBeforeARestoreDoesNotCount(t *testing.T) {
+	w := newWindows(10 * time.Second)
+	version := func(o observation.Observation, v string, restores int) observation.Observation {
+		o.Event.ResourceVersion, o.Restores = v, restores
+		return o
+	}
+	w.Admit(list(version(seen("a", 0, 1, 1), "900", 0)), at(0))
+	w.ForgetVersions("")
+	w.Admit(list(version(seen("a", 1, 2, 1), "1000", 0), version(seen("a", 1, 3, 1), "510", 1)), at(1))
+	assert.EqualValues(t, 510, max(w.Oldest(""), w.Oldest("ns")))
+}
+
 func TestAtMostOneRecordForEachEventAndWindow(t *testing.T) {
 	w := newWindows(10 * time.Second)
 	_, waiting := w.NextEnd()

@@ -89,12 +89,10 @@ func (w *Windows) Restore(k Key, value []byte) error {
 }
 
 // Settle puts restored windows in order. What they hold has no owners yet. If the interval has
-// become shorter, the windows end accordingly.
+// become shorter, the windows end accordingly. Their ends do not move if the clock is set later.
 func (w *Windows) Settle(now time.Time) {
 	for _, open := range w.held {
-		if latest := now.Add(w.interval); open.end.After(latest) {
-			open.end = latest
-		}
+		open.end = now.Add(min(open.end.Sub(now), w.interval))
 		w.byEvent[open.event] = open
 		w.order = append(w.order, open)
 		w.noteFirst(open)

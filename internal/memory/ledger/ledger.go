@@ -214,14 +214,14 @@ func (l *Ledger) EndList(namespace string, now time.Time) {
 const mostForgotten = 2000
 
 // Forget drops the deleted events whose time is over, and the oldest of those beyond MaxDeleted, up
-// to mostForgotten of them.
-func (l *Ledger) Forget(now time.Time) {
+// to mostForgotten of them. It reports whether there may be more.
+func (l *Ledger) Forget(now time.Time) (more bool) {
 	oldest := unixSeconds(now.Add(-RememberDeleted))
 	for range min(l.deleted.len(), mostForgotten) {
 		d := l.deleted.front()
 		current := l.deleted.holds(d)
 		if current && d.at > oldest && l.deleted.valid() <= MaxDeleted {
-			return
+			return false
 		}
 		l.deleted.pop()
 		if current {
@@ -229,6 +229,7 @@ func (l *Ledger) Forget(now time.Time) {
 			l.deleted.revive(d.key)
 		}
 	}
+	return l.deleted.len() > 0
 }
 
 // Keys returns the keys of all entries. Entries may change while it is read: a key that is there
