@@ -74,7 +74,7 @@ All Collectors are measured in turn, in each round.
 
 - k8s_events has the batch processor and the exporter's default queue. All ratios compare with it.
 - Direct delivery: storage, no batch processor and no exporter queue, as the README recommends. The exporter sends each request of the receiver as it is. A batch is one request, or several of at most 1 MiB.
-- `+"`wait_for_result`"+`: storage, and an exporter queue with `flush_timeout` 200 ms. It acknowledges records after it has delivered them. The receiver has one request in flight, so each one waits for these 200 ms.
+- `+"`wait_for_result`"+`: storage, and an exporter queue that flushes after 200 ms. It acknowledges records after it has delivered them. The receiver has one request in flight, so each one waits for these 200 ms.
 - Batch processor, with and without storage: this and the exporter's default queue acknowledge records before they have delivered them.`,
 			thousands(b.size.pods), thousands(b.size.deployments), thousands(b.size.namespaces), thousands(b.size.observations), thousands(b.size.perSecond),
 			thousands(b.size.observations-b.size.updates), thousands(b.size.updates)),
