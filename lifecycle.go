@@ -66,6 +66,9 @@ func newReceiver(config *Config, settings receiver.Settings) (*eventsReceiver, e
 	}, nil
 }
 
+// readPause is the longest time between two reads of the streams' connection.
+const readPause = 10 * time.Millisecond
+
 // Start fails for what the user must fix: the configuration of the client. It does not wait for the
 // API server.
 func (r *eventsReceiver) Start(ctx context.Context, host component.Host) error {
@@ -80,7 +83,7 @@ func (r *eventsReceiver) begin(ctx context.Context, host component.Host) error {
 	if err != nil {
 		return err
 	}
-	if r.Client, err = kubeclient.Events(restConfig, r.pacing()); err != nil {
+	if r.Client, err = kubeclient.Events(restConfig, kubeclient.Pacing{Pause: readPause, Paced: r.Health.Paced}); err != nil {
 		return fmt.Errorf("the client configuration cannot be used: %w", err)
 	}
 	if err := r.useExtensions(ctx, host); err != nil {
@@ -96,16 +99,6 @@ func (r *eventsReceiver) begin(ctx context.Context, host component.Host) error {
 	r.Cluster = cluster.New(r.Client)
 	r.launch()
 	return nil
-}
-
-// pacing returns how often the connection of the streams is read. What is read together becomes a
-// batch. With storage, each batch is a write, which costs as much for one change as for many.
-func (r *eventsReceiver) pacing() kubeclient.Pacing {
-	pacing := kubeclient.Pacing{Pause: 10 * time.Millisecond, Paced: r.Health.Paced}
-	if r.config.Storage != nil {
-		pacing.Pause = 40 * time.Millisecond
-	}
-	return pacing
 }
 
 // useExtensions opens the storage and the leader elector that the configuration names.

@@ -14,14 +14,23 @@ import (
 // comes one after the other, and should be one batch.
 const readTogether = 2 * time.Millisecond
 
+// savedInterval is the shortest time between two batches with storage: a write costs as much for
+// one change as for many. What comes while a batch is saved and delivered is the next one: it waits
+// only if that takes less.
+const savedInterval = 40 * time.Millisecond
+
 // intake takes batches from the queue.
 type intake struct {
 	queue  *queue.Queue
 	health *health.Health
 	// together is how long a batch waits for what was read together.
 	together time.Duration
-	// batch is the one that was taken last. Its memory is used again.
-	batch batch
+	// interval is the shortest time between two batches, unless they are full.
+	interval time.Duration
+	// batch is the one that was taken last. Its memory is used again. takenAt is when the last one
+	// with changes was taken.
+	batch   batch
+	takenAt time.Time
 }
 
 // wakeup is what begins a turn of the loop if there are no changes. A nil channel never fires.
@@ -50,6 +59,9 @@ func (i *intake) take(stop context.Context, next wakeup) *batch {
 		b.last = true
 	}
 	b.changes = i.queue.Take(b.changes)
+	if len(b.changes) > 0 {
+		i.takenAt = time.Now()
+	}
 	i.noteGathering(waiting)
 	if b.last {
 		i.takeRest()
@@ -78,15 +90,17 @@ func (i *intake) release() {
 	i.queue.Done()
 }
 
-// gather waits for what was read together unless the batch is full, or until stop ends; it returns false then.
+// gather waits for what was read together, and for the interval, unless the batch is full. It
+// returns false if stop ends before.
 func (i *intake) gather(stop context.Context) bool {
-	if i.together == 0 || i.queue.Full() {
+	wait := max(i.together, time.Until(i.takenAt.Add(i.interval)))
+	if wait == 0 || i.queue.Full() {
 		return true
 	}
-	together := time.NewTimer(i.together)
-	defer together.Stop()
+	due := time.NewTimer(wait)
+	defer due.Stop()
 	select {
-	case <-together.C:
+	case <-due.C:
 		return true
 	case <-stop.Done():
 		return false

@@ -203,7 +203,7 @@ func (p *Process) openToTest(t *testing.T) (s *session) {
 		require.NotNil(t, s)
 		t.Cleanup(s.persist.close)
 	}
-	s.intake.together = 0
+	s.intake.together, s.intake.interval = 0, 0
 	return s
 }
 
