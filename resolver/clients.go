@@ -84,8 +84,8 @@ func (n *retryAfterNoter) RoundTrip(request *http.Request) (*http.Response, erro
 // WrappedRoundTripper lets idle connections be closed.
 func (n *retryAfterNoter) WrappedRoundTripper() http.RoundTripper { return n.next }
 
-// managedFieldsDropper asks API servers to leave managedFields out of metadata, where they are most of
-// it (KEP-5958, from Kubernetes 1.38). Older servers ignore this.
+// managedFieldsDropper asks API servers to leave managedFields out of metadata, where they are most
+// of it (KEP-5958, from Kubernetes 1.38). Older servers ignore this.
 type managedFieldsDropper struct{ next http.RoundTripper }
 
 func (d *managedFieldsDropper) RoundTrip(request *http.Request) (*http.Response, error) {

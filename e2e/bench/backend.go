@@ -43,16 +43,11 @@ func runBackend(ctx context.Context, b *benchmark) (result, error) {
 	}
 	fleet := &replay.Fleet{Namespaces: b.playback.namespaces, Deployments: b.playback.deployments, Pods: replayPods}
 	stream := recordSteady(fleet, int(float64(b.backend.perSecond)*b.curves.length.Seconds()), time.Now().Add(time.Hour))
-	measured := map[int]map[string][]values{}
-	for _, delay := range b.backend.delays {
-		at := *b
-		at.rounds = b.curves.rounds
-		load := steady{fleet, stream, b.backend.perSecond, time.Duration(delay) * time.Millisecond}
-		if measured[delay], err = at.interleave(ctx, setups, func(ctx context.Context, c runner) (values, error) {
-			return b.curveOnce(ctx, c, load)
-		}); err != nil {
-			return result{}, fmt.Errorf("with a backend that takes %d ms: %w", delay, err)
-		}
+	measured, err := b.measureEach(ctx, setups, b.backend.delays, func(delay int) steady {
+		return steady{fleet, stream, b.backend.perSecond, time.Duration(delay) * time.Millisecond}
+	})
+	if err != nil {
+		return result{}, err
 	}
 	r := result{
 		Text: fmt.Sprintf(`A simulated API server streams %s events a second for %s, and the backend waits for the delay in the table before it responds to a request.

@@ -45,6 +45,24 @@ var curveFigures = []gridFigure{
 	{lost, "", ""},
 }
 
+// measureEach measures the setups under each load: of each of the numbers.
+func (b *benchmark) measureEach(ctx context.Context, setups []setup, numbers sizes, loadOf func(int) steady) (map[int]map[string][]values, error) {
+	measured := map[int]map[string][]values{}
+	at := *b
+	at.rounds = b.curves.rounds
+	for _, number := range numbers {
+		load := loadOf(number)
+		of, err := at.interleave(ctx, setups, func(ctx context.Context, c runner) (values, error) {
+			return b.curveOnce(ctx, c, load)
+		})
+		if err != nil {
+			return nil, fmt.Errorf("at %d events a second, with a backend that takes %v: %w", load.perSecond, load.delay, err)
+		}
+		measured[number] = of
+	}
+	return measured, nil
+}
+
 func runCurves(ctx context.Context, b *benchmark) (result, error) {
 	setups, err := b.onlyChosen(b.setups(direct, inMemory, baseline, newest, theObjects))
 	if err != nil {
@@ -54,15 +72,11 @@ func runCurves(ctx context.Context, b *benchmark) (result, error) {
 	most := int(float64(b.curves.rates.most()) * b.curves.length.Seconds())
 	stream := recordSteady(fleet, most, time.Now().Add(time.Hour))
 	b.logf("%d events are recorded", len(stream.frames))
-	measured := map[int]map[string][]values{}
-	for _, perSecond := range b.curves.rates {
-		at := *b
-		at.rounds = b.curves.rounds
-		if measured[perSecond], err = at.interleave(ctx, setups, func(ctx context.Context, c runner) (values, error) {
-			return b.curveOnce(ctx, c, steady{fleet: fleet, stream: stream, perSecond: perSecond})
-		}); err != nil {
-			return result{}, fmt.Errorf("at %d events a second: %w", perSecond, err)
-		}
+	measured, err := b.measureEach(ctx, setups, b.curves.rates, func(perSecond int) steady {
+		return steady{fleet: fleet, stream: stream, perSecond: perSecond}
+	})
+	if err != nil {
+		return result{}, err
 	}
 	r := result{
 		Text: fmt.Sprintf(`A simulated API server streams events for %s at each rate, because etcd cannot write 10,000 events a second on two cores. Four of five are

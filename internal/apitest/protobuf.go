@@ -19,6 +19,16 @@ import (
 // Protobuf returns a watch with the events as new ones, in the bytes that an API server sends.
 func Protobuf(t testing.TB, events ...*corev1.Event) []byte {
 	t.Helper()
+	messages := make([]kwatch.Event, len(events))
+	for i, ev := range events {
+		messages[i] = kwatch.Event{Type: kwatch.Added, Object: ev}
+	}
+	return ProtobufWatch(t, messages...)
+}
+
+// ProtobufWatch returns a watch with the messages, in the bytes that an API server sends.
+func ProtobufWatch(t testing.TB, messages ...kwatch.Event) []byte {
+	t.Helper()
 	info, ok := runtime.SerializerInfoForMediaType(event.Codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
 	require.True(t, ok)
 	var stream bytes.Buffer
@@ -26,8 +36,8 @@ func Protobuf(t testing.TB, events ...*corev1.Event) []byte {
 		streaming.NewEncoder(info.StreamSerializer.NewFrameWriter(&stream), info.StreamSerializer.Serializer),
 		event.Codecs.EncoderForVersion(info.Serializer, corev1.SchemeGroupVersion),
 	)
-	for _, ev := range events {
-		require.NoError(t, encoder.Encode(&kwatch.Event{Type: kwatch.Added, Object: ev}))
+	for i := range messages {
+		require.NoError(t, encoder.Encode(&messages[i]))
 	}
 	return stream.Bytes()
 }

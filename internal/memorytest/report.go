@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package memorytest measures in benchmarks how much memory something keeps.
+// Package memorytest measures in benchmarks how much memory something keeps, and checks how many
+// allocations it makes.
 package memorytest
 
 import (

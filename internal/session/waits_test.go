@@ -136,9 +136,9 @@ func TestEachCauseOfWaitingHasItsTime(t *testing.T) {
 	}
 	const batches = 3
 	for name, tt := range map[string]struct {
-		slow     func(*Process)
-		together time.Duration // of intake
-		want     map[health.Cause]time.Duration
+		slow               func(*Process)
+		together, interval time.Duration // of intake
+		want               map[health.Cause]time.Duration
 	}{
 		"nothing is slow": {slow: func(*Process) {}},
 		"storage that takes 20 ms for each write": {
@@ -168,6 +168,11 @@ func TestEachCauseOfWaitingHasItsTime(t *testing.T) {
 			together: 50 * time.Millisecond,
 			want:     map[health.Cause]time.Duration{health.Gathering: batches * 50 * time.Millisecond},
 		},
+		"at most one batch in 50 ms": {
+			slow:     func(*Process) {},
+			interval: 50 * time.Millisecond,
+			want:     map[health.Cause]time.Duration{health.Gathering: (batches - 1) * 50 * time.Millisecond},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -175,7 +180,7 @@ func TestEachCauseOfWaitingHasItsTime(t *testing.T) {
 				p := waitingProcess(t, telemetry)
 				tt.slow(p)
 				s := p.openToTest(t)
-				s.intake.together = tt.together
+				s.intake.together, s.intake.interval = tt.together, tt.interval
 				for i := range batches {
 					s.putEvent(t, i)
 					s.turn(t.Context(), t.Context())

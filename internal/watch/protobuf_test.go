@@ -21,25 +21,10 @@ import (
 	kwatch "k8s.io/apimachinery/pkg/watch"
 	restwatch "k8s.io/client-go/rest/watch"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memorytest"
 )
-
-// inProtobuf returns messages as an API server sends them.
-func inProtobuf(t testing.TB, messages ...kwatch.Event) []byte {
-	t.Helper()
-	info, ok := runtime.SerializerInfoForMediaType(event.Codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
-	require.True(t, ok)
-	var stream bytes.Buffer
-	encoder := restwatch.NewEncoder(
-		streaming.NewEncoder(info.StreamSerializer.NewFrameWriter(&stream), info.StreamSerializer.Serializer),
-		event.Codecs.EncoderForVersion(info.Serializer, corev1.SchemeGroupVersion),
-	)
-	for _, m := range messages {
-		require.NoError(t, encoder.Encode(&m))
-	}
-	return stream.Bytes()
-}
 
 // ofClientGo decodes the messages as client-go does.
 func ofClientGo(stream []byte) Decoder {
@@ -120,7 +105,7 @@ func TestACorruptEventIsNotTheEndOfTheStream(t *testing.T) {
 func TestProtobufIsDecodedLikeByClientGo(t *testing.T) {
 	large := fullEvent()
 	large.Message = strings.Repeat("long ", maxKept)
-	stream := inProtobuf(t,
+	stream := apitest.ProtobufWatch(t,
 		kwatch.Event{Type: kwatch.Added, Object: fullEvent()},
 		kwatch.Event{Type: kwatch.Modified, Object: &corev1.Event{}},
 		kwatch.Event{Type: kwatch.Modified, Object: large},
@@ -153,7 +138,7 @@ func TestProtobufIsDecodedLikeByClientGo(t *testing.T) {
 func TestWhatIsDecodedDoesNotChangeWithTheNextMessage(t *testing.T) {
 	first, second := fullEvent(), fullEvent()
 	second.Name, second.Message = "another", strings.Repeat("x", len(first.Message))
-	decoder, err := NewDecoder(io.NopCloser(bytes.NewReader(inProtobuf(t,
+	decoder, err := NewDecoder(io.NopCloser(bytes.NewReader(apitest.ProtobufWatch(t,
 		kwatch.Event{Type: kwatch.Added, Object: first}, kwatch.Event{Type: kwatch.Added, Object: second}))))
 	require.NoError(t, err)
 	_, object, err := decoder.Decode()
@@ -165,7 +150,7 @@ func TestWhatIsDecodedDoesNotChangeWithTheNextMessage(t *testing.T) {
 }
 
 func TestProtobufThatCannotBeDecoded(t *testing.T) {
-	whole := inProtobuf(t, kwatch.Event{Type: kwatch.Added, Object: fullEvent()})
+	whole := apitest.ProtobufWatch(t, kwatch.Event{Type: kwatch.Added, Object: fullEvent()})
 	for name, stream := range map[string][]byte{
 		"a length only":      whole[:4],
 		"a part of a length": whole[:3],
@@ -185,8 +170,8 @@ func TestProtobufThatCannotBeDecoded(t *testing.T) {
 
 // What client-go decodes, the receiver's decoder decodes to the same.
 func FuzzProtobuf(f *testing.F) {
-	f.Add(inProtobuf(f, kwatch.Event{Type: kwatch.Added, Object: fullEvent()})[4:])
-	f.Add(inProtobuf(f, kwatch.Event{Type: kwatch.Error, Object: &metav1.Status{Code: 410}})[4:])
+	f.Add(apitest.ProtobufWatch(f, kwatch.Event{Type: kwatch.Added, Object: fullEvent()})[4:])
+	f.Add(apitest.ProtobufWatch(f, kwatch.Event{Type: kwatch.Error, Object: &metav1.Status{Code: 410}})[4:])
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, message []byte) {
 		stream := append(binary.BigEndian.AppendUint32(nil, uint32(len(message))), message...)
@@ -230,7 +215,7 @@ func kubelets() *corev1.Event {
 
 // The event itself, and each of its 18 strings that is not empty.
 func TestAllocationsOfDecoding(t *testing.T) {
-	stream := inProtobuf(t, kwatch.Event{Type: kwatch.Added, Object: kubelets()})
+	stream := apitest.ProtobufWatch(t, kwatch.Event{Type: kwatch.Added, Object: kubelets()})
 	reader := bytes.NewReader(stream)
 	decoder, err := NewDecoder(io.NopCloser(readAgain{reader}))
 	require.NoError(t, err)
