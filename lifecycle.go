@@ -66,8 +66,9 @@ func newReceiver(config *Config, settings receiver.Settings) (*eventsReceiver, e
 	}, nil
 }
 
-// readPause is the longest time between two reads of the streams' connection.
-const readPause = 10 * time.Millisecond
+// readPause is the longest time between two reads of the streams' connection. What is read together
+// is a batch: a write and a request, which cost about as much for one event as for many.
+const readPause = 40 * time.Millisecond
 
 // Start fails for what the user must fix: the configuration of the client. It does not wait for the
 // API server.

@@ -23,6 +23,8 @@ const (
 	// leastPause follows a read after a time without data. Then each pause is twice as long as the
 	// one before. So single events, and the few answers when a connection begins, are read early.
 	leastPause = time.Millisecond
+	// readsPerProbe is how many reads follow each other before one comes after leastPause.
+	readsPerProbe = 16
 )
 
 // Pacing decides how often connections are read. An API server sends each event separately, and
@@ -60,6 +62,23 @@ type pacedConn struct {
 	read    int       // bytes since then
 	pause   time.Duration
 	next    time.Time // do not read before
+
+	// A probe is a read after a short pause. If it finds about as much as the read before, after a
+	// long pause, the server waits for the reads: it may send less than readBytes ahead.
+	probes bool
+	before found // by the read before the probe
+	reads  int   // until the next probe
+}
+
+// found is what a read found, and the time since the read before.
+type found struct {
+	read   int
+	within time.Duration
+}
+
+// waits reports whether the server has sent about as much as before in much less time.
+func (f found) waits(before found) bool {
+	return 2*f.read >= before.read && 4*f.within <= before.within
 }
 
 func (c *pacedConn) Read(b []byte) (int, error) { return c.buffer.Read(b) }
@@ -71,23 +90,37 @@ func (c *pacedConn) note(read int, isDrained bool) {
 		return
 	}
 	now := time.Now()
-	within := now.Sub(c.drained)
-	c.pause = max(leastPause, 2*c.pause)
-	if within >= 2*c.pacing.Pause {
-		c.pause = leastPause
-	}
-	c.pause = min(c.pause, c.pacing.pauseAfter(c.read, within))
-	c.next = now.Add(c.pause)
+	c.next = now.Add(c.nextPause(found{c.read, now.Sub(c.drained)}))
 	c.drained, c.read = now, 0
+}
+
+// nextPause returns the pause after a read.
+func (c *pacedConn) nextPause(last found) time.Duration {
+	longest := c.pacing.Pause
+	switch {
+	case last.within >= 2*longest: // A time without data is over.
+		c.pause, c.probes, c.reads = leastPause, false, readsPerProbe
+	case c.probes && last.waits(c.before):
+		return leastPause
+	case c.reads == 0:
+		c.probes, c.before, c.reads = true, last, readsPerProbe
+		return leastPause
+	default:
+		c.probes = false
+		c.reads--
+		c.pause = max(leastPause, 2*c.pause)
+	}
+	c.pause = min(c.pause, c.pacing.pauseAfter(last))
+	return c.pause
 }
 
 // pauseAfter returns the time in which readBytes come, at the rate of what came last, and at most
 // the pause.
-func (p Pacing) pauseAfter(read int, within time.Duration) time.Duration {
-	if float64(read)*float64(p.Pause) <= float64(readBytes)*float64(within) {
+func (p Pacing) pauseAfter(last found) time.Duration {
+	if float64(last.read)*float64(p.Pause) <= float64(readBytes)*float64(last.within) {
 		return p.Pause
 	}
-	return time.Duration(readBytes * float64(within) / float64(read))
+	return time.Duration(readBytes * float64(last.within) / float64(last.read))
 }
 
 // pacedReader fills the buffer once its former content was processed.

@@ -55,6 +55,54 @@ func TestThePauseBeforeARead(t *testing.T) {
 	}
 }
 
+// A server may send little ahead, because its buffers or those of a proxy are small. It then sends
+// more after each read.
+func TestAServerThatWaitsForTheReadsIsReadOften(t *testing.T) {
+	for name, tt := range map[string]struct {
+		send         func(*socket) // sends once, in a loop
+		fewest, most int           // reads in 10 s
+	}{
+		"it waits": {
+			send:   func(s *socket) { s.unread <- 4 << 10 },
+			fewest: 8000, most: 10_000,
+		},
+		"it sends at its own pace, and some reads find that out": {
+			send:   func(s *socket) { time.Sleep(time.Millisecond); s.write(100) },
+			fewest: 290, most: 320,
+		},
+		"it sends little at its own pace": {
+			send:   func(s *socket) { time.Sleep(20 * time.Millisecond); s.write(1000) },
+			fewest: 200, most: 320,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				sent := newSocket()
+				conn, err := Pacing{Pause: 35 * time.Millisecond}.pace(
+					func(context.Context, string, string) (net.Conn, error) { return sent, nil })(t.Context(), "", "")
+				require.NoError(t, err)
+				end := time.Now().Add(10 * time.Second)
+				go func() {
+					for time.Now().Before(end) {
+						tt.send(sent)
+					}
+				}()
+				reads := 0
+				for ; time.Now().Before(end); reads++ {
+					_, err := conn.Read(make([]byte, readBuffer))
+					require.NoError(t, err)
+				}
+				assert.GreaterOrEqual(t, reads, tt.fewest)
+				assert.LessOrEqual(t, reads, tt.most)
+				select { // The sender ends.
+				case <-sent.unread:
+				default:
+				}
+			})
+		})
+	}
+}
+
 // socket is a connection that has any number of unread bytes.
 type socket struct {
 	net.Conn

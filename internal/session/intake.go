@@ -14,23 +14,14 @@ import (
 // comes one after the other, and should be one batch.
 const readTogether = 2 * time.Millisecond
 
-// savedInterval is the shortest time between two batches with storage: a write costs as much for
-// one change as for many. What comes while a batch is saved and delivered is the next one: it waits
-// only if that takes less.
-const savedInterval = 40 * time.Millisecond
-
 // intake takes batches from the queue.
 type intake struct {
 	queue  *queue.Queue
 	health *health.Health
 	// together is how long a batch waits for what was read together.
 	together time.Duration
-	// interval is the shortest time between two batches, unless they are full.
-	interval time.Duration
-	// batch is the one that was taken last. Its memory is used again. takenAt is when the last one
-	// with changes was taken.
-	batch   batch
-	takenAt time.Time
+	// batch is the one that was taken last. Its memory is used again.
+	batch batch
 }
 
 // wakeup is what begins a turn of the loop if there are no changes. A nil channel never fires.
@@ -59,9 +50,6 @@ func (i *intake) take(stop context.Context, next wakeup) *batch {
 		b.last = true
 	}
 	b.changes = i.queue.Take(b.changes)
-	if len(b.changes) > 0 {
-		i.takenAt = time.Now()
-	}
 	i.noteGathering(waiting)
 	if b.last {
 		i.takeRest()
@@ -90,14 +78,13 @@ func (i *intake) release() {
 	i.queue.Done()
 }
 
-// gather waits for what was read together, and for the interval, unless the batch is full. It
-// returns false if stop ends before.
+// gather waits for what was read together, unless the batch is full. It returns false if stop ends
+// before.
 func (i *intake) gather(stop context.Context) bool {
-	wait := max(i.together, time.Until(i.takenAt.Add(i.interval)))
-	if wait == 0 || i.queue.Full() {
+	if i.together == 0 || i.queue.Full() {
 		return true
 	}
-	due := time.NewTimer(wait)
+	due := time.NewTimer(i.together)
 	defer due.Stop()
 	select {
 	case <-due.C:

@@ -35,9 +35,6 @@ func (p *Process) newSession(m *memory.Memory, start election.Position, persist 
 	s.cluster = &clusterCheck{cluster: p.Cluster, memory: m, sums: s.sums, versions: s.versions, gate: s.gate}
 	s.accounts = &accounts{memory: m, filter: p.Filter, health: p.Health, cluster: s.cluster}
 	s.intake = &intake{queue: queue.New(batchChanges), health: p.Health, together: readTogether}
-	if p.Storage != nil {
-		s.intake.interval = savedInterval
-	}
 	s.intake.queue.SetGate(p.Positions != nil)
 	return s
 }

@@ -136,9 +136,9 @@ func TestEachCauseOfWaitingHasItsTime(t *testing.T) {
 	}
 	const batches = 3
 	for name, tt := range map[string]struct {
-		slow               func(*Process)
-		together, interval time.Duration // of intake
-		want               map[health.Cause]time.Duration
+		slow     func(*Process)
+		together time.Duration // of intake
+		want     map[health.Cause]time.Duration
 	}{
 		"nothing is slow": {slow: func(*Process) {}},
 		"storage that takes 20 ms for each write": {
@@ -168,11 +168,6 @@ func TestEachCauseOfWaitingHasItsTime(t *testing.T) {
 			together: 50 * time.Millisecond,
 			want:     map[health.Cause]time.Duration{health.Gathering: batches * 50 * time.Millisecond},
 		},
-		"at most one batch in 50 ms": {
-			slow:     func(*Process) {},
-			interval: 50 * time.Millisecond,
-			want:     map[health.Cause]time.Duration{health.Gathering: (batches - 1) * 50 * time.Millisecond},
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -180,7 +175,7 @@ func TestEachCauseOfWaitingHasItsTime(t *testing.T) {
 				p := waitingProcess(t, telemetry)
 				tt.slow(p)
 				s := p.openToTest(t)
-				s.intake.together, s.intake.interval = tt.together, tt.interval
+				s.intake.together = tt.together
 				for i := range batches {
 					s.putEvent(t, i)
 					s.turn(t.Context(), t.Context())
@@ -208,7 +203,7 @@ func (p *Process) openToTest(t *testing.T) (s *session) {
 		require.NotNil(t, s)
 		t.Cleanup(s.persist.close)
 	}
-	s.intake.together, s.intake.interval = 0, 0
+	s.intake.together = 0
 	return s
 }
 

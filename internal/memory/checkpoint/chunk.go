@@ -47,6 +47,9 @@ func (c *chunks) add(key Key, value []byte) {
 	if len(c.open) > 0 && len(c.open)+len(key)+len(value) > chunkBytes {
 		c.flush()
 	}
+	if c.open == nil {
+		c.open = make([]byte, 0, max(chunkBytes, len(key)+binary.MaxVarintLen64+len(value))+crc32.Size)
+	}
 	c.open = append(c.open, key[:]...)
 	// An entry that is gone has length 0, any other its length plus 1.
 	if value == nil {
