@@ -116,10 +116,10 @@ func (c runner) recommended(directory string) runner {
 }
 
 // waiting is the runner with storage and with an exporter queue that acknowledges records after it
-// has delivered them. The queue batches as the batch processor does by default.
+// has delivered them. Its flush_timeout makes the requests larger.
 func (c runner) waiting(directory string) runner {
 	return c.storing(directory).exporting("{sending_queue: {wait_for_result: true, sizer: items, queue_size: 100000, " +
-		"batch: {flush_timeout: 200ms, min_size: 8192}}, retry_on_failure: {enabled: false}}")
+		"batch: {flush_timeout: 50ms, min_size: 8192}}, retry_on_failure: {enabled: false}}")
 }
 
 // exporting is the runner with other settings of its exporter, and without the batch processor.
