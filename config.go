@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"path"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -22,6 +24,8 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/filter"
 	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/tally"
+	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
+	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
 	"github.com/kubeevents/kubeeventsreceiver/internal/session"
 )
 
@@ -42,6 +46,8 @@ type Config struct {
 	Kubeconfig string `mapstructure:"kubeconfig"`
 	// Context is a context of the kubeconfig other than the current one.
 	Context string `mapstructure:"context"`
+	// ClusterName is k8s.cluster.name of every record and data point; empty (default) leaves it out.
+	ClusterName string `mapstructure:"cluster_name"`
 	// KubeAPIQPS is the client-side limit of owner lookups in a second; -1 (the default) leaves
 	// limiting to the API server's priority and fairness.
 	KubeAPIQPS float32 `mapstructure:"kube_api_qps"`
@@ -74,8 +80,12 @@ type Config struct {
 	DedupInterval time.Duration `mapstructure:"dedup_interval"`
 	// CollectionInterval is how often metrics are emitted (30s).
 	CollectionInterval time.Duration `mapstructure:"collection_interval"`
-	// Metrics bounds the metric.
+	// Metrics is which points of the metric are emitted.
 	Metrics MetricsConfig `mapstructure:"metrics"`
+
+	// ResourceAttributes switches resource attributes of records and of the metric off. A disabled
+	// one does not distinguish series of the metric. By default, all are enabled.
+	ResourceAttributes metadata.ResourceAttributesConfig `mapstructure:"resource_attributes"`
 
 	// Storage is a storage extension; with it a restart loses no event, and repeats only in-flight
 	// records, byte for byte. With LeaderElector, all replicas must share it. Nil means none.
@@ -129,13 +139,19 @@ type ExtractRule struct {
 	From string `mapstructure:"from"`
 }
 
-// MetricsConfig bounds the metric.
+// MetricsConfig is which points of the metric are emitted.
 type MetricsConfig struct {
+	// MetricsConfig switches the metric off, or some attributes of its points. By default, all are
+	// enabled.
+	metadata.MetricsConfig `mapstructure:",squash"`
 	// MaxSeries is how many series there are at most (10000); what goes beyond is counted in one
 	// overflow series.
 	MaxSeries int `mapstructure:"max_series"`
 	// SeriesTTL is how long a series that does not move is kept (1h).
 	SeriesTTL time.Duration `mapstructure:"series_ttl"`
+	// InitialZero is whether the first collection of a new series emits 0, and the next one its
+	// value (true).
+	InitialZero bool `mapstructure:"initial_zero"`
 }
 
 var _ confmap.Validator = (*Config)(nil)
@@ -155,6 +171,7 @@ func (c *Config) Validate() error {
 		c.validateStorage(),
 		atLeastOne("metrics.max_series", c.Metrics.MaxSeries),
 		above0("metrics.series_ttl", c.Metrics.SeriesTTL),
+		c.validateSwitches(),
 	)
 }
 
@@ -239,6 +256,63 @@ func (c *Config) validateIntervals() error {
 		errs = errors.Join(errs, above0("dedup_interval", c.DedupInterval))
 	}
 	return errs
+}
+
+// validateSwitches rejects what mdatagen generates, but the receiver does not do.
+func (c *Config) validateSwitches() (errs error) {
+	for name, of := range c.resourceAttributes() {
+		for _, setting := range []struct {
+			key   string
+			isSet bool
+		}{
+			{"metrics_include", of.MetricsInclude != nil}, {"metrics_exclude", of.MetricsExclude != nil},
+			{"events_include", of.EventsInclude != nil}, {"events_exclude", of.EventsExclude != nil},
+		} {
+			if setting.isSet {
+				errs = errors.Join(errs, fmt.Errorf("resource_attributes.%s.%s: this receiver has only the setting enabled; remove it, and use the filter processor", name, setting.key))
+			}
+		}
+	}
+	if strategy := c.Metrics.K8sEventOccurrences.AggregationStrategy; strategy != metadata.AggregationStrategySum {
+		errs = errors.Join(errs, fmt.Errorf("metrics.%s.aggregation_strategy: %q is not possible; remove it: occurrences are summed", tally.MetricName, strategy))
+	}
+	return errs
+}
+
+// resourceAttributes returns the settings of the resource attributes, by name. mdatagen generates a
+// field for each.
+func (c *Config) resourceAttributes() iter.Seq2[string, metadata.ResourceAttributeConfig] {
+	return func(yield func(string, metadata.ResourceAttributeConfig) bool) {
+		all := reflect.ValueOf(c.ResourceAttributes)
+		for i := range all.NumField() {
+			of, ok := all.Field(i).Interface().(metadata.ResourceAttributeConfig)
+			if ok && !yield(all.Type().Field(i).Tag.Get("mapstructure"), of) {
+				return
+			}
+		}
+	}
+}
+
+// disabled returns the resource attributes that are switched off; nil: none is.
+func (c *Config) disabled() (names semconv.Disabled) {
+	for name, of := range c.resourceAttributes() {
+		if !of.Enabled {
+			names = names.With(name)
+		}
+	}
+	return names
+}
+
+// disabledOfPoints returns the attributes of points that are switched off; nil: none is.
+func (c *Config) disabledOfPoints() (names semconv.Disabled) {
+	enabled := c.Metrics.K8sEventOccurrences.EnabledAttributes
+	for _, name := range metadata.DefaultMetricsConfig().K8sEventOccurrences.EnabledAttributes {
+		// The overflow series always has its mark.
+		if name != metadata.K8sEventOccurrencesMetricAttributeKeyOtelMetricOverflow && !slices.Contains(enabled, name) {
+			names = names.With(string(name))
+		}
+	}
+	return names
 }
 
 // fileStorage is the type of a storage extension whose file one Collector at a time can use.
@@ -359,7 +433,10 @@ func (c *Config) seriesIdentity() string {
 		Owners   bool
 		MaxDepth int
 		Extract  ExtractConfig
-	}{c.Owners.Enabled, c.Owners.MaxDepth, c.Extract.without(extract.Node, extract.Event)})
+		// They are omitted so that the identity of a checkpoint of an older version stays the same.
+		Disabled         semconv.Disabled `json:",omitempty"`
+		DisabledOfPoints semconv.Disabled `json:",omitempty"`
+	}{c.Owners.Enabled, c.Owners.MaxDepth, c.Extract.without(extract.Node, extract.Event), c.disabled(), c.disabledOfPoints()})
 	return string(identity)
 }
 
@@ -374,14 +451,18 @@ func (c *Config) storedObjects() int {
 // session returns what sessions use of the configuration.
 func (c *Config) session() session.Config {
 	return session.Config{
+		ClusterName:        c.ClusterName,
 		Streams:            c.streams(),
 		FromBeginning:      c.StartAt == StartAtBeginning,
 		DedupInterval:      c.DedupInterval,
 		CollectionInterval: c.CollectionInterval,
 		LookupTimeout:      c.Owners.LookupTimeout,
-		Tally:              tally.Config{MaxSeries: c.Metrics.MaxSeries, SeriesTTL: c.Metrics.SeriesTTL},
-		StoredObjects:      c.storedObjects(),
-		Identity:           c.seriesIdentity(),
-		Retry:              c.RetryOnFailure,
+		Tally: tally.Config{
+			MaxSeries: c.Metrics.MaxSeries, SeriesTTL: c.Metrics.SeriesTTL, InitialZero: c.Metrics.InitialZero,
+			Disabled: c.disabled(), DisabledOfPoints: c.disabledOfPoints(),
+		},
+		StoredObjects: c.storedObjects(),
+		Identity:      c.seriesIdentity(),
+		Retry:         c.RetryOnFailure,
 	}
 }

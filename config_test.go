@@ -48,7 +48,7 @@ func TestDefaults(t *testing.T) {
 	assert.Empty(t, cfg.Extract.Annotations)
 	assert.Zero(t, cfg.DedupInterval)
 	assert.Equal(t, 30*time.Second, cfg.CollectionInterval)
-	assert.Equal(t, MetricsConfig{MaxSeries: 10_000, SeriesTTL: time.Hour}, cfg.Metrics)
+	assert.Equal(t, MetricsConfig{MetricsConfig: metadata.DefaultMetricsConfig(), MaxSeries: 10_000, SeriesTTL: time.Hour, InitialZero: true}, cfg.Metrics)
 	assert.True(t, cfg.RetryOnFailure.Enabled)
 	assert.Zero(t, cfg.RetryOnFailure.MaxElapsedTime, "the API server keeps the events, so nothing is given up")
 	assert.Equal(t, []string{""}, cfg.streams(), "one watch for the whole cluster")
@@ -137,11 +137,21 @@ func TestWrongConfigurationIsExplained(t *testing.T) {
 		"an attribute of records as tag name": {
 			"extract: {labels: [{tag_name: k8s.event.reason, key: a, from: event}]}", []string{"extract", "labels[0].tag_name", `"k8s.event.reason"`, "choose another name"},
 		},
-		"a negative interval":    {"dedup_interval: -1s", []string{"dedup_interval", "-1s", "0s"}},
-		"no collection interval": {"collection_interval: 0s", []string{"collection_interval", "0s", "above 0"}},
-		"no series":              {"metrics: {max_series: 0}", []string{"metrics.max_series", "0", "1 or more"}},
-		"no series TTL":          {"metrics: {series_ttl: 0s}", []string{"metrics.series_ttl", "0s", "above 0"}},
-		"a bad retry":            {"retry_on_failure: {multiplier: -1}", []string{"retry_on_failure", "multiplier"}},
+		"a negative interval":                  {"dedup_interval: -1s", []string{"dedup_interval", "-1s", "0s"}},
+		"no collection interval":               {"collection_interval: 0s", []string{"collection_interval", "0s", "above 0"}},
+		"no series":                            {"metrics: {max_series: 0}", []string{"metrics.max_series", "0", "1 or more"}},
+		"no series TTL":                        {"metrics: {series_ttl: 0s}", []string{"metrics.series_ttl", "0s", "above 0"}},
+		"an unknown attribute of the resource": {"resource_attributes: {k8s.pod.ip: {enabled: false}}", []string{"resource_attributes", "k8s.pod.ip"}},
+		"an unknown attribute of the metric": {
+			"metrics: {k8s.event.occurrences: {attributes: [k8s.pod.name]}}", []string{"k8s.event.occurrences", "k8s.pod.name", "k8s.event.reason"},
+		},
+		"a filter of a resource attribute": {
+			"resource_attributes: {k8s.pod.name: {events_exclude: [{strict: a}]}}", []string{"resource_attributes.k8s.pod.name.events_exclude", "remove it", "filter processor"},
+		},
+		"another aggregation": {
+			"metrics: {k8s.event.occurrences: {aggregation_strategy: avg}}", []string{"metrics.k8s.event.occurrences.aggregation_strategy", `"avg"`, "remove it"},
+		},
+		"a bad retry": {"retry_on_failure: {multiplier: -1}", []string{"retry_on_failure", "multiplier"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
 )
@@ -173,5 +174,76 @@ func TestMissingPermissionsForTagsAreNamedOnce(t *testing.T) {
 			assert.NotEqual(t, "forbidden", resolution.Str(), "the chain is as it is")
 		})
 		assert.False(t, p.host.fails())
+	})
+}
+
+func TestTheNameOfTheClusterIsOnRecordsAndPoints(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		p := launch(t, api, options{config: "{start_at: beginning, cluster_name: east}"})
+		api.Put(eventNamed("a", 1))
+		p.awaitRecords(t, "a+1")
+		p.awaitSum(t, 1)
+		of := p.logs.AllLogs()[0].ResourceLogs().At(0).Resource().Attributes().AsRaw()
+		assert.Equal(t, "east", of["k8s.cluster.name"])
+		points := p.metrics.AllMetrics()
+		of = points[len(points)-1].ResourceMetrics().At(0).Resource().Attributes().AsRaw()
+		assert.Equal(t, "east", of["k8s.cluster.name"])
+	})
+}
+
+func TestDisabledAttributesAreLeftOutAndDoNotDistinguishSeries(t *testing.T) {
+	const config = `
+start_at: beginning
+resource_attributes:
+  k8s.workload.name: {enabled: false}
+  k8s.workload.uid: {enabled: false}
+  k8s.deployment.name: {enabled: false}
+  k8s.deployment.uid: {enabled: false}
+  k8s.pod.uid: {enabled: false}
+  tilt.manifest: {enabled: false}
+metrics:
+  k8s.event.occurrences: {attributes: [k8s.event.type]}
+`
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		api.Objects = apitest.NewObjectsInMemory()
+		for _, name := range []string{"a", "b"} {
+			deployment := apitest.Object{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "ns", Name: name, UID: name, Labels: map[string]string{"tilt-manifest": name}}
+			pod := apitest.Object{APIVersion: "v1", Kind: "Pod", Namespace: "ns", Name: name, UID: "pod-" + name}
+			pod.Owners = append(pod.Owners, apitest.OwnedBy(deployment, true))
+			api.Objects.Put(deployment, pod)
+			ev := eventNamed(name, 2)
+			ev.Reason = "Reason" + name
+			ev.InvolvedObject.Name, ev.InvolvedObject.UID = name, types.UID(pod.UID)
+			api.Put(ev)
+		}
+		p := launch(t, api, options{config: config})
+		p.awaitRecords(t, "a+2", "b+2")
+		p.awaitSum(t, 4)
+		p.logs.eachRecord(func(resource map[string]any, _ plog.LogRecord) {
+			assert.Equal(t, "Deployment", resource["k8s.workload.kind"])
+			assert.Contains(t, resource, "k8s.pod.name")
+			for _, disabled := range []string{"k8s.workload.name", "k8s.workload.uid", "k8s.deployment.name", "k8s.deployment.uid", "k8s.pod.uid", "tilt.manifest"} {
+				assert.NotContains(t, resource, disabled)
+			}
+		})
+		all := p.metrics.AllMetrics()
+		last := all[len(all)-1]
+		require.Equal(t, 1, last.DataPointCount(), "the workloads and the reasons are one series")
+		rm := last.ResourceMetrics().At(0)
+		assert.Equal(t, map[string]any{
+			"k8s.cluster.uid": "cluster-uid", "k8s.namespace.name": "ns", "k8s.workload.api_version": "apps/v1", "k8s.workload.kind": "Deployment",
+		}, rm.Resource().Attributes().AsRaw())
+		assert.Equal(t, map[string]any{"k8s.event.type": "Normal"}, rm.ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints().At(0).Attributes().AsRaw())
+	})
+}
+
+func TestAMetricThatIsSwitchedOffIsNotEmitted(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		p := launch(t, api, options{config: "{start_at: beginning, metrics: {k8s.event.occurrences: {enabled: false}}}"})
+		api.Put(eventNamed("a", 1))
+		p.awaitRecords(t, "a+1")
+		time.Sleep(time.Minute)
+		p.stop()
+		assert.Empty(t, p.metrics.AllMetrics())
 	})
 }

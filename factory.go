@@ -46,7 +46,8 @@ func createDefaultConfig() component.Config {
 		},
 		Extract:            ExtractConfig{Labels: []ExtractRule{{TagName: "tilt.manifest", Key: "tilt-manifest"}}},
 		CollectionInterval: 30 * time.Second,
-		Metrics:            MetricsConfig{MaxSeries: 10_000, SeriesTTL: time.Hour},
+		Metrics:            MetricsConfig{MetricsConfig: metadata.DefaultMetricsConfig(), MaxSeries: 10_000, SeriesTTL: time.Hour, InitialZero: true},
+		ResourceAttributes: metadata.DefaultResourceAttributesConfig(),
 		RetryOnFailure:     retry,
 	}
 }
@@ -65,7 +66,9 @@ func createMetrics(_ context.Context, settings receiver.Settings, config compone
 	if err != nil {
 		return nil, err
 	}
-	r.Metrics = next
+	if config.(*Config).Metrics.K8sEventOccurrences.Enabled {
+		r.Metrics = next
+	}
 	return r, nil
 }
 

@@ -61,7 +61,7 @@ func newReceiver(config *Config, settings receiver.Settings) (*eventsReceiver, e
 			Version:   settings.BuildInfo.Version,
 			Health:    observer,
 			Filter:    config.filter(),
-			Converter: logrecord.Converter{ScopeName: metadata.ScopeName, ScopeVersion: settings.BuildInfo.Version},
+			Converter: logrecord.Converter{ScopeName: metadata.ScopeName, ScopeVersion: settings.BuildInfo.Version, Disabled: config.disabled()},
 		},
 	}, nil
 }
@@ -94,7 +94,8 @@ func (r *eventsReceiver) begin(ctx context.Context, host component.Host) error {
 		return err
 	}
 	r.Owners = owners.New(r.resolver, r.extractor)
-	if err := r.Health.Measure(r.resolver); err != nil {
+	sources := health.Sources{Leads: r.Leadership.Leads, SeriesLimit: r.config.Metrics.MaxSeries, Owners: r.resolver}
+	if err := r.Health.Measure(sources); err != nil {
 		return err
 	}
 	r.Cluster = cluster.New(r.Client)

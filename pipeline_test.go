@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
 )
@@ -136,5 +139,130 @@ func TestANamespaceThatFloodsDoesNotStarveTheOthers(t *testing.T) {
 		eventually(t, func() bool { return logs.LogRecordCount() == flood+1 })
 		assert.Less(t, slices.Index(logs.names(), "quiet+1"), flood/2,
 			"it came long after the flood began and does not wait for its end")
+	})
+}
+
+// point is a point of the metric, of the only series.
+type point struct {
+	value     int64
+	start, at time.Time
+}
+
+func (p *process) points() (all []point) {
+	for _, metrics := range p.metrics.AllMetrics() {
+		for _, rm := range metrics.ResourceMetrics().All() {
+			for _, dp := range rm.ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints().All() {
+				all = append(all, point{dp.IntValue(), dp.StartTimestamp().AsTime(), dp.Timestamp().AsTime()})
+			}
+		}
+	}
+	return all
+}
+
+// valuesInOrder checks that points follow each other by at least 1 ms, and that the first one is at
+// their start. It returns their values.
+func valuesInOrder(t *testing.T, points []point) (values []int64) {
+	t.Helper()
+	for i, p := range points {
+		values = append(values, p.value)
+		assert.Equal(t, points[0].start, p.start)
+		if i > 0 {
+			assert.GreaterOrEqual(t, p.at.Sub(points[i-1].at), time.Millisecond)
+		} else {
+			assert.Equal(t, p.start, p.at)
+		}
+	}
+	return values
+}
+
+func TestANewSeriesBeginsWith0(t *testing.T) {
+	for name, on := range map[string]func() *disk{"without storage": func() *disk { return nil }, "with storage": newDisk} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, api *apitest.Server) {
+				p := launch(t, api, options{disk: on(), interval: 10 * time.Second})
+				settle()
+				began := time.Now()
+				api.Put(eventNamed("a", 3))
+				time.Sleep(33 * time.Second)
+				points := p.points()
+				assert.Equal(t, []int64{0, 3, 3}, valuesInOrder(t, points))
+				assert.WithinDuration(t, began, points[0].start, time.Second, "it starts when the first occurrence was seen")
+				p.stop()
+				assert.Equal(t, []int64{0, 3, 3, 3}, valuesInOrder(t, p.points()))
+			})
+		})
+	}
+}
+
+func TestTheEndEmits0AndTheValueOfANewSeries(t *testing.T) {
+	for name, on := range map[string]func() *disk{"without storage": func() *disk { return nil }, "with storage": newDisk} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, api *apitest.Server) {
+				o := options{disk: on(), interval: time.Hour}
+				p := launch(t, api, o)
+				settle()
+				api.Put(eventNamed("a", 3))
+				p.awaitRecords(t, "a+3")
+				p.stop()
+				assert.Equal(t, []int64{0, 3}, valuesInOrder(t, p.points()))
+				if o.disk == nil {
+					return
+				}
+				next := launch(t, api, o)
+				settle()
+				next.stop()
+				points := next.points()
+				require.Len(t, points, 1)
+				assert.Equal(t, int64(3), points[0].value, "the 0 is not repeated")
+			})
+		})
+	}
+}
+
+// The 0 is saved before the value is emitted, so that no process emits it after the value.
+func TestAKillAtAnyTimeEmitsNo0AfterAValue(t *testing.T) {
+	for after := 2 * time.Second; after <= 40*time.Second; after += 2 * time.Second {
+		inBubble(t, func(t *testing.T, api *apitest.Server) {
+			on := newDisk()
+			first := launch(t, api, options{disk: on, interval: 10 * time.Second})
+			settle()
+			api.Put(eventNamed("a", 3))
+			time.Sleep(after)
+			on = on.copied() // A kill.
+			points := first.points()
+			second := launch(t, api, options{disk: on, interval: 10 * time.Second})
+			time.Sleep(35 * time.Second)
+			highest := int64(0)
+			for _, p := range append(points, second.points()...) {
+				assert.GreaterOrEqual(t, p.value, highest, "killed after %v", after)
+				highest = p.value
+			}
+			assert.Equal(t, int64(3), highest, "killed after %v", after)
+		})
+	}
+}
+
+func TestAnOverflowIsReportedOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		telemetry := componenttest.NewTelemetry()
+		p := launch(t, api, options{config: "{start_at: beginning, metrics: {max_series: 1}}", telemetry: telemetry})
+		for i := range 4 {
+			ev := eventNamed(fmt.Sprint("e", i), 1)
+			ev.Reason = fmt.Sprint("Reason", i)
+			api.Put(ev)
+			time.Sleep(time.Second)
+		}
+		p.awaitSum(t, 4)
+		assert.Len(t, p.logged("max_series"), 1)
+		for metric, want := range map[string]int64{"series": 1, "series_limit": 1, "series_overflow": 3, "leading": 1} {
+			got, err := telemetry.GetMetric("otelcol_kube_events_" + metric)
+			require.NoError(t, err)
+			switch data := got.Data.(type) {
+			case metricdata.Gauge[int64]:
+				assert.Equal(t, want, data.DataPoints[0].Value, metric)
+			case metricdata.Sum[int64]:
+				assert.Equal(t, want, data.DataPoints[0].Value, metric)
+			}
+		}
 	})
 }

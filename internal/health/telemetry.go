@@ -4,6 +4,7 @@ package health
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -50,6 +51,7 @@ type Telemetry struct {
 
 	waiting      atomic.Int64 // events that arrived and are not processed yet
 	hits         atomic.Int64 // objects that came from the cache; not reported yet
+	series       atomic.Int64 // of the metric, without the overflow series
 	unsavedSince atomic.Int64 // Unix time in ns of the last checkpoint; 0: everything is saved
 }
 
@@ -73,27 +75,43 @@ func (t *Telemetry) Shutdown() { t.builder.Shutdown() }
 // Waiting returns how many events have arrived and are not processed yet.
 func (t *Telemetry) Waiting() int64 { return t.waiting.Load() }
 
-// Measure registers the asynchronous metrics. owners is nil if owners are not looked up. The error
-// is that of the meter provider.
-func (t *Telemetry) Measure(owners *resolver.Resolver) error {
-	err := t.builder.RegisterKubeEventsWaitingCallback(func(_ context.Context, o metric.Int64Observer) error {
-		o.Observe(t.waiting.Load())
-		return nil
-	})
-	if err != nil {
-		return err
+// Sources are what the asynchronous metrics are read from.
+type Sources struct {
+	Leads       func() bool        // whether this process emits
+	SeriesLimit int                // metrics.max_series
+	Owners      *resolver.Resolver // nil: owners are not looked up
+}
+
+// Measure registers the asynchronous metrics. The error is that of the meter provider.
+func (t *Telemetry) Measure(from Sources) error {
+	b := t.builder
+	errs := errors.Join(
+		b.RegisterKubeEventsWaitingCallback(observed(t.waiting.Load)),
+		b.RegisterKubeEventsSeriesCallback(observed(t.series.Load)),
+		b.RegisterKubeEventsSeriesLimitCallback(observed(func() int64 { return int64(from.SeriesLimit) })),
+		b.RegisterKubeEventsLeadingCallback(observed(func() int64 {
+			if from.Leads() {
+				return 1
+			}
+			return 0
+		})),
+		b.RegisterKubeEventsCheckpointAgeCallback(func(_ context.Context, o metric.Float64Observer) error {
+			o.Observe(t.checkpointAge(time.Now()).Seconds())
+			return nil
+		}),
+	)
+	if from.Owners == nil {
+		return errs
 	}
-	err = t.builder.RegisterKubeEventsCheckpointAgeCallback(func(_ context.Context, o metric.Float64Observer) error {
-		o.Observe(t.checkpointAge(time.Now()).Seconds())
+	return errors.Join(errs, b.RegisterKubeEventsOwnerCacheSizeCallback(observed(func() int64 { return int64(from.Owners.Len()) })))
+}
+
+// observed returns a callback that reads a value.
+func observed(value func() int64) metric.Int64Callback {
+	return func(_ context.Context, o metric.Int64Observer) error {
+		o.Observe(value())
 		return nil
-	})
-	if err != nil || owners == nil {
-		return err
 	}
-	return t.builder.RegisterKubeEventsOwnerCacheSizeCallback(func(_ context.Context, o metric.Int64Observer) error {
-		o.Observe(int64(owners.Len()))
-		return nil
-	})
 }
 
 func (t *Telemetry) checkpointAge(now time.Time) time.Duration {
@@ -143,6 +161,13 @@ func (t *Telemetry) Resolved(observations []observation.Observation) {
 				metric.WithAttributes(attribute.String("resolution", string(resolution))))
 		}
 	}
+}
+
+// Counted notes how many series the metric has, and counts the observations that went to the
+// overflow series.
+func (t *Telemetry) Counted(series, overflow int) {
+	t.series.Store(int64(series))
+	t.builder.KubeEventsSeriesOverflow.Add(context.Background(), int64(overflow))
 }
 
 // Accepted implements delivery.Observer.

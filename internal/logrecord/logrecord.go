@@ -6,13 +6,15 @@ package logrecord
 
 import (
 	"cmp"
+	"context"
 	"strconv"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
@@ -28,11 +30,12 @@ const EventName = "k8s.event"
 type Converter struct {
 	ScopeName    string
 	ScopeVersion string
+	// Disabled has the resource attributes that are left out; nil: none.
+	Disabled semconv.Disabled
 }
 
 // Convert writes one record for each observation. Records of one involved object keep their order.
-// An empty clusterUID is left out.
-func (c Converter) Convert(clusterUID string, observations []observation.Observation) plog.Logs {
+func (c Converter) Convert(cluster semconv.Cluster, observations []observation.Observation) plog.Logs {
 	logs := plog.NewLogs()
 	groups := make(map[resourceKey]plog.LogRecordSlice, len(observations))
 	for i := range observations {
@@ -40,7 +43,7 @@ func (c Converter) Convert(clusterUID string, observations []observation.Observa
 		key := keyOf(o)
 		records, ok := groups[key]
 		if !ok {
-			records = c.newResource(logs, clusterUID, o)
+			records = c.newResource(logs, cluster, o)
 			groups[key] = records
 		}
 		writeRecord(records.AppendEmpty(), o)
@@ -85,20 +88,21 @@ func referenceTo(o *resolver.Object) resolver.Reference {
 	return resolver.Reference{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID}
 }
 
-func (c Converter) newResource(logs plog.Logs, clusterUID string, o *observation.Observation) plog.LogRecordSlice {
+func (c Converter) newResource(logs plog.Logs, cluster semconv.Cluster, o *observation.Observation) plog.LogRecordSlice {
 	rl := logs.ResourceLogs().AppendEmpty()
 	rl.SetSchemaUrl(semconv.SchemaURL)
-	writeResource(rl.Resource().Attributes(), clusterUID, o)
+	writeResource(rl.Resource().Attributes(), cluster, o)
+	c.Disabled.RemoveFrom(rl.Resource().Attributes())
 	sl := rl.ScopeLogs().AppendEmpty()
 	sl.Scope().SetName(c.ScopeName)
 	sl.Scope().SetVersion(c.ScopeVersion)
 	return sl.LogRecords()
 }
 
-func writeResource(attributes pcommon.Map, clusterUID string, o *observation.Observation) {
+func writeResource(attributes pcommon.Map, cluster semconv.Cluster, o *observation.Observation) {
 	attributes.EnsureCapacity(24)
 	put := semconv.Writer(attributes)
-	put.String("k8s.cluster.uid", clusterUID)
+	put.Cluster(cluster)
 
 	writeInvolved(put, o)
 	for i, object := range o.Chain.Objects {
@@ -152,7 +156,27 @@ func writeRecord(record plog.LogRecord, o *observation.Observation) {
 	record.SetSeverityText(semconv.ValidUTF8(ev.Type))
 	record.SetSeverityNumber(severity(ev.Type))
 	record.Body().SetStr(semconv.ValidUTF8(ev.Message))
+	writeTrace(record, ev.Annotations[traceparent])
 	writeAttributes(record.Attributes(), o)
+}
+
+// traceparent is the annotation of Events that names a trace, in the form of the header of the same
+// name (https://www.w3.org/TR/trace-context).
+const traceparent = "traceparent"
+
+// writeTrace writes the trace context that the value names, if it is valid.
+func writeTrace(record plog.LogRecord, value string) {
+	if value == "" {
+		return
+	}
+	carrier := propagation.MapCarrier{traceparent: value}
+	of := trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), carrier))
+	if !of.IsValid() {
+		return
+	}
+	record.SetTraceID(pcommon.TraceID(of.TraceID()))
+	record.SetSpanID(pcommon.SpanID(of.SpanID()))
+	record.SetFlags(plog.LogRecordFlags(of.TraceFlags()))
 }
 
 func severity(eventType string) plog.SeverityNumber {

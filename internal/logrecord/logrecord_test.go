@@ -3,6 +3,7 @@
 package logrecord
 
 import (
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memorytest"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
@@ -40,7 +42,9 @@ func podEvent(name, pod string) *corev1.Event {
 	}
 }
 
-func convert(o ...observation.Observation) plog.Logs { return Converter{}.Convert("", o) }
+func convert(o ...observation.Observation) plog.Logs {
+	return Converter{}.Convert(semconv.Cluster{}, o)
+}
 
 func TestOneResourceForEachInvolvedObject(t *testing.T) {
 	a1, b, a2 := of(podEvent("1", "a")), of(podEvent("2", "b")), of(podEvent("3", "a"))
@@ -76,6 +80,51 @@ func TestSeverity(t *testing.T) {
 		record := convert(of(ev)).ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0)
 		assert.Equal(t, want, record.SeverityNumber(), eventType)
 		assert.Equal(t, eventType, record.SeverityText())
+	}
+}
+
+func TestTheAnnotationTraceparentIsTheTraceContext(t *testing.T) {
+	const traceID, spanID = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+	for name, tt := range map[string]struct {
+		value, trace, span string
+		flags              plog.LogRecordFlags
+	}{
+		"sampled":           {"00-" + traceID + "-" + spanID + "-01", traceID, spanID, 1},
+		"not sampled":       {"00-" + traceID + "-" + spanID + "-00", traceID, spanID, 0},
+		"a later version":   {"01-" + traceID + "-" + spanID + "-01-more", traceID, spanID, 1},
+		"no annotation":     {value: ""},
+		"a trace of zeros":  {value: "00-00000000000000000000000000000000-" + spanID + "-01"},
+		"a span of zeros":   {value: "00-" + traceID + "-0000000000000000-01"},
+		"too short":         {value: "00-" + traceID[1:] + "-" + spanID + "-01"},
+		"capital letters":   {value: "00-" + strings.ToUpper(traceID) + "-" + spanID + "-01"},
+		"something else":    {value: "deployment"},
+		"an invalid number": {value: "00-" + traceID + "-" + spanID + "-zz"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ev := podEvent("1", "a")
+			ev.Annotations = map[string]string{"traceparent": tt.value}
+			record := convert(of(ev)).ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0)
+			assert.Equal(t, tt.trace, record.TraceID().String())
+			assert.Equal(t, tt.span, record.SpanID().String())
+			assert.Equal(t, tt.flags, record.Flags())
+		})
+	}
+}
+
+func TestTheClusterIsNamed(t *testing.T) {
+	for name, tt := range map[string]struct {
+		cluster semconv.Cluster
+		want    map[string]any
+	}{
+		"both are known":     {semconv.Cluster{UID: "uid", Name: "east"}, map[string]any{"k8s.cluster.uid": "uid", "k8s.cluster.name": "east"}},
+		"only a name is set": {semconv.Cluster{Name: "east"}, map[string]any{"k8s.cluster.name": "east"}},
+		"neither":            {semconv.Cluster{}, map[string]any{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Converter{}.Convert(tt.cluster, []observation.Observation{of(podEvent("1", "a"))}).ResourceLogs().At(0).Resource().Attributes().AsRaw()
+			maps.DeleteFunc(got, func(key string, _ any) bool { return !strings.HasPrefix(key, "k8s.cluster.") })
+			assert.Equal(t, tt.want, got)
+		})
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/objects"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/tally"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
@@ -245,7 +246,7 @@ func emitMetrics(b *testing.B, live int) {
 	}
 	c.measure(func() {}, func() {
 		c.Tally.Expire(c.now)
-		require.Equal(b, growthSeries, c.Tally.Metrics(tally.Scope{}, "uid", c.now).DataPointCount())
+		require.Equal(b, growthSeries, c.Tally.Metrics(tally.Scope{}, semconv.Cluster{UID: "uid"}, c.now).DataPointCount())
 		c.Tally.Emitted()
 	})
 }

@@ -190,9 +190,8 @@ func (m *Memory) TakeBack() []observation.Observation {
 
 // state is the part of a checkpoint that each write has.
 type state struct {
-	Cluster  string    `json:"cluster,omitempty"`  // UID; empty: not known
-	Identity string    `json:"identity,omitempty"` // empty: not known, and not changed
-	Epoch    time.Time `json:"epoch"`
+	Cluster  string `json:"cluster,omitempty"`  // UID; empty: not known
+	Identity string `json:"identity,omitempty"` // empty: not known, and not changed
 	// Kept is which labels and annotations the objects have; nil: there are no objects.
 	Kept *extract.Kept `json:"kept,omitempty"`
 }
@@ -241,9 +240,7 @@ func (m *Memory) Settle(saved json.RawMessage, now time.Time) error {
 	m.streams.restoreLegacy(saved)
 	m.ledger.Settle(m.streams.scopes(), m.config.Coverage.Namespaces, now)
 	m.Windows.Settle(now)
-	if s.Identity == "" || s.Identity == m.config.Identity {
-		m.Tally.RestoreEpoch(s.Epoch)
-	} else {
+	if s.Identity != "" && s.Identity != m.config.Identity {
 		m.Tally.Reset(now)
 	}
 	m.streams.settle()
@@ -286,7 +283,7 @@ func (m *Memory) Content() checkpoint.Content {
 	for _, k := range m.objects.TakeChanged() {
 		changed = append(changed, keyOf(objectKind, k[:]))
 	}
-	s := state{Cluster: m.cluster, Identity: m.config.Identity, Epoch: m.Tally.Epoch()}
+	s := state{Cluster: m.cluster, Identity: m.config.Identity}
 	if m.config.Objects > 0 {
 		s.Kept = &m.config.Kept
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/checkpoint"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/tally"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
@@ -551,11 +552,17 @@ func TestTheMemoryCountsWhatTheModelSays(t *testing.T) {
 
 // sumOf is the sum of the metric over all series.
 func sumOf(m *Memory, now time.Time) (total int64) {
-	metrics := m.Tally.Metrics(tally.Scope{}, "", now)
+	metrics := m.Tally.Metrics(tally.Scope{}, semconv.Cluster{}, now)
 	for _, rm := range metrics.ResourceMetrics().All() {
 		for _, dp := range rm.ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints().All() {
 			total += dp.IntValue()
 		}
 	}
 	return total
+}
+
+// startOf is the start time of the first series that the metric reports.
+func startOf(m *Memory, now time.Time) time.Time {
+	rm := m.Tally.Metrics(tally.Scope{}, semconv.Cluster{}, now).ResourceMetrics().At(0)
+	return rm.ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints().At(0).StartTimestamp().AsTime()
 }

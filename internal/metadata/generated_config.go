@@ -142,6 +142,7 @@ func (rac *ResourceAttributeConfig) Unmarshal(parser *confmap.Conf) error {
 
 // ResourceAttributesConfig provides config for kube_events resource attributes.
 type ResourceAttributesConfig struct {
+	K8sClusterName               ResourceAttributeConfig `mapstructure:"k8s.cluster.name"`
 	K8sClusterUID                ResourceAttributeConfig `mapstructure:"k8s.cluster.uid"`
 	K8sContainerName             ResourceAttributeConfig `mapstructure:"k8s.container.name"`
 	K8sCronjobName               ResourceAttributeConfig `mapstructure:"k8s.cronjob.name"`
@@ -192,6 +193,9 @@ type ResourceAttributesConfig struct {
 
 func DefaultResourceAttributesConfig() ResourceAttributesConfig {
 	return ResourceAttributesConfig{
+		K8sClusterName: ResourceAttributeConfig{
+			Enabled: true,
+		},
 		K8sClusterUID: ResourceAttributeConfig{
 			Enabled: true,
 		},

@@ -33,6 +33,7 @@ func TestMetricsBuilderConfig(t *testing.T) {
 					},
 				},
 				ResourceAttributes: ResourceAttributesConfig{
+					K8sClusterName:               ResourceAttributeConfig{Enabled: true},
 					K8sClusterUID:                ResourceAttributeConfig{Enabled: true},
 					K8sContainerName:             ResourceAttributeConfig{Enabled: true},
 					K8sCronjobName:               ResourceAttributeConfig{Enabled: true},
@@ -93,6 +94,7 @@ func TestMetricsBuilderConfig(t *testing.T) {
 					},
 				},
 				ResourceAttributes: ResourceAttributesConfig{
+					K8sClusterName:               ResourceAttributeConfig{Enabled: false},
 					K8sClusterUID:                ResourceAttributeConfig{Enabled: false},
 					K8sContainerName:             ResourceAttributeConfig{Enabled: false},
 					K8sCronjobName:               ResourceAttributeConfig{Enabled: false},
@@ -195,6 +197,7 @@ func TestResourceAttributesConfig(t *testing.T) {
 		{
 			name: "all_set",
 			want: ResourceAttributesConfig{
+				K8sClusterName:               ResourceAttributeConfig{Enabled: true},
 				K8sClusterUID:                ResourceAttributeConfig{Enabled: true},
 				K8sContainerName:             ResourceAttributeConfig{Enabled: true},
 				K8sCronjobName:               ResourceAttributeConfig{Enabled: true},
@@ -246,6 +249,7 @@ func TestResourceAttributesConfig(t *testing.T) {
 		{
 			name: "none_set",
 			want: ResourceAttributesConfig{
+				K8sClusterName:               ResourceAttributeConfig{Enabled: false},
 				K8sClusterUID:                ResourceAttributeConfig{Enabled: false},
 				K8sContainerName:             ResourceAttributeConfig{Enabled: false},
 				K8sCronjobName:               ResourceAttributeConfig{Enabled: false},

@@ -94,6 +94,12 @@ func NewLogsBuilder(lbc LogsBuilderConfig, settings receiver.Settings) *LogsBuil
 		resourceAttributeIncludeFilter: make(map[string]filter.Filter),
 		resourceAttributeExcludeFilter: make(map[string]filter.Filter),
 	}
+	if lbc.ResourceAttributes.K8sClusterName.EventsInclude != nil {
+		lb.resourceAttributeIncludeFilter["k8s.cluster.name"] = filter.CreateFilter(lbc.ResourceAttributes.K8sClusterName.EventsInclude)
+	}
+	if lbc.ResourceAttributes.K8sClusterName.EventsExclude != nil {
+		lb.resourceAttributeExcludeFilter["k8s.cluster.name"] = filter.CreateFilter(lbc.ResourceAttributes.K8sClusterName.EventsExclude)
+	}
 	if lbc.ResourceAttributes.K8sClusterUID.EventsInclude != nil {
 		lb.resourceAttributeIncludeFilter["k8s.cluster.uid"] = filter.CreateFilter(lbc.ResourceAttributes.K8sClusterUID.EventsInclude)
 	}

@@ -30,6 +30,7 @@ func TestLogsBuilderAppendLogRecord(t *testing.T) {
 	lb := NewLogsBuilder(loadLogsBuilderConfig(t, "all_set"), settings)
 
 	rb := lb.NewResourceBuilder()
+	rb.SetK8sClusterName("k8s.cluster.name-val")
 	rb.SetK8sClusterUID("k8s.cluster.uid-val")
 	rb.SetK8sContainerName("k8s.container.name-val")
 	rb.SetK8sCronjobName("k8s.cronjob.name-val")
@@ -176,6 +177,7 @@ func TestLogsBuilder(t *testing.T) {
 			lb.RecordK8sEventEvent(ctx, timestamp, "k8s.event.name-val", "k8s.event.uid-val", "k8s.event.reason-val", "k8s.event.type-val", "k8s.event.action-val", 15, 21, "k8s.event.start_time-val", "k8s.event.reporting_controller-val", "k8s.event.reporting_instance-val", "k8s.event.related.api_version-val", "k8s.event.related.kind-val", "k8s.event.related.namespace-val", "k8s.event.related.name-val", "k8s.event.related.uid-val", "k8s.object.fieldpath-val", "k8s.object.resource_version-val", AttributeK8sOwnerResolutionComplete, "log.record.uid-val")
 
 			rb := lb.NewResourceBuilder()
+			rb.SetK8sClusterName("k8s.cluster.name-val")
 			rb.SetK8sClusterUID("k8s.cluster.uid-val")
 			rb.SetK8sContainerName("k8s.container.name-val")
 			rb.SetK8sCronjobName("k8s.cronjob.name-val")

@@ -398,6 +398,12 @@ func NewMetricsBuilder(mbc MetricsBuilderConfig, settings receiver.Settings, opt
 		resourceAttributeIncludeFilter: make(map[string]filter.Filter),
 		resourceAttributeExcludeFilter: make(map[string]filter.Filter),
 	}
+	if mbc.ResourceAttributes.K8sClusterName.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["k8s.cluster.name"] = filter.CreateFilter(mbc.ResourceAttributes.K8sClusterName.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.K8sClusterName.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["k8s.cluster.name"] = filter.CreateFilter(mbc.ResourceAttributes.K8sClusterName.MetricsExclude)
+	}
 	if mbc.ResourceAttributes.K8sClusterUID.MetricsInclude != nil {
 		mb.resourceAttributeIncludeFilter["k8s.cluster.uid"] = filter.CreateFilter(mbc.ResourceAttributes.K8sClusterUID.MetricsInclude)
 	}

@@ -13,6 +13,7 @@ func TestResourceBuilder(t *testing.T) {
 		t.Run(tt, func(t *testing.T) {
 			cfg := loadResourceAttributesConfig(t, tt)
 			rb := NewResourceBuilder(cfg)
+			rb.SetK8sClusterName("k8s.cluster.name-val")
 			rb.SetK8sClusterUID("k8s.cluster.uid-val")
 			rb.SetK8sContainerName("k8s.container.name-val")
 			rb.SetK8sCronjobName("k8s.cronjob.name-val")
@@ -65,14 +66,19 @@ func TestResourceBuilder(t *testing.T) {
 
 			switch tt {
 			case "default":
-				assert.Equal(t, 46, res.Attributes().Len())
+				assert.Equal(t, 47, res.Attributes().Len())
 			case "all_set":
-				assert.Equal(t, 46, res.Attributes().Len())
+				assert.Equal(t, 47, res.Attributes().Len())
 			case "none_set":
 				assert.Equal(t, 0, res.Attributes().Len())
 				return
 			default:
 				assert.Failf(t, "unexpected test case: %s", tt)
+			}
+			k8sClusterNameAttrVal, ok := res.Attributes().Get("k8s.cluster.name")
+			assert.True(t, ok)
+			if ok {
+				assert.Equal(t, "k8s.cluster.name-val", k8sClusterNameAttrVal.Str())
 			}
 			k8sClusterUIDAttrVal, ok := res.Attributes().Get("k8s.cluster.uid")
 			assert.True(t, ok)

@@ -35,6 +35,7 @@ type TelemetryBuilder struct {
 	KubeEventsDropped             metric.Int64Counter
 	KubeEventsFiltered            metric.Int64Counter
 	KubeEventsLatency             metric.Float64Histogram
+	KubeEventsLeading             metric.Int64ObservableGauge
 	KubeEventsOwnerCacheHits      metric.Int64Counter
 	KubeEventsOwnerCacheSize      metric.Int64ObservableGauge
 	KubeEventsOwnerLookupDuration metric.Float64Histogram
@@ -42,6 +43,9 @@ type TelemetryBuilder struct {
 	KubeEventsOwnerResolutions    metric.Int64Counter
 	KubeEventsReceived            metric.Int64Counter
 	KubeEventsRefused             metric.Int64Counter
+	KubeEventsSeries              metric.Int64ObservableGauge
+	KubeEventsSeriesLimit         metric.Int64ObservableGauge
+	KubeEventsSeriesOverflow      metric.Int64Counter
 	KubeEventsWaiting             metric.Int64ObservableGauge
 	KubeEventsWatchRestarts       metric.Int64Counter
 }
@@ -72,12 +76,57 @@ func (builder *TelemetryBuilder) RegisterKubeEventsCheckpointAgeCallback(cb metr
 	return nil
 }
 
+// RegisterKubeEventsLeadingCallback sets callback for observable KubeEventsLeading metric.
+func (builder *TelemetryBuilder) RegisterKubeEventsLeadingCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.KubeEventsLeading, obs: o})
+		return nil
+	}, builder.KubeEventsLeading)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 // RegisterKubeEventsOwnerCacheSizeCallback sets callback for observable KubeEventsOwnerCacheSize metric.
 func (builder *TelemetryBuilder) RegisterKubeEventsOwnerCacheSizeCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
 		cb(ctx, &observerInt64{inst: builder.KubeEventsOwnerCacheSize, obs: o})
 		return nil
 	}, builder.KubeEventsOwnerCacheSize)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterKubeEventsSeriesCallback sets callback for observable KubeEventsSeries metric.
+func (builder *TelemetryBuilder) RegisterKubeEventsSeriesCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.KubeEventsSeries, obs: o})
+		return nil
+	}, builder.KubeEventsSeries)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterKubeEventsSeriesLimitCallback sets callback for observable KubeEventsSeriesLimit metric.
+func (builder *TelemetryBuilder) RegisterKubeEventsSeriesLimitCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.KubeEventsSeriesLimit, obs: o})
+		return nil
+	}, builder.KubeEventsSeriesLimit)
 	if err != nil {
 		return err
 	}
@@ -184,6 +233,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithExplicitBucketBoundaries([]float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300}...),
 	)
 	errs = errors.Join(errs, err)
+	builder.KubeEventsLeading, err = builder.meter.Int64ObservableGauge(
+		"otelcol_kube_events_leading",
+		metric.WithDescription("1 while this process emits, 0 while another one leads. Without leader election, always 1. [Alpha]"),
+		metric.WithUnit("1"),
+	)
+	errs = errors.Join(errs, err)
 	builder.KubeEventsOwnerCacheHits, err = builder.meter.Int64Counter(
 		"otelcol_kube_events_owner_cache_hits",
 		metric.WithDescription("Objects of owner chains that the receiver found in its cache. [Alpha]"),
@@ -225,6 +280,24 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_kube_events_refused",
 		metric.WithDescription("Log records that the pipeline rejected with a retryable error, counted at each attempt. [Alpha]"),
 		metric.WithUnit("{record}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.KubeEventsSeries, err = builder.meter.Int64ObservableGauge(
+		"otelcol_kube_events_series",
+		metric.WithDescription("Series of the metric, without the overflow series. [Alpha]"),
+		metric.WithUnit("{series}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.KubeEventsSeriesLimit, err = builder.meter.Int64ObservableGauge(
+		"otelcol_kube_events_series_limit",
+		metric.WithDescription("The option metrics.max_series. [Alpha]"),
+		metric.WithUnit("{series}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.KubeEventsSeriesOverflow, err = builder.meter.Int64Counter(
+		"otelcol_kube_events_series_overflow",
+		metric.WithDescription("Observations that were counted in the overflow series, because there were max_series others. [Alpha]"),
+		metric.WithUnit("{observation}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.KubeEventsWaiting, err = builder.meter.Int64ObservableGauge(

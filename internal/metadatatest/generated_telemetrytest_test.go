@@ -24,7 +24,19 @@ func TestSetupTelemetry(t *testing.T) {
 		observer.Observe(1)
 		return nil
 	}))
+	require.NoError(t, tb.RegisterKubeEventsLeadingCallback(func(_ context.Context, observer metric.Int64Observer) error {
+		observer.Observe(1)
+		return nil
+	}))
 	require.NoError(t, tb.RegisterKubeEventsOwnerCacheSizeCallback(func(_ context.Context, observer metric.Int64Observer) error {
+		observer.Observe(1)
+		return nil
+	}))
+	require.NoError(t, tb.RegisterKubeEventsSeriesCallback(func(_ context.Context, observer metric.Int64Observer) error {
+		observer.Observe(1)
+		return nil
+	}))
+	require.NoError(t, tb.RegisterKubeEventsSeriesLimitCallback(func(_ context.Context, observer metric.Int64Observer) error {
 		observer.Observe(1)
 		return nil
 	}))
@@ -44,6 +56,7 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.KubeEventsOwnerResolutions.Add(context.Background(), 1)
 	tb.KubeEventsReceived.Add(context.Background(), 1)
 	tb.KubeEventsRefused.Add(context.Background(), 1)
+	tb.KubeEventsSeriesOverflow.Add(context.Background(), 1)
 	tb.KubeEventsWatchRestarts.Add(context.Background(), 1)
 	AssertEqualKubeEventsAccepted(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
@@ -66,6 +79,9 @@ func TestSetupTelemetry(t *testing.T) {
 	AssertEqualKubeEventsLatency(t, testTel,
 		[]metricdata.HistogramDataPoint[float64]{{}}, metricdatatest.IgnoreValue(),
 		metricdatatest.IgnoreTimestamp())
+	AssertEqualKubeEventsLeading(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
 	AssertEqualKubeEventsOwnerCacheHits(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
@@ -85,6 +101,15 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualKubeEventsRefused(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualKubeEventsSeries(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualKubeEventsSeriesLimit(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualKubeEventsSeriesOverflow(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualKubeEventsWaiting(t, testTel,

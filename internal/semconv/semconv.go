@@ -65,7 +65,7 @@ var record = map[string]bool{
 var own = ownNames()
 
 func ownNames() map[string]bool {
-	all := map[string]bool{"k8s.cluster.uid": true, "k8s.container.name": true, "k8s.owner.chain": true}
+	all := map[string]bool{"k8s.cluster.uid": true, "k8s.cluster.name": true, "k8s.container.name": true, "k8s.owner.chain": true}
 	for _, role := range []Identity{identity("k8s.object"), Owner, Workload} {
 		for _, name := range []string{role.apiVersion, role.kind, role.name, role.uid} {
 			all[name] = true

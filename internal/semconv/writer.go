@@ -36,6 +36,37 @@ func (w Writer) Strings(name string, values []string) {
 	}
 }
 
+// Disabled has the attributes that users do not want; nil: none.
+type Disabled map[string]bool
+
+// With returns the attributes and one more.
+func (d Disabled) With(name string) Disabled {
+	if d == nil {
+		d = Disabled{}
+	}
+	d[name] = true
+	return d
+}
+
+// RemoveFrom removes the attributes that are disabled.
+func (d Disabled) RemoveFrom(attributes pcommon.Map) {
+	if len(d) > 0 {
+		attributes.RemoveIf(func(name string, _ pcommon.Value) bool { return d[name] })
+	}
+}
+
+// Cluster names a cluster.
+type Cluster struct {
+	UID  string // of the namespace kube-system; empty: it is not known
+	Name string // as configured; empty: it has none
+}
+
+// Cluster writes which cluster something is in.
+func (w Writer) Cluster(c Cluster) {
+	w.String("k8s.cluster.uid", c.UID)
+	w.String("k8s.cluster.name", c.Name)
+}
+
 // Object writes k8s.<kind>.name and .uid of an object whose kind the conventions name. If two
 // objects have the same kind, the first one stays.
 func (w Writer) Object(o *resolver.Object) {

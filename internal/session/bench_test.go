@@ -183,6 +183,7 @@ func BenchmarkStages(b *testing.B) {
 			for b.Loop() {
 				if n%len(frames) == 0 {
 					s = p.newUnsaved(election.Position{}) // Seen a second time, nothing would be new.
+					s.intake.together = 0                 // No more changes come.
 				}
 				do(n % len(frames))
 				n++

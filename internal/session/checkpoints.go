@@ -113,6 +113,7 @@ func (c *checkpoints) acknowledgement() <-chan struct{} { return c.store.Attempt
 // finish removes from the outbox what was delivered.
 func (c *checkpoints) finish(drain context.Context) {
 	c.await(drain)
+	c.note()
 	if c.store.IsSettled() && !c.due().IsZero() {
 		c.write(drain, drain, nil)
 	}

@@ -26,8 +26,8 @@ type intake struct {
 
 // wakeup is what begins a turn of the loop if there are no changes. A nil channel never fires.
 type wakeup struct {
-	at                       time.Time
-	saved, elected, answered <-chan struct{}
+	at                                time.Time
+	saved, elected, answered, emitted <-chan struct{}
 }
 
 // take waits for a change and gathers more. It returns a batch without changes when something else
@@ -46,6 +46,7 @@ func (i *intake) take(stop context.Context, next wakeup) *batch {
 	case <-next.saved:
 	case <-next.elected:
 	case <-next.answered:
+	case <-next.emitted:
 	case <-stop.Done():
 		b.last = true
 	}

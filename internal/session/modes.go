@@ -52,9 +52,10 @@ func (p *Process) newSums(m *memory.Memory) sums {
 		return noMetrics{}
 	}
 	return &metricsPipeline{
-		next: p.Metrics, tally: m.Tally, interval: p.CollectionInterval,
+		next: p.Metrics, tally: m.Tally, interval: p.CollectionInterval, clusterName: p.ClusterName,
 		scope:      tally.Scope{Name: metadata.ScopeName, Version: p.Version},
-		leadership: p.Leadership, operations: p.Health.Operations,
+		leadership: p.Leadership, health: p.Health, logger: p.Logger,
+		saves: p.Storage != nil, changed: make(chan struct{}, 1),
 	}
 }
 
@@ -64,7 +65,7 @@ func (p *Process) newPipeline(m *memory.Memory, persist persistence) pipeline {
 	}
 	return &logsPipeline{
 		memory: m, converter: p.Converter, health: p.Health, logger: p.Logger,
-		encodes: p.Storage != nil, recordBytes: firstRecordBytes,
+		clusterName: p.ClusterName, encodes: p.Storage != nil, recordBytes: firstRecordBytes,
 		delivery: delivery.New(delivery.Settings{
 			Next: p.Logs, Retry: p.Retry, Logger: p.Logger, Observer: p.Health,
 			Operations: p.Health.Operations, Format: metadata.Type.String(),

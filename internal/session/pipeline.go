@@ -16,6 +16,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/checkpoint"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
 )
 
 const (
@@ -65,11 +66,12 @@ func (n noLogs) deliverOutbox(_ election.Term, loaded *checkpoint.Loaded) bool {
 
 // logsPipeline is the logs pipeline that the receiver is in.
 type logsPipeline struct {
-	memory    *memory.Memory
-	converter logrecord.Converter
-	delivery  *delivery.Deliverer
-	health    *health.Health
-	logger    *zap.Logger
+	memory      *memory.Memory
+	converter   logrecord.Converter
+	delivery    *delivery.Deliverer
+	health      *health.Health
+	logger      *zap.Logger
+	clusterName string // empty: it has none
 	// encodes reports whether requests are saved, and so must be encoded.
 	encodes bool
 	// recordBytes is the mean size of a record in OTLP, as measured last.
@@ -93,8 +95,9 @@ func (l *logsPipeline) convert(b *batch) {
 
 // requestsWithin halves records until each request is small enough.
 func (l *logsPipeline) requestsWithin(records []observation.Observation) []*request {
-	uid := l.memory.Cluster() // It may become known between two attempts, which must be the same.
-	convert := func() plog.Logs { return l.converter.Convert(uid, records) }
+	// The UID may become known between two attempts, which must be the same.
+	cluster := semconv.Cluster{UID: l.memory.Cluster(), Name: l.clusterName}
+	convert := func() plog.Logs { return l.converter.Convert(cluster, records) }
 	logs := convert()
 	made := &request{records: records, count: len(records)}
 	var size int

@@ -25,6 +25,8 @@ import (
 
 // Config is the part of the receiver's configuration that sessions use.
 type Config struct {
+	// ClusterName is the name of the cluster for users; empty: it has none.
+	ClusterName string
 	// Streams are the namespaces that are watched; one empty name is the whole cluster.
 	Streams []string
 	// FromBeginning reports whether events that exist at the first start are new.

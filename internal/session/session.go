@@ -110,6 +110,7 @@ func (s *session) emit(b *batch) {
 	s.persist.save(b)
 	s.pipeline.deliver(b)
 	s.persist.conclude(b)
+	s.sums.report()
 	if b.isDelivered() {
 		s.gate.Advance(s.deliveredUpTo)
 	} else {
@@ -120,6 +121,7 @@ func (s *session) emit(b *batch) {
 // finish ends the windows after the last batch. What could not be delivered stays in the outbox.
 func (s *session) finish(drain context.Context, last *batch) {
 	if s.endWindows(last).isDelivered() {
+		s.sums.prepareEnd()
 		s.persist.finish(drain)
 	}
 }
@@ -142,7 +144,7 @@ func (s *session) endWindows(b *batch) *batch {
 func (s *session) nextTurn() wakeup {
 	w := wakeup{
 		at: time.Now().Add(time.Hour), saved: s.persist.acknowledgement(), elected: s.gate.Changed(),
-		answered: s.cluster.answer,
+		answered: s.cluster.answer, emitted: s.sums.unsaved(),
 	}
 	if s.accounts.forgetsMore {
 		w.at = time.Now()

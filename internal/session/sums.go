@@ -8,11 +8,13 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/consumer"
-	"go.opentelemetry.io/collector/receiver/receiverhelper"
+	"go.uber.org/zap"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/election"
+	"github.com/kubeevents/kubeeventsreceiver/internal/health"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/tally"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
+	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
 )
 
 // lastEmission is how long the emission of the last sums may take.
@@ -25,8 +27,15 @@ type sums interface {
 	begin(now time.Time)
 	// run emits the sums at intervals until stop ends.
 	run(stop, drain context.Context)
+	// prepareEnd is called after the last batch, if everything is delivered. What it changes is
+	// saved before end is called.
+	prepareEnd()
 	// end emits the last sums of the term: no later emission has them.
 	end()
+	// unsaved fires when an emission has changed what has to be saved; nil: it never fires.
+	unsaved() <-chan struct{}
+	// report reports how many series there are, after a batch.
+	report()
 	// setCluster sets the UID of the cluster that points name; empty: it is not known.
 	setCluster(uid string)
 }
@@ -37,18 +46,27 @@ type noMetrics struct{}
 func (noMetrics) enable()                              {}
 func (noMetrics) begin(time.Time)                      {}
 func (noMetrics) run(context.Context, context.Context) {}
+func (noMetrics) prepareEnd()                          {}
 func (noMetrics) end()                                 {}
+func (noMetrics) unsaved() <-chan struct{}             { return nil }
+func (noMetrics) report()                              {}
 func (noMetrics) setCluster(string)                    {}
 
 // metricsPipeline emits the sums to the metrics pipeline.
 type metricsPipeline struct {
-	next       consumer.Metrics
-	tally      *tally.Tally
-	interval   time.Duration
-	scope      tally.Scope
-	leadership *election.Leadership
-	operations *receiverhelper.ObsReport
+	next        consumer.Metrics
+	tally       *tally.Tally
+	interval    time.Duration
+	clusterName string // empty: it has none
+	scope       tally.Scope
+	saves       bool // the sums
+	leadership  *election.Leadership
+	health      *health.Health
+	logger      *zap.Logger
 
+	overflows bool // it was logged
+	// changed has an element when an emission has changed what has to be saved.
+	changed chan struct{}
 	// emits reports whether the sums are those of this term.
 	emits      atomic.Bool
 	clusterUID atomic.Pointer[string]
@@ -56,6 +74,16 @@ type metricsPipeline struct {
 
 func (m *metricsPipeline) enable()               { m.emits.Store(true) }
 func (m *metricsPipeline) setCluster(uid string) { m.clusterUID.Store(&uid) }
+
+func (m *metricsPipeline) report() {
+	series, overflowed := m.tally.TakeUsage()
+	m.health.Counted(series, overflowed)
+	if overflowed > 0 && !m.overflows {
+		m.overflows = true
+		m.logger.Warn("The metric has metrics.max_series series; occurrences of other series are counted in one series with otel.metric.overflow. "+
+			"Raise max_series, disable attributes, or exclude reasons", zap.Int("max_series", series))
+	}
+}
 
 func (m *metricsPipeline) begin(now time.Time) {
 	m.tally.Reset(now)
@@ -77,7 +105,14 @@ func (m *metricsPipeline) run(stop, drain context.Context) {
 	}
 }
 
+func (m *metricsPipeline) unsaved() <-chan struct{} { return m.changed }
+
+func (m *metricsPipeline) prepareEnd() { m.tally.End() }
+
 func (m *metricsPipeline) end() {
+	if !m.saves {
+		m.tally.End()
+	}
 	if m.emits.Swap(false) && m.leadership.NobodyElseLeads(time.Now()) {
 		ctx, cancel := context.WithTimeout(context.Background(), lastEmission)
 		defer cancel()
@@ -90,15 +125,18 @@ func (m *metricsPipeline) end() {
 func (m *metricsPipeline) emit(ctx context.Context) {
 	now := time.Now()
 	m.tally.Expire(now)
-	metrics := m.tally.Metrics(m.scope, *m.clusterUID.Load(), now)
+	metrics := m.tally.Metrics(m.scope, semconv.Cluster{UID: *m.clusterUID.Load(), Name: m.clusterName}, now)
 	points := metrics.DataPointCount()
 	if points == 0 {
 		return
 	}
-	ctx = m.operations.StartMetricsOp(ctx)
+	ctx = m.health.Operations.StartMetricsOp(ctx)
 	err := m.next.ConsumeMetrics(ctx, metrics)
-	if err == nil {
-		m.tally.Emitted()
+	if err == nil && m.tally.Emitted() {
+		select {
+		case m.changed <- struct{}{}:
+		default:
+		}
 	}
-	m.operations.EndMetricsOp(ctx, metadata.Type.String(), points, err)
+	m.health.Operations.EndMetricsOp(ctx, metadata.Type.String(), points, err)
 }

@@ -28,7 +28,8 @@ func (e *environment) checkMetric() {
 	renewed := map[string]bool{}
 	keepsStarts := e.plan.Storage && e.plan.SeriesTTL > e.plan.Active
 	for _, d := range e.metrics {
-		if n := d.metrics.DataPointCount(); n > e.plan.MaxSeries+1 {
+		// At the end of a term, a new series has two points.
+		if n := d.metrics.DataPointCount(); n > 2*(e.plan.MaxSeries+1) {
 			e.violate(boundedMemory, "", "%s emits %d points", d.process.name, n)
 		}
 		eachPoint(d.metrics, func(resource pcommon.Map, p pmetric.NumberDataPoint) {
@@ -74,11 +75,17 @@ func (e *environment) isNewClusterAt(t time.Time) bool {
 
 func (e *environment) checkPoint(s *series, p pmetric.NumberDataPoint, by *process) {
 	var problem string
+	isFirst := s.time == 0
+	if p.IntValue() == 0 && s.value == 0 && p.Timestamp() == s.time && p.Timestamp() == p.StartTimestamp() {
+		return // The last process may not have known that it was accepted.
+	}
 	// A point of the last term may have the time at which the next one begins.
 	term := by.termAt(p.Timestamp().AsTime().Add(-1))
 	switch start := p.StartTimestamp(); {
 	case p.IntValue() < s.value && e.plan.Storage && e.haveTwoLed():
 		return // Each continued from what it had read.
+	case !e.plan.NoZero && isFirst && !e.haveTwoLed() && (p.IntValue() != 0 || p.Timestamp() != p.StartTimestamp()):
+		problem = "that is the first one, and not 0 at its start time"
 	case p.IntValue() < s.value:
 		problem = fmt.Sprintf("of %d after %d", p.IntValue(), s.value)
 	case p.Timestamp() <= s.time:

@@ -71,7 +71,8 @@ type Plan struct {
 	CacheTTL       time.Duration
 	MaxSeries      int
 	SeriesTTL      time.Duration
-	QPS            int // kube_api_qps
+	NoZero         bool // no initial_zero
+	QPS            int  // kube_api_qps
 	Lease          LeaseTimes
 
 	// The cluster.
@@ -118,6 +119,7 @@ func NewPlan(seed uint64) Plan {
 		CacheTTL:     oneOf(r, 10*time.Minute, 10*time.Minute, 20*time.Second),
 		MaxSeries:    oneOf(r, 10_000, 10_000, 10_000, 3),
 		SeriesTTL:    oneOf(r, time.Hour, time.Hour, time.Hour, 40*time.Second),
+		NoZero:       chance(draw(seed, "zero", 0), 4),
 		QPS:          oneOf(r, 50, -1),
 		Lease:        oneOf(r, leaseTimes(15, 10, 1), leaseTimes(15, 10, 2)),
 		Namespaces:   1 + r.IntN(fewNamespaces),
@@ -455,6 +457,7 @@ func (p Plan) String() string {
 		{fmt.Sprint("cache_size ", p.CacheSize), p.CacheSize < 100_000},
 		{fmt.Sprint("cache_ttl ", p.CacheTTL), p.CacheTTL < 10*time.Minute},
 		{fmt.Sprint("max_series ", p.MaxSeries), p.MaxSeries < 10_000},
+		{"no initial_zero", p.NoZero},
 		{fmt.Sprint("series_ttl ", p.SeriesTTL), p.SeriesTTL < time.Hour},
 		{"no owners", p.NoOwners},
 		{fmt.Sprint("tags from ", p.TagsFrom), p.TagsFrom != nil},

@@ -264,7 +264,7 @@ func (p *Plan) settings() map[string]any {
 			"enabled": !p.NoOwners, "max_depth": p.MaxDepth,
 			"cache_size": p.CacheSize, "cache_ttl": p.CacheTTL.String(),
 		},
-		"metrics": map[string]any{"max_series": p.MaxSeries, "series_ttl": p.SeriesTTL.String()},
+		"metrics": map[string]any{"max_series": p.MaxSeries, "series_ttl": p.SeriesTTL.String(), "initial_zero": !p.NoZero},
 	}
 	if p.FromBeginning {
 		set["start_at"] = "beginning"

@@ -3,6 +3,7 @@
 package tally
 
 import (
+	"iter"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -18,10 +19,10 @@ const MetricName = "k8s.event.occurrences"
 type Scope struct{ Name, Version string }
 
 // Metrics writes every sum as one cumulative, monotonic point at the given time, but at least 1 ms
-// after the last points: OTLP requires that the times of a series increase. An empty clusterUID is
-// left out.
-func (t *Tally) Metrics(scope Scope, clusterUID string, now time.Time) pmetric.Metrics {
-	sums, now := t.sums(now)
+// after the last points: OTLP requires that the times of a series increase. With InitialZero, it
+// writes 0 at its start time for a new series; the next call writes its value.
+func (t *Tally) Metrics(scope Scope, cluster semconv.Cluster, now time.Time) pmetric.Metrics {
+	sums := t.sums(now)
 	metrics := pmetric.NewMetrics()
 	var of *resource
 	var points pmetric.NumberDataPointSlice
@@ -29,25 +30,27 @@ func (t *Tally) Metrics(scope Scope, clusterUID string, now time.Time) pmetric.M
 		s := &sums[i]
 		if i == 0 || s.resource != of {
 			rm := metrics.ResourceMetrics().AppendEmpty()
-			s.resource.write(rm.Resource().Attributes(), clusterUID)
+			s.resource.write(rm.Resource().Attributes(), cluster)
+			t.config.Disabled.RemoveFrom(rm.Resource().Attributes())
 			of, points = s.resource, newSum(rm, scope)
 		}
-		s.write(points.AppendEmpty(), now)
+		s.write(points.AppendEmpty())
 	}
 	return metrics
 }
 
-// sum is what Metrics writes of a point.
+// sum is one point that Metrics writes.
 type sum struct {
 	resource *resource // nil: the overflow series
 	key      pointKey
 	start    time.Time
+	at       time.Time
 	value    int64
 }
 
-// sums returns what Metrics writes, resource by resource, and the time at which it does. The loop
-// waits meanwhile, so that nothing is written here.
-func (t *Tally) sums(now time.Time) ([]sum, time.Time) {
+// sums returns what Metrics writes, resource by resource. The loop waits meanwhile, so that nothing
+// is written here.
+func (t *Tally) sums(now time.Time) []sum {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if soonest := t.emitted.Add(time.Millisecond); now.Before(soonest) {
@@ -57,18 +60,38 @@ func (t *Tally) sums(now time.Time) ([]sum, time.Time) {
 	all := make([]sum, 0, t.series+1)
 	for _, r := range t.resources {
 		for key, p := range r.points {
-			if value := t.valueLocked(p); value > 0 {
-				p.written = value
-				all = append(all, sum{r, key, p.start, value})
-			}
+			all = t.appendLocked(all, sum{resource: r, key: key, start: p.start, at: now}, p)
 		}
 	}
 	if t.overflow != nil {
-		if value := t.valueLocked(t.overflow); value > 0 {
-			all = append(all, sum{nil, pointKey{}, t.overflow.start, value})
+		all = t.appendLocked(all, sum{start: t.overflow.start, at: now}, t.overflow)
+	}
+	return all
+}
+
+// appendLocked appends the points of one series: its value, or the 0 before it, or both.
+func (t *Tally) appendLocked(all []sum, s sum, p *point) []sum {
+	value := t.valueLocked(p)
+	switch {
+	case value == 0:
+		return all // It is not saved yet.
+	case !p.zero.accepted:
+		p.zero.written = true
+		s.at = p.start
+		return append(all, s)
+	case t.saved != nil && !p.zero.saved:
+		return all // After a crash now, the 0 would come after the value.
+	}
+	if p.zero.owed {
+		before := s
+		before.at = p.start
+		all = append(all, before)
+		if soonest := p.start.Add(time.Millisecond); s.at.Before(soonest) {
+			s.at = soonest
 		}
 	}
-	return all, now
+	p.written, s.value = value, value
+	return append(all, s)
 }
 
 // valueLocked returns what the metric reports of a sum. Where sums are saved, it is the saved part:
@@ -80,13 +103,48 @@ func (t *Tally) valueLocked(p *point) int64 {
 	return p.occurrences
 }
 
-// Emitted notes that the metrics pipeline accepted what Metrics returned last.
-func (t *Tally) Emitted() {
+// Emitted notes that the metrics pipeline accepted what Metrics returned last. It reports whether
+// this has to be saved before Metrics writes the values of all series.
+func (t *Tally) Emitted() (changed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, r := range t.resources {
-		for _, p := range r.points {
-			p.emitted = p.written
+	for p := range t.pointsLocked() {
+		p.emitted = p.written
+		if p.zero.written {
+			p.zero.written, p.zero.accepted = false, true
+			t.saved.note(p)
+			changed = t.saved != nil
+		} else if p.written > 0 {
+			p.zero.owed = false
+		}
+	}
+	return changed
+}
+
+// End lets the next Metrics write the 0 of a new series together with its value. If the sums are
+// saved, it must be saved before that.
+func (t *Tally) End() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for p := range t.pointsLocked() {
+		if !p.zero.accepted {
+			p.zero.accepted, p.zero.owed = true, true
+			t.saved.note(p)
+		}
+	}
+}
+
+func (t *Tally) pointsLocked() iter.Seq[*point] {
+	return func(yield func(*point) bool) {
+		for _, r := range t.resources {
+			for _, p := range r.points {
+				if !yield(p) {
+					return
+				}
+			}
+		}
+		if t.overflow != nil {
+			yield(t.overflow)
 		}
 	}
 }
@@ -107,9 +165,9 @@ func newSum(rm pmetric.ResourceMetrics, scope Scope) pmetric.NumberDataPointSlic
 }
 
 // write writes the attributes of a resource. That of the overflow series is nil.
-func (r *resource) write(attributes pcommon.Map, clusterUID string) {
+func (r *resource) write(attributes pcommon.Map, cluster semconv.Cluster) {
 	put := semconv.Writer(attributes)
-	put.String("k8s.cluster.uid", clusterUID)
+	put.Cluster(cluster)
 	if r == nil {
 		return
 	}
@@ -123,17 +181,24 @@ func (r *resource) write(attributes pcommon.Map, clusterUID string) {
 	}
 }
 
+// attributes returns the attributes of a point, by name.
+func (k *pointKey) attributes() iter.Seq2[string, *string] {
+	return func(yield func(string, *string) bool) {
+		_ = yield("k8s.event.reason", &k.reason) && yield("k8s.event.type", &k.eventType) && yield("k8s.object.kind", &k.objectKind)
+	}
+}
+
 func (k pointKey) write(attributes pcommon.Map) {
 	put := semconv.Writer(attributes)
-	put.String("k8s.event.reason", k.reason)
-	put.String("k8s.event.type", k.eventType)
-	put.String("k8s.object.kind", k.objectKind)
+	for name, value := range k.attributes() {
+		put.String(name, *value)
+	}
 }
 
 // write writes the point of the sum.
-func (s *sum) write(dp pmetric.NumberDataPoint, now time.Time) {
+func (s *sum) write(dp pmetric.NumberDataPoint) {
 	dp.SetStartTimestamp(pcommon.NewTimestampFromTime(s.start))
-	dp.SetTimestamp(pcommon.NewTimestampFromTime(now))
+	dp.SetTimestamp(pcommon.NewTimestampFromTime(s.at))
 	dp.SetIntValue(s.value)
 	if s.resource == nil {
 		dp.Attributes().PutBool("otel.metric.overflow", true)

@@ -43,6 +43,8 @@ type record struct {
 	Start       time.Time        `json:"start"`
 	Moved       time.Time        `json:"moved"`
 	Occurrences int64            `json:"occurrences"`
+	// New is whether the point of value 0 was not emitted yet.
+	New bool `json:"new,omitempty"`
 }
 
 func (s *saved) know(p *point, r *resource, key pointKey) {
@@ -112,7 +114,7 @@ func (t *Tally) TakeChanged() []Key {
 	keys := t.saved.changed.Take()
 	for _, k := range keys {
 		if s, ok := t.saved.series[k]; ok {
-			s.point.saving = s.point.occurrences
+			s.point.saving, s.point.zero.saving = s.point.occurrences, s.point.zero.accepted
 			t.saved.saving = append(t.saved.saving, s.point)
 		}
 	}
@@ -124,7 +126,7 @@ func (t *Tally) Saved() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, p := range t.saved.saving {
-		p.durable = p.saving
+		p.durable, p.zero.saved = p.saving, p.zero.saving
 	}
 	t.saved.saving = nil
 }
@@ -154,6 +156,7 @@ func (t *Tally) Value(k Key) []byte {
 	r := record{
 		Overflow: s.resource == nil, Reason: s.key.reason, Type: s.key.eventType, ObjectKind: s.key.objectKind,
 		Start: s.point.start, Moved: s.point.moved, Occurrences: s.point.occurrences,
+		New: !s.point.zero.accepted,
 	}
 	if s.resource != nil {
 		r.Namespace, r.Tags = s.resource.namespace, s.resource.tags
@@ -180,13 +183,16 @@ func (t *Tally) Restore(k Key, value []byte) error {
 	if err := json.Unmarshal(value, &r); err != nil {
 		return err
 	}
-	p := &point{start: r.Start, moved: r.Moved, occurrences: r.Occurrences, durable: r.Occurrences}
+	p := &point{start: r.Start, moved: r.Moved, occurrences: r.Occurrences, durable: r.Occurrences, zero: noZero}
+	if r.New && t.config.InitialZero {
+		p.zero = zero{}
+	}
 	if r.Overflow {
 		t.overflow = p
 		t.saved.know(p, nil, pointKey{})
 		return nil
 	}
-	key := resourceKeyOf(r.Namespace, r.Workload, r.Tags)
+	key := t.resourceKeyOf(r.Namespace, r.Workload, r.Tags)
 	found, ok := t.resources[key]
 	if !ok {
 		found = &resource{namespace: r.Namespace, workload: r.Workload, tags: r.Tags, points: map[pointKey]*point{}}
@@ -211,13 +217,6 @@ func (t *Tally) removeLocked(s *savedSeries) {
 	t.series--
 }
 
-// Epoch is the time that a new series counts from.
-func (t *Tally) Epoch() time.Time {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.epoch
-}
-
 // Reset drops all sums: they start at 0 now.
 func (t *Tally) Reset(now time.Time) {
 	t.mu.Lock()
@@ -229,12 +228,5 @@ func (t *Tally) Reset(now time.Time) {
 		t.saved.series, t.saved.keys, t.saved.saving = map[Key]*savedSeries{}, map[*point]Key{}, nil
 	}
 	t.resources = map[resourceKey]*resource{}
-	t.series, t.overflow, t.epoch = 0, nil, now
-}
-
-// RestoreEpoch sets the time that a new series counts from.
-func (t *Tally) RestoreEpoch(epoch time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.epoch = epoch
+	t.series, t.overflow, t.begin = 0, nil, now
 }

@@ -5,9 +5,13 @@
 package tally
 
 import (
+	"encoding/json"
 	"slices"
 	"sync"
 	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
@@ -19,6 +23,12 @@ import (
 type Config struct {
 	MaxSeries int           // what goes beyond is summed in one overflow series, which does not count as one of these
 	SeriesTTL time.Duration // a series that has not changed for this time is dropped
+	// InitialZero is whether the first point of a series has the value 0, so that a query sees how
+	// much the first occurrences add.
+	InitialZero bool
+	// Disabled and DisabledOfPoints have the attributes of resources and of points that are left
+	// out, and so do not distinguish series; nil: none.
+	Disabled, DisabledOfPoints semconv.Disabled
 }
 
 // Tally holds the cumulative sums. Its methods may be called concurrently.
@@ -29,12 +39,13 @@ type Tally struct {
 	mu        sync.Mutex
 	resources map[resourceKey]*resource
 	series    int // points over all resources
-	// epoch is a time at which no series existed that does not exist now, so a new one counts from
-	// there: the start, or the last time that any was dropped.
-	epoch    time.Time
-	overflow *point    // nil until it is needed
-	emitted  time.Time // when Metrics was last called
-	saved    *saved    // nil: nothing is saved
+	// begin is when the sums began. A new series starts after it, and after the last collection.
+	begin    time.Time
+	overflow *point // nil until it is needed
+	// overflowed is how many observations the overflow series has got since TakeUsage.
+	overflowed int
+	emitted    time.Time // when Metrics was last called
+	saved      *saved    // nil: nothing is saved
 }
 
 // resourceKey is what tells one resource from another.
@@ -45,6 +56,8 @@ type resourceKey struct {
 	name       string
 	uid        string
 	tags       string
+	// visible has all attributes if some are disabled; the other fields are then empty.
+	visible string
 }
 
 type resource struct {
@@ -63,11 +76,24 @@ type point struct {
 	durable      int64 // of them, those that are saved
 	written      int64 // the value that Metrics wrote last
 	emitted      int64 // the value that the metrics pipeline accepted last
+	zero         zero
 }
+
+// zero is what became of the point of value 0 that comes before the first value.
+type zero struct {
+	written  bool // by the last Metrics
+	accepted bool // by the metrics pipeline, or it is owed
+	saving   bool // that it was accepted is being saved
+	saved    bool // that it was accepted is saved
+	owed     bool // it comes together with the first value
+}
+
+// noZero is that of a series that needs none.
+var noZero = zero{accepted: true, saved: true}
 
 // New makes a tally whose sums start at 0 now.
 func New(config Config, now time.Time) *Tally {
-	return &Tally{config: config, resources: map[resourceKey]*resource{}, epoch: now}
+	return &Tally{config: config, resources: map[resourceKey]*resource{}, begin: now}
 }
 
 // Add counts the occurrences of what was delivered.
@@ -83,31 +109,56 @@ func (t *Tally) Add(observations []observation.Observation, now time.Time) {
 	}
 }
 
+// TakeUsage returns how many series there are, without the overflow series, and how many
+// observations this one has got since TakeUsage was last called.
+func (t *Tally) TakeUsage() (series, overflowed int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	overflowed, t.overflowed = t.overflowed, 0
+	return t.series, overflowed
+}
+
 func (t *Tally) pointLocked(o *observation.Observation) *point {
 	workload := workloadOf(o.Chain)
-	key := resourceKeyOf(o.Chain.Objects[0].Namespace, workload, o.Tags.Metric)
+	key := t.resourceKeyOf(o.Chain.Objects[0].Namespace, workload, o.Tags.Metric)
 	r := t.resources[key]
-	pk := pointKey{o.Event.Reason, o.Event.Type, o.Event.InvolvedObject.Kind}
+	pk := t.pointKeyOf(o.Event)
 	if r != nil && r.points[pk] != nil {
 		return r.points[pk]
 	}
 	if t.series >= t.config.MaxSeries {
-		return t.overflowLocked()
+		return t.overflowLocked(o)
 	}
 	if r == nil {
 		r = newResource(o, workload)
 		t.resources[key] = r
 	}
-	p := &point{start: t.epoch}
+	p := t.newPointLocked(o)
 	r.points[pk] = p
 	t.series++
 	t.saved.know(p, r, pk)
 	return p
 }
 
-func (t *Tally) overflowLocked() *point {
+// newPointLocked makes a series that starts when its first occurrence was seen, but not before the
+// last collection, which did not have it.
+func (t *Tally) newPointLocked(first *observation.Observation) *point {
+	p := &point{start: first.SeenAt}
+	for _, earliest := range []time.Time{t.begin, t.emitted} {
+		if p.start.Before(earliest) {
+			p.start = earliest
+		}
+	}
+	if !t.config.InitialZero {
+		p.zero = noZero
+	}
+	return p
+}
+
+func (t *Tally) overflowLocked(first *observation.Observation) *point {
+	t.overflowed++
 	if t.overflow == nil {
-		t.overflow = &point{start: t.epoch}
+		t.overflow = t.newPointLocked(first)
 		t.saved.know(t.overflow, nil, pointKey{})
 	}
 	return t.overflow
@@ -132,7 +183,25 @@ func workloadOf(chain resolver.Chain) *resolver.Object {
 
 var barePod = resolver.Object{APIVersion: "v1", Kind: "Pod"}
 
-func resourceKeyOf(namespace string, workload *resolver.Object, tags []extract.Tag) resourceKey {
+// pointKeyOf leaves disabled attributes empty.
+func (t *Tally) pointKeyOf(ev *corev1.Event) pointKey {
+	key := pointKey{ev.Reason, ev.Type, ev.InvolvedObject.Kind}
+	for name, value := range key.attributes() {
+		if t.config.DisabledOfPoints[name] {
+			*value = ""
+		}
+	}
+	return key
+}
+
+func (t *Tally) resourceKeyOf(namespace string, workload *resolver.Object, tags []extract.Tag) resourceKey {
+	if len(t.config.Disabled) > 0 {
+		attributes := pcommon.NewMap()
+		(&resource{namespace: namespace, workload: workload, tags: tags}).write(attributes, semconv.Cluster{})
+		t.config.Disabled.RemoveFrom(attributes)
+		visible, _ := json.Marshal(attributes.AsRaw())
+		return resourceKey{visible: string(visible)}
+	}
 	key := resourceKey{namespace: namespace, tags: extract.Joined(tags)}
 	if workload != nil {
 		key.apiVersion, key.kind, key.name, key.uid = workload.APIVersion, workload.Kind, workload.Name, string(workload.UID)
@@ -161,7 +230,6 @@ func (t *Tally) Expire(now time.Time) {
 			if p.moved.Before(oldest) && p.emitted == p.occurrences {
 				delete(r.points, pk)
 				t.series--
-				t.epoch = now
 				t.saved.drop(p)
 			}
 		}

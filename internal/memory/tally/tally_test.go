@@ -16,6 +16,7 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
@@ -46,7 +47,7 @@ func add(t *Tally, now time.Time, observations ...observation.Observation) { t.A
 // their values.
 func sums(t *Tally, now time.Time) map[string]int64 {
 	found := map[string]int64{}
-	each(t.Metrics(Scope{}, "", now), func(resource map[string]any, dp pmetric.NumberDataPoint) {
+	each(t.Metrics(Scope{}, semconv.Cluster{}, now), func(resource map[string]any, dp pmetric.NumberDataPoint) {
 		for key := range resource {
 			if len(key) > 4 && key[len(key)-4:] == ".uid" {
 				delete(resource, key)
@@ -145,11 +146,11 @@ func TestASeriesThatDoesNotMoveIsDroppedAndBeginsAnew(t *testing.T) {
 	assert.Len(t, sums(tally, at(61)), 1)
 
 	add(tally, at(70), seen("Old", 2, resolver.Complete, deployment("a")))
-	each(tally.Metrics(Scope{}, "", at(71)), func(_ map[string]any, dp pmetric.NumberDataPoint) {
+	each(tally.Metrics(Scope{}, semconv.Cluster{}, at(71)), func(_ map[string]any, dp pmetric.NumberDataPoint) {
 		reason, _ := dp.Attributes().Get("k8s.event.reason")
 		if reason.Str() == "Old" {
 			assert.Equal(t, int64(2), dp.IntValue())
-			assert.Equal(t, at(61), dp.StartTimestamp().AsTime(), "it counts from when it was known not to exist")
+			assert.Equal(t, at(61).Add(time.Millisecond), dp.StartTimestamp().AsTime(), "the last collection did not have it")
 		} else {
 			assert.Equal(t, start, dp.StartTimestamp().AsTime())
 		}
@@ -160,10 +161,13 @@ func TestASeriesThatDoesNotMoveIsDroppedAndBeginsAnew(t *testing.T) {
 func TestTheMetricIsACumulativeMonotonicSum(t *testing.T) {
 	tally := New(Config{MaxSeries: 100, SeriesTTL: time.Hour}, start)
 	add(tally, at(0), seen("R", 1, resolver.Complete, deployment("a")))
-	rm := tally.Metrics(Scope{Name: "scope", Version: "v1"}, "cluster", at(1)).ResourceMetrics().At(0)
+	rm := tally.Metrics(Scope{Name: "scope", Version: "v1"}, semconv.Cluster{UID: "cluster", Name: "east"}, at(1)).ResourceMetrics().At(0)
 	cluster, ok := rm.Resource().Attributes().Get("k8s.cluster.uid")
 	require.True(t, ok)
 	assert.Equal(t, "cluster", cluster.Str())
+	name, ok := rm.Resource().Attributes().Get("k8s.cluster.name")
+	require.True(t, ok)
+	assert.Equal(t, "east", name.Str())
 	metric := rm.ScopeMetrics().At(0).Metrics().At(0)
 	assert.Equal(t, "k8s.event.occurrences", metric.Name())
 	assert.Equal(t, "{occurrence}", metric.Unit())
@@ -179,7 +183,7 @@ func TestAddingAndReadingAtOnce(t *testing.T) {
 		all.Go(func() {
 			for j := range 100 {
 				add(tally, at(j), seen("R", 1, resolver.Complete, deployment(fmt.Sprint(i))))
-				tally.Metrics(Scope{}, "", at(j))
+				tally.Metrics(Scope{}, semconv.Cluster{}, at(j))
 				tally.Expire(at(0))
 			}
 		})
@@ -210,7 +214,6 @@ func reopened(t *testing.T, stored map[Key][]byte, old *Tally) *Tally {
 	for k, value := range stored {
 		require.NoError(t, restored.Restore(k, value))
 	}
-	restored.RestoreEpoch(old.Epoch())
 	return restored
 }
 
@@ -230,7 +233,7 @@ func TestSumsGoOnAfterARestart(t *testing.T) {
 	after := sums(tally, at(4))
 	assert.Equal(t, int64(8), after["map[]map[otel.metric.overflow:true]"])
 	assert.Len(t, after, 3, "the restored series count as series")
-	each(tally.Metrics(Scope{}, "", at(5)), func(resource map[string]any, dp pmetric.NumberDataPoint) {
+	each(tally.Metrics(Scope{}, semconv.Cluster{}, at(5)), func(resource map[string]any, dp pmetric.NumberDataPoint) {
 		assert.Equal(t, start, dp.StartTimestamp().AsTime(), "the old start time")
 		if resource["team"] == "web" {
 			assert.Equal(t, int64(2), dp.IntValue())
@@ -343,10 +346,132 @@ func TestAResetIsSaved(t *testing.T) {
 	assert.Empty(t, sums(tally, at(11)))
 	tally = reopened(t, stored, tally)
 	assert.Empty(t, stored)
-	add(tally, at(20), seen("R", 1, resolver.Complete, deployment("a")))
+	add(tally, at(1020), seen("R", 1, resolver.Complete, deployment("a")))
 	tally.TakeChanged()
 	tally.Saved()
-	each(tally.Metrics(Scope{}, "", at(21)), func(_ map[string]any, dp pmetric.NumberDataPoint) {
-		assert.Equal(t, at(10), dp.StartTimestamp().AsTime(), "with a new start time")
+	each(tally.Metrics(Scope{}, semconv.Cluster{}, at(1021)), func(_ map[string]any, dp pmetric.NumberDataPoint) {
+		assert.Equal(t, at(1000), dp.StartTimestamp().AsTime(), "with a new start time: that of the process")
 	})
+}
+
+// dot is a point of the metric.
+type dot struct {
+	value     int64
+	start, at time.Duration // after the start of the tally
+}
+
+// dots are the points of the only series, in their order.
+func dots(t *Tally, now time.Time) (all []dot) {
+	each(t.Metrics(Scope{}, semconv.Cluster{}, now), func(_ map[string]any, dp pmetric.NumberDataPoint) {
+		all = append(all, dot{dp.IntValue(), dp.StartTimestamp().AsTime().Sub(start), dp.Timestamp().AsTime().Sub(start)})
+	})
+	return all
+}
+
+func seenAt(now time.Time, n int64) observation.Observation {
+	o := seen("R", n, resolver.Complete, deployment("a"))
+	o.SeenAt = now
+	return o
+}
+
+const minute = time.Minute
+
+func TestTheFirstPointOfASeriesIs0AtItsStart(t *testing.T) {
+	tally := New(Config{MaxSeries: 3, SeriesTTL: time.Hour, InitialZero: true}, start)
+	add(tally, at(3), seenAt(at(2), 5))
+	assert.Equal(t, []dot{{0, 2 * minute, 2 * minute}}, dots(tally, at(4)))
+	assert.Equal(t, []dot{{0, 2 * minute, 2 * minute}}, dots(tally, at(5)), "the pipeline has not accepted it")
+	tally.Emitted()
+	assert.Equal(t, []dot{{5, 2 * minute, 6 * minute}}, dots(tally, at(6)))
+	tally.Emitted()
+	add(tally, at(7), seenAt(at(7), 1))
+	assert.Equal(t, []dot{{6, 2 * minute, 8 * minute}}, dots(tally, at(8)))
+}
+
+func TestWithoutInitialZeroTheFirstPointIsTheValue(t *testing.T) {
+	tally := New(Config{MaxSeries: 3, SeriesTTL: time.Hour}, start)
+	add(tally, at(3), seenAt(at(2), 5))
+	assert.Equal(t, []dot{{5, 2 * minute, 4 * minute}}, dots(tally, at(4)))
+}
+
+func TestASeriesStartsAfterTheLastCollectionAndInItsTerm(t *testing.T) {
+	tally := New(Config{MaxSeries: 3, SeriesTTL: time.Hour}, start)
+	dots(tally, at(10))
+	add(tally, at(11), seenAt(at(9), 5))
+	assert.Equal(t, []dot{{5, 10 * minute, 12 * minute}}, dots(tally, at(12)), "the last collection did not have it")
+	tally.Reset(at(20))
+	add(tally, at(21), seenAt(at(13), 5))
+	assert.Equal(t, []dot{{5, 20 * minute, 22 * minute}}, dots(tally, at(22)), "the term has begun then")
+}
+
+func TestAtTheEndANewSeriesHasIts0AndItsValue(t *testing.T) {
+	tally := New(Config{MaxSeries: 3, SeriesTTL: time.Hour, InitialZero: true}, start)
+	add(tally, at(1), seenAt(at(1), 5))
+	tally.End()
+	assert.Equal(t, []dot{{0, minute, minute}, {5, minute, minute + time.Millisecond}}, dots(tally, at(1)), "at least 1 ms apart")
+	tally.Emitted()
+	assert.Equal(t, []dot{{5, minute, 2 * minute}}, dots(tally, at(2)))
+}
+
+func TestTheValueIsNotEmittedBeforeItIsSavedThatThe0Was(t *testing.T) {
+	tally := New(Config{MaxSeries: 3, SeriesTTL: time.Hour, InitialZero: true}, start)
+	tally.Track()
+	add(tally, at(1), seenAt(at(1), 5))
+	assert.Empty(t, dots(tally, at(2)), "the sum is not saved")
+	stored := map[Key][]byte{}
+	tally = reopened(t, stored, tally)
+	assert.Equal(t, []dot{{0, minute, minute}}, dots(tally, at(1003)), "the 0 was not emitted before the restart")
+	assert.True(t, tally.Emitted(), "this has to be saved")
+	assert.Empty(t, dots(tally, at(1004)), "a crash now would emit the 0 again")
+	tally = reopened(t, stored, tally)
+	assert.Equal(t, []dot{{5, minute, 1005 * minute}}, dots(tally, at(1005)))
+	assert.False(t, tally.Emitted())
+	assert.Zero(t, tally.Changed())
+
+	add(tally, at(1006), seenAt(at(1006), 1))
+	tally.TakeChanged()
+	tally.Saved()
+	assert.Equal(t, []dot{{6, minute, 1007 * minute}}, dots(tally, at(1007)))
+}
+
+func TestTheEndOfSavedSumsIsSavedFirst(t *testing.T) {
+	tally := New(Config{MaxSeries: 3, SeriesTTL: time.Hour, InitialZero: true}, start)
+	tally.Track()
+	add(tally, at(1), seenAt(at(1), 5))
+	tally.TakeChanged()
+	tally.Saved()
+	tally.End()
+	assert.Empty(t, dots(tally, at(2)))
+	tally.TakeChanged()
+	tally.Saved()
+	assert.Equal(t, []dot{{0, minute, minute}, {5, minute, 3 * minute}}, dots(tally, at(3)))
+}
+
+func TestASeriesOfAnOlderVersionsCheckpointNeedsNo0(t *testing.T) {
+	tally := New(Config{MaxSeries: 3, SeriesTTL: time.Hour, InitialZero: true}, start)
+	tally.Track()
+	require.NoError(t, tally.Restore(Key{1}, []byte(`{"reason":"R","start":"2026-01-02T03:04:05Z","moved":"2026-01-02T03:04:05Z","occurrences":7}`)))
+	assert.Equal(t, []dot{{7, 0, minute}}, dots(tally, at(1)))
+}
+
+func TestDisabledAttributesDoNotDistinguishSeries(t *testing.T) {
+	config := Config{
+		MaxSeries: 10, SeriesTTL: time.Hour,
+		Disabled:         semconv.Disabled{"k8s.workload.name": true, "k8s.deployment.name": true, "k8s.workload.uid": true, "k8s.deployment.uid": true, "team": true},
+		DisabledOfPoints: semconv.Disabled{"k8s.event.reason": true},
+	}
+	tally := New(config, start)
+	tally.Track()
+	tagged := seen("R1", 1, resolver.Complete, deployment("a"))
+	tagged.Tags.Metric = []extract.Tag{{Name: "team", Value: "web"}}
+	daemon := &resolver.Object{APIVersion: "apps/v1", Kind: "DaemonSet", Namespace: "ns", Name: "d", UID: "d"}
+	add(tally, at(1), tagged, seen("R2", 2, resolver.Complete, deployment("b")), seen("R3", 4, resolver.Complete, daemon))
+	tally = reopened(t, map[Key][]byte{}, tally)
+	add(tally, at(2), seen("R4", 8, resolver.Complete, deployment("c")))
+	tally.TakeChanged()
+	tally.Saved()
+	assert.Equal(t, map[string]int64{
+		"map[k8s.namespace.name:ns k8s.workload.api_version:apps/v1 k8s.workload.kind:Deployment]map[k8s.event.type:Warning k8s.object.kind:Deployment]":                    11,
+		"map[k8s.daemonset.name:d k8s.namespace.name:ns k8s.workload.api_version:apps/v1 k8s.workload.kind:DaemonSet]map[k8s.event.type:Warning k8s.object.kind:DaemonSet]": 4,
+	}, sums(tally, at(3)))
 }
