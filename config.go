@@ -303,6 +303,18 @@ func (c *Config) disabled() (names semconv.Disabled) {
 	return names
 }
 
+// disabledSeries returns those that could distinguish series of the metric.
+func (c *Config) disabledSeries() (names semconv.Disabled) {
+	for name := range c.disabled() {
+		onlyOfRecords := slices.ContainsFunc([]string{"k8s.cluster.", "k8s.object.", "k8s.owner.", "k8s.container.", "k8s.pod."},
+			func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+		if !onlyOfRecords {
+			names = names.With(name)
+		}
+	}
+	return names
+}
+
 // disabledOfPoints returns the attributes of points that are switched off; nil: none is.
 func (c *Config) disabledOfPoints() (names semconv.Disabled) {
 	enabled := c.Metrics.K8sEventOccurrences.EnabledAttributes
@@ -436,7 +448,7 @@ func (c *Config) seriesIdentity() string {
 		// They are omitted so that the identity of a checkpoint of an older version stays the same.
 		Disabled         semconv.Disabled `json:",omitempty"`
 		DisabledOfPoints semconv.Disabled `json:",omitempty"`
-	}{c.Owners.Enabled, c.Owners.MaxDepth, c.Extract.without(extract.Node, extract.Event), c.disabled(), c.disabledOfPoints()})
+	}{c.Owners.Enabled, c.Owners.MaxDepth, c.Extract.without(extract.Node, extract.Event), c.disabledSeries(), c.disabledOfPoints()})
 	return string(identity)
 }
 

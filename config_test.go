@@ -263,3 +263,14 @@ func TestSecretsDoNotReachTheLog(t *testing.T) {
 		})
 	}
 }
+
+// The metric never has these attributes, so that its sums continue with their old start time.
+func TestAnAttributeOfRecordsAloneDoesNotEndTheSums(t *testing.T) {
+	before, err := configure(t, "")
+	require.NoError(t, err)
+	for _, name := range []string{"k8s.owner.chain", "k8s.container.name", "k8s.object.uid", "k8s.pod.name"} {
+		after, err := configure(t, "resource_attributes: {"+name+": {enabled: false}}")
+		require.NoError(t, err)
+		assert.Equal(t, before.seriesIdentity(), after.seriesIdentity(), name)
+	}
+}

@@ -341,6 +341,8 @@ type options struct {
 	noLogs, noMetrics bool
 	telemetry         *componenttest.Telemetry
 	interval          time.Duration // of the metric; 0: 100 ms
+	// through is what the metric passes before the sink; nil: nothing.
+	through func(sink consumer.Metrics) consumer.Metrics
 }
 
 // process is one life of a receiver.
@@ -386,7 +388,11 @@ func launch(t *testing.T, api *apitest.Server, o options) *process {
 		receivers = append(receivers, r)
 	}
 	if !o.noMetrics {
-		r, err := NewFactory().CreateMetrics(t.Context(), settings, cfg, p.metrics)
+		next := consumer.Metrics(p.metrics)
+		if o.through != nil {
+			next = o.through(next)
+		}
+		r, err := NewFactory().CreateMetrics(t.Context(), settings, cfg, next)
 		require.NoError(t, err)
 		receivers = append(receivers, r)
 	}

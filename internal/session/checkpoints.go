@@ -36,6 +36,8 @@ type checkpoints struct {
 
 	store *checkpoint.Store
 	last  time.Time // when the last checkpoint was saved
+	// outbox has the requests in the outbox; nil: there are none, or they are those that were loaded.
+	outbox []*request
 	// deliveredAt is when the requests in the outbox were delivered; zero: there are none.
 	deliveredAt time.Time
 	// changed is when the first change was made that is not saved; zero: there is none.
@@ -61,6 +63,7 @@ func (c *checkpoints) save(b *batch) {
 // conclude leaves in the outbox what was not delivered.
 func (c *checkpoints) conclude(b *batch) {
 	if b.isDelivered() {
+		c.outbox = nil
 		return
 	}
 	// The term has ended; what remains of it may still be written.
@@ -146,6 +149,17 @@ func (c *checkpoints) trySettle() bool {
 	return false
 }
 
+// saveMeanwhile repeats a write that is not acknowledged, and writes which series the metric has
+// begun: the loop does not take another batch before this one is delivered.
+func (c *checkpoints) saveMeanwhile(stop context.Context) {
+	if !c.trySettle() || len(c.outbox) == 0 {
+		return
+	}
+	if c.note(); !c.changed.IsZero() {
+		c.write(stop, stop, c.outbox)
+	}
+}
+
 // begin writes that a session begins with the outbox that is delivered next. With an elector, it
 // also writes a new head, so that a late write of the last leader changes nothing.
 func (c *checkpoints) begin(t election.Term, delivers bool) {
@@ -170,6 +184,7 @@ func (c *checkpoints) write(stop, drain context.Context, outbox []*request) {
 	if drain.Err() != nil {
 		return // Nobody would wait for the answer.
 	}
+	c.outbox = outbox
 	content := c.memory.Content()
 	for _, r := range outbox {
 		content.Outbox = append(content.Outbox, r.encoded)

@@ -55,7 +55,7 @@ func (p *Process) newSums(m *memory.Memory) sums {
 		next: p.Metrics, tally: m.Tally, interval: p.CollectionInterval, clusterName: p.ClusterName,
 		scope:      tally.Scope{Name: metadata.ScopeName, Version: p.Version},
 		leadership: p.Leadership, health: p.Health, logger: p.Logger,
-		saves: p.Storage != nil, changed: make(chan struct{}, 1),
+		saves: p.Storage != nil, changed: make(chan struct{}, 1), emitting: make(chan struct{}, 1),
 	}
 }
 
@@ -70,7 +70,7 @@ func (p *Process) newPipeline(m *memory.Memory, persist persistence) pipeline {
 			Next: p.Logs, Retry: p.Retry, Logger: p.Logger, Observer: p.Health,
 			Operations: p.Health.Operations, Format: metadata.Type.String(),
 			MayDeliver: func(stop context.Context) bool {
-				persist.trySettle() // While a pipeline rejects the batch, its write may have to be repeated.
+				persist.saveMeanwhile(stop)
 				return p.Leadership.WaitUntilCertain(stop)
 			},
 		}),

@@ -68,6 +68,8 @@ type persistence interface {
 	// trySettle polls an unacknowledged write, and repeats it after a pause. It reports whether no
 	// write is unacknowledged.
 	trySettle() bool
+	// saveMeanwhile saves what changes while the pipeline rejects a batch that is saved.
+	saveMeanwhile(stop context.Context)
 	// close is called at the end of the session.
 	close()
 }
@@ -109,8 +111,10 @@ func (s *session) emit(b *batch) {
 	s.pipeline.convert(b)
 	s.persist.save(b)
 	s.pipeline.deliver(b)
+	if !b.isDelivered() {
+		s.sums.prepareEnd() // The term has ended.
+	}
 	s.persist.conclude(b)
-	s.sums.report()
 	if b.isDelivered() {
 		s.gate.Advance(s.deliveredUpTo)
 	} else {

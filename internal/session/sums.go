@@ -27,15 +27,12 @@ type sums interface {
 	begin(now time.Time)
 	// run emits the sums at intervals until stop ends.
 	run(stop, drain context.Context)
-	// prepareEnd is called after the last batch, if everything is delivered. What it changes is
-	// saved before end is called.
+	// prepareEnd is called after the last batch. What it changes is saved before end is called.
 	prepareEnd()
 	// end emits the last sums of the term: no later emission has them.
 	end()
 	// unsaved fires when an emission has changed what has to be saved; nil: it never fires.
 	unsaved() <-chan struct{}
-	// report reports how many series there are, after a batch.
-	report()
 	// setCluster sets the UID of the cluster that points name; empty: it is not known.
 	setCluster(uid string)
 }
@@ -49,7 +46,6 @@ func (noMetrics) run(context.Context, context.Context) {}
 func (noMetrics) prepareEnd()                          {}
 func (noMetrics) end()                                 {}
 func (noMetrics) unsaved() <-chan struct{}             { return nil }
-func (noMetrics) report()                              {}
 func (noMetrics) setCluster(string)                    {}
 
 // metricsPipeline emits the sums to the metrics pipeline.
@@ -65,6 +61,8 @@ type metricsPipeline struct {
 	logger      *zap.Logger
 
 	overflows bool // it was logged
+	// emitting has an element during an emission. Points of two at the same time could change places.
+	emitting chan struct{}
 	// changed has an element when an emission has changed what has to be saved.
 	changed chan struct{}
 	// emits reports whether the sums are those of this term.
@@ -75,6 +73,7 @@ type metricsPipeline struct {
 func (m *metricsPipeline) enable()               { m.emits.Store(true) }
 func (m *metricsPipeline) setCluster(uid string) { m.clusterUID.Store(&uid) }
 
+// report reports how many series there are.
 func (m *metricsPipeline) report() {
 	series, overflowed := m.tally.TakeUsage()
 	m.health.Counted(series, overflowed)
@@ -96,9 +95,7 @@ func (m *metricsPipeline) run(stop, drain context.Context) {
 	for {
 		select {
 		case <-ticker.C:
-			if m.emits.Load() && m.leadership.CertainlyLeads() {
-				m.emit(drain)
-			}
+			m.emit(drain, func() bool { return m.emits.Load() && m.leadership.CertainlyLeads() })
 		case <-stop.Done():
 			return
 		}
@@ -113,18 +110,29 @@ func (m *metricsPipeline) end() {
 	if !m.saves {
 		m.tally.End()
 	}
-	if m.emits.Swap(false) && m.leadership.NobodyElseLeads(time.Now()) {
-		ctx, cancel := context.WithTimeout(context.Background(), lastEmission)
-		defer cancel()
-		m.emit(ctx)
+	if !m.emits.Swap(false) {
+		return
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), lastEmission)
+	defer cancel()
+	m.emit(ctx, func() bool { return m.leadership.NobodyElseLeads(time.Now()) })
 }
 
-// emit emits the sums once. Rejected points are not emitted again: the next ones carry their
-// values.
-func (m *metricsPipeline) emit(ctx context.Context) {
+// emit emits the sums once, after the last emission, if it still may. Rejected points are not emitted
+// again: the next ones carry their values.
+func (m *metricsPipeline) emit(ctx context.Context, may func() bool) {
+	select {
+	case m.emitting <- struct{}{}:
+		defer func() { <-m.emitting }()
+	case <-ctx.Done():
+		return
+	}
+	if !may() {
+		return
+	}
 	now := time.Now()
 	m.tally.Expire(now)
+	m.report()
 	metrics := m.tally.Metrics(m.scope, semconv.Cluster{UID: *m.clusterUID.Load(), Name: m.clusterName}, now)
 	points := metrics.DataPointCount()
 	if points == 0 {
@@ -132,7 +140,10 @@ func (m *metricsPipeline) emit(ctx context.Context) {
 	}
 	ctx = m.health.Operations.StartMetricsOp(ctx)
 	err := m.next.ConsumeMetrics(ctx, metrics)
-	if err == nil && m.tally.Emitted() {
+	if err == nil {
+		m.tally.Emitted()
+	}
+	if m.tally.TakeBegun() {
 		select {
 		case m.changed <- struct{}{}:
 		default:

@@ -21,6 +21,7 @@ func (*unsaved) finish(context.Context)           {}
 func (*unsaved) due() (never time.Time)           { return never }
 func (*unsaved) acknowledgement() <-chan struct{} { return nil }
 func (*unsaved) trySettle() bool                  { return true }
+func (*unsaved) saveMeanwhile(context.Context)    {}
 func (*unsaved) close()                           {}
 
 // conclude counts what was delivered. The leader that delivers the rest counts it.

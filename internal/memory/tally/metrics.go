@@ -71,26 +71,26 @@ func (t *Tally) sums(now time.Time) []sum {
 
 // appendLocked appends the points of one series: its value, or the 0 before it, or both.
 func (t *Tally) appendLocked(all []sum, s sum, p *point) []sum {
-	value := t.valueLocked(p)
+	value, zero := t.valueLocked(p), s
+	zero.at = p.start
 	switch {
 	case value == 0:
 		return all // It is not saved yet.
-	case !p.zero.accepted:
-		p.zero.written = true
-		s.at = p.start
-		return append(all, s)
+	case !p.zero.written:
+		p.zero.written, p.last = true, zero.at
+		t.begun = true
+		t.saved.note(p)
+		return append(all, zero)
 	case t.saved != nil && !p.zero.saved:
 		return all // After a crash now, the 0 would come after the value.
+	case p.zero.owed:
+		p.zero.owed, p.last = false, zero.at
+		all = append(all, zero)
 	}
-	if p.zero.owed {
-		before := s
-		before.at = p.start
-		all = append(all, before)
-		if soonest := p.start.Add(time.Millisecond); s.at.Before(soonest) {
-			s.at = soonest
-		}
+	if soonest := p.last.Add(time.Millisecond); s.at.Before(soonest) {
+		s.at = soonest
 	}
-	p.written, s.value = value, value
+	p.written, p.last, s.value = value, s.at, value
 	return append(all, s)
 }
 
@@ -103,22 +103,23 @@ func (t *Tally) valueLocked(p *point) int64 {
 	return p.occurrences
 }
 
-// Emitted notes that the metrics pipeline accepted what Metrics returned last. It reports whether
-// this has to be saved before Metrics writes the values of all series.
-func (t *Tally) Emitted() (changed bool) {
+// TakeBegun reports whether Metrics has begun a series since it was last called. If sums are saved,
+// this must be saved before Metrics writes the values of these series.
+func (t *Tally) TakeBegun() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	begun := t.begun
+	t.begun = false
+	return begun && t.saved != nil
+}
+
+// Emitted notes that the metrics pipeline accepted what Metrics returned last.
+func (t *Tally) Emitted() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for p := range t.pointsLocked() {
 		p.emitted = p.written
-		if p.zero.written {
-			p.zero.written, p.zero.accepted = false, true
-			t.saved.note(p)
-			changed = t.saved != nil
-		} else if p.written > 0 {
-			p.zero.owed = false
-		}
 	}
-	return changed
 }
 
 // End lets the next Metrics write the 0 of a new series together with its value. If the sums are
@@ -127,8 +128,8 @@ func (t *Tally) End() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for p := range t.pointsLocked() {
-		if !p.zero.accepted {
-			p.zero.accepted, p.zero.owed = true, true
+		if !p.zero.written {
+			p.zero.written, p.zero.owed = true, true
 			t.saved.note(p)
 		}
 	}

@@ -43,15 +43,20 @@ type record struct {
 	Start       time.Time        `json:"start"`
 	Moved       time.Time        `json:"moved"`
 	Occurrences int64            `json:"occurrences"`
-	// New is whether the point of value 0 was not emitted yet.
+	// New is whether the point of value 0 was not written yet.
 	New bool `json:"new,omitempty"`
 }
 
-func (s *saved) know(p *point, r *resource, key pointKey) {
-	if s == nil {
-		return
+// add adds a new series.
+func (s *saved) add(p *point, r *resource, key pointKey) {
+	if s != nil {
+		s.know(hash(r, key), p, r, key)
 	}
-	k := hash(r, key)
+}
+
+// know adds a series that is saved under a key. The checkpoint may have been written with other
+// settings, and then under another key than now.
+func (s *saved) know(k Key, p *point, r *resource, key pointKey) {
 	s.series[k] = &savedSeries{p, r, key}
 	s.keys[p] = k
 }
@@ -74,7 +79,9 @@ func (s *saved) drop(p *point) {
 // hash names a series by everything that tells it from others.
 func hash(r *resource, key pointKey) (k Key) {
 	identity := record{Overflow: r == nil, Reason: key.reason, Type: key.eventType, ObjectKind: key.objectKind}
-	if r != nil {
+	if r != nil && r.visible != "" {
+		identity.Namespace = r.visible
+	} else if r != nil {
 		identity.Namespace, identity.Tags = r.namespace, r.tags
 		if r.workload != nil {
 			identity.Workload = identityOf(r.workload)
@@ -114,7 +121,7 @@ func (t *Tally) TakeChanged() []Key {
 	keys := t.saved.changed.Take()
 	for _, k := range keys {
 		if s, ok := t.saved.series[k]; ok {
-			s.point.saving, s.point.zero.saving = s.point.occurrences, s.point.zero.accepted
+			s.point.saving, s.point.zero.saving = s.point.occurrences, s.point.zero.written
 			t.saved.saving = append(t.saved.saving, s.point)
 		}
 	}
@@ -156,7 +163,7 @@ func (t *Tally) Value(k Key) []byte {
 	r := record{
 		Overflow: s.resource == nil, Reason: s.key.reason, Type: s.key.eventType, ObjectKind: s.key.objectKind,
 		Start: s.point.start, Moved: s.point.moved, Occurrences: s.point.occurrences,
-		New: !s.point.zero.accepted,
+		New: !s.point.zero.written,
 	}
 	if s.resource != nil {
 		r.Namespace, r.Tags = s.resource.namespace, s.resource.tags
@@ -189,19 +196,19 @@ func (t *Tally) Restore(k Key, value []byte) error {
 	}
 	if r.Overflow {
 		t.overflow = p
-		t.saved.know(p, nil, pointKey{})
+		t.saved.know(k, p, nil, pointKey{})
 		return nil
 	}
 	key := t.resourceKeyOf(r.Namespace, r.Workload, r.Tags)
 	found, ok := t.resources[key]
 	if !ok {
-		found = &resource{namespace: r.Namespace, workload: r.Workload, tags: r.Tags, points: map[pointKey]*point{}}
+		found = &resource{namespace: r.Namespace, workload: r.Workload, tags: r.Tags, visible: key.visible, points: map[pointKey]*point{}}
 		t.resources[key] = found
 	}
 	pk := pointKey{r.Reason, r.Type, r.ObjectKind}
 	found.points[pk] = p
 	t.series++
-	t.saved.know(p, found, pk)
+	t.saved.know(k, p, found, pk)
 	return nil
 }
 

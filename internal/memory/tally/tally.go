@@ -40,7 +40,9 @@ type Tally struct {
 	resources map[resourceKey]*resource
 	series    int // points over all resources
 	// begin is when the sums began. A new series starts after it, and after the last collection.
-	begin    time.Time
+	begin time.Time
+	// begun reports whether Metrics has begun a series since TakeBegun.
+	begun    bool
 	overflow *point // nil until it is needed
 	// overflowed is how many observations the overflow series has got since TakeUsage.
 	overflowed int
@@ -64,6 +66,7 @@ type resource struct {
 	namespace string
 	workload  *resolver.Object // nil: its end is not known
 	tags      []extract.Tag
+	visible   string // as in its key
 	points    map[pointKey]*point
 }
 
@@ -77,19 +80,21 @@ type point struct {
 	written      int64 // the value that Metrics wrote last
 	emitted      int64 // the value that the metrics pipeline accepted last
 	zero         zero
+	last         time.Time // the time of the last point
 }
 
-// zero is what became of the point of value 0 that comes before the first value.
+// zero is what became of the point of value 0 that comes before the first value. If the metrics
+// pipeline rejects it, it is lost: one of several exporters may have got it, and another one may
+// reject everything.
 type zero struct {
-	written  bool // by the last Metrics
-	accepted bool // by the metrics pipeline, or it is owed
-	saving   bool // that it was accepted is being saved
-	saved    bool // that it was accepted is saved
-	owed     bool // it comes together with the first value
+	written bool // by Metrics, or it is owed
+	saving  bool // that it was written is being saved
+	saved   bool // that it was written is saved
+	owed    bool // it comes together with the first value
 }
 
 // noZero is that of a series that needs none.
-var noZero = zero{accepted: true, saved: true}
+var noZero = zero{written: true, saved: true}
 
 // New makes a tally whose sums start at 0 now.
 func New(config Config, now time.Time) *Tally {
@@ -130,13 +135,13 @@ func (t *Tally) pointLocked(o *observation.Observation) *point {
 		return t.overflowLocked(o)
 	}
 	if r == nil {
-		r = newResource(o, workload)
+		r = newResource(o, workload, key.visible)
 		t.resources[key] = r
 	}
 	p := t.newPointLocked(o)
 	r.points[pk] = p
 	t.series++
-	t.saved.know(p, r, pk)
+	t.saved.add(p, r, pk)
 	return p
 }
 
@@ -144,7 +149,8 @@ func (t *Tally) pointLocked(o *observation.Observation) *point {
 // last collection, which did not have it.
 func (t *Tally) newPointLocked(first *observation.Observation) *point {
 	p := &point{start: first.SeenAt}
-	for _, earliest := range []time.Time{t.begin, t.emitted} {
+	// A former series with the same attributes may have a point at the time of the last collection.
+	for _, earliest := range []time.Time{t.begin, t.emitted.Add(time.Millisecond)} {
 		if p.start.Before(earliest) {
 			p.start = earliest
 		}
@@ -152,6 +158,7 @@ func (t *Tally) newPointLocked(first *observation.Observation) *point {
 	if !t.config.InitialZero {
 		p.zero = noZero
 	}
+	p.last = p.start // The value comes later.
 	return p
 }
 
@@ -159,7 +166,7 @@ func (t *Tally) overflowLocked(first *observation.Observation) *point {
 	t.overflowed++
 	if t.overflow == nil {
 		t.overflow = t.newPointLocked(first)
-		t.saved.know(t.overflow, nil, pointKey{})
+		t.saved.add(t.overflow, nil, pointKey{})
 	}
 	return t.overflow
 }
@@ -209,11 +216,12 @@ func (t *Tally) resourceKeyOf(namespace string, workload *resolver.Object, tags 
 	return key
 }
 
-func newResource(o *observation.Observation, workload *resolver.Object) *resource {
+func newResource(o *observation.Observation, workload *resolver.Object, visible string) *resource {
 	return &resource{
 		namespace: o.Chain.Objects[0].Namespace,
 		workload:  workload,
 		tags:      slices.Clone(o.Tags.Metric),
+		visible:   visible,
 		points:    map[pointKey]*point{},
 	}
 }

@@ -150,7 +150,7 @@ func TestASeriesThatDoesNotMoveIsDroppedAndBeginsAnew(t *testing.T) {
 		reason, _ := dp.Attributes().Get("k8s.event.reason")
 		if reason.Str() == "Old" {
 			assert.Equal(t, int64(2), dp.IntValue())
-			assert.Equal(t, at(61).Add(time.Millisecond), dp.StartTimestamp().AsTime(), "the last collection did not have it")
+			assert.Equal(t, at(61).Add(2*time.Millisecond), dp.StartTimestamp().AsTime(), "the last collection did not have it")
 		} else {
 			assert.Equal(t, start, dp.StartTimestamp().AsTime())
 		}
@@ -380,9 +380,7 @@ func TestTheFirstPointOfASeriesIs0AtItsStart(t *testing.T) {
 	tally := New(Config{MaxSeries: 3, SeriesTTL: time.Hour, InitialZero: true}, start)
 	add(tally, at(3), seenAt(at(2), 5))
 	assert.Equal(t, []dot{{0, 2 * minute, 2 * minute}}, dots(tally, at(4)))
-	assert.Equal(t, []dot{{0, 2 * minute, 2 * minute}}, dots(tally, at(5)), "the pipeline has not accepted it")
-	tally.Emitted()
-	assert.Equal(t, []dot{{5, 2 * minute, 6 * minute}}, dots(tally, at(6)))
+	assert.Equal(t, []dot{{5, 2 * minute, 6 * minute}}, dots(tally, at(6)), "also if the pipeline has rejected the 0")
 	tally.Emitted()
 	add(tally, at(7), seenAt(at(7), 1))
 	assert.Equal(t, []dot{{6, 2 * minute, 8 * minute}}, dots(tally, at(8)))
@@ -398,7 +396,7 @@ func TestASeriesStartsAfterTheLastCollectionAndInItsTerm(t *testing.T) {
 	tally := New(Config{MaxSeries: 3, SeriesTTL: time.Hour}, start)
 	dots(tally, at(10))
 	add(tally, at(11), seenAt(at(9), 5))
-	assert.Equal(t, []dot{{5, 10 * minute, 12 * minute}}, dots(tally, at(12)), "the last collection did not have it")
+	assert.Equal(t, []dot{{5, 10*minute + time.Millisecond, 12 * minute}}, dots(tally, at(12)), "the last collection did not have it")
 	tally.Reset(at(20))
 	add(tally, at(21), seenAt(at(13), 5))
 	assert.Equal(t, []dot{{5, 20 * minute, 22 * minute}}, dots(tally, at(22)), "the term has begun then")
@@ -421,11 +419,12 @@ func TestTheValueIsNotEmittedBeforeItIsSavedThatThe0Was(t *testing.T) {
 	stored := map[Key][]byte{}
 	tally = reopened(t, stored, tally)
 	assert.Equal(t, []dot{{0, minute, minute}}, dots(tally, at(1003)), "the 0 was not emitted before the restart")
-	assert.True(t, tally.Emitted(), "this has to be saved")
+	assert.True(t, tally.TakeBegun(), "this has to be saved")
+	assert.False(t, tally.TakeBegun())
 	assert.Empty(t, dots(tally, at(1004)), "a crash now would emit the 0 again")
 	tally = reopened(t, stored, tally)
 	assert.Equal(t, []dot{{5, minute, 1005 * minute}}, dots(tally, at(1005)))
-	assert.False(t, tally.Emitted())
+	assert.False(t, tally.TakeBegun())
 	assert.Zero(t, tally.Changed())
 
 	add(tally, at(1006), seenAt(at(1006), 1))
@@ -474,4 +473,66 @@ func TestDisabledAttributesDoNotDistinguishSeries(t *testing.T) {
 		"map[k8s.namespace.name:ns k8s.workload.api_version:apps/v1 k8s.workload.kind:Deployment]map[k8s.event.type:Warning k8s.object.kind:Deployment]":                    11,
 		"map[k8s.daemonset.name:d k8s.namespace.name:ns k8s.workload.api_version:apps/v1 k8s.workload.kind:DaemonSet]map[k8s.event.type:Warning k8s.object.kind:DaemonSet]": 4,
 	}, sums(tally, at(3)))
+}
+
+// The collection took its time before the event was seen, or the clock steps back.
+func TestNoPointIsBeforeItsStart(t *testing.T) {
+	for name, zero := range map[string]bool{"with a 0": true, "without": false} {
+		t.Run(name, func(t *testing.T) {
+			tally := New(Config{MaxSeries: 3, SeriesTTL: time.Hour, InitialZero: zero}, start)
+			add(tally, at(5), seenAt(at(5), 5))
+			last := time.Duration(-1)
+			for i := range 4 {
+				for _, d := range dots(tally, at(2).Add(time.Duration(i)*time.Second)) {
+					assert.LessOrEqual(t, d.start, d.at)
+					assert.Greater(t, d.at, last)
+					last = d.at
+				}
+			}
+		})
+	}
+}
+
+// What was seen long before is delivered only after the series was dropped.
+func TestADroppedSeriesBeginsAgainAfterItsLastPoint(t *testing.T) {
+	tally := New(Config{MaxSeries: 3, SeriesTTL: minute, InitialZero: true}, start)
+	add(tally, at(1), seenAt(at(1), 5))
+	dots(tally, at(2))
+	last := dots(tally, at(10))
+	tally.Emitted()
+	tally.Expire(at(11))
+	add(tally, at(11), seenAt(at(9), 5))
+	assert.Greater(t, dots(tally, at(11))[0].at, last[0].at)
+}
+
+// With other settings than the checkpoint's, sums start at 0, see memory.Settle.
+func TestSumsOfOtherSettingsAreDeletedFromTheCheckpoint(t *testing.T) {
+	stored := map[Key][]byte{}
+	tally := New(Config{MaxSeries: 10, SeriesTTL: time.Hour}, start)
+	tally.Track()
+	add(tally, at(1), seen("R", 100, resolver.Complete, deployment("a")), seen("R", 1000, resolver.Complete, deployment("b")))
+	tally.config.Disabled = semconv.Disabled{
+		"k8s.workload.name": true, "k8s.workload.uid": true, "k8s.deployment.name": true, "k8s.deployment.uid": true,
+	}
+	tally = reopened(t, stored, tally)
+	require.Len(t, stored, 2)
+	tally.Reset(at(10))
+	reopened(t, stored, tally)
+	assert.Empty(t, stored, "both deployments are the same series now")
+}
+
+func TestASeriesIsSavedUnderOneKeyWhateverWorkloadBeginsIt(t *testing.T) {
+	tally := New(Config{MaxSeries: 10, SeriesTTL: time.Hour, Disabled: semconv.Disabled{
+		"k8s.workload.name": true, "k8s.workload.uid": true, "k8s.deployment.name": true, "k8s.deployment.uid": true,
+	}}, start)
+	tally.Track()
+	add(tally, at(0), seen("R", 100, resolver.Complete, deployment("a")))
+	first := tally.TakeChanged()
+	tally.Saved()
+	sums(tally, at(1))
+	tally.Emitted()
+	tally.Expire(at(120))
+	add(tally, at(121), seen("R", 7, resolver.Complete, deployment("b")))
+	assert.Equal(t, first, tally.TakeChanged())
+	assert.Contains(t, string(tally.Value(first[0])), `"occurrences":7`)
 }
