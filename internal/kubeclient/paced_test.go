@@ -66,13 +66,24 @@ func TestAServerThatWaitsForTheReadsIsReadOften(t *testing.T) {
 			send:   func(s *socket) { s.unread <- 4 << 10 },
 			fewest: 8000, most: 10_000,
 		},
+		"it waited, and then more comes at its own pace": {
+			send: func(s *socket) {
+				if s.sent++; s.sent < 1000 {
+					s.unread <- 4 << 10
+					return
+				}
+				time.Sleep(time.Millisecond)
+				s.write(3 << 10)
+			},
+			fewest: 1500, most: 3000,
+		},
 		"it sends at its own pace, and some reads find that out": {
 			send:   func(s *socket) { time.Sleep(time.Millisecond); s.write(100) },
 			fewest: 290, most: 320,
 		},
 		"it sends little at its own pace": {
 			send:   func(s *socket) { time.Sleep(20 * time.Millisecond); s.write(1000) },
-			fewest: 200, most: 320,
+			fewest: 200, most: 400,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -107,6 +118,7 @@ func TestAServerThatWaitsForTheReadsIsReadOften(t *testing.T) {
 type socket struct {
 	net.Conn
 	unread chan int
+	sent   int // how often, for the sender
 }
 
 func newSocket() *socket { return &socket{unread: make(chan int, 1)} }
