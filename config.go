@@ -306,7 +306,7 @@ func (c *Config) disabled() (names semconv.Disabled) {
 // disabledSeries returns those that could distinguish series of the metric.
 func (c *Config) disabledSeries() (names semconv.Disabled) {
 	for name := range c.disabled() {
-		onlyOfRecords := slices.ContainsFunc([]string{"k8s.cluster.", "k8s.object.", "k8s.owner.", "k8s.container.", "k8s.pod."},
+		onlyOfRecords := slices.ContainsFunc([]string{"k8s.object.", "k8s.owner.", "k8s.container.", "k8s.pod."},
 			func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 		if !onlyOfRecords {
 			names = names.With(name)
@@ -471,7 +471,7 @@ func (c *Config) session() session.Config {
 		LookupTimeout:      c.Owners.LookupTimeout,
 		Tally: tally.Config{
 			MaxSeries: c.Metrics.MaxSeries, SeriesTTL: c.Metrics.SeriesTTL, InitialZero: c.Metrics.InitialZero,
-			Disabled: c.disabled(), DisabledOfPoints: c.disabledOfPoints(),
+			Disabled: c.disabledSeries(), DisabledOfPoints: c.disabledOfPoints(),
 		},
 		StoredObjects: c.storedObjects(),
 		Identity:      c.seriesIdentity(),

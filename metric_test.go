@@ -359,3 +359,36 @@ func TestTheNumberOfSeriesIsTheOneInUse(t *testing.T) {
 		assert.Zero(t, gauge(t, telemetry), "dropped")
 	})
 }
+
+// The contract: "When a term of leading ends, the receiver does the same only while no other process
+// can lead yet (before the lease expires, ...)". The lease of 15 s expires 5 s after the renew
+// deadline of 10 s, at which the term ends.
+func TestTheLastSumsOfATermAreNotEmittedAfterTheLease(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		var deposed, accepted time.Time
+		vote := newVote()
+		vote.config.LeaseDuration, vote.config.RenewDuration = 15*time.Second, 10*time.Second
+		logs := &pipeline{}
+		p := launch(t, api, options{vote: vote, interval: time.Hour, logs: logs,
+			through: through(func(ctx context.Context, sink consumer.Metrics, metrics pmetric.Metrics) error {
+				select {
+				case <-time.After(4900 * time.Millisecond):
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+				accepted = time.Now()
+				return sink.ConsumeMetrics(ctx, metrics)
+			})})
+		p.elect()
+		settle()
+		logs.onAttempt(func() { time.Sleep(3 * time.Second) }) // The loop is busy when the term ends.
+		api.Put(eventNamed("a", 3))
+		time.Sleep(time.Second)
+		deposed = time.Now()
+		p.depose()
+		time.Sleep(time.Minute)
+		if !accepted.IsZero() {
+			assert.Less(t, accepted.Sub(deposed), 5*time.Second)
+		}
+	})
+}

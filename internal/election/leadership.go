@@ -198,16 +198,22 @@ func (l *Leadership) uncertainFor(now time.Time) time.Duration {
 
 // NobodyElseLeads reports whether no other process can lead yet after the end of a term: the
 // elector gives up before the lease expires, unless this process was paused.
-func (l *Leadership) NobodyElseLeads(now time.Time) bool {
+func (l *Leadership) NobodyElseLeads(now time.Time) bool { return l.NobodyElseLeadsFor(now) > 0 }
+
+// NobodyElseLeadsFor returns for how long that is certain.
+func (l *Leadership) NobodyElseLeadsFor(now time.Time) time.Duration {
 	if !l.elected {
-		return true
+		return time.Hour
 	}
 	if l.uncertainFor(now) > 0 {
-		return false
+		return 0
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.leading || now.Sub(l.stoppedAt) < (l.lease-l.deadline)/2
+	if l.leading {
+		return l.lease - l.deadline
+	}
+	return (l.lease-l.deadline)/2 - now.Sub(l.stoppedAt)
 }
 
 // either returns a context that ends when one of the two does.

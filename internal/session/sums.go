@@ -113,7 +113,8 @@ func (m *metricsPipeline) end() {
 	if !m.emits.Swap(false) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), lastEmission)
+	left := min(lastEmission, m.leadership.NobodyElseLeadsFor(time.Now()))
+	ctx, cancel := context.WithTimeout(context.Background(), left)
 	defer cancel()
 	m.emit(ctx, func() bool { return m.leadership.NobodyElseLeads(time.Now()) })
 }

@@ -53,6 +53,7 @@ type sum struct {
 func (t *Tally) sums(now time.Time) []sum {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	now = now.Round(0)
 	if soonest := t.emitted.Add(time.Millisecond); now.Before(soonest) {
 		now = soonest
 	}

@@ -235,5 +235,5 @@ func (t *Tally) Reset(now time.Time) {
 		t.saved.series, t.saved.keys, t.saved.saving = map[Key]*savedSeries{}, map[*point]Key{}, nil
 	}
 	t.resources = map[resourceKey]*resource{}
-	t.series, t.overflow, t.begin = 0, nil, now
+	t.series, t.overflow, t.begin = 0, nil, now.Round(0)
 }

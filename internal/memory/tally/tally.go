@@ -98,7 +98,7 @@ var noZero = zero{written: true, saved: true}
 
 // New makes a tally whose sums start at 0 now.
 func New(config Config, now time.Time) *Tally {
-	return &Tally{config: config, resources: map[resourceKey]*resource{}, begin: now}
+	return &Tally{config: config, resources: map[resourceKey]*resource{}, begin: now.Round(0)}
 }
 
 // Add counts the occurrences of what was delivered.
@@ -148,7 +148,8 @@ func (t *Tally) pointLocked(o *observation.Observation) *point {
 // newPointLocked makes a series that starts when its first occurrence was seen, but not before the
 // last collection, which did not have it.
 func (t *Tally) newPointLocked(first *observation.Observation) *point {
-	p := &point{start: first.SeenAt}
+	// Points have the wall clock's time, which may be set back. The monotonic clock is not.
+	p := &point{start: first.SeenAt.Round(0)}
 	// A former series with the same attributes may have a point at the time of the last collection.
 	for _, earliest := range []time.Time{t.begin, t.emitted.Add(time.Millisecond)} {
 		if p.start.Before(earliest) {
