@@ -30,7 +30,9 @@ type options struct {
 	benchmark
 	docs  string
 	write bool // the parts of the chosen scenarios
-	all   bool // no scenario is chosen
+	// renders is whether nothing is measured, and the page is written again.
+	renders bool
+	all     bool // no scenario is chosen
 }
 
 func main() {
@@ -59,6 +61,7 @@ func parse(arguments []string) (*options, []scenario, error) {
 	flags.StringVar(&o.controlPlane, "controlplane", filepath.Join("..", "build", "controlplane"), "the directory of etcd and kube-apiserver")
 	flags.StringVar(&o.docs, "docs", filepath.Join("..", "docs"), "the directory of performance.json and performance.md; empty: never write")
 	flags.BoolVar(&o.write, "write", false, "with scenarios: replace their parts of the page; the commit must be clean, and that of all other parts")
+	flags.BoolVar(&o.renders, "render", false, "measure nothing, and write the page again from performance.json")
 	flags.IntVar(&o.rounds, "rounds", 3, "how often each Collector is measured")
 	flags.StringVar(&o.profiles, "profile", "", "a directory for profiles of the Collectors under load; what is measured is then not kept")
 	flags.StringVar(&o.only, "setups", "", "the setups to measure, with commas (for example k8s_events,direct); empty: all of the scenario")
@@ -93,6 +96,9 @@ func parse(arguments []string) (*options, []scenario, error) {
 
 // runAll runs the scenarios. After a scenario that fails, it goes on with the next one.
 func (o *options) runAll(ctx context.Context, chosen []scenario) error {
+	if o.renders {
+		return renderAgain(o.docs)
+	}
 	versions := o.versions(ctx)
 	p, err := o.openPage(versions)
 	if err != nil {
@@ -109,6 +115,15 @@ func (o *options) runAll(ctx context.Context, chosen []scenario) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// renderAgain writes the page from the results that it has.
+func renderAgain(docs string) (err error) {
+	p := &page{docs: docs}
+	if p.results, err = readResults(p.data()); err != nil {
+		return err
+	}
+	return p.write()
 }
 
 // errCheckout ends a run: later results would not be from the commit of the first ones.

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/template"
 )
@@ -59,6 +60,11 @@ func (p *page) keep(name string, r result) error {
 	if err := keepCharts(p.docs, name, r.Charts); err != nil {
 		return err
 	}
+	return p.write()
+}
+
+// write writes the page from the results.
+func (p *page) write() error {
 	text, err := render(p.results)
 	if err != nil {
 		return err
@@ -99,6 +105,59 @@ type view struct {
 	Size     struct{ Namespaces, Deployments, Pods string }
 	Sections []section
 	Missing  []string // scenarios without a result
+	Short    []shortRow
+	Unmet    []string // the goals that were not met, by section
+	Goals    int      // how many goals there are
+}
+
+// shortRow has the medians of one configuration under load.
+type shortRow struct {
+	Title string
+	Cells []string
+}
+
+// shortRows returns the baseline and the configurations of this receiver.
+func shortRows(load result) (rows []shortRow) {
+	row := func(title string, g group, values func(figure) []float64) {
+		r := shortRow{Title: title}
+		for _, name := range []string{cpuPerObservation, peakRSS, latencyHalf, latencyTail, lost} {
+			i := slices.IndexFunc(g.Figures, func(f figure) bool { return f.Name == name })
+			if i < 0 {
+				return
+			}
+			f := g.Figures[i]
+			r.Cells = append(r.Cells, strings.TrimSpace(decimal(median(values(f)))+" "+f.Unit))
+		}
+		rows = append(rows, r)
+	}
+	for i, g := range load.Groups {
+		if i == 0 {
+			row("k8s_events"+withBatches, g, func(f figure) []float64 { return f.Theirs })
+		}
+		if g.Column == kubeEventsReceiver {
+			row(kubeEventsReceiver+", "+strings.ToLower(g.Title[:1])+g.Title[1:], g, func(f figure) []float64 { return f.Ours })
+		}
+	}
+	return rows
+}
+
+// countGoals notes the goals of a section.
+func (v *view) countGoals(s section) {
+	unmet := 0
+	for _, table := range s.Tables() {
+		for _, f := range table.Figures {
+			if f.Goal == nil {
+				continue
+			}
+			v.Goals++
+			if f.Met() != "yes" {
+				unmet++
+			}
+		}
+	}
+	if unmet > 0 {
+		v.Unmet = append(v.Unmet, fmt.Sprintf("%d in %q", unmet, s.Title))
+	}
 }
 
 // render writes the page of all results, in the order of the scenarios.
@@ -113,6 +172,10 @@ func render(results map[string]result) ([]byte, error) {
 			continue
 		}
 		v.Sections, v.Versions = append(v.Sections, section{s.name, r}), r.Versions
+		v.countGoals(section{s.name, r})
+		if s.name == loadScenario.name {
+			v.Short = shortRows(r)
+		}
 		if first == "" || r.Date < first {
 			first = r.Date
 		}
