@@ -109,15 +109,19 @@ var inDedup = []mutant{
 
 var inTally = []mutant{
 	{
-		"lets a series that expired go on with its old start", "internal/memory/tally/tally.go",
-		`				t.epoch = now
-`,
-		"",
+		"lets a series that expired begin again before its last point", "internal/memory/tally/tally.go",
+		"[]time.Time{t.begin, t.emitted.Add(time.Millisecond)}",
+		"[]time.Time{t.begin}",
+	},
+	{
+		"emits a value before it is saved that the 0 was emitted", "internal/memory/tally/metrics.go",
+		"case t.saved != nil && !p.zero.saved:",
+		"case false:",
 	},
 	{
 		"does not count what goes beyond max_series", "internal/memory/tally/tally.go",
 		`	if t.series >= t.config.MaxSeries {
-		return t.overflowLocked()`,
+		return t.overflowLocked(o)`,
 		`	if t.series >= t.config.MaxSeries {
 		return &point{}`,
 	},
