@@ -20,10 +20,16 @@ func TestDefaults(t *testing.T) {
 	require.NoError(t, conf.Marshal(kubeevents.NewFactory().CreateDefaultConfig()))
 	settings := conf.ToStringMap()
 	for key, want := range map[string]any{
-		"auth_type": "serviceAccount", "kubeconfig": "", "context": "", "kube_api_qps": float32(-1), "kube_api_burst": 100,
+		"auth_type": "serviceAccount", "kubeconfig": "", "context": "", "cluster_name": "", "kube_api_qps": float32(-1), "kube_api_burst": 100,
 		"start_at": "end", "dedup_interval": time.Duration(0), "collection_interval": 30 * time.Second,
 		"owners":  map[string]any{"enabled": true, "max_depth": 10, "lookup_timeout": 2 * time.Second, "cache_size": 100000, "cache_ttl": 10 * time.Minute},
-		"metrics": map[string]any{"max_series": 10000, "series_ttl": time.Hour},
+		"metrics": map[string]any{
+			"max_series": 10000, "series_ttl": time.Hour, "initial_zero": true,
+			"k8s.event.occurrences": map[string]any{
+				"enabled": true, "aggregation_strategy": "sum",
+				"attributes": []any{"k8s.event.reason", "k8s.event.type", "k8s.object.kind", "otel.metric.overflow"},
+			},
+		},
 	} {
 		assert.EqualValues(t, want, settings[key], key)
 	}

@@ -41,7 +41,13 @@ func receiver() *dashboard.DashboardBuilder {
 		WithPanel(lines("Owner cache hits", "Objects of chains that were in the cache.", "ops", third,
 			target{rate("owner_cache_hits", ""), "hits"})).
 		WithPanel(lines("Owner cache size", "Objects in the cache.", "short", third,
-			target{gauge("owner_cache_size"), "{{instance}}"}))
+			target{gauge("owner_cache_size"), "{{instance}}"})).
+		WithPanel(lines("Series", "Series of the metric, and metrics.max_series. Beyond it, one series has the rest.", "short", third,
+			target{gauge("series"), "{{instance}}"}, target{gauge("series_limit"), "limit, {{instance}}"})).
+		WithPanel(lines("Series overflow", "Observations that were counted in the overflow series.", "short", third,
+			target{`sum by (instance) (increase(` + own + `series_overflow` + ofInstance + `[$__rate_interval]))`, "{{instance}}"})).
+		WithPanel(lines("Leading", "1 while this Collector emits. With leader election, one of them does.", "short", third,
+			target{gauge("leading"), "{{instance}}"}))
 }
 
 const ofInstance = `{instance=~"$instance"}`
