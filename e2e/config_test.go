@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -22,7 +23,7 @@ func TestDefaults(t *testing.T) {
 	for key, want := range map[string]any{
 		"auth_type": "serviceAccount", "kubeconfig": "", "context": "", "cluster_name": "", "kube_api_qps": float32(-1), "kube_api_burst": 100,
 		"start_at": "end", "dedup_interval": time.Duration(0), "collection_interval": 30 * time.Second,
-		"owners":  map[string]any{"enabled": true, "max_depth": 10, "lookup_timeout": 2 * time.Second, "cache_size": 100000, "cache_ttl": 10 * time.Minute},
+		"owners": map[string]any{"enabled": true, "max_depth": 10, "lookup_timeout": 2 * time.Second, "cache_size": 100000, "cache_ttl": 10 * time.Minute},
 		"metrics": map[string]any{
 			"max_series": 10000, "series_ttl": time.Hour, "initial_zero": true,
 			"k8s.event.occurrences": map[string]any{
@@ -31,7 +32,7 @@ func TestDefaults(t *testing.T) {
 			},
 		},
 	} {
-		assert.EqualValues(t, want, settings[key], key)
+		assert.Equal(t, fmt.Sprint(want), fmt.Sprint(settings[key]), key) // Names of attributes have a type of their own.
 	}
 	for _, key := range []string{"namespaces", "exclude_namespaces", "event_types", "include_reasons", "exclude_reasons"} {
 		assert.Empty(t, settings[key], key)
