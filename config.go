@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"path"
 	"reflect"
 	"slices"
@@ -304,14 +305,12 @@ func (c *Config) disabled() (names semconv.Disabled) {
 }
 
 // disabledSeries returns those that could distinguish series of the metric.
-func (c *Config) disabledSeries() (names semconv.Disabled) {
-	for name := range c.disabled() {
-		onlyOfRecords := slices.ContainsFunc([]string{"k8s.object.", "k8s.owner.", "k8s.container.", "k8s.pod."},
-			func(prefix string) bool { return strings.HasPrefix(name, prefix) })
-		if !onlyOfRecords {
-			names = names.With(name)
-		}
-	}
+func (c *Config) disabledSeries() semconv.Disabled {
+	names := c.disabled()
+	maps.DeleteFunc(names, func(name string, _ bool) bool {
+		onlyOfRecords := []string{"k8s.object.", "k8s.owner.", "k8s.container.", "k8s.pod."}
+		return slices.ContainsFunc(onlyOfRecords, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+	})
 	return names
 }
 

@@ -147,9 +147,11 @@ func TestEachSeriesStartsWhenItsFirstOccurrenceIsSeen(t *testing.T) {
 	ns := kube.newNamespace(t)
 	began := time.Now()
 	r := kube.run(t, in(ns))
-	r.of(t, kube.makeEvent(t, ns, eventOf("Early", "pod")).Name)
+	seen := r.of(t, kube.makeEvent(t, ns, eventOf("Early", "pod")).Name).log.ObservedTimestamp().AsTime()
 	early := r.onePoint(t, "Early")
 	assert.False(t, early.start.Before(began.Add(-time.Millisecond)))
+	// A collection after the event was seen, which did not have it yet, is before the start.
+	assert.False(t, early.start.After(seen.Add(time.Second)), "what is counted came after the start")
 	between := time.Now()
 	r.of(t, kube.makeEvent(t, ns, eventOf("Late", "pod")).Name)
 	late := r.onePoint(t, "Late")

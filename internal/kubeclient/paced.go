@@ -126,8 +126,9 @@ func (c *pacedConn) noteProbe(probe found) {
 		short, long = long, short
 	}
 	waits := short.isAsMuch(long)
-	c.perProbe = min(2*c.perProbe, mostReadsPerProbe)
-	if waits != c.waits || !waits {
+	if waits && c.waits {
+		c.perProbe = min(2*c.perProbe, mostReadsPerProbe)
+	} else {
 		c.perProbe = readsPerProbe
 	}
 	c.waits, c.reads = waits, c.perProbe

@@ -76,8 +76,8 @@ func (e *environment) isNewClusterAt(t time.Time) bool {
 func (e *environment) checkPoint(s *series, p pmetric.NumberDataPoint, by *process) {
 	var problem string
 	// The contract: "Rejected metrics delay nothing (the next point carries the value)". So a 0 that is
-	// rejected is lost. A process that is killed may have written the 0 to a pipeline that did not take it.
-	isFirst := s.time == 0 && !e.plan.has(MetricsRejected, Killed)
+	// rejected is lost.
+	isFirst := s.time == 0 && !e.plan.has(MetricsRejected)
 	if p.IntValue() == 0 && s.value == 0 && p.Timestamp() == s.time && p.Timestamp() == p.StartTimestamp() {
 		return // The last process may not have known that it was accepted.
 	}
