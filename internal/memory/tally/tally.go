@@ -194,6 +194,13 @@ var barePod = resolver.Object{APIVersion: "v1", Kind: "Pod"}
 // pointKeyOf leaves disabled attributes empty.
 func (t *Tally) pointKeyOf(ev *corev1.Event) pointKey {
 	key := pointKey{ev.Reason, ev.Type, ev.InvolvedObject.Kind}
+	if len(t.config.DisabledOfPoints) > 0 {
+		return t.withoutDisabled(key)
+	}
+	return key
+}
+
+func (t *Tally) withoutDisabled(key pointKey) pointKey {
 	for name, value := range key.attributes() {
 		if t.config.DisabledOfPoints[name] {
 			*value = ""
