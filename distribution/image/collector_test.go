@@ -16,7 +16,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -26,12 +28,11 @@ import (
 // archiveName is the file that `make image` writes for the processor of this machine.
 const archiveName = "otelcol-kubeevents-linux-" + runtime.GOARCH + ".tar"
 
-// makeImage runs `make image` in a directory with the sources.
-func makeImage(t *testing.T, sources, output string, variables ...string) {
+// runMake runs a target in a directory with the sources, for the processor of this machine.
+func runMake(t *testing.T, sources, output string, arguments ...string) (printed string, err error) {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), "make", append([]string{
-		"image", "IMAGE_PLATFORMS=linux/" + runtime.GOARCH, "IMAGE_OUTPUT=" + output, "IMAGE=" + testName,
-	}, variables...)...)
+	arguments = append(arguments, "IMAGE_PLATFORMS=linux/"+runtime.GOARCH, "IMAGE_OUTPUT="+output)
+	command := exec.CommandContext(t.Context(), "make", arguments...)
 	command.Dir = sources
 	for _, variable := range os.Environ() {
 		// Of the make that runs this test.
@@ -40,7 +41,13 @@ func makeImage(t *testing.T, sources, output string, variables ...string) {
 		}
 	}
 	text, err := command.CombinedOutput()
-	require.NoError(t, err, "%s", text)
+	return string(text), err
+}
+
+func makeImage(t *testing.T, sources, output string, variables ...string) {
+	t.Helper()
+	printed, err := runMake(t, sources, output, append(variables, "image", "IMAGE="+testName)...)
+	require.NoError(t, err, printed)
 }
 
 // makeOnce makes the Collector's image, which all tests share.
@@ -66,7 +73,7 @@ func TestTheProgramNeedsNothingFromTheImage(t *testing.T) {
 	program := filepath.Join(rootOf(t, collectorImage(t)), title)
 	binary, err := elf.Open(program)
 	require.NoError(t, err)
-	defer binary.Close()
+	defer func() { _ = binary.Close() }()
 	assert.Equal(t, map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}[runtime.GOARCH], binary.Machine)
 	libraries, err := binary.ImportedLibraries()
 	require.NoError(t, err)
@@ -224,6 +231,30 @@ func TestTwoBuildsOfACommitAreTheSame(t *testing.T) {
 	second, err := onlyImage(t, filepath.Join(output, archiveName)).Digest()
 	require.NoError(t, err)
 	assert.Equal(t, first, second)
+}
+
+func TestMakePushPushesToTheGivenName(t *testing.T) {
+	t.Parallel()
+	expected, err := collectorImage(t).Digest()
+	require.NoError(t, err)
+	to := startRegistry(t) + "/team/otelcol-kubeevents:1.2.3"
+	printed, err := runMake(t, repository, t.TempDir(), "push", "IMAGE="+to)
+	require.NoError(t, err, printed)
+	assert.Contains(t, printed, "pushed "+to+"@sha256:")
+	tag, err := name.NewTag(to)
+	require.NoError(t, err)
+	pulled, err := remote.Image(tag, remote.WithPlatform(v1.Platform{OS: "linux", Architecture: runtime.GOARCH}), remote.WithContext(t.Context()))
+	require.NoError(t, err)
+	actual, err := pulled.Digest()
+	require.NoError(t, err)
+	assert.Equal(t, expected, actual, "the name does not change the image")
+}
+
+func TestMakePushWithoutAName(t *testing.T) {
+	t.Parallel()
+	printed, err := runMake(t, repository, t.TempDir(), "check-image-name")
+	require.Error(t, err)
+	assert.Contains(t, printed, "make push IMAGE=REGISTRY/NAME:TAG")
 }
 
 // copySources copies the files that Git knows, and those that it would add.

@@ -67,7 +67,7 @@ func licensesOf(m *debug.Module, cache string) (texts []string, err error) {
 		if !file.Type().IsRegular() || !licenseFile.MatchString(file.Name()) || filepath.Ext(file.Name()) == ".go" {
 			continue
 		}
-		text, failed := os.ReadFile(filepath.Join(directory, file.Name()))
+		text, failed := os.ReadFile(filepath.Join(directory, file.Name())) //nolint:gosec // of Go's module cache
 		err = errors.Join(err, failed)
 		texts = append(texts, strings.TrimSpace(string(text)))
 	}
