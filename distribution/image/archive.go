@@ -62,8 +62,8 @@ func indexOf(images []image, annotations map[string]string) v1.ImageIndex {
 	return mutate.Annotations(mutate.AppendManifests(empty.Index, parts...), annotations).(v1.ImageIndex)
 }
 
-// writeImage writes an archive like `docker save`: an OCI image layout, for containerd, kind, Podman
-// and new versions of Docker, with a manifest.json, for all versions of Docker.
+// writeImage writes an archive like `docker save`: an OCI image layout, for containerd, kind,
+// Podman and new versions of Docker, with a manifest.json, for all versions of Docker.
 func writeImage(path string, tag name.Tag, i image) error {
 	return writeArchive(path, func(to layout.Path) error {
 		platform := i.platform

@@ -53,8 +53,8 @@ func makeImage(t *testing.T, sources, output string, variables ...string) {
 // makeOnce makes the Collector's image, which all tests share.
 var makeOnce sync.Once
 
-// collectorImage returns the image of the Collector. Without the Collector's program, building takes
-// minutes, so the test is then skipped.
+// collectorImage returns the image of the Collector. Without the Collector's program, building
+// takes minutes, so the test is then skipped.
 func collectorImage(t *testing.T) v1.Image {
 	t.Helper()
 	program := filepath.Join(repository, "build", "dist", fmt.Sprintf("otelcol-kubeevents_%s_linux_%s", version(t), runtime.GOARCH))

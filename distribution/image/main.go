@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Image makes the container image of the distribution otelcol-kubeevents without a container engine,
-// and pushes it to a registry:
+// Image makes the container image of the distribution otelcol-kubeevents without a container
+// engine, and pushes it to a registry:
 //
 //	image build [flags] PROGRAM...
 //	image push ARCHIVE REGISTRY/NAME:TAG

@@ -71,8 +71,8 @@ func compileSmall(t *testing.T, goos, goarch string) string {
 	return path
 }
 
-// buildSmall runs `image build` with small programs for both platforms, and returns the directory of
-// the archives and what was printed.
+// buildSmall runs `image build` with small programs for both platforms, and returns the directory
+// of the archives and what was printed.
 func buildSmall(t *testing.T) (directory, printed string) {
 	t.Helper()
 	directory = filepath.Join(t.TempDir(), "archives")

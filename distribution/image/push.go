@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// push uploads what an archive has, and returns its name in the registry. It uses the credentials of
-// `docker login` and `podman login`.
+// push uploads what an archive has, and returns its name in the registry. It uses the credentials
+// of `docker login` and `podman login`.
 func push(ctx context.Context, archive, to string) (pushed string, err error) {
 	tag, err := parseTag(to)
 	if err != nil {
