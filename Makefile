@@ -15,11 +15,12 @@ endif
 export GOWORK  := off
 export GOFLAGS := $(shell go env GOFLAGS) -buildvcs=false
 
-OTELCOL      := build/otelcol
+OTELCOL      := build/otelcol-kubeevents
 COMPARISON   := build/comparison/otelcol
 NEWEST       := build/newest/otelcol
 MEASURED     := build/measured/otelcol
 OCB          := build/tools/builder
+IMAGER       := build/tools/image
 MDATAGEN     := build/tools/mdatagen
 LINTER       := build/tools/golangci-lint
 VULNCHECK    := build/tools/govulncheck
@@ -27,12 +28,17 @@ DEMO         := build/demo
 CONTROLPLANE := $(addprefix build/controlplane/,etcd kube-apiserver kube-controller-manager kube-scheduler kwok)
 BACKENDS     := $(addprefix build/backends/,loki prometheus promtool)
 
+VERSION := $(shell cat VERSION)
+
+# The program of a release, for a platform such as linux/amd64.
+release = build/dist/otelcol-kubeevents_$(VERSION)_$(subst /,_,$(1))$(if $(filter windows/%,$(1)),.exe)
+
 # The modules with Go code. make tests and lints each on its own.
 MODULES := $(patsubst %/go.mod,%,$(wildcard $(addsuffix /go.mod,. controlplane deploy/dashboards \
-	distribution/linesexporter distribution/pageexporter e2e)))
+	distribution/image distribution/linesexporter distribution/pageexporter e2e)))
 
 # The sources of the Collector and of the demo.
-SOURCES      := $(shell find . \( -path ./build -o -path ./controlplane -o -path ./deploy -o -path ./e2e \) -prune -o -name '*.go' ! -name '*_test.go' -print)
+SOURCES      := $(shell find . \( -path ./build -o -path ./controlplane -o -path ./deploy -o -path ./distribution/image -o -path ./e2e \) -prune -o -name '*.go' ! -name '*_test.go' -print)
 DEMO_SOURCES := $(shell find controlplane -name '*.go' ! -name '*_test.go' -o -name '*.yaml')
 
 # The race detector needs cgo, and cgo a C compiler.
@@ -48,7 +54,7 @@ help: ## Print this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1@\2/p' Makefile | awk -F@ '{ printf "%-24s%s\n", $$1, $$2 }'
 
 .PHONY: build
-build: $(OTELCOL) ## Build the Collector with the kube_events receiver: build/otelcol
+build: $(OTELCOL) ## Build the Collector with the kube_events receiver: build/otelcol-kubeevents
 
 .PHONY: controlplane
 controlplane: $(CONTROLPLANE) ## Build etcd, Kubernetes and kwok for the demo and the tests: build/controlplane
@@ -70,7 +76,7 @@ test: $(OTELCOL) $(COMPARISON) $(CONTROLPLANE) $(BACKENDS) ## Run all tests: uni
 	$(RACE_NOTICE)
 	@failed=; for module in $(MODULES); do \
 		echo "testing module $$module"; \
-		(cd $$module && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" go test $(RACE) $$([ $$module = e2e ] && echo -count=1 -p 3) ./...) || failed="$$failed $$module"; \
+		(cd $$module && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" go test $(RACE) $$(case $$module in e2e) echo -count=1 -p 3;; distribution/image) echo -count=1;; esac) ./...) || failed="$$failed $$module"; \
 	done; \
 	$(ALLOCATIONS) || failed="$$failed allocations"; \
 	$(SIMULATE) -seeds 2000 || failed="$$failed simulation"; \
@@ -116,7 +122,7 @@ bench-e2e: $(MEASURED) $(COMPARISON) $(NEWEST) build/controlplane/etcd build/con
 # With the flags of the Collector's build, the linter finds compiled packages in the build cache.
 .PHONY: lint
 lint: export CGO_ENABLED := 0
-lint: export GOFLAGS += -trimpath
+lint: export GOFLAGS += -trimpath -tags=timetzdata
 lint: $(LINTER) vulncheck ## Check style, common mistakes, known vulnerabilities, and that go.mod files are tidy
 	@failed=; for module in $(MODULES); do \
 		echo "linting module $$module"; \
@@ -156,19 +162,36 @@ clean: ## Remove all results of builds
 	rm -rf build
 
 # The Collector for other systems. For one of them: make dist PLATFORMS=linux/arm64
-VERSION   := $(shell cat VERSION)
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64 windows/amd64
-RELEASE   := build/dist/otelcol-kubeevents_$(VERSION)
-RELEASES  := $(foreach p,$(PLATFORMS),$(RELEASE)_$(subst /,_,$(p))$(if $(filter windows/%,$(p)),.exe))
+RELEASES   = $(foreach p,$(PLATFORMS),$(call release,$(p)))
 
 .PHONY: dist
-dist: check-version clean-dist $(RELEASES) ## Build the Collector for all platforms, with checksums: build/dist
-	@cd build/dist && { command -v sha256sum >/dev/null && sha256sum otelcol-* || shasum -a 256 otelcol-*; } > SHA256SUMS
+dist: check-version $(RELEASES) ## Build the Collector for all platforms, with checksums: build/dist
+	@cd build/dist && { command -v sha256sum >/dev/null && sha256sum $(notdir $(RELEASES)) || shasum -a 256 $(notdir $(RELEASES)); } > SHA256SUMS
 	@cat build/dist/SHA256SUMS
 
-.PHONY: clean-dist
-clean-dist:
-	@rm -rf build/dist && mkdir -p build/dist
+# The image for both platforms. For one of them: make image IMAGE_PLATFORMS=linux/arm64
+IMAGE           ?= ghcr.io/kubeevents/otelcol-kubeevents:$(VERSION)
+IMAGE_PLATFORMS ?= linux/amd64 linux/arm64
+IMAGE_OUTPUT    ?= build/image
+IMAGE_PROGRAMS   = $(foreach p,$(IMAGE_PLATFORMS),$(call release,$(p)))
+
+# The commit is a label of the image, and its time is the time of the image.
+REVISION = $(shell git describe --always --exclude='*' --abbrev=40 --dirty 2>/dev/null)
+CREATED  = $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null),0)
+
+.PHONY: image
+image: check-version $(IMAGER) $(IMAGE_PROGRAMS) ## Build the container image, as archives for docker, kind and containerd: build/image
+	@$(IMAGER) build -name "$(IMAGE)" -revision "$(REVISION)" -created "$(CREATED)" \
+		-modules "$$(go env GOMODCACHE)" -output "$(IMAGE_OUTPUT)" $(IMAGE_PROGRAMS)
+
+.PHONY: push
+push: check-image-name image ## Push the image of all platforms to a registry: make push IMAGE=REGISTRY/NAME:TAG
+	@$(IMAGER) push "$(IMAGE_OUTPUT)/otelcol-kubeevents.tar" "$(IMAGE)"
+
+.PHONY: check-image-name
+check-image-name:
+	@[ "$(origin IMAGE)" != file ] || { echo "the image has no name: make push IMAGE=REGISTRY/NAME:TAG"; exit 1; }
 
 # The manifest of the builder cannot read the version from another file.
 .PHONY: check-version
@@ -176,21 +199,24 @@ check-version:
 	@grep -qx "  version: $(VERSION)" distribution/builder.yaml || \
 		{ echo "the version in distribution/builder.yaml is not $(VERSION): set it to the version in VERSION"; exit 1; }
 
-.PHONY: dist-sources
-dist-sources: $(OCB) clean-dist
+# ocb writes the Collector's sources to build/ocb (see distribution/builder.yaml).
+build/ocb/main.go: $(OCB) distribution/builder.yaml go.mod go.sum distribution/linesexporter/go.mod distribution/pageexporter/go.mod
+	@mkdir -p $(@D)
 	@$(OCB) --config distribution/builder.yaml --skip-compilation
 
-$(RELEASES): $(RELEASE)_%: dist-sources
+# The program contains the time zones, because images have none.
+build/dist/otelcol-kubeevents_$(VERSION)_%: build/ocb/main.go $(wildcard distribution/pageexporter/page.*) $(SOURCES)
 	@echo "building the Collector for $* (the first time takes a few minutes) ..."
 	@cd build/ocb && CGO_ENABLED=0 GOOS=$(word 1,$(subst _, ,$*)) GOARCH=$(basename $(word 2,$(subst _, ,$*))) \
-		go build -trimpath -ldflags "-s -w" -o ../../$@ .
+		go build -trimpath -tags timetzdata -ldflags "-s -w" -o ../../$@ .
 
-# ocb writes the Collector's sources to build/ocb (see distribution/builder.yaml).
-$(OTELCOL): $(OCB) distribution/builder.yaml go.mod go.sum distribution/linesexporter/go.mod \
-		distribution/pageexporter/go.mod $(wildcard distribution/pageexporter/page.*) $(SOURCES)
-	@echo "building the Collector (the first time takes a few minutes) ..."
-	@$(OCB) --config distribution/builder.yaml
-	@mv build/ocb/otelcol $@
+# On this machine runs exactly what is released and what is in the image.
+$(OTELCOL): $(call release,$(shell go env GOHOSTOS)/$(shell go env GOHOSTARCH))
+	@install $< $@
+
+$(IMAGER): distribution/image/go.mod distribution/image/go.sum $(filter-out %_test.go,$(wildcard distribution/image/*.go))
+	@echo "building the program that makes images ..."
+	@cd distribution/image && CGO_ENABLED=0 go build -trimpath -o ../../$@ .
 
 $(MEASURED): $(OCB) e2e/bench/measured/builder.yaml go.mod go.sum $(SOURCES)
 	@echo "building the Collector for the benchmarks ..."

@@ -46,7 +46,7 @@ func newRecipe(root string) (*recipe, error) {
 		replaced = append(replaced, port, strings.TrimPrefix(addresses[i], "127.0.0.1:"))
 	}
 	for path, target := range map[string]string{
-		"build/backends": filepath.Dir(backend("loki")), "build/otelcol": harness.OtelcolPath(), "deploy": harness.InRepository("deploy"),
+		"build/backends": filepath.Dir(backend("loki")), "build/otelcol-kubeevents": harness.OtelcolPath(), "deploy": harness.InRepository("deploy"),
 	} {
 		err = errors.Join(err, r.link(path, target))
 	}
@@ -130,7 +130,7 @@ func TestTheRecipe(t *testing.T) {
 func (r *recipe) startAll(t *testing.T) (l *loki, p *prometheus, stop func()) {
 	t.Helper()
 	var started []*process
-	for _, program := range []string{"backends/loki", "backends/prometheus", "otelcol"} {
+	for _, program := range []string{"backends/loki", "backends/prometheus", "otelcol-kubeevents"} {
 		one, err := r.start(program, "KUBECONFIG="+all.cluster.Kubeconfig())
 		require.NoError(t, err)
 		t.Cleanup(func() {

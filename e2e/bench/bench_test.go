@@ -32,7 +32,7 @@ const mostRequests = (40 + 4 + 4) + 2*3
 func smallBenchmark() *benchmark {
 	build := filepath.Join("..", "..", "build")
 	return &benchmark{
-		ours:   kubeEvents(cmp.Or(os.Getenv("OTELCOL"), filepath.Join(build, "otelcol"))),
+		ours:   kubeEvents(cmp.Or(os.Getenv("OTELCOL"), filepath.Join(build, "otelcol-kubeevents"))),
 		theirs: k8sEvents(filepath.Join(build, "comparison", "otelcol")),
 		newest: filepath.Join(build, "newest", "otelcol"),
 		rounds: 1, size: smallSize, controlPlane: controlplanetest.Binaries(),

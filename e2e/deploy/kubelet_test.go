@@ -25,8 +25,8 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
-// makeImage makes what the Dockerfile makes: a root with the Collector, as its ENTRYPOINT, and
-// nothing else.
+// makeImage makes a root with the Collector, at the path of the image's entrypoint, and nothing else.
+// The other files of the image are tested where it is made, in distribution/image.
 func makeImage() (string, error) {
 	program, err := os.ReadFile(harness.OtelcolPath())
 	if err != nil {

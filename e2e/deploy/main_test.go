@@ -24,7 +24,7 @@ type cluster struct{ *harness.Cluster }
 // say that they run them.
 var kube *cluster
 
-// image is the directory that has the content of the image that the Dockerfile makes.
+// image is the directory that is the root of the containers: it has the program of the image.
 var image string
 
 func TestMain(m *testing.M) {

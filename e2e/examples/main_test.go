@@ -65,7 +65,7 @@ func commandsOf(t *testing.T, recipe string) (commands []string) {
 	require.True(t, found)
 	block, _, _ = strings.Cut(block, "```")
 	for command := range strings.Lines(block) {
-		if !strings.Contains(command, "build/otelcol") {
+		if !strings.Contains(command, "build/otelcol-kubeevents") {
 			commands = append(commands, command)
 		}
 	}

@@ -37,7 +37,7 @@ type show struct {
 func main() {
 	s := show{page: os.Getenv(pageVariable), addresses: addressesOf(os.Getenv)}
 	flag.StringVar(&s.binaries, "binaries", "build/controlplane", "directory of the control plane's programs")
-	flag.StringVar(&s.collector, "collector", "build/otelcol", "the Collector's program")
+	flag.StringVar(&s.collector, "collector", "build/otelcol-kubeevents", "the Collector's program")
 	flag.StringVar(&s.config, "config", "distribution/config.yaml", "the Collector's configuration")
 	flag.StringVar(&s.kubeconfig, "kubeconfig", "", "show the cluster of this kubeconfig file, or list of files; empty: start a cluster for the demo")
 	flag.Parse()

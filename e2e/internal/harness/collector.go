@@ -16,7 +16,9 @@ import (
 )
 
 // OtelcolPath is where the Collector is that make built, unless OTELCOL names another.
-func OtelcolPath() string { return cmp.Or(os.Getenv("OTELCOL"), InRepository("build", "otelcol")) }
+func OtelcolPath() string {
+	return cmp.Or(os.Getenv("OTELCOL"), InRepository("build", "otelcol-kubeevents"))
+}
 
 // Otelcol is that Collector, if it is there.
 func Otelcol(t testing.TB) string {
