@@ -54,7 +54,7 @@ func Start(ctx context.Context, cp *controlplane.ControlPlane, options Options) 
 		return nil, fmt.Errorf("start a real node: %w", err)
 	}
 	if err := n.awaitReady(ctx, cp); err != nil {
-		return nil, errors.Join(fmt.Errorf("start a real node: %w", err), n.Stop())
+		return nil, fmt.Errorf("start a real node: %w", err)
 	}
 	return n, nil
 }

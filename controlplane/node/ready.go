@@ -4,6 +4,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -17,11 +18,11 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/controlplane/internal/realnode"
 )
 
-// awaitReady waits until the node accepts pods.
+// awaitReady waits until the node accepts pods. After an error, the node has ended.
 func (n *Node) awaitReady(ctx context.Context, cp *controlplane.ControlPlane) error {
 	client, err := kubernetes.NewForConfig(cp.RESTConfig())
 	if err != nil {
-		return err
+		return errors.Join(err, n.Stop())
 	}
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
@@ -35,7 +36,8 @@ func (n *Node) awaitReady(ctx context.Context, cp *controlplane.ControlPlane) er
 			return n.supervisor.Failure()
 		case <-ctx.Done():
 			log := filepath.Join(n.dir, realnode.Log("kubelet"))
-			return fmt.Errorf("%w; last seen: %w; the end of %s:\n%s", context.Cause(ctx), err, log, process.Tail(log))
+			err = fmt.Errorf("%w; last seen: %w; the end of %s:\n%s", context.Cause(ctx), err, log, process.Tail(log))
+			return errors.Join(err, n.Stop())
 		case <-ticker.C:
 		}
 	}

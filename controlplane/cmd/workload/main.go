@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"net/http"
@@ -20,28 +21,33 @@ func main() {
 	log.SetFlags(0)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	mode := strings.Join(os.Args[1:], " ")
-	behaviors := map[string]func(context.Context) error{
-		"":          wait,
-		"succeed":   func(context.Context) error { return nil },
-		"crash":     func(context.Context) error { return fmt.Errorf("crashes, as requested") },
-		"serve":     func(ctx context.Context) error { return serve(ctx, http.StatusOK) },
-		"unhealthy": func(ctx context.Context) error { return serve(ctx, http.StatusInternalServerError) },
-		"memory":    useMemory,
-		"whoami":    whoami,
-	}
-	behave, ok := behaviors[mode]
-	if !ok {
-		behave = func(context.Context) error { return fmt.Errorf("unknown mode %q", mode) }
-	}
-	if err := behave(ctx); err != nil {
+	if err := run(ctx, os.Args[1:]); err != nil {
+		stop()
 		log.Fatal("workload: ", err)
 	}
 }
 
-func wait(ctx context.Context) error {
-	<-ctx.Done()
-	return nil
+func run(ctx context.Context, args []string) error {
+	switch strings.Join(args[:min(1, len(args))], "") {
+	case "":
+		<-ctx.Done()
+		return nil
+	case "succeed":
+		return nil
+	case "crash":
+		return errors.New("it crashes, as requested")
+	case "serve":
+		return serve(ctx, http.StatusOK)
+	case "unhealthy":
+		return serve(ctx, http.StatusInternalServerError)
+	case "memory":
+		return useMemory(ctx)
+	case "whoami":
+		return whoami(ctx)
+	case "get":
+		return get(ctx, args[1])
+	}
+	return fmt.Errorf("unknown arguments %q", args)
 }
 
 // serve answers every HTTP request on port 8080 with a status code, until ctx ends.

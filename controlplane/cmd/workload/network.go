@@ -9,11 +9,13 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -24,7 +26,7 @@ const (
 )
 
 // whoami asks the API server who this pod is, with the pod's token and through the Service
-// kubernetes. It reports the user's name in the log and in the container's last message.
+// kubernetes. It reports the user's name.
 func whoami(ctx context.Context) error {
 	authority, err := os.ReadFile(filepath.Join(accountDir, "ca.crt"))
 	if err != nil {
@@ -44,8 +46,31 @@ func whoami(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	log.Print(user)
-	return os.WriteFile(terminationLog, []byte(user), 0o600)
+	return report(user)
+}
+
+// get reports what an HTTP server answers.
+func get(ctx context.Context, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := (&http.Client{Timeout: 10 * time.Second}).Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err
+	}
+	return report(strings.TrimSpace(string(body)))
+}
+
+// report writes a text to the log and to the container's last message.
+func report(text string) error {
+	log.Print(text)
+	return os.WriteFile(terminationLog, []byte(text), 0o600)
 }
 
 func askForUser(ctx context.Context, client *http.Client, token string) (string, error) {
