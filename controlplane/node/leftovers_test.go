@@ -131,7 +131,7 @@ func ended(pid int) bool {
 func machine(t *testing.T) map[string]string {
 	t.Helper()
 	state := map[string]string{}
-	for _, command := range []string{"ip -oneline link", "ip route", "nft list ruleset"} {
+	for _, command := range []string{"ip -oneline link", "ip route", "nft --stateless list ruleset"} {
 		output, err := exec.Command("/bin/sh", "-c", "PATH=$PATH:/usr/sbin:/sbin; "+command).CombinedOutput()
 		require.NoError(t, err, "%s: %s", command, output)
 		state[command] = string(output)

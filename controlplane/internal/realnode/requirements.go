@@ -21,7 +21,6 @@ type requirement struct{ program, debianPackage string }
 var requirements = []requirement{
 	{"runc", "runc"},
 	{"nft", "nftables"},
-	{"conntrack", "conntrack"},
 	{"ip", "iproute2"},
 	{"mount", "mount"},
 	{PluginDir + "/ptp", "containernetworking-plugins"},
