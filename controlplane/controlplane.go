@@ -230,6 +230,7 @@ func (cp *ControlPlane) launchAPIServer() error {
 	}
 	p, err := process.Start(process.Command{
 		Path: cp.binary("kube-apiserver"), Args: cp.apiServerArgs(), Log: cp.layout.log("kube-apiserver"),
+		Env: []string{"NO_PROXY=*"}, // an HTTP proxy in the environment cannot reach kubelet
 	})
 	cp.apiServer = p
 	return err

@@ -31,6 +31,7 @@ const sandboxImage = "registry.k8s.io/pause:3.10"
 // run sets up the namespaces of this process, and runs the node in them until one of its programs
 // ends. It always returns an error.
 func (o options) run() error {
+	os.Clearenv() // it may name proxies, which cannot be reached
 	if err := os.Setenv("PATH", binariesDir+":"+realnode.SearchPath); err != nil {
 		return err
 	}
