@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -38,7 +39,7 @@ func unpack(t *testing.T, archive []byte) (files map[string][]byte, modes map[st
 	reader := tar.NewReader(bytes.NewReader(archive))
 	for {
 		header, err := reader.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return files, modes
 		}
 		require.NoError(t, err)
@@ -78,7 +79,8 @@ func TestPack(t *testing.T) {
 }
 
 func TestPackTwice(t *testing.T) {
-	assert.Equal(t, pack(t, "example.com/a:1"), pack(t, "example.com/a:1"))
+	first, second := pack(t, "example.com/a:1"), pack(t, "example.com/a:1")
+	assert.Equal(t, first, second)
 }
 
 func TestPackWithoutProgram(t *testing.T) {

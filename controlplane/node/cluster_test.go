@@ -85,7 +85,7 @@ const hostAnswer = "this is the machine"
 
 // startShared starts the cluster that several tests share.
 var startShared = sync.OnceValues(func() (*cluster, error) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, hostAnswer) }))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, hostAnswer) }))
 	address, err := url.Parse(server.URL)
 	if err != nil {
 		return nil, err

@@ -19,10 +19,8 @@ import (
 
 func main() {
 	log.SetFlags(0)
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	defer stop()
+	ctx, _ := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	if err := run(ctx, os.Args[1:]); err != nil {
-		stop()
 		log.Fatal("workload: ", err)
 	}
 }

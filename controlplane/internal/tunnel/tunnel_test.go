@@ -35,7 +35,7 @@ func server(t *testing.T, answer func(net.Conn)) string {
 				return
 			}
 			go func() {
-				defer conn.Close()
+				defer func() { _ = conn.Close() }()
 				answer(conn)
 			}()
 		}
@@ -63,7 +63,7 @@ func greetAndRepeat(conn net.Conn) {
 // converse sends a text, ends this direction, and returns everything that the server sends.
 func converse(t *testing.T, conn net.Conn, text string) string {
 	t.Helper()
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	_, err := io.WriteString(conn, text)
 	require.NoError(t, err)
 	require.NoError(t, conn.(interface{ CloseWrite() error }).CloseWrite())
@@ -99,7 +99,7 @@ func TestForwardWithoutServer(t *testing.T) {
 	}()
 	conn, err := net.Dial("tcp", front.Addr().String())
 	require.NoError(t, err)
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	_, err = conn.Read(make([]byte, 1))
 	assert.Error(t, err, "the connection ends")
 }
@@ -123,7 +123,7 @@ func TestContextEnds(t *testing.T) {
 	go func() {
 		conn, err := listener.Accept()
 		if err == nil {
-			defer conn.Close()
+			defer func() { _ = conn.Close() }()
 			cancel()
 			_, _ = io.Copy(io.Discard, conn)
 		}
