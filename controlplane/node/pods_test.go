@@ -37,6 +37,26 @@ func TestNodeIsReady(t *testing.T) {
 	assert.Contains(t, found.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: node.Address})
 }
 
+// TestKubeletIsKilled is not parallel: other tests would miss the events that kubelet has not sent.
+func TestKubeletIsKilled(t *testing.T) {
+	c, namespace := shared(t)
+	c.create(t, namespace, pod("before"))
+	c.awaitEvent(t, namespace, "Started", "")
+	killed, err := c.node.KubeletPID()
+	require.NoError(t, err)
+
+	require.NoError(t, c.node.KillKubelet())
+	eventually(t, func(ct *assert.CollectT) {
+		pid, err := c.node.KubeletPID()
+		require.NoError(ct, err)
+		assert.NotEqual(ct, killed, pid)
+	})
+	c.output(t, namespace, "succeed") // the new kubelet runs pods
+	before, err := c.CoreV1().Pods(namespace).Get(t.Context(), "before", metav1.GetOptions{})
+	require.NoError(t, err)
+	assert.Zero(t, before.Status.ContainerStatuses[0].RestartCount, "containers do not end with kubelet")
+}
+
 func TestDeploymentRuns(t *testing.T) {
 	t.Parallel()
 	c, namespace := shared(t)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane/image"
@@ -61,21 +62,27 @@ func (o options) runPrograms() error {
 	if err := importSandbox(); err != nil {
 		return err
 	}
-	kubelet, err := start("kubelet", o.kubeletArgs()...)
-	if err != nil {
-		return err
-	}
 	proxy, err := start("kube-proxy", o.proxyArgs()...)
 	if err != nil {
 		return err
 	}
-	select {
-	case <-containerd.Done():
-		return containerd.Failure()
-	case <-kubelet.Done():
-		return kubelet.Failure()
-	case <-proxy.Done():
-		return proxy.Failure()
+	for {
+		kubelet, err := start("kubelet", o.kubeletArgs()...)
+		if err != nil {
+			return err
+		}
+		select {
+		case <-containerd.Done():
+			return containerd.Failure()
+		case <-proxy.Done():
+			return proxy.Failure()
+		case <-kubelet.Done():
+			// Like systemd on a machine, the node starts a kubelet again that was killed. A kubelet that ends
+			// by itself cannot work here.
+			if kubelet.ExitCode() != 128+int(syscall.SIGKILL) {
+				return kubelet.Failure()
+			}
+		}
 	}
 }
 
