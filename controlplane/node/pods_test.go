@@ -57,6 +57,14 @@ func TestKubeletIsKilled(t *testing.T) {
 	assert.Zero(t, before.Status.ContainerStatuses[0].RestartCount, "containers do not end with kubelet")
 }
 
+// TestAPIServerRestarts is not parallel, because it interrupts everything.
+func TestAPIServerRestarts(t *testing.T) {
+	c, namespace := shared(t)
+	require.NoError(t, c.cp.KillAPIServer())
+	require.NoError(t, c.cp.StartAPIServer(t.Context()))
+	assert.Equal(t, "system:serviceaccount:"+namespace+":default", c.output(t, namespace, "whoami"))
+}
+
 func TestDeploymentRuns(t *testing.T) {
 	t.Parallel()
 	c, namespace := shared(t)
