@@ -23,51 +23,51 @@ import (
 // traces are what a node has while it runs, and what must be gone afterwards.
 type traces struct {
 	Supervisor int
-	Namespaces []string // of its processes
+	First      string // id of the first process in the node's namespaces
 	Cgroup     string
 	Dir        string
+
+	namespace string // the PID namespace
 }
 
 func tracesOf(t require.TestingT, c *cluster) traces {
 	found := traces{Supervisor: c.node.SupervisorPID(), Cgroup: c.node.Cgroup(), Dir: c.node.Dir()}
-	pid := strconv.Itoa(found.Supervisor)
-	children, err := filepath.Glob("/proc/" + pid + "/task/*/children")
+	children, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", found.Supervisor))
 	require.NoError(t, err)
-	var first string
 	for _, file := range children {
 		ids, err := os.ReadFile(file)
 		require.NoError(t, err)
-		first += strings.TrimSpace(string(ids))
+		found.First += strings.TrimSpace(string(ids))
 	}
-	own := namespacesOf("self")
-	for i, namespace := range namespacesOf(first) {
-		require.NotEqual(t, own[i], namespace, "the node has its own namespaces")
-		found.Namespaces = append(found.Namespaces, namespace)
-	}
-	require.Len(t, found.Namespaces, 3, "the namespaces of process %q", first)
 	return found
 }
 
-// namespacesOf returns the namespaces of a process. They have unique names.
-func namespacesOf(pid string) (found []string) {
-	for _, kind := range []string{"mnt", "net", "pid"} {
-		if namespace, err := os.Readlink(filepath.Join("/proc", pid, "ns", kind)); err == nil {
-			found = append(found, namespace)
-		}
-	}
-	return found
+// namespaceOf returns the unique name of a process's PID namespace.
+func namespaceOf(pid string) (string, error) {
+	return os.Readlink(filepath.Join("/proc", pid, "ns", "pid"))
 }
 
 // exist checks that the traces can be found, so that a check of their absence means something.
-func (tr traces) exist(t *testing.T) {
+func (tr *traces) exist(t *testing.T) {
 	t.Helper()
+	var err error
+	tr.namespace, err = namespaceOf(tr.First)
+	require.NoError(t, err)
+	own, err := namespaceOf("self")
+	require.NoError(t, err)
+	require.NotEqual(t, own, tr.namespace, "the node has its own namespaces")
+	// While the namespace is open, the kernel gives no other one its name.
+	kept, err := os.Open(filepath.Join("/proc", tr.First, "ns", "pid"))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = kept.Close() })
+
 	assert.NotEmpty(t, tr.processes())
 	assert.NotEmpty(t, tr.cgroups(t))
 	assert.NotEmpty(t, tr.files(t))
 }
 
 // areGone checks that nothing is left.
-func (tr traces) areGone(t *testing.T) {
+func (tr *traces) areGone(t *testing.T) {
 	t.Helper()
 	assert.True(t, ended(tr.Supervisor), "the supervisor")
 	assert.Empty(t, tr.processes(), "processes")
@@ -78,24 +78,20 @@ func (tr traces) areGone(t *testing.T) {
 	assert.NotContains(t, string(mounts), tr.Dir, "mounts")
 }
 
-// processes returns the processes in the node's namespaces. Without a process, a namespace ends,
-// unless a mount or another process keeps it.
-func (tr traces) processes() (found []string) {
+// processes returns the processes in the node's namespace. Those of pods are in other namespaces.
+// They are in the node's cgroup, which cannot be removed before they end.
+func (tr *traces) processes() (found []string) {
 	directories, _ := filepath.Glob("/proc/[0-9]*")
 	for _, directory := range directories {
-		for _, namespace := range namespacesOf(filepath.Base(directory)) {
-			for _, own := range tr.Namespaces {
-				if namespace == own {
-					name, _ := os.ReadFile(filepath.Join(directory, "comm"))
-					found = append(found, strings.TrimSpace(string(name))+" in "+own)
-				}
-			}
+		if namespace, err := namespaceOf(filepath.Base(directory)); err == nil && namespace == tr.namespace {
+			name, _ := os.ReadFile(filepath.Join(directory, "comm"))
+			found = append(found, strings.TrimSpace(string(name)))
 		}
 	}
 	return found
 }
 
-func (tr traces) cgroups(t *testing.T) (found []string) {
+func (tr *traces) cgroups(t *testing.T) (found []string) {
 	t.Helper()
 	for _, pattern := range []string{"/sys/fs/cgroup/", "/sys/fs/cgroup/*/"} {
 		matches, err := filepath.Glob(pattern + tr.Cgroup)
@@ -106,7 +102,7 @@ func (tr traces) cgroups(t *testing.T) (found []string) {
 }
 
 // files returns the files of the node that are not logs.
-func (tr traces) files(t *testing.T) (found []string) {
+func (tr *traces) files(t *testing.T) (found []string) {
 	t.Helper()
 	entries, err := os.ReadDir(tr.Dir)
 	require.NoError(t, err)
