@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Demo shows the output of the kube_events receiver: it runs the Collector. Without a kubeconfig
-// file, it first starts a control plane with simulated nodes or a real one, and applies workloads to
-// it. It runs until Ctrl-C or until the Collector ends, and leaves nothing behind, except for the
+// file, it first starts a control plane with simulated nodes or a real one, and applies workloads
+// to it. It runs until Ctrl-C or until the Collector ends, and leaves nothing behind, except for the
 // folder of the control plane if it is killed with kill -9. Its exit code is the Collector's, or 0
 // after Ctrl-C.
 package main

@@ -37,8 +37,8 @@ func createInterface() error {
 }
 
 // connect connects the network namespace with the machine, through sockets in the node's directory:
-// programs of the machine reach all addresses inside, and pods reach some ports of the machine, with
-// the node's address.
+// programs of the machine reach all addresses inside, and pods reach some ports of the machine,
+// with the node's address.
 func (o options) connect() error {
 	egress, err := net.Listen("unix", filepath.Join(nodeDir, realnode.EgressSocket))
 	if err != nil {

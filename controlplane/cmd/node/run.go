@@ -25,8 +25,8 @@ import (
 //go:embed files
 var configurations embed.FS
 
-// sandboxImage is the image of the process that keeps the namespaces of a pod. files/containerd.toml
-// names it, too.
+// sandboxImage is the image of the process that keeps the namespaces of a pod.
+// files/containerd.toml names it, too.
 const sandboxImage = "registry.k8s.io/pause:3.10"
 
 // run sets up the namespaces of this process, and runs the node in them until one of its programs
@@ -77,8 +77,8 @@ func (o options) runPrograms() error {
 		case <-proxy.Done():
 			return proxy.Failure()
 		case <-kubelet.Done():
-			// Like systemd on a machine, the node starts a kubelet again that was killed. A kubelet that ends
-			// by itself cannot work here.
+			// The node starts a kubelet that was killed again, as systemd does on a machine. A kubelet that
+			// ends by itself cannot work here.
 			if kubelet.ExitCode() != 128+int(syscall.SIGKILL) {
 				return kubelet.Failure()
 			}
