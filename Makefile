@@ -26,6 +26,10 @@ LINTER       := build/tools/golangci-lint
 VULNCHECK    := build/tools/govulncheck
 DEMO         := build/demo
 CONTROLPLANE := $(addprefix build/controlplane/,etcd kube-apiserver kube-controller-manager kube-scheduler kwok)
+# The programs of a real node, which only Linux can run.
+ifeq ($(shell go env GOOS),linux)
+NODE_BINARIES := $(addprefix build/controlplane/,containerd containerd-shim-runc-v2 ctr kubelet kube-proxy node workload)
+endif
 BACKENDS     := $(addprefix build/backends/,loki prometheus promtool)
 
 VERSION := $(shell cat VERSION)
@@ -39,7 +43,7 @@ MODULES := $(patsubst %/go.mod,%,$(wildcard $(addsuffix /go.mod,. controlplane d
 
 # The sources of the Collector and of the demo.
 SOURCES      := $(shell find . \( -path ./build -o -path ./controlplane -o -path ./deploy -o -path ./distribution/image -o -path ./e2e \) -prune -o -name '*.go' ! -name '*_test.go' -print)
-DEMO_SOURCES := $(shell find controlplane -name '*.go' ! -name '*_test.go' -o -name '*.yaml')
+DEMO_SOURCES := $(shell find controlplane -type f ! -name '*_test.go' ! -name 'go.*')
 
 # The race detector needs cgo, and cgo a C compiler.
 ifeq ($(shell go env CGO_ENABLED),1)
@@ -57,7 +61,7 @@ help: ## Print this list
 build: $(OTELCOL) ## Build the Collector with the kube_events receiver: build/otelcol-kubeevents
 
 .PHONY: controlplane
-controlplane: $(CONTROLPLANE) ## Build etcd, Kubernetes and kwok for the demo and the tests: build/controlplane
+controlplane: $(CONTROLPLANE) $(NODE_BINARIES) ## Build etcd, Kubernetes, kwok and containerd for the demo and the tests: build/controlplane
 
 .PHONY: backends
 backends: $(BACKENDS) ## Build Loki, Prometheus and promtool for the tests: build/backends
@@ -67,12 +71,12 @@ backends: $(BACKENDS) ## Build Loki, Prometheus and promtool for the tests: buil
 run: export PAGE_ENDPOINT ?= 127.0.0.1:8090
 run: export PROMETHEUS_ENDPOINT ?= 127.0.0.1:9464
 run: export OTELCOL_METRICS_PORT ?= 8888
-run: $(OTELCOL) $(DEMO) $(if $(KUBECONFIG),,$(CONTROLPLANE)) ## Show the events of the cluster in KUBECONFIG (read only), or of a demo on an embedded control plane
-	@exec $(DEMO) -kubeconfig "$$KUBECONFIG"
+run: $(OTELCOL) $(DEMO) $(if $(KUBECONFIG),,$(CONTROLPLANE) $(if $(filter real,$(NODE)),$(NODE_BINARIES))) ## Show the events of the cluster in KUBECONFIG (read only), or of a demo on an embedded control plane; NODE=real runs containers (Linux, root)
+	@exec $(DEMO) -kubeconfig "$$KUBECONFIG" $(if $(filter real,$(NODE)),-node real)
 
 # The tests of e2e mostly wait, so more of its packages run at a time than there are processors.
 .PHONY: test
-test: $(OTELCOL) $(COMPARISON) $(CONTROLPLANE) $(BACKENDS) ## Run all tests: unit, golden, fuzz seeds, and those against a real control plane
+test: $(OTELCOL) $(COMPARISON) $(CONTROLPLANE) $(NODE_BINARIES) $(BACKENDS) ## Run all tests: unit, golden, fuzz seeds, and those against a real control plane
 	$(RACE_NOTICE)
 	@failed=; for module in $(MODULES); do \
 		echo "testing module $$module"; \
@@ -266,12 +270,18 @@ VERSION_FLAGS      := -X $(VERSION_PACKAGE).gitVersion=v$(KUBERNETES_VERSION) \
 # Build them one after the other, because they share most packages.
 build/controlplane/kube-controller-manager: | build/controlplane/kube-apiserver
 build/controlplane/kube-scheduler: | build/controlplane/kube-controller-manager
+build/controlplane/kube-proxy: | build/controlplane/kube-scheduler
 build/controlplane/etcd build/controlplane/kwok: | build/controlplane/kube-scheduler
+build/controlplane/kubelet: | build/controlplane/kube-proxy
 build/backends/promtool: | build/backends/prometheus
 
 build/controlplane/kube-%: $(BINARIES)
 	@echo "building kube-$* $(KUBERNETES_VERSION) (the first time takes a few minutes) ..."
 	@cd tools/kubernetes && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w $(VERSION_FLAGS)" -o ../../$@ k8s.io/kubernetes/cmd/kube-$*
+
+build/controlplane/kubelet: $(BINARIES)
+	@echo "building kubelet $(KUBERNETES_VERSION) (the first time takes a few minutes) ..."
+	@cd tools/kubernetes && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w $(VERSION_FLAGS)" -o ../../$@ k8s.io/kubernetes/cmd/kubelet
 
 build/controlplane/etcd: $(BINARIES)
 	@echo "building etcd ..."
@@ -280,6 +290,21 @@ build/controlplane/etcd: $(BINARIES)
 build/controlplane/kwok: $(BINARIES)
 	@echo "building kwok ..."
 	@cd tools/kubernetes && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o ../../$@ sigs.k8s.io/kwok/cmd/kwok
+
+# The version of containerd is also a flag of its build.
+CONTAINERD         := build/controlplane/containerd build/controlplane/containerd-shim-runc-v2 build/controlplane/ctr
+CONTAINERD_VERSION := $(shell awk '$$1 == "github.com/containerd/containerd/v2" { print $$2 }' tools/containerd/go.mod)
+
+build/controlplane/containerd-shim-runc-v2 build/controlplane/ctr: | build/controlplane/containerd
+
+$(CONTAINERD): build/controlplane/%: tools/containerd/go.mod tools/containerd/go.sum
+	@echo "building $* $(CONTAINERD_VERSION) ..."
+	@cd tools/containerd && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X github.com/containerd/containerd/v2/version.Version=$(CONTAINERD_VERSION)" \
+		-o ../../$@ github.com/containerd/containerd/v2/cmd/$*
+
+build/controlplane/node build/controlplane/workload: build/controlplane/%: controlplane/go.mod controlplane/go.sum $(DEMO_SOURCES)
+	@echo "building the program $* of a real node ..."
+	@cd controlplane && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o ../$@ ./cmd/$*
 
 build/backends/loki: tools/loki/go.mod tools/loki/go.sum
 	@echo "building Loki (the first time takes a few minutes) ..."

@@ -60,7 +60,6 @@ func (cp *ControlPlane) apiServerArgs() []string {
 	args := []string{
 		"--etcd-servers=" + cp.ports.etcdURL(),
 		"--bind-address=" + loopback,
-		"--advertise-address=" + loopback,
 		"--secure-port=" + strconv.Itoa(cp.ports.apiServer),
 		"--cert-dir=" + cp.layout.path("certificates"),
 		"--token-auth-file=" + cp.layout.path("tokens.csv"),
@@ -69,9 +68,8 @@ func (cp *ControlPlane) apiServerArgs() []string {
 		"--service-account-key-file=" + cp.layout.path("service-account.key"),
 		"--service-account-signing-key-file=" + cp.layout.path("service-account.key"),
 		"--service-cluster-ip-range=10.96.0.0/16",
-		// A loopback address is not a valid endpoint of the kubernetes Service.
-		"--endpoint-reconciler-type=none",
 	}
+	args = append(args, cp.addressArgs()...)
 	if !cp.options.ControllerManager {
 		args = append(args, "--disable-admission-plugins=ServiceAccount")
 	}

@@ -38,6 +38,9 @@ type Options struct {
 	// Nodes is the number of simulated nodes, named node-0 and up. They need ControllerManager,
 	// which marks them as ready.
 	Nodes int
+	// RealNode prepares the API server for a node of package node, which needs ControllerManager. Then
+	// there can be no simulated nodes.
+	RealNode bool
 }
 
 // ControlPlane is a running control plane. Its methods may be used concurrently, but
@@ -85,6 +88,9 @@ func prepare(options Options) (*ControlPlane, error) {
 	if options.Binaries == "" {
 		options.Binaries = os.Getenv("KUBEBUILDER_ASSETS")
 	}
+	if options.RealNode && options.Nodes > 0 {
+		return nil, errors.New("kwok would also simulate the real node: set Options.Nodes or Options.RealNode, not both")
+	}
 	cp := &ControlPlane{options: options, temporary: options.DataDir == ""}
 	if err := cp.checkBinaries(); err != nil {
 		return nil, err
@@ -98,6 +104,9 @@ func prepare(options Options) (*ControlPlane, error) {
 	}
 	if cp.token, err = cp.layout.writeSecrets(); err != nil {
 		return nil, fmt.Errorf("write the control plane's credentials: %w", err)
+	}
+	if err := cp.prepareForRealNode(); err != nil {
+		return nil, fmt.Errorf("prepare the control plane for a real node: %w", err)
 	}
 	return cp, nil
 }
@@ -221,6 +230,7 @@ func (cp *ControlPlane) launchAPIServer() error {
 	}
 	p, err := process.Start(process.Command{
 		Path: cp.binary("kube-apiserver"), Args: cp.apiServerArgs(), Log: cp.layout.log("kube-apiserver"),
+		Env: []string{"NO_PROXY=*"}, // an HTTP proxy in the environment cannot reach kubelet
 	})
 	cp.apiServer = p
 	return err

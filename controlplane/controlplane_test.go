@@ -179,6 +179,11 @@ func TestMissingPrograms(t *testing.T) {
 	assert.ErrorContains(t, err, "make controlplane")
 }
 
+func TestSimulatedAndRealNodes(t *testing.T) {
+	_, err := controlplane.Start(t.Context(), controlplane.Options{Binaries: t.TempDir(), Nodes: 1, RealNode: true})
+	assert.ErrorContains(t, err, "set Options.Nodes or Options.RealNode, not both")
+}
+
 func TestFailingStartQuotesTheLog(t *testing.T) {
 	_, err := controlplane.Start(t.Context(), controlplane.Options{Binaries: controlplanetest.Binaries(), APIServerArgs: []string{"--no-such-flag"}})
 	if errors.Is(err, controlplane.ErrBinariesMissing) && os.Getenv("CI") == "" {

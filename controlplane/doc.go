@@ -8,6 +8,8 @@
 // on free ports of the loopback interface, and write to one directory. `make controlplane` builds
 // the programs. For etcd and kube-apiserver, a directory of setup-envtest works, too.
 //
+// Package node adds a real node to it, which needs Linux, root, and some programs of the machine.
+//
 // Stop ends all programs. On Linux, they also end when the program that called Start ends, even if
 // it was killed.
 package controlplane

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package demo creates workloads that cause events: one that runs and is scaled up and down, one
-// that cannot be scheduled, one that crashes, one that a custom resource owns, and a CronJob.
+// that cannot be scheduled, one that crashes, one that a custom resource owns, and a CronJob. On a
+// real node, there are more.
 package demo
 
 import (
@@ -19,7 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-//go:embed manifests/*.yaml
+//go:embed manifests
 var manifests embed.FS
 
 // scaleInterval is the time between two changes of the scaled Deployment.
@@ -28,7 +29,11 @@ const scaleInterval = 15 * time.Second
 // Run applies the demo to the cluster, and then scales a Deployment until ctx ends. The end of ctx
 // is not an error.
 func Run(ctx context.Context, config *rest.Config) error {
-	err := apply(ctx, config)
+	return run(ctx, config, "manifests/*.yaml")
+}
+
+func run(ctx context.Context, config *rest.Config, patterns ...string) error {
+	err := apply(ctx, config, patterns)
 	if err == nil {
 		err = scaleUpAndDown(ctx, config)
 	}
@@ -38,14 +43,18 @@ func Run(ctx context.Context, config *rest.Config) error {
 	return err
 }
 
-func apply(ctx context.Context, config *rest.Config) error {
+func apply(ctx context.Context, config *rest.Config, patterns []string) error {
 	applier, err := newApplier(config)
 	if err != nil {
 		return err
 	}
-	paths, err := fs.Glob(manifests, "manifests/*.yaml")
-	if err != nil {
-		return err
+	var paths []string
+	for _, pattern := range patterns {
+		matches, err := fs.Glob(manifests, pattern)
+		if err != nil {
+			return err
+		}
+		paths = append(paths, matches...)
 	}
 	for _, path := range paths {
 		manifest, err := manifests.ReadFile(path)

@@ -117,6 +117,14 @@ func TestKubeconfigIsMissing(t *testing.T) {
 	assert.NoFileExists(t, seen, "the Collector was not started")
 }
 
+func TestUnknownNodes(t *testing.T) {
+	s, _ := newShow(t, "")
+	s.nodes = "imaginary"
+	code, err := s.run(t.Context())
+	assert.Equal(t, 1, code)
+	assert.ErrorContains(t, err, "-node=imaginary: use simulated or real")
+}
+
 func TestCollectorIsMissing(t *testing.T) {
 	s, _ := newShow(t, "")
 	s.collector = filepath.Join(t.TempDir(), "otelcol")

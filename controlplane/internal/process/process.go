@@ -30,6 +30,9 @@ type Command struct {
 	Stdout, Stderr *os.File
 	// Log, if set, is the file to which output without a destination is appended.
 	Log string
+
+	// Attributes, if set, changes how the operating system starts the program.
+	Attributes func(*syscall.SysProcAttr)
 }
 
 // Process is a program that was started. Its methods may be used concurrently.
@@ -46,6 +49,9 @@ func Start(command Command) (*Process, error) {
 	p.cmd = exec.Command(command.Path, command.Args...)
 	p.cmd.Env = append(os.Environ(), command.Env...)
 	p.cmd.SysProcAttr = groupLeader()
+	if command.Attributes != nil {
+		command.Attributes(p.cmd.SysProcAttr)
+	}
 	if command.Stdout != nil {
 		p.cmd.Stdout = command.Stdout
 	}
@@ -166,8 +172,11 @@ const (
 )
 
 // LogTail returns the last lines of the log.
-func (p *Process) LogTail() string {
-	log, err := os.Open(p.log)
+func (p *Process) LogTail() string { return Tail(p.log) }
+
+// Tail returns the last lines of a log file.
+func Tail(path string) string {
+	log, err := os.Open(path)
 	if err != nil {
 		return err.Error()
 	}
