@@ -243,7 +243,7 @@ func TestNamesAreValid(t *testing.T) {
 	t.Parallel()
 	release := strings.Repeat("long-", 10) + "xyz" // 53 characters are the most that helm allows.
 	for _, name := range []string{release, "shop", "kube-events"} {
-		for _, object := range harness.Chart(t, name, "observability", "--values", filepath.Join("testdata", "everything.values.yaml")) {
+		for _, object := range harness.Chart(t, name, "observability", "--values", filepath.Join("testdata", "everything.values.yaml"), "--set", "dashboards.enabled=true") {
 			assert.LessOrEqual(t, len(object.GetName()), 63, object.GetName())
 			assert.Regexp(t, `^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`, object.GetName())
 			for key := range object.GetLabels() {
@@ -257,7 +257,8 @@ func TestNamesAreValid(t *testing.T) {
 // TestDashboardsAndRulesAreThoseOfTheFiles, with no character changed.
 func TestDashboardsAndRulesAreThoseOfTheFiles(t *testing.T) {
 	t.Parallel()
-	all := render(t, "--set", endpoint, "--set", "dashboards.enabled=true", "--set", "prometheusRule.enabled=true")
+	all := render(t, "--set", endpoint, "--set", "dashboards.enabled=true", "--set", "dashboards.annotations.grafana_folder=Kubernetes",
+		"--set", "prometheusRule.enabled=true", "--set", "prometheusRule.labels.release=prometheus")
 	for _, dashboard := range []string{"receiver", "workload"} {
 		found := 0
 		for _, object := range all.of("ConfigMap") {
@@ -265,11 +266,15 @@ func TestDashboardsAndRulesAreThoseOfTheFiles(t *testing.T) {
 				found++
 				assert.Equal(t, strings.TrimSpace(harness.Read(t, "deploy", "chart", "dashboards", dashboard+".json")), strings.TrimSpace(text))
 				assert.Equal(t, "1", object.GetLabels()["grafana_dashboard"])
+				assert.Equal(t, "Kubernetes", object.GetAnnotations()["grafana_folder"])
 			}
 		}
 		assert.Equal(t, 1, found, dashboard)
 	}
 	var rules map[string]any
 	require.NoError(t, yaml.Unmarshal([]byte(harness.Read(t, "deploy", "chart", "rules", "kube-events.yaml")), &rules))
-	assert.Equal(t, rules, all.of("PrometheusRule")[0].Object["spec"])
+	rule := all.of("PrometheusRule")
+	require.Len(t, rule, 1)
+	assert.Equal(t, rules, rule[0].Object["spec"])
+	assert.Equal(t, "prometheus", rule[0].GetLabels()["release"])
 }

@@ -46,6 +46,10 @@ receivers:
     {{- with .Values.namespaces }}
     namespaces: {{ toJson . }}
     {{- end }}
+    {{- if and .Values.prometheus.enabled .Values.podMonitor.enabled }}
+    # Not shorter than the interval of the scrapes, which must not miss the zero of a new series.
+    collection_interval: {{ .Values.podMonitor.interval }}
+    {{- end }}
     {{- if eq .Values.mode "single" }}
     # A restart loses nothing. It repeats only the records that a crash interrupted, byte for byte.
     storage: file_storage
