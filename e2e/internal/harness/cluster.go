@@ -225,6 +225,7 @@ func RulesOfREADME(t testing.TB, text string) []rbacv1.PolicyRule {
 	if !found {
 		t.Fatal("README.md has no block of YAML behind ", text)
 	}
+	block, _, _ = strings.Cut(block, "```")
 	return rulesOf(t, block)
 }
 
