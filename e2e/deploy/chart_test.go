@@ -129,12 +129,12 @@ func TestHelm(t *testing.T) {
 	_, err = kube.PolicyV1().PodDisruptionBudgets(namespace).Get(t.Context(), "released-kube-events", metav1.GetOptions{})
 	assert.True(t, apierrors.IsNotFound(err), "%v", err)
 
-	release("uninstall", "released", "--wait")
+	release("uninstall", "released", "--wait", "--timeout", "1m")
 	_, err = kube.AppsV1().Deployments(namespace).Get(t.Context(), "released-kube-events", metav1.GetOptions{})
 	assert.True(t, apierrors.IsNotFound(err), "%v", err)
 	assert.Equal(t, volume, claim().UID)
 
 	release("install", "released", chart, "--set", endpoint)
 	assert.Equal(t, volume, claim().UID)
-	release("uninstall", "released", "--wait")
+	release("uninstall", "released", "--wait", "--timeout", "1m")
 }
