@@ -47,7 +47,7 @@ func TestTheExamplesOnThePage(t *testing.T) {
 	extension := harness.Objects(t, blocks[1][1])
 	require.Len(t, extension, 1)
 	for _, object := range all.of("ClusterRole") {
-		if object.GetName() == "kube-events" {
+		if object.GetName() == "kube-events-extensions" {
 			var role rbacv1.ClusterRole
 			require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &role))
 			assert.Equal(t, role.AggregationRule.ClusterRoleSelectors[0].MatchLabels, extension[0].GetLabels())

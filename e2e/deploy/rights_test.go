@@ -56,7 +56,7 @@ func TestTheRulesAreThoseOfTheREADME(t *testing.T) {
 	t.Parallel()
 	rules := harness.RulesOfREADME(t, "### RBAC")
 	for _, mode := range []string{"single", "ha", "stateless"} {
-		assert.Equal(t, rules, chart(t, "kube-events", "http://gateway:4318", "mode="+mode).role(t, "kube-events-default").Rules)
+		assert.Equal(t, rules, chart(t, "kube-events", "http://gateway:4318", "mode="+mode).role(t, "kube-events").Rules)
 	}
 	assert.Equal(t, rules, readManifests(t, "operator/collector.yaml").role(t, "kube-events").Rules)
 	namespaced := chart(t, "shop", "http://gateway:4318", "namespaces={shop,shop-data}")
@@ -128,7 +128,7 @@ func TestClusterRolesWithTheLabelExtendThePermissions(t *testing.T) {
 
 	// An upgrade of the release keeps what others have added.
 	for _, object := range roles {
-		if object.GetName() == "extended-kube-events" {
+		if object.GetName() == "extended-kube-events-extensions" {
 			kube.ApplyObject(t, object)
 		}
 	}

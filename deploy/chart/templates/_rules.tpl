@@ -68,3 +68,24 @@ their owners. A Role in one namespace does not get the kinds that have no namesp
 {{- end -}}
 {{- toYaml $rules -}}
 {{- end -}}
+
+{{/* Binds the Collector to a ClusterRole: (list $ NAME). */}}
+{{- define "kube-events.clusterRoleBinding" -}}
+{{- $name := index . 1 -}}
+{{- with index . 0 -}}
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata:
+  name: {{ $name }}
+  labels:
+    {{- include "kube-events.labels" . | nindent 4 }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: ClusterRole
+  name: {{ $name }}
+subjects:
+  - kind: ServiceAccount
+    name: {{ include "kube-events.serviceAccountName" . }}
+    namespace: {{ .Release.Namespace }}
+{{- end -}}
+{{- end -}}
