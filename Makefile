@@ -24,6 +24,7 @@ IMAGER       := build/tools/image
 MDATAGEN     := build/tools/mdatagen
 LINTER       := build/tools/golangci-lint
 VULNCHECK    := build/tools/govulncheck
+HELM         := build/tools/helm
 DEMO         := build/demo
 CONTROLPLANE := $(addprefix build/controlplane/,etcd kube-apiserver kube-controller-manager kube-scheduler kwok)
 # The programs of a real node, which only Linux can run.
@@ -76,7 +77,7 @@ run: $(OTELCOL) $(DEMO) $(if $(KUBECONFIG),,$(CONTROLPLANE) $(if $(filter real,$
 
 # The tests of e2e mostly wait, so more of its packages run at a time than there are processors.
 .PHONY: test
-test: $(OTELCOL) $(COMPARISON) $(CONTROLPLANE) $(NODE_BINARIES) $(BACKENDS) ## Run all tests: unit, golden, fuzz seeds, and those against a real control plane
+test: $(OTELCOL) $(COMPARISON) $(CONTROLPLANE) $(NODE_BINARIES) $(BACKENDS) $(HELM) ## Run all tests: unit, golden, fuzz seeds, and those against a real control plane
 	$(RACE_NOTICE)
 	@failed=; for module in $(MODULES); do \
 		echo "testing module $$module"; \
@@ -142,20 +143,33 @@ vulncheck: $(VULNCHECK) ## Look for known vulnerabilities in what the receiver c
 		[ $$code -ne 3 ] || exit 1; \
 		echo "known vulnerabilities were NOT checked: cannot reach the database"; }
 
+# $(call render,NAME,NAMESPACE) renders the plain manifest NAME from the chart.
+render = { echo "\# Rendered from deploy/chart with deploy/manifests/values/$(1).yaml. To change it, run make generate." && \
+	$(CURDIR)/$(HELM) template kube-events deploy/chart --namespace $(2) --values deploy/manifests/values/$(1).yaml $(3); \
+	} > deploy/manifests/$(1).yaml
+RENDER_MANIFESTS := $(call render,default,kube-events) && $(call render,ha,kube-events) && \
+	$(call render,namespaced,team-a) && $(call render,trial,kube-events) && \
+	$(call render,integrations,kube-events,--show-only templates/integrations.yaml)
+
 .PHONY: generate
-generate: $(MDATAGEN) ## Generate documentation.md and internal/metadata from metadata.yaml, and the dashboards
+generate: $(MDATAGEN) manifests ## Generate documentation.md and internal/metadata from metadata.yaml, the dashboards, and deploy/manifests
 	PATH="$(CURDIR)/build/tools:$$PATH" go generate ./...
 	cd deploy/dashboards && go generate ./...
 
+.PHONY: manifests
+manifests: $(HELM) ## Render deploy/manifests from the chart
+	@$(RENDER_MANIFESTS)
+
 # Generate in a copy, so that the check never changes the working tree.
 .PHONY: check-generated
-check-generated: $(MDATAGEN) ## Fail if generated files are stale
+check-generated: $(MDATAGEN) $(HELM) ## Fail if generated files are stale
 	@rm -rf build/regenerated && mkdir -p build/regenerated
 	@git ls-files --cached --others --exclude-standard -- . ':!controlplane' ':!distribution' ':!e2e' ':!tools' | while read -r file; do \
 		if [ -e "$$file" ]; then mkdir -p "build/regenerated/$$(dirname "$$file")" && cp "$$file" "build/regenerated/$$file"; fi; \
 	done
 	@cd build/regenerated && PATH="$(CURDIR)/build/tools:$$PATH" go generate ./...
 	@cd build/regenerated/deploy/dashboards && go generate ./...
+	@cd build/regenerated && $(RENDER_MANIFESTS)
 	@cd build/regenerated && find . -type f | while read -r file; do \
 		diff -u "$(CURDIR)/$$file" "$$file" || { echo "$$file is stale: run make generate"; exit 1; }; \
 	done
@@ -249,6 +263,10 @@ $(DEMO): controlplane/go.mod controlplane/go.sum $(DEMO_SOURCES)
 $(OCB) $(MDATAGEN): build/tools/%: tools/collector/go.mod tools/collector/go.sum
 	@echo "building $* ..."
 	@cd tools/collector && CGO_ENABLED=0 go build -trimpath -o ../../$@ go.opentelemetry.io/collector/cmd/$*
+
+$(HELM): tools/helm/go.mod tools/helm/go.sum
+	@echo "building helm (the first time takes a few minutes) ..."
+	@cd tools/helm && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o ../../$@ helm.sh/helm/v4/cmd/helm
 
 $(LINTER): tools/lint/go.mod tools/lint/go.sum
 	@echo "building golangci-lint (the first time takes a few minutes) ..."

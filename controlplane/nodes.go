@@ -63,7 +63,8 @@ func newNode(i int) *corev1.Node {
 		corev1.ResourcePods:   resource.MustParse("10000"),
 	}
 	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}},
+		// Kubelets set these labels, and pods select nodes with them.
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name, corev1.LabelOSStable: "linux"}},
 		Status:     corev1.NodeStatus{Allocatable: capacity, Capacity: capacity},
 	}
 }

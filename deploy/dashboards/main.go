@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// This program writes the dashboards for Grafana, as JSON files for its import or provisioning.
+// This program writes the dashboards for Grafana into the chart, as JSON files for its import or
+// provisioning.
 package main
 
 //go:generate go run .
@@ -9,9 +10,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 )
+
+// directory is where the chart has its dashboards.
+var directory = filepath.Join("..", "chart", "dashboards")
 
 func main() {
 	for file, builder := range map[string]*dashboard.DashboardBuilder{
@@ -34,5 +39,5 @@ func write(file string, builder *dashboard.DashboardBuilder) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(file, append(text, '\n'), 0o644) //nolint:gosec // anyone may read it
+	return os.WriteFile(filepath.Join(directory, file), append(text, '\n'), 0o644) //nolint:gosec // anyone may read it
 }

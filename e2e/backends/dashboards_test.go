@@ -51,7 +51,7 @@ func set(values ...string) map[string]bool {
 // TestTheDashboards asks each query of the dashboards, those that fill its variables included.
 func TestTheDashboards(t *testing.T) {
 	t.Parallel()
-	for _, path := range files(t, "deploy", "dashboards", "*.json") {
+	for _, path := range files(t, "deploy", "chart", "dashboards", "*.json") {
 		var d dashboard
 		decode(t, path, &d)
 		require.NotEmpty(t, d.Panels)
@@ -139,7 +139,7 @@ func TestTheReceiversDashboardShowsAll(t *testing.T) {
 	t.Parallel()
 	documentation, err := os.ReadFile(harness.InRepository("documentation.md"))
 	require.NoError(t, err)
-	shown, err := os.ReadFile(harness.InRepository("deploy", "dashboards", "receiver.json"))
+	shown, err := os.ReadFile(harness.InRepository("deploy", "chart", "dashboards", "receiver.json"))
 	require.NoError(t, err)
 	metrics := regexp.MustCompile(`(?m)^### (otelcol_\w+)$`).FindAllStringSubmatch(string(documentation), -1)
 	require.NotEmpty(t, metrics)

@@ -72,12 +72,12 @@ func (f *fixture) startBackends(metrics []string) (err error) {
 		return err
 	}
 	f.started = append(f.started, f.loki.process)
-	rules, err := filepath.Abs(harness.InRepository("deploy", "rules"))
+	rules, err := filepath.Abs(harness.InRepository("deploy", "chart", "rules"))
 	if err != nil {
 		return err
 	}
 	replace := strings.NewReplacer("127.0.0.1:9464", metrics[0], `"127.0.0.1:8888"`, fmt.Sprintf("%q, %q", metrics[1], metrics[2]),
-		"deploy/rules", rules)
+		"deploy/chart/rules", rules)
 	scrape := replace.Replace(f.page.scrape)
 	if f.scraped, err = startPrometheus(f.make("scraped"), scrape); err != nil {
 		return err

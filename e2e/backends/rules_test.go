@@ -31,12 +31,12 @@ func decode(t *testing.T, path string, into any) {
 	require.NoError(t, yaml.Unmarshal(text, into), path)
 }
 
-// TestTheRulesAsPromtoolTestsThem runs deploy/rules/tests, over simulated hours and days.
+// TestTheRulesAsPromtoolTestsThem runs deploy/chart/rules/tests, over simulated hours and days.
 func TestTheRulesAsPromtoolTestsThem(t *testing.T) {
 	t.Parallel()
 	for _, arguments := range [][]string{
-		append([]string{"check", "rules", "--lint-fatal"}, files(t, "deploy", "rules", "*.yaml")...),
-		append([]string{"test", "rules"}, files(t, "deploy", "rules", "tests", "*.yaml")...),
+		append([]string{"check", "rules", "--lint-fatal"}, files(t, "deploy", "chart", "rules", "*.yaml")...),
+		append([]string{"test", "rules"}, files(t, "deploy", "chart", "rules", "tests", "*.yaml")...),
 	} {
 		report, err := exec.Command(backend("promtool"), arguments...).CombinedOutput()
 		require.NoError(t, err, "%s", report)
@@ -47,7 +47,7 @@ func TestTheRulesAsPromtoolTestsThem(t *testing.T) {
 func TestEachAlertIsTested(t *testing.T) {
 	t.Parallel()
 	fires, silent := map[string]bool{}, map[string]bool{}
-	for _, path := range files(t, "deploy", "rules", "tests", "*.yaml") {
+	for _, path := range files(t, "deploy", "chart", "rules", "tests", "*.yaml") {
 		var file struct {
 			Tests []struct {
 				Alerts []struct {
@@ -64,7 +64,7 @@ func TestEachAlertIsTested(t *testing.T) {
 			}
 		}
 	}
-	for _, path := range files(t, "deploy", "rules", "*.yaml") {
+	for _, path := range files(t, "deploy", "chart", "rules", "*.yaml") {
 		var file struct {
 			Groups []struct{ Rules []struct{ Alert string } }
 		}

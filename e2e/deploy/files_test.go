@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	sigsyaml "sigs.k8s.io/yaml"
 
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
@@ -29,51 +28,6 @@ const entrypoint = "otelcol-kubeevents"
 func readManifests(t *testing.T, path string) manifests {
 	t.Helper()
 	return harness.Objects(t, harness.Read(t, "deploy", path))
-}
-
-// helmValues are those of the keys of the chart opentelemetry-collector that are used.
-type helmValues struct {
-	Mode             string `json:"mode"`
-	ReplicaCount     int32  `json:"replicaCount"`
-	FullnameOverride string `json:"fullnameOverride"`
-	Image            struct {
-		Repository string `json:"repository"`
-		Tag        string `json:"tag"`
-	} `json:"image"`
-	Command struct {
-		Name      string   `json:"name"`
-		ExtraArgs []string `json:"extraArgs"`
-	} `json:"command"`
-	Rollout struct {
-		Strategy appsv1.DeploymentStrategyType `json:"strategy"`
-	} `json:"rollout"`
-	ClusterRole struct {
-		Create             bool                  `json:"create"`
-		Name               string                `json:"name"`
-		ClusterRoleBinding struct{ Name string } `json:"clusterRoleBinding"`
-		Rules              []rbacv1.PolicyRule   `json:"rules"`
-	} `json:"clusterRole"`
-	ExtraEnvs          []corev1.EnvVar             `json:"extraEnvs"`
-	UseGOMEMLIMIT      bool                        `json:"useGOMEMLIMIT"`
-	Resources          corev1.ResourceRequirements `json:"resources"`
-	PodSecurityContext *corev1.PodSecurityContext  `json:"podSecurityContext"`
-	SecurityContext    *corev1.SecurityContext     `json:"securityContext"`
-	LivenessProbe      *corev1.Probe               `json:"livenessProbe"`
-	ReadinessProbe     *corev1.Probe               `json:"readinessProbe"`
-	Service            struct{ Enabled bool }      `json:"service"`
-	Ports              map[string]struct {
-		Enabled bool `json:"enabled"`
-	} `json:"ports"`
-	ExtraManifests    []corev1.PersistentVolumeClaim `json:"extraManifests"`
-	ExtraVolumes      []corev1.Volume                `json:"extraVolumes"`
-	ExtraVolumeMounts []corev1.VolumeMount           `json:"extraVolumeMounts"`
-	AlternateConfig   map[string]any                 `json:"alternateConfig"`
-}
-
-func readHelmValues(t *testing.T) (values helmValues) {
-	t.Helper()
-	require.NoError(t, sigsyaml.UnmarshalStrict([]byte(harness.Read(t, "deploy", "helm", "values.yaml")), &values))
-	return values
 }
 
 // operatorSpec are the fields of an OpenTelemetryCollector, opentelemetry.io/v1beta1, that are
@@ -91,6 +45,7 @@ type operatorSpec struct {
 	SecurityContext          *corev1.SecurityContext     `json:"securityContext"`
 	VolumeMounts             []corev1.VolumeMount        `json:"volumeMounts"`
 	Volumes                  []corev1.Volume             `json:"volumes"`
+	NodeSelector             map[string]string           `json:"nodeSelector"`
 	Config                   map[string]any              `json:"config"`
 }
 
@@ -104,60 +59,10 @@ func readOperatorSpec(t *testing.T) (spec operatorSpec) {
 	return spec
 }
 
-// baseConfig is the configuration that the base's two files come to.
-func baseConfig(t *testing.T) map[string]any {
-	t.Helper()
-	merged := map[string]any{}
-	for _, file := range []string{"config.yaml", "persistence.yaml"} {
-		config := map[string]any{}
-		require.NoError(t, sigsyaml.Unmarshal([]byte(harness.Read(t, "deploy", "base", file)), &config))
-		merge(merged, config)
-	}
-	return merged
-}
-
-func merge(into, from map[string]any) {
-	for key, value := range from {
-		old, isMap := into[key].(map[string]any)
-		if added, ok := value.(map[string]any); ok && isMap {
-			merge(old, added)
-		} else {
-			into[key] = value
-		}
-	}
-}
-
-func TestTheHelmValuesComeToTheBase(t *testing.T) {
+func TestTheOperatorsCollectorIsThatOfTheChart(t *testing.T) {
 	t.Parallel()
-	values, deployment := readHelmValues(t), only[appsv1.Deployment](t, build(t, "base"), "Deployment")
-	pod := deployment.Spec.Template.Spec
-	c := pod.Containers[0]
-	assert.Equal(t, "deployment", values.Mode)
-	assert.Equal(t, *deployment.Spec.Replicas, values.ReplicaCount)
-	assert.Equal(t, deployment.Spec.Strategy.Type, values.Rollout.Strategy)
-	assert.Equal(t, c.Image, values.Image.Repository+":"+values.Image.Tag)
-	assert.Equal(t, entrypoint, values.Command.Name)
-	assert.Subset(t, c.Args, values.Command.ExtraArgs)
-	assert.Subset(t, c.Env, values.ExtraEnvs)
-	assert.Equal(t, c.Resources, values.Resources)
-	assert.Equal(t, pod.SecurityContext, values.PodSecurityContext)
-	assert.Equal(t, c.SecurityContext, values.SecurityContext)
-	assert.Equal(t, c.LivenessProbe.HTTPGet.Path, values.LivenessProbe.HTTPGet.Path)
-	assert.Equal(t, c.ReadinessProbe.HTTPGet.Path, values.ReadinessProbe.HTTPGet.Path)
-	assert.Equal(t, only[corev1.PersistentVolumeClaim](t, build(t, "base"), "PersistentVolumeClaim").Spec, values.ExtraManifests[0].Spec)
-	assert.Subset(t, pod.Volumes, values.ExtraVolumes)
-	assert.Subset(t, c.VolumeMounts, values.ExtraVolumeMounts)
-
-	expected := baseConfig(t)
-	delete(expected["receivers"].(map[string]any)["kube_events"].(map[string]any), "namespaces")
-	assert.Equal(t, expected, values.AlternateConfig)
-	isAccepted(t, values.AlternateConfig, values.ExtraEnvs, values.Command.ExtraArgs...)
-}
-
-func TestTheOperatorsCollectorComesToTheBase(t *testing.T) {
-	t.Parallel()
-	spec, base := readOperatorSpec(t), build(t, "base")
-	deployment := only[appsv1.Deployment](t, base, "Deployment")
+	spec, all := readOperatorSpec(t), chart(t, "kube-events", "http://otel-gateway.observability:4318")
+	deployment := only[appsv1.Deployment](t, all, "Deployment")
 	pod := deployment.Spec.Template.Spec
 	c := pod.Containers[0]
 	assert.Equal(t, "deployment", spec.Mode)
@@ -169,17 +74,23 @@ func TestTheOperatorsCollectorComesToTheBase(t *testing.T) {
 	assert.Equal(t, c.Resources, spec.Resources)
 	assert.Equal(t, pod.SecurityContext, spec.PodSecurityContext)
 	assert.Equal(t, c.SecurityContext, spec.SecurityContext)
+	assert.Equal(t, pod.NodeSelector, spec.NodeSelector)
 	assert.Subset(t, pod.Volumes, spec.Volumes)
 	assert.Subset(t, c.VolumeMounts, spec.VolumeMounts)
 
-	// The Operator makes both probes of one health check, of the old kind.
-	expected := baseConfig(t)
-	delete(expected["receivers"].(map[string]any)["kube_events"].(map[string]any), "namespaces")
+	expected := map[string]any{}
+	require.NoError(t, sigsyaml.Unmarshal([]byte(only[corev1.ConfigMap](t, all, "ConfigMap").Data["config.yaml"]), &expected))
+	// The Operator makes both probes of one health check, of the old kind. It reads the ports from
+	// addresses that have a host.
 	extensions := expected["extensions"].(map[string]any)
-	extensions["health_check"] = extensions["health_check"].(map[string]any)["http"]
+	extensions["health_check"] = map[string]any{"endpoint": "0.0.0.0:13133"}
 	delete(extensions, "health_check/ready")
 	expected["service"].(map[string]any)["extensions"] = []any{"health_check", "file_storage"}
-	assert.Equal(t, expected, spec.Config)
+	config, err := json.Marshal(expected)
+	require.NoError(t, err)
+	actual, err := json.Marshal(spec.Config)
+	require.NoError(t, err)
+	assert.JSONEq(t, strings.Replace(string(config), `"host":""`, `"host":"0.0.0.0"`, 1), string(actual))
 	isAccepted(t, spec.Config, spec.Env)
 }
 
@@ -239,31 +150,14 @@ func TestThereIsOneVersion(t *testing.T) {
 	version := strings.TrimSpace(harness.Read(t, "VERSION"))
 	for file, says := range map[string]string{
 		"distribution/builder.yaml":      "\n  version: " + version + "\n",
-		"deploy/base/kustomization.yaml": "\n    newTag: " + version + "\n",
-		"deploy/helm/values.yaml":        "\n  tag: " + version + "\n",
+		"deploy/chart/Chart.yaml":        "\nversion: " + version + "\nappVersion: " + version + "\n",
+		"deploy/manifests/default.yaml":  "/otelcol-kubeevents:" + version + "\n",
 		"deploy/operator/collector.yaml": ":" + version + "\n",
-		"deploy/README.md":               "\n    newTag: " + version + "\n",
-		"README.md":                      "kubeeventsreceiver v" + version + "\n",
+		"deploy/README.md":               "/v" + version + "/deploy/manifests/trial.yaml\n",
+		"README.md":                      "/v" + version + "/deploy/manifests/trial.yaml\n",
 		"CHANGELOG.md":                   "\n## [" + version + "]",
 	} {
 		assert.Contains(t, harness.Read(t, file), says, file)
 	}
-}
-
-func TestTheOverlayToCopySetsImageAndEndpoint(t *testing.T) {
-	t.Parallel()
-	_, overlay, found := strings.Cut(harness.Read(t, "deploy", "README.md"), "```yaml\n")
-	require.True(t, found)
-	overlay, _, _ = strings.Cut(overlay, "```")
-	directory := t.TempDir()
-	base, err := filepath.Rel(directory, harness.InRepository("deploy", "base"))
-	require.NoError(t, err)
-	const published = "https://github.com/kubeevents/kubeeventsreceiver//deploy/base?ref=v"
-	require.Contains(t, overlay, published)
-	overlay = regexp.MustCompile(regexp.QuoteMeta(published)+`\S+`).ReplaceAllString(overlay, base)
-	require.NoError(t, os.WriteFile(filepath.Join(directory, "kustomization.yaml"), []byte(overlay), 0o600))
-
-	container := only[appsv1.Deployment](t, buildAt(t, directory), "Deployment").Spec.Template.Spec.Containers[0]
-	assert.Regexp(t, `^REGISTRY/NAME:\d`, container.Image)
-	assert.Contains(t, container.Env, corev1.EnvVar{Name: "OTLP_ENDPOINT", Value: "http://my-gateway.my-namespace:4318"})
+	assert.Contains(t, harness.Read(t, "README.md"), "kubeeventsreceiver v"+version+"\n")
 }

@@ -32,26 +32,3 @@ func TestTheOperatorsResource(t *testing.T) {
 	kube.apply(t, all.but("OpenTelemetryCollector"))
 	kube.apply(t, all.of("OpenTelemetryCollector"))
 }
-
-// TestWhatHelmMakes runs what the Helm chart makes of the values. HELM_MANIFESTS names a file with
-// that:
-//
-//	helm template kube-events open-telemetry/opentelemetry-collector --namespace helm --values deploy/helm/values.yaml \
-//	  --set clusterRole.name=helm --set clusterRole.clusterRoleBinding.name=helm
-func TestWhatHelmMakes(t *testing.T) {
-	needContainers(t)
-	t.Parallel()
-	all := manifests(harness.Objects(t, fileOf(t, "HELM_MANIFESTS")))
-	namespace, backend := kube.newNamespace(t, "helm"), harness.NewBackend(t)
-	kube.newVolume(t)
-	for _, object := range all.of("PersistentVolumeClaim") {
-		object.SetNamespace(namespace)
-	}
-	kube.apply(t, all.sendTo(t, backend.URL))
-	p := kubelet{kube, t.TempDir()}.run(t, kube.podsOf(t, namespace, 1)[0])
-	p.isWell(t)
-	kube.makeDeployment(t, namespace, "fe")
-	p.delivers(t, backend, namespace, "fe", kube.UID(t))
-	p.isWell(t)
-	p.terminate(t)
-}

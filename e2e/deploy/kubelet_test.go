@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -59,10 +60,20 @@ func (k kubelet) run(t *testing.T, spec *corev1.Pod) *pod {
 	require.Len(t, spec.Spec.Containers, 1)
 	c, p := spec.Spec.Containers[0], &pod{Pod: spec, address: newAddress(t)}
 	p.process = start(t, container{
-		Root: image, ReadOnlyRoot: *c.SecurityContext.ReadOnlyRootFilesystem, User: int(*spec.Spec.SecurityContext.RunAsUser),
-		Mounts: k.mounts(t, spec, c), Argv: command(c), Env: k.environment(t, p, c),
+		Root: image, ReadOnlyRoot: *c.SecurityContext.ReadOnlyRootFilesystem, User: user(spec),
+		Mounts: k.mounts(t, p, c), Argv: command(c), Env: k.environment(t, p, c),
 	})
 	return p
+}
+
+// assignedUser is one that a platform assigns, such as OpenShift, if the Pod names none.
+const assignedUser = 1000650000
+
+func user(spec *corev1.Pod) int {
+	if id := spec.Spec.SecurityContext.RunAsUser; id != nil {
+		return int(*id)
+	}
+	return assignedUser
 }
 
 // command is what the container runs: that of the Pod, or else that of the image.
@@ -99,13 +110,22 @@ func (k kubelet) environment(t *testing.T, p *pod, c corev1.Container) []string 
 	var known []string
 	for _, variable := range c.Env {
 		value := strings.NewReplacer(known...).Replace(variable.Value)
-		if variable.ValueFrom != nil {
-			value = p.field(t, variable.ValueFrom.FieldRef.FieldPath)
+		if from := variable.ValueFrom; from != nil && from.SecretKeyRef != nil {
+			value = string(k.secret(t, p.Namespace, from.SecretKeyRef.Name)[from.SecretKeyRef.Key])
+		} else if from != nil {
+			value = p.field(t, from.FieldRef.FieldPath)
 		}
 		known = append(known, "$("+variable.Name+")", value)
 		environment = append(environment, variable.Name+"="+value)
 	}
 	return environment
+}
+
+func (k kubelet) secret(t *testing.T, namespace, name string) map[string][]byte {
+	t.Helper()
+	secret, err := k.CoreV1().Secrets(namespace).Get(t.Context(), name, metav1.GetOptions{})
+	require.NoError(t, err)
+	return secret.Data
 }
 
 // field is what the downward API has of a Pod.
@@ -127,11 +147,11 @@ func (p *pod) field(t *testing.T, path string) string {
 	return ""
 }
 
-func (k kubelet) mounts(t *testing.T, spec *corev1.Pod, c corev1.Container) (mounts []mount) {
+func (k kubelet) mounts(t *testing.T, p *pod, c corev1.Container) (mounts []mount) {
 	t.Helper()
 	directories := map[string]string{}
-	for _, volume := range spec.Spec.Volumes {
-		directories[volume.Name] = k.volume(t, spec, volume)
+	for _, volume := range p.Spec.Volumes {
+		directories[volume.Name] = k.volume(t, p, volume)
 	}
 	for _, m := range c.VolumeMounts {
 		require.Empty(t, m.SubPath)
@@ -141,18 +161,28 @@ func (k kubelet) mounts(t *testing.T, spec *corev1.Pod, c corev1.Container) (mou
 }
 
 // volume is a directory with the content that a volume has according to the API.
-func (k kubelet) volume(t *testing.T, spec *corev1.Pod, volume corev1.Volume) string {
+func (k kubelet) volume(t *testing.T, p *pod, volume corev1.Volume) string {
 	t.Helper()
 	directory := t.TempDir()
 	switch {
 	case volume.ConfigMap != nil:
-		k.putConfigMap(t, spec, directory, volume.ConfigMap.Name, volume.ConfigMap.Items)
+		k.putConfigMap(t, p, directory, volume.ConfigMap.Name, volume.ConfigMap.Items)
+	case volume.Secret != nil:
+		data := k.secret(t, p.Namespace, volume.Secret.SecretName)
+		for _, item := range volume.Secret.Items {
+			put(t, directory, item.Path, string(data[item.Key]))
+		}
+		for key, value := range data {
+			if len(volume.Secret.Items) == 0 {
+				put(t, directory, key, string(value))
+			}
+		}
 	case volume.PersistentVolumeClaim != nil:
-		directory = filepath.Join(k.claims, spec.Namespace, volume.PersistentVolumeClaim.ClaimName)
+		directory = filepath.Join(k.claims, p.Namespace, volume.PersistentVolumeClaim.ClaimName)
 		require.NoError(t, os.MkdirAll(directory, 0o700))
 	case volume.Projected != nil:
 		for _, source := range volume.Projected.Sources {
-			k.project(t, spec, directory, source)
+			k.project(t, p, directory, source)
 		}
 	default:
 		require.FailNow(t, "unknown kind of volume: "+volume.Name)
@@ -161,16 +191,16 @@ func (k kubelet) volume(t *testing.T, spec *corev1.Pod, volume corev1.Volume) st
 }
 
 // project puts a part of a projected volume, which is how a Pod gets its service account's token.
-func (k kubelet) project(t *testing.T, spec *corev1.Pod, directory string, source corev1.VolumeProjection) {
+func (k kubelet) project(t *testing.T, p *pod, directory string, source corev1.VolumeProjection) {
 	t.Helper()
 	switch {
 	case source.ServiceAccountToken != nil:
-		put(t, directory, source.ServiceAccountToken.Path, k.token(t, spec, source.ServiceAccountToken.ExpirationSeconds))
+		put(t, directory, source.ServiceAccountToken.Path, k.token(t, p.Pod, source.ServiceAccountToken.ExpirationSeconds))
 	case source.ConfigMap != nil:
-		k.putConfigMap(t, spec, directory, source.ConfigMap.Name, source.ConfigMap.Items)
+		k.putConfigMap(t, p, directory, source.ConfigMap.Name, source.ConfigMap.Items)
 	case source.DownwardAPI != nil:
 		for _, item := range source.DownwardAPI.Items {
-			put(t, directory, item.Path, (&pod{Pod: spec}).field(t, item.FieldRef.FieldPath))
+			put(t, directory, item.Path, p.field(t, item.FieldRef.FieldPath))
 		}
 	}
 }
@@ -189,18 +219,32 @@ func (k kubelet) token(t *testing.T, spec *corev1.Pod, seconds *int64) string {
 }
 
 // putConfigMap puts all entries of a ConfigMap, or those that items name, where items say.
-func (k kubelet) putConfigMap(t *testing.T, spec *corev1.Pod, directory, name string, items []corev1.KeyToPath) {
+func (k kubelet) putConfigMap(t *testing.T, p *pod, directory, name string, items []corev1.KeyToPath) {
 	t.Helper()
-	configMap, err := k.CoreV1().ConfigMaps(spec.Namespace).Get(t.Context(), name, metav1.GetOptions{})
+	configMap, err := k.CoreV1().ConfigMaps(p.Namespace).Get(t.Context(), name, metav1.GetOptions{})
 	require.NoError(t, err)
 	for _, item := range items {
 		put(t, directory, item.Path, configMap.Data[item.Key])
 	}
 	for key, value := range configMap.Data {
 		if len(items) == 0 {
-			put(t, directory, key, value)
+			put(t, directory, key, p.listeningHere(value))
 		}
 	}
+}
+
+// In a Collector's configuration: an address of all interfaces or of the loopback interface, and a
+// host that is empty.
+var (
+	ownAddress = regexp.MustCompile(`(?m)^( *endpoint: )["']?(?:127\.0\.0\.1)?:(\d+)["']?$`)
+	ownHost    = regexp.MustCompile(`(?m)^( *host: )""$`)
+)
+
+// listeningHere makes a Collector listen on the Pod's address alone. A real Pod has a network of its
+// own; these share that of the machine, with the same ports.
+func (p *pod) listeningHere(config string) string {
+	config = ownAddress.ReplaceAllString(config, `${1}"`+p.address+`:$2"`)
+	return ownHost.ReplaceAllString(config, "${1}"+p.address)
 }
 
 func put(t *testing.T, directory, name, content string) {
@@ -211,7 +255,13 @@ func put(t *testing.T, directory, name, content string) {
 // probe asks as the kubelet would.
 func (p *pod) probe(t *testing.T, probe *corev1.Probe) (code int, page string) {
 	t.Helper()
-	response, err := http.Get("http://" + net.JoinHostPort(p.address, p.port(t, probe.HTTPGet.Port)) + probe.HTTPGet.Path)
+	return p.get(t, p.port(t, probe.HTTPGet.Port), probe.HTTPGet.Path)
+}
+
+// get asks a server in the Pod.
+func (p *pod) get(t *testing.T, port, path string) (code int, page string) {
+	t.Helper()
+	response, err := http.Get("http://" + net.JoinHostPort(p.address, port) + path)
 	if err != nil {
 		return 0, err.Error()
 	}

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package deploy installs what deploy/ holds on a real control plane, and does for the Pods that
-// come of it what a kubelet does: the built Collector runs with exactly their command, environment,
-// volumes, token, user and read-only root. What it emits must arrive, with no right beyond those
-// that the manifests give.
+// Package deploy installs the chart and the manifests in deploy/ on a real control plane, and does
+// for the Pods that come of them what a kubelet does: the built Collector runs with exactly their
+// command, environment, volumes, token, user and read-only root. What it emits must arrive, with no
+// right beyond those that the manifests give.
 package deploy
 
 import (
@@ -35,8 +35,8 @@ func TestMain(m *testing.M) {
 }
 
 func runAll(m *testing.M) int {
-	if missing := harness.Missing(harness.OtelcolPath()); missing != nil && os.Getenv("CI") == "" {
-		fmt.Fprintln(os.Stderr, "skipped: make controlplane build builds what is missing:", missing)
+	if missing := harness.Missing(harness.OtelcolPath(), harness.HelmPath()); missing != nil && os.Getenv("CI") == "" {
+		fmt.Fprintln(os.Stderr, "skipped: make controlplane build manifests builds what is missing:", missing)
 		return 0
 	}
 	err := setUp()

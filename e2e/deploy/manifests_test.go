@@ -9,8 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/kustomize/api/krusty"
-	"sigs.k8s.io/kustomize/kyaml/filesys"
 
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
@@ -18,28 +16,15 @@ import (
 // manifests are objects, in the order in which they are applied.
 type manifests []*unstructured.Unstructured
 
-// build is what kubectl apply -k would apply of deploy/.
-func build(t *testing.T, overlay string) manifests {
+// chart is what helm installs of deploy/chart, as the release kube-events. It has a destination, and
+// sets other values with helm's --set.
+func chart(t *testing.T, namespace, endpoint string, values ...string) manifests {
 	t.Helper()
-	return buildAt(t, harness.InRepository("deploy", overlay))
-}
-
-func buildAt(t *testing.T, directory string) manifests {
-	t.Helper()
-	options := krusty.MakeDefaultOptions()
-	options.Reorder = krusty.ReorderOptionLegacy // As kubectl does: namespaces first.
-	resources, err := krusty.MakeKustomizer(options).Run(filesys.MakeFsOnDisk(), directory)
-	require.NoError(t, err)
-	var all manifests
-	for _, resource := range resources.Resources() {
-		text, err := resource.MarshalJSON()
-		require.NoError(t, err)
-		object := &unstructured.Unstructured{}
-		require.NoError(t, object.UnmarshalJSON(text))
-		all = append(all, object)
+	arguments := []string{"--set", "otlp.endpoint=" + endpoint}
+	for _, value := range values {
+		arguments = append(arguments, "--set", value)
 	}
-	require.NotEmpty(t, all)
-	return all
+	return harness.Chart(t, "kube-events", namespace, arguments...)
 }
 
 // of are the objects of a kind.
@@ -71,23 +56,6 @@ func decoded[T any](t *testing.T, object map[string]any) T {
 	var result T
 	require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object, &result, true))
 	return result
-}
-
-// sendTo sets where the Collector sends to, the only thing that a user has to change.
-func (m manifests) sendTo(t *testing.T, endpoint string) manifests {
-	t.Helper()
-	deployment := m.of("Deployment")[0]
-	containers, _, err := unstructured.NestedSlice(deployment.Object, "spec", "template", "spec", "containers")
-	require.NoError(t, err)
-	for _, variable := range containers[0].(map[string]any)["env"].([]any) {
-		if variable := variable.(map[string]any); variable["name"] == "OTLP_ENDPOINT" {
-			variable["value"] = endpoint
-			require.NoError(t, unstructured.SetNestedSlice(deployment.Object, containers, "spec", "template", "spec", "containers"))
-			return m
-		}
-	}
-	require.FailNow(t, "the Deployment has no OTLP_ENDPOINT")
-	return nil
 }
 
 // apply applies objects as kubectl apply --server-side --validate=strict does: a field that the API

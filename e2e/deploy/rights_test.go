@@ -3,7 +3,9 @@
 package deploy
 
 import (
+	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -11,16 +13,22 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
+
+// ofTheCluster are the kinds that have no namespace.
+var ofTheCluster = []string{
+	"ingressclasses", "ipaddresses", "nodes", "persistentvolumes", "resourceslices", "servicecidrs", "storageclasses", "volumeattachments",
+}
 
 // inOneNamespace leaves out of rules what is the cluster's. A Role permits reading its own
 // Namespace, but no list of them.
 func inOneNamespace(rules []rbacv1.PolicyRule) (left []rbacv1.PolicyRule) {
 	for _, rule := range rules {
 		rule.Resources = slices.DeleteFunc(slices.Clone(rule.Resources), func(resource string) bool {
-			return slices.Contains([]string{"nodes", "persistentvolumes"}, resource)
+			return slices.Contains(ofTheCluster, resource)
 		})
 		if slices.Contains(rule.Resources, "namespaces") {
 			rule.Verbs = []string{"get"}
@@ -32,24 +40,129 @@ func inOneNamespace(rules []rbacv1.PolicyRule) (left []rbacv1.PolicyRule) {
 	return left
 }
 
+// role is the ClusterRole with a name.
+func (m manifests) role(t *testing.T, name string) rbacv1.ClusterRole {
+	t.Helper()
+	for _, object := range m.of("ClusterRole") {
+		if object.GetName() == name {
+			return decoded[rbacv1.ClusterRole](t, object.Object)
+		}
+	}
+	require.FailNow(t, "no ClusterRole "+name)
+	return rbacv1.ClusterRole{}
+}
+
 func TestTheRulesAreThoseOfTheREADME(t *testing.T) {
 	t.Parallel()
 	rules := harness.RulesOfREADME(t, "### RBAC")
-	for _, all := range []manifests{build(t, "base"), build(t, "overlays/ha"), readManifests(t, "operator/collector.yaml")} {
-		assert.Equal(t, rules, only[rbacv1.ClusterRole](t, all, "ClusterRole").Rules)
+	for _, mode := range []string{"single", "ha", "stateless"} {
+		assert.Equal(t, rules, chart(t, "kube-events", "http://gateway:4318", "mode="+mode).role(t, "kube-events").Rules)
 	}
-	assert.Equal(t, rules, readHelmValues(t).ClusterRole.Rules)
-	for overlay, namespaces := range map[string]int{"overlays/single-namespace": 1, "overlays/tenant": 2} {
-		all := build(t, overlay)
-		assert.Empty(t, all.of("ClusterRole"), overlay)
-		assert.Empty(t, all.of("ClusterRoleBinding"), overlay)
-		assert.Empty(t, all.of("Namespace"), overlay)
-		roles := all.of("Role")
-		assert.Len(t, roles, namespaces, overlay)
-		for _, role := range roles {
-			assert.Equal(t, inOneNamespace(rules), decoded[rbacv1.Role](t, role.Object).Rules, overlay)
+	assert.Equal(t, rules, readManifests(t, "operator/collector.yaml").role(t, "kube-events").Rules)
+	namespaced := chart(t, "shop", "http://gateway:4318", "namespaces={shop,shop-data}")
+	assert.Empty(t, namespaced.of("ClusterRole"))
+	assert.Empty(t, namespaced.of("ClusterRoleBinding"))
+	roles := namespaced.of("Role")
+	assert.Len(t, roles, 2)
+	for _, role := range roles {
+		assert.Equal(t, inOneNamespace(rules), decoded[rbacv1.Role](t, role.Object).Rules)
+	}
+}
+
+// TestTheClusterHasEveryKindOfTheRules, with and without a namespace as the test above assumes.
+func TestTheClusterHasEveryKindOfTheRules(t *testing.T) {
+	t.Parallel()
+	_, lists, err := kube.Discovery().ServerGroupsAndResources()
+	require.NoError(t, err)
+	namespaced := map[string]bool{}
+	for _, list := range lists {
+		group, _, grouped := strings.Cut(list.GroupVersion, "/")
+		if !grouped {
+			group = ""
+		}
+		for _, resource := range list.APIResources {
+			namespaced[resource.Name+"."+group] = resource.Namespaced
 		}
 	}
+	for _, rule := range harness.RulesOfREADME(t, "### RBAC") {
+		for _, resource := range rule.Resources {
+			hasNamespace, found := namespaced[resource+"."+rule.APIGroups[0]]
+			assert.True(t, found, "%s %s", rule.APIGroups, resource)
+			assert.Equal(t, hasNamespace || resource == "namespaces", !slices.Contains(ofTheCluster, resource), resource)
+		}
+	}
+}
+
+// TestClusterRolesWithTheLabelExtendThePermissions: those of the chart and of the user, and those
+// that Crossplane has for what it creates.
+func TestClusterRolesWithTheLabelExtendThePermissions(t *testing.T) {
+	t.Parallel()
+	namespace := kube.newNamespace(t, "extended")
+	all := manifests(harness.Chart(t, "extended", namespace, "--set", "serviceAccount.name=kube-events", "--set", "otlp.endpoint=http://gateway:4318",
+		"--set", "rbac.integrations={argo-cd,argo-rollouts,cert-manager,cloudnative-pg,crossplane,flux,keda,knative,tekton}",
+		"--set", "rbac.extraRules[0].apiGroups={carto.run}", "--set", "rbac.extraRules[0].resources={workloads}"))
+	roles := all.of("ClusterRole")
+	for _, object := range append(roles, all.of("ClusterRoleBinding")...) {
+		kube.ApplyObject(t, object)
+		t.Cleanup(func() { kube.delete(t, object) })
+	}
+	a := account{namespace}
+	a.eventually(t, true, right{"watch", "", "events", "", ""})
+	for _, object := range roles {
+		for _, rule := range decoded[rbacv1.ClusterRole](t, object.Object).Rules {
+			for _, resource := range rule.Resources {
+				a.eventually(t, true, right{"list", rule.APIGroups[0], resource, "", ""})
+			}
+		}
+	}
+	a.hasNoMore(t, namespace)
+
+	const label = "kubeevents.github.io/aggregate-to-extended-kube-events"
+	deliverables, widgets := right{"list", "carto.run", "deliverables", "", ""}, right{"get", "example.org", "widgets", "", ""}
+	require.False(t, a.may(t, namespace, deliverables))
+	require.False(t, a.may(t, namespace, widgets))
+	removeRole := kube.newRole(t, label, deliverables)
+	kube.newRole(t, "rbac.crossplane.io/aggregate-to-view", widgets)
+	a.eventually(t, true, deliverables)
+	a.eventually(t, true, widgets)
+
+	// An upgrade of the release keeps what others have added.
+	for _, object := range roles {
+		if object.GetName() == "extended-kube-events-extensions" {
+			kube.ApplyObject(t, object)
+		}
+	}
+	assert.True(t, a.may(t, namespace, deliverables))
+	removeRole()
+	a.eventually(t, false, deliverables)
+	a.hasNoMore(t, namespace)
+}
+
+// newRole makes a ClusterRole with a label that permits one thing. remove removes it; otherwise, the
+// end of the test does.
+func (c *cluster) newRole(t *testing.T, label string, r right) (remove func()) {
+	t.Helper()
+	role, err := c.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "extension-", Labels: map[string]string{label: "true"}},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{r.group}, Resources: []string{r.resource}, Verbs: []string{r.verb}}},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	remove = func() { _ = c.RbacV1().ClusterRoles().Delete(context.Background(), role.Name, metav1.DeleteOptions{}) }
+	t.Cleanup(remove)
+	return remove
+}
+
+// delete deletes an object of RBAC that has no namespace.
+func (c *cluster) delete(t *testing.T, object *unstructured.Unstructured) {
+	t.Helper()
+	var err error
+	switch object.GetKind() {
+	case "ClusterRole":
+		err = c.RbacV1().ClusterRoles().Delete(context.Background(), object.GetName(), metav1.DeleteOptions{})
+	case "ClusterRoleBinding":
+		err = c.RbacV1().ClusterRoleBindings().Delete(context.Background(), object.GetName(), metav1.DeleteOptions{})
+	}
+	assert.NoError(t, err)
 }
 
 // right is what a request needs: verb, resource with its group and subresource, and a name if it is
@@ -67,13 +180,12 @@ var needless = []right{
 	{"create", "", "events", "", ""}, {"patch", "", "events", "", ""}, {"delete", "", "events", "", ""},
 	{"update", "apps", "deployments", "", ""}, {"get", "apps", "deployments", "scale", ""},
 	{"watch", "", "namespaces", "", ""}, {"update", "", "namespaces", "", ""}, {"delete", "", "namespaces", "", ""},
-	{"delete", "coordination.k8s.io", "leases", "", ""}, {"list", "coordination.k8s.io", "leases", "", ""},
-	{"get", "coordination.k8s.io", "leases", "", "another"}, {"update", "coordination.k8s.io", "leases", "", "another"},
+	{"delete", "coordination.k8s.io", "leases", "", ""}, {"watch", "coordination.k8s.io", "leases", "", ""}, {"update", "coordination.k8s.io", "leases", "", "another"},
 	{"bind", rbacv1.GroupName, "roles", "", ""}, {"escalate", rbacv1.GroupName, "clusterroles", "", ""},
 	{"*", "*", "*", "", ""},
 }
 
-// account is the service account of an overlay.
+// account is the service account of a release.
 type account struct{ namespace string }
 
 // may asks the API server whether a request would be allowed.
@@ -90,6 +202,12 @@ func (a account) may(t *testing.T, namespace string, r right) bool {
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	return review.Status.Allowed
+}
+
+// eventually waits until the account may do something, or may no longer.
+func (a account) eventually(t *testing.T, may bool, r right) {
+	t.Helper()
+	harness.Eventually(t, func() bool { return a.may(t, a.namespace, r) == may }, "%s: %v", r, may)
 }
 
 // hasNoMore checks that the account may watch events of a namespace, and may do nothing that it

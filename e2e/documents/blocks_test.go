@@ -35,11 +35,13 @@ func TestConfigurationsAreValid(t *testing.T) {
 }
 
 // TestCommandsRun: every command on the pages runs from the repository's root and shows something,
-// in a cluster with what deploy/base gives the receiver, and next to a Collector.
+// in a cluster with what the default manifest gives the receiver, and next to a Collector.
 func TestCommandsRun(t *testing.T) {
 	t.Parallel()
-	for _, file := range []string{"namespace.yaml", "clusterrole.yaml", "clusterrolebinding.yaml"} {
-		kube.Apply(t, filepath.Join("deploy", "base", file))
+	for _, object := range harness.Objects(t, harness.Read(t, "deploy", "manifests", "default.yaml")) {
+		if object.GetKind() != "Deployment" { // The account is enough.
+			kube.ApplyObject(t, object)
+		}
 	}
 	port := runAlongside(t)
 	for _, page := range pages {

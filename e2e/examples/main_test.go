@@ -29,13 +29,16 @@ func TestMain(m *testing.M) {
 	os.Exit(harness.RunAll(m, controlplane.Options{ControllerManager: true, Scheduler: true, Nodes: 2}, &kube))
 }
 
-// reader is the ClusterRole that the Collector has wherever it is deployed.
-const reader = "deploy/base/clusterrole.yaml"
+// reader has the permissions of the Collector wherever it is deployed.
+const reader = "deploy/manifests/default.yaml"
+
+// integrations has its permissions for other projects.
+const integrations = "deploy/manifests/integrations.yaml"
 
 // run runs the recipe's Collector with the permissions that the README lists.
 func run(t *testing.T, recipe string, env ...string) *harness.Collector {
 	t.Helper()
-	roles := []string{reader}
+	roles := []string{reader, integrations}
 	if own := file(recipe, "clusterrole.yaml"); exists(own) {
 		roles = append(roles, own)
 	}

@@ -3,6 +3,7 @@
 package harness
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -92,17 +94,27 @@ func (c *Cluster) Apply(t testing.TB, paths ...string) (applied []*unstructured.
 	return applied
 }
 
-// Objects are the objects of a manifest.
+// Objects are the objects of a manifest. A document that has only comments is none.
 func Objects(t testing.TB, manifest string) (all []*unstructured.Unstructured) {
 	t.Helper()
-	decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(manifest), 4096)
+	documents := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(manifest)))
 	for {
-		object := &unstructured.Unstructured{}
-		err := decoder.Decode(object)
+		document, err := documents.Read()
 		if errors.Is(err, io.EOF) {
 			return all
 		}
 		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := yaml.ToJSON(document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(text) == "null" {
+			continue
+		}
+		object := &unstructured.Unstructured{}
+		if err := object.UnmarshalJSON(text); err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, object)
@@ -111,6 +123,17 @@ func Objects(t testing.TB, manifest string) (all []*unstructured.Unstructured) {
 
 // ApplyObject applies one object as Apply does.
 func (c *Cluster) ApplyObject(t testing.TB, object *unstructured.Unstructured) (applied *unstructured.Unstructured) {
+	t.Helper()
+	return c.applyObject(t, object)
+}
+
+// DryRunObject checks that the API server would accept one object from Apply. It changes nothing.
+func (c *Cluster) DryRunObject(t testing.TB, object *unstructured.Unstructured) {
+	t.Helper()
+	c.applyObject(t, object, metav1.DryRunAll)
+}
+
+func (c *Cluster) applyObject(t testing.TB, object *unstructured.Unstructured, dryRun ...string) (applied *unstructured.Unstructured) {
 	t.Helper()
 	owners := object.GetOwnerReferences()
 	for i, owner := range owners {
@@ -130,7 +153,7 @@ func (c *Cluster) ApplyObject(t testing.TB, object *unstructured.Unstructured) (
 	}
 	Eventually(t, func() bool {
 		applied, err = c.resource(t, object.GroupVersionKind(), object.GetNamespace()).Patch(t.Context(), object.GetName(), types.ApplyPatchType, body,
-			metav1.PatchOptions{FieldManager: "kubectl", FieldValidation: metav1.FieldValidationStrict})
+			metav1.PatchOptions{FieldManager: "kubectl", FieldValidation: metav1.FieldValidationStrict, DryRun: dryRun})
 		if err != nil && !apierrors.IsNotFound(err) {
 			t.Fatalf("apply %s %s: %v", object.GetKind(), object.GetName(), err)
 		}
@@ -179,8 +202,8 @@ func (c *Cluster) Recorder(t testing.TB, component string) record.EventRecorder 
 	return broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: component})
 }
 
-// KubeconfigFor is for a service account that may do what the ClusterRoles in files of the
-// repository allow, and nothing else.
+// KubeconfigFor is for a service account that may do what the roles in files of the repository
+// allow, and nothing else.
 func (c *Cluster) KubeconfigFor(t testing.TB, name string, paths ...string) string {
 	t.Helper()
 	var rules []rbacv1.PolicyRule
@@ -202,20 +225,27 @@ func RulesOfREADME(t testing.TB, text string) []rbacv1.PolicyRule {
 	if !found {
 		t.Fatal("README.md has no block of YAML behind ", text)
 	}
+	block, _, _ = strings.Cut(block, "```")
 	return rulesOf(t, block)
 }
 
-// rulesOf are those of the ClusterRole, or Role, that a manifest begins with.
-func rulesOf(t testing.TB, manifest string) []rbacv1.PolicyRule {
+// rulesOf are those of all ClusterRoles and Roles in a manifest.
+func rulesOf(t testing.TB, manifest string) (rules []rbacv1.PolicyRule) {
 	t.Helper()
-	role := rbacv1.ClusterRole{}
-	if err := yaml.NewYAMLOrJSONDecoder(strings.NewReader(manifest), 4096).Decode(&role); err != nil {
-		t.Fatal(err)
+	for _, object := range Objects(t, manifest) {
+		if kind := object.GetKind(); kind != "ClusterRole" && kind != "Role" {
+			continue
+		}
+		role := rbacv1.ClusterRole{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &role); err != nil {
+			t.Fatal(err)
+		}
+		rules = append(rules, role.Rules...)
 	}
-	if len(role.Rules) == 0 {
-		t.Fatal("a role without rules: ", role.Name)
+	if len(rules) == 0 {
+		t.Fatal("a manifest without rules of roles")
 	}
-	return role.Rules
+	return rules
 }
 
 // Compact makes etcd forget all versions but the newest of everything, as it does after some

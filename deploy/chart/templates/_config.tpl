@@ -1,0 +1,182 @@
+{{/* The Collector's configuration: that of the chart, and what the value `config` changes in it. */}}
+{{- define "kube-events.config" -}}
+{{- $config := include "kube-events.ownConfig" . | fromYaml -}}
+{{- if hasKey $config "Error" -}}{{- fail (printf "the chart's own configuration is not valid YAML: %s" $config.Error) -}}{{- end -}}
+{{- include "kube-events.merge" (list $config (deepCopy .Values.config)) -}}
+{{- if not (dig "service" "pipelines" dict $config) -}}
+{{- fail "nothing receives the events: set otlp.endpoint (such as http://otel-gateway.observability:4318), or page.enabled=true" -}}
+{{- end -}}
+{{- toYaml $config -}}
+{{- end -}}
+
+{{/*
+Changes a map: (list MAP CHANGES). Maps are merged, everything else is replaced, and null removes a
+key. mergeOverwrite cannot set an empty list, and cannot remove.
+*/}}
+{{- define "kube-events.merge" -}}
+{{- $into := index . 0 -}}
+{{- range $key, $value := index . 1 -}}
+{{- if kindIs "invalid" $value -}}
+{{- $_ := unset $into $key -}}
+{{- else if and (kindIs "map" $value) (kindIs "map" (get $into $key)) -}}
+{{- include "kube-events.merge" (list (get $into $key) $value) -}}
+{{- else -}}
+{{- $_ := set $into $key $value -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "kube-events.ownConfig" -}}
+{{- $otlp := printf "otlp_%s" .Values.otlp.protocol -}}
+{{- $logs := list -}}
+{{- $metrics := list -}}
+{{- if .Values.otlp.endpoint -}}
+{{- $logs = append $logs $otlp -}}
+{{- $metrics = append $metrics $otlp -}}
+{{- end -}}
+{{- if .Values.page.enabled -}}{{- $logs = append $logs "event_page" -}}{{- end -}}
+{{- if .Values.prometheus.enabled -}}{{- $metrics = append $metrics "prometheus" -}}{{- end -}}
+{{- $extensions := list "health_check" "health_check/ready" -}}
+{{- if eq .Values.mode "single" -}}{{- $extensions = append $extensions "file_storage" -}}{{- end -}}
+{{- if eq .Values.mode "ha" -}}{{- $extensions = append $extensions "k8s_leader_elector" -}}{{- end -}}
+receivers:
+  kube_events:
+    {{- with .Values.clusterName }}
+    cluster_name: {{ . | quote }}
+    {{- end }}
+    {{- with .Values.namespaces }}
+    namespaces: {{ toJson . }}
+    {{- end }}
+    {{- if and .Values.prometheus.enabled .Values.podMonitor.enabled }}
+    # Not shorter than the interval of the scrapes, which must not miss the zero of a new series.
+    collection_interval: {{ .Values.podMonitor.interval }}
+    {{- end }}
+    {{- if eq .Values.mode "single" }}
+    # A restart loses nothing. It repeats only the records that a crash interrupted, byte for byte.
+    storage: file_storage
+    {{- else if eq .Values.mode "ha" }}
+    # Only the leader emits. It publishes how far it has delivered, and a new leader continues there.
+    k8s_leader_elector: k8s_leader_elector
+    {{- end }}
+processors:
+  # Rejects data while memory is short. The receiver then retries, and the API server keeps the
+  # events.
+  memory_limiter:
+    check_interval: 1s
+    limit_percentage: 78
+    spike_limit_percentage: 20
+exporters:
+  {{- if .Values.otlp.endpoint }}
+  {{ $otlp }}:
+    endpoint: ${env:OTLP_ENDPOINT}
+    {{- include "kube-events.headers" . | nindent 4 }}
+    {{- include "kube-events.tls" . | nindent 4 }}
+    # Without a queue, the receiver knows what the backend has accepted. It retries the rest itself.
+    sending_queue: {enabled: false}
+    retry_on_failure: {enabled: false}
+  {{- end }}
+  {{- if .Values.page.enabled }}
+  # Everybody who can connect sees all events. `kubectl port-forward` reaches the loopback interface,
+  # other pods do not.
+  event_page:
+    endpoint: 127.0.0.1:8090
+  {{- end }}
+  {{- if .Values.prometheus.enabled }}
+  prometheus:
+    endpoint: ":9464"
+    # Namespace, workload and tags are resource attributes: make them labels.
+    resource_constant_labels: {included: ["*"]}
+    without_scope_info: true
+  {{- end }}
+# An address without a host: on all interfaces, so that the kubelet's probes and
+# `kubectl port-forward` reach it, with IPv4 and with IPv6.
+extensions:
+  # Liveness: whether the Collector runs. An unreachable API server, or a missing permission, must
+  # not restart it.
+  health_check:
+    http: {endpoint: ":13133"}
+  # Readiness: whether the receiver can watch events. The response names the problem.
+  health_check/ready:
+    http: {endpoint: ":13134"}
+    component_health:
+      include_permanent_errors: true
+      include_recoverable_errors: true
+  {{- if eq .Values.mode "single" }}
+  file_storage:
+    directory: /var/lib/otelcol
+  {{- else if eq .Values.mode "ha" }}
+  k8s_leader_elector:
+    auth_type: serviceAccount
+    lease_name: {{ include "kube-events.lease" . }}
+    lease_namespace: ${env:POD_NAMESPACE}
+  {{- end }}
+service:
+  extensions: {{ toJson $extensions }}
+  # Both pipelines name the same receiver: they share one watch.
+  pipelines:
+    {{- with $logs }}
+    logs:
+      receivers: [kube_events]
+      processors: [memory_limiter]
+      exporters: {{ toJson . }}
+    {{- end }}
+    {{- with $metrics }}
+    metrics:
+      receivers: [kube_events]
+      processors: [memory_limiter]
+      exporters: {{ toJson . }}
+    {{- end }}
+  telemetry:
+    logs: {encoding: json}
+    # The Collector's own metrics.
+    metrics:
+      readers:
+        - pull:
+            exporter:
+              prometheus: {host: "", port: 8888}
+{{- end -}}
+
+{{- define "kube-events.headers" -}}
+{{- if or .Values.otlp.headers .Values.otlp.secretHeaders -}}
+headers:
+  {{- range $name, $value := .Values.otlp.headers }}
+  {{ $name }}: {{ $value | quote }}
+  {{- end }}
+  {{- range $name, $_ := .Values.otlp.secretHeaders }}
+  {{ $name }}: ${env:{{ include "kube-events.headerVariable" $name }}}
+  {{- end }}
+{{- end -}}
+{{- end -}}
+
+{{/* Whether a value of otlp.tls is set. */}}
+{{- define "kube-events.usesTLS" -}}
+{{- with .Values.otlp.tls -}}
+{{- if or .caSecret.name .clientSecret .serverName .insecureSkipVerify -}}true{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "kube-events.tls" -}}
+{{- if include "kube-events.usesTLS" . -}}
+{{- if not (hasPrefix "https://" .Values.otlp.endpoint) -}}
+{{- fail "otlp.tls is set, but otlp.endpoint does not begin with https://" -}}
+{{- end -}}
+tls:
+  {{- with .Values.otlp.tls }}
+  {{- if .caSecret.name }}
+  ca_file: /etc/otelcol-tls/ca/ca.crt
+  {{- end }}
+  {{- if .clientSecret }}
+  cert_file: /etc/otelcol-tls/client/tls.crt
+  key_file: /etc/otelcol-tls/client/tls.key
+  # The certificate may be renewed while the Collector runs.
+  reload_interval: 5m
+  {{- end }}
+  {{- with .serverName }}
+  server_name_override: {{ . }}
+  {{- end }}
+  {{- if .insecureSkipVerify }}
+  insecure_skip_verify: true
+  {{- end }}
+  {{- end }}
+{{- end -}}
+{{- end -}}

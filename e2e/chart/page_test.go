@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
+)
+
+var (
+	yamlBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
+	install   = regexp.MustCompile(`(?m)^helm install kube-events deploy/chart --namespace kube-events --create-namespace (.*)$`)
+)
+
+// TestTheCommandsOnThePagesInstall: the chart accepts the values in them.
+func TestTheCommandsOnThePagesInstall(t *testing.T) {
+	t.Parallel()
+	for _, page := range []string{"README.md", "deploy/README.md"} {
+		command := install.FindStringSubmatch(harness.Read(t, page))
+		require.NotNil(t, command, page)
+		config := render(t, strings.Fields(command[1])...).config(t)
+		assert.Contains(t, config["exporters"], "otlp_http", page)
+		assert.Contains(t, config["processors"], "resource/cluster", page)
+	}
+}
+
+// TestTheExamplesOnThePage: the first is a file of values, the second a ClusterRole that adds rules.
+func TestTheExamplesOnThePage(t *testing.T) {
+	t.Parallel()
+	blocks := yamlBlock.FindAllStringSubmatch(harness.Read(t, "deploy", "README.md"), -1)
+	require.Len(t, blocks, 2)
+	values := filepath.Join(t.TempDir(), "values.yaml")
+	require.NoError(t, os.WriteFile(values, []byte(blocks[0][1]), 0o600))
+	all := render(t, "--values", values)
+	assert.Equal(t, []any{"Warning"}, all.config(t)["receivers"].(map[string]any)["kube_events"].(map[string]any)["event_types"])
+
+	extension := harness.Objects(t, blocks[1][1])
+	require.Len(t, extension, 1)
+	for _, object := range all.of("ClusterRole") {
+		if object.GetName() == "kube-events-extensions" {
+			var role rbacv1.ClusterRole
+			require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &role))
+			assert.Equal(t, role.AggregationRule.ClusterRoleSelectors[0].MatchLabels, extension[0].GetLabels())
+			return
+		}
+	}
+	assert.Fail(t, "no ClusterRole of the release")
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package chart checks what helm renders from deploy/chart, without a cluster: golden outputs,
+// errors about wrong values, and the Collector's configuration.
+package chart
+
+import (
+	"flag"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
+)
+
+var update = flag.Bool("update", false, "write the golden outputs")
+
+// manifests are objects, in the order in which they are applied.
+type manifests []*unstructured.Unstructured
+
+// render renders the chart as the release kube-events in the namespace observability.
+func render(t *testing.T, arguments ...string) manifests {
+	t.Helper()
+	return harness.Chart(t, "kube-events", "observability", arguments...)
+}
+
+// of are the objects of a kind.
+func (m manifests) of(kind string) (found manifests) {
+	for _, object := range m {
+		if object.GetKind() == kind {
+			found = append(found, object)
+		}
+	}
+	return found
+}
+
+// only is the one object of a kind, as its own type.
+func only[T any](t *testing.T, m manifests, kind string) T {
+	t.Helper()
+	found := m.of(kind)
+	require.Len(t, found, 1, kind)
+	var result T
+	require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(found[0].Object, &result, true))
+	return result
+}
+
+// config is the Collector's configuration.
+func (m manifests) config(t *testing.T) (config map[string]any) {
+	t.Helper()
+	for _, object := range m.of("ConfigMap") {
+		text, found, err := unstructured.NestedString(object.Object, "data", "config.yaml")
+		require.NoError(t, err)
+		if found {
+			require.Nil(t, config, "one ConfigMap has a configuration")
+			require.NoError(t, yaml.UnmarshalStrict([]byte(text), &config))
+		}
+	}
+	require.NotNil(t, config)
+	return config
+}
+
+// TestGoldenOutputs renders the values of each testdata/NAME.values.yaml, and compares the result
+// with testdata/NAME.yaml. -update writes these files.
+func TestGoldenOutputs(t *testing.T) {
+	t.Parallel()
+	all, err := filepath.Glob(filepath.Join("testdata", "*.values.yaml"))
+	require.NoError(t, err)
+	require.NotEmpty(t, all)
+	for _, values := range all {
+		t.Run(filepath.Base(values), func(t *testing.T) {
+			t.Parallel()
+			manifest, stderr, err := harness.HelmTemplate(t, "kube-events", "observability", "--values", values)
+			require.NoError(t, err, stderr)
+			assert.Empty(t, stderr)
+			golden := strings.TrimSuffix(values, ".values.yaml") + ".yaml"
+			if *update {
+				require.NoError(t, os.WriteFile(golden, []byte(manifest), 0o600))
+			}
+			expected, err := os.ReadFile(golden)
+			require.NoError(t, err)
+			assert.Equal(t, string(expected), manifest)
+		})
+	}
+}
+
+// rendered are the plain manifests and the golden outputs, by file.
+func rendered(t *testing.T) map[string]manifests {
+	t.Helper()
+	plain, err := filepath.Glob(harness.InRepository("deploy", "manifests", "*.yaml"))
+	require.NoError(t, err)
+	golden, err := filepath.Glob(filepath.Join("testdata", "*.yaml"))
+	require.NoError(t, err)
+	all := map[string]manifests{}
+	for _, path := range append(plain, golden...) {
+		if strings.HasSuffix(path, ".values.yaml") {
+			continue
+		}
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		all[filepath.Base(path)] = harness.Objects(t, string(text))
+	}
+	for _, name := range []string{"default.yaml", "ha.yaml", "namespaced.yaml", "trial.yaml", "everything.yaml"} {
+		require.Contains(t, slices.Collect(maps.Keys(all)), name)
+	}
+	return all
+}
+
+// TestTheCollectorAcceptsTheConfiguration of each manifest, with the arguments and the variables of
+// the container.
+func TestTheCollectorAcceptsTheConfiguration(t *testing.T) {
+	t.Parallel()
+	for name, all := range rendered(t) {
+		if len(all.of("Deployment")) == 0 {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			config := all.config(t)
+			if storage, found := config["extensions"].(map[string]any)["file_storage"]; found {
+				// The Collector checks that the directory exists.
+				storage.(map[string]any)["directory"] = t.TempDir()
+			}
+			text, err := yaml.Marshal(config)
+			require.NoError(t, err)
+			file := filepath.Join(t.TempDir(), "config.yaml")
+			require.NoError(t, os.WriteFile(file, text, 0o600))
+
+			container := containerOf(t, all)
+			arguments := []string{"validate"}
+			for _, argument := range container.Args {
+				arguments = append(arguments, strings.Replace(argument, "/etc/otelcol/config.yaml", file, 1))
+			}
+			command := exec.Command(harness.Otelcol(t), arguments...)
+			command.Env = []string{"PATH=/none"}
+			for _, variable := range container.Env {
+				value := variable.Value
+				if variable.ValueFrom != nil {
+					value = "value"
+				}
+				command.Env = append(command.Env, variable.Name+"="+value)
+			}
+			output, err := command.CombinedOutput()
+			assert.NoError(t, err, "%s", output)
+			assert.Empty(t, string(output))
+		})
+	}
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploy
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
+)
+
+// renderings are the plain manifests, and what the chart gives with the options in e2e/chart.
+func renderings(t *testing.T) map[string]manifests {
+	t.Helper()
+	all := map[string]manifests{}
+	for _, pattern := range []string{
+		harness.InRepository("deploy", "manifests", "*.yaml"),
+		harness.InRepository("e2e", "chart", "testdata", "*.yaml"),
+	} {
+		paths, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		for _, path := range paths {
+			if !strings.HasSuffix(path, ".values.yaml") {
+				file, err := filepath.Rel(harness.InRepository(), path)
+				require.NoError(t, err)
+				all[filepath.Base(path)] = harness.Objects(t, harness.Read(t, file))
+			}
+		}
+	}
+	require.Greater(t, len(all), 6)
+	return all
+}
+
+// TestTheAPIServerAcceptsEveryManifest: no field is unknown, and no value is invalid. The cluster
+// has no objects of the Prometheus Operator.
+func TestTheAPIServerAcceptsEveryManifest(t *testing.T) {
+	t.Parallel()
+	namespace := kube.newNamespace(t, "accepted")
+	for name, all := range renderings(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, object := range all.but("PodMonitor", "PrometheusRule") {
+				if object.GetNamespace() != "" {
+					object.SetNamespace(namespace)
+				}
+				kube.DryRunObject(t, object)
+			}
+		})
+	}
+}
+
+// TestPodSecurityRestrictedAdmitsThePods of every manifest.
+func TestPodSecurityRestrictedAdmitsThePods(t *testing.T) {
+	t.Parallel()
+	namespace := kube.newNamespace(t, "restricted")
+	_, err := kube.CoreV1().Namespaces().Patch(t.Context(), namespace, "application/merge-patch+json",
+		[]byte(`{"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	create := func(t *testing.T, template corev1.PodTemplateSpec) error {
+		template.Spec.ServiceAccountName = "default" // The chart's would have to exist.
+		pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
+		pod.Name = "admitted"
+		_, err := kube.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
+	harness.Eventually(t, func() bool {
+		_, err := kube.CoreV1().ServiceAccounts(namespace).Get(t.Context(), "default", metav1.GetOptions{})
+		return err == nil
+	}, "the default service account")
+
+	checked := 0
+	for name, all := range renderings(t) {
+		for _, object := range all.of("Deployment") {
+			checked++
+			template := decoded[appsv1.Deployment](t, object.Object).Spec.Template
+			assert.Equal(t, "linux", template.Spec.NodeSelector["kubernetes.io/os"], name)
+			assert.NoError(t, create(t, *template.DeepCopy()), name)
+			template.Spec.Containers[0].SecurityContext.Capabilities = nil
+			assert.ErrorContains(t, create(t, template), "violates PodSecurity", name)
+		}
+	}
+	assert.Greater(t, checked, 6)
+}
+
+// TestHelm installs, upgrades, rolls back and uninstalls. The volume stays, and a later release with
+// the same name uses it again.
+func TestHelm(t *testing.T) {
+	t.Parallel()
+	namespace := kube.newNamespace(t, "released")
+	chart, endpoint := harness.InRepository("deploy", "chart"), "otlp.endpoint=http://gateway:4318"
+	release := func(arguments ...string) {
+		t.Helper()
+		kube.Helm(t, append(arguments, "--namespace", namespace)...)
+	}
+	deployment := func() *appsv1.Deployment {
+		t.Helper()
+		found, err := kube.AppsV1().Deployments(namespace).Get(t.Context(), "released-kube-events", metav1.GetOptions{})
+		require.NoError(t, err)
+		return found
+	}
+	claim := func() *corev1.PersistentVolumeClaim {
+		t.Helper()
+		found, err := kube.CoreV1().PersistentVolumeClaims(namespace).Get(t.Context(), "released-kube-events", metav1.GetOptions{})
+		require.NoError(t, err)
+		return found
+	}
+
+	release("install", "released", chart, "--set", endpoint)
+	assert.Equal(t, appsv1.RecreateDeploymentStrategyType, deployment().Spec.Strategy.Type)
+	volume := claim().UID
+
+	release("upgrade", "released", chart, "--set", endpoint, "--set", "mode=ha")
+	assert.Equal(t, appsv1.RollingUpdateDeploymentStrategyType, deployment().Spec.Strategy.Type)
+	assert.Equal(t, int32(2), *deployment().Spec.Replicas)
+	_, err := kube.PolicyV1().PodDisruptionBudgets(namespace).Get(t.Context(), "released-kube-events", metav1.GetOptions{})
+	require.NoError(t, err)
+
+	release("rollback", "released", "1")
+	assert.Equal(t, appsv1.RecreateDeploymentStrategyType, deployment().Spec.Strategy.Type)
+	assert.Equal(t, int32(1), *deployment().Spec.Replicas)
+	_, err = kube.PolicyV1().PodDisruptionBudgets(namespace).Get(t.Context(), "released-kube-events", metav1.GetOptions{})
+	assert.True(t, apierrors.IsNotFound(err), "%v", err)
+
+	release("uninstall", "released", "--wait", "--timeout", "1m")
+	_, err = kube.AppsV1().Deployments(namespace).Get(t.Context(), "released-kube-events", metav1.GetOptions{})
+	assert.True(t, apierrors.IsNotFound(err), "%v", err)
+	assert.Equal(t, volume, claim().UID)
+
+	release("install", "released", chart, "--set", endpoint)
+	assert.Equal(t, volume, claim().UID)
+	release("uninstall", "released", "--wait", "--timeout", "1m")
+}
