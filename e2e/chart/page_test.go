@@ -30,7 +30,7 @@ func TestTheCommandsOnThePagesInstall(t *testing.T) {
 		require.NotNil(t, command, page)
 		config := render(t, strings.Fields(command[1])...).config(t)
 		assert.Contains(t, config["exporters"], "otlp_http", page)
-		assert.Contains(t, config["processors"], "resource/cluster", page)
+		assert.Equal(t, "prod-1", config["receivers"].(map[string]any)["kube_events"].(map[string]any)["cluster_name"], page)
 	}
 }
 
