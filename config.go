@@ -84,6 +84,8 @@ type Config struct {
 	// Metrics is which points of the metric are emitted.
 	Metrics MetricsConfig `mapstructure:"metrics"`
 
+	// Events switches the log records off. By default, they are enabled.
+	Events metadata.EventsConfig `mapstructure:"events"`
 	// ResourceAttributes switches resource attributes of records and of the metric off. A disabled
 	// one does not distinguish series of the metric. By default, all are enabled.
 	ResourceAttributes metadata.ResourceAttributesConfig `mapstructure:"resource_attributes"`

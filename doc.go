@@ -6,6 +6,16 @@
 //go:generate mkdir -p build
 //go:generate ln -sfn .. build/kubeeventsreceiver
 //go:generate mdatagen build/kubeeventsreceiver/metadata.yaml
+//
+// The schema of the options: mdatagen writes it next to what it would generate in Go, so it runs in
+// a folder that is thrown away. There, it needs a module and a package.
+//
+//go:generate mkdir -p build/schema
+//go:generate cp config.metadata.yaml build/schema/metadata.yaml
+//go:generate cp go.mod go.sum doc.go build/schema
+//go:generate mdatagen build/schema/metadata.yaml
+//go:generate cp build/schema/config.schema.json config.schema.json
+//go:generate rm -r build/schema
 
 // Package kubeeventsreceiver is a receiver of the OpenTelemetry Collector. It watches the Events of
 // a Kubernetes cluster, turns each new observation into a log record whose resource names the

@@ -47,6 +47,7 @@ func createDefaultConfig() component.Config {
 		Extract:            ExtractConfig{Labels: []ExtractRule{{TagName: "tilt.manifest", Key: "tilt-manifest"}}},
 		CollectionInterval: 30 * time.Second,
 		Metrics:            MetricsConfig{MetricsConfig: metadata.DefaultMetricsConfig(), MaxSeries: 10_000, SeriesTTL: time.Hour, InitialZero: true},
+		Events:             metadata.DefaultEventsConfig(),
 		ResourceAttributes: metadata.DefaultResourceAttributesConfig(),
 		RetryOnFailure:     retry,
 	}
@@ -57,7 +58,9 @@ func createLogs(_ context.Context, settings receiver.Settings, config component.
 	if err != nil {
 		return nil, err
 	}
-	r.Logs = next
+	if config.(*Config).Events.K8sEvent.Enabled {
+		r.Logs = next
+	}
 	return r, nil
 }
 

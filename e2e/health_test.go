@@ -66,12 +66,12 @@ func TestAProbeSeesAMissingPermission(t *testing.T) {
 func TestAProbeSeesThatNobodyCanBeElected(t *testing.T) {
 	t.Parallel()
 	ns, account := kube.newNamespace(t), unique("candidate")
-	kubeconfig, err := kube.RestrictedKubeconfig(t.Context(), account, harness.RulesOfREADME(t, "### RBAC")...)
+	kubeconfig, err := kube.RestrictedKubeconfig(t.Context(), account, harness.DocumentedRules(t, "The whole cluster")...)
 	require.NoError(t, err)
 	address := freeAddress(t)
 	col := startCollector(t, kubeconfig, componentStatus, healthAt(address),
 		"receivers::kube_events::k8s_leader_elector: k8s_leader_elector",
-		"{extensions: {k8s_leader_elector: {auth_type: kubeConfig, lease_name: kube-events, lease_namespace: "+ns+
+		"{extensions: {k8s_leader_elector: {auth_type: kubeConfig, lease_name: kube-events-leader, lease_namespace: "+ns+
 			", lease_duration: 4s, renew_deadline: 3s, retry_period: 1s}}, service: {extensions: [health_check, k8s_leader_elector]}}")
 	// The account may read Leases. So the receiver knows only after the duration of a lease that nobody
 	// creates one. Until then, the status has other errors.
@@ -79,11 +79,11 @@ func TestAProbeSeesThatNobodyCanBeElected(t *testing.T) {
 	eventually(t, func() bool {
 		var code int
 		code, page = health(address)
-		return code == http.StatusInternalServerError && strings.Contains(page, "the lease kube-events in namespace "+ns+" cannot be taken")
+		return code == http.StatusInternalServerError && strings.Contains(page, "the lease kube-events-leader in namespace "+ns+" cannot be taken")
 	}, "an unhealthy answer: %s", page)
 
 	meta := metav1.ObjectMeta{Namespace: ns, Name: account}
-	_, err = kube.RbacV1().Roles(ns).Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: harness.RulesOfREADME(t, "The election takes")}, metav1.CreateOptions{})
+	_, err = kube.RbacV1().Roles(ns).Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: harness.DocumentedRules(t, "Leader election")}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	_, err = kube.RbacV1().RoleBindings(ns).Create(t.Context(), &rbacv1.RoleBinding{
 		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: account},

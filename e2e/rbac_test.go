@@ -12,10 +12,10 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
-func TestThePermissionsInTheREADMEAreEnough(t *testing.T) {
+func TestTheDocumentedPermissionsAreEnough(t *testing.T) {
 	t.Parallel()
 	ns := kube.newNamespace(t)
-	kubeconfig, err := kube.RestrictedKubeconfig(t.Context(), unique("readme"), harness.RulesOfREADME(t, "### RBAC")...)
+	kubeconfig, err := kube.RestrictedKubeconfig(t.Context(), unique("documented"), harness.DocumentedRules(t, "The whole cluster")...)
 	require.NoError(t, err)
 	r := kube.run(t, in(), "kubeconfig: "+kubeconfig)
 

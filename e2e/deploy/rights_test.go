@@ -52,9 +52,9 @@ func (m manifests) role(t *testing.T, name string) rbacv1.ClusterRole {
 	return rbacv1.ClusterRole{}
 }
 
-func TestTheRulesAreThoseOfTheREADME(t *testing.T) {
+func TestTheRulesAreDocumented(t *testing.T) {
 	t.Parallel()
-	rules := harness.RulesOfREADME(t, "### RBAC")
+	rules := harness.DocumentedRules(t, "The whole cluster")
 	for _, mode := range []string{"single", "ha", "stateless"} {
 		assert.Equal(t, rules, chart(t, "kube-events", "http://gateway:4318", "mode="+mode).role(t, "kube-events").Rules)
 	}
@@ -84,7 +84,7 @@ func TestTheClusterHasEveryKindOfTheRules(t *testing.T) {
 			namespaced[resource.Name+"."+group] = resource.Namespaced
 		}
 	}
-	for _, rule := range harness.RulesOfREADME(t, "### RBAC") {
+	for _, rule := range harness.DocumentedRules(t, "The whole cluster") {
 		for _, resource := range rule.Resources {
 			hasNamespace, found := namespaced[resource+"."+rule.APIGroups[0]]
 			assert.True(t, found, "%s %s", rule.APIGroups, resource)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
 
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
@@ -21,14 +22,69 @@ import (
 // TestConfigurationsAreValid: the Collector takes every configuration on the pages.
 func TestConfigurationsAreValid(t *testing.T) {
 	t.Parallel()
-	for _, page := range pages {
+	for _, page := range append(pages, readme) {
 		for _, b := range blocksOf(t, page, "yaml") {
+			if b.isManifest() || b.isForTheBuilder() {
+				continue
+			}
 			t.Run(b.String(), func(t *testing.T) {
 				t.Parallel()
 				file := filepath.Join(t.TempDir(), "config.yaml")
-				require.NoError(t, os.WriteFile(file, []byte(b.text), 0o600))
+				require.NoError(t, os.WriteFile(file, completed(t, b), 0o600))
 				output, err := exec.Command(harness.Otelcol(t), "validate", "--config", file).CombinedOutput()
 				assert.NoError(t, err, string(output))
+			})
+		}
+	}
+}
+
+// isManifest reports whether a block is for kubectl.
+func (b block) isManifest() bool { return strings.HasPrefix(b.text, "apiVersion: ") }
+
+// isForTheBuilder reports whether a block is a part of a manifest of the Collector builder. A test in
+// e2e/deploy compares its version.
+func (b block) isForTheBuilder() bool { return strings.Contains(b.text, "- gomod: ") }
+
+// completed returns a configuration. A block that is only about the receiver gets an exporter and
+// pipelines.
+func completed(t *testing.T, b block) []byte {
+	t.Helper()
+	config := map[string]any{}
+	require.NoError(t, yaml.Unmarshal([]byte(b.text), &config))
+	if config["exporters"] == nil {
+		config["exporters"] = map[string]any{"debug": nil}
+	}
+	service, _ := config["service"].(map[string]any)
+	if service == nil {
+		service = map[string]any{}
+		config["service"] = service
+	}
+	if service["pipelines"] == nil {
+		pipeline := map[string]any{"receivers": []string{"kube_events"}, "exporters": []string{"debug"}}
+		service["pipelines"] = map[string]any{"logs": pipeline, "metrics": pipeline}
+	}
+	text, err := yaml.Marshal(config)
+	require.NoError(t, err)
+	return text
+}
+
+// TestManifestsAreValid: the API server takes every manifest on the pages.
+func TestManifestsAreValid(t *testing.T) {
+	t.Parallel()
+	const namespace = "documented"
+	makeNamespace(t, namespace)
+	for _, page := range pages {
+		for _, b := range blocksOf(t, page, "yaml") {
+			if !b.isManifest() {
+				continue
+			}
+			t.Run(b.String(), func(t *testing.T) {
+				for _, object := range harness.Objects(t, b.text) {
+					if object.GetNamespace() != "" {
+						object.SetNamespace(namespace) // The one on the page may not exist.
+					}
+					kube.DryRunObject(t, object)
+				}
 			})
 		}
 	}

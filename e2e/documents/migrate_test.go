@@ -170,7 +170,7 @@ type values struct{ theirs, ours any }
 func runBoth(t *testing.T, namespace string) (theirs, ours *harness.Backend) {
 	t.Helper()
 	theirs, ours = harness.NewBackend(t), harness.NewBackend(t)
-	snippet := blocksOf(t, "migrate.md", "yaml")
+	snippet := blocksOf(t, "docs/migrate.md", "yaml")
 	require.Len(t, snippet, 1)
 	old, page := filepath.Join(t.TempDir(), "k8s_events.yaml"), filepath.Join(t.TempDir(), "kube_events.yaml")
 	require.NoError(t, os.WriteFile(old, []byte(comparison), 0o600))

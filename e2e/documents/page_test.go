@@ -18,7 +18,14 @@ import (
 
 // pages are those whose blocks are checked here. The others in docs/ are written by programs, or
 // have tests of their own.
-var pages = []string{"migrate.md", "owners.md", "counting.md", "troubleshooting.md", "sizing.md"}
+var pages = []string{
+	"docs/configuration.md", "docs/counting.md", "docs/faq.md", "docs/guarantees.md", "docs/migrate.md", "docs/owners.md",
+	"docs/rbac.md", "docs/sizing.md", "docs/troubleshooting.md", "docs/upgrading.md",
+}
+
+// readme has commands that need a registry, kind or a release of the chart. Tests in e2e/chart and
+// e2e/deploy check them.
+const readme = "README.md"
 
 // block is a fenced block of a page.
 type block struct {
@@ -26,13 +33,13 @@ type block struct {
 	number               int // among the page's
 }
 
-func (b block) String() string { return fmt.Sprintf("%s block %d", b.page, b.number) }
+func (b block) String() string { return fmt.Sprintf("%s block %d", filepath.Base(b.page), b.number) }
 
 var fence = regexp.MustCompile("(?ms)^```(\\w*)\n(.*?)^```$")
 
 func blocksOf(t *testing.T, page, language string) (found []block) {
 	t.Helper()
-	for i, match := range fence.FindAllStringSubmatch(harness.Read(t, "docs", page), -1) {
+	for i, match := range fence.FindAllStringSubmatch(harness.Read(t, page), -1) {
 		if match[1] == language {
 			found = append(found, block{page: page, language: language, text: match[2], number: i + 1})
 		}
@@ -40,19 +47,24 @@ func blocksOf(t *testing.T, page, language string) (found []block) {
 	return found
 }
 
-var link = regexp.MustCompile(`\]\(([^)#]*)(#[^)]*)?\)`)
+var (
+	link       = regexp.MustCompile(`\]\(([^)#\s]*)(#[^)\s]*)?\)`)
+	inlineCode = regexp.MustCompile("`[^`\n]*`")
+)
 
-// TestLinksLeadSomewhere: every link to a file, and every one to a heading of a page.
+// TestLinksLeadSomewhere: every link to a file, and every one to a heading of a page, on every page
+// of the repository.
 func TestLinksLeadSomewhere(t *testing.T) {
 	t.Parallel()
-	for _, page := range pages {
-		for _, match := range link.FindAllStringSubmatch(harness.Read(t, "docs", page), -1) {
+	for _, page := range allPages(t) {
+		text := inlineCode.ReplaceAllString(fence.ReplaceAllString(harness.Read(t, page), ""), "")
+		for _, match := range link.FindAllStringSubmatch(text, -1) {
 			if strings.Contains(match[1], "://") {
 				continue
 			}
-			target := filepath.Join("docs", page)
+			target := page
 			if match[1] != "" {
-				target = filepath.Join("docs", match[1])
+				target = filepath.Join(filepath.Dir(page), match[1])
 			}
 			_, err := os.Stat(harness.InRepository(target))
 			if assert.NoError(t, err, "%s: %s", page, match[0]) && match[2] != "" {
@@ -60,6 +72,23 @@ func TestLinksLeadSomewhere(t *testing.T) {
 			}
 		}
 	}
+}
+
+// allPages returns the paths of the repository's pages.
+func allPages(t *testing.T) (paths []string) {
+	t.Helper()
+	root := harness.InRepository()
+	for _, pattern := range []string{"*.md", "docs/*.md", "deploy/*.md", "distribution/*.md", "examples/*.md", "examples/*/*.md"} {
+		found, err := filepath.Glob(filepath.Join(root, pattern))
+		require.NoError(t, err)
+		require.NotEmpty(t, found, pattern)
+		for _, path := range found {
+			relative, err := filepath.Rel(root, path)
+			require.NoError(t, err)
+			paths = append(paths, relative)
+		}
+	}
+	return paths
 }
 
 var (
@@ -78,12 +107,40 @@ func anchorsOf(t *testing.T, path string) (anchors []string) {
 	return anchors
 }
 
-// TestEveryPageHasBlocksOfKnownLanguages: no test checks a block of another language.
+// TestEveryBlockIsChecked: no test checks a block of another language. A text block has an example
+// of output.
 func TestEveryBlockIsChecked(t *testing.T) {
 	t.Parallel()
-	for _, page := range pages {
-		for i, match := range fence.FindAllStringSubmatch(harness.Read(t, "docs", page), -1) {
-			require.Contains(t, []string{"yaml", "sh"}, match[1], "%s block %d", page, i+1)
+	for _, page := range append(pages, readme) {
+		for i, match := range fence.FindAllStringSubmatch(harness.Read(t, page), -1) {
+			require.Contains(t, []string{"yaml", "sh", "text"}, match[1], "%s block %d", page, i+1)
 		}
+	}
+}
+
+// TestEveryPageIsInTheREADME, which is the table of contents of docs/.
+func TestEveryPageIsInTheREADME(t *testing.T) {
+	t.Parallel()
+	text := harness.Read(t, readme)
+	for _, page := range allPages(t) {
+		if strings.HasPrefix(page, "docs/") {
+			assert.Contains(t, text, "]("+page+")")
+		}
+	}
+}
+
+// TestTheREADMEIsShort: who looks for a detail finds it in docs/.
+func TestTheREADMEIsShort(t *testing.T) {
+	t.Parallel()
+	assert.LessOrEqual(t, strings.Count(harness.Read(t, readme), "\n"), 150)
+}
+
+// TestTheFiguresInTheREADMEAreMeasured: each row with figures is one of the page on performance.
+func TestTheFiguresInTheREADMEAreMeasured(t *testing.T) {
+	t.Parallel()
+	rows := regexp.MustCompile(`(?m)^\| .* (µs|MiB|ms) \|.*$`).FindAllString(harness.Read(t, readme), -1)
+	require.NotEmpty(t, rows)
+	for _, row := range rows {
+		assert.Contains(t, harness.Read(t, "docs", "performance.md"), row+"\n")
 	}
 }

@@ -217,13 +217,13 @@ func (c *Cluster) KubeconfigFor(t testing.TB, name string, paths ...string) stri
 	return kubeconfig
 }
 
-// RulesOfREADME are those of the role that users copy, the first behind a text.
-func RulesOfREADME(t testing.TB, text string) []rbacv1.PolicyRule {
+// DocumentedRules are those of the role that users copy from docs/rbac.md, the first below a heading.
+func DocumentedRules(t testing.TB, heading string) []rbacv1.PolicyRule {
 	t.Helper()
-	_, section, _ := strings.Cut(Read(t, "README.md"), text)
+	_, section, _ := strings.Cut(Read(t, "docs", "rbac.md"), "\n## "+heading+"\n")
 	_, block, found := strings.Cut(section, "```yaml\n")
 	if !found {
-		t.Fatal("README.md has no block of YAML behind ", text)
+		t.Fatal("docs/rbac.md has no block of YAML below the heading ", heading)
 	}
 	block, _, _ = strings.Cut(block, "```")
 	return rulesOf(t, block)
