@@ -247,3 +247,14 @@ func TestAMetricThatIsSwitchedOffIsNotEmitted(t *testing.T) {
 		assert.Empty(t, p.metrics.AllMetrics())
 	})
 }
+
+func TestRecordsThatAreSwitchedOffAreNotEmitted(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		p := launch(t, api, options{config: "{start_at: beginning, events: {k8s.event: {enabled: false}}}"})
+		api.Put(eventNamed("a", 1))
+		time.Sleep(2 * time.Minute)
+		p.stop()
+		assert.NotEmpty(t, p.metrics.AllMetrics(), "the metric counts what is not emitted as a record")
+		assert.Empty(t, p.logs.AllLogs())
+	})
+}

@@ -9,6 +9,7 @@ replace (
 
 require (
 	github.com/chromedp/cdproto v0.159.0
+	github.com/google/jsonschema-go v0.4.3
 	github.com/kubeevents/kubeeventsreceiver v0.0.0
 	github.com/kubeevents/kubeeventsreceiver/controlplane v0.0.0
 	github.com/prometheus/client_model v0.6.2

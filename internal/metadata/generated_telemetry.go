@@ -266,7 +266,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.KubeEventsOwnerResolutions, err = builder.meter.Int64Counter(
 		"otelcol_kube_events_owner_resolutions",
-		metric.WithDescription("Log records by how far their owner chain is known. [Alpha]"),
+		metric.WithDescription("Log records, by the resolution of their owner chain. [Alpha]"),
 		metric.WithUnit("{record}"),
 	)
 	errs = errors.Join(errs, err)
@@ -290,7 +290,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.KubeEventsSeriesLimit, err = builder.meter.Int64ObservableGauge(
 		"otelcol_kube_events_series_limit",
-		metric.WithDescription("The option metrics.max_series. [Alpha]"),
+		metric.WithDescription("The maximum number of series, which is the option metrics.max_series. [Alpha]"),
 		metric.WithUnit("{series}"),
 	)
 	errs = errors.Join(errs, err)

@@ -207,7 +207,7 @@ func AssertEqualKubeEventsOwnerLookups(t *testing.T, tt *componenttest.Telemetry
 func AssertEqualKubeEventsOwnerResolutions(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_kube_events_owner_resolutions",
-		Description: "Log records by how far their owner chain is known. [Alpha]",
+		Description: "Log records, by the resolution of their owner chain. [Alpha]",
 		Unit:        "{record}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -269,7 +269,7 @@ func AssertEqualKubeEventsSeries(t *testing.T, tt *componenttest.Telemetry, dps 
 func AssertEqualKubeEventsSeriesLimit(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_kube_events_series_limit",
-		Description: "The option metrics.max_series. [Alpha]",
+		Description: "The maximum number of series, which is the option metrics.max_series. [Alpha]",
 		Unit:        "{series}",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,

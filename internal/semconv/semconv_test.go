@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -27,6 +28,30 @@ func TestWhatIsWrittenIsWhatIsDescribed(t *testing.T) {
 	delete(described.ResourceAttributes, "tilt.manifest") // extracted by default, and not the receiver's own
 	assert.ElementsMatch(t, slices.Collect(maps.Keys(described.ResourceAttributes)), slices.Collect(maps.Keys(own)))
 	assert.ElementsMatch(t, described.Events["k8s.event"].Attributes, slices.Collect(maps.Keys(record)))
+}
+
+// TestNamesOfTheConventionsReferToThem: in metadata.yaml, and so in documentation.md.
+func TestNamesOfTheConventionsReferToThem(t *testing.T) {
+	content, err := os.ReadFile("../../metadata.yaml")
+	require.NoError(t, err)
+	var described struct {
+		Attributes map[string]struct {
+			Convention struct{ Ref string } `yaml:"semantic_convention"`
+		} `yaml:"resource_attributes"`
+	}
+	require.NoError(t, yaml.Unmarshal(content, &described))
+	ofConventions := map[string]bool{"k8s.cluster.uid": true, "k8s.cluster.name": true, "k8s.container.name": true}
+	for _, n := range names {
+		ofConventions[n.Name] = true
+		ofConventions[n.UID] = true
+	}
+	for name, attribute := range described.Attributes {
+		expected := ""
+		if ofConventions[name] {
+			expected = "k8s.md#" + strings.ReplaceAll(name, ".", "-")
+		}
+		assert.Equal(t, expected, attribute.Convention.Ref, name)
+	}
 }
 
 func TestObjectsAreNamedByGroupAndKind(t *testing.T) {
