@@ -35,8 +35,11 @@ func allOptions(t *testing.T) map[string]any {
 // TestThePageHasTheDefaults: who copies the whole configuration changes nothing.
 func TestThePageHasTheDefaults(t *testing.T) {
 	t.Parallel()
-	config := kubeevents.NewFactory().CreateDefaultConfig()
+	config := kubeevents.NewFactory().CreateDefaultConfig().(*kubeevents.Config)
 	require.NoError(t, confmap.NewFromStringMap(allOptions(t)).Unmarshal(config))
+	rule := &config.Extract.Labels[0]
+	require.Equal(t, "nearest", rule.From)
+	rule.From = "" // It means the same.
 	require.NoError(t, confmap.Validate(config))
 	assert.Equal(t, flattened(t, kubeevents.NewFactory().CreateDefaultConfig()), flattened(t, config))
 }
@@ -188,7 +191,8 @@ func addDefaults(t *testing.T, defaults map[string]any, prefix string, schema *j
 // TestTheSchemaAcceptsThePage, and rejects wrong values.
 func TestTheSchemaAcceptsThePage(t *testing.T) {
 	t.Parallel()
-	schema, err := readSchema(t).Resolve(nil)
+	// mdatagen identifies a schema by its package, which is no absolute URI.
+	schema, err := readSchema(t).Resolve(&jsonschema.ResolveOptions{BaseURI: "https://pkg.go.dev/"})
 	require.NoError(t, err)
 	options := allOptions(t)
 	for name, value := range options {
@@ -198,12 +202,12 @@ func TestTheSchemaAcceptsThePage(t *testing.T) {
 	}
 	require.NoError(t, schema.Validate(options))
 	for name, wrong := range map[string]map[string]any{
-		"no such value":     {"auth_type": "magic"},
-		"another type":      {"namespaces": "shop"},
-		"a number too low":  {"owners": map[string]any{"max_depth": 0}},
-		"not a duration":    {"collection_interval": "often"},
-		"a rule without if": {"extract": map[string]any{"labels": []any{map[string]any{"key": 1}}}},
-		"a wrong switch":    {"resource_attributes": map[string]any{"k8s.pod.uid": map[string]any{"enabled": "no"}}},
+		"no such value":    {"auth_type": "magic"},
+		"another type":     {"namespaces": "shop"},
+		"a number too low": {"owners": map[string]any{"max_depth": 0}},
+		"not a duration":   {"collection_interval": "often"},
+		"a key of a rule":  {"extract": map[string]any{"labels": []any{map[string]any{"key": 1}}}},
+		"a wrong switch":   {"resource_attributes": map[string]any{"k8s.pod.uid": map[string]any{"enabled": "no"}}},
 	} {
 		require.Error(t, schema.Validate(wrong), name)
 	}
