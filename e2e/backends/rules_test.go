@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -130,6 +131,36 @@ func TestTheRulesOnRealMetrics(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			eventually(t, server.evaluatesItsRules)
+		})
+	}
+}
+
+// metricInRule is the name of a metric of the receiver or of the Collector.
+var metricInRule = regexp.MustCompile(`\botelcol_\w+|\bk8s_event_occurrences_total\b`)
+
+// TestTheMetricsOfTheRulesExist: a rule about a metric with a wrong name would never alert.
+func TestTheMetricsOfTheRulesExist(t *testing.T) {
+	t.Parallel()
+	names := map[string]bool{}
+	for _, a := range alerts(t) {
+		for _, name := range metricInRule.FindAllString(a.Expr, -1) {
+			names[name] = true
+		}
+	}
+	require.Greater(t, len(names), 10)
+	for name := range names {
+		if mayBeEmpty[name] {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			eventually(t, func() error {
+				found, err := all.scraped.series(name)
+				if err == nil && len(found) == 0 {
+					err = fmt.Errorf("%s does not exist", name)
+				}
+				return err
+			})
 		})
 	}
 }
