@@ -149,7 +149,8 @@ render = { echo "\# Rendered from deploy/chart with deploy/manifests/values/$(1)
 	} > deploy/manifests/$(1).yaml
 RENDER_MANIFESTS := $(call render,default,kube-events) && $(call render,ha,kube-events) && \
 	$(call render,namespaced,team-a) && $(call render,trial,kube-events) && \
-	$(call render,integrations,kube-events,--show-only templates/integrations.yaml)
+	$(call render,integrations,kube-events,--show-only templates/integrations.yaml) && \
+	$(call render,prometheusrule,kube-events,--show-only templates/prometheusrule.yaml)
 
 .PHONY: generate
 generate: $(MDATAGEN) manifests ## Generate documentation.md and internal/metadata from metadata.yaml, the dashboards, and deploy/manifests

@@ -34,6 +34,8 @@ func receiver() *dashboard.DashboardBuilder {
 			target{`sum by (instance) (increase(` + own + `checkpoint_failures` + ofInstance + `[$__rate_interval]))`, "{{instance}}"})).
 		WithPanel(lines("Owner lookups", "Requests to the API server, by result.", "reqps", third,
 			target{rate("owner_lookups", "result"), "{{result}}"})).
+		WithPanel(lines("Forbidden lookups", "Requests for owners that failed because a permission is missing.", "reqps", third,
+			target{rate("owner_lookups_forbidden", "verb, resource"), "{{verb}} {{resource}}"})).
 		WithPanel(lines("Lookup duration", "Without the wait for the client-side limit.", "s", third,
 			target{quantile("0.5", "owner_lookup_duration"), "half"}, target{quantile("0.99", "owner_lookup_duration"), "99 of 100"})).
 		WithPanel(lines("Owner chains", "Log records by k8s.owner.resolution. If there is one line without a name, see docs/queries.md for the scrape configuration.", "eps", third,

@@ -38,7 +38,7 @@ var chosen = strings.NewReplacer(
 )
 
 // mayBeEmpty are metrics of problems that no Collector here has.
-var mayBeEmpty = set("otelcol_kube_events_checkpoint_failures")
+var mayBeEmpty = set("otelcol_kube_events_checkpoint_failures", "otelcol_kube_events_owner_lookups_forbidden")
 
 func set(values ...string) map[string]bool {
 	all := map[string]bool{}
