@@ -144,9 +144,6 @@ processors:
       - set(log.time, Time("2026-01-02 03:04", "%Y-%m-%d %H:%M", "America/New_York")) where log.body == ""
   cumulative_to_delta:
 
-connectors:
-  routing: {default_pipelines: [logs/all], table: [{condition: 'attributes["tenant"] == "red"', pipelines: [logs/red]}]}
-
 extensions:
   health_check:
   pprof:
@@ -169,15 +166,6 @@ service:
       receivers: [kube_events]
       processors: [memory_limiter, resource, attributes, filter, transform, batch]
       exporters: [debug, otlp_grpc, otlp_http]
-    logs/tenants:
-      receivers: [kube_events]
-      exporters: [routing]
-    logs/red:
-      receivers: [routing]
-      exporters: [otlp_http]
-    logs/all:
-      receivers: [routing]
-      exporters: [debug]
     metrics:
       receivers: [kube_events]
       processors: [memory_limiter, resource, batch]

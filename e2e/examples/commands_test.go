@@ -126,7 +126,7 @@ func TestREADMEsNameWhatThereIs(t *testing.T) {
 			config, err := os.ReadFile(path)
 			require.NoError(t, err)
 			for _, name := range variable.FindAllStringSubmatch(string(config), -1) {
-				assert.Contains(t, string(text)+list, "`"+name[1]+"`", path)
+				assert.Contains(t, string(text)+list, name[1], path)
 			}
 		}
 	}

@@ -48,19 +48,19 @@ const written = "WrittenByTest"
 func (w *writer) write(t *testing.T, count int) {
 	t.Helper()
 	for range count {
-		w.writeOne(t.Context(), t)
+		w.writeOne(t)
 	}
 }
 
-func (w *writer) writeOne(ctx context.Context, t *testing.T) {
+func (w *writer) writeOne(t *testing.T) {
 	now := metav1.Now()
-	event, err := kube.CoreV1().Events(w.namespace).Create(ctx, &corev1.Event{
+	event, err := kube.CoreV1().Events(w.namespace).Create(context.Background(), &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{GenerateName: "written-"},
 		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: w.namespace, Name: "written"},
 		Reason:         written, Type: corev1.EventTypeNormal, Count: 1, FirstTimestamp: now, LastTimestamp: now,
 		Source: corev1.EventSource{Component: "delivery-test"},
 	}, metav1.CreateOptions{})
-	if ctx.Err() == nil && assert.NoError(t, err) {
+	if assert.NoError(t, err) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.uids[string(event.UID)] = true
@@ -69,16 +69,20 @@ func (w *writer) writeOne(ctx context.Context, t *testing.T) {
 
 // writeAlways writes until stop is called.
 func (w *writer) writeAlways(t *testing.T) (stop func()) {
-	ctx, cancel := context.WithCancel(t.Context())
+	stopped := make(chan struct{})
 	var writing sync.WaitGroup
 	writing.Go(func() {
-		for ctx.Err() == nil {
-			w.writeOne(ctx, t)
-			time.Sleep(5 * time.Millisecond)
+		for {
+			select {
+			case <-stopped:
+				return
+			case <-time.After(5 * time.Millisecond):
+				w.writeOne(t)
+			}
 		}
 	})
 	stop = sync.OnceFunc(func() {
-		cancel()
+		close(stopped)
 		writing.Wait()
 	})
 	t.Cleanup(stop)
@@ -178,49 +182,70 @@ func TestReload(t *testing.T) {
 			backend := harness.NewBackend(t)
 			r := startReloadable(t, backend, test.arguments...)
 			stop := w.writeAlways(t)
-			for i := range 5 {
-				r.reload(t, test.receiver, "exclude_reasons: []", fmt.Sprintf("exclude_reasons: [Excluded%d]", i))
+			const times = 5
+			for i := range times {
+				r.reload(t, test.receiver, excluding(i), excluding(i+1))
 			}
 			r.reload(t, test.exporter, "enabled: false # the receiver retries", "enabled: false\n    timeout: 10s")
 			stop()
 			w.arrivesCompletely(t, backend)
-			kube.Recorder(t, "reload").Event(&corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: w.namespace, Name: "x"}, corev1.EventTypeNormal, "Excluded4", "")
+			about := &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: w.namespace, Name: "excluded"}
+			events := kube.Recorder(t, "reload")
+			for i := range times {
+				events.Eventf(about, corev1.EventTypeNormal, fmt.Sprint("Excluded", i+1), "event %d", i)
+			}
+			backend.Await(t, "k8s.namespace.name", w.namespace, "k8s.event.reason", fmt.Sprint("Excluded", times-1))
 			w.write(t, 10)
 			w.arrivesCompletely(t, backend)
 			r.Stop(t)
 
 			assert.Len(t, w.records(backend), len(w.uids), "none arrives twice")
-			assert.Empty(t, backend.Records("k8s.event.reason", "Excluded4"), "the new configuration")
+			assert.Empty(t, backend.Records("k8s.event.reason", fmt.Sprint("Excluded", times)), "the newest configuration applies")
 			assert.Equal(t, int64(len(w.uids)), backend.Occurrences("k8s.namespace.name", w.namespace, "k8s.event.reason", written))
 		})
 	}
+}
+
+// excluding is the line of the configuration after so many changes.
+func excluding(changes int) string {
+	if changes == 0 {
+		return "exclude_reasons: []"
+	}
+	return fmt.Sprintf("exclude_reasons: [Excluded%d]", changes)
 }
 
 // reloadable is the Collector of the recipe reload, with a copy of its configuration that the test
 // changes.
 type reloadable struct {
 	*harness.Collector
-	path, original string
+	path, config string
 }
 
 func startReloadable(t *testing.T, backend *harness.Backend, arguments ...string) *reloadable {
 	t.Helper()
-	r := &reloadable{path: filepath.Join(t.TempDir(), "collector.yaml"), original: harness.Read(t, file("reload", "collector.yaml"))}
-	require.NoError(t, os.WriteFile(r.path, []byte(r.original), 0o600))
+	r := &reloadable{path: filepath.Join(t.TempDir(), "collector.yaml"), config: harness.Read(t, file("reload", "collector.yaml"))}
+	require.NoError(t, os.WriteFile(r.path, []byte(r.config), 0o600))
 	arguments = append(arguments, "--config", r.path, "--set=service.telemetry.metrics.level=none")
 	r.Collector = harness.Start(t, exec.Command(harness.Otelcol(t), arguments...),
 		"KUBECONFIG="+kubeconfigFor(t, "reload"), "OTLP_ENDPOINT="+backend.URL, "STORAGE_DIRECTORY="+t.TempDir())
-	harness.Eventually(t, func() bool { return len(r.Output.Lines("Everything is ready")) > 0 }, "the start")
+	awaitStart(t, r.Collector)
 	return r
+}
+
+// awaitStart waits until the Collector reacts to signals.
+func awaitStart(t *testing.T, collector *harness.Collector) {
+	t.Helper()
+	harness.Eventually(t, func() bool { return len(collector.Output.Lines("Everything is ready")) > 0 }, "the start")
 }
 
 // reload changes the configuration, sends the signal, and waits until the Collector reports the
 // reload.
 func (r *reloadable) reload(t *testing.T, report, from, to string) {
 	t.Helper()
-	require.Contains(t, r.original, from)
+	require.Contains(t, r.config, from)
+	r.config = strings.Replace(r.config, from, to, 1)
 	reports := len(r.Output.Lines(report))
-	require.NoError(t, os.WriteFile(r.path, []byte(strings.Replace(r.original, from, to, 1)), 0o600))
+	require.NoError(t, os.WriteFile(r.path, []byte(r.config), 0o600))
 	require.NoError(t, r.Signal(syscall.SIGHUP))
 	harness.Eventually(t, func() bool { return len(r.Output.Lines(report)) > reports }, "%q in the log", report)
 }
@@ -251,6 +276,7 @@ func TestTenants(t *testing.T) {
 	// them.
 	collector.Stop(t)
 	collector = run(t, "tenants", env...)
+	awaitStart(t, collector)
 	for tenant, namespace := range namespaces {
 		here := []any{"k8s.namespace.name", namespace}
 		harness.Eventually(t, func() bool {
