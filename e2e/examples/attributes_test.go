@@ -3,6 +3,7 @@
 package examples
 
 import (
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -157,24 +158,20 @@ func createEvent(t *testing.T, reason, message string) *corev1.Event {
 // recordedByProducers are the events of testdata/producers that have facts.
 func recordedByProducers(t *testing.T) (events []corev1.Event) {
 	t.Helper()
-	paths, err := filepath.Glob(harness.InRepository("testdata", "producers", "*.yaml"))
-	require.NoError(t, err)
-	for _, path := range paths {
-		if strings.HasSuffix(path, ".logs.yaml") || strings.HasSuffix(path, ".metrics.yaml") {
-			continue
+	require.NoError(t, filepath.WalkDir(harness.InRepository("testdata", "producers"), func(path string, _ os.DirEntry, err error) error {
+		// Golden outputs have a second dot in their names.
+		if name, isYAML := strings.CutSuffix(filepath.Base(path), ".yaml"); err != nil || !isYAML || strings.Contains(name, ".") {
+			return err
 		}
 		text, err := os.ReadFile(path)
-		require.NoError(t, err)
 		recording := struct {
 			States []corev1.Event `json:"states"`
 		}{}
-		require.NoError(t, yaml.Unmarshal(text, &recording))
-		for _, event := range recording.States {
-			if hasFacts(event) {
-				events = append(events, event)
-			}
-		}
-	}
+		err = errors.Join(err, yaml.Unmarshal(text, &recording))
+		events = append(events, recording.States...)
+		return err
+	}))
+	events = slices.DeleteFunc(events, func(event corev1.Event) bool { return !hasFacts(event) })
 	require.NotEmpty(t, events)
 	return events
 }
