@@ -37,10 +37,11 @@ type writer struct {
 	uids map[string]bool
 }
 
-func newWriter(t *testing.T, namespace string) *writer {
+func newWriter(t *testing.T, name string) *writer {
 	t.Helper()
-	makeNamespace(t, namespace)
-	return &writer{namespace: namespace, uids: map[string]bool{}}
+	created, err := kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: name + "-"}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	return &writer{namespace: created.Name, uids: map[string]bool{}}
 }
 
 const written = "WrittenByTest"
@@ -52,7 +53,7 @@ func (w *writer) write(t *testing.T, count int) {
 	}
 }
 
-func (w *writer) writeOne(t *testing.T) {
+func (w *writer) writeOne(t *testing.T) (uid string) {
 	now := metav1.Now()
 	event, err := kube.CoreV1().Events(w.namespace).Create(context.Background(), &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{GenerateName: "written-"},
@@ -65,6 +66,7 @@ func (w *writer) writeOne(t *testing.T) {
 		defer w.mu.Unlock()
 		w.uids[string(event.UID)] = true
 	}
+	return string(event.UID)
 }
 
 // writeAlways writes until stop is called.
@@ -116,6 +118,13 @@ func (w *writer) arrivesCompletely(t *testing.T, backend *harness.Backend) {
 	if !harness.Poll(time.Minute, func() bool { return w.lost(backend) == 0 }) {
 		t.Fatalf("%d of %d events are lost", w.lost(backend), len(w.uids))
 	}
+}
+
+// awaitDelivery waits until the Collector delivers a new event. A signal before that could end the
+// Collector, because it has not set up the handling of signals yet.
+func (w *writer) awaitDelivery(t *testing.T, backend *harness.Backend) {
+	t.Helper()
+	backend.Await(t, "k8s.event.uid", w.writeOne(t))
 }
 
 // TestLargerRequests: kill -9 while the backend has not answered, again and again, loses nothing;
@@ -181,10 +190,12 @@ func TestReload(t *testing.T) {
 			w := newWriter(t, "reload-"+name)
 			backend := harness.NewBackend(t)
 			r := startReloadable(t, backend, test.arguments...)
+			w.awaitDelivery(t, backend)
 			stop := w.writeAlways(t)
 			const times = 5
 			for i := range times {
 				r.reload(t, test.receiver, excluding(i), excluding(i+1))
+				w.awaitDelivery(t, backend)
 			}
 			r.reload(t, test.exporter, "enabled: false # the receiver retries", "enabled: false\n    timeout: 10s")
 			stop()
@@ -200,7 +211,7 @@ func TestReload(t *testing.T) {
 			r.Stop(t)
 
 			assert.Len(t, w.records(backend), len(w.uids), "none arrives twice")
-			assert.Empty(t, backend.Records("k8s.event.reason", fmt.Sprint("Excluded", times)), "the newest configuration applies")
+			assert.Empty(t, backend.Records("k8s.namespace.name", w.namespace, "k8s.event.reason", fmt.Sprint("Excluded", times)), "the newest configuration applies")
 			assert.Equal(t, int64(len(w.uids)), backend.Occurrences("k8s.namespace.name", w.namespace, "k8s.event.reason", written))
 		})
 	}
@@ -228,14 +239,7 @@ func startReloadable(t *testing.T, backend *harness.Backend, arguments ...string
 	arguments = append(arguments, "--config", r.path, "--set=service.telemetry.metrics.level=none")
 	r.Collector = harness.Start(t, exec.Command(harness.Otelcol(t), arguments...),
 		"KUBECONFIG="+kubeconfigFor(t, "reload"), "OTLP_ENDPOINT="+backend.URL, "STORAGE_DIRECTORY="+t.TempDir())
-	awaitStart(t, r.Collector)
 	return r
-}
-
-// awaitStart waits until the Collector reacts to signals.
-func awaitStart(t *testing.T, collector *harness.Collector) {
-	t.Helper()
-	harness.Eventually(t, func() bool { return len(collector.Output.Lines("Everything is ready")) > 0 }, "the start")
 }
 
 // reload changes the configuration, sends the signal, and waits until the Collector reports the
@@ -255,6 +259,7 @@ func (r *reloadable) reload(t *testing.T, report, from, to string) {
 func TestTenants(t *testing.T) {
 	t.Parallel()
 	kube.Apply(t, file("tenants", "namespaces.yaml"))
+	w := newWriter(t, "tenants-other")
 	namespaces := map[string]string{"red": "tenants-red", "blue": "tenants-blue", "platform": "tenants-none"}
 	backends := map[string]*harness.Backend{}
 	for tenant := range namespaces {
@@ -276,7 +281,7 @@ func TestTenants(t *testing.T) {
 	// them.
 	collector.Stop(t)
 	collector = run(t, "tenants", env...)
-	awaitStart(t, collector)
+	w.awaitDelivery(t, backends["platform"])
 	for tenant, namespace := range namespaces {
 		here := []any{"k8s.namespace.name", namespace}
 		harness.Eventually(t, func() bool {
