@@ -89,7 +89,7 @@ func counted(by, query, over string) string {
 
 // printed returns a LogQL query of log lines that name the object and the reason.
 func printed(query string) string {
-	return query + ` | line_format "{{.k8s_event_type}} {{.k8s_event_reason}} {{.k8s_object_kind}}/{{.k8s_object_name}}: {{__line__}}"`
+	return query + ` | line_format "{{.k8s_event_type}} {{.k8s_event_reason}} {{.k8s_object_kind}} {{with .k8s_namespace_name}}{{.}}/{{end}}{{.k8s_object_name}}: {{__line__}}"`
 }
 
 // searched returns a LogQL query of the log lines that have the text that the user looks for.
