@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grafana/grafana-foundation-sdk/go/cog/plugins"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -96,9 +98,13 @@ func TestTheChartHasWhatIsGenerated(t *testing.T) {
 	assert.Equal(t, contents(t, directory), contents(t, first), "run make generate")
 }
 
+// TestGrafanaCanImportTheDashboards: they have exactly what its schema allows.
 func TestGrafanaCanImportTheDashboards(t *testing.T) {
+	plugins.RegisterDefaultPlugins()
 	uids := map[string]string{}
 	for _, d := range read(t, directory) {
+		var strict dashboard.Dashboard
+		assert.NoError(t, strict.UnmarshalJSONStrict([]byte(d.text)), d.file)
 		assert.NotZero(t, d.SchemaVersion, d.file)
 		assert.NotEmpty(t, d.Title, d.file)
 		assert.NotEmpty(t, d.Description, d.file)

@@ -124,6 +124,7 @@ func rowsOfLogs(title, description, query string, columns ...column) *table.Pane
 
 func newTable(title, description string, columns []column) *table.PanelBuilder {
 	panel := table.NewPanelBuilder().Title(title).Description(description).Unit(units.Short).Decimals(0).
+		Footer(common.NewTableFooterOptionsBuilder().Reducer([]string{})). // Grafana does not accept null.
 		SortBy([]cog.Builder[common.TableSortByFieldState]{common.NewTableSortByFieldStateBuilder().DisplayName(countColumn).Desc(true)}).
 		OverrideByName(countColumn, []dashboard.DynamicConfigValue{{Id: "custom.width", Value: 120}}).
 		OverrideByName(typeColumn, colorOfType())

@@ -30,18 +30,22 @@ func receiverNumbers() []cell {
 	absent := thresholds("red", limit{1, "green"})
 	dropped := thresholds("green", limit{1, "red"})
 	return []cell{
-		{4, number("Collectors", "Collectors that Prometheus scrapes.", units.Short, "count("+own+"leading"+ofInstance+") or vector(0)", absent)},
-		{4, number("Leaders", "Collectors that emit. With leader election, this is one for each cluster.", units.Short,
+		{3, number("Collectors", "Collectors that Prometheus scrapes.", units.Short, "count("+own+"leading"+ofInstance+") or vector(0)", absent)},
+		{3, number("Leaders", "Collectors that emit. With leader election, this is one for each cluster.", units.Short,
 			"sum("+own+"leading"+ofInstance+") or vector(0)", absent)},
-		{4, number("Latency, p99", "For 99 % of the events in the time range, this time or less from their arrival until the pipeline accepted them.", units.Seconds,
+		{3, number("Latency, p99", "For 99 % of the events in the time range, this time or less from their arrival until the pipeline accepted them.", units.Seconds,
 			quantileDuring("0.99", "latency"), thresholds("green", limit{5, warningColor}, limit{60, "red"}))},
-		{4, number("Waiting", "Event states that were read from the API server and not yet processed.", units.Short,
+		{3, number("Waiting", "Event states that were read from the API server and not yet processed.", units.Short,
 			"sum("+own+"waiting"+ofInstance+")", thresholds("green", limit{1000, warningColor}))},
-		{4, number("Dropped", "Log records in the time range that are not delivered.", units.Short,
+		{3, number("Dropped", "Log records in the time range that are not delivered.", units.Short,
 			"round(sum(increase("+own+"dropped"+ofInstance+"[$__range])) or vector(0))", dropped)},
-		{4, number("Without owners", "The part of the log records in the time range whose owners are not completely known.", units.PercentUnit,
+		{3, number("Without owners", "The part of the log records in the time range whose owners are not completely known.", units.PercentUnit,
 			"(sum(increase("+own+`owner_resolutions{instance=~"$instance", resolution!~"complete|ambiguous"}[$__range])) or vector(0))`+
 				" / sum(increase("+own+"owner_resolutions"+ofInstance+"[$__range]))", thresholds("green", limit{0.05, warningColor}))},
+		{3, number("Series in use", "The part of metrics.max_series that the metric uses. Beyond the limit, one series has the rest.", units.PercentUnit,
+			"max("+own+"series"+ofInstance+" / "+own+"series_limit"+ofInstance+")", thresholds("green", limit{0.8, warningColor}, limit{1, "red"}))},
+		{3, number("Checkpoint age", "Age of the oldest checkpoint that is not up to date; 0 if all are.", units.Seconds,
+			"max("+own+"checkpoint_age"+ofInstance+")", thresholds("green", limit{60, warningColor}, limit{600, "red"}))},
 	}
 }
 
