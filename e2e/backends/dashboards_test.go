@@ -403,8 +403,12 @@ func startNamedCollector(t *testing.T) {
 	require.NoError(t, err)
 	config := strings.NewReplacer("http://loki:3100", all.loki.url, "http://prometheus:9090", all.pushed.url, "127.0.0.1:9464", addresses[0]).
 		Replace(all.page.collector)
-	require.NoError(t, all.startOtelcol(addresses[1], config, "yaml:receivers::kube_events::collection_interval: 1s",
-		"yaml:receivers::kube_events::cluster_name: "+namedCluster))
+	p, err := all.startOtelcol(addresses[1], config, "yaml:receivers::kube_events::collection_interval: 1s",
+		"yaml:receivers::kube_events::cluster_name: "+namedCluster)
+	if p != nil {
+		t.Cleanup(p.stop)
+	}
+	require.NoError(t, err)
 }
 
 // showsPodsWithoutOwners: as All, which is what the link in the row then chooses.
