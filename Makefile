@@ -33,6 +33,11 @@ NODE_BINARIES := $(addprefix build/controlplane/,containerd containerd-shim-runc
 endif
 BACKENDS     := $(addprefix build/backends/,loki prometheus promtool)
 
+# The control planes of older Kubernetes minors, the oldest first. tools/pin-kubernetes pins one.
+OLDER  := $(patsubst tools/kubernetes-%/go.mod,%,$(sort $(wildcard tools/kubernetes-*/go.mod)))
+OLDEST := $(firstword $(OLDER))
+older  = $(addprefix build/controlplane-$(1)/,etcd kube-apiserver kube-controller-manager kube-scheduler kwok)
+
 VERSION := $(shell cat VERSION)
 
 # The program of a release, for a platform such as linux/amd64.
@@ -75,14 +80,17 @@ run: export OTELCOL_METRICS_PORT ?= 8888
 run: $(OTELCOL) $(DEMO) $(if $(KUBECONFIG),,$(CONTROLPLANE) $(if $(filter real,$(NODE)),$(NODE_BINARIES))) ## Show the events of the cluster in KUBECONFIG (read only), or of a demo on an embedded control plane; NODE=real runs containers (Linux, root)
 	@exec $(DEMO) -kubeconfig "$$KUBECONFIG" $(if $(filter real,$(NODE)),-node real)
 
-# The tests of e2e mostly wait, so more of its packages run at a time than there are processors.
+# The tests of e2e mostly wait, so more of its packages run at a time than there are processors. Its
+# root package also runs with the oldest Kubernetes version.
 .PHONY: test
-test: $(OTELCOL) $(COMPARISON) $(CONTROLPLANE) $(NODE_BINARIES) $(BACKENDS) $(HELM) ## Run all tests: unit, golden, fuzz seeds, and those against a real control plane
+test: $(OTELCOL) $(COMPARISON) $(CONTROLPLANE) $(NODE_BINARIES) $(BACKENDS) $(HELM) $(call older,$(OLDEST)) ## Run all tests: unit, golden, fuzz seeds, and those against a real control plane
 	$(RACE_NOTICE)
 	@failed=; for module in $(MODULES); do \
 		echo "testing module $$module"; \
 		(cd $$module && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" go test $(RACE) $$(case $$module in e2e) echo -count=1 -p 3;; distribution/image) echo -count=1;; esac) ./...) || failed="$$failed $$module"; \
 	done; \
+	echo "testing with Kubernetes $(OLDEST)"; \
+	(cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane-$(OLDEST)" go test $(RACE) -count=1 .) || failed="$$failed kubernetes-$(OLDEST)"; \
 	$(ALLOCATIONS) || failed="$$failed allocations"; \
 	$(SIMULATE) -seeds 2000 || failed="$$failed simulation"; \
 	[ -z "$$failed" ] || { echo "tests failed in:$$failed"; exit 1; }
@@ -92,6 +100,13 @@ faults: $(OTELCOL) $(CONTROLPLANE) ## Cause faults, count lost and repeated reco
 	@mkdir -p docs
 	@cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" FAULTS_REPORT="$(CURDIR)/docs/reliability.md" \
 		go test -count=1 -timeout 60m -parallel 6 -run TestFaults -v ./faults
+
+# For some versions: make test-versions VERSIONS="1.32 newest"
+VERSIONS ?= $(OLDER) newest
+
+.PHONY: test-versions
+test-versions: $(OTELCOL) $(CONTROLPLANE) $(foreach minor,$(filter-out newest,$(VERSIONS)),$(call older,$(minor))) ## Run the tests of e2e against each Kubernetes version, and write docs/compatibility.md
+	@cd e2e && go run ./versions $(patsubst %-newest,%,$(addprefix ../build/controlplane-,$(VERSIONS)))
 
 # Without the race detector, which makes allocations of its own: with it, these tests are skipped.
 ALLOCATIONS := go test -count=1 -v -run Allocations ./internal/logrecord ./internal/memory ./internal/watch ./resolver
@@ -149,7 +164,8 @@ render = { echo "\# Rendered from deploy/chart with deploy/manifests/values/$(1)
 	} > deploy/manifests/$(1).yaml
 RENDER_MANIFESTS := $(call render,default,kube-events) && $(call render,ha,kube-events) && \
 	$(call render,namespaced,team-a) && $(call render,trial,kube-events) && \
-	$(call render,integrations,kube-events,--show-only templates/integrations.yaml)
+	$(call render,integrations,kube-events,--show-only templates/integrations.yaml) && \
+	$(call render,prometheusrule,kube-events,--show-only templates/prometheusrule.yaml)
 
 .PHONY: generate
 generate: $(MDATAGEN) manifests ## Generate documentation.md and internal/metadata from metadata.yaml, the dashboards, and deploy/manifests
@@ -279,11 +295,13 @@ $(VULNCHECK): tools/vulncheck/go.mod tools/vulncheck/go.sum
 # Kubernetes' own build sets the version of its binaries. Without these flags, the version is
 # v0.0.0.
 BINARIES           := tools/kubernetes/go.mod tools/kubernetes/go.sum
-KUBERNETES_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" { print substr($$2, 2) }' tools/kubernetes/go.mod)
+kubernetes_version  = $(shell awk '$$1 == "k8s.io/kubernetes" { print substr($$2, 2) }' tools/$(1)/go.mod)
+KUBERNETES_VERSION := $(call kubernetes_version,kubernetes)
 VERSION_PACKAGE    := k8s.io/component-base/version
-VERSION_FLAGS      := -X $(VERSION_PACKAGE).gitVersion=v$(KUBERNETES_VERSION) \
-	-X $(VERSION_PACKAGE).gitMajor=$(word 1,$(subst ., ,$(KUBERNETES_VERSION))) \
-	-X $(VERSION_PACKAGE).gitMinor=$(word 2,$(subst ., ,$(KUBERNETES_VERSION)))
+version_flags       = -X $(VERSION_PACKAGE).gitVersion=v$(1) \
+	-X $(VERSION_PACKAGE).gitMajor=$(word 1,$(subst ., ,$(1))) \
+	-X $(VERSION_PACKAGE).gitMinor=$(word 2,$(subst ., ,$(1)))
+VERSION_FLAGS      := $(call version_flags,$(KUBERNETES_VERSION))
 
 # Build them one after the other, because they share most packages.
 build/controlplane/kube-controller-manager: | build/controlplane/kube-apiserver
@@ -308,6 +326,20 @@ build/controlplane/etcd: $(BINARIES)
 build/controlplane/kwok: $(BINARIES)
 	@echo "building kwok ..."
 	@cd tools/kubernetes && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o ../../$@ sigs.k8s.io/kwok/cmd/kwok
+
+# $(call build_older,MINOR,VERSION) has the rules for the control plane of an older minor. Its etcd
+# and kwok are those of the newest one.
+define build_older
+build/controlplane-$(1)/kube-controller-manager: | build/controlplane-$(1)/kube-apiserver
+build/controlplane-$(1)/kube-scheduler: | build/controlplane-$(1)/kube-controller-manager
+build/controlplane-$(1)/kube-%: tools/kubernetes-$(1)/go.mod tools/kubernetes-$(1)/go.sum | build/controlplane/kube-scheduler
+	@echo "building kube-$$* $(2) (the first time takes a few minutes) ..."
+	@cd $$(<D) && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w $(call version_flags,$(2))" -o ../../$$@ k8s.io/kubernetes/cmd/kube-$$*
+
+build/controlplane-$(1)/etcd build/controlplane-$(1)/kwok: build/controlplane-$(1)/%: build/controlplane/%
+	@mkdir -p $$(@D) && ln -f $$< $$@
+endef
+$(foreach minor,$(OLDER),$(eval $(call build_older,$(minor),$(call kubernetes_version,kubernetes-$(minor)))))
 
 # The version of containerd is also a flag of its build.
 CONTAINERD         := build/controlplane/containerd build/controlplane/containerd-shim-runc-v2 build/controlplane/ctr

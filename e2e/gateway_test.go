@@ -187,7 +187,12 @@ func isStreamedList(r *http.Request) bool {
 	return isWatch(r) && r.URL.Query().Has("sendInitialEvents")
 }
 
-func isFirstPage(r *http.Request) bool { return isEventsList(r) && !r.URL.Query().Has("continue") }
+// isFirstPage picks the requests that begin a list by pages. A list of one name is not one of them:
+// it asks for the version of the store.
+func isFirstPage(r *http.Request) bool {
+	query := r.URL.Query()
+	return isEventsList(r) && !query.Has("continue") && !strings.Contains(query.Get("fieldSelector"), "metadata.name=")
+}
 
 func isEventsList(r *http.Request) bool {
 	return strings.HasSuffix(r.URL.Path, "/events") && r.URL.Query().Get("watch") == ""

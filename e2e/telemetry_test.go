@@ -185,6 +185,21 @@ func TestLookupsAreCounted(t *testing.T) {
 	assert.EqualValues(t, 1, telemetry.value("owner_resolutions", resolution("not_found")))
 }
 
+func TestForbiddenLookupsAreCountedByResource(t *testing.T) {
+	t.Parallel()
+	c := bare.get(t)
+	ns := c.newNamespace(t)
+	g := newGateway(t, c.Kubeconfig())
+	g.inject(refuse(http.StatusForbidden, isOn("replicasets")))
+	r, telemetry := c.runWithTelemetry(t, takeAll, in(ns), g.config())
+	rs := c.make(t, ns, "apps/v1", "ReplicaSet", "one")
+	pod := c.make(t, ns, "v1", "Pod", "one-a", controlledBy(rs))
+	require.Equal(t, "forbidden", r.of(t, c.makeEvent(t, ns, eventAbout("Forbidden", referenceTo(pod))).Name).resolution())
+	verb, resource := attribute.String("verb", "get"), attribute.String("resource", "replicasets.apps")
+	assert.Positive(t, telemetry.value("owner_lookups_forbidden", verb, resource))
+	assert.Equal(t, telemetry.value("owner_lookups_forbidden"), telemetry.value("owner_lookups_forbidden", resource), "pods may be read")
+}
+
 func TestWatchRestartsByCause(t *testing.T) {
 	t.Parallel()
 	for cause, code := range map[string]int{

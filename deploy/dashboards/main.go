@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // This program writes the dashboards for Grafana into the chart, as JSON files for its import or
-// provisioning.
+// provisioning. There are two variants of each: for users who have the events in Prometheus and
+// Loki, and for users who have them only in Prometheus.
 package main
 
 //go:generate go run .
@@ -11,27 +12,49 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-
-	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 )
 
 // directory is where the chart has its dashboards.
 var directory = filepath.Join("..", "chart", "dashboards")
 
+// variant is a set of dashboards, in a folder of the chart's.
+type variant struct {
+	folder string
+	loki   bool
+}
+
+var variants = []variant{{folder: ".", loki: true}, {folder: "without-loki", loki: false}}
+
+// layouts are the dashboards of a variant, in the order in which they link to each other.
+func layouts(v variant) []layout {
+	return []layout{overview(v), workload(v), node(v), receiver(v)}
+}
+
 func main() {
-	for file, builder := range map[string]*dashboard.DashboardBuilder{
-		"workload.json": workload(),
-		"receiver.json": receiver(),
-	} {
-		if err := write(file, builder); err != nil {
-			fmt.Fprintln(os.Stderr, file+":", err)
-			os.Exit(1)
-		}
+	if err := generate(directory); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 }
 
-func write(file string, builder *dashboard.DashboardBuilder) error {
-	made, err := builder.Build()
+// generate writes all dashboards below a directory.
+func generate(directory string) error {
+	for _, v := range variants {
+		folder := filepath.Join(directory, v.folder)
+		if err := os.MkdirAll(folder, 0o750); err != nil {
+			return err
+		}
+		for _, l := range layouts(v) {
+			if err := write(filepath.Join(folder, l.name+".json"), l, v); err != nil {
+				return fmt.Errorf("%s: %w", l.name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func write(file string, l layout, v variant) error {
+	made, err := l.build(v)
 	if err != nil {
 		return err
 	}
@@ -39,5 +62,5 @@ func write(file string, builder *dashboard.DashboardBuilder) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(directory, file), append(text, '\n'), 0o644) //nolint:gosec // anyone may read it
+	return os.WriteFile(file, append(text, '\n'), 0o644) //nolint:gosec // anyone may read it
 }

@@ -5,64 +5,119 @@ package main
 import (
 	"strings"
 
-	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/units"
 )
 
 // own is the prefix of the receiver's own metrics; see documentation.md.
 const own = "otelcol_kube_events_"
 
-// receiver returns the dashboard for people who run the Collector.
-func receiver() *dashboard.DashboardBuilder {
-	return newDashboard("kube-events-receiver", "The receiver's health",
-		"The receiver's own metrics, which the Collector shows at port 8888.", metricsSource).
-		WithVariable(choices("instance", "Collector", own+"received", "instance")).
-		WithPanel(lines("Received", "Event states that the receiver read from the API server, and those of them that the filters exclude.", "eps", third,
-			target{rate("received", ""), "received"}, target{rate("filtered", ""), "filtered"})).
-		WithPanel(lines("Delivered", "Log records. Refused: the pipeline rejected the records with a retryable error, and the receiver retries. Dropped records are not delivered.", "eps", third,
-			target{rate("accepted", ""), "accepted"}, target{rate("refused", ""), "refused"}, target{rate("dropped", ""), "dropped"})).
-		WithPanel(lines("Waiting", "Event states that were read from the API server and not yet processed.", "short", third,
-			target{gauge("waiting"), "{{instance}}"})).
-		WithPanel(lines("Latency", "Time from an event's arrival at the receiver until the pipeline accepted it.", "s", third,
-			target{quantile("0.5", "latency"), "half"}, target{quantile("0.99", "latency"), "99 of 100"})).
-		WithPanel(lines("Batch waits", "How long batches of events wait, by cause. An event waits for its own batch and for the one before.", "s", 2*third,
-			target{quantile("0.5", "batch_wait", "cause"), "half, {{cause}}"}, target{quantile("0.99", "batch_wait", "cause"), "99 of 100, {{cause}}"})).
-		WithPanel(lines("Watch restarts", "`ended` is normal: the API server ends each watch after some time.", "short", third,
-			target{`sum by (cause) (increase(` + own + `watch_restarts` + ofInstance + `[$__rate_interval]))`, "{{cause}}"})).
-		WithPanel(lines("Checkpoint", "Age of the last checkpoint in the storage; 0 while it is up to date.", "s", third,
-			target{gauge("checkpoint_age"), "{{instance}}"})).
-		WithPanel(lines("Checkpoint failures", "Checkpoints that could not be saved.", "short", third,
-			target{`sum by (instance) (increase(` + own + `checkpoint_failures` + ofInstance + `[$__rate_interval]))`, "{{instance}}"})).
-		WithPanel(lines("Owner lookups", "Requests to the API server, by result.", "reqps", third,
-			target{rate("owner_lookups", "result"), "{{result}}"})).
-		WithPanel(lines("Lookup duration", "Without the wait for the client-side limit.", "s", third,
-			target{quantile("0.5", "owner_lookup_duration"), "half"}, target{quantile("0.99", "owner_lookup_duration"), "99 of 100"})).
-		WithPanel(lines("Owner chains", "Log records by k8s.owner.resolution. If there is one line without a name, see docs/queries.md for the scrape configuration.", "eps", third,
-			target{rate("owner_resolutions", "resolution"), "{{resolution}}"})).
-		WithPanel(lines("Owner cache hits", "Objects of chains that were in the cache.", "ops", third,
-			target{rate("owner_cache_hits", ""), "hits"})).
-		WithPanel(lines("Owner cache size", "Objects in the cache.", "short", third,
-			target{gauge("owner_cache_size"), "{{instance}}"})).
-		WithPanel(lines("Series", "Series of the metric, and metrics.max_series. Beyond it, one series has the rest.", "short", third,
-			target{gauge("series"), "{{instance}}"}, target{gauge("series_limit"), "limit, {{instance}}"})).
-		WithPanel(lines("Series overflow", "Observations that were counted in the overflow series.", "short", third,
-			target{`sum by (instance) (increase(` + own + `series_overflow` + ofInstance + `[$__rate_interval]))`, "{{instance}}"})).
-		WithPanel(lines("Leading", "1 while this Collector emits. With leader election, one of them does.", "short", third,
-			target{gauge("leading"), "{{instance}}"}))
+const ofInstance = `{instance=~"$instance"}`
+
+// receiver returns the dashboard for people who run the Collector. It has no logs of events, so it is
+// the same in all variants.
+func receiver(v variant) layout {
+	d := newDashboard(v, receiverUID, "Kubernetes events: receiver", "The receiver's own metrics, which the Collector serves on port 8888.", "now-1h").
+		WithVariable(choices("instance", "Collector", "", "instance", own+"received"))
+	return layout{"receiver", d, []section{
+		{lines: []line{{4, receiverNumbers()}}},
+		{title: "Delivery", lines: delivery()},
+		{title: "Owners", lines: ownerLookups()},
+		{title: "Storage, leader election and the metric", lines: memory()},
+	}}
 }
 
-const ofInstance = `{instance=~"$instance"}`
+func receiverNumbers() []cell {
+	absent := thresholds("red", limit{1, "green"})
+	dropped := thresholds("green", limit{1, "red"})
+	return []cell{
+		{3, number("Collectors", "Collectors that Prometheus scrapes.", units.Short, "count("+own+"leading"+ofInstance+") or vector(0)", absent)},
+		{3, number("Leaders", "Collectors that emit. With leader election, this is one for each cluster.", units.Short,
+			"sum("+own+"leading"+ofInstance+") or vector(0)", absent)},
+		{3, number("Latency, p99", "For 99 % of the events in the time range, this time or less from their arrival until the pipeline accepted them.", units.Seconds,
+			quantileDuring("0.99", "latency"), thresholds("green", limit{5, warningColor}, limit{60, "red"}))},
+		{3, number("Waiting", "Event states that were read from the API server and not yet processed.", units.Short,
+			"sum("+own+"waiting"+ofInstance+")", thresholds("green", limit{1000, warningColor}))},
+		{3, number("Dropped", "Log records in the time range that are not delivered.", units.Short,
+			"round(sum(increase("+own+"dropped"+ofInstance+"[$__range])) or vector(0))", dropped)},
+		{3, number("Without owners", "The part of the log records in the time range whose owners are not completely known.", units.PercentUnit,
+			"(sum(increase("+own+`owner_resolutions{instance=~"$instance", resolution!~"complete|ambiguous"}[$__range])) or vector(0))`+
+				" / sum(increase("+own+"owner_resolutions"+ofInstance+"[$__range]))", thresholds("green", limit{0.05, warningColor}))},
+		{3, number("Series in use", "The part of metrics.max_series that the metric uses. Beyond the limit, one series has the rest.", units.PercentUnit,
+			"max("+own+"series"+ofInstance+" / "+own+"series_limit"+ofInstance+")", thresholds("green", limit{0.8, warningColor}, limit{1, "red"}))},
+		{3, number("Checkpoint age", "Age of the oldest checkpoint that is not up to date; 0 if all are.", units.Seconds,
+			"max("+own+"checkpoint_age"+ofInstance+")", thresholds("green", limit{60, warningColor}, limit{600, "red"}))},
+	}
+}
+
+func delivery() []line {
+	return []line{
+		{8, []cell{
+			{8, lines("Received", "Event states that the receiver read from the API server, and those of them that the filters exclude.", units.EventsPerSecond,
+				target{rate("received", ""), "received"}, target{rate("filtered", ""), "filtered"})},
+			{8, colored(lines("Delivered", "Log records. Refused: the pipeline rejected the records with a retryable error, and the receiver retries. Dropped records are not delivered.", units.RecordsPerSecond,
+				target{rate("accepted", ""), "accepted"}, target{rate("refused", ""), "refused"}, target{rate("dropped", ""), "dropped"}),
+				paint{"accepted", "green"}, paint{"refused", warningColor}, paint{"dropped", "red"})},
+			{8, lines("Waiting", "Event states that were read from the API server and not yet processed.", units.Short, target{gauge("waiting"), "{{instance}}"})},
+		}},
+		{8, []cell{
+			{8, lines("Latency", "Time from an event's arrival at the receiver until the pipeline accepted it.", units.Seconds,
+				target{quantile("0.5", "latency"), "p50"}, target{quantile("0.99", "latency"), "p99"})},
+			{8, lines("Batch waits", "How long batches of events wait, by cause. An event waits for its own batch and for the one before.", units.Seconds,
+				target{quantile("0.5", "batch_wait", "cause"), "p50, {{cause}}"}, target{quantile("0.99", "batch_wait", "cause"), "p99, {{cause}}"})},
+			{8, lines("Watch restarts", "`ended` is normal: the API server ends each watch after some time.", units.Short,
+				target{increase("cause", "watch_restarts"), "{{cause}}"})},
+		}},
+	}
+}
+
+func ownerLookups() []line {
+	return []line{
+		{8, []cell{
+			{8, lines("Owner chains", "Log records by k8s.owner.resolution. `complete` is normal, all others are explained in docs/troubleshooting.md.", units.RecordsPerSecond,
+				target{rate("owner_resolutions", "resolution"), "{{resolution}}"})},
+			{8, lines("Owner lookups", "Requests to the API server, by result.", units.RequestsPerSecond, target{rate("owner_lookups", "result"), "{{result}}"})},
+			{8, lines("Lookup duration", "Without the wait for the client-side limit.", units.Seconds,
+				target{quantile("0.5", "owner_lookup_duration"), "p50"}, target{quantile("0.99", "owner_lookup_duration"), "p99"})},
+		}},
+		{8, []cell{
+			{8, lines("Forbidden lookups", "Requests for owners that failed because a permission is missing.", units.RequestsPerSecond,
+				target{rate("owner_lookups_forbidden", "verb, resource"), "{{verb}} {{resource}}"})},
+			{8, lines("Owner cache hits", "Objects of chains that were in the cache.", units.OpsPerSecond, target{rate("owner_cache_hits", ""), "hits"})},
+			{8, lines("Owner cache size", "Objects in the cache.", units.Short, target{gauge("owner_cache_size"), "{{instance}}"})},
+		}},
+	}
+}
+
+func memory() []line {
+	return []line{{8, []cell{
+		{8, lines("Checkpoint", "Age of the last checkpoint in the storage; 0 while it is up to date.", units.Seconds, target{gauge("checkpoint_age"), "{{instance}}"})},
+		{8, lines("Checkpoint failures", "Checkpoints that could not be saved.", units.Short, target{increase("instance", "checkpoint_failures"), "{{instance}}"})},
+		{8, lines("Leading", "1 while this Collector emits. With leader election, one of them does.", units.Short, target{gauge("leading"), "{{instance}}"})},
+	}}, {8, []cell{
+		{12, lines("Series", "Series of the metric, and metrics.max_series. Beyond it, one series has the rest.", units.Short,
+			target{gauge("series"), "{{instance}}"}, target{gauge("series_limit"), "limit, {{instance}}"})},
+		{12, lines("Series overflow", "Observations that were counted in the overflow series.", units.Short, target{increase("instance", "series_overflow"), "{{instance}}"})},
+	}}}
+}
 
 // rate returns a query of the rate per second, by a label if there is one.
 func rate(metric, label string) string {
-	return `sum by (` + label + `) (rate(` + own + metric + ofInstance + `[$__rate_interval]))`
+	return "sum by (" + label + ") (rate(" + own + metric + ofInstance + "[$__rate_interval]))"
 }
 
-func gauge(metric string) string {
-	return `max by (instance) (` + own + metric + ofInstance + `)`
+func increase(label, metric string) string {
+	return "sum by (" + label + ") (increase(" + own + metric + ofInstance + "[$__rate_interval]))"
 }
 
-// quantile returns a query of a quantile of a histogram, by labels if there are any.
+func gauge(metric string) string { return "max by (instance) (" + own + metric + ofInstance + ")" }
+
+// quantile returns a query of a quantile of a histogram over time, by labels if there are any.
 func quantile(q, histogram string, labels ...string) string {
 	by := strings.Join(append([]string{"le"}, labels...), ", ")
-	return `histogram_quantile(` + q + `, sum by (` + by + `) (rate(` + own + histogram + `_bucket` + ofInstance + `[$__rate_interval])))`
+	return "histogram_quantile(" + q + ", sum by (" + by + ") (rate(" + own + histogram + "_bucket" + ofInstance + "[$__rate_interval])))"
+}
+
+// quantileDuring returns a query of a quantile in the time range.
+func quantileDuring(q, histogram string) string {
+	return "histogram_quantile(" + q + ", sum by (le) (rate(" + own + histogram + "_bucket" + ofInstance + "[$__range])))"
 }

@@ -2,35 +2,95 @@
 
 package main
 
-import "github.com/grafana/grafana-foundation-sdk/go/dashboard"
+import (
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/units"
+)
 
-// The selectors of a workload's events. In Loki, only the namespace is an index label.
+// The selectors of a workload's events, which are the same in Prometheus and in Loki.
 const (
-	ofWorkload     = `k8s_cluster_uid=~"$cluster", k8s_namespace_name="$namespace", k8s_workload_kind="$kind", k8s_workload_name="$workload"`
-	logsOfWorkload = `{k8s_namespace_name="$namespace"} | k8s_cluster_uid=~"$cluster" | k8s_workload_kind="$kind" | k8s_workload_name="$workload"`
+	ofNamespace = `k8s_namespace_name="$namespace"`
+	ofKind      = `k8s_workload_kind=~"$kind"`
+	ofWorkload  = `k8s_workload_name=~"$workload"`
+	ofReason    = `k8s_event_reason=~"$reason"`
 )
 
 // workload returns the dashboard for people who look at the events of their workloads.
-func workload() *dashboard.DashboardBuilder {
-	const metric = "k8s_event_occurrences_total"
-	return newDashboard("kube-events-workload", "Events of a workload",
-		"What Kubernetes says of a workload and of all that it owns, down to the pods.", metricsSource, logsSource).
-		WithVariable(choices("cluster", "Cluster", metric, "k8s_cluster_uid")).
-		WithVariable(choice("namespace", "Namespace", metric+`{k8s_cluster_uid=~"$cluster"}`, "k8s_namespace_name")).
-		WithVariable(choice("kind", "Kind", metric+`{k8s_cluster_uid=~"$cluster", k8s_namespace_name="$namespace"}`, "k8s_workload_kind")).
-		WithVariable(choice("workload", "Workload",
-			metric+`{k8s_cluster_uid=~"$cluster", k8s_namespace_name="$namespace", k8s_workload_kind="$kind"}`, "k8s_workload_name")).
-		WithPanel(bars("Timeline", "Occurrences, not messages: one message may have many occurrences.",
-			`sum by (k8s_event_reason) (sum_over_time(`+logsOfWorkload+` | unwrap k8s_event_occurrences [$__auto]))`, "{{k8s_event_reason}}")).
-		WithPanel(rows("Reasons", "In the selected time range.",
-			`sum by (k8s_event_type, k8s_event_reason) (sum_over_time(`+logsOfWorkload+` | unwrap k8s_event_occurrences [$__range]))`,
-			column{"k8s_event_type", "Type"}, column{"k8s_event_reason", "Reason"})).
-		WithPanel(lines("Occurrences so far", "The metric, since the receiver began to count.", "short", half,
-			target{`sum by (k8s_event_reason) (` + metric + `{` + ofWorkload + `})`, "{{k8s_event_reason}}"})).
-		WithPanel(rows("Chain", "The objects of the events and their owners, up to the workload.",
-			`topk(100, sum by (k8s_object_kind, k8s_object_name, k8s_owner_chain) (`+
-				`sum_over_time(`+logsOfWorkload+` | unwrap k8s_event_occurrences [$__range])))`,
-			column{"k8s_object_kind", "Kind"}, column{"k8s_object_name", "Name"}, column{"k8s_owner_chain", "Owners"}).Span(whole)).
-		WithPanel(messages("Messages", "",
-			logsOfWorkload+` | line_format "{{.k8s_event_type}} {{.k8s_event_reason}} {{.k8s_object_kind}}/{{.k8s_object_name}}: {{__line__}}"`))
+func workload(v variant) layout {
+	d := newDashboard(v, workloadUID, "Kubernetes events: workload",
+		"What Kubernetes reports about a workload and about all objects that it owns, down to the pods.", "now-6h").
+		WithVariable(cluster()).
+		WithVariable(choice("namespace", "Namespace", "", "k8s_namespace_name", series(ofCluster))).
+		WithVariable(choices("kind", "Kind", "", "k8s_workload_kind", series(ofCluster, ofNamespace))).
+		WithVariable(choices("workload", "Workload", "The metric does not have the names of pods without an owner: choose All.",
+			"k8s_workload_name", series(ofCluster, ofNamespace, ofKind))).
+		WithVariable(reasons(ofCluster, ofNamespace, ofKind, ofWorkload))
+	if v.loki {
+		d.WithVariable(search())
+	}
+	chosen := []string{ofCluster, ofNamespace, ofKind, ofWorkload, ofReason}
+	return layout{"workload", d, []section{
+		{lines: []line{
+			{4, workloadNumbers(chosen)},
+			{8, []cell{{12, barsOfReasons("Warnings by reason", append(chosen, warnings))}, {12, barsOfReasons("Normal events by reason", append(chosen, normal))}}},
+			{8, []cell{{12, reasonsOfWorkload(v, chosen)}, {12, workloadsOfNamespace(v, chosen)}}},
+		}},
+		{title: "Objects and messages", lines: []line{
+			{8, []cell{{24, objectsOfWorkload(v)}}},
+			{16, []cell{{24, messages("Messages", "The messages of the chosen events, the newest first.", searched(printed(recordsOfWorkload(ofReason))))}}},
+		}},
+	}}
+}
+
+// recordsOfWorkload returns a LogQL query of the records of the chosen workload.
+func recordsOfWorkload(filters ...string) string {
+	return records(join(inService, ofNamespace), append([]string{ofCluster, ofKind, ofWorkload}, filters...)...)
+}
+
+func workloadNumbers(chosen []string) []cell {
+	return []cell{
+		{6, number("Warnings", "Occurrences of warnings in the time range.", units.Short, total(append(chosen, warnings)...), problems())},
+		{6, number("Normal events", "Occurrences of Normal events in the time range.", units.Short, total(append(chosen, normal)...), happens())},
+		{6, number("Reasons of warnings", "Different reasons of warnings in the time range.", units.Short,
+			groups(during("k8s_event_reason", append(chosen, warnings)...)), problems())},
+		{6, numberOfLogs("Objects with warnings", "Pods and other objects with a warning in the time range.",
+			"count("+counted("k8s_object_kind, k8s_object_name, k8s_object_uid", recordsOfWorkload(ofReason, warnings), "$__range")+")", problems())},
+	}
+}
+
+// barsOfReasons returns the ten most frequent reasons over time.
+func barsOfReasons(title string, matchers []string) cog.Builder[dashboard.Panel] {
+	return bars(title, "Occurrences within the time of a bar, of the ten most frequent reasons. One event may have many occurrences.",
+		most(10, "k8s_event_reason", matchers...), "{{k8s_event_reason}}")
+}
+
+func reasonsOfWorkload(v variant, chosen []string) cog.Builder[dashboard.Panel] {
+	return rows("Reasons", "In the time range, by the kind of the object that the events are about.",
+		during("k8s_event_type, k8s_event_reason, k8s_object_kind", chosen...),
+		column{"k8s_event_type", typeColumn, nil},
+		column{"k8s_event_reason", "Reason", append([]cellLink{
+			open(v, "Only this reason", workloadUID, same("namespace"), same("kind"), same("workload"), value("reason", "Reason")),
+		}, explore(v, "Messages with this reason", printed(records(join(linkService, `k8s_namespace_name="${namespace}"`),
+			linkCluster, `k8s_workload_kind=~"${kind:pipe}"`, `k8s_workload_name=~"${workload:pipe}"`, linkReason)))...)},
+		column{"k8s_object_kind", "Object", nil})
+}
+
+func workloadsOfNamespace(v variant, chosen []string) cog.Builder[dashboard.Panel] {
+	return rows("Workloads", "The chosen workloads, by the number of their events. With All, these are the workloads of the namespace."+aboutAll,
+		allUnnamed(topk(100, during("k8s_cluster_name, k8s_workload_kind, k8s_workload_name, k8s_event_type", chosen...))),
+		clusterColumn(v), column{"k8s_workload_kind", "Kind", nil},
+		column{"k8s_workload_name", "Name", []cellLink{
+			open(v, "Only this workload", workloadUID, same("namespace"), value("kind", "Kind"), value("workload", "Name")),
+		}},
+		column{"k8s_event_type", typeColumn, nil})
+}
+
+func objectsOfWorkload(v variant) cog.Builder[dashboard.Panel] {
+	return rowsOfLogs("Objects", "The objects of the events, and their owners up to the workload.",
+		topk(100, counted("k8s_event_type, k8s_event_reason, k8s_object_kind, k8s_object_name, k8s_node_name, k8s_owner_chain", recordsOfWorkload(ofReason), "$__range")),
+		column{"k8s_object_kind", "Kind", nil}, column{"k8s_object_name", "Name", nil},
+		column{"k8s_event_type", typeColumn, nil}, column{"k8s_event_reason", "Reason", nil},
+		column{"k8s_node_name", "Node", []cellLink{open(v, "Events of this node", nodeUID, "var-kind=Node", value("object", "Node"))}},
+		column{"k8s_owner_chain", "Owners", nil})
 }

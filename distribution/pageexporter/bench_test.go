@@ -53,9 +53,13 @@ func BenchmarkSee(b *testing.B) {
 		c.Time = c.Add(slotLength)
 		full.add(storm(c.Time, round, maxObjects, ""))
 	}
-	for minutes := range spans {
-		b.Run(minutes+" minutes", func(b *testing.B) {
-			f := filterFrom(map[string][]string{"minutes": {minutes}})
+	for name, query := range map[string]map[string][]string{
+		"10 minutes":            {},
+		"60 minutes":            {"minutes": {"60"}},
+		"60 minutes and a name": {"minutes": {"60"}, "name": {"-7"}},
+	} {
+		b.Run(name, func(b *testing.B) {
+			f := filterFrom(query)
 			for b.Loop() {
 				full.see(f)
 			}

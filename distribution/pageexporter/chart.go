@@ -2,7 +2,10 @@
 
 package pageexporter
 
-import "time"
+import (
+	"iter"
+	"time"
+)
 
 // chart shows occurrences over time, as bars in a square of 100 by 100.
 type chart struct {
@@ -21,10 +24,11 @@ type bar struct {
 	WarningY, WarningHeight float64
 }
 
-func chartOf(t *timeline, f filter, now time.Time) chart {
+// chartOf draws counts since the start of the filter's span.
+func chartOf(counts iter.Seq2[time.Time, count], f filter, now time.Time) chart {
 	var counted [bars]struct{ all, warnings int64 }
 	start, each := f.start(now), f.barLength()
-	for at, c := range t.since(start, f) {
+	for at, c := range counts {
 		in := &counted[min(int(at.Sub(start)/each), bars-1)]
 		in.all += c.n
 		if c.of.Value().isWarning() {

@@ -2,7 +2,14 @@
 
 // Package pageexporter is the Collector exporter `event_page`. It serves the events of the
 // kube_events receiver as a web page that updates itself. The page has a card for each workload
-// with its events and its chain of owners, and charts of occurrences over time.
+// with its events and its chain of owners, and charts of occurrences over time. Workloads with
+// warnings come first.
+//
+// A viewer can search by name, see only warnings, and choose a namespace (or cluster-scoped
+// objects), a reason and a Tilt manifest. The choices are in the page's address. Times are in the
+// viewer's time zone. Without JavaScript, the page does not update itself, a button applies the
+// choices, and times are in UTC. All addresses are relative, so that the page works behind a proxy
+// that serves it under a path: keep the slash at the end of that path.
 //
 // Use it to look at a cluster without a backend. It keeps the last hour in memory, within fixed
 // bounds, and nothing on disk. After a restart of the Collector, the page is empty.

@@ -40,7 +40,6 @@ type entry struct {
 // traits are the values that a filter can select. An empty value is absent.
 type traits [4]string
 
-// The traits, and their names in the page's address.
 const (
 	traitType = iota
 	traitReason
@@ -48,7 +47,9 @@ const (
 	traitManifest
 )
 
-var traitNames = traits{"type", "reason", "namespace", "manifest"}
+// clusterScoped is in the place of the namespace for objects without one, such as Nodes. No
+// namespace has such a name.
+const clusterScoped = "(cluster-scoped)"
 
 // isWarning reports whether the type is not Normal. An unknown type counts as a warning.
 func (t traits) isWarning() bool { return t[traitType] != "Normal" }
@@ -90,7 +91,7 @@ func entryOf(resource pcommon.Map, record plog.LogRecord) entry {
 		of: traits{
 			traitType:      record.SeverityText(),
 			traitReason:    text(event, "k8s.event.reason"),
-			traitNamespace: text(resource, "k8s.namespace.name"),
+			traitNamespace: cmp.Or(text(resource, "k8s.namespace.name"), clusterScoped),
 			traitManifest:  text(resource, "tilt.manifest"),
 		},
 		occurrences: max(1, number(event, "k8s.event.occurrences")),

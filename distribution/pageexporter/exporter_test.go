@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -34,7 +35,6 @@ import (
 var update = flag.Bool("update", false, "write the golden page again")
 
 func TestMain(m *testing.M) {
-	time.Local = time.UTC // the page shows local time
 	goleak.VerifyTestMain(m)
 }
 
@@ -104,7 +104,7 @@ func TestThePage(t *testing.T) {
 	assert.Contains(t, page, "0/3 nodes are available")
 	page, _ = get(t, url+"/?reason=BackOff")
 	assert.NotContains(t, page, "0/3 nodes are available")
-	assert.Contains(t, page, `Nothing of what is chosen has happened in the last 10 minutes. <a href="/?">Show everything</a>`)
+	assert.Contains(t, page, `Nothing of what is chosen has happened in the last 10 minutes. <a href=".">Show everything</a>`)
 }
 
 func TestTheWholePageIsAsItIsRecorded(t *testing.T) {
@@ -141,7 +141,7 @@ func FuzzWhatEventsSayStaysText(f *testing.F) {
 				e.of = traits{text, text, text, text}
 			})})
 			var page bytes.Buffer
-			require.NoError(t, templates.ExecuteTemplate(&page, "page", s.see(filterFrom(map[string][]string{"manifest": {text}, "workload": {""}}))))
+			require.NoError(t, templates.ExecuteTemplate(&page, "page", s.see(filterFrom(map[string][]string{"manifest": {text}, "name": {text}}))))
 			return page.String()
 		}
 		assert.Equal(t, strings.Count(render("x"), "<"), strings.Count(render("x"+hostile), "<"), "an element comes of it")
@@ -190,6 +190,52 @@ func nextWith(t *testing.T, events <-chan sse.Event, parts ...string) sse.Event 
 	return sse.Event{}
 }
 
+// TestUnderAnyPath is about proxies in front of the page: one may remove its own prefix from the
+// path, another may keep it.
+func TestUnderAnyPath(t *testing.T) {
+	_, url := serve(t)
+	for name, path := range map[string]string{
+		"no prefix":                "/",
+		"a prefix":                 "/events/",
+		"the path of an API proxy": "/api/v1/namespaces/monitoring/services/kube-events:page/proxy/",
+	} {
+		t.Run(name, func(t *testing.T) {
+			page, header := get(t, url+path)
+			assert.Equal(t, "text/html; charset=utf-8", header.Get("Content-Type"))
+			assert.Empty(t, regexp.MustCompile(`(href|src|action)="/`).FindAllString(page, -1), "an address that leaves the prefix")
+			for file, contentType := range map[string]string{"page.css": "text/css", "page.js": "text/javascript"} {
+				_, header := get(t, url+path+file)
+				assert.Contains(t, header.Get("Content-Type"), contentType)
+			}
+			updates := follow(t, url+path+"updates")
+			nextWith(t, updates, "Nothing has happened")
+		})
+	}
+}
+
+func TestAPathWithoutTheSlashLeadsToThePage(t *testing.T) {
+	_, url := serve(t)
+	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	for path, want := range map[string]string{
+		"/events":                "./events/",
+		"/tools/events":          "./events/",
+		"/events?reason=BackOff": "./events/?reason=BackOff",
+		"/http:evil.example":     "./http:evil.example/",
+		"//evil.example":         "/evil.example", // the path without the empty segment
+	} {
+		t.Run(path, func(t *testing.T) {
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+			require.NoError(t, err)
+			request.URL.Path, request.URL.RawQuery, _ = strings.Cut(path, "?")
+			response, err := client.Do(request)
+			require.NoError(t, err)
+			defer response.Body.Close()
+			assert.Equal(t, want, response.Header.Get("Location"))
+			assert.Equal(t, http.StatusTemporaryRedirect, response.StatusCode)
+		})
+	}
+}
+
 func TestUpdatesAreThePartsThatChanged(t *testing.T) {
 	e, url := serve(t)
 	events := follow(t, url+"/updates")
@@ -203,8 +249,9 @@ func TestUpdatesAreThePartsThatChanged(t *testing.T) {
 	assert.Equal(t, "order", order.Type)
 	var ids []string
 	require.NoError(t, json.Unmarshal([]byte(order.Data), &ids))
-	require.Len(t, ids, 1)
-	assert.Contains(t, card.Data, `id="`+ids[0]+`"`)
+	require.Len(t, ids, 2)
+	assert.Equal(t, "troubled", ids[0], "the heading")
+	assert.Contains(t, card.Data, `id="`+ids[1]+`"`)
 
 	require.NoError(t, e.ConsumeLogs(t.Context(), eventLog(t, "BackOff", "again")))
 	nextWith(t, events, "<article", "again")
@@ -225,7 +272,8 @@ func TestACardThatComesBackIsSentAgain(t *testing.T) {
 	}
 	assert.Equal(t, 2, strings.Count(recorder.Body.String(), "<article"))
 	require.NoError(t, send(session, without, sent))
-	assert.Len(t, sent, len(parts)+1, "it keeps what it sent of what is there")
+	once, _ := without.parts()
+	assert.Len(t, sent, len(once)+1, "it keeps what it sent of what is there")
 }
 
 func TestUpdatesFollowTheFilter(t *testing.T) {

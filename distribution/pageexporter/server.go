@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
+	"path"
 	"strings"
 	"time"
 )
@@ -16,20 +18,47 @@ import (
 //go:embed page.html.tmpl page.css page.js
 var files embed.FS
 
+// The page has all times in UTC. Its script shows them in the viewer's time zone.
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"clock":  func(t time.Time) string { return t.Local().Format(time.TimeOnly) },
-	"minute": func(t time.Time) string { return t.Local().Format("15:04") },
-	"moment": func(t time.Time) string { return t.Local().Format(time.RFC3339) },
+	"clock":  func(t time.Time) string { return t.UTC().Format(time.TimeOnly) },
+	"minute": func(t time.Time) string { return t.UTC().Format("15:04") },
+	"moment": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 }).ParseFS(files, "page.html.tmpl"))
 
 // newHandler serves the store. It answers requests for updates until ended is closed.
 func newHandler(s *store, ended <-chan struct{}) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { servePage(w, s.see(filterFrom(r.URL.Query()))) })
-	mux.Handle("GET /updates", &updates{store: s, ended: ended})
-	mux.Handle("GET /page.css", http.FileServerFS(files))
-	mux.Handle("GET /page.js", http.FileServerFS(files))
+	mux.Handle("GET /", &handler{store: s, updates: &updates{store: s, ended: ended}})
 	return guarded(mux)
+}
+
+// handler serves the page under every path that ends with a slash: a proxy in front of it may keep
+// its own prefix in the path. All addresses in the page are relative.
+type handler struct {
+	store   *store
+	updates http.Handler
+}
+
+// ServeHTTP implements http.Handler.
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch _, name := path.Split(r.URL.Path); name {
+	case "":
+		servePage(w, h.store.see(filterFrom(r.URL.Query())))
+	case "updates":
+		h.updates.ServeHTTP(w, r)
+	case "page.css", "page.js":
+		http.ServeFileFS(w, r, files, name)
+	default:
+		redirectToSlash(w, r, name)
+	}
+}
+
+// redirectToSlash answers a request for the page without the slash at its end. The new address is
+// relative, because the viewer may see another path.
+func redirectToSlash(w http.ResponseWriter, r *http.Request, name string) {
+	to := url.URL{Path: "./" + name + "/", RawQuery: r.URL.RawQuery}
+	w.Header().Set("Location", to.String())
+	w.WriteHeader(http.StatusTemporaryRedirect)
 }
 
 func servePage(w http.ResponseWriter, v view) {

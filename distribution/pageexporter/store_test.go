@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -178,58 +179,102 @@ func TestCardsKeepTheirPlaces(t *testing.T) {
 	assert.Equal(t, []string{"two", "one"}, order(), "where something happens again, nothing moves")
 	s.add([]entry{podEvent("three", "c", "Killing"), podEvent("one", "a", "BackOff", warning)})
 	assert.Equal(t, []string{"one", "three", "two"}, order())
+	v := s.see(filterFrom(nil))
+	assert.Equal(t, []int{1, 2}, []int{v.Troubled, v.Others})
 }
 
 func TestFilters(t *testing.T) {
 	s, _ := storeAt(noon)
 	s.add([]entry{
-		podEvent("fe", "a", "Killing"), podEvent("fe", "b", "BackOff", warning),
-		podEvent("shop", "c", "BackOff", warning, func(e *entry) { e.of[traitNamespace] = "other" }),
-		podEvent("oven", "d", "Pulled", func(e *entry) { e.of[traitManifest] = "bakery" }),
-		podEvent("old", "e", "Pulled", func(e *entry) { e.at = noon.Add(-20 * time.Minute) }),
+		podEvent("fe", "fe-1-a", "Killing"), podEvent("fe", "fe-1-b", "BackOff", warning),
+		podEvent("shop", "shop-1-c", "BackOff", warning, func(e *entry) { e.of[traitNamespace] = "other" }),
+		podEvent("oven", "oven-1-d", "Pulled", func(e *entry) { e.of[traitManifest], e.of[traitType] = "bakery", "Odd" }),
+		podEvent("old", "old-1-e", "Pulled", func(e *entry) { e.at = noon.Add(-20 * time.Minute) }),
+		podEvent("", "node-1", "NodeNotReady", func(e *entry) { e.chain, e.of[traitNamespace] = []object{{"node", "", "node-1"}}, clusterScoped }),
 	})
 	tests := map[string]struct {
 		query map[string][]string
 		want  map[string]int64 // occurrences by workload
 	}{
-		"none":                             {nil, map[string]int64{"fe": 2, "shop": 1, "oven": 1}},
-		"a type":                           {map[string][]string{"type": {"Warning"}}, map[string]int64{"fe": 1, "shop": 1}},
+		"none":                             {nil, map[string]int64{"fe": 2, "shop": 1, "oven": 1, "node-1": 1}},
+		"only warnings":                    {map[string][]string{"warnings": {"only"}}, map[string]int64{"fe": 1, "shop": 1, "oven": 1}},
 		"a reason":                         {map[string][]string{"reason": {"BackOff"}}, map[string]int64{"fe": 1, "shop": 1}},
 		"a namespace":                      {map[string][]string{"namespace": {"other"}}, map[string]int64{"shop": 1}},
+		"cluster-scoped objects":           {map[string][]string{"namespace": {"(cluster-scoped)"}}, map[string]int64{"node-1": 1}},
 		"a manifest":                       {map[string][]string{"manifest": {"bakery"}}, map[string]int64{"oven": 1}},
-		"two":                              {map[string][]string{"type": {"Warning"}, "namespace": {"demo"}}, map[string]int64{"fe": 1}},
-		"an hour":                          {map[string][]string{"minutes": {"60"}}, map[string]int64{"fe": 2, "shop": 1, "oven": 1, "old": 1}},
-		"a span that there is not":         {map[string][]string{"minutes": {"99999"}}, map[string]int64{"fe": 2, "shop": 1, "oven": 1}},
+		"two":                              {map[string][]string{"warnings": {"only"}, "namespace": {"demo"}}, map[string]int64{"fe": 1, "oven": 1}},
+		"an hour":                          {map[string][]string{"minutes": {"60"}}, map[string]int64{"fe": 2, "shop": 1, "oven": 1, "old": 1, "node-1": 1}},
+		"a span that there is not":         {map[string][]string{"minutes": {"99999"}}, map[string]int64{"fe": 2, "shop": 1, "oven": 1, "node-1": 1}},
 		"a value that nothing has":         {map[string][]string{"reason": {"'\"<b>"}}, map[string]int64{}},
 		"a workload that is there":         {map[string][]string{"workload": {idOf(workloadKey{"", "demo", object{"deployment", "apps", "fe"}})}}, map[string]int64{"fe": 2}},
 		"a workload that is not (or gone)": {map[string][]string{"workload": {"w0"}}, map[string]int64{}},
+		"the name of a workload":           {map[string][]string{"name": {"fe"}}, map[string]int64{"fe": 2}},
+		"the name of a pod":                {map[string][]string{"name": {"fe-1-b"}}, map[string]int64{"fe": 1}},
+		"the name of a replica set":        {map[string][]string{"name": {"fe-1"}}, map[string]int64{"fe": 2}},
+		"a part of several names":          {map[string][]string{"name": {"o"}}, map[string]int64{"shop": 1, "oven": 1, "node-1": 1}},
+		"a name as somebody types it":      {map[string][]string{"name": {" Shop "}}, map[string]int64{"shop": 1}},
+		"a name that nothing has":          {map[string][]string{"name": {"apps/fe"}}, map[string]int64{}},
+		"a name and only warnings":         {map[string][]string{"name": {"fe-1-a"}, "warnings": {"only"}}, map[string]int64{}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			v := s.see(filterFrom(tt.query))
-			got, total := map[string]int64{}, int64(0)
+			got := map[string]int64{}
 			for _, c := range v.Cards {
 				got[c.Top.Name] = c.All
-				total += c.All
 			}
 			assert.Equal(t, tt.want, got)
-			assert.Equal(t, total, v.All)
-			for i, facet := range v.Facets {
-				if wanted := v.Filter.traits[i]; wanted != "" {
-					assert.True(t, slices.ContainsFunc(facet.Options, func(o option) bool { return o.Selected && o.Value == wanted }), "what was chosen can be seen")
+			assert.True(t, consistent(t, v))
+			for _, c := range choices {
+				if wanted := v.Filter.traits[c.trait]; wanted != "" {
+					assert.True(t, slices.ContainsFunc(facetNamed(v, c.name).Options, func(o option) bool { return o.Selected && o.Value == wanted }), "what was chosen can be seen")
 				}
 			}
+			address, err := url.Parse(v.Filter.Address())
+			require.NoError(t, err)
+			assert.Equal(t, v.Filter, filterFrom(address.Query()), "the address of the page says it all")
 		})
 	}
+}
+
+func TestANameSelectsTheEventsOfItsObjects(t *testing.T) {
+	s, _ := storeAt(noon)
+	s.add([]entry{podEvent("fe", "fe-1-a", "Killing"), podEvent("fe", "fe-1-b", "BackOff", warning)})
+	card := s.see(filterFrom(map[string][]string{"name": {"fe-1-a"}})).Cards[0]
+	require.Len(t, card.Events, 1)
+	assert.Equal(t, "pod/fe-1-a", card.Events[0].Object)
+	assert.Equal(t, []reason{{"Killing", false, 1}}, card.Reasons)
+	assert.Len(t, card.Tree.Owned[0].Owned, 1)
+}
+
+func TestNewerEventsDoNotHideWarnings(t *testing.T) {
+	s, _ := storeAt(noon)
+	s.add([]entry{podEvent("fe", "broken", "FailedScheduling", warning, func(e *entry) { e.at = noon.Add(-8 * time.Minute) })})
+	for i := range 3 * eventsShown {
+		s.add([]entry{podEvent("fe", fmt.Sprint("fine", i), "Started", func(e *entry) { e.occurrences, e.at = 2, noon.Add(time.Duration(i-60)*time.Second) })})
+	}
+	card := s.see(filterFrom(nil)).Cards[0]
+	require.Len(t, card.Events, eventsShown)
+	assert.Equal(t, "FailedScheduling", card.Events[eventsShown-1].Reason, "the oldest")
+	assert.Equal(t, fmt.Sprint("pod/fine", 3*eventsShown-1), card.Events[0].Object, "the newest")
+	assert.Equal(t, 2*eventsShown+1, card.HiddenEvents)
+	assert.Equal(t, noon.Add(-8*time.Minute), card.LastWarning)
+	assert.Equal(t, []reason{{"FailedScheduling", true, 1}, {"Started", false, 6 * eventsShown}}, card.Reasons)
+	assert.True(t, slices.ContainsFunc(card.Tree.Owned[0].Owned, func(b *branch) bool { return b.Object.Name == "broken" }), "its pod")
+	assert.Equal(t, 2*eventsShown+1, card.HiddenObjects)
 }
 
 func TestAFacetCountsWhatTheOtherChoicesLeave(t *testing.T) {
 	s, _ := storeAt(noon)
 	s.add([]entry{podEvent("fe", "a", "Killing"), podEvent("fe", "b", "BackOff", warning), podEvent("fe", "c", "BackOff", warning)})
-	facets := s.see(filterFrom(map[string][]string{"reason": {"BackOff"}})).Facets
-	assert.Equal(t, facet{"type", []option{{"Warning", 2, false}}, 0}, facets[traitType])
-	assert.Equal(t, facet{"reason", []option{{"BackOff", 2, true}, {"Killing", 1, false}}, 0}, facets[traitReason])
-	assert.Equal(t, facet{Name: "manifest"}, facets[traitManifest])
+	v := s.see(filterFrom(map[string][]string{"reason": {"BackOff"}}))
+	assert.Equal(t, []option{{"demo", 2, false}}, facetNamed(v, "namespace").Options)
+	assert.Equal(t, []option{{"BackOff", 2, true}, {"Killing", 1, false}}, facetNamed(v, "reason").Options)
+	assert.Empty(t, facetNamed(v, "manifest").Options)
+}
+
+func facetNamed(v view, name string) facet {
+	return v.Facets[slices.IndexFunc(v.Facets, func(f facet) bool { return f.Name == name })]
 }
 
 func TestAnHourLaterNothingIsLeft(t *testing.T) {
@@ -284,14 +329,14 @@ func TestTraitsAreBounded(t *testing.T) {
 		assert.LessOrEqual(t, w.timeline.size(), maxOwnTraits+kinds)
 		assert.LessOrEqual(t, w.objects[pathOf(podEvent("fe", "a", "").chain)].timeline.size(), maxOwnTraits+kinds)
 	}
-	v := s.see(filterFrom(map[string][]string{"type": {"Warning"}, "reason": {""}}))
+	v := s.see(filterFrom(map[string][]string{"warnings": {"only"}, "reason": {""}}))
 	assert.EqualValues(t, 3*maxTraits, v.All, "all is counted")
 	assert.True(t, consistent(t, v))
-	assert.Len(t, v.Facets[traitReason].Options, valuesShown)
-	assert.Equal(t, maxTraits/2-valuesShown, v.Facets[traitReason].Hidden)
+	assert.Len(t, facetNamed(v, "reason").Options, valuesShown)
+	assert.Equal(t, maxTraits/2-valuesShown, facetNamed(v, "reason").Hidden)
 
 	rare := fmt.Sprint("Reason", maxTraits/2-1)
-	chosen := s.see(filterFrom(map[string][]string{"reason": {rare}})).Facets[traitReason]
+	chosen := facetNamed(s.see(filterFrom(map[string][]string{"reason": {rare}})), "reason")
 	assert.Equal(t, option{rare, 2, true}, chosen.Options[valuesShown], "what was chosen can be seen")
 }
 
@@ -330,7 +375,7 @@ func TestAllPartsTellTheSame(t *testing.T) {
 			})})
 		}
 		return consistent(t, s.see(filterFrom(map[string][]string{
-			"type": {pick("", "Warning")}, "manifest": {pick("", "m")}, "minutes": {pick("10", "60")},
+			"warnings": {pick("", "only")}, "manifest": {pick("", "m")}, "minutes": {pick("10", "60")}, "name": {pick("", "fe", "shop-1", "a")},
 		})))
 	}
 	require.NoError(t, quick.Check(check, nil))

@@ -92,17 +92,25 @@ func (t *timeline) since(start time.Time, f filter) iter.Seq2[time.Time, count] 
 	}
 }
 
-// has reports whether anything that passes the filter occurred.
-func (t *timeline) has(start time.Time, f filter) bool {
-	for range t.since(start, f) {
-		return true
+// timelines count the occurrences of several objects.
+type timelines []*timeline
+
+// since returns the counts of all timelines, one timeline after the other.
+func (all timelines) since(start time.Time, f filter) iter.Seq2[time.Time, count] {
+	return func(yield func(time.Time, count) bool) {
+		for _, t := range all {
+			for at, c := range t.since(start, f) {
+				if !yield(at, c) {
+					return
+				}
+			}
+		}
 	}
-	return false
 }
 
 // total returns the number of occurrences, and how many of them are warnings.
-func (t *timeline) total(start time.Time, f filter) (all, warnings int64) {
-	for _, c := range t.since(start, f) {
+func total(counts iter.Seq2[time.Time, count]) (all, warnings int64) {
+	for _, c := range counts {
 		all += c.n
 		if c.of.Value().isWarning() {
 			warnings += c.n

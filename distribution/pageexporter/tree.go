@@ -18,33 +18,45 @@ type branch struct {
 }
 
 // treeOf returns the chains of a workload's objects as one tree. If there are many objects, it
-// shows those with the latest events.
-func treeOf(w *workload, f filter, start time.Time) (top *branch, hidden int) {
-	var members []*member
-	for _, m := range w.objects {
-		if m.timeline.has(start, f) {
-			members = append(members, m)
-		}
-	}
-	slices.SortFunc(members, func(a, b *member) int {
-		return cmp.Or(b.last.Compare(a.last), cmp.Compare(a.path, b.path))
-	})
+// shows those with warnings, and then those with the latest events.
+func treeOf(s selection, f filter, start time.Time) (top *branch, hidden int) {
+	members := happened(s.members, f, start)
 	if f.Workload == "" {
 		hidden = max(0, len(members)-objectsShown)
 		members = members[:len(members)-hidden]
 	}
-	top = &branch{Object: w.top}
+	top = &branch{Object: s.top}
 	for _, m := range members {
 		b := top
 		for _, o := range m.chain[1:] {
 			b = b.owned(o)
 		}
-		b.All, b.Warnings = m.timeline.total(start, f)
+		b.All, b.Warnings = m.all, m.warnings
 		if m.resolution != "complete" {
 			b.Resolution = m.resolution
 		}
 	}
 	return top, hidden
+}
+
+// active is a member with its occurrences that pass the filter.
+type active struct {
+	*member
+	all, warnings int64
+}
+
+// happened returns the members with such occurrences: those with warnings first, and then those
+// with the latest events.
+func happened(members []*member, f filter, start time.Time) (sorted []active) {
+	for _, m := range members {
+		if all, warnings := total(m.timeline.since(start, f)); all > 0 {
+			sorted = append(sorted, active{m, all, warnings})
+		}
+	}
+	slices.SortFunc(sorted, func(a, b active) int {
+		return cmp.Or(warningsFirst(a.warnings > 0, b.warnings > 0), b.last.Compare(a.last), cmp.Compare(a.path, b.path))
+	})
+	return sorted
 }
 
 // owned returns the branch of an object that this one owns.

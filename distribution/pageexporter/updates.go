@@ -23,12 +23,9 @@ const (
 	writeTimeout = 10 * time.Second
 )
 
-// parts are the templates that a page contains once. Their names are also the ids of their
-// elements.
-var parts = []string{"summary", "facets", "chart", "more"}
-
 // updates answers with server-sent events. It sends the parts of a page that have changed since it
-// last sent them. It sends the order of the cards, an array of their ids, if the order has changed.
+// last sent them. It sends the order of the list of workloads, an array of ids, if the order has
+// changed.
 type updates struct {
 	store *store
 	ended <-chan struct{}
@@ -42,6 +39,7 @@ func (u *updates) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Accel-Buffering", "no") // nginx then passes each update on at once
 	changed, stop := u.store.watch()
 	defer stop()
 	sent := map[string]string{}
@@ -55,6 +53,9 @@ func (u *updates) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-changed:
 		case <-interval.C:
+			if err := session.Send(&keepAlive); err != nil {
+				return
+			}
 		case <-r.Context().Done():
 			return
 		case <-u.ended:
@@ -68,42 +69,73 @@ func (u *updates) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// keepAlive is a comment: browsers ignore it. Proxies close a connection that is silent for a
+// minute.
+var keepAlive = func() (comment sse.Message) {
+	comment.AppendComment("no change")
+	return comment
+}()
+
+// part is an element of the page that updates replace.
+type part struct {
+	id, template string
+	data         any
+}
+
+// parts returns the elements that are on the page once, and those of the list of workloads in their
+// order: headings and cards.
+func (v *view) parts() (once, listed []part) {
+	for _, f := range v.Facets {
+		once = append(once, part{f.ID(), "facet", f})
+	}
+	for _, name := range []string{"summary", "chart", "more"} {
+		once = append(once, part{name, name, v})
+	}
+	for i := range v.Cards {
+		if i == 0 {
+			listed = append(listed, part{"troubled", "troubled", v})
+		}
+		if i == v.Troubled {
+			listed = append(listed, part{"others", "others", v})
+		}
+		listed = append(listed, part{v.Cards[i].ID, "card", &v.Cards[i]})
+	}
+	return once, listed
+}
+
 // send writes the parts of the view that differ from those in sent, and records them in sent.
 func send(session *sse.Session, v view, sent map[string]string) error {
-	for _, name := range parts {
-		if err := sendPart(session, name, name, v, sent); err != nil {
+	once, listed := v.parts()
+	order := make([]string, len(listed))
+	for i, p := range listed {
+		order[i] = p.id
+	}
+	for _, p := range append(once, listed...) {
+		if err := sendPart(session, p, sent); err != nil {
 			return err
 		}
 	}
-	cards := make([]string, len(v.Cards))
-	for i := range v.Cards {
-		cards[i] = v.Cards[i].ID
-		if err := sendPart(session, cards[i], "card", &v.Cards[i], sent); err != nil {
-			return err
-		}
-	}
-	// The page drops cards that are not in the order. If a card comes back, send must write it
-	// again.
+	// The page drops what is not in the order. If it comes back, send must write it again.
 	maps.DeleteFunc(sent, func(id, _ string) bool {
-		return id != "order" && !slices.Contains(parts, id) && !slices.Contains(cards, id)
+		return id != "order" && !slices.Contains(order, id) && !slices.ContainsFunc(once, func(p part) bool { return p.id == id })
 	})
 	// A browser ignores events without data. An empty array is data.
-	order, err := json.Marshal(cards)
+	ids, err := json.Marshal(order)
 	if err != nil {
 		return err
 	}
-	if err := sendIfNew(session, "order", "order", string(order), sent); err != nil {
+	if err := sendIfNew(session, "order", "order", string(ids), sent); err != nil {
 		return err
 	}
 	return session.Flush()
 }
 
-func sendPart(session *sse.Session, id, template string, data any, sent map[string]string) error {
+func sendPart(session *sse.Session, p part, sent map[string]string) error {
 	var html bytes.Buffer
-	if err := templates.ExecuteTemplate(&html, template, data); err != nil {
+	if err := templates.ExecuteTemplate(&html, p.template, p.data); err != nil {
 		return err
 	}
-	return sendIfNew(session, "part", id, html.String(), sent)
+	return sendIfNew(session, "part", p.id, html.String(), sent)
 }
 
 func sendIfNew(session *sse.Session, kind, id, data string, sent map[string]string) error {

@@ -3,8 +3,6 @@
 package pageexporter
 
 import (
-	"cmp"
-	"maps"
 	"slices"
 	"time"
 	"unique"
@@ -25,16 +23,22 @@ type view struct {
 	Facets        []facet
 	All, Warnings int64
 	Chart         chart
-	Cards         []card
-	Hidden        int // cards
+	// The numbers of workloads with and without warnings.
+	Troubled, Others int
+	Cards            []card // those with warnings first
+	Hidden           int    // cards
 }
 
-// facet is a trait that a filter can select, with its values.
+// facet is a trait that a viewer can choose, with its values.
 type facet struct {
 	Name    string // in the page's address
+	Label   string
 	Options []option
 	Hidden  int // values
 }
+
+// ID returns the id of the facet's element.
+func (f facet) ID() string { return "facet-" + f.Name }
 
 type option struct {
 	Value    string
@@ -49,6 +53,7 @@ type card struct {
 	Namespace     string
 	Manifests     []string
 	All, Warnings int64
+	LastWarning   time.Time // zero if its event was dropped
 	Reasons       []reason
 	HiddenReasons int
 	Chart         chart
@@ -78,78 +83,53 @@ func (s *store) see(f filter) view {
 	defer s.mu.Unlock()
 	s.forget()
 	now := s.now()
+	start := f.start(now)
 	v := view{Filter: f}
-	shown, whole := s.workloadsShown(f)
-	v.Facets = facetsOf(whole, f, now)
-	v.All, v.Warnings = whole.total(f.start(now), f)
-	v.Chart = chartOf(whole, f, now)
-	shown = arranged(shown, f, now)
+	selections, whole := s.selected(f)
+	v.Facets = facetsOf(whole, f, start)
+	v.All, v.Warnings = total(whole.since(start, f))
+	v.Chart = chartOf(whole.since(start, f), f, now)
+	shown, troubled := arranged(selections, f, now)
+	v.Troubled, v.Others = troubled, len(shown)-troubled
 	v.Hidden = max(0, len(shown)-cardsShown)
-	for _, w := range shown[:len(shown)-v.Hidden] {
-		v.Cards = append(v.Cards, cardOf(w, f, now))
+	for _, of := range shown[:len(shown)-v.Hidden] {
+		v.Cards = append(v.Cards, cardOf(of, f, now))
 	}
 	return v
 }
 
-// arranged returns the workloads with something that passes the filter. Workloads with warnings
-// come first. A workload keeps its place until a new workload appears.
-func arranged(workloads []*workload, f filter, now time.Time) (shown []*workload) {
-	warns := map[*workload]int64{}
-	for _, w := range workloads {
-		if all, warnings := w.timeline.total(f.start(now), f); all > 0 {
-			warns[w] = min(warnings, 1)
-			shown = append(shown, w)
-		}
-	}
-	slices.SortFunc(shown, func(a, b *workload) int {
-		return cmp.Or(cmp.Compare(warns[b], warns[a]), cmp.Compare(b.order, a.order))
-	})
-	return shown
-}
-
-// workloadsShown returns the workloads that the filter may show, and the timeline of all of them.
-func (s *store) workloadsShown(f filter) ([]*workload, *timeline) {
-	if f.Workload == "" {
-		return slices.Collect(maps.Values(s.workloads)), &s.overall
-	}
-	for _, w := range s.workloads {
-		if w.id == f.Workload {
-			return []*workload{w}, &w.timeline
-		}
-	}
-	return nil, &timeline{}
-}
-
-// facetsOf returns, for each trait, the values that can be chosen while the choices of the other
-// traits stay.
-func facetsOf(t *timeline, f filter, now time.Time) (facets []facet) {
+// facetsOf returns, for each trait that a viewer can choose, the values that can be chosen while the
+// other choices stay.
+func facetsOf(whole timelines, f filter, start time.Time) (facets []facet) {
 	occurred := map[unique.Handle[traits]]int64{}
-	for _, c := range t.since(f.start(now), filter{}) {
+	for _, c := range whole.since(start, filter{}) {
 		occurred[c.of] += c.n
 	}
-	for i, name := range traitNames {
+	for _, c := range choices {
 		others := f
-		others.traits[i] = ""
+		others.traits[c.trait] = ""
 		// The chosen value is shown even if it has no occurrence.
-		counts := map[string]int64{f.traits[i]: 0}
+		counts := map[string]int64{f.traits[c.trait]: 0}
 		for of, n := range occurred {
 			if others.admits(of.Value()) {
-				counts[of.Value()[i]] += n
+				counts[of.Value()[c.trait]] += n
 			}
 		}
 		delete(counts, "")
-		facets = append(facets, facetOf(name, counts, f.traits[i]))
+		values := facetOf(counts, f.traits[c.trait])
+		values.Name, values.Label = c.name, c.label
+		facets = append(facets, values)
 	}
 	return facets
 }
 
 // facetOf returns the most frequent values, and the chosen one.
-func facetOf(name string, counts map[string]int64, chosen string) facet {
+func facetOf(counts map[string]int64, chosen string) facet {
 	values, _ := mostFrequent(counts, valuesShown)
 	if chosen != "" && !slices.Contains(values, chosen) {
 		values = append(values, chosen)
 	}
-	shown := facet{Name: name, Hidden: len(counts) - len(values)}
+	shown := facet{Hidden: len(counts) - len(values)}
 	for _, value := range values {
 		shown.Options = append(shown.Options, option{value, counts[value], value == chosen})
 	}
@@ -157,18 +137,18 @@ func facetOf(name string, counts map[string]int64, chosen string) facet {
 }
 
 // cardOf returns the card of a workload.
-func cardOf(w *workload, f filter, now time.Time) card {
+func cardOf(s selection, f filter, now time.Time) card {
 	start := f.start(now)
-	c := card{ID: w.id, Address: f.AddressOf(w.id), Top: w.top, Namespace: w.namespace, Chart: chartOf(&w.timeline, f, now)}
+	c := card{
+		ID: s.id, Address: f.AddressOf(s.id), Top: s.top, Namespace: s.namespace, All: s.all, Warnings: s.warnings,
+		Chart: chartOf(s.timelines.since(start, f), f, now),
+	}
 	reasons, warnings, manifests := map[string]int64{}, map[string]bool{}, map[string]int64{}
-	for _, counted := range w.timeline.since(start, f) {
+	for _, counted := range s.timelines.since(start, f) {
 		of := counted.of.Value()
-		name := of[traitReason]
-		c.All += counted.n
-		reasons[name] += counted.n
+		reasons[of[traitReason]] += counted.n
 		if of.isWarning() {
-			c.Warnings += counted.n
-			warnings[name] = true
+			warnings[of[traitReason]] = true
 		}
 		manifests[of[traitManifest]] += counted.n
 	}
@@ -179,25 +159,38 @@ func cardOf(w *workload, f filter, now time.Time) card {
 	for _, name := range names {
 		c.Reasons = append(c.Reasons, reason{name, warnings[name], reasons[name]})
 	}
-	c.Tree, c.HiddenObjects = treeOf(w, f, start)
-	c.Events, c.HiddenEvents = rowsOf(w, f, start)
+	slices.SortStableFunc(c.Reasons, func(a, b reason) int { return warningsFirst(a.Warning, b.Warning) })
+	c.Tree, c.HiddenObjects = treeOf(s, f, start)
+	events := s.eventsSince(start, f)
+	if i := slices.IndexFunc(events, func(e *eventState) bool { return e.of.isWarning() }); i >= 0 {
+		c.LastWarning = events[i].at
+	}
+	c.Events, c.HiddenEvents = rowsOf(events, f)
 	return c
 }
 
 // rowsOf returns a workload's events, the newest first.
-func rowsOf(w *workload, f filter, start time.Time) (rows []row, hidden int) {
-	for _, e := range slices.Backward(w.events) {
-		if e.at.Before(start) || !f.admits(e.of) {
-			continue
-		}
-		if f.Workload == "" && len(rows) == eventsShown {
-			hidden++
-			continue
-		}
+func rowsOf(events []*eventState, f filter) (rows []row, hidden int) {
+	shown := events
+	if f.Workload == "" {
+		shown = mostUrgent(events, eventsShown)
+	}
+	for _, e := range shown {
 		rows = append(rows, row{
 			ID: e.id, Type: e.of[traitType], Reason: e.of[traitReason], Warning: e.of.isWarning(), Message: e.message,
 			Object: e.chain[len(e.chain)-1].String(), Container: e.container, At: e.at, Count: e.count, Taken: e.taken,
 		})
 	}
-	return rows, hidden
+	return rows, len(events) - len(shown)
+}
+
+func warningsFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	default:
+		return 1
+	}
 }

@@ -3,102 +3,157 @@
 package backends
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
 )
 
-// dashboard is what is needed of Grafana's.
-type dashboard struct {
-	Panels []struct {
-		Title   string
-		Targets []struct {
-			Expr       string
-			Datasource struct{ Type string }
-		}
-	}
-	Templating struct {
-		List []struct{ Type, Name, Query string }
-	}
+// namedCluster is the cluster_name of a Collector that pushes. The dot has a meaning in a regular
+// expression. The Collector of the other tests has no name.
+const namedCluster = "named.cluster"
+
+// alwaysChosen are values of variables that have no All.
+var alwaysChosen = map[string]choices{
+	"workload": {"namespace": {"mistakes"}},
+	"node":     {"kind": {"Node"}},
 }
 
-// chosen are the variables of a user who looks at the workload shop of the demo and at all
-// Collectors.
-var chosen = strings.NewReplacer(
-	"$cluster", ".*", "$namespace", "demo", "$kind", "Deployment", "$workload", "shop", "$instance", ".*",
-	"$__rate_interval", "1m", "$__range", "1h", "$__auto", "1m",
-)
-
-// mayBeEmpty are metrics of problems that no Collector here has.
-var mayBeEmpty = set("otelcol_kube_events_checkpoint_failures")
-
-func set(values ...string) map[string]bool {
-	all := map[string]bool{}
-	for _, value := range values {
-		all[value] = true
-	}
-	return all
+// alsoChosen are the other values that a user chooses who looks for something.
+var alsoChosen = map[string]choices{
+	"overview": {"namespaces": {"demo", "mistakes"}},
+	"workload": {"kind": {"Deployment"}, "workload": {"mistyped"}, "reason": {"BackOff", "Failed"}, "search": {"IMAGE"}},
+	"node":     {"object": {"node-0"}, "reason": {"ImageGCFailed", "NodeReady"}, "search": {"IMAGE"}},
 }
 
-// TestTheDashboards asks each query of the dashboards, those that fill its variables included.
+// mayBeEmpty are queries that return nothing here, or only 0, with the reason.
+var mayBeEmpty = map[string]string{
+	"otelcol_kube_events_filtered":                              "no Collector here has a filter",
+	"otelcol_kube_events_waiting":                               "the receivers wait for nothing",
+	"otelcol_kube_events_checkpoint_age":                        "no Collector here has storage",
+	"otelcol_kube_events_checkpoint_failures":                   "no Collector here has storage",
+	"otelcol_kube_events_owner_lookups_forbidden":               "the receivers may read all owners",
+	"otelcol_kube_events_series_overflow":                       "there are fewer series than metrics.max_series",
+	"resolution!~":                                              "the receiver finds the owners",
+	"group by (k8s_cluster_name) (k8s_event_occurrences_total)": "without cluster_name, no metric has the label",
+}
+
+// TestTheDashboards asks each query of the dashboards, those that fill its variables and those of its
+// links included: with the values that a user gets who chooses nothing, with chosen values, and with
+// a chosen cluster. It needs only the variant with Loki: the other has a part of its queries.
 func TestTheDashboards(t *testing.T) {
 	t.Parallel()
+	causeEvents(t)
 	for _, path := range files(t, "deploy", "chart", "dashboards", "*.json") {
-		var d dashboard
+		d := dashboard{name: strings.TrimSuffix(filepath.Base(path), ".json")}
 		decode(t, path, &d)
 		require.NotEmpty(t, d.Panels)
-		for _, variable := range d.Templating.List {
-			if variable.Type == "query" {
-				isAnswered(t, path, variable.Name, "prometheus", valuesOf(t, variable.Query))
-			}
+		d.isAnswered(t, "nothing chosen", []*prometheus{all.scraped, all.pushed}, alwaysChosen[d.name])
+		chosen := d.allChosen(t)
+		d.isAnswered(t, "chosen", []*prometheus{all.scraped, all.pushed}, chosen)
+		if d.has("cluster") {
+			chosen = maps.Clone(chosen)
+			chosen["cluster"] = []string{namedCluster}
+			d.isAnswered(t, "chosen in a cluster", []*prometheus{all.pushed}, chosen)
 		}
-		for _, panel := range d.Panels {
-			require.NotEmpty(t, panel.Targets, panel.Title)
-			for _, target := range panel.Targets {
-				isAnswered(t, path, panel.Title, target.Datasource.Type, target.Expr)
+		if d.name == "overview" {
+			d.showsPodsWithoutOwners(t)
+		}
+	}
+}
+
+func (d dashboard) has(name string) bool {
+	for _, v := range d.Templating.List {
+		if v.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// allChosen has a value for each variable for which there is one. For the receiver, these are all
+// Collectors.
+func (d dashboard) allChosen(t *testing.T) choices {
+	t.Helper()
+	chosen := choices{}
+	for _, some := range []choices{alwaysChosen[d.name], alsoChosen[d.name]} {
+		for name, values := range some {
+			require.True(t, d.has(name), name)
+			chosen[name] = values
+		}
+	}
+	if d.has("instance") {
+		answers, err := all.scraped.series("otelcol_kube_events_received")
+		require.NoError(t, err)
+		for _, answer := range answers {
+			chosen["instance"] = append(chosen["instance"], answer.Metric["instance"])
+		}
+	}
+	return chosen
+}
+
+// isAnswered asks all queries of a dashboard.
+func (d dashboard) isAnswered(t *testing.T, name string, servers []*prometheus, chosen choices) {
+	t.Helper()
+	for _, v := range d.Templating.List {
+		if v.Type == "query" {
+			d.offers(t, name+" "+v.Name, servers, v, chosen)
+		}
+	}
+	for _, p := range d.Panels {
+		require.Equal(t, p.Type == "row", len(p.Targets) == 0, p.Title)
+		for i, target := range p.Targets {
+			asked := d.asked(servers, target, d.interpolate(target.Expr, target.Datasource.Type, chosen))
+			for source, ask := range asked {
+				d.run(t, fmt.Sprint(name, " ", p.Title, " ", i, " ", source), func(t *testing.T) {
+					eventually(t, ask.returnsData)
+					d.exploreIsAnswered(t, p, ask, chosen)
+				})
 			}
 		}
 	}
 }
 
-// labelValues is Grafana's own function for variables.
-var labelValues = regexp.MustCompile(`^label_values\((.+), (\w+)\)$`)
-
-// valuesOf is the PromQL that has a series for each value that a variable may take.
-func valuesOf(t *testing.T, query string) string {
+func (d dashboard) run(t *testing.T, name string, test func(*testing.T)) {
 	t.Helper()
-	match := labelValues.FindStringSubmatch(query)
-	require.NotNil(t, match, query)
-	return "group by (" + match[2] + ") (" + match[1] + ")"
+	t.Run(d.name+" "+name, func(t *testing.T) {
+		t.Parallel()
+		test(t)
+	})
 }
 
-// isAnswered asks a query of all that it is for.
-func isAnswered(t *testing.T, path, title, source, query string) {
+// offers: the values that were chosen for a variable are among those from which a user can choose.
+func (d dashboard) offers(t *testing.T, name string, servers []*prometheus, v variable, chosen choices) {
 	t.Helper()
-	query = chosen.Replace(query)
-	require.NotContains(t, query, "$", "%s has a variable without a value", title)
-	asked := map[string]ask{"scraped": linesOf(all.scraped.series), "pushed": linesOf(all.pushed.series)}
-	if source == "loki" {
-		asked = map[string]ask{"loki": linesOf(all.loki.series)}
-		if strings.HasPrefix(query, "{") {
-			asked = map[string]ask{"loki": all.loki.messages}
-		}
-	}
-	for name, ask := range asked {
-		t.Run(filepath.Base(path)+" "+title+" "+name, func(t *testing.T) {
-			t.Parallel()
+	match := labelValues.FindStringSubmatch(v.Query)
+	require.NotNil(t, match, v.Query)
+	query := d.interpolate("group by ("+match[2]+") ("+match[1]+")", "prometheus", chosen)
+	for source, ask := range d.asked(servers, target{Instant: true}, query) {
+		d.run(t, name+" "+source, func(t *testing.T) {
 			eventually(t, func() error {
-				lines, err := ask(query)
-				if err == nil && !mentions(query, mayBeEmpty) {
-					err = hasAll(lines, query)
+				if err := ask.returnsData(); err != nil {
+					return err
+				}
+				answers, err := ask.answers()
+				for _, value := range chosen[v.Name] {
+					if !hasValue(answers, match[2], value) {
+						return fmt.Errorf("%s does not offer %s", query, value)
+					}
 				}
 				return err
 			})
@@ -106,32 +161,277 @@ func isAnswered(t *testing.T, path, title, source, query string) {
 	}
 }
 
+func hasValue(answers []answer, label, value string) bool {
+	for _, a := range answers {
+		if a.Metric[label] == value {
+			return true
+		}
+	}
+	return false
+}
+
+// exploreIsAnswered asks the queries of the links of the first row of a table.
+func (d dashboard) exploreIsAnswered(t *testing.T, p panel, rows question, chosen choices) {
+	t.Helper()
+	queries, err := p.explored()
+	require.NoError(t, err)
+	for _, query := range queries {
+		eventually(t, func() error {
+			answers, err := rows.answers()
+			if err != nil {
+				return err
+			}
+			if len(answers) == 0 {
+				return fmt.Errorf("%s has no rows", p.Title)
+			}
+			asked := d.interpolate(p.inRow(query, answers[0].Metric), "", chosen)
+			if strings.Contains(asked, "$") {
+				return fmt.Errorf("%s has a variable without a value", asked)
+			}
+			messages, err := all.loki.messages(asked)
+			if err == nil && len(messages) == 0 {
+				err = fmt.Errorf("%s returns nothing", asked)
+			}
+			return err
+		})
+	}
+}
+
+// question is a query and where to ask it.
+type question struct {
+	query   string
+	named   bool // Whether one cluster was chosen by its name.
+	answers func() ([]answer, error)
+}
+
+// answer is a series with its values, or a log line.
+type answer struct {
+	Metric map[string]string
+	Values [][2]any
+}
+
+// asked returns the question to each of the servers that a query is for.
+func (d dashboard) asked(servers []*prometheus, t target, query string) map[string]question {
+	asked := map[string]question{}
+	named := strings.Contains(query, `named\\.cluster`)
+	if t.Datasource.Type == "loki" {
+		asked["loki"] = question{query, named, func() ([]answer, error) { return all.loki.panel(t, query) }}
+		return asked
+	}
+	for _, server := range servers {
+		name := "pushed"
+		if server == all.scraped {
+			name = "scraped"
+		}
+		asked[name] = question{query, named, func() ([]answer, error) { return server.panel(t, query) }}
+	}
+	return asked
+}
+
+func (p *prometheus) panel(t target, query string) ([]answer, error) {
+	if t.Instant {
+		return numbers(p.series(query))
+	}
+	return ranged(p.url+"/api/v1/query_range", query, 15*time.Second)
+}
+
+func (l *loki) panel(t target, query string) ([]answer, error) {
+	switch {
+	case strings.HasPrefix(query, "{"):
+		messages, err := l.messages(query)
+		var answers []answer
+		for _, message := range messages {
+			answers = append(answers, answer{Values: [][2]any{{"", message}}})
+		}
+		return answers, err
+	case t.QueryType == "instant":
+		return numbers(l.series(query))
+	default:
+		return ranged(l.url+"/loki/api/v1/query_range", query, time.Minute)
+	}
+}
+
+func numbers(all []series, err error) (answers []answer, _ error) {
+	for _, s := range all {
+		answers = append(answers, answer{s.Metric, [][2]any{s.Value}})
+	}
+	return answers, err
+}
+
+// ranged asks for the last hour.
+func ranged(api, query string, step time.Duration) ([]answer, error) {
+	end := time.Now()
+	body, err := get(api + "?" + url.Values{
+		"query": {query}, "step": {strconv.Itoa(int(step.Seconds()))},
+		"start": {strconv.FormatInt(end.Add(-time.Hour).Unix(), 10)}, "end": {strconv.FormatInt(end.Unix(), 10)},
+	}.Encode())
+	if err != nil {
+		return nil, err
+	}
+	var decoded struct {
+		Data struct {
+			ResultType string
+			Result     []answer
+		}
+		Warnings []string
+	}
+	if err := json.Unmarshal(body, &decoded); err != nil {
+		return nil, err
+	}
+	if decoded.Data.ResultType != "matrix" || len(decoded.Warnings) > 0 {
+		return nil, fmt.Errorf("the result is of type %s, with the warnings %q", decoded.Data.ResultType, decoded.Warnings)
+	}
+	return decoded.Data.Result, nil
+}
+
 // labelsBy are the labels that a query sums by.
 var labelsBy = regexp.MustCompile(`by \(([\w, ]+)\)`)
 
-// hasAll returns an error unless there is an answer, with all labels that were asked for. The
-// bounds of a histogram's buckets go into its quantile.
-func hasAll(lines []string, query string) error {
-	if len(lines) == 0 {
-		return fmt.Errorf("%s returns nothing", query)
+// returnsData returns an error unless there is an answer that is not 0, with all labels by which the
+// query groups.
+func (q question) returnsData() error {
+	if strings.Contains(q.query, "$") {
+		return fmt.Errorf("%s has a variable without a value", q.query)
 	}
-	if match := labelsBy.FindStringSubmatch(query); match != nil {
+	answers, err := q.answers()
+	if err != nil || q.mayBeEmpty() {
+		return err
+	}
+	labels, something := map[string]bool{}, false
+	for _, a := range answers {
+		for label := range a.Metric {
+			labels[label] = true
+		}
+		for _, value := range a.Values {
+			something = something || value[1] != "0" && value[1] != "NaN"
+		}
+	}
+	if !something {
+		return fmt.Errorf("%s returns nothing, or only 0", q.query)
+	}
+	if match := labelsBy.FindStringSubmatch(q.query); match != nil {
 		for _, label := range strings.Split(match[1], ", ") {
-			if label != "le" && !strings.Contains(strings.Join(lines, "\n"), label+"=") {
-				return fmt.Errorf("%s returns nothing that has the label %s:\n%s", query, label, strings.Join(lines, "\n"))
+			// The bounds of a histogram's buckets go into its quantile. Not all clusters have a name.
+			if label != "le" && (label != "k8s_cluster_name" || q.named) && !labels[label] && !strings.HasPrefix(q.query, "count(") {
+				return fmt.Errorf("%s returns nothing that has the label %s", q.query, label)
 			}
 		}
 	}
 	return nil
 }
 
-func mentions(query string, metrics map[string]bool) bool {
-	for metric := range metrics {
-		if strings.Contains(query, metric) {
+func (q question) mayBeEmpty() bool {
+	for part := range mayBeEmpty {
+		if strings.Contains(q.query, part) {
 			return true
 		}
 	}
 	return false
+}
+
+// causeEvents starts a Collector whose cluster has a name, and makes events of all kinds that the
+// dashboards show. Their counts rise when all Prometheus servers have their series, so that
+// increase() sees it.
+func causeEvents(t *testing.T) {
+	t.Helper()
+	startNamedCollector(t)
+	node, err := all.cluster.CoreV1().Nodes().Get(t.Context(), "node-0", metav1.GetOptions{})
+	require.NoError(t, err)
+	pod, err := all.cluster.CoreV1().Pods("mistakes").Create(t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "alone"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "alone", Image: "example.com/alone:1.0"}}},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+
+	ofNode := corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}
+	ofPod := corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
+	events := []*corev1.Event{
+		report(t, ofNode, "Warning", "ImageGCFailed", "failed to garbage collect required amount of images"),
+		report(t, ofNode, "Normal", "NodeReady", "Node node-0 status is now: NodeReady"),
+		report(t, ofPod, "Warning", "FailedMount", "Unable to attach or mount volumes"),
+	}
+	existing, err := all.cluster.CoreV1().Events("mistakes").List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	for i, e := range existing.Items {
+		if e.Reason == "Failed" || e.Reason == "BackOff" {
+			events = append(events, &existing.Items[i])
+		}
+	}
+	require.Len(t, events, 5)
+	for _, e := range events {
+		eventually(t, func() error { return isCounted(e.Reason) })
+		e.Count += 10
+		e.LastTimestamp = metav1.Now()
+		_, err := all.cluster.CoreV1().Events(e.Namespace).Update(t.Context(), e, metav1.UpdateOptions{})
+		require.NoError(t, err)
+	}
+}
+
+// isCounted returns an error until both Prometheus servers have a reason of each cluster.
+func isCounted(reason string) error {
+	for server, count := range map[*prometheus]int{all.scraped: 1, all.pushed: 2} {
+		found, err := server.series(fmt.Sprintf("group by (k8s_cluster_name) (k8s_event_occurrences_total{k8s_event_reason=%q})", reason))
+		if err != nil {
+			return err
+		}
+		if len(found) != count {
+			return fmt.Errorf("%s is counted in %v", reason, found)
+		}
+	}
+	return nil
+}
+
+// report writes an event of the kubelet of node-0.
+func report(t *testing.T, about corev1.ObjectReference, kind, reason, message string) *corev1.Event {
+	t.Helper()
+	namespace := about.Namespace
+	if namespace == "" {
+		namespace = metav1.NamespaceDefault
+	}
+	e, err := all.cluster.CoreV1().Events(namespace).Create(t.Context(), &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: about.Name + "."}, InvolvedObject: about, Type: kind, Reason: reason, Message: message,
+		Count: 1, FirstTimestamp: metav1.Now(), LastTimestamp: metav1.Now(), Source: corev1.EventSource{Component: "kubelet", Host: "node-0"},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	return e
+}
+
+// startNamedCollector starts one as in docs/queries.md, but no Prometheus scrapes it.
+func startNamedCollector(t *testing.T) {
+	t.Helper()
+	addresses, err := proc.FreeAddresses(2)
+	require.NoError(t, err)
+	config := strings.NewReplacer("http://loki:3100", all.loki.url, "http://prometheus:9090", all.pushed.url, "127.0.0.1:9464", addresses[0]).
+		Replace(all.page.collector)
+	p, err := all.startOtelcol(addresses[1], config, "yaml:receivers::kube_events::collection_interval: 1s",
+		"yaml:receivers::kube_events::cluster_name: "+namedCluster)
+	if p != nil {
+		t.Cleanup(p.stop)
+	}
+	require.NoError(t, err)
+}
+
+// showsPodsWithoutOwners: as All, which is what the link in the row then chooses.
+func (d dashboard) showsPodsWithoutOwners(t *testing.T) {
+	t.Helper()
+	for _, p := range d.Panels {
+		if p.Title != "Top workloads" {
+			continue
+		}
+		d.run(t, "pods without owners", func(t *testing.T) {
+			eventually(t, func() error {
+				answers, err := all.scraped.panel(p.Targets[0], d.interpolate(p.Targets[0].Expr, "prometheus", nil))
+				for _, a := range answers {
+					if a.Metric["k8s_namespace_name"] == "mistakes" && a.Metric["k8s_workload_kind"] == "Pod" && a.Metric["k8s_workload_name"] == "All" {
+						return err
+					}
+				}
+				return fmt.Errorf("no row for the pods without owners: %v, %w", answers, err)
+			})
+		})
+		return
+	}
+	require.Fail(t, "no table of workloads")
 }
 
 // TestTheReceiversDashboardShowsAll: each of the receiver's own metrics is on it.

@@ -35,6 +35,7 @@ type fixture struct {
 	demo            chan error
 	loki            *loki
 	pushed, scraped *prometheus
+	metrics         string // the address at which the Collector serves the metric
 }
 
 // newFixture returns what was started even if something went wrong.
@@ -110,11 +111,17 @@ func (f *fixture) startCluster(ctx context.Context) (err error) {
 }
 
 // startCollector starts one that feeds the backends, as in docs/queries.md. It is configured as the
-// demo's, which also shows the past.
+// demo's, which also shows the past. Prometheus scrapes three times in a collection, also on a
+// machine that is busy.
 func (f *fixture) startCollector(metrics, own string) error {
-	config := strings.NewReplacer("http://loki:3100", f.loki.url, "http://prometheus:9090", f.pushed.url, "127.0.0.1:9464", metrics).
+	f.metrics = metrics
+	return f.keep(f.startOtelcol(own, f.collectorConfig(metrics), "yaml:receivers::kube_events::collection_interval: 3s"))
+}
+
+// collectorConfig is that of docs/queries.md, which serves the metric at an address.
+func (f *fixture) collectorConfig(metrics string) string {
+	return strings.NewReplacer("http://loki:3100", f.loki.url, "http://prometheus:9090", f.pushed.url, "127.0.0.1:9464", metrics).
 		Replace(f.page.collector)
-	return f.startOtelcol(own, config, "yaml:receivers::kube_events::collection_interval: 1s")
 }
 
 // startTroubledCollector starts one whose exporter fails, and that also watches an API server that
@@ -134,13 +141,23 @@ service:
     logs/away: {receivers: [kube_events/away], exporters: [nop]}
     metrics: {exporters: [nop]}
 `
-	return f.startOtelcol(own, config)
+	return f.keep(f.startOtelcol(own, config))
 }
 
-func (f *fixture) startOtelcol(own, config string, more ...string) error {
+// keep lets stop end what was started.
+func (f *fixture) keep(p *process, err error) error {
+	if p != nil {
+		f.started = append(f.started, p)
+	}
+	return err
+}
+
+// startOtelcol starts a Collector, and returns when it serves its own metrics. The process is nil if
+// it was not started.
+func (f *fixture) startOtelcol(own, config string, more ...string) (*process, error) {
 	path := filepath.Join(f.directory, strings.ReplaceAll(own, ":", "-")+".yaml")
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
-		return err
+		return nil, err
 	}
 	_, port, _ := net.SplitHostPort(own)
 	arguments := []string{"--config", harness.InRepository("distribution", "config.yaml"), "--config", path}
@@ -153,10 +170,9 @@ func (f *fixture) startOtelcol(own, config string, more ...string) error {
 	}
 	p, err := start("", env, harness.OtelcolPath(), arguments...)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	f.started = append(f.started, p)
-	return p.await(func() error {
+	return p, p.await(func() error {
 		_, err := get("http://" + own + "/metrics")
 		return err
 	})

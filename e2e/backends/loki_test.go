@@ -68,6 +68,18 @@ func (l *loki) messages(query string) (messages []string, err error) {
 	return messages, nil
 }
 
+// streams are the labels of all streams that a selector matches, of the last hours.
+func (l *loki) streams(selector string) ([]map[string]string, error) {
+	body, err := get(l.url + "/loki/api/v1/series?" + url.Values{
+		"match[]": {selector}, "start": {strconv.FormatInt(time.Now().Add(-3*time.Hour).UnixNano(), 10)},
+	}.Encode())
+	if err != nil {
+		return nil, err
+	}
+	var answer struct{ Data []map[string]string }
+	return answer.Data, json.Unmarshal(body, &answer)
+}
+
 // get is the body of an answer, which has to be a good one.
 func get(address string) ([]byte, error) {
 	response, err := http.Get(address)

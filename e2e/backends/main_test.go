@@ -54,7 +54,7 @@ func backend(name string) string { return harness.InRepository("build", "backend
 func eventually(t *testing.T, holds func() error) {
 	t.Helper()
 	var err error
-	harness.Poll(2*time.Minute, func() bool {
+	harness.Poll(5*time.Minute, func() bool {
 		err = holds()
 		return err == nil
 	})

@@ -12,8 +12,8 @@ import (
 
 // page is docs/queries.md.
 type page struct {
-	collector, push, scrape string // configurations, in YAML
-	queries                 []query
+	collector, loki, push, scrape string // configurations, in YAML
+	queries                       []query
 }
 
 // query is one of the page, with what the page shows below it.
@@ -32,7 +32,7 @@ func readPage() (*page, error) {
 		return nil, err
 	}
 	p := &page{}
-	configurations := []*string{&p.collector, &p.push, &p.scrape}
+	configurations := []*string{&p.collector, &p.loki, &p.push, &p.scrape}
 	for _, b := range blocks(string(text)) {
 		switch b.language {
 		case "yaml":

@@ -28,7 +28,7 @@ const often = `
 global: {scrape_interval: 1s, evaluation_interval: 1s}
 `
 
-func startPrometheus(directory, config string) (*prometheus, error) {
+func startPrometheus(directory, config string, flags ...string) (*prometheus, error) {
 	addresses, err := proc.FreeAddresses(1)
 	if err != nil {
 		return nil, err
@@ -37,8 +37,8 @@ func startPrometheus(directory, config string) (*prometheus, error) {
 	if err := os.WriteFile(path, []byte(often+config), 0o600); err != nil {
 		return nil, err
 	}
-	p, err := start("", nil, backend("prometheus"), "--config.file="+path, "--storage.tsdb.path="+filepath.Join(directory, "data"),
-		"--web.listen-address="+addresses[0], "--web.enable-otlp-receiver", "--log.level=warn")
+	p, err := start("", nil, backend("prometheus"), append(flags, "--config.file="+path, "--storage.tsdb.path="+filepath.Join(directory, "data"),
+		"--web.listen-address="+addresses[0], "--web.enable-otlp-receiver", "--log.level=warn")...)
 	return &prometheus{p, "http://" + addresses[0]}, err
 }
 
@@ -91,7 +91,7 @@ func (s series) String() string {
 }
 
 func instant(api, query string, at time.Time) ([]series, error) {
-	body, err := get(api + "?" + url.Values{"query": {query}, "time": {strconv.FormatInt(at.Unix(), 10)}}.Encode())
+	body, err := get(api + "?" + url.Values{"query": {query}, "time": {strconv.FormatFloat(float64(at.UnixMilli())/1000, 'f', 3, 64)}}.Encode())
 	if err != nil {
 		return nil, err
 	}

@@ -4,9 +4,13 @@ package backends
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -43,40 +47,80 @@ func TestTheRulesAsPromtoolTestsThem(t *testing.T) {
 	}
 }
 
-// TestEachAlertIsTested: for what it fires, and for what not.
-func TestEachAlertIsTested(t *testing.T) {
-	t.Parallel()
-	fires, silent := map[string]bool{}, map[string]bool{}
-	for _, path := range files(t, "deploy", "chart", "rules", "tests", "*.yaml") {
-		var file struct {
-			Tests []struct {
-				Alerts []struct {
-					Name   string           `json:"alertname"`
-					Alerts []map[string]any `json:"exp_alerts"`
-				} `json:"alert_rule_test"`
-			}
-		}
-		decode(t, path, &file)
-		for _, test := range file.Tests {
-			for _, alert := range test.Alerts {
-				fires[alert.Name] = fires[alert.Name] || len(alert.Alerts) > 0
-				silent[alert.Name] = silent[alert.Name] || len(alert.Alerts) == 0
-			}
-		}
-	}
+// alert is a rule that alerts.
+type alert struct {
+	Alert, Expr         string
+	Labels, Annotations map[string]string
+}
+
+// alerts are those of deploy/chart/rules.
+func alerts(t *testing.T) (all []alert) {
+	t.Helper()
 	for _, path := range files(t, "deploy", "chart", "rules", "*.yaml") {
 		var file struct {
-			Groups []struct{ Rules []struct{ Alert string } }
+			Groups []struct{ Rules []alert }
 		}
 		decode(t, path, &file)
 		for _, group := range file.Groups {
 			for _, rule := range group.Rules {
 				if rule.Alert != "" {
-					assert.True(t, fires[rule.Alert], "no test has %s fire", rule.Alert)
-					assert.True(t, silent[rule.Alert], "no test has %s keep silent", rule.Alert)
+					all = append(all, rule)
 				}
 			}
 		}
+	}
+	require.NotEmpty(t, all)
+	return all
+}
+
+// TestEachAlertIsExplained: it has a description, a severity, and a section in
+// docs/troubleshooting.md, and docs/queries.md lists it.
+func TestEachAlertIsExplained(t *testing.T) {
+	t.Parallel()
+	troubleshooting, queries := harness.Read(t, "docs", "troubleshooting.md"), harness.Read(t, "docs", "queries.md")
+	for _, a := range alerts(t) {
+		assert.NotEmpty(t, a.Annotations["summary"], a.Alert)
+		assert.NotEmpty(t, a.Annotations["description"], a.Alert)
+		assert.Equal(t, "https://github.com/kubeevents/kubeeventsreceiver/blob/main/docs/troubleshooting.md#"+strings.ToLower(a.Alert),
+			a.Annotations["runbook_url"], a.Alert)
+		assert.Contains(t, troubleshooting, "\n### "+a.Alert+"\n")
+		assert.Contains(t, queries, "| `"+a.Alert+"` |")
+		assert.Contains(t, []string{"info", "warning"}, a.Labels["severity"], a.Alert)
+	}
+}
+
+// TestEachAlertIsTested: for what it fires, and for what not. Some test has it fire with both labels
+// that alerts are routed by, and no label is ever empty.
+func TestEachAlertIsTested(t *testing.T) {
+	t.Parallel()
+	fires, routed, silent := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, path := range files(t, "deploy", "chart", "rules", "tests", "*.yaml") {
+		var file struct {
+			Tests []struct {
+				Alerts []struct {
+					Name   string `json:"alertname"`
+					Alerts []struct {
+						Labels map[string]string `json:"exp_labels"`
+					} `json:"exp_alerts"`
+				} `json:"alert_rule_test"`
+			}
+		}
+		decode(t, path, &file)
+		for _, test := range file.Tests {
+			for _, tested := range test.Alerts {
+				silent[tested.Name] = silent[tested.Name] || len(tested.Alerts) == 0
+				for _, expected := range tested.Alerts {
+					fires[tested.Name] = true
+					routed[tested.Name] = routed[tested.Name] || expected.Labels["cluster"] != "" && expected.Labels["namespace"] != ""
+					assert.NotContains(t, slices.Collect(maps.Values(expected.Labels)), "", tested.Name)
+				}
+			}
+		}
+	}
+	for _, a := range alerts(t) {
+		assert.True(t, fires[a.Alert], "no test has %s fire", a.Alert)
+		assert.True(t, routed[a.Alert], "no test has %s fire with the labels cluster and namespace", a.Alert)
+		assert.True(t, silent[a.Alert], "no test has %s keep silent", a.Alert)
 	}
 }
 
@@ -87,6 +131,36 @@ func TestTheRulesOnRealMetrics(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			eventually(t, server.evaluatesItsRules)
+		})
+	}
+}
+
+// metricInRule is the name of a metric of the receiver or of the Collector.
+var metricInRule = regexp.MustCompile(`\botelcol_\w+|\bk8s_event_occurrences_total\b`)
+
+// TestTheMetricsOfTheRulesExist: a rule about a metric with a wrong name would never alert.
+func TestTheMetricsOfTheRulesExist(t *testing.T) {
+	t.Parallel()
+	names := map[string]bool{}
+	for _, a := range alerts(t) {
+		for _, name := range metricInRule.FindAllString(a.Expr, -1) {
+			names[name] = true
+		}
+	}
+	require.Greater(t, len(names), 10)
+	for name := range names {
+		if mayBeEmpty[name] {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			eventually(t, func() error {
+				found, err := all.scraped.series(name)
+				if err == nil && len(found) == 0 {
+					err = fmt.Errorf("%s does not exist", name)
+				}
+				return err
+			})
 		})
 	}
 }

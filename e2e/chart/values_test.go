@@ -67,6 +67,8 @@ func TestWrongValues(t *testing.T) {
 		"a pull policy that does not exist":    {[]string{endpoint, "image.pullPolicy=Sometimes"}, []string{"'/image/pullPolicy'", "'IfNotPresent', 'Always', 'Never'"}},
 		"a header that HTTP does not allow":    {[]string{endpoint, "otlp.headers.X Y=z"}, []string{"'/otlp/headers'", "X Y"}},
 		"all pipelines removed":                {[]string{endpoint, "config.service.pipelines=null"}, []string{"nothing receives the events"}},
+		"a service that is not one":            {[]string{endpoint, `dashboards.lokiService=a"b`}, []string{"'/dashboards/lokiService'"}},
+		"no service":                           {[]string{endpoint, "dashboards.lokiService="}, []string{"'/dashboards/lokiService'"}},
 		"a list where there must be an object": {[]string{endpoint, "tolerations={a}"}, []string{"'/tolerations/0'", "got string, want object"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -254,23 +256,69 @@ func TestNamesAreValid(t *testing.T) {
 	}
 }
 
-// TestDashboardsAndRulesAreThoseOfTheFiles, with no character changed.
-func TestDashboardsAndRulesAreThoseOfTheFiles(t *testing.T) {
-	t.Parallel()
-	all := render(t, "--set", endpoint, "--set", "dashboards.enabled=true", "--set", "dashboards.annotations.grafana_folder=Kubernetes",
-		"--set", "prometheusRule.enabled=true", "--set", "prometheusRule.labels.release=prometheus")
-	for _, dashboard := range []string{"receiver", "workload"} {
-		found := 0
-		for _, object := range all.of("ConfigMap") {
-			if text, has, _ := unstructured.NestedString(object.Object, "data", "kube-events-"+dashboard+".json"); has {
-				found++
-				assert.Equal(t, strings.TrimSpace(harness.Read(t, "deploy", "chart", "dashboards", dashboard+".json")), strings.TrimSpace(text))
+// dashboards are the texts of the dashboards that the chart installs, by name.
+func dashboards(t *testing.T, namespace string, arguments ...string) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	for _, object := range render(t, append([]string{"--set", endpoint, "--set", "dashboards.enabled=true", "--set", "dashboards.annotations.grafana_folder=Kubernetes"}, arguments...)...).of("ConfigMap") {
+		data, _, err := unstructured.NestedStringMap(object.Object, "data")
+		require.NoError(t, err)
+		for file, text := range data {
+			if name, isDashboard := strings.CutSuffix(file, ".json"); isDashboard {
 				assert.Equal(t, "1", object.GetLabels()["grafana_dashboard"])
 				assert.Equal(t, "Kubernetes", object.GetAnnotations()["grafana_folder"])
+				assert.Equal(t, namespace, object.GetNamespace())
+				found[strings.TrimPrefix(name, "kube-events-")] = strings.TrimSpace(text)
 			}
 		}
-		assert.Equal(t, 1, found, dashboard)
 	}
+	return found
+}
+
+// TestDashboardsAreThoseOfTheFiles, with no character changed, with and without Loki.
+func TestDashboardsAreThoseOfTheFiles(t *testing.T) {
+	t.Parallel()
+	for folder, loki := range map[string]string{".": "true", "without-loki": "false"} {
+		expected := map[string]string{}
+		for _, name := range []string{"overview", "workload", "node", "receiver"} {
+			expected[name] = strings.TrimSpace(harness.Read(t, "deploy", "chart", "dashboards", folder, name+".json"))
+		}
+		assert.Equal(t, expected, dashboards(t, "observability", "--set", "dashboards.loki="+loki))
+	}
+}
+
+// TestDashboardsWithOtherLogsInLoki: the service of the events is the default of a variable.
+func TestDashboardsWithOtherLogsInLoki(t *testing.T) {
+	t.Parallel()
+	for name, text := range dashboards(t, "grafana", "--set", "dashboards.lokiService=kube-events|events", "--set", "dashboards.namespace=grafana") {
+		var dashboard struct {
+			Templating struct {
+				List []struct {
+					Name, Query string
+					Current     struct{ Text, Value any }
+				}
+			}
+		}
+		require.NoError(t, json.Unmarshal([]byte(text), &dashboard), name)
+		found := 0
+		for _, variable := range dashboard.Templating.List {
+			if variable.Name == "service" {
+				found++
+				assert.Equal(t, "kube-events|events", variable.Query)
+				assert.Equal(t, "kube-events|events", variable.Current.Text)
+				assert.Equal(t, "kube-events|events", variable.Current.Value)
+			}
+		}
+		if name != "receiver" {
+			assert.Equal(t, 1, found, name)
+		}
+	}
+}
+
+// TestRulesAreThoseOfTheFile, with no character changed.
+func TestRulesAreThoseOfTheFile(t *testing.T) {
+	t.Parallel()
+	all := render(t, "--set", endpoint, "--set", "prometheusRule.enabled=true", "--set", "prometheusRule.labels.release=prometheus")
 	var rules map[string]any
 	require.NoError(t, yaml.Unmarshal([]byte(harness.Read(t, "deploy", "chart", "rules", "kube-events.yaml")), &rules))
 	rule := all.of("PrometheusRule")

@@ -128,11 +128,18 @@ func occurrencesOf(records []harness.Record) (total int64) {
 	return total
 }
 
-// TestCronJob: the events of the CronJob, its Job and its pod name the CronJob, and the metric
-// counts them by it.
+// TestCronJob: the events of the CronJob, its Jobs and their pods name the CronJob, also those of a
+// Job that a user creates, and the metric counts them by it.
 func TestCronJob(t *testing.T) {
 	t.Parallel()
-	kube.Apply(t, file("cronjob", "report.yaml"))
+	kubectl(t)
+	for _, command := range commandsOf(t, "cronjob") {
+		sh(t, command)
+	}
+	terminal := runCommand(t, "cronjob")
+	harness.Eventually(t, func() bool {
+		return len(terminal.Lines("Completed", "job.batch/report-now", "cronjob.batch/report")) > 0
+	}, "the end of the Job on the terminal")
 	runTonight(t, "cronjob", "report")
 
 	backend := harness.NewBackend(t)
@@ -142,10 +149,12 @@ func TestCronJob(t *testing.T) {
 		assert.Equal(t, "report", record.Get("k8s.cronjob.name"))
 		assert.Equal(t, "complete", record.Get("k8s.owner.resolution"))
 	}
+	ofCronJob := []any{"k8s.workload.kind", "CronJob", "k8s.cronjob.name", "report"}
+	completed := append(ofCronJob, "k8s.event.reason", "Completed")
+	harness.Eventually(t, func() bool { return len(backend.Records(completed...)) == 2 }, "the end of both Jobs")
 	collector.Stop(t)
 	assert.Empty(t, backend.Records("k8s.cronjob.name", nil), "no other workload's events")
-	ofCronJob := []any{"k8s.workload.kind", "CronJob", "k8s.cronjob.name", "report"}
-	assert.Equal(t, int64(1), backend.Occurrences(append(ofCronJob, "k8s.event.reason", "Completed", "k8s.job.name", nil)...))
+	assert.Equal(t, int64(2), backend.Occurrences(append(completed, "k8s.job.name", nil)...))
 	assert.Equal(t, occurrencesOf(backend.Records()), backend.Occurrences(), "all of it, and nothing else")
 }
 

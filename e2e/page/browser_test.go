@@ -98,22 +98,48 @@ func (b *browser) awaitLive(t *testing.T) {
 	b.await(t, `document.getElementById("state").value === "live"`)
 }
 
+// open loads a page as somebody does who got its address, and waits until it follows along.
+func (b *browser) open(t *testing.T, url string) {
+	t.Helper()
+	b.do(t, chromedp.Navigate(url))
+	b.awaitLive(t)
+}
+
+// run runs a script's statements in the page.
+func (b *browser) run(t *testing.T, statements string) {
+	t.Helper()
+	b.do(t, chromedp.Evaluate[chromedp.Void]("{"+statements+"}"))
+}
+
+// value returns the value of a script's expression.
+func value[T any](t *testing.T, b *browser, expression string) T {
+	t.Helper()
+	got, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression))
+	require.NoError(t, err, expression)
+	return got
+}
+
+// send sends a command of the DevTools protocol.
+func send[P any](t *testing.T, b *browser, command cdp.Command[P, cdp.Empty], params P) {
+	t.Helper()
+	_, err := chromedp.Call(b.ctx, command, params)
+	require.NoError(t, err)
+}
+
 // texts are those of all elements that a selector finds.
 func (b *browser) texts(t *testing.T, selector string) []string {
 	t.Helper()
-	all, err := chromedp.Run(b.ctx, chromedp.Evaluate[[]string](
-		"Array.from(document.querySelectorAll(`"+selector+"`), (e) => e.textContent.trim().replace(/\\s+/g, ' '))"))
-	require.NoError(t, err)
-	return all
+	return value[[]string](t, b, fmt.Sprintf("Array.from(document.querySelectorAll(%q), (e) => e.textContent.trim().replace(/\\s+/g, ' '))", selector))
 }
 
-// choose takes a value of a filter, as a user does, and waits for the page that shows what passes.
-func (b *browser) choose(t *testing.T, filter, value string) {
+// query is the part of the address that has the filters.
+func (b *browser) query(t *testing.T) string {
 	t.Helper()
-	b.do(t, chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`{
-		const select = document.querySelector("select[name=%s]");
-		select.value = %q;
-		select.dispatchEvent(new Event("change", {bubbles: true}));
-	}`, filter, value)))
-	b.await(t, fmt.Sprintf(`(new URLSearchParams(location.search).get(%q) || "") === %q && document.readyState === "complete"`, filter, value))
+	return value[string](t, b, "location.search")
+}
+
+// awaitSelection waits until the page has everything that its address selects.
+func (b *browser) awaitSelection(t *testing.T, query string) {
+	t.Helper()
+	b.await(t, fmt.Sprintf(`location.search === %q && !document.querySelector("[aria-busy]")`, query))
 }

@@ -12,12 +12,15 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
 	"github.com/kubeevents/kubeeventsreceiver/controlplane/demo"
@@ -25,7 +28,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
 )
 
-var update = flag.Bool("update", false, "take the screenshot of the README again")
+var update = flag.Bool("update", false, "take the screenshots in docs/ again")
 
 var kube *harness.Cluster
 
@@ -62,7 +65,7 @@ func TestTheDemoInABrowser(t *testing.T) {
 
 	t.Run("events come without a reload, grouped by the end of the owner chain", func(t *testing.T) {
 		for _, top := range []string{"bakery corner", "deployment shop", "deployment stuck", "deployment crashing"} {
-			b.await(t, fmt.Sprintf(`Array.from(document.querySelectorAll("h2"), (e) => e.textContent.trim()).includes(%q)`, top))
+			b.await(t, fmt.Sprintf(`Array.from(document.querySelectorAll("h3"), (e) => e.textContent.trim()).includes(%q)`, top))
 		}
 	})
 	t.Run("the chain is drawn from the custom resource down to the pod", func(t *testing.T) {
@@ -75,10 +78,16 @@ func TestTheDemoInABrowser(t *testing.T) {
 		b.await(t, `["normal", "warning"].every((type) => document.querySelector("#chart rect." + type))`)
 		b.await(t, `Array.from(document.querySelectorAll("td.count")).some((e) => e.textContent === "×3")`)
 	})
-	if *update {
-		takeScreenshot(t, b)
-	}
-	testFilters(t, b)
+	testModes(t, b)
+	testHostileEvents(t, b)
+	url := "http://" + addresses[0] + "/"
+	testWhatViewersDo(t, b, url)
+	testKeyboard(t, b, url)
+	testTimes(t, b, url)
+	testNarrowWindow(t, b, url)
+	testWithoutScripts(t, b, url)
+	testPrefixes(t, b, addresses[0])
+	b.open(t, url)
 	testAttention(t, b)
 	assert.Empty(t, b.complained())
 
@@ -107,71 +116,59 @@ func refuse(t *testing.T, address string) {
 	harness.Eventually(t, asked.Load, "the page's next request for updates")
 }
 
-// testAttention is about who does not look at the page, and who walks through it with the keyboard.
-func testAttention(t *testing.T, b *browser) {
-	t.Run("a link that has the focus keeps it while its card changes", func(t *testing.T) {
-		b.do(t, chromedp.Evaluate[chromedp.Void](`{
-			window.before = document.querySelector("article");
-			window.before.querySelector("h2 a").focus();
-		}`))
-		b.await(t, `!window.before.isConnected && document.activeElement.textContent === window.before.querySelector("h2 a").textContent`)
+// testHostileEvents is about events that say what a page must not do.
+func testHostileEvents(t *testing.T, b *browser) {
+	const hostile = `</td><script>hacked = 1</script><img src="x" onerror="hacked = 2"><b>bold</b>`
+	node, err := kube.CoreV1().Nodes().Get(t.Context(), "node-0", metav1.GetOptions{})
+	require.NoError(t, err)
+	recorder := kube.Recorder(t, "hostile")
+	recorder.Event(node, "Warning", "<b>Bad</b>", hostile)
+	long := strings.Repeat("long", 50)
+	recorder.Event(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: long, UID: "long"}}, "Normal", long[:100], long+long)
+
+	isText := func(t *testing.T) {
+		b.await(t, fmt.Sprintf(`Array.from(document.querySelectorAll("td.message")).some((e) => e.textContent === %q)`, hostile))
+		assert.Empty(t, b.texts(t, "article script, article img, td b, td + b, .reason b"))
+		assert.False(t, value[bool](t, b, `"hacked" in window`))
+		assert.Empty(t, b.complained(), "the security policy had to stop something")
+	}
+	t.Run("in an update", isText)
+	t.Run("a new warning is announced", func(t *testing.T) {
+		b.await(t, `document.querySelector("[role=status]").textContent === "New warnings: node node-0"`)
 	})
-	t.Run("a filter is not exchanged under the pointer, but afterwards", func(t *testing.T) {
-		b.do(t, chromedp.Evaluate[chromedp.Void](`{
-			window.before = document.getElementById("facets");
-			window.before.querySelector("select").focus();
-			new MutationObserver(() => { window.stayed = window.before.isConnected; }).observe(document.querySelector("main"), {childList: true});
-		}`))
-		b.await(t, `window.stayed && postponed !== null`)
-		b.do(t, chromedp.Evaluate[chromedp.Void](`document.activeElement.blur()`))
-		b.await(t, `!window.before.isConnected`)
+	b.do(t, chromedp.Reload())
+	t.Run("in a page", isText)
+}
+
+// testAttention is about who does not look at the page, and who is busy in a part of it.
+func testAttention(t *testing.T, b *browser) {
+	const crashing = `Array.from(document.querySelectorAll("article")).find((card) => card.querySelector("h3").textContent.trim() === "deployment crashing")`
+	t.Run("a link that has the focus keeps it while its card changes", func(t *testing.T) {
+		b.run(t, `window.before = `+crashing+`; before.querySelector("h3 a").focus();`)
+		b.await(t, `!before.isConnected && document.activeElement.textContent === before.querySelector("h3 a").textContent`)
+	})
+	t.Run("text can be copied while its card changes", func(t *testing.T) {
+		b.run(t, `window.before = `+crashing+`; getSelection().selectAllChildren(before.querySelector("td.message"));`)
+		b.await(t, `postponed.has(before.id)`)
+		assert.Equal(t, "Back-off restarting failed container", value[string](t, b, `getSelection().toString().trim()`))
+		b.run(t, `getSelection().removeAllRanges();`)
+		b.await(t, `!before.isConnected && document.getElementById(before.id)`)
+	})
+	t.Run("a list of values is not exchanged under the pointer, but afterwards", func(t *testing.T) {
+		b.run(t, `window.before = document.getElementById("facet-reason"); before.querySelector("select").focus();`)
+		b.await(t, `postponed.has("facet-reason") && before.isConnected`)
+		b.run(t, `document.activeElement.blur();`)
+		b.await(t, `!before.isConnected`)
 	})
 	t.Run("a hidden page follows when it is seen again", func(t *testing.T) {
 		hide := func(hidden bool) {
-			b.do(t, chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`{
+			b.run(t, fmt.Sprintf(`
 				Object.defineProperty(document, "hidden", {value: %t, configurable: true});
-				document.dispatchEvent(new Event("visibilitychange"));
-			}`, hidden)))
+				document.dispatchEvent(new Event("visibilitychange"));`, hidden))
 		}
 		hide(true)
 		b.await(t, `document.getElementById("state").value === "paused" && updates.readyState === EventSource.CLOSED`)
 		hide(false)
 		b.awaitLive(t)
-	})
-}
-
-// takeScreenshot waits until the demo has something to show over time.
-func takeScreenshot(t *testing.T, b *browser) {
-	b.await(t, `document.querySelectorAll("#chart g").length > 12`)
-	picture, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(harness.InRepository("docs", "page.png"), picture, 0o644))
-}
-
-func testFilters(t *testing.T, b *browser) {
-	t.Run("the events of a manifest", func(t *testing.T) {
-		b.choose(t, "manifest", "bakery")
-		assert.Equal(t, []string{"bakery corner"}, b.texts(t, "h2"))
-		b.choose(t, "manifest", "")
-	})
-	t.Run("warnings of a namespace", func(t *testing.T) {
-		b.choose(t, "namespace", "demo")
-		b.choose(t, "type", "Warning")
-		assert.ElementsMatch(t, []string{"deployment crashing", "deployment stuck"}, b.texts(t, "h2"))
-		assert.Subset(t, []string{"BackOff", "FailedScheduling"}, b.texts(t, "td.reason"))
-	})
-	t.Run("a reason", func(t *testing.T) {
-		b.choose(t, "reason", "FailedScheduling")
-		assert.Equal(t, []string{"deployment stuck"}, b.texts(t, "h2"))
-		b.choose(t, "type", "")
-		b.choose(t, "reason", "")
-	})
-	t.Run("one workload", func(t *testing.T) {
-		b.do(t, chromedp.Click(`//h2/a[contains(., "shop")]`))
-		b.await(t, `location.search.includes("workload=") && document.readyState === "complete"`)
-		assert.Equal(t, []string{"deployment shop"}, b.texts(t, "h2"))
-		assert.Empty(t, b.texts(t, "article .hidden"), "all that is known of it")
-		b.do(t, chromedp.Click(`//a[.="all workloads"]`))
-		b.await(t, `document.querySelectorAll("article").length > 3`)
 	})
 }

@@ -6,6 +6,7 @@ package health
 
 import (
 	"go.opentelemetry.io/collector/receiver"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 )
@@ -30,4 +31,11 @@ func New(settings receiver.Settings) (*Health, error) {
 func (h *Health) Restarting(namespace string, cause watch.Cause, err error) {
 	h.restarted(cause)
 	h.restarting(namespace, cause, err)
+}
+
+// Forbidden implements resolver.Observer. The log has each missing permission once, and the metric
+// each request.
+func (h *Health) Forbidden(verb string, resource schema.GroupResource, namespace string) {
+	h.lookupForbidden(verb, resource)
+	h.logForbidden(verb, resource, namespace)
 }

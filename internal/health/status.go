@@ -108,9 +108,9 @@ func (s *Status) Recovered(part, message string) {
 	s.reportLocked()
 }
 
-// Forbidden logs a missing permission for owners, once. Users may omit it on purpose, and no event
+// logForbidden logs a missing permission for owners, once. Users may omit it on purpose, and no event
 // is lost, so the status stays OK.
-func (s *Status) Forbidden(verb string, resource schema.GroupResource, namespace string) {
+func (s *Status) logForbidden(verb string, resource schema.GroupResource, namespace string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	missing := verb + " " + resource.String()

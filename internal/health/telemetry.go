@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
@@ -209,6 +210,11 @@ func (t *Telemetry) restarted(cause watch.Cause) {
 func (t *Telemetry) LookupDone(result string, took time.Duration) {
 	t.builder.KubeEventsOwnerLookups.Add(context.Background(), 1, metric.WithAttributes(attribute.String("result", result)))
 	t.builder.KubeEventsOwnerLookupDuration.Record(context.Background(), took.Seconds())
+}
+
+func (t *Telemetry) lookupForbidden(verb string, resource schema.GroupResource) {
+	t.builder.KubeEventsOwnerLookupsForbidden.Add(context.Background(), 1,
+		metric.WithAttributes(attribute.String("verb", verb), attribute.String("resource", resource.String())))
 }
 
 // CacheHit implements resolver.Observer.

@@ -204,6 +204,32 @@ var MapAttributeResult = map[string]AttributeResult{
 	"unavailable": AttributeResultUnavailable,
 }
 
+// AttributeVerb specifies the value verb attribute.
+type AttributeVerb int
+
+const (
+	_ AttributeVerb = iota
+	AttributeVerbGet
+	AttributeVerbList
+)
+
+// String returns the string representation of the AttributeVerb.
+func (av AttributeVerb) String() string {
+	switch av {
+	case AttributeVerbGet:
+		return "get"
+	case AttributeVerbList:
+		return "list"
+	}
+	return ""
+}
+
+// MapAttributeVerb is a helper map of string to AttributeVerb attribute value.
+var MapAttributeVerb = map[string]AttributeVerb{
+	"get":  AttributeVerbGet,
+	"list": AttributeVerbList,
+}
+
 // AttributeWaitCause specifies the value wait_cause attribute.
 type AttributeWaitCause int
 

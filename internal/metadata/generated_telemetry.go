@@ -25,29 +25,30 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                         metric.Meter
-	mu                            sync.Mutex
-	registrations                 []metric.Registration
-	KubeEventsAccepted            metric.Int64Counter
-	KubeEventsBatchWait           metric.Float64Histogram
-	KubeEventsCheckpointAge       metric.Float64ObservableGauge
-	KubeEventsCheckpointFailures  metric.Int64Counter
-	KubeEventsDropped             metric.Int64Counter
-	KubeEventsFiltered            metric.Int64Counter
-	KubeEventsLatency             metric.Float64Histogram
-	KubeEventsLeading             metric.Int64ObservableGauge
-	KubeEventsOwnerCacheHits      metric.Int64Counter
-	KubeEventsOwnerCacheSize      metric.Int64ObservableGauge
-	KubeEventsOwnerLookupDuration metric.Float64Histogram
-	KubeEventsOwnerLookups        metric.Int64Counter
-	KubeEventsOwnerResolutions    metric.Int64Counter
-	KubeEventsReceived            metric.Int64Counter
-	KubeEventsRefused             metric.Int64Counter
-	KubeEventsSeries              metric.Int64ObservableGauge
-	KubeEventsSeriesLimit         metric.Int64ObservableGauge
-	KubeEventsSeriesOverflow      metric.Int64Counter
-	KubeEventsWaiting             metric.Int64ObservableGauge
-	KubeEventsWatchRestarts       metric.Int64Counter
+	meter                           metric.Meter
+	mu                              sync.Mutex
+	registrations                   []metric.Registration
+	KubeEventsAccepted              metric.Int64Counter
+	KubeEventsBatchWait             metric.Float64Histogram
+	KubeEventsCheckpointAge         metric.Float64ObservableGauge
+	KubeEventsCheckpointFailures    metric.Int64Counter
+	KubeEventsDropped               metric.Int64Counter
+	KubeEventsFiltered              metric.Int64Counter
+	KubeEventsLatency               metric.Float64Histogram
+	KubeEventsLeading               metric.Int64ObservableGauge
+	KubeEventsOwnerCacheHits        metric.Int64Counter
+	KubeEventsOwnerCacheSize        metric.Int64ObservableGauge
+	KubeEventsOwnerLookupDuration   metric.Float64Histogram
+	KubeEventsOwnerLookups          metric.Int64Counter
+	KubeEventsOwnerLookupsForbidden metric.Int64Counter
+	KubeEventsOwnerResolutions      metric.Int64Counter
+	KubeEventsReceived              metric.Int64Counter
+	KubeEventsRefused               metric.Int64Counter
+	KubeEventsSeries                metric.Int64ObservableGauge
+	KubeEventsSeriesLimit           metric.Int64ObservableGauge
+	KubeEventsSeriesOverflow        metric.Int64Counter
+	KubeEventsWaiting               metric.Int64ObservableGauge
+	KubeEventsWatchRestarts         metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -261,6 +262,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	builder.KubeEventsOwnerLookups, err = builder.meter.Int64Counter(
 		"otelcol_kube_events_owner_lookups",
 		metric.WithDescription("Requests for owners and for discovery documents to the API server, by result. [Alpha]"),
+		metric.WithUnit("{request}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.KubeEventsOwnerLookupsForbidden, err = builder.meter.Int64Counter(
+		"otelcol_kube_events_owner_lookups_forbidden",
+		metric.WithDescription("Requests for owners that failed because a permission is missing, by the verb and the resource that a rule must permit. [Alpha]"),
 		metric.WithUnit("{request}"),
 	)
 	errs = errors.Join(errs, err)

@@ -53,6 +53,7 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.KubeEventsOwnerCacheHits.Add(context.Background(), 1)
 	tb.KubeEventsOwnerLookupDuration.Record(context.Background(), 1)
 	tb.KubeEventsOwnerLookups.Add(context.Background(), 1)
+	tb.KubeEventsOwnerLookupsForbidden.Add(context.Background(), 1)
 	tb.KubeEventsOwnerResolutions.Add(context.Background(), 1)
 	tb.KubeEventsReceived.Add(context.Background(), 1)
 	tb.KubeEventsRefused.Add(context.Background(), 1)
@@ -92,6 +93,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.HistogramDataPoint[float64]{{}}, metricdatatest.IgnoreValue(),
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualKubeEventsOwnerLookups(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualKubeEventsOwnerLookupsForbidden(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualKubeEventsOwnerResolutions(t, testTel,

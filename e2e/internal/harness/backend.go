@@ -22,7 +22,8 @@ type Backend struct {
 
 	mu      sync.Mutex
 	records []Record
-	sums    map[string]sum // by series
+	sums    map[string]sum              // by series
+	answer  func(context.Context) error // nil: the backend accepts everything
 }
 
 // Record is a log record with its resource.
@@ -53,13 +54,19 @@ func NewBackend(t testing.TB, others ...*Backend) *Backend {
 	b := &Backend{sums: map[string]sum{}}
 	all := append([]*Backend{b}, others...)
 	sink, err := otlpsink.Start(otlpsink.Callbacks{
-		Logs: func(_ context.Context, logs plog.Logs) error {
+		Logs: func(ctx context.Context, logs plog.Logs) error {
+			if err := b.answerTo(ctx); err != nil {
+				return err
+			}
 			for _, one := range all {
 				one.addLogs(logs)
 			}
 			return nil
 		},
-		Metrics: func(_ context.Context, metrics pmetric.Metrics) error {
+		Metrics: func(ctx context.Context, metrics pmetric.Metrics) error {
+			if err := b.answerTo(ctx); err != nil {
+				return err
+			}
 			for _, one := range all {
 				one.addMetrics(metrics)
 			}
@@ -76,6 +83,24 @@ func NewBackend(t testing.TB, others ...*Backend) *Backend {
 		}
 	})
 	return b
+}
+
+// Answer sets what the backend answers from now on, as callbacks of otlpsink do. It stores a request
+// if the function returns nil. Without a function, it stores every request.
+func (b *Backend) Answer(answer func(context.Context) error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.answer = answer
+}
+
+func (b *Backend) answerTo(ctx context.Context) error {
+	b.mu.Lock()
+	answer := b.answer
+	b.mu.Unlock()
+	if answer == nil {
+		return nil
+	}
+	return answer(ctx)
 }
 
 func (b *Backend) addLogs(received plog.Logs) {

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/grafana/grafana-foundation-sdk/go/cog/plugins"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// parsed is what the tests need of a dashboard.
+type parsed struct {
+	variant, file, text string
+
+	UID           string
+	Title         string
+	Description   string
+	SchemaVersion int
+	Panels        []panel
+	Links         []struct {
+		URL      string
+		KeepTime bool
+	}
+	Templating struct{ List []struct{ Name string } }
+}
+
+type panel struct {
+	ID                       int
+	Type, Title, Description string
+	GridPos                  struct{ X, Y, W, H int }
+	FieldConfig              struct {
+		Defaults  struct{ Unit string }
+		Overrides []struct {
+			Matcher    struct{ Options string }
+			Properties []struct {
+				ID    string
+				Value json.RawMessage
+			}
+		}
+	}
+	Targets         []struct{ Expr string }
+	Transformations []struct {
+		Options struct{ RenameByName map[string]string }
+	}
+}
+
+// read returns all dashboards below a directory.
+func read(t *testing.T, directory string) (all []parsed) {
+	t.Helper()
+	for _, v := range variants {
+		paths, err := filepath.Glob(filepath.Join(directory, v.folder, "*.json"))
+		require.NoError(t, err)
+		require.Len(t, paths, len(layouts(v)))
+		for _, path := range paths {
+			text, err := os.ReadFile(path)
+			require.NoError(t, err)
+			d := parsed{variant: v.folder, file: filepath.Join(v.folder, filepath.Base(path)), text: string(text)}
+			require.NoError(t, json.Unmarshal(text, &d), path)
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
+// contents returns the text of each file below a directory.
+func contents(t *testing.T, directory string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	require.NoError(t, filepath.WalkDir(directory, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		all[strings.TrimPrefix(path, directory)] = string(text)
+		return err
+	}))
+	return all
+}
+
+// TestTheChartHasWhatIsGenerated: two runs write the same files, and the chart has these files and no
+// others.
+func TestTheChartHasWhatIsGenerated(t *testing.T) {
+	first, second := t.TempDir(), t.TempDir()
+	require.NoError(t, generate(first))
+	require.NoError(t, generate(second))
+	assert.Equal(t, contents(t, first), contents(t, second))
+	assert.Equal(t, contents(t, directory), contents(t, first), "run make generate")
+}
+
+// TestGrafanaCanImportTheDashboards: they have exactly what its schema allows.
+func TestGrafanaCanImportTheDashboards(t *testing.T) {
+	plugins.RegisterDefaultPlugins()
+	uids := map[string]string{}
+	for _, d := range read(t, directory) {
+		var strict dashboard.Dashboard
+		assert.NoError(t, strict.UnmarshalJSONStrict([]byte(d.text)), d.file)
+		assert.NotZero(t, d.SchemaVersion, d.file)
+		assert.NotEmpty(t, d.Title, d.file)
+		assert.NotEmpty(t, d.Description, d.file)
+		assert.NotEmpty(t, d.UID, d.file)
+		assert.NotContains(t, uids, d.variant+d.UID, "%s and %s have the same UID", d.file, uids[d.variant+d.UID])
+		uids[d.variant+d.UID] = d.file
+		assert.NotContains(t, d.text, "tilt", "%s: users without Tilt would see an empty label", d.file)
+	}
+}
+
+func TestPanelsExplainThemselves(t *testing.T) {
+	names := map[string]string{}
+	for _, d := range read(t, directory) {
+		ids := map[int]bool{}
+		for _, p := range d.Panels {
+			assert.NotZero(t, p.ID, "%s: %s", d.file, p.Title)
+			assert.False(t, ids[p.ID], "%s: %s has the ID %d of another panel", d.file, p.Title, p.ID)
+			ids[p.ID] = true
+			assert.NotEmpty(t, p.Title, d.file)
+			name := d.UID + " " + p.Type + " " + p.Title
+			if names[name] != "" {
+				assert.Equal(t, names[name], p.Description, name)
+			}
+			if p.Type == "row" {
+				continue
+			}
+			names[name] = p.Description
+			assert.NotEmpty(t, p.Description, "%s: %s", d.file, p.Title)
+			assert.NotEmpty(t, p.Targets, "%s: %s", d.file, p.Title)
+			if p.Type != "logs" { // Log lines have no unit.
+				assert.NotEmpty(t, p.FieldConfig.Defaults.Unit, "%s: %s", d.file, p.Title)
+			}
+		}
+	}
+}
+
+// TestPanelsFillTheGrid: no two panels are in the same place, and no place is empty.
+func TestPanelsFillTheGrid(t *testing.T) {
+	for _, d := range read(t, directory) {
+		taken, bottom := map[[2]int]string{}, 0
+		for _, p := range d.Panels {
+			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
+				for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
+					assert.Empty(t, taken[[2]int{x, y}], "%s: %s overlaps", d.file, p.Title)
+					assert.Less(t, x, columns, "%s: %s is too wide", d.file, p.Title)
+					taken[[2]int{x, y}] = p.Title
+				}
+			}
+			bottom = max(bottom, p.GridPos.Y+p.GridPos.H)
+		}
+		assert.Len(t, taken, bottom*columns, "%s has empty places", d.file)
+	}
+}
+
+// cellLinks returns the links of the cells of a table.
+func (p panel) cellLinks(t *testing.T) (links []cellLink) {
+	t.Helper()
+	for _, override := range p.FieldConfig.Overrides {
+		for _, property := range override.Properties {
+			if property.ID == "links" {
+				var some []cellLink
+				require.NoError(t, json.Unmarshal(property.Value, &some))
+				require.NotEmpty(t, some, p.Title)
+				assert.True(t, p.has(override.Matcher.Options), "%s has links in the column %s, which it does not have", p.Title, override.Matcher.Options)
+				links = append(links, some...)
+			}
+		}
+	}
+	return links
+}
+
+// has reports whether a table has a column.
+func (p panel) has(column string) bool {
+	for _, transformation := range p.Transformations {
+		for label, title := range transformation.Options.RenameByName {
+			if title == column {
+				return slices.ContainsFunc(p.Targets, func(target struct{ Expr string }) bool { return strings.Contains(target.Expr, label) })
+			}
+		}
+	}
+	return false
+}
+
+func (d parsed) variables() (names []string) {
+	for _, v := range d.Templating.List {
+		names = append(names, v.Name)
+	}
+	return names
+}
+
+var (
+	keptValue   = regexp.MustCompile(`^\$\{(\w+):queryparam\}$`)
+	fieldOfRow  = regexp.MustCompile(`\$\{__data\.fields\.(\w+)\}`)
+	ofDashboard = regexp.MustCompile(`\$\{(\w+)[:}]`)
+)
+
+// TestLinksHaveTargets: a dashboard of the same variant, or a query of logs. What they name exists:
+// variables of both dashboards, and columns of the table.
+func TestLinksHaveTargets(t *testing.T) {
+	all := read(t, directory)
+	for _, d := range all {
+		var reached []string
+		for _, l := range d.Links {
+			if l.URL == troubleshooting {
+				assert.FileExists(t, filepath.Join("..", "..", "docs", "troubleshooting.md"))
+				continue
+			}
+			assert.True(t, l.KeepTime, l.URL)
+			reached = append(reached, checkTarget(t, all, d, l.URL))
+		}
+		assert.Len(t, reached, len(all)/len(variants)-1, "%s has a link to each of the others", d.file)
+		for _, p := range d.Panels {
+			for _, l := range p.cellLinks(t) {
+				assert.NotEmpty(t, l.Title, l.URL)
+				for _, field := range fieldOfRow.FindAllStringSubmatch(l.URL, -1) {
+					assert.True(t, p.has(field[1]), "%s: %s has no column %s for %q", d.file, p.Title, field[1], l.Title)
+				}
+				if strings.HasPrefix(l.URL, "/explore?") {
+					checkExplore(t, d, l.URL)
+					continue
+				}
+				assert.Contains(t, l.URL, "?${__url_time_range}&", l.Title)
+				checkTarget(t, all, d, strings.Replace(l.URL, "${__url_time_range}&", "", 1))
+			}
+		}
+	}
+}
+
+// checkTarget returns the UID of the dashboard to which a link leads.
+func checkTarget(t *testing.T, all []parsed, from parsed, link string) string {
+	t.Helper()
+	path, query, _ := strings.Cut(link, "?")
+	uid := strings.TrimPrefix(path, "/d/")
+	i := slices.IndexFunc(all, func(d parsed) bool { return d.variant == from.variant && d.UID == uid })
+	require.GreaterOrEqual(t, i, 0, "%s has a link to %s, which does not exist", from.file, link)
+	given := map[string]bool{}
+	for parameter := range strings.SplitSeq(query, "&") {
+		name, _, _ := strings.Cut(strings.TrimPrefix(parameter, "var-"), "=")
+		if match := keptValue.FindStringSubmatch(parameter); match != nil {
+			name = match[1]
+			assert.Contains(t, from.variables(), name, link)
+		}
+		assert.Contains(t, all[i].variables(), name, link)
+		assert.False(t, given[name], "%s gives %s two values", link, name)
+		given[name] = true
+	}
+	return uid
+}
+
+// checkExplore checks the form of a link to a query of logs. The tests with a real Loki run the query.
+func checkExplore(t *testing.T, from parsed, link string) {
+	t.Helper()
+	for _, name := range ofDashboard.FindAllStringSubmatch(link, -1) {
+		if !strings.HasPrefix(name[1], "__") {
+			assert.Contains(t, from.variables(), name[1], link)
+		}
+	}
+	parameters, err := url.ParseQuery(strings.TrimPrefix(link, "/explore?"))
+	require.NoError(t, err, link)
+	assert.Equal(t, "1", parameters.Get("schemaVersion"))
+	var panes map[string]struct {
+		Datasource string
+		Queries    []struct{ Expr string }
+	}
+	require.NoError(t, json.Unmarshal([]byte(parameters.Get("panes")), &panes), link)
+	require.Len(t, panes["events"].Queries, 1)
+	assert.Equal(t, "${logs}", panes["events"].Datasource)
+	assert.NotRegexp(t, `\$\w`, panes["events"].Queries[0].Expr, "without braces, Grafana does not find the variable between %XX")
+}
+
+// TestWithoutLoki: this variant has nothing of Loki, and everything else.
+func TestWithoutLoki(t *testing.T) {
+	all := read(t, directory)
+	for _, d := range all {
+		if d.variant == "." {
+			continue
+		}
+		assert.NotRegexp(t, `(?i)loki`, d.text, d.file)
+		assert.NotContains(t, d.text, "${logs", d.file)
+		i := slices.IndexFunc(all, func(other parsed) bool { return other.variant == "." && other.UID == d.UID })
+		require.GreaterOrEqual(t, i, 0)
+		full := map[int]panel{}
+		for _, p := range all[i].Panels {
+			full[p.ID] = p
+		}
+		assert.NotEmpty(t, d.Panels, d.file)
+		for _, p := range d.Panels {
+			assert.Equal(t, full[p.ID].Title, p.Title, d.file)
+			assert.Equal(t, full[p.ID].Targets, p.Targets, "%s: %s", d.file, p.Title)
+		}
+	}
+}
+
+// TestTheChartCanReplaceTheService: the text that the chart replaces is only the default of the
+// variable for the service of the events in Loki.
+func TestTheChartCanReplaceTheService(t *testing.T) {
+	for _, d := range read(t, directory) {
+		expected := 0
+		if slices.Contains(d.variables(), "service") {
+			expected = len([]string{"query", "text", "value"})
+		}
+		assert.Equal(t, expected, strings.Count(d.text, `".+"`), d.file)
+	}
+}

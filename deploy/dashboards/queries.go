@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import "fmt"
+
+// occurrences is the metric of events, as Prometheus names it.
+const occurrences = "k8s_event_occurrences_total"
+
+const (
+	warnings = `k8s_event_type="Warning"`
+	normal   = `k8s_event_type="Normal"`
+)
+
+// A Normal event is expected, so only warnings have a color that attracts attention.
+const (
+	warningColor = "orange"
+	normalColor  = "blue"
+)
+
+// series returns a selector of the metric of events.
+func series(matchers ...string) string { return occurrences + "{" + join(matchers...) + "}" }
+
+// during returns a query of the occurrences in the time range, for one number per group. Prometheus
+// estimates increases, so the numbers are rounded. Groups in which nothing happened are left out.
+func during(by string, matchers ...string) string {
+	return fmt.Sprintf("round(sum by (%s) (increase(%s[$__range]))) > 0", by, series(matchers...))
+}
+
+// total returns a query of the occurrences in the time range, for one number. It returns 0 if nothing
+// happened.
+func total(matchers ...string) string {
+	return fmt.Sprintf("round(sum(increase(%s[$__range])) or vector(0))", series(matchers...))
+}
+
+// groups returns a query of the number of results of a query.
+func groups(query string) string { return "count(" + query + ") or vector(0)" }
+
+// each returns a query of the occurrences over time, by a label.
+func each(by string, matchers ...string) string {
+	return fmt.Sprintf("sum by (%s) (increase(%s[$__rate_interval]))", by, series(matchers...))
+}
+
+// most returns the same for the groups with the most occurrences in the time range. Without @ end(),
+// there would be other groups at each time.
+func most(n int, by string, matchers ...string) string {
+	return fmt.Sprintf("%s and topk(%d, sum by (%s) (increase(%s[$__range] @ end())) > 0)", each(by, matchers...), n, by, series(matchers...))
+}
+
+func topk(n int, query string) string { return fmt.Sprintf("topk(%d, %s)", n, query) }
+
+// named returns a query whose results have a label with a value where they have none.
+func named(query, label, value string) string {
+	return fmt.Sprintf("label_replace(%s, %q, %q, %q, %q)", query, label, value, label, "")
+}
+
+// allUnnamed is for results about pods without an owner, whose names the metric does not have, and
+// about objects whose owners are not known. All is also what a link then selects.
+func allUnnamed(query string) string {
+	return named(named(query, "k8s_workload_name", "All"), "k8s_workload_kind", "All")
+}
+
+// newReasons returns a query of the reasons that occurred in the time range, and not in the week
+// before. The steps of the subquery find each series, because the receiver emits a series for an hour
+// after its last change (metrics.series_ttl).
+func newReasons(matchers ...string) string {
+	const by = "k8s_event_type, k8s_event_reason"
+	return fmt.Sprintf("%s unless on (%s) present_over_time((group by (%s) (%s))[7d:30m] offset $__range)",
+		during(by, matchers...), by, by, series(matchers...))
+}
+
+// records returns a LogQL query of records of events. In Loki, only the service and the namespace are
+// index labels.
+func records(stream string, filters ...string) string {
+	query := "{" + stream + `} | k8s_event_name!=""`
+	for _, filter := range filters {
+		query += " | " + filter
+	}
+	return query
+}
+
+// inService selects the streams of events, in quotes that Grafana escapes for.
+const inService = `service_name=~"$service"`
+
+// counted returns a LogQL query of the occurrences that records have, over a duration.
+func counted(by, query, over string) string {
+	return fmt.Sprintf("sum by (%s) (sum_over_time(%s | unwrap k8s_event_occurrences [%s]))", by, query, over)
+}
+
+// printed returns a LogQL query of log lines that name the object and the reason.
+func printed(query string) string {
+	return query + ` | line_format "{{.k8s_event_type}} {{.k8s_event_reason}} {{.k8s_object_kind}} {{with .k8s_namespace_name}}{{.}}/{{end}}{{.k8s_object_name}}: {{__line__}}"`
+}
+
+// searched returns a LogQL query of the log lines that have the text that the user looks for.
+func searched(query string) string { return query + ` |~ "(?i)$search"` }

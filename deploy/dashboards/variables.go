@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strings"
+
+	"github.com/grafana/grafana-foundation-sdk/go/common"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+)
+
+// The data sources are variables, because their names differ between installations of Grafana.
+var (
+	metricsSource = common.DataSourceRef{Type: new("prometheus"), Uid: new("${metrics}")}
+	logsSource    = common.DataSourceRef{Type: new("loki"), Uid: new("${logs}")}
+)
+
+// newDashboard returns a dashboard with links to the others, and with the variables that choose
+// where the events are stored.
+func newDashboard(v variant, uid, title, description, from string) *dashboard.DashboardBuilder {
+	d := dashboard.NewDashboardBuilder(title).Uid(uid).Description(description).Tags([]string{"kubernetes", "kube_events"}).
+		Time(from, "now").Refresh("1m").Tooltip(dashboard.DashboardCursorSyncCrosshair).Editable()
+	d.WithVariable(dashboard.NewDatasourceVariableBuilder("metrics").Label("Prometheus").Type("prometheus"))
+	if v.loki && uid != receiverUID {
+		d.WithVariable(dashboard.NewDatasourceVariableBuilder("logs").Label("Loki").Type("loki"))
+		d.WithVariable(textbox("service", "Service name in Loki", ".+",
+			"A regular expression for the service_name of the events in Loki. Set it if Loki also stores other logs: the panels then load faster."))
+	}
+	for _, link := range linksBetween(v, uid) {
+		d.Link(link)
+	}
+	return d
+}
+
+func textbox(name, label, value, description string) *dashboard.TextBoxVariableBuilder {
+	return dashboard.NewTextBoxVariableBuilder(name).Label(label).Description(description).
+		DefaultValue(dashboard.StringOrMap{String: &value}).Current(option(value, value))
+}
+
+// choice returns a variable to choose one value of a label.
+func choice(name, label, description, from, series string) *dashboard.QueryVariableBuilder {
+	query := "label_values(" + series + ", " + from + ")"
+	return dashboard.NewQueryVariableBuilder(name).Label(label).Description(description).Datasource(metricsSource).
+		Query(dashboard.StringOrMap{String: &query}).Definition(query).
+		Refresh(dashboard.VariableRefreshOnTimeRangeChanged).Sort(dashboard.VariableSortAlphabeticalAsc)
+}
+
+// choices returns a variable to choose several values or all. All includes series without the
+// label.
+func choices(name, label, description, from, series string) *dashboard.QueryVariableBuilder {
+	return choice(name, label, description, from, series).Multi(true).IncludeAll(true).AllValue(".*").Current(option("All", "$__all"))
+}
+
+func option(text, value string) dashboard.VariableOption {
+	return dashboard.VariableOption{
+		Text:  dashboard.StringOrArrayOfString{String: &text},
+		Value: dashboard.StringOrArrayOfString{String: &value},
+	}
+}
+
+// The cluster is a variable of all dashboards of events. Without the option cluster_name, nothing has
+// the label, and the only choice is All.
+const ofCluster = `k8s_cluster_name=~"$cluster"`
+
+func cluster() *dashboard.QueryVariableBuilder {
+	return choices("cluster", "Cluster", "The option cluster_name of the receiver.", "k8s_cluster_name", occurrences)
+}
+
+// reasons returns a variable for the reasons of the selected events.
+func reasons(matchers ...string) *dashboard.QueryVariableBuilder {
+	return choices("reason", "Reason", "", "k8s_event_reason", series(matchers...))
+}
+
+// search returns a variable to find messages.
+func search() *dashboard.TextBoxVariableBuilder {
+	return textbox("search", "Message contains", "", "A regular expression. Upper and lower case are the same.")
+}
+
+// join returns what the variables, matchers and labels have in common: lists with commas.
+func join(parts ...string) string { return strings.Join(parts, ", ") }

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backends
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestIncreaseSeesTheFirstOccurrence: increase() of a reason that occurred once is 1, if the
+// Collector pushes, if Prometheus scrapes it more often than the receiver collects, and, with the
+// feature that docs/queries.md names, if Prometheus scrapes it less often.
+func TestIncreaseSeesTheFirstOccurrence(t *testing.T) {
+	t.Parallel()
+	rarely := startRareScrapes(t)
+	const reason = "OccurredOnce"
+	now := metav1.Now()
+	_, err := all.cluster.CoreV1().Events(metav1.NamespaceDefault).Create(t.Context(), &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{Name: "once"}, InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: "node-0"},
+		Type: "Warning", Reason: reason, Message: "once", Count: 1, FirstTimestamp: now, LastTimestamp: now,
+		Source: corev1.EventSource{Component: "test"},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	for name, server := range map[string]*prometheus{"pushed": all.pushed, "scraped": all.scraped, "scraped rarely": rarely} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			metric := fmt.Sprintf("k8s_event_occurrences_total{k8s_event_reason=%q}", reason)
+			var newest time.Time
+			eventually(t, func() (err error) {
+				newest, err = server.newestSample(metric, "1")
+				return err
+			})
+			increase, err := instant(server.url+"/api/v1/query", "increase("+metric+"[10m])", newest)
+			require.NoError(t, err)
+			require.Len(t, increase, 1)
+			assert.Equal(t, "1", increase[0].Value[1])
+		})
+	}
+}
+
+// startRareScrapes starts a Prometheus that scrapes the metric less often than the receiver
+// collects, and waits for its first scrape.
+func startRareScrapes(t *testing.T) *prometheus {
+	t.Helper()
+	config := fmt.Sprintf("scrape_configs: [{job_name: rarely, scrape_interval: 10s, static_configs: [{targets: [%q]}]}]\n", all.metrics)
+	p, err := startPrometheus(t.TempDir(), config, "--enable-feature=created-timestamp-zero-ingestion")
+	require.NoError(t, err)
+	t.Cleanup(p.stop)
+	require.NoError(t, p.await(p.ready))
+	eventually(t, func() error {
+		_, err := p.newestSample("k8s_event_occurrences_total", "1")
+		return err
+	})
+	return p
+}
+
+// newestSample is the time of the newest sample of a metric that has a value. It returns an error if
+// there is none.
+func (p *prometheus) newestSample(metric, value string) (newest time.Time, err error) {
+	found, err := p.series(fmt.Sprintf("max(timestamp(%s) and %s == %s)", metric, metric, value))
+	if err != nil || len(found) == 0 {
+		return newest, fmt.Errorf("no sample of %s is %s: %v", metric, value, err)
+	}
+	seconds, err := strconv.ParseFloat(fmt.Sprint(found[0].Value[1]), 64)
+	return time.UnixMilli(int64(math.Round(seconds * 1000))), err
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backends
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/replay"
+)
+
+// TestLokiHasAStreamForEachWorkload: 2,000 pods of 200 Deployments, and pods that do not exist, in a
+// simulated cluster; in Loki, as docs/queries.md configures it and the Collector.
+func TestLokiHasAStreamForEachWorkload(t *testing.T) {
+	t.Parallel()
+	fleet := &replay.Fleet{Namespaces: 20, Deployments: 200, Pods: 2000}
+	server, err := replay.Start(replay.Options{Fleet: fleet, Plain: true})
+	require.NoError(t, err)
+	t.Cleanup(server.Close)
+	frames := traffic(fleet)
+	server.Release(frames...)
+	watchFleet(t, server)
+
+	const ofFleet = `{k8s_cluster_name="fleet"}`
+	eventually(t, func() error {
+		counted, err := all.loki.series("sum(count_over_time(" + ofFleet + "[1h]))")
+		if expected := fmt.Sprint(len(frames)); err != nil || len(counted) != 1 || counted[0].Value[1] != expected {
+			return fmt.Errorf("Loki has %v instead of %s messages: %v", counted, expected, err)
+		}
+		return nil
+	})
+	streams, err := all.loki.streams(ofFleet)
+	require.NoError(t, err)
+	assert.Len(t, streams, fleet.Deployments+fleet.Namespaces)
+	for _, labels := range streams {
+		assert.Len(t, labels, 3)
+		assert.Regexp(t, "^(app-.*|kube-events)$", labels["service_name"])
+		assert.Regexp(t, "^team-.*$", labels["k8s_namespace_name"])
+	}
+	// The rest is structured metadata.
+	const pod = `sum by (k8s_pod_name) (count_over_time({k8s_cluster_name="fleet", service_name="app-0007"}[1h]))`
+	pods, err := all.loki.series(pod)
+	require.NoError(t, err)
+	assert.Len(t, pods, fleet.Pods/fleet.Deployments)
+}
+
+// traffic are two events of each pod, and one of each of 100 pods that do not exist.
+func traffic(fleet *replay.Fleet) (frames []replay.Frame) {
+	recorder, at := replay.NewRecorder(), time.Now()
+	record := func(ev *corev1.Event) { frames = append(frames, recorder.Frame(watch.Added, ev)) }
+	next := func() time.Time { at = at.Add(time.Microsecond); return at }
+	for pod := range fleet.Pods {
+		record(fleet.Scheduled(pod, next()))
+		record(fleet.BackOff(pod, next()))
+	}
+	for i := range 100 {
+		ev := fleet.Started(i, next())
+		ev.InvolvedObject.Name, ev.InvolvedObject.UID = fmt.Sprint("gone-", i), ""
+		record(ev)
+	}
+	return frames
+}
+
+// watchFleet starts a Collector that sends the logs of a simulated cluster to Loki.
+func watchFleet(t *testing.T, server *replay.Server) {
+	t.Helper()
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, server.WriteKubeconfig(kubeconfig))
+	own, err := proc.FreeAddresses(1)
+	require.NoError(t, err)
+	p, err := all.startOtelcol(own[0], all.collectorConfig("127.0.0.1:0"),
+		"yaml:receivers::kube_events::kubeconfig: "+kubeconfig, "yaml:receivers::kube_events::cluster_name: fleet",
+		"yaml:exporters::nop:", "yaml:service::pipelines::metrics::exporters: [nop]")
+	if p != nil {
+		t.Cleanup(p.stop)
+	}
+	require.NoError(t, err)
+}
+
+// TestTheRecipeHasTheStreamsOfThePage: examples/backends configures the streams as docs/queries.md.
+func TestTheRecipeHasTheStreamsOfThePage(t *testing.T) {
+	t.Parallel()
+	type config struct {
+		Limits struct {
+			OTLP map[string]any `json:"otlp_config"`
+		} `json:"limits_config"`
+		Processors map[string]any
+	}
+	parse := func(text string) (c config) {
+		require.NoError(t, yaml.Unmarshal([]byte(text), &c))
+		return c
+	}
+	page, recipe := parse(all.page.loki), parse(harness.Read(t, "examples", "backends", "loki.yaml"))
+	require.NotEmpty(t, page.Limits.OTLP)
+	assert.Equal(t, page.Limits.OTLP, recipe.Limits.OTLP)
+	page, recipe = parse(all.page.collector), parse(harness.Read(t, "examples", "backends", "collector.yaml"))
+	require.NotEmpty(t, page.Processors)
+	assert.Equal(t, page.Processors, recipe.Processors)
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command versions runs the tests of e2e against one version of Kubernetes after the other, and
+// writes docs/compatibility.json and docs/compatibility.md.
+//
+//	go run ./versions [flags] directory...
+//
+// It runs in the directory e2e. Each argument is a directory with the programs of a control plane;
+// `make test-versions` builds them. A result replaces the last one of the same minor version. The
+// results of other versions stay.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kubeevents/kubeeventsreceiver/controlplane"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/features"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "versions:", err)
+		os.Exit(1)
+	}
+}
+
+func run(arguments []string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	flags := flag.NewFlagSet("versions", flag.ContinueOnError)
+	docs := flags.String("docs", filepath.Join("..", "docs"), "the directory of compatibility.json and compatibility.md")
+	renders := flags.Bool("render", false, "run no tests, and write the page again from compatibility.json")
+	if err := flags.Parse(arguments); err != nil {
+		return err
+	}
+	p, err := readPage(*docs)
+	if err != nil {
+		return err
+	}
+	if *renders {
+		return p.write()
+	}
+	commit, err := commit(ctx)
+	if err != nil {
+		return err
+	}
+	return p.testAll(ctx, commit, flags.Args())
+}
+
+// commit returns the commit of the checkout, which must have no changes: the page names the commit
+// that was tested.
+func commit(ctx context.Context) (string, error) {
+	name, err := exec.CommandContext(ctx, "git", "describe", "--always", "--exclude=*", "--abbrev=10", "--dirty").Output()
+	if err == nil && strings.Contains(string(name), "-dirty") {
+		err = errors.New("the working tree has changes: commit them, because the page names the commit that was tested")
+	}
+	return strings.TrimSpace(string(name)), err
+}
+
+// testAll tests against all control planes. It writes each result at once, so that a failure of a
+// later version costs nothing.
+func (p *page) testAll(ctx context.Context, commit string, directories []string) error {
+	var errs []error
+	for _, directory := range directories {
+		r, err := test(ctx, directory)
+		if err == nil {
+			r.Commit, r.Date = commit, time.Now().UTC().Format(time.DateOnly)
+			p.keep(r)
+			err = errors.Join(p.write(), r.failure())
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", directory, err))
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// test tests against the control plane whose programs are in a directory.
+func test(ctx context.Context, directory string) (result, error) {
+	binaries, err := filepath.Abs(directory)
+	if err != nil {
+		return result{}, err
+	}
+	var r result
+	if err := r.inspect(ctx, binaries); err != nil {
+		return result{}, err
+	}
+	fmt.Fprintf(os.Stderr, "testing with Kubernetes %s\n", r.Kubernetes)
+	areas, err := areasOfTests(".")
+	if err != nil {
+		return result{}, err
+	}
+	ran, err := suite{binaries}.runAndRepeat(ctx)
+	if err != nil {
+		return result{}, err
+	}
+	return r, r.count(ran, areas)
+}
+
+// inspect notes the version and the features of a control plane.
+func (r *result) inspect(ctx context.Context, binaries string) (err error) {
+	cp, err := controlplane.Start(ctx, controlplane.Options{Binaries: binaries})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, cp.Stop()) }()
+	client, err := kubernetes.NewForConfig(cp.RESTConfig())
+	if err != nil {
+		return err
+	}
+	version, err := client.Discovery().ServerVersion()
+	if err != nil {
+		return err
+	}
+	r.Kubernetes, r.Features = strings.TrimPrefix(version.GitVersion, "v"), map[string]bool{}
+	for _, feature := range features.All() {
+		if r.Features[feature.Name], err = feature.In(ctx, cp.RESTConfig()); err != nil {
+			return err
+		}
+	}
+	return nil
+}

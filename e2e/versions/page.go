@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"cmp"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"text/template"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/features"
+)
+
+// page is docs/compatibility.md, with the results that it is written from.
+type page struct {
+	docs    string   // the directory
+	results []result // the oldest version first
+}
+
+// readPage reads the results so far.
+func readPage(docs string) (*page, error) {
+	p := &page{docs: docs}
+	kept, err := os.ReadFile(p.data())
+	if errors.Is(err, fs.ErrNotExist) {
+		return p, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(kept, &p.results); err != nil {
+		return nil, fmt.Errorf("read %s: %w", p.data(), err)
+	}
+	return p, nil
+}
+
+// data is the path of the file with the results.
+func (p *page) data() string { return filepath.Join(p.docs, "compatibility.json") }
+
+// keep replaces the last result of the same minor version.
+func (p *page) keep(r result) {
+	p.results = slices.DeleteFunc(p.results, func(other result) bool { return other.Minor() == r.Minor() })
+	p.results = append(p.results, r)
+	slices.SortFunc(p.results, func(a, b result) int { return cmp.Compare(a.order(), b.order()) })
+}
+
+// order returns the number of the minor version.
+func (r *result) order() int {
+	_, minor, _ := strings.Cut(r.Minor(), ".")
+	n, _ := strconv.Atoi(minor)
+	return n
+}
+
+// write writes the results, and the page from them.
+func (p *page) write() error {
+	kept, err := json.MarshalIndent(p.results, "", "  ")
+	if err != nil {
+		return err
+	}
+	text, err := render(p.results)
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		os.WriteFile(p.data(), append(kept, '\n'), 0o600),                            //nolint:gosec // The path is the command line's.
+		os.WriteFile(filepath.Join(p.docs, "compatibility.md"), []byte(text), 0o600), //nolint:gosec // Likewise.
+	)
+}
+
+//go:embed compatibility.md.tmpl
+var pageText string
+
+var pageTemplate = template.Must(template.New("compatibility.md").Parse(pageText))
+
+// view is what the template shows.
+type view struct {
+	Results        []result
+	Oldest, Newest string
+	Tests          []row
+	Needed, Used   []row
+	Remarks        []remark
+}
+
+// row is a row of a table, with a cell for each version.
+type row struct {
+	Title, Without string
+	Cells          []string
+}
+
+// remark names tests of a version.
+type remark struct {
+	Kubernetes string
+	What       string
+	Tests      []string
+}
+
+func render(results []result) (string, error) {
+	if len(results) == 0 {
+		return "", errors.New("there are no results")
+	}
+	v := view{Results: results, Oldest: results[0].Kubernetes, Newest: results[len(results)-1].Kubernetes}
+	cells := func(cell func(*result) string) (all []string) {
+		for i := range results {
+			all = append(all, cell(&results[i]))
+		}
+		return all
+	}
+	for _, area := range areas {
+		v.Tests = append(v.Tests, row{area.title, "", cells(func(r *result) string { return r.Areas[area.title].String() })})
+	}
+	for _, feature := range features.All() {
+		one := row{feature.Name, feature.Without, cells(func(r *result) string { return yesOrNo(r.Features, feature.Name) })}
+		if feature.Without == "" {
+			v.Needed = append(v.Needed, one)
+		} else {
+			v.Used = append(v.Used, one)
+		}
+	}
+	for _, r := range results {
+		for _, one := range []remark{
+			{r.Kubernetes, "failed", r.Failed},
+			{r.Kubernetes, "were skipped", r.Skipped},
+			{r.Kubernetes, "failed at first, and passed when they ran again without the other tests", r.Repeated},
+		} {
+			if len(one.Tests) > 0 {
+				v.Remarks = append(v.Remarks, one)
+			}
+		}
+	}
+	var text bytes.Buffer
+	err := pageTemplate.Execute(&text, v)
+	return text.String(), err
+}
+
+// yesOrNo returns the cell of a feature.
+func yesOrNo(found map[string]bool, name string) string {
+	has, asked := found[name]
+	switch {
+	case !asked:
+		return "not tested"
+	case has:
+		return "yes"
+	default:
+		return "no"
+	}
+}
