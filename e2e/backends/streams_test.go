@@ -41,7 +41,7 @@ func TestLokiHasAStreamForEachWorkload(t *testing.T) {
 	})
 	streams, err := all.loki.streams(ofFleet)
 	require.NoError(t, err)
-	assert.Len(t, streams, fleet.Deployments+fleet.Namespaces)
+	require.Equal(t, fleet.Deployments+fleet.Namespaces, len(streams)) //nolint:testifylint // Len prints all streams
 	for _, labels := range streams {
 		assert.Len(t, labels, 3)
 		assert.Regexp(t, "^(app-.*|kube-events)$", labels["service_name"])
@@ -80,6 +80,7 @@ func watchFleet(t *testing.T, server *replay.Server) {
 	require.NoError(t, err)
 	p, err := all.startOtelcol(own[0], all.collectorConfig("127.0.0.1:0"),
 		"yaml:receivers::kube_events::kubeconfig: "+kubeconfig, "yaml:receivers::kube_events::cluster_name: fleet",
+		"yaml:receivers::kube_events::owners::lookup_timeout: 1m", // On a busy machine, too, pods have their owners.
 		"yaml:exporters::nop:", "yaml:service::pipelines::metrics::exporters: [nop]")
 	if p != nil {
 		t.Cleanup(p.stop)
