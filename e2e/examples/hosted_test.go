@@ -103,7 +103,7 @@ func TestHostedBackendsGetWhatTheyDemand(t *testing.T) {
 				}
 				return backend.URL + logsPath
 			})
-			env := append(hosted.credentials, "KUBECONFIG="+kubeconfigFor(t, "backends"))
+			env := append([]string{"KUBECONFIG=" + kubeconfigFor(t, "backends")}, hosted.credentials...)
 			for variable, value := range hosted.endpoints {
 				env = append(env, variable+"="+endpoint+pathOf(value))
 			}

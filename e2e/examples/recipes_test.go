@@ -149,8 +149,7 @@ func TestCronJob(t *testing.T) {
 		assert.Equal(t, "report", record.Get("k8s.cronjob.name"))
 		assert.Equal(t, "complete", record.Get("k8s.owner.resolution"))
 	}
-	ofCronJob := []any{"k8s.workload.kind", "CronJob", "k8s.cronjob.name", "report"}
-	completed := append(ofCronJob, "k8s.event.reason", "Completed")
+	completed := []any{"k8s.cronjob.name", "report", "k8s.workload.kind", "CronJob", "k8s.event.reason", "Completed"}
 	harness.Eventually(t, func() bool { return len(backend.Records(completed...)) == 2 }, "the end of both Jobs")
 	collector.Stop(t)
 	assert.Empty(t, backend.Records("k8s.cronjob.name", nil), "no other workload's events")
