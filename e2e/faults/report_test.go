@@ -37,10 +37,10 @@ func writeReport(t *testing.T, path string, rows []row) {
 		}
 		altered := "–"
 		if r.saves {
-			altered = fmt.Sprint(r.altered)
+			altered = fmt.Sprint(r.Altered)
 		}
 		fmt.Fprintf(&table, "| %s | %d | %d | %d | %d | %d | %d | %s | %d | %s | %s |\n",
-			r.fault, r.made, r.delivered, r.refused+r.lost, r.refused, r.lost, r.repeated, altered, r.surplus, metric, r.remark)
+			r.fault, r.Made, r.Delivered, r.Rejected+r.Lost, r.Rejected, r.Lost, r.Repeated, altered, r.Surplus, metric, r.remark)
 	}
 	collector, err := exec.Command(harness.OtelcolPath(), "--version").Output()
 	require.NoError(t, err)
