@@ -7,6 +7,8 @@
 package cluster
 
 import (
+	"flag"
+	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -127,6 +129,16 @@ func (c *cluster) restartAPIServer(t *testing.T) {
 	t.Helper()
 	require.NoError(t, c.KillAPIServer())
 	require.NoError(t, c.StartAPIServer(t.Context()))
+}
+
+// TestMain lets all parts of TestCluster run at the same time: they mostly wait.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
 }
 
 // TestCluster has one cluster for all faults. Those that affect one release run at the same time.

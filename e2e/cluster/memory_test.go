@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -36,6 +37,10 @@ func leaking(c *cluster, t *testing.T, name string) values {
 	return v
 }
 
+// behind is how many large events the Collector may be behind: the test must not wait long until it
+// has caught up.
+const behind = 200
+
 // outOfMemory storms until the kernel kills the Collector at its memory limit.
 func (c *cluster) outOfMemory(t *testing.T) {
 	r := c.newRelease(t, "leaking", leaking)
@@ -57,10 +62,12 @@ func (f *traffic) storm(t *testing.T, ended func() bool) {
 	ctx, stop := context.WithCancel(t.Context())
 	message := strings.Repeat("storm ", 10_000)
 	var mu sync.Mutex // guards f.more
-	var writers sync.WaitGroup
-	for writer := range 4 {
-		writers.Go(func() {
+	var done sync.WaitGroup
+	const writers = 4
+	for writer := range writers {
+		done.Go(func() {
 			for i := 0; ctx.Err() == nil; i++ {
+				harness.Poll(time.Second, func() bool { return i*writers < f.releases[0].delivered(f.elsewhere)+behind })
 				event := &corev1.Event{
 					ObjectMeta:     metav1.ObjectMeta{Name: fmt.Sprintf("storm-%d-%d", writer, i), Namespace: f.elsewhere},
 					InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: f.elsewhere, Name: fmt.Sprint("pod-", writer)},
@@ -78,7 +85,7 @@ func (f *traffic) storm(t *testing.T, ended func() bool) {
 	}
 	found := harness.Poll(waitTimeout, ended)
 	stop()
-	writers.Wait()
+	done.Wait()
 	require.True(t, found, "the end of the storm of %d events: %s", len(f.more), f.describe(t, f.releases[0].name))
 }
 

@@ -4,6 +4,7 @@ package cluster
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -75,13 +76,21 @@ func (c *cluster) awaitUnready(t *testing.T, namespace string) (unready *corev1.
 			return false
 		}
 		unready = &pods[0]
-		events, err := c.CoreV1().Events(namespace).List(t.Context(), metav1.ListOptions{
-			FieldSelector: "reason=Unhealthy,involvedObject.name=" + unready.Name,
-		})
-		require.NoError(t, err)
 		status := unready.Status.ContainerStatuses[0]
-		return status.State.Running != nil && !status.Ready && len(events.Items) > 0 &&
-			strings.Contains(events.Items[0].Message, "statuscode: 500")
+		return status.State.Running != nil && !status.Ready && c.probeFailed(t, unready)
 	}, "a pod of %s that is not ready", namespace)
 	return unready
+}
+
+// probeFailed reports whether the kubelet has written that the readiness probe of a pod fails.
+// `kubectl describe pod` shows no more than this.
+func (c *cluster) probeFailed(t *testing.T, pod *corev1.Pod) bool {
+	t.Helper()
+	events, err := c.CoreV1().Events(pod.Namespace).List(t.Context(), metav1.ListOptions{
+		FieldSelector: "reason=Unhealthy,involvedObject.name=" + pod.Name,
+	})
+	require.NoError(t, err)
+	return slices.ContainsFunc(events.Items, func(event corev1.Event) bool {
+		return event.Message == "Readiness probe failed: HTTP probe failed with statuscode: 500"
+	})
 }
