@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -39,8 +40,9 @@ func withReplicas(*cluster, *testing.T, string) values { return values{"mode": "
 type release struct {
 	*cluster
 
-	name   string // also of its namespace and its Deployment
-	values values
+	name    string // also of its namespace and its Deployment
+	values  values
+	counted map[string][]account.Record // what records has returned, by namespace
 }
 
 // storms is the prefix of namespaces that only the release of their own test watches.
@@ -50,7 +52,7 @@ const storms = "storm-"
 func (c *cluster) newRelease(t *testing.T, name string, mode func(*cluster, *testing.T, string) values) *release {
 	t.Helper()
 	c.newNamespace(t, name, "pod-security.kubernetes.io/enforce", "restricted")
-	r := &release{cluster: c, name: name, values: mode(c, t, name)}
+	r := &release{cluster: c, name: name, values: mode(c, t, name), counted: map[string][]account.Record{}}
 	r.values["fullnameOverride"], r.values["clusterName"] = name, name
 	r.values["otlp"] = values{"endpoint": c.endpoint}
 	if r.values["config"] == nil {
@@ -149,17 +151,19 @@ func (c *cluster) kill(t *testing.T, pod *corev1.Pod) {
 	require.NoError(t, c.CoreV1().Pods(pod.Namespace).Delete(t.Context(), pod.Name, *metav1.NewDeleteOptions(0)))
 }
 
-// records are those that the release has delivered of the events in a namespace.
-func (r *release) records(namespace string) (all []account.Record) {
-	for _, record := range r.backend.Records("k8s.cluster.name", r.name, "k8s.namespace.name", namespace) {
+// records are those that the release has delivered of the events in a namespace. It reads each of
+// them once, because storms are large.
+func (r *release) records(namespace string) []account.Record {
+	all := r.backend.Records("k8s.cluster.name", r.name, "k8s.namespace.name", namespace)
+	for _, record := range all[len(r.counted[namespace]):] {
 		text := func(key string) string { return fmt.Sprint(record.Get(key)) }
 		number := func(key string) int64 { n, _ := record.Get(key).(int64); return n }
-		all = append(all, account.Record{
+		r.counted[namespace] = append(r.counted[namespace], account.Record{
 			Event: text("k8s.event.name"), UID: text("log.record.uid"),
 			Count: number("k8s.event.count"), Occurrences: number("k8s.event.occurrences"), Content: contentOf(record),
 		})
 	}
-	return all
+	return slices.Clone(r.counted[namespace])
 }
 
 // delivered is how many these are.

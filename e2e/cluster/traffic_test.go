@@ -77,7 +77,7 @@ func (f *traffic) passes(t *testing.T) {
 	t.Helper()
 	for _, r := range f.releases {
 		goal := r.delivered(f.namespace) + 20
-		if !harness.Poll(waitTimeout, func() bool { return r.delivered(f.namespace) >= goal }) {
+		if !poll(waitTimeout, func() bool { return r.delivered(f.namespace) >= goal }) {
 			require.FailNow(t, "nothing is delivered", "by %s\n%s", r.name, f.describe(t, r.name))
 		}
 	}
@@ -92,7 +92,7 @@ func (f *traffic) conclude(t *testing.T, fault string) {
 	f.removeWorkloads(t)
 	for _, r := range f.releases {
 		result := row{fault: fault, release: r}
-		poll(func() bool {
+		poll(90*time.Second, func() bool {
 			records := r.records(f.namespace)
 			if f.elsewhere != "" {
 				records = append(records, r.records(f.elsewhere)...)
@@ -106,10 +106,11 @@ func (f *traffic) conclude(t *testing.T, fault string) {
 	}
 }
 
-// poll asks less often than harness.Poll: counting takes time.
-func poll(holds func() bool) {
-	_ = wait.PollUntilContextTimeout(context.Background(), 500*time.Millisecond, 90*time.Second, true,
+// poll asks less often than harness.Poll, because counting takes time.
+func poll(timeout time.Duration, holds func() bool) bool {
+	err := wait.PollUntilContextTimeout(context.Background(), 500*time.Millisecond, timeout, true,
 		func(context.Context) (bool, error) { return holds(), nil })
+	return err == nil
 }
 
 // truth is how many occurrences of each event there were. Of those that the kubelet and the
