@@ -50,11 +50,11 @@ func (c *cluster) trial(t *testing.T) {
 	assert.Zero(t, repaired[0].Status.ContainerStatuses[0].RestartCount)
 }
 
-// awaitPage waits until a server in a pod answers with a code and a page that has some texts.
-func (c *cluster) awaitPage(t *testing.T, pod *corev1.Pod, port int, path string, code int, texts ...string) {
+// awaitPage waits until a server in a pod answers with a code and a page that has some texts. A
+// kubelet that has just started forwards no ports.
+func (c *cluster) awaitPage(t *testing.T, pod *corev1.Pod, port int, path string, code int, texts ...string) (page string) {
 	t.Helper()
 	var answer int
-	var page string
 	found := harness.Poll(waitTimeout, func() bool {
 		answer, page = c.get(pod, port, path)
 		for _, text := range texts {
@@ -65,6 +65,7 @@ func (c *cluster) awaitPage(t *testing.T, pod *corev1.Pod, port int, path string
 		return answer == code
 	})
 	require.True(t, found, "%q on port %d%s of %s, which answers %d: %s", texts, port, path, pod.Name, answer, page)
+	return page
 }
 
 // awaitUnready waits until a new pod runs and is not ready, as its events report.
