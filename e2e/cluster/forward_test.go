@@ -46,7 +46,7 @@ func (c *cluster) forward(pod *corev1.Pod, port int) (address string, end func()
 	go func() { done <- forwarder.ForwardPorts() }()
 	end = func() {
 		close(stop)
-		<-done
+		_ = <-done // an error means that the connection has ended
 	}
 	select {
 	case err := <-done:

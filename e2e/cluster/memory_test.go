@@ -21,7 +21,7 @@ import (
 func leaking(c *cluster, t *testing.T, name string) values {
 	t.Helper()
 	v := withVolume(c, t, name)
-	v["resources"] = values{"requests": values{"memory": "64Mi"}, "limits": values{"memory": "160Mi"}}
+	v["resources"] = values{"requests": values{"memory": "64Mi"}, "limits": values{"memory": "96Mi"}}
 	v["config"] = values{
 		"receivers":  values{"kube_events": values{"collection_interval": "2s"}},
 		"processors": values{"batch": values{"send_batch_size": 1_000_000, "timeout": "1h"}},
@@ -37,7 +37,7 @@ func leaking(c *cluster, t *testing.T, name string) values {
 
 // behind is how many large events the Collector may be behind: the test must not wait long until it
 // has caught up.
-const behind = 200
+const behind = 100
 
 // outOfMemory storms until the kernel kills the Collector at its memory limit.
 func (c *cluster) outOfMemory(t *testing.T) {
@@ -59,14 +59,14 @@ func (c *cluster) outOfMemory(t *testing.T) {
 func (f *traffic) storm(t *testing.T, ended func() bool) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	message := strings.Repeat("storm ", 10_000)
+	message := strings.Repeat("storm ", 17_000)
 	var mu sync.Mutex // guards f.more
 	var done sync.WaitGroup
 	const writers = 2
 	for writer := range writers {
 		done.Go(func() {
 			for i := 0; ctx.Err() == nil; i++ {
-				poll(time.Second, func() bool { return i%25 > 0 || i*writers < f.releases[0].delivered(f.elsewhere)+behind })
+				poll(time.Second, func() bool { return i%10 > 0 || i*writers < f.releases[0].delivered(f.elsewhere)+behind })
 				event := &corev1.Event{
 					ObjectMeta:     metav1.ObjectMeta{Name: fmt.Sprintf("storm-%d-%d", writer, i), Namespace: f.elsewhere},
 					InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: f.elsewhere, Name: fmt.Sprint("pod-", writer)},
