@@ -145,7 +145,7 @@ func (c *cluster) log(t *testing.T, pod *corev1.Pod) string {
 	return string(log)
 }
 
-// kill ends a pod without a grace period, as the end of its node does.
+// kill deletes a pod without a grace period, as `kubectl delete --force` does.
 func (c *cluster) kill(t *testing.T, pod *corev1.Pod) {
 	t.Helper()
 	require.NoError(t, c.CoreV1().Pods(pod.Namespace).Delete(t.Context(), pod.Name, *metav1.NewDeleteOptions(0)))

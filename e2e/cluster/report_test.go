@@ -5,6 +5,7 @@ package cluster
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -60,7 +61,7 @@ func (r *report) add(result row) {
 	r.rows = append(r.rows, result)
 }
 
-// write puts the table into the page that CLUSTER_REPORT names.
+// write puts the table into a section of the page that CLUSTER_REPORT names, sorted by mode.
 func (c *cluster) write(t *testing.T, section, introduction string) {
 	t.Helper()
 	path := os.Getenv("CLUSTER_REPORT")
@@ -71,6 +72,7 @@ func (c *cluster) write(t *testing.T, section, introduction string) {
 	fmt.Fprintf(&text, "%s\n\n", introduction)
 	text.WriteString("| Fault | `mode` | Occurred | Delivered | Lost | Records repeated | of these altered | Not recognisable | Metric |\n" +
 		"|---|---|--:|--:|--:|--:|--:|--:|--:|\n")
+	slices.SortStableFunc(c.report.rows, func(a, b row) int { return -strings.Compare(a.release.mode(), b.release.mode()) })
 	for _, r := range c.report.rows {
 		metric, altered := fmt.Sprint(r.metric), fmt.Sprint(r.Altered)
 		if r.release.ownSums() {
