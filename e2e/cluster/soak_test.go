@@ -65,8 +65,9 @@ func TestSoak(t *testing.T) {
 	if duration > tokenSeconds*time.Second {
 		assert.True(t, apierrors.IsUnauthorized(c.asks(expiring)), "a token of the beginning has expired")
 	}
-	c.write(t, "soak", fmt.Sprintf("%s It took %s, with tokens of service accounts that expire after %d s. In the same process, "+
-		"from the first to the last tenth of the time: memory (RSS) at most %.0f MiB and %.0f MiB, goroutines at most %d and %d.",
+	c.write(t, "soak", fmt.Sprintf("%s It took %s, with tokens of service accounts that\nexpire after %d s. "+
+		"The process of the single replica had at most %.0f MiB of memory (RSS) in the first tenth of the time, and %.0f\nMiB in the last; "+
+		"at most %d goroutines in the first, and %d in the last.",
 		c.environment(t), duration, tokenSeconds, s.first().memory, s.last().memory, s.first().goroutines, s.last().goroutines))
 }
 
