@@ -30,6 +30,8 @@ CONTROLPLANE := $(addprefix build/controlplane/,etcd kube-apiserver kube-control
 # The programs of a real node, which only Linux can run.
 ifeq ($(shell go env GOOS),linux)
 NODE_BINARIES := $(addprefix build/controlplane/,containerd containerd-shim-runc-v2 ctr kubelet kube-proxy node workload)
+# The image of this machine, which the tests run on a real node.
+NODE_IMAGE    := build/image/otelcol-kubeevents-linux-$(shell go env GOHOSTARCH).tar
 endif
 BACKENDS     := $(addprefix build/backends/,loki prometheus promtool)
 
@@ -83,7 +85,7 @@ run: $(OTELCOL) $(DEMO) $(if $(KUBECONFIG),,$(CONTROLPLANE) $(if $(filter real,$
 # The tests of e2e mostly wait, so more of its packages run at a time than there are processors. Its
 # root package also runs with the oldest Kubernetes version.
 .PHONY: test
-test: $(OTELCOL) $(COMPARISON) $(CONTROLPLANE) $(NODE_BINARIES) $(BACKENDS) $(HELM) $(call older,$(OLDEST)) ## Run all tests: unit, golden, fuzz seeds, and those against a real control plane
+test: $(OTELCOL) $(COMPARISON) $(CONTROLPLANE) $(NODE_BINARIES) $(BACKENDS) $(HELM) $(NODE_IMAGE) $(call older,$(OLDEST)) ## Run all tests: unit, golden, fuzz seeds, and those against a real control plane
 	$(RACE_NOTICE)
 	@failed=; for module in $(MODULES); do \
 		echo "testing module $$module"; \
@@ -96,10 +98,18 @@ test: $(OTELCOL) $(COMPARISON) $(CONTROLPLANE) $(NODE_BINARIES) $(BACKENDS) $(HE
 	[ -z "$$failed" ] || { echo "tests failed in:$$failed"; exit 1; }
 
 .PHONY: faults
-faults: $(OTELCOL) $(CONTROLPLANE) ## Cause faults, count lost and repeated records, and write docs/reliability.md
+faults: $(OTELCOL) $(CONTROLPLANE) $(NODE_BINARIES) $(HELM) $(NODE_IMAGE) ## Cause faults, count lost and repeated records, and write docs/reliability.md
 	@mkdir -p docs
 	@cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" FAULTS_REPORT="$(CURDIR)/docs/reliability.md" \
 		go test -count=1 -timeout 60m -parallel 6 -run TestFaults -v ./faults
+	@$(call on-node,CLUSTER_REPORT="$(CURDIR)/docs/reliability.md") -timeout 20m -run TestCluster
+
+.PHONY: soak
+soak: $(CONTROLPLANE) $(NODE_BINARIES) $(HELM) $(NODE_IMAGE) ## Cause faults on a real node for SOAK=1h, check counts, memory and goroutines, and write docs/reliability.md
+	@$(call on-node,SOAK="$(or $(SOAK),1h)" CLUSTER_REPORT="$(CURDIR)/docs/reliability.md") -timeout 0 -run TestSoak
+
+# $(call on-node,VARIABLES) runs tests of the image on a real node.
+on-node = cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" $(1) go test -count=1 -v ./cluster
 
 # For some versions: make test-versions VERSIONS="1.32 newest"
 VERSIONS ?= $(OLDER) newest
@@ -218,6 +228,9 @@ CREATED  = $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null
 image: check-version $(IMAGER) $(IMAGE_PROGRAMS) ## Build the container image, as archives for docker, kind and containerd: build/image
 	@$(IMAGER) build -name "$(IMAGE)" -revision "$(REVISION)" -created "$(CREATED)" \
 		-modules "$$(go env GOMODCACHE)" -output "$(IMAGE_OUTPUT)" $(IMAGE_PROGRAMS)
+
+build/image/otelcol-kubeevents-linux-%.tar: $(IMAGER) build/dist/otelcol-kubeevents_$(VERSION)_linux_%
+	@$(MAKE) image IMAGE_PLATFORMS=linux/$*
 
 .PHONY: push
 push: check-image-name image ## Push the image of all platforms to a registry: make push IMAGE=REGISTRY/NAME:TAG

@@ -145,6 +145,12 @@ func (n *Node) ImportImage(ctx context.Context, archive string) error {
 	return nil
 }
 
+// MakeDirectory creates a directory for a volume of pods, and returns its path on the node. It ends
+// with the node.
+func (n *Node) MakeDirectory(name string) (path string, err error) {
+	return filepath.Join(realnode.Dir, realnode.Volumes, name), os.MkdirAll(filepath.Join(n.dir, realnode.Volumes, name), 0o755) //nolint:gosec // pods are other users
+}
+
 // AddStaticPod gives the kubelet the manifest of a static pod.
 func (n *Node) AddStaticPod(name string, manifest []byte) error {
 	// kubelet ignores files that begin with a dot. So it never reads half of a manifest.

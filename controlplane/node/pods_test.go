@@ -186,6 +186,27 @@ func TestStaticPod(t *testing.T) {
 	})
 }
 
+func TestPodMountsADirectory(t *testing.T) {
+	t.Parallel()
+	c, namespace := shared(t)
+	path, err := c.node.MakeDirectory("mounted")
+	require.NoError(t, err)
+	directory := corev1.HostPathDirectory // It must exist.
+	for name, path := range map[string]string{"there": path, "missing": path + "/missing"} {
+		p := pod(name, "succeed")
+		p.Spec.RestartPolicy = corev1.RestartPolicyNever
+		p.Spec.Volumes = []corev1.Volume{{Name: "directory", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: path, Type: &directory}}}}
+		p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "directory", MountPath: "/mounted"}}
+		c.create(t, namespace, p)
+	}
+	eventually(t, func(ct *assert.CollectT) {
+		found, err := c.CoreV1().Pods(namespace).Get(t.Context(), "there", metav1.GetOptions{})
+		require.NoError(ct, err)
+		assert.Equal(ct, corev1.PodSucceeded, found.Status.Phase)
+	})
+	c.awaitEvent(t, namespace, "FailedMount", path+"/missing is not a directory")
+}
+
 func TestImportOfNoImage(t *testing.T) {
 	t.Parallel()
 	c, _ := shared(t)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/fakeapi"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/load"
 )
 
 func apiServerKilled(t *testing.T) row {
@@ -24,7 +25,7 @@ func apiServerKilled(t *testing.T) row {
 		f.delivers(t, 50)
 		require.NoError(t, f.cluster.KillAPIServer())
 		require.NoError(t, f.cluster.StartAPIServer(t.Context()))
-		f.load.grows(t, 50)
+		f.load.Grows(t, 50)
 	}
 	f.delivers(t, 50)
 	return f.conclude(t)
@@ -43,7 +44,7 @@ func connectionBreaks(state fakeapi.State, logLine string) func(*testing.T) row 
 			if state == fakeapi.Slow {
 				f.delivers(t, 300)
 			} else {
-				f.load.grows(t, 1000)
+				f.load.Grows(t, 1000)
 			}
 			if logLine != "" {
 				c.waitForLog(t, logLine)
@@ -65,7 +66,7 @@ func compactedWhileApart(t *testing.T) row {
 	for range 2 {
 		f.delivers(t, 50)
 		proxy.Set(fakeapi.Cut)
-		f.load.grows(t, 200)
+		f.load.Grows(t, 200)
 		f.cluster.Compact(t)
 		proxy.Set(fakeapi.Open)
 	}
@@ -98,7 +99,7 @@ func killedInDelivery(settings ...setting) func(*testing.T) row {
 			f.delivers(t, 1)
 			c.kill()
 			f.sink.answers(accept)
-			f.load.grows(t, 200)
+			f.load.Grows(t, 200)
 			f.cluster.Compact(t)
 			c.start(t)
 		}
@@ -114,7 +115,7 @@ func compacted(t *testing.T, end func(*collector)) row {
 	for range 2 {
 		f.delivers(t, 200)
 		end(c)
-		f.load.grows(t, 200)
+		f.load.Grows(t, 200)
 		f.cluster.Compact(t)
 		c.start(t)
 	}
@@ -128,20 +129,20 @@ func expired(t *testing.T) row {
 	f := newFixture(t, ownCluster(t, controlplane.Options{EventTTL: 20 * time.Second}))
 	proxy := fakeapi.NewTCPProxy(t, f.cluster.Kubeconfig())
 	c := f.watchedBy(t, proxy.Kubeconfig, withStorage)
-	f.begin(t, func(l *load) { l.pause, l.keep = 600*time.Millisecond, 30 })
+	f.begin(t, func(l *load.Load) { l.Pause, l.Keep = 600*time.Millisecond, 30 })
 	for range 2 {
-		f.load.grows(t, 400)
+		f.load.Grows(t, 400)
 		proxy.Set(fakeapi.Cut)
-		f.load.grows(t, 60)
+		f.load.Grows(t, 60)
 		proxy.Set(fakeapi.Open)
-		f.load.grows(t, 200)
+		f.load.Grows(t, 200)
 		c.kill()
-		f.load.grows(t, 60)
+		f.load.Grows(t, 60)
 		c.start(t)
 	}
 	r := f.conclude(t)
-	r.remark = fmt.Sprintf("%d events made again by their recorders", f.load.remade())
-	assert.Positive(t, f.load.remade())
+	r.remark = fmt.Sprintf("%d events made again by their recorders", f.load.Remade())
+	assert.Positive(t, f.load.Remade())
 	return r
 }
 
@@ -168,7 +169,7 @@ func permissionRevoked(t *testing.T) row {
 	proxy.Set(fakeapi.Cut)
 	proxy.Set(fakeapi.Open)
 	c.waitForLog(t, "no permission to list and watch events")
-	f.load.grows(t, 200)
+	f.load.Grows(t, 200)
 	role.Rules = []rbacv1.PolicyRule{eventsRule}
 	_, err = roles.Update(t.Context(), role, metav1.UpdateOptions{})
 	require.NoError(t, err)
@@ -196,10 +197,10 @@ func clocksOff(by time.Duration) func(*testing.T) row {
 	return func(t *testing.T) row {
 		f := newFixture(t, sharedCluster(t))
 		c := f.watchedBy(t, f.cluster.Kubeconfig(), withStorage)
-		f.begin(t, func(l *load) { l.clockOff = by })
+		f.begin(t, func(l *load.Load) { l.ClockOff = by })
 		f.delivers(t, 100)
 		c.kill()
-		f.load.grows(t, 100)
+		f.load.Grows(t, 100)
 		c.start(t)
 		f.delivers(t, 100)
 		return f.conclude(t)

@@ -20,7 +20,7 @@ func killed(times int, settings ...setting) func(*testing.T) row {
 			f.delivers(t, 30)
 			time.Sleep(rand.N(1500 * time.Millisecond))
 			c.kill()
-			f.load.grows(t, 30)
+			f.load.Grows(t, 30)
 			c.start(t)
 		}
 		f.delivers(t, 30)
@@ -36,7 +36,7 @@ func terminated(t *testing.T) row {
 	for range times {
 		f.delivers(t, 50)
 		c.terminate(t)
-		f.load.grows(t, 50)
+		f.load.Grows(t, 50)
 		c.start(t)
 	}
 	f.delivers(t, 50)
@@ -68,7 +68,7 @@ func killedAtOnce(t *testing.T) row {
 	f.begin(t)
 	f.delivers(t, 1)
 	c.kill()
-	f.load.grows(t, 100)
+	f.load.Grows(t, 100)
 	c.start(t)
 	f.delivers(t, 30)
 	return f.conclude(t)

@@ -14,7 +14,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/account"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/load"
 )
 
 // fixture is where a fault happens: a cluster with a load, replicas that watch it, and a sink.
@@ -22,8 +24,8 @@ type fixture struct {
 	cluster   *cluster
 	namespace string
 	sink      *sink
-	load      *load   // the last one
-	loads     []*load // all of them
+	load      *load.Load   // the last one
+	loads     []*load.Load // all of them
 	replicas  []*collector
 
 	saves         bool // the replicas have storage: a repeated record is the same as the first
@@ -53,16 +55,16 @@ func (f *fixture) watchedBy(t *testing.T, kubeconfig string, settings ...setting
 
 // begin starts the load once a replica delivers, so that nothing belongs to the time before its
 // first start.
-func (f *fixture) begin(t *testing.T, options ...func(*load)) {
+func (f *fixture) begin(t *testing.T, options ...func(*load.Load)) {
 	t.Helper()
 	f.awaitDelivery(t)
 	f.add(t, options...)
 }
 
 // add starts one more load.
-func (f *fixture) add(t *testing.T, options ...func(*load)) {
+func (f *fixture) add(t *testing.T, options ...func(*load.Load)) {
 	t.Helper()
-	f.load = startLoad(t, f.cluster, f.namespace, options...)
+	f.load = load.Start(t, f.cluster, f.namespace, options...)
 	f.loads = append(f.loads, f.load)
 }
 
@@ -70,11 +72,11 @@ func (f *fixture) add(t *testing.T, options ...func(*load)) {
 func (f *fixture) truth() map[string]int64 {
 	all := map[string]int64{}
 	for _, l := range f.loads {
-		made := l.truth()
-		if l.vanishes {
-			came := coveredBy(recordsIn(f.namespace, f.sink.allRecords()))
+		made := l.Truth()
+		if l.Vanishes {
+			came := account.CoveredBy(accounts(recordsIn(f.namespace, f.sink.allRecords())))
 			for name := range made {
-				if made[name] = came[name].size(); made[name] == 0 {
+				if made[name] = came[name].Size(); made[name] == 0 {
 					delete(made, name)
 				}
 			}
@@ -142,16 +144,16 @@ func (f *fixture) conclude(t *testing.T) row {
 	points := pointsIn(f.namespace, f.sink.allPoints())
 	r := judge(f.truth(), recordsIn(f.namespace, f.sink.allRecords()), points)
 	r.remark, r.ownSums, r.saves = f.remark, f.metricDiffers, f.saves
-	assert.Positive(t, r.made)
-	assert.Zero(t, r.lost, "lost occurrences")
+	assert.Positive(t, r.Made)
+	assert.Zero(t, r.Lost, "lost occurrences")
 	if !f.memoryIsLost && !f.unsaved {
-		assert.Zero(t, r.surplus, "occurrences that come twice without the same log.record.uid")
+		assert.Zero(t, r.Surplus, "occurrences that come twice without the same log.record.uid")
 		if f.saves {
-			assert.Zero(t, r.altered, "repeated records that are not the same as the first")
+			assert.Zero(t, r.Altered, "repeated records that are not the same as the first")
 		}
 	}
 	if !f.metricDiffers && !f.memoryIsLost {
-		assert.Equal(t, r.made, r.metric, "the metric's total")
+		assert.Equal(t, r.Made, r.metric, "the metric's total")
 		assertSteady(t, points)
 	}
 	return r

@@ -62,14 +62,14 @@ func exportersDiffer(t *testing.T) row {
 	second, third := judged(final), judged(later)
 	t.Log("the second:", second)
 	t.Log("the third:", third)
-	assert.Positive(t, second.refused)
+	assert.Positive(t, second.Rejected)
 	for _, r := range []row{second, third} {
-		assert.Zero(t, r.lost, "lost occurrences")
-		assert.Zero(t, r.surplus, "occurrences that come twice without the same log.record.uid")
-		assert.Zero(t, r.altered, "repeated records that are not the same as the first")
-		assert.Equal(t, r.made, r.metric, "the metric's total")
+		assert.Zero(t, r.Lost, "lost occurrences")
+		assert.Zero(t, r.Surplus, "occurrences that come twice without the same log.record.uid")
+		assert.Zero(t, r.Altered, "repeated records that are not the same as the first")
+		assert.Equal(t, r.Made, r.metric, "the metric's total")
 	}
-	assert.Zero(t, third.refused)
+	assert.Zero(t, third.Rejected)
 	return r
 }
 
@@ -81,13 +81,13 @@ func killedWhileRefused(t *testing.T) row {
 	f.begin(t)
 	f.delivers(t, 50)
 	f.sink.answers(rejectRetryable)
-	f.load.grows(t, 200)
+	f.load.Grows(t, 200)
 	c.kill()
-	f.load.grows(t, 50)
+	f.load.Grows(t, 50)
 	c.start(t)
-	f.load.grows(t, 50)
+	f.load.Grows(t, 50)
 	c.terminate(t)
-	f.load.grows(t, 50)
+	f.load.Grows(t, 50)
 	c.start(t)
 	f.sink.answers(accept)
 	f.delivers(t, 50)

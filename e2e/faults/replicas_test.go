@@ -85,7 +85,7 @@ func (p *pair) concludeInTerms(t *testing.T) row {
 	last := records[len(records)-1].replica
 	var occurrences int64
 	for i := len(records) - 1; i >= 0 && records[i].replica == last; i-- {
-		occurrences += records[i].occurrences
+		occurrences += records[i].Occurrences
 	}
 	points := lastTerm(last, pointsIn(p.namespace, p.sink.allPoints()))
 	assert.Equal(t, occurrences, total(points), "the metric of the last leader")
@@ -134,16 +134,16 @@ func etcdRestoredUnderReplicas(t *testing.T) row {
 	p := newPair(t)
 	kept := p.load
 	p.delivers(t, 100)
-	kept.hold()
+	kept.Hold()
 	p.awaitAll(t)
 	backup := filepath.Join(t.TempDir(), "backup")
 	require.NoError(t, p.cluster.BackUpEtcd(backup))
 	p.add(t, named("gone-"), quick)
-	p.load.grows(t, 4000)
-	p.load.end()
+	p.load.Grows(t, 4000)
+	p.load.End()
 	p.awaitAll(t)
 	require.NoError(t, p.cluster.RestoreEtcd(t.Context(), backup))
-	kept.release()
+	kept.Release()
 	p.add(t, named("new-"))
 	for _, c := range p.replicas {
 		c.waitForLog(t, wentBack)
@@ -187,13 +187,13 @@ func leaderStopped(settings ...setting) func(*testing.T) row {
 		leader, other := p.roles(t)
 		other.terminate(t)
 		leader.terminate(t)
-		p.load.grows(t, 200)
+		p.load.Grows(t, 200)
 		other.start(t)
 		leader.start(t)
 		p.delivers(t, 50)
 		p.remark = "three times; the last time both replicas"
 		r := p.conclude(t)
-		assert.Zero(t, r.repeated, "repeated records")
+		assert.Zero(t, r.Repeated, "repeated records")
 		return r
 	}
 }
@@ -229,7 +229,7 @@ func (p *pair) killBoth(t *testing.T) {
 	for _, c := range p.replicas {
 		c.kill()
 	}
-	p.load.grows(t, 1000)
+	p.load.Grows(t, 1000)
 }
 
 func (p *pair) startBoth(t *testing.T) {
@@ -282,7 +282,7 @@ func (p *pair) repeatsMore(t *testing.T) row {
 	p.delivers(t, 100)
 	p.remark = "the log names the missing rules"
 	r := p.concludeInTerms(t)
-	assert.Positive(t, r.repeated, "repeated records")
+	assert.Positive(t, r.Repeated, "repeated records")
 	return r
 }
 
@@ -297,7 +297,7 @@ func leaderPaused(t *testing.T) row {
 	p.delivers(t, 200)
 	resumed, metered := len(p.sink.allRecords()), len(p.sink.allPoints())
 	leader.signal(t, syscall.SIGCONT)
-	p.load.grows(t, 2000) // many leases
+	p.load.Grows(t, 2000) // many leases
 	p.assertSilent(t, leader, resumed, metered)
 
 	p.bothWatch(t)
@@ -314,9 +314,9 @@ func (p *pair) assertSilent(t *testing.T, c *collector, records, points int) {
 	known := map[string]bool{}
 	for i, r := range p.sink.allRecords() {
 		if r.replica == c.name && i >= records {
-			assert.True(t, known[r.uid], "a record of %s that no leader had emitted", c.name)
+			assert.True(t, known[r.UID], "a record of %s that no leader had emitted", c.name)
 		}
-		known[r.uid] = true
+		known[r.UID] = true
 	}
 	for _, point := range p.sink.allPoints()[points:] {
 		assert.NotEqual(t, c.name, point.replica, "a point of the metric from a replica that does not lead")
@@ -337,7 +337,7 @@ func leaderPartitioned(state fakeapi.State) func(*testing.T) row {
 			p.assertSilent(t, leader, resumed, metered)
 			p.proxies[leader.name].Set(fakeapi.Open)
 			p.bothWatch(t)
-			p.load.grows(t, 500)
+			p.load.Grows(t, 500)
 			p.assertSilent(t, leader, resumed, metered)
 		}
 		return p.concludeInTerms(t)

@@ -37,10 +37,10 @@ func writeReport(t *testing.T, path string, rows []row) {
 		}
 		altered := "–"
 		if r.saves {
-			altered = fmt.Sprint(r.altered)
+			altered = fmt.Sprint(r.Altered)
 		}
 		fmt.Fprintf(&table, "| %s | %d | %d | %d | %d | %d | %d | %s | %d | %s | %s |\n",
-			r.fault, r.made, r.delivered, r.refused+r.lost, r.refused, r.lost, r.repeated, altered, r.surplus, metric, r.remark)
+			r.fault, r.Made, r.Delivered, r.Rejected+r.Lost, r.Rejected, r.Lost, r.Repeated, altered, r.Surplus, metric, r.remark)
 	}
 	collector, err := exec.Command(harness.OtelcolPath(), "--version").Output()
 	require.NoError(t, err)
@@ -49,17 +49,20 @@ func writeReport(t *testing.T, path string, rows []row) {
 		"{{kubernetes}}", version(sharedCluster(t).RESTConfig()),
 		"{{collector}}", strings.TrimSpace(string(collector)),
 		"{{table}}", strings.TrimSpace(table.String()),
-		"{{mutants}}", mutantsOf(t, path),
+		"{{mutants}}", sectionOf(t, path, "mutants"),
+		"{{cluster}}", sectionOf(t, path, "cluster"),
+		"{{soak}}", sectionOf(t, path, "soak"),
 	).Replace(promised)
 	require.NoError(t, os.WriteFile(path, []byte(page), 0o600))
 }
 
-// mutantsOf is the page's table of deliberate faults, which make mutants writes.
-func mutantsOf(t *testing.T, path string) string {
+// sectionOf is a part of the page that something else writes: make mutants, and the tests in
+// e2e/cluster.
+func sectionOf(t *testing.T, path, name string) string {
 	t.Helper()
 	page, err := os.ReadFile(path)
 	require.NoError(t, err)
-	_, rest, _ := strings.Cut(string(page), "<!-- mutants: begin -->")
-	table, _, _ := strings.Cut(rest, "<!-- mutants: end -->")
-	return strings.TrimSpace(table)
+	_, rest, _ := strings.Cut(string(page), "<!-- "+name+": begin -->")
+	section, _, _ := strings.Cut(rest, "<!-- "+name+": end -->")
+	return strings.TrimSpace(section)
 }

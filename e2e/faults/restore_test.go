@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/load"
 )
 
 const wentBack = "resource versions of the cluster have gone back"
@@ -22,12 +23,12 @@ const wentBack = "resource versions of the cluster have gone back"
 func etcdRestored(t *testing.T) row {
 	f, c, kept, backup := backedUp(t)
 	require.NoError(t, f.cluster.RestoreEtcd(t.Context(), backup))
-	kept.release()
+	kept.Release()
 	f.add(t, named("new-"))
 	c.waitForLog(t, wentBack)
 	f.delivers(t, 100)
 	c.kill()
-	f.load.grows(t, 50)
+	f.load.Grows(t, 50)
 	c.start(t)
 	f.delivers(t, 100)
 	return f.conclude(t)
@@ -39,33 +40,33 @@ func etcdRestoredWhileDown(t *testing.T) row {
 	c.kill()
 	require.NoError(t, f.cluster.RestoreEtcd(t.Context(), backup))
 	f.sink.answers(accept)
-	kept.release()
+	kept.Release()
 	f.add(t, named("new-"))
-	f.load.grows(t, 100)
+	f.load.Grows(t, 100)
 	c.start(t)
 	c.waitForLog(t, wentBack)
 	f.delivers(t, 100)
 	r := f.conclude(t)
-	assert.Positive(t, r.repeated, "the outbox was delivered")
+	assert.Positive(t, r.Repeated, "the outbox was delivered")
 	return r
 }
 
 // backedUp makes a backup of etcd, and then many changes that a restore of it takes back. The load
 // that the backup has is held. All is delivered.
-func backedUp(t *testing.T) (f *fixture, c *collector, kept *load, backup string) {
+func backedUp(t *testing.T) (f *fixture, c *collector, kept *load.Load, backup string) {
 	t.Helper()
 	f = newFixture(t, ownCluster(t, controlplane.Options{}))
 	c = f.watchedBy(t, f.cluster.Kubeconfig(), withStorage)
 	f.begin(t)
 	kept = f.load
 	f.delivers(t, 100)
-	kept.hold()
+	kept.Hold()
 	f.awaitAll(t)
 	backup = filepath.Join(t.TempDir(), "backup")
 	require.NoError(t, f.cluster.BackUpEtcd(backup))
 	f.add(t, named("gone-"), quick)
-	f.load.grows(t, 4000)
-	f.load.end()
+	f.load.Grows(t, 4000)
+	f.load.End()
 	f.awaitAll(t)
 	return f, c, kept, backup
 }
@@ -77,13 +78,13 @@ func (f *fixture) fillOutbox(t *testing.T) {
 	f.sink.answers(acceptWithoutAnswer)
 	f.add(t, named("hung-"))
 	f.delivers(t, 1)
-	f.load.end()
-	f.load.vanishes = true
+	f.load.End()
+	f.load.Vanishes = true
 }
 
-func named(prefix string) func(*load) { return func(l *load) { l.prefix = prefix } }
+func named(prefix string) func(*load.Load) { return func(l *load.Load) { l.Prefix = prefix } }
 
-func quick(l *load) { l.pause /= 4 }
+func quick(l *load.Load) { l.Pause /= 4 }
 
 const otherCluster = "The checkpoint is of another cluster"
 
@@ -115,7 +116,7 @@ func replaced(t *testing.T, replace func(*fixture, *collector)) row {
 	c := f.watchedBy(t, f.cluster.Kubeconfig(), withStorage, "receivers::kube_events::start_at: beginning")
 	f.begin(t)
 	f.delivers(t, 50)
-	f.load.end()
+	f.load.End()
 	f.awaitAll(t)
 	f.fillOutbox(t)
 	f.metricDiffers = true
@@ -124,14 +125,14 @@ func replaced(t *testing.T, replace func(*fixture, *collector)) row {
 	c.waitForLog(t, otherCluster)
 	f.delivers(t, 100)
 	c.kill()
-	f.load.grows(t, 50)
+	f.load.Grows(t, 50)
 	c.start(t)
 	f.delivers(t, 100)
 	f.remark = "delivers the outbox, then makes a first start with new sums (here with start_at: beginning)"
 	r := f.conclude(t)
-	assert.Positive(t, r.repeated, "the outbox was delivered")
+	assert.Positive(t, r.Repeated, "the outbox was delivered")
 	points := f.pointsOf(f.cluster.UID(t))
-	assert.Equal(t, f.load.total(), total(points), "the sums of the new cluster")
+	assert.Equal(t, f.load.Total(), total(points), "the sums of the new cluster")
 	assertSteady(t, points)
 	return r
 }

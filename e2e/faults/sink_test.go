@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/account"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/otlpsink"
 )
 
@@ -45,12 +46,11 @@ type sink struct {
 	probes  map[string]string // names of probes, and the replica that delivered them
 }
 
-// record is what counts in a log record.
+// record is a log record, and the replica that delivered it.
 type record struct {
-	replica, namespace, event, uid string // uid is log.record.uid
-	count, occurrences             int64
-	refused                        bool
-	bytes                          digest // of the record with its resource and scope, in OTLP
+	account.Record
+
+	replica, namespace string
 }
 
 type digest = [sha256.Size]byte
@@ -131,10 +131,12 @@ func (s *sink) takeLogs(replica string, logs plog.Logs) {
 					continue
 				}
 				s.records = append(s.records, record{
+					Record: account.Record{
+						Event: text("k8s.event.name"), UID: text("log.record.uid"),
+						Count: numberOf(log.Attributes(), "k8s.event.count"), Occurrences: numberOf(log.Attributes(), "k8s.event.occurrences"),
+						Rejected: s.answer == rejectPermanently, Content: digestOf(resource, scope, log),
+					},
 					replica: replica, namespace: textOf(resource.Resource().Attributes(), "k8s.namespace.name"),
-					event: text("k8s.event.name"), uid: text("log.record.uid"),
-					count: numberOf(log.Attributes(), "k8s.event.count"), occurrences: numberOf(log.Attributes(), "k8s.event.occurrences"),
-					refused: s.answer == rejectPermanently, bytes: digestOf(resource, scope, log),
 				})
 			}
 		}

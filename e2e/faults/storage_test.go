@@ -12,7 +12,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/account"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/load"
 )
 
 const (
@@ -38,7 +40,7 @@ func diskFull(t *testing.T) row {
 	c.waitForLog(t, savedAgain)
 	f.delivers(t, 100)
 	c.kill()
-	f.load.grows(t, 50)
+	f.load.Grows(t, 50)
 	c.start(t)
 	f.delivers(t, 100)
 	return f.conclude(t)
@@ -68,7 +70,7 @@ func startedOnFullDisk(t *testing.T) row {
 	f.delivers(t, 200)
 	r := f.conclude(t)
 	assertRepeatsAreTheSame(t, f.sink.allRecords(), saved)
-	assert.Positive(t, r.repeated+int(r.surplus), "repeated records")
+	assert.Positive(t, r.Repeated+int(r.Surplus), "repeated records")
 	return r
 }
 
@@ -82,7 +84,7 @@ func (f *fixture) awaitPoint(t *testing.T) (points int) {
 
 // mostlyNew makes most writes create a new event, so that the receiver has to remember more and
 // more.
-func mostlyNew(l *load) { l.fresh = 7 }
+func mostlyNew(l *load.Load) { l.Fresh = 7 }
 
 func onDisk(directory string) setting { return "extensions::file_storage::directory: " + directory }
 
@@ -109,7 +111,7 @@ func checkpointDamaged(t *testing.T) row {
 	f.delivers(t, 100)
 	c.terminate(t)
 	damage(t, c.directory)
-	f.load.grows(t, 50)
+	f.load.Grows(t, 50)
 	records, points := len(f.sink.allRecords()), len(f.sink.allPoints())
 	c.start(t)
 	c.waitForLog(t, `The checkpoint .* is set aside.*"set_aside"`)
@@ -120,7 +122,7 @@ func checkpointDamaged(t *testing.T) row {
 	f.remark = "reports this and makes a first start with new sums (here with start_at: beginning, so existing events are emitted again)"
 	r := f.conclude(t)
 	since := pointsIn(f.namespace, f.sink.allPoints()[points:])
-	assert.Equal(t, distinct(recordsIn(f.namespace, f.sink.allRecords()[records:])), total(since), "the sums since")
+	assert.Equal(t, account.Distinct(accounts(recordsIn(f.namespace, f.sink.allRecords()[records:]))), total(since), "the sums since")
 	assertSteady(t, since)
 	return r
 }
@@ -136,7 +138,7 @@ func storageLocked(t *testing.T) row {
 	unlock := lock(t, c.directory)
 	c.refusesToStart(t)
 	c.waitForLog(t, `storage:? "file_storage".*timeout`)
-	f.load.grows(t, 50)
+	f.load.Grows(t, 50)
 	unlock()
 	c.start(t)
 	f.delivers(t, 50)

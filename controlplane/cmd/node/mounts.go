@@ -12,11 +12,13 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/kubeevents/kubeeventsreceiver/controlplane/internal/realnode"
 )
 
 // Where the node finds its directory and its programs.
 const (
-	nodeDir     = "/run/node"
+	nodeDir     = realnode.Dir
 	binariesDir = "/run/bin"
 )
 

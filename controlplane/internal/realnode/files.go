@@ -8,10 +8,14 @@ package realnode
 // network namespace.
 const Address = "192.0.2.10"
 
+// Dir is where the node finds its directory.
+const Dir = "/run/node"
+
 // Files in the node's directory.
 const (
 	Kubeconfig = "kubeconfig"
 	Manifests  = "manifests" // of static pods
+	Volumes    = "volumes"   // directories for pods
 	// EgressSocket is served inside the node's network namespace. Programs outside reach kubelet, pods
 	// and Services through it.
 	EgressSocket = "egress.sock"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package faults
+// Package load writes events to a cluster as recorders do, and knows how many occurrences there
+// were.
+package load
 
 import (
 	"context"
@@ -8,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -24,18 +27,19 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
-// load is what goes on in a cluster: recorders that write events of both styles and count their
+// Load is what goes on in a cluster: recorders that write events of both styles and count their
 // repeats. It knows the truth, because it never gives a write up: each is repeated until the API
 // server has taken it.
-type load struct {
+type Load struct {
+	ClockOff time.Duration // how far the recorders' clocks are off
+	Pause    time.Duration // between two writes of one recorder
+	Keep     int           // how many events a recorder repeats at a time
+	Fresh    int           // of ten writes, how many are of a new event
+	Prefix   string        // of the events' names
+	Vanishes bool          // the cluster loses the events; only what is delivered counts
+
 	client    kubernetes.Interface
 	namespace string
-	clockOff  time.Duration // how far the recorders' clocks are off
-	pause     time.Duration // between two writes of one recorder
-	keep      int           // how many events a recorder repeats at a time
-	fresh     int           // of ten writes, how many are of a new event
-	prefix    string        // of the events' names
-	vanishes  bool          // the cluster loses the events; only what is delivered counts
 
 	stop context.CancelFunc
 	done sync.WaitGroup
@@ -51,66 +55,75 @@ type load struct {
 
 const recorders = 6
 
-func startLoad(t *testing.T, c *cluster, namespace string, options ...func(*load)) *load {
+// Start starts the recorders. They end with the test at the latest. Options change the fields.
+func Start(t testing.TB, client kubernetes.Interface, namespace string, options ...func(*Load)) *Load {
 	t.Helper()
-	l := &load{client: c, namespace: namespace, pause: 60 * time.Millisecond, keep: 8, fresh: 1, made: map[string]int64{}}
+	l := &Load{client: client, namespace: namespace, Pause: 60 * time.Millisecond, Keep: 8, Fresh: 1, made: map[string]int64{}}
 	for _, option := range options {
 		option(l)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	l.stop = stop
 	for i := range recorders {
-		l.done.Go(func() { (&recorder{load: l, id: i}).run(ctx) })
+		l.done.Go(func() { (&recorder{Load: l, id: i}).run(ctx) })
 	}
-	t.Cleanup(l.end)
+	t.Cleanup(l.End)
 	return l
 }
 
-// end stops the recorders; what they have begun to write is written.
-func (l *load) end() {
+// End stops the recorders; what they have begun to write is written.
+func (l *Load) End() {
 	l.stop()
 	l.done.Wait()
 }
 
-// hold waits for the writes that are under way. No other write begins until release.
-func (l *load) hold() {
+// Hold waits for the writes that are under way. No other write begins until Release.
+func (l *Load) Hold() {
 	l.held.Store(true)
 	l.writing.Lock()
 	defer l.writing.Unlock()
 }
 
-func (l *load) release() { l.held.Store(false) }
+// Release lets the recorders write again.
+func (l *Load) Release() { l.held.Store(false) }
 
-// truth is how many occurrences of each event there were.
-func (l *load) truth() map[string]int64 {
+// Truth is how many occurrences of each event there were.
+func (l *Load) Truth() map[string]int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return maps.Clone(l.made)
 }
 
-// total is how many occurrences there were so far.
-func (l *load) total() (sum int64) {
-	for _, n := range l.truth() {
+// Total is how many occurrences there were so far.
+func (l *Load) Total() (sum int64) {
+	for _, n := range l.Truth() {
 		sum += n
 	}
 	return sum
 }
 
-// remade is how many events had to be made again.
-func (l *load) remade() int {
+// Remade is how many events had to be made again.
+func (l *Load) Remade() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.again
 }
 
-// grows waits until the load has made n more occurrences.
-func (l *load) grows(t *testing.T, by int64) {
+// Grows waits until the load has made n more occurrences.
+func (l *Load) Grows(t testing.TB, by int64) {
 	t.Helper()
-	goal := l.total() + by
-	harness.Eventually(t, func() bool { return l.total() >= goal }, "%d more occurrences", by)
+	goal := l.Total() + by
+	harness.Eventually(t, func() bool { return l.Total() >= goal }, "%d more occurrences", by)
 }
 
-func (l *load) note(name string, count int64) {
+// Mistakes are the errors of writes that cannot succeed.
+func (l *Load) Mistakes() []error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.mistakes)
+}
+
+func (l *Load) note(name string, count int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.made[name] = count
@@ -118,7 +131,7 @@ func (l *load) note(name string, count int64) {
 
 // recorder is one producer. Even ones are of the old style (count), odd ones of the new (series).
 type recorder struct {
-	*load
+	*Load
 	id     int
 	serial int
 	recent []*repeated
@@ -136,7 +149,7 @@ func (r *recorder) run(ctx context.Context) {
 		r.step()
 		select {
 		case <-ctx.Done():
-		case <-time.After(r.pause/2 + rand.N(r.pause)):
+		case <-time.After(r.Pause/2 + rand.N(r.Pause)):
 		}
 	}
 }
@@ -147,7 +160,7 @@ func (r *recorder) step() {
 	defer r.writing.RUnlock()
 	switch {
 	case r.held.Load():
-	case len(r.recent) < r.keep || rand.IntN(10) < r.fresh:
+	case len(r.recent) < r.Keep || rand.IntN(10) < r.Fresh:
 		r.begin()
 	default:
 		r.repeat(r.recent[rand.IntN(len(r.recent))])
@@ -157,10 +170,10 @@ func (r *recorder) step() {
 // begin records something new, and forgets the oldest event.
 func (r *recorder) begin() {
 	r.serial++
-	e := &repeated{name: fmt.Sprintf("%spod-%d.%d", r.prefix, r.id, r.serial), first: r.now(), count: 1}
+	e := &repeated{name: fmt.Sprintf("%spod-%d.%d", r.Prefix, r.id, r.serial), first: r.now(), count: 1}
 	r.write(e, func(ctx context.Context) error { return r.create(ctx, e) })
 	r.recent = append(r.recent, e)
-	r.recent = r.recent[max(0, len(r.recent)-r.keep):]
+	r.recent = r.recent[max(0, len(r.recent)-r.Keep):]
 }
 
 // repeat raises the count of an event, sometimes by more than one, as a throttled recorder does.
@@ -201,7 +214,7 @@ func (r *recorder) write(e *repeated, try func(context.Context) error) {
 	})
 }
 
-func (r *recorder) now() time.Time { return time.Now().Add(r.clockOff) }
+func (r *recorder) now() time.Time { return time.Now().Add(r.ClockOff) }
 
 func (r *recorder) newStyle() bool { return r.id%2 == 1 }
 
