@@ -93,6 +93,10 @@ faults: $(OTELCOL) $(CONTROLPLANE) ## Cause faults, count lost and repeated reco
 	@cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" FAULTS_REPORT="$(CURDIR)/docs/reliability.md" \
 		go test -count=1 -timeout 60m -parallel 6 -run TestFaults -v ./faults
 
+.PHONY: record-producers
+record-producers: $(OTELCOL) $(CONTROLPLANE) $(NODE_BINARIES) ## Record events of real kubelets, schedulers and controllers into testdata/producers/kubernetes (Linux, root)
+	@cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" go test -count=1 -timeout 60m -parallel 20 -v ./producers -args -record
+
 # Without the race detector, which makes allocations of its own: with it, these tests are skipped.
 ALLOCATIONS := go test -count=1 -v -run Allocations ./internal/logrecord ./internal/memory ./internal/watch ./resolver
 

@@ -12,6 +12,8 @@ const Address = "192.0.2.10"
 const (
 	Kubeconfig = "kubeconfig"
 	Manifests  = "manifests" // of static pods
+	// KubeletConfigurations has files whose fields take precedence over kubelet's configuration.
+	KubeletConfigurations = "kubelet.conf.d"
 	// EgressSocket is served inside the node's network namespace. Programs outside reach kubelet, pods
 	// and Services through it.
 	EgressSocket = "egress.sock"
