@@ -118,6 +118,10 @@ VERSIONS ?= $(OLDER) newest
 test-versions: $(OTELCOL) $(CONTROLPLANE) $(foreach minor,$(filter-out newest,$(VERSIONS)),$(call older,$(minor))) ## Run the tests of e2e against each Kubernetes version, and write docs/compatibility.md
 	@cd e2e && go run ./versions $(patsubst %-newest,%,$(addprefix ../build/controlplane-,$(VERSIONS)))
 
+.PHONY: record-producers
+record-producers: $(OTELCOL) $(CONTROLPLANE) $(NODE_BINARIES) ## Record events of real kubelets, schedulers and controllers into testdata/producers/kubernetes (Linux, root)
+	@cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" go test -count=1 -timeout 60m -parallel 20 -v ./producers -args -record
+
 # Without the race detector, which makes allocations of its own: with it, these tests are skipped.
 ALLOCATIONS := go test -count=1 -v -run Allocations ./internal/logrecord ./internal/memory ./internal/watch ./resolver
 

@@ -34,12 +34,14 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files again")
 
-// recording is one file of testdata/producers: the states of an event as the API server handed them
-// over, and the owner chain of its involved object as the resolver finds it.
+// recording is one file of testdata/producers: the states of events as the API server returned
+// them, and the objects that the API server has. A recording that a person wrote has the chain of
+// one object instead, and what a lookup of the end of that chain gives.
 type recording struct {
-	Chain      []resolver.Object   `json:"chain"`
-	Resolution resolver.Resolution `json:"resolution"`
-	States     []corev1.Event      `json:"states"`
+	Objects    []metav1.PartialObjectMetadata `json:"objects"`
+	Chain      []resolver.Object              `json:"chain"`
+	Resolution resolver.Resolution            `json:"resolution"`
+	States     []corev1.Event                 `json:"states"`
 }
 
 // startedAt is when the receiver starts. It sees the events a second later.
@@ -49,7 +51,7 @@ var startedAt = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 // emits.
 func (r recording) emit(t *testing.T) (logs plog.Logs, metrics pmetric.Metrics) {
 	inBubble(t, func(t *testing.T, api *apitest.Server) {
-		api.Objects = r.objects()
+		api.Objects = r.server()
 		time.Sleep(time.Until(startedAt))
 		p := launch(t, api, options{disk: newDisk(), interval: time.Minute})
 		time.Sleep(time.Second) // The first list is complete.
@@ -86,9 +88,25 @@ func joined(batches []plog.Logs) plog.Logs {
 	return all
 }
 
-// objects returns an API server that has the chain. The resolution decides what it answers about
-// the end of the chain.
-func (r recording) objects() *apitest.Objects {
+// server returns an API server that has the objects.
+func (r recording) server() *apitest.Objects {
+	if len(r.Chain) > 0 {
+		return r.serverOfChain()
+	}
+	api := apitest.NewObjectsInMemory()
+	for _, o := range r.Objects {
+		api.Serve(o.APIVersion, o.Kind, strings.ToLower(o.Kind)+"s", o.Namespace != "")
+		api.Put(apitest.Object{
+			APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: string(o.UID),
+			Labels: o.Labels, Annotations: o.Annotations, Owners: o.OwnerReferences,
+		})
+	}
+	return api
+}
+
+// serverOfChain returns an API server that has the chain. The resolution decides what it answers
+// about the end of the chain.
+func (r recording) serverOfChain() *apitest.Objects {
 	api := apitest.NewObjectsInMemory()
 	chain := make([]apitest.Object, len(r.Chain))
 	for i, o := range slices.Backward(r.Chain) {
@@ -117,9 +135,13 @@ func (r recording) objects() *apitest.Objects {
 func recordings(t *testing.T) map[string]recording {
 	files, err := filepath.Glob("testdata/producers/*.yaml")
 	require.NoError(t, err)
+	recorded, err := filepath.Glob("testdata/producers/kubernetes/*.yaml")
+	require.NoError(t, err)
 	found := map[string]recording{}
-	for _, file := range files {
-		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
+	for _, file := range append(files, recorded...) {
+		name, err := filepath.Rel("testdata/producers", file)
+		require.NoError(t, err)
+		name = strings.TrimSuffix(name, ".yaml")
 		if strings.Contains(name, ".") {
 			continue // A golden output.
 		}

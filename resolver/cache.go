@@ -22,6 +22,9 @@ const (
 	stableFailureTTL = time.Minute
 	// transientFailureTTL is how long a failure is cached that may end soon.
 	transientFailureTTL = 5 * time.Second
+	// missingNodeTTL is how long it is cached that a Node does not exist. It is short because a kubelet
+	// reports the first events before it creates its Node.
+	missingNodeTTL = time.Second
 )
 
 // collection is where objects are listed: a kind, and a namespace. The namespace is empty for
@@ -219,9 +222,13 @@ func (c *cache) fail(key objectKey, uid types.UID, failure Resolution, remember 
 		return answer{object: &e.Object}
 	}
 	if remember {
+		ttl := failureTTL(failure)
+		if failure == NotFound && key.kind == coreNode {
+			ttl = missingNodeTTL
+		}
 		key.name = strings.Clone(key.name)
 		uid = types.UID(strings.Clone(string(uid)))
-		c.failures.Add(failureKey{key, uid}, failed{failure, c.now() + failureTTL(failure)})
+		c.failures.Add(failureKey{key, uid}, failed{failure, c.now() + ttl})
 	}
 	return answer{failure: failure}
 }

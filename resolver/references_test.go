@@ -157,6 +157,22 @@ func TestReferencesThatLackSomething(t *testing.T) {
 	}
 }
 
+// A kubelet reports its start before it creates its Node.
+func TestANodeThatDoesNotExistYet(t *testing.T) {
+	api, clock := apitest.NewObjects(t), newClock()
+	r := newResolver(t, api, resolver.Config{Now: clock.Now})
+	byName := resolver.Reference{APIVersion: "v1", Kind: "Node", Name: node.Name}
+	require.Equal(t, resolver.NotFound, resolve(t, r, byName).Resolution)
+
+	api.Put(node)
+	api.Seen()
+	clock.pass(time.Second - time.Millisecond)
+	require.Equal(t, resolver.NotFound, resolve(t, r, byName).Resolution)
+	require.Empty(t, api.Seen(), "many events do not cause many requests")
+	clock.pass(time.Millisecond)
+	require.Equal(t, resolver.Complete, resolve(t, r, byName).Resolution)
+}
+
 // A kubelet knows a static pod before its mirror pod exists. Its events refer to it by a hash of
 // its manifest, which the mirror pod has in an annotation.
 func TestStaticPods(t *testing.T) {

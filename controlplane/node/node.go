@@ -31,6 +31,9 @@ type Options struct {
 	// HostPorts are ports of this machine's loopback interface that pods reach as the same ports of
 	// Address.
 	HostPorts []int
+	// Kubelet are fields of a KubeletConfiguration, in YAML. They take precedence over the node's own
+	// configuration.
+	Kubelet string
 }
 
 // Node is a running node. Its methods may be used concurrently.
@@ -92,6 +95,9 @@ func launch(cp *controlplane.ControlPlane, options Options) (*Node, error) {
 		n.name = "node-0"
 	}
 	if err := n.writeFiles(cp.RESTConfig(), port); err != nil {
+		return nil, err
+	}
+	if err := n.writeKubeletFields(options.Kubelet); err != nil {
 		return nil, err
 	}
 	ports := port

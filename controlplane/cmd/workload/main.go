@@ -40,6 +40,8 @@ func run(ctx context.Context, args []string) error {
 		return serve(ctx, http.StatusInternalServerError)
 	case "memory":
 		return useMemory(ctx)
+	case "fill":
+		return fill(ctx, args[1])
 	case "whoami":
 		return whoami(ctx)
 	case "get":
