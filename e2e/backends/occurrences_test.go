@@ -66,8 +66,11 @@ func startRareScrapes(t *testing.T) *prometheus {
 // there is none.
 func (p *prometheus) newestSample(metric, value string) (newest time.Time, err error) {
 	found, err := p.series(fmt.Sprintf("max(timestamp(%s) and %s == %s)", metric, metric, value))
-	if err != nil || len(found) == 0 {
-		return newest, fmt.Errorf("no sample of %s is %s: %v", metric, value, err)
+	if err != nil {
+		return newest, err
+	}
+	if len(found) == 0 {
+		return newest, fmt.Errorf("no sample of %s is %s", metric, value)
 	}
 	seconds, err := strconv.ParseFloat(fmt.Sprint(found[0].Value[1]), 64)
 	return time.UnixMilli(int64(math.Round(seconds * 1000))), err
