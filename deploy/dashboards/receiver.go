@@ -11,13 +11,18 @@ import (
 // own is the prefix of the receiver's own metrics; see documentation.md.
 const own = "otelcol_kube_events_"
 
-const ofInstance = `{instance=~"$instance"}`
+// The label cluster is that of the scrape: the chart's PodMonitor sets it, if the cluster has a name.
+const (
+	ofScraped  = `cluster=~"$cluster"`
+	ofInstance = `{` + ofScraped + `, instance=~"$instance"}`
+)
 
 // receiver returns the dashboard for people who run the Collector. It has no logs of events, so it is
 // the same in all variants.
 func receiver(v variant) layout {
 	d := newDashboard(v, receiverUID, "Kubernetes events: receiver", "The receiver's own metrics, which the Collector serves on port 8888.", "now-1h").
-		WithVariable(choices("instance", "Collector", "", "instance", own+"received"))
+		WithVariable(choices("cluster", "Cluster", "The label cluster of the scrape. The chart's PodMonitor sets it to the name of the cluster.", "cluster", own+"received")).
+		WithVariable(choices("instance", "Collector", "", "instance", own+"received{"+ofScraped+"}"))
 	return layout{"receiver", d, []section{
 		{lines: []line{{4, receiverNumbers()}}},
 		{title: "Delivery", lines: delivery()},
@@ -40,7 +45,7 @@ func receiverNumbers() []cell {
 		{3, number("Dropped", "Log records in the time range that are not delivered.", units.Short,
 			"round(sum(increase("+own+"dropped"+ofInstance+"[$__range])) or vector(0))", dropped)},
 		{3, number("Without owners", "The part of the log records in the time range whose owners are not completely known.", units.PercentUnit,
-			"(sum(increase("+own+`owner_resolutions{instance=~"$instance", resolution!~"complete|ambiguous"}[$__range])) or vector(0))`+
+			"(sum(increase("+own+`owner_resolutions{`+ofScraped+`, instance=~"$instance", resolution!~"complete|ambiguous"}[$__range])) or vector(0))`+
 				" / sum(increase("+own+"owner_resolutions"+ofInstance+"[$__range]))", thresholds("green", limit{0.05, warningColor}))},
 		{3, number("Series in use", "The part of metrics.max_series that the metric uses. Beyond the limit, one series has the rest.", units.PercentUnit,
 			"max("+own+"series"+ofInstance+" / "+own+"series_limit"+ofInstance+")", thresholds("green", limit{0.8, warningColor}, limit{1, "red"}))},
