@@ -38,19 +38,23 @@ func (c *cluster) forward(pod *corev1.Pod, port int) (address string, end func()
 	if err != nil {
 		return "", nil, err
 	}
-	stop, ready, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	stop, ready, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	forwarder, err := portforward.New(dialer, []string{fmt.Sprint(":", port)}, stop, ready, io.Discard, io.Discard)
 	if err != nil {
 		return "", nil, err
 	}
-	go func() { done <- forwarder.ForwardPorts() }()
+	var failure error
+	go func() {
+		defer close(done)
+		failure = forwarder.ForwardPorts()
+	}()
 	end = func() {
 		close(stop)
-		_ = <-done // an error means that the connection has ended
+		<-done
 	}
 	select {
-	case err := <-done:
-		return "", nil, fmt.Errorf("forward port %d of %s: %w", port, pod.Name, err)
+	case <-done:
+		return "", nil, fmt.Errorf("forward port %d of %s: %w", port, pod.Name, failure)
 	case <-ready:
 	}
 	ports, err := forwarder.GetPorts()
