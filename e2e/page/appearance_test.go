@@ -42,9 +42,7 @@ func testModes(t *testing.T, b *browser) {
 	} {
 		t.Run(mode, func(t *testing.T) {
 			b.prefer(t, mode)
-			picture, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
-			require.NoError(t, err)
-			require.NoError(t, os.WriteFile(filepath.Join(t.ArtifactDir(), tt.file), picture, 0o644))
+			picture := b.picture(t, tt.file)
 			if *update {
 				require.NoError(t, os.WriteFile(harness.InRepository("docs", tt.file), picture, 0o644))
 			}
@@ -55,6 +53,15 @@ func testModes(t *testing.T, b *browser) {
 		})
 	}
 	b.prefer(t, "light")
+}
+
+// picture takes a picture of the window. With the flag -artifacts, go test keeps it.
+func (b *browser) picture(t *testing.T, file string) []byte {
+	t.Helper()
+	picture, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(t.ArtifactDir(), file), picture, 0o644))
+	return picture
 }
 
 // prefer sets what the viewer prefers: a mode, and nothing that moves.
@@ -105,6 +112,7 @@ func testNarrowWindow(t *testing.T, b *browser, url string) {
 			for _, mode := range []string{"dark", "light"} {
 				b.prefer(t, mode)
 				assert.Empty(t, value[[]string](t, b, unreadable), mode)
+				b.picture(t, mode+".png")
 			}
 		})
 	}
@@ -151,7 +159,7 @@ func testWithoutScripts(t *testing.T, b *browser, url string) {
 		assert.Equal(t, []string{"Times in UTC"}, b.texts(t, "#zone"))
 		typeName("stuck")(t, b)
 		onlyWarnings(t, b)
-		b.do(t, chromedp.Click("#filters button", chromedp.ByQuery))
+		b.do(t, chromedp.Click(chromedp.CSS("#filters button")))
 		b.await(t, `location.search.includes("name=stuck") && document.readyState === "complete"`)
 		assert.Equal(t, []string{"deployment stuck"}, b.texts(t, "h3"))
 		assert.Equal(t, "on", value[string](t, b, `document.querySelector("[name=warnings]").checked ? "on" : "off"`))

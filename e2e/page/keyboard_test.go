@@ -5,6 +5,7 @@ package page
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/accessibility"
@@ -121,7 +122,7 @@ func textOf(t *testing.T, v *accessibility.Value) (text string) {
 	if v != nil && len(v.Value) > 0 {
 		require.NoError(t, json.Unmarshal(v.Value, &text), fmt.Sprint(v.Value))
 	}
-	return text
+	return strings.TrimSpace(text)
 }
 
 // skippedHeadings lists headings that are more than one level below the heading before them.

@@ -152,7 +152,7 @@ func testAttention(t *testing.T, b *browser) {
 		b.await(t, `postponed.has(before.id)`)
 		assert.Equal(t, "Back-off restarting failed container", value[string](t, b, `getSelection().toString().trim()`))
 		b.run(t, `getSelection().removeAllRanges();`)
-		b.await(t, `!before.isConnected && document.getElementById(before.id)`)
+		b.await(t, `!before.isConnected && document.getElementById(before.id) !== null`)
 	})
 	t.Run("a list of values is not exchanged under the pointer, but afterwards", func(t *testing.T) {
 		b.run(t, `window.before = document.getElementById("facet-reason"); before.querySelector("select").focus();`)
