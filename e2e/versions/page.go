@@ -98,8 +98,8 @@ func (p *page) write() error {
 		return err
 	}
 	return errors.Join(
-		os.WriteFile(p.data(), append(kept, '\n'), 0o600),                            //nolint:gosec // The path is the command line's.
-		os.WriteFile(filepath.Join(p.docs, "compatibility.md"), []byte(text), 0o600), //nolint:gosec // Likewise.
+		os.WriteFile(p.data(), append(kept, '\n'), 0o600),
+		os.WriteFile(filepath.Join(p.docs, "compatibility.md"), []byte(text), 0o600),
 	)
 }
 
