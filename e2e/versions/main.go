@@ -40,12 +40,12 @@ func run(arguments []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	flags := flag.NewFlagSet("versions", flag.ContinueOnError)
-	docs := flags.String("docs", filepath.Join("..", "docs"), "the directory of compatibility.json and compatibility.md")
+	repository := flags.String("repository", "..", "the directory of docs, which the results are written to, and of tools")
 	renders := flags.Bool("render", false, "run no tests, and write the page again from compatibility.json")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
-	p, err := readPage(*docs)
+	p, err := readPage(*repository)
 	if err != nil {
 		return err
 	}

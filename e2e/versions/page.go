@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,12 +24,17 @@ import (
 // page is docs/compatibility.md, with the results that it is written from.
 type page struct {
 	docs    string   // the directory
-	results []result // the oldest version first
+	pinned  []string // the versions that make can build, the oldest first
+	results []result // likewise
 }
 
-// readPage reads the results so far.
-func readPage(docs string) (*page, error) {
-	p := &page{docs: docs}
+// readPage reads the pinned versions of a repository, and the results so far.
+func readPage(repository string) (*page, error) {
+	pinned, err := pinnedVersions(filepath.Join(repository, "tools"))
+	if err != nil {
+		return nil, err
+	}
+	p := &page{docs: filepath.Join(repository, "docs"), pinned: pinned}
 	kept, err := os.ReadFile(p.data())
 	if errors.Is(err, fs.ErrNotExist) {
 		return p, nil
@@ -42,6 +48,29 @@ func readPage(docs string) (*page, error) {
 	return p, nil
 }
 
+var requirement = regexp.MustCompile(`(?m)^\tk8s\.io/kubernetes v(\S+)`)
+
+// pinnedVersions returns the Kubernetes versions that the modules in a directory pin.
+func pinnedVersions(tools string) (versions []string, err error) {
+	modules, err := filepath.Glob(filepath.Join(tools, "kubernetes*", "go.mod"))
+	if err != nil {
+		return nil, err
+	}
+	for _, module := range modules {
+		text, err := os.ReadFile(module)
+		if err != nil {
+			return nil, err
+		}
+		found := requirement.FindSubmatch(text)
+		if found == nil {
+			return nil, fmt.Errorf("%s does not require k8s.io/kubernetes", module)
+		}
+		versions = append(versions, string(found[1]))
+	}
+	slices.SortFunc(versions, func(a, b string) int { return cmp.Compare(order(a), order(b)) })
+	return versions, nil
+}
+
 // data is the path of the file with the results.
 func (p *page) data() string { return filepath.Join(p.docs, "compatibility.json") }
 
@@ -49,13 +78,12 @@ func (p *page) data() string { return filepath.Join(p.docs, "compatibility.json"
 func (p *page) keep(r result) {
 	p.results = slices.DeleteFunc(p.results, func(other result) bool { return other.Minor() == r.Minor() })
 	p.results = append(p.results, r)
-	slices.SortFunc(p.results, func(a, b result) int { return cmp.Compare(a.order(), b.order()) })
+	slices.SortFunc(p.results, func(a, b result) int { return cmp.Compare(order(a.Kubernetes), order(b.Kubernetes)) })
 }
 
 // order returns the number of the minor version.
-func (r *result) order() int {
-	_, minor, _ := strings.Cut(r.Minor(), ".")
-	n, _ := strconv.Atoi(minor)
+func order(version string) int {
+	n, _ := strconv.Atoi(strings.Split(version, ".")[1])
 	return n
 }
 
@@ -65,13 +93,13 @@ func (p *page) write() error {
 	if err != nil {
 		return err
 	}
-	text, err := render(p.results)
+	text, err := p.render()
 	if err != nil {
 		return err
 	}
 	return errors.Join(
-		os.WriteFile(p.data(), append(kept, '\n'), 0o600),                            //nolint:gosec // The path is the command line's.
-		os.WriteFile(filepath.Join(p.docs, "compatibility.md"), []byte(text), 0o600), //nolint:gosec // Likewise.
+		os.WriteFile(p.data(), append(kept, '\n'), 0o600),
+		os.WriteFile(filepath.Join(p.docs, "compatibility.md"), []byte(text), 0o600),
 	)
 }
 
@@ -87,6 +115,7 @@ type view struct {
 	Tests          []row
 	Needed, Used   []row
 	Remarks        []remark
+	Untested       []string // versions that are pinned, but have no result
 }
 
 // row is a row of a table, with a cell for each version.
@@ -102,11 +131,12 @@ type remark struct {
 	Tests      []string
 }
 
-func render(results []result) (string, error) {
+func (p *page) render() (string, error) {
+	results := p.results
 	if len(results) == 0 {
 		return "", errors.New("there are no results")
 	}
-	v := view{Results: results, Oldest: results[0].Kubernetes, Newest: results[len(results)-1].Kubernetes}
+	v := view{Untested: p.untested(), Results: results, Oldest: results[0].Kubernetes, Newest: results[len(results)-1].Kubernetes}
 	cells := func(cell func(*result) string) (all []string) {
 		for i := range results {
 			all = append(all, cell(&results[i]))
@@ -138,6 +168,13 @@ func render(results []result) (string, error) {
 	var text bytes.Buffer
 	err := pageTemplate.Execute(&text, v)
 	return text.String(), err
+}
+
+// untested returns the pinned versions without a result.
+func (p *page) untested() []string {
+	return slices.DeleteFunc(slices.Clone(p.pinned), func(version string) bool {
+		return slices.ContainsFunc(p.results, func(r result) bool { return r.Kubernetes == version })
+	})
 }
 
 // yesOrNo returns the cell of a feature.

@@ -13,6 +13,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -82,14 +83,15 @@ type api struct {
 	client *http.Client
 }
 
-// get sends a request. Callers must close the body of the response.
+// get sends a request with a header: name, value, name, value. Callers must close the body of the
+// response.
 func (a *api) get(ctx context.Context, path string, query url.Values, header ...string) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.host+path+"?"+query.Encode(), http.NoBody)
 	if err != nil {
 		return nil, err
 	}
-	for i := 0; i < len(header); i += 2 {
-		request.Header.Set(header[i], header[i+1])
+	for pair := range slices.Chunk(header, 2) {
+		request.Header.Set(pair[0], pair[1])
 	}
 	return a.client.Do(request)
 }
