@@ -353,6 +353,8 @@ type process struct {
 	host    *host
 	log     *observer.ObservedLogs
 	stop    func()
+	// receivers are that of the logs pipeline and that of the metrics pipeline.
+	receivers []component.Component
 }
 
 func launch(t *testing.T, api *apitest.Server, o options) *process {
@@ -381,11 +383,10 @@ func launch(t *testing.T, api *apitest.Server, o options) *process {
 	core, log := observer.New(zap.InfoLevel)
 	settings.Logger, p.log = zap.New(core), log
 
-	var receivers []component.Component
 	if !o.noLogs {
 		r, err := NewFactory().CreateLogs(t.Context(), settings, cfg, consumer.Logs(p.logs))
 		require.NoError(t, err)
-		receivers = append(receivers, r)
+		p.receivers = append(p.receivers, r)
 	}
 	if !o.noMetrics {
 		next := consumer.Metrics(p.metrics)
@@ -394,13 +395,13 @@ func launch(t *testing.T, api *apitest.Server, o options) *process {
 		}
 		r, err := NewFactory().CreateMetrics(t.Context(), settings, cfg, next)
 		require.NoError(t, err)
-		receivers = append(receivers, r)
+		p.receivers = append(p.receivers, r)
 	}
-	for _, r := range receivers {
+	for _, r := range p.receivers {
 		require.NoError(t, r.Start(t.Context(), p.host))
 	}
 	p.stop = sync.OnceFunc(func() {
-		for _, r := range receivers {
+		for _, r := range p.receivers {
 			assert.NoError(t, r.Shutdown(context.Background()))
 		}
 	})

@@ -28,6 +28,9 @@ import (
 // shutdownGrace is how long what was taken may still be delivered after Shutdown was called.
 const shutdownGrace = 5 * time.Second
 
+// aloneTimeout is longer than a Collector needs from the first to the last of its receivers' shutdowns.
+const aloneTimeout = 2 * time.Minute
+
 // lifecycle lets two pipelines start and shut down the receiver that they share: the first call of
 // each counts.
 type lifecycle struct {
@@ -35,6 +38,10 @@ type lifecycle struct {
 	startErr error
 	stop     sync.Once
 	stopErr  error
+
+	mu        sync.Mutex  // guards the following
+	pipelines int         // that started the receiver and did not shut it down
+	alone     *time.Timer // reports that a pipeline still names the receiver, which has ended
 
 	cancel context.CancelFunc // nil: not started
 	// cancelDrain ends lookups and deliveries that outlast the grace.
@@ -74,6 +81,7 @@ const readPause = 40 * time.Millisecond
 // API server.
 func (r *eventsReceiver) Start(ctx context.Context, host component.Host) error {
 	r.Health.AddHost(host)
+	r.life.enter()
 	r.life.start.Do(func() { r.life.startErr = r.begin(ctx, host) })
 	return r.life.startErr
 }
@@ -256,8 +264,35 @@ func (r *eventsReceiver) close(ctx context.Context) {
 // Shutdown ends the watches, delivers what was taken from them, and returns when all work has
 // ended, or with the context's error if a pipeline hangs longer than the context allows.
 func (r *eventsReceiver) Shutdown(ctx context.Context) error {
+	r.life.leave(r.reportAlone)
 	r.life.stop.Do(func() { r.life.stopErr = r.end(ctx) })
 	return r.life.stopErr
+}
+
+// reportAlone is for a partial reload of the Collector (service.partialReload) that removes the
+// receiver from one of its pipelines. The Collector shuts down only that pipeline's receiver. This
+// looks like the begin of the Collector's own shutdown.
+func (r *eventsReceiver) reportAlone() {
+	r.Logger.Error("The receiver has ended, because one of its pipelines no longer has it. Another pipeline has it, but receives nothing: restart the Collector")
+}
+
+func (l *lifecycle) enter() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pipelines++
+}
+
+// leave calls alone later, if another pipeline still has the receiver then.
+func (l *lifecycle) leave(alone func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pipelines--
+	if l.alone != nil {
+		l.alone.Stop()
+	}
+	if l.pipelines > 0 {
+		l.alone = time.AfterFunc(aloneTimeout, alone)
+	}
 }
 
 func (r *eventsReceiver) end(ctx context.Context) error {

@@ -352,3 +352,29 @@ func awaitListed(t *testing.T, api *apitest.Server) {
 		return requests[len(requests)-1] == "watch"
 	}, testTimeout, 50*time.Millisecond)
 }
+
+// TestAPipelineWhoseReceiverHasEndedIsReported: a partial reload of the Collector can remove the
+// receiver from one pipeline.
+func TestAPipelineWhoseReceiverHasEndedIsReported(t *testing.T) {
+	for name, test := range map[string]struct {
+		shutDown int
+		want     int
+	}{
+		"one of two pipelines no longer has the receiver": {1, 1},
+		"the Collector shuts down":                        {2, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, api *apitest.Server) {
+				p := launch(t, api, options{})
+				for _, r := range p.receivers[:test.shutDown] {
+					require.NoError(t, r.Shutdown(t.Context()))
+				}
+				time.Sleep(2 * aloneTimeout)
+				assert.Len(t, p.log.FilterMessageSnippet("receives nothing").All(), test.want)
+				if test.shutDown < len(p.receivers) {
+					require.NoError(t, p.receivers[1].Shutdown(t.Context()))
+				}
+			})
+		})
+	}
+}
