@@ -172,8 +172,9 @@ func limitLocalStorage(t *testing.T, r *running) {
 }
 
 // reserveMemory makes kubelet want more free memory than the machine has, when the pod runs that it
-// then evicts: the one with the lowest priority.
+// then evicts: the one with the lowest priority. kubelet evicts nothing while it has no figures of
+// the local storage.
 func reserveMemory(t *testing.T, r *running) {
 	r.awaitPods(t, 1)
-	require.NoError(t, r.node.ConfigureKubelet(`evictionHard: {memory.available: "99.9%"}`+"\n"))
+	require.NoError(t, r.node.ConfigureKubelet("localStorageCapacityIsolation: true\nevictionHard: {memory.available: 99.9%}\n"))
 }

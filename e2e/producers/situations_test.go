@@ -20,7 +20,7 @@ const (
 var situations = []situation{
 	{
 		name: nodeStart, always: true,
-		about: "A node starts: kubelet gives the node's name as its UID, and kube-proxy uses the new recorder.",
+		about: "A node starts. The kubelet's events have no UID, and that of kube-proxy, which uses the new recorder, has no message.",
 		wants: []want{
 			{nodeKind, "Starting", "Starting kubelet", 1},
 			{nodeKind, "Starting", "kube-proxy", 1},
@@ -102,8 +102,11 @@ var situations = []situation{
 	},
 	{
 		name:  "failed-sandbox",
-		about: "A pod whose RuntimeClass the container runtime does not know: no sandbox can be created.",
-		wants: []want{{pod, "FailedCreatePodSandBox", "", 2}},
+		about: "A pod whose RuntimeClass the container runtime does not know. Each message names another sandbox, so the events are combined.",
+		wants: []want{
+			{pod, "FailedCreatePodSandBox", "no runtime", 1},
+			{pod, "FailedCreatePodSandBox", "(combined from similar events)", 2},
+		},
 	},
 	{
 		name: "failed-scheduling", cause: freeResources,
@@ -115,7 +118,7 @@ var situations = []situation{
 	},
 	{
 		name: "preemption", cause: offerSeat,
-		about: "A pod with a higher priority takes the place of another pod. The event has both.",
+		about: "A pod with a higher priority preempts another one. Only the message of Preempted names it: the event has no related object.",
 		wants: []want{
 			{pod, "Preempted", "", 1},
 			{pod, "Killing", "", 1},
@@ -148,6 +151,7 @@ var situations = []situation{
 			{job, "SuccessfulCreate", "", 1},
 			{job, "BackoffLimitExceeded", "", 1},
 			{cronJob, "SuccessfulCreate", "", 1},
+			{pod, "Started", "hourly-", 1},
 			{job, "Completed", "", 1},
 			{cronJob, "SawCompletedJob", "", 1},
 		},
@@ -165,7 +169,7 @@ var situations = []situation{
 		about: "A ResourceQuota forbids pods: the names differ, so the old recorder combines the events from the 10th on.",
 		wants: []want{
 			{replicaSet, "FailedCreate", "exceeded quota", 1},
-			{replicaSet, "FailedCreate", "(combined from similar events)", 3},
+			{replicaSet, "FailedCreate", "(combined from similar events)", 2},
 		},
 	},
 	{
@@ -184,7 +188,7 @@ var situations = []situation{
 			{nodeKind, "NodeNotReady", "node-controller", 1},
 			{pod, "NodeNotReady", "node-controller", 1},
 			{pod, "TaintManagerEviction", "Marking for deletion", 1},
-			{nodeKind, "NodeReady", "kubelet", 1},
+			{nodeKind, "NodeReady", "(, kubelet", 1},
 			{pod, "Killing", "", 1},
 		},
 	},
@@ -193,7 +197,7 @@ var situations = []situation{
 		about: "A pod writes more to an emptyDir volume, and another one to its container, than they may.",
 		wants: []want{
 			{pod, "Evicted", "EmptyDir", 1},
-			{pod, "Evicted", "local ephemeral storage", 1},
+			{pod, "Evicted", "ephemeral local storage", 1},
 			{pod, "Killing", "", 1},
 		},
 	},
