@@ -46,8 +46,10 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		servePage(w, h.store.see(filterFrom(r.URL.Query())))
 	case "updates":
 		h.updates.ServeHTTP(w, r)
-	case "page.css", "page.js":
-		http.ServeFileFS(w, r, files, name)
+	case "page.css":
+		http.ServeFileFS(w, r, files, "page.css")
+	case "page.js":
+		http.ServeFileFS(w, r, files, "page.js")
 	default:
 		redirectToSlash(w, r, name)
 	}

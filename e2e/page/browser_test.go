@@ -132,12 +132,6 @@ func (b *browser) texts(t *testing.T, selector string) []string {
 	return value[[]string](t, b, fmt.Sprintf("Array.from(document.querySelectorAll(%q), (e) => e.textContent.trim().replace(/\\s+/g, ' '))", selector))
 }
 
-// query is the part of the address that has the filters.
-func (b *browser) query(t *testing.T) string {
-	t.Helper()
-	return value[string](t, b, "location.search")
-}
-
 // awaitSelection waits until the page has everything that its address selects.
 func (b *browser) awaitSelection(t *testing.T, query string) {
 	t.Helper()
