@@ -154,11 +154,11 @@ func (r *recorder) find(w want, namespace string, since int) []corev1.Event {
 		if !w.matches(&state, namespace) {
 			continue
 		}
-		states := append(found[string(state.UID)], state)
+		uid := string(state.UID)
+		found[uid] = append(found[uid], state)
 		if occurrences(&state) >= cmp.Or(w.times, 1) {
-			return states
+			return found[uid]
 		}
-		found[string(state.UID)] = states
 	}
 	return nil
 }
