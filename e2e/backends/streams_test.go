@@ -5,6 +5,7 @@ package backends
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,17 +30,18 @@ func TestLokiHasAStreamForEachWorkload(t *testing.T) {
 	t.Cleanup(server.Close)
 	frames := traffic(fleet)
 	server.Release(frames...)
-	watchFleet(t, server)
+	loki := startLokiOfTest(t)
+	watchFleet(t, server, loki)
 
 	const ofFleet = `{k8s_cluster_name="fleet"}`
 	eventually(t, func() error {
-		counted, err := all.loki.series("sum(count_over_time(" + ofFleet + "[1h]))")
+		counted, err := loki.series("sum(count_over_time(" + ofFleet + "[1h]))")
 		if expected := fmt.Sprint(len(frames)); err == nil && (len(counted) != 1 || counted[0].Value[1] != expected) {
 			err = fmt.Errorf("Loki has %v instead of %s messages", counted, expected)
 		}
 		return err
 	})
-	streams, err := all.loki.streams(ofFleet)
+	streams, err := loki.streams(ofFleet)
 	require.NoError(t, err)
 	require.Equal(t, fleet.Deployments+fleet.Namespaces, len(streams)) //nolint:testifylint // Len prints all streams
 	for _, labels := range streams {
@@ -49,7 +51,7 @@ func TestLokiHasAStreamForEachWorkload(t *testing.T) {
 	}
 	// The rest is structured metadata.
 	const pod = `sum by (k8s_pod_name) (count_over_time({k8s_cluster_name="fleet", service_name="app-0007"}[1h]))`
-	pods, err := all.loki.series(pod)
+	pods, err := loki.series(pod)
 	require.NoError(t, err)
 	assert.Len(t, pods, fleet.Pods/fleet.Deployments)
 }
@@ -71,14 +73,25 @@ func traffic(fleet *replay.Fleet) (frames []replay.Frame) {
 	return frames
 }
 
+// startLokiOfTest starts one that has no logs of other tests.
+func startLokiOfTest(t *testing.T) *loki {
+	t.Helper()
+	l, err := startLoki(t.TempDir())
+	require.NoError(t, err)
+	t.Cleanup(l.stop)
+	require.NoError(t, l.await(l.ready))
+	return l
+}
+
 // watchFleet starts a Collector that sends the logs of a simulated cluster to Loki.
-func watchFleet(t *testing.T, server *replay.Server) {
+func watchFleet(t *testing.T, server *replay.Server, to *loki) {
 	t.Helper()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	require.NoError(t, server.WriteKubeconfig(kubeconfig))
 	own, err := proc.FreeAddresses(1)
 	require.NoError(t, err)
-	p, err := all.startOtelcol(own[0], all.collectorConfig("127.0.0.1:0"),
+	config := strings.Replace(all.collectorConfig("127.0.0.1:0"), all.loki.url, to.url, 1)
+	p, err := all.startOtelcol(own[0], config,
 		"yaml:receivers::kube_events::kubeconfig: "+kubeconfig, "yaml:receivers::kube_events::cluster_name: fleet",
 		"yaml:receivers::kube_events::owners::lookup_timeout: 1m", // On a busy machine, too, pods have their owners.
 		"yaml:exporters::nop:", "yaml:service::pipelines::metrics::exporters: [nop]")
