@@ -63,7 +63,16 @@ func (r recording) emit(t *testing.T) (logs plog.Logs, metrics pmetric.Metrics) 
 		require.Len(t, p.metrics.AllMetrics(), 2, "0, and the value")
 		logs, metrics = joined(p.logs.AllLogs()), p.metrics.AllMetrics()[1]
 	})
+	truncateStarts(metrics)
 	return logs, metrics
+}
+
+// truncateStarts truncates start times to seconds. States of an event that arrive together can be in
+// one batch or in two, and a series can start a millisecond later because of that.
+func truncateStarts(metrics pmetric.Metrics) {
+	eachPoint(metrics, func(p pmetric.NumberDataPoint) {
+		p.SetStartTimestamp(pcommon.NewTimestampFromTime(p.StartTimestamp().AsTime().Truncate(time.Second)))
+	})
 }
 
 // joined returns the records of several batches as one batch would have them: together if their
