@@ -164,8 +164,8 @@ func TestMissingPermissionsForTagsAreNamedOnce(t *testing.T) {
 		}
 		slices.Sort(rules)
 		assert.Equal(t, []string{
-			`{apiGroups: [""], resources: [namespaces], verbs: [get, list]}`,
-			`{apiGroups: [""], resources: [nodes], verbs: [get, list]}`,
+			`{apiGroups: [''], resources: [namespaces], verbs: [get, list]}`,
+			`{apiGroups: [''], resources: [nodes], verbs: [get, list]}`,
 		}, rules)
 		p.logs.eachRecord(func(resource map[string]any, record plog.LogRecord) {
 			assert.NotContains(t, resource, "zone")

@@ -294,7 +294,7 @@ func TestAMissingPermissionDropsNothingAndIsReportedWithTheRule(t *testing.T) {
 				api.Put(eventNamed("two", 1))
 				a.awaitRecords(t, "one+1", "two+1")
 				_, text := a.host.status()
-				assert.Contains(t, text, `{apiGroups: [""], resources: [configmaps], verbs: [create]}`)
+				assert.Contains(t, text, `{apiGroups: [''], resources: [configmaps], verbs: [create]}`)
 				assert.Contains(t, text, `resourceNames: [kube-events-kube-events], verbs: [get, update]`)
 				assert.Contains(t, text, `namespace observability`)
 				a.depose()

@@ -52,7 +52,7 @@ func TestAProbeSeesAMissingPermission(t *testing.T) {
 		return code == http.StatusInternalServerError
 	}, "an unhealthy answer")
 	assert.Contains(t, page, "StatusRecoverableError")
-	assert.Contains(t, page, `{apiGroups: [\"\"], resources: [events], verbs: [get, list, watch]}`, "it names the rule to add")
+	assert.Contains(t, page, `{apiGroups: [''], resources: [events], verbs: [get, list, watch]}`, "it names the rule to add")
 
 	_, err = kube.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{})
 	require.NoError(t, err)

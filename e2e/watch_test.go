@@ -410,7 +410,7 @@ func TestAPermissionThatIsTakenAway(t *testing.T) {
 			g.cut()
 			// It names the rule that is missing.
 			r.host.await(t, componentstatus.StatusRecoverableError,
-				append(test.parts, `apiGroups: [""]`, "resources: [events]", "verbs: [get, list, watch]")...)
+				append(test.parts, `apiGroups: ['']`, "resources: [events]", "verbs: [get, list, watch]")...)
 			for n := int32(2); n <= 3; n++ {
 				ev = kube.updateEvent(t, withCount(ev, n))
 			}

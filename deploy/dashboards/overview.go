@@ -43,7 +43,7 @@ func overviewNumbers() []cell {
 			groups(during(workloadLabels, ofCluster, ofNamespaces, namespaced, warnings)), problems())},
 		{4, number("Cluster-scoped objects with warnings", "Nodes and other objects without a namespace that have a warning"+inRange, units.Short,
 			groups(during("k8s_cluster_name, k8s_object_kind, k8s_workload_name", ofCluster, clusterScoped, warnings)), problems())},
-		{4, number("New reasons", "Reasons"+inRange+" that did not occur in the week before.", units.Short,
+		{4, number("New reasons", "Reasons in the time range that did not occur in the week before.", units.Short,
 			groups(newReasons(ofCluster, ofNamespaces)), problems())},
 	}
 }

@@ -35,7 +35,7 @@ func (c *cluster) trial(t *testing.T) {
 	require.NoError(t, c.RbacV1().ClusterRoleBindings().Delete(t.Context(), name, metav1.DeleteOptions{}))
 	c.kill(t, pod) // A watch continues without the permission. A new pod cannot begin one.
 	pod = c.awaitUnready(t, name)
-	const rule = `{apiGroups: [\"\"], resources: [events], verbs: [get, list, watch]}`
+	const rule = `{apiGroups: [''], resources: [events], verbs: [get, list, watch]}`
 	c.awaitPage(t, pod, 13134, "/status?verbose", http.StatusInternalServerError, rule)
 	harness.Eventually(t, func() bool { return strings.Contains(c.log(t, pod), rule) }, "the missing rule in the log of %s", pod.Name)
 	c.awaitPage(t, pod, 13133, "/status", http.StatusOK)

@@ -113,7 +113,7 @@ func TestASingleNamespace(t *testing.T) {
 		code, page = p.ready(t)
 		return code == http.StatusInternalServerError
 	}, "an answer that it is not ready")
-	const missing = `{apiGroups: [\"\"], resources: [events], verbs: [get, list, watch]}`
+	const missing = `{apiGroups: [''], resources: [events], verbs: [get, list, watch]}`
 	assert.Contains(t, page, missing)
 	harness.Eventually(t, func() bool { return p.logged(missing) }, "the missing rule in the log")
 	code, _ := p.lives(t)

@@ -101,8 +101,8 @@ type PermissionError struct {
 
 func (e *PermissionError) Error() string {
 	return fmt.Sprintf("cannot %s ConfigMap %q in namespace %q (%v): bind a Role in namespace %[3]s with the rules "+
-		"{apiGroups: [\"\"], resources: [configmaps], verbs: [create]} and "+
-		"{apiGroups: [\"\"], resources: [configmaps], resourceNames: [%[2]s], verbs: [get, update]}", e.Verb, e.Name, e.Namespace, e.err)
+		"{apiGroups: [''], resources: [configmaps], verbs: [create]} and "+
+		"{apiGroups: [''], resources: [configmaps], resourceNames: [%[2]s], verbs: [get, update]}", e.Verb, e.Name, e.Namespace, e.err)
 }
 
 // Unwrap implements errors.Unwrap.

@@ -160,8 +160,8 @@ func TestAMissingPermissionIsNamed(t *testing.T) {
 			assert.True(t, apierrors.IsForbidden(err), "the cause is kept")
 			assert.Equal(t, `cannot `+verb+` ConfigMap "lease-kube-events" in namespace "observability" (configmaps "lease-kube-events" is forbidden: `+
 				`User "u" cannot `+verb+` resource): bind a Role in namespace observability with the rules `+
-				`{apiGroups: [""], resources: [configmaps], verbs: [create]} and `+
-				`{apiGroups: [""], resources: [configmaps], resourceNames: [lease-kube-events], verbs: [get, update]}`, err.Error())
+				`{apiGroups: [''], resources: [configmaps], verbs: [create]} and `+
+				`{apiGroups: [''], resources: [configmaps], resourceNames: [lease-kube-events], verbs: [get, update]}`, err.Error())
 		})
 	}
 }

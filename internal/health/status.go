@@ -124,7 +124,7 @@ func (s *Status) logForbidden(verb string, resource schema.GroupResource, namesp
 	}
 	s.logger.Warn("Missing permission to look up owners; "+consequence,
 		zap.String("verb", verb), zap.String("resource", resource.String()), zap.String("namespace", namespace),
-		zap.String("rule_to_add", fmt.Sprintf("{apiGroups: [%q], resources: [%s], verbs: [get, list]}", resource.Group, resource.Resource)))
+		zap.String("rule_to_add", fmt.Sprintf("{apiGroups: ['%s'], resources: [%s], verbs: [get, list]}", resource.Group, resource.Resource)))
 }
 
 func (s *Status) reportLocked() {
@@ -149,7 +149,7 @@ func explain(namespace string, cause watch.Cause, err error) error {
 		if namespace != "" {
 			role = "Role in namespace " + namespace
 		}
-		return fmt.Errorf(`no permission to list and watch events of %s: bind a %s with the rule {apiGroups: [""], resources: [events], verbs: [get, list, watch]}: %w`,
+		return fmt.Errorf(`no permission to list and watch events of %s: bind a %s with the rule {apiGroups: [''], resources: [events], verbs: [get, list, watch]}: %w`,
 			where(namespace), role, err)
 	case watch.Unauthorized:
 		return fmt.Errorf("the API server does not accept the credentials for events of %s: renew the token or certificate: %w", where(namespace), err)
