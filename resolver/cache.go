@@ -22,8 +22,9 @@ const (
 	stableFailureTTL = time.Minute
 	// transientFailureTTL is how long a failure is cached that may end soon.
 	transientFailureTTL = 5 * time.Second
-	// missingNodeTTL is how long it is cached that a Node does not exist. It is short because a kubelet
-	// reports the first events before it creates its Node.
+	// missingNodeTTL is how long it is first cached that a Node does not exist. It is short because a
+	// kubelet reports the first events before it creates its Node. Each time it is looked up in vain,
+	// the time doubles, up to stableFailureTTL.
 	missingNodeTTL = time.Second
 )
 
@@ -98,6 +99,7 @@ func (e *entry) key() objectKey { return objectKey{e.collection, e.Name} }
 type failed struct {
 	failure Resolution
 	until   time.Duration
+	ttl     time.Duration
 }
 
 // cache holds a bounded number of objects, and as many failed lookups. It may be used concurrently.
@@ -222,15 +224,28 @@ func (c *cache) fail(key objectKey, uid types.UID, failure Resolution, remember 
 		return answer{object: &e.Object}
 	}
 	if remember {
-		ttl := failureTTL(failure)
-		if failure == NotFound && key.kind == coreNode {
-			ttl = missingNodeTTL
-		}
+		ttl := c.failureTTLLocked(failureKey{key, uid}, failure)
 		key.name = strings.Clone(key.name)
 		uid = types.UID(strings.Clone(string(uid)))
-		c.failures.Add(failureKey{key, uid}, failed{failure, c.now() + ttl})
+		c.failures.Add(failureKey{key, uid}, failed{failure, c.now() + ttl, ttl})
 	}
 	return answer{failure: failure}
+}
+
+// failureTTLLocked returns how long a failure is cached of an object of which nothing is known.
+func (c *cache) failureTTLLocked(key failureKey, failure Resolution) time.Duration {
+	if failure != NotFound || key.kind != coreNode {
+		return failureTTL(failure)
+	}
+	last, known := c.failures.Peek(key)
+	switch since := c.now() - last.until; {
+	case !known || last.failure != NotFound || since > stableFailureTTL:
+		return missingNodeTTL
+	case since < 0: // another lookup of the same wave
+		return last.ttl
+	default:
+		return min(2*last.ttl, stableFailureTTL)
+	}
 }
 
 // use notes that an object that a list has brought is needed.

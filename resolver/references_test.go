@@ -173,6 +173,24 @@ func TestANodeThatDoesNotExistYet(t *testing.T) {
 	require.Equal(t, resolver.Complete, resolve(t, r, byName).Resolution)
 }
 
+// Events keep coming about Nodes that never exist.
+func TestANodeThatNeverExists(t *testing.T) {
+	api, clock := apitest.NewObjects(t), newClock()
+	r := newResolver(t, api, resolver.Config{Now: clock.Now})
+	requests := func(seconds int) (paths int) {
+		api.Seen()
+		for range seconds {
+			resolve(t, r, resolver.Reference{APIVersion: "v1", Kind: "Node", Name: "typo"})
+			clock.pass(time.Second)
+		}
+		return len(api.Seen())
+	}
+	require.LessOrEqual(t, requests(60), 2+6, "2 discovery documents, and a request after 1, 2, 4, … s")
+	require.LessOrEqual(t, requests(10*60), 10+1, "then one each minute")
+	clock.pass(3 * time.Minute)
+	require.GreaterOrEqual(t, requests(10), 3, "after a quiet time, as at first")
+}
+
 // A kubelet knows a static pod before its mirror pod exists. Its events refer to it by a hash of
 // its manifest, which the mirror pod has in an annotation.
 func TestStaticPods(t *testing.T) {

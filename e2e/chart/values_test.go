@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
@@ -57,6 +58,7 @@ func TestWrongValues(t *testing.T) {
 		"a digest that is a tag":               {[]string{endpoint, "image.digest=v1"}, []string{"'/image/digest'", "sha256"}},
 		"a namespace that cannot exist":        {[]string{endpoint, "namespaces={Team_A}"}, []string{"'/namespaces/0'", "'Team_A'"}},
 		"the same namespace twice":             {[]string{endpoint, "namespaces={a,a}"}, []string{"'/namespaces'", "items at 0 and 1 are equal"}},
+		"an interval longer than the exporter": {[]string{endpoint, "podMonitor.interval=10m"}, []string{"'/podMonitor/interval'", "'10m'"}},
 		"root":                                 {[]string{endpoint, "runAsUser=0"}, []string{"'/runAsUser'", "minimum: got 0, want 1"}},
 		"nodes that do not run Linux":          {[]string{endpoint, `nodeSelector.kubernetes\.io/os=windows`}, []string{"'/nodeSelector/kubernetes.io~1os'", "'linux'"}},
 		"a cluster name that is a variable":    {[]string{endpoint, "clusterName=${CLUSTER}"}, []string{"'/clusterName'"}},
@@ -93,7 +95,8 @@ func TestEveryValueIsInTheSchema(t *testing.T) {
 	require.NoError(t, yaml.UnmarshalStrict([]byte(harness.Read(t, "deploy", "chart", "values.yaml")), &values))
 	var schema schema
 	require.NoError(t, json.Unmarshal([]byte(harness.Read(t, "deploy", "chart", "values.schema.json")), &schema))
-	delete(schema.Properties, "global") // Helm sets it.
+	delete(schema.Properties, "global")  // Helm sets it.
+	delete(schema.Properties, "enabled") // The condition of a dependency.
 	schema.matches(t, "", values)
 }
 
@@ -223,6 +226,18 @@ config:
 	service["extensions"] = []any{}
 	service["pipelines"].(map[string]any)["logs"].(map[string]any)["processors"] = []any{"memory_limiter", "batch"}
 	assert.Equal(t, expected, changed)
+}
+
+// TestEachReceiverHasItsPosition: with leader election, each receiver has a ConfigMap of its own.
+func TestEachReceiverHasItsPosition(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "values.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(`
+config:
+  receivers: {kube_events/prod: {k8s_leader_elector: k8s_leader_elector}}
+`), 0o600))
+	role := only[rbacv1.Role](t, render(t, "--set", endpoint, "--set", "mode=ha", "--values", file), "Role")
+	assert.Equal(t, []string{"kube-events-leader-kube-events", "kube-events-leader-kube-events.prod"}, role.Rules[3].ResourceNames)
 }
 
 // TestAChangedConfigurationRestartsThePods, and an unchanged one does not.

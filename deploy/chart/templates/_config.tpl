@@ -172,7 +172,7 @@ tls:
   reload_interval: 5m
   {{- end }}
   {{- with .serverName }}
-  server_name_override: {{ . }}
+  server_name_override: {{ . | toYaml }}
   {{- end }}
   {{- if .insecureSkipVerify }}
   insecure_skip_verify: true

@@ -11,7 +11,7 @@
 
 {{- define "kube-events.selector" -}}
 app.kubernetes.io/name: {{ .Chart.Name }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | toYaml }}
 {{- end -}}
 
 {{- define "kube-events.labels" -}}
@@ -39,6 +39,17 @@ kubeevents.github.io/aggregate-to-{{ include "kube-events.name" . }}
 {{/* The lease of the leader election. Its name is also a part of the name of the position's ConfigMap. */}}
 {{- define "kube-events.lease" -}}
 {{- include "kube-events.name" . }}-leader
+{{- end -}}
+
+{{/* The ConfigMaps of the positions: one for each receiver of the configuration. */}}
+{{- define "kube-events.positions" -}}
+{{- $names := list -}}
+{{- range $id, $_ := (include "kube-events.config" . | fromYaml).receivers -}}
+{{- if regexMatch "^kube_events(/|$)" $id -}}
+{{- $names = append $names (printf "%s-%s" (include "kube-events.lease" $) ($id | replace "_" "-" | replace "/" ".")) -}}
+{{- end -}}
+{{- end -}}
+[{{ join ", " $names }}]
 {{- end -}}
 
 {{/* The variable of a header whose value is in a Secret. */}}

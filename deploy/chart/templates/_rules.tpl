@@ -86,6 +86,6 @@ roleRef:
 subjects:
   - kind: ServiceAccount
     name: {{ include "kube-events.serviceAccountName" . }}
-    namespace: {{ .Release.Namespace }}
+    namespace: {{ .Release.Namespace | toYaml }}
 {{- end -}}
 {{- end -}}
