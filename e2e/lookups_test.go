@@ -278,7 +278,7 @@ func TestAMissingPermissionForOwnersIsNamedOnce(t *testing.T) {
 	}
 	naming := logged.Filter(func(entry observer.LoggedEntry) bool {
 		text := fmt.Sprint(entry.Message, entry.ContextMap())
-		return strings.Contains(text, "replicasets") && strings.Contains(text, `"apps"`) && strings.Contains(text, "verbs: [get, list]")
+		return strings.Contains(text, "replicasets") && strings.Contains(text, "['apps']") && strings.Contains(text, "verbs: [get, list]")
 	})
 	assert.NotZero(t, naming.Len(), "the rule that is missing is named")
 	assert.Less(t, logged.Len(), events/2, "no log line per event")
