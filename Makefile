@@ -11,9 +11,17 @@ ifneq ($(filter clean,$(MAKECMDGOALS)),)
 .NOTPARALLEL:
 endif
 
-# Ignore a workspace around the checkout, and do not rebuild only because of a commit.
-export GOWORK  := off
-export GOFLAGS := $(shell go env GOFLAGS) -buildvcs=false
+# Ignore a workspace around the checkout, and do not rebuild only because of a commit. The same flags
+# everywhere let go build, go test and the linter share what is compiled: -trimpath and no cgo, as in
+# a release. What debuggers need is not in a release; the compiler takes a tenth more time for it.
+export GOWORK      := off
+export GOFLAGS     := $(shell go env GOFLAGS) -buildvcs=false -trimpath -gcflags=all=-dwarf=false
+export CGO_ENABLED := 0
+
+# If the compiler collects garbage less often, it takes an eighth less time. This is for builds only:
+# go test would pass it on to the tests.
+COMPILING := GOGC=400
+BUILD     := $(COMPILING) go build
 
 OTELCOL      := build/otelcol-kubeevents
 COMPARISON   := build/comparison/otelcol
@@ -26,7 +34,10 @@ LINTER       := build/tools/golangci-lint
 VULNCHECK    := build/tools/govulncheck
 HELM         := build/tools/helm
 DEMO         := build/demo
-CONTROLPLANE := $(addprefix build/controlplane/,etcd kube-apiserver kube-controller-manager kube-scheduler kwok)
+SIMULATION   := build/simulation.test
+# $(call programs,DIRECTORY) is a control plane without a real node.
+programs      = $(addprefix $(1)/,$(if $(filter %-kine,$(1)),kine,etcd) kube-apiserver kube-controller-manager kube-scheduler kwok)
+CONTROLPLANE := $(call programs,build/controlplane)
 # The programs of a real node, which only Linux can run.
 ifeq ($(shell go env GOOS),linux)
 NODE_BINARIES := $(addprefix build/controlplane/,containerd containerd-shim-runc-v2 ctr kubelet kube-proxy node workload)
@@ -36,29 +47,32 @@ endif
 BACKENDS     := $(addprefix build/backends/,loki prometheus promtool)
 
 # The control planes of older Kubernetes minors, the oldest first. tools/pin-kubernetes pins one.
+# That of the newest one with kine instead of etcd has the name kine.
 OLDER  := $(patsubst tools/kubernetes-%/go.mod,%,$(sort $(wildcard tools/kubernetes-*/go.mod)))
 OLDEST := $(firstword $(OLDER))
-older  = $(addprefix build/controlplane-$(1)/,etcd kube-apiserver kube-controller-manager kube-scheduler kwok)
+older  = $(call programs,build/controlplane-$(1))
 
 VERSION := $(shell cat VERSION)
 
 # The program of a release, for a platform such as linux/amd64.
 release = build/dist/otelcol-kubeevents_$(VERSION)_$(subst /,_,$(1))$(if $(filter windows/%,$(1)),.exe)
 
-# The modules with Go code. make tests and lints each on its own.
+# The modules with Go code that is not generated. make tests and lints each on its own.
 MODULES := $(patsubst %/go.mod,%,$(wildcard $(addsuffix /go.mod,. controlplane deploy/dashboards \
-	distribution/image distribution/linesexporter distribution/pageexporter e2e)))
+	distribution/image distribution/pageexporter e2e)))
 
 # The sources of the Collector and of the demo.
 SOURCES      := $(shell find . \( -path ./build -o -path ./controlplane -o -path ./deploy -o -path ./distribution/image -o -path ./e2e \) -prune -o -name '*.go' ! -name '*_test.go' -print)
 DEMO_SOURCES := $(shell find controlplane -type f ! -name '*_test.go' ! -name 'go.*')
 
 # The race detector needs cgo, and cgo a C compiler.
-ifeq ($(shell go env CGO_ENABLED),1)
-RACE := -race
+ifneq ($(shell command -v $$(go env CC)),)
+RACE := CGO_ENABLED=1 go test -vet=off -race
 else
-RACE_NOTICE := @echo "no C compiler found: testing without the race detector"
+RACE := echo "no C compiler found: testing without the race detector"; go test -vet=off
 endif
+# The linter runs vet, which go test would also run on all dependencies.
+TEST := go test -vet=off
 
 .PHONY: help
 help: ## Print this list
@@ -82,25 +96,54 @@ run: export OTELCOL_METRICS_PORT ?= 8888
 run: $(OTELCOL) $(DEMO) $(if $(KUBECONFIG),,$(CONTROLPLANE) $(if $(filter real,$(NODE)),$(NODE_BINARIES))) ## Show the events of the cluster in KUBECONFIG (read only), or of a demo on an embedded control plane; NODE=real runs containers (Linux, root)
 	@exec $(DEMO) -kubeconfig "$$KUBECONFIG" $(if $(filter real,$(NODE)),-node real)
 
-# The tests of e2e mostly wait, so more of its packages run at a time than there are processors. Its
-# root package also runs with the oldest Kubernetes version.
+# The packages of e2e that need only the Collector and the control plane. make test runs these;
+# make test-all runs the others.
+RECEIVER_SUITES := . ./elector ./faults ./internal/... ./replay ./simulation ./versions
+
+# $(call suite,NAME,COMMAND) runs COMMAND and remembers in the shell variable failed that it failed.
+suite = echo "testing $(1)"; ($(2)) || failed="$$failed $(1)"
+# $(call e2e,DIRECTORY) tests packages of e2e with the control plane in DIRECTORY. The tests mostly wait,
+# so more packages run at a time than there are processors.
+e2e = cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/$(1)" $(TEST) -count=1 -p 3
+passed = [ -z "$$failed" ] || { echo "tests failed in:$$failed"; exit 1; }
+
+# The race detector makes the simulation ten times slower, and compiles all clients of Kubernetes
+# once more for it. So the simulation runs without it here. make test-all looks for data races in
+# random environments; what breaks a promise there by chance, make test finds exactly. Two packages
+# have tests that are smaller with it, so they also run without it. The test programs of e2e are
+# clients of a Collector that has no race detector.
 .PHONY: test
-test: $(OTELCOL) $(COMPARISON) $(CONTROLPLANE) $(NODE_BINARIES) $(BACKENDS) $(HELM) $(NODE_IMAGE) $(call older,$(OLDEST)) ## Run all tests: unit, golden, fuzz seeds, and those against a real control plane
-	$(RACE_NOTICE)
-	@failed=; for module in $(MODULES); do \
-		echo "testing module $$module"; \
-		(cd $$module && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" go test $(RACE) $$(case $$module in e2e) echo -count=1 -p 3;; distribution/image) echo -count=1;; esac) ./...) || failed="$$failed $$module"; \
+test: $(OTELCOL) $(CONTROLPLANE) $(SIMULATION) ## Test the receiver: unit tests, golden outputs, the simulation, and against a real control plane
+	@failed=; \
+	$(call suite,packages,$(RACE) $$(go list ./... | grep -v /internal/simulation)); \
+	$(call suite,full-size,$(TEST) ./internal/memory ./resolver); \
+	$(call suite,simulation,($(SIMULATE) -corpus -seeds 750) && $(TEST) $$(go list ./internal/simulation/... | grep '/simulation/')); \
+	$(call suite,e2e,$(call e2e,build/controlplane) $(RECEIVER_SUITES)); \
+	$(passed)
+
+# The root package of e2e also runs with the oldest Kubernetes version.
+.PHONY: test-all
+test-all: $(OTELCOL) $(COMPARISON) $(CONTROLPLANE) $(NODE_BINARIES) $(BACKENDS) $(HELM) $(NODE_IMAGE) $(SIMULATION) $(call older,$(OLDEST)) ## Test what make test leaves out: backends, chart, page, image, real node, older Kubernetes, examples
+	@failed=; \
+	for module in $(filter-out . e2e,$(MODULES)); do \
+		$(call suite,$$module,cd $$module && export KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane"; \
+			case $$module in (distribution/image) $(TEST) -count=1 ./...;; (*) $(RACE) ./...;; esac); \
 	done; \
-	echo "testing with Kubernetes $(OLDEST)"; \
-	(cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane-$(OLDEST)" go test $(RACE) -count=1 .) || failed="$$failed kubernetes-$(OLDEST)"; \
-	$(ALLOCATIONS) || failed="$$failed allocations"; \
-	$(SIMULATE) -seeds 2000 || failed="$$failed simulation"; \
-	[ -z "$$failed" ] || { echo "tests failed in:$$failed"; exit 1; }
+	$(call suite,race-simulation,$(RACE) ./internal/simulation/apiserver && \
+		$(RACE) -timeout 30m -run TestRandomEnvironments ./internal/simulation -args -races -seeds 100); \
+	$(call suite,more-simulation,$(SIMULATE) -test.run TestRandomEnvironments -first 751 -seeds 1250); \
+	$(call suite,small-limits,go run ./internal/simulation/mutants -small-limits -seeds 300); \
+	$(call suite,allocations,$(ALLOCATIONS)); \
+	$(call suite,e2e,$(call e2e,build/controlplane) $$(go list ./... | grep -vxF "$$(go list $(RECEIVER_SUITES))")); \
+	$(call suite,kubernetes-$(OLDEST),$(call e2e,build/controlplane-$(OLDEST)) .); \
+	$(passed)
 
 .PHONY: faults
-faults: $(OTELCOL) $(CONTROLPLANE) $(NODE_BINARIES) $(HELM) $(NODE_IMAGE) ## Cause faults, count lost and repeated records, and write docs/reliability.md
+faults: $(OTELCOL) $(CONTROLPLANE) $(call older,kine) $(NODE_BINARIES) $(HELM) $(NODE_IMAGE) ## Cause faults, count lost and repeated records, and write docs/reliability.md
 	@mkdir -p docs
 	@cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" FAULTS_REPORT="$(CURDIR)/docs/reliability.md" \
+		go test -count=1 -timeout 60m -parallel 6 -run TestFaults -v ./faults
+	@cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane-kine" FAULTS_REPORT="$(CURDIR)/docs/reliability.md" \
 		go test -count=1 -timeout 60m -parallel 6 -run TestFaults -v ./faults
 	@$(call on-node,CLUSTER_REPORT="$(CURDIR)/docs/reliability.md") -timeout 20m -run TestCluster
 
@@ -111,8 +154,8 @@ soak: $(CONTROLPLANE) $(NODE_BINARIES) $(HELM) $(NODE_IMAGE) ## Cause faults on 
 # $(call on-node,VARIABLES) runs tests of the image on a real node.
 on-node = cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" $(1) go test -count=1 -v ./cluster
 
-# For some versions: make test-versions VERSIONS="1.32 newest"
-VERSIONS ?= $(OLDER) newest
+# For some versions: make test-versions VERSIONS="1.32 newest kine"
+VERSIONS ?= $(OLDER) newest kine
 
 .PHONY: test-versions
 test-versions: $(OTELCOL) $(CONTROLPLANE) $(foreach minor,$(filter-out newest,$(VERSIONS)),$(call older,$(minor))) ## Run the tests of e2e against each Kubernetes version, and write docs/compatibility.md
@@ -123,21 +166,26 @@ record-producers: $(OTELCOL) $(CONTROLPLANE) $(NODE_BINARIES) ## Record events o
 	@cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" go test -count=1 -timeout 60m -parallel 20 -v ./producers -args -record
 
 # Without the race detector, which makes allocations of its own: with it, these tests are skipped.
-ALLOCATIONS := go test -count=1 -v -run Allocations ./internal/logrecord ./internal/memory ./internal/watch ./resolver
+ALLOCATIONS := $(TEST) -count=1 -v -run Allocations ./internal/logrecord ./internal/memory ./internal/watch ./resolver
 
-# Without the race detector, which makes the simulation ten times slower. go test
-# ./internal/simulation uses it.
-SIMULATE := go test -count=1 -timeout 0 -run TestRandomEnvironments ./internal/simulation -args
+# All tests of the simulation, random environments among them. The build notes rare states: see internal/reached.
+SIMULATE := cd internal/simulation && ../../$(SIMULATION) -test.timeout 0
+
+# With a runtime that lets runs replay exactly, made from the toolchain's own files.
+.PHONY: $(SIMULATION)
+$(SIMULATION):
+	@go run ./internal/simulation/runtimeoverlay build/_runtime
+	@GOROOT="$(CURDIR)/build/_runtime/goroot" $(COMPILING) build/_runtime/goroot/bin/go test -c -tags reached \
+		-overlay build/_runtime/overlay.json -o $@ ./internal/simulation
 
 .PHONY: simulate
-simulate: ## Run the receiver in SEEDS=10000 simulated environments, or replay SEED=n and print what happens
-	@go test -c -o build/simulation.test ./internal/simulation
-	@cd internal/simulation && ../../build/simulation.test -test.run TestRandomEnvironments -test.timeout 0 \
-		$(if $(SEED),-seed $(SEED),-table -seeds $(or $(SEEDS),10000) -first $(or $(FIRST),1))
+simulate: $(SIMULATION) ## Run the receiver in SEEDS=10000 simulated environments, or replay SEED=n and print what happens
+	@$(SIMULATE) -test.run TestRandomEnvironments \
+		$(if $(SEED),-seed $(SEED),-table -seeds $(or $(SEEDS),10000) -first $(or $(FIRST),1) -digests $(CURDIR)/build/digests.txt)
 
 .PHONY: mutants
 mutants: ## Put deliberate faults into the receiver, check that the simulation finds each, and write docs/reliability.md
-	@go run ./internal/simulation/mutants -write docs/reliability.md $(MUTANTS_FLAGS)
+	@go run ./internal/simulation/mutants $(or $(MUTANTS_FLAGS),-write docs/reliability.md)
 
 .PHONY: comparison
 comparison: $(COMPARISON) ## Build the Collector with contrib's k8s_events for the benchmarks: build/comparison/otelcol
@@ -153,15 +201,12 @@ bench: ## Measure each stage of the receiver, and owner lookups; for benchstat
 bench-e2e: $(MEASURED) $(COMPARISON) $(NEWEST) build/controlplane/etcd build/controlplane/kube-apiserver ## Compare the whole Collector with other receivers, and write docs/performance.md
 	@cd e2e && go run ./bench $(BENCH_FLAGS) $(SCENARIOS)
 
-# With the flags of the Collector's build, the linter finds compiled packages in the build cache.
 .PHONY: lint
-lint: export CGO_ENABLED := 0
-lint: export GOFLAGS += -trimpath -tags=timetzdata
 lint: $(LINTER) vulncheck ## Check style, common mistakes, known vulnerabilities, and that go.mod files are tidy
 	@failed=; for module in $(MODULES); do \
 		echo "linting module $$module"; \
 		(cd $$module && tidy=0 && { go mod tidy -diff || tidy=1; } && \
-			$(CURDIR)/$(LINTER) run --config $(CURDIR)/.golangci.yml ./... && exit $$tidy) || failed="$$failed $$module"; \
+			$(COMPILING) $(CURDIR)/$(LINTER) run --config $(CURDIR)/.golangci.yml ./... && exit $$tidy) || failed="$$failed $$module"; \
 	done; [ -z "$$failed" ] || { echo "the linter reports problems in:$$failed"; exit 1; }
 
 # Exit code 3 means that govulncheck found vulnerabilities. Without access to the database, the
@@ -182,9 +227,13 @@ RENDER_MANIFESTS := $(call render,default,kube-events) && $(call render,ha,kube-
 	$(call render,prometheusrule,kube-events,--show-only templates/prometheusrule.yaml)
 
 .PHONY: generate
-generate: $(MDATAGEN) manifests ## Generate documentation.md and internal/metadata from metadata.yaml, the dashboards, and deploy/manifests
+generate: $(MDATAGEN) $(OCB) manifests ## Generate documentation.md and internal/metadata from metadata.yaml, the dashboards, deploy/manifests, and distribution/otelcol
 	PATH="$(CURDIR)/build/tools:$$PATH" go generate ./...
+	$(GENERATE_OTELCOL)
 	cd deploy/dashboards && go generate ./...
+
+# ocb ignores the versions in the go.mod that it replaces.
+GENERATE_OTELCOL := $(CURDIR)/$(OCB) --config distribution/builder.yaml --skip-compilation
 
 .PHONY: manifests
 manifests: $(HELM) ## Render deploy/manifests from the chart
@@ -192,14 +241,15 @@ manifests: $(HELM) ## Render deploy/manifests from the chart
 
 # Generate in a copy, so that the check never changes the working tree.
 .PHONY: check-generated
-check-generated: $(MDATAGEN) $(HELM) ## Fail if generated files are stale
+check-generated: $(MDATAGEN) $(OCB) $(HELM) ## Fail if generated files are stale
 	@rm -rf build/regenerated && mkdir -p build/regenerated
-	@git ls-files --cached --others --exclude-standard -- . ':!controlplane' ':!distribution' ':!e2e' ':!tools' | while read -r file; do \
+	@git ls-files --cached --others --exclude-standard -- . ':!controlplane' ':!distribution/image' ':!e2e' ':!tools' | while read -r file; do \
 		if [ -e "$$file" ]; then mkdir -p "build/regenerated/$$(dirname "$$file")" && cp "$$file" "build/regenerated/$$file"; fi; \
 	done
 	@cd build/regenerated && PATH="$(CURDIR)/build/tools:$$PATH" go generate ./...
 	@cd build/regenerated/deploy/dashboards && go generate ./...
 	@cd build/regenerated && $(RENDER_MANIFESTS)
+	@cd build/regenerated && $(GENERATE_OTELCOL)
 	@cd build/regenerated && find . -type f | while read -r file; do \
 		diff -u "$(CURDIR)/$$file" "$$file" || { echo "$$file is stale: run make generate"; exit 1; }; \
 	done
@@ -250,64 +300,66 @@ check-version:
 	@grep -qx "  version: $(VERSION)" distribution/builder.yaml || \
 		{ echo "the version in distribution/builder.yaml is not $(VERSION): set it to the version in VERSION"; exit 1; }
 
-# ocb writes the Collector's sources to build/ocb (see distribution/builder.yaml).
-build/ocb/main.go: $(OCB) distribution/builder.yaml go.mod go.sum distribution/linesexporter/go.mod distribution/pageexporter/go.mod
-	@mkdir -p $(@D)
-	@$(OCB) --config distribution/builder.yaml --skip-compilation
-
-# The program contains the time zones, because images have none.
-build/dist/otelcol-kubeevents_$(VERSION)_%: build/ocb/main.go $(wildcard distribution/pageexporter/page.*) $(SOURCES)
+# make generate writes the sources of the program (see distribution/builder.yaml).
+build/dist/otelcol-kubeevents_$(VERSION)_%: distribution/otelcol/go.mod distribution/otelcol/go.sum $(wildcard distribution/pageexporter/page.*) $(SOURCES)
 	@echo "building the Collector for $* (the first time takes a few minutes) ..."
-	@cd build/ocb && CGO_ENABLED=0 GOOS=$(word 1,$(subst _, ,$*)) GOARCH=$(basename $(word 2,$(subst _, ,$*))) \
-		go build -trimpath -tags timetzdata -ldflags "-s -w" -o ../../$@ .
+	@cd distribution/otelcol && CGO_ENABLED=0 GOOS=$(word 1,$(subst _, ,$*)) GOARCH=$(basename $(word 2,$(subst _, ,$*))) \
+		$(BUILD) -ldflags "-s -w" -o ../../$@ .
 
 # On this machine runs exactly what is released and what is in the image.
-$(OTELCOL): $(call release,$(shell go env GOHOSTOS)/$(shell go env GOHOSTARCH))
+HOST_RELEASE := $(call release,$(shell go env GOHOSTOS)/$(shell go env GOHOSTARCH))
+
+$(OTELCOL): $(HOST_RELEASE)
 	@install $< $@
+
+# These have the packages of the control plane. Two builds at a time would compile each of them twice.
+ifneq ($(if $(KUBECONFIG),,$(filter run,$(MAKECMDGOALS)))$(filter test test-all faults test-versions,$(MAKECMDGOALS)),)
+$(HOST_RELEASE) $(DEMO) $(HELM): | $(CONTROLPLANE)
+endif
 
 $(IMAGER): distribution/image/go.mod distribution/image/go.sum $(filter-out %_test.go,$(wildcard distribution/image/*.go))
 	@echo "building the program that makes images ..."
-	@cd distribution/image && CGO_ENABLED=0 go build -trimpath -o ../../$@ .
+	@cd distribution/image && $(BUILD) -o ../../$@ .
 
 $(MEASURED): $(OCB) e2e/bench/measured/builder.yaml go.mod go.sum $(SOURCES)
 	@echo "building the Collector for the benchmarks ..."
 	@mkdir -p $(@D)
-	@$(OCB) --config e2e/bench/measured/builder.yaml
+	@$(COMPILING) $(OCB) --config e2e/bench/measured/builder.yaml
 	@mv build/measured/ocb/otelcol $@
 
 $(NEWEST): $(OCB) e2e/bench/newest/builder.yaml
 	@echo "building the Collector with the newest k8s_events (the first time takes a few minutes) ..."
 	@mkdir -p $(@D)
-	@$(OCB) --config e2e/bench/newest/builder.yaml
+	@$(COMPILING) $(OCB) --config e2e/bench/newest/builder.yaml
 	@mv $(@D)/ocb/otelcol $@
 
 # This uses the Collector builder of the same version, because a builder builds only its own
 # version.
 $(COMPARISON): e2e/bench/comparison/builder.yaml e2e/bench/comparison/go.mod e2e/bench/comparison/go.sum
 	@echo "building the Collector with k8s_events (the first time takes a few minutes) ..."
-	@cd $(<D) && CGO_ENABLED=0 go build -trimpath -o ../../../$(@D)/builder go.opentelemetry.io/collector/cmd/builder
-	@$(@D)/builder --config $<
+	@cd $(<D) && $(BUILD) -o ../../../$(@D)/builder go.opentelemetry.io/collector/cmd/builder
+	@$(COMPILING) $(@D)/builder --config $<
 	@mv $(@D)/ocb/otelcol $@
 
 $(DEMO): controlplane/go.mod controlplane/go.sum $(DEMO_SOURCES)
 	@echo "building the demo ..."
-	@cd controlplane && CGO_ENABLED=0 go build -trimpath -o ../$@ ./cmd/demo
+	@cd controlplane && $(BUILD) -o ../$@ ./cmd/demo
 
 $(OCB) $(MDATAGEN): build/tools/%: tools/collector/go.mod tools/collector/go.sum
 	@echo "building $* ..."
-	@cd tools/collector && CGO_ENABLED=0 go build -trimpath -o ../../$@ go.opentelemetry.io/collector/cmd/$*
+	@cd tools/collector && $(BUILD) -o ../../$@ go.opentelemetry.io/collector/cmd/$*
 
 $(HELM): tools/helm/go.mod tools/helm/go.sum
 	@echo "building helm (the first time takes a few minutes) ..."
-	@cd tools/helm && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o ../../$@ helm.sh/helm/v4/cmd/helm
+	@cd tools/helm && $(BUILD) -ldflags "-s -w" -o ../../$@ helm.sh/helm/v4/cmd/helm
 
 $(LINTER): tools/lint/go.mod tools/lint/go.sum
 	@echo "building golangci-lint (the first time takes a few minutes) ..."
-	@cd tools/lint && CGO_ENABLED=0 go build -trimpath -o ../../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@cd tools/lint && $(BUILD) -o ../../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 $(VULNCHECK): tools/vulncheck/go.mod tools/vulncheck/go.sum
 	@echo "building govulncheck ..."
-	@cd tools/vulncheck && CGO_ENABLED=0 go build -trimpath -o ../../$@ golang.org/x/vuln/cmd/govulncheck
+	@cd tools/vulncheck && $(BUILD) -o ../../$@ golang.org/x/vuln/cmd/govulncheck
 
 # Kubernetes' own build sets the version of its binaries. Without these flags, the version is
 # v0.0.0.
@@ -318,66 +370,64 @@ VERSION_PACKAGE    := k8s.io/component-base/version
 version_flags       = -X $(VERSION_PACKAGE).gitVersion=v$(1) \
 	-X $(VERSION_PACKAGE).gitMajor=$(word 1,$(subst ., ,$(1))) \
 	-X $(VERSION_PACKAGE).gitMinor=$(word 2,$(subst ., ,$(1)))
-VERSION_FLAGS      := $(call version_flags,$(KUBERNETES_VERSION))
 
-# Build them one after the other, because they share most packages.
-build/controlplane/kube-controller-manager: | build/controlplane/kube-apiserver
-build/controlplane/kube-scheduler: | build/controlplane/kube-controller-manager
-build/controlplane/kube-proxy: | build/controlplane/kube-scheduler
-build/controlplane/etcd build/controlplane/kwok: | build/controlplane/kube-scheduler
-build/controlplane/kubelet: | build/controlplane/kube-proxy
-build/backends/promtool: | build/backends/prometheus
+# $(call kubernetes,MODULE,VERSION,PROGRAMS) builds programs of one module in one go, because they
+# share most packages. A pattern rule with several targets runs once for all of them; here, % stands
+# for a part of "controlplane".
+kubernetes = cd tools/$(1) && $(BUILD) -ldflags "-s -w $(call version_flags,$(2))" -o ../../$(@D)/ $(3)
+CMD       := k8s.io/kubernetes/cmd
 
-build/controlplane/kube-%: $(BINARIES)
-	@echo "building kube-$* $(KUBERNETES_VERSION) (the first time takes a few minutes) ..."
-	@cd tools/kubernetes && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w $(VERSION_FLAGS)" -o ../../$@ k8s.io/kubernetes/cmd/kube-$*
+$(subst controlplane,%plane,$(CONTROLPLANE)): $(BINARIES)
+	@echo "building Kubernetes $(KUBERNETES_VERSION), etcd and kwok (the first time takes some minutes) ..."
+	@mkdir -p $(@D)
+	@$(call kubernetes,kubernetes,$(KUBERNETES_VERSION),$(addprefix $(CMD)/kube-,apiserver controller-manager scheduler) sigs.k8s.io/kwok/cmd/kwok)
+	@cd tools/kubernetes && $(BUILD) -ldflags "-s -w" -o ../../$(@D)/etcd go.etcd.io/etcd/server/v3
 
-build/controlplane/kubelet: $(BINARIES)
-	@echo "building kubelet $(KUBERNETES_VERSION) (the first time takes a few minutes) ..."
-	@cd tools/kubernetes && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w $(VERSION_FLAGS)" -o ../../$@ k8s.io/kubernetes/cmd/kubelet
-
-build/controlplane/etcd: $(BINARIES)
-	@echo "building etcd ..."
-	@cd tools/kubernetes && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o ../../$@ go.etcd.io/etcd/server/v3
-
-build/controlplane/kwok: $(BINARIES)
-	@echo "building kwok ..."
-	@cd tools/kubernetes && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o ../../$@ sigs.k8s.io/kwok/cmd/kwok
+build/%plane/kubelet build/%plane/kube-proxy: $(BINARIES) | $(CONTROLPLANE)
+	@echo "building kubelet and kube-proxy $(KUBERNETES_VERSION) ..."
+	@$(call kubernetes,kubernetes,$(KUBERNETES_VERSION),$(CMD)/kubelet $(CMD)/kube-proxy)
 
 # $(call build_older,MINOR,VERSION) has the rules for the control plane of an older minor. Its etcd
 # and kwok are those of the newest one.
 define build_older
-build/controlplane-$(1)/kube-controller-manager: | build/controlplane-$(1)/kube-apiserver
-build/controlplane-$(1)/kube-scheduler: | build/controlplane-$(1)/kube-controller-manager
-build/controlplane-$(1)/kube-%: tools/kubernetes-$(1)/go.mod tools/kubernetes-$(1)/go.sum | build/controlplane/kube-scheduler
-	@echo "building kube-$$* $(2) (the first time takes a few minutes) ..."
-	@cd $$(<D) && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w $(call version_flags,$(2))" -o ../../$$@ k8s.io/kubernetes/cmd/kube-$$*
+build/%-$(1)/kube-apiserver build/%-$(1)/kube-controller-manager build/%-$(1)/kube-scheduler: tools/kubernetes-$(1)/go.mod tools/kubernetes-$(1)/go.sum | $(CONTROLPLANE)
+	@echo "building Kubernetes $(2) (the first time takes some minutes) ..."
+	@mkdir -p $$(@D)
+	@$$(call kubernetes,kubernetes-$(1),$(2),$(addprefix $(CMD)/kube-,apiserver controller-manager scheduler))
 
 build/controlplane-$(1)/etcd build/controlplane-$(1)/kwok: build/controlplane-$(1)/%: build/controlplane/%
 	@mkdir -p $$(@D) && ln -f $$< $$@
 endef
 $(foreach minor,$(OLDER),$(eval $(call build_older,$(minor),$(call kubernetes_version,kubernetes-$(minor)))))
 
+# Without cgo, kine has a driver for SQLite that is pure Go.
+build/controlplane-kine/kine: tools/kine/go.mod tools/kine/go.sum
+	@echo "building kine (the first time takes a few minutes) ..."
+	@cd tools/kine && $(BUILD) -ldflags "-s -w" -o ../../$@ github.com/k3s-io/kine
+
+$(filter-out %/kine,$(call older,kine)): build/controlplane-kine/%: build/controlplane/%
+	@mkdir -p $(@D) && ln -f $< $@
+
 # The version of containerd is also a flag of its build.
-CONTAINERD         := build/controlplane/containerd build/controlplane/containerd-shim-runc-v2 build/controlplane/ctr
 CONTAINERD_VERSION := $(shell awk '$$1 == "github.com/containerd/containerd/v2" { print $$2 }' tools/containerd/go.mod)
 
-build/controlplane/containerd-shim-runc-v2 build/controlplane/ctr: | build/controlplane/containerd
+build/%plane/containerd build/%plane/containerd-shim-runc-v2 build/%plane/ctr: tools/containerd/go.mod tools/containerd/go.sum
+	@echo "building containerd $(CONTAINERD_VERSION) ..."
+	@mkdir -p $(@D)
+	@cd tools/containerd && $(BUILD) -ldflags "-s -w -X github.com/containerd/containerd/v2/version.Version=$(CONTAINERD_VERSION)" \
+		-o ../../$(@D)/ $(addprefix github.com/containerd/containerd/v2/cmd/,containerd containerd-shim-runc-v2 ctr)
 
-$(CONTAINERD): build/controlplane/%: tools/containerd/go.mod tools/containerd/go.sum
-	@echo "building $* $(CONTAINERD_VERSION) ..."
-	@cd tools/containerd && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X github.com/containerd/containerd/v2/version.Version=$(CONTAINERD_VERSION)" \
-		-o ../../$@ github.com/containerd/containerd/v2/cmd/$*
-
-build/controlplane/node build/controlplane/workload: build/controlplane/%: controlplane/go.mod controlplane/go.sum $(DEMO_SOURCES)
-	@echo "building the program $* of a real node ..."
-	@cd controlplane && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o ../$@ ./cmd/$*
+build/%plane/node build/%plane/workload: controlplane/go.mod controlplane/go.sum $(DEMO_SOURCES)
+	@echo "building the programs of a real node ..."
+	@mkdir -p $(@D)
+	@cd controlplane && $(BUILD) -ldflags "-s -w" -o ../$(@D)/ ./cmd/node ./cmd/workload
 
 build/backends/loki: tools/loki/go.mod tools/loki/go.sum
 	@echo "building Loki (the first time takes a few minutes) ..."
-	@cd tools/loki && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o ../../$@ github.com/grafana/loki/v3/cmd/loki
+	@cd tools/loki && $(BUILD) -ldflags "-s -w" -o ../../$@ github.com/grafana/loki/v3/cmd/loki
 
 # Without service discovery for clouds, which is most of the code of Prometheus.
-build/backends/prometheus build/backends/promtool: build/backends/%: tools/prometheus/go.mod tools/prometheus/go.sum
-	@echo "building $* ..."
-	@cd tools/prometheus && CGO_ENABLED=0 go build -tags remove_all_sd -trimpath -ldflags "-s -w" -o ../../$@ github.com/prometheus/prometheus/cmd/$*
+build/%ends/prometheus build/%ends/promtool: tools/prometheus/go.mod tools/prometheus/go.sum
+	@echo "building Prometheus ..."
+	@mkdir -p $(@D)
+	@cd tools/prometheus && $(BUILD) -tags remove_all_sd -ldflags "-s -w" -o ../../$(@D)/ $(addprefix github.com/prometheus/prometheus/cmd/,prometheus promtool)

@@ -3,8 +3,11 @@
 package kubeeventsreceiver
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"maps"
 	"net/http"
 	"slices"
@@ -19,6 +22,7 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/receiver/receivertest"
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 	"go.uber.org/zap"
@@ -27,6 +31,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
+	"github.com/kubeevents/kubeeventsreceiver/internal/memory/checkpoint"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadatatest"
 )
@@ -78,6 +83,38 @@ func TestAResumedWatchDoesNotList(t *testing.T) {
 		second.awaitRecords(t, "a+1")
 		assert.Equal(t, []string{"stream", "version", "watch"}, api.Requests())
 	})
+}
+
+func TestTheCheckpointOfAQuietStreamFollowsBookmarks(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := newDisk()
+		first := launch(t, api, options{disk: on})
+		settle()
+		api.Bookmark()
+		settle()
+		first.stop()
+		api.Compact()
+		second := launch(t, api, options{disk: on})
+		settle()
+		api.Put(eventNamed("a", 1))
+		second.awaitRecords(t, "a+1")
+		assert.Equal(t, []string{"stream", "version", "watch"}, api.Requests(), "no list")
+	})
+}
+
+func TestAProxyThatDoesNotReturnTheClusterKeepsNothingFromStarting(t *testing.T) {
+	for _, status := range []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusNotFound, http.StatusMethodNotAllowed} {
+		t.Run(http.StatusText(status), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, api *apitest.Server) {
+				api.RefuseCluster(status)
+				api.Put(eventNamed("a", 3))
+				p := launch(t, api, options{config: "start_at: beginning", disk: newDisk()})
+				p.awaitRecords(t, "a+3")
+				assert.False(t, p.host.fails())
+				assert.Equal(t, 1, p.log.FilterMessageSnippet("have no k8s.cluster.uid").Len())
+			})
+		})
+	}
 }
 
 // crashes has a copy of the disk for each attempt of a pipeline to take records, as a kill at that
@@ -228,34 +265,86 @@ func TestACorruptCheckpointIsSetAsideAndNothingOfItIsOverwritten(t *testing.T) {
 					api.Put(eventNamed("a", 3))
 					first := launch(t, api, options{config: "start_at: beginning", disk: on})
 					first.awaitRecords(t, "a+3")
+					settle()
+					api.Put(eventNamed("b", 1))
+					first.awaitRecords(t, "a+3", "b+1")
 					first.stop()
-					for _, key := range slices.Sorted(maps.Keys(on.values)) {
-						if strings.HasPrefix(key, part) {
-							damage(on.values, key)
-							break
-						}
-					}
+					keys := slices.DeleteFunc(slices.Sorted(maps.Keys(on.values)), func(key string) bool { return !strings.HasPrefix(key, part) })
+					// The parts before the last one can be read, and mean nothing without it.
+					damage(on.values, keys[len(keys)-1])
 					kept := on.content()
 					second := launch(t, api, options{config: "start_at: beginning", disk: on})
-					second.awaitRecords(t, "a+3")
+					second.awaitRecords(t, "a+3", "b+1")
 					require.Len(t, second.logged("set_aside"), 1)
 					assert.Equal(t, zap.ErrorLevel, second.logged("set_aside")[0].Level)
-					second.awaitSum(t, 3)
+					second.awaitSum(t, 4)
 					assert.NotEqual(t, first.starts(), second.starts(), "the sum is a new one")
 					second.stop()
 					now := on.content()
 					for key, value := range kept {
-						if key != "term" {
+						if key != "term" && key != "claim" {
 							assert.Equal(t, value, now[key], "%s is overwritten", key)
 						}
 					}
 					third := launch(t, api, options{config: "start_at: beginning", disk: on})
-					third.awaitSum(t, 3)
+					third.awaitSum(t, 4)
 					third.awaitRecords(t)
 				})
 			})
 		}
 	}
+}
+
+func TestInARollingUpdateTheNewProcessTakesTheStorageOver(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := newDisk()
+		first := launch(t, api, options{config: "start_at: beginning", disk: on})
+		api.Put(eventNamed("a", 2))
+		first.awaitRecords(t, "a+2")
+		first.awaitSum(t, 2)
+
+		second := launch(t, api, options{config: "start_at: beginning", disk: on})
+		settle()
+		second.awaitRecords(t)
+		for count := range int32(10) {
+			api.Put(eventNamed("a", 3+count))
+			settle()
+		}
+		second.awaitSum(t, 12)
+		assert.Equal(t, int64(10), occurrences(second.logs.records()...))
+		assert.Equal(t, int64(12), occurrences(first.logs.records()...), "the first one delivers without saving")
+		assert.Equal(t, int64(2), first.sum())
+		assert.True(t, first.host.fails())
+		_, text := first.host.status()
+		for _, fix := range []string{"Recreate", "k8s_leader_elector", "a storage of its own"} {
+			assert.Contains(t, text, fix)
+		}
+		assert.Len(t, first.warned(checkpoint.ErrTakenOver), 1, "not at each attempt")
+		assert.False(t, second.host.fails())
+		kept := on.content()
+		first.stop()
+		assert.Equal(t, kept, on.content())
+		second.stop()
+
+		api.Put(eventNamed("a", 15))
+		third := launch(t, api, options{config: "start_at: beginning", disk: on})
+		third.awaitRecords(t, "a+3")
+		third.awaitSum(t, 15)
+		assert.Equal(t, first.starts(), third.starts(), "the sum continues with its old start time")
+		assert.Empty(t, slices.Concat(second.logged("set_aside"), third.logged("set_aside")))
+	})
+}
+
+func TestAStorageWhoseKeysExpireIsReported(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := newDisk()
+		p := launch(t, api, options{config: "start_at: beginning", disk: on})
+		settle()
+		require.NoError(t, on.Delete(t.Context(), "claim"))
+		api.Put(eventNamed("a", 2))
+		p.awaitSum(t, 2)
+		assert.Equal(t, 1, p.log.FilterMessageSnippet("keys of this storage must not expire").Len())
+	})
 }
 
 func TestUntilTheStorageCanBeReadNothingIsEmittedAndNothingOverwritten(t *testing.T) {
@@ -655,7 +744,7 @@ func TestWithoutALogsPipelineTheOutboxIsDroppedCountedAndReported(t *testing.T) 
 		defer func() { assert.NoError(t, telemetry.Shutdown(t.Context())) }()
 		second := launch(t, api, options{config: "start_at: beginning", disk: on, noLogs: true, telemetry: telemetry})
 		settle()
-		metadatatest.AssertEqualKubeEventsDropped(t, telemetry, []metricdata.DataPoint[int64]{{Value: 2}}, metricdatatest.IgnoreTimestamp())
+		metadatatest.AssertEqualKubeEventsDropped(t, telemetry, []metricdata.DataPoint[int64]{{Attributes: attribute.NewSet(attribute.String("receiver", "kube_events")), Value: 2}}, metricdatatest.IgnoreTimestamp())
 		log := second.logged("records")
 		require.Len(t, log, 1)
 		assert.Equal(t, int64(2), log[0].ContextMap()["records"])
@@ -726,6 +815,21 @@ func TestWithoutThePermissionToReadTheClusterTheCheckpointIsUsed(t *testing.T) {
 		third := launch(t, api, options{config: "start_at: beginning", disk: on})
 		settle()
 		assert.Len(t, third.logged("checkpoint_cluster"), 1, "it is still known which one it was")
+	})
+}
+
+// The permission is added while the receiver runs. The log says why the metric has new series.
+func TestTheUIDOfTheClusterThatIsKnownLateIsReported(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		api.RefuseCluster(http.StatusForbidden)
+		p := launch(t, api, options{config: "start_at: beginning"})
+		api.Put(eventNamed("a", 3))
+		p.awaitSum(t, 3)
+		const message = "The UID of the cluster is known now"
+		assert.Zero(t, p.log.FilterMessageSnippet(message).Len())
+		api.RefuseCluster(0)
+		time.Sleep(2 * time.Minute)
+		assert.Equal(t, 1, p.log.FilterMessageSnippet(message).Len())
 	})
 }
 
@@ -826,6 +930,27 @@ func TestAWriteIsRepeatedWhileThePipelineRejects(t *testing.T) {
 	})
 }
 
+// Windows hold events with large messages, which are saved without a record.
+func TestAWriteIsBoundedWhileWindowsHoldLargeEvents(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := newDisk()
+		p := launch(t, api, options{config: "{start_at: beginning, dedup_interval: 1h}", disk: on})
+		settle()
+		for count := range int32(4) {
+			for i := range 150 {
+				ev := eventNamed(fmt.Sprint("e", i), count+1)
+				ev.Message = strings.Repeat("x", 64<<10)
+				api.Put(ev)
+			}
+			settle()
+		}
+		assert.Len(t, p.logs.names(), 150)
+		on.mu.Lock()
+		defer on.mu.Unlock()
+		assert.LessOrEqual(t, on.largest, 12<<20)
+	})
+}
+
 // The windows of a checkpoint of another cluster are delivered like its outbox.
 func TestWhatTheWindowsOfAnotherClusterHeldIsDelivered(t *testing.T) {
 	const config = "{start_at: end, dedup_interval: 20s}"
@@ -890,18 +1015,22 @@ func TestAnotherClusterThatDoesNotAnswerAtOnceIsNoticed(t *testing.T) {
 				api.Restore(before)
 				api.SetCluster("another-cluster")
 				api.RefuseCluster(http.StatusTooManyRequests)
-				api.Put(eventNamed("a", 1))
+				api.Put(eventNamed("c", 1))
 				api.Cut()
-				settle()
+				time.Sleep(time.Minute)
+				assert.Equal(t, []string{"a+2"}, p.logs.names(), "it is not known whose event c is")
+				_, text := p.host.status()
+				assert.Contains(t, text, "kube-system")
 				api.RefuseCluster(0)
 				time.Sleep(2 * time.Minute)
 				api.Put(eventNamed("b", 1))
 				settle()
-				requests := p.logs.requests()
-				last := decode(requests[len(requests)-1]).ResourceLogs().At(0).Resource().Attributes()
-				uid, _ := last.Get("k8s.cluster.uid")
-				require.Contains(t, p.logs.names(), "b+1")
-				assert.Equal(t, "another-cluster", uid.AsString())
+				assert.False(t, p.host.fails())
+				assert.Equal(t, []string{"a+2", "c+1", "b+1"}, p.logs.names())
+				for _, request := range p.logs.requests()[1:] {
+					uid, _ := decode(request).ResourceLogs().At(0).Resource().Attributes().Get("k8s.cluster.uid")
+					assert.Equal(t, "another-cluster", uid.AsString())
+				}
 			})
 		})
 	}
@@ -992,7 +1121,7 @@ func TestAfterACrashTheOwnersOfDeletedObjectsAreKnown(t *testing.T) {
 		"the whole chain is deleted":                         {"", removeAll, "p1", wholeChain},
 		"it is deleted, and the event has no UID":            {"", removeAll, "", wholeChain},
 		"nothing is deleted":                                 {"", func(*apitest.Objects) {}, "p1", wholeChain},
-		"it is deleted, and another label is wanted":         {extracting, removeAll, "p1", chainAndWorkload + " complete"},
+		"it is deleted, and another label is wanted":         {extracting, removeAll, "p1", chainAndWorkload + " shop complete"},
 		"nothing is deleted, and another label is wanted":    {extracting, func(*apitest.Objects) {}, "p1", chainAndWorkload + " shop a complete"},
 		"owners are not looked up any more":                  {"owners: {enabled: false}", removeAll, "p1", ""},
 		"the pod has another owner":                          {"", func(o *apitest.Objects) { o.Put(moved) }, "p1", `["deployment.apps/fe"] fe shop complete`},
@@ -1042,5 +1171,81 @@ func TestTheObjectsOfAnotherClustersCheckpointAreNotUsed(t *testing.T) {
 		api.Put(eventAbout("after", storedPod, storedPod.UID))
 		settle()
 		assert.Equal(t, "not_found", p.ownersOf(t, "after"))
+	})
+}
+
+// podMetrics is an object that an aggregated API server computes: it has no UID.
+var podMetrics = apitest.Object{
+	APIVersion: "metrics.k8s.io/v1beta1", Kind: "PodMetrics", Namespace: "shop", Name: "fe-1-a",
+	Labels: map[string]string{"tilt-manifest": "shop"},
+}
+
+func TestAnObjectWithoutAUIDCostsTheCheckpointNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		api.Objects = apitest.NewObjectsInMemory()
+		api.Objects.Serve(podMetrics.APIVersion, podMetrics.Kind, "pods", true)
+		api.Objects.Put(podMetrics)
+		on := newDisk()
+		first := launch(t, api, options{disk: on})
+		settle()
+		api.Put(eventNamed("a", 3))
+		api.Put(eventAbout("before", podMetrics, ""))
+		first.awaitRecords(t, "a+3", "before+1")
+		first.stop()
+		api.Objects.Remove(podMetrics)
+		api.Put(eventNamed("a", 5))
+		api.Put(eventAbout("after", podMetrics, ""))
+		second := launch(t, api, options{disk: on})
+		second.awaitRecords(t, "a+2", "after+1")
+		second.awaitSum(t, 7)
+		assert.Equal(t, first.ownersOf(t, "before"), second.ownersOf(t, "after"), "the object is still known")
+		assert.Contains(t, second.ownersOf(t, "after"), "shop complete")
+		assert.Empty(t, second.logged("set_aside"))
+		assert.Empty(t, second.logged("entries"))
+	})
+}
+
+// damagedEntry changes the value of the first entry of a kind in the journal, and returns whether
+// there is one. Each chunk has entries of a key of 17 bytes, a length plus 1, and the value.
+func damagedEntry(values map[string][]byte, kind byte) bool {
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if !strings.HasPrefix(key, "j/") {
+			continue
+		}
+		chunk := bytes.Clone(values[key])
+		body := chunk[:len(chunk)-crc32.Size]
+		for rest := body; len(rest) > 0; {
+			length, n := binary.Uvarint(rest[17:])
+			value := rest[17+n : 17+n+max(0, int(length)-1)]
+			if rest[0] == kind && len(value) > 0 {
+				rest[0] = 'x' // An entry of a kind that a later version may have.
+				binary.BigEndian.PutUint32(chunk[len(body):], crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli)))
+				values[key] = chunk
+				return true
+			}
+			rest = rest[17+n+len(value):]
+		}
+	}
+	return false
+}
+
+func TestAnEntryThatCannotBeReadCostsItselfAndALogLine(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := newDisk()
+		first := launch(t, api, options{disk: on})
+		settle()
+		api.Put(eventNamed("a", 3))
+		first.awaitRecords(t, "a+3")
+		first.stop()
+		require.True(t, damagedEntry(on.values, 'o') || damagedEntry(on.values, 'e'))
+		api.Put(eventNamed("b", 2))
+		second := launch(t, api, options{disk: on})
+		second.awaitRecords(t, "b+2")
+		second.awaitSum(t, 5)
+		assert.Len(t, second.logged("entries"), 1)
+		second.stop()
+		third := launch(t, api, options{disk: on})
+		settle()
+		assert.Empty(t, third.logged("entries"), "the entry is removed")
 	})
 }

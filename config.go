@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"path"
 	"reflect"
 	"slices"
@@ -23,6 +22,7 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
 	"github.com/kubeevents/kubeeventsreceiver/internal/filter"
+	"github.com/kubeevents/kubeeventsreceiver/internal/kind"
 	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/tally"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
@@ -66,6 +66,11 @@ type Config struct {
 	IncludeReasons []string `mapstructure:"include_reasons"`
 	// ExcludeReasons are globs for the reasons to leave out. They beat IncludeReasons.
 	ExcludeReasons []string `mapstructure:"exclude_reasons"`
+	// IncludeKinds are globs for the kind of the involved object, as kubectl writes it: pod,
+	// deployment.apps, *.example.com. Empty means all.
+	IncludeKinds []string `mapstructure:"include_kinds"`
+	// ExcludeKinds are globs for the kinds to leave out. They beat IncludeKinds.
+	ExcludeKinds []string `mapstructure:"exclude_kinds"`
 	// StartAt is whether events that already exist at the first start are emitted: end (default,
 	// no) or beginning (yes).
 	StartAt string `mapstructure:"start_at"`
@@ -86,8 +91,7 @@ type Config struct {
 
 	// Events switches the log records off. By default, they are enabled.
 	Events metadata.EventsConfig `mapstructure:"events"`
-	// ResourceAttributes switches resource attributes of records and of the metric off. A disabled
-	// one does not distinguish series of the metric. By default, all are enabled.
+	// ResourceAttributes switches resource attributes of records off. By default, all are enabled.
 	ResourceAttributes metadata.ResourceAttributesConfig `mapstructure:"resource_attributes"`
 
 	// Storage is a storage extension; with it a restart loses no event, and repeats only in-flight
@@ -118,8 +122,15 @@ type OwnersConfig struct {
 	CacheTTL time.Duration `mapstructure:"cache_ttl"`
 }
 
-// ExtractConfig is which labels and annotations become attributes.
+// ExtractConfig is which labels and annotations become attributes, and what records have of the
+// service that they are about.
 type ExtractConfig struct {
+	// Metadata is which of service.name, service.namespace (both by default), service.version and
+	// service.instance.id records have.
+	Metadata []string `mapstructure:"metadata"`
+	// OTelAnnotations is whether an annotation resource.opentelemetry.io/NAME of the involved
+	// object becomes NAME (true).
+	OTelAnnotations bool `mapstructure:"otel_annotations"`
 	// Labels replaces the default, which extracts tilt-manifest as tilt.manifest.
 	Labels []ExtractRule `mapstructure:"labels"`
 	// Annotations has no default.
@@ -144,8 +155,8 @@ type ExtractRule struct {
 
 // MetricsConfig is which points of the metric are emitted.
 type MetricsConfig struct {
-	// MetricsConfig switches the metric off, or some attributes of its points. By default, all are
-	// enabled.
+	// MetricsConfig switches the metric off, or chooses the attributes of its points. By default, all
+	// are enabled except k8s.workload.uid.
 	metadata.MetricsConfig `mapstructure:",squash"`
 	// MaxSeries is how many series there are at most (10000); what goes beyond is counted in one
 	// overflow series.
@@ -167,6 +178,7 @@ func (c *Config) Validate() error {
 		c.validateNamespaces(),
 		c.validateEventTypes(),
 		c.validateReasons(),
+		c.validateKinds(),
 		oneOf("start_at", c.StartAt, StartAtEnd, StartAtBeginning),
 		c.validateOwners(),
 		errExtract,
@@ -232,10 +244,33 @@ func (c *Config) validateEventTypes() (errs error) {
 }
 
 func (c *Config) validateReasons() error {
-	errs := errors.Join(globs("include_reasons", c.IncludeReasons), globs("exclude_reasons", c.ExcludeReasons))
-	for i, reason := range c.IncludeReasons {
-		if slices.Contains(c.ExcludeReasons, reason) {
-			errs = errors.Join(errs, fmt.Errorf("include_reasons[%d]: %q is also listed in exclude_reasons; remove it from one of them", i, reason))
+	return errors.Join(globs("include_reasons", c.IncludeReasons), globs("exclude_reasons", c.ExcludeReasons),
+		notBoth("reasons", c.IncludeReasons, c.ExcludeReasons))
+}
+
+func (c *Config) validateKinds() error {
+	_, errInclude := kinds("include_kinds", c.IncludeKinds)
+	_, errExclude := kinds("exclude_kinds", c.ExcludeKinds)
+	return errors.Join(errInclude, errExclude, notBoth("kinds", c.IncludeKinds, c.ExcludeKinds))
+}
+
+// kinds compiles globs of kinds. The error names each one that is invalid.
+func kinds(key string, globs []string) (patterns []kind.Pattern, errs error) {
+	for i, glob := range globs {
+		pattern, err := kind.ParseGlob(glob)
+		if err != nil {
+			errs = errors.Join(errs, fmt.Errorf("%s[%d]: %w", key, i, err))
+		}
+		patterns = append(patterns, pattern)
+	}
+	return patterns, errs
+}
+
+// notBoth rejects what is both included and excluded.
+func notBoth(of string, include, exclude []string) (errs error) {
+	for i, included := range include {
+		if slices.Contains(exclude, included) {
+			errs = errors.Join(errs, fmt.Errorf("include_%s[%d]: %q is also listed in exclude_%s; remove it from one of them", of, i, included, of))
 		}
 	}
 	return errs
@@ -306,23 +341,13 @@ func (c *Config) disabled() (names semconv.Disabled) {
 	return names
 }
 
-// disabledSeries returns those that could distinguish series of the metric.
-func (c *Config) disabledSeries() semconv.Disabled {
-	names := c.disabled()
-	maps.DeleteFunc(names, func(name string, _ bool) bool {
-		onlyOfRecords := []string{"k8s.object.", "k8s.owner.", "k8s.container.", "k8s.pod."}
-		return slices.ContainsFunc(onlyOfRecords, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
-	})
-	return names
-}
-
-// disabledOfPoints returns the attributes of points that are switched off; nil: none is.
+// disabledOfPoints returns the attributes of the metric's points that are switched off; nil: none
+// is. The overflow series always has its mark.
 func (c *Config) disabledOfPoints() (names semconv.Disabled) {
-	enabled := c.Metrics.K8sEventOccurrences.EnabledAttributes
-	for _, name := range metadata.DefaultMetricsConfig().K8sEventOccurrences.EnabledAttributes {
-		// The overflow series always has its mark.
-		if name != metadata.K8sEventOccurrencesMetricAttributeKeyOtelMetricOverflow && !slices.Contains(enabled, name) {
-			names = names.With(string(name))
+	type name = metadata.K8sEventOccurrencesMetricAttributeKey
+	for _, attribute := range tally.Attributes() {
+		if !slices.Contains(c.Metrics.K8sEventOccurrences.EnabledAttributes, name(attribute)) {
+			names = names.With(attribute)
 		}
 	}
 	return names
@@ -403,7 +428,11 @@ func globs(key string, patterns []string) (errs error) {
 }
 
 func (c *Config) extractor() (*extract.Extractor, error) {
-	e, err := extract.New(rules(c.Extract.Labels), rules(c.Extract.Annotations))
+	e, err := extract.New(extract.Config{
+		Labels:      rules(c.Extract.Labels),
+		Annotations: rules(c.Extract.Annotations),
+		Service:     extract.Service{Metadata: c.Extract.Metadata, OTelAnnotations: c.Extract.OTelAnnotations},
+	})
 	if err != nil {
 		return nil, fmt.Errorf("extract: %w", err)
 	}
@@ -423,7 +452,11 @@ func (c *Config) auth() kubeclient.Auth {
 }
 
 func (c *Config) filter() filter.Filter {
+	include, _ := kinds("include_kinds", c.IncludeKinds) // Validate has checked them.
+	exclude, _ := kinds("exclude_kinds", c.ExcludeKinds)
 	return filter.Filter{
+		IncludeKinds:      include,
+		ExcludeKinds:      exclude,
 		Types:             c.EventTypes,
 		IncludeReasons:    c.IncludeReasons,
 		ExcludeReasons:    c.ExcludeReasons,
@@ -446,10 +479,8 @@ func (c *Config) seriesIdentity() string {
 		Owners   bool
 		MaxDepth int
 		Extract  ExtractConfig
-		// They are omitted so that the identity of a checkpoint of an older version stays the same.
-		Disabled         semconv.Disabled `json:",omitempty"`
-		DisabledOfPoints semconv.Disabled `json:",omitempty"`
-	}{c.Owners.Enabled, c.Owners.MaxDepth, c.Extract.without(extract.Node, extract.Event), c.disabledSeries(), c.disabledOfPoints()})
+		Disabled semconv.Disabled
+	}{c.Owners.Enabled, c.Owners.MaxDepth, c.Extract.without(extract.Node, extract.Event), c.disabledOfPoints()})
 	return string(identity)
 }
 
@@ -472,7 +503,7 @@ func (c *Config) session() session.Config {
 		LookupTimeout:      c.Owners.LookupTimeout,
 		Tally: tally.Config{
 			MaxSeries: c.Metrics.MaxSeries, SeriesTTL: c.Metrics.SeriesTTL, InitialZero: c.Metrics.InitialZero,
-			Disabled: c.disabledSeries(), DisabledOfPoints: c.disabledOfPoints(),
+			Disabled: c.disabledOfPoints(),
 		},
 		StoredObjects: c.storedObjects(),
 		Identity:      c.seriesIdentity(),

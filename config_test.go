@@ -21,7 +21,9 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
+	"github.com/kubeevents/kubeeventsreceiver/internal/memory/tally"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
+	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
 )
 
 // configure reads what a user writes under receivers.kube_events, as the Collector does.
@@ -66,6 +68,8 @@ exclude_namespaces: [kube-*]
 event_types: [Warning]
 include_reasons: [Failed*]
 exclude_reasons: [FailedMount]
+include_kinds: [pod, "*.example.com"]
+exclude_kinds: [Node]
 start_at: beginning
 owners: {enabled: false, max_depth: 3, lookup_timeout: 1s, cache_size: 5, cache_ttl: 1m}
 extract:
@@ -114,7 +118,11 @@ func TestWrongConfigurationIsExplained(t *testing.T) {
 		"a reason in both lists": {
 			"{include_reasons: [Killing], exclude_reasons: [Killing]}", []string{"include_reasons[0]", `"Killing"`, "exclude_reasons", "remove it from one"},
 		},
-		"an empty event type": {`event_types: [""]`, []string{"event_types[0]", `""`, "Warning"}},
+		"a plural":             {"include_kinds: [pod, Deployments]", []string{"include_kinds[1]", `"Deployments"`, "write deployment"}},
+		"a bad kind glob":      {`exclude_kinds: ["[a"]`, []string{"exclude_kinds[0]", `"[a"`, "not a valid glob"}},
+		"a kind in both lists": {"{include_kinds: [pod], exclude_kinds: [pod]}", []string{"include_kinds[0]", `"pod"`, "exclude_kinds", "remove it from one"}},
+		"a tag from a plural":  {"extract: {labels: [{key: team, from: pods}]}", []string{"labels[0].from", `"pods"`, "write pod"}},
+		"an empty event type":  {`event_types: [""]`, []string{"event_types[0]", `""`, "Warning"}},
 		"an event type in the wrong case": {
 			"event_types: [Normal, warning]", []string{"event_types[1]", `"warning"`, "match nothing", "write Warning"},
 		},
@@ -264,13 +272,30 @@ func TestSecretsDoNotReachTheLog(t *testing.T) {
 	}
 }
 
-// The metric never has these attributes, so that its sums continue with their old start time.
-func TestAnAttributeOfRecordsAloneDoesNotEndTheSums(t *testing.T) {
+// Of the settings, those of the records' resource do not matter to the metric: its sums continue with
+// their old start time.
+func TestWhatASeriesIsDependsOnTheAttributesOfItsPoints(t *testing.T) {
 	before, err := configure(t, "")
 	require.NoError(t, err)
-	for _, name := range []string{"k8s.owner.chain", "k8s.container.name", "k8s.object.uid", "k8s.pod.name"} {
-		after, err := configure(t, "resource_attributes: {"+name+": {enabled: false}}")
+	for config, isSame := range map[string]bool{
+		"resource_attributes: {k8s.owner.chain: {enabled: false}}":                                    true,
+		"resource_attributes: {k8s.workload.name: {enabled: false}, tilt.manifest: {enabled: false}}": true,
+		"metrics: {k8s.event.occurrences: {attributes: [k8s.event.reason]}}":                          false,
+		"metrics: {k8s.event.occurrences: {attributes: [k8s.object.kind, k8s.event.type, k8s.event.reason, k8s.workload.name, k8s.workload.kind," +
+			" k8s.workload.api_version, k8s.namespace.name, k8s.cluster.uid, k8s.cluster.name]}}": true, // In any order.
+	} {
+		after, err := configure(t, config)
 		require.NoError(t, err)
-		assert.Equal(t, before.seriesIdentity(), after.seriesIdentity(), name)
+		assert.Equal(t, isSame, before.seriesIdentity() == after.seriesIdentity(), config)
 	}
+}
+
+func TestTheDefaultAttributesOfPoints(t *testing.T) {
+	config, err := configure(t, "")
+	require.NoError(t, err)
+	assert.Equal(t, semconv.Disabled{"k8s.workload.uid": true}, config.disabledOfPoints())
+	// mdatagen's switches and the receiver have the same attributes.
+	config, err = configure(t, "metrics: {k8s.event.occurrences: {attributes: ["+strings.Join(tally.Attributes(), ", ")+", otel.metric.overflow]}}")
+	require.NoError(t, err)
+	assert.Empty(t, config.disabledOfPoints())
 }

@@ -3,6 +3,7 @@
 package kubeeventsreceiver
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -87,16 +89,61 @@ func TestTagsOfTheNamespaceTheNodeAndTheEvent(t *testing.T) {
 		zones := map[string]string{"node-1": "z1", "node-2": "z2"}
 		p.logs.eachRecord(func(resource map[string]any, record plog.LogRecord) {
 			node, _ := resource["k8s.node.name"].(string)
-			assert.Equal(t, map[string]any{"k8s.namespace.label.team": "web", "zone": zones[node], "app": "fe"}, tagsOf(resource))
+			assert.Equal(t, map[string]any{"k8s.namespace.label.team": "web", "zone": zones[node], "app": "fe", "service.name": "fe", "service.namespace": "ns"}, tagsOf(resource))
 			name, _ := record.Attributes().Get("k8s.event.name")
 			assert.Equal(t, map[string]any{"k8s.event.label.pipeline": "p-" + name.Str(), "run.id": "42"}, tagsOf(record.Attributes().AsRaw()))
 		})
 		p.awaitSum(t, 3)
 		all := p.metrics.AllMetrics()
-		resources := all[len(all)-1].ResourceMetrics()
-		require.Equal(t, 1, resources.Len(), "neither the Node nor the Event splits a series")
-		assert.Equal(t, map[string]any{"k8s.namespace.label.team": "web", "app": "fe"}, tagsOf(resources.At(0).Resource().Attributes().AsRaw()))
+		require.Equal(t, 1, all[len(all)-1].DataPointCount(), "neither the Node nor the Event splits a series")
+		eachPoint(all[len(all)-1], func(dp pmetric.NumberDataPoint) {
+			assert.Equal(t, map[string]any{"k8s.namespace.label.team": "web", "app": "fe"}, tagsOf(dp.Attributes().AsRaw()))
+		})
 	})
+}
+
+// TestTheServiceIsKnownAfterAKill: the checkpoint has the labels and annotations that name it, and the
+// trace context.
+func TestTheServiceIsKnownAfterAKill(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		api.Objects = apitest.NewObjectsInMemory()
+		pod := apitest.Object{
+			APIVersion: "v1", Kind: "Pod", Namespace: "ns", Name: "pod", UID: "pod-uid",
+			Labels: map[string]string{"app.kubernetes.io/version": "1.2"},
+			Annotations: map[string]string{
+				"resource.opentelemetry.io/service.name": "cart",
+				"tracing.k8s.io/traceparent":             "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+			},
+		}
+		api.Objects.Put(pod)
+		config := "start_at: beginning\nextract: {metadata: [service.name, service.namespace, service.version, service.instance.id]}"
+		on := newDisk()
+		emits := func(p *process, labels ...string) {
+			p.awaitRecords(t, labels...)
+			p.logs.eachRecord(func(resource map[string]any, record plog.LogRecord) {
+				assert.Equal(t, map[string]any{
+					"service.name": "cart", "service.namespace": "ns", "service.version": "1.2", "service.instance.id": "ns.pod." + resource["k8s.container.name"].(string),
+				}, tagsOf(resource))
+				assert.Equal(t, "4bf92f3577b34da6a3ce929d0e0e4736", record.TraceID().String())
+			})
+		}
+		api.Put(ofContainer("a", "app"))
+		api.Put(ofContainer("b", "proxy"))
+		first := launch(t, api, options{config: config, disk: on})
+		emits(first, "a+1", "b+1")
+		first.stop()
+
+		api.Objects.Remove(pod)
+		api.Put(ofContainer("c", "app"))
+		emits(launch(t, api, options{config: config, disk: on}), "c+1")
+	})
+}
+
+// ofContainer is an event about a container.
+func ofContainer(name, container string) *corev1.Event {
+	ev := eventNamed(name, 1)
+	ev.InvolvedObject.FieldPath = "spec.containers{" + container + "}"
+	return ev
 }
 
 func TestWithoutOwnersOnlyTheEventHasTags(t *testing.T) {
@@ -130,7 +177,7 @@ func TestTagsOfAWindowSurviveAKill(t *testing.T) {
 		second := launch(t, api, options{config: config, disk: killed})
 		second.awaitRecords(t, "a+3")
 		second.logs.eachRecord(func(resource map[string]any, record plog.LogRecord) {
-			assert.Equal(t, map[string]any{"k8s.namespace.label.team": "web", "zone": "z1", "app": "fe"}, tagsOf(resource))
+			assert.Equal(t, map[string]any{"k8s.namespace.label.team": "web", "zone": "z1", "app": "fe", "service.name": "fe", "service.namespace": "ns"}, tagsOf(resource))
 			assert.Equal(t, map[string]any{"k8s.event.label.pipeline": "p-a", "run.id": "42"}, tagsOf(record.Attributes().AsRaw()))
 		})
 	})
@@ -202,12 +249,12 @@ resource_attributes:
   k8s.pod.uid: {enabled: false}
   tilt.manifest: {enabled: false}
 metrics:
-  k8s.event.occurrences: {attributes: [k8s.event.type]}
+  k8s.event.occurrences: {attributes: [k8s.namespace.name, k8s.event.type]}
 `
 	inBubble(t, func(t *testing.T, api *apitest.Server) {
 		api.Objects = apitest.NewObjectsInMemory()
 		for _, name := range []string{"a", "b"} {
-			deployment := apitest.Object{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "ns", Name: name, UID: name, Labels: map[string]string{"tilt-manifest": name}}
+			deployment := apitest.Object{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "ns", Name: name, UID: name, Labels: map[string]string{"tilt-manifest": "app"}}
 			pod := apitest.Object{APIVersion: "v1", Kind: "Pod", Namespace: "ns", Name: name, UID: "pod-" + name}
 			pod.Owners = append(pod.Owners, apitest.OwnedBy(deployment, true))
 			api.Objects.Put(deployment, pod)
@@ -230,10 +277,9 @@ metrics:
 		last := all[len(all)-1]
 		require.Equal(t, 1, last.DataPointCount(), "the workloads and the reasons are one series")
 		rm := last.ResourceMetrics().At(0)
-		assert.Equal(t, map[string]any{
-			"k8s.cluster.uid": "cluster-uid", "k8s.namespace.name": "ns", "k8s.workload.api_version": "apps/v1", "k8s.workload.kind": "Deployment",
-		}, rm.Resource().Attributes().AsRaw())
-		assert.Equal(t, map[string]any{"k8s.event.type": "Normal"}, rm.ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints().At(0).Attributes().AsRaw())
+		assert.Equal(t, map[string]any{"k8s.cluster.uid": "cluster-uid"}, rm.Resource().Attributes().AsRaw())
+		assert.Equal(t, map[string]any{"k8s.namespace.name": "ns", "k8s.event.type": "Normal", "tilt.manifest": "app"},
+			rm.ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints().At(0).Attributes().AsRaw(), "a tag is always one of the points")
 	})
 }
 
@@ -256,5 +302,34 @@ func TestRecordsThatAreSwitchedOffAreNotEmitted(t *testing.T) {
 		p.stop()
 		assert.NotEmpty(t, p.metrics.AllMetrics(), "the metric counts what is not emitted as a record")
 		assert.Empty(t, p.logs.AllLogs())
+	})
+}
+
+// The label team is the pod's or the Deployment's: key_regex finds it first or last.
+func TestTagsInAnotherOrderAreTheSameSeries(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		api.Objects = apitest.NewObjectsInMemory()
+		d := apitest.Object{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "ns", Name: "fe", UID: "fe-uid", Labels: map[string]string{"app": "x", "team": "y"}}
+		a := apitest.Object{APIVersion: "v1", Kind: "Pod", Namespace: "ns", Name: "a", UID: "a-uid", Labels: map[string]string{"team": "y"}}
+		b := apitest.Object{APIVersion: "v1", Kind: "Pod", Namespace: "ns", Name: "b", UID: "b-uid"}
+		a.Owners, b.Owners = append(a.Owners, apitest.OwnedBy(d, true)), append(b.Owners, apitest.OwnedBy(d, true))
+		api.Objects.Put(d, a, b)
+		p := launch(t, api, options{config: "start_at: beginning\nextract: {labels: [{tag_name: $1, key_regex: (app|team)}]}"})
+		for _, pod := range []string{"a", "b"} {
+			ev := eventNamed("e-"+pod, 1)
+			ev.InvolvedObject.Name = pod
+			api.Put(ev)
+		}
+		p.awaitSum(t, 2)
+		settle()
+		for _, metrics := range p.metrics.AllMetrics() {
+			seen := map[string]int{}
+			eachPoint(metrics, func(dp pmetric.NumberDataPoint) { seen[fmt.Sprint(dp.Attributes().AsRaw())]++ })
+			for attributes, n := range seen {
+				if !assert.Equal(t, 1, n, attributes) {
+					return
+				}
+			}
+		}
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/receiver"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
 	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
 )
@@ -44,7 +45,11 @@ func createDefaultConfig() component.Config {
 			CacheSize:     100_000,
 			CacheTTL:      10 * time.Minute,
 		},
-		Extract:            ExtractConfig{Labels: []ExtractRule{{TagName: "tilt.manifest", Key: "tilt-manifest"}}},
+		Extract: ExtractConfig{
+			Metadata:        []string{extract.ServiceName, extract.ServiceNamespace},
+			OTelAnnotations: true,
+			Labels:          []ExtractRule{{TagName: "tilt.manifest", Key: "tilt-manifest"}},
+		},
 		CollectionInterval: 30 * time.Second,
 		Metrics:            MetricsConfig{MetricsConfig: metadata.DefaultMetricsConfig(), MaxSeries: 10_000, SeriesTTL: time.Hour, InitialZero: true},
 		Events:             metadata.DefaultEventsConfig(),
@@ -59,7 +64,7 @@ func createLogs(_ context.Context, settings receiver.Settings, config component.
 		return nil, err
 	}
 	if config.(*Config).Events.K8sEvent.Enabled {
-		r.Logs = next
+		r.logs = next
 	}
 	return r, nil
 }
@@ -70,7 +75,7 @@ func createMetrics(_ context.Context, settings receiver.Settings, config compone
 		return nil, err
 	}
 	if config.(*Config).Metrics.K8sEventOccurrences.Enabled {
-		r.Metrics = next
+		r.metrics = next
 	}
 	return r, nil
 }

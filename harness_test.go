@@ -52,6 +52,8 @@ func inBubble(t *testing.T, test func(t *testing.T, api *apitest.Server)) {
 		dial := kubeclient.Dial
 		kubeclient.Dial = accepted.dial
 		t.Cleanup(func() {
+			// A request that Shutdown canceled can still be opening its connection.
+			synctest.Wait()
 			kubeclient.Dial = dial
 			close(accepted)
 			_ = server.Close()
@@ -111,9 +113,10 @@ type disk struct {
 	unreadable error
 	unwritable error
 	// answer is called for each write that was applied, and returns what the storage answers.
-	answer func() error
-	writes int
-	calls  int // also those that read
+	answer  func() error
+	writes  int
+	largest int // the bytes that a write set
+	calls   int // also those that read
 }
 
 func newDisk() *disk { return &disk{values: map[string][]byte{}} }
@@ -141,7 +144,7 @@ func (d *disk) Batch(_ context.Context, operations ...*storage.Operation) error 
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.calls++
-	written := false
+	written, size := false, 0
 	for _, op := range operations {
 		if op.Type == storage.Get {
 			op.Value = bytes.Clone(d.values[op.Key])
@@ -153,7 +156,7 @@ func (d *disk) Batch(_ context.Context, operations ...*storage.Operation) error 
 		if d.unwritable != nil {
 			return d.unwritable
 		}
-		written = true
+		written, size = true, size+len(op.Value)
 		if op.Type == storage.Set {
 			d.values[op.Key] = bytes.Clone(op.Value)
 		} else {
@@ -164,6 +167,7 @@ func (d *disk) Batch(_ context.Context, operations ...*storage.Operation) error 
 		return nil
 	}
 	d.writes++
+	d.largest = max(d.largest, size)
 	if d.answer != nil {
 		return d.answer()
 	}
@@ -335,8 +339,9 @@ func occurrences(records ...[]byte) (total int64) {
 // options are what a process is started with.
 type options struct {
 	config            string
-	disk              *disk // nil: no storage
-	vote              *vote // nil: no leader election
+	name              string // of the receiver; empty: it has none
+	disk              *disk  // nil: no storage
+	vote              *vote  // nil: no leader election
 	logs              *pipeline
 	noLogs, noMetrics bool
 	telemetry         *componenttest.Telemetry
@@ -378,7 +383,7 @@ func launch(t *testing.T, api *apitest.Server, o options) *process {
 	if o.telemetry != nil {
 		settings = metadatatest.NewSettings(o.telemetry)
 	}
-	settings.ID = component.NewID(metadata.Type)
+	settings.ID = component.NewIDWithName(metadata.Type, o.name)
 	settings.BuildInfo.Version = "v0.0.0"
 	core, log := observer.New(zap.InfoLevel)
 	settings.Logger, p.log = zap.New(core), log

@@ -147,6 +147,24 @@ func TestALeaderPublishesHowFarItHasDelivered(t *testing.T) {
 	})
 }
 
+func TestThePositionOfAQuietStreamFollowsBookmarks(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		a := newReplica(t, api, nil, "start_at: beginning")
+		a.elect()
+		api.Put(eventNamed("one", 1))
+		a.awaitRecords(t, "one+1")
+		api.Bookmark()
+		settle()
+		assert.Equal(t, api.Version(), published(api))
+		a.logs.reject(errors.New("the queue is full"))
+		delivered := api.Version()
+		api.Put(eventNamed("two", 1))
+		api.Bookmark()
+		settle()
+		assert.Equal(t, delivered, published(api), "not past what is not delivered")
+	})
+}
+
 func TestAFilteredEventCountsAsDelivered(t *testing.T) {
 	inBubble(t, func(t *testing.T, api *apitest.Server) {
 		a := newReplica(t, api, nil, "{start_at: beginning, exclude_reasons: [Testing]}")
@@ -244,15 +262,15 @@ func TestEventsThatWaitForALeaderStayInTheAPIServer(t *testing.T) {
 		b := newReplica(t, api, nil, "start_at: beginning")
 		settle()
 		large := eventNamed("", 1)
-		large.Message = strings.Repeat("x", 1<<20)
-		for i := range 25 {
-			large.Name = fmt.Sprintf("large%02d", i)
+		large.Message = strings.Repeat("x", 64<<10)
+		for i := range 25 * 16 {
+			large.Name = fmt.Sprintf("large%03d", i)
 			api.Put(large)
 		}
 		time.Sleep(10 * time.Minute)
-		assert.LessOrEqual(t, receiverOf(t, b).Health.Waiting(), int64(16+4), "a batch and what waits for the next")
+		assert.LessOrEqual(t, receiverOf(t, b).health.Waiting(), int64((16+4)*16), "a batch and what waits for the next")
 		b.elect()
-		eventually(t, func() bool { return b.logs.LogRecordCount() == 25 })
+		eventually(t, func() bool { return b.logs.LogRecordCount() == 25*16 })
 	})
 }
 
@@ -645,13 +663,90 @@ func TestAStartOfLeadingWhoseContextHasEndedIsIgnored(t *testing.T) {
 	})
 }
 
+// The elector calls its users one after the other, and waits for each.
+func TestTheEndOfATermEndsTheWorkOfAllReceiversOfTheElectorAtOnce(t *testing.T) {
+	const long = 12 * time.Second
+	for name, tt := range map[string]struct {
+		storage bool
+		slow    func(v *vote, first *process) // makes the first call of the elector take long
+	}{
+		"a receiver takes long": {slow: func(_ *vote, first *process) {
+			first.logs.onAttempt(func() { time.Sleep(long) })
+		}},
+		"a receiver with storage takes long": {storage: true, slow: func(_ *vote, first *process) {
+			first.logs.onAttempt(func() { time.Sleep(long) })
+		}},
+		"another user takes long": {slow: func(v *vote, _ *process) {
+			v.stopped = slices.Insert(v.stopped, 0, func() { time.Sleep(long) })
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, api *apitest.Server) {
+				v := newVote()
+				var receivers []*process
+				for _, name := range []string{"first", "second"} {
+					o := options{config: "start_at: beginning", name: name, vote: v}
+					if tt.storage {
+						o.disk = newDisk()
+					}
+					receivers = append(receivers, launch(t, api, o))
+				}
+				leads, ended := context.WithCancel(t.Context())
+				v.electUntil(leads)
+				api.Put(eventNamed("before", 1))
+				receivers[1].awaitRecords(t, "before+1")
+				tt.slow(v, receivers[0])
+				api.Put(eventNamed("last", 1))
+				settle()
+
+				ended() // As client-go does before it calls the elector.
+				deposed := make(chan struct{})
+				go func() {
+					defer close(deposed)
+					v.depose()
+				}()
+				time.Sleep(time.Second)
+				for i := range 5 {
+					api.Put(eventNamed(fmt.Sprintf("after%d", i), 1))
+					time.Sleep(time.Second)
+				}
+				assert.Equal(t, []string{"before+1", "last+1"}, receivers[1].logs.names())
+				<-deposed
+			})
+		})
+	}
+}
+
+func TestAReceiverThatStartsWhileAnotherOneOfItsElectorLeadsLeadsToo(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		v := newVote()
+		first := launch(t, api, options{config: "start_at: beginning", name: "first", vote: v})
+		v.elect()
+		settle()
+		second := launch(t, api, options{config: "start_at: beginning", name: "second", vote: v})
+		api.Put(eventNamed("one", 1))
+		second.awaitRecords(t, "one+1")
+		first.stop()
+		api.Put(eventNamed("two", 1))
+		second.awaitRecords(t, "one+1", "two+1")
+		again := launch(t, api, options{config: "start_at: beginning", name: "first", vote: v})
+		api.Put(eventNamed("three", 1))
+		again.awaitRecords(t, "two+1", "three+1")
+		v.depose()
+		api.Put(eventNamed("four", 1))
+		settle()
+		assert.Equal(t, []string{"two+1", "three+1"}, again.logs.names())
+		assert.Equal(t, []string{"one+1", "two+1", "three+1"}, second.logs.names())
+	})
+}
+
 func TestAPausedLeaderEmitsNothingBeforeItKnowsWhetherItLeads(t *testing.T) {
 	inBubble(t, func(t *testing.T, api *apitest.Server) {
 		a := newReplica(t, api, nil, "start_at: beginning")
 		a.elect()
 		settle()
 		of := receiverOf(t, a)
-		of.Leadership.NoteBeat(time.Now().Add(time.Minute)) // As if it had not run for a minute.
+		of.elector.leadership.NoteBeat(time.Now().Add(time.Minute)) // As if it had not run for a minute.
 		paused := time.Now()
 		api.Put(eventNamed("one", 1))
 		time.Sleep(time.Minute + 10*time.Second)
@@ -667,7 +762,7 @@ func receiverOf(t *testing.T, p *process) *eventsReceiver {
 	receivers.mu.Lock()
 	defer receivers.mu.Unlock()
 	for _, r := range receivers.byConfig {
-		if r.Logs == p.logs {
+		if r.logs == p.logs {
 			return r
 		}
 	}
@@ -829,7 +924,7 @@ func TestWhileItIsNotCertainWhoLeadsNothingIsWritten(t *testing.T) {
 		on.fail(nil, errDisk)
 		api.Put(eventNamed("two", 1))
 		a.awaitRecords(t, "one+1", "two+1")
-		receiverOf(t, a).Leadership.NoteBeat(time.Now().Add(time.Minute)) // As if it had not run for a minute.
+		receiverOf(t, a).elector.leadership.NoteBeat(time.Now().Add(time.Minute)) // As if it had not run for a minute.
 		synctest.Wait()
 		on.fail(nil, nil)
 		kept := on.content()
@@ -942,7 +1037,7 @@ func TestAStandbyWhoseQueueIsStalledNoticesARestore(t *testing.T) {
 				assert.Len(t, b.logged("known_version"), 1)
 				api.Put(eventNamed("last", 1))
 				settle()
-				assert.Zero(t, receiverOf(t, b).Health.Waiting(), "the leader has delivered it")
+				assert.Zero(t, receiverOf(t, b).health.Waiting(), "the leader has delivered it")
 			})
 		})
 	}

@@ -302,6 +302,36 @@ func TestShutdownDoesNotWaitForAPipelineThatHangs(t *testing.T) {
 	<-r.(*eventsReceiver).life.done
 }
 
+// The Collector's shutdown has no deadline of its own: the pod's grace period ends it.
+func TestShutdownGivesUpAPipelineThatIgnoresItsContext(t *testing.T) {
+	for name, o := range map[string]options{"alone": {}, "with storage": {disk: newDisk()}, "with an elector": {vote: newVote()}} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, api *apitest.Server) {
+				released := make(chan struct{})
+				defer close(released)
+				o.config, o.logs = "start_at: beginning", &pipeline{}
+				o.logs.onAttempt(func() { <-released })
+				p := launch(t, api, o)
+				if o.vote != nil {
+					p.elect()
+				}
+				settle()
+				api.Put(eventNamed("a", 1))
+				settle()
+				began := time.Now()
+				p.stop()
+				assert.LessOrEqual(t, time.Since(began), 12*time.Second)
+				assert.Empty(t, p.logs.names())
+				if o.disk == nil {
+					return
+				}
+				next := launch(t, api, options{config: o.config, disk: o.disk})
+				next.awaitRecords(t, "a+1")
+			})
+		})
+	}
+}
+
 func TestTheLastWindowIsFlushedAtShutdown(t *testing.T) {
 	api := apitest.New(t)
 	sink, metrics := &consumertest.LogsSink{}, &consumertest.MetricsSink{}

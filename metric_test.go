@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -69,6 +71,37 @@ func TestANewSeriesBeginsWith0(t *testing.T) {
 				assert.Equal(t, []int64{0, 3, 3, 3}, valuesInOrder(t, p.points()))
 			})
 		})
+	}
+}
+
+// The contract: "Each series has its own start time. It is not later than the moment at which the
+// receiver saw the first occurrence, and not earlier than the preceding collection."
+func TestASeriesStartsBetweenACollectionAndItsFirstOccurrence(t *testing.T) {
+	const interval = 10 * time.Second
+	for storage, on := range withAndWithoutStorage {
+		for _, zero := range []bool{false, true} {
+			for rejected, duration := range map[string]time.Duration{"accepted at once": 0, "rejected during two collections": 25 * time.Second} {
+				t.Run(fmt.Sprint(storage, ", initial_zero: ", zero, ", ", rejected), func(t *testing.T) {
+					inBubble(t, func(t *testing.T, api *apitest.Server) {
+						began := time.Now()
+						p := launch(t, api, options{disk: on(), interval: interval, config: fmt.Sprintf("metrics: {initial_zero: %v}", zero)})
+						time.Sleep(interval + 3*time.Second)
+						if duration > 0 {
+							p.logs.reject(errors.New("the queue is full"))
+						}
+						api.Put(eventNamed("a", 3))
+						time.Sleep(duration)
+						p.logs.reject(nil)
+						time.Sleep(4 * interval)
+						points := p.points()
+						require.NotEmpty(t, points)
+						seen := p.logs.AllLogs()[0].ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0).ObservedTimestamp().AsTime()
+						assert.WithinRange(t, points[0].start, began.Add(interval), seen)
+						p.stop()
+					})
+				})
+			}
+		}
 	}
 }
 
@@ -391,4 +424,161 @@ func TestTheLastSumsOfATermAreNotEmittedAfterTheLease(t *testing.T) {
 			assert.Less(t, accepted.Sub(deposed), 5*time.Second)
 		}
 	})
+}
+
+// hanging is a metrics pipeline that hangs from a moment on.
+type hanging struct {
+	consumer.Metrics
+	obeys    bool // the context
+	hangs    atomic.Bool
+	released chan struct{}
+}
+
+func (h *hanging) ConsumeMetrics(ctx context.Context, metrics pmetric.Metrics) error {
+	if h.hangs.Load() {
+		obeyed := ctx.Done()
+		if !h.obeys {
+			obeyed = nil
+		}
+		select {
+		case <-h.released:
+		case <-obeyed:
+			return ctx.Err()
+		}
+	}
+	return h.Metrics.ConsumeMetrics(ctx, metrics)
+}
+
+// launchHanging starts a receiver whose metrics pipeline can hang.
+func launchHanging(t *testing.T, api *apitest.Server, o options, obeys bool) (*process, *hanging) {
+	t.Helper()
+	pipeline := &hanging{obeys: obeys, released: make(chan struct{})}
+	t.Cleanup(func() { close(pipeline.released) })
+	o.config = "start_at: beginning"
+	o.through = func(sink consumer.Metrics) consumer.Metrics {
+		pipeline.Metrics = sink
+		return pipeline
+	}
+	return launch(t, api, o), pipeline
+}
+
+func TestAMetricsPipelineThatHangsDoesNotHoldBackWhatWasDelivered(t *testing.T) {
+	for end, ends := range map[string]func(*process){
+		"at shutdown":              func(p *process) { p.stop() },
+		"at the end of a term":     func(p *process) { p.depose() },
+		"with storage at shutdown": func(p *process) { p.stop() },
+	} {
+		for name, obeys := range map[string]bool{"its context ends it": true, "nothing ends it": false} {
+			t.Run(end+", "+name, func(t *testing.T) {
+				inBubble(t, func(t *testing.T, api *apitest.Server) {
+					storage := strings.HasPrefix(end, "with storage")
+					var on *disk
+					elector := newVote()
+					if storage {
+						on, elector = newDisk(), nil
+					}
+					a, metrics := launchHanging(t, api, options{disk: on, vote: elector}, obeys)
+					if !storage {
+						a.elect()
+					}
+					api.Put(eventNamed("before", 1))
+					a.awaitRecords(t, "before+1")
+					metrics.hangs.Store(true)
+					var want []string
+					for i := range 4 { // apitest answers a large list under its lock.
+						api.Put(eventNamed(fmt.Sprintf("e%02d", i), 1))
+						want = append(want, fmt.Sprintf("e%02d+1", i))
+						time.Sleep(100 * time.Millisecond)
+					}
+					began := time.Now()
+					ends(a)
+					assert.Less(t, time.Since(began), 5*time.Second, "less than the grace")
+					assert.Equal(t, append([]string{"before+1"}, want...), a.logs.names())
+					if !storage {
+						assert.Equal(t, api.Version(), published(api))
+						elector = newVote()
+					}
+					b := launch(t, api, options{config: "start_at: beginning", disk: on, vote: elector})
+					if !storage {
+						b.elect()
+					}
+					api.Put(eventNamed("after", 1))
+					b.awaitRecords(t, "after+1")
+				})
+			})
+		}
+	}
+}
+
+func TestAMetricsPipelineThatHangsDelaysNoLogs(t *testing.T) {
+	for name, on := range map[string]*disk{"without storage": nil, "with storage": newDisk()} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, api *apitest.Server) {
+				p, metrics := launchHanging(t, api, options{disk: on}, true)
+				metrics.hangs.Store(true)
+				for i := range 100 {
+					api.Put(eventNamed("one", int32(i+1)))
+					time.Sleep(time.Minute)
+				}
+				eventually(t, func() bool { return occurrences(p.logs.records()...) == 100 })
+				metrics.hangs.Store(false)
+				metrics.released <- struct{}{}
+				p.awaitSum(t, 100)
+			})
+		})
+	}
+}
+
+// rejectingOne stores all points, and returns a permanent error if one has the reason Rejected, as a
+// backend that rejects single samples.
+type rejectingOne struct{ consumer.Metrics }
+
+func (r rejectingOne) ConsumeMetrics(ctx context.Context, metrics pmetric.Metrics) error {
+	rejected := false
+	eachPoint(metrics, func(dp pmetric.NumberDataPoint) {
+		reason, _ := dp.Attributes().Get("k8s.event.reason")
+		rejected = rejected || reason.Str() == "Rejected"
+	})
+	if err := r.Metrics.ConsumeMetrics(ctx, metrics); err != nil || !rejected {
+		return err
+	}
+	return consumererror.NewPermanent(errors.New("1 sample was rejected"))
+}
+
+func TestSeriesEndAlthoughTheBackendRejectsOne(t *testing.T) {
+	for _, reason := range []string{"Fine", "Rejected"} {
+		t.Run(reason, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, api *apitest.Server) {
+				p := launch(t, api, options{
+					config: "metrics: {max_series: 6}", interval: 30 * time.Second,
+					through: func(sink consumer.Metrics) consumer.Metrics { return rejectingOne{sink} },
+				})
+				settle()
+				put := func(name, reason string, count int32) {
+					ev := eventNamed(name, count)
+					ev.Reason = reason
+					api.Put(ev)
+				}
+				for i := range 5 {
+					put(fmt.Sprint("old-", i), fmt.Sprint("Old", i), 1)
+				}
+				for i := range 5 * 6 {
+					put("rejected", reason, int32(i+1))
+					time.Sleep(10 * time.Minute)
+				}
+				for i := range 5 {
+					put(fmt.Sprint("new-", i), fmt.Sprint("New", i), 1)
+				}
+				time.Sleep(5 * time.Minute)
+				all := p.metrics.AllMetrics()
+				overflow := int64(0)
+				eachPoint(all[len(all)-1], func(dp pmetric.NumberDataPoint) {
+					if _, ok := dp.Attributes().Get("otel.metric.overflow"); ok {
+						overflow += dp.IntValue()
+					}
+				})
+				assert.Zero(t, overflow, "occurrences in the overflow series")
+			})
+		})
+	}
 }

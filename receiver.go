@@ -3,26 +3,213 @@
 package kubeeventsreceiver
 
 import (
-	"go.opentelemetry.io/collector/receiver"
+	"context"
+	"fmt"
+	"sync"
+	"time"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/election"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.opentelemetry.io/collector/receiver"
+	"go.uber.org/zap"
+	"k8s.io/client-go/rest"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/cluster"
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
+	"github.com/kubeevents/kubeeventsreceiver/internal/health"
+	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
+	"github.com/kubeevents/kubeeventsreceiver/internal/logrecord"
+	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
+	"github.com/kubeevents/kubeeventsreceiver/internal/owners"
 	"github.com/kubeevents/kubeeventsreceiver/internal/session"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
+// shutdownGrace is how long what was taken may still be delivered after Shutdown was called.
+const shutdownGrace = 5 * time.Second
+
+// readPause is the longest time between two reads of the streams' connection. What is read together
+// is a batch: a write and a request, which cost about as much for one event as for many.
+const readPause = 40 * time.Millisecond
+
 // eventsReceiver watches events and emits them as logs and as a metric. One serves both pipelines
-// of a configuration. It has what lasts as long as the process; a session has the rest.
+// of a configuration. It starts what lasts as long as the process; a session has the rest.
 type eventsReceiver struct {
-	session.Process
-
-	config   *Config
-	settings receiver.Settings
-	life     lifecycle
-
+	config    *Config
+	settings  receiver.Settings
 	extractor *extract.Extractor
-	resolver  *resolver.Resolver // nil: owners are not looked up
+	health    *health.Health
+	logs      consumer.Logs    // nil: in no logs pipeline
+	metrics   consumer.Metrics // nil: in no metrics pipeline
+	life      lifecycle
 
-	electorConfig election.ElectorConfig
-	lease         *election.Lease // nil: it is not known which lease the leader is elected by
+	// Start opens the following.
+	elector  elector
+	storage  storage.Client     // nil: nothing is saved
+	resolver *resolver.Resolver // nil: owners are not looked up
+}
+
+func newReceiver(config *Config, settings receiver.Settings) (*eventsReceiver, error) {
+	observer, err := health.New(settings)
+	if err != nil {
+		return nil, err
+	}
+	extractor, err := config.extractor()
+	if err != nil {
+		return nil, err
+	}
+	return &eventsReceiver{config: config, settings: settings, extractor: extractor, health: observer}, nil
+}
+
+// Start fails for what the user must fix: the configuration of the client. It does not wait for the
+// API server.
+func (r *eventsReceiver) Start(ctx context.Context, host component.Host) error {
+	r.health.AddHost(host)
+	r.life.enter()
+	r.life.start.Do(func() {
+		if r.life.startErr = r.begin(ctx, host); r.life.startErr != nil {
+			r.elector.close()
+		}
+	})
+	return r.life.startErr
+}
+
+func (r *eventsReceiver) begin(ctx context.Context, host component.Host) error {
+	r.config.warn(r.settings.Logger)
+	restConfig, err := kubeclient.RESTConfig(r.config.auth(), r.settings.BuildInfo.Version)
+	if err != nil {
+		return err
+	}
+	client, err := kubeclient.Events(restConfig, kubeclient.Pacing{Pause: readPause, Paced: r.health.Paced})
+	if err != nil {
+		return fmt.Errorf("the client configuration cannot be used: %w", err)
+	}
+	if r.storage, err = r.openStorage(ctx, host); err != nil {
+		return err
+	}
+	if r.elector, err = r.openElector(host, client); err != nil {
+		return err
+	}
+	if r.resolver, err = r.newResolver(restConfig); err != nil {
+		return err
+	}
+	sources := health.Sources{Leads: r.elector.leadership.Leads, SeriesLimit: r.config.Metrics.MaxSeries, Owners: r.resolver}
+	if err := r.health.Measure(sources); err != nil {
+		return err
+	}
+	r.launch(cluster.New(client, r.settings.Logger), client)
+	return nil
+}
+
+func (r *eventsReceiver) newResolver(restConfig *rest.Config) (*resolver.Resolver, error) {
+	if !r.config.Owners.Enabled {
+		return nil, nil
+	}
+	restConfig = rest.CopyConfig(restConfig)
+	restConfig.QPS = r.config.KubeAPIQPS
+	restConfig.Burst = r.config.KubeAPIBurst
+	return resolver.New(restConfig, resolver.Config{
+		MaxDepth:       r.config.Owners.MaxDepth,
+		LookupTimeout:  r.config.Owners.LookupTimeout,
+		CacheSize:      r.config.Owners.CacheSize,
+		CacheTTL:       r.config.Owners.CacheTTL,
+		Namespaces:     r.config.Namespaces,
+		KeepLabel:      r.extractor.KeepLabel,
+		KeepAnnotation: r.extractor.KeepAnnotation,
+		Observer:       r.health,
+	})
+}
+
+// launch starts all work in contexts of its own: Start's ends with Start.
+func (r *eventsReceiver) launch(identity *cluster.Identity, client rest.Interface) {
+	stop, cancel := context.WithCancel(context.Background())
+	drain, cancelDrain := context.WithCancel(context.Background())
+	r.life.cancel, r.life.cancelDrain = cancel, cancelDrain
+	r.life.done = make(chan struct{})
+	process := session.New(r.sessions(identity, client))
+	go func() {
+		defer close(r.life.done)
+		var background sync.WaitGroup
+		background.Go(func() { identity.Run(stop) })
+		delivering, delivered := context.WithCancel(context.Background())
+		r.elector.run(stop, delivering, r.health, &background)
+		process.Run(stop, drain)
+		delivered()
+		background.Wait()
+		r.close(drain)
+	}()
+}
+
+func (r *eventsReceiver) sessions(identity *cluster.Identity, client rest.Interface) session.Settings {
+	version := r.settings.BuildInfo.Version
+	return session.Settings{
+		Config:  r.config.session(),
+		Logger:  r.settings.Logger,
+		Version: version,
+		Logs:    r.logs,
+		Metrics: r.metrics,
+		Health:  r.health,
+		Filter:  r.config.filter(),
+		Owners:  owners.New(r.resolver, r.extractor),
+		Converter: logrecord.Converter{
+			ScopeName:    metadata.ScopeName,
+			ScopeVersion: version,
+			Disabled:     r.config.disabled(),
+			EntityRefs:   metadata.ReceiverKubeeventsEntityRefsFeatureGate.IsEnabled(),
+		},
+		Client:     client,
+		Cluster:    identity,
+		Storage:    r.storage,
+		Leadership: r.elector.leadership,
+		Positions:  r.elector.positions,
+	}
+}
+
+// close releases what Start opened.
+func (r *eventsReceiver) close(ctx context.Context) {
+	r.elector.close()
+	if r.resolver != nil {
+		r.resolver.Close()
+	}
+	if r.storage == nil {
+		return
+	}
+	if err := r.storage.Close(ctx); err != nil {
+		r.settings.Logger.Warn("Cannot close the storage", zap.Error(err))
+	}
+}
+
+// Shutdown ends the watches, delivers what was taken from them, and returns when all work has
+// ended, or with the context's error if a pipeline hangs longer than the context allows.
+func (r *eventsReceiver) Shutdown(ctx context.Context) error {
+	r.life.leave(r.reportAlone)
+	r.life.stop.Do(func() { r.life.stopErr = r.end(ctx) })
+	return r.life.stopErr
+}
+
+func (r *eventsReceiver) end(ctx context.Context) error {
+	receivers.forget(r)
+	defer r.health.Shutdown()
+	if r.life.cancel == nil {
+		r.close(ctx)
+		return nil
+	}
+	r.life.cancel()
+	defer r.life.cancelDrain()
+	grace := time.AfterFunc(shutdownGrace, r.life.cancelDrain)
+	defer grace.Stop()
+	select {
+	case <-r.life.done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("events were still being delivered: %w", ctx.Err())
+	}
+}
+
+// reportAlone is for a partial reload of the Collector (service.partialReload) that removes the
+// receiver from one of its pipelines. The Collector shuts down only that pipeline's receiver. This
+// looks like the begin of the Collector's own shutdown.
+func (r *eventsReceiver) reportAlone() {
+	r.settings.Logger.Error("The receiver has ended, because one of its pipelines no longer has it. Another pipeline has it, but receives nothing: restart the Collector")
 }

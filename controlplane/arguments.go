@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
 	"strconv"
+	"strings"
 )
 
 // errPortTaken reports that another program took a port after freePorts found it free.
@@ -18,13 +20,18 @@ const loopback = "127.0.0.1"
 // ports are the ports that the programs listen on. They stay the same for the life of the control
 // plane, so that clients find a restarted API server.
 type ports struct {
-	etcd, etcdPeer, apiServer int
+	store, etcdPeer int
+	apiServers      []int
 }
 
 // freePorts returns ports that no program listens on.
-func freePorts() (ports, error) {
-	var p ports
-	for _, port := range []*int{&p.etcd, &p.etcdPeer, &p.apiServer} {
+func freePorts(apiServers int) (ports, error) {
+	p := ports{apiServers: make([]int, apiServers)}
+	free := []*int{&p.store, &p.etcdPeer}
+	for i := range p.apiServers {
+		free = append(free, &p.apiServers[i])
+	}
+	for _, port := range free {
 		listener, err := net.Listen("tcp", net.JoinHostPort(loopback, "0"))
 		if err != nil {
 			return ports{}, fmt.Errorf("find a free port on %s: %w", loopback, err)
@@ -35,19 +42,21 @@ func freePorts() (ports, error) {
 	return p, nil
 }
 
-func (p ports) etcdURL() string      { return url("http", p.etcd) }
-func (p ports) etcdPeerURL() string  { return url("http", p.etcdPeer) }
-func (p ports) apiServerURL() string { return url("https", p.apiServer) }
+func (p ports) storeURL() string    { return url("http", p.store) }
+func (p ports) etcdPeerURL() string { return url("http", p.etcdPeer) }
 
 func url(scheme string, port int) string {
 	return scheme + "://" + net.JoinHostPort(loopback, strconv.Itoa(port))
 }
 
-func (cp *ControlPlane) etcdArgs() []string {
+func (cp *ControlPlane) storeArgs() []string {
+	if cp.store == Kine {
+		return cp.kineArgs()
+	}
 	return []string{
-		"--data-dir=" + cp.layout.path("etcd"),
-		"--listen-client-urls=" + cp.ports.etcdURL(),
-		"--advertise-client-urls=" + cp.ports.etcdURL(),
+		"--data-dir=" + cp.storeData(),
+		"--listen-client-urls=" + cp.ports.storeURL(),
+		"--advertise-client-urls=" + cp.ports.storeURL(),
 		"--listen-peer-urls=" + cp.ports.etcdPeerURL(),
 		"--initial-advertise-peer-urls=" + cp.ports.etcdPeerURL(),
 		"--initial-cluster=default=" + cp.ports.etcdPeerURL(),
@@ -56,11 +65,23 @@ func (cp *ControlPlane) etcdArgs() []string {
 	}
 }
 
-func (cp *ControlPlane) apiServerArgs() []string {
+// kineArgs returns kine's arguments. Those of SQLite are kine's defaults.
+func (cp *ControlPlane) kineArgs() []string {
+	return []string{
+		"--listen-address=" + strings.TrimPrefix(cp.ports.storeURL(), "http://"),
+		"--endpoint=sqlite://" + filepath.Join(cp.storeData(), "state.db") +
+			"?_journal_mode=WAL&_busy_timeout=30000&_synchronous=NORMAL&_txlock=immediate",
+		"--metrics-bind-address=0",
+		// Otherwise, a compaction keeps the newest 1,000 versions, and tests would have to write them.
+		"--compact-min-retain=0",
+	}
+}
+
+func (cp *ControlPlane) apiServerArgs(number int) []string {
 	args := []string{
-		"--etcd-servers=" + cp.ports.etcdURL(),
+		"--etcd-servers=" + cp.ports.storeURL(),
 		"--bind-address=" + loopback,
-		"--secure-port=" + strconv.Itoa(cp.ports.apiServer),
+		"--secure-port=" + strconv.Itoa(cp.ports.apiServers[number]),
 		"--cert-dir=" + cp.layout.path("certificates"),
 		"--token-auth-file=" + cp.layout.path("tokens.csv"),
 		"--authorization-mode=RBAC",

@@ -20,13 +20,17 @@ import (
 // Options select the parts of a control plane. The zero value means etcd and kube-apiserver.
 type Options struct {
 	// Binaries is the directory of the programs. Empty means the directory in the environment
-	// variable KUBEBUILDER_ASSETS.
+	// variable KUBEBUILDER_ASSETS. If it has kine and no etcd, kine keeps the cluster's data in
+	// SQLite, as k3s and k3d do.
 	Binaries string
-	// DataDir is the directory of certificates, logs and etcd's data. Start creates it if it does
-	// not exist. Empty means a temporary directory that Stop removes.
+	// DataDir is the directory of certificates, logs and the cluster's data. Start creates it if it
+	// does not exist. Empty means a temporary directory that Stop removes.
 	DataDir string
 	// EventTTL is how long the API server keeps events. Zero means its default, one hour.
 	EventTTL time.Duration
+	// APIServers is the number of API servers of the cluster. Zero means one. The clients that this
+	// package starts use the first.
+	APIServers int
 	// APIServerArgs are additional arguments of kube-apiserver. They take precedence over the
 	// arguments of this package.
 	APIServerArgs []string
@@ -43,19 +47,20 @@ type Options struct {
 	RealNode bool
 }
 
-// ControlPlane is a running control plane. Its methods may be used concurrently, but
-// StartAPIServer, StopAPIServer and KillAPIServer only one after the other.
+// ControlPlane is a running control plane. Its methods may be used concurrently, but those that
+// start and end one API server only one after the other.
 type ControlPlane struct {
-	options   Options
-	temporary bool // whether Stop removes the data directory
-	layout    layout
-	ports     ports
-	token     string       // of a user in system:masters
-	config    *rest.Config // with that token; not changed once the API server is ready
+	options    Options
+	store      string // the program that keeps the cluster's data
+	temporary  bool   // whether Stop removes the data directory
+	layout     layout
+	ports      ports
+	apiServers []*APIServer
+	token      string       // of a user in system:masters
+	config     *rest.Config // with that token, for the first API server; not changed once it is ready
 
-	mu        sync.Mutex         // guards the fields below
-	apiServer *process.Process   // nil while it is stopped
-	others    []*process.Process // in the order they were started
+	mu     sync.Mutex         // guards the field below, and the processes of the API servers
+	others []*process.Process // in the order they were started
 }
 
 // Start starts a control plane and returns when the control plane and its nodes are ready. It gives
@@ -91,7 +96,7 @@ func prepare(options Options) (*ControlPlane, error) {
 	if options.RealNode && options.Nodes > 0 {
 		return nil, errors.New("kwok would also simulate the real node: set Options.Nodes or Options.RealNode, not both")
 	}
-	cp := &ControlPlane{options: options, temporary: options.DataDir == ""}
+	cp := &ControlPlane{options: options, store: StoreIn(options.Binaries), temporary: options.DataDir == ""}
 	if err := cp.checkBinaries(); err != nil {
 		return nil, err
 	}
@@ -99,8 +104,11 @@ func prepare(options Options) (*ControlPlane, error) {
 		return nil, fmt.Errorf("create the control plane's data directory: %w", err)
 	}
 	var err error
-	if cp.ports, err = freePorts(); err != nil {
+	if cp.ports, err = freePorts(max(1, options.APIServers)); err != nil {
 		return nil, err
+	}
+	for i := range cp.ports.apiServers {
+		cp.apiServers = append(cp.apiServers, &APIServer{cp: cp, number: i})
 	}
 	if cp.token, err = cp.layout.writeSecrets(); err != nil {
 		return nil, fmt.Errorf("write the control plane's credentials: %w", err)
@@ -133,7 +141,7 @@ func (cp *ControlPlane) checkBinaries() error {
 var ErrBinariesMissing = errors.New("control plane programs are missing")
 
 func (cp *ControlPlane) programs() []string {
-	programs := []string{"etcd", "kube-apiserver"}
+	programs := []string{cp.store, "kube-apiserver"}
 	if cp.options.ControllerManager {
 		programs = append(programs, "kube-controller-manager")
 	}
@@ -166,17 +174,26 @@ func (cp *ControlPlane) makeDataDir() error {
 }
 
 func (cp *ControlPlane) startAll(ctx context.Context) error {
-	if err := cp.start("etcd", cp.etcdArgs()); err != nil {
+	if err := cp.makeStoreData(); err != nil {
 		return err
 	}
-	if err := cp.launchAPIServer(); err != nil {
+	if err := cp.start(cp.store, cp.storeArgs()); err != nil {
+		return err
+	}
+	if err := cp.apiServers[0].launch(); err != nil {
 		return err
 	}
 	if err := cp.connect(ctx); err != nil {
 		return err
 	}
-	if err := cp.waitForAPIServer(ctx); err != nil {
+	if err := cp.apiServers[0].wait(ctx); err != nil {
 		return err
+	}
+	// The first one has written the certificate that all of them use.
+	for _, other := range cp.apiServers[1:] {
+		if err := other.Start(ctx); err != nil {
+			return err
+		}
 	}
 	return cp.startClients(ctx)
 }
@@ -213,51 +230,6 @@ func (cp *ControlPlane) start(name string, args []string, env ...string) error {
 	return nil
 }
 
-// StartAPIServer starts the API server after StopAPIServer or KillAPIServer, with the same port and
-// data. It returns when the API server is ready.
-func (cp *ControlPlane) StartAPIServer(ctx context.Context) error {
-	if err := cp.launchAPIServer(); err != nil {
-		return err
-	}
-	return cp.waitForAPIServer(ctx)
-}
-
-func (cp *ControlPlane) launchAPIServer() error {
-	cp.mu.Lock()
-	defer cp.mu.Unlock()
-	if cp.apiServer != nil {
-		return errors.New("the API server already runs: stop it first")
-	}
-	p, err := process.Start(process.Command{
-		Path: cp.binary("kube-apiserver"), Args: cp.apiServerArgs(), Log: cp.layout.log("kube-apiserver"),
-		Env: []string{"NO_PROXY=*"}, // an HTTP proxy in the environment cannot reach kubelet
-	})
-	cp.apiServer = p
-	return err
-}
-
-// StopAPIServer asks the API server to end, as a rolling update does, and returns when it has
-// ended. The other programs continue.
-func (cp *ControlPlane) StopAPIServer() error {
-	return cp.endAPIServer(func(p *process.Process) error { return p.Stop(gracePeriod) })
-}
-
-// KillAPIServer ends the API server as a crash does. The other programs continue.
-func (cp *ControlPlane) KillAPIServer() error {
-	return cp.endAPIServer((*process.Process).Kill)
-}
-
-func (cp *ControlPlane) endAPIServer(end func(*process.Process) error) error {
-	cp.mu.Lock()
-	p := cp.apiServer
-	cp.apiServer = nil
-	cp.mu.Unlock()
-	if p == nil {
-		return nil
-	}
-	return end(p)
-}
-
 // gracePeriod is how long a program may take to end before it is killed.
 const gracePeriod = 5 * time.Second
 
@@ -269,13 +241,15 @@ func (cp *ControlPlane) Stop() error {
 	cp.others = nil
 	cp.mu.Unlock()
 
-	// Stop clients first and etcd last, so that no program logs that its server is gone.
+	// Stop clients first and the store last, so that no program logs that its server is gone.
 	slices.Reverse(others)
 	var errs []error
 	for _, p := range others[:max(0, len(others)-1)] {
 		errs = append(errs, p.Stop(gracePeriod))
 	}
-	errs = append(errs, cp.StopAPIServer())
+	for _, s := range cp.apiServers {
+		errs = append(errs, s.Stop())
+	}
 	if len(others) > 0 {
 		errs = append(errs, others[len(others)-1].Stop(gracePeriod))
 	}
@@ -292,8 +266,8 @@ func (cp *ControlPlane) Kubeconfig() string { return cp.layout.kubeconfig("admin
 // client-side rate limit.
 func (cp *ControlPlane) RESTConfig() *rest.Config { return rest.CopyConfig(cp.config) }
 
-// EtcdEndpoint returns the URL at which etcd serves its clients, without authentication.
-func (cp *ControlPlane) EtcdEndpoint() string { return cp.ports.etcdURL() }
+// EtcdEndpoint returns the URL at which etcd or kine serves etcd's clients, without authentication.
+func (cp *ControlPlane) EtcdEndpoint() string { return cp.ports.storeURL() }
 
 // PIDs returns the process ids of the programs that were started and not stopped. Each program
 // leads its own process group.
@@ -304,8 +278,10 @@ func (cp *ControlPlane) PIDs() []int {
 	for _, p := range cp.others {
 		pids = append(pids, p.PID())
 	}
-	if cp.apiServer != nil {
-		pids = append(pids, cp.apiServer.PID())
+	for _, s := range cp.apiServers {
+		if s.process != nil {
+			pids = append(pids, s.process.PID())
+		}
 	}
 	return pids
 }

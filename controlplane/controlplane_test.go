@@ -129,6 +129,41 @@ func TestAPIServerRestarts(t *testing.T) {
 	}
 }
 
+func TestSeveralAPIServers(t *testing.T) {
+	cp := controlplanetest.Start(t, controlplane.Options{APIServers: 2})
+	var clients []kubernetes.Interface
+	for _, s := range cp.APIServers() {
+		config := cp.RESTConfig()
+		config.Host = "https://" + s.Address()
+		client, err := kubernetes.NewForConfig(config)
+		require.NoError(t, err)
+		clients = append(clients, client)
+	}
+	first, second, ctx := clients[0].CoreV1().ConfigMaps("default"), clients[1].CoreV1().ConfigMaps("default"), t.Context()
+	_, err := first.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "shared"}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+
+	require.NoError(t, cp.APIServers()[0].Kill())
+	_, err = first.Get(ctx, "shared", metav1.GetOptions{})
+	require.Error(t, err)
+	_, err = second.Get(ctx, "shared", metav1.GetOptions{})
+	require.NoError(t, err, "the other one continues, with the same data")
+
+	require.NoError(t, cp.APIServers()[1].Stop())
+	require.NoError(t, cp.APIServers()[1].Start(ctx, "--event-ttl=5m"), "the first need not run")
+	_, err = second.Get(ctx, "shared", metav1.GetOptions{})
+	require.NoError(t, err)
+}
+
+func TestStoreIn(t *testing.T) {
+	directory := t.TempDir()
+	assert.Equal(t, controlplane.Etcd, controlplane.StoreIn(directory), "the one that the error names if it is missing")
+	require.NoError(t, os.WriteFile(filepath.Join(directory, "kine"), nil, 0o700))
+	assert.Equal(t, controlplane.Kine, controlplane.StoreIn(directory))
+	require.NoError(t, os.WriteFile(filepath.Join(directory, "etcd"), nil, 0o700))
+	assert.Equal(t, controlplane.Etcd, controlplane.StoreIn(directory))
+}
+
 func TestEtcdIsRestored(t *testing.T) {
 	cp := controlplanetest.Start(t, controlplane.Options{})
 	client, ctx := clientOf(t, cp), t.Context()
@@ -140,17 +175,17 @@ func TestEtcdIsRestored(t *testing.T) {
 	}
 	before := create("before")
 	backup := filepath.Join(t.TempDir(), "backup")
-	require.NoError(t, cp.BackUpEtcd(backup))
+	require.NoError(t, cp.BackUp(backup))
 	create("after")
 
-	require.NoError(t, cp.RestoreEtcd(ctx, backup))
+	require.NoError(t, cp.Restore(ctx, backup))
 	found, err := maps.Get(ctx, "before", metav1.GetOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, before.ResourceVersion, found.ResourceVersion)
 	_, err = maps.Get(ctx, "after", metav1.GetOptions{})
 	assert.True(t, apierrors.IsNotFound(err), "%v", err)
 
-	require.NoError(t, cp.RestoreEtcd(ctx, ""))
+	require.NoError(t, cp.Restore(ctx, ""))
 	_, err = maps.Get(ctx, "before", metav1.GetOptions{})
 	assert.True(t, apierrors.IsNotFound(err), "%v", err)
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,10 +44,13 @@ func (cp *ControlPlane) waitUntil(ctx context.Context, what string, there func(c
 func (cp *ControlPlane) failure() error {
 	cp.mu.Lock()
 	defer cp.mu.Unlock()
-	for _, p := range append(cp.others[:len(cp.others):len(cp.others)], cp.apiServer) {
-		if p == nil {
-			continue
+	all := slices.Clone(cp.others)
+	for _, s := range cp.apiServers {
+		if s.process != nil {
+			all = append(all, s.process)
 		}
+	}
+	for _, p := range all {
 		select {
 		case <-p.Done():
 			if strings.Contains(p.LogTail(), "address already in use") {
@@ -72,24 +76,13 @@ func (cp *ControlPlane) connect(ctx context.Context) error {
 			return err
 		}
 		cp.config = &rest.Config{
-			Host:            cp.ports.apiServerURL(),
+			Host:            cp.apiServers[0].url(),
 			BearerToken:     cp.token,
 			TLSClientConfig: rest.TLSClientConfig{CAData: authority},
 			QPS:             -1,
 		}
 		_, err = cp.layout.writeKubeconfig("admin", cp.config)
 		return err
-	})
-}
-
-// waitForAPIServer waits until the API server reports that it is ready.
-func (cp *ControlPlane) waitForAPIServer(ctx context.Context) error {
-	client, err := kubernetes.NewForConfig(cp.config)
-	if err != nil {
-		return err
-	}
-	return cp.waitUntil(ctx, "the API server to be ready", func(ctx context.Context) error {
-		return client.Discovery().RESTClient().Get().AbsPath("/readyz").Timeout(time.Second).Do(ctx).Error()
 	})
 }
 

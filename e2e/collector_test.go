@@ -36,7 +36,7 @@ func startCollector(t *testing.T, kubeconfig string, settings ...string) *collec
 		records: filepath.Join(t.TempDir(), "records.json"),
 		metrics: freeAddress(t), internal: freeAddress(t),
 	}
-	settings = append(settings, "exporters::file::path: "+col.records, "service::pipelines::logs::exporters: [event_lines, file]")
+	settings = append(settings, "exporters::file::path: "+col.records, "service::pipelines::logs::exporters: [event_page, file]")
 	arguments := []string{"--config", filepath.Join("..", "distribution", "config.yaml")}
 	for _, setting := range settings {
 		if strings.HasPrefix(setting, "--") {
@@ -48,7 +48,7 @@ func startCollector(t *testing.T, kubeconfig string, settings ...string) *collec
 	command := exec.Command(harness.Otelcol(t), arguments...)
 	_, port, err := net.SplitHostPort(col.internal)
 	require.NoError(t, err)
-	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "PROMETHEUS_ENDPOINT="+col.metrics, "OTELCOL_METRICS_PORT="+port)
+	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "PAGE_ENDPOINT=127.0.0.1:0", "PROMETHEUS_ENDPOINT="+col.metrics, "OTELCOL_METRICS_PORT="+port)
 	col.Process = harness.StartProcess(t, command)
 	return col
 }
@@ -111,7 +111,7 @@ func TestTheBuiltCollector(t *testing.T) {
 
 	eventually(t, func() bool {
 		found := scrape(t, col.metrics).Series("k8s_event_occurrences_total", "k8s_event_reason", "Started", "k8s_namespace_name", ns,
-			"k8s_workload_name", "fe", "k8s_deployment_name", "fe", "tilt_manifest", "shop", "k8s_object_kind", "Pod", "k8s_event_type", "Normal")
+			"k8s_workload_name", "fe", "tilt_manifest", "shop", "k8s_object_kind", "Pod", "k8s_event_type", "Normal")
 		return len(found) == 1 && found[0].Value == float64(len(started))
 	}, "the metric for Prometheus")
 	for _, name := range ownMetrics {

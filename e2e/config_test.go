@@ -28,16 +28,21 @@ func TestDefaults(t *testing.T) {
 			"max_series": 10000, "series_ttl": time.Hour, "initial_zero": true,
 			"k8s.event.occurrences": map[string]any{
 				"enabled": true, "aggregation_strategy": "sum",
-				"attributes": []any{"k8s.event.reason", "k8s.event.type", "k8s.object.kind", "otel.metric.overflow"},
+				"attributes": []any{
+					"k8s.cluster.name", "k8s.cluster.uid", "k8s.namespace.name", "k8s.workload.api_version", "k8s.workload.kind", "k8s.workload.name",
+					"k8s.event.reason", "k8s.event.type", "k8s.object.kind", "otel.metric.overflow",
+				},
 			},
 		},
 	} {
 		assert.Equal(t, fmt.Sprint(want), fmt.Sprint(settings[key]), key) // Names of attributes have a type of their own.
 	}
-	for _, key := range []string{"namespaces", "exclude_namespaces", "event_types", "include_reasons", "exclude_reasons"} {
+	for _, key := range []string{"namespaces", "exclude_namespaces", "event_types", "include_reasons", "exclude_reasons", "include_kinds", "exclude_kinds"} {
 		assert.Empty(t, settings[key], key)
 	}
 	extract := settings["extract"].(map[string]any)
+	assert.Equal(t, []any{"service.name", "service.namespace"}, extract["metadata"])
+	assert.Equal(t, true, extract["otel_annotations"])
 	assert.Empty(t, extract["annotations"])
 	rule := extract["labels"].([]any)[0].(map[string]any)
 	assert.Equal(t, "tilt.manifest", rule["tag_name"])
@@ -62,6 +67,7 @@ func TestWrongConfiguration(t *testing.T) {
 		"exclude_namespaces: ['a[']":                                        {"exclude_namespaces", `"a["`, "glob"},
 		"include_reasons: ['a[']":                                           {"include_reasons", `"a["`, "glob"},
 		"exclude_reasons: ['a[']":                                           {"exclude_reasons", `"a["`, "glob"},
+		"include_kinds: [pods]":                                             {"include_kinds[0]", `"pods"`, "write pod"},
 		"{include_reasons: [A, B], exclude_reasons: [B]}":                   {"include_reasons", `"B"`, "exclude_reasons"},
 		"event_types: [NORMAL]":                                             {"event_types[0]", `"NORMAL"`, "write Normal"},
 		"start_at: middle":                                                  {"start_at", `"middle"`, "end", "beginning"},
@@ -74,6 +80,7 @@ func TestWrongConfiguration(t *testing.T) {
 		"collection_interval: 0s":                                           {"collection_interval", "0s", "above 0"},
 		"metrics: {max_series: 0}":                                          {"metrics", "max_series", "0", "1 or more"},
 		"metrics: {series_ttl: 0s}":                                         {"metrics", "series_ttl", "0s", "above 0"},
+		"extract: {metadata: [service.name, k8s.pod.ip]}":                   {"extract", "metadata[1]", `"k8s.pod.ip"`, "service.name"},
 		"extract: {labels: [{tag_name: a}]}":                                {"extract", "labels[0]", "key", "key_regex", "one of"},
 		"extract: {labels: [{tag_name: a, key: k, key_regex: r}]}":          {"extract", "labels[0]", `"k"`, `"r"`, "one of"},
 		"extract: {labels: [{tag_name: a, key_regex: '('}]}":                {"extract", "labels[0]", "key_regex", `"("`},

@@ -75,22 +75,21 @@ func total(records []record) (sum int64) {
 	return sum
 }
 
-// point is one point of the metric with its resource, flattened for tests.
+// point is one point of the metric, flattened for tests. All that tells series apart is an attribute
+// of the point.
 type point struct {
-	resource map[string]any
-	attrs    map[string]any
-	value    int64
-	start    time.Time
-	at       time.Time
+	attrs map[string]any
+	value int64
+	start time.Time
+	at    time.Time
 }
 
 func pointsOf(metrics pmetric.Metrics) (points []point) {
 	for _, rm := range metrics.ResourceMetrics().All() {
-		resource := rm.Resource().Attributes().AsRaw()
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, metric := range sm.Metrics().All() {
 				for _, dp := range metric.Sum().DataPoints().All() {
-					points = append(points, point{resource, dp.Attributes().AsRaw(), dp.IntValue(), dp.StartTimestamp().AsTime(), dp.Timestamp().AsTime()})
+					points = append(points, point{dp.Attributes().AsRaw(), dp.IntValue(), dp.StartTimestamp().AsTime(), dp.Timestamp().AsTime()})
 				}
 			}
 		}

@@ -18,14 +18,14 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// tagsOf are the attributes of the resource that are not the receiver's own.
+// tagsOf are the attributes of the resource that are not the receiver's own, nor the service's.
 func tagsOf(r record) map[string]any { return tagsIn(r.resource) }
 
 func tagsIn(attributes map[string]any) map[string]any {
 	tags := maps.Clone(attributes)
 	maps.DeleteFunc(tags, func(key string, _ any) bool {
 		isNamedByConventions := strings.Contains(key, ".label.") || strings.Contains(key, ".annotation.")
-		return strings.HasPrefix(key, "k8s.") && !isNamedByConventions || key == "log.record.uid"
+		return strings.HasPrefix(key, "k8s.") && !isNamedByConventions || strings.HasPrefix(key, "service.") || key == "log.record.uid"
 	})
 	return tags
 }

@@ -45,8 +45,12 @@ func TestManyPodsCostFewRequests(t *testing.T) {
 		assert.Equal(t, "many", rec.text("k8s.workload.name"))
 	}
 	assert.LessOrEqual(t, len(g.requests(isOn("pods"))), 20, "many unknown objects of one kind in one namespace become one list")
-	assert.LessOrEqual(t, len(g.requests(isOn("replicasets"))), 1, "one request for one object")
-	r.awaitSum(t, pods, func(p point) bool { return p.resource["tilt.manifest"] == "many" })
+	different := map[string]bool{}
+	for _, request := range g.requests(isOn("replicasets")) {
+		different[request.URL.String()] = true // The client repeats a request if the API server is too busy.
+	}
+	assert.LessOrEqual(t, len(different), 1, "one request for one object: %v", different)
+	r.awaitSum(t, pods, func(p point) bool { return p.attrs["tilt.manifest"] == "many" })
 	assert.Len(t, r.points(withReason("Started")), 1, "cardinality grows with workloads, not with pods")
 }
 
@@ -106,7 +110,7 @@ func TestOwnersSwitchedOff(t *testing.T) {
 	resourceIs(t, rec, chainOf(pod)) // What the event contains, and no more.
 	assert.NotContains(t, rec.attrs, "k8s.owner.resolution")
 	assert.Empty(t, g.requests(isOwnerLookup), "no lookups")
-	r.awaitSum(t, 1, func(p point) bool { return p.resource["k8s.workload.kind"] == "Pod" })
+	r.awaitSum(t, 1, func(p point) bool { return p.attrs["k8s.workload.kind"] == "Pod" })
 }
 
 func TestLookupsThatFail(t *testing.T) {
@@ -125,7 +129,8 @@ func TestLookupsThatFail(t *testing.T) {
 			t.Parallel()
 			g := newGateway(t, c.Kubeconfig())
 			g.inject(fault)
-			r := c.run(t, in(ns), g.config(), "owners: {lookup_timeout: 2s}")
+			// The Pod must be found in this time, also on a busy machine.
+			r := c.run(t, in(ns), g.config(), "owners: {lookup_timeout: 10s}")
 			rec := r.of(t, c.makeEvent(t, ns, eventAbout("Slow", referenceTo(pod))).Name)
 			resourceIs(t, rec, chainOf(pod, rs)) // An owner known from a reference alone.
 			assert.Equal(t, resolution, rec.resolution())
@@ -218,7 +223,7 @@ func TestPermissions(t *testing.T) {
 			rec := r.of(t, c.makeEvent(t, ns, eventAbout("Permitted", referenceTo(pod))).Name)
 			assert.Equal(t, test.resolution, rec.resolution())
 			assert.Equal(t, test.cluster, rec.text("k8s.cluster.uid") != "")
-			assert.Equal(t, test.resource, without(rec.resource, "k8s.cluster.uid"))
+			assert.Equal(t, test.resource, withoutService(rec.resource))
 			assert.Nil(t, r.host.last(), "a missing permission for owners is no error")
 		})
 	}

@@ -14,11 +14,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// resourceIs compares a record's resource with what is expected besides the cluster.
+// withoutService is a resource without the cluster, and without the service: package service compares
+// this one.
+func withoutService(resource map[string]any) map[string]any {
+	return without(resource, "k8s.cluster.uid", "service.name", "service.namespace")
+}
+
+// resourceIs compares a record's resource with what is expected besides the cluster and the service.
 func resourceIs(t *testing.T, r record, want map[string]any) {
 	t.Helper()
 	assert.NotEmpty(t, r.text("k8s.cluster.uid"))
-	assert.Equal(t, want, without(r.resource, "k8s.cluster.uid"))
+	assert.Equal(t, want, withoutService(r.resource))
 }
 
 // objectAttributes are the attributes that a resource has of an object under a prefix such as

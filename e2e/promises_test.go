@@ -120,7 +120,7 @@ func checkSums(t *testing.T, r *running) {
 		now := map[string]point{}
 		for _, p := range pointsOf(metrics) {
 			// Without the cluster's UID, which may become known later.
-			key := fmt.Sprint(without(p.resource, "k8s.cluster.uid"), p.attrs)
+			key := fmt.Sprint(without(p.attrs, "k8s.cluster.uid"))
 			last, ok := now[key]
 			if ok {
 				assert.Zero(t, last.value, "%s has two points in one request", key)
@@ -128,7 +128,6 @@ func checkSums(t *testing.T, r *running) {
 				last, ok = before[key]
 			}
 			now[key] = p
-			checkValues(t, p.resource)
 			checkValues(t, p.attrs)
 			assert.False(t, p.start.After(p.at))
 			if !ok {
@@ -147,6 +146,9 @@ func checkSums(t *testing.T, r *running) {
 func checkMetric(t *testing.T, metrics pmetric.Metrics) {
 	t.Helper()
 	for _, rm := range metrics.ResourceMetrics().All() {
+		for key := range rm.Resource().Attributes().All() {
+			assert.Contains(t, []string{"k8s.cluster.uid", "k8s.cluster.name"}, key, "the resource is the cluster")
+		}
 		assert.Equal(t, 1, rm.ScopeMetrics().Len())
 		assert.Equal(t, 1, rm.ScopeMetrics().At(0).Metrics().Len())
 		metric := rm.ScopeMetrics().At(0).Metrics().At(0)
@@ -161,52 +163,35 @@ func checkMetric(t *testing.T, metrics pmetric.Metrics) {
 func countOf(records []record) map[string]int64 {
 	sums := map[string]int64{}
 	for _, r := range records {
-		attrs := map[string]any{"k8s.event.reason": r.attrs["k8s.event.reason"], "k8s.event.type": r.attrs["k8s.event.type"], "k8s.object.kind": r.resource["k8s.object.kind"]}
-		maps.DeleteFunc(attrs, func(_ string, value any) bool { return value == nil })
-		sums[seriesOf(metricResourceOf(r), attrs)] += r.occurrences()
+		sums[seriesOf(pointAttributesOf(r))] += r.occurrences()
 	}
 	return sums
 }
 
-// metricResourceOf is the resource that a record's occurrences count under. It has no tags of the
-// Node, which tests name node.….
-func metricResourceOf(r record) map[string]any {
-	resource := maps.Clone(r.resource)
-	maps.DeleteFunc(resource, func(key string, _ any) bool {
-		return strings.HasPrefix(key, "node.") ||
+// pointAttributesOf are the attributes that a record's occurrences count under. They have no tags of
+// the Node, which tests name node.…, and name no service.
+func pointAttributesOf(r record) map[string]any {
+	attributes := maps.Clone(r.resource)
+	maps.DeleteFunc(attributes, func(key string, _ any) bool {
+		return strings.HasPrefix(key, "node.") || strings.HasPrefix(key, "service.") || key == "k8s.workload.uid" ||
 			strings.HasPrefix(key, "k8s.") && !strings.HasPrefix(key, "k8s.namespace.") && !strings.HasPrefix(key, "k8s.workload.")
 	})
-	kind, _ := resource["k8s.workload.kind"].(string)
-	switch {
-	case kind == "" && isPod(r.text("k8s.object.kind"), r.text("k8s.object.api_version")), isPod(kind, r.text("k8s.workload.api_version")):
+	kind, _ := attributes["k8s.workload.kind"].(string)
+	if kind == "" && isPod(r.text("k8s.object.kind"), r.text("k8s.object.api_version")) || isPod(kind, r.text("k8s.workload.api_version")) {
 		// A bare pod, or one whose end is not known.
-		delete(resource, "k8s.workload.name")
-		delete(resource, "k8s.workload.uid")
-		resource["k8s.workload.kind"], resource["k8s.workload.api_version"] = "Pod", "v1"
-	case kind != "":
-		putOwnNames(resource, r)
+		delete(attributes, "k8s.workload.name")
+		attributes["k8s.workload.kind"], attributes["k8s.workload.api_version"] = "Pod", "v1"
 	}
-	return resource
+	for _, key := range []string{"k8s.event.reason", "k8s.event.type", "k8s.object.kind"} {
+		if value := r.text(key); value != "" {
+			attributes[key] = value
+		}
+	}
+	return attributes
 }
 
 func isPod(kind, apiVersion string) bool {
 	return kind == "Pod" && (apiVersion == "v1" || apiVersion == "")
-}
-
-// putOwnNames adds the workload's own k8s.<kind>.name and uid, which the record has under the same
-// names.
-func putOwnNames(resource map[string]any, r record) {
-	prefix := "k8s." + strings.ToLower(r.text("k8s.workload.kind"))
-	if r.text("k8s.workload.kind") == "HorizontalPodAutoscaler" {
-		prefix = "k8s.hpa"
-	}
-	if r.text(prefix+".uid") == r.text("k8s.workload.uid") || prefix == "k8s.storageclass" {
-		for _, key := range []string{prefix + ".name", prefix + ".uid"} {
-			if value, ok := r.resource[key]; ok {
-				resource[key] = value
-			}
-		}
-	}
 }
 
 // metricOf is what the metric came to at last.
@@ -217,24 +202,24 @@ func metricOf(r *running) map[string]int64 {
 		return sums
 	}
 	for _, p := range pointsOf(all[len(all)-1]) {
-		sums[seriesOf(without(p.resource, "k8s.cluster.uid"), p.attrs)] = p.value
+		sums[seriesOf(without(p.attrs, "k8s.cluster.uid"))] = p.value
 	}
 	return sums
 }
 
 // seriesOf is a comparable and readable form of a series.
-func seriesOf(resource, attrs map[string]any) string {
+func seriesOf(attributes map[string]any) string {
 	var parts []string
-	for _, attributes := range []map[string]any{resource, attrs} {
-		for _, key := range slices.Sorted(maps.Keys(attributes)) {
-			parts = append(parts, fmt.Sprintf("%s=%v", key, attributes[key]))
-		}
+	for _, key := range slices.Sorted(maps.Keys(attributes)) {
+		parts = append(parts, fmt.Sprintf("%s=%v", key, attributes[key]))
 	}
 	return strings.Join(parts, " ")
 }
 
-func without(attributes map[string]any, key string) map[string]any {
+func without(attributes map[string]any, keys ...string) map[string]any {
 	left := maps.Clone(attributes)
-	delete(left, key)
+	for _, key := range keys {
+		delete(left, key)
+	}
 	return left
 }

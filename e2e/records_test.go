@@ -74,7 +74,7 @@ func TestTheClusterIsNamed(t *testing.T) {
 	system, err := kube.CoreV1().Namespaces().Get(t.Context(), "kube-system", metav1.GetOptions{})
 	assert.NoError(t, err)
 	assert.Equal(t, string(system.UID), r.of(t, ev.Name).text("k8s.cluster.uid"))
-	r.awaitSum(t, 1, func(p point) bool { return p.resource["k8s.cluster.uid"] == string(system.UID) })
+	r.awaitSum(t, 1, func(p point) bool { return p.attrs["k8s.cluster.uid"] == string(system.UID) })
 }
 
 // TestTheClusterIsNamedAfterAHiccup: the UID is left out where it may not be read, not where it was

@@ -48,32 +48,27 @@ func (r restarts) recordOf(t *testing.T, col *collector, ev *corev1.Event) recor
 func TestAfterAKillTheOwnersOfObjectsThatAreDeletedMeanwhileAreKnown(t *testing.T) {
 	t.Parallel()
 	c := bare.get(t)
-	for name, test := range map[string]struct {
-		settings []string
-		tags     map[string]any
-	}{
-		"with the same configuration": {nil, map[string]any{"tilt.manifest": "shop"}},
-		"and a label is newly wanted": {
-			[]string{"receivers::kube_events::extract::labels: [{tag_name: tilt.manifest, key: tilt-manifest}, {tag_name: team, key: team}]"}, nil,
-		},
+	for name, settings := range map[string][]string{
+		"with the same configuration": nil,
+		"and a label is newly wanted": {"receivers::kube_events::extract::labels: [{tag_name: tilt.manifest, key: tilt-manifest}, {tag_name: team, key: team}]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := restarts{c, c.newNamespace(t), t.TempDir()}
 			pod, rs, deployment := c.makeShop(t, r.namespace)
-			want := completeChainOf(pod, rs, deployment)
+			want := merge(completeChainOf(pod, rs, deployment), map[string]any{"tilt.manifest": "shop"})
 
 			first := r.start(t)
 			before := r.recordOf(t, first, eventAbout("Created", referenceTo(pod)))
-			resourceIs(t, before, merge(want, map[string]any{"tilt.manifest": "shop"}))
+			resourceIs(t, before, want)
 			first.Kill()
 			for _, o := range []*object{pod, rs, deployment} {
 				c.remove(t, o)
 			}
 
-			second := r.start(t, test.settings...)
+			second := r.start(t, settings...)
 			after := r.recordOf(t, second, eventAbout("Killing", referenceTo(pod)))
-			resourceIs(t, after, merge(want, test.tags))
+			resourceIs(t, after, want)
 			assert.Equal(t, "complete", after.resolution())
 
 			// Another pod of the name has no owner, and is not the old one.

@@ -19,7 +19,9 @@ import (
 )
 
 // values are the packages that every step may use: plain values, and the names of the conventions.
-var values = []string{"internal/event", "internal/observation", "internal/extract", "internal/semconv", "resolver"}
+var values = []string{
+	"internal/event", "internal/observation", "internal/extract", "internal/semconv", "internal/text", "internal/reached", "resolver",
+}
 
 // allowed has, for each package of this module, the packages that it may import in addition to
 // values, and why. A package that is not here may import values only. Dependencies point one way:
@@ -27,34 +29,40 @@ var values = []string{"internal/event", "internal/observation", "internal/extrac
 // step knows another step.
 var allowed = map[string][]string{
 	".": { // The component makes what lasts as long as the process.
-		"internal/cluster", "internal/election", "internal/filter", "internal/health", "internal/kubeclient",
-		"internal/logrecord", "internal/memory/tally", "internal/metadata", "internal/owners", "internal/session",
+		"internal/cluster", "internal/filter", "internal/health", "internal/kind", "internal/kubeclient", "internal/leadership",
+		"internal/logrecord", "internal/memory/tally", "internal/metadata", "internal/owners", "internal/position", "internal/session",
 	},
 	"internal/session": { // The loop knows all steps.
-		"internal/cluster", "internal/delivery", "internal/election", "internal/filter", "internal/health",
-		"internal/kubeclient", "internal/logrecord", "internal/memory", "internal/memory/checkpoint",
-		"internal/memory/tally", "internal/metadata", "internal/owners", "internal/queue", "internal/watch",
+		"internal/cluster", "internal/delivery", "internal/filter", "internal/health",
+		"internal/kubeclient", "internal/leadership", "internal/logrecord", "internal/memory", "internal/memory/checkpoint",
+		"internal/memory/tally", "internal/metadata", "internal/owners", "internal/position", "internal/queue", "internal/watch",
 	},
-	"resolver":                {"resolver/internal/kinds"}, // It is usable on its own.
+	"internal/large":          {},
+	"internal/text":           {},
+	"resolver":                {"resolver/internal/kinds", "internal/large", "internal/reached", "internal/text"}, // It is usable on its own.
 	"resolver/internal/kinds": {},
-	"internal/semconv":        {"resolver"},
-	"internal/event":          {"internal/semconv", "resolver"}, // An event names its object by a resolver.Reference.
-	"internal/extract":        {"internal/semconv", "resolver"},
+	"internal/semconv":        {"internal/text", "resolver"},
+	"internal/event":          {"internal/semconv", "internal/text", "resolver"}, // An event names its object by a resolver.Reference.
+	"internal/kind":           {"internal/semconv"},
+	"internal/filter":         {"internal/kind"},
+	"internal/extract":        {"internal/kind", "internal/semconv", "internal/text", "resolver"},
 	"internal/observation":    {"internal/extract", "resolver"},
-	"internal/cluster":        {},
-	"internal/delivery":       {},
+	"internal/cluster":        {"internal/reached"},
+	"internal/delivery":       {"internal/reached"},
 	"internal/memory/dirty":   {},
 	"internal/queue":          {"internal/watch"}, // It implements watch.Taker.
+	"internal/leadership":     {"internal/reached"},
+	"internal/position":       {"internal/leadership"}, // The gate is open while this process leads.
 	"internal/memory": { // It is one unit of these.
 		"internal/memory/checkpoint", "internal/memory/dedup", "internal/memory/dirty", "internal/memory/ledger",
 		"internal/memory/objects", "internal/memory/tally",
 	},
 	"internal/memory/dedup":   {"internal/memory/dirty"},
 	"internal/memory/ledger":  {"internal/memory/dirty"},
-	"internal/memory/objects": {"internal/memory/dirty"},
+	"internal/memory/objects": {"internal/large", "internal/memory/dirty"},
 	"internal/memory/tally":   {"internal/memory/dirty"},
 	// It is the observer of these.
-	"internal/health": {"internal/election", "internal/metadata", "internal/watch"},
+	"internal/health": {"internal/leadership", "internal/metadata", "internal/position", "internal/watch"},
 }
 
 // onlyForTests are the packages that only tests use. They may import anything.

@@ -3,6 +3,7 @@
 package resolver
 
 import (
+	"encoding/hex"
 	"hash/maphash"
 	"strings"
 	"sync"
@@ -13,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/large"
+	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 	"github.com/kubeevents/kubeeventsreceiver/resolver/internal/kinds"
 )
 
@@ -22,10 +25,15 @@ const (
 	stableFailureTTL = time.Minute
 	// transientFailureTTL is how long a failure is cached that may end soon.
 	transientFailureTTL = 5 * time.Second
-	// missingNodeTTL is how long it is first cached that a Node does not exist. It is short because a
-	// kubelet reports the first events before it creates its Node. Each time it is looked up in vain,
-	// the time doubles, up to stableFailureTTL.
-	missingNodeTTL = time.Second
+	// soonCreatedTTL is how long it is first cached that a Node or the mirror of a static pod does not
+	// exist. It is short because a kubelet reports the first events before it creates them. The time
+	// doubles with each failed lookup, up to stableFailureTTL.
+	soonCreatedTTL = time.Second
+	// maxFailures is how many failures are cached at most. Anybody who may write Events can cause them,
+	// with texts of almost 1 KiB. Beyond this number, objects are looked up again.
+	maxFailures = 10_000
+	// staticUIDLength is the length of a static pod's UID in events: the MD5 hash of its manifest.
+	staticUIDLength = 32
 )
 
 // collection is where objects are listed: a kind, and a namespace. The namespace is empty for
@@ -51,6 +59,9 @@ type objectKey struct {
 type uidKey struct {
 	kind unique.Handle[schema.GroupKind]
 	uid  types.UID
+	// mirror is where the mirror of a static pod is, if the UID is that of the static pod. Any user
+	// may write this UID, so it means nothing elsewhere.
+	mirror objectKey
 }
 
 // failureKey identifies what was looked up and not found.
@@ -95,6 +106,12 @@ func (e *entry) hadNoAnswer() bool { return e.failure != "" && e.failure != NotF
 
 func (e *entry) key() objectKey { return objectKey{e.collection, e.Name} }
 
+// uidKeys returns the keys of the object's UID, and of the static pod's that it mirrors.
+func (e *entry) uidKeys() [2]uidKey {
+	kind := e.collection.kind
+	return [2]uidKey{{kind: kind, uid: e.UID}, {kind, e.mirrored, e.key()}}
+}
+
 // failed is a failed lookup of an object of which nothing is known.
 type failed struct {
 	failure Resolution
@@ -102,8 +119,9 @@ type failed struct {
 	ttl     time.Duration
 }
 
-// cache holds a bounded number of objects, and as many failed lookups. It may be used concurrently.
-// It has its own order of use. With golang-lru, an object would take a fifth more memory.
+// cache holds a bounded number of objects, few of which are large, and of failed lookups. It may be
+// used concurrently. It has its own order of use. With golang-lru, an object would take a fifth
+// more memory.
 type cache struct {
 	size int
 	ttl  time.Duration
@@ -115,6 +133,7 @@ type cache struct {
 	byUID    index[uidKey]
 	count    int
 	order    entry // a ring: newer is the least, staler the most recently used
+	large    *large.Objects[*entry]
 	failures *simplelru.LRU[failureKey, failed]
 	// needed is how many objects were needed that requests had brought. Each list has others, too.
 	needed int
@@ -124,7 +143,7 @@ func newCache(size int, ttl time.Duration, now func() time.Duration) *cache {
 	c := &cache{
 		size: size, ttl: ttl, now: now,
 		newest: newIndex[objectKey](), byUID: newIndex[uidKey](),
-		failures: newLRU[failureKey, failed](size),
+		failures: newLRU[failureKey, failed](min(size, maxFailures)), large: large.New[*entry](),
 	}
 	c.order.newer, c.order.staler = &c.order, &c.order
 	return c
@@ -189,6 +208,7 @@ func (c *cache) store(key objectKey, found Object, requestedAt time.Duration, is
 	defer c.mu.Unlock()
 	known := c.sameLocked(key, &found)
 	if known != nil && known.checkedAt > requestedAt && !known.hadNoAnswer() {
+		reached.State("the answer to an older request comes late")
 		// The reply to an older request came late.
 		return &known.Object
 	}
@@ -217,6 +237,9 @@ func (c *cache) fail(key objectKey, uid types.UID, failure Resolution, remember 
 		e = nil
 	}
 	if e != nil && e.mayAnswer(uid, failure) {
+		if e.restored {
+			reached.State("an owner is known only from the checkpoint")
+		}
 		if remember {
 			e.failure, e.checkedAt = failure, c.now()
 		}
@@ -234,18 +257,28 @@ func (c *cache) fail(key objectKey, uid types.UID, failure Resolution, remember 
 
 // failureTTLLocked returns how long a failure is cached of an object of which nothing is known.
 func (c *cache) failureTTLLocked(key failureKey, failure Resolution) time.Duration {
-	if failure != NotFound || key.kind != coreNode {
+	if failure != NotFound || key.kind != coreNode && !isStaticPod(key) {
 		return failureTTL(failure)
 	}
 	last, known := c.failures.Peek(key)
 	switch since := c.now() - last.until; {
 	case !known || last.failure != NotFound || since > stableFailureTTL:
-		return missingNodeTTL
+		return soonCreatedTTL
 	case since < 0: // another lookup of the same wave
 		return last.ttl
 	default:
 		return min(2*last.ttl, stableFailureTTL)
 	}
+}
+
+// isStaticPod reports whether a kubelet's event refers to a static pod: its UID is a hash in
+// hexadecimal digits, and no UUID.
+func isStaticPod(key failureKey) bool {
+	if key.kind != corePod || len(key.uid) != staticUIDLength {
+		return false
+	}
+	_, err := hex.DecodeString(string(key.uid))
+	return err == nil
 }
 
 // use notes that an object that a list has brought is needed.
@@ -297,9 +330,12 @@ func (c *cache) isForgottenLocked(e *entry) bool {
 // entryLocked returns the entry of the object with the UID; with an empty UID, the entry of the
 // newest object of the name; nil if there is none.
 func (c *cache) entryLocked(key objectKey, uid types.UID) *entry {
-	e := c.byUID.get(uidKey{key.kind, uid})
-	if uid == "" {
+	e := c.byUID.get(uidKey{kind: key.kind, uid: uid})
+	switch {
+	case uid == "":
 		e = c.newest.get(key)
+	case e == nil:
+		e = c.byUID.get(uidKey{key.kind, uid, key})
 	}
 	if e != nil && e.key() == key && e.hasUID(uid) {
 		return e
@@ -325,22 +361,27 @@ func (c *cache) addLocked(e *entry) {
 	if last := c.newest.get(e.key()); last == nil || last.checkedAt <= e.checkedAt {
 		c.newest.put(e.key(), e)
 	}
-	for _, uid := range []types.UID{e.UID, e.mirrored} {
-		if uid != "" {
-			c.byUID.put(uidKey{e.collection.kind, uid}, e)
+	for _, key := range e.uidKeys() {
+		if key.uid != "" {
+			c.byUID.put(key, e)
 		}
 	}
 	c.pushLocked(e)
 	c.count++
+	c.large.Add(e, e.Labels, e.Annotations)
+	for oldest, ok := c.large.Excess(); ok; oldest, ok = c.large.Excess() {
+		c.removeLocked(oldest)
+	}
 }
 
 func (c *cache) removeLocked(e *entry) {
 	c.newest.remove(e.key(), e)
-	for _, uid := range []types.UID{e.UID, e.mirrored} {
-		c.byUID.remove(uidKey{e.collection.kind, uid}, e)
+	for _, key := range e.uidKeys() {
+		c.byUID.remove(key, e)
 	}
 	c.pullLocked(e)
 	c.count--
+	c.large.Remove(e)
 }
 
 // useLocked marks the entry as used now.
@@ -352,6 +393,7 @@ func (c *cache) useLocked(e *entry) {
 	e.usedAt = c.now()
 	c.pullLocked(e)
 	c.pushLocked(e)
+	c.large.Use(e)
 }
 
 // pushLocked makes the entry the most recently used one.

@@ -5,6 +5,8 @@ package resolver
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 	"unique"
@@ -28,7 +30,7 @@ func TestCacheHoldsTogether(t *testing.T) {
 	var now time.Duration
 	c := newCache(size, time.Minute, func() time.Duration { return now })
 	in := collectionOf(podKind, "shop")
-	for range 20_000 {
+	for range memorytest.Sized(20_000, 4_000) {
 		now += time.Duration(random.IntN(int(time.Second)))
 		key := objectKey{collection: in, name: fmt.Sprint("pod-", random.IntN(names))}
 		uid := types.UID(fmt.Sprint(key.name, "-", random.IntN(uids)))
@@ -62,7 +64,7 @@ func requireTogether(t *testing.T, c *cache) {
 	}
 	require.Len(t, byUse, c.count)
 	for e := range byUse {
-		require.Same(t, e, c.byUID.get(uidKey{e.collection.kind, e.UID}))
+		require.Same(t, e, c.byUID.get(uidKey{kind: e.collection.kind, uid: e.UID}))
 		newest := c.newest.get(e.key())
 		require.True(t, newest == nil || newest.failure != "" || e.failure != "" || newest.checkedAt >= e.checkedAt, "the newest is the one checked last")
 	}
@@ -72,6 +74,25 @@ func requireTogether(t *testing.T, c *cache) {
 	}
 	require.Len(t, c.byUID.entries, c.count)
 	require.LessOrEqual(t, c.failures.Len(), c.size)
+}
+
+// Anybody who may write Events may name any number of objects that do not exist, in long texts.
+func TestFailedLookupsTakeLittleMemory(t *testing.T) {
+	heap := func() int64 {
+		var stats runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&stats)
+		return int64(stats.HeapAlloc)
+	}
+	in, long := collectionOf(podKind, "shop"), strings.Repeat("x", 247)
+	before := heap()
+	c := newCache(100_000, time.Hour, func() time.Duration { return 0 })
+	for i := range 100_000 {
+		id := fmt.Sprintf("%06d%s", i, long)
+		c.fail(objectKey{in, id}, types.UID(id), NotFound, true)
+	}
+	require.Less(t, heap()-before, int64(16<<20))
+	runtime.KeepAlive(c)
 }
 
 // BenchmarkMemory reports how many bytes the cache takes per object: pods as in a cluster, ten per

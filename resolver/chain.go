@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/text"
 	"github.com/kubeevents/kubeeventsreceiver/resolver/internal/kinds"
 )
 
@@ -25,9 +26,9 @@ var (
 // static pod in events: a hash of its manifest. See ConfigMirrorAnnotationKey in pkg/kubelet/types.
 const mirrorAnnotation = "kubernetes.io/config.mirror"
 
-// maxFieldLength bounds the fields of a reference that are worth a lookup. An object's name has at
-// most 253 characters, and the other fields have fewer. Nobody validates the references in events.
-// A longer field cannot name an object, but would take memory in the cache.
+// maxFieldLength bounds the fields of a reference that are worth a lookup, except names. Nobody
+// validates the references in events, nor the length of owner references. A longer field cannot
+// name an object, but would take memory in the cache.
 const maxFieldLength = 317 // an API version: a group of 253, a slash and a version of 63
 
 // Reference names one object the way an event's involved object or an owner reference does. Every
@@ -56,7 +57,7 @@ func (r Reference) nameable() bool {
 
 // isSegment reports whether s is valid as one segment of a request's path.
 func isSegment(s string) bool {
-	return s != "" && len(s) <= maxFieldLength && len(content.IsPathSegmentName(s)) == 0
+	return s != "" && len(s) <= text.MaxName && len(content.IsPathSegmentName(s)) == 0
 }
 
 // Object returns the object as the reference describes it, without a lookup. A kubelet writes its

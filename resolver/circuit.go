@@ -8,6 +8,8 @@ import (
 	"unique"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 )
 
 const (
@@ -17,9 +19,11 @@ const (
 	// openFor is how long they are, before another request shows whether the kind works again.
 	openFor = 5 * time.Second
 
-	// leastHang is the shortest time after which a request without an answer may count as one that
-	// hangs, and hangFactor how many times longer than the other answers of its kind it must take.
+	// A request without an answer may count as one that hangs after leastHang, or after the timeout
+	// of callers divided by hangShare if this is longer. It must also take hangFactor times longer
+	// than the other answers of its kind.
 	leastHang  = 100 * time.Millisecond
+	hangShare  = 20
 	hangFactor = 4
 	// overtakers is how many consistent requests of other kinds that were sent later must have been
 	// answered by then. Otherwise the API server as a whole may be slow, and the request hangs only
@@ -39,11 +43,12 @@ const (
 // Each request of an object is a flight. When it takes long, its timer fires (check). If requests
 // of other kinds that were sent later have been answered, it hangs; if there are none, some are
 // repeated (overtake). Three bad results in a row open the circuit: the callers get an answer. From
-// then on, a request is repeated every few seconds (probe), until one is answered.
+// then on, an object is read every few seconds (probe), until a request is answered. It is not
+// always the same object, because a single one may be unreadable.
 type circuit struct {
 	bad     int                         // consecutive requests that hang or fail
 	failure Resolution                  // of the last one
-	suspect func(context.Context) error // repeats the last one
+	suspect func(context.Context) error // repeats the last one, or reads what was last refused
 	probing bool                        // until it is answered
 
 	answered [overtakers]int             // the numbers of the last consistent requests that were answered
@@ -73,21 +78,24 @@ func (l *limiter) beginFlight(r *request) *flight {
 	defer l.mu.Unlock()
 	l.sent++
 	f := &flight{limiter: l, request: r, number: l.sent, sentAt: time.Now()}
-	after := l.hangAfterLocked(r.kind)
-	if r.onHang != nil {
-		after *= badInARow // It counts once, and a list takes longer than an object.
-	}
-	f.timer = time.AfterFunc(after, f.check)
+	f.timer = time.AfterFunc(f.hangAfterLocked(), f.check)
 	return f
 }
 
-// hangAfterLocked returns after which time a request of the kind may hang.
-func (l *limiter) hangAfterLocked(kind unique.Handle[schema.GroupKind]) time.Duration {
-	of := l.laneLocked(kind)
-	if l.now()-of.since >= slowestTTL {
-		return leastHang
+// leastHang returns the shortest time after which a request may hang.
+func (l *limiter) leastHang() time.Duration { return max(leastHang, l.timeout/hangShare) }
+
+// hangAfterLocked returns after which time the request may hang.
+func (f *flight) hangAfterLocked() time.Duration {
+	l := f.limiter
+	after := l.leastHang()
+	if of := l.laneLocked(f.request.kind); l.now()-of.since < slowestTTL {
+		after = max(after, min(hangFactor*of.slowest, l.timeout))
 	}
-	return max(leastHang, min(hangFactor*of.slowest, l.timeout))
+	if f.request.onHang != nil {
+		after *= badInARow // It counts once, and a list takes longer than an object.
+	}
+	return after
 }
 
 // check notes that the request hangs, if it does, or checks again later.
@@ -96,6 +104,11 @@ func (f *flight) check() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if f.ended {
+		return
+	}
+	// Requests that were sent together may have been answered meanwhile, and only a little sooner.
+	if wait := f.hangAfterLocked() - time.Since(f.sentAt); wait > 0 {
+		f.timer.Reset(wait)
 		return
 	}
 	if !l.isOvertakenLocked(f) && time.Since(f.sentAt) < l.timeout {
@@ -109,7 +122,7 @@ func (f *flight) check() {
 		return
 	}
 	l.noteBadLocked(f.request, Timeout)
-	f.timer.Reset(leastHang) // If it hangs on, it counts again.
+	f.timer.Reset(l.leastHang()) // If it hangs on, it counts again.
 }
 
 // overtakeLocked repeats requests for an object of another kind, one after the other. If these are
@@ -219,6 +232,7 @@ func (l *limiter) noteBadLocked(r *request, failure Resolution) {
 	of.bad++
 	of.failure, of.suspect = failure, r.repeat
 	if of.bad == badInARow {
+		reached.State("lookups of a kind are not worth waiting for")
 		l.background.run(func() { l.opened(r.kind, failure) })
 	}
 	if of.isOpen() && !of.probing {
@@ -226,9 +240,10 @@ func (l *limiter) noteBadLocked(r *request, failure Resolution) {
 	}
 }
 
-// probe repeats a request of a kind from time to time, until it is answered.
+// probe reads an object of a kind from time to time, until a request is answered: in turn one that
+// was read before, and the suspect.
 func (l *limiter) probe(kind unique.Handle[schema.GroupKind]) {
-	for {
+	for i := 0; ; i++ {
 		select {
 		case <-time.After(openFor):
 		case <-l.background.ctx.Done():
@@ -236,25 +251,29 @@ func (l *limiter) probe(kind unique.Handle[schema.GroupKind]) {
 		}
 		l.mu.Lock()
 		of := l.laneLocked(kind)
-		isOpen, suspect := of.isOpen(), of.suspect
+		isOpen, object := of.isOpen(), of.suspect
+		if i%2 == 0 && of.repeat != nil {
+			object = of.repeat
+		}
 		of.probing = isOpen
 		l.mu.Unlock()
 		if !isOpen {
 			return
 		}
-		_ = l.send(l.repeated(kind, suspect))
+		_ = l.send(l.repeated(kind, object))
 	}
 }
 
 // refuses returns the failure of lookups of a kind that are not worth waiting for; empty if they
 // are. A request that the API server does not want before the caller's time is up is not worth
-// waiting for either.
-func (l *limiter) refuses(kind unique.Handle[schema.GroupKind]) Resolution {
+// waiting for either. read would read the object.
+func (l *limiter) refuses(kind unique.Handle[schema.GroupKind], read func(context.Context) error) Resolution {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	of := l.laneLocked(kind)
 	switch {
 	case of.isOpen():
+		of.suspect = read
 		return of.failure
 	case time.Until(of.paused) > l.timeout:
 		return Unavailable

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
+	"github.com/kubeevents/kubeeventsreceiver/internal/memorytest"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
@@ -65,6 +66,9 @@ func TestAnyNumberOfNamespaces(t *testing.T) {
 				api := apitest.NewObjectsInMemory()
 				api.Delay = test.delay
 				var events []resolver.Reference
+				if test.namespaces > 10 {
+					test.namespaces = memorytest.Sized(test.namespaces, 100)
+				}
 				for i := range test.namespaces {
 					pods := application(api, fmt.Sprintf("namespace-%04d", i))
 					events = append(events, pods[:test.perNamespace]...)
@@ -89,7 +93,8 @@ func TestALargeNamespace(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				api := apitest.NewObjectsInMemory()
 				api.Delay = 50 * time.Millisecond
-				pods := crowd(api, "shop", 20_000)
+				needed := memorytest.Sized(needed, needed/5)
+				pods := crowd(api, "shop", memorytest.Sized(20_000, 4_000))
 				pods = pods[len(pods)-needed:]
 				r := inMemory(t, api, resolver.Config{})
 				r.Resolve(t.Context(), pods)
@@ -174,6 +179,27 @@ func TestAKindThatHangsOrFails(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An object may be unreadable alone, for example because its conversion fails. The others of its
+// kind are read again soon, also if none of them was read before.
+func TestOneUnreadableObjectDoesNotCutOffItsKind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		pods, things := withCustomOwners(api, 2)
+		api.Fail(things[0], apitest.Fault{Status: http.StatusInternalServerError})
+		r := inMemory(t, api, resolver.Config{})
+		for range 3 {
+			require.Equal(t, resolver.Unavailable, r.Resolve(t.Context(), pods[:1])[0].Resolution)
+			time.Sleep(6 * time.Second)
+		}
+		for range 3 { // Somebody goes on asking for the unreadable one.
+			r.Resolve(t.Context(), pods[:1])
+			r.Resolve(t.Context(), pods[1:])
+			time.Sleep(6 * time.Second)
+		}
+		requireComplete(t, r.Resolve(t.Context(), pods[1:]))
+	})
 }
 
 // While the API server as a whole is slow, no kind is given up.

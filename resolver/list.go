@@ -21,7 +21,7 @@ const anyVersion = "1"
 type list struct {
 	kind       *kinds.Kind
 	collection collection // with an empty namespace, of the whole cluster if the kind is namespaced
-	limit      int        // objects of the first page
+	limit      int        // objects of the next page
 	needed     int        // objects for which it is read
 	consistent bool       // read consistently: the whole list proves what does not exist
 	level      int
@@ -92,7 +92,7 @@ func (l *lookup) readList(of *list) {
 			l.endList(of, page, err)
 			return
 		}
-		options = metav1.ListOptions{Limit: pageSize, Continue: page.Continue}
+		options = metav1.ListOptions{Limit: int64(of.limit), Continue: page.Continue}
 	}
 }
 
@@ -141,12 +141,26 @@ func (l *lookup) takePage(of *list, page *metav1.PartialObjectMetadataList, requ
 	s := l.scopeLocked(of.collection)
 	s.size, s.sized = of.objects+of.left, max(l.now(), 1)
 	isFirst := of.limit < pageSize && of.pages == 1
+	of.limit = limitAfter(page)
+	s.limit = of.limit
 	if page.Continue == "" || (isFirst || page.RemainingItemCount == nil) && !l.isWorth(of.needed, s.size, of.left) {
 		return false
 	}
 	l.readSoonerLocked(of)
 	l.requestWaveLocked()
 	return true
+}
+
+// limitAfter returns how many objects the page after this one should have.
+func limitAfter(page *metav1.PartialObjectMetadataList) int {
+	size := 0
+	for i := range page.Items {
+		size += page.Items[i].Size()
+	}
+	if size == 0 {
+		return pageSize
+	}
+	return max(1, min(pageSize, pageBytes*len(page.Items)/size))
 }
 
 // answerFoundLocked answers the climbs that wait for an object of the list. In a list from the

@@ -173,6 +173,24 @@ func TestANodeThatDoesNotExistYet(t *testing.T) {
 	require.Equal(t, resolver.Complete, resolve(t, r, byName).Resolution)
 }
 
+// A kubelet reports the first events of a static pod before it creates its mirror pod.
+func TestAMirrorPodThatDoesNotExistYet(t *testing.T) {
+	const hash = "0123456789abcdef0123456789abcdef"
+	mirror := apitest.Object{
+		APIVersion: "v1", Kind: "Pod", Namespace: "kube-system", Name: "etcd-n1", UID: "m1",
+		Annotations: map[string]string{"kubernetes.io/config.mirror": hash}, Owners: []metav1.OwnerReference{apitest.OwnedBy(node, true)},
+	}
+	api, clock := apitest.NewObjects(t), newClock()
+	r := newResolver(t, api, resolver.Config{Now: clock.Now})
+	static, other := refTo(withUID(mirror, hash)), refTo(withUID(mirror, "5ff49cb0-7b6e-4b4c-9fd5-1a2b3c4d5e6f"))
+	require.Equal(t, resolver.NotFound, resolve(t, r, static).Resolution)
+	require.Equal(t, resolver.NotFound, resolve(t, r, other).Resolution)
+	api.Put(mirror, node)
+	clock.pass(time.Second)
+	require.Equal(t, resolver.NotFound, resolve(t, r, other).Resolution, "another pod is not created soon")
+	require.Equal(t, resolver.Complete, resolve(t, r, static).Resolution)
+}
+
 // Events keep coming about Nodes that never exist.
 func TestANodeThatNeverExists(t *testing.T) {
 	api, clock := apitest.NewObjects(t), newClock()

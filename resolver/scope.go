@@ -26,6 +26,9 @@ const (
 	// first page of a list of unknown size.
 	pageSize      = 500
 	firstPageSize = 100
+	// pageBytes is how large a page should be at most, if it is like the one before it. While it is
+	// read, it takes several times as much memory.
+	pageBytes = 8 << 20
 	// maxScopes is the number of collections whose size and demand are remembered.
 	maxScopes = 8192
 	// refusalsInARow is how many consecutive single reads must be refused before the whole
@@ -44,6 +47,7 @@ type scope struct {
 
 	size  int           // objects
 	sized time.Duration // when size was learned; 0: never
+	limit int           // objects of the next page; 0: not known
 	// listed is when a list was read to its end; 0: never. Until the cache's TTL has passed,
 	// unknown objects are new ones, which another list would have to be read for.
 	listed time.Duration
@@ -126,6 +130,9 @@ func (l *lookup) listLocked(k *kinds.Kind, in collection, wants []*want) bool {
 	default:
 		// A short first page shows how large the collection is.
 		limit = min(firstPageSize, l.worth*needed)
+	}
+	if s.limit > 0 {
+		limit = min(limit, s.limit)
 	}
 	l.beginListLocked(k, in, wants, limit, needed)
 	return true

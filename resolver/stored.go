@@ -46,6 +46,10 @@ var storedSets = newStringSets()
 // errCutShort is returned for a binary form that ends too early.
 var errCutShort = errors.New("it is cut short")
 
+// errNoName is returned for an object that no reference can name. One without a UID can be named:
+// an aggregated API server may compute it, as it does PodMetrics.
+var errNoName = errors.New("its kind or name is missing")
+
 // Found reports whether the object was read from the API server, by this process or by an earlier
 // one that stored it. Otherwise it is known only from a reference.
 func (o *Object) Found() bool { return o.found }
@@ -53,8 +57,11 @@ func (o *Object) Found() bool { return o.found }
 // AppendBinary implements encoding.BinaryAppender. Equal objects have equal forms. Only an object
 // that was found has one.
 func (o *Object) AppendBinary(b []byte) ([]byte, error) {
-	if !o.found {
+	switch {
+	case !o.found:
 		return b, fmt.Errorf("%s %q is known only from a reference", o.Kind, o.Name)
+	case o.Kind == "" || o.Name == "":
+		return b, errNoName
 	}
 	b = appendText(b, apiVersionField, o.APIVersion)
 	b = appendText(b, kindField, o.Kind)
@@ -145,8 +152,8 @@ func (o *Object) UnmarshalBinary(b []byte) error {
 		}
 		return nil
 	})
-	if err == nil && (read.Kind == "" || read.Name == "" || read.UID == "") {
-		err = errors.New("its kind, name or UID is missing")
+	if err == nil && (read.Kind == "" || read.Name == "") {
+		err = errNoName
 	}
 	if err != nil {
 		return fmt.Errorf("a stored object cannot be read: %w", err)
@@ -242,7 +249,7 @@ func eachField(b []byte, read func(field protowire.Number, value []byte) error) 
 func (r *Resolver) Restore(objects []*Object) {
 	cache := r.lookup.cache
 	for _, o := range objects[max(0, len(objects)-(cache.size-cache.len())):] {
-		if o.found && o.UID != "" {
+		if o.found {
 			cache.restore(o)
 		}
 	}

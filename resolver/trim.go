@@ -3,6 +3,7 @@
 package resolver
 
 import (
+	"crypto/sha256"
 	"maps"
 	"slices"
 	"strconv"
@@ -14,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/large"
+	"github.com/kubeevents/kubeeventsreceiver/internal/text"
 	"github.com/kubeevents/kubeeventsreceiver/resolver/internal/kinds"
 )
 
@@ -42,11 +45,12 @@ func chooseOwner(references []metav1.OwnerReference) unique.Handle[owner] {
 	if chosen == nil {
 		chosen = &references[0]
 	}
+	// The API server limits none of these.
 	return unique.Make(owner{
-		apiVersion: chosen.APIVersion,
-		kind:       chosen.Kind,
-		name:       chosen.Name,
-		uid:        chosen.UID,
+		apiVersion: text.Value(chosen.APIVersion),
+		kind:       text.Value(chosen.Kind),
+		name:       text.Value(chosen.Name),
+		uid:        types.UID(text.Value(string(chosen.UID))),
 		ambiguous:  ambiguous,
 	})
 }
@@ -64,36 +68,18 @@ func (t *trimmer) object(k *kinds.Kind, meta *metav1.PartialObjectMetadata) Obje
 	object := Object{
 		APIVersion:  k.APIVersion,
 		Kind:        k.Name.Value().Kind,
-		Namespace:   unique.Make(meta.Namespace).Value(),
-		Name:        strings.Clone(meta.Name),
-		UID:         types.UID(strings.Clone(string(meta.UID))),
-		Labels:      t.sets.shared(kept(meta.Labels, t.keepLabel)),
-		Annotations: t.sets.shared(kept(meta.Annotations, t.keepAnnotation)),
+		Namespace:   unique.Make(text.Value(meta.Namespace)).Value(),
+		Name:        strings.Clone(text.Value(meta.Name)),
+		UID:         types.UID(strings.Clone(text.Value(string(meta.UID)))),
+		Labels:      t.sets.shared(text.Entries(meta.Labels, t.keepLabel)),
+		Annotations: t.sets.shared(text.Entries(meta.Annotations, t.keepAnnotation)),
 		owner:       chooseOwner(meta.OwnerReferences),
 		found:       true,
 	}
 	if k.Name == corePod {
-		object.mirrored = types.UID(strings.Clone(meta.Annotations[mirrorAnnotation]))
+		object.mirrored = types.UID(strings.Clone(text.Value(meta.Annotations[mirrorAnnotation])))
 	}
 	return object
-}
-
-// kept returns the entries whose keys are kept; nil if there are none.
-func kept(all map[string]string, keep func(string) bool) map[string]string {
-	if keep == nil {
-		return nil
-	}
-	var chosen map[string]string
-	for key, value := range all {
-		if !keep(key) {
-			continue
-		}
-		if chosen == nil {
-			chosen = make(map[string]string)
-		}
-		chosen[strings.Clone(key)] = strings.Clone(value)
-	}
-	return chosen
 }
 
 // maxSets is the maximum number of shared sets of labels.
@@ -101,14 +87,14 @@ const maxSets = 4096
 
 // stringSets lets objects with equal labels share one map. A map with a single entry takes more
 // than 300 bytes, more than the rest of an object. The pods of a workload usually have the same
-// labels.
+// labels. It does not keep large sets, which nobody else may need.
 type stringSets struct {
 	mu   sync.Mutex
-	sets *simplelru.LRU[string, map[string]string] // by content; guarded by mu
+	sets *simplelru.LRU[[sha256.Size]byte, map[string]string] // by content; guarded by mu
 }
 
 func newStringSets() *stringSets {
-	return &stringSets{sets: newLRU[string, map[string]string](maxSets)}
+	return &stringSets{sets: newLRU[[sha256.Size]byte, map[string]string](maxSets)}
 }
 
 // shared returns a set that is equal to the given one. Callers must not change either. It returns
@@ -116,6 +102,9 @@ func newStringSets() *stringSets {
 func (s *stringSets) shared(set map[string]string) map[string]string {
 	if len(set) == 0 {
 		return nil
+	}
+	if large.Size(set) > 0 {
+		return set
 	}
 	content := contentOf(set)
 	s.mu.Lock()
@@ -127,12 +116,12 @@ func (s *stringSets) shared(set map[string]string) map[string]string {
 	return set
 }
 
-// contentOf returns a unique string for the content of a set.
-func contentOf(set map[string]string) string {
-	var content strings.Builder
+// contentOf returns a hash of the content of a set.
+func contentOf(set map[string]string) [sha256.Size]byte {
+	var content []byte
 	for _, key := range slices.Sorted(maps.Keys(set)) {
-		content.WriteString(strconv.Quote(key))
-		content.WriteString(strconv.Quote(set[key]))
+		content = strconv.AppendQuote(content, key)
+		content = strconv.AppendQuote(content, set[key])
 	}
-	return content.String()
+	return sha256.Sum256(content)
 }

@@ -238,7 +238,7 @@ func (l *lookup) concludeLocked(w *want) bool {
 		l.failLocked(w, Forbidden, false)
 		return true
 	}
-	failure := l.limiter.refuses(w.kind.Name)
+	failure := l.limiter.refuses(w.kind.Name, l.repeating(w.kind, w.key))
 	if failure == "" {
 		return false
 	}

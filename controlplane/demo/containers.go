@@ -29,7 +29,7 @@ func RunWithContainers(ctx context.Context, cp *controlplane.ControlPlane, n *no
 		err = addStaticPod(n)
 	}
 	if err == nil {
-		err = run(ctx, cp.RESTConfig(), "manifests/*.yaml", "manifests/containers/*.yaml")
+		err = run(ctx, cp.RESTConfig(), "manifests/containers/*.yaml")
 	}
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return nil

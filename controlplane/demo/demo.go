@@ -26,17 +26,29 @@ var manifests embed.FS
 // scaleInterval is the time between two changes of the scaled Deployment.
 const scaleInterval = 15 * time.Second
 
-// Run applies the demo to the cluster, and then scales a Deployment until ctx ends. The end of ctx
-// is not an error.
-func Run(ctx context.Context, config *rest.Config) error {
-	return run(ctx, config, "manifests/*.yaml")
+// definitions are the kinds of the demo's custom resources.
+const definitions = "manifests/definitions/*.yaml"
+
+// Define applies the demo's CustomResourceDefinitions. A Collector that starts before them knows their
+// kinds only a few seconds after the first events. The end of ctx is not an error.
+func Define(ctx context.Context, config *rest.Config) error {
+	return unlessCanceled(apply(ctx, config, []string{definitions}))
 }
 
-func run(ctx context.Context, config *rest.Config, patterns ...string) error {
-	err := apply(ctx, config, patterns)
+// Run applies the demo to the cluster, and then scales a Deployment until ctx ends. The end of ctx
+// is not an error.
+func Run(ctx context.Context, config *rest.Config) error { return run(ctx, config) }
+
+// run does what Run does, with more manifests.
+func run(ctx context.Context, config *rest.Config, more ...string) error {
+	err := apply(ctx, config, append([]string{definitions, "manifests/*.yaml"}, more...))
 	if err == nil {
 		err = scaleUpAndDown(ctx, config)
 	}
+	return unlessCanceled(err)
+}
+
+func unlessCanceled(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return nil
 	}

@@ -9,9 +9,10 @@ import (
 
 // layout is a dashboard whose panels have no places yet.
 type layout struct {
-	name     string // of the file
-	builder  *dashboard.DashboardBuilder
-	sections []section
+	name        string // of the file
+	builder     *dashboard.DashboardBuilder
+	annotations []annotation
+	sections    []section
 }
 
 // section is a part of a dashboard, below its title if it has one.

@@ -53,7 +53,7 @@ func kept(v variant, from, to string) []string {
 		return all
 	}
 	if v.loki {
-		all = append(all, same("logs"), same("service"))
+		all = append(all, same("logs"), same("selector"))
 	}
 	return append(all, same("cluster"))
 }
@@ -88,7 +88,7 @@ func same(variable string) string { return "${" + variable + ":queryparam}" }
 // The selectors of a query in a link. With the format pipe, several values are a|b, which needs no
 // escapes in the JSON of the link.
 const (
-	linkService = `service_name=~"${service}"`
+	linkRecords = "${selector}"
 	linkCluster = `k8s_cluster_name=~"${cluster:pipe}"`
 	linkReason  = `k8s_event_reason="${__data.fields.Reason}"`
 )

@@ -32,7 +32,7 @@ func node(v variant) layout {
 		d.WithVariable(search())
 	}
 	chosen := []string{ofCluster, clusterScoped, ofObjectKind, ofObject, ofReason}
-	return layout{"node", d, []section{
+	return layout{name: "node", builder: d, sections: []section{
 		{lines: []line{
 			{4, nodeNumbers(chosen)},
 			{8, []cell{
@@ -45,7 +45,7 @@ func node(v variant) layout {
 		}},
 		{title: "Messages", lines: []line{
 			{10, []cell{{24, messages("Messages of the object", "The messages of the chosen events, the newest first.",
-				searched(printed(records(inService, chosen...))))}}},
+				searched(printed(records(ofReceiver, chosen...))))}}},
 		}},
 		{title: "Pods on the node", lines: podsOnNode(v)},
 	}}
@@ -58,7 +58,7 @@ func nodeNumbers(chosen []string) []cell {
 		{6, number("Objects with warnings", "Objects with a warning in the time range.", units.Short,
 			groups(during("k8s_cluster_name, k8s_workload_name", append(chosen, warnings)...)), problems())},
 		{6, numberOfLogs("Pods with warnings", "Pods on the chosen nodes with a warning of the kubelet in the time range.",
-			"count("+counted("k8s_namespace_name, k8s_object_name, k8s_object_uid", records(inService, ofCluster, warnings, onNode), "$__range")+")", problems())},
+			"count("+counted("k8s_namespace_name, k8s_object_name, k8s_object_uid", records(ofReceiver, ofCluster, warnings, onNode), "$__range")+")", problems())},
 	}
 }
 
@@ -70,14 +70,14 @@ func objectsWithoutNamespace(v variant, chosen []string) cog.Builder[dashboard.P
 		column{"k8s_event_type", typeColumn, nil},
 		column{"k8s_event_reason", "Reason", append([]cellLink{
 			open(v, "Only this reason", nodeUID, same("kind"), same("object"), value("reason", "Reason")),
-		}, explore(v, "Messages with this reason", printed(records(linkService, linkCluster,
+		}, explore(v, "Messages with this reason", printed(records(linkRecords, linkCluster,
 			clusterScoped, `k8s_object_kind="${kind}"`, `k8s_workload_name=~"${object:pipe}"`, linkReason)))...)})
 }
 
 // podsOnNode returns what the kubelets of the chosen nodes report about pods. The metric does not have
 // the nodes of pods, so all of it comes from Loki.
 func podsOnNode(v variant) []line {
-	pods := records(inService, ofCluster, onNode)
+	pods := records(ofReceiver, ofCluster, onNode)
 	return []line{
 		{9, []cell{
 			{10, barsOfLogs("Events of pods by reason", "Occurrences within the time of a bar, of events about pods that the kubelet reports.",

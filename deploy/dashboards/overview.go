@@ -20,7 +20,7 @@ func overview(v variant) layout {
 	d := newDashboard(v, overviewUID, "Kubernetes events: overview", "What Kubernetes warns about, by namespace, workload and reason.", "now-6h").
 		WithVariable(cluster()).
 		WithVariable(choices("namespaces", "Namespaces", "All includes the objects without a namespace.", "k8s_namespace_name", series(ofCluster)))
-	return layout{"overview", d, []section{{lines: []line{
+	return layout{name: "overview", builder: d, sections: []section{{lines: []line{
 		{4, overviewNumbers()},
 		{8, []cell{{12, byType("Events by type", ofCluster, ofNamespaces)}, {12, bars("Warnings by namespace", "The ten namespaces with the most warnings.",
 			named(most(10, "k8s_namespace_name", ofCluster, ofNamespaces, warnings), "k8s_namespace_name", "(no namespace)"), "{{k8s_namespace_name}}")}}},
@@ -28,7 +28,7 @@ func overview(v variant) layout {
 		{10, []cell{{24, allWarnings(v)}}},
 		{8, []cell{{24, clusterScopedWarnings(v)}}},
 		{12, []cell{{24, messages("Latest warnings", "The messages of the warnings, the newest first.",
-			printed(records(inService, warnings, ofCluster, ofNamespaces)))}}},
+			printed(records(ofReceiver, warnings, ofCluster, ofNamespaces)))}}},
 	}}}}
 }
 
@@ -86,7 +86,7 @@ func topWorkloads(v variant) cog.Builder[dashboard.Panel] {
 func topReasons(v variant) cog.Builder[dashboard.Panel] {
 	const by = "k8s_event_reason, k8s_object_kind"
 	return rows("Top reasons", "The 20 most frequent reasons of warnings.", topk(20, during(by, ofCluster, ofNamespaces, warnings)),
-		column{"k8s_event_reason", "Reason", explore(v, "Messages with this reason", printed(records(linkService, linkCluster, warnings, linkReason)))},
+		column{"k8s_event_reason", "Reason", explore(v, "Messages with this reason", printed(records(linkRecords, linkCluster, warnings, linkReason)))},
 		column{"k8s_object_kind", "Object", nil})
 }
 
@@ -94,7 +94,7 @@ func rowsOfNewReasons(v variant) cog.Builder[dashboard.Panel] {
 	return rows("New reasons", "Reasons in the time range that did not occur in the week before. In the first week, Prometheus has no data of a week.",
 		newReasons(ofCluster, ofNamespaces),
 		column{"k8s_event_type", typeColumn, nil},
-		column{"k8s_event_reason", "Reason", explore(v, "Messages with this reason", printed(records(linkService, linkCluster, linkReason)))})
+		column{"k8s_event_reason", "Reason", explore(v, "Messages with this reason", printed(records(linkRecords, linkCluster, linkReason)))})
 }
 
 func allWarnings(v variant) cog.Builder[dashboard.Panel] {
@@ -105,7 +105,7 @@ func allWarnings(v variant) cog.Builder[dashboard.Panel] {
 	return rows("Warnings", "The 100 most frequent warnings, with the kind of the object that each is about. Click on a cell for links."+aboutAll,
 		allUnnamed(topk(100, during(workloadLabels+", k8s_object_kind, k8s_event_reason", ofCluster, ofNamespaces, namespaced, warnings))),
 		append(columns, column{"k8s_object_kind", "Object", nil}, column{"k8s_event_reason", "Reason",
-			explore(v, "Messages with this reason in this namespace", printed(records(join(linkService, namespaceOfRow), linkCluster, warnings, linkReason)))})...)
+			explore(v, "Messages with this reason in this namespace", printed(records(join(linkRecords, namespaceOfRow), linkCluster, warnings, linkReason)))})...)
 }
 
 func clusterScopedWarnings(v variant) cog.Builder[dashboard.Panel] {
@@ -113,5 +113,5 @@ func clusterScopedWarnings(v variant) cog.Builder[dashboard.Panel] {
 		named(topk(20, during("k8s_cluster_name, k8s_object_kind, k8s_workload_name, k8s_event_reason", ofCluster, clusterScoped, warnings)), "k8s_workload_name", "All"),
 		clusterColumn(v), column{"k8s_object_kind", "Kind", nil},
 		column{"k8s_workload_name", "Name", []cellLink{open(v, "Events of this object", nodeUID, value("kind", "Kind"), value("object", "Name"))}},
-		column{"k8s_event_reason", "Reason", explore(v, "Messages with this reason", printed(records(linkService, linkCluster, warnings, clusterScoped, linkReason)))})
+		column{"k8s_event_reason", "Reason", explore(v, "Messages with this reason", printed(records(linkRecords, linkCluster, warnings, clusterScoped, linkReason)))})
 }

@@ -69,8 +69,8 @@ func newReasons(matchers ...string) string {
 		during(by, matchers...), by, by, series(matchers...))
 }
 
-// records returns a LogQL query of records of events. In Loki, only the service and the namespace are
-// index labels.
+// records returns a LogQL query of records of events. In Loki, only the labels in braces are index
+// labels.
 func records(stream string, filters ...string) string {
 	query := "{" + stream + `} | k8s_event_name!=""`
 	for _, filter := range filters {
@@ -79,8 +79,12 @@ func records(stream string, filters ...string) string {
 	return query
 }
 
-// inService selects the streams of events, in quotes that Grafana escapes for.
-const inService = `service_name=~"$service"`
+// selector selects the streams of the receiver by the index label that docs/queries.md gives them. The
+// chart can replace it.
+const selector = "log_source=`kube_events`"
+
+// ofReceiver is what the user chose instead. The format raw keeps its backticks.
+const ofReceiver = "${selector:raw}"
 
 // counted returns a LogQL query of the occurrences that records have, over a duration.
 func counted(by, query, over string) string {

@@ -23,7 +23,7 @@ func receiver(v variant) layout {
 	d := newDashboard(v, receiverUID, "Kubernetes events: receiver", "The receiver's own metrics, which the Collector serves on port 8888.", "now-1h").
 		WithVariable(choices("cluster", "Cluster", "The label cluster of the scrape. The chart's PodMonitor sets it to the name of the cluster.", "cluster", own+"received")).
 		WithVariable(choices("instance", "Collector", "", "instance", own+"received{"+ofScraped+"}"))
-	return layout{"receiver", d, []section{
+	return layout{name: "receiver", builder: d, sections: []section{
 		{lines: []line{{4, receiverNumbers()}}},
 		{title: "Delivery", lines: delivery()},
 		{title: "Owners", lines: ownerLookups()},

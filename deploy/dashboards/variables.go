@@ -23,8 +23,8 @@ func newDashboard(v variant, uid, title, description, from string) *dashboard.Da
 	d.WithVariable(dashboard.NewDatasourceVariableBuilder("metrics").Label("Prometheus").Type("prometheus"))
 	if v.loki && uid != receiverUID {
 		d.WithVariable(dashboard.NewDatasourceVariableBuilder("logs").Label("Loki").Type("loki"))
-		d.WithVariable(textbox("service", "Service name in Loki", ".+",
-			"A regular expression for the service_name of the events in Loki. Set it if Loki also stores other logs: the panels then load faster."))
+		d.WithVariable(textbox("selector", "Events in Loki", selector,
+			"Matchers of index labels that select the receiver's records. Write values between backticks: double quotes would end the text in a link."))
 	}
 	for _, link := range linksBetween(v, uid) {
 		d.Link(link)

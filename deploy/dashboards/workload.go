@@ -30,7 +30,8 @@ func workload(v variant) layout {
 		d.WithVariable(search())
 	}
 	chosen := []string{ofCluster, ofNamespace, ofKind, ofWorkload, ofReason}
-	return layout{"workload", d, []section{
+	marks := []annotation{rollouts(ofCluster, ofNamespace, ofKind, ofWorkload), firstWarnings(chosen...)}
+	return layout{name: "workload", builder: d, annotations: marks, sections: []section{
 		{lines: []line{
 			{4, workloadNumbers(chosen)},
 			{8, []cell{{12, barsOfReasons("Warnings by reason", append(chosen, warnings))}, {12, barsOfReasons("Normal events by reason", append(chosen, normal))}}},
@@ -45,7 +46,7 @@ func workload(v variant) layout {
 
 // recordsOfWorkload returns a LogQL query of the records of the chosen workload.
 func recordsOfWorkload(filters ...string) string {
-	return records(join(inService, ofNamespace), append([]string{ofCluster, ofKind, ofWorkload}, filters...)...)
+	return records(join(ofReceiver, ofNamespace), append([]string{ofCluster, ofKind, ofWorkload}, filters...)...)
 }
 
 func workloadNumbers(chosen []string) []cell {
@@ -71,7 +72,7 @@ func reasonsOfWorkload(v variant, chosen []string) cog.Builder[dashboard.Panel] 
 		column{"k8s_event_type", typeColumn, nil},
 		column{"k8s_event_reason", "Reason", append([]cellLink{
 			open(v, "Only this reason", workloadUID, same("namespace"), same("kind"), same("workload"), value("reason", "Reason")),
-		}, explore(v, "Messages with this reason", printed(records(join(linkService, `k8s_namespace_name="${namespace}"`),
+		}, explore(v, "Messages with this reason", printed(records(join(linkRecords, `k8s_namespace_name="${namespace}"`),
 			linkCluster, `k8s_workload_kind=~"${kind:pipe}"`, `k8s_workload_name=~"${workload:pipe}"`, linkReason)))...)},
 		column{"k8s_object_kind", "Object", nil})
 }

@@ -7,20 +7,40 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/confmap"
 )
 
 // defaultEndpoint is reachable from the same machine only: everybody who sees the page sees the
 // cluster's events.
 const defaultEndpoint = "127.0.0.1:8090"
 
-// Config is the configuration of the exporter: where the page is served, and how.
+// Config is the configuration of the exporter: where the page is served, how, and what else shows
+// the events.
 type Config struct {
-	confighttp.ServerConfig `mapstructure:",squash"`
+	// Server is not embedded: its Unmarshal would be that of the whole configuration, and ignore Lines.
+	Server confighttp.ServerConfig `mapstructure:",squash"`
+
+	// Lines also writes each record of an event to standard output, as one line for people.
+	Lines bool `mapstructure:"lines"`
+}
+
+// Unmarshal rejects keys that the exporter does not have. ServerConfig, which has most of the keys,
+// ignores them.
+func (c *Config) Unmarshal(conf *confmap.Conf) error {
+	type server confighttp.ServerConfig // without the method that ignores keys
+	strict := struct {
+		Server server `mapstructure:",squash"`
+		Lines  bool   `mapstructure:"lines"`
+	}{}
+	if err := conf.Unmarshal(&strict); err != nil {
+		return err
+	}
+	return conf.Unmarshal(c)
 }
 
 // Validate reports an address that cannot be served.
 func (c *Config) Validate() error {
-	if c.NetAddr.Endpoint == "" {
+	if c.Server.NetAddr.Endpoint == "" {
 		return errors.New("endpoint: it is empty: set the address of the page, such as " + defaultEndpoint)
 	}
 	return nil
@@ -29,5 +49,5 @@ func (c *Config) Validate() error {
 func createDefaultConfig() component.Config {
 	config := confighttp.NewDefaultServerConfig()
 	config.NetAddr.Endpoint = defaultEndpoint
-	return &Config{config}
+	return &Config{Server: config}
 }

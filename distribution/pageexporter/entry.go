@@ -17,6 +17,7 @@ import (
 const (
 	maxMessage = 1024
 	maxName    = 256 // no name or reason of Kubernetes is longer
+	maxChain   = 32  // objects
 )
 
 // entry is what the page keeps of one record: an observation of an event.
@@ -89,7 +90,7 @@ func entryOf(resource pcommon.Map, record plog.LogRecord) entry {
 		event: text(event, "k8s.event.uid"),
 		at:    cmp.Or(record.Timestamp(), record.ObservedTimestamp()).AsTime(),
 		of: traits{
-			traitType:      record.SeverityText(),
+			traitType:      cut(record.SeverityText(), maxName),
 			traitReason:    text(event, "k8s.event.reason"),
 			traitNamespace: cmp.Or(text(resource, "k8s.namespace.name"), clusterScoped),
 			traitManifest:  text(resource, "tilt.manifest"),
@@ -108,7 +109,11 @@ func entryOf(resource pcommon.Map, record plog.LogRecord) entry {
 // nearest owner first.
 func chainOf(resource pcommon.Map) (chain []object) {
 	if owners, ok := resource.Get("k8s.owner.chain"); ok && owners.Type() == pcommon.ValueTypeSlice {
-		for _, owner := range owners.Slice().All() {
+		last := owners.Slice().Len() - 1
+		for i, owner := range owners.Slice().All() {
+			if i >= maxChain && i < last {
+				continue // The end of the chain is the workload.
+			}
 			kind, name, _ := strings.Cut(cut(owner.AsString(), 3*maxName), "/")
 			kind, group, _ := strings.Cut(kind, ".")
 			chain = append(chain, object{kind, group, name})

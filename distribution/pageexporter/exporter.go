@@ -6,14 +6,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"os"
 	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.uber.org/zap"
 )
@@ -24,6 +27,7 @@ type pageExporter struct {
 	config    *Config
 	telemetry component.TelemetrySettings
 	store     *store
+	out       io.Writer // for lines
 
 	address net.Addr // of the page; set by Start
 	server  *http.Server
@@ -31,22 +35,22 @@ type pageExporter struct {
 }
 
 func newPageExporter(config *Config, telemetry component.TelemetrySettings) *pageExporter {
-	return &pageExporter{config: config, telemetry: telemetry, store: newStore(time.Now)}
+	return &pageExporter{config: config, telemetry: telemetry, store: newStore(time.Now), out: os.Stdout}
 }
 
 // Start serves the page. It returns an error if it cannot listen on the address, or if the
 // configuration of the server does not work.
 func (e *pageExporter) Start(ctx context.Context, host component.Host) error {
 	updates, endUpdates := context.WithCancel(context.Background())
-	server, err := e.config.ToServer(ctx, host.GetExtensions(), e.telemetry, newHandler(e.store, updates.Done()))
+	server, err := e.config.Server.ToServer(ctx, host.GetExtensions(), e.telemetry, newHandler(e.store, updates.Done()))
 	if err != nil {
 		endUpdates()
 		return err
 	}
-	listener, err := e.config.ToListener(ctx)
+	listener, err := e.config.Server.ToListener(ctx)
 	if err != nil {
 		endUpdates()
-		return fmt.Errorf("endpoint: cannot listen on %q: %w: set a free address of this machine", e.config.NetAddr.Endpoint, err)
+		return fmt.Errorf("endpoint: cannot listen on %q: %w: set a free address of this machine", e.config.Server.NetAddr.Endpoint, err)
 	}
 	// A shutdown waits for requests to end. Requests for updates end only when this context ends.
 	server.RegisterOnShutdown(endUpdates)
@@ -84,8 +88,26 @@ func (*pageExporter) Capabilities() consumer.Capabilities {
 	return consumer.Capabilities{MutatesData: false}
 }
 
-// ConsumeLogs takes the records of events, and ignores others. It never returns an error.
+// ConsumeLogs takes the records of events, and ignores others. It returns an error only if it cannot
+// write lines. The error is permanent, because a closed standard output stays closed.
 func (e *pageExporter) ConsumeLogs(_ context.Context, logs plog.Logs) error {
-	e.store.add(entriesIn(logs))
+	entries := entriesIn(logs)
+	err := e.writeLines(entries)
+	e.store.add(entries)
+	return err
+}
+
+// writeLines writes all lines in one write: lines of two batches must not mix.
+func (e *pageExporter) writeLines(entries []entry) error {
+	if !e.config.Lines {
+		return nil
+	}
+	var lines []byte
+	for i := range entries {
+		lines = append(lines, entries[i].line()...)
+	}
+	if _, err := e.out.Write(lines); err != nil {
+		return consumererror.NewPermanent(fmt.Errorf("write lines to standard output: %w", err))
+	}
 	return nil
 }

@@ -43,7 +43,7 @@ func serve(t *testing.T) (e *pageExporter, url string) {
 	t.Helper()
 	factory := NewFactory()
 	config := factory.CreateDefaultConfig().(*Config)
-	config.NetAddr.Endpoint = "127.0.0.1:0"
+	config.Server.NetAddr.Endpoint = "127.0.0.1:0"
 	made, err := factory.CreateLogs(t.Context(), exportertest.NewNopSettings(factory.Type()), config)
 	require.NoError(t, err)
 	require.NoError(t, made.Start(t.Context(), componenttest.NewNopHost()))
@@ -359,7 +359,7 @@ func TestAnAddressThatIsTaken(t *testing.T) {
 	require.NoError(t, err)
 	defer listener.Close()
 	config := createDefaultConfig().(*Config)
-	config.NetAddr.Endpoint = listener.Addr().String()
+	config.Server.NetAddr.Endpoint = listener.Addr().String()
 	e := newPageExporter(config, componenttest.NewNopTelemetrySettings())
 	err = e.Start(t.Context(), componenttest.NewNopHost())
 	require.ErrorContains(t, err, `endpoint: cannot listen on "`+listener.Addr().String()+`"`)
@@ -370,11 +370,14 @@ func TestAnAddressThatIsTaken(t *testing.T) {
 func TestConfig(t *testing.T) {
 	config := createDefaultConfig().(*Config)
 	require.NoError(t, config.Validate())
-	assert.Equal(t, "127.0.0.1:8090", config.NetAddr.Endpoint, "reached from the same machine only")
+	assert.Equal(t, "127.0.0.1:8090", config.Server.NetAddr.Endpoint, "reached from the same machine only")
 
-	require.NoError(t, confmap.NewFromStringMap(map[string]any{"endpoint": "localhost:9"}).Unmarshal(config))
-	assert.Equal(t, "localhost:9", config.NetAddr.Endpoint)
-	config.NetAddr.Endpoint = ""
+	require.NoError(t, confmap.NewFromStringMap(map[string]any{"endpoint": "localhost:9", "lines": true}).Unmarshal(config))
+	assert.True(t, config.Lines)
+	assert.Equal(t, "localhost:9", config.Server.NetAddr.Endpoint)
+	err := confmap.NewFromStringMap(map[string]any{"line": true}).Unmarshal(createDefaultConfig())
+	assert.ErrorContains(t, err, "invalid keys: line")
+	config.Server.NetAddr.Endpoint = ""
 	assert.ErrorContains(t, config.Validate(), "endpoint: it is empty: set the address")
 }
 

@@ -30,6 +30,7 @@ function localize(root) {
 // --- Parts: elements that the server sends when they change. ---
 
 const postponed = new Map(); // new parts by their ids, while the old ones are in use
+let postponedOrder = null; // the ids of the cards in their new order, while a card is in use
 let arriving = false; // after a change of the filters, until the new selection is complete
 
 function element(html) {
@@ -89,12 +90,18 @@ function replacePostponed() {
     if (!old) postponed.delete(id);
     else if (!isInUse(old)) keepFocus(() => replacePart(html));
   }
+  if (postponedOrder) keepFocus(() => arrange(postponedOrder));
 }
 
+// Puts the cards in order and removes those that are not in it. A card that is moved loses its
+// selected text: while a viewer selects text, no card is moved, and that one stays.
 function arrange(order) {
+  const keeps = (card) => !arriving && isInUse(card);
   for (const child of Array.from(cards.children)) {
-    if (!order.includes(child.id)) child.remove();
+    if (!order.includes(child.id) && !keeps(child)) child.remove();
   }
+  postponedOrder = Array.from(cards.children).some(keeps) ? order : null;
+  if (postponedOrder) return;
   order.forEach((id, at) => {
     const child = document.getElementById(id);
     if (child && cards.children[at] !== child) cards.insertBefore(child, cards.children[at]);
@@ -200,6 +207,7 @@ function fillForm() {
 function select() {
   clearTimeout(typing);
   shown = location.search;
+  postponedOrder = null;
   arriving = true;
   cards.setAttribute("aria-busy", "true");
   fillForm();

@@ -27,6 +27,7 @@ const (
 	maxTraits    = 1_000  // in a slot of time of the whole page
 	maxOwnTraits = 32     // in a slot of time of a workload or object
 	maxDelivered = 20_000 // recent records, to ignore repeats
+	maxTypes     = 20     // of events; Kubernetes has two
 )
 
 // store keeps what the page shows: the last hour. It may be used concurrently.
@@ -37,6 +38,7 @@ type store struct {
 	overall   timeline
 	workloads map[workloadKey]*workload
 	appeared  int // workloads so far
+	types     map[string]struct{}
 	delivered *lru.Cache[string, struct{}]
 	forgotten time.Time // the time up to which forget has run
 	watchers  map[chan struct{}]struct{}
@@ -76,7 +78,7 @@ type eventState struct {
 
 func newStore(now func() time.Time) *store {
 	delivered, _ := lru.New[string, struct{}](maxDelivered) // fails for a size of 0 only
-	return &store{now: now, workloads: map[workloadKey]*workload{}, delivered: delivered, watchers: map[chan struct{}]struct{}{}}
+	return &store{now: now, workloads: map[workloadKey]*workload{}, types: map[string]struct{}{}, delivered: delivered, watchers: map[chan struct{}]struct{}{}}
 }
 
 // add puts entries into the store. It ignores entries that are older than the horizon, and repeats:
@@ -94,6 +96,7 @@ func (s *store) add(entries []entry) {
 		if e.at.Before(now.Add(-horizon)) || s.isDelivered(e.id) {
 			continue
 		}
+		s.boundType(e)
 		s.overall.add(e, maxTraits)
 		s.workloadOf(e).add(e)
 	}
@@ -103,6 +106,19 @@ func (s *store) add(entries []entry) {
 		default: // The watcher has not read the last change yet.
 		}
 	}
+}
+
+// otherType is the type of events whose types exceed the bound. It counts as a warning.
+const otherType = "(other)"
+
+// boundType bounds the number of different types: anybody may write any type into an event.
+func (s *store) boundType(e *entry) {
+	name := e.of[traitType]
+	if _, known := s.types[name]; !known && len(s.types) >= maxTypes {
+		e.of[traitType] = otherType
+		return
+	}
+	s.types[name] = struct{}{}
 }
 
 func (s *store) isDelivered(id string) bool {

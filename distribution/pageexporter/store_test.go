@@ -420,3 +420,42 @@ func TestWorkloadsAreToldApartAsPeopleDo(t *testing.T) {
 	}
 	assert.Len(t, ids, 4)
 }
+
+func TestTheTypesOfEventsAreBounded(t *testing.T) {
+	s, _ := storeAt(noon)
+	for i := range 1000 {
+		s.add([]entry{podEvent("fe", "fe-1", fmt.Sprint("Reason", i%3), func(e *entry) {
+			e.id, e.of[traitType] = fmt.Sprint(i), fmt.Sprint("Type", i)
+		})})
+	}
+	types, total := map[string]bool{}, int64(0)
+	for _, c := range s.overall.since(noon.Add(-horizon), filter{}) {
+		types[c.of.Value()[traitType]] = true
+		total += c.n
+	}
+	assert.Len(t, types, maxTypes+1)
+	assert.True(t, types[otherType])
+	assert.Equal(t, int64(1000), total)
+}
+
+func TestEveryTextIsBounded(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	resource := pcommon.NewMap()
+	owners := resource.PutEmptySlice("k8s.owner.chain")
+	for range 1000 {
+		owners.AppendEmpty().SetStr(long)
+	}
+	owners.AppendEmpty().SetStr("deployment.apps/fe")
+	record := plog.NewLogRecord()
+	record.SetSeverityText(long)
+	record.Body().SetStr(long)
+	for _, name := range []string{"log.record.uid", "k8s.event.uid", "k8s.event.reason", "k8s.owner.resolution"} {
+		record.Attributes().PutStr(name, long)
+	}
+	for _, name := range []string{"k8s.namespace.name", "tilt.manifest", "k8s.container.name", "k8s.cluster.uid", "k8s.object.api_version", "k8s.object.kind", "k8s.object.name"} {
+		resource.PutStr(name, long)
+	}
+	e := entryOf(resource, record)
+	assert.Less(t, len(fmt.Sprint(e)), 64<<10)
+	assert.Equal(t, object{"deployment", "apps", "fe"}, e.chain[0])
+}

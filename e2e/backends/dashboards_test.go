@@ -116,6 +116,12 @@ func (d dashboard) isAnswered(t *testing.T, name string, servers []*prometheus, 
 			d.offers(t, name+" "+v.Name, servers, v, chosen)
 		}
 	}
+	for _, a := range d.Annotations.List {
+		query := target{Expr: a.Expr, Datasource: a.Datasource}
+		for source, ask := range d.asked(servers, query, d.interpolate(a.Expr, a.Datasource.Type, chosen)) {
+			d.run(t, fmt.Sprint(name, " annotation ", a.Name, " ", source), func(t *testing.T) { eventually(t, ask.returnsData) })
+		}
+	}
 	for _, p := range d.Panels {
 		require.Equal(t, p.Type == "row", len(p.Targets) == 0, p.Title)
 		for i, target := range p.Targets {
@@ -385,13 +391,19 @@ func isCounted(reason string) error {
 // report writes an event of the kubelet of node-0.
 func report(t *testing.T, about corev1.ObjectReference, kind, reason, message string) *corev1.Event {
 	t.Helper()
+	return reportOften(t, 1, about, kind, reason, message)
+}
+
+// reportOften creates an event that has occurred several times.
+func reportOften(t *testing.T, count int32, about corev1.ObjectReference, kind, reason, message string) *corev1.Event {
+	t.Helper()
 	namespace := about.Namespace
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault
 	}
 	e, err := all.cluster.CoreV1().Events(namespace).Create(t.Context(), &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: about.Name + "."}, InvolvedObject: about, Type: kind, Reason: reason, Message: message,
-		Count: 1, FirstTimestamp: metav1.Now(), LastTimestamp: metav1.Now(), Source: corev1.EventSource{Component: "kubelet", Host: "node-0"},
+		Count: count, FirstTimestamp: metav1.Now(), LastTimestamp: metav1.Now(), Source: corev1.EventSource{Component: "kubelet", Host: "node-0"},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	return e

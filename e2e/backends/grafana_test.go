@@ -15,7 +15,14 @@ type dashboard struct {
 	name   string
 	Panels []panel
 
-	Templating struct{ List []variable }
+	Templating  struct{ List []variable }
+	Annotations struct{ List []annotation }
+}
+
+// annotation is a query whose results Grafana marks on the panels over time.
+type annotation struct {
+	Name, Expr string
+	Datasource struct{ Type string }
 }
 
 type panel struct {

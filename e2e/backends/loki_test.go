@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 // loki is one that runs in a directory.
@@ -19,10 +21,13 @@ type loki struct {
 	url string
 }
 
-// startLoki starts one as the recipe does.
+// startLoki starts one as the recipe does. Its ruler has the rules of deploy/chart/rules/loki.
 func startLoki(directory string) (*loki, error) {
 	r, err := newRecipe(directory)
 	if err != nil {
+		return nil, err
+	}
+	if err := r.link("build/data/loki/rules/fake", harness.InRepository("deploy", "chart", "rules", "loki")); err != nil {
 		return nil, err
 	}
 	p, err := r.start("backends/loki")
@@ -67,6 +72,9 @@ func (l *loki) messages(query string) (messages []string, err error) {
 	}
 	return messages, nil
 }
+
+// rules are those that its ruler evaluates.
+func (l *loki) rules() ([]rule, error) { return rulesOf(l.url + "/prometheus") }
 
 // streams are the labels of all streams that a selector matches, of the last hours.
 func (l *loki) streams(selector string) ([]map[string]string, error) {

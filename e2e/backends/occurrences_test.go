@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // TestIncreaseSeesTheFirstOccurrence: increase() of a reason that occurred once is 1, if the
@@ -22,13 +21,7 @@ func TestIncreaseSeesTheFirstOccurrence(t *testing.T) {
 	t.Parallel()
 	rarely := startRareScrapes(t)
 	const reason = "OccurredOnce"
-	now := metav1.Now()
-	_, err := all.cluster.CoreV1().Events(metav1.NamespaceDefault).Create(t.Context(), &corev1.Event{
-		ObjectMeta: metav1.ObjectMeta{Name: "once"}, InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: "node-0"},
-		Type: "Warning", Reason: reason, Message: "once", Count: 1, FirstTimestamp: now, LastTimestamp: now,
-		Source: corev1.EventSource{Component: "test"},
-	}, metav1.CreateOptions{})
-	require.NoError(t, err)
+	report(t, corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: "node-0"}, "Warning", reason, "once")
 	for name, server := range map[string]*prometheus{"pushed": all.pushed, "scraped": all.scraped, "scraped rarely": rarely} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -58,8 +58,11 @@ type rule struct {
 	Name, Type, Health, LastError string
 }
 
-func (p *prometheus) rules() (all []rule, err error) {
-	body, err := get(p.url + "/api/v1/rules")
+func (p *prometheus) rules() ([]rule, error) { return rulesOf(p.url) }
+
+// rulesOf are the rules of a Prometheus, or of a ruler with its API.
+func rulesOf(url string) (all []rule, err error) {
+	body, err := get(url + "/api/v1/rules")
 	if err != nil {
 		return nil, err
 	}

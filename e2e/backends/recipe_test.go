@@ -151,7 +151,7 @@ func (r *recipe) startAll(t *testing.T) (l *loki, p *prometheus, stop func()) {
 // takesOldEvents: not only those of the last hour, though there are newer ones in the stream.
 func takesOldEvents(t *testing.T, l *loki) {
 	t.Helper()
-	aboutNode := query{text: `{service_name="kube-events"} | k8s_object_kind="Node" | k8s_namespace_name=""`, returns: []string{"Node node-0 event: …"}}
+	aboutNode := query{text: `{log_source="kube_events"} | k8s_object_kind="Node" | k8s_namespace_name=""`, returns: []string{"Node node-0 event: …"}}
 	eventually(t, func() error { return aboutNode.check(l.messages) })
 	past := metav1.NewTime(time.Now().Add(-2 * time.Hour))
 	_, err := all.cluster.CoreV1().Events(metav1.NamespaceDefault).Create(t.Context(), &corev1.Event{

@@ -45,7 +45,8 @@ func TestLokiHasAStreamForEachWorkload(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, fleet.Deployments+fleet.Namespaces, len(streams)) //nolint:testifylint // Len prints all streams
 	for _, labels := range streams {
-		assert.Len(t, labels, 3)
+		assert.Len(t, labels, 4)
+		assert.Equal(t, "kube_events", labels["log_source"])
 		assert.Regexp(t, "^(app-.*|kube-events)$", labels["service_name"])
 		assert.Regexp(t, "^team-.*$", labels["k8s_namespace_name"])
 	}
@@ -54,6 +55,10 @@ func TestLokiHasAStreamForEachWorkload(t *testing.T) {
 	pods, err := loki.series(pod)
 	require.NoError(t, err)
 	assert.Len(t, pods, fleet.Pods/fleet.Deployments)
+	const ownerless = `sum by (k8s_pod_name, k8s_owner_resolution) (count_over_time({k8s_cluster_name="fleet", service_name="kube-events"}[1h]))`
+	pods, err = loki.series(ownerless)
+	require.NoError(t, err)
+	assert.Len(t, pods, 100, "those that do not exist")
 }
 
 // traffic are two events of each pod, and one of each of 100 pods that do not exist.

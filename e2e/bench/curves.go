@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/account"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/replay"
 )
 
@@ -165,7 +166,7 @@ func recordSteady(fleet *replay.Fleet, n int, begin time.Time) recorded {
 	r := recorded{warm: fleet.Pods}
 	put := func(kind watch.EventType, ev *corev1.Event) {
 		r.frames = append(r.frames, recorder.Frame(kind, ev))
-		r.about = append(r.about, observation{ev.Name, occurrences(ev)})
+		r.about = append(r.about, observation{ev.Name, account.Occurrences(ev)})
 	}
 	for pod := range fleet.Pods {
 		put(watch.Added, fleet.Started(pod, begin))

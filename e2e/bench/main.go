@@ -8,9 +8,9 @@
 //	go run ./bench [flags] [scenario...]
 //
 // It runs in the directory e2e, with what `make bench-e2e` builds. Without scenarios, it runs all of
-// them on a clean commit, and writes docs/performance.json and docs/performance.md from scratch.
-// With scenarios, it prints their results. With -write, it also replaces their parts of the page,
-// if all other parts are from the same commit.
+// them on a clean commit, and writes docs/performance.md from scratch. With scenarios, it prints their
+// results. With -write, it also replaces their parts of the page, if the results of all other parts
+// are in build/, from the same commit.
 package main
 
 import (
@@ -29,10 +29,9 @@ import (
 type options struct {
 	benchmark
 	docs  string
-	write bool // the parts of the chosen scenarios
-	// renders is whether nothing is measured, and the page is written again.
-	renders bool
-	all     bool // no scenario is chosen
+	data  string // the file with the results
+	write bool   // the parts of the chosen scenarios
+	all   bool   // no scenario is chosen
 }
 
 func main() {
@@ -59,9 +58,9 @@ func parse(arguments []string) (*options, []scenario, error) {
 		flags.String("theirs", filepath.Join("..", "build", "comparison", "otelcol"), "the Collector with k8s_events")
 	flags.StringVar(&o.newest, "newest", filepath.Join("..", "build", "newest", "otelcol"), "the Collector with the newest k8s_events, and k8sobjects; empty: do not measure them")
 	flags.StringVar(&o.controlPlane, "controlplane", filepath.Join("..", "build", "controlplane"), "the directory of etcd and kube-apiserver")
-	flags.StringVar(&o.docs, "docs", filepath.Join("..", "docs"), "the directory of performance.json and performance.md; empty: never write")
+	flags.StringVar(&o.docs, "docs", filepath.Join("..", "docs"), "the directory of performance.md; empty: never write")
+	flags.StringVar(&o.data, "results", filepath.Join("..", "build", "performance.json"), "the file that keeps the results, for -write")
 	flags.BoolVar(&o.write, "write", false, "with scenarios: replace their parts of the page; the commit must be clean, and that of all other parts")
-	flags.BoolVar(&o.renders, "render", false, "measure nothing, and write the page again from performance.json")
 	flags.IntVar(&o.rounds, "rounds", 3, "how often each Collector is measured")
 	flags.StringVar(&o.profiles, "profile", "", "a directory for profiles of the Collectors under load; what is measured is then not kept")
 	flags.StringVar(&o.only, "setups", "", "the setups to measure, with commas (for example k8s_events,direct); empty: all of the scenario")
@@ -96,9 +95,6 @@ func parse(arguments []string) (*options, []scenario, error) {
 
 // runAll runs the scenarios. After a scenario that fails, it goes on with the next one.
 func (o *options) runAll(ctx context.Context, chosen []scenario) error {
-	if o.renders {
-		return renderAgain(o.docs)
-	}
 	versions := o.versions(ctx)
 	p, err := o.openPage(versions)
 	if err != nil {
@@ -117,15 +113,6 @@ func (o *options) runAll(ctx context.Context, chosen []scenario) error {
 	return errors.Join(errs...)
 }
 
-// renderAgain writes the page from the results that it has.
-func renderAgain(docs string) (err error) {
-	p := &page{docs: docs}
-	if p.results, err = readResults(p.data()); err != nil {
-		return err
-	}
-	return p.write()
-}
-
 // errCheckout ends a run: later results would not be from the commit of the first ones.
 var errCheckout = errors.New("the checkout has changed during the measurement")
 
@@ -137,7 +124,7 @@ func (o *options) openPage(versions versions) (*page, error) {
 	if o.only != "" {
 		return nil, errors.New("-setups leaves out parts of the page: use it only with scenarios and without -write")
 	}
-	return newPage(o.docs, versions, o.all)
+	return newPage(o.docs, o.data, versions, o.all)
 }
 
 // runOne runs a scenario and writes its result at once, so that a failure of a later scenario costs

@@ -6,9 +6,7 @@ import (
 	"bytes"
 	_ "embed"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,33 +17,31 @@ import (
 // page is docs/performance.md, with the results that it is written from.
 type page struct {
 	docs    string // the directory
+	data    string // the file with the results
 	results map[string]result
 }
 
 // newPage returns the page for results of a commit. It is empty if all of it is written again;
 // otherwise, it has the results so far, which must be from the same commit.
-func newPage(docs string, v versions, all bool) (*page, error) {
+func newPage(docs, data string, v versions, all bool) (*page, error) {
 	if strings.HasSuffix(v.Commit, dirtySuffix) {
 		return nil, fmt.Errorf("the working tree has changes (%s): commit them, because the page is measured on one clean commit; to only print results, name scenarios without -write", v.Commit)
 	}
-	p := &page{docs: docs, results: map[string]result{}}
+	p := &page{docs: docs, data: data, results: map[string]result{}}
 	if all {
 		return p, nil
 	}
 	var err error
-	if p.results, err = readResults(p.data()); err != nil {
-		return nil, err
+	if p.results, err = readResults(data); err != nil {
+		return nil, fmt.Errorf("cannot read the results of the other scenarios: %w: run `make bench-e2e` without SCENARIOS to measure the whole page", err)
 	}
 	for name, r := range p.results {
 		if r.Versions.Commit != v.Commit {
-			return nil, fmt.Errorf("the scenario %s of %s was measured at commit %q, not %s: run `make bench-e2e` without SCENARIOS to measure the whole page", name, p.data(), r.Versions.Commit, v.Commit)
+			return nil, fmt.Errorf("the scenario %s of %s was measured at commit %q, not %s: run `make bench-e2e` without SCENARIOS to measure the whole page", name, data, r.Versions.Commit, v.Commit)
 		}
 	}
 	return p, nil
 }
-
-// data is the path of the file with the results.
-func (p *page) data() string { return filepath.Join(p.docs, "performance.json") }
 
 // keep replaces the last result of the scenario and writes the page.
 func (p *page) keep(name string, r result) error {
@@ -54,7 +50,7 @@ func (p *page) keep(name string, r result) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(p.data(), append(kept, '\n'), 0o600); err != nil { //nolint:gosec // The path is the command line's.
+	if err := os.WriteFile(p.data, append(kept, '\n'), 0o600); err != nil { //nolint:gosec // The path is the command line's.
 		return err
 	}
 	if err := keepCharts(p.docs, name, r.Charts); err != nil {
@@ -72,12 +68,8 @@ func (p *page) write() error {
 	return os.WriteFile(filepath.Join(p.docs, "performance.md"), text, 0o600) //nolint:gosec // Likewise.
 }
 
-func readResults(path string) (map[string]result, error) {
-	results := map[string]result{}
-	kept, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return results, nil
-	}
+func readResults(path string) (results map[string]result, err error) {
+	kept, err := os.ReadFile(path) //nolint:gosec // The path is the command line's.
 	if err != nil {
 		return nil, err
 	}

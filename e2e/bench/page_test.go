@@ -79,24 +79,26 @@ func TestChartsOfSeveralCollectors(t *testing.T) {
 // commit; and all scenarios together begin an empty page.
 func TestThePageIsFromOneCommit(t *testing.T) {
 	docs := t.TempDir()
+	data := filepath.Join(docs, "results.json")
 	one := func(commit string, value float64) (versions, result) {
 		v := versions{Commit: commit}
 		return v, result{Title: "Some", Date: "2026-01-02", Versions: v, Figures: []figure{{Name: "time", Ours: []float64{value}}}}
 	}
 	keep := func(commit, name string, value float64, all bool) error {
 		v, r := one(commit, value)
-		p, err := newPage(docs, v, all)
+		p, err := newPage(docs, data, v, all)
 		if err != nil {
 			return err
 		}
 		return p.keep(name, r)
 	}
+	require.ErrorContains(t, keep("a", "load", 1, false), "without SCENARIOS")
 	require.NoError(t, keep("a", "load", 1, true))
 	require.NoError(t, keep("a", "start", 2, false))
 	require.NoError(t, keep("a", "load", 3, false))
 	_, load := one("a", 3)
 	_, start := one("a", 2)
-	results, err := readResults(filepath.Join(docs, "performance.json"))
+	results, err := readResults(data)
 	require.NoError(t, err)
 	assert.Equal(t, map[string]result{"load": load, "start": start}, results)
 
@@ -105,7 +107,7 @@ func TestThePageIsFromOneCommit(t *testing.T) {
 	require.ErrorContains(t, keep("a-dirty", "load", 4, true), "commit them")
 	require.NoError(t, keep("b", "load", 4, true))
 	_, load = one("b", 4)
-	results, err = readResults(filepath.Join(docs, "performance.json"))
+	results, err = readResults(data)
 	require.NoError(t, err)
 	assert.Equal(t, map[string]result{"load": load}, results, "nothing of another commit")
 	text, err := os.ReadFile(filepath.Join(docs, "performance.md"))
@@ -127,7 +129,9 @@ func TestWithScenariosNothingIsWritten(t *testing.T) {
 		"one, without docs":   {[]string{"-write", "-docs", "", "load"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o, _, err := parse(append([]string{"-docs", t.TempDir()}, test.arguments...))
+			results := filepath.Join(t.TempDir(), "results.json")
+			require.NoError(t, os.WriteFile(results, []byte("{}"), 0o600))
+			o, _, err := parse(append([]string{"-docs", t.TempDir(), "-results", results}, test.arguments...))
 			require.NoError(t, err)
 			p, err := o.openPage(clean)
 			require.NoError(t, err)

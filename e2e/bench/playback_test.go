@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/account"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/replay"
 )
 
@@ -107,7 +108,7 @@ func TestTheStormIsTheOneThatWasSeen(t *testing.T) {
 	seen, afterwards := map[observation]bool{}, 0
 	for i, h := range all {
 		require.True(t, i == 0 || all[i-1].at <= h.at, "they are in order")
-		o := observation{h.event.Name, occurrences(h.event)}
+		o := observation{h.event.Name, account.Occurrences(h.event)}
 		require.False(t, seen[o], "no two are the same: %v", o)
 		seen[o] = true
 		if h.event.Reason == "Killing" {

@@ -12,7 +12,7 @@ import (
 	"text/tabwriter"
 )
 
-// result is what a scenario found out, as docs/performance.json keeps it.
+// result is what a scenario found out, as the file of the results keeps it.
 type result struct {
 	// What main fills in.
 	Title    string   `json:"title"`

@@ -15,7 +15,7 @@ import (
 
 // scenario is one comparison of the two Collectors.
 type scenario struct {
-	name  string // on the command line and in docs/performance.json
+	name  string // on the command line and in the file of the results
 	title string // in docs/performance.md
 	run   func(ctx context.Context, l *benchmark) (result, error)
 }

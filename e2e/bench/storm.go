@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/account"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/replay"
 )
 
@@ -202,18 +203,9 @@ func (r *rig) releaseAll(ctx context.Context, begin time.Time, all []change) err
 		now := time.Now()
 		for ; next < len(all) && !begin.Add(all[next].at).After(now); next++ {
 			due = append(due, recorder.Frame(all[next].kind, all[next].event))
-			r.sink.note(all[next].event.Name, occurrences(all[next].event), now)
+			r.sink.note(all[next].event.Name, account.Occurrences(all[next].event), now)
 		}
 		r.server.Release(due...)
 	}
 	return nil
-}
-
-// occurrences is the count that a record of the event has.
-func occurrences(ev *corev1.Event) int64 {
-	count := max(1, ev.Count)
-	if ev.Series != nil {
-		count = max(count, ev.Series.Count)
-	}
-	return int64(count)
 }

@@ -3,8 +3,6 @@
 package chart
 
 import (
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -34,17 +32,20 @@ func TestTheCommandsOnThePagesInstall(t *testing.T) {
 	}
 }
 
-// TestTheExamplesOnThePage: the first is a file of values, the second a ClusterRole that adds rules.
+// TestTheExamplesOnThePage: two files of values, and a ClusterRole that adds rules.
 func TestTheExamplesOnThePage(t *testing.T) {
 	t.Parallel()
 	blocks := yamlBlock.FindAllStringSubmatch(harness.Read(t, "deploy", "README.md"), -1)
-	require.Len(t, blocks, 2)
-	values := filepath.Join(t.TempDir(), "values.yaml")
-	require.NoError(t, os.WriteFile(values, []byte(blocks[0][1]), 0o600))
-	all := render(t, "--values", values)
+	require.Len(t, blocks, 3)
+	all := renderValues(t, blocks[0][1])
 	assert.Equal(t, []any{"Warning"}, all.config(t)["receivers"].(map[string]any)["kube_events"].(map[string]any)["event_types"])
 
-	extension := harness.Objects(t, blocks[1][1])
+	changed := alertsOf(t, renderValues(t, blocks[1][1]))
+	assert.NotContains(t, changed, "KubeEventsCrashLoop")
+	assert.Equal(t, map[string]string{"severity": "info", "team": "platform"}, changed["KubeEventsStorm"].Labels)
+	assert.Contains(t, changed["KubeEventsStorm"].Annotations["dashboard_url"], "https://grafana.example.com/d/")
+
+	extension := harness.Objects(t, blocks[2][1])
 	require.Len(t, extension, 1)
 	for _, object := range all.of("ClusterRole") {
 		if object.GetName() == "kube-events-extensions" {

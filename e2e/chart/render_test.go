@@ -8,7 +8,6 @@ import (
 	"flag"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -32,6 +31,14 @@ type manifests []*unstructured.Unstructured
 func render(t *testing.T, arguments ...string) manifests {
 	t.Helper()
 	return harness.Chart(t, "kube-events", "observability", arguments...)
+}
+
+// renderValues renders the chart with a file of values.
+func renderValues(t *testing.T, values string) manifests {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "values.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(values), 0o600))
+	return render(t, "--values", file)
 }
 
 // of are the objects of a kind.
@@ -136,22 +143,11 @@ func TestTheCollectorAcceptsTheConfiguration(t *testing.T) {
 			require.NoError(t, os.WriteFile(file, text, 0o600))
 
 			container := containerOf(t, all)
-			arguments := []string{"validate"}
+			var arguments []string
 			for _, argument := range container.Args {
 				arguments = append(arguments, strings.Replace(argument, "/etc/otelcol/config.yaml", file, 1))
 			}
-			command := exec.Command(harness.Otelcol(t), arguments...)
-			command.Env = []string{"PATH=/none"}
-			for _, variable := range container.Env {
-				value := variable.Value
-				if variable.ValueFrom != nil {
-					value = "value"
-				}
-				command.Env = append(command.Env, variable.Name+"="+value)
-			}
-			output, err := command.CombinedOutput()
-			assert.NoError(t, err, "%s", output)
-			assert.Empty(t, string(output))
+			harness.Validate(t, container.Env, arguments...)
 		})
 	}
 }

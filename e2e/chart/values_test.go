@@ -69,8 +69,10 @@ func TestWrongValues(t *testing.T) {
 		"a pull policy that does not exist":    {[]string{endpoint, "image.pullPolicy=Sometimes"}, []string{"'/image/pullPolicy'", "'IfNotPresent', 'Always', 'Never'"}},
 		"a header that HTTP does not allow":    {[]string{endpoint, "otlp.headers.X Y=z"}, []string{"'/otlp/headers'", "X Y"}},
 		"all pipelines removed":                {[]string{endpoint, "config.service.pipelines=null"}, []string{"nothing receives the events"}},
-		"a service that is not one":            {[]string{endpoint, `dashboards.lokiService=a"b`}, []string{"'/dashboards/lokiService'"}},
-		"no service":                           {[]string{endpoint, "dashboards.lokiService="}, []string{"'/dashboards/lokiService'"}},
+		"a selector with double quotes":        {[]string{endpoint, `dashboards.lokiSelector=job="events"`}, []string{"'/dashboards/lokiSelector'"}},
+		"no selector":                          {[]string{endpoint, "dashboards.lokiSelector="}, []string{"'/dashboards/lokiSelector'"}},
+		"an alert that does not exist":         {[]string{endpoint, "prometheusRule.alerts.CrashLoop.enabled=false"}, []string{"'/prometheusRule/alerts'", "'CrashLoop' not allowed"}},
+		"a Grafana without a scheme":           {[]string{endpoint, "prometheusRule.grafanaURL=grafana.example.com"}, []string{"'/prometheusRule/grafanaURL'", "https?://"}},
 		"a list where there must be an object": {[]string{endpoint, "tolerations={a}"}, []string{"'/tolerations/0'", "got string, want object"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -302,10 +304,12 @@ func TestDashboardsAreThoseOfTheFiles(t *testing.T) {
 	}
 }
 
-// TestDashboardsWithOtherLogsInLoki: the service of the events is the default of a variable.
-func TestDashboardsWithOtherLogsInLoki(t *testing.T) {
+// TestDashboardsWithAnotherSelector: it is the default of a variable, and the rules for Loki have it.
+func TestDashboardsWithAnotherSelector(t *testing.T) {
 	t.Parallel()
-	for name, text := range dashboards(t, "grafana", "--set", "dashboards.lokiService=kube-events|events", "--set", "dashboards.namespace=grafana") {
+	const selector = "cluster=`a`, service_name=~`kube-events|events`"
+	values := []string{"--set", "dashboards.lokiSelector=" + strings.ReplaceAll(selector, ",", `\,`), "--set", "dashboards.namespace=grafana"}
+	for name, text := range dashboards(t, "grafana", values...) {
 		var dashboard struct {
 			Templating struct {
 				List []struct {
@@ -317,20 +321,39 @@ func TestDashboardsWithOtherLogsInLoki(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(text), &dashboard), name)
 		found := 0
 		for _, variable := range dashboard.Templating.List {
-			if variable.Name == "service" {
+			if variable.Name == "selector" {
 				found++
-				assert.Equal(t, "kube-events|events", variable.Query)
-				assert.Equal(t, "kube-events|events", variable.Current.Text)
-				assert.Equal(t, "kube-events|events", variable.Current.Value)
+				assert.Equal(t, selector, variable.Query)
+				assert.Equal(t, selector, variable.Current.Text)
+				assert.Equal(t, selector, variable.Current.Value)
 			}
 		}
 		if name != "receiver" {
 			assert.Equal(t, 1, found, name)
 		}
 	}
+	rules := lokiRules(t, append(values, "--set", "lokiRule.namespace=loki")...)
+	assert.Equal(t, "loki", rules.GetNamespace())
+	assert.Contains(t, rules.GetLabels(), "loki_rule")
+	text, _, err := unstructured.NestedString(rules.Object, "data", "kube-events.yaml")
+	require.NoError(t, err)
+	expected := strings.ReplaceAll(harness.Read(t, "deploy", "chart", "rules", "loki", "kube-events.yaml"), "log_source=`kube_events`", selector)
+	assert.Equal(t, strings.TrimSpace(expected), strings.TrimSpace(text))
 }
 
-// TestRulesAreThoseOfTheFile, with no character changed.
+// lokiRules are the ConfigMap with the rules for Loki.
+func lokiRules(t *testing.T, arguments ...string) *unstructured.Unstructured {
+	t.Helper()
+	for _, object := range render(t, append([]string{"--set", endpoint, "--set", "lokiRule.enabled=true"}, arguments...)...).of("ConfigMap") {
+		if strings.HasSuffix(object.GetName(), "-loki-rules") {
+			return object
+		}
+	}
+	require.Fail(t, "no ConfigMap with rules for Loki")
+	return nil
+}
+
+// TestRulesAreThoseOfTheFile: without values that change them.
 func TestRulesAreThoseOfTheFile(t *testing.T) {
 	t.Parallel()
 	all := render(t, "--set", endpoint, "--set", "prometheusRule.enabled=true", "--set", "prometheusRule.labels.release=prometheus")

@@ -121,22 +121,13 @@ func (f *traffic) truth(t *testing.T) map[string]int64 {
 	events, err := f.CoreV1().Events(f.namespace).List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	for _, event := range events.Items {
-		truth[event.Name] = occurrences(&event)
+		truth[event.Name] = account.Occurrences(&event)
 	}
 	for name, made := range f.load.Truth() {
 		require.Equal(t, made, truth[name], "of the event %s, which the API server has", name)
 	}
 	maps.Copy(truth, f.more)
 	return truth
-}
-
-// occurrences is how many there were of an event.
-func occurrences(event *corev1.Event) int64 {
-	count := max(1, event.Count)
-	if event.Series != nil {
-		count = max(count, event.Series.Count)
-	}
-	return int64(count)
 }
 
 // removeWorkloads ends the pods, so that the number of events no longer grows.
@@ -155,8 +146,7 @@ func (f *traffic) removeWorkloads(t *testing.T) {
 func (f *traffic) explains(t *testing.T, r *release) {
 	t.Helper()
 	for deployment, reason := range map[string]string{"crashing": "BackOff", "sick": "Unhealthy", "unpublished": "Failed"} {
-		record := f.backend.Await(t, "k8s.cluster.name", r.name, "k8s.namespace.name", f.namespace,
-			"k8s.deployment.name", deployment, "k8s.object.kind", "Pod", "k8s.event.reason", reason)
+		record := f.awaitRecord(t, r, "k8s.deployment.name", deployment, "k8s.object.kind", "Pod", "k8s.event.reason", reason)
 		assert.Equal(t, "complete", record.Get("k8s.owner.resolution"))
 		assert.Equal(t, []any{"replicaset.apps/" + record.Get("k8s.replicaset.name").(string), "deployment.apps/" + deployment}, record.Get("k8s.owner.chain"))
 		assert.Equal(t, deployment, record.Get("k8s.workload.name"))
@@ -167,6 +157,25 @@ func (f *traffic) explains(t *testing.T, r *release) {
 	}
 }
 
+// awaitRecord waits for a record of the release with these attributes. A kubelet of a busy machine
+// may need minutes to restart a container.
+func (f *traffic) awaitRecord(t *testing.T, r *release, attributes ...any) harness.Record {
+	t.Helper()
+	all := []any{"k8s.cluster.name", r.name, "k8s.namespace.name", f.namespace}
+	var found []harness.Record
+	if !poll(waitTimeout, func() bool {
+		found = f.backend.Records(append(all, attributes...)...)
+		return len(found) > 0
+	}) {
+		var reasons []any
+		for _, record := range f.backend.Records(append(all, "k8s.object.kind", "Pod")...) {
+			reasons = append(reasons, record.Get("k8s.object.name"), record.Get("k8s.event.reason"), record.Get("k8s.owner.resolution"))
+		}
+		require.FailNow(t, "no such record", "with %v of %s, but of pods %v\n%s", attributes, r.name, reasons, f.describe(t, f.namespace))
+	}
+	return found[0]
+}
+
 // explainsStaticPod checks that the release knows that the pod of a file and its mirror in the API
 // are the same.
 func (f *traffic) explainsStaticPod(t *testing.T, r *release) {
@@ -175,8 +184,7 @@ func (f *traffic) explainsStaticPod(t *testing.T, r *release) {
 		"spec:\n  terminationGracePeriodSeconds: 0\n  containers:\n  - {name: app, image: " + workloadImage + "}\n"
 	require.NoError(t, f.node.AddStaticPod("lamp", []byte(manifest)))
 	mirror := "lamp-" + f.node.Name()
-	record := f.backend.Await(t, "k8s.cluster.name", r.name, "k8s.namespace.name", f.namespace,
-		"k8s.object.name", mirror, "k8s.event.reason", "Started")
+	record := f.awaitRecord(t, r, "k8s.object.name", mirror, "k8s.event.reason", "Started")
 	pod, err := f.CoreV1().Pods(f.namespace).Get(t.Context(), mirror, metav1.GetOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, pod.Annotations[corev1.MirrorPodAnnotationKey], record.Get("k8s.object.uid"))

@@ -95,6 +95,7 @@ func TestPodSecurityRestrictedAdmitsThePods(t *testing.T) {
 func TestHelm(t *testing.T) {
 	t.Parallel()
 	namespace := kube.newNamespace(t, "released")
+	kube.newVolume(t) // Its claim would else take the volume of another test.
 	chart, endpoint := harness.InRepository("deploy", "chart"), "otlp.endpoint=http://gateway:4318"
 	release := func(arguments ...string) {
 		t.Helper()

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubeevents/kubeeventsreceiver/controlplane"
+	"github.com/kubeevents/kubeeventsreceiver/controlplane/controlplanetest"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/fakeapi"
 )
 
@@ -21,7 +23,10 @@ type fault struct {
 	run   func(*testing.T) row
 }
 
-var faults = []fault{
+// faults are those that run with etcd or kine, whichever program the directory of programs has.
+var faults = map[string][]fault{controlplane.Etcd: withEtcd, controlplane.Kine: withKine}
+
+var withEtcd = []fault{
 	{"kill -9 twice under load", true, killed(2)},
 	{"kill -9 ten times under load", false, killed(10)},
 	{"SIGTERM under load, and a new start", true, terminated},
@@ -31,6 +36,7 @@ var faults = []fault{
 	{"kill -9 during a delivery, etcd compacted after", false, killedInDelivery()},
 	{"kill -9 during a delivery, etcd compacted after, dedup_interval 2s", false, killedInDelivery("receivers::kube_events::dedup_interval: 2s")},
 	{"API server killed and restarted", true, apiServerKilled},
+	{"etcd killed with -9 and restarted", false, storeKilled},
 	{"connection cut", false, connectionBreaks(fakeapi.Cut, "")},
 	{"connection stalled", false, connectionBreaks(fakeapi.Stalled, "Cannot watch events")},
 	{"connection slow", false, connectionBreaks(fakeapi.Slow, "")},
@@ -65,17 +71,42 @@ var faults = []fault{
 	{"two replicas, API server killed and restarted", false, leadersWithoutAPIServer},
 	{"disk full under file_storage, kill -9 after", false, diskFull},
 	{"disk full under file_storage, kill -9 and start meanwhile", false, startedOnFullDisk},
+	{"three API servers, one lags behind; each killed in turn", false, apiServersRestart},
+	{"three API servers, one lags behind; each killed in turn, two replicas", false, apiServersRestartUnderReplicas},
 	{"checkpoint damaged", false, checkpointDamaged},
 	{"storage locked by another process at the start", false, storageLocked},
+}
+
+// withKine has the faults of what kine does differently: versions, compaction, expiry, and its file.
+var withKine = []fault{
+	{"kill -9 twice under load", false, killed(2)},
+	{"kill -9 during a delivery, kine compacted after", false, killedInDelivery()},
+	{"API server killed and restarted", false, apiServerKilled},
+	{"kine killed with -9 and restarted", true, storeKilled},
+	{"another process locks the SQLite database", false, databaseLocked},
+	{"kine compacted while disconnected (410)", true, compactedWhileApart},
+	{"kine compacted while down (410)", false, compactedWhileDown},
+	{"kine compacted after kill -9 (410)", false, compactedAfterCrash},
+	{"TTL expires events between their repeats; cut, kill -9", false, expired},
+	{"SQLite database restored from a copy while the receiver runs", true, etcdRestored},
+	{"SQLite database restored from a copy while the receiver is down, outbox not empty", false, etcdRestoredWhileDown},
+	{"another cluster at the address while the receiver runs, outbox not empty", false, clusterReplaced},
+	{"another cluster at the address while the receiver is down, outbox not empty", false, clusterReplacedWhileDown},
+	{"two replicas, leader killed with -9", true, leaderKilled},
+	{"two replicas, both killed with -9, started again", false, bothKilled},
+	{"two replicas, both killed with -9, kine compacted, started again", false, bothKilledAndCompacted},
+	{"two replicas, SQLite database restored from a copy, leader killed with -9 after", false, etcdRestoredUnderReplicas},
+	{"two replicas, leader cut off from the API", false, leaderPartitioned(fakeapi.Cut)},
+	{"two replicas, API server killed and restarted", false, leadersWithoutAPIServer},
 }
 
 // TestFaults runs a few of the faults, and with FAULTS_REPORT all of them; then the table goes into
 // the file that it names.
 func TestFaults(t *testing.T) {
-	report := os.Getenv("FAULTS_REPORT")
-	rows := make([]row, len(faults))
+	report, store := os.Getenv("FAULTS_REPORT"), controlplane.StoreIn(controlplanetest.Binaries())
+	rows := make([]row, len(faults[store]))
 	t.Run("all", func(t *testing.T) {
-		for i, f := range faults {
+		for i, f := range faults[store] {
 			if report == "" && !f.quick {
 				continue
 			}
@@ -92,6 +123,6 @@ func TestFaults(t *testing.T) {
 		}
 	})
 	if report != "" {
-		writeReport(t, report, rows)
+		writeReport(t, report, store, rows)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 type fixture struct {
 	cluster   *cluster
 	namespace string
+	also      string // a namespace that the replicas watch, too
 	sink      *sink
 	load      *load.Load   // the last one
 	loads     []*load.Load // all of them
@@ -46,7 +48,7 @@ func newFixture(t *testing.T, c *cluster) *fixture {
 func (f *fixture) watchedBy(t *testing.T, kubeconfig string, settings ...setting) *collector {
 	t.Helper()
 	name := fmt.Sprintf("replica-%d", len(f.replicas))
-	c := newCollector(t, name, kubeconfig, f.sink, append(settings, "receivers::kube_events::namespaces: ["+f.namespace+"]")...)
+	c := newCollector(t, name, kubeconfig, f.sink, append(settings, "receivers::kube_events::namespaces: ["+strings.Trim(f.namespace+","+f.also, ",")+"]")...)
 	f.saves = f.saves || slices.Contains(settings, withStorage)
 	f.replicas = append(f.replicas, c)
 	c.start(t)

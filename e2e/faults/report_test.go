@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kubeevents/kubeeventsreceiver/controlplane"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
@@ -21,15 +22,50 @@ import (
 //go:embed reliability.md.tmpl
 var promised string
 
-// writeReport puts the table into the page that the documentation shows.
-func writeReport(t *testing.T, path string, rows []row) {
+// writeReport puts the table into the page that the documentation shows: that with etcd into the
+// whole page, another one into its part of the page.
+func writeReport(t *testing.T, path, store string, rows []row) {
 	t.Helper()
+	if store != controlplane.Etcd {
+		page, err := os.ReadFile(path)
+		require.NoError(t, err)
+		begin, end := "<!-- "+store+": begin -->", "<!-- "+store+": end -->"
+		before, rest, _ := strings.Cut(string(page), begin)
+		old, after, found := strings.Cut(rest, end)
+		require.True(t, found, "%s has no part for %s", path, store)
+		require.NoError(t, os.WriteFile(path, []byte(before+begin+"\n"+tableOf(store, rows, old)+"\n"+end+after), 0o600))
+		return
+	}
+	collector, err := exec.Command(harness.OtelcolPath(), "--version").Output()
+	require.NoError(t, err)
+	written, err := os.ReadFile(path)
+	require.NoError(t, err)
+	old, _, _ := strings.Cut(string(written), "<!-- "+controlplane.Kine+": begin -->")
+	page := strings.NewReplacer(
+		"{{date}}", time.Now().UTC().Format(time.DateOnly),
+		"{{kubernetes}}", version(sharedCluster(t).RESTConfig()),
+		"{{collector}}", strings.TrimSpace(string(collector)),
+		"{{table}}", tableOf(store, rows, old),
+		"{{kine}}", sectionOf(t, path, "kine"),
+		"{{mutants}}", sectionOf(t, path, "mutants"),
+		"{{cluster}}", sectionOf(t, path, "cluster"),
+		"{{soak}}", sectionOf(t, path, "soak"),
+	).Replace(promised)
+	require.NoError(t, os.WriteFile(path, []byte(page), 0o600))
+}
+
+// tableOf has the rows that were run. What the command line left out keeps its row in the old page.
+func tableOf(store string, rows []row, old string) string {
 	var table strings.Builder
 	table.WriteString("| Fault | Occurred | Delivered | Not delivered | of these rejected | of these unexplained | Records repeated | of these altered | Not recognisable | Metric | Remark |\n" +
 		"|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|\n")
-	for _, r := range rows {
+	for i, r := range rows {
 		if r.fault == "" {
-			continue // The command line left it out.
+			if _, rest, found := strings.Cut(old, "\n| "+faults[store][i].name+" |"); found {
+				line, _, _ := strings.Cut(rest, "\n")
+				table.WriteString("| " + faults[store][i].name + " |" + line + "\n")
+			}
+			continue
 		}
 		metric := fmt.Sprint(r.metric)
 		if r.ownSums {
@@ -42,18 +78,7 @@ func writeReport(t *testing.T, path string, rows []row) {
 		fmt.Fprintf(&table, "| %s | %d | %d | %d | %d | %d | %d | %s | %d | %s | %s |\n",
 			r.fault, r.Made, r.Delivered, r.Rejected+r.Lost, r.Rejected, r.Lost, r.Repeated, altered, r.Surplus, metric, r.remark)
 	}
-	collector, err := exec.Command(harness.OtelcolPath(), "--version").Output()
-	require.NoError(t, err)
-	page := strings.NewReplacer(
-		"{{date}}", time.Now().UTC().Format(time.DateOnly),
-		"{{kubernetes}}", version(sharedCluster(t).RESTConfig()),
-		"{{collector}}", strings.TrimSpace(string(collector)),
-		"{{table}}", strings.TrimSpace(table.String()),
-		"{{mutants}}", sectionOf(t, path, "mutants"),
-		"{{cluster}}", sectionOf(t, path, "cluster"),
-		"{{soak}}", sectionOf(t, path, "soak"),
-	).Replace(promised)
-	require.NoError(t, os.WriteFile(path, []byte(page), 0o600))
+	return strings.TrimSpace(table.String())
 }
 
 // sectionOf is a part of the page that something else writes: make mutants, and the tests in
@@ -65,4 +90,14 @@ func sectionOf(t *testing.T, path, name string) string {
 	_, rest, _ := strings.Cut(string(page), "<!-- "+name+": begin -->")
 	section, _, _ := strings.Cut(rest, "<!-- "+name+": end -->")
 	return strings.TrimSpace(section)
+}
+
+func TestRowsThatWereLeftOutStayAsTheyWere(t *testing.T) {
+	rows := make([]row, len(withKine))
+	rows[1] = row{fault: withKine[1].name, remark: "new"}
+	old := "| " + withKine[1].name + " | old |\n| " + withKine[2].name + " | old |\n"
+	lines := strings.Split(tableOf(controlplane.Kine, rows, "\n"+old), "\n")[2:]
+	require.Len(t, lines, 2)
+	require.Regexp(t, "^\\| "+withKine[1].name+" .* new \\|$", lines[0])
+	require.Equal(t, "| "+withKine[2].name+" | old |", lines[1])
 }

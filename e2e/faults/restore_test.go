@@ -22,7 +22,7 @@ const wentBack = "resource versions of the cluster have gone back"
 // on from there; others no longer exist.
 func etcdRestored(t *testing.T) row {
 	f, c, kept, backup := backedUp(t)
-	require.NoError(t, f.cluster.RestoreEtcd(t.Context(), backup))
+	require.NoError(t, f.cluster.Restore(t.Context(), backup))
 	kept.Release()
 	f.add(t, named("new-"))
 	c.waitForLog(t, wentBack)
@@ -38,7 +38,7 @@ func etcdRestoredWhileDown(t *testing.T) row {
 	f, c, kept, backup := backedUp(t)
 	f.fillOutbox(t)
 	c.kill()
-	require.NoError(t, f.cluster.RestoreEtcd(t.Context(), backup))
+	require.NoError(t, f.cluster.Restore(t.Context(), backup))
 	f.sink.answers(accept)
 	kept.Release()
 	f.add(t, named("new-"))
@@ -63,7 +63,7 @@ func backedUp(t *testing.T) (f *fixture, c *collector, kept *load.Load, backup s
 	kept.Hold()
 	f.awaitAll(t)
 	backup = filepath.Join(t.TempDir(), "backup")
-	require.NoError(t, f.cluster.BackUpEtcd(backup))
+	require.NoError(t, f.cluster.BackUp(backup))
 	f.add(t, named("gone-"), quick)
 	f.load.Grows(t, 4000)
 	f.load.End()
@@ -140,7 +140,7 @@ func replaced(t *testing.T, replace func(*fixture, *collector)) row {
 // replace makes an empty cluster answer, with a namespace of the same name.
 func (f *fixture) replace(t *testing.T) {
 	t.Helper()
-	require.NoError(t, f.cluster.RestoreEtcd(t.Context(), ""))
+	require.NoError(t, f.cluster.Restore(t.Context(), ""))
 	_, err := f.cluster.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 }

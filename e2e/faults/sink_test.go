@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -50,7 +51,8 @@ type sink struct {
 type record struct {
 	account.Record
 
-	replica, namespace string
+	replica, namespace           string
+	object, workload, resolution string // what the record is about; its owner, as KIND/NAME
 }
 
 type digest = [sha256.Size]byte
@@ -104,11 +106,7 @@ func (s *sink) keeps() bool { return s.answer == accept || s.answer == acceptWit
 
 // receive takes a request, and returns what makes the receiver give the answer.
 func (s *sink) receive(ctx context.Context, take func(replica string)) error {
-	s.mu.Lock()
-	take(otlpsink.Header(ctx, replicaHeader))
-	answer := s.answer
-	s.mu.Unlock()
-	switch answer {
+	switch s.take(otlpsink.Header(ctx, replicaHeader), take) {
 	case rejectRetryable:
 		return errors.New("the test rejects this temporarily")
 	case rejectPermanently:
@@ -121,8 +119,17 @@ func (s *sink) receive(ctx context.Context, take func(replica string)) error {
 	}
 }
 
+// take takes a request, and returns what the sink answers.
+func (s *sink) take(replica string, take func(replica string)) answer {
+	s.mu.Lock()
+	defer s.mu.Unlock() // The server recovers from a panic.
+	take(replica)
+	return s.answer
+}
+
 func (s *sink) takeLogs(replica string, logs plog.Logs) {
 	for _, resource := range logs.ResourceLogs().All() {
+		about := func(key string) string { return textOf(resource.Resource().Attributes(), key) }
 		for _, scope := range resource.ScopeLogs().All() {
 			for _, log := range scope.LogRecords().All() {
 				text := func(key string) string { return textOf(log.Attributes(), key) }
@@ -136,7 +143,9 @@ func (s *sink) takeLogs(replica string, logs plog.Logs) {
 						Count: numberOf(log.Attributes(), "k8s.event.count"), Occurrences: numberOf(log.Attributes(), "k8s.event.occurrences"),
 						Rejected: s.answer == rejectPermanently, Content: digestOf(resource, scope, log),
 					},
-					replica: replica, namespace: textOf(resource.Resource().Attributes(), "k8s.namespace.name"),
+					replica: replica, namespace: about("k8s.namespace.name"), object: about("k8s.object.name"),
+					workload:   strings.Trim(about("k8s.workload.kind")+"/"+about("k8s.workload.name"), "/"),
+					resolution: text("k8s.owner.resolution"),
 				})
 			}
 		}
@@ -166,8 +175,8 @@ func (s *sink) takeMetrics(replica string, metrics pmetric.Metrics) {
 						continue
 					}
 					s.points = append(s.points, point{
-						replica: replica, namespace: textOf(resource.Resource().Attributes(), "k8s.namespace.name"),
-						series: nameOf(resource.Resource().Attributes()) + " " + nameOf(p.Attributes()),
+						replica: replica, namespace: textOf(p.Attributes(), "k8s.namespace.name"),
+						series: nameOf(p.Attributes()),
 						value:  p.IntValue(), start: p.StartTimestamp(), after: len(s.records),
 					})
 				}
@@ -177,8 +186,10 @@ func (s *sink) takeMetrics(replica string, metrics pmetric.Metrics) {
 }
 
 func textOf(attributes pcommon.Map, key string) string {
-	value, _ := attributes.Get(key)
-	return value.AsString()
+	if value, ok := attributes.Get(key); ok {
+		return value.AsString()
+	}
+	return ""
 }
 
 func numberOf(attributes pcommon.Map, key string) int64 {

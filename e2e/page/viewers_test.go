@@ -9,6 +9,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // action is something that a viewer does on the page.
@@ -59,6 +61,8 @@ const form = `Object.fromEntries(new FormData(document.getElementById("filters")
 // its address then shows the same to others.
 func testWhatViewersDo(t *testing.T, b *browser, url string) {
 	const crashing, stuck, shop, corner, node = "deployment crashing", "deployment stuck", "deployment shop", "bakery corner", "node node-0"
+	const service = "service kubernetes"
+	warnAboutService(t, b)
 	tests := map[string]struct {
 		does  []action
 		query string
@@ -69,7 +73,7 @@ func testWhatViewersDo(t *testing.T, b *browser, url string) {
 		"types a name in capitals":           {[]action{typeName("SHOP")}, "?name=SHOP", []string{shop}},
 		"types a name that nothing has":      {[]action{typeName("nobody")}, "?name=nobody", []string{}},
 		"types another name":                 {[]action{typeName("stuck"), shows("?name=stuck"), typeName("shop")}, "?name=shop", []string{shop}},
-		"wants only warnings":                {[]action{onlyWarnings}, "?warnings=only", []string{crashing, stuck, node}},
+		"wants only warnings":                {[]action{onlyWarnings}, "?warnings=only", []string{crashing, stuck, node, service}},
 		"wants only warnings of a namespace": {[]action{onlyWarnings, choose("namespace", "demo")}, "?namespace=demo&warnings=only", []string{crashing, stuck}},
 		"chooses cluster-scoped objects": {
 			[]action{onlyWarnings, choose("namespace", "(cluster-scoped)")}, "?namespace=%28cluster-scoped%29&warnings=only", []string{node}},
@@ -77,8 +81,8 @@ func testWhatViewersDo(t *testing.T, b *browser, url string) {
 		"chooses a reason":                   {[]action{choose("reason", "FailedScheduling")}, "?reason=FailedScheduling", []string{stuck}},
 		"looks further back":                 {[]action{choose("minutes", "60"), typeName("stuck")}, "?minutes=60&name=stuck", []string{stuck}},
 		"goes back":                          {[]action{typeName("stuck"), shows("?name=stuck"), onlyWarnings, shows("?name=stuck&warnings=only"), back}, "?name=stuck", []string{stuck}},
-		"goes back and forward":              {[]action{onlyWarnings, shows("?warnings=only"), back, shows(""), forward}, "?warnings=only", []string{crashing, stuck, node}},
-		"goes back over a name, not letters": {[]action{onlyWarnings, shows("?warnings=only"), typeName("stu"), shows("?name=stu&warnings=only"), typeName("stuck"), shows("?name=stuck&warnings=only"), back}, "?warnings=only", []string{crashing, stuck, node}},
+		"goes back and forward":              {[]action{onlyWarnings, shows("?warnings=only"), back, shows(""), forward}, "?warnings=only", []string{crashing, stuck, node, service}},
+		"goes back over a name, not letters": {[]action{onlyWarnings, shows("?warnings=only"), typeName("stu"), shows("?name=stu&warnings=only"), typeName("stuck"), shows("?name=stuck&warnings=only"), back}, "?warnings=only", []string{crashing, stuck, node, service}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -100,6 +104,16 @@ func testWhatViewersDo(t *testing.T, b *browser, url string) {
 	}
 	testOneWorkload(t, b, url)
 	testWhatIsWrongComesFirst(t, b, url)
+}
+
+// warnAboutService writes what the API server of a busy machine writes, and waits until the page has
+// it.
+func warnAboutService(t *testing.T, b *browser) {
+	t.Helper()
+	service, err := kube.CoreV1().Services("default").Get(t.Context(), "kubernetes", metav1.GetOptions{})
+	require.NoError(t, err)
+	kube.Recorder(t, "ipallocator").Event(service, "Warning", "ClusterIPNotAllocated", "Cluster IP is not allocated; repairing")
+	b.await(t, `Array.from(document.querySelectorAll("h3"), (e) => e.textContent.trim().replace(/\s+/g, " ")).includes("service kubernetes")`)
 }
 
 func testOneWorkload(t *testing.T, b *browser, url string) {
@@ -130,9 +144,9 @@ func testWhatIsWrongComesFirst(t *testing.T, b *browser, url string) {
 		b.open(t, url)
 		const list = `Array.from(document.querySelectorAll("h2, h3"), (e) => e.textContent.trim())`
 		headings := value[[]string](t, b, list)
-		assert.Equal(t, "3 workloads with warnings", headings[0])
-		assert.ElementsMatch(t, []string{"deployment crashing", "deployment stuck", "node node-0"}, headings[1:4])
-		assert.Regexp(t, `^\d+ workloads without warnings$`, headings[4])
-		assert.Contains(t, headings[5:], "deployment shop")
+		assert.Equal(t, "4 workloads with warnings", headings[0])
+		assert.ElementsMatch(t, []string{"deployment crashing", "deployment stuck", "node node-0", "service kubernetes"}, headings[1:5])
+		assert.Regexp(t, `^\d+ workloads without warnings$`, headings[5])
+		assert.Contains(t, headings[6:], "deployment shop")
 	})
 }

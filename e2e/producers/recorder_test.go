@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/account"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
@@ -156,7 +157,7 @@ func (r *recorder) find(w want, namespace string, since int) []corev1.Event {
 		}
 		uid := string(state.UID)
 		found[uid] = append(found[uid], state)
-		if occurrences(&state) >= cmp.Or(w.times, 1) {
+		if account.Occurrences(&state) >= int64(cmp.Or(w.times, 1)) {
 			return found[uid]
 		}
 	}
@@ -180,13 +181,4 @@ func (r *recorder) chainOf(event *corev1.Event) []metav1.PartialObjectMetadata {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.chains[identity(event.InvolvedObject)]
-}
-
-// occurrences returns how often an event has occurred.
-func occurrences(event *corev1.Event) int {
-	count := max(1, int(event.Count))
-	if event.Series != nil {
-		count = max(count, int(event.Series.Count))
-	}
-	return count
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/account"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
@@ -46,7 +47,7 @@ func (w want) matches(event *corev1.Event, namespace string) bool {
 // the message, the field path and the producer.
 func describe(event *corev1.Event) string {
 	return fmt.Sprintf("%s %s %s: %s (%s, %s, %d)", event.InvolvedObject.Kind, event.InvolvedObject.Name, event.Reason,
-		event.Message, event.InvolvedObject.FieldPath, event.Source.Component+event.ReportingController, occurrences(event))
+		event.Message, event.InvolvedObject.FieldPath, event.Source.Component+event.ReportingController, account.Occurrences(event))
 }
 
 // running is a situation in a cluster.
@@ -103,7 +104,7 @@ func (r *running) assertEmitted(t *testing.T, event *corev1.Event) {
 	chain := r.recorder.chainOf(event)
 	require.NotEmpty(t, chain, "the object of %s", describe(event))
 	end := chain[len(chain)-1]
-	got := r.backend.Await(t, "log.record.uid", fmt.Sprintf("%s-%d", event.UID, occurrences(event)))
+	got := r.backend.Await(t, "log.record.uid", fmt.Sprintf("%s-%d", event.UID, account.Occurrences(event)))
 	if r.atStart() && got.Get("k8s.owner.resolution") == "not_found" {
 		assert.Equal(t, r.node.Name(), got.Get("k8s.node.name"))
 		return

@@ -19,7 +19,7 @@ var areas = []struct {
 	{"Credentials, permissions, health", []string{"auth", "rbac", "health"}},
 	{"Watch: lists, resume, relist, failures of the API server, filters", []string{"watch", "features"}},
 	{"Counting: recorders of both styles, `dedup_interval`", []string{"accounting", "repeat"}},
-	{"Records: attributes, times, `start_at`, hostile events", []string{"records", "hostile"}},
+	{"Records: attributes, times, `start_at`, hostile events", []string{"records", "hostile", "tenant_linux"}},
 	{"Involved objects: API versions, UIDs, nodes, containers", []string{"references"}},
 	{"Owners: chains of this version's controllers, custom resources, lookups", []string{"owners", "lookups", "hanging", "namespaces"}},
 	{"Labels and annotations as attributes", []string{"extract"}},

@@ -12,6 +12,7 @@ package main
 
 import (
 	"context"
+	"debug/buildinfo"
 	"errors"
 	"flag"
 	"fmt"
@@ -100,7 +101,7 @@ func test(ctx context.Context, directory string) (result, error) {
 	if err := r.inspect(ctx, binaries); err != nil {
 		return result{}, err
 	}
-	fmt.Fprintf(os.Stderr, "testing with Kubernetes %s\n", r.Kubernetes)
+	fmt.Fprintf(os.Stderr, "testing with Kubernetes %s\n", r.Title())
 	areas, err := areasOfTests(".")
 	if err != nil {
 		return result{}, err
@@ -114,6 +115,9 @@ func test(ctx context.Context, directory string) (result, error) {
 
 // inspect notes the version and the features of a control plane.
 func (r *result) inspect(ctx context.Context, binaries string) (err error) {
+	if r.Store, err = otherStore(binaries); err != nil {
+		return err
+	}
 	cp, err := controlplane.Start(ctx, controlplane.Options{Binaries: binaries})
 	if err != nil {
 		return err
@@ -134,4 +138,18 @@ func (r *result) inspect(ctx context.Context, binaries string) (err error) {
 		}
 	}
 	return nil
+}
+
+// otherStore returns the name and version of the program that keeps the cluster's data; empty if it
+// is etcd.
+func otherStore(binaries string) (string, error) {
+	name := controlplane.StoreIn(binaries)
+	if name == controlplane.Etcd {
+		return "", nil
+	}
+	info, err := buildinfo.ReadFile(filepath.Join(binaries, name))
+	if err != nil {
+		return "", err
+	}
+	return name + " " + info.Main.Version, nil
 }

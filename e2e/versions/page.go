@@ -76,9 +76,10 @@ func (p *page) data() string { return filepath.Join(p.docs, "compatibility.json"
 
 // keep replaces the last result of the same minor version.
 func (p *page) keep(r result) {
-	p.results = slices.DeleteFunc(p.results, func(other result) bool { return other.Minor() == r.Minor() })
-	p.results = append(p.results, r)
-	slices.SortFunc(p.results, func(a, b result) int { return cmp.Compare(order(a.Kubernetes), order(b.Kubernetes)) })
+	p.results = append(slices.DeleteFunc(p.results, r.replaces), r)
+	slices.SortFunc(p.results, func(a, b result) int {
+		return cmp.Or(cmp.Compare(order(a.Kubernetes), order(b.Kubernetes)), cmp.Compare(a.Store, b.Store))
+	})
 }
 
 // order returns the number of the minor version.
@@ -116,6 +117,7 @@ type view struct {
 	Needed, Used   []row
 	Remarks        []remark
 	Untested       []string // versions that are pinned, but have no result
+	KineUntested   bool
 }
 
 // row is a row of a table, with a cell for each version.
@@ -124,11 +126,11 @@ type row struct {
 	Cells          []string
 }
 
-// remark names tests of a version.
+// remark names tests of a result.
 type remark struct {
-	Kubernetes string
-	What       string
-	Tests      []string
+	Title string
+	What  string
+	Tests []string
 }
 
 func (p *page) render() (string, error) {
@@ -137,6 +139,7 @@ func (p *page) render() (string, error) {
 		return "", errors.New("there are no results")
 	}
 	v := view{Untested: p.untested(), Results: results, Oldest: results[0].Kubernetes, Newest: results[len(results)-1].Kubernetes}
+	v.KineUntested = !slices.ContainsFunc(results, func(r result) bool { return r.Store != "" })
 	cells := func(cell func(*result) string) (all []string) {
 		for i := range results {
 			all = append(all, cell(&results[i]))
@@ -156,9 +159,9 @@ func (p *page) render() (string, error) {
 	}
 	for _, r := range results {
 		for _, one := range []remark{
-			{r.Kubernetes, "failed", r.Failed},
-			{r.Kubernetes, "were skipped", r.Skipped},
-			{r.Kubernetes, "failed at first, and passed when they ran again without the other tests", r.Repeated},
+			{r.Title(), "failed", r.Failed},
+			{r.Title(), "were skipped", r.Skipped},
+			{r.Title(), "failed at first, and passed when they ran again without the other tests", r.Repeated},
 		} {
 			if len(one.Tests) > 0 {
 				v.Remarks = append(v.Remarks, one)

@@ -31,6 +31,8 @@ func TestPage(t *testing.T) {
 		Areas:    map[string]counts{areas[0].title: {Passed: 4}, areas[1].title: {Passed: 22}},
 		Repeated: []string{"TestD"},
 	}
+	onKine := newer
+	onKine.Store, onKine.Repeated = "kine v0.2.0", nil
 	repository := t.TempDir()
 	writeModules(t, repository, "1.9.11", "1.10.0", "1.8.15")
 	p, err := readPage(repository)
@@ -38,6 +40,8 @@ func TestPage(t *testing.T) {
 	p.keep(newer)
 	p.keep(result{Kubernetes: "1.9.10"})
 	p.keep(older) // It replaces the other version of the same minor.
+	p.keep(result{Kubernetes: "1.10.0", Store: "kine v0.1.0"})
+	p.keep(onKine) // It replaces the other version of kine.
 	require.NoError(t, p.write())
 
 	text, err := os.ReadFile(filepath.Join(p.docs, "compatibility.md"))
@@ -52,7 +56,7 @@ func TestPage(t *testing.T) {
 
 	read, err := readPage(repository)
 	require.NoError(t, err)
-	assert.Equal(t, []result{older, newer}, read.results)
+	assert.Equal(t, []result{older, newer, onKine}, read.results)
 }
 
 // writeModules writes the modules that pin versions of Kubernetes.
@@ -67,8 +71,8 @@ func writeModules(t *testing.T, repository string, versions ...string) {
 	}
 }
 
-// TestThePageIsOfThePinnedVersions: whoever pins another version also tests it, if it is the oldest
-// or the newest one, which CI runs.
+// TestThePageIsOfThePinnedVersions: a new oldest or newest version, which CI runs, is tested before
+// it is pinned.
 func TestThePageIsOfThePinnedVersions(t *testing.T) {
 	p, err := readPage(harness.InRepository())
 	require.NoError(t, err)

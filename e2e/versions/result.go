@@ -12,7 +12,8 @@ import (
 // result is what was found out about one version of Kubernetes.
 type result struct {
 	Kubernetes string            `json:"kubernetes"`
-	Commit     string            `json:"commit"` // of the receiver
+	Store      string            `json:"store,omitempty"` // what keeps the cluster's data, if it is not etcd
+	Commit     string            `json:"commit"`          // of the receiver
 	Date       string            `json:"date"`
 	Features   map[string]bool   `json:"features"` // by their names
 	Areas      map[string]counts `json:"areas"`    // by their titles
@@ -87,11 +88,23 @@ func (r *result) failure() error {
 	if len(r.Failed) == 0 {
 		return nil
 	}
-	return fmt.Errorf("with Kubernetes %s, these tests fail: %s", r.Kubernetes, strings.Join(r.Failed, ", "))
+	return fmt.Errorf("with Kubernetes %s, these tests fail: %s", r.Title(), strings.Join(r.Failed, ", "))
 }
 
-// Minor returns the minor version, such as 1.36.
-func (r *result) Minor() string { return r.Kubernetes[:strings.LastIndex(r.Kubernetes, ".")] }
+// Title returns the title of the column.
+func (r *result) Title() string {
+	if r.Store == "" {
+		return r.Kubernetes
+	}
+	return r.Kubernetes + " with " + r.Store
+}
+
+// replaces reports whether the result is a newer one of the same minor version and program.
+func (r *result) replaces(other result) bool {
+	minor := func(version string) string { return version[:strings.LastIndex(version, ".")] }
+	program := func(store string) string { name, _, _ := strings.Cut(store, " "); return name }
+	return minor(r.Kubernetes) == minor(other.Kubernetes) && program(r.Store) == program(other.Store)
+}
 
 // All returns the counts of all areas together.
 func (r *result) All() (all counts) {

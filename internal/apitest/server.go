@@ -52,7 +52,7 @@ type Server struct {
 
 type change struct {
 	version int
-	kind    string // ADDED, MODIFIED, DELETED
+	kind    string // ADDED, MODIFIED, DELETED, BOOKMARK
 	event   *corev1.Event
 }
 
@@ -117,6 +117,16 @@ func (s *Server) Delete(ev *corev1.Event) {
 	})
 }
 
+// Bookmark sends a bookmark to all watches, as if other resources had changed.
+func (s *Server) Bookmark() {
+	s.locked(func() {
+		s.version++
+		sent := &corev1.Event{}
+		sent.ResourceVersion = strconv.Itoa(s.version)
+		s.history = append(s.history, change{s.version, "BOOKMARK", sent})
+	})
+}
+
 // Compact drops the history so far. A watch from an older resource version, and a list at one, gets
 // 410 Gone.
 func (s *Server) Compact() {
@@ -153,7 +163,7 @@ func (s *Server) stateLocked(version int) map[string]*corev1.Event {
 	}
 	for _, c := range s.history {
 		switch {
-		case c.version > version:
+		case c.version > version, c.kind == "BOOKMARK":
 		case c.kind == "DELETED":
 			delete(state, name(c.event))
 		default:
@@ -441,7 +451,7 @@ func (s *Server) changesLocked(selected selection, after int) (frames []frame, a
 			continue
 		}
 		at = c.version
-		if selected.has(c.event) {
+		if c.kind == "BOOKMARK" || selected.has(c.event) {
 			frames = append(frames, frame{c.kind, typed(c.event)})
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
 	"k8s.io/client-go/rest"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
@@ -32,7 +33,7 @@ func asking(t *testing.T, statuses ...int) *Identity {
 	}))
 	client, err := kubeclient.Events(&rest.Config{Host: server.URL}, kubeclient.Pacing{})
 	require.NoError(t, err)
-	i := New(client)
+	i := New(client, zap.NewNop())
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -52,10 +53,14 @@ func TestTheClusterIsNamed(t *testing.T) {
 		statuses []int
 		want     string
 	}{
-		"at once":                          {[]int{200}, "the-uid"},
-		"after a hiccup":                   {[]int{503, 500, 200}, "the-uid"},
-		"not, where it may not be read":    {[]int{403}, ""},
-		"not, where there is no such name": {[]int{404}, ""},
+		"at once":                                 {[]int{200}, "the-uid"},
+		"after a hiccup":                          {[]int{503, 500, 200}, "the-uid"},
+		"not, where it may not be read":           {[]int{403}, ""},
+		"not, where there is no such name":        {[]int{404}, ""},
+		"not, through a proxy that rejects it":    {[]int{400}, ""},
+		"not, through a proxy without the method": {[]int{405}, ""},
+		"not, without credentials":                {[]int{503, 401}, ""},
+		"after an overload":                       {[]int{429, 408, 200}, "the-uid"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := asking(t, tt.statuses...)

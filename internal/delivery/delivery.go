@@ -15,6 +15,8 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.uber.org/zap"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 )
 
 const (
@@ -82,6 +84,9 @@ type Settings struct {
 	// MayDeliver is called before each attempt. With a leader elector, it waits until it is certain
 	// whether this process still leads, or until the context ends.
 	MayDeliver func(context.Context) bool
+	// GiveUp is closed when an attempt may not be waited for any more, although its context has
+	// ended: the pipeline hangs. Nil: never.
+	GiveUp     <-chan struct{}
 	Operations Operations
 	// Format is the format in the names of the operations.
 	Format string
@@ -108,10 +113,10 @@ type Deliverer struct {
 func New(settings Settings) *Deliverer { return &Deliverer{settings: settings} }
 
 // Deliver delivers the request until it is accepted or dropped. An attempt runs on the context
-// drain, until the pipeline returns. If stop has ended, Deliver makes at most one attempt. If drain
-// has ended, it makes none. Callers must not call Deliver concurrently.
+// drain, until the pipeline returns, or until Settings.GiveUp. If stop has ended, Deliver makes at
+// most one attempt. If drain has ended, it makes none. Callers must not call Deliver concurrently.
 func (d *Deliverer) Deliver(stop, drain context.Context, request Request) Outcome {
-	a := &attempts{Deliverer: d, pending: request.Records, logs: request.Logs, outcome: Accepted}
+	a := &attempts{Deliverer: d, pending: request.Records, request: request, outcome: Accepted}
 	defer a.end()
 	maxTries := uint(0) // No limit.
 	if !d.settings.Retry.Enabled {
@@ -129,6 +134,7 @@ func (d *Deliverer) Deliver(stop, drain context.Context, request Request) Outcom
 		backoff.WithMaxElapsedTime(d.settings.Retry.MaxElapsedTime), // 0: no limit.
 		backoff.WithNotify(func(error, time.Duration) { a.retrying() }))
 	if errors.Is(err, errRetryable) {
+		reached.State("retry_on_failure gives up")
 		d.drop(a.pending, a.err, false)
 		return Dropped
 	}
@@ -156,10 +162,10 @@ var errRetryable = errors.New("retryable")
 // attempts are the attempts to deliver one request.
 type attempts struct {
 	*Deliverer
-	// logs returns the logs of the next attempt, and pending is how many records of the request are
-	// in them.
-	logs    func() plog.Logs
-	pending int
+	request Request
+	// named has the UIDs of the records of the request that the next attempt has; nil: all.
+	named   map[string]bool
+	pending int     // records of the next attempt
 	outcome Outcome // the outcome once the pending records are accepted
 
 	err      error // of the last attempt
@@ -167,6 +173,15 @@ type attempts struct {
 
 	// watchdog fires when the pipeline has accepted nothing for long.
 	watchdog *time.Timer
+}
+
+// logs returns the logs of the next attempt.
+func (a *attempts) logs() plog.Logs {
+	logs := a.request.Logs()
+	if a.named != nil {
+		only(logs, a.named)
+	}
+	return logs
 }
 
 // attempt attempts to deliver once. It returns an error if another attempt is needed.
@@ -178,7 +193,7 @@ func (a *attempts) attempt(stop, drain context.Context) (Outcome, error) {
 	logs := a.logs()
 	records := logs.LogRecordCount() // The consumer owns the logs once it gets them.
 	ctx := a.settings.Operations.StartLogsOp(drain)
-	err := a.settings.Next.ConsumeLogs(ctx, logs)
+	err := a.consume(ctx, logs)
 	a.settings.Operations.EndLogsOp(ctx, a.settings.Format, records, err)
 	if err == nil {
 		a.accept(a.pending)
@@ -195,6 +210,26 @@ func (a *attempts) attempt(stop, drain context.Context) (Outcome, error) {
 		return Dropped, nil
 	}
 	return Stopped, errRetryable
+}
+
+// errHangs is the error of an attempt that is given up.
+var errHangs = errors.New("the pipeline has not returned, although its context has ended")
+
+// consume passes the logs to the pipeline, and waits until it returns. One that hangs although drain
+// has ended must not keep the Collector from shutting down its exporters: it is left alone.
+func (a *attempts) consume(ctx context.Context, logs plog.Logs) error {
+	result := make(chan error, 1)
+	go func() { result <- a.settings.Next.ConsumeLogs(ctx, logs) }()
+	select {
+	case err := <-result:
+		return err
+	case <-a.settings.GiveUp:
+		if len(result) > 0 {
+			return <-result
+		}
+		reached.State("a pipeline hangs at shutdown and is given up")
+		return errHangs
+	}
 }
 
 // begin starts the clock of the time without acceptance.
@@ -220,27 +255,28 @@ func (a *attempts) end() {
 	}
 }
 
-// keep reduces what is to be delivered to the rest of a partly rejected request.
+// keep reduces what is to be delivered to the rest of a partly rejected request. The records are
+// those of the request, not what processors made of them.
 func (a *attempts) keep(r rejection) {
-	if r.rest == nil {
+	if r.rests == nil {
 		return
 	}
-	rest := plog.NewLogs()
-	r.rest.CopyTo(rest)
-	a.logs = func() plog.Logs {
-		again := plog.NewLogs()
-		rest.CopyTo(again)
-		return again
+	named, records := originals(a.logs(), r.rests)
+	if named == nil {
+		reached.State("a pipeline returns a part that has other records")
+		return
 	}
-	gone := a.pending - min(a.pending, rest.LogRecordCount())
-	a.pending -= gone
+	gone := a.pending - records
+	a.named, a.pending = named, records
 	switch {
 	case gone == 0:
 	case r.someDropped:
+		reached.State("a pipeline drops a part and another one wants the rest again")
 		// Some pipeline did not accept them and never will.
 		a.outcome = Dropped
 		a.drop(gone, a.err, true)
 	default:
+		reached.State("a pipeline accepts a part of a request")
 		a.acceptPart(gone)
 	}
 }
@@ -277,7 +313,7 @@ func (a *attempts) stopped() {
 	if !a.observed {
 		a.settings.Observer.Rejected(a.pending, a.err)
 	}
-	a.settings.Logger.Warn("Stopped while the pipeline rejects events; they are not delivered yet",
+	a.settings.Logger.Warn("Stopped while the pipeline rejects events",
 		zap.Int("records", a.pending), zap.Error(a.err))
 }
 
@@ -312,6 +348,7 @@ func (d *Deliverer) endLong() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.quiet != nil && d.long {
+		reached.State("nothing is delivered for a minute after a drop")
 		d.settings.Observer.AcceptingAgain()
 		d.since, d.long = time.Time{}, false
 	}

@@ -41,6 +41,7 @@ type harness struct {
 	// consume is the pipeline. It gets the names of the records.
 	consume  func(ctx context.Context, names []string) error
 	leads    func(context.Context) bool
+	giveUp   chan struct{}
 	attempts [][]string
 	seen     []string // the calls of the observer
 	ops      []string
@@ -55,11 +56,11 @@ func everySecond() configretry.BackOffConfig {
 func newHarness(t testing.TB, retry configretry.BackOffConfig, consume func(context.Context, []string) error) *harness {
 	t.Helper()
 	core, log := observer.New(zapcore.InfoLevel)
-	h := &harness{start: time.Now(), log: log, consume: consume, leads: func(context.Context) bool { return true }}
+	h := &harness{start: time.Now(), log: log, consume: consume, leads: func(context.Context) bool { return true }, giveUp: make(chan struct{})}
 	next, err := consumer.NewLogs(h.consumeLogs, consumer.WithCapabilities(consumer.Capabilities{MutatesData: true}))
 	require.NoError(t, err)
 	h.Deliverer = New(Settings{
-		Next: next, Retry: retry, Logger: zap.New(core), Observer: h, Operations: h, Format: "kube_events",
+		Next: next, Retry: retry, Logger: zap.New(core), Observer: h, Operations: h, Format: "kube_events", GiveUp: h.giveUp,
 		MayDeliver: func(ctx context.Context) bool { return h.leads(ctx) },
 	})
 	return h
@@ -175,10 +176,13 @@ func TestARequestIsDeliveredUntilItIsAcceptedOrDropped(t *testing.T) {
 			everySecond(), []error{errors.Join(errInvalid, part(errFull, "b"))}, Dropped, [][]string{{"a", "b"}, {"b"}},
 			[]string{"0s dropped 1, permanent: true", "0s rejected 1", "1s accepted 1"},
 		},
-		"a part is larger than what was delivered": {
-			everySecond(), []error{part(errFull, "a", "b", "of another receiver")}, Accepted,
-			[][]string{{"a", "b"}, {"a", "b", "of another receiver"}},
+		"two pipelines reject a part each": {
+			everySecond(), []error{errors.Join(part(errFull, "b"), part(errFull, "a"))}, Accepted, [][]string{{"a", "b"}, {"a", "b"}},
 			[]string{"0s rejected 2", "1s accepted 2"},
+		},
+		"two pipelines reject a part with a permanent error": {
+			everySecond(), []error{errors.Join(part(errInvalid, "b"), part(errInvalid, "b"))}, Dropped, [][]string{{"a", "b"}},
+			[]string{"0s accepted 1", "0s dropped 1, permanent: true"},
 		},
 		"retry_on_failure is disabled": {
 			configretry.BackOffConfig{}, []error{errFull}, Dropped, [][]string{{"a", "b"}}, []string{"0s dropped 2, permanent: false"},
@@ -263,7 +267,7 @@ func TestTheDeliveryStops(t *testing.T) {
 			assert.Equal(t, Stopped, h.Deliver(stop, t.Context(), request("a")))
 			assert.Equal(t, 10*time.Second, time.Since(h.start))
 			assert.Equal(t, []string{"0s rejected 1"}, h.seen)
-			assert.Equal(t, "10s warn Stopped while the pipeline rejects events; they are not delivered yet map[records:1]", h.logged()[1])
+			assert.Equal(t, "10s warn Stopped while the pipeline rejects events map[records:1]", h.logged()[1])
 		})
 	})
 	t.Run("after the attempt that is under way", func(t *testing.T) {
@@ -287,6 +291,23 @@ func TestTheDeliveryStops(t *testing.T) {
 				assert.Equal(t, want.seen, h.seen)
 			})
 		}
+	})
+	t.Run("while the pipeline hangs, once it is given up", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			released := make(chan struct{})
+			defer close(released)
+			h := newHarness(t, hour, func(context.Context, []string) error {
+				<-released
+				return nil
+			})
+			drain, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			time.AfterFunc(12*time.Second, func() { close(h.giveUp) })
+			assert.Equal(t, Stopped, h.Deliver(drain, drain, request("a")))
+			assert.Equal(t, 12*time.Second, time.Since(h.start))
+			assert.Equal(t, []string{"12s rejected 1"}, h.seen)
+			assert.Equal(t, []string{"12s warn Stopped while the pipeline rejects events map[records:1]"}, h.logged())
+		})
 	})
 	t.Run("after one attempt if stop has ended before", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -667,10 +688,10 @@ func (p *pipeline) wrap(err error) error {
 // consumeAll is the fan-out to the pipelines. It sets what the next attempt must have.
 func consumeAll(pipelines []*pipeline, names []string, next *[]string, random *rand.Rand) error {
 	var errs error
-	retryable := 0
+	open, allNamed := map[string]bool{}, true // of the pipelines that reject with a retryable error
 	*next = nil
 	for _, p := range pipelines {
-		open, named, err := p.consume(names)
+		rest, named, err := p.consume(names)
 		switch random.IntN(3) {
 		case 0:
 			errs = multierr.Append(errs, err)
@@ -681,16 +702,62 @@ func consumeAll(pipelines []*pipeline, names []string, next *[]string, random *r
 				errs = consumererror.NewDownstream(errs)
 			}
 		}
-		if open == nil {
-			continue
+		for _, name := range rest {
+			open[name] = true
 		}
-		if retryable++; retryable == 1 && named {
-			*next = open
-		} else {
-			*next = names
+		allNamed = allNamed && (rest == nil || named)
+	}
+	for _, name := range names {
+		if open[name] || len(open) > 0 && !allNamed {
+			*next = append(*next, name)
 		}
 	}
 	return errs
+}
+
+// What a pipeline rejects may be what a processor made of the records, and a queue of an exporter
+// may have merged it with records of others.
+func TestARejectedPartIsDeliveredAgainAsItWas(t *testing.T) {
+	setBody := func(text string) func(plog.LogRecord) {
+		return func(lr plog.LogRecord) { lr.Body().SetStr(text) }
+	}
+	noUID := func(lr plog.LogRecord) { lr.Attributes().Remove(uidAttribute) }
+	none, all := []string(nil), []string{"a", "b", "b", "c"} // Two records have the same UID.
+	for name, tt := range map[string]struct {
+		rest   []string
+		change func(plog.LogRecord)
+		want   []string
+	}{
+		"with other bodies":                           {[]string{"b", "c"}, setBody("changed"), []string{"b", "b", "c"}},
+		"one of two records with the same UID":        {[]string{"b"}, setBody("changed"), []string{"b", "b"}},
+		"split into several":                          {[]string{"c", "c", "c", "c", "c", "c"}, setBody("part"), []string{"c"}},
+		"in another order":                            {[]string{"c", "a"}, nil, []string{"a", "c"}},
+		"without UIDs: all are delivered again":       {[]string{"b"}, noUID, all},
+		"with records of others: all":                 {[]string{"b", "of another receiver"}, nil, all},
+		"only records of others: all":                 {[]string{"of another receiver"}, nil, all},
+		"with other UIDs: all":                        {[]string{"b"}, func(lr plog.LogRecord) { lr.Attributes().PutStr(uidAttribute, "new") }, all},
+		"with UIDs that are no strings: all":          {[]string{"b"}, func(lr plog.LogRecord) { lr.Attributes().PutInt(uidAttribute, 7) }, all},
+		"nothing, as an empty part: all":              {none, nil, all},
+		"more than there was, with records of others": {[]string{"a", "b", "b", "c", "d", "e"}, nil, all},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				rest := logsOf(tt.rest...)
+				for _, rl := range rest.ResourceLogs().All() {
+					rl.Resource().Attributes().PutStr("k8s.node.name", "added")
+					for _, lr := range rl.ScopeLogs().At(0).LogRecords().All() {
+						if tt.change != nil {
+							tt.change(lr)
+						}
+					}
+				}
+				h := newHarness(t, everySecond(), failing(consumererror.NewLogs(errFull, rest), errFull))
+				assert.Equal(t, Accepted, h.deliver(t, all...))
+				assert.Equal(t, [][]string{all, tt.want, tt.want}, h.attempts)
+				assert.Equal(t, len(all), h.total("accepted"), "each record is observed once: %v", h.seen)
+			})
+		})
+	}
 }
 
 func TestAPipelineThatGotNothingSinceADropIsForgottenAfterAMinute(t *testing.T) {

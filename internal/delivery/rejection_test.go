@@ -10,18 +10,19 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.uber.org/multierr"
 )
 
-// logsOf returns logs with a record for each name.
+// logsOf returns logs with a record for each name, which is also its UID.
 func logsOf(names ...string) plog.Logs {
 	logs := plog.NewLogs()
 	records := logs.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords()
 	for _, name := range names {
-		records.AppendEmpty().Body().SetStr(name)
+		record := records.AppendEmpty()
+		record.Body().SetStr(name)
+		record.Attributes().PutStr(uidAttribute, name)
 	}
 	return logs
 }
@@ -65,7 +66,7 @@ func TestWhatAnErrorOfThePipelinesMeans(t *testing.T) {
 		"two permanent errors":                           {errors.Join(invalid, invalid), permanent, nil},
 		"a permanent and a plain error":                  {errors.Join(invalid, full), mixed, nil},
 		"a plain and a permanent error":                  {multierr.Append(full, invalid), mixed, nil},
-		"three errors":                                   {multierr.Combine(invalid, full, full), retryable, nil},
+		"three errors":                                   {multierr.Combine(invalid, full, full), mixed, nil},
 		"no joined errors":                               {joinedErrors{}, retryable, nil},
 		"joined errors, some of them nil":                {joinedErrors{nil, invalid, nil}, permanent, nil},
 		"only nil":                                       {joinedErrors{nil}, retryable, nil},
@@ -87,9 +88,11 @@ func TestWhatAnErrorOfThePipelinesMeans(t *testing.T) {
 		"a part with several causes":                      {part(errors.Join(invalid, full), "a"), mixed, []string{"a"}},
 		"a part, and a permanent error":                   {errors.Join(part(full, "a"), invalid), mixed, []string{"a"}},
 		"a part, and a plain error":                       {errors.Join(part(full, "a"), full), retryable, nil},
-		"two parts":                                       {errors.Join(part(full, "a"), part(full, "b")), retryable, nil},
+		"two parts":                                       {errors.Join(part(full, "a"), part(full, "b")), retryable, []string{"a", "b"}},
+		"two parts, and a plain error":                    {multierr.Combine(part(full, "a"), part(full, "b"), full), retryable, nil},
+		"two parts, and a permanent error":                {multierr.Combine(part(full, "a"), invalid, part(full, "b")), mixed, []string{"a", "b"}},
 		"a part, and a part with a permanent error":       {errors.Join(part(full, "a"), part(invalid, "b")), mixed, []string{"a"}},
-		"two parts with permanent errors":                 {errors.Join(part(invalid, "a"), part(invalid, "b")), permanent, nil},
+		"two parts with permanent errors":                 {errors.Join(part(invalid, "a"), part(invalid, "b")), permanent, []string{"a", "b"}},
 		"a part in joined errors that are wrapped":        {consumererror.NewDownstream(errors.Join(part(full, "a"))), retryable, []string{"a"}},
 		"a permanent error around a part and another one": {consumererror.NewPermanent(errors.Join(part(full, "a"), invalid)), permanent, []string{"a"}},
 	} {
@@ -99,12 +102,11 @@ func TestWhatAnErrorOfThePipelinesMeans(t *testing.T) {
 			if !got.permanent {
 				assert.Equal(t, tt.want == mixed, got.someDropped, "some dropped")
 			}
-			if tt.rest == nil {
-				assert.Nil(t, got.rest)
-				return
+			var rest []string
+			for _, logs := range got.rests {
+				rest = append(rest, namesIn(logs)...)
 			}
-			require.NotNil(t, got.rest)
-			assert.Equal(t, tt.rest, namesIn(*got.rest))
+			assert.Equal(t, tt.rest, rest)
 		})
 	}
 }

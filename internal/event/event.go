@@ -9,6 +9,8 @@
 package event
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"math"
 	"strconv"
 	"strings"
@@ -37,10 +39,28 @@ func Name(ev *corev1.Event) types.NamespacedName {
 	return types.NamespacedName{Namespace: ev.Namespace, Name: ev.Name}
 }
 
-// ResourceVersion returns the event's resource version as a number. The API server guarantees
-// decimal versions that can be compared as integers. Any other version counts as 0.
-func ResourceVersion(ev *corev1.Event) uint64 {
-	version, _ := strconv.ParseUint(ev.ResourceVersion, 10, 64)
+// Digest returns a hash of an event's identity. Anyone may choose names, so it is a cryptographic
+// one, and the length of the namespace keeps apart what a separator in a name would not.
+func Digest(name types.NamespacedName) [sha256.Size]byte {
+	text := binary.AppendUvarint(make([]byte, 0, usualName), uint64(len(name.Namespace)))
+	return sha256.Sum256(append(append(text, name.Namespace...), name.Name...))
+}
+
+// usualName is how long a namespace with a name is at most, with the length: those of Kubernetes
+// have 63 and 253 bytes.
+const usualName = 1 + 63 + 253
+
+// ResourceVersion returns the event's resource version as a number; see Version.
+func ResourceVersion(ev *corev1.Event) uint64 { return Version(ev.ResourceVersion) }
+
+// Version returns a resource version as a number. The API server guarantees decimal versions that
+// can be compared as integers. Any other version cannot be compared, and is 0, as is the highest
+// number, which has no successor.
+func Version(text string) uint64 {
+	version, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || version == math.MaxUint64 {
+		return 0
+	}
 	return version
 }
 

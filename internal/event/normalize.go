@@ -3,66 +3,62 @@
 package event
 
 import (
-	"maps"
-	"slices"
-	"strings"
-	"unicode/utf8"
-
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/text"
 )
 
-// Normalize changes an event in place. It drops managedFields, which nobody reads, and makes the
-// strings that the receiver uses valid UTF-8. OTLP requires this, and protobuf from the API server
-// does not guarantee it. A sequence of invalid bytes becomes one U+FFFD.
+// Normalize changes an event in place, before anything keeps it. It drops metadata that nobody
+// reads, and bounds the strings that the receiver uses: the core API limits neither their length
+// nor, in protobuf, their bytes. OTLP requires valid UTF-8.
 func Normalize(ev *corev1.Event) {
-	ev.ManagedFields = nil
 	for _, s := range [...]*string{
 		&ev.Name, &ev.Namespace, (*string)(&ev.UID), &ev.ResourceVersion,
-		&ev.Reason, &ev.Type, &ev.Message, &ev.Action,
+		&ev.Reason, &ev.Type, &ev.Action,
 		&ev.ReportingController, &ev.ReportingInstance,
 		&ev.Source.Component, &ev.Source.Host,
 	} {
-		*s = valid(*s)
+		*s = text.Value(*s)
 	}
+	ev.Message = text.Cut(ev.Message, text.MaxBody)
 	normalizeReference(&ev.InvolvedObject)
 	if ev.Related != nil {
 		normalizeReference(ev.Related)
 	}
-	ev.Labels = validMap(ev.Labels)
-	ev.Annotations = validMap(ev.Annotations)
+	ev.ObjectMeta = metav1.ObjectMeta{
+		Namespace: ev.Namespace, Name: ev.Name, UID: ev.UID, ResourceVersion: ev.ResourceVersion,
+		CreationTimestamp: ev.CreationTimestamp, Labels: bounded(ev.Labels), Annotations: bounded(ev.Annotations),
+	}
 }
 
 func normalizeReference(o *corev1.ObjectReference) {
-	o.APIVersion = valid(o.APIVersion)
-	o.Kind = valid(o.Kind)
-	o.Namespace = valid(o.Namespace)
-	o.Name = valid(o.Name)
-	o.UID = types.UID(valid(string(o.UID)))
-	o.ResourceVersion = valid(o.ResourceVersion)
-	o.FieldPath = valid(o.FieldPath)
+	for _, s := range [...]*string{
+		&o.APIVersion, &o.Kind, &o.Namespace, &o.Name, (*string)(&o.UID), &o.ResourceVersion, &o.FieldPath,
+	} {
+		*s = text.Value(*s)
+	}
 }
 
-func valid(s string) string {
-	if utf8.ValidString(s) {
-		return s
+func bounded(entries map[string]string) map[string]string {
+	if text.AreBounded(entries) {
+		return entries
 	}
-	return strings.ToValidUTF8(s, string(utf8.RuneError))
+	return text.Entries(entries, func(string) bool { return true })
 }
 
-// validMap returns the map itself if it is valid. If two keys become the same, the greater of the
-// original keys wins, so that the same event always gives the same map.
-func validMap(m map[string]string) map[string]string {
-	invalid := false
-	for k, v := range m {
-		invalid = invalid || !utf8.ValidString(k) || !utf8.ValidString(v)
+// Keep keeps only some of the labels and annotations of an event, and its trace context.
+func Keep(ev *corev1.Event, label, annotation func(key string) bool) {
+	if len(ev.Labels) > 0 {
+		ev.Labels = text.Entries(ev.Labels, label)
 	}
-	if !invalid {
-		return m
+	if len(ev.Annotations) > 0 {
+		ev.Annotations = text.Entries(ev.Annotations, func(key string) bool {
+			return key == Traceparent || annotation(key)
+		})
 	}
-	out := make(map[string]string, len(m))
-	for _, k := range slices.Sorted(maps.Keys(m)) {
-		out[valid(k)] = valid(m[k])
-	}
-	return out
 }
+
+// Traceparent is the annotation of Events that names a trace, in the form of the header of the same
+// name (https://www.w3.org/TR/trace-context).
+const Traceparent = "traceparent"

@@ -4,6 +4,7 @@ package event
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -12,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/text"
 )
 
 const invalid = "a\xff\xfeb"
@@ -75,6 +78,31 @@ func TestKeysThatBecomeTheSameGiveTheSameMapEachTime(t *testing.T) {
 		Normalize(ev)
 		require.Equal(t, map[string]string{"k\uFFFD": "second"}, ev.Labels)
 	}
+}
+
+func TestNormalizeBoundsEveryString(t *testing.T) {
+	long := strings.Repeat("ä", 1<<20)
+	ev := &corev1.Event{Related: &corev1.ObjectReference{}}
+	setStrings(reflect.ValueOf(ev), long)
+	ev.Labels, ev.Annotations = map[string]string{long: long}, map[string]string{long: long}
+	ev.OwnerReferences = []metav1.OwnerReference{{Name: long}}
+	ev.Finalizers = []string{long}
+	Normalize(ev)
+	assert.Len(t, ev.Message, text.MaxBody-1, "a character has two bytes, the mark three")
+	assert.True(t, strings.HasSuffix(ev.Message, "ä…"))
+	assert.LessOrEqual(t, len(ev.Reason), text.MaxValue)
+	ev.TypeMeta = metav1.TypeMeta{} // The decoder sets it.
+	assert.Less(t, ev.Size(), text.MaxBody+30*text.MaxValue)
+}
+
+func TestOnlyUsedLabelsAndAnnotationsOfAnEventAreKept(t *testing.T) {
+	ev := &corev1.Event{ObjectMeta: metav1.ObjectMeta{
+		Labels:      map[string]string{"team": "a", "other": "b"},
+		Annotations: map[string]string{Traceparent: "00-…", "team": "c", "other": "d"},
+	}}
+	Keep(ev, func(key string) bool { return key == "team" }, func(string) bool { return false })
+	assert.Equal(t, map[string]string{"team": "a"}, ev.Labels)
+	assert.Equal(t, map[string]string{Traceparent: "00-…"}, ev.Annotations)
 }
 
 func FuzzNormalize(f *testing.F) {

@@ -2,7 +2,8 @@
 
 // Package extract takes labels and annotations of objects as attributes ("tags"): of the objects of
 // an owner chain, of the Namespace, of the Node, and of the Event itself. Its rules have the form
-// of the k8sattributes processor's rules.
+// of the k8sattributes processor's rules. It also names the service that an event is about, as this
+// processor does.
 package extract
 
 import (
@@ -13,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/kind"
 	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
@@ -51,15 +53,23 @@ func originOf(from string) string {
 	return ""
 }
 
-// Extractor applies compiled rules. It may be used concurrently.
-type Extractor struct {
-	labels, annotations []rule
-	inMetric            []rule // of both, those whose tags the metric has
-	uses                Uses
+// Config is what a user configures.
+type Config struct {
+	Labels, Annotations []Rule
+	Service             Service
 }
 
-// Uses are the objects outside the chain that rules take tags from.
-type Uses struct{ Namespace, Node, Event bool }
+// Extractor applies compiled rules. It may be used concurrently.
+type Extractor struct {
+	rules    []rule // those for labels come first
+	inMetric []rule // of them, those whose tags the metric has; nil: it has all
+	service  service
+	uses     Uses
+}
+
+// Uses are the objects outside the chain that tags are taken from, and whether tags depend on the
+// container that an event is about.
+type Uses struct{ Namespace, Node, Event, Container bool }
 
 type rule struct {
 	tagName string
@@ -85,23 +95,25 @@ func (p part) of(o *resolver.Object) map[string]string {
 	return o.Annotations
 }
 
-// New compiles rules. The error names each invalid rule, such as labels[0].key_regex.
-func New(labels, annotations []Rule) (*Extractor, error) {
-	l, errLabels := compile("labels", label, labels)
-	a, errAnnotations := compile("annotations", annotation, annotations)
-	e := &Extractor{labels: l, annotations: a}
-	for _, r := range slices.Concat(l, a) {
+// New compiles rules. The error names each invalid one, such as labels[0].key_regex.
+func New(config Config) (*Extractor, error) {
+	labels, errLabels := compile("labels", label, config.Labels)
+	annotations, errAnnotations := compile("annotations", annotation, config.Annotations)
+	service, errService := config.Service.compile()
+	e := &Extractor{rules: slices.Concat(labels, annotations), service: service}
+	for _, r := range e.rules {
 		e.uses.Namespace = e.uses.Namespace || r.origin == Namespace
 		e.uses.Node = e.uses.Node || r.origin == Node
 		e.uses.Event = e.uses.Event || r.origin == Event
-		if r.origin != Node && r.origin != Event {
-			e.inMetric = append(e.inMetric, r)
-		}
 	}
-	return e, errors.Join(errLabels, errAnnotations)
+	e.uses.Container = service.has[InstanceID]
+	if e.uses.Node || e.uses.Event {
+		e.inMetric = slices.DeleteFunc(slices.Clone(e.rules), func(r rule) bool { return r.origin == Node || r.origin == Event })
+	}
+	return e, errors.Join(errLabels, errAnnotations, errService)
 }
 
-// Uses returns the objects outside the chain that rules take tags from.
+// Uses returns what tags depend on in addition to the chain.
 func (e *Extractor) Uses() Uses { return e.uses }
 
 func compile(list string, of part, rules []Rule) (compiled []rule, errs error) {
@@ -159,32 +171,35 @@ func missingGroup(name string, regex *regexp.Regexp) string {
 	return ""
 }
 
-var kindForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*(\.[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?)*$`)
-
-// kindMatcher returns which objects a rule applies to. For a bare kind that the conventions name,
-// the group is the one that kubectl uses. Another bare kind may be of any group.
+// kindMatcher returns which objects a rule applies to.
 func kindMatcher(from string) (func(*resolver.Object) bool, error) {
-	if !kindForm.MatchString(from) {
-		return nil, fmt.Errorf(".from: %q is neither %q, %q, %q, %q nor a kind such as pod, deployment or rollout.argoproj.io", from, Nearest, Namespace, Node, Event)
+	pattern, err := kind.Parse(from)
+	if err != nil {
+		return nil, fmt.Errorf(".from: %w; other values are %s, %s, %s and %s", err, Nearest, Namespace, Node, Event)
 	}
-	kind, group, grouped := strings.Cut(from, ".")
-	if !grouped {
-		group, grouped = semconv.Group(kind)
-	}
-	return func(o *resolver.Object) bool {
-		return strings.EqualFold(o.Kind, kind) && (!grouped || strings.EqualFold(o.GroupKind().Group, group))
-	}, nil
+	return func(o *resolver.Object) bool { return pattern.Matches(o.GroupKind()) }, nil
 }
 
-// KeepLabel reports whether any rule uses a label of this key of an object that is looked up.
-func (e *Extractor) KeepLabel(key string) bool { return anyKeeps(e.labels, key) }
+// KeepLabel reports whether a label of this key of an object that is looked up is used.
+func (e *Extractor) KeepLabel(key string) bool { return e.keeps(label, key) }
 
-// KeepAnnotation reports whether any rule uses an annotation of this key of an object that is
-// looked up.
-func (e *Extractor) KeepAnnotation(key string) bool { return anyKeeps(e.annotations, key) }
+// KeepAnnotation reports whether an annotation of this key of an object that is looked up is used.
+func (e *Extractor) KeepAnnotation(key string) bool { return e.keeps(annotation, key) }
 
-func anyKeeps(rules []rule, key string) bool {
-	return slices.ContainsFunc(rules, func(r rule) bool { return r.origin != Event && r.matches(key) })
+// KeepEventLabel reports whether a label of this key of Events is used.
+func (e *Extractor) KeepEventLabel(key string) bool { return e.keepsOfEvent(label, key) }
+
+// KeepEventAnnotation reports whether an annotation of this key of Events is used.
+func (e *Extractor) KeepEventAnnotation(key string) bool { return e.keepsOfEvent(annotation, key) }
+
+func (e *Extractor) keeps(part part, key string) bool {
+	return slices.ContainsFunc(e.rules, func(r rule) bool { return r.origin != Event && r.part == part && r.matches(key) }) ||
+		slices.ContainsFunc(e.service.rules, func(r rule) bool { return r.part == part && r.matches(key) }) ||
+		slices.Contains(e.service.keeps(part), key)
+}
+
+func (e *Extractor) keepsOfEvent(part part, key string) bool {
+	return slices.ContainsFunc(e.rules, func(r rule) bool { return r.origin == Event && r.part == part && r.matches(key) })
 }
 
 func (r rule) matches(key string) bool {

@@ -3,11 +3,14 @@
 package extract
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/text"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
@@ -58,10 +61,10 @@ func TestTags(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			e, err := New(tt.labels, tt.annotations)
+			e, err := New(Config{Labels: tt.labels, Annotations: tt.annotations})
 			require.NoError(t, err)
 			got := e.Tags(Sources{Chain: chain})
-			assert.Equal(t, Tags{Resource: tt.want, Metric: tt.want}, normalized(got))
+			assert.Equal(t, Tags{Resource: tt.want, Metric: byName(tt.want)}, normalized(got))
 		})
 	}
 }
@@ -147,8 +150,9 @@ func TestTagsFromOutsideTheChain(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			e, err := New(tt.labels, tt.annotations)
+			e, err := New(Config{Labels: tt.labels, Annotations: tt.annotations})
 			require.NoError(t, err)
+			tt.want.Metric = byName(tt.want.Metric)
 			assert.Equal(t, tt.want, normalized(e.Tags(shop)))
 			// If they are not known, there are no tags of them.
 			assert.Empty(t, normalized(e.Tags(Sources{Chain: shop.Chain[:0]})))
@@ -166,7 +170,7 @@ func TestWhatRulesUse(t *testing.T) {
 		"annotations":               {annotations: []Rule{{Key: "a", From: "Node"}, {Key: "a", From: "event"}}, want: Uses{Node: true, Event: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e, err := New(tt.labels, tt.annotations)
+			e, err := New(Config{Labels: tt.labels, Annotations: tt.annotations})
 			require.NoError(t, err)
 			assert.Equal(t, tt.want, e.Uses())
 		})
@@ -183,7 +187,10 @@ func TestTagsWithOtherNamesOrValuesAreNotTheSame(t *testing.T) {
 }
 
 func TestKeepsOnlyWhatARuleWants(t *testing.T) {
-	e, err := New([]Rule{{Key: "app"}, {KeyRegex: "x-.*"}, {Key: "event's", From: "event"}, {Key: "zone", From: "node"}}, []Rule{{Key: "note"}})
+	e, err := New(Config{
+		Labels:      []Rule{{Key: "app"}, {KeyRegex: "x-.*"}, {Key: "event's", From: "event"}, {Key: "zone", From: "node"}},
+		Annotations: []Rule{{Key: "note"}},
+	})
 	require.NoError(t, err)
 	assert.True(t, e.KeepLabel("app"))
 	assert.True(t, e.KeepLabel("x-1"))
@@ -195,17 +202,19 @@ func TestKeepsOnlyWhatARuleWants(t *testing.T) {
 }
 
 func TestErrorsNameTheRule(t *testing.T) {
-	_, err := New(
-		[]Rule{{Key: "ok"}, {TagName: "none"}, {Key: "a", KeyRegex: "b"}, {KeyRegex: "("}, {TagName: "k8s.owner.chain", Key: "a"}, {TagName: "k8s.event.reason", Key: "a", From: "event"}, {KeyRegex: "a)|(?:b"}},
-		[]Rule{{Key: "a", From: "not a kind"}},
-	)
+	_, err := New(Config{
+		Labels:      []Rule{{Key: "ok"}, {TagName: "none"}, {Key: "a", KeyRegex: "b"}, {KeyRegex: "("}, {TagName: "k8s.owner.chain", Key: "a"}, {TagName: "k8s.event.reason", Key: "a", From: "event"}, {KeyRegex: "a)|(?:b"}},
+		Annotations: []Rule{{Key: "a", From: "not a kind"}},
+		Service:     Service{Metadata: []string{ServiceName, "k8s.pod.ip"}},
+	})
+	require.ErrorContains(t, err, `metadata[1]: "k8s.pod.ip" is not known; use some of ["service.name"`)
 	require.ErrorContains(t, err, `labels[1]: key is "" and key_regex is ""; set exactly one of them`)
 	require.ErrorContains(t, err, `labels[2]: key is "a" and key_regex is "b"; set exactly one of them`)
 	require.ErrorContains(t, err, `labels[3].key_regex: "(" is not a valid regular expression`)
 	require.ErrorContains(t, err, `labels[6].key_regex: "a)|(?:b" is not a valid regular expression`)
 	require.ErrorContains(t, err, `labels[4].tag_name: "k8s.owner.chain" is an attribute of the receiver itself; choose another name`)
 	require.ErrorContains(t, err, `labels[5].tag_name: "k8s.event.reason" is an attribute of the receiver itself; choose another name`)
-	require.ErrorContains(t, err, `annotations[0].from: "not a kind" is neither "nearest", "namespace", "node", "event" nor a kind such as pod`)
+	require.ErrorContains(t, err, `annotations[0].from: "not a kind" is not a kind such as pod, deployment or rollout.argoproj.io; other values are nearest`)
 }
 
 func TestANameRefersToGroupsThatThereAre(t *testing.T) {
@@ -214,7 +223,7 @@ func TestANameRefersToGroupsThatThereAre(t *testing.T) {
 		"x.$1_y": "1_y", "x.$2": "2", "x.${other}": "other",
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := New([]Rule{{TagName: name, KeyRegex: "x-(?P<part>.*)"}}, nil)
+			_, err := New(Config{Labels: []Rule{{TagName: name, KeyRegex: "x-(?P<part>.*)"}}})
 			if missing == "" {
 				require.NoError(t, err)
 				return
@@ -222,4 +231,21 @@ func TestANameRefersToGroupsThatThereAre(t *testing.T) {
 			assert.ErrorContains(t, err, `labels[0].tag_name: "`+name+`" names the group "`+missing+`", which key_regex "x-(?P<part>.*)" does not have`)
 		})
 	}
+}
+
+func TestAKeyThatARuleNamesHasRoomWhateverARegexMatches(t *testing.T) {
+	e, err := New(Config{Labels: []Rule{{KeyRegex: "x-.*"}, {TagName: "named", Key: "named"}}})
+	require.NoError(t, err)
+	var chain []*resolver.Object
+	for i := range 5 {
+		o := &resolver.Object{APIVersion: "v1", Kind: fmt.Sprint("Kind", i), Labels: map[string]string{}}
+		for j := range 100 {
+			o.Labels[fmt.Sprint("x-", j)] = strings.Repeat("v", 63)
+		}
+		chain = append(chain, o)
+	}
+	chain[4].Labels["named"] = "value"
+	tags := e.Tags(Sources{Chain: chain}).Resource
+	assert.Contains(t, tags, Tag{"named", "value"})
+	assert.Len(t, tags, text.MaxEntries+1)
 }

@@ -4,9 +4,11 @@ package extract
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
+	"github.com/kubeevents/kubeeventsreceiver/internal/text"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
@@ -17,18 +19,21 @@ type Tag struct{ Name, Value string }
 type Tags struct {
 	Resource []Tag // of the log record's resource
 	Record   []Tag // of the log record itself
-	// Metric are those of the metric's resource. Rules that take tags from the Node or from the
-	// Event do not apply to the metric: series would not belong to a workload, but to a Node or an
-	// Event.
+	// Metric are those of the metric. Rules that take tags from the Node or from the Event do not
+	// apply to it: series would not belong to a workload, but to a Node or an Event. Nor does it have
+	// what names a service: two pods of a workload may differ in it. They are in the order of their
+	// names: the same tags are the same series, wherever on the chain they are.
 	Metric []Tag
 }
 
 // Sources are the objects that tags are taken from. nil: there is none, or it is not known.
 type Sources struct {
 	Chain     []*resolver.Object // the involved object and its owners
+	Known     bool               // whether the involved object was read, and not only named by the Event
 	Namespace *resolver.Object   // the Namespace of the involved object
 	Node      *resolver.Object   // the Node that k8s.node.name names
 	Event     *resolver.Object   // the Event itself
+	Container string             // the container that the Event is about; empty: it names none
 }
 
 // Joined returns tags in a form that can be compared.
@@ -38,25 +43,38 @@ func Joined(tags []Tag) string {
 	}
 	var joined strings.Builder
 	for _, tag := range tags {
-		// Neither a label nor its key can hold a NUL byte.
-		joined.WriteString(tag.Name + "\x00" + tag.Value + "\x00")
+		// An annotation's value may hold any character.
+		joined.WriteString(strconv.Itoa(len(tag.Name)) + " " + strconv.Itoa(len(tag.Value)) + " " + tag.Name + tag.Value)
 	}
 	return joined.String()
 }
 
 // Tags returns the tags that the rules find. If two rules give the same name, the first rule that
-// finds a value wins, so that a second rule can be a fallback. An empty value gives no tag.
+// finds a value wins, so that a second rule can be a fallback. An empty value gives no tag. What
+// names the service comes last, so that a rule can give it another name.
 func (e *Extractor) Tags(from Sources) Tags {
 	var all found
-	all.apply(e.labels, from)
-	all.apply(e.annotations, from)
-	tags := Tags{Resource: withValues(all.resource), Record: withValues(all.record)}
-	if tags.Metric = tags.Resource; e.uses.Node || e.uses.Event {
-		var all found
-		all.apply(e.inMetric, from)
-		tags.Metric = withValues(all.resource)
+	all.apply(e.rules, from)
+	all.resource = slices.Clip(withValues(all.resource))
+	tags := Tags{Metric: all.resource}
+	if e.inMetric != nil {
+		var inMetric found
+		inMetric.apply(e.inMetric, from)
+		tags.Metric = withValues(inMetric.resource)
 	}
+	tags.Metric = byName(tags.Metric)
+	e.service.find(from, &all)
+	tags.Resource, tags.Record = withValues(all.resource), withValues(all.record)
 	return tags
+}
+
+// byName returns the tags in the order of their names.
+func byName(tags []Tag) []Tag {
+	compare := func(a, b Tag) int { return strings.Compare(a.Name, b.Name) }
+	if slices.IsSortedFunc(tags, compare) {
+		return tags
+	}
+	return slices.SortedFunc(slices.Values(tags), compare)
 }
 
 func withValues(tags []Tag) []Tag {
@@ -64,7 +82,10 @@ func withValues(tags []Tag) []Tag {
 }
 
 // found are the tags so far. Their names are distinct.
-type found struct{ resource, record []Tag }
+type found struct {
+	resource, record []Tag
+	matching, size   int // of those that key_regex matches: how many, and how long their texts are
+}
 
 func (f *found) apply(rules []rule, from Sources) {
 	for _, r := range rules {
@@ -74,6 +95,7 @@ func (f *found) apply(rules []rule, from Sources) {
 
 // add adds the tag unless its name is already there.
 func (f *found) add(t Tag, origin string) {
+	t = Tag{text.Value(t.Name), text.Value(t.Value)}
 	sameName := func(have Tag) bool { return have.Name == t.Name }
 	switch {
 	case slices.ContainsFunc(f.resource, sameName) || slices.ContainsFunc(f.record, sameName):
@@ -81,6 +103,16 @@ func (f *found) add(t Tag, origin string) {
 		f.record = append(f.record, t)
 	default:
 		f.resource = append(f.resource, t)
+	}
+}
+
+// addMatching adds the tag if what key_regex matches stays within the bounds of one object: it may
+// match the keys of many objects on a chain. A key that a rule names always has room.
+func (f *found) addMatching(t Tag, origin string) {
+	f.matching++
+	f.size += min(len(t.Name), text.MaxValue) + min(len(t.Value), text.MaxValue)
+	if f.matching <= text.MaxEntries && f.size <= text.MaxEntriesBytes {
+		f.add(t, origin)
 	}
 }
 
@@ -92,6 +124,8 @@ func (r rule) find(from Sources, f *found) {
 		r.findIn(from.Node, f)
 	case Event:
 		r.findIn(from.Event, f)
+	case involved:
+		r.findIn(from.Chain[0], f)
 	default:
 		for _, o := range from.Chain {
 			if r.isKind != nil && !r.isKind(o) {
@@ -137,8 +171,8 @@ func (r rule) findMatching(o *resolver.Object, f *found) {
 	}
 	slices.Sort(keys)
 	for _, key := range keys {
-		if name := r.name(o, key); !semconv.Own(name) {
-			f.add(Tag{name, values[key]}, r.origin)
+		if name := text.Value(r.name(o, key)); !semconv.Own(name) {
+			f.addMatching(Tag{name, values[key]}, r.origin)
 		}
 	}
 }

@@ -10,6 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/kind"
 )
 
 // Filter holds the user's choices. Globs are path.Match patterns, case-sensitive. Callers must have
@@ -24,6 +26,11 @@ type Filter struct {
 	// ExcludeNamespaces are globs of which none may match the involved object's namespace. An
 	// object that is in no namespace is never excluded.
 	ExcludeNamespaces []string
+	// IncludeKinds are patterns of which one must match the kind of the involved object; empty takes
+	// all kinds.
+	IncludeKinds []kind.Pattern
+	// ExcludeKinds are patterns of which none may match. They beat IncludeKinds.
+	ExcludeKinds []kind.Pattern
 }
 
 // Wants reports whether the event passes the filter.
@@ -37,8 +44,25 @@ func (f Filter) Wants(ev *corev1.Event) bool {
 	if matches(f.ExcludeReasons, ev.Reason) {
 		return false
 	}
+	if len(f.IncludeKinds) > 0 && !matchesKind(f.IncludeKinds, &ev.InvolvedObject) {
+		return false
+	}
+	if matchesKind(f.ExcludeKinds, &ev.InvolvedObject) {
+		return false
+	}
 	namespace := ev.InvolvedObject.Namespace
 	return namespace == "" || !matches(f.ExcludeNamespaces, namespace)
+}
+
+// matchesKind reports whether a pattern matches the kind of an object. Without an API version, the
+// group of the kind is not known.
+func matchesKind(patterns []kind.Pattern, of *corev1.ObjectReference) bool {
+	return slices.ContainsFunc(patterns, func(p kind.Pattern) bool {
+		if of.APIVersion == "" {
+			return p.MatchesKind(of.Kind)
+		}
+		return p.Matches(of.GroupVersionKind().GroupKind())
+	})
 }
 
 // FieldSelector returns the part of the filter that the API server can apply: a single type. Empty

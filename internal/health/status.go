@@ -13,7 +13,8 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/election"
+	"github.com/kubeevents/kubeeventsreceiver/internal/leadership"
+	"github.com/kubeevents/kubeeventsreceiver/internal/position"
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 )
 
@@ -168,22 +169,22 @@ func where(namespace string) string {
 	return "namespace " + namespace
 }
 
-// PositionFailed implements election.Observer. After such a failure, a standby drops nothing, so a
+// PositionFailed implements position.Observer. After such a failure, a standby drops nothing, so a
 // failover repeats more.
 func (s *Status) PositionFailed(err error) {
 	cause := "unavailable"
-	var forbidden *election.PermissionError
+	var forbidden *position.PermissionError
 	if errors.As(err, &forbidden) {
 		cause = "forbidden"
 	}
-	var unreadable *election.DataError
+	var unreadable *position.DataError
 	if errors.As(err, &unreadable) {
 		cause = "unreadable"
 	}
 	s.Failed(positionPart, cause, "Cannot read or publish the position of the leader; retrying. Until it works, a failover repeats more", err)
 }
 
-// PositionWorks implements election.Observer.
+// PositionWorks implements position.Observer.
 func (s *Status) PositionWorks() {
 	s.Recovered(positionPart, "The position of the leader can be read and published again")
 }
@@ -211,9 +212,9 @@ func (s *Status) AcceptingAgain() { s.Forget(logsPipeline) }
 // electionPart is the name of this part in the component's status if no process can be elected.
 const electionPart = "the leader election"
 
-// ElectionFailed implements election.Observer.
+// ElectionFailed implements leadership.Observer.
 func (s *Status) ElectionFailed(err error) {
-	var noLeader *election.NoLeaderError
+	var noLeader *leadership.NoLeaderError
 	if errors.As(err, &noLeader) {
 		s.Failed(electionPart, noLeader.Cause, "No replica can be elected leader, and nothing is emitted; retrying", err)
 		return
@@ -221,5 +222,5 @@ func (s *Status) ElectionFailed(err error) {
 	s.Failed(electionPart, "unavailable", "Cannot read the leader election Lease, and no replica may lead; retrying", err)
 }
 
-// ElectionWorks implements election.Observer.
+// ElectionWorks implements leadership.Observer.
 func (s *Status) ElectionWorks() { s.Recovered(electionPart, "A leader is elected again") }

@@ -33,22 +33,17 @@ const (
 	Delivering = metadata.AttributeWaitCauseDelivering
 )
 
-// waitOptions are the options to record a wait. They are made once, because sets of attributes are
-// sorted and hashed.
-var waitOptions = func() map[Cause][]metric.RecordOption {
-	options := map[Cause][]metric.RecordOption{}
-	for name, cause := range metadata.MapAttributeWaitCause {
-		options[cause] = []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(attribute.String("cause", name)))}
-	}
-	return options
-}()
-
 // Telemetry is the receiver's own telemetry. Its methods may be called concurrently.
 type Telemetry struct {
 	// Operations records the attempts to deliver.
 	Operations *receiverhelper.ObsReport
 
 	builder *metadata.TelemetryBuilder
+	// id has the attribute receiver, so that the receivers of one Collector have their own series.
+	id metric.MeasurementOption
+	// waits are the options to record a wait. They are made once, because sets of attributes are
+	// sorted and hashed.
+	waits map[Cause][]metric.RecordOption
 
 	waiting      atomic.Int64 // events that arrived and are not processed yet
 	hits         atomic.Int64 // objects that came from the cache; not reported yet
@@ -67,7 +62,12 @@ func newTelemetry(settings receiver.Settings) (*Telemetry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Telemetry{builder: builder, Operations: report}, nil
+	id := attribute.String("receiver", settings.ID.String())
+	waits := map[Cause][]metric.RecordOption{}
+	for name, cause := range metadata.MapAttributeWaitCause {
+		waits[cause] = []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(id, attribute.String("cause", name)))}
+	}
+	return &Telemetry{builder: builder, Operations: report, id: metric.WithAttributeSet(attribute.NewSet(id)), waits: waits}, nil
 }
 
 // Shutdown ends the measurements.
@@ -87,30 +87,30 @@ type Sources struct {
 func (t *Telemetry) Measure(from Sources) error {
 	b := t.builder
 	errs := errors.Join(
-		b.RegisterKubeEventsWaitingCallback(observed(t.waiting.Load)),
-		b.RegisterKubeEventsSeriesCallback(observed(t.series.Load)),
-		b.RegisterKubeEventsSeriesLimitCallback(observed(func() int64 { return int64(from.SeriesLimit) })),
-		b.RegisterKubeEventsLeadingCallback(observed(func() int64 {
+		b.RegisterKubeEventsWaitingCallback(t.observed(t.waiting.Load)),
+		b.RegisterKubeEventsSeriesCallback(t.observed(t.series.Load)),
+		b.RegisterKubeEventsSeriesLimitCallback(t.observed(func() int64 { return int64(from.SeriesLimit) })),
+		b.RegisterKubeEventsLeadingCallback(t.observed(func() int64 {
 			if from.Leads() {
 				return 1
 			}
 			return 0
 		})),
 		b.RegisterKubeEventsCheckpointAgeCallback(func(_ context.Context, o metric.Float64Observer) error {
-			o.Observe(t.checkpointAge(time.Now()).Seconds())
+			o.Observe(t.checkpointAge(time.Now()).Seconds(), t.id)
 			return nil
 		}),
 	)
 	if from.Owners == nil {
 		return errs
 	}
-	return errors.Join(errs, b.RegisterKubeEventsOwnerCacheSizeCallback(observed(func() int64 { return int64(from.Owners.Len()) })))
+	return errors.Join(errs, b.RegisterKubeEventsOwnerCacheSizeCallback(t.observed(func() int64 { return int64(from.Owners.Len()) })))
 }
 
 // observed returns a callback that reads a value.
-func observed(value func() int64) metric.Int64Callback {
+func (t *Telemetry) observed(value func() int64) metric.Int64Callback {
 	return func(_ context.Context, o metric.Int64Observer) error {
-		o.Observe(value())
+		o.Observe(value(), t.id)
 		return nil
 	}
 }
@@ -137,7 +137,7 @@ func (t *Telemetry) DealtWith(batch []watch.Change) {
 
 // Waited measures how long a batch waited for one cause.
 func (t *Telemetry) Waited(cause Cause, d time.Duration) {
-	t.builder.KubeEventsBatchWait.Record(context.Background(), d.Seconds(), waitOptions[cause]...)
+	t.builder.KubeEventsBatchWait.Record(context.Background(), d.Seconds(), t.waits[cause]...)
 }
 
 // Paced measures how long the read of a connection was delayed that then found data.
@@ -145,20 +145,20 @@ func (t *Telemetry) Paced(d time.Duration) { t.Waited(Pacing, d) }
 
 // Accounted counts received events, and how many of them the filters exclude.
 func (t *Telemetry) Accounted(received, filtered int64) {
-	t.builder.KubeEventsReceived.Add(context.Background(), received)
-	t.builder.KubeEventsFiltered.Add(context.Background(), filtered)
+	t.builder.KubeEventsReceived.Add(context.Background(), received, t.id)
+	t.builder.KubeEventsFiltered.Add(context.Background(), filtered, t.id)
 }
 
 // Resolved counts the resolutions of the observations' owner chains.
 func (t *Telemetry) Resolved(observations []observation.Observation) {
-	t.builder.KubeEventsOwnerCacheHits.Add(context.Background(), t.hits.Swap(0))
+	t.builder.KubeEventsOwnerCacheHits.Add(context.Background(), t.hits.Swap(0), t.id)
 	counts := map[resolver.Resolution]int64{}
 	for i := range observations {
 		counts[observations[i].Chain.Resolution]++
 	}
 	for resolution, count := range counts {
 		if resolution != "" {
-			t.builder.KubeEventsOwnerResolutions.Add(context.Background(), count,
+			t.builder.KubeEventsOwnerResolutions.Add(context.Background(), count, t.id,
 				metric.WithAttributes(attribute.String("resolution", string(resolution))))
 		}
 	}
@@ -168,29 +168,30 @@ func (t *Telemetry) Resolved(observations []observation.Observation) {
 // overflow series.
 func (t *Telemetry) Counted(series, overflow int) {
 	t.series.Store(int64(series))
-	t.builder.KubeEventsSeriesOverflow.Add(context.Background(), int64(overflow))
+	t.builder.KubeEventsSeriesOverflow.Add(context.Background(), int64(overflow), t.id)
 }
 
 // Accepted implements delivery.Observer.
 func (t *Telemetry) Accepted(records int) {
-	t.builder.KubeEventsAccepted.Add(context.Background(), int64(records))
+	t.builder.KubeEventsAccepted.Add(context.Background(), int64(records), t.id)
 }
 
 // Delivered measures the time since the receiver saw the records.
 func (t *Telemetry) Delivered(records []observation.Observation, now time.Time) {
+	options := []metric.RecordOption{t.id}
 	for i := range records {
-		t.builder.KubeEventsLatency.Record(context.Background(), now.Sub(records[i].SeenAt).Seconds())
+		t.builder.KubeEventsLatency.Record(context.Background(), now.Sub(records[i].SeenAt).Seconds(), options...)
 	}
 }
 
 // Rejected implements delivery.Observer.
 func (t *Telemetry) Rejected(records int, _ error) {
-	t.builder.KubeEventsRefused.Add(context.Background(), int64(records))
+	t.builder.KubeEventsRefused.Add(context.Background(), int64(records), t.id)
 }
 
 // Dropped implements delivery.Observer.
 func (t *Telemetry) Dropped(records int, _ error, _ bool) {
-	t.builder.KubeEventsDropped.Add(context.Background(), int64(records))
+	t.builder.KubeEventsDropped.Add(context.Background(), int64(records), t.id)
 }
 
 // Unsaved records that something is not in the last checkpoint, which was saved at that time.
@@ -200,20 +201,22 @@ func (t *Telemetry) Unsaved(checkpoint time.Time) { t.unsavedSince.Store(checkpo
 func (t *Telemetry) Saved() { t.unsavedSince.Store(0) }
 
 // NotSaved counts a checkpoint that could not be saved.
-func (t *Telemetry) NotSaved() { t.builder.KubeEventsCheckpointFailures.Add(context.Background(), 1) }
+func (t *Telemetry) NotSaved() {
+	t.builder.KubeEventsCheckpointFailures.Add(context.Background(), 1, t.id)
+}
 
 func (t *Telemetry) restarted(cause watch.Cause) {
-	t.builder.KubeEventsWatchRestarts.Add(context.Background(), 1, metric.WithAttributes(attribute.String("cause", string(cause))))
+	t.builder.KubeEventsWatchRestarts.Add(context.Background(), 1, t.id, metric.WithAttributes(attribute.String("cause", string(cause))))
 }
 
 // LookupDone implements resolver.Observer.
 func (t *Telemetry) LookupDone(result string, took time.Duration) {
-	t.builder.KubeEventsOwnerLookups.Add(context.Background(), 1, metric.WithAttributes(attribute.String("result", result)))
-	t.builder.KubeEventsOwnerLookupDuration.Record(context.Background(), took.Seconds())
+	t.builder.KubeEventsOwnerLookups.Add(context.Background(), 1, t.id, metric.WithAttributes(attribute.String("result", result)))
+	t.builder.KubeEventsOwnerLookupDuration.Record(context.Background(), took.Seconds(), t.id)
 }
 
 func (t *Telemetry) lookupForbidden(verb string, resource schema.GroupResource) {
-	t.builder.KubeEventsOwnerLookupsForbidden.Add(context.Background(), 1,
+	t.builder.KubeEventsOwnerLookupsForbidden.Add(context.Background(), 1, t.id,
 		metric.WithAttributes(attribute.String("verb", verb), attribute.String("resource", resource.String())))
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
 	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
+	"github.com/kubeevents/kubeeventsreceiver/internal/text"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
@@ -32,6 +33,8 @@ type Converter struct {
 	ScopeVersion string
 	// Disabled has the resource attributes that are left out; nil: none.
 	Disabled semconv.Disabled
+	// EntityRefs makes each resource refer to the entities that its attributes describe.
+	EntityRefs bool
 }
 
 // Convert writes one record for each observation. Records of one involved object keep their order.
@@ -93,6 +96,9 @@ func (c Converter) newResource(logs plog.Logs, cluster semconv.Cluster, o *obser
 	rl.SetSchemaUrl(semconv.SchemaURL)
 	writeResource(rl.Resource().Attributes(), cluster, o)
 	c.Disabled.RemoveFrom(rl.Resource().Attributes())
+	if c.EntityRefs {
+		semconv.WriteEntityRefs(rl.Resource())
+	}
 	sl := rl.ScopeLogs().AppendEmpty()
 	sl.Scope().SetName(c.ScopeName)
 	sl.Scope().SetVersion(c.ScopeVersion)
@@ -153,30 +159,39 @@ func writeRecord(record plog.LogRecord, o *observation.Observation) {
 	record.SetEventName(EventName)
 	record.SetTimestamp(pcommon.Timestamp(event.UnixNano(event.NewestOccurrence(ev))))
 	record.SetObservedTimestamp(pcommon.Timestamp(event.UnixNano(o.SeenAt)))
-	record.SetSeverityText(semconv.ValidUTF8(ev.Type))
+	record.SetSeverityText(text.Value(ev.Type))
 	record.SetSeverityNumber(severity(ev.Type))
-	record.Body().SetStr(semconv.ValidUTF8(ev.Message))
-	writeTrace(record, ev.Annotations[traceparent])
+	record.Body().SetStr(text.Cut(ev.Message, text.MaxBody))
+	writeTrace(record, o)
 	writeAttributes(record.Attributes(), o)
 }
 
-// traceparent is the annotation of Events that names a trace, in the form of the header of the same
-// name (https://www.w3.org/TR/trace-context).
-const traceparent = "traceparent"
-
-// writeTrace writes the trace context that the value names, if it is valid.
-func writeTrace(record plog.LogRecord, value string) {
-	if value == "" {
-		return
+// writeTrace writes the trace context of the event, else that of the nearest object on the chain
+// that has one.
+func writeTrace(record plog.LogRecord, o *observation.Observation) {
+	of := traceContext(o.Event.Annotations[event.Traceparent])
+	for _, object := range o.Chain.Objects {
+		if of.IsValid() {
+			break
+		}
+		of = traceContext(object.Annotations[extract.Traceparent])
 	}
-	carrier := propagation.MapCarrier{traceparent: value}
-	of := trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), carrier))
 	if !of.IsValid() {
 		return
 	}
 	record.SetTraceID(pcommon.TraceID(of.TraceID()))
 	record.SetSpanID(pcommon.SpanID(of.SpanID()))
 	record.SetFlags(plog.LogRecordFlags(of.TraceFlags()))
+}
+
+// traceContext reads the value of W3C's header traceparent. What it returns is not valid if the
+// value is not.
+func traceContext(value string) trace.SpanContext {
+	if value == "" {
+		return trace.SpanContext{}
+	}
+	carrier := propagation.MapCarrier{event.Traceparent: value}
+	return trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), carrier))
 }
 
 func severity(eventType string) plog.SeverityNumber {
@@ -221,10 +236,41 @@ func writeAttributes(attributes pcommon.Map, o *observation.Observation) {
 }
 
 // recordUID returns the same UID for the same event and count in every replica, so that a backend
-// can drop duplicates.
+// can drop duplicates. It is empty if it could be that of another record: the event has no UID, or
+// one that was cut.
 func recordUID(ev *corev1.Event) string {
-	if ev.UID == "" {
+	uid := string(ev.UID) + "-" + strconv.FormatInt(event.Count(ev), 10)
+	if ev.UID == "" || len(uid) > text.MaxValue {
 		return ""
 	}
-	return string(ev.UID) + "-" + strconv.FormatInt(event.Count(ev), 10)
+	return uid
+}
+
+const (
+	// fixedSize is an upper bound of what a record takes in OTLP in addition to its texts: the names
+	// of its attributes and of its resource's, the cluster, numbers and times.
+	fixedSize = 3 << 10
+	// fixedSizeOfObject is the same for each object of its chain.
+	fixedSizeOfObject = 128
+	// fixedSizeOfTag is the same for each tag.
+	fixedSizeOfTag = 16
+	// timesOfText is how many attributes may have the same text.
+	timesOfText = 3
+)
+
+// MaxSize returns an upper bound of what an observation takes in OTLP as a record with a resource
+// of its own.
+func MaxSize(o *observation.Observation) int {
+	ev := o.Event
+	size := fixedSize + ev.Size() + len(ev.UID) + len(ev.Type) + len(ev.InvolvedObject.FieldPath) + len(ev.Source.Host)
+	size += len(ev.ReportingInstance) + len(ev.Namespace) + len(ev.InvolvedObject.Name) + len(ev.InvolvedObject.UID)
+	for _, object := range o.Chain.Objects {
+		size += fixedSizeOfObject + timesOfText*(len(object.APIVersion)+len(object.Kind)+len(object.Name)+len(object.UID))
+	}
+	for _, tags := range [][]extract.Tag{o.Tags.Resource, o.Tags.Record} {
+		for _, tag := range tags {
+			size += fixedSizeOfTag + len(tag.Name) + len(tag.Value)
+		}
+	}
+	return size
 }

@@ -111,6 +111,39 @@ func TestTheAnnotationTraceparentIsTheTraceContext(t *testing.T) {
 	}
 }
 
+func TestTheTraceContextOfTheNearestObject(t *testing.T) {
+	const spanID, key = "00f067aa0ba902b7", "tracing.k8s.io/traceparent"
+	traced := func(digit string) map[string]string {
+		return map[string]string{key: "00-" + strings.Repeat(digit, 32) + "-" + spanID + "-01"}
+	}
+	for name, tt := range map[string]struct {
+		event      string
+		pod, owner map[string]string
+		trace      string // its digit; empty: there is none
+	}{
+		"the event's own comes first": {event: traced("a")[key], pod: traced("b"), owner: traced("c"), trace: "a"},
+		"the involved object":         {pod: traced("b"), owner: traced("c"), trace: "b"},
+		"its owner":                   {owner: traced("c"), trace: "c"},
+		"one that is not valid":       {event: "x", pod: map[string]string{key: "y"}, owner: traced("c"), trace: "c"},
+		"another annotation":          {pod: map[string]string{"traceparent": traced("b")[key]}},
+		"nobody has one":              {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ev := podEvent("1", "a")
+			ev.Annotations = map[string]string{"traceparent": tt.event}
+			o := of(ev)
+			o.Chain.Objects = []*resolver.Object{
+				{APIVersion: "v1", Kind: "Pod", Name: "a", Annotations: tt.pod},
+				{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "a"},
+				{APIVersion: "apps/v1", Kind: "Deployment", Name: "a", Annotations: tt.owner},
+			}
+			record := convert(o).ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0)
+			assert.Equal(t, strings.Repeat(tt.trace, 32), record.TraceID().String())
+			assert.Equal(t, tt.trace != "", record.SpanID().String() == spanID)
+		})
+	}
+}
+
 func TestTheClusterIsNamed(t *testing.T) {
 	for name, tt := range map[string]struct {
 		cluster semconv.Cluster

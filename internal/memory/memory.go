@@ -6,19 +6,21 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"maps"
 	"math"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
-	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/checkpoint"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/dedup"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/ledger"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/objects"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/tally"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
@@ -34,10 +36,8 @@ type Config struct {
 	Identity string
 	// Saved is whether the memory is saved: it then notes what changes.
 	Saved bool
-	// Objects is how many objects of chains are saved at most; 0: none. Kept is which of their
-	// labels and annotations are read.
+	// Objects is how many objects of chains are saved at most; 0: none.
 	Objects int
-	Kept    extract.Kept
 	// Start is where the receiver starts without a checkpoint; nil: nowhere in particular.
 	Start Position
 }
@@ -61,6 +61,9 @@ type Memory struct {
 	Tally   *tally.Tally
 	objects *objects.Objects
 	cluster string
+	// unreadable has the entries of the checkpoint that cannot be read, and that the next one has
+	// not.
+	unreadable map[checkpoint.Key]error
 }
 
 // New makes a memory that remembers nothing.
@@ -72,6 +75,8 @@ func New(config Config, now time.Time) *Memory {
 		Windows: dedup.New(config.DedupInterval, config.Coverage.streamOf),
 		Tally:   tally.New(config.Tally, now),
 		objects: objects.New(config.Objects),
+
+		unreadable: map[checkpoint.Key]error{},
 	}
 	if config.Saved {
 		m.objects.Track()
@@ -89,7 +94,9 @@ func (m *Memory) BeginList(stream string) { m.ledger.BeginList(stream) }
 // EndList ends it: events of the stream that it did not have are deleted.
 func (m *Memory) EndList(stream string, now time.Time) {
 	m.ledger.EndList(stream, now)
-	m.streams.listed(stream)
+	if m.streams.listed(stream) {
+		m.ledger.EndPast(now)
+	}
 }
 
 // List accounts for an event of a listing and returns how many of its occurrences are new. If the
@@ -106,6 +113,7 @@ func (m *Memory) List(stream string, ev *corev1.Event) int64 {
 func (m *Memory) isNew(ev *corev1.Event) bool {
 	if start := m.config.Start; start != nil {
 		if _, known := start.Of(ev.Namespace); known {
+			reached.State("a list has what happened after the last leader's position")
 			return !start.Reached(ev.Namespace, event.ResourceVersion(ev))
 		}
 	}
@@ -192,8 +200,9 @@ func (m *Memory) TakeBack() []observation.Observation {
 type state struct {
 	Cluster  string `json:"cluster,omitempty"`  // UID; empty: not known
 	Identity string `json:"identity,omitempty"` // empty: not known, and not changed
-	// Kept is which labels and annotations the objects have; nil: there are no objects.
-	Kept *extract.Kept `json:"kept,omitempty"`
+	// Emitted is the time of the metric's last points, in nanoseconds since 1970; 0: there are none.
+	// An emission alone needs no write: it may be that of an earlier one if the receiver was idle.
+	Emitted int64 `json:"emitted,omitempty"`
 }
 
 // The first byte of an entry's key is its kind.
@@ -212,8 +221,27 @@ func keyOf(kind byte, of []byte) (k checkpoint.Key) {
 }
 
 // Restore puts an entry of a checkpoint back, or takes it away if the value is nil. Callers call
-// Settle after the last one.
+// Settle after the last one. An entry that cannot be read is taken away; see Unreadable.
 func (m *Memory) Restore(key checkpoint.Key, value []byte) error {
+	delete(m.unreadable, key)
+	err := m.restore(key, value)
+	if err != nil {
+		_ = m.restore(key, nil)
+		m.unreadable[key] = err
+	}
+	return err
+}
+
+// Unreadable returns how many entries of the checkpoint could not be read, and why one of them
+// could not.
+func (m *Memory) Unreadable() (n int, example error) {
+	for _, example = range m.unreadable {
+		break
+	}
+	return len(m.unreadable), example
+}
+
+func (m *Memory) restore(key checkpoint.Key, value []byte) error {
 	rest := [16]byte(key[1:])
 	switch key[0] {
 	case ledgerKind:
@@ -227,27 +255,31 @@ func (m *Memory) Restore(key checkpoint.Key, value []byte) error {
 	case objectKind:
 		return m.objects.Restore(rest, value)
 	}
+	if value == nil {
+		return nil // It was removed, since it could not be read.
+	}
 	return fmt.Errorf("there is no kind of entry %q", key[0])
 }
 
-// Settle makes what was restored ready. The state is what Content returned with it.
+// Settle makes what was restored ready. The state is what Content returned with it. If the state
+// cannot be read, this is an error, and the memory is ready without it.
 func (m *Memory) Settle(saved json.RawMessage, now time.Time) error {
 	var s state
-	if err := json.Unmarshal(saved, &s); err != nil {
-		return fmt.Errorf("%w: %w", checkpoint.ErrCorrupt, err)
+	err := json.Unmarshal(saved, &s)
+	if err != nil {
+		s, err = state{}, fmt.Errorf("%w: its state: %w", checkpoint.ErrCorrupt, err)
 	}
 	m.cluster = s.Cluster
-	m.streams.restoreLegacy(saved)
-	m.ledger.Settle(m.streams.scopes(), m.config.Coverage.Namespaces, now)
+	m.Tally.RestoreEmitted(time.Unix(0, s.Emitted))
+	m.ledger.Settle(m.streams.scopes(), m.config.Coverage.Namespaces)
 	m.Windows.Settle(now)
 	if s.Identity != "" && s.Identity != m.config.Identity {
 		m.Tally.Reset(now)
 	}
-	m.streams.settle()
-	if s.Kept == nil || !s.Kept.Covers(m.config.Kept) {
-		m.objects.ForgetTags()
+	if m.streams.settle() {
+		m.ledger.EndPast(now)
 	}
-	return nil
+	return err
 }
 
 // Cluster returns the UID of the cluster that is remembered; empty: it is not known.
@@ -258,7 +290,8 @@ func (m *Memory) SetCluster(uid string) { m.cluster = uid }
 
 // Unsaved returns how many entries have changed since Content was called.
 func (m *Memory) Unsaved() int {
-	return m.ledger.Changed() + m.streams.changed.Len() + m.Windows.Changed() + m.Tally.Changed() + m.objects.Changed()
+	return m.ledger.Changed() + m.streams.changed.Len() + m.Windows.Changed() + m.Tally.Changed() + m.objects.Changed() +
+		len(m.unreadable)
 }
 
 // Content returns what has changed since it was last called, and which Saved acknowledges.
@@ -267,7 +300,8 @@ func (m *Memory) Content() checkpoint.Content {
 	if m.streams.numbered != m.ledger.Streams() {
 		m.streams.number(m.ledger.Scopes())
 	}
-	changed := make([]checkpoint.Key, 0, m.Unsaved())
+	changed := slices.AppendSeq(make([]checkpoint.Key, 0, m.Unsaved()), maps.Keys(m.unreadable))
+	clear(m.unreadable)
 	for _, k := range m.streams.changed.Take() {
 		changed = append(changed, keyOf(streamKind, k[:]))
 	}
@@ -284,8 +318,8 @@ func (m *Memory) Content() checkpoint.Content {
 		changed = append(changed, keyOf(objectKind, k[:]))
 	}
 	s := state{Cluster: m.cluster, Identity: m.config.Identity}
-	if m.config.Objects > 0 {
-		s.Kept = &m.config.Kept
+	if emitted := m.Tally.TakeEmitted(); !emitted.IsZero() {
+		s.Emitted = emitted.UnixNano()
 	}
 	written, _ := json.Marshal(s)
 	return checkpoint.Content{State: written, Changed: changed, Source: m}
@@ -306,9 +340,10 @@ func (m *Memory) Value(key checkpoint.Key) []byte {
 		return m.Windows.Value(rest)
 	case objectKind:
 		return m.objects.Value(rest)
-	default:
+	case seriesKind:
 		return m.Tally.Value(rest)
 	}
+	return nil // It could not be read.
 }
 
 // Keys implements checkpoint.Source.

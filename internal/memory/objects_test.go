@@ -3,14 +3,15 @@
 package memory
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/checkpoint"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
@@ -30,9 +31,9 @@ func foundObject(t testing.TB, name string) *resolver.Object {
 	return o
 }
 
-func withObjects(wanted ...string) Config {
+func withObjects() Config {
 	config := configured("")
-	config.Objects, config.Kept = 10, extract.Kept{Labels: extract.Keys{Named: wanted}}
+	config.Objects = 10
 	return config
 }
 
@@ -41,58 +42,60 @@ func using(m *Memory, objects ...*resolver.Object) *Memory {
 	return m
 }
 
-func TestAStoredObjectHasTagsIfAllThatAreWantedWereKept(t *testing.T) {
-	pod := foundObject(t, "a")
-	untagged := foundObject(t, "a")
-	untagged.Labels = nil
-	for name, test := range map[string]struct {
-		kept, wanted []string
-		want         *resolver.Object
-	}{
-		"the same":  {[]string{"app"}, []string{"app"}, pod},
-		"fewer":     {[]string{"app", "team"}, []string{"app"}, pod},
-		"more":      {[]string{"app"}, []string{"app", "team"}, untagged},
-		"none kept": {nil, []string{"app"}, untagged},
-	} {
-		t.Run(name, func(t *testing.T) {
-			m := using(New(withObjects(test.kept...), start), pod)
-			for range 3 {
-				m = restarted(t, m, withObjects(test.wanted...))
-				assert.Equal(t, []*resolver.Object{test.want}, m.Objects())
-			}
-		})
-	}
-}
-
-func TestObjectsThatLoseTheirTagsAreSavedWithoutThem(t *testing.T) {
-	m := using(New(withObjects("app"), start), foundObject(t, "a"))
-	m = restarted(t, m, withObjects("app", "team"))
-	assert.Equal(t, 1, m.Unsaved(), "the next checkpoint names the new labels")
-	assert.Zero(t, restarted(t, m, withObjects("app", "team")).Unsaved())
-}
-
 func TestWithoutOwnersNoObjectIsSavedOrRestored(t *testing.T) {
-	none := withObjects("app")
+	none := withObjects()
 	none.Objects = 0
 	m := using(New(none, start), foundObject(t, "a"))
 	assert.Zero(t, m.Unsaved())
 
-	m = restarted(t, using(New(withObjects("app"), start), foundObject(t, "a")), none)
+	m = restarted(t, using(New(withObjects(), start), foundObject(t, "a")), none)
 	assert.Empty(t, m.Objects())
 	assert.Equal(t, 1, m.Unsaved(), "they are removed from the checkpoint")
-	m = restarted(t, m, withObjects("app"))
+	m = restarted(t, m, withObjects())
 	assert.Empty(t, m.Objects())
 }
 
 func TestObjectsAreSavedWithTheOtherEntries(t *testing.T) {
 	on := values{}
 	now := start.Add(time.Minute)
-	m, store := New(withObjects("app"), start), checkpoint.New(on)
+	m, store := New(withObjects(), start), checkpoint.New(on)
 	defer store.Close()
 	using(m, foundObject(t, "a"), foundObject(t, "b"), resolver.Reference{Kind: "Pod", Name: "c"}.Object())
 	require.NoError(t, store.Save(t.Context(), m.Content()))
-	m, _ = opened(t, on, withObjects("app"), now)
+	m, _ = opened(t, on, withObjects(), now)
 	assert.ElementsMatch(t, []*resolver.Object{foundObject(t, "a"), foundObject(t, "b")}, m.Objects())
 	using(m, foundObject(t, "b"))
 	assert.Zero(t, m.Unsaved(), "only what changes is saved again")
+}
+
+// values is a storage in memory.
+type values map[string][]byte
+
+func (v values) Get(_ context.Context, key string) ([]byte, error)     { return v[key], nil }
+func (v values) Set(_ context.Context, key string, value []byte) error { v[key] = value; return nil }
+func (v values) Delete(_ context.Context, key string) error            { delete(v, key); return nil }
+func (v values) Close(context.Context) error                           { return nil }
+func (v values) Batch(_ context.Context, ops ...*storage.Operation) error {
+	for _, o := range ops {
+		switch o.Type {
+		case storage.Get:
+			o.Value = v[o.Key]
+		case storage.Set:
+			v[o.Key] = o.Value
+		case storage.Delete:
+			delete(v, o.Key)
+		}
+	}
+	return nil
+}
+
+func opened(t *testing.T, on values, config Config, now time.Time) (*Memory, *checkpoint.Store) {
+	t.Helper()
+	m, store := New(config, now), checkpoint.New(on)
+	t.Cleanup(store.Close)
+	loaded, err := store.Load(t.Context(), m.Restore)
+	require.NoError(t, err)
+	require.NotNil(t, loaded)
+	require.NoError(t, m.Settle(loaded.State, now))
+	return m, store
 }

@@ -5,15 +5,18 @@ package memory
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"iter"
 	"maps"
+	"math"
 	"slices"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/dirty"
+	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 )
 
 // Coverage is which events the streams bring.
@@ -99,34 +102,38 @@ func (s *streams) advance(namespace, version string) {
 func (s *streams) resume(namespace string) string {
 	of := s.of(namespace)
 	if !of.Listed || of.Selector != s.coverage.FieldSelector || !of.Covers {
+		if of.ResourceVersion != "" {
+			reached.State("a stream lists because its filter or its coverage has changed")
+		}
 		return ""
 	}
 	return of.ResourceVersion
 }
 
 func (s *streams) reached(namespace string) uint64 {
-	version, _ := strconv.ParseUint(s.of(namespace).ResourceVersion, 10, 64)
-	return version
+	return event.Version(s.of(namespace).ResourceVersion)
 }
 
-// listed notes that a stream has been listed completely.
-func (s *streams) listed(namespace string) {
+// listed notes that a stream has been listed completely. It reports whether this ended the coverage
+// before.
+func (s *streams) listed(namespace string) (ended bool) {
 	of := s.of(namespace)
 	if of.Listed && of.Covers && of.Selector == s.coverage.FieldSelector {
-		return
+		return false
 	}
 	of.Listed, of.Covers, of.Selector = true, true, s.coverage.FieldSelector
 	s.note(of)
-	s.settle()
+	return s.settle()
 }
 
-// settle ends the coverage before, once all streams that run have been listed.
-func (s *streams) settle() {
+// settle ends the coverage before, once all streams that run have been listed. It reports whether
+// they have.
+func (s *streams) settle() bool {
 	runs := map[string]bool{}
 	for _, namespace := range s.coverage.Namespaces {
 		of := s.of(namespace)
 		if !of.Listed || !of.Covers || of.Selector != s.coverage.FieldSelector {
-			return
+			return false
 		}
 		runs[namespace] = true
 	}
@@ -136,6 +143,7 @@ func (s *streams) settle() {
 			s.note(of)
 		}
 	}
+	return true
 }
 
 // covers reports whether the last coverage included the event.
@@ -169,7 +177,7 @@ func (s *streams) versions() map[string]uint64 {
 	versions := make(map[string]uint64, len(s.coverage.Namespaces))
 	for _, namespace := range s.coverage.Namespaces {
 		of := s.of(namespace)
-		if version, err := strconv.ParseUint(of.ResourceVersion, 10, 64); err == nil && of.Covers {
+		if version := event.Version(of.ResourceVersion); version > 0 && of.Covers {
 			versions[namespace] = version
 		}
 	}
@@ -209,9 +217,19 @@ func (s *streams) value(k streamKey) []byte {
 }
 
 func (s *streams) restore(k streamKey, value []byte) error {
+	if old, ok := s.byKey[k]; ok {
+		delete(s.byNamespace, old.Namespace)
+		delete(s.byKey, k)
+	}
+	if value == nil {
+		return nil
+	}
 	of := &stream{}
 	if err := json.Unmarshal(value, of); err != nil {
 		return err
+	}
+	if streamKeyOf(of.Namespace) != k || of.Scope < 0 || of.Scope > math.MaxUint16 {
+		return fmt.Errorf("the stream of namespace %q has the key of another one, or no valid number", of.Namespace)
 	}
 	s.byNamespace[of.Namespace], s.byKey[k] = of, of
 	return nil

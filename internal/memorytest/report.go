@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package memorytest measures in benchmarks how much memory something keeps, and checks how many
-// allocations it makes.
+// Package memorytest measures in benchmarks how much memory something keeps, checks how many
+// allocations it makes, and makes tests smaller with the race detector.
 package memorytest
 
 import (

@@ -29,7 +29,7 @@ func TestMetricsBuilderConfig(t *testing.T) {
 					K8sEventOccurrences: K8sEventOccurrencesMetricConfig{
 						Enabled:             true,
 						AggregationStrategy: AggregationStrategySum,
-						EnabledAttributes:   []K8sEventOccurrencesMetricAttributeKey{K8sEventOccurrencesMetricAttributeKeyK8sEventReason, K8sEventOccurrencesMetricAttributeKeyK8sEventType, K8sEventOccurrencesMetricAttributeKeyK8sObjectKind, K8sEventOccurrencesMetricAttributeKeyOtelMetricOverflow},
+						EnabledAttributes:   []K8sEventOccurrencesMetricAttributeKey{K8sEventOccurrencesMetricAttributeKeyK8sClusterName, K8sEventOccurrencesMetricAttributeKeyK8sClusterUID, K8sEventOccurrencesMetricAttributeKeyK8sNamespaceName, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadAPIVersion, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadKind, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadName, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadUID, K8sEventOccurrencesMetricAttributeKeyK8sEventReason, K8sEventOccurrencesMetricAttributeKeyK8sEventType, K8sEventOccurrencesMetricAttributeKeyK8sObjectKind, K8sEventOccurrencesMetricAttributeKeyOtelMetricOverflow},
 					},
 				},
 				ResourceAttributes: ResourceAttributesConfig{
@@ -79,6 +79,10 @@ func TestMetricsBuilderConfig(t *testing.T) {
 					K8sWorkloadKind:              ResourceAttributeConfig{Enabled: true},
 					K8sWorkloadName:              ResourceAttributeConfig{Enabled: true},
 					K8sWorkloadUID:               ResourceAttributeConfig{Enabled: true},
+					ServiceInstanceID:            ResourceAttributeConfig{Enabled: true},
+					ServiceName:                  ResourceAttributeConfig{Enabled: true},
+					ServiceNamespace:             ResourceAttributeConfig{Enabled: true},
+					ServiceVersion:               ResourceAttributeConfig{Enabled: true},
 					TiltManifest:                 ResourceAttributeConfig{Enabled: true},
 				},
 			},
@@ -90,7 +94,7 @@ func TestMetricsBuilderConfig(t *testing.T) {
 					K8sEventOccurrences: K8sEventOccurrencesMetricConfig{
 						Enabled:             false,
 						AggregationStrategy: AggregationStrategySum,
-						EnabledAttributes:   []K8sEventOccurrencesMetricAttributeKey{K8sEventOccurrencesMetricAttributeKeyK8sEventReason, K8sEventOccurrencesMetricAttributeKeyK8sEventType, K8sEventOccurrencesMetricAttributeKeyK8sObjectKind, K8sEventOccurrencesMetricAttributeKeyOtelMetricOverflow},
+						EnabledAttributes:   []K8sEventOccurrencesMetricAttributeKey{K8sEventOccurrencesMetricAttributeKeyK8sClusterName, K8sEventOccurrencesMetricAttributeKeyK8sClusterUID, K8sEventOccurrencesMetricAttributeKeyK8sNamespaceName, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadAPIVersion, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadKind, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadName, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadUID, K8sEventOccurrencesMetricAttributeKeyK8sEventReason, K8sEventOccurrencesMetricAttributeKeyK8sEventType, K8sEventOccurrencesMetricAttributeKeyK8sObjectKind, K8sEventOccurrencesMetricAttributeKeyOtelMetricOverflow},
 					},
 				},
 				ResourceAttributes: ResourceAttributesConfig{
@@ -140,6 +144,10 @@ func TestMetricsBuilderConfig(t *testing.T) {
 					K8sWorkloadKind:              ResourceAttributeConfig{Enabled: false},
 					K8sWorkloadName:              ResourceAttributeConfig{Enabled: false},
 					K8sWorkloadUID:               ResourceAttributeConfig{Enabled: false},
+					ServiceInstanceID:            ResourceAttributeConfig{Enabled: false},
+					ServiceName:                  ResourceAttributeConfig{Enabled: false},
+					ServiceNamespace:             ResourceAttributeConfig{Enabled: false},
+					ServiceVersion:               ResourceAttributeConfig{Enabled: false},
 					TiltManifest:                 ResourceAttributeConfig{Enabled: false},
 				},
 			},
@@ -158,7 +166,7 @@ func TestK8sEventOccurrencesMetricsConfig_Validate(t *testing.T) {
 	require.NoError(t, cfg.Validate())
 
 	cfg.EnabledAttributes = []K8sEventOccurrencesMetricAttributeKey{"invalid"}
-	require.ErrorContains(t, cfg.Validate(), "metric k8s.event.occurrences doesn't have an attribute invalid, valid attributes: [k8s.event.reason, k8s.event.type, k8s.object.kind, otel.metric.overflow]")
+	require.ErrorContains(t, cfg.Validate(), "metric k8s.event.occurrences doesn't have an attribute invalid, valid attributes: [k8s.cluster.name, k8s.cluster.uid, k8s.namespace.name, k8s.workload.api_version, k8s.workload.kind, k8s.workload.name, k8s.workload.uid, k8s.event.reason, k8s.event.type, k8s.object.kind, otel.metric.overflow]")
 
 	cfg = DefaultMetricsConfig().K8sEventOccurrences
 	cfg.AggregationStrategy = "invalid"
@@ -243,6 +251,10 @@ func TestResourceAttributesConfig(t *testing.T) {
 				K8sWorkloadKind:              ResourceAttributeConfig{Enabled: true},
 				K8sWorkloadName:              ResourceAttributeConfig{Enabled: true},
 				K8sWorkloadUID:               ResourceAttributeConfig{Enabled: true},
+				ServiceInstanceID:            ResourceAttributeConfig{Enabled: true},
+				ServiceName:                  ResourceAttributeConfig{Enabled: true},
+				ServiceNamespace:             ResourceAttributeConfig{Enabled: true},
+				ServiceVersion:               ResourceAttributeConfig{Enabled: true},
 				TiltManifest:                 ResourceAttributeConfig{Enabled: true},
 			},
 		},
@@ -295,6 +307,10 @@ func TestResourceAttributesConfig(t *testing.T) {
 				K8sWorkloadKind:              ResourceAttributeConfig{Enabled: false},
 				K8sWorkloadName:              ResourceAttributeConfig{Enabled: false},
 				K8sWorkloadUID:               ResourceAttributeConfig{Enabled: false},
+				ServiceInstanceID:            ResourceAttributeConfig{Enabled: false},
+				ServiceName:                  ResourceAttributeConfig{Enabled: false},
+				ServiceNamespace:             ResourceAttributeConfig{Enabled: false},
+				ServiceVersion:               ResourceAttributeConfig{Enabled: false},
 				TiltManifest:                 ResourceAttributeConfig{Enabled: false},
 			},
 		},

@@ -370,6 +370,30 @@ func NewLogsBuilder(lbc LogsBuilderConfig, settings receiver.Settings) *LogsBuil
 	if lbc.ResourceAttributes.K8sWorkloadUID.EventsExclude != nil {
 		lb.resourceAttributeExcludeFilter["k8s.workload.uid"] = filter.CreateFilter(lbc.ResourceAttributes.K8sWorkloadUID.EventsExclude)
 	}
+	if lbc.ResourceAttributes.ServiceInstanceID.EventsInclude != nil {
+		lb.resourceAttributeIncludeFilter["service.instance.id"] = filter.CreateFilter(lbc.ResourceAttributes.ServiceInstanceID.EventsInclude)
+	}
+	if lbc.ResourceAttributes.ServiceInstanceID.EventsExclude != nil {
+		lb.resourceAttributeExcludeFilter["service.instance.id"] = filter.CreateFilter(lbc.ResourceAttributes.ServiceInstanceID.EventsExclude)
+	}
+	if lbc.ResourceAttributes.ServiceName.EventsInclude != nil {
+		lb.resourceAttributeIncludeFilter["service.name"] = filter.CreateFilter(lbc.ResourceAttributes.ServiceName.EventsInclude)
+	}
+	if lbc.ResourceAttributes.ServiceName.EventsExclude != nil {
+		lb.resourceAttributeExcludeFilter["service.name"] = filter.CreateFilter(lbc.ResourceAttributes.ServiceName.EventsExclude)
+	}
+	if lbc.ResourceAttributes.ServiceNamespace.EventsInclude != nil {
+		lb.resourceAttributeIncludeFilter["service.namespace"] = filter.CreateFilter(lbc.ResourceAttributes.ServiceNamespace.EventsInclude)
+	}
+	if lbc.ResourceAttributes.ServiceNamespace.EventsExclude != nil {
+		lb.resourceAttributeExcludeFilter["service.namespace"] = filter.CreateFilter(lbc.ResourceAttributes.ServiceNamespace.EventsExclude)
+	}
+	if lbc.ResourceAttributes.ServiceVersion.EventsInclude != nil {
+		lb.resourceAttributeIncludeFilter["service.version"] = filter.CreateFilter(lbc.ResourceAttributes.ServiceVersion.EventsInclude)
+	}
+	if lbc.ResourceAttributes.ServiceVersion.EventsExclude != nil {
+		lb.resourceAttributeExcludeFilter["service.version"] = filter.CreateFilter(lbc.ResourceAttributes.ServiceVersion.EventsExclude)
+	}
 	if lbc.ResourceAttributes.TiltManifest.EventsInclude != nil {
 		lb.resourceAttributeIncludeFilter["tilt.manifest"] = filter.CreateFilter(lbc.ResourceAttributes.TiltManifest.EventsInclude)
 	}

@@ -271,7 +271,7 @@ var MapAttributeWaitCause = map[string]AttributeWaitCause{
 var MetricsInfo = metricsInfo{
 	K8sEventOccurrences: metricInfo{
 		Name:       "k8s.event.occurrences",
-		Attributes: []string{"k8s.event.reason", "k8s.event.type", "k8s.object.kind", "otel.metric.overflow"},
+		Attributes: []string{"k8s.cluster.name", "k8s.cluster.uid", "k8s.namespace.name", "k8s.workload.api_version", "k8s.workload.kind", "k8s.workload.name", "k8s.workload.uid", "k8s.event.reason", "k8s.event.type", "k8s.object.kind", "otel.metric.overflow"},
 	},
 }
 
@@ -282,6 +282,22 @@ type metricsInfo struct {
 type metricInfo struct {
 	Name       string
 	Attributes []string
+}
+
+type MetricAttributeOption interface {
+	apply(pmetric.NumberDataPoint)
+}
+
+type metricAttributeOptionFunc func(pmetric.NumberDataPoint)
+
+func (maof metricAttributeOptionFunc) apply(dp pmetric.NumberDataPoint) {
+	maof(dp)
+}
+
+func WithOtelMetricOverflowMetricAttribute(otelMetricOverflowAttributeValue bool) MetricAttributeOption {
+	return metricAttributeOptionFunc(func(dp pmetric.NumberDataPoint) {
+		dp.Attributes().PutBool("otel.metric.overflow", otelMetricOverflowAttributeValue)
+	})
 }
 
 type metricK8sEventOccurrences struct {
@@ -303,7 +319,7 @@ func (m *metricK8sEventOccurrences) init() {
 	m.aggDataPoints = m.aggDataPoints[:0]
 }
 
-func (m *metricK8sEventOccurrences) recordDataPoint(start pcommon.Timestamp, ts pcommon.Timestamp, val int64, k8sEventReasonAttributeValue string, k8sEventTypeAttributeValue string, k8sObjectKindAttributeValue string, otelMetricOverflowAttributeValue bool) {
+func (m *metricK8sEventOccurrences) recordDataPoint(start pcommon.Timestamp, ts pcommon.Timestamp, val int64, k8sClusterNameAttributeValue string, k8sClusterUIDAttributeValue string, k8sNamespaceNameAttributeValue string, k8sWorkloadAPIVersionAttributeValue string, k8sWorkloadKindAttributeValue string, k8sWorkloadNameAttributeValue string, k8sWorkloadUIDAttributeValue string, k8sEventReasonAttributeValue string, k8sEventTypeAttributeValue string, k8sObjectKindAttributeValue string, options ...MetricAttributeOption) {
 	if !m.config.Enabled {
 		return
 	}
@@ -311,6 +327,27 @@ func (m *metricK8sEventOccurrences) recordDataPoint(start pcommon.Timestamp, ts 
 	dp := pmetric.NewNumberDataPoint()
 	dp.SetStartTimestamp(start)
 	dp.SetTimestamp(ts)
+	if slices.Contains(m.config.EnabledAttributes, K8sEventOccurrencesMetricAttributeKeyK8sClusterName) {
+		dp.Attributes().PutStr("k8s.cluster.name", k8sClusterNameAttributeValue)
+	}
+	if slices.Contains(m.config.EnabledAttributes, K8sEventOccurrencesMetricAttributeKeyK8sClusterUID) {
+		dp.Attributes().PutStr("k8s.cluster.uid", k8sClusterUIDAttributeValue)
+	}
+	if slices.Contains(m.config.EnabledAttributes, K8sEventOccurrencesMetricAttributeKeyK8sNamespaceName) {
+		dp.Attributes().PutStr("k8s.namespace.name", k8sNamespaceNameAttributeValue)
+	}
+	if slices.Contains(m.config.EnabledAttributes, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadAPIVersion) {
+		dp.Attributes().PutStr("k8s.workload.api_version", k8sWorkloadAPIVersionAttributeValue)
+	}
+	if slices.Contains(m.config.EnabledAttributes, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadKind) {
+		dp.Attributes().PutStr("k8s.workload.kind", k8sWorkloadKindAttributeValue)
+	}
+	if slices.Contains(m.config.EnabledAttributes, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadName) {
+		dp.Attributes().PutStr("k8s.workload.name", k8sWorkloadNameAttributeValue)
+	}
+	if slices.Contains(m.config.EnabledAttributes, K8sEventOccurrencesMetricAttributeKeyK8sWorkloadUID) {
+		dp.Attributes().PutStr("k8s.workload.uid", k8sWorkloadUIDAttributeValue)
+	}
 	if slices.Contains(m.config.EnabledAttributes, K8sEventOccurrencesMetricAttributeKeyK8sEventReason) {
 		dp.Attributes().PutStr("k8s.event.reason", k8sEventReasonAttributeValue)
 	}
@@ -320,8 +357,8 @@ func (m *metricK8sEventOccurrences) recordDataPoint(start pcommon.Timestamp, ts 
 	if slices.Contains(m.config.EnabledAttributes, K8sEventOccurrencesMetricAttributeKeyK8sObjectKind) {
 		dp.Attributes().PutStr("k8s.object.kind", k8sObjectKindAttributeValue)
 	}
-	if slices.Contains(m.config.EnabledAttributes, K8sEventOccurrencesMetricAttributeKeyOtelMetricOverflow) {
-		dp.Attributes().PutBool("otel.metric.overflow", otelMetricOverflowAttributeValue)
+	for _, op := range options {
+		op.apply(dp)
 	}
 
 	var s string
@@ -700,6 +737,30 @@ func NewMetricsBuilder(mbc MetricsBuilderConfig, settings receiver.Settings, opt
 	if mbc.ResourceAttributes.K8sWorkloadUID.MetricsExclude != nil {
 		mb.resourceAttributeExcludeFilter["k8s.workload.uid"] = filter.CreateFilter(mbc.ResourceAttributes.K8sWorkloadUID.MetricsExclude)
 	}
+	if mbc.ResourceAttributes.ServiceInstanceID.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["service.instance.id"] = filter.CreateFilter(mbc.ResourceAttributes.ServiceInstanceID.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.ServiceInstanceID.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["service.instance.id"] = filter.CreateFilter(mbc.ResourceAttributes.ServiceInstanceID.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.ServiceName.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["service.name"] = filter.CreateFilter(mbc.ResourceAttributes.ServiceName.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.ServiceName.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["service.name"] = filter.CreateFilter(mbc.ResourceAttributes.ServiceName.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.ServiceNamespace.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["service.namespace"] = filter.CreateFilter(mbc.ResourceAttributes.ServiceNamespace.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.ServiceNamespace.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["service.namespace"] = filter.CreateFilter(mbc.ResourceAttributes.ServiceNamespace.MetricsExclude)
+	}
+	if mbc.ResourceAttributes.ServiceVersion.MetricsInclude != nil {
+		mb.resourceAttributeIncludeFilter["service.version"] = filter.CreateFilter(mbc.ResourceAttributes.ServiceVersion.MetricsInclude)
+	}
+	if mbc.ResourceAttributes.ServiceVersion.MetricsExclude != nil {
+		mb.resourceAttributeExcludeFilter["service.version"] = filter.CreateFilter(mbc.ResourceAttributes.ServiceVersion.MetricsExclude)
+	}
 	if mbc.ResourceAttributes.TiltManifest.MetricsInclude != nil {
 		mb.resourceAttributeIncludeFilter["tilt.manifest"] = filter.CreateFilter(mbc.ResourceAttributes.TiltManifest.MetricsInclude)
 	}
@@ -744,6 +805,12 @@ func WithResource(res pcommon.Resource) ResourceMetricsOption {
 	})
 }
 
+func withResourceMoved(res pcommon.Resource) ResourceMetricsOption {
+	return resourceMetricsOptionFunc(func(rm pmetric.ResourceMetrics) {
+		res.MoveTo(rm.Resource())
+	})
+}
+
 // WithStartTimeOverride overrides start time for all the resource metrics data points.
 // This option should be only used if different start time has to be set on metrics coming from different resources.
 func WithStartTimeOverride(start pcommon.Timestamp) ResourceMetricsOption {
@@ -764,11 +831,85 @@ func WithStartTimeOverride(start pcommon.Timestamp) ResourceMetricsOption {
 	})
 }
 
+// ForK8sCluster returns a K8sClusterMetricsBuilder that restricts metric recording
+// to metrics belonging to the k8s.cluster entity.
+func (mb *MetricsBuilder) ForK8sCluster(e *K8sClusterEntity) *K8sClusterMetricsBuilder {
+	return &K8sClusterMetricsBuilder{mb: mb, entity: e}
+}
+
+// ForK8sNamespace returns a K8sNamespaceMetricsBuilder that restricts metric recording
+// to metrics belonging to the k8s.namespace entity.
+func (mb *MetricsBuilder) ForK8sNamespace(e *K8sNamespaceEntity) *K8sNamespaceMetricsBuilder {
+	return &K8sNamespaceMetricsBuilder{mb: mb, entity: e}
+}
+
+// ForK8sNode returns a K8sNodeMetricsBuilder that restricts metric recording
+// to metrics belonging to the k8s.node entity.
+func (mb *MetricsBuilder) ForK8sNode(e *K8sNodeEntity) *K8sNodeMetricsBuilder {
+	return &K8sNodeMetricsBuilder{mb: mb, entity: e}
+}
+
+// ForK8sPod returns a K8sPodMetricsBuilder that restricts metric recording
+// to metrics belonging to the k8s.pod entity.
+func (mb *MetricsBuilder) ForK8sPod(e *K8sPodEntity) *K8sPodMetricsBuilder {
+	return &K8sPodMetricsBuilder{mb: mb, entity: e}
+}
+
+// ForK8sReplicaset returns a K8sReplicasetMetricsBuilder that restricts metric recording
+// to metrics belonging to the k8s.replicaset entity.
+func (mb *MetricsBuilder) ForK8sReplicaset(e *K8sReplicasetEntity) *K8sReplicasetMetricsBuilder {
+	return &K8sReplicasetMetricsBuilder{mb: mb, entity: e}
+}
+
+// ForK8sReplicationcontroller returns a K8sReplicationcontrollerMetricsBuilder that restricts metric recording
+// to metrics belonging to the k8s.replicationcontroller entity.
+func (mb *MetricsBuilder) ForK8sReplicationcontroller(e *K8sReplicationcontrollerEntity) *K8sReplicationcontrollerMetricsBuilder {
+	return &K8sReplicationcontrollerMetricsBuilder{mb: mb, entity: e}
+}
+
+// ForK8sDeployment returns a K8sDeploymentMetricsBuilder that restricts metric recording
+// to metrics belonging to the k8s.deployment entity.
+func (mb *MetricsBuilder) ForK8sDeployment(e *K8sDeploymentEntity) *K8sDeploymentMetricsBuilder {
+	return &K8sDeploymentMetricsBuilder{mb: mb, entity: e}
+}
+
+// ForK8sStatefulset returns a K8sStatefulsetMetricsBuilder that restricts metric recording
+// to metrics belonging to the k8s.statefulset entity.
+func (mb *MetricsBuilder) ForK8sStatefulset(e *K8sStatefulsetEntity) *K8sStatefulsetMetricsBuilder {
+	return &K8sStatefulsetMetricsBuilder{mb: mb, entity: e}
+}
+
+// ForK8sDaemonset returns a K8sDaemonsetMetricsBuilder that restricts metric recording
+// to metrics belonging to the k8s.daemonset entity.
+func (mb *MetricsBuilder) ForK8sDaemonset(e *K8sDaemonsetEntity) *K8sDaemonsetMetricsBuilder {
+	return &K8sDaemonsetMetricsBuilder{mb: mb, entity: e}
+}
+
+// ForK8sJob returns a K8sJobMetricsBuilder that restricts metric recording
+// to metrics belonging to the k8s.job entity.
+func (mb *MetricsBuilder) ForK8sJob(e *K8sJobEntity) *K8sJobMetricsBuilder {
+	return &K8sJobMetricsBuilder{mb: mb, entity: e}
+}
+
+// ForK8sCronjob returns a K8sCronjobMetricsBuilder that restricts metric recording
+// to metrics belonging to the k8s.cronjob entity.
+func (mb *MetricsBuilder) ForK8sCronjob(e *K8sCronjobEntity) *K8sCronjobMetricsBuilder {
+	return &K8sCronjobMetricsBuilder{mb: mb, entity: e}
+}
+
+// ForK8sWorkload returns a K8sWorkloadMetricsBuilder that restricts metric recording
+// to metrics belonging to the k8s.workload entity.
+func (mb *MetricsBuilder) ForK8sWorkload(e *K8sWorkloadEntity) *K8sWorkloadMetricsBuilder {
+	return &K8sWorkloadMetricsBuilder{mb: mb, entity: e}
+}
+
 // EmitForResource saves all the generated metrics under a new resource and updates the internal state to be ready for
 // recording another set of data points as part of another resource. This function can be helpful when one scraper
 // needs to emit metrics from several resources. Otherwise calling this function is not required,
 // just `Emit` function can be called instead.
 // Resource attributes should be provided as ResourceMetricsOption arguments.
+//
+// Deprecated: Use the For<EntityType> methods to get entity-scoped builders and call Emit() on them instead.
 func (mb *MetricsBuilder) EmitForResource(options ...ResourceMetricsOption) {
 	rm := pmetric.NewResourceMetrics()
 	rm.SetSchemaUrl(conventions.SchemaURL)
@@ -809,8 +950,10 @@ func (mb *MetricsBuilder) Emit(options ...ResourceMetricsOption) pmetric.Metrics
 }
 
 // RecordK8sEventOccurrencesDataPoint adds a data point to k8s.event.occurrences metric.
-func (mb *MetricsBuilder) RecordK8sEventOccurrencesDataPoint(ts pcommon.Timestamp, val int64, k8sEventReasonAttributeValue string, k8sEventTypeAttributeValue string, k8sObjectKindAttributeValue string, otelMetricOverflowAttributeValue bool) {
-	mb.metricK8sEventOccurrences.recordDataPoint(mb.startTime, ts, val, k8sEventReasonAttributeValue, k8sEventTypeAttributeValue, k8sObjectKindAttributeValue, otelMetricOverflowAttributeValue)
+//
+// Deprecated: Use mb.ForK8sCluster(entity).RecordK8sEventOccurrencesDataPoint(...) instead.
+func (mb *MetricsBuilder) RecordK8sEventOccurrencesDataPoint(ts pcommon.Timestamp, val int64, k8sClusterNameAttributeValue string, k8sClusterUIDAttributeValue string, k8sNamespaceNameAttributeValue string, k8sWorkloadAPIVersionAttributeValue string, k8sWorkloadKindAttributeValue string, k8sWorkloadNameAttributeValue string, k8sWorkloadUIDAttributeValue string, k8sEventReasonAttributeValue string, k8sEventTypeAttributeValue string, k8sObjectKindAttributeValue string, options ...MetricAttributeOption) {
+	mb.metricK8sEventOccurrences.recordDataPoint(mb.startTime, ts, val, k8sClusterNameAttributeValue, k8sClusterUIDAttributeValue, k8sNamespaceNameAttributeValue, k8sWorkloadAPIVersionAttributeValue, k8sWorkloadKindAttributeValue, k8sWorkloadNameAttributeValue, k8sWorkloadUIDAttributeValue, k8sEventReasonAttributeValue, k8sEventTypeAttributeValue, k8sObjectKindAttributeValue, options...)
 }
 
 // Reset resets metrics builder to its initial state. It should be used when external metrics source is restarted,

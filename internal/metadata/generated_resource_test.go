@@ -59,6 +59,10 @@ func TestResourceBuilder(t *testing.T) {
 			rb.SetK8sWorkloadKind("k8s.workload.kind-val")
 			rb.SetK8sWorkloadName("k8s.workload.name-val")
 			rb.SetK8sWorkloadUID("k8s.workload.uid-val")
+			rb.SetServiceInstanceID("service.instance.id-val")
+			rb.SetServiceName("service.name-val")
+			rb.SetServiceNamespace("service.namespace-val")
+			rb.SetServiceVersion("service.version-val")
 			rb.SetTiltManifest("tilt.manifest-val")
 
 			res := rb.Emit()
@@ -66,9 +70,9 @@ func TestResourceBuilder(t *testing.T) {
 
 			switch tt {
 			case "default":
-				assert.Equal(t, 47, res.Attributes().Len())
+				assert.Equal(t, 51, res.Attributes().Len())
 			case "all_set":
-				assert.Equal(t, 47, res.Attributes().Len())
+				assert.Equal(t, 51, res.Attributes().Len())
 			case "none_set":
 				assert.Equal(t, 0, res.Attributes().Len())
 				return
@@ -304,6 +308,26 @@ func TestResourceBuilder(t *testing.T) {
 			assert.True(t, ok)
 			if ok {
 				assert.Equal(t, "k8s.workload.uid-val", k8sWorkloadUIDAttrVal.Str())
+			}
+			serviceInstanceIDAttrVal, ok := res.Attributes().Get("service.instance.id")
+			assert.True(t, ok)
+			if ok {
+				assert.Equal(t, "service.instance.id-val", serviceInstanceIDAttrVal.Str())
+			}
+			serviceNameAttrVal, ok := res.Attributes().Get("service.name")
+			assert.True(t, ok)
+			if ok {
+				assert.Equal(t, "service.name-val", serviceNameAttrVal.Str())
+			}
+			serviceNamespaceAttrVal, ok := res.Attributes().Get("service.namespace")
+			assert.True(t, ok)
+			if ok {
+				assert.Equal(t, "service.namespace-val", serviceNamespaceAttrVal.Str())
+			}
+			serviceVersionAttrVal, ok := res.Attributes().Get("service.version")
+			assert.True(t, ok)
+			if ok {
+				assert.Equal(t, "service.version-val", serviceVersionAttrVal.Str())
 			}
 			tiltManifestAttrVal, ok := res.Attributes().Get("tilt.manifest")
 			assert.True(t, ok)

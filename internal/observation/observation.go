@@ -19,8 +19,8 @@ type Observation struct {
 	Event       *corev1.Event
 	Occurrences int64     // new in this observation, above 0
 	SeenAt      time.Time // when the receiver first saw it
-	// LowestVersion is the lowest resource version that its first occurrence may have had. It is 0
-	// unless the event was listed, since a list may show several changes at once.
+	// LowestVersion is the lowest resource version that its first occurrence may have had, if the
+	// event was listed, since a list may show several changes at once, or held back; otherwise 0.
 	LowestVersion uint64
 	// Restores is how often the resource versions of the cluster had gone back before. Versions of
 	// observations that differ in it must not be compared.

@@ -25,7 +25,10 @@ type lookups struct {
 }
 
 // needs are the objects that one observation needs, as indexes of references, or none.
-type needs struct{ involved, namespace, node int }
+type needs struct {
+	involved, namespace, node int
+	container                 string // empty if tags do not depend on it
+}
 
 const none = -1
 
@@ -46,6 +49,9 @@ func newLookups(observations []observation.Observation, uses extract.Uses) *look
 		}
 		if uses.Node {
 			n.node = l.addNamed("Node", nodeOf(ev, involved))
+		}
+		if uses.Container {
+			n.container = event.ContainerName(ev)
 		}
 		l.needs[i] = n
 	}
@@ -94,7 +100,7 @@ func nodeOf(ev *corev1.Event, involved resolver.Reference) string {
 // sources returns the objects that an observation's tags are taken from.
 func (l *lookups) sources(n needs, ev *corev1.Event) extract.Sources {
 	chain := l.chains[n.involved].Objects
-	from := extract.Sources{Chain: chain}
+	from := extract.Sources{Chain: chain, Known: chain[0].Found(), Container: n.container}
 	if l.uses.Namespace {
 		from.Namespace = l.namespace(n, chain[0])
 	}

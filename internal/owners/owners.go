@@ -7,6 +7,9 @@ package owners
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
@@ -58,8 +61,10 @@ func (o *Owners) Restore(objects []*resolver.Object) {
 	}
 }
 
-// Kept returns which labels and annotations the objects of chains have.
-func (o *Owners) Kept() extract.Kept { return o.extractor.Kept() }
+// Keep keeps only the labels and annotations of an event that are used.
+func (o *Owners) Keep(ev *corev1.Event) {
+	event.Keep(ev, o.extractor.KeepEventLabel, o.extractor.KeepEventAnnotation)
+}
 
 // add adds what was found. Observations that need the same objects share their tags, unless tags
 // are taken from the Event, too.

@@ -61,7 +61,7 @@ func (f *fixture) Forbidden(verb string, resource schema.GroupResource, _ string
 
 func newFixture(t *testing.T, labels ...extract.Rule) *fixture {
 	t.Helper()
-	extractor, err := extract.New(labels, nil)
+	extractor, err := extract.New(extract.Config{Labels: labels})
 	require.NoError(t, err)
 	f := &fixture{api: apitest.NewObjects(t)}
 	f.api.Put(shop, otherSpace, node1, deployment, pod)
@@ -202,7 +202,7 @@ func TestTagsOfTheEventAreItsOwn(t *testing.T) {
 }
 
 func TestWithoutLookupsOnlyTheEventGivesTags(t *testing.T) {
-	extractor, err := extract.New([]extract.Rule{fromEvent, fromNamespace, fromNode, {TagName: "app", Key: "app"}}, nil)
+	extractor, err := extract.New(extract.Config{Labels: []extract.Rule{fromEvent, fromNamespace, fromNode, {TagName: "app", Key: "app"}}})
 	require.NoError(t, err)
 	batch := []observation.Observation{about(pod, "node-1"), about(shop, "")}
 	New(nil, extractor).Resolve(t.Context(), batch)

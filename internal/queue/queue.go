@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 )
 
@@ -74,7 +75,9 @@ func New(maxChanges int) *Queue {
 func (q *Queue) SetGate(closed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.bound = openBytes
+	if q.bound = openBytes; q.weight > q.bound && !closed {
+		reached.State("a new leader has more in its queue than a leader may")
+	}
 	if closed {
 		q.bound = closedBytes
 	}
@@ -90,6 +93,11 @@ func (q *Queue) Put(ctx context.Context, change watch.Change) error {
 		q.addLocked(e)
 		q.mu.Unlock()
 		return nil
+	}
+	if q.bound == closedBytes {
+		reached.State("the queue of a standby is full")
+	} else {
+		reached.State("the queue is full")
 	}
 	w := &waiter{e, make(chan struct{})}
 	q.blocked = append(q.blocked, w)

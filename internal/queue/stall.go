@@ -5,6 +5,8 @@ package queue
 import (
 	"context"
 	"time"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 )
 
 // A batch that waits for more than stallAfter stalls the queue: the streams close their
@@ -80,6 +82,7 @@ func (q *Queue) stallIfLate() {
 	if q.takenAt.IsZero() || time.Since(q.takenAt) < stallAfter || q.resumed != nil {
 		return
 	}
+	reached.State("a batch waits so long that the streams disconnect")
 	q.resumed = make(chan struct{})
 	q.stall()
 }

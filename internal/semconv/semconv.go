@@ -61,11 +61,14 @@ var record = map[string]bool{
 	"k8s.object.fieldpath": true, "k8s.object.resource_version": true, "k8s.owner.resolution": true, "log.record.uid": true,
 }
 
-// own has the resource attributes that the receiver itself writes, for any object.
+// own has the attributes that the receiver itself writes on resources, for any object, and on points.
 var own = ownNames()
 
 func ownNames() map[string]bool {
-	all := map[string]bool{"k8s.cluster.uid": true, "k8s.cluster.name": true, "k8s.container.name": true, "k8s.owner.chain": true}
+	all := map[string]bool{
+		"k8s.cluster.uid": true, "k8s.cluster.name": true, "k8s.container.name": true, "k8s.owner.chain": true,
+		"otel.metric.overflow": true,
+	}
 	for _, role := range []Identity{identity("k8s.object"), Owner, Workload} {
 		for _, name := range []string{role.apiVersion, role.kind, role.name, role.uid} {
 			all[name] = true
@@ -80,8 +83,8 @@ func ownNames() map[string]bool {
 	return all
 }
 
-// Own reports whether the receiver itself writes an attribute of this name on a record or on a
-// resource, perhaps for other objects. A label with this name would be mistaken for it.
+// Own reports whether the receiver itself writes an attribute of this name on a record, a resource or
+// a point, perhaps for other objects. A label with this name would be mistaken for it.
 func Own(attribute string) bool { return own[attribute] || record[attribute] }
 
 // Of returns the names for a kind, matched by group and kind; ok is false for a kind that the

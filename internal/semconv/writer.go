@@ -7,23 +7,26 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/text"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
-// Writer writes attributes. It leaves out absent values instead of writing empty strings.
+// Writer writes attributes. It leaves out absent values instead of writing empty strings. It bounds
+// texts, because some are put together from bounded ones.
 type Writer pcommon.Map
 
 // String writes a value unless it is empty. It replaces an existing value.
 func (w Writer) String(name, value string) {
 	if value != "" {
-		pcommon.Map(w).PutStr(name, ValidUTF8(value))
+		pcommon.Map(w).PutStr(name, text.Value(value))
 	}
 }
 
 // StringIfNew writes a value unless it is empty or the name already exists.
 func (w Writer) StringIfNew(name, value string) {
+	name = text.Value(name)
 	if _, there := pcommon.Map(w).Get(name); !there {
-		w.String(ValidUTF8(name), value)
+		w.String(name, value)
 	}
 }
 
@@ -32,7 +35,7 @@ func (w Writer) Strings(name string, values []string) {
 	slice := pcommon.Map(w).PutEmptySlice(name)
 	slice.EnsureCapacity(len(values))
 	for _, value := range values {
-		slice.AppendEmpty().SetStr(ValidUTF8(value))
+		slice.AppendEmpty().SetStr(text.Value(value))
 	}
 }
 
@@ -111,10 +114,4 @@ func QualifiedName(o *resolver.Object) string {
 		return kind + "." + group + "/" + o.Name
 	}
 	return kind + "/" + o.Name
-}
-
-// ValidUTF8 replaces invalid UTF-8, because a backend would reject the whole batch. The API server
-// does not check the strings that a producer sends in protobuf.
-func ValidUTF8(s string) string {
-	return strings.ToValidUTF8(s, "\uFFFD")
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/health"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 )
 
@@ -33,6 +34,7 @@ func (a *accounts) account(stop context.Context, b *batch) {
 	a.forgetsMore = a.memory.Forget(time.Now())
 	a.cluster.learn()
 	if a.cluster.isReplaced() {
+		reached.State("another cluster at the address answers late")
 		a.leaveOut(b, 0) // It answered late which one it is.
 	}
 	b.observations = make([]observation.Observation, 0, len(b.changes))
@@ -41,13 +43,14 @@ func (a *accounts) account(stop context.Context, b *batch) {
 		c := &b.changes[i]
 		if c.Kind == watch.Restored {
 			forgetPlaces(b.changes[:i], c.Namespace)
-			a.cluster.restored(stop, c.Namespace)
-			if a.cluster.isReplaced() {
+			if !a.cluster.isSame(stop, c.Namespace) {
 				a.leaveOut(b, i)
 				break
 			}
 		}
-		a.forgetsMore = a.forgetsMore || c.Kind == watch.ListEnded // Many may have been deleted.
+		if c.Kind == watch.ListEnded {
+			a.forgetsMore = true // Many may have been deleted.
+		}
 		occurrences := a.occurrences(c)
 		if c.Event == nil {
 			continue
@@ -63,8 +66,8 @@ func (a *accounts) account(stop context.Context, b *batch) {
 	b.last = b.last || a.cluster.isReplaced()
 }
 
-// leaveOut leaves out the changes from i on, and ends the session: they are of another cluster, and
-// the next session lists what that one has.
+// leaveOut leaves out the changes from i on, and ends the session: they are of another cluster, or it
+// is not known of which one. The next session lists what that one has.
 func (a *accounts) leaveOut(b *batch, i int) {
 	a.health.DealtWith(b.changes[i:])
 	b.changes, b.last = b.changes[:i], true
@@ -122,37 +125,45 @@ type clusterCheck struct {
 	sums     sums
 	versions *watch.Versions
 	gate     gate
-	// refreshed is when the cluster was last asked for its UID because versions had gone back.
-	refreshed time.Time
-	// answer is closed when the cluster has answered since; nil: it has, or was not asked.
-	answer <-chan struct{}
+	// ask waits until the cluster answers which one it is. It reports false if the context ended
+	// before.
+	ask func(context.Context) bool
+	// answered is when the cluster last answered because versions had gone back.
+	answered time.Time
 }
 
-// restored notes, for one stream after the other, that the cluster's resource versions have gone
-// back: etcd was restored, or another cluster answers at the address.
-func (d *clusterCheck) restored(stop context.Context, stream string) {
+// isSame notes that the cluster's resource versions have gone back, for one stream after the other,
+// and reports whether it is still the same cluster: etcd was restored, or another cluster answers at
+// the address. It waits for an answer, because the records of another cluster would name this one,
+// and come again with the right name. It also reports false if stop ended before.
+func (d *clusterCheck) isSame(stop context.Context, stream string) bool {
 	d.memory.ForgetVersions(stream)
 	// A position that was published since is not above the highest version.
 	d.gate.WentBack(d.versions.Highest())
+	if d.memory.Cluster() == "" {
+		reached.State("a restore of a cluster that never said which one it is")
+		return true // No record names a cluster.
+	}
 	// All streams notice it at about the same time: one answer serves those of a second.
-	if d.answer != nil || time.Since(d.refreshed) < retryCluster {
-		return
+	if time.Since(d.answered) < retryCluster {
+		reached.State("several streams notice a restore together")
+		return true
 	}
-	if d.cluster.Refresh(stop) == nil {
-		d.refreshed = time.Now()
-		d.learn()
-	} else {
-		d.answer = d.cluster.Ask(stop)
+	if !d.ask(stop) {
+		reached.State("a session ends before the cluster says which one it is after a restore")
+		return false
 	}
+	d.answered = time.Now()
+	d.learn()
+	if d.isReplaced() {
+		reached.State("another cluster at the address within a batch")
+		return false
+	}
+	return true
 }
 
-// learn notes whether the cluster has answered, and which one it is if none is remembered.
+// learn notes which cluster answers if none is remembered.
 func (d *clusterCheck) learn() {
-	select {
-	case <-d.answer:
-		d.answer = nil
-	default:
-	}
 	if uid := d.cluster.UID(); d.memory.Cluster() == "" && uid != "" {
 		d.set(uid)
 	}

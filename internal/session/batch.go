@@ -4,16 +4,21 @@ package session
 
 import (
 	"iter"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/election"
+	"github.com/kubeevents/kubeeventsreceiver/internal/leadership"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 )
 
-// batchChanges bounds a batch.
-const batchChanges = 1000
+const (
+	// batchChanges bounds a batch.
+	batchChanges = 1000
+	// batchBytes bounds the records of a batch, in bytes of OTLP.
+	batchBytes = 8 << 20
+)
 
 // batch is one turn of the loop. Each step reads what the steps before have set, and sets its own
 // fields. One batch is undelivered at a time. This is what relies on it:
@@ -34,16 +39,22 @@ type batch struct {
 	observations []observation.Observation
 	// passed reports whether the gate let the batch through, and term is the term to deliver it in.
 	passed bool
-	term   election.Term
+	term   leadership.Term
 	// endsWindows reports whether dedup windows end before their time.
 	endsWindows bool
 	// records are the observations to deliver: those that dedup_interval lets through, of this
 	// batch and of earlier ones. Without dedup_interval, they are the observations of this batch.
+	// Those beyond batchBytes wait for a batch of their own.
 	records []observation.Observation
 	// requests are the records as OTLP. There are none without a logs pipeline.
 	requests []*request
 	// undelivered are the requests that could not be delivered before the term ended.
 	undelivered []*request
+}
+
+// hasRestore reports whether a stream has noticed that the cluster's resource versions have gone back.
+func (b *batch) hasRestore() bool {
+	return slices.ContainsFunc(b.changes, func(c watch.Change) bool { return c.Kind == watch.Restored })
 }
 
 // listed returns the events of listings among the changes, each with how often the resource

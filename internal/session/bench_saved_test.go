@@ -66,7 +66,7 @@ func BenchmarkSavedLoop(b *testing.B) {
 				bytes += counting.bytes - before.bytes
 				operations += counting.operations - before.operations
 			}
-			require.True(b, s.persist.trySettle())
+			require.True(b, s.persist.(*checkpoints).store.IsSettled())
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(events), "ns/event")
 			b.ReportMetric(float64(bytes)/float64(events), "written-B/event")
 			b.ReportMetric(float64(operations)/float64(i), "operations/write")

@@ -18,21 +18,23 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/collector/receiver/receivertest"
+	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
 	"github.com/kubeevents/kubeeventsreceiver/internal/cluster"
-	"github.com/kubeevents/kubeeventsreceiver/internal/election"
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
 	"github.com/kubeevents/kubeeventsreceiver/internal/health"
 	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
+	"github.com/kubeevents/kubeeventsreceiver/internal/leadership"
 	"github.com/kubeevents/kubeeventsreceiver/internal/logrecord"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/tally"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
 	"github.com/kubeevents/kubeeventsreceiver/internal/owners"
+	"github.com/kubeevents/kubeeventsreceiver/internal/position"
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
@@ -104,7 +106,10 @@ func putOwners(api *apitest.Objects) {
 func benchProcess(b *testing.B) *Process {
 	api := apitest.NewObjects(b)
 	putOwners(api)
-	extractor, err := extract.New([]extract.Rule{{TagName: "tilt.manifest", Key: "tilt-manifest"}}, nil)
+	extractor, err := extract.New(extract.Config{
+		Labels:  []extract.Rule{{TagName: "tilt.manifest", Key: "tilt-manifest"}},
+		Service: extract.Service{Metadata: []string{extract.ServiceName, extract.ServiceNamespace}, OTelAnnotations: true},
+	})
 	require.NoError(b, err)
 	restConfig := api.RESTConfig()
 	resolves, err := resolver.New(restConfig, resolver.Config{
@@ -123,7 +128,7 @@ func benchProcess(b *testing.B) *Process {
 		return err
 	})
 	require.NoError(b, err)
-	p := &Process{
+	p := New(Settings{
 		Config: Config{
 			Streams: []string{""}, CollectionInterval: 30 * time.Second, LookupTimeout: 2 * time.Second,
 			Tally: tally.Config{MaxSeries: 10_000, SeriesTTL: time.Hour}, Retry: configretry.NewDefaultBackOffConfig(),
@@ -131,8 +136,8 @@ func benchProcess(b *testing.B) *Process {
 		Logger: settings.Logger, Logs: logs, Metrics: &consumertest.MetricsSink{},
 		Health: observer, Owners: owners.New(resolves, extractor),
 		Converter: logrecord.Converter{ScopeName: metadata.ScopeName},
-		Client:    client, Cluster: cluster.New(client), Leadership: election.AlwaysLeads(),
-	}
+		Client:    client, Cluster: cluster.New(client, zap.NewNop()), Leadership: leadership.AlwaysLeads(),
+	})
 	return p
 }
 
@@ -155,7 +160,7 @@ func changesIn(b *testing.B, frames []byte) (changes []watch.Change) {
 // B/event are comparable between the stages.
 func BenchmarkStages(b *testing.B) {
 	p := benchProcess(b)
-	s := p.newUnsaved(election.Position{})
+	s := p.newUnsaved(position.Position{})
 	pipeline := s.pipeline.(*logsPipeline)
 	frames := benchFrames(b, benchEvents())
 	account := func(changes []watch.Change) []observation.Observation {
@@ -182,7 +187,7 @@ func BenchmarkStages(b *testing.B) {
 			n := 0
 			for b.Loop() {
 				if n%len(frames) == 0 {
-					s = p.newUnsaved(election.Position{}) // Seen a second time, nothing would be new.
+					s = p.newUnsaved(position.Position{}) // Seen a second time, nothing would be new.
 					s.intake.together = 0                 // No more changes come.
 				}
 				do(n % len(frames))

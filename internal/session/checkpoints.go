@@ -4,12 +4,16 @@ package session
 
 import (
 	"context"
+	"errors"
 	"time"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/election"
+	"go.uber.org/zap"
+
 	"github.com/kubeevents/kubeeventsreceiver/internal/health"
+	"github.com/kubeevents/kubeeventsreceiver/internal/leadership"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/checkpoint"
+	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 )
 
 // storagePart is the part of the receiver that the component's status names if storage does not
@@ -25,14 +29,18 @@ const (
 	saveAfter = time.Second
 	// unsavedChanges is how many changes without a record are saved without waiting for one.
 	unsavedChanges = 1000
+	// unsavedBytes is how many bytes of events without a record are saved without waiting for one.
+	// Dedup windows hold events with bodies of up to 64 KiB.
+	unsavedBytes = 2 << 20
 )
 
 // checkpoints saves a batch before it is delivered, together with its records. After a crash, the
 // next session delivers these records as they are, and continues after the batch.
 type checkpoints struct {
 	memory     *memory.Memory
-	leadership *election.Leadership
+	leadership *leadership.Leadership
 	health     *health.Health
+	logger     *zap.Logger
 
 	store *checkpoint.Store
 	last  time.Time // when the last checkpoint was saved
@@ -40,10 +48,14 @@ type checkpoints struct {
 	outbox []*request
 	// deliveredAt is when the requests in the outbox were delivered; zero: there are none.
 	deliveredAt time.Time
-	// changed is when the first change was made that is not saved; zero: there is none.
+	// changed is when the first change was made that is not saved; zero: there is none. bytes are
+	// those of the events that were accounted for since the last write, as far as they gave no record.
 	changed time.Time
+	bytes   int
 	// retryAt is the earliest time at which an unacknowledged write is tried again.
 	retryAt time.Time
+	// hasLostKeys is whether it was logged that the storage has lost keys.
+	hasLostKeys bool
 }
 
 func (c *checkpoints) close() { c.store.Close() }
@@ -55,9 +67,18 @@ func (c *checkpoints) save(b *batch) {
 	c.memory.Use(b.observations)
 	advance(c.memory, b)
 	c.note()
-	if c.trySettle() && (len(b.requests) > 0 || c.memory.Unsaved() >= unsavedChanges || c.isDue()) {
+	if c.trySettle() && (len(b.requests) > 0 || c.hasMany(b) || c.isDue()) {
 		c.write(b.term.Stop, b.term.Drain, b.requests)
 	}
+}
+
+// hasMany reports whether so much has changed that it is saved without waiting for a record: each
+// write is bounded.
+func (c *checkpoints) hasMany(b *batch) bool {
+	for i := range b.observations {
+		c.bytes += b.observations[i].Event.Size()
+	}
+	return c.memory.Unsaved() >= unsavedChanges || c.bytes >= unsavedBytes
 }
 
 // conclude leaves in the outbox what was not delivered.
@@ -66,6 +87,7 @@ func (c *checkpoints) conclude(b *batch) {
 		c.outbox = nil
 		return
 	}
+	reached.State("the outbox keeps what a term did not deliver")
 	// The term has ended; what remains of it may still be written.
 	c.await(b.term.Drain)
 	c.write(b.term.Drain, b.term.Drain, b.undelivered)
@@ -133,6 +155,7 @@ func (c *checkpoints) trySettle() bool {
 			return false
 		}
 		if !c.leadership.CertainlyLeads() {
+			reached.State("a write is to be repeated while it is uncertain who leads")
 			c.retryAt = time.Now().Add(retryStorage)
 			return false
 		}
@@ -156,14 +179,16 @@ func (c *checkpoints) saveMeanwhile(stop context.Context) {
 		return
 	}
 	if c.note(); !c.changed.IsZero() {
+		reached.State("a checkpoint is written while the pipeline rejects its batch")
 		c.write(stop, stop, c.outbox)
 	}
 }
 
 // begin writes that a session begins with the outbox that is delivered next. With an elector, it
 // also writes a new head, so that a late write of the last leader changes nothing.
-func (c *checkpoints) begin(t election.Term, delivers bool) {
+func (c *checkpoints) begin(t leadership.Term, delivers bool) {
 	if !c.leadership.WaitUntilCertain(t.Stop) {
+		reached.State("a term ends before its first write")
 		return
 	}
 	content := c.memory.Content()
@@ -193,7 +218,7 @@ func (c *checkpoints) write(stop, drain context.Context, outbox []*request) {
 }
 
 func (c *checkpoints) put(drain context.Context, content checkpoint.Content) {
-	c.changed, c.deliveredAt = time.Time{}, time.Time{}
+	c.changed, c.bytes, c.deliveredAt = time.Time{}, 0, time.Time{}
 	if len(content.Outbox) > 0 {
 		c.deliveredAt = time.Now() // The caller delivers it now.
 	}
@@ -217,11 +242,21 @@ func (c *checkpoints) acknowledged() {
 		c.health.Unsaved(c.last)
 	}
 	c.health.Recovered(storagePart, "Checkpoints are saved again")
+	if c.store.HasLostKeys() && !c.hasLostKeys {
+		c.hasLostKeys = true
+		c.logger.Error("The storage has lost a key: keys of this storage must not expire. A restart may start from scratch")
+	}
 }
 
 func (c *checkpoints) failed(err error) {
 	c.retryAt = time.Now().Add(retryStorage)
 	c.health.NotSaved()
+	if errors.Is(err, checkpoint.ErrTakenOver) {
+		reached.State("another process has taken the storage over")
+		c.health.Failed(storagePart, "taken over",
+			"Another process uses the same storage; delivering without saving. A restart takes the storage over again", err)
+		return
+	}
 	c.health.Failed(storagePart, "unavailable",
 		"Cannot save checkpoints; retrying, and delivering without saving. A crash repeats what is delivered meanwhile", err)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/health"
 	"github.com/kubeevents/kubeeventsreceiver/internal/queue"
+	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 )
 
 // readTogether is how long the loop waits after it was woken. What the streams have read together
@@ -26,8 +27,8 @@ type intake struct {
 
 // wakeup is what begins a turn of the loop if there are no changes. A nil channel never fires.
 type wakeup struct {
-	at                                time.Time
-	saved, elected, answered, emitted <-chan struct{}
+	at                      time.Time
+	saved, elected, emitted <-chan struct{}
 }
 
 // take waits for a change and gathers more. It returns a batch without changes when something else
@@ -45,7 +46,6 @@ func (i *intake) take(stop context.Context, next wakeup) *batch {
 	case <-due.C:
 	case <-next.saved:
 	case <-next.elected:
-	case <-next.answered:
 	case <-next.emitted:
 	case <-stop.Done():
 		b.last = true
@@ -98,6 +98,9 @@ func (i *intake) gather(stop context.Context) bool {
 // takeRest takes what the streams had put into the queue when they were stopped.
 func (i *intake) takeRest() {
 	b := &i.batch
+	if i.queue.Full() {
+		reached.State("the queue has more than one batch at the end of a session")
+	}
 	for taken := -1; taken != len(b.changes); {
 		taken = len(b.changes)
 		b.changes = i.queue.Take(b.changes)

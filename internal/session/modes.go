@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/delivery"
-	"github.com/kubeevents/kubeeventsreceiver/internal/election"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/tally"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
+	"github.com/kubeevents/kubeeventsreceiver/internal/position"
 	"github.com/kubeevents/kubeeventsreceiver/internal/queue"
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 )
@@ -24,15 +24,15 @@ import (
 //	yes     | yes     | of one term    | open                | checkpoints of all leaders, with a head for each term
 //
 // start is where the receiver starts without a checkpoint; zero: nowhere in particular.
-func (p *Process) newSession(m *memory.Memory, start election.Position, persist persistence) *session {
+func (p *Process) newSession(m *memory.Memory, start position.Position, persist persistence) *session {
 	s := &session{process: p, memory: m, start: start, persist: persist}
 	s.versions = watch.NewVersions(p.Client, highest(m, start))
-	s.gate = election.Open{}
+	s.gate = position.Open{}
 	if p.Positions != nil {
 		s.gate = s.newGate()
 	}
 	s.sums, s.pipeline = p.newSums(m), p.newPipeline(m, persist)
-	s.cluster = &clusterCheck{cluster: p.Cluster, memory: m, sums: s.sums, versions: s.versions, gate: s.gate}
+	s.cluster = &clusterCheck{cluster: p.Cluster, memory: m, sums: s.sums, versions: s.versions, gate: s.gate, ask: s.askCluster}
 	s.accounts = &accounts{memory: m, filter: p.Filter, health: p.Health, cluster: s.cluster}
 	s.intake = &intake{queue: queue.New(batchChanges), health: p.Health, together: readTogether}
 	s.intake.queue.SetGate(p.Positions != nil)
@@ -40,8 +40,8 @@ func (p *Process) newSession(m *memory.Memory, start election.Position, persist 
 }
 
 // newGate makes a gate that is open while this process leads.
-func (s *session) newGate() *election.Gate {
-	return election.NewGate(election.GateSettings{
+func (s *session) newGate() *position.Gate {
+	return position.NewGate(position.GateSettings{
 		Leadership: s.process.Leadership, Positions: s.process.Positions, Logger: s.process.Logger,
 		Highest: s.versions.Highest, Restores: s.versions.Restores, Newest: s.newestVersion, CheckVersions: s.checkVersions,
 	})
@@ -55,7 +55,7 @@ func (p *Process) newSums(m *memory.Memory) sums {
 		next: p.Metrics, tally: m.Tally, interval: p.CollectionInterval, clusterName: p.ClusterName,
 		scope:      tally.Scope{Name: metadata.ScopeName, Version: p.Version},
 		leadership: p.Leadership, health: p.Health, logger: p.Logger,
-		saves: p.Storage != nil, changed: make(chan struct{}, 1), emitting: make(chan struct{}, 1),
+		saves: p.Storage != nil, changed: make(chan struct{}, 1), emitting: p.emitting,
 	}
 }
 
@@ -67,7 +67,7 @@ func (p *Process) newPipeline(m *memory.Memory, persist persistence) pipeline {
 		memory: m, converter: p.Converter, health: p.Health, logger: p.Logger,
 		clusterName: p.ClusterName, encodes: p.Storage != nil, recordBytes: firstRecordBytes,
 		delivery: delivery.New(delivery.Settings{
-			Next: p.Logs, Retry: p.Retry, Logger: p.Logger, Observer: p.Health,
+			Next: p.Logs, Retry: p.Retry, Logger: p.Logger, Observer: p.Health, GiveUp: p.giveUp,
 			Operations: p.Health.Operations, Format: metadata.Type.String(),
 			MayDeliver: func(stop context.Context) bool {
 				persist.saveMeanwhile(stop)
@@ -78,7 +78,7 @@ func (p *Process) newPipeline(m *memory.Memory, persist persistence) pipeline {
 }
 
 // newMemory makes an empty memory.
-func (p *Process) newMemory(start election.Position) *memory.Memory {
+func (p *Process) newMemory(start position.Position) *memory.Memory {
 	return memory.New(memory.Config{
 		Coverage:      memory.Coverage{Namespaces: p.Streams, FieldSelector: p.Filter.FieldSelector()},
 		FromBeginning: p.FromBeginning,
@@ -88,13 +88,12 @@ func (p *Process) newMemory(start election.Position) *memory.Memory {
 		Identity:      p.Identity,
 		Saved:         p.Storage != nil,
 		Objects:       p.StoredObjects,
-		Kept:          p.Owners.Kept(),
 		Start:         start,
 	}, time.Now())
 }
 
 // highest returns the highest resource version that is known from before.
-func highest(m *memory.Memory, start election.Position) (highest uint64) {
+func highest(m *memory.Memory, start position.Position) (highest uint64) {
 	for _, version := range m.DeliveredUpTo() {
 		highest = max(highest, version)
 	}

@@ -10,12 +10,13 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/delivery"
-	"github.com/kubeevents/kubeeventsreceiver/internal/election"
 	"github.com/kubeevents/kubeeventsreceiver/internal/health"
+	"github.com/kubeevents/kubeeventsreceiver/internal/leadership"
 	"github.com/kubeevents/kubeeventsreceiver/internal/logrecord"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/checkpoint"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
 )
 
@@ -36,7 +37,7 @@ type pipeline interface {
 	deliver(b *batch)
 	// deliverOutbox delivers the outbox of a checkpoint as it is. It reports false if the term
 	// ended before.
-	deliverOutbox(t election.Term, loaded *checkpoint.Loaded) bool
+	deliverOutbox(t leadership.Term, loaded *checkpoint.Loaded) bool
 	// forget forgets how the pipeline behaved.
 	forget()
 }
@@ -51,7 +52,7 @@ func (noLogs) convert(*batch) {}
 func (noLogs) deliver(*batch) {}
 func (noLogs) forget()        {}
 
-func (n noLogs) deliverOutbox(_ election.Term, loaded *checkpoint.Loaded) bool {
+func (n noLogs) deliverOutbox(_ leadership.Term, loaded *checkpoint.Loaded) bool {
 	records := 0
 	for _, r := range stored(loaded.Outbox) {
 		records += r.count
@@ -108,6 +109,7 @@ func (l *logsPipeline) requestsWithin(records []observation.Observation) []*requ
 		size = (&plog.ProtoMarshaler{}).LogsSize(logs)
 	}
 	if half := len(records) / 2; size > requestBytes && half > 0 {
+		reached.State("a request is too large and is halved")
 		return append(l.requestsWithin(records[:half]), l.requestsWithin(records[half:])...)
 	}
 	l.recordBytes = max(1, size/len(records))
@@ -130,10 +132,13 @@ func (l *logsPipeline) deliver(b *batch) {
 }
 
 // deliverAll returns the requests that could not be delivered before the term ended.
-func (l *logsPipeline) deliverAll(t election.Term, requests []*request) (undelivered []*request) {
+func (l *logsPipeline) deliverAll(t leadership.Term, requests []*request) (undelivered []*request) {
 	for i, r := range requests {
 		switch l.delivery.Deliver(t.Stop, t.Drain, delivery.Request{Records: r.count, Logs: r.logs}) {
 		case delivery.Stopped:
+			if i > 0 {
+				reached.State("a term ends between the requests of a batch")
+			}
 			return slices.Clone(requests[i:])
 		case delivery.Accepted:
 			l.health.Delivered(r.records, time.Now())
@@ -142,15 +147,19 @@ func (l *logsPipeline) deliverAll(t election.Term, requests []*request) (undeliv
 	return nil
 }
 
-func (l *logsPipeline) deliverOutbox(t election.Term, loaded *checkpoint.Loaded) bool {
+func (l *logsPipeline) deliverOutbox(t leadership.Term, loaded *checkpoint.Loaded) bool {
 	requests := stored(loaded.Outbox)
 	if len(requests) == 0 {
 		return true
 	}
 	l.logger.Info("Delivering the outbox of the last start", zap.Int("requests", len(requests)))
+	if len(requests) > 1 {
+		reached.State("an outbox is delivered in several requests")
+	}
 	if loaded.Starts < startsAtOnce {
 		return len(l.deliverAll(t, requests)) == 0
 	}
+	reached.State("an outbox is delivered one record at a time")
 	for _, r := range one(requests) {
 		l.logger.Warn("Several starts did not deliver the outbox; delivering its records one at a time",
 			zap.Int("starts", loaded.Starts+1), r.describe())

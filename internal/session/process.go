@@ -15,12 +15,13 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/cluster"
-	"github.com/kubeevents/kubeeventsreceiver/internal/election"
 	"github.com/kubeevents/kubeeventsreceiver/internal/filter"
 	"github.com/kubeevents/kubeeventsreceiver/internal/health"
+	"github.com/kubeevents/kubeeventsreceiver/internal/leadership"
 	"github.com/kubeevents/kubeeventsreceiver/internal/logrecord"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/tally"
 	"github.com/kubeevents/kubeeventsreceiver/internal/owners"
+	"github.com/kubeevents/kubeeventsreceiver/internal/position"
 )
 
 // Config is the part of the receiver's configuration that sessions use.
@@ -44,9 +45,8 @@ type Config struct {
 	Retry    configretry.BackOffConfig
 }
 
-// Process is what lasts as long as the process. All sessions use it, one after the other. Callers
-// must set all fields before they call Run, and not change them then.
-type Process struct {
+// Settings are what lasts as long as the process. Callers must set all of them.
+type Settings struct {
 	Config
 
 	Logger  *zap.Logger
@@ -63,6 +63,19 @@ type Process struct {
 	Cluster *cluster.Identity
 	Storage storage.Client // nil: nothing is saved
 
-	Leadership *election.Leadership
-	Positions  *election.Positions // nil: with storage, or without leader election
+	Leadership *leadership.Leadership
+	Positions  *position.Positions // nil: with storage, or without leader election
+}
+
+// Process runs sessions, one after the other.
+type Process struct {
+	Settings
+
+	emitting chan struct{} // see metricsPipeline
+	giveUp   chan struct{} // see delivery.Settings
+}
+
+// New returns a Process that has not started.
+func New(settings Settings) *Process {
+	return &Process{Settings: settings, emitting: make(chan struct{}, 1), giveUp: make(chan struct{})}
 }

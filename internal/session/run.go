@@ -6,13 +6,18 @@ import (
 	"context"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 )
 
+// patience is how long a pipeline may take to return after drain has ended.
+const patience = 2 * time.Second
+
 // Run runs sessions until stop ends. What was taken by then is still delivered, as long as drain
 // allows.
 func (p *Process) Run(stop, drain context.Context) {
+	defer context.AfterFunc(drain, func() { time.AfterFunc(patience, func() { close(p.giveUp) }) })()
 	if p.Leadership.IsElected() && p.Storage != nil {
 		p.runTerms(stop, drain)
 		return
@@ -64,12 +69,12 @@ func (s *session) serve(stop, drain context.Context) {
 		stream := s.newStream(namespace)
 		background.Go(func() { stream.Run(reading) })
 	}
-	background.Go(func() { s.sums.run(reading, drain) })
+	background.Go(func() { s.sums.run(reading) })
 	s.loop(stop, drain)
 	endReading()
 	background.Wait()
 	s.intake.discard()
-	s.endTerm(drain)
+	s.endTerm()
 }
 
 func (s *session) newStream(namespace string) *watch.Stream {
@@ -82,6 +87,7 @@ func (s *session) newStream(namespace string) *watch.Stream {
 		Versions:        s.versions,
 		Taker:           s.intake.queue,
 		Observer:        p.Health,
+		Keep:            p.Owners.Keep,
 	}
 	if version, ok := s.start.Of(namespace); ok {
 		config.ExactAt = strconv.FormatUint(version, 10)

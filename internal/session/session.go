@@ -6,17 +6,25 @@ import (
 	"context"
 	"iter"
 	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/election"
 	"github.com/kubeevents/kubeeventsreceiver/internal/health"
+	"github.com/kubeevents/kubeeventsreceiver/internal/leadership"
+	"github.com/kubeevents/kubeeventsreceiver/internal/logrecord"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+	"github.com/kubeevents/kubeeventsreceiver/internal/position"
+	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 )
+
+// settleFor is how long a write before a wait may take. Storage that hangs must not stop the loop.
+const settleFor = 3 * time.Second
 
 // session is the queue, the memory and the outbox, and the steps that work with them. With storage
 // and an elector, a session is one term of leading, and begins with the checkpoint. Otherwise it
@@ -36,20 +44,21 @@ type session struct {
 	sums     sums
 	versions *watch.Versions
 	// start is where the receiver starts without a checkpoint; zero: nowhere in particular.
-	start election.Position
+	start position.Position
 }
 
-// gate decides whether a batch is this process's to deliver. For its methods, see election.Gate and
-// election.Open.
+// gate decides whether a batch is this process's to deliver. For its methods, see position.Gate and
+// position.Open.
 type gate interface {
 	HasEnded() bool
-	Pass(stop, drain context.Context, observations []observation.Observation) (rest []observation.Observation, t election.Term, ok bool)
+	Pass(stop, drain context.Context, observations []observation.Observation) (rest []observation.Observation, t leadership.Term, ok bool)
 	Changed() <-chan struct{}
 	TakeBack(observations []observation.Observation)
 	Advance(versions func() map[string]uint64)
 	WentBack(now uint64)
 	Confirm(listed iter.Seq2[*corev1.Event, int])
-	Close(drain context.Context, held func() []observation.Observation)
+	Publish()
+	Close(held func() []observation.Observation)
 }
 
 // persistence decides when a batch counts, and remembers it.
@@ -65,9 +74,6 @@ type persistence interface {
 	// fires when a write is acknowledged, which needs a turn, too; nil: it never fires.
 	due() time.Time
 	acknowledgement() <-chan struct{}
-	// trySettle polls an unacknowledged write, and repeats it after a pause. It reports whether no
-	// write is unacknowledged.
-	trySettle() bool
 	// saveMeanwhile saves what changes while the pipeline rejects a batch that is saved.
 	saveMeanwhile(stop context.Context)
 	// close is called at the end of the session.
@@ -87,9 +93,13 @@ func (s *session) loop(stop, drain context.Context) {
 	}
 }
 
-// turn takes a batch, accounts for it, and emits it if it passes the gate.
+// turn takes a batch, accounts for it, and emits it if it passes the gate. What does not fit the
+// batch follows in batches of its own.
 func (s *session) turn(stop, drain context.Context) *batch {
 	b := s.intake.take(stop, s.nextTurn())
+	if b.hasRestore() {
+		s.settle(drain)
+	}
 	s.accounts.account(stop, b)
 	s.gate.Confirm(b.listed())
 	s.awaitGate(stop, drain, b)
@@ -98,6 +108,10 @@ func (s *session) turn(stop, drain context.Context) *batch {
 		return b
 	}
 	s.emit(b)
+	for b.isDelivered() && s.memory.Windows.HasDeferred() {
+		b = &batch{term: b.term, last: b.last, passed: true}
+		s.emit(b)
+	}
 	if !b.isDelivered() && stop.Err() != nil {
 		b.last = true // Nothing may be saved after it: the outbox keeps it for the next session.
 	}
@@ -148,7 +162,7 @@ func (s *session) endWindows(b *batch) *batch {
 func (s *session) nextTurn() wakeup {
 	w := wakeup{
 		at: time.Now().Add(time.Hour), saved: s.persist.acknowledgement(), elected: s.gate.Changed(),
-		answered: s.cluster.answer, emitted: s.sums.unsaved(),
+		emitted: s.sums.unsaved(),
 	}
 	if s.accounts.forgetsMore {
 		w.at = time.Now()
@@ -165,25 +179,50 @@ func (s *session) nextTurn() wakeup {
 // awaitGate waits for the gate's decision: either this process delivers the batch, or the leader
 // has delivered it. The gate also keeps the batch if stop is cancelled.
 func (s *session) awaitGate(stop, drain context.Context, b *batch) {
-	if s.gate.HasEnded() {
-		s.endTerm(drain)
-	}
+	s.endTermIfOver()
 	b.observations, b.term, b.passed = s.gate.Pass(stop, drain, b.observations)
 	if b.passed && b.term.Begins {
+		if slices.ContainsFunc(b.changes, func(c watch.Change) bool { return c.Kind == watch.Listed }) {
+			reached.State("a takeover within a list")
+		}
 		s.intake.queue.SetGate(false)
-		s.sums.begin(time.Now())
+		s.sums.begin(b.term.Drain, time.Now())
 		s.process.Logger.Info("Started leading; delivering what the last leader has not confirmed as delivered",
 			zap.Int("records", len(b.observations)))
 	}
 }
 
-// endTerm emits the last sums of the term, as long as it is certain that no other process leads.
-// The delivery forgets how the pipeline behaved: the next leader delivers what it rejected.
-func (s *session) endTerm(drain context.Context) {
+// settle removes from the outbox what is delivered. Accounting for a restore waits until the cluster
+// says which one it is: a process that ends in that time must repeat nothing.
+func (s *session) settle(drain context.Context) {
+	ctx, cancel := context.WithTimeout(drain, settleFor)
+	defer cancel()
+	s.persist.finish(ctx)
+}
+
+// askCluster waits until the cluster says which one it is. The end of a term does not wait for the
+// answer: the elector waits for it.
+func (s *session) askCluster(stop context.Context) bool {
+	return s.process.askCluster(stop, s.endTermIfOver)
+}
+
+func (s *session) endTermIfOver() {
+	if s.gate.HasEnded() {
+		s.endTerm()
+	}
+}
+
+// endTerm publishes how far the term came. At the same time, it emits the last sums of the term, as
+// long as it is certain that no other process leads: neither waits for the other one, which may
+// hang. The delivery forgets how the pipeline behaved: the next leader delivers what it rejected.
+func (s *session) endTerm() {
+	var published sync.WaitGroup
+	published.Go(s.gate.Publish)
 	s.sums.end()
+	published.Wait()
 	s.pipeline.forget()
 	s.intake.queue.SetGate(true)
-	s.gate.Close(drain, s.memory.TakeBack)
+	s.gate.Close(s.memory.TakeBack)
 }
 
 // resolve adds to each observation who owns its involved object.
@@ -201,9 +240,25 @@ func (s *session) admit(b *batch) {
 	windows, now := s.memory.Windows, time.Now()
 	if b.endsWindows {
 		b.records = windows.Flush(batchChanges)
-		return
+	} else {
+		b.records = append(windows.Due(now, batchChanges), windows.Admit(b.observations, now)...)
 	}
-	b.records = append(windows.Due(now, batchChanges), windows.Admit(b.observations, now)...)
+	if n := fitting(b.records); n < len(b.records) {
+		reached.State("records do not fit their batch")
+		windows.Defer(b.records[n:], now)
+		b.records = b.records[:n:n]
+	}
+}
+
+// fitting returns how many of the first records a batch may have: together with their owners and
+// tags, a few bytes of events can become a lot of OTLP.
+func fitting(records []observation.Observation) (n int) {
+	for size := 0; n < len(records); n++ {
+		if size += logrecord.MaxSize(&records[n]); size > batchBytes && n > 0 {
+			break
+		}
+	}
+	return n
 }
 
 // deliveredUpTo returns the version up to which each stream is delivered. It leaves out streams

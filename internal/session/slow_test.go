@@ -17,8 +17,8 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/plog"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/election"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+	"github.com/kubeevents/kubeeventsreceiver/internal/position"
 )
 
 // load is what a session does with events that come at a steady rate. A bubble's clock moves only
@@ -105,7 +105,7 @@ func TestStorageThatTakes20MillisecondsKeepsUp(t *testing.T) {
 // measured last.
 func TestABatchBecomesAsFewRequestsAsItsSizeAllows(t *testing.T) {
 	p := waitingProcess(t, componenttest.NewTelemetry())
-	s := p.newUnsaved(election.Position{})
+	s := p.newUnsaved(position.Position{})
 	for batchNumber := range 5 {
 		b := &batch{}
 		for i := range batchChanges {

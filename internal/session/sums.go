@@ -8,25 +8,29 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.uber.org/zap"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/election"
 	"github.com/kubeevents/kubeeventsreceiver/internal/health"
+	"github.com/kubeevents/kubeeventsreceiver/internal/leadership"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/tally"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
+	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
 )
 
-// lastEmission is how long the emission of the last sums may take.
-const lastEmission = 5 * time.Second
+// lastEmission is how long the emission of the last sums may take, together with one that it waits
+// for.
+const lastEmission = 4 * time.Second
 
 // sums emits the metric. Its methods may be called while run runs.
 type sums interface {
-	// enable lets run emit the sums from now on. begin also starts them at 0.
-	enable()
-	begin(now time.Time)
-	// run emits the sums at intervals until stop ends.
-	run(stop, drain context.Context)
+	// enable lets run emit the sums from now on, with contexts that end with drain. begin also
+	// starts them at 0.
+	enable(drain context.Context)
+	begin(drain context.Context, now time.Time)
+	// run emits the sums at intervals until stop ends. It returns without an emission that hangs.
+	run(stop context.Context)
 	// prepareEnd is called after the last batch. What it changes is saved before end is called.
 	prepareEnd()
 	// end emits the last sums of the term: no later emission has them.
@@ -40,13 +44,13 @@ type sums interface {
 // noMetrics are the sums of a receiver in no metrics pipeline.
 type noMetrics struct{}
 
-func (noMetrics) enable()                              {}
-func (noMetrics) begin(time.Time)                      {}
-func (noMetrics) run(context.Context, context.Context) {}
-func (noMetrics) prepareEnd()                          {}
-func (noMetrics) end()                                 {}
-func (noMetrics) unsaved() <-chan struct{}             { return nil }
-func (noMetrics) setCluster(string)                    {}
+func (noMetrics) enable(context.Context)           {}
+func (noMetrics) begin(context.Context, time.Time) {}
+func (noMetrics) run(context.Context)              {}
+func (noMetrics) prepareEnd()                      {}
+func (noMetrics) end()                             {}
+func (noMetrics) unsaved() <-chan struct{}         { return nil }
+func (noMetrics) setCluster(string)                {}
 
 // metricsPipeline emits the sums to the metrics pipeline.
 type metricsPipeline struct {
@@ -56,21 +60,32 @@ type metricsPipeline struct {
 	clusterName string // empty: it has none
 	scope       tally.Scope
 	saves       bool // the sums
-	leadership  *election.Leadership
+	leadership  *leadership.Leadership
 	health      *health.Health
 	logger      *zap.Logger
 
 	overflows bool // it was logged
-	// emitting has an element during an emission. Points of two at the same time could change places.
+	// emitting has an element during an emission, of this session or of an earlier one that still
+	// hangs. Points of two at the same time could change places.
 	emitting chan struct{}
 	// changed has an element when an emission has changed what has to be saved.
 	changed chan struct{}
-	// emits reports whether the sums are those of this term.
-	emits      atomic.Bool
+	// term is in which run emits the sums; nil: it does not.
+	term       atomic.Pointer[emissions]
 	clusterUID atomic.Pointer[string]
 }
 
-func (m *metricsPipeline) enable()               { m.emits.Store(true) }
+// emissions are those of run in one term.
+type emissions struct {
+	ctx context.Context
+	end context.CancelFunc
+}
+
+func (m *metricsPipeline) enable(drain context.Context) {
+	ctx, cancel := context.WithCancel(drain)
+	m.term.Store(&emissions{ctx, cancel})
+}
+
 func (m *metricsPipeline) setCluster(uid string) { m.clusterUID.Store(&uid) }
 
 // report reports how many series there are.
@@ -79,23 +94,30 @@ func (m *metricsPipeline) report() {
 	m.health.Counted(series, overflowed)
 	if overflowed > 0 && !m.overflows {
 		m.overflows = true
+		if !m.tally.IsFull() {
+			m.logger.Warn("The texts of the metric's series take more than 2 KiB for each of metrics.max_series; occurrences of other series are counted in one series with otel.metric.overflow. "+
+				"Raise max_series, disable attributes, extract fewer tags, or exclude reasons", zap.Int("series", series))
+			return
+		}
 		m.logger.Warn("The metric has metrics.max_series series; occurrences of other series are counted in one series with otel.metric.overflow. "+
-			"Raise max_series, disable attributes, or exclude reasons", zap.Int("max_series", series))
+			"Raise max_series, disable attributes, extract fewer tags, or exclude reasons", zap.Int("max_series", series))
 	}
 }
 
-func (m *metricsPipeline) begin(now time.Time) {
+func (m *metricsPipeline) begin(drain context.Context, now time.Time) {
 	m.tally.Reset(now)
-	m.enable()
+	m.enable(drain)
 }
 
-func (m *metricsPipeline) run(stop, drain context.Context) {
+func (m *metricsPipeline) run(stop context.Context) {
 	ticker := time.NewTicker(m.interval)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
-			m.emit(drain, func() bool { return m.emits.Load() && m.leadership.CertainlyLeads() })
+			if term := m.term.Load(); term != nil {
+				m.emit(stop, term.ctx, func() bool { return m.term.Load() == term && m.leadership.CertainlyLeads() })
+			}
 		case <-stop.Done():
 			return
 		}
@@ -104,51 +126,71 @@ func (m *metricsPipeline) run(stop, drain context.Context) {
 
 func (m *metricsPipeline) unsaved() <-chan struct{} { return m.changed }
 
-func (m *metricsPipeline) prepareEnd() { m.tally.End() }
+func (m *metricsPipeline) prepareEnd() { m.tally.End(time.Now()) }
 
 func (m *metricsPipeline) end() {
 	if !m.saves {
-		m.tally.End()
+		m.tally.End(time.Now())
 	}
-	if !m.emits.Swap(false) {
+	term := m.term.Swap(nil)
+	if term == nil {
 		return
 	}
+	defer term.end()
 	left := min(lastEmission, m.leadership.NobodyElseLeadsFor(time.Now()))
 	ctx, cancel := context.WithTimeout(context.Background(), left)
 	defer cancel()
-	m.emit(ctx, func() bool { return m.leadership.NobodyElseLeads(time.Now()) })
+	m.emit(ctx, ctx, func() bool { return m.leadership.NobodyElseLeads(time.Now()) })
 }
 
-// emit emits the sums once, after the last emission, if it still may. Rejected points are not emitted
-// again: the next ones carry their values.
-func (m *metricsPipeline) emit(ctx context.Context, may func() bool) {
+// emit emits the sums once, after the last emission, if it still may. It waits until wait ends: a
+// pipeline may hang, even if its context has ended.
+func (m *metricsPipeline) emit(wait, ctx context.Context, may func() bool) {
 	select {
 	case m.emitting <- struct{}{}:
+	case <-wait.Done():
+		reached.State("the metric is not emitted because its last emission hangs")
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
 		defer func() { <-m.emitting }()
-	case <-ctx.Done():
-		return
+		if may() {
+			m.consume(ctx)
+		} else {
+			reached.State("the metric is not emitted because another process may lead")
+		}
+	}()
+	select {
+	case <-done:
+	case <-wait.Done():
 	}
-	if !may() {
-		return
-	}
+}
+
+// consume passes the sums to the metrics pipeline. Rejected points are not emitted again: the next
+// ones carry their values. Points that are rejected with a permanent error count as emitted: a backend
+// that never takes the points of one series must not keep all others from ending.
+func (m *metricsPipeline) consume(ctx context.Context) {
 	now := time.Now()
 	m.tally.Expire(now)
 	m.report()
-	metrics := m.tally.Metrics(m.scope, semconv.Cluster{UID: *m.clusterUID.Load(), Name: m.clusterName}, now)
-	points := metrics.DataPointCount()
-	if points == 0 {
-		return
+	accepted, emitted := true, false
+	cluster := semconv.Cluster{UID: *m.clusterUID.Load(), Name: m.clusterName}
+	for request := range m.tally.Metrics(m.scope, cluster, now) {
+		points := request.DataPointCount()
+		ctx := m.health.Operations.StartMetricsOp(ctx)
+		err := m.next.ConsumeMetrics(ctx, request)
+		m.health.Operations.EndMetricsOp(ctx, metadata.Type.String(), points, err)
+		accepted, emitted = accepted && (err == nil || consumererror.IsPermanent(err)), true
 	}
-	ctx = m.health.Operations.StartMetricsOp(ctx)
-	err := m.next.ConsumeMetrics(ctx, metrics)
-	if err == nil {
+	if emitted && accepted {
 		m.tally.Emitted()
 	}
-	if m.tally.TakeBegun() {
+	if m.tally.IsUnsaved() {
 		select {
 		case m.changed <- struct{}{}:
 		default:
 		}
 	}
-	m.health.Operations.EndMetricsOp(ctx, metadata.Type.String(), points, err)
 }

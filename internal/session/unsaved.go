@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory"
+	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 )
 
 // unsaved is the persistence without storage. A batch counts once it is delivered.
@@ -20,17 +21,18 @@ func (*unsaved) save(*batch)                      {}
 func (*unsaved) finish(context.Context)           {}
 func (*unsaved) due() (never time.Time)           { return never }
 func (*unsaved) acknowledgement() <-chan struct{} { return nil }
-func (*unsaved) trySettle() bool                  { return true }
 func (*unsaved) saveMeanwhile(context.Context)    {}
 func (*unsaved) close()                           {}
 
 // conclude counts what was delivered. The leader that delivers the rest counts it.
 func (u *unsaved) conclude(b *batch) {
-	counted := b.observations
-	if rest := len(recordsIn(b.undelivered)); rest > 0 {
-		counted = b.records[:len(b.records)-rest]
-		if u.dedup {
-			counted = nil // It is not known which observations are in the delivered records.
+	rest := len(recordsIn(b.undelivered))
+	counted := b.records[:len(b.records)-rest]
+	if u.dedup {
+		// It is not known which observations are in the delivered records.
+		if counted = b.observations; rest > 0 {
+			reached.State("a term ends before it has delivered a batch with windows")
+			counted = nil
 		}
 	}
 	u.memory.Count(counted, time.Now())

@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -26,16 +27,17 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
 	"github.com/kubeevents/kubeeventsreceiver/internal/cluster"
-	"github.com/kubeevents/kubeeventsreceiver/internal/election"
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
 	"github.com/kubeevents/kubeeventsreceiver/internal/health"
 	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
+	"github.com/kubeevents/kubeeventsreceiver/internal/leadership"
 	"github.com/kubeevents/kubeeventsreceiver/internal/logrecord"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/ledger"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/tally"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadatatest"
 	"github.com/kubeevents/kubeeventsreceiver/internal/owners"
+	"github.com/kubeevents/kubeeventsreceiver/internal/position"
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
@@ -75,12 +77,12 @@ func waitingProcess(t *testing.T, telemetry *componenttest.Telemetry) *Process {
 	settings := metadatatest.NewSettings(telemetry)
 	observer, err := health.New(settings)
 	require.NoError(t, err)
-	extractor, err := extract.New(nil, nil)
+	extractor, err := extract.New(extract.Config{})
 	require.NoError(t, err)
 	api := apitest.NewInMemory(t)
 	client, err := kubeclient.Events(&rest.Config{Host: api.URL, Transport: api}, kubeclient.Pacing{})
 	require.NoError(t, err)
-	return &Process{
+	return New(Settings{
 		Config: Config{
 			Streams: []string{""}, CollectionInterval: 30 * time.Second, LookupTimeout: 2 * time.Second, FromBeginning: true,
 			Tally: tally.Config{MaxSeries: 10_000, SeriesTTL: time.Hour},
@@ -88,8 +90,8 @@ func waitingProcess(t *testing.T, telemetry *componenttest.Telemetry) *Process {
 		},
 		Logger: settings.Logger, Logs: &consumertest.LogsSink{}, Metrics: &consumertest.MetricsSink{},
 		Health: observer, Owners: owners.New(nil, extractor), Converter: logrecord.Converter{ScopeName: metadata.ScopeName},
-		Client: client, Cluster: cluster.New(client), Leadership: election.AlwaysLeads(),
-	}
+		Client: client, Cluster: cluster.New(client, zap.NewNop()), Leadership: leadership.AlwaysLeads(),
+	})
 }
 
 // slowOwners looks owners up at an API server that answers after lookup_timeout.
@@ -104,7 +106,7 @@ func slowOwners(t *testing.T) *owners.Owners {
 		slow.Close()
 		time.Sleep(time.Hour) // The API server's answers that nobody waits for.
 	})
-	extractor, err := extract.New(nil, nil)
+	extractor, err := extract.New(extract.Config{})
 	require.NoError(t, err)
 	return owners.New(slow, extractor)
 }
@@ -197,7 +199,7 @@ func TestEachCauseOfWaitingHasItsTime(t *testing.T) {
 func (p *Process) openToTest(t *testing.T) (s *session) {
 	t.Helper()
 	if p.Storage == nil {
-		s = p.newUnsaved(election.Position{})
+		s = p.newUnsaved(position.Position{})
 	} else {
 		s = p.openCheckpoints(t.Context(), t.Context())
 		require.NotNil(t, s)
@@ -258,5 +260,22 @@ func TestDeletedEventsAreForgottenWithoutMoreChanges(t *testing.T) {
 			s.turn(t.Context(), t.Context())
 		}
 		assert.Equal(t, ledger.MaxDeleted, s.memory.Len())
+	})
+}
+
+// A list is in the order of names: an event that is still to come may have a lower version.
+func TestAListThatIsNotCompleteReachesNoVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := waitingProcess(t, componenttest.NewTelemetry()).openToTest(t)
+		take := func(changes ...watch.Change) map[string]uint64 {
+			b := &batch{changes: changes}
+			s.accounts.account(t.Context(), b)
+			advance(s.memory, b)
+			return s.memory.DeliveredUpTo()
+		}
+		began, ended := watch.Change{Kind: watch.ListBegan}, watch.Change{Kind: watch.ListEnded, ResourceVersion: "9"}
+		assert.Empty(t, take(began, watch.Change{Kind: watch.Listed, Event: aboutPod(5)}))
+		assert.Equal(t, map[string]uint64{"": 9}, take(ended))
+		assert.Equal(t, map[string]uint64{"": 9}, take(began, watch.Change{Kind: watch.Listed, Event: aboutPod(20)}))
 	})
 }

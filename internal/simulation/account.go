@@ -4,6 +4,7 @@ package simulation
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -57,8 +58,8 @@ func (a *account) violate(promise *Promise, event, format string, args ...any) {
 func (a *account) checkRecords() {
 	for _, r := range a.all {
 		event := a.truth.eventOf(r)
-		a.env.story.add(line{r.at, r.process.name, event, "exporter %d got %s: %d new of %d, %s",
-			[]any{a.exporter.number, r.uid, r.occurrences, r.count, r.resolution()}})
+		a.env.story.add(r.at, r.process.name, event, "exporter %d got %s: %d new of %d, %s",
+			a.exporter.number, r.uid, r.occurrences, r.count, r.resolution())
 		a.checkRecord(r, event)
 		first := a.first[a.keyOf(r)]
 		if first != r && !sameContent(first, r) && !a.mayDiffer(first, r) {
@@ -83,14 +84,14 @@ func sameTerm(a, b *record) bool {
 func (a *account) checkRecord(r *record, event string) {
 	states := a.truth.states[r.uid]
 	// With dedup_interval, a record may sum several objects of one name.
-	tooMany := r.occurrences > r.count && a.env.plan.Dedup == 0
+	tooMany := r.occurrences > r.count && a.env.plan.longestDedup() == 0
 	switch {
 	case len(states) == 0:
 		a.violate(nothingInvented, event, "got %s, which the API server never held", r.uid)
 	case r.occurrences < 1 || tooMany:
 		a.violate(nothingInvented, event, "got a record of %d new occurrences of %d",
 			r.occurrences, r.count)
-	case !a.env.plan.wants(states[0]):
+	case !slices.ContainsFunc(a.env.configurationsOf(r), func(c *Configured) bool { return c.wants(states[0]) }):
 		a.violate(nothingInvented, event, "got a record that the filters exclude")
 	default:
 		if problem := a.unfaithful(r, states); problem != "" {
@@ -104,7 +105,8 @@ func (a *account) checkOrder() {
 	for name, of := range a.byEvent {
 		for i := 1; i < len(of); i++ {
 			before, r := of[i-1], of[i]
-			isRepeated := before.process != r.process && (a.isLastOfTerm(before) || a.isUnsaved(before))
+			isRepeated := before.process != r.process &&
+				(a.isLastOfTerm(before) || a.isUnsaved(before) || a.env.overlap())
 			if r.eventUID == before.eventUID && r.count < before.count && !isRepeated &&
 				!a.wentBack(before, r) {
 				a.violate(inOrder, name.String(), "got count %d after %d", r.count, before.count)

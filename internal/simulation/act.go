@@ -29,6 +29,9 @@ func (e *environment) perform(f *Fault) {
 	case Restarted:
 		e.restart(f, (*process).stop)
 		return
+	case Replaced:
+		e.replace(f)
+		return
 	}
 	e.story.note("", "fault: %v", *f)
 	e.begin(f, backup)
@@ -53,7 +56,7 @@ func (e *environment) begin(f *Fault, backup *apiserver.Backup) {
 	case Compaction:
 		e.server.Compact()
 	case BackupRestored:
-		e.addRestore(&restore{
+		e.addRestore(restore{
 			version: backup.Version(), events: backup.Events(),
 		})
 		e.server.Restore(backup)
@@ -66,7 +69,7 @@ func (e *environment) begin(f *Fault, backup *apiserver.Backup) {
 	case GroupStale:
 		e.server.SetStale(links.Group, true)
 	case ClusterNew:
-		e.addRestore(&restore{isNew: true})
+		e.addRestore(restore{isNew: true})
 		e.server.Replace(newClusterUID)
 		e.onConnections(f, (*process).cut)
 	}
@@ -85,7 +88,9 @@ func (e *environment) createAgain(kind string) {
 func (e *environment) onConnections(f *Fault, act func(*process)) {
 	for _, r := range e.replicas {
 		if p := r.running(); p != nil && f.concerns(r.index) {
-			act(p)
+			for _, receiver := range p.receivers() {
+				act(receiver)
+			}
 		}
 	}
 }
@@ -94,7 +99,9 @@ func (e *environment) onConnections(f *Fault, act func(*process)) {
 // there.
 func (p *process) killAt(f *Fault) {
 	if f.Seam != AnyTime {
-		p.arm(f)
+		for _, receiver := range p.receivers() {
+			receiver.arm(f)
+		}
 		for wait := 0; wait < 100 && !p.isDead(); wait++ {
 			time.Sleep(100 * time.Millisecond)
 		}
@@ -113,6 +120,20 @@ func (e *environment) restart(f *Fault, end func(*process)) {
 	e.deleteApps(f.Deletes)
 	time.Sleep(f.To - f.From)
 	r.start()
+}
+
+// replace starts the next process of the replica before it ends the one that runs.
+func (e *environment) replace(f *Fault) {
+	r := e.target(f)
+	before := r.running()
+	if before == nil {
+		return
+	}
+	r.startNext()
+	time.Sleep(f.To - f.From)
+	e.checkReportsTakenOver(before)
+	before.stop()
+	e.checkOneWriter(before)
 }
 
 // deleteApps deletes one app in n with its pods and everything that owns them; 0: none.

@@ -19,7 +19,7 @@ func (p *process) checkLeads(what string) {
 	if r := e.lastRestore(); r != nil && time.Since(r.at) < e.plan.Lease.Duration {
 		return // The lease has gone back, too: its holder notices when it renews it.
 	}
-	if holder := e.leaseHolder(); holder != p.name {
+	if holder := e.leaseHolder(); holder != p.first.name {
 		e.violate(oneLeader, "", "%s %s at %v, but %q holds the lease",
 			p.name, what, time.Since(e.began), holder)
 	}
@@ -38,10 +38,10 @@ func (e *environment) checkMemory() {
 		limit = mostHeldAtOnce
 	}
 	for _, p := range e.allProcesses() {
-		if p.most > limit && e.plan.Dedup == 0 {
+		if p.most > limit && e.plan.longestDedup() == 0 {
 			e.violate(boundedMemory, "", "%s held %d bytes of events", p.name, p.most)
 		}
-		if p.mostEvents > mostEvents && limit == mostHeld && e.plan.Dedup == 0 {
+		if p.mostEvents > mostEvents && limit == mostHeld && e.plan.longestDedup() == 0 {
 			e.violate(boundedMemory, "", "%s held %d events", p.name, p.mostEvents)
 		}
 	}
@@ -54,7 +54,7 @@ const mostEvents = 5500
 // lookupFaults let lookups be repeated.
 var lookupFaults = []FaultKind{
 	APIDown, APIRefuses, APIHangs, APISlow, AnswersLost, ConnectionsCut, Stalled, SlowNetwork,
-	KindMissing, GroupStale, BackupRestored, ClusterNew,
+	KindMissing, GroupStale, BackupRestored, ClusterNew, Paused,
 }
 
 // checkRequests checks how many requests the processes made.
@@ -66,7 +66,7 @@ func (e *environment) checkRequests() {
 		}
 		for minute, n := range p.requests {
 			// Before a watch resumes, the receiver may ask for the store's version.
-			most := e.mostRequests() * max(1, len(e.plan.Watched))
+			most := e.mostRequests() * max(1, len(p.configured().Watched))
 			if n.events > most || n.versions > most {
 				e.violate(boundedRequests, "", "%s made %d requests for events, and %d for the "+
 					"store's version, in minute %d", p.name, n.events, n.versions, minute)
@@ -110,7 +110,7 @@ func (e *environment) countObjects() (all, longest int) {
 		all += len(a.objects) + len(a.existing())
 		longest = max(longest, len(a.objects)+1)
 	}
-	if len(e.plan.TagsFrom) > 0 {
+	if e.plan.any(func(c *Configured) bool { return len(c.TagsFrom) > 0 }) {
 		all += len(e.outside)
 	}
 	return all, longest
@@ -130,8 +130,10 @@ func (e *environment) mostPositions() int {
 
 // mostRequests is how many requests a stream may make in a minute.
 func (e *environment) mostRequests() int {
+	// A page of large events is requested again with fewer events, and some are as large as a page.
+	isLarge := func(p ProducerPlan) bool { return p.Odd == LongTexts }
 	throttles := func(f Fault) bool { return f.Status == http.StatusTooManyRequests }
-	if e.plan.has(WatchBreaks) || slices.ContainsFunc(e.plan.Faults, throttles) {
+	if slices.ContainsFunc(e.plan.Producers, isLarge) || e.plan.has(WatchBreaks) || slices.ContainsFunc(e.plan.Faults, throttles) {
 		return 120
 	}
 	return 40

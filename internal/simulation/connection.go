@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -15,26 +17,48 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
 )
 
-// maxReplicas bounds the replicas of a plan; workers run plans side by side.
-const maxReplicas = 3
-
-// dialers are the replicas that run now, by the host in their kubeconfig.
-var dialers sync.Map // host → *replica
+// dialers are the processes of the runs, by the host in their kubeconfig.
+var dialers sync.Map // host → *process
 
 // replaceDialer puts the simulated connections behind the receiver's one seam, which is one
 // variable for the whole process.
-var replaceDialer = sync.OnceFunc(func() { kubeclient.Dial = dialReplica })
+var replaceDialer = sync.OnceFunc(func() { kubeclient.Dial = dialProcess })
 
-func dialReplica(ctx context.Context, _, address string) (net.Conn, error) {
+func dialProcess(ctx context.Context, _, address string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
 	}
-	r, ok := dialers.Load(host)
+	p, ok := dialers.Load(host)
 	if !ok {
-		return nil, fmt.Errorf("no replica is called %q", host)
+		return nil, fmt.Errorf("no process knows the host %q", host)
 	}
-	return r.(*replica).dial(ctx)
+	return p.(*process).dial(ctx)
+}
+
+// maxHosts is how many hosts the processes of a run have. Few of them run at once.
+const maxHosts = 32
+
+// Kubeconfig writes the kubeconfig of all processes; KUBECONFIG has to name it.
+func Kubeconfig(directory string) (path string, err error) {
+	var clusters, contexts string
+	for i := range maxHosts {
+		host := hostOf(i)
+		clusters += fmt.Sprintf(`{"name":%q,"cluster":{"server":"http://%s"}},`, host, host)
+		contexts += fmt.Sprintf(`{"name":%q,"context":{"cluster":%q,"user":"u"}},`, host, host)
+	}
+	content := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","clusters":[%s],"contexts":[%s],`+
+		`"users":[{"name":"u","user":{}}]}`, clusters[:len(clusters)-1], contexts[:len(contexts)-1])
+	path = filepath.Join(directory, "kubeconfig")
+	return path, os.WriteFile(path, []byte(content), 0o600)
+}
+
+func hostOf(i int) string { return fmt.Sprintf("process-%d", i) }
+
+// connect gives the process a host of its own.
+func (e *environment) connect(p *process) {
+	p.host = hostOf(e.hosts.next() % maxHosts)
+	dialers.Store(p.host, p)
 }
 
 // listener hands the server its ends of the connections.
@@ -71,24 +95,31 @@ func (l *listener) Addr() net.Addr { return &net.TCPAddr{} }
 type serverEnd struct {
 	net.Conn
 	client string
+	lag    time.Duration
 }
 
-func (s serverEnd) ClientName() string { return s.client }
+func (s serverEnd) ClientName() string      { return s.client }
+func (s serverEnd) CacheLag() time.Duration { return s.lag }
 
-// dial connects the replica's process to the API server.
-func (r *replica) dial(ctx context.Context) (net.Conn, error) {
-	p := r.running()
-	if p == nil || p.isDead() || r.env.fault(r.index, APIDown) != nil {
+// dial connects the process to the API server.
+func (p *process) dial(ctx context.Context) (net.Conn, error) {
+	env := p.replica.env
+	if p.isDead() || env.fault(p.replica.index, APIDown) != nil {
 		// Refusing takes a moment, so that no caller spins without time passing.
 		if err := sleep(ctx, time.Millisecond); err != nil {
 			return nil, err
 		}
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 	}
+	if f := env.fault(p.replica.index, Paused); f != nil {
+		if err := sleep(ctx, time.Until(env.began.Add(f.To))); err != nil {
+			return nil, err
+		}
+	}
 	near, far := net.Pipe()
 	select {
-	case r.env.listener.accepted <- serverEnd{far, p.name}:
-	case <-r.env.listener.closed:
+	case env.listener.accepted <- serverEnd{far, p.name, env.plan.lagOf(p.name, p.dials.next())}:
+	case <-env.listener.closed:
 		return nil, net.ErrClosed
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -115,8 +146,10 @@ func (c *clientEnd) Read(b []byte) (int, error) {
 	if f := env.fault(replica, SlowNetwork); f != nil {
 		c.wait(f.Delay * time.Duration(n) / 1024)
 	}
-	if f := env.fault(replica, Stalled); f != nil {
-		c.wait(time.Until(env.began.Add(f.To)))
+	for _, kind := range []FaultKind{Stalled, Paused} {
+		if f := env.fault(replica, kind); f != nil {
+			c.wait(time.Until(env.began.Add(f.To)))
+		}
 	}
 	if c.dead.Load() {
 		<-c.closed
@@ -129,6 +162,14 @@ func (c *clientEnd) Read(b []byte) (int, error) {
 		err = errReset
 	}
 	return n, err
+}
+
+// Write waits while the process pauses.
+func (c *clientEnd) Write(b []byte) (int, error) {
+	if f := c.process.replica.env.fault(c.process.replica.index, Paused); f != nil {
+		c.wait(time.Until(c.process.replica.env.began.Add(f.To)))
+	}
+	return c.Conn.Write(b)
 }
 
 func (c *clientEnd) wait(d time.Duration) {

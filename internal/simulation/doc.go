@@ -11,16 +11,24 @@
 //	connection.go  connections that are cut, stall and are slow
 //	storage.go     a storage extension, shared by the replicas
 //	pipeline.go    exporters behind a fan-out, and the metrics pipeline
+//	second.go      a second receiver in each Collector, which shares the elector
+//	overlap.go     processes of one storage that run at once
+//	topology.go    one signal only, retry_on_failure, several API servers, what processors change
+//	pause.go       processes that pause
 //	elector.go     the leader elector: client-go's own election
 //	replica.go     Collector processes that are killed, restarted, and start again
+//	collector.go   how a process is configured, starts and ends
 //	workloads.go   workloads, their pods, and what owns them
 //	producers.go   the programs that write events
+//	hostile.go     hostile content of events and objects
 //	act.go         the faults, as they act on all of these
 //
-// A seed decides what happens: plan.go makes a plan of it (the environment, what the user
-// configured, the producers and the faults of fault.go). Each decision is a function of the seed,
+// A seed decides what happens: plan.go makes a plan of it (the environment, the producers and the
+// faults of fault.go), and configuration.go what the user configured of each process. Each decision is a function of the seed,
 // of who decides and of the number of its request (random.go), so that a plan can be cut down to
-// what breaks a promise (shrink.go). Go's scheduler and the receiver's own jitter stay random.
+// what breaks a promise (shrink.go). Go's scheduler, its maps and the receiver's own jitter are random
+// in go test. make simulate, make test and make mutants run each seed in a process of its own, with the
+// runtime of runtimeoverlay/: there, these are functions of the seed, too, and it replays exactly.
 //
 // promises.go lists the promises, each with the modes in which the contract makes it. The checks
 // know nothing of how the receiver works: they compare what the exporters got with what the API
@@ -36,14 +44,19 @@
 //	owners.go      owners, workloads and tags
 //	tags.go        tags from the Namespace, the Node and the event
 //	restore.go     what is new when the API server's versions have gone back
-//	coverage.go    what is new when a filter changes from process to process
+//	coverage.go    what is new when a filter changes from process to process: see configuration.go
 //	metric.go      the metric, against the records
+//	trace.go       the steps of the leaders, which the model in protocol/ must be able to take
 //	bounds.go      leader, memory, requests, goroutines
+//	bytes.go       the bytes of what comes out, and how texts are cut
+//	restorable.go  what storage holds can be restored
 //
-// report.go has the table of faults and promises, story.go what happened in a run. scenarios.go has
-// environments that plans seldom have, scenarios_owners.go those that make owners hard to find, and
-// regressions.go those that once broke a promise.
+// report.go has the table of faults and promises, states.go that of rare states inside the receiver,
+// story.go what happened in a run. scenarios.go has environments that plans seldom have,
+// scenarios_owners.go those that make owners hard to find, scenarios_states.go those for states that
+// no seed reaches, scenarios_hostile.go those with hostile content, and regressions.go those that once
+// broke a promise. swarm.go leaves features out.
 //
 //	make simulate SEEDS=10000    random environments, and a table of faults × promises
-//	make simulate SEED=42        one of them again, and its story: who did what when
+//	make simulate SEED=42        one of them twice, and its story: who did what when
 package simulation

@@ -31,10 +31,11 @@ const (
 // elector is contrib's extension k8s_leader_elector (v0.152.0): client-go's leader election, with
 // the calls to its users in the same order, under the same lock, and the same loop around it.
 type elector struct {
-	process *process
-	config  *electorConfig
-	cancel  context.CancelFunc
-	running sync.WaitGroup
+	process       *process
+	config        *electorConfig
+	leaseHolderID string
+	cancel        context.CancelFunc
+	running       sync.WaitGroup
 
 	mu        sync.Mutex // guards what follows, and is held during the calls
 	callbacks []callback
@@ -54,8 +55,8 @@ type callback struct {
 }
 
 func newElector(p *process, times LeaseTimes) *elector {
-	return &elector{process: p, config: &electorConfig{
-		AuthType: "kubeConfig", Context: p.replica.host,
+	return &elector{process: p, leaseHolderID: p.name, config: &electorConfig{
+		AuthType:  "kubeConfig",
 		LeaseName: leaseName, LeaseNamespace: leaseNamespace,
 		LeaseDuration: times.Duration, RenewDuration: times.Renew, RetryPeriod: times.Retry,
 	}}
@@ -80,14 +81,16 @@ func (e *elector) setLeads(leads bool, call func(callback)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.leads = leads
-	e.process.leads(leads)
+	for _, p := range e.process.receivers() {
+		p.leads(leads)
+	}
 	for _, c := range e.callbacks {
 		call(c)
 	}
 }
 
-// start begins to take part in the election under the identity.
-func (e *elector) start(client *rest.Config, identity string) error {
+// start begins to take part in the election.
+func (e *elector) start(client *rest.Config) error {
 	client = rest.CopyConfig(client)
 	client.ContentType = runtime.ContentTypeProtobuf // The simulated API server has no other.
 	leases, err := coordinationv1.NewForConfig(client)
@@ -98,7 +101,7 @@ func (e *elector) start(client *rest.Config, identity string) error {
 		Lock: &resourcelock.LeaseLock{
 			LeaseMeta:  metav1.ObjectMeta{Namespace: leaseNamespace, Name: leaseName},
 			Client:     leases,
-			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
+			LockConfig: resourcelock.ResourceLockConfig{Identity: e.leaseHolderID},
 		},
 		LeaseDuration: e.config.LeaseDuration, RenewDeadline: e.config.RenewDuration,
 		RetryPeriod: e.config.RetryPeriod, Callbacks: leaderelection.LeaderCallbacks{

@@ -40,6 +40,10 @@ type remembered struct {
 	uid     types.UID
 	count   int64
 	deleted time.Time // zero: it exists
+	// first is when the first state was written that counted, if nothing was remembered before;
+	// zero: something was. counted is what has counted since.
+	first   time.Time
+	counted int64
 }
 
 const (
@@ -69,6 +73,7 @@ type observer struct {
 	counts  map[types.NamespacedName]*expected
 	memory  map[types.NamespacedName]*remembered
 
+	reigns  []reign
 	pending *list // after a restore; nil: it has listed
 }
 
@@ -84,9 +89,10 @@ func (e *environment) idealThatForgets(from baseline) map[types.NamespacedName]*
 }
 
 func (e *environment) idealOf(o *observer, from baseline) map[types.NamespacedName]*expected {
+	o.reigns = e.reigns()
 	o.env, o.from, o.counts, o.memory = e, from, map[types.NamespacedName]*expected{}, map[types.NamespacedName]*remembered{}
-	if len(e.plan.Watched) > 0 {
-		o.begins = from(e.plan.Watched[0]).epoch
+	if watched := e.firstObserver().configured().Watched; len(watched) > 0 {
+		o.begins = from(watched[0]).epoch
 	} else {
 		o.begins = from("").epoch
 	}
@@ -98,7 +104,7 @@ func (e *environment) idealOf(o *observer, from baseline) map[types.NamespacedNa
 		for ; epoch < w.Epoch; epoch++ {
 			o.restore(restores[epoch], epoch)
 		}
-		if e.plan.wants(w.Event) {
+		if e.plan.everWants(w.Event) {
 			o.see(w)
 		}
 	}
@@ -137,12 +143,47 @@ func (o *observer) see(w apiserver.Write) {
 			known = nil
 		}
 		o.memory[name] = known.with(w.Event)
-		n := known.newIn(w.Event)
-		ignored := inList && !o.env.plan.FromBeginning || !o.env.covers(w, o.least)
-		if n > 0 && !ignored {
-			o.count(name, step{w.At, w.Event.UID, countOf(w.Event), n})
+		ignored := inList && !o.env.plan.FromBeginning || !o.covers(w)
+		if !ignored {
+			o.countNew(known, w)
 		}
 	}
+}
+
+// countNew counts the occurrences of a state beyond what was remembered of its event.
+func (o *observer) countNew(known *remembered, w apiserver.Write) {
+	next, n := o.memory[nameOf(w.Event)], known.newIn(w.Event)
+	isNew := n > 0
+	switch {
+	case known == nil:
+		next.first = w.At
+	case !known.first.IsZero() && known.uid == w.Event.UID:
+		next.first = known.first
+		if o.env.mayMiss(known.first, w.At) {
+			n = o.asFirst(known.counted+n, w.Event) - known.counted
+		}
+		next.counted = known.counted
+	}
+	next.counted += n
+	if isNew || n != 0 {
+		o.count(nameOf(w.Event), step{w.At, w.Event.UID, countOf(w.Event), n})
+	}
+}
+
+// asFirst returns what counts of an event if this may be the first of its states that the receiver
+// sees: an old first occurrence decides then, and each state may have another one.
+func (o *observer) asFirst(total int64, ev *corev1.Event) int64 {
+	if seen := (*remembered)(nil).newIn(ev); o.least == (seen < total) {
+		return seen
+	}
+	return total
+}
+
+// mayMiss reports whether the receiver may not see what is written at a time before it sees what is
+// written later: it was down, or a fault delayed it.
+func (e *environment) mayMiss(at, next time.Time) bool {
+	_, end := e.around(at, (*Fault).delaysRecords)
+	return end.After(at.Add(promptly)) && next.Before(end)
 }
 
 func (o *observer) count(name types.NamespacedName, s step) {
@@ -191,28 +232,11 @@ func countOf(ev *corev1.Event) int64 {
 	return n
 }
 
-// wants reports whether the configured filters let the event through.
-func (p *Plan) wants(ev *corev1.Event) bool {
-	included := (len(p.Watched) == 0 || slices.Contains(p.Watched, ev.Namespace)) &&
-		(len(p.Types) == 0 || slices.Contains(p.Types, ev.Type)) &&
-		(len(p.IncludeReasons) == 0 || matches(p.IncludeReasons, ev.Reason))
-	return included && !matches(p.ExcludeReasons, ev.Reason) &&
-		!matches(p.ExcludeSpaces, ev.InvolvedObject.Namespace)
-}
-
 func matches(globs []string, name string) bool {
 	return slices.ContainsFunc(globs, func(glob string) bool {
 		matched, _ := path.Match(glob, name)
 		return matched
 	})
-}
-
-// stream is the stream in which the receiver sees the events of a namespace.
-func (p *Plan) stream(namespace string) string {
-	if len(p.Watched) > 0 {
-		return namespace
-	}
-	return ""
 }
 
 // baselines returns from where on everything is required, and from where on a record is allowed.
@@ -224,7 +248,7 @@ func (e *environment) baselines() (required, allowed baseline) {
 		return func(namespace string) listing {
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			return of(p.lists[e.plan.stream(namespace)])
+			return of(p.lists[p.configured().stream(namespace)])
 		}
 	}
 	complete := func(l lists) listing { return l.complete }
@@ -273,7 +297,7 @@ func (e *environment) expectsFirst(p *process, ev *corev1.Event) bool {
 		return true
 	}
 	p.mu.Lock()
-	listing := p.lists[e.plan.stream(ev.Namespace)].complete.version == 0
+	listing := p.lists[p.configured().stream(ev.Namespace)].complete.version == 0
 	p.mu.Unlock()
 	if listing {
 		e.mu.Lock()

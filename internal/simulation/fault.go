@@ -52,9 +52,15 @@ const (
 	PipelineHangs     FaultKind = "pipeline hangs"
 	PipelineSlow      FaultKind = "pipeline is slow"
 	MetricsRejected   FaultKind = "metrics pipeline rejects"
+	MetricsHangs      FaultKind = "metrics pipeline hangs"
 
 	Killed    FaultKind = "process killed"
 	Restarted FaultKind = "process restarted"
+	// Paused lets nothing out of the process, and nothing into it: see addPauses.
+	Paused FaultKind = "process paused"
+	// Replaced starts the next process at From, and ends the one before at To: a Deployment with a
+	// rolling update. Both have the same storage, and no elector.
+	Replaced FaultKind = "processes overlap"
 )
 
 // forever is the end of a fault that outlasts the run.
@@ -79,7 +85,9 @@ type Fault struct {
 	Status    int           // of APIRefuses
 	Delay     time.Duration // of what is slow: for each call; of a backup: its age
 	Exporter  int           // whose pipeline
+	Receiver  int           // of a Collector, 1 or 2, whose pipelines; 0: of both
 	OneIn     int           // one call in n is hit; 0 and 1: each
+	Deaf      bool          // a pipeline that hangs does so after the end of the context, too
 
 	// A process is killed at its Nth call at a seam after From, before the call acts or after it.
 	Seam  Seam
@@ -119,6 +127,8 @@ func (f Fault) String() string {
 		{fmt.Sprint("status ", f.Status), f.Status != 0},
 		{f.Delay.String(), f.Delay != 0},
 		{fmt.Sprint("exporter ", f.Exporter), f.Kind.isOfPipelines()},
+		{fmt.Sprint("receiver ", f.Receiver), f.Receiver > 0},
+		{"whatever the context does", f.Deaf},
 		{fmt.Sprint("replica ", f.Replica), f.Replica >= 0},
 		{"the leader", f.Replica == leader},
 		{fmt.Sprintf("1 call in %d", f.OneIn), f.OneIn > 1},
@@ -146,7 +156,7 @@ func (k FaultKind) isOfPipelines() bool {
 func (k FaultKind) isOfAPI() bool {
 	switch k {
 	case APIDown, APIRefuses, APIHangs, APISlow, AnswersLost, ConnectionsCut, ConnectionsDie,
-		Stalled, SlowNetwork, KindMissing, GroupStale, BackupRestored, ClusterNew:
+		Stalled, SlowNetwork, KindMissing, GroupStale, BackupRestored, ClusterNew, Paused:
 		return true
 	}
 	return false
@@ -154,7 +164,7 @@ func (k FaultKind) isOfAPI() bool {
 
 // delaysRecords reports whether the fault does more than keep owners from being found.
 func (f *Fault) delaysRecords() bool {
-	if f.Kind == PositionForbidden || f.Resource == "configmaps" {
+	if f.is(PositionForbidden, MetricsRejected) || f.Resource == "configmaps" {
 		return false
 	}
 	ofOneResource := f.is(APIRefuses, APIHangs, APISlow, KindMissing, GroupStale)
@@ -171,5 +181,5 @@ func (f *Fault) reachesPosition() bool {
 
 // mayLoseCheckpoints reports whether the fault may leave storage behind what was delivered.
 func (f *Fault) mayLoseCheckpoints() bool {
-	return f.is(StorageUnwritable, StorageUnreadable, StorageSlow, StorageTorn, StorageAnswerLost, StorageLate)
+	return f.is(StorageUnwritable, StorageUnreadable, StorageSlow, StorageTorn, StorageAnswerLost, StorageLate, Paused)
 }

@@ -24,47 +24,146 @@ type series struct {
 
 // checkMetric checks the points of the metric, and compares the last ones with the records.
 func (e *environment) checkMetric() {
-	all, starts := map[string]*series{}, map[string]pcommon.Timestamp{}
-	renewed := map[string]bool{}
+	all, origins := map[string]*series{}, map[string]origin{}
+	renewed, newest := map[string]bool{}, map[string]pmetric.NumberDataPoint{}
 	keepsStarts := e.plan.Storage && e.plan.SeriesTTL > e.plan.Active
 	for _, d := range e.metrics {
 		// At the end of a term, a new series has two points.
-		if n := d.metrics.DataPointCount(); n > 2*(e.plan.MaxSeries+1) {
+		if n := d.metrics.DataPointCount(); n > 2*(e.mostSeries()+1) {
 			e.violate(boundedMemory, "", "%s emits %d points", d.process.name, n)
 		}
-		eachPoint(d.metrics, func(resource pcommon.Map, p pmetric.NumberDataPoint) {
-			identity := identityOf(resource) + "|" + identityOf(p.Attributes())
-			start, known := starts[identity]
-			changed := known && start != p.StartTimestamp()
+		eachPoint(d.metrics, func(p pmetric.NumberDataPoint) {
+			identity := identityOf(p.Attributes())
+			before, known := origins[identity]
+			changed := known && before.start != p.StartTimestamp()
 			// In another cluster, the contract lets the receiver begin "with new sums".
 			if changed && !renewed[identity] && e.isNewClusterAt(p.StartTimestamp().AsTime()) {
 				renewed[identity], changed = true, false
 			}
-			if keepsStarts && changed && !e.haveTwoLed() {
+			if keepsStarts && changed && !e.haveTwoLed() && !e.seriesChange(before, d) {
 				e.violate(monotonic, "", "%s restarts %v at %v", d.process.name,
-					keyOfPoint(resource, p.Attributes()), e.sinceStart(p.Timestamp().AsTime()))
+					keyOfPoint(p.Attributes()), e.sinceStart(p.Timestamp().AsTime()))
 			}
-			starts[identity] = p.StartTimestamp()
+			continues := known && before.start == p.StartTimestamp()
+			if e.plan.Storage && continues && before.by.configured().series() != d.process.configured().series() {
+				e.violate(monotonic, "", "%s continues %v of %s, which had other settings", d.process.name,
+					keyOfPoint(p.Attributes()), before.by.name)
+			}
+			first := p.StartTimestamp()
+			if known {
+				first = min(first, before.first)
+			}
+			origins[identity] = origin{keyOfPoint(p.Attributes()), first, p.StartTimestamp(), d.at, d.process}
+			e.checkStart(newest, p, d.process, identity)
 			identity += "|" + p.StartTimestamp().String()
-			if !e.plan.Storage {
+			if !e.plan.Storage || e.overlap() {
 				identity += "|" + d.process.name
 			}
 			s := all[identity]
 			if s == nil {
-				s = &series{key: keyOfPoint(resource, p.Attributes())}
+				s = &series{key: keyOfPoint(p.Attributes())}
 				all[identity] = s
 			}
 			e.checkPoint(s, p, d.process)
-			if problem := e.wrongTags(resource, p.Attributes()); problem != "" {
+			if problem := e.wrongTags(p.Attributes(), d.process.configured()); problem != "" {
 				e.violate(ownersRight, "", "%s emits a point of %v %s", d.process.name, s.key, problem)
 			}
 			s.value, s.time = p.IntValue(), p.Timestamp()
 		})
 	}
-	if e.plan.has(BackupRestored, ClusterNew) {
+	if e.plan.has(BackupRestored, ClusterNew, Replaced) || e.plan.Signals == OnlyLogs {
 		return
 	}
 	e.compareSums(all)
+	e.checkStarts(origins)
+}
+
+// checkStarts checks when series start that begin once in a run. The contract: a start time "is not
+// later than the moment at which the receiver saw the first occurrence, and not earlier than the
+// preceding collection".
+func (e *environment) checkStarts(origins map[string]origin) {
+	if e.plan.Elector || e.plan.Mode == neither && len(e.allProcesses()) > 1 || e.plan.seriesChange() ||
+		e.plan.Signals != BothSignals || e.plan.SeriesTTL <= e.plan.Active ||
+		e.plan.any(func(c *Configured) bool { return c.MaxSeries < 100 }) {
+		return // Series begin again, or are not those of the records.
+	}
+	if slices.ContainsFunc(e.plan.Faults, func(f Fault) bool { return f.mayLoseCheckpoints() }) {
+		return // What was counted but not saved is counted again, later.
+	}
+	starts, seen := map[seriesKey]time.Time{}, map[seriesKey]time.Time{}
+	for _, o := range origins {
+		key, start := e.comparable(o.key), o.first.AsTime()
+		if starts[key].IsZero() || start.Before(starts[key]) {
+			starts[key] = start
+		}
+	}
+	for _, r := range e.lastRecords() {
+		if key := e.comparable(keyOfRecord(r)); seen[key].IsZero() || r.observed().Before(seen[key]) {
+			seen[key] = r.observed()
+		}
+	}
+	for key, start := range starts {
+		first := seen[key]
+		if first.IsZero() {
+			continue
+		}
+		if start.After(first) {
+			e.violate(monotonic, "", "a series of %v starts at %v, after its first occurrence was seen at %v",
+				key, e.sinceStart(start), e.sinceStart(first))
+		}
+		for _, d := range e.metrics {
+			if d.at.Before(first) && d.at.After(start) {
+				e.violate(monotonic, "", "a series of %v starts at %v, before the collection of %v, and its first occurrence was seen at %v",
+					key, e.sinceStart(start), e.sinceStart(d.at), e.sinceStart(first))
+			}
+		}
+	}
+}
+
+// origin is what the last point of a series shows about where it comes from.
+type origin struct {
+	key   seriesKey
+	first pcommon.Timestamp // the first start time of its attributes
+	start pcommon.Timestamp
+	at    time.Time
+	by    *process
+}
+
+// seriesChange reports whether a process with other settings may have counted since a point, or
+// does now. The contract: "The checkpoint names the settings that form a series' identity. If they
+// changed, sums start at 0 with new start times."
+func (e *environment) seriesChange(since origin, now metricsDelivery) bool {
+	return slices.ContainsFunc(e.allProcesses(), func(p *process) bool {
+		p.mu.Lock()
+		died := p.died
+		p.mu.Unlock()
+		ran := !p.started.After(now.at) && (died.IsZero() || died.After(since.at))
+		return ran && p.configured().series() != since.by.configured().series()
+	})
+}
+
+// mostSeries is the highest max_series that any process has. Series of a process before, which had
+// more of them, go on.
+func (e *environment) mostSeries() (most int) {
+	for _, c := range e.plan.allConfigured() {
+		most = max(most, c.MaxSeries)
+	}
+	return most
+}
+
+// checkStart checks that a series does not start again before its newest point so far.
+func (e *environment) checkStart(
+	newest map[string]pmetric.NumberDataPoint, p pmetric.NumberDataPoint, by *process, identity string,
+) {
+	if !e.plan.Storage {
+		identity += "|" + by.name
+	}
+	last, known := newest[identity]
+	newest[identity] = p
+	if known && p.StartTimestamp() != last.StartTimestamp() && p.StartTimestamp() < last.Timestamp() && !e.haveTwoLed() {
+		e.violate(monotonic, "", "%s restarts %s at %v, before its point of %v", by.name, identity,
+			e.sinceStart(p.StartTimestamp().AsTime()), e.sinceStart(last.Timestamp().AsTime()))
+	}
 }
 
 // isNewClusterAt reports whether another cluster was at the address by then.
@@ -76,8 +175,9 @@ func (e *environment) isNewClusterAt(t time.Time) bool {
 func (e *environment) checkPoint(s *series, p pmetric.NumberDataPoint, by *process) {
 	var problem string
 	// The contract: "Rejected metrics delay nothing (the next point carries the value)". So a 0 that is
-	// rejected is lost.
-	isFirst := s.time == 0 && !e.plan.has(MetricsRejected)
+	// rejected is lost. So is one that the last write before the end of a process has saved as emitted,
+	// if the storage did not acknowledge that write: nothing is emitted then.
+	isFirst := s.time == 0 && !e.plan.has(MetricsRejected, MetricsHangs, Paused) && !e.plan.has(StorageTorn, StorageAnswerLost, StorageLate)
 	if p.IntValue() == 0 && s.value == 0 && p.Timestamp() == s.time && p.Timestamp() == p.StartTimestamp() {
 		return // The last process may not have known that it was accepted.
 	}
@@ -86,12 +186,12 @@ func (e *environment) checkPoint(s *series, p pmetric.NumberDataPoint, by *proce
 	switch start := p.StartTimestamp(); {
 	case p.IntValue() < s.value && e.plan.Storage && e.haveTwoLed():
 		return // Each continued from what it had read.
-	case !e.plan.NoZero && isFirst && !e.haveTwoLed() && (p.IntValue() != 0 || p.Timestamp() != p.StartTimestamp()):
+	case !e.plan.any(func(c *Configured) bool { return c.NoZero }) && isFirst && !e.haveTwoLed() && (p.IntValue() != 0 || p.Timestamp() != p.StartTimestamp()):
 		problem = "that is the first one, and not 0 at its start time"
 	case p.IntValue() < s.value:
 		problem = fmt.Sprintf("of %d after %d", p.IntValue(), s.value)
-	case p.Timestamp() <= s.time:
-		problem = "that is not after the one before"
+	case s.time > 0 && p.Timestamp() < s.time+pcommon.Timestamp(time.Millisecond):
+		problem = "that is not 1 ms after the one before"
 	case start > p.Timestamp():
 		problem = "that starts after its time"
 	case !e.plan.Storage && start.AsTime().Before(by.started.Truncate(time.Millisecond)):
@@ -119,7 +219,7 @@ func (e *environment) compareSums(all map[string]*series) {
 	for _, p := range e.allProcesses() {
 		terms += len(p.allTerms())
 	}
-	if e.plan.alone() && e.plan.Dedup > 0 && terms > 1 {
+	if e.plan.alone() && (e.plan.longestDedup() > 0 || e.plan.Signals == OnlyMetrics) && terms > 1 {
 		// The contract: "Without storage, sums belong to one process and one term", and "The metric
 		// does not wait" for dedup_interval: each term counts what the first one did not deliver.
 		return
@@ -135,6 +235,9 @@ func (e *environment) compareSums(all map[string]*series) {
 		if outlives || r.process == last {
 			want[e.comparable(keyOfRecord(r))] += r.occurrences
 		}
+	}
+	if e.plan.Signals == OnlyMetrics {
+		want, atLeast = e.idealSums()
 	}
 	for key := range want {
 		if got[key] > want[key] || got[key] < atLeast(key, want[key]) {
@@ -158,26 +261,65 @@ func (e *environment) leastSums(terms int) func(key seriesKey, want int64) int64
 			unsaved[e.comparable(keyOfRecord(r))] += r.occurrences
 		}
 	}
+	unreported := e.unreportedRecords()
 	return func(key seriesKey, want int64) int64 {
-		if e.plan.alone() && terms > 1 {
+		if e.plan.alone() && terms > 1 || e.metricsNeverEnd() {
 			// The contract: "Without storage, sums belong to one process and one term". A term that
 			// another process may end loses what was counted after the last collection.
 			return 0
 		}
 		// The contract: "The metric reports only saved sums: it stands still until storage works
 		// again". A crash repeats what was delivered since, and other records may count it then.
-		return want - unsaved[key]
+		return want - unsaved[key] - unreported[key]
 	}
+}
+
+// unreportedRecords returns the occurrences of records that were counted in series which a process
+// with other settings may have dropped before the metric reported them.
+func (e *environment) unreportedRecords() map[seriesKey]int64 {
+	unreported := map[seriesKey]int64{}
+	if !e.plan.seriesChange() {
+		return unreported
+	}
+	for _, r := range e.lastRecords() {
+		if r.isOfOutbox() || !e.isReported(r) {
+			unreported[e.comparable(keyOfRecord(r))] += r.occurrences
+		}
+	}
+	return unreported
+}
+
+// isReported reports whether the metric surely has the occurrences of a record: the second emission
+// has them, since the first one of a series is its 0, and the last one of an orderly end.
+func (e *environment) isReported(r *record) bool {
+	p := r.process
+	p.mu.Lock()
+	died, stopped := p.died, p.stopped
+	p.mu.Unlock()
+	keeps := func(f *Fault) bool { return f.is(MetricsRejected, MetricsHangs) || f.mayLoseCheckpoints() }
+	if e.disturbed(r.at.Add(-lookBack), later(died, r.at).Add(lookBack), keeps) {
+		return false
+	}
+	emissions, term := 0, p.termAt(r.at)
+	for _, d := range e.metrics {
+		if d.process == p && d.at.After(r.at) && p.termAt(d.at).Equal(term) {
+			emissions++
+		}
+	}
+	return emissions > 1 || !stopped.IsZero() && emissions > 0 && p.termAt(stopped).Equal(term)
 }
 
 // comparable leaves the workload out where a record sums what was counted before with other owners,
 // and everything where series overflow.
 func (e *environment) comparable(key seriesKey) seriesKey {
-	if e.plan.Dedup > 0 {
+	if e.plan.longestDedup() > 0 || e.plan.Signals == OnlyMetrics {
 		key.workloadKind, key.workload, key.manifest = "", "", ""
 	}
-	if e.plan.MaxSeries < 100 {
+	if e.plan.any(func(c *Configured) bool { return c.MaxSeries < 100 }) {
 		return seriesKey{}
+	}
+	for _, c := range e.plan.allConfigured() {
+		key = key.without(c.Without)
 	}
 	return key
 }
@@ -206,13 +348,13 @@ func (e *environment) lastRecords() map[string]*record {
 	return last
 }
 
-func eachPoint(metrics pmetric.Metrics, do func(resource pcommon.Map, p pmetric.NumberDataPoint)) {
+func eachPoint(metrics pmetric.Metrics, do func(p pmetric.NumberDataPoint)) {
 	for _, rm := range metrics.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
 				mustBeOccurrences(m)
 				for _, p := range m.Sum().DataPoints().All() {
-					do(rm.Resource().Attributes(), p)
+					do(p)
 				}
 			}
 		}
@@ -230,17 +372,40 @@ func mustBeOccurrences(m pmetric.Metric) {
 func identityOf(attributes pcommon.Map) string {
 	parts := make([]string, 0, attributes.Len())
 	for key, value := range attributes.All() {
-		if key == "k8s.cluster.uid" {
-			continue // The receiver leaves it out until it is known.
-		}
 		parts = append(parts, fmt.Sprintf("%s=%q", key, value.AsString()))
 	}
 	slices.Sort(parts)
 	return strings.Join(parts, ",")
 }
 
-func keyOfPoint(resource, point pcommon.Map) seriesKey {
-	return keyOf(resource, point, text(point, "k8s.object.kind"))
+// attributes are those of points that are switched on.
+func (c *Configured) attributes() []string {
+	all := []string{
+		"k8s.cluster.name", "k8s.cluster.uid", "k8s.namespace.name", "k8s.workload.api_version", "k8s.workload.kind",
+		"k8s.workload.name", "k8s.event.reason", "k8s.event.type", "k8s.object.kind", "otel.metric.overflow",
+	}
+	return slices.DeleteFunc(all, func(name string) bool { return slices.Contains(c.Without, name) })
+}
+
+// without returns the key of a series that lacks attributes.
+func (k seriesKey) without(names []string) seriesKey {
+	for _, name := range names {
+		switch name {
+		case "k8s.workload.name":
+			k.workload = ""
+		case "k8s.event.reason":
+			k.reason = ""
+		case "k8s.event.type":
+			k.eventType = ""
+		case "k8s.object.kind":
+			k.kind = ""
+		}
+	}
+	return k
+}
+
+func keyOfPoint(point pcommon.Map) seriesKey {
+	return keyOf(point, point, text(point, "k8s.object.kind"))
 }
 
 func keyOf(resource, attributes pcommon.Map, kind string) seriesKey {
@@ -254,7 +419,9 @@ func keyOf(resource, attributes pcommon.Map, kind string) seriesKey {
 // keyOfRecord returns the series of a record. A pod's without a known owner is that of its kind.
 func keyOfRecord(r *record) seriesKey {
 	key := keyOf(r.resource, r.log.Attributes(), text(r.resource, "k8s.object.kind"))
-	if isPod := key.kind == "Pod"; key.workloadKind == "Pod" || key.workloadKind == "" && isPod {
+	// Another group may have a kind of this name.
+	version := text(r.resource, "k8s.object.api_version")
+	if isPod := key.kind == "Pod" && (version == "" || version == "v1"); key.workloadKind == "Pod" || key.workloadKind == "" && isPod {
 		key.workloadKind, key.workload = "Pod", ""
 	}
 	return key

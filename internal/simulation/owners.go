@@ -30,7 +30,7 @@ func (k knowledge) note(r *record, o *object) {
 	// With storage, a record is saved before it is delivered, and its objects are saved with it.
 	e := r.process.replica.env
 	until := r.at.Add(lookBack)
-	if e.plan.Storage && !e.disturbed(r.observed().Add(-lookBack), until, (*Fault).mayLoseCheckpoints) {
+	if e.plan.Storage && !e.overlap() && !e.disturbed(r.observed().Add(-lookBack), until, (*Fault).mayLoseCheckpoints) {
 		k[knows{nil, o}] = later(r.observed(), k[knows{nil, o}])
 	}
 }
@@ -47,8 +47,8 @@ func (t *truth) checkOwners() {
 	if e.plan.has(lookupFaults...) {
 		stale = time.Hour // What cannot be refreshed is used as it was.
 	}
-	for _, r := range records(e.exporters[0].all()) {
-		o := t.subjects[subjectOfRecord(r)]
+	for _, r := range e.records() {
+		o := t.subject(r)
 		if o == nil {
 			continue
 		}
@@ -138,6 +138,9 @@ func wrongOwners(r *record, chain []*object, stale time.Duration) string {
 		labels = chain[i].manifests(r.observed(), stale)
 	}
 	got := text(r.resource, "tilt.manifest")
+	for i := range labels {
+		labels[i] = attributeOf(labels[i])
+	}
 	if !slices.Contains(labels, got) && (complete || got != "") {
 		return fmt.Sprintf("tilt.manifest is %q, not %q", got, labels)
 	}
@@ -153,7 +156,7 @@ func wrongChain(r *record, chain []*object) string {
 	}
 	var names []string
 	for _, o := range chain[1:] {
-		names = append(names, qualifiedName(o))
+		names = append(names, attributeOf(qualifiedName(o)))
 	}
 	for i, name := range got.Slice().All() {
 		if i >= len(names) || names[i] != name.Str() {
@@ -177,14 +180,14 @@ func wrongRoles(r *record, chain []*object, complete bool) string {
 		name("k8s.workload", chain[len(chain)-1])
 		for _, o := range slices.Backward(chain) {
 			// The semantic conventions name no custom kind.
-			if o.resource.Group != links.Group && o.resource.Group != rollouts.Group {
+			if o.uid != "" && o.resource.Group != links.Group && o.resource.Group != rollouts.Group {
 				is := "k8s." + strings.ToLower(o.kind)
 				want[is+".name"], want[is+".uid"] = o.name, string(o.uid)
 			}
 		}
 	}
 	for name, value := range want {
-		if got := text(r.resource, name); got != value {
+		if got := text(r.resource, name); got != attributeOf(value) {
 			return fmt.Sprintf("%s is %q, not %q", name, got, value)
 		}
 	}

@@ -58,15 +58,21 @@ func (b *branch) consume(ctx context.Context, logs plog.Logs) error {
 	hit := func(kind FaultKind) *Fault {
 		return p.hit(kind, fmt.Sprint("exporter ", b.number), number, b.number)
 	}
+	p.awaitPause()
 	if f := hit(PipelineSlow); f != nil {
 		if err := sleep(ctx, f.Delay); err != nil {
 			return err
 		}
 	}
 	if f := hit(PipelineHangs); f != nil {
-		if err := sleep(ctx, time.Until(b.env.began.Add(f.To))); err != nil {
-			return err
+		heard := ctx
+		if f.Deaf {
+			heard = context.WithoutCancel(ctx)
 		}
+		_ = sleep(heard, time.Until(b.env.began.Add(f.To)))
+	}
+	if err := ctx.Err(); err != nil {
+		return err // Another branch of the fan-out may have hung.
 	}
 	kill := p.reaches(AtPipeline)
 	if kill && !p.kill.Acted {
@@ -90,6 +96,7 @@ func (b *branch) decide(hit func(FaultKind) *Fault, logs plog.Logs) error {
 	switch {
 	case hit(PipelineRejects) != nil:
 		note("exporter %d rejects %d records, retryable", b.number, n)
+		b.noteIfDropped(took, logs)
 		b.destroy(logs)
 		return errors.New("the queue is full")
 	case hit(PipelinePermanent) != nil:
@@ -108,12 +115,22 @@ func (b *branch) decide(hit func(FaultKind) *Fault, logs plog.Logs) error {
 		}
 		b.note(took)
 		note("exporter %d accepts %d records of %d", b.number, took.logs.LogRecordCount(), n)
-		return consumererror.NewLogs(errors.New("some were rejected"), rest)
+		b.noteIfDropped(delivery{took.at, took.process, plog.NewLogs()}, rest)
+		return consumererror.NewLogs(errors.New("some were rejected"), b.env.plan.Rest.of(rest))
 	}
 	logs.CopyTo(took.logs)
 	b.note(took)
 	b.destroy(logs)
 	return nil
+}
+
+// noteIfDropped notes records that are rejected with a retryable error if retry_on_failure may then
+// give them up: they are in the metric.
+func (b *branch) noteIfDropped(took delivery, rejected plog.Logs) {
+	if b.process.configured().Retry.givesUp() {
+		rejected.CopyTo(took.logs)
+		b.note(took)
+	}
 }
 
 // destroy changes the data, as a processor may, whether what is behind it then accepts or not.
@@ -136,6 +153,7 @@ func (l *logsPipelines) Capabilities() consumer.Capabilities {
 
 func (l *logsPipelines) ConsumeLogs(ctx context.Context, logs plog.Logs) (errs error) {
 	epochs := l.process.offered(logs)
+	l.process.checkLogs(logs)
 	defer func() { l.process.settled(epochs, errs) }()
 	if len(l.branches) == 1 {
 		return l.branches[0].consume(ctx, logs)
@@ -166,12 +184,19 @@ type metricsPipeline struct {
 
 func (m *metricsPipeline) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
 
-func (m *metricsPipeline) ConsumeMetrics(_ context.Context, metrics pmetric.Metrics) error {
+func (m *metricsPipeline) ConsumeMetrics(ctx context.Context, metrics pmetric.Metrics) error {
 	p := m.process
-	if p.isDead() || p.hit(MetricsRejected, "metrics", m.calls.next(), 0) != nil {
+	p.checkLeads("emits metrics")
+	number := m.calls.next()
+	f := p.hit(MetricsHangs, "metrics", number, 0)
+	if f != nil {
+		_ = sleep(ctx, time.Until(p.replica.env.began.Add(f.To)))
+	}
+	paused := p.awaitPause()
+	if f != nil || paused || p.isDead() || p.hit(MetricsRejected, "metrics", number, 0) != nil {
 		return errors.New("the metrics pipeline is full")
 	}
-	p.checkLeads("emits metrics")
+	p.checkMetrics(metrics)
 	took := pmetric.NewMetrics()
 	metrics.CopyTo(took)
 	env := p.replica.env

@@ -52,28 +52,13 @@ var Modes = []Mode{neither, storageAlone, electorAlone, both}
 // (see shrink.go) without changing what is left.
 type Plan struct {
 	Seed uint64
+	Few  bool // features (see swarm)
 	Mode
 	Replicas int // 1 without an elector
 
-	// What the user configured.
-	Dedup          time.Duration
-	FromBeginning  bool
-	Watched        []string // namespaces; empty: the whole cluster
-	Types          []string // event_types
-	IncludeReasons []string
-	ExcludeReasons []string
-	ExcludeSpaces  []string // exclude_namespaces
-	Collection     time.Duration
-	NoOwners       bool
-	TagsFrom       []string // what extract takes tags from: namespace, node, event
-	MaxDepth       int
-	CacheSize      int
-	CacheTTL       time.Duration
-	MaxSeries      int
-	SeriesTTL      time.Duration
-	NoZero         bool // no initial_zero
-	QPS            int  // kube_api_qps
-	Lease          LeaseTimes
+	Configured              // of each replica's first process
+	Later      []Configured // of its second, third, … process; the last one of all that follow
+	Lease      LeaseTimes
 
 	// The cluster.
 	Namespaces   int
@@ -92,6 +77,8 @@ type Plan struct {
 	Exporters   int
 	MutatesData bool // exporters destroy what they get
 
+	Topology
+
 	Faults []Fault
 	Active time.Duration // until the last fault ends and the last event is written
 }
@@ -108,19 +95,21 @@ func leaseTimes(duration, renew, retry time.Duration) LeaseTimes {
 func NewPlan(seed uint64) Plan {
 	r := draw(seed, "plan", 0)
 	p := Plan{
-		Seed:         seed,
-		Mode:         Modes[r.IntN(len(Modes))],
-		Replicas:     1,
-		Dedup:        oneOf(r, 0, 0, between(r, 3*time.Second, 40*time.Second)),
-		Collection:   oneOf(r, between(r, time.Second, 5*time.Second), between(r, 5*time.Second, 30*time.Second)),
-		NoOwners:     chance(r, 12),
-		MaxDepth:     oneOf(r, 10, 10, 10, 2),
-		CacheSize:    oneOf(r, 100_000, 100_000, 4),
-		CacheTTL:     oneOf(r, 10*time.Minute, 10*time.Minute, 20*time.Second),
-		MaxSeries:    oneOf(r, 10_000, 10_000, 10_000, 3),
-		SeriesTTL:    oneOf(r, time.Hour, time.Hour, time.Hour, 40*time.Second),
-		NoZero:       chance(draw(seed, "zero", 0), 4),
-		QPS:          oneOf(r, 50, -1),
+		Seed:     seed,
+		Mode:     Modes[r.IntN(len(Modes))],
+		Replicas: 1,
+		Configured: Configured{
+			Dedup:      oneOf(r, 0, 0, between(r, 3*time.Second, 40*time.Second)),
+			Collection: oneOf(r, between(r, time.Second, 5*time.Second), between(r, 5*time.Second, 30*time.Second)),
+			NoOwners:   chance(r, 12),
+			MaxDepth:   oneOf(r, 10, 10, 10, 2),
+			CacheSize:  oneOf(r, 100_000, 100_000, 4),
+			CacheTTL:   oneOf(r, 10*time.Minute, 10*time.Minute, 20*time.Second),
+			MaxSeries:  oneOf(r, 10_000, 10_000, 10_000, 3),
+			SeriesTTL:  oneOf(r, time.Hour, time.Hour, time.Hour, 40*time.Second),
+			NoZero:     chance(draw(seed, "zero", 0), 4),
+			QPS:        oneOf(r, 50, -1),
+		},
 		Lease:        oneOf(r, leaseTimes(15, 10, 1), leaseTimes(15, 10, 2)),
 		Namespaces:   1 + r.IntN(fewNamespaces),
 		EventTTL:     oneOf(r, time.Hour, 20*time.Minute, 10*time.Minute),
@@ -135,11 +124,14 @@ func NewPlan(seed uint64) Plan {
 	}
 	p.varyRarely(r)
 	p.addTags()
+	p.swarm()
 	p.addApps()
 	p.addProducers()
-	p.addFaults(r.IntN(6))
+	p.addFaults(p.howMany(r))
 	p.addFailovers()
+	p.addTopology()
 	p.decide()
+	p.addHostile()
 	if chance(r, 6) {
 		p.expireEvents()
 	}
@@ -165,7 +157,7 @@ func (p *Plan) varyRarely(r *rand.Rand) {
 	if chance(r, 5) {
 		p.Relabel = between(r, calm, p.Active)
 	}
-	p.addFilters(r)
+	p.addFilters(r, p.Namespaces)
 	if chance(r, 100) && !p.Elector {
 		p.Active = between(r, 26*time.Hour, 30*time.Hour)
 		p.Collection, p.EventTTL = 10*time.Minute, time.Hour
@@ -177,7 +169,7 @@ func (p *Plan) varyRarely(r *rand.Rand) {
 var gaps = []FaultKind{
 	APIDown, APIRefuses, APIHangs, AnswersLost, WatchBreaks, Compaction, ConnectionsCut,
 	ConnectionsDie, Stalled, NoEndBookmark, BackupRestored, ClusterNew, LeaseForbidden, Killed,
-	Restarted, PipelineRejects, PipelineHangs, PipelineSlow, StorageSlow,
+	Restarted, Replaced, Paused, PipelineRejects, PipelineHangs, PipelineSlow, StorageSlow,
 }
 
 // expireEvents lets events expire within the run. No fault may then keep the receiver from them for
@@ -186,7 +178,7 @@ func (p *Plan) expireEvents() {
 	p.EventTTL = 70 * time.Second
 	p.drop(func(f Fault) bool {
 		switch f.Kind {
-		case Compaction, ConnectionsCut, WatchBreaks, MetricsRejected, StorageUnwritable:
+		case Compaction, ConnectionsCut, WatchBreaks, MetricsRejected, MetricsHangs, StorageUnwritable:
 			return false
 		case Killed, Restarted:
 			return p.Elector
@@ -194,24 +186,9 @@ func (p *Plan) expireEvents() {
 		return true
 	})
 	for i := range p.Faults {
-		p.Faults[i].To = min(p.Faults[i].To, p.Faults[i].From+2*time.Second)
-	}
-}
-
-// addFilters configures what the receiver leaves out.
-func (p *Plan) addFilters(r *rand.Rand) {
-	if chance(r, 5) && p.Namespaces > 1 {
-		p.Watched = []string{namespace(0), namespace(1)}
-	}
-	p.Types = oneOf(r, nil, nil, nil, []string{"Warning"}, []string{"Warning", "Normal"})
-	if chance(r, 5) {
-		p.ExcludeReasons = []string{"Pull*", "Created"}
-	}
-	if chance(r, 8) {
-		p.IncludeReasons = []string{"BackOff", "F*", "Storm", "?reated"}
-	}
-	if chance(r, 6) && p.Watched == nil {
-		p.ExcludeSpaces = []string{namespace(0), "team-[3-9]*"}
+		if f := &p.Faults[i]; f.Kind != MetricsHangs {
+			f.To = min(f.To, f.From+2*time.Second)
+		}
 	}
 }
 
@@ -331,7 +308,7 @@ func (p *Plan) possibleFaults() []FaultKind {
 	} else if chance(draw(p.Seed, "dies", 0), 20) {
 		possible = append(possible, ConnectionsDie)
 	}
-	return possible
+	return p.few(possible)
 }
 
 // detail sets what a fault of its kind needs.
@@ -447,26 +424,18 @@ func (p Plan) String() string {
 		p.Mode, p.Replicas, p.Namespaces, p.Exporters, p.FromBeginning)
 	text += fmt.Sprintf(", dedup_interval %v, TTL %v, compaction every %v",
 		p.Dedup, p.EventTTL, p.CompactAfter)
-	return text + joinSet([]part{
-		{fmt.Sprint("namespaces ", p.Watched), p.Watched != nil},
-		{fmt.Sprint("event_types ", p.Types), p.Types != nil},
-		{fmt.Sprint("include_reasons ", p.IncludeReasons), p.IncludeReasons != nil},
-		{fmt.Sprint("exclude_reasons ", p.ExcludeReasons), p.ExcludeReasons != nil},
-		{fmt.Sprint("exclude_namespaces ", p.ExcludeSpaces), p.ExcludeSpaces != nil},
-		{fmt.Sprint("max_depth ", p.MaxDepth), p.MaxDepth != 10},
-		{fmt.Sprint("cache_size ", p.CacheSize), p.CacheSize < 100_000},
-		{fmt.Sprint("cache_ttl ", p.CacheTTL), p.CacheTTL < 10*time.Minute},
-		{fmt.Sprint("max_series ", p.MaxSeries), p.MaxSeries < 10_000},
-		{"no initial_zero", p.NoZero},
-		{fmt.Sprint("series_ttl ", p.SeriesTTL), p.SeriesTTL < time.Hour},
-		{"no owners", p.NoOwners},
-		{fmt.Sprint("tags from ", p.TagsFrom), p.TagsFrom != nil},
+	text += joinSet(p.Topology.parts()) + joinSet(p.Configured.parts()) + joinSet([]part{
+		{"few features", p.Few},
 		{"a server without streaming lists", p.OldServer},
 		{fmt.Sprint("watch caches lag ", p.CacheLag), p.CacheLag > 0},
 		{fmt.Sprintf("the API server is %v away", p.Latency), p.Latency > 0},
 		{"exporters destroy what they get", p.MutatesData},
 		{fmt.Sprintf("%d events exist", p.Existing), p.Existing > 0},
 	})
+	for i := range p.Later {
+		text += fmt.Sprintf("; process %d is configured with%s", i+2, p.differences(i+2))
+	}
+	return text
 }
 
 // part is a part of a description, if it is set.

@@ -33,6 +33,7 @@ type ProducerPlan struct {
 	Edits   bool // with Relabeler: the count as well
 	NewPods bool // each write is about a pod of its own
 	Deleted bool // the object is deleted before the last write, as a killed pod is
+	Odd     Oddity
 }
 
 // newPods is the number of the first pod that comes only for one event.
@@ -208,6 +209,9 @@ func (p *producer) stamp(ev *corev1.Event, i int) {
 	if i%3 == 2 {
 		ev.Message = p.message(i) // Some recorders rewrite their message with each patch.
 	}
+	if p.plan.Odd == OddTimes {
+		p.odd(ev, i)
+	}
 }
 
 func (p *producer) create(ev *corev1.Event) {
@@ -304,6 +308,10 @@ func (p *producer) event(i int) *corev1.Event {
 		ev.Source = corev1.EventSource{Component: "controller", Host: "host-1"}
 		ev.FirstTimestamp = metav1.NewTime(now)
 	}
+	if p.plan.Odd == OddNames {
+		ev.Name = oddName(draw(p.seed, fmt.Sprint("odd name ", p.number), i), fmt.Sprint(s.name, ".", p.number, ".", i))
+	}
+	p.odd(ev, i)
 	return ev
 }
 

@@ -57,7 +57,12 @@ var (
 			"was delivered while storage could not be written may be missing after a crash).", nil}
 	monotonic = &Promise{"metric monotonic",
 		"The points of one series never fall, their times increase, with storage its start " +
-			"time stays, and without storage it is not before the process, or its term, began.", nil}
+			"time stays, and without storage it is not before the process, or its term, began. It " +
+			"is not after the first occurrence was seen, nor before the collection that preceded.", nil}
+	traceFollowed = &Promise{"trace followed",
+		"The model in internal/simulation/protocol can take every step that the leaders took, until " +
+			"resource versions go back: the position reaches only what was delivered, never falls, and " +
+			"a new leader delivers from there.", []Mode{electorAlone}}
 	oneLeader = &Promise{"one leader emits",
 		"Only the process that holds the lease emits.", elected}
 	ownersRight = &Promise{"owners right",
@@ -75,6 +80,15 @@ var (
 	boundedMemory = &Promise{"bounded memory",
 		"A process holds at most 12 MiB of events that it has not offered to a pipeline; a " +
 			"standby, and one that lists by pages, 64 MiB.", nil}
+	boundedBytes = &Promise{"bounded bytes",
+		"A request has at most 1 MiB of OTLP, or one record. A body has at most 64 KiB, any other " +
+			"text 1 KiB, all of valid UTF-8. A write to storage has at most 12 MiB.", nil}
+	restorable = &Promise{"restorable",
+		"Whatever storage holds at any time can be restored, each entry of it.", stored}
+	oneWriter = &Promise{"one writer",
+		"A process whose storage a later one has taken over writes at most once more, and its " +
+			"status is then an error.",
+		[]Mode{storageAlone}}
 	boundedRequests = &Promise{"bounded requests",
 		"A stream makes at most 40 requests in a minute, and 120 if watches break or the API " +
 			"server asks for an early retry, and as many for the store's version; replicas " +
@@ -85,13 +99,15 @@ var (
 		"Shutdown takes at most 15 s and returns no error, whatever hangs.", nil}
 	noGoroutine = &Promise{"no goroutine left",
 		"After shutdown, no goroutine of the receiver is left.", nil}
+	ends = &Promise{"it ends", "The process does not panic, deadlock or spin.", nil}
 )
 
 // Promises are all of them, in the order of tables.
 var Promises = []*Promise{
 	nothingLost, nothingInvented, duplicates, sameBytes, inFlightOnly, fewRepeated, offeredOnce,
-	faithful, inOrder, metricIsSum, monotonic, oneLeader, ownersRight, ownersComplete, neverSilent,
-	inTime, oneInInterval, boundedMemory, boundedRequests, shutsDown, noGoroutine,
+	faithful, inOrder, metricIsSum, monotonic, traceFollowed, oneLeader, ownersRight, ownersComplete, neverSilent,
+	inTime, oneInInterval, boundedMemory, boundedBytes, boundedRequests,
+	restorable, oneWriter, shutsDown, noGoroutine, ends,
 }
 
 // In reports whether the contract makes the promise in the mode.
@@ -130,7 +146,6 @@ func (e *environment) violate(promise *Promise, event, format string, args ...an
 // check evaluates the promises that are not evaluated during the run.
 func (e *environment) check() {
 	truth := newTruth(e)
-	truth.addToStory()
 	for _, x := range e.exporters {
 		a := newAccount(e, truth, x)
 		a.checkRecords()
@@ -144,5 +159,7 @@ func (e *environment) check() {
 	truth.checkTags()
 	e.checkMetric()
 	e.checkMemory()
+	e.checkRestorable()
 	e.checkRequests()
+	e.checkTrace()
 }

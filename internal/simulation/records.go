@@ -3,8 +3,10 @@
 package simulation
 
 import (
+	"context"
 	"errors"
 	"maps"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/consumer/consumererror"
@@ -12,6 +14,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.uber.org/multierr"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/simulation/protocol"
 )
 
 // record is one log record as an exporter got it.
@@ -40,6 +44,14 @@ func records(deliveries []delivery) (all []*record) {
 		})
 	}
 	return all
+}
+
+// records returns the records of the first exporter, if there is one.
+func (e *environment) records() []*record {
+	if len(e.exporters) == 0 {
+		return nil
+	}
+	return records(e.exporters[0].all())
 }
 
 func uidOf(log plog.LogRecord) string { return text(log.Attributes(), "log.record.uid") }
@@ -108,17 +120,28 @@ func (p *process) offered(logs plog.Logs) (epochs map[string]int) {
 // settled notes what the pipelines answered. What none of them may still accept must not be offered
 // again by the same process.
 func (p *process) settled(epochs map[string]int, err error) {
-	leaves := multierr.Errors(err)
-	var partial consumererror.Logs
-	if len(leaves) == 1 && len(p.replica.env.exporters) == 1 && errors.As(err, &partial) {
-		each(partial.Data(), func(_ pcommon.Map, log plog.LogRecord) { delete(epochs, uidOf(log)) })
-		leaves = nil
-	}
-	for _, leaf := range leaves {
-		if !consumererror.IsPermanent(leaf) {
+	rejected := map[string]bool{}
+	for _, leaf := range multierr.Errors(err) {
+		var partial consumererror.Logs
+		// What is cut by the end of the term, or of the process, is not dropped.
+		dropped := p.configured().Retry.Disabled && !errors.Is(leaf, context.Canceled)
+		if errors.As(leaf, &partial) {
+			each(partial.Data(), func(_ pcommon.Map, log plog.LogRecord) { rejected[uidOf(log)] = true })
+		} else if !consumererror.IsPermanent(leaf) && !dropped {
 			return
 		}
 	}
+	for uid := range rejected {
+		if _, known := epochs[uid]; !known {
+			return // Then everything may be offered again.
+		}
+		delete(epochs, uid)
+	}
+	env := p.replica.env
+	env.trace.add(p, traced{
+		Step:    protocol.Step{Kind: protocol.Deliver, Version: env.server.Version()},
+		records: slices.Sorted(maps.Keys(epochs)),
+	})
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	maps.Copy(p.dealtWith, epochs)

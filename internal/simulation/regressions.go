@@ -4,6 +4,7 @@ package simulation
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -15,10 +16,13 @@ import (
 // plain is a plan of three minutes with one Deployment, whose pod has an event every two seconds.
 func plain(m Mode, faults ...Fault) Plan {
 	p := Plan{
-		Seed: 1, Mode: m, Replicas: 1, Collection: 10 * time.Second, Namespaces: 1,
+		Seed: 1, Mode: m, Replicas: 1, Namespaces: 1,
 		EventTTL: time.Hour, CompactAfter: 5 * time.Minute, Lease: leaseTimes(15, 10, 1),
-		MaxDepth: 10, CacheSize: 100_000, CacheTTL: 10 * time.Minute, MaxSeries: 10_000,
-		SeriesTTL: time.Hour, QPS: -1, Apps: []AppPlan{{Kind: "deployment", LabelAt: 1}},
+		Configured: Configured{
+			Collection: 10 * time.Second, MaxDepth: 10, CacheSize: 100_000, CacheTTL: 10 * time.Minute,
+			MaxSeries: 10_000, SeriesTTL: time.Hour, QPS: -1,
+		},
+		Apps:      []AppPlan{{Kind: "deployment", LabelAt: 1}},
 		Producers: []ProducerPlan{writes(OldRecorder, "BackOff", firstWrite, 2*time.Second, 80)},
 		Exporters: 1, Faults: faults, Active: 3 * time.Minute,
 	}
@@ -68,6 +72,12 @@ var regressions = []requirement{
 		name: "no leader can be elected for a minute",
 		plan: plain(electorAlone, fault(LeaseForbidden, 40, 120)),
 	}, {
+		name: "the leader loses its lease while the pipeline of the first of two receivers hangs",
+		plan: plain(electorAlone).with(twoReceivers(1)),
+	}, {
+		name: "the leader loses its lease while the pipeline of the second of two receivers hangs",
+		plan: plain(electorAlone).with(twoReceivers(2)),
+	}, {
 		name: "an election takes longer than the lease and 5 s",
 		plan: plain(electorAlone, killLeader(60, 100)).with(slowElections),
 	}, {
@@ -97,29 +107,14 @@ var regressions = []requirement{
 		plan: manyPods(plain(electorAlone, killReplica(1, 30, 33), killLeader(80, 100))).with(dedup),
 	}, {
 		name: "a filter that is widened counts the past",
-		plan: plain(storageAlone, restart(90, 92)).with(startAtEnd),
-		scenario: Scenario{
-			Settings: func(process int) map[string]any {
-				if process == 1 {
-					return map[string]any{"exclude_reasons": []string{"BackOff"}}
-				}
-				return nil
-			},
-			Covers: func(process int, ev *corev1.Event) bool {
-				return process != 1 || ev.Reason != "BackOff"
-			},
-			Check: func(e *environment) { e.checkNothingBefore(90 * time.Second) },
-		},
+		plan: plain(storageAlone, restart(90, 92)).with(startAtEnd).
+			with(reconfigured(func(c *Configured) { c.ExcludeReasons = nil })).
+			with(func(p *Plan) { p.ExcludeReasons = []string{"BackOff"} }),
+		scenario: Scenario{Check: func(e *environment) { e.checkNothingBefore(90 * time.Second) }},
 	}, {
-		name: "invalid UTF-8 in a reason",
-		plan: plain(neither),
-		scenario: Scenario{Act: func(e *environment) {
-			time.Sleep(30 * time.Second)
-			for _, reason := range []string{"bad\xff", "bad\xfe"} {
-				name := fmt.Sprintf("invalid-%x", reason)
-				e.writeByHand(name, func(ev *corev1.Event) { ev.Reason = reason })
-			}
-		}},
+		name: "a rule for tags of events is added, and the pods are gone that records know",
+		plan: plain(storageAlone, deletes(restart(60, 62))).
+			with(reconfigured(func(c *Configured) { c.TagsFrom = []string{fromEvent} })),
 	}, {
 		name: "reasons of 1 MiB while the pipeline rejects",
 		plan: plain(storageAlone, fault(PipelineRejects, 25, 60)),
@@ -175,6 +170,25 @@ var regressions = []requirement{
 		plan: plain(storageAlone, killReplica(0, 115, 175)).with(func(p *Plan) {
 			p.SeriesTTL, p.Collection, p.Producers[0].Writes = 40*time.Second, 30*time.Second, 53
 		}),
+	}, {
+		name: "another cluster at the address does not answer at once which one it is",
+		plan: plain(neither, fault(ClusterNew, 60, 60), ofResource(fault(APIRefuses, 60, 75), "namespaces", http.StatusInternalServerError)).
+			with(long).with(fromBeginning),
+	}, {
+		name:    "the process is shut down while a pipeline hangs, whatever its context does",
+		reaches: "a pipeline hangs at shutdown and is given up",
+		plan: plain(storageAlone, restart(60, 110), Fault{
+			Kind: PipelineHangs, From: 50 * time.Second, To: 100 * time.Second, Replica: everyone, Deaf: true,
+		}),
+	}, {
+		name:    "initial_zero is off for one process, and a series owes its zero",
+		reaches: "a series is restored without the zero that it owes",
+		plan: plain(storageAlone, killReplica(0, 30, 32), restart(40, 42)).with(func(p *Plan) {
+			p.Collection, p.Producers[0].Writes = time.Minute, 5
+		}).with(reconfigured(
+			func(c *Configured) { c.NoZero = true },
+			func(c *Configured) { c.NoZero = false },
+		)),
 	},
 }
 
@@ -202,6 +216,13 @@ func rejectsSecond(first FaultKind) Plan {
 	p := plain(storageAlone, fault(first, 60, 70), second)
 	p.Exporters = 2
 	return p
+}
+
+// twoReceivers lets the leader lose its lease while the pipeline of one of its receivers hangs.
+func twoReceivers(hangs int) func(*Plan) {
+	return func(p *Plan) {
+		p.TwoReceivers, p.Faults = true, p.losesLease(hangs, time.Minute, 100*time.Second)
+	}
 }
 
 func dedup(p *Plan) { p.Dedup = 13 * time.Second }
@@ -249,6 +270,12 @@ func backup(at int, age time.Duration) Fault {
 }
 
 func restart(from, to int) Fault { return fault(Restarted, from, to).of(0) }
+
+// deletes lets all workloads be deleted while the process is down.
+func deletes(f Fault) Fault {
+	f.Deletes = 1
+	return f
+}
 
 // manyPods gives a plan nine more pods with events of their own.
 func manyPods(p Plan) Plan {

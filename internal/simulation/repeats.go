@@ -96,14 +96,14 @@ func (a *account) unsavedRecords() (all []*record) {
 // What not all pipelines had accepted is not delivered, though, and the position of an orderly end
 // may not get through.
 func (a *account) isLastOfTerm(r *record) bool {
-	if !a.env.plan.alone() || a.env.plan.Dedup == 0 {
+	if !a.env.plan.alone() || a.env.plan.longestDedup() == 0 {
 		return false
 	}
 	delays := func(f *Fault) bool { return f.Kind.isOfPipelines() || f.reachesPosition() }
 	return slices.ContainsFunc(r.process.allTerms(), func(t term) bool {
 		repeats := !t.orderly || a.env.disturbed(t.ended.Add(-lookBack), t.ended, delays)
 		return !t.ended.IsZero() && repeats && !r.at.Before(t.began) && !r.at.After(t.ended) &&
-			r.at.After(a.env.knownUntil(t.ended).Add(-a.env.plan.Dedup))
+			r.at.After(a.env.knownUntil(t.ended).Add(-a.env.plan.longestDedup()))
 	})
 }
 
@@ -135,7 +135,7 @@ func (a *account) isCombined(r *record) bool {
 	p := r.process
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	relisted := p.lists[a.env.plan.stream(a.truth.names[r.eventUID].Namespace)].relisted
+	relisted := p.lists[p.configured().stream(a.truth.names[r.eventUID].Namespace)].relisted
 	return !relisted.IsZero() && r.at.After(relisted)
 }
 
@@ -183,7 +183,7 @@ func (a *account) checkFailovers() {
 			continue // Without a new occurrence, but with a version above the leader's position.
 		}
 		for _, t := range first.process.allTerms() {
-			known := t.ended.Add(-published - a.env.plan.Dedup)
+			known := t.ended.Add(-published - a.env.plan.longestDedup())
 			if t.orderly {
 				known = t.ended
 			}

@@ -3,24 +3,15 @@
 package simulation
 
 import (
-	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/component/componentstatus"
-	"go.opentelemetry.io/collector/confmap"
-	"go.opentelemetry.io/collector/receiver/receivertest"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/rest"
 
-	"github.com/kubeevents/kubeeventsreceiver"
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 	"github.com/kubeevents/kubeeventsreceiver/internal/simulation/apiserver"
 )
@@ -29,7 +20,9 @@ import (
 type replica struct {
 	env   *environment
 	index int
-	host  string // in the kubeconfig
+	// second is the place of the Collector's second receiver, in an environment of its own; nil: it
+	// has one.
+	second *replica
 
 	mu      sync.Mutex // guards current and count
 	current *process   // nil: none runs
@@ -43,12 +36,15 @@ func (r *replica) running() *process {
 	return r.current
 }
 
-// process is a Collector with the receiver, from its start to its end. After its death nothing of
-// it reaches the environment any more.
+// process is a receiver of a Collector, from its start to its end. After its death nothing of it
+// reaches the environment any more.
 type process struct {
 	replica  *replica
 	number   int // of the replica's processes, from 1
 	name     string
+	host     string   // of the API server in its kubeconfig
+	first    *process // the Collector's first receiver, which may be this one
+	second   *process // of first: the Collector's second receiver; nil: it has one
 	started  time.Time
 	receiver []component.Component
 	elector  *elector          // nil: none
@@ -78,6 +74,8 @@ type process struct {
 	mostEvents int              // ever in held
 
 	read int // objects that they got
+
+	dials counter
 }
 
 // failing returns how many of the receiver's instances report an error now, or did a moment ago.
@@ -153,134 +151,6 @@ type listing struct {
 	version int64
 }
 
-// start starts the replica's next process, unless one runs.
-func (r *replica) start() {
-	r.mu.Lock()
-	if r.current != nil {
-		r.mu.Unlock()
-		return
-	}
-	r.count++
-	p := &process{
-		replica: r, number: r.count, name: fmt.Sprintf("replica-%d/%d", r.index, r.count),
-		started: time.Now(), ended: make(chan struct{}), connections: map[*clientEnd]bool{},
-		lists: map[string]lists{}, held: map[string]int{}, requests: map[int]requests{},
-		dealtWith: map[string]int{}, launched: make(chan struct{}),
-	}
-	p.extend()
-	r.current = p
-	r.mu.Unlock()
-	r.env.addProcess(p)
-	p.note("starts")
-	defer close(p.launched)
-	if err := p.launch(); err != nil {
-		r.env.violate(neverSilent, "", "%s does not start: %v", p.name, err)
-	}
-}
-
-// extend gives the process its hosts, and the extensions that the plan configures.
-func (p *process) extend() {
-	plan, extensions := &p.replica.env.plan, map[component.ID]component.Component{}
-	if plan.Storage {
-		p.storage = &storageExtension{process: p}
-		extensions[storageID] = p.storage
-	}
-	if plan.Elector {
-		p.elector = newElector(p, plan.Lease)
-		extensions[electorID] = p.elector
-	}
-	p.hosts = []*host{{process: p, extensions: extensions}, {process: p, extensions: extensions}}
-}
-
-// launch starts what the Collector starts: extensions, then the receiver in both pipelines.
-func (p *process) launch() error {
-	if p.elector != nil {
-		client := &rest.Config{Host: "http://" + p.replica.host, Dial: dialReplica, QPS: -1}
-		if err := p.elector.start(client, p.name); err != nil {
-			return err
-		}
-	}
-	config, err := p.config()
-	if err != nil {
-		return err
-	}
-	if err := p.create(config); err != nil {
-		return err
-	}
-	for i, c := range p.receiver {
-		if err := c.Start(context.Background(), p.hosts[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (p *process) create(config component.Config) error {
-	factory := kubeeventsreceiver.NewFactory()
-	settings := receivertest.NewNopSettings(factory.Type())
-	settings.ID = component.NewID(factory.Type()) // The position of the leader is named after it.
-	settings.Logger = zap.New(storyCore{p})
-	pipelines := &logsPipelines{process: p}
-	for _, e := range p.replica.env.exporters {
-		pipelines.branches = append(pipelines.branches, &branch{exporter: e, process: p})
-	}
-	ctx := context.Background()
-	logs, err := factory.CreateLogs(ctx, settings, config, pipelines)
-	if err != nil {
-		return err
-	}
-	metrics, err := factory.CreateMetrics(ctx, settings, config, &metricsPipeline{process: p})
-	p.receiver = []component.Component{logs, metrics}
-	return err
-}
-
-var (
-	storageID = component.MustNewID("file_storage_of_all")
-	electorID = component.MustNewID("k8s_leader_elector")
-)
-
-// config is what the user wrote, as YAML has it: the receiver's own types may change.
-func (p *process) config() (component.Config, error) {
-	r := p.replica
-	written := r.env.plan.settings()
-	written["auth_type"], written["context"] = "kubeConfig", r.host
-	if more := r.env.scenario.Settings; more != nil {
-		maps.Copy(written, more(p.number))
-	}
-	config := kubeeventsreceiver.NewFactory().CreateDefaultConfig()
-	if err := confmap.NewFromStringMap(written).Unmarshal(config); err != nil {
-		return nil, err
-	}
-	return config, config.(*kubeeventsreceiver.Config).Validate()
-}
-
-// settings returns the receiver's settings, without those that differ by replica.
-func (p *Plan) settings() map[string]any {
-	set := map[string]any{
-		"start_at": "end", dedupKey: p.Dedup.String(), "collection_interval": p.Collection.String(),
-		"namespaces": p.Watched, "event_types": p.Types, "exclude_namespaces": p.ExcludeSpaces,
-		"include_reasons": p.IncludeReasons, "exclude_reasons": p.ExcludeReasons,
-		"extract": p.extract(), "kube_api_qps": p.QPS, "owners": map[string]any{
-			"enabled": !p.NoOwners, "max_depth": p.MaxDepth,
-			"cache_size": p.CacheSize, "cache_ttl": p.CacheTTL.String(),
-		},
-		"metrics": map[string]any{"max_series": p.MaxSeries, "series_ttl": p.SeriesTTL.String(), "initial_zero": !p.NoZero},
-	}
-	if p.FromBeginning {
-		set["start_at"] = "beginning"
-	}
-	if p.Storage {
-		set["storage"] = storageID.String()
-	}
-	if p.Elector {
-		set["k8s_leader_elector"] = electorID.String()
-	}
-	return set
-}
-
-// dedupKey is the key of the setting.
-const dedupKey = "dedup_interval"
-
 // note adds a line to the story, unless the process is dead and only its remains act.
 func (p *process) note(format string, args ...any) {
 	if !p.isDead() {
@@ -289,80 +159,6 @@ func (p *process) note(format string, args ...any) {
 }
 
 func (p *process) isDead() bool { return p.dead.Load() }
-
-// die ends the process as kill -9 does: what it still does reaches nothing.
-func (p *process) die(how string) {
-	if p.dead.Swap(true) {
-		return
-	}
-	p.replica.env.story.note(p.name, "is killed %s", how)
-	p.leave()
-	if !p.ending.Swap(true) {
-		go func() { _ = p.end() }()
-	}
-}
-
-// leave makes room for the replica's next process.
-func (p *process) leave() {
-	p.mu.Lock()
-	p.died = time.Now()
-	p.mu.Unlock()
-	p.replica.mu.Lock()
-	if p.replica.current == p {
-		p.replica.current = nil
-	}
-	p.replica.mu.Unlock()
-	p.cut()
-}
-
-// end shuts down the receiver and then the extensions, as the Collector does.
-func (p *process) end() (err error) {
-	defer close(p.ended)
-	<-p.launched
-	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
-	defer cancel()
-	for _, c := range p.receiver {
-		if e := c.Shutdown(ctx); e != nil {
-			err = e
-		}
-	}
-	if p.elector != nil {
-		_ = p.elector.Shutdown(ctx)
-	}
-	return err
-}
-
-// shutdownPromptly is how long a shutdown may take: the receiver's grace, and a little.
-const shutdownPromptly = 15 * time.Second
-
-// shutdownTimeout is how long the receiver may take to shut down; its own grace is shorter.
-const shutdownTimeout = 40 * time.Second
-
-// stop ends the process in an orderly way.
-func (p *process) stop() {
-	if p.ending.Swap(true) {
-		<-p.ended
-		return
-	}
-	p.note("is shut down")
-	began := time.Now()
-	p.mu.Lock()
-	p.stopped = began
-	p.mu.Unlock()
-	err := p.end()
-	if p.isDead() {
-		return
-	}
-	p.note("has ended")
-	p.dead.Store(true)
-	p.leave()
-	if p.storage != nil && !p.storage.closed.Load() {
-		p.replica.env.violate(shutsDown, "", "%s has not closed the storage", p.name)
-	}
-	if took := time.Since(began); err != nil || took > shutdownPromptly {
-		p.replica.env.violate(shutsDown, "", "%s took %v to shut down: %v", p.name, took, err)
-	}
-}
 
 func (p *process) connected(c *clientEnd) {
 	p.mu.Lock()
@@ -419,7 +215,7 @@ func (p *process) reaches(seam Seam) bool {
 // hit returns the fault of the kind that a call meets, or nil.
 func (p *process) hit(kind FaultKind, actor string, number, exporter int) *Fault {
 	f := p.replica.env.fault(p.replica.index, kind)
-	if f == nil || kind.isOfPipelines() && f.Exporter != exporter {
+	if f == nil || kind.isOfPipelines() && f.Exporter != exporter || f.Receiver > 0 && p.receivers()[f.Receiver-1] != p {
 		return nil
 	}
 	r := draw(p.replica.env.plan.Seed, p.name+actor+string(kind), number)
@@ -447,7 +243,7 @@ func (p *process) listed(list apiserver.List) {
 	}
 	// One that follows may be needed because the end of the first was lost with its connection.
 	lost := p.replica.env.disturbed(p.observes, p.observes.Add(time.Second), func(f *Fault) bool {
-		return f.is(Stalled, ConnectionsDie)
+		return f.is(Stalled, ConnectionsDie, Paused)
 	})
 	again := at.epoch == l.begun.epoch && (lost || time.Since(p.observes) < time.Minute)
 	if complete && (l.complete.version == 0 || again) {
@@ -489,6 +285,18 @@ func (p *process) requested(request apiserver.Request, now time.Duration) {
 	p.requests[minute] = n
 }
 
+// watches reports whether the process has asked for events.
+func (p *process) watches() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, of := range p.requests {
+		if of.events > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // lookups returns how often the process asked for objects. Callers must hold mu.
 func (p *process) lookups() (n int) {
 	for _, of := range p.requests {
@@ -511,6 +319,7 @@ func (p *process) sent(ev *corev1.Event, size int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	uid := recordUID(ev)
+	size -= cutAway(ev)
 	p.size += size - p.held[uid]
 	p.held[uid] = size
 	p.most, p.mostEvents = max(p.most, p.size), max(p.mostEvents, len(p.held))
@@ -525,57 +334,6 @@ func (p *process) release(uid string) {
 }
 
 func recordUID(ev *corev1.Event) string { return fmt.Sprintf("%s-%d", ev.UID, event.Count(ev)) }
-
-// host is the Collector as the receiver sees it.
-type host struct {
-	process    *process
-	extensions map[component.ID]component.Component
-
-	mu     sync.Mutex // guards what follows
-	status componentstatus.Status
-	failed time.Time // when the status was an error last
-}
-
-func (h *host) GetExtensions() map[component.ID]component.Component { return h.extensions }
-
-// Report implements componentstatus.Reporter.
-func (h *host) Report(e *componentstatus.Event) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.status != e.Status() {
-		h.process.note("reports status %v: %v", e.Status(), e.Err())
-	}
-	if h.status == componentstatus.StatusRecoverableError {
-		h.failed = time.Now()
-	}
-	h.status = e.Status()
-}
-
-// failing reports whether the component's status is an error, or was one for that long ago.
-func (h *host) failing(lately time.Duration) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.status == componentstatus.StatusRecoverableError || time.Since(h.failed) < lately
-}
-
-// storyCore writes the receiver's log into the story.
-type storyCore struct{ process *process }
-
-func (c storyCore) Enabled(zapcore.Level) bool        { return true }
-func (c storyCore) With([]zapcore.Field) zapcore.Core { return c }
-func (c storyCore) Sync() error                       { return nil }
-func (c storyCore) Check(e zapcore.Entry, to *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	return to.AddCore(e, c)
-}
-
-func (c storyCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
-	encoder := zapcore.NewMapObjectEncoder()
-	for _, f := range fields {
-		f.AddTo(encoder)
-	}
-	c.process.note("logs %s: %s %v", e.Level, e.Message, encoder.Fields)
-	return nil
-}
 
 // counter numbers calls.
 type counter struct{ n atomic.Int64 }

@@ -13,8 +13,9 @@ import (
 // Report counts, for each fault and promise, the runs that had the fault and evaluated the promise,
 // and those that broke it. Its methods may be called concurrently.
 type Report struct {
-	mu     sync.Mutex // guards cells
+	mu     sync.Mutex // guards what follows
 	cells  map[string]map[*Promise]*cell
+	states map[string]int // how many runs reached each
 	Runs   int
 	Broken int
 }
@@ -29,7 +30,11 @@ func (r *Report) Add(o *Outcome) {
 	if len(o.Violations) > 0 {
 		r.Broken++
 	}
+	r.addStates(o)
 	rows := []string{"mode: " + o.Plan.Mode.String(), "any"}
+	if len(o.Plan.Later) > 0 {
+		rows = append(rows, "configuration changes")
+	}
 	for _, f := range o.Plan.Faults {
 		if !slices.Contains(rows, string(f.Kind)) {
 			rows = append(rows, string(f.Kind))
@@ -86,6 +91,7 @@ func (r *Report) Write(w io.Writer) {
 	if missing := r.notTried(); len(missing) > 0 {
 		fmt.Fprintf(w, "Not tried: %s.\n", strings.Join(missing, ", "))
 	}
+	r.writeStates(w)
 }
 
 // notTried returns the possible faults that no environment had.

@@ -29,11 +29,15 @@ type restore struct {
 	listed map[string]time.Time // the first complete list since, by stream
 }
 
-func (e *environment) addRestore(r *restore) {
-	r.at, r.listed = time.Now(), map[string]time.Time{}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.restores = append(e.restores, r)
+func (e *environment) addRestore(r restore) {
+	r.at = time.Now()
+	for _, of := range e.all() {
+		own := r
+		own.listed = map[string]time.Time{}
+		of.mu.Lock()
+		of.restores = append(of.restores, &own)
+		of.mu.Unlock()
+	}
 }
 
 // lastRestore returns the last restore so far, or nil.
@@ -110,7 +114,7 @@ func (e *environment) hasPassed(r *restore, epoch int) bool {
 	// A list shows the version of the whole store, and a stream those of its events.
 	known, listed := int64(0), e.firstObserver().started
 	for _, w := range e.server.History() {
-		isSeen := !w.At.After(listed) || e.plan.wants(w.Event) && !e.isLost(w)
+		isSeen := !w.At.After(listed) || e.plan.everWants(w.Event) && !e.isLost(w)
 		switch {
 		case w.Epoch == epoch-1 && !w.At.After(knew) && isSeen:
 			known = w.Version
@@ -184,7 +188,7 @@ func (o *observer) restore(r *restore, epoch int) {
 		events:   map[types.NamespacedName]*corev1.Event{},
 	}
 	for _, ev := range r.events {
-		if o.env.plan.wants(ev) {
+		if o.env.plan.everWants(ev) {
 			o.pending.events[nameOf(ev)] = ev
 		}
 	}
@@ -248,11 +252,11 @@ func (e *environment) isReplacedAtStart() bool {
 }
 
 // haveTwoLed reports whether two processes led at once, because their lease had gone back or was
-// gone. The contract does not say what then becomes of their records.
+// gone. The contract does not say what then becomes of their records. So do two that overlap.
 func (e *environment) haveTwoLed() bool {
 	r := e.lastRestore()
 	if r == nil {
-		return false
+		return e.overlap()
 	}
 	var latest []term
 	for _, p := range e.allProcesses() {

@@ -18,7 +18,7 @@ import (
 // backup, 8 when it is restored. Then the counts of the moments since follow.
 func counts(t *testing.T, kind FaultKind, since map[time.Duration]int32) (least, most int64) {
 	synctest.Test(t, func(t *testing.T) {
-		e := newEnvironment(Worker{}, plain(storageAlone), Scenario{})
+		e := newEnvironment(plain(storageAlone), Scenario{})
 		name := types.NamespacedName{Namespace: namespace(0), Name: counted}
 		write := func(count int32) {
 			ev := &corev1.Event{

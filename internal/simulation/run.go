@@ -8,9 +8,8 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"math/rand/v2"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -20,13 +19,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 	"github.com/kubeevents/kubeeventsreceiver/internal/simulation/apiserver"
+	"github.com/kubeevents/kubeeventsreceiver/internal/simulation/protocol"
 )
 
 // environment is everything around the receivers of one run.
 type environment struct {
 	plan     Plan
 	scenario Scenario
+	hosts    *counter // that processes have got
 	began    time.Time
 	server   *apiserver.Server
 	listener *listener
@@ -35,6 +37,8 @@ type environment struct {
 	storage   *storageContent
 	exporters []*exporter
 	replicas  []*replica
+	second    *environment // of the Collectors' second receivers; nil: they have one
+	trace     *tracer
 	apps      []*app
 	outside   map[string]*object // of no chain, by kind/name
 	producers []*producer
@@ -47,12 +51,14 @@ type environment struct {
 	restores   []*restore
 }
 
-// Outcome is what a run found.
+// Outcome is what a run found. It is passed between processes as JSON.
 type Outcome struct {
-	Plan       Plan
+	Plan       Plan `json:"-"`
 	Violations []Violation
-	Evaluated  []*Promise // the promises that the contract makes in the plan's mode
-	story      *story
+	Evaluated  []*Promise `json:"-"` // the promises that the contract makes in the plan's mode
+	States     []string   // the rare states that the receivers reached, if the build notes them
+	Story      []Line
+	Digest     string // of the story
 }
 
 // Print writes the environment, the violations, and the story of the first violation's event.
@@ -70,91 +76,79 @@ func (o *Outcome) Print(w io.Writer) {
 	if len(o.Violations) == 0 {
 		fmt.Fprintf(w, "  kept all %d promises\n", len(o.Evaluated))
 	}
-	o.story.write(w, about)
+	write(w, o.Story, about)
 }
 
 // Scenario changes a run beyond its plan. Nil functions do nothing.
 type Scenario struct {
-	// Settings returns settings that replace those of the plan. Processes count from 1.
-	Settings func(process int) map[string]any
-	// Covers reports whether the filters of a process let an event through that those of the plan
-	// let through; nil: they are the same.
-	Covers func(process int, ev *corev1.Event) bool
-	Act    func(*environment) // in a goroutine of its own, from the start
-	Check  func(*environment) // after the end
+	Act   func(*environment) // in a goroutine of its own, from the start
+	Check func(*environment) // after the end
 }
 
-// Worker runs plans one after the other. Workers may run side by side, each with its own number.
-type Worker struct{ number int }
-
-// NewWorker makes a worker, whose number must be below maxWorkers. From then on, every receiver of
-// this process is connected to simulated API servers only.
-func NewWorker(number int) Worker {
+// Run runs the plan in a bubble of its own, in which time passes when nothing is left to do. One
+// plan may run at a time. From then on, every receiver of this process is connected to simulated API
+// servers only: see Kubeconfig.
+func Run(t *testing.T, plan Plan, scenario Scenario) (outcome *Outcome) {
 	replaceDialer()
-	return Worker{number}
-}
-
-// Run runs the plan in a bubble of its own, in which time passes when nothing is left to do.
-func (w Worker) Run(t *testing.T, plan Plan, scenario Scenario) (outcome *Outcome) {
 	synctest.Test(t, func(*testing.T) {
-		e := newEnvironment(w, plan, scenario)
+		for range mix(plan.Seed) % mostDraws {
+			_ = rand.Uint64()
+		}
+		e := newEnvironment(plan, scenario)
 		e.run()
-		outcome = &Outcome{plan, e.violations, promisesOf(plan.Mode), e.story}
+		outcome = &Outcome{
+			Plan: plan, Violations: e.allViolations(), Evaluated: promisesOf(plan.Mode),
+			States: reached.Take(), Story: e.story.told(),
+		}
 	})
 	return outcome
 }
 
-const maxWorkers = 4
-
-// Kubeconfig writes the kubeconfig of all workers' replicas; KUBECONFIG has to name it.
-func Kubeconfig(directory string) (path string, err error) {
-	var clusters, contexts string
-	for worker := range maxWorkers {
-		for replica := range maxReplicas {
-			host := hostOf(worker, replica)
-			clusters += fmt.Sprintf(`{"name":%q,"cluster":{"server":"http://%s"}},`, host, host)
-			contexts += fmt.Sprintf(`{"name":%q,"context":{"cluster":%q,"user":"u"}},`, host, host)
-		}
-	}
-	content := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","clusters":[%s],"contexts":[%s],`+
-		`"users":[{"name":"u","user":{}}]}`, clusters[:len(clusters)-1], contexts[:len(contexts)-1])
-	path = filepath.Join(directory, "kubeconfig")
-	return path, os.WriteFile(path, []byte(content), 0o600)
-}
-
-func hostOf(worker, replica int) string {
-	return fmt.Sprintf("worker-%d-replica-%d", worker, replica)
-}
+// mostDraws is how many random numbers a run leaves out at most: each bubble of runtimeoverlay begins
+// with the same ones.
+const mostDraws = 1 << 16
 
 const (
 	clusterUID    = "cluster-1"
 	newClusterUID = "cluster-2"
 )
 
-func newEnvironment(w Worker, plan Plan, scenario Scenario) *environment {
+func newEnvironment(plan Plan, scenario Scenario) *environment {
 	e := &environment{
-		plan: plan, scenario: scenario, began: time.Now(), listener: newListener(),
-		offered: map[string]bool{}, outside: map[string]*object{}, storage: &storageContent{values: map[string][]byte{}},
+		plan: plan, scenario: scenario, hosts: &counter{}, began: time.Now(), listener: newListener(),
+		outside: map[string]*object{},
 	}
 	e.story = &story{began: e.began}
 	e.server = apiserver.New(apiserver.Options{
 		ClusterUID: clusterUID, EventTTL: plan.EventTTL, CompactAfter: plan.CompactAfter,
-		CacheLag: plan.CacheLag, Decide: e.decide, Listed: e.listed, Sent: e.sent, Read: e.read,
-		NoStreamingLists: plan.OldServer, OldDiscovery: plan.OldServer,
+		CacheLag: plan.CacheLag, Decide: e.decide, Listed: e.listed, Sent: e.sent, Served: e.served, Read: e.read,
+		EventBookmarks: plan.EventBookmarks, NoStreamingLists: plan.OldServer, OldDiscovery: plan.OldServer,
 	})
 	e.server.AddKind(rollouts)
 	e.server.AddKind(links)
 	e.server.AddKind(zones)
-	for i := range plan.Exporters {
-		e.exporters = append(e.exporters, &exporter{env: e, number: i})
-	}
+	e.server.AddKind(components)
+	e.server.AddKind(podMetrics)
 	for i, a := range plan.Apps {
 		e.apps = append(e.apps, newApp(a, plan.appName(i)))
 	}
-	for i := range plan.Replicas {
-		e.replicas = append(e.replicas, &replica{env: e, index: i, host: hostOf(w.number, i)})
+	e.addReplicas()
+	if plan.TwoReceivers {
+		e.addSecond()
 	}
 	return e
+}
+
+// addReplicas adds what the receivers write to, and the places where they run.
+func (e *environment) addReplicas() {
+	e.offered, e.storage = map[string]bool{}, &storageContent{values: map[string][]byte{}}
+	e.trace = &tracer{env: e, started: map[int]*process{}}
+	for i := range e.plan.Exporters {
+		e.exporters = append(e.exporters, &exporter{env: e, number: i})
+	}
+	for i := range e.plan.Replicas {
+		e.replicas = append(e.replicas, &replica{env: e, index: i})
+	}
 }
 
 // run performs the plan, lets everything settle, and checks the promises.
@@ -176,7 +170,6 @@ func (e *environment) run() {
 	}
 	work.Go(func() { _ = server.Serve(e.listener) })
 	for _, r := range e.replicas {
-		dialers.Store(r.host, r)
 		r.start()
 		time.Sleep(startGap)
 	}
@@ -189,12 +182,15 @@ func (e *environment) run() {
 	work.Wait()
 	settle()
 	e.checkGoroutines(isOfRun)
-	e.check()
+	newTruth(e).addToStory()
+	for _, of := range e.all() {
+		of.check()
+		for _, p := range of.allProcesses() {
+			dialers.CompareAndDelete(p.host, p)
+		}
+	}
 	if e.scenario.Check != nil {
 		e.scenario.Check(e)
-	}
-	for _, r := range e.replicas {
-		dialers.Delete(r.host)
 	}
 }
 
@@ -250,9 +246,13 @@ func (e *environment) act() {
 	for {
 		select {
 		case <-check.C:
-			e.checkSilence()
+			for _, of := range e.all() {
+				of.checkSilence()
+			}
 		case <-ended:
-			e.checkRecovered()
+			for _, of := range e.all() {
+				of.checkRecovered()
+			}
 			e.writeLast()
 			return
 		}
@@ -296,7 +296,7 @@ func (e *environment) shutDown() {
 	}
 	stops.Wait()
 	for _, p := range e.allProcesses() {
-		<-p.ended
+		<-p.ended // With it, the Collector's second receiver.
 	}
 }
 
@@ -316,6 +316,7 @@ func (e *environment) createExisting() {
 }
 
 func (e *environment) addProcess(p *process) {
+	e.connect(p)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.processes = append(e.processes, p)
@@ -329,9 +330,11 @@ func (e *environment) allProcesses() []*process {
 
 // process returns the process with the name, or nil.
 func (e *environment) process(name string) *process {
-	for _, p := range e.allProcesses() {
-		if p.name == name {
-			return p
+	for _, of := range e.all() {
+		for _, p := range of.allProcesses() {
+			if p.name == name {
+				return p
+			}
 		}
 	}
 	return nil
@@ -340,6 +343,7 @@ func (e *environment) process(name string) *process {
 func (e *environment) listed(list apiserver.List) {
 	if p := e.process(list.Client); p != nil {
 		p.listed(list)
+		p.replica.env.trace.add(p, traced{Step: protocol.Step{Kind: protocol.Start, Version: list.Version}})
 	}
 }
 
@@ -351,7 +355,10 @@ func (e *environment) read(client string, objects int) {
 
 func (e *environment) sent(client string, change watch.EventType, ev *corev1.Event, size int) {
 	p := e.process(client)
-	if p == nil || change == watch.Deleted || !e.plan.wants(ev) {
+	if p == nil || change == watch.Deleted {
+		return
+	}
+	if e = p.replica.env; e.plan.Signals == OnlyMetrics || !p.configured().wants(ev) {
 		return
 	}
 	e.mu.Lock()

@@ -13,6 +13,7 @@ import (
 // requirement is an environment in which every promise must hold.
 type requirement struct {
 	name     string
+	reaches  string // a rare state of the receiver that one of its seeds must reach; empty: any
 	plan     Plan
 	scenario Scenario
 }
@@ -31,6 +32,9 @@ var rare = []requirement{
 		name: "a lagging leader delivers everything and is killed",
 		plan: manyPods(plain(electorAlone, fault(PipelineRejects, 40, 340).of(0),
 			killLeader(350, 380)).with(lasting(8 * time.Minute))),
+	}, {
+		name: "a rolling update starts the next process before the last one ends",
+		plan: plain(storageAlone, fault(Replaced, 60, 90).of(0), killReplica(0, 100, 110), fault(Replaced, 130, 131).of(0)),
 	}, {
 		name: "no replica for three minutes",
 		plan: plain(electorAlone, killReplica(0, 60, 240), killReplica(1, 60, 240)).
@@ -67,56 +71,27 @@ var rare = []requirement{
 		name: "a batch needs several requests, and the process is killed between them",
 		plan: manyPods(plain(storageAlone, fault(PipelineSlow, 55, 100).slowBy(2*time.Second),
 			killReplica(0, 63, 70)).with(large)),
+		reaches: "an outbox is delivered in several requests",
 	}, {
 		name: "storage cannot be written, the process is killed, and events go on",
 		plan: manyPods(plain(storageAlone, fault(StorageUnwritable, 40, 75), killReplica(0, 70, 90))),
 	}, {
 		name: "a namespace is watched again later",
 		plan: plain(storageAlone, restart(60, 62), restart(120, 122)).with(startAtEnd).
-			with(twoNamespaces),
-		scenario: Scenario{
-			Settings: func(process int) map[string]any {
-				if process == 2 {
-					return map[string]any{"namespaces": []string{namespace(0)}}
-				}
-				return nil
-			},
-			Covers: func(process int, ev *corev1.Event) bool {
-				return process != 2 || ev.Namespace == namespace(0)
-			},
-		},
+			with(twoNamespaces).with(reconfigured(oneNamespace, bothNamespaces)),
 	}, {
 		name: "a namespace is watched later",
-		plan: plain(storageAlone, restart(90, 92)).with(startAtEnd).with(twoNamespaces),
-		scenario: Scenario{
-			Settings: func(process int) map[string]any {
-				if process == 1 {
-					return map[string]any{"namespaces": []string{namespace(0)}}
-				}
-				return nil
-			},
-			Covers: func(process int, ev *corev1.Event) bool {
-				return process != 1 || ev.Namespace == namespace(0)
-			},
-		},
+		plan: plain(storageAlone, restart(90, 92)).with(startAtEnd).with(twoNamespaces).
+			with(reconfigured(bothNamespaces)).with(func(p *Plan) { oneNamespace(&p.Configured) }),
 	}, {
 		name: "a field selector is widened",
 		plan: plain(storageAlone, restart(90, 92)).with(startAtEnd).with(func(p *Plan) {
 			normal := p.Producers[0]
 			normal.Type, normal.Reason = "Normal", "Pulling"
 			p.Producers = append(p.Producers, normal)
+			p.Later = []Configured{p.Configured}
+			p.Types = []string{"Warning"}
 		}),
-		scenario: Scenario{
-			Settings: func(process int) map[string]any {
-				if process == 1 {
-					return map[string]any{"event_types": []string{"Warning"}}
-				}
-				return nil
-			},
-			Covers: func(process int, ev *corev1.Event) bool {
-				return process != 1 || ev.Type == "Warning"
-			},
-		},
 	}, {
 		name: "a checkpoint of another cluster has records in its outbox",
 		plan: plain(storageAlone, fault(PipelineRejects, 50, 85), killReplica(0, 60, 70),
@@ -154,10 +129,10 @@ func lasting(d time.Duration) func(*Plan) {
 	}
 }
 
-// large lets the first producer write a few large messages.
+// large lets the first producer write large messages, for a while.
 func large(p *Plan) {
 	first := &p.Producers[0]
-	first.Start, first.Gap, first.Writes, first.Size = 50*time.Second, 3*time.Second, 8, 200<<10
+	first.Start, first.Gap, first.Writes, first.Size = 50*time.Second, time.Second, 24, 80<<10
 }
 
 // fromBeginning lets records be all that was offered: else, what a first list shows is noted, too.
@@ -173,6 +148,21 @@ func twoNamespaces(p *Plan) {
 	second.App = 1
 	p.Producers = append(slices.Clone(p.Producers), second)
 }
+
+// reconfigured lets the configuration change from process to process.
+func reconfigured(changes ...func(*Configured)) func(*Plan) {
+	return func(p *Plan) {
+		last := p.Configured
+		for _, change := range changes {
+			change(&last)
+			p.Later = append(p.Later, last)
+		}
+	}
+}
+
+func oneNamespace(c *Configured) { c.Watched = []string{namespace(0)} }
+
+func bothNamespaces(c *Configured) { c.Watched = []string{namespace(0), namespace(1)} }
 
 func ofConfigMaps(f Fault) Fault {
 	f.Resource = configMaps.Resource

@@ -4,10 +4,6 @@ package simulation
 
 import "slices"
 
-// shrinkAttempts is how often a smaller plan may run without breaking the promise before its part
-// counts as needed: Go's scheduler and the receiver's jitter stay random.
-const shrinkAttempts = 2
-
 // Shrink takes out of a plan what is not needed to break the promise: faults, producers, existing
 // events, exporters. It returns the outcome of the smallest plan that broke it.
 func Shrink(run func(Plan) *Outcome, broken *Outcome) *Outcome {
@@ -17,18 +13,19 @@ func Shrink(run func(Plan) *Outcome, broken *Outcome) *Outcome {
 		plan := smallest.Plan
 		plan.Faults, plan.Producers = slices.Clone(plan.Faults), slices.Clone(plan.Producers)
 		change(&plan)
-		for range shrinkAttempts {
-			if outcome := run(plan); outcome.breaks(promise) {
-				smallest = outcome
-				return true
-			}
+		outcome := run(plan)
+		breaks := outcome.breaks(promise)
+		if breaks {
+			smallest = outcome
 		}
-		return false
+		return breaks
 	}
 	try(func(p *Plan) { p.Existing = 0 })
-	try(func(p *Plan) { p.Exporters = 1 })
+	try(func(p *Plan) { p.Exporters = min(1, p.Exporters) })
 	try(func(p *Plan) { p.MutatesData = false })
 	try(func(p *Plan) { p.Dedup = 0 })
+	shrinkConfigurations(func() *Plan { return &smallest.Plan }, try)
+	shrinkTopology(try)
 	for i := len(smallest.Plan.Faults) - 1; i >= 0; i-- {
 		try(func(p *Plan) { p.Faults = slices.Delete(p.Faults, i, i+1) })
 	}
@@ -44,6 +41,9 @@ func Shrink(run func(Plan) *Outcome, broken *Outcome) *Outcome {
 		}
 	}
 	for i := range all {
+		if smallest.Plan.Producers[i].Odd != NoOddity {
+			try(func(p *Plan) { p.Producers[i].Odd = NoOddity })
+		}
 		halve := func(p *Plan) { p.Producers[i].Writes /= 2 }
 		for smallest.Plan.Producers[i].Writes > 1 && try(halve) {
 		}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -61,26 +62,29 @@ func (c *storageClient) Close(context.Context) error {
 }
 
 func (c *storageClient) Batch(ctx context.Context, operations ...*storage.Operation) error {
-	began := time.Now()
+	began, p := time.Now(), c.process
 	err := c.batch(ctx, operations)
-	if operations[0].Type != storage.Get {
-		c.process.saved(began, err)
+	// A process that has read its checkpoint reads only to find out whether a write has arrived. If it
+	// cannot, it does not write.
+	if operations[0].Type != storage.Get || err != nil && p.watches() {
+		p.saved(began, err)
 	}
 	return err
 }
 
 func (c *storageClient) batch(ctx context.Context, operations []*storage.Operation) error {
 	p, number := c.process, c.calls.next()
+	if c.closed.Load() && !p.isDead() {
+		p.replica.env.violate(shutsDown, "", "%s uses the storage after it closed it", p.name)
+	}
+	p.awaitPause()
 	hit := func(kind FaultKind) *Fault { return p.hit(kind, "storage", number, 0) }
 	if f := hit(StorageSlow); f != nil {
 		if err := sleep(ctx, f.Delay); err != nil {
 			return err
 		}
 	}
-	writes := operations[0].Type != storage.Get
-	if c.closed.Load() && !p.isDead() {
-		p.replica.env.violate(shutsDown, "", "%s uses the storage after it closed it", p.name)
-	}
+	writes := slices.ContainsFunc(operations, func(op *storage.Operation) bool { return op.Type != storage.Get })
 	if f := hit(StorageLate); f != nil && writes {
 		return c.applyLate(ctx, f, operations)
 	}
@@ -98,12 +102,19 @@ func (c *storageClient) batch(ctx context.Context, operations []*storage.Operati
 		done := p.drawTorn(number, len(operations))
 		p.note("storage applies %d of %d operations", done, len(operations))
 		p.replica.env.storage.apply(operations[:done])
+		p.replica.env.checkRestorable()
 		return errStorage
 	}
 	if kill && p.kill.Torn {
 		operations = operations[:p.drawTorn(number, len(operations))]
 	}
 	p.replica.env.storage.apply(operations)
+	if writes {
+		p.checkWrite(operations)
+		if kill || chance(draw(p.replica.env.plan.Seed, p.name+" restores", number), restoredOneIn) {
+			p.replica.env.checkRestorable()
+		}
+	}
 	if kill {
 		p.die("at a write, after it acted")
 		return errStorage
@@ -128,6 +139,7 @@ func (c *storageClient) applyLate(ctx context.Context, f *Fault, ops []*storage.
 		if !p.isDead() {
 			p.note("a write of %d operations reaches storage %v late", len(ops), f.Delay)
 			p.replica.env.storage.apply(ops)
+			p.replica.env.checkRestorable()
 		}
 	})
 	select {

@@ -38,10 +38,10 @@ func (p *Plan) addTags() {
 }
 
 // extract returns the setting, with the default tag.
-func (p *Plan) extract() map[string]any {
+func (p *Plan) extract(tagsFrom []string) map[string]any {
 	type rule = map[string]any
 	labels, annotations := []any{rule{"tag_name": "tilt.manifest", "key": "tilt-manifest"}}, []any{}
-	for _, from := range p.TagsFrom {
+	for _, from := range tagsFrom {
 		switch from {
 		case fromNamespace:
 			labels = append(labels, rule{"tag_name": teamTag, "key": teamLabel, "from": from})
@@ -54,6 +54,10 @@ func (p *Plan) extract() map[string]any {
 			annotations = append(annotations,
 				rule{"tag_name": styleTag, "key": styleAnnotation, "from": from})
 		}
+	}
+	// The last rule: beyond a number of tags, the rest is left out.
+	if slices.ContainsFunc(p.Apps, func(a AppPlan) bool { return a.Kind == manyAnnotations }) {
+		annotations = append(annotations, rule{"tag_name": "$1", "key_regex": "odd/(.*)"})
 	}
 	return map[string]any{"labels": labels, "annotations": annotations}
 }
@@ -113,7 +117,7 @@ type tag struct {
 
 // tagsOf returns the tags that a record, or a point of the metric, must have. Those whose value is
 // empty must be absent.
-func (e *environment) tagsOf(resource pcommon.Map) []tag {
+func (e *environment) tagsOf(resource pcommon.Map, c *Configured) []tag {
 	namespace, node := text(resource, "k8s.namespace.name"), text(resource, "k8s.node.name")
 	tags := []tag{
 		{teamTag, fromNamespace, e.valueOf("Namespace", namespace, labelsOf, teamLabel), "namespaces"},
@@ -121,7 +125,7 @@ func (e *environment) tagsOf(resource pcommon.Map) []tag {
 		{zoneTag, fromNode, e.valueOf("Node", node, labelsOf, zoneLabel), "nodes"},
 	}
 	for i := range tags {
-		if e.plan.NoOwners || !slices.Contains(e.plan.TagsFrom, tags[i].from) {
+		if c.NoOwners || !slices.Contains(c.TagsFrom, tags[i].from) {
 			tags[i].want = ""
 		}
 	}
@@ -130,19 +134,40 @@ func (e *environment) tagsOf(resource pcommon.Map) []tag {
 
 // checkTags checks what records have from outside of their chains.
 func (t *truth) checkTags() {
-	for _, r := range records(t.env.exporters[0].all()) {
-		for _, tag := range t.env.tagsOf(r.resource) {
-			got := text(r.resource, tag.name)
-			switch {
-			case got == tag.want:
-			case got != "":
-				t.env.violate(ownersRight, t.eventOf(r), "%s: %s is %q, not %q", r.uid, tag.name, got, tag.want)
-			case !t.mayMissTag(r, tag):
-				t.env.violate(ownersComplete, t.eventOf(r), "%s has no %s, which is %q", r.uid, tag.name, tag.want)
-			}
-		}
-		t.checkTagsOfEvent(r)
+	for _, r := range t.env.records() {
+		// What a window of dedup_interval holds has the tags of its event from the process that read
+		// it, and the others from the process that ends the window.
+		t.checkEach(r, t.wrongTags)
+		t.checkEach(r, t.wrongTagsOfEvent)
 	}
+}
+
+// checkEach checks that nothing is wrong with a record under one of its configurations.
+func (t *truth) checkEach(r *record, wrong func(*record, *Configured) []Violation) {
+	var found []Violation
+	for _, c := range t.env.configurationsOf(r) {
+		if found = wrong(r, c); len(found) == 0 {
+			return
+		}
+	}
+	for _, v := range found {
+		t.env.violate(v.Promise, t.eventOf(r), "%s", v.Text)
+	}
+}
+
+// wrongTags returns how the tags from outside of the chain differ from what is configured.
+func (t *truth) wrongTags(r *record, c *Configured) (found []Violation) {
+	for _, tag := range t.env.tagsOf(r.resource, c) {
+		got := text(r.resource, tag.name)
+		switch {
+		case got == tag.want:
+		case got != "":
+			found = append(found, Violation{Promise: ownersRight, Text: fmt.Sprintf("%s: %s is %q, not %q", r.uid, tag.name, got, tag.want)})
+		case !t.mayMissTag(r, tag):
+			found = append(found, Violation{Promise: ownersComplete, Text: fmt.Sprintf("%s has no %s, which is %q", r.uid, tag.name, tag.want)})
+		}
+	}
+	return found
 }
 
 // mayMissTag reports whether a fault may have kept the process from reading what the tag is of.
@@ -155,39 +180,41 @@ func (t *truth) mayMissTag(r *record, tag tag) bool {
 	})
 }
 
-// checkTagsOfEvent checks tags that need no lookup: one of the event's states has them.
-func (t *truth) checkTagsOfEvent(r *record) {
+// wrongTagsOfEvent returns how tags are wrong that need no lookup: one of the event's states has them.
+func (t *truth) wrongTagsOfEvent(r *record, c *Configured) []Violation {
 	if len(t.states[r.uid]) == 0 {
-		return // Another check reports such a record.
+		return nil // Another check reports such a record.
 	}
-	isConfigured := slices.Contains(t.env.plan.TagsFrom, fromEvent)
+	isConfigured := slices.Contains(c.TagsFrom, fromEvent)
 	has := func(ev *corev1.Event) bool {
 		app, style := ev.Labels[appLabel], ev.Annotations[styleAnnotation]
 		if !isConfigured {
 			app, style = "", ""
 		}
 		attributes := r.log.Attributes()
-		return text(attributes, appTag) == app && text(attributes, styleTag) == style
+		return text(attributes, appTag) == attributeOf(app) && text(attributes, styleTag) == attributeOf(style)
 	}
-	if !slices.ContainsFunc(t.states[r.uid], has) {
-		t.env.violate(ownersRight, t.eventOf(r), "%s has %s %q and %s %q, and no state of the event does",
-			r.uid, appTag, text(r.log.Attributes(), appTag), styleTag, text(r.log.Attributes(), styleTag))
+	if slices.ContainsFunc(t.states[r.uid], has) {
+		return nil
 	}
+	return []Violation{{Promise: ownersRight, Text: fmt.Sprintf("%s has %s %q and %s %q, and no state of the event does",
+		r.uid, appTag, text(r.log.Attributes(), appTag), styleTag, text(r.log.Attributes(), styleTag))}}
 }
 
-// wrongTags returns which tag of a point of the metric is wrong, or "". The contract: the resource
-// has "extracted tags, except those with from: node or from: event".
-func (e *environment) wrongTags(resource, point pcommon.Map) string {
-	for _, tag := range e.tagsOf(resource) {
+// wrongTags returns which tag of a point of the metric is wrong, or "". The contract: attributes of
+// the point are "the extracted tags, except those with from: node or from: event". Switches leave
+// attributes out.
+func (e *environment) wrongTags(point pcommon.Map, c *Configured) string {
+	for _, tag := range e.tagsOf(point, c) {
 		if tag.from != fromNamespace {
 			tag.want = ""
 		}
-		if got := text(resource, tag.name); got != "" && got != tag.want {
+		if got := text(point, tag.name); got != "" && got != tag.want {
 			return fmt.Sprintf("with %s %q", tag.name, got)
 		}
 	}
-	for _, name := range []string{appTag, styleTag} {
-		if got := text(resource, name) + text(point, name); got != "" {
+	for _, name := range append([]string{appTag, styleTag}, c.Without...) {
+		if got := text(point, name); got != "" {
 			return fmt.Sprintf("with %s %q", name, got)
 		}
 	}

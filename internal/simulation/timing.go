@@ -27,16 +27,14 @@ func (a *account) checkTimes() {
 	for name, want := range a.env.ideal(from, true) {
 		a.checkInTime(name, want.steps)
 		a.checkObserved(name, want.steps)
-		if a.env.plan.Dedup > 0 {
-			a.checkInterval(name)
-		}
+		a.checkInterval(name)
 	}
 }
 
 // checkObserved checks that records have the time at which the oldest of their occurrences was
 // seen.
 func (a *account) checkObserved(name types.NamespacedName, steps []step) {
-	if a.env.plan.alone() && a.env.plan.Dedup > 0 {
+	if a.env.plan.alone() && a.env.plan.longestDedup() > 0 {
 		return // The leader's windows hold its position back, and a standby then stops reading.
 	}
 	for _, r := range a.byEvent[name] {
@@ -59,7 +57,7 @@ func (a *account) checkObserved(name types.NamespacedName, steps []step) {
 func (a *account) checkInTime(name types.NamespacedName, steps []step) {
 	listed := a.env.firstObserver().started.Add(firstWrite / 2)
 	for _, s := range steps {
-		deadline := s.at.Add(promptly + a.env.plan.Dedup)
+		deadline := s.at.Add(promptly + a.env.plan.longestDedup())
 		if s.at.After(listed) && !a.hasBy(name, s, deadline) &&
 			!a.env.disturbed(s.at.Add(-lookBack), deadline, (*Fault).delaysRecords) {
 			a.violate(inTime, name.String(), "did not get count %d of %s in time", s.count, name)
@@ -72,7 +70,8 @@ func (a *account) checkInterval(name types.NamespacedName) {
 	for i := 1; i < len(of); i++ {
 		begin, end := of[i-1].at, of[i].at
 		gap, shutdown := end.Sub(begin), of[i].process.died.Sub(end) < promptly
-		if gap < a.env.plan.Dedup-time.Second && !shutdown &&
+		overlap := a.env.overlap() && of[i-1].process != of[i].process
+		if gap < of[i].process.configured().Dedup-time.Second && !shutdown && !overlap &&
 			!a.env.disturbed(begin.Add(-lookBack), end, (*Fault).delaysRecords) {
 			a.violate(oneInInterval, name.String(), "got two records of %s within %v", name, gap)
 		}
@@ -92,7 +91,7 @@ func (e *environment) checkSilence() {
 	switch {
 	case len(e.plan.Faults) == 0, e.plan.Mode == neither && len(all) > 1:
 		return
-	case e.plan.has(ConnectionsDie, Stalled):
+	case e.plan.has(ConnectionsDie, Stalled, Paused):
 		return // Without HTTP/2's pings, a dead connection is noticed at the watch's timeout.
 	case e.leaderIsNew():
 		return // The contract: "If a pipeline has rejected data for more than a minute".
@@ -140,7 +139,7 @@ func (a *account) checkSilence() {
 	for name, want := range a.env.ideal(from, true) {
 		for _, s := range want.steps {
 			age := time.Since(s.at)
-			if age > overdue+a.env.plan.Dedup && !a.hasBy(name, s, time.Now()) {
+			if age > overdue+a.env.plan.longestDedup() && !a.hasBy(name, s, time.Now()) {
 				a.violate(neverSilent, name.String(),
 					"at %v lacks count %d of %s for %v, and the status is no error",
 					time.Since(a.env.began), s.count, name, age)

@@ -77,9 +77,8 @@ var verbs = map[watch.EventType]string{
 func (t *truth) addToStory() {
 	for _, w := range t.env.server.History() {
 		ev, name := w.Event, nameOf(w.Event).String()
-		t.env.story.add(line{w.At, "API server", name,
-			"event %s %s: version %d, uid %s, count %d, %s",
-			[]any{name, verbs[w.Type], w.Version, ev.UID, countOf(ev), ev.Reason}})
+		t.env.story.add(w.At, "API server", name, "event %s %s: version %d, uid %s, count %d, %s",
+			name, verbs[w.Type], w.Version, ev.UID, countOf(ev), ev.Reason)
 	}
 }
 
@@ -90,7 +89,10 @@ func subjectOf(o *object) subjectKey {
 	if o.kind == "Node" {
 		return subjectKey{kind: o.kind, name: o.name}
 	}
-	return subjectKey{o.kind, o.namespace, o.name, string(cmp.Or(o.manifest, o.uid))}
+	return subjectKey{
+		attributeOf(o.kind), attributeOf(o.namespace), attributeOf(o.name),
+		attributeOf(string(cmp.Or(o.manifest, o.uid))),
+	}
 }
 
 func subjectOfRecord(r *record) subjectKey {
@@ -104,27 +106,43 @@ func subjectOfRecord(r *record) subjectKey {
 	return key
 }
 
+// subject returns what a record is about; nil: nothing that exists. An object without a UID has the
+// key of a reference to another kind of its name.
+func (t *truth) subject(r *record) *object {
+	o := t.subjects[subjectOfRecord(r)]
+	if states := t.states[r.uid]; o != nil && len(states) > 0 {
+		version := states[0].InvolvedObject.APIVersion
+		if !slices.Contains([]string{"", o.apiVersion, versionsGone[o.kind]}, version) {
+			return nil
+		}
+	}
+	return o
+}
+
 func nameOf(ev *corev1.Event) types.NamespacedName {
 	return types.NamespacedName{Namespace: ev.Namespace, Name: ev.Name}
 }
 
 // newest is the time of an event's newest occurrence.
 func newest(ev *corev1.Event) time.Time {
-	if ev.Series != nil && !ev.Series.LastObservedTime.IsZero() {
-		return ev.Series.LastObservedTime.Time
+	var last time.Time
+	if ev.Series != nil {
+		last = ev.Series.LastObservedTime.Time
 	}
-	return firstSet(ev.LastTimestamp.Time, ev.EventTime.Time, ev.FirstTimestamp.Time,
+	return firstFit(last, ev.LastTimestamp.Time, ev.EventTime.Time, ev.FirstTimestamp.Time,
 		ev.CreationTimestamp.Time)
 }
 
 // oldest is the time of an event's first occurrence.
 func oldest(ev *corev1.Event) time.Time {
-	return firstSet(ev.FirstTimestamp.Time, ev.EventTime.Time, ev.CreationTimestamp.Time)
+	return firstFit(ev.FirstTimestamp.Time, ev.EventTime.Time, ev.CreationTimestamp.Time)
 }
 
-func firstSet(times ...time.Time) time.Time {
+// firstFit returns the first time that OTLP can hold. The contract: "The receiver skips times
+// outside 1970 to 2554".
+func firstFit(times ...time.Time) time.Time {
 	for _, t := range times {
-		if !t.IsZero() {
+		if t.Unix() > 0 && t.Year() <= 2554 {
 			return t
 		}
 	}

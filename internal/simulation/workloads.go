@@ -60,7 +60,7 @@ func (p *Plan) appName(i int) string {
 
 // isClusterScoped reports whether something of the app is cluster-scoped.
 func (a *AppPlan) isClusterScoped() bool {
-	return slices.Contains([]string{"node", "static", "cluster-scoped owners", "invalid owner"}, a.Kind)
+	return slices.Contains([]string{"node", "static", "cluster-scoped owners", "invalid owner", "component status"}, a.Kind)
 }
 
 // object is one object of a cluster as it really is, whatever the API server's caches hold.
@@ -118,6 +118,9 @@ var kindsByName = map[string]struct{ apiVersion, resource string }{
 	"Thing":       {"", "things"},
 	"Zone":        {"example.com/v1", "zones"},
 	"Link":        {"example.com/v1", "links"},
+	"PodMetrics":  {"metrics.k8s.io/v1beta1", "pods"},
+
+	"ComponentStatus": {"v1", "componentstatuses"},
 }
 
 // app is a workload of a cluster: what its pods belong to.
@@ -168,6 +171,7 @@ func newApp(plan AppPlan, name string) *app {
 			owner = a.own("Link", owner)
 		}
 	}
+	a.ownOdd()
 	a.label()
 	return a
 }
@@ -190,8 +194,12 @@ func (a *app) newObject(kind, name string) *object {
 		apiVersion: is.apiVersion, kind: kind, namespace: namespace(a.plan.Namespace), name: name,
 		uid: types.UID(fmt.Sprintf("uid-%s-%s-%d", kind, name, a.plan.Namespace)),
 	}
-	if kind == "Node" || kind == "Zone" || kind == "Namespace" {
+	switch kind {
+	case "Node", "Zone", "Namespace", "ComponentStatus":
 		o.namespace = ""
+	}
+	if kind == "ComponentStatus" || kind == "PodMetrics" {
+		o.uid = ""
 	}
 	return o
 }
@@ -211,7 +219,7 @@ func (a *app) label() {
 
 // subject returns what the events of one of the app's producers are about: a pod, or an owner.
 func (a *app) subject(pod int) *object {
-	if a.plan.Kind == "node" {
+	if a.plan.Kind == "node" || a.plan.Kind == "component status" {
 		return a.owner
 	}
 	if above := a.aboveEnd(pod); above != nil {
@@ -231,6 +239,7 @@ func (a *app) subject(pod int) *object {
 	if a.plan.LabelAt == 0 {
 		made.label = fmt.Sprintf("%s-manifest-%d", a.name, pod%2)
 	}
+	a.makeOdd(made)
 	found, _ := a.pods.LoadOrStore(pod, made)
 	return found.(*object)
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"strconv"
 	"time"
@@ -19,11 +20,17 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	kwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/event"
+	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 )
 
 const (
 	// pageSize is how many events a page of a list has. It is client-go's own default.
 	pageSize = 500
+	// maxPage is how many bytes a page may have, unless it has one event only. 500 usual events
+	// have less than a quarter of it.
+	maxPage = 4 << 20
 	// responseTimeout is how long the server may take to answer a request. It also bounds the sum
 	// of the pauses within a list.
 	responseTimeout = time.Minute
@@ -58,8 +65,11 @@ func (s *Stream) listPages(ctx context.Context) error {
 		options.ResourceVersionMatch = metav1.ResourceVersionMatchExact
 	}
 	for {
-		page, err := s.page(ctx, options)
+		page, err := s.page(ctx, &options)
 		if err != nil {
+			if options.Continue != "" && isExpired(err) {
+				reached.State("a list expires between two pages")
+			}
 			return err
 		}
 		for i := range page.Items {
@@ -73,22 +83,54 @@ func (s *Stream) listPages(ctx context.Context) error {
 			return s.endList(ctx, cmp.Or(s.exactAt, page.ResourceVersion))
 		}
 		// The token contains the version too.
-		options = metav1.ListOptions{Limit: pageSize, Continue: next}
+		options = metav1.ListOptions{Limit: options.Limit, Continue: next}
 		if err := s.config.Taker.Await(ctx); err != nil {
 			return err
 		}
 	}
 }
 
-func (s *Stream) page(ctx context.Context, options metav1.ListOptions) (*corev1.EventList, error) {
+// page requests a page. If it has too many bytes, page requests fewer events instead. It sets the
+// limit of the next page.
+func (s *Stream) page(ctx context.Context, options *metav1.ListOptions) (*corev1.EventList, error) {
+	for {
+		body, err := s.read(ctx, *options)
+		switch {
+		case err != nil:
+			return nil, err
+		case len(body) > maxPage && options.Limit > 1:
+			reached.State("a page of a list is too large")
+			options.Limit = max(1, options.Limit/8) // What was read shows no more than that.
+			continue
+		case len(body) < maxPage/2:
+			options.Limit = min(pageSize, 2*options.Limit)
+		}
+		page := &corev1.EventList{}
+		object, _, err := event.Codecs.UniversalDeserializer().Decode(body, nil, page)
+		if err == nil && object != page {
+			err = apierrors.FromObject(object)
+		}
+		return page, err
+	}
+}
+
+// read returns a response, or its beginning if it has too many bytes for a page.
+func (s *Stream) read(ctx context.Context, options metav1.ListOptions) (content []byte, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, responseTimeout, errNoResponse)
 	defer cancel()
-	page := &corev1.EventList{}
-	err := s.request(&options).Do(ctx).Into(page)
+	body, err := s.request(&options).Stream(ctx)
+	if err == nil {
+		defer body.Close()
+		most := int64(maxPage + 1)
+		if options.Limit == 1 {
+			most = math.MaxInt64
+		}
+		content, err = io.ReadAll(io.LimitReader(body, most))
+	}
 	if err != nil && errors.Is(context.Cause(ctx), errNoResponse) {
 		return nil, errNoResponse
 	}
-	return page, err
+	return content, err
 }
 
 func (s *Stream) request(options *metav1.ListOptions) *rest.Request {
@@ -207,6 +249,7 @@ func (s *Stream) idleTimeout(idle time.Duration) time.Duration {
 // broke within a list.
 func (s *Stream) endOfStream() error {
 	if s.listing {
+		reached.State("a connection breaks within a list")
 		return errIncompleteList
 	}
 	return nil
@@ -244,6 +287,7 @@ func (s *Stream) streamError(err error) error {
 		return err
 	}
 	if s.internalErrorAt == s.resourceVersion {
+		reached.State("an internal error repeats at the same version")
 		return apierrors.NewResourceExpired(err.Error())
 	}
 	s.internalErrorAt = s.resourceVersion
@@ -258,8 +302,8 @@ func resumeAfter(kind kwatch.EventType, version string) string {
 	if kind != kwatch.Deleted {
 		return version
 	}
-	n, err := strconv.ParseUint(version, 10, 64)
-	if err != nil || n < 2 {
+	n := event.Version(version)
+	if n < 2 {
 		return version
 	}
 	return strconv.FormatUint(n-1, 10)
@@ -282,6 +326,9 @@ func (s *Stream) bookmark(ctx context.Context, object runtime.Object) error {
 		return nil
 	}
 	if !s.listing {
+		if err := s.put(ctx, Change{Kind: Bookmark, ResourceVersion: ev.ResourceVersion}); err != nil {
+			return err
+		}
 		s.setVersion(ev.ResourceVersion)
 		return nil
 	}

@@ -5,6 +5,7 @@ package watch_test
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -80,6 +81,63 @@ func TestAListingAtAPositionThatBreaksOffIsRepeatedThere(t *testing.T) {
 		assert.Len(t, got, 1+500+1+events+1+1)
 		assert.Equal(t, []string{"existing e00500=1", "ended at " + position, "changed e00000=2"}, got[len(got)-3:])
 	})
+}
+
+// Pages of large events are bounded in bytes, and the list misses and repeats no event.
+func TestPagesOfLargeEventsHaveFewerEvents(t *testing.T) {
+	for _, isExact := range []bool{false, true} {
+		t.Run(fmt.Sprint("exact: ", isExact), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { listLargeEvents(t, isExact) })
+		})
+	}
+}
+
+func listLargeEvents(t *testing.T, isExact bool) {
+	api, queue := apitest.NewInMemory(t), queue.New(10000)
+	api.WithoutStreaming()
+	var want []string
+	for n := range 610 {
+		ev := counted(fmt.Sprintf("e%05d", n), 1)
+		if n < 14 {
+			ev.Message = strings.Repeat("m", 512<<10)
+		}
+		api.Put(ev)
+		want = append(want, ev.Name)
+	}
+	config, first := watch.Config{}, ""
+	if isExact {
+		config.ExactAt = api.Version()
+		first = " at " + api.Version()
+	}
+	var requests []string
+	api.Refuse(func(r *http.Request) int {
+		query := r.URL.Query()
+		switch {
+		case query.Get("watch") != "":
+		case query.Get("continue") != "":
+			requests = append(requests, query.Get("limit")+" more")
+		default:
+			request := query.Get("limit")
+			if query.Get("resourceVersionMatch") == "Exact" {
+				request += " at " + query.Get("resourceVersion")
+			}
+			requests = append(requests, request)
+		}
+		return 0
+	})
+	start(t, api, queue, config)
+	time.Sleep(time.Minute)
+	var got []string
+	for _, change := range changes(queue) {
+		if _, name, isEvent := strings.Cut(change, " e0"); isEvent {
+			got = append(got, "e0"+strings.TrimSuffix(name, "=1"))
+		}
+	}
+	assert.Equal(t, want, got)
+	assert.Equal(t, []string{
+		"500" + first, "62" + first, "7" + first, // The first two have more than 4 MiB.
+		"7 more", "7 more", "14 more", "28 more", "56 more", "112 more", "224 more", "448 more",
+	}, requests)
 }
 
 func TestAVersionThatIsTooLargeIsFollowedByAListing(t *testing.T) {

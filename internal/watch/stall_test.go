@@ -70,7 +70,7 @@ func TestAStallLosesNothingOfAFullQueue(t *testing.T) {
 		var want []string
 		for n := range 3 {
 			want = append(want, fmt.Sprint("large", n))
-			api.Put(event(want[n], strings.Repeat("x", 3<<20))) // Only one of them fits the queue.
+			api.Put(event(want[n], strings.Repeat("x", 9<<18))) // Only one of them fits the queue.
 		}
 		time.Sleep(aWhile)
 		synctest.Wait()
@@ -90,9 +90,9 @@ func TestAListingEndsHoweverSlowThePipelineIs(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				api, queue := apitest.NewInMemory(t), queue.New(100)
 				prepare(api)
-				const events = 600
+				const events = 520 // more than a page and, in bytes, more than the queue
 				for n := range events {
-					api.Put(event(fmt.Sprintf("e%05d", n), strings.Repeat("x", 16<<10)))
+					api.Put(event(fmt.Sprintf("e%05d", n), strings.Repeat("x", 10<<10)))
 				}
 				start(t, api, queue, watch.Config{})
 				known, began := map[string]bool{}, 0
@@ -118,6 +118,23 @@ func TestAListingEndsHoweverSlowThePipelineIs(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestConnectionsThatAreAlwaysClosedAtOnceAreAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, queue := apitest.NewInMemory(t), queue.New(10)
+		o := start(t, api, queue, watch.Config{})
+		takeAll(queue)
+		for len(api.Requests()) < 20 && !slices.Contains(o.seen(), watch.Unavailable) {
+			api.Cut()
+			time.Sleep(50 * time.Millisecond)
+		}
+		require.Contains(t, o.seen(), watch.Unavailable)
+		assert.Greater(t, len(api.Requests()), 2, "a few that are closed are no failure")
+		api.Put(event("a", ""))
+		time.Sleep(time.Minute)
+		assert.Equal(t, []string{"a"}, takeAll(queue))
+	})
 }
 
 func TestAServerThatNeverEndsAStreamedListing(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
+	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 )
 
 // minUptime is how long a stream must have been open to reset the back-off. Otherwise the receiver
@@ -94,6 +95,7 @@ func (s *Stream) Run(ctx context.Context) {
 		if !quickEnd {
 			quickEnds = 0
 		} else if quickEnds++; quickEnds >= maxQuickEnds {
+			reached.State("connections are closed at once")
 			err = errClosedAtOnce
 		}
 		cause := s.afterEnd(err)
@@ -136,6 +138,7 @@ func (s *Stream) connect(ctx context.Context) error {
 	defer context.AfterFunc(s.generation.ended, func() { cancel(errWentBack) })()
 	err := s.listAndWatch(ctx)
 	if errors.Is(context.Cause(ctx), errWentBack) {
+		reached.State("another stream has noticed a restore")
 		return errWentBack
 	}
 	return err
@@ -156,6 +159,9 @@ func (s *Stream) checkVersions(ctx context.Context) error {
 	current := s.config.Versions.current.Load()
 	if current == s.generation {
 		return nil
+	}
+	if s.exactAt != "" {
+		reached.State("a restore before a standby's first list is complete")
 	}
 	if err := s.put(ctx, Change{Kind: Restored}); err != nil {
 		return err
@@ -196,8 +202,11 @@ func (s *Stream) decidePaging(err error) {
 		s.incompleteLists = 0
 	case errors.Is(err, errNoResponse), errors.Is(err, errIncompleteList):
 		s.incompleteLists++
-		s.paged = s.incompleteLists >= maxIncompleteLists
+		if s.paged = s.incompleteLists >= maxIncompleteLists; s.paged {
+			reached.State("streamed lists never end")
+		}
 	case errors.Is(err, errStalled):
+		reached.State("a stall ends a streamed list")
 		s.paged = true // A stall ends a streamed list, but not a paged one.
 	}
 }
@@ -209,6 +218,9 @@ func (s *Stream) afterEnd(err error) Cause {
 	case err == nil:
 		return Ended
 	case errors.Is(err, errWentBack), isExpired(err):
+		if s.exactAt != "" {
+			reached.State("the last leader's position is compacted")
+		}
 		s.exactAt = ""
 		s.resourceVersion = ""
 		return Expired
@@ -267,6 +279,9 @@ func (s *Stream) put(ctx context.Context, change Change) error {
 	change.Restores = s.generation.number
 	if change.Event == nil {
 		return s.config.Taker.Put(ctx, change)
+	}
+	if s.config.Keep != nil {
+		s.config.Keep(change.Event)
 	}
 	event.Normalize(change.Event)
 	s.config.Observer.Arrived()

@@ -14,6 +14,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/event"
+	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 )
 
 const (
@@ -78,7 +81,7 @@ func newGeneration(number int, highest uint64) *generation {
 
 // observe records a version that a stream has seen.
 func (g *generation) observe(version string) {
-	n, _ := strconv.ParseUint(version, 10, 64) // A version that is not a number cannot be compared.
+	n := event.Version(version)
 	for highest := g.highest.Load(); n > highest; highest = g.highest.Load() {
 		if g.highest.CompareAndSwap(highest, n) {
 			return
@@ -109,6 +112,7 @@ func (v *Versions) Check(ctx context.Context, namespace string, wentBack func(kn
 		return ctx.Err()
 	}
 	if shared.own {
+		reached.State("a shared request fails for its own caller only")
 		return v.compare(ctx, namespace, wentBack)
 	}
 	return shared.err
@@ -133,12 +137,13 @@ func (v *Versions) compare(ctx context.Context, namespace string, wentBack func(
 	if err != nil {
 		return err
 	}
-	now, err := strconv.ParseUint(answer, 10, 64)
-	if err != nil || now >= known {
-		return nil //nolint:nilerr // A version that is no number cannot be compared.
+	now := event.Version(answer)
+	if now == 0 || now >= known {
+		return nil // A version that is no number cannot be compared.
 	}
 	// Another request may have found the same.
 	if v.current.CompareAndSwap(g, newGeneration(g.number+1, now)) {
+		reached.State("the versions of the cluster went back")
 		wentBack(known, now)
 		g.end()
 	}

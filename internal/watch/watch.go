@@ -33,13 +33,15 @@ const (
 	// Restored means that the resource versions of the cluster went back (etcd was restored from a
 	// backup). They cannot be compared with those of earlier changes. A list follows.
 	Restored
+	// Bookmark means that all changes up to its ResourceVersion have come, also if there were none.
+	Bookmark
 )
 
 // Change is one message of the stream.
 type Change struct {
 	Kind      Kind
 	Namespace string        // the namespace of the stream; empty for the whole cluster's
-	Event     *corev1.Event // nil for ListBegan, ListEnded and Restored
+	Event     *corev1.Event // nil for ListBegan, ListEnded, Restored and Bookmark
 	SeenAt    time.Time     // when the receiver read it
 	// ResourceVersion is where a stream can resume once the receiver has processed this change and
 	// those before it. It is empty within a list, which must start from scratch.
@@ -110,4 +112,6 @@ type Config struct {
 	Versions *Versions
 	Taker    Taker
 	Observer Observer
+	// Keep drops from an event what is not used; nil: nothing is dropped.
+	Keep func(*corev1.Event)
 }

@@ -115,7 +115,7 @@ func (s *running) expect(words ...string) {
 }
 
 func (c Change) String() string {
-	kind := map[Kind]string{ListBegan: "began", Listed: "listed", ListEnded: "ended", Changed: "changed", Deleted: "deleted"}[c.Kind]
+	kind := map[Kind]string{ListBegan: "began", Listed: "listed", ListEnded: "ended", Changed: "changed", Deleted: "deleted", Bookmark: "bookmark"}[c.Kind]
 	if c.Event == nil {
 		return kind
 	}
@@ -206,6 +206,20 @@ func TestACutConnectionResumesWhereItWas(t *testing.T) {
 	api.Cut()
 	api.Put(newEvent("a", 3))
 	s.expect("changed a=3")
+	assert.Equal(t, []string{"stream", "watch"}, api.Requests(), "no second listing")
+}
+
+func TestAStreamResumesAtABookmark(t *testing.T) {
+	api := apitest.New(t)
+	api.Put(newEvent("a", 1))
+	s := stream(t, api, "")
+	s.expect("began", "listed a=1", "ended")
+	api.Bookmark()
+	s.expect("bookmark")
+	api.Compact() // What came before the bookmark.
+	api.Cut()
+	api.Put(newEvent("a", 2))
+	s.expect("changed a=2")
 	assert.Equal(t, []string{"stream", "watch"}, api.Requests(), "no second listing")
 }
 
@@ -325,22 +339,3 @@ func (taken) Connected() context.Context { return context.Background() }
 
 func (taken) IsStalled() bool             { return false }
 func (taken) Await(context.Context) error { return nil }
-
-func TestConnectionsThatAreAlwaysClosedAtOnceAreAFailure(t *testing.T) {
-	api := apitest.New(t)
-	s := stream(t, api, "")
-	s.expect("began", "ended")
-	for range maxQuickEnds {
-		seen := len(api.Requests())
-		require.Eventually(t, func() bool {
-			api.Cut()
-			return len(api.Requests()) > seen
-		}, 20*time.Second, 50*time.Millisecond)
-	}
-	require.Eventually(t, func() bool {
-		api.Cut()
-		return s.observer.has(Unavailable)
-	}, 20*time.Second, 50*time.Millisecond)
-	api.Put(newEvent("a", 1))
-	s.expect("changed a=1")
-}

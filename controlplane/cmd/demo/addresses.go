@@ -35,6 +35,14 @@ func addressesOf(getenv func(string) string) (found []address) {
 	return found
 }
 
+// shape is what the variable must look like.
+func (a address) shape() string {
+	if a.host == "" {
+		return "an address of this machine and a port, such as 127.0.0.1:8091"
+	}
+	return "a port, such as 8889"
+}
+
 func (a address) String() string { return a.host + a.value }
 
 // checkAddresses returns one error that names all addresses that the Collector cannot listen on,
@@ -61,7 +69,7 @@ func (s show) checkAddresses() error {
 		case errors.Is(err, syscall.EADDRINUSE):
 			taken = append(taken, a)
 		case err != nil:
-			errs = append(errs, fmt.Errorf("%s=%s: %w", a.variable, a.value, err))
+			errs = append(errs, fmt.Errorf("%s=%s: %w; set it to %s", a.variable, a.value, err, a.shape()))
 		}
 	}
 	if len(taken) > 0 {

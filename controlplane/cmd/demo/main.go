@@ -107,6 +107,9 @@ func (s show) showDemo(ctx context.Context) (code int, err error) {
 	}
 	defer func() { err = errors.Join(err, cp.Stop()) }()
 	say("it is ready; to look at it from another terminal: export KUBECONFIG=%s", cp.Kubeconfig())
+	if err := demo.Define(ctx, cp.RESTConfig()); err != nil {
+		return 1, err
+	}
 	if options.RealNode {
 		return s.showRealNode(ctx, cp)
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -77,6 +78,9 @@ func TestInterruptedWhileStarting(t *testing.T) {
 // TestTerminalCloses checks that SIGHUP ends the demo, and that a second SIGHUP does not end it
 // before the cleanup.
 func TestTerminalCloses(t *testing.T) {
+	if signal.Ignored(syscall.SIGHUP) {
+		t.Skip("started with nohup: the demo ignores SIGHUP, too")
+	}
 	ctx := untilAsked()
 	for range 10 {
 		require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGHUP))

@@ -65,6 +65,10 @@ processors:
     check_interval: 1s
     limit_percentage: 78
     spike_limit_percentage: 20
+  # An attribute that only records of events have. docs/queries.md makes it an index label of Loki, which
+  # the dashboards select.
+  resource/source:
+    attributes: [{key: log.source, value: kube_events, action: upsert}]
 exporters:
   {{- if .Values.otlp.endpoint }}
   {{ $otlp }}:
@@ -84,8 +88,6 @@ exporters:
   {{- if .Values.prometheus.enabled }}
   prometheus:
     endpoint: ":9464"
-    # Namespace, workload and tags are resource attributes: make them labels.
-    resource_constant_labels: {included: ["*"]}
     without_scope_info: true
   {{- end }}
 # An address without a host: on all interfaces, so that the kubelet's probes and
@@ -117,7 +119,7 @@ service:
     {{- with $logs }}
     logs:
       receivers: [kube_events]
-      processors: [memory_limiter]
+      processors: [memory_limiter, resource/source]
       exporters: {{ toJson . }}
     {{- end }}
     {{- with $metrics }}

@@ -14,15 +14,16 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// TCPProxy is the network between a client and the API server. It forwards bytes without reading
-// them.
+// TCPProxy is the network between a client and its servers. It forwards bytes without reading them.
 type TCPProxy struct {
 	Kubeconfig string // leads through the proxy
 
-	target   string
+	targets  []string
+	late     time.Duration // how much later than sent the servers' bytes arrive
 	listener net.Listener
 
 	mu          sync.Mutex // guards what follows
+	next        int        // the target of the next connection
 	state       State
 	changed     chan struct{}     // closed when state changes
 	connections map[net.Conn]bool // true: all bytes of the connection are lost
@@ -38,37 +39,53 @@ const (
 	Slow          // everything takes a while
 )
 
-// NewTCPProxy starts a proxy for the user of a kubeconfig file. It ends with the test.
-func NewTCPProxy(t testing.TB, kubeconfig string) *TCPProxy {
+// NewTCPProxy starts a proxy for the user of a kubeconfig file. It ends with the test. If targets are
+// given, it is a load balancer: each connection goes to the next of them that accepts it. Otherwise,
+// all connections go to the server of the file.
+func NewTCPProxy(t testing.TB, kubeconfig string, targets ...string) *TCPProxy {
 	t.Helper()
 	config, err := clientcmd.LoadFromFile(kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
-	target := config.Clusters[config.Contexts[config.CurrentContext].Cluster]
-	address, err := url.Parse(target.Server)
-	if err != nil {
-		t.Fatal(err)
+	server := config.Clusters[config.Contexts[config.CurrentContext].Cluster]
+	if len(targets) == 0 {
+		address, err := url.Parse(server.Server)
+		if err != nil {
+			t.Fatal(err)
+		}
+		targets = []string{address.Host}
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &TCPProxy{
-		Kubeconfig: filepath.Join(t.TempDir(), "proxy.kubeconfig"), target: address.Host, listener: listener,
-		changed: make(chan struct{}), connections: map[net.Conn]bool{},
-	}
-	t.Cleanup(func() {
-		_ = listener.Close()
-		p.Set(Cut)
-	})
-	go p.accept()
-
-	target.Server = "https://" + listener.Addr().String()
+	p := &TCPProxy{Kubeconfig: filepath.Join(t.TempDir(), "proxy.kubeconfig"), targets: targets}
+	p.listen(t)
+	server.Server = "https://" + p.listener.Addr().String()
 	if err := clientcmd.WriteToFile(*config, p.Kubeconfig); err != nil {
 		t.Fatal(err)
 	}
 	return p
+}
+
+// NewLateProxy starts a proxy before one server whose bytes arrive late, however many they are. It
+// returns the proxy's address, and ends with the test.
+func NewLateProxy(t testing.TB, target string, late time.Duration) (address string) {
+	t.Helper()
+	p := &TCPProxy{targets: []string{target}, late: late}
+	p.listen(t)
+	return p.listener.Addr().String()
+}
+
+func (p *TCPProxy) listen(t testing.TB) {
+	t.Helper()
+	var err error
+	if p.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	p.changed, p.connections = make(chan struct{}), map[net.Conn]bool{}
+	t.Cleanup(func() {
+		_ = p.listener.Close()
+		p.Set(Cut)
+	})
+	go p.accept()
 }
 
 // Set changes the state of the network, for connections that exist and for new ones.
@@ -116,15 +133,29 @@ func (p *TCPProxy) connect(near net.Conn) {
 	if state, _ := p.now(); state == Cut {
 		return
 	}
-	far, err := net.Dial("tcp", p.target)
-	if err != nil {
+	far := p.dial()
+	if far == nil {
 		return
 	}
 	defer p.register(far)()
 	var both sync.WaitGroup
 	both.Go(func() { p.forward(near, far) })
-	both.Go(func() { p.forward(far, near) })
+	both.Go(func() { p.forward(p.delayed(far), near) })
 	both.Wait()
+}
+
+// dial returns a connection to the next target that accepts it; nil if none does.
+func (p *TCPProxy) dial() net.Conn {
+	for range p.targets {
+		p.mu.Lock()
+		target := p.targets[p.next%len(p.targets)]
+		p.next++
+		p.mu.Unlock()
+		if far, err := net.Dial("tcp", target); err == nil {
+			return far
+		}
+	}
+	return nil
 }
 
 // register makes a connection known, so that Set can break it. The function that it returns closes

@@ -4,17 +4,20 @@ package harness
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -248,7 +251,7 @@ func rulesOf(t testing.TB, manifest string) (rules []rbacv1.PolicyRule) {
 	return rules
 }
 
-// Compact makes etcd forget all versions but the newest of everything, as it does after some
+// Compact makes etcd or kine forget all versions but the newest of everything, as they do after some
 // minutes.
 func (c *Cluster) Compact(t testing.TB) {
 	t.Helper()
@@ -256,13 +259,18 @@ func (c *Cluster) Compact(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	body := fmt.Appendf(nil, `{"revision": %s, "physical": true}`, newest.ResourceVersion)
-	response, err := http.Post(c.EtcdEndpoint()+"/v3/kv/compaction", "application/json", bytes.NewReader(body))
+	version, err := strconv.ParseInt(newest.ResourceVersion, 10, 64)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		t.Fatal("etcd does not compact: ", response.Status)
+	client, err := grpc.NewClient(strings.TrimPrefix(c.EtcdEndpoint(), "http://"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	// In a request to compact, the first field is the version, as in this message.
+	err = client.Invoke(t.Context(), "/etcdserverpb.KV/Compact", wrapperspb.Int64(version), &emptypb.Empty{})
+	if err != nil {
+		t.Fatal("cannot compact: ", err)
 	}
 }

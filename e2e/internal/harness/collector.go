@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/kubeevents/kubeeventsreceiver/controlplane/controlplanetest"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/proc"
 )
@@ -24,6 +27,24 @@ func OtelcolPath() string {
 func Otelcol(t testing.TB) string {
 	t.Helper()
 	return program(t, OtelcolPath(), "make build")
+}
+
+// Validate asks that Collector whether it would start, with arguments and with the variables of a
+// container. A variable whose value is somewhere else, such as in a Secret, has an address.
+func Validate(t testing.TB, environment []corev1.EnvVar, arguments ...string) {
+	t.Helper()
+	command := exec.Command(Otelcol(t), append([]string{"validate"}, arguments...)...)
+	command.Env = []string{"PATH=/none"}
+	for _, variable := range environment {
+		value := variable.Value
+		if variable.ValueFrom != nil {
+			value = "127.0.0.1"
+		}
+		command.Env = append(command.Env, variable.Name+"="+value)
+	}
+	output, err := command.CombinedOutput()
+	assert.NoError(t, err, "%s", output)
+	assert.Empty(t, string(output))
 }
 
 // ComparisonOtelcol is a Collector with contrib's k8s_events receiver.

@@ -44,7 +44,7 @@ func Read(t testing.TB, path ...string) string {
 // Eventually polls until a condition holds. The deadline only ends a test that would never end.
 func Eventually(t testing.TB, holds func() bool, what string, args ...any) {
 	t.Helper()
-	if !Poll(2*time.Minute, holds) {
+	if !Poll(4*time.Minute, holds) {
 		t.Fatal("waited without success for " + fmt.Sprintf(what, args...))
 	}
 }

@@ -23,6 +23,11 @@
 // begin the same term. Their other keys differ by a random number, so that a late write of the
 // first session lasts only until the next write of the second.
 //
+// Two processes may use one storage. Each session claims the storage before it reads the
+// checkpoint, and looks with each write whether its claim is still the last one: see claim. Claims
+// grow with time, so that one which arrives late differs from that of a later session.
+//
+//	claim                  the number of the last session's claim
 //	term                   the number of a term
 //	head/<term>            the head
 //	j/<session>/<number>   entries of the journal

@@ -10,15 +10,16 @@ import (
 	"slices"
 )
 
-// version is the number of the format. A change of the format increases it, and the package then
-// also reads the version before.
-const version = 3
+// version is the number of the format. A change of the format after a release increases it, and the
+// package then also reads the version before.
+const version = 1
 
 // ErrCorrupt is returned for a checkpoint that is incomplete, or that this version cannot read.
 var ErrCorrupt = errors.New("the checkpoint is corrupt")
 
 const (
 	termKey     = "term"
+	claimKey    = "claim"
 	setAsideKey = "set-aside"
 )
 
@@ -42,20 +43,12 @@ func (s span) key(number uint64) string {
 	if s.Kind == headKind {
 		return headKey(s.Session)
 	}
-	if key := s.legacyKey(number); key != "" {
-		return key
-	}
 	// Numbers of one length sort in the order in which they are written, so that storages that
 	// sort their keys append.
 	return fmt.Sprintf("%c/%d/%016x", s.Kind, s.Session, number)
 }
 
-func headKey(term uint64) string {
-	if term == 0 {
-		return legacyHeadKey
-	}
-	return fmt.Sprintf("head/%d", term)
-}
+func headKey(term uint64) string { return fmt.Sprintf("head/%d", term) }
 
 // extend returns the spans with one more key.
 func extend(spans []span, kind byte, session, number uint64) []span {

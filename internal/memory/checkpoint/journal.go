@@ -5,11 +5,12 @@ package checkpoint
 import (
 	"encoding/json"
 	"iter"
-	"math"
 	"math/rand/v2"
 	"slices"
 
 	"go.opentelemetry.io/collector/extension/xextension/storage"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 )
 
 const (
@@ -18,6 +19,9 @@ const (
 	// snapshotPace is how much of a snapshot a write has, as a multiple of its part of the journal.
 	// A snapshot that is soon complete keeps the journal short that Load reads.
 	snapshotPace = 8
+	// writeBytes is how many bytes a write may have before it has less of a snapshot: as much as it
+	// has of the journal, so that the snapshot is complete before the journal is much longer.
+	writeBytes = 10 << 20
 	// deletesPerWrite is how many keys a write may delete, in addition to one for each that it
 	// sets.
 	deletesPerWrite = 256
@@ -63,8 +67,6 @@ type journal struct {
 	renames bool
 	// setAside is the term of a checkpoint that the next write sets aside; nil: none.
 	setAside *uint64
-	// converts is whether the next write has a complete snapshot.
-	converts bool
 
 	// keys returns the keys of the snapshot that is being written; nil: none is.
 	keys func() (Key, bool)
@@ -80,6 +82,7 @@ type write struct {
 	operations []*storage.Operation
 	head       head
 	left       []span // the head's garbage that it does not delete
+	names      bool   // whether it begins a term
 }
 
 // write makes the next write.
@@ -98,9 +101,10 @@ func (j *journal) write(c Content) *write {
 	}
 	fresh := w.next.Garbage
 	w.next.Garbage = slices.Concat(fresh, garbage)
+	names := j.named != w.next.Term
 	j.writeHead(w)
 	left := w.delete(garbage, deletesPerWrite+len(w.operations))
-	return &write{operations: w.operations, head: w.next, left: slices.Concat(fresh, left)}
+	return &write{operations: w.operations, head: w.next, left: slices.Concat(fresh, left), names: names}
 }
 
 // writeHead makes all that comes before it the present checkpoint.
@@ -116,12 +120,14 @@ func (j *journal) writeHead(w *writer) {
 
 func (w *writer) set(key string, value []byte) {
 	w.operations = append(w.operations, storage.SetOperation(key, value))
+	w.bytes += len(value)
 }
 
 // endTerm notes that a term has ended. The oldest head is then not needed any more.
 func (h *head) endTerm(term uint64) {
 	h.Former = append(h.Former, term)
 	if len(h.Former) > formerHeads {
+		reached.State("the head of a former term is deleted")
 		h.Garbage = append(h.Garbage, span{headKind, h.Former[0], 0, 1})
 		h.Former = h.Former[1:]
 	}
@@ -131,7 +137,7 @@ func (h *head) endTerm(term uint64) {
 // that it has deleted anything. If it was written more than once, it may arrive again later, so its
 // term ends.
 func (j *journal) acknowledge(w *write, repeated, found bool) {
-	j.acknowledged, j.named, j.setAside, j.converts = w.head, w.head.Term, nil, false
+	j.acknowledged, j.named, j.setAside = w.head, w.head.Term, nil
 	if !found {
 		j.acknowledged.Garbage = w.left
 	}
@@ -145,6 +151,7 @@ type writer struct {
 	session    uint64
 	next       head
 	operations []*storage.Operation
+	bytes      int // that they set
 }
 
 // put writes a value under a new key and adds the key to spans.
@@ -195,22 +202,20 @@ func (h *head) isBuilding() bool { return len(h.Building) > 0 }
 // that the cost of snapshots is that of the changes.
 func (j *journal) writeSnapshot(w *writer, from Source, size int) {
 	if j.keys == nil {
-		if w.next.JournalBytes < max(minJournal, w.next.SnapshotBytes) && !j.converts {
+		if w.next.JournalBytes < max(minJournal, w.next.SnapshotBytes) {
 			return
 		}
 		j.keys, j.stop = iter.Pull(from.Keys())
 	}
 	// Restarts abandon snapshots. The longer the journal has become, the sooner one is complete.
 	most := snapshotPace * size * (1 + w.next.JournalBytes/max(minJournal, w.next.SnapshotBytes))
-	if j.converts {
-		most = math.MaxInt
-	}
 	written, open := 0, true
 	c := chunks{emit: func(sealed []byte) {
 		w.put(&w.next.Building, snapshotKind, sealed)
 		written += len(sealed)
 	}}
-	for open && written < max(most, chunkBytes) {
+	most = max(min(most, max(writeBytes-w.bytes, size)), chunkBytes)
+	for open && written < most {
 		var key Key
 		if key, open = j.keys(); open {
 			if value := from.Value(key); value != nil {
@@ -244,6 +249,9 @@ func (h *head) completeSnapshot() {
 
 // abandonSnapshot takes back what a process that ended has written of a snapshot.
 func (h *head) abandonSnapshot() {
+	if h.isBuilding() {
+		reached.State("a process ended within a snapshot")
+	}
 	h.Garbage = append(h.Garbage, h.Building...)
 	h.Journal = append(h.Journal, h.Since...)
 	h.JournalBytes += h.SinceBytes
@@ -255,6 +263,7 @@ func (w *writer) delete(garbage []span, most int) (left []span) {
 	for i, s := range garbage {
 		for ; s.From < s.To; s.From++ {
 			if most == 0 {
+				reached.State("a write leaves keys to be deleted later")
 				return append([]span{s}, garbage[i+1:]...)
 			}
 			w.operations = append(w.operations, storage.DeleteOperation(s.key(s.From)))

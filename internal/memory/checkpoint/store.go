@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/extension/xextension/storage"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 )
 
 // Deadline is how long a storage may take for one call. One that takes longer has failed, as far as
@@ -37,6 +39,9 @@ type Store struct {
 	pending *write
 	attempt *attempt // to write pending; nil: none is under way
 	tries   int      // attempts to write pending that have ended
+	claim   claim
+	// isElected is whether an elector decides who may write, and not the claim.
+	isElected bool
 }
 
 // attempt is one call that writes.
@@ -47,6 +52,9 @@ type attempt struct {
 	found bool
 	// isNamed is whether the storage names the write's term as the present one.
 	isNamed bool
+	// claimed is the claim that the storage has. If claims is set, the attempt then replaced it.
+	claimed []byte
+	claims  bool
 }
 
 // Loaded is a checkpoint that was loaded.
@@ -57,49 +65,76 @@ type Loaded struct {
 	Starts int
 }
 
-// New returns a store that has loaded nothing.
+// New returns a store that has loaded nothing. One that loads later from the same storage takes it
+// over.
 func New(client storage.Client) *Store {
-	return &Store{client: client, journal: newJournal(nextSession(0))}
+	return &Store{client: client, journal: newJournal(nextSession(0)), claim: newClaim(0)}
+}
+
+// NewElected is like New for a process that writes only while an elector says that it leads: no
+// other store takes the storage over. After a pause, a leader that was deposed may load.
+func NewElected(client storage.Client) *Store {
+	s := New(client)
+	s.isElected = true
+	return s
 }
 
 // Load reads the present checkpoint, before any other call: it passes each entry to restore, an
-// older value possibly before a newer one and nil for an entry that is gone. Nil without an error
-// means that there is none. An error that is ErrCorrupt means that what is stored cannot be used,
+// older value possibly before a newer one and nil for an entry that is gone. An error of restore
+// costs only that entry. Nil without an error means that there is no checkpoint. An error that is ErrCorrupt means that what is stored cannot be used,
 // and that the caller must drop what was restored and call SetAside; other errors are the
 // storage's.
 func (s *Store) Load(ctx context.Context, restore func(Key, []byte) error) (*Loaded, error) {
 	s.journal.endSnapshot()
 	s.journal = newJournal(nextSession(0))
-	named, err := s.term(ctx)
+	if err := s.makeClaim(ctx); err != nil {
+		return nil, err
+	}
+	loaded, head, err := s.load(ctx, restore)
+	if errors.Is(err, ErrCorrupt) {
+		// A process that has not seen the claim yet may have written meanwhile.
+		if _, again, _ := s.present(ctx); !bytes.Equal(head, again) {
+			reached.State("another process writes while the checkpoint is read")
+			return nil, errChanged
+		}
+	}
+	return loaded, err
+}
+
+// load reads the present checkpoint. It also returns the stored head.
+func (s *Store) load(ctx context.Context, restore func(Key, []byte) error) (loaded *Loaded, stored []byte, err error) {
+	term, stored, err := s.present(ctx)
 	if errors.Is(err, ErrCorrupt) {
 		// No term that was ever used may be used again.
 		s.journal.acknowledged.Term = uint64(time.Now().Unix())
 	}
-	if err != nil {
-		return nil, err
-	}
-	if named == 0 {
-		return s.loadLegacy(ctx, restore)
-	}
-	stored, term, err := s.lastHead(ctx, named)
-	if err != nil {
-		return nil, err
+	if err != nil || term == 0 {
+		return nil, nil, err
 	}
 	// The writes from here on are of a term of their own. So they overwrite nothing, and a late
 	// write of an earlier session overwrites nothing of theirs.
 	s.journal.named, s.journal.acknowledged.Term = term, nextSession(term)
 	h, err := decodeHead(stored)
 	if err != nil {
-		return nil, err
+		return nil, stored, err
 	}
-	loaded, err := s.read(ctx, h, restore)
-	if err != nil {
-		return nil, err
+	if loaded, err = s.read(ctx, h, restore); err != nil {
+		return nil, stored, err
 	}
 	h.abandonSnapshot()
 	h.Term = s.journal.acknowledged.Term
 	s.journal.acknowledged = h
-	return loaded, nil
+	return loaded, stored, nil
+}
+
+// present returns the present term and its head; 0 means that there is no checkpoint.
+func (s *Store) present(ctx context.Context) (term uint64, stored []byte, err error) {
+	named, err := s.term(ctx)
+	if err != nil || named == 0 {
+		return 0, nil, err
+	}
+	stored, term, err = s.lastHead(ctx, named)
+	return term, stored, err
 }
 
 func (s *Store) read(ctx context.Context, h head, restore func(Key, []byte) error) (*Loaded, error) {
@@ -129,7 +164,7 @@ func (s *Store) each(ctx context.Context, spans []span, do func(stored []byte) e
 			for number := from; number < min(from+readsAtOnce, span.To); number++ {
 				reads = append(reads, storage.GetOperation(span.key(number)))
 			}
-			if err := s.readAll(ctx, reads); err != nil {
+			if err := s.call(ctx, reads); err != nil {
 				return err
 			}
 			for _, read := range reads {
@@ -148,6 +183,10 @@ func (s *Store) term(ctx context.Context) (uint64, error) {
 	if err != nil || stored == nil {
 		return 0, err
 	}
+	return decodeTerm(stored)
+}
+
+func decodeTerm(stored []byte) (uint64, error) {
 	body, err := unseal(stored)
 	if err != nil {
 		return 0, err
@@ -175,6 +214,7 @@ func (s *Store) lastHead(ctx context.Context, named uint64) (stored []byte, term
 				return nil, 0, err
 			}
 			if head != nil {
+				reached.State("the storage names an earlier term than the present one")
 				stored, term, found = head, next, true
 				break
 			}
@@ -201,6 +241,9 @@ func (s *Store) SetAside() string {
 	old := s.journal
 	old.endSnapshot()
 	next := old.acknowledged.Term
+	if s.pending != nil {
+		reached.State("a checkpoint is set aside while a write is not acknowledged")
+	}
 	if next == old.named || s.pending != nil {
 		next++
 	}
@@ -215,6 +258,9 @@ func (s *Store) SetAside() string {
 func (s *Store) Save(ctx context.Context, c Content) error {
 	if s.pending != nil {
 		return ErrNotAcknowledged
+	}
+	if s.claim.isLost {
+		return ErrTakenOver
 	}
 	s.pending = s.journal.write(c)
 	return s.Settle(ctx)
@@ -233,12 +279,17 @@ func (s *Store) Settle(ctx context.Context) error {
 		select {
 		case <-s.attempt.done:
 		case <-deadline.C:
+			reached.State("a write takes longer than its caller waits")
 			return fmt.Errorf("%w: no answer within %v", ErrNotAcknowledged, Deadline)
 		case <-ctx.Done():
 			return fmt.Errorf("%w: %w", ErrNotAcknowledged, ctx.Err())
 		}
 		// A lost answer is common enough to look at the storage at once.
-		if err := s.end(); err != nil && tries > 0 {
+		err := s.end()
+		if errors.Is(err, ErrTakenOver) {
+			return err
+		}
+		if err != nil && tries > 0 {
 			return fmt.Errorf("%w: %w", ErrNotAcknowledged, err)
 		}
 	}
@@ -276,44 +327,58 @@ func (s *Store) begin() {
 	if s.attempt != nil {
 		return
 	}
-	a, pending, repeated := &attempt{done: make(chan struct{})}, s.pending, s.tries > 0
+	a, pending, repeated := &attempt{done: make(chan struct{}), claims: !s.claim.isStored}, s.pending, s.tries > 0
 	s.attempt = a
+	own := s.claim.number
 	go func() {
 		defer close(a.done)
 		// A write with many operations may take longer; Settle does not wait for it.
 		ctx, cancel := context.WithTimeout(context.Background(), Deadline+time.Duration(len(pending.operations))*perOperation)
 		defer cancel()
-		a.err = s.write(ctx, a, pending, repeated)
+		a.err = s.write(ctx, a, pending, repeated, own)
 	}()
 }
 
-// write writes what is pending. A write that is repeated may have arrived.
-func (s *Store) write(ctx context.Context, a *attempt, pending *write, repeated bool) (err error) {
-	if repeated {
-		a.found, err = s.has(ctx, pending)
-		if err != nil || a.found {
+// write writes what is pending. A write that is repeated may have arrived. One that begins a term
+// could replace another session's head, so it looks before whether the storage is still this one's.
+func (s *Store) write(ctx context.Context, a *attempt, pending *write, repeated bool, own uint64) (err error) {
+	term, claimed := storage.GetOperation(termKey), storage.GetOperation(claimKey)
+	if repeated || pending.names {
+		a.found, err = s.has(ctx, pending, claimed)
+		if err != nil {
 			return err
 		}
+		if a.claimed = claimed.Value; a.found || s.yieldsTo(claimed.Value, own) {
+			a.claims = false
+			return nil
+		}
 	}
-	term := storage.GetOperation(termKey)
-	err = s.client.Batch(ctx, append(slices.Clip(pending.operations), term)...)
+	last := []*storage.Operation{term, claimed}
+	if a.claims {
+		last = append(last, storage.SetOperation(claimKey, encodeTerm(own)))
+	}
+	err = s.client.Batch(ctx, slices.Concat(pending.operations, last)...)
 	a.isNamed = err == nil && bytes.Equal(term.Value, encodeTerm(pending.head.Term))
+	a.claimed = claimed.Value
 	return err
 }
 
 // has reports whether the storage has all that a write sets. Some storages go on after an operation
 // of a batch has failed, so that the head alone proves nothing.
-func (s *Store) has(ctx context.Context, w *write) (bool, error) {
+func (s *Store) has(ctx context.Context, w *write, claimed *storage.Operation) (bool, error) {
 	var sets, reads []*storage.Operation
 	for _, o := range w.operations {
 		if o.Type == storage.Set {
 			sets, reads = append(sets, o), append(reads, storage.GetOperation(o.Key))
 		}
 	}
-	err := s.client.Batch(ctx, reads...)
-	return slices.EqualFunc(sets, reads, func(set, read *storage.Operation) bool {
-		return bytes.Equal(set.Value, read.Value)
-	}), err
+	err := s.client.Batch(ctx, append(slices.Clip(reads), claimed)...)
+	arrived := func(set, read *storage.Operation) bool { return bytes.Equal(set.Value, read.Value) }
+	hasAll := slices.EqualFunc(sets, reads, arrived)
+	if err == nil && !hasAll && arrived(sets[0], reads[0]) {
+		reached.State("a write has arrived in part")
+	}
+	return hasAll, err
 }
 
 // end takes the result of an attempt that has ended.
@@ -324,8 +389,20 @@ func (s *Store) end() error {
 	if a.err != nil {
 		return a.err
 	}
+	if s.look(a); s.claim.isLost {
+		s.pending, s.tries = nil, 0
+		return ErrTakenOver
+	}
+	if a.found {
+		reached.State("a write whose answer was lost had arrived")
+	} else if s.tries > 1 {
+		reached.State("a write is repeated and arrives")
+	}
 	s.journal.acknowledge(s.pending, s.tries > 1, a.found)
 	s.journal.renames = !a.isNamed
+	if s.journal.renames && !a.found {
+		reached.State("a late write has named another term")
+	}
 	s.pending, s.tries = nil, 0
 	return nil
 }
@@ -333,18 +410,24 @@ func (s *Store) end() error {
 // get reads a value, within Deadline.
 func (s *Store) get(ctx context.Context, key string) ([]byte, error) {
 	read := storage.GetOperation(key)
-	if err := s.readAll(ctx, []*storage.Operation{read}); err != nil {
+	if err := s.call(ctx, []*storage.Operation{read}); err != nil {
 		return nil, err // The storage may still be writing to read.
 	}
 	return read.Value, nil
 }
 
-// readAll reads values, within Deadline. After an error they must not be looked at.
-func (s *Store) readAll(ctx context.Context, reads []*storage.Operation) error {
+// call is a call of the storage, within Deadline. After an error, no value may be looked at.
+func (s *Store) call(ctx context.Context, operations []*storage.Operation) error {
 	ctx, cancel := context.WithTimeout(ctx, Deadline)
 	defer cancel()
 	ended := make(chan error, 1)
-	go func() { ended <- s.client.Batch(ctx, reads...) }()
+	go func() {
+		err := ctx.Err() // Callers may have left, and closed the storage, before this starts.
+		if err == nil {
+			err = s.client.Batch(ctx, operations...)
+		}
+		ended <- err
+	}()
 	select {
 	case err := <-ended:
 		return err
@@ -365,5 +448,6 @@ func (s *Store) Close() {
 	select {
 	case <-s.attempt.done:
 	case <-late.C:
+		reached.State("a session ends while a write is under way")
 	}
 }

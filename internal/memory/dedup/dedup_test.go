@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,8 +16,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -221,7 +224,7 @@ func TestFlushEndsWindowsBatchByBatch(t *testing.T) {
 	assert.Equal(t, []string{"e0+2", "e1+2", "e2+2", "e3+2", "e4+2"}, all)
 	_, open := w.NextEnd()
 	assert.False(t, open, "none is left once it returned fewer than it may")
-	assert.Zero(t, w.Len())
+	assert.Empty(t, w.held)
 	assert.Equal(t, list(seen("e0", 6, 4, 1)), w.Admit(list(seen("e0", 6, 4, 1)), at(6)), "no window is open")
 }
 
@@ -362,4 +365,108 @@ func TestTheOldestVersionThatIsHeld(t *testing.T) {
 	assert.Zero(t, oldest(w), "no position reaches what is of a history that is lost")
 	admit(w, list(version(seen("a", 3, 7, 1), "3")), at(3))
 	assert.Equal(t, uint64(3), oldest(w))
+}
+
+func TestRecordsThatDoNotFitTheirBatchAreDueBeforeEverythingElse(t *testing.T) {
+	for name, interval := range map[string]time.Duration{"with windows": time.Minute, "without": 0} {
+		t.Run(name, func(t *testing.T) {
+			w := newWindows(interval)
+			w.Track()
+			admitted := admit(w, list(seen("a", 0, 1, 1), seen("b", 0, 1, 1)), at(0))
+			require.Len(t, admitted, 2)
+			// Two records of one event, one of which its window had held.
+			w.Defer(list(seen("a", 0, 2, 1), seen("a", 0, 3, 4), seen("b", 0, 1, 1)), at(0))
+			assert.True(t, w.HasDeferred())
+			require.Len(t, w.TakeChanged(), 3)
+
+			next := newWindows(interval) // After a restart.
+			for key := range w.Keys() {
+				require.NoError(t, next.Restore(key, w.Value(key)))
+			}
+			next.Settle(at(0))
+			for _, w := range []*Windows{w, next} {
+				end, open := w.NextEnd()
+				assert.True(t, open)
+				assert.False(t, end.After(at(0)))
+				due := w.Due(at(0), unbounded)
+				var got []string
+				for _, o := range due {
+					got = append(got, fmt.Sprint(o.Event.Name, o.Event.Count, o.Occurrences))
+				}
+				assert.ElementsMatch(t, []string{"a2 1", "a3 4", "b1 1"}, got)
+				assert.False(t, w.HasDeferred())
+				assert.Zero(t, w.bytes)
+				assert.Empty(t, w.held)
+			}
+		})
+	}
+}
+
+// withLarge are ways in which what a window holds may take 64 KiB.
+var withLarge = map[string]func(o *observation.Observation, text string){
+	"a message": func(o *observation.Observation, text string) { o.Event.Message = text },
+	"tags of the resource": func(o *observation.Observation, text string) {
+		o.Tags.Resource = []extract.Tag{{Name: text[:32<<10], Value: text[32<<10:]}}
+	},
+	"tags of the record": func(o *observation.Observation, text string) { o.Tags.Record = []extract.Tag{{Name: "n", Value: text}} },
+	"tags of the metric": func(o *observation.Observation, text string) { o.Tags.Metric = []extract.Tag{{Name: "n", Value: text}} },
+	"many short tags":    func(o *observation.Observation, _ string) { o.Tags.Resource = make([]extract.Tag, 2<<10) },
+	"labels of an owner": func(o *observation.Observation, text string) {
+		o.Chain.Objects = []*resolver.Object{{}, {Labels: map[string]string{"key": text}}}
+	},
+	"annotations of a Node": func(o *observation.Observation, text string) {
+		o.TagSources = []*resolver.Object{{Annotations: map[string]string{"key": text}}}
+	},
+}
+
+func TestWindowsThatHoldTooMuchReleaseItEarly(t *testing.T) {
+	for name, enlarge := range withLarge {
+		t.Run(name, func(t *testing.T) { releasesEarly(t, enlarge) })
+	}
+}
+
+func releasesEarly(t *testing.T, enlarge func(*observation.Observation, string)) {
+	w, text := newWindows(time.Hour), strings.Repeat("x", 64<<10)
+	large := func(i, second int, count int32) observation.Observation {
+		o := seen(fmt.Sprint("e", i), second, count, 1)
+		enlarge(&o, text)
+		return o
+	}
+	const events = 1000 // They are 64 MiB.
+	var occurrences int64
+	for i := range events {
+		occurrences += int64(len(admit(w, list(large(i, 0, 1)), at(0))))
+	}
+	for i := range events {
+		admitted := admit(w, list(large(i, 1, 2)), at(1))
+		for _, o := range admitted {
+			occurrences += o.Occurrences
+		}
+		assert.LessOrEqual(t, len(w.held)<<16, maxBytes+64<<10, "bytes that windows hold")
+	}
+	assert.Greater(t, occurrences, int64(events), "some are early")
+	_, again := w.byEvent[event.Name(large(0, 2, 3).Event)]
+	assert.True(t, again, "their windows stay open")
+	for _, o := range w.Flush(unbounded) {
+		occurrences += o.Occurrences
+	}
+	assert.EqualValues(t, 2*events, occurrences, "none is lost or counted twice")
+	assert.Zero(t, w.bytes)
+}
+
+func TestWhatIsResolvedAfterARestartIsBoundedToo(t *testing.T) {
+	w := newWindows(time.Hour)
+	for i := range 1000 {
+		name := fmt.Sprint("e", i)
+		admit(w, list(seen(name, 0, 1, 1), seen(name, 0, 3, 2)), at(0))
+	}
+	w.Resolve(func(held []observation.Observation) {
+		for i := range held {
+			held[i].Tags.Resource = []extract.Tag{{Name: "n", Value: strings.Repeat("x", 64<<10)}}
+		}
+	})
+	w.Due(at(0), unbounded)
+	assert.LessOrEqual(t, len(w.held)<<16, maxBytes)
+	w.Flush(unbounded)
+	assert.Zero(t, w.bytes)
 }

@@ -2,6 +2,11 @@
 
 package ledger
 
+import "slices"
+
+// fewDeleted is how many places of the queue may be unused, however few events are deleted.
+const fewDeleted = 1000
+
 // deletions is when events were deleted, and the order of that, oldest first. An event that came
 // back leaves its place in the queue behind.
 type deletions struct {
@@ -19,7 +24,20 @@ func newDeletions() deletions { return deletions{at: map[Key]uint32{}} }
 
 func (d *deletions) push(k Key, at uint32) {
 	d.at[k] = at
+	if d.len() > 2*d.valid()+fewDeleted { // Forget may be far from where the unused ones are.
+		d.rebuild()
+		return
+	}
 	d.queue = append(d.queue, deletion{k, at})
+}
+
+// rebuild makes the queue from what is deleted.
+func (d *deletions) rebuild() {
+	d.queue, d.head = make([]deletion, 0, d.valid()), 0
+	for k, at := range d.at {
+		d.queue = append(d.queue, deletion{k, at})
+	}
+	slices.SortFunc(d.queue, func(a, b deletion) int { return int(a.at) - int(b.at) })
 }
 
 // holds reports whether an entry of the queue is of an event that is still deleted since then.

@@ -13,7 +13,6 @@
 package ledger
 
 import (
-	"crypto/sha256"
 	"hash/fnv"
 	"iter"
 	"maps"
@@ -21,10 +20,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/dirty"
+	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 )
 
 const (
@@ -77,15 +76,21 @@ const forgotten = math.MaxUint64
 
 func (e entry) isForgotten() bool { return e.resourceVersion.uint64() == forgotten }
 
+// isComparable reports whether the versions show which state came first. One that is not a number
+// is 0: the order in which the states came then decides.
+func (e entry) isComparable(other entry) bool {
+	return !other.isForgotten() && e.resourceVersion.uint64() != 0 && other.resourceVersion.uint64() != 0
+}
+
 func (e entry) isNewerThan(other entry) bool {
-	return other.isForgotten() || e.resourceVersion.uint64() > other.resourceVersion.uint64()
+	return !e.isComparable(other) || e.resourceVersion.uint64() > other.resourceVersion.uint64()
 }
 
 // isOlderThan reports whether another state of the event was seen that came after this one. A
 // deletion has a version of its own, so the same version again is an event that was not deleted:
 // its stream ended, and it came to another one.
 func (e entry) isOlderThan(other entry) bool {
-	return !other.isForgotten() && e.resourceVersion.uint64() < other.resourceVersion.uint64()
+	return e.isComparable(other) && e.resourceVersion.uint64() < other.resourceVersion.uint64()
 }
 
 // newest returns the version to remember after seen was observed in place of known.
@@ -102,6 +107,7 @@ type Ledger struct {
 	scopes  map[string]*scope
 	byID    map[uint16]*scope // the same
 	usedIDs uint16            // numbers below stand for streams that ran before
+	past    bool              // there may be live events of streams that ran before
 	deleted deletions
 	changed dirty.Set[Key]
 }
@@ -133,6 +139,7 @@ func (l *Ledger) Observe(namespace string, ev *corev1.Event) int64 {
 		return firstSight(ev, int64(seen.count))
 	}
 	if known.uid != seen.uid && !seen.isNewerThan(known) {
+		reached.State("an earlier object of an event's name comes again")
 		return 0 // An earlier object of that name, passed on again.
 	}
 	occurrences := increment(known, seen)
@@ -161,6 +168,7 @@ func (l *Ledger) Delete(namespace string, ev *corev1.Event, now time.Time) {
 	known, ok := l.entries[k]
 	if ok {
 		if known.isGone() || known.uid != last.uid && !last.isNewerThan(known) {
+			reached.State("a deletion comes again, or that of an earlier object")
 			return // The same deletion again, or that of an earlier object of the name.
 		}
 		last.count = max(last.count, known.count)
@@ -225,6 +233,7 @@ func (l *Ledger) Forget(now time.Time) (more bool) {
 		}
 		l.deleted.pop()
 		if current {
+			reached.State("a deleted event is forgotten")
 			l.drop(d.key)
 			l.deleted.revive(d.key)
 		}
@@ -259,12 +268,15 @@ func (l *Ledger) addScope(namespace string, id uint16) *scope {
 func (l *Ledger) merge(k Key, known, seen entry) entry {
 	if known.isGone() {
 		if known.uid == seen.uid && seen.isOlderThan(known) {
+			reached.State("a deleted event comes again in an older state")
 			return known // A late duplicate does not bring a deleted event back.
 		}
 		l.deleted.revive(k)
 	}
 	if known.uid == seen.uid && !known.isForgotten() {
 		seen.count = max(seen.count, known.count)
+	} else if seen.count < known.count && known.uid == seen.uid {
+		reached.State("an event has a lower count after a restore")
 	}
 	seen.resourceVersion = newest(seen, known)
 	return seen
@@ -285,6 +297,7 @@ func increment(known, seen entry) int64 {
 		return int64(seen.count) - int64(known.count)
 	}
 	if seen.uid != known.uid {
+		reached.State("another event has the name of a former one")
 		return int64(seen.count) // A new event under an old name.
 	}
 	return 0
@@ -301,14 +314,8 @@ func firstSight(ev *corev1.Event, count int64) int64 {
 	return count
 }
 
-// usualName is how long a namespace with a name is at most: those of Kubernetes have 63 and 253
-// bytes.
-const usualName = 63 + 1 + 253
-
 func identify(ev *corev1.Event) (Key, entry) {
-	name := make([]byte, 0, usualName)
-	name = append(append(append(name, ev.Namespace...), types.Separator), ev.Name...)
-	sum := sha256.Sum256(name)
+	sum := event.Digest(event.Name(ev))
 	return Key(sum[:len(Key{})]), entry{
 		uid:             numberOf(digest(string(ev.UID))),
 		resourceVersion: numberOf(event.ResourceVersion(ev)),
@@ -324,5 +331,5 @@ func digest(s string) uint64 {
 
 // unixSeconds is never 0, which marks a live event.
 func unixSeconds(t time.Time) uint32 {
-	return uint32(max(1, t.Unix()))
+	return uint32(min(max(1, t.Unix()), math.MaxUint32))
 }

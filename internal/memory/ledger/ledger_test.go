@@ -200,6 +200,29 @@ func TestForgettingReturnsTheRoomOfTheQueue(t *testing.T) {
 	assert.Zero(t, l.Len())
 }
 
+func TestAnEventThatIsDeletedAgainAndAgainTakesTheMemoryOfOne(t *testing.T) {
+	l, version := New(), 0
+	remove := func(name string) {
+		version++
+		s := state{name: name, uid: strconv.Itoa(version), rv: version, count: 1}
+		l.Observe("", s.event())
+		l.Delete("", s.event(), start.Add(time.Duration(version)*time.Second))
+	}
+	remove("before") // Forget goes no further than this one.
+	for range 10_000 {
+		remove("again")
+		l.Forget(start)
+		require.LessOrEqual(t, cap(l.deleted.queue), 3*fewDeleted)
+	}
+	remove("after")
+	assert.Equal(t, 3, l.deleted.valid())
+	second := func(n int) time.Time { return start.Add(RememberDeleted + time.Duration(n)*time.Second) }
+	for i, at := range []int{1, version - 1, version} {
+		l.Forget(second(at))
+		assert.Equal(t, 2-i, l.Len(), "the order of deletions stays")
+	}
+}
+
 // reopened is the ledger as a new process finds it: everything that changed was saved and is
 // restored.
 func reopened(t *testing.T, saved map[Key][]byte, l *Ledger, streams ...string) *Ledger {
@@ -216,7 +239,8 @@ func reopened(t *testing.T, saved map[Key][]byte, l *Ledger, streams ...string) 
 	for k, value := range saved {
 		require.NoError(t, restored.Restore(k, value))
 	}
-	restored.Settle(l.Scopes(), streams, start)
+	restored.Settle(l.Scopes(), streams)
+	restored.EndPast(start)
 	return restored
 }
 
@@ -303,7 +327,8 @@ func TestStreamsThatComeAndGoAreToldApart(t *testing.T) {
 		for k, value := range saved {
 			require.NoError(t, l.Restore(k, value))
 		}
-		l.Settle(scopes, streams, start)
+		l.Settle(scopes, streams)
+		l.EndPast(start)
 		for _, stream := range streams {
 			l.BeginList(stream)
 		}
@@ -349,4 +374,31 @@ func TestTheVersionsOfStreamsThatRunAreForgottenOneByOne(t *testing.T) {
 
 func TestAnEntryThatIsNoEntry(t *testing.T) {
 	require.Error(t, New().Restore(Key{}, []byte("short")))
+}
+
+// TestVersionsThatCannotBeCompared has versions that are no numbers, or none that fits: the order
+// in which the states come then decides.
+func TestVersionsThatCannotBeCompared(t *testing.T) {
+	for _, versions := range [][2]string{
+		{"opaque-a", "opaque-b"}, {"", ""}, {"-2", "-1"}, {"18446744073709551615", "18446744073709551615"},
+		{"99999999999999999999", "99999999999999999999"}, {"7", "opaque"}, {"opaque", "7"}, {"9223372036854775808", "9223372036854775809"},
+	} {
+		at := func(uid, version string, count int32) *corev1.Event {
+			return &corev1.Event{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "e", UID: types.UID(uid), ResourceVersion: version}, Count: count,
+			}
+		}
+		l := New()
+		assert.EqualValues(t, 3, l.Observe("", at("1", versions[0], 3)), versions)
+		assert.EqualValues(t, 1, l.Observe("", at("2", versions[1], 1)), "%q: it was created again", versions)
+		assert.EqualValues(t, 0, l.Observe("", at("2", versions[1], 1)), "%q: a duplicate", versions)
+		assert.EqualValues(t, 1, l.Observe("", at("2", versions[1], 2)), versions)
+
+		l = New()
+		assert.EqualValues(t, 3, l.Observe("", at("1", versions[0], 3)), versions)
+		l.Delete("", at("1", versions[0], 3), start)
+		assert.EqualValues(t, 1, l.Observe("", at("2", versions[1], 4)), "%q: with the count that the recorder knows", versions)
+		assert.EqualValues(t, 0, l.Observe("", at("2", versions[1], 1)), "%q: an edited count", versions)
+		assert.EqualValues(t, 0, l.Observe("", at("2", versions[1], 4)), versions)
+	}
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 )
 
 // entrySize is the size of an entry's value.
@@ -112,31 +114,38 @@ func (l *Ledger) Scopes() map[string]uint16 {
 }
 
 // Settle makes a restored ledger ready: scopes are what Scopes returned when it was saved, and
-// streams are those that run now. What came from a stream that no longer runs counts as deleted,
-// since nothing will tell when it is.
-func (l *Ledger) Settle(scopes map[string]uint16, streams []string, now time.Time) {
-	running := map[uint16]bool{}
+// streams are those that run now. What came from a stream that no longer runs stays until EndPast.
+func (l *Ledger) Settle(scopes map[string]uint16, streams []string) {
 	for namespace, id := range scopes {
 		l.usedIDs = max(l.usedIDs, id+1)
 		if slices.Contains(streams, namespace) {
 			l.addScope(namespace, id)
-			running[id] = true
 		}
 	}
+	for _, e := range l.entries {
+		l.past = l.past || l.isPast(e)
+		l.count(e, 1)
+	}
+	l.deleted.rebuild()
+}
+
+// isPast reports whether a live event came from a stream that no longer runs.
+func (l *Ledger) isPast(e entry) bool { return !e.isGone() && l.byID[e.scope] == nil }
+
+// EndPast notes that the streams that run have listed all that they cover. Another event that came
+// from a stream that no longer runs counts as deleted then, since nothing will tell when it is. Not
+// before: of deleted events, only MaxDeleted are remembered, and a listing may still have them.
+func (l *Ledger) EndPast(now time.Time) {
+	if !l.past {
+		return
+	}
+	l.past = false
 	for k, e := range l.entries {
-		if !e.isGone() && !running[e.scope] {
-			deleted := e
-			deleted.pass = gone
-			l.deleted.at[k] = unixSeconds(now)
-			l.set(k, e, deleted)
-		} else {
-			l.count(e, 1)
+		if l.isPast(e) {
+			reached.State("an event of a stream that no longer runs counts as deleted")
+			l.bury(k, e, e, now)
 		}
 	}
-	for k, at := range l.deleted.at {
-		l.deleted.queue = append(l.deleted.queue, deletion{k, at})
-	}
-	slices.SortFunc(l.deleted.queue, func(a, b deletion) int { return int(a.at) - int(b.at) })
 }
 
 // unusedID is a number that no scope has or had: entries of streams that ran before keep theirs.

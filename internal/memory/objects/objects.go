@@ -7,10 +7,11 @@ package objects
 import (
 	"bytes"
 	"crypto/sha256"
-	"strings"
+	"fmt"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/large"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/dirty"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
@@ -21,14 +22,15 @@ const usualBytes = 192
 // Key names an object.
 type Key [16]byte
 
-// Objects remembers a bounded number of objects: those that were used last. It is not safe for
-// concurrent use.
+// Objects remembers a bounded number of objects, few of which are large: those that were used last.
+// It is not safe for concurrent use.
 type Objects struct {
 	size int
 	// used has the key of each object. The resolver returns the same pointer until it has read the
 	// object again, so nearly every use is found here.
 	used    *simplelru.LRU[*resolver.Object, Key]
 	byKey   map[Key]*resolver.Object
+	large   *large.Objects[Key]
 	changed dirty.Set[Key]
 }
 
@@ -39,20 +41,22 @@ func New(size int) *Objects {
 	if err != nil {
 		panic(err) // The size is negative.
 	}
-	return &Objects{size: size, used: used, byKey: map[Key]*resolver.Object{}}
+	return &Objects{size: size, used: used, byKey: map[Key]*resolver.Object{}, large: large.New[Key]()}
 }
 
 // keyOf returns the key of an object. A name that is used again names another object.
 func keyOf(o *resolver.Object) Key {
 	kind := o.GroupKind()
-	sum := sha256.Sum256([]byte(strings.Join([]string{kind.Group, kind.Kind, o.Namespace, o.Name, string(o.UID)}, "/")))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q", []string{kind.Group, kind.Kind, o.Namespace, o.Name, string(o.UID)}))
 	return Key(sum[:16])
 }
 
-// Use notes that objects are used. It remembers those that were found.
+// Use notes that objects are used. It remembers those that were found, and that can be restored.
 func (o *Objects) Use(objects []*resolver.Object) {
 	for _, object := range objects {
-		if _, known := o.used.Get(object); !known && object.Found() {
+		if k, known := o.used.Get(object); known {
+			o.large.Use(k)
+		} else if encode(object) != nil {
 			o.useNew(object)
 		}
 	}
@@ -79,8 +83,12 @@ func equal(known, read *resolver.Object) bool {
 	return bytes.Equal(encode(known), encode(&same))
 }
 
+// encode returns the form that is saved; nil: the object has none.
 func encode(object *resolver.Object) []byte {
-	b, _ := object.AppendBinary(make([]byte, 0, usualBytes)) // It was found.
+	b, err := object.AppendBinary(make([]byte, 0, usualBytes))
+	if err != nil {
+		return nil
+	}
 	return b
 }
 
@@ -89,31 +97,29 @@ func (o *Objects) remember(k Key, object *resolver.Object) {
 	o.forget(k)
 	for len(o.byKey) >= o.size {
 		_, oldest, _ := o.used.GetOldest()
-		o.forget(oldest)
-		o.changed.Note(oldest)
+		o.drop(oldest)
 	}
 	o.used.Add(object, k)
 	o.byKey[k] = object
+	o.large.Add(k, object.Labels, object.Annotations)
+	for oldest, ok := o.large.Excess(); ok; oldest, ok = o.large.Excess() {
+		o.drop(oldest)
+	}
+}
+
+// drop forgets an object to make room.
+func (o *Objects) drop(k Key) {
+	o.forget(k)
+	o.changed.Note(k)
 }
 
 func (o *Objects) forget(k Key) {
 	if known, ok := o.byKey[k]; ok {
 		o.used.Remove(known)
 		delete(o.byKey, k)
+		o.large.Remove(k)
 	}
 }
 
 // All returns all objects, the one that was used last at the end.
 func (o *Objects) All() []*resolver.Object { return o.used.Keys() }
-
-// ForgetTags removes the labels and annotations of all objects.
-func (o *Objects) ForgetTags() {
-	for _, k := range o.used.Values() {
-		untagged := *o.byKey[k]
-		untagged.Labels, untagged.Annotations = nil, nil
-		if !equal(o.byKey[k], &untagged) {
-			o.changed.Note(k)
-		}
-		o.remember(k, &untagged)
-	}
-}

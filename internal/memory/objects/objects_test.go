@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/large"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memorytest"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
@@ -83,7 +85,7 @@ func TestAnObjectIsSavedAgainOnlyIfItsContentHasChanged(t *testing.T) {
 			require.Len(t, o.TakeChanged(), 1)
 			o.Use(used(test.then))
 			assert.Equal(t, test.want, o.Changed())
-			assert.Same(t, test.then, o.All()[o.Len()-1], "the one that was read last is remembered")
+			assert.Same(t, test.then, o.All()[len(o.All())-1], "the one that was read last is remembered")
 			o.TakeChanged()
 			o.Use(used(test.then))
 			assert.Zero(t, o.Changed())
@@ -95,7 +97,7 @@ func TestAnObjectIsSavedAgainOnlyIfItsContentHasChanged(t *testing.T) {
 func TestAnObjectThatIsKnownOnlyFromAReferenceIsNotRemembered(t *testing.T) {
 	o := tracking(10)
 	o.Use(used(resolver.Reference{APIVersion: "v1", Kind: "Pod", Name: "a", UID: "uid-a"}.Object()))
-	assert.Zero(t, o.Len())
+	assert.Empty(t, o.All())
 	assert.Zero(t, o.Changed())
 }
 
@@ -125,10 +127,10 @@ func TestAfterARestartWithLessRoomTheRestIsRemoved(t *testing.T) {
 	assert.Equal(t, []string{"b", "c"}, names(next))
 	assert.Equal(t, []Key{keyOf(a)}, next.TakeChanged())
 	none := restarted(t, o, 0)
-	assert.Zero(t, none.Len())
+	assert.Empty(t, none.All())
 	assert.ElementsMatch(t, []Key{keyOf(a), keyOf(b), keyOf(c)}, none.TakeChanged())
 	none.Use(used(a))
-	assert.Zero(t, none.Len()+none.Changed())
+	assert.Zero(t, len(none.All())+none.Changed())
 }
 
 func TestTheLastValueOfAnObjectIsRestored(t *testing.T) {
@@ -139,21 +141,10 @@ func TestTheLastValueOfAnObjectIsRestored(t *testing.T) {
 	require.NoError(t, o.Restore(k, encode(now)))
 	assert.Equal(t, used(now), o.All())
 	require.NoError(t, o.Restore(k, nil))
-	assert.Zero(t, o.Len())
+	assert.Empty(t, o.All())
 	assert.Zero(t, o.Changed())
 	require.NoError(t, o.Restore(k, nil))
 	assert.Error(t, o.Restore(k, []byte("corrupt")))
-}
-
-func TestForgottenTagsAreSaved(t *testing.T) {
-	o := tracking(3)
-	a, b := pod(t, "a", "label"), pod(t, "b", "")
-	o.Use(used(a, b))
-	o.TakeChanged()
-	o.ForgetTags()
-	assert.Equal(t, used(pod(t, "a", ""), b), o.All())
-	assert.Equal(t, []Key{keyOf(a)}, o.TakeChanged())
-	assert.Equal(t, map[string]string{"app": "label"}, a.Labels, "the object itself is shared")
 }
 
 func TestObjectsMayChangeWhileTheirKeysAreRead(t *testing.T) {
@@ -213,4 +204,18 @@ func BenchmarkMemory(b *testing.B) {
 		return o
 	})
 	runtime.KeepAlive(all)
+}
+
+func TestLargeObjectsMakeRoomOnlyForLargeOnes(t *testing.T) {
+	o := tracking(10_000)
+	o.Use(used(pod(t, "small", "a")))
+	label := strings.Repeat("l", large.Most/10)
+	for i := range 10 {
+		o.Use(used(pod(t, fmt.Sprint("large-", i), label)))
+		o.Use(used(o.All()[slices.Index(names(o), "large-0")]))
+	}
+	assert.Contains(t, names(o), "small")
+	assert.Contains(t, names(o), "large-0", "it was used last")
+	assert.NotContains(t, names(o), "large-1")
+	assert.Equal(t, names(o), names(restarted(t, o, 10_000)))
 }

@@ -12,9 +12,6 @@ import (
 // Track makes Objects note from now on which of them change.
 func (o *Objects) Track() { o.changed.Track() }
 
-// Len is how many objects are remembered.
-func (o *Objects) Len() int { return len(o.byKey) }
-
 // Changed is how many objects have changed since the last TakeChanged.
 func (o *Objects) Changed() int { return o.changed.Len() }
 

@@ -4,6 +4,7 @@ package tally
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -27,7 +28,7 @@ func BenchmarkMemory(b *testing.B) {
 				for i := range series / seriesOfAWorkload {
 					fill(t, strconv.Itoa(i))
 				}
-				return []any{t, t.Metrics(Scope{}, semconv.Cluster{}, at(1))}
+				return []any{t, slices.Collect(t.Metrics(Scope{}, semconv.Cluster{}, at(1)))}
 			})
 		})
 	}

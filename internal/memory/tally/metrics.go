@@ -3,150 +3,199 @@
 package tally
 
 import (
+	"cmp"
 	"iter"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
 )
 
 // MetricName is the name of the metric.
 const MetricName = "k8s.event.occurrences"
 
+// requestBytes bounds a request, in bytes of OTLP. 4 MiB is a usual limit of servers.
+const requestBytes = 1 << 20
+
 // Scope names who writes the metric.
 type Scope struct{ Name, Version string }
 
 // Metrics writes every sum as one cumulative, monotonic point at the given time, but at least 1 ms
 // after the last points: OTLP requires that the times of a series increase. With InitialZero, it
-// writes 0 at its start time for a new series; the next call writes its value.
-func (t *Tally) Metrics(scope Scope, cluster semconv.Cluster, now time.Time) pmetric.Metrics {
-	sums := t.sums(now)
-	metrics := pmetric.NewMetrics()
-	var of *resource
-	var points pmetric.NumberDataPointSlice
-	for i := range sums {
-		s := &sums[i]
-		if i == 0 || s.resource != of {
-			rm := metrics.ResourceMetrics().AppendEmpty()
-			s.resource.write(rm.Resource().Attributes(), cluster)
-			t.config.Disabled.RemoveFrom(rm.Resource().Attributes())
-			of, points = s.resource, newSum(rm, scope)
+// writes 0 at its start time for a new series; the next call writes its value. If the cluster has
+// another name than before, each series ends with a last point under the old name. The points are
+// cut into requests, which are made one at a time.
+func (t *Tally) Metrics(scope Scope, cluster semconv.Cluster, now time.Time) iter.Seq[pmetric.Metrics] {
+	sums := t.sums(cluster, now)
+	slices.SortFunc(sums, sum.compare)
+	return func(yield func(pmetric.Metrics) bool) {
+		for rest := sums; len(rest) > 0; {
+			var request pmetric.Metrics
+			if request, rest = t.request(scope, rest); !yield(request) {
+				return
+			}
 		}
-		s.write(points.AppendEmpty())
 	}
-	return metrics
+}
+
+// request writes the first sums that are of one cluster and fit into a request. It returns the rest.
+func (t *Tally) request(scope Scope, sums []sum) (pmetric.Metrics, []sum) {
+	metrics, cluster := pmetric.NewMetrics(), *sums[0].cluster
+	rm := metrics.ResourceMetrics().AppendEmpty()
+	semconv.Writer(rm.Resource().Attributes()).Cluster(cluster)
+	points := newSum(rm, scope)
+	shown := t.shown(cluster)
+	var marshaler pmetric.ProtoMarshaler
+	size := marshaler.MetricsSize(metrics) + 16 // The lengths around the points grow with them.
+	for i := range sums {
+		if *sums[i].cluster != cluster {
+			return metrics, sums[i:]
+		}
+		dp := points.AppendEmpty()
+		sums[i].write(dp, shown)
+		if size += marshaler.NumberDataPointSize(dp) + 4; size > requestBytes && i > 0 {
+			n := 0
+			points.RemoveIf(func(pmetric.NumberDataPoint) bool { n++; return n > i })
+			return metrics, sums[i:]
+		}
+	}
+	return metrics, nil
+}
+
+// shown returns what points name of a cluster.
+func (t *Tally) shown(cluster semconv.Cluster) semconv.Cluster {
+	if t.config.Disabled[clusterUID] {
+		cluster.UID = ""
+	}
+	if t.config.Disabled[clusterName] {
+		cluster.Name = ""
+	}
+	return cluster
 }
 
 // sum is one point that Metrics writes.
 type sum struct {
-	resource *resource // nil: the overflow series
-	key      pointKey
-	start    time.Time
-	at       time.Time
-	value    int64
+	of      *series // Only its identity is read without a lock.
+	cluster *semconv.Cluster
+	start   time.Time
+	at      time.Time
+	value   int64
 }
 
-// sums returns what Metrics writes, resource by resource. The loop waits meanwhile, so that nothing
-// is written here.
-func (t *Tally) sums(now time.Time) []sum {
+// compare orders sums by cluster, since each has its own requests. The series of a workload follow
+// each other, so that compression finds what they have in common, and the points of a series are in
+// the order of time.
+func (s sum) compare(other sum) int {
+	if s.cluster != other.cluster && *s.cluster != *other.cluster {
+		return cmp.Or(cmp.Compare(s.cluster.UID, other.cluster.UID), cmp.Compare(s.cluster.Name, other.cluster.Name))
+	}
+	if order := slices.Compare(s.of.values[:], other.of.values[:]); order != 0 {
+		return order
+	}
+	return s.at.Compare(other.at)
+}
+
+// sums returns what Metrics writes. The loop waits meanwhile, so that nothing is written here.
+func (t *Tally) sums(cluster semconv.Cluster, now time.Time) []sum {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	now = now.Round(0)
-	if soonest := t.emitted.Add(time.Millisecond); now.Before(soonest) {
-		now = soonest
+	if t.cluster == nil || *t.cluster != cluster {
+		t.cluster = &cluster
 	}
+	// The clock may have been set back since the sums began, and since an earlier process ended.
+	now = later(now.Round(0), t.begin)
+	if !t.ends.IsZero() {
+		now = t.ends
+	}
+	now = later(now, t.emitted.Add(time.Millisecond))
 	t.emitted = now
-	all := make([]sum, 0, t.series+1)
-	for _, r := range t.resources {
-		for key, p := range r.points {
-			all = t.appendLocked(all, sum{resource: r, key: key, start: p.start, at: now}, p)
-		}
+	all := make([]sum, 0, len(t.series))
+	for _, s := range t.series {
+		all = t.appendLocked(all, s, now)
 	}
-	if t.overflow != nil {
-		all = t.appendLocked(all, sum{start: t.overflow.start, at: now}, t.overflow)
+	for i := range all {
+		t.emitted = later(t.emitted, all[i].at) // It may start later than now.
 	}
 	return all
 }
 
 // appendLocked appends the points of one series: its value, or the 0 before it, or both.
-func (t *Tally) appendLocked(all []sum, s sum, p *point) []sum {
-	value, zero := t.valueLocked(p), s
-	zero.at = p.start
-	switch {
-	case value == 0:
+func (t *Tally) appendLocked(all []sum, s *series, now time.Time) []sum {
+	value := t.valueLocked(s)
+	if value == 0 {
 		return all // It is not saved yet.
-	case !p.zero.written:
-		p.zero.written, p.last = true, zero.at
-		t.begun = true
-		t.saved.note(p)
+	}
+	if s.cluster == nil {
+		s.cluster = t.cluster
+		t.changed.Note(s.key)
+	}
+	zero := sum{of: s, cluster: s.cluster, start: s.start, at: s.start}
+	switch {
+	case !s.zero.written:
+		s.zero.written, s.last = true, zero.at
+		t.changed.Note(s.key)
 		return append(all, zero)
-	case t.saved != nil && !p.zero.saved:
+	case t.changed.Tracked() && !s.zero.saved:
+		reached.State("a value waits until its series' zero is saved")
 		return all // After a crash now, the 0 would come after the value.
-	case p.zero.owed:
-		p.zero.owed, p.last = false, zero.at
+	case s.zero.owed:
+		s.zero.owed, s.last = false, zero.at
 		all = append(all, zero)
 	}
-	if soonest := p.last.Add(time.Millisecond); s.at.Before(soonest) {
-		s.at = soonest
-	}
-	p.written, p.last, s.value = value, s.at, value
-	return append(all, s)
+	s.written, s.last = value, later(now, s.last.Add(time.Millisecond))
+	return append(all, sum{of: s, cluster: s.cluster, start: s.start, at: s.last, value: value})
 }
 
 // valueLocked returns what the metric reports of a sum. Where sums are saved, it is the saved part:
 // a sum that was reported, but lost in a crash, would fall at the next start.
-func (t *Tally) valueLocked(p *point) int64 {
-	if t.saved != nil {
-		return p.durable
+func (t *Tally) valueLocked(s *series) int64 {
+	if t.changed.Tracked() {
+		return s.durable
 	}
-	return p.occurrences
+	return s.occurrences
 }
 
-// TakeBegun reports whether Metrics has begun a series since it was last called. If sums are saved,
-// this must be saved before Metrics writes the values of these series.
-func (t *Tally) TakeBegun() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	begun := t.begun
-	t.begun = false
-	return begun && t.saved != nil
-}
+// IsUnsaved reports whether something has changed that has to be saved, such as which series have
+// begun: this comes before Metrics writes their values.
+func (t *Tally) IsUnsaved() bool { return t.Changed() > 0 }
 
-// Emitted notes that the metrics pipeline accepted what Metrics returned last.
+// Emitted notes that the metrics pipeline accepted what Metrics returned last. Series whose cluster
+// has another name since begin under it, with what was not accepted: the sum of both stays exact.
 func (t *Tally) Emitted() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for p := range t.pointsLocked() {
-		p.emitted = p.written
+	for _, s := range t.series {
+		s.emitted = s.written
+		if s.cluster == nil || *s.cluster == *t.cluster {
+			continue
+		}
+		left := s.occurrences - s.emitted
+		if left == 0 {
+			t.dropLocked(s)
+			continue
+		}
+		reached.State("a series goes on under another cluster")
+		moved := s.moved
+		s.point = t.newPoint(t.emitted.Add(time.Millisecond))
+		s.moved, s.occurrences = moved, left
+		t.changed.Note(s.key)
 	}
 }
 
-// End lets the next Metrics write the 0 of a new series together with its value. If the sums are
-// saved, it must be saved before that.
-func (t *Tally) End() {
+// End lets the next Metrics write the 0 of a new series together with its value, at this time. If
+// the sums are saved, this must be saved before that.
+func (t *Tally) End(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for p := range t.pointsLocked() {
-		if !p.zero.written {
-			p.zero.written, p.zero.owed = true, true
-			t.saved.note(p)
-		}
-	}
-}
-
-func (t *Tally) pointsLocked() iter.Seq[*point] {
-	return func(yield func(*point) bool) {
-		for _, r := range t.resources {
-			for _, p := range r.points {
-				if !yield(p) {
-					return
-				}
-			}
-		}
-		if t.overflow != nil {
-			yield(t.overflow)
+	t.ends = later(now.Round(0), t.begin)
+	for _, s := range t.series {
+		if !s.zero.written {
+			s.zero.written, s.zero.owed = true, true
+			t.changed.Note(s.key)
 		}
 	}
 }
@@ -166,45 +215,24 @@ func newSum(rm pmetric.ResourceMetrics, scope Scope) pmetric.NumberDataPointSlic
 	return sum.DataPoints()
 }
 
-// write writes the attributes of a resource. That of the overflow series is nil.
-func (r *resource) write(attributes pcommon.Map, cluster semconv.Cluster) {
-	put := semconv.Writer(attributes)
-	put.Cluster(cluster)
-	if r == nil {
-		return
-	}
-	put.String("k8s.namespace.name", r.namespace)
-	if r.workload != nil {
-		put.Identity(semconv.Workload, r.workload)
-		put.Object(r.workload)
-	}
-	for _, tag := range r.tags {
-		put.StringIfNew(tag.Name, tag.Value)
-	}
-}
-
-// attributes returns the attributes of a point, by name.
-func (k *pointKey) attributes() iter.Seq2[string, *string] {
-	return func(yield func(string, *string) bool) {
-		_ = yield("k8s.event.reason", &k.reason) && yield("k8s.event.type", &k.eventType) && yield("k8s.object.kind", &k.objectKind)
-	}
-}
-
-func (k pointKey) write(attributes pcommon.Map) {
-	put := semconv.Writer(attributes)
-	for name, value := range k.attributes() {
-		put.String(name, *value)
-	}
-}
-
-// write writes the point of the sum.
-func (s *sum) write(dp pmetric.NumberDataPoint) {
+// write writes the point of the sum, with all its attributes: many backends do not keep those of a
+// resource as labels.
+func (s *sum) write(dp pmetric.NumberDataPoint, cluster semconv.Cluster) {
 	dp.SetStartTimestamp(pcommon.NewTimestampFromTime(s.start))
 	dp.SetTimestamp(pcommon.NewTimestampFromTime(s.at))
 	dp.SetIntValue(s.value)
-	if s.resource == nil {
-		dp.Attributes().PutBool("otel.metric.overflow", true)
+	attributes := dp.Attributes()
+	attributes.EnsureCapacity(2 + len(names) + len(s.of.tags))
+	put := semconv.Writer(attributes)
+	put.Cluster(cluster)
+	if s.of.key == overflow {
+		attributes.PutBool("otel.metric.overflow", true)
 		return
 	}
-	s.key.write(dp.Attributes())
+	for i, name := range names {
+		put.String(name, s.of.values[i])
+	}
+	for _, tag := range s.of.tags {
+		put.StringIfNew(tag.Name, tag.Value)
+	}
 }

@@ -4,6 +4,7 @@ package tally
 
 import (
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -39,18 +40,28 @@ func randomSequence(seed uint64) (problem string) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	config := Config{MaxSeries: 1 + r.IntN(4), SeriesTTL: 20 * time.Second, InitialZero: r.IntN(4) > 0}
 	if r.IntN(2) == 0 {
-		config.Disabled = semconv.Disabled{"k8s.workload.name": true, "k8s.workload.uid": true, "k8s.deployment.name": true, "k8s.deployment.uid": true}
+		config.Disabled = semconv.Disabled{"k8s.workload.name": true, "k8s.workload.uid": true}
 	}
 	saves := r.IntN(3) > 0
 	now := start
-	tick := func() { now = now.Add(time.Duration(r.IntN(4000)) * time.Millisecond) }
+	tick := func() {
+		now = now.Add(time.Duration(r.IntN(4000)) * time.Millisecond)
+		if r.IntN(20) == 0 { // The clock is set, or the next process runs on another node.
+			now = now.Add(time.Duration(r.IntN(60_000)-30_000) * time.Millisecond)
+		}
+	}
+	log := ""
+	note := func(format string, args ...any) { log += fmt.Sprintf(format, args...) + "\n" }
+	reconfigured := false // A series that began without its 0 may continue with it.
 	var writes [][]entry
+	var emitted, newest time.Time // as it is saved, and of the accepted points
 	open := func() *Tally {
 		tally := New(config, now)
 		if !saves {
 			return tally
 		}
 		tally.Track()
+		defer func() { tally.RestoreEmitted(emitted) }()
 		for _, w := range writes {
 			r.Shuffle(len(w), func(i, j int) { w[i], w[j] = w[j], w[i] })
 			for _, e := range w {
@@ -62,6 +73,13 @@ func randomSequence(seed uint64) (problem string) {
 		return tally
 	}
 	tally := open()
+	reopen := func() {
+		if r.IntN(4) == 0 {
+			config.InitialZero, reconfigured = !config.InitialZero, true
+			note("initial zero: %v", config.InitialZero)
+		}
+		tally = open()
+	}
 	type state struct {
 		start, at time.Time
 		value     int64
@@ -69,11 +87,9 @@ func randomSequence(seed uint64) (problem string) {
 	accepted := map[string]state{}
 	rejected := map[string]bool{} // the 0 of these series
 	truth := map[string]int64{}
-	log := ""
-	note := func(format string, args ...any) { log += fmt.Sprintf(format, args...) + "\n" }
-	check := func(m pmetric.Metrics) {
-		each(m, func(resource map[string]any, dp pmetric.NumberDataPoint) {
-			id := fmt.Sprint(resource, dp.Attributes().AsRaw())
+	check := func(m iter.Seq[pmetric.Metrics]) {
+		each(m, func(dp pmetric.NumberDataPoint) {
+			id := fmt.Sprint(dp.Attributes().AsRaw())
 			s, known := accepted[id]
 			n := state{dp.StartTimestamp().AsTime(), dp.Timestamp().AsTime(), dp.IntValue()}
 			note("  accepted %s %v", id[max(0, len(id)-90):], n)
@@ -89,10 +105,13 @@ func randomSequence(seed uint64) (problem string) {
 				problem = "falls"
 			case known && n.start.Before(s.start):
 				problem = "starts before"
-			case config.InitialZero && (!known || !s.start.Equal(n.start)) && n.value != 0 && !rejected[fmt.Sprint(resource, dp.Attributes().AsRaw(), n.start)]:
+			case config.InitialZero && !reconfigured && (!known || !s.start.Equal(n.start)) && n.value != 0 && !rejected[fmt.Sprint(dp.Attributes().AsRaw(), n.start)]:
 				problem = "begins with a value"
 			}
 			accepted[id] = n
+			if n.at.After(newest) {
+				newest = n.at
+			}
 		})
 	}
 	for range 150 {
@@ -108,10 +127,10 @@ func randomSequence(seed uint64) (problem string) {
 			tally.Expire(now)
 			m := tally.Metrics(Scope{}, semconv.Cluster{}, now)
 			ok := r.IntN(3) > 0
-			note("%v metrics %v %d", now.Sub(start), ok, m.DataPointCount())
+			note("%v metrics %v", now.Sub(start), ok)
 			if !ok {
-				each(m, func(resource map[string]any, dp pmetric.NumberDataPoint) {
-					rejected[fmt.Sprint(resource, dp.Attributes().AsRaw(), dp.StartTimestamp().AsTime())] = true
+				each(m, func(dp pmetric.NumberDataPoint) {
+					rejected[fmt.Sprint(dp.Attributes().AsRaw(), dp.StartTimestamp().AsTime())] = true
 				})
 			}
 			if ok {
@@ -119,7 +138,8 @@ func randomSequence(seed uint64) (problem string) {
 					check(m)
 					note("crash")
 					tick()
-					tally = open()
+					now = later(now, newest.Add(time.Second)) // An emission alone is not saved.
+					reopen()
 					break
 				}
 				check(m)
@@ -138,18 +158,20 @@ func randomSequence(seed uint64) (problem string) {
 				add(tally, now, seenAt(now, 1))
 			}
 			writes = append(writes, w)
+			emitted = tally.TakeEmitted()
 			tally.Saved()
 		case 9:
 			if r.IntN(3) > 0 {
 				break
 			}
 			if saves { // An orderly restart, whose last emission is accepted.
-				tally.End()
+				tally.End(now)
 				var w []entry
 				for _, k := range tally.TakeChanged() {
 					w = append(w, entry{k, tally.Value(k)})
 				}
 				writes = append(writes, w)
+				emitted = tally.TakeEmitted()
 				tally.Saved()
 				tick()
 				note("%v end", now.Sub(start))
@@ -157,13 +179,13 @@ func randomSequence(seed uint64) (problem string) {
 				tally.Emitted()
 				tick()
 				now = now.Add(time.Second)
-				before, usage := sums(tally, now), tally.series
-				tally = open()
-				if after := sums(tally, now); fmt.Sprint(before) != fmt.Sprint(after) || usage != tally.series {
-					problem = fmt.Sprint("restored as others ", usage, before, tally.series, after)
+				before, usage := sums(tally, now), tally.countLocked()
+				reopen()
+				if after := sums(tally, now); fmt.Sprint(before) != fmt.Sprint(after) || usage != tally.countLocked() {
+					problem = fmt.Sprint("restored as others ", usage, before, tally.countLocked(), after)
 				}
 			} else {
-				tally.End()
+				tally.End(now)
 				note("%v end", now.Sub(start))
 				tally.Expire(now)
 				check(tally.Metrics(Scope{}, semconv.Cluster{}, now))

@@ -5,17 +5,18 @@
 package tally
 
 import (
-	"encoding/json"
+	"crypto/sha256"
+	"encoding/binary"
 	"slices"
 	"sync"
 	"time"
 
-	"go.opentelemetry.io/collector/pdata/pcommon"
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
+	"github.com/kubeevents/kubeeventsreceiver/internal/memory/dirty"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
+	"github.com/kubeevents/kubeeventsreceiver/internal/text"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
@@ -26,54 +27,77 @@ type Config struct {
 	// InitialZero is whether the first point of a series has the value 0, so that a query sees how
 	// much the first occurrences add.
 	InitialZero bool
-	// Disabled and DisabledOfPoints have the attributes of resources and of points that are left
-	// out, and so do not distinguish series; nil: none.
-	Disabled, DisabledOfPoints semconv.Disabled
+	// Disabled has the attributes of points that are left out, and so do not distinguish series;
+	// nil: none.
+	Disabled semconv.Disabled
 }
 
 // Tally holds the cumulative sums. Its methods may be called concurrently.
 type Tally struct {
-	config Config
+	config   Config
+	disabled [len(names)]bool // by names
 
 	// mu guards everything below: the loop adds while the metrics are read on a timer.
-	mu        sync.Mutex
-	resources map[resourceKey]*resource
-	series    int // points over all resources
-	// begin is when the sums began. A new series starts after it, and after the last collection.
+	mu     sync.Mutex
+	series map[Key]*series
+	bytes  int // of the texts that tell them apart
+	// begin is when the sums began. A new series starts after it.
 	begin time.Time
-	// begun reports whether Metrics has begun a series since TakeBegun.
-	begun    bool
-	overflow *point // nil until it is needed
+	// ended has the times of the last points of series that were dropped, for SeriesTTL. A series
+	// that begins again starts after them.
+	ended map[Key]time.Time
 	// overflowed is how many observations the overflow series has got since TakeUsage.
 	overflowed int
-	emitted    time.Time // when Metrics was last called
-	saved      *saved    // nil: nothing is saved
+	// cluster is what Metrics was last called with. A series that was emitted under another name of
+	// the cluster continues until the metrics pipeline has accepted its value.
+	cluster *semconv.Cluster
+	emitted time.Time // the time of the last points
+	// ends is when End was called; zero: it was not. The last points have this time, so that it can
+	// be saved before them.
+	ends    time.Time
+	changed dirty.Set[Key]
+	saving  []*series // those that TakeChanged returned last, until Saved
+	scratch []byte    // of keyLocked
 }
 
-// resourceKey is what tells one resource from another.
-type resourceKey struct {
-	namespace  string
-	apiVersion string
-	kind       string
-	name       string
-	uid        string
-	tags       string
-	// visible has all attributes if some are disabled; the other fields are then empty.
-	visible string
+// Key names a series by what tells it from others.
+type Key [16]byte
+
+// overflow is the key of the series that counts what goes beyond MaxSeries.
+var overflow Key
+
+// names are the attributes of points that tell the series of a cluster apart, in addition to tags.
+// Checkpoints have their values in this order.
+var names = [...]string{
+	"k8s.namespace.name", "k8s.workload.api_version", "k8s.workload.kind", "k8s.workload.name", "k8s.workload.uid",
+	"k8s.event.reason", "k8s.event.type", "k8s.object.kind",
 }
 
-type resource struct {
-	namespace string
-	workload  *resolver.Object // nil: its end is not known
-	tags      []extract.Tag
-	visible   string // as in its key
-	points    map[pointKey]*point
+// The attributes of points that name the cluster.
+const (
+	clusterUID  = "k8s.cluster.uid"
+	clusterName = "k8s.cluster.name"
+)
+
+// Attributes returns the attributes of points, apart from tags, which users can disable.
+func Attributes() []string { return append([]string{clusterUID, clusterName}, names[:]...) }
+
+// identity is what tells a series from others. It never changes.
+type identity struct {
+	values [len(names)]string // by names; empty: the series does not have it
+	tags   []extract.Tag
 }
 
-type pointKey struct{ reason, eventType, objectKind string }
+type series struct {
+	key Key
+	identity
+	point
+}
 
+// point is the sum of a series.
 type point struct {
 	start, moved time.Time
+	cluster      *semconv.Cluster // that its points name; nil: it has none yet
 	occurrences  int64
 	saving       int64 // of them, those that are being saved
 	durable      int64 // of them, those that are saved
@@ -87,7 +111,7 @@ type point struct {
 // pipeline rejects it, it is lost: one of several exporters may have got it, and another one may
 // reject everything.
 type zero struct {
-	written bool // by Metrics, or it is owed
+	written bool // by Metrics, or it is owed, or it is never to be written
 	saving  bool // that it was written is being saved
 	saved   bool // that it was written is saved
 	owed    bool // it comes together with the first value
@@ -98,7 +122,23 @@ var noZero = zero{written: true, saved: true}
 
 // New makes a tally whose sums start at 0 now.
 func New(config Config, now time.Time) *Tally {
-	return &Tally{config: config, resources: map[resourceKey]*resource{}, begin: now.Round(0)}
+	t := &Tally{config: config}
+	for i, name := range names {
+		t.disabled[i] = config.Disabled[name]
+	}
+	t.Reset(now)
+	return t
+}
+
+// Reset drops all sums: they start at 0 now, after the last points.
+func (t *Tally) Reset(now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for k := range t.series {
+		t.changed.Note(k)
+	}
+	t.series, t.ended, t.saving = map[Key]*series{}, map[Key]time.Time{}, nil
+	t.bytes, t.begin, t.ends = 0, later(now.Round(0), t.emitted.Add(time.Millisecond)), time.Time{}
 }
 
 // Add counts the occurrences of what was delivered.
@@ -107,10 +147,10 @@ func (t *Tally) Add(observations []observation.Observation, now time.Time) {
 	defer t.mu.Unlock()
 	for i := range observations {
 		o := &observations[i]
-		p := t.pointLocked(o)
-		p.occurrences += o.Occurrences
-		p.moved = now
-		t.saved.note(p)
+		s := t.seriesLocked(o)
+		s.occurrences += o.Occurrences
+		s.moved = now
+		t.changed.Note(s.key)
 	}
 }
 
@@ -120,118 +160,154 @@ func (t *Tally) TakeUsage() (series, overflowed int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	overflowed, t.overflowed = t.overflowed, 0
-	return t.series, overflowed
+	return t.countLocked(), overflowed
 }
 
-func (t *Tally) pointLocked(o *observation.Observation) *point {
-	workload := workloadOf(o.Chain)
-	key := t.resourceKeyOf(o.Chain.Objects[0].Namespace, workload, o.Tags.Metric)
-	r := t.resources[key]
-	pk := t.pointKeyOf(o.Event)
-	if r != nil && r.points[pk] != nil {
-		return r.points[pk]
-	}
-	if t.series >= t.config.MaxSeries {
-		return t.overflowLocked(o)
-	}
-	if r == nil {
-		r = newResource(o, workload, key.visible)
-		t.resources[key] = r
-	}
-	p := t.newPointLocked(o)
-	r.points[pk] = p
-	t.series++
-	t.saved.add(p, r, pk)
-	return p
+// IsFull reports whether there are as many series as there may be.
+func (t *Tally) IsFull() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.countLocked() >= t.config.MaxSeries
 }
 
-// newPointLocked makes a series that starts when its first occurrence was seen, but not before the
-// last collection, which did not have it.
-func (t *Tally) newPointLocked(first *observation.Observation) *point {
+func (t *Tally) countLocked() int {
+	if t.series[overflow] != nil {
+		return len(t.series) - 1
+	}
+	return len(t.series)
+}
+
+// meanBytes is how many bytes the texts of series may have on average. Usual ones have a few
+// hundred, but anybody who may create Events chooses them.
+const meanBytes = 2 << 10
+
+func (t *Tally) seriesLocked(o *observation.Observation) *series {
+	id := t.identityOf(o)
+	key := t.keyLocked(&id)
+	if t.series[key] == nil && (t.countLocked() >= t.config.MaxSeries || t.bytes >= t.config.MaxSeries*meanBytes) {
+		id, key = identity{}, overflow
+		t.overflowed++
+	}
+	s := t.series[key]
+	if s == nil {
+		id.tags = slices.Clone(id.tags)
+		s = &series{key, id, t.newPoint(t.startLocked(key, o.SeenAt))}
+		t.putLocked(s)
+	}
+	return s
+}
+
+// startLocked returns when a series starts: when its first occurrence was seen, but not before the
+// sums began, or before the last point of a former series with the same attributes.
+func (t *Tally) startLocked(key Key, seen time.Time) time.Time {
 	// Points have the wall clock's time, which may be set back. The monotonic clock is not.
-	p := &point{start: first.SeenAt.Round(0)}
-	// A former series with the same attributes may have a point at the time of the last collection.
-	for _, earliest := range []time.Time{t.begin, t.emitted.Add(time.Millisecond)} {
-		if p.start.Before(earliest) {
-			p.start = earliest
-		}
+	start := later(seen.Round(0), t.begin)
+	if last, ended := t.ended[key]; ended {
+		reached.State("a series that ended begins again")
+		start = later(start, last.Add(time.Millisecond))
 	}
+	return start
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+func (t *Tally) newPoint(start time.Time) point {
+	p := point{start: start, last: start} // The value comes later.
 	if !t.config.InitialZero {
 		p.zero = noZero
 	}
-	p.last = p.start // The value comes later.
 	return p
 }
 
-func (t *Tally) overflowLocked(first *observation.Observation) *point {
-	t.overflowed++
-	if t.overflow == nil {
-		t.overflow = t.newPointLocked(first)
-		t.saved.add(t.overflow, nil, pointKey{})
+func (t *Tally) putLocked(s *series) {
+	t.series[s.key] = s
+	t.bytes += s.size()
+}
+
+func (t *Tally) removeLocked(s *series) {
+	delete(t.series, s.key)
+	t.bytes -= s.size()
+}
+
+// dropLocked removes a series that ends.
+func (t *Tally) dropLocked(s *series) {
+	t.removeLocked(s)
+	t.ended[s.key] = s.last
+	t.changed.Note(s.key)
+}
+
+// size returns how many bytes the texts have, which each point has in OTLP.
+func (id *identity) size() (size int) {
+	for _, value := range id.values {
+		size += len(value)
 	}
-	return t.overflow
+	for _, tag := range id.tags {
+		size += len(tag.Name) + len(tag.Value)
+	}
+	return size
+}
+
+// identityOf leaves disabled attributes empty.
+func (t *Tally) identityOf(o *observation.Observation) identity {
+	w, ev, involved := workloadOf(o.Chain), o.Event, o.Chain.Objects[0]
+	namespace := involved.Namespace
+	if involved.GroupKind() == semconv.Namespace {
+		namespace = involved.Name // As in the records.
+	}
+	id := identity{tags: o.Tags.Metric}
+	for i, value := range [len(names)]string{
+		namespace, w.APIVersion, w.Kind, w.Name, string(w.UID),
+		ev.Reason, ev.Type, ev.InvolvedObject.Kind,
+	} {
+		if !t.disabled[i] {
+			id.values[i] = text.Value(value)
+		}
+	}
+	return id
 }
 
 // workloadOf is the object that occurrences count under. A pod that nothing owns, or whose end is
 // not known, counts under its kind alone, so that the number of series grows with workloads and not
-// with pods. Nil means that the end of something other than a pod is not known.
+// with pods.
 func workloadOf(chain resolver.Chain) *resolver.Object {
 	end := chain.End()
-	if end == nil {
+	isKnown := end != nil
+	if !isKnown {
 		end = chain.Objects[0]
-		if end.GroupKind() != semconv.Pod {
-			return nil
-		}
 	}
-	if end.GroupKind() == semconv.Pod {
+	switch {
+	case end.GroupKind() == semconv.Pod:
 		return &barePod
+	case !isKnown:
+		return &unknown
 	}
 	return end
 }
 
-var barePod = resolver.Object{APIVersion: "v1", Kind: "Pod"}
+var barePod, unknown = resolver.Object{APIVersion: "v1", Kind: "Pod"}, resolver.Object{}
 
-// pointKeyOf leaves disabled attributes empty.
-func (t *Tally) pointKeyOf(ev *corev1.Event) pointKey {
-	key := pointKey{ev.Reason, ev.Type, ev.InvolvedObject.Kind}
-	if len(t.config.DisabledOfPoints) > 0 {
-		return t.withoutDisabled(key)
+// keyLocked returns the key of a series. An annotation's value may hold any character, so that texts
+// have their lengths.
+func (t *Tally) keyLocked(id *identity) Key {
+	t.scratch = t.scratch[:0]
+	for _, value := range id.values {
+		t.hashLocked(value)
 	}
-	return key
+	for _, tag := range id.tags {
+		t.hashLocked(tag.Name)
+		t.hashLocked(tag.Value)
+	}
+	sum := sha256.Sum256(t.scratch)
+	return Key(sum[:len(Key{})])
 }
 
-func (t *Tally) withoutDisabled(key pointKey) pointKey {
-	for name, value := range key.attributes() {
-		if t.config.DisabledOfPoints[name] {
-			*value = ""
-		}
-	}
-	return key
-}
-
-func (t *Tally) resourceKeyOf(namespace string, workload *resolver.Object, tags []extract.Tag) resourceKey {
-	if len(t.config.Disabled) > 0 {
-		attributes := pcommon.NewMap()
-		(&resource{namespace: namespace, workload: workload, tags: tags}).write(attributes, semconv.Cluster{})
-		t.config.Disabled.RemoveFrom(attributes)
-		visible, _ := json.Marshal(attributes.AsRaw())
-		return resourceKey{visible: string(visible)}
-	}
-	key := resourceKey{namespace: namespace, tags: extract.Joined(tags)}
-	if workload != nil {
-		key.apiVersion, key.kind, key.name, key.uid = workload.APIVersion, workload.Kind, workload.Name, string(workload.UID)
-	}
-	return key
-}
-
-func newResource(o *observation.Observation, workload *resolver.Object, visible string) *resource {
-	return &resource{
-		namespace: o.Chain.Objects[0].Namespace,
-		workload:  workload,
-		tags:      slices.Clone(o.Tags.Metric),
-		visible:   visible,
-		points:    map[pointKey]*point{},
-	}
+func (t *Tally) hashLocked(text string) {
+	t.scratch = append(binary.AppendUvarint(t.scratch, uint64(len(text))), text...)
 }
 
 // Expire drops the series that have not moved for SeriesTTL and whose value the metrics pipeline
@@ -241,16 +317,19 @@ func (t *Tally) Expire(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	oldest := now.Add(-t.config.SeriesTTL)
-	for key, r := range t.resources {
-		for pk, p := range r.points {
-			if p.moved.Before(oldest) && p.emitted == p.occurrences {
-				delete(r.points, pk)
-				t.series--
-				t.saved.drop(p)
-			}
+	for key, last := range t.ended {
+		if last.Before(oldest) {
+			t.begin = later(t.begin, last.Add(time.Millisecond))
+			delete(t.ended, key)
 		}
-		if len(r.points) == 0 {
-			delete(t.resources, key)
+	}
+	for _, s := range t.series {
+		switch {
+		case !s.moved.Before(oldest):
+		case s.emitted == s.occurrences:
+			t.dropLocked(s)
+		default:
+			reached.State("a series does not expire before its last value is emitted")
 		}
 	}
 }

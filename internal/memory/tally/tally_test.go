@@ -4,6 +4,9 @@ package tally
 
 import (
 	"fmt"
+	"iter"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -43,27 +46,34 @@ func seen(reason string, n int64, resolution resolver.Resolution, objects ...*re
 
 func add(t *Tally, now time.Time, observations ...observation.Observation) { t.Add(observations, now) }
 
-// sums are the points as "attributes of the resource without UIDs; attributes of the point" with
-// their values.
+// sums are the values of the points, by their attributes without UIDs.
 func sums(t *Tally, now time.Time) map[string]int64 {
 	found := map[string]int64{}
-	each(t.Metrics(Scope{}, semconv.Cluster{}, now), func(resource map[string]any, dp pmetric.NumberDataPoint) {
-		for key := range resource {
-			if len(key) > 4 && key[len(key)-4:] == ".uid" {
-				delete(resource, key)
-			}
-		}
-		found[fmt.Sprintf("%v%v", resource, dp.Attributes().AsRaw())] = dp.IntValue()
+	each(t.Metrics(Scope{}, semconv.Cluster{}, now), func(dp pmetric.NumberDataPoint) {
+		attributes := dp.Attributes().AsRaw()
+		delete(attributes, "k8s.workload.uid")
+		found[fmt.Sprint(attributes)] = dp.IntValue()
 	})
 	return found
 }
 
-func each(metrics pmetric.Metrics, do func(resource map[string]any, dp pmetric.NumberDataPoint)) {
-	for _, rm := range metrics.ResourceMetrics().All() {
-		for _, dp := range rm.ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints().All() {
-			do(rm.Resource().Attributes().AsRaw(), dp)
+func each(requests iter.Seq[pmetric.Metrics], do func(dp pmetric.NumberDataPoint)) {
+	for request := range requests {
+		for _, rm := range request.ResourceMetrics().All() {
+			for _, dp := range rm.ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints().All() {
+				do(dp)
+			}
 		}
 	}
+}
+
+// attribute returns an attribute of a point; empty: it does not have it.
+func attribute(dp pmetric.NumberDataPoint, name string) string {
+	value, ok := dp.Attributes().Get(name)
+	if !ok {
+		return ""
+	}
+	return value.AsString()
 }
 
 func TestOccurrencesCountUnderTheirWorkload(t *testing.T) {
@@ -78,15 +88,17 @@ func TestOccurrencesCountUnderTheirWorkload(t *testing.T) {
 		seen("BackOff", 5, resolver.NotFound, pod("unknown"), deployment("gone")),
 		seen("Resolved", 6, resolver.Forbidden, unowned),
 		seen("NodeReady", 7, resolver.Complete, &resolver.Object{APIVersion: "v1", Kind: "Node", Name: "n"}),
+		seen("Terminating", 8, resolver.Complete, &resolver.Object{APIVersion: "v1", Kind: "Namespace", Name: "ns"}),
 	)
-	workload := "map[k8s.deployment.name:fe k8s.namespace.name:ns k8s.workload.api_version:apps/v1 k8s.workload.kind:Deployment k8s.workload.name:fe]"
+	const of = "map[k8s.event.reason:%s k8s.event.type:Warning k8s.namespace.name:ns k8s.object.kind:%s k8s.workload.api_version:%s k8s.workload.kind:%s k8s.workload.name:%s]"
 	assert.Equal(t, map[string]int64{
-		workload + "map[k8s.event.reason:BackOff k8s.event.type:Warning k8s.object.kind:Pod]":       5,
-		workload + "map[k8s.event.reason:Scaled k8s.event.type:Warning k8s.object.kind:Deployment]": 1,
+		fmt.Sprintf(of, "BackOff", "Pod", "apps/v1", "Deployment", "fe"):       5,
+		fmt.Sprintf(of, "Scaled", "Deployment", "apps/v1", "Deployment", "fe"): 1,
 		// A bare pod and one whose end is not known are one series.
-		"map[k8s.namespace.name:ns k8s.workload.api_version:v1 k8s.workload.kind:Pod]map[k8s.event.reason:BackOff k8s.event.type:Warning k8s.object.kind:Pod]":                   9,
-		"map[k8s.namespace.name:ns]map[k8s.event.reason:Resolved k8s.event.type:Warning k8s.object.kind:Bakery]":                                                                 6,
-		"map[k8s.node.name:n k8s.workload.api_version:v1 k8s.workload.kind:Node k8s.workload.name:n]map[k8s.event.reason:NodeReady k8s.event.type:Warning k8s.object.kind:Node]": 7,
+		"map[k8s.event.reason:BackOff k8s.event.type:Warning k8s.namespace.name:ns k8s.object.kind:Pod k8s.workload.api_version:v1 k8s.workload.kind:Pod]":   9,
+		"map[k8s.event.reason:Resolved k8s.event.type:Warning k8s.namespace.name:ns k8s.object.kind:Bakery]":                                                 6,
+		"map[k8s.event.reason:NodeReady k8s.event.type:Warning k8s.object.kind:Node k8s.workload.api_version:v1 k8s.workload.kind:Node k8s.workload.name:n]": 7,
+		fmt.Sprintf(of, "Terminating", "Namespace", "v1", "Namespace", "ns"):                                                                                 8,
 	}, sums(tally, at(2)))
 }
 
@@ -125,7 +137,7 @@ func TestBeyondMaxSeriesOneSeriesCounts(t *testing.T) {
 	add(tally, at(1), seen("R", 10, resolver.Complete, deployment("d0")))
 	got := sums(tally, at(1))
 	assert.Len(t, got, 3)
-	assert.Equal(t, int64(3+4+5), got["map[]map[otel.metric.overflow:true]"], "its resource has only the cluster, its point only the mark")
+	assert.Equal(t, int64(3+4+5), got["map[otel.metric.overflow:true]"], "it has only the mark, and the cluster")
 	total := int64(0)
 	for _, sum := range got {
 		total += sum
@@ -145,12 +157,13 @@ func TestASeriesThatDoesNotMoveIsDroppedAndBeginsAnew(t *testing.T) {
 	tally.Expire(at(61))
 	assert.Len(t, sums(tally, at(61)), 1)
 
-	add(tally, at(70), seen("Old", 2, resolver.Complete, deployment("a")))
-	each(tally.Metrics(Scope{}, semconv.Cluster{}, at(71)), func(_ map[string]any, dp pmetric.NumberDataPoint) {
-		reason, _ := dp.Attributes().Get("k8s.event.reason")
-		if reason.Str() == "Old" {
+	again := seen("Old", 2, resolver.Complete, deployment("a"))
+	again.SeenAt = at(70)
+	add(tally, at(70), again)
+	each(tally.Metrics(Scope{}, semconv.Cluster{}, at(71)), func(dp pmetric.NumberDataPoint) {
+		if attribute(dp, "k8s.event.reason") == "Old" {
 			assert.Equal(t, int64(2), dp.IntValue())
-			assert.Equal(t, at(61).Add(2*time.Millisecond), dp.StartTimestamp().AsTime(), "the last collection did not have it")
+			assert.Equal(t, at(70), dp.StartTimestamp().AsTime())
 		} else {
 			assert.Equal(t, start, dp.StartTimestamp().AsTime())
 		}
@@ -159,21 +172,22 @@ func TestASeriesThatDoesNotMoveIsDroppedAndBeginsAnew(t *testing.T) {
 }
 
 func TestTheMetricIsACumulativeMonotonicSum(t *testing.T) {
-	tally := New(Config{MaxSeries: 100, SeriesTTL: time.Hour}, start)
-	add(tally, at(0), seen("R", 1, resolver.Complete, deployment("a")))
-	rm := tally.Metrics(Scope{Name: "scope", Version: "v1"}, semconv.Cluster{UID: "cluster", Name: "east"}, at(1)).ResourceMetrics().At(0)
-	cluster, ok := rm.Resource().Attributes().Get("k8s.cluster.uid")
-	require.True(t, ok)
-	assert.Equal(t, "cluster", cluster.Str())
-	name, ok := rm.Resource().Attributes().Get("k8s.cluster.name")
-	require.True(t, ok)
-	assert.Equal(t, "east", name.Str())
+	tally := New(Config{MaxSeries: 1, SeriesTTL: time.Hour}, start)
+	add(tally, at(0), seen("R", 1, resolver.Complete, deployment("a")), seen("R", 1, resolver.Complete, deployment("beyond")))
+	requests := slices.Collect(tally.Metrics(Scope{Name: "scope", Version: "v1"}, semconv.Cluster{UID: "uid", Name: "east"}, at(1)))
+	require.Len(t, requests, 1)
+	require.Equal(t, 1, requests[0].ResourceMetrics().Len(), "one resource: the cluster")
+	rm := requests[0].ResourceMetrics().At(0)
+	assert.Equal(t, map[string]any{"k8s.cluster.uid": "uid", "k8s.cluster.name": "east"}, rm.Resource().Attributes().AsRaw())
 	metric := rm.ScopeMetrics().At(0).Metrics().At(0)
 	assert.Equal(t, "k8s.event.occurrences", metric.Name())
 	assert.Equal(t, "{occurrence}", metric.Unit())
 	assert.True(t, metric.Sum().IsMonotonic())
 	assert.Equal(t, pmetric.AggregationTemporalityCumulative, metric.Sum().AggregationTemporality())
 	assert.Equal(t, "scope", rm.ScopeMetrics().At(0).Scope().Name())
+	for _, dp := range metric.Sum().DataPoints().All() {
+		assert.Equal(t, []string{"uid", "east"}, []string{attribute(dp, "k8s.cluster.uid"), attribute(dp, "k8s.cluster.name")}, dp.Attributes().AsRaw())
+	}
 }
 
 func TestAddingAndReadingAtOnce(t *testing.T) {
@@ -214,6 +228,7 @@ func reopened(t *testing.T, stored map[Key][]byte, old *Tally) *Tally {
 	for k, value := range stored {
 		require.NoError(t, restored.Restore(k, value))
 	}
+	restored.RestoreEmitted(old.TakeEmitted())
 	return restored
 }
 
@@ -226,16 +241,16 @@ func TestSumsGoOnAfterARestart(t *testing.T) {
 	tally = reopened(t, stored, tally)
 	before := sums(tally, at(2))
 	assert.Len(t, before, 3)
-	assert.Equal(t, int64(3), before["map[]map[otel.metric.overflow:true]"])
+	assert.Equal(t, int64(3), before["map[otel.metric.overflow:true]"])
 
 	add(tally, at(3), tagged, seen("R", 5, resolver.Complete, deployment("beyond")))
 	tally = reopened(t, stored, tally)
 	after := sums(tally, at(4))
-	assert.Equal(t, int64(8), after["map[]map[otel.metric.overflow:true]"])
+	assert.Equal(t, int64(8), after["map[otel.metric.overflow:true]"])
 	assert.Len(t, after, 3, "the restored series count as series")
-	each(tally.Metrics(Scope{}, semconv.Cluster{}, at(5)), func(resource map[string]any, dp pmetric.NumberDataPoint) {
+	each(tally.Metrics(Scope{}, semconv.Cluster{}, at(5)), func(dp pmetric.NumberDataPoint) {
 		assert.Equal(t, start, dp.StartTimestamp().AsTime(), "the old start time")
-		if resource["team"] == "web" {
+		if attribute(dp, "team") == "web" {
 			assert.Equal(t, int64(2), dp.IntValue())
 		}
 	})
@@ -243,7 +258,7 @@ func TestSumsGoOnAfterARestart(t *testing.T) {
 	tally.Emitted()
 	tally.Expire(at(120))
 	tally = reopened(t, stored, tally)
-	assert.Len(t, sums(tally, at(121)), 1, "what was dropped does not come back")
+	assert.Empty(t, sums(tally, at(121)), "what was dropped does not come back")
 }
 
 // value is the sum of all series that the metric reports.
@@ -289,7 +304,7 @@ func TestWhatIsCountedWhileAWriteIsUnderWayIsInTheNextOne(t *testing.T) {
 	assert.Equal(t, int64(2), value(tally, at(3)))
 	tally.Saved()
 	assert.Equal(t, int64(34), value(tally, at(3)))
-	assert.Empty(t, tally.TakeChanged())
+	assert.Len(t, tally.TakeChanged(), 1, "the second one has a cluster now")
 	tally.Saved()
 	assert.Equal(t, int64(34), value(tally, at(4)), "a write without series changes none")
 }
@@ -349,7 +364,7 @@ func TestAResetIsSaved(t *testing.T) {
 	add(tally, at(1020), seen("R", 1, resolver.Complete, deployment("a")))
 	tally.TakeChanged()
 	tally.Saved()
-	each(tally.Metrics(Scope{}, semconv.Cluster{}, at(1021)), func(_ map[string]any, dp pmetric.NumberDataPoint) {
+	each(tally.Metrics(Scope{}, semconv.Cluster{}, at(1021)), func(dp pmetric.NumberDataPoint) {
 		assert.Equal(t, at(1000), dp.StartTimestamp().AsTime(), "with a new start time: that of the process")
 	})
 }
@@ -362,7 +377,7 @@ type dot struct {
 
 // dots are the points of the only series, in their order.
 func dots(t *Tally, now time.Time) (all []dot) {
-	each(t.Metrics(Scope{}, semconv.Cluster{}, now), func(_ map[string]any, dp pmetric.NumberDataPoint) {
+	each(t.Metrics(Scope{}, semconv.Cluster{}, now), func(dp pmetric.NumberDataPoint) {
 		all = append(all, dot{dp.IntValue(), dp.StartTimestamp().AsTime().Sub(start), dp.Timestamp().AsTime().Sub(start)})
 	})
 	return all
@@ -392,11 +407,13 @@ func TestWithoutInitialZeroTheFirstPointIsTheValue(t *testing.T) {
 	assert.Equal(t, []dot{{5, 2 * minute, 4 * minute}}, dots(tally, at(4)))
 }
 
-func TestASeriesStartsAfterTheLastCollectionAndInItsTerm(t *testing.T) {
+// The contract: the start time "is not later than the moment at which the receiver saw the first
+// occurrence". A collection may come between this moment and the one at which it counts.
+func TestASeriesStartsWhenItsFirstOccurrenceWasSeenAndInItsTerm(t *testing.T) {
 	tally := New(Config{MaxSeries: 3, SeriesTTL: time.Hour}, start)
 	dots(tally, at(10))
 	add(tally, at(11), seenAt(at(9), 5))
-	assert.Equal(t, []dot{{5, 10*minute + time.Millisecond, 12 * minute}}, dots(tally, at(12)), "the last collection did not have it")
+	assert.Equal(t, []dot{{5, 9 * minute, 12 * minute}}, dots(tally, at(12)), "also if it was seen before the last collection")
 	tally.Reset(at(20))
 	add(tally, at(21), seenAt(at(13), 5))
 	assert.Equal(t, []dot{{5, 20 * minute, 22 * minute}}, dots(tally, at(22)), "the term has begun then")
@@ -405,10 +422,10 @@ func TestASeriesStartsAfterTheLastCollectionAndInItsTerm(t *testing.T) {
 func TestAtTheEndANewSeriesHasIts0AndItsValue(t *testing.T) {
 	tally := New(Config{MaxSeries: 3, SeriesTTL: time.Hour, InitialZero: true}, start)
 	add(tally, at(1), seenAt(at(1), 5))
-	tally.End()
+	tally.End(at(1))
 	assert.Equal(t, []dot{{0, minute, minute}, {5, minute, minute + time.Millisecond}}, dots(tally, at(1)), "at least 1 ms apart")
 	tally.Emitted()
-	assert.Equal(t, []dot{{5, minute, 2 * minute}}, dots(tally, at(2)))
+	assert.Equal(t, []dot{{5, minute, minute + 2*time.Millisecond}}, dots(tally, at(2)), "the end is not later")
 }
 
 func TestTheValueIsNotEmittedBeforeItIsSavedThatThe0Was(t *testing.T) {
@@ -419,13 +436,11 @@ func TestTheValueIsNotEmittedBeforeItIsSavedThatThe0Was(t *testing.T) {
 	stored := map[Key][]byte{}
 	tally = reopened(t, stored, tally)
 	assert.Equal(t, []dot{{0, minute, minute}}, dots(tally, at(1003)), "the 0 was not emitted before the restart")
-	assert.True(t, tally.TakeBegun(), "this has to be saved")
-	assert.False(t, tally.TakeBegun())
+	assert.True(t, tally.IsUnsaved(), "this has to be saved")
 	assert.Empty(t, dots(tally, at(1004)), "a crash now would emit the 0 again")
 	tally = reopened(t, stored, tally)
 	assert.Equal(t, []dot{{5, minute, 1005 * minute}}, dots(tally, at(1005)))
-	assert.False(t, tally.TakeBegun())
-	assert.Zero(t, tally.Changed())
+	assert.Zero(t, tally.Changed(), "a point alone needs no write")
 
 	add(tally, at(1006), seenAt(at(1006), 1))
 	tally.TakeChanged()
@@ -439,40 +454,73 @@ func TestTheEndOfSavedSumsIsSavedFirst(t *testing.T) {
 	add(tally, at(1), seenAt(at(1), 5))
 	tally.TakeChanged()
 	tally.Saved()
-	tally.End()
+	tally.End(at(1))
 	assert.Empty(t, dots(tally, at(2)))
 	tally.TakeChanged()
 	tally.Saved()
-	assert.Equal(t, []dot{{0, minute, minute}, {5, minute, 3 * minute}}, dots(tally, at(3)))
-}
-
-func TestASeriesOfAnOlderVersionsCheckpointNeedsNo0(t *testing.T) {
-	tally := New(Config{MaxSeries: 3, SeriesTTL: time.Hour, InitialZero: true}, start)
-	tally.Track()
-	require.NoError(t, tally.Restore(Key{1}, []byte(`{"reason":"R","start":"2026-01-02T03:04:05Z","moved":"2026-01-02T03:04:05Z","occurrences":7}`)))
-	assert.Equal(t, []dot{{7, 0, minute}}, dots(tally, at(1)))
+	last := tally.TakeEmitted()
+	assert.Equal(t, []dot{{0, minute, minute}, {5, minute, minute + time.Millisecond}}, dots(tally, at(3)), "at the time that was saved")
+	assert.False(t, last.Before(at(1).Add(time.Millisecond)))
 }
 
 func TestDisabledAttributesDoNotDistinguishSeries(t *testing.T) {
-	config := Config{
+	tally := New(Config{
 		MaxSeries: 10, SeriesTTL: time.Hour,
-		Disabled:         semconv.Disabled{"k8s.workload.name": true, "k8s.deployment.name": true, "k8s.workload.uid": true, "k8s.deployment.uid": true, "team": true},
-		DisabledOfPoints: semconv.Disabled{"k8s.event.reason": true},
-	}
-	tally := New(config, start)
+		Disabled: semconv.Disabled{"k8s.workload.name": true, "k8s.workload.uid": true, "k8s.event.reason": true, "k8s.cluster.name": true},
+	}, start)
 	tally.Track()
-	tagged := seen("R1", 1, resolver.Complete, deployment("a"))
-	tagged.Tags.Metric = []extract.Tag{{Name: "team", Value: "web"}}
 	daemon := &resolver.Object{APIVersion: "apps/v1", Kind: "DaemonSet", Namespace: "ns", Name: "d", UID: "d"}
-	add(tally, at(1), tagged, seen("R2", 2, resolver.Complete, deployment("b")), seen("R3", 4, resolver.Complete, daemon))
+	add(tally, at(1), seen("R1", 1, resolver.Complete, deployment("a")), seen("R2", 2, resolver.Complete, deployment("b")), seen("R3", 4, resolver.Complete, daemon))
 	tally = reopened(t, map[Key][]byte{}, tally)
 	add(tally, at(2), seen("R4", 8, resolver.Complete, deployment("c")))
 	tally.TakeChanged()
 	tally.Saved()
-	assert.Equal(t, map[string]int64{
-		"map[k8s.namespace.name:ns k8s.workload.api_version:apps/v1 k8s.workload.kind:Deployment]map[k8s.event.type:Warning k8s.object.kind:Deployment]":                    11,
-		"map[k8s.daemonset.name:d k8s.namespace.name:ns k8s.workload.api_version:apps/v1 k8s.workload.kind:DaemonSet]map[k8s.event.type:Warning k8s.object.kind:DaemonSet]": 4,
-	}, sums(tally, at(3)))
+	values := map[string]int64{}
+	each(tally.Metrics(Scope{}, semconv.Cluster{UID: "uid", Name: "east"}, at(3)), func(dp pmetric.NumberDataPoint) {
+		values[fmt.Sprint(dp.Attributes().AsRaw())] = dp.IntValue()
+	})
+	const of = "map[k8s.cluster.uid:uid k8s.event.type:Warning k8s.namespace.name:ns k8s.object.kind:%[1]s k8s.workload.api_version:apps/v1 k8s.workload.kind:%[1]s]"
+	assert.Equal(t, map[string]int64{fmt.Sprintf(of, "Deployment"): 11, fmt.Sprintf(of, "DaemonSet"): 4}, values)
+}
+
+// Each subset of the attributes: an emission never has two points with the same attributes, and the
+// sum over all stays the same.
+func TestWhateverIsDisabledNoTwoPointsHaveTheSameAttributes(t *testing.T) {
+	all := Attributes()
+	for subset := range 1 << len(all) {
+		disabled := semconv.Disabled{}
+		for i, name := range all {
+			disabled[name] = subset&(1<<i) != 0
+		}
+		tally := New(Config{MaxSeries: 100, SeriesTTL: time.Hour, Disabled: disabled}, start)
+		for _, workload := range []*resolver.Object{deployment("a"), deployment("b"), pod("a"), {APIVersion: "apps/v1", Kind: "Deployment", Namespace: "other", Name: "a", UID: "1"}} {
+			tagged := seen("R1", 1, resolver.Complete, workload)
+			tagged.Tags.Metric = []extract.Tag{{Name: "team", Value: "web"}}
+			add(tally, at(1), tagged, seen("R1", 1, resolver.Complete, workload), seen("R2", 1, resolver.Complete, pod("p"), workload))
+		}
+		points, sum := map[string]bool{}, int64(0)
+		each(tally.Metrics(Scope{}, semconv.Cluster{UID: "uid", Name: "east"}, at(2)), func(dp pmetric.NumberDataPoint) {
+			attributes := fmt.Sprint(dp.Attributes().AsRaw())
+			require.False(t, points[attributes], "disabled %v: %s twice", disabled, attributes)
+			for name, off := range disabled {
+				require.False(t, off && attribute(dp, name) != "", "%s is disabled: %s", name, attributes)
+			}
+			points[attributes] = true
+			sum += dp.IntValue()
+		})
+		require.Equal(t, int64(12), sum)
+	}
+}
+
+func TestAWorkloadThatIsCreatedAgainContinuesItsSeriesWithoutItsUID(t *testing.T) {
+	for uid, series := range map[bool]int{true: 2, false: 1} {
+		tally := New(Config{MaxSeries: 10, SeriesTTL: time.Hour, Disabled: semconv.Disabled{"k8s.workload.uid": !uid}}, start)
+		again := deployment("a")
+		again.UID = "again"
+		add(tally, at(1), seen("R", 1, resolver.Complete, deployment("a")), seen("R", 2, resolver.Complete, again))
+		count, _ := tally.TakeUsage()
+		assert.Equal(t, series, count, "with k8s.workload.uid: %v", uid)
+	}
 }
 
 // The collection took its time before the event was seen, or the clock steps back.
@@ -495,14 +543,33 @@ func TestNoPointIsBeforeItsStart(t *testing.T) {
 
 // What was seen long before is delivered only after the series was dropped.
 func TestADroppedSeriesBeginsAgainAfterItsLastPoint(t *testing.T) {
-	tally := New(Config{MaxSeries: 3, SeriesTTL: minute, InitialZero: true}, start)
+	for name, waits := range map[string]int{"within series_ttl": 1, "later": 30} {
+		t.Run(name, func(t *testing.T) {
+			tally := New(Config{MaxSeries: 3, SeriesTTL: 2 * minute, InitialZero: true}, start)
+			add(tally, at(1), seenAt(at(1), 5))
+			dots(tally, at(2))
+			last := dots(tally, at(10))
+			tally.Emitted()
+			for i := range waits {
+				tally.Expire(at(11 + i))
+			}
+			add(tally, at(11+waits), seenAt(at(9), 5))
+			assert.Greater(t, dots(tally, at(12+waits))[0].at, last[0].at)
+			assert.LessOrEqual(t, len(tally.ended), 1)
+		})
+	}
+}
+
+func TestANewSeriesIsNotDelayedByOthersThatWereDropped(t *testing.T) {
+	tally := New(Config{MaxSeries: 3, SeriesTTL: minute}, start)
 	add(tally, at(1), seenAt(at(1), 5))
-	dots(tally, at(2))
-	last := dots(tally, at(10))
+	dots(tally, at(10))
 	tally.Emitted()
 	tally.Expire(at(11))
-	add(tally, at(11), seenAt(at(9), 5))
-	assert.Greater(t, dots(tally, at(11))[0].at, last[0].at)
+	other := seenAt(at(9), 5)
+	other.Event.Reason = "Other"
+	add(tally, at(11), other)
+	assert.Equal(t, []dot{{5, 9 * minute, 11 * minute}}, dots(tally, at(11)))
 }
 
 // With other settings than the checkpoint's, sums start at 0, see memory.Settle.
@@ -511,20 +578,20 @@ func TestSumsOfOtherSettingsAreDeletedFromTheCheckpoint(t *testing.T) {
 	tally := New(Config{MaxSeries: 10, SeriesTTL: time.Hour}, start)
 	tally.Track()
 	add(tally, at(1), seen("R", 100, resolver.Complete, deployment("a")), seen("R", 1000, resolver.Complete, deployment("b")))
-	tally.config.Disabled = semconv.Disabled{
-		"k8s.workload.name": true, "k8s.workload.uid": true, "k8s.deployment.name": true, "k8s.deployment.uid": true,
-	}
-	tally = reopened(t, stored, tally)
+	reopened(t, stored, tally)
 	require.Len(t, stored, 2)
+	tally = New(Config{MaxSeries: 10, SeriesTTL: time.Hour, Disabled: semconv.Disabled{"k8s.workload.name": true, "k8s.workload.uid": true}}, at(9))
+	tally.Track()
+	for k, value := range stored {
+		require.NoError(t, tally.Restore(k, value))
+	}
 	tally.Reset(at(10))
 	reopened(t, stored, tally)
 	assert.Empty(t, stored, "both deployments are the same series now")
 }
 
 func TestASeriesIsSavedUnderOneKeyWhateverWorkloadBeginsIt(t *testing.T) {
-	tally := New(Config{MaxSeries: 10, SeriesTTL: time.Hour, Disabled: semconv.Disabled{
-		"k8s.workload.name": true, "k8s.workload.uid": true, "k8s.deployment.name": true, "k8s.deployment.uid": true,
-	}}, start)
+	tally := New(Config{MaxSeries: 10, SeriesTTL: time.Hour, Disabled: semconv.Disabled{"k8s.workload.name": true, "k8s.workload.uid": true}}, start)
 	tally.Track()
 	add(tally, at(0), seen("R", 100, resolver.Complete, deployment("a")))
 	first := tally.TakeChanged()
@@ -535,4 +602,181 @@ func TestASeriesIsSavedUnderOneKeyWhateverWorkloadBeginsIt(t *testing.T) {
 	add(tally, at(121), seen("R", 7, resolver.Complete, deployment("b")))
 	assert.Equal(t, first, tally.TakeChanged())
 	assert.Contains(t, string(tally.Value(first[0])), `"occurrences":7`)
+}
+
+// The points of one series come after each other, whatever the clock of the next process shows.
+func TestPointsComeAfterThoseOfTheLastProcess(t *testing.T) {
+	tally := New(Config{MaxSeries: 3, SeriesTTL: time.Hour}, start)
+	tally.Track()
+	add(tally, at(50), seenAt(at(50), 5))
+	stored := map[Key][]byte{}
+	tally = reopened(t, stored, tally)
+	before := dots(tally, at(60))
+	require.Len(t, before, 1)
+	keys := tally.TakeChanged()
+	require.Len(t, keys, 1)
+	next := New(tally.config, at(5))
+	next.Track()
+	require.NoError(t, next.Restore(keys[0], tally.Value(keys[0])))
+	next.RestoreEmitted(tally.TakeEmitted())
+	after := dots(next, at(10))
+	require.Len(t, after, 1)
+	assert.Equal(t, before[0].start, after[0].start)
+	assert.Greater(t, after[0].at, before[0].at)
+	assert.Greater(t, dots(next, at(9))[0].at, after[0].at, "the clock is set back while it runs")
+}
+
+func TestAPointIsNotBeforeItsStart(t *testing.T) {
+	tally := New(Config{MaxSeries: 3, SeriesTTL: time.Hour}, start)
+	add(tally, at(1), seenAt(at(50), 5))
+	first := dots(tally, at(2))
+	assert.Equal(t, []dot{{5, 50 * minute, 50*minute + time.Millisecond}}, first)
+	add(tally, at(2), seenAt(at(2), 1))
+	assert.Greater(t, dots(tally, at(3))[0].at, first[0].at)
+}
+
+// emissions sums what was accepted by the name of the cluster. The points of a series increase.
+type emissions map[string]map[string]pmetric.NumberDataPoint
+
+func (e emissions) emit(t *testing.T, tally *Tally, uid string, now time.Time, accept bool) {
+	metrics := tally.Metrics(Scope{}, semconv.Cluster{UID: uid}, now)
+	if !accept {
+		return
+	}
+	each(metrics, func(dp pmetric.NumberDataPoint) {
+		of := attribute(dp, "k8s.cluster.uid")
+		if e[of] == nil {
+			e[of] = map[string]pmetric.NumberDataPoint{}
+		}
+		id := fmt.Sprint(dp.Attributes().AsRaw())
+		if last, known := e[of][id]; known {
+			assert.Greater(t, dp.Timestamp(), last.Timestamp())
+			assert.GreaterOrEqual(t, dp.IntValue(), last.IntValue())
+			assert.Equal(t, dp.StartTimestamp(), last.StartTimestamp())
+		} else if tally.config.InitialZero {
+			assert.Zero(t, dp.IntValue(), "a series begins with its 0")
+		}
+		e[of][id] = dp
+	})
+	tally.Emitted()
+}
+
+func (e emissions) sum(uid string) (sum int64) {
+	for _, dp := range e[uid] {
+		sum += dp.IntValue()
+	}
+	return sum
+}
+
+// With another name of the cluster, a series is another one: it begins at 0 with what the last one
+// has not reported, so that the sum over both stays exact.
+func TestTheNameOfTheClusterComesLate(t *testing.T) {
+	for name, initialZero := range map[string]bool{"with the 0": true, "without": false} {
+		t.Run(name, func(t *testing.T) {
+			tally, got := New(Config{MaxSeries: 100, SeriesTTL: time.Hour, InitialZero: initialZero}, start), emissions{}
+			tally.Track()
+			stored := map[Key][]byte{}
+			tally = reopened(t, stored, tally)
+			save := func() {
+				for _, k := range tally.TakeChanged() {
+					stored[k] = tally.Value(k)
+				}
+				tally.Saved()
+			}
+			a, b := seen("A", 2, resolver.Complete, deployment("a")), seen("B", 30, resolver.Complete, deployment("b"))
+			add(tally, at(1), a, b)
+			save()
+			got.emit(t, tally, "", at(2), true)
+			save()
+			got.emit(t, tally, "", at(3), true)
+			assert.Equal(t, int64(32), got.sum(""))
+
+			add(tally, at(4), a)
+			save()
+			got.emit(t, tally, "uid", at(5), false)
+			add(tally, at(5), a)
+			tally = reopened(t, stored, tally) // The new name is not saved yet.
+			got.emit(t, tally, "uid", at(6), true)
+			assert.Equal(t, int64(36), got.sum(""), "the old series ends with its whole value")
+			add(tally, at(7), a, a)
+			save()
+			for i := range 3 {
+				got.emit(t, tally, "uid", at(8+i), true)
+				tally = reopened(t, stored, tally)
+			}
+			assert.Equal(t, int64(36), got.sum(""))
+			assert.Equal(t, int64(4), got.sum("uid"), "the new one has the rest")
+			assert.Len(t, got["uid"], 1, "B has not moved since")
+		})
+	}
+}
+
+func TestANameThatIsKnownBeforeTheFirstPointsIsTheOnlyOne(t *testing.T) {
+	tally, got := New(Config{MaxSeries: 100, SeriesTTL: time.Hour, InitialZero: true}, start), emissions{}
+	add(tally, at(1), seen("A", 2, resolver.Complete, deployment("a")))
+	got.emit(t, tally, "uid", at(2), true)
+	got.emit(t, tally, "uid", at(3), true)
+	assert.Equal(t, int64(2), got.sum("uid"))
+	assert.Len(t, got, 1)
+}
+
+// Anybody who may create Events chooses the texts that tell series apart.
+func TestTheTextsOfSeriesAreBounded(t *testing.T) {
+	tally, counted := New(Config{MaxSeries: 100, SeriesTTL: time.Hour}, start), int64(0)
+	for i := range 1000 {
+		o := seen(fmt.Sprint(i, strings.Repeat("r", 100<<10)), 1, resolver.Complete, deployment("fe"))
+		o.Event.Type, o.Event.InvolvedObject.Kind = strings.Repeat("t", 100<<10), strings.Repeat("\xff", 100<<10)
+		add(tally, at(1), o)
+		counted++
+	}
+	assert.Less(t, tally.bytes, 101*meanBytes)
+	seen, sum, size := map[string]bool{}, int64(0), 0
+	for request := range tally.Metrics(Scope{}, semconv.Cluster{}, at(2)) {
+		size += (&pmetric.ProtoMarshaler{}).MetricsSize(request)
+		each(slices.Values([]pmetric.Metrics{request}), func(dp pmetric.NumberDataPoint) {
+			id := fmt.Sprint(dp.Attributes().AsRaw())
+			assert.False(t, seen[id], "two points have the same attributes")
+			seen[id] = true
+			sum += dp.IntValue()
+		})
+	}
+	assert.Less(t, size, 100*(meanBytes+1<<10))
+	assert.Equal(t, counted, sum, "nothing is lost")
+	tally.Emitted()
+	tally.Expire(at(100))
+	assert.Zero(t, tally.bytes)
+}
+
+// A usual limit of servers is 4 MiB.
+func TestTheMetricIsCutIntoRequestsOfAtMostOneMiB(t *testing.T) {
+	for name, tt := range map[string]struct{ series, size, least, most int }{
+		"nothing to cut":       {100, 10, 1, 1},
+		"several requests":     {5000, 900, 5, 8},
+		"a point that is more": {3, 2 << 20, 3, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tally := New(Config{MaxSeries: 1 << 20, SeriesTTL: time.Hour}, start)
+			for i := range tt.series {
+				o := seen(fmt.Sprint(i), 1, resolver.Complete, deployment("fe"))
+				for rest := tt.size; rest > 0; rest -= 1000 {
+					o.Tags.Metric = append(o.Tags.Metric, extract.Tag{Name: fmt.Sprint("tag", rest), Value: strings.Repeat("x", min(rest, 1000))})
+				}
+				add(tally, at(1), o)
+			}
+			requests, seen := 0, map[string]bool{}
+			for request := range tally.Metrics(Scope{Name: "scope"}, semconv.Cluster{UID: "uid"}, at(2)) {
+				requests++
+				assert.Positive(t, request.DataPointCount())
+				if request.DataPointCount() > 1 {
+					assert.LessOrEqual(t, (&pmetric.ProtoMarshaler{}).MetricsSize(request), 1<<20)
+				}
+				each(slices.Values([]pmetric.Metrics{request}), func(dp pmetric.NumberDataPoint) {
+					seen[attribute(dp, "k8s.event.reason")] = true
+				})
+			}
+			assert.Len(t, seen, tt.series, "each point is in one request")
+			assert.GreaterOrEqual(t, requests, tt.least)
+			assert.LessOrEqual(t, requests, tt.most)
+		})
+	}
 }

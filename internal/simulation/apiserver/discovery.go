@@ -18,6 +18,7 @@ type Kind struct {
 	Versions       []string // the preferred one first
 	Kind, Resource string
 	Namespaced     bool
+	NoUIDs         bool // its objects have none, as those of many aggregated API servers
 }
 
 func (k Kind) groupResource() schema.GroupResource {
@@ -26,19 +27,19 @@ func (k Kind) groupResource() schema.GroupResource {
 
 // builtIn are the kinds of a new server.
 var builtIn = []Kind{
-	{"", []string{"v1"}, "ConfigMap", "configmaps", true},
-	{"", []string{"v1"}, "Event", "events", true},
-	{"", []string{"v1"}, "Namespace", "namespaces", false},
-	{"", []string{"v1"}, "Node", "nodes", false},
-	{"", []string{"v1"}, "Pod", "pods", true},
-	{"", []string{"v1"}, "Service", "services", true},
-	{"apps", []string{"v1"}, "DaemonSet", "daemonsets", true},
-	{"apps", []string{"v1"}, "Deployment", "deployments", true},
-	{"apps", []string{"v1"}, "ReplicaSet", "replicasets", true},
-	{"apps", []string{"v1"}, "StatefulSet", "statefulsets", true},
-	{"batch", []string{"v1"}, "CronJob", "cronjobs", true},
-	{"batch", []string{"v1"}, "Job", "jobs", true},
-	{"coordination.k8s.io", []string{"v1"}, "Lease", "leases", true},
+	{"", []string{"v1"}, "ConfigMap", "configmaps", true, false},
+	{"", []string{"v1"}, "Event", "events", true, false},
+	{"", []string{"v1"}, "Namespace", "namespaces", false, false},
+	{"", []string{"v1"}, "Node", "nodes", false, false},
+	{"", []string{"v1"}, "Pod", "pods", true, false},
+	{"", []string{"v1"}, "Service", "services", true, false},
+	{"apps", []string{"v1"}, "DaemonSet", "daemonsets", true, false},
+	{"apps", []string{"v1"}, "Deployment", "deployments", true, false},
+	{"apps", []string{"v1"}, "ReplicaSet", "replicasets", true, false},
+	{"apps", []string{"v1"}, "StatefulSet", "statefulsets", true, false},
+	{"batch", []string{"v1"}, "CronJob", "cronjobs", true, false},
+	{"batch", []string{"v1"}, "Job", "jobs", true, false},
+	{"coordination.k8s.io", []string{"v1"}, "Lease", "leases", true, false},
 }
 
 func isBuiltIn(group string) bool {

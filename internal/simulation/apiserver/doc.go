@@ -26,7 +26,7 @@
 //   - A write is seen by all watches at once. etcd needs up to 100 ms for a watch from an old
 //     version, within which a compaction makes the version too old. Leases expire at once, too;
 //     etcd looks for expired ones every 500 ms.
-//   - All watch caches are behind by Options.CacheLag, and read "progress" from etcd at once: an
+//   - All watch caches are behind by Options.CacheLag, or that of the connection, and read "progress" from etcd at once: an
 //     idle kind's bookmarks and lists have the newest version. Consistent reads do not wait for
 //     the cache.
 //   - Lists at an exact version never come from the snapshots of a watch cache. The real server

@@ -176,7 +176,7 @@ func (s *Server) snapshot(c *call) (at snapshot, err error) {
 func (s *Server) await(c *call, version int64) error {
 	for deadline := time.Now().Add(cachePatience); ; {
 		s.mu.Lock()
-		reached := s.cacheVersion(c.table)
+		reached := s.cacheVersion(c)
 		s.mu.Unlock()
 		switch {
 		case reached >= version:
@@ -216,7 +216,7 @@ func (s *Server) page(c *call, at snapshot) (page []*record, list metav1.ListMet
 	case at.version > 0:
 		version = at.version
 	case at.cached:
-		version = s.cacheVersion(c.table)
+		version = s.cacheVersion(c)
 	}
 	list.ResourceVersion = strconv.FormatInt(version, 10)
 	scope := c.inScope(c.table.asOf(version), at.from)

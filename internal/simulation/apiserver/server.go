@@ -26,8 +26,10 @@ type Options struct {
 	// CompactAfter is the interval of compactions, each up to the version of the one before; 0
 	// means five minutes.
 	CompactAfter time.Duration
-	// CacheLag is how far the watch caches are behind. Events have none.
+	// CacheLag is how far the watch caches are behind, at least: see ConnContext. Events have none.
 	CacheLag time.Duration
+	// EventBookmarks lets watches of events have bookmarks.
+	EventBookmarks bool
 	// NoStreamingLists refuses sendInitialEvents, as servers before Kubernetes 1.32 do.
 	NoStreamingLists bool
 	// OldDiscovery serves version v2beta1 of aggregated discovery only, as servers before
@@ -42,6 +44,9 @@ type Options struct {
 	// Sent is called before an event is written to a client: in a list, as Added, or in a watch.
 	// size is that of the encoded event or message.
 	Sent func(client string, change watch.EventType, ev *corev1.Event, size int)
+	// Served is called when an object is read or written, while the server is locked. version is the
+	// newest one. object is nil if there is none to read, and must not be changed.
+	Served func(request Request, version int64, object Object)
 	// Read is called before a client gets the metadata of objects, one or a page of a list.
 	Read func(client string, objects int)
 }
@@ -147,13 +152,20 @@ func (s *Server) lock() (unlock func()) {
 	return s.mu.Unlock
 }
 
-type clientKey struct{}
+type (
+	clientKey struct{}
+	lagKey    struct{}
+)
 
 // ConnContext is for http.Server. It takes the client's name from a connection that has a method
-// ClientName.
+// ClientName. A method CacheLag returns how far the watch caches are behind at this connection:
+// several API servers of one etcd may be behind the address.
 func ConnContext(ctx context.Context, conn net.Conn) context.Context {
 	if named, ok := conn.(interface{ ClientName() string }); ok {
-		return context.WithValue(ctx, clientKey{}, named.ClientName())
+		ctx = context.WithValue(ctx, clientKey{}, named.ClientName())
+	}
+	if lags, ok := conn.(interface{ CacheLag() time.Duration }); ok {
+		ctx = context.WithValue(ctx, lagKey{}, lags.CacheLag())
 	}
 	return ctx
 }

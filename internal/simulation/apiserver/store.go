@@ -196,12 +196,12 @@ func (s *Server) remove(t *table, keys []string) {
 	}
 }
 
-// cacheVersion is what the watch cache of a table has reached.
-func (s *Server) cacheVersion(t *table) int64 {
-	if !t.cached {
+// cacheVersion is what the watch cache of the call's table has reached, at the call's server.
+func (s *Server) cacheVersion(c *call) int64 {
+	if !c.table.cached {
 		return s.version
 	}
-	seen := time.Now().Add(-s.options.CacheLag)
+	seen := time.Now().Add(-c.lag)
 	n := sort.Search(len(s.log), func(i int) bool { return s.log[i].at.After(seen) })
 	if n == 0 {
 		return 1
@@ -228,7 +228,7 @@ func (s *Server) create(t *table, object Object) (*record, error) {
 	}
 	s.created++
 	stored := asStored(object)
-	if stored.GetUID() == "" {
+	if stored.GetUID() == "" && !t.NoUIDs {
 		stored.SetUID(types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", s.created)))
 	}
 	stored.SetCreationTimestamp(metav1.Unix(time.Now().Unix(), 0))

@@ -160,7 +160,8 @@ func (st *stream) follow() {
 		case <-changed:
 		case <-again:
 		case <-bookmark.C:
-			if st.options.AllowWatchBookmarks && st.table.cached && st.after > start {
+			isMarked := st.table.cached || st.server.options.EventBookmarks
+			if st.options.AllowWatchBookmarks && isMarked && st.after > start {
 				st.bookmark(nil)
 				st.flush()
 			}
@@ -187,10 +188,10 @@ func (st *stream) untilBookmark() time.Duration {
 func (st *stream) next() (changes []*record, changed <-chan struct{}, again <-chan time.Time) {
 	s := st.server
 	defer s.lock()()
-	reached := s.cacheVersion(st.table)
+	reached := s.cacheVersion(st.call)
 	for _, r := range after(st.table.log, st.after) {
 		if r.version > reached {
-			again = time.After(time.Until(r.at.Add(s.options.CacheLag)))
+			again = time.After(time.Until(r.at.Add(st.lag)))
 			break
 		}
 		if st.isAbout(r) && st.derive(r) != "" {

@@ -5,7 +5,8 @@
 //
 //	go run ./internal/simulation/mutants [-only TEXT] [-seeds N] [-write FILE]
 //
-// It exits with 1 if a mutant is not found.
+// It exits with 1 if a mutant is not found. With -small-limits, it shows instead that the receiver
+// keeps its promises where its limits are reached: see limits.go.
 package main
 
 import (
@@ -26,11 +27,22 @@ func main() {
 		"or one of several with | between")
 	seeds := flag.Int("seeds", 10_000, "how many random environments one mutant may need")
 	limit := flag.Duration("limit", 20*time.Minute, "how long the environments of one mutant may take")
+	small := flag.Bool("small-limits", false, "no mutants: run the environments with small limits, "+
+		"in which the receiver keeps all promises")
+	generate := flag.Int("generated", 0, "try this many mutants that a program makes, instead of those of the list")
 	write := flag.String("write", "", "replace the table in this file, between the comments "+
 		"mutants: begin and mutants: end")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *only, *seeds, *limit, *write)
+	var err error
+	switch {
+	case *small:
+		err = runSmall(ctx, *seeds)
+	case *generate > 0:
+		err = runGenerated(ctx, *generate, *seeds, *only)
+	default:
+		err = run(ctx, *only, *seeds, *limit, *write)
+	}
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -52,6 +64,9 @@ func run(ctx context.Context, only string, seeds int, limit time.Duration, write
 		return err
 	}
 	defer s.close()
+	if err := s.build(ctx, s.unchanged); err != nil {
+		return err
+	}
 	results := s.all(ctx, chosen)
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -78,7 +93,10 @@ func choose(only string) (chosen []mutant) {
 // checkTexts returns an error that names every mutant that does not fit the code.
 func checkTexts(chosen []mutant) (errs error) {
 	for _, m := range chosen {
-		_, err := m.apply()
+		content, err := m.read()
+		if err == nil {
+			_, err = m.apply(content)
+		}
 		errs = errors.Join(errs, err)
 	}
 	return errs

@@ -74,6 +74,20 @@ var inLedger = []mutant{
 		"return 1",
 	},
 	{
+		"counts what happened while a namespace was not watched", "internal/memory/streams.go",
+		"			of.Covers, of.ResourceVersion = false, \"\"\n",
+		"			of.ResourceVersion = \"\"\n",
+	},
+	{
+		"does not remember what a filter leaves out", "internal/session/accounts.go",
+		"		occurrences := a.occurrences(c)\n",
+		`		if c.Event != nil && !a.filter.Wants(c.Event) {
+			continue
+		}
+		occurrences := a.occurrences(c)
+`,
+	},
+	{
 		"takes each list for the first", "internal/memory/memory.go",
 		"if m.streams.covers(ev) || m.isNew(ev) {",
 		"if m.isNew(ev) {",
@@ -91,10 +105,10 @@ var inDedup = []mutant{
 	},
 	{
 		"does not save that a dedup window is empty", "internal/memory/dedup/snapshot.go",
-		`	delete(w.held, k)
-	w.changed.Note(k)
+		`	w.bytes -= weightOf(ended.held)
+	w.changed.Note(ended.key())
 `,
-		`	delete(w.held, k)
+		`	w.bytes -= weightOf(ended.held)
 `,
 	},
 	{
@@ -109,26 +123,34 @@ var inDedup = []mutant{
 
 var inTally = []mutant{
 	{
+		"continues sums whose series have other attributes now", "internal/memory/memory.go",
+		`	if s.Identity != "" && s.Identity != m.config.Identity {`,
+		`	if s.Identity != s.Identity && s.Identity != m.config.Identity {`,
+	},
+	{
+		"lets a series start when it is counted", "internal/memory/tally/tally.go",
+		"start := later(seen.Round(0), t.begin)",
+		"start := later(time.Now().Round(0), later(seen, t.begin))",
+	},
+	{
 		"lets a series that expired begin again before its last point", "internal/memory/tally/tally.go",
-		"[]time.Time{t.begin, t.emitted.Add(time.Millisecond)}",
-		"[]time.Time{t.begin}",
+		"		start = later(start, last.Add(time.Millisecond))\n",
+		"		_ = last\n",
 	},
 	{
 		"emits a value before it is saved that the 0 was emitted", "internal/memory/tally/metrics.go",
-		"case t.saved != nil && !p.zero.saved:",
+		"case t.changed.Tracked() && !s.zero.saved:",
 		"case false:",
 	},
 	{
 		"does not count what goes beyond max_series", "internal/memory/tally/tally.go",
-		`	if t.series >= t.config.MaxSeries {
-		return t.overflowLocked(o)`,
-		`	if t.series >= t.config.MaxSeries {
-		return &point{}`,
+		"		id, key = identity{}, overflow\n",
+		"		return &series{}\n",
 	},
 	{
 		"reports sums that are not saved", "internal/memory/tally/metrics.go",
-		"return p.durable",
-		"return p.occurrences",
+		"return s.durable",
+		"return s.occurrences",
 	},
 	{
 		"lets the sums of a term go on with those of the last one", "internal/session/sums.go",

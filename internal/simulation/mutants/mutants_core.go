@@ -4,7 +4,7 @@ package main
 
 var inOutbox = []mutant{
 	{
-		"does not deliver the outbox at the start", "internal/session/open.go",
+		"does not deliver the outbox at the start", "internal/session/open_checkpoints.go",
 		"if !s.pipeline.deliverOutbox(t, loaded) {",
 		"if stop.Err() != nil {",
 	},
@@ -29,6 +29,11 @@ var inOutbox = []mutant{
 }
 
 var inCheckpoint = []mutant{
+	{
+		"does not report that another process has taken the storage over", "internal/session/checkpoints.go",
+		"	if errors.Is(err, checkpoint.ErrTakenOver) {\n",
+		"	if errors.Is(err, checkpoint.ErrTakenOver) {\n\t\treturn\n\t}\n\tif errors.Is(err, checkpoint.ErrTakenOver) {\n",
+	},
 	{
 		"does not repeat a write that failed", "internal/memory/checkpoint/store.go",
 		`	if a.err != nil {
@@ -59,12 +64,12 @@ var inCheckpoint = []mutant{
 		"return append([]span{{kind, session, number, number + 1}}, spans...)",
 	},
 	{
-		"sets a checkpoint aside that it cannot read for a moment", "internal/session/open.go",
+		"sets a checkpoint aside that it cannot read for a moment", "internal/session/open_checkpoints.go",
 		"case errors.Is(err, checkpoint.ErrCorrupt):",
 		"case !errors.Is(err, context.Canceled):",
 	},
 	{
-		"continues from the checkpoint of another cluster", "internal/session/open.go",
+		"continues from the checkpoint of another cluster", "internal/session/open_checkpoints.go",
 		`known != "" && uid != "" && known != uid {`,
 		`known != "" && uid == "" && known != uid {`,
 	},
@@ -93,22 +98,22 @@ var inDelivery = []mutant{
 
 var inGate = []mutant{
 	{
-		"drops what the position has not reached", "internal/election/gate.go",
+		"drops what the position has not reached", "internal/position/gate.go",
 		"o.Restores == restores && p.Reached(o.Event.Namespace, event.ResourceVersion(o.Event))",
 		"o.Restores == restores && len(p.Streams) > 0",
 	},
 	{
-		"drops nothing that the position has reached", "internal/election/gate.go",
+		"drops nothing that the position has reached", "internal/position/gate.go",
 		"	g.waiting = g.withoutReached(g.waiting, g.settings.Positions.Latest().Position)",
 		"	g.settings.Positions.Latest()",
 	},
 	{
-		"goes on after the end of its term", "internal/election/gate.go",
+		"goes on after the end of its term", "internal/position/gate.go",
 		"return g.leave != nil && !g.settings.Leadership.Leads()",
 		"return false",
 	},
 	{
-		"does not wake when it is elected", "internal/election/leadership.go",
+		"does not wake when it is elected", "internal/leadership/leadership.go",
 		`	l.uncertain = time.Time{}
 	l.announceLocked()
 `,
@@ -118,6 +123,17 @@ var inGate = []mutant{
 }
 
 var inPosition = []mutant{
+	{
+		"does not read the position when it is elected", "internal/position/gate.go",
+		`	g.refresh(term.Stop)
+	g.from`,
+		`	g.from`,
+	},
+	{
+		"writes its position without the stored one", "internal/position/positions.go",
+		"	return own.Merge(current), true",
+		"	return own.Merge(Position{}), true",
+	},
 	{
 		"publishes the position before the delivery", "internal/session/session.go",
 		"	s.pipeline.deliver(b)\n",
@@ -143,9 +159,11 @@ var inPosition = []mutant{
 		`if oldest := m.Windows.Oldest(stream); oldest > 0 && stream != "" {`,
 	},
 	{
-		"ignores the position at the start", "internal/session/open.go",
+		"ignores the position at the start", "internal/session/open_position.go",
 		"return p.newUnsaved(p.Positions.Latest().Position)",
-		"return p.newUnsaved(election.Position{})",
+		`start := p.Positions.Latest().Position
+	start.Streams = nil
+	return p.newUnsaved(start)`,
 	},
 	{
 		"takes no event for new after a compacted position", "internal/memory/memory.go",
@@ -157,8 +175,8 @@ var inPosition = []mutant{
 var inRestore = []mutant{
 	{
 		"does not notice that the cluster's versions have gone back", "internal/watch/versions.go",
-		"if err != nil || now >= known {",
-		"if err != nil || now > 0 {",
+		"if now == 0 || now >= known {",
+		"if now >= 0 {",
 	},
 	{
 		"does not take the counts after a restore for the new baseline",

@@ -51,7 +51,7 @@ var inResolver = []mutant{
 		"if true {",
 	},
 	{
-		"does not restore owners", "internal/session/open.go",
+		"does not restore owners", "internal/session/open_checkpoints.go",
 		"p.Owners.Restore(s.memory.Objects())",
 		"",
 	},
@@ -60,8 +60,8 @@ var inResolver = []mutant{
 var inConversion = []mutant{
 	{
 		"uses one log.record.uid for two counts", "internal/logrecord/logrecord.go",
-		`return string(ev.UID) + "-" + strconv.FormatInt(event.Count(ev), 10)`,
-		`return string(ev.UID) + "-" + strconv.FormatInt(min(event.Count(ev), 100), 10)`,
+		`string(ev.UID) + "-" + strconv.FormatInt(event.Count(ev), 10)`,
+		`string(ev.UID) + "-" + strconv.FormatInt(min(event.Count(ev), 100), 10)`,
 	},
 	{
 		"writes the pod as its own workload", "internal/logrecord/logrecord.go",

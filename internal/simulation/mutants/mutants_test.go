@@ -13,6 +13,7 @@ import (
 func TestEachMutantFitsTheCode(t *testing.T) {
 	t.Chdir("../../..") // to go.mod, where the runner is started
 	require.NoError(t, checkTexts(mutants()))
+	require.NoError(t, checkTexts(smallLimits))
 	names := map[string]bool{}
 	for _, m := range mutants() {
 		assert.False(t, names[m.name], "two mutants have the name %q", m.name)

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -12,16 +13,12 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"syscall"
 	"time"
 )
 
-const (
-	// simulation is the package that runs the random environments.
-	simulation = "internal/simulation"
-	// replays is how often a seed runs again at which a mutant broke a promise, and enough how
-	// often the mutant has to break one then: Go's scheduler and the receiver's jitter stay random.
-	replays, enough = 10, 3
-)
+// simulation is the package that runs the random environments.
+const simulation = "internal/simulation"
 
 // result is what the search for one mutant has come to.
 type result struct {
@@ -29,7 +26,6 @@ type result struct {
 	seeds   int    // that were needed, or tried
 	promise string // that broke; empty: the mutant was not found
 	how     string // in the simulation's words
-	times   int    // how often one broke; replays if the process crashed
 	err     error  // why there was no search; nil: there was one
 }
 
@@ -37,8 +33,9 @@ func (r *result) found() bool { return r.promise != "" }
 
 // search tries mutants one after the other.
 type search struct {
-	directory string // temporary
-	unchanged string // the test binary of the receiver without a fault
+	directory string  // temporary
+	runtime   overlay // with which runs replay exactly
+	unchanged string  // the test binary of the receiver without a fault
 	seeds     int
 	limit     time.Duration
 }
@@ -48,13 +45,25 @@ func newSearch(ctx context.Context, seeds int, limit time.Duration) (*search, er
 	if err != nil {
 		return nil, err
 	}
-	unchanged := filepath.Join(directory, "unchanged.test")
-	s := &search{directory: directory, unchanged: unchanged, seeds: seeds, limit: limit}
-	if err := s.build(ctx, s.unchanged); err != nil {
+	s := &search{directory: directory, unchanged: filepath.Join(directory, "unchanged.test"), seeds: seeds, limit: limit}
+	if err := s.makeRuntime(ctx); err != nil {
 		s.close()
 		return nil, err
 	}
 	return s, nil
+}
+
+// makeRuntime makes the overlay of the runtime.
+func (s *search) makeRuntime(ctx context.Context) error {
+	command := exec.CommandContext(ctx, "go", "run", "./"+simulation+"/runtimeoverlay", s.directory)
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("cannot make the runtime of the simulation: %w\n%s", err, output)
+	}
+	written, err := os.ReadFile(filepath.Join(s.directory, "overlay.json"))
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(written, &s.runtime)
 }
 
 func (s *search) close() { _ = os.RemoveAll(s.directory) }
@@ -89,12 +98,8 @@ func (r result) String() string {
 // one builds a mutant and runs environments until one of them breaks a promise that the unchanged
 // receiver keeps at that seed.
 func (s *search) one(ctx context.Context, m mutant) (result, error) {
-	overlay, err := m.overlay(s.directory)
-	if err != nil {
-		return result{}, err
-	}
 	binary := filepath.Join(s.directory, "mutant.test")
-	if err := s.build(ctx, binary, "-overlay", overlay); err != nil {
+	if err := s.build(ctx, binary, m); err != nil {
 		return result{}, err
 	}
 	limited, cancel := context.WithTimeout(ctx, s.limit)
@@ -107,50 +112,46 @@ func (s *search) one(ctx context.Context, m mutant) (result, error) {
 		case err != nil || !r.found():
 			return result{seeds: s.seeds}, err
 		}
-		objection, err := s.objection(ctx, binary, r.seeds)
-		if err != nil || objection == "" {
+		unchanged, err := breaks(ctx, s.unchanged, r.seeds, 1)
+		if err != nil || !unchanged.found() {
 			return r, err
 		}
-		fmt.Fprintf(os.Stdout, "seed %d does not count: %s\n", r.seeds, objection)
+		fmt.Fprintf(os.Stdout, "seed %d does not count: the unchanged receiver breaks %q: %.160s\n",
+			r.seeds, unchanged.promise, unchanged.how)
 		first = r.seeds + 1
 	}
 	return result{seeds: s.seeds}, nil
 }
 
-// objection says why a seed shows nothing about a mutant; it is empty if the seed does. The
-// unchanged receiver has to keep all promises at the seed, and the mutant must not break one by
-// chance.
-func (s *search) objection(ctx context.Context, binary string, seed int) (string, error) {
-	r, err := breaks(ctx, s.unchanged, seed, 1, "-test.count", strconv.Itoa(replays))
+// build makes a test binary of the simulation of a receiver with changes.
+func (s *search) build(ctx context.Context, binary string, changes ...mutant) error {
+	overlay, err := overlayOf(changes, s.directory, s.runtime)
 	if err != nil {
-		return "", err
+		return err
 	}
-	if r.found() {
-		return fmt.Sprintf("the unchanged receiver breaks %q: %.160s", r.promise, r.how), nil
-	}
-	r, err = breaks(ctx, binary, seed, 1, "-test.count", strconv.Itoa(replays))
-	if err != nil || r.times >= enough {
-		return "", err
-	}
-	return fmt.Sprintf("the mutant breaks a promise in %d of %d replays", r.times, replays), nil
+	return s.buildWith(ctx, binary, overlay)
 }
 
-// build makes a test binary of the simulation.
-func (s *search) build(ctx context.Context, binary string, flags ...string) error {
-	arguments := append([]string{"test", "-c", "-o", binary}, flags...)
-	command := exec.CommandContext(ctx, "go", append(arguments, "./"+simulation)...)
+// buildWith makes a test binary of the simulation with the runtime in which runs replay exactly.
+func (s *search) buildWith(ctx context.Context, binary, overlay string) error {
+	root := filepath.Join(s.directory, "goroot")
+	command := exec.CommandContext(ctx, filepath.Join(root, "bin", "go"),
+		"test", "-c", "-vet=off", "-o", binary, "-overlay", overlay, "./"+simulation)
+	command.Env = append(os.Environ(), "GOROOT="+root)
 	if output, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("cannot build the simulation: %w\n%s", err, output)
 	}
 	return nil
 }
 
-// breaks runs environments from a seed on, until one breaks a promise.
-func breaks(ctx context.Context, binary string, first, seeds int, more ...string) (result, error) {
-	arguments := append([]string{"-test.run", "^TestRandomEnvironments$", "-stop"}, more...)
-	arguments = append(arguments, "-first", strconv.Itoa(first), "-seeds", strconv.Itoa(seeds))
-	command := exec.CommandContext(ctx, binary, arguments...)
-	command.Dir = simulation
+// breaks runs environments from a seed on, with variables, until one breaks a promise.
+func breaks(ctx context.Context, binary string, first, seeds int, variables ...string) (result, error) {
+	command := exec.CommandContext(ctx, binary, "-test.run", "^TestRandomEnvironments$", "-test.timeout", "0",
+		"-stop", "-first", strconv.Itoa(first), "-seeds", strconv.Itoa(seeds))
+	command.Dir, command.Env = simulation, append(os.Environ(), variables...)
+	// The end of the context also ends the processes that it has started.
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
 	output, err := command.CombinedOutput()
 	switch {
 	case ctx.Err() != nil:
@@ -158,38 +159,24 @@ func breaks(ctx context.Context, binary string, first, seeds int, more ...string
 	case err == nil:
 		return result{}, nil
 	}
-	r := resultOf(output, first)
+	r := resultOf(output)
 	if !r.found() {
 		return result{}, fmt.Errorf("the simulation failed, and names no seed: %w\n%s", err, tail(output))
 	}
 	return r, nil
 }
 
-var (
-	violation = regexp.MustCompile(`seed (\d+) breaks "([^"]+)":? ?(.*)`)
-	crash     = regexp.MustCompile(`(?m)^(?:panic|fatal error): (.*)`)
-	bubble    = regexp.MustCompile(`synctest bubble (\d+)`)
-)
+var violation = regexp.MustCompile(`seed (\d+) breaks "([^"]+)":? ?(.*)`)
 
-// resultOf reads what a failed run found. A crash names no seed, but the bubble that it happened in:
-// each seed has one, and they are numbered from the first seed on. With two workers, two seeds may
-// have each other's number.
-func resultOf(output []byte, first int) result {
-	if found := violation.FindSubmatch(output); found != nil {
+// resultOf reads what a failed run found: the first seed, of those that ran at the same time.
+func resultOf(output []byte) (first result) {
+	for _, found := range violation.FindAllSubmatch(output, -1) {
 		seed, _ := strconv.Atoi(string(found[1]))
-		times := len(violation.FindAll(output, -1))
-		return result{seeds: seed, promise: string(found[2]), how: string(found[3]), times: times}
+		if !first.found() || seed < first.seeds {
+			first = result{seeds: seed, promise: string(found[2]), how: string(found[3])}
+		}
 	}
-	crashed := crash.FindSubmatchIndex(output)
-	if crashed == nil {
-		return result{}
-	}
-	number := 1
-	if in := bubble.FindSubmatch(output[crashed[0]:]); in != nil {
-		number, _ = strconv.Atoi(string(in[1]))
-	}
-	how := string(output[crashed[2]:crashed[3]])
-	return result{seeds: first + number - 1, promise: "it ends", how: how, times: replays}
+	return first
 }
 
 // tail returns the end of an output that is too long to be read.

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backends
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
+)
+
+// lokiAlerts are those of deploy/chart/rules/loki.
+func lokiAlerts(t *testing.T) (found []alert) {
+	t.Helper()
+	for _, path := range files(t, "deploy", "chart", "rules", "loki", "*.yaml") {
+		var file struct {
+			Groups []struct{ Rules []alert }
+		}
+		decode(t, path, &file)
+		for _, group := range file.Groups {
+			found = append(found, group.Rules...)
+		}
+	}
+	require.NotEmpty(t, found)
+	return found
+}
+
+// TestEachAlertOfLokiIsExplained: it leads to a section of docs/troubleshooting.md, and
+// docs/queries.md lists it.
+func TestEachAlertOfLokiIsExplained(t *testing.T) {
+	t.Parallel()
+	troubleshooting, queries := strings.ToLower(harness.Read(t, "docs", "troubleshooting.md")), harness.Read(t, "docs", "queries.md")
+	for _, a := range lokiAlerts(t) {
+		assert.NotEmpty(t, a.Annotations["summary"], a.Alert)
+		assert.NotEmpty(t, a.Annotations["description"], a.Alert)
+		section, found := strings.CutPrefix(a.Annotations["runbook_url"], "https://github.com/kubeevents/kubeeventsreceiver/blob/main/docs/troubleshooting.md#")
+		assert.True(t, found, a.Alert)
+		assert.Contains(t, troubleshooting, "\n### "+section+"\n")
+		assert.Contains(t, queries, "| `"+a.Alert+"` |")
+	}
+}
+
+// TestTheRulerEvaluatesTheRules: it has loaded all, and no evaluation fails.
+func TestTheRulerEvaluatesTheRules(t *testing.T) {
+	t.Parallel()
+	expected := len(lokiAlerts(t))
+	eventually(t, func() error {
+		rules, err := all.loki.rules()
+		if err != nil {
+			return err
+		}
+		if len(rules) != expected {
+			return fmt.Errorf("the ruler has %d rules", len(rules))
+		}
+		for _, r := range rules {
+			if r.Health != "ok" {
+				return fmt.Errorf("%s: %s: %s", r.Name, r.Health, r.LastError)
+			}
+		}
+		return nil
+	})
+}
+
+// causes are messages of a real cluster (testdata/producers/kubernetes), or as the API server writes
+// them, with the alert and the labels that each gives.
+var causes = []struct {
+	alert, reason, message string
+	labels                 map[string]string
+	progress               string // the reason of an event with which the problem ends
+}{
+	{
+		"KubeEventsQuotaExceeded", "FailedCreate",
+		`Error creating: pods "denied-6frrt" is forbidden: exceeded quota: compute, requested: pods=1, used: pods=0, limited: pods=0`,
+		map[string]string{"quota": "compute"}, "SuccessfulCreate",
+	},
+	{
+		"KubeEventsAdmissionDenied", "FailedCreate",
+		`Error creating: admission webhook "validate.example.com" denied the request: no label "team"`,
+		map[string]string{"policy": `admission webhook "validate.example.com"`}, "SuccessfulCreate",
+	},
+	{
+		"KubeEventsAdmissionDenied", "FailedCreate",
+		`Error creating: pods "denied-x" is forbidden: violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false`,
+		map[string]string{"policy": `PodSecurity "restricted:latest"`}, "SuccessfulCreate",
+	},
+	{
+		"KubeEventsAdmissionDenied", "FailedCreate",
+		`Error creating: pods "denied-x" is forbidden: ValidatingAdmissionPolicy 'owners' with binding 'all' denied request: no owner`,
+		map[string]string{"policy": `ValidatingAdmissionPolicy 'owners'`}, "SuccessfulCreate",
+	},
+	{
+		"KubeEventsImageNotPulled", "Failed",
+		`Failed to pull image "registry.example.com/missing:1": failed to resolve image: not found`,
+		map[string]string{"image": "registry.example.com/missing:1"}, "Pulled",
+	},
+	{
+		"KubeEventsImageNotPulled", "BackOff", `Back-off pulling image "registry.example.com/slow:1"`,
+		map[string]string{"image": "registry.example.com/slow:1"}, "Pulled",
+	},
+	{
+		"KubeEventsReferenceMissing", "FailedMount", `MountVolume.SetUp failed for volume "settings" : configmap "missing" not found`,
+		map[string]string{"missing_kind": "configmap", "missing_name": "missing"}, "Started",
+	},
+	{
+		"KubeEventsReferenceMissing", "Failed", `Error: secret "token" not found`,
+		map[string]string{"missing_kind": "secret", "missing_name": "token"}, "Started",
+	},
+}
+
+// TestTheRulesOfLokiNameTheCause: each message is a series of its alert, unless the problem ended since.
+func TestTheRulesOfLokiNameTheCause(t *testing.T) {
+	t.Parallel()
+	const namespace = "policies"
+	_, err := all.cluster.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	broken, repaired := makeReplicaSet(t, namespace, "broken"), makeReplicaSet(t, namespace, "repaired")
+	for _, c := range causes {
+		report(t, repaired, "Normal", c.progress, "it works")
+		report(t, repaired, "Warning", c.reason, c.message)
+	}
+	eventually(t, func() error { return hasMessages(namespace, "repaired", 2*len(causes)) })
+	for _, c := range causes {
+		report(t, broken, "Warning", c.reason, c.message)
+	}
+	cluster := all.cluster.UID(t)
+	for _, a := range lokiAlerts(t) {
+		eventually(t, func() error {
+			found, err := all.loki.series(a.Expr)
+			if err != nil {
+				return err
+			}
+			return compareCauses(a.Alert, namespace, cluster, found)
+		})
+	}
+}
+
+// compareCauses returns an error unless an alert has the series of its causes, and none of the
+// workload that was repaired.
+func compareCauses(alert, namespace, cluster string, found []series) error {
+	var expected, actual []string
+	for _, c := range causes {
+		if c.alert == alert {
+			labels := map[string]string{
+				"k8s_cluster_uid": cluster, "namespace": namespace, "k8s_namespace_name": namespace, "k8s_workload_kind": "ReplicaSet", "k8s_workload_name": "broken",
+			}
+			for name, value := range c.labels {
+				labels[name] = value
+			}
+			expected = append(expected, series{Metric: labels}.String())
+		}
+	}
+	for _, s := range found {
+		// The Collector of the dashboards' test, whose cluster has a name, also sees the events.
+		if s.Metric["namespace"] == namespace && s.Metric["cluster"] == "" {
+			actual = append(actual, s.String())
+		}
+	}
+	slices.Sort(expected)
+	slices.Sort(actual)
+	if !slices.Equal(expected, actual) {
+		return fmt.Errorf("%s: %s instead of %s", alert, actual, expected)
+	}
+	return nil
+}
+
+// hasMessages returns an error until Loki has a number of messages about a workload.
+func hasMessages(namespace, name string, count int) error {
+	messages, err := all.loki.messages(fmt.Sprintf("{log_source=`kube_events`, k8s_namespace_name=%q, k8s_cluster_name=``} | k8s_workload_name=%q", namespace, name))
+	if err == nil && len(messages) < count {
+		err = fmt.Errorf("Loki has %d messages about %s", len(messages), name)
+	}
+	return err
+}
+
+// makeReplicaSet makes one without pods, so that no controller writes events about it.
+func makeReplicaSet(t *testing.T, namespace, name string) corev1.ObjectReference {
+	t.Helper()
+	labels := map[string]string{"app": name}
+	set, err := all.cluster.AppsV1().ReplicaSets(namespace).Create(t.Context(), &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: appsv1.ReplicaSetSpec{Replicas: new(int32), Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: labels},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: name, Image: "example.com/" + name}}},
+		}},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	return corev1.ObjectReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Namespace: namespace, Name: name, UID: set.UID}
+}

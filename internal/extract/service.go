@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package extract
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/kubeevents/kubeeventsreceiver/resolver"
+)
+
+// The attributes of a service.
+const (
+	ServiceName      = "service.name"
+	ServiceNamespace = "service.namespace"
+	ServiceVersion   = "service.version"
+	InstanceID       = "service.instance.id"
+)
+
+var serviceAttributes = []string{ServiceName, ServiceNamespace, ServiceVersion, InstanceID}
+
+// Traceparent is the annotation of an object that names the trace in which it was changed (KEP-5915).
+const Traceparent = "tracing.k8s.io/traceparent"
+
+// podTemplateHash is the label with which a Deployment names its ReplicaSets.
+const podTemplateHash = "pod-template-hash"
+
+// Service is what records have of the service that they are about.
+type Service struct {
+	Metadata []string // of the attributes above
+	// OTelAnnotations is whether an annotation resource.opentelemetry.io/NAME of the involved object
+	// becomes NAME.
+	OTelAnnotations bool
+}
+
+// involved is the origin of rules that users cannot write: the involved object.
+const involved = "involved object"
+
+// service finds the attributes of a service as the k8sattributes processor does, and with it
+// OpenTelemetry's conventions:
+// https://opentelemetry.io/docs/specs/semconv/non-normative/k8s-attributes/
+// An annotation comes before a label, and a label before the name of a workload. The version in the
+// name of a container's image is missing: the receiver reads metadata only.
+type service struct {
+	has   map[string]bool // of serviceAttributes
+	rules []rule
+}
+
+func (s Service) compile() (service, error) {
+	c := service{has: map[string]bool{}}
+	for i, name := range s.Metadata {
+		if !slices.Contains(serviceAttributes, name) {
+			return c, fmt.Errorf("metadata[%d]: %q is not known; use some of %q. The receiver writes all other attributes of an object without this list", i, name, serviceAttributes)
+		}
+		c.has[name] = true
+	}
+	if s.OTelAnnotations {
+		c.rules = append(c.rules, rule{
+			tagName: "$1", regex: regexp.MustCompile(`^resource\.opentelemetry\.io/(.+)$`), origin: involved, part: annotation,
+		})
+	}
+	for _, l := range []struct{ name, key string }{
+		{ServiceName, "app.kubernetes.io/instance"},
+		{ServiceName, "app.kubernetes.io/name"},
+		{ServiceVersion, "app.kubernetes.io/version"},
+	} {
+		if c.has[l.name] {
+			c.rules = append(c.rules, rule{tagName: l.name, key: l.key, origin: involved, part: label})
+		}
+	}
+	return c, nil
+}
+
+// keeps returns keys that no rule has.
+func (s *service) keeps(part part) []string {
+	switch {
+	case part == annotation:
+		return []string{Traceparent}
+	case s.has[ServiceName]:
+		return []string{podTemplateHash}
+	default:
+		return nil
+	}
+}
+
+// find adds the attributes of the service that the involved object belongs to. An object that was
+// not found, and one outside all namespaces, belong to none.
+func (s *service) find(from Sources, f *found) {
+	if !from.Known || from.Chain[0].Namespace == "" {
+		return
+	}
+	object := from.Chain[0]
+	f.apply(s.rules, from)
+	if s.has[ServiceName] {
+		f.add(Tag{ServiceName, nameOfWorkload(from.Chain)}, involved)
+	}
+	if s.has[ServiceNamespace] {
+		f.add(Tag{ServiceNamespace, object.Namespace}, involved)
+	}
+	if s.has[InstanceID] && from.Container != "" {
+		f.add(Tag{InstanceID, object.Namespace + "." + object.Name + "." + from.Container}, involved)
+	}
+}
+
+// nameOfWorkload returns the name of the Deployment, StatefulSet, … that the first object belongs to,
+// else that of a pod; empty: the object belongs to none. As in the processor, the kind alone decides:
+// a StatefulSet of another group is one, too.
+func nameOfWorkload(chain []*resolver.Object) (name string) {
+	hash := chain[0].Labels[podTemplateHash]
+	for _, o := range chain {
+		switch o.Kind {
+		case "DaemonSet", "StatefulSet", "Deployment", "CronJob":
+			return o.Name
+		case "ReplicaSet":
+			// Its owner may not be known, or be deleted.
+			name = withoutHash(o.Name, hash)
+		case "Pod", "Job":
+			name = o.Name
+		default:
+			if name != "" {
+				return name
+			}
+		}
+	}
+	return name
+}
+
+// withoutHash returns the name of the Deployment that named a ReplicaSet.
+func withoutHash(replicaSet, hash string) string {
+	if deployment, ok := strings.CutSuffix(replicaSet, "-"+hash); ok && hash != "" && deployment != "" {
+		return deployment
+	}
+	return replicaSet
+}

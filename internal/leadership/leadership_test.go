@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package leadership
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestAfterAPauseNobodyKnowsWhoLeads(t *testing.T) {
+	l := NewLeadership(15*time.Second, 10*time.Second)
+	l.Started(t.Context())
+	now := l.lastBeat
+	later := now.Add
+	assert.Zero(t, l.uncertainFor(later(time.Second)))
+	assert.Zero(t, l.uncertainFor(later(2*time.Second)))
+	assert.Equal(t, 13*time.Second, l.uncertainFor(later(60*time.Second)), "as long as the elector may take to notice, and a little")
+	l.NoteBeat(later(61 * time.Second))
+	l.NoteBeat(later(62 * time.Second))
+	assert.Equal(t, 11*time.Second, l.uncertainFor(later(62*time.Second)))
+	for second := 63; second <= 73; second++ {
+		l.NoteBeat(later(time.Duration(second) * time.Second))
+	}
+	assert.Zero(t, l.uncertainFor(later(73*time.Second)))
+
+	l.NoteBeat(later(200 * time.Second))
+	l.Stopped()
+	l.Started(t.Context())
+	assert.Zero(t, l.uncertainFor(later(201*time.Second)), "an election settles it")
+}
+
+func TestAnOpenTermIsCertainWhileItIsProven(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewLeadership(15*time.Second, 10*time.Second)
+		go l.Beat(t.Context())
+		l.Started(context.Background())
+		time.Sleep(time.Minute)
+		assert.True(t, l.CertainlyLeads(), "nobody proves it")
+		l.Prove(time.Now().Add(10 * time.Second))
+		time.Sleep(11 * time.Second)
+		assert.True(t, l.Leads())
+		assert.False(t, l.CertainlyLeads(), "the elector may be waiting for another user")
+
+		go func() {
+			time.Sleep(5 * time.Second)
+			l.Prove(time.Now().Add(10 * time.Second))
+		}()
+		assert.True(t, l.WaitUntilCertain(t.Context()), "its connection was slow")
+		time.Sleep(11 * time.Second)
+		l.Stopped()
+		assert.False(t, l.NobodyElseLeads(time.Now()), "another process may lead since the last proof")
+
+		l.Started(t.Context())
+		assert.True(t, l.CertainlyLeads(), "this term ends with a context")
+	})
+}
+
+func TestTheEndOfATermWaitsForItsWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewLeadership(15*time.Second, 10*time.Second)
+		l.Started(t.Context())
+		term, ended, ok := l.Begin(t.Context(), t.Context())
+		require.True(t, ok)
+		go func() {
+			<-term.Stop.Done()
+			time.Sleep(time.Second)
+			ended()
+		}()
+		began := time.Now()
+		l.Stopped()
+		assert.Equal(t, time.Second, time.Since(began))
+		assert.False(t, l.Leads())
+		_, _, ok = l.Begin(t.Context(), t.Context())
+		assert.False(t, ok)
+	})
+}
+
+func TestLastSumsAreEmittedOnlyWhileNoOtherProcessCanLead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewLeadership(15*time.Second, 10*time.Second)
+		l.Started(t.Context())
+		l.Stopped()
+		assert.True(t, l.NobodyElseLeads(time.Now()))
+		time.Sleep(2 * time.Second)
+		assert.True(t, l.NobodyElseLeads(time.Now()))
+		time.Sleep(time.Second)
+		assert.False(t, l.NobodyElseLeads(time.Now()), "the lease may expire now")
+
+		l.Started(t.Context())
+		l.NoteBeat(time.Now().Add(time.Minute))
+		l.Stopped()
+		assert.False(t, l.NobodyElseLeads(time.Now().Add(time.Minute)), "the process was paused")
+	})
+}
+
+func TestAProcessWithoutAnElectorAlwaysLeads(t *testing.T) {
+	l := AlwaysLeads()
+	assert.False(t, l.IsElected())
+	l.NoteBeat(time.Now().Add(time.Hour))
+	assert.True(t, l.CertainlyLeads(), "also after a pause")
+	assert.True(t, l.WaitUntilCertain(t.Context()))
+	assert.True(t, l.NobodyElseLeads(time.Now()))
+	assert.Nil(t, l.Changed())
+	term, end, ok := l.Begin(t.Context(), t.Context())
+	assert.True(t, ok)
+	end()
+	assert.NoError(t, term.Stop.Err(), "its term is its life")
+}

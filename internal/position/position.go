@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package position has the position of a leader: the resource versions up to which events are
+// delivered. A leader publishes it in a ConfigMap; the standby's gate keeps events until it has
+// reached them.
+package position
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strconv"
+)
+
+// The keys of the ConfigMap's data.
+const (
+	clusterKey = "cluster"
+	streamsKey = "streams"
+)
+
+// Position is how far deliveries have come. It is a fact about deliveries, not a claim to lead.
+type Position struct {
+	// Cluster is the UID of the namespace kube-system. It is empty while it is not known.
+	Cluster string
+	// Streams holds, for each stream, the resource version up to which its events are delivered.
+	// A stream is named after its namespace; the cluster-wide stream is "".
+	Streams map[string]uint64
+}
+
+// Reached reports whether the event of this namespace and resource version is delivered: its
+// version is not above that of its namespace's stream or of the cluster-wide stream.
+func (p Position) Reached(namespace string, version uint64) bool {
+	reached, ok := p.Of(namespace)
+	return ok && version <= reached
+}
+
+// Of returns the version from which a stream may start: the higher of its own version and that of
+// the cluster-wide stream. ok is false if there is neither.
+func (p Position) Of(stream string) (version uint64, ok bool) {
+	version = max(p.Streams[stream], p.Streams[""])
+	return version, version > 0
+}
+
+// Merge returns the higher version of each stream. The result shares no memory with p and other. If
+// other is a position of another cluster, its versions mean nothing here and the result is p.
+func (p Position) Merge(other Position) Position {
+	merged := Position{Cluster: p.Cluster, Streams: make(map[string]uint64, max(len(p.Streams), len(other.Streams)))}
+	raise(merged.Streams, p.Streams)
+	if other.foreign(p.Cluster) {
+		return merged
+	}
+	if merged.Cluster == "" {
+		merged.Cluster = other.Cluster
+	}
+	raise(merged.Streams, other.Streams)
+	return merged
+}
+
+// raise puts the higher version of each stream into streams. It reports whether one became higher.
+func raise(streams, versions map[string]uint64) bool {
+	raised := false
+	for stream, version := range versions {
+		if version > streams[stream] {
+			streams[stream] = version
+			raised = true
+		}
+	}
+	return raised
+}
+
+// foreign reports whether p is known to be a position of another cluster than this one.
+func (p Position) foreign(cluster string) bool {
+	return p.Cluster != "" && cluster != "" && p.Cluster != cluster
+}
+
+func (p Position) equal(other Position) bool {
+	return p.Cluster == other.Cluster && maps.Equal(p.Streams, other.Streams)
+}
+
+// fellTo reports whether a stream of p is lower in other, or missing there. Merges only raise
+// versions, so in between somebody replaced or deleted the position, or restored the cluster.
+func (p Position) fellTo(other Position) bool {
+	if p.foreign(other.Cluster) {
+		return false // Its versions cannot be compared.
+	}
+	for stream, version := range p.Streams {
+		if other.Streams[stream] < version {
+			return true
+		}
+	}
+	return false
+}
+
+// Above reports whether a stream of p is above the version.
+func (p Position) Above(version uint64) bool {
+	for _, reached := range p.Streams {
+		if reached > version {
+			return true
+		}
+	}
+	return false
+}
+
+// encode writes the position into the data of a ConfigMap. It leaves other keys as they are.
+func (p Position) encode(data map[string]string) error {
+	streams := make(map[string]string, len(p.Streams))
+	for stream, version := range p.Streams {
+		if version > 0 {
+			streams[stream] = strconv.FormatUint(version, 10)
+		}
+	}
+	encoded, err := json.Marshal(streams)
+	if err != nil {
+		return err
+	}
+	data[clusterKey], data[streamsKey] = p.Cluster, string(encoded)
+	return nil
+}
+
+// decode reads the position from the data of a ConfigMap. The error names the key.
+func decode(data map[string]string) (Position, error) {
+	var streams map[string]string
+	text, ok := data[streamsKey]
+	if !ok {
+		return Position{}, fmt.Errorf("the key %q is missing", streamsKey)
+	}
+	if err := json.Unmarshal([]byte(text), &streams); err != nil {
+		return Position{}, fmt.Errorf("the key %q is not a JSON object of strings: %w", streamsKey, err)
+	}
+	if streams == nil {
+		return Position{}, fmt.Errorf("the key %q is not a JSON object of strings: it is null", streamsKey)
+	}
+	p := Position{Cluster: data[clusterKey], Streams: make(map[string]uint64, len(streams))}
+	for stream, text := range streams {
+		version, err := strconv.ParseUint(text, 10, 64)
+		if err != nil || version == 0 {
+			return Position{}, fmt.Errorf("the key %q has %q for the stream %q, which is not a resource version", streamsKey, text, stream)
+		}
+		p.Streams[stream] = version
+	}
+	return p, nil
+}

@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package position
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
+)
+
+const (
+	// interval is how often a standby reads the position, and a leader publishes one that advanced.
+	interval = 2 * time.Second
+	// retry is the pause between two reads of one that waits for the position.
+	retry = time.Second
+	// confirmInterval is how often a leader that has nothing to publish looks whether the stored
+	// position is still there.
+	confirmInterval = 30 * time.Second
+	// maxPause is the longest pause after requests that the API server forbids.
+	maxPause = 30 * time.Second
+)
+
+// Observer reports problems with the stored position, such as in the component's status. Its methods
+// are called after requests, also several times in a row with the same result.
+type Observer interface {
+	// PositionFailed gets a *PermissionError, a *DataError, or the error of a request that failed
+	// and was already repeated.
+	PositionFailed(err error)
+	// PositionWorks is called after each request that succeeded.
+	PositionWorks()
+}
+
+// Latest is what is known about deliveries. The Position contains what this process has delivered,
+// in every State.
+type Latest struct {
+	Position
+	State State
+}
+
+// Positions keeps the position of this process and the stored one in step. Its methods may be
+// called concurrently. Only Run, Refresh and Flush wait for requests; one of them makes requests at
+// a time.
+type Positions struct {
+	store    *Store
+	observer Observer
+	turn     chan struct{} // holds an element while requests are made
+
+	// mu guards the following. It is not held during requests.
+	mu      sync.Mutex
+	leading bool
+	cluster string   // the UID of this cluster; empty while it is not known
+	stored  Position // as of the last request that succeeded
+	state   State    // of stored
+	// storedAt is when stored was read or written.
+	storedAt time.Time
+	changed  chan struct{} // closed when Latest changes
+
+	// advanced is what this process has delivered. A standby keeps it only until it is published.
+	advanced map[string]uint64
+	// revision counts the changes of advanced that are to be published; published is the last one
+	// that was.
+	revision, published uint64
+	// replaceFrom is the first revision that replaces the void position instead of raising it.
+	replaceFrom uint64
+	void        Position
+	// ignored is the stored position that a standby found to be void; nil: none. It is ignored
+	// until a leader has replaced it.
+	ignored *Position
+
+	failures  int // requests in a row that failed
+	forbidden int // requests in a row that were forbidden
+	skip      int // intervals in which Run makes no request
+}
+
+// NewPositions returns the positions of a process that does not lead. It makes no request.
+func NewPositions(store *Store, observer Observer) *Positions {
+	return &Positions{
+		store:    store,
+		observer: observer,
+		turn:     make(chan struct{}, 1),
+		changed:  make(chan struct{}),
+		advanced: map[string]uint64{},
+	}
+}
+
+// Run keeps the stored position and this process in step until the context ends: it reads the
+// position while this process follows, and publishes what has advanced. A standby also publishes
+// what could not be published before the end of its term: it was delivered.
+func (p *Positions) Run(ctx context.Context) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		if !p.skips() {
+			_ = p.run(ctx, p.due) // The observer reports it.
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// Latest returns what is known about deliveries. The caller may keep and change the result.
+func (p *Positions) Latest() Latest {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.latestLocked()
+}
+
+// Changed returns a channel that is closed when Latest changes next. To miss no change, callers
+// must call Changed before Latest.
+func (p *Positions) Changed() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.changed
+}
+
+// Refresh reads the stored position now. If this fails, Latest keeps what was known before.
+func (p *Positions) Refresh(ctx context.Context) error {
+	return p.run(ctx, func() action { return p.read })
+}
+
+// Await reads the stored position, until this succeeds or somebody has to act before it can be
+// read. It reports false if the context ends before.
+func (p *Positions) Await(ctx context.Context) bool {
+	return wait.PollUntilContextCancel(ctx, retry, true, func(ctx context.Context) (bool, error) {
+		err := p.Refresh(ctx)
+		return err == nil || isLasting(err), nil
+	}) == nil
+}
+
+// isLasting reports whether somebody has to act before the position can be read.
+func isLasting(err error) bool {
+	var forbidden *PermissionError
+	var unreadable *DataError
+	return errors.As(err, &forbidden) || errors.As(err, &unreadable)
+}
+
+// Flush publishes now what has advanced and was not published yet.
+func (p *Positions) Flush(ctx context.Context) error {
+	return p.run(ctx, func() action {
+		if p.dirty() {
+			return p.publish
+		}
+		return nil
+	})
+}
+
+// Lead begins a term. Callers must call Refresh next, so that the term begins with what the last
+// leader published at the end.
+func (p *Positions) Lead() {
+	p.change(func() {
+		p.leading = true
+		p.forbidden, p.skip = 0, 0 // Other permissions count now.
+	})
+}
+
+// Follow ends the term. Callers should call Flush before.
+func (p *Positions) Follow() {
+	p.change(func() {
+		p.leading = false
+		p.forbidden, p.skip = 0, 0
+		if p.replacesLocked() {
+			reached.State("a term ends before it has replaced a void position")
+			p.forgetLocked() // The next leader sees by itself that the stored position is void.
+		}
+		p.cleanLocked()
+	})
+}
+
+// SetCluster sets the UID of this cluster as soon as it is known. A position of another cluster is
+// void, as if it were missing.
+func (p *Positions) SetCluster(uid string) {
+	p.change(func() {
+		p.cluster = uid
+		if p.stored.foreign(uid) && len(p.advanced) > 0 {
+			p.revision++
+		}
+	})
+}
+
+// Advance raises the position to what this process has delivered. Run publishes it. Lower versions
+// change nothing. The position's Cluster is not used; see SetCluster.
+func (p *Positions) Advance(position Position) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !raise(p.advanced, position.Streams) {
+		return
+	}
+	if !p.replacesLocked() && !p.stored.foreign(p.cluster) && !above(position.Streams, p.stored.Streams) {
+		return // The others know this already.
+	}
+	p.revision++
+	p.announceLocked()
+}
+
+// Replace sets the position also where it is lower than the known one, which callers found to be
+// void: it is above the version of a fresh list. Run publishes it.
+func (p *Positions) Replace(position Position) {
+	p.change(func() {
+		clear(p.advanced)
+		raise(p.advanced, position.Streams)
+		p.revision++
+		if p.state == Known {
+			p.void, p.replaceFrom = p.stored, p.revision
+			if p.ignored != nil {
+				reached.State("a leader replaces the position that it ignored")
+				p.void = *p.ignored // Another leader may have replaced it since.
+			}
+		}
+	})
+}
+
+// Void notes that the cluster's resource versions have gone back to now. A position above it is
+// void: it is ignored until a leader has replaced it. What this process has delivered is forgotten.
+func (p *Positions) Void(now uint64) {
+	p.change(func() {
+		p.forgetLocked()
+		if p.state == Known && p.stored.Above(now) {
+			ignored := p.stored.Merge(Position{})
+			p.ignored = &ignored
+		}
+	})
+}
+
+// action reads or publishes the position.
+type action func(context.Context) error
+
+// run runs the action that choose returns, unless it is nil, and reports its result.
+func (p *Positions) run(ctx context.Context, choose func() action) error {
+	select {
+	case p.turn <- struct{}{}:
+		defer func() { <-p.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	do := choose()
+	if do == nil {
+		return nil
+	}
+	err := do(ctx)
+	if err == nil || ctx.Err() == nil {
+		p.report(err)
+	}
+	return err
+}
+
+// due returns what Run has to do now; nil means nothing.
+func (p *Positions) due() action {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.published < p.revision:
+		return p.publish
+	case !p.leading || p.state == Unknown:
+		return p.read
+	case len(p.advanced) > 0 && time.Since(p.storedAt) >= confirmInterval:
+		return p.publish // It writes nothing that is there.
+	default:
+		return nil
+	}
+}
+
+func (p *Positions) dirty() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.published < p.revision
+}
+
+func (p *Positions) read(ctx context.Context) error {
+	_, stored, state, err := p.store.read(ctx)
+	if err != nil {
+		return err
+	}
+	p.change(func() { p.storeLocked(stored, state) })
+	return nil
+}
+
+func (p *Positions) publish(ctx context.Context) error {
+	var revision uint64
+	stored, state, err := p.store.update(ctx, func(current Position) (next Position, ok bool) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		next, ok = p.nextLocked(current)
+		revision = p.revision
+		return next, ok
+	})
+	p.change(func() {
+		if state != Unknown {
+			p.storeLocked(stored, state)
+		}
+		var forbidden *PermissionError
+		switch {
+		case err == nil:
+			p.published = max(p.published, revision)
+		case errors.As(err, &forbidden) && forbidden.Verb != "get" && !p.leading:
+			reached.State("a standby may not publish what it has delivered")
+			p.forgetLocked() // Only the leader needs this permission. A standby must go on reading.
+		}
+		p.cleanLocked()
+	})
+	return err
+}
+
+// storeLocked notes what is stored. If it is lower than the ignored one, a leader has
+// replaced it.
+func (p *Positions) storeLocked(stored Position, state State) {
+	p.stored, p.state, p.storedAt = stored, state, time.Now()
+	if p.ignored != nil && (state != Known || p.ignored.fellTo(stored) || p.ignored.foreign(stored.Cluster)) {
+		reached.State("another leader has replaced a void position")
+		p.ignored = nil
+	}
+}
+
+// nextLocked returns what to store after the current position. ok is false if this is nothing.
+func (p *Positions) nextLocked(current Position) (next Position, ok bool) {
+	if !p.leading && p.state == Known && p.stored.fellTo(current) {
+		reached.State("a standby finds that its late position is void")
+		// A leader found that the position was void. What this process delivered before may be,
+		// too.
+		p.forgetLocked()
+		return Position{}, false
+	}
+	own := Position{Cluster: p.cluster, Streams: p.advanced}
+	// If another process has replaced the void position in the meantime, then its versions count.
+	if p.replacesLocked() && !p.void.fellTo(current) {
+		return own.Merge(Position{}), true
+	}
+	if p.replacesLocked() {
+		reached.State("two processes replace a void position")
+	}
+	// The position keeps streams that this process does not watch: in a rollout, another one may.
+	return own.Merge(current), true
+}
+
+func (p *Positions) latestLocked() Latest {
+	own := Position{Cluster: p.cluster, Streams: p.advanced}
+	if p.replacesLocked() {
+		return Latest{own.Merge(Position{}), Known}
+	}
+	state := p.state
+	stored := p.stored
+	if state == Known && p.ignored != nil {
+		state, stored = Missing, Position{}
+	}
+	if state == Known && stored.foreign(p.cluster) {
+		reached.State("the position is of another cluster")
+		state = Missing
+	}
+	if state == Missing && len(p.advanced) > 0 {
+		state = Known // This process has led.
+	}
+	return Latest{own.Merge(stored), state}
+}
+
+// replacesLocked reports whether the void position is still to be replaced.
+func (p *Positions) replacesLocked() bool { return p.published < p.replaceFrom }
+
+// cleanLocked forgets what the others know. A standby that kept it could raise a position that a
+// leader has replaced since.
+func (p *Positions) cleanLocked() {
+	if !p.leading && p.published >= p.revision {
+		p.forgetLocked()
+	}
+}
+
+// forgetLocked leaves nothing to publish.
+func (p *Positions) forgetLocked() {
+	clear(p.advanced)
+	p.published = p.revision
+}
+
+// change changes the fields that mu guards, and announces it if this changes Latest.
+func (p *Positions) change(fields func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before := p.latestLocked()
+	fields()
+	if after := p.latestLocked(); after.State != before.State || !after.equal(before.Position) {
+		p.announceLocked()
+	}
+}
+
+func (p *Positions) announceLocked() {
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// report passes the result of a request to the observer.
+func (p *Positions) report(err error) {
+	if err == nil {
+		p.mu.Lock()
+		p.failures, p.forbidden, p.skip = 0, 0, 0
+		p.mu.Unlock()
+		p.observer.PositionWorks()
+		return
+	}
+	var forbidden *PermissionError
+	isForbidden, lasting := errors.As(err, &forbidden), isLasting(err)
+	p.mu.Lock()
+	p.failures++
+	p.skip = 0
+	if isForbidden {
+		// The pauses are 2, 4, 8, 16, and then 30 seconds.
+		p.skip = min(1<<p.forbidden, int(maxPause/interval)) - 1
+		p.forbidden = min(p.forbidden+1, 4)
+	}
+	// A single request may fail when an API server restarts.
+	failed := lasting || p.failures > 1
+	p.mu.Unlock()
+	if failed {
+		p.observer.PositionFailed(err)
+	}
+}
+
+// skips reports whether Run makes no request in this interval.
+func (p *Positions) skips() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.skip == 0 {
+		return false
+	}
+	p.skip--
+	return true
+}
+
+// above reports whether a version is higher than that of the same stream in other.
+func above(streams, other map[string]uint64) bool {
+	for stream, version := range streams {
+		if version > other[stream] {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,556 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package position
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// health is an Observer that keeps the last report.
+type health struct {
+	mu     sync.Mutex
+	err    error
+	failed int
+	works  int
+}
+
+func (h *health) PositionFailed(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.err = err
+	h.failed++
+}
+
+func (h *health) PositionWorks() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.err = nil
+	h.works++
+}
+
+func (h *health) ElectionFailed(error) {}
+func (h *health) ElectionWorks()       {}
+
+func (h *health) last() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.err
+}
+
+// process is a process whose Positions run.
+type process struct {
+	*Positions
+	health *health
+	stop   func() // ends Run
+}
+
+func newProcess(t *testing.T, api *fakeAPI) *process {
+	h := &health{}
+	p := &process{Positions: NewPositions(api.inMemory(), h), health: h}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		p.Run(ctx)
+	}()
+	p.stop = func() {
+		cancel()
+		<-done
+	}
+	t.Cleanup(p.stop)
+	synctest.Wait() // for the first request
+	return p
+}
+
+// lead begins a term as the receiver does.
+func (p *process) lead(t *testing.T) {
+	t.Helper()
+	p.Lead()
+	require.NoError(t, p.Refresh(t.Context()))
+}
+
+// simulate runs the test with a simulated clock.
+func simulate(t *testing.T, test func(t *testing.T, api *fakeAPI)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, newFakeAPI(t)) })
+}
+
+// pass lets time pass, and ends just after whatever is due at its end.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func isChanged(changed <-chan struct{}) bool {
+	select {
+	case <-changed:
+		return true
+	default:
+		return false
+	}
+}
+
+func cluster(version uint64) Position { return at(map[string]uint64{"": version}) }
+
+func TestAStandbyReadsThePositionEveryTwoSeconds(t *testing.T) {
+	simulate(t, func(t *testing.T, api *fakeAPI) {
+		api.hang("get")
+		p := newProcess(t, api)
+		assert.Equal(t, Latest{at(map[string]uint64{}), Unknown}, p.Latest())
+		changed := p.Changed()
+		api.hang("") // The first request still gets no response.
+		pass(requestTimeout)
+		assert.True(t, isChanged(changed))
+		assert.Equal(t, Latest{at(map[string]uint64{}), Missing}, p.Latest())
+
+		changed = p.Changed()
+		pass(interval)
+		assert.False(t, isChanged(changed), "nothing changed")
+		api.took()
+		api.set(Position{"the-uid", map[string]uint64{"a": 7}})
+		pass(interval)
+		assert.True(t, isChanged(changed))
+		assert.Equal(t, Latest{Position{"the-uid", map[string]uint64{"a": 7}}, Known}, p.Latest())
+		assert.True(t, p.Latest().Reached("a", 7))
+		pass(4 * interval)
+		assert.Equal(t, []string{"get", "get", "get", "get", "get"}, api.took())
+
+		// The stored position is a fact. If another process lowers it, then it was void.
+		api.set(cluster(3))
+		pass(interval)
+		assert.Equal(t, Latest{cluster(3), Known}, p.Latest())
+		api.setData(nil)
+		pass(interval)
+		assert.Equal(t, Latest{at(map[string]uint64{}), Missing}, p.Latest())
+	})
+}
+
+func TestALeaderPublishesWithinTwoSecondsWhatAdvanced(t *testing.T) {
+	simulate(t, func(t *testing.T, api *fakeAPI) {
+		p := newProcess(t, api)
+		p.SetCluster("the-uid")
+		p.lead(t)
+		api.took()
+		pass(5 * interval)
+		assert.Empty(t, api.took(), "a leader that has nothing to publish makes no requests")
+
+		p.Advance(cluster(10))
+		assert.Equal(t, Latest{Position{"the-uid", map[string]uint64{"": 10}}, Known}, p.Latest(), "this process has led")
+		pass(interval)
+		assert.Equal(t, Position{"the-uid", map[string]uint64{"": 10}}, api.stored())
+		assert.Equal(t, []string{"get 404", "create"}, api.took())
+		for version := uint64(11); version < 100; version++ {
+			p.Advance(cluster(version))
+			pass(100 * time.Millisecond)
+			assert.GreaterOrEqual(t, api.stored().Streams[""]+20, version)
+		}
+		assert.LessOrEqual(t, len(api.took()), 10, "a GET and a PUT every 2 s")
+
+		pass(interval)
+		api.took()
+		p.Advance(cluster(50))
+		pass(interval)
+		assert.Empty(t, api.took(), "it never goes back")
+		assert.Equal(t, cluster(99).Streams, p.Latest().Streams)
+		assert.NoError(t, p.health.last())
+	})
+}
+
+func TestTheEndOfATermAndOfTheProcessPublish(t *testing.T) {
+	simulate(t, func(t *testing.T, api *fakeAPI) {
+		p := newProcess(t, api)
+		p.lead(t)
+		p.Advance(cluster(10))
+		require.NoError(t, p.Flush(t.Context()))
+		assert.Equal(t, cluster(10), api.stored())
+		p.Follow()
+		assert.Equal(t, Latest{cluster(10), Known}, p.Latest())
+
+		api.took()
+		require.NoError(t, p.Flush(t.Context()))
+		assert.Empty(t, api.took(), "nothing to publish")
+
+		p.lead(t)
+		p.stop()
+		p.Advance(cluster(11))
+		require.NoError(t, p.Flush(t.Context()), "Run has ended")
+		assert.Equal(t, cluster(11), api.stored())
+	})
+}
+
+func TestATermBeginsWithWhatTheLastLeaderPublished(t *testing.T) {
+	simulate(t, func(t *testing.T, api *fakeAPI) {
+		p := newProcess(t, api)
+		api.set(cluster(10))
+		assert.Equal(t, Missing, p.Latest().State)
+		p.lead(t)
+		assert.Equal(t, Latest{cluster(10), Known}, p.Latest())
+		p.Advance(cluster(10))
+		pass(interval)
+		assert.Equal(t, []string{"get 404", "get"}, api.took(), "nothing to publish")
+	})
+}
+
+func TestNobodyPublishesBeforeThePositionWasRead(t *testing.T) {
+	for name, fail := range map[string]func(*fakeAPI){
+		"forbidden":  func(api *fakeAPI) { api.forbid("get") },
+		"error":      func(api *fakeAPI) { api.onRequest(func(string) error { return errors.New("broken") }) },
+		"unreadable": func(api *fakeAPI) { api.setData(map[string]string{"streams": "?"}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			simulate(t, func(t *testing.T, api *fakeAPI) {
+				fail(api)
+				p := newProcess(t, api)
+				p.Lead()
+				assert.Error(t, p.Refresh(t.Context()))
+				p.Advance(cluster(10))
+				pass(time.Minute)
+				assert.Error(t, p.Flush(t.Context()))
+				assert.Error(t, p.health.last())
+				assert.Equal(t, Latest{cluster(10), Unknown}, p.Latest())
+				for _, request := range api.took() {
+					assert.Contains(t, request, "get")
+				}
+				// Once it can be read, the higher version counts.
+				api.set(cluster(30))
+				api.onRequest(nil)
+				pass(maxPause)
+				assert.NoError(t, p.health.last())
+				assert.Equal(t, cluster(30), api.stored())
+				assert.Equal(t, Latest{cluster(30), Known}, p.Latest())
+			})
+		})
+	}
+}
+
+func TestALeaderReadsThePositionUntilItIsKnown(t *testing.T) {
+	simulate(t, func(t *testing.T, api *fakeAPI) {
+		api.set(cluster(10))
+		api.forbid("get")
+		p := newProcess(t, api)
+		p.Lead()
+		pass(time.Minute)
+		var permission *PermissionError
+		assert.ErrorAs(t, p.health.last(), &permission)
+		api.onRequest(nil)
+		pass(maxPause)
+		assert.Equal(t, Latest{cluster(10), Known}, p.Latest())
+		assert.NoError(t, p.health.last())
+	})
+}
+
+func TestAMissingPermissionIsReportedAndRetried(t *testing.T) {
+	for _, verb := range []string{"get", "create", "update"} {
+		t.Run(verb, func(t *testing.T) {
+			simulate(t, func(t *testing.T, api *fakeAPI) {
+				if verb == "update" {
+					api.set(cluster(1))
+				}
+				p := newProcess(t, api)
+				p.lead(t)
+				p.Advance(cluster(10))
+				api.forbid(verb)
+				pass(2 * interval)
+				var permission *PermissionError
+				require.ErrorAs(t, p.health.last(), &permission)
+				assert.Equal(t, verb, permission.Verb)
+
+				pass(2 * time.Minute)
+				api.took()
+				pass(5 * time.Minute)
+				requests := len(api.took())
+				assert.GreaterOrEqual(t, requests, 10)
+				assert.LessOrEqual(t, requests, 20, "once or twice in 30 s")
+
+				api.onRequest(nil)
+				pass(maxPause)
+				assert.NoError(t, p.health.last())
+				assert.Equal(t, cluster(10), api.stored())
+			})
+		})
+	}
+}
+
+func TestAStandbyReadsOnIfItMayNotWrite(t *testing.T) {
+	simulate(t, func(t *testing.T, api *fakeAPI) {
+		api.set(cluster(1))
+		p := newProcess(t, api)
+		p.lead(t)
+		api.forbid("update", "create")
+		p.Advance(cluster(10))
+		assert.Error(t, p.Flush(t.Context()))
+		pass(5 * time.Minute) // The pauses are long now.
+		p.Follow()
+		api.set(cluster(5))
+		pass(3 * interval)
+		assert.Equal(t, Latest{cluster(5), Known}, p.Latest())
+		api.set(cluster(20))
+		pass(interval)
+		assert.Equal(t, Latest{cluster(20), Known}, p.Latest())
+		assert.NoError(t, p.health.last())
+	})
+}
+
+func TestAFailedReadKeepsTheLastPosition(t *testing.T) {
+	simulate(t, func(t *testing.T, api *fakeAPI) {
+		api.set(cluster(10))
+		p := newProcess(t, api)
+		changed := p.Changed()
+		api.onRequest(func(string) error { return errors.New("broken") })
+		pass(interval)
+		assert.NoError(t, p.health.last(), "a single failure is not reported")
+		pass(interval)
+		assert.ErrorContains(t, p.health.last(), "cannot get ConfigMap")
+		assert.Error(t, p.Refresh(t.Context()))
+		api.forbid("get")
+		pass(time.Minute)
+		assert.Equal(t, Latest{cluster(10), Known}, p.Latest())
+		assert.False(t, isChanged(changed))
+
+		api.onRequest(nil)
+		require.NoError(t, p.Refresh(t.Context()))
+		assert.NoError(t, p.health.last())
+		api.set(cluster(11))
+		pass(interval)
+		assert.Equal(t, Latest{cluster(11), Known}, p.Latest(), "the pauses have ended, too")
+	})
+}
+
+func TestWhatCouldNotBePublishedInTheTermIsPublishedLater(t *testing.T) {
+	simulate(t, func(t *testing.T, api *fakeAPI) {
+		api.set(cluster(1))
+		p := newProcess(t, api)
+		p.lead(t)
+		api.onRequest(func(string) error { return errors.New("broken") })
+		p.Advance(cluster(10))
+		assert.Error(t, p.Flush(t.Context()))
+		p.Follow()
+		assert.Equal(t, Latest{cluster(10), Known}, p.Latest())
+		api.onRequest(nil)
+		api.set(at(map[string]uint64{"": 5, "a": 7}))
+		pass(interval)
+		want := at(map[string]uint64{"": 10, "a": 7})
+		assert.Equal(t, want, api.stored())
+		assert.Equal(t, Latest{want, Known}, p.Latest())
+		api.took()
+		pass(interval)
+		assert.Equal(t, []string{"get"}, api.took())
+		api.set(cluster(3)) // Another process replaced it.
+		pass(interval)
+		assert.Equal(t, Latest{cluster(3), Known}, p.Latest(), "the standby kept nothing")
+	})
+}
+
+func TestAVoidPositionIsReplaced(t *testing.T) {
+	simulate(t, func(t *testing.T, api *fakeAPI) {
+		api.set(cluster(10_000))
+		leader, standby := newProcess(t, api), newProcess(t, api)
+		leader.lead(t)
+		// Both have delivered before the cluster was restored. The standby could not publish it.
+		api.onRequest(func(verb string) error {
+			if verb == "update" {
+				return errors.New("broken")
+			}
+			return nil
+		})
+		standby.Advance(cluster(10_001))
+		leader.Advance(cluster(10_002))
+		pass(interval)
+
+		changed := leader.Changed()
+		leader.Replace(cluster(500))
+		assert.True(t, isChanged(changed))
+		assert.Equal(t, Latest{cluster(500), Known}, leader.Latest())
+		leader.Advance(cluster(501))
+		pass(interval)
+		require.NoError(t, leader.Refresh(t.Context()))
+		assert.Equal(t, Latest{cluster(501), Known}, leader.Latest(), "it is still void")
+		api.onRequest(nil)
+		require.NoError(t, leader.Flush(t.Context()))
+		assert.Equal(t, cluster(501), api.stored())
+		pass(3 * interval)
+		assert.Equal(t, cluster(501), api.stored(), "the standby does not raise it again")
+		assert.Equal(t, Latest{cluster(501), Known}, standby.Latest())
+		leader.Advance(cluster(502))
+		pass(interval)
+		assert.Equal(t, cluster(502), api.stored())
+	})
+}
+
+func TestAVoidPositionIsReplacedOnce(t *testing.T) {
+	simulate(t, func(t *testing.T, api *fakeAPI) {
+		api.set(cluster(10_000))
+		p := newProcess(t, api)
+		p.lead(t)
+		p.Replace(cluster(500))
+		api.set(cluster(510)) // Another leader replaced it first.
+		pass(interval)
+		assert.Equal(t, cluster(510), api.stored())
+		assert.Equal(t, Latest{cluster(510), Known}, p.Latest())
+
+		api.set(cluster(10_000))
+		require.NoError(t, p.Refresh(t.Context()))
+		p.Replace(cluster(520))
+		p.Follow()
+		pass(interval)
+		assert.Equal(t, cluster(10_000), api.stored(), "the next leader replaces it")
+	})
+}
+
+func TestThePositionOfAnotherClusterIsMissing(t *testing.T) {
+	simulate(t, func(t *testing.T, api *fakeAPI) {
+		api.set(Position{"another", map[string]uint64{"": 10_000}})
+		p := newProcess(t, api)
+		p.lead(t)
+		assert.Equal(t, Known, p.Latest().State)
+		p.Advance(at(map[string]uint64{"a": 5}))
+		pass(interval)
+		assert.Equal(t, Position{"another", map[string]uint64{"": 10_000, "a": 5}}, api.stored())
+
+		changed := p.Changed()
+		p.SetCluster("mine")
+		assert.True(t, isChanged(changed))
+		mine := Position{"mine", map[string]uint64{"a": 5}}
+		assert.Equal(t, Latest{mine, Known}, p.Latest())
+		pass(interval)
+		assert.Equal(t, mine, api.stored())
+
+		standby := newProcess(t, api)
+		standby.SetCluster("third")
+		pass(interval)
+		assert.Equal(t, Latest{Position{"third", map[string]uint64{}}, Missing}, standby.Latest())
+		standby.SetCluster("mine")
+		assert.Equal(t, Latest{mine, Known}, standby.Latest())
+
+		standby.SetCluster("third")
+		standby.lead(t)
+		standby.Advance(at(map[string]uint64{"a": 4}))
+		pass(interval)
+		assert.Equal(t, Position{"third", map[string]uint64{"a": 4}}, api.stored())
+	})
+}
+
+func TestRunEndsDuringARequest(t *testing.T) {
+	simulate(t, func(t *testing.T, api *fakeAPI) {
+		api.hang("get")
+		p := newProcess(t, api)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		assert.ErrorIs(t, p.Refresh(ctx), context.DeadlineExceeded, "it does not wait longer for its turn")
+		p.Lead()
+		p.Advance(cluster(1)) // These do not wait for requests.
+		assert.Equal(t, Latest{cluster(1), Unknown}, p.Latest())
+		start := time.Now()
+		p.stop()
+		assert.Zero(t, time.Since(start))
+		assert.NoError(t, p.health.last(), "an end is no failure")
+	})
+}
+
+func TestLeadersThatChangeNeverLowerAVersion(t *testing.T) {
+	for seed := range uint64(30) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			simulate(t, func(t *testing.T, api *fakeAPI) {
+				random := rand.New(rand.NewPCG(seed, 0))
+				var mu sync.Mutex
+				api.onRequest(func(string) error {
+					mu.Lock()
+					broken, wait := random.IntN(8) == 0, time.Duration(random.IntN(1500))*time.Millisecond
+					mu.Unlock()
+					time.Sleep(wait)
+					if broken {
+						return errors.New("broken")
+					}
+					return nil
+				})
+				processes := []*process{newProcess(t, api), newProcess(t, api), newProcess(t, api)}
+				delivered := at(map[string]uint64{})
+				for range 300 {
+					mu.Lock()
+					p, role := processes[random.IntN(len(processes))], random.IntN(12)
+					stream, wait := []string{"", "a", "b"}[random.IntN(3)], time.Duration(random.IntN(700))*time.Millisecond
+					mu.Unlock()
+					switch role {
+					case 0:
+						p.Lead()
+					case 1:
+						p.Follow()
+					case 2:
+						go func() { _ = p.Refresh(t.Context()) }()
+					case 3:
+						go func() { _ = p.Flush(t.Context()) }()
+					default:
+						delivered.Streams[stream]++
+						p.Advance(at(map[string]uint64{stream: delivered.Streams[stream]}))
+					}
+					time.Sleep(wait)
+				}
+				api.onRequest(nil)
+				pass(time.Minute)
+				assert.Empty(t, api.fell)
+				assert.Equal(t, delivered, api.stored(), "everything is published at the end")
+			})
+		})
+	}
+}
+
+func TestPositionsAreSafeForConcurrentUse(t *testing.T) {
+	api := newFakeAPI(t)
+	var processes, users sync.WaitGroup
+	ctx, cancel := context.WithCancel(t.Context())
+	for writer := range uint64(2) {
+		p := NewPositions(api.overHTTP(protobuf), &health{})
+		processes.Go(func() { p.Run(ctx) })
+		p.Lead()
+		users.Go(func() {
+			for version := uint64(1); version <= 300; version++ {
+				p.Advance(at(map[string]uint64{"": 2*version + writer, fmt.Sprint("own-", writer): version}))
+				if version%10 == 0 {
+					for p.Flush(ctx) != nil { // Another process may write all the time.
+						if ctx.Err() != nil {
+							return
+						}
+					}
+				}
+			}
+		})
+		users.Go(func() {
+			last := Position{}
+			for range 300 {
+				p.Changed()
+				latest := p.Latest()
+				assert.False(t, last.fellTo(latest.Position))
+				last = latest.Position
+				if last.Reached("", 300) {
+					assert.NoError(t, p.Refresh(ctx))
+				}
+			}
+		})
+	}
+	users.Wait()
+	cancel()
+	processes.Wait()
+	assert.Empty(t, api.fell)
+	assert.Equal(t, map[string]uint64{"": 601, "own-0": 300, "own-1": 300}, api.stored().Streams)
+}
+
+func TestALeaderKeepsTheStreamsThatItDoesNotWatch(t *testing.T) {
+	simulate(t, func(t *testing.T, api *fakeAPI) {
+		api.set(at(map[string]uint64{"": 7, "a": 8, "z": 3}))
+		p := newProcess(t, api)
+		p.lead(t)
+		p.Advance(at(map[string]uint64{"a": 9, "b": 10}))
+		pass(interval)
+		assert.Equal(t, at(map[string]uint64{"": 7, "a": 9, "b": 10, "z": 3}), api.stored())
+	})
+}

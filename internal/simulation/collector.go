@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"k8s.io/client-go/rest"
+
+	"github.com/kubeevents/kubeeventsreceiver"
+)
+
+// start starts the replica's next process, unless one runs.
+func (r *replica) start() {
+	if r.running() == nil {
+		r.startNext()
+	}
+}
+
+// startNext starts the replica's next process, whether or not the one before has ended.
+func (r *replica) startNext() {
+	p := r.next(nil)
+	defer close(p.launched)
+	if err := p.launch(); err != nil {
+		r.env.violate(neverSilent, "", "%s does not start: %v", p.name, err)
+	}
+}
+
+// next makes the replica's next process: the second receiver of a Collector, or its first.
+func (r *replica) next(first *process) *process {
+	r.mu.Lock()
+	r.count++
+	p := &process{
+		replica: r, number: r.count, name: fmt.Sprintf("replica-%d/%d", r.index, r.count),
+		started: time.Now(), ended: make(chan struct{}), connections: map[*clientEnd]bool{},
+		lists: map[string]lists{}, held: map[string]int{}, requests: map[int]requests{},
+		dealtWith: map[string]int{}, launched: make(chan struct{}),
+	}
+	p.first = p
+	if first != nil {
+		p.name, p.first, p.ended, p.launched = p.name+" second", first, first.ended, first.launched
+	}
+	p.extend()
+	if r.second != nil { // Before others can find the process: a fault may end it at any moment.
+		p.second = r.second.next(p)
+	}
+	r.current = p
+	r.mu.Unlock()
+	r.env.addProcess(p)
+	p.note("starts")
+	if p.number > 1 && len(r.env.plan.Later) > 0 {
+		p.note("is configured with%s", r.env.plan.differences(p.number))
+	}
+	return p
+}
+
+// receivers are those of the process's Collector.
+func (p *process) receivers() []*process {
+	if p.first.second == nil {
+		return []*process{p.first}
+	}
+	return []*process{p.first, p.first.second}
+}
+
+// extend gives the process its hosts, and the extensions that the plan configures.
+func (p *process) extend() {
+	plan, extensions := &p.replica.env.plan, map[component.ID]component.Component{}
+	if plan.Storage {
+		p.storage = &storageExtension{process: p}
+		extensions[storageID] = p.storage
+	}
+	if plan.Elector {
+		p.elector = p.first.elector
+		if p.first == p {
+			p.elector = newElector(p, plan.Lease)
+		}
+		extensions[electorID] = p.elector
+	}
+	p.hosts = []*host{{process: p, extensions: extensions}}
+	if plan.Signals == BothSignals {
+		p.hosts = append(p.hosts, &host{process: p, extensions: extensions})
+	}
+}
+
+// launch starts what the Collector starts: extensions, then each receiver in its pipelines.
+func (p *process) launch() error {
+	if p.elector != nil {
+		client := &rest.Config{Host: "http://" + p.host, Dial: dialProcess, QPS: -1}
+		p.elector.config.Context = p.host
+		if err := p.elector.start(client); err != nil {
+			return err
+		}
+		p.elector.SetCallBackFuncs(func(context.Context) {}, p.stopSlowly)
+		time.Sleep(p.replica.env.plan.SlowStart)
+	}
+	for _, r := range p.receivers() {
+		config, err := r.config()
+		if err != nil {
+			return err
+		}
+		if err := r.create(config); err != nil {
+			return err
+		}
+	}
+	for _, r := range p.receivers() {
+		for i, c := range r.receiver {
+			if err := c.Start(context.Background(), r.hosts[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// stopSlowly is what another component does at the end of a term. At the end of the process, it has
+// stopped before the elector does.
+func (p *process) stopSlowly() {
+	if !p.ending.Load() {
+		time.Sleep(p.replica.env.plan.SlowStop)
+	}
+}
+
+func (p *process) create(config component.Config) error {
+	factory := kubeeventsreceiver.NewFactory()
+	settings := receivertest.NewNopSettings(factory.Type())
+	settings.ID = component.NewID(factory.Type()) // The position of the leader is named after it.
+	if p.first != p {
+		settings.ID = component.NewIDWithName(factory.Type(), "second")
+	}
+	settings.Logger = zap.New(storyCore{p})
+	pipelines := &logsPipelines{process: p}
+	for _, e := range p.replica.env.exporters {
+		pipelines.branches = append(pipelines.branches, &branch{exporter: e, process: p})
+	}
+	ctx := context.Background()
+	if signals := p.replica.env.plan.Signals; signals != OnlyMetrics {
+		logs, err := factory.CreateLogs(ctx, settings, config, pipelines)
+		p.receiver = append(p.receiver, logs)
+		if err != nil || signals == OnlyLogs {
+			return err
+		}
+	}
+	metrics, err := factory.CreateMetrics(ctx, settings, config, &metricsPipeline{process: p})
+	p.receiver = append(p.receiver, metrics)
+	return err
+}
+
+var (
+	storageID = component.MustNewID("file_storage_of_all")
+	electorID = component.MustNewID("k8s_leader_elector")
+)
+
+// config is what the user wrote, as YAML has it: the receiver's own types may change.
+func (p *process) config() (component.Config, error) {
+	env := p.replica.env
+	written := env.plan.settings(p.configured())
+	written["auth_type"], written["context"] = "kubeConfig", p.host
+	config := kubeeventsreceiver.NewFactory().CreateDefaultConfig()
+	if err := confmap.NewFromStringMap(written).Unmarshal(config); err != nil {
+		return nil, err
+	}
+	return config, config.(*kubeeventsreceiver.Config).Validate()
+}
+
+// settings returns the receiver's settings, without those that differ by replica.
+func (p *Plan) settings(c *Configured) map[string]any {
+	set := map[string]any{
+		"start_at": "end", dedupKey: c.Dedup.String(), "collection_interval": c.Collection.String(),
+		"namespaces": c.Watched, "event_types": c.Types, "exclude_namespaces": c.ExcludeSpaces,
+		"include_reasons": c.IncludeReasons, "exclude_reasons": c.ExcludeReasons,
+		"include_kinds": c.IncludeKinds, "exclude_kinds": c.ExcludeKinds,
+		"retry_on_failure": c.Retry.settings(), "extract": p.extract(c.TagsFrom), "kube_api_qps": c.QPS, "owners": map[string]any{
+			"enabled": !c.NoOwners, "max_depth": c.MaxDepth,
+			"cache_size": c.CacheSize, "cache_ttl": c.CacheTTL.String(),
+		},
+		"metrics": map[string]any{
+			"max_series": c.MaxSeries, "series_ttl": c.SeriesTTL.String(), "initial_zero": !c.NoZero,
+			"k8s.event.occurrences": map[string]any{"attributes": c.attributes()},
+		},
+	}
+	if c.FromBeginning {
+		set["start_at"] = "beginning"
+	}
+	if p.Storage {
+		set["storage"] = storageID.String()
+	}
+	if p.Elector {
+		set["k8s_leader_elector"] = electorID.String()
+	}
+	return set
+}
+
+// dedupKey is the key of the setting.
+const dedupKey = "dedup_interval"
+
+// die ends the process's Collector as kill -9 does: what it still does reaches nothing.
+func (p *process) die(how string) {
+	if p.first.dead.Swap(true) {
+		return
+	}
+	p.replica.env.story.note(p.name, "is killed %s", how)
+	for _, r := range p.receivers() {
+		r.dead.Store(true)
+		r.leave()
+	}
+	if !p.first.ending.Swap(true) {
+		go p.first.end()
+	}
+}
+
+// leave makes room for the replica's next process.
+func (p *process) leave() {
+	p.mu.Lock()
+	p.died = time.Now()
+	p.mu.Unlock()
+	p.replica.mu.Lock()
+	if p.replica.current == p {
+		p.replica.current = nil
+	}
+	p.replica.mu.Unlock()
+	p.cut()
+}
+
+// end shuts down the Collector's receivers, one after the other, and then the extensions.
+func (p *process) end() {
+	defer close(p.ended)
+	<-p.launched
+	for _, r := range p.receivers() {
+		r.shutDown()
+	}
+	if p.elector != nil {
+		_ = p.elector.Shutdown(context.Background())
+	}
+}
+
+const (
+	// shutdownPromptly is how long a shutdown may take: the receiver's grace, and a little.
+	shutdownPromptly = 15 * time.Second
+	// shutdownTimeout is how long the Collector waits; the receiver's own grace is shorter.
+	shutdownTimeout = 40 * time.Second
+)
+
+func (p *process) shutDown() {
+	began, env := time.Now(), p.replica.env
+	if !p.isDead() {
+		p.mu.Lock()
+		p.stopped = began
+		p.mu.Unlock()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
+	defer cancel()
+	var errs error
+	for _, c := range p.receiver {
+		errs = errors.Join(errs, c.Shutdown(ctx))
+	}
+	if p.isDead() {
+		return
+	}
+	if p.storage != nil && !p.storage.closed.Load() {
+		env.violate(shutsDown, "", "%s has not closed the storage", p.name)
+	}
+	paused := env.disturbed(began, time.Now(), func(f *Fault) bool { return f.Kind == Paused })
+	if took := time.Since(began); errs != nil || took > shutdownPromptly && !paused {
+		env.violate(shutsDown, "", "%s took %v to shut down: %v", p.name, took, errs)
+	}
+}
+
+// stop ends the process's Collector in an orderly way.
+func (p *process) stop() {
+	if p.first.ending.Swap(true) {
+		<-p.ended
+		return
+	}
+	p.awaitPause() // It gets no signal before.
+	for _, r := range p.receivers() {
+		r.ending.Store(true)
+		r.note("is shut down")
+	}
+	p.first.end()
+	if p.isDead() {
+		return
+	}
+	for _, r := range p.receivers() {
+		r.note("has ended")
+		r.dead.Store(true)
+		r.leave()
+	}
+}
+
+// host is the Collector as the receiver sees it.
+type host struct {
+	process    *process
+	extensions map[component.ID]component.Component
+
+	mu     sync.Mutex // guards what follows
+	status componentstatus.Status
+	failed time.Time // when the status was an error last
+}
+
+func (h *host) GetExtensions() map[component.ID]component.Component { return h.extensions }
+
+// Report implements componentstatus.Reporter.
+func (h *host) Report(e *componentstatus.Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.status != e.Status() {
+		h.process.note("reports status %v: %v", e.Status(), e.Err())
+	}
+	if h.status == componentstatus.StatusRecoverableError {
+		h.failed = time.Now()
+	}
+	h.status = e.Status()
+}
+
+// failing reports whether the component's status is an error, or was one for that long ago.
+func (h *host) failing(lately time.Duration) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.status == componentstatus.StatusRecoverableError || time.Since(h.failed) < lately
+}
+
+// storyCore writes the receiver's log into the story.
+type storyCore struct{ process *process }
+
+func (c storyCore) Enabled(zapcore.Level) bool        { return true }
+func (c storyCore) With([]zapcore.Field) zapcore.Core { return c }
+func (c storyCore) Sync() error                       { return nil }
+func (c storyCore) Check(e zapcore.Entry, to *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	return to.AddCore(e, c)
+}
+
+func (c storyCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	encoder := zapcore.NewMapObjectEncoder()
+	for _, f := range fields {
+		f.AddTo(encoder)
+	}
+	c.process.note("logs %s: %s %v", e.Level, e.Message, encoder.Fields)
+	return nil
+}

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Configured is what the user configured of a process, apart from its storage and its elector.
+type Configured struct {
+	Dedup          time.Duration
+	FromBeginning  bool
+	Watched        []string // namespaces; empty: the whole cluster
+	Types          []string // event_types
+	IncludeReasons []string
+	ExcludeReasons []string
+	ExcludeSpaces  []string // exclude_namespaces
+	IncludeKinds   []string // of the core group: kindOf
+	ExcludeKinds   []string // likewise
+	Collection     time.Duration
+	NoOwners       bool
+	TagsFrom       []string // what extract takes tags from: namespace, node, event
+	MaxDepth       int
+	CacheSize      int
+	CacheTTL       time.Duration
+	MaxSeries      int
+	SeriesTTL      time.Duration
+	NoZero         bool     // no initial_zero
+	Without        []string // attributes of points that are switched off
+	QPS            int      // kube_api_qps
+	Retry          RetryPlan
+}
+
+// configured returns the configuration of a replica's process. Processes count from 1.
+func (p *Plan) configured(process int) *Configured {
+	if process <= 1 || len(p.Later) == 0 {
+		return &p.Configured
+	}
+	return &p.Later[min(process-2, len(p.Later)-1)]
+}
+
+func (p *process) configured() *Configured { return p.replica.env.plan.configured(p.number) }
+
+// allConfigured returns the configurations that any process may have.
+func (p *Plan) allConfigured() []*Configured {
+	all := []*Configured{&p.Configured}
+	for i := range p.Later {
+		all = append(all, &p.Later[i])
+	}
+	return all
+}
+
+// any reports whether a configuration that any process may have meets the condition.
+func (p *Plan) any(condition func(*Configured) bool) bool {
+	return slices.ContainsFunc(p.allConfigured(), condition)
+}
+
+// longestDedup returns the longest dedup_interval of any process: a window may outlive the process
+// that opened it.
+func (p *Plan) longestDedup() (longest time.Duration) {
+	for _, c := range p.allConfigured() {
+		longest = max(longest, c.Dedup)
+	}
+	return longest
+}
+
+// everWants reports whether the filters of any process let the event through.
+func (p *Plan) everWants(ev *corev1.Event) bool {
+	return p.any(func(c *Configured) bool { return c.wants(ev) })
+}
+
+// configurationsOf returns the configurations under which a record may have been made. The contract:
+// the next start "delivers the outbox as it is, whatever the configuration says then".
+func (e *environment) configurationsOf(r *record) []*Configured {
+	if r.isOfOutbox() {
+		return e.plan.allConfigured()
+	}
+	return []*Configured{r.process.configured()}
+}
+
+// wants reports whether the filters let the event through.
+func (c *Configured) wants(ev *corev1.Event) bool {
+	included := (len(c.Watched) == 0 || slices.Contains(c.Watched, ev.Namespace)) &&
+		(len(c.Types) == 0 || slices.Contains(c.Types, ev.Type)) &&
+		(len(c.IncludeReasons) == 0 || matches(c.IncludeReasons, ev.Reason)) &&
+		(len(c.IncludeKinds) == 0 || slices.Contains(c.IncludeKinds, kindOf(ev)))
+	return included && !matches(c.ExcludeReasons, ev.Reason) && !slices.Contains(c.ExcludeKinds, kindOf(ev)) &&
+		!matches(c.ExcludeSpaces, ev.InvolvedObject.Namespace)
+}
+
+// kindOf returns the kind of the involved object, in kubectl's form. Without an API version, its
+// group is not known: it is then the kind of any group.
+func kindOf(ev *corev1.Event) string {
+	gk := ev.InvolvedObject.GroupVersionKind().GroupKind()
+	return strings.ToLower(gk.String())
+}
+
+// stream is the stream in which the receiver sees the events of a namespace.
+func (c *Configured) stream(namespace string) string {
+	if len(c.Watched) > 0 {
+		return namespace
+	}
+	return ""
+}
+
+// series has the settings that form a series' identity, as far as they change.
+func (c *Configured) series() string {
+	return fmt.Sprint(c.Without, slices.Contains(c.TagsFrom, fromNamespace))
+}
+
+// seriesChange reports whether settings differ that form a series' identity.
+func (p *Plan) seriesChange() bool {
+	return p.any(func(c *Configured) bool { return c.series() != p.series() })
+}
+
+// addFilters configures what the receiver leaves out.
+func (c *Configured) addFilters(r *rand.Rand, namespaces int) {
+	if chance(r, 5) && namespaces > 1 {
+		c.Watched = []string{namespace(0), namespace(1)}
+	}
+	c.Types = oneOf(r, nil, nil, nil, []string{"Warning"}, []string{"Warning", "Normal"})
+	if chance(r, 5) {
+		c.ExcludeReasons = []string{"Pull*", "Created"}
+	}
+	if chance(r, 8) {
+		c.IncludeReasons = []string{"BackOff", "F*", "Storm", "?reated"}
+	}
+	if chance(r, 6) && c.Watched == nil {
+		c.ExcludeSpaces = []string{namespace(0), "team-[3-9]*"}
+	}
+}
+
+// setting is a part of the configuration that changes from process to process.
+type setting struct {
+	change func(r *rand.Rand, c *Configured)
+	// keep takes the setting over from another configuration.
+	keep func(to, from *Configured)
+}
+
+// settingsOfOutput change what records and points have, and when they come, but not which events
+// count.
+var settingsOfOutput = []setting{
+	{
+		func(r *rand.Rand, c *Configured) {
+			c.Dedup = oneOf(r, 0, 0, between(r, 3*time.Second, 40*time.Second), time.Minute)
+		},
+		func(to, from *Configured) { to.Dedup = from.Dedup },
+	}, {
+		func(r *rand.Rand, c *Configured) {
+			c.TagsFrom = nil
+			for _, from := range []string{fromNamespace, fromNode, fromEvent} {
+				if chance(r, 2) {
+					c.TagsFrom = append(c.TagsFrom, from)
+				}
+			}
+		},
+		func(to, from *Configured) { to.TagsFrom = from.TagsFrom },
+	}, {
+		func(r *rand.Rand, c *Configured) { c.MaxSeries = oneOf(r, 10_000, 3, 1) },
+		func(to, from *Configured) { to.MaxSeries = from.MaxSeries },
+	}, {
+		func(r *rand.Rand, c *Configured) {
+			c.Without = oneOf(r, nil, []string{"k8s.event.reason"}, []string{"k8s.workload.name"}, []string{"k8s.object.kind", "k8s.event.type"})
+		},
+		func(to, from *Configured) { to.Without = from.Without },
+	}, {
+		func(_ *rand.Rand, c *Configured) { c.NoZero = !c.NoZero },
+		func(to, from *Configured) { to.NoZero = from.NoZero },
+	}, {
+		func(r *rand.Rand, c *Configured) { c.Collection = between(r, time.Second, 30*time.Second) },
+		func(to, from *Configured) { to.Collection = from.Collection },
+	}, {
+		func(r *rand.Rand, c *Configured) { c.Retry = randomRetry(r) },
+		func(to, from *Configured) { to.Retry = from.Retry },
+	},
+}
+
+// ofStreams is how many of settingsOfFilters also decide what the streams bring.
+const ofStreams = 2
+
+// settingsOfFilters change which events count.
+var settingsOfFilters = []setting{
+	{
+		func(r *rand.Rand, c *Configured) {
+			c.Watched = oneOf(r, nil, nil, []string{namespace(0)}, []string{namespace(0), namespace(1)},
+				[]string{namespace(1), namespace(2)}, []string{namespace(2), "default", namespace(0)})
+			if c.Watched != nil {
+				c.ExcludeSpaces = nil // A namespace may not be both.
+			}
+		},
+		func(to, from *Configured) { to.Watched, to.ExcludeSpaces = from.Watched, from.ExcludeSpaces },
+	}, {
+		func(r *rand.Rand, c *Configured) {
+			c.Types = oneOf(r, nil, []string{"Warning"}, []string{"Normal"}, []string{"Warning", "Normal"})
+		},
+		func(to, from *Configured) { to.Types = from.Types },
+	}, {
+		func(r *rand.Rand, c *Configured) {
+			c.IncludeReasons = oneOf(r, nil, nil, []string{"BackOff", "F*", "Storm", "?reated"})
+			c.ExcludeReasons = oneOf(r, nil, nil, []string{"Pull*", "Created"})
+		},
+		func(to, from *Configured) {
+			to.IncludeReasons, to.ExcludeReasons = from.IncludeReasons, from.ExcludeReasons
+		},
+	}, {
+		func(r *rand.Rand, c *Configured) {
+			c.IncludeKinds, c.ExcludeKinds = oneOf(r, nil, nil, []string{"pod"}), oneOf(r, nil, nil, []string{"pod"}, []string{"node"})
+			if c.IncludeKinds != nil {
+				c.ExcludeKinds = nil
+			}
+		},
+		func(to, from *Configured) { to.IncludeKinds, to.ExcludeKinds = from.IncludeKinds, from.ExcludeKinds },
+	}, {
+		func(r *rand.Rand, c *Configured) {
+			if c.Watched == nil {
+				c.ExcludeSpaces = oneOf(r, nil, []string{namespace(0), "team-[3-9]*"}, []string{"team-*"})
+			}
+		},
+		func(to, from *Configured) { to.Watched, to.ExcludeSpaces = from.Watched, from.ExcludeSpaces },
+	},
+}
+
+// addChanges lets processes that start later have another configuration, in one plan in three of
+// those in which a process continues what another one began, and in few others.
+func (p *Plan) addChanges() {
+	r := draw(p.Seed, "configuration", 0)
+	oneIn := 3
+	if p.Mode == neither {
+		oneIn = 10
+	}
+	if p.Namespaces > fewNamespaces || !chance(r, oneIn) {
+		return
+	}
+	possible, changes := settingsOfOutput, 1+r.IntN(3)
+	// The position of a leader is of its own filters: the contract does not say what follows if the
+	// replicas have different ones. Without storage and elector, only the last process counts.
+	if p.Storage && !chance(r, 3) {
+		possible, changes = slices.Concat(settingsOfFilters, settingsOfFilters[:ofStreams], settingsOfOutput), 2+r.IntN(2)
+		p.calmDown(r)
+	}
+	next := p.Configured
+	for i := range changes {
+		if i > 0 && chance(r, 2) { // What was left out meanwhile must not count.
+			for _, s := range settingsOfFilters {
+				s.keep(&next, &p.Configured)
+			}
+		}
+		for range 1 + r.IntN(3) {
+			oneOf(r, possible...).change(r, &next)
+		}
+		p.Later = append(p.Later, next)
+		p.Faults = append(p.Faults, p.restarts(r))
+	}
+	if p.filtersChange() {
+		// In another cluster, or one that went back, the contract does not say what an earlier
+		// filter covered. What is only listed must still be there.
+		p.drop(func(f Fault) bool { return f.is(BackupRestored, ClusterNew) })
+		p.EventTTL = time.Hour
+	}
+}
+
+// calmDown lets most plans be such that each filter's events are exactly known: nothing delays them,
+// and the first list counts nothing.
+func (p *Plan) calmDown(r *rand.Rand) {
+	if chance(r, 3) {
+		return
+	}
+	p.FromBeginning = false
+	p.drop(func(f Fault) bool { return f.delaysRecords() && !f.is(Killed, Restarted) })
+}
+
+// restarts ends a process, so that the next one starts.
+func (p *Plan) restarts(r *rand.Rand) Fault {
+	f := Fault{Kind: oneOf(r, Restarted, Restarted, Killed), Replica: r.IntN(p.Replicas), From: between(r, calm, p.Active)}
+	if p.Elector && chance(r, 2) {
+		f.Replica = leader
+	}
+	f.To = f.From + between(r, 100*time.Millisecond, 10*time.Second)
+	return f
+}
+
+// filtersChange reports whether the processes have different filters.
+func (p *Plan) filtersChange() bool {
+	return p.any(func(c *Configured) bool {
+		return slices.ContainsFunc(settingsOfFilters, func(s setting) bool {
+			same := *c
+			s.keep(&same, &p.Configured)
+			return !reflect.DeepEqual(same, *c)
+		})
+	})
+}
+
+// differences describes how the configuration of a process differs from that of the one before.
+func (p *Plan) differences(process int) (text string) {
+	return changed("", p.settings(p.configured(process-1)), p.settings(p.configured(process)))
+}
+
+// changed describes the settings that differ from those before, each with its path.
+func changed(path string, before, now map[string]any) (text string) {
+	for _, key := range slices.Sorted(maps.Keys(now)) {
+		nestedBefore, isNested := before[key].(map[string]any)
+		nested, _ := now[key].(map[string]any)
+		switch {
+		case isNested:
+			text += changed(path+key+".", nestedBefore, nested)
+		case !reflect.DeepEqual(before[key], now[key]):
+			text += fmt.Sprintf(" %s%s: %v", path, key, now[key])
+		}
+	}
+	return text
+}
+
+// shrinkConfigurations takes changes of the configuration out of the smallest plan so far.
+func shrinkConfigurations(smallest func() *Plan, try func(func(*Plan)) bool) {
+	if len(smallest().Later) == 0 || try(func(p *Plan) { p.Later = nil }) {
+		return
+	}
+	for i := range smallest().Later {
+		for _, s := range slices.Concat(settingsOfFilters, settingsOfOutput) {
+			kept := smallest().Later[i]
+			s.keep(&kept, smallest().configured(i+1))
+			if !reflect.DeepEqual(kept, smallest().Later[i]) {
+				try(func(p *Plan) {
+					p.Later = slices.Clone(p.Later)
+					p.Later[i] = kept
+				})
+			}
+		}
+	}
+}
+
+// parts describe what is not usual.
+func (c *Configured) parts() []part {
+	return []part{
+		{fmt.Sprint("namespaces ", c.Watched), c.Watched != nil},
+		{fmt.Sprint("event_types ", c.Types), c.Types != nil},
+		{fmt.Sprint("include_reasons ", c.IncludeReasons), c.IncludeReasons != nil},
+		{fmt.Sprint("exclude_reasons ", c.ExcludeReasons), c.ExcludeReasons != nil},
+		{fmt.Sprint("exclude_namespaces ", c.ExcludeSpaces), c.ExcludeSpaces != nil},
+		{fmt.Sprint("max_depth ", c.MaxDepth), c.MaxDepth != 10},
+		{fmt.Sprint("cache_size ", c.CacheSize), c.CacheSize < 100_000},
+		{fmt.Sprint("cache_ttl ", c.CacheTTL), c.CacheTTL < 10*time.Minute},
+		{fmt.Sprint("max_series ", c.MaxSeries), c.MaxSeries < 10_000},
+		{"no initial_zero", c.NoZero},
+		{fmt.Sprint("series_ttl ", c.SeriesTTL), c.SeriesTTL < time.Hour},
+		{"no owners", c.NoOwners},
+		{fmt.Sprint("tags from ", c.TagsFrom), c.TagsFrom != nil},
+		{fmt.Sprint("retry_on_failure ", c.Retry.settings()), c.Retry != RetryPlan{}},
+	}
+}

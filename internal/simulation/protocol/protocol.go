@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package protocol is a model of the protocol between replicas with an elector and without storage:
+// the lease, the published position, and what a standby holds. It has the rules of internal/leadership,
+// internal/position and internal/session without time, connections and content, so that every order of its steps can
+// be tried (Explore), and the steps of a simulated run compared with it (Follow). One event occurs once. The lease is assumed to be held by one process at a time, and a
+// leader to know when it no longer holds it: leadership.Lease has tests of its own.
+package protocol
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+)
+
+// State is the cluster and its replicas between two steps. Its zero value has no replica.
+type State struct {
+	Newest   int64   // the newest resource version of the cluster
+	Restores int     // how often etcd was restored from a backup
+	Events   []Event // that were ever written
+	Lease    int     // who holds it: the number of a replica from 1; 0: nobody
+	Position int64   // that is stored; 0: none
+	Replicas []Replica
+	// Disturbed is set by the steps after which a record may be repeated.
+	Disturbed bool
+}
+
+// Event is an event that was written.
+type Event struct {
+	Version   int64 // in the history in which it was written
+	Exists    bool  // no restore has removed it
+	Published int64 // the position that was stored when it was written
+	Required  bool  // no start makes it a past event: that position is of its history
+	Delivered int   // how often a pipeline accepted it
+}
+
+// Replica is a process, or the place of one that has crashed.
+type Replica struct {
+	Up       bool
+	Restores int   // that it has noticed
+	Seen     int64 // the version up to which it has accounted for the events
+	// Holds has, for each event, what the process makes of it.
+	Holds []Hold
+	Read  int64 // the position that it read last; 0: none
+	// Perhaps is a position that the process may have read: a trace does not show it.
+	Perhaps int64
+	// Ignored is a position that was above the newest version when the process noticed a restore.
+	Ignored int64
+	Leads   bool  // its term has begun and not ended
+	From    int64 // the position at the beginning of its term
+	Reached int64 // the version up to which it has delivered; a standby keeps it until it is published
+	// Owes is set if Reached is to be published, and Replaces if it replaces Void instead of raising
+	// what is stored. Lowered is set from the notice of a restore to the first delivery after it.
+	Owes, Replaces, Lowered bool
+	Void                    int64
+}
+
+// Hold is what a process makes of an event.
+type Hold byte
+
+// An event that was not seen; that is dealt with; that waits to be delivered; that waits, and is of
+// a history that the cluster has lost.
+const (
+	Unseen Hold = iota
+	Settled
+	Waiting
+	Stranded
+)
+
+// New returns a state in which replicas are down and nothing has happened.
+func New(replicas int) *State { return &State{Replicas: make([]Replica, replicas)} }
+
+// Clone returns a copy that shares nothing.
+func (s *State) Clone() *State {
+	c := *s
+	c.Events, c.Replicas = slices.Clone(s.Events), slices.Clone(s.Replicas)
+	for i := range c.Replicas {
+		c.Replicas[i].Holds = slices.Clone(c.Replicas[i].Holds)
+	}
+	return &c
+}
+
+// Key returns the same text for equal states only.
+func (s *State) Key() string {
+	b := []byte{byte(s.Restores), byte(s.Lease), bit(s.Disturbed)}
+	b = binary.AppendVarint(binary.AppendVarint(b, s.Newest), s.Position)
+	for _, e := range s.Events {
+		b = append(binary.AppendVarint(b, e.Version), byte(e.Published), bit(e.Exists)<<1|bit(e.Required), byte(min(e.Delivered, 2)))
+	}
+	for i := range s.Replicas {
+		r := &s.Replicas[i]
+		b = append(b, byte(r.Restores), bit(r.Up)<<4|bit(r.Leads)<<3|bit(r.Owes)<<2|bit(r.Replaces)<<1|bit(r.Lowered))
+		for _, n := range []int64{r.Seen, r.Read, r.Ignored, r.From, r.Reached, r.Void} {
+			b = binary.AppendVarint(b, n)
+		}
+		for i := range s.Events {
+			b = append(b, byte(r.hold(i)))
+		}
+	}
+	return string(b)
+}
+
+func bit(b bool) byte {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (r *Replica) hold(i int) Hold {
+	if i < len(r.Holds) {
+		return r.Holds[i]
+	}
+	return Unseen
+}
+
+func (r *Replica) set(i int, h Hold) {
+	for len(r.Holds) <= i {
+		r.Holds = append(r.Holds, Unseen)
+	}
+	r.Holds[i] = h
+}
+
+// lost is a broken promise: an event that nobody will deliver.
+func lost(i int, why string) error { return fmt.Errorf("event %d is lost: %s", i, why) }

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestPromisesHoldInEveryState(t *testing.T) {
+	for name, bounds := range map[string]Bounds{
+		"without a fault":                    {Events: 3},
+		"one crash":                          {Events: 3, Crashes: 1},
+		"two crashes":                        {Events: 2, Crashes: 2},
+		"a lease, answer or read that fails": {Events: 2, Faults: 1},
+		"a crash and another fault":          {Events: 2, Crashes: 1, Faults: 1},
+		"a restored etcd":                    {Events: 2, Restores: 1},
+		"a restored etcd, and a crash before or after it":       {Events: 1, Restores: 1, Crashes: 1},
+		"a restored etcd, and another fault before or after it": {Events: 1, Restores: 1, Faults: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			states, broken := Explore(bounds)
+			t.Log(states, "states")
+			if broken != nil {
+				t.Error(broken)
+			}
+		})
+	}
+}
+
+// TestALeaderThatEndsBeforeItNoticesARestoreLosesEvents: docs/guarantees.md says so. The position that
+// it publishes is above the version of the cluster, which soon reaches it with other events.
+func TestALeaderThatEndsBeforeItNoticesARestoreLosesEvents(t *testing.T) {
+	_, broken := Explore(Bounds{Events: 3, Restores: 1, Together: true})
+	require.NotNil(t, broken)
+	assert.ErrorContains(t, broken, "is lost: nobody delivers it, when all works again")
+}
+
+// TestWrongRulesAreFound breaks one rule of a state before each step.
+func TestWrongRulesAreFound(t *testing.T) {
+	for name, tt := range map[string]struct {
+		wrong func(*State)
+		want  string
+	}{
+		"a leader publishes what it has seen, not what it has delivered": {func(s *State) {
+			for i := range s.Replicas {
+				if r := &s.Replicas[i]; r.Leads && r.Seen > r.Reached {
+					r.Reached, r.Owes = r.Seen, true
+				}
+			}
+		}, "is lost"},
+		"a standby drops what it holds when it leads": {func(s *State) {
+			for i := range s.Replicas {
+				for j := range s.Replicas[i].Holds {
+					if s.Replicas[i].Leads && s.Replicas[i].Reached == 0 {
+						s.Replicas[i].Holds[j] = Settled
+					}
+				}
+			}
+		}, "is lost"},
+		"a leader does not read the position at the beginning of its term": {func(s *State) {
+			for i := range s.Replicas {
+				if r := &s.Replicas[i]; s.Lease == i+1 && !r.Leads {
+					r.Read, r.From, r.Leads = 0, 0, true
+				}
+			}
+		}, "is repeated"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, broken := explore(Bounds{Events: 2, Crashes: 1}, tt.wrong)
+			require.NotNil(t, broken)
+			assert.ErrorContains(t, broken, tt.want)
+		})
+	}
+}

@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// ErrNotPossible is returned for a step that cannot happen in a state.
+var ErrNotPossible = errors.New("not possible")
+
+// Kind is what a step does.
+type Kind string
+
+// The steps. Those of a replica have its number, from 0.
+const (
+	Write   Kind = "an event is written"
+	Restore Kind = "etcd is restored" // to Version, at which Position was stored
+
+	Start   Kind = "starts" // continues from the stored position, or else from now on
+	Crash   Kind = "crashes"
+	Observe Kind = "sees the next event"
+	Notice  Kind = "notices the restore, and lists"
+
+	Elect   Kind = "takes the lease"
+	Expire  Kind = "loses the lease"
+	Begin   Kind = "begins its term" // Fails: it cannot read the position
+	End     Kind = "ends its term"
+	Deliver Kind = "delivers what waits" // Fails: accepted, but the answer was lost
+	First   Kind = "delivers the first"  // The term ends before the next request.
+	Publish Kind = "publishes its position"
+	Read    Kind = "reads the position"
+)
+
+// Step is one step. Its zero fields mean nothing.
+type Step struct {
+	Kind              Kind
+	Replica           int
+	Version, Position int64
+	Fails             bool
+	// Events are the indexes of what a record reports: of Deliver in a trace.
+	Events []int
+}
+
+func (s Step) String() string {
+	text := fmt.Sprintf("%d %s", s.Replica, s.Kind)
+	switch s.Kind {
+	case Write:
+		text = string(s.Kind)
+	case Restore:
+		text = fmt.Sprintf("%s to version %d and position %d", s.Kind, s.Version, s.Position)
+	}
+	if s.Events != nil {
+		text += fmt.Sprint(", which is events ", s.Events)
+	}
+	if s.Fails {
+		text += ", which fails"
+	}
+	return text
+}
+
+// isFault reports whether something must not work for the step to happen.
+func (s *State) isFault(step Step) bool {
+	switch step.Kind {
+	case Expire, First:
+		return true
+	case End: // It is orderly only if its position is published before.
+		return s.Replicas[step.Replica].Owes
+	}
+	return step.Fails
+}
+
+// Apply changes the state as the step does. The error is ErrNotPossible, or a broken promise.
+func (s *State) Apply(step Step) error {
+	err := s.apply(step)
+	for i := range s.Replicas { // What no step reads any more does not tell states apart.
+		r := &s.Replicas[i]
+		if !r.Leads {
+			r.From = 0
+		}
+		if !r.Replaces {
+			r.Void = 0
+		}
+	}
+	return err
+}
+
+func (s *State) apply(step Step) error {
+	switch step.Kind {
+	case Write:
+		return s.write(step.Version)
+	case Restore:
+		return s.restore(step)
+	case Start:
+		return s.start(step.Replica)
+	}
+	r := &s.Replicas[step.Replica]
+	if !r.Up {
+		return ErrNotPossible
+	}
+	switch step.Kind {
+	case Crash:
+		s.release(step.Replica)
+		*r, s.Disturbed = Replica{}, true
+		return nil
+	case Observe:
+		return s.observe(r, step.Version)
+	case Notice:
+		return s.notice(r)
+	case Elect:
+		return s.elect(step.Replica)
+	case Expire:
+		return s.expire(step.Replica)
+	case Begin:
+		return s.begin(step)
+	case End:
+		return s.end(step.Replica)
+	case Deliver, First:
+		return s.deliver(step)
+	case Publish:
+		return s.publish(r)
+	case Read:
+		return s.read(r)
+	}
+	return ErrNotPossible
+}
+
+// write writes an event at the version; 0: the next one.
+func (s *State) write(version int64) error {
+	for i := range s.Replicas {
+		// "If the cluster has passed the remembered version before the receiver asks, the receiver
+		// cannot notice the restore." (docs/guarantees.md)
+		if r := &s.Replicas[i]; r.Up && r.Restores < s.Restores && s.Newest+1 >= r.Seen {
+			return ErrNotPossible
+		}
+	}
+	s.Newest = max(s.Newest+1, version)
+	s.Events = append(s.Events, Event{
+		Version: s.Newest, Exists: true, Published: s.Position, Required: s.Position > 0 && s.Position < s.Newest,
+	})
+	return nil
+}
+
+// restore also restores the ConfigMap with the position, which was stored between the writes of the
+// last event that is kept and of the first that is lost.
+func (s *State) restore(step Step) error {
+	if step.Version >= s.Newest {
+		return ErrNotPossible
+	}
+	for _, e := range s.Events {
+		if e.Exists && (e.Version == step.Version && step.Position < e.Published || e.Version == step.Version+1 && step.Position > e.Published) {
+			return ErrNotPossible
+		}
+	}
+	s.Newest, s.Position, s.Disturbed = step.Version, step.Position, true
+	s.Restores++
+	for i := range s.Events {
+		s.Events[i].Exists = s.Events[i].Exists && s.Events[i].Version <= step.Version
+	}
+	return nil
+}
+
+func (s *State) start(number int) error {
+	r := &s.Replicas[number]
+	if r.Up {
+		return ErrNotPossible
+	}
+	*r = Replica{Up: true, Restores: s.Restores, Read: s.Position, Seen: s.Position}
+	if r.Seen == 0 { // Nobody has led: what exists is past.
+		r.Seen = s.Newest
+	}
+	if r.Seen > s.Newest { // The position is of a lost history: this is a first start.
+		r.Seen = s.Newest
+		r.void(s.Newest)
+	}
+	for i, e := range s.Events {
+		if e.Exists && e.Version <= r.Seen {
+			r.set(i, Settled)
+		}
+	}
+	return nil
+}
+
+// observe lets a process see what was written up to the version; 0: the next one.
+func (s *State) observe(r *Replica, version int64) error {
+	if r.Restores < s.Restores || max(r.Seen+1, version) > s.Newest {
+		return ErrNotPossible
+	}
+	before := r.Seen
+	r.Seen = max(r.Seen+1, version)
+	for i, e := range slices.Backward(s.Events) {
+		if e.Exists && e.Version <= before {
+			break // Of what exists, a later event has a higher version.
+		}
+		if e.Exists && e.Version <= r.Seen && r.hold(i) == Unseen {
+			r.set(i, Waiting)
+		}
+	}
+	if r.Leads && before < r.From {
+		return s.drop(r, r.From)
+	}
+	return nil
+}
+
+func (s *State) notice(r *Replica) error {
+	if r.Restores == s.Restores {
+		return ErrNotPossible
+	}
+	s.goBack(r)
+	return nil
+}
+
+// goBack forgets all versions, and lists. What waits of the lost history goes on waiting, and no
+// position reaches it, unless the cluster lists it.
+func (s *State) goBack(r *Replica) {
+	r.Restores = s.Restores
+	r.void(s.Newest)
+	for i, e := range s.Events {
+		switch h := r.hold(i); {
+		case h == Waiting && !e.Exists:
+			r.set(i, Stranded)
+		case h == Unseen && e.Exists:
+			r.set(i, Waiting)
+		}
+	}
+	r.Seen = s.Newest
+}
+
+// void forgets what was delivered, and ignores a position that is above the newest version.
+func (r *Replica) void(newest int64) {
+	r.Reached, r.Owes, r.Replaces, r.Lowered, r.From = 0, false, false, true, 0
+	if r.Read > newest {
+		r.Ignored = r.Read
+	}
+}
+
+func (s *State) elect(number int) error {
+	if s.Lease != 0 || s.Replicas[number].Leads {
+		return ErrNotPossible
+	}
+	s.Lease = number + 1
+	return nil
+}
+
+func (s *State) release(number int) {
+	if s.Lease == number+1 {
+		s.Lease = 0
+	}
+}
+
+// expire takes the lease from a leader that could not renew it. It delivers nothing more, and ends
+// its term later.
+func (s *State) expire(number int) error {
+	if s.Lease != number+1 {
+		return ErrNotPossible
+	}
+	s.release(number)
+	s.Disturbed = true
+	return nil
+}
+
+func (s *State) begin(step Step) error {
+	r := &s.Replicas[step.Replica]
+	if s.Lease != step.Replica+1 || r.Leads {
+		return ErrNotPossible
+	}
+	if r.Leads = true; step.Fails {
+		s.Disturbed = true
+	} else {
+		r.take(s.Position)
+	}
+	if r.From = r.latest(); r.From > s.Newest {
+		if r.Restores < s.Restores { // The gate asks the cluster for its version, and then the streams notice it.
+			s.goBack(r)
+		}
+		r.void(s.Newest)
+	}
+	return s.drop(r, r.From)
+}
+
+// take notes what is stored. If it is lower than the ignored one, a leader has replaced it.
+func (r *Replica) take(stored int64) {
+	r.Read = stored
+	if stored < r.Ignored {
+		r.Ignored = 0
+	}
+}
+
+// latest is what is known to be delivered.
+func (r *Replica) latest() int64 {
+	switch {
+	case r.Owes && r.Replaces:
+		return r.Reached
+	case r.Ignored > 0:
+		return r.Reached
+	}
+	return max(r.Reached, r.Read)
+}
+
+// drop takes out of what waits what a position reaches. This must be delivered.
+func (s *State) drop(r *Replica, position int64) error {
+	for i, e := range s.Events {
+		if r.hold(i) != Waiting || e.Version > position {
+			continue
+		}
+		// After a restore, a leader that has not noticed it yet may have published the position. It lists,
+		// and delivers the event.
+		if e.Required && e.Delivered == 0 && s.Restores == 0 {
+			return lost(i, "a position reaches it, and nobody has delivered it")
+		}
+		r.set(i, Settled)
+	}
+	return nil
+}
+
+// end ends a term. What it owes, it publishes before, or as a standby.
+func (s *State) end(number int) error {
+	r := &s.Replicas[number]
+	if !r.Leads {
+		return ErrNotPossible
+	}
+	s.Disturbed = s.Disturbed || r.Owes || r.Lowered
+	r.Leads = false
+	if r.Replaces { // The next leader sees by itself that the stored position is void.
+		r.Reached, r.Owes, r.Replaces = 0, false, false
+	}
+	if !r.Owes {
+		r.Reached = 0
+	}
+	s.release(number)
+	return nil
+}
+
+func (s *State) deliver(step Step) error {
+	r := &s.Replicas[step.Replica]
+	isFull := step.Kind == Deliver && !step.Fails && step.Events == nil
+	due := r.due(step)
+	if !r.Leads || s.Lease != step.Replica+1 || len(due) == 0 && (!isFull || r.Reached >= r.Seen && !r.Lowered) {
+		return ErrNotPossible
+	}
+	for _, i := range due {
+		s.Events[i].Delivered++
+		if !step.Fails {
+			r.set(i, Settled)
+		}
+	}
+	if isFull {
+		r.advance(r.Seen)
+	}
+	s.Disturbed = s.Disturbed || !isFull
+	return nil
+}
+
+// due returns what a step delivers of what waits.
+func (r *Replica) due(step Step) (due []int) {
+	waits := func(i int) bool { return r.hold(i) == Waiting || r.hold(i) == Stranded }
+	for _, i := range step.Events {
+		if waits(i) {
+			due = append(due, i)
+		}
+	}
+	for i := 0; step.Events == nil && i < len(r.Holds); i++ {
+		if waits(i) {
+			due = append(due, i)
+		}
+	}
+	if step.Kind == First {
+		due = due[:min(1, len(due))]
+	}
+	return due
+}
+
+// advance notes that all is delivered up to the version.
+func (r *Replica) advance(to int64) {
+	if r.Lowered {
+		r.Lowered, r.Reached, r.Owes, r.Replaces = false, to, true, r.Read > 0
+		if r.Void = r.Read; r.Ignored > 0 {
+			r.Void = r.Ignored
+		}
+		return
+	}
+	if to > r.Reached {
+		r.Reached = to
+		r.Owes = r.Owes || r.Reached > r.Read
+	}
+}
+
+func (s *State) publish(r *Replica) error {
+	if !r.Owes {
+		return ErrNotPossible
+	}
+	switch {
+	case !r.Leads && s.Position < r.Read: // A leader found that the position was void.
+		r.Reached, r.Owes = 0, false
+		return nil
+	case r.Replaces && s.Position >= r.Void: // Nobody else has replaced the void position.
+		s.Position = r.Reached
+	default:
+		s.Position = max(s.Position, r.Reached)
+	}
+	r.Owes, r.Replaces = false, false
+	r.take(s.Position)
+	if !r.Leads {
+		r.Reached = 0
+	}
+	return nil
+}
+
+func (s *State) read(r *Replica) error {
+	if r.Leads || r.Owes || r.Read == s.Position {
+		return ErrNotPossible
+	}
+	r.take(s.Position)
+	return s.drop(r, r.latest())
+}

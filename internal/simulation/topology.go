@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/plog"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Topology is how an environment differs from one API server and one receiver in two pipelines
+// whose processors change nothing. The zero value is that environment.
+type Topology struct {
+	Signals        Signals
+	TwoReceivers   bool // of each Collector: see addSecond
+	Rest           Rest
+	EventBookmarks bool // watches of events have bookmarks
+	// CacheLags are how far the watch caches of the API servers behind the address are behind. A
+	// connection stays with one of them. None: there is one, which lags by Plan.CacheLag.
+	CacheLags []time.Duration
+	// SlowStart is how long the elector runs before the receivers start: it may lead by then. SlowStop
+	// is how long another component takes to stop, for which the elector waits before it calls them.
+	SlowStart, SlowStop time.Duration
+}
+
+// Signals are the pipelines that name the receiver.
+type Signals string
+
+// The pipelines.
+const (
+	BothSignals Signals = ""
+	OnlyLogs    Signals = "only logs"
+	OnlyMetrics Signals = "only metrics"
+)
+
+// Rest is what a partial error has instead of the records that were rejected.
+type Rest string
+
+// What a processor, or an exporter's queue that merges requests, makes of them.
+const (
+	RestSame      Rest = ""
+	RestRewritten Rest = "a processor rewrites records"
+	RestUnnamed   Rest = "a processor removes log.record.uid"
+	RestGrouped   Rest = "a processor groups records"
+	RestForeign   Rest = "a queue merges other receivers' records"
+)
+
+// RetryPlan is retry_on_failure; zero: the default.
+type RetryPlan struct {
+	Disabled                         bool
+	Initial, MaxInterval, MaxElapsed time.Duration
+}
+
+// givesUp reports whether records may be dropped that the pipeline rejects with a retryable error.
+func (r RetryPlan) givesUp() bool { return r.Disabled || r.MaxElapsed > 0 }
+
+func (r RetryPlan) settings() map[string]any {
+	set := map[string]any{"enabled": !r.Disabled, "max_elapsed_time": r.MaxElapsed.String()}
+	if r.Initial > 0 {
+		set["initial_interval"] = r.Initial.String()
+	}
+	if r.MaxInterval > 0 {
+		set["max_interval"] = r.MaxInterval.String()
+	}
+	return set
+}
+
+// addTopology draws each part with a source of its own: most environments have none of them.
+func (p *Plan) addTopology() {
+	p.addPipelines()
+	p.addReceivers()
+	p.EventBookmarks = chance(draw(p.Seed, "bookmarks", 0), 4)
+	p.addServers()
+	p.addSlowUsers()
+	p.addBlip()
+	p.addLaggingStream()
+	p.addOverlap()
+	p.addPartial()
+	p.addHangingMetrics()
+	p.addChanges()
+	p.addPauses()
+	p.lastUntilFaultsEnd()
+}
+
+func (p *Plan) addPipelines() {
+	r := draw(p.Seed, "pipelines", 0)
+	if chance(r, 8) {
+		p.Signals = oneOf(r, OnlyLogs, OnlyMetrics)
+	}
+	if chance(r, 6) {
+		p.Retry = randomRetry(r)
+	}
+	if p.Signals == OnlyMetrics {
+		p.Exporters = 0
+		p.drop(func(f Fault) bool { return f.Kind.isOfPipelines() })
+	}
+}
+
+func randomRetry(r *rand.Rand) RetryPlan {
+	return RetryPlan{
+		Disabled:    chance(r, 3),
+		Initial:     oneOf(r, 0, 50*time.Millisecond, 20*time.Second),
+		MaxInterval: oneOf(r, 20*time.Second, 40*time.Second),
+		MaxElapsed:  oneOf(r, 0, 0, between(r, time.Second, time.Minute)),
+	}
+}
+
+// addPartial lets a pipeline accept a part, and return something else than the rest.
+func (p *Plan) addPartial() {
+	r := draw(p.Seed, "rest", 0)
+	if p.Signals == OnlyMetrics || !chance(r, 8) {
+		return
+	}
+	from := between(r, calm, p.Active)
+	p.Rest = oneOf(r, RestRewritten, RestUnnamed, RestGrouped, RestForeign)
+	p.Faults = append(p.Faults, Fault{
+		Kind: PipelinePartial, Replica: everyone, From: from,
+		To: from + between(r, time.Second, time.Minute), OneIn: oneOf(r, 1, 2),
+	})
+}
+
+// addHangingMetrics lets the metrics pipeline hang, perhaps at the shutdown, too.
+func (p *Plan) addHangingMetrics() {
+	r := draw(p.Seed, "metrics hang", 0)
+	if p.Signals == OnlyLogs || !chance(r, 8) {
+		return
+	}
+	from := between(r, calm, p.Active)
+	p.Faults = append(p.Faults, Fault{
+		Kind: MetricsHangs, Replica: everyone, From: from,
+		To: oneOf(r, forever, from+between(r, time.Second, time.Minute)),
+	})
+}
+
+// addServers puts two or three API servers behind the address.
+func (p *Plan) addServers() {
+	r := draw(p.Seed, "servers", 0)
+	if !chance(r, 5) {
+		return
+	}
+	for range 2 + r.IntN(2) {
+		lag := oneOf(r, 0, 50*time.Millisecond, 500*time.Millisecond, 2*time.Second)
+		p.CacheLags = append(p.CacheLags, lag)
+	}
+}
+
+// addSlowUsers lets the elector lead before the receivers know it, and tell them late that it does
+// not lead any more.
+func (p *Plan) addSlowUsers() {
+	r := draw(p.Seed, "slow users of the elector", 0)
+	if !p.Elector || !chance(r, 6) {
+		return
+	}
+	p.SlowStart = between(r, 0, 2*time.Second)
+	if chance(r, 2) {
+		p.SlowStop = between(r, time.Second, 25*time.Second)
+	}
+}
+
+// lagOf returns how far the watch caches are behind at a process's number-th connection.
+func (p *Plan) lagOf(process string, number int) time.Duration {
+	if len(p.CacheLags) == 0 {
+		return 0
+	}
+	return oneOf(draw(p.Seed, process+" dials", number), p.CacheLags...)
+}
+
+// addBlip lets storage fail, and work again within one shutdown.
+func (p *Plan) addBlip() {
+	r := draw(p.Seed, "blip", 0)
+	if !p.Storage || !chance(r, 6) {
+		return
+	}
+	at, replica := between(r, calm, p.Active), r.IntN(p.Replicas)
+	begins := at + between(r, -2*time.Second, 500*time.Millisecond)
+	p.Faults = append(p.Faults,
+		Fault{
+			Kind: oneOf(r, StorageUnwritable, StorageUnwritable, StorageTorn, StorageAnswerLost),
+			From: begins, To: at + between(r, 500*time.Millisecond, 5*time.Second), Replica: replica,
+		},
+		Fault{Kind: Restarted, Replica: replica, From: at, To: at + between(r, 0, 10*time.Second)})
+}
+
+// addLaggingStream lets the stream of one namespace be behind the other one's when the process dies.
+func (p *Plan) addLaggingStream() {
+	r := draw(p.Seed, "lagging stream", 0)
+	if len(p.Watched) == 0 || !chance(r, 2) {
+		return
+	}
+	at, lasts := between(r, calm, p.Active), between(r, 2*time.Second, 30*time.Second)
+	p.Faults = append(p.Faults,
+		Fault{
+			Kind: APIRefuses, Resource: "events", Namespace: oneOf(r, p.Watched...), Status: 503,
+			From: at, To: at + lasts, Replica: everyone,
+		},
+		Fault{Kind: ConnectionsCut, From: at, To: at, Replica: everyone},
+		Fault{
+			Kind: Killed, Replica: r.IntN(p.Replicas), From: at + between(r, 0, lasts),
+			To: at + lasts + time.Second,
+		})
+}
+
+// metricsNeverEnd reports whether the metrics pipeline hangs until the end, so that the last points
+// do not arrive.
+func (e *environment) metricsNeverEnd() bool {
+	return e.fault(everyone, MetricsHangs) != nil
+}
+
+// idealSums returns what an ideal observer counts: without records, the metric is compared with it.
+func (e *environment) idealSums() (most map[seriesKey]int64, least func(seriesKey, int64) int64) {
+	requiredFrom, allowedFrom := e.baselines()
+	keys := map[types.NamespacedName]seriesKey{}
+	for _, w := range e.server.History() {
+		keys[nameOf(w.Event)] = e.comparable(seriesKey{
+			namespace: w.Event.InvolvedObject.Namespace, kind: attributeOf(w.Event.InvolvedObject.Kind),
+			reason: attributeOf(w.Event.Reason), eventType: attributeOf(w.Event.Type),
+		})
+	}
+	sum := func(ideal map[types.NamespacedName]*expected) map[seriesKey]int64 {
+		sums := map[seriesKey]int64{}
+		for name, of := range ideal {
+			sums[keys[name]] += of.total
+		}
+		return sums
+	}
+	required := sum(e.ideal(requiredFrom, true))
+	most = sum(e.ideal(allowedFrom, false))
+	for key, n := range required {
+		most[key] = max(most[key], n)
+	}
+	return most, func(key seriesKey, _ int64) int64 {
+		if e.metricsNeverEnd() || e.plan.seriesChange() {
+			return 0 // Without records, nobody knows what a process with other settings dropped.
+		}
+		return required[key]
+	}
+}
+
+func (t *Topology) parts() []part {
+	return []part{
+		{string(t.Signals), t.Signals != BothSignals},
+		{"two receivers in each Collector", t.TwoReceivers},
+		{"if a part is rejected, " + string(t.Rest), t.Rest != RestSame},
+		{"bookmarks of events", t.EventBookmarks},
+		{fmt.Sprint("API servers whose caches lag ", t.CacheLags), t.CacheLags != nil},
+		{fmt.Sprint("receivers start later by ", t.SlowStart), t.SlowStart > 0},
+		{fmt.Sprint("the elector calls them later by ", t.SlowStop, " at the end of a term"), t.SlowStop > 0},
+	}
+}
+
+// shrinkTopology takes parts out.
+func shrinkTopology(try func(func(*Plan)) bool) {
+	try(func(p *Plan) { p.Retry = RetryPlan{} })
+	if try(func(p *Plan) { p.Topology = Topology{Signals: p.Signals} }) {
+		return
+	}
+	try(func(p *Plan) { p.TwoReceivers = false })
+	try(func(p *Plan) { p.Rest = RestSame })
+	try(func(p *Plan) { p.EventBookmarks = false })
+	try(func(p *Plan) { p.CacheLags = nil })
+	try(func(p *Plan) { p.SlowStart, p.SlowStop = 0, 0 })
+}
+
+// of returns the rest that a partial error has. It may change the records.
+func (r Rest) of(rejected plog.Logs) plog.Logs {
+	records := func(change func(plog.LogRecord)) {
+		for _, rl := range rejected.ResourceLogs().All() {
+			for _, sl := range rl.ScopeLogs().All() {
+				for _, log := range sl.LogRecords().All() {
+					change(log)
+				}
+			}
+		}
+	}
+	switch r {
+	case RestRewritten:
+		records(func(log plog.LogRecord) {
+			log.Body().SetStr("[redacted]")
+			log.Attributes().PutStr("environment", "production")
+		})
+	case RestUnnamed:
+		records(func(log plog.LogRecord) { log.Attributes().Remove("log.record.uid") })
+	case RestGrouped:
+		grouped := plog.NewLogs()
+		to := grouped.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords()
+		records(func(log plog.LogRecord) { log.MoveTo(to.AppendEmpty()) })
+		return grouped
+	case RestForeign:
+		foreign := rejected.ResourceLogs().AppendEmpty()
+		foreign.Resource().Attributes().PutStr("service.name", "another receiver's")
+		log := foreign.ScopeLogs().AppendEmpty().LogRecords().AppendEmpty()
+		log.Body().SetStr("a line of a file")
+	}
+	return rejected
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package internal
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestModulesShareVersions: what make test builds, and what the linter reads, has the versions of
+// this module's dependencies. With another version of client-go or of a package below it, Go would
+// compile hundreds of packages once more. To align a module: go get MODULE@VERSION in its directory.
+func TestModulesShareVersions(t *testing.T) {
+	t.Parallel()
+	ours := versionsIn(t, "go.mod")
+	require.Greater(t, len(ours), 30)
+	for _, module := range []string{
+		"controlplane", "distribution/image", "distribution/otelcol", "distribution/pageexporter",
+		"e2e", "tools/kubernetes",
+	} {
+		theirs, shared := versionsIn(t, module, "go.mod"), 0
+		for dependency, version := range ours {
+			if theirs[dependency] == "" {
+				continue
+			}
+			shared++
+			assert.Equal(t, version, theirs[dependency], "%s in %s/go.mod", dependency, module)
+		}
+		assert.Positive(t, shared, module)
+	}
+}
+
+var (
+	required = regexp.MustCompile(`(?m)^(?:require )?\s*(\S+\.\S+) (v\d\S*)`)
+	replaced = regexp.MustCompile(`(?m)^(?:replace )?\s*(\S+) => (\S+) (v\d\S*)`)
+)
+
+// versionsIn returns the version of each dependency in a go.mod, except for modules of this
+// repository.
+func versionsIn(t *testing.T, path ...string) map[string]string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(append([]string{".."}, path...)...))
+	require.NoError(t, err)
+	versions := map[string]string{}
+	for _, match := range required.FindAllStringSubmatch(string(content), -1) {
+		if !strings.HasPrefix(match[1], "github.com/kubeevents/") {
+			versions[match[1]] = match[2]
+		}
+	}
+	for _, match := range replaced.FindAllStringSubmatch(string(content), -1) {
+		if match[1] == match[2] {
+			versions[match[1]] = match[3]
+		}
+	}
+	return versions
+}
