@@ -179,6 +179,12 @@ func (f *Fault) reachesPosition() bool {
 		f.Kind.isOfAPI() && (f.Resource == "" || f.Resource == "configmaps")
 }
 
+// reachesTakeover reports whether the fault may keep a new leader from reading the position, or from
+// learning the newest version of the cluster: it then takes a higher position for void.
+func (f *Fault) reachesTakeover() bool {
+	return f.reachesPosition() || f.Kind.isOfAPI() && f.Resource == "events"
+}
+
 // mayLoseCheckpoints reports whether the fault may leave storage behind what was delivered.
 func (f *Fault) mayLoseCheckpoints() bool {
 	return f.is(StorageUnwritable, StorageUnreadable, StorageSlow, StorageTorn, StorageAnswerLost, StorageLate, Paused)

@@ -154,7 +154,8 @@ func (l *logsPipelines) Capabilities() consumer.Capabilities {
 func (l *logsPipelines) ConsumeLogs(ctx context.Context, logs plog.Logs) (errs error) {
 	epochs := l.process.offered(logs)
 	l.process.checkLogs(logs)
-	defer func() { l.process.settled(epochs, errs) }()
+	isOfTerm := l.process.replica.env.trace.holds(l.process)
+	defer func() { l.process.settled(epochs, isOfTerm, errs) }()
 	if len(l.branches) == 1 {
 		return l.branches[0].consume(ctx, logs)
 	}

@@ -118,16 +118,18 @@ func (p *process) offered(logs plog.Logs) (epochs map[string]int) {
 }
 
 // settled notes what the pipelines answered. What none of them may still accept must not be offered
-// again by the same process.
-func (p *process) settled(epochs map[string]int, err error) {
+// again by the same process. isOfTerm reports whether it had the lease when it offered them: another
+// one may have it now.
+func (p *process) settled(epochs map[string]int, isOfTerm bool, err error) {
 	rejected := map[string]bool{}
 	for _, leaf := range multierr.Errors(err) {
 		var partial consumererror.Logs
+		switch {
 		// What is cut by the end of the term, or of the process, is not dropped.
-		dropped := p.configured().Retry.Disabled && !errors.Is(leaf, context.Canceled)
-		if errors.As(leaf, &partial) {
+		case p.configured().Retry.Disabled && !errors.Is(leaf, context.Canceled):
+		case errors.As(leaf, &partial):
 			each(partial.Data(), func(_ pcommon.Map, log plog.LogRecord) { rejected[uidOf(log)] = true })
-		} else if !consumererror.IsPermanent(leaf) && !dropped {
+		case !consumererror.IsPermanent(leaf):
 			return
 		}
 	}
@@ -139,7 +141,7 @@ func (p *process) settled(epochs map[string]int, err error) {
 	}
 	env := p.replica.env
 	env.trace.add(p, traced{
-		Step:    protocol.Step{Kind: protocol.Deliver, Version: env.server.Version()},
+		Step:    protocol.Step{Kind: protocol.Deliver, Version: env.server.Version(), Fails: isOfTerm && !env.trace.holds(p)},
 		records: slices.Sorted(maps.Keys(epochs)),
 	})
 	p.mu.Lock()

@@ -43,7 +43,10 @@ var corpus = []uint64{
 	8054, 8943, // a process with other filters that lives for less than a second
 	8448, // two receivers, one storage that cannot be read
 	9075, // initial_zero is off in one of three processes
-	9613, // another cluster at the address
+	9613,       // another cluster at the address
+	2756,       // a new leader does not learn the newest version
+	7020, 8517, // a delivery that began in a term is accepted after another process has the lease
+	9174, // a part of a delivery is rejected, and nothing is retried
 }
 
 // lastLine is written after the results of all tests.

@@ -55,7 +55,7 @@ func (e *environment) served(request apiserver.Request, version int64, object ap
 		}
 		p.replica.env.trace.add(p, traced{Step: step, position: position})
 	case request.Resource == leases && !isRead:
-		step.Fails = e.disturbed(now, now.Add(2*promptly), (*Fault).reachesPosition)
+		step.Fails = e.disturbed(now, now.Add(2*promptly), (*Fault).reachesTakeover)
 		for _, receiver := range p.receivers() {
 			receiver.replica.env.trace.elect(receiver, step)
 		}
@@ -70,6 +70,13 @@ func (t *tracer) elect(p *process, step protocol.Step) {
 		t.holder, t.elected = p, traced{Step: step}
 		t.append(p, t.elected)
 	}
+}
+
+// holds reports whether the process has the lease.
+func (t *tracer) holds(p *process) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.holder == p
 }
 
 // add notes a step of a process. Its first one starts it.

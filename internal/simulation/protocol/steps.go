@@ -340,17 +340,26 @@ func (s *State) deliver(step Step) error {
 	if !r.Leads || s.Lease != step.Replica+1 || len(due) == 0 && (!isFull || r.Reached >= r.Seen && !r.Lowered) {
 		return ErrNotPossible
 	}
-	for _, i := range due {
-		s.Events[i].Delivered++
-		if !step.Fails {
-			r.set(i, Settled)
+	if step.Fails {
+		for _, i := range due {
+			s.Events[i].Delivered++
 		}
+	} else {
+		s.settle(r, step)
 	}
 	if isFull {
 		r.advance(r.Seen)
 	}
 	s.Disturbed = s.Disturbed || !isFull
 	return nil
+}
+
+// settle delivers what a step delivers of what waits.
+func (s *State) settle(r *Replica, step Step) {
+	for _, i := range r.due(step) {
+		s.Events[i].Delivered++
+		r.set(i, Settled)
+	}
 }
 
 // due returns what a step delivers of what waits.

@@ -8,9 +8,11 @@ import "fmt"
 //
 //	Write    is a write of an event.
 //	Start    is the first answer with the Position. With Fails, the process lists without one.
-//	Elect    is a write of the Lease by a new holder. With Fails, it may not get the Position in time.
+//	Elect    is a write of the Lease by a new holder. With Fails, it may not get the Position in time, or not
+//	         learn the newest version.
 //	Read     is an answer with the Position. With Fails, it may be lost on its way.
-//	Deliver  is one accepted record. Events are what it reports, the last one at the end.
+//	Deliver  is one accepted record. Events are what it reports, the last one at the end. With Fails, the
+//	         process lost the lease after it had begun to deliver it.
 //	Publish  is a write of the Position.
 //
 // Version is the newest one of the cluster at each step: other objects are written, too. The model's
@@ -47,7 +49,9 @@ func (s *State) follow(step Step) error {
 		if last >= len(s.Events) {
 			return ErrNotPossible
 		}
-		if err = s.see(r, s.Events[last].Version); err == nil {
+		if err = s.see(r, s.Events[last].Version); err == nil && step.Fails {
+			s.settle(r, step)
+		} else if err == nil {
 			err = s.Apply(step)
 		}
 	case Publish:
@@ -95,7 +99,12 @@ func (s *State) followElect(step Step) error {
 	if err := s.Apply(step); err != nil || !step.Fails {
 		return err
 	}
-	return s.Apply(Step{Kind: Begin, Replica: step.Replica, Fails: true})
+	err := s.Apply(Step{Kind: Begin, Replica: step.Replica, Fails: true})
+	if r := &s.Replicas[step.Replica]; err == nil && r.From > r.Seen {
+		r.Perhaps = max(r.Perhaps, r.From) // Whether it takes the position for void cannot be seen.
+		r.void(r.Seen)
+	}
+	return err
 }
 
 // followRead begins the term with the first answer after the election. A leader reads the position
