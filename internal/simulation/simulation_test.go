@@ -41,8 +41,8 @@ var corpus = []uint64{
 	5923, 8136, 8452, // more than 12 MiB of events are held
 	6810,       // a pipeline that does not hear the end of its context
 	8054, 8943, // a process with other filters that lives for less than a second
-	8448, // two receivers, one storage that cannot be read
-	9075, // initial_zero is off in one of three processes
+	8448,       // two receivers, one storage that cannot be read
+	9075,       // initial_zero is off in one of three processes
 	9613,       // another cluster at the address
 	2756,       // a new leader does not learn the newest version
 	7020, 8517, // a delivery that began in a term is accepted after another process has the lease
