@@ -16,6 +16,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/checkpoint"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/dedup"
+	"github.com/kubeevents/kubeeventsreceiver/internal/memory/dirty"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/ledger"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/objects"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/tally"
@@ -60,6 +61,7 @@ type Memory struct {
 	Windows *dedup.Windows
 	Tally   *tally.Tally
 	objects *objects.Objects
+	parts   []part // the five above
 	cluster string
 	// unreadable has the entries of the checkpoint that cannot be read, and that the next one has
 	// not.
@@ -78,12 +80,13 @@ func New(config Config, now time.Time) *Memory {
 
 		unreadable: map[checkpoint.Key]error{},
 	}
+	m.parts = []part{
+		{streamKind, m.streams}, {ledgerKind, m.ledger}, {windowKind, m.Windows}, {seriesKind, m.Tally}, {objectKind, m.objects},
+	}
 	if config.Saved {
-		m.objects.Track()
-		m.ledger.Track()
-		m.streams.changed.Track()
-		m.Windows.Track()
-		m.Tally.Track()
+		for _, p := range m.parts {
+			p.Track()
+		}
 	}
 	return m
 }
@@ -214,6 +217,38 @@ const (
 	objectKind = 'o'
 )
 
+// entries are what a part of the memory remembers, in the form that a checkpoint has.
+type entries interface {
+	// Track notes from now on which entries change.
+	Track()
+	// Changed is how many entries have changed since the last TakeChanged.
+	Changed() int
+	// TakeChanged returns the entries that have changed since it was last called.
+	TakeChanged() []dirty.Key
+	// Keys returns the keys of all entries, as checkpoint.Source does.
+	Keys() iter.Seq[dirty.Key]
+	// Value is an entry in the form that Restore takes; nil means that there is none.
+	Value(dirty.Key) []byte
+	// Restore puts an entry back, or takes it away if the value is nil.
+	Restore(key dirty.Key, value []byte) error
+}
+
+// part is a part of the memory, with the first byte of its entries' keys.
+type part struct {
+	kind byte
+	entries
+}
+
+// part returns the part that an entry belongs to; nil: there is none.
+func (m *Memory) part(of checkpoint.Key) entries {
+	for _, p := range m.parts {
+		if p.kind == of[0] {
+			return p.entries
+		}
+	}
+	return nil
+}
+
 func keyOf(kind byte, of []byte) (k checkpoint.Key) {
 	k[0] = kind
 	copy(k[1:], of)
@@ -242,18 +277,8 @@ func (m *Memory) Unreadable() (n int, example error) {
 }
 
 func (m *Memory) restore(key checkpoint.Key, value []byte) error {
-	rest := [16]byte(key[1:])
-	switch key[0] {
-	case ledgerKind:
-		return m.ledger.Restore(ledger.Key(rest[:]), value)
-	case streamKind:
-		return m.streams.restore(streamKey(rest), value)
-	case windowKind:
-		return m.Windows.Restore(rest, value)
-	case seriesKind:
-		return m.Tally.Restore(rest, value)
-	case objectKind:
-		return m.objects.Restore(rest, value)
+	if part := m.part(key); part != nil {
+		return part.Restore(dirty.Key(key[1:]), value)
 	}
 	if value == nil {
 		return nil // It was removed, since it could not be read.
@@ -290,8 +315,11 @@ func (m *Memory) SetCluster(uid string) { m.cluster = uid }
 
 // Unsaved returns how many entries have changed since Content was called.
 func (m *Memory) Unsaved() int {
-	return m.ledger.Changed() + m.streams.changed.Len() + m.Windows.Changed() + m.Tally.Changed() + m.objects.Changed() +
-		len(m.unreadable)
+	n := len(m.unreadable)
+	for _, p := range m.parts {
+		n += p.Changed()
+	}
+	return n
 }
 
 // Content returns what has changed since it was last called, and which Saved acknowledges.
@@ -302,20 +330,10 @@ func (m *Memory) Content() checkpoint.Content {
 	}
 	changed := slices.AppendSeq(make([]checkpoint.Key, 0, m.Unsaved()), maps.Keys(m.unreadable))
 	clear(m.unreadable)
-	for _, k := range m.streams.changed.Take() {
-		changed = append(changed, keyOf(streamKind, k[:]))
-	}
-	for _, k := range m.ledger.TakeChanged() {
-		changed = append(changed, keyOf(ledgerKind, k[:]))
-	}
-	for _, k := range m.Windows.TakeChanged() {
-		changed = append(changed, keyOf(windowKind, k[:]))
-	}
-	for _, k := range m.Tally.TakeChanged() {
-		changed = append(changed, keyOf(seriesKind, k[:]))
-	}
-	for _, k := range m.objects.TakeChanged() {
-		changed = append(changed, keyOf(objectKind, k[:]))
+	for _, p := range m.parts {
+		for _, k := range p.TakeChanged() {
+			changed = append(changed, keyOf(p.kind, k[:]))
+		}
 	}
 	s := state{Cluster: m.cluster, Identity: m.config.Identity}
 	if emitted := m.Tally.TakeEmitted(); !emitted.IsZero() {
@@ -330,18 +348,8 @@ func (m *Memory) Saved() { m.Tally.Saved() }
 
 // Value implements checkpoint.Source.
 func (m *Memory) Value(key checkpoint.Key) []byte {
-	rest := [16]byte(key[1:])
-	switch key[0] {
-	case ledgerKind:
-		return m.ledger.Value(ledger.Key(rest[:]))
-	case streamKind:
-		return m.streams.value(streamKey(rest))
-	case windowKind:
-		return m.Windows.Value(rest)
-	case objectKind:
-		return m.objects.Value(rest)
-	case seriesKind:
-		return m.Tally.Value(rest)
+	if part := m.part(key); part != nil {
+		return part.Value(dirty.Key(key[1:]))
 	}
 	return nil // It could not be read.
 }
@@ -349,29 +357,11 @@ func (m *Memory) Value(key checkpoint.Key) []byte {
 // Keys implements checkpoint.Source.
 func (m *Memory) Keys() iter.Seq[checkpoint.Key] {
 	return func(yield func(checkpoint.Key) bool) {
-		for k := range m.streams.keys() {
-			if !yield(keyOf(streamKind, k[:])) {
-				return
-			}
-		}
-		for k := range m.ledger.Keys() {
-			if !yield(keyOf(ledgerKind, k[:])) {
-				return
-			}
-		}
-		for k := range m.Windows.Keys() {
-			if !yield(keyOf(windowKind, k[:])) {
-				return
-			}
-		}
-		for _, k := range m.Tally.Keys() {
-			if !yield(keyOf(seriesKind, k[:])) {
-				return
-			}
-		}
-		for k := range m.objects.Keys() {
-			if !yield(keyOf(objectKind, k[:])) {
-				return
+		for _, p := range m.parts {
+			for k := range p.Keys() {
+				if !yield(keyOf(p.kind, k[:])) {
+					return
+				}
 			}
 		}
 	}

@@ -33,9 +33,6 @@ func (c Coverage) streamOf(namespace string) string {
 	return namespace
 }
 
-// streamKey names a stream's entry in a checkpoint.
-type streamKey [16]byte
-
 // stream is what is remembered of a stream: one that runs, or that ran before.
 type stream struct {
 	Namespace       string `json:"namespace"`
@@ -61,20 +58,21 @@ func (s *stream) includes(ev *corev1.Event) bool {
 
 // streams remembers all streams that have ever run. None is removed.
 type streams struct {
+	dirty.Set
+
 	coverage    Coverage
 	byNamespace map[string]*stream
-	byKey       map[streamKey]*stream
-	changed     dirty.Set[streamKey]
+	byKey       map[dirty.Key]*stream
 	numbered    int // how many streams the ledger had when they were numbered last
 }
 
 func newStreams(coverage Coverage) *streams {
-	return &streams{coverage: coverage, byNamespace: map[string]*stream{}, byKey: map[streamKey]*stream{}}
+	return &streams{coverage: coverage, byNamespace: map[string]*stream{}, byKey: map[dirty.Key]*stream{}}
 }
 
-func streamKeyOf(namespace string) streamKey {
+func streamKeyOf(namespace string) dirty.Key {
 	sum := sha256.Sum256([]byte(namespace))
-	return streamKey(sum[:16])
+	return dirty.Key(sum[:16])
 }
 
 // of returns the stream of the namespace, which it adds if need be.
@@ -87,7 +85,7 @@ func (s *streams) of(namespace string) *stream {
 	return found
 }
 
-func (s *streams) note(of *stream) { s.changed.Note(streamKeyOf(of.Namespace)) }
+func (s *streams) note(of *stream) { s.Note(streamKeyOf(of.Namespace)) }
 
 func (s *streams) advance(namespace, version string) {
 	of := s.of(namespace)
@@ -205,9 +203,9 @@ func (s *streams) scopes() map[string]uint16 {
 	return scopes
 }
 
-func (s *streams) keys() iter.Seq[streamKey] { return maps.Keys(s.byKey) }
+func (s *streams) Keys() iter.Seq[dirty.Key] { return maps.Keys(s.byKey) }
 
-func (s *streams) value(k streamKey) []byte {
+func (s *streams) Value(k dirty.Key) []byte {
 	of, ok := s.byKey[k]
 	if !ok {
 		return nil
@@ -216,7 +214,7 @@ func (s *streams) value(k streamKey) []byte {
 	return written
 }
 
-func (s *streams) restore(k streamKey, value []byte) error {
+func (s *streams) Restore(k dirty.Key, value []byte) error {
 	if old, ok := s.byKey[k]; ok {
 		delete(s.byNamespace, old.Namespace)
 		delete(s.byKey, k)

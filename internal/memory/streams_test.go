@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/memory/dirty"
 )
 
 // life is one process: its coverage, which of its streams list completely, and what it finds.
@@ -84,12 +86,12 @@ func TestWhatTheLastCoverageIncluded(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			saved := map[streamKey][]byte{}
+			saved := map[dirty.Key][]byte{}
 			for i, l := range lives {
 				s := newStreams(l.coverage)
-				s.changed.Track()
+				s.Track()
 				for k, value := range saved {
-					assert.NoError(t, s.restore(k, value))
+					assert.NoError(t, s.Restore(k, value))
 				}
 				s.settle()
 				assert.Equal(t, l.covers, covered(s), "life %d", i)
@@ -104,8 +106,8 @@ func TestWhatTheLastCoverageIncluded(t *testing.T) {
 					s.listed(namespace)
 					s.advance(namespace, "7")
 				}
-				for _, k := range s.changed.Take() {
-					saved[k] = s.value(k)
+				for _, k := range s.TakeChanged() {
+					saved[k] = s.Value(k)
 				}
 			}
 		})

@@ -21,15 +21,16 @@ import (
 // Windows holds a window for each event that had a record within the interval. It is not safe for
 // concurrent use.
 type Windows struct {
+	dirty.Set // of those that have changed what they hold
+
 	interval time.Duration
 	streamOf func(namespace string) (stream string)
 	byEvent  map[types.NamespacedName]*window
 	order    []*window // by end; all windows are equally long, so also by begin
 
-	held    map[Key]*window      // those that hold something
-	bytes   int64                // that they hold
-	oldest  map[string]*versions // of them, by stream, those whose first version is known
-	changed dirty.Set[Key]
+	held   map[Key]*window      // those that hold something
+	bytes  int64                // that they hold
+	oldest map[string]*versions // of them, by stream, those whose first version is known
 }
 
 type window struct {
@@ -246,7 +247,7 @@ func (w *Windows) ForgetVersions(namespace string) {
 		if namespace == "" || namespace == open.event.Namespace {
 			reached.State("a window holds an event over a restore")
 			w.forgetFirst(open)
-			w.changed.Note(k)
+			w.Note(k)
 		}
 	}
 }

@@ -17,12 +17,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
+	"github.com/kubeevents/kubeeventsreceiver/internal/memory/dirty"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
 	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 )
 
 // Key names a window that holds something.
-type Key [16]byte
+type Key = dirty.Key
 
 // The fields of a saved window, which is a protobuf message. The owner chain is not among them: it
 // is looked up again. JSON cannot hold each time that an Event may have, and protobuf can.
@@ -52,23 +53,14 @@ func (open *window) key() Key {
 func (w *Windows) noteHeld(open *window) {
 	w.held[open.key()] = open
 	w.bytes += weightOf(open.held)
-	w.changed.Note(open.key())
+	w.Note(open.key())
 }
 
 func (w *Windows) noteReleased(ended *window) {
 	delete(w.held, ended.key())
 	w.bytes -= weightOf(ended.held)
-	w.changed.Note(ended.key())
+	w.Note(ended.key())
 }
-
-// Track makes the windows note from now on what they hold and release.
-func (w *Windows) Track() { w.changed.Track() }
-
-// Changed is how many windows have changed what they hold since the last TakeChanged.
-func (w *Windows) Changed() int { return w.changed.Len() }
-
-// TakeChanged returns the windows that have changed what they hold since it was last called.
-func (w *Windows) TakeChanged() []Key { return w.changed.Take() }
 
 // Value is what a window holds in the form that Restore takes; nil means nothing.
 func (w *Windows) Value(k Key) []byte {

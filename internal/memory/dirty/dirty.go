@@ -8,20 +8,23 @@ import (
 	"slices"
 )
 
+// Key names an entry, within one kind of entries.
+type Key [16]byte
+
 // Set is the keys of changed entries. The zero value notes nothing until Track. It is not safe for
-// concurrent use.
-type Set[K comparable] struct {
-	keys map[K]struct{} // nil: nobody asks
+// concurrent use. What has entries embeds it.
+type Set struct {
+	keys map[Key]struct{} // nil: nobody asks
 }
 
 // Track makes the set empty, and note from now on.
-func (s *Set[K]) Track() { s.keys = map[K]struct{}{} }
+func (s *Set) Track() { s.keys = map[Key]struct{}{} }
 
 // Tracked reports whether anything is noted.
-func (s *Set[K]) Tracked() bool { return s.keys != nil }
+func (s *Set) Tracked() bool { return s.keys != nil }
 
 // Note adds keys.
-func (s *Set[K]) Note(keys ...K) {
+func (s *Set) Note(keys ...Key) {
 	if s.keys == nil {
 		return
 	}
@@ -30,13 +33,13 @@ func (s *Set[K]) Note(keys ...K) {
 	}
 }
 
-// Len is how many keys were noted since the last Take.
-func (s *Set[K]) Len() int { return len(s.keys) }
+// Changed is how many keys were noted since the last TakeChanged.
+func (s *Set) Changed() int { return len(s.keys) }
 
-// Take returns the keys that were noted since the last Take. The memory that they took is freed:
-// after a first listing it is that of all events.
-func (s *Set[K]) Take() []K {
-	keys := slices.AppendSeq(make([]K, 0, len(s.keys)), maps.Keys(s.keys))
+// TakeChanged returns the keys that were noted since it was last called. The memory that they took
+// is freed: after a first listing it is that of all events.
+func (s *Set) TakeChanged() []Key {
+	keys := slices.AppendSeq(make([]Key, 0, len(s.keys)), maps.Keys(s.keys))
 	s.Track()
 	return keys
 }

@@ -9,18 +9,19 @@ import (
 )
 
 func TestWhatChangedIsTakenOnce(t *testing.T) {
-	var s Set[string]
-	s.Note("before")
+	var s Set
+	a, b := Key{1}, Key{2}
+	s.Note(a)
 	assert.False(t, s.Tracked())
-	assert.Zero(t, s.Len(), "nothing is noted before Track")
+	assert.Zero(t, s.Changed(), "nothing is noted before Track")
 
 	s.Track()
-	s.Note("a")
-	s.Note("b", "a")
-	assert.Equal(t, 2, s.Len())
-	taken := s.Take()
-	assert.ElementsMatch(t, []string{"a", "b"}, taken)
-	assert.Empty(t, s.Take())
+	s.Note(a)
+	s.Note(b, a)
+	assert.Equal(t, 2, s.Changed())
+	taken := s.TakeChanged()
+	assert.ElementsMatch(t, []Key{a, b}, taken)
+	assert.Empty(t, s.TakeChanged())
 	s.Note(taken...)
-	assert.ElementsMatch(t, taken, s.Take(), "what could not be saved belongs into the next")
+	assert.ElementsMatch(t, taken, s.TakeChanged(), "what could not be saved belongs into the next")
 }

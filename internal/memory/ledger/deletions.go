@@ -10,19 +10,19 @@ const fewDeleted = 1000
 // deletions is when events were deleted, and the order of that, oldest first. An event that came
 // back leaves its place in the queue behind.
 type deletions struct {
-	at    map[Key]uint32 // seconds since 1970
+	at    map[identity]uint32 // seconds since 1970
 	queue []deletion
 	head  int
 }
 
 type deletion struct {
-	key Key
+	key identity
 	at  uint32
 }
 
-func newDeletions() deletions { return deletions{at: map[Key]uint32{}} }
+func newDeletions() deletions { return deletions{at: map[identity]uint32{}} }
 
-func (d *deletions) push(k Key, at uint32) {
+func (d *deletions) push(k identity, at uint32) {
 	d.at[k] = at
 	if d.len() > 2*d.valid()+fewDeleted { // Forget may be far from where the unused ones are.
 		d.rebuild()
@@ -46,7 +46,7 @@ func (d *deletions) holds(place deletion) bool {
 	return deleted && at == place.at
 }
 
-func (d *deletions) revive(k Key) { delete(d.at, k) }
+func (d *deletions) revive(k identity) { delete(d.at, k) }
 
 // valid is how many events are deleted.
 func (d *deletions) valid() int { return len(d.at) }

@@ -15,7 +15,6 @@ package ledger
 import (
 	"hash/fnv"
 	"iter"
-	"maps"
 	"math"
 	"time"
 
@@ -42,10 +41,20 @@ const (
 	outlived = time.Hour
 )
 
-// Key is the identity of an event, (namespace, name), in a fixed size. It is cut from a
-// cryptographic hash because names are chosen by anyone who may create events, and none of them may
-// choose one that shares another's entry.
-type Key [12]byte
+// Key names an event.
+type Key = dirty.Key
+
+// identity is that of an event, (namespace, name), in a fixed size. It is cut from a cryptographic
+// hash because names are chosen by anyone who may create events, and none of them may choose one
+// that shares another's entry. It is smaller than a Key, since each event has one.
+type identity [12]byte
+
+func identityOf(k Key) identity { return identity(k[:len(identity{})]) }
+
+func (i identity) key() (k Key) {
+	copy(k[:], i[:])
+	return k
+}
 
 // entry is what is remembered of one event. Its size is what a live event costs, so it holds a
 // digest and small fields.
@@ -103,13 +112,14 @@ func newest(seen, known entry) number {
 
 // Ledger is the memory of all events. The zero value is not usable, call New.
 type Ledger struct {
-	entries map[Key]entry
+	dirty.Set
+
+	entries map[identity]entry
 	scopes  map[string]*scope
 	byID    map[uint16]*scope // the same
 	usedIDs uint16            // numbers below stand for streams that ran before
 	past    bool              // there may be live events of streams that ran before
 	deleted deletions
-	changed dirty.Set[Key]
 }
 
 // scope is one stream of events: one namespace, or the whole cluster.
@@ -122,7 +132,7 @@ type scope struct {
 
 // New makes a ledger that remembers nothing.
 func New() *Ledger {
-	return &Ledger{entries: map[Key]entry{}, scopes: map[string]*scope{}, byID: map[uint16]*scope{}, deleted: newDeletions()}
+	return &Ledger{entries: map[identity]entry{}, scopes: map[string]*scope{}, byID: map[uint16]*scope{}, deleted: newDeletions()}
 }
 
 // Observe accounts for the state of an event and returns the number of occurrences that are new in
@@ -243,7 +253,15 @@ func (l *Ledger) Forget(now time.Time) (more bool) {
 
 // Keys returns the keys of all entries. Entries may change while it is read: a key that is there
 // all the time is returned exactly once.
-func (l *Ledger) Keys() iter.Seq[Key] { return maps.Keys(l.entries) }
+func (l *Ledger) Keys() iter.Seq[Key] {
+	return func(yield func(Key) bool) {
+		for i := range l.entries {
+			if !yield(i.key()) {
+				return
+			}
+		}
+	}
+}
 
 // Len is the number of events that are remembered, live and deleted.
 func (l *Ledger) Len() int { return len(l.entries) }
@@ -265,7 +283,7 @@ func (l *Ledger) addScope(namespace string, id uint16) *scope {
 // merge is what is remembered after an observation. Of one object the highest count counts, so that
 // an edited count that goes down and up again is not taken for occurrences; another object under
 // the same name starts from its own.
-func (l *Ledger) merge(k Key, known, seen entry) entry {
+func (l *Ledger) merge(k identity, known, seen entry) entry {
 	if known.isGone() {
 		if known.uid == seen.uid && seen.isOlderThan(known) {
 			reached.State("a deleted event comes again in an older state")
@@ -282,7 +300,7 @@ func (l *Ledger) merge(k Key, known, seen entry) entry {
 	return seen
 }
 
-func (l *Ledger) bury(k Key, known, e entry, now time.Time) {
+func (l *Ledger) bury(k identity, known, e entry, now time.Time) {
 	e.pass = gone
 	l.set(k, known, e)
 	l.deleted.push(k, unixSeconds(now))
@@ -314,9 +332,9 @@ func firstSight(ev *corev1.Event, count int64) int64 {
 	return count
 }
 
-func identify(ev *corev1.Event) (Key, entry) {
+func identify(ev *corev1.Event) (identity, entry) {
 	sum := event.Digest(event.Name(ev))
-	return Key(sum[:len(Key{})]), entry{
+	return identity(sum[:len(identity{})]), entry{
 		uid:             numberOf(digest(string(ev.UID))),
 		resourceVersion: numberOf(event.ResourceVersion(ev)),
 		count:           int32(event.Count(ev)),

@@ -356,7 +356,7 @@ func TestAfterARestoreNoRememberedVersionCounts(t *testing.T) {
 
 	saved = map[Key][]byte{}
 	for k := range l.Keys() {
-		l.changed.Note(k)
+		l.Note(k)
 	}
 	l = reopened(t, saved, l, "a", "b")
 	assert.Equal(t, int64(7), l.Observe("b", in("b", state{uid: "4", rv: 12, count: 12})), "also of a stream that did not run then")

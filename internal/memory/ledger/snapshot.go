@@ -20,7 +20,7 @@ const firstPass = 1
 // set and drop are the only ways in which an entry changes, so that none is missed in a snapshot.
 // known is the entry so far; the zero entry if there was none. A new pass alone is no change: after
 // a restart all entries are of the first.
-func (l *Ledger) set(k Key, known, e entry) {
+func (l *Ledger) set(k identity, known, e entry) {
 	if known.scope != e.scope || known.pass != e.pass {
 		l.count(known, -1)
 		l.count(e, 1)
@@ -30,7 +30,7 @@ func (l *Ledger) set(k Key, known, e entry) {
 		known.pass = e.pass
 	}
 	if known != e {
-		l.changed.Note(k)
+		l.Note(k.key())
 	}
 }
 
@@ -46,22 +46,14 @@ func (l *Ledger) count(e entry, n int) {
 	}
 }
 
-func (l *Ledger) drop(k Key) {
-	l.changed.Note(k)
+func (l *Ledger) drop(k identity) {
+	l.Note(k.key())
 	delete(l.entries, k)
 }
 
-// Track makes the ledger note from now on which entries change.
-func (l *Ledger) Track() { l.changed.Track() }
-
-// Changed is how many entries have changed since the last TakeChanged.
-func (l *Ledger) Changed() int { return l.changed.Len() }
-
-// TakeChanged returns the entries that have changed since it was last called.
-func (l *Ledger) TakeChanged() []Key { return l.changed.Take() }
-
 // Value is an entry in the form that Restore takes; nil means that there is none.
-func (l *Ledger) Value(k Key) []byte {
+func (l *Ledger) Value(key Key) []byte {
+	k := identityOf(key)
 	e, ok := l.entries[k]
 	if !ok {
 		return nil
@@ -76,7 +68,8 @@ func (l *Ledger) Value(k Key) []byte {
 
 // Restore puts an entry back, or takes it away if the value is nil. Settle has to be called after
 // the last of them. It returns an error if the value is none of Value's.
-func (l *Ledger) Restore(k Key, value []byte) error {
+func (l *Ledger) Restore(key Key, value []byte) error {
+	k := identityOf(key)
 	l.deleted.revive(k)
 	if value == nil {
 		delete(l.entries, k)

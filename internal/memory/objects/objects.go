@@ -20,18 +20,19 @@ import (
 const usualBytes = 192
 
 // Key names an object.
-type Key [16]byte
+type Key = dirty.Key
 
 // Objects remembers a bounded number of objects, few of which are large: those that were used last.
 // It is not safe for concurrent use.
 type Objects struct {
+	dirty.Set
+
 	size int
 	// used has the key of each object. The resolver returns the same pointer until it has read the
 	// object again, so nearly every use is found here.
-	used    *simplelru.LRU[*resolver.Object, Key]
-	byKey   map[Key]*resolver.Object
-	large   *large.Objects[Key]
-	changed dirty.Set[Key]
+	used  *simplelru.LRU[*resolver.Object, Key]
+	byKey map[Key]*resolver.Object
+	large *large.Objects[Key]
 }
 
 // New returns Objects that remember at most size objects; 0: none.
@@ -70,7 +71,7 @@ func (o *Objects) useNew(object *resolver.Object) {
 	k := keyOf(object)
 	known, ok := o.byKey[k]
 	if !ok || !equal(known, object) {
-		o.changed.Note(k)
+		o.Note(k)
 	}
 	o.remember(k, object)
 }
@@ -110,7 +111,7 @@ func (o *Objects) remember(k Key, object *resolver.Object) {
 // drop forgets an object to make room.
 func (o *Objects) drop(k Key) {
 	o.forget(k)
-	o.changed.Note(k)
+	o.Note(k)
 }
 
 func (o *Objects) forget(k Key) {

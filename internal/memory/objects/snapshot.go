@@ -9,15 +9,6 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
-// Track makes Objects note from now on which of them change.
-func (o *Objects) Track() { o.changed.Track() }
-
-// Changed is how many objects have changed since the last TakeChanged.
-func (o *Objects) Changed() int { return o.changed.Len() }
-
-// TakeChanged returns the objects that have changed since it was last called.
-func (o *Objects) TakeChanged() []Key { return o.changed.Take() }
-
 // Keys returns the keys of all objects, the one that was used last at the end. Objects may change
 // while it is read.
 func (o *Objects) Keys() iter.Seq[Key] {
@@ -41,7 +32,7 @@ func (o *Objects) Restore(k Key, value []byte) error {
 		o.forget(k)
 		return nil
 	case o.size == 0:
-		o.changed.Note(k) // The next save removes it.
+		o.Note(k) // The next save removes it.
 		return nil
 	}
 	object := &resolver.Object{}

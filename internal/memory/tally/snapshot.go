@@ -5,6 +5,7 @@ package tally
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -38,7 +39,7 @@ func (t *Tally) Track() {
 func (t *Tally) Changed() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.changed.Len()
+	return t.changed.Changed()
 }
 
 // TakeEmitted returns the time of the last points, to be saved with what TakeChanged returned. After
@@ -64,7 +65,7 @@ func (t *Tally) RestoreEmitted(last time.Time) {
 func (t *Tally) TakeChanged() []Key {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	keys := t.changed.Take()
+	keys := t.changed.TakeChanged()
 	for _, k := range keys {
 		if s := t.series[k]; s != nil {
 			s.saving, s.zero.saving = s.occurrences, s.zero.written
@@ -84,11 +85,11 @@ func (t *Tally) Saved() {
 	t.saving = nil
 }
 
-// Keys returns the keys of all series.
-func (t *Tally) Keys() []Key {
+// Keys returns the keys of the series that there are now.
+func (t *Tally) Keys() iter.Seq[Key] {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return slices.Collect(maps.Keys(t.series))
+	return slices.Values(slices.Collect(maps.Keys(t.series)))
 }
 
 // Value is a series in the form that Restore takes; nil means that there is none.

@@ -55,13 +55,13 @@ type Tally struct {
 	// ends is when End was called; zero: it was not. The last points have this time, so that it can
 	// be saved before them.
 	ends    time.Time
-	changed dirty.Set[Key]
+	changed dirty.Set
 	saving  []*series // those that TakeChanged returned last, until Saved
 	scratch []byte    // of keyLocked
 }
 
 // Key names a series by what tells it from others.
-type Key [16]byte
+type Key = dirty.Key
 
 // overflow is the key of the series that counts what goes beyond MaxSeries.
 var overflow Key

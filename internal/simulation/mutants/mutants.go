@@ -106,7 +106,7 @@ var inDedup = []mutant{
 	{
 		"does not save that a dedup window is empty", "internal/memory/dedup/snapshot.go",
 		`	w.bytes -= weightOf(ended.held)
-	w.changed.Note(ended.key())
+	w.Note(ended.key())
 `,
 		`	w.bytes -= weightOf(ended.held)
 `,
