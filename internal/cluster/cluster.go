@@ -6,15 +6,16 @@ package cluster
 
 import (
 	"context"
+	"math"
 	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
@@ -74,7 +75,7 @@ func (i *Identity) Answered() <-chan struct{} { return i.answered }
 
 // Run requests the UID until it is known or the context ends.
 func (i *Identity) Run(ctx context.Context) {
-	delays := newBackoff()
+	delays := wait.Backoff{Duration: 250 * time.Millisecond, Factor: 2, Cap: 15 * time.Second, Jitter: 0.5, Steps: math.MaxInt}
 	answered := sync.OnceFunc(func() { close(i.answered) })
 	wasRefused := false
 	for {
@@ -90,7 +91,7 @@ func (i *Identity) Run(ctx context.Context) {
 			return
 		}
 		wasRefused = wasRefused || final
-		pause := delays.NextBackOff()
+		pause := delays.Step()
 		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
 			pause = forbiddenPause
 		}
@@ -99,18 +100,6 @@ func (i *Identity) Run(ctx context.Context) {
 			return
 		case <-time.After(pause):
 		}
-	}
-}
-
-// newBackoff returns the delays between requests: from 250 ms, doubled up to 15 s, each with a
-// random part of 0 to 50% on top. Package backoff puts its random part around the interval, so each
-// interval is 1.25 times the shortest delay.
-func newBackoff() *backoff.ExponentialBackOff {
-	return &backoff.ExponentialBackOff{
-		InitialInterval:     250 * time.Millisecond * 5 / 4,
-		RandomizationFactor: 0.2,
-		Multiplier:          2,
-		MaxInterval:         15 * time.Second * 5 / 4,
 	}
 }
 

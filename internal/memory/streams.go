@@ -144,24 +144,21 @@ func (s *streams) settle() bool {
 	return true
 }
 
+// any reports whether a condition holds for a stream that brings, or brought, the events of a
+// namespace: its own, or that of the cluster.
+func (s *streams) any(namespace string, holds func(*stream) bool) bool {
+	own, cluster := s.byNamespace[namespace], s.byNamespace[""]
+	return own != nil && holds(own) || cluster != nil && holds(cluster)
+}
+
 // covers reports whether the last coverage included the event.
 func (s *streams) covers(ev *corev1.Event) bool {
-	for _, namespace := range []string{ev.Namespace, ""} {
-		if of, ok := s.byNamespace[namespace]; ok && of.Covers && of.includes(ev) {
-			return true
-		}
-	}
-	return false
+	return s.any(ev.Namespace, func(of *stream) bool { return of.Covers && of.includes(ev) })
 }
 
 // watched reports whether events of the namespace were ever watched.
 func (s *streams) watched(namespace string) bool {
-	for _, namespace := range []string{namespace, ""} {
-		if of, ok := s.byNamespace[namespace]; ok && of.Listed {
-			return true
-		}
-	}
-	return false
+	return s.any(namespace, func(of *stream) bool { return of.Listed })
 }
 
 func (s *streams) forgetVersion(namespace string) {

@@ -10,14 +10,13 @@ import (
 )
 
 func TestDelaysDoubleUpTo15Seconds(t *testing.T) {
-	delays := newBackoff()
 	for range 100 {
+		delays := backoff
 		for _, shortest := range []time.Duration{500, 1000, 2000, 4000, 8000, 15_000, 15_000} {
 			shortest *= time.Millisecond
-			delay := delays.NextBackOff()
+			delay := delays.Step()
 			assert.GreaterOrEqual(t, delay, shortest-time.Microsecond)
 			assert.LessOrEqual(t, delay, 2*shortest+time.Microsecond)
 		}
-		delays.Reset()
 	}
 }

@@ -5,12 +5,13 @@ package watch
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
@@ -69,22 +70,13 @@ func New(config Config) *Stream {
 	return s
 }
 
-// newBackoff returns the delays between attempts: from 500 ms, doubled up to 15 s, each with a
-// random part of 0 to 100% on top. Package backoff puts its random part around the interval, so
-// each interval is 1.5 times the shortest delay.
-func newBackoff() *backoff.ExponentialBackOff {
-	return &backoff.ExponentialBackOff{
-		InitialInterval:     500 * time.Millisecond * 3 / 2,
-		RandomizationFactor: 1.0 / 3,
-		Multiplier:          2,
-		MaxInterval:         15 * time.Second * 3 / 2,
-	}
-}
+// backoff has the delays between attempts, each with a random part of 0 to 100% on top.
+var backoff = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Cap: 15 * time.Second, Jitter: 1, Steps: math.MaxInt}
 
 // Run passes on changes until the context ends. A change waits until the Taker takes it. Until
 // then, Run reads nothing from the API server.
 func (s *Stream) Run(ctx context.Context) {
-	delays, quickEnds := newBackoff(), 0
+	delays, quickEnds := backoff, 0
 	for s.awaitTaker(ctx) == nil {
 		opened := time.Now()
 		err := s.connect(ctx)
@@ -101,12 +93,12 @@ func (s *Stream) Run(ctx context.Context) {
 		cause := s.afterEnd(err)
 		s.config.Observer.Restarting(s.config.Namespace, cause, err)
 		if time.Since(opened) > minUptime {
-			delays.Reset()
+			delays = backoff
 		}
 		if err == nil && !quickEnd || cause == Stalled {
 			continue // The server's own time limit, or the receiver's: connect at once.
 		}
-		pause(ctx, delays.NextBackOff())
+		pause(ctx, delays.Step())
 	}
 }
 

@@ -26,7 +26,7 @@ var inWatch = []mutant{
 	},
 	{
 		"restarts a watch without a pause", "internal/watch/stream.go",
-		`		pause(ctx, delays.NextBackOff())
+		`		pause(ctx, delays.Step())
 `,
 		`		_ = delays
 `,
