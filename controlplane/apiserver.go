@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/kubeevents/kubeeventsreceiver/controlplane/internal/process"
+	"github.com/kubeevents/kubeeventsreceiver/controlplane/process"
 )
 
 // APIServer is one of the API servers of a control plane. All of them have the same data,

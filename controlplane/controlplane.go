@@ -14,7 +14,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/kubeevents/kubeeventsreceiver/controlplane/internal/process"
+	"github.com/kubeevents/kubeeventsreceiver/controlplane/process"
 )
 
 // Options select the parts of a control plane. The zero value means etcd and kube-apiserver.

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/kubeevents/kubeeventsreceiver/controlplane/internal/process"
+	"github.com/kubeevents/kubeeventsreceiver/controlplane/process"
 )
 
 // Etcd and Kine are the programs that can keep the data of a cluster.

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
-	"github.com/kubeevents/kubeeventsreceiver/controlplane/internal/process"
 	"github.com/kubeevents/kubeeventsreceiver/controlplane/internal/realnode"
+	"github.com/kubeevents/kubeeventsreceiver/controlplane/process"
 )
 
 // Address is the node's address. Pods reach the ports in Options.HostPorts there.

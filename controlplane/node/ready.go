@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
-	"github.com/kubeevents/kubeeventsreceiver/controlplane/internal/process"
 	"github.com/kubeevents/kubeeventsreceiver/controlplane/internal/realnode"
+	"github.com/kubeevents/kubeeventsreceiver/controlplane/process"
 )
 
 // awaitReady waits until the node accepts pods. After an error, the node has ended.

@@ -128,8 +128,8 @@ func (c *collector) refusesToStart(t *testing.T) {
 	t.Helper()
 	c.start(t)
 	select {
-	case <-c.process.Ended():
-		assert.Positive(t, c.process.ExitCode(), "the exit code")
+	case <-c.process.Done():
+		assert.Equal(t, 1, c.process.ExitCode(), "the exit code")
 	case <-time.After(30 * time.Second):
 		assert.Fail(t, "the Collector started")
 	}

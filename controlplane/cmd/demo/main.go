@@ -19,7 +19,7 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
 	"github.com/kubeevents/kubeeventsreceiver/controlplane/demo"
-	"github.com/kubeevents/kubeeventsreceiver/controlplane/internal/process"
+	"github.com/kubeevents/kubeeventsreceiver/controlplane/process"
 )
 
 // collectorGrace is how long the Collector may take to deliver its data at the end.

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane/image"
-	"github.com/kubeevents/kubeeventsreceiver/controlplane/internal/process"
 	"github.com/kubeevents/kubeeventsreceiver/controlplane/internal/realnode"
+	"github.com/kubeevents/kubeeventsreceiver/controlplane/process"
 )
 
 // configurations are the files of the programs. They are constant, because the node has the same

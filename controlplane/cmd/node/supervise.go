@@ -16,9 +16,9 @@ import (
 	"syscall"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane/internal/cgroup"
-	"github.com/kubeevents/kubeeventsreceiver/controlplane/internal/process"
 	"github.com/kubeevents/kubeeventsreceiver/controlplane/internal/realnode"
 	"github.com/kubeevents/kubeeventsreceiver/controlplane/internal/tunnel"
+	"github.com/kubeevents/kubeeventsreceiver/controlplane/process"
 )
 
 // supervise runs the node in namespaces of its own until ctx ends or the node ends. The kernel ends

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package proc runs the programs that tests and benchmarks start. It collects their output and ends
-// them, each by its own process ID.
+// Package proc runs the programs that tests and benchmarks start, and collects their output.
 package proc
 
 import (
@@ -11,55 +10,39 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"syscall"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/kubeevents/kubeeventsreceiver/controlplane/process"
 )
 
 // Process is a program that was started. Its methods may be called concurrently.
 type Process struct {
+	*process.Process
+
 	// Started is the time just before the program was started.
 	Started time.Time
 	// Output is what the program prints, unless its command writes that elsewhere.
 	Output *Output
 
-	command *exec.Cmd
-	ended   chan struct{}
+	name string
 }
 
 // Start starts a program. Standard output and standard error go to Output if the command does not
-// direct them elsewhere. Unless the command has other attributes, the program leads a process group
-// of its own, and Linux kills it when this process ends.
+// direct them elsewhere.
 func Start(command *exec.Cmd) (*Process, error) {
-	p := &Process{Started: time.Now(), Output: &Output{}, command: command, ended: make(chan struct{})}
+	p := &Process{Started: time.Now(), Output: &Output{}, name: filepath.Base(command.Path)}
 	if command.Stdout == nil {
 		command.Stdout = p.Output
 	}
 	if command.Stderr == nil {
 		command.Stderr = p.Output
 	}
-	if command.SysProcAttr == nil {
-		command.SysProcAttr = ownGroup()
-	}
-	started := make(chan error)
-	go func() {
-		// The thread must live as long as the program: Linux treats the end of the thread that
-		// started the program as the end of the parent.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := command.Start()
-		started <- err
-		if err == nil {
-			_ = command.Wait()
-			close(p.ended)
-		}
-	}()
-	if err := <-started; err != nil {
-		return nil, fmt.Errorf("start %s: %w", command.Path, err)
-	}
-	return p, nil
+	var err error
+	p.Process, err = process.Run(command)
+	return p, err
 }
 
 // Shell runs a command of the shell in a directory, with variables in addition to the environment,
@@ -75,35 +58,11 @@ func Shell(directory, line string, env ...string) (string, error) {
 	return string(output), err
 }
 
-// PID returns the process ID.
-func (p *Process) PID() int { return p.command.Process.Pid }
-
-// Ended returns a channel that is closed when the program has ended.
-func (p *Process) Ended() <-chan struct{} { return p.ended }
-
-// Running reports whether the program has not ended yet.
-func (p *Process) Running() bool {
-	select {
-	case <-p.ended:
-		return false
-	default:
-		return true
-	}
-}
-
-// ExitCode waits for the end of the program and returns its exit code; -1 if a signal ended it.
-func (p *Process) ExitCode() int {
-	<-p.ended
-	return p.command.ProcessState.ExitCode()
-}
-
-// Signal sends a signal to the program, and to nothing else.
-func (p *Process) Signal(signal syscall.Signal) error { return p.command.Process.Signal(signal) }
-
 // Kill ends the program as kill -9 does, and waits for its end. A second call does nothing.
 func (p *Process) Kill() {
-	_ = p.command.Process.Kill()
-	<-p.ended
+	if err := p.Process.Kill(); err != nil {
+		panic(err) // A process may signal its children.
+	}
 }
 
 // Terminate ends the program as Kubernetes does: SIGTERM, and kill -9 after the grace period. It
@@ -113,17 +72,17 @@ func (p *Process) Terminate(grace time.Duration) error {
 	if !p.Running() {
 		return nil
 	}
-	_ = p.Signal(syscall.SIGTERM)
-	select {
-	case <-p.ended:
-	case <-time.After(grace):
-		p.Kill()
-		return p.Failure(fmt.Sprintf("did not end within %s after SIGTERM", grace))
+	if err := p.Stop(grace); err != nil {
+		return err
 	}
-	if code := p.ExitCode(); code != 0 {
+	switch code := p.ExitCode(); code {
+	case 0:
+		return nil
+	case 128 + int(syscall.SIGKILL):
+		return p.Failure(fmt.Sprintf("did not end within %s after SIGTERM", grace))
+	default:
 		return p.Failure(fmt.Sprintf("ended with exit code %d after SIGTERM", code))
 	}
-	return nil
 }
 
 // WaitUntilReady polls until ready returns nil. It returns an error if the program ends before, or
@@ -147,5 +106,5 @@ func (p *Process) WaitUntilReady(ctx context.Context, interval time.Duration, re
 
 // Failure returns an error with the end of what the program printed.
 func (p *Process) Failure(what string) error {
-	return fmt.Errorf("%s %s:\n%s", filepath.Base(p.command.Path), what, p.Output.Tail())
+	return fmt.Errorf("%s %s:\n%s", p.name, what, p.Output.Tail())
 }

@@ -45,43 +45,54 @@ type Process struct {
 
 // Start starts the program.
 func Start(command Command) (*Process, error) {
-	p := &Process{name: filepath.Base(command.Path), log: command.Log, done: make(chan struct{})}
-	p.cmd = exec.Command(command.Path, command.Args...)
-	p.cmd.Env = append(os.Environ(), command.Env...)
-	p.cmd.SysProcAttr = groupLeader()
+	cmd := exec.Command(command.Path, command.Args...)
+	cmd.Env = append(os.Environ(), command.Env...)
+	cmd.SysProcAttr = groupLeader()
 	if command.Attributes != nil {
-		command.Attributes(p.cmd.SysProcAttr)
+		command.Attributes(cmd.SysProcAttr)
 	}
 	if command.Stdout != nil {
-		p.cmd.Stdout = command.Stdout
+		cmd.Stdout = command.Stdout
 	}
 	if command.Stderr != nil {
-		p.cmd.Stderr = command.Stderr
+		cmd.Stderr = command.Stderr
 	}
 	if command.Log != "" {
 		log, err := os.OpenFile(command.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 		if err != nil {
-			return nil, fmt.Errorf("start %s: %w", p.name, err)
+			return nil, fmt.Errorf("start %s: %w", filepath.Base(command.Path), err)
 		}
 		defer log.Close() // the program has a copy
-		p.logTo(log)
+		logTo(log, cmd)
 	}
+	p, err := Run(cmd)
+	if err == nil {
+		p.log = command.Log
+	}
+	return p, err
+}
 
+func logTo(log io.Writer, cmd *exec.Cmd) {
+	if cmd.Stdout == nil {
+		cmd.Stdout = log
+	}
+	if cmd.Stderr == nil {
+		cmd.Stderr = log
+	}
+}
+
+// Run starts a command. One that has attributes must make its program the leader of a process group.
+func Run(cmd *exec.Cmd) (*Process, error) {
+	p := &Process{name: filepath.Base(cmd.Path), cmd: cmd, done: make(chan struct{})}
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = groupLeader()
+	}
 	started := make(chan error)
 	go p.run(started)
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("start %s: %w", p.name, err)
 	}
 	return p, nil
-}
-
-func (p *Process) logTo(log *os.File) {
-	if p.cmd.Stdout == nil {
-		p.cmd.Stdout = log
-	}
-	if p.cmd.Stderr == nil {
-		p.cmd.Stderr = log
-	}
 }
 
 // run starts the program and waits for it on one locked thread. For Linux, the parent of a program
@@ -102,6 +113,16 @@ func (p *Process) run(started chan<- error) {
 // Done returns a channel that is closed when the program has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
+// Running reports whether the program has not ended yet.
+func (p *Process) Running() bool {
+	select {
+	case <-p.done:
+		return false
+	default:
+		return true
+	}
+}
+
 // PID returns the program's process id, which is also its process group's.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
@@ -118,7 +139,7 @@ func (p *Process) ExitCode() int {
 // Stop asks the program to end, kills it if it has not ended after grace, and returns when it has
 // ended. A second Stop does nothing.
 func (p *Process) Stop(grace time.Duration) error {
-	if err := p.signal(syscall.SIGTERM); err != nil {
+	if err := p.Signal(syscall.SIGTERM); err != nil {
 		return err
 	}
 	select {
@@ -131,7 +152,7 @@ func (p *Process) Stop(grace time.Duration) error {
 
 // Kill ends the program and its process group immediately.
 func (p *Process) Kill() error {
-	if err := p.signal(syscall.SIGKILL); err != nil {
+	if err := p.Signal(syscall.SIGKILL); err != nil {
 		return err
 	}
 	<-p.done
@@ -146,13 +167,11 @@ func (p *Process) reap() error {
 	return nil
 }
 
-// signal sends sig to the program's group. If the program has ended, it does nothing, because
+// Signal sends sig to the program's group. If the program has ended, it does nothing, because
 // another program may have the id.
-func (p *Process) signal(sig syscall.Signal) error {
-	select {
-	case <-p.done:
+func (p *Process) Signal(sig syscall.Signal) error {
+	if !p.Running() {
 		return nil
-	default:
 	}
 	if err := syscall.Kill(-p.PID(), sig); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("send %s to %s: %w", sig, p.name, err)

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubeevents/kubeeventsreceiver/controlplane/internal/process"
+	"github.com/kubeevents/kubeeventsreceiver/controlplane/process"
 )
 
 func shell(t *testing.T, script string) (*process.Process, string) {
