@@ -23,8 +23,9 @@ const storagePart = "storage"
 const (
 	// retryStorage is how long to wait before a write is retried that storage did not acknowledge.
 	retryStorage = time.Second
-	// removeAfter is how long delivered requests stay in the outbox if no batch replaces them.
-	removeAfter = 100 * time.Millisecond
+	// removeAfter is how long delivered requests stay in the outbox if no batch replaces them. While
+	// events keep coming, the next batch comes earlier.
+	removeAfter = 250 * time.Millisecond
 	// saveAfter is how long changes without a record wait for a batch that has one.
 	saveAfter = time.Second
 	// unsavedChanges is how many changes without a record are saved without waiting for one.
