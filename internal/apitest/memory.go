@@ -21,10 +21,14 @@ func (a *Objects) CloseIdleConnections() {}
 func roundTrip(handler http.Handler, r *http.Request) (*http.Response, error) {
 	reader, writer := io.Pipe()
 	a := &answer{header: http.Header{}, began: make(chan struct{}), body: writer}
+	request := r.WithContext(r.Context())
+	if request.Body == nil { // That of a server never is.
+		request.Body = http.NoBody
+	}
 	stop := context.AfterFunc(r.Context(), func() { _ = reader.CloseWithError(r.Context().Err()) })
 	go func() {
 		defer stop()
-		handler.ServeHTTP(a, r)
+		handler.ServeHTTP(a, request)
 		a.WriteHeader(http.StatusOK)
 		_ = writer.Close()
 	}()

@@ -20,6 +20,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/simulation/apiserver"
 )
 
 // Server holds events and the history of their changes. Its methods may be called concurrently.
@@ -43,10 +45,8 @@ type Server struct {
 	// base is what existed when the history was compacted.
 	base map[string]*corev1.Event
 
-	cluster          string // the UID of the namespace kube-system
-	refuseCluster    int    // the status of requests for it; 0: it may be read
-	configMaps       map[string]*corev1.ConfigMap
-	configMapVersion int
+	cluster          *apiserver.Server // has the namespace kube-system and ConfigMaps
+	refuseCluster    int               // the status of requests for that namespace; 0: it may be read
 	refuseConfigMaps func(verb string) int
 }
 
@@ -72,7 +72,8 @@ func New(t testing.TB) *Server {
 // NewInMemory returns a server without a network, for tests in a bubble of testing/synctest.
 // Clients use it as their transport.
 func NewInMemory(t testing.TB) *Server {
-	s := &Server{URL: "http://in-memory", events: map[string]*corev1.Event{}, version: 1, cluster: "cluster-uid"}
+	s := &Server{URL: "http://in-memory", events: map[string]*corev1.Event{}, version: 1}
+	s.cluster = apiserver.New(apiserver.Options{ClusterUID: "cluster-uid", Decide: s.decide})
 	s.changed = sync.NewCond(&s.mu)
 	t.Cleanup(func() { s.locked(func() { s.closed = true }) })
 	return s
@@ -172,13 +173,6 @@ func (s *Server) stateLocked(version int) map[string]*corev1.Event {
 	}
 	return state
 }
-
-// SetCluster lets another cluster answer at the address: one with this UID.
-func (s *Server) SetCluster(uid string) { s.locked(func() { s.cluster = uid }) }
-
-// RefuseCluster makes requests for the namespace kube-system fail with a status; with 0, they
-// succeed.
-func (s *Server) RefuseCluster(status int) { s.locked(func() { s.refuseCluster = status }) }
 
 // Cut breaks the connection of every watch.
 func (s *Server) Cut() { s.locked(func() { s.cuts++ }) }
@@ -294,28 +288,15 @@ func (s selection) has(ev *corev1.Event) bool {
 }
 
 func (s *Server) serveOther(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path == "/api/v1/namespaces/kube-system" {
-		s.mu.Lock()
-		uid, refused := s.cluster, s.refuseCluster
-		s.mu.Unlock()
-		if refused != 0 {
-			writeStatus(w, refused)
-			return
-		}
-		writeJSON(w, corev1.Namespace{
-			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
-			ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: types.UID(uid)},
-		})
-		return
-	}
-	if s.serveConfigMap(w, r) {
-		return
-	}
-	if s.Objects != nil {
+	_, name, _ := strings.Cut(r.URL.Path, "/api/v1/namespaces/")
+	switch {
+	case name == metav1.NamespaceSystem || strings.Contains(name, "/configmaps"):
+		s.cluster.ServeHTTP(w, r)
+	case s.Objects != nil:
 		s.Objects.ServeHTTP(w, r)
-		return
+	default:
+		http.Error(w, "404 page not found", http.StatusNotFound)
 	}
-	http.Error(w, "404 page not found", http.StatusNotFound)
 }
 
 // list writes one page, in the order of names. The continue token is the last name of the previous
