@@ -21,9 +21,6 @@ var ErrTakenOver = errors.New("another process has taken over this storage: run 
 // errContended is returned if two sessions claim the storage at the same time.
 var errContended = errors.New("another process claimed the storage at the same time")
 
-// errChanged is returned if the checkpoint cannot be used, and another session wrote meanwhile.
-var errChanged = errors.New("another process wrote while the checkpoint was read")
-
 // claim says which session may write. A session claims the storage before it reads the checkpoint,
 // and each write ends with a look at the claim: at most one write of an earlier session arrives
 // after that. This write deletes only what the head before it does not name. So whichever of both

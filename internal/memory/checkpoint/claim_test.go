@@ -153,29 +153,6 @@ func TestTwoProcessesThatClaimAtTheSameTimeNoticeIt(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestACheckpointThatChangesWhileItIsReadIsNotCorrupt(t *testing.T) {
-	d := newDisk()
-	other, _, _ := load(t, d)
-	require.NoError(t, other.Save(t.Context(), Content{State: []byte("1"), Changed: []Key{key(1)}, Source: entries{key(1): {1}}}))
-	calls := 0
-	d.before = func() {
-		if calls++; calls != 5 { // after the head was read
-			return
-		}
-		// A process of an earlier version does not look at the claim.
-		head := other.journal.acknowledged
-		head.State = []byte("2")
-		d.values[headKey(head.Term)] = head.encode()
-		delete(d.values, d.keys("j/")[0])
-	}
-	s := New(d)
-	_, err := s.Load(t.Context(), func(Key, []byte) error { return nil })
-	require.Error(t, err)
-	require.NotErrorIs(t, err, ErrCorrupt)
-	_, err = s.Load(t.Context(), func(Key, []byte) error { return nil })
-	require.ErrorIs(t, err, ErrCorrupt, "it is, if it does not change any more")
-}
-
 func TestALostKeyIsNoticed(t *testing.T) {
 	d := newDisk()
 	s, _, _ := load(t, d)

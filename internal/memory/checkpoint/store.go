@@ -90,41 +90,29 @@ func (s *Store) Load(ctx context.Context, restore func(Key, []byte) error) (*Loa
 	if err := s.makeClaim(ctx); err != nil {
 		return nil, err
 	}
-	loaded, head, err := s.load(ctx, restore)
-	if errors.Is(err, ErrCorrupt) {
-		// A process that has not seen the claim yet may have written meanwhile.
-		if _, again, _ := s.present(ctx); !bytes.Equal(head, again) {
-			reached.State("another process writes while the checkpoint is read")
-			return nil, errChanged
-		}
-	}
-	return loaded, err
-}
-
-// load reads the present checkpoint. It also returns the stored head.
-func (s *Store) load(ctx context.Context, restore func(Key, []byte) error) (loaded *Loaded, stored []byte, err error) {
 	term, stored, err := s.present(ctx)
 	if errors.Is(err, ErrCorrupt) {
 		// No term that was ever used may be used again.
 		s.journal.acknowledged.Term = uint64(time.Now().Unix())
 	}
 	if err != nil || term == 0 {
-		return nil, nil, err
+		return nil, err
 	}
 	// The writes from here on are of a term of their own. So they overwrite nothing, and a late
 	// write of an earlier session overwrites nothing of theirs.
 	s.journal.named, s.journal.acknowledged.Term = term, nextSession(term)
 	h, err := decodeHead(stored)
 	if err != nil {
-		return nil, stored, err
+		return nil, err
 	}
-	if loaded, err = s.read(ctx, h, restore); err != nil {
-		return nil, stored, err
+	loaded, err := s.read(ctx, h, restore)
+	if err != nil {
+		return nil, err
 	}
 	h.abandonSnapshot()
 	h.Term = s.journal.acknowledged.Term
 	s.journal.acknowledged = h
-	return loaded, stored, nil
+	return loaded, nil
 }
 
 // present returns the present term and its head; 0 means that there is no checkpoint.

@@ -85,21 +85,11 @@ const forgotten = math.MaxUint64
 
 func (e entry) isForgotten() bool { return e.resourceVersion.uint64() == forgotten }
 
-// isComparable reports whether the versions show which state came first. One that is not a number
-// is 0: the order in which the states came then decides.
-func (e entry) isComparable(other entry) bool {
-	return !other.isForgotten() && e.resourceVersion.uint64() != 0 && other.resourceVersion.uint64() != 0
-}
-
+// isNewerThan reports whether the state is newer than one that was observed before it. A version
+// that is not a number is 0: the order in which the states came then decides.
 func (e entry) isNewerThan(other entry) bool {
-	return !e.isComparable(other) || e.resourceVersion.uint64() > other.resourceVersion.uint64()
-}
-
-// isOlderThan reports whether another state of the event was seen that came after this one. A
-// deletion has a version of its own, so the same version again is an event that was not deleted:
-// its stream ended, and it came to another one.
-func (e entry) isOlderThan(other entry) bool {
-	return e.isComparable(other) && e.resourceVersion.uint64() < other.resourceVersion.uint64()
+	version, others := e.resourceVersion.uint64(), other.resourceVersion.uint64()
+	return version == 0 || others == 0 || other.isForgotten() || version > others
 }
 
 // newest returns the version to remember after seen was observed in place of known.
@@ -285,10 +275,7 @@ func (l *Ledger) addScope(namespace string, id uint16) *scope {
 // the same name starts from its own.
 func (l *Ledger) merge(k identity, known, seen entry) entry {
 	if known.isGone() {
-		if known.uid == seen.uid && seen.isOlderThan(known) {
-			reached.State("a deleted event comes again in an older state")
-			return known // A late duplicate does not bring a deleted event back.
-		}
+		// A late duplicate of it, too: its deletion comes again after it.
 		l.deleted.revive(k)
 	}
 	if known.uid == seen.uid && !known.isForgotten() {
