@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/deadwebhook"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/otlpsink"
 )
 
 var hangingScenario = scenario{name: "hanging", title: "Next to a kind that hangs", run: runHanging}
@@ -265,7 +266,7 @@ func (h *hangingCluster) writeDead(ctx context.Context, p phase, s *sink, every 
 }
 
 func isDead(resource pcommon.Map) bool {
-	chain := text(resource, "k8s.owner.chain")
+	chain := otlpsink.Text(resource, "k8s.owner.chain")
 	return strings.Contains(chain, "release.refusing.example.com/") || strings.Contains(chain, "release.silent.example.com/")
 }
 
@@ -273,6 +274,6 @@ func isDead(resource pcommon.Map) bool {
 // says that this is not all.
 func hasKnownPart(resource, log pcommon.Map) bool {
 	chain, _ := resource.Get("k8s.owner.chain")
-	resolution := text(log, "k8s.owner.resolution")
+	resolution := otlpsink.Text(log, "k8s.owner.resolution")
 	return chain.Slice().Len() == 3 && (resolution == "timeout" || resolution == "unavailable")
 }

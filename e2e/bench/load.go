@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/otlpsink"
 )
 
 var loadScenario = scenario{
@@ -181,6 +183,6 @@ func (b *benchmark) measureLoad(ctx context.Context, kube *cluster, s *sink, col
 // chain.
 func belongsToDeployment(resource, log pcommon.Map) bool {
 	return hasOwners(resource, log) &&
-		text(resource, "k8s.workload.kind") == "Deployment" &&
-		text(resource, "k8s.workload.name") == deploymentOf(text(resource, "k8s.object.name"))
+		otlpsink.Text(resource, "k8s.workload.kind") == "Deployment" &&
+		otlpsink.Text(resource, "k8s.workload.name") == deploymentOf(otlpsink.Text(resource, "k8s.object.name"))
 }

@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/otlpsink"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/replay"
 )
 
@@ -319,12 +320,12 @@ type ownedCounts struct{ complete, tagged atomic.Int64 }
 func countOwned(s *sink, tagOf func(deployment string) string) *ownedCounts {
 	counts := &ownedCounts{}
 	s.owners = func(resource, log pcommon.Map) bool {
-		deployment := text(resource, "k8s.deployment.name")
-		whole := hasOwners(resource, log) && text(resource, "k8s.workload.kind") == "Deployment"
+		deployment := otlpsink.Text(resource, "k8s.deployment.name")
+		whole := hasOwners(resource, log) && otlpsink.Text(resource, "k8s.workload.kind") == "Deployment"
 		if whole {
 			counts.complete.Add(1)
 		}
-		if deployment != "" && text(resource, "tilt.manifest") == tagOf(deployment) {
+		if deployment != "" && otlpsink.Text(resource, "tilt.manifest") == tagOf(deployment) {
 			counts.tagged.Add(1)
 		}
 		return whole

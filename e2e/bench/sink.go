@@ -102,7 +102,7 @@ func (s *sink) take(logs plog.Logs, at time.Time) {
 
 func (s *sink) takeRecord(resource pcommon.Map, log plog.LogRecord, at time.Time) {
 	s.records++
-	o, uid := observed(log), text(log.Attributes(), "log.record.uid")
+	o, uid := observed(log), otlpsink.Text(log.Attributes(), "log.record.uid")
 	first, known := s.arrived[o]
 	switch {
 	case !known:
@@ -117,13 +117,13 @@ func observed(log plog.LogRecord) observation {
 	if log.Body().Type() == pcommon.ValueTypeMap {
 		return observedObject(log.Body().Map())
 	}
-	return observation{text(log.Attributes(), "k8s.event.name"), max(1, number(log.Attributes(), "k8s.event.count"))}
+	return observation{otlpsink.Text(log.Attributes(), "k8s.event.name"), max(1, otlpsink.Number(log.Attributes(), "k8s.event.count"))}
 }
 
 // observedObject returns what a record of k8sobjects is about: its body has the whole Event.
 func observedObject(body pcommon.Map) observation {
 	ev := mapIn(body, "object")
-	return observation{text(mapIn(ev, "metadata"), "name"), max(1, number(ev, "count"))}
+	return observation{otlpsink.Text(mapIn(ev, "metadata"), "name"), max(1, otlpsink.Number(ev, "count"))}
 }
 
 func mapIn(parent pcommon.Map, key string) pcommon.Map {
@@ -136,21 +136,7 @@ func mapIn(parent pcommon.Map, key string) pcommon.Map {
 // hasOwners reports whether a record names all owners of the object.
 func hasOwners(resource, log pcommon.Map) bool {
 	_, chain := resource.Get("k8s.owner.chain")
-	return chain && text(resource, "k8s.workload.name") != "" && text(log, "k8s.owner.resolution") == "complete"
-}
-
-func text(attributes pcommon.Map, key string) string {
-	if value, ok := attributes.Get(key); ok {
-		return value.AsString()
-	}
-	return ""
-}
-
-func number(attributes pcommon.Map, key string) int64 {
-	if value, ok := attributes.Get(key); ok {
-		return value.Int()
-	}
-	return 0
+	return chain && otlpsink.Text(resource, "k8s.workload.name") != "" && otlpsink.Text(log, "k8s.owner.resolution") == "complete"
 }
 
 // firstArrival is when the first record arrived; zero if none has.

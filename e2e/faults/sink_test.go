@@ -129,10 +129,10 @@ func (s *sink) take(replica string, take func(replica string)) answer {
 
 func (s *sink) takeLogs(replica string, logs plog.Logs) {
 	for _, resource := range logs.ResourceLogs().All() {
-		about := func(key string) string { return textOf(resource.Resource().Attributes(), key) }
+		about := func(key string) string { return otlpsink.Text(resource.Resource().Attributes(), key) }
 		for _, scope := range resource.ScopeLogs().All() {
 			for _, log := range scope.LogRecords().All() {
-				text := func(key string) string { return textOf(log.Attributes(), key) }
+				text := func(key string) string { return otlpsink.Text(log.Attributes(), key) }
 				if text("k8s.event.reason") == probeReason {
 					s.probes[text("k8s.event.name")] = replica
 					continue
@@ -140,7 +140,7 @@ func (s *sink) takeLogs(replica string, logs plog.Logs) {
 				s.records = append(s.records, record{
 					Record: account.Record{
 						Event: text("k8s.event.name"), UID: text("log.record.uid"),
-						Count: numberOf(log.Attributes(), "k8s.event.count"), Occurrences: numberOf(log.Attributes(), "k8s.event.occurrences"),
+						Count: otlpsink.Number(log.Attributes(), "k8s.event.count"), Occurrences: otlpsink.Number(log.Attributes(), "k8s.event.occurrences"),
 						Rejected: s.answer == rejectPermanently, Content: digestOf(resource, scope, log),
 					},
 					replica: replica, namespace: about("k8s.namespace.name"), object: about("k8s.object.name"),
@@ -171,11 +171,11 @@ func (s *sink) takeMetrics(replica string, metrics pmetric.Metrics) {
 		for _, scope := range resource.ScopeMetrics().All() {
 			for _, metric := range scope.Metrics().All() {
 				for _, p := range metric.Sum().DataPoints().All() {
-					if textOf(p.Attributes(), "k8s.event.reason") == probeReason {
+					if otlpsink.Text(p.Attributes(), "k8s.event.reason") == probeReason {
 						continue
 					}
 					s.points = append(s.points, point{
-						replica: replica, namespace: textOf(p.Attributes(), "k8s.namespace.name"),
+						replica: replica, namespace: otlpsink.Text(p.Attributes(), "k8s.namespace.name"),
 						series: nameOf(p.Attributes()),
 						value:  p.IntValue(), start: p.StartTimestamp(), after: len(s.records),
 					})
@@ -183,20 +183,6 @@ func (s *sink) takeMetrics(replica string, metrics pmetric.Metrics) {
 			}
 		}
 	}
-}
-
-func textOf(attributes pcommon.Map, key string) string {
-	if value, ok := attributes.Get(key); ok {
-		return value.AsString()
-	}
-	return ""
-}
-
-func numberOf(attributes pcommon.Map, key string) int64 {
-	if value, ok := attributes.Get(key); ok {
-		return value.Int()
-	}
-	return 0
 }
 
 // nameOf is the same for equal attributes, in whatever order they come.
