@@ -5,7 +5,9 @@ package position
 import (
 	"context"
 	"iter"
+	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -75,7 +77,7 @@ func NewGate(settings GateSettings) *Gate {
 // Changed returns a channel that is closed when a term begins or ends.
 func (g *Gate) Changed() <-chan struct{} { return g.elections }
 
-// HasEnded reports whether the term has ended. Callers must then call Close before Pass.
+// HasEnded reports whether the term has ended. Callers must then call End before Pass.
 func (g *Gate) HasEnded() bool {
 	g.elections = g.settings.Leadership.Changed()
 	return g.leave != nil && !g.settings.Leadership.Leads()
@@ -83,8 +85,12 @@ func (g *Gate) HasEnded() bool {
 
 // Pass returns the observations that are to be delivered, with the term to deliver them in. It
 // waits while another process leads. ok is false if nothing is to be delivered: the leader has
-// delivered all of it, or stop has ended.
-func (g *Gate) Pass(stop, drain context.Context, observations []observation.Observation) ([]observation.Observation, leadership.Term, bool) {
+// delivered all of it, or stop has ended. listed has the events of listings that came with the
+// observations, each with how often the resource versions had gone back when it was listed.
+func (g *Gate) Pass(stop, drain context.Context, observations []observation.Observation, listed iter.Seq2[*corev1.Event, int]) (
+	rest []observation.Observation, t leadership.Term, ok bool,
+) {
+	g.confirm(listed)
 	if g.leave != nil && len(g.waiting) == 0 {
 		g.term.Begins = false
 		return g.withoutReached(observations, g.from), g.term, true
@@ -140,10 +146,9 @@ func (g *Gate) dropReached() {
 	g.waiting = g.withoutReached(g.waiting, g.settings.Positions.Latest().Position)
 }
 
-// Confirm takes what waits back from the lost history if the cluster lists it after the restore, at
-// the same resource version: a position can reach it. listed has events, each with how often the
-// resource versions had gone back when it was listed.
-func (g *Gate) Confirm(listed iter.Seq2[*corev1.Event, int]) {
+// confirm takes what waits back from the lost history if the cluster lists it after the restore, at
+// the same resource version: a position can reach it.
+func (g *Gate) confirm(listed iter.Seq2[*corev1.Event, int]) {
 	if len(g.stranded) == 0 {
 		return
 	}
@@ -213,7 +218,7 @@ func (g *Gate) voidFuture(stop context.Context) {
 		reached.State("the position is above the newest version of the cluster")
 		// The streams of this process may not have noticed it either.
 		g.checkVersions(stop)
-		g.WentBack(now)
+		g.voidAbove(now)
 	}
 }
 
@@ -236,16 +241,29 @@ func (g *Gate) newest(stop context.Context) (now uint64, err error) {
 	return now, err
 }
 
-// TakeBack keeps what could not be delivered until the term ended.
-func (g *Gate) TakeBack(observations []observation.Observation) {
+// Delivered notes what came of what passed. If nothing is left undelivered, all is delivered up to
+// the versions that upTo returns, by stream. Otherwise, the term has ended, and the gate keeps the
+// rest.
+func (g *Gate) Delivered(undelivered []observation.Observation, upTo func() map[string]uint64) {
+	if len(undelivered) > 0 {
+		g.takeBack(undelivered)
+		return
+	}
+	g.advance(upTo())
+}
+
+func (g *Gate) takeBack(observations []observation.Observation) {
 	reached.State("a standby keeps what it could not deliver as the leader")
 	g.waiting = append(observations, g.waiting...)
 }
 
-// Advance notes that all is delivered up to these versions, by stream.
-func (g *Gate) Advance(versions func() map[string]uint64) {
-	position := Position{Streams: versions()}
-	if len(position.Streams) == 0 {
+// advance notes that all is delivered up to these versions. It leaves out streams that have not
+// noticed a restore yet: the cluster does not have their versions any more.
+func (g *Gate) advance(versions map[string]uint64) {
+	highest := g.settings.Highest()
+	maps.DeleteFunc(versions, func(_ string, version uint64) bool { return version > highest })
+	position := Position{Streams: versions}
+	if len(versions) == 0 {
 		return // No stream has been listed.
 	}
 	if g.lowered {
@@ -257,40 +275,46 @@ func (g *Gate) Advance(versions func() map[string]uint64) {
 	g.settings.Positions.Advance(position)
 }
 
-// WentBack notes that the cluster's resource versions have gone back to now. What was published is
-// above what the cluster has now, and means nothing.
-func (g *Gate) WentBack(now uint64) {
+// WentBack notes that the cluster's resource versions have gone back. A position that was published
+// since is not above the highest version.
+func (g *Gate) WentBack() { g.voidAbove(g.settings.Highest()) }
+
+// voidAbove notes that what was published is above what the cluster has now, and means nothing.
+func (g *Gate) voidAbove(now uint64) {
 	g.lowered, g.from = true, Position{}
 	g.settings.Positions.Void(now)
 }
 
-// Publish publishes how far the term came. The position is a fact about deliveries: it may be
-// published as long as callers wait for it.
-func (g *Gate) Publish() {
+// End ends the term, and publishes how far it came. At the same time, it calls meanwhile: neither
+// waits for the other one, which may hang. It keeps what the dedup windows hold: the next leader may
+// not deliver it. held ends the windows.
+func (g *Gate) End(meanwhile func(), held func() []observation.Observation) {
 	if g.leave == nil {
+		meanwhile()
 		return
 	}
+	var published sync.WaitGroup
+	published.Go(g.publish)
+	meanwhile()
+	published.Wait()
+	g.settings.Positions.Follow()
+	if held := held(); len(held) > 0 {
+		reached.State("a term ends while windows hold events")
+		g.takeBack(held)
+	}
+	g.leave()
+	g.term, g.leave = leadership.Term{}, nil
+}
+
+// publish publishes how far the term came. The position is a fact about deliveries: it may be
+// published as long as callers wait for it.
+func (g *Gate) publish() {
 	ctx, cancel := context.WithTimeout(context.Background(), flushFor)
 	defer cancel()
 	if err := g.settings.Positions.Flush(ctx); err != nil {
 		reached.State("the last position of a term is not published")
 		g.settings.Logger.Warn("Cannot publish the position at the end of the term; the next leader repeats more", zap.Error(err))
 	}
-}
-
-// Close ends the term, and keeps what the dedup windows hold: the next leader may not deliver it.
-// held ends the windows. Callers must call Publish before.
-func (g *Gate) Close(held func() []observation.Observation) {
-	if g.leave == nil {
-		return
-	}
-	g.settings.Positions.Follow()
-	if held := held(); len(held) > 0 {
-		reached.State("a term ends while windows hold events")
-		g.TakeBack(held)
-	}
-	g.leave()
-	g.term, g.leave = leadership.Term{}, nil
 }
 
 // Open is the gate of a session that lasts no longer than this process may deliver: it is always
@@ -301,27 +325,21 @@ type Open struct{}
 func (Open) HasEnded() bool { return false }
 
 // Pass returns all observations.
-func (Open) Pass(stop, drain context.Context, all []observation.Observation) ([]observation.Observation, leadership.Term, bool) {
+func (Open) Pass(stop, drain context.Context, all []observation.Observation, _ iter.Seq2[*corev1.Event, int]) (
+	[]observation.Observation, leadership.Term, bool,
+) {
 	return all, leadership.Term{Stop: stop, Drain: drain}, true
 }
 
 // Changed returns nil: the gate never closes.
 func (Open) Changed() <-chan struct{} { return nil }
 
-// TakeBack does nothing: what was not delivered is in the outbox, or nobody delivers it.
-func (Open) TakeBack([]observation.Observation) {}
+// Delivered does nothing: there is no position, and what was not delivered is in the outbox, or
+// nobody delivers it.
+func (Open) Delivered([]observation.Observation, func() map[string]uint64) {}
 
-// Advance does nothing: there is no position.
-func (Open) Advance(func() map[string]uint64) {}
+// WentBack does nothing: there is no position.
+func (Open) WentBack() {}
 
-// Confirm does nothing: nothing waits.
-func (Open) Confirm(iter.Seq2[*corev1.Event, int]) {}
-
-// WentBack does nothing.
-func (Open) WentBack(uint64) {}
-
-// Publish does nothing: there is no position.
-func (Open) Publish() {}
-
-// Close does nothing: what the windows hold is delivered or saved.
-func (Open) Close(func() []observation.Observation) {}
+// End only calls meanwhile: what the windows hold is delivered or saved.
+func (Open) End(meanwhile func(), _ func() []observation.Observation) { meanwhile() }

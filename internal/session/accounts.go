@@ -120,11 +120,10 @@ func advance(m *memory.Memory, b *batch) {
 
 // clusterCheck compares the cluster that answers with the one that is remembered.
 type clusterCheck struct {
-	cluster  *cluster.Identity
-	memory   *memory.Memory
-	sums     sums
-	versions *watch.Versions
-	gate     gate
+	cluster *cluster.Identity
+	memory  *memory.Memory
+	sums    *metricsPipeline
+	gate    gate
 	// ask waits until the cluster answers which one it is. It reports false if the context ended
 	// before.
 	ask func(context.Context) bool
@@ -138,8 +137,7 @@ type clusterCheck struct {
 // and come again with the right name. It also reports false if stop ended before.
 func (d *clusterCheck) isSame(stop context.Context, stream string) bool {
 	d.memory.ForgetVersions(stream)
-	// A position that was published since is not above the highest version.
-	d.gate.WentBack(d.versions.Highest())
+	d.gate.WentBack()
 	if d.memory.Cluster() == "" {
 		reached.State("a restore of a cluster that never said which one it is")
 		return true // No record names a cluster.

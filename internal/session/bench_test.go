@@ -161,7 +161,7 @@ func changesIn(b *testing.B, frames []byte) (changes []watch.Change) {
 func BenchmarkStages(b *testing.B) {
 	p := benchProcess(b)
 	s := p.newUnsaved(position.Position{})
-	pipeline := s.pipeline.(*logsPipeline)
+	pipeline := s.pipeline
 	frames := benchFrames(b, benchEvents())
 	account := func(changes []watch.Change) []observation.Observation {
 		batch := &batch{changes: changes}

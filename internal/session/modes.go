@@ -32,7 +32,7 @@ func (p *Process) newSession(m *memory.Memory, start position.Position, persist 
 		s.gate = s.newGate()
 	}
 	s.sums, s.pipeline = p.newSums(m), p.newPipeline(m, persist)
-	s.cluster = &clusterCheck{cluster: p.Cluster, memory: m, sums: s.sums, versions: s.versions, gate: s.gate, ask: s.askCluster}
+	s.cluster = &clusterCheck{cluster: p.Cluster, memory: m, sums: s.sums, gate: s.gate, ask: s.askCluster}
 	s.accounts = &accounts{memory: m, filter: p.Filter, health: p.Health, cluster: s.cluster}
 	s.intake = &intake{queue: queue.New(batchChanges), health: p.Health, together: readTogether}
 	s.intake.queue.SetGate(p.Positions != nil)
@@ -47,34 +47,31 @@ func (s *session) newGate() *position.Gate {
 	})
 }
 
-func (p *Process) newSums(m *memory.Memory) sums {
-	if p.Metrics == nil {
-		return noMetrics{}
-	}
+func (p *Process) newSums(m *memory.Memory) *metricsPipeline {
 	return &metricsPipeline{
 		next: p.Metrics, tally: m.Tally, interval: p.CollectionInterval, clusterName: p.ClusterName,
 		scope:      tally.Scope{Name: metadata.ScopeName, Version: p.Version},
 		leadership: p.Leadership, health: p.Health, logger: p.Logger,
-		saves: p.Storage != nil, changed: make(chan struct{}, 1), emitting: p.emitting,
+		saves: p.Storage != nil, unsaved: make(chan struct{}, 1), emitting: p.emitting,
 	}
 }
 
-func (p *Process) newPipeline(m *memory.Memory, persist persistence) pipeline {
-	if p.Logs == nil {
-		return noLogs{p.Health, p.Logger}
-	}
-	return &logsPipeline{
+func (p *Process) newPipeline(m *memory.Memory, persist persistence) *logsPipeline {
+	l := &logsPipeline{
 		memory: m, converter: p.Converter, health: p.Health, logger: p.Logger,
 		clusterName: p.ClusterName, encodes: p.Storage != nil, recordBytes: firstRecordBytes,
-		delivery: delivery.New(delivery.Settings{
+	}
+	if p.Logs != nil {
+		l.delivery = delivery.New(delivery.Settings{
 			Next: p.Logs, Retry: p.Retry, Logger: p.Logger, Observer: p.Health, GiveUp: p.giveUp,
 			Operations: p.Health.Operations, Format: metadata.Type.String(),
 			MayDeliver: func(stop context.Context) bool {
 				persist.saveMeanwhile(stop)
 				return p.Leadership.WaitUntilCertain(stop)
 			},
-		}),
+		})
 	}
+	return l
 }
 
 // newMemory makes an empty memory.

@@ -31,45 +31,12 @@ const (
 	startsAtOnce = 4
 )
 
-// pipeline converts records to requests, and delivers these to the logs pipeline.
-type pipeline interface {
-	convert(b *batch)
-	deliver(b *batch)
-	// deliverOutbox delivers the outbox of a checkpoint as it is. It reports false if the term
-	// ended before.
-	deliverOutbox(t leadership.Term, loaded *checkpoint.Loaded) bool
-	// forget forgets how the pipeline behaved.
-	forget()
-}
-
-// noLogs is the pipeline of a receiver in no logs pipeline.
-type noLogs struct {
-	health *health.Health
-	logger *zap.Logger
-}
-
-func (noLogs) convert(*batch) {}
-func (noLogs) deliver(*batch) {}
-func (noLogs) forget()        {}
-
-func (n noLogs) deliverOutbox(_ leadership.Term, loaded *checkpoint.Loaded) bool {
-	records := 0
-	for _, r := range stored(loaded.Outbox) {
-		records += r.count
-	}
-	if records > 0 {
-		n.health.Dropped(records, nil, true)
-		n.logger.Warn("The outbox has records, but the receiver is in no logs pipeline; dropping them",
-			zap.Int("records", records))
-	}
-	return true
-}
-
-// logsPipeline is the logs pipeline that the receiver is in.
+// logsPipeline converts records to requests, and delivers these to the logs pipeline. Without one, a
+// batch has no requests.
 type logsPipeline struct {
 	memory      *memory.Memory
 	converter   logrecord.Converter
-	delivery    *delivery.Deliverer
+	delivery    *delivery.Deliverer // nil: the receiver is in no logs pipeline
 	health      *health.Health
 	logger      *zap.Logger
 	clusterName string // empty: it has none
@@ -79,12 +46,20 @@ type logsPipeline struct {
 	recordBytes int
 }
 
-func (l *logsPipeline) forget() { l.delivery.Forget() }
+// forget forgets how the pipeline behaved.
+func (l *logsPipeline) forget() {
+	if l.delivery != nil {
+		l.delivery.Forget()
+	}
+}
 
 // convert cuts the records into requests of about the same size. If the first ones were as large as
 // they may be, records a little larger than the last ones would not fit: requestsWithin would halve
 // them, and an exporter that takes long for each request would get more of them.
 func (l *logsPipeline) convert(b *batch) {
+	if l.delivery == nil {
+		return
+	}
 	for records := b.records; len(records) > 0; {
 		expected := int64(len(records)) * int64(l.recordBytes)
 		requests := 1 + int((expected+expected/20)/requestBytes) // 5% more, because sizes vary.
@@ -147,9 +122,15 @@ func (l *logsPipeline) deliverAll(t leadership.Term, requests []*request) (undel
 	return nil
 }
 
+// deliverOutbox delivers the outbox of a checkpoint as it is. It reports false if the term ended
+// before.
 func (l *logsPipeline) deliverOutbox(t leadership.Term, loaded *checkpoint.Loaded) bool {
 	requests := stored(loaded.Outbox)
-	if len(requests) == 0 {
+	switch {
+	case len(requests) == 0:
+		return true
+	case l.delivery == nil:
+		l.drop(requests)
 		return true
 	}
 	l.logger.Info("Delivering the outbox of the last start", zap.Int("requests", len(requests)))
@@ -168,4 +149,17 @@ func (l *logsPipeline) deliverOutbox(t leadership.Term, loaded *checkpoint.Loade
 		}
 	}
 	return true
+}
+
+// drop drops what is in the outbox, since there is no logs pipeline any more.
+func (l *logsPipeline) drop(requests []*request) {
+	records := 0
+	for _, r := range requests {
+		records += r.count
+	}
+	if records > 0 {
+		l.health.Dropped(records, nil, true)
+		l.logger.Warn("The outbox has records, but the receiver is in no logs pipeline; dropping them",
+			zap.Int("records", records))
+	}
 }

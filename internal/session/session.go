@@ -5,9 +5,7 @@ package session
 import (
 	"context"
 	"iter"
-	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -37,11 +35,11 @@ type session struct {
 	accounts *accounts
 	cluster  *clusterCheck
 	gate     gate
-	pipeline pipeline
+	pipeline *logsPipeline
 	persist  persistence
 
 	memory   *memory.Memory
-	sums     sums
+	sums     *metricsPipeline
 	versions *watch.Versions
 	// start is where the receiver starts without a checkpoint; zero: nowhere in particular.
 	start position.Position
@@ -51,14 +49,12 @@ type session struct {
 // position.Open.
 type gate interface {
 	HasEnded() bool
-	Pass(stop, drain context.Context, observations []observation.Observation) (rest []observation.Observation, t leadership.Term, ok bool)
+	Pass(stop, drain context.Context, observations []observation.Observation, listed iter.Seq2[*corev1.Event, int]) (
+		rest []observation.Observation, t leadership.Term, ok bool)
 	Changed() <-chan struct{}
-	TakeBack(observations []observation.Observation)
-	Advance(versions func() map[string]uint64)
-	WentBack(now uint64)
-	Confirm(listed iter.Seq2[*corev1.Event, int])
-	Publish()
-	Close(held func() []observation.Observation)
+	Delivered(undelivered []observation.Observation, upTo func() map[string]uint64)
+	WentBack()
+	End(meanwhile func(), held func() []observation.Observation)
 }
 
 // persistence decides when a batch counts, and remembers it.
@@ -101,7 +97,6 @@ func (s *session) turn(stop, drain context.Context) *batch {
 		s.settle(drain)
 	}
 	s.accounts.account(stop, b)
-	s.gate.Confirm(b.listed())
 	s.awaitGate(stop, drain, b)
 	if !b.passed {
 		s.persist.conclude(b)
@@ -129,11 +124,7 @@ func (s *session) emit(b *batch) {
 		s.sums.prepareEnd() // The term has ended.
 	}
 	s.persist.conclude(b)
-	if b.isDelivered() {
-		s.gate.Advance(s.deliveredUpTo)
-	} else {
-		s.gate.TakeBack(recordsIn(b.undelivered))
-	}
+	s.gate.Delivered(recordsIn(b.undelivered), s.memory.DeliveredUpTo)
 }
 
 // finish ends the windows after the last batch. What could not be delivered stays in the outbox.
@@ -162,7 +153,7 @@ func (s *session) endWindows(b *batch) *batch {
 func (s *session) nextTurn() wakeup {
 	w := wakeup{
 		at: time.Now().Add(time.Hour), saved: s.persist.acknowledgement(), elected: s.gate.Changed(),
-		emitted: s.sums.unsaved(),
+		emitted: s.sums.unsaved,
 	}
 	if s.accounts.forgetsMore {
 		w.at = time.Now()
@@ -180,7 +171,7 @@ func (s *session) nextTurn() wakeup {
 // has delivered it. The gate also keeps the batch if stop is cancelled.
 func (s *session) awaitGate(stop, drain context.Context, b *batch) {
 	s.endTermIfOver()
-	b.observations, b.term, b.passed = s.gate.Pass(stop, drain, b.observations)
+	b.observations, b.term, b.passed = s.gate.Pass(stop, drain, b.observations, b.listed())
 	if b.passed && b.term.Begins {
 		if slices.ContainsFunc(b.changes, func(c watch.Change) bool { return c.Kind == watch.Listed }) {
 			reached.State("a takeover within a list")
@@ -213,16 +204,12 @@ func (s *session) endTermIfOver() {
 }
 
 // endTerm publishes how far the term came. At the same time, it emits the last sums of the term, as
-// long as it is certain that no other process leads: neither waits for the other one, which may
-// hang. The delivery forgets how the pipeline behaved: the next leader delivers what it rejected.
+// long as it is certain that no other process leads. The delivery forgets how the pipeline behaved:
+// the next leader delivers what it rejected.
 func (s *session) endTerm() {
-	var published sync.WaitGroup
-	published.Go(s.gate.Publish)
-	s.sums.end()
-	published.Wait()
+	s.gate.End(s.sums.end, s.memory.TakeBack)
 	s.pipeline.forget()
 	s.intake.queue.SetGate(true)
-	s.gate.Close(s.memory.TakeBack)
 }
 
 // resolve adds to each observation who owns its involved object.
@@ -259,12 +246,4 @@ func fitting(records []observation.Observation) (n int) {
 		}
 	}
 	return n
-}
-
-// deliveredUpTo returns the version up to which each stream is delivered. It leaves out streams
-// that have not noticed a restore yet: the cluster does not have their versions any more.
-func (s *session) deliveredUpTo() map[string]uint64 {
-	versions, highest := s.memory.DeliveredUpTo(), s.versions.Highest()
-	maps.DeleteFunc(versions, func(_ string, version uint64) bool { return version > highest })
-	return versions
 }

@@ -23,38 +23,10 @@ import (
 // for.
 const lastEmission = 4 * time.Second
 
-// sums emits the metric. Its methods may be called while run runs.
-type sums interface {
-	// enable lets run emit the sums from now on, with contexts that end with drain. begin also
-	// starts them at 0.
-	enable(drain context.Context)
-	begin(drain context.Context, now time.Time)
-	// run emits the sums at intervals until stop ends. It returns without an emission that hangs.
-	run(stop context.Context)
-	// prepareEnd is called after the last batch. What it changes is saved before end is called.
-	prepareEnd()
-	// end emits the last sums of the term: no later emission has them.
-	end()
-	// unsaved fires when an emission has changed what has to be saved; nil: it never fires.
-	unsaved() <-chan struct{}
-	// setCluster sets the UID of the cluster that points name; empty: it is not known.
-	setCluster(uid string)
-}
-
-// noMetrics are the sums of a receiver in no metrics pipeline.
-type noMetrics struct{}
-
-func (noMetrics) enable(context.Context)           {}
-func (noMetrics) begin(context.Context, time.Time) {}
-func (noMetrics) run(context.Context)              {}
-func (noMetrics) prepareEnd()                      {}
-func (noMetrics) end()                             {}
-func (noMetrics) unsaved() <-chan struct{}         { return nil }
-func (noMetrics) setCluster(string)                {}
-
-// metricsPipeline emits the sums to the metrics pipeline.
+// metricsPipeline emits the sums to the metrics pipeline. Without one, it does nothing. Its methods may
+// be called while run runs.
 type metricsPipeline struct {
-	next        consumer.Metrics
+	next        consumer.Metrics // nil: the receiver is in no metrics pipeline
 	tally       *tally.Tally
 	interval    time.Duration
 	clusterName string // empty: it has none
@@ -68,8 +40,8 @@ type metricsPipeline struct {
 	// emitting has an element during an emission, of this session or of an earlier one that still
 	// hangs. Points of two at the same time could change places.
 	emitting chan struct{}
-	// changed has an element when an emission has changed what has to be saved.
-	changed chan struct{}
+	// unsaved has an element when an emission has changed what has to be saved.
+	unsaved chan struct{}
 	// term is in which run emits the sums; nil: it does not.
 	term       atomic.Pointer[emissions]
 	clusterUID atomic.Pointer[string]
@@ -81,11 +53,13 @@ type emissions struct {
 	end context.CancelFunc
 }
 
+// enable lets run emit the sums from now on, with contexts that end with drain.
 func (m *metricsPipeline) enable(drain context.Context) {
 	ctx, cancel := context.WithCancel(drain)
 	m.term.Store(&emissions{ctx, cancel})
 }
 
+// setCluster sets the UID of the cluster that points name; empty: it is not known.
 func (m *metricsPipeline) setCluster(uid string) { m.clusterUID.Store(&uid) }
 
 // report reports how many series there are.
@@ -104,11 +78,13 @@ func (m *metricsPipeline) report() {
 	}
 }
 
+// begin starts the sums at 0, and enables them.
 func (m *metricsPipeline) begin(drain context.Context, now time.Time) {
 	m.tally.Reset(now)
 	m.enable(drain)
 }
 
+// run emits the sums at intervals until stop ends. It returns without an emission that hangs.
 func (m *metricsPipeline) run(stop context.Context) {
 	ticker := time.NewTicker(m.interval)
 	defer ticker.Stop()
@@ -124,13 +100,17 @@ func (m *metricsPipeline) run(stop context.Context) {
 	}
 }
 
-func (m *metricsPipeline) unsaved() <-chan struct{} { return m.changed }
+// prepareEnd is called after the last batch. What it changes is saved before end is called.
+func (m *metricsPipeline) prepareEnd() {
+	if m.next != nil {
+		m.tally.End(time.Now())
+	}
+}
 
-func (m *metricsPipeline) prepareEnd() { m.tally.End(time.Now()) }
-
+// end emits the last sums of the term: no later emission has them.
 func (m *metricsPipeline) end() {
 	if !m.saves {
-		m.tally.End(time.Now())
+		m.prepareEnd()
 	}
 	term := m.term.Swap(nil)
 	if term == nil {
@@ -146,6 +126,9 @@ func (m *metricsPipeline) end() {
 // emit emits the sums once, after the last emission, if it still may. It waits until wait ends: a
 // pipeline may hang, even if its context has ended.
 func (m *metricsPipeline) emit(wait, ctx context.Context, may func() bool) {
+	if m.next == nil {
+		return
+	}
 	select {
 	case m.emitting <- struct{}{}:
 	case <-wait.Done():
@@ -189,7 +172,7 @@ func (m *metricsPipeline) consume(ctx context.Context) {
 	}
 	if m.tally.IsUnsaved() {
 		select {
-		case m.changed <- struct{}{}:
+		case m.unsaved <- struct{}{}:
 		default:
 		}
 	}

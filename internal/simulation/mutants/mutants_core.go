@@ -138,7 +138,7 @@ var inPosition = []mutant{
 		"publishes the position before the delivery", "internal/session/session.go",
 		"	s.pipeline.deliver(b)\n",
 		`	advance(s.memory, b)
-	s.gate.Advance(s.deliveredUpTo)
+	s.gate.Delivered(nil, s.memory.DeliveredUpTo)
 	s.pipeline.deliver(b)
 `,
 	},
