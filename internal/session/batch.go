@@ -30,13 +30,15 @@ const (
 //   - what is taken back comes before what waits at the gate.
 type batch struct {
 	// changes were taken from the queue. There are none if only time has passed. If another cluster
-	// answers, accounting leaves out those of the other cluster.
+	// answers, those of the other cluster are left out.
 	changes []watch.Change
 	// last reports whether nothing follows: the session is to end, and the queue is empty.
 	last bool
 	// observations are what is new in the changes and passes the filters. The gate leaves out what
 	// the leader has delivered, and adds what waited for the term.
 	observations []observation.Observation
+	// forgetsMore reports whether the memory may have more to forget, without more changes.
+	forgetsMore bool
 	// passed reports whether the gate let the batch through, and term is the term to deliver it in.
 	passed bool
 	term   leadership.Term
@@ -52,9 +54,10 @@ type batch struct {
 	undelivered []*request
 }
 
-// hasRestore reports whether a stream has noticed that the cluster's resource versions have gone back.
-func (b *batch) hasRestore() bool {
-	return slices.ContainsFunc(b.changes, func(c watch.Change) bool { return c.Kind == watch.Restored })
+// restored returns the first change by which a stream notices that the cluster's resource versions
+// have gone back; -1: there is none.
+func (b *batch) restored() int {
+	return slices.IndexFunc(b.changes, func(c watch.Change) bool { return c.Kind == watch.Restored })
 }
 
 // listed returns the events of listings among the changes, each with how often the resource

@@ -165,7 +165,7 @@ func BenchmarkStages(b *testing.B) {
 	frames := benchFrames(b, benchEvents())
 	account := func(changes []watch.Change) []observation.Observation {
 		batch := &batch{changes: changes}
-		s.accounts.account(b.Context(), batch)
+		s.account(batch)
 		return batch.observations
 	}
 	var batches [][]watch.Change

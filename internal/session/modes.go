@@ -32,8 +32,6 @@ func (p *Process) newSession(m *memory.Memory, start position.Position, persist 
 		s.gate = s.newGate()
 	}
 	s.sums, s.pipeline = p.newSums(m), p.newPipeline(m, persist)
-	s.cluster = &clusterCheck{cluster: p.Cluster, memory: m, sums: s.sums, gate: s.gate, ask: s.askCluster}
-	s.accounts = &accounts{memory: m, filter: p.Filter, health: p.Health, cluster: s.cluster}
 	s.intake = &intake{queue: queue.New(batchChanges), health: p.Health, together: readTogether}
 	s.intake.queue.SetGate(p.Positions != nil)
 	return s

@@ -36,7 +36,7 @@ func (p *Process) open(stop, drain context.Context) (s *session) {
 		s = p.openEmpty(stop, drain)
 	}
 	if s != nil {
-		s.cluster.set(cmp.Or(p.Cluster.UID(), s.memory.Cluster()))
+		s.setCluster(cmp.Or(p.Cluster.UID(), s.memory.Cluster()))
 	}
 	return s
 }

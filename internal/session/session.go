@@ -21,9 +21,6 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 )
 
-// settleFor is how long a write before a wait may take. Storage that hangs must not stop the loop.
-const settleFor = 3 * time.Second
-
 // session is the queue, the memory and the outbox, and the steps that work with them. With storage
 // and an elector, a session is one term of leading, and begins with the checkpoint. Otherwise it
 // lasts as long as the process. If another cluster answers, the session ends and a new one begins.
@@ -32,8 +29,6 @@ type session struct {
 	process *Process
 
 	intake   *intake
-	accounts *accounts
-	cluster  *clusterCheck
 	gate     gate
 	pipeline *logsPipeline
 	persist  persistence
@@ -93,10 +88,8 @@ func (s *session) loop(stop, drain context.Context) {
 // batch follows in batches of its own.
 func (s *session) turn(stop, drain context.Context) *batch {
 	b := s.intake.take(stop, s.nextTurn())
-	if b.hasRestore() {
-		s.settle(drain)
-	}
-	s.accounts.account(stop, b)
+	s.identify(stop, drain, b)
+	s.account(b)
 	s.awaitGate(stop, drain, b)
 	if !b.passed {
 		s.persist.conclude(b)
@@ -155,7 +148,7 @@ func (s *session) nextTurn() wakeup {
 		at: time.Now().Add(time.Hour), saved: s.persist.acknowledgement(), elected: s.gate.Changed(),
 		emitted: s.sums.unsaved,
 	}
-	if s.accounts.forgetsMore {
+	if s.intake.batch.forgetsMore {
 		w.at = time.Now()
 	}
 	if end, open := s.memory.Windows.NextEnd(); open && end.Before(w.at) {
@@ -181,20 +174,6 @@ func (s *session) awaitGate(stop, drain context.Context, b *batch) {
 		s.process.Logger.Info("Started leading; delivering what the last leader has not confirmed as delivered",
 			zap.Int("records", len(b.observations)))
 	}
-}
-
-// settle removes from the outbox what is delivered. Accounting for a restore waits until the cluster
-// says which one it is: a process that ends in that time must repeat nothing.
-func (s *session) settle(drain context.Context) {
-	ctx, cancel := context.WithTimeout(drain, settleFor)
-	defer cancel()
-	s.persist.finish(ctx)
-}
-
-// askCluster waits until the cluster says which one it is. The end of a term does not wait for the
-// answer: the elector waits for it.
-func (s *session) askCluster(stop context.Context) bool {
-	return s.process.askCluster(stop, s.endTermIfOver)
 }
 
 func (s *session) endTermIfOver() {

@@ -254,7 +254,8 @@ func TestDeletedEventsAreForgottenWithoutMoreChanges(t *testing.T) {
 		for i := range changes {
 			changes[i].SeenAt = time.Now()
 		}
-		s.accounts.account(t.Context(), &batch{changes: changes})
+		s.intake.batch.changes = changes
+		s.account(&s.intake.batch)
 		for turns := 0; time.Until(s.nextTurn().at) <= 0; turns++ {
 			require.Less(t, turns, 100)
 			s.turn(t.Context(), t.Context())
@@ -269,7 +270,7 @@ func TestAListThatIsNotCompleteReachesNoVersion(t *testing.T) {
 		s := waitingProcess(t, componenttest.NewTelemetry()).openToTest(t)
 		take := func(changes ...watch.Change) map[string]uint64 {
 			b := &batch{changes: changes}
-			s.accounts.account(t.Context(), b)
+			s.account(b)
 			advance(s.memory, b)
 			return s.memory.DeliveredUpTo()
 		}

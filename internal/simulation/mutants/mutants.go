@@ -79,12 +79,12 @@ var inLedger = []mutant{
 		"			of.ResourceVersion = \"\"\n",
 	},
 	{
-		"does not remember what a filter leaves out", "internal/session/accounts.go",
-		"		occurrences := a.occurrences(c)\n",
-		`		if c.Event != nil && !a.filter.Wants(c.Event) {
+		"does not remember what a filter leaves out", "internal/session/account.go",
+		"		occurrences := s.occurrences(c)\n",
+		`		if c.Event != nil && !s.process.Filter.Wants(c.Event) {
 			continue
 		}
-		occurrences := a.occurrences(c)
+		occurrences := s.occurrences(c)
 `,
 	},
 	{

@@ -143,7 +143,7 @@ var inPosition = []mutant{
 `,
 	},
 	{
-		"publishes the position within a list", "internal/session/accounts.go",
+		"publishes the position within a list", "internal/session/account.go",
 		`		if c := &b.changes[i]; c.ResourceVersion != "" {
 `,
 		`		c := &b.changes[i]
@@ -185,8 +185,8 @@ var inRestore = []mutant{
 		"if known.uid == seen.uid {",
 	},
 	{
-		"does not notice another cluster while it runs", "internal/session/accounts.go",
-		`return known != "" && known != cmp.Or(d.cluster.UID(), known)`,
-		`return known == "" && known != cmp.Or(d.cluster.UID(), known)`,
+		"does not notice another cluster while it runs", "internal/session/restore.go",
+		`return known != "" && known != cmp.Or(s.process.Cluster.UID(), known)`,
+		`return known == "" && known != cmp.Or(s.process.Cluster.UID(), known)`,
 	},
 }
