@@ -61,9 +61,9 @@ type checkpoints struct {
 
 func (c *checkpoints) close() { c.store.Close() }
 
-// save counts the batch and saves it, with the objects of its chains. While the storage does not
-// work, the batch is delivered all the same: a crash then repeats it.
-func (c *checkpoints) save(b *batch) {
+// beforeDelivery counts the batch and saves it, with the objects of its chains. While the storage does
+// not work, the batch is delivered all the same: a crash then repeats it.
+func (c *checkpoints) beforeDelivery(b *batch) {
 	c.memory.Count(b.observations, time.Now())
 	c.memory.Use(b.observations)
 	advance(c.memory, b)
@@ -82,8 +82,8 @@ func (c *checkpoints) hasMany(b *batch) bool {
 	return c.memory.Unsaved() >= unsavedChanges || c.bytes >= unsavedBytes
 }
 
-// conclude leaves in the outbox what was not delivered.
-func (c *checkpoints) conclude(b *batch) {
+// afterDelivery leaves in the outbox what was not delivered.
+func (c *checkpoints) afterDelivery(b *batch) {
 	if b.isDelivered() {
 		c.outbox = nil
 		return
@@ -114,7 +114,11 @@ func (c *checkpoints) note() {
 	}
 }
 
-// due implements persistence.
+func (c *checkpoints) next() (due time.Time, acknowledged <-chan struct{}) {
+	return c.due(), c.store.Attempt()
+}
+
+// due returns the time of the next turn that a write needs; zero: none needs one.
 func (c *checkpoints) due() time.Time {
 	switch {
 	case c.store.Attempt() != nil:
@@ -133,8 +137,6 @@ func (c *checkpoints) isDue() bool {
 	due := c.due()
 	return !due.IsZero() && !time.Now().Before(due)
 }
-
-func (c *checkpoints) acknowledgement() <-chan struct{} { return c.store.Attempt() }
 
 // finish removes from the outbox what was delivered.
 func (c *checkpoints) finish(drain context.Context) {

@@ -42,14 +42,14 @@ func (i *intake) take(stop context.Context, next wakeup) *batch {
 	b := &i.batch
 	select {
 	case <-i.queue.Signal():
-		b.last = !i.gather(stop)
+		i.gather(stop)
 	case <-due.C:
 	case <-next.saved:
 	case <-next.elected:
 	case <-next.emitted:
 	case <-stop.Done():
-		b.last = true
 	}
+	b.last = stop.Err() != nil
 	b.changes = i.queue.Take(b.changes)
 	i.noteGathering(waiting)
 	if b.last {
@@ -79,19 +79,16 @@ func (i *intake) release() {
 	i.queue.Done()
 }
 
-// gather waits for what was read together, unless the batch is full. It returns false if stop ends
-// before.
-func (i *intake) gather(stop context.Context) bool {
+// gather waits for what was read together, unless the batch is full or stop ends before.
+func (i *intake) gather(stop context.Context) {
 	if i.together == 0 || i.queue.Full() {
-		return true
+		return
 	}
 	due := time.NewTimer(i.together)
 	defer due.Stop()
 	select {
 	case <-due.C:
-		return true
 	case <-stop.Done():
-		return false
 	}
 }
 

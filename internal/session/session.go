@@ -52,19 +52,18 @@ type gate interface {
 	End(meanwhile func(), held func() []observation.Observation)
 }
 
-// persistence decides when a batch counts, and remembers it.
+// persistence keeps a batch from being lost. With storage and without, a batch counts as soon as a
+// crash cannot take it back any more: when it is saved, or else when it is delivered.
 type persistence interface {
-	// save is called before the batch is delivered. conclude is called after it was delivered, or
-	// instead if the gate kept it. One of the two counts the batch and notes where the streams
-	// resume: save with storage, conclude without.
-	save(b *batch)
-	conclude(b *batch)
-	// finish is called after the last batch, if it was delivered.
+	// beforeDelivery and afterDelivery are called for each batch that passed the gate. afterDelivery
+	// is also called if the term ended before all of it was delivered.
+	beforeDelivery(b *batch)
+	afterDelivery(b *batch)
+	// finish saves that all is delivered. It is called before a long wait, too.
 	finish(drain context.Context)
-	// due returns the time of the next turn that save needs; zero: it needs none. acknowledgement
-	// fires when a write is acknowledged, which needs a turn, too; nil: it never fires.
-	due() time.Time
-	acknowledgement() <-chan struct{}
+	// next returns when a turn is needed although nothing has changed; zero: none is. A turn is also
+	// needed when acknowledged fires; nil: it never fires.
+	next() (due time.Time, acknowledged <-chan struct{})
 	// saveMeanwhile saves what changes while the pipeline rejects a batch that is saved.
 	saveMeanwhile(stop context.Context)
 	// close is called at the end of the session.
@@ -92,7 +91,7 @@ func (s *session) turn(stop, drain context.Context) *batch {
 	s.account(b)
 	s.awaitGate(stop, drain, b)
 	if !b.passed {
-		s.persist.conclude(b)
+		advance(s.memory, b) // Another process delivers it.
 		return b
 	}
 	s.emit(b)
@@ -111,12 +110,12 @@ func (s *session) emit(b *batch) {
 	s.resolve(b.term.Drain, b.observations)
 	s.admit(b)
 	s.pipeline.convert(b)
-	s.persist.save(b)
+	s.persist.beforeDelivery(b)
 	s.pipeline.deliver(b)
 	if !b.isDelivered() {
 		s.sums.prepareEnd() // The term has ended.
 	}
-	s.persist.conclude(b)
+	s.persist.afterDelivery(b)
 	s.gate.Delivered(recordsIn(b.undelivered), s.memory.DeliveredUpTo)
 }
 
@@ -144,18 +143,16 @@ func (s *session) endWindows(b *batch) *batch {
 // nextTurn returns what begins the next turn if no change does: something to forget, the end of a
 // dedup window, something to save, or an election.
 func (s *session) nextTurn() wakeup {
-	w := wakeup{
-		at: time.Now().Add(time.Hour), saved: s.persist.acknowledgement(), elected: s.gate.Changed(),
-		emitted: s.sums.unsaved,
-	}
+	due, acknowledged := s.persist.next()
+	w := wakeup{at: time.Now().Add(time.Hour), saved: acknowledged, elected: s.gate.Changed(), emitted: s.sums.unsaved}
 	if s.intake.batch.forgetsMore {
 		w.at = time.Now()
 	}
 	if end, open := s.memory.Windows.NextEnd(); open && end.Before(w.at) {
 		w.at = end
 	}
-	if save := s.persist.due(); !save.IsZero() && save.Before(w.at) {
-		w.at = save
+	if !due.IsZero() && due.Before(w.at) {
+		w.at = due
 	}
 	return w
 }

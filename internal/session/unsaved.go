@@ -17,15 +17,14 @@ type unsaved struct {
 	dedup bool
 }
 
-func (*unsaved) save(*batch)                      {}
-func (*unsaved) finish(context.Context)           {}
-func (*unsaved) due() (never time.Time)           { return never }
-func (*unsaved) acknowledgement() <-chan struct{} { return nil }
-func (*unsaved) saveMeanwhile(context.Context)    {}
-func (*unsaved) close()                           {}
+func (*unsaved) beforeDelivery(*batch)                                 {}
+func (*unsaved) finish(context.Context)                                {}
+func (*unsaved) next() (never time.Time, acknowledged <-chan struct{}) { return never, nil }
+func (*unsaved) saveMeanwhile(context.Context)                         {}
+func (*unsaved) close()                                                {}
 
-// conclude counts what was delivered. The leader that delivers the rest counts it.
-func (u *unsaved) conclude(b *batch) {
+// afterDelivery counts what was delivered. The leader that delivers the rest counts it.
+func (u *unsaved) afterDelivery(b *batch) {
 	rest := len(recordsIn(b.undelivered))
 	counted := b.records[:len(b.records)-rest]
 	if u.dedup {
