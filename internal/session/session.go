@@ -52,8 +52,8 @@ type gate interface {
 	End(meanwhile func(), held func() []observation.Observation)
 }
 
-// persistence keeps a batch from being lost. With storage and without, a batch counts as soon as a
-// crash cannot take it back any more: when it is saved, or else when it is delivered.
+// persistence counts batches and notes where the streams resume. A batch counts when it is certain
+// that its records come: with storage when it is saved, otherwise when it is delivered.
 type persistence interface {
 	// beforeDelivery and afterDelivery are called for each batch that passed the gate. afterDelivery
 	// is also called if the term ended before all of it was delivered.
@@ -91,7 +91,7 @@ func (s *session) turn(stop, drain context.Context) *batch {
 	s.account(b)
 	s.awaitGate(stop, drain, b)
 	if !b.passed {
-		advance(s.memory, b) // Another process delivers it.
+		advance(s.memory, b) // The leader delivers it, or has.
 		return b
 	}
 	s.emit(b)
