@@ -46,7 +46,7 @@ type Server struct {
 	base map[string]*corev1.Event
 
 	cluster          *apiserver.Server // has the namespace kube-system and ConfigMaps
-	refuseCluster    int               // the status of requests for that namespace; 0: it may be read
+	refuseCluster    []int             // the statuses of the next requests for that namespace
 	refuseConfigMaps func(verb string) int
 }
 

@@ -48,18 +48,19 @@ func (s *Server) SetCluster(uid string) {
 	_, _ = s.cluster.Create(namespaces, system)
 }
 
-// RefuseCluster makes requests for the namespace kube-system fail with a status; with 0, they
-// succeed.
-func (s *Server) RefuseCluster(status int) { s.locked(func() { s.refuseCluster = status }) }
+// RefuseCluster makes requests for the namespace kube-system fail with these statuses, one after the
+// other, and then always with the last one. With 0, they succeed.
+func (s *Server) RefuseCluster(statuses ...int) { s.locked(func() { s.refuseCluster = statuses }) }
 
 // decide refuses requests for ConfigMaps and namespaces.
 func (s *Server) decide(r apiserver.Request) (answer apiserver.Answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case r.Resource == namespaces:
-		answer.Status = s.refuseCluster
-	case s.refuseConfigMaps != nil:
+	case r.Resource == namespaces && len(s.refuseCluster) > 0:
+		answer.Status = s.refuseCluster[0]
+		s.refuseCluster = s.refuseCluster[min(1, len(s.refuseCluster)-1):]
+	case r.Resource == configMaps && s.refuseConfigMaps != nil:
 		answer.Status = s.refuseConfigMaps(r.Verb)
 	}
 	return answer
