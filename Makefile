@@ -102,12 +102,12 @@ run: $(OTELCOL) $(DEMO) $(if $(KUBECONFIG),,$(CONTROLPLANE) $(if $(filter real,$
 # make test-all runs the others.
 RECEIVER_SUITES := . ./elector ./faults ./internal/... ./replay ./simulation ./versions
 
-# $(call suite,NAME,COMMAND) runs COMMAND and remembers in the shell variable failed that it failed.
-suite = echo "testing $(1)"; ($(2)) || failed="$$failed $(1)"
+# A suite is a target. Two run at a time, those first that mostly wait: e2e. One that fails stops no
+# other. What a suite prints comes when it ends.
+run_suites = @$(MAKE) -k -Oline $(addprefix suite-,$(1))
 # $(call e2e,DIRECTORY) tests packages of e2e with the control plane in DIRECTORY. The tests mostly wait,
 # so more packages run at a time than there are processors.
 e2e = cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/$(1)" $(TEST) -count=1 -p 3
-passed = [ -z "$$failed" ] || { echo "tests failed in:$$failed"; exit 1; }
 
 # The race detector makes the simulation ten times slower, and compiles all clients of Kubernetes
 # once more for it. So the simulation runs without it here. make test-all looks for data races in
@@ -116,29 +116,44 @@ passed = [ -z "$$failed" ] || { echo "tests failed in:$$failed"; exit 1; }
 # clients of a Collector that has no race detector.
 .PHONY: test
 test: $(OTELCOL) $(CONTROLPLANE) $(SIMULATION) ## Test the receiver: unit tests, golden outputs, the simulation, and against a real control plane
-	@failed=; \
-	$(call suite,packages,$(RACE) $$(go list ./... | grep -v /internal/simulation)); \
-	$(call suite,full-size,$(TEST) ./internal/memory ./resolver); \
-	$(call suite,simulation,($(SIMULATE) -corpus -seeds 750) && $(TEST) $$(go list ./internal/simulation/... | grep '/simulation/')); \
-	$(call suite,e2e,$(call e2e,build/controlplane) $(RECEIVER_SUITES)); \
-	$(passed)
+	$(call run_suites,e2e packages full-size simulation)
+
+.PHONY: suite-e2e suite-packages suite-full-size suite-simulation
+suite-e2e:
+	@$(call e2e,build/controlplane) $(RECEIVER_SUITES)
+suite-packages:
+	@$(RACE) $$(go list ./... | grep -v /internal/simulation)
+suite-full-size:
+	@$(TEST) ./internal/memory ./resolver
+suite-simulation:
+	@($(SIMULATE) -corpus -seeds 750) && $(TEST) $$(go list ./internal/simulation/... | grep '/simulation/')
 
 # The root package of e2e also runs with the oldest Kubernetes version.
+OTHER_MODULES := $(filter-out . e2e,$(MODULES))
+
 .PHONY: test-all
 test-all: $(OTELCOL) $(COMPARISON) $(CONTROLPLANE) $(NODE_BINARIES) $(BACKENDS) $(HELM) $(NODE_IMAGE) $(SIMULATION) $(call older,$(OLDEST)) ## Test what make test leaves out: backends, chart, page, image, real node, older Kubernetes, examples
-	@failed=; \
-	for module in $(filter-out . e2e,$(MODULES)); do \
-		$(call suite,$$module,cd $$module && export KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane"; \
-			case $$module in (distribution/image) $(TEST) -count=1 ./...;; (*) $(RACE) ./...;; esac); \
-	done; \
-	$(call suite,race-simulation,$(RACE) ./internal/simulation/apiserver && \
-		$(RACE) -timeout 30m -run TestRandomEnvironments ./internal/simulation -args -races -seeds 100); \
-	$(call suite,more-simulation,$(SIMULATE) -test.run TestRandomEnvironments -first 751 -seeds 1250); \
-	$(call suite,small-limits,go run ./internal/simulation/mutants -small-limits -seeds 300); \
-	$(call suite,allocations,$(ALLOCATIONS)); \
-	$(call suite,e2e,$(call e2e,build/controlplane) $$(go list ./... | grep -vxF "$$(go list $(RECEIVER_SUITES))")); \
-	$(call suite,kubernetes-$(OLDEST),$(call e2e,build/controlplane-$(OLDEST)) .); \
-	$(passed)
+	$(call run_suites,all-e2e race-simulation more-simulation small-limits allocations $(OTHER_MODULES) kubernetes-$(OLDEST))
+
+.PHONY: suite-all-e2e suite-race-simulation suite-more-simulation suite-small-limits suite-allocations suite-kubernetes-$(OLDEST)
+suite-all-e2e:
+	@$(call e2e,build/controlplane) $$(go list ./... | grep -vxF "$$(go list $(RECEIVER_SUITES))")
+suite-race-simulation:
+	@$(RACE) ./internal/simulation/apiserver
+	@$(RACE) -timeout 30m -run TestRandomEnvironments ./internal/simulation -args -races -seeds 100
+suite-more-simulation:
+	@$(SIMULATE) -test.run TestRandomEnvironments -first 751 -seeds 500
+suite-small-limits:
+	@go run ./internal/simulation/mutants -small-limits -seeds 300
+suite-allocations:
+	@$(ALLOCATIONS)
+suite-kubernetes-$(OLDEST):
+	@$(call e2e,build/controlplane-$(OLDEST)) .
+
+# The tests of the image look at built programs, of which Go's cache of results knows nothing.
+.PHONY: $(addprefix suite-,$(OTHER_MODULES))
+$(addprefix suite-,$(OTHER_MODULES)): suite-%:
+	@cd $* && export KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" && $(if $(filter distribution/image,$*),$(TEST) -count=1,$(RACE)) ./...
 
 .PHONY: faults
 faults: $(OTELCOL) $(CONTROLPLANE) $(call older,kine) $(NODE_BINARIES) $(HELM) $(NODE_IMAGE) ## Cause faults, count lost and repeated records, and write docs/reliability.md
