@@ -42,7 +42,7 @@ func (r *replica) next(first *process) *process {
 	r.count++
 	p := &process{
 		replica: r, number: r.count, name: fmt.Sprintf("replica-%d/%d", r.index, r.count),
-		started: time.Now(), ended: make(chan struct{}), connections: map[*clientEnd]bool{},
+		started: time.Now(), ended: make(chan struct{}),
 		lists: map[string]lists{}, held: map[string]int{}, requests: map[int]requests{},
 		dealtWith: map[string]int{}, launched: make(chan struct{}),
 	}

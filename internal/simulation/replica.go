@@ -55,10 +55,10 @@ type process struct {
 	launched chan struct{} // closed when it has started, or failed to
 	ended    chan struct{} // closed when what is left of it has ended
 
-	mu          sync.Mutex // guards what follows
-	connections map[*clientEnd]bool
-	kill        *Fault // that is armed; nil: none
-	calls       int    // at the seam of kill
+	mu          sync.Mutex   // guards what follows
+	connections []*clientEnd // in the order in which they were opened: that of a map differs
+	kill        *Fault       // that is armed; nil: none
+	calls       int          // at the seam of kill
 	died        time.Time
 	stopped     time.Time        // when its orderly end began; zero: it had none
 	observes    time.Time        // when its first list began; zero: it has not listed
@@ -163,22 +163,19 @@ func (p *process) isDead() bool { return p.dead.Load() }
 func (p *process) connected(c *clientEnd) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.connections[c] = true
+	p.connections = append(p.connections, c)
 }
 
 func (p *process) disconnected(c *clientEnd) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.connections, c)
+	p.connections = slices.DeleteFunc(p.connections, func(open *clientEnd) bool { return open == c })
 }
 
 // cut breaks all connections of the process.
 func (p *process) cut() {
 	p.mu.Lock()
-	var open []*clientEnd
-	for c := range p.connections {
-		open = append(open, c)
-	}
+	open := slices.Clone(p.connections)
 	p.mu.Unlock()
 	for _, c := range open {
 		_ = c.Conn.Close()
@@ -189,7 +186,7 @@ func (p *process) cut() {
 func (p *process) killConnections() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for c := range p.connections {
+	for _, c := range p.connections {
 		c.dead.Store(true)
 	}
 }

@@ -101,7 +101,7 @@ type Server struct {
 	created int // objects, ever
 	history []Write
 	counts  map[Request]int
-	streams map[*stream]bool
+	streams []*stream       // in the order in which they were opened: that of a map differs
 	stale   map[string]bool // groups whose aggregated API server does not answer
 }
 
@@ -113,7 +113,7 @@ func New(options Options) *Server {
 	if options.CompactAfter == 0 {
 		options.CompactAfter = 5 * time.Minute
 	}
-	s := &Server{options: options, counts: map[Request]int{}, streams: map[*stream]bool{},
+	s := &Server{options: options, counts: map[Request]int{},
 		stale: map[string]bool{}}
 	s.begin(newContents(builtIn), options.ClusterUID)
 	return s
@@ -314,7 +314,7 @@ func (s *Server) BreakConnections(client string) {
 
 // cut breaks the connections of open watches.
 func (s *Server) cut(which func(*stream) bool) {
-	for open := range s.streams {
+	for _, open := range s.streams {
 		if which(open) {
 			open.cut(http.ErrAbortHandler)
 		}

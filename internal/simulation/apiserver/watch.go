@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -62,7 +63,7 @@ func (s *Server) watch(c *call) error {
 	}
 	defer func() {
 		defer s.lock()()
-		delete(s.streams, open)
+		s.streams = slices.DeleteFunc(s.streams, func(other *stream) bool { return other == open })
 	}()
 	open.run()
 	return nil
@@ -74,7 +75,7 @@ func (s *Server) register(open *stream) bool {
 	if open.table = s.table(open.Resource); open.table == nil {
 		return false
 	}
-	s.streams[open] = true
+	s.streams = append(s.streams, open)
 	return true
 }
 
