@@ -5,6 +5,7 @@ package resolver
 import (
 	"encoding/hex"
 	"hash/maphash"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -224,6 +225,21 @@ func (c *cache) store(key objectKey, found Object, requestedAt time.Duration, is
 	}
 	c.addLocked(e)
 	return &e.Object
+}
+
+// longAgo is when a restored object was checked.
+const longAgo = time.Duration(math.MinInt64 / 2)
+
+// restore adds objects of an earlier process, as expired: see Resolver.Restore.
+func (c *cache) restore(objects []*Object) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, o := range objects[max(0, len(objects)-(c.size-c.count)):] {
+		in := collection{kind: unique.Make(o.GroupKind()), namespace: unique.Make(o.Namespace)}
+		if o.found && c.count < c.size && c.entryLocked(objectKey{in, o.Name}, o.UID) == nil {
+			c.addLocked(&entry{Object: *o, collection: in, checkedAt: longAgo, usedAt: c.now(), restored: true})
+		}
+	}
 }
 
 // fail returns the answer after a failed lookup. An object in the cache stays the answer, unless it

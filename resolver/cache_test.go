@@ -108,10 +108,10 @@ func BenchmarkMemory(b *testing.B) {
 func filledCache(objects int) *cache {
 	c := newCache(objects, time.Hour, func() time.Duration { return 0 })
 	keep := func(key string) bool { return key == "tilt-manifest" }
-	l := &lookup{cache: c, trimmer: &trimmer{keepLabel: keep, sets: newStringSets()}}
+	f := &fetcher{cache: c, trimmer: &trimmer{keepLabel: keep, sets: newStringSets()}}
 	for i := range objects {
 		meta := podMetadata(i)
-		l.store(podKind, collectionOf(podKind, meta.Namespace), meta, 0, false)
+		f.store(podKind, collectionOf(podKind, meta.Namespace), meta, 0, false)
 	}
 	return c
 }

@@ -6,6 +6,7 @@ import (
 	"unique"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -129,6 +130,41 @@ func (o *Object) is(other *Object) bool {
 		return o.UID == other.UID
 	}
 	return o.Name == other.Name && o.Namespace == other.Namespace && o.GroupKind() == other.GroupKind()
+}
+
+// owner is the one owner reference of an object that the resolver follows.
+type owner struct {
+	apiVersion string
+	kind       string
+	name       string
+	uid        types.UID
+
+	// ambiguous is set if this is the first of several references and none is the controller.
+	ambiguous bool
+}
+
+// none is the owner of an object without owners.
+var none unique.Handle[owner]
+
+// chooseOwner returns the reference to follow: the controller, else the only reference, else the
+// first.
+func chooseOwner(references []metav1.OwnerReference) unique.Handle[owner] {
+	if len(references) == 0 {
+		return none
+	}
+	chosen := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: references})
+	ambiguous := chosen == nil && len(references) > 1
+	if chosen == nil {
+		chosen = &references[0]
+	}
+	// The API server limits none of these.
+	return unique.Make(owner{
+		apiVersion: text.Value(chosen.APIVersion),
+		kind:       text.Value(chosen.Kind),
+		name:       text.Value(chosen.Name),
+		uid:        types.UID(text.Value(string(chosen.UID))),
+		ambiguous:  ambiguous,
+	})
 }
 
 // Chain is an object and its owners.

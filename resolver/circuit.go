@@ -3,7 +3,7 @@
 package resolver
 
 import (
-	"context"
+	"sync"
 	"time"
 	"unique"
 
@@ -25,198 +25,201 @@ const (
 	leastHang  = 100 * time.Millisecond
 	hangShare  = 20
 	hangFactor = 4
-	// overtakers is how many consistent requests of other kinds that were sent later must have been
-	// answered by then. Otherwise the API server as a whole may be slow, and the request hangs only
-	// after the time that callers wait. What the watch cache answers shows nothing: it answers even
-	// when etcd does not.
-	overtakers = 3
 	// checkAgain is how long to wait before checking again whether a request hangs.
 	checkAgain = 20 * time.Millisecond
 	// slowestTTL is how long the slowest answer counts.
 	slowestTTL = 10 * time.Minute
 )
 
-// circuit is a circuit breaker for the requests of one kind. A kind may hang because its conversion
-// webhook is gone, or because its aggregated API server is. Then the events of its objects do not
-// wait, nor do the events that come with them.
+// circuit is a circuit breaker for the single reads of one kind: a counter. It has two states:
 //
-// Each request of an object is a flight. When it takes long, its timer fires (check). If requests
-// of other kinds that were sent later have been answered, it hangs; if there are none, some are
-// repeated (overtake). Three bad results in a row open the circuit: the callers get an answer. From
-// then on, an object is read every few seconds (probe), until a request is answered. It is not
-// always the same object, because a single one may be unreadable.
+//	closed    Fewer than three bad results in a row. Callers wait for the requests of the kind.
+//	open      Three or more. Callers get an answer immediately. Every 5 s, one object is read
+//	          (probe). An answer to any request closes the circuit.
 type circuit struct {
-	bad     int                         // consecutive requests that hang or fail
-	failure Resolution                  // of the last one
-	suspect func(context.Context) error // repeats the last one, or reads what was last refused
-	probing bool                        // until it is answered
+	bad     int // consecutive requests that hang or fail
+	failure Resolution
+	probing bool // until the circuit is closed
 
-	answered [overtakers]int             // the numbers of the last consistent requests that were answered
-	repeat   func(context.Context) error // one of them, for an object; nil: there was none
-	slowest  time.Duration               // answer since then
+	suspect target // the last object whose read was bad, or that was refused
+	sample  target // the last object whose read was answered; zero: there is none
+
+	answered time.Time     // when the newest consistent request was sent that was answered
+	slowest  time.Duration // answer since then
 	since    time.Duration
 }
 
 // isOpen reports whether requests of the kind are not worth waiting for.
 func (c *circuit) isOpen() bool { return c.bad >= badInARow }
 
-// flight is a request that was sent.
-type flight struct {
-	limiter *limiter
-	request *request
-	number  int
-	sentAt  time.Time
+// circuits has the circuits of all kinds. A kind may hang because its conversion webhook is gone,
+// or because its aggregated API server is. Then the events of its objects do not wait, nor do the
+// events that come with them.
+//
+// Each request that was sent has a timer. It fires when the request takes longer than others of
+// its kind (check). The request hangs if the API server has meanwhile answered a request for
+// another kind. Usually nobody sends one, because all callers wait for this kind. So an object of
+// another kind is read again (control).
+type circuits struct {
+	background *background
+	now        func() time.Duration
+	timeout    time.Duration // how long callers wait
+	// reread reads an object again, consistently and if it is still needed. The result counts as
+	// any other.
+	reread func(t target, isNeeded func() bool)
+	// opened is called when the circuit of a kind opens.
+	opened func(kind unique.Handle[schema.GroupKind], failure Resolution)
 
-	// limiter.mu guards the following.
+	mu          sync.Mutex // guards the following, the circuits, and the marked fields of requests
+	kinds       map[unique.Handle[schema.GroupKind]]*circuit
+	controlling bool // a request is in flight that shows whether the API server answers
+}
+
+// sentRequest is a request that was sent.
+type sentRequest struct {
+	*request
+	sentAt time.Time
+
+	// circuits.mu guards the following.
 	timer *time.Timer // for the next check whether it hangs
 	hangs bool
 	ended bool
 }
 
-func (l *limiter) beginFlight(r *request) *flight {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.sent++
-	f := &flight{limiter: l, request: r, number: l.sent, sentAt: time.Now()}
-	f.timer = time.AfterFunc(f.hangAfterLocked(), f.check)
-	return f
+func (c *circuits) ofLocked(kind unique.Handle[schema.GroupKind]) *circuit {
+	of := c.kinds[kind]
+	if of == nil {
+		of = &circuit{}
+		c.kinds[kind] = of
+	}
+	return of
+}
+
+// begin must be called when a request is sent. Then, either end or endPaused must be called.
+func (c *circuits) begin(r *request) *sentRequest {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := &sentRequest{request: r, sentAt: time.Now()}
+	s.timer = time.AfterFunc(c.hangAfterLocked(s), func() { c.check(s) })
+	return s
 }
 
 // leastHang returns the shortest time after which a request may hang.
-func (l *limiter) leastHang() time.Duration { return max(leastHang, l.timeout/hangShare) }
+func (c *circuits) leastHang() time.Duration { return max(leastHang, c.timeout/hangShare) }
 
 // hangAfterLocked returns after which time the request may hang.
-func (f *flight) hangAfterLocked() time.Duration {
-	l := f.limiter
-	after := l.leastHang()
-	if of := l.laneLocked(f.request.kind); l.now()-of.since < slowestTTL {
-		after = max(after, min(hangFactor*of.slowest, l.timeout))
+func (c *circuits) hangAfterLocked(s *sentRequest) time.Duration {
+	after := c.leastHang()
+	if of := c.ofLocked(s.kind.Name); c.now()-of.since < slowestTTL {
+		after = max(after, min(hangFactor*of.slowest, c.timeout))
 	}
-	if f.request.onHang != nil {
+	if s.isList() {
 		after *= badInARow // It counts once, and a list takes longer than an object.
 	}
 	return after
 }
 
 // check notes that the request hangs, if it does, or checks again later.
-func (f *flight) check() {
-	l := f.limiter
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if f.ended {
-		return
-	}
+func (c *circuits) check(s *sentRequest) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	// Requests that were sent together may have been answered meanwhile, and only a little sooner.
-	if wait := f.hangAfterLocked() - time.Since(f.sentAt); wait > 0 {
-		f.timer.Reset(wait)
-		return
+	after, waited := c.hangAfterLocked(s), time.Since(s.sentAt)
+	switch {
+	case s.ended:
+	case waited < after:
+		s.timer.Reset(after - waited)
+	case waited < c.timeout && !c.answersOthersLocked(s.kind.Name, s.sentAt.Add(after)):
+		c.controlLocked(s.kind.Name)
+		s.timer.Reset(checkAgain)
+	case s.isList(): // This shows nothing about single reads.
+		s.hangs = true
+		c.background.run(s.onHang)
+	default:
+		s.hangs = true
+		c.noteBadLocked(s.request, Timeout)
+		s.timer.Reset(c.leastHang()) // If it hangs on, it counts again.
 	}
-	if !l.isOvertakenLocked(f) && time.Since(f.sentAt) < l.timeout {
-		l.overtakeLocked(f.request.kind)
-		f.timer.Reset(checkAgain)
-		return
-	}
-	f.hangs = true
-	if f.request.onHang != nil {
-		l.background.run(f.request.onHang)
-		return
-	}
-	l.noteBadLocked(f.request, Timeout)
-	f.timer.Reset(l.leastHang()) // If it hangs on, it counts again.
 }
 
-// overtakeLocked repeats requests for an object of another kind, one after the other. If these are
-// answered, the API server works.
-func (l *limiter) overtakeLocked(suspect unique.Handle[schema.GroupKind]) {
-	for kind, of := range l.lanes {
-		if kind == suspect || of.repeat == nil || of.bad > 0 || l.overtaking || time.Now().Before(of.paused) {
+// answersOthersLocked reports whether the API server has answered a request for another kind that
+// was sent since then. If it has not, the API server as a whole may be slow, and the request hangs
+// only after the time that callers wait. What the watch cache answers shows nothing: it answers
+// even when etcd does not.
+func (c *circuits) answersOthersLocked(kind unique.Handle[schema.GroupKind], since time.Time) bool {
+	for other, of := range c.kinds {
+		if other != kind && !of.answered.Before(since) {
+			return true
+		}
+	}
+	return false
+}
+
+// controlLocked reads an object of another kind again. Without this, nothing would show for the
+// whole time that callers wait that only one kind hangs.
+func (c *circuits) controlLocked(suspect unique.Handle[schema.GroupKind]) {
+	for kind, of := range c.kinds {
+		if kind == suspect || !of.isControl(of.sample) || c.controlling {
 			continue
 		}
-		repeated := l.repeated(kind, of.repeat)
-		l.overtaking = l.background.run(func() { l.overtake(repeated) })
+		sample := of.sample
+		c.controlling = c.background.run(func() { c.control(sample) })
 	}
 }
 
-func (l *limiter) overtake(r *request) {
-	for range overtakers {
-		f := l.beginFlight(r)
-		took, after, err := l.do(r.repeat)
-		if after > 0 && err != nil {
-			f.endPaused(after, false)
-			break
-		}
-		f.end(true, err, took)
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.overtaking = false
-}
+// isControl reports whether a read of the object may show that the API server answers.
+func (c *circuit) isControl(t target) bool { return t.kind != nil && t == c.sample && c.bad == 0 }
 
-// repeated returns a request that repeats another one.
-func (l *limiter) repeated(kind unique.Handle[schema.GroupKind], repeat func(context.Context) error) *request {
-	return &request{
-		kind: kind, isConsistent: true, repeat: repeat,
-		isNeeded: func() bool { return !l.background.isClosed() },
-		send:     func(ctx context.Context) (works bool, err error) { return true, repeat(ctx) },
-	}
-}
-
-// isOvertakenLocked reports whether requests of other kinds that were sent later have been
-// answered.
-func (l *limiter) isOvertakenLocked(f *flight) bool {
-	later := 0
-	for kind, of := range l.lanes {
-		for _, number := range of.answered {
-			if kind != f.request.kind && number > f.number {
-				later++
-			}
-		}
-	}
-	return later >= overtakers
+func (c *circuits) control(sample target) {
+	c.reread(sample, func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.ofLocked(sample.kind.Name).isControl(sample)
+	})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.controlling = false
 }
 
 // end notes the result of the request, and whether it shows that the kind works.
-func (f *flight) end(works bool, err error, took time.Duration) {
-	l := f.limiter
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	f.ended = true
-	f.timer.Stop()
+func (c *circuits) end(s *sentRequest, works bool, err error, took time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.ended = true
+	s.timer.Stop()
 	switch failure := failureOf(err); failure {
 	case Timeout, Unavailable:
-		if !f.hangs {
-			l.noteBadLocked(f.request, failure)
+		if !s.hangs {
+			c.noteBadLocked(s.request, failure)
 		}
 	default:
 		if works || failure == Forbidden {
-			l.laneLocked(f.request.kind).noteGood(f, err, took, l.now())
+			c.ofLocked(s.kind.Name).noteGood(s, err, took, c.now())
 		}
 	}
 }
 
 // endPaused notes that the API server wants the request later. isTooLate is set if this is later
-// than callers wait.
-func (f *flight) endPaused(after time.Duration, isTooLate bool) {
-	l := f.limiter
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	f.ended = true
-	f.timer.Stop()
-	l.pauseLocked(f.request.kind, after)
-	if isTooLate && !f.hangs {
-		l.noteBadLocked(f.request, Unavailable)
+// than callers wait. The kind is not read to find out whether another one hangs.
+func (c *circuits) endPaused(s *sentRequest, isTooLate bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.ended = true
+	s.timer.Stop()
+	c.ofLocked(s.kind.Name).sample = target{}
+	if isTooLate && !s.hangs {
+		c.noteBadLocked(s.request, Unavailable)
 	}
 }
 
 // noteGood notes an answer.
-func (c *circuit) noteGood(f *flight, err error, took, now time.Duration) {
+func (c *circuit) noteGood(s *sentRequest, err error, took, now time.Duration) {
 	c.bad = 0
-	if f.request.isConsistent {
-		copy(c.answered[:], c.answered[1:])
-		c.answered[overtakers-1] = f.number
+	if s.isConsistent && s.sentAt.After(c.answered) {
+		c.answered = s.sentAt
 	}
-	if err == nil && f.request.repeat != nil {
-		c.repeat = f.request.repeat
+	if err == nil && !s.isList() {
+		c.sample = s.target
 	}
 	if took > c.slowest || now-c.since >= slowestTTL {
 		c.slowest, c.since = took, now
@@ -224,60 +227,61 @@ func (c *circuit) noteGood(f *flight, err error, took, now time.Duration) {
 }
 
 // noteBadLocked notes a request that hangs or has failed. A list shows nothing about single reads.
-func (l *limiter) noteBadLocked(r *request, failure Resolution) {
-	if l.background.isClosed() || r.repeat == nil {
+func (c *circuits) noteBadLocked(r *request, failure Resolution) {
+	if c.background.isClosed() || r.isList() {
 		return
 	}
-	of := l.laneLocked(r.kind)
+	kind := r.kind.Name
+	of := c.ofLocked(kind)
 	of.bad++
-	of.failure, of.suspect = failure, r.repeat
+	of.failure, of.suspect = failure, r.target
 	if of.bad == badInARow {
 		reached.State("lookups of a kind are not worth waiting for")
-		l.background.run(func() { l.opened(r.kind, failure) })
+		c.background.run(func() { c.opened(kind, failure) })
 	}
 	if of.isOpen() && !of.probing {
-		of.probing = l.background.run(func() { l.probe(r.kind) })
+		of.probing = c.background.run(func() { c.probe(kind) })
 	}
 }
 
-// probe reads an object of a kind from time to time, until a request is answered: in turn one that
-// was read before, and the suspect.
-func (l *limiter) probe(kind unique.Handle[schema.GroupKind]) {
+// probe reads an object of a kind from time to time, until the circuit is closed.
+func (c *circuits) probe(kind unique.Handle[schema.GroupKind]) {
 	for i := 0; ; i++ {
 		select {
 		case <-time.After(openFor):
-		case <-l.background.ctx.Done():
+		case <-c.background.context().Done():
 			return
 		}
-		l.mu.Lock()
-		of := l.laneLocked(kind)
-		isOpen, object := of.isOpen(), of.suspect
-		if i%2 == 0 && of.repeat != nil {
-			object = of.repeat
-		}
-		of.probing = isOpen
-		l.mu.Unlock()
+		t, isOpen := c.toProbe(kind, i)
 		if !isOpen {
 			return
 		}
-		_ = l.send(l.repeated(kind, object))
+		c.reread(t, func() bool { return !c.background.isClosed() })
 	}
 }
 
+// toProbe returns the object that the probe reads: in turn one that was read before, and the
+// suspect, because a single object may be unreadable. It returns false if the circuit is closed.
+func (c *circuits) toProbe(kind unique.Handle[schema.GroupKind], turn int) (t target, isOpen bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	of := c.ofLocked(kind)
+	of.probing = of.isOpen()
+	if turn%2 == 0 && of.sample.kind != nil {
+		return of.sample, of.probing
+	}
+	return of.suspect, of.probing
+}
+
 // refuses returns the failure of lookups of a kind that are not worth waiting for; empty if they
-// are. A request that the API server does not want before the caller's time is up is not worth
-// waiting for either. read would read the object.
-func (l *limiter) refuses(kind unique.Handle[schema.GroupKind], read func(context.Context) error) Resolution {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	of := l.laneLocked(kind)
-	switch {
-	case of.isOpen():
-		of.suspect = read
-		return of.failure
-	case time.Until(of.paused) > l.timeout:
-		return Unavailable
-	default:
+// are. It notes the object, which the probe may read.
+func (c *circuits) refuses(t target) Resolution {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	of := c.ofLocked(t.kind.Name)
+	if !of.isOpen() {
 		return ""
 	}
+	of.suspect = t
+	return of.failure
 }

@@ -24,7 +24,8 @@ const usualLength = 4
 
 // climb follows one chain from the requested object to its end.
 type climb struct {
-	lookup   *lookup
+	cache    *cache
+	flights  *flights
 	maxDepth int
 	// ctx ends the waiting; nil: the climb never waits, and stops where it needs a request.
 	ctx context.Context
@@ -77,6 +78,9 @@ func (c *climb) end(resolution Resolution, last *Object) (Chain, bool) {
 	}
 	return Chain{Objects: c.objects, Resolution: resolution}, true
 }
+
+// hits returns how many objects needed no request.
+func (c *climb) hits() int { return c.known }
 
 // has reports whether the object is already in the chain.
 func (c *climb) has(object *Object) bool {
@@ -135,11 +139,11 @@ func (c *climb) find(ref Reference, dependent *Object) (object *Object, failure 
 // if this needs a request and the climb never waits.
 func (c *climb) candidates(ref Reference) (found []*kinds.Kind, ok bool, err error) {
 	for {
-		found, ok, err = c.lookup.catalogue.Find(ref.APIVersion, ref.Kind)
+		found, ok, err = c.flights.kindsOf(ref)
 		if ok || c.ctx == nil {
 			return found, ok, err
 		}
-		if err := c.lookup.awaitKinds(c.ctx, ref); err != nil {
+		if err := c.flights.awaitKinds(c.ctx, ref); err != nil {
 			return nil, true, err
 		}
 	}
@@ -186,7 +190,7 @@ func (s *search) knownFirst(candidates []*kinds.Kind) []*kinds.Kind {
 		return candidates
 	}
 	for i, k := range candidates {
-		if key, possible := s.key(k); possible && s.climb.lookup.cache.has(key, s.uid(k.Name)) {
+		if key, possible := s.key(k); possible && s.climb.cache.has(key, s.uid(k.Name)) {
 			return append([]*kinds.Kind{k}, slices.Delete(slices.Clone(candidates), i, i+1)...)
 		}
 	}
@@ -201,7 +205,7 @@ func (s *search) get(k *kinds.Kind, key objectKey) (a answer, ok bool) {
 		return s.getWith(k, key, s.ref.UID)
 	}
 	uid := s.ref.UID
-	if uid != "" && string(uid) != s.ref.Name && !s.climb.lookup.cache.has(key, uid) {
+	if uid != "" && string(uid) != s.ref.Name && !s.climb.cache.has(key, uid) {
 		if a, ok = s.getWith(k, key, uid); !ok || a.object != nil {
 			return a, ok
 		}
@@ -218,7 +222,7 @@ func (s *search) get(k *kinds.Kind, key objectKey) (a answer, ok bool) {
 // stored returns what the cache has of the object, although it cannot be looked up; nil if it has
 // nothing. A restored Node is the answer only for its UID.
 func (s *search) stored(kind unique.Handle[schema.GroupKind]) *Object {
-	cache := s.climb.lookup.cache
+	cache := s.climb.cache
 	if object := cache.stored(kind, s.namespace(), s.ref.Name, s.uid(kind)); object != nil {
 		return object
 	}
@@ -227,16 +231,14 @@ func (s *search) stored(kind unique.Handle[schema.GroupKind]) *Object {
 
 // getWith is get for the object with the UID; empty means the one that has the name.
 func (s *search) getWith(k *kinds.Kind, key objectKey, uid types.UID) (a answer, ok bool) {
-	if found, known := s.climb.lookup.cache.find(key, uid); known {
+	if found, known := s.climb.cache.find(key, uid); known {
 		s.climb.known++
 		return found, true
 	}
 	if s.climb.ctx == nil {
 		return answer{}, false
 	}
-	return s.climb.lookup.await(s.climb.ctx, &want{
-		kind: k, key: key, uid: uid, level: len(s.climb.objects), answer: make(chan answer, 1),
-	}), true
+	return s.climb.flights.await(s.climb.ctx, target{k, key}, uid, len(s.climb.objects)), true
 }
 
 // withoutKind returns what is known of the object while its kind cannot be looked up.

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"container/heap"
 	"context"
-	"errors"
 	"sync"
 	"time"
 	"unique"
@@ -15,48 +14,29 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-const (
-	// requestTimeout is the maximum duration of one request. A request without callers continues in
-	// the background and keeps its slot.
-	requestTimeout = 10 * time.Second
-	// shareOfKind is the part of the request slots that one kind may use. So a kind whose requests
-	// hang leaves most of them to the others.
-	shareOfKind = 4
-)
-
-// errNotSent is the error of a request that no caller needed any more before the resolver could
-// send it.
-var errNotSent = errors.New("not sent: no longer needed")
+// shareOfKind is the part of the request slots that one kind may use. So a kind whose requests hang
+// leaves most of them to the others.
+const shareOfKind = 4
 
 // limiter decides when requests are sent: how many at a time, how many of one kind, how many per
 // second, and in which order. Those of the climbs that have progressed furthest come first, because
 // these climbs have waited longest. client-go's own rate limiter is not used: it knows no order,
 // and a request that waits there cannot be distinguished from one that was sent.
 type limiter struct {
-	background *background
 	slots      int
 	slotsOfOne int                     // of one kind
 	rate       flowcontrol.RateLimiter // nil: no limit
-	observer   Observer
-	now        func() time.Duration
-	// opened is called when the circuit of a kind opens.
-	opened  func(kind unique.Handle[schema.GroupKind], failure Resolution)
-	timeout time.Duration // how long callers wait
 
-	mu       sync.Mutex // guards the following
+	mu       sync.Mutex // guards the following, and the lanes
 	inFlight int
 	lanes    map[unique.Handle[schema.GroupKind]]*lane
 	arrived  int         // requests that have asked for a slot so far
 	unused   int         // permits of the rate that were not used
 	wake     *time.Timer // for the next permit of the rate; nil: none is awaited
-	sent     int         // requests that were sent so far
-	// overtaking is set while requests are repeated to see whether the API server works.
-	overtaking bool
 }
 
-// lane has the requests of one kind. limiter.mu guards it.
+// lane has the requests of one kind.
 type lane struct {
-	circuit
 	inFlight int
 	waiting  waiters
 	paused   time.Time // until then, the API server wants no request
@@ -69,92 +49,18 @@ type waiter struct {
 	granted chan struct{} // closed when the request may be sent
 }
 
-func newLimiter(b *background, cfg Config, rate flowcontrol.RateLimiter, now func() time.Duration,
-	opened func(unique.Handle[schema.GroupKind], Resolution),
-) *limiter {
+func newLimiter(concurrency int, rate flowcontrol.RateLimiter) *limiter {
 	return &limiter{
-		background: b, rate: rate, observer: cfg.Observer, now: now, opened: opened, timeout: cfg.LookupTimeout,
-		slots: cfg.Concurrency, slotsOfOne: max(1, cfg.Concurrency/shareOfKind),
+		slots: concurrency, slotsOfOne: slotsOfKind(concurrency), rate: rate,
 		lanes: make(map[unique.Handle[schema.GroupKind]]*lane),
 	}
 }
 
-// request is a request for objects of a kind.
-type request struct {
-	kind     unique.Handle[schema.GroupKind]
-	level    int
-	isNeeded func() bool // when it is about to be sent
-	// send sends it. It returns whether the answer shows that the kind works: that the API server's
-	// watch cache does not have an object shows nothing.
-	send func(context.Context) (works bool, err error)
-	// isConsistent is set if the watch cache may not answer.
-	isConsistent bool
-	// repeat reads the same object consistently; nil for a list.
-	repeat func(context.Context) error
-	// onHang is called once if a list hangs. This shows nothing about single reads.
-	onHang func()
-}
+// slotsOfKind returns how many of the slots one kind may use.
+func slotsOfKind(concurrency int) int { return max(1, concurrency/shareOfKind) }
 
-// send sends a request as soon as the limits permit, if it is still needed then. Once sent, it ends
-// at its timeout or at Close. If the API server asks to repeat it later (Retry-After), it waits
-// without a slot. If it asks for longer than callers wait, the request counts as one that fails.
-func (l *limiter) send(r *request) error {
-	for waited := time.Duration(0); ; {
-		if !l.acquire(r.kind, r.level) {
-			return errNotSent
-		}
-		if !r.isNeeded() {
-			l.release(r.kind, false)
-			return errNotSent
-		}
-		f, works := l.beginFlight(r), false
-		took, after, err := l.do(func(ctx context.Context) (err error) {
-			works, err = r.send(ctx)
-			return err
-		})
-		l.release(r.kind, true)
-		if after > 0 && err != nil {
-			waited += after
-			f.endPaused(after, waited >= l.timeout)
-			continue
-		}
-		f.end(works, err, took)
-		return err
-	}
-}
-
-// sendUnlimited sends a request for a discovery document. It needs no slot.
-func (l *limiter) sendUnlimited(request func(context.Context) error) error {
-	for {
-		_, after, err := l.do(request)
-		if after <= 0 || err == nil {
-			return err
-		}
-		select {
-		case <-time.After(after):
-		case <-l.background.ctx.Done():
-			return err
-		}
-	}
-}
-
-// do sends a request. after is when the API server asks to repeat it; 0 if it does not.
-func (l *limiter) do(request func(context.Context) error) (took, after time.Duration, err error) {
-	ctx, cancel := context.WithTimeout(l.background.ctx, requestTimeout)
-	defer cancel()
-	ctx, retryAfter := noteRetryAfter(ctx)
-	sentAt := time.Now()
-	err = request(ctx)
-	took = time.Since(sentAt)
-	// A request that Close ended says nothing about the API server.
-	if l.observer != nil && !l.background.isClosed() {
-		l.observer.LookupDone(string(cmp.Or(failureOf(err), "found")), took)
-	}
-	return took, *retryAfter, err
-}
-
-// acquire waits for a slot. It returns false if the resolver is closed first.
-func (l *limiter) acquire(kind unique.Handle[schema.GroupKind], level int) bool {
+// acquire waits for a slot. It returns false if ctx is done first.
+func (l *limiter) acquire(ctx context.Context, kind unique.Handle[schema.GroupKind], level int) bool {
 	w := &waiter{level: level, granted: make(chan struct{})}
 	l.mu.Lock()
 	l.arrived++
@@ -165,7 +71,7 @@ func (l *limiter) acquire(kind unique.Handle[schema.GroupKind], level int) bool 
 	select {
 	case <-w.granted:
 		return true
-	case <-l.background.ctx.Done():
+	case <-ctx.Done():
 		return false
 	}
 }
@@ -182,13 +88,22 @@ func (l *limiter) release(kind unique.Handle[schema.GroupKind], used bool) {
 	l.grantLocked()
 }
 
-// pauseLocked lets the requests of a kind wait.
-func (l *limiter) pauseLocked(kind unique.Handle[schema.GroupKind], wait time.Duration) {
+// pause lets the requests of a kind wait.
+func (l *limiter) pause(kind unique.Handle[schema.GroupKind], wait time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	of := l.laneLocked(kind)
 	if until := time.Now().Add(wait); until.After(of.paused) {
 		of.paused = until
 	}
 	time.AfterFunc(wait, l.grant)
+}
+
+// pausedFor returns how long the requests of a kind still wait because of a pause.
+func (l *limiter) pausedFor(kind unique.Handle[schema.GroupKind]) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return time.Until(l.laneLocked(kind).paused)
 }
 
 func (l *limiter) grant() {

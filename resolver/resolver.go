@@ -3,12 +3,22 @@
 package resolver
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+)
+
+const (
+	defaultMaxDepth      = 10
+	defaultLookupTimeout = 2 * time.Second
+	defaultCacheSize     = 100_000
+	defaultCacheTTL      = 10 * time.Minute
+	defaultConcurrency   = 400
 )
 
 // errLookupTimeout distinguishes the resolver's own deadline from its caller's.
@@ -20,7 +30,8 @@ type Resolver struct {
 	lookupTimeout time.Duration
 	observer      Observer
 	background    *background
-	lookup        *lookup
+	cache         *cache
+	flights       *flights
 	clients       *clients
 }
 
@@ -39,13 +50,16 @@ func New(restConfig *rest.Config, cfg Config) (*Resolver, error) {
 	if err != nil {
 		return nil, err
 	}
-	background := newBackground()
+	begun := cfg.Now()
+	now := func() time.Duration { return cfg.Now().Sub(begun) }
+	background, cache := newBackground(), newCache(cfg.CacheSize, cfg.CacheTTL, now)
 	return &Resolver{
 		maxDepth:      cfg.MaxDepth,
 		lookupTimeout: cfg.LookupTimeout,
 		observer:      cfg.Observer,
 		background:    background,
-		lookup:        newLookup(background, clients, rateLimiterOf(restConfig), cfg),
+		cache:         cache,
+		flights:       newFlights(background, clients, cache, rateLimiterOf(restConfig), cfg, now),
 		clients:       clients,
 	}, nil
 }
@@ -59,7 +73,7 @@ func (r *Resolver) Resolve(ctx context.Context, refs []Reference) []Chain {
 	var cold []int
 	var known climb // Nobody keeps one that does not wait.
 	for i, ref := range refs {
-		known = climb{lookup: r.lookup, maxDepth: r.maxDepth}
+		known = climb{cache: r.cache, flights: r.flights, maxDepth: r.maxDepth}
 		chain, ok := known.chain(ref)
 		if !ok {
 			cold = append(cold, i)
@@ -78,13 +92,13 @@ func (r *Resolver) Resolve(ctx context.Context, refs []Reference) []Chain {
 func (r *Resolver) resolveCold(ctx context.Context, refs []Reference, cold []int, chains []Chain) {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.lookupTimeout, errLookupTimeout)
 	defer cancel()
-	defer context.AfterFunc(r.background.ctx, cancel)()
-	r.lookup.begin(len(cold))
+	defer context.AfterFunc(r.background.context(), cancel)()
+	r.flights.begin(len(cold))
 	var climbs sync.WaitGroup
 	for _, i := range cold {
 		climbs.Go(func() {
-			defer r.lookup.end()
-			waiting := climb{lookup: r.lookup, maxDepth: r.maxDepth, ctx: ctx}
+			defer r.flights.end()
+			waiting := climb{cache: r.cache, flights: r.flights, maxDepth: r.maxDepth, ctx: ctx}
 			chains[i], _ = waiting.chain(refs[i])
 			r.observeHits(&waiting)
 		})
@@ -96,19 +110,87 @@ func (r *Resolver) observeHits(c *climb) {
 	if r.observer == nil {
 		return
 	}
-	for range c.known {
+	for range c.hits() {
 		r.observer.CacheHit()
 	}
 }
 
 // Len returns how many objects the cache holds. It is never above Config.CacheSize.
-func (r *Resolver) Len() int { return r.lookup.cache.len() }
+func (r *Resolver) Len() int { return r.cache.len() }
 
 // Close ends the lookups that are in flight, and returns when they have ended. After Close, Resolve
 // answers from the cache, or returns Unavailable. Close may be called more than once.
 func (r *Resolver) Close() {
 	r.background.close()
 	r.clients.close()
+}
+
+// Config sets the limits of a Resolver.
+type Config struct {
+	// MaxDepth is the maximum number of owners above an object; 0 means 10.
+	MaxDepth int
+	// LookupTimeout is the maximum duration of one call of Resolve; 0 means 2 s.
+	LookupTimeout time.Duration
+	// CacheSize is the maximum number of entries in the cache; 0 means 100,000.
+	CacheSize int
+	// CacheTTL is the age at which the next use refreshes a cached object. It is also how long the
+	// chain of a deleted object stays in the cache after its last use. 0 means 10 minutes.
+	CacheTTL time.Duration
+
+	// Namespaces are the namespaces of the objects that callers resolve; empty means all. If
+	// there are any, no list or watch of a namespaced kind is of the whole cluster.
+	Namespaces []string
+
+	// KeepLabel and KeepAnnotation report whether objects keep a key; nil keeps none. Both are
+	// called concurrently.
+	KeepLabel      func(key string) bool
+	KeepAnnotation func(key string) bool
+
+	// Concurrency is the maximum number of concurrent requests; 0 means 400. One kind of object
+	// gets at most a quarter of them.
+	Concurrency int
+	// Observer observes the requests; nil means none.
+	Observer Observer
+	// Now is the clock for the ages of cache entries; nil means time.Now.
+	Now func() time.Time
+}
+
+// withDefaults returns the config with defaults for its zero values. The error names an invalid
+// value.
+func (c Config) withDefaults() (Config, error) {
+	for name, value := range map[string]int64{
+		"MaxDepth":      int64(c.MaxDepth),
+		"LookupTimeout": int64(c.LookupTimeout),
+		"CacheSize":     int64(c.CacheSize),
+		"CacheTTL":      int64(c.CacheTTL),
+		"Concurrency":   int64(c.Concurrency),
+	} {
+		if value < 0 {
+			return c, fmt.Errorf("%s must not be negative", name)
+		}
+	}
+	c.MaxDepth = cmp.Or(c.MaxDepth, defaultMaxDepth)
+	c.LookupTimeout = cmp.Or(c.LookupTimeout, defaultLookupTimeout)
+	c.CacheSize = cmp.Or(c.CacheSize, defaultCacheSize)
+	c.CacheTTL = cmp.Or(c.CacheTTL, defaultCacheTTL)
+	c.Concurrency = cmp.Or(c.Concurrency, defaultConcurrency)
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return c, nil
+}
+
+// Observer observes the resolver's requests. Its methods are called concurrently and must not
+// block.
+type Observer interface {
+	// LookupDone is called after each request. The result is "found", "not_found", "forbidden",
+	// "timeout" or "unavailable".
+	LookupDone(result string, took time.Duration)
+	// CacheHit is called for each object that the resolver returned without a request.
+	CacheHit()
+	// Forbidden is called after each request that failed because the permission for verb ("get" or
+	// "list") is missing. An empty namespace means a cluster-scoped resource.
+	Forbidden(verb string, resource schema.GroupResource, namespace string)
 }
 
 // background runs requests that may outlive their callers, until close.
@@ -136,6 +218,9 @@ func (b *background) run(work func()) bool {
 	b.running.Go(work)
 	return true
 }
+
+// context returns a context that is done once background is closed.
+func (b *background) context() context.Context { return b.ctx }
 
 func (b *background) isClosed() bool { return b.ctx.Err() != nil }
 

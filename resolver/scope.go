@@ -5,6 +5,9 @@ package resolver
 import (
 	"time"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/kubeevents/kubeeventsreceiver/resolver/internal/kinds"
 )
 
@@ -37,8 +40,32 @@ const (
 	refusalsInARow = 3
 )
 
+// planner decides what is requested next: which lists are worth being read, and what is read object
+// by object. It knows what earlier requests have shown. It sends nothing, has no clock, and does
+// not lock: flights does.
+type planner struct {
+	namespaces []string // of the objects that callers resolve; empty: all
+	slotsOfOne int      // requests of one kind at a time
+	// worth is how many objects may be read to save one request.
+	worth int
+	ttl   time.Duration // the cache's
+
+	scopes *simplelru.LRU[collection, *scope]
+	read   int // objects that requests have brought
+}
+
+func newPlanner(cfg Config, hasLimit bool) *planner {
+	p := &planner{
+		namespaces: cfg.Namespaces, slotsOfOne: slotsOfKind(cfg.Concurrency), worth: worthUnlimited, ttl: cfg.CacheTTL,
+		scopes: newLRU[collection, *scope](maxScopes),
+	}
+	if hasLimit {
+		p.worth = worthLimited
+	}
+	return p
+}
+
 // scope is what is known of a collection: how large it is, and how many of its objects were needed.
-// lookup.mu guards it.
 type scope struct {
 	// readSingly is how many objects were read one by one since then, for at most the cache's TTL.
 	// A list would have brought them.
@@ -57,116 +84,195 @@ type scope struct {
 	readRefused time.Duration // until then, they count as refused
 }
 
-func (l *lookup) scopeLocked(in collection) *scope {
-	s, known := l.scopes.Get(in)
+// listing is one list: what it is read for, and how far it was read.
+type listing struct {
+	in     collection // with an empty namespace, of the whole cluster if the kind is namespaced
+	needed int        // objects for which it is read
+	limit  int        // objects of the next page
+
+	pages   int // that were read
+	objects int // that were read
+	left    int // objects that are left to be read, as far as known
+}
+
+// moment is what the planner is told when it decides.
+type moment struct {
+	now time.Duration
+	// needed is how many of the objects that requests have brought were needed.
+	needed int
+	// isListed reports whether a list of a collection is in flight.
+	isListed func(collection) bool
+}
+
+func (p *planner) scope(in collection, now time.Duration) *scope {
+	s, known := p.scopes.Get(in)
 	if !known {
-		s = &scope{since: l.now()}
-		l.scopes.Add(in, s)
+		s = &scope{since: now}
+		p.scopes.Add(in, s)
 	}
 	return s
 }
 
-func (s *scope) refusesReads(now time.Duration) bool {
-	return s.refusals >= refusalsInARow && now < s.readRefused
+// plan returns the lists to read for unknown objects of a kind. The largest list that is worth its
+// objects is read: of the cluster, or of single namespaces. Everything else is read object by
+// object.
+func (p *planner) plan(k *kinds.Kind, unknown []objectKey, at moment) (lists []listing) {
+	if ofCluster := collectionOf(k, ""); k.Namespaced && len(p.namespaces) == 0 {
+		if list, isWorth := p.list(k, ofCluster, len(unknown), at); isWorth {
+			return []listing{list}
+		}
+	}
+	unknownIn := make(map[collection]int)
+	for _, key := range unknown {
+		unknownIn[key.collection]++
+	}
+	for in, n := range unknownIn {
+		if list, isWorth := p.list(k, in, n, at); isWorth {
+			lists = append(lists, list)
+		}
+	}
+	return lists
+}
+
+// list returns a list of a collection, and whether unknown objects of it are worth the list.
+func (p *planner) list(k *kinds.Kind, in collection, unknown int, at moment) (list listing, isWorth bool) {
+	s := p.scope(in, at.now)
+	needed := p.needed(s, unknown, at.now)
+	if !k.Listable || !p.mayList(k) || needed < leastInNamespace || at.now < s.listRefused || at.isListed(in) {
+		return listing{}, false
+	}
+	limit := pageSize
+	switch {
+	case s.sized != 0 && at.now-s.sized < p.ttl:
+		if !p.isWorth(needed, s.size, s.size, at) {
+			return listing{}, false
+		}
+	case in == collectionOf(k, "") && k.Namespaced && needed < leastInCluster:
+		return listing{}, false
+	default:
+		// A short first page shows how large the collection is.
+		limit = min(firstPageSize, p.worth*needed)
+	}
+	if s.limit > 0 {
+		limit = min(limit, s.limit)
+	}
+	return listing{in: in, needed: needed, limit: limit, left: s.size}, true
+}
+
+// mayList reports whether the kind may be listed at all. With some namespaces only, the permissions
+// are usually those of Roles, and a Role can permit to read its own Namespace, but not to list all.
+func (p *planner) mayList(k *kinds.Kind) bool {
+	return len(p.namespaces) == 0 || k.Name != coreNamespace
+}
+
+// needed returns for how many objects a list of the collection would be read: unknown ones, and
+// those that were read one by one. After it was listed, the latter are new ones, which the list
+// would not have saved.
+func (p *planner) needed(s *scope, unknown int, now time.Duration) int {
+	if s.listed != 0 && now-s.listed < p.ttl || now-s.since >= p.ttl {
+		return unknown
+	}
+	return unknown + s.readSingly
+}
+
+// isWorth reports whether needed objects are worth a list of this size, of which some objects are
+// left to be read.
+func (p *planner) isWorth(needed, size, left int, at moment) bool {
+	if size <= p.worth*needed {
+		return true
+	}
+	return size <= inAdvance*p.worth*needed && p.read+left <= p.worth*(at.needed+needed)
+}
+
+// isQuickerSingly reports whether it takes less time to read the objects that callers still want
+// one by one than to read the list to its end. A long list is for those that will be needed later.
+func (p *planner) isQuickerSingly(list listing, wanted int) bool {
+	pages := (list.left + pageSize - 1) / pageSize
+	turns := (wanted + p.slotsOfOne - 1) / p.slotsOfOne
+	return turns < pages
+}
+
+// refusesReads reports whether single reads of the collection are refused.
+func (p *planner) refusesReads(in collection, now time.Duration) bool {
+	s, known := p.scopes.Get(in)
+	return known && s.refusals >= refusalsInARow && now < s.readRefused
+}
+
+// noteRead notes the result of a single read.
+func (p *planner) noteRead(t target, failure Resolution, now time.Duration) {
+	own := p.scope(t.key.collection, now)
+	if failure != Forbidden || now >= own.readRefused {
+		own.refusals = 0
+	}
+	switch failure {
+	case Forbidden:
+		own.refusals++
+		own.readRefused = now + stableFailureTTL
+	case "":
+		p.read++
+		p.noteFound(own, now)
+		if t.kind.Namespaced {
+			p.noteFound(p.scope(collectionOf(t.kind, ""), now), now)
+		}
+	}
 }
 
 // noteFound counts an object that was read by itself.
-func (s *scope) noteFound(now, ttl time.Duration) {
-	if now-s.since >= ttl {
+func (p *planner) noteFound(s *scope, now time.Duration) {
+	if now-s.since >= p.ttl {
 		s.readSingly, s.since = 0, now
 	}
 	s.readSingly++
 }
 
-// noteRead notes the result of a single read.
-func (s *scope) noteRead(failure Resolution, now time.Duration) {
-	if failure != Forbidden || now >= s.readRefused {
-		s.refusals = 0
-	}
-	if failure == Forbidden {
-		s.refusals++
-		s.readRefused = now + stableFailureTTL
-	}
+// notePage notes a page. It returns how far the list was read, and whether the next page is to be
+// read.
+func (p *planner) notePage(list listing, page *metav1.PartialObjectMetadataList, at moment) (read listing, goesOn bool) {
+	isFirst := list.limit < pageSize && list.pages == 0
+	list.pages++
+	list.objects += len(page.Items)
+	list.left = remaining(page)
+	list.limit = limitAfter(page)
+	s := p.scope(list.in, at.now)
+	s.size, s.sized, s.limit = list.objects+list.left, max(at.now, 1), list.limit
+	p.read += len(page.Items)
+	isDecided := !isFirst && page.RemainingItemCount != nil
+	return list, page.Continue != "" && (isDecided || p.isWorth(list.needed, s.size, list.left, at))
 }
 
-// requestLocked requests objects of a kind. The largest list that is worth its objects is read: of
-// the cluster, or of single namespaces. Everything else is read object by object.
-func (l *lookup) requestLocked(k *kinds.Kind, wants []*want) {
-	if k.Namespaced && len(l.namespaces) == 0 && l.listLocked(k, collectionOf(k, ""), wants) {
-		return
+// limitAfter returns how many objects the page after this one should have.
+func limitAfter(page *metav1.PartialObjectMetadataList) int {
+	size := 0
+	for i := range page.Items {
+		size += page.Items[i].Size()
 	}
-	for in, wants := range byCollection(wants) {
-		if !l.listLocked(k, in, wants) {
-			for _, w := range wants {
-				l.readLocked(w)
-			}
-		}
+	if size == 0 {
+		return pageSize
 	}
+	return max(1, min(pageSize, pageBytes*len(page.Items)/size))
 }
 
-func byCollection(wants []*want) map[collection][]*want {
-	by := make(map[collection][]*want)
-	for _, w := range wants {
-		by[w.key.collection] = append(by[w.key.collection], w)
-	}
-	return by
-}
-
-// listLocked begins a list of the collection if this is worth it.
-func (l *lookup) listLocked(k *kinds.Kind, in collection, wants []*want) bool {
-	needed, now := l.neededLocked(in, wants), l.now()
-	s := l.scopeLocked(in)
-	if !k.Listable || !l.mayList(k) || needed < leastInNamespace || now < s.listRefused || l.lists[in] != nil {
-		return false
-	}
-	limit := pageSize
+// remaining returns the minimum number of objects after the page.
+func remaining(page *metav1.PartialObjectMetadataList) int {
 	switch {
-	case s.isSized(now, l.cache.ttl):
-		if !l.isWorth(needed, s.size, s.size) {
-			return false
-		}
-	case in == collectionOf(k, "") && k.Namespaced && needed < leastInCluster:
-		return false
+	case page.Continue == "":
+		return 0
+	case page.RemainingItemCount == nil:
+		return 1
 	default:
-		// A short first page shows how large the collection is.
-		limit = min(firstPageSize, l.worth*needed)
+		return int(*page.RemainingItemCount)
 	}
-	if s.limit > 0 {
-		limit = min(limit, s.limit)
-	}
-	l.beginListLocked(k, in, wants, limit, needed)
-	return true
 }
 
-// mayList reports whether the kind may be listed at all. With some namespaces only, the permissions
-// are usually those of Roles, and a Role can permit to read its own Namespace, but not to list all.
-func (l *lookup) mayList(k *kinds.Kind) bool {
-	return len(l.namespaces) == 0 || k.Name != coreNamespace
-}
-
-// neededLocked returns for how many objects a list of the collection would be read: those of the
-// wants, and those that were read one by one. After it was listed, the latter are new ones, which
-// the list would not have saved.
-func (l *lookup) neededLocked(in collection, wants []*want) int {
-	names := make(map[objectKey]bool, len(wants))
-	for _, w := range wants {
-		names[w.key] = true
+// noteList notes how a list has ended. isWhole is set if it was read to its end.
+func (p *planner) noteList(in collection, isWhole bool, failure Resolution, now time.Duration) {
+	s := p.scope(in, now)
+	switch {
+	case isWhole:
+		s.listed = max(now, 1)
+	case failure == Forbidden:
+		s.listRefused = now + stableFailureTTL
+	case failure != "":
+		s.listRefused = now + transientFailureTTL
 	}
-	s, now, ttl := l.scopeLocked(in), l.now(), l.cache.ttl
-	if s.listed != 0 && now-s.listed < ttl || now-s.since >= ttl {
-		return len(names)
-	}
-	return len(names) + s.readSingly
-}
-
-func (s *scope) isSized(now, ttl time.Duration) bool { return s.sized != 0 && now-s.sized < ttl }
-
-// isWorth reports whether needed objects are worth a list of this size, of which some objects are
-// left to be read.
-func (l *lookup) isWorth(needed, size, left int) bool {
-	if size <= l.worth*needed {
-		return true
-	}
-	all := int(l.objectsRead.Load()) + left
-	return size <= inAdvance*l.worth*needed && all <= l.worth*(l.cache.neededObjects()+needed)
 }

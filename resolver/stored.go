@@ -7,10 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
-	"time"
 	"unique"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -246,24 +244,4 @@ func eachField(b []byte, read func(field protowire.Number, value []byte) error) 
 // is gone, or cannot be read in time; without the UID in the reference, only if nothing of its name
 // exists any more. Restore replaces nothing in the cache, and removes nothing to make room. If
 // there is not enough, the most recently used ones are restored.
-func (r *Resolver) Restore(objects []*Object) {
-	cache := r.lookup.cache
-	for _, o := range objects[max(0, len(objects)-(cache.size-cache.len())):] {
-		if o.found {
-			cache.restore(o)
-		}
-	}
-}
-
-// longAgo is when a restored object was checked.
-const longAgo = time.Duration(math.MinInt64 / 2)
-
-func (c *cache) restore(o *Object) {
-	in := collection{kind: unique.Make(o.GroupKind()), namespace: unique.Make(o.Namespace)}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if known := c.entryLocked(objectKey{in, o.Name}, o.UID); c.count >= c.size || known != nil {
-		return
-	}
-	c.addLocked(&entry{Object: *o, collection: in, checkedAt: longAgo, usedAt: c.now(), restored: true})
-}
+func (r *Resolver) Restore(objects []*Object) { r.cache.restore(objects) }

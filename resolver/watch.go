@@ -7,8 +7,10 @@ import (
 	"strconv"
 	"sync"
 	"time"
+	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/kubeevents/kubeeventsreceiver/resolver/internal/kinds"
@@ -30,9 +32,19 @@ const (
 	watchTimeout = int64(300)
 )
 
-// watched is what is known of a kind for a watch of its new objects. While thousands of pods
-// appear, a read of each one would be a burden to the API server. Watched objects are in the cache
-// before a caller needs them. lookup.mu guards it.
+// watcher watches the new objects of kinds. While thousands of pods appear, a read of each one
+// would be a burden to the API server. Watched objects are in the cache before a caller needs them.
+type watcher struct {
+	fetcher    *fetcher
+	background *background
+	now        func() time.Duration
+	namespaces []string // empty: all
+
+	mu    sync.Mutex // guards the following, and what is known of each kind
+	kinds map[unique.Handle[schema.GroupKind]]*watched
+}
+
+// watched is what is known of a kind for a watch of its new objects.
 type watched struct {
 	reads     int // single reads since then
 	since     time.Duration
@@ -41,73 +53,79 @@ type watched struct {
 	notBefore time.Duration // after a failure
 }
 
-func (l *lookup) watchedLocked(k *kinds.Kind) *watched {
-	of := l.watches[k.Name]
+func (w *watcher) ofLocked(k *kinds.Kind) *watched {
+	of := w.kinds[k.Name]
 	if of == nil {
 		of = &watched{}
-		l.watches[k.Name] = of
+		w.kinds[k.Name] = of
 	}
 	return of
 }
 
-// noteVersionLocked notes the resource version of a list or an object that was read.
-func (l *lookup) noteVersionLocked(k *kinds.Kind, version string) {
+// noteList notes the resource version of a list that was read.
+func (w *watcher) noteList(k *kinds.Kind, version string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ofLocked(k).noteVersion(version)
+}
+
+func (of *watched) noteVersion(version string) {
 	read, _ := strconv.ParseUint(version, 10, 64) // Without a number, there is no watch.
-	of := l.watchedLocked(k)
 	of.version = max(of.version, read)
 }
 
-// noteSingleReadLocked counts an object that was read by itself. If there are many, it starts a
-// watch of the kind.
-func (l *lookup) noteSingleReadLocked(k *kinds.Kind) {
-	of, now := l.watchedLocked(k), l.now()
+// noteRead counts an object that was read by itself. If there are many, it starts a watch of the
+// kind.
+func (w *watcher) noteRead(k *kinds.Kind, version string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	of, now := w.ofLocked(k), w.now()
+	of.noteVersion(version)
 	if now-of.since > watchWindow {
 		of.reads, of.since = 0, now
 	}
 	of.reads++
 	if of.reads < watchThreshold || of.running || of.version == 0 || now < of.notBefore || !k.Watchable ||
-		len(l.namespaces) > maxWatchedNamespaces {
+		len(w.namespaces) > maxWatchedNamespaces {
 		return
 	}
-	version := strconv.FormatUint(of.version, 10)
-	of.running = l.background.run(func() { l.watch(k, version) })
+	from := strconv.FormatUint(of.version, 10)
+	of.running = w.background.run(func() { w.watch(k, from) })
 }
 
 // watch watches a kind until all streams have ended.
-func (l *lookup) watch(k *kinds.Kind, version string) {
-	namespaces := l.namespaces
+func (w *watcher) watch(k *kinds.Kind, version string) {
+	namespaces := w.namespaces
 	if len(namespaces) == 0 {
 		namespaces = []string{""}
 	}
 	var streams sync.WaitGroup
 	for _, namespace := range namespaces {
-		streams.Go(func() { l.stream(k, namespace, version) })
+		streams.Go(func() { w.stream(k, collectionOf(k, namespace), version) })
 	}
 	streams.Wait()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.watchedLocked(k).running = false
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ofLocked(k).running = false
 }
 
 // stream watches the objects of one namespace, or of all. When the API server ends a watch, the
 // next one resumes there.
-func (l *lookup) stream(k *kinds.Kind, namespace, version string) {
+func (w *watcher) stream(k *kinds.Kind, in collection, version string) {
 	for resume := true; resume; {
-		version, resume = l.streamFrom(k, namespace, version)
+		version, resume = w.streamFrom(k, in, version)
 	}
 }
 
 // streamFrom reads one watch. It returns the resource version that it reached, and whether another
 // watch is to resume there.
-func (l *lookup) streamFrom(k *kinds.Kind, namespace, version string) (reached string, resume bool) {
-	ctx, cancel := context.WithCancel(l.background.ctx)
+func (w *watcher) streamFrom(k *kinds.Kind, in collection, version string) (reached string, resume bool) {
+	ctx, cancel := context.WithCancel(w.background.context())
 	defer cancel()
 	timeout := watchTimeout
-	stream, err := l.resource(k, collectionOf(k, namespace)).Watch(ctx, metav1.ListOptions{
-		ResourceVersion: version, TimeoutSeconds: &timeout,
-	})
+	stream, err := w.fetcher.watch(ctx, k, in, metav1.ListOptions{ResourceVersion: version, TimeoutSeconds: &timeout})
 	if err != nil {
-		l.failWatch(k)
+		w.fail(k)
 		return version, false
 	}
 	defer stream.Stop()
@@ -121,11 +139,12 @@ func (l *lookup) streamFrom(k *kinds.Kind, namespace, version string) (reached s
 			}
 			meta, ok := change.Object.(*metav1.PartialObjectMetadata)
 			if !ok {
-				l.failWatch(k) // It cannot be watched, or not from this version.
+				w.fail(k) // It cannot be watched, or not from this version.
 				return version, false
 			}
 			version, ever = meta.ResourceVersion, true
-			if l.storeChange(k, change.Type, meta) {
+			w.fetcher.storeChange(k, change.Type, meta)
+			if change.Type == watch.Added {
 				brought++
 			}
 		case <-quiet.C:
@@ -139,20 +158,8 @@ func (l *lookup) streamFrom(k *kinds.Kind, namespace, version string) (reached s
 	}
 }
 
-// storeChange caches new objects, changes of objects that are in the cache, and deleted objects,
-// whose last events come now.
-func (l *lookup) storeChange(k *kinds.Kind, change watch.EventType, meta *metav1.PartialObjectMetadata) (isNew bool) {
-	key := objectKey{collectionOf(k, meta.Namespace), meta.Name}
-	if change == watch.Added || change == watch.Deleted || change == watch.Modified && l.cache.has(key, meta.UID) {
-		object := l.trimmer.object(k, meta)
-		key.name = object.Name
-		l.cache.store(key, object, l.now(), true)
-	}
-	return change == watch.Added
-}
-
-func (l *lookup) failWatch(k *kinds.Kind) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.watchedLocked(k).notBefore = l.now() + rewatchAfter
+func (w *watcher) fail(k *kinds.Kind) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ofLocked(k).notBefore = w.now() + rewatchAfter
 }
