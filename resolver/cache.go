@@ -207,7 +207,10 @@ func (c *cache) stored(kind unique.Handle[schema.GroupKind], namespace, name str
 func (c *cache) store(key objectKey, found Object, requestedAt time.Duration, isListed bool) *Object {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	known := c.sameLocked(key, &found)
+	known := c.entryLocked(key, found.UID)
+	if known != nil && known.UID != found.UID {
+		known = nil // An object without a UID is new: an aggregated API server has computed it.
+	}
 	if known != nil && known.checkedAt > requestedAt && !known.hadNoAnswer() {
 		reached.State("the answer to an older request comes late")
 		// The reply to an older request came late.
@@ -357,16 +360,6 @@ func (c *cache) entryLocked(key objectKey, uid types.UID) *entry {
 		return e
 	}
 	return nil
-}
-
-// sameLocked returns the entry of an object that was found again; nil if it is new. Few objects
-// have no UID: those that an aggregated API server computes.
-func (c *cache) sameLocked(key objectKey, found *Object) *entry {
-	e := c.entryLocked(key, found.UID)
-	if e == nil || e.UID != found.UID {
-		return nil
-	}
-	return e
 }
 
 // addLocked adds an entry and makes room for it.

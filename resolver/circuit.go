@@ -64,9 +64,8 @@ type circuits struct {
 	background *background
 	now        func() time.Duration
 	timeout    time.Duration // how long callers wait
-	// reread reads an object again, consistently and if it is still needed. The result counts as
-	// any other.
-	reread func(t target, isNeeded func() bool)
+	// reread reads an object again, consistently. The result counts as any other.
+	reread func(target)
 	// opened is called when the circuit of a kind opens.
 	opened func(kind unique.Handle[schema.GroupKind], failure Resolution)
 
@@ -159,26 +158,17 @@ func (c *circuits) answersOthersLocked(kind unique.Handle[schema.GroupKind], sin
 // whole time that callers wait that only one kind hangs.
 func (c *circuits) controlLocked(suspect unique.Handle[schema.GroupKind]) {
 	for kind, of := range c.kinds {
-		if kind == suspect || !of.isControl(of.sample) || c.controlling {
+		if kind == suspect || of.bad > 0 || of.sample.kind == nil || c.controlling {
 			continue
 		}
 		sample := of.sample
-		c.controlling = c.background.run(func() { c.control(sample) })
+		c.controlling = c.background.run(func() {
+			c.reread(sample)
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.controlling = false
+		})
 	}
-}
-
-// isControl reports whether a read of the object may show that the API server answers.
-func (c *circuit) isControl(t target) bool { return t.kind != nil && t == c.sample && c.bad == 0 }
-
-func (c *circuits) control(sample target) {
-	c.reread(sample, func() bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return c.ofLocked(sample.kind.Name).isControl(sample)
-	})
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.controlling = false
 }
 
 // end notes the result of the request, and whether it shows that the kind works.
@@ -187,15 +177,13 @@ func (c *circuits) end(s *sentRequest, works bool, err error, took time.Duration
 	defer c.mu.Unlock()
 	s.ended = true
 	s.timer.Stop()
-	switch failure := failureOf(err); failure {
-	case Timeout, Unavailable:
-		if !s.hangs {
-			c.noteBadLocked(s.request, failure)
-		}
-	default:
-		if works || failure == Forbidden {
-			c.ofLocked(s.kind.Name).noteGood(s, err, took, c.now())
-		}
+	failure := failureOf(err)
+	isBad := failure == Timeout || failure == Unavailable
+	switch {
+	case isBad && !s.hangs:
+		c.noteBadLocked(s.request, failure)
+	case !isBad && (works || failure == Forbidden):
+		c.ofLocked(s.kind.Name).noteGood(s, err, took, c.now())
 	}
 }
 
@@ -256,7 +244,7 @@ func (c *circuits) probe(kind unique.Handle[schema.GroupKind]) {
 		if !isOpen {
 			return
 		}
-		c.reread(t, func() bool { return !c.background.isClosed() })
+		c.reread(t)
 	}
 }
 

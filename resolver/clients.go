@@ -3,6 +3,7 @@
 package resolver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -40,7 +41,7 @@ func newClients(restConfig *rest.Config) (*clients, error) {
 		return nil, err
 	}
 	noted := *httpClient
-	noted.Transport = &retryAfterNoter{next: &managedFieldsDropper{next: httpClient.Transport}}
+	noted.Transport = &transport{next: httpClient.Transport}
 	metadataClient, err := metadata.NewForConfigAndClient(config, &noted)
 	if err != nil {
 		return nil, err
@@ -63,12 +64,19 @@ const (
 	maxRetryAfter = 60
 )
 
-// retryAfterNoter takes the header Retry-After out of answers and notes it in the request's
-// context. With the header, client-go would wait itself, and hold its request slot meanwhile.
-type retryAfterNoter struct{ next http.RoundTripper }
+// transport takes the header Retry-After out of answers and notes it in the request's context. With
+// the header, client-go would wait itself, and hold its request slot meanwhile.
+//
+// It also asks API servers to leave managedFields out of metadata, where they are most of it
+// (KEP-5958, from Kubernetes 1.38). Older servers ignore this.
+type transport struct{ next http.RoundTripper }
 
-func (n *retryAfterNoter) RoundTrip(request *http.Request) (*http.Response, error) {
-	response, err := n.next.RoundTrip(request)
+func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
+	if accept := request.Header.Get("Accept"); strings.Contains(accept, ofMetadata) {
+		request = request.Clone(request.Context())
+		request.Header.Set("Accept", withoutManagedFields(accept))
+	}
+	response, err := t.next.RoundTrip(request)
 	if err != nil {
 		return response, err
 	}
@@ -82,22 +90,7 @@ func (n *retryAfterNoter) RoundTrip(request *http.Request) (*http.Response, erro
 }
 
 // WrappedRoundTripper lets idle connections be closed.
-func (n *retryAfterNoter) WrappedRoundTripper() http.RoundTripper { return n.next }
-
-// managedFieldsDropper asks API servers to leave managedFields out of metadata, where they are most
-// of it (KEP-5958, from Kubernetes 1.38). Older servers ignore this.
-type managedFieldsDropper struct{ next http.RoundTripper }
-
-func (d *managedFieldsDropper) RoundTrip(request *http.Request) (*http.Response, error) {
-	if accept := request.Header.Get("Accept"); strings.Contains(accept, ofMetadata) {
-		request = request.Clone(request.Context())
-		request.Header.Set("Accept", withoutManagedFields(accept))
-	}
-	return d.next.RoundTrip(request)
-}
-
-// WrappedRoundTripper lets idle connections be closed.
-func (d *managedFieldsDropper) WrappedRoundTripper() http.RoundTripper { return d.next }
+func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 // ofMetadata is in the media types of metadata, of one object and of lists.
 const ofMetadata = ";as=PartialObjectMetadata"
@@ -131,17 +124,10 @@ func rateLimiterOf(config *rest.Config) flowcontrol.RateLimiter {
 	if config.RateLimiter != nil {
 		return config.RateLimiter
 	}
-	qps, burst := config.QPS, config.Burst
-	if qps < 0 {
+	if config.QPS < 0 {
 		return nil
 	}
-	if qps == 0 {
-		qps = rest.DefaultQPS
-	}
-	if burst == 0 {
-		burst = rest.DefaultBurst
-	}
-	return flowcontrol.NewTokenBucketRateLimiter(qps, burst)
+	return flowcontrol.NewTokenBucketRateLimiter(cmp.Or(config.QPS, rest.DefaultQPS), cmp.Or(config.Burst, rest.DefaultBurst))
 }
 
 // failureOf returns what a request's error means for the requested object; empty for no error.

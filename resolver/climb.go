@@ -84,22 +84,12 @@ func (c *climb) hits() int { return c.known }
 
 // has reports whether the object is already in the chain.
 func (c *climb) has(object *Object) bool {
-	for _, o := range c.objects {
-		if o.is(object) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.objects, object.is)
 }
 
 // hasUID reports whether an object with the UID is already in the chain.
 func (c *climb) hasUID(uid types.UID) bool {
-	for _, o := range c.objects {
-		if uid != "" && o.UID == uid {
-			return true
-		}
-	}
-	return false
+	return uid != "" && slices.ContainsFunc(c.objects, func(o *Object) bool { return o.UID == uid })
 }
 
 // find returns the object that a reference means. If it is not found, find returns why, and the

@@ -34,19 +34,29 @@
 //	climb.go      one chain, object by object
 //	chain.go      references, objects and chains, as callers see them
 //
-//	wave.go       what climbs wait for, and the moment when it is requested
-//	scope.go      the cheapest way to request it
-//	read.go       one object
-//	list.go       a list, page by page
+//	flights.go    what climbs wait for, and the requests that bring it
+//	scope.go      the planner: the cheapest way to request it
 //	watch.go      new objects, while there are many
 //
+//	fetch.go      one request after the other, and what is kept of an object
 //	limiter.go    how many requests are in flight, and which of those that wait goes first
 //	circuit.go    kinds whose requests hang or fail
 //	clients.go    the API server's clients, and what their errors mean
 //
 //	cache.go      objects and failed lookups
-//	trim.go       what is kept of an object
 //	stored.go     objects that outlive the process
 //
 //	internal/kinds    which kinds are served, by the names that references use
+//
+// Four types have a lock: flights, watcher, limiter and circuits, in addition to the cache. Each
+// lock guards the fields of its own file. The planner has no lock. It is used under that of
+// flights, sends nothing, and has no clock.
+//
+// # Callers that restart, and callers that need no owners
+//
+// A caller that stores objects needs their owners after a restart, although they may be deleted.
+// Only this package knows what an object was read with, so it gives objects a binary form and takes
+// them back: [Object.AppendBinary], [Object.UnmarshalBinary], [Object.Found], [Resolver.Restore].
+// [Reference.ObjectOnly] saves the requests for owners that the caller does not use, for example
+// those of a Node.
 package resolver

@@ -80,14 +80,15 @@ func newFetcher(b *background, client metadata.Interface, c *cache, rate flowcon
 type request struct {
 	target
 	level    int
-	isNeeded func() bool // when it is about to be sent
+	isNeeded func() bool // when it is about to be sent; nil: it is
 	// send sends it. It returns whether the answer shows that the kind works: that the API server's
 	// watch cache does not have an object shows nothing.
 	send func(context.Context) (works bool, err error)
 	// isConsistent is set if the watch cache may not answer.
 	isConsistent bool
-	// onHang is called once if a list hangs.
-	onHang func()
+	// isOnce is set if the request is not repeated when the API server asks for this.
+	isOnce bool
+	onHang func() // is called once if a list hangs
 }
 
 func (r *request) isList() bool { return r.key.name == "" }
@@ -101,7 +102,7 @@ func (f *fetcher) send(r *request) error {
 		if !f.limiter.acquire(f.background.context(), kind, r.level) {
 			return errNotSent
 		}
-		if !r.isNeeded() {
+		if r.isNeeded != nil && !r.isNeeded() {
 			f.limiter.release(kind, false)
 			return errNotSent
 		}
@@ -115,6 +116,9 @@ func (f *fetcher) send(r *request) error {
 			waited += after
 			f.limiter.pause(kind, after)
 			f.circuits.endPaused(sent, waited >= f.timeout)
+			if r.isOnce {
+				return err
+			}
 			continue
 		}
 		f.circuits.end(sent, works, err, took)
@@ -206,9 +210,9 @@ func (f *fetcher) readOnce(t target, level int, options metav1.GetOptions, isNee
 }
 
 // reread reads an object to see whether it is answered.
-func (f *fetcher) reread(t target, isNeeded func() bool) {
+func (f *fetcher) reread(t target) {
 	_ = f.send(&request{
-		target: t, level: urgent, isConsistent: true, isNeeded: isNeeded,
+		target: t, level: urgent, isConsistent: true, isOnce: true,
 		send: func(ctx context.Context) (works bool, err error) {
 			_, err = f.resource(t.kind, t.key.collection).Get(ctx, t.key.name, metav1.GetOptions{})
 			return true, err
@@ -222,9 +226,7 @@ func (f *fetcher) page(k *kinds.Kind, in collection, level int, isConsistent boo
 	page *metav1.PartialObjectMetadataList, requestedAt time.Duration, err error,
 ) {
 	err = f.send(&request{
-		target: target{kind: k, key: objectKey{collection: in}}, level: level, isConsistent: isConsistent,
-		isNeeded: func() bool { return !f.background.isClosed() },
-		onHang:   onHang,
+		target: target{kind: k, key: objectKey{collection: in}}, level: level, isConsistent: isConsistent, onHang: onHang,
 		send: func(ctx context.Context) (works bool, err error) {
 			requestedAt = f.now()
 			page, err = f.resource(k, in).List(ctx, options)
@@ -232,11 +234,6 @@ func (f *fetcher) page(k *kinds.Kind, in collection, level int, isConsistent boo
 		},
 	})
 	return page, requestedAt, err
-}
-
-// watch begins a watch of a collection.
-func (f *fetcher) watch(ctx context.Context, k *kinds.Kind, in collection, options metav1.ListOptions) (watch.Interface, error) {
-	return f.resource(k, in).Watch(ctx, options)
 }
 
 // store caches what was read and returns it.

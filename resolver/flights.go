@@ -5,6 +5,7 @@ package resolver
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -27,7 +28,7 @@ const anyVersion = "1"
 //
 // Climbs that wait put their wants into a wave. When no climb is running any more, all of them
 // wait, and the wave is requested as a whole, as the planner decides. Then one list can serve many
-// climbs.
+// climbs. After Close, nothing is requested, and the climbs that wait leave.
 type flights struct {
 	catalogue  *kinds.Catalogue
 	cache      *cache
@@ -264,11 +265,15 @@ func (f *flights) requestWaveLocked() {
 	for f.running == 0 && len(f.wave) > 0 {
 		wants := f.wave
 		f.wave = nil
-		unknown := make(map[*kinds.Kind][]*want)
+		unknown := make(map[*kinds.Kind]map[objectKey][]*want)
 		for _, w := range wants {
-			if !w.answered && !f.concludeLocked(w) && !f.joinLocked(w) {
-				unknown[w.kind] = append(unknown[w.kind], w)
+			if w.answered || f.concludeLocked(w) || f.joinLocked(w) {
+				continue
 			}
+			if unknown[w.kind] == nil {
+				unknown[w.kind] = make(map[objectKey][]*want)
+			}
+			unknown[w.kind][w.key] = append(unknown[w.kind][w.key], w)
 		}
 		for k, wants := range unknown {
 			f.requestLocked(k, wants)
@@ -312,20 +317,12 @@ func (f *flights) joinLocked(w *want) bool {
 }
 
 // requestLocked requests objects of a kind, in lists or one by one.
-func (f *flights) requestLocked(k *kinds.Kind, wants []*want) {
-	byKey := make(map[objectKey][]*want, len(wants))
-	unknown := make([]objectKey, 0, len(wants))
-	for _, w := range wants {
-		if byKey[w.key] == nil {
-			unknown = append(unknown, w.key)
-		}
-		byKey[w.key] = append(byKey[w.key], w)
+func (f *flights) requestLocked(k *kinds.Kind, unknown map[objectKey][]*want) {
+	for _, planned := range f.planner.plan(k, slices.Collect(maps.Keys(unknown)), f.momentLocked()) {
+		f.beginListLocked(k, planned, unknown)
 	}
-	for _, planned := range f.planner.plan(k, unknown, f.momentLocked()) {
-		f.beginListLocked(k, planned, byKey)
-	}
-	for _, key := range unknown {
-		for _, w := range byKey[key] {
+	for _, wants := range unknown {
+		for _, w := range wants {
 			f.readLocked(w)
 		}
 	}
@@ -348,10 +345,7 @@ func (f *flights) readLocked(w *want) {
 	f.reads[w.key] = r
 	fromCache := !w.needsProof && w.uid != "" // Most objects are older than their events.
 	isNeeded := func() bool { return f.noteSent(r) }
-	if !f.background.run(func() { f.endRead(r, f.fetcher.read(w.target, w.uid, w.level, fromCache, isNeeded)) }) {
-		delete(f.reads, w.key)
-		f.failLocked(w, Unavailable, false)
-	}
+	f.background.run(func() { f.endRead(r, f.fetcher.read(w.target, w.uid, w.level, fromCache, isNeeded)) })
 }
 
 // noteSent notes that the request is about to be sent. It returns false if nobody waits for it.
@@ -372,14 +366,13 @@ func (f *flights) noteSent(r *read) (isNeeded bool) {
 func (f *flights) endRead(r *read, result readResult) {
 	unserved := f.noteError("get", r.kind, r.key.collection, result.err)
 	failure, notSent := failureOf(result.err), errors.Is(result.err, errNotSent)
-	isClosed := f.background.isClosed()
-	if failure == "" && !isClosed {
+	if failure == "" {
 		f.watcher.noteRead(r.kind, result.version)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.reads, r.key)
-	if !notSent && !isClosed {
+	if !notSent {
 		f.planner.noteRead(r.target, failure, f.now())
 	}
 	for i, w := range r.wants {
@@ -397,7 +390,7 @@ func (f *flights) endRead(r *read, result readResult) {
 		case failure == "":
 			f.failLocked(w, NotFound, true) // Another object has the name.
 		default:
-			f.failLocked(w, failure, !isClosed)
+			f.failLocked(w, failure, true)
 		}
 	}
 	f.requestWaveLocked()
@@ -405,7 +398,7 @@ func (f *flights) endRead(r *read, result readResult) {
 
 // rememberLocked remembers what a request has shown to a climb that has left.
 func (f *flights) rememberLocked(w *want, err error, isProven bool) {
-	if err != nil && !errors.Is(err, errNotSent) && isProven && !isAboutPath(err) && !f.background.isClosed() {
+	if err != nil && !errors.Is(err, errNotSent) && isProven && !isAboutPath(err) {
 		f.cache.fail(w.key, w.uid, failureOf(err), true)
 	}
 }
@@ -442,12 +435,7 @@ func (f *flights) beginListLocked(k *kinds.Kind, planned listing, unknown map[ob
 		delete(unknown, key)
 	}
 	f.lists[planned.in] = of
-	if !f.background.run(func() { f.readList(of) }) {
-		delete(f.lists, planned.in)
-		for _, wants := range of.wants {
-			f.failAllLocked(wants, Unavailable)
-		}
-	}
+	f.background.run(func() { f.readList(of) })
 	f.readSoonerLocked(of)
 }
 

@@ -4,8 +4,8 @@ package resolver
 
 import (
 	"cmp"
-	"container/heap"
 	"context"
+	"slices"
 	"sync"
 	"time"
 	"unique"
@@ -38,7 +38,7 @@ type limiter struct {
 // lane has the requests of one kind.
 type lane struct {
 	inFlight int
-	waiting  waiters
+	waiting  []*waiter // the next one first
 	paused   time.Time // until then, the API server wants no request
 }
 
@@ -47,6 +47,11 @@ type waiter struct {
 	level   int
 	arrival int
 	granted chan struct{} // closed when the request may be sent
+}
+
+// compare returns a negative number if the request goes before the other one.
+func (w *waiter) compare(other *waiter) int {
+	return cmp.Or(cmp.Compare(other.level, w.level), cmp.Compare(w.arrival, other.arrival))
 }
 
 func newLimiter(concurrency int, rate flowcontrol.RateLimiter) *limiter {
@@ -65,7 +70,9 @@ func (l *limiter) acquire(ctx context.Context, kind unique.Handle[schema.GroupKi
 	l.mu.Lock()
 	l.arrived++
 	w.arrival = l.arrived
-	heap.Push(&l.laneLocked(kind).waiting, w)
+	of := l.laneLocked(kind)
+	at, _ := slices.BinarySearchFunc(of.waiting, w, (*waiter).compare)
+	of.waiting = slices.Insert(of.waiting, at, w)
 	l.grantLocked()
 	l.mu.Unlock()
 	select {
@@ -106,9 +113,14 @@ func (l *limiter) pausedFor(kind unique.Handle[schema.GroupKind]) time.Duration 
 	return time.Until(l.laneLocked(kind).paused)
 }
 
+// grant is called when requests may be sent that could not be sent before.
 func (l *limiter) grant() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.wake != nil {
+		l.wake.Stop()
+		l.wake = nil
+	}
 	l.grantLocked()
 }
 
@@ -130,7 +142,8 @@ func (l *limiter) grantLocked() {
 		}
 		next.inFlight++
 		l.inFlight++
-		close(heap.Pop(&next.waiting).(*waiter).granted)
+		close(next.waiting[0].granted)
+		next.waiting = slices.Delete(next.waiting, 0, 1)
 	}
 }
 
@@ -140,7 +153,7 @@ func (l *limiter) nextLocked() *lane {
 	now := time.Now()
 	for _, of := range l.lanes {
 		if len(of.waiting) > 0 && of.inFlight < l.slotsOfOne && !now.Before(of.paused) &&
-			(next == nil || of.waiting[0].isBefore(next.waiting[0])) {
+			(next == nil || of.waiting[0].compare(next.waiting[0]) < 0) {
 			next = of
 		}
 	}
@@ -157,31 +170,7 @@ func (l *limiter) hasPermitLocked() bool {
 		return true
 	case l.wake == nil:
 		interval := time.Duration(float64(time.Second) / max(float64(l.rate.QPS()), 0.001))
-		l.wake = time.AfterFunc(interval, func() {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			l.wake = nil
-			l.grantLocked()
-		})
+		l.wake = time.AfterFunc(interval, l.grant)
 	}
 	return false
-}
-
-// waiters is a heap of requests, for container/heap.
-type waiters []*waiter
-
-func (w *waiter) isBefore(other *waiter) bool {
-	return cmp.Or(cmp.Compare(other.level, w.level), cmp.Compare(w.arrival, other.arrival)) < 0
-}
-
-func (w waiters) Len() int           { return len(w) }
-func (w waiters) Less(i, j int) bool { return w[i].isBefore(w[j]) }
-func (w waiters) Swap(i, j int)      { w[i], w[j] = w[j], w[i] }
-func (w *waiters) Push(x any)        { *w = append(*w, x.(*waiter)) }
-func (w *waiters) Pop() any {
-	last := len(*w) - 1
-	popped := (*w)[last]
-	(*w)[last] = nil
-	*w = (*w)[:last]
-	return popped
 }

@@ -127,29 +127,7 @@ func appendEntries(b []byte, field protowire.Number, set map[string]string) []by
 // that it does not know.
 func (o *Object) UnmarshalBinary(b []byte) error {
 	read := Object{found: true}
-	err := eachField(b, func(field protowire.Number, value []byte) error {
-		switch field {
-		case apiVersionField:
-			read.APIVersion = interned(value)
-		case kindField:
-			read.Kind = interned(value)
-		case namespaceField:
-			read.Namespace = interned(value)
-		case nameField:
-			read.Name = string(value)
-		case uidField, shortUIDField:
-			return readUID(&read.UID, field, value)
-		case mirroredField:
-			read.mirrored = types.UID(value)
-		case labelField:
-			return readEntry(&read.Labels, value)
-		case annotationField:
-			return readEntry(&read.Annotations, value)
-		case ownerField:
-			return read.readOwner(value)
-		}
-		return nil
-	})
+	err := eachField(b, read.readField)
 	if err == nil && (read.Kind == "" || read.Name == "") {
 		err = errNoName
 	}
@@ -161,24 +139,42 @@ func (o *Object) UnmarshalBinary(b []byte) error {
 	return nil
 }
 
+func (o *Object) readField(field protowire.Number, value []byte) error {
+	switch field {
+	case apiVersionField:
+		o.APIVersion = interned(value)
+	case kindField:
+		o.Kind = interned(value)
+	case namespaceField:
+		o.Namespace = interned(value)
+	case nameField:
+		o.Name = string(value)
+	case uidField, shortUIDField:
+		return readUID(&o.UID, field, value)
+	case mirroredField:
+		o.mirrored = types.UID(value)
+	case labelField:
+		return readEntry(&o.Labels, value)
+	case annotationField:
+		return readEntry(&o.Annotations, value)
+	case ownerField:
+		return o.readOwner(value)
+	}
+	return nil
+}
+
+// readOwner reads the owner, which has no owner itself.
 func (o *Object) readOwner(b []byte) error {
-	var read owner
+	var read Object
+	ambiguous := false
 	err := eachField(b, func(field protowire.Number, value []byte) error {
-		switch field {
-		case apiVersionField:
-			read.apiVersion = string(value)
-		case kindField:
-			read.kind = string(value)
-		case nameField:
-			read.name = string(value)
-		case uidField, shortUIDField:
-			return readUID(&read.uid, field, value)
-		case ambiguousField:
-			read.ambiguous = true
+		ambiguous = ambiguous || field == ambiguousField
+		if field == ownerField {
+			return nil
 		}
-		return nil
+		return read.readField(field, value)
 	})
-	o.owner = unique.Make(read)
+	o.owner = unique.Make(owner{read.APIVersion, read.Kind, read.Name, read.UID, ambiguous})
 	return err
 }
 

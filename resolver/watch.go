@@ -123,7 +123,7 @@ func (w *watcher) streamFrom(k *kinds.Kind, in collection, version string) (reac
 	ctx, cancel := context.WithCancel(w.background.context())
 	defer cancel()
 	timeout := watchTimeout
-	stream, err := w.fetcher.watch(ctx, k, in, metav1.ListOptions{ResourceVersion: version, TimeoutSeconds: &timeout})
+	stream, err := w.fetcher.resource(k, in).Watch(ctx, metav1.ListOptions{ResourceVersion: version, TimeoutSeconds: &timeout})
 	if err != nil {
 		w.fail(k)
 		return version, false

@@ -14,19 +14,19 @@ var inResolver = []mutant{
 		"",
 	},
 	{
-		"follows the first owner instead of the controller", "resolver/trim.go",
+		"follows the first owner instead of the controller", "resolver/chain.go",
 		`	if chosen == nil {
 		chosen = &references[0]
 	}`,
 		`	chosen = &references[0]`,
 	},
 	{
-		"takes a list that was given up for the whole list", "resolver/list.go",
+		"takes a list that was given up for the whole list", "resolver/flights.go",
 		`isWhole := err == nil && page.Continue == ""`,
 		"isWhole := err == nil",
 	},
 	{
-		"takes a list from the watch cache for a proof", "resolver/list.go",
+		"takes a list from the watch cache for a proof", "resolver/flights.go",
 		"isWhole && of.consistent && w.isEarly",
 		"isWhole && w.isEarly",
 	},
@@ -47,7 +47,7 @@ var inResolver = []mutant{
 	},
 	{
 		"lists the whole cluster for a few objects", "resolver/scope.go",
-		"if size <= l.worth*needed {",
+		"if size <= p.worth*needed {",
 		"if true {",
 	},
 	{
