@@ -9,10 +9,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
@@ -347,19 +349,20 @@ func TestConcurrencyIsBounded(t *testing.T) {
 }
 
 func TestTheRateLimitHolds(t *testing.T) {
-	api := apitest.NewObjects(t)
-	pods := crowd(api, "shop", 30)
-	config := api.RESTConfig()
-	config.QPS, config.Burst = 0.001, 3
-	r, err := resolver.New(config, resolver.Config{LookupTimeout: 200 * time.Millisecond})
-	require.NoError(t, err)
-	defer r.Close()
-	r.Resolve(t.Context(), pods)
-	require.Len(t, api.Seen(), 2+3, "2 discovery documents, which no limit counts, and a list of each kind")
-	r.Resolve(t.Context(), crowd(api, "bank", 30))
-	require.Empty(t, api.Seen())
-	r.Resolve(t.Context(), crowd(api, "bank", 30))
-	require.Empty(t, api.Seen(), "no queue is left behind")
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		pods := crowd(api, "shop", 30)
+		config := &rest.Config{Host: "http://api", QPS: 0.001, Burst: 3, Transport: api}
+		r, err := resolver.New(config, resolver.Config{LookupTimeout: 200 * time.Millisecond})
+		require.NoError(t, err)
+		defer r.Close()
+		r.Resolve(t.Context(), pods)
+		require.Len(t, api.Seen(), 2+3, "2 discovery documents, which no limit counts, and a list of each kind")
+		r.Resolve(t.Context(), crowd(api, "bank", 30))
+		require.Empty(t, api.Seen())
+		r.Resolve(t.Context(), crowd(api, "bank", 30))
+		require.Empty(t, api.Seen(), "no queue is left behind")
+	})
 }
 
 // A Role can permit to read its own Namespace, but not to list all.
