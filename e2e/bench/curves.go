@@ -26,7 +26,7 @@ type curves struct {
 	rounds int           // at each rate
 }
 
-var fullCurves = curves{rates: sizes{100, 300, 1000, 3000, 10_000}, length: 8 * time.Second, rounds: 1}
+var fullCurves = curves{rates: sizes{10, 100, 300, 1000, 3000, 10_000}, length: 10 * time.Second, rounds: 1}
 
 func (c *curves) addFlags(flags *flag.FlagSet) {
 	flags.Var(&c.rates, "curve-rates", "the events a second of the scenario curves, one after the other")
