@@ -23,6 +23,9 @@ const (
 	// leastPause follows a read after a time without data. Then each pause is twice as long as the
 	// one before. So single events, and the few answers when a connection begins, are read early.
 	leastPause = time.Millisecond
+	// readsPerProbe is how many reads follow each other before one comes after another pause, and
+	// mostReadsPerProbe how many they become if these find no difference.
+	readsPerProbe, mostReadsPerProbe = 16, 1024
 )
 
 // Pacing decides how often connections are read. An API server sends each event separately, and
@@ -60,12 +63,27 @@ type pacedConn struct {
 	read    int       // bytes since then
 	pause   time.Duration
 	next    time.Time // do not read before
+
+	// A probe is a read after a short pause. If it finds about as much as the read before, after a
+	// long pause, the server waits for the reads: it may send less than readBytes ahead. Then all
+	// pauses are short, and a probe is a read after a long pause: more may come since.
+	waits    bool
+	probes   bool  // the next read is a probe
+	before   found // by the read before the probe
+	reads    int   // until the next probe
+	perProbe int
 }
 
 // found is what a read found, and the time since the read before.
 type found struct {
 	read   int
 	within time.Duration
+}
+
+// isAsMuch reports whether a read after a short pause found about as much as one after a long
+// pause, in much less time.
+func (f found) isAsMuch(long found) bool {
+	return 2*f.read >= long.read && 4*f.within <= long.within
 }
 
 func (c *pacedConn) Read(b []byte) (int, error) { return c.buffer.Read(b) }
@@ -84,11 +102,36 @@ func (c *pacedConn) note(read int, isDrained bool) {
 // nextPause returns the pause after a read.
 func (c *pacedConn) nextPause(last found) time.Duration {
 	if last.within >= 2*c.pacing.Pause { // A time without data is over.
-		c.pause = leastPause
-	} else {
-		c.pause = min(max(leastPause, 2*c.pause), c.pacing.pauseAfter(last))
+		c.pause, c.waits, c.probes, c.reads, c.perProbe = leastPause, false, false, readsPerProbe, readsPerProbe
+		return c.pause
 	}
+	if c.probes {
+		c.noteProbe(last)
+	}
+	c.probes = c.reads == 0
+	c.reads--
+	c.before = last
+	if c.waits != c.probes {
+		return leastPause
+	}
+	c.pause = min(max(leastPause, 2*c.pause), c.pacing.pauseAfter(last))
 	return c.pause
+}
+
+// noteProbe notes what a probe found. The server waits for the reads if the shorter of two pauses
+// brings as much.
+func (c *pacedConn) noteProbe(probe found) {
+	short, long := probe, c.before
+	if c.waits {
+		short, long = long, short
+	}
+	waits := short.isAsMuch(long)
+	if waits && c.waits {
+		c.perProbe = min(2*c.perProbe, mostReadsPerProbe)
+	} else {
+		c.perProbe = readsPerProbe
+	}
+	c.waits, c.reads = waits, c.perProbe
 }
 
 // pauseAfter returns the time in which readBytes come, at the rate of what came last, and at most
