@@ -37,6 +37,20 @@ func (p *process) awaitNext(api *apitest.Server, name string) {
 	}
 }
 
+// waitForTheCluster lets the process deliver records, b+1 the last one, just before a restore of a
+// cluster that then does not say which one it is for ten minutes.
+func (p *process) waitForTheCluster(t *testing.T, api *apitest.Server) {
+	t.Helper()
+	api.Put(eventNamed("a", 2))
+	p.awaitRecords(t, "a+2")
+	backup := api.Version()
+	putCounts(api, "a", 3, 12)
+	time.Sleep(time.Minute)
+	p.awaitNext(api, "b")
+	restoreSilently(api, backup)
+	time.Sleep(10 * time.Minute)
+}
+
 // The leader waits for the cluster's answer after a restore, and loses the lease meanwhile. The
 // elector must not wait for it: it stands for no election before, and calls no other component.
 func TestATermEndsWhileTheClusterDoesNotSayWhichOneItIs(t *testing.T) {
@@ -80,14 +94,7 @@ func TestACrashWhileTheClusterDoesNotSayWhichOneItIsRepeatsNothingOld(t *testing
 	inBubble(t, func(t *testing.T, api *apitest.Server) {
 		on := newDisk()
 		p := launch(t, api, options{config: "start_at: beginning", disk: on})
-		api.Put(eventNamed("a", 2))
-		p.awaitRecords(t, "a+2")
-		backup := api.Version()
-		putCounts(api, "a", 3, 12)
-		time.Sleep(time.Minute)
-		p.awaitNext(api, "b")
-		restoreSilently(api, backup)
-		time.Sleep(10 * time.Minute)
+		p.waitForTheCluster(t, api)
 		killed := on.copied() // As a crash leaves it now.
 		api.RefuseCluster(0)
 		q := launch(t, api, options{config: "start_at: beginning", disk: killed})
@@ -116,19 +123,12 @@ func TestARestoreWhereTheUIDWasNeverKnownEndsNothing(t *testing.T) {
 	})
 }
 
-// Replicas share the storage, and the leader hands over in an orderly way while it waits.
+// Replicas share the storage, and the leader's term ends in an orderly way while it waits.
 func TestAHandoverWhileTheClusterDoesNotSayWhichOneItIsRepeatsNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, api *apitest.Server) {
 		a, b := newReplicas(t, api, newDisk(), "start_at: beginning")
 		a.elect()
-		api.Put(eventNamed("a", 2))
-		a.awaitRecords(t, "a+2")
-		backup := api.Version()
-		putCounts(api, "a", 3, 12)
-		time.Sleep(time.Minute)
-		a.awaitNext(api, "b")
-		restoreSilently(api, backup)
-		time.Sleep(10 * time.Minute)
+		a.waitForTheCluster(t, api)
 		a.depose()
 		b.elect()
 		time.Sleep(time.Minute)

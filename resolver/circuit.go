@@ -157,8 +157,11 @@ func (c *circuits) answersOthersLocked(kind unique.Handle[schema.GroupKind], sin
 // controlLocked reads an object of another kind again. Without this, nothing would show for the
 // whole time that callers wait that only one kind hangs.
 func (c *circuits) controlLocked(suspect unique.Handle[schema.GroupKind]) {
+	if c.controlling {
+		return
+	}
 	for kind, of := range c.kinds {
-		if kind == suspect || of.bad > 0 || of.sample.kind == nil || c.controlling {
+		if kind == suspect || of.bad > 0 || of.sample.kind == nil {
 			continue
 		}
 		sample := of.sample
@@ -168,6 +171,7 @@ func (c *circuits) controlLocked(suspect unique.Handle[schema.GroupKind]) {
 			defer c.mu.Unlock()
 			c.controlling = false
 		})
+		return
 	}
 }
 

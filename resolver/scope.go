@@ -95,7 +95,7 @@ type listing struct {
 	left    int // objects that are left to be read, as far as known
 }
 
-// moment is what the planner is told when it decides.
+// moment is the input of a decision that changes all the time.
 type moment struct {
 	now time.Duration
 	// needed is how many of the objects that requests have brought were needed.
