@@ -329,9 +329,10 @@ HOST_RELEASE := $(call release,$(shell go env GOHOSTOS)/$(shell go env GOHOSTARC
 $(OTELCOL): $(HOST_RELEASE)
 	@install $< $@
 
-# These have the packages of the control plane. Two builds at a time would compile each of them twice.
+# These have packages of the API server. Two builds at a time would compile each of them twice. While
+# one then waits for a large package or links, another compiles.
 ifneq ($(if $(KUBECONFIG),,$(filter run,$(MAKECMDGOALS)))$(filter test test-all faults test-versions,$(MAKECMDGOALS)),)
-$(HOST_RELEASE) $(DEMO) $(HELM): | $(CONTROLPLANE)
+$(HOST_RELEASE) $(DEMO) $(HELM): | build/controlplane/kube-apiserver
 endif
 
 $(IMAGER): distribution/image/go.mod distribution/image/go.sum $(filter-out %_test.go,$(wildcard distribution/image/*.go))
@@ -394,10 +395,13 @@ version_flags       = -X $(VERSION_PACKAGE).gitVersion=v$(1) \
 kubernetes = cd tools/$(1) && $(BUILD) -ldflags "-s -w $(call version_flags,$(2))" -o ../../$(@D)/ $(3)
 CMD       := k8s.io/kubernetes/cmd
 
-$(subst controlplane,%plane,$(CONTROLPLANE)): $(BINARIES)
+build/%plane/kube-apiserver build/%plane/kwok: $(BINARIES)
 	@echo "building Kubernetes $(KUBERNETES_VERSION), etcd and kwok (the first time takes some minutes) ..."
 	@mkdir -p $(@D)
-	@$(call kubernetes,kubernetes,$(KUBERNETES_VERSION),$(addprefix $(CMD)/kube-,apiserver controller-manager scheduler) sigs.k8s.io/kwok/cmd/kwok)
+	@$(call kubernetes,kubernetes,$(KUBERNETES_VERSION),$(CMD)/kube-apiserver sigs.k8s.io/kwok/cmd/kwok)
+
+build/%plane/etcd build/%plane/kube-controller-manager build/%plane/kube-scheduler: $(BINARIES) | build/%plane/kube-apiserver
+	@$(call kubernetes,kubernetes,$(KUBERNETES_VERSION),$(addprefix $(CMD)/kube-,controller-manager scheduler))
 	@cd tools/kubernetes && $(BUILD) -ldflags "-s -w" -o ../../$(@D)/etcd go.etcd.io/etcd/server/v3
 
 build/%plane/kubelet build/%plane/kube-proxy: $(BINARIES) | $(CONTROLPLANE)

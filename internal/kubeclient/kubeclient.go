@@ -156,7 +156,9 @@ var Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second})
 func Events(config *rest.Config, pacing Pacing) (rest.Interface, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
-	config.Dial = pacing.pace(Dial)
+	pacer := newPacer(pacing)
+	config.Dial = pacer.pace(Dial)
+	config.Wrap(pacer.noteRequests)
 	// A server that refuses the parameter uses the next media type.
 	config.AcceptContentTypes = protobuf + withoutManagedFields + "," + protobuf + ",application/json"
 	config.APIPath = "/api"

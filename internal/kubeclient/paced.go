@@ -6,6 +6,8 @@ import (
 	"bufio"
 	"context"
 	"net"
+	"net/http"
+	"sync"
 	"time"
 )
 
@@ -20,12 +22,9 @@ const (
 	// idleRead is how long a read takes at least that finds nothing to read at its begin. What it
 	// then reads was not delayed.
 	idleRead = time.Millisecond
-	// leastPause follows a read after a time without data. Then each pause is twice as long as the
-	// one before. So single events, and the few answers when a connection begins, are read early.
+	// leastPause follows a read after a time without data, and one after a request. Then each pause
+	// is twice as long as the one before. So single events and answers are read early.
 	leastPause = time.Millisecond
-	// readsPerProbe is how many reads follow each other before one comes after another pause, and
-	// mostReadsPerProbe how many they become if these find no difference.
-	readsPerProbe, mostReadsPerProbe = 16, 1024
 )
 
 // Pacing decides how often connections are read. An API server sends each event separately, and
@@ -38,52 +37,82 @@ type Pacing struct {
 	Paced func(time.Duration)
 }
 
+// pacer paces the connections of a client.
+type pacer struct {
+	Pacing
+	mu sync.Mutex
+	// asked closes when the client sends a request for something that the server has.
+	asked chan struct{}
+}
+
+func newPacer(pacing Pacing) *pacer { return &pacer{Pacing: pacing, asked: make(chan struct{})} }
+
 type dial = func(ctx context.Context, network, address string) (net.Conn, error)
 
 // pace returns a dialer whose connections are paced.
-func (p Pacing) pace(next dial) dial {
+func (p *pacer) pace(next dial) dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := next(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}
-		paced := &pacedConn{Conn: conn, pacing: p}
+		paced := &pacedConn{Conn: conn, pacer: p, asked: p.nextAsked()}
 		paced.buffer = bufio.NewReaderSize(pacedReader{paced}, readBuffer)
 		return paced, nil
 	}
 }
 
+// noteRequests returns a transport that ends all pauses when somebody waits for an answer: each page
+// of a list would otherwise come after a pause.
+func (p *pacer) noteRequests(next http.RoundTripper) http.RoundTripper {
+	return &requests{next, p}
+}
+
+type requests struct {
+	http.RoundTripper
+	pacer *pacer
+}
+
+// WrappedRoundTripper lets client-go close idle connections.
+func (r *requests) WrappedRoundTripper() http.RoundTripper { return r.RoundTripper }
+
+func (r *requests) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Method == http.MethodGet && !request.URL.Query().Has("watch") {
+		r.pacer.ask()
+	}
+	return r.RoundTripper.RoundTrip(request)
+}
+
+func (p *pacer) ask() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	close(p.asked)
+	p.asked = make(chan struct{})
+}
+
+func (p *pacer) nextAsked() chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.asked
+}
+
 // pacedConn is read by one goroutine at a time, as HTTP does.
 type pacedConn struct {
 	net.Conn
-	pacing Pacing
+	pacer  *pacer
 	buffer *bufio.Reader
 
 	drained time.Time // when a read last left nothing
 	read    int       // bytes since then
 	pause   time.Duration
-	next    time.Time // do not read before
-
-	// A probe is a read after a short pause. If it finds about as much as the read before, after a
-	// long pause, the server waits for the reads: it may send less than readBytes ahead. Then all
-	// pauses are short, and a probe is a read after a long pause: more may come since.
-	waits    bool
-	probes   bool  // the next read is a probe
-	before   found // by the read before the probe
-	reads    int   // until the next probe
-	perProbe int
+	next    time.Time     // do not read before, unless asked closes
+	asked   chan struct{} // closes with the first request since it was last found closed
 }
 
 // found is what a read found, and the time since the read before.
 type found struct {
 	read   int
 	within time.Duration
-}
-
-// isAsMuch reports whether a read after a short pause found about as much as one after a long
-// pause, in much less time.
-func (f found) isAsMuch(long found) bool {
-	return 2*f.read >= long.read && 4*f.within <= long.within
 }
 
 func (c *pacedConn) Read(b []byte) (int, error) { return c.buffer.Read(b) }
@@ -94,44 +123,39 @@ func (c *pacedConn) note(read int, isDrained bool) {
 	if !isDrained {
 		return
 	}
+	select {
+	case <-c.asked:
+		c.pause, c.asked = 0, c.pacer.nextAsked()
+	default:
+	}
 	now := time.Now()
 	c.next = now.Add(c.nextPause(found{c.read, now.Sub(c.drained)}))
 	c.drained, c.read = now, 0
 }
 
-// nextPause returns the pause after a read.
-func (c *pacedConn) nextPause(last found) time.Duration {
-	if last.within >= 2*c.pacing.Pause { // A time without data is over.
-		c.pause, c.waits, c.probes, c.reads, c.perProbe = leastPause, false, false, readsPerProbe, readsPerProbe
-		return c.pause
+// wait waits until it is time for the next read, and returns how long it waited.
+func (c *pacedConn) wait() time.Duration {
+	began := time.Now()
+	if !c.next.After(began) {
+		return 0
 	}
-	if c.probes {
-		c.noteProbe(last)
+	pause := time.NewTimer(c.next.Sub(began))
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+	case <-c.asked:
 	}
-	c.probes = c.reads == 0
-	c.reads--
-	c.before = last
-	if c.waits != c.probes {
-		return leastPause
-	}
-	c.pause = min(max(leastPause, 2*c.pause), c.pacing.pauseAfter(last))
-	return c.pause
+	return time.Since(began)
 }
 
-// noteProbe notes what a probe found. The server waits for the reads if the shorter of two pauses
-// brings as much.
-func (c *pacedConn) noteProbe(probe found) {
-	short, long := probe, c.before
-	if c.waits {
-		short, long = long, short
-	}
-	waits := short.isAsMuch(long)
-	if waits && c.waits {
-		c.perProbe = min(2*c.perProbe, mostReadsPerProbe)
+// nextPause returns the pause after a read.
+func (c *pacedConn) nextPause(last found) time.Duration {
+	if last.within >= 2*c.pacer.Pause { // A time without data is over.
+		c.pause = leastPause
 	} else {
-		c.perProbe = readsPerProbe
+		c.pause = min(max(leastPause, 2*c.pause), c.pacer.pauseAfter(last))
 	}
-	c.waits, c.reads = waits, c.perProbe
+	return c.pause
 }
 
 // pauseAfter returns the time in which readBytes come, at the rate of what came last, and at most
@@ -147,12 +171,11 @@ func (p Pacing) pauseAfter(last found) time.Duration {
 type pacedReader struct{ conn *pacedConn }
 
 func (r pacedReader) Read(b []byte) (int, error) {
-	pause := max(0, time.Until(r.conn.next))
-	time.Sleep(pause)
+	waited := r.conn.wait()
 	began := time.Now()
 	n, err := r.conn.Conn.Read(b)
-	if paced := r.conn.pacing.Paced; paced != nil && err == nil && time.Since(began) < idleRead {
-		paced(pause)
+	if paced := r.conn.pacer.Paced; paced != nil && err == nil && time.Since(began) < idleRead {
+		paced(waited)
 	}
 	r.conn.note(n, n < len(b))
 	return n, err

@@ -5,6 +5,7 @@ package kubeclient
 import (
 	"context"
 	"net"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,7 +32,7 @@ func TestThePauseBeforeARead(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var paced []time.Duration
 				sent := newSocket()
-				conn, err := Pacing{10 * ms, func(d time.Duration) { paced = append(paced, d) }}.pace(
+				conn, err := newPacer(Pacing{10 * ms, func(d time.Duration) { paced = append(paced, d) }}).pace(
 					func(context.Context, string, string) (net.Conn, error) { return sent, nil })(t.Context(), "", "")
 				require.NoError(t, err)
 				go func() {
@@ -55,70 +56,89 @@ func TestThePauseBeforeARead(t *testing.T) {
 	}
 }
 
-// A server may send little ahead, because its buffers or those of a proxy are small. It then sends
-// more after each read.
+// A server sends ahead what fits the buffers of the connection, usually 64 KiB or more. Then it waits
+// for the reads.
 func TestAServerThatWaitsForTheReadsIsReadOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn, err := newPacer(Pacing{Pause: 160 * time.Millisecond}).pace(
+			func(context.Context, string, string) (net.Conn, error) { return &waiting{}, nil })(t.Context(), "", "")
+		require.NoError(t, err)
+		read := 0
+		for end := time.Now().Add(10 * time.Second); time.Now().Before(end) && read < 100<<20; {
+			n, err := conn.Read(make([]byte, readBuffer))
+			require.NoError(t, err)
+			read += n
+		}
+		assert.GreaterOrEqual(t, read, 100<<20)
+	})
+}
+
+// waiting is a connection whose server sends 60 KiB whenever all is read.
+type waiting struct {
+	net.Conn
+	unread int
+}
+
+func (w *waiting) Read(b []byte) (int, error) {
+	if w.unread == 0 {
+		w.unread = 60 << 10
+	}
+	n := min(len(b), w.unread)
+	w.unread -= n
+	return n, nil
+}
+
+// The pages of a list, the lists of many namespaces, and what is read to check versions follow each
+// other on one connection.
+func TestAnswersToRequestsDoNotWait(t *testing.T) {
 	for name, tt := range map[string]struct {
-		send         func(*socket) // sends once, in a loop
-		fewest, most int           // reads in 10 s
+		method, url string
+		most        time.Duration // for 100 answers
 	}{
-		"it waits": {
-			send:   func(s *socket) { s.unread <- 4 << 10 },
-			fewest: 8000, most: 10_000,
-		},
-		"it waited, and then more comes at its own pace": {
-			send: func(s *socket) {
-				if s.sent++; s.sent < 1000 {
-					s.unread <- 4 << 10
-					return
-				}
-				time.Sleep(time.Millisecond)
-				s.write(3 << 10)
-			},
-			fewest: 1500, most: 3000,
-		},
-		"it sends at its own pace, and some reads find that out": {
-			send:   func(s *socket) { time.Sleep(time.Millisecond); s.write(100) },
-			fewest: 290, most: 320,
-		},
-		"it sends little at its own pace": {
-			send:   func(s *socket) { time.Sleep(20 * time.Millisecond); s.write(1000) },
-			fewest: 200, most: 400,
-		},
+		"lists":             {http.MethodGet, "http://api/events?limit=500", 0},
+		"watches may wait":  {http.MethodGet, "http://api/events?watch=true", time.Minute},
+		"so may the writes": {http.MethodPut, "http://api/leases", time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
+				pacer := newPacer(Pacing{Pause: 160 * time.Millisecond})
 				sent := newSocket()
-				conn, err := Pacing{Pause: 35 * time.Millisecond}.pace(
+				conn, err := pacer.pace(
 					func(context.Context, string, string) (net.Conn, error) { return sent, nil })(t.Context(), "", "")
 				require.NoError(t, err)
-				end := time.Now().Add(10 * time.Second)
-				go func() {
-					for time.Now().Before(end) {
-						tt.send(sent)
-					}
-				}()
-				reads := 0
-				for ; time.Now().Before(end); reads++ {
+				transport := pacer.noteRequests(answers{sent})
+				began := time.Now()
+				for range 100 {
+					go func() {
+						synctest.Wait() // The client already waits for what comes next.
+						request, err := http.NewRequestWithContext(t.Context(), tt.method, tt.url, http.NoBody)
+						assert.NoError(t, err)
+						_, err = transport.RoundTrip(request)
+						assert.NoError(t, err)
+					}()
 					_, err := conn.Read(make([]byte, readBuffer))
 					require.NoError(t, err)
 				}
-				assert.GreaterOrEqual(t, reads, tt.fewest)
-				assert.LessOrEqual(t, reads, tt.most)
-				select { // The sender ends.
-				case <-sent.unread:
-				default:
-				}
+				took := time.Since(began)
+				assert.LessOrEqual(t, took, tt.most)
+				assert.GreaterOrEqual(t, took, tt.most/6)
 			})
 		})
 	}
+}
+
+// answers is a server that answers each request at once.
+type answers struct{ socket *socket }
+
+func (a answers) RoundTrip(*http.Request) (*http.Response, error) {
+	a.socket.write(1000)
+	return &http.Response{Body: http.NoBody}, nil
 }
 
 // socket is a connection that has any number of unread bytes.
 type socket struct {
 	net.Conn
 	unread chan int
-	sent   int // how often, for the sender
 }
 
 func newSocket() *socket { return &socket{unread: make(chan int, 1)} }
