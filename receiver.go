@@ -32,7 +32,7 @@ const shutdownGrace = 5 * time.Second
 // readPause is the longest time between two reads of the streams' connection. What is read together
 // is a batch: a write and a request, which cost about as much for one event as for many. About 2 ms
 // of processor time for a batch are then about 1 % of a core, at any rate.
-const readPause = 160 * time.Millisecond
+const readPause = 180 * time.Millisecond
 
 // eventsReceiver watches events and emits them as logs and as a metric. One serves both pipelines
 // of a configuration. It starts what lasts as long as the process; a session has the rest.

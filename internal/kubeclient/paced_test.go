@@ -60,7 +60,7 @@ func TestThePauseBeforeARead(t *testing.T) {
 // for the reads.
 func TestAServerThatWaitsForTheReadsIsReadOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		conn, err := newPacer(Pacing{Pause: 160 * time.Millisecond}).pace(
+		conn, err := newPacer(Pacing{Pause: 180 * time.Millisecond}).pace(
 			func(context.Context, string, string) (net.Conn, error) { return &waiting{}, nil })(t.Context(), "", "")
 		require.NoError(t, err)
 		read := 0
@@ -101,7 +101,7 @@ func TestAnswersToRequestsDoNotWait(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				pacer := newPacer(Pacing{Pause: 160 * time.Millisecond})
+				pacer := newPacer(Pacing{Pause: 180 * time.Millisecond})
 				sent := newSocket()
 				conn, err := pacer.pace(
 					func(context.Context, string, string) (net.Conn, error) { return sent, nil })(t.Context(), "", "")
