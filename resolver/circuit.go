@@ -40,6 +40,7 @@ type circuit struct {
 	bad     int // consecutive requests that hang or fail
 	failure Resolution
 	probing bool // until the circuit is closed
+	control bool // a request is in flight that shows whether the API server answers
 
 	suspect target // the last object whose read was bad, or that was refused
 	sample  target // the last object whose read was answered; zero: there is none
@@ -69,9 +70,9 @@ type circuits struct {
 	// opened is called when the circuit of a kind opens.
 	opened func(kind unique.Handle[schema.GroupKind], failure Resolution)
 
-	mu          sync.Mutex // guards the following, the circuits, and the marked fields of requests
-	kinds       map[unique.Handle[schema.GroupKind]]*circuit
-	controlling bool // a request is in flight that shows whether the API server answers
+	mu         sync.Mutex // guards the following, the circuits, and the marked fields of requests
+	kinds      map[unique.Handle[schema.GroupKind]]*circuit
+	controlled time.Time // when an object was last read that shows whether the API server answers
 }
 
 // sentRequest is a request that was sent.
@@ -155,21 +156,23 @@ func (c *circuits) answersOthersLocked(kind unique.Handle[schema.GroupKind], sin
 }
 
 // controlLocked reads an object of another kind again. Without this, nothing would show for the
-// whole time that callers wait that only one kind hangs.
+// whole time that callers wait that only one kind hangs. The other kind may hang, too, or wait for
+// its turn: then the next one is read.
 func (c *circuits) controlLocked(suspect unique.Handle[schema.GroupKind]) {
-	if c.controlling {
+	if time.Since(c.controlled) < c.leastHang() {
 		return
 	}
 	for kind, of := range c.kinds {
-		if kind == suspect || of.bad > 0 || of.sample.kind == nil {
+		if kind == suspect || of.bad > 0 || of.control || of.sample.kind == nil {
 			continue
 		}
 		sample := of.sample
-		c.controlling = c.background.run(func() {
+		c.controlled = time.Now()
+		of.control = c.background.run(func() {
 			c.reread(sample)
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			c.controlling = false
+			of.control = false
 		})
 		return
 	}

@@ -181,6 +181,35 @@ func TestAKindThatHangsOrFails(t *testing.T) {
 	}
 }
 
+// What shows that the API server answers may itself be of a kind that hangs.
+func TestSeveralKindsHangAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		api.Delay = time.Millisecond
+		pods, things := withCustomOwners(api, 10)
+		api.Serve("v1", "PersistentVolume", "persistentvolumes", false, "get")
+		volume := apitest.Object{APIVersion: "v1", Kind: "PersistentVolume", Name: "pv-1", UID: "pv1"}
+		api.Put(node, volume)
+		for range 10 { // Either of the two others may be read first.
+			r := inMemory(t, api, resolver.Config{})
+			requireComplete(t, r.Resolve(t.Context(), []resolver.Reference{refTo(node), refTo(volume)}))
+			hang, hanging := make(chan struct{}), append(things, "/api/v1/nodes/"+node.Name)
+			for _, path := range hanging {
+				api.Fail(path, apitest.Fault{Hang: hang})
+			}
+			begun := time.Now()
+			for _, chain := range r.Resolve(t.Context(), pods) {
+				require.Equal(t, resolver.Timeout, chain.Resolution)
+			}
+			require.LessOrEqual(t, time.Since(begun), 500*time.Millisecond, "much less than callers wait: 2 s")
+			close(hang)
+			for _, path := range hanging {
+				api.Heal(path)
+			}
+		}
+	})
+}
+
 // An object may be unreadable alone, for example because its conversion fails. The others of its
 // kind are read again soon, also if none of them was read before.
 func TestOneUnreadableObjectDoesNotCutOffItsKind(t *testing.T) {
