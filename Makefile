@@ -156,17 +156,17 @@ $(addprefix suite-,$(OTHER_MODULES)): suite-%:
 	@cd $* && export KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" && $(if $(filter distribution/image,$*),$(TEST) -count=1,$(RACE)) ./...
 
 .PHONY: faults
-faults: $(OTELCOL) $(CONTROLPLANE) $(call older,kine) $(NODE_BINARIES) $(HELM) $(NODE_IMAGE) ## Cause faults, count lost and repeated records, and write docs/reliability.md
+faults: $(OTELCOL) $(CONTROLPLANE) $(call older,kine) $(NODE_BINARIES) $(HELM) $(NODE_IMAGE) ## Cause faults, count lost and repeated records, and write docs/testing.md
 	@mkdir -p docs
-	@cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" FAULTS_REPORT="$(CURDIR)/docs/reliability.md" \
+	@cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" FAULTS_REPORT="$(CURDIR)/docs/testing.md" \
 		go test -count=1 -timeout 60m -parallel 6 -run TestFaults -v ./faults
-	@cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane-kine" FAULTS_REPORT="$(CURDIR)/docs/reliability.md" \
+	@cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane-kine" FAULTS_REPORT="$(CURDIR)/docs/testing.md" \
 		go test -count=1 -timeout 60m -parallel 6 -run TestFaults -v ./faults
-	@$(call on-node,CLUSTER_REPORT="$(CURDIR)/docs/reliability.md") -timeout 20m -run TestCluster
+	@$(call on-node,CLUSTER_REPORT="$(CURDIR)/docs/testing.md") -timeout 20m -run TestCluster
 
 .PHONY: soak
-soak: $(CONTROLPLANE) $(NODE_BINARIES) $(HELM) $(NODE_IMAGE) ## Cause faults on a real node for SOAK=1h, check counts, memory and goroutines, and write docs/reliability.md
-	@$(call on-node,SOAK="$(or $(SOAK),1h)" CLUSTER_REPORT="$(CURDIR)/docs/reliability.md") -timeout 0 -run TestSoak
+soak: $(CONTROLPLANE) $(NODE_BINARIES) $(HELM) $(NODE_IMAGE) ## Cause faults on a real node for SOAK=1h, check counts, memory and goroutines, and write docs/testing.md
+	@$(call on-node,SOAK="$(or $(SOAK),1h)" CLUSTER_REPORT="$(CURDIR)/docs/testing.md") -timeout 0 -run TestSoak
 
 # $(call on-node,VARIABLES) runs tests of the image on a real node.
 on-node = cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" $(1) go test -count=1 -v ./cluster
@@ -201,8 +201,8 @@ simulate: $(SIMULATION) ## Run the receiver in SEEDS=10000 simulated environment
 		$(if $(SEED),-seed $(SEED),-table -seeds $(or $(SEEDS),10000) -first $(or $(FIRST),1) -digests $(CURDIR)/build/digests.txt)
 
 .PHONY: mutants
-mutants: ## Put deliberate faults into the receiver, check that the simulation finds each, and write docs/reliability.md
-	@go run ./internal/simulation/mutants $(or $(MUTANTS_FLAGS),-write docs/reliability.md)
+mutants: ## Put deliberate faults into the receiver, check that the simulation finds each, and write docs/testing.md
+	@go run ./internal/simulation/mutants $(or $(MUTANTS_FLAGS),-write docs/testing.md)
 
 .PHONY: comparison
 comparison: $(COMPARISON) ## Build the Collector with contrib's k8s_events for the benchmarks: build/comparison/otelcol

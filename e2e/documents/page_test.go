@@ -19,8 +19,8 @@ import (
 // pages are those whose blocks are checked here. The others in docs/ are written by programs, or
 // have tests of their own.
 var pages = []string{
-	"docs/configuration.md", "docs/counting.md", "docs/faq.md", "docs/guarantees.md", "docs/migrate.md", "docs/owners.md",
-	"docs/rbac.md", "docs/sizing.md", "docs/troubleshooting.md", "docs/upgrading.md",
+	"docs/configuration.md", "docs/faq.md", "docs/migrate.md", "docs/owners.md", "docs/rbac.md", "docs/reliability.md",
+	"docs/sizing.md", "docs/troubleshooting.md",
 }
 
 // readme has commands that need a registry, kind or a release of the chart. Tests in e2e/chart and

@@ -41,7 +41,7 @@ func TestEveryMetricIsExplained(t *testing.T) {
 		assert.Contains(t, page, "| `otelcol_"+name+"` |")
 		assert.Contains(t, harness.Read(t, "docs", "configuration.md"), "`"+strings.TrimPrefix(name, "kube_events_")+"`")
 	}
-	for _, name := range []string{"troubleshooting.md", "migrate.md", "counting.md", "owners.md", "faq.md", "sizing.md"} {
+	for _, name := range []string{"troubleshooting.md", "migrate.md", "reliability.md", "owners.md", "faq.md", "sizing.md"} {
 		for _, mentioned := range regexp.MustCompile("`otelcol_(kube_events_\\w+)`").FindAllStringSubmatch(harness.Read(t, "docs", name), -1) {
 			assert.Contains(t, slices.Collect(maps.Keys(d.Telemetry.Metrics)), mentioned[1], name)
 		}

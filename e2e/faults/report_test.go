@@ -19,7 +19,7 @@ import (
 
 // promised is the page around the table.
 //
-//go:embed reliability.md.tmpl
+//go:embed testing.md.tmpl
 var promised string
 
 // writeReport puts the table into the page that the documentation shows: that with etcd into the

@@ -31,7 +31,7 @@ func TestPromisesHoldInEveryState(t *testing.T) {
 	}
 }
 
-// TestALeaderThatEndsBeforeItNoticesARestoreLosesEvents: docs/guarantees.md says so. The position that
+// TestALeaderThatEndsBeforeItNoticesARestoreLosesEvents: docs/reliability.md says so. The position that
 // it publishes is above the version of the cluster, which soon reaches it with other events.
 func TestALeaderThatEndsBeforeItNoticesARestoreLosesEvents(t *testing.T) {
 	_, broken := Explore(Bounds{Events: 3, Restores: 1, Together: true})

@@ -131,7 +131,7 @@ func (s *State) apply(step Step) error {
 func (s *State) write(version int64) error {
 	for i := range s.Replicas {
 		// "If the cluster has passed the remembered version before the receiver asks, the receiver
-		// cannot notice the restore." (docs/guarantees.md)
+		// cannot notice the restore." (docs/reliability.md)
 		if r := &s.Replicas[i]; r.Up && r.Restores < s.Restores && s.Newest+1 >= r.Seen {
 			return ErrNotPossible
 		}
