@@ -84,14 +84,10 @@ func runCurves(ctx context.Context, b *benchmark) (result, error) {
 new events; each fifth increases the count of an event. The owners of all pods are known: the Collector has seen an event of each of the %s pods
 before. Each value is the median of %s.
 
-- kube_events, direct: with storage and direct delivery, as the README recommends. kube_events, no storage: with the batch processor.
-- All other receivers have the batch processor and the exporter's default queue.
+- kube_events, direct: with storage and direct delivery. kube_events, no storage, and all others: the batch processor and the exporter's default queue.
 - k8sobjects watches events and delivers each as it is. It looks up no owners, as k8s_events does.
-- kubernetes-event-exporter is missing: its module (github.com/resmoio/kubernetes-event-exporter) cannot be downloaded from the
-  module proxy ("403 Forbidden: This module version is not available").
 
 ![Latency over load](performance-latency.svg)
-
 ![Processor time over load](performance-cpu.svg)`, b.curves.length, thousands(replayPods), runsOf(b.curves.rounds)),
 		Notes: []string{
 			"Latency is the time from just before the server streams an event to the arrival of its record.",

@@ -63,14 +63,10 @@ func runGrowth(ctx context.Context, b *benchmark) (result, error) {
 of some of them, for %s. k8s_events keeps every event in memory and saves no checkpoint. It is measured with up to %s events.
 
 ![Memory and checkpoint bytes over the number of live events](performance-growth.svg)
-
-In one process, without network and disk, the steps for a batch of 100 events, and the emission of 1,000 series as metrics:
-
 ![Time of each step over the number of live events](performance-growth-time.svg)`, b.playback.perSecond, b.playback.updating, thousands(mostForTheirs)),
 		Notes: []string{
 			"Checkpoint bytes are what the Collector passes to the kernel to write. Its exporter writes nothing.",
-			"The last rows are Go benchmarks. `go test -bench Memory ./internal/memory/ledger ./resolver`: the memory for each live event, and for each object on a chain of owners. `go test -bench Growth ./internal/memory`: the time of each step. The standby accounts for a batch as the leader does.",
-			"1,000,000 events do not fit into the processor's cache, so that each access takes longer.",
+			"The ledger and the resolver were measured by Go benchmarks: `go test -bench Memory ./internal/memory/ledger ./resolver`. The second figure has the time of the steps for a batch of 100 events, in one process: `go test -bench Growth ./internal/memory`.",
 		},
 	}, errors.Join(errMemory, errTimes)
 }

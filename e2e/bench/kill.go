@@ -67,7 +67,6 @@ regular intervals, and restarts it at once with the same configuration and the s
 		Notes: []string{
 			"The benchmark waits until no record has arrived for 10 s. It then counts an observation as lost if it has no record.",
 			"The greatest latency includes the time without a Collector, but only if the events of that time are not lost.",
-			"A backend can drop repeated records that have the `log.record.uid` of the first.",
 			"An exporter's queue in memory, and the batch processor, acknowledge records before they have delivered them. A kill loses these records, with any receiver.",
 		},
 	}, err

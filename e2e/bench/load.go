@@ -72,19 +72,17 @@ func runLoad(ctx context.Context, b *benchmark) (result, error) {
 		Groups: groups,
 		Text: fmt.Sprintf(`A real API server has %s pods of %s Deployments in %s namespaces. The Collector knows none of them. After the Collector
 has started its watch, %s observations are written at %s a second: %s new events, and %s updates that increase the count of an event.
-All Collectors are measured in turn, in each round.
 
-- k8s_events has the batch processor and the exporter's default queue. All ratios compare with it.
-- Direct delivery: storage, no batch processor and no exporter queue, as the README recommends. The exporter sends each request of the receiver as it is. A batch is one request, or several of at most 1 MiB.
-- `+"`wait_for_result`"+`: storage, and an exporter queue that acknowledges records after it has delivered them, for larger requests. The receiver has one request in flight. It waits for the queue's flush_timeout of 50 ms, and the next batch gathers meanwhile.
-- Batch processor, with and without storage: this and the exporter's default queue acknowledge records before they have delivered them.`,
+- k8s_events has the batch processor and the exporter's default queue.
+- Direct delivery: no batch processor and no exporter queue. The exporter sends each request of the receiver as it is. A batch is one request, or several of at most 1 MiB.
+- `+"`wait_for_result`"+`: an exporter queue that acknowledges records after it has delivered them, for larger requests. The receiver has one request in flight. It waits for the queue's flush_timeout of 50 ms, and the next batch gathers meanwhile.
+- Batch processor: this and the exporter's default queue acknowledge records before they have delivered them.`,
 			thousands(b.size.pods), thousands(b.size.deployments), thousands(b.size.namespaces), thousands(b.size.observations), thousands(b.size.perSecond),
 			thousands(b.size.observations-b.size.updates), thousands(b.size.updates)),
 		Notes: []string{
-			"Processor time is that of the whole Collector, user and system, from the start of the load to the arrival of the last record.",
+			"Processor time is that of the whole Collector, from the start of the load to the arrival of the last record.",
 			"Latency is the time from just before an event is written to the arrival of its record. It includes the time of the API server, and the timeout of a batch processor or queue.",
 			"Requests for owners are GET, LIST and WATCH of pods, ReplicaSets and Deployments, as the API server counts them.",
-			"k8s_events does not look up owners. None of its records has any.",
 		},
 	}, err
 }

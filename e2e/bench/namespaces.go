@@ -89,8 +89,6 @@ simulated one has up to %s, and takes 0 or 50 ms for each response.`,
 		Notes: []string{
 			"Latency is from just before an event is written to the arrival of its record.",
 			"Requests are GET, LIST and WATCH of pods, ReplicaSets and Deployments. A list is one for each page. Those to the simulated API server include discovery.",
-			"Needed are the pods, the ReplicaSets that have pods, and the Deployments.",
-			"Processor time is the whole Collector's, from the first event to the last record's arrival.",
 		},
 	}, err
 }

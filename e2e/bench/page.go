@@ -90,6 +90,39 @@ type section struct {
 	result
 }
 
+// Shown returns the tables of figures that the page shows.
+func (s section) Shown() (tables []table) {
+	for _, groups := range sideBySide(s.Tables()) {
+		if t := newTable(s.Name, groups); len(t.Rows) > 0 {
+			tables = append(tables, t)
+		}
+	}
+	return tables
+}
+
+// ShownGrids returns the tables of loads that the page shows.
+func (s section) ShownGrids() (grids []grid) {
+	for _, g := range s.Grids {
+		if !isLeftOut(s.Name, g.Title) && !g.isZero() {
+			grids = append(grids, g)
+		}
+	}
+	return grids
+}
+
+// Zeros returns the headings of the tables of loads in which every value is 0: a sentence is enough.
+func (s section) Zeros() (titles []string) {
+	for _, g := range s.Grids {
+		if g.isZero() {
+			titles = append(titles, g.Heading())
+		}
+	}
+	return titles
+}
+
+// Remarks returns what a reader should know of the figures.
+func (s section) Remarks() string { return strings.Join(s.Notes, " ") }
+
 // view is what the template shows.
 type view struct {
 	Versions versions // of all sections
@@ -97,58 +130,73 @@ type view struct {
 	Size     struct{ Namespaces, Deployments, Pods string }
 	Sections []section
 	Missing  []string // scenarios without a result
-	Short    []shortRow
-	Unmet    []string // the goals that were not met, by section
+	Everyday []string // rows of the table of usual rates
+	Unmet    []unmet  // the goals that were not met
 	Goals    int      // how many goals there are
 }
 
-// shortRow has the medians of one configuration under load.
-type shortRow struct {
-	Title string
-	Cells []string
-}
+// usual are the rates of most clusters.
+var usual = sizes{10, 100, 1_000}
 
-// shortRows returns the baseline and the configurations of this receiver.
-func shortRows(load result) (rows []shortRow) {
-	row := func(title string, g group, values func(figure) []float64) {
-		r := shortRow{Title: title}
-		for _, name := range []string{cpuPerObservation, peakRSS, latencyHalf, latencyTail, lost} {
-			i := slices.IndexFunc(g.Figures, func(f figure) bool { return f.Name == name })
-			if i < 0 {
-				return
+// everyday returns two rows for each usual rate: the baseline, and the receiver as recommended. There
+// are none if such a rate was not measured.
+func everyday(curves result) (rows []string) {
+	for _, rate := range usual {
+		for i, name := range []string{"k8s_events", kubeEventsReceiver} {
+			cells := []string{thousands(rate), name}
+			if i > 0 {
+				cells[0] = ""
 			}
-			f := g.Figures[i]
-			r.Cells = append(r.Cells, strings.TrimSpace(decimal(median(values(f)))+" "+f.Unit))
-		}
-		rows = append(rows, r)
-	}
-	for i, g := range load.Groups {
-		if i == 0 {
-			row("k8s_events"+withBatches, g, func(f figure) []float64 { return f.Theirs })
-		}
-		if g.Column == kubeEventsReceiver {
-			row(kubeEventsReceiver+", "+strings.ToLower(g.Title[:1])+g.Title[1:], g, func(f figure) []float64 { return f.Ours })
+			for _, title := range []string{cpuPerObservation, peakRSS, latencyHalf, latencyTail} {
+				cell, found := curves.at(title, thousands(rate), name)
+				if !found {
+					return nil
+				}
+				cells = append(cells, cell)
+			}
+			rows = append(rows, "| "+strings.TrimPrefix(strings.Join(cells, " | ")+" |", " "))
 		}
 	}
 	return rows
 }
 
+// at returns the value of a grid, in the first column whose title begins with the name of a receiver.
+func (r result) at(title, load, receiver string) (cell string, found bool) {
+	for _, g := range r.Grids {
+		column := slices.IndexFunc(g.Columns, func(c string) bool { return strings.HasPrefix(c, receiver) })
+		row := slices.IndexFunc(g.Values, func(row gridRow) bool { return row.Name == load })
+		if g.Title == title && column >= 0 && row >= 0 {
+			return decimal(g.Values[row].Cells[column]) + " " + g.Unit, true
+		}
+	}
+	return "", false
+}
+
+// unmet is a goal that was not met.
+type unmet struct {
+	Section, Figure, Measured, Goal string
+}
+
 // countGoals notes the goals of a section.
 func (v *view) countGoals(s section) {
-	unmet := 0
-	for _, table := range s.Tables() {
-		for _, f := range table.Figures {
+	for _, g := range s.Tables() {
+		for _, f := range g.Figures {
 			if f.Goal == nil {
 				continue
 			}
 			v.Goals++
-			if f.Met() != "yes" {
-				unmet++
+			if f.Met() == "yes" {
+				continue
 			}
+			u := unmet{Section: s.Title, Figure: f.Name, Measured: strings.TrimSpace(f.Cell(f.Ours) + " " + f.Unit), Goal: f.Goal.String()}
+			if g.Title != "" {
+				u.Figure += " (" + strings.ToLower(g.Title[:1]) + g.Title[1:] + ")"
+			}
+			if f.Goal.Ratio {
+				u.Measured = "ratio " + f.Ratio()
+			}
+			v.Unmet = append(v.Unmet, u)
 		}
-	}
-	if unmet > 0 {
-		v.Unmet = append(v.Unmet, fmt.Sprintf("%d in %q", unmet, s.Title))
 	}
 }
 
@@ -165,8 +213,8 @@ func render(results map[string]result) ([]byte, error) {
 		}
 		v.Sections, v.Versions = append(v.Sections, section{s.name, r}), r.Versions
 		v.countGoals(section{s.name, r})
-		if s.name == loadScenario.name {
-			v.Short = shortRows(r)
+		if s.name == curvesScenario.name {
+			v.Everyday = everyday(r)
 		}
 		if first == "" || r.Date < first {
 			first = r.Date

@@ -64,6 +64,30 @@ func TestPage(t *testing.T) {
 	golden(t, "page.md", text)
 }
 
+// TestUsualRatesComeFirst: the page begins with the rates of most clusters, if they were measured.
+func TestUsualRatesComeFirst(t *testing.T) {
+	at := func(cpu float64) values {
+		return values{cpuPerObservation: cpu, peakRSS: 70, latencyHalf: 20.5, latencyTail: 50, lost: 0}
+	}
+	measure := func(rates sizes) result {
+		setups := []setup{{name: direct}, {name: baseline, column: "k8s_events v0.145.0"}}
+		measured := map[int]map[string][]values{}
+		for _, rate := range rates {
+			measured[rate] = map[string][]values{direct: {at(100)}, baseline: {at(200)}}
+		}
+		r := result{Title: "Over load", Date: "2026-01-03", Versions: someVersions}
+		r.Grids, r.Charts = gridsOf(curveFigures, perSecondAxis, rates, setups, measured)
+		return r
+	}
+	text, err := render(map[string]result{"curves": measure(sizes{10, 100, 1_000, 3_000})})
+	require.NoError(t, err)
+	const begin = "| 10 | k8s_events | 200 µs | 70 MiB | 20.5 ms | 50 ms |\n| | kube_events | 100 µs | 70 MiB | 20.5 ms | 50 ms |\n| 100 | k8s_events |"
+	assert.Contains(t, string(text), begin)
+	text, err = render(map[string]result{"curves": measure(sizes{100, 1_000})})
+	require.NoError(t, err)
+	assert.NotContains(t, string(text), "At the rates of most clusters")
+}
+
 func TestChartsOfSeveralCollectors(t *testing.T) {
 	_, charts := someCurves()
 	docs := t.TempDir()
@@ -112,7 +136,7 @@ func TestThePageIsFromOneCommit(t *testing.T) {
 	assert.Equal(t, map[string]result{"load": load}, results, "nothing of another commit")
 	text, err := os.ReadFile(filepath.Join(docs, "performance.md"))
 	require.NoError(t, err)
-	assert.Contains(t, string(text), "These scenarios have no result: stages, kill, start")
+	assert.Contains(t, string(text), "These scenarios have no result: curves, kill, start")
 }
 
 func TestWithScenariosNothingIsWritten(t *testing.T) {

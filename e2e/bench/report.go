@@ -66,9 +66,16 @@ func capitalized(title string) string {
 	return strings.ToUpper(title[:1]) + title[1:]
 }
 
+// isZero reports whether every value is 0.
+func (g grid) isZero() bool {
+	return !slices.ContainsFunc(g.Values, func(row gridRow) bool {
+		return slices.ContainsFunc(row.Cells, func(value float64) bool { return value != 0 })
+	})
+}
+
 // lines returns the cells of the table: its head, and its rows.
 func (g grid) lines() [][]string {
-	lines := [][]string{append([]string{g.Rows}, g.Columns...)}
+	lines := [][]string{append([]string{g.Heading() + ", by " + g.Rows}, g.Columns...)}
 	for _, row := range g.Values {
 		cells := []string{row.Name}
 		for _, value := range row.Cells {
@@ -229,9 +236,6 @@ func (f figure) columns() []string {
 	return []string{f.Name, f.Unit, f.Cell(f.Ours), f.Cell(f.Theirs), f.Ratio(), f.Goal.String(), f.Met()}
 }
 
-// Row is the figure as a row of a Markdown table.
-func (f figure) Row() string { return "| " + strings.Join(f.columns(), " | ") + " |" }
-
 // printTable shows the result to the user.
 func printTable(w io.Writer, r result) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -245,7 +249,7 @@ func printTable(w io.Writer, r result) error {
 		}
 	}
 	for _, g := range r.Grids {
-		fmt.Fprintln(table, "\n"+g.Heading())
+		fmt.Fprintln(table)
 		for _, line := range g.lines() {
 			fmt.Fprintln(table, strings.Join(line, "\t"))
 		}

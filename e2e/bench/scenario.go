@@ -23,18 +23,18 @@ type scenario struct {
 // scenarios are all there are, in the order in which they are run and reported. A scenario has a
 // file of its own and a line here.
 var scenarios = []scenario{
-	stagesScenario,
+	curvesScenario,
 	loadScenario,
 	killScenario,
 	startScenario,
 	replayScenario,
-	curvesScenario,
 	backendScenario,
 	growthScenario,
 	stormScenario,
 	namespacesScenario,
 	hangingScenario,
 	idleScenario,
+	stagesScenario,
 }
 
 // scenariosNamed are those that are asked for; all of them if none is named.

@@ -20,21 +20,12 @@ var stagesScenario = scenario{
 const stagesText = `The work of the receiver for an event, without network and without storage: from the bytes of the watch (protobuf) to the bytes of OTLP,
 with known owners, in batches of 100, on one core. ` + "`make bench`" + ` runs the same benchmarks, and those of owner lookups, for benchstat.`
 
-// stagesNotes name what is allocated, and why it is not avoided.
-var stagesNotes = []string{
-	"decode: the event itself and its strings. The receiver skips the bytes of the managed fields, and asks the API server to leave them out (`drop=metadata.managedFields`, Kubernetes 1.38 with the feature gate `ManagedFieldsOptOut`; other servers ignore it).",
-	"account: one observation in a slice for the batch.",
-	"resolve: one slice of references, climbs and chains for the batch; the objects themselves are the cache's.",
-	"convert: one value for each attribute that is a string, as pdata requires; the two attribute lists; the owner chain's names.",
-	"marshal: the bytes that are sent.",
-}
-
 func runStages(ctx context.Context, _ *benchmark) (result, error) {
 	printed, err := goBenchmark(ctx, "./internal/session", "^BenchmarkStages$", "1s")
 	if err != nil {
 		return result{}, err
 	}
-	return result{Figures: stageFigures(printed), Text: stagesText, Notes: stagesNotes}, nil
+	return result{Figures: stageFigures(printed), Text: stagesText}, nil
 }
 
 // goBenchmark runs Go benchmarks of a package of the receiver's module and returns what they print.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -99,7 +98,6 @@ func runStart(ctx context.Context, b *benchmark) (r result, err error) {
 			continue
 		}
 		r.Groups = append(r.Groups, s.group(startFigures(s.name), rounds))
-		r.Notes = append(r.Notes, fmt.Sprintf("%s, time until ready of each start, in seconds: %s.", s.title, listOf(rounds[s.name], timeToReady)))
 	}
 	r.Text = fmt.Sprintf(`%s events about %s pods are in the API server before the Collector starts.`, thousands(len(existing)), thousands(len(kube.pods)))
 	r.Notes = append(r.Notes,
@@ -143,17 +141,6 @@ func (b *benchmark) startRounds(ctx context.Context, kube *cluster, setups []set
 		v[timeToAll], v[cpuToAll], v[peakToAll] = v[timeToReady], v[cpuToReady], v[peakToReady]
 	}
 	return rounds, err
-}
-
-// listOf returns the values of a figure as a list, in the order of the runs.
-func listOf(runs []values, figure string) string {
-	var parts []string
-	for _, v := range runs {
-		if value, ok := v[figure]; ok {
-			parts = append(parts, decimal(value))
-		}
-	}
-	return strings.Join(parts, ", ")
 }
 
 // writeEvents makes n events about the cluster's pods, and returns their names.
