@@ -68,7 +68,7 @@ func inBubble(t *testing.T, test func(t *testing.T, api *apitest.Server)) {
 type pipes chan net.Conn
 
 func (p pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	near, far := net.Pipe()
+	near, far := apitest.Pipe()
 	select {
 	case p <- far:
 		return near, nil

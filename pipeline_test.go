@@ -79,7 +79,7 @@ func TestWhileThePipelineRejectsTheAPIServerKeepsTheEvents(t *testing.T) {
 	for name, tt := range map[string]struct{ events, size, most int }{
 		// A batch, what waits for the next, and what the stream holds out, each below 4 MiB.
 		"small events": {8000, 10, 1000 + 4<<10 + 1},
-		"large events": {120, 100_000, 2 * 4 << 20 / 100_000},
+		"large events": {300, 60_000, 2*4<<20/60_000 + 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, api *apitest.Server) {

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
 	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
 )
 
@@ -101,73 +102,6 @@ type serverEnd struct {
 func (s serverEnd) ClientName() string      { return s.client }
 func (s serverEnd) CacheLag() time.Duration { return s.lag }
 
-// socket is an end of a connection that sends ahead of the reads at the other end, as TCP does.
-type socket struct {
-	net.Conn
-	changed *sync.Cond
-	unsent  []byte
-	closed  bool
-}
-
-// sentAhead is how much may wait for the reader: the smallest receive buffer of a TCP connection that
-// grows by itself.
-const sentAhead = 64 << 10
-
-func newSocket(pipe net.Conn) *socket {
-	s := &socket{Conn: pipe, changed: sync.NewCond(&sync.Mutex{})}
-	go s.send()
-	return s
-}
-
-func (s *socket) Write(b []byte) (int, error) {
-	s.changed.L.Lock()
-	defer s.changed.L.Unlock()
-	for len(s.unsent) >= sentAhead && !s.closed {
-		s.changed.Wait()
-	}
-	if s.closed {
-		return 0, net.ErrClosed
-	}
-	s.unsent = append(s.unsent, b...)
-	s.changed.Broadcast()
-	return len(b), nil
-}
-
-// Close lets the other end read what was written.
-func (s *socket) Close() error {
-	s.changed.L.Lock()
-	defer s.changed.L.Unlock()
-	s.closed = true
-	s.changed.Broadcast()
-	return nil
-}
-
-func (s *socket) send() {
-	defer func() { _ = errors.Join(s.Close(), s.Conn.Close()) }()
-	for {
-		b := s.next()
-		if len(b) == 0 {
-			return
-		}
-		if _, err := s.Conn.Write(b); err != nil {
-			return
-		}
-	}
-}
-
-// next returns nothing if the socket is closed and all is sent.
-func (s *socket) next() []byte {
-	s.changed.L.Lock()
-	defer s.changed.L.Unlock()
-	for len(s.unsent) == 0 && !s.closed {
-		s.changed.Wait()
-	}
-	b := s.unsent
-	s.unsent = nil
-	s.changed.Broadcast()
-	return b
-}
-
 // dial connects the process to the API server.
 func (p *process) dial(ctx context.Context) (net.Conn, error) {
 	env := p.replica.env
@@ -183,9 +117,9 @@ func (p *process) dial(ctx context.Context) (net.Conn, error) {
 			return nil, err
 		}
 	}
-	near, far := net.Pipe()
+	near, far := apitest.Pipe()
 	select {
-	case env.listener.accepted <- serverEnd{newSocket(far), p.name, env.plan.lagOf(p.name, p.dials.next())}:
+	case env.listener.accepted <- serverEnd{far, p.name, env.plan.lagOf(p.name, p.dials.next())}:
 	case <-env.listener.closed:
 		return nil, net.ErrClosed
 	case <-ctx.Done():
