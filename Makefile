@@ -126,7 +126,7 @@ suite-packages:
 suite-full-size:
 	@$(TEST) ./internal/memory ./resolver
 suite-simulation:
-	@($(SIMULATE) -corpus -seeds 750) && $(TEST) $$(go list ./internal/simulation/... | grep '/simulation/')
+	@($(SIMULATE) -corpus -seeds 500) && $(TEST) $$(go list ./internal/simulation/... | grep '/simulation/')
 
 # The root package of e2e also runs with the oldest Kubernetes version.
 OTHER_MODULES := $(filter-out . e2e,$(MODULES))
@@ -142,7 +142,7 @@ suite-race-simulation:
 	@$(RACE) ./internal/simulation/apiserver
 	@$(RACE) -timeout 30m -run TestRandomEnvironments ./internal/simulation -args -races -seeds 100
 suite-more-simulation:
-	@$(SIMULATE) -test.run TestRandomEnvironments -first 751 -seeds 500
+	@$(SIMULATE) -test.run TestRandomEnvironments -first 501 -seeds 750
 suite-small-limits:
 	@go run ./internal/simulation/mutants -small-limits -seeds 300
 suite-allocations:
