@@ -155,6 +155,13 @@ suite-kubernetes-$(OLDEST):
 $(addprefix suite-,$(OTHER_MODULES)): suite-%:
 	@cd $* && export KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" && $(if $(filter distribution/image,$*),$(TEST) -count=1,$(RACE)) ./...
 
+# Packages that only tests use do not count, nor does generated code.
+.PHONY: cover
+cover: ## Measure how much of the receiver's code its unit tests reach
+	@mkdir -p build && $(TEST) -coverprofile=build/cover.out \
+		-coverpkg=$$(go list ./... | grep -v -e /internal/simulation -e apitest -e memorytest -e metadata | paste -sd, -) \
+		$$(go list ./... | grep -v /internal/simulation) >/dev/null && go tool cover -func=build/cover.out | tail -1
+
 .PHONY: faults
 faults: $(OTELCOL) $(CONTROLPLANE) $(call older,kine) $(NODE_BINARIES) $(HELM) $(NODE_IMAGE) ## Cause faults, count lost and repeated records, and write docs/testing.md
 	@mkdir -p docs
