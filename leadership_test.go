@@ -1043,6 +1043,30 @@ func TestAStandbyWhoseQueueIsStalledNoticesARestore(t *testing.T) {
 	}
 }
 
+// Nobody has delivered what the standby holds: one count that the backup has, too, and two of the
+// history that is lost.
+func TestANewLeaderDeliversALostHistoryInOrder(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		a, b := newReplicas(t, api, nil, "start_at: beginning")
+		a.elect()
+		api.Put(eventNamed("one", 1))
+		a.awaitRecords(t, "one+1")
+		a.logs.reject(errors.New("the queue is full"))
+		api.Put(eventNamed("one", 2))
+		settle()
+		backup := api.Version()
+		api.Put(eventNamed("one", 3))
+		api.Put(eventNamed("one", 5))
+		settle()
+		api.Restore(backup)
+		api.Cut()
+		settle()
+		a.stop()
+		b.elect()
+		b.awaitRecords(t, "one+1", "one+1", "one+2")
+	})
+}
+
 // standbyOfALostHistory returns a replica that waits with an event that nobody delivered, and has
 // more in its queue, when etcd is restored to a backup from before them. It has noticed the
 // restore. Nobody leads.
