@@ -31,8 +31,10 @@ OCB          := build/tools/builder
 IMAGER       := build/tools/image
 MDATAGEN     := build/tools/mdatagen
 LINTER       := build/tools/golangci-lint
+ACTIONLINT   := build/tools/actionlint
 VULNCHECK    := build/tools/govulncheck
 HELM         := build/tools/helm
+COSIGN       := build/tools/cosign
 DEMO         := build/demo
 SIMULATION   := build/simulation.test
 # $(call programs,DIRECTORY) is a control plane without a real node.
@@ -226,7 +228,8 @@ bench-e2e: $(MEASURED) $(COMPARISON) $(NEWEST) build/controlplane/etcd build/con
 	@cd e2e && go run ./bench $(BENCH_FLAGS) $(SCENARIOS)
 
 .PHONY: lint
-lint: $(LINTER) vulncheck ## Check style, common mistakes, known vulnerabilities, and that go.mod files are tidy
+lint: $(LINTER) $(ACTIONLINT) vulncheck ## Check style, common mistakes, workflows, known vulnerabilities, and that go.mod files are tidy
+	@$(ACTIONLINT) .github/workflows/*.yaml
 	@failed=; for module in $(MODULES); do \
 		echo "linting module $$module"; \
 		(cd $$module && tidy=0 && { go mod tidy -diff || tidy=1; } && \
@@ -287,9 +290,13 @@ clean: ## Remove all results of builds
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64 windows/amd64
 RELEASES   = $(foreach p,$(PLATFORMS),$(call release,$(p)))
 
+# The programs, and the software bill of materials of each.
+DIST_FILES = $(notdir $(RELEASES) $(addsuffix .cdx.json,$(RELEASES)))
+
 .PHONY: dist
-dist: check-version $(RELEASES) ## Build the Collector for all platforms, with checksums: build/dist
-	@cd build/dist && { command -v sha256sum >/dev/null && sha256sum $(notdir $(RELEASES)) || shasum -a 256 $(notdir $(RELEASES)); } > SHA256SUMS
+dist: check-version $(IMAGER) $(RELEASES) ## Build the Collector for all platforms, with bills of materials and checksums: build/dist
+	@$(IMAGER) sbom -created "$(CREATED)" $(RELEASES)
+	@cd build/dist && { command -v sha256sum >/dev/null && sha256sum $(DIST_FILES) || shasum -a 256 $(DIST_FILES); } > SHA256SUMS
 	@cat build/dist/SHA256SUMS
 
 # The image for both platforms. For one of them: make image IMAGE_PLATFORMS=linux/arm64
@@ -312,7 +319,7 @@ build/image/otelcol-kubeevents-linux-%.tar: $(IMAGER) build/dist/otelcol-kubeeve
 
 .PHONY: push
 push: check-image-name image ## Push the image of all platforms to a registry: make push IMAGE=REGISTRY/NAME:TAG
-	@$(IMAGER) push "$(IMAGE_OUTPUT)/otelcol-kubeevents.tar" "$(IMAGE)"
+	@$(IMAGER) push "$(IMAGE_OUTPUT)/otelcol-kubeevents.tar" "$(IMAGE)" > "$(IMAGE_OUTPUT)/pushed" && cat "$(IMAGE_OUTPUT)/pushed"
 
 .PHONY: check-image-name
 check-image-name:
@@ -323,6 +330,65 @@ check-image-name:
 check-version:
 	@grep -qx "  version: $(VERSION)" distribution/builder.yaml || \
 		{ echo "the version in distribution/builder.yaml is not $(VERSION): set it to the version in VERSION"; exit 1; }
+
+# The registry of the chart. A registry without TLS needs HELM_FLAGS=--plain-http.
+CHARTS       ?= oci://ghcr.io/kubeevents/charts
+CHART_OUTPUT ?= build/chart
+
+.PHONY: push-chart
+push-chart: $(HELM) ## Push the chart to a registry: make push-chart CHARTS=oci://REGISTRY/NAME
+	@[ "$(origin CHARTS)" != file ] || { echo "the registry has no name: make push-chart CHARTS=oci://REGISTRY/NAME"; exit 1; }
+	@rm -rf "$(CHART_OUTPUT)" && $(HELM) package deploy/chart --destination "$(CHART_OUTPUT)" >/dev/null
+	@$(HELM) push "$(CHART_OUTPUT)/kube-events-$(VERSION).tgz" "$(CHARTS)" $(HELM_FLAGS) > "$(CHART_OUTPUT)/helm.log" 2>&1 || \
+		{ cat "$(CHART_OUTPUT)/helm.log"; exit 1; }
+	@awk '/^Pushed: / { name = $$2 } /^Digest: / { print "pushed " name "@" $$2 }' "$(CHART_OUTPUT)/helm.log" > "$(CHART_OUTPUT)/pushed"
+	@cat "$(CHART_OUTPUT)/pushed"
+
+# Releases: docs/releasing.md. The tag that a maintainer pushes:
+TAG ?= v$(VERSION)
+
+.PHONY: check-release
+check-release: check-version ## Check that this commit has the tag of its version, and that CHANGELOG.md has its date
+	@[ "$(TAG)" = "v$(VERSION)" ] || { echo "the tag $(TAG) is not v$(VERSION): set the version in VERSION, or push the other tag"; exit 1; }
+	@[ "$$(git rev-parse --quiet --verify "refs/tags/$(TAG)^{commit}")" = "$$(git rev-parse HEAD)" ] || \
+		{ echo "this commit does not have the tag $(TAG): git tag $(TAG)"; exit 1; }
+	@grep -Eqx '## \[$(VERSION)\] - [0-9]{4}-[0-9]{2}-[0-9]{2}' CHANGELOG.md || \
+		{ echo "CHANGELOG.md has no date for $(VERSION): write \"## [$(VERSION)] - YEAR-MONTH-DAY\""; exit 1; }
+
+# In the notes, links lead to the files of the tag.
+REPOSITORY := https://github.com/kubeevents/kubeeventsreceiver
+
+.PHONY: release-notes
+release-notes: ## Write what CHANGELOG.md says about this version: build/release-notes.md
+	@mkdir -p build
+	@awk '/^## / { inside = index($$0, "## [$(VERSION)]") == 1; next } inside' CHANGELOG.md | \
+		sed -E 's|\]\(([^):]+)\)|](REPOSITORY/blob/v$(VERSION)/\1)|g; s|REPOSITORY|$(REPOSITORY)|g' > build/release-notes.md
+	@grep -q . build/release-notes.md || { echo "CHANGELOG.md has no section about $(VERSION)"; exit 1; }
+	@cat build/release-notes.md
+
+# cosign asks for an identity, and logs the signature in public. With a key, it does neither. It signs
+# the image of each platform, too.
+COSIGN_FLAGS = --yes $(if $(KEY),--key "$(KEY)" --tlog-upload=false)
+pushed       = $$(sed 's/^pushed //' "$(1)/pushed")
+
+.PHONY: sign
+sign: $(COSIGN) ## Sign what push and push-chart have pushed, and the checksums of dist; with KEY=FILE, without an identity
+	@$(COSIGN) sign $(COSIGN_FLAGS) --recursive "$(call pushed,$(IMAGE_OUTPUT))"
+	@$(COSIGN) sign $(COSIGN_FLAGS) "$(call pushed,$(CHART_OUTPUT))"
+	@$(COSIGN) sign-blob $(COSIGN_FLAGS) --bundle build/dist/SHA256SUMS.sigstore.json build/dist/SHA256SUMS
+
+# The modules in directories of this repository that distribution/builder.yaml names. Go finds their
+# versions by tags of their own.
+NESTED_MODULES := $(shell sed -n 's|^ *path: \([a-z].*\)|\1|p' distribution/builder.yaml)
+REMOTE         ?= origin
+
+.PHONY: tags
+tags: check-release ## Push the tags of the distribution's modules to REMOTE=origin, after the tag of the version
+	@git push "$(REMOTE)" $(foreach module,$(NESTED_MODULES),"v$(VERSION)^{commit}:refs/tags/$(module)/v$(VERSION)")
+
+.PHONY: rehearse-release
+rehearse-release: $(COSIGN) $(HELM) $(OCB) ## Release a clone of this commit to a registry in memory, and check what is there
+	@cd distribution/image && REHEARSE_RELEASE=1 go test -count=1 -timeout 2h -v -run TestRehearsal .
 
 # make generate writes the sources of the program (see distribution/builder.yaml).
 build/dist/otelcol-kubeevents_$(VERSION)_%: distribution/otelcol/go.mod distribution/otelcol/go.sum $(wildcard distribution/pageexporter/page.*) $(SOURCES)
@@ -377,6 +443,14 @@ $(OCB) $(MDATAGEN): build/tools/%: tools/collector/go.mod tools/collector/go.sum
 $(HELM): tools/helm/go.mod tools/helm/go.sum
 	@echo "building helm (the first time takes a few minutes) ..."
 	@cd tools/helm && $(BUILD) -ldflags "-s -w" -o ../../$@ helm.sh/helm/v4/cmd/helm
+
+$(COSIGN): tools/cosign/go.mod tools/cosign/go.sum
+	@echo "building cosign (the first time takes a few minutes) ..."
+	@cd tools/cosign && $(BUILD) -ldflags "-s -w" -o ../../$@ github.com/sigstore/cosign/v2/cmd/cosign
+
+$(ACTIONLINT): tools/lint/go.mod tools/lint/go.sum
+	@echo "building actionlint ..."
+	@cd tools/lint && $(BUILD) -o ../../$@ github.com/rhysd/actionlint/cmd/actionlint
 
 $(LINTER): tools/lint/go.mod tools/lint/go.sum
 	@echo "building golangci-lint (the first time takes a few minutes) ..."

@@ -31,7 +31,12 @@ const archiveName = "otelcol-kubeevents-linux-" + runtime.GOARCH + ".tar"
 // runMake runs a target in a directory with the sources, for the processor of this machine.
 func runMake(t *testing.T, sources, output string, arguments ...string) (printed string, err error) {
 	t.Helper()
-	arguments = append(arguments, "IMAGE_PLATFORMS=linux/"+runtime.GOARCH, "IMAGE_OUTPUT="+output)
+	return runTarget(t, sources, append(arguments, "IMAGE_PLATFORMS=linux/"+runtime.GOARCH, "IMAGE_OUTPUT="+output)...)
+}
+
+// runTarget runs a target in a directory with the sources.
+func runTarget(t *testing.T, sources string, arguments ...string) (printed string, err error) {
+	t.Helper()
 	command := exec.CommandContext(t.Context(), "make", arguments...)
 	command.Dir = sources
 	for _, variable := range os.Environ() {

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Image makes the container image of the distribution otelcol-kubeevents without a container
-// engine, and pushes it to a registry:
+// engine, and pushes it to a registry. It also describes the programs of a release:
 //
 //	image build [flags] PROGRAM...
 //	image push ARCHIVE REGISTRY/NAME:TAG
+//	image sbom [flags] PROGRAM...
 //
 // Each PROGRAM is the Collector for one platform. From the same programs and flags, build always
-// writes the same archives.
+// writes the same archives. sbom writes a software bill of materials next to each program.
 package main
 
 import (
 	"context"
+	"debug/buildinfo"
 	"errors"
 	"flag"
 	"fmt"
@@ -34,12 +36,14 @@ func main() {
 	}
 }
 
-var errUsage = errors.New("usage: image build [flags] PROGRAM..., or image push ARCHIVE REGISTRY/NAME:TAG")
+var errUsage = errors.New("usage: image build [flags] PROGRAM..., image push ARCHIVE REGISTRY/NAME:TAG, or image sbom [flags] PROGRAM...")
 
 func run(ctx context.Context, arguments []string, stdout io.Writer) error {
 	switch {
 	case len(arguments) > 1 && arguments[0] == "build":
 		return build(arguments[1:], stdout)
+	case len(arguments) > 1 && arguments[0] == "sbom":
+		return writeBills(arguments[1:])
 	case len(arguments) == 3 && arguments[0] == "push":
 		pushed, err := push(ctx, arguments[1], arguments[2])
 		if err == nil {
@@ -78,6 +82,37 @@ func build(arguments []string, stdout io.Writer) error {
 		return err
 	}
 	return writeAll(*output, tag, images, r.labels(), stdout)
+}
+
+// writeBills writes the software bill of materials of each program to PROGRAM.cdx.json.
+func writeBills(arguments []string) error {
+	flags := flag.NewFlagSet("image sbom", flag.ContinueOnError)
+	created := flags.Int64("created", 0, "the time of the commit, in `seconds` since 1970")
+	repository := flags.String("repository", ".", "the `directory` of the sources")
+	if err := flags.Parse(arguments); err != nil {
+		return err
+	}
+	if flags.NArg() == 0 {
+		return errUsage
+	}
+	r := release{created: time.Unix(*created, 0).UTC()}
+	if err := r.read(*repository); err != nil {
+		return err
+	}
+	for _, program := range flags.Args() {
+		info, err := buildinfo.ReadFile(program)
+		if err != nil {
+			return err
+		}
+		text, err := r.describe(info)
+		if err != nil {
+			return err
+		}
+		if err := writeFile(program+".cdx.json", text); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // read reads the files of the sources that the image has.

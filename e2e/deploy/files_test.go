@@ -138,11 +138,12 @@ func TestThereIsOneVersion(t *testing.T) {
 	t.Parallel()
 	version := strings.TrimSpace(harness.Read(t, "VERSION"))
 	for file, says := range map[string]string{
-		"distribution/builder.yaml":      "\n  version: " + version + "\n",
-		"deploy/chart/Chart.yaml":        "\nversion: " + version + "\nappVersion: " + version + "\n",
-		"deploy/manifests/default.yaml":  "/otelcol-kubeevents:" + version + "\n",
-		"deploy/operator/collector.yaml": ":" + version + "\n",
-		"CHANGELOG.md":                   "\n## [" + version + "]",
+		"distribution/builder.yaml":       "\n  version: " + version + "\n",
+		"deploy/chart/Chart.yaml":         "\nversion: " + version + "\nappVersion: " + version + "\n",
+		"deploy/manifests/default.yaml":   "/otelcol-kubeevents:" + version + "\n",
+		"deploy/operator/collector.yaml":  ":" + version + "\n",
+		"docs/opentelemetry-registry.yml": "\n  version: v" + version + "\n",
+		"CHANGELOG.md":                    "\n## [" + version + "]",
 	} {
 		assert.Contains(t, harness.Read(t, file), says, file)
 	}

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"debug/buildinfo"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/mod/module"
+	"golang.org/x/mod/zip"
+)
+
+// rehearsal is a release of a clone of this commit: its remote is a directory, and its registry is in
+// memory.
+type rehearsal struct {
+	clone     string // the directory of the sources
+	published string // the directory of the remote
+	registry  string // the address
+	keys      string // the directory of a key pair for signatures
+	tools     string // the directory of built programs
+}
+
+// TestRehearsal runs the targets of the release workflow in its order, and checks as a user what they
+// published. It builds the Collector for all platforms. So only `make rehearse-release` runs it.
+func TestRehearsal(t *testing.T) {
+	if os.Getenv("REHEARSE_RELEASE") == "" {
+		t.Skip("it takes many minutes: make rehearse-release runs it")
+	}
+	r := newRehearsal(t)
+	r.make(t, "check-release")
+	r.make(t, "release-notes")
+	r.make(t, "dist")
+	image, chart := r.registry+"/team/otelcol-kubeevents:"+version(t), r.registry+"/charts/kube-events:"+version(t)
+	r.make(t, "push", "IMAGE="+image)
+	r.make(t, "push-chart", "CHARTS=oci://"+r.registry+"/charts", "HELM_FLAGS=--plain-http")
+	r.make(t, "sign", "KEY="+filepath.Join(r.keys, "cosign.key"))
+	r.make(t, "tags", "REMOTE="+r.published)
+
+	pushedImage := pushedTo(t, filepath.Join(r.clone, "build", "image"), image)
+	pushedChart := pushedTo(t, filepath.Join(r.clone, "build", "chart"), chart)
+	t.Run("the notes", r.checkNotes)
+	t.Run("the checksums", r.checkChecksums)
+	t.Run("the image", func(t *testing.T) { r.checkImage(t, pushedImage) })
+	t.Run("the chart", func(t *testing.T) { r.checkChart(t, pushedImage) })
+	t.Run("the signatures", func(t *testing.T) { r.checkSignatures(t, pushedImage, pushedChart) })
+	t.Run("the modules", r.checkModules)
+}
+
+// newRehearsal clones this commit, and does what a maintainer does before a release.
+func newRehearsal(t *testing.T) *rehearsal {
+	t.Helper()
+	sources, err := filepath.Abs(repository)
+	require.NoError(t, err)
+	r := &rehearsal{
+		clone: filepath.Join(t.TempDir(), "clone"), published: newRemote(t), registry: startRegistry(t), keys: t.TempDir(),
+		tools: filepath.Join(sources, "build", "tools"),
+	}
+	git(t, sources, "clone", "--quiet", "--no-tags", sources, r.clone)
+	dateVersion(t, r.clone)
+	git(t, r.clone, "tag", "v"+version(t))
+	git(t, r.clone, "push", "--quiet", r.published, "v"+version(t))
+	output, err := r.cosign(t, "generate-key-pair", "--output-key-prefix", filepath.Join(r.keys, "cosign"))
+	require.NoError(t, err, output)
+	t.Setenv("COSIGN_PASSWORD", "") // That of the key.
+	return r
+}
+
+// make runs a target in the clone, and prints what it prints.
+func (r *rehearsal) make(t *testing.T, arguments ...string) {
+	t.Helper()
+	printed, err := runTarget(t, r.clone, arguments...)
+	require.NoError(t, err, "make %v: %s", arguments, printed)
+	t.Logf("make %s\n%s", strings.Join(arguments, " "), printed)
+}
+
+// cosign runs cosign in the directory of the programs.
+func (r *rehearsal) cosign(t *testing.T, arguments ...string) (output string, err error) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), filepath.Join(r.tools, "cosign"), arguments...)
+	command.Dir = filepath.Join(r.clone, "build", "dist")
+	if arguments[0] == "generate-key-pair" {
+		command.Dir = r.keys
+	}
+	command.Env = append(os.Environ(), "COSIGN_PASSWORD=")
+	text, err := command.CombinedOutput()
+	return string(text), err
+}
+
+func (r *rehearsal) checkNotes(t *testing.T) {
+	notes := read(t, r.clone, "build/release-notes.md")
+	assert.Greater(t, len(notes), 100)
+	assert.NotRegexp(t, `(?m)^## `, notes, "the notes are of one version")
+	assert.NotRegexp(t, `\]\((docs|examples)/`, notes, "links lead from the page of the release")
+}
+
+func (r *rehearsal) checkChecksums(t *testing.T) {
+	dist := filepath.Join(r.clone, "build", "dist")
+	files := map[string]bool{"SHA256SUMS": true, "SHA256SUMS.sigstore.json": true}
+	for line := range strings.Lines(read(t, dist, "SHA256SUMS")) {
+		sum, name, found := strings.Cut(strings.TrimSpace(line), "  ")
+		require.True(t, found, line)
+		assert.Equal(t, fmt.Sprintf("%x", sha256.Sum256([]byte(read(t, dist, name)))), sum, name)
+		files[name] = true
+		if program, isBill := strings.CutSuffix(name, ".cdx.json"); isBill {
+			info, err := buildinfo.ReadFile(filepath.Join(dist, program))
+			require.NoError(t, err)
+			assert.Len(t, *decode(t, []byte(read(t, dist, name))).Components, len(info.Deps)+1, name)
+		}
+	}
+	assert.GreaterOrEqual(t, len(files), 4)
+	for _, name := range filesIn(t, dist) {
+		assert.True(t, files[name], "%s has no checksum", name)
+	}
+}
+
+func (r *rehearsal) checkImage(t *testing.T, pushed name.Digest) {
+	index, err := remote.Index(pushed, remote.WithContext(t.Context()))
+	require.NoError(t, err)
+	require.NoError(t, validate.Index(index))
+	manifest, err := index.IndexManifest()
+	require.NoError(t, err)
+	var platforms []string
+	for _, part := range manifest.Manifests {
+		platforms = append(platforms, part.Platform.String())
+	}
+	assert.Equal(t, []string{"linux/amd64", "linux/arm64"}, platforms)
+
+	if runtime.GOOS != "linux" {
+		return
+	}
+	pulled, err := remote.Image(pushed, remote.WithPlatform(v1.Platform{OS: "linux", Architecture: runtime.GOARCH}), remote.WithContext(t.Context()))
+	require.NoError(t, err)
+	output, err := exec.CommandContext(t.Context(), filepath.Join(rootOf(t, pulled), title), "--version").CombinedOutput()
+	require.NoError(t, err, "%s", output)
+	assert.Equal(t, "otelcol-kubeevents version "+version(t)+"\n", string(output))
+}
+
+func (r *rehearsal) checkChart(t *testing.T, image name.Digest) {
+	helm := filepath.Join(r.tools, "helm")
+	repository := image.Context().Name()
+	assert.Contains(t, renderChart(t, helm, r.registry, "--set", "image.repository="+repository), "image: "+repository+":"+version(t)+"\n")
+	byDigest := renderChart(t, helm, r.registry, "--set", "image.repository="+repository, "--set", "image.digest="+image.DigestStr())
+	assert.Contains(t, byDigest, "image: "+repository+"@"+image.DigestStr()+"\n")
+}
+
+func (r *rehearsal) checkSignatures(t *testing.T, image, chart name.Digest) {
+	index, err := remote.Index(image, remote.WithContext(t.Context()))
+	require.NoError(t, err)
+	manifest, err := index.IndexManifest()
+	require.NoError(t, err)
+	signed := []string{image.String(), chart.String()}
+	for _, part := range manifest.Manifests {
+		signed = append(signed, image.Context().Digest(part.Digest.String()).String())
+	}
+	other := filepath.Join(t.TempDir(), "other")
+	output, err := r.cosign(t, "generate-key-pair", "--output-key-prefix", other)
+	require.NoError(t, err, output)
+	key := filepath.Join(r.keys, "cosign.pub")
+	for _, reference := range signed {
+		output, err := r.cosign(t, "verify", "--key", key, "--insecure-ignore-tlog=true", reference)
+		assert.NoError(t, err, "%s: %s", reference, output)
+		_, err = r.cosign(t, "verify", "--key", other+".pub", "--insecure-ignore-tlog=true", reference)
+		assert.Error(t, err, "%s: another key", reference)
+	}
+	checksums := []string{"verify-blob", "--key", key, "--insecure-ignore-tlog=true", "--bundle", "SHA256SUMS.sigstore.json"}
+	output, err = r.cosign(t, append(checksums, "SHA256SUMS")...)
+	assert.NoError(t, err, output)
+	changed := filepath.Join(t.TempDir(), "SHA256SUMS")
+	require.NoError(t, os.WriteFile(changed, []byte("0 changed\n"), 0o600))
+	_, err = r.cosign(t, append(checksums, changed)...)
+	assert.Error(t, err, "changed checksums")
+}
+
+// checkModules builds a Collector as users do: with the manifest of the distribution, but with the
+// modules of the tags instead of directories. Go gets them from a module proxy of files.
+func (r *rehearsal) checkModules(t *testing.T) {
+	const root = "github.com/kubeevents/kubeeventsreceiver"
+	proxy, output := t.TempDir(), filepath.Join(t.TempDir(), "collector")
+	r.publish(t, proxy, root, "")
+	manifest := read(t, r.clone, "distribution/builder.yaml")
+	for _, directory := range nestedModules(t) {
+		r.publish(t, proxy, root+"/"+directory, directory)
+	}
+	manifest = regexp.MustCompile(`(?m)^    path: .*\n`).ReplaceAllString(manifest, "")
+	manifest = strings.ReplaceAll(manifest, " v0.0.0\n", " v"+version(t)+"\n")
+	manifest = strings.Replace(manifest, "output_path: distribution/otelcol\n", "output_path: "+output+"\n", 1)
+	config := filepath.Join(t.TempDir(), "builder.yaml")
+	require.NoError(t, os.WriteFile(config, []byte(manifest), 0o600))
+
+	command := exec.CommandContext(t.Context(), filepath.Join(r.tools, "builder"), "--config", config)
+	command.Dir = t.TempDir()
+	command.Env = append(os.Environ(), moduleEnvironment(t, proxy, root)...)
+	text, err := command.CombinedOutput()
+	require.NoError(t, err, "%s", text)
+	info, err := buildinfo.ReadFile(filepath.Join(output, title))
+	require.NoError(t, err)
+	ours := map[string]string{}
+	for _, dependency := range info.Deps {
+		if strings.HasPrefix(dependency.Path, root) {
+			assert.Nil(t, dependency.Replace, dependency.Path)
+			assert.NotEmpty(t, dependency.Sum, dependency.Path)
+			ours[dependency.Path] = dependency.Version
+		}
+	}
+	expected := map[string]string{root: "v" + version(t)}
+	for _, directory := range nestedModules(t) {
+		expected[root+"/"+directory] = "v" + version(t)
+	}
+	assert.Equal(t, expected, ours)
+	text, err = exec.CommandContext(t.Context(), filepath.Join(output, title), "components").CombinedOutput()
+	require.NoError(t, err, "%s", text)
+	assert.Contains(t, string(text), "- name: kube_events\n")
+	assert.Contains(t, string(text), "- name: event_page\n")
+}
+
+// publish writes a module of the tag, in the form of a module proxy. The tag is that of the remote.
+func (r *rehearsal) publish(t *testing.T, proxy, path, directory string) {
+	t.Helper()
+	v := module.Version{Path: path, Version: "v" + version(t)}
+	tag := v.Version
+	if directory != "" {
+		tag = directory + "/" + tag
+	}
+	var packed bytes.Buffer
+	require.NoError(t, zip.CreateFromVCS(&packed, v, r.published, tag, directory))
+	files := map[string][]byte{
+		".info": fmt.Appendf(nil, `{"Version":%q,"Time":"2026-01-02T00:00:00Z"}`, v.Version),
+		".mod":  []byte(git(t, r.published, "show", tag+":"+filepath.ToSlash(filepath.Join(directory, "go.mod"))) + "\n"),
+		".zip":  packed.Bytes(),
+	}
+	versions := filepath.Join(proxy, filepath.FromSlash(path), "@v")
+	require.NoError(t, os.MkdirAll(versions, 0o750))
+	require.NoError(t, os.WriteFile(filepath.Join(versions, "list"), []byte(v.Version+"\n"), 0o600))
+	for suffix, content := range files {
+		require.NoError(t, os.WriteFile(filepath.Join(versions, v.Version+suffix), content, 0o600))
+	}
+}
+
+// moduleEnvironment makes Go read modules of this repository from a proxy of files, and others from
+// the module cache of this machine, or from where it gets them otherwise. The unpublished modules must
+// not get into that cache. Only they are in no checksum database.
+func moduleEnvironment(t *testing.T, proxy, path string) []string {
+	t.Helper()
+	values := map[string]string{}
+	for _, name := range []string{"GOPROXY", "GOMODCACHE", "GOFLAGS"} {
+		output, err := exec.CommandContext(t.Context(), "go", "env", name).Output()
+		require.NoError(t, err)
+		values[name] = strings.TrimSpace(string(output))
+	}
+	return []string{
+		"GOWORK=off",
+		"GOPROXY=file://" + proxy + ",file://" + filepath.Join(values["GOMODCACHE"], "cache", "download") + "," + values["GOPROXY"],
+		"GOMODCACHE=" + t.TempDir(),
+		"GOFLAGS=" + strings.TrimSpace(values["GOFLAGS"]+" -mod=mod -modcacherw"),
+		"GONOSUMDB=" + path,
+	}
+}

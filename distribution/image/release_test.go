@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// These tests run the targets of a release that take seconds, in a repository with one commit.
+// TestRehearsal runs all of them.
+
+// git runs Git in a directory, and returns what it prints.
+func git(t *testing.T, directory string, arguments ...string) string {
+	t.Helper()
+	identity := []string{"-c", "user.name=test", "-c", "user.email=test@example.com", "-c", "advice.detachedHead=false"}
+	command := exec.CommandContext(t.Context(), "git", append(identity, arguments...)...)
+	command.Dir = directory
+	output, err := command.CombinedOutput()
+	require.NoError(t, err, "git %v: %s", arguments, output)
+	return strings.TrimSpace(string(output))
+}
+
+// commitSources commits the sources, as they are here, in a new repository.
+func commitSources(t *testing.T) (directory string) {
+	t.Helper()
+	directory = t.TempDir()
+	copySources(t, directory)
+	git(t, directory, "init", "--quiet", "--initial-branch=main")
+	git(t, directory, "add", "--all")
+	git(t, directory, "commit", "--quiet", "--message=sources")
+	return directory
+}
+
+// dateVersion does what a maintainer does before a release: it writes the date of the version.
+func dateVersion(t *testing.T, directory string) {
+	t.Helper()
+	text := read(t, directory, "CHANGELOG.md")
+	title := regexp.MustCompile(`(?m)^## \[` + regexp.QuoteMeta(version(t)) + `\] - .*$`)
+	require.Regexp(t, title, text)
+	text = title.ReplaceAllString(text, "## ["+version(t)+"] - 2026-01-02")
+	require.NoError(t, os.WriteFile(filepath.Join(directory, "CHANGELOG.md"), []byte(text), 0o600))
+	git(t, directory, "commit", "--quiet", "--all", "--allow-empty", "--message=release")
+}
+
+// newRemote makes an empty repository, to which a clone can push.
+func newRemote(t *testing.T) (directory string) {
+	t.Helper()
+	directory = t.TempDir()
+	git(t, directory, "init", "--quiet", "--bare")
+	return directory
+}
+
+func TestAReleaseNeedsItsTagAndItsDate(t *testing.T) {
+	t.Parallel()
+	sources, tag := commitSources(t), "v"+version(t)
+	dateVersion(t, sources)
+
+	printed, err := runTarget(t, sources, "check-release")
+	require.Error(t, err)
+	assert.Contains(t, printed, "this commit does not have the tag "+tag+": git tag "+tag)
+
+	git(t, sources, "tag", tag)
+	printed, err = runTarget(t, sources, "check-release", "TAG="+tag)
+	require.NoError(t, err, printed)
+
+	printed, err = runTarget(t, sources, "check-release", "TAG=v99.0.0")
+	require.Error(t, err)
+	assert.Contains(t, printed, "the tag v99.0.0 is not "+tag)
+
+	changelog := strings.Replace(read(t, sources, "CHANGELOG.md"), "] - 2026-01-02\n", "] - unreleased\n", 1)
+	require.NoError(t, os.WriteFile(filepath.Join(sources, "CHANGELOG.md"), []byte(changelog), 0o600))
+	printed, err = runTarget(t, sources, "check-release")
+	require.Error(t, err)
+	assert.Contains(t, printed, "CHANGELOG.md has no date for "+version(t))
+
+	git(t, sources, "commit", "--quiet", "--all", "--message=later")
+	printed, err = runTarget(t, sources, "check-release")
+	require.Error(t, err)
+	assert.Contains(t, printed, "this commit does not have the tag", "the tag is on an older commit")
+}
+
+func TestReleaseNotesAreTheSectionOfTheVersion(t *testing.T) {
+	t.Parallel()
+	sources := commitSources(t)
+	changelog := "# Changelog\n\n## [99.0.0] - 2027-01-01\n\n- Later.\n\n## [" + version(t) + "] - 2026-01-02\n\n### Added\n\n" +
+		"- See [Upgrading](docs/upgrading.md#now) and [the site](https://example.com).\n\n## [0.0.1] - 2025-01-01\n\n- Earlier.\n"
+	require.NoError(t, os.WriteFile(filepath.Join(sources, "CHANGELOG.md"), []byte(changelog), 0o600))
+	printed, err := runTarget(t, sources, "release-notes")
+	require.NoError(t, err, printed)
+	expected := "\n### Added\n\n- See [Upgrading](https://github.com/kubeevents/kubeeventsreceiver/blob/v" + version(t) +
+		"/docs/upgrading.md#now) and [the site](https://example.com).\n\n"
+	assert.Equal(t, expected, read(t, sources, "build/release-notes.md"))
+	assert.Equal(t, expected, printed)
+
+	require.NoError(t, os.WriteFile(filepath.Join(sources, "CHANGELOG.md"), []byte("# Changelog\n"), 0o600))
+	printed, err = runTarget(t, sources, "release-notes")
+	require.Error(t, err)
+	assert.Contains(t, printed, "CHANGELOG.md has no section about "+version(t))
+}
+
+// nestedModules are the directories of modules that the manifest of the builder names. Go finds their
+// versions only with tags of their own.
+func nestedModules(t *testing.T) (directories []string) {
+	t.Helper()
+	manifest := read(t, repository, "distribution/builder.yaml")
+	for _, match := range regexp.MustCompile(`- gomod: github\.com/kubeevents/kubeeventsreceiver/(\S+) `).FindAllStringSubmatch(manifest, -1) {
+		directories = append(directories, match[1])
+	}
+	require.NotEmpty(t, directories)
+	return directories
+}
+
+func TestEveryModuleOfTheDistributionGetsATag(t *testing.T) {
+	t.Parallel()
+	sources, published := commitSources(t), newRemote(t)
+	dateVersion(t, sources)
+	git(t, sources, "tag", "v"+version(t))
+	for range 2 { // A release that failed half-way is run again.
+		printed, err := runTarget(t, sources, "tags", "REMOTE="+published)
+		require.NoError(t, err, printed)
+	}
+	for _, directory := range nestedModules(t) {
+		assert.Equal(t, git(t, sources, "rev-parse", "HEAD"), git(t, published, "rev-parse", directory+"/v"+version(t)))
+	}
+
+	git(t, sources, "commit", "--quiet", "--allow-empty", "--message=later")
+	git(t, sources, "tag", "--force", "v"+version(t))
+	printed, err := runTarget(t, sources, "tags", "REMOTE="+published)
+	require.Error(t, err, "a released version never changes")
+	assert.Contains(t, printed, "already exists")
+}
+
+// pushChart pushes the chart to a registry, and returns its address and digest there.
+func pushChart(t *testing.T, sources, registry string) name.Digest {
+	t.Helper()
+	output := t.TempDir()
+	printed, err := runTarget(t, sources, "push-chart", "CHARTS=oci://"+registry+"/charts", "CHART_OUTPUT="+output, "HELM_FLAGS=--plain-http")
+	require.NoError(t, err, printed)
+	return pushedTo(t, output, registry+"/charts/kube-events:"+version(t))
+}
+
+// pushedTo reads the file that a target writes about what it pushed.
+func pushedTo(t *testing.T, output, tag string) name.Digest {
+	t.Helper()
+	pushed := strings.TrimSpace(read(t, output, "pushed"))
+	require.True(t, strings.HasPrefix(pushed, "pushed "+tag+"@sha256:"), pushed)
+	digest, err := name.NewDigest(strings.TrimPrefix(pushed, "pushed "))
+	require.NoError(t, err)
+	return digest
+}
+
+// renderChart returns the manifests of the chart in a registry.
+func renderChart(t *testing.T, helm, registry string, flags ...string) string {
+	t.Helper()
+	arguments := []string{
+		"template", "kube-events", "oci://" + registry + "/charts/kube-events", "--version", version(t), "--plain-http",
+		"--set", "otlp.endpoint=http://gateway:4318",
+	}
+	command := exec.CommandContext(t.Context(), helm, append(arguments, flags...)...)
+	command.Env = append(os.Environ(), "HELM_CACHE_HOME="+t.TempDir(), "HELM_CONFIG_HOME="+t.TempDir())
+	output, err := command.CombinedOutput()
+	require.NoError(t, err, "%s", output)
+	return string(output)
+}
+
+func TestThePushedChartRendersWithTheImageOfItsVersion(t *testing.T) {
+	t.Parallel()
+	helm, err := filepath.Abs(filepath.Join(repository, "build", "tools", "helm"))
+	require.NoError(t, err)
+	if _, err := os.Stat(helm); err != nil {
+		if os.Getenv("CI") != "" {
+			require.NoError(t, err, "make build/tools/helm builds it")
+		}
+		t.Skipf("%v: make build/tools/helm builds it", err)
+	}
+	registry := startRegistry(t)
+	digest := pushChart(t, repository, registry)
+	_, err = remote.Image(digest, remote.WithContext(t.Context()))
+	require.NoError(t, err)
+	assert.Contains(t, renderChart(t, helm, registry), "image: ghcr.io/kubeevents/otelcol-kubeevents:"+version(t)+"\n")
+}
+
+func TestMakePushChartWithoutARegistry(t *testing.T) {
+	t.Parallel()
+	printed, err := runTarget(t, repository, "push-chart", "--assume-old=build/tools/helm")
+	require.Error(t, err)
+	assert.Contains(t, printed, "make push-chart CHARTS=oci://REGISTRY/NAME")
+}
+
+// TestActionsArePinned: a tag of an action may move to other code, a commit cannot.
+func TestActionsArePinned(t *testing.T) {
+	t.Parallel()
+	workflows, err := filepath.Glob(filepath.Join(repository, ".github", "workflows", "*.yaml"))
+	require.NoError(t, err)
+	require.NotEmpty(t, workflows)
+	pinned := regexp.MustCompile(`^(\./\.github/workflows/[a-z]+\.yaml|[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+)$`)
+	for _, workflow := range workflows {
+		used := regexp.MustCompile(`(?m)^ *(?:- )?uses: (.*)$`).FindAllStringSubmatch(read(t, filepath.Dir(workflow), filepath.Base(workflow)), -1)
+		assert.NotEmpty(t, used, workflow)
+		for _, match := range used {
+			assert.Regexp(t, pinned, match[1], workflow)
+		}
+	}
+}
+
+// TestDependabotUpdatesEveryModule, except those that make generate and tools/pin-kubernetes write.
+func TestDependabotUpdatesEveryModule(t *testing.T) {
+	t.Parallel()
+	sources := t.TempDir()
+	copySources(t, sources)
+	written := regexp.MustCompile(`^(distribution/otelcol|e2e/bench/comparison|tools/kubernetes.*)$`)
+	var modules []string
+	require.NoError(t, filepath.WalkDir(sources, func(path string, _ os.DirEntry, err error) error {
+		if err != nil || filepath.Base(path) != "go.mod" {
+			return err
+		}
+		module, err := filepath.Rel(sources, filepath.Dir(path))
+		if !written.MatchString(module) {
+			modules = append(modules, filepath.Clean("/"+module))
+		}
+		return err
+	}))
+	var listed []string
+	for _, match := range regexp.MustCompile(`(?m)^      - (/\S*)$`).FindAllStringSubmatch(read(t, repository, ".github/dependabot.yml"), -1) {
+		listed = append(listed, match[1])
+	}
+	assert.ElementsMatch(t, modules, listed)
+}
