@@ -448,9 +448,9 @@ $(COSIGN): tools/cosign/go.mod tools/cosign/go.sum
 	@echo "building cosign (the first time takes a few minutes) ..."
 	@cd tools/cosign && $(BUILD) -ldflags "-s -w" -o ../../$@ github.com/sigstore/cosign/v2/cmd/cosign
 
-$(ACTIONLINT): tools/lint/go.mod tools/lint/go.sum
+$(ACTIONLINT): tools/actionlint/go.mod tools/actionlint/go.sum
 	@echo "building actionlint ..."
-	@cd tools/lint && $(BUILD) -o ../../$@ github.com/rhysd/actionlint/cmd/actionlint
+	@cd tools/actionlint && $(BUILD) -o ../../$@ github.com/rhysd/actionlint/cmd/actionlint
 
 $(LINTER): tools/lint/go.mod tools/lint/go.sum
 	@echo "building golangci-lint (the first time takes a few minutes) ..."

@@ -191,10 +191,12 @@ func (r *rehearsal) checkSignatures(t *testing.T, image, chart name.Digest) {
 func (r *rehearsal) checkModules(t *testing.T) {
 	const root = "github.com/kubeevents/kubeeventsreceiver"
 	proxy, output := t.TempDir(), filepath.Join(t.TempDir(), "collector")
-	r.publish(t, proxy, root, "")
+	released := filepath.Join(t.TempDir(), "released")
+	git(t, r.published, "clone", "--quiet", "--branch", "v"+version(t), r.published, released)
+	publish(t, released, proxy, root, "")
 	manifest := read(t, r.clone, "distribution/builder.yaml")
 	for _, directory := range nestedModules(t) {
-		r.publish(t, proxy, root+"/"+directory, directory)
+		publish(t, released, proxy, root+"/"+directory, directory)
 	}
 	manifest = regexp.MustCompile(`(?m)^    path: .*\n`).ReplaceAllString(manifest, "")
 	manifest = strings.ReplaceAll(manifest, " v0.0.0\n", " v"+version(t)+"\n")
@@ -228,8 +230,8 @@ func (r *rehearsal) checkModules(t *testing.T) {
 	assert.Contains(t, string(text), "- name: event_page\n")
 }
 
-// publish writes a module of the tag, in the form of a module proxy. The tag is that of the remote.
-func (r *rehearsal) publish(t *testing.T, proxy, path, directory string) {
+// publish writes the module of a tag of a repository, in the form of a module proxy.
+func publish(t *testing.T, sources, proxy, path, directory string) {
 	t.Helper()
 	v := module.Version{Path: path, Version: "v" + version(t)}
 	tag := v.Version
@@ -237,10 +239,10 @@ func (r *rehearsal) publish(t *testing.T, proxy, path, directory string) {
 		tag = directory + "/" + tag
 	}
 	var packed bytes.Buffer
-	require.NoError(t, zip.CreateFromVCS(&packed, v, r.published, tag, directory))
+	require.NoError(t, zip.CreateFromVCS(&packed, v, sources, tag, directory))
 	files := map[string][]byte{
 		".info": fmt.Appendf(nil, `{"Version":%q,"Time":"2026-01-02T00:00:00Z"}`, v.Version),
-		".mod":  []byte(git(t, r.published, "show", tag+":"+filepath.ToSlash(filepath.Join(directory, "go.mod"))) + "\n"),
+		".mod":  []byte(git(t, sources, "show", tag+":"+filepath.ToSlash(filepath.Join(directory, "go.mod"))) + "\n"),
 		".zip":  packed.Bytes(),
 	}
 	versions := filepath.Join(proxy, filepath.FromSlash(path), "@v")
