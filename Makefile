@@ -375,7 +375,7 @@ pushed       = $$(sed 's/^pushed //' "$(1)/pushed")
 sign: $(COSIGN) ## Sign what push and push-chart have pushed, and the checksums of dist; with KEY=FILE, without an identity
 	@$(COSIGN) sign $(COSIGN_FLAGS) --recursive "$(call pushed,$(IMAGE_OUTPUT))"
 	@$(COSIGN) sign $(COSIGN_FLAGS) "$(call pushed,$(CHART_OUTPUT))"
-	@$(COSIGN) sign-blob $(COSIGN_FLAGS) --bundle build/dist/SHA256SUMS.sigstore.json build/dist/SHA256SUMS
+	@$(COSIGN) sign-blob $(COSIGN_FLAGS) --new-bundle-format --bundle build/dist/SHA256SUMS.sigstore.json build/dist/SHA256SUMS
 
 # The modules in directories of this repository that distribution/builder.yaml names. Go finds their
 # versions by tags of their own.

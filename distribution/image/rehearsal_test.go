@@ -177,7 +177,13 @@ func (r *rehearsal) checkSignatures(t *testing.T, image, chart name.Digest) {
 		_, err = r.cosign(t, "verify", "--key", other+".pub", "--insecure-ignore-tlog=true", reference)
 		assert.Error(t, err, "%s: another key", reference)
 	}
-	checksums := []string{"verify-blob", "--key", key, "--insecure-ignore-tlog=true", "--bundle", "SHA256SUMS.sigstore.json"}
+	// A key needs no roots of trust, which cosign would download.
+	roots := filepath.Join(t.TempDir(), "roots.json")
+	output, err = r.cosign(t, "trusted-root", "create", "--out", roots)
+	require.NoError(t, err, output)
+	checksums := []string{
+		"verify-blob", "--key", key, "--insecure-ignore-tlog=true", "--trusted-root", roots, "--bundle", "SHA256SUMS.sigstore.json",
+	}
 	output, err = r.cosign(t, append(checksums, "SHA256SUMS")...)
 	assert.NoError(t, err, output)
 	changed := filepath.Join(t.TempDir(), "SHA256SUMS")
