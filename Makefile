@@ -61,7 +61,7 @@ release = build/dist/otelcol-kubeevents_$(VERSION)_$(subst /,_,$(1))$(if $(filte
 
 # The modules with Go code that is not generated. make tests and lints each on its own.
 MODULES := $(patsubst %/go.mod,%,$(wildcard $(addsuffix /go.mod,. controlplane deploy/dashboards \
-	distribution/image distribution/pageexporter e2e)))
+	distribution/image distribution/literalenvprovider distribution/pageexporter e2e)))
 
 # The sources of the Collector and of the demo.
 SOURCES      := $(shell find . \( -path ./build -o -path ./controlplane -o -path ./deploy -o -path ./distribution/image -o -path ./e2e \) -prune -o -name '*.go' ! -name '*_test.go' -print)
@@ -246,9 +246,9 @@ vulncheck: $(VULNCHECK) ## Look for known vulnerabilities in what the receiver c
 
 # $(call render,NAME,NAMESPACE) renders the plain manifest NAME from the chart.
 render = { echo "\# Rendered from deploy/chart with deploy/manifests/values/$(1).yaml. To change it, run make generate." && \
-	$(CURDIR)/$(HELM) template kube-events deploy/chart --namespace $(2) --values deploy/manifests/values/$(1).yaml $(3); \
+	$(CURDIR)/$(HELM) template kube-events deploy/chart --namespace $(2) --skip-tests --values deploy/manifests/values/$(1).yaml $(3); \
 	} > deploy/manifests/$(1).yaml
-RENDER_MANIFESTS := $(call render,default,kube-events) && $(call render,ha,kube-events) && \
+RENDER_MANIFESTS := $(call render,default,kube-events) && $(call render,ha,kube-events) && $(call render,single,kube-events) && \
 	$(call render,namespaced,team-a) && $(call render,trial,kube-events) && \
 	$(call render,integrations,kube-events,--show-only templates/integrations.yaml) && \
 	$(call render,prometheusrule,kube-events,--show-only templates/prometheusrule.yaml)

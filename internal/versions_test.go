@@ -23,7 +23,7 @@ func TestModulesShareVersions(t *testing.T) {
 	ours := versionsIn(t, "go.mod")
 	require.Greater(t, len(ours), 30)
 	for _, module := range []string{
-		"controlplane", "distribution/image", "distribution/otelcol", "distribution/pageexporter",
+		"controlplane", "distribution/image", "distribution/literalenvprovider", "distribution/otelcol", "distribution/pageexporter",
 		"e2e", "tools/kubernetes",
 	} {
 		theirs, shared := versionsIn(t, module, "go.mod"), 0

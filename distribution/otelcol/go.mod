@@ -6,6 +6,7 @@ go 1.26.0
 
 require (
 	github.com/kubeevents/kubeeventsreceiver v0.0.0
+	github.com/kubeevents/kubeeventsreceiver/distribution/literalenvprovider v0.0.0
 	github.com/kubeevents/kubeeventsreceiver/distribution/pageexporter v0.0.0
 	github.com/open-telemetry/opentelemetry-collector-contrib/exporter/fileexporter v0.161.0
 	github.com/open-telemetry/opentelemetry-collector-contrib/exporter/prometheusexporter v0.161.0
@@ -306,6 +307,8 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2 // indirect
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
+
+replace github.com/kubeevents/kubeeventsreceiver/distribution/literalenvprovider v0.0.0 => ../literalenvprovider
 
 replace github.com/kubeevents/kubeeventsreceiver v0.0.0 => ../..
 

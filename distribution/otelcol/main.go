@@ -8,6 +8,7 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
+	literalenvprovider "github.com/kubeevents/kubeeventsreceiver/distribution/literalenvprovider"
 	envprovider "go.opentelemetry.io/collector/confmap/provider/envprovider"
 	fileprovider "go.opentelemetry.io/collector/confmap/provider/fileprovider"
 	yamlprovider "go.opentelemetry.io/collector/confmap/provider/yamlprovider"
@@ -27,6 +28,7 @@ func main() {
 		ConfigProviderSettings: otelcol.ConfigProviderSettings{
 			ResolverSettings: confmap.ResolverSettings{
 				ProviderFactories: []confmap.ProviderFactory{
+					literalenvprovider.NewFactory(),
 					envprovider.NewFactory(),
 					fileprovider.NewFactory(),
 					yamlprovider.NewFactory(),
@@ -34,6 +36,7 @@ func main() {
 			},
 		},
 		ProviderModules: map[string]string{
+			literalenvprovider.NewFactory().Create(confmap.ProviderSettings{}).Scheme(): "github.com/kubeevents/kubeeventsreceiver/distribution/literalenvprovider v0.0.0",
 			envprovider.NewFactory().Create(confmap.ProviderSettings{}).Scheme(): "go.opentelemetry.io/collector/confmap/provider/envprovider v1.67.0",
 			fileprovider.NewFactory().Create(confmap.ProviderSettings{}).Scheme(): "go.opentelemetry.io/collector/confmap/provider/fileprovider v1.67.0",
 			yamlprovider.NewFactory().Create(confmap.ProviderSettings{}).Scheme(): "go.opentelemetry.io/collector/confmap/provider/yamlprovider v1.67.0",

@@ -116,7 +116,7 @@ func rendered(t *testing.T) map[string]manifests {
 		require.NoError(t, err)
 		all[filepath.Base(path)] = harness.Objects(t, string(text))
 	}
-	for _, name := range []string{"default.yaml", "ha.yaml", "namespaced.yaml", "trial.yaml", "everything.yaml"} {
+	for _, name := range []string{"default.yaml", "ha.yaml", "single.yaml", "namespaced.yaml", "trial.yaml", "everything.yaml"} {
 		require.Contains(t, slices.Collect(maps.Keys(all)), name)
 	}
 	return all

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -20,6 +21,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
@@ -30,7 +32,7 @@ const endpoint = "otlp.endpoint=http://gateway:4318"
 func containerOf(t *testing.T, m manifests) corev1.Container {
 	t.Helper()
 	containers := only[appsv1.Deployment](t, m, "Deployment").Spec.Template.Spec.Containers
-	require.Len(t, containers, 1)
+	require.NotEmpty(t, containers)
 	return containers[0]
 }
 
@@ -42,14 +44,14 @@ func TestWrongValues(t *testing.T) {
 		expected []string
 	}{
 		"no destination":                       {nil, []string{"nothing receives the events: set otlp.endpoint", "page.enabled=true"}},
-		"an unknown value":                     {[]string{endpoint, "replicas=3"}, []string{"'replicas' not allowed"}},
+		"an unknown value":                     {[]string{endpoint, "replicaCount=3"}, []string{"'replicaCount' not allowed"}},
 		"an unknown value of a group":          {[]string{"otlp.url=http://gateway:4318"}, []string{"'/otlp'", "'url' not allowed"}},
 		"an endpoint without a scheme":         {[]string{"otlp.endpoint=gateway:4318"}, []string{"'/otlp/endpoint'", "'gateway:4318'", "https?://"}},
 		"another protocol":                     {[]string{endpoint, "otlp.protocol=zipkin"}, []string{"'/otlp/protocol'", "'http', 'grpc'"}},
-		"another mode":                         {[]string{endpoint, "mode=deployment"}, []string{"'/mode'", "'single', 'ha', 'stateless'"}},
+		"another mode":                         {[]string{endpoint, "mode=deployment"}, []string{"'/mode'", "'ha', 'single', 'stateless'"}},
 		"a header whose Secret has no key":     {[]string{endpoint, "otlp.secretHeaders.Authorization.name=backend"}, []string{"'/otlp/secretHeaders/Authorization'", "missing property 'key'"}},
 		"TLS without https":                    {[]string{endpoint, "otlp.tls.caSecret.name=ca"}, []string{"otlp.tls is set, but otlp.endpoint does not begin with https://"}},
-		"the page of several replicas":         {[]string{endpoint, "mode=ha", "page.enabled=true"}, []string{"page.enabled does not work with mode=ha"}},
+		"the page of several replicas":         {[]string{endpoint, "replicas=2", "page.enabled=true"}, []string{"page.enabled does not work with several replicas", "Set replicas=1"}},
 		"a text for a switch":                  {[]string{endpoint, "podMonitor.enabled=yes"}, []string{"'/podMonitor/enabled'", "got string, want boolean"}},
 		"an integration that does not exist":   {[]string{endpoint, "rbac.integrations={jenkins}"}, []string{"'/rbac/integrations/0'", "'argo-cd'"}},
 		"a rule that writes":                   {[]string{endpoint, "rbac.extraRules[0].apiGroups={x}", "rbac.extraRules[0].resources={y}", "rbac.extraRules[0].verbs={delete}"}, []string{"'/rbac/extraRules/0/verbs/0'", "'get', 'list', 'watch'"}},
@@ -73,6 +75,24 @@ func TestWrongValues(t *testing.T) {
 		"no selector":                          {[]string{endpoint, "dashboards.lokiSelector="}, []string{"'/dashboards/lokiSelector'"}},
 		"an alert that does not exist":         {[]string{endpoint, "prometheusRule.alerts.CrashLoop.enabled=false"}, []string{"'/prometheusRule/alerts'", "'CrashLoop' not allowed"}},
 		"a Grafana without a scheme":           {[]string{endpoint, "prometheusRule.grafanaURL=grafana.example.com"}, []string{"'/prometheusRule/grafanaURL'", "https?://"}},
+		"a claim that nothing uses":            {[]string{endpoint, "storage.existingClaim=events"}, []string{"mode=ha uses no volume", "set mode=single"}},
+		"a storage class that nothing uses":    {[]string{endpoint, "mode=stateless", "storage.storageClassName=fast"}, []string{"mode=stateless uses no volume", "set mode=single"}},
+		"replicas without leader election":     {[]string{endpoint, "mode=single", "replicas=2"}, []string{"mode=single has no leader election", "set mode=ha or replicas=1"}},
+		"an update without leader election":    {[]string{endpoint, "mode=single", "strategy.type=RollingUpdate"}, []string{"two Collectors must not run at the same time", "set mode=ha"}},
+		"nodes for the Roles of namespaces":    {[]string{endpoint, "namespaces={a}", "rbac.extraRules[0].apiGroups={x,}", "rbac.extraRules[0].resources={pods,nodes}"}, []string{"rbac.extraRules has nodes", "remove namespaces"}},
+		"issuers of the cluster for Roles":     {[]string{endpoint, "namespaces={a}", "rbac.extraRules[0].apiGroups={cert-manager.io}", "rbac.extraRules[0].resources={clusterissuers}"}, []string{"rbac.extraRules has clusterissuers"}},
+		"the metric twice":                     {[]string{endpoint, "prometheus.enabled=true"}, []string{"counts each occurrence twice", "set otlp.signals={logs}"}},
+		"the metric twice, with a preset":      {[]string{"backend.preset=datadog", "backend.secret=s", "prometheus.enabled=true"}, []string{"counts each occurrence twice", "set otlp.signals={logs}"}},
+		"a preset without its Secret":          {[]string{"backend.preset=honeycomb"}, []string{"backend.preset=honeycomb needs credentials", "set backend.secret", "the keys api-key"}},
+		"a preset without an endpoint":         {[]string{"backend.preset=loki"}, []string{"backend.preset=loki needs an endpoint", "or set otlp.endpoint"}},
+		"a Secret without a preset":            {[]string{endpoint, "backend.secret=s"}, []string{"set backend.preset"}},
+		"a preset that does not exist":         {[]string{"backend.preset=loggly"}, []string{"'/backend/preset'", "'grafana-cloud'"}},
+		"a preset with gRPC":                   {[]string{"backend.preset=elastic", "backend.secret=s", "otlp.protocol=grpc"}, []string{"backend.preset=elastic uses OTLP over HTTP"}},
+		"metrics for Loki":                     {[]string{endpoint, "backend.preset=loki", "otlp.signals={logs,metrics}"}, []string{"backend.preset=loki accepts no metrics", "prometheus.enabled=true"}},
+		"a signal that does not exist":         {[]string{endpoint, "otlp.signals={traces}"}, []string{"'/otlp/signals/0'", "'logs', 'metrics'"}},
+		"two monitors":                         {[]string{endpoint, "podMonitor.enabled=true", "serviceMonitor.enabled=true"}, []string{"scrape each pod twice", "enable one of them"}},
+		"a label that is the chart's":          {[]string{endpoint, `commonLabels.app\.kubernetes\.io/name=x`}, []string{"invalid propertyName 'app.kubernetes.io/name'"}},
+		"a setting that no probe has":          {[]string{endpoint, "livenessProbe.httpGet.path=/"}, []string{"'/livenessProbe'", "'httpGet' not allowed"}},
 		"a list where there must be an object": {[]string{endpoint, "tolerations={a}"}, []string{"'/tolerations/0'", "got string, want object"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -97,7 +117,6 @@ func TestEveryValueIsInTheSchema(t *testing.T) {
 	require.NoError(t, yaml.UnmarshalStrict([]byte(harness.Read(t, "deploy", "chart", "values.yaml")), &values))
 	var schema schema
 	require.NoError(t, json.Unmarshal([]byte(harness.Read(t, "deploy", "chart", "values.schema.json")), &schema))
-	delete(schema.Properties, "global")  // Helm sets it.
 	delete(schema.Properties, "enabled") // The condition of a dependency.
 	schema.matches(t, "", values)
 }
@@ -219,7 +238,7 @@ config:
 	changed := render(t, "--set", endpoint, "--values", file).config(t)
 
 	expected := unchanged
-	expected["receivers"] = map[string]any{"kube_events": map[string]any{"start_at": "beginning", "storage": "file_storage"}}
+	expected["receivers"] = map[string]any{"kube_events": map[string]any{"start_at": "beginning", "k8s_leader_elector": "k8s_leader_elector"}}
 	expected["processors"].(map[string]any)["batch"] = map[string]any{}
 	exporter := expected["exporters"].(map[string]any)["otlp_http"].(map[string]any)
 	exporter["retry_on_failure"] = map[string]any{"enabled": true}
@@ -238,7 +257,7 @@ func TestEachReceiverHasItsPosition(t *testing.T) {
 config:
   receivers: {kube_events/prod: {k8s_leader_elector: k8s_leader_elector}}
 `), 0o600))
-	role := only[rbacv1.Role](t, render(t, "--set", endpoint, "--set", "mode=ha", "--values", file), "Role")
+	role := only[rbacv1.Role](t, render(t, "--set", endpoint, "--values", file), "Role")
 	assert.Equal(t, []string{"kube-events-leader-kube-events", "kube-events-leader-kube-events.prod"}, role.Rules[3].ResourceNames)
 }
 
@@ -363,4 +382,121 @@ func TestRulesAreThoseOfTheFile(t *testing.T) {
 	require.Len(t, rule, 1)
 	assert.Equal(t, rules, rule[0].Object["spec"])
 	assert.Equal(t, "prometheus", rule[0].GetLabels()["release"])
+}
+
+// TestTheUpdateOfAMode: without leader election, two Collectors never run at the same time. With it, an
+// update never leaves the release without a Collector that watches.
+func TestTheUpdateOfAMode(t *testing.T) {
+	t.Parallel()
+	rolling := func(surge, unavailable int) appsv1.DeploymentStrategy {
+		maxSurge, maxUnavailable := intstr.FromInt(surge), intstr.FromInt(unavailable)
+		return appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType, RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: &maxSurge, MaxUnavailable: &maxUnavailable}}
+	}
+	recreate := appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
+	for name, test := range map[string]struct {
+		values   []string
+		replicas int32
+		volume   bool
+		budget   bool
+		strategy appsv1.DeploymentStrategy
+	}{
+		"the default":     {nil, 1, false, false, rolling(1, 0)},
+		"two replicas":    {[]string{"--set", "replicas=2"}, 2, false, true, rolling(0, 1)},
+		"mode single":     {[]string{"--set", "mode=single"}, 1, true, false, recreate},
+		"mode stateless":  {[]string{"--set", "mode=stateless"}, 1, false, false, recreate},
+		"paused":          {[]string{"--set", "replicas=0"}, 0, false, false, rolling(1, 0)},
+		"a user's choice": {[]string{"--set", "strategy.type=Recreate"}, 1, false, false, recreate},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			all := render(t, append([]string{"--set", endpoint}, test.values...)...)
+			deployment := only[appsv1.Deployment](t, all, "Deployment")
+			assert.Equal(t, test.replicas, *deployment.Spec.Replicas)
+			assert.Equal(t, test.strategy, deployment.Spec.Strategy)
+			assert.Equal(t, test.volume, len(all.of("PersistentVolumeClaim")) == 1)
+			assert.Equal(t, test.budget, len(all.of("PodDisruptionBudget")) == 1)
+		})
+	}
+}
+
+// TestTheImageOfAnotherRegistry: a registry in image.repository is replaced.
+func TestTheImageOfAnotherRegistry(t *testing.T) {
+	t.Parallel()
+	for repository, expected := range map[string]string{
+		"ghcr.io/kubeevents/otelcol-kubeevents": "mirror.example.com/a/kubeevents/otelcol-kubeevents:v1",
+		"localhost/otelcol":                     "mirror.example.com/a/otelcol:v1",
+		"registry:5000/team/otelcol":            "mirror.example.com/a/team/otelcol:v1",
+		"team/otelcol":                          "mirror.example.com/a/team/otelcol:v1",
+		"otelcol":                               "mirror.example.com/a/otelcol:v1",
+	} {
+		container := containerOf(t, render(t, "--set", endpoint, "--set", "global.imageRegistry=mirror.example.com/a", "--set", "image.repository="+repository, "--set", "image.tag=v1"))
+		assert.Equal(t, expected, container.Image)
+	}
+}
+
+// TestTheMetricIsNotFasterThanItsScrapes: else a scrape misses the zero of a new series.
+func TestTheMetricIsNotFasterThanItsScrapes(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		values   []string
+		expected any
+	}{
+		"no scrapes":                        {[]string{"podMonitor.enabled=true", endpoint}, nil},
+		"a PodMonitor":                      {[]string{"prometheus.enabled=true", "podMonitor.enabled=true", "podMonitor.interval=45s"}, "45s"},
+		"a ServiceMonitor":                  {[]string{"prometheus.enabled=true", "serviceMonitor.enabled=true", "serviceMonitor.interval=2m"}, "2m"},
+		"the default of Prometheus":         {[]string{"prometheus.enabled=true"}, "1m"},
+		"an interval that Prometheus knows": {[]string{"prometheus.enabled=true", "prometheus.scrapeInterval=15s"}, "15s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var arguments []string
+			for _, value := range test.values {
+				arguments = append(arguments, "--set", value)
+			}
+			receiver := render(t, arguments...).config(t)["receivers"].(map[string]any)["kube_events"].(map[string]any)
+			assert.Equal(t, test.expected, receiver["collection_interval"])
+		})
+	}
+}
+
+// TestEachSignalGoesWhereItShould: otlp.signals chooses the pipelines of the endpoint.
+func TestEachSignalGoesWhereItShould(t *testing.T) {
+	t.Parallel()
+	for signals, expected := range map[string]map[string]any{
+		"{logs}":         {"logs": []any{"otlp_http"}, "metrics": []any{"prometheus"}},
+		"{metrics}":      {"metrics": []any{"otlp_http", "prometheus"}},
+		"{logs,metrics}": {"logs": []any{"otlp_http"}, "metrics": []any{"otlp_http", "prometheus"}},
+	} {
+		config := render(t, "--set", endpoint, "--set", "prometheus.enabled=true", "--set", "otlp.signals="+signals).config(t)
+		actual := map[string]any{}
+		for name, pipeline := range config["service"].(map[string]any)["pipelines"].(map[string]any) {
+			actual[name] = pipeline.(map[string]any)["exporters"]
+		}
+		assert.Equal(t, expected, actual, signals)
+	}
+}
+
+// TestReadiness: by default, only the start of a pod depends on what the receiver reports.
+func TestReadiness(t *testing.T) {
+	t.Parallel()
+	byDefault := containerOf(t, render(t, "--set", endpoint))
+	assert.Equal(t, "ready", byDefault.StartupProbe.HTTPGet.Port.StrVal)
+	assert.Equal(t, int32(math.MaxInt32), byDefault.StartupProbe.FailureThreshold, "a missing permission is no reason for a restart")
+	assert.Equal(t, "live", byDefault.ReadinessProbe.HTTPGet.Port.StrVal)
+	strict := containerOf(t, render(t, "--set", endpoint, "--set", "readyOnlyWhileHealthy=true"))
+	assert.Nil(t, strict.StartupProbe)
+	assert.Equal(t, "ready", strict.ReadinessProbe.HTTPGet.Port.StrVal)
+}
+
+// TestEveryPresetIsListed: in the schema, and with a golden output.
+func TestEveryPresetIsListed(t *testing.T) {
+	t.Parallel()
+	var presets map[string]any
+	require.NoError(t, yaml.UnmarshalStrict([]byte(harness.Read(t, "deploy", "chart", "backends.yaml")), &presets))
+	names := slices.Sorted(maps.Keys(presets))
+	assert.Contains(t, harness.Read(t, "deploy", "chart", "values.schema.json"), fmt.Sprintf(`{"enum": [null, "%s"]}`, strings.Join(names, `", "`)))
+	for _, name := range names {
+		assert.FileExists(t, filepath.Join("testdata", "backend-"+name+".yaml"))
+		assert.Contains(t, harness.Read(t, "examples", "backends", "README.md"), "`"+name+"`")
+	}
 }

@@ -30,11 +30,11 @@ type values map[string]any
 func withVolume(c *cluster, t *testing.T, name string) values {
 	t.Helper()
 	c.newVolume(t, name)
-	return values{"storage": values{"storageClassName": name}}
+	return values{"mode": "single", "storage": values{"storageClassName": name}}
 }
 
 // withReplicas are two replicas with leader election.
-func withReplicas(*cluster, *testing.T, string) values { return values{"mode": "ha"} }
+func withReplicas(*cluster, *testing.T, string) values { return values{"replicas": 2} }
 
 // release is an installation of the chart. Its records have its name as k8s.cluster.name.
 type release struct {
@@ -54,7 +54,7 @@ func (c *cluster) newRelease(t *testing.T, name string, mode func(*cluster, *tes
 	c.newNamespace(t, name, "pod-security.kubernetes.io/enforce", "restricted")
 	r := &release{cluster: c, name: name, values: mode(c, t, name), counted: map[string][]account.Record{}}
 	r.values["fullnameOverride"], r.values["clusterName"] = name, name
-	r.values["otlp"] = values{"endpoint": c.endpoint}
+	r.values["otlp"] = values{"endpoint": c.endpoint, "signals": []string{"logs", "metrics"}}
 	if r.values["config"] == nil {
 		r.values["config"] = values{"receivers": values{"kube_events": values{
 			"exclude_namespaces": []string{storms + "*"}, "collection_interval": "2s",
@@ -185,4 +185,4 @@ func (r *release) metric(namespace string) int64 {
 }
 
 // ownSums reports whether each leader has sums of its own.
-func (r *release) ownSums() bool { return r.values["mode"] != nil }
+func (r *release) ownSums() bool { return r.values["mode"] == nil }

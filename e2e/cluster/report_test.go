@@ -46,7 +46,7 @@ func (r *release) mode() string {
 	if mode, ok := r.values["mode"].(string); ok {
 		return mode
 	}
-	return "single"
+	return "ha"
 }
 
 // report collects the rows of all tests of a cluster.

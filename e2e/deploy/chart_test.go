@@ -47,7 +47,7 @@ func TestTheAPIServerAcceptsEveryManifest(t *testing.T) {
 	for name, all := range renderings(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for _, object := range all.but("PodMonitor", "PrometheusRule") {
+			for _, object := range all.but("PodMonitor", "PrometheusRule", "ServiceMonitor") {
 				if object.GetNamespace() != "" {
 					object.SetNamespace(namespace)
 				}
@@ -114,11 +114,11 @@ func TestHelm(t *testing.T) {
 		return found
 	}
 
-	release("install", "released", chart, "--set", endpoint)
+	release("install", "released", chart, "--set", endpoint, "--set", "mode=single")
 	assert.Equal(t, appsv1.RecreateDeploymentStrategyType, deployment().Spec.Strategy.Type)
 	volume := claim().UID
 
-	release("upgrade", "released", chart, "--set", endpoint, "--set", "mode=ha")
+	release("upgrade", "released", chart, "--set", endpoint, "--set", "replicas=2")
 	assert.Equal(t, appsv1.RollingUpdateDeploymentStrategyType, deployment().Spec.Strategy.Type)
 	assert.Equal(t, int32(2), *deployment().Spec.Replicas)
 	_, err := kube.PolicyV1().PodDisruptionBudgets(namespace).Get(t.Context(), "released-kube-events", metav1.GetOptions{})
@@ -135,7 +135,7 @@ func TestHelm(t *testing.T) {
 	assert.True(t, apierrors.IsNotFound(err), "%v", err)
 	assert.Equal(t, volume, claim().UID)
 
-	release("install", "released", chart, "--set", endpoint)
+	release("install", "released", chart, "--set", endpoint, "--set", "mode=single")
 	assert.Equal(t, volume, claim().UID)
 	release("uninstall", "released", "--wait", "--timeout", "1m")
 }

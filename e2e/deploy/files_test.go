@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	sigsyaml "sigs.k8s.io/yaml"
 
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
@@ -32,25 +34,27 @@ func readManifests(t *testing.T, path string) manifests {
 // operatorSpec are the fields of an OpenTelemetryCollector, opentelemetry.io/v1beta1, that are
 // used.
 type operatorSpec struct {
-	Mode                     string                      `json:"mode"`
-	Replicas                 int32                       `json:"replicas"`
-	Image                    string                      `json:"image"`
-	UpgradeStrategy          string                      `json:"upgradeStrategy"`
-	ServiceAccount           string                      `json:"serviceAccount"`
-	DeploymentUpdateStrategy appsv1.DeploymentStrategy   `json:"deploymentUpdateStrategy"`
-	Env                      []corev1.EnvVar             `json:"env"`
-	Resources                corev1.ResourceRequirements `json:"resources"`
-	PodSecurityContext       *corev1.PodSecurityContext  `json:"podSecurityContext"`
-	SecurityContext          *corev1.SecurityContext     `json:"securityContext"`
-	VolumeMounts             []corev1.VolumeMount        `json:"volumeMounts"`
-	Volumes                  []corev1.Volume             `json:"volumes"`
-	NodeSelector             map[string]string           `json:"nodeSelector"`
-	Config                   map[string]any              `json:"config"`
+	Mode                      string                            `json:"mode"`
+	Replicas                  int32                             `json:"replicas"`
+	Image                     string                            `json:"image"`
+	UpgradeStrategy           string                            `json:"upgradeStrategy"`
+	ServiceAccount            string                            `json:"serviceAccount"`
+	DeploymentUpdateStrategy  appsv1.DeploymentStrategy         `json:"deploymentUpdateStrategy"`
+	Env                       []corev1.EnvVar                   `json:"env"`
+	Resources                 corev1.ResourceRequirements       `json:"resources"`
+	PodDisruptionBudget       *policyv1.PodDisruptionBudgetSpec `json:"podDisruptionBudget"`
+	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints"`
+	PodSecurityContext        *corev1.PodSecurityContext        `json:"podSecurityContext"`
+	SecurityContext           *corev1.SecurityContext           `json:"securityContext"`
+	VolumeMounts              []corev1.VolumeMount              `json:"volumeMounts"`
+	Volumes                   []corev1.Volume                   `json:"volumes"`
+	NodeSelector              map[string]string                 `json:"nodeSelector"`
+	Config                    map[string]any                    `json:"config"`
 }
 
-func readOperatorSpec(t *testing.T) (spec operatorSpec) {
+func readOperatorSpec(t *testing.T, file string) (spec operatorSpec) {
 	t.Helper()
-	collector := readManifests(t, "operator/collector.yaml").of("OpenTelemetryCollector")
+	collector := readManifests(t, "operator/"+file).of("OpenTelemetryCollector")
 	require.Len(t, collector, 1)
 	text, err := json.Marshal(collector[0].Object["spec"])
 	require.NoError(t, err)
@@ -60,7 +64,17 @@ func readOperatorSpec(t *testing.T) (spec operatorSpec) {
 
 func TestTheOperatorsCollectorIsThatOfTheChart(t *testing.T) {
 	t.Parallel()
-	spec, all := readOperatorSpec(t), chart(t, "kube-events", "http://otel-gateway.observability:4318")
+	for file, values := range map[string][]string{"collector.yaml": {"mode=single"}, "ha.yaml": {"replicas=2"}} {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			isThatOfTheChart(t, file, values...)
+		})
+	}
+}
+
+func isThatOfTheChart(t *testing.T, file string, values ...string) {
+	t.Helper()
+	spec, all := readOperatorSpec(t, file), chart(t, "kube-events", "http://otel-gateway.observability:4318", values...)
 	deployment := only[appsv1.Deployment](t, all, "Deployment")
 	pod := deployment.Spec.Template.Spec
 	c := pod.Containers[0]
@@ -84,25 +98,36 @@ func TestTheOperatorsCollectorIsThatOfTheChart(t *testing.T) {
 	extensions := expected["extensions"].(map[string]any)
 	extensions["health_check"] = map[string]any{"endpoint": "0.0.0.0:13133"}
 	delete(extensions, "health_check/ready")
-	expected["service"].(map[string]any)["extensions"] = []any{"health_check", "file_storage"}
+	expected["service"].(map[string]any)["extensions"] = slices.DeleteFunc(expected["service"].(map[string]any)["extensions"].([]any),
+		func(extension any) bool { return extension == "health_check/ready" })
 	config, err := json.Marshal(expected)
 	require.NoError(t, err)
 	actual, err := json.Marshal(spec.Config)
 	require.NoError(t, err)
 	assert.JSONEq(t, strings.Replace(string(config), `"host":""`, `"host":"0.0.0.0"`, 1), string(actual))
 	isAccepted(t, spec.Config, spec.Env)
+	for _, kind := range []string{"Role", "RoleBinding"} {
+		for i, object := range all.of(kind) {
+			object.SetLabels(nil)
+			assert.Equal(t, object, readManifests(t, "operator/"+file).of(kind)[i])
+		}
+	}
+	if budgets := all.of("PodDisruptionBudget"); len(budgets) > 0 {
+		assert.Equal(t, decoded[policyv1.PodDisruptionBudget](t, budgets[0].Object).Spec.MaxUnavailable, spec.PodDisruptionBudget.MaxUnavailable)
+	}
 }
 
 // isAccepted asks the Collector whether it would start with a configuration.
 func isAccepted(t *testing.T, config map[string]any, environment []corev1.EnvVar) {
 	t.Helper()
+	if storage, found := config["extensions"].(map[string]any)["file_storage"]; found {
+		storage.(map[string]any)["directory"] = t.TempDir() // It has to exist.
+	}
 	text, err := json.Marshal(config)
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	require.NoError(t, os.WriteFile(file, text, 0o600))
-	harness.Validate(t, environment, "--config", file,
-		// It has to exist.
-		"--config", "yaml:extensions::file_storage::directory: "+t.TempDir())
+	harness.Validate(t, environment, "--config", file)
 }
 
 // dryRun is what make would run.
@@ -138,12 +163,14 @@ func TestThereIsOneVersion(t *testing.T) {
 	t.Parallel()
 	version := strings.TrimSpace(harness.Read(t, "VERSION"))
 	for file, says := range map[string]string{
-		"distribution/builder.yaml":       "\n  version: " + version + "\n",
-		"deploy/chart/Chart.yaml":         "\nversion: " + version + "\nappVersion: " + version + "\n",
-		"deploy/manifests/default.yaml":   "/otelcol-kubeevents:" + version + "\n",
-		"deploy/operator/collector.yaml":  ":" + version + "\n",
-		"docs/opentelemetry-registry.yml": "\n  version: v" + version + "\n",
-		"CHANGELOG.md":                    "\n## [" + version + "]",
+		"distribution/builder.yaml":      "\n  version: " + version + "\n",
+		"deploy/chart/Chart.yaml":        "\nversion: " + version + "\nappVersion: " + version + "\n",
+		"deploy/manifests/default.yaml":  "/otelcol-kubeevents:" + version + "\n",
+		"deploy/operator/collector.yaml": ":" + version + "\n",
+		"deploy/operator/ha.yaml":        ":" + version + "\n",
+
+		"deploy/opentelemetry-chart/values.yaml": "\n  tag: " + version + "\n",
+		"CHANGELOG.md":                           "\n## [" + version + "]",
 	} {
 		assert.Contains(t, harness.Read(t, file), says, file)
 	}

@@ -287,8 +287,12 @@ func (p *pod) lives(t *testing.T) (int, string) {
 	return p.probe(t, p.Spec.Containers[0].LivenessProbe)
 }
 
+// ready is the answer that decides whether the Pod becomes ready: that of the startup probe, if there is one.
 func (p *pod) ready(t *testing.T) (int, string) {
 	t.Helper()
+	if startup := p.Spec.Containers[0].StartupProbe; startup != nil {
+		return p.probe(t, startup)
+	}
 	return p.probe(t, p.Spec.Containers[0].ReadinessProbe)
 }
 

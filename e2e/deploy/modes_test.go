@@ -45,7 +45,7 @@ func TestTheWholeCluster(t *testing.T) {
 
 	t.Run("single", func(t *testing.T) {
 		backend := harness.NewBackend(t)
-		kube.apply(t, chart(t, namespace, backend.URL, "createNamespace=true", "clusterName=test-1"))
+		kube.apply(t, chart(t, namespace, backend.URL, "createNamespace=true", "mode=single", "clusterName=test-1"))
 		pods := kube.podsOf(t, namespace, 1)
 		p := k.run(t, pods[0])
 		p.isWell(t)
@@ -68,9 +68,30 @@ func TestTheWholeCluster(t *testing.T) {
 		p.terminate(t)
 	})
 
+	t.Run("default", func(t *testing.T) {
+		backend := harness.NewBackend(t)
+		kube.apply(t, chart(t, namespace, backend.URL, "createNamespace=true"))
+		pods := kube.podsOf(t, namespace, 1)
+		p := k.run(t, pods[0])
+		p.isWell(t)
+		kube.makeDeployment(t, watched, "first")
+		p.delivers(t, backend, watched, "first", kube.UID(t))
+
+		p.terminate(t)
+		kube.makeDeployment(t, watched, "between")
+		kube.awaitEvents(t, watched, "between")
+		p = k.run(t, pods[0])
+		p.delivers(t, backend, watched, "between", kube.UID(t))
+		p.isWell(t)
+		for uid, times := range countedBy(backend.Records("k8s.namespace.name", watched), "log.record.uid") {
+			assert.Equal(t, 1, times, "%s: a restart repeats nothing", uid)
+		}
+		p.terminate(t)
+	})
+
 	t.Run("ha", func(t *testing.T) {
 		backend := harness.NewBackend(t)
-		kube.apply(t, chart(t, namespace, backend.URL, "createNamespace=true", "mode=ha"))
+		kube.apply(t, chart(t, namespace, backend.URL, "createNamespace=true", "replicas=2"))
 		var replicas []*pod
 		for _, spec := range kube.podsOf(t, namespace, 2) {
 			replicas = append(replicas, k.run(t, spec))
@@ -99,9 +120,8 @@ func TestASingleNamespace(t *testing.T) {
 	t.Parallel()
 	const namespace = "team-a"
 	kube.newNamespace(t, namespace)
-	kube.newVolume(t)
 	backend := harness.NewBackend(t)
-	objects := chart(t, namespace, backend.URL, "namespaces={team-a}", "runAsUser=null")
+	objects := chart(t, namespace, backend.URL, "namespaces={team-a}", "runAsUser=null", "mode=stateless")
 	assert.Empty(t, objects.of("ClusterRole"))
 
 	// Without its rights the Collector runs, and reports that it is not ready, and why.
@@ -136,12 +156,33 @@ func TestASingleNamespace(t *testing.T) {
 	p.terminate(t)
 }
 
+// TestAnOutageOfTheBackend does not make a Pod unready, so it blocks no rollout. What the receiver
+// reports names it.
+func TestAnOutageOfTheBackend(t *testing.T) {
+	needContainers(t)
+	t.Parallel()
+	namespace := kube.newNamespace(t, "outage")
+	kube.apply(t, chart(t, namespace, "http://127.0.0.1:1", "namespaces={outage}")) // Nothing listens there.
+	p := kubelet{kube, t.TempDir()}.run(t, kube.podsOf(t, namespace, 1)[0])
+	p.isWell(t)
+	kube.makeDeployment(t, namespace, "fe")
+	kube.awaitEvents(t, namespace, "fe")
+	harness.Eventually(t, func() bool {
+		code, page := p.get(t, "13134", "/status?verbose")
+		return code == http.StatusInternalServerError && strings.Contains(page, "the logs pipeline has accepted no events")
+	}, "the outage in the status")
+	code, page := p.probe(t, p.Spec.Containers[0].ReadinessProbe)
+	assert.Equal(t, http.StatusOK, code, page)
+	code, page = p.lives(t)
+	assert.Equal(t, http.StatusOK, code, page)
+	p.terminate(t)
+}
+
 func TestTheNamespacesOfATenant(t *testing.T) {
 	needContainers(t)
 	t.Parallel()
 	kube.newNamespace(t, "shop")
 	kube.newNamespace(t, "shop-data")
-	kube.newVolume(t)
 	backend := harness.NewBackend(t)
 	kube.apply(t, chart(t, "shop", backend.URL, "namespaces={shop,shop-data}"))
 	p := kubelet{kube, t.TempDir()}.run(t, kube.podsOf(t, "shop", 1)[0])

@@ -58,8 +58,10 @@ func TestTheRulesAreDocumented(t *testing.T) {
 	for _, mode := range []string{"single", "ha", "stateless"} {
 		assert.Equal(t, rules, chart(t, "kube-events", "http://gateway:4318", "mode="+mode).role(t, "kube-events").Rules)
 	}
-	assert.Equal(t, rules, readManifests(t, "operator/collector.yaml").role(t, "kube-events").Rules)
-	namespaced := chart(t, "shop", "http://gateway:4318", "namespaces={shop,shop-data}")
+	for _, file := range []string{"collector.yaml", "ha.yaml"} {
+		assert.Equal(t, rules, readManifests(t, "operator/"+file).role(t, "kube-events").Rules)
+	}
+	namespaced := chart(t, "shop", "http://gateway:4318", "mode=stateless", "namespaces={shop,shop-data}")
 	assert.Empty(t, namespaced.of("ClusterRole"))
 	assert.Empty(t, namespaced.of("ClusterRoleBinding"))
 	roles := namespaced.of("Role")

@@ -2,9 +2,14 @@
 {{- define "kube-events.config" -}}
 {{- $config := include "kube-events.ownConfig" . | fromYaml -}}
 {{- if hasKey $config "Error" -}}{{- fail (printf "the chart's own configuration is not valid YAML: %s" $config.Error) -}}{{- end -}}
+{{- if include "kube-events.sends" . -}}
+{{- $sending := include "kube-events.sending" . | fromYaml -}}
+{{- include "kube-events.merge" (list $config $sending) -}}
+{{- $_ := set $config.service "extensions" (concat $config.service.extensions (keys ($sending.extensions | default dict) | sortAlpha)) -}}
+{{- end -}}
 {{- include "kube-events.merge" (list $config (deepCopy .Values.config)) -}}
 {{- if not (dig "service" "pipelines" dict $config) -}}
-{{- fail "nothing receives the events: set otlp.endpoint (such as http://otel-gateway.observability:4318), or page.enabled=true" -}}
+{{- fail "nothing receives the events: set otlp.endpoint (such as http://otel-gateway.observability:4318), backend.preset, or page.enabled=true" -}}
 {{- end -}}
 {{- toYaml $config -}}
 {{- end -}}
@@ -27,12 +32,20 @@ key. mergeOverwrite cannot set an empty list, and cannot remove.
 {{- end -}}
 
 {{- define "kube-events.ownConfig" -}}
-{{- $otlp := printf "otlp_%s" .Values.otlp.protocol -}}
+{{- $preset := include "kube-events.preset" . | fromYaml -}}
 {{- $logs := list -}}
 {{- $metrics := list -}}
-{{- if .Values.otlp.endpoint -}}
-{{- $logs = append $logs $otlp -}}
-{{- $metrics = append $metrics $otlp -}}
+{{- $logsProcessors := list "memory_limiter" "resource/source" -}}
+{{- $metricsProcessors := list "memory_limiter" -}}
+{{- range include "kube-events.signals" . | fromJsonArray -}}
+{{- $pipeline := get $preset . -}}
+{{- if eq . "logs" -}}
+{{- range $pipeline.exporters -}}{{- $logs = append $logs (include "kube-events.exporter" (list $ .)) -}}{{- end -}}
+{{- $logsProcessors = concat $logsProcessors $pipeline.processors -}}
+{{- else -}}
+{{- range $pipeline.exporters -}}{{- $metrics = append $metrics (include "kube-events.exporter" (list $ .)) -}}{{- end -}}
+{{- $metricsProcessors = concat $metricsProcessors $pipeline.processors -}}
+{{- end -}}
 {{- end -}}
 {{- if .Values.page.enabled -}}{{- $logs = append $logs "event_page" -}}{{- end -}}
 {{- if .Values.prometheus.enabled -}}{{- $metrics = append $metrics "prometheus" -}}{{- end -}}
@@ -47,9 +60,9 @@ receivers:
     {{- with .Values.namespaces }}
     namespaces: {{ toJson . }}
     {{- end }}
-    {{- if and .Values.prometheus.enabled .Values.podMonitor.enabled }}
+    {{- if .Values.prometheus.enabled }}
     # Not shorter than the interval of the scrapes, which must not miss the zero of a new series.
-    collection_interval: {{ .Values.podMonitor.interval }}
+    collection_interval: {{ include "kube-events.scrapeInterval" . }}
     {{- end }}
     {{- if eq .Values.mode "single" }}
     # A restart loses nothing. It repeats only the records that a crash interrupted, byte for byte.
@@ -70,15 +83,6 @@ processors:
   resource/source:
     attributes: [{key: log.source, value: kube_events, action: upsert}]
 exporters:
-  {{- if .Values.otlp.endpoint }}
-  {{ $otlp }}:
-    endpoint: ${env:OTLP_ENDPOINT}
-    {{- include "kube-events.headers" . | nindent 4 }}
-    {{- include "kube-events.tls" . | nindent 4 }}
-    # Without a queue, the receiver knows what the backend has accepted. It retries the rest itself.
-    sending_queue: {enabled: false}
-    retry_on_failure: {enabled: false}
-  {{- end }}
   {{- if .Values.page.enabled }}
   # Everybody who can connect sees all events. `kubectl port-forward` reaches the loopback interface,
   # other pods do not.
@@ -119,13 +123,13 @@ service:
     {{- with $logs }}
     logs:
       receivers: [kube_events]
-      processors: [memory_limiter, resource/source]
+      processors: {{ toJson $logsProcessors }}
       exporters: {{ toJson . }}
     {{- end }}
     {{- with $metrics }}
     metrics:
       receivers: [kube_events]
-      processors: [memory_limiter]
+      processors: {{ toJson $metricsProcessors }}
       exporters: {{ toJson . }}
     {{- end }}
   telemetry:
@@ -139,13 +143,17 @@ service:
 {{- end -}}
 
 {{- define "kube-events.headers" -}}
-{{- if or .Values.otlp.headers .Values.otlp.secretHeaders -}}
+{{- $authorization := and .Values.backend.secret (has (.Values.backend.preset | default "otlp") (list "otlp" "loki")) -}}
+{{- if or .Values.otlp.headers .Values.otlp.secretHeaders $authorization -}}
 headers:
+  {{- if $authorization }}
+  Authorization: ${literalenv:{{ include "kube-events.backendVariable" "authorization" }}}
+  {{- end }}
   {{- range $name, $value := .Values.otlp.headers }}
-  {{ $name }}: {{ $value | quote }}
+  {{ $name }}: {{ $value | replace "$" "$$" | quote }}
   {{- end }}
   {{- range $name, $_ := .Values.otlp.secretHeaders }}
-  {{ $name }}: ${env:{{ include "kube-events.headerVariable" $name }}}
+  {{ $name }}: ${literalenv:{{ include "kube-events.headerVariable" $name }}}
   {{- end }}
 {{- end -}}
 {{- end -}}
@@ -159,7 +167,7 @@ headers:
 
 {{- define "kube-events.tls" -}}
 {{- if include "kube-events.usesTLS" . -}}
-{{- if not (hasPrefix "https://" .Values.otlp.endpoint) -}}
+{{- if not (hasPrefix "https://" (.Values.otlp.endpoint | default "https://")) -}}
 {{- fail "otlp.tls is set, but otlp.endpoint does not begin with https://" -}}
 {{- end -}}
 tls:

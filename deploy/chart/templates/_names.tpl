@@ -1,22 +1,40 @@
+{{/* The name of the application. */}}
+{{- define "kube-events.application" -}}
+{{- .Values.nameOverride | default .Chart.Name -}}
+{{- end -}}
+
 {{/* The name of all objects: that of the release, if the release is called kube-events. */}}
 {{- define "kube-events.name" -}}
+{{- $application := include "kube-events.application" . -}}
 {{- if .Values.fullnameOverride -}}
 {{- .Values.fullnameOverride -}}
-{{- else if contains .Chart.Name .Release.Name -}}
+{{- else if contains $application .Release.Name -}}
 {{- .Release.Name | trunc 40 | trimSuffix "-" -}}
 {{- else -}}
-{{- printf "%s-%s" (.Release.Name | trunc 28 | trimSuffix "-") .Chart.Name -}}
+{{- $application = $application | trunc 24 | trimSuffix "-" -}}
+{{- printf "%s-%s" (.Release.Name | trunc (sub 39 (len $application) | int) | trimSuffix "-") $application -}}
 {{- end -}}
 {{- end -}}
 
 {{- define "kube-events.selector" -}}
-app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/name: {{ include "kube-events.application" . }}
 app.kubernetes.io/instance: {{ .Release.Name | toYaml }}
 {{- end -}}
 
 {{- define "kube-events.labels" -}}
+{{- include "kube-events.labelsAnd" (list . dict) -}}
+{{- end -}}
+
+{{/* The labels of all objects, and others: (list $ OTHERS). */}}
+{{- define "kube-events.labelsAnd" -}}
+{{- $others := index . 1 -}}
+{{- with index . 0 -}}
 {{ include "kube-events.selector" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+{{- with merge (dict) $others .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
 {{- end -}}
 
 {{/* A ClusterRole with this label adds its rules to the permissions of the Collector. */}}
@@ -29,10 +47,28 @@ kubeevents.github.io/aggregate-to-{{ include "kube-events.name" . }}
 {{- end -}}
 
 {{- define "kube-events.image" -}}
+{{- $repository := .Values.image.repository -}}
+{{- with .Values.global.imageRegistry -}}
+{{- /* The part before the first slash is a registry if it has a dot or a port, or is localhost. */ -}}
+{{- $repository = printf "%s/%s" . (regexReplaceAll "^([^/]*[.:][^/]*|localhost)/" $repository "") -}}
+{{- end -}}
 {{- if .Values.image.digest -}}
-{{- printf "%s@%s" .Values.image.repository .Values.image.digest -}}
+{{- printf "%s@%s" $repository .Values.image.digest -}}
 {{- else -}}
-{{- printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) -}}
+{{- printf "%s:%s" $repository (.Values.image.tag | default .Chart.AppVersion) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The Secrets for the registry. A parent chart may write them as names, or as objects. */}}
+{{- define "kube-events.pullSecrets" -}}
+{{- $secrets := list -}}
+{{- range concat .Values.image.pullSecrets .Values.global.imagePullSecrets -}}
+{{- if kindIs "map" . -}}{{- $secrets = append $secrets (dict "name" .name) -}}
+{{- else -}}{{- $secrets = append $secrets (dict "name" .) -}}{{- end -}}
+{{- end -}}
+{{- with uniq $secrets -}}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
 {{- end -}}
 {{- end -}}
 
@@ -64,5 +100,44 @@ OTLP_HEADER_{{ . | upper | replace "-" "_" }}
 {{- $mib := regexFind "^[0-9]+" $limit | int64 -}}
 {{- if hasSuffix "Gi" $limit -}}{{- $mib = mul $mib 1024 -}}{{- end -}}
 {{- printf "%dMiB" (div (mul $mib 74) 100) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The security context of the pods. */}}
+{{- define "kube-events.podSecurityContext" -}}
+{{- $context := dict "runAsNonRoot" true "fsGroupChangePolicy" "OnRootMismatch" "seccompProfile" (dict "type" "RuntimeDefault") -}}
+{{- if not (kindIs "invalid" .Values.runAsUser) -}}
+{{- range list "runAsUser" "runAsGroup" "fsGroup" -}}{{- $_ := set $context . (int64 $.Values.runAsUser) -}}{{- end -}}
+{{- end -}}
+{{- include "kube-events.merge" (list $context (deepCopy .Values.podSecurityContext)) -}}
+{{- toYaml $context -}}
+{{- end -}}
+
+{{/* The security context of the Collector's container. */}}
+{{- define "kube-events.securityContext" -}}
+{{- $context := dict "allowPrivilegeEscalation" false "readOnlyRootFilesystem" true "capabilities" (dict "drop" (list "ALL")) -}}
+{{- include "kube-events.merge" (list $context (deepCopy .Values.securityContext)) -}}
+{{- toYaml $context -}}
+{{- end -}}
+
+{{/* The strategy of the Deployment. */}}
+{{- define "kube-events.strategy" -}}
+{{- if .Values.strategy -}}
+{{- toYaml .Values.strategy -}}
+{{- else if ne .Values.mode "ha" -}}
+# Two Collectors without leader election emit everything twice, and cannot share a volume.
+type: Recreate
+{{- else if gt (int .Values.replicas) 1 -}}
+# Replace one replica at a time, so that there is always a standby that has watched for some time.
+type: RollingUpdate
+rollingUpdate:
+  maxSurge: 0
+  maxUnavailable: 1
+{{- else -}}
+# The new pod watches as a standby before the old one stops.
+type: RollingUpdate
+rollingUpdate:
+  maxSurge: 1
+  maxUnavailable: 0
 {{- end -}}
 {{- end -}}

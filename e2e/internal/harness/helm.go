@@ -13,11 +13,11 @@ import (
 // HelmPath is where helm is that make built.
 func HelmPath() string { return InRepository("build", "tools", "helm") }
 
-// Chart renders the chart as `helm template` does, as a release in a namespace. The other arguments
+// Chart renders what `helm install` applies, as a release in a namespace. The other arguments
 // are helm's, such as --set and --values.
 func Chart(t testing.TB, release, namespace string, arguments ...string) []*unstructured.Unstructured {
 	t.Helper()
-	manifest, stderr, err := HelmTemplate(t, release, namespace, arguments...)
+	manifest, stderr, err := HelmTemplate(t, release, namespace, append([]string{"--skip-tests"}, arguments...)...)
 	if err != nil {
 		t.Fatalf("helm template: %v: %s", err, stderr)
 	}

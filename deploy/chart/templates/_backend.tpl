@@ -1,0 +1,97 @@
+{{/* The preset of backends.yaml that backend.preset names, or that of a plain OTLP endpoint. */}}
+{{- define "kube-events.preset" -}}
+{{- get (.Files.Get "backends.yaml" | fromYaml) (.Values.backend.preset | default "otlp") | toYaml -}}
+{{- end -}}
+
+{{/* Whether the Collector sends something by OTLP. */}}
+{{- define "kube-events.sends" -}}
+{{- if or .Values.otlp.endpoint .Values.backend.preset -}}true{{- end -}}
+{{- end -}}
+
+{{/* Which signals: a list. */}}
+{{- define "kube-events.signals" -}}
+{{- $preset := include "kube-events.preset" . | fromYaml -}}
+{{- $signals := list -}}
+{{- if include "kube-events.sends" . -}}
+{{- range .Values.otlp.signals | default (list "logs" "metrics") -}}
+{{- if hasKey $preset . -}}{{- $signals = append $signals . -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $signals -}}
+{{- end -}}
+
+{{/* The name of the exporter with this name in a preset, for the protocol. */}}
+{{- define "kube-events.exporter" -}}
+{{- $name := index . 1 -}}
+{{- with index . 0 -}}
+{{- $name | replace "otlp_http" (printf "otlp_%s" .Values.otlp.protocol) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The parts of the configuration that send, for the signals. */}}
+{{- define "kube-events.sending" -}}
+{{- $preset := include "kube-events.preset" . | fromYaml -}}
+{{- $exporters := dict -}}
+{{- range include "kube-events.signals" . | fromJsonArray -}}
+{{- range (get $preset .).exporters -}}
+{{- $exporter := include "kube-events.ownExporter" (list $ $preset) | fromYaml -}}
+{{- include "kube-events.merge" (list $exporter (dig "config" "exporters" . dict $preset)) -}}
+{{- $_ := set $exporters (include "kube-events.exporter" (list $ .)) $exporter -}}
+{{- end -}}
+{{- end -}}
+{{- $config := deepCopy (omit $preset.config "exporters") -}}
+{{- /* A processor that no pipeline has does nothing, but it would stay in the file. */ -}}
+{{- if not (has "metrics" (include "kube-events.signals" . | fromJsonArray)) -}}
+{{- range dig "metrics" "processors" list $preset -}}{{- $_ := unset $config.processors . -}}{{- end -}}
+{{- end -}}
+{{- if not (has "logs" (include "kube-events.signals" . | fromJsonArray)) -}}
+{{- range $preset.logs.processors -}}{{- $_ := unset $config.processors . -}}{{- end -}}
+{{- end -}}
+{{- toYaml (set $config "exporters" $exporters) -}}
+{{- end -}}
+
+{{/* What each exporter has: (list $ PRESET). */}}
+{{- define "kube-events.ownExporter" -}}
+{{- $preset := index . 1 -}}
+{{- with index . 0 -}}
+endpoint: ${env:OTLP_ENDPOINT{{ if not .Values.otlp.endpoint }}{{ with $preset.endpoint }}:-{{ . }}{{ end }}{{ end }}}
+{{ include "kube-events.headers" . }}
+{{ include "kube-events.tls" . }}
+# Without a queue, the receiver knows what the backend has accepted. It retries the rest itself.
+sending_queue: {enabled: false}
+retry_on_failure: {enabled: false}
+{{- end -}}
+{{- end -}}
+
+{{/* The variable of a key in the backend's Secret. */}}
+{{- define "kube-events.backendVariable" -}}
+BACKEND_{{ . | upper | replace "-" "_" }}
+{{- end -}}
+
+{{/* The variables of the backend. */}}
+{{- define "kube-events.backendEnv" -}}
+{{- $preset := include "kube-events.preset" . | fromYaml -}}
+{{- with .Values.otlp.endpoint }}
+- name: OTLP_ENDPOINT
+  value: {{ . | quote }}
+{{- end }}
+{{- if .Values.backend.secret }}
+{{- if not .Values.otlp.endpoint }}
+- name: OTLP_ENDPOINT
+  valueFrom:
+    secretKeyRef:
+      name: {{ .Values.backend.secret | toYaml }}
+      key: endpoint
+      {{- if $preset.endpoint }}
+      optional: true
+      {{- end }}
+{{- end }}
+{{- range concat $preset.keys ($preset.optionalKeys | default list) }}
+- name: {{ include "kube-events.backendVariable" . }}
+  valueFrom:
+    secretKeyRef:
+      name: {{ $.Values.backend.secret | toYaml }}
+      key: {{ . }}
+{{- end }}
+{{- end }}
+{{- end -}}
