@@ -210,7 +210,7 @@ func (c *Config) validateNamespaces() error {
 	errs := globs("exclude_namespaces", c.ExcludeNamespaces)
 	for i, namespace := range c.Namespaces {
 		if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
-			errs = errors.Join(errs, fmt.Errorf("namespaces[%d]: %q is no namespace name; list names, not globs, or leave namespaces empty to watch all", i, namespace))
+			errs = errors.Join(errs, fmt.Errorf("namespaces[%d]: %q is not a namespace name; list names, not globs, or leave namespaces empty to watch all", i, namespace))
 			continue
 		}
 		if slices.Contains(c.Namespaces[:i], namespace) {
