@@ -34,6 +34,7 @@ LINTER       := build/tools/golangci-lint
 ACTIONLINT   := build/tools/actionlint
 VULNCHECK    := build/tools/govulncheck
 HELM         := build/tools/helm
+HELM_DOCS    := build/tools/helm-docs
 COSIGN       := build/tools/cosign
 DEMO         := build/demo
 SIMULATION   := build/simulation.test
@@ -251,7 +252,8 @@ render = { echo "\# Rendered from deploy/chart with deploy/manifests/values/$(1)
 RENDER_MANIFESTS := $(call render,default,kube-events) && $(call render,ha,kube-events) && $(call render,single,kube-events) && \
 	$(call render,namespaced,team-a) && $(call render,trial,kube-events) && \
 	$(call render,integrations,kube-events,--show-only templates/integrations.yaml) && \
-	$(call render,prometheusrule,kube-events,--show-only templates/prometheusrule.yaml)
+	$(call render,prometheusrule,kube-events,--show-only templates/prometheusrule.yaml) && \
+	$(CURDIR)/$(HELM_DOCS) --chart-search-root deploy/chart --log-level warning
 
 .PHONY: generate
 generate: $(MDATAGEN) $(OCB) manifests ## Generate documentation.md and internal/metadata from metadata.yaml, the dashboards, deploy/manifests, and distribution/otelcol
@@ -263,12 +265,12 @@ generate: $(MDATAGEN) $(OCB) manifests ## Generate documentation.md and internal
 GENERATE_OTELCOL := $(CURDIR)/$(OCB) --config distribution/builder.yaml --skip-compilation
 
 .PHONY: manifests
-manifests: $(HELM) ## Render deploy/manifests from the chart
+manifests: $(HELM) $(HELM_DOCS) ## Render deploy/manifests from the chart, and write deploy/chart/README.md from its values
 	@$(RENDER_MANIFESTS)
 
 # Generate in a copy, so that the check never changes the working tree.
 .PHONY: check-generated
-check-generated: $(MDATAGEN) $(OCB) $(HELM) ## Fail if generated files are stale
+check-generated: $(MDATAGEN) $(OCB) $(HELM) $(HELM_DOCS) ## Fail if generated files are stale
 	@rm -rf build/regenerated && mkdir -p build/regenerated
 	@git ls-files --cached --others --exclude-standard -- . ':!controlplane' ':!distribution/image' ':!e2e' ':!tools' | while read -r file; do \
 		if [ -e "$$file" ]; then mkdir -p "build/regenerated/$$(dirname "$$file")" && cp "$$file" "build/regenerated/$$file"; fi; \
@@ -451,6 +453,10 @@ $(COSIGN): tools/cosign/go.mod tools/cosign/go.sum
 $(ACTIONLINT): tools/actionlint/go.mod tools/actionlint/go.sum
 	@echo "building actionlint ..."
 	@cd tools/actionlint && $(BUILD) -o ../../$@ github.com/rhysd/actionlint/cmd/actionlint
+
+$(HELM_DOCS): tools/helm-docs/go.mod tools/helm-docs/go.sum
+	@echo "building helm-docs ..."
+	@cd tools/helm-docs && $(BUILD) -o ../../$@ github.com/norwoodj/helm-docs/cmd/helm-docs
 
 $(LINTER): tools/lint/go.mod tools/lint/go.sum
 	@echo "building golangci-lint (the first time takes a few minutes) ..."

@@ -28,7 +28,7 @@ func NewFactory() confmap.ProviderFactory {
 func (provider) Retrieve(_ context.Context, uri string, _ confmap.WatcherFunc) (*confmap.Retrieved, error) {
 	name, found := strings.CutPrefix(uri, scheme+":")
 	if !found {
-		return nil, fmt.Errorf("%q does not begin with %s:", uri, scheme)
+		return nil, fmt.Errorf("%q does not begin with %q", uri, scheme+":")
 	}
 	value, set := os.LookupEnv(name)
 	if !set {
