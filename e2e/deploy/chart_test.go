@@ -78,9 +78,16 @@ func TestPodSecurityRestrictedAdmitsThePods(t *testing.T) {
 
 	checked := 0
 	for name, all := range renderings(t) {
+		templates := map[string]corev1.PodTemplateSpec{}
 		for _, object := range all.of("Deployment") {
+			templates[name] = decoded[appsv1.Deployment](t, object.Object).Spec.Template
+		}
+		for _, object := range all.of("Pod") {
+			test := decoded[corev1.Pod](t, object.Object)
+			templates["helm test of "+name] = corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: test.Labels}, Spec: test.Spec}
+		}
+		for name, template := range templates {
 			checked++
-			template := decoded[appsv1.Deployment](t, object.Object).Spec.Template
 			assert.Equal(t, "linux", template.Spec.NodeSelector["kubernetes.io/os"], name)
 			assert.NoError(t, create(t, *template.DeepCopy()), name)
 			template.Spec.Containers[0].SecurityContext.Capabilities = nil
