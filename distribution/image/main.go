@@ -36,7 +36,7 @@ func main() {
 	}
 }
 
-var errUsage = errors.New("usage: image build [flags] PROGRAM..., image push ARCHIVE REGISTRY/NAME:TAG, or image sbom [flags] PROGRAM...")
+var errUsage = errors.New("usage: image build|sbom [flags] PROGRAM..., or image push ARCHIVE REGISTRY/NAME:TAG")
 
 func run(ctx context.Context, arguments []string, stdout io.Writer) error {
 	switch {

@@ -6,7 +6,12 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"debug/buildinfo"
+	"encoding/base64"
 	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,7 +20,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
@@ -26,7 +33,7 @@ import (
 )
 
 // rehearsal is a release of a clone of this commit: its remote is a directory, and its registry is in
-// memory.
+// memory. The registry accepts only the credentials of docker login.
 type rehearsal struct {
 	clone     string // the directory of the sources
 	published string // the directory of the remote
@@ -61,13 +68,16 @@ func TestRehearsal(t *testing.T) {
 	t.Run("the modules", r.checkModules)
 }
 
+// withLogin uses the credentials of docker login.
+var withLogin = remote.WithAuthFromKeychain(authn.DefaultKeychain)
+
 // newRehearsal clones this commit, and does what a maintainer does before a release.
 func newRehearsal(t *testing.T) *rehearsal {
 	t.Helper()
 	sources, err := filepath.Abs(repository)
 	require.NoError(t, err)
 	r := &rehearsal{
-		clone: filepath.Join(t.TempDir(), "clone"), published: newRemote(t), registry: startRegistry(t), keys: t.TempDir(),
+		clone: filepath.Join(t.TempDir(), "clone"), published: newRemote(t), registry: startPrivateRegistry(t), keys: t.TempDir(),
 		tools: filepath.Join(sources, "build", "tools"),
 	}
 	git(t, sources, "clone", "--quiet", "--no-tags", sources, r.clone)
@@ -78,6 +88,27 @@ func newRehearsal(t *testing.T) *rehearsal {
 	require.NoError(t, err, output)
 	t.Setenv("COSIGN_PASSWORD", "") // That of the key.
 	return r
+}
+
+// startPrivateRegistry starts a registry in memory, and does what docker login does for it.
+func startPrivateRegistry(t *testing.T) (address string) {
+	t.Helper()
+	open := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if user, password, _ := r.BasicAuth(); user != "maintainer" || password != "secret" {
+			w.Header().Set("WWW-Authenticate", `Basic realm="registry"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		open.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	address = strings.TrimPrefix(server.URL, "http://")
+	config, credentials := t.TempDir(), base64.StdEncoding.EncodeToString([]byte("maintainer:secret"))
+	text := fmt.Sprintf(`{"auths": {%q: {"auth": %q}}}`, address, credentials)
+	require.NoError(t, os.WriteFile(filepath.Join(config, "config.json"), []byte(text), 0o600))
+	t.Setenv("DOCKER_CONFIG", config)
+	return address
 }
 
 // make runs a target in the clone, and prints what it prints.
@@ -129,7 +160,7 @@ func (r *rehearsal) checkChecksums(t *testing.T) {
 }
 
 func (r *rehearsal) checkImage(t *testing.T, pushed name.Digest) {
-	index, err := remote.Index(pushed, remote.WithContext(t.Context()))
+	index, err := remote.Index(pushed, remote.WithContext(t.Context()), withLogin)
 	require.NoError(t, err)
 	require.NoError(t, validate.Index(index))
 	manifest, err := index.IndexManifest()
@@ -143,7 +174,7 @@ func (r *rehearsal) checkImage(t *testing.T, pushed name.Digest) {
 	if runtime.GOOS != "linux" {
 		return
 	}
-	pulled, err := remote.Image(pushed, remote.WithPlatform(v1.Platform{OS: "linux", Architecture: runtime.GOARCH}), remote.WithContext(t.Context()))
+	pulled, err := remote.Image(pushed, remote.WithPlatform(v1.Platform{OS: "linux", Architecture: runtime.GOARCH}), remote.WithContext(t.Context()), withLogin)
 	require.NoError(t, err)
 	output, err := exec.CommandContext(t.Context(), filepath.Join(rootOf(t, pulled), title), "--version").CombinedOutput()
 	require.NoError(t, err, "%s", output)
@@ -159,7 +190,7 @@ func (r *rehearsal) checkChart(t *testing.T, image name.Digest) {
 }
 
 func (r *rehearsal) checkSignatures(t *testing.T, image, chart name.Digest) {
-	index, err := remote.Index(image, remote.WithContext(t.Context()))
+	index, err := remote.Index(image, remote.WithContext(t.Context()), withLogin)
 	require.NoError(t, err)
 	manifest, err := index.IndexManifest()
 	require.NoError(t, err)
