@@ -42,21 +42,34 @@ type rehearsal struct {
 	tools     string // the directory of built programs
 }
 
-// TestRehearsal runs the targets of the release workflow in its order, and checks as a user what they
-// published. It builds the Collector for all platforms. So only `make rehearse-release` runs it.
+// releaseTargets are those of the release workflow, in its order.
+var releaseTargets = []string{"check-release", "release-notes", "dist", "push", "push-chart", "sign", "tags"}
+
+func TestTheWorkflowRunsWhatIsRehearsed(t *testing.T) {
+	t.Parallel()
+	var run []string
+	for _, match := range regexp.MustCompile(`run: make (\S+)`).FindAllStringSubmatch(read(t, repository, ".github/workflows/release.yaml"), -1) {
+		run = append(run, match[1])
+	}
+	assert.Equal(t, releaseTargets, run)
+}
+
+// TestRehearsal runs the targets of the release workflow, and checks as a user what they published. It builds the Collector for all platforms. So only `make rehearse-release` runs it.
 func TestRehearsal(t *testing.T) {
 	if os.Getenv("REHEARSE_RELEASE") == "" {
 		t.Skip("it takes many minutes: make rehearse-release runs it")
 	}
 	r := newRehearsal(t)
-	r.make(t, "check-release")
-	r.make(t, "release-notes")
-	r.make(t, "dist")
 	image, chart := r.registry+"/team/otelcol-kubeevents:"+version(t), r.registry+"/charts/kube-events:"+version(t)
-	r.make(t, "push", "IMAGE="+image)
-	r.make(t, "push-chart", "CHARTS=oci://"+r.registry+"/charts", "HELM_FLAGS=--plain-http")
-	r.make(t, "sign", "KEY="+filepath.Join(r.keys, "cosign.key"))
-	r.make(t, "tags", "REMOTE="+r.published)
+	variables := map[string][]string{
+		"push":       {"IMAGE=" + image},
+		"push-chart": {"CHARTS=oci://" + r.registry + "/charts", "HELM_FLAGS=--plain-http"},
+		"sign":       {"KEY=" + filepath.Join(r.keys, "cosign.key")},
+		"tags":       {"REMOTE=" + r.published},
+	}
+	for _, target := range releaseTargets {
+		r.make(t, append(variables[target], target)...)
+	}
 
 	pushedImage := pushedTo(t, filepath.Join(r.clone, "build", "image"), image)
 	pushedChart := pushedTo(t, filepath.Join(r.clone, "build", "chart"), chart)
