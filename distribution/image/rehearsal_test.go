@@ -245,7 +245,7 @@ func (r *rehearsal) checkModules(t *testing.T) {
 	git(t, r.published, "clone", "--quiet", "--branch", "v"+version(t), r.published, released)
 	publish(t, released, proxy, root, "")
 	manifest := read(t, r.clone, "distribution/builder.yaml")
-	for _, directory := range nestedModules(t) {
+	for _, directory := range nestedModules(t, r.clone) {
 		publish(t, released, proxy, root+"/"+directory, directory)
 	}
 	manifest = regexp.MustCompile(`(?m)^    path: .*\n`).ReplaceAllString(manifest, "")
@@ -270,7 +270,7 @@ func (r *rehearsal) checkModules(t *testing.T) {
 		}
 	}
 	expected := map[string]string{root: "v" + version(t)}
-	for _, directory := range nestedModules(t) {
+	for _, directory := range nestedModules(t, r.clone) {
 		expected[root+"/"+directory] = "v" + version(t)
 	}
 	assert.Equal(t, expected, ours)

@@ -110,9 +110,9 @@ func TestReleaseNotesAreTheSectionOfTheVersion(t *testing.T) {
 
 // nestedModules are the directories of modules that the manifest of the builder names. Go finds their
 // versions only with tags of their own.
-func nestedModules(t *testing.T) (directories []string) {
+func nestedModules(t *testing.T, sources string) (directories []string) {
 	t.Helper()
-	manifest := read(t, repository, "distribution/builder.yaml")
+	manifest := read(t, sources, "distribution/builder.yaml")
 	for _, match := range regexp.MustCompile(`- gomod: github\.com/kubeevents/kubeeventsreceiver/(\S+) `).FindAllStringSubmatch(manifest, -1) {
 		directories = append(directories, match[1])
 	}
@@ -129,7 +129,7 @@ func TestEveryModuleOfTheDistributionGetsATag(t *testing.T) {
 		printed, err := runTarget(t, sources, "tags", "REMOTE="+published)
 		require.NoError(t, err, printed)
 	}
-	for _, directory := range nestedModules(t) {
+	for _, directory := range nestedModules(t, sources) {
 		assert.Equal(t, git(t, sources, "rev-parse", "HEAD"), git(t, published, "rev-parse", directory+"/v"+version(t)))
 	}
 
