@@ -46,7 +46,7 @@ var allowed = map[string][]string{
 	"internal/kind":           {"internal/semconv"},
 	"internal/filter":         {"internal/kind"},
 	"internal/extract":        {"internal/kind", "internal/semconv", "internal/text", "resolver"},
-	"internal/observation":    {"internal/extract", "resolver"},
+	"internal/observation":    {"internal/event", "internal/extract", "resolver"},
 	"internal/cluster":        {"internal/reached"},
 	"internal/delivery":       {"internal/reached"},
 	"internal/memory/dirty":   {},

@@ -5,9 +5,11 @@ package kubeclient
 import (
 	"bufio"
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -22,8 +24,8 @@ const (
 	// idleRead is how long a read takes at least that finds nothing to read at its begin. What it
 	// then reads was not delayed.
 	idleRead = time.Millisecond
-	// leastPause follows a read after a time without data, and one after a request. Then each pause
-	// is twice as long as the one before. So single events and answers are read early.
+	// leastPause follows a read after a time without data, and each while somebody waits for an answer.
+	// Then each pause is twice as long as the one before. So single events are read early.
 	leastPause = time.Millisecond
 )
 
@@ -40,9 +42,9 @@ type Pacing struct {
 // pacer paces the connections of a client.
 type pacer struct {
 	Pacing
-	mu sync.Mutex
-	// asked closes when the client sends a request for something that the server has.
-	asked chan struct{}
+	awaited atomic.Int64 // answers that somebody waits for
+	mu      sync.Mutex
+	asked   chan struct{} // closes when somebody begins to wait for an answer
 }
 
 func newPacer(pacing Pacing) *pacer { return &pacer{Pacing: pacing, asked: make(chan struct{})} }
@@ -62,8 +64,8 @@ func (p *pacer) pace(next dial) dial {
 	}
 }
 
-// noteRequests returns a transport that ends all pauses when somebody waits for an answer: each page
-// of a list would otherwise come after a pause.
+// noteRequests returns a transport with which connections are read all the time while somebody waits
+// for an answer. Each page of a list would otherwise come after a pause.
 func (p *pacer) noteRequests(next http.RoundTripper) http.RoundTripper {
 	return &requests{next, p}
 }
@@ -77,13 +79,32 @@ type requests struct {
 func (r *requests) WrappedRoundTripper() http.RoundTripper { return r.RoundTripper }
 
 func (r *requests) RoundTrip(request *http.Request) (*http.Response, error) {
-	if request.Method == http.MethodGet && !request.URL.Query().Has("watch") {
-		r.pacer.ask()
+	if request.Method != http.MethodGet || request.URL.Query().Has("watch") {
+		return r.RoundTripper.RoundTrip(request)
 	}
-	return r.RoundTripper.RoundTrip(request)
+	r.pacer.ask()
+	response, err := r.RoundTripper.RoundTrip(request)
+	if err != nil {
+		r.pacer.awaited.Add(-1)
+		return nil, err
+	}
+	response.Body = &answer{ReadCloser: response.Body, end: sync.OnceFunc(func() { r.pacer.awaited.Add(-1) })}
+	return response, nil
+}
+
+// answer is the body of an answer that somebody waits for, until it is closed.
+type answer struct {
+	io.ReadCloser
+	end func()
+}
+
+func (a *answer) Close() error {
+	a.end()
+	return a.ReadCloser.Close()
 }
 
 func (p *pacer) ask() {
+	p.awaited.Add(1)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	close(p.asked)
@@ -105,8 +126,8 @@ type pacedConn struct {
 	drained time.Time // when a read last left nothing
 	read    int       // bytes since then
 	pause   time.Duration
-	next    time.Time     // do not read before, unless asked closes
-	asked   chan struct{} // closes with the first request since it was last found closed
+	next    time.Time     // do not read before, unless
+	asked   chan struct{} // closes
 }
 
 // found is what a read found, and the time since the read before.
@@ -123,11 +144,7 @@ func (c *pacedConn) note(read int, isDrained bool) {
 	if !isDrained {
 		return
 	}
-	select {
-	case <-c.asked:
-		c.pause, c.asked = 0, c.pacer.nextAsked()
-	default:
-	}
+	c.asked = c.pacer.nextAsked()
 	now := time.Now()
 	c.next = now.Add(c.nextPause(found{c.read, now.Sub(c.drained)}))
 	c.drained, c.read = now, 0
@@ -150,7 +167,7 @@ func (c *pacedConn) wait() time.Duration {
 
 // nextPause returns the pause after a read.
 func (c *pacedConn) nextPause(last found) time.Duration {
-	if last.within >= 2*c.pacer.Pause { // A time without data is over.
+	if c.pacer.awaited.Load() > 0 || last.within >= 2*c.pacer.Pause { // Or a time without data is over.
 		c.pause = leastPause
 	} else {
 		c.pause = min(max(leastPause, 2*c.pause), c.pacer.pauseAfter(last))

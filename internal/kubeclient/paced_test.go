@@ -89,15 +89,16 @@ func (w *waiting) Read(b []byte) (int, error) {
 }
 
 // The pages of a list, the lists of many namespaces, and what is read to check versions follow each
-// other on one connection.
+// other on a connection on which the events of other watches come all the time.
 func TestAnswersToRequestsDoNotWait(t *testing.T) {
+	const thinks = 140 * time.Millisecond // the server, before each answer
 	for name, tt := range map[string]struct {
 		method, url string
-		most        time.Duration // for 100 answers
+		least, most time.Duration // for an answer
 	}{
-		"lists":             {http.MethodGet, "http://api/events?limit=500", 0},
-		"watches may wait":  {http.MethodGet, "http://api/events?watch=true", time.Minute},
-		"so may the writes": {http.MethodPut, "http://api/leases", time.Minute},
+		"lists":             {http.MethodGet, "http://api/events?limit=500", thinks, thinks + 2*time.Millisecond},
+		"watches may wait":  {http.MethodGet, "http://api/events?watch=true", thinks + 10*time.Millisecond, 2 * thinks},
+		"so may the writes": {http.MethodPut, "http://api/leases", thinks + 10*time.Millisecond, 2 * thinks},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -106,32 +107,62 @@ func TestAnswersToRequestsDoNotWait(t *testing.T) {
 				conn, err := pacer.pace(
 					func(context.Context, string, string) (net.Conn, error) { return sent, nil })(t.Context(), "", "")
 				require.NoError(t, err)
-				transport := pacer.noteRequests(answers{sent})
+				read, done := make(chan struct{}), make(chan struct{})
+				isDone := func() bool {
+					select {
+					case <-done:
+						return true
+					default:
+						return false
+					}
+				}
+				go func() {
+					for !isDone() {
+						_, _ = conn.Read(make([]byte, readBuffer))
+						select {
+						case read <- struct{}{}:
+						default:
+						}
+					}
+				}()
+				go func() { // The other watches.
+					for ; !isDone(); time.Sleep(2 * time.Millisecond) {
+						sent.write(100)
+					}
+					time.Sleep(time.Second)
+					sent.write(100) // The last read.
+				}()
+				time.Sleep(time.Minute)
+				transport := pacer.noteRequests(server{sent, read, thinks})
 				began := time.Now()
 				for range 100 {
-					go func() {
-						synctest.Wait() // The client already waits for what comes next.
-						request, err := http.NewRequestWithContext(t.Context(), tt.method, tt.url, http.NoBody)
-						assert.NoError(t, err)
-						_, err = transport.RoundTrip(request)
-						assert.NoError(t, err)
-					}()
-					_, err := conn.Read(make([]byte, readBuffer))
+					request, err := http.NewRequestWithContext(context.Background(), tt.method, tt.url, http.NoBody)
 					require.NoError(t, err)
+					response, err := transport.RoundTrip(request)
+					require.NoError(t, err)
+					require.NoError(t, response.Body.Close())
 				}
-				took := time.Since(began)
+				took := time.Since(began) / 100
+				assert.GreaterOrEqual(t, took, tt.least)
 				assert.LessOrEqual(t, took, tt.most)
-				assert.GreaterOrEqual(t, took, tt.most/6)
+				close(done)
+				time.Sleep(2 * time.Second)
 			})
 		})
 	}
 }
 
-// answers is a server that answers each request at once.
-type answers struct{ socket *socket }
+// server answers after a while. Its answer has arrived with the next read of the connection.
+type server struct {
+	socket *socket
+	read   chan struct{}
+	thinks time.Duration
+}
 
-func (a answers) RoundTrip(*http.Request) (*http.Response, error) {
-	a.socket.write(1000)
+func (s server) RoundTrip(*http.Request) (*http.Response, error) {
+	time.Sleep(s.thinks)
+	s.socket.write(1000)
+	<-s.read
 	return &http.Response{Body: http.NoBody}, nil
 }
 

@@ -125,7 +125,7 @@ func (g *Gate) Pass(stop, drain context.Context, observations []observation.Obse
 	if len(g.stranded) > 0 {
 		reached.State("a new leader delivers events of a lost history")
 		// What was confirmed came before some of what is lost.
-		slices.SortStableFunc(waiting, func(a, b observation.Observation) int { return a.SeenAt.Compare(b.SeenAt) })
+		slices.SortStableFunc(waiting, func(a, b observation.Observation) int { return a.Compare(&b) })
 	}
 	g.waiting, g.stranded = nil, nil
 	return waiting, g.term, true

@@ -151,7 +151,7 @@ func (w *Windows) Settle(now time.Time) {
 	// Those that were deferred end together: they are delivered in the order in which they came. One
 	// event may have several.
 	slices.SortFunc(w.order, func(a, b *window) int {
-		return cmp.Or(a.end.Compare(b.end), cmp.Compare(versionOf(a), versionOf(b)), cmp.Compare(a.first, b.first))
+		return cmp.Or(a.end.Compare(b.end), a.held.Compare(b.held), cmp.Compare(a.first, b.first))
 	})
 	for _, open := range w.order {
 		if !open.deferred {
@@ -159,8 +159,6 @@ func (w *Windows) Settle(now time.Time) {
 		}
 	}
 }
-
-func versionOf(w *window) uint64 { return event.Version(w.held.Event.ResourceVersion) }
 
 // Keys returns the keys of the windows that hold something. Windows may change while it is read.
 func (w *Windows) Keys() iter.Seq[Key] { return maps.Keys(w.held) }
