@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -193,7 +194,7 @@ func TestSeveralKindsHangAtOnce(t *testing.T) {
 		for range 10 { // Either of the two others may be read first.
 			r := inMemory(t, api, resolver.Config{})
 			requireComplete(t, r.Resolve(t.Context(), []resolver.Reference{refTo(node), refTo(volume)}))
-			hang, hanging := make(chan struct{}), append(things, "/api/v1/nodes/"+node.Name)
+			hang, hanging := make(chan struct{}), slices.Concat(things, []string{"/api/v1/nodes/" + node.Name})
 			for _, path := range hanging {
 				api.Fail(path, apitest.Fault{Hang: hang})
 			}
