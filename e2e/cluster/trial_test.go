@@ -83,7 +83,7 @@ func (c *cluster) awaitUnready(t *testing.T, namespace string) (unready *corev1.
 	return unready
 }
 
-// probeFailed reports whether the kubelet has written that the readiness probe of a pod fails.
+// probeFailed reports whether the kubelet has written that the startup probe of a pod fails.
 // `kubectl describe pod` shows no more than this.
 func (c *cluster) probeFailed(t *testing.T, pod *corev1.Pod) bool {
 	t.Helper()
@@ -92,6 +92,6 @@ func (c *cluster) probeFailed(t *testing.T, pod *corev1.Pod) bool {
 	})
 	require.NoError(t, err)
 	return slices.ContainsFunc(events.Items, func(event corev1.Event) bool {
-		return event.Message == "Readiness probe failed: HTTP probe failed with statuscode: 500"
+		return event.Message == "Startup probe failed: HTTP probe failed with statuscode: 500"
 	})
 }
