@@ -5,8 +5,12 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-# Two jobs at a time: while one program is downloaded or linked, another compiles.
-MAKEFLAGS += --no-print-directory -j2
+MAKEFLAGS += --no-print-directory
+# Two jobs at a time: while one program is downloaded or linked, another compiles. A make that make
+# runs shares them.
+ifeq ($(MAKELEVEL),0)
+MAKEFLAGS += -j2
+endif
 ifneq ($(filter clean,$(MAKECMDGOALS)),)
 .NOTPARALLEL:
 endif
@@ -107,7 +111,7 @@ RECEIVER_SUITES := . ./elector ./faults ./internal/... ./replay ./simulation ./v
 
 # A suite is a target. Two run at a time, those first that mostly wait: e2e. One that fails stops no
 # other. What a suite prints comes when it ends.
-run_suites = @$(MAKE) -k -Oline $(addprefix suite-,$(1))
+run_suites = +@$(MAKE) -k -Oline $(addprefix suite-,$(1))
 # $(call e2e,DIRECTORY) tests packages of e2e with the control plane in DIRECTORY. The tests mostly wait,
 # so more packages run at a time than there are processors.
 e2e = cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/$(1)" $(TEST) -count=1 -p 3

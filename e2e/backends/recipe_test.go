@@ -169,9 +169,10 @@ func takesOldEvents(t *testing.T, l *loki) {
 func (r *recipe) removeWhatWasStored(t *testing.T, before []string) {
 	t.Helper()
 	assert.Greater(t, len(r.files(t)), len(before))
-	remove, found := strings.CutPrefix(r.blocks[len(r.blocks)-1].text, "kill %1 %2 %3\n")
-	require.True(t, found, "the README ends with the commands that stop and remove all")
-	_, err := r.sh(remove)
+	const stop = "kill %1 %2 %3\n"
+	last := slices.IndexFunc(r.blocks, func(b block) bool { return strings.HasPrefix(b.text, stop) })
+	require.GreaterOrEqual(t, last, 0, "the README has the commands that stop and remove all")
+	_, err := r.sh(strings.TrimPrefix(r.blocks[last].text, stop))
 	require.NoError(t, err)
 	assert.Equal(t, before, r.files(t))
 }

@@ -35,7 +35,10 @@
 {{- range include "kube-events.signals" . | fromJsonArray -}}
 {{- range (get $preset .).exporters -}}
 {{- $exporter := include "kube-events.ownExporter" (list $ $preset) | fromYaml -}}
-{{- include "kube-events.merge" (list $exporter (dig "config" "exporters" . dict $preset)) -}}
+{{- $changes := dig "config" "exporters" . dict $preset -}}
+{{- /* Headers and certificates are for the address in OTLP_ENDPOINT, not for another one. */ -}}
+{{- if hasKey $changes "endpoint" -}}{{- $exporter = omit $exporter "headers" "tls" -}}{{- end -}}
+{{- include "kube-events.merge" (list $exporter $changes) -}}
 {{- $_ := set $exporters (include "kube-events.exporter" (list $ .)) $exporter -}}
 {{- end -}}
 {{- end -}}

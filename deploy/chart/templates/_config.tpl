@@ -101,7 +101,7 @@ extensions:
   # not restart it.
   health_check:
     http: {endpoint: ":13133"}
-  # Readiness: whether the receiver can watch events. The response names the problem.
+  # Startup: whether the receiver can watch events. The response names the problem.
   health_check/ready:
     http: {endpoint: ":13134"}
     component_health:
