@@ -60,8 +60,8 @@ func (s *Status) restarting(namespace string, cause watch.Cause, err error) {
 	s.Failed(streamOf(namespace), string(cause), "Cannot watch events; retrying", explain(namespace, cause, err))
 }
 
-// WentBack implements watch.Observer.
-func (s *Status) WentBack(_ string, known, now uint64) {
+// WentBack reports that the cluster's resource version is below a known one.
+func (s *Status) WentBack(known, now uint64) {
 	s.logger.Warn("The resource versions of the cluster have gone back, as after a restore of etcd; listing. Counts and sums are kept",
 		zap.Uint64("known_version", known), zap.Uint64("current_version", now))
 }

@@ -134,13 +134,20 @@ func (m *Memory) Delete(stream string, ev *corev1.Event, now time.Time) {
 	m.ledger.Delete(stream, ev, now)
 }
 
-// ForgetVersions forgets the resource versions of a stream, since the cluster's have gone back, and
-// no counts.
-func (m *Memory) ForgetVersions(stream string) {
-	m.ledger.ForgetVersions(stream)
-	m.streams.forgetVersion(stream)
-	m.Windows.ForgetVersions(stream)
+// ForgetVersions forgets all resource versions, since the cluster's have gone back, and no counts.
+// Each stream then lists.
+func (m *Memory) ForgetVersions() {
+	m.ledger.ForgetVersions()
+	m.streams.forgetVersions()
+	m.Windows.ForgetVersions()
 	m.config.Start = nil
+}
+
+// TakeBack forgets observations that nobody delivers. If a list has their events, they are new again.
+func (m *Memory) TakeBack(observations []observation.Observation) {
+	for i := range observations {
+		m.ledger.TakeBack(observations[i].Event, observations[i].Occurrences)
+	}
 }
 
 // Forget drops some of what has been remembered for long enough. It reports whether there may be
@@ -194,8 +201,8 @@ func (m *Memory) Objects() []*resolver.Object { return m.objects.All() }
 // Len returns how many events are remembered.
 func (m *Memory) Len() int { return m.ledger.Len() }
 
-// TakeBack ends all windows and returns what they held, which was not delivered.
-func (m *Memory) TakeBack() []observation.Observation {
+// EndWindows ends all windows and returns what they held, which was not delivered.
+func (m *Memory) EndWindows() []observation.Observation {
 	return m.Windows.Flush(math.MaxInt)
 }
 

@@ -114,7 +114,7 @@ func TestAPositionOfALostHistoryDecidesNothing(t *testing.T) {
 	config := configured("")
 	config.Start = position{"": 10}
 	m := New(config, start)
-	m.ForgetVersions("")
+	m.ForgetVersions()
 	m.BeginList("")
 	assert.Zero(t, m.List("", ev("ns", "a", 3, 99)), "start_at does")
 }
@@ -137,7 +137,7 @@ func TestAnEventThatAWindowHoldsHoldsThePositionBack(t *testing.T) {
 	m.Advance("a", "20")
 	m.Advance("b", "30")
 	assert.Equal(t, map[string]uint64{"a": 11, "b": 30}, m.DeliveredUpTo(), "before the first that is held, and no other stream")
-	assert.Len(t, m.TakeBack(), 1)
+	assert.Len(t, m.EndWindows(), 1)
 	assert.Equal(t, map[string]uint64{"a": 20, "b": 30}, m.DeliveredUpTo())
 
 	config.Coverage.Namespaces = []string{""}
@@ -159,7 +159,7 @@ func TestAStreamThatListsAgainKeepsItsPosition(t *testing.T) {
 	m.Advance("", "10")
 	m.BeginList("")
 	assert.Equal(t, map[string]uint64{"": 10}, m.DeliveredUpTo())
-	m.ForgetVersions("")
+	m.ForgetVersions()
 	assert.Empty(t, m.DeliveredUpTo(), "the version does not exist any more")
 }
 

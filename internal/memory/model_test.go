@@ -122,7 +122,7 @@ type model struct {
 	complete, partial map[cell]bool
 	watched           map[string]bool   // namespaces, that were ever listed
 	selectors         map[string]string // of the last listing of each stream, since the last complete coverage
-	unaware           map[string]bool   // streams that have not noticed that the cluster's versions went back
+	unaware           bool              // the receiver has not noticed that the cluster's versions went back
 	counted           int64
 	recorded          int64
 }
@@ -130,14 +130,14 @@ type model struct {
 func newModel() *model {
 	return &model{
 		known: map[string]known{}, complete: map[cell]bool{}, partial: map[cell]bool{}, watched: map[string]bool{},
-		selectors: map[string]string{}, unaware: map[string]bool{},
+		selectors: map[string]string{},
 	}
 }
 
 func (m *model) clone() *model {
 	c := *m
 	c.known, c.complete, c.partial = maps.Clone(m.known), maps.Clone(m.complete), maps.Clone(m.partial)
-	c.watched, c.selectors, c.unaware = maps.Clone(m.watched), maps.Clone(m.selectors), maps.Clone(m.unaware)
+	c.watched, c.selectors = maps.Clone(m.watched), maps.Clone(m.selectors)
 	return &c
 }
 
@@ -247,15 +247,10 @@ func (r *receiver) begin() {
 		r.model = r.saved.clone()
 	}
 	r.settle()
-	// All streams notice it together, by the highest version that is remembered.
-	restored := len(r.model.unaware) > 0
-	r.streams, r.model.unaware = map[string]*reading{}, map[string]bool{}
+	r.streams = map[string]*reading{}
 	for _, stream := range r.config.Coverage.Namespaces {
 		resume, _ := strconv.ParseUint(r.memory.Resume(stream), 10, 64)
 		r.streams[stream] = &reading{at: resume}
-		if restored {
-			r.model.unaware[stream] = true
-		}
 	}
 }
 
@@ -358,10 +353,8 @@ func (r *receiver) list(stream string, ev *corev1.Event) {
 func (r *receiver) read(stream string) {
 	s := r.streams[stream]
 	switch {
-	case r.model.unaware[stream]:
-		r.forgetVersions(stream)
-		delete(r.model.unaware, stream)
-		*s = reading{}
+	case r.model.unaware:
+		r.forgetVersions()
 	case s.at == 0 && s.shown == nil:
 		r.tell("lists %q", stream)
 		r.memory.BeginList(stream)
@@ -383,21 +376,17 @@ func (r *receiver) read(stream string) {
 	}
 }
 
-func (r *receiver) forgetVersions(stream string) {
-	r.tell("restored %q", stream)
-	r.memory.ForgetVersions(stream)
+func (r *receiver) forgetVersions() {
+	r.tell("restored")
+	r.memory.ForgetVersions()
 	for key, k := range r.model.known {
-		brought := stream
-		for of := range r.streams {
-			if k.stream == of {
-				brought = of
-			}
-		}
-		if brought == stream { // What no running stream brings is forgotten with any of them.
-			k.lost = true
-			r.model.known[key] = k
-		}
+		k.lost = true
+		r.model.known[key] = k
 	}
+	for stream := range r.streams {
+		*r.streams[stream] = reading{}
+	}
+	r.model.unaware = false
 }
 
 func (r *receiver) endList(stream string, s *reading) {
@@ -483,11 +472,9 @@ func (r *receiver) step() {
 		r.breakOff(r.stream())
 	case n < 191 && r.store.version > 10:
 		r.store.restore(r.store.version - uint64(r.random.IntN(9)))
-		for stream := range r.streams {
-			r.model.unaware[stream] = true
-		}
+		r.model.unaware = true
 		if r.saved != nil {
-			maps.Copy(r.saved.unaware, r.model.unaware)
+			r.saved.unaware = true
 		}
 	case n < 195:
 		r.begin() // A crash.
@@ -501,7 +488,7 @@ func (r *receiver) step() {
 // readAll lets all streams read all that is there.
 func (r *receiver) readAll() {
 	for _, stream := range r.config.Coverage.Namespaces {
-		for s := r.streams[stream]; r.model.unaware[stream] || s.at < r.store.version; {
+		for s := r.streams[stream]; r.model.unaware || s.at < r.store.version; {
 			before := s.at
 			r.read(stream)
 			if s.at == before && s.at > 0 {

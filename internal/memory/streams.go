@@ -161,10 +161,11 @@ func (s *streams) watched(namespace string) bool {
 	return s.any(namespace, func(of *stream) bool { return of.Listed })
 }
 
-func (s *streams) forgetVersion(namespace string) {
-	of := s.of(namespace)
-	of.ResourceVersion = ""
-	s.note(of)
+func (s *streams) forgetVersions() {
+	for _, of := range s.byNamespace {
+		of.ResourceVersion = ""
+		s.note(of)
+	}
 }
 
 // versions returns where the streams that run have got to, of those that have been listed.

@@ -134,6 +134,6 @@ func TestOnlyStreamsThatAreCompletelyListedHaveAPosition(t *testing.T) {
 	s.advance("a", "not a number")
 	assert.Empty(t, s.versions())
 	assert.Equal(t, "not a number", s.resume("a"), "it can be resumed from all the same")
-	s.forgetVersion("a")
+	s.forgetVersions()
 	assert.Empty(t, s.resume("a"))
 }

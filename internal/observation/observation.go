@@ -24,9 +24,6 @@ type Observation struct {
 	// LowestVersion is the lowest resource version that its first occurrence may have had, if the
 	// event was listed, since a list may show several changes at once, or held back; otherwise 0.
 	LowestVersion uint64
-	// Restores is how often the resource versions of the cluster had gone back before. Versions of
-	// observations that differ in it must not be compared.
-	Restores int
 
 	// Chain always holds the involved object, and its owners as far as they are known. Its
 	// Resolution is empty if owners are not looked up.

@@ -4,15 +4,11 @@ package position
 
 import (
 	"context"
-	"iter"
-	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"go.uber.org/zap"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
@@ -42,12 +38,11 @@ type GateSettings struct {
 	Logger     *zap.Logger
 	// Highest returns the highest resource version that the cluster is known to have.
 	Highest func() uint64
-	// Restores returns how often the resource versions of the cluster are known to have gone back,
-	// Newest asks the cluster for its newest one, and CheckVersions asks whether they have gone
-	// back.
-	Restores      func() int
-	Newest        func(context.Context) (uint64, error)
-	CheckVersions func(context.Context)
+	// CheckVersions asks the cluster whether its versions have gone back, also below a version that
+	// another process knows. If so, it ends the history.
+	CheckVersions func(ctx context.Context, known uint64) (wentBack bool, err error)
+	// EndHistory ends the history: another process has noticed that the versions have gone back.
+	EndHistory func()
 }
 
 // Gate is open while this process leads. While it is closed, batches wait at it until the leader's
@@ -58,20 +53,16 @@ type Gate struct {
 	// elections is closed when who leads has changed since the gate last looked at it.
 	elections <-chan struct{}
 	waiting   []observation.Observation // not yet reached
-	// stranded waits, too, but its versions are of a history that the cluster has lost. The new
-	// history may reach the same versions, but not with these events.
-	stranded []observation.Observation
+	history   uint64                    // of what waits, and of what is delivered
 	// from is the position at the beginning of the term. This process may still be behind it.
 	from  Position
 	term  leadership.Term
 	leave func() // ends the term; nil: the gate is closed
-	// lowered reports whether the leader's first position replaces a void one.
-	lowered bool
 }
 
 // NewGate returns a closed gate.
 func NewGate(settings GateSettings) *Gate {
-	return &Gate{settings: settings, elections: settings.Leadership.Changed()}
+	return &Gate{settings: settings, elections: settings.Leadership.Changed(), history: settings.Positions.History()}
 }
 
 // Changed returns a channel that is closed when a term begins or ends.
@@ -83,27 +74,32 @@ func (g *Gate) HasEnded() bool {
 	return g.leave != nil && !g.settings.Leadership.Leads()
 }
 
-// Pass returns the observations that are to be delivered, with the term to deliver them in. It
-// waits while another process leads. ok is false if nothing is to be delivered: the leader has
-// delivered all of it, or stop has ended. listed has the events of listings that came with the
-// observations, each with how often the resource versions had gone back when it was listed.
-func (g *Gate) Pass(stop, drain context.Context, observations []observation.Observation, listed iter.Seq2[*corev1.Event, int]) (
+// Pass returns the observations that are to be delivered, with the term to deliver them in, whose
+// contexts end with stop and drain. It waits while another process leads. ok is false if nothing is to
+// be delivered: the leader has delivered all of it, or the history has ended, whose context also ends
+// with stop. What has not been reached then stays at the gate.
+func (g *Gate) Pass(history, stop, drain context.Context, observations []observation.Observation) (
 	rest []observation.Observation, t leadership.Term, ok bool,
 ) {
-	g.confirm(listed)
-	if g.leave != nil && len(g.waiting) == 0 {
-		g.term.Begins = false
-		return g.withoutReached(observations, g.from), g.term, true
+	if g.leave != nil && len(g.waiting) == 0 && !g.settings.Positions.IsBehind() {
+		return withoutReached(observations, g.from), g.pass(), true
 	}
 	g.waiting = append(g.waiting, observations...)
 	check := time.NewTicker(checkVersionsEvery)
 	defer check.Stop()
-	for g.leave == nil {
+	for {
 		g.elections = g.settings.Leadership.Changed()
 		changes := g.settings.Positions.Changed()
-		g.dropReached()
-		if g.open(stop, drain) {
-			break
+		isOpen := g.leave != nil || g.open(stop, drain)
+		if g.settings.Positions.IsBehind() {
+			reached.State("another process has noticed a restore")
+			g.settings.EndHistory()
+			return nil, leadership.Term{}, false
+		}
+		g.waiting = withoutReached(g.waiting, g.settings.Positions.Latest().Position)
+		if isOpen {
+			rest, g.waiting = g.waiting, nil
+			return rest, g.pass(), true
 		}
 		if len(g.waiting) == 0 {
 			return nil, leadership.Term{}, false
@@ -114,77 +110,30 @@ func (g *Gate) Pass(stop, drain context.Context, observations []observation.Obse
 		case <-check.C:
 			reached.State("events wait for the position for ten seconds")
 			// The streams have no connection, and so do not notice it, while the queue is stalled.
-			g.checkVersions(stop)
-		case <-stop.Done():
+			_, _ = g.checkVersions(history, 0) // If this fails, the next one may succeed.
+		case <-history.Done():
 			reached.State("a standby ends while events wait at its gate")
 			return nil, leadership.Term{}, false
 		}
 	}
-	g.dropReached()
-	waiting := slices.Concat(g.stranded, g.waiting)
-	if len(g.stranded) > 0 {
-		reached.State("a new leader delivers events of a lost history")
-		// What was confirmed came before some of what is lost.
-		slices.SortStableFunc(waiting, func(a, b observation.Observation) int { return a.Compare(&b) })
-	}
-	g.waiting, g.stranded = nil, nil
-	return waiting, g.term, true
 }
 
-// dropReached drops what the leader is known to have delivered.
-func (g *Gate) dropReached() {
-	if len(g.waiting) == 0 {
-		return
-	}
-	restores := g.settings.Restores()
-	g.waiting = slices.DeleteFunc(g.waiting, func(o observation.Observation) bool {
-		isStranded := o.Restores < restores
-		if isStranded {
-			reached.State("events wait at the gate over a restore")
-			g.stranded = append(g.stranded, o)
-		}
-		return isStranded
-	})
-	g.waiting = g.withoutReached(g.waiting, g.settings.Positions.Latest().Position)
+// pass returns the term in which a batch passes.
+func (g *Gate) pass() leadership.Term {
+	t := g.term
+	g.term.Begins = false
+	return t
 }
 
-// confirm takes what waits back from the lost history if the cluster lists it after the restore, at
-// the same resource version: a position can reach it.
-func (g *Gate) confirm(listed iter.Seq2[*corev1.Event, int]) {
-	if len(g.stranded) == 0 {
-		return
-	}
-	type state struct {
-		name    types.NamespacedName
-		uid     types.UID
-		version string
-	}
-	stateOf := func(ev *corev1.Event) state { return state{event.Name(ev), ev.UID, ev.ResourceVersion} }
-	restoresOf := map[state]int{}
-	for ev, restores := range listed {
-		restoresOf[stateOf(ev)] = restores
-	}
-	g.stranded = slices.DeleteFunc(g.stranded, func(o observation.Observation) bool {
-		restores, ok := restoresOf[stateOf(o.Event)]
-		if ok {
-			reached.State("an event of a lost history is listed again")
-			o.Restores = restores
-			g.waiting = append(g.waiting, o)
-		}
-		return ok
-	})
-}
-
-// withoutReached returns the observations that the position has not reached. It reaches none of a
-// history that the cluster has lost.
-func (g *Gate) withoutReached(observations []observation.Observation, p Position) []observation.Observation {
-	restores := g.settings.Restores()
+// withoutReached returns the observations that the position has not reached.
+func withoutReached(observations []observation.Observation, p Position) []observation.Observation {
 	return slices.DeleteFunc(observations, func(o observation.Observation) bool {
-		return o.Restores == restores && p.Reached(o.Event.Namespace, event.ResourceVersion(o.Event))
+		return p.Reached(o.Event.Namespace, event.ResourceVersion(o.Event))
 	})
 }
 
-// open begins a term if this process leads.
+// open begins a term if this process leads. It reads the last leader's position once more. A position
+// is a fact about deliveries: if the read fails, an older one is as true.
 func (g *Gate) open(stop, drain context.Context) bool {
 	term, end, ok := g.settings.Leadership.Begin(stop, drain)
 	if !ok {
@@ -192,55 +141,39 @@ func (g *Gate) open(stop, drain context.Context) bool {
 	}
 	g.term, g.leave = term, end
 	g.settings.Positions.Lead()
-	g.refresh(term.Stop)
+	ctx, cancel := context.WithTimeout(term.Stop, refreshFor)
+	defer cancel()
+	g.settings.Positions.Await(ctx)
+	if latest := g.settings.Positions.Latest(); !g.isOfCluster(term.Stop, latest.Highest()) {
+		reached.State("the position is above the newest version of the cluster")
+		g.settings.Positions.EndHistory()
+	}
 	g.from = g.settings.Positions.Latest().Position
-	g.voidFuture(term.Stop)
 	return true
 }
 
-// refresh reads the last leader's position once more. A position is a fact about deliveries: if the
-// read fails, an older one is as true.
-func (g *Gate) refresh(stop context.Context) {
-	ctx, cancel := context.WithTimeout(stop, refreshFor)
-	defer cancel()
-	g.settings.Positions.Await(ctx)
-}
-
-// voidFuture replaces a position above the newest version of the cluster. A leader that has not
+// isOfCluster reports whether the cluster has the version of a position. A leader that has not
 // noticed a restore yet may have published it since. If the cluster does not return its newest
-// version, a position above what this process has seen is void, too: it could drop what nobody has
-// delivered.
-func (g *Gate) voidFuture(stop context.Context) {
-	now, err := g.newest(stop)
-	if err != nil {
-		reached.State("a new leader does not learn the newest version")
-		now = g.settings.Highest()
-	}
-	if g.from.Above(now) {
-		reached.State("the position is above the newest version of the cluster")
-		// The streams of this process may not have noticed it either.
-		g.checkVersions(stop)
-		g.voidAbove(now)
-	}
-}
-
-func (g *Gate) checkVersions(stop context.Context) {
-	ctx, cancel := context.WithTimeout(stop, askVersionsFor)
-	defer cancel()
-	g.settings.CheckVersions(ctx)
-}
-
-// newest returns the newest version of the cluster. It retries for a while.
-func (g *Gate) newest(stop context.Context) (now uint64, err error) {
+// version, a position above what this process has seen could drop what nobody has delivered.
+func (g *Gate) isOfCluster(stop context.Context, version uint64) bool {
 	ctx, cancel := context.WithTimeout(stop, refreshFor)
 	defer cancel()
-	_ = wait.PollUntilContextCancel(ctx, retry, true, func(ctx context.Context) (bool, error) {
-		ctx, cancel := context.WithTimeout(ctx, askVersionsFor)
-		defer cancel()
-		now, err = g.settings.Newest(ctx)
+	wentBack := false
+	err := wait.PollUntilContextCancel(ctx, retry, true, func(ctx context.Context) (answered bool, err error) {
+		wentBack, err = g.checkVersions(ctx, version)
 		return err == nil, nil
 	})
-	return now, err
+	if err != nil {
+		reached.State("a new leader does not learn the newest version")
+		return version <= g.settings.Highest()
+	}
+	return !wentBack
+}
+
+func (g *Gate) checkVersions(ctx context.Context, known uint64) (wentBack bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askVersionsFor)
+	defer cancel()
+	return g.settings.CheckVersions(ctx, known)
 }
 
 // Delivered notes what came of what passed. If nothing is left undelivered, all is delivered up to
@@ -251,7 +184,9 @@ func (g *Gate) Delivered(undelivered []observation.Observation, upTo func() map[
 		g.takeBack(undelivered)
 		return
 	}
-	g.advance(upTo())
+	if versions := upTo(); len(versions) > 0 { // If not, no stream has been listed.
+		g.settings.Positions.Advance(Position{History: g.history, Streams: versions})
+	}
 }
 
 func (g *Gate) takeBack(observations []observation.Observation) {
@@ -259,32 +194,17 @@ func (g *Gate) takeBack(observations []observation.Observation) {
 	g.waiting = append(observations, g.waiting...)
 }
 
-// advance notes that all is delivered up to these versions. It leaves out streams that have not
-// noticed a restore yet: the cluster does not have their versions any more.
-func (g *Gate) advance(versions map[string]uint64) {
-	highest := g.settings.Highest()
-	maps.DeleteFunc(versions, func(_ string, version uint64) bool { return version > highest })
-	position := Position{Streams: versions}
-	if len(versions) == 0 {
-		return // No stream has been listed.
+// EndHistory begins another history: the cluster's resource versions have gone back. It returns what
+// waited. Nobody can know whether the leader has delivered it: if the cluster still has it, a list
+// shows it again.
+func (g *Gate) EndHistory() (waiting []observation.Observation) {
+	if len(g.waiting) > 0 {
+		reached.State("events wait at the gate over a restore")
 	}
-	if g.lowered {
-		reached.State("a leader replaces a void position")
-		g.lowered = false
-		g.settings.Positions.Replace(position)
-		return
-	}
-	g.settings.Positions.Advance(position)
-}
-
-// WentBack notes that the cluster's resource versions have gone back. A position that was published
-// since is not above the highest version.
-func (g *Gate) WentBack() { g.voidAbove(g.settings.Highest()) }
-
-// voidAbove notes that what was published is above what the cluster has now, and means nothing.
-func (g *Gate) voidAbove(now uint64) {
-	g.lowered, g.from = true, Position{}
-	g.settings.Positions.Void(now)
+	g.settings.Positions.EndHistory()
+	waiting, g.waiting = g.waiting, nil
+	g.from, g.history = g.settings.Positions.Latest().Position, g.settings.Positions.History()
+	return waiting
 }
 
 // End ends the term, and publishes how far it came. At the same time, it calls meanwhile: neither
@@ -327,9 +247,7 @@ type Open struct{}
 func (Open) HasEnded() bool { return false }
 
 // Pass returns all observations.
-func (Open) Pass(stop, drain context.Context, all []observation.Observation, _ iter.Seq2[*corev1.Event, int]) (
-	[]observation.Observation, leadership.Term, bool,
-) {
+func (Open) Pass(_, stop, drain context.Context, all []observation.Observation) ([]observation.Observation, leadership.Term, bool) {
 	return all, leadership.Term{Stop: stop, Drain: drain}, true
 }
 
@@ -340,8 +258,8 @@ func (Open) Changed() <-chan struct{} { return nil }
 // nobody delivers it.
 func (Open) Delivered([]observation.Observation, func() map[string]uint64) {}
 
-// WentBack does nothing: there is no position.
-func (Open) WentBack() {}
+// EndHistory returns nil: nothing waits.
+func (Open) EndHistory() []observation.Observation { return nil }
 
 // End only calls meanwhile: what the windows hold is delivered or saved.
 func (Open) End(meanwhile func(), _ func() []observation.Observation) { meanwhile() }

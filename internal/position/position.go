@@ -15,6 +15,7 @@ import (
 // The keys of the ConfigMap's data.
 const (
 	clusterKey = "cluster"
+	historyKey = "history" // missing: 0
 	streamsKey = "streams"
 )
 
@@ -22,6 +23,10 @@ const (
 type Position struct {
 	// Cluster is the UID of the namespace kube-system. It is empty while it is not known.
 	Cluster string
+	// History is how often etcd was restored from a backup, as far as leaders have noticed it. The
+	// versions of two histories cannot be compared: of two positions, that of the later history
+	// counts.
+	History uint64
 	// Streams holds, for each stream, the resource version up to which its events are delivered.
 	// A stream is named after its namespace; the cluster-wide stream is "".
 	Streams map[string]uint64
@@ -41,18 +46,26 @@ func (p Position) Of(stream string) (version uint64, ok bool) {
 	return version, version > 0
 }
 
-// Merge returns the higher version of each stream. The result shares no memory with p and other. If
-// other is a position of another cluster, its versions mean nothing here and the result is p.
+// Merge returns the position of the later history, and of the same history the higher version of
+// each stream. The result shares no memory with p and other. If other is a position of another
+// cluster, its versions mean nothing here and the result is p.
 func (p Position) Merge(other Position) Position {
-	merged := Position{Cluster: p.Cluster, Streams: make(map[string]uint64, max(len(p.Streams), len(other.Streams)))}
-	raise(merged.Streams, p.Streams)
+	merged := Position{
+		Cluster: p.Cluster, History: p.History, Streams: make(map[string]uint64, max(len(p.Streams), len(other.Streams))),
+	}
 	if other.foreign(p.Cluster) {
+		raise(merged.Streams, p.Streams)
 		return merged
 	}
 	if merged.Cluster == "" {
 		merged.Cluster = other.Cluster
 	}
-	raise(merged.Streams, other.Streams)
+	merged.History = max(p.History, other.History)
+	for _, of := range []Position{p, other} {
+		if of.History == merged.History {
+			raise(merged.Streams, of.Streams)
+		}
+	}
 	return merged
 }
 
@@ -74,31 +87,15 @@ func (p Position) foreign(cluster string) bool {
 }
 
 func (p Position) equal(other Position) bool {
-	return p.Cluster == other.Cluster && maps.Equal(p.Streams, other.Streams)
+	return p.Cluster == other.Cluster && p.History == other.History && maps.Equal(p.Streams, other.Streams)
 }
 
-// fellTo reports whether a stream of p is lower in other, or missing there. Merges only raise
-// versions, so in between somebody replaced or deleted the position, or restored the cluster.
-func (p Position) fellTo(other Position) bool {
-	if p.foreign(other.Cluster) {
-		return false // Its versions cannot be compared.
+// Highest returns the highest version of all streams; 0: there is none.
+func (p Position) Highest() (highest uint64) {
+	for _, version := range p.Streams {
+		highest = max(highest, version)
 	}
-	for stream, version := range p.Streams {
-		if other.Streams[stream] < version {
-			return true
-		}
-	}
-	return false
-}
-
-// Above reports whether a stream of p is above the version.
-func (p Position) Above(version uint64) bool {
-	for _, reached := range p.Streams {
-		if reached > version {
-			return true
-		}
-	}
-	return false
+	return highest
 }
 
 // encode writes the position into the data of a ConfigMap. It leaves other keys as they are.
@@ -114,6 +111,9 @@ func (p Position) encode(data map[string]string) error {
 		return err
 	}
 	data[clusterKey], data[streamsKey] = p.Cluster, string(encoded)
+	if delete(data, historyKey); p.History > 0 {
+		data[historyKey] = strconv.FormatUint(p.History, 10)
+	}
 	return nil
 }
 
@@ -131,6 +131,13 @@ func decode(data map[string]string) (Position, error) {
 		return Position{}, fmt.Errorf("the key %q is not a JSON object of strings: it is null", streamsKey)
 	}
 	p := Position{Cluster: data[clusterKey], Streams: make(map[string]uint64, len(streams))}
+	if history := data[historyKey]; history != "" {
+		number, err := strconv.ParseUint(history, 10, 64)
+		if err != nil {
+			return Position{}, fmt.Errorf("the key %q has %q, which is not a number", historyKey, history)
+		}
+		p.History = number
+	}
 	for stream, text := range streams {
 		version, err := strconv.ParseUint(text, 10, 64)
 		if err != nil || version == 0 {

@@ -61,33 +61,33 @@ func TestAStreamStartsAtTheHigherOfItsOwnVersionAndTheClusterWideOne(t *testing.
 func TestAMergeKnowsTheCluster(t *testing.T) {
 	low, high := map[string]uint64{"a": 1}, map[string]uint64{"a": 2}
 	for name, tt := range map[string]struct{ p, other, want Position }{
-		"both unknown":  {Position{"", low}, Position{"", high}, Position{"", high}},
-		"one known":     {Position{"x", low}, Position{"", high}, Position{"x", high}},
-		"other known":   {Position{"", low}, Position{"x", high}, Position{"x", high}},
-		"the same":      {Position{"x", low}, Position{"x", high}, Position{"x", high}},
-		"another":       {Position{"x", low}, Position{"y", high}, Position{"x", low}},
-		"with no other": {Position{"x", low}, Position{}, Position{"x", low}},
+		"both unknown":  {Position{"", 0, low}, Position{"", 0, high}, Position{"", 0, high}},
+		"one known":     {Position{"x", 0, low}, Position{"", 0, high}, Position{"x", 0, high}},
+		"other known":   {Position{"", 0, low}, Position{"x", 0, high}, Position{"x", 0, high}},
+		"the same":      {Position{"x", 0, low}, Position{"x", 0, high}, Position{"x", 0, high}},
+		"another":       {Position{"x", 0, low}, Position{"y", 0, high}, Position{"x", 0, low}},
+		"with no other": {Position{"x", 0, low}, Position{}, Position{"x", 0, low}},
 	} {
 		t.Run(name, func(t *testing.T) { assert.Equal(t, tt.want, tt.p.Merge(tt.other)) })
 	}
 }
 
-func TestAPositionFallsWithAnyOfItsStreams(t *testing.T) {
-	before := map[string]uint64{"": 5, "a": 7}
-	for name, tt := range map[string]struct {
-		before, after Position
-		want          bool
-	}{
-		"the same":        {at(before), at(before), false},
-		"higher and more": {at(before), at(map[string]uint64{"": 5, "a": 8, "b": 1}), false},
-		"lower":           {at(before), at(map[string]uint64{"": 6, "a": 6}), true},
-		"missing":         {at(before), at(map[string]uint64{"a": 7}), true},
-		"deleted":         {at(before), Position{}, true},
-		"nothing before":  {Position{}, at(before), false},
-		"another cluster": {Position{"x", before}, Position{"y", nil}, false},
-	} {
-		t.Run(name, func(t *testing.T) { assert.Equal(t, tt.want, tt.before.fellTo(tt.after)) })
+func TestOfTwoHistoriesTheLaterCounts(t *testing.T) {
+	high, low := Position{"x", 1, map[string]uint64{"a": 100, "b": 90}}, Position{"x", 2, map[string]uint64{"a": 50}}
+	assert.Equal(t, low, high.Merge(low))
+	assert.Equal(t, low, low.Merge(high))
+	low.Cluster = "y"
+	assert.Equal(t, high, high.Merge(low), "of another cluster")
+}
+
+// fellTo reports whether a stream of p is lower in other, or missing there.
+func (p Position) fellTo(other Position) bool {
+	for stream, version := range p.Streams {
+		if p.History == other.History && other.Streams[stream] < version {
+			return true
+		}
 	}
+	return p.History > other.History
 }
 
 func TestDataThatIsNoPositionCannotBeRead(t *testing.T) {
@@ -108,6 +108,7 @@ func TestDataThatIsNoPositionCannotBeRead(t *testing.T) {
 		"null version":    {map[string]string{"streams": `{"a":null}`}, `the key "streams" has "" for the stream "a"`},
 		"above 64 bits":   {map[string]string{"streams": `{"a":"18446744073709551616"}`}, `which is not a resource version`},
 		"with whitespace": {map[string]string{"streams": `{"a":" 1"}`}, `which is not a resource version`},
+		"no history":      {map[string]string{"streams": `{}`, "history": "-1"}, `the key "history" has "-1", which is not a number`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := decode(tt.data)
@@ -121,19 +122,21 @@ func TestDataThatIsNoPositionCannotBeRead(t *testing.T) {
 
 func TestThePositionIsReadable(t *testing.T) {
 	data := map[string]string{"other": "kept"}
-	require.NoError(t, Position{"the-uid", map[string]uint64{"": 7, "b": 1 << 63, "a": 12}}.encode(data))
+	require.NoError(t, Position{"the-uid", 0, map[string]uint64{"": 7, "b": 1 << 63, "a": 12}}.encode(data))
 	assert.Equal(t, map[string]string{"other": "kept", "cluster": "the-uid", "streams": `{"":"7","a":"12","b":"9223372036854775808"}`}, data)
+	require.NoError(t, Position{"the-uid", 3, map[string]uint64{"": 7}}.encode(data))
+	assert.Equal(t, map[string]string{"other": "kept", "cluster": "the-uid", "history": "3", "streams": `{"":"7"}`}, data)
 }
 
 func FuzzPositions(f *testing.F) {
-	f.Add("x", "", "a", uint64(1), uint64(2), uint64(3))
-	f.Add("", "a\"b", "ü", uint64(1<<63), uint64(0), uint64(7))
-	f.Fuzz(func(t *testing.T, cluster, one, two string, u, v, w uint64) {
+	f.Add("x", "", "a", uint64(1), uint64(2), uint64(3), uint64(0))
+	f.Add("", "a\"b", "ü", uint64(1<<63), uint64(0), uint64(7), uint64(1))
+	f.Fuzz(func(t *testing.T, cluster, one, two string, u, v, w, history uint64) {
 		if !utf8.ValidString(one) || !utf8.ValidString(two) {
 			t.Skip("namespaces are text")
 		}
-		a := Position{cluster, map[string]uint64{one: u, two: v}}
-		b := Position{"", map[string]uint64{two: w}}
+		a := Position{cluster, 0, map[string]uint64{one: u, two: v}}
+		b := Position{"", history, map[string]uint64{two: w}}
 		c := at(map[string]uint64{"": v, one: w})
 		before := maps.Clone(a.Streams)
 
@@ -143,6 +146,9 @@ func FuzzPositions(f *testing.F) {
 		assert.Equal(t, merged, merged.Merge(a), "idempotent")
 		assert.False(t, a.fellTo(merged) || b.fellTo(merged), "no version falls")
 		assert.Equal(t, before, a.Streams, "the operands stay as they are")
+		if history > 0 {
+			a.Streams = nil // Those of b count.
+		}
 		for _, namespace := range []string{"", one, two} {
 			for _, version := range []uint64{u, v, w} {
 				assert.Equal(t, a.Reached(namespace, version) || b.Reached(namespace, version) ||

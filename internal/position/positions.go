@@ -53,24 +53,22 @@ type Positions struct {
 	// mu guards the following. It is not held during requests.
 	mu      sync.Mutex
 	leading bool
-	cluster string   // the UID of this cluster; empty while it is not known
+	cluster string // the UID of this cluster; empty while it is not known
+	// history is that of the versions of this process. Positions of an earlier one are void.
+	history uint64
 	stored  Position // as of the last request that succeeded
 	state   State    // of stored
+	// latest is the latest history of a position that was stored.
+	latest uint64
 	// storedAt is when stored was read or written.
 	storedAt time.Time
 	changed  chan struct{} // closed when Latest changes
 
-	// advanced is what this process has delivered. A standby keeps it only until it is published.
+	// advanced is what this process has delivered.
 	advanced map[string]uint64
 	// revision counts the changes of advanced that are to be published; published is the last one
 	// that was.
 	revision, published uint64
-	// replaceFrom is the first revision that replaces the void position instead of raising it.
-	replaceFrom uint64
-	void        Position
-	// ignored is the stored position that a standby found to be void; nil: none. It is ignored
-	// until a leader has replaced it.
-	ignored *Position
 
 	failures  int // requests in a row that failed
 	forbidden int // requests in a row that were forbidden
@@ -113,8 +111,8 @@ func (p *Positions) Latest() Latest {
 	return p.latestLocked()
 }
 
-// Changed returns a channel that is closed when Latest changes next. To miss no change, callers
-// must call Changed before Latest.
+// Changed returns a channel that is closed when Latest or IsBehind changes next. To miss no change,
+// callers must call Changed before these.
 func (p *Positions) Changed() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -166,11 +164,6 @@ func (p *Positions) Follow() {
 	p.change(func() {
 		p.leading = false
 		p.forbidden, p.skip = 0, 0
-		if p.replacesLocked() {
-			reached.State("a term ends before it has replaced a void position")
-			p.forgetLocked() // The next leader sees by itself that the stored position is void.
-		}
-		p.cleanLocked()
 	})
 }
 
@@ -185,48 +178,62 @@ func (p *Positions) SetCluster(uid string) {
 	})
 }
 
+// Begin begins with the position that was read last, in its history. It forgets what this process
+// has delivered before: that was another cluster.
+func (p *Positions) Begin() Position {
+	p.change(func() {
+		p.forgetLocked()
+		p.history, p.latest = 0, 0
+		if p.state == Known && !p.stored.foreign(p.cluster) {
+			p.history, p.latest = p.stored.History, p.stored.History
+		}
+	})
+	return p.Latest().Position
+}
+
+// History returns the number of the history of which this process has versions.
+func (p *Positions) History() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.history
+}
+
+// EndHistory notes that the cluster's resource versions have gone back, or that another process has
+// noticed it: see IsBehind. Positions of before are void, also what this process has delivered. Two
+// processes that notice the same restores give the new history the same number: that after the
+// latest history of a leader, however often the versions have gone back since.
+func (p *Positions) EndHistory() {
+	p.change(func() {
+		p.forgetLocked()
+		if p.latest > p.history {
+			p.history = p.latest
+		} else if p.latest == p.history {
+			p.history++
+		}
+	})
+}
+
+// IsBehind reports whether a leader has published a position of a later history: it has noticed that
+// etcd was restored, and this process has not. Callers must then call EndHistory.
+func (p *Positions) IsBehind() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.latest > p.history
+}
+
 // Advance raises the position to what this process has delivered. Run publishes it. Lower versions
-// change nothing. The position's Cluster is not used; see SetCluster.
+// and those of another history change nothing. The position's Cluster is not used; see SetCluster.
 func (p *Positions) Advance(position Position) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !raise(p.advanced, position.Streams) {
+	if position.History != p.history || !raise(p.advanced, position.Streams) {
 		return
 	}
-	if !p.replacesLocked() && !p.stored.foreign(p.cluster) && !above(position.Streams, p.stored.Streams) {
+	if p.isComparableLocked() && !above(position.Streams, p.stored.Streams) {
 		return // The others know this already.
 	}
 	p.revision++
 	p.announceLocked()
-}
-
-// Replace sets the position also where it is lower than the known one, which callers found to be
-// void: it is above the version of a fresh list. Run publishes it.
-func (p *Positions) Replace(position Position) {
-	p.change(func() {
-		clear(p.advanced)
-		raise(p.advanced, position.Streams)
-		p.revision++
-		if p.state == Known {
-			p.void, p.replaceFrom = p.stored, p.revision
-			if p.ignored != nil {
-				reached.State("a leader replaces the position that it ignored")
-				p.void = *p.ignored // Another leader may have replaced it since.
-			}
-		}
-	})
-}
-
-// Void notes that the cluster's resource versions have gone back to now. A position above it is
-// void: it is ignored until a leader has replaced it. What this process has delivered is forgotten.
-func (p *Positions) Void(now uint64) {
-	p.change(func() {
-		p.forgetLocked()
-		if p.state == Known && p.stored.Above(now) {
-			ignored := p.stored.Merge(Position{})
-			p.ignored = &ignored
-		}
-	})
 }
 
 // action reads or publishes the position.
@@ -284,12 +291,12 @@ func (p *Positions) read(ctx context.Context) error {
 
 func (p *Positions) publish(ctx context.Context) error {
 	var revision uint64
-	stored, state, err := p.store.update(ctx, func(current Position) (next Position, ok bool) {
+	stored, state, err := p.store.update(ctx, func(current Position) Position {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		next, ok = p.nextLocked(current)
 		revision = p.revision
-		return next, ok
+		// The position keeps streams that this process does not watch: in a rollout, another one may.
+		return p.ownLocked().Merge(current)
 	})
 	p.change(func() {
 		if state != Unknown {
@@ -303,71 +310,42 @@ func (p *Positions) publish(ctx context.Context) error {
 			reached.State("a standby may not publish what it has delivered")
 			p.forgetLocked() // Only the leader needs this permission. A standby must go on reading.
 		}
-		p.cleanLocked()
 	})
 	return err
 }
 
-// storeLocked notes what is stored. If it is lower than the ignored one, a leader has
-// replaced it.
+// storeLocked notes what is stored.
 func (p *Positions) storeLocked(stored Position, state State) {
 	p.stored, p.state, p.storedAt = stored, state, time.Now()
-	if p.ignored != nil && (state != Known || p.ignored.fellTo(stored) || p.ignored.foreign(stored.Cluster)) {
-		reached.State("another leader has replaced a void position")
-		p.ignored = nil
+	if stored.foreign(p.cluster) {
+		reached.State("the position is of another cluster")
+		return
 	}
+	if stored.History < p.history {
+		reached.State("a leader has not noticed a restore")
+	}
+	p.latest = max(p.latest, stored.History)
 }
 
-// nextLocked returns what to store after the current position. ok is false if this is nothing.
-func (p *Positions) nextLocked(current Position) (next Position, ok bool) {
-	if !p.leading && p.state == Known && p.stored.fellTo(current) {
-		reached.State("a standby finds that its late position is void")
-		// A leader found that the position was void. What this process delivered before may be,
-		// too.
-		p.forgetLocked()
-		return Position{}, false
-	}
-	own := Position{Cluster: p.cluster, Streams: p.advanced}
-	// If another process has replaced the void position in the meantime, then its versions count.
-	if p.replacesLocked() && !p.void.fellTo(current) {
-		return own.Merge(Position{}), true
-	}
-	if p.replacesLocked() {
-		reached.State("two processes replace a void position")
-	}
-	// The position keeps streams that this process does not watch: in a rollout, another one may.
-	return own.Merge(current), true
+// ownLocked is what this process has delivered.
+func (p *Positions) ownLocked() Position {
+	return Position{Cluster: p.cluster, History: p.history, Streams: p.advanced}
+}
+
+// isComparableLocked reports whether the stored position is of this cluster and history.
+func (p *Positions) isComparableLocked() bool {
+	return !p.stored.foreign(p.cluster) && p.stored.History == p.history
 }
 
 func (p *Positions) latestLocked() Latest {
-	own := Position{Cluster: p.cluster, Streams: p.advanced}
-	if p.replacesLocked() {
-		return Latest{own.Merge(Position{}), Known}
-	}
-	state := p.state
-	stored := p.stored
-	if state == Known && p.ignored != nil {
-		state, stored = Missing, Position{}
-	}
-	if state == Known && stored.foreign(p.cluster) {
-		reached.State("the position is of another cluster")
-		state = Missing
+	stored, state := p.stored, p.state
+	if state == Known && !p.isComparableLocked() {
+		stored, state = Position{}, Missing
 	}
 	if state == Missing && len(p.advanced) > 0 {
 		state = Known // This process has led.
 	}
-	return Latest{own.Merge(stored), state}
-}
-
-// replacesLocked reports whether the void position is still to be replaced.
-func (p *Positions) replacesLocked() bool { return p.published < p.replaceFrom }
-
-// cleanLocked forgets what the others know. A standby that kept it could raise a position that a
-// leader has replaced since.
-func (p *Positions) cleanLocked() {
-	if !p.leading && p.published >= p.revision {
-		p.forgetLocked()
-	}
+	return Latest{p.ownLocked().Merge(stored), state}
 }
 
 // forgetLocked leaves nothing to publish.
@@ -376,13 +354,14 @@ func (p *Positions) forgetLocked() {
 	p.published = p.revision
 }
 
-// change changes the fields that mu guards, and announces it if this changes Latest.
+// change changes the fields that mu guards, and announces it if this changes Latest or IsBehind.
 func (p *Positions) change(fields func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	before := p.latestLocked()
+	before, wasBehind := p.latestLocked(), p.latest > p.history
 	fields()
-	if after := p.latestLocked(); after.State != before.State || !after.equal(before.Position) {
+	after, isBehind := p.latestLocked(), p.latest > p.history
+	if after.State != before.State || !after.equal(before.Position) || isBehind && !wasBehind {
 		p.announceLocked()
 	}
 }

@@ -117,10 +117,10 @@ func TestAStandbyReadsThePositionEveryTwoSeconds(t *testing.T) {
 		pass(interval)
 		assert.False(t, isChanged(changed), "nothing changed")
 		api.took()
-		api.set(Position{"the-uid", map[string]uint64{"a": 7}})
+		api.set(Position{"the-uid", 0, map[string]uint64{"a": 7}})
 		pass(interval)
 		assert.True(t, isChanged(changed))
-		assert.Equal(t, Latest{Position{"the-uid", map[string]uint64{"a": 7}}, Known}, p.Latest())
+		assert.Equal(t, Latest{Position{"the-uid", 0, map[string]uint64{"a": 7}}, Known}, p.Latest())
 		assert.True(t, p.Latest().Reached("a", 7))
 		pass(4 * interval)
 		assert.Equal(t, []string{"get", "get", "get", "get", "get"}, api.took())
@@ -145,9 +145,9 @@ func TestALeaderPublishesWithinTwoSecondsWhatAdvanced(t *testing.T) {
 		assert.Empty(t, api.took(), "a leader that has nothing to publish makes no requests")
 
 		p.Advance(cluster(10))
-		assert.Equal(t, Latest{Position{"the-uid", map[string]uint64{"": 10}}, Known}, p.Latest(), "this process has led")
+		assert.Equal(t, Latest{Position{"the-uid", 0, map[string]uint64{"": 10}}, Known}, p.Latest(), "this process has led")
 		pass(interval)
-		assert.Equal(t, Position{"the-uid", map[string]uint64{"": 10}}, api.stored())
+		assert.Equal(t, Position{"the-uid", 0, map[string]uint64{"": 10}}, api.stored())
 		assert.Equal(t, []string{"get 404", "create"}, api.took())
 		for version := uint64(11); version < 100; version++ {
 			p.Advance(cluster(version))
@@ -345,18 +345,15 @@ func TestWhatCouldNotBePublishedInTheTermIsPublishedLater(t *testing.T) {
 		api.took()
 		pass(interval)
 		assert.Equal(t, []string{"get"}, api.took())
-		api.set(cluster(3)) // Another process replaced it.
-		pass(interval)
-		assert.Equal(t, Latest{cluster(3), Known}, p.Latest(), "the standby kept nothing")
 	})
 }
 
-func TestAVoidPositionIsReplaced(t *testing.T) {
+func TestALeaderThatHasNoticedARestoreReplacesAHigherPosition(t *testing.T) {
 	simulate(t, func(t *testing.T, api *fakeAPI) {
 		api.set(cluster(10_000))
 		leader, standby := newProcess(t, api), newProcess(t, api)
 		leader.lead(t)
-		// Both have delivered before the cluster was restored. The standby could not publish it.
+		// Both have delivered before the cluster was restored, and could not publish it.
 		api.onRequest(func(verb string) error {
 			if verb == "update" {
 				return errors.New("broken")
@@ -368,59 +365,111 @@ func TestAVoidPositionIsReplaced(t *testing.T) {
 		pass(interval)
 
 		changed := leader.Changed()
-		leader.Replace(cluster(500))
+		leader.EndHistory()
 		assert.True(t, isChanged(changed))
-		assert.Equal(t, Latest{cluster(500), Known}, leader.Latest())
-		leader.Advance(cluster(501))
-		pass(interval)
-		require.NoError(t, leader.Refresh(t.Context()))
-		assert.Equal(t, Latest{cluster(501), Known}, leader.Latest(), "it is still void")
+		assert.Equal(t, Latest{Position{"", 1, map[string]uint64{}}, Missing}, leader.Latest(), "what is stored is void")
+		leader.Advance(cluster(10_003))
+		assert.Equal(t, Missing, leader.Latest().State, "nor does a late delivery of the old history count")
+		restored := Position{"", 1, map[string]uint64{"": 500}}
+		leader.Advance(restored)
+		assert.Equal(t, Latest{restored, Known}, leader.Latest())
+		changed = standby.Changed()
 		api.onRequest(nil)
 		require.NoError(t, leader.Flush(t.Context()))
-		assert.Equal(t, cluster(501), api.stored())
+		assert.Equal(t, restored, api.stored())
 		pass(3 * interval)
-		assert.Equal(t, cluster(501), api.stored(), "the standby does not raise it again")
-		assert.Equal(t, Latest{cluster(501), Known}, standby.Latest())
-		leader.Advance(cluster(502))
-		pass(interval)
-		assert.Equal(t, cluster(502), api.stored())
+		assert.Equal(t, restored, api.stored(), "the standby does not raise it again")
+
+		assert.True(t, isChanged(changed))
+		assert.True(t, standby.IsBehind())
+		standby.EndHistory()
+		assert.False(t, standby.IsBehind())
+		assert.Equal(t, Latest{restored, Known}, standby.Latest())
 	})
 }
 
-func TestAVoidPositionIsReplacedOnce(t *testing.T) {
+func TestTheEndOfAHistoryIsNoticedWithoutAHigherPosition(t *testing.T) {
 	simulate(t, func(t *testing.T, api *fakeAPI) {
-		api.set(cluster(10_000))
 		p := newProcess(t, api)
-		p.lead(t)
-		p.Replace(cluster(500))
-		api.set(cluster(510)) // Another leader replaced it first.
+		p.Advance(cluster(10))
 		pass(interval)
-		assert.Equal(t, cluster(510), api.stored())
-		assert.Equal(t, Latest{cluster(510), Known}, p.Latest())
+		changed := p.Changed()
+		api.set(Position{"", 1, map[string]uint64{"": 5}})
+		pass(interval)
+		assert.True(t, isChanged(changed))
+		assert.True(t, p.IsBehind())
+	})
+}
 
-		api.set(cluster(10_000))
+// Two processes number a history alike, however often each of them has noticed a restore since a leader
+// published.
+func TestHistoriesHaveTheSameNumbers(t *testing.T) {
+	for name, tt := range map[string]struct {
+		stored       uint64
+		leader, both int // how often the versions have gone back: for the leader alone, and for both
+		want         uint64
+	}{
+		"both notice":                         {0, 0, 1, 1},
+		"the leader notices one more":         {0, 1, 1, 1},
+		"both notice two":                     {0, 0, 2, 1},
+		"after earlier restores":              {7, 1, 1, 8},
+		"only the leader notices, and is far": {7, 3, 0, 8},
+	} {
+		t.Run(name, func(t *testing.T) {
+			simulate(t, func(t *testing.T, api *fakeAPI) {
+				api.set(Position{"", tt.stored, map[string]uint64{"": 100}})
+				leader, standby := newProcess(t, api), newProcess(t, api)
+				leader.Begin()
+				standby.Begin()
+				leader.lead(t)
+				for range tt.leader + tt.both {
+					leader.EndHistory()
+				}
+				for range tt.both {
+					standby.EndHistory()
+				}
+				leader.Advance(Position{"", leader.History(), map[string]uint64{"": 5}})
+				pass(2 * interval)
+				if standby.IsBehind() {
+					standby.EndHistory()
+				}
+				assert.Equal(t, tt.want, leader.History())
+				assert.Equal(t, Latest{Position{"", tt.want, map[string]uint64{"": 5}}, Known}, standby.Latest())
+			})
+		})
+	}
+}
+
+func TestANewSessionBeginsInTheHistoryOfThePosition(t *testing.T) {
+	simulate(t, func(t *testing.T, api *fakeAPI) {
+		p := newProcess(t, api)
+		p.SetCluster("x")
+		p.Advance(cluster(10))
+		p.EndHistory()
+		api.set(Position{"y", 5, map[string]uint64{"": 7}})
 		require.NoError(t, p.Refresh(t.Context()))
-		p.Replace(cluster(520))
-		p.Follow()
-		pass(interval)
-		assert.Equal(t, cluster(10_000), api.stored(), "the next leader replaces it")
+		assert.False(t, p.IsBehind(), "the position is of another cluster")
+		p.SetCluster("y")
+		assert.Equal(t, Position{"y", 5, map[string]uint64{"": 7}}, p.Begin())
+		p.SetCluster("z")
+		assert.Equal(t, Position{"z", 0, map[string]uint64{}}, p.Begin(), "nothing is stored of it")
 	})
 }
 
 func TestThePositionOfAnotherClusterIsMissing(t *testing.T) {
 	simulate(t, func(t *testing.T, api *fakeAPI) {
-		api.set(Position{"another", map[string]uint64{"": 10_000}})
+		api.set(Position{"another", 0, map[string]uint64{"": 10_000}})
 		p := newProcess(t, api)
 		p.lead(t)
 		assert.Equal(t, Known, p.Latest().State)
 		p.Advance(at(map[string]uint64{"a": 5}))
 		pass(interval)
-		assert.Equal(t, Position{"another", map[string]uint64{"": 10_000, "a": 5}}, api.stored())
+		assert.Equal(t, Position{"another", 0, map[string]uint64{"": 10_000, "a": 5}}, api.stored())
 
 		changed := p.Changed()
 		p.SetCluster("mine")
 		assert.True(t, isChanged(changed))
-		mine := Position{"mine", map[string]uint64{"a": 5}}
+		mine := Position{"mine", 0, map[string]uint64{"a": 5}}
 		assert.Equal(t, Latest{mine, Known}, p.Latest())
 		pass(interval)
 		assert.Equal(t, mine, api.stored())
@@ -428,7 +477,7 @@ func TestThePositionOfAnotherClusterIsMissing(t *testing.T) {
 		standby := newProcess(t, api)
 		standby.SetCluster("third")
 		pass(interval)
-		assert.Equal(t, Latest{Position{"third", map[string]uint64{}}, Missing}, standby.Latest())
+		assert.Equal(t, Latest{Position{"third", 0, map[string]uint64{}}, Missing}, standby.Latest())
 		standby.SetCluster("mine")
 		assert.Equal(t, Latest{mine, Known}, standby.Latest())
 
@@ -436,7 +485,7 @@ func TestThePositionOfAnotherClusterIsMissing(t *testing.T) {
 		standby.lead(t)
 		standby.Advance(at(map[string]uint64{"a": 4}))
 		pass(interval)
-		assert.Equal(t, Position{"third", map[string]uint64{"a": 4}}, api.stored())
+		assert.Equal(t, Position{"third", 0, map[string]uint64{"a": 4}}, api.stored())
 	})
 }
 

@@ -121,17 +121,17 @@ var errUnknownName = errors.New("cannot read the name and namespace of the leade
 func (e *DataError) Unwrap() error { return e.err }
 
 // update stores what next returns for the stored position. next is called again if another process
-// wrote in between. It returns ok false if there is nothing to store. An equal position is not
-// stored again. update returns what is stored, as far as this is known, also with an error.
-func (s *Store) update(ctx context.Context, next func(stored Position) (p Position, ok bool)) (Position, State, error) {
+// wrote in between. An equal position is not stored again. update returns what is stored, as far as
+// this is known, also with an error.
+func (s *Store) update(ctx context.Context, next func(stored Position) Position) (Position, State, error) {
 	var err error
 	for range maxAttempts {
 		object, stored, state, readErr := s.read(ctx)
 		if readErr != nil {
 			return Position{}, Unknown, readErr
 		}
-		p, ok := next(stored)
-		if !ok || state == Known && p.equal(stored) {
+		p := next(stored)
+		if state == Known && p.equal(stored) {
 			return stored, state, nil
 		}
 		var retry bool

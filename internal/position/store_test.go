@@ -46,7 +46,7 @@ func TestTheObjectIsNamedAfterTheLeaseAndTheReceiver(t *testing.T) {
 
 // write stores what next returns for the stored position.
 func write(t *testing.T, store *Store, next func(stored Position) Position) error {
-	_, _, err := store.update(t.Context(), func(stored Position) (Position, bool) { return next(stored), true })
+	_, _, err := store.update(t.Context(), next)
 	return err
 }
 
@@ -62,7 +62,7 @@ func TestThePositionIsWrittenAndRead(t *testing.T) {
 			assert.Equal(t, Missing, state)
 			assert.Empty(t, p)
 
-			first := Position{"the-uid", map[string]uint64{"": 10, "a": 20}}
+			first := Position{"the-uid", 0, map[string]uint64{"": 10, "a": 20}}
 			require.NoError(t, write(t, store, raisedTo(first)))
 			_, p, state, err = store.read(t.Context())
 			require.NoError(t, err)
@@ -71,22 +71,22 @@ func TestThePositionIsWrittenAndRead(t *testing.T) {
 			assert.Equal(t, []string{"get 404", "get 404", "create", "get"}, api.took())
 
 			require.NoError(t, write(t, store, raisedTo(at(map[string]uint64{"": 9, "a": 21, "b": 1}))))
-			assert.Equal(t, Position{"the-uid", map[string]uint64{"": 10, "a": 21, "b": 1}}, api.stored())
+			assert.Equal(t, Position{"the-uid", 0, map[string]uint64{"": 10, "a": 21, "b": 1}}, api.stored())
 			assert.Equal(t, []string{"get", "update"}, api.took())
 
 			require.NoError(t, write(t, store, raisedTo(at(map[string]uint64{"a": 20}))))
 			assert.Equal(t, []string{"get"}, api.took(), "nothing to write")
 
-			require.NoError(t, write(t, store, func(Position) Position { return Position{"the-uid", map[string]uint64{"": 3}} }))
-			assert.Equal(t, Position{"the-uid", map[string]uint64{"": 3}}, api.stored())
+			require.NoError(t, write(t, store, func(Position) Position { return Position{"the-uid", 0, map[string]uint64{"": 3}} }))
+			assert.Equal(t, Position{"the-uid", 0, map[string]uint64{"": 3}}, api.stored())
 		})
 	}
 }
 
 func TestThePositionOfAnotherClusterIsReplaced(t *testing.T) {
 	api := newFakeAPI(t)
-	api.set(Position{"another", map[string]uint64{"": 1000, "a": 1000}})
-	mine := Position{"mine", map[string]uint64{"": 10}}
+	api.set(Position{"another", 0, map[string]uint64{"": 1000, "a": 1000}})
+	mine := Position{"mine", 0, map[string]uint64{"": 10}}
 	require.NoError(t, write(t, api.overHTTP(protobuf), raisedTo(mine)))
 	assert.Equal(t, mine, api.stored())
 }

@@ -20,10 +20,7 @@ func (s *session) account(b *batch) {
 	var received, filtered int64
 	for i := range b.changes {
 		c := &b.changes[i]
-		switch c.Kind {
-		case watch.Restored:
-			s.forgetVersions(b.changes[:i], c.Namespace)
-		case watch.ListEnded:
+		if c.Kind == watch.ListEnded {
 			b.forgetsMore = true // Many may have been deleted.
 		}
 		occurrences := s.occurrences(c)
@@ -41,7 +38,7 @@ func (s *session) account(b *batch) {
 }
 
 func (s *session) observation(c *watch.Change, occurrences int64) observation.Observation {
-	o := observation.Observation{Event: c.Event, Occurrences: occurrences, SeenAt: c.SeenAt, Restores: c.Restores}
+	o := observation.Observation{Event: c.Event, Occurrences: occurrences, SeenAt: c.SeenAt}
 	if c.Kind == watch.Listed {
 		o.LowestVersion = s.memory.Reached(c.Namespace) + 1
 	}

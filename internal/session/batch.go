@@ -3,11 +3,6 @@
 package session
 
 import (
-	"iter"
-	"slices"
-
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/kubeevents/kubeeventsreceiver/internal/leadership"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
@@ -32,7 +27,7 @@ type batch struct {
 	// changes were taken from the queue. There are none if only time has passed. If another cluster
 	// answers, those of the other cluster are left out.
 	changes []watch.Change
-	// last reports whether nothing follows: the session is to end, and the queue is empty.
+	// last reports whether nothing follows: the history has ended, and the queue is empty.
 	last bool
 	// observations are what is new in the changes and passes the filters. The gate leaves out what
 	// the leader has delivered, and adds what waited for the term.
@@ -52,24 +47,6 @@ type batch struct {
 	requests []*request
 	// undelivered are the requests that could not be delivered before the term ended.
 	undelivered []*request
-}
-
-// restored returns the first change by which a stream notices that the cluster's resource versions
-// have gone back; -1: there is none.
-func (b *batch) restored() int {
-	return slices.IndexFunc(b.changes, func(c watch.Change) bool { return c.Kind == watch.Restored })
-}
-
-// listed returns the events of listings among the changes, each with how often the resource
-// versions had gone back when it was listed.
-func (b *batch) listed() iter.Seq2[*corev1.Event, int] {
-	return func(yield func(*corev1.Event, int) bool) {
-		for i := range b.changes {
-			if c := &b.changes[i]; c.Kind == watch.Listed && !yield(c.Event, c.Restores) {
-				return
-			}
-		}
-	}
 }
 
 // isDelivered reports whether nothing of the batch is left undelivered. It is meaningful after the

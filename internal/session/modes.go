@@ -12,7 +12,6 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
 	"github.com/kubeevents/kubeeventsreceiver/internal/position"
 	"github.com/kubeevents/kubeeventsreceiver/internal/queue"
-	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 )
 
 // newSession makes a session of the mode that storage and the elector decide:
@@ -26,7 +25,6 @@ import (
 // start is where the receiver starts without a checkpoint; zero: nowhere in particular.
 func (p *Process) newSession(m *memory.Memory, start position.Position, persist persistence) *session {
 	s := &session{process: p, memory: m, start: start, persist: persist}
-	s.versions = watch.NewVersions(p.Client, highest(m, start))
 	s.gate = position.Open{}
 	if p.Positions != nil {
 		s.gate = s.newGate()
@@ -41,7 +39,9 @@ func (p *Process) newSession(m *memory.Memory, start position.Position, persist 
 func (s *session) newGate() *position.Gate {
 	return position.NewGate(position.GateSettings{
 		Leadership: s.process.Leadership, Positions: s.process.Positions, Logger: s.process.Logger,
-		Highest: s.versions.Highest, Restores: s.versions.Restores, Newest: s.newestVersion, CheckVersions: s.checkVersions,
+		Highest:       func() uint64 { return s.history.versions.Highest() },
+		CheckVersions: func(ctx context.Context, known uint64) (bool, error) { return s.checkVersions(ctx, known) },
+		EndHistory:    func() { s.history.end() },
 	})
 }
 
@@ -85,15 +85,4 @@ func (p *Process) newMemory(start position.Position) *memory.Memory {
 		Objects:       p.StoredObjects,
 		Start:         start,
 	}, time.Now())
-}
-
-// highest returns the highest resource version that is known from before.
-func highest(m *memory.Memory, start position.Position) (highest uint64) {
-	for _, version := range m.DeliveredUpTo() {
-		highest = max(highest, version)
-	}
-	for _, version := range start.Streams {
-		highest = max(highest, version)
-	}
-	return highest
 }

@@ -73,8 +73,6 @@ type Process struct {
 
 	emitting chan struct{} // see metricsPipeline
 	giveUp   chan struct{} // see delivery.Settings
-	// restoredAnswer is when the cluster last said which one it is because its versions had gone back.
-	restoredAnswer time.Time
 }
 
 // New returns a Process that has not started.

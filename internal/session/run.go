@@ -4,11 +4,11 @@ package session
 
 import (
 	"context"
-	"strconv"
 	"sync"
 	"time"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
+	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+	"github.com/kubeevents/kubeeventsreceiver/internal/position"
 )
 
 // patience is how long a pipeline may take to return after drain has ended.
@@ -59,38 +59,18 @@ func (p *Process) runSessions(stop, drain context.Context) {
 	}
 }
 
-// serve runs the streams, the loop and the emission of the metric until stop ends.
+// serve runs the session until stop ends, or another cluster answers. While it runs, it emits the
+// metric.
 func (s *session) serve(stop, drain context.Context) {
 	defer s.persist.close()
-	reading, endReading := context.WithCancel(stop)
-	defer endReading()
-	var background sync.WaitGroup
-	for _, namespace := range s.process.Streams {
-		stream := s.newStream(namespace)
-		background.Go(func() { stream.Run(reading) })
+	emitting, endEmitting := context.WithCancel(stop)
+	var emission sync.WaitGroup
+	emission.Go(func() { s.sums.run(emitting) })
+	s.memory.Windows.Resolve(func(held []observation.Observation) { s.resolve(drain, held) })
+	for s.runHistory(stop, drain) {
+		s.start = position.Position{} // It was one of the history that has ended.
 	}
-	background.Go(func() { s.sums.run(reading) })
-	s.loop(stop, drain)
-	endReading()
-	background.Wait()
-	s.intake.discard()
+	endEmitting()
+	emission.Wait()
 	s.endTerm()
-}
-
-func (s *session) newStream(namespace string) *watch.Stream {
-	p := s.process
-	config := watch.Config{
-		Client:          p.Client,
-		Namespace:       namespace,
-		FieldSelector:   p.Filter.FieldSelector(),
-		ResourceVersion: s.memory.Resume(namespace),
-		Versions:        s.versions,
-		Taker:           s.intake.queue,
-		Observer:        p.Health,
-		Keep:            p.Owners.Keep,
-	}
-	if version, ok := s.start.Of(namespace); ok {
-		config.ExactAt = strconv.FormatUint(version, 10)
-	}
-	return watch.New(config)
 }

@@ -4,12 +4,10 @@ package session
 
 import (
 	"context"
-	"iter"
 	"slices"
 	"time"
 
 	"go.uber.org/zap"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/health"
 	"github.com/kubeevents/kubeeventsreceiver/internal/leadership"
@@ -33,22 +31,22 @@ type session struct {
 	pipeline *logsPipeline
 	persist  persistence
 
-	memory   *memory.Memory
-	sums     *metricsPipeline
-	versions *watch.Versions
+	memory *memory.Memory
+	sums   *metricsPipeline
 	// start is where the receiver starts without a checkpoint; zero: nowhere in particular.
-	start position.Position
+	start   position.Position
+	history *history
 }
 
 // gate decides whether a batch is this process's to deliver. For its methods, see position.Gate and
 // position.Open.
 type gate interface {
 	HasEnded() bool
-	Pass(stop, drain context.Context, observations []observation.Observation, listed iter.Seq2[*corev1.Event, int]) (
+	Pass(history, stop, drain context.Context, observations []observation.Observation) (
 		rest []observation.Observation, t leadership.Term, ok bool)
 	Changed() <-chan struct{}
 	Delivered(undelivered []observation.Observation, upTo func() map[string]uint64)
-	WentBack()
+	EndHistory() (waiting []observation.Observation)
 	End(meanwhile func(), held func() []observation.Observation)
 }
 
@@ -70,24 +68,21 @@ type persistence interface {
 	close()
 }
 
-// loop is the receiver's loop. It ends after the batch that is the last one: stop is cancelled and
-// the queue is empty, or another cluster answers. This batch is still delivered, until drain is
-// cancelled.
-func (s *session) loop(stop, drain context.Context) {
-	s.memory.Windows.Resolve(func(held []observation.Observation) { s.resolve(drain, held) })
-	for last := false; !last; {
-		b := s.turn(stop, drain)
-		if last = b.last; last && b.passed {
-			s.finish(drain, b)
-		}
+// loop is the receiver's loop. It returns the batch that is the last one: the history has ended, as
+// it does with stop, and the queue is empty, or another cluster answers. This batch is still
+// delivered, until drain is cancelled.
+func (s *session) loop(stop, drain context.Context) (last *batch) {
+	for last == nil || !last.last {
+		last = s.turn(stop, drain)
 	}
+	return last
 }
 
 // turn takes a batch, accounts for it, and emits it if it passes the gate. What does not fit the
 // batch follows in batches of its own.
 func (s *session) turn(stop, drain context.Context) *batch {
-	b := s.intake.take(stop, s.nextTurn())
-	s.identify(stop, drain, b)
+	b := s.intake.take(s.history.ctx, s.nextTurn())
+	s.identify(b)
 	s.account(b)
 	s.awaitGate(stop, drain, b)
 	if !b.passed {
@@ -161,7 +156,7 @@ func (s *session) nextTurn() wakeup {
 // has delivered it. The gate also keeps the batch if stop is cancelled.
 func (s *session) awaitGate(stop, drain context.Context, b *batch) {
 	s.endTermIfOver()
-	b.observations, b.term, b.passed = s.gate.Pass(stop, drain, b.observations, b.listed())
+	b.observations, b.term, b.passed = s.gate.Pass(s.history.ctx, stop, drain, b.observations)
 	if b.passed && b.term.Begins {
 		if slices.ContainsFunc(b.changes, func(c watch.Change) bool { return c.Kind == watch.Listed }) {
 			reached.State("a takeover within a list")
@@ -183,7 +178,7 @@ func (s *session) endTermIfOver() {
 // long as it is certain that no other process leads. The delivery forgets how the pipeline behaved:
 // the next leader delivers what it rejected.
 func (s *session) endTerm() {
-	s.gate.End(s.sums.end, s.memory.TakeBack)
+	s.gate.End(s.sums.end, s.memory.EndWindows)
 	s.pipeline.forget()
 	s.intake.queue.SetGate(true)
 }

@@ -61,6 +61,7 @@ func (l *load) run(t *testing.T) {
 		p.Logs = logs
 		s := p.openToTest(t)
 		stop, cancel := context.WithCancel(t.Context())
+		s.history = s.newHistory(stop)
 		var loop sync.WaitGroup
 		loop.Go(func() { s.loop(stop, t.Context()) })
 		for i := range loadEvents {

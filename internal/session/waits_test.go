@@ -205,7 +205,7 @@ func (p *Process) openToTest(t *testing.T) (s *session) {
 		require.NotNil(t, s)
 		t.Cleanup(s.persist.close)
 	}
-	s.intake.together = 0
+	s.intake.together, s.history = 0, s.newHistory(t.Context())
 	return s
 }
 

@@ -23,9 +23,8 @@ import (
 
 // observer collects the reports of streams.
 type observer struct {
-	mu       sync.Mutex
-	causes   []watch.Cause
-	wentBack []string
+	mu     sync.Mutex
+	causes []watch.Cause
 }
 
 func (*observer) Arrived() {}
@@ -39,12 +38,6 @@ func (o *observer) Restarting(_ string, cause watch.Cause, _ error) {
 }
 
 func (*observer) Paused(string) {}
-
-func (o *observer) WentBack(namespace string, known, now uint64) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.wentBack = append(o.wentBack, fmt.Sprintf("%s: %d to %d", namespace, known, now))
-}
 
 func (o *observer) seen() []watch.Cause {
 	o.mu.Lock()
@@ -85,7 +78,7 @@ func start(t *testing.T, api *apitest.Server, queue *queue.Queue, config watch.C
 func changes(queue *queue.Queue) (words []string) {
 	kinds := map[watch.Kind]string{
 		watch.ListBegan: "began", watch.Listed: "listed", watch.ListEnded: "ended", watch.Changed: "changed",
-		watch.Deleted: "deleted", watch.Existing: "existing", watch.Restored: "restored",
+		watch.Deleted: "deleted", watch.Existing: "existing",
 	}
 	synctest.Wait()
 	for batch := queue.Take(nil); len(batch) > 0; batch = queue.Take(nil) {

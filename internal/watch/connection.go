@@ -48,7 +48,6 @@ var (
 	// errIncompleteList is the end of a list without its bookmark.
 	errIncompleteList = errors.New("the API server did not complete the list")
 	errStalled        = errors.New("the receiver cannot take more events")
-	errWentBack       = errors.New("the resource versions of the cluster went back")
 )
 
 // listPages lists page by page, with one page in memory: the current events, or those as of

@@ -45,7 +45,7 @@ func TestAStreamStartsAtAPosition(t *testing.T) {
 				if tt.prepare != nil {
 					tt.prepare(api)
 				}
-				start(t, api, queue, watch.Config{ExactAt: tt.at, Versions: watch.NewVersions(clientOf(t, api), 0)})
+				start(t, api, queue, watch.Config{ExactAt: tt.at, Versions: watch.NewVersions(clientOf(t, api), nil)})
 				time.Sleep(time.Minute)
 				for i, w := range want {
 					if w == "ended at 5" {

@@ -41,8 +41,6 @@ type Stream struct {
 	resourceVersion string
 	// exactAt is the version of the list that is due, if it is one at an exact version.
 	exactAt string
-	// generation is the generation of resourceVersion.
-	generation *generation
 	// connectedBefore is set after the first attempt to connect.
 	connectedBefore bool
 	// internalErrorAt is where the last internal error ended a stream.
@@ -60,13 +58,13 @@ type Stream struct {
 // New returns a stream that has not started.
 func New(config Config) *Stream {
 	if config.Versions == nil {
-		config.Versions = NewVersions(nil, 0)
+		config.Versions = NewVersions(nil, nil)
 	}
-	s := &Stream{config: config, resourceVersion: config.ResourceVersion, generation: config.Versions.current.Load()}
+	s := &Stream{config: config, resourceVersion: config.ResourceVersion}
 	if s.resourceVersion == "" {
 		s.exactAt = config.ExactAt
 	}
-	s.generation.observe(s.resourceVersion)
+	s.observe(s.resourceVersion)
 	return s
 }
 
@@ -122,48 +120,13 @@ func pause(ctx context.Context, d time.Duration) {
 // connect lists if a list is due, and then watches until the stream ends. A nil error is a normal
 // end.
 func (s *Stream) connect(ctx context.Context) error {
-	if err := s.checkVersions(ctx); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(s.generation.ended, func() { cancel(errWentBack) })()
-	err := s.listAndWatch(ctx)
-	if errors.Is(context.Cause(ctx), errWentBack) {
-		reached.State("another stream has noticed a restore")
-		return errWentBack
-	}
-	return err
-}
-
-// checkVersions makes a stream list from scratch if the resource versions went back, also if
-// another stream detected it. A new stream that knows no version has nothing to check.
-func (s *Stream) checkVersions(ctx context.Context) error {
+	// A new stream that knows no version has nothing to check.
 	if s.connectedBefore || s.resourceVersion != "" {
-		err := s.config.Versions.Check(ctx, s.config.Namespace, func(known, now uint64) {
-			s.config.Observer.WentBack(s.config.Namespace, known, now)
-		})
-		if err != nil {
+		if err := s.config.Versions.Check(ctx, s.config.Namespace); err != nil {
 			return err
 		}
 	}
 	s.connectedBefore = true
-	current := s.config.Versions.current.Load()
-	if current == s.generation {
-		return nil
-	}
-	if s.exactAt != "" {
-		reached.State("a restore before a standby's first list is complete")
-	}
-	if err := s.put(ctx, Change{Kind: Restored}); err != nil {
-		return err
-	}
-	s.generation = current
-	s.resourceVersion, s.exactAt, s.internalErrorAt = "", "", ""
-	return nil
-}
-
-func (s *Stream) listAndWatch(ctx context.Context) error {
 	if s.resourceVersion == "" && s.exactAt == "" && !s.paged {
 		initial := true
 		err := s.watch(ctx, metav1.ListOptions{
@@ -209,7 +172,7 @@ func (s *Stream) afterEnd(err error) Cause {
 	switch {
 	case err == nil:
 		return Ended
-	case errors.Is(err, errWentBack), isExpired(err):
+	case isExpired(err):
 		if s.exactAt != "" {
 			reached.State("the last leader's position is compacted")
 		}
@@ -261,14 +224,15 @@ func (s *Stream) endList(ctx context.Context, resourceVersion string) error {
 // setVersion sets where the stream resumes.
 func (s *Stream) setVersion(resourceVersion string) {
 	s.resourceVersion = resourceVersion
-	s.generation.observe(resourceVersion)
+	s.observe(resourceVersion)
 }
+
+func (s *Stream) observe(version string) { s.config.Versions.Observe(event.Version(version)) }
 
 // put puts a change into the queue.
 func (s *Stream) put(ctx context.Context, change Change) error {
 	change.Namespace = s.config.Namespace
 	change.SeenAt = time.Now()
-	change.Restores = s.generation.number
 	if change.Event == nil {
 		return s.config.Taker.Put(ctx, change)
 	}
@@ -278,6 +242,6 @@ func (s *Stream) put(ctx context.Context, change Change) error {
 	event.Normalize(change.Event)
 	s.config.Observer.Arrived()
 	// This comes first, so that the loop knows no version above the highest one.
-	s.generation.observe(change.Event.ResourceVersion)
+	s.observe(change.Event.ResourceVersion)
 	return s.config.Taker.Put(ctx, change)
 }

@@ -5,7 +5,6 @@ package watch
 import (
 	"context"
 	"errors"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,26 +26,23 @@ const (
 	unusedName = "kubeeventsreceiver-resource-version"
 )
 
+// ErrWentBack is returned if the store's version is below a known one.
+var ErrWentBack = errors.New("the resource versions of the cluster went back")
+
 // Versions detects that the resource versions of the cluster went back, as after a restore of etcd
 // from a backup. The API server accepts a watch from a version that does not exist yet, and sends
 // nothing. So a stream requests the store's version before it connects again. All streams of a
-// receiver share one Versions. Its methods may be called concurrently.
+// receiver share one Versions. After versions went back, callers must stop the streams, and start
+// others with a new Versions. Its methods may be called concurrently.
 type Versions struct {
-	client  rest.Interface // nil: versions are not checked
-	current atomic.Pointer[generation]
+	client   rest.Interface // nil: versions are not checked
+	wentBack func(known, now uint64)
+	once     sync.Once     // of wentBack
+	highest  atomic.Uint64 // the highest version that is known
 
 	mu sync.Mutex
 	// next is the request that has not started yet, which callers can share.
 	next *versionRequest
-}
-
-// generation is the time between two restores. Versions of different generations must not be
-// compared. A stream reports versions to the generation in which it connected.
-type generation struct {
-	number  int           // of restores before
-	highest atomic.Uint64 // the highest version that any stream has seen
-	ended   context.Context
-	end     context.CancelFunc
 }
 
 // versionRequest is a request that callers share. The fields are final once done is closed.
@@ -57,43 +53,29 @@ type versionRequest struct {
 	own bool
 }
 
-// NewVersions returns a Versions for the cluster of the client. highest is the highest resource
-// version of a checkpoint or position; 0 means that none is known.
-func NewVersions(client rest.Interface, highest uint64) *Versions {
-	v := &Versions{client: client}
-	v.current.Store(newGeneration(0, highest))
-	return v
+// NewVersions returns a Versions for the cluster of the client. wentBack is called at most once, by
+// the caller of Check that detects it, with the highest known version and the store's.
+func NewVersions(client rest.Interface, wentBack func(known, now uint64)) *Versions {
+	return &Versions{client: client, wentBack: wentBack}
 }
 
-// Highest returns the highest known version. After versions have gone back, only later versions
-// count.
-func (v *Versions) Highest() uint64 { return v.current.Load().highest.Load() }
+// Highest returns the highest known version; 0: none is known.
+func (v *Versions) Highest() uint64 { return v.highest.Load() }
 
-// Restores returns how often the versions have gone back.
-func (v *Versions) Restores() int { return v.current.Load().number }
-
-func newGeneration(number int, highest uint64) *generation {
-	g := &generation{number: number}
-	g.highest.Store(highest)
-	g.ended, g.end = context.WithCancel(context.Background())
-	return g
-}
-
-// observe records a version that a stream has seen.
-func (g *generation) observe(version string) {
-	n := event.Version(version)
-	for highest := g.highest.Load(); n > highest; highest = g.highest.Load() {
-		if g.highest.CompareAndSwap(highest, n) {
+// Observe notes a version that the cluster has, or has had.
+func (v *Versions) Observe(version uint64) {
+	for highest := v.highest.Load(); version > highest; highest = v.highest.Load() {
+		if v.highest.CompareAndSwap(highest, version) {
 			return
 		}
 	}
 }
 
-// Check compares the store's version with the highest known one, and starts a new generation if it
-// is below. Callers must close the connection of their stream before: Check uses a request that
-// starts after the call. wentBack is called by the one caller that detected it.
-func (v *Versions) Check(ctx context.Context, namespace string, wentBack func(known, now uint64)) error {
-	if v.client == nil || v.current.Load().highest.Load() == 0 {
+// Check compares the store's version with the highest known one. If it is below, the versions went
+// back, and the error is ErrWentBack. Callers must close the connection of their stream before: Check
+// uses a request that starts after the call.
+func (v *Versions) Check(ctx context.Context, namespace string) error {
+	if v.client == nil || v.Highest() == 0 {
 		return nil
 	}
 	v.mu.Lock()
@@ -102,7 +84,7 @@ func (v *Versions) Check(ctx context.Context, namespace string, wentBack func(kn
 		r := &versionRequest{done: make(chan struct{})}
 		v.next = r
 		v.mu.Unlock()
-		v.request(ctx, r, namespace, wentBack)
+		v.request(ctx, r, namespace)
 		return r.err
 	}
 	v.mu.Unlock()
@@ -113,26 +95,25 @@ func (v *Versions) Check(ctx context.Context, namespace string, wentBack func(kn
 	}
 	if shared.own {
 		reached.State("a shared request fails for its own caller only")
-		return v.compare(ctx, namespace, wentBack)
+		return v.compare(ctx, namespace)
 	}
 	return shared.err
 }
 
 // request sends the request that others share.
-func (v *Versions) request(ctx context.Context, r *versionRequest, namespace string, wentBack func(known, now uint64)) {
+func (v *Versions) request(ctx context.Context, r *versionRequest, namespace string) {
 	pause(ctx, shareWindow)
 	v.mu.Lock()
 	v.next = nil
 	v.mu.Unlock()
-	r.err = v.compare(ctx, namespace, wentBack)
+	r.err = v.compare(ctx, namespace)
 	r.own = ctx.Err() != nil || apierrors.IsForbidden(r.err)
 	close(r.done)
 }
 
-func (v *Versions) compare(ctx context.Context, namespace string, wentBack func(known, now uint64)) error {
-	g := v.current.Load()
+func (v *Versions) compare(ctx context.Context, namespace string) error {
 	// A stream may see a newer version while the request is in flight.
-	known := g.highest.Load()
+	known := v.Highest()
 	answer, err := v.fetch(ctx, namespace)
 	if err != nil {
 		return err
@@ -141,23 +122,9 @@ func (v *Versions) compare(ctx context.Context, namespace string, wentBack func(
 	if now == 0 || now >= known {
 		return nil // A version that is no number cannot be compared.
 	}
-	// Another request may have found the same.
-	if v.current.CompareAndSwap(g, newGeneration(g.number+1, now)) {
-		reached.State("the versions of the cluster went back")
-		wentBack(known, now)
-		g.end()
-	}
-	return nil
-}
-
-// Now returns the store's version. The namespace is one that the receiver watches; empty: all of
-// them. The error is that of the request.
-func (v *Versions) Now(ctx context.Context, namespace string) (uint64, error) {
-	answer, err := v.fetch(ctx, namespace)
-	if err != nil {
-		return 0, err
-	}
-	return strconv.ParseUint(answer, 10, 64)
+	reached.State("the versions of the cluster went back")
+	v.once.Do(func() { v.wentBack(known, now) })
+	return ErrWentBack
 }
 
 // fetch returns the store's version. The API server reads it from etcd, not from a cache, because

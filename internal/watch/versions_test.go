@@ -3,8 +3,11 @@
 package watch_test
 
 import (
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -30,12 +33,33 @@ func number(requests []string, kind string) (n int) {
 	return n
 }
 
+// histories notes how versions went back.
+type histories struct {
+	mu       sync.Mutex
+	wentBack []string
+}
+
+func (h *histories) versions(t *testing.T, api *apitest.Server) *watch.Versions {
+	return watch.NewVersions(clientOf(t, api), func(known, now uint64) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.wentBack = append(h.wentBack, fmt.Sprintf("%d to %d", known, now))
+	})
+}
+
+func (h *histories) seen() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.wentBack)
+}
+
 func TestABackupIsRestored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api, queue := apitest.NewInMemory(t), queue.New(1000)
+		api, queue, h := apitest.NewInMemory(t), queue.New(1000), &histories{}
 		api.Put(counted("a", 1))
 		backup := api.Version()
-		o := start(t, api, queue, watch.Config{Versions: watch.NewVersions(clientOf(t, api), 0)})
+		versions := h.versions(t, api)
+		start(t, api, queue, watch.Config{Versions: versions})
 		assert.Equal(t, []string{"began", "listed a=1", "ended at 2"}, changes(queue))
 		api.Put(counted("a", 2))
 		api.Put(counted("b", 1))
@@ -47,69 +71,69 @@ func TestABackupIsRestored(t *testing.T) {
 		time.Sleep(time.Minute)
 		assert.Equal(t, []string{"stream", "version", "watch"}, api.Requests())
 		assert.Empty(t, changes(queue))
+		assert.EqualValues(t, 4, versions.Highest())
 
 		api.Restore(backup)
 		api.Cut()
 		time.Sleep(time.Minute)
-		assert.Equal(t, []string{"restored", "began", "listed a=1", "ended at 2"}, changes(queue))
-		api.Put(counted("a", 2))
-		assert.Equal(t, []string{"changed a=2"}, changes(queue))
+		assert.Empty(t, changes(queue), "the callers stop the streams")
+		assert.Equal(t, []string{"4 to 2"}, h.seen())
 
+		start(t, api, queue, watch.Config{Versions: h.versions(t, api)})
+		assert.Equal(t, []string{"began", "listed a=1", "ended at 2"}, changes(queue))
 		time.Sleep(time.Minute)
-		api.Cut()
-		time.Sleep(time.Minute)
-		assert.Empty(t, changes(queue), "the versions continue from the restored one")
-		assert.Equal(t, []string{": 4 to 2"}, o.wentBack)
+		assert.Equal(t, []string{"4 to 2"}, h.seen(), "once")
 	})
 }
 
 func TestAVersionOfACheckpointIsCompared(t *testing.T) {
 	for name, tt := range map[string]struct {
-		version string
-		want    []string
+		version  string
+		changes  []string
+		wentBack []string
 	}{
-		"that exists":             {"2", []string{"changed b=1"}},
-		"that does not exist yet": {"9", []string{"restored", "began", "listed a=1", "listed b=1", "ended at 3"}},
+		"that exists":             {"2", []string{"changed b=1"}, nil},
+		"that does not exist yet": {"9", nil, []string{"9 to 3"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				api, queue := apitest.NewInMemory(t), queue.New(1000)
+				api, queue, h := apitest.NewInMemory(t), queue.New(1000), &histories{}
 				api.Put(counted("a", 1))
 				api.Put(counted("b", 1))
-				start(t, api, queue, watch.Config{ResourceVersion: tt.version, Versions: watch.NewVersions(clientOf(t, api), 0)})
+				start(t, api, queue, watch.Config{ResourceVersion: tt.version, Versions: h.versions(t, api)})
 				time.Sleep(time.Minute)
-				assert.Equal(t, tt.want, changes(queue))
+				assert.Equal(t, tt.changes, changes(queue))
+				assert.Equal(t, tt.wentBack, h.seen())
 			})
 		})
 	}
 }
 
-func TestAllStreamsListWhenOneDetectsARestore(t *testing.T) {
+func TestARestoreIsNoticedOnceForAllStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api, queue := apitest.NewInMemory(t), queue.New(1000)
-		versions, o := watch.NewVersions(clientOf(t, api), 0), &observer{}
-		start(t, api, queue, watch.Config{Namespace: "ns", Versions: versions, Observer: o})
+		api, queue, h := apitest.NewInMemory(t), queue.New(1000), &histories{}
+		versions := h.versions(t, api)
+		start(t, api, queue, watch.Config{Namespace: "ns", Versions: versions})
 		assert.Equal(t, []string{"ns began", "ns ended at 1"}, changes(queue))
 		api.Put(counted("a", 1))
 		assert.Equal(t, []string{"ns changed a=1"}, changes(queue))
 		api.Restore("1")
 		time.Sleep(time.Minute)
-		assert.Empty(t, changes(queue), "a stream that is connected does not notice")
+		assert.Empty(t, h.seen(), "a stream that is connected does not notice")
 
-		start(t, api, queue, watch.Config{Namespace: "other", ResourceVersion: "2", Versions: versions, Observer: o})
+		for _, namespace := range []string{"other", "third"} {
+			start(t, api, queue, watch.Config{Namespace: namespace, ResourceVersion: "2", Versions: versions})
+		}
 		time.Sleep(time.Minute)
-		assert.ElementsMatch(t, []string{
-			"ns restored", "ns began", "ns ended at 1", "other restored", "other began", "other ended at 1",
-		}, changes(queue))
-		assert.Equal(t, []string{"other: 2 to 1"}, o.wentBack, "once for all streams")
-		assert.Equal(t, []watch.Cause{watch.Expired}, o.seen())
+		assert.Equal(t, []string{"2 to 1"}, h.seen())
+		assert.Empty(t, changes(queue))
 	})
 }
 
 func TestStreamsThatReconnectTogetherShareARequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, queue := apitest.NewInMemory(t), queue.New(1000)
-		versions := watch.NewVersions(clientOf(t, api), 0)
+		versions := watch.NewVersions(clientOf(t, api), nil)
 		const streams = 50
 		for range streams {
 			start(t, api, queue, watch.Config{Versions: versions})
@@ -126,7 +150,7 @@ func TestStreamsThatReconnectTogetherShareARequest(t *testing.T) {
 func TestAnAnswerToAnOlderRequestIsNotUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, queue := apitest.NewInMemory(t), queue.New(1000)
-		versions := watch.NewVersions(clientOf(t, api), 1)
+		versions := watch.NewVersions(clientOf(t, api), nil)
 		var asked atomic.Int32
 		answer := make(chan struct{})
 		api.Refuse(func(r *http.Request) int {
@@ -160,7 +184,7 @@ func TestAVersionThatCannotBeReadIsAFailedConnection(t *testing.T) {
 					}
 					return 0
 				})
-				o := start(t, api, queue, watch.Config{ResourceVersion: "1", Versions: watch.NewVersions(clientOf(t, api), 0)})
+				o := start(t, api, queue, watch.Config{ResourceVersion: "1", Versions: watch.NewVersions(clientOf(t, api), nil)})
 				time.Sleep(5 * time.Minute)
 				assert.Contains(t, o.seen(), cause)
 				assert.Zero(t, number(api.Requests(), "watch"))
@@ -182,7 +206,7 @@ func TestAPermissionThatOneNamespaceLacksDoesNotConcernAnother(t *testing.T) {
 			}
 			return 0
 		})
-		versions := watch.NewVersions(clientOf(t, api), 0)
+		versions := watch.NewVersions(clientOf(t, api), nil)
 		start(t, api, queue, watch.Config{Namespace: "secret", ResourceVersion: "1", Versions: versions})
 		synctest.Wait() // so that the request is that of this stream
 		o := start(t, api, queue, watch.Config{Namespace: "ns", ResourceVersion: "1", Versions: versions})

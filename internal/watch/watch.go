@@ -30,9 +30,6 @@ const (
 	Deleted
 	// Existing is an event as it was at Config.ExactAt.
 	Existing
-	// Restored means that the resource versions of the cluster went back (etcd was restored from a
-	// backup). They cannot be compared with those of earlier changes. A list follows.
-	Restored
 	// Bookmark means that all changes up to its ResourceVersion have come, also if there were none.
 	Bookmark
 )
@@ -41,14 +38,11 @@ const (
 type Change struct {
 	Kind      Kind
 	Namespace string        // the namespace of the stream; empty for the whole cluster's
-	Event     *corev1.Event // nil for ListBegan, ListEnded, Restored and Bookmark
+	Event     *corev1.Event // nil for ListBegan, ListEnded and Bookmark
 	SeenAt    time.Time     // when the receiver read it
 	// ResourceVersion is where a stream can resume once the receiver has processed this change and
 	// those before it. It is empty within a list, which must start from scratch.
 	ResourceVersion string
-	// Restores is how often the resource versions of the cluster had gone back when the stream
-	// connected. Versions of changes that differ in it must not be compared.
-	Restores int
 }
 
 // Cause is why a watch restarted.
@@ -76,9 +70,6 @@ type Observer interface {
 	// Paused is called before a stream without a connection waits until the Taker lets it connect.
 	// Until then, nobody knows whether it can.
 	Paused(namespace string)
-	// WentBack is called when the cluster's resource version is below a known one, once for all
-	// streams that share a Versions. The namespace is that of the stream that detected it.
-	WentBack(namespace string, known, now uint64)
 }
 
 // Taker takes the changes of the streams. Its methods are called concurrently. Each stream calls

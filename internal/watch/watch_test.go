@@ -50,8 +50,7 @@ func (o *observer) Restarting(_ string, cause Cause, _ error) {
 	o.causes = append(o.causes, cause)
 }
 
-func (o *observer) Paused(string)                   {}
-func (o *observer) WentBack(string, uint64, uint64) {}
+func (o *observer) Paused(string) {}
 
 func (o *observer) has(cause Cause) bool {
 	o.mu.Lock()

@@ -42,9 +42,8 @@ type window struct {
 	held     *observation.Observation // nil: nothing came since the record that opened the window
 	// first is the resource version of the first that is held; 0: nothing is held since the
 	// cluster's versions went back.
-	first    uint64
-	restores int // how often the versions had gone back when first was set
-	place    int // in the stream's versions, while first is known
+	first uint64
+	place int // in the stream's versions, while first is known
 }
 
 const (
@@ -181,12 +180,8 @@ func (w *Windows) hold(open *window, o *observation.Observation) {
 		w.bytes -= weightOf(open.held)
 	}
 	open.held = &merged
-	if o.Restores > open.restores {
-		reached.State("a window holds an event from before and one from after a restore")
-		w.forgetFirst(open) // It is a version that the cluster does not have any more.
-	}
 	if open.first == 0 {
-		open.first, open.restores = cmp.Or(o.LowestVersion, event.ResourceVersion(o.Event)), o.Restores
+		open.first = cmp.Or(o.LowestVersion, event.ResourceVersion(o.Event))
 		w.noteFirst(open)
 	}
 	w.noteHeld(open)
@@ -241,14 +236,11 @@ func (w *Windows) NextEnd() (end time.Time, ok bool) {
 }
 
 // ForgetVersions forgets the resource versions of what is held, since the cluster's have gone back.
-// An empty namespace means all of them.
-func (w *Windows) ForgetVersions(namespace string) {
+func (w *Windows) ForgetVersions() {
 	for k, open := range w.held {
-		if namespace == "" || namespace == open.event.Namespace {
-			reached.State("a window holds an event over a restore")
-			w.forgetFirst(open)
-			w.Note(k)
-		}
+		reached.State("a window holds an event over a restore")
+		w.forgetFirst(open)
+		w.Note(k)
 	}
 }
 

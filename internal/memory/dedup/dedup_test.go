@@ -60,20 +60,6 @@ func TestAWindowThatEndedWithoutHavingHeldAnythingHoldsNothing(t *testing.T) {
 	assert.Equal(t, list(next), w.Due(at(21), unbounded))
 }
 
-// A batch has a change, a restore of etcd, and a change of after that. Accounting forgets the
-// versions before the batch is admitted.
-func TestAVersionFromBeforeARestoreDoesNotCount(t *testing.T) {
-	w := newWindows(10 * time.Second)
-	version := func(o observation.Observation, v string, restores int) observation.Observation {
-		o.Event.ResourceVersion, o.Restores = v, restores
-		return o
-	}
-	w.Admit(list(version(seen("a", 0, 1, 1), "900", 0)), at(0))
-	w.ForgetVersions("")
-	w.Admit(list(version(seen("a", 1, 2, 1), "1000", 0), version(seen("a", 1, 3, 1), "510", 1)), at(1))
-	assert.EqualValues(t, 510, max(w.Oldest(""), w.Oldest("ns")))
-}
-
 func TestAtMostOneRecordForEachEventAndWindow(t *testing.T) {
 	w := newWindows(10 * time.Second)
 	_, waiting := w.NextEnd()
@@ -239,7 +225,7 @@ func TestTheOldestIsTheLowestOfAllThatIsHeld(t *testing.T) {
 		w := newWindows(10 * time.Second)
 		for second := range 60 {
 			if random.IntN(20) == 0 {
-				w.ForgetVersions([]string{"", "ns", "other"}[random.IntN(3)])
+				w.ForgetVersions()
 			}
 			var batch []observation.Observation
 			for range random.IntN(10) {
@@ -359,9 +345,7 @@ func TestTheOldestVersionThatIsHeld(t *testing.T) {
 	admit(w, list(version(seen("a", 2, 6, 1), "10")), at(2))
 	assert.Equal(t, uint64(5), oldest(w))
 
-	w.ForgetVersions("another")
-	assert.Equal(t, uint64(5), oldest(w))
-	w.ForgetVersions("ns")
+	w.ForgetVersions()
 	assert.Zero(t, oldest(w), "no position reaches what is of a history that is lost")
 	admit(w, list(version(seen("a", 3, 7, 1), "3")), at(3))
 	assert.Equal(t, uint64(3), oldest(w))

@@ -177,21 +177,31 @@ func (l *Ledger) Delete(namespace string, ev *corev1.Event, now time.Time) {
 	l.bury(k, known, last, now)
 }
 
-// ForgetVersions forgets the resource versions of the events of a stream, and no counts: the
-// cluster's versions have gone back. The count that is observed next is the new baseline, also if
-// it is lower. Events of streams that no longer run are of the same cluster.
-func (l *Ledger) ForgetVersions(namespace string) {
-	forgets := l.scope(namespace).id
-	others := map[uint16]bool{}
-	for _, s := range l.scopes {
-		others[s.id] = s.id != forgets
-	}
+// ForgetVersions forgets the resource versions of all events, and no counts: the cluster's versions
+// have gone back. The count that is observed next is the new baseline, also if it is lower.
+func (l *Ledger) ForgetVersions() {
 	for k, e := range l.entries {
-		if !others[e.scope] {
-			versionless := e
-			versionless.resourceVersion = numberOf(forgotten)
-			l.set(k, e, versionless)
-		}
+		versionless := e
+		versionless.resourceVersion = numberOf(forgotten)
+		l.set(k, e, versionless)
+	}
+}
+
+// TakeBack forgets occurrences of an event that Observe returned. If the event is observed again,
+// they are new again.
+func (l *Ledger) TakeBack(ev *corev1.Event, occurrences int64) {
+	k, _ := identify(ev)
+	known, ok := l.entries[k]
+	switch left := int64(known.count) - occurrences; {
+	case !ok:
+	case left > 0:
+		fewer := known
+		fewer.count = int32(left)
+		l.set(k, known, fewer)
+	default:
+		l.count(known, -1)
+		l.deleted.revive(k)
+		l.drop(k)
 	}
 }
 

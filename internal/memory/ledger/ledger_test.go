@@ -350,7 +350,7 @@ func TestAfterARestoreNoRememberedVersionCounts(t *testing.T) {
 	l.Observe("b", in("b", state{uid: "2", rv: 95, count: 5}))
 	l.Observe("b", in("b", state{name: "c", uid: "3", rv: 96, count: 5}))
 	l = reopened(t, saved, l, "a")
-	l.ForgetVersions("a")
+	l.ForgetVersions()
 	assert.Zero(t, l.Observe("a", in("a", state{uid: "1", rv: 10, count: 3})), "the count went back")
 	assert.Equal(t, int64(1), l.Observe("a", in("a", state{uid: "1", rv: 11, count: 4})), "and is the new baseline")
 
@@ -363,13 +363,41 @@ func TestAfterARestoreNoRememberedVersionCounts(t *testing.T) {
 	assert.Equal(t, int64(2), l.Observe("b", in("b", state{name: "c", uid: "5", rv: 13, count: 2})), "a new event under an old name")
 }
 
-func TestTheVersionsOfStreamsThatRunAreForgottenOneByOne(t *testing.T) {
+func TestOccurrencesThatAreTakenBackAreNewAgain(t *testing.T) {
+	for name, tt := range map[string]struct {
+		observed, takenBack []int32 // counts
+		again               state
+		want                int64
+	}{
+		"all of them":                             {[]int32{3, 5}, []int32{3, 5}, state{uid: "1", rv: 1, count: 5}, 5},
+		"the last ones":                           {[]int32{3, 5}, []int32{5}, state{uid: "1", rv: 1, count: 5}, 2},
+		"and the event went back":                 {[]int32{3, 5, 8}, []int32{5, 8}, state{uid: "1", rv: 1, count: 5}, 2},
+		"and it went back behind what is counted": {[]int32{3, 5, 8}, []int32{8}, state{uid: "1", rv: 1, count: 4}, 0},
+		"of an event that is new":                 {[]int32{3}, []int32{3}, state{uid: "2", rv: 1, count: 3}, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, occurrences := New(), map[int32]int64{}
+			for i, count := range tt.observed {
+				occurrences[count] = l.Observe("", in("", state{uid: "1", rv: 10 + i, count: count}))
+			}
+			l.ForgetVersions()
+			for _, count := range tt.takenBack {
+				l.TakeBack(in("", state{uid: "1", count: count}), occurrences[count])
+			}
+			requireCounted(t, l)
+			assert.Equal(t, tt.want, l.Observe("", in("", tt.again)))
+			requireCounted(t, l)
+		})
+	}
 	l := New()
-	l.Observe("a", in("a", state{uid: "1", rv: 90, count: 5}))
-	l.Observe("b", in("b", state{uid: "2", rv: 95, count: 5}))
-	l.ForgetVersions("a")
-	assert.Zero(t, l.Observe("b", in("b", state{uid: "1", rv: 80, count: 9})), "what b brings is still of the old history")
-	assert.Equal(t, int64(4), l.Observe("a", in("a", state{uid: "3", rv: 80, count: 9})))
+	l.TakeBack(in("", state{uid: "1", count: 1}), 1) // It is forgotten already.
+	deleted := in("", state{uid: "1", rv: 5, count: 2})
+	assert.EqualValues(t, 2, l.Observe("", deleted))
+	l.Delete("", deleted, start)
+	l.TakeBack(deleted, 2)
+	assert.Zero(t, l.Len())
+	assert.False(t, l.Forget(start.Add(2*RememberDeleted)), "its deletion is forgotten, too")
+	assert.EqualValues(t, 2, l.Observe("", deleted))
 }
 
 func TestAnEntryThatIsNoEntry(t *testing.T) {

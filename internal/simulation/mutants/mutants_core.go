@@ -99,13 +99,13 @@ var inDelivery = []mutant{
 var inGate = []mutant{
 	{
 		"drops what the position has not reached", "internal/position/gate.go",
-		"o.Restores == restores && p.Reached(o.Event.Namespace, event.ResourceVersion(o.Event))",
-		"o.Restores == restores && len(p.Streams) > 0",
+		"return p.Reached(o.Event.Namespace, event.ResourceVersion(o.Event))",
+		"return len(p.Streams) > 0",
 	},
 	{
 		"drops nothing that the position has reached", "internal/position/gate.go",
-		"	g.waiting = g.withoutReached(g.waiting, g.settings.Positions.Latest().Position)",
-		"	g.settings.Positions.Latest()",
+		"		g.waiting = withoutReached(g.waiting, g.settings.Positions.Latest().Position)\n",
+		"",
 	},
 	{
 		"goes on after the end of its term", "internal/position/gate.go",
@@ -125,14 +125,13 @@ var inGate = []mutant{
 var inPosition = []mutant{
 	{
 		"does not read the position when it is elected", "internal/position/gate.go",
-		`	g.refresh(term.Stop)
-	g.from`,
-		`	g.from`,
+		"	g.settings.Positions.Await(ctx)\n",
+		"	_ = ctx\n",
 	},
 	{
 		"writes its position without the stored one", "internal/position/positions.go",
-		"	return own.Merge(current), true",
-		"	return own.Merge(Position{}), true",
+		"return p.ownLocked().Merge(current)",
+		"return p.ownLocked().Merge(Position{})",
 	},
 	{
 		"publishes the position before the delivery", "internal/session/session.go",
@@ -160,8 +159,8 @@ var inPosition = []mutant{
 	},
 	{
 		"ignores the position at the start", "internal/session/open_position.go",
-		"return p.newUnsaved(p.Positions.Latest().Position)",
-		`start := p.Positions.Latest().Position
+		"return p.newUnsaved(p.Positions.Begin())",
+		`start := p.Positions.Begin()
 	start.Streams = nil
 	return p.newUnsaved(start)`,
 	},
@@ -185,7 +184,7 @@ var inRestore = []mutant{
 		"if known.uid == seen.uid {",
 	},
 	{
-		"does not notice another cluster while it runs", "internal/session/restore.go",
+		"does not notice another cluster while it runs", "internal/session/identity.go",
 		`return known != "" && known != cmp.Or(s.process.Cluster.UID(), known)`,
 		`return known == "" && known != cmp.Or(s.process.Cluster.UID(), known)`,
 	},

@@ -90,16 +90,12 @@ func started() *State {
 	return s
 }
 
-// isRestoring reports whether a restore has not had all its effects: a replica has not noticed it, or
-// somebody still knows the position of
-// the lost history.
+// isRestoring reports whether a replica has not noticed a restore, or the leader has not published a
+// position since.
 func (s *State) isRestoring() bool {
-	for _, r := range s.Replicas {
-		if r.Up && (r.Restores < s.Restores || r.Leads && (r.Lowered || r.Replaces) || r.Ignored > 0 || r.Read > s.Position) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Replicas, func(r Replica) bool {
+		return r.Up && (r.Restores < s.Restores || r.Leads && r.History > s.History)
+	})
 }
 
 // after returns what may still happen after a step. ok is false if the step may not.

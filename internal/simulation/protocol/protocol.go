@@ -20,6 +20,7 @@ type State struct {
 	Events   []Event // that were ever written
 	Lease    int     // who holds it: the number of a replica from 1; 0: nobody
 	Position int64   // that is stored; 0: none
+	History  int     // of the Position
 	Replicas []Replica
 	// Disturbed is set by the steps after which a record may be repeated.
 	Disturbed bool
@@ -42,29 +43,24 @@ type Replica struct {
 	// Holds has, for each event, what the process makes of it.
 	Holds []Hold
 	Read  int64 // the position that it read last; 0: none
+	// Of is the history of Read, Latest the latest that it has read, and History its own.
+	Of, Latest, History int
 	// Perhaps is a position that the process may have read: a trace does not show it.
 	Perhaps int64
-	// Ignored is a position that was above the newest version when the process noticed a restore.
-	Ignored int64
 	Leads   bool  // its term has begun and not ended
 	From    int64 // the position at the beginning of its term
-	Reached int64 // the version up to which it has delivered; a standby keeps it until it is published
-	// Owes is set if Reached is to be published, and Replaces if it replaces Void instead of raising
-	// what is stored. Lowered is set from the notice of a restore to the first delivery after it.
-	Owes, Replaces, Lowered bool
-	Void                    int64
+	Reached int64 // the version up to which it has delivered
+	Owes    bool  // Reached is to be published
 }
 
 // Hold is what a process makes of an event.
 type Hold byte
 
-// An event that was not seen; that is dealt with; that waits to be delivered; that waits, and is of
-// a history that the cluster has lost.
+// An event that was not seen; that is dealt with; that waits to be delivered.
 const (
 	Unseen Hold = iota
 	Settled
 	Waiting
-	Stranded
 )
 
 // New returns a state in which replicas are down and nothing has happened.
@@ -82,15 +78,15 @@ func (s *State) Clone() *State {
 
 // Key returns the same text for equal states only.
 func (s *State) Key() string {
-	b := []byte{byte(s.Restores), byte(s.Lease), bit(s.Disturbed)}
+	b := []byte{byte(s.Restores), byte(s.Lease), byte(s.History), bit(s.Disturbed)}
 	b = binary.AppendVarint(binary.AppendVarint(b, s.Newest), s.Position)
 	for _, e := range s.Events {
 		b = append(binary.AppendVarint(b, e.Version), byte(e.Published), bit(e.Exists)<<1|bit(e.Required), byte(min(e.Delivered, 2)))
 	}
 	for i := range s.Replicas {
 		r := &s.Replicas[i]
-		b = append(b, byte(r.Restores), bit(r.Up)<<4|bit(r.Leads)<<3|bit(r.Owes)<<2|bit(r.Replaces)<<1|bit(r.Lowered))
-		for _, n := range []int64{r.Seen, r.Read, r.Ignored, r.From, r.Reached, r.Void} {
+		b = append(b, byte(r.Restores), bit(r.Up)<<2|bit(r.Leads)<<1|bit(r.Owes), byte(r.Of), byte(r.Latest), byte(r.History))
+		for _, n := range []int64{r.Seen, r.Read, r.From, r.Reached} {
 			b = binary.AppendVarint(b, n)
 		}
 		for i := range s.Events {

@@ -76,12 +76,8 @@ func (s *State) isFault(step Step) bool {
 func (s *State) Apply(step Step) error {
 	err := s.apply(step)
 	for i := range s.Replicas { // What no step reads any more does not tell states apart.
-		r := &s.Replicas[i]
-		if !r.Leads {
+		if r := &s.Replicas[i]; !r.Leads {
 			r.From = 0
-		}
-		if !r.Replaces {
-			r.Void = 0
 		}
 	}
 	return err
@@ -144,7 +140,7 @@ func (s *State) write(version int64) error {
 }
 
 // restore also restores the ConfigMap with the position, which was stored between the writes of the
-// last event that is kept and of the first that is lost.
+// last event that is kept and of the first that is lost. Its history is that of before all restores.
 func (s *State) restore(step Step) error {
 	if step.Version >= s.Newest {
 		return ErrNotPossible
@@ -154,7 +150,7 @@ func (s *State) restore(step Step) error {
 			return ErrNotPossible
 		}
 	}
-	s.Newest, s.Position, s.Disturbed = step.Version, step.Position, true
+	s.Newest, s.Position, s.History, s.Disturbed = step.Version, step.Position, 0, true
 	s.Restores++
 	for i := range s.Events {
 		s.Events[i].Exists = s.Events[i].Exists && s.Events[i].Version <= step.Version
@@ -167,13 +163,15 @@ func (s *State) start(number int) error {
 	if r.Up {
 		return ErrNotPossible
 	}
-	*r = Replica{Up: true, Restores: s.Restores, Read: s.Position, Seen: s.Position}
+	*r = Replica{
+		Up: true, Restores: s.Restores, Seen: s.Position, Read: s.Position, Of: s.History, Latest: s.History, History: s.History,
+	}
 	if r.Seen == 0 { // Nobody has led: what exists is past.
 		r.Seen = s.Newest
 	}
 	if r.Seen > s.Newest { // The position is of a lost history: this is a first start.
 		r.Seen = s.Newest
-		r.void(s.Newest)
+		r.endHistory()
 	}
 	for i, e := range s.Events {
 		if e.Exists && e.Version <= r.Seen {
@@ -212,15 +210,14 @@ func (s *State) notice(r *Replica) error {
 	return nil
 }
 
-// goBack forgets all versions, and lists. What waits of the lost history goes on waiting, and no
-// position reaches it, unless the cluster lists it.
+// goBack forgets all versions, and lists. What waits is forgotten, too, unless the list has it.
 func (s *State) goBack(r *Replica) {
 	r.Restores = s.Restores
-	r.void(s.Newest)
+	r.endHistory()
 	for i, e := range s.Events {
 		switch h := r.hold(i); {
 		case h == Waiting && !e.Exists:
-			r.set(i, Stranded)
+			r.set(i, Settled)
 		case h == Unseen && e.Exists:
 			r.set(i, Waiting)
 		}
@@ -228,11 +225,13 @@ func (s *State) goBack(r *Replica) {
 	r.Seen = s.Newest
 }
 
-// void forgets what was delivered, and ignores a position that is above the newest version.
-func (r *Replica) void(newest int64) {
-	r.Reached, r.Owes, r.Replaces, r.Lowered, r.From = 0, false, false, true, 0
-	if r.Read > newest {
-		r.Ignored = r.Read
+// endHistory makes what was delivered before mean nothing: see position.Positions.EndHistory.
+func (r *Replica) endHistory() {
+	r.Reached, r.Owes, r.From = 0, false, 0
+	if r.Latest > r.History {
+		r.History = r.Latest
+	} else if r.Latest == r.History {
+		r.History++
 	}
 }
 
@@ -269,31 +268,26 @@ func (s *State) begin(step Step) error {
 	if r.Leads = true; step.Fails {
 		s.Disturbed = true
 	} else {
-		r.take(s.Position)
+		s.take(r)
 	}
-	if r.From = r.latest(); r.From > s.Newest {
-		if r.Restores < s.Restores { // The gate asks the cluster for its version, and then the streams notice it.
-			s.goBack(r)
-		}
-		r.void(s.Newest)
+	if r.latest() > s.Newest { // The gate asks the cluster for its version.
+		s.goBack(r)
 	}
+	r.From = r.latest()
 	return s.drop(r, r.From)
 }
 
-// take notes what is stored. If it is lower than the ignored one, a leader has replaced it.
-func (r *Replica) take(stored int64) {
-	r.Read = stored
-	if stored < r.Ignored {
-		r.Ignored = 0
+// take notes what is stored. If it is of a later history, the process lists.
+func (s *State) take(r *Replica) {
+	r.Read, r.Of = s.Position, s.History
+	if r.Latest = max(r.Latest, s.History); r.Latest > r.History {
+		s.goBack(r)
 	}
 }
 
 // latest is what is known to be delivered.
 func (r *Replica) latest() int64 {
-	switch {
-	case r.Owes && r.Replaces:
-		return r.Reached
-	case r.Ignored > 0:
+	if r.Of != r.History {
 		return r.Reached
 	}
 	return max(r.Reached, r.Read)
@@ -321,14 +315,8 @@ func (s *State) end(number int) error {
 	if !r.Leads {
 		return ErrNotPossible
 	}
-	s.Disturbed = s.Disturbed || r.Owes || r.Lowered
+	s.Disturbed = s.Disturbed || r.Owes
 	r.Leads = false
-	if r.Replaces { // The next leader sees by itself that the stored position is void.
-		r.Reached, r.Owes, r.Replaces = 0, false, false
-	}
-	if !r.Owes {
-		r.Reached = 0
-	}
 	s.release(number)
 	return nil
 }
@@ -337,7 +325,7 @@ func (s *State) deliver(step Step) error {
 	r := &s.Replicas[step.Replica]
 	isFull := step.Kind == Deliver && !step.Fails && step.Events == nil
 	due := r.due(step)
-	if !r.Leads || s.Lease != step.Replica+1 || len(due) == 0 && (!isFull || r.Reached >= r.Seen && !r.Lowered) {
+	if !r.Leads || s.Lease != step.Replica+1 || len(due) == 0 && (!isFull || r.Reached >= r.Seen) {
 		return ErrNotPossible
 	}
 	if step.Fails {
@@ -364,7 +352,7 @@ func (s *State) settle(r *Replica, step Step) {
 
 // due returns what a step delivers of what waits.
 func (r *Replica) due(step Step) (due []int) {
-	waits := func(i int) bool { return r.hold(i) == Waiting || r.hold(i) == Stranded }
+	waits := func(i int) bool { return r.hold(i) == Waiting }
 	for _, i := range step.Events {
 		if waits(i) {
 			due = append(due, i)
@@ -383,16 +371,9 @@ func (r *Replica) due(step Step) (due []int) {
 
 // advance notes that all is delivered up to the version.
 func (r *Replica) advance(to int64) {
-	if r.Lowered {
-		r.Lowered, r.Reached, r.Owes, r.Replaces = false, to, true, r.Read > 0
-		if r.Void = r.Read; r.Ignored > 0 {
-			r.Void = r.Ignored
-		}
-		return
-	}
 	if to > r.Reached {
 		r.Reached = to
-		r.Owes = r.Owes || r.Reached > r.Read
+		r.Owes = r.Owes || r.Of != r.History || r.Reached > r.Read
 	}
 }
 
@@ -401,26 +382,20 @@ func (s *State) publish(r *Replica) error {
 		return ErrNotPossible
 	}
 	switch {
-	case !r.Leads && s.Position < r.Read: // A leader found that the position was void.
-		r.Reached, r.Owes = 0, false
-		return nil
-	case r.Replaces && s.Position >= r.Void: // Nobody else has replaced the void position.
-		s.Position = r.Reached
-	default:
+	case r.History > s.History:
+		s.Position, s.History = r.Reached, r.History
+	case r.History == s.History:
 		s.Position = max(s.Position, r.Reached)
 	}
-	r.Owes, r.Replaces = false, false
-	r.take(s.Position)
-	if !r.Leads {
-		r.Reached = 0
-	}
+	r.Owes = false
+	s.take(r)
 	return nil
 }
 
 func (s *State) read(r *Replica) error {
-	if r.Leads || r.Owes || r.Read == s.Position {
+	if r.Leads || r.Owes || r.Read == s.Position && r.Of == s.History {
 		return ErrNotPossible
 	}
-	r.take(s.Position)
+	s.take(r)
 	return s.drop(r, r.latest())
 }

@@ -102,7 +102,7 @@ func (s *State) followElect(step Step) error {
 	err := s.Apply(Step{Kind: Begin, Replica: step.Replica, Fails: true})
 	if r := &s.Replicas[step.Replica]; err == nil && r.From > r.Seen {
 		r.Perhaps = max(r.Perhaps, r.From) // Whether it takes the position for void cannot be seen.
-		r.void(r.Seen)
+		r.endHistory()
 	}
 	return err
 }
@@ -119,8 +119,8 @@ func (s *State) followRead(step Step) error {
 	case !r.Leads && s.Lease == step.Replica+1:
 		return s.Apply(Step{Kind: Begin, Replica: step.Replica})
 	case r.Leads:
-		r.take(s.Position)
-	case r.Read != s.Position:
+		s.take(r)
+	case r.Read != s.Position || r.Of != s.History:
 		return s.Apply(step)
 	}
 	return nil

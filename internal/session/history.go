@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
+	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
+)
+
+// finishFor is how long a write before a wait may take. Storage that hangs must not stop the loop.
+const finishFor = 3 * time.Second
+
+// history is a time in which the resource versions of the cluster only grow. It ends when etcd is
+// restored from a backup, or another cluster answers at the address: the next one begins with lists. No
+// step of the loop has versions of two histories.
+type history struct {
+	ctx      context.Context // ends with the history, and with the session
+	end      context.CancelFunc
+	versions *watch.Versions
+}
+
+func (s *session) newHistory(stop context.Context) *history {
+	ctx, end := context.WithCancel(stop)
+	h := &history{ctx: ctx, end: end}
+	h.versions = watch.NewVersions(s.process.Client, func(known, now uint64) {
+		s.process.Health.WentBack(known, now)
+		end()
+	})
+	for _, version := range s.memory.DeliveredUpTo() {
+		h.versions.Observe(version)
+	}
+	h.versions.Observe(s.start.Highest())
+	return h
+}
+
+// runHistory runs the streams and the loop for one history. It reports whether another one of the
+// same cluster follows: etcd was restored from a backup.
+func (s *session) runHistory(stop, drain context.Context) (isRestored bool) {
+	s.history = s.newHistory(stop)
+	var streams sync.WaitGroup
+	for _, namespace := range s.process.Streams {
+		stream := s.newStream(namespace)
+		streams.Go(func() { stream.Run(s.history.ctx) })
+	}
+	last := s.loop(stop, drain)
+	s.history.end()
+	streams.Wait()
+	defer s.intake.discard()
+	if isRestored = stop.Err() == nil && !s.isReplaced() && s.isSameCluster(stop, drain); isRestored {
+		s.memory.ForgetVersions()
+		s.memory.TakeBack(s.gate.EndHistory())
+	} else if last.passed {
+		s.finish(drain, last)
+	}
+	return isRestored
+}
+
+func (s *session) newStream(namespace string) *watch.Stream {
+	p := s.process
+	config := watch.Config{
+		Client:          p.Client,
+		Namespace:       namespace,
+		FieldSelector:   p.Filter.FieldSelector(),
+		ResourceVersion: s.memory.Resume(namespace),
+		Versions:        s.history.versions,
+		Taker:           s.intake.queue,
+		Observer:        p.Health,
+		Keep:            p.Owners.Keep,
+	}
+	if version, ok := s.start.Of(namespace); ok {
+		config.ExactAt = strconv.FormatUint(version, 10)
+	}
+	return watch.New(config)
+}
+
+// checkVersions asks the cluster, in the first namespace that may be read, whether its versions have
+// gone back, also below a version that another process knows. If so, the history ends.
+func (s *session) checkVersions(ctx context.Context, known uint64) (wentBack bool, err error) {
+	s.history.versions.Observe(known)
+	for _, namespace := range s.process.Streams {
+		if err = s.history.versions.Check(ctx, namespace); !apierrors.IsForbidden(err) {
+			break
+		}
+	}
+	if errors.Is(err, watch.ErrWentBack) {
+		return true, nil
+	}
+	return false, err
+}
+
+// isSameCluster reports whether the cluster whose resource versions have gone back is still the same
+// one: etcd was restored, or another cluster answers at the address. It waits for an answer, because
+// the records of another cluster would name this one, and come again with the right name. It also
+// reports false if stop ended before.
+func (s *session) isSameCluster(stop, drain context.Context) bool {
+	if s.memory.Cluster() == "" {
+		reached.State("a restore of a cluster that never said which one it is")
+		return true // No record names a cluster.
+	}
+	// A process that ends before the cluster answers must repeat nothing.
+	ctx, cancel := context.WithTimeout(drain, finishFor)
+	defer cancel()
+	s.persist.finish(ctx)
+	// The end of a term does not wait for the answer: the elector waits for it.
+	if !s.process.askCluster(stop, s.endTermIfOver) {
+		reached.State("a session ends before the cluster says which one it is after a restore")
+		return false
+	}
+	if s.isReplaced() {
+		reached.State("another cluster at the address within a batch")
+		return false
+	}
+	return true
+}
