@@ -14,8 +14,6 @@ type Bounds struct {
 	Crashes  int
 	Restores int
 	Faults   int // others: a lease or an answer that is lost, a position that cannot be read
-	// Together lets a leader end, and others fail, before all have noticed a restore.
-	Together bool
 }
 
 // BrokenError is a promise that a sequence of steps breaks.
@@ -55,7 +53,7 @@ func explore(b Bounds, before func(*State)) (states int, broken *BrokenError) {
 		}
 		for _, step := range n.state.steps() {
 			left, ok := n.left.after(step, n.state.isFault(step))
-			if !ok || !n.left.Together && n.state.isRestoring() && step.Kind != Write && !step.settles() {
+			if !ok {
 				continue
 			}
 			next := n.state.Clone()
@@ -88,14 +86,6 @@ func started() *State {
 		}
 	}
 	return s
-}
-
-// isRestoring reports whether a replica has not noticed a restore, or the leader has not published a
-// position since.
-func (s *State) isRestoring() bool {
-	return slices.ContainsFunc(s.Replicas, func(r Replica) bool {
-		return r.Up && (r.Restores < s.Restores || r.Leads && r.History > s.History)
-	})
 }
 
 // after returns what may still happen after a step. ok is false if the step may not.
@@ -154,8 +144,6 @@ func (s *State) check() error {
 
 // settling are the steps that happen if nothing else does.
 var settling = []Kind{Start, Notice, Observe, Publish, Read, Elect, Begin, Deliver}
-
-func (s Step) settles() bool { return !s.Fails && slices.Contains(settling, s.Kind) }
 
 // calm lets everything happen that has to, without another fault. Then every event is delivered.
 func (s *State) calm() error {
