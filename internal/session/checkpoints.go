@@ -61,12 +61,9 @@ type checkpoints struct {
 
 func (c *checkpoints) close() { c.store.Close() }
 
-// beforeDelivery counts the batch and saves it, with the objects of its chains. While the storage does
-// not work, the batch is delivered all the same: a crash then repeats it.
+// beforeDelivery saves the batch. While the storage does not work, the batch is delivered all the same:
+// a crash then repeats it.
 func (c *checkpoints) beforeDelivery(b *batch) {
-	c.memory.Count(b.observations, time.Now())
-	c.memory.Use(b.observations)
-	advance(c.memory, b)
 	c.note()
 	if c.trySettle() && (len(b.requests) > 0 || c.hasMany(b) || c.isDue()) {
 		c.write(b.term.Stop, b.term.Drain, b.requests)

@@ -54,8 +54,7 @@ func (p *Process) openEmpty(stop, drain context.Context) *session {
 
 // newUnsaved makes a session without storage.
 func (p *Process) newUnsaved(start position.Position) *session {
-	m := p.newMemory(start)
-	return p.newSession(m, start, &unsaved{m, p.DedupInterval > 0})
+	return p.newSession(p.newMemory(start), start, unsaved{})
 }
 
 // awaitCluster gives the first records a chance to name their cluster.

@@ -50,8 +50,7 @@ type gate interface {
 	End(meanwhile func(), held func() []observation.Observation)
 }
 
-// persistence counts batches and notes where the streams resume. A batch counts when it is certain
-// that its records come: with storage when it is saved, otherwise when it is delivered.
+// persistence saves the memory and the outbox. Only the session changes the memory.
 type persistence interface {
 	// beforeDelivery and afterDelivery are called for each batch that passed the gate. afterDelivery
 	// is also called if the term ended before all of it was delivered.
@@ -105,13 +104,44 @@ func (s *session) emit(b *batch) {
 	s.resolve(b.term.Drain, b.observations)
 	s.admit(b)
 	s.pipeline.convert(b)
+	if s.countsEarly() {
+		s.count(b, b.observations)
+		s.memory.Use(b.observations)
+	}
 	s.persist.beforeDelivery(b)
 	s.pipeline.deliver(b)
 	if !b.isDelivered() {
 		s.sums.prepareEnd() // The term has ended.
 	}
+	if !s.countsEarly() {
+		s.count(b, s.delivered(b))
+	}
 	s.persist.afterDelivery(b)
 	s.gate.Delivered(recordsIn(b.undelivered), s.memory.DeliveredUpTo)
+}
+
+// countsEarly reports whether a batch counts before it is delivered: with storage, because a crash
+// then delivers its outbox. Otherwise, it counts when it is delivered.
+func (s *session) countsEarly() bool { return s.process.Storage != nil }
+
+// count counts observations of a batch, and notes where the streams resume.
+func (s *session) count(b *batch, observations []observation.Observation) {
+	s.memory.Count(observations, time.Now())
+	advance(s.memory, b)
+}
+
+// delivered returns the observations to count of a batch. The leader that delivers the rest counts it.
+func (s *session) delivered(b *batch) []observation.Observation {
+	rest := len(recordsIn(b.undelivered))
+	switch {
+	case s.process.DedupInterval == 0:
+		return b.records[:len(b.records)-rest]
+	case rest == 0:
+		return b.observations
+	default: // It is not known which observations are in the delivered records.
+		reached.State("a term ends before it has delivered a batch with windows")
+		return nil
+	}
 }
 
 // finish ends the windows after the last batch. What could not be delivered stays in the outbox.
