@@ -212,7 +212,7 @@ $(SIMULATION):
 .PHONY: simulate
 simulate: $(SIMULATION) ## Run the receiver in SEEDS=10000 simulated environments, or replay SEED=n and print what happens
 	@$(SIMULATE) -test.run TestRandomEnvironments \
-		$(if $(SEED),-seed $(SEED),-table -seeds $(or $(SEEDS),10000) -first $(or $(FIRST),1) -digests $(CURDIR)/build/digests.txt)
+		$(if $(SEED),-seed $(SEED),-table -seeds $(or $(SEEDS),10000) -first $(or $(FIRST),1) -digests $(CURDIR)/build/digests.txt -rare $(CURDIR)/build/rare-seeds.txt)
 
 .PHONY: mutants
 mutants: ## Put deliberate faults into the receiver, check that the simulation finds each, and write docs/testing.md

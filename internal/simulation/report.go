@@ -15,7 +15,8 @@ import (
 type Report struct {
 	mu     sync.Mutex // guards what follows
 	cells  map[string]map[*Promise]*cell
-	states map[string]int // how many runs reached each
+	states map[string]int    // how many runs reached each
+	lowest map[string]uint64 // the lowest seed that reached each
 	Runs   int
 	Broken int
 }

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -33,6 +34,7 @@ var (
 	table   = flag.Bool("table", false, "print progress, and at the end faults × promises")
 	known   = flag.Bool("corpus", false, "run the seeds first that once broke a promise")
 	digests = flag.String("digests", "", "write each seed and the digest of its story to this file")
+	rareIn  = flag.String("rare", "", "run the seeds in this file first, and write the seeds to it that reach rare states")
 )
 
 // corpus are seeds that once broke a promise.
@@ -102,11 +104,15 @@ func TestRandomEnvironments(t *testing.T) {
 	if *table {
 		s.report.Write(os.Stdout)
 	}
+	told := s.digests[s.rare:]
 	if exact {
-		lastLine = fmt.Sprintf("stories: %x\n", sha256.Sum256([]byte(strings.Join(s.digests, "\n"))))
+		lastLine = fmt.Sprintf("stories: %x\n", sha256.Sum256([]byte(strings.Join(told, "\n"))))
+	}
+	if *rareIn != "" {
+		require.NoError(t, s.writeRare())
 	}
 	if *digests != "" {
-		require.NoError(t, os.WriteFile(*digests, []byte(strings.Join(s.digests, "\n")+"\n"), 0o600))
+		require.NoError(t, os.WriteFile(*digests, []byte(strings.Join(told, "\n")+"\n"), 0o600))
 	}
 }
 
@@ -116,20 +122,42 @@ type search struct {
 	next    atomic.Int64
 	report  Report
 	seeds   []uint64
+	rare    int      // how many of the seeds are those of the last run
 	digests []string // each seed and the digest of its story
 }
 
 // newSearch returns a search in the seeds that the flags name.
 func newSearch() *search {
 	s := &search{began: time.Now()}
+	s.seeds = readRare()
+	s.rare = len(s.seeds)
 	if *known {
-		s.seeds = slices.Clone(corpus)
+		s.seeds = append(s.seeds, corpus...)
 	}
 	for i := range *seeds {
 		s.seeds = append(s.seeds, *firstSeed+uint64(i))
 	}
 	s.digests = make([]string, len(s.seeds))
 	return s
+}
+
+// readRare returns the seeds that reached rare states in the last run; nil: there was none.
+func readRare() (seeds []uint64) {
+	content, _ := os.ReadFile(*rareIn) // There was no run before the first.
+	for line := range strings.Lines(string(content)) {
+		if seed, err := strconv.ParseUint(strings.TrimSpace(line), 10, 64); err == nil {
+			seeds = append(seeds, seed)
+		}
+	}
+	return seeds
+}
+
+func (s *search) writeRare() error {
+	var b strings.Builder
+	for _, seed := range s.report.Reaching() {
+		fmt.Fprintln(&b, seed)
+	}
+	return os.WriteFile(*rareIn, []byte(b.String()), 0o600)
 }
 
 // printProgress writes to stdout: the test's log needs -v and comes at the end.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -63,11 +64,21 @@ func unnoted(check func()) {
 
 func (r *Report) addStates(o *Outcome) {
 	if r.states == nil {
-		r.states = map[string]int{}
+		r.states, r.lowest = map[string]int{}, map[string]uint64{}
 	}
 	for _, name := range o.States {
 		r.states[name]++
+		if lowest, known := r.lowest[name]; !known || o.Plan.Seed < lowest {
+			r.lowest[name] = o.Plan.Seed
+		}
 	}
+}
+
+// Reaching returns, for each rare state that an environment reached, the lowest seed of one.
+func (r *Report) Reaching() []uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Compact(slices.Sorted(maps.Values(r.lowest)))
 }
 
 // writeStates writes how many environments reached each rare state of the receiver, the rarest ones
