@@ -44,7 +44,7 @@ func (r *replica) next(first *process) *process {
 		replica: r, number: r.count, name: fmt.Sprintf("replica-%d/%d", r.index, r.count),
 		started: time.Now(), ended: make(chan struct{}),
 		lists: map[string]lists{}, held: map[string]int{}, requests: map[int]requests{},
-		dealtWith: map[string]int{}, launched: make(chan struct{}),
+		dealtWith: map[string]settledRecord{}, launched: make(chan struct{}),
 	}
 	p.first = p
 	if first != nil {

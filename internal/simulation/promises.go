@@ -44,7 +44,8 @@ var (
 		[]Mode{electorAlone}}
 	offeredOnce = &Promise{"offered until settled",
 		"What every exporter accepted, or rejected with a permanent error, is not offered again by " +
-			"the same process (with storage and elector: it may be, in a later term).",
+			"the same process. With an elector, a later term repeats a request of which a part was " +
+			"accepted (and with storage, the outbox).",
 		[]Mode{neither, {Storage: true}, {Elector: true}}}
 	faithful = &Promise{"records faithful",
 		"Body, reason, type, times and involved object are those of the record's state.", nil}

@@ -146,7 +146,9 @@ func (p *process) settled(epochs map[string]int, isOfTerm bool, err error) {
 	})
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	maps.Copy(p.dealtWith, epochs)
+	for uid, epoch := range epochs {
+		p.dealtWith[uid] = settledRecord{epoch: epoch, term: len(p.terms), inPart: len(rejected) > 0}
+	}
 }
 
 // beganUnsaved reports whether a session may have begun in another cluster with a checkpoint that
@@ -168,10 +170,16 @@ func (p *process) checkOffered(epochs map[string]int) {
 
 // offeredAgain returns the UID of a record that was already accepted or dropped, or "".
 func (p *process) offeredAgain(epochs map[string]int) string {
+	env := p.replica.env
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for uid, epoch := range epochs {
-		if settled, known := p.dealtWith[uid]; known && settled == epoch && !p.isDead() {
+		settled, known := p.dealtWith[uid]
+		switch {
+		case !known || settled.epoch != epoch || p.isDead():
+		case settled.inPart && settled.term < len(p.terms):
+			env.trace.repeatsParts.Store(true)
+		default:
 			return uid
 		}
 	}

@@ -66,12 +66,10 @@ type process struct {
 	held        map[string]int   // bytes of events read and not yet offered, by log.record.uid
 	terms       []term
 	saves       []save
-	// dealtWith has the log.record.uids that every exporter accepted or rejected permanently, with
-	// how often the versions had gone back when they were observed.
-	dealtWith  map[string]int
-	requests   map[int]requests // by the minute
-	most, size int              // bytes: the most ever in held, and now
-	mostEvents int              // ever in held
+	dealtWith   map[string]settledRecord // by log.record.uid
+	requests    map[int]requests         // by the minute
+	most, size  int                      // bytes: the most ever in held, and now
+	mostEvents  int                      // ever in held
 
 	read int // objects that they got
 
@@ -104,6 +102,13 @@ func (p *process) leads(leads bool) {
 		return
 	}
 	p.endTerm(now, p.ending.Load() && !p.isDead())
+}
+
+// settledRecord is a record that every exporter accepted or rejected permanently.
+type settledRecord struct {
+	epoch  int  // how often the versions had gone back when it was observed
+	term   int  // the number of the process's term
+	inPart bool // other records of its request are still to be delivered
 }
 
 // endTerm ends a term that lasts. A process that died led until then.

@@ -50,6 +50,7 @@ var corpus = []uint64{
 	7020, 8517, // a delivery that began in a term is accepted after another process has the lease
 	9174, // a part of a delivery is rejected, and nothing is retried
 	8819, // a standby has several counts of an event, and etcd is restored to one between them
+	2183, // a later term repeats a request of which a part was accepted
 }
 
 // lastLine is written after the results of all tests.

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,6 +31,8 @@ type traced struct {
 // seen.
 type tracer struct {
 	env *environment
+	// repeatsParts is set when a term repeats a request of which a part was accepted in an earlier one.
+	repeatsParts atomic.Bool
 
 	mu      sync.Mutex // guards what follows
 	steps   []traced
@@ -105,9 +108,10 @@ func (t *tracer) append(p *process, step traced) {
 }
 
 // checkTrace checks that the model can take the steps of each stream. It knows nothing of filters
-// that change, of records that are given up, and of a receiver without logs.
+// that change, of records that are given up, of requests that are accepted in part, and of a receiver
+// without logs.
 func (e *environment) checkTrace() {
-	if !e.plan.alone() || len(e.exporters) == 0 || len(e.plan.Later) > 0 || e.plan.Retry.MaxElapsed > 0 {
+	if !e.plan.alone() || len(e.exporters) == 0 || len(e.plan.Later) > 0 || e.plan.Retry.MaxElapsed > 0 || e.trace.repeatsParts.Load() {
 		return
 	}
 	streams := e.plan.Watched
