@@ -29,7 +29,6 @@ BUILD     := $(COMPILING) go build
 
 OTELCOL      := build/otelcol-kubeevents
 COMPARISON   := build/comparison/otelcol
-NEWEST       := build/newest/otelcol
 MEASURED     := build/measured/otelcol
 OCB          := build/tools/builder
 IMAGER       := build/tools/image
@@ -229,7 +228,7 @@ bench: ## Measure each stage of the receiver, and owner lookups; for benchstat
 # SCENARIOS, it prints the results of these scenarios; with BENCH_FLAGS=-write, it also replaces
 # their parts of the page. BENCH_FLAGS are flags of e2e/bench (BENCH_FLAGS=-h prints them).
 .PHONY: bench-e2e
-bench-e2e: $(MEASURED) $(COMPARISON) $(NEWEST) build/controlplane/etcd build/controlplane/kube-apiserver ## Compare the whole Collector with other receivers, and write docs/performance.md
+bench-e2e: $(MEASURED) $(COMPARISON) build/controlplane/etcd build/controlplane/kube-apiserver ## Compare the whole Collector with other receivers, and write docs/performance.md
 	@cd e2e && go run ./bench $(BENCH_FLAGS) $(SCENARIOS)
 
 .PHONY: lint
@@ -424,18 +423,10 @@ $(MEASURED): $(OCB) e2e/bench/measured/builder.yaml go.mod go.sum $(SOURCES)
 	@$(COMPILING) $(OCB) --config e2e/bench/measured/builder.yaml
 	@mv build/measured/ocb/otelcol $@
 
-$(NEWEST): $(OCB) e2e/bench/newest/builder.yaml
-	@echo "building the Collector with the newest k8s_events (the first time takes a few minutes) ..."
-	@mkdir -p $(@D)
-	@$(COMPILING) $(OCB) --config e2e/bench/newest/builder.yaml
-	@mv $(@D)/ocb/otelcol $@
-
-# This uses the Collector builder of the same version, because a builder builds only its own
-# version.
-$(COMPARISON): e2e/bench/comparison/builder.yaml e2e/bench/comparison/go.mod e2e/bench/comparison/go.sum
+$(COMPARISON): $(OCB) e2e/bench/comparison/builder.yaml
 	@echo "building the Collector with k8s_events (the first time takes a few minutes) ..."
-	@cd $(<D) && $(BUILD) -o ../../../$(@D)/builder go.opentelemetry.io/collector/cmd/builder
-	@$(COMPILING) $(@D)/builder --config $<
+	@mkdir -p $(@D)
+	@$(COMPILING) $(OCB) --config e2e/bench/comparison/builder.yaml
 	@mv $(@D)/ocb/otelcol $@
 
 $(DEMO): controlplane/go.mod controlplane/go.sum $(DEMO_SOURCES)

@@ -55,8 +55,7 @@ func parse(arguments []string) (*options, []scenario, error) {
 	o := &options{}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	ours, theirs := flags.String("ours", filepath.Join("..", "build", "measured", "otelcol"), "the Collector with kube_events"),
-		flags.String("theirs", filepath.Join("..", "build", "comparison", "otelcol"), "the Collector with k8s_events")
-	flags.StringVar(&o.newest, "newest", filepath.Join("..", "build", "newest", "otelcol"), "the Collector with the newest k8s_events, and k8sobjects; empty: do not measure them")
+		flags.String("theirs", filepath.Join("..", "build", "comparison", "otelcol"), "the Collector with k8s_events and k8sobjects")
 	flags.StringVar(&o.controlPlane, "controlplane", filepath.Join("..", "build", "controlplane"), "the directory of etcd and kube-apiserver")
 	flags.StringVar(&o.docs, "docs", filepath.Join("..", "docs"), "the directory of performance.md; empty: never write")
 	flags.StringVar(&o.data, "results", filepath.Join("..", "build", "performance.json"), "the file that keeps the results, for -write")

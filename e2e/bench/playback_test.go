@@ -70,10 +70,7 @@ func TestCurves(t *testing.T) {
 	b.curves = curves{length: time.Second}
 	setups := b.setups(direct, inMemory)
 	if theirs {
-		setups = append(setups, b.setups(baseline)...)
-	}
-	if _, err := os.Stat(b.newest); err == nil { // Only make bench-e2e builds it.
-		setups = append(setups, b.setups(newest, theObjects)...)
+		setups = append(setups, b.setups(baseline, theObjects)...)
 	}
 	for _, s := range setups {
 		v, err := s.once(t.Context(), func(ctx context.Context, c runner) (values, error) {

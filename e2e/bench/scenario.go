@@ -157,7 +157,6 @@ var fullSize = size{
 // benchmark is what scenarios work with.
 type benchmark struct {
 	ours, theirs runner
-	newest       string // the Collector with newer receivers of contrib; empty: they are not measured
 	rounds       int
 	starts       int    // of each setup of ours, in the scenario start
 	only         string // the names of the setups to measure, with commas; empty: all
