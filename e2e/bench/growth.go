@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"regexp"
-	"slices"
 	"strconv"
 	"time"
 
@@ -50,25 +49,20 @@ func runGrowth(ctx context.Context, b *benchmark) (result, error) {
 			return result{}, err
 		}
 	}
-	inProcess, errMemory := memoryBenchmarks(ctx)
-	times, errTimes := timeBenchmarks(ctx)
 	return result{
-		Figures: slices.Concat(g.figures, g.summary(), inProcess, times.figures),
+		Figures: append(g.figures, g.summary()...),
 		Charts: []chart{
 			{Title: "Memory of the Collector (peak RSS)", Unit: "MiB", Lines: g.memory[:]},
 			{Title: fmt.Sprintf("Checkpoints while %d events change a second", b.playback.perSecond), Unit: "KiB/s", Lines: []line{g.checkpoints}},
-			{File: "growth-time", Title: "Time of a step", Unit: "µs", Lines: times.lines},
 		},
 		Text: fmt.Sprintf(`A simulated API server has this number of events when the Collector starts, with `+"`file_storage`"+`. Then %d updates a second increase the count
 of some of them, for %s. k8s_events keeps every event in memory and saves no checkpoint. It is measured with up to %s events.
 
-![Memory and checkpoint bytes over the number of live events](performance-growth.svg)
-![Time of each step over the number of live events](performance-growth-time.svg)`, b.playback.perSecond, b.playback.updating, thousands(mostForTheirs)),
+![Memory and checkpoint bytes over the number of live events](performance-growth.svg)`, b.playback.perSecond, b.playback.updating, thousands(mostForTheirs)),
 		Notes: []string{
 			"Checkpoint bytes are what the Collector passes to the kernel to write. Its exporter writes nothing.",
-			"The ledger and the resolver were measured by Go benchmarks: `go test -bench Memory ./internal/memory/ledger ./resolver`. The second figure has the time of the steps for a batch of 100 events, in one process: `go test -bench Growth ./internal/memory`.",
 		},
-	}, errors.Join(errMemory, errTimes)
+	}, nil
 }
 
 // add measures the Collectors with that many live events.
@@ -269,80 +263,3 @@ func (c *collector) heap(ctx context.Context) (int64, error) {
 }
 
 var heapAlloc = regexp.MustCompile(`(?m)^# HeapAlloc = (\d+)$`)
-
-// memoryBenchmarks runs the Go benchmarks of what is kept in memory.
-func memoryBenchmarks(ctx context.Context) (figures []figure, err error) {
-	for _, b := range []struct {
-		path, unit, name string
-		most             float64
-	}{
-		{"./internal/memory/ledger", "B/event", "ledger, for each of %s live events", 96},
-		{"./resolver", "B/object", "resolver, for each of %s objects", 400},
-	} {
-		printed, err := goBenchmark(ctx, b.path, "^BenchmarkMemory$", "1x")
-		if err != nil {
-			return nil, err
-		}
-		figures = append(figures, memoryFigures(printed, b.unit, b.name, b.most)...)
-	}
-	return figures, nil
-}
-
-// benchmarked matches a line of a benchmark that has a size for its name.
-var benchmarked = regexp.MustCompile(`(?m)^BenchmarkMemory/(\d+)\S*\s+\d+\s+([\d.]+) (\S+)$`)
-
-func memoryFigures(printed, unit, name string, most float64) (figures []figure) {
-	for _, found := range benchmarked.FindAllStringSubmatch(printed, -1) {
-		n, errSize := strconv.Atoi(found[1])
-		value, errValue := strconv.ParseFloat(found[2], 64)
-		if found[3] == unit && errSize == nil && errValue == nil {
-			figures = append(figures, figure{Name: fmt.Sprintf(name, thousands(n)), Unit: "B", Ours: []float64{value}, Goal: oursAtMost(most)})
-		}
-	}
-	return figures
-}
-
-// stepTimes has the time that each step takes for a batch, by the number of live events.
-type stepTimes struct {
-	figures []figure
-	lines   []line // of the steps in drawnSteps
-}
-
-// drawnSteps are the steps that are drawn: a chart has five colors.
-var drawnSteps = []string{"account/changed", "dedup/held", "position/held", "save", "metrics"}
-
-// timeBenchmarks runs the Go benchmarks of the steps.
-func timeBenchmarks(ctx context.Context) (stepTimes, error) {
-	printed, err := goBenchmark(ctx, "./internal/memory", "^BenchmarkGrowth$", "100x")
-	if err != nil {
-		return stepTimes{}, err
-	}
-	return stepTimesIn(printed), nil
-}
-
-// grown matches a line of BenchmarkGrowth.
-var grown = regexp.MustCompile(`(?m)^BenchmarkGrowth/(\S+)/live=(\d+)\S*\s.*?([\d.]+) ns/batch`)
-
-func stepTimesIn(printed string) (times stepTimes) {
-	lines := map[string]*line{}
-	for _, found := range grown.FindAllStringSubmatch(printed, -1) {
-		step := found[1]
-		live, errLive := strconv.Atoi(found[2])
-		nanoseconds, errTime := strconv.ParseFloat(found[3], 64)
-		if errLive != nil || errTime != nil || step == "list-of-a-namespace" {
-			continue // A namespace has one in 1,000 of the live events, not 100.
-		}
-		microseconds := nanoseconds / 1000
-		times.figures = append(times.figures, figure{Name: "step " + step + ofLive(live), Unit: "µs", Ours: []float64{microseconds}})
-		if lines[step] == nil {
-			lines[step] = &line{Name: step}
-		}
-		lines[step].add(live, microseconds)
-	}
-	for _, step := range drawnSteps {
-		if l := lines[step]; l != nil {
-			times.lines = append(times.lines, *l)
-		}
-	}
-	return times
-}

@@ -3,7 +3,7 @@
 // Command bench compares a whole Collector with the kube_events receiver with Collectors that have
 // other receivers of events: the same load, in turn, in each round (A B C A B C), on one machine.
 // The result is the ratio to contrib's k8s_events receiver. The absolute values depend on the
-// machine.
+// machine. `make bench` measures what happens in one process.
 //
 //	go run ./bench [flags] [scenario...]
 //

@@ -58,8 +58,8 @@ func TestPage(t *testing.T) {
 	}
 	curves := result{Title: "Over load", Date: "2026-01-03", Versions: someVersions}
 	curves.Grids, curves.Charts = someCurves()
-	stages := result{Title: "In one process", Date: "2026-01-02", Versions: someVersions, Figures: []figure{{Name: "decode", Unit: "µs", Ours: []float64{3}}}}
-	text, err := render(map[string]result{"load": load, "curves": curves, "stages": stages})
+	idle := result{Title: "When nothing happens", Date: "2026-01-02", Versions: someVersions, Figures: []figure{{Name: "time", Unit: "ms", Ours: []float64{3}}}}
+	text, err := render(map[string]result{"load": load, "curves": curves, "idle": idle})
 	require.NoError(t, err)
 	golden(t, "page.md", text)
 }

@@ -140,32 +140,6 @@ func TestGrowth(t *testing.T) {
 	assert.NotZero(t, v[liveHeap])
 }
 
-func TestMemoryFigures(t *testing.T) {
-	const printed = `goos: linux
-BenchmarkMemory/10000-2         	       1	        91.87 B/event
-BenchmarkMemory/1000000         	       1	       117.2 B/event
-PASS
-`
-	assert.Equal(t, []figure{
-		{Name: "each of 10,000", Unit: "B", Ours: []float64{91.87}, Goal: oursAtMost(96)},
-		{Name: "each of 1,000,000", Unit: "B", Ours: []float64{117.2}, Goal: oursAtMost(96)},
-	}, memoryFigures(printed, "B/event", "each of %s", 96))
-}
-
-func TestTheTimesOfStepsAreFiguresAndLines(t *testing.T) {
-	times := stepTimesIn(`goos: linux
-BenchmarkGrowth/account/changed/live=10000 	     100	     51234 ns/op	       812 longest-µs	     50000 ns/batch	    1234 B/op	      12 allocs/op
-BenchmarkGrowth/account/changed/live=100000-2 	     100	     91234 ns/op	       812 longest-µs	     90500 ns/batch	    1234 B/op	      12 allocs/op
-BenchmarkGrowth/list-of-a-namespace/live=10000 	     100	     91234 ns/op	       812 longest-µs	     1000 ns/batch	    1234 B/op	      12 allocs/op
-PASS
-`)
-	assert.Equal(t, []figure{
-		{Name: "step account/changed, 10,000 live", Unit: "µs", Ours: []float64{50}},
-		{Name: "step account/changed, 100,000 live", Unit: "µs", Ours: []float64{90.5}},
-	}, times.figures, "the list of a namespace is no batch of 100")
-	assert.Equal(t, []line{{Name: "account/changed", X: []int{10_000, 100_000}, Y: []float64{50, 90.5}}}, times.lines)
-}
-
 func TestCharts(t *testing.T) {
 	drawn, err := draw([]chart{
 		{Title: "up & down", Unit: "MiB", Lines: []line{{Name: "a", X: []int{1000, 100_000}, Y: []float64{12, 0}}, {Name: "b"}}},

@@ -34,7 +34,6 @@ var scenarios = []scenario{
 	namespacesScenario,
 	hangingScenario,
 	idleScenario,
-	stagesScenario,
 }
 
 // scenariosNamed are those that are asked for; all of them if none is named.
