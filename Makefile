@@ -184,12 +184,13 @@ soak: $(CONTROLPLANE) $(NODE_BINARIES) $(HELM) $(NODE_IMAGE) ## Cause faults on 
 # $(call on-node,VARIABLES) runs tests of the image on a real node.
 on-node = cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" $(1) go test -count=1 -v ./cluster
 
-# For some versions: make test-versions VERSIONS="1.32 newest kine"
+# For some versions: make test-versions VERSIONS="1.32 newest kine". This prints the page, and does not
+# write it: all of it is from one commit.
 VERSIONS ?= $(OLDER) newest kine
 
 .PHONY: test-versions
 test-versions: $(OTELCOL) $(CONTROLPLANE) $(foreach minor,$(filter-out newest,$(VERSIONS)),$(call older,$(minor))) ## Run the tests of e2e against each Kubernetes version, and write docs/compatibility.md
-	@cd e2e && go run ./versions $(patsubst %-newest,%,$(addprefix ../build/controlplane-,$(VERSIONS)))
+	@cd e2e && go run ./versions $(if $(filter file,$(origin VERSIONS)),-page ../docs/compatibility.md) $(patsubst %-newest,%,$(addprefix ../build/controlplane-,$(VERSIONS)))
 
 .PHONY: record-producers
 record-producers: $(OTELCOL) $(CONTROLPLANE) $(NODE_BINARIES) ## Record events of real kubelets, schedulers and controllers into testdata/producers/kubernetes (Linux, root)
