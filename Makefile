@@ -64,11 +64,11 @@ VERSION := $(shell cat VERSION)
 release = build/dist/otelcol-kubeevents_$(VERSION)_$(subst /,_,$(1))$(if $(filter windows/%,$(1)),.exe)
 
 # The modules with Go code that is not generated. make tests and lints each on its own.
-MODULES := $(patsubst %/go.mod,%,$(wildcard $(addsuffix /go.mod,. controlplane deploy/dashboards \
-	distribution/image distribution/literalenvprovider distribution/pageexporter e2e)))
+MODULES := $(patsubst %/go.mod,%,$(wildcard $(addsuffix /go.mod,. controlplane \
+	distribution/literalenvprovider distribution/pageexporter e2e tools)))
 
 # The sources of the Collector and of the demo.
-SOURCES      := $(shell find . \( -path ./build -o -path ./controlplane -o -path ./deploy -o -path ./distribution/image -o -path ./e2e \) -prune -o -name '*.go' ! -name '*_test.go' -print)
+SOURCES      := $(shell find . \( -path ./build -o -path ./controlplane -o -path ./deploy -o -path ./e2e -o -path ./tools \) -prune -o -name '*.go' ! -name '*_test.go' -print)
 DEMO_SOURCES := $(shell find controlplane -type f ! -name '*_test.go' ! -name 'go.*')
 
 # The race detector needs cgo, and cgo a C compiler. It crashes if timers of a synctest bubble run on
@@ -159,7 +159,7 @@ suite-kubernetes-$(OLDEST):
 # The tests of the image look at built programs, of which Go's cache of results knows nothing.
 .PHONY: $(addprefix suite-,$(OTHER_MODULES))
 $(addprefix suite-,$(OTHER_MODULES)): suite-%:
-	@cd $* && export KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" && $(if $(filter distribution/image,$*),$(TEST) -count=1,$(RACE)) ./...
+	@cd $* && export KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" && $(if $(filter tools,$*),$(TEST) -count=1,$(RACE)) ./...
 
 # Packages that only tests use do not count, nor does generated code.
 .PHONY: cover
@@ -263,7 +263,7 @@ RENDER_MANIFESTS := $(call render,default,kube-events) && $(call render,ha,kube-
 generate: $(MDATAGEN) $(OCB) manifests ## Generate documentation.md and internal/metadata from metadata.yaml, the dashboards, deploy/manifests, and distribution/otelcol
 	PATH="$(CURDIR)/build/tools:$$PATH" go generate ./...
 	$(GENERATE_OTELCOL)
-	cd deploy/dashboards && go generate ./...
+	cd tools && go generate ./...
 
 # ocb ignores the versions in the go.mod that it replaces.
 GENERATE_OTELCOL := $(CURDIR)/$(OCB) --config distribution/builder.yaml --skip-compilation
@@ -276,11 +276,11 @@ manifests: $(HELM) $(HELM_DOCS) ## Render deploy/manifests from the chart, and w
 .PHONY: check-generated
 check-generated: $(MDATAGEN) $(OCB) $(HELM) $(HELM_DOCS) ## Fail if generated files are stale
 	@rm -rf build/regenerated && mkdir -p build/regenerated
-	@git ls-files --cached --others --exclude-standard -- . ':!controlplane' ':!distribution/image' ':!e2e' ':!tools' | while read -r file; do \
+	@git ls-files --cached --others --exclude-standard -- . ':!controlplane' ':!e2e' | while read -r file; do \
 		if [ -e "$$file" ]; then mkdir -p "build/regenerated/$$(dirname "$$file")" && cp "$$file" "build/regenerated/$$file"; fi; \
 	done
 	@cd build/regenerated && PATH="$(CURDIR)/build/tools:$$PATH" go generate ./...
-	@cd build/regenerated/deploy/dashboards && go generate ./...
+	@cd build/regenerated/tools && go generate ./...
 	@cd build/regenerated && $(RENDER_MANIFESTS)
 	@cd build/regenerated && $(GENERATE_OTELCOL)
 	@cd build/regenerated && find . -type f | while read -r file; do \
@@ -394,7 +394,7 @@ tags: check-release ## Push the tags of the distribution's modules to REMOTE=ori
 
 .PHONY: rehearse-release
 rehearse-release: $(COSIGN) $(HELM) $(OCB) ## Release a clone of this commit to a registry in memory, and check what is there
-	@cd distribution/image && REHEARSE_RELEASE=1 go test -count=1 -timeout 2h -v -run TestRehearsal .
+	@cd tools && REHEARSE_RELEASE=1 go test -count=1 -timeout 2h -v -run TestRehearsal ./image
 
 # make generate writes the sources of the program (see distribution/builder.yaml).
 build/dist/otelcol-kubeevents_$(VERSION)_%: distribution/otelcol/go.mod distribution/otelcol/go.sum $(wildcard distribution/pageexporter/page.*) $(SOURCES)
@@ -414,9 +414,9 @@ ifneq ($(if $(KUBECONFIG),,$(filter run,$(MAKECMDGOALS)))$(filter test test-all 
 $(HOST_RELEASE) $(DEMO) $(HELM): | build/controlplane/kube-apiserver
 endif
 
-$(IMAGER): distribution/image/go.mod distribution/image/go.sum $(filter-out %_test.go,$(wildcard distribution/image/*.go))
+$(IMAGER): tools/go.mod tools/go.sum $(filter-out %_test.go,$(wildcard tools/image/*.go))
 	@echo "building the program that makes images ..."
-	@cd distribution/image && $(BUILD) -o ../../$@ .
+	@cd tools && $(BUILD) -o ../$@ ./image
 
 $(MEASURED): $(OCB) e2e/bench/measured/builder.yaml go.mod go.sum $(SOURCES)
 	@echo "building the Collector for the benchmarks ..."
