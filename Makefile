@@ -64,8 +64,7 @@ VERSION := $(shell cat VERSION)
 release = build/dist/otelcol-kubeevents_$(VERSION)_$(subst /,_,$(1))$(if $(filter windows/%,$(1)),.exe)
 
 # The modules with Go code that is not generated. make tests and lints each on its own.
-MODULES := $(patsubst %/go.mod,%,$(wildcard $(addsuffix /go.mod,. controlplane \
-	distribution/literalenvprovider distribution/pageexporter e2e tools)))
+MODULES := $(patsubst %/go.mod,%,$(wildcard $(addsuffix /go.mod,. controlplane distribution e2e tools)))
 
 # The sources of the Collector and of the demo.
 SOURCES      := $(shell find . \( -path ./build -o -path ./controlplane -o -path ./deploy -o -path ./e2e -o -path ./tools \) -prune -o -name '*.go' ! -name '*_test.go' -print)
@@ -385,7 +384,7 @@ sign: $(COSIGN) ## Sign what push and push-chart have pushed, and the checksums 
 
 # The modules in directories of this repository that distribution/builder.yaml names. Go finds their
 # versions by tags of their own.
-NESTED_MODULES := $(shell sed -n 's|^ *path: \([a-z].*\)|\1|p' distribution/builder.yaml)
+NESTED_MODULES := $(sort $(shell sed -n 's|^ *path: \([a-z].*\)|\1|p' distribution/builder.yaml))
 REMOTE         ?= origin
 
 .PHONY: tags
