@@ -457,9 +457,9 @@ $(LINTER): tools/lint/go.mod tools/lint/go.sum
 	@echo "building golangci-lint (the first time takes a few minutes) ..."
 	@cd tools/lint && $(BUILD) -o ../../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
-$(VULNCHECK): tools/vulncheck/go.mod tools/vulncheck/go.sum
+$(VULNCHECK): tools/lint/go.mod tools/lint/go.sum
 	@echo "building govulncheck ..."
-	@cd tools/vulncheck && $(BUILD) -o ../../$@ golang.org/x/vuln/cmd/govulncheck
+	@cd tools/lint && $(BUILD) -o ../../$@ golang.org/x/vuln/cmd/govulncheck
 
 # Kubernetes' own build sets the version of its binaries. Without these flags, the version is
 # v0.0.0.
@@ -504,20 +504,20 @@ endef
 $(foreach minor,$(OLDER),$(eval $(call build_older,$(minor),$(call kubernetes_version,kubernetes-$(minor)))))
 
 # Without cgo, kine has a driver for SQLite that is pure Go.
-build/controlplane-kine/kine: tools/kine/go.mod tools/kine/go.sum
+build/controlplane-kine/kine: tools/cluster/go.mod tools/cluster/go.sum
 	@echo "building kine (the first time takes a few minutes) ..."
-	@cd tools/kine && $(BUILD) -ldflags "-s -w" -o ../../$@ github.com/k3s-io/kine
+	@cd tools/cluster && $(BUILD) -ldflags "-s -w" -o ../../$@ github.com/k3s-io/kine
 
 $(filter-out %/kine,$(call older,kine)): build/controlplane-kine/%: build/controlplane/%
 	@mkdir -p $(@D) && ln -f $< $@
 
 # The version of containerd is also a flag of its build.
-CONTAINERD_VERSION := $(shell awk '$$1 == "github.com/containerd/containerd/v2" { print $$2 }' tools/containerd/go.mod)
+CONTAINERD_VERSION := $(shell awk '$$1 == "github.com/containerd/containerd/v2" { print $$2 }' tools/cluster/go.mod)
 
-build/%plane/containerd build/%plane/containerd-shim-runc-v2 build/%plane/ctr: tools/containerd/go.mod tools/containerd/go.sum
+build/%plane/containerd build/%plane/containerd-shim-runc-v2 build/%plane/ctr: tools/cluster/go.mod tools/cluster/go.sum
 	@echo "building containerd $(CONTAINERD_VERSION) ..."
 	@mkdir -p $(@D)
-	@cd tools/containerd && $(BUILD) -ldflags "-s -w -X github.com/containerd/containerd/v2/version.Version=$(CONTAINERD_VERSION)" \
+	@cd tools/cluster && $(BUILD) -ldflags "-s -w -X github.com/containerd/containerd/v2/version.Version=$(CONTAINERD_VERSION)" \
 		-o ../../$(@D)/ $(addprefix github.com/containerd/containerd/v2/cmd/,containerd containerd-shim-runc-v2 ctr)
 
 build/%plane/node build/%plane/workload: controlplane/go.mod controlplane/go.sum $(DEMO_SOURCES)
