@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 
@@ -49,8 +51,9 @@ func runGrowth(ctx context.Context, b *benchmark) (result, error) {
 			return result{}, err
 		}
 	}
+	inProcess, err := memoryBenchmarks(ctx)
 	return result{
-		Figures: append(g.figures, g.summary()...),
+		Figures: slices.Concat(g.figures, g.summary(), inProcess),
 		Charts: []chart{
 			{Title: "Memory of the Collector (peak RSS)", Unit: "MiB", Lines: g.memory[:]},
 			{Title: fmt.Sprintf("Checkpoints while %d events change a second", b.playback.perSecond), Unit: "KiB/s", Lines: []line{g.checkpoints}},
@@ -61,8 +64,9 @@ of some of them, for %s. k8s_events keeps every event in memory and saves no che
 ![Memory and checkpoint bytes over the number of live events](performance-growth.svg)`, b.playback.perSecond, b.playback.updating, thousands(mostForTheirs)),
 		Notes: []string{
 			"Checkpoint bytes are what the Collector passes to the kernel to write. Its exporter writes nothing.",
+			"The ledger and the resolver were measured by Go benchmarks: `go test -bench Memory ./internal/memory/ledger ./resolver`.",
 		},
-	}, nil
+	}, err
 }
 
 // add measures the Collectors with that many live events.
@@ -263,3 +267,47 @@ func (c *collector) heap(ctx context.Context) (int64, error) {
 }
 
 var heapAlloc = regexp.MustCompile(`(?m)^# HeapAlloc = (\d+)$`)
+
+// memoryBenchmarks runs the Go benchmarks of what is kept in memory.
+func memoryBenchmarks(ctx context.Context) (figures []figure, err error) {
+	for _, b := range []struct {
+		path, unit, name string
+		most             float64
+	}{
+		{"./internal/memory/ledger", "B/event", "ledger, for each of %s live events", 96},
+		{"./resolver", "B/object", "resolver, for each of %s objects", 400},
+	} {
+		printed, err := goBenchmark(ctx, b.path, "^BenchmarkMemory$", "1x")
+		if err != nil {
+			return nil, err
+		}
+		figures = append(figures, memoryFigures(printed, b.unit, b.name, b.most)...)
+	}
+	return figures, nil
+}
+
+// benchmarked matches a line of a benchmark that has a size for its name.
+var benchmarked = regexp.MustCompile(`(?m)^BenchmarkMemory/(\d+)\S*\s+\d+\s+([\d.]+) (\S+)$`)
+
+func memoryFigures(printed, unit, name string, most float64) (figures []figure) {
+	for _, found := range benchmarked.FindAllStringSubmatch(printed, -1) {
+		n, errSize := strconv.Atoi(found[1])
+		value, errValue := strconv.ParseFloat(found[2], 64)
+		if found[3] == unit && errSize == nil && errValue == nil {
+			figures = append(figures, figure{Name: fmt.Sprintf(name, thousands(n)), Unit: "B", Ours: []float64{value}, Goal: oursAtMost(most)})
+		}
+	}
+	return figures
+}
+
+// goBenchmark runs Go benchmarks of a package of the receiver's module and returns what they print.
+func goBenchmark(ctx context.Context, path, pattern, benchtime string) (string, error) {
+	command := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-cpu", "1", "-bench", pattern, "-benchtime", benchtime, path)
+	command.Dir = ".."
+	command.Stderr = os.Stderr
+	printed, err := command.Output()
+	if err != nil {
+		return "", fmt.Errorf("go test -bench %s %s: %w\n%s", pattern, path, err, printed)
+	}
+	return string(printed), nil
+}

@@ -140,6 +140,18 @@ func TestGrowth(t *testing.T) {
 	assert.NotZero(t, v[liveHeap])
 }
 
+func TestMemoryFigures(t *testing.T) {
+	const printed = `goos: linux
+BenchmarkMemory/10000-2         	       1	        91.87 B/event
+BenchmarkMemory/1000000         	       1	       117.2 B/event
+PASS
+`
+	assert.Equal(t, []figure{
+		{Name: "each of 10,000", Unit: "B", Ours: []float64{91.87}, Goal: oursAtMost(96)},
+		{Name: "each of 1,000,000", Unit: "B", Ours: []float64{117.2}, Goal: oursAtMost(96)},
+	}, memoryFigures(printed, "B/event", "each of %s", 96))
+}
+
 func TestCharts(t *testing.T) {
 	drawn, err := draw([]chart{
 		{Title: "up & down", Unit: "MiB", Lines: []line{{Name: "a", X: []int{1000, 100_000}, Y: []float64{12, 0}}, {Name: "b"}}},

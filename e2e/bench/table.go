@@ -19,7 +19,8 @@ var leftOut = map[string]*regexp.Regexp{
 		`^records a second of processor time|^records lost`),
 	backendScenario.name: regexp.MustCompile(`^latency, median|^processor time`),
 	growthScenario.name: regexp.MustCompile(`^heap, (1|10|100),000 live|^checkpoint bytes, |` +
-		`^checkpoint bytes for a change, (1|10|100),000 live|^size of the checkpoint, (1|10),000 live|^changes lost|^heap for each`),
+		`^checkpoint bytes for a change, (1|10|100),000 live|^size of the checkpoint, (1|10),000 live|^changes lost|^heap for each|` +
+		`^ledger, for each of (10|30|100|300),000 |^resolver, for each of 100?,000 `),
 	stormScenario.name: regexp.MustCompile(`^records (lost|too many)|^single reads|^latency, (median|greatest)|` +
 		`^objects in the cache|^(records|requests|latency).*, without storage$`),
 	namespacesScenario.name: regexp.MustCompile(`^records with|latency, median|^requests, |^objects read|^processor time|` +
