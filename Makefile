@@ -525,12 +525,12 @@ build/%plane/node build/%plane/workload: controlplane/go.mod controlplane/go.sum
 	@mkdir -p $(@D)
 	@cd controlplane && $(BUILD) -ldflags "-s -w" -o ../$(@D)/ ./cmd/node ./cmd/workload
 
-build/backends/loki: tools/loki/go.mod tools/loki/go.sum
+build/backends/loki: tools/backends/go.mod tools/backends/go.sum
 	@echo "building Loki (the first time takes a few minutes) ..."
-	@cd tools/loki && $(BUILD) -ldflags "-s -w" -o ../../$@ github.com/grafana/loki/v3/cmd/loki
+	@cd tools/backends && $(BUILD) -ldflags "-s -w" -o ../../$@ github.com/grafana/loki/v3/cmd/loki
 
 # Without service discovery for clouds, which is most of the code of Prometheus.
-build/%ends/prometheus build/%ends/promtool: tools/prometheus/go.mod tools/prometheus/go.sum
+build/%ends/prometheus build/%ends/promtool: tools/backends/go.mod tools/backends/go.sum
 	@echo "building Prometheus ..."
 	@mkdir -p $(@D)
-	@cd tools/prometheus && $(BUILD) -tags remove_all_sd -ldflags "-s -w" -o ../../$(@D)/ $(addprefix github.com/prometheus/prometheus/cmd/,prometheus promtool)
+	@cd tools/backends && $(BUILD) -tags remove_all_sd -ldflags "-s -w" -o ../../$(@D)/ $(addprefix github.com/prometheus/prometheus/cmd/,prometheus promtool)
