@@ -6,7 +6,6 @@ import (
 	"bytes"
 	_ "embed"
 	"errors"
-	"fmt"
 	"os"
 	"text/template"
 
@@ -49,7 +48,7 @@ func (p *page) write(file string) error {
 		return err
 	}
 	if file == "" {
-		_, err = fmt.Print(text)
+		_, err = os.Stdout.WriteString(text)
 		return err
 	}
 	return os.WriteFile(file, []byte(text), 0o600)
