@@ -437,21 +437,21 @@ $(OCB) $(MDATAGEN): build/tools/%: tools/collector/go.mod tools/collector/go.sum
 	@echo "building $* ..."
 	@cd tools/collector && $(BUILD) -o ../../$@ go.opentelemetry.io/collector/cmd/$*
 
-$(HELM): tools/helm/go.mod tools/helm/go.sum
+$(HELM): tools/release/go.mod tools/release/go.sum
 	@echo "building helm (the first time takes a few minutes) ..."
-	@cd tools/helm && $(BUILD) -ldflags "-s -w" -o ../../$@ helm.sh/helm/v4/cmd/helm
+	@cd tools/release && $(BUILD) -ldflags "-s -w" -o ../../$@ helm.sh/helm/v4/cmd/helm
 
-$(COSIGN): tools/cosign/go.mod tools/cosign/go.sum
+$(COSIGN): tools/release/go.mod tools/release/go.sum
 	@echo "building cosign (the first time takes a few minutes) ..."
-	@cd tools/cosign && $(BUILD) -ldflags "-s -w" -o ../../$@ github.com/sigstore/cosign/v2/cmd/cosign
+	@cd tools/release && $(BUILD) -ldflags "-s -w" -o ../../$@ github.com/sigstore/cosign/v2/cmd/cosign
 
-$(ACTIONLINT): tools/actionlint/go.mod tools/actionlint/go.sum
+$(ACTIONLINT): tools/release/go.mod tools/release/go.sum
 	@echo "building actionlint ..."
-	@cd tools/actionlint && $(BUILD) -o ../../$@ github.com/rhysd/actionlint/cmd/actionlint
+	@cd tools/release && $(BUILD) -o ../../$@ github.com/rhysd/actionlint/cmd/actionlint
 
-$(HELM_DOCS): tools/helm-docs/go.mod tools/helm-docs/go.sum
+$(HELM_DOCS): tools/release/go.mod tools/release/go.sum
 	@echo "building helm-docs ..."
-	@cd tools/helm-docs && $(BUILD) -o ../../$@ github.com/norwoodj/helm-docs/cmd/helm-docs
+	@cd tools/release && $(BUILD) -o ../../$@ github.com/norwoodj/helm-docs/cmd/helm-docs
 
 $(LINTER): tools/lint/go.mod tools/lint/go.sum
 	@echo "building golangci-lint (the first time takes a few minutes) ..."
