@@ -29,7 +29,6 @@ BUILD     := $(COMPILING) go build
 
 OTELCOL      := build/otelcol-kubeevents
 COMPARISON   := build/comparison/otelcol
-NEWEST       := build/newest/otelcol
 MEASURED     := build/measured/otelcol
 OCB          := build/tools/builder
 IMAGER       := build/tools/image
@@ -65,11 +64,10 @@ VERSION := $(shell cat VERSION)
 release = build/dist/otelcol-kubeevents_$(VERSION)_$(subst /,_,$(1))$(if $(filter windows/%,$(1)),.exe)
 
 # The modules with Go code that is not generated. make tests and lints each on its own.
-MODULES := $(patsubst %/go.mod,%,$(wildcard $(addsuffix /go.mod,. controlplane deploy/dashboards \
-	distribution/image distribution/literalenvprovider distribution/pageexporter e2e)))
+MODULES := $(patsubst %/go.mod,%,$(wildcard $(addsuffix /go.mod,. controlplane distribution e2e tools)))
 
 # The sources of the Collector and of the demo.
-SOURCES      := $(shell find . \( -path ./build -o -path ./controlplane -o -path ./deploy -o -path ./distribution/image -o -path ./e2e \) -prune -o -name '*.go' ! -name '*_test.go' -print)
+SOURCES      := $(shell find . \( -path ./build -o -path ./controlplane -o -path ./deploy -o -path ./e2e -o -path ./tools \) -prune -o -name '*.go' ! -name '*_test.go' -print)
 DEMO_SOURCES := $(shell find controlplane -type f ! -name '*_test.go' ! -name 'go.*')
 
 # The race detector needs cgo, and cgo a C compiler. It crashes if timers of a synctest bubble run on
@@ -160,7 +158,7 @@ suite-kubernetes-$(OLDEST):
 # The tests of the image look at built programs, of which Go's cache of results knows nothing.
 .PHONY: $(addprefix suite-,$(OTHER_MODULES))
 $(addprefix suite-,$(OTHER_MODULES)): suite-%:
-	@cd $* && export KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" && $(if $(filter distribution/image,$*),$(TEST) -count=1,$(RACE)) ./...
+	@cd $* && export KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" && $(if $(filter tools,$*),$(TEST) -count=1,$(RACE)) ./...
 
 # Packages that only tests use do not count, nor does generated code.
 .PHONY: cover
@@ -185,12 +183,13 @@ soak: $(CONTROLPLANE) $(NODE_BINARIES) $(HELM) $(NODE_IMAGE) ## Cause faults on 
 # $(call on-node,VARIABLES) runs tests of the image on a real node.
 on-node = cd e2e && KUBEBUILDER_ASSETS="$(CURDIR)/build/controlplane" $(1) go test -count=1 -v ./cluster
 
-# For some versions: make test-versions VERSIONS="1.32 newest kine"
+# For some versions: make test-versions VERSIONS="1.32 newest kine". This prints the page, and does not
+# write it: all of it is from one commit.
 VERSIONS ?= $(OLDER) newest kine
 
 .PHONY: test-versions
 test-versions: $(OTELCOL) $(CONTROLPLANE) $(foreach minor,$(filter-out newest,$(VERSIONS)),$(call older,$(minor))) ## Run the tests of e2e against each Kubernetes version, and write docs/compatibility.md
-	@cd e2e && go run ./versions $(patsubst %-newest,%,$(addprefix ../build/controlplane-,$(VERSIONS)))
+	@cd e2e && go run ./versions $(if $(filter file,$(origin VERSIONS)),-page ../docs/compatibility.md) $(patsubst %-newest,%,$(addprefix ../build/controlplane-,$(VERSIONS)))
 
 .PHONY: record-producers
 record-producers: $(OTELCOL) $(CONTROLPLANE) $(NODE_BINARIES) ## Record events of real kubelets, schedulers and controllers into testdata/producers/kubernetes (Linux, root)
@@ -229,7 +228,7 @@ bench: ## Measure each stage of the receiver, and owner lookups; for benchstat
 # SCENARIOS, it prints the results of these scenarios; with BENCH_FLAGS=-write, it also replaces
 # their parts of the page. BENCH_FLAGS are flags of e2e/bench (BENCH_FLAGS=-h prints them).
 .PHONY: bench-e2e
-bench-e2e: $(MEASURED) $(COMPARISON) $(NEWEST) build/controlplane/etcd build/controlplane/kube-apiserver ## Compare the whole Collector with other receivers, and write docs/performance.md
+bench-e2e: $(MEASURED) $(COMPARISON) build/controlplane/etcd build/controlplane/kube-apiserver ## Compare the whole Collector with other receivers, and write docs/performance.md
 	@cd e2e && go run ./bench $(BENCH_FLAGS) $(SCENARIOS)
 
 .PHONY: lint
@@ -263,7 +262,7 @@ RENDER_MANIFESTS := $(call render,default,kube-events) && $(call render,ha,kube-
 generate: $(MDATAGEN) $(OCB) manifests ## Generate documentation.md and internal/metadata from metadata.yaml, the dashboards, deploy/manifests, and distribution/otelcol
 	PATH="$(CURDIR)/build/tools:$$PATH" go generate ./...
 	$(GENERATE_OTELCOL)
-	cd deploy/dashboards && go generate ./...
+	cd tools && go generate ./...
 
 # ocb ignores the versions in the go.mod that it replaces.
 GENERATE_OTELCOL := $(CURDIR)/$(OCB) --config distribution/builder.yaml --skip-compilation
@@ -276,11 +275,11 @@ manifests: $(HELM) $(HELM_DOCS) ## Render deploy/manifests from the chart, and w
 .PHONY: check-generated
 check-generated: $(MDATAGEN) $(OCB) $(HELM) $(HELM_DOCS) ## Fail if generated files are stale
 	@rm -rf build/regenerated && mkdir -p build/regenerated
-	@git ls-files --cached --others --exclude-standard -- . ':!controlplane' ':!distribution/image' ':!e2e' ':!tools' | while read -r file; do \
+	@git ls-files --cached --others --exclude-standard -- . ':!controlplane' ':!e2e' | while read -r file; do \
 		if [ -e "$$file" ]; then mkdir -p "build/regenerated/$$(dirname "$$file")" && cp "$$file" "build/regenerated/$$file"; fi; \
 	done
 	@cd build/regenerated && PATH="$(CURDIR)/build/tools:$$PATH" go generate ./...
-	@cd build/regenerated/deploy/dashboards && go generate ./...
+	@cd build/regenerated/tools && go generate ./...
 	@cd build/regenerated && $(RENDER_MANIFESTS)
 	@cd build/regenerated && $(GENERATE_OTELCOL)
 	@cd build/regenerated && find . -type f | while read -r file; do \
@@ -385,7 +384,7 @@ sign: $(COSIGN) ## Sign what push and push-chart have pushed, and the checksums 
 
 # The modules in directories of this repository that distribution/builder.yaml names. Go finds their
 # versions by tags of their own.
-NESTED_MODULES := $(shell sed -n 's|^ *path: \([a-z].*\)|\1|p' distribution/builder.yaml)
+NESTED_MODULES := $(sort $(shell sed -n 's|^ *path: \([a-z].*\)|\1|p' distribution/builder.yaml))
 REMOTE         ?= origin
 
 .PHONY: tags
@@ -394,7 +393,7 @@ tags: check-release ## Push the tags of the distribution's modules to REMOTE=ori
 
 .PHONY: rehearse-release
 rehearse-release: $(COSIGN) $(HELM) $(OCB) ## Release a clone of this commit to a registry in memory, and check what is there
-	@cd distribution/image && REHEARSE_RELEASE=1 go test -count=1 -timeout 2h -v -run TestRehearsal .
+	@cd tools && REHEARSE_RELEASE=1 go test -count=1 -timeout 2h -v -run TestRehearsal ./image
 
 # make generate writes the sources of the program (see distribution/builder.yaml).
 build/dist/otelcol-kubeevents_$(VERSION)_%: distribution/otelcol/go.mod distribution/otelcol/go.sum $(wildcard distribution/pageexporter/page.*) $(SOURCES)
@@ -414,9 +413,9 @@ ifneq ($(if $(KUBECONFIG),,$(filter run,$(MAKECMDGOALS)))$(filter test test-all 
 $(HOST_RELEASE) $(DEMO) $(HELM): | build/controlplane/kube-apiserver
 endif
 
-$(IMAGER): distribution/image/go.mod distribution/image/go.sum $(filter-out %_test.go,$(wildcard distribution/image/*.go))
+$(IMAGER): tools/go.mod tools/go.sum $(filter-out %_test.go,$(wildcard tools/image/*.go))
 	@echo "building the program that makes images ..."
-	@cd distribution/image && $(BUILD) -o ../../$@ .
+	@cd tools && $(BUILD) -o ../$@ ./image
 
 $(MEASURED): $(OCB) e2e/bench/measured/builder.yaml go.mod go.sum $(SOURCES)
 	@echo "building the Collector for the benchmarks ..."
@@ -424,18 +423,10 @@ $(MEASURED): $(OCB) e2e/bench/measured/builder.yaml go.mod go.sum $(SOURCES)
 	@$(COMPILING) $(OCB) --config e2e/bench/measured/builder.yaml
 	@mv build/measured/ocb/otelcol $@
 
-$(NEWEST): $(OCB) e2e/bench/newest/builder.yaml
-	@echo "building the Collector with the newest k8s_events (the first time takes a few minutes) ..."
-	@mkdir -p $(@D)
-	@$(COMPILING) $(OCB) --config e2e/bench/newest/builder.yaml
-	@mv $(@D)/ocb/otelcol $@
-
-# This uses the Collector builder of the same version, because a builder builds only its own
-# version.
-$(COMPARISON): e2e/bench/comparison/builder.yaml e2e/bench/comparison/go.mod e2e/bench/comparison/go.sum
+$(COMPARISON): $(OCB) e2e/bench/comparison/builder.yaml
 	@echo "building the Collector with k8s_events (the first time takes a few minutes) ..."
-	@cd $(<D) && $(BUILD) -o ../../../$(@D)/builder go.opentelemetry.io/collector/cmd/builder
-	@$(COMPILING) $(@D)/builder --config $<
+	@mkdir -p $(@D)
+	@$(COMPILING) $(OCB) --config e2e/bench/comparison/builder.yaml
 	@mv $(@D)/ocb/otelcol $@
 
 $(DEMO): controlplane/go.mod controlplane/go.sum $(DEMO_SOURCES)
@@ -446,29 +437,29 @@ $(OCB) $(MDATAGEN): build/tools/%: tools/collector/go.mod tools/collector/go.sum
 	@echo "building $* ..."
 	@cd tools/collector && $(BUILD) -o ../../$@ go.opentelemetry.io/collector/cmd/$*
 
-$(HELM): tools/helm/go.mod tools/helm/go.sum
+$(HELM): tools/release/go.mod tools/release/go.sum
 	@echo "building helm (the first time takes a few minutes) ..."
-	@cd tools/helm && $(BUILD) -ldflags "-s -w" -o ../../$@ helm.sh/helm/v4/cmd/helm
+	@cd tools/release && $(BUILD) -ldflags "-s -w" -o ../../$@ helm.sh/helm/v4/cmd/helm
 
-$(COSIGN): tools/cosign/go.mod tools/cosign/go.sum
+$(COSIGN): tools/release/go.mod tools/release/go.sum
 	@echo "building cosign (the first time takes a few minutes) ..."
-	@cd tools/cosign && $(BUILD) -ldflags "-s -w" -o ../../$@ github.com/sigstore/cosign/v2/cmd/cosign
+	@cd tools/release && $(BUILD) -ldflags "-s -w" -o ../../$@ github.com/sigstore/cosign/v2/cmd/cosign
 
-$(ACTIONLINT): tools/actionlint/go.mod tools/actionlint/go.sum
+$(ACTIONLINT): tools/release/go.mod tools/release/go.sum
 	@echo "building actionlint ..."
-	@cd tools/actionlint && $(BUILD) -o ../../$@ github.com/rhysd/actionlint/cmd/actionlint
+	@cd tools/release && $(BUILD) -o ../../$@ github.com/rhysd/actionlint/cmd/actionlint
 
-$(HELM_DOCS): tools/helm-docs/go.mod tools/helm-docs/go.sum
+$(HELM_DOCS): tools/release/go.mod tools/release/go.sum
 	@echo "building helm-docs ..."
-	@cd tools/helm-docs && $(BUILD) -o ../../$@ github.com/norwoodj/helm-docs/cmd/helm-docs
+	@cd tools/release && $(BUILD) -o ../../$@ github.com/norwoodj/helm-docs/cmd/helm-docs
 
 $(LINTER): tools/lint/go.mod tools/lint/go.sum
 	@echo "building golangci-lint (the first time takes a few minutes) ..."
 	@cd tools/lint && $(BUILD) -o ../../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
-$(VULNCHECK): tools/vulncheck/go.mod tools/vulncheck/go.sum
+$(VULNCHECK): tools/lint/go.mod tools/lint/go.sum
 	@echo "building govulncheck ..."
-	@cd tools/vulncheck && $(BUILD) -o ../../$@ golang.org/x/vuln/cmd/govulncheck
+	@cd tools/lint && $(BUILD) -o ../../$@ golang.org/x/vuln/cmd/govulncheck
 
 # Kubernetes' own build sets the version of its binaries. Without these flags, the version is
 # v0.0.0.
@@ -513,20 +504,20 @@ endef
 $(foreach minor,$(OLDER),$(eval $(call build_older,$(minor),$(call kubernetes_version,kubernetes-$(minor)))))
 
 # Without cgo, kine has a driver for SQLite that is pure Go.
-build/controlplane-kine/kine: tools/kine/go.mod tools/kine/go.sum
+build/controlplane-kine/kine: tools/cluster/go.mod tools/cluster/go.sum
 	@echo "building kine (the first time takes a few minutes) ..."
-	@cd tools/kine && $(BUILD) -ldflags "-s -w" -o ../../$@ github.com/k3s-io/kine
+	@cd tools/cluster && $(BUILD) -ldflags "-s -w" -o ../../$@ github.com/k3s-io/kine
 
 $(filter-out %/kine,$(call older,kine)): build/controlplane-kine/%: build/controlplane/%
 	@mkdir -p $(@D) && ln -f $< $@
 
 # The version of containerd is also a flag of its build.
-CONTAINERD_VERSION := $(shell awk '$$1 == "github.com/containerd/containerd/v2" { print $$2 }' tools/containerd/go.mod)
+CONTAINERD_VERSION := $(shell awk '$$1 == "github.com/containerd/containerd/v2" { print $$2 }' tools/cluster/go.mod)
 
-build/%plane/containerd build/%plane/containerd-shim-runc-v2 build/%plane/ctr: tools/containerd/go.mod tools/containerd/go.sum
+build/%plane/containerd build/%plane/containerd-shim-runc-v2 build/%plane/ctr: tools/cluster/go.mod tools/cluster/go.sum
 	@echo "building containerd $(CONTAINERD_VERSION) ..."
 	@mkdir -p $(@D)
-	@cd tools/containerd && $(BUILD) -ldflags "-s -w -X github.com/containerd/containerd/v2/version.Version=$(CONTAINERD_VERSION)" \
+	@cd tools/cluster && $(BUILD) -ldflags "-s -w -X github.com/containerd/containerd/v2/version.Version=$(CONTAINERD_VERSION)" \
 		-o ../../$(@D)/ $(addprefix github.com/containerd/containerd/v2/cmd/,containerd containerd-shim-runc-v2 ctr)
 
 build/%plane/node build/%plane/workload: controlplane/go.mod controlplane/go.sum $(DEMO_SOURCES)
@@ -534,12 +525,12 @@ build/%plane/node build/%plane/workload: controlplane/go.mod controlplane/go.sum
 	@mkdir -p $(@D)
 	@cd controlplane && $(BUILD) -ldflags "-s -w" -o ../$(@D)/ ./cmd/node ./cmd/workload
 
-build/backends/loki: tools/loki/go.mod tools/loki/go.sum
+build/backends/loki: tools/backends/go.mod tools/backends/go.sum
 	@echo "building Loki (the first time takes a few minutes) ..."
-	@cd tools/loki && $(BUILD) -ldflags "-s -w" -o ../../$@ github.com/grafana/loki/v3/cmd/loki
+	@cd tools/backends && $(BUILD) -ldflags "-s -w" -o ../../$@ github.com/grafana/loki/v3/cmd/loki
 
 # Without service discovery for clouds, which is most of the code of Prometheus.
-build/%ends/prometheus build/%ends/promtool: tools/prometheus/go.mod tools/prometheus/go.sum
+build/%ends/prometheus build/%ends/promtool: tools/backends/go.mod tools/backends/go.sum
 	@echo "building Prometheus ..."
 	@mkdir -p $(@D)
-	@cd tools/prometheus && $(BUILD) -tags remove_all_sd -ldflags "-s -w" -o ../../$(@D)/ $(addprefix github.com/prometheus/prometheus/cmd/,prometheus promtool)
+	@cd tools/backends && $(BUILD) -tags remove_all_sd -ldflags "-s -w" -o ../../$(@D)/ $(addprefix github.com/prometheus/prometheus/cmd/,prometheus promtool)

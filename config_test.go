@@ -98,7 +98,10 @@ func TestWrongConfigurationIsExplained(t *testing.T) {
 	}{
 		"an unknown key":               {"namespace: [a]", []string{"namespace"}},
 		"an unknown key within owners": {"owners: {depth: 3}", []string{"depth"}},
+		"an unknown key within a rule": {"extract: {labels: [{tag_name: a, key: k, regex: r}]}", []string{"labels[0]", "regex"}},
 		"a value of another type":      {"owners: {max_depth: deep}", []string{"max_depth", "int"}},
+		"a map as a list":              {"namespaces: {}", []string{"namespaces"}},
+		"an unknown service attribute": {"extract: {metadata: [k8s.pod.ip]}", []string{"extract", "metadata[0]", `"k8s.pod.ip"`, "service.name"}},
 		"an unknown auth type":         {"auth_type: token", []string{"auth_type", `"token"`, "serviceAccount", "kubeConfig", "none"}},
 		"a context without kubeConfig": {"context: blue", []string{"context", `"blue"`, "auth_type: kubeConfig"}},
 		"a kubeconfig without kubeConfig": {
@@ -169,6 +172,18 @@ func TestWrongConfigurationIsExplained(t *testing.T) {
 				assert.Contains(t, err.Error(), part)
 			}
 		})
+	}
+}
+
+func TestRightConfiguration(t *testing.T) {
+	for _, config := range []string{
+		"kube_api_qps: 0.5", "{auth_type: kubeConfig, context: prod}", "{include_reasons: ['A*'], exclude_reasons: [AB]}",
+		"{namespaces: [a], exclude_namespaces: ['b*']}", "event_types: [Warning, Custom]", "retry_on_failure: {enabled: false}",
+		"extract: {labels: [{tag_name: $1, key_regex: (.*), from: Rollout.argoproj.io}]}",
+		"extract: {labels: [{tag_name: k8s.pod.label.team, key: team}, {tag_name: k8s.owner.team, key: team}, {tag_name: k8s.$1, key_regex: (.*)}]}",
+	} {
+		_, err := configure(t, config)
+		assert.NoError(t, err, config)
 	}
 }
 

@@ -186,29 +186,6 @@ func hasReason(logs plog.Logs, reason string) bool {
 	return false
 }
 
-func TestShutdownWithoutStart(t *testing.T) {
-	t.Parallel()
-	settings := receivertest.NewNopSettings(kubeevents.NewFactory().Type())
-	for _, instance := range instantiate(t, settings, kube.parse(t), consumertest.NewNop(), consumertest.NewNop()) {
-		assert.NoError(t, instance.Shutdown(t.Context()))
-		assert.NoError(t, instance.Shutdown(t.Context()), "twice")
-	}
-}
-
-func TestShutdownTwice(t *testing.T) {
-	t.Parallel()
-	settings := receivertest.NewNopSettings(kubeevents.NewFactory().Type())
-	instances := instantiate(t, settings, kube.parse(t), consumertest.NewNop(), consumertest.NewNop())
-	for _, instance := range instances {
-		require.NoError(t, instance.Start(t.Context(), &statusHost{}))
-	}
-	for range 2 {
-		for _, instance := range instances {
-			assert.NoError(t, instance.Shutdown(context.Background()))
-		}
-	}
-}
-
 // TestShutdownUnderLoad: it returns, nothing comes after it, and what came out before is what was
 // counted.
 func TestShutdownUnderLoad(t *testing.T) {
@@ -298,19 +275,6 @@ func TestShutdownReturns(t *testing.T) {
 		eventually(t, func() bool { return len(g.requests(isOwnerLookup)) > 0 }, "a lookup")
 		r.stop()
 	})
-}
-
-// TestTheSameConfigurationAgain: a Collector that is reloaded may use a configuration twice.
-func TestTheSameConfigurationAgain(t *testing.T) {
-	t.Parallel()
-	ns := kube.newNamespace(t)
-	config := kube.parse(t, in(ns))
-	for range 2 {
-		logs := &consumertest.LogsSink{}
-		stop := start(t, config, &statusHost{}, logs, consumertest.NewNop())
-		(&running{t: t, c: kube, logs: logs}).fence(t, ns)
-		stop()
-	}
 }
 
 // TestCollectorsConsumeContract is the Collector's own test of what a receiver owes to its

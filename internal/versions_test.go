@@ -23,8 +23,7 @@ func TestModulesShareVersions(t *testing.T) {
 	ours := versionsIn(t, "go.mod")
 	require.Greater(t, len(ours), 30)
 	for _, module := range []string{
-		"controlplane", "distribution/image", "distribution/literalenvprovider", "distribution/otelcol", "distribution/pageexporter",
-		"e2e", "tools/kubernetes",
+		"controlplane", "distribution", "distribution/otelcol", "e2e", "tools", "tools/kubernetes",
 	} {
 		theirs, shared := versionsIn(t, module, "go.mod"), 0
 		for dependency, version := range ours {

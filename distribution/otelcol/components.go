@@ -102,7 +102,7 @@ func components() (otelcol.Factories, error) {
 		return otelcol.Factories{}, err
 	}
 	factories.ExporterModules = makeModulesMap(factories.Exporters, map[component.Type]string{
-		pageexporter.NewFactory().Type(): "github.com/kubeevents/kubeeventsreceiver/distribution/pageexporter v0.0.0",
+		pageexporter.NewFactory().Type(): "github.com/kubeevents/kubeeventsreceiver/distribution v0.0.0",
 		debugexporter.NewFactory().Type(): "go.opentelemetry.io/collector/exporter/debugexporter v0.161.0",
 		nopexporter.NewFactory().Type(): "go.opentelemetry.io/collector/exporter/nopexporter v0.161.0",
 		otlpexporter.NewFactory().Type(): "go.opentelemetry.io/collector/exporter/otlpexporter v0.161.0",

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"time"
 
@@ -22,11 +21,6 @@ type backend struct {
 }
 
 var fullBackend = backend{delays: sizes{1, 100, 1000}, perSecond: 1000}
-
-func (k *backend) addFlags(flags *flag.FlagSet) {
-	flags.Var(&k.delays, "backend-delays", "the milliseconds that the backend takes for each request in the scenario backend, one number after the other")
-	flags.IntVar(&k.perSecond, "backend-rate", k.perSecond, "the events a second of the scenario backend")
-}
 
 var backendFigures = []gridFigure{
 	{latencyHalf, "ms", ""},

@@ -34,7 +34,6 @@ func smallBenchmark() *benchmark {
 	return &benchmark{
 		ours:   kubeEvents(cmp.Or(os.Getenv("OTELCOL"), filepath.Join(build, "otelcol-kubeevents"))),
 		theirs: k8sEvents(filepath.Join(build, "comparison", "otelcol")),
-		newest: filepath.Join(build, "newest", "otelcol"),
 		rounds: 1, size: smallSize, controlPlane: controlplanetest.Binaries(),
 	}
 }

@@ -65,7 +65,7 @@ func (b *benchmark) measureEach(ctx context.Context, setups []setup, numbers siz
 }
 
 func runCurves(ctx context.Context, b *benchmark) (result, error) {
-	setups, err := b.onlyChosen(b.setups(direct, inMemory, baseline, newest, theObjects))
+	setups, err := b.onlyChosen(b.setups(direct, inMemory, baseline, theObjects))
 	if err != nil {
 		return result{}, err
 	}

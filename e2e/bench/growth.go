@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strconv"
@@ -50,25 +51,22 @@ func runGrowth(ctx context.Context, b *benchmark) (result, error) {
 			return result{}, err
 		}
 	}
-	inProcess, errMemory := memoryBenchmarks(ctx)
-	times, errTimes := timeBenchmarks(ctx)
+	inProcess, err := memoryBenchmarks(ctx)
 	return result{
-		Figures: slices.Concat(g.figures, g.summary(), inProcess, times.figures),
+		Figures: slices.Concat(g.figures, g.summary(), inProcess),
 		Charts: []chart{
 			{Title: "Memory of the Collector (peak RSS)", Unit: "MiB", Lines: g.memory[:]},
 			{Title: fmt.Sprintf("Checkpoints while %d events change a second", b.playback.perSecond), Unit: "KiB/s", Lines: []line{g.checkpoints}},
-			{File: "growth-time", Title: "Time of a step", Unit: "µs", Lines: times.lines},
 		},
 		Text: fmt.Sprintf(`A simulated API server has this number of events when the Collector starts, with `+"`file_storage`"+`. Then %d updates a second increase the count
 of some of them, for %s. k8s_events keeps every event in memory and saves no checkpoint. It is measured with up to %s events.
 
-![Memory and checkpoint bytes over the number of live events](performance-growth.svg)
-![Time of each step over the number of live events](performance-growth-time.svg)`, b.playback.perSecond, b.playback.updating, thousands(mostForTheirs)),
+![Memory and checkpoint bytes over the number of live events](performance-growth.svg)`, b.playback.perSecond, b.playback.updating, thousands(mostForTheirs)),
 		Notes: []string{
 			"Checkpoint bytes are what the Collector passes to the kernel to write. Its exporter writes nothing.",
-			"The ledger and the resolver were measured by Go benchmarks: `go test -bench Memory ./internal/memory/ledger ./resolver`. The second figure has the time of the steps for a batch of 100 events, in one process: `go test -bench Growth ./internal/memory`.",
+			"The ledger and the resolver were measured by Go benchmarks: `go test -bench Memory ./internal/memory/ledger ./resolver`.",
 		},
-	}, errors.Join(errMemory, errTimes)
+	}, err
 }
 
 // add measures the Collectors with that many live events.
@@ -302,47 +300,14 @@ func memoryFigures(printed, unit, name string, most float64) (figures []figure) 
 	return figures
 }
 
-// stepTimes has the time that each step takes for a batch, by the number of live events.
-type stepTimes struct {
-	figures []figure
-	lines   []line // of the steps in drawnSteps
-}
-
-// drawnSteps are the steps that are drawn: a chart has five colors.
-var drawnSteps = []string{"account/changed", "dedup/held", "position/held", "save", "metrics"}
-
-// timeBenchmarks runs the Go benchmarks of the steps.
-func timeBenchmarks(ctx context.Context) (stepTimes, error) {
-	printed, err := goBenchmark(ctx, "./internal/memory", "^BenchmarkGrowth$", "100x")
+// goBenchmark runs Go benchmarks of a package of the receiver's module and returns what they print.
+func goBenchmark(ctx context.Context, path, pattern, benchtime string) (string, error) {
+	command := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-cpu", "1", "-bench", pattern, "-benchtime", benchtime, path)
+	command.Dir = ".."
+	command.Stderr = os.Stderr
+	printed, err := command.Output()
 	if err != nil {
-		return stepTimes{}, err
+		return "", fmt.Errorf("go test -bench %s %s: %w\n%s", pattern, path, err, printed)
 	}
-	return stepTimesIn(printed), nil
-}
-
-// grown matches a line of BenchmarkGrowth.
-var grown = regexp.MustCompile(`(?m)^BenchmarkGrowth/(\S+)/live=(\d+)\S*\s.*?([\d.]+) ns/batch`)
-
-func stepTimesIn(printed string) (times stepTimes) {
-	lines := map[string]*line{}
-	for _, found := range grown.FindAllStringSubmatch(printed, -1) {
-		step := found[1]
-		live, errLive := strconv.Atoi(found[2])
-		nanoseconds, errTime := strconv.ParseFloat(found[3], 64)
-		if errLive != nil || errTime != nil || step == "list-of-a-namespace" {
-			continue // A namespace has one in 1,000 of the live events, not 100.
-		}
-		microseconds := nanoseconds / 1000
-		times.figures = append(times.figures, figure{Name: "step " + step + ofLive(live), Unit: "µs", Ours: []float64{microseconds}})
-		if lines[step] == nil {
-			lines[step] = &line{Name: step}
-		}
-		lines[step].add(live, microseconds)
-	}
-	for _, step := range drawnSteps {
-		if l := lines[step]; l != nil {
-			times.lines = append(times.lines, *l)
-		}
-	}
-	return times
+	return string(printed), nil
 }

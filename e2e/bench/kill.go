@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"time"
 )
@@ -24,11 +23,6 @@ type kills struct {
 }
 
 var fullKills = kills{observations: 10_000, times: 2}
-
-func (k *kills) addFlags(flags *flag.FlagSet) {
-	flags.IntVar(&k.observations, "kill-observations", k.observations, "how many observations the scenario kill writes")
-	flags.IntVar(&k.times, "kills", k.times, "how often the scenario kill kills each Collector")
-}
 
 // size returns the load of the scenario: that of the scenario load, but shorter.
 func (k kills) size(load size) size {

@@ -52,19 +52,15 @@ func loadFigures(setup string) []figure {
 		{Name: rate, Unit: "1/s"},
 	}
 	for i := range figures {
-		f := &figures[i]
-		switch goal := loadGoals[setup][f.Name]; {
-		case loadGoals[setup] == nil:
-			f.Goal = nil // Another receiver has no goals.
-		case goal != nil:
-			f.Goal = goal
+		if goal := loadGoals[setup][figures[i].Name]; goal != nil {
+			figures[i].Goal = goal
 		}
 	}
 	return figures
 }
 
 func runLoad(ctx context.Context, b *benchmark) (result, error) {
-	groups, err := b.compare(ctx, b.setups(baseline, direct, waiting, stored, inMemory, newest), loadFigures, func(ctx context.Context, c runner) (values, error) {
+	groups, err := b.compare(ctx, b.setups(baseline, direct, waiting, stored, inMemory), loadFigures, func(ctx context.Context, c runner) (values, error) {
 		run, err := b.loadOnce(ctx, c)
 		return run.values(), err
 	})

@@ -3,7 +3,7 @@
 // Command bench compares a whole Collector with the kube_events receiver with Collectors that have
 // other receivers of events: the same load, in turn, in each round (A B C A B C), on one machine.
 // The result is the ratio to contrib's k8s_events receiver. The absolute values depend on the
-// machine.
+// machine. `make bench` measures what happens in one process.
 //
 //	go run ./bench [flags] [scenario...]
 //
@@ -55,8 +55,7 @@ func parse(arguments []string) (*options, []scenario, error) {
 	o := &options{}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	ours, theirs := flags.String("ours", filepath.Join("..", "build", "measured", "otelcol"), "the Collector with kube_events"),
-		flags.String("theirs", filepath.Join("..", "build", "comparison", "otelcol"), "the Collector with k8s_events")
-	flags.StringVar(&o.newest, "newest", filepath.Join("..", "build", "newest", "otelcol"), "the Collector with the newest k8s_events, and k8sobjects; empty: do not measure them")
+		flags.String("theirs", filepath.Join("..", "build", "comparison", "otelcol"), "the Collector with k8s_events and k8sobjects")
 	flags.StringVar(&o.controlPlane, "controlplane", filepath.Join("..", "build", "controlplane"), "the directory of etcd and kube-apiserver")
 	flags.StringVar(&o.docs, "docs", filepath.Join("..", "docs"), "the directory of performance.md; empty: never write")
 	flags.StringVar(&o.data, "results", filepath.Join("..", "build", "performance.json"), "the file that keeps the results, for -write")
@@ -64,22 +63,14 @@ func parse(arguments []string) (*options, []scenario, error) {
 	flags.IntVar(&o.rounds, "rounds", 3, "how often each Collector is measured")
 	flags.StringVar(&o.profiles, "profile", "", "a directory for profiles of the Collectors under load; what is measured is then not kept")
 	flags.StringVar(&o.only, "setups", "", "the setups to measure, with commas (for example k8s_events,direct); empty: all of the scenario")
-	o.size = fullSize
-	flags.IntVar(&o.size.observations, "observations", o.size.observations, "how many observations the scenario load writes")
-	flags.IntVar(&o.size.perSecond, "rate", o.size.perSecond, "how many of them it writes each second")
-	flags.IntVar(&o.size.existing, "existing", o.size.existing, "how many events exist in the scenario start")
-	flags.IntVar(&o.starts, "starts", 10, "how often each configuration of ours starts in the scenario start")
+	o.size, o.starts = fullSize, fullStarts
 	o.playback = fullPlayback
-	o.playback.addFlags(flags)
 	o.cold = fullCold
-	o.cold.addFlags(flags)
 	o.hanging = fullHanging
 	o.curves = fullCurves
 	o.curves.addFlags(flags)
 	o.backend = fullBackend
-	o.backend.addFlags(flags)
 	o.kills = fullKills
-	o.kills.addFlags(flags)
 	if err := flags.Parse(arguments); err != nil {
 		return nil, nil, err
 	}
@@ -88,7 +79,6 @@ func parse(arguments []string) (*options, []scenario, error) {
 	}
 	o.ours, o.theirs = kubeEvents(*ours), k8sEvents(*theirs)
 	o.all = flags.NArg() == 0
-	o.size.updates = o.size.observations * fullSize.updates / fullSize.observations
 	chosen, err := scenariosNamed(flags.Args())
 	return o, chosen, err
 }

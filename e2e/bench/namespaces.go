@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -47,14 +46,6 @@ type cold struct {
 var fullCold = cold{
 	real: sizes{10, 200}, simulated: sizes{10, 1000}, delays: []time.Duration{0, 50 * time.Millisecond},
 	deployments: 1, pods: 10, perSecond: 1000,
-}
-
-func (c *cold) addFlags(flags *flag.FlagSet) {
-	flags.Var(&c.real, "cold-real", "how many namespaces a real API server has in the scenario namespaces, one number after the other; none: leave it out")
-	flags.Var(&c.simulated, "cold-simulated", "the same of a simulated API server")
-	flags.IntVar(&c.deployments, "cold-deployments", c.deployments, "how many Deployments each of these namespaces has")
-	flags.IntVar(&c.pods, "cold-pods", c.pods, "how many pods each of these namespaces has")
-	flags.IntVar(&c.perSecond, "cold-rate", c.perSecond, "how many events about these pods there are each second")
 }
 
 // size is what a real API server has.

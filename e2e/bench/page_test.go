@@ -28,7 +28,7 @@ func golden(t *testing.T, name string, text []byte) {
 
 var someVersions = versions{
 	Commit: "0123456789", Kubernetes: "v1.36.3", CPU: "a processor", Cores: 2,
-	Ours: build{Receiver: "at 0123456789", Collector: "v0.161.0", Go: "go1.26"}, Theirs: build{Receiver: "v0.145.0", Collector: "v0.145.0", Go: "go1.26"},
+	Ours: build{Receiver: "at 0123456789", Collector: "v0.161.0", Go: "go1.26"}, Theirs: build{Receiver: "v0.146.0", Collector: "v0.161.0", Go: "go1.26"},
 }
 
 // someCurves are two rates of two Collectors.
@@ -36,7 +36,7 @@ func someCurves() ([]grid, []chart) {
 	at := func(half, tail, cpu float64) []values {
 		return []values{{latencyHalf: half, latencyTail: tail, cpuPerObservation: cpu, peakRSS: 70, lost: 0}}
 	}
-	setups := []setup{{name: direct}, {name: inMemory}, {name: baseline, column: "k8s_events v0.145.0"}}
+	setups := []setup{{name: direct}, {name: inMemory}, {name: baseline, column: "k8s_events v0.146.0"}}
 	return gridsOf(curveFigures, perSecondAxis, sizes{100, 10_000}, setups, map[int]map[string][]values{
 		100:    {direct: at(20, 50, 400), inMemory: at(110, 205, 500), baseline: at(105, 201, 600)},
 		10_000: {direct: at(400, 900, 60), inMemory: at(300, 700, 50), baseline: at(4000, 7000, 200)},
@@ -47,19 +47,19 @@ func TestPage(t *testing.T) {
 	rounds := map[string][]values{
 		direct:   {{latencyHalf: 30, latencyTail: 90, lost: 0}, {latencyHalf: 40, latencyTail: 80, lost: 0}},
 		baseline: {{latencyHalf: 100, latencyTail: 150, lost: 3}, {latencyHalf: 110, latencyTail: 170, lost: 5}},
-		newest:   {{latencyHalf: 90, latencyTail: 150, lost: 0}},
+		waiting:  {{latencyHalf: 90, latencyTail: 150, lost: 0}},
 	}
 	load := result{
 		Title: "Under load", Date: "2026-01-02", Versions: someVersions, Text: "The text.", Notes: []string{"A note.", "Another."},
 		Groups: []group{
 			setup{name: direct, title: "With storage, direct delivery", column: kubeEventsReceiver}.group(loadFigures(direct), rounds),
-			setup{name: newest, title: "k8s_events v0.146.0", column: "k8s_events v0.146.0"}.group(loadFigures(newest), rounds),
+			setup{name: waiting, title: "With storage, exporter queue", column: kubeEventsReceiver}.group(loadFigures(waiting), rounds),
 		},
 	}
 	curves := result{Title: "Over load", Date: "2026-01-03", Versions: someVersions}
 	curves.Grids, curves.Charts = someCurves()
-	stages := result{Title: "In one process", Date: "2026-01-02", Versions: someVersions, Figures: []figure{{Name: "decode", Unit: "µs", Ours: []float64{3}}}}
-	text, err := render(map[string]result{"load": load, "curves": curves, "stages": stages})
+	idle := result{Title: "When nothing happens", Date: "2026-01-02", Versions: someVersions, Figures: []figure{{Name: "time", Unit: "ms", Ours: []float64{3}}}}
+	text, err := render(map[string]result{"load": load, "curves": curves, "idle": idle})
 	require.NoError(t, err)
 	golden(t, "page.md", text)
 }
@@ -70,7 +70,7 @@ func TestUsualRatesComeFirst(t *testing.T) {
 		return values{cpuPerObservation: cpu, peakRSS: 70, latencyHalf: 20.5, latencyTail: 50, lost: 0}
 	}
 	measure := func(rates sizes) result {
-		setups := []setup{{name: direct}, {name: baseline, column: "k8s_events v0.145.0"}}
+		setups := []setup{{name: direct}, {name: baseline, column: "k8s_events v0.146.0"}}
 		measured := map[int]map[string][]values{}
 		for _, rate := range rates {
 			measured[rate] = map[string][]values{direct: {at(100)}, baseline: {at(200)}}

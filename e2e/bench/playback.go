@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -43,15 +42,6 @@ var fullPlayback = playback{
 	live: sizes{1000, 10_000, 100_000, 1_000_000}, updating: 30 * time.Second, perSecond: 200, settle: 5 * time.Second,
 }
 
-func (p *playback) addFlags(flags *flag.FlagSet) {
-	flags.IntVar(&p.namespaces, "namespaces", p.namespaces, "how many namespaces a simulated API server has")
-	flags.IntVar(&p.changes, "replay", p.changes, "how many events the scenario replay streams")
-	flags.DurationVar(&p.storm, "storm", p.storm, "how long the storm takes, at the same rate")
-	flags.DurationVar(&p.idle, "idle", p.idle, "how long the scenario idle lasts")
-	flags.Var(&p.live, "live", "how many events are alive in the scenario growth, one after the other")
-	flags.DurationVar(&p.updating, "updating", p.updating, "how long some of these change")
-}
-
 // sizes is a flag with numbers between commas.
 type sizes []int
 
@@ -66,9 +56,6 @@ func (s *sizes) String() string {
 // Set implements flag.Value.
 func (s *sizes) Set(text string) error {
 	*s = nil
-	if text == "none" {
-		return nil
-	}
 	for part := range strings.SplitSeq(text, ",") {
 		n, err := strconv.Atoi(part)
 		if err != nil || n < 1 {

@@ -34,7 +34,6 @@ var scenarios = []scenario{
 	namespacesScenario,
 	hangingScenario,
 	idleScenario,
-	stagesScenario,
 }
 
 // scenariosNamed are those that are asked for; all of them if none is named.
@@ -157,7 +156,6 @@ var fullSize = size{
 // benchmark is what scenarios work with.
 type benchmark struct {
 	ours, theirs runner
-	newest       string // the Collector with newer receivers of contrib; empty: they are not measured
 	rounds       int
 	starts       int    // of each setup of ours, in the scenario start
 	only         string // the names of the setups to measure, with commas; empty: all

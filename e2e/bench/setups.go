@@ -29,7 +29,6 @@ const (
 	stored     = "storage"
 	direct     = "direct"
 	waiting    = "wait"
-	newest     = "newest"
 	theObjects = "k8sobjects"
 )
 
@@ -44,27 +43,14 @@ func (b *benchmark) setups(names ...string) (chosen []setup) {
 		{name: stored, title: "With storage" + withBatches, column: kubeEventsReceiver, runner: b.ours, configure: runner.storing},
 		{name: direct, title: "With storage, direct delivery (recommended)", column: kubeEventsReceiver, runner: b.ours, configure: runner.recommended},
 		{name: waiting, title: "With storage, exporter queue with `wait_for_result`", column: kubeEventsReceiver, runner: b.ours, configure: runner.waiting},
+		{name: theObjects, title: "k8sobjects", column: "k8sobjects " + buildOf(b.theirs.binary, "k8sobjectsreceiver").Receiver, runner: k8sObjects(b.theirs.binary)},
 	}
-	all = append(all, b.others()...)
 	for _, name := range names {
 		if i := slices.IndexFunc(all, func(s setup) bool { return s.name == name }); i >= 0 {
 			chosen = append(chosen, all[i])
 		}
 	}
 	return chosen
-}
-
-// others returns the setups with other receivers than the baseline's; none if they are not built.
-func (b *benchmark) others() []setup {
-	if b.newest == "" {
-		return nil
-	}
-	events, objects := buildOf(b.newest, "k8seventsreceiver"), buildOf(b.newest, "k8sobjectsreceiver")
-	newer, whole := k8sEvents(b.newest), k8sObjects(b.newest)
-	return []setup{
-		{name: newest, title: "k8s_events " + events.Receiver + " in Collector " + events.Collector, column: "k8s_events " + events.Receiver, runner: newer},
-		{name: theObjects, title: "k8sobjects " + objects.Receiver, column: "k8sobjects " + objects.Receiver, runner: whole},
-	}
 }
 
 // onlyChosen returns the setups that the user chose; all of them if the user chose none.

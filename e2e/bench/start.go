@@ -30,6 +30,9 @@ const (
 	requestsForAll = "`start_at: beginning`: requests for owners"
 )
 
+// fullStarts is how often each configuration of ours starts.
+const fullStarts = 10
+
 func startFigures(setup string) []figure {
 	figures := []figure{
 		{Name: timeToReady, Unit: "s", Goal: mostRunsAtMost(0.06)},

@@ -19,7 +19,7 @@ var leftOut = map[string]*regexp.Regexp{
 		`^records a second of processor time|^records lost`),
 	backendScenario.name: regexp.MustCompile(`^latency, median|^processor time`),
 	growthScenario.name: regexp.MustCompile(`^heap, (1|10|100),000 live|^checkpoint bytes, |` +
-		`^checkpoint bytes for a change, (1|10|100),000 live|^size of the checkpoint, (1|10),000 live|^changes lost|^heap for each|^step |` +
+		`^checkpoint bytes for a change, (1|10|100),000 live|^size of the checkpoint, (1|10),000 live|^changes lost|^heap for each|` +
 		`^ledger, for each of (10|30|100|300),000 |^resolver, for each of 100?,000 `),
 	stormScenario.name: regexp.MustCompile(`^records (lost|too many)|^single reads|^latency, (median|greatest)|` +
 		`^objects in the cache|^(records|requests|latency).*, without storage$`),
@@ -27,7 +27,6 @@ var leftOut = map[string]*regexp.Regexp{
 		`over that of|^(requests for each namespace|peak memory \(RSS\)), 10 |^latency.*, 10 namespaces.*, 50 ms|^(requests|peak).*, 50 ms`),
 	hangingScenario.name: regexp.MustCompile(`latency, median|^processor time|^peak memory|over that without|known part`),
 	idleScenario.name:    regexp.MustCompile(`^watches that restart`),
-	stagesScenario.name:  regexp.MustCompile(`allocat|^(decode|account|resolve|convert|marshal|tally)`),
 }
 
 // isLeftOut reports whether the page leaves a figure of the scenario out.

@@ -27,7 +27,7 @@ import (
 )
 
 // makeImage makes a root with the Collector, at the path of the image's entrypoint, and nothing else.
-// The other files of the image are tested where it is made, in distribution/image.
+// The other files of the image are tested where it is made, in tools/image.
 func makeImage() (string, error) {
 	program, err := os.ReadFile(harness.OtelcolPath())
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -93,28 +94,40 @@ func TestHostedBackendsGetWhatTheyDemand(t *testing.T) {
 	for name, hosted := range hostedBackends {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWriter(t, "backend-"+name)
-			backend := harness.NewBackend(t)
-			requests := &requestLog{received: map[string]http.Header{}}
-			endpoint := forward(t, func(r *http.Request) string {
-				requests.add(r)
-				if r.URL.Path == hosted.metrics.path {
-					return backend.URL + metricsPath
+			env := slices.Clone(hosted.credentials)
+			receives(t, "backend-"+name, hosted.logs, hosted.metrics, func(address string) *harness.Collector {
+				for variable, value := range hosted.endpoints {
+					env = append(env, variable+"="+address+pathOf(value))
 				}
-				return backend.URL + logsPath
+				env = append(env, "KUBECONFIG="+kubeconfigFor(t, "backends"))
+				return harness.Run(t, harness.Otelcol(t), harness.InRepository(file("backends", name+".yaml")), env...)
 			})
-			env := append([]string{"KUBECONFIG=" + kubeconfigFor(t, "backends")}, hosted.credentials...)
-			for variable, value := range hosted.endpoints {
-				env = append(env, variable+"="+endpoint+pathOf(value))
-			}
-			collector := harness.Run(t, harness.Otelcol(t), harness.InRepository(file("backends", name+".yaml")), env...)
-			w.write(t, 3)
-			w.arrivesCompletely(t, backend)
-			collector.Stop(t)
-			assert.Equal(t, int64(3), backend.Occurrences("k8s.namespace.name", w.namespace))
-			requests.check(t, hosted.logs)
-			requests.check(t, hosted.metrics)
 		})
+	}
+}
+
+// receives checks that all records, and the metric unless its path is empty, arrive at a server in
+// place of the backend, in the requests that the backend's documentation demands. start starts the
+// Collector with the address of this server.
+func receives(t *testing.T, namespace string, logs, metrics request, start func(address string) *harness.Collector) {
+	t.Helper()
+	w := newWriter(t, namespace)
+	backend := harness.NewBackend(t)
+	requests := &requestLog{received: map[string]http.Header{}}
+	collector := start(forward(t, func(r *http.Request) string {
+		requests.add(r)
+		if r.URL.Path == metrics.path {
+			return backend.URL + metricsPath
+		}
+		return backend.URL + logsPath
+	}))
+	w.write(t, 3)
+	w.arrivesCompletely(t, backend)
+	collector.Stop(t)
+	requests.check(t, logs)
+	if metrics.path != "" {
+		requests.check(t, metrics)
+		assert.Equal(t, int64(3), backend.Occurrences("k8s.namespace.name", w.namespace))
 	}
 }
 

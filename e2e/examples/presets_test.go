@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -111,30 +110,14 @@ func TestPresetsOfTheChart(t *testing.T) {
 	for name, preset := range presets {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWriter(t, "preset-"+name)
-			backend := harness.NewBackend(t)
-			requests := &requestLog{received: map[string]http.Header{}}
-			endpoint := forward(t, func(r *http.Request) string {
-				requests.add(r)
-				if r.URL.Path == preset.metrics.path {
-					return backend.URL + metricsPath
-				}
-				return backend.URL + logsPath
-			})
-			env := []string{"KUBECONFIG=" + kubeconfigFor(t, "backends"), "OTLP_ENDPOINT=" + endpoint + preset.path, "BACKEND_INGEST_URL=" + endpoint}
-			for variable, value := range preset.secret {
-				env = append(env, variable+"="+value)
-			}
 			config := configOf(t, append([]string{"--set", "backend.preset=" + name, "--set", "backend.secret=backend"}, preset.values...)...)
-			collector := harness.Start(t, exec.Command(harness.Otelcol(t), "--config", config, "--feature-gates=+extension.healthcheck.useComponentStatus"), env...)
-			w.write(t, 3)
-			w.arrivesCompletely(t, backend)
-			collector.Stop(t)
-			requests.check(t, preset.logs)
-			if preset.metrics.path != "" {
-				requests.check(t, preset.metrics)
-				assert.Equal(t, int64(3), backend.Occurrences("k8s.namespace.name", w.namespace))
-			}
+			receives(t, "preset-"+name, preset.logs, preset.metrics, func(address string) *harness.Collector {
+				env := []string{"KUBECONFIG=" + kubeconfigFor(t, "backends"), "OTLP_ENDPOINT=" + address + preset.path, "BACKEND_INGEST_URL=" + address}
+				for variable, value := range preset.secret {
+					env = append(env, variable+"="+value)
+				}
+				return harness.Start(t, exec.Command(harness.Otelcol(t), "--config", config, "--feature-gates=+extension.healthcheck.useComponentStatus"), env...)
+			})
 		})
 	}
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command versions runs the tests of e2e against one version of Kubernetes after the other, and
-// writes docs/compatibility.json and docs/compatibility.md.
+// writes docs/compatibility.md.
 //
-//	go run ./versions [flags] directory...
+//	go run ./versions [-page FILE] directory...
 //
 // It runs in the directory e2e. Each argument is a directory with the programs of a control plane;
-// `make test-versions` builds them. A result replaces the last one of the same minor version. The
-// results of other versions stay.
+// `make test-versions` builds them. Without a file, it prints the page. All results of a page are
+// from one commit.
 package main
 
 import (
@@ -41,23 +41,17 @@ func run(arguments []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	flags := flag.NewFlagSet("versions", flag.ContinueOnError)
-	repository := flags.String("repository", "..", "the directory of docs, which the results are written to, and of tools")
-	renders := flags.Bool("render", false, "run no tests, and write the page again from compatibility.json")
+	file := flags.String("page", "", "the file to write the page to; empty: print it")
 	if err := flags.Parse(arguments); err != nil {
 		return err
-	}
-	p, err := readPage(*repository)
-	if err != nil {
-		return err
-	}
-	if *renders {
-		return p.write()
 	}
 	commit, err := commit(ctx)
 	if err != nil {
 		return err
 	}
-	return p.testAll(ctx, commit, flags.Args())
+	p := page{Commit: commit, Date: time.Now().UTC().Format(time.DateOnly)}
+	errs := p.testAll(ctx, flags.Args())
+	return errors.Join(errs, p.write(*file))
 }
 
 // commit returns the commit of the checkout, which must have no changes: the page names the commit
@@ -70,16 +64,14 @@ func commit(ctx context.Context) (string, error) {
 	return strings.TrimSpace(string(name)), err
 }
 
-// testAll tests against all control planes. It writes each result at once, so that a failure of a
-// later version costs nothing.
-func (p *page) testAll(ctx context.Context, commit string, directories []string) error {
+// testAll tests against all control planes. After one that does not work, it goes on with the next.
+func (p *page) testAll(ctx context.Context, directories []string) error {
 	var errs []error
 	for _, directory := range directories {
 		r, err := test(ctx, directory)
 		if err == nil {
-			r.Commit, r.Date = commit, time.Now().UTC().Format(time.DateOnly)
-			p.keep(r)
-			err = errors.Join(p.write(), r.failure())
+			p.Results = append(p.Results, r)
+			err = r.failure()
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", directory, err))
@@ -102,15 +94,12 @@ func test(ctx context.Context, directory string) (result, error) {
 		return result{}, err
 	}
 	fmt.Fprintf(os.Stderr, "testing with Kubernetes %s\n", r.Title())
-	areas, err := areasOfTests(".")
-	if err != nil {
-		return result{}, err
-	}
 	ran, err := suite{binaries}.runAndRepeat(ctx)
 	if err != nil {
 		return result{}, err
 	}
-	return r, r.count(ran, areas)
+	r.count(ran)
+	return r, nil
 }
 
 // inspect notes the version and the features of a control plane.

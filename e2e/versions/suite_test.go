@@ -34,34 +34,16 @@ func TestResultsOfTheSuite(t *testing.T) {
 	assert.Equal(t, "before all tests\nbad output\n", output.String(), "only what helps to find a failure")
 	assert.Equal(t, []string{"TestParent", "TestTable"}, found.failedAtTop())
 
-	areas := map[string]string{"TestTable": "a", "TestSkipped": "a", "TestOne": "b", "TestParent": "b"}
 	var r result
-	require.NoError(t, r.count(ran{outcomes: found, repeated: []string{"TestOne"}}, areas))
-	assert.Equal(t, map[string]counts{"a": {1, 1, 1}, "b": {2, 1, 0}}, r.Areas)
-	assert.Equal(t, counts{3, 2, 1}, r.All())
+	r.count(ran{outcomes: found, repeated: []string{"TestOne"}})
+	assert.Equal(t, counts{3, 2, 1}, r.Tests)
 	assert.Equal(t, []string{"TestParent", "TestTable/bad"}, r.Failed)
 	assert.Equal(t, []string{"TestSkipped"}, r.Skipped)
 	assert.Equal(t, []string{"TestOne"}, r.Repeated)
 	assert.ErrorContains(t, r.failure(), "TestTable/bad")
-
-	areas["TestThatIsNew"] = "b"
-	assert.ErrorContains(t, r.count(ran{outcomes: found}, areas), "TestThatIsNew did not run")
 }
 
 func TestOutputThatIsCutOff(t *testing.T) {
 	_, err := parse(strings.NewReader(`{"Action":"pass","Te`), &strings.Builder{})
 	assert.ErrorContains(t, err, "read the output of go test -json")
-}
-
-func TestEveryTestHasAnArea(t *testing.T) {
-	found, err := areasOfTests("..")
-	require.NoError(t, err)
-	tests := map[string]int{}
-	for _, area := range found {
-		tests[area]++
-	}
-	for _, area := range areas {
-		assert.Positive(t, tests[area.title], area.title)
-	}
-	assert.Equal(t, areaOf("watch_test.go"), found["TestFilters"])
 }

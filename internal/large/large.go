@@ -7,9 +7,9 @@ package large
 import "github.com/hashicorp/golang-lru/v2/simplelru"
 
 const (
-	// Least is how much memory the labels or annotations of a large object take at least. Those
+	// least is how much memory the labels or annotations of a large object take at least. Those
 	// that workloads usually need take less.
-	Least = 2 << 10
+	least = 2 << 10
 	// Most is how much memory the labels and annotations of all large objects may take together.
 	// Only other large objects make room for one, so they do not displace small ones.
 	Most = 24 << 20
@@ -22,7 +22,7 @@ func Size(entries map[string]string) (size int) {
 	for key, value := range entries {
 		size += len(key) + len(value) + ofEntry
 	}
-	if size < Least {
+	if size < least {
 		return 0
 	}
 	return size
@@ -37,7 +37,7 @@ type Objects[K comparable] struct {
 
 // New returns Objects without any.
 func New[K comparable]() *Objects[K] {
-	sizes, err := simplelru.NewLRU[K, int](Most/Least+1, nil)
+	sizes, err := simplelru.NewLRU[K, int](Most/least+1, nil)
 	if err != nil {
 		panic(err) // The size is positive.
 	}

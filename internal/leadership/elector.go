@@ -55,7 +55,7 @@ func (s *shared) join(elector Elector, config ElectorConfig) *joined {
 		s.of[elector].users++
 		return s.of[elector]
 	}
-	j := &joined{Leadership: NewLeadership(config.LeaseDuration, config.RenewDeadline), users: 1}
+	j := &joined{Leadership: newLeadership(config.LeaseDuration, config.RenewDeadline), users: 1}
 	if isKey {
 		s.of[elector] = j
 	}

@@ -69,7 +69,7 @@ func TestTheReceiversOfAnElectorRegisterOnceAndShareTheirTerms(t *testing.T) {
 
 func TestATermEndsWithTheContextOfItsStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := NewLeadership(15*time.Second, 10*time.Second)
+		l := newLeadership(15*time.Second, 10*time.Second)
 		leads, end := context.WithCancel(t.Context())
 		l.Started(leads)
 		term, ended, ok := l.Begin(t.Context(), t.Context())

@@ -61,9 +61,9 @@ type term struct {
 // AlwaysLeads returns the leadership of a process without an elector.
 func AlwaysLeads() *Leadership { return &Leadership{} }
 
-// NewLeadership returns the leadership of a process that an elector has not made a leader yet.
+// newLeadership returns the leadership of a process that an elector has not made a leader yet.
 // lease and deadline are the elector's LeaseDuration and RenewDeadline.
-func NewLeadership(lease, deadline time.Duration) *Leadership {
+func newLeadership(lease, deadline time.Duration) *Leadership {
 	return &Leadership{
 		elected: true, lease: lease, deadline: deadline,
 		changed: make(chan struct{}), lastBeat: time.Now(),
@@ -193,15 +193,15 @@ func (l *Leadership) NoteBeat(now time.Time) {
 	}
 }
 
-// IsOpen reports whether only Stopped ends the present term. It may be called late.
-func (l *Leadership) IsOpen() bool {
+// isOpen reports whether only Stopped ends the present term. It may be called late.
+func (l *Leadership) isOpen() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.leading && l.open
 }
 
-// Prove notes that an open term has not ended before then.
-func (l *Leadership) Prove(until time.Time) {
+// prove notes that an open term has not ended before then.
+func (l *Leadership) prove(until time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.leading && l.open && until.After(l.provenUntil) {

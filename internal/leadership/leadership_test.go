@@ -16,7 +16,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestAfterAPauseNobodyKnowsWhoLeads(t *testing.T) {
-	l := NewLeadership(15*time.Second, 10*time.Second)
+	l := newLeadership(15*time.Second, 10*time.Second)
 	l.Started(t.Context())
 	now := l.lastBeat
 	later := now.Add
@@ -39,19 +39,19 @@ func TestAfterAPauseNobodyKnowsWhoLeads(t *testing.T) {
 
 func TestAnOpenTermIsCertainWhileItIsProven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := NewLeadership(15*time.Second, 10*time.Second)
+		l := newLeadership(15*time.Second, 10*time.Second)
 		go l.Beat(t.Context())
 		l.Started(context.Background())
 		time.Sleep(time.Minute)
 		assert.True(t, l.CertainlyLeads(), "nobody proves it")
-		l.Prove(time.Now().Add(10 * time.Second))
+		l.prove(time.Now().Add(10 * time.Second))
 		time.Sleep(11 * time.Second)
 		assert.True(t, l.Leads())
 		assert.False(t, l.CertainlyLeads(), "the elector may be waiting for another user")
 
 		go func() {
 			time.Sleep(5 * time.Second)
-			l.Prove(time.Now().Add(10 * time.Second))
+			l.prove(time.Now().Add(10 * time.Second))
 		}()
 		assert.True(t, l.WaitUntilCertain(t.Context()), "its connection was slow")
 		time.Sleep(11 * time.Second)
@@ -65,7 +65,7 @@ func TestAnOpenTermIsCertainWhileItIsProven(t *testing.T) {
 
 func TestTheEndOfATermWaitsForItsWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := NewLeadership(15*time.Second, 10*time.Second)
+		l := newLeadership(15*time.Second, 10*time.Second)
 		l.Started(t.Context())
 		term, ended, ok := l.Begin(t.Context(), t.Context())
 		require.True(t, ok)
@@ -85,7 +85,7 @@ func TestTheEndOfATermWaitsForItsWork(t *testing.T) {
 
 func TestLastSumsAreEmittedOnlyWhileNoOtherProcessCanLead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := NewLeadership(15*time.Second, 10*time.Second)
+		l := newLeadership(15*time.Second, 10*time.Second)
 		l.Started(t.Context())
 		l.Stopped()
 		assert.True(t, l.NobodyElseLeads(time.Now()))

@@ -36,7 +36,7 @@ type Lease struct {
 
 	looked          bool
 	resourceVersion string // when it was looked at last; empty: there was none
-	renewed         bool
+	renewed         bool   // whether somebody has renewed it between the last two looks
 }
 
 // NoLeaderError is the reason why no process can be elected.
@@ -63,10 +63,10 @@ func NewLease(config *rest.Config, namespace, name string) (*Lease, error) {
 	return &Lease{namespace: namespace, name: name, client: client}, nil
 }
 
-// Look reads the lease. The error is an *NoLeaderError if it may not be read, or if nobody has
+// look reads the lease. The error is an *NoLeaderError if it may not be read, or if nobody has
 // renewed it since it was looked at last, which has to be longer ago than the lease lasts; or that
 // of a request that failed, which shows nothing.
-func (l *Lease) Look(ctx context.Context) error {
+func (l *Lease) look(ctx context.Context) error {
 	found, err := l.read(ctx)
 	switch {
 	case apierrors.IsForbidden(err):
@@ -90,11 +90,8 @@ func (l *Lease) Look(ctx context.Context) error {
 	return nil
 }
 
-// Renewed reports whether somebody has renewed the lease between the last two looks.
-func (l *Lease) Renewed() bool { return l.renewed }
-
-// Forget makes the next read of the lease the first one.
-func (l *Lease) Forget() { l.looked = false }
+// forget makes the next read of the lease the first one.
+func (l *Lease) forget() { l.looked = false }
 
 func (l *Lease) noLeader(cause string, err error) *NoLeaderError {
 	return &NoLeaderError{cause, fmt.Errorf("the lease %s in namespace %s cannot be taken (%w): "+
@@ -111,17 +108,17 @@ func (l *Lease) Watch(ctx context.Context, leadership *Leadership, observer Obse
 	unreadable := 0 // reads in a row that failed
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if leadership.Leads() {
-			l.Forget()
+			l.forget()
 			observer.ElectionWorks()
 			return
 		}
 		var none *NoLeaderError
-		switch err := l.Look(ctx); {
+		switch err := l.look(ctx); {
 		case errors.As(err, &none):
 			observer.ElectionFailed(err)
 		case err == nil:
 			unreadable = 0
-			if l.Renewed() { // The first read shows nothing.
+			if l.renewed { // The first read shows nothing.
 				observer.ElectionWorks()
 			}
 		default:
@@ -141,16 +138,16 @@ func (l *Lease) Watch(ctx context.Context, leadership *Leadership, observer Obse
 func (l *Lease) Guard(ctx context.Context, leadership *Leadership, holder string) {
 	margin := leadership.lease - leadership.deadline
 	version, requestedAt := "", time.Time{} // the last one that was read, and when
-	for leadership.IsOpen() {
+	for leadership.isOpen() {
 		now := time.Now()
 		if found, err := l.readWithin(ctx, margin); err == nil {
 			switch {
 			case found.Spec.HolderIdentity == nil || *found.Spec.HolderIdentity != holder:
 				reached.State("an open term goes on while another process holds the lease")
 			case version == "": // The elector has renewed it within the deadline.
-				leadership.Prove(now.Add(margin))
+				leadership.prove(now.Add(margin))
 			case version != found.ResourceVersion: // It has renewed it since the last request.
-				leadership.Prove(requestedAt.Add(leadership.deadline))
+				leadership.prove(requestedAt.Add(leadership.deadline))
 			}
 			version, requestedAt = found.ResourceVersion, now
 		}

@@ -66,7 +66,7 @@ func TestLook(t *testing.T) {
 			l, err := NewLease(&rest.Config{Host: server.URL}, "observability", "kube-events")
 			require.NoError(t, err)
 			for ; looks < len(tt.answers); looks++ {
-				err = l.Look(t.Context())
+				err = l.look(t.Context())
 			}
 			var trouble *NoLeaderError
 			switch {
@@ -88,7 +88,7 @@ func TestForgetMakesTheNextLookTheFirst(t *testing.T) {
 	defer server.Close()
 	l, err := NewLease(&rest.Config{Host: server.URL}, "observability", "kube-events")
 	require.NoError(t, err)
-	require.NoError(t, l.Look(t.Context()))
-	l.Forget()
-	assert.NoError(t, l.Look(t.Context()))
+	require.NoError(t, l.look(t.Context()))
+	l.forget()
+	assert.NoError(t, l.look(t.Context()))
 }

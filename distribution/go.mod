@@ -1,4 +1,5 @@
-module github.com/kubeevents/kubeeventsreceiver/distribution/pageexporter
+// The components of the distribution other than the receiver.
+module github.com/kubeevents/kubeeventsreceiver/distribution
 
 go 1.26.0
 
@@ -7,6 +8,7 @@ require (
 	go.opentelemetry.io/collector/component v1.67.0
 	go.opentelemetry.io/collector/component/componenttest v0.161.0
 	go.opentelemetry.io/collector/confmap v1.67.0
+	go.opentelemetry.io/collector/confmap/provider/yamlprovider v1.67.0
 	go.opentelemetry.io/collector/consumer v1.67.0
 	go.opentelemetry.io/collector/consumer/consumererror v0.161.0
 	go.opentelemetry.io/collector/exporter v1.67.0

@@ -125,6 +125,6 @@ func (r *release) read(repository string) error {
 	if r.license, err = os.ReadFile(filepath.Join(repository, "LICENSE")); err != nil {
 		return err
 	}
-	r.config, err = os.ReadFile(filepath.Join(repository, "distribution", "image", "config.yaml"))
+	r.config, err = os.ReadFile(filepath.Join(repository, "tools", "image", "config.yaml"))
 	return err
 }

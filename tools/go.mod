@@ -1,10 +1,13 @@
-module github.com/kubeevents/kubeeventsreceiver/distribution/image
+// The programs that `make image` and `make generate` run. The folders with a go.mod of their own have no
+// Go code: they pin other programs.
+module github.com/kubeevents/kubeeventsreceiver/tools
 
 go 1.26.0
 
 require (
 	github.com/CycloneDX/cyclonedx-go v0.12.0
 	github.com/google/go-containerregistry v0.22.1
+	github.com/grafana/grafana-foundation-sdk/go v0.0.12
 	github.com/package-url/packageurl-go v0.1.7
 	github.com/stretchr/testify v1.12.1
 	golang.org/x/crypto/x509roots/fallback v0.0.0-20261030153154-30a33513ff6d

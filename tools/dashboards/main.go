@@ -15,7 +15,7 @@ import (
 )
 
 // directory is where the chart has its dashboards.
-var directory = filepath.Join("..", "chart", "dashboards")
+var directory = filepath.Join("..", "..", "deploy", "chart", "dashboards")
 
 // variant is a set of dashboards, in a folder of the chart's.
 type variant struct {

@@ -100,7 +100,7 @@ func TestTheImageHasTheseFilesAndNoOthers(t *testing.T) {
 	}, found)
 
 	root := rootOf(t, i)
-	for path, source := range map[string]string{licensePath: "LICENSE", configPath: "distribution/image/config.yaml"} {
+	for path, source := range map[string]string{licensePath: "LICENSE", configPath: "tools/image/config.yaml"} {
 		expected, err := os.ReadFile(filepath.Join(repository, source))
 		require.NoError(t, err)
 		assert.Equal(t, string(expected), read(t, root, path))
