@@ -454,11 +454,10 @@ func (f *flights) readList(of *list) {
 		options.ResourceVersion = anyVersion
 		options.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
 	}
-	noteStalled := func() { f.noteStalled(of) }
 	for {
-		stalled := time.AfterFunc(f.timeout/4, noteStalled)
+		stalled := time.AfterFunc(f.timeout/4, func() { f.noteStalled(of) })
 		// A page goes before single objects of the kind: it may bring many of them.
-		page, requestedAt, err := f.fetcher.page(of.kind, of.in, of.level+1, of.consistent, options, noteStalled)
+		page, requestedAt, err := f.fetcher.page(of.kind, of.in, of.level+1, options)
 		stalled.Stop()
 		if refusesVersion(err) && options.ResourceVersion != "" {
 			options = metav1.ListOptions{Limit: options.Limit}
