@@ -74,13 +74,11 @@ func (r *Resolver) Resolve(ctx context.Context, refs []Reference) []Chain {
 	var known climb // Nobody keeps one that does not wait.
 	for i, ref := range refs {
 		known = climb{cache: r.cache, flights: r.flights, maxDepth: r.maxDepth}
-		chain, ok := known.chain(ref)
-		if !ok {
+		if chains[i] = known.chain(ref); known.isCold {
 			cold = append(cold, i)
-			continue
+		} else {
+			r.observeHits(known.known)
 		}
-		chains[i] = chain
-		r.observeHits(&known)
 	}
 	if len(cold) > 0 {
 		r.resolveCold(ctx, refs, cold, chains)
@@ -99,19 +97,19 @@ func (r *Resolver) resolveCold(ctx context.Context, refs []Reference, cold []int
 		climbs.Go(func() {
 			defer r.flights.end()
 			waiting := climb{cache: r.cache, flights: r.flights, maxDepth: r.maxDepth, ctx: ctx}
-			chains[i], _ = waiting.chain(refs[i])
-			r.observeHits(&waiting)
+			chains[i] = waiting.chain(refs[i])
+			r.observeHits(waiting.known)
 		})
 	}
 	climbs.Wait()
 }
 
-func (r *Resolver) observeHits(c *climb) {
-	if r.observer == nil {
-		return
-	}
-	for range c.hits() {
-		r.observer.CacheHit()
+// observeHits reports objects that needed no request.
+func (r *Resolver) observeHits(n int) {
+	for range n {
+		if r.observer != nil {
+			r.observer.CacheHit()
+		}
 	}
 }
 
