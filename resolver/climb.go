@@ -143,7 +143,7 @@ type search struct {
 // among looks for the object as each of the kinds.
 func (s *search) among(candidates []*kinds.Kind) answer {
 	result := answer{failure: NotFound}
-	for _, k := range s.knownFirst(candidates) {
+	for _, k := range candidates {
 		key, possible := s.key(k)
 		if !possible {
 			continue
@@ -162,20 +162,6 @@ func (s *search) among(candidates []*kinds.Kind) answer {
 		}
 	}
 	return result
-}
-
-// knownFirst puts the kind first as which the object is in the cache. Otherwise the search would
-// request the others again whenever their cached failures expire.
-func (s *search) knownFirst(candidates []*kinds.Kind) []*kinds.Kind {
-	if len(candidates) < 2 || s.ref.UID == "" {
-		return candidates
-	}
-	for i, k := range candidates {
-		if key, possible := s.key(k); possible && s.climb.cache.has(key, s.uid(k.Name)) {
-			return append([]*kinds.Kind{k}, slices.Delete(slices.Clone(candidates), i, i+1)...)
-		}
-	}
-	return candidates
 }
 
 // get returns what is known of the object, or requests it. A Node is known by its name alone. But
