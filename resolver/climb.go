@@ -36,8 +36,9 @@ type climb struct {
 	isCold    bool // it needs a request, and never waits
 }
 
-// chain returns the chain of an object.
-func (c *climb) chain(from Reference) Chain {
+// chain returns the chain of an object. It returns false if the climb needs a request and never
+// waits.
+func (c *climb) chain(from Reference) (Chain, bool) {
 	c.objects = make([]*Object, 0, usualLength)
 	if from.ObjectOnly {
 		c.maxDepth = 0
@@ -70,12 +71,15 @@ func (c *climb) chain(from Reference) Chain {
 }
 
 // end returns the chain. last is its last object; nil: the climb has it already.
-func (c *climb) end(resolution Resolution, last *Object) Chain {
+func (c *climb) end(resolution Resolution, last *Object) (Chain, bool) {
 	if last != nil {
 		c.objects = append(c.objects, last)
 	}
-	return Chain{Objects: c.objects, Resolution: resolution}
+	return Chain{Objects: c.objects, Resolution: resolution}, !c.isCold
 }
+
+// hits returns how many objects needed no request.
+func (c *climb) hits() int { return c.known }
 
 // has reports whether the object is already in the chain.
 func (c *climb) has(object *Object) bool {

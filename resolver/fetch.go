@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/large"
@@ -49,7 +48,7 @@ type target struct {
 // fetcher sends requests, as the limiter and the circuits permit, and puts what they bring into
 // the cache.
 type fetcher struct {
-	client     metadata.Interface
+	clients    *clients
 	limiter    *limiter
 	circuits   *circuits
 	cache      *cache
@@ -61,11 +60,11 @@ type fetcher struct {
 }
 
 // newFetcher returns a fetcher. It calls opened when it gives up a kind that hangs or fails.
-func newFetcher(b *background, client metadata.Interface, c *cache, rate flowcontrol.RateLimiter, cfg Config, now func() time.Duration,
+func newFetcher(b *background, clients *clients, c *cache, rate flowcontrol.RateLimiter, cfg Config, now func() time.Duration,
 	opened func(unique.Handle[schema.GroupKind], Resolution),
 ) *fetcher {
 	f := &fetcher{
-		client: client, cache: c, observer: cfg.Observer, background: b, now: now, timeout: cfg.LookupTimeout,
+		clients: clients, cache: c, observer: cfg.Observer, background: b, now: now, timeout: cfg.LookupTimeout,
 		limiter: newLimiter(cfg.Concurrency, rate),
 		trimmer: &trimmer{keepLabel: cfg.KeepLabel, keepAnnotation: cfg.KeepAnnotation, sets: newStringSets()},
 	}
@@ -205,7 +204,7 @@ func (f *fetcher) readOnce(t target, level int, options metav1.GetOptions, isNee
 		target: t, level: level, isConsistent: result.isConsistent, isNeeded: isNeeded,
 		send: func(ctx context.Context) error {
 			requestedAt := f.now()
-			meta, err := f.resource(t.kind, t.key.collection).Get(ctx, t.key.name, options)
+			meta, err := f.clients.resource(t.kind, t.key.collection).Get(ctx, t.key.name, options)
 			if err == nil {
 				result.object = f.store(t.kind, t.key.collection, meta, requestedAt, false)
 				result.version = meta.ResourceVersion
@@ -221,7 +220,7 @@ func (f *fetcher) reread(t target) {
 	_ = f.send(&request{
 		target: t, level: urgent, isConsistent: true,
 		send: func(ctx context.Context) error {
-			_, err := f.resource(t.kind, t.key.collection).Get(ctx, t.key.name, metav1.GetOptions{})
+			_, err := f.clients.resource(t.kind, t.key.collection).Get(ctx, t.key.name, metav1.GetOptions{})
 			return err
 		},
 	})
@@ -235,7 +234,7 @@ func (f *fetcher) page(k *kinds.Kind, in collection, level int, options metav1.L
 		target: target{kind: k, key: objectKey{collection: in}}, level: level,
 		send: func(ctx context.Context) (err error) {
 			requestedAt = f.now()
-			page, err = f.resource(k, in).List(ctx, options)
+			page, err = f.clients.resource(k, in).List(ctx, options)
 			return err
 		},
 	})
@@ -256,15 +255,6 @@ func (f *fetcher) storeChange(k *kinds.Kind, change watch.EventType, meta *metav
 		change == watch.Modified && f.cache.has(objectKey{in, meta.Name}, meta.UID) {
 		f.store(k, in, meta, f.now(), true)
 	}
-}
-
-// resource returns the client for objects of the kind in the collection.
-func (f *fetcher) resource(k *kinds.Kind, in collection) metadata.ResourceInterface {
-	client := f.client.Resource(k.Resource)
-	if k.Namespaced {
-		return client.Namespace(in.namespace.Value())
-	}
-	return client
 }
 
 // trimmer converts metadata to objects and keeps only the labels and annotations that the caller

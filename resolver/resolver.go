@@ -74,10 +74,11 @@ func (r *Resolver) Resolve(ctx context.Context, refs []Reference) []Chain {
 	var known climb // Nobody keeps one that does not wait.
 	for i, ref := range refs {
 		known = climb{cache: r.cache, flights: r.flights, maxDepth: r.maxDepth}
-		if chains[i] = known.chain(ref); known.isCold {
-			cold = append(cold, i)
+		if chain, isKnown := known.chain(ref); isKnown {
+			chains[i] = chain
+			r.observeHits(known.hits())
 		} else {
-			r.observeHits(known.known)
+			cold = append(cold, i)
 		}
 	}
 	if len(cold) > 0 {
@@ -97,8 +98,8 @@ func (r *Resolver) resolveCold(ctx context.Context, refs []Reference, cold []int
 		climbs.Go(func() {
 			defer r.flights.end()
 			waiting := climb{cache: r.cache, flights: r.flights, maxDepth: r.maxDepth, ctx: ctx}
-			chains[i] = waiting.chain(refs[i])
-			r.observeHits(waiting.known)
+			chains[i], _ = waiting.chain(refs[i])
+			r.observeHits(waiting.hits())
 		})
 	}
 	climbs.Wait()
