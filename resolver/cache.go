@@ -167,7 +167,7 @@ func (c *cache) find(key objectKey, uid types.UID) (answer, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e := c.entryLocked(key, uid); e != nil && e.mayAnswer(uid, e.failure) {
-		if c.now()-e.checkedAt >= c.maxAge(e.failure) || c.isForgottenLocked(e) {
+		if c.now()-e.checkedAt >= c.maxAge(e.failure) {
 			return answer{}, false
 		}
 		c.useLocked(e)
@@ -194,7 +194,7 @@ func (c *cache) stored(kind unique.Handle[schema.GroupKind], namespace, name str
 	defer c.mu.Unlock()
 	for _, in := range []string{namespace, ""} {
 		e := c.entryLocked(objectKey{collection{kind, unique.Make(in)}, name}, uid)
-		if e != nil && !c.isForgottenLocked(e) && e.mayAnswer(uid, e.failure) {
+		if e != nil && e.mayAnswer(uid, e.failure) {
 			c.useLocked(e)
 			return &e.Object
 		}
@@ -338,12 +338,6 @@ func failureTTL(failure Resolution) time.Duration {
 	default:
 		return transientFailureTTL
 	}
-}
-
-// isForgottenLocked reports whether the entry is of a deleted object that was not used for the
-// cache's TTL.
-func (c *cache) isForgottenLocked(e *entry) bool {
-	return e.failure == NotFound && c.now()-e.usedAt > c.ttl
 }
 
 // entryLocked returns the entry of the object with the UID; with an empty UID, the entry of the

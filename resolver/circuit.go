@@ -13,270 +13,218 @@ import (
 )
 
 const (
-	// badInARow is the number of consecutive requests of a kind that hang or fail from which its
-	// lookups are answered immediately. A request that hangs on counts several times.
-	badInARow = 3
-	// openFor is how long they are, before another request shows whether the kind works again.
+	// failuresInARow is the number of consecutive reads of a kind that fail from which its lookups
+	// are answered immediately.
+	failuresInARow = 3
+	// openFor is how long they are, before another read shows whether the kind works again.
 	openFor = 5 * time.Second
 
-	// A request without an answer may count as one that hangs after leastHang, or after the timeout
-	// of callers divided by hangShare if this is longer. It must also take hangFactor times longer
-	// than the other answers of its kind.
-	leastHang  = 100 * time.Millisecond
-	hangShare  = 20
+	// A kind that does not answer may hang after leastHang, or after the timeout of callers divided by
+	// hangShare if this is longer. It must also take hangFactor times longer than it usually does.
+	leastHang  = 200 * time.Millisecond
+	hangShare  = 10
 	hangFactor = 4
-	// checkAgain is how long to wait before checking again whether a request hangs.
-	checkAgain = 20 * time.Millisecond
-	// slowestTTL is how long the slowest answer counts.
-	slowestTTL = 10 * time.Minute
+	// fade is how much less the slowest answer counts with each answer after it: one part of fade.
+	fade = 8
 )
 
-// circuit is a circuit breaker for the single reads of one kind: a counter. It has two states:
+// circuit is a circuit breaker for the single reads of one kind: a counter of failures and a timer.
+// It has two states:
 //
-//	closed    Fewer than three bad results in a row. Callers wait for the requests of the kind.
-//	open      Three or more. Callers get an answer immediately. Every 5 s, one object is read
-//	          (probe). An answer to any request closes the circuit.
+//	closed    Callers wait for the reads of the kind. While there are any, the timer fires when none
+//	          of them has been answered for a while: the kind may hang (judgeLocked).
+//	open      Callers get an answer immediately. The timer fires every 5 s: one object is read. The
+//	          answer to any read closes the circuit.
 type circuit struct {
-	bad     int // consecutive requests that hang or fail
-	failure Resolution
-	probing bool // until the circuit is closed
-	control bool // a request is in flight that shows whether the API server answers
+	failures int        // consecutive ones
+	failure  Resolution // the last one
+	timer    *time.Timer
+	wanted   target // the last object that was read, or that callers wanted
+	// rereading is set while an object is read again that no caller waits for.
+	rereading bool
 
-	suspect target // the last object whose read was bad, or that was refused
-	sample  target // the last object whose read was answered; zero: there is none
-
-	answered time.Time     // when the newest consistent request was sent that was answered
-	slowest  time.Duration // answer since then
-	since    time.Duration
+	inFlight int
+	since    time.Time     // when the last answer came, or when the first of these reads was sent
+	slowest  time.Duration // answer
+	answered time.Time     // when the newest consistent read was sent that was answered
 }
 
-// isOpen reports whether requests of the kind are not worth waiting for.
-func (c *circuit) isOpen() bool { return c.bad >= badInARow }
+// isOpen reports whether reads of the kind are not worth waiting for.
+func (c *circuit) isOpen() bool { return c.failures >= failuresInARow }
 
 // circuits has the circuits of all kinds. A kind may hang because its conversion webhook is gone,
 // or because its aggregated API server is. Then the events of its objects do not wait, nor do the
 // events that come with them.
 //
-// Each request that was sent has a timer. It fires when the request takes longer than others of
-// its kind (check). The request hangs if the API server has meanwhile answered a request for
-// another kind. Usually nobody sends one, because all callers wait for this kind. So an object of
-// another kind is read again (control).
+// A kind hangs if it does not answer, although the API server has answered a later read of another
+// kind. Usually there is no such read, because all callers wait for the kind that hangs. So an
+// object of another kind is read again. Without this, a kind that hangs would delay a batch by as
+// long as callers wait, 2 s, because the API server as a whole might be slow.
 type circuits struct {
 	background *background
-	now        func() time.Duration
 	timeout    time.Duration // how long callers wait
 	// reread reads an object again, consistently. The result counts as any other.
 	reread func(target)
 	// opened is called when the circuit of a kind opens.
 	opened func(kind unique.Handle[schema.GroupKind], failure Resolution)
 
-	mu         sync.Mutex // guards the following, the circuits, and the marked fields of requests
-	kinds      map[unique.Handle[schema.GroupKind]]*circuit
-	controlled time.Time // when an object was last read that shows whether the API server answers
-}
-
-// sentRequest is a request that was sent.
-type sentRequest struct {
-	*request
-	sentAt time.Time
-
-	// circuits.mu guards the following.
-	timer *time.Timer // for the next check whether it hangs
-	hangs bool
-	ended bool
+	mu    sync.Mutex // guards the following, and the circuits
+	kinds map[unique.Handle[schema.GroupKind]]*circuit
 }
 
 func (c *circuits) ofLocked(kind unique.Handle[schema.GroupKind]) *circuit {
 	of := c.kinds[kind]
 	if of == nil {
 		of = &circuit{}
+		of.timer = time.AfterFunc(c.timeout, func() { c.fire(kind) })
+		of.timer.Stop()
 		c.kinds[kind] = of
 	}
 	return of
 }
 
-// begin must be called when a request is sent. Then, either end or endPaused must be called.
-func (c *circuits) begin(r *request) *sentRequest {
+// begin must be called when the read of an object is sent, and end when it has ended.
+func (c *circuits) begin(t target) (sentAt time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := &sentRequest{request: r, sentAt: time.Now()}
-	s.timer = time.AfterFunc(c.hangAfterLocked(s), func() { c.check(s) })
-	return s
+	of, sentAt := c.ofLocked(t.kind.Name), time.Now()
+	of.wanted = t
+	if of.inFlight++; of.inFlight == 1 {
+		of.since = sentAt
+		c.watchLocked(of)
+	}
+	return sentAt
 }
 
-// leastHang returns the shortest time after which a request may hang.
-func (c *circuits) leastHang() time.Duration { return max(leastHang, c.timeout/hangShare) }
-
-// hangAfterLocked returns after which time the request may hang.
-func (c *circuits) hangAfterLocked(s *sentRequest) time.Duration {
-	after := c.leastHang()
-	if of := c.ofLocked(s.kind.Name); c.now()-of.since < slowestTTL {
-		after = max(after, min(hangFactor*of.slowest, c.timeout))
+// watchLocked sets the timer of a closed circuit to when the kind may hang.
+func (c *circuits) watchLocked(of *circuit) {
+	if !of.isOpen() {
+		of.timer.Reset(time.Until(of.since.Add(c.hangAfter(of))))
 	}
-	if s.isList() {
-		after *= badInARow // It counts once, and a list takes longer than an object.
-	}
-	return after
 }
 
-// check notes that the request hangs, if it does, or checks again later.
-func (c *circuits) check(s *sentRequest) {
+// hangAfter returns after which time without an answer the kind may hang.
+func (c *circuits) hangAfter(of *circuit) time.Duration {
+	return max(leastHang, c.timeout/hangShare, min(hangFactor*of.slowest, c.timeout))
+}
+
+// outcome is what the end of a read shows.
+type outcome struct {
+	works        bool // The kind is answered.
+	isConsistent bool // The watch cache could not answer.
+	failure      Resolution
+}
+
+// end notes the end of a read.
+func (c *circuits) end(t target, sentAt time.Time, o outcome) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// Requests that were sent together may have been answered meanwhile, and only a little sooner.
-	after, waited := c.hangAfterLocked(s), time.Since(s.sentAt)
+	of, now := c.kinds[t.kind.Name], time.Now()
+	of.inFlight--
 	switch {
-	case s.ended:
-	case waited < after:
-		s.timer.Reset(after - waited)
-	case waited < c.timeout && !c.answersOthersLocked(s.kind.Name, s.sentAt.Add(after)):
-		c.controlLocked(s.kind.Name)
-		s.timer.Reset(checkAgain)
-	case s.isList(): // This shows nothing about single reads.
-		s.hangs = true
-		c.background.run(s.onHang)
-	default:
-		s.hangs = true
-		c.noteBadLocked(s.request, Timeout)
-		s.timer.Reset(c.leastHang()) // If it hangs on, it counts again.
+	case o.works:
+		of.failures, of.since, of.slowest = 0, now, max(now.Sub(sentAt), of.slowest-of.slowest/fade)
+		if o.isConsistent && sentAt.After(of.answered) {
+			of.answered = sentAt
+		}
+	case o.failure != "":
+		c.failLocked(of, o.failure, 1)
+	}
+	if of.inFlight > 0 {
+		c.watchLocked(of)
+	} else if !of.isOpen() {
+		of.timer.Stop()
 	}
 }
 
-// answersOthersLocked reports whether the API server has answered a request for another kind that
-// was sent since then. If it has not, the API server as a whole may be slow, and the request hangs
-// only after the time that callers wait. What the watch cache answers shows nothing: it answers
-// even when etcd does not.
-func (c *circuits) answersOthersLocked(kind unique.Handle[schema.GroupKind], since time.Time) bool {
-	for other, of := range c.kinds {
-		if other != kind && !of.answered.Before(since) {
+// failLocked counts failures. It opens the circuit if they are enough.
+func (c *circuits) failLocked(of *circuit, failure Resolution, n int) {
+	if c.background.isClosed() {
+		return
+	}
+	wasOpen := of.isOpen()
+	of.failures, of.failure = of.failures+n, failure
+	if of.isOpen() && !wasOpen {
+		reached.State("lookups of a kind are not worth waiting for")
+		of.timer.Reset(openFor)
+		kind := of.wanted.kind.Name
+		c.background.run(func() { c.opened(kind, failure) })
+	}
+}
+
+// fire is called by the timer of a kind.
+func (c *circuits) fire(kind unique.Handle[schema.GroupKind]) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if of := c.kinds[kind]; of.isOpen() {
+		c.rereadLocked(of)
+	} else {
+		c.judgeLocked(of)
+	}
+}
+
+// judgeLocked opens the circuit of a kind that hangs. If the API server as a whole may be slow, it
+// reads an object of another kind again.
+func (c *circuits) judgeLocked(of *circuit) {
+	waited := time.Since(of.since)
+	switch {
+	case of.inFlight == 0 || of.isOpen():
+	case waited < c.hangAfter(of):
+		c.watchLocked(of)
+	case waited >= c.timeout || c.answersOthersLocked(of):
+		c.failLocked(of, Timeout, failuresInARow)
+	default:
+		of.timer.Reset(leastHang) // The other kind may hang, too: then it is the turn of the next one.
+		for _, other := range c.kinds {
+			if other != of && other.inFlight == 0 && other.failures == 0 && !other.rereading {
+				c.rereadLocked(other)
+				return
+			}
+		}
+	}
+}
+
+// answersOthersLocked reports whether the API server has answered a read of another kind that was
+// sent since the kind does not answer. What the watch cache answers shows nothing: it answers even
+// when etcd does not.
+func (c *circuits) answersOthersLocked(of *circuit) bool {
+	for _, other := range c.kinds {
+		if other != of && other.answered.After(of.since) {
 			return true
 		}
 	}
 	return false
 }
 
-// controlLocked reads an object of another kind again. Without this, nothing would show for the
-// whole time that callers wait that only one kind hangs. The other kind may hang, too, or wait for
-// its turn: then the next one is read.
-func (c *circuits) controlLocked(suspect unique.Handle[schema.GroupKind]) {
-	if time.Since(c.controlled) < c.leastHang() {
+// rereadLocked reads an object of a kind again. Its answer may show that other kinds hang.
+func (c *circuits) rereadLocked(of *circuit) {
+	if of.rereading {
 		return
 	}
-	for kind, of := range c.kinds {
-		if kind == suspect || of.bad > 0 || of.control || of.sample.kind == nil {
-			continue
-		}
-		sample := of.sample
-		c.controlled = time.Now()
-		of.control = c.background.run(func() {
-			c.reread(sample)
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			of.control = false
-		})
-		return
-	}
-}
-
-// end notes the result of the request, and whether it shows that the kind works.
-func (c *circuits) end(s *sentRequest, works bool, err error, took time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s.ended = true
-	s.timer.Stop()
-	failure := failureOf(err)
-	isBad := failure == Timeout || failure == Unavailable
-	switch {
-	case isBad && !s.hangs:
-		c.noteBadLocked(s.request, failure)
-	case !isBad && (works || failure == Forbidden):
-		c.ofLocked(s.kind.Name).noteGood(s, err, took, c.now())
-	}
-}
-
-// endPaused notes that the API server wants the request later. isTooLate is set if this is later
-// than callers wait. The kind is not read to find out whether another one hangs.
-func (c *circuits) endPaused(s *sentRequest, isTooLate bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s.ended = true
-	s.timer.Stop()
-	c.ofLocked(s.kind.Name).sample = target{}
-	if isTooLate && !s.hangs {
-		c.noteBadLocked(s.request, Unavailable)
-	}
-}
-
-// noteGood notes an answer.
-func (c *circuit) noteGood(s *sentRequest, err error, took, now time.Duration) {
-	c.bad = 0
-	if s.isConsistent && s.sentAt.After(c.answered) {
-		c.answered = s.sentAt
-	}
-	if err == nil && !s.isList() {
-		c.sample = s.target
-	}
-	if took > c.slowest || now-c.since >= slowestTTL {
-		c.slowest, c.since = took, now
-	}
-}
-
-// noteBadLocked notes a request that hangs or has failed. A list shows nothing about single reads.
-func (c *circuits) noteBadLocked(r *request, failure Resolution) {
-	if c.background.isClosed() || r.isList() {
-		return
-	}
-	kind := r.kind.Name
-	of := c.ofLocked(kind)
-	of.bad++
-	of.failure, of.suspect = failure, r.target
-	if of.bad == badInARow {
-		reached.State("lookups of a kind are not worth waiting for")
-		c.background.run(func() { c.opened(kind, failure) })
-	}
-	if of.isOpen() && !of.probing {
-		of.probing = c.background.run(func() { c.probe(kind) })
-	}
-}
-
-// probe reads an object of a kind from time to time, until the circuit is closed.
-func (c *circuits) probe(kind unique.Handle[schema.GroupKind]) {
-	for i := 0; ; i++ {
-		select {
-		case <-time.After(openFor):
-		case <-c.background.context().Done():
-			return
-		}
-		t, isOpen := c.toProbe(kind, i)
-		if !isOpen {
-			return
-		}
+	t := of.wanted
+	of.rereading = c.background.run(func() {
 		c.reread(t)
-	}
-}
-
-// toProbe returns the object that the probe reads: in turn one that was read before, and the
-// suspect, because a single object may be unreadable. It returns false if the circuit is closed.
-func (c *circuits) toProbe(kind unique.Handle[schema.GroupKind], turn int) (t target, isOpen bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	of := c.ofLocked(kind)
-	of.probing = of.isOpen()
-	if turn%2 == 0 && of.sample.kind != nil {
-		return of.sample, of.probing
-	}
-	return of.suspect, of.probing
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		of.rereading = false
+		if of.isOpen() {
+			of.timer.Reset(openFor)
+		}
+		for _, other := range c.kinds {
+			c.judgeLocked(other)
+		}
+	})
 }
 
 // refuses returns the failure of lookups of a kind that are not worth waiting for; empty if they
-// are. It notes the object, which the probe may read.
+// are. It notes the object, which is read to find out whether the kind works again.
 func (c *circuits) refuses(t target) Resolution {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	of := c.ofLocked(t.kind.Name)
-	if !of.isOpen() {
+	of := c.kinds[t.kind.Name]
+	if of == nil || !of.isOpen() {
 		return ""
 	}
-	of.suspect = t
+	of.wanted = t
 	return of.failure
 }

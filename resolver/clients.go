@@ -18,6 +18,8 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/kubeevents/kubeeventsreceiver/resolver/internal/kinds"
 )
 
 // clients are the clients of the API server. They share connections.
@@ -52,6 +54,21 @@ func newClients(restConfig *rest.Config) (*clients, error) {
 	}
 	url := func(path string) string { return base.Get().AbsPath(path).URL().String() }
 	return &clients{http: &noted, metadata: metadataClient, url: url}, nil
+}
+
+// resource returns the client for objects of the kind in the collection.
+func (c *clients) resource(k *kinds.Kind, in collection) metadata.ResourceInterface {
+	client := c.metadata.Resource(k.Resource)
+	if k.Namespaced {
+		return client.Namespace(in.namespace.Value())
+	}
+	return client
+}
+
+// catalogue returns a catalogue that reads the API server's discovery documents.
+func (c *clients) catalogue(cfg kinds.Config) *kinds.Catalogue {
+	cfg.Client, cfg.URL = c.http, c.url
+	return kinds.New(cfg)
 }
 
 // close closes the idle connections.

@@ -27,12 +27,13 @@ type climb struct {
 	cache    *cache
 	flights  *flights
 	maxDepth int
-	// ctx ends the waiting; nil: the climb never waits, and stops where it needs a request.
+	// ctx ends the waiting; nil: the climb never waits. What it needs a request for is Unavailable.
 	ctx context.Context
 
 	objects   []*Object
 	ambiguous bool
-	known     int // objects that needed no request
+	known     int  // objects that needed no request
+	isCold    bool // it needs a request, and never waits
 }
 
 // chain returns the chain of an object. It returns false if the climb needs a request and never
@@ -44,10 +45,8 @@ func (c *climb) chain(from Reference) (Chain, bool) {
 	}
 	ref, dependent := from, (*Object)(nil)
 	for {
-		object, failure, ok := c.find(ref, dependent)
+		object, failure := c.find(ref, dependent)
 		switch {
-		case !ok:
-			return Chain{}, false
 		case failure != "":
 			return c.end(failure, object)
 		case c.has(object):
@@ -76,7 +75,7 @@ func (c *climb) end(resolution Resolution, last *Object) (Chain, bool) {
 	if last != nil {
 		c.objects = append(c.objects, last)
 	}
-	return Chain{Objects: c.objects, Resolution: resolution}, true
+	return Chain{Objects: c.objects, Resolution: resolution}, !c.isCold
 }
 
 // hits returns how many objects needed no request.
@@ -93,48 +92,47 @@ func (c *climb) hasUID(uid types.UID) bool {
 }
 
 // find returns the object that a reference means. If it is not found, find returns why, and the
-// object as the reference describes it. It returns false if this needs a request and the climb
-// never waits. dependent is the object whose owner this is; nil for the requested object.
-func (c *climb) find(ref Reference, dependent *Object) (object *Object, failure Resolution, ok bool) {
+// object as the reference describes it. dependent is the object whose owner this is; nil for the
+// requested object.
+func (c *climb) find(ref Reference, dependent *Object) (object *Object, failure Resolution) {
 	if !ref.nameable() {
-		return ref.Object(), NotFound, true
+		return ref.Object(), NotFound
 	}
 	s := search{climb: c, ref: ref, dependent: dependent}
-	candidates, ok, err := c.candidates(ref)
-	if !ok {
-		return nil, "", false
-	}
-	a, ok := s.among(candidates)
+	candidates, err := c.candidates(ref)
+	a := s.among(candidates)
 	if a.unserved {
 		// Look again how the kind is served.
-		if candidates, ok, err = c.candidates(ref); ok {
-			a, ok = s.among(candidates)
-		}
+		candidates, err = c.candidates(ref)
+		a = s.among(candidates)
 	}
 	switch {
-	case !ok:
-		return nil, "", false
+	case c.isCold:
+		return nil, Unavailable
 	case err != nil:
 		a = s.withoutKind(err)
 	case a.unserved:
 		a = s.withoutKind(kinds.ErrNotServed)
 	}
 	if a.object == nil {
-		return s.described(candidates), a.failure, true
+		return s.described(candidates), a.failure
 	}
-	return a.object, "", true
+	return a.object, ""
 }
 
-// candidates returns the kinds that the reference may mean, or why there are none. It returns false
-// if this needs a request and the climb never waits.
-func (c *climb) candidates(ref Reference) (found []*kinds.Kind, ok bool, err error) {
+// candidates returns the kinds that the reference may mean, or why there are none.
+func (c *climb) candidates(ref Reference) ([]*kinds.Kind, error) {
 	for {
-		found, ok, err = c.flights.kindsOf(ref)
-		if ok || c.ctx == nil {
-			return found, ok, err
+		found, ok, err := c.flights.kindsOf(ref)
+		switch {
+		case ok:
+			return found, err
+		case c.ctx == nil:
+			c.isCold = true
+			return nil, nil
 		}
 		if err := c.flights.awaitKinds(c.ctx, ref); err != nil {
-			return nil, true, err
+			return nil, err
 		}
 	}
 }
@@ -146,67 +144,50 @@ type search struct {
 	dependent *Object
 }
 
-// among looks for the object as each of the kinds. It returns false if this needs a request and the
-// climb never waits.
-func (s *search) among(candidates []*kinds.Kind) (result answer, ok bool) {
-	result = answer{failure: NotFound}
-	for _, k := range s.knownFirst(candidates) {
+// among looks for the object as each of the kinds.
+func (s *search) among(candidates []*kinds.Kind) answer {
+	result := answer{failure: NotFound}
+	for _, k := range candidates {
 		key, possible := s.key(k)
 		if !possible {
 			continue
 		}
-		found, ok := s.get(k, key)
+		found := s.get(k, key)
 		switch {
-		case !ok:
-			return answer{}, false
 		case found.object != nil:
-			return answer{object: found.object.servedAs(k.APIVersion)}, true
-		case found.unserved:
-			return found, true
+			return answer{object: found.object.servedAs(k.APIVersion)}
+		case found.unserved || s.climb.isCold:
+			return found
 		case found.failure != NotFound && s.ref.UID == "":
 			// This may be the right kind. Only a UID could prove that a later one is.
-			return found, true
+			return found
 		case result.failure == NotFound:
 			result = found
 		}
 	}
-	return result, true
-}
-
-// knownFirst puts the kind first as which the object is in the cache. Otherwise the search would
-// request the others again whenever their cached failures expire.
-func (s *search) knownFirst(candidates []*kinds.Kind) []*kinds.Kind {
-	if len(candidates) < 2 || s.ref.UID == "" {
-		return candidates
-	}
-	for i, k := range candidates {
-		if key, possible := s.key(k); possible && s.climb.cache.has(key, s.uid(k.Name)) {
-			return append([]*kinds.Kind{k}, slices.Delete(slices.Clone(candidates), i, i+1)...)
-		}
-	}
-	return candidates
+	return result
 }
 
 // get returns what is known of the object, or requests it. A Node is known by its name alone. But
 // if the reference has a UID that was never seen, the Node may have been created again since it was
 // read.
-func (s *search) get(k *kinds.Kind, key objectKey) (a answer, ok bool) {
+func (s *search) get(k *kinds.Kind, key objectKey) answer {
 	if k.Name != coreNode {
 		return s.getWith(k, key, s.ref.UID)
 	}
 	uid := s.ref.UID
 	if uid != "" && string(uid) != s.ref.Name && !s.climb.cache.has(key, uid) {
-		if a, ok = s.getWith(k, key, uid); !ok || a.object != nil {
-			return a, ok
+		if a := s.getWith(k, key, uid); a.object != nil || s.climb.isCold {
+			return a
 		}
 	}
-	if a, ok = s.getWith(k, key, ""); !ok || a.object != nil {
-		return a, ok
+	a := s.getWith(k, key, "")
+	if a.object == nil && !s.climb.isCold {
+		if restored := s.stored(k.Name); restored != nil {
+			return answer{object: restored}
+		}
 	}
-	if restored := s.stored(k.Name); restored != nil {
-		return answer{object: restored}, true
-	}
-	return a, true
+	return a
 }
 
 // stored returns what the cache has of the object, although it cannot be looked up; nil if it has
@@ -220,15 +201,16 @@ func (s *search) stored(kind unique.Handle[schema.GroupKind]) *Object {
 }
 
 // getWith is get for the object with the UID; empty means the one that has the name.
-func (s *search) getWith(k *kinds.Kind, key objectKey, uid types.UID) (a answer, ok bool) {
+func (s *search) getWith(k *kinds.Kind, key objectKey, uid types.UID) answer {
 	if found, known := s.climb.cache.find(key, uid); known {
 		s.climb.known++
-		return found, true
+		return found
 	}
 	if s.climb.ctx == nil {
-		return answer{}, false
+		s.climb.isCold = true
+		return answer{failure: Unavailable}
 	}
-	return s.climb.flights.await(s.climb.ctx, target{k, key}, uid, len(s.climb.objects)), true
+	return s.climb.flights.await(s.climb.ctx, target{k, key}, uid, len(s.climb.objects))
 }
 
 // withoutKind returns what is known of the object while its kind cannot be looked up.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -396,26 +397,37 @@ func TestRequestsThatAreSentTogetherAreComparedWithEachOther(t *testing.T) {
 }
 
 func TestAKindThatIsSlowIsNotGivenUpAgainAndAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		api := apitest.NewObjectsInMemory()
-		api.Serve("example.com/v1", "Thing", "things", true)
-		api.Delay = time.Millisecond
-		api.Put(node)
-		r := withTransport(t, &before{api, func(_ http.ResponseWriter, r *http.Request) bool {
-			if strings.Contains(r.URL.Path, "/things/") {
-				sleep(r, 400*time.Millisecond)
-			}
-			return false
-		}}, resolver.Config{})
-		resolve(t, r, refTo(node))
-		var got []resolver.Resolution
-		for i := range 10 {
-			api.Put(numberedThing("Thing", i))
-			got = append(got, resolve(t, r, refTo(numberedThing("Thing", i))).Resolution)
-			time.Sleep(65 * time.Second)
-		}
-		require.NotContains(t, got[1:], resolver.Timeout, got)
-	})
+	for name, isSlow := range map[string]func(thing int) bool{
+		"all objects are slow": func(int) bool { return true },
+		"some objects are":     func(thing int) bool { return thing%3 == 0 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := apitest.NewObjectsInMemory()
+				api.Serve("example.com/v1", "Thing", "things", true)
+				api.Delay = time.Millisecond
+				api.Put(node)
+				r := withTransport(t, &before{api, func(_ http.ResponseWriter, r *http.Request) bool {
+					var thing int
+					if _, name, isThing := strings.Cut(r.URL.Path, "/things/t"); isThing {
+						thing, _ = strconv.Atoi(name)
+						if isSlow(thing) {
+							sleep(r, 400*time.Millisecond)
+						}
+					}
+					return false
+				}}, resolver.Config{})
+				resolve(t, r, refTo(node))
+				var got []resolver.Resolution
+				for i := range 10 {
+					api.Put(numberedThing("Thing", i))
+					got = append(got, resolve(t, r, refTo(numberedThing("Thing", i))).Resolution)
+					time.Sleep(65 * time.Second)
+				}
+				require.NotContains(t, got[1:], resolver.Timeout, got)
+			})
+		})
+	}
 }
 
 func TestAKindThatIsRefusedForLong(t *testing.T) {
@@ -444,7 +456,7 @@ func TestEtcdStallsWhileTheWatchCacheAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := apitest.NewObjectsInMemory()
 		api.Delay = time.Millisecond
-		api.Put(node)
+		api.Put(node, deployment)
 		one := apitest.Object{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "web-0", UID: "new"}
 		api.Put(one)
 		r := withTransport(t, &before{api, func(w http.ResponseWriter, r *http.Request) bool {
@@ -462,6 +474,10 @@ func TestEtcdStallsWhileTheWatchCacheAnswers(t *testing.T) {
 			return false
 		}}, resolver.Config{})
 		resolve(t, r, refTo(node))
+		go func() { // The watch cache answers this one while the other waits for etcd.
+			time.Sleep(100 * time.Millisecond)
+			resolve(t, r, refTo(deployment))
+		}()
 		require.Equal(t, resolver.Complete, resolve(t, r, refTo(one)).Resolution)
 	})
 }
@@ -536,5 +552,53 @@ func TestPagesOfLargeObjectsAreShort(t *testing.T) {
 		require.Greater(t, len(limits), 10)
 		require.LessOrEqual(t, slices.Max(limits[:1]), 100)
 		require.LessOrEqual(t, slices.Max(limits[1:]), 8<<20/(250<<10))
+	})
+}
+
+// A consistent list that is in flight may be older than an object that a later caller needs.
+func TestAListUnderWayProvesNothingAgainstANewerObject(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		pods := crowd(api, "shop", 10)
+		release := make(chan struct{})
+		r := withTransport(t, roundTrip(func(r *http.Request) (*http.Response, error) {
+			response, err := api.RoundTrip(r)
+			if err == nil && strings.HasSuffix(r.URL.Path, "/pods") && !r.URL.Query().Has("resourceVersion") {
+				b, _ := io.ReadAll(response.Body)
+				response.Body = readCloser{strings.NewReader(string(b))}
+				<-release
+			}
+			return response, err
+		}), resolver.Config{})
+		gone, alsoGone := pods[0], pods[1]
+		gone.Name, alsoGone.Name = "gone", "gone-too"
+		var callers sync.WaitGroup
+		callers.Go(func() {
+			chains := r.Resolve(t.Context(), append(pods, gone, alsoGone))
+			require.Equal(t, resolver.NotFound, chains[len(pods)].Resolution)
+		})
+		synctest.Wait()
+		newer := apitest.Object{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "newer", UID: "newer"}
+		api.Put(newer)
+		callers.Go(func() { require.Equal(t, resolver.Complete, resolve(t, r, refTo(newer)).Resolution) })
+		synctest.Wait()
+		close(release)
+		callers.Wait()
+	})
+}
+
+// While discovery hangs, only the first callers wait for it.
+func TestDiscoveryThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		api.Put(deployment)
+		hang := make(chan struct{})
+		defer close(hang)
+		api.Fail("/apis", apitest.Fault{Hang: hang})
+		r := inMemory(t, api, resolver.Config{})
+		require.Equal(t, resolver.Timeout, resolve(t, r, refTo(deployment)).Resolution)
+		begun := time.Now()
+		require.Equal(t, resolver.Timeout, resolve(t, r, refTo(deployment)).Resolution)
+		require.Zero(t, time.Since(begun))
 	})
 }

@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/large"
@@ -49,7 +48,7 @@ type target struct {
 // fetcher sends requests, as the limiter and the circuits permit, and puts what they bring into
 // the cache.
 type fetcher struct {
-	client     metadata.Interface
+	clients    *clients
 	limiter    *limiter
 	circuits   *circuits
 	cache      *cache
@@ -61,16 +60,16 @@ type fetcher struct {
 }
 
 // newFetcher returns a fetcher. It calls opened when it gives up a kind that hangs or fails.
-func newFetcher(b *background, client metadata.Interface, c *cache, rate flowcontrol.RateLimiter, cfg Config, now func() time.Duration,
+func newFetcher(b *background, clients *clients, c *cache, rate flowcontrol.RateLimiter, cfg Config, now func() time.Duration,
 	opened func(unique.Handle[schema.GroupKind], Resolution),
 ) *fetcher {
 	f := &fetcher{
-		client: client, cache: c, observer: cfg.Observer, background: b, now: now, timeout: cfg.LookupTimeout,
+		clients: clients, cache: c, observer: cfg.Observer, background: b, now: now, timeout: cfg.LookupTimeout,
 		limiter: newLimiter(cfg.Concurrency, rate),
 		trimmer: &trimmer{keepLabel: cfg.KeepLabel, keepAnnotation: cfg.KeepAnnotation, sets: newStringSets()},
 	}
 	f.circuits = &circuits{
-		background: b, now: now, timeout: cfg.LookupTimeout, reread: f.reread, opened: opened,
+		background: b, timeout: cfg.LookupTimeout, reread: f.reread, opened: opened,
 		kinds: make(map[unique.Handle[schema.GroupKind]]*circuit),
 	}
 	return f
@@ -81,21 +80,16 @@ type request struct {
 	target
 	level    int
 	isNeeded func() bool // when it is about to be sent; nil: it is
-	// send sends it. It returns whether the answer shows that the kind works: that the API server's
-	// watch cache does not have an object shows nothing.
-	send func(context.Context) (works bool, err error)
+	send     func(context.Context) error
 	// isConsistent is set if the watch cache may not answer.
 	isConsistent bool
-	// isOnce is set if the request is not repeated when the API server asks for this.
-	isOnce bool
-	onHang func() // is called once if a list hangs
 }
 
 func (r *request) isList() bool { return r.key.name == "" }
 
 // send sends a request as soon as the limits permit, if it is still needed then. Once sent, it ends
 // at its timeout or at Close. If the API server asks to repeat it later (Retry-After), it waits
-// without a slot. If it asks for longer than callers wait, the request counts as one that fails.
+// without a slot.
 func (f *fetcher) send(r *request) error {
 	kind := r.kind.Name
 	for waited := time.Duration(0); ; {
@@ -106,30 +100,43 @@ func (f *fetcher) send(r *request) error {
 			f.limiter.release(kind, false)
 			return errNotSent
 		}
-		sent, works := f.circuits.begin(r), false
-		took, after, err := f.do(func(ctx context.Context) (err error) {
-			works, err = r.send(ctx)
-			return err
-		})
+		after, err := f.sendNow(r, waited)
 		f.limiter.release(kind, true)
-		if after > 0 && err != nil {
-			waited += after
-			f.limiter.pause(kind, after)
-			f.circuits.endPaused(sent, waited >= f.timeout)
-			if r.isOnce {
-				return err
-			}
-			continue
+		if after <= 0 || err == nil {
+			return err
 		}
-		f.circuits.end(sent, works, err, took)
-		return err
+		f.limiter.pause(kind, after)
+		waited += after
 	}
+}
+
+// sendNow sends a request and tells the circuit how it ended. A list shows nothing about single
+// reads. If the API server wants it later than callers wait, it counts as one that fails.
+func (f *fetcher) sendNow(r *request, waited time.Duration) (after time.Duration, err error) {
+	if r.isList() {
+		return f.do(r.send)
+	}
+	sentAt := f.circuits.begin(r.target)
+	after, err = f.do(r.send)
+	o := outcome{isConsistent: r.isConsistent}
+	switch failure := failureOf(err); {
+	case after > 0 && err != nil:
+		if waited+after >= f.timeout {
+			o.failure = Unavailable
+		}
+	case failure == Timeout || failure == Unavailable:
+		o.failure = failure
+	default: // That the watch cache does not have an object shows nothing.
+		o.works = failure != NotFound || r.isConsistent
+	}
+	f.circuits.end(r.target, sentAt, o)
+	return after, err
 }
 
 // sendUnlimited sends a request for a discovery document. It needs no slot.
 func (f *fetcher) sendUnlimited(request func(context.Context) error) error {
 	for {
-		_, after, err := f.do(request)
+		after, err := f.do(request)
 		if after <= 0 || err == nil {
 			return err
 		}
@@ -142,18 +149,17 @@ func (f *fetcher) sendUnlimited(request func(context.Context) error) error {
 }
 
 // do sends a request. after is when the API server asks to repeat it; 0 if it does not.
-func (f *fetcher) do(request func(context.Context) error) (took, after time.Duration, err error) {
+func (f *fetcher) do(request func(context.Context) error) (after time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(f.background.context(), requestTimeout)
 	defer cancel()
 	ctx, retryAfter := noteRetryAfter(ctx)
 	sentAt := time.Now()
 	err = request(ctx)
-	took = time.Since(sentAt)
 	// A request that Close ended says nothing about the API server.
 	if f.observer != nil && !f.background.isClosed() {
-		f.observer.LookupDone(string(cmp.Or(failureOf(err), "found")), took)
+		f.observer.LookupDone(string(cmp.Or(failureOf(err), "found")), time.Since(sentAt))
 	}
-	return took, *retryAfter, err
+	return *retryAfter, err
 }
 
 // refuses returns the failure of lookups that are not worth waiting for; empty if they are. A
@@ -196,14 +202,14 @@ func (f *fetcher) readOnce(t target, level int, options metav1.GetOptions, isNee
 	result.isConsistent = options.ResourceVersion == ""
 	result.err = f.send(&request{
 		target: t, level: level, isConsistent: result.isConsistent, isNeeded: isNeeded,
-		send: func(ctx context.Context) (works bool, err error) {
+		send: func(ctx context.Context) error {
 			requestedAt := f.now()
-			meta, err := f.resource(t.kind, t.key.collection).Get(ctx, t.key.name, options)
+			meta, err := f.clients.resource(t.kind, t.key.collection).Get(ctx, t.key.name, options)
 			if err == nil {
 				result.object = f.store(t.kind, t.key.collection, meta, requestedAt, false)
 				result.version = meta.ResourceVersion
 			}
-			return err == nil || result.isConsistent, err
+			return err
 		},
 	})
 	return result
@@ -212,25 +218,24 @@ func (f *fetcher) readOnce(t target, level int, options metav1.GetOptions, isNee
 // reread reads an object to see whether it is answered.
 func (f *fetcher) reread(t target) {
 	_ = f.send(&request{
-		target: t, level: urgent, isConsistent: true, isOnce: true,
-		send: func(ctx context.Context) (works bool, err error) {
-			_, err = f.resource(t.kind, t.key.collection).Get(ctx, t.key.name, metav1.GetOptions{})
-			return true, err
+		target: t, level: urgent, isConsistent: true,
+		send: func(ctx context.Context) error {
+			_, err := f.clients.resource(t.kind, t.key.collection).Get(ctx, t.key.name, metav1.GetOptions{})
+			return err
 		},
 	})
 }
 
-// page reads one page of a list. isConsistent is set if the watch cache may not answer. page calls
-// onHang if no answer comes.
-func (f *fetcher) page(k *kinds.Kind, in collection, level int, isConsistent bool, options metav1.ListOptions, onHang func()) (
+// page reads one page of a list.
+func (f *fetcher) page(k *kinds.Kind, in collection, level int, options metav1.ListOptions) (
 	page *metav1.PartialObjectMetadataList, requestedAt time.Duration, err error,
 ) {
 	err = f.send(&request{
-		target: target{kind: k, key: objectKey{collection: in}}, level: level, isConsistent: isConsistent, onHang: onHang,
-		send: func(ctx context.Context) (works bool, err error) {
+		target: target{kind: k, key: objectKey{collection: in}}, level: level,
+		send: func(ctx context.Context) (err error) {
 			requestedAt = f.now()
-			page, err = f.resource(k, in).List(ctx, options)
-			return err != nil || isConsistent || len(page.Items) > 0, err
+			page, err = f.clients.resource(k, in).List(ctx, options)
+			return err
 		},
 	})
 	return page, requestedAt, err
@@ -250,15 +255,6 @@ func (f *fetcher) storeChange(k *kinds.Kind, change watch.EventType, meta *metav
 		change == watch.Modified && f.cache.has(objectKey{in, meta.Name}, meta.UID) {
 		f.store(k, in, meta, f.now(), true)
 	}
-}
-
-// resource returns the client for objects of the kind in the collection.
-func (f *fetcher) resource(k *kinds.Kind, in collection) metadata.ResourceInterface {
-	client := f.client.Resource(k.Resource)
-	if k.Namespaced {
-		return client.Namespace(in.namespace.Value())
-	}
-	return client
 }
 
 // trimmer converts metadata to objects and keeps only the labels and annotations that the caller

@@ -102,13 +102,13 @@ func newFlights(b *background, clients *clients, cache *cache, rate flowcontrol.
 		reads:   make(map[objectKey]*read),
 		lists:   make(map[collection]*list),
 	}
-	f.fetcher = newFetcher(b, clients.metadata, cache, rate, cfg, now, f.fail)
+	f.fetcher = newFetcher(b, clients, cache, rate, cfg, now, f.fail)
 	f.watcher = &watcher{
-		fetcher: f.fetcher, background: b, now: now, namespaces: cfg.Namespaces,
+		clients: clients, store: f.fetcher.storeChange, background: b, now: now, namespaces: cfg.Namespaces,
 		kinds: make(map[unique.Handle[schema.GroupKind]]*watched),
 	}
-	f.catalogue = kinds.New(kinds.Config{
-		Client: clients.http, URL: clients.url, Send: f.fetcher.sendUnlimited, Run: b.run, Now: now, WasRead: f.noteKindsRead,
+	f.catalogue = clients.catalogue(kinds.Config{
+		Send: f.fetcher.sendUnlimited, Run: b.run, Now: now, WasRead: f.noteKindsRead,
 		Retry: func(err error) time.Duration { return failureTTL(failureOf(err)) },
 	})
 	return f
@@ -454,11 +454,10 @@ func (f *flights) readList(of *list) {
 		options.ResourceVersion = anyVersion
 		options.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
 	}
-	noteStalled := func() { f.noteStalled(of) }
 	for {
-		stalled := time.AfterFunc(f.timeout/4, noteStalled)
+		stalled := time.AfterFunc(f.timeout/4, func() { f.noteStalled(of) })
 		// A page goes before single objects of the kind: it may bring many of them.
-		page, requestedAt, err := f.fetcher.page(of.kind, of.in, of.level+1, of.consistent, options, noteStalled)
+		page, requestedAt, err := f.fetcher.page(of.kind, of.in, of.level+1, options)
 		stalled.Stop()
 		if refusesVersion(err) && options.ResourceVersion != "" {
 			options = metav1.ListOptions{Limit: options.Limit}

@@ -74,13 +74,12 @@ func (r *Resolver) Resolve(ctx context.Context, refs []Reference) []Chain {
 	var known climb // Nobody keeps one that does not wait.
 	for i, ref := range refs {
 		known = climb{cache: r.cache, flights: r.flights, maxDepth: r.maxDepth}
-		chain, ok := known.chain(ref)
-		if !ok {
+		if chain, isKnown := known.chain(ref); isKnown {
+			chains[i] = chain
+			r.observeHits(known.hits())
+		} else {
 			cold = append(cold, i)
-			continue
 		}
-		chains[i] = chain
-		r.observeHits(&known)
 	}
 	if len(cold) > 0 {
 		r.resolveCold(ctx, refs, cold, chains)
@@ -100,23 +99,30 @@ func (r *Resolver) resolveCold(ctx context.Context, refs []Reference, cold []int
 			defer r.flights.end()
 			waiting := climb{cache: r.cache, flights: r.flights, maxDepth: r.maxDepth, ctx: ctx}
 			chains[i], _ = waiting.chain(refs[i])
-			r.observeHits(&waiting)
+			r.observeHits(waiting.hits())
 		})
 	}
 	climbs.Wait()
 }
 
-func (r *Resolver) observeHits(c *climb) {
-	if r.observer == nil {
-		return
-	}
-	for range c.hits() {
-		r.observer.CacheHit()
+// observeHits reports objects that needed no request.
+func (r *Resolver) observeHits(n int) {
+	for range n {
+		if r.observer != nil {
+			r.observer.CacheHit()
+		}
 	}
 }
 
 // Len returns how many objects the cache holds. It is never above Config.CacheSize.
 func (r *Resolver) Len() int { return r.cache.len() }
+
+// Restore puts objects that were found before a restart into the cache, the least recently used one
+// first. They are expired: the next use refreshes them. A restored object is the answer only if it
+// is gone, or cannot be read in time; without the UID in the reference, only if nothing of its name
+// exists any more. Restore replaces nothing in the cache, and removes nothing to make room. If
+// there is not enough, the most recently used ones are restored.
+func (r *Resolver) Restore(objects []*Object) { r.cache.restore(objects) }
 
 // Close ends the lookups that are in flight, and returns when they have ended. After Close, Resolve
 // answers from the cache, or returns Unavailable. Close may be called more than once.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"google.golang.org/protobuf/encoding/protowire"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
@@ -105,18 +104,6 @@ func TestAnObjectThatIsKnownOnlyFromAReferenceIsNotStored(t *testing.T) {
 	assert.False(t, o.Found())
 	_, err := o.AppendBinary(nil)
 	assert.Error(t, err)
-}
-
-func TestAnUnknownFieldOfAStoredObjectIsSkipped(t *testing.T) {
-	object := found(t, pod, replicaSet, deployment)[0]
-	b := stored(t, object)
-	b = protowire.AppendTag(b, 1000, protowire.BytesType)
-	b = protowire.AppendString(b, "of a later version")
-	b = protowire.AppendTag(b, 1001, protowire.VarintType)
-	b = protowire.AppendVarint(b, 7)
-	var restored resolver.Object
-	require.NoError(t, restored.UnmarshalBinary(b))
-	assert.Equal(t, object, &restored)
 }
 
 func TestACorruptObjectIsAnErrorAndChangesNothing(t *testing.T) {

@@ -35,7 +35,8 @@ const (
 // watcher watches the new objects of kinds. While thousands of pods appear, a read of each one
 // would be a burden to the API server. Watched objects are in the cache before a caller needs them.
 type watcher struct {
-	fetcher    *fetcher
+	clients    *clients
+	store      func(*kinds.Kind, watch.EventType, *metav1.PartialObjectMetadata)
 	background *background
 	now        func() time.Duration
 	namespaces []string // empty: all
@@ -123,7 +124,7 @@ func (w *watcher) streamFrom(k *kinds.Kind, in collection, version string) (reac
 	ctx, cancel := context.WithCancel(w.background.context())
 	defer cancel()
 	timeout := watchTimeout
-	stream, err := w.fetcher.resource(k, in).Watch(ctx, metav1.ListOptions{ResourceVersion: version, TimeoutSeconds: &timeout})
+	stream, err := w.clients.resource(k, in).Watch(ctx, metav1.ListOptions{ResourceVersion: version, TimeoutSeconds: &timeout})
 	if err != nil {
 		w.fail(k)
 		return version, false
@@ -143,7 +144,7 @@ func (w *watcher) streamFrom(k *kinds.Kind, in collection, version string) (reac
 				return version, false
 			}
 			version, ever = meta.ResourceVersion, true
-			w.fetcher.storeChange(k, change.Type, meta)
+			w.store(k, change.Type, meta)
 			if change.Type == watch.Added {
 				brought++
 			}

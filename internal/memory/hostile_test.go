@@ -3,6 +3,7 @@
 package memory
 
 import (
+	"encoding/binary"
 	"maps"
 	"math"
 	"slices"
@@ -13,7 +14,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"google.golang.org/protobuf/encoding/protowire"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -29,11 +29,8 @@ import (
 // is no such object.
 func foundWith(namespace, name, uid, text string) *resolver.Object {
 	var b []byte
-	for field, value := range []string{"", text, "PodMetrics" + text, namespace, name, uid} {
-		if value != "" {
-			b = protowire.AppendTag(b, protowire.Number(field), protowire.BytesType)
-			b = protowire.AppendString(b, value)
-		}
+	for _, value := range []string{text, "PodMetrics" + text, namespace, name, uid, "", "", "", "", "", "", "0"} {
+		b = append(binary.AppendUvarint(b, uint64(len(value))+1), value...)
 	}
 	o := &resolver.Object{}
 	if o.UnmarshalBinary(b) != nil {

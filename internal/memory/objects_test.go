@@ -4,13 +4,13 @@ package memory
 
 import (
 	"context"
+	"encoding/binary"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
-	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/checkpoint"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
@@ -21,9 +21,8 @@ import (
 func foundObject(t testing.TB, name string) *resolver.Object {
 	t.Helper()
 	var b []byte
-	for field, text := range map[protowire.Number]string{2: "Pod", 4: name, 5: "uid-" + name} {
-		b = protowire.AppendTag(b, field, protowire.BytesType)
-		b = protowire.AppendString(b, text)
+	for _, text := range []string{"", "Pod", "", name, "uid-" + name, "", "", "", "", "", "", "0"} {
+		b = append(binary.AppendUvarint(b, uint64(len(text))+1), text...)
 	}
 	o := &resolver.Object{}
 	require.NoError(t, o.UnmarshalBinary(b))

@@ -3,6 +3,7 @@
 package objects
 
 import (
+	"encoding/binary"
 	"fmt"
 	"runtime"
 	"slices"
@@ -11,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/large"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memorytest"
@@ -22,9 +22,8 @@ import (
 func found(t testing.TB, apiVersion, name, uid, label string) *resolver.Object {
 	t.Helper()
 	var b []byte
-	for field, text := range map[protowire.Number]string{1: apiVersion, 2: "Pod", 3: "ns", 4: name, 5: uid} {
-		b = protowire.AppendTag(b, field, protowire.BytesType)
-		b = protowire.AppendString(b, text)
+	for _, text := range []string{apiVersion, "Pod", "ns", name, uid, "", "", "", "", "", "", "0"} {
+		b = append(binary.AppendUvarint(b, uint64(len(text))+1), text...)
 	}
 	o := &resolver.Object{}
 	require.NoError(t, o.UnmarshalBinary(b))

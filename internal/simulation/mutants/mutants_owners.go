@@ -32,13 +32,13 @@ var inResolver = []mutant{
 	},
 	{
 		"waits for a kind that hangs each time", "resolver/circuit.go",
-		"return c.bad >= badInARow",
+		"return c.failures >= failuresInARow",
 		"return false",
 	},
 	{
 		"never tries a kind again that has failed", "resolver/circuit.go",
-		"if !isOpen {",
-		"if true {",
+		"if of := c.kinds[kind]; of.isOpen() {",
+		"if of := c.kinds[kind]; false {",
 	},
 	{
 		"reads the kinds for each reference to an invented group", "resolver/internal/kinds/catalogue.go",
