@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"time"
 )
@@ -91,13 +90,20 @@ func (r *result) String() string {
 	return fmt.Sprintf("%s: %.160s (seeds: %s)", r.by, r.how, r.seeds)
 }
 
-// one runs what can find the mutant: random environments, and tests. A generated mutant gets the
-// tests first: they take less time.
+// finder is one thing that can find a mutant of a receiver. It notes what it has found.
+type finder func(ctx context.Context, r *receiver, found *result) error
+
+// one runs what can find the mutant: random environments, and the tests of its package, of those above
+// it, and of the receiver. A generated mutant gets the tests of its package first: they take less time.
 func (s *search) one(ctx context.Context, m mutant) *result {
 	r, found := s.unchanged, &result{mutant: m, seeds: "not tried"}
-	finders := []func(context.Context, *receiver, *result) error{s.simulate, s.test}
+	finders := []finder{s.simulate}
+	for directory := filepath.Dir(m.file); directory != "."; directory = filepath.Dir(directory) {
+		finders = append(finders, s.testsOf(directory))
+	}
+	finders = append(finders, s.testsOf("."))
 	if m.number > 0 {
-		slices.Reverse(finders)
+		finders[0], finders[1] = finders[1], finders[0]
 	} else {
 		if r, found.err = s.receiver(map[string]string{}, m.change); found.err != nil {
 			return found
@@ -142,20 +148,18 @@ func (s *search) simulate(ctx context.Context, r *receiver, found *result) error
 	return nil
 }
 
-// test runs the tests of the mutant's package, of those above it, and at last of the receiver's.
-func (s *search) test(ctx context.Context, r *receiver, found *result) error {
-	for directory := filepath.Dir(found.mutant.file); ; directory = filepath.Dir(directory) {
+// testsOf returns the finder that runs the tests of a directory's package.
+func (s *search) testsOf(directory string) finder {
+	return func(ctx context.Context, r *receiver, found *result) error {
 		failed, err := r.fails(ctx, directory, found.mutant.number)
-		if err == nil && failed != "" {
-			var unchanged string
-			unchanged, err = s.unchanged.fails(ctx, directory, 0)
-			if err == nil && unchanged != "" {
-				err = fmt.Errorf("without a mutant, the tests of %s fail, too: %s", directory, unchanged)
-			}
-			found.by, found.how = fmt.Sprintf("`%s` in %s", failed, directory), "fails"
-		}
-		if err != nil || failed != "" || directory == "." {
+		if err != nil || failed == "" {
 			return err
 		}
+		unchanged, err := s.unchanged.fails(ctx, directory, 0)
+		if err == nil && unchanged != "" {
+			err = fmt.Errorf("without a mutant, the tests of %s fail, too: %s", directory, unchanged)
+		}
+		found.by, found.how = fmt.Sprintf("`%s` in %s", failed, directory), "fails"
+		return err
 	}
 }
