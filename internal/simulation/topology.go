@@ -82,6 +82,7 @@ func (p *Plan) addTopology() {
 	p.addHangingMetrics()
 	p.addChanges()
 	p.addPauses()
+	p.addNewPods()
 	p.lastUntilFaultsEnd()
 }
 
@@ -201,6 +202,28 @@ func (p *Plan) addLaggingStream() {
 			Kind: Killed, Replica: r.IntN(p.Replicas), From: at + between(r, 0, lasts),
 			To: at + lasts + time.Second,
 		})
+}
+
+// addNewPods lets requests for pods fail while new ones come. More come until the receiver must have
+// found out that requests work again.
+func (p *Plan) addNewPods() {
+	r := draw(p.Seed, "new pods", 0)
+	if p.Namespaces > fewNamespaces || !chance(r, 8) {
+		return
+	}
+	from := between(r, calm, p.Active)
+	f := Fault{Kind: oneOf(r, APIHangs, APIRefuses), Resource: "pods", Replica: everyone, From: from, OneIn: 1}
+	f.To = from + between(r, 30*time.Second, 90*time.Second)
+	if f.Kind == APIRefuses {
+		f.Status = 503
+	}
+	gap := between(r, time.Second, 4*time.Second)
+	p.Faults = append(p.Faults, f)
+	p.Producers = append(p.Producers, ProducerPlan{
+		Style: HandMade, App: r.IntN(len(p.Apps)), Start: from, Gap: gap, Writes: int((f.To - from + settling) / gap),
+		Reason: "Failed", Type: "Warning", Size: 20, NewPods: true,
+	})
+	p.Active = max(p.Active, f.To+settling)
 }
 
 // metricsNeverEnd reports whether the metrics pipeline hangs until the end, so that the last points
