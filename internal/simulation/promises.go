@@ -74,7 +74,8 @@ var (
 		"If something has not been deliverable for 90 s, the component's status is an error, and " +
 			"when all is well again it is not.", nil}
 	inTime = &Promise{"in time",
-		"If nothing is wrong, each exporter has an occurrence after 8 s and dedup_interval.", nil}
+		"If nothing is wrong, each exporter has an occurrence after 8 s and dedup_interval, and after " +
+			"1.5 s and dedup_interval while requests for pods hang, and have hung for 20 s.", nil}
 	oneInInterval = &Promise{"one record in an interval",
 		"Where nothing is wrong, an event has at most one record in dedup_interval.", nil}
 	boundedMemory = &Promise{"bounded memory",

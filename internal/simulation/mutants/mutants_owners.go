@@ -38,7 +38,7 @@ var inResolver = []change{
 	{
 		"never tries a kind again that has failed", "resolver/circuit.go",
 		"if !isOpen {",
-		"if true {",
+		"if isOpen || !isOpen {",
 	},
 	{
 		"reads the kinds for each reference to an invented group", "resolver/internal/kinds/catalogue.go",
