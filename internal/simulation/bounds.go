@@ -98,12 +98,12 @@ func (e *environment) mostLookups(p *process) int {
 	return 3*e.plan.Namespaces + 20 + 2*e.neededObjects(p, min(e.plan.CacheTTL, time.Minute))
 }
 
-// mostRead is how many objects a process may read: for each one that it needs five, or 50 if the
-// user limits the rate of requests.
+// mostRead is how many objects a process may read: a list is worth five for each one that it needs, or
+// 50 if the user limits the rate of requests, and what single reads and lists need overlaps.
 func (e *environment) mostRead(p *process) int {
-	worth := 5
+	worth := 2 * 5
 	if e.plan.QPS > 0 {
-		worth = 50
+		worth = 2 * 50
 	}
 	return worth * e.neededObjects(p, e.plan.CacheTTL)
 }

@@ -95,7 +95,7 @@ var (
 			"server asks for an early retry, and as many for the store's version; replicas " +
 			"without storage make 75 for the leader's position (120 if the API fails). Lookups " +
 			"cost 3 requests for each namespace and 20, and 2 for each object that comes alone or " +
-			"expires; discovery costs 14 in a minute. Lookups read five objects for each that is needed. What " +
+			"expires; discovery costs 14 in a minute. Lookups read ten objects for each that is needed. What " +
 			"a pipeline rejects comes again after half of retry_on_failure's interval.", nil}
 	shutsDown = &Promise{"shuts down",
 		"Shutdown takes at most 15 s and returns no error, whatever hangs.", nil}

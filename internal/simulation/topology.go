@@ -83,6 +83,7 @@ func (p *Plan) addTopology() {
 	p.addChanges()
 	p.addPauses()
 	p.addNewPods()
+	p.addSlowList()
 	p.lastUntilFaultsEnd()
 }
 
@@ -224,6 +225,27 @@ func (p *Plan) addNewPods() {
 		Reason: "Failed", Type: "Warning", Size: 20, NewPods: true,
 	})
 	p.Active = max(p.Active, f.To+settling)
+}
+
+// addSlowList lets replicas list many new events, so slowly that the leader delivers some of them and
+// publishes its position before the list ends.
+func (p *Plan) addSlowList() {
+	r := draw(p.Seed, "slow list", 0)
+	if !p.alone() || p.Namespaces > fewNamespaces || !chance(r, 4) {
+		return
+	}
+	at := between(r, calm, p.Active)
+	listed := at + 10*time.Second
+	p.Faults = append(p.Faults,
+		Fault{Kind: APIRefuses, Resource: "events", Status: 503, From: at, To: listed, Replica: everyone},
+		Fault{Kind: ConnectionsCut, From: at, To: at, Replica: everyone},
+		Fault{Kind: Compaction, From: listed - time.Second, To: listed - time.Second, Replica: everyone},
+		Fault{Kind: SlowNetwork, Delay: between(r, 5*time.Millisecond, 20*time.Millisecond), From: listed, To: at + time.Minute, Replica: everyone})
+	for _, app := range []int{0, len(p.Apps) - 1} { // Lists have another order than versions.
+		p.Producers = append(p.Producers, ProducerPlan{
+			Style: HandMade, App: app, Start: at, Gap: 10 * time.Millisecond, Writes: 150, Reason: "Storm", Type: "Warning",
+		})
+	}
 }
 
 // metricsNeverEnd reports whether the metrics pipeline hangs until the end, so that the last points
