@@ -21,8 +21,8 @@ import (
 const (
 	// simulation is the package that runs the random environments.
 	simulation = "internal/simulation"
-	// testLimit is how long the tests of a package may take.
-	testLimit = 2 * time.Minute
+	// testLimit is how long the tests of a package may take, ten times longer than on two idle cores.
+	testLimit = 5 * time.Minute
 )
 
 // changesOfRuns let the processes of the simulation be the same mutant, and end one that does not end.

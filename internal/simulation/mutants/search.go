@@ -121,6 +121,9 @@ func (s *search) one(ctx context.Context, m mutant) *result {
 // simulate runs environments until one of them breaks a promise that the unchanged receiver keeps
 // at that seed.
 func (s *search) simulate(ctx context.Context, r *receiver, found *result) error {
+	if _, err := r.build(ctx, simulation); err != nil { // That does not count.
+		return err
+	}
 	limited, cancel := context.WithTimeout(ctx, s.limit)
 	defer cancel()
 	found.seeds = fmt.Sprintf("not found in %d", s.seeds)
