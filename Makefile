@@ -214,7 +214,7 @@ simulate: $(SIMULATION) ## Run the receiver in SEEDS=10000 simulated environment
 		$(if $(SEED),-seed $(SEED),-table -seeds $(or $(SEEDS),10000) -first $(or $(FIRST),1) -digests $(CURDIR)/build/digests.txt -rare $(CURDIR)/build/rare-seeds.txt)
 
 .PHONY: mutants
-mutants: ## Put deliberate faults into the receiver, check that the simulation finds each, and write docs/testing.md
+mutants: ## Put deliberate faults into the receiver, check that the simulation or a test finds each, and write docs/testing.md
 	@go run ./internal/simulation/mutants $(or $(MUTANTS_FLAGS),-write docs/testing.md)
 
 .PHONY: comparison

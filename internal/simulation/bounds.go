@@ -64,6 +64,9 @@ func (e *environment) checkRequests() {
 		if n, most := p.lookups(), e.mostLookups(p); n > most && !repeats {
 			e.violate(boundedRequests, "", "%s made %d requests for owners, more than %d", p.name, n, most)
 		}
+		if most := e.mostRead(p); p.read > most && !repeats {
+			e.violate(boundedRequests, "", "%s read %d objects, more than %d", p.name, p.read, most)
+		}
 		for minute, n := range p.requests {
 			// Before a watch resumes, the receiver may ask for the store's version.
 			most := e.mostRequests() * max(1, len(p.configured().Watched))
@@ -92,16 +95,31 @@ const mostDocuments = 2 * (60/10 + 10 + 1)
 // costs a request, and another one if the watch cache does not have it yet. It costs them again
 // when its entry expires. If nobody knows the object, that is within a minute.
 func (e *environment) mostLookups(p *process) int {
+	return 3*e.plan.Namespaces + 20 + 2*e.neededObjects(p, min(e.plan.CacheTTL, time.Minute))
+}
+
+// mostRead is how many objects a process may read: a list is worth five for each one that it needs, or
+// 50 if the user limits the rate of requests, and what single reads and lists need overlaps.
+func (e *environment) mostRead(p *process) int {
+	worth := 2 * 5
+	if e.plan.QPS > 0 {
+		worth = 2 * 50
+	}
+	return worth * e.neededObjects(p, e.plan.CacheTTL)
+}
+
+// neededObjects is how many objects a process needs, each as often as what it knows of it expires.
+func (e *environment) neededObjects(p *process, ttl time.Duration) int {
 	objects, longest := e.countObjects()
 	ended := time.Now()
 	if !p.died.IsZero() {
 		ended = p.died
 	}
-	times := 1 + int(ended.Sub(p.started)/min(e.plan.CacheTTL, time.Minute))
+	times := 1 + int(ended.Sub(p.started)/ttl)
 	if e.plan.CacheSize < objects { // Each event may have to be resolved from scratch.
 		objects, times = longest, times+len(e.server.History())
 	}
-	return 3*e.plan.Namespaces + 20 + 2*objects*times
+	return objects * times
 }
 
 // countObjects returns how many objects the lookups may need, and how many the longest chain has.

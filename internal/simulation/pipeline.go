@@ -3,6 +3,7 @@
 package simulation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/collector/config/configretry"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/plog"
@@ -51,6 +53,9 @@ type branch struct {
 	*exporter
 	process *process
 	calls   counter
+
+	rejected time.Time // when it last rejected with a retryable error, and nothing else since; zero: not
+	hasty    int       // consecutive attempts that came too soon after that
 }
 
 func (b *branch) consume(ctx context.Context, logs plog.Logs) error {
@@ -81,12 +86,32 @@ func (b *branch) consume(ctx context.Context, logs plog.Logs) error {
 	if p.isDead() {
 		return errors.New("this process is dead")
 	}
+	b.checkPause(ctx)
 	err := b.decide(hit, logs)
 	if kill {
 		p.die("in a delivery, after the exporter had it")
 		return errors.New("this process is dead")
 	}
 	return err
+}
+
+// mostHasty is how many consecutive attempts may come without a pause: at the end of a process, of a
+// term or of a cluster, each batch that is left gets one.
+const mostHasty = 5
+
+// checkPause checks that what the branch rejected comes again after retry_on_failure's interval, of
+// which half is random. Without a pause, time would stand still.
+func (b *branch) checkPause(ctx context.Context) {
+	c := b.process.configured()
+	pause := cmp.Or(c.Retry.Initial, configretry.NewDefaultBackOffConfig().InitialInterval) / 2
+	if b.rejected.IsZero() || time.Since(b.rejected) >= pause {
+		b.hasty = 0
+	} else if b.hasty++; b.hasty > mostHasty && !c.Retry.Disabled && !b.env.plan.has(PipelinePermanent) {
+		b.env.violate(boundedRequests, "", "exporter %d got more than %d attempts of %s without a pause of %v after its rejection",
+			b.number, mostHasty, b.process.name, pause)
+		_ = sleep(ctx, time.Minute)
+	}
+	b.rejected = time.Time{}
 }
 
 // decide accepts, or rejects as the plan says.
@@ -98,6 +123,7 @@ func (b *branch) decide(hit func(FaultKind) *Fault, logs plog.Logs) error {
 		note("exporter %d rejects %d records, retryable", b.number, n)
 		b.noteIfDropped(took, logs)
 		b.destroy(logs)
+		b.rejected = took.at
 		return errors.New("the queue is full")
 	case hit(PipelinePermanent) != nil:
 		logs.CopyTo(took.logs)

@@ -68,6 +68,7 @@ type Plan struct {
 	Latency      time.Duration // of each request
 	OldServer    bool          // no streaming lists, and v2beta1 of aggregated discovery, as Kubernetes 1.28
 	Apps         []AppPlan
+	Crowd        int           // pods without events, in the namespace of an app
 	Relabel      time.Duration // when the labels of the apps' owners change; 0: never
 	Producers    []ProducerPlan
 	Existing     int  // events that exist before the first start
@@ -431,6 +432,7 @@ func (p Plan) String() string {
 		{fmt.Sprintf("the API server is %v away", p.Latency), p.Latency > 0},
 		{"exporters destroy what they get", p.MutatesData},
 		{fmt.Sprintf("%d events exist", p.Existing), p.Existing > 0},
+		{fmt.Sprintf("%d pods without events", p.Crowd), p.Crowd > 0},
 	})
 	for i := range p.Later {
 		text += fmt.Sprintf("; process %d is configured with%s", i+2, p.differences(i+2))

@@ -75,7 +75,8 @@ var (
 		"If something has not been deliverable for 90 s, the component's status is an error, and " +
 			"when all is well again it is not.", nil}
 	inTime = &Promise{"in time",
-		"If nothing is wrong, each exporter has an occurrence after 8 s and dedup_interval.", nil}
+		"If nothing is wrong, each exporter has an occurrence after 8 s and dedup_interval, and after " +
+			"1.5 s and dedup_interval while requests for pods hang, and have hung for 20 s.", nil}
 	oneInInterval = &Promise{"one record in an interval",
 		"Where nothing is wrong, an event has at most one record in dedup_interval.", nil}
 	boundedMemory = &Promise{"bounded memory",
@@ -95,7 +96,8 @@ var (
 			"server asks for an early retry, and as many for the store's version; replicas " +
 			"without storage make 75 for the leader's position (120 if the API fails). Lookups " +
 			"cost 3 requests for each namespace and 20, and 2 for each object that comes alone or " +
-			"expires; discovery costs 14 in a minute.", nil}
+			"expires; discovery costs 14 in a minute. Lookups read ten objects for each that is needed. What " +
+			"a pipeline rejects comes again after half of retry_on_failure's interval.", nil}
 	shutsDown = &Promise{"shuts down",
 		"Shutdown takes at most 15 s and returns no error, whatever hangs.", nil}
 	noGoroutine = &Promise{"no goroutine left",

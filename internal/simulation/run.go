@@ -154,6 +154,7 @@ func (e *environment) addReplicas() {
 // run performs the plan, lets everything settle, and checks the promises.
 func (e *environment) run() {
 	e.createOutside()
+	e.createCrowd()
 	for i, a := range e.apps {
 		if i%2 == 0 { // The owners of the others come with their first pod.
 			for _, o := range a.objects {

@@ -20,7 +20,7 @@ func Shrink(run func(Plan) *Outcome, broken *Outcome) *Outcome {
 		}
 		return breaks
 	}
-	try(func(p *Plan) { p.Existing = 0 })
+	try(func(p *Plan) { p.Existing, p.Crowd = 0, 0 })
 	try(func(p *Plan) { p.Exporters = min(1, p.Exporters) })
 	try(func(p *Plan) { p.MutatesData = false })
 	try(func(p *Plan) { p.Dedup = 0 })

@@ -12,6 +12,8 @@ import (
 const (
 	// promptly is how long a record may take where nothing is wrong: lookup_timeout and the batch.
 	promptly = 8 * time.Second
+	// quickly is the same without lookups, and givenUp how long requests of a kind may hang before.
+	quickly, givenUp = 1500 * time.Millisecond, 20 * time.Second
 	// lookBack is how long a fault may act after its end: by back-off and remembered failures.
 	lookBack = 75 * time.Second
 	// overdue is how long something may stay undelivered before the status has to be an error.
@@ -57,12 +59,28 @@ func (a *account) checkObserved(name types.NamespacedName, steps []step) {
 func (a *account) checkInTime(name types.NamespacedName, steps []step) {
 	listed := a.env.firstObserver().started.Add(firstWrite / 2)
 	for _, s := range steps {
-		deadline := s.at.Add(promptly + a.env.plan.longestDedup())
+		limit, delays := a.env.mayTake(s.at)
+		deadline := s.at.Add(limit + a.env.plan.longestDedup())
 		if s.at.After(listed) && !a.hasBy(name, s, deadline) &&
-			!a.env.disturbed(s.at.Add(-lookBack), deadline, (*Fault).delaysRecords) {
+			!a.env.disturbed(s.at.Add(-lookBack), deadline, delays) {
 			a.violate(inTime, name.String(), "did not get count %d of %s in time", s.count, name)
 		}
 	}
+}
+
+// mayTake returns how long a record may take, and which faults may delay it. While requests for pods
+// hang for long, and new pods come, nothing waits for them any more.
+func (e *environment) mayTake(at time.Time) (limit time.Duration, delays func(*Fault) bool) {
+	now := at.Sub(e.began)
+	for _, p := range e.plan.Producers {
+		for _, f := range e.plan.Faults {
+			if p.NewPods && p.Start == f.From && f.Kind == APIHangs && f.actsAt(now-givenUp) && f.actsAt(now) {
+				another := func(o *Fault) bool { return o.delaysRecords() || o.Kind.isOfAPI() && *o != f }
+				return quickly + slices.Max(append(e.plan.CacheLags, e.plan.CacheLag)), another
+			}
+		}
+	}
+	return promptly, (*Fault).delaysRecords
 }
 
 func (a *account) checkInterval(name types.NamespacedName) {

@@ -82,6 +82,8 @@ func (p *Plan) addTopology() {
 	p.addHangingMetrics()
 	p.addChanges()
 	p.addPauses()
+	p.addNewPods()
+	p.addSlowList()
 	p.lastUntilFaultsEnd()
 }
 
@@ -201,6 +203,49 @@ func (p *Plan) addLaggingStream() {
 			Kind: Killed, Replica: r.IntN(p.Replicas), From: at + between(r, 0, lasts),
 			To: at + lasts + time.Second,
 		})
+}
+
+// addNewPods lets requests for pods fail while new ones come. More come until the receiver must have
+// found out that requests work again.
+func (p *Plan) addNewPods() {
+	r := draw(p.Seed, "new pods", 0)
+	if p.Namespaces > fewNamespaces || !chance(r, 8) {
+		return
+	}
+	from := between(r, calm, p.Active)
+	f := Fault{Kind: oneOf(r, APIHangs, APIRefuses), Resource: "pods", Replica: everyone, From: from, OneIn: 1}
+	f.To = from + between(r, 30*time.Second, 90*time.Second)
+	if f.Kind == APIRefuses {
+		f.Status = 503
+	}
+	gap := between(r, time.Second, 4*time.Second)
+	p.Faults = append(p.Faults, f)
+	p.Producers = append(p.Producers, ProducerPlan{
+		Style: HandMade, App: r.IntN(len(p.Apps)), Start: from, Gap: gap, Writes: int((f.To - from + settling) / gap),
+		Reason: "Failed", Type: "Warning", Size: 20, NewPods: true,
+	})
+	p.Active = max(p.Active, f.To+settling)
+}
+
+// addSlowList lets replicas list many new events, so slowly that the leader delivers some of them and
+// publishes its position before the list ends.
+func (p *Plan) addSlowList() {
+	r := draw(p.Seed, "slow list", 0)
+	if !p.alone() || p.Namespaces > fewNamespaces || !chance(r, 4) {
+		return
+	}
+	at := between(r, calm, p.Active)
+	listed := at + 10*time.Second
+	p.Faults = append(p.Faults,
+		Fault{Kind: APIRefuses, Resource: "events", Status: 503, From: at, To: listed, Replica: everyone},
+		Fault{Kind: ConnectionsCut, From: at, To: at, Replica: everyone},
+		Fault{Kind: Compaction, From: listed - time.Second, To: listed - time.Second, Replica: everyone},
+		Fault{Kind: SlowNetwork, Delay: between(r, 5*time.Millisecond, 20*time.Millisecond), From: listed, To: at + time.Minute, Replica: everyone})
+	for _, app := range []int{0, len(p.Apps) - 1} { // Lists have another order than versions.
+		p.Producers = append(p.Producers, ProducerPlan{
+			Style: HandMade, App: app, Start: at, Gap: 10 * time.Millisecond, Writes: 150, Reason: "Storm", Type: "Warning",
+		})
+	}
 }
 
 // metricsNeverEnd reports whether the metrics pipeline hangs until the end, so that the last points

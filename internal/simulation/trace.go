@@ -55,6 +55,7 @@ func (e *environment) served(request apiserver.Request, version int64, object ap
 		var position map[string]string
 		if stored, ok := object.(*corev1.ConfigMap); ok {
 			_ = json.Unmarshal([]byte(stored.Data["streams"]), &position)
+			step.History, _ = strconv.Atoi(stored.Data["history"])
 		}
 		p.replica.env.trace.add(p, traced{Step: step, position: position})
 	case request.Resource == leases && !isRead:

@@ -44,6 +44,22 @@ func (p *Plan) addApps() {
 		}
 		p.Apps = append(p.Apps, app)
 	}
+	p.addCrowd()
+}
+
+// addCrowd adds pods that nothing reports about, in one namespace.
+func (p *Plan) addCrowd() {
+	if p.Namespaces <= fewNamespaces && chance(draw(p.Seed, "crowd", 0), 5) {
+		p.Crowd = 1500
+	}
+}
+
+// createCrowd creates them. They are listed before the pods of apps.
+func (e *environment) createCrowd() {
+	a := &app{plan: e.plan.Apps[0]}
+	for i := range e.plan.Crowd {
+		a.newObject("Pod", fmt.Sprint("aside-", i)).create(e.server)
+	}
 }
 
 // appName names an app. Two apps of different namespaces have one name, unless something of them is

@@ -15,27 +15,19 @@ import (
 // variable is the environment variable that has the number of the mutant to be. Empty or 0: none.
 const variable = "MUTATION"
 
-// generated is a small fault that a program has put into a file. All are compiled into one program,
-// which decides at each place which of them it has: a build for each would take most of the time.
-type generated struct {
-	number int
-	file   string
-	line   int
-	what   string // it does
-}
-
 // insertion is text that a file gets at an offset.
 type insertion struct {
 	offset int
 	text   string
 }
 
-// generator makes all mutants of files.
+// generator makes all mutants of files. They are compiled into one program, which decides at each
+// place which of them it has: a build for each would take most of the time.
 type generator struct {
 	files   *token.FileSet
 	file    string
 	source  []byte
-	mutants []generated
+	mutants []mutant
 
 	prefixes, suffixes []insertion // in the order of the walk: an outer node is before its inner nodes
 }
@@ -171,9 +163,9 @@ func (g *generator) never(e ast.Expr, what string)  { g.wrap(e, what, "(!mutatio
 
 // wrap adds a mutant: text before and after a node, one of which has its number.
 func (g *generator) wrap(n ast.Node, what, before, after string) {
-	m := generated{len(g.mutants) + 1, g.file, g.files.Position(n.Pos()).Line, ""}
+	m := mutant{number: len(g.mutants) + 1}
 	text, _, _ := strings.Cut(g.text(n), "\n")
-	m.what = fmt.Sprintf("%s: %s", text, what)
+	m.file, m.name = g.file, fmt.Sprintf("%s:%d (%d) %s: %s", g.file, g.files.Position(n.Pos()).Line, m.number, text, what)
 	g.mutants = append(g.mutants, m)
 	numbered := func(text string) string { return strings.ReplaceAll(text, "%d", fmt.Sprint(m.number)) }
 	g.prefixes = append(g.prefixes, insertion{g.offset(n.Pos()), numbered(before)})

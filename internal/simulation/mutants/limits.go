@@ -6,13 +6,12 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 )
 
 // smallLimits make the environments reach limits of the receiver that they are too small for. None
 // of them excuses a broken promise. (A small limit of what windows of dedup_interval hold would:
 // they then end early.) The receiver has no setting for them: this costs it nothing.
-var smallLimits = []mutant{
+var smallLimits = []change{
 	{"queues 64 KiB", "internal/queue/queue.go", "openBytes = 4 << 20", "openBytes = 64 << 10"},
 	{"queues 256 KiB as a standby", "internal/queue/queue.go", "closedBytes = 16 << 20", "closedBytes = 256 << 10"},
 	{"takes 7 changes at once", "internal/session/batch.go", "batchChanges = 1000", "batchChanges = 7"},
@@ -31,21 +30,21 @@ var smallLimits = []mutant{
 // runSmall runs environments with all small limits together. It returns an error if one of them
 // breaks a promise.
 func runSmall(ctx context.Context, seeds int) error {
-	s, err := newSearch(ctx, seeds, 0)
+	s, err := newSearch(ctx, map[string]string{}, seeds, 0)
 	if err != nil {
 		return err
 	}
 	defer s.close()
-	binary := filepath.Join(s.directory, "limits.test")
-	if err := s.build(ctx, binary, smallLimits...); err != nil {
+	r, err := s.receiver(map[string]string{}, smallLimits...)
+	if err != nil {
 		return err
 	}
-	r, err := breaks(ctx, binary, 1, seeds)
+	v, err := r.breaks(ctx, 1, seeds, 0)
 	switch {
 	case err != nil:
 		return err
-	case r.found():
-		return fmt.Errorf("with small limits, seed %d breaks %q: %s", r.seeds, r.promise, r.how)
+	case v.promise != "":
+		return fmt.Errorf("with small limits, seed %d breaks %q: %s", v.seed, v.promise, v.how)
 	}
 	fmt.Fprintf(os.Stdout, "%d environments with small limits: all promises are kept\n", seeds)
 	return nil

@@ -4,13 +4,20 @@ package main
 
 import "slices"
 
-// mutants are mistakes that a developer could make, by the part of the receiver that they are in.
-func mutants() []mutant {
+// changes are mistakes that a developer could make, by the part of the receiver that they are in.
+func changes() []change {
 	return slices.Concat(inWatch, inQueue, inLedger, inDedup, inTally, inOutbox, inCheckpoint,
 		inDelivery, inGate, inPosition, inRestore, inResolver, inConversion, inFilters, inLifecycle)
 }
 
-var inWatch = []mutant{
+func mutants() (all []mutant) {
+	for _, c := range changes() {
+		all = append(all, mutant{change: c})
+	}
+	return all
+}
+
+var inWatch = []change{
 	{
 		"does not list again after 410 Gone", "internal/watch/stream.go",
 		`		s.resourceVersion = ""
@@ -40,7 +47,7 @@ var inWatch = []mutant{
 	},
 }
 
-var inQueue = []mutant{
+var inQueue = []change{
 	{
 		"drops what is queued behind the end of a list", "internal/queue/queue.go",
 		"q.changes = q.changes[:left]",
@@ -54,7 +61,7 @@ var inQueue = []mutant{
 	},
 }
 
-var inLedger = []mutant{
+var inLedger = []change{
 	{
 		"forgets a deleted event at once", "internal/memory/ledger/ledger.go",
 		`	l.bury(k, known, last, now)
@@ -94,7 +101,7 @@ var inLedger = []mutant{
 	},
 }
 
-var inDedup = []mutant{
+var inDedup = []change{
 	{
 		"delivers the oldest state that a dedup window holds", "internal/memory/dedup/dedup.go",
 		`		merged.SeenAt = open.held.SeenAt
@@ -121,7 +128,7 @@ var inDedup = []mutant{
 	},
 }
 
-var inTally = []mutant{
+var inTally = []change{
 	{
 		"continues sums whose series have other attributes now", "internal/memory/memory.go",
 		`	if s.Identity != "" && s.Identity != m.config.Identity {`,

@@ -2,7 +2,7 @@
 
 package main
 
-var inOutbox = []mutant{
+var inOutbox = []change{
 	{
 		"does not deliver the outbox at the start", "internal/session/open_checkpoints.go",
 		"if !s.pipeline.deliverOutbox(t, loaded) {",
@@ -28,7 +28,7 @@ var inOutbox = []mutant{
 	},
 }
 
-var inCheckpoint = []mutant{
+var inCheckpoint = []change{
 	{
 		"does not report that another process has taken the storage over", "internal/session/checkpoints.go",
 		"	if errors.Is(err, checkpoint.ErrTakenOver) {\n",
@@ -75,7 +75,7 @@ var inCheckpoint = []mutant{
 	},
 }
 
-var inDelivery = []mutant{
+var inDelivery = []change{
 	{
 		"drops a batch when a retryable error comes", "internal/delivery/delivery.go",
 		"	if r.permanent {",
@@ -96,7 +96,7 @@ var inDelivery = []mutant{
 	},
 }
 
-var inGate = []mutant{
+var inGate = []change{
 	{
 		"drops what the position has not reached", "internal/position/gate.go",
 		"return p.Reached(o.Event.Namespace, event.ResourceVersion(o.Event))",
@@ -122,7 +122,7 @@ var inGate = []mutant{
 	},
 }
 
-var inPosition = []mutant{
+var inPosition = []change{
 	{
 		"does not read the position when it is elected", "internal/position/gate.go",
 		"	g.settings.Positions.Await(ctx)\n",
@@ -171,7 +171,7 @@ var inPosition = []mutant{
 	},
 }
 
-var inRestore = []mutant{
+var inRestore = []change{
 	{
 		"does not notice that the cluster's versions have gone back", "internal/watch/versions.go",
 		"if now == 0 || now >= known {",

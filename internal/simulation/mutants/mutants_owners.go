@@ -2,7 +2,7 @@
 
 package main
 
-var inResolver = []mutant{
+var inResolver = []change{
 	{
 		"does not compare the UIDs of owners", "resolver/chain.go",
 		`return uid == "" || o.UID == uid || o.mirrored == uid`,
@@ -57,7 +57,7 @@ var inResolver = []mutant{
 	},
 }
 
-var inConversion = []mutant{
+var inConversion = []change{
 	{
 		"uses one log.record.uid for two counts", "internal/logrecord/logrecord.go",
 		`string(ev.UID) + "-" + strconv.FormatInt(event.Count(ev), 10)`,
@@ -70,7 +70,7 @@ var inConversion = []mutant{
 	},
 }
 
-var inFilters = []mutant{
+var inFilters = []change{
 	{
 		"lets an included reason beat an excluded one", "internal/filter/filter.go",
 		`if len(f.IncludeReasons) > 0 && !matches(f.IncludeReasons, ev.Reason) {
@@ -87,7 +87,7 @@ var inFilters = []mutant{
 	},
 }
 
-var inLifecycle = []mutant{
+var inLifecycle = []change{
 	{
 		"never reports that it has recovered", "internal/health/status.go",
 		`	delete(s.failing, part)

@@ -12,10 +12,10 @@ import (
 // A change of the code can make a mutant stale, and make mutants is too slow to run at each change.
 func TestEachMutantFitsTheCode(t *testing.T) {
 	t.Chdir("../../..") // to go.mod, where the runner is started
-	require.NoError(t, checkTexts(mutants()))
+	require.NoError(t, checkTexts(changes()))
 	require.NoError(t, checkTexts(smallLimits))
 	names := map[string]bool{}
-	for _, m := range mutants() {
+	for _, m := range changes() {
 		assert.False(t, names[m.name], "two mutants have the name %q", m.name)
 		names[m.name] = true
 		assert.NotEqual(t, m.from, m.to, m.name)

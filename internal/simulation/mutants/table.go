@@ -9,25 +9,22 @@ import (
 )
 
 // table writes the results in Markdown.
-func table(results []result) string {
+func table(results []*result) string {
 	var b strings.Builder
-	b.WriteString("| fault put into the receiver: it … | promise that broke | seeds needed |\n")
+	b.WriteString("| fault put into the receiver: it … | promise that broke, or test that failed | seeds needed |\n")
 	b.WriteString("|---|---|--:|\n")
 	for _, r := range results {
-		promise, seeds := r.promise, fmt.Sprint(r.seeds)
-		if !r.found() {
-			promise, seeds = "**none**", fmt.Sprintf("not found in %d", r.seeds)
+		by := r.by
+		if by == "" {
+			by = "**" + r.String() + "**"
 		}
-		if r.err != nil {
-			seeds = r.err.Error()
-		}
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", cell(r.mutant.name), cell(promise), seeds)
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", cell(r.mutant.name), cell(by), r.seeds)
 	}
 	return b.String()
 }
 
-// cell escapes what would end a cell.
-func cell(text string) string { return strings.ReplaceAll(text, "|", "\\|") }
+// cell escapes what would end a cell, or its row.
+func cell(text string) string { return strings.NewReplacer("|", "\\|", "\n", " ").Replace(text) }
 
 const (
 	begin = "<!-- mutants: begin -->\n"

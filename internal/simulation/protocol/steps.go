@@ -39,6 +39,7 @@ type Step struct {
 	Kind              Kind
 	Replica           int
 	Version, Position int64
+	History           int // of Position, in a trace
 	Fails             bool
 	// Events are the indexes of what a record reports: of Deliver in a trace.
 	Events []int

@@ -55,6 +55,9 @@ func (s *State) follow(step Step) error {
 			err = s.Apply(step)
 		}
 	case Publish:
+		if step.History > r.History {
+			r.endHistory()
+		}
 		if err = s.deliverUpTo(r, step.Position); err == nil {
 			err = s.Apply(step)
 		}
@@ -62,8 +65,8 @@ func (s *State) follow(step Step) error {
 		err = s.Apply(step)
 	}
 	isOfPosition := step.Kind == Start && !step.Fails || step.Kind == Read || step.Kind == Publish
-	if err == nil && isOfPosition && step.Position != s.Position {
-		err = fmt.Errorf("the position is %d, and not %d", s.Position, step.Position)
+	if err == nil && isOfPosition && (step.Position != s.Position || step.History != s.History) {
+		err = fmt.Errorf("the position is %d of history %d, and not %d of %d", s.Position, s.History, step.Position, step.History)
 	}
 	return err
 }
@@ -101,8 +104,8 @@ func (s *State) followElect(step Step) error {
 	}
 	err := s.Apply(Step{Kind: Begin, Replica: step.Replica, Fails: true})
 	if r := &s.Replicas[step.Replica]; err == nil && r.From > r.Seen {
-		r.Perhaps = max(r.Perhaps, r.From) // Whether it takes the position for void cannot be seen.
-		r.endHistory()
+		// Whether it takes the position for void cannot be seen before it publishes its own.
+		r.Perhaps, r.From = max(r.Perhaps, r.From), 0
 	}
 	return err
 }
