@@ -38,12 +38,13 @@ const (
 type circuit struct {
 	failures int        // consecutive ones
 	failure  Resolution // the last one
+	opened   time.Time  // the last time; what becomes of earlier reads counts only if they are answered
 	timer    *time.Timer
 	wanted   target // the last object that was read, or that callers wanted
 	// rereading is set while an object is read again that no caller waits for.
 	rereading bool
 
-	inFlight int
+	inFlight int           // reads since the circuit was opened
 	since    time.Time     // when the last answer came, or when the first of these reads was sent
 	slowest  time.Duration // answer
 	answered time.Time     // when the newest consistent read was sent that was answered
@@ -120,14 +121,17 @@ func (c *circuits) end(t target, sentAt time.Time, o outcome) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	of, now := c.kinds[t.kind.Name], time.Now()
-	of.inFlight--
+	isCounted := sentAt.After(of.opened)
+	if isCounted {
+		of.inFlight--
+	}
 	switch {
 	case o.works:
 		of.failures, of.since, of.slowest = 0, now, max(now.Sub(sentAt), of.slowest-of.slowest/fade)
 		if o.isConsistent && sentAt.After(of.answered) {
 			of.answered = sentAt
 		}
-	case o.failure != "":
+	case o.failure != "" && isCounted:
 		c.failLocked(of, o.failure, 1)
 	}
 	if of.inFlight > 0 {
@@ -146,6 +150,7 @@ func (c *circuits) failLocked(of *circuit, failure Resolution, n int) {
 	of.failures, of.failure = of.failures+n, failure
 	if of.isOpen() && !wasOpen {
 		reached.State("lookups of a kind are not worth waiting for")
+		of.opened, of.inFlight = time.Now(), 0
 		of.timer.Reset(openFor)
 		kind := of.wanted.kind.Name
 		c.background.run(func() { c.opened(kind, failure) })

@@ -602,3 +602,29 @@ func TestDiscoveryThatHangs(t *testing.T) {
 		require.Zero(t, time.Since(begun))
 	})
 }
+
+// Requests that hang go on to hang when their kind works again.
+func TestAKindThatWorksAgainWhileFormerReadsHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		api.Delay = time.Millisecond
+		pods, things := withCustomOwners(api, 40)
+		api.Put(node)
+		r := inMemory(t, api, resolver.Config{})
+		requireComplete(t, r.Resolve(t.Context(), []resolver.Reference{refTo(node)}))
+		hang := make(chan struct{})
+		defer close(hang)
+		for _, path := range things {
+			api.Fail(path, apitest.Fault{Hang: hang})
+		}
+		require.Equal(t, resolver.Timeout, r.Resolve(t.Context(), pods[:5])[0].Resolution)
+		for _, path := range things {
+			api.Heal(path)
+		}
+		time.Sleep(6 * time.Second)
+		for i := 5; i < len(pods); i += 5 { // until after their timeout, 10 s
+			requireComplete(t, r.Resolve(t.Context(), pods[i:i+5]))
+			time.Sleep(time.Second)
+		}
+	})
+}
