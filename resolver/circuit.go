@@ -33,14 +33,18 @@ const (
 //
 //	closed    Callers wait for the reads of the kind. While there are any, the timer fires when none
 //	          of them has been answered for a while: the kind may hang (judgeLocked).
-//	open      Callers get an answer immediately. The timer fires every 5 s: one object is read. The
-//	          answer to any read closes the circuit.
+//	open      Callers get an answer immediately. The timer fires every 5 s: one object is read, in turn
+//	          one that was answered before, and one that callers want: a single object may be
+//	          unreadable. The answer to any read closes the circuit.
 type circuit struct {
 	failures int        // consecutive ones
 	failure  Resolution // the last one
 	opened   time.Time  // the last time; what becomes of earlier reads counts only if they are answered
 	timer    *time.Timer
 	wanted   target // the last object that was read, or that callers wanted
+	sample   target // the last object whose read was answered; zero: there is none
+	// tried is set if the sample was read last of the two, since the circuit was opened.
+	tried bool
 	// rereading is set while an object is read again that no caller waits for.
 	rereading bool
 
@@ -127,6 +131,7 @@ func (c *circuits) end(t target, sentAt time.Time, o outcome) {
 	}
 	switch {
 	case o.works:
+		of.sample = t
 		of.failures, of.since, of.slowest = 0, now, max(now.Sub(sentAt), of.slowest-of.slowest/fade)
 		if o.isConsistent && sentAt.After(of.answered) {
 			of.answered = sentAt
@@ -150,7 +155,7 @@ func (c *circuits) failLocked(of *circuit, failure Resolution, n int) {
 	of.failures, of.failure = of.failures+n, failure
 	if of.isOpen() && !wasOpen {
 		reached.State("lookups of a kind are not worth waiting for")
-		of.opened, of.inFlight = time.Now(), 0
+		of.opened, of.inFlight, of.tried = time.Now(), 0, false
 		of.timer.Reset(openFor)
 		kind := of.wanted.kind.Name
 		c.background.run(func() { c.opened(kind, failure) })
@@ -207,6 +212,9 @@ func (c *circuits) rereadLocked(of *circuit) {
 		return
 	}
 	t := of.wanted
+	if of.tried = !of.tried && of.sample.kind != nil; of.tried {
+		t = of.sample
+	}
 	of.rereading = c.background.run(func() {
 		c.reread(t)
 		c.mu.Lock()
