@@ -149,6 +149,7 @@ func TestALeaderPublishesHowFarItHasDelivered(t *testing.T) {
 
 func TestThePositionOfAQuietStreamFollowsBookmarks(t *testing.T) {
 	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		api.WithBookmarks()
 		a := newReplica(t, api, nil, "start_at: beginning")
 		a.elect()
 		api.Put(eventNamed("one", 1))

@@ -13,10 +13,10 @@ import (
 func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) { return roundTrip(s, r) }
 
 // RoundTrip implements http.RoundTripper, without a network.
-func (a *Objects) RoundTrip(r *http.Request) (*http.Response, error) { return roundTrip(a, r) }
+func (o *Objects) RoundTrip(r *http.Request) (*http.Response, error) { return roundTrip(o, r) }
 
 // CloseIdleConnections does nothing: there are none.
-func (a *Objects) CloseIdleConnections() {}
+func (o *Objects) CloseIdleConnections() {}
 
 func roundTrip(handler http.Handler, r *http.Request) (*http.Response, error) {
 	reader, writer := io.Pipe()
@@ -28,14 +28,27 @@ func roundTrip(handler http.Handler, r *http.Request) (*http.Response, error) {
 	stop := context.AfterFunc(r.Context(), func() { _ = reader.CloseWithError(r.Context().Err()) })
 	go func() {
 		defer stop()
+		defer func() {
+			broken := recover()
+			if broken != nil && broken != http.ErrAbortHandler {
+				panic(broken)
+			}
+			if broken == nil {
+				a.WriteHeader(http.StatusOK)
+				_ = writer.Close()
+			}
+			_ = writer.CloseWithError(io.ErrUnexpectedEOF)
+			a.once.Do(func() { close(a.began) })
+		}()
 		handler.ServeHTTP(a, request)
-		a.WriteHeader(http.StatusOK)
-		_ = writer.Close()
 	}()
 	select {
 	case <-a.began:
 	case <-r.Context().Done():
 		return nil, r.Context().Err()
+	}
+	if a.code == 0 {
+		return nil, io.ErrUnexpectedEOF
 	}
 	return &http.Response{
 		StatusCode: a.code, Status: http.StatusText(a.code), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -48,7 +61,7 @@ type answer struct {
 	header http.Header
 	once   sync.Once
 	began  chan struct{} // closed when the code and the header are final
-	code   int
+	code   int           // 0: the connection broke before
 	body   *io.PipeWriter
 }
 

@@ -36,7 +36,7 @@ func TestABackupIsRestored(t *testing.T) {
 		api.Put(counted("a", 1))
 		backup := api.Version()
 		o := start(t, api, queue, watch.Config{Versions: watch.NewVersions(clientOf(t, api), 0)})
-		assert.Equal(t, []string{"began", "listed a=1", "ended at 2"}, changes(queue))
+		assert.Equal(t, []string{"began", "listed a=1", "ended at 3"}, changes(queue))
 		api.Put(counted("a", 2))
 		api.Put(counted("b", 1))
 		assert.Equal(t, []string{"changed a=2", "changed b=1"}, changes(queue))
@@ -51,7 +51,7 @@ func TestABackupIsRestored(t *testing.T) {
 		api.Restore(backup)
 		api.Cut()
 		time.Sleep(time.Minute)
-		assert.Equal(t, []string{"restored", "began", "listed a=1", "ended at 2"}, changes(queue))
+		assert.Equal(t, []string{"restored", "began", "listed a=1", "ended at 3"}, changes(queue))
 		api.Put(counted("a", 2))
 		assert.Equal(t, []string{"changed a=2"}, changes(queue))
 
@@ -59,7 +59,7 @@ func TestABackupIsRestored(t *testing.T) {
 		api.Cut()
 		time.Sleep(time.Minute)
 		assert.Empty(t, changes(queue), "the versions continue from the restored one")
-		assert.Equal(t, []string{": 4 to 2"}, o.wentBack)
+		assert.Equal(t, []string{": 5 to 3"}, o.wentBack)
 	})
 }
 
@@ -68,8 +68,8 @@ func TestAVersionOfACheckpointIsCompared(t *testing.T) {
 		version string
 		want    []string
 	}{
-		"that exists":             {"2", []string{"changed b=1"}},
-		"that does not exist yet": {"9", []string{"restored", "began", "listed a=1", "listed b=1", "ended at 3"}},
+		"that exists":             {"3", []string{"changed b=1"}},
+		"that does not exist yet": {"9", []string{"restored", "began", "listed a=1", "listed b=1", "ended at 4"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -89,19 +89,20 @@ func TestAllStreamsListWhenOneDetectsARestore(t *testing.T) {
 		api, queue := apitest.NewInMemory(t), queue.New(1000)
 		versions, o := watch.NewVersions(clientOf(t, api), 0), &observer{}
 		start(t, api, queue, watch.Config{Namespace: "ns", Versions: versions, Observer: o})
-		assert.Equal(t, []string{"ns began", "ns ended at 1"}, changes(queue))
+		assert.Equal(t, []string{"ns began", "ns ended at 2"}, changes(queue))
+		backup := api.Version()
 		api.Put(counted("a", 1))
 		assert.Equal(t, []string{"ns changed a=1"}, changes(queue))
-		api.Restore("1")
+		api.Restore(backup)
 		time.Sleep(time.Minute)
 		assert.Empty(t, changes(queue), "a stream that is connected does not notice")
 
-		start(t, api, queue, watch.Config{Namespace: "other", ResourceVersion: "2", Versions: versions, Observer: o})
+		start(t, api, queue, watch.Config{Namespace: "other", ResourceVersion: "3", Versions: versions, Observer: o})
 		time.Sleep(time.Minute)
 		assert.ElementsMatch(t, []string{
-			"ns restored", "ns began", "ns ended at 1", "other restored", "other began", "other ended at 1",
+			"ns restored", "ns began", "ns ended at 2", "other restored", "other began", "other ended at 2",
 		}, changes(queue))
-		assert.Equal(t, []string{"other: 2 to 1"}, o.wentBack, "once for all streams")
+		assert.Equal(t, []string{"other: 3 to 2"}, o.wentBack, "once for all streams")
 		assert.Equal(t, []watch.Cause{watch.Expired}, o.seen())
 	})
 }
@@ -137,7 +138,7 @@ func TestAnAnswerToAnOlderRequestIsNotUsed(t *testing.T) {
 			return 0
 		})
 		for range 2 {
-			start(t, api, queue, watch.Config{ResourceVersion: "1", Versions: versions})
+			start(t, api, queue, watch.Config{ResourceVersion: "2", Versions: versions})
 			time.Sleep(time.Second)
 		}
 		assert.EqualValues(t, 2, asked.Load())
@@ -160,7 +161,7 @@ func TestAVersionThatCannotBeReadIsAFailedConnection(t *testing.T) {
 					}
 					return 0
 				})
-				o := start(t, api, queue, watch.Config{ResourceVersion: "1", Versions: watch.NewVersions(clientOf(t, api), 0)})
+				o := start(t, api, queue, watch.Config{ResourceVersion: "2", Versions: watch.NewVersions(clientOf(t, api), 0)})
 				time.Sleep(5 * time.Minute)
 				assert.Contains(t, o.seen(), cause)
 				assert.Zero(t, number(api.Requests(), "watch"))
@@ -183,9 +184,9 @@ func TestAPermissionThatOneNamespaceLacksDoesNotConcernAnother(t *testing.T) {
 			return 0
 		})
 		versions := watch.NewVersions(clientOf(t, api), 0)
-		start(t, api, queue, watch.Config{Namespace: "secret", ResourceVersion: "1", Versions: versions})
+		start(t, api, queue, watch.Config{Namespace: "secret", ResourceVersion: "2", Versions: versions})
 		synctest.Wait() // so that the request is that of this stream
-		o := start(t, api, queue, watch.Config{Namespace: "ns", ResourceVersion: "1", Versions: versions})
+		o := start(t, api, queue, watch.Config{Namespace: "ns", ResourceVersion: "2", Versions: versions})
 		time.Sleep(time.Minute)
 		assert.Equal(t, []string{"ns changed a=1"}, changes(queue))
 		assert.Empty(t, o.seen())
