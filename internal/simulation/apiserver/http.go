@@ -317,6 +317,7 @@ func (s *Server) createOrUpdate(c *call, object Object) (r *record, code int, er
 	switch {
 	case c.Verb == "create" || !exists && (isLease || isEvent):
 		object.SetUID("")
+		object.SetCreationTimestamp(metav1.Time{})
 		r, err = s.create(c.table, object)
 		return r, http.StatusCreated, err
 	case isLease && object.GetResourceVersion() == "":

@@ -170,7 +170,8 @@ func ConnContext(ctx context.Context, conn net.Conn) context.Context {
 	return ctx
 }
 
-// Create stores a copy of a new object and returns another with the fields that the server sets.
+// Create stores a copy of a new object and returns another with the fields that the server sets. A
+// UID and a creation time that the object has are kept, unlike those of clients.
 func (s *Server) Create(gr schema.GroupResource, object Object) (Object, error) {
 	return s.change(gr, object, s.create)
 }
