@@ -9,6 +9,12 @@ import (
 	"sync"
 )
 
+// InMemory is a connection to a server, without a network.
+type InMemory struct{ http.Handler }
+
+// RoundTrip implements http.RoundTripper.
+func (m InMemory) RoundTrip(r *http.Request) (*http.Response, error) { return roundTrip(m, r) }
+
 // RoundTrip implements http.RoundTripper, without a network.
 func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) { return roundTrip(s, r) }
 

@@ -149,6 +149,8 @@ func (s *Server) decide(c *call) {
 
 func (s *Server) serve(c *call) error {
 	switch {
+	case c.answer.Err != nil:
+		return c.answer.Err
 	case c.answer.Status != 0:
 		seconds := int((c.answer.RetryAfter + time.Second - 1) / time.Second)
 		return apierrors.NewGenericServerResponse(c.answer.Status, c.Verb, c.Resource, c.Name,

@@ -68,6 +68,7 @@ type Answer struct {
 	Hang       bool          // no answer until the client leaves
 	Status     int           // refuses with this HTTP status
 	RetryAfter time.Duration // header Retry-After of a refusal
+	Err        error         // refuses with this error
 	LoseAnswer bool          // act, and break the connection without an answer
 	// break a watch's connection after this number of messages; 0: do not
 	CutAfter      int
