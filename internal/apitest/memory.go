@@ -4,6 +4,7 @@ package apitest
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"sync"
@@ -34,18 +35,7 @@ func roundTrip(handler http.Handler, r *http.Request) (*http.Response, error) {
 	stop := context.AfterFunc(r.Context(), func() { _ = reader.CloseWithError(r.Context().Err()) })
 	go func() {
 		defer stop()
-		defer func() {
-			broken := recover()
-			if broken != nil && broken != http.ErrAbortHandler {
-				panic(broken)
-			}
-			if broken == nil {
-				a.WriteHeader(http.StatusOK)
-				_ = writer.Close()
-			}
-			_ = writer.CloseWithError(io.ErrUnexpectedEOF)
-			a.once.Do(func() { close(a.began) })
-		}()
+		defer func() { a.end(recover()) }()
 		handler.ServeHTTP(a, request)
 	}()
 	select {
@@ -86,3 +76,17 @@ func (a *answer) Write(b []byte) (int, error) {
 }
 
 func (a *answer) Flush() { a.WriteHeader(http.StatusOK) }
+
+// end completes the answer, or breaks the connection as a server does whose handler aborts.
+func (a *answer) end(panicked any) {
+	if panicked == nil {
+		a.WriteHeader(http.StatusOK)
+		_ = a.body.Close()
+		return
+	}
+	if err, ok := panicked.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
+		panic(panicked)
+	}
+	_ = a.body.CloseWithError(io.ErrUnexpectedEOF)
+	a.once.Do(func() { close(a.began) })
+}
