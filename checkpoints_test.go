@@ -87,6 +87,7 @@ func TestAResumedWatchDoesNotList(t *testing.T) {
 
 func TestTheCheckpointOfAQuietStreamFollowsBookmarks(t *testing.T) {
 	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		api.WithBookmarks()
 		on := newDisk()
 		first := launch(t, api, options{disk: on})
 		settle()
@@ -1079,7 +1080,6 @@ func (p *process) ownersOf(t *testing.T, event string) string {
 // happened meanwhile.
 func afterAKill(t *testing.T, api *apitest.Server, config string, meanwhile func(*apitest.Objects)) *process {
 	t.Helper()
-	api.Objects = apitest.NewObjectsInMemory()
 	api.Objects.Put(storedPod, storedReplicaSet, storedDeployment)
 	on := newDisk()
 	first := launch(t, api, options{disk: on})
@@ -1182,7 +1182,6 @@ var podMetrics = apitest.Object{
 
 func TestAnObjectWithoutAUIDCostsTheCheckpointNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, api *apitest.Server) {
-		api.Objects = apitest.NewObjectsInMemory()
 		api.Objects.Serve(podMetrics.APIVersion, podMetrics.Kind, "pods", true)
 		api.Objects.Put(podMetrics)
 		on := newDisk()

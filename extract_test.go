@@ -34,9 +34,8 @@ extract:
     - {tag_name: "run.$1", key_regex: "ci/(.*)", from: event}
 `
 
-// taggedObjects are a Deployment with a pod, the Namespace, and two Nodes.
-func taggedObjects() *apitest.Objects {
-	api := apitest.NewObjectsInMemory()
+// putTaggedObjects puts a Deployment with a pod, the Namespace, and two Nodes.
+func putTaggedObjects(api *apitest.Objects) {
 	deployment := apitest.Object{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "ns", Name: "fe", UID: "fe-uid"}
 	pod := apitest.Object{APIVersion: "v1", Kind: "Pod", Namespace: "ns", Name: "pod", UID: "pod-uid", Labels: map[string]string{"app": "fe"}}
 	pod.Owners = append(pod.Owners, apitest.OwnedBy(deployment, true))
@@ -45,7 +44,6 @@ func taggedObjects() *apitest.Objects {
 		apitest.Object{APIVersion: "v1", Kind: "Node", Name: "node-1", UID: "n1", Labels: map[string]string{"topology.kubernetes.io/zone": "z1"}},
 		apitest.Object{APIVersion: "v1", Kind: "Node", Name: "node-2", UID: "n2", Labels: map[string]string{"topology.kubernetes.io/zone": "z2"}},
 	)
-	return api
 }
 
 // taggedEvent is a pod's event of a node's kubelet.
@@ -81,7 +79,7 @@ func (p *pipeline) eachRecord(do func(resource map[string]any, record plog.LogRe
 
 func TestTagsOfTheNamespaceTheNodeAndTheEvent(t *testing.T) {
 	inBubble(t, func(t *testing.T, api *apitest.Server) {
-		api.Objects = taggedObjects()
+		putTaggedObjects(api.Objects)
 		api.Put(taggedEvent("a", 1, "node-1"))
 		api.Put(taggedEvent("b", 2, "node-2"))
 		p := launch(t, api, options{config: extractsAll})
@@ -106,7 +104,6 @@ func TestTagsOfTheNamespaceTheNodeAndTheEvent(t *testing.T) {
 // trace context.
 func TestTheServiceIsKnownAfterAKill(t *testing.T) {
 	inBubble(t, func(t *testing.T, api *apitest.Server) {
-		api.Objects = apitest.NewObjectsInMemory()
 		pod := apitest.Object{
 			APIVersion: "v1", Kind: "Pod", Namespace: "ns", Name: "pod", UID: "pod-uid",
 			Labels: map[string]string{"app.kubernetes.io/version": "1.2"},
@@ -148,7 +145,7 @@ func ofContainer(name, container string) *corev1.Event {
 
 func TestWithoutOwnersOnlyTheEventHasTags(t *testing.T) {
 	inBubble(t, func(t *testing.T, api *apitest.Server) {
-		api.Objects = taggedObjects()
+		putTaggedObjects(api.Objects)
 		api.Put(taggedEvent("a", 1, "node-1"))
 		p := launch(t, api, options{config: extractsAll + "\nowners: {enabled: false}"})
 		p.awaitRecords(t, "a+1")
@@ -163,7 +160,7 @@ func TestWithoutOwnersOnlyTheEventHasTags(t *testing.T) {
 // TestTagsOfAWindowSurviveAKill: the checkpoint has the held event with its labels and annotations.
 func TestTagsOfAWindowSurviveAKill(t *testing.T) {
 	inBubble(t, func(t *testing.T, api *apitest.Server) {
-		api.Objects = taggedObjects()
+		putTaggedObjects(api.Objects)
 		on, config := newDisk(), extractsAll+"\ndedup_interval: 5m"
 		api.Put(taggedEvent("a", 1, "node-1"))
 		first := launch(t, api, options{config: config, disk: on})
@@ -185,7 +182,7 @@ func TestTagsOfAWindowSurviveAKill(t *testing.T) {
 
 func TestMissingPermissionsForTagsAreNamedOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, api *apitest.Server) {
-		api.Objects = taggedObjects()
+		putTaggedObjects(api.Objects)
 		forbidden := apitest.Fault{Status: http.StatusForbidden}
 		for _, path := range []string{"/api/v1/namespaces", "/api/v1/nodes"} {
 			api.Objects.Fail(path+"?list", forbidden)
@@ -252,7 +249,6 @@ metrics:
   k8s.event.occurrences: {attributes: [k8s.namespace.name, k8s.event.type]}
 `
 	inBubble(t, func(t *testing.T, api *apitest.Server) {
-		api.Objects = apitest.NewObjectsInMemory()
 		for _, name := range []string{"a", "b"} {
 			deployment := apitest.Object{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "ns", Name: name, UID: name, Labels: map[string]string{"tilt-manifest": "app"}}
 			pod := apitest.Object{APIVersion: "v1", Kind: "Pod", Namespace: "ns", Name: name, UID: "pod-" + name}
@@ -308,7 +304,6 @@ func TestRecordsThatAreSwitchedOffAreNotEmitted(t *testing.T) {
 // The label team is the pod's or the Deployment's: key_regex finds it first or last.
 func TestTagsInAnotherOrderAreTheSameSeries(t *testing.T) {
 	inBubble(t, func(t *testing.T, api *apitest.Server) {
-		api.Objects = apitest.NewObjectsInMemory()
 		d := apitest.Object{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "ns", Name: "fe", UID: "fe-uid", Labels: map[string]string{"app": "x", "team": "y"}}
 		a := apitest.Object{APIVersion: "v1", Kind: "Pod", Namespace: "ns", Name: "a", UID: "a-uid", Labels: map[string]string{"team": "y"}}
 		b := apitest.Object{APIVersion: "v1", Kind: "Pod", Namespace: "ns", Name: "b", UID: "b-uid"}

@@ -51,7 +51,7 @@ var startedAt = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 // emits.
 func (r recording) emit(t *testing.T) (logs plog.Logs, metrics pmetric.Metrics) {
 	inBubble(t, func(t *testing.T, api *apitest.Server) {
-		api.Objects = r.server()
+		r.put(api.Objects)
 		time.Sleep(time.Until(startedAt))
 		p := launch(t, api, options{disk: newDisk(), interval: time.Minute})
 		time.Sleep(time.Second) // The first list is complete.
@@ -97,12 +97,12 @@ func joined(batches []plog.Logs) plog.Logs {
 	return all
 }
 
-// server returns an API server that has the objects.
-func (r recording) server() *apitest.Objects {
+// put puts the objects, or the chain.
+func (r recording) put(api *apitest.Objects) {
 	if len(r.Chain) > 0 {
-		return r.serverOfChain()
+		r.putChain(api)
+		return
 	}
-	api := apitest.NewObjectsInMemory()
 	for _, o := range r.Objects {
 		api.Serve(o.APIVersion, o.Kind, strings.ToLower(o.Kind)+"s", o.Namespace != "")
 		api.Put(apitest.Object{
@@ -110,13 +110,11 @@ func (r recording) server() *apitest.Objects {
 			Labels: o.Labels, Annotations: o.Annotations, Owners: o.OwnerReferences,
 		})
 	}
-	return api
 }
 
-// serverOfChain returns an API server that has the chain. The resolution decides what it answers
-// about the end of the chain.
-func (r recording) serverOfChain() *apitest.Objects {
-	api := apitest.NewObjectsInMemory()
+// putChain puts the chain. The resolution decides what the API server answers about the end of the
+// chain.
+func (r recording) putChain(api *apitest.Objects) {
 	chain := make([]apitest.Object, len(r.Chain))
 	for i, o := range slices.Backward(r.Chain) {
 		chain[i] = apitest.Object{
@@ -138,7 +136,6 @@ func (r recording) serverOfChain() *apitest.Objects {
 	if r.Resolution == resolver.Forbidden {
 		api.Fail(api.Path(chain[len(chain)-1]), apitest.Fault{Status: http.StatusForbidden})
 	}
-	return api
 }
 
 func recordings(t *testing.T) map[string]recording {

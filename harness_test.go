@@ -35,6 +35,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadatatest"
+	"github.com/kubeevents/kubeeventsreceiver/internal/simulation/apiserver"
 )
 
 // inBubble runs a test against a fake API server, without a network and with a simulated clock.
@@ -68,7 +69,7 @@ func inBubble(t *testing.T, test func(t *testing.T, api *apitest.Server)) {
 type pipes chan net.Conn
 
 func (p pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	near, far := apitest.Pipe()
+	near, far := apiserver.Pipe()
 	select {
 	case p <- far:
 		return near, nil

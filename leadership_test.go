@@ -91,6 +91,14 @@ func newReplica(t *testing.T, api *apitest.Server, on *disk, config string) *pro
 	return launch(t, api, options{config: config, disk: on, vote: newVote()})
 }
 
+// electAndDeliver lets the process lead, and waits until it has delivered an event of this name.
+func (p *process) electAndDeliver(t *testing.T, api *apitest.Server, name string) {
+	t.Helper()
+	p.elect()
+	api.Put(eventNamed(name, 1))
+	p.awaitRecords(t, name+"+1")
+}
+
 // published is the position of the leader's cluster-wide stream; empty if there is none.
 func published(api *apitest.Server) string {
 	streams := api.ConfigMap(leaseNamespace, positionName)["streams"]
@@ -149,10 +157,9 @@ func TestALeaderPublishesHowFarItHasDelivered(t *testing.T) {
 
 func TestThePositionOfAQuietStreamFollowsBookmarks(t *testing.T) {
 	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		api.WithBookmarks()
 		a := newReplica(t, api, nil, "start_at: beginning")
-		a.elect()
-		api.Put(eventNamed("one", 1))
-		a.awaitRecords(t, "one+1")
+		a.electAndDeliver(t, api, "one")
 		api.Bookmark()
 		settle()
 		assert.Equal(t, api.Version(), published(api))
@@ -220,9 +227,7 @@ func TestAStandbyKeepsWhatTheLeaderHasNotDeliveredHoweverLongItLags(t *testing.T
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, api *apitest.Server) {
 				a, b := newReplicas(t, api, nil, "start_at: beginning")
-				a.elect()
-				api.Put(eventNamed("before", 1))
-				a.awaitRecords(t, "before+1")
+				a.electAndDeliver(t, api, "before")
 				a.logs.reject(errors.New("the queue is full"))
 				var want []string
 				for i := range 20 {
@@ -277,9 +282,7 @@ func TestEventsThatWaitForALeaderStayInTheAPIServer(t *testing.T) {
 func TestWhatALeaderDeliversAfterItsLastPositionIsRepeatedWhenItDies(t *testing.T) {
 	inBubble(t, func(t *testing.T, api *apitest.Server) {
 		a, b := newReplicas(t, api, nil, "start_at: beginning")
-		a.elect()
-		api.Put(eventNamed("before", 1))
-		a.awaitRecords(t, "before+1")
+		a.electAndDeliver(t, api, "before")
 		api.RefuseConfigMaps(func(verb string) int {
 			if verb == "get" {
 				return 0
@@ -392,9 +395,7 @@ func TestAProcessThatFindsAPositionStartsExactlyThere(t *testing.T) {
 		t.Run(startAt, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, api *apitest.Server) {
 				a := newReplica(t, api, nil, "start_at: beginning")
-				a.elect()
-				api.Put(eventNamed("one", 1))
-				a.awaitRecords(t, "one+1")
+				a.electAndDeliver(t, api, "one")
 				a.stop()
 				for i := range 3 {
 					api.Put(eventNamed("one", int32(i+2)))
@@ -466,9 +467,7 @@ func TestAVoidPositionIsReplaced(t *testing.T) {
 				assert.Equal(t, api.Version(), published(api))
 				assert.Equal(t, "cluster-uid", api.ConfigMap(leaseNamespace, positionName)["cluster"])
 				a.stop()
-				b.elect()
-				api.Put(eventNamed("three", 1))
-				b.awaitRecords(t, "three+1")
+				b.electAndDeliver(t, api, "three")
 			})
 		})
 	}
@@ -500,9 +499,7 @@ func TestAPositionThatAFormerLeaderPublishesAfterARestoreIsReplaced(t *testing.T
 func TestARestoredEtcdMakesThePositionVoid(t *testing.T) {
 	inBubble(t, func(t *testing.T, api *apitest.Server) {
 		a, b := newReplicas(t, api, nil, "start_at: beginning")
-		a.elect()
-		api.Put(eventNamed("one", 1))
-		a.awaitRecords(t, "one+1")
+		a.electAndDeliver(t, api, "one")
 		backup := api.Version()
 		for i := range 50 {
 			api.Put(eventNamed("one", int32(i+2)))
@@ -517,9 +514,7 @@ func TestARestoredEtcdMakesThePositionVoid(t *testing.T) {
 		assert.Contains(t, a.logs.names(), "two+1")
 		assert.Equal(t, api.Version(), published(api), "it is lower than before")
 		a.depose()
-		b.elect()
-		api.Put(eventNamed("three", 1))
-		b.awaitRecords(t, "three+1")
+		b.electAndDeliver(t, api, "three")
 	})
 }
 
@@ -815,9 +810,7 @@ func TestAPositionThatCannotBeDecodedDropsNothingAndIsNotOverwritten(t *testing.
 		garbage := map[string]string{"cluster": "cluster-uid", "streams": "12"}
 		api.PutConfigMap(leaseNamespace, positionName, garbage)
 		a := newReplica(t, api, nil, "start_at: beginning")
-		a.elect()
-		api.Put(eventNamed("one", 1))
-		a.awaitRecords(t, "one+1")
+		a.electAndDeliver(t, api, "one")
 		_, text := a.host.status()
 		assert.Contains(t, text, "delete the ConfigMap")
 		assert.Equal(t, garbage, api.ConfigMap(leaseNamespace, positionName))
@@ -918,9 +911,7 @@ func TestWhileItIsNotCertainWhoLeadsNothingIsWritten(t *testing.T) {
 	inBubble(t, func(t *testing.T, api *apitest.Server) {
 		on := newDisk()
 		a := newReplica(t, api, on, "start_at: beginning")
-		a.elect()
-		api.Put(eventNamed("one", 1))
-		a.awaitRecords(t, "one+1")
+		a.electAndDeliver(t, api, "one")
 		on.fail(nil, errDisk)
 		api.Put(eventNamed("two", 1))
 		a.awaitRecords(t, "one+1", "two+1")
@@ -990,9 +981,7 @@ func TestAWindowThatOutlivesARestoreHoldsThePositionBack(t *testing.T) {
 	inBubble(t, func(t *testing.T, api *apitest.Server) {
 		const config = "{start_at: beginning, dedup_interval: 1m}"
 		a, b := newReplicas(t, api, nil, config)
-		a.elect()
-		api.Put(eventNamed("one", 1))
-		a.awaitRecords(t, "one+1")
+		a.electAndDeliver(t, api, "one")
 		backup := api.Version()
 		for range 20 {
 			api.Put(eventNamed("another", 1)) // So that the versions from here on are far above the backup's.
@@ -1016,9 +1005,7 @@ func TestAStandbyWhoseQueueIsStalledNoticesARestore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, api *apitest.Server) {
 				a, b := newReplicas(t, api, nil, "start_at: beginning")
-				a.elect()
-				api.Put(eventNamed("before", 1))
-				a.awaitRecords(t, "before+1")
+				a.electAndDeliver(t, api, "before")
 				backup := api.Version()
 				a.logs.reject(errors.New("the queue is full"))
 				for i := range 200 {
@@ -1048,9 +1035,7 @@ func TestAStandbyWhoseQueueIsStalledNoticesARestore(t *testing.T) {
 func TestANewLeaderDeliversWhatTheRestoredClusterHas(t *testing.T) {
 	inBubble(t, func(t *testing.T, api *apitest.Server) {
 		a, b := newReplicas(t, api, nil, "start_at: beginning")
-		a.elect()
-		api.Put(eventNamed("one", 1))
-		a.awaitRecords(t, "one+1")
+		a.electAndDeliver(t, api, "one")
 		a.logs.reject(errors.New("the queue is full"))
 		api.Put(eventNamed("one", 2))
 		settle()
@@ -1072,9 +1057,7 @@ func TestANewLeaderDeliversWhatTheRestoredClusterHas(t *testing.T) {
 func TestAStandbyRepeatsNothingThatTheLeaderDeliveredAfterARestore(t *testing.T) {
 	inBubble(t, func(t *testing.T, api *apitest.Server) {
 		a, b := newReplicas(t, api, nil, "start_at: beginning")
-		a.elect()
-		api.Put(eventNamed("before", 1))
-		a.awaitRecords(t, "before+1")
+		a.electAndDeliver(t, api, "before")
 		a.logs.reject(errors.New("the queue is full"))
 		api.Put(eventNamed("one", 1))
 		settle()

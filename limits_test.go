@@ -37,7 +37,6 @@ func TestAFewEventsAboutOneLargeObjectTakeLittleMemory(t *testing.T) {
 	for name, pod := range map[string]apitest.Object{"the name of an owner": owner, "an annotation": annotated} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, api *apitest.Server) {
-				api.Objects = apitest.NewObjectsInMemory()
 				api.Objects.Put(pod)
 				var want []string
 				on := newDisk()
@@ -69,7 +68,6 @@ func together(api *apitest.Server) (config string, want []string) {
 	for i := range 30 {
 		pod.Annotations[fmt.Sprintf("note-%02d", i)] = strings.Repeat("n", 1000)
 	}
-	api.Objects = apitest.NewObjectsInMemory()
 	api.Objects.Put(pod)
 	for i := range 900 {
 		ev := eventNamed(fmt.Sprintf("e%04d", i), 1)
@@ -128,7 +126,6 @@ func TestAnObjectThatCannotBeReadCostsNoOtherItsOwners(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, api *apitest.Server) {
 				unreadable := apitest.Object{APIVersion: "v1", Kind: "Pod", Namespace: "ns", Name: "unreadable", UID: "unreadable"}
-				api.Objects = apitest.NewObjectsInMemory()
 				api.Objects.Put(unreadable)
 				for i := range 10 {
 					pod := fmt.Sprint("pod-", i)
@@ -179,7 +176,6 @@ func TestAPodThatClaimsToBeAMirrorDoesNotTakeThePlaceOfAnother(t *testing.T) {
 			APIVersion: "v1", Kind: "Pod", Namespace: "ns", Name: "impostor", UID: "impostor-uid",
 			Annotations: map[string]string{"kubernetes.io/config.mirror": victim.UID},
 		}
-		api.Objects = apitest.NewObjectsInMemory()
 		api.Objects.Put(deployment, victim, impostor)
 		p := launch(t, api, options{})
 		settle()
@@ -211,7 +207,6 @@ func TestManyObjectsWithLargeAnnotationsTakeLittleMemory(t *testing.T) {
 			inBubble(t, func(t *testing.T, api *apitest.Server) {
 				const objects = 2000
 				on := newDisk()
-				api.Objects = apitest.NewObjectsInMemory()
 				for i := range objects {
 					service := apitest.Object{
 						APIVersion: "v1", Kind: "Service", Namespace: "ns",

@@ -485,7 +485,7 @@ func TestAMetricsPipelineThatHangsDoesNotHoldBackWhatWasDelivered(t *testing.T) 
 					a.awaitRecords(t, "before+1")
 					metrics.hangs.Store(true)
 					var want []string
-					for i := range 4 { // apitest answers a large list under its lock.
+					for i := range 4 {
 						api.Put(eventNamed(fmt.Sprintf("e%02d", i), 1))
 						want = append(want, fmt.Sprintf("e%02d+1", i))
 						time.Sleep(100 * time.Millisecond)

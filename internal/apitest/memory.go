@@ -4,19 +4,26 @@ package apitest
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"sync"
 )
 
+// InMemory is a connection to a server, without a network.
+type InMemory struct{ http.Handler }
+
+// RoundTrip implements http.RoundTripper.
+func (m InMemory) RoundTrip(r *http.Request) (*http.Response, error) { return roundTrip(m, r) }
+
 // RoundTrip implements http.RoundTripper, without a network.
 func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) { return roundTrip(s, r) }
 
 // RoundTrip implements http.RoundTripper, without a network.
-func (a *Objects) RoundTrip(r *http.Request) (*http.Response, error) { return roundTrip(a, r) }
+func (o *Objects) RoundTrip(r *http.Request) (*http.Response, error) { return roundTrip(o, r) }
 
 // CloseIdleConnections does nothing: there are none.
-func (a *Objects) CloseIdleConnections() {}
+func (o *Objects) CloseIdleConnections() {}
 
 func roundTrip(handler http.Handler, r *http.Request) (*http.Response, error) {
 	reader, writer := io.Pipe()
@@ -28,14 +35,16 @@ func roundTrip(handler http.Handler, r *http.Request) (*http.Response, error) {
 	stop := context.AfterFunc(r.Context(), func() { _ = reader.CloseWithError(r.Context().Err()) })
 	go func() {
 		defer stop()
+		defer func() { a.end(recover()) }()
 		handler.ServeHTTP(a, request)
-		a.WriteHeader(http.StatusOK)
-		_ = writer.Close()
 	}()
 	select {
 	case <-a.began:
 	case <-r.Context().Done():
 		return nil, r.Context().Err()
+	}
+	if a.code == 0 {
+		return nil, io.ErrUnexpectedEOF
 	}
 	return &http.Response{
 		StatusCode: a.code, Status: http.StatusText(a.code), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -48,7 +57,7 @@ type answer struct {
 	header http.Header
 	once   sync.Once
 	began  chan struct{} // closed when the code and the header are final
-	code   int
+	code   int           // 0: the connection broke before
 	body   *io.PipeWriter
 }
 
@@ -67,3 +76,17 @@ func (a *answer) Write(b []byte) (int, error) {
 }
 
 func (a *answer) Flush() { a.WriteHeader(http.StatusOK) }
+
+// end completes the answer, or breaks the connection as a server does whose handler aborts.
+func (a *answer) end(panicked any) {
+	if panicked == nil {
+		a.WriteHeader(http.StatusOK)
+		_ = a.body.Close()
+		return
+	}
+	if err, ok := panicked.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
+		panic(panicked)
+	}
+	_ = a.body.CloseWithError(io.ErrUnexpectedEOF)
+	a.once.Do(func() { close(a.began) })
+}

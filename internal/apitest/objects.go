@@ -3,8 +3,6 @@
 package apitest
 
 import (
-	"cmp"
-	"encoding/base64"
 	"encoding/json"
 	"maps"
 	"net/http"
@@ -26,36 +24,26 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/apitest/discovery"
+	"github.com/kubeevents/kubeeventsreceiver/internal/simulation/apiserver"
 )
 
-// Objects is a fake API server over HTTP: discovery documents, metadata of objects in protobuf,
-// paged lists, and their failures.
+// Objects is an API server for lookups: discovery documents, the metadata of objects, and their
+// failures. Its methods may be called concurrently.
 type Objects struct {
-	server *httptest.Server // nil: in memory
+	cluster *apiserver.Server
+	server  *httptest.Server // nil: in memory
 
 	mu         sync.Mutex
-	served     []served                                   // in the order of discovery
-	objects    map[string]*metav1.PartialObjectMetadata   // by path
-	watchers   map[chan objectChange]string               // with the path that each one watches
-	order      map[string][]*metav1.PartialObjectMetadata // by resource, as lists have them; empty after a change
-	faults     map[string]Fault                           // by path
-	requests   []string                                   // paths, with "?list" for a page of a list
+	faults     map[string]Fault // by path
+	requests   []string         // paths, with "?list" or "?watch"
 	userAgents map[string]bool
 	cached     []string // of the requests, those with resourceVersion=0
-	stale      map[schema.GroupVersion]bool
-	read       int // objects in answers
+	read       int      // objects in answers
+	watchers   int
 
-	Delay        time.Duration // how long each request takes; during requests, use SetDelay
-	Aggregated   bool          // whether there is aggregated discovery
-	OldDiscovery bool          // whether it is version v2beta1 only, as before Kubernetes 1.30
-	JSON         bool          // whether metadata comes as JSON
-}
-
-// served is one resource of a group version.
-type served struct {
-	gv       schema.GroupVersion
-	resource metav1.APIResource
+	Delay      time.Duration // how long each request takes; during requests, use SetDelay
+	Aggregated bool          // whether there is aggregated discovery
+	JSON       bool          // whether metadata comes as JSON, as from many aggregated API servers
 }
 
 // Fault is how requests for a path fail. Times limits how many of them fail; 0: all.
@@ -66,71 +54,58 @@ type Fault struct {
 	Times      int
 }
 
-var readable = metav1.Verbs{"get", "list", "watch"}
-
 // NewObjects starts a server that serves a few of Kubernetes' own kinds and has no objects. It
 // stops at the end of the test.
 func NewObjects(t testing.TB) *Objects {
-	a := NewObjectsInMemory()
-	a.server = httptest.NewServer(a)
-	t.Cleanup(a.server.Close)
-	return a
+	o := NewObjectsInMemory()
+	o.server = serve(t, o)
+	return o
 }
 
 // NewObjectsInMemory is NewObjects without a network: a handler.
-func NewObjectsInMemory() *Objects {
-	a := &Objects{
-		objects:    make(map[string]*metav1.PartialObjectMetadata),
-		watchers:   make(map[chan objectChange]string),
-		order:      make(map[string][]*metav1.PartialObjectMetadata),
-		faults:     make(map[string]Fault),
-		userAgents: make(map[string]bool),
-		stale:      make(map[schema.GroupVersion]bool),
-		Aggregated: true,
-	}
-	a.Serve("v1", "Pod", "pods", true)
-	a.Serve("v1", "Service", "services", true)
-	a.Serve("v1", "Node", "nodes", false)
-	a.Serve("v1", "Namespace", "namespaces", false)
-	a.Serve("apps/v1", "ReplicaSet", "replicasets", true)
-	a.Serve("apps/v1", "Deployment", "deployments", true)
-	a.Serve("apps/v1", "StatefulSet", "statefulsets", true)
-	a.Serve("batch/v1", "Job", "jobs", true)
-	a.Serve("networking.k8s.io/v1", "Ingress", "ingresses", true)
-	return a
+func NewObjectsInMemory() *Objects { return newObjects(nil) }
+
+func newObjects(decide func(apiserver.Request) apiserver.Answer) *Objects {
+	o := &Objects{faults: map[string]Fault{}, userAgents: map[string]bool{}, Aggregated: true}
+	o.cluster = apiserver.New(apiserver.Options{ClusterUID: "cluster-uid", Decide: decide, Read: o.countRead})
+	o.Serve("networking.k8s.io/v1", "Ingress", "ingresses", true)
+	return o
+}
+
+func (o *Objects) countRead(_ string, objects int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.read += objects
 }
 
 // RESTConfig returns the configuration of a client without limits.
-func (a *Objects) RESTConfig() *rest.Config {
-	return &rest.Config{Host: a.server.URL, QPS: -1, UserAgent: "resolver-test"}
+func (o *Objects) RESTConfig() *rest.Config {
+	return &rest.Config{Host: o.server.URL, QPS: -1, UserAgent: "resolver-test"}
 }
 
-// Serve adds a kind. Without verbs, it has those that read it.
-func (a *Objects) Serve(apiVersion, kind, resource string, namespaced bool, verbs ...string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+// Serve adds a kind, or another version of one. Without verbs, it has those of Kubernetes' own kinds.
+func (o *Objects) Serve(apiVersion, kind, resource string, namespaced bool, verbs ...string) {
 	gv, _ := schema.ParseGroupVersion(apiVersion)
-	r := metav1.APIResource{Kind: kind, Name: resource, Namespaced: namespaced, Verbs: readable}
-	if len(verbs) > 0 {
-		r.Verbs = verbs
+	served := apiserver.Kind{Group: gv.Group, Kind: kind, Resource: resource, Namespaced: namespaced,
+		Versions: []string{gv.Version}, Verbs: verbs, NoUIDs: true}
+	for _, known := range o.cluster.Kinds() {
+		if known.Group == gv.Group && known.Resource == resource {
+			served.Versions = append(slices.DeleteFunc(slices.Clone(known.Versions), func(v string) bool { return v == gv.Version }), gv.Version)
+		}
 	}
-	a.served = append(a.served, served{gv, r})
-}
-
-// SetDelay sets Delay while there are requests.
-func (a *Objects) SetDelay(delay time.Duration) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.Delay = delay
+	o.cluster.AddKind(served)
 }
 
 // Unserve removes a kind, as when a CRD is deleted.
-func (a *Objects) Unserve(apiVersion, kind string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.served = slices.DeleteFunc(a.served, func(s served) bool {
-		return s.gv.String() == apiVersion && s.resource.Kind == kind
-	})
+func (o *Objects) Unserve(apiVersion, kind string) {
+	o.cluster.RemoveKind(o.kindOf(Object{APIVersion: apiVersion, Kind: kind}))
+}
+
+// SetDelay sets Delay while there are requests.
+func (o *Objects) SetDelay(delay time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.Delay = delay
 }
 
 // Object is an object as tests write it.
@@ -149,149 +124,116 @@ func OwnedBy(o Object, controller ...bool) metav1.OwnerReference {
 	return ref
 }
 
+// kindOf returns the resource of an object.
+func (o *Objects) kindOf(object Object) schema.GroupResource {
+	gv, _ := schema.ParseGroupVersion(object.APIVersion)
+	for _, kind := range o.cluster.Kinds() {
+		if kind.Group == gv.Group && kind.Kind == object.Kind && slices.Contains(kind.Versions, gv.Version) {
+			return schema.GroupResource{Group: kind.Group, Resource: kind.Resource}
+		}
+	}
+	panic("not served: " + object.APIVersion + " " + object.Kind)
+}
+
 // Put creates or replaces objects.
-func (a *Objects) Put(objects ...Object) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, o := range objects {
-		at := a.pathLocked(o)
-		clear(a.order)
-		a.objects[at] = &metav1.PartialObjectMetadata{
-			TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"},
-			ObjectMeta: metav1.ObjectMeta{
-				Namespace: o.Namespace, Name: o.Name, UID: types.UID(o.UID),
-				Labels: o.Labels, Annotations: o.Annotations, OwnerReferences: o.Owners, ResourceVersion: "2",
-			},
-		}
-		a.reportLocked("ADDED", at)
+func (o *Objects) Put(objects ...Object) {
+	for _, object := range objects {
+		put(o.cluster, o.kindOf(object), &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Namespace: object.Namespace, Name: object.Name, UID: types.UID(object.UID),
+			Labels: object.Labels, Annotations: object.Annotations, OwnerReferences: object.Owners,
+		}})
 	}
 }
 
-// objectChange is what a watch of objects reports.
-type objectChange struct {
-	kind   string
-	object *metav1.PartialObjectMetadata
-}
-
-// reportLocked reports a change of the object at the path to those who watch it.
-func (a *Objects) reportLocked(kind, at string) {
-	o := a.objects[at]
-	for watcher, followed := range a.watchers {
-		if strings.Replace(path.Dir(at), "/namespaces/"+o.Namespace, "", 1) == followed || path.Dir(at) == followed {
-			watcher <- objectChange{kind, o}
-		}
-	}
-}
-
-// Remove deletes objects.
-func (a *Objects) Remove(objects ...Object) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, o := range objects {
-		clear(a.order)
-		if at := a.pathLocked(o); a.objects[at] != nil {
-			a.reportLocked("DELETED", at)
-			delete(a.objects, at)
-		}
+// Remove deletes those of the objects that exist.
+func (o *Objects) Remove(objects ...Object) {
+	for _, object := range objects {
+		_ = o.cluster.Delete(o.kindOf(object), object.Namespace, object.Name)
 	}
 }
 
 // Path returns the path that the object is read from.
-func (a *Objects) Path(o Object) string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.pathLocked(o)
-}
-
-func (a *Objects) pathLocked(o Object) string {
-	for _, s := range a.served {
-		if s.gv.String() == o.APIVersion && s.resource.Kind == o.Kind {
-			in := versionPath(s.gv)
-			if o.Namespace != "" {
-				in += "/namespaces/" + o.Namespace
-			}
-			return in + "/" + s.resource.Name + "/" + o.Name
-		}
+func (o *Objects) Path(object Object) string {
+	in := "/apis/" + object.APIVersion
+	if !strings.Contains(object.APIVersion, "/") {
+		in = "/api/" + object.APIVersion
 	}
-	panic("not served: " + o.APIVersion + " " + o.Kind)
-}
-
-func versionPath(gv schema.GroupVersion) string {
-	if gv.Group == "" {
-		return "/api/" + gv.Version
+	if object.Namespace != "" {
+		in += "/namespaces/" + object.Namespace
 	}
-	return "/apis/" + gv.String()
+	return in + "/" + o.kindOf(object).Resource + "/" + object.Name
 }
 
 // Fail makes requests for a path fail from now on.
-func (a *Objects) Fail(path string, f Fault) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.faults[path] = f
+func (o *Objects) Fail(path string, f Fault) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.faults[path] = f
 }
 
 // Heal makes requests for a path succeed again.
-func (a *Objects) Heal(path string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.faults, path)
+func (o *Objects) Heal(path string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.faults, path)
 }
 
 // Hang makes requests for a path wait until the returned function is called,
 // or the test ends.
-func (a *Objects) Hang(t testing.TB, path string) (release func()) {
+func (o *Objects) Hang(t testing.TB, path string) (release func()) {
 	hang := make(chan struct{})
 	release = sync.OnceFunc(func() { close(hang) })
 	t.Cleanup(release)
-	a.Fail(path, Fault{Hang: hang})
+	o.Fail(path, Fault{Hang: hang})
 	return release
 }
 
 // Seen returns the requests since its last call, in order.
-func (a *Objects) Seen() []string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	seen := a.requests
-	a.requests = nil
+func (o *Objects) Seen() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	seen := o.requests
+	o.requests = nil
 	return seen
 }
 
 // Read returns how many objects were in answers since its last call.
-func (a *Objects) Read() int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	read := a.read
-	a.read = 0
+func (o *Objects) Read() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	read := o.read
+	o.read = 0
 	return read
 }
 
 // FromCache returns the paths whose requests allowed an answer from the watch cache, sorted.
-func (a *Objects) FromCache() []string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return slices.Sorted(slices.Values(a.cached))
+func (o *Objects) FromCache() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Sorted(slices.Values(o.cached))
 }
 
 // SeenObjects is Seen without discovery, sorted.
-func (a *Objects) SeenObjects() []string {
-	isDiscovery := func(path string) bool {
-		return strings.Count(path, "/") <= 3 && !strings.Contains(path, "?") && !strings.HasPrefix(path, "/api/v1/")
-	}
-	return slices.Sorted(slices.Values(slices.DeleteFunc(a.Seen(), isDiscovery)))
+func (o *Objects) SeenObjects() []string {
+	return slices.Sorted(slices.Values(slices.DeleteFunc(o.Seen(), isDiscovery)))
+}
+
+func isDiscovery(path string) bool {
+	return strings.Count(path, "/") <= 3 && !strings.Contains(path, "?") && !strings.HasPrefix(path, "/api/v1/")
 }
 
 // AwaitRequest waits until the server gets a request for the path.
-func (a *Objects) AwaitRequest(t testing.TB, path string) {
+func (o *Objects) AwaitRequest(t testing.TB, path string) {
 	require.Eventually(t, func() bool {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		return slices.Contains(a.requests, path)
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		return slices.Contains(o.requests, path)
 	}, 10*time.Second, time.Millisecond, "no request for %s", path)
 }
 
 // ServeHTTP answers one request.
-func (a *Objects) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	fault, delay := a.receive(r)
+func (o *Objects) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	fault, delay := o.receive(r)
 	// The race detector may crash if goroutines of one bubble read timers at once that are due.
 	if delay > 0 {
 		select {
@@ -307,25 +249,30 @@ func (a *Objects) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	if fault.Status != 0 {
+	switch {
+	case fault.Status != 0:
 		if fault.RetryAfter > 0 {
 			w.Header().Set("Retry-After", strconv.Itoa(fault.RetryAfter))
 		}
-		writeStatusOf(w, fault.Status, path.Base(r.URL.Path))
-		return
+		writeStatus(w, fault.Status, path.Base(r.URL.Path))
+	case isWatch(r):
+		o.countWatcher(1)
+		defer o.countWatcher(-1)
+		o.cluster.ServeHTTP(w, r)
+	case isDiscovery(r.URL.Path):
+		o.answerDiscovery(w, r)
+	case o.JSON:
+		o.answerJSON(w, r)
+	default:
+		o.cluster.ServeHTTP(w, r)
 	}
-	if isWatch(r) {
-		a.answerWatch(w, r)
-		return
-	}
-	a.answer(w, r)
 }
 
 // receive records the request and returns its fault.
-func (a *Objects) receive(r *http.Request) (fault Fault, delay time.Duration) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.userAgents[r.UserAgent()] = true
+func (o *Objects) receive(r *http.Request) (fault Fault, delay time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.userAgents[r.UserAgent()] = true
 	path := r.URL.Path
 	switch {
 	case isWatch(r):
@@ -333,257 +280,88 @@ func (a *Objects) receive(r *http.Request) (fault Fault, delay time.Duration) {
 	case isList(r):
 		path += "?list"
 	}
-	a.requests = append(a.requests, path)
+	o.requests = append(o.requests, path)
 	if r.URL.Query().Get("resourceVersion") == "0" {
-		a.cached = append(a.cached, path)
+		o.cached = append(o.cached, path)
 	}
-	f := a.faults[path]
+	f := o.faults[path]
 	if f.Times > 0 {
 		f.Times--
 		if f.Times == 0 {
-			delete(a.faults, path)
+			delete(o.faults, path)
 		} else {
-			a.faults[path] = f
+			o.faults[path] = f
 		}
 	}
-	return f, a.Delay
+	return f, o.Delay
 }
 
 func isWatch(r *http.Request) bool { return r.URL.Query().Get("watch") == "true" }
+func isList(r *http.Request) bool  { return strings.Contains(r.Header.Get("Accept"), "MetadataList") }
 
-// answerWatch streams what is put from now on, until the server closes.
-func (a *Objects) answerWatch(w http.ResponseWriter, r *http.Request) {
-	watcher := make(chan objectChange, 1000)
-	a.mu.Lock()
-	a.watchers[watcher] = r.URL.Path
-	a.mu.Unlock()
-	defer func() {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		delete(a.watchers, watcher)
-	}()
-	w.Header().Set("Content-Type", "application/json;stream=watch")
-	w.WriteHeader(http.StatusOK)
-	for {
-		_ = http.NewResponseController(w).Flush()
-		select {
-		case changed := <-watcher:
-			object, _ := json.Marshal(changed.object)
-			_ = json.NewEncoder(w).Encode(metav1.WatchEvent{Type: changed.kind, Object: runtime.RawExtension{Raw: object}})
-		case <-r.Context().Done():
-			return
-		}
+// answerDiscovery answers as a server before aggregated discovery does, if there is none.
+func (o *Objects) answerDiscovery(w http.ResponseWriter, r *http.Request) {
+	if !o.Aggregated {
+		r = r.Clone(r.Context())
+		isAggregated := func(mediaType string) bool { return strings.Contains(mediaType, "as=") }
+		accepted := strings.Split(r.Header.Get("Accept"), ",")
+		r.Header.Set("Accept", strings.Join(slices.DeleteFunc(accepted, isAggregated), ","))
 	}
+	o.cluster.ServeHTTP(w, r)
 }
 
-func isList(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "MetadataList") }
+var fromProtobuf = func() *protobuf.Serializer {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(metav1.AddMetaToScheme(scheme))
+	return protobuf.NewSerializer(scheme, scheme)
+}()
 
-func (a *Objects) answer(w http.ResponseWriter, r *http.Request) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	segments := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
-	switch {
-	case isList(r):
-		a.answerList(w, r)
-	case segments[0] == "apis" && len(segments) <= 3, segments[0] == "api" && len(segments) <= 2:
-		a.answerDiscovery(w, r)
-	default:
-		a.answerObject(w, r, segments)
+// answerJSON answers with metadata in JSON. Errors are JSON already.
+func (o *Objects) answerJSON(w http.ResponseWriter, r *http.Request) {
+	answer := httptest.NewRecorder()
+	o.cluster.ServeHTTP(answer, r)
+	body := answer.Body.Bytes()
+	if object, _, err := fromProtobuf.Decode(body, nil, nil); err == nil {
+		body, _ = json.Marshal(object) // It has only plain values.
 	}
-}
-
-// answerDiscovery answers with a discovery document.
-func (a *Objects) answerDiscovery(w http.ResponseWriter, r *http.Request) {
-	form := discovery.V2
-	switch {
-	case !a.Aggregated:
-		form = discovery.None
-	case a.OldDiscovery:
-		form = discovery.V2Beta1
-	}
-	switch code := a.catalogue().Serve(w, r, form); code {
-	case 0:
-	case discovery.NotFound:
-		writeNoSuchPath(w)
-	default:
-		writeStatus(w, code)
-	}
-}
-
-// catalogue returns what is served. Each resource has a subresource, which must not be mistaken for
-// a kind of its own.
-func (a *Objects) catalogue() (all discovery.Catalogue) {
-	for _, s := range a.served {
-		at := slices.IndexFunc(all, func(v discovery.Version) bool { return v.GroupVersion == s.gv })
-		if at < 0 {
-			at, all = len(all), append(all, discovery.Version{GroupVersion: s.gv, Stale: a.stale[s.gv]})
-		}
-		status := s.resource
-		status.Name += "/status"
-		all[at].Resources = append(all[at].Resources, s.resource, status)
-	}
-	return all
+	w.Header().Set("Content-Type", runtime.ContentTypeJSON)
+	w.WriteHeader(answer.Code)
+	_, _ = w.Write(body)
 }
 
 // SetStale lets discovery report that the API server behind an aggregated version does not answer.
-func (a *Objects) SetStale(apiVersion string, stale bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+func (o *Objects) SetStale(apiVersion string, stale bool) {
 	gv, _ := schema.ParseGroupVersion(apiVersion)
-	a.stale[gv] = stale
+	o.cluster.SetStale(gv.Group, stale)
 }
-
-func (a *Objects) answerObject(w http.ResponseWriter, r *http.Request, segments []string) {
-	name := segments[len(segments)-1]
-	in, namespace, ok := a.collection(strings.TrimSuffix(r.URL.Path, "/"+name))
-	if !ok || in.resource.Namespaced != (namespace != "") {
-		writeNoSuchPath(w)
-		return
-	}
-	o, found := a.objects[r.URL.Path]
-	if !found {
-		writeStatusOf(w, http.StatusNotFound, name)
-		return
-	}
-	a.read++
-	a.writeMetadata(w, o)
-}
-
-// collection returns the resource whose objects are at a path, all of them or those of a namespace.
-func (a *Objects) collection(path string) (found served, namespace string, ok bool) {
-	for _, s := range a.served {
-		rest, ok := strings.CutPrefix(path, versionPath(s.gv)+"/")
-		if !ok {
-			continue
-		}
-		segments := strings.Split(rest, "/")
-		if s.resource.Namespaced && len(segments) == 3 && segments[0] == "namespaces" && segments[2] == s.resource.Name {
-			return s, segments[1], true
-		}
-		if rest == s.resource.Name {
-			return s, "", true
-		}
-	}
-	return served{}, "", false
-}
-
-// answerList writes a list of a namespace or of the cluster, or one page of it. A token to continue
-// is the place of the last object that was read, and stays valid when objects come and go.
-func (a *Objects) answerList(w http.ResponseWriter, r *http.Request) {
-	query := r.URL.Query()
-	start, err := base64.RawURLEncoding.DecodeString(query.Get("continue"))
-	limit, errLimit := strconv.Atoi(cmp.Or(query.Get("limit"), "0"))
-	if err != nil || errLimit != nil || query.Get("continue") != "" && query.Get("resourceVersion") != "" {
-		writeStatus(w, http.StatusBadRequest)
-		return
-	}
-	items, found := a.list(r.URL.Path, string(start))
-	if !found {
-		writeNoSuchPath(w)
-		return
-	}
-	if query.Get("resourceVersion") == "0" {
-		limit = 0 // The watch cache answers, and has no pages.
-	}
-	page := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}}
-	page.ResourceVersion = "1"
-	if left := int64(len(items) - limit); limit > 0 && left > 0 {
-		items, page.RemainingItemCount = items[:limit], &left
-		page.Continue = base64.RawURLEncoding.EncodeToString([]byte(keyOf(items[limit-1])))
-	}
-	for _, o := range items {
-		page.Items = append(page.Items, *o)
-	}
-	a.read += len(page.Items)
-	a.writeMetadata(w, page)
-}
-
-// keyOf decides the order of lists.
-func keyOf(o *metav1.PartialObjectMetadata) string { return o.Namespace + "/" + o.Name }
-
-// list returns the objects at a collection's path whose keys come after a key, in order, and
-// whether it is served.
-func (a *Objects) list(path, after string) (items []*metav1.PartialObjectMetadata, found bool) {
-	s, namespace, found := a.collection(path)
-	if !found {
-		return nil, false
-	}
-	for _, o := range a.ordered(s) {
-		if (namespace == "" || o.Namespace == namespace) && keyOf(o) > after {
-			items = append(items, o)
-		}
-	}
-	return items, true
-}
-
-// ordered returns all objects of a resource, in the order of lists.
-func (a *Objects) ordered(s served) []*metav1.PartialObjectMetadata {
-	path := versionPath(s.gv) + "/" + s.resource.Name
-	if items, known := a.order[path]; known {
-		return items
-	}
-	var items []*metav1.PartialObjectMetadata
-	for at, o := range a.objects {
-		in := versionPath(s.gv) + "/"
-		if o.Namespace != "" {
-			in += "namespaces/" + o.Namespace + "/"
-		}
-		if at == in+s.resource.Name+"/"+o.Name {
-			items = append(items, o)
-		}
-	}
-	slices.SortFunc(items, func(a, b *metav1.PartialObjectMetadata) int { return strings.Compare(keyOf(a), keyOf(b)) })
-	a.order[path] = items
-	return items
-}
-
-var metaScheme = func() *runtime.Scheme {
-	scheme := runtime.NewScheme()
-	utilruntime.Must(metav1.AddMetaToScheme(scheme))
-	return scheme
-}()
-
-func (a *Objects) writeMetadata(w http.ResponseWriter, o runtime.Object) {
-	if a.JSON {
-		writeJSON(w, o)
-		return
-	}
-	w.Header().Set("Content-Type", runtime.ContentTypeProtobuf)
-	_ = protobuf.NewSerializer(metaScheme, metaScheme).Encode(o, w)
-}
-
-// writeStatusOf answers as the API server does for an object that it serves.
-func writeStatusOf(w http.ResponseWriter, code int, name string) {
-	answer := status(code)
-	answer.Details = &metav1.StatusDetails{Name: name}
-	w.Header().Set("Content-Type", runtime.ContentTypeJSON)
-	w.WriteHeader(code)
-	writeBody(w, answer)
-}
-
-// writeNoSuchPath answers as the API server does for a path that it does not serve.
-func writeNoSuchPath(w http.ResponseWriter) { http.Error(w, "404 page not found", http.StatusNotFound) }
 
 // Close stops the server.
-func (a *Objects) Close() { a.server.Close() }
+func (o *Objects) Close() { o.server.Close() }
 
 // ReverseDiscovery reverses the order of discovery, so that Kubernetes' own groups come last.
-func (a *Objects) ReverseDiscovery() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	slices.Reverse(a.served)
+func (o *Objects) ReverseDiscovery() {
+	for _, kind := range slices.Backward(o.cluster.Kinds()) {
+		o.cluster.RemoveKind(schema.GroupResource{Group: kind.Group, Resource: kind.Resource})
+		o.cluster.AddKind(kind)
+	}
 }
 
 // UserAgents returns the user agents of all requests.
-func (a *Objects) UserAgents() []string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return slices.Sorted(maps.Keys(a.userAgents))
+func (o *Objects) UserAgents() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Sorted(maps.Keys(o.userAgents))
+}
+
+func (o *Objects) countWatcher(n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.watchers += n
 }
 
 // Watchers returns how many watches are open.
-func (a *Objects) Watchers() int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return len(a.watchers)
+func (o *Objects) Watchers() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.watchers
 }

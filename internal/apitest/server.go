@@ -1,230 +1,205 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apitest simulates the events API of an API server over HTTP. It has the faults that tests
-// cannot cause on a real one: a 410 at a chosen moment, a connection that becomes idle, a
-// permission that is removed between two requests.
+// Package apitest lets tests script the simulated API server: what it refuses, when it is slow, and
+// which requests it has got. Tests read the answers of internal/simulation/apiserver, which is
+// compared with the real server. So no test builds on an answer that only a fake gives.
 package apitest
 
 import (
-	"encoding/json"
-	"maps"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/simulation/apiserver"
 )
 
-// Server holds events and the history of their changes. Its methods may be called concurrently.
+var (
+	events = schema.GroupResource{Resource: "events"}
+	nodes  = schema.GroupResource{Resource: "nodes"}
+)
+
+// Server is an API server whose events are in an etcd of their own, as in many large clusters. So
+// versions are those of events, and a restore of events leaves the rest of the cluster as it is. Its
+// methods may be called concurrently.
 type Server struct {
 	URL string
-	// Objects answers requests for anything else; nil: nothing else exists.
+	// Objects has the rest of the cluster.
 	Objects *Objects
 
-	mu        sync.Mutex
-	changed   *sync.Cond // a change, a cut, or the end
-	version   int        // the resource version of the newest change
-	compacted int        // changes up to here are forgotten
-	events    map[string]*corev1.Event
-	history   []change
-	cuts      int // watches that began before the last cut end
-	closed    bool
-	refuse    func(*http.Request) int
-	requests  []string
-	noStream  bool
-	noEnd     bool
-	// base is what existed when the history was compacted.
-	base map[string]*corev1.Event
+	store *apiserver.Server // of events
 
-	cluster          *apiserver.Server // has the namespace kube-system and ConfigMaps
-	refuseCluster    []int             // the statuses of the next requests for that namespace
+	mu       sync.Mutex
+	backups  map[string]*apiserver.Backup // by version
+	written  int
+	refuse   func(*http.Request) int
+	requests []string
+	noStream bool
+	noEnd    bool
+
+	refuseCluster    []int // the statuses of the next requests for the namespace kube-system
 	refuseConfigMaps func(verb string) int
-}
-
-type change struct {
-	version int
-	kind    string // ADDED, MODIFIED, DELETED, BOOKMARK
-	event   *corev1.Event
 }
 
 // New starts a server that stops at the end of the test.
 func New(t testing.TB) *Server {
 	s := NewInMemory(t)
-	server := httptest.NewServer(s)
+	server := serve(t, s)
 	s.URL = server.URL
+	return s
+}
+
+// serve answers requests over HTTP until the end of the test.
+func serve(t testing.TB, handler http.Handler) *httptest.Server {
+	server := httptest.NewServer(handler)
 	t.Cleanup(func() {
-		s.locked(func() { s.closed = true })
-		server.CloseClientConnections()
+		server.CloseClientConnections() // of watches
 		server.Close()
 	})
-	return s
+	return server
 }
 
 // NewInMemory returns a server without a network, for tests in a bubble of testing/synctest.
 // Clients use it as their transport.
-func NewInMemory(t testing.TB) *Server {
-	s := &Server{URL: "http://in-memory", events: map[string]*corev1.Event{}, version: 1}
-	s.cluster = apiserver.New(apiserver.Options{ClusterUID: "cluster-uid", Decide: s.decide})
-	s.changed = sync.NewCond(&s.mu)
-	t.Cleanup(func() { s.locked(func() { s.closed = true }) })
+func NewInMemory(testing.TB) *Server {
+	s := &Server{URL: "http://in-memory", backups: map[string]*apiserver.Backup{}}
+	s.Objects = newObjects(s.decide)
+	s.begin(apiserver.Options{})
 	return s
 }
 
-// locked calls do under the lock and wakes every watch.
-func (s *Server) locked(do func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	do()
-	s.changed.Broadcast()
+func (s *Server) begin(options apiserver.Options) {
+	options.Decide = func(apiserver.Request) apiserver.Answer {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return apiserver.Answer{NoEndBookmark: s.noEnd}
+	}
+	s.store = apiserver.New(options)
 }
 
-// Put creates or changes an event and returns the stored one. An event without a UID gets one, and
-// keeps it.
+// WithBookmarks lets watches of events have a bookmark every minute. Callers must not have put any
+// event yet.
+func (s *Server) WithBookmarks() { s.begin(apiserver.Options{EventBookmarks: true}) }
+
+// Put creates or changes an event and returns the stored one. Every call is a write, even if it
+// changes nothing else: the server notes each in managedFields.
 func (s *Server) Put(ev *corev1.Event) *corev1.Event {
-	stored := ev.DeepCopy()
-	s.locked(func() {
-		s.version++
-		kind, uid := "ADDED", types.UID("uid-"+strconv.Itoa(s.version))
-		if existing, ok := s.events[name(stored)]; ok {
-			kind, uid = "MODIFIED", existing.UID
-		}
-		if stored.UID == "" {
-			stored.UID = uid
-		}
-		stored.ResourceVersion = strconv.Itoa(s.version)
-		s.events[name(stored)] = stored
-		s.history = append(s.history, change{s.version, kind, stored})
-	})
-	return stored
+	changed := ev.DeepCopy()
+	s.mu.Lock()
+	s.written++
+	changed.ManagedFields = append(changed.ManagedFields,
+		metav1.ManagedFieldsEntry{Manager: "test " + strconv.Itoa(s.written)})
+	s.mu.Unlock()
+	return put(s.store, events, changed).(*corev1.Event)
 }
 
 // Delete deletes an event, as its TTL does.
-func (s *Server) Delete(ev *corev1.Event) {
-	s.locked(func() {
-		s.version++
-		gone := ev.DeepCopy()
-		gone.ResourceVersion = strconv.Itoa(s.version)
-		delete(s.events, name(ev))
-		s.history = append(s.history, change{s.version, "DELETED", gone})
-	})
-}
+func (s *Server) Delete(ev *corev1.Event) { remove(s.store, events, ev.Namespace, ev.Name) }
 
-// Bookmark sends a bookmark to all watches, as if other resources had changed.
+// Bookmark lets another kind change, and waits until all watches have a bookmark of that. It needs
+// WithBookmarks.
 func (s *Server) Bookmark() {
-	s.locked(func() {
-		s.version++
-		sent := &corev1.Event{}
-		sent.ResourceVersion = strconv.Itoa(s.version)
-		s.history = append(s.history, change{s.version, "BOOKMARK", sent})
-	})
+	put(s.store, nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.Version()}})
+	time.Sleep(2*time.Minute + time.Second)
 }
 
 // Compact drops the history so far. A watch from an older resource version, and a list at one, gets
 // 410 Gone.
-func (s *Server) Compact() {
-	s.locked(func() {
-		s.compacted = s.version
-		s.history = nil
-		s.base = maps.Clone(s.events)
-	})
-}
+func (s *Server) Compact() { s.store.Compact() }
 
-// Version returns the resource version of the store.
+// Version returns the resource version of the events. Restore can go back to it.
 func (s *Server) Version() string {
+	backup := s.store.Backup()
+	version := strconv.FormatInt(backup.Version(), 10)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return strconv.Itoa(s.version)
+	s.backups[version] = backup
+	return version
 }
 
-// Restore resets the store to a resource version that it still has, as a restore of etcd from a
-// backup does. Connections stay open.
+// Restore lets the events go back to a resource version that Version has returned, as a restore of
+// etcd from a backup does. Connections stay open.
 func (s *Server) Restore(version string) {
-	s.locked(func() {
-		at, _ := strconv.Atoi(version)
-		s.events = s.stateLocked(at)
-		s.version = at
-		s.history = slices.DeleteFunc(s.history, func(c change) bool { return c.version > at })
-	})
-}
-
-// stateLocked returns what existed at a resource version.
-func (s *Server) stateLocked(version int) map[string]*corev1.Event {
-	state := maps.Clone(s.base)
-	if state == nil {
-		state = map[string]*corev1.Event{}
-	}
-	for _, c := range s.history {
-		switch {
-		case c.version > version, c.kind == "BOOKMARK":
-		case c.kind == "DELETED":
-			delete(state, name(c.event))
-		default:
-			state[name(c.event)] = c.event
-		}
-	}
-	return state
+	s.mu.Lock()
+	backup := s.backups[version]
+	s.mu.Unlock()
+	s.store.RestoreUnnoticed(backup)
 }
 
 // Cut breaks the connection of every watch.
-func (s *Server) Cut() { s.locked(func() { s.cuts++ }) }
+func (s *Server) Cut() { s.store.BreakConnections("") }
 
-// Refuse makes a request fail with the status that the function returns. With 0, it succeeds; with
-// -1, it never gets an answer.
-func (s *Server) Refuse(status func(*http.Request) int) { s.locked(func() { s.refuse = status }) }
+// Refuse makes a request for events fail with the status that the function returns. With 0, it
+// succeeds; with -1, it never gets an answer.
+func (s *Server) Refuse(status func(*http.Request) int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refuse = status
+}
 
 // WithoutStreaming makes the server reject streamed lists, as old servers do.
-func (s *Server) WithoutStreaming() { s.locked(func() { s.noStream = true }) }
+func (s *Server) WithoutStreaming() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.noStream = true
+}
 
 // WithoutEndBookmark makes the server accept streamed lists and never end them.
-func (s *Server) WithoutEndBookmark() { s.locked(func() { s.noEnd = true }) }
+func (s *Server) WithoutEndBookmark() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.noEnd = true
+}
 
 // Requests returns the requests for events so far, as "list", "exact" (a list at an exact version),
-// "stream" (a streamed list), "watch", and "version" (a list of a single name).
+// "more" (the next page of a list), "stream" (a streamed list), "watch", and "version" (a list of a
+// single name).
 func (s *Server) Requests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
 }
 
-func name(ev *corev1.Event) string { return ev.Namespace + "/" + ev.Name }
-
-// ServeHTTP answers requests for events, for ConfigMaps and for the namespace kube-system.
+// ServeHTTP answers requests for events, and those for all else.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	namespace, ok := eventsPath(r.URL.Path)
-	if !ok {
-		s.serveOther(w, r)
-		return
+	switch path := r.URL.Path; {
+	case path == "/api/v1/events", strings.HasPrefix(path, "/api/v1/namespaces/") && strings.HasSuffix(path, "/events"):
+		s.serveEvents(w, r)
+	case path == "/api/v1/namespaces/"+metav1.NamespaceSystem, strings.Contains(path, "/configmaps"):
+		s.Objects.cluster.ServeHTTP(w, r) // These are no lookups.
+	default:
+		s.Objects.ServeHTTP(w, r)
 	}
-	query := r.URL.Query()
+}
+
+func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 	kind := requestKind(r)
 	s.mu.Lock()
 	s.requests = append(s.requests, kind)
 	refuse, noStream := s.refuse, s.noStream
 	s.mu.Unlock()
-
-	if status := refusal(refuse, r); status < 0 {
-		<-r.Context().Done()
-		return
-	} else if status > 0 {
-		writeStatus(w, status)
-		return
+	status := 0
+	if refuse != nil {
+		status = refuse(r)
+	}
+	if status == 0 && kind == "stream" && noStream {
+		status = http.StatusUnprocessableEntity
 	}
 	switch {
-	case kind == "list" || kind == "exact" || kind == "version":
-		s.list(w, selectionOf(namespace, query), query)
-	case kind == "stream" && noStream:
-		writeStatus(w, http.StatusUnprocessableEntity)
+	case status < 0:
+		<-r.Context().Done()
+	case status > 0:
+		writeStatus(w, status, "")
 	default:
-		s.watch(w, r, selectionOf(namespace, query), kind == "stream", query.Get("resourceVersion"))
+		s.store.ServeHTTP(w, r)
 	}
 }
 
@@ -237,248 +212,10 @@ func requestKind(r *http.Request) string {
 		return "watch"
 	case strings.HasPrefix(query.Get("fieldSelector"), "metadata.name="):
 		return "version"
-	case query.Get("resourceVersionMatch") == "Exact" || strings.HasPrefix(query.Get("continue"), "exact "):
+	case query.Get("continue") != "":
+		return "more"
+	case query.Get("resourceVersionMatch") == "Exact":
 		return "exact"
-	default:
-		return "list"
 	}
-}
-
-func refusal(refuse func(*http.Request) int, r *http.Request) int {
-	if refuse == nil {
-		return 0
-	}
-	return refuse(r)
-}
-
-func eventsPath(path string) (namespace string, ok bool) {
-	if path == "/api/v1/events" {
-		return "", true
-	}
-	rest, ok := strings.CutPrefix(path, "/api/v1/namespaces/")
-	if !ok {
-		return "", false
-	}
-	return strings.CutSuffix(rest, "/events")
-}
-
-// selection is what a request selects.
-type selection struct {
-	namespace string // empty: all
-	name      string // empty: all
-	eventType string // empty: all
-}
-
-func selectionOf(namespace string, query url.Values) selection {
-	selected := selection{namespace: namespace}
-	for term := range strings.SplitSeq(query.Get("fieldSelector"), ",") {
-		switch field, value, _ := strings.Cut(term, "="); field {
-		case "metadata.name":
-			selected.name = value
-		case "type":
-			selected.eventType = value
-		}
-	}
-	return selected
-}
-
-func (s selection) has(ev *corev1.Event) bool {
-	return (s.namespace == "" || ev.Namespace == s.namespace) && (s.name == "" || ev.Name == s.name) &&
-		(s.eventType == "" || ev.Type == s.eventType)
-}
-
-func (s *Server) serveOther(w http.ResponseWriter, r *http.Request) {
-	_, name, _ := strings.Cut(r.URL.Path, "/api/v1/namespaces/")
-	switch {
-	case name == metav1.NamespaceSystem || strings.Contains(name, "/configmaps"):
-		s.cluster.ServeHTTP(w, r)
-	case s.Objects != nil:
-		s.Objects.ServeHTTP(w, r)
-	default:
-		http.Error(w, "404 page not found", http.StatusNotFound)
-	}
-}
-
-// list writes one page, in the order of names. The continue token is the last name of the previous
-// page. The token of a list at an exact version also has the version.
-func (s *Server) list(w http.ResponseWriter, selected selection, query url.Values) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	after, exact := query.Get("continue"), query.Get("resourceVersion")
-	if rest, ok := strings.CutPrefix(after, "exact "); ok {
-		exact, after, _ = strings.Cut(rest, " ")
-	}
-	page := corev1.EventList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "EventList"}}
-	page.ResourceVersion = strconv.Itoa(s.version)
-	events, token := s.events, ""
-	if exact != "" {
-		at, err := strconv.Atoi(exact)
-		switch {
-		case err != nil:
-			writeStatus(w, http.StatusBadRequest)
-			return
-		case at < s.compacted:
-			writeStatus(w, http.StatusGone)
-			return
-		case at > s.version:
-			writeStatus(w, http.StatusGatewayTimeout)
-			return
-		}
-		page.ResourceVersion = exact
-		events, token = s.stateLocked(at), "exact "+exact+" "
-	}
-	most, _ := strconv.Atoi(query.Get("limit"))
-	for _, ev := range sorted(events, selected) {
-		if name(ev) <= after {
-			continue
-		}
-		if most > 0 && len(page.Items) == most {
-			page.Continue = token + name(&page.Items[most-1])
-			break
-		}
-		page.Items = append(page.Items, *ev)
-	}
-	writeJSON(w, page)
-}
-
-func sorted(events map[string]*corev1.Event, selected selection) []*corev1.Event {
-	var found []*corev1.Event
-	for _, ev := range events {
-		if selected.has(ev) {
-			found = append(found, ev)
-		}
-	}
-	slices.SortFunc(found, func(a, b *corev1.Event) int { return strings.Compare(name(a), name(b)) })
-	return found
-}
-
-// watch streams changes after a resource version, or everything that exists and then changes, until
-// it is cut. It writes without the lock, because a client that does not read must not stop the
-// server.
-func (s *Server) watch(w http.ResponseWriter, r *http.Request, selected selection, initial bool, from string) {
-	w.Header().Set("Content-Type", "application/json")
-	encoder := json.NewEncoder(w)
-	at, _ := strconv.Atoi(from)
-	s.mu.Lock()
-	cuts, expired := s.cuts, !initial && at < s.compacted
-	var frames []frame
-	if initial {
-		at, frames = s.version, s.initialLocked(selected)
-	}
-	s.mu.Unlock()
-	if expired {
-		_ = encoder.Encode(frame{"ERROR", status(http.StatusGone)})
-		return
-	}
-	stop := s.wakeAtEnd(r)
-	defer stop()
-	for goesOn := true; goesOn; {
-		for _, f := range frames {
-			_ = encoder.Encode(f)
-		}
-		w.(http.Flusher).Flush()
-		frames, at, goesOn = s.next(r, selected, at, cuts)
-	}
-}
-
-// next waits for changes. It returns false when the watch is over.
-func (s *Server) next(r *http.Request, selected selection, after, cuts int) (frames []frame, at int, goesOn bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for s.cuts == cuts && !s.closed && r.Context().Err() == nil {
-		if frames, at = s.changesLocked(selected, after); at > after {
-			return frames, at, true
-		}
-		s.changed.Wait()
-	}
-	return nil, after, false
-}
-
-// wakeAtEnd wakes the watches when the client disconnects.
-func (s *Server) wakeAtEnd(r *http.Request) (stop func()) {
-	done := make(chan struct{})
-	go func() {
-		select {
-		case <-r.Context().Done():
-			s.locked(func() {})
-		case <-done:
-		}
-	}()
-	return func() { close(done) }
-}
-
-type frame struct {
-	Type   string `json:"type"`
-	Object any    `json:"object"`
-}
-
-func (s *Server) initialLocked(selected selection) (frames []frame) {
-	for _, ev := range sorted(s.events, selected) {
-		frames = append(frames, frame{"ADDED", typed(ev)})
-	}
-	if s.noEnd {
-		return frames
-	}
-	bookmark := &corev1.Event{}
-	bookmark.ResourceVersion = strconv.Itoa(s.version)
-	bookmark.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
-	return append(frames, frame{"BOOKMARK", typed(bookmark)})
-}
-
-func (s *Server) changesLocked(selected selection, after int) (frames []frame, at int) {
-	at = after
-	for _, c := range s.history {
-		if c.version <= after {
-			continue
-		}
-		at = c.version
-		if c.kind == "BOOKMARK" || selected.has(c.event) {
-			frames = append(frames, frame{c.kind, typed(c.event)})
-		}
-	}
-	return frames, at
-}
-
-func typed(ev *corev1.Event) *corev1.Event {
-	out := ev.DeepCopy()
-	out.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}
-	return out
-}
-
-func writeJSON(w http.ResponseWriter, document any) {
-	w.Header().Set("Content-Type", "application/json")
-	writeBody(w, document)
-}
-
-func writeBody(w http.ResponseWriter, document any) { _ = json.NewEncoder(w).Encode(document) }
-
-func status(code int) metav1.Status {
-	reasons := map[int]metav1.StatusReason{
-		http.StatusUnauthorized:        metav1.StatusReasonUnauthorized,
-		http.StatusForbidden:           metav1.StatusReasonForbidden,
-		http.StatusGone:                metav1.StatusReasonExpired,
-		http.StatusUnprocessableEntity: metav1.StatusReasonInvalid,
-		http.StatusServiceUnavailable:  metav1.StatusReasonServiceUnavailable,
-		http.StatusBadRequest:          metav1.StatusReasonBadRequest,
-		http.StatusNotFound:            metav1.StatusReasonNotFound,
-		http.StatusTooManyRequests:     metav1.StatusReasonTooManyRequests,
-		http.StatusInternalServerError: metav1.StatusReasonInternalError,
-	}
-	answer := metav1.Status{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
-		Status:   metav1.StatusFailure, Code: int32(code), Reason: reasons[code], Message: http.StatusText(code),
-	}
-	if code == http.StatusGatewayTimeout {
-		answer.Reason, answer.Message = metav1.StatusReasonTimeout, "Timeout: Too large resource version: 9, current: 1"
-		answer.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{
-			{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"},
-		}}
-	}
-	return answer
-}
-
-func writeStatus(w http.ResponseWriter, code int) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(status(code))
+	return "list"
 }

@@ -54,9 +54,9 @@ type process struct {
 	stop   func() // ends Run
 }
 
-func newProcess(t *testing.T, api *fakeAPI) *process {
+func newProcess(t *testing.T, api *scriptedAPI) *process {
 	h := &health{}
-	p := &process{Positions: NewPositions(api.inMemory(), h), health: h}
+	p := &process{Positions: NewPositions(api.store(), h), health: h}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -80,9 +80,9 @@ func (p *process) lead(t *testing.T) {
 }
 
 // simulate runs the test with a simulated clock.
-func simulate(t *testing.T, test func(t *testing.T, api *fakeAPI)) {
+func simulate(t *testing.T, test func(t *testing.T, api *scriptedAPI)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(t, newFakeAPI(t)) })
+	synctest.Test(t, func(t *testing.T) { test(t, newScriptedAPI(t)) })
 }
 
 // pass lets time pass, and ends just after whatever is due at its end.
@@ -103,7 +103,7 @@ func isChanged(changed <-chan struct{}) bool {
 func cluster(version uint64) Position { return at(map[string]uint64{"": version}) }
 
 func TestAStandbyReadsThePositionEveryTwoSeconds(t *testing.T) {
-	simulate(t, func(t *testing.T, api *fakeAPI) {
+	simulate(t, func(t *testing.T, api *scriptedAPI) {
 		api.hang("get")
 		p := newProcess(t, api)
 		assert.Equal(t, Latest{at(map[string]uint64{}), Unknown}, p.Latest())
@@ -129,14 +129,14 @@ func TestAStandbyReadsThePositionEveryTwoSeconds(t *testing.T) {
 		api.set(cluster(3))
 		pass(interval)
 		assert.Equal(t, Latest{cluster(3), Known}, p.Latest())
-		api.setData(nil)
+		api.remove()
 		pass(interval)
 		assert.Equal(t, Latest{at(map[string]uint64{}), Missing}, p.Latest())
 	})
 }
 
 func TestALeaderPublishesWithinTwoSecondsWhatAdvanced(t *testing.T) {
-	simulate(t, func(t *testing.T, api *fakeAPI) {
+	simulate(t, func(t *testing.T, api *scriptedAPI) {
 		p := newProcess(t, api)
 		p.SetCluster("the-uid")
 		p.lead(t)
@@ -167,7 +167,7 @@ func TestALeaderPublishesWithinTwoSecondsWhatAdvanced(t *testing.T) {
 }
 
 func TestTheEndOfATermAndOfTheProcessPublish(t *testing.T) {
-	simulate(t, func(t *testing.T, api *fakeAPI) {
+	simulate(t, func(t *testing.T, api *scriptedAPI) {
 		p := newProcess(t, api)
 		p.lead(t)
 		p.Advance(cluster(10))
@@ -189,7 +189,7 @@ func TestTheEndOfATermAndOfTheProcessPublish(t *testing.T) {
 }
 
 func TestATermBeginsWithWhatTheLastLeaderPublished(t *testing.T) {
-	simulate(t, func(t *testing.T, api *fakeAPI) {
+	simulate(t, func(t *testing.T, api *scriptedAPI) {
 		p := newProcess(t, api)
 		api.set(cluster(10))
 		assert.Equal(t, Missing, p.Latest().State)
@@ -202,13 +202,13 @@ func TestATermBeginsWithWhatTheLastLeaderPublished(t *testing.T) {
 }
 
 func TestNobodyPublishesBeforeThePositionWasRead(t *testing.T) {
-	for name, fail := range map[string]func(*fakeAPI){
-		"forbidden":  func(api *fakeAPI) { api.forbid("get") },
-		"error":      func(api *fakeAPI) { api.onRequest(func(string) error { return errors.New("broken") }) },
-		"unreadable": func(api *fakeAPI) { api.setData(map[string]string{"streams": "?"}) },
+	for name, fail := range map[string]func(*scriptedAPI){
+		"forbidden":  func(api *scriptedAPI) { api.forbid("get") },
+		"error":      func(api *scriptedAPI) { api.onRequest(func(string) error { return errors.New("broken") }) },
+		"unreadable": func(api *scriptedAPI) { api.put(nil, map[string]string{"streams": "?"}) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			simulate(t, func(t *testing.T, api *fakeAPI) {
+			simulate(t, func(t *testing.T, api *scriptedAPI) {
 				fail(api)
 				p := newProcess(t, api)
 				p.Lead()
@@ -234,7 +234,7 @@ func TestNobodyPublishesBeforeThePositionWasRead(t *testing.T) {
 }
 
 func TestALeaderReadsThePositionUntilItIsKnown(t *testing.T) {
-	simulate(t, func(t *testing.T, api *fakeAPI) {
+	simulate(t, func(t *testing.T, api *scriptedAPI) {
 		api.set(cluster(10))
 		api.forbid("get")
 		p := newProcess(t, api)
@@ -252,7 +252,7 @@ func TestALeaderReadsThePositionUntilItIsKnown(t *testing.T) {
 func TestAMissingPermissionIsReportedAndRetried(t *testing.T) {
 	for _, verb := range []string{"get", "create", "update"} {
 		t.Run(verb, func(t *testing.T) {
-			simulate(t, func(t *testing.T, api *fakeAPI) {
+			simulate(t, func(t *testing.T, api *scriptedAPI) {
 				if verb == "update" {
 					api.set(cluster(1))
 				}
@@ -282,7 +282,7 @@ func TestAMissingPermissionIsReportedAndRetried(t *testing.T) {
 }
 
 func TestAStandbyReadsOnIfItMayNotWrite(t *testing.T) {
-	simulate(t, func(t *testing.T, api *fakeAPI) {
+	simulate(t, func(t *testing.T, api *scriptedAPI) {
 		api.set(cluster(1))
 		p := newProcess(t, api)
 		p.lead(t)
@@ -302,7 +302,7 @@ func TestAStandbyReadsOnIfItMayNotWrite(t *testing.T) {
 }
 
 func TestAFailedReadKeepsTheLastPosition(t *testing.T) {
-	simulate(t, func(t *testing.T, api *fakeAPI) {
+	simulate(t, func(t *testing.T, api *scriptedAPI) {
 		api.set(cluster(10))
 		p := newProcess(t, api)
 		changed := p.Changed()
@@ -327,7 +327,7 @@ func TestAFailedReadKeepsTheLastPosition(t *testing.T) {
 }
 
 func TestWhatCouldNotBePublishedInTheTermIsPublishedLater(t *testing.T) {
-	simulate(t, func(t *testing.T, api *fakeAPI) {
+	simulate(t, func(t *testing.T, api *scriptedAPI) {
 		api.set(cluster(1))
 		p := newProcess(t, api)
 		p.lead(t)
@@ -349,7 +349,7 @@ func TestWhatCouldNotBePublishedInTheTermIsPublishedLater(t *testing.T) {
 }
 
 func TestALeaderThatHasNoticedARestoreReplacesAHigherPosition(t *testing.T) {
-	simulate(t, func(t *testing.T, api *fakeAPI) {
+	simulate(t, func(t *testing.T, api *scriptedAPI) {
 		api.set(cluster(10_000))
 		leader, standby := newProcess(t, api), newProcess(t, api)
 		leader.lead(t)
@@ -389,7 +389,7 @@ func TestALeaderThatHasNoticedARestoreReplacesAHigherPosition(t *testing.T) {
 }
 
 func TestTheEndOfAHistoryIsNoticedWithoutAHigherPosition(t *testing.T) {
-	simulate(t, func(t *testing.T, api *fakeAPI) {
+	simulate(t, func(t *testing.T, api *scriptedAPI) {
 		p := newProcess(t, api)
 		p.Advance(cluster(10))
 		pass(interval)
@@ -416,7 +416,7 @@ func TestHistoriesHaveTheSameNumbers(t *testing.T) {
 		"only the leader notices, and is far": {7, 3, 0, 8},
 	} {
 		t.Run(name, func(t *testing.T) {
-			simulate(t, func(t *testing.T, api *fakeAPI) {
+			simulate(t, func(t *testing.T, api *scriptedAPI) {
 				api.set(Position{"", tt.stored, map[string]uint64{"": 100}})
 				leader, standby := newProcess(t, api), newProcess(t, api)
 				leader.Begin()
@@ -441,7 +441,7 @@ func TestHistoriesHaveTheSameNumbers(t *testing.T) {
 }
 
 func TestANewSessionBeginsInTheHistoryOfThePosition(t *testing.T) {
-	simulate(t, func(t *testing.T, api *fakeAPI) {
+	simulate(t, func(t *testing.T, api *scriptedAPI) {
 		p := newProcess(t, api)
 		p.SetCluster("x")
 		p.Advance(cluster(10))
@@ -457,7 +457,7 @@ func TestANewSessionBeginsInTheHistoryOfThePosition(t *testing.T) {
 }
 
 func TestThePositionOfAnotherClusterIsMissing(t *testing.T) {
-	simulate(t, func(t *testing.T, api *fakeAPI) {
+	simulate(t, func(t *testing.T, api *scriptedAPI) {
 		api.set(Position{"another", 0, map[string]uint64{"": 10_000}})
 		p := newProcess(t, api)
 		p.lead(t)
@@ -490,7 +490,7 @@ func TestThePositionOfAnotherClusterIsMissing(t *testing.T) {
 }
 
 func TestRunEndsDuringARequest(t *testing.T) {
-	simulate(t, func(t *testing.T, api *fakeAPI) {
+	simulate(t, func(t *testing.T, api *scriptedAPI) {
 		api.hang("get")
 		p := newProcess(t, api)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -509,7 +509,7 @@ func TestRunEndsDuringARequest(t *testing.T) {
 func TestLeadersThatChangeNeverLowerAVersion(t *testing.T) {
 	for seed := range uint64(30) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			simulate(t, func(t *testing.T, api *fakeAPI) {
+			simulate(t, func(t *testing.T, api *scriptedAPI) {
 				random := rand.New(rand.NewPCG(seed, 0))
 				var mu sync.Mutex
 				api.onRequest(func(string) error {
@@ -554,11 +554,11 @@ func TestLeadersThatChangeNeverLowerAVersion(t *testing.T) {
 }
 
 func TestPositionsAreSafeForConcurrentUse(t *testing.T) {
-	api := newFakeAPI(t)
+	api := newScriptedAPI(t)
 	var processes, users sync.WaitGroup
 	ctx, cancel := context.WithCancel(t.Context())
 	for writer := range uint64(2) {
-		p := NewPositions(api.overHTTP(protobuf), &health{})
+		p := NewPositions(api.store(), &health{})
 		processes.Go(func() { p.Run(ctx) })
 		p.Lead()
 		users.Go(func() {
@@ -594,7 +594,7 @@ func TestPositionsAreSafeForConcurrentUse(t *testing.T) {
 }
 
 func TestALeaderKeepsTheStreamsThatItDoesNotWatch(t *testing.T) {
-	simulate(t, func(t *testing.T, api *fakeAPI) {
+	simulate(t, func(t *testing.T, api *scriptedAPI) {
 		api.set(at(map[string]uint64{"": 7, "a": 8, "z": 3}))
 		p := newProcess(t, api)
 		p.lead(t)

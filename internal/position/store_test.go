@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -53,74 +54,67 @@ func write(t *testing.T, store *Store, next func(stored Position) Position) erro
 func raisedTo(p Position) func(Position) Position { return p.Merge }
 
 func TestThePositionIsWrittenAndRead(t *testing.T) {
-	for _, mediaType := range []string{protobuf, "application/json"} {
-		t.Run(mediaType, func(t *testing.T) {
-			api := newFakeAPI(t)
-			store := api.overHTTP(mediaType)
-			_, p, state, err := store.read(t.Context())
-			require.NoError(t, err)
-			assert.Equal(t, Missing, state)
-			assert.Empty(t, p)
+	api := newScriptedAPI(t)
+	store := api.store()
+	_, p, state, err := store.read(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, Missing, state)
+	assert.Empty(t, p)
 
-			first := Position{"the-uid", 0, map[string]uint64{"": 10, "a": 20}}
-			require.NoError(t, write(t, store, raisedTo(first)))
-			_, p, state, err = store.read(t.Context())
-			require.NoError(t, err)
-			assert.Equal(t, Known, state)
-			assert.Equal(t, first, p)
-			assert.Equal(t, []string{"get 404", "get 404", "create", "get"}, api.took())
+	first := Position{"the-uid", 0, map[string]uint64{"": 10, "a": 20}}
+	require.NoError(t, write(t, store, raisedTo(first)))
+	_, p, state, err = store.read(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, Known, state)
+	assert.Equal(t, first, p)
+	assert.Equal(t, []string{"get 404", "get 404", "create", "get"}, api.took())
 
-			require.NoError(t, write(t, store, raisedTo(at(map[string]uint64{"": 9, "a": 21, "b": 1}))))
-			assert.Equal(t, Position{"the-uid", 0, map[string]uint64{"": 10, "a": 21, "b": 1}}, api.stored())
-			assert.Equal(t, []string{"get", "update"}, api.took())
+	require.NoError(t, write(t, store, raisedTo(at(map[string]uint64{"": 9, "a": 21, "b": 1}))))
+	assert.Equal(t, Position{"the-uid", 0, map[string]uint64{"": 10, "a": 21, "b": 1}}, api.stored())
+	assert.Equal(t, []string{"get", "update"}, api.took())
 
-			require.NoError(t, write(t, store, raisedTo(at(map[string]uint64{"a": 20}))))
-			assert.Equal(t, []string{"get"}, api.took(), "nothing to write")
+	require.NoError(t, write(t, store, raisedTo(at(map[string]uint64{"a": 20}))))
+	assert.Equal(t, []string{"get"}, api.took(), "nothing to write")
 
-			require.NoError(t, write(t, store, func(Position) Position { return Position{"the-uid", 0, map[string]uint64{"": 3}} }))
-			assert.Equal(t, Position{"the-uid", 0, map[string]uint64{"": 3}}, api.stored())
-		})
-	}
+	require.NoError(t, write(t, store, func(Position) Position { return Position{"the-uid", 0, map[string]uint64{"": 3}} }))
+	assert.Equal(t, Position{"the-uid", 0, map[string]uint64{"": 3}}, api.stored())
 }
 
 func TestThePositionOfAnotherClusterIsReplaced(t *testing.T) {
-	api := newFakeAPI(t)
+	api := newScriptedAPI(t)
 	api.set(Position{"another", 0, map[string]uint64{"": 1000, "a": 1000}})
 	mine := Position{"mine", 0, map[string]uint64{"": 10}}
-	require.NoError(t, write(t, api.overHTTP(protobuf), raisedTo(mine)))
+	require.NoError(t, write(t, api.store(), raisedTo(mine)))
 	assert.Equal(t, mine, api.stored())
 }
 
 func TestAWriteKeepsWhatOthersPutIntoTheObject(t *testing.T) {
-	api := newFakeAPI(t)
-	api.objects[testName] = &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: testName, ResourceVersion: "1", Labels: map[string]string{"team": "x"}},
-		Data:       map[string]string{"streams": "{}", "note": "kept"},
-	}
-	require.NoError(t, write(t, api.overHTTP(protobuf), raisedTo(at(map[string]uint64{"": 10}))))
-	assert.Equal(t, "x", api.objects[testName].Labels["team"])
-	assert.Equal(t, map[string]string{"cluster": "", "streams": `{"":"10"}`, "note": "kept"}, api.objects[testName].Data)
+	api := newScriptedAPI(t)
+	api.put(map[string]string{"team": "x"}, map[string]string{"streams": "{}", "note": "kept"})
+	require.NoError(t, write(t, api.store(), raisedTo(at(map[string]uint64{"": 10}))))
+	assert.Equal(t, "x", api.object().Labels["team"])
+	assert.Equal(t, map[string]string{"cluster": "", "streams": `{"":"10"}`, "note": "kept"}, api.object().Data)
 }
 
 func TestAWriteIsRepeatedAfterThatOfAnotherProcess(t *testing.T) {
 	other := at(map[string]uint64{"": 5, "a": 50})
 	for name, tt := range map[string]struct {
 		exists    bool
-		meanwhile func(*fakeAPI)
+		meanwhile func(*scriptedAPI)
 		want      map[string]uint64
 		requests  []string
 	}{
-		"changed": {true, func(f *fakeAPI) { f.set(other) },
+		"changed": {true, func(api *scriptedAPI) { api.set(other) },
 			map[string]uint64{"": 10, "a": 50}, []string{"get", "update 409", "get", "update"}},
-		"created": {false, func(f *fakeAPI) { f.set(other) },
+		"created": {false, func(api *scriptedAPI) { api.set(other) },
 			map[string]uint64{"": 10, "a": 50}, []string{"get 404", "create 409", "get", "update"}},
-		"deleted": {true, func(f *fakeAPI) { f.setData(nil) },
+		"deleted": {true, func(api *scriptedAPI) { api.remove() },
 			map[string]uint64{"": 10}, []string{"get", "update 404", "get 404", "create"}},
-		"raised to the same": {true, func(f *fakeAPI) { f.set(at(map[string]uint64{"": 11})) },
+		"raised to the same": {true, func(api *scriptedAPI) { api.set(at(map[string]uint64{"": 11})) },
 			map[string]uint64{"": 11}, []string{"get", "update 409", "get"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			api := newFakeAPI(t)
+			api := newScriptedAPI(t)
 			if tt.exists {
 				api.set(at(map[string]uint64{"": 1}))
 			}
@@ -131,7 +125,7 @@ func TestAWriteIsRepeatedAfterThatOfAnotherProcess(t *testing.T) {
 				}
 				return nil
 			})
-			require.NoError(t, write(t, api.overHTTP(protobuf), raisedTo(at(map[string]uint64{"": 10}))))
+			require.NoError(t, write(t, api.store(), raisedTo(at(map[string]uint64{"": 10}))))
 			assert.Equal(t, tt.want, api.stored().Streams)
 			assert.Equal(t, tt.requests, api.took())
 		})
@@ -139,7 +133,7 @@ func TestAWriteIsRepeatedAfterThatOfAnotherProcess(t *testing.T) {
 }
 
 func TestAWriteGivesUpAfterManyConflicts(t *testing.T) {
-	api := newFakeAPI(t)
+	api := newScriptedAPI(t)
 	api.set(at(map[string]uint64{"": 1}))
 	api.onRequest(func(verb string) error {
 		if verb == "update" {
@@ -147,7 +141,7 @@ func TestAWriteGivesUpAfterManyConflicts(t *testing.T) {
 		}
 		return nil
 	})
-	err := write(t, api.overHTTP(protobuf), raisedTo(at(map[string]uint64{"": 10})))
+	err := write(t, api.store(), raisedTo(at(map[string]uint64{"": 10})))
 	assert.ErrorContains(t, err, `cannot update ConfigMap "lease-kube-events" in namespace "observability"`)
 	assert.ErrorContains(t, err, "(given up after 10 attempts)")
 	assert.Len(t, api.took(), 2*maxAttempts)
@@ -156,12 +150,12 @@ func TestAWriteGivesUpAfterManyConflicts(t *testing.T) {
 func TestAMissingPermissionIsNamed(t *testing.T) {
 	for _, verb := range []string{"get", "create", "update"} {
 		t.Run(verb, func(t *testing.T) {
-			api := newFakeAPI(t)
+			api := newScriptedAPI(t)
 			if verb == "update" {
 				api.set(at(map[string]uint64{"": 1}))
 			}
 			api.forbid(verb)
-			err := write(t, api.overHTTP(protobuf), raisedTo(at(map[string]uint64{"": 10})))
+			err := write(t, api.store(), raisedTo(at(map[string]uint64{"": 10})))
 			var permission *PermissionError
 			require.ErrorAs(t, err, &permission)
 			assert.Equal(t, verb, permission.Verb)
@@ -188,14 +182,14 @@ func TestOtherErrorsAreNoMissingPermission(t *testing.T) {
 		"too large":                  {"create", apierrors.NewRequestEntityTooLargeError("limit"), "cannot create ConfigMap"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			api := newFakeAPI(t)
+			api := newScriptedAPI(t)
 			api.onRequest(func(verb string) error {
 				if verb == tt.verb {
 					return tt.err
 				}
 				return nil
 			})
-			err := write(t, api.overHTTP(protobuf), raisedTo(at(map[string]uint64{"": 10})))
+			err := write(t, api.store(), raisedTo(at(map[string]uint64{"": 10})))
 			assert.ErrorContains(t, err, tt.want)
 			var permission *PermissionError
 			assert.NotErrorAs(t, err, &permission)
@@ -204,8 +198,15 @@ func TestOtherErrorsAreNoMissingPermission(t *testing.T) {
 }
 
 func TestANamespaceThatDoesNotExistHasNoPosition(t *testing.T) {
-	store := newFakeAPI(t).overHTTP(protobuf)
+	api := newScriptedAPI(t)
+	store := api.store()
 	store.namespace = "absent"
+	api.onRequest(func(verb string) error {
+		if verb == "create" {
+			return apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, store.namespace)
+		}
+		return nil
+	})
 	_, _, state, err := store.read(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, Missing, state)
@@ -213,9 +214,9 @@ func TestANamespaceThatDoesNotExistHasNoPosition(t *testing.T) {
 }
 
 func TestAPositionThatCannotBeReadIsNotOverwritten(t *testing.T) {
-	api := newFakeAPI(t)
-	api.setData(map[string]string{"streams": "x"})
-	store := api.overHTTP(protobuf)
+	api := newScriptedAPI(t)
+	api.put(nil, map[string]string{"streams": "x"})
+	store := api.store()
 	_, _, _, err := store.read(t.Context())
 	for _, err := range []error{err, write(t, store, raisedTo(at(map[string]uint64{"": 1})))} {
 		var data *DataError
@@ -223,15 +224,15 @@ func TestAPositionThatCannotBeReadIsNotOverwritten(t *testing.T) {
 		assert.ErrorContains(t, err, `cannot read the position in ConfigMap "lease-kube-events" in namespace "observability": the key "streams" is not`)
 		assert.ErrorContains(t, err, "delete the ConfigMap")
 	}
-	assert.Equal(t, "x", api.objects[testName].Data["streams"])
+	assert.Equal(t, "x", api.object().Data["streams"])
 }
 
 func TestEachRequestHasATimeout(t *testing.T) {
 	for _, verb := range []string{"get", "create"} {
 		t.Run(verb, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				api := newFakeAPI(t)
-				store := api.inMemory()
+				api := newScriptedAPI(t)
+				store := api.store()
 				api.hang(verb)
 				start := time.Now()
 				err := write(t, store, raisedTo(at(map[string]uint64{"": 1})))
@@ -244,11 +245,11 @@ func TestEachRequestHasATimeout(t *testing.T) {
 }
 
 func TestWritersNeverLowerAVersion(t *testing.T) {
-	api := newFakeAPI(t)
+	api := newScriptedAPI(t)
 	const rounds = 60
 	var writers sync.WaitGroup
 	for writer := range 3 {
-		store := api.overHTTP(protobuf)
+		store := api.store()
 		writers.Go(func() {
 			for round := uint64(1); round <= rounds; round++ {
 				p := at(map[string]uint64{"": 100 * round, fmt.Sprintf("own-%d", writer): round, "shared": 7*round + uint64(writer)})

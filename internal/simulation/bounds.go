@@ -69,7 +69,7 @@ func (e *environment) checkRequests() {
 		}
 		for minute, n := range p.requests {
 			// Before a watch resumes, the receiver may ask for the store's version.
-			most := e.mostRequests() * max(1, len(p.configured().Watched))
+			most := e.mostRequests() * len(p.configured().streams())
 			if n.events > most || n.versions > most {
 				e.violate(boundedRequests, "", "%s made %d requests for events, and %d for the "+
 					"store's version, in minute %d", p.name, n.events, n.versions, minute)

@@ -8,10 +8,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 // Configured is what the user configured of a process, apart from its storage and its elector.
@@ -72,11 +69,6 @@ func (p *Plan) longestDedup() (longest time.Duration) {
 	return longest
 }
 
-// everWants reports whether the filters of any process let the event through.
-func (p *Plan) everWants(ev *corev1.Event) bool {
-	return p.any(func(c *Configured) bool { return c.wants(ev) })
-}
-
 // configurationsOf returns the configurations under which a record may have been made. The contract:
 // the next start "delivers the outbox as it is, whatever the configuration says then".
 func (e *environment) configurationsOf(r *record) []*Configured {
@@ -84,31 +76,6 @@ func (e *environment) configurationsOf(r *record) []*Configured {
 		return e.plan.allConfigured()
 	}
 	return []*Configured{r.process.configured()}
-}
-
-// wants reports whether the filters let the event through.
-func (c *Configured) wants(ev *corev1.Event) bool {
-	included := (len(c.Watched) == 0 || slices.Contains(c.Watched, ev.Namespace)) &&
-		(len(c.Types) == 0 || slices.Contains(c.Types, ev.Type)) &&
-		(len(c.IncludeReasons) == 0 || matches(c.IncludeReasons, ev.Reason)) &&
-		(len(c.IncludeKinds) == 0 || slices.Contains(c.IncludeKinds, kindOf(ev)))
-	return included && !matches(c.ExcludeReasons, ev.Reason) && !slices.Contains(c.ExcludeKinds, kindOf(ev)) &&
-		!matches(c.ExcludeSpaces, ev.InvolvedObject.Namespace)
-}
-
-// kindOf returns the kind of the involved object, in kubectl's form. Without an API version, its
-// group is not known: it is then the kind of any group.
-func kindOf(ev *corev1.Event) string {
-	gk := ev.InvolvedObject.GroupVersionKind().GroupKind()
-	return strings.ToLower(gk.String())
-}
-
-// stream is the stream in which the receiver sees the events of a namespace.
-func (c *Configured) stream(namespace string) string {
-	if len(c.Watched) > 0 {
-		return namespace
-	}
-	return ""
 }
 
 // series has the settings that form a series' identity, as far as they change.

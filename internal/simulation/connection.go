@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
 	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
+	"github.com/kubeevents/kubeeventsreceiver/internal/simulation/apiserver"
 )
 
 // dialers are the processes of the runs, by the host in their kubeconfig.
@@ -117,7 +117,7 @@ func (p *process) dial(ctx context.Context) (net.Conn, error) {
 			return nil, err
 		}
 	}
-	near, far := apitest.Pipe()
+	near, far := apiserver.Pipe()
 	select {
 	case env.listener.accepted <- serverEnd{far, p.name, env.plan.lagOf(p.name, p.dials.next())}:
 	case <-env.listener.closed:

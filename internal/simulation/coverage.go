@@ -48,8 +48,7 @@ func (o *observer) covers(w apiserver.Write) bool {
 // isWatched reports whether a namespace was surely watched by then.
 func (o *observer) isWatched(namespace string, by time.Time) bool {
 	return slices.ContainsFunc(o.reigns, func(r reign) bool {
-		watched := r.configured.Watched
-		return !r.listed.IsZero() && r.listed.Before(by) && (len(watched) == 0 || slices.Contains(watched, namespace))
+		return !r.listed.IsZero() && r.listed.Before(by) && r.configured.watches(namespace)
 	})
 }
 

@@ -35,6 +35,7 @@
 // server held.
 //
 //	truth.go       what the API server held, event by event
+//	filters.go     which events count: the only filters in addition to the receiver's own
 //	expected.go    what an ideal observer counts
 //	records.go     the records of the exporters
 //	account.go     one exporter's records: none lost, invented, counted twice or out of order

@@ -3,7 +3,6 @@
 package simulation
 
 import (
-	"path"
 	"slices"
 	"time"
 
@@ -91,11 +90,7 @@ func (e *environment) idealThatForgets(from baseline) map[types.NamespacedName]*
 func (e *environment) idealOf(o *observer, from baseline) map[types.NamespacedName]*expected {
 	o.reigns = e.reigns()
 	o.env, o.from, o.counts, o.memory = e, from, map[types.NamespacedName]*expected{}, map[types.NamespacedName]*remembered{}
-	if watched := e.firstObserver().configured().Watched; len(watched) > 0 {
-		o.begins = from(watched[0]).epoch
-	} else {
-		o.begins = from("").epoch
-	}
+	o.begins = from(e.firstObserver().configured().streams()[0]).epoch
 	e.mu.Lock()
 	restores := slices.Clone(e.restores)
 	e.mu.Unlock()
@@ -230,13 +225,6 @@ func countOf(ev *corev1.Event) int64 {
 		n = max(n, int64(ev.Series.Count))
 	}
 	return n
-}
-
-func matches(globs []string, name string) bool {
-	return slices.ContainsFunc(globs, func(glob string) bool {
-		matched, _ := path.Match(glob, name)
-		return matched
-	})
 }
 
 // baselines returns from where on everything is required, and from where on a record is allowed.

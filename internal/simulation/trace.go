@@ -115,11 +115,7 @@ func (e *environment) checkTrace() {
 	if !e.plan.alone() || len(e.exporters) == 0 || len(e.plan.Later) > 0 || e.plan.Retry.MaxElapsed > 0 || e.trace.repeatsParts.Load() {
 		return
 	}
-	streams := e.plan.Watched
-	if len(streams) == 0 {
-		streams = []string{""}
-	}
-	for _, stream := range streams {
+	for _, stream := range e.plan.streams() {
 		if err := protocol.Follow(len(e.replicas), e.traceOf(stream)); err != nil {
 			e.violate(traceFollowed, "", "of the stream %q, the model does not follow %v", stream, err)
 		}

@@ -60,7 +60,7 @@ func TestABackupIsRestored(t *testing.T) {
 		backup := api.Version()
 		versions := h.versions(t, api)
 		start(t, api, queue, watch.Config{Versions: versions})
-		assert.Equal(t, []string{"began", "listed a=1", "ended at 2"}, changes(queue))
+		assert.Equal(t, []string{"began", "listed a=1", "ended at 3"}, changes(queue))
 		api.Put(counted("a", 2))
 		api.Put(counted("b", 1))
 		assert.Equal(t, []string{"changed a=2", "changed b=1"}, changes(queue))
@@ -71,18 +71,18 @@ func TestABackupIsRestored(t *testing.T) {
 		time.Sleep(time.Minute)
 		assert.Equal(t, []string{"stream", "version", "watch"}, api.Requests())
 		assert.Empty(t, changes(queue))
-		assert.EqualValues(t, 4, versions.Highest())
+		assert.EqualValues(t, 5, versions.Highest())
 
 		api.Restore(backup)
 		api.Cut()
 		time.Sleep(time.Minute)
 		assert.Empty(t, changes(queue), "the callers stop the streams")
-		assert.Equal(t, []string{"4 to 2"}, h.seen())
+		assert.Equal(t, []string{"5 to 3"}, h.seen())
 
 		start(t, api, queue, watch.Config{Versions: h.versions(t, api)})
-		assert.Equal(t, []string{"began", "listed a=1", "ended at 2"}, changes(queue))
+		assert.Equal(t, []string{"began", "listed a=1", "ended at 3"}, changes(queue))
 		time.Sleep(time.Minute)
-		assert.Equal(t, []string{"4 to 2"}, h.seen(), "once")
+		assert.Equal(t, []string{"5 to 3"}, h.seen(), "once")
 	})
 }
 
@@ -92,8 +92,8 @@ func TestAVersionOfACheckpointIsCompared(t *testing.T) {
 		changes  []string
 		wentBack []string
 	}{
-		"that exists":             {"2", []string{"changed b=1"}, nil},
-		"that does not exist yet": {"9", nil, []string{"9 to 3"}},
+		"that exists":             {"3", []string{"changed b=1"}, nil},
+		"that does not exist yet": {"9", nil, []string{"9 to 4"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -114,18 +114,19 @@ func TestARestoreIsNoticedOnceForAllStreams(t *testing.T) {
 		api, queue, h := apitest.NewInMemory(t), queue.New(1000), &histories{}
 		versions := h.versions(t, api)
 		start(t, api, queue, watch.Config{Namespace: "ns", Versions: versions})
-		assert.Equal(t, []string{"ns began", "ns ended at 1"}, changes(queue))
+		assert.Equal(t, []string{"ns began", "ns ended at 2"}, changes(queue))
+		backup := api.Version()
 		api.Put(counted("a", 1))
 		assert.Equal(t, []string{"ns changed a=1"}, changes(queue))
-		api.Restore("1")
+		api.Restore(backup)
 		time.Sleep(time.Minute)
 		assert.Empty(t, h.seen(), "a stream that is connected does not notice")
 
 		for _, namespace := range []string{"other", "third"} {
-			start(t, api, queue, watch.Config{Namespace: namespace, ResourceVersion: "2", Versions: versions})
+			start(t, api, queue, watch.Config{Namespace: namespace, ResourceVersion: "3", Versions: versions})
 		}
 		time.Sleep(time.Minute)
-		assert.Equal(t, []string{"2 to 1"}, h.seen())
+		assert.Equal(t, []string{"3 to 2"}, h.seen())
 		assert.Empty(t, changes(queue))
 	})
 }
@@ -161,7 +162,7 @@ func TestAnAnswerToAnOlderRequestIsNotUsed(t *testing.T) {
 			return 0
 		})
 		for range 2 {
-			start(t, api, queue, watch.Config{ResourceVersion: "1", Versions: versions})
+			start(t, api, queue, watch.Config{ResourceVersion: "2", Versions: versions})
 			time.Sleep(time.Second)
 		}
 		assert.EqualValues(t, 2, asked.Load())
@@ -184,7 +185,7 @@ func TestAVersionThatCannotBeReadIsAFailedConnection(t *testing.T) {
 					}
 					return 0
 				})
-				o := start(t, api, queue, watch.Config{ResourceVersion: "1", Versions: watch.NewVersions(clientOf(t, api), nil)})
+				o := start(t, api, queue, watch.Config{ResourceVersion: "2", Versions: watch.NewVersions(clientOf(t, api), nil)})
 				time.Sleep(5 * time.Minute)
 				assert.Contains(t, o.seen(), cause)
 				assert.Zero(t, number(api.Requests(), "watch"))
@@ -207,9 +208,9 @@ func TestAPermissionThatOneNamespaceLacksDoesNotConcernAnother(t *testing.T) {
 			return 0
 		})
 		versions := watch.NewVersions(clientOf(t, api), nil)
-		start(t, api, queue, watch.Config{Namespace: "secret", ResourceVersion: "1", Versions: versions})
+		start(t, api, queue, watch.Config{Namespace: "secret", ResourceVersion: "2", Versions: versions})
 		synctest.Wait() // so that the request is that of this stream
-		o := start(t, api, queue, watch.Config{Namespace: "ns", ResourceVersion: "1", Versions: versions})
+		o := start(t, api, queue, watch.Config{Namespace: "ns", ResourceVersion: "2", Versions: versions})
 		time.Sleep(time.Minute)
 		assert.Equal(t, []string{"ns changed a=1"}, changes(queue))
 		assert.Empty(t, o.seen())

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/apitest/discovery"
+	"github.com/kubeevents/kubeeventsreceiver/internal/simulation/apiserver/discovery"
 )
 
 // Kind is a kind of objects that the server serves.
@@ -18,7 +18,8 @@ type Kind struct {
 	Versions       []string // the preferred one first
 	Kind, Resource string
 	Namespaced     bool
-	NoUIDs         bool // its objects have none, as those of many aggregated API servers
+	NoUIDs         bool     // its objects have none, as those of many aggregated API servers
+	Verbs          []string // nil: those of Kubernetes' own kinds
 }
 
 func (k Kind) groupResource() schema.GroupResource {
@@ -27,19 +28,19 @@ func (k Kind) groupResource() schema.GroupResource {
 
 // builtIn are the kinds of a new server.
 var builtIn = []Kind{
-	{"", []string{"v1"}, "ConfigMap", "configmaps", true, false},
-	{"", []string{"v1"}, "Event", "events", true, false},
-	{"", []string{"v1"}, "Namespace", "namespaces", false, false},
-	{"", []string{"v1"}, "Node", "nodes", false, false},
-	{"", []string{"v1"}, "Pod", "pods", true, false},
-	{"", []string{"v1"}, "Service", "services", true, false},
-	{"apps", []string{"v1"}, "DaemonSet", "daemonsets", true, false},
-	{"apps", []string{"v1"}, "Deployment", "deployments", true, false},
-	{"apps", []string{"v1"}, "ReplicaSet", "replicasets", true, false},
-	{"apps", []string{"v1"}, "StatefulSet", "statefulsets", true, false},
-	{"batch", []string{"v1"}, "CronJob", "cronjobs", true, false},
-	{"batch", []string{"v1"}, "Job", "jobs", true, false},
-	{"coordination.k8s.io", []string{"v1"}, "Lease", "leases", true, false},
+	{"", []string{"v1"}, "ConfigMap", "configmaps", true, false, nil},
+	{"", []string{"v1"}, "Event", "events", true, false, nil},
+	{"", []string{"v1"}, "Namespace", "namespaces", false, false, nil},
+	{"", []string{"v1"}, "Node", "nodes", false, false, nil},
+	{"", []string{"v1"}, "Pod", "pods", true, false, nil},
+	{"", []string{"v1"}, "Service", "services", true, false, nil},
+	{"apps", []string{"v1"}, "DaemonSet", "daemonsets", true, false, nil},
+	{"apps", []string{"v1"}, "Deployment", "deployments", true, false, nil},
+	{"apps", []string{"v1"}, "ReplicaSet", "replicasets", true, false, nil},
+	{"apps", []string{"v1"}, "StatefulSet", "statefulsets", true, false, nil},
+	{"batch", []string{"v1"}, "CronJob", "cronjobs", true, false, nil},
+	{"batch", []string{"v1"}, "Job", "jobs", true, false, nil},
+	{"coordination.k8s.io", []string{"v1"}, "Lease", "leases", true, false, nil},
 }
 
 func isBuiltIn(group string) bool {
@@ -98,6 +99,9 @@ func resources(kinds []Kind, gv schema.GroupVersion) (all []metav1.APIResource) 
 		resource := metav1.APIResource{Name: k.Resource, SingularName: strings.ToLower(k.Kind),
 			Namespaced: k.Namespaced, Kind: k.Kind}
 		resource.Verbs = []string{"create", "delete", "get", "list", "patch", "update", "watch"}
+		if k.Verbs != nil {
+			resource.Verbs = k.Verbs
+		}
 		all = append(all, resource)
 		if !slices.Contains([]string{"configmaps", "events", "leases"}, k.Resource) {
 			resource.Name, resource.SingularName = k.Resource+"/status", ""

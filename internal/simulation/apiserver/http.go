@@ -149,6 +149,8 @@ func (s *Server) decide(c *call) {
 
 func (s *Server) serve(c *call) error {
 	switch {
+	case c.answer.Err != nil:
+		return c.answer.Err
 	case c.answer.Status != 0:
 		seconds := int((c.answer.RetryAfter + time.Second - 1) / time.Second)
 		return apierrors.NewGenericServerResponse(c.answer.Status, c.Verb, c.Resource, c.Name,
@@ -317,6 +319,7 @@ func (s *Server) createOrUpdate(c *call, object Object) (r *record, code int, er
 	switch {
 	case c.Verb == "create" || !exists && (isLease || isEvent):
 		object.SetUID("")
+		object.SetCreationTimestamp(metav1.Time{})
 		r, err = s.create(c.table, object)
 		return r, http.StatusCreated, err
 	case isLease && object.GetResourceVersion() == "":

@@ -68,6 +68,7 @@ type Answer struct {
 	Hang       bool          // no answer until the client leaves
 	Status     int           // refuses with this HTTP status
 	RetryAfter time.Duration // header Retry-After of a refusal
+	Err        error         // refuses with this error
 	LoseAnswer bool          // act, and break the connection without an answer
 	// break a watch's connection after this number of messages; 0: do not
 	CutAfter      int
@@ -170,7 +171,8 @@ func ConnContext(ctx context.Context, conn net.Conn) context.Context {
 	return ctx
 }
 
-// Create stores a copy of a new object and returns another with the fields that the server sets.
+// Create stores a copy of a new object and returns another with the fields that the server sets. A
+// UID and a creation time that the object has are kept, unlike those of clients.
 func (s *Server) Create(gr schema.GroupResource, object Object) (Object, error) {
 	return s.change(gr, object, s.create)
 }
@@ -234,12 +236,21 @@ func (s *Server) History() []Write {
 	return slices.Clip(s.history)
 }
 
-// AddKind lets the server serve another kind.
+// Kinds returns the kinds that the server serves, in the order of discovery.
+func (s *Server) Kinds() []Kind {
+	defer s.lock()()
+	return s.kinds()
+}
+
+// AddKind lets the server serve another kind, or one that it serves in another way, such as in more
+// versions.
 func (s *Server) AddKind(kind Kind) {
 	defer s.lock()()
-	if s.table(kind.groupResource()) == nil { // A backup may have brought it back.
-		s.tables = append(s.tables, newContents([]Kind{kind}).tables...)
+	if known := s.table(kind.groupResource()); known != nil {
+		known.Kind = kind
+		return
 	}
+	s.tables = append(s.tables, newContents([]Kind{kind}).tables...)
 }
 
 // RemoveKind removes a kind with its objects. Open watches of it end.
@@ -289,12 +300,22 @@ func (s *Server) Backup() *Backup {
 // Restore lets versions and contents go back to a backup. Open watches break.
 func (s *Server) Restore(backup *Backup) {
 	defer s.lock()()
+	s.restore(backup)
+	s.cut(func(*stream) bool { return true })
+}
+
+// RestoreUnnoticed is Restore behind an API server that goes on. Open watches get nothing more.
+func (s *Server) RestoreUnnoticed(backup *Backup) {
+	defer s.lock()()
+	s.restore(backup)
+}
+
+func (s *Server) restore(backup *Backup) {
 	s.epoch++
 	s.contents = backup.contents.clone()
 	for _, l := range s.leases {
 		l.expires = time.Now().Add(l.ttl) // As etcd extends all leases when it starts.
 	}
-	s.cut(func(*stream) bool { return true })
 }
 
 // Replace puts a new, empty cluster at the same address, which serves the same kinds. Open watches

@@ -231,7 +231,9 @@ func (s *Server) create(t *table, object Object) (*record, error) {
 	if stored.GetUID() == "" && !t.NoUIDs {
 		stored.SetUID(types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", s.created)))
 	}
-	stored.SetCreationTimestamp(metav1.Unix(time.Now().Unix(), 0))
+	if created := stored.GetCreationTimestamp(); created.IsZero() {
+		stored.SetCreationTimestamp(metav1.Unix(time.Now().Unix(), 0))
+	}
 	s.next()
 	return s.put(t, watch.Added, key, stored), nil
 }

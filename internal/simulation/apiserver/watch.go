@@ -189,6 +189,9 @@ func (st *stream) untilBookmark() time.Duration {
 func (st *stream) next() (changes []*record, changed <-chan struct{}, again <-chan time.Time) {
 	s := st.server
 	defer s.lock()()
+	if st.ctx.Err() != nil {
+		return nil, nil, nil // A broken connection brings nothing more.
+	}
 	reached := s.cacheVersion(st.call)
 	for _, r := range after(st.table.log, st.after) {
 		if r.version > reached {
