@@ -433,33 +433,13 @@ $(DEMO): controlplane/go.mod controlplane/go.sum $(DEMO_SOURCES)
 	@echo "building the demo ..."
 	@cd controlplane && $(BUILD) -o ../$@ ./cmd/demo
 
-$(OCB) $(MDATAGEN): build/tools/%: tools/collector/go.mod tools/collector/go.sum
-	@echo "building $* ..."
-	@cd tools/collector && $(BUILD) -o ../../$@ go.opentelemetry.io/collector/cmd/$*
-
-$(HELM): tools/release/go.mod tools/release/go.sum
-	@echo "building helm (the first time takes a few minutes) ..."
-	@cd tools/release && $(BUILD) -ldflags "-s -w" -o ../../$@ helm.sh/helm/v4/cmd/helm
-
-$(COSIGN): tools/release/go.mod tools/release/go.sum
-	@echo "building cosign (the first time takes a few minutes) ..."
-	@cd tools/release && $(BUILD) -ldflags "-s -w" -o ../../$@ github.com/sigstore/cosign/v2/cmd/cosign
-
-$(ACTIONLINT): tools/release/go.mod tools/release/go.sum
-	@echo "building actionlint ..."
-	@cd tools/release && $(BUILD) -o ../../$@ github.com/rhysd/actionlint/cmd/actionlint
-
-$(HELM_DOCS): tools/release/go.mod tools/release/go.sum
-	@echo "building helm-docs ..."
-	@cd tools/release && $(BUILD) -o ../../$@ github.com/norwoodj/helm-docs/cmd/helm-docs
-
-$(LINTER): tools/lint/go.mod tools/lint/go.sum
-	@echo "building golangci-lint (the first time takes a few minutes) ..."
-	@cd tools/lint && $(BUILD) -o ../../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
-
-$(VULNCHECK): tools/lint/go.mod tools/lint/go.sum
-	@echo "building govulncheck ..."
-	@cd tools/lint && $(BUILD) -o ../../$@ golang.org/x/vuln/cmd/govulncheck
+# The programs that a module of tools/ pins. The last part of a package's path is its program's name.
+$(OCB) $(MDATAGEN): tools/collector/go.mod tools/collector/go.sum
+$(HELM) $(HELM_DOCS) $(COSIGN) $(ACTIONLINT): tools/release/go.mod tools/release/go.sum
+$(LINTER) $(VULNCHECK): tools/lint/go.mod tools/lint/go.sum
+$(OCB) $(MDATAGEN) $(HELM) $(HELM_DOCS) $(COSIGN) $(ACTIONLINT) $(LINTER) $(VULNCHECK):
+	@echo "building $(@F) (the first time may take a few minutes) ..."
+	@cd $(<D) && $(BUILD) -ldflags "-s -w" -o ../../$@ $$(go list tool | grep "/$(@F)$$")
 
 # Kubernetes' own build sets the version of its binaries. Without these flags, the version is
 # v0.0.0.
