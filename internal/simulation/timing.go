@@ -72,15 +72,21 @@ func (a *account) checkInTime(name types.NamespacedName, steps []step) {
 // hang for long, and new pods come, nothing waits for them any more.
 func (e *environment) mayTake(at time.Time) (limit time.Duration, delays func(*Fault) bool) {
 	now := at.Sub(e.began)
-	for _, p := range e.plan.Producers {
-		for _, f := range e.plan.Faults {
-			if p.NewPods && p.Start == f.From && f.Kind == APIHangs && f.actsAt(now-givenUp) && f.actsAt(now) {
-				another := func(o *Fault) bool { return o.delaysRecords() || o.Kind.isOfAPI() && *o != f }
-				return quickly + slices.Max(append(e.plan.CacheLags, e.plan.CacheLag)), another
-			}
-		}
+	i := slices.IndexFunc(e.plan.Faults, func(f Fault) bool {
+		return f.Kind == APIHangs && f.actsAt(now-givenUp) && f.actsAt(now) && e.plan.hasNewPods(f.From)
+	})
+	if i < 0 {
+		return promptly, (*Fault).delaysRecords
 	}
-	return promptly, (*Fault).delaysRecords
+	hang := &e.plan.Faults[i]
+	return quickly + slices.Max(append(e.plan.CacheLags, e.plan.CacheLag)), func(f *Fault) bool {
+		return f.delaysRecords() || f.Kind.isOfAPI() && f != hang
+	}
+}
+
+// hasNewPods reports whether new pods come from that time on.
+func (p *Plan) hasNewPods(from time.Duration) bool {
+	return slices.ContainsFunc(p.Producers, func(pp ProducerPlan) bool { return pp.NewPods && pp.Start == from })
 }
 
 func (a *account) checkInterval(name types.NamespacedName) {
