@@ -114,3 +114,16 @@ func TestAProcessWithoutAnElectorAlwaysLeads(t *testing.T) {
 	end()
 	assert.NoError(t, term.Stop.Err(), "its term is its life")
 }
+
+func TestChangedEndsAtTheBeginningAndAtTheEndOfATerm(t *testing.T) {
+	l := NewLeadership(15*time.Second, 10*time.Second)
+	for _, change := range []func(){func() { l.Started(t.Context()) }, l.Stopped} {
+		changed := l.Changed()
+		change()
+		select {
+		case <-changed:
+		default:
+			assert.Fail(t, "nobody learns of it")
+		}
+	}
+}
