@@ -56,8 +56,10 @@ func (a *answers) RoundTrip(*http.Request) (*http.Response, error) {
 }
 
 func (a answers) lease(t *testing.T) *Lease {
-	l, err := NewLease(&rest.Config{Transport: &a, QPS: -1}, "observability", "kube-events")
+	config := &rest.Config{Transport: &a, QPS: -1}
+	l, err := NewLease(config, "observability", "kube-events")
 	require.NoError(t, err)
+	require.Empty(t, config.APIPath, "the elector's own client uses it, too")
 	return l
 }
 
@@ -135,6 +137,7 @@ func TestLook(t *testing.T) {
 		"one read shows nothing yet":                      {[]answer{renewed}, ""},
 		"a leader that renews it":                         {[]answer{renewed, renewedAgain}, ""},
 		"a leader that has died, or may not update it":    {[]answer{renewed, renewed}, "expired"},
+		"one read that misses it shows nothing yet":       {[]answer{missing}, ""},
 		"nobody may make it":                              {[]answer{missing, missing}, "missing"},
 		"somebody has made it meanwhile":                  {[]answer{missing, renewed}, ""},
 		"somebody leads again":                            {[]answer{renewed, renewed, renewedAgain}, ""},
