@@ -45,7 +45,10 @@ func TestAnOpenTermIsCertainWhileItIsProven(t *testing.T) {
 		time.Sleep(time.Minute)
 		assert.True(t, l.CertainlyLeads(), "nobody proves it")
 		l.prove(time.Now().Add(10 * time.Second))
-		time.Sleep(11 * time.Second)
+		l.prove(time.Now().Add(time.Second))
+		time.Sleep(9 * time.Second)
+		assert.True(t, l.CertainlyLeads(), "an earlier proof does not replace a later one")
+		time.Sleep(2 * time.Second)
 		assert.True(t, l.Leads())
 		assert.False(t, l.CertainlyLeads(), "the elector may be waiting for another user")
 
@@ -113,4 +116,17 @@ func TestAProcessWithoutAnElectorAlwaysLeads(t *testing.T) {
 	assert.True(t, ok)
 	end()
 	assert.NoError(t, term.Stop.Err(), "its term is its life")
+}
+
+func TestChangedEndsAtTheBeginningAndAtTheEndOfATerm(t *testing.T) {
+	l := newLeadership(15*time.Second, 10*time.Second)
+	for _, change := range []func(){func() { l.Started(t.Context()) }, l.Stopped} {
+		changed := l.Changed()
+		change()
+		select {
+		case <-changed:
+		default:
+			assert.Fail(t, "nobody learns of it")
+		}
+	}
 }

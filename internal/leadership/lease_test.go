@@ -3,11 +3,14 @@
 package leadership
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -19,6 +22,7 @@ import (
 // answer is what the API server answers to one request: a resource version, or a status.
 type answer struct {
 	resourceVersion string
+	holder          string
 	status          int
 }
 
@@ -35,7 +39,92 @@ func (a answer) write(w http.ResponseWriter) {
 	_ = json.NewEncoder(w).Encode(coordinationv1.Lease{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: "observability", Name: "kube-events", ResourceVersion: a.resourceVersion},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &a.holder},
 	})
+}
+
+// answers is an API server that gives one answer after the other, and the last one again and again.
+type answers []answer
+
+func (a *answers) RoundTrip(*http.Request) (*http.Response, error) {
+	response := httptest.NewRecorder()
+	(*a)[0].write(response)
+	if len(*a) > 1 {
+		*a = (*a)[1:]
+	}
+	return response.Result(), nil
+}
+
+func (a answers) lease(t *testing.T) *Lease {
+	config := &rest.Config{Transport: &a, QPS: -1}
+	l, err := NewLease(config, "observability", "kube-events")
+	require.NoError(t, err)
+	require.Empty(t, config.APIPath, "the elector's own client uses it, too")
+	return l
+}
+
+// observed has what an Observer was called with.
+type observed []string
+
+func (o *observed) ElectionWorks()       { *o = append(*o, "works") }
+func (o *observed) ElectionFailed(error) { *o = append(*o, "fails") }
+
+func TestAStandbyWatchesTheLease(t *testing.T) {
+	broken := answer{status: 500}
+	tests := map[string]struct {
+		answers answers
+		leads   bool
+		want    observed
+	}{
+		"one failed read shows nothing":  {answers{broken, {resourceVersion: "1"}, broken, {resourceVersion: "2"}}, false, observed{"works"}},
+		"consecutive failed reads":       {answers{broken, broken, {resourceVersion: "1"}, {resourceVersion: "2"}}, false, observed{"fails", "works"}},
+		"nobody renews it, and then one": {answers{{resourceVersion: "1"}, {resourceVersion: "1"}, {resourceVersion: "2"}, broken}, false, observed{"fails", "works"}},
+		"a leader does not read it":      {answers{broken}, true, observed{"works", "works", "works", "works"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				leadership, got := newLeadership(15*time.Second, 10*time.Second), observed(nil)
+				if tt.leads {
+					leadership.Started(t.Context())
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 3*(15*time.Second+lateness)+time.Second)
+				defer cancel()
+				tt.answers.lease(t).Watch(ctx, leadership, &got)
+				assert.Equal(t, tt.want, got)
+			})
+		})
+	}
+}
+
+func TestGuardProvesThatAnOpenTermGoesOn(t *testing.T) {
+	mine := func(version string) answer { return answer{resourceVersion: version, holder: "me"} }
+	tests := map[string]struct {
+		answers answers // one in 2.5 s
+		until   time.Duration
+	}{
+		"the elector renewed it before the first read":    {answers{mine("1")}, 5 * time.Second},
+		"and once more before the third one":              {answers{mine("1"), mine("1"), mine("2")}, 12500 * time.Millisecond},
+		"another process holds it":                        {answers{mine("1"), {resourceVersion: "2", holder: "other"}}, 5 * time.Second},
+		"a read that fails shows nothing":                 {answers{mine("1"), {status: 500}}, 5 * time.Second},
+		"without permission, the term lasts all the time": {answers{{status: 403}}, time.Hour},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				leadership := newLeadership(15*time.Second, 10*time.Second)
+				leadership.Started(context.Background())
+				go leadership.Beat(ctx)
+				go tt.answers.lease(t).Guard(ctx, leadership, "me")
+				time.Sleep(tt.until - time.Millisecond)
+				assert.True(t, leadership.CertainlyLeads())
+				time.Sleep(time.Second)
+				assert.Equal(t, tt.until == time.Hour, leadership.CertainlyLeads())
+			})
+		})
+	}
 }
 
 func TestLook(t *testing.T) {
@@ -48,6 +137,7 @@ func TestLook(t *testing.T) {
 		"one read shows nothing yet":                      {[]answer{renewed}, ""},
 		"a leader that renews it":                         {[]answer{renewed, renewedAgain}, ""},
 		"a leader that has died, or may not update it":    {[]answer{renewed, renewed}, "expired"},
+		"one read that misses it shows nothing yet":       {[]answer{missing}, ""},
 		"nobody may make it":                              {[]answer{missing, missing}, "missing"},
 		"somebody has made it meanwhile":                  {[]answer{missing, renewed}, ""},
 		"somebody leads again":                            {[]answer{renewed, renewed, renewedAgain}, ""},

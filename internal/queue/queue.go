@@ -100,8 +100,7 @@ func (q *Queue) Put(ctx context.Context, change watch.Change) error {
 		reached.State("the queue is full")
 	}
 	w := &waiter{e, make(chan struct{})}
-	q.blocked = append(q.blocked, w)
-	q.wake()
+	q.blocked = append(q.blocked, w) // The queue is not empty, so the loop is awake or will be.
 	q.mu.Unlock()
 
 	select {

@@ -241,6 +241,37 @@ func TestALoopThatWaitsForMoreStallsNothing(t *testing.T) {
 	})
 }
 
+func TestSeveralLateBatchesAreOneStall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := New(1)
+		for range 2 {
+			require.NoError(t, q.Put(t.Context(), change("x")))
+		}
+		awaited := make(chan error, 1)
+		for range 2 {
+			q.Take(nil)
+			time.Sleep(stallAfter + time.Second)
+			if synctest.Wait(); len(q.changes) > 0 {
+				go func() { awaited <- q.Await(t.Context()) }()
+			}
+		}
+		q.Done()
+		require.NoError(t, <-awaited, "it has waited since the first batch")
+	})
+}
+
+func TestTheQueueKeepsNothingThatWasTaken(t *testing.T) {
+	q := New(2)
+	for range 3 {
+		require.NoError(t, q.Put(t.Context(), change("x")))
+	}
+	q.Take(nil)
+	require.Len(t, q.changes, 1)
+	for _, e := range q.changes[1:3] {
+		assert.Nil(t, e.change.Event)
+	}
+}
+
 func TestTakingNothingEndsAStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New(1)

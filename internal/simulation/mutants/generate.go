@@ -64,6 +64,9 @@ func (g *generator) visit(n ast.Node) bool {
 	case *ast.GenDecl:
 		return n.Tok == token.VAR // Constants and types have no place for a condition.
 	case *ast.IfStmt:
+		if g.onlyNotes(n.Body) && (n.Else == nil || g.onlyNotes(n.Else)) {
+			return false
+		}
 		g.condition(n.Cond)
 	case *ast.ForStmt:
 		if n.Cond != nil {
@@ -138,6 +141,12 @@ func (g *generator) statements(list []ast.Stmt) {
 			g.wrap(s, "is left out", "if !mutation.Is(%d) { ", " }")
 		}
 	}
+}
+
+// onlyNotes reports whether all that a block does is to note a rare state.
+func (g *generator) onlyNotes(s ast.Stmt) bool {
+	block, ok := s.(*ast.BlockStmt)
+	return ok && !slices.ContainsFunc(block.List, func(s ast.Stmt) bool { return !strings.HasPrefix(g.text(s), "reached.") })
 }
 
 // canBeLeftOut excludes what does not compile without the statement, and what no promise is about:

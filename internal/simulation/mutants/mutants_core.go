@@ -18,13 +18,11 @@ var inOutbox = []change{
 	},
 	{
 		"saves what a batch changed before its records", "internal/session/checkpoints.go",
-		`	advance(c.memory, b)
-	c.note()
-`,
-		`	advance(c.memory, b)
-	c.note()
+		`	c.note()
+	if c.trySettle() && (`,
+		`	c.note()
 	c.write(b.term.Stop, b.term.Drain, nil)
-`,
+	if c.trySettle() && (`,
 	},
 }
 
