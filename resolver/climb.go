@@ -32,8 +32,8 @@ type climb struct {
 
 	objects   []*Object
 	ambiguous bool
-	known     int  // objects that needed no request
 	isCold    bool // it needs a request, and never waits
+	known     int  // objects that needed no request
 }
 
 // chain returns the chain of an object. It returns false if the climb needs a request and never

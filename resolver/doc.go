@@ -49,7 +49,8 @@
 //	internal/kinds    which kinds are served, by the names that references use
 //
 // Four types have a lock: flights, watcher, limiter and circuits, in addition to the cache. Each
-// lock guards the fields of its own file. The planner has no lock. It is used under that of
+// lock guards the fields of its own file. Files share only plain values: references, keys, objects and
+// answers. The planner has no lock. It is used under that of
 // flights, sends nothing, and has no clock.
 //
 // # Callers that restart, and callers that need no owners

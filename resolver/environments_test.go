@@ -452,6 +452,24 @@ func TestAKindThatIsRefusedForLong(t *testing.T) {
 	})
 }
 
+// Others do not wait for a kind that the API server wants later than callers wait.
+func TestAKindThatIsWantedMuchLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		pods, things := withCustomOwners(api, 10)
+		for _, path := range things {
+			api.Fail(path, apitest.Fault{Status: http.StatusTooManyRequests, RetryAfter: 60})
+		}
+		r := inMemory(t, api, resolver.Config{})
+		r.Resolve(t.Context(), pods[:1])
+		begun := time.Now()
+		for i := 1; i < len(pods); i++ {
+			require.Equal(t, resolver.Unavailable, r.Resolve(t.Context(), pods[i:i+1])[0].Resolution)
+		}
+		require.Zero(t, time.Since(begun))
+	})
+}
+
 func TestEtcdStallsWhileTheWatchCacheAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := apitest.NewObjectsInMemory()

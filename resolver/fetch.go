@@ -247,13 +247,10 @@ func (f *fetcher) store(k *kinds.Kind, in collection, meta *metav1.PartialObject
 	return f.cache.store(objectKey{collection: in, name: object.Name}, object, requestedAt, isListed)
 }
 
-// storeChange caches new objects, changes of objects that are in the cache, and deleted objects,
-// whose last events come now.
+// storeChange caches new objects, and deleted objects, whose last events come now.
 func (f *fetcher) storeChange(k *kinds.Kind, change watch.EventType, meta *metav1.PartialObjectMetadata) {
-	in := collectionOf(k, meta.Namespace)
-	if change == watch.Added || change == watch.Deleted ||
-		change == watch.Modified && f.cache.has(objectKey{in, meta.Name}, meta.UID) {
-		f.store(k, in, meta, f.now(), true)
+	if change == watch.Added || change == watch.Deleted {
+		f.store(k, collectionOf(k, meta.Namespace), meta, f.now(), true)
 	}
 }
 

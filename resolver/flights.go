@@ -379,7 +379,6 @@ func (f *flights) endRead(r *read, result readResult) {
 		isProven := i < r.proven && (result.err != nil || result.isConsistent)
 		switch {
 		case w.answered:
-			f.rememberLocked(w, result.err, isProven)
 		case result.object != nil && result.object.hasUID(w.uid):
 			f.answerLocked(w, answer{object: result.object})
 		case notSent || !isProven && (failure == NotFound || failure == ""):
@@ -394,13 +393,6 @@ func (f *flights) endRead(r *read, result readResult) {
 		}
 	}
 	f.requestWaveLocked()
-}
-
-// rememberLocked remembers what a request has shown to a climb that has left.
-func (f *flights) rememberLocked(w *want, err error, isProven bool) {
-	if err != nil && !errors.Is(err, errNotSent) && isProven && !isAboutPath(err) {
-		f.cache.fail(w.key, w.uid, failureOf(err), true)
-	}
 }
 
 // noteError reports a missing permission to the observer, and a kind that is not served at its path
