@@ -82,6 +82,7 @@ func (s *Server) begin(options apiserver.Options) {
 		defer s.mu.Unlock()
 		return apiserver.Answer{NoEndBookmark: s.noEnd}
 	}
+	options.KeepCreationTimes = true
 	s.store = apiserver.New(options)
 }
 

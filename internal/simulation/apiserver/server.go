@@ -32,6 +32,9 @@ type Options struct {
 	EventBookmarks bool
 	// NoStreamingLists refuses sendInitialEvents, as servers before Kubernetes 1.32 do.
 	NoStreamingLists bool
+	// KeepCreationTimes lets Create keep the creation time of an object that has one, such as a
+	// recorded one.
+	KeepCreationTimes bool
 	// OldDiscovery serves version v2beta1 of aggregated discovery only, as servers before
 	// Kubernetes 1.30 do.
 	OldDiscovery bool
@@ -171,8 +174,7 @@ func ConnContext(ctx context.Context, conn net.Conn) context.Context {
 	return ctx
 }
 
-// Create stores a copy of a new object and returns another with the fields that the server sets. A
-// UID and a creation time that the object has are kept, unlike those of clients.
+// Create stores a copy of a new object and returns another with the fields that the server sets.
 func (s *Server) Create(gr schema.GroupResource, object Object) (Object, error) {
 	return s.change(gr, object, s.create)
 }

@@ -231,7 +231,7 @@ func (s *Server) create(t *table, object Object) (*record, error) {
 	if stored.GetUID() == "" && !t.NoUIDs {
 		stored.SetUID(types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", s.created)))
 	}
-	if created := stored.GetCreationTimestamp(); created.IsZero() {
+	if created := stored.GetCreationTimestamp(); created.IsZero() || !s.options.KeepCreationTimes {
 		stored.SetCreationTimestamp(metav1.Unix(time.Now().Unix(), 0))
 	}
 	s.next()
