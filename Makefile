@@ -127,11 +127,11 @@ test: $(OTELCOL) $(CONTROLPLANE) $(SIMULATION) ## Test the receiver: unit tests,
 suite-e2e:
 	@$(call e2e,build/controlplane) $(RECEIVER_SUITES)
 suite-packages:
-	@$(RACE) $$(go list ./... | grep -v /internal/simulation)
+	@$(RACE) $$(go list ./... | grep -v /test/)
 suite-full-size:
 	@$(TEST) ./internal/memory ./resolver
 suite-simulation:
-	@($(SIMULATE) -corpus -seeds 500) && $(TEST) $$(go list ./internal/simulation/... | grep '/simulation/')
+	@($(SIMULATE) -corpus -seeds 500) && $(TEST) $$(go list ./test/... | grep -v '/test/simulation$$')
 
 # The root package of e2e also runs with the oldest Kubernetes version.
 OTHER_MODULES := $(filter-out . e2e,$(MODULES))
@@ -144,12 +144,12 @@ test-all: $(OTELCOL) $(COMPARISON) $(CONTROLPLANE) $(NODE_BINARIES) $(BACKENDS) 
 suite-all-e2e:
 	@$(call e2e,build/controlplane) $$(go list ./... | grep -vxF "$$(go list $(RECEIVER_SUITES))")
 suite-race-simulation:
-	@$(RACE) ./internal/simulation/apiserver
-	@$(RACE) -timeout 30m -run TestRandomEnvironments ./internal/simulation -args -races -seeds 100
+	@$(RACE) ./test/apiserver
+	@$(RACE) -timeout 30m -run TestRandomEnvironments ./test/simulation -args -races -seeds 100
 suite-more-simulation:
 	@$(SIMULATE) -test.run TestRandomEnvironments -first 501 -seeds 750
 suite-small-limits:
-	@go run ./internal/simulation/mutants -small-limits -seeds 300
+	@go run ./test/simulation/mutants -small-limits -seeds 300
 suite-allocations:
 	@$(ALLOCATIONS)
 suite-kubernetes-$(OLDEST):
@@ -164,8 +164,8 @@ $(addprefix suite-,$(OTHER_MODULES)): suite-%:
 .PHONY: cover
 cover: ## Measure how much of the receiver's code its unit tests reach
 	@mkdir -p build && $(TEST) -coverprofile=build/cover.out \
-		-coverpkg=$$(go list ./... | grep -v -e /internal/simulation -e apitest -e memorytest -e metadata | paste -sd, -) \
-		$$(go list ./... | grep -v /internal/simulation) >/dev/null && go tool cover -func=build/cover.out | tail -1
+		-coverpkg=$$(go list ./... | grep -v -e /test/ -e metadata | paste -sd, -) \
+		$$(go list ./... | grep -v /test/) >/dev/null && go tool cover -func=build/cover.out | tail -1
 
 .PHONY: faults
 faults: $(OTELCOL) $(CONTROLPLANE) $(call older,kine) $(NODE_BINARIES) $(HELM) $(NODE_IMAGE) ## Cause faults, count lost and repeated records, and write docs/testing.md
@@ -199,14 +199,14 @@ record-producers: $(OTELCOL) $(CONTROLPLANE) $(NODE_BINARIES) ## Record events o
 ALLOCATIONS := $(TEST) -count=1 -v -run Allocations ./internal/logrecord ./internal/memory ./internal/watch ./resolver
 
 # All tests of the simulation, random environments among them. The build notes rare states: see internal/reached.
-SIMULATE := cd internal/simulation && ../../$(SIMULATION) -test.timeout 0
+SIMULATE := cd test/simulation && ../../$(SIMULATION) -test.timeout 0
 
 # With a runtime that lets runs replay exactly, made from the toolchain's own files.
 .PHONY: $(SIMULATION)
 $(SIMULATION):
-	@go run ./internal/simulation/runtimeoverlay build/_runtime
+	@go run ./test/simulation/runtimeoverlay build/_runtime
 	@GOROOT="$(CURDIR)/build/_runtime/goroot" $(COMPILING) build/_runtime/goroot/bin/go test -c -tags reached \
-		-overlay build/_runtime/overlay.json -o $@ ./internal/simulation
+		-overlay build/_runtime/overlay.json -o $@ ./test/simulation
 
 .PHONY: simulate
 simulate: $(SIMULATION) ## Run the receiver in SEEDS=10000 simulated environments, or replay SEED=n and print what happens
@@ -215,7 +215,7 @@ simulate: $(SIMULATION) ## Run the receiver in SEEDS=10000 simulated environment
 
 .PHONY: mutants
 mutants: ## Put deliberate faults into the receiver, check that the simulation or a test finds each, and write docs/testing.md
-	@go run ./internal/simulation/mutants $(or $(MUTANTS_FLAGS),-write docs/testing.md)
+	@go run ./test/simulation/mutants $(or $(MUTANTS_FLAGS),-write docs/testing.md)
 
 .PHONY: comparison
 comparison: $(COMPARISON) ## Build the Collector with contrib's k8s_events for the benchmarks: build/comparison/otelcol

@@ -20,10 +20,10 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/tally"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
 	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
+	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
 )
 
 // configure reads what a user writes under receivers.kube_events, as the Collector does.

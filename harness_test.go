@@ -31,11 +31,11 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
 	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadatatest"
-	"github.com/kubeevents/kubeeventsreceiver/internal/simulation/apiserver"
+	"github.com/kubeevents/kubeeventsreceiver/test/apiserver"
+	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
 )
 
 // inBubble runs a test against a fake API server, without a network and with a simulated clock.

@@ -19,7 +19,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
+	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
 )
 
 // point is a point of the metric, of the only series.

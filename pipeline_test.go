@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
+	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
 )
 
 func TestARequestHasAtMostOneMiBOfOTLP(t *testing.T) {

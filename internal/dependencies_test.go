@@ -66,7 +66,7 @@ var allowed = map[string][]string{
 }
 
 // onlyForTests are the packages that only tests use. They may import anything.
-var onlyForTests = []string{"internal/apitest", "internal/memorytest", "internal/metadatatest", "internal/simulation"}
+var onlyForTests = []string{"internal/metadatatest", "test"}
 
 const module = "github.com/kubeevents/kubeeventsreceiver"
 

@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
-	"github.com/kubeevents/kubeeventsreceiver/internal/memorytest"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
+	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
+	"github.com/kubeevents/kubeeventsreceiver/test/memorytest"
 )
 
 // rollout puts 2,000 pods of 200 Deployments into 10 namespaces.

@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/memorytest"
 	"github.com/kubeevents/kubeeventsreceiver/resolver/internal/kinds"
+	"github.com/kubeevents/kubeeventsreceiver/test/memorytest"
 )
 
 var podKind = &kinds.Kind{Name: unique.Make(schema.GroupKind{Kind: "Pod"}), APIVersion: "v1", Namespaced: true}

@@ -19,9 +19,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/rest"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
-	"github.com/kubeevents/kubeeventsreceiver/internal/memorytest"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
+	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
+	"github.com/kubeevents/kubeeventsreceiver/test/memorytest"
 )
 
 // before is a fake API server that first does something with each request.

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
+	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -36,8 +36,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/kubeevents/kubeeventsreceiver"
-	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
 	"github.com/kubeevents/kubeeventsreceiver/internal/leadership"
+	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/simulation/apiserver/discovery"
+	"github.com/kubeevents/kubeeventsreceiver/test/apiserver/discovery"
 )
 
 var readable = metav1.Verbs{"get", "list", "watch"}

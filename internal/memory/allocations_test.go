@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/memorytest"
+	"github.com/kubeevents/kubeeventsreceiver/test/memorytest"
 )
 
 // A change of a known event takes no memory, with or without storage.

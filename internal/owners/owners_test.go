@@ -17,10 +17,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
+	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

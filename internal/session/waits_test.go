@@ -25,7 +25,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
 	"github.com/kubeevents/kubeeventsreceiver/internal/cluster"
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
 	"github.com/kubeevents/kubeeventsreceiver/internal/health"
@@ -40,6 +39,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/position"
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
+	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
 )
 
 // waitsOf returns the sum of each cause's waits, and how many there were.

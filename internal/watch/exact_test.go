@@ -13,9 +13,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
 	"github.com/kubeevents/kubeeventsreceiver/internal/queue"
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
+	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
 )
 
 func TestAStreamStartsAtAPosition(t *testing.T) {

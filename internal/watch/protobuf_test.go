@@ -21,9 +21,9 @@ import (
 	kwatch "k8s.io/apimachinery/pkg/watch"
 	restwatch "k8s.io/client-go/rest/watch"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
 	"github.com/kubeevents/kubeeventsreceiver/internal/event"
-	"github.com/kubeevents/kubeeventsreceiver/internal/memorytest"
+	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
+	"github.com/kubeevents/kubeeventsreceiver/test/memorytest"
 )
 
 // ofClientGo decodes the messages as client-go does.

@@ -15,9 +15,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
 	"github.com/kubeevents/kubeeventsreceiver/internal/queue"
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
+	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
 )
 
 func isVersionRequest(r *http.Request) bool {

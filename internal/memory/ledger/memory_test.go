@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/memorytest"
+	"github.com/kubeevents/kubeeventsreceiver/test/memorytest"
 )
 
 // BenchmarkMemory reports how many bytes a ledger takes for each event that is alive, also while a

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/large"
-	"github.com/kubeevents/kubeeventsreceiver/internal/memorytest"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
+	"github.com/kubeevents/kubeeventsreceiver/test/memorytest"
 )
 
 // found returns an object as the resolver returns it, with a label.

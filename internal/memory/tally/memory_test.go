@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/memorytest"
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
 	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
+	"github.com/kubeevents/kubeeventsreceiver/test/memorytest"
 )
 
 // seriesOfAWorkload is how many series docs/sizing.md assumes for each workload.

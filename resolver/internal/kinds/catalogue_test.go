@@ -14,8 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/apitest"
 	"github.com/kubeevents/kubeeventsreceiver/resolver/internal/kinds"
+	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
 )
 
 // client is a catalogue of a fake API server, and what it received.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/simulation/apiserver"
+	"github.com/kubeevents/kubeeventsreceiver/test/apiserver"
 )
 
 // reign is a time in which one process may decide what is new. It begins when the one before ends,

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
-	"github.com/kubeevents/kubeeventsreceiver/internal/simulation/apiserver"
+	"github.com/kubeevents/kubeeventsreceiver/test/apiserver"
 )
 
 // dialers are the processes of the runs, by the host in their kubeconfig.

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/simulation/apiserver"
+	"github.com/kubeevents/kubeeventsreceiver/test/apiserver"
 )
 
 var (

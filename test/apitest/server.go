@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package apitest lets tests script the simulated API server: what it refuses, when it is slow, and
-// which requests it has got. Tests read the answers of internal/simulation/apiserver, which is
+// which requests it has got. Tests read the answers of test/apiserver, which is
 // compared with the real server. So no test builds on an answer that only a fake gives.
 package apitest
 
@@ -19,7 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/simulation/apiserver"
+	"github.com/kubeevents/kubeeventsreceiver/test/apiserver"
 )
 
 var (

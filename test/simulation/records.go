@@ -15,7 +15,7 @@ import (
 	"go.uber.org/multierr"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/simulation/protocol"
+	"github.com/kubeevents/kubeeventsreceiver/test/simulation/protocol"
 )
 
 // record is one log record as an exporter got it.

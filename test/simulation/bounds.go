@@ -161,7 +161,7 @@ const receiverPackage = "github.com/kubeevents/kubeeventsreceiver"
 
 // isOfReceiver reports whether a goroutine runs code of the receiver, and none of the simulation.
 func isOfReceiver(stack string) bool {
-	return strings.Contains(stack, receiverPackage) && !strings.Contains(stack, receiverPackage+"/internal/simulation")
+	return strings.Contains(stack, receiverPackage) && !strings.Contains(stack, receiverPackage+"/test/")
 }
 
 // isOfRun reports whether a goroutine is not one of the testing package's own.

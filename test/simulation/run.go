@@ -20,8 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
-	"github.com/kubeevents/kubeeventsreceiver/internal/simulation/apiserver"
-	"github.com/kubeevents/kubeeventsreceiver/internal/simulation/protocol"
+	"github.com/kubeevents/kubeeventsreceiver/test/apiserver"
+	"github.com/kubeevents/kubeeventsreceiver/test/simulation/protocol"
 )
 
 // environment is everything around the receivers of one run.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command mutants puts deliberate faults into a copy of the receiver, one at a time, and shows what
-// finds each of them: the random environments of internal/simulation, or else a test.
+// finds each of them: the random environments of test/simulation, or else a test.
 //
-//	go run ./internal/simulation/mutants [-only TEXT] [-seeds N] [-write FILE]
+//	go run ./test/simulation/mutants [-only TEXT] [-seeds N] [-write FILE]
 //
 // It exits with 1 if nothing finds a mutant. With -generated, it tries faults that a program makes: see
 // generate.go. With -small-limits, it shows instead that the receiver keeps its promises where its

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/simulation/apiserver/discovery"
+	"github.com/kubeevents/kubeeventsreceiver/test/apiserver/discovery"
 )
 
 // Kind is a kind of objects that the server serves.

@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/simulation/apiserver"
-	"github.com/kubeevents/kubeeventsreceiver/internal/simulation/protocol"
+	"github.com/kubeevents/kubeeventsreceiver/test/apiserver"
+	"github.com/kubeevents/kubeeventsreceiver/test/simulation/protocol"
 )
 
 // traced is a step of the model in the package protocol, as the API server or a pipeline saw it.

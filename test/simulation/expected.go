@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/simulation/apiserver"
+	"github.com/kubeevents/kubeeventsreceiver/test/apiserver"
 )
 
 // expected is what an ideal observer counts of one event.

@@ -7,7 +7,7 @@
 // minutes of it take milliseconds. The receiver is the real one, with the real client-go, behind
 // one seam: the dialer of its client (internal/kubeclient). Everything around it is simulated:
 //
-//	apiserver/     the API server with etcd behind it, as strict as the real one
+//	../apiserver   the API server with etcd behind it, as strict as the real one
 //	connection.go  connections that are cut, stall and are slow
 //	storage.go     a storage extension, shared by the replicas
 //	pipeline.go    exporters behind a fan-out, and the metrics pipeline

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/simulation/protocol"
+	"github.com/kubeevents/kubeeventsreceiver/test/simulation/protocol"
 )
 
 // TestATraceWithOneChangedStepIsRefused changes one step after the other of a run in which leaders

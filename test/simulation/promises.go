@@ -61,7 +61,7 @@ var (
 			"time stays, and without storage it is not before the process, or its term, began. It " +
 			"is not after the first occurrence was seen, nor before the collection that preceded.", nil}
 	traceFollowed = &Promise{"trace followed",
-		"The model in internal/simulation/protocol can take every step that the leaders took, until " +
+		"The model in test/simulation/protocol can take every step that the leaders took, until " +
 			"resource versions go back: the position reaches only what was delivered, never falls, and " +
 			"a new leader delivers from there.", []Mode{electorAlone}}
 	oneLeader = &Promise{"one leader emits",

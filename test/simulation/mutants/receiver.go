@@ -20,7 +20,7 @@ import (
 
 const (
 	// simulation is the package that runs the random environments.
-	simulation = "internal/simulation"
+	simulation = "test/simulation"
 	// testLimit is how long the tests of a package may take, ten times longer than on two idle cores.
 	testLimit = 5 * time.Minute
 )

@@ -3,7 +3,7 @@
 // Command runtimeoverlay makes what `go test -overlay` needs to build the simulation with a Go
 // runtime whose decisions are the same in each run: see patches.
 //
-//	go run ./internal/simulation/runtimeoverlay DIRECTORY
+//	go run ./test/simulation/runtimeoverlay DIRECTORY
 //
 // It writes DIRECTORY/overlay.json and changed copies of the toolchain's own files. It fails if
 // they no longer have a text that it changes. The overlay is for GOROOT=DIRECTORY/goroot, a link to
