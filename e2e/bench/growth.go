@@ -186,7 +186,7 @@ func (b *benchmark) growthOnce(ctx context.Context, c runner, live int) (v value
 func (r *rig) awaitListing(ctx context.Context, reports bool, live int) error {
 	return until(ctx, 5*time.Minute, "all live events are listed", func() bool {
 		if !reports {
-			return r.server.Requests()[replay.EventsWatch] > 0
+			return r.server.Requests()[replay.EventsWatch] > 0 || r.server.Streamed() > 0
 		}
 		n, err := r.col.ownMetric("otelcol_kube_events_received")
 		return err == nil && int(n) >= live
