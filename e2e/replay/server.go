@@ -42,7 +42,7 @@ type Options struct {
 
 // Server simulates an API server on the loopback interface. Its methods may be called concurrently.
 type Server struct {
-	streamed atomic.Int64 // lists
+	streamed atomic.Int64 // how many streamed lists have ended
 
 	options   Options
 	url       string
