@@ -182,11 +182,11 @@ func (b *benchmark) growthOnce(ctx context.Context, c runner, live int) (v value
 }
 
 // awaitListing waits until the Collector has received all live events. One that does not report how
-// many it received watches only after its listing.
+// many it received watches only after its list, or gets the list in its watch.
 func (r *rig) awaitListing(ctx context.Context, reports bool, live int) error {
 	return until(ctx, 5*time.Minute, "all live events are listed", func() bool {
 		if !reports {
-			return r.server.Requests()[replay.EventsWatch] > 0
+			return r.server.Requests()[replay.EventsWatch] > 0 || r.server.Streamed() > 0
 		}
 		n, err := r.col.ownMetric("otelcol_kube_events_received")
 		return err == nil && int(n) >= live

@@ -67,8 +67,13 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, namespace 
 	bookmark.ResourceVersion = versionOf(0)
 	bookmark.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
 	stream.write(stream.encoding.frame(watch.Bookmark, bookmark))
+	stream.flush()
+	s.streamed.Add(1)
 	s.follow(stream, namespace, 0)
 }
+
+// Streamed returns how many streamed lists have ended.
+func (s *Server) Streamed() int { return int(s.streamed.Load()) }
 
 func (s *Server) watchEvents(w http.ResponseWriter, r *http.Request, namespace string) {
 	s.follow(newStream(w, r), namespace, changesUntil(r.URL.Query().Get("resourceVersion")))

@@ -16,6 +16,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,6 +42,8 @@ type Options struct {
 
 // Server simulates an API server on the loopback interface. Its methods may be called concurrently.
 type Server struct {
+	streamed atomic.Int64 // how many streamed lists have ended
+
 	options   Options
 	url       string
 	authority []byte // PEM; empty without TLS
