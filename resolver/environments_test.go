@@ -494,7 +494,7 @@ func TestEtcdStallsWhileTheWatchCacheAnswers(t *testing.T) {
 		resolve(t, r, refTo(node))
 		go func() { // The watch cache answers this one while the other waits for etcd.
 			time.Sleep(100 * time.Millisecond)
-			resolve(t, r, refTo(deployment))
+			r.Resolve(t.Context(), []resolver.Reference{refTo(deployment)})
 		}()
 		require.Equal(t, resolver.Complete, resolve(t, r, refTo(one)).Resolution)
 	})
