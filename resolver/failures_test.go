@@ -160,13 +160,15 @@ func TestAListIsReadToItsEndWhenItsCallersHaveLeft(t *testing.T) {
 }
 
 func TestOneObjectThatHangsDoesNotUseUpTheTimeOfOthers(t *testing.T) {
-	api := apitest.NewObjects(t)
-	api.Put(pod, replicaSet, deployment, node)
-	r := newResolver(t, api, resolver.Config{LookupTimeout: time.Second})
-	api.Hang(t, api.Path(node))
-	chains := r.Resolve(t.Context(), []resolver.Reference{refTo(node), refTo(pod)})
-	require.Equal(t, "Node/n1=8f3c: timeout", text(chains[0]))
-	require.Equal(t, resolver.Complete, chains[1].Resolution)
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		api.Put(pod, replicaSet, deployment, node)
+		r := inMemory(t, api, resolver.Config{})
+		defer api.Hang(t, api.Path(node))()
+		chains := r.Resolve(t.Context(), []resolver.Reference{refTo(node), refTo(pod)})
+		require.Equal(t, "Node/n1=8f3c: timeout", text(chains[0]))
+		require.Equal(t, resolver.Complete, chains[1].Resolution)
+	})
 }
 
 func TestACallerThatLeavesProvesNothing(t *testing.T) {
