@@ -147,6 +147,7 @@ func (g *Gate) open(stop, drain context.Context) bool {
 	if latest := g.settings.Positions.Latest(); !g.isOfCluster(term.Stop, latest.Highest()) {
 		reached.State("the position is above the newest version of the cluster")
 		g.settings.Positions.EndHistory()
+		g.settings.EndHistory() // Else nobody would publish what is delivered next: it is of no history.
 	}
 	g.from = g.settings.Positions.Latest().Position
 	return true
@@ -158,14 +159,14 @@ func (g *Gate) open(stop, drain context.Context) bool {
 func (g *Gate) isOfCluster(stop context.Context, version uint64) bool {
 	ctx, cancel := context.WithTimeout(stop, refreshFor)
 	defer cancel()
-	wentBack := false
+	wentBack, highest := false, g.settings.Highest() // CheckVersions raises it.
 	err := wait.PollUntilContextCancel(ctx, retry, true, func(ctx context.Context) (answered bool, err error) {
 		wentBack, err = g.checkVersions(ctx, version)
 		return err == nil, nil
 	})
 	if err != nil {
 		reached.State("a new leader does not learn the newest version")
-		return version <= g.settings.Highest()
+		return version <= highest
 	}
 	return !wentBack
 }
