@@ -434,7 +434,8 @@ func (c *Config) extractor() (*extract.Extractor, error) {
 		Service:     extract.Service{Metadata: c.Extract.Metadata, OTelAnnotations: c.Extract.OTelAnnotations},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("extract: %w", err)
+		// Each error names its whole key.
+		return nil, errors.New("extract." + strings.ReplaceAll(err.Error(), "\n", "\nextract."))
 	}
 	return e, nil
 }

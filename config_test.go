@@ -101,6 +101,9 @@ func TestWrongConfigurationIsExplained(t *testing.T) {
 		"an unknown key within a rule": {"extract: {labels: [{tag_name: a, key: k, regex: r}]}", []string{"labels[0]", "regex"}},
 		"a value of another type":      {"owners: {max_depth: deep}", []string{"max_depth", "int"}},
 		"a map as a list":              {"namespaces: {}", []string{"namespaces"}},
+		"two errors of rules": {
+			"extract: {labels: [{tag_name: t}], annotations: [{tag_name: u}]}", []string{"extract.labels[0]: ", "\nextract.annotations[0]: "},
+		},
 		"an unknown service attribute": {"extract: {metadata: [k8s.pod.ip]}", []string{"extract", "metadata[0]", `"k8s.pod.ip"`, "service.name"}},
 		"an unknown auth type":         {"auth_type: token", []string{"auth_type", `"token"`, "serviceAccount", "kubeConfig", "none"}},
 		"a context without kubeConfig": {"context: blue", []string{"context", `"blue"`, "auth_type: kubeConfig"}},
