@@ -1096,7 +1096,7 @@ func TestAVoidPositionDropsNothingIfTheVersionCannotBeReadAtTheElection(t *testi
 			return 0
 		})
 		b.elect()
-		settle()
+		time.Sleep(15 * time.Second) // It no longer asks.
 		api.Refuse(nil)
 		api.Put(eventNamed("two", 1))
 		settle()
@@ -1104,5 +1104,31 @@ func TestAVoidPositionDropsNothingIfTheVersionCannotBeReadAtTheElection(t *testi
 		api.Put(eventNamed("three", 1))
 		settle()
 		assert.Subset(t, b.logs.names(), []string{"two+1", "three+1"})
+	})
+}
+
+// The API server answers no request for events when b is elected, so b has not seen all that the
+// position has. Nothing was restored.
+func TestALeaderThatCouldNotReadTheVersionAtTheElectionPublishes(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		b, c := newReplicas(t, api, nil, "start_at: beginning")
+		settle()
+		api.Refuse(func(*http.Request) int { return http.StatusServiceUnavailable })
+		api.Cut()
+		api.Put(eventNamed("one", 1))
+		publish(api, "cluster-uid", api.Version()) // By the last leader.
+		settle()
+		b.elect()
+		time.Sleep(15 * time.Second) // It no longer asks.
+		api.Refuse(nil)
+		time.Sleep(time.Minute)
+		api.Put(eventNamed("two", 1))
+		settle()
+		assert.Contains(t, b.logs.names(), "two+1")
+		assert.Equal(t, api.Version(), published(api))
+		b.depose()
+		c.elect()
+		settle()
+		assert.Empty(t, c.logs.names())
 	})
 }

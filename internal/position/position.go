@@ -98,6 +98,13 @@ func (p Position) Highest() (highest uint64) {
 	return highest
 }
 
+// lowerTo lowers the versions that are above this one.
+func (p Position) lowerTo(version uint64) {
+	for stream := range p.Streams {
+		p.Streams[stream] = min(p.Streams[stream], version)
+	}
+}
+
 // encode writes the position into the data of a ConfigMap. It leaves other keys as they are.
 func (p Position) encode(data map[string]string) error {
 	streams := make(map[string]string, len(p.Streams))
