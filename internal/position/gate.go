@@ -81,7 +81,11 @@ func (g *Gate) HasEnded() bool {
 func (g *Gate) Pass(history, stop, drain context.Context, observations []observation.Observation) (
 	rest []observation.Observation, t leadership.Term, ok bool,
 ) {
-	if g.leave != nil && len(g.waiting) == 0 && !g.settings.Positions.IsBehind() {
+	if g.leave != nil && len(g.waiting) == 0 {
+		if g.settings.Positions.IsBehind() {
+			reached.State("another process has noticed a restore, and this one leads")
+			g.settings.EndHistory() // Nobody else delivers what this one has read by then.
+		}
 		return withoutReached(observations, g.from), g.pass(), true
 	}
 	g.waiting = append(g.waiting, observations...)
