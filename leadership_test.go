@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -1028,6 +1029,38 @@ func TestAStandbyWhoseQueueIsStalledNoticesARestore(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The leader's pipeline rejects everything over a restore, so its streams have no connection, and it
+// does not ask. When the pipeline accepts again, the versions have grown above those that it knows.
+func TestALeaderLearnsOfARestoreFromItsStandby(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		a, b := newReplicas(t, api, nil, "start_at: beginning")
+		a.electAndDeliver(t, api, "before")
+		backup := api.Version()
+		a.logs.reject(errors.New("the queue is full"))
+		for i := range 20 {
+			api.Put(eventNamed("lost", int32(i+1)))
+		}
+		time.Sleep(2 * time.Minute)
+		api.Restore(backup)
+		api.Cut()
+		time.Sleep(2 * time.Minute)
+		for i := range 30 {
+			api.Put(eventNamed("since-"+strconv.Itoa(i), 1))
+		}
+		a.logs.reject(nil)
+		time.Sleep(time.Minute)
+		api.Put(eventNamed("last", 1))
+		time.Sleep(time.Minute)
+		assert.Empty(t, a.logged("known_version"))
+		assert.EqualValues(t, 1+20+30+1, occurrences(a.logs.records()...), "also those with versions that it knew")
+		assert.Zero(t, receiverOf(t, b).health.Waiting())
+		a.depose()
+		b.elect()
+		settle()
+		assert.Empty(t, b.logs.names())
+	})
 }
 
 // Nobody has delivered what the standby holds: one count that the backup has, too, and two of the

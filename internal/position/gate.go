@@ -81,7 +81,11 @@ func (g *Gate) HasEnded() bool {
 func (g *Gate) Pass(history, stop, drain context.Context, observations []observation.Observation) (
 	rest []observation.Observation, t leadership.Term, ok bool,
 ) {
-	if g.leave != nil && len(g.waiting) == 0 && !g.settings.Positions.IsBehind() {
+	if g.leave != nil && len(g.waiting) == 0 {
+		if g.settings.Positions.IsBehind() {
+			reached.State("another process has noticed a restore, and this one leads")
+			g.settings.EndHistory() // Nobody else delivers what this one has read by then.
+		}
 		return withoutReached(observations, g.from), g.pass(), true
 	}
 	g.waiting = append(g.waiting, observations...)
@@ -144,31 +148,29 @@ func (g *Gate) open(stop, drain context.Context) bool {
 	ctx, cancel := context.WithTimeout(term.Stop, refreshFor)
 	defer cancel()
 	g.settings.Positions.Await(ctx)
-	if latest := g.settings.Positions.Latest(); !g.isOfCluster(term.Stop, latest.Highest()) {
+	seen := g.settings.Highest() // CheckVersions raises it.
+	wentBack, err := g.awaitVersion(term.Stop, g.settings.Positions.Latest().Highest())
+	if wentBack {
 		reached.State("the position is above the newest version of the cluster")
 		g.settings.Positions.EndHistory()
-		g.settings.EndHistory() // Else nobody would publish what is delivered next: it is of no history.
 	}
-	g.from = g.settings.Positions.Latest().Position
+	if g.from = g.settings.Positions.Latest().Position; err != nil {
+		reached.State("a new leader does not learn the newest version")
+		g.from.lowerTo(seen) // Above it, the position could drop what nobody has delivered.
+	}
 	return true
 }
 
-// isOfCluster reports whether the cluster has the version of a position. A leader that has not
-// noticed a restore yet may have published it since. If the cluster does not return its newest
-// version, a position above what this process has seen could drop what nobody has delivered.
-func (g *Gate) isOfCluster(stop context.Context, version uint64) bool {
+// awaitVersion reports whether the cluster's versions have gone back below that of a position. A
+// leader that has not noticed a restore yet may have published it since.
+func (g *Gate) awaitVersion(stop context.Context, version uint64) (wentBack bool, err error) {
 	ctx, cancel := context.WithTimeout(stop, refreshFor)
 	defer cancel()
-	wentBack, highest := false, g.settings.Highest() // CheckVersions raises it.
-	err := wait.PollUntilContextCancel(ctx, retry, true, func(ctx context.Context) (answered bool, err error) {
+	err = wait.PollUntilContextCancel(ctx, retry, true, func(ctx context.Context) (answered bool, err error) {
 		wentBack, err = g.checkVersions(ctx, version)
 		return err == nil, nil
 	})
-	if err != nil {
-		reached.State("a new leader does not learn the newest version")
-		return version <= highest
-	}
-	return !wentBack
+	return wentBack, err
 }
 
 func (g *Gate) checkVersions(ctx context.Context, known uint64) (wentBack bool, err error) {

@@ -69,6 +69,18 @@ func (p Position) Merge(other Position) Position {
 	return merged
 }
 
+// startingAfter adds the streams of a position of an earlier history, from their beginning: nobody has
+// delivered anything of them in this one. A receiver that starts would take what it lists for old if
+// it found no version at all.
+func (p Position) startingAfter(earlier Position) Position {
+	if earlier.History < p.History && !earlier.foreign(p.Cluster) {
+		for stream := range earlier.Streams {
+			p.Streams[stream] = max(p.Streams[stream], 1)
+		}
+	}
+	return p
+}
+
 // raise puts the higher version of each stream into streams. It reports whether one became higher.
 func raise(streams, versions map[string]uint64) bool {
 	raised := false
@@ -96,6 +108,13 @@ func (p Position) Highest() (highest uint64) {
 		highest = max(highest, version)
 	}
 	return highest
+}
+
+// lowerTo lowers the versions that are above this one.
+func (p Position) lowerTo(version uint64) {
+	for stream := range p.Streams {
+		p.Streams[stream] = min(p.Streams[stream], version)
+	}
 }
 
 // encode writes the position into the data of a ConfigMap. It leaves other keys as they are.

@@ -88,7 +88,7 @@ func NewPositions(store *Store, observer Observer) *Positions {
 
 // Run keeps the stored position and this process in step until the context ends: it reads the
 // position while this process follows, and publishes what has advanced. A standby also publishes
-// what could not be published before the end of its term: it was delivered.
+// what could not be published before the end of its term: it was delivered, and that etcd was restored.
 func (p *Positions) Run(ctx context.Context) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -263,7 +263,7 @@ func (p *Positions) due() action {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case p.published < p.revision:
+	case p.published < p.revision || !p.leading && p.isAheadLocked():
 		return p.publish
 	case !p.leading || p.state == Unknown:
 		return p.read
@@ -296,7 +296,7 @@ func (p *Positions) publish(ctx context.Context) error {
 		defer p.mu.Unlock()
 		revision = p.revision
 		// The position keeps streams that this process does not watch: in a rollout, another one may.
-		return p.ownLocked().Merge(current)
+		return p.ownLocked().Merge(current).startingAfter(current)
 	})
 	p.change(func() {
 		if state != Unknown {
@@ -330,6 +330,13 @@ func (p *Positions) storeLocked(stored Position, state State) {
 // ownLocked is what this process has delivered.
 func (p *Positions) ownLocked() Position {
 	return Position{Cluster: p.cluster, History: p.history, Streams: p.advanced}
+}
+
+// isAheadLocked reports whether this process has noticed a restore that no leader has. Without
+// connections, such as while its pipeline rejects everything, a leader does not ask. When it does, the
+// versions may have grown above those that it knows. So a standby publishes the number of its history.
+func (p *Positions) isAheadLocked() bool {
+	return p.state == Known && !p.stored.foreign(p.cluster) && p.stored.History < p.history
 }
 
 // isComparableLocked reports whether the stored position is of this cluster and history.

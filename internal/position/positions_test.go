@@ -401,6 +401,31 @@ func TestTheEndOfAHistoryIsNoticedWithoutAHigherPosition(t *testing.T) {
 	})
 }
 
+// While its pipeline rejects everything, a leader does not ask for the cluster's version.
+func TestAStandbyPublishesThatItHasNoticedARestore(t *testing.T) {
+	simulate(t, func(t *testing.T, api *scriptedAPI) {
+		api.set(at(map[string]uint64{"a": 100, "b": 200}))
+		leader, standby := newProcess(t, api), newProcess(t, api)
+		leader.lead(t)
+		leader.Advance(at(map[string]uint64{"a": 101}))
+		pass(2 * interval)
+		standby.EndHistory()
+		pass(2 * interval)
+		assert.Equal(t, Position{"", 1, map[string]uint64{"a": 1, "b": 1}}, api.stored(), "whoever starts now begins with what exists")
+		leader.Advance(at(map[string]uint64{"a": 102}))
+		pass(2 * interval)
+		assert.True(t, leader.IsBehind())
+		assert.Equal(t, Position{"", 1, map[string]uint64{"a": 1, "b": 1}}, api.stored())
+		leader.EndHistory()
+		leader.Advance(Position{"", 1, map[string]uint64{"a": 50}})
+		pass(2 * interval)
+		assert.Equal(t, Position{"", 1, map[string]uint64{"a": 50, "b": 1}}, api.stored())
+		api.took()
+		pass(interval)
+		assert.Equal(t, []string{"get"}, api.took(), "the standby only reads again")
+	})
+}
+
 // Two processes number a history alike, however often each of them has noticed a restore since a leader
 // published.
 func TestHistoriesHaveTheSameNumbers(t *testing.T) {
