@@ -100,13 +100,14 @@ func (b *branch) consume(ctx context.Context, logs plog.Logs) error {
 const mostHasty = 5
 
 // checkPause checks that what the branch rejected comes again after retry_on_failure's interval, of
-// which half is random. Without a pause, time would stand still.
+// which half is random, unless the receiver gives it up. Without a pause, time would stand still.
 func (b *branch) checkPause(ctx context.Context) {
 	c := b.process.configured()
-	pause := cmp.Or(c.Retry.Initial, configretry.NewDefaultBackOffConfig().InitialInterval) / 2
+	usual := configretry.NewDefaultBackOffConfig()
+	pause := min(cmp.Or(c.Retry.Initial, usual.InitialInterval), cmp.Or(c.Retry.MaxInterval, usual.MaxInterval)) / 2
 	if b.rejected.IsZero() || time.Since(b.rejected) >= pause {
 		b.hasty = 0
-	} else if b.hasty++; b.hasty > mostHasty && !c.Retry.Disabled && !b.env.plan.has(PipelinePermanent) {
+	} else if b.hasty++; b.hasty > mostHasty && !c.Retry.givesUp() && !b.env.plan.has(PipelinePermanent) {
 		b.env.violate(boundedRequests, "", "exporter %d got more than %d attempts of %s without a pause of %v after its rejection",
 			b.number, mostHasty, b.process.name, pause)
 		_ = sleep(ctx, time.Minute)
