@@ -1041,6 +1041,7 @@ func TestALeaderLearnsOfARestoreFromItsStandby(t *testing.T) {
 		a.logs.reject(errors.New("the queue is full"))
 		for i := range 20 {
 			api.Put(eventNamed("lost", int32(i+1)))
+			time.Sleep(time.Second) // So that most of them wait for the batch of the first.
 		}
 		time.Sleep(2 * time.Minute)
 		api.Restore(backup)
