@@ -93,7 +93,9 @@ func (c *circuits) begin(t target) (sentAt time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	of, sentAt := c.ofLocked(t.kind.Name), time.Now()
-	of.wanted = t
+	if !of.rereading { // Else it may be the sample, which would replace what callers want.
+		of.wanted = t
+	}
 	if of.inFlight++; of.inFlight == 1 {
 		of.since = sentAt
 		c.watchLocked(of)

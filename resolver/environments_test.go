@@ -646,3 +646,34 @@ func TestAKindThatWorksAgainWhileFormerReadsHang(t *testing.T) {
 		}
 	})
 }
+
+// The object that was answered last is the only one that stays unreadable.
+func TestAKindWorksAgainAlthoughTheObjectThatWasAnsweredLastDoesNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		api.Serve("example.com/v1", "Thing", "things", true)
+		for i := range 5 {
+			api.Put(numberedThing("Thing", i))
+		}
+		var failing atomic.Value
+		failing.Store("none")
+		r := withTransport(t, &before{api, func(w http.ResponseWriter, r *http.Request) bool {
+			isList := strings.HasSuffix(r.URL.Path, "/things")
+			if !isList && !strings.Contains(r.URL.Path, failing.Load().(string)) {
+				return false
+			}
+			http.Error(w, "conversion failed", http.StatusInternalServerError)
+			return true
+		}}, resolver.Config{})
+		require.Equal(t, resolver.Complete, resolve(t, r, refTo(numberedThing("Thing", 0))).Resolution)
+		failing.Store("/things/")
+		for i := range 3 {
+			require.Equal(t, resolver.Unavailable, resolve(t, r, refTo(numberedThing("Thing", i+1))).Resolution)
+		}
+		failing.Store("/things/t0")
+		time.Sleep(time.Second)
+		require.Equal(t, resolver.Unavailable, resolve(t, r, refTo(numberedThing("Thing", 4))).Resolution, "it is not worth waiting for")
+		time.Sleep(time.Minute)
+		require.Equal(t, resolver.Complete, resolve(t, r, refTo(numberedThing("Thing", 4))).Resolution)
+	})
+}

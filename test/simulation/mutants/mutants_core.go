@@ -98,7 +98,7 @@ var inGate = []change{
 	{
 		"drops what the position has not reached", "internal/position/gate.go",
 		"return p.Reached(o.Event.Namespace, event.ResourceVersion(o.Event))",
-		"return len(p.Streams) > 0",
+		"return event.ResourceVersion(o.Event) > 0 && len(p.Streams) > 0",
 	},
 	{
 		"drops nothing that the position has reached", "internal/position/gate.go",
