@@ -1000,6 +1000,30 @@ func TestAWindowThatOutlivesARestoreHoldsThePositionBack(t *testing.T) {
 	})
 }
 
+// The leader holds an event of the lost history in a window when its term ends.
+func TestAStandbyDoesNotWaitForAPositionInTheLostHistory(t *testing.T) {
+	inBubble(t, func(t *testing.T, api *apitest.Server) {
+		a, b := newReplicas(t, api, nil, "{start_at: beginning, dedup_interval: 1m}")
+		a.electAndDeliver(t, api, "one")
+		backup := api.Version()
+		for range 100 {
+			api.Put(eventNamed("another", 1)) // So that the versions from here on are far above the backup's.
+		}
+		api.Put(eventNamed("one", 2))
+		settle()
+		api.Restore(backup)
+		api.Cut()
+		settle()
+		a.depose()
+		b.elect()
+		for i := range 10 {
+			api.Put(eventNamed(fmt.Sprint("since-", i), 1))
+			settle()
+		}
+		assert.Zero(t, receiverOf(t, a).health.Waiting())
+	})
+}
+
 // A standby whose queue is stalled has no connection on which it could notice a restore.
 func TestAStandbyWhoseQueueIsStalledNoticesARestore(t *testing.T) {
 	for name, publishes := range map[string]bool{"the leader is idle": false, "the leader publishes all the time": true} {
