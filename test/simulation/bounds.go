@@ -105,8 +105,14 @@ func (e *environment) mostRead(p *process) int {
 	if e.plan.QPS > 0 {
 		worth = 2 * 50
 	}
-	return worth * e.neededObjects(p, e.plan.CacheTTL)
+	most := worth * e.neededObjects(p, e.plan.CacheTTL)
+	if e.plan.Existing > manyExisting {
+		most += e.plan.Crowd // What so many events need, nobody knows before: one list is worth it.
+	}
+	return most
 }
+
+const manyExisting = 100
 
 // neededObjects is how many objects a process needs, each as often as what it knows of it expires.
 func (e *environment) neededObjects(p *process, ttl time.Duration) int {
