@@ -105,14 +105,8 @@ func (e *environment) mostRead(p *process) int {
 	if e.plan.QPS > 0 {
 		worth = 2 * 50
 	}
-	most := worth * e.neededObjects(p, e.plan.CacheTTL)
-	if e.plan.Existing > manyExisting {
-		most += e.plan.Crowd // What so many events need, nobody knows before: one list is worth it.
-	}
-	return most
+	return worth*e.neededObjects(p, e.plan.CacheTTL) + e.plan.Crowd // How many there are shows only a list.
 }
-
-const manyExisting = 100
 
 // neededObjects is how many objects a process needs, each as often as what it knows of it expires.
 func (e *environment) neededObjects(p *process, ttl time.Duration) int {
