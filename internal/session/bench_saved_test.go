@@ -38,6 +38,7 @@ func BenchmarkSavedLoop(b *testing.B) {
 			p.Storage, p.StoredObjects = counting, 100_000
 			open := func() *session {
 				s := p.openCheckpoints(b.Context(), b.Context())
+				s.history = s.newHistory(b.Context())
 				s.intake.together = 0 // No more changes come.
 				return s
 			}

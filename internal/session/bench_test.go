@@ -161,6 +161,7 @@ func changesIn(b *testing.B, frames []byte) (changes []watch.Change) {
 func BenchmarkStages(b *testing.B) {
 	p := benchProcess(b)
 	s := p.newUnsaved(position.Position{})
+	s.history = s.newHistory(b.Context())
 	pipeline := s.pipeline
 	frames := benchFrames(b, benchEvents())
 	account := func(changes []watch.Change) []observation.Observation {
@@ -188,6 +189,7 @@ func BenchmarkStages(b *testing.B) {
 			for b.Loop() {
 				if n%len(frames) == 0 {
 					s = p.newUnsaved(position.Position{}) // Seen a second time, nothing would be new.
+					s.history = s.newHistory(b.Context())
 					s.intake.together = 0                 // No more changes come.
 				}
 				do(n % len(frames))
