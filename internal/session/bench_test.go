@@ -190,7 +190,7 @@ func BenchmarkStages(b *testing.B) {
 				if n%len(frames) == 0 {
 					s = p.newUnsaved(position.Position{}) // Seen a second time, nothing would be new.
 					s.history = s.newHistory(b.Context())
-					s.intake.together = 0                 // No more changes come.
+					s.intake.together = 0 // No more changes come.
 				}
 				do(n % len(frames))
 				n++
