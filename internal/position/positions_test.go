@@ -411,7 +411,7 @@ func TestAStandbyPublishesThatItHasNoticedARestore(t *testing.T) {
 		pass(2 * interval)
 		standby.EndHistory()
 		pass(2 * interval)
-		assert.Equal(t, Position{"", 1, map[string]uint64{"a": 1, "b": 1}}, api.stored(), "whoever starts now begins with what exists")
+		assert.Equal(t, Position{"", 1, map[string]uint64{"a": 1, "b": 1}}, api.stored(), "a receiver that starts now begins with what exists")
 		leader.Advance(at(map[string]uint64{"a": 102}))
 		pass(2 * interval)
 		assert.True(t, leader.IsBehind())
