@@ -977,21 +977,28 @@ func TestALeaderThatStopsDuringASlowDeliveryRepeatsNothing(t *testing.T) {
 	})
 }
 
+// leaderThatHoldsALostEvent returns a leader whose window holds count 2 of the event "one", and its
+// standby. Etcd was restored to a backup of before.
+func leaderThatHoldsALostEvent(t *testing.T, api *apitest.Server) (a, b *process) {
+	t.Helper()
+	a, b = newReplicas(t, api, nil, "{start_at: beginning, dedup_interval: 1m}")
+	a.electAndDeliver(t, api, "one")
+	backup := api.Version()
+	for range 100 {
+		api.Put(eventNamed("another", 1)) // So that the versions from here on are far above the backup's.
+	}
+	api.Put(eventNamed("one", 2))
+	settle()
+	api.Restore(backup)
+	api.Cut()
+	settle()
+	return a, b
+}
+
 // Occurrences of after a restore, in a window that held occurrences of before it.
 func TestAWindowThatOutlivesARestoreHoldsThePositionBack(t *testing.T) {
 	inBubble(t, func(t *testing.T, api *apitest.Server) {
-		const config = "{start_at: beginning, dedup_interval: 1m}"
-		a, b := newReplicas(t, api, nil, config)
-		a.electAndDeliver(t, api, "one")
-		backup := api.Version()
-		for range 20 {
-			api.Put(eventNamed("another", 1)) // So that the versions from here on are far above the backup's.
-		}
-		api.Put(eventNamed("one", 2))
-		settle()
-		api.Restore(backup)
-		api.Cut()
-		settle()
+		_, b := leaderThatHoldsALostEvent(t, api)
 		api.Put(eventNamed("one", 4))
 		settle()
 		b.elect() // a is dead, as far as anybody knows.
@@ -1003,17 +1010,7 @@ func TestAWindowThatOutlivesARestoreHoldsThePositionBack(t *testing.T) {
 // The leader holds an event of the lost history in a window when its term ends.
 func TestAStandbyDoesNotWaitForAPositionInTheLostHistory(t *testing.T) {
 	inBubble(t, func(t *testing.T, api *apitest.Server) {
-		a, b := newReplicas(t, api, nil, "{start_at: beginning, dedup_interval: 1m}")
-		a.electAndDeliver(t, api, "one")
-		backup := api.Version()
-		for range 100 {
-			api.Put(eventNamed("another", 1)) // So that the versions from here on are far above the backup's.
-		}
-		api.Put(eventNamed("one", 2))
-		settle()
-		api.Restore(backup)
-		api.Cut()
-		settle()
+		a, b := leaderThatHoldsALostEvent(t, api)
 		a.depose()
 		b.elect()
 		for i := range 10 {

@@ -201,7 +201,7 @@ func (p *Positions) History() uint64 {
 // EndHistory notes that the cluster's resource versions have gone back, or that another process has
 // noticed it: see IsBehind. Positions of before are void, also what this process has delivered. Two
 // processes that notice the same restores give the new history the same number: that after the
-// latest history of a leader, however often the versions have gone back since.
+// latest history that was published, however often the versions have gone back since.
 func (p *Positions) EndHistory() {
 	p.change(func() {
 		p.forgetLocked()
@@ -213,8 +213,8 @@ func (p *Positions) EndHistory() {
 	})
 }
 
-// IsBehind reports whether a leader has published a position of a later history: it has noticed that
-// etcd was restored, and this process has not. Callers must then call EndHistory.
+// IsBehind reports whether another process has published a position of a later history: it has noticed
+// that etcd was restored, and this process has not. Callers must then call EndHistory.
 func (p *Positions) IsBehind() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -322,7 +322,7 @@ func (p *Positions) storeLocked(stored Position, state State) {
 		return
 	}
 	if stored.History < p.history {
-		reached.State("a leader has not noticed a restore")
+		reached.State("a restore is noticed that nobody has published")
 	}
 	p.latest = max(p.latest, stored.History)
 }
@@ -332,7 +332,7 @@ func (p *Positions) ownLocked() Position {
 	return Position{Cluster: p.cluster, History: p.history, Streams: p.advanced}
 }
 
-// isAheadLocked reports whether this process has noticed a restore that no leader has. Without
+// isAheadLocked reports whether this process has noticed a restore that nobody has published. Without
 // connections, such as while its pipeline rejects everything, a leader does not ask. When it does, the
 // versions may have grown above those that it knows. So a standby publishes the number of its history.
 func (p *Positions) isAheadLocked() bool {
