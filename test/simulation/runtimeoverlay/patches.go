@@ -66,6 +66,9 @@ func (bubble *synctestBubble) nextRandom() uint64 {
 	}
 `},
 	},
+	"mem_linux.go": {
+		{"	setVMAName(p, n, vmaName)\n\n	// Disable", "	setVMAName(p, n, vmaName)\n	if vmaName == \"heap\" {\n		madvise(p, n, 23)\n	}\n\n	// Disable"},
+	},
 	"sema.go": {
 		{"func internal_sync_nanotime() int64 {\n", "func internal_sync_nanotime() int64 {\n	if currentBubble() != nil {\n		return 0\n	}\n"},
 	},
