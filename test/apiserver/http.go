@@ -365,8 +365,15 @@ func must[V any](value V, err error) V {
 func document(gvk schema.GroupVersionKind, body []byte) []byte {
 	unknown := runtime.Unknown{Raw: body}
 	unknown.APIVersion, unknown.Kind = gvk.ToAPIVersionAndKind()
-	return append([]byte("k8s\x00"), encode(&unknown)...)
+	const magic = "k8s\x00"
+	out := make([]byte, len(magic)+unknown.Size())
+	copy(out, magic)
+	must(unknown.MarshalTo(out[len(magic):]))
+	return out
 }
+
+// fieldOverhead is how many bytes appendField adds to a value at most.
+const fieldOverhead = 1 + binary.MaxVarintLen64
 
 // appendField appends a field of a protobuf message that has a length.
 func appendField(out []byte, number byte, value []byte) []byte {

@@ -108,10 +108,15 @@ func (s *Server) list(c *call) error {
 	if at.from == "" {
 		s.reportList(c, list.ResourceVersion, false)
 	}
-	body := appendField(nil, 1, encode(&list))
-	for _, r := range records {
-		item := c.encoded(r)
-		s.reportSent(c, watch.Added, r, len(item))
+	meta, items := encode(&list), make([][]byte, len(records))
+	size := len(meta) + fieldOverhead
+	for i, r := range records {
+		items[i] = c.encoded(r)
+		s.reportSent(c, watch.Added, r, len(items[i]))
+		size += len(items[i]) + fieldOverhead
+	}
+	body := appendField(make([]byte, 0, size), 1, meta)
+	for _, item := range items {
 		body = appendField(body, 2, item)
 	}
 	if list.Continue == "" {

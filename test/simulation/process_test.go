@@ -27,8 +27,8 @@ import (
 const (
 	// timeLimit is how long a run may take. In a bubble, time stands still while something spins.
 	timeLimit = 5 * time.Minute
-	// childMemory is the memory from which on a child collects garbage.
-	childMemory = 3 << 30
+	// childMemory is the memory from which on a child collects garbage, and is no longer exact.
+	childMemory = "6GiB"
 )
 
 var child = flag.Int("child", 0, "the length of the job in stdin, whose outcome is written to stdout")
@@ -145,7 +145,11 @@ func (j *job) start(ctx context.Context, outcome *Outcome, stderr io.Writer) err
 	defer kubeconfig.Close()
 	command := exec.CommandContext(ctx, program, "-test.run=^TestChild$", "-test.timeout=0", "-child", fmt.Sprint(len(request)))
 	command.Args[0], command.Dir, command.ExtraFiles = "simulation", "/", []*os.File{kubeconfig}
-	command.Env = []string{"KUBECONFIG=/dev/fd/3", "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1"}
+	// The garbage collector would have a part in the order of goroutines and in where objects are,
+	// from the first line of an init function on.
+	command.Env = []string{
+		"KUBECONFIG=/dev/fd/3", "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1", "GOGC=off", "GOMEMLIMIT=" + childMemory,
+	}
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGQUIT) } // It prints all stacks.
 	command.WaitDelay = 10 * time.Second
 	var stdout bytes.Buffer

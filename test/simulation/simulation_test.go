@@ -61,8 +61,6 @@ func TestMain(m *testing.M) {
 	debug.SetTraceback("all")      // A run that does not end tells where it hangs.
 	klog.SetLogger(logr.Discard()) // client-go's leader election logs there.
 	if *child > 0 {
-		debug.SetGCPercent(-1) // The garbage collector would have a part in the order of goroutines.
-		debug.SetMemoryLimit(childMemory)
 		os.Exit(m.Run())
 	}
 	debug.SetGCPercent(400) // Runs are short, and leave little behind.
