@@ -3,27 +3,18 @@
 package kubeeventsreceiver
 
 import (
-	"fmt"
-	"net/http"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/confmap"
-	"go.opentelemetry.io/collector/consumer/consumertest"
-	"go.opentelemetry.io/collector/receiver/receivertest"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zaptest/observer"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/tally"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
 	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
-	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
 )
 
 // configure reads what a user writes under receivers.kube_events, as the Collector does.
@@ -190,43 +181,6 @@ func TestRightConfiguration(t *testing.T) {
 	}
 }
 
-func TestWhatMayBringNothingIsWarnedOf(t *testing.T) {
-	const (
-		foreignType = "event_types names a type that Kubernetes itself does not write: it only writes Normal and Warning. Unless another program writes it, remove it"
-		noOwners    = "extract finds only labels and annotations of the Event itself while owners.enabled is false: others are read where owners are looked up. Set it to true, or remove the other rules"
-	)
-	tests := map[string]struct {
-		config string
-		want   []string
-	}{
-		"the defaults":                    {"{}", nil},
-		"what Kubernetes writes":          {"event_types: [Normal, Warning]", nil},
-		"a type that it does not":         {"event_types: [Warning, Panic, Odd]", []string{foreignType}},
-		"no owners, and the default rule": {"owners: {enabled: false}", nil},
-		"no owners and no rule":           {"{owners: {enabled: false}, extract: {labels: []}}", nil},
-		"no owners, but a label":          {"{owners: {enabled: false}, extract: {labels: [{key: team}]}}", []string{noOwners}},
-		"no owners, but an annotation":    {"{owners: {enabled: false}, extract: {annotations: [{key: team}]}}", []string{noOwners}},
-		"no owners, but only the Event's": {"{owners: {enabled: false}, extract: {labels: [{key: team, from: Event}], annotations: [{key: a, from: event}]}}", nil},
-		"no owners, but a Namespace's":    {"{owners: {enabled: false}, extract: {labels: [{key: team, from: event}, {key: team, from: namespace}]}}", []string{noOwners}},
-		"owners and a label":              {"extract: {labels: [{key: team}]}", nil},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			core, logged := observer.New(zap.WarnLevel)
-			settings := receivertest.NewNopSettings(metadata.Type)
-			settings.Logger = zap.New(core)
-			cfg := configFor(t, apitest.New(t).URL, tt.config)
-			launchInto(t, cfg, settings, componenttest.NewNopHost(), consumertest.NewNop(), consumertest.NewNop())
-
-			var warnings []string
-			for _, entry := range logged.All() {
-				warnings = append(warnings, entry.Message)
-			}
-			assert.Equal(t, tt.want, warnings, "once, though two pipelines start")
-		})
-	}
-}
-
 func TestOnlyRulesWhoseTagsAreInTheMetricFormASeriesIdentity(t *testing.T) {
 	identity := func(config string) string {
 		cfg, err := configure(t, config)
@@ -264,30 +218,6 @@ func TestAllErrorsAreReportedAtOnce(t *testing.T) {
 	require.ErrorContains(t, err, "start_at")
 	require.ErrorContains(t, err, "kube_api_burst")
 	require.ErrorContains(t, err, "metrics.max_series")
-}
-
-func TestSecretsDoNotReachTheLog(t *testing.T) {
-	const secret = "do-not-tell-anyone"
-	for name, status := range map[string]int{"not accepted": http.StatusUnauthorized, "not allowed": http.StatusForbidden, "broken": http.StatusInternalServerError} {
-		t.Run(name, func(t *testing.T) {
-			api := apitest.New(t)
-			api.Refuse(func(*http.Request) int { return status })
-			cfg := configFor(t, api.URL, "")
-			kubeconfig, err := os.ReadFile(cfg.Kubeconfig)
-			require.NoError(t, err)
-			withToken := strings.Replace(string(kubeconfig), "user: {}", "user: {token: "+secret+"}", 1)
-			require.NoError(t, os.WriteFile(cfg.Kubeconfig, []byte(withToken), 0o600))
-
-			settings := receivertest.NewNopSettings(metadata.Type)
-			core, logged := observer.New(zap.DebugLevel)
-			settings.Logger = zap.New(core)
-			launchInto(t, cfg, settings, componenttest.NewNopHost(), consumertest.NewNop(), nil)
-			require.Eventually(t, func() bool { return logged.Len() > 0 }, testTimeout, time.Millisecond, "the failure is logged")
-			for _, entry := range logged.All() {
-				assert.NotContains(t, fmt.Sprint(entry.Message, entry.ContextMap()), secret)
-			}
-		})
-	}
 }
 
 // Of the settings, those of the records' resource do not matter to the metric: its sums continue with

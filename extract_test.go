@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kubeeventsreceiver
+package kubeeventsreceiver_test
 
 import (
 	"fmt"
@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
+	"github.com/kubeevents/kubeeventsreceiver/test/harness"
 )
 
 // extractsAll has a rule for each origin, without a tag name or with a regular expression, too.
@@ -48,7 +49,7 @@ func putTaggedObjects(api *apitest.Objects) {
 
 // taggedEvent is a pod's event of a node's kubelet.
 func taggedEvent(name string, count int32, node string) *corev1.Event {
-	ev := eventNamed(name, count)
+	ev := harness.Event(name, count)
 	ev.Labels, ev.Annotations = map[string]string{"pipeline": "p-" + name}, map[string]string{"ci/id": "42", "other": "x"}
 	ev.Source = corev1.EventSource{Component: "kubelet", Host: node}
 	return ev
@@ -66,35 +67,24 @@ func tagsOf(attributes map[string]any) map[string]any {
 	return found
 }
 
-// eachRecord calls do with each record that the pipeline has accepted, and its resource.
-func (p *pipeline) eachRecord(do func(resource map[string]any, record plog.LogRecord)) {
-	for _, logs := range p.AllLogs() {
-		for _, rl := range logs.ResourceLogs().All() {
-			for _, record := range rl.ScopeLogs().At(0).LogRecords().All() {
-				do(rl.Resource().Attributes().AsRaw(), record)
-			}
-		}
-	}
-}
-
 func TestTagsOfTheNamespaceTheNodeAndTheEvent(t *testing.T) {
-	inBubble(t, func(t *testing.T, api *apitest.Server) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
 		putTaggedObjects(api.Objects)
 		api.Put(taggedEvent("a", 1, "node-1"))
 		api.Put(taggedEvent("b", 2, "node-2"))
-		p := launch(t, api, options{config: extractsAll})
-		p.awaitRecords(t, "a+1", "b+2")
+		p := harness.Launch(t, api, harness.Options{Config: extractsAll})
+		p.AwaitRecords(t, "a+1", "b+2")
 		zones := map[string]string{"node-1": "z1", "node-2": "z2"}
-		p.logs.eachRecord(func(resource map[string]any, record plog.LogRecord) {
+		p.Logs.EachRecord(func(resource map[string]any, record plog.LogRecord) {
 			node, _ := resource["k8s.node.name"].(string)
 			assert.Equal(t, map[string]any{"k8s.namespace.label.team": "web", "zone": zones[node], "app": "fe", "service.name": "fe", "service.namespace": "ns"}, tagsOf(resource))
 			name, _ := record.Attributes().Get("k8s.event.name")
 			assert.Equal(t, map[string]any{"k8s.event.label.pipeline": "p-" + name.Str(), "run.id": "42"}, tagsOf(record.Attributes().AsRaw()))
 		})
-		p.awaitSum(t, 3)
-		all := p.metrics.AllMetrics()
+		p.AwaitSum(t, 3)
+		all := p.Metrics.AllMetrics()
 		require.Equal(t, 1, all[len(all)-1].DataPointCount(), "neither the Node nor the Event splits a series")
-		eachPoint(all[len(all)-1], func(dp pmetric.NumberDataPoint) {
+		harness.EachPoint(all[len(all)-1], func(dp pmetric.NumberDataPoint) {
 			assert.Equal(t, map[string]any{"k8s.namespace.label.team": "web", "app": "fe"}, tagsOf(dp.Attributes().AsRaw()))
 		})
 	})
@@ -103,7 +93,7 @@ func TestTagsOfTheNamespaceTheNodeAndTheEvent(t *testing.T) {
 // TestTheServiceIsKnownAfterAKill: the checkpoint has the labels and annotations that name it, and the
 // trace context.
 func TestTheServiceIsKnownAfterAKill(t *testing.T) {
-	inBubble(t, func(t *testing.T, api *apitest.Server) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
 		pod := apitest.Object{
 			APIVersion: "v1", Kind: "Pod", Namespace: "ns", Name: "pod", UID: "pod-uid",
 			Labels: map[string]string{"app.kubernetes.io/version": "1.2"},
@@ -114,10 +104,10 @@ func TestTheServiceIsKnownAfterAKill(t *testing.T) {
 		}
 		api.Objects.Put(pod)
 		config := "start_at: beginning\nextract: {metadata: [service.name, service.namespace, service.version, service.instance.id]}"
-		on := newDisk()
-		emits := func(p *process, labels ...string) {
-			p.awaitRecords(t, labels...)
-			p.logs.eachRecord(func(resource map[string]any, record plog.LogRecord) {
+		on := harness.NewDisk()
+		emits := func(p *harness.Process, labels ...string) {
+			p.AwaitRecords(t, labels...)
+			p.Logs.EachRecord(func(resource map[string]any, record plog.LogRecord) {
 				assert.Equal(t, map[string]any{
 					"service.name": "cart", "service.namespace": "ns", "service.version": "1.2", "service.instance.id": "ns.pod." + resource["k8s.container.name"].(string),
 				}, tagsOf(resource))
@@ -126,30 +116,30 @@ func TestTheServiceIsKnownAfterAKill(t *testing.T) {
 		}
 		api.Put(ofContainer("a", "app"))
 		api.Put(ofContainer("b", "proxy"))
-		first := launch(t, api, options{config: config, disk: on})
+		first := harness.Launch(t, api, harness.Options{Config: config, Disk: on})
 		emits(first, "a+1", "b+1")
-		first.stop()
+		first.Stop()
 
 		api.Objects.Remove(pod)
 		api.Put(ofContainer("c", "app"))
-		emits(launch(t, api, options{config: config, disk: on}), "c+1")
+		emits(harness.Launch(t, api, harness.Options{Config: config, Disk: on}), "c+1")
 	})
 }
 
 // ofContainer is an event about a container.
 func ofContainer(name, container string) *corev1.Event {
-	ev := eventNamed(name, 1)
+	ev := harness.Event(name, 1)
 	ev.InvolvedObject.FieldPath = "spec.containers{" + container + "}"
 	return ev
 }
 
 func TestWithoutOwnersOnlyTheEventHasTags(t *testing.T) {
-	inBubble(t, func(t *testing.T, api *apitest.Server) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
 		putTaggedObjects(api.Objects)
 		api.Put(taggedEvent("a", 1, "node-1"))
-		p := launch(t, api, options{config: extractsAll + "\nowners: {enabled: false}"})
-		p.awaitRecords(t, "a+1")
-		p.logs.eachRecord(func(resource map[string]any, record plog.LogRecord) {
+		p := harness.Launch(t, api, harness.Options{Config: extractsAll + "\nowners: {enabled: false}"})
+		p.AwaitRecords(t, "a+1")
+		p.Logs.EachRecord(func(resource map[string]any, record plog.LogRecord) {
 			assert.Empty(t, tagsOf(resource))
 			assert.Equal(t, map[string]any{"k8s.event.label.pipeline": "p-a", "run.id": "42"}, tagsOf(record.Attributes().AsRaw()))
 		})
@@ -159,21 +149,21 @@ func TestWithoutOwnersOnlyTheEventHasTags(t *testing.T) {
 
 // TestTagsOfAWindowSurviveAKill: the checkpoint has the held event with its labels and annotations.
 func TestTagsOfAWindowSurviveAKill(t *testing.T) {
-	inBubble(t, func(t *testing.T, api *apitest.Server) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
 		putTaggedObjects(api.Objects)
-		on, config := newDisk(), extractsAll+"\ndedup_interval: 5m"
+		on, config := harness.NewDisk(), extractsAll+"\ndedup_interval: 5m"
 		api.Put(taggedEvent("a", 1, "node-1"))
-		first := launch(t, api, options{config: config, disk: on})
-		first.awaitRecords(t, "a+1")
+		first := harness.Launch(t, api, harness.Options{Config: config, Disk: on})
+		first.AwaitRecords(t, "a+1")
 		api.Put(taggedEvent("a", 4, "node-1"))
 		time.Sleep(time.Minute) // The window holds it, and the checkpoint has it.
-		killed := on.copied()
-		first.logs.reject(assert.AnError)
-		first.stop()
+		killed := on.Copied()
+		first.Logs.Reject(assert.AnError)
+		first.Stop()
 
-		second := launch(t, api, options{config: config, disk: killed})
-		second.awaitRecords(t, "a+3")
-		second.logs.eachRecord(func(resource map[string]any, record plog.LogRecord) {
+		second := harness.Launch(t, api, harness.Options{Config: config, Disk: killed})
+		second.AwaitRecords(t, "a+3")
+		second.Logs.EachRecord(func(resource map[string]any, record plog.LogRecord) {
 			assert.Equal(t, map[string]any{"k8s.namespace.label.team": "web", "zone": "z1", "app": "fe", "service.name": "fe", "service.namespace": "ns"}, tagsOf(resource))
 			assert.Equal(t, map[string]any{"k8s.event.label.pipeline": "p-a", "run.id": "42"}, tagsOf(record.Attributes().AsRaw()))
 		})
@@ -181,13 +171,13 @@ func TestTagsOfAWindowSurviveAKill(t *testing.T) {
 }
 
 func TestMissingPermissionsForTagsAreNamedOnce(t *testing.T) {
-	inBubble(t, func(t *testing.T, api *apitest.Server) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
 		putTaggedObjects(api.Objects)
 		forbidden := apitest.Fault{Status: http.StatusForbidden}
 		for _, path := range []string{"/api/v1/namespaces", "/api/v1/nodes"} {
 			api.Objects.Fail(path+"?list", forbidden)
 		}
-		p := launch(t, api, options{config: extractsAll})
+		p := harness.Launch(t, api, harness.Options{Config: extractsAll})
 		for i, name := range []string{"ns", "other", "third"} {
 			api.Objects.Fail("/api/v1/namespaces/"+name, forbidden)
 			node := []string{"node-1", "node-2", "node-3"}[i]
@@ -195,11 +185,11 @@ func TestMissingPermissionsForTagsAreNamedOnce(t *testing.T) {
 			ev := taggedEvent("a", 1, node)
 			ev.Namespace, ev.InvolvedObject.Namespace = name, name
 			api.Put(ev)
-			settle()
+			harness.Settle()
 		}
-		assert.Len(t, p.logs.names(), 3)
+		assert.Len(t, p.Logs.Names(), 3)
 		var rules []string
-		for _, entry := range p.logged("rule_to_add") {
+		for _, entry := range p.Logged("rule_to_add") {
 			assert.Equal(t, zap.WarnLevel, entry.Level)
 			fields := entry.ContextMap()
 			if fields["verb"] == "get" {
@@ -211,25 +201,25 @@ func TestMissingPermissionsForTagsAreNamedOnce(t *testing.T) {
 			`{apiGroups: [''], resources: [namespaces], verbs: [get, list]}`,
 			`{apiGroups: [''], resources: [nodes], verbs: [get, list]}`,
 		}, rules)
-		p.logs.eachRecord(func(resource map[string]any, record plog.LogRecord) {
+		p.Logs.EachRecord(func(resource map[string]any, record plog.LogRecord) {
 			assert.NotContains(t, resource, "zone")
 			assert.NotContains(t, resource, "k8s.namespace.label.team")
 			resolution, _ := record.Attributes().Get("k8s.owner.resolution")
 			assert.NotEqual(t, "forbidden", resolution.Str(), "the chain is as it is")
 		})
-		assert.False(t, p.host.fails())
+		assert.False(t, p.Host.Fails())
 	})
 }
 
 func TestTheNameOfTheClusterIsOnRecordsAndPoints(t *testing.T) {
-	inBubble(t, func(t *testing.T, api *apitest.Server) {
-		p := launch(t, api, options{config: "{start_at: beginning, cluster_name: east}"})
-		api.Put(eventNamed("a", 1))
-		p.awaitRecords(t, "a+1")
-		p.awaitSum(t, 1)
-		of := p.logs.AllLogs()[0].ResourceLogs().At(0).Resource().Attributes().AsRaw()
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		p := harness.Launch(t, api, harness.Options{Config: "{start_at: beginning, cluster_name: east}"})
+		api.Put(harness.Event("a", 1))
+		p.AwaitRecords(t, "a+1")
+		p.AwaitSum(t, 1)
+		of := p.Logs.AllLogs()[0].ResourceLogs().At(0).Resource().Attributes().AsRaw()
 		assert.Equal(t, "east", of["k8s.cluster.name"])
-		points := p.metrics.AllMetrics()
+		points := p.Metrics.AllMetrics()
 		of = points[len(points)-1].ResourceMetrics().At(0).Resource().Attributes().AsRaw()
 		assert.Equal(t, "east", of["k8s.cluster.name"])
 	})
@@ -248,28 +238,28 @@ resource_attributes:
 metrics:
   k8s.event.occurrences: {attributes: [k8s.namespace.name, k8s.event.type]}
 `
-	inBubble(t, func(t *testing.T, api *apitest.Server) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
 		for _, name := range []string{"a", "b"} {
 			deployment := apitest.Object{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "ns", Name: name, UID: name, Labels: map[string]string{"tilt-manifest": "app"}}
 			pod := apitest.Object{APIVersion: "v1", Kind: "Pod", Namespace: "ns", Name: name, UID: "pod-" + name}
 			pod.Owners = append(pod.Owners, apitest.OwnedBy(deployment, true))
 			api.Objects.Put(deployment, pod)
-			ev := eventNamed(name, 2)
+			ev := harness.Event(name, 2)
 			ev.Reason = "Reason" + name
 			ev.InvolvedObject.Name, ev.InvolvedObject.UID = name, types.UID(pod.UID)
 			api.Put(ev)
 		}
-		p := launch(t, api, options{config: config})
-		p.awaitRecords(t, "a+2", "b+2")
-		p.awaitSum(t, 4)
-		p.logs.eachRecord(func(resource map[string]any, _ plog.LogRecord) {
+		p := harness.Launch(t, api, harness.Options{Config: config})
+		p.AwaitRecords(t, "a+2", "b+2")
+		p.AwaitSum(t, 4)
+		p.Logs.EachRecord(func(resource map[string]any, _ plog.LogRecord) {
 			assert.Equal(t, "Deployment", resource["k8s.workload.kind"])
 			assert.Contains(t, resource, "k8s.pod.name")
 			for _, disabled := range []string{"k8s.workload.name", "k8s.workload.uid", "k8s.deployment.name", "k8s.deployment.uid", "k8s.pod.uid", "tilt.manifest"} {
 				assert.NotContains(t, resource, disabled)
 			}
 		})
-		all := p.metrics.AllMetrics()
+		all := p.Metrics.AllMetrics()
 		last := all[len(all)-1]
 		require.Equal(t, 1, last.DataPointCount(), "the workloads and the reasons are one series")
 		rm := last.ResourceMetrics().At(0)
@@ -280,46 +270,46 @@ metrics:
 }
 
 func TestAMetricThatIsSwitchedOffIsNotEmitted(t *testing.T) {
-	inBubble(t, func(t *testing.T, api *apitest.Server) {
-		p := launch(t, api, options{config: "{start_at: beginning, metrics: {k8s.event.occurrences: {enabled: false}}}"})
-		api.Put(eventNamed("a", 1))
-		p.awaitRecords(t, "a+1")
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		p := harness.Launch(t, api, harness.Options{Config: "{start_at: beginning, metrics: {k8s.event.occurrences: {enabled: false}}}"})
+		api.Put(harness.Event("a", 1))
+		p.AwaitRecords(t, "a+1")
 		time.Sleep(time.Minute)
-		p.stop()
-		assert.Empty(t, p.metrics.AllMetrics())
+		p.Stop()
+		assert.Empty(t, p.Metrics.AllMetrics())
 	})
 }
 
 func TestRecordsThatAreSwitchedOffAreNotEmitted(t *testing.T) {
-	inBubble(t, func(t *testing.T, api *apitest.Server) {
-		p := launch(t, api, options{config: "{start_at: beginning, events: {k8s.event: {enabled: false}}}"})
-		api.Put(eventNamed("a", 1))
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		p := harness.Launch(t, api, harness.Options{Config: "{start_at: beginning, events: {k8s.event: {enabled: false}}}"})
+		api.Put(harness.Event("a", 1))
 		time.Sleep(2 * time.Minute)
-		p.stop()
-		assert.NotEmpty(t, p.metrics.AllMetrics(), "the metric counts what is not emitted as a record")
-		assert.Empty(t, p.logs.AllLogs())
+		p.Stop()
+		assert.NotEmpty(t, p.Metrics.AllMetrics(), "the metric counts what is not emitted as a record")
+		assert.Empty(t, p.Logs.AllLogs())
 	})
 }
 
 // The label team is the pod's or the Deployment's: key_regex finds it first or last.
 func TestTagsInAnotherOrderAreTheSameSeries(t *testing.T) {
-	inBubble(t, func(t *testing.T, api *apitest.Server) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
 		d := apitest.Object{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "ns", Name: "fe", UID: "fe-uid", Labels: map[string]string{"app": "x", "team": "y"}}
 		a := apitest.Object{APIVersion: "v1", Kind: "Pod", Namespace: "ns", Name: "a", UID: "a-uid", Labels: map[string]string{"team": "y"}}
 		b := apitest.Object{APIVersion: "v1", Kind: "Pod", Namespace: "ns", Name: "b", UID: "b-uid"}
 		a.Owners, b.Owners = append(a.Owners, apitest.OwnedBy(d, true)), append(b.Owners, apitest.OwnedBy(d, true))
 		api.Objects.Put(d, a, b)
-		p := launch(t, api, options{config: "start_at: beginning\nextract: {labels: [{tag_name: $1, key_regex: (app|team)}]}"})
+		p := harness.Launch(t, api, harness.Options{Config: "start_at: beginning\nextract: {labels: [{tag_name: $1, key_regex: (app|team)}]}"})
 		for _, pod := range []string{"a", "b"} {
-			ev := eventNamed("e-"+pod, 1)
+			ev := harness.Event("e-"+pod, 1)
 			ev.InvolvedObject.Name = pod
 			api.Put(ev)
 		}
-		p.awaitSum(t, 2)
-		settle()
-		for _, metrics := range p.metrics.AllMetrics() {
+		p.AwaitSum(t, 2)
+		harness.Settle()
+		for _, metrics := range p.Metrics.AllMetrics() {
 			seen := map[string]int{}
-			eachPoint(metrics, func(dp pmetric.NumberDataPoint) { seen[fmt.Sprint(dp.Attributes().AsRaw())]++ })
+			harness.EachPoint(metrics, func(dp pmetric.NumberDataPoint) { seen[fmt.Sprint(dp.Attributes().AsRaw())]++ })
 			for attributes, n := range seen {
 				if !assert.Equal(t, 1, n, attributes) {
 					return

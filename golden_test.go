@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kubeeventsreceiver
+package kubeeventsreceiver_test
 
 import (
 	"flag"
@@ -30,6 +30,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/memory/tally"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
+	"github.com/kubeevents/kubeeventsreceiver/test/harness"
 )
 
 var update = flag.Bool("update", false, "write the golden files again")
@@ -50,18 +51,18 @@ var startedAt = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 // emit runs the receiver in front of an API server that has the recording, and returns what it
 // emits.
 func (r recording) emit(t *testing.T) (logs plog.Logs, metrics pmetric.Metrics) {
-	inBubble(t, func(t *testing.T, api *apitest.Server) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
 		r.put(api.Objects)
 		time.Sleep(time.Until(startedAt))
-		p := launch(t, api, options{disk: newDisk(), interval: time.Minute})
+		p := harness.Launch(t, api, harness.Options{Disk: harness.NewDisk(), Interval: time.Minute})
 		time.Sleep(time.Second) // The first list is complete.
 		for i := range r.States {
 			api.Put(&r.States[i])
 		}
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		require.Len(t, p.metrics.AllMetrics(), 2, "0, and the value")
-		logs, metrics = joined(p.logs.AllLogs()), p.metrics.AllMetrics()[1]
+		require.Len(t, p.Metrics.AllMetrics(), 2, "0, and the value")
+		logs, metrics = joined(p.Logs.AllLogs()), p.Metrics.AllMetrics()[1]
 	})
 	truncateStarts(metrics)
 	return logs, metrics
@@ -70,7 +71,7 @@ func (r recording) emit(t *testing.T) (logs plog.Logs, metrics pmetric.Metrics) 
 // truncateStarts truncates start times to seconds. States of an event that arrive together can be in
 // one batch or in two, and a series can start a millisecond later because of that.
 func truncateStarts(metrics pmetric.Metrics) {
-	eachPoint(metrics, func(p pmetric.NumberDataPoint) {
+	harness.EachPoint(metrics, func(p pmetric.NumberDataPoint) {
 		p.SetStartTimestamp(pcommon.NewTimestampFromTime(p.StartTimestamp().AsTime().Truncate(time.Second)))
 	})
 }

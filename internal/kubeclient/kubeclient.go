@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"runtime"
 	"strings"
@@ -152,17 +153,23 @@ var Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second})
 
 // Events returns a client for the core API group that knows no other types, in protobuf. It has no
 // client-side rate limit: a stream sends few requests, and none of them may wait behind lookups.
-// Its connections are paced.
+// The connections of its watches are paced.
 func Events(config *rest.Config, pacing Pacing) (rest.Interface, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
-	pacer := newPacer(pacing)
-	config.Dial = pacer.pace(Dial)
-	config.Wrap(pacer.noteRequests)
 	// A server that refuses the parameter uses the next media type.
 	config.AcceptContentTypes = protobuf + withoutManagedFields + "," + protobuf + ",application/json"
 	config.APIPath = "/api"
 	config.GroupVersion = &corev1.SchemeGroupVersion
 	config.NegotiatedSerializer = event.Codecs.WithoutConversion()
-	return rest.RESTClientFor(config)
+	others, err := rest.TransportFor(config)
+	if err != nil {
+		return nil, err
+	}
+	config.Dial = pacing.pace(Dial)
+	watches, err := rest.TransportFor(config)
+	if err != nil {
+		return nil, err
+	}
+	return rest.RESTClientForConfigAndClient(config, &http.Client{Transport: &separated{watches, others}, Timeout: config.Timeout})
 }

@@ -6,12 +6,15 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
 )
 
 func TestThePauseBeforeARead(t *testing.T) {
@@ -32,7 +35,7 @@ func TestThePauseBeforeARead(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var paced []time.Duration
 				sent := newSocket()
-				conn, err := newPacer(Pacing{10 * ms, func(d time.Duration) { paced = append(paced, d) }}).pace(
+				conn, err := Pacing{10 * ms, func(d time.Duration) { paced = append(paced, d) }}.pace(
 					func(context.Context, string, string) (net.Conn, error) { return sent, nil })(t.Context(), "", "")
 				require.NoError(t, err)
 				go func() {
@@ -60,7 +63,7 @@ func TestThePauseBeforeARead(t *testing.T) {
 // for the reads.
 func TestAServerThatWaitsForTheReadsIsReadOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		conn, err := newPacer(Pacing{Pause: 180 * time.Millisecond}).pace(
+		conn, err := Pacing{Pause: 180 * time.Millisecond}.pace(
 			func(context.Context, string, string) (net.Conn, error) { return &waiting{}, nil })(t.Context(), "", "")
 		require.NoError(t, err)
 		read := 0
@@ -89,81 +92,27 @@ func (w *waiting) Read(b []byte) (int, error) {
 }
 
 // The pages of a list, the lists of many namespaces, and what is read to check versions follow each
-// other on a connection on which the events of other watches come all the time.
-func TestAnswersToRequestsDoNotWait(t *testing.T) {
-	const thinks = 140 * time.Millisecond // the server, before each answer
-	for name, tt := range map[string]struct {
-		method, url string
-		least, most time.Duration // for an answer
-	}{
-		"lists":             {http.MethodGet, "http://api/events?limit=500", thinks, thinks + 2*time.Millisecond},
-		"watches may wait":  {http.MethodGet, "http://api/events?watch=true", thinks + 10*time.Millisecond, 2 * thinks},
-		"so may the writes": {http.MethodPut, "http://api/leases", thinks + 10*time.Millisecond, 2 * thinks},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				pacer := newPacer(Pacing{Pause: 180 * time.Millisecond})
-				sent := newSocket()
-				conn, err := pacer.pace(
-					func(context.Context, string, string) (net.Conn, error) { return sent, nil })(t.Context(), "", "")
-				require.NoError(t, err)
-				read, done := make(chan struct{}), make(chan struct{})
-				isDone := func() bool {
-					select {
-					case <-done:
-						return true
-					default:
-						return false
-					}
-				}
-				go func() {
-					for !isDone() {
-						_, _ = conn.Read(make([]byte, readBuffer))
-						select {
-						case read <- struct{}{}:
-						default:
-						}
-					}
-				}()
-				go func() { // The other watches.
-					for ; !isDone(); time.Sleep(2 * time.Millisecond) {
-						sent.write(100)
-					}
-					time.Sleep(time.Second)
-					sent.write(100) // The last read.
-				}()
-				time.Sleep(time.Minute)
-				transport := pacer.noteRequests(server{sent, read, thinks})
-				began := time.Now()
-				for range 100 {
-					request, err := http.NewRequestWithContext(context.Background(), tt.method, tt.url, http.NoBody)
-					require.NoError(t, err)
-					response, err := transport.RoundTrip(request)
-					require.NoError(t, err)
-					require.NoError(t, response.Body.Close())
-				}
-				took := time.Since(began) / 100
-				assert.GreaterOrEqual(t, took, tt.least)
-				assert.LessOrEqual(t, took, tt.most)
-				close(done)
-				time.Sleep(2 * time.Second)
-			})
-		})
+// other: with pauses, they would take long.
+func TestOnlyWatchesArePaced(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer server.Close()
+	client, err := Events(&rest.Config{Host: server.URL}, Pacing{Pause: time.Second})
+	require.NoError(t, err)
+	var paced []bool
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
+		_, isPaced := got.Conn.(*pacedConn)
+		paced = append(paced, isPaced)
+	}})
+	for _, watch := range []string{"", "true", ""} {
+		request := client.Get().Resource("events")
+		if watch != "" {
+			request.Param("watch", watch)
+		}
+		body, err := request.Stream(ctx)
+		require.NoError(t, err)
+		require.NoError(t, body.Close())
 	}
-}
-
-// server answers after a while. Its answer has arrived with the next read of the connection.
-type server struct {
-	socket *socket
-	read   chan struct{}
-	thinks time.Duration
-}
-
-func (s server) RoundTrip(*http.Request) (*http.Response, error) {
-	time.Sleep(s.thinks)
-	s.socket.write(1000)
-	<-s.read
-	return &http.Response{Body: http.NoBody}, nil
+	assert.Equal(t, []bool{false, true, false}, paced)
 }
 
 // socket is a connection that has any number of unread bytes.

@@ -7,10 +7,8 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
@@ -18,13 +16,9 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 )
 
-const (
-	// shareWindow is how long a request for the store's version waits for more streams to share it.
-	shareWindow = 50 * time.Millisecond
-	// unusedName is a name that no event has. A list of one name reads one key, however many events
-	// exist. Its resource version is that of the whole store.
-	unusedName = "kubeeventsreceiver-resource-version"
-)
+// unusedName is a name that no event has. A list of one name reads one key, however many events
+// exist. Its resource version is that of the whole store.
+const unusedName = "kubeeventsreceiver-resource-version"
 
 // ErrWentBack is returned if the store's version is below a known one.
 var ErrWentBack = errors.New("the resource versions of the cluster went back")
@@ -39,18 +33,6 @@ type Versions struct {
 	wentBack func(known, now uint64)
 	once     sync.Once     // of wentBack
 	highest  atomic.Uint64 // the highest version that is known
-
-	mu sync.Mutex
-	// next is the request that has not started yet, which callers can share.
-	next *versionRequest
-}
-
-// versionRequest is a request that callers share. The fields are final once done is closed.
-type versionRequest struct {
-	done chan struct{}
-	err  error
-	// own is set if the error concerns only the caller that made the request.
-	own bool
 }
 
 // NewVersions returns a Versions for the cluster of the client. wentBack is called at most once, by
@@ -72,48 +54,12 @@ func (v *Versions) Observe(version uint64) {
 }
 
 // Check compares the store's version with the highest known one. If it is below, the versions went
-// back, and the error is ErrWentBack. Callers must close the connection of their stream before: Check
-// uses a request that starts after the call.
+// back, and the error is ErrWentBack.
 func (v *Versions) Check(ctx context.Context, namespace string) error {
-	if v.client == nil || v.Highest() == 0 {
+	known := v.Highest() // A stream may see a newer version while the request is in flight.
+	if v.client == nil || known == 0 {
 		return nil
 	}
-	v.mu.Lock()
-	shared := v.next
-	if shared == nil {
-		r := &versionRequest{done: make(chan struct{})}
-		v.next = r
-		v.mu.Unlock()
-		v.request(ctx, r, namespace)
-		return r.err
-	}
-	v.mu.Unlock()
-	select {
-	case <-shared.done:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	if shared.own {
-		reached.State("a shared request fails for its own caller only")
-		return v.compare(ctx, namespace)
-	}
-	return shared.err
-}
-
-// request sends the request that others share.
-func (v *Versions) request(ctx context.Context, r *versionRequest, namespace string) {
-	pause(ctx, shareWindow)
-	v.mu.Lock()
-	v.next = nil
-	v.mu.Unlock()
-	r.err = v.compare(ctx, namespace)
-	r.own = ctx.Err() != nil || apierrors.IsForbidden(r.err)
-	close(r.done)
-}
-
-func (v *Versions) compare(ctx context.Context, namespace string) error {
-	// A stream may see a newer version while the request is in flight.
-	known := v.Highest()
 	answer, err := v.fetch(ctx, namespace)
 	if err != nil {
 		return err

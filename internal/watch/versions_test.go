@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -131,45 +130,6 @@ func TestARestoreIsNoticedOnceForAllStreams(t *testing.T) {
 	})
 }
 
-func TestStreamsThatReconnectTogetherShareARequest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		api, queue := apitest.NewInMemory(t), queue.New(1000)
-		versions := watch.NewVersions(clientOf(t, api), nil)
-		const streams = 50
-		for range streams {
-			start(t, api, queue, watch.Config{Versions: versions})
-		}
-		changes(queue)
-		time.Sleep(time.Minute)
-		api.Cut()
-		time.Sleep(time.Minute)
-		assert.Equal(t, 1, number(api.Requests(), "version"))
-		assert.Equal(t, streams, number(api.Requests(), "watch"))
-	})
-}
-
-func TestAnAnswerToAnOlderRequestIsNotUsed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		api, queue := apitest.NewInMemory(t), queue.New(1000)
-		versions := watch.NewVersions(clientOf(t, api), nil)
-		var asked atomic.Int32
-		answer := make(chan struct{})
-		api.Refuse(func(r *http.Request) int {
-			if isVersionRequest(r) {
-				asked.Add(1)
-				<-answer
-			}
-			return 0
-		})
-		for range 2 {
-			start(t, api, queue, watch.Config{ResourceVersion: "2", Versions: versions})
-			time.Sleep(time.Second)
-		}
-		assert.EqualValues(t, 2, asked.Load())
-		close(answer)
-	})
-}
-
 func TestAVersionThatCannotBeReadIsAFailedConnection(t *testing.T) {
 	for cause, status := range map[watch.Cause]int{
 		watch.Unavailable: http.StatusInternalServerError, watch.Unauthorized: http.StatusUnauthorized,
@@ -209,7 +169,6 @@ func TestAPermissionThatOneNamespaceLacksDoesNotConcernAnother(t *testing.T) {
 		})
 		versions := watch.NewVersions(clientOf(t, api), nil)
 		start(t, api, queue, watch.Config{Namespace: "secret", ResourceVersion: "2", Versions: versions})
-		synctest.Wait() // so that the request is that of this stream
 		o := start(t, api, queue, watch.Config{Namespace: "ns", ResourceVersion: "2", Versions: versions})
 		time.Sleep(time.Minute)
 		assert.Equal(t, []string{"ns changed a=1"}, changes(queue))

@@ -85,9 +85,8 @@ var ofStates = []requirement{
 			}
 		}},
 	}, {
-		name:    "one namespace is forbidden and then another one, each when all connections are cut",
-		reaches: "a shared request fails for its own caller only",
-		plan:    plain(storageAlone, forbidden(namespace(0), 60, 70), forbidden(namespace(1), 110, 120)).with(twoNamespaces),
+		name: "one namespace is forbidden and then another one, each when all connections are cut",
+		plan: plain(storageAlone, forbidden(namespace(0), 60, 70), forbidden(namespace(1), 110, 120)).with(twoNamespaces),
 		scenario: Scenario{Act: func(e *environment) {
 			time.Sleep(61 * time.Second)
 			e.server.BreakConnections("")

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -93,15 +94,26 @@ func (r *result) String() string {
 // finder is one thing that can find a mutant of a receiver. It notes what it has found.
 type finder func(ctx context.Context, r *receiver, found *result) error
 
+// wholeReceiver are the packages whose tests run whole receivers.
+var wholeReceiver = []string{".", "internal/session", "internal/position", "internal/leadership", "internal/health"}
+
 // one runs what can find the mutant: random environments, and the tests of its package, of those above
 // it, and of the receiver. A generated mutant gets the tests of its package first: they take less time.
 func (s *search) one(ctx context.Context, m mutant) *result {
 	r, found := s.unchanged, &result{mutant: m, seeds: "not tried"}
 	finders := []finder{s.simulate}
+	var directories []string
 	for directory := filepath.Dir(m.file); directory != "."; directory = filepath.Dir(directory) {
+		directories = append(directories, directory)
+	}
+	for _, directory := range wholeReceiver {
+		if !slices.Contains(directories, directory) {
+			directories = append(directories, directory)
+		}
+	}
+	for _, directory := range directories {
 		finders = append(finders, s.testsOf(directory))
 	}
-	finders = append(finders, s.testsOf("."))
 	if m.number > 0 {
 		finders[0], finders[1] = finders[1], finders[0]
 	} else {

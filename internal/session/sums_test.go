@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kubeeventsreceiver
+package session_test
 
 import (
 	"context"
@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
+	"github.com/kubeevents/kubeeventsreceiver/test/harness"
 )
 
 // point is a point of the metric, of the only series.
@@ -28,8 +29,8 @@ type point struct {
 	start, at time.Time
 }
 
-func (p *process) points() (all []point) {
-	for _, metrics := range p.metrics.AllMetrics() {
+func pointsOf(p *harness.Process) (all []point) {
+	for _, metrics := range p.Metrics.AllMetrics() {
 		for _, rm := range metrics.ResourceMetrics().All() {
 			for _, dp := range rm.ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints().All() {
 				all = append(all, point{dp.IntValue(), dp.StartTimestamp().AsTime(), dp.Timestamp().AsTime()})
@@ -58,17 +59,17 @@ func valuesInOrder(t *testing.T, points []point) (values []int64) {
 func TestANewSeriesBeginsWith0(t *testing.T) {
 	for name, on := range withAndWithoutStorage {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, api *apitest.Server) {
-				p := launch(t, api, options{disk: on(), interval: 10 * time.Second})
-				settle()
+			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+				p := harness.Launch(t, api, harness.Options{Disk: on(), Interval: 10 * time.Second})
+				harness.Settle()
 				began := time.Now()
-				api.Put(eventNamed("a", 3))
+				api.Put(harness.Event("a", 3))
 				time.Sleep(33 * time.Second)
-				points := p.points()
+				points := pointsOf(p)
 				assert.Equal(t, []int64{0, 3, 3}, valuesInOrder(t, points))
 				assert.WithinDuration(t, began, points[0].start, time.Second, "it starts when the first occurrence was seen")
-				p.stop()
-				assert.Equal(t, []int64{0, 3, 3, 3}, valuesInOrder(t, p.points()))
+				p.Stop()
+				assert.Equal(t, []int64{0, 3, 3, 3}, valuesInOrder(t, pointsOf(p)))
 			})
 		})
 	}
@@ -82,22 +83,22 @@ func TestASeriesStartsBetweenACollectionAndItsFirstOccurrence(t *testing.T) {
 		for _, zero := range []bool{false, true} {
 			for rejected, duration := range map[string]time.Duration{"accepted at once": 0, "rejected during two collections": 25 * time.Second} {
 				t.Run(fmt.Sprint(storage, ", initial_zero: ", zero, ", ", rejected), func(t *testing.T) {
-					inBubble(t, func(t *testing.T, api *apitest.Server) {
+					harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
 						began := time.Now()
-						p := launch(t, api, options{disk: on(), interval: interval, config: fmt.Sprintf("metrics: {initial_zero: %v}", zero)})
+						p := harness.Launch(t, api, harness.Options{Disk: on(), Interval: interval, Config: fmt.Sprintf("metrics: {initial_zero: %v}", zero)})
 						time.Sleep(interval + 3*time.Second)
 						if duration > 0 {
-							p.logs.reject(errors.New("the queue is full"))
+							p.Logs.Reject(errors.New("the queue is full"))
 						}
-						api.Put(eventNamed("a", 3))
+						api.Put(harness.Event("a", 3))
 						time.Sleep(duration)
-						p.logs.reject(nil)
+						p.Logs.Reject(nil)
 						time.Sleep(4 * interval)
-						points := p.points()
+						points := pointsOf(p)
 						require.NotEmpty(t, points)
-						seen := p.logs.AllLogs()[0].ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0).ObservedTimestamp().AsTime()
+						seen := p.Logs.AllLogs()[0].ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0).ObservedTimestamp().AsTime()
 						assert.WithinRange(t, points[0].start, began.Add(interval), seen)
-						p.stop()
+						p.Stop()
 					})
 				})
 			}
@@ -108,21 +109,21 @@ func TestASeriesStartsBetweenACollectionAndItsFirstOccurrence(t *testing.T) {
 func TestTheEndEmits0AndTheValueOfANewSeries(t *testing.T) {
 	for name, on := range withAndWithoutStorage {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, api *apitest.Server) {
-				o := options{disk: on(), interval: time.Hour}
-				p := launch(t, api, o)
-				settle()
-				api.Put(eventNamed("a", 3))
-				p.awaitRecords(t, "a+3")
-				p.stop()
-				assert.Equal(t, []int64{0, 3}, valuesInOrder(t, p.points()))
-				if o.disk == nil {
+			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+				o := harness.Options{Disk: on(), Interval: time.Hour}
+				p := harness.Launch(t, api, o)
+				harness.Settle()
+				api.Put(harness.Event("a", 3))
+				p.AwaitRecords(t, "a+3")
+				p.Stop()
+				assert.Equal(t, []int64{0, 3}, valuesInOrder(t, pointsOf(p)))
+				if o.Disk == nil {
 					return
 				}
-				next := launch(t, api, o)
-				settle()
-				next.stop()
-				points := next.points()
+				next := harness.Launch(t, api, o)
+				harness.Settle()
+				next.Stop()
+				points := pointsOf(next)
 				require.Len(t, points, 1)
 				assert.Equal(t, int64(3), points[0].value, "the 0 is not repeated")
 			})
@@ -133,18 +134,18 @@ func TestTheEndEmits0AndTheValueOfANewSeries(t *testing.T) {
 // The 0 is saved before the value is emitted, so that no process emits it after the value.
 func TestAKillAtAnyTimeEmitsNo0AfterAValue(t *testing.T) {
 	for after := 2 * time.Second; after <= 40*time.Second; after += 2 * time.Second {
-		inBubble(t, func(t *testing.T, api *apitest.Server) {
-			on := newDisk()
-			first := launch(t, api, options{disk: on, interval: 10 * time.Second})
-			settle()
-			api.Put(eventNamed("a", 3))
+		harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+			on := harness.NewDisk()
+			first := harness.Launch(t, api, harness.Options{Disk: on, Interval: 10 * time.Second})
+			harness.Settle()
+			api.Put(harness.Event("a", 3))
 			time.Sleep(after)
-			on = on.copied() // A kill.
-			points := first.points()
-			second := launch(t, api, options{disk: on, interval: 10 * time.Second})
+			on = on.Copied() // A kill.
+			points := pointsOf(first)
+			second := harness.Launch(t, api, harness.Options{Disk: on, Interval: 10 * time.Second})
 			time.Sleep(35 * time.Second)
 			highest := int64(0)
-			for _, p := range append(points, second.points()...) {
+			for _, p := range append(points, pointsOf(second)...) {
 				assert.GreaterOrEqual(t, p.value, highest, "killed after %v", after)
 				highest = p.value
 			}
@@ -154,17 +155,17 @@ func TestAKillAtAnyTimeEmitsNo0AfterAValue(t *testing.T) {
 }
 
 func TestAnOverflowIsReportedOnce(t *testing.T) {
-	inBubble(t, func(t *testing.T, api *apitest.Server) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
 		telemetry := componenttest.NewTelemetry()
-		p := launch(t, api, options{config: "{start_at: beginning, metrics: {max_series: 1}}", telemetry: telemetry})
+		p := harness.Launch(t, api, harness.Options{Config: "{start_at: beginning, metrics: {max_series: 1}}", Telemetry: telemetry})
 		for i := range 4 {
-			ev := eventNamed(fmt.Sprint("e", i), 1)
+			ev := harness.Event(fmt.Sprint("e", i), 1)
 			ev.Reason = fmt.Sprint("Reason", i)
 			api.Put(ev)
 			time.Sleep(time.Second)
 		}
-		p.awaitSum(t, 4)
-		assert.Len(t, p.logged("max_series"), 1)
+		p.AwaitSum(t, 4)
+		assert.Len(t, p.Logged("max_series"), 1)
 		for metric, want := range map[string]int64{"series": 1, "series_limit": 1, "series_overflow": 3, "leading": 1} {
 			got, err := telemetry.GetMetric("otelcol_kube_events_" + metric)
 			require.NoError(t, err)
@@ -188,7 +189,7 @@ func through(consume func(ctx context.Context, sink consumer.Metrics, metrics pm
 	}
 }
 
-var withAndWithoutStorage = map[string]func() *disk{"without storage": func() *disk { return nil }, "with storage": newDisk}
+var withAndWithoutStorage = map[string]func() *harness.Disk{"without storage": func() *harness.Disk { return nil }, "with storage": harness.NewDisk}
 
 // The contract: "Logs rejected with a retryable error delay everything after their batch: no later
 // record is delivered and no later occurrence is counted (with storage, the batch itself is counted
@@ -196,13 +197,13 @@ var withAndWithoutStorage = map[string]func() *disk{"without storage": func() *d
 func TestWhileLogsAreRejectedTheMetricHasTheirBatch(t *testing.T) {
 	for _, zero := range []bool{false, true} {
 		t.Run(fmt.Sprint("initial_zero: ", zero), func(t *testing.T) {
-			inBubble(t, func(t *testing.T, api *apitest.Server) {
-				p := launch(t, api, options{disk: newDisk(), interval: 10 * time.Second, config: fmt.Sprintf("metrics: {initial_zero: %v}", zero)})
-				settle()
-				p.logs.reject(errors.New("the queue is full"))
-				api.Put(eventNamed("a", 3))
+			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+				p := harness.Launch(t, api, harness.Options{Disk: harness.NewDisk(), Interval: 10 * time.Second, Config: fmt.Sprintf("metrics: {initial_zero: %v}", zero)})
+				harness.Settle()
+				p.Logs.Reject(errors.New("the queue is full"))
+				api.Put(harness.Event("a", 3))
 				time.Sleep(5 * time.Minute)
-				assert.Equal(t, int64(3), p.sum(), "%v", p.points())
+				assert.Equal(t, int64(3), p.Sum(), "%v", pointsOf(p))
 			})
 		})
 	}
@@ -213,14 +214,14 @@ func TestWhileLogsAreRejectedTheMetricHasTheirBatch(t *testing.T) {
 func TestTheEndWhileLogsAreRejectedEmitsTheValue(t *testing.T) {
 	for _, zero := range []bool{false, true} {
 		t.Run(fmt.Sprint("initial_zero: ", zero), func(t *testing.T) {
-			inBubble(t, func(t *testing.T, api *apitest.Server) {
-				p := launch(t, api, options{disk: newDisk(), interval: time.Hour, config: fmt.Sprintf("metrics: {initial_zero: %v}", zero)})
-				settle()
-				p.logs.reject(errors.New("the queue is full"))
-				api.Put(eventNamed("a", 3))
-				settle()
-				p.stop()
-				assert.Equal(t, int64(3), p.sum(), "%v", p.points())
+			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+				p := harness.Launch(t, api, harness.Options{Disk: harness.NewDisk(), Interval: time.Hour, Config: fmt.Sprintf("metrics: {initial_zero: %v}", zero)})
+				harness.Settle()
+				p.Logs.Reject(errors.New("the queue is full"))
+				api.Put(harness.Event("a", 3))
+				harness.Settle()
+				p.Stop()
+				assert.Equal(t, int64(3), p.Sum(), "%v", pointsOf(p))
 			})
 		})
 	}
@@ -235,15 +236,15 @@ func TestAnExporterThatRejectsCostsTheOtherNoValues(t *testing.T) {
 	} {
 		for _, zero := range []bool{false, true} {
 			t.Run(fmt.Sprint(kind, ", initial_zero: ", zero), func(t *testing.T) {
-				inBubble(t, func(t *testing.T, api *apitest.Server) {
-					p := launch(t, api, options{interval: 10 * time.Second, config: fmt.Sprintf("metrics: {initial_zero: %v}", zero),
-						through: through(func(ctx context.Context, sink consumer.Metrics, metrics pmetric.Metrics) error {
+				harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+					p := harness.Launch(t, api, harness.Options{Interval: 10 * time.Second, Config: fmt.Sprintf("metrics: {initial_zero: %v}", zero),
+						Through: through(func(ctx context.Context, sink consumer.Metrics, metrics pmetric.Metrics) error {
 							return errors.Join(sink.ConsumeMetrics(ctx, metrics), err)
 						})})
-					settle()
-					api.Put(eventNamed("a", 3))
+					harness.Settle()
+					api.Put(harness.Event("a", 3))
 					time.Sleep(5 * time.Minute)
-					assert.Equal(t, int64(3), p.sum(), "%v", p.points())
+					assert.Equal(t, int64(3), p.Sum(), "%v", pointsOf(p))
 				})
 			})
 		}
@@ -253,17 +254,17 @@ func TestAnExporterThatRejectsCostsTheOtherNoValues(t *testing.T) {
 func TestAShutdownWhileThe0IsEmitted(t *testing.T) {
 	for name, on := range withAndWithoutStorage {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, api *apitest.Server) {
-				p := launch(t, api, options{disk: on(), interval: 10 * time.Second,
-					through: through(func(ctx context.Context, sink consumer.Metrics, metrics pmetric.Metrics) error {
+			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+				p := harness.Launch(t, api, harness.Options{Disk: on(), Interval: 10 * time.Second,
+					Through: through(func(ctx context.Context, sink consumer.Metrics, metrics pmetric.Metrics) error {
 						time.Sleep(2 * time.Second)
 						return sink.ConsumeMetrics(ctx, metrics)
 					})})
-				settle()
-				api.Put(eventNamed("a", 3))
+				harness.Settle()
+				api.Put(harness.Event("a", 3))
 				time.Sleep(6 * time.Second) // The 0 is emitted from 10 s to 12 s.
-				p.stop()
-				assert.Equal(t, []int64{0, 3}, valuesInOrder(t, p.points()))
+				p.Stop()
+				assert.Equal(t, []int64{0, 3}, valuesInOrder(t, pointsOf(p)))
 			})
 		})
 	}
@@ -279,22 +280,22 @@ func TestATermEndsWhileThe0IsEmitted(t *testing.T) {
 		"it takes longer than the end": {20 * time.Second, []int64{0}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, api *apitest.Server) {
+			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
 				calls := 0
-				p := launch(t, api, options{vote: newVote(), interval: 10 * time.Second,
-					through: through(func(ctx context.Context, sink consumer.Metrics, metrics pmetric.Metrics) error {
+				p := harness.Launch(t, api, harness.Options{Elector: harness.NewElector(), Interval: 10 * time.Second,
+					Through: through(func(ctx context.Context, sink consumer.Metrics, metrics pmetric.Metrics) error {
 						if calls++; calls == 1 {
 							time.Sleep(tt.takes)
 						}
 						return sink.ConsumeMetrics(ctx, metrics)
 					})})
-				p.elect()
-				settle()
-				api.Put(eventNamed("a", 3))
+				p.Elect()
+				harness.Settle()
+				api.Put(harness.Event("a", 3))
 				time.Sleep(6 * time.Second) // The 0 is being emitted since 1 s.
-				p.depose()
+				p.Depose()
 				time.Sleep(time.Minute)
-				assert.Equal(t, tt.want, valuesInOrder(t, p.points()))
+				assert.Equal(t, tt.want, valuesInOrder(t, pointsOf(p)))
 			})
 		})
 	}
@@ -303,17 +304,17 @@ func TestATermEndsWhileThe0IsEmitted(t *testing.T) {
 // Storage fails between the 0 and the value, for a while.
 func TestStorageFailsBetweenThe0AndTheValue(t *testing.T) {
 	for fails := time.Second; fails < 30*time.Second; fails += 3 * time.Second {
-		inBubble(t, func(t *testing.T, api *apitest.Server) {
-			on := newDisk()
-			p := launch(t, api, options{disk: on, interval: 10 * time.Second})
-			settle()
-			api.Put(eventNamed("a", 3))
+		harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+			on := harness.NewDisk()
+			p := harness.Launch(t, api, harness.Options{Disk: on, Interval: 10 * time.Second})
+			harness.Settle()
+			api.Put(harness.Event("a", 3))
 			time.Sleep(fails)
-			on.fail(nil, errDisk)
+			on.Fail(nil, harness.ErrDisk)
 			time.Sleep(time.Minute)
-			on.fail(nil, nil)
+			on.Fail(nil, nil)
 			time.Sleep(time.Minute)
-			values := valuesInOrder(t, p.points())
+			values := valuesInOrder(t, pointsOf(p))
 			require.NotEmpty(t, values)
 			assert.Equal(t, int64(0), values[0])
 			assert.Equal(t, int64(3), values[len(values)-1])
@@ -324,35 +325,35 @@ func TestStorageFailsBetweenThe0AndTheValue(t *testing.T) {
 // A receiver without events writes nothing, and a series that is dropped is not written either
 // without need.
 func TestNothingIsWrittenWithoutNeed(t *testing.T) {
-	inBubble(t, func(t *testing.T, api *apitest.Server) {
-		on := newDisk()
-		p := launch(t, api, options{disk: on, interval: time.Second})
-		settle()
-		api.Put(eventNamed("a", 3))
-		p.awaitRecords(t, "a+3")
-		settle()
-		before := on.writes
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := harness.NewDisk()
+		p := harness.Launch(t, api, harness.Options{Disk: on, Interval: time.Second})
+		harness.Settle()
+		api.Put(harness.Event("a", 3))
+		p.AwaitRecords(t, "a+3")
+		harness.Settle()
+		before := on.Writes
 		time.Sleep(30 * time.Minute)
-		assert.Equal(t, before, on.writes)
+		assert.Equal(t, before, on.Writes)
 	})
 }
 
 // Two replicas with shared storage lead in turns.
 func TestTermsWithSharedStorage(t *testing.T) {
 	for after := time.Second; after < 30*time.Second; after += 2 * time.Second {
-		inBubble(t, func(t *testing.T, api *apitest.Server) {
-			on := newDisk()
-			a := launch(t, api, options{disk: on, vote: newVote(), interval: 10 * time.Second})
-			b := launch(t, api, options{disk: on, vote: newVote(), interval: 10 * time.Second})
-			a.elect()
-			settle()
-			api.Put(eventNamed("a", 3))
+		harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+			on := harness.NewDisk()
+			a := harness.Launch(t, api, harness.Options{Disk: on, Elector: harness.NewElector(), Interval: 10 * time.Second})
+			b := harness.Launch(t, api, harness.Options{Disk: on, Elector: harness.NewElector(), Interval: 10 * time.Second})
+			a.Elect()
+			harness.Settle()
+			api.Put(harness.Event("a", 3))
 			time.Sleep(after)
-			a.depose()
+			a.Depose()
 			time.Sleep(6 * time.Second)
-			b.elect()
+			b.Elect()
 			time.Sleep(35 * time.Second)
-			all := append(a.points(), b.points()...)
+			all := append(pointsOf(a), pointsOf(b)...)
 			highest := int64(0)
 			for i, p := range all {
 				assert.GreaterOrEqual(t, p.value, highest, "deposed after %v: %v", after, all)
@@ -373,21 +374,21 @@ func TestTheNumberOfSeriesIsTheOneInUse(t *testing.T) {
 		require.NoError(t, err)
 		return got.Data.(metricdata.Gauge[int64]).DataPoints[0].Value
 	}
-	inBubble(t, func(t *testing.T, api *apitest.Server) {
-		on, telemetry := newDisk(), componenttest.NewTelemetry()
-		first := launch(t, api, options{disk: on, telemetry: telemetry, interval: 10 * time.Second})
-		settle()
-		api.Put(eventNamed("a", 3))
-		first.awaitSum(t, 3)
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		on, telemetry := harness.NewDisk(), componenttest.NewTelemetry()
+		first := harness.Launch(t, api, harness.Options{Disk: on, Telemetry: telemetry, Interval: 10 * time.Second})
+		harness.Settle()
+		api.Put(harness.Event("a", 3))
+		first.AwaitSum(t, 3)
 		assert.Equal(t, int64(1), gauge(t, telemetry))
-		first.stop()
+		first.Stop()
 		telemetry = componenttest.NewTelemetry()
-		second := launch(t, api, options{disk: on, telemetry: telemetry, interval: 10 * time.Second, config: "metrics: {series_ttl: 1m}"})
-		second.awaitSum(t, 3)
+		second := harness.Launch(t, api, harness.Options{Disk: on, Telemetry: telemetry, Interval: 10 * time.Second, Config: "metrics: {series_ttl: 1m}"})
+		second.AwaitSum(t, 3)
 		time.Sleep(30 * time.Second)
 		assert.Equal(t, int64(1), gauge(t, telemetry), "restored and emitted")
-		api.Put(eventNamed("a", 4))
-		second.awaitSum(t, 4)
+		api.Put(harness.Event("a", 4))
+		second.AwaitSum(t, 4)
 		time.Sleep(20 * time.Minute)
 		assert.Zero(t, gauge(t, telemetry), "dropped")
 	})
@@ -397,13 +398,13 @@ func TestTheNumberOfSeriesIsTheOneInUse(t *testing.T) {
 // can lead yet (before the lease expires, ...)". The lease of 15 s expires 5 s after the renew
 // deadline of 10 s, at which the term ends.
 func TestTheLastSumsOfATermAreNotEmittedAfterTheLease(t *testing.T) {
-	inBubble(t, func(t *testing.T, api *apitest.Server) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
 		var deposed, accepted time.Time
-		vote := newVote()
-		vote.config.LeaseDuration, vote.config.RenewDuration = 15*time.Second, 10*time.Second
-		logs := &pipeline{}
-		p := launch(t, api, options{vote: vote, interval: time.Hour, logs: logs,
-			through: through(func(ctx context.Context, sink consumer.Metrics, metrics pmetric.Metrics) error {
+		vote := harness.NewElector()
+		vote.SetDurations(15*time.Second, 10*time.Second)
+		logs := &harness.Pipeline{}
+		p := harness.Launch(t, api, harness.Options{Elector: vote, Interval: time.Hour, Logs: logs,
+			Through: through(func(ctx context.Context, sink consumer.Metrics, metrics pmetric.Metrics) error {
 				select {
 				case <-time.After(4900 * time.Millisecond):
 				case <-ctx.Done():
@@ -412,13 +413,13 @@ func TestTheLastSumsOfATermAreNotEmittedAfterTheLease(t *testing.T) {
 				accepted = time.Now()
 				return sink.ConsumeMetrics(ctx, metrics)
 			})})
-		p.elect()
-		settle()
-		logs.onAttempt(func() { time.Sleep(3 * time.Second) }) // The loop is busy when the term ends.
-		api.Put(eventNamed("a", 3))
+		p.Elect()
+		harness.Settle()
+		logs.OnAttempt(func() { time.Sleep(3 * time.Second) }) // The loop is busy when the term ends.
+		api.Put(harness.Event("a", 3))
 		time.Sleep(time.Second)
 		deposed = time.Now()
-		p.depose()
+		p.Depose()
 		time.Sleep(time.Minute)
 		if !accepted.IsZero() {
 			assert.Less(t, accepted.Sub(deposed), 5*time.Second)
@@ -450,60 +451,60 @@ func (h *hanging) ConsumeMetrics(ctx context.Context, metrics pmetric.Metrics) e
 }
 
 // launchHanging starts a receiver whose metrics pipeline can hang.
-func launchHanging(t *testing.T, api *apitest.Server, o options, obeys bool) (*process, *hanging) {
+func launchHanging(t *testing.T, api *apitest.Server, o harness.Options, obeys bool) (*harness.Process, *hanging) {
 	t.Helper()
 	pipeline := &hanging{obeys: obeys, released: make(chan struct{})}
 	t.Cleanup(func() { close(pipeline.released) })
-	o.config = "start_at: beginning"
-	o.through = func(sink consumer.Metrics) consumer.Metrics {
+	o.Config = "start_at: beginning"
+	o.Through = func(sink consumer.Metrics) consumer.Metrics {
 		pipeline.Metrics = sink
 		return pipeline
 	}
-	return launch(t, api, o), pipeline
+	return harness.Launch(t, api, o), pipeline
 }
 
 func TestAMetricsPipelineThatHangsDoesNotHoldBackWhatWasDelivered(t *testing.T) {
-	for end, ends := range map[string]func(*process){
-		"at shutdown":              func(p *process) { p.stop() },
-		"at the end of a term":     func(p *process) { p.depose() },
-		"with storage at shutdown": func(p *process) { p.stop() },
+	for end, ends := range map[string]func(*harness.Process){
+		"at shutdown":              func(p *harness.Process) { p.Stop() },
+		"at the end of a term":     func(p *harness.Process) { p.Depose() },
+		"with storage at shutdown": func(p *harness.Process) { p.Stop() },
 	} {
 		for name, obeys := range map[string]bool{"its context ends it": true, "nothing ends it": false} {
 			t.Run(end+", "+name, func(t *testing.T) {
-				inBubble(t, func(t *testing.T, api *apitest.Server) {
+				harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
 					storage := strings.HasPrefix(end, "with storage")
-					var on *disk
-					elector := newVote()
+					var on *harness.Disk
+					elector := harness.NewElector()
 					if storage {
-						on, elector = newDisk(), nil
+						on, elector = harness.NewDisk(), nil
 					}
-					a, metrics := launchHanging(t, api, options{disk: on, vote: elector}, obeys)
+					a, metrics := launchHanging(t, api, harness.Options{Disk: on, Elector: elector}, obeys)
 					if !storage {
-						a.elect()
+						a.Elect()
 					}
-					api.Put(eventNamed("before", 1))
-					a.awaitRecords(t, "before+1")
+					api.Put(harness.Event("before", 1))
+					a.AwaitRecords(t, "before+1")
 					metrics.hangs.Store(true)
 					var want []string
 					for i := range 4 {
-						api.Put(eventNamed(fmt.Sprintf("e%02d", i), 1))
+						api.Put(harness.Event(fmt.Sprintf("e%02d", i), 1))
 						want = append(want, fmt.Sprintf("e%02d+1", i))
 						time.Sleep(100 * time.Millisecond)
 					}
 					began := time.Now()
 					ends(a)
 					assert.Less(t, time.Since(began), 5*time.Second, "less than the grace")
-					assert.Equal(t, append([]string{"before+1"}, want...), a.logs.names())
+					assert.Equal(t, append([]string{"before+1"}, want...), a.Logs.Names())
 					if !storage {
-						assert.Equal(t, api.Version(), published(api))
-						elector = newVote()
+						assert.Equal(t, api.Version(), harness.Published(api))
+						elector = harness.NewElector()
 					}
-					b := launch(t, api, options{config: "start_at: beginning", disk: on, vote: elector})
+					b := harness.Launch(t, api, harness.Options{Config: "start_at: beginning", Disk: on, Elector: elector})
 					if !storage {
-						b.elect()
+						b.Elect()
 					}
-					api.Put(eventNamed("after", 1))
-					b.awaitRecords(t, "after+1")
+					api.Put(harness.Event("after", 1))
+					b.AwaitRecords(t, "after+1")
 				})
 			})
 		}
@@ -511,19 +512,19 @@ func TestAMetricsPipelineThatHangsDoesNotHoldBackWhatWasDelivered(t *testing.T) 
 }
 
 func TestAMetricsPipelineThatHangsDelaysNoLogs(t *testing.T) {
-	for name, on := range map[string]*disk{"without storage": nil, "with storage": newDisk()} {
+	for name, on := range map[string]*harness.Disk{"without storage": nil, "with storage": harness.NewDisk()} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, api *apitest.Server) {
-				p, metrics := launchHanging(t, api, options{disk: on}, true)
+			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+				p, metrics := launchHanging(t, api, harness.Options{Disk: on}, true)
 				metrics.hangs.Store(true)
 				for i := range 100 {
-					api.Put(eventNamed("one", int32(i+1)))
+					api.Put(harness.Event("one", int32(i+1)))
 					time.Sleep(time.Minute)
 				}
-				eventually(t, func() bool { return occurrences(p.logs.records()...) == 100 })
+				harness.Eventually(t, func() bool { return harness.Occurrences(p.Logs.Records()...) == 100 })
 				metrics.hangs.Store(false)
 				metrics.released <- struct{}{}
-				p.awaitSum(t, 100)
+				p.AwaitSum(t, 100)
 			})
 		})
 	}
@@ -535,7 +536,7 @@ type rejectingOne struct{ consumer.Metrics }
 
 func (r rejectingOne) ConsumeMetrics(ctx context.Context, metrics pmetric.Metrics) error {
 	rejected := false
-	eachPoint(metrics, func(dp pmetric.NumberDataPoint) {
+	harness.EachPoint(metrics, func(dp pmetric.NumberDataPoint) {
 		reason, _ := dp.Attributes().Get("k8s.event.reason")
 		rejected = rejected || reason.Str() == "Rejected"
 	})
@@ -548,14 +549,14 @@ func (r rejectingOne) ConsumeMetrics(ctx context.Context, metrics pmetric.Metric
 func TestSeriesEndAlthoughTheBackendRejectsOne(t *testing.T) {
 	for _, reason := range []string{"Fine", "Rejected"} {
 		t.Run(reason, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, api *apitest.Server) {
-				p := launch(t, api, options{
-					config: "metrics: {max_series: 6}", interval: 30 * time.Second,
-					through: func(sink consumer.Metrics) consumer.Metrics { return rejectingOne{sink} },
+			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+				p := harness.Launch(t, api, harness.Options{
+					Config: "metrics: {max_series: 6}", Interval: 30 * time.Second,
+					Through: func(sink consumer.Metrics) consumer.Metrics { return rejectingOne{sink} },
 				})
-				settle()
+				harness.Settle()
 				put := func(name, reason string, count int32) {
-					ev := eventNamed(name, count)
+					ev := harness.Event(name, count)
 					ev.Reason = reason
 					api.Put(ev)
 				}
@@ -570,9 +571,9 @@ func TestSeriesEndAlthoughTheBackendRejectsOne(t *testing.T) {
 					put(fmt.Sprint("new-", i), fmt.Sprint("New", i), 1)
 				}
 				time.Sleep(5 * time.Minute)
-				all := p.metrics.AllMetrics()
+				all := p.Metrics.AllMetrics()
 				overflow := int64(0)
-				eachPoint(all[len(all)-1], func(dp pmetric.NumberDataPoint) {
+				harness.EachPoint(all[len(all)-1], func(dp pmetric.NumberDataPoint) {
 					if _, ok := dp.Attributes().Get("otel.metric.overflow"); ok {
 						overflow += dp.IntValue()
 					}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package harness
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/leadership"
+	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
+)
+
+// LeaseNamespace and leaseName name the lease of the leader election, and PositionName the ConfigMap
+// that the receiver keeps next to it.
+const (
+	LeaseNamespace = "observability"
+	leaseName      = "kube-events"
+	PositionName   = "kube-events-kube-events"
+)
+
+// Elector is a leader elector whose elections a test decides. The lease of an Elector without values
+// is not known.
+type Elector struct {
+	component.StartFunc
+	component.ShutdownFunc
+	config *electorConfig // The receiver reads it by reflection, as that of the extension k8s_leader_elector.
+
+	mu      sync.Mutex
+	started []func(context.Context)
+	stopped []func()
+}
+
+type electorConfig struct {
+	LeaseDuration, RenewDuration        time.Duration
+	AuthType, LeaseNamespace, LeaseName string
+}
+
+// NewElector returns an elector that reaches the API server in a way that the receiver does not know, so
+// that the receiver does not watch its lease.
+func NewElector() *Elector {
+	return &Elector{config: &electorConfig{AuthType: "tls", LeaseNamespace: LeaseNamespace, LeaseName: leaseName}}
+}
+
+// SetCallBackFuncs registers a receiver.
+func (e *Elector) SetCallBackFuncs(started func(context.Context), stopped func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.started, e.stopped = append(e.started, started), append(e.stopped, stopped)
+}
+
+// Elect begins a term that only Depose ends.
+func (e *Elector) Elect() { e.ElectUntil(context.Background()) }
+
+// ElectUntil begins a term that ends with the context.
+func (e *Elector) ElectUntil(ctx context.Context) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, started := range e.started {
+		started(ctx)
+	}
+}
+
+// SetDurations sets how long the lease is valid, and how long a leader tries to renew it.
+func (e *Elector) SetDurations(lease, renewDeadline time.Duration) {
+	e.config.LeaseDuration, e.config.RenewDuration = lease, renewDeadline
+}
+
+// CallFirst adds a call that the elector makes before those of its receivers, when a term ends.
+func (e *Elector) CallFirst(stopped func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.stopped = slices.Insert(e.stopped, 0, stopped)
+}
+
+// Pause lets the receivers find that their process has not run for a minute.
+func (e *Elector) Pause() {
+	l, leave := leadership.Join(e, leadership.ElectorConfigOf(e))
+	defer leave()
+	l.NoteBeat(time.Now().Add(time.Minute))
+}
+
+// Depose ends the term, and returns when the work of all receivers has ended.
+func (e *Elector) Depose() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, stopped := range e.stopped {
+		stopped()
+	}
+}
+
+// NewReplicas launches two replicas. Neither of them leads.
+func NewReplicas(t *testing.T, api *apitest.Server, on *Disk, config string) (a, b *Process) {
+	t.Helper()
+	return NewReplica(t, api, on, config), NewReplica(t, api, on, config)
+}
+
+// NewReplica launches one of several receivers of which one leads.
+func NewReplica(t *testing.T, api *apitest.Server, on *Disk, config string) *Process {
+	t.Helper()
+	return Launch(t, api, Options{Config: config, Disk: on, Elector: NewElector()})
+}
+
+// Published returns the position of the leader's cluster-wide stream; empty if there is none.
+func Published(api *apitest.Server) string {
+	streams := api.ConfigMap(LeaseNamespace, PositionName)["streams"]
+	version, _ := strings.CutPrefix(streams, `{"":"`)
+	return strings.TrimSuffix(version, `"}`)
+}
+
+// Publish publishes a position of the cluster-wide stream, as another replica does.
+func Publish(api *apitest.Server, cluster, version string) {
+	api.PutConfigMap(LeaseNamespace, PositionName, map[string]string{"cluster": cluster, "streams": `{"":"` + version + `"}`})
+}
