@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
 )
@@ -34,16 +34,15 @@ type builtin struct {
 	known  map[string]bool     // groups
 }
 
-// theBuiltin has the kinds that client-go knows, in lower case.
+// theBuiltin has the kinds of kindsOf.
 var theBuiltin = sync.OnceValue(func() builtin {
 	b := builtin{groups: map[string][]string{}, kinds: maps.Clone(shortNames), known: map[string]bool{}}
-	for gvk := range scheme.Scheme.AllKnownTypes() {
-		if strings.HasSuffix(gvk.Kind, "List") || strings.HasSuffix(gvk.Kind, "Options") || gvk.Version == "__internal" {
-			continue
+	for group, kinds := range kindsOf {
+		b.known[group] = true
+		for kind := range strings.FieldsSeq(kinds) {
+			plural, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Kind: kind})
+			b.groups[kind], b.kinds[plural.Resource] = append(b.groups[kind], group), kind
 		}
-		kind := strings.ToLower(gvk.Kind)
-		plural, _ := meta.UnsafeGuessKindToResource(gvk)
-		b.groups[kind], b.kinds[plural.Resource], b.known[gvk.Group] = append(b.groups[kind], gvk.Group), kind, true
 	}
 	return b
 })

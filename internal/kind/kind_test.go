@@ -3,11 +3,31 @@
 package kind
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/kubernetes/scheme"
 )
+
+func TestTheKindsAreThoseThatClientGoKnows(t *testing.T) {
+	want := map[string][]string{}
+	for gvk := range scheme.Scheme.AllKnownTypes() {
+		kind := strings.ToLower(gvk.Kind)
+		isObject := !strings.HasSuffix(kind, "list") && !strings.HasSuffix(kind, "options") && kind != "watchevent"
+		if isObject && gvk.Version != "__internal" && !slices.Contains(want[gvk.Group], kind) {
+			want[gvk.Group] = append(want[gvk.Group], kind)
+		}
+	}
+	got := map[string][]string{}
+	for group, kinds := range kindsOf {
+		got[group] = strings.Fields(kinds)
+		slices.Sort(want[group])
+	}
+	assert.Equal(t, want, got)
+}
 
 func TestKindsThatCannotExist(t *testing.T) {
 	for text, fix := range map[string]string{

@@ -10,8 +10,9 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
@@ -55,7 +56,11 @@ func NewLease(config *rest.Config, namespace, name string) (*Lease, error) {
 	config = rest.CopyConfig(config)
 	config.APIPath = "/apis"
 	config.GroupVersion = &coordinationv1.SchemeGroupVersion
-	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	scheme := runtime.NewScheme() // client-go's own has the code of all types.
+	if err := coordinationv1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	client, err := rest.RESTClientFor(config)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/klauspost/compress/s2"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
@@ -162,6 +163,8 @@ func (w *writer) put(spans *[]span, kind byte, value []byte) {
 	w.set(span{Kind: kind, Session: w.session}.key(number), value)
 }
 
+// writeOutbox writes the requests, compressed: the records of a request are alike. A storage that maps
+// its file keeps what was written in memory.
 func (w *writer) writeOutbox(c Content) {
 	if c.KeepOutbox {
 		w.next.Starts++
@@ -170,7 +173,7 @@ func (w *writer) writeOutbox(c Content) {
 	w.next.Garbage = append(w.next.Garbage, w.next.Outbox...)
 	w.next.Outbox, w.next.Starts = nil, 0
 	for _, request := range c.Outbox {
-		w.put(&w.next.Outbox, outboxKind, seal(slices.Clip(request)))
+		w.put(&w.next.Outbox, outboxKind, seal(s2.Encode(nil, request)))
 	}
 }
 

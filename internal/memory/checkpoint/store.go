@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/klauspost/compress/s2"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
@@ -134,10 +135,22 @@ func (s *Store) read(ctx context.Context, h head, restore func(Key, []byte) erro
 	}
 	loaded := &Loaded{State: h.State, Starts: h.Starts}
 	return loaded, s.each(ctx, h.Outbox, func(stored []byte) error {
-		request, err := unseal(stored)
+		request, err := decodeRequest(stored)
 		loaded.Outbox = append(loaded.Outbox, request)
 		return err
 	})
+}
+
+func decodeRequest(stored []byte) ([]byte, error) {
+	body, err := unseal(stored)
+	if err != nil {
+		return nil, err
+	}
+	request, err := s2.Decode(nil, body)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	return request, nil
 }
 
 // readsAtOnce is how many keys one call of the storage reads. Each call costs a round trip, or a

@@ -12,12 +12,18 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 )
 
-// accepted asks for an aggregated document. A server without one answers with its versions or
-// groups instead.
-const accepted = discovery.AcceptV2 + "," + discovery.AcceptV2Beta1 + "," + discovery.AcceptV1
+// The media types of discovery documents are those of client-go's package discovery. That package
+// imports the types of all API groups and of OpenAPI, which take 10 MiB of the program.
+const (
+	plain   = "application/json"
+	v2      = plain + ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+	v2beta1 = plain + ";g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
+	// accepted asks for an aggregated document. A server without one answers with its versions or
+	// groups instead.
+	accepted = v2 + "," + v2beta1 + "," + plain
+)
 
 // documents reads what the API server serves. Its methods must not be called concurrently.
 type documents struct {
@@ -111,7 +117,7 @@ func (d *documents) addPlain(s *snapshot, versions []schema.GroupVersion) {
 	lists, errs := make([]metav1.APIResourceList, len(versions)), make([]error, len(versions))
 	var reads sync.WaitGroup
 	for i, gv := range versions {
-		reads.Go(func() { _, errs[i] = d.getInto(pathOf(gv), discovery.AcceptV1, &lists[i]) })
+		reads.Go(func() { _, errs[i] = d.getInto(pathOf(gv), plain, &lists[i]) })
 	}
 	reads.Wait()
 	for i, gv := range versions {
