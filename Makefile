@@ -392,7 +392,7 @@ tags: check-release ## Push the tags of the distribution's modules to REMOTE=ori
 	@git push "$(REMOTE)" $(foreach module,$(NESTED_MODULES),"v$(VERSION)^{commit}:refs/tags/$(module)/v$(VERSION)")
 
 .PHONY: rehearse-release
-rehearse-release: $(COSIGN) $(HELM) $(OCB) ## Release a clone of this commit to a registry in memory, and check what is there
+rehearse-release: $(COSIGN) $(HELM) $(OCB) $(CONTROLPLANE) $(NODE_BINARIES) ## Release a clone of this commit to a registry in memory, and check what is there
 	@cd tools && REHEARSE_RELEASE=1 go test -count=1 -timeout 2h -v -run TestRehearsal ./image
 
 # make generate writes the sources of the program (see distribution/builder.yaml).

@@ -99,6 +99,7 @@ func (r *eventsReceiver) begin(ctx context.Context, host component.Host) error {
 	if err := r.health.Measure(sources); err != nil {
 		return err
 	}
+	r.health.Starting(r.config.streams())
 	r.launch(cluster.New(client, r.settings.Logger), client)
 	return nil
 }

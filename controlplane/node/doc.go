@@ -14,7 +14,8 @@
 // do: through one, the API server reaches kubelet, pods and Services. Through the other, pods reach
 // the API server and the ports in Options.HostPorts. They find the API server through the Service
 // kubernetes, as in any cluster. Nothing else outside can be reached, and there is no cluster DNS:
-// a pod reaches a Service by its address. Images must be imported; every pull fails.
+// a pod reaches a Service by its address. Images must be imported, or be in a registry on one of
+// Options.HostPorts, with the name 127.0.0.1:PORT/…; every other pull fails.
 //
 // The kubelet is an administrator of the cluster, and anyone who can connect to it may use it.
 package node

@@ -8,6 +8,7 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
+	healthprovider "github.com/kubeevents/kubeeventsreceiver/distribution/healthprovider"
 	literalenvprovider "github.com/kubeevents/kubeeventsreceiver/distribution/literalenvprovider"
 	envprovider "go.opentelemetry.io/collector/confmap/provider/envprovider"
 	fileprovider "go.opentelemetry.io/collector/confmap/provider/fileprovider"
@@ -28,6 +29,7 @@ func main() {
 		ConfigProviderSettings: otelcol.ConfigProviderSettings{
 			ResolverSettings: confmap.ResolverSettings{
 				ProviderFactories: []confmap.ProviderFactory{
+					healthprovider.NewFactory(),
 					literalenvprovider.NewFactory(),
 					envprovider.NewFactory(),
 					fileprovider.NewFactory(),
@@ -36,6 +38,7 @@ func main() {
 			},
 		},
 		ProviderModules: map[string]string{
+			healthprovider.NewFactory().Create(confmap.ProviderSettings{}).Scheme(): "github.com/kubeevents/kubeeventsreceiver/distribution v0.0.0",
 			literalenvprovider.NewFactory().Create(confmap.ProviderSettings{}).Scheme(): "github.com/kubeevents/kubeeventsreceiver/distribution v0.0.0",
 			envprovider.NewFactory().Create(confmap.ProviderSettings{}).Scheme(): "go.opentelemetry.io/collector/confmap/provider/envprovider v1.67.0",
 			fileprovider.NewFactory().Create(confmap.ProviderSettings{}).Scheme(): "go.opentelemetry.io/collector/confmap/provider/fileprovider v1.67.0",

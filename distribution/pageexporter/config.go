@@ -22,6 +22,10 @@ type Config struct {
 
 	// Lines also writes each record of an event to standard output, as one line for people.
 	Lines bool `mapstructure:"lines"`
+
+	// LeaderElector is the extension that decides which replica's receiver emits. The page of a standby
+	// says that it has no events. Empty: there is one replica.
+	LeaderElector *component.ID `mapstructure:"k8s_leader_elector"`
 }
 
 // Unmarshal rejects keys that the exporter does not have. ServerConfig, which has most of the keys,
@@ -31,6 +35,8 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	strict := struct {
 		Server server `mapstructure:",squash"`
 		Lines  bool   `mapstructure:"lines"`
+
+		LeaderElector *component.ID `mapstructure:"k8s_leader_elector"`
 	}{}
 	if err := conf.Unmarshal(&strict); err != nil {
 		return err

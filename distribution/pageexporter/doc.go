@@ -14,6 +14,9 @@
 // Use it to look at a cluster without a backend. It keeps the last hour in memory, within fixed
 // bounds, and nothing on disk. After a restart of the Collector, the page is empty.
 //
+// With leader election, only the leader's page has new events. With `k8s_leader_elector`, the page of
+// a standby says so.
+//
 // With `lines: true`, it also writes each record to standard output, as one line for people: when
 // the event last occurred, its type and reason, the namespace, the involved object, its owners, the
 // Tilt manifest, the number of occurrences so far, and the message.

@@ -41,6 +41,9 @@ func newPageExporter(config *Config, telemetry component.TelemetrySettings) *pag
 // Start serves the page. It returns an error if it cannot listen on the address, or if the
 // configuration of the server does not work.
 func (e *pageExporter) Start(ctx context.Context, host component.Host) error {
+	if err := e.followElection(host); err != nil {
+		return err
+	}
 	updates, endUpdates := context.WithCancel(context.Background())
 	server, err := e.config.Server.ToServer(ctx, host.GetExtensions(), e.telemetry, newHandler(e.store, updates.Done()))
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -32,7 +33,8 @@ const (
 
 // store keeps what the page shows: the last hour. It may be used concurrently.
 type store struct {
-	now func() time.Time
+	now     func() time.Time
+	standby atomic.Bool // the receiver does not emit
 
 	mu        sync.Mutex
 	overall   timeline

@@ -19,6 +19,7 @@ const (
 
 // view is the content of the page.
 type view struct {
+	Standby       bool // the receiver emits nothing, because another replica leads
 	Filter        filter
 	Facets        []facet
 	All, Warnings int64
@@ -84,7 +85,7 @@ func (s *store) see(f filter) view {
 	s.forget()
 	now := s.now()
 	start := f.start(now)
-	v := view{Filter: f}
+	v := view{Standby: s.standby.Load(), Filter: f}
 	selections, whole := s.selected(f)
 	v.Facets = facetsOf(whole, f, start)
 	v.All, v.Warnings = total(whole.since(start, f))

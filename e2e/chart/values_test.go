@@ -51,7 +51,6 @@ func TestWrongValues(t *testing.T) {
 		"another mode":                         {[]string{endpoint, "mode=deployment"}, []string{"'/mode'", "'ha', 'single', 'stateless'"}},
 		"a header whose Secret has no key":     {[]string{endpoint, "otlp.secretHeaders.Authorization.name=backend"}, []string{"'/otlp/secretHeaders/Authorization'", "missing property 'key'"}},
 		"TLS without https":                    {[]string{endpoint, "otlp.tls.caSecret.name=ca"}, []string{"otlp.tls is set, but otlp.endpoint does not begin with https://"}},
-		"the page of several replicas":         {[]string{endpoint, "replicas=2", "page.enabled=true"}, []string{"page.enabled does not work with several replicas", "Set replicas=1"}},
 		"a text for a switch":                  {[]string{endpoint, "podMonitor.enabled=yes"}, []string{"'/podMonitor/enabled'", "got string, want boolean"}},
 		"an integration that does not exist":   {[]string{endpoint, "rbac.integrations={jenkins}"}, []string{"'/rbac/integrations/0'", "'argo-cd'"}},
 		"a rule that writes":                   {[]string{endpoint, "rbac.extraRules[0].apiGroups={x}", "rbac.extraRules[0].resources={y}", "rbac.extraRules[0].verbs={delete}"}, []string{"'/rbac/extraRules/0/verbs/0'", "'get', 'list', 'watch'"}},

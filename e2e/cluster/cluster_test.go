@@ -48,22 +48,29 @@ func start(t *testing.T, options controlplane.Options) *cluster {
 	t.Helper()
 	controlplanetest.NeedNode(t)
 	archive := builtImage(t)
+	c := startWithoutImage(t, options)
+	require.NoError(t, c.node.ImportImage(t.Context(), archive))
+	return c
+}
+
+// startWithoutImage starts a cluster whose node has only the image of the workloads. It reaches these
+// ports of the machine.
+func startWithoutImage(t *testing.T, options controlplane.Options, hostPorts ...int) *cluster {
+	t.Helper()
 	backend := harness.NewBackend(t)
 	address, err := url.Parse(backend.URL)
 	require.NoError(t, err)
 	port, err := strconv.Atoi(address.Port())
 	require.NoError(t, err)
 
-	cp, n := controlplanetest.StartNode(t, options, node.Options{HostPorts: []int{port}})
+	cp, n := controlplanetest.StartNode(t, options, node.Options{HostPorts: append(hostPorts, port)})
 	client, err := kubernetes.NewForConfig(cp.RESTConfig())
 	require.NoError(t, err)
 	dynamicClient, err := dynamic.NewForConfig(cp.RESTConfig())
 	require.NoError(t, err)
 	workload := filepath.Join(t.TempDir(), "workload.tar")
 	require.NoError(t, image.Pack(workload, filepath.Join(controlplanetest.Binaries(), "workload"), workloadImage))
-	for _, one := range []string{archive, workload} {
-		require.NoError(t, n.ImportImage(t.Context(), one))
-	}
+	require.NoError(t, n.ImportImage(t.Context(), workload))
 	return &cluster{
 		Cluster: &harness.Cluster{ControlPlane: cp, Interface: client, Dynamic: dynamicClient},
 		node:    n, backend: backend, endpoint: "http://" + node.Address + ":" + address.Port(), report: &report{},

@@ -127,14 +127,11 @@ func TestASingleNamespace(t *testing.T) {
 	// Without its rights the Collector runs, and reports that it is not ready, and why.
 	kube.apply(t, objects.but("RoleBinding"))
 	p := kubelet{kube, t.TempDir()}.run(t, kube.podsOf(t, namespace, 1)[0])
-	var page string
-	harness.Eventually(t, func() bool {
-		var code int
-		code, page = p.ready(t)
-		return code == http.StatusInternalServerError
-	}, "an answer that it is not ready")
 	const missing = `{apiGroups: [''], resources: [events], verbs: [get, list, watch]}`
-	assert.Contains(t, page, missing)
+	harness.Eventually(t, func() bool {
+		code, page := p.ready(t)
+		return code == http.StatusInternalServerError && strings.Contains(page, missing)
+	}, "an answer that it is not ready, with the missing rule")
 	harness.Eventually(t, func() bool { return p.logged(missing) }, "the missing rule in the log")
 	code, _ := p.lives(t)
 	assert.Equal(t, http.StatusOK, code, "a missing right is no reason for a restart")

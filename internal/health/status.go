@@ -44,6 +44,39 @@ func (s *Status) AddHost(host component.Host) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hosts = append(s.hosts, host)
+	if len(s.failing) > 0 {
+		componentstatus.ReportStatus(host, s.eventLocked())
+	}
+}
+
+// ErrNotWatched is the error in the status until the API server has answered for the first time. A
+// network that drops packets is a failure only after a timeout; until then, this error keeps the
+// Collector from reporting that the receiver works.
+var ErrNotWatched = errors.New("the API server has not answered yet")
+
+// starting is the cause of ErrNotWatched. The log does not have it: each start begins with it.
+const starting = "starting"
+
+// Starting reports that the streams of the namespaces have not been answered yet. One empty name is
+// the whole cluster.
+func (s *Status) Starting(namespaces []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, namespace := range namespaces {
+		s.failing[streamOf(namespace)] = failure{starting, fmt.Errorf("events of %s: %w", where(namespace), ErrNotWatched)}
+	}
+	s.reportLocked()
+}
+
+// Answered implements watch.Observer. An answer does not end a failure: a stream may break again
+// before its list is complete.
+func (s *Status) Answered(namespace string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if part := streamOf(namespace); s.failing[part].cause == starting {
+		delete(s.failing, part)
+		s.reportLocked()
+	}
 }
 
 // Healthy implements watch.Observer.
@@ -129,17 +162,21 @@ func (s *Status) logForbidden(verb string, resource schema.GroupResource, namesp
 }
 
 func (s *Status) reportLocked() {
-	event := componentstatus.NewEvent(componentstatus.StatusOK)
-	if len(s.failing) > 0 {
-		var errs error
-		for _, f := range s.failing {
-			errs = errors.Join(errs, f.err)
-		}
-		event = componentstatus.NewRecoverableErrorEvent(errs)
-	}
+	event := s.eventLocked()
 	for _, host := range s.hosts {
 		componentstatus.ReportStatus(host, event)
 	}
+}
+
+func (s *Status) eventLocked() *componentstatus.Event {
+	if len(s.failing) == 0 {
+		return componentstatus.NewEvent(componentstatus.StatusOK)
+	}
+	var errs error
+	for _, f := range s.failing {
+		errs = errors.Join(errs, f.err)
+	}
+	return componentstatus.NewRecoverableErrorEvent(errs)
 }
 
 // explain adds the fix to an error of the API server.

@@ -45,6 +45,9 @@ func (p *Process) openCheckpoints(stop, drain context.Context) *session {
 	if p.Leadership.IsElected() || len(loaded.Outbox) > 0 {
 		c.begin(t, len(loaded.Outbox) > 0)
 	}
+	if len(loaded.Outbox) > 0 {
+		p.forgetStreams() // They wait for the pipeline: its outage must not look like that of the API server.
+	}
 	if !s.pipeline.deliverOutbox(t, loaded) {
 		return s.abandon()
 	}

@@ -33,6 +33,8 @@ func (p *Process) runTerms(stop, drain context.Context) {
 			p.runSessions(term.Stop, term.Drain)
 			p.forgetTerm()
 			end()
+		} else {
+			p.forgetTerm() // A standby watches nothing, so it waits for no answer.
 		}
 		select {
 		case <-elections:
@@ -43,11 +45,16 @@ func (p *Process) runTerms(stop, drain context.Context) {
 
 // forgetTerm takes out of the component's status what was used only while this process led.
 func (p *Process) forgetTerm() {
+	p.forgetStreams()
+	p.Health.Forget(storagePart)
+	p.Health.Forget(clusterPart)
+}
+
+// forgetStreams takes the streams out of the component's status while nothing is watched.
+func (p *Process) forgetStreams() {
 	for _, namespace := range p.Streams {
 		p.Health.Paused(namespace)
 	}
-	p.Health.Forget(storagePart)
-	p.Health.Forget(clusterPart)
 }
 
 // runSessions runs a session, and another one each time that another cluster answers.

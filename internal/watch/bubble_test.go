@@ -29,6 +29,8 @@ type observer struct {
 
 func (*observer) Arrived() {}
 
+func (*observer) Answered(string) {}
+
 func (*observer) Healthy(string) {}
 
 func (o *observer) Restarting(_ string, cause watch.Cause, _ error) {

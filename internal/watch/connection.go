@@ -71,6 +71,7 @@ func (s *Stream) listPages(ctx context.Context) error {
 			}
 			return err
 		}
+		s.config.Observer.Answered(s.config.Namespace)
 		for i := range page.Items {
 			ev := page.Items[i] // A copy, so that one kept event does not keep its page.
 			if err := s.put(ctx, Change{Kind: kind, Event: &ev}); err != nil {
@@ -178,6 +179,7 @@ func (s *Stream) stream(ctx context.Context, cancel context.CancelCauseFunc, opt
 		return err
 	}
 	defer connection.Close()
+	s.config.Observer.Answered(s.config.Namespace)
 	if !s.listing {
 		s.config.Observer.Healthy(s.config.Namespace)
 	}

@@ -63,6 +63,8 @@ const (
 type Observer interface {
 	// Arrived is called for each event before the stream passes it on.
 	Arrived()
+	// Answered is called when the API server has begun to answer a list or a watch.
+	Answered(namespace string)
 	// Healthy is called when a stream of the namespace is open.
 	Healthy(namespace string)
 	// Restarting is called when a stream has ended. err is nil if the server ended it normally.

@@ -39,6 +39,8 @@ type observer struct {
 
 func (o *observer) Arrived() {}
 
+func (o *observer) Answered(string) {}
+
 func (o *observer) Healthy(string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

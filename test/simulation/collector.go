@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/kubeevents/kubeeventsreceiver"
+	"github.com/kubeevents/kubeeventsreceiver/internal/health"
 )
 
 // start starts the replica's next process, unless one runs.
@@ -320,6 +322,17 @@ func (h *host) Report(e *componentstatus.Event) {
 		h.failed = time.Now()
 	}
 	h.status = e.Status()
+	if isStarting(e.Err()) {
+		h.status = componentstatus.StatusStarting // This excuses nothing.
+	}
+}
+
+// isStarting reports whether a receiver only waits for the first answer of the API server.
+func isStarting(err error) bool {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return !slices.ContainsFunc(joined.Unwrap(), func(err error) bool { return !isStarting(err) })
+	}
+	return errors.Is(err, health.ErrNotWatched)
 }
 
 // failing reports whether the component's status is an error, or was one for that long ago.

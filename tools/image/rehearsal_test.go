@@ -40,6 +40,7 @@ type rehearsal struct {
 	registry  string // the address
 	keys      string // the directory of a key pair for signatures
 	tools     string // the directory of built programs
+	nodes     string // the directory of a control plane and a real node
 }
 
 // releaseTargets are those of the release workflow, in its order.
@@ -77,6 +78,7 @@ func TestRehearsal(t *testing.T) {
 	t.Run("the checksums", r.checkChecksums)
 	t.Run("the image", func(t *testing.T) { r.checkImage(t, pushedImage) })
 	t.Run("the chart", func(t *testing.T) { r.checkChart(t, pushedImage) })
+	t.Run("the installation", func(t *testing.T) { r.checkInstallation(t, pushedImage) })
 	t.Run("the signatures", func(t *testing.T) { r.checkSignatures(t, pushedImage, pushedChart) })
 	t.Run("the modules", r.checkModules)
 }
@@ -91,7 +93,7 @@ func newRehearsal(t *testing.T) *rehearsal {
 	require.NoError(t, err)
 	r := &rehearsal{
 		clone: filepath.Join(t.TempDir(), "clone"), published: newRemote(t), registry: startPrivateRegistry(t), keys: t.TempDir(),
-		tools: filepath.Join(sources, "build", "tools"),
+		tools: filepath.Join(sources, "build", "tools"), nodes: filepath.Join(sources, "build", "controlplane"),
 	}
 	git(t, sources, "clone", "--quiet", "--no-tags", sources, r.clone)
 	dateVersion(t, r.clone)
@@ -200,6 +202,20 @@ func (r *rehearsal) checkChart(t *testing.T, image name.Digest) {
 	assert.Contains(t, renderChart(t, helm, r.registry, "--set", "image.repository="+repository), "image: "+repository+":"+version(t)+"\n")
 	byDigest := renderChart(t, helm, r.registry, "--set", "image.repository="+repository, "--set", "image.digest="+image.DigestStr())
 	assert.Contains(t, byDigest, "image: "+repository+"@"+image.DigestStr()+"\n")
+}
+
+// checkInstallation installs the chart and the image from the registry on a real node. If this machine
+// cannot run one, it is skipped.
+func (r *rehearsal) checkInstallation(t *testing.T, image name.Digest) {
+	command := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-v", "-timeout=20m", "-run=^TestPublished$", "./cluster")
+	command.Dir = filepath.Join(r.clone, "e2e")
+	command.Env = append(os.Environ(), "KUBEBUILDER_ASSETS="+r.nodes, "PUBLISHED_IMAGE="+image.String())
+	output, err := command.CombinedOutput()
+	require.NoError(t, err, "%s", output)
+	if bytes.Contains(output, []byte("--- SKIP: TestPublished")) {
+		t.Skip(string(output))
+	}
+	require.Contains(t, string(output), "--- PASS: TestPublished")
 }
 
 func (r *rehearsal) checkSignatures(t *testing.T, image, chart name.Digest) {

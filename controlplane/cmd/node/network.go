@@ -38,7 +38,8 @@ func createInterface() error {
 
 // connect connects the network namespace with the machine, through sockets in the node's directory:
 // programs of the machine reach all addresses inside, and pods reach some ports of the machine,
-// with the node's address.
+// with the node's address. containerd reaches them on the loopback interface, too: there, it accepts
+// a registry without TLS.
 func (o options) connect() error {
 	egress, err := net.Listen("unix", filepath.Join(nodeDir, realnode.EgressSocket))
 	if err != nil {
@@ -51,15 +52,25 @@ func (o options) connect() error {
 		if err != nil {
 			return err
 		}
-		listener, err := net.Listen("tcp", net.JoinHostPort(realnode.Address, port))
-		if err != nil {
-			return err
+		for _, local := range []string{net.JoinHostPort(realnode.Address, port), address} {
+			if err := forward(local, address); err != nil {
+				return err
+			}
 		}
-		go func() {
-			_ = tunnel.Forward(context.Background(), listener, func(ctx context.Context) (net.Conn, error) {
-				return tunnel.Dial(ctx, filepath.Join(nodeDir, realnode.HostSocket), address)
-			})
-		}()
 	}
+	return nil
+}
+
+// forward connects the clients of an address inside to an address of the machine.
+func forward(local, address string) error {
+	listener, err := net.Listen("tcp", local)
+	if err != nil {
+		return err
+	}
+	go func() {
+		_ = tunnel.Forward(context.Background(), listener, func(ctx context.Context) (net.Conn, error) {
+			return tunnel.Dial(ctx, filepath.Join(nodeDir, realnode.HostSocket), address)
+		})
+	}()
 	return nil
 }

@@ -8,9 +8,6 @@ values.schema.json.
 {{- if and $several (not $ha) -}}
 {{- fail (printf "replicas is %d, but mode=%s has no leader election, so each replica would emit everything: set mode=ha or replicas=1" (int .Values.replicas) .Values.mode) -}}
 {{- end -}}
-{{- if and $several .Values.page.enabled -}}
-{{- fail "page.enabled does not work with several replicas: only the leader's page has events. Set replicas=1, or use a second release for the page" -}}
-{{- end -}}
 {{- if and (not $ha) .Values.strategy (ne (.Values.strategy.type | default "RollingUpdate") "Recreate") -}}
 {{- fail (printf "strategy.type is not Recreate, but with mode=%s two Collectors must not run at the same time: remove strategy, or set mode=ha" .Values.mode) -}}
 {{- end -}}

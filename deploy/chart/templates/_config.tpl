@@ -88,6 +88,10 @@ exporters:
   # other pods do not.
   event_page:
     endpoint: 127.0.0.1:8090
+    {{- if eq .Values.mode "ha" }}
+    # The page of a standby says that only the leader has new events.
+    k8s_leader_elector: k8s_leader_elector
+    {{- end }}
   {{- end }}
   {{- if .Values.prometheus.enabled }}
   prometheus:
