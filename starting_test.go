@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kubeeventsreceiver
+package kubeeventsreceiver_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/health"
 	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
 	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
+	"github.com/kubeevents/kubeeventsreceiver/test/harness"
 )
 
 // dropPackets makes connections hang, until the returned function is called or the test ends.
@@ -42,49 +43,50 @@ func TestUntilTheAPIServerAnswersTheStatusSaysSo(t *testing.T) {
 		"two namespaces": "namespaces: [a, b]",
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, api *apitest.Server) {
+			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
 				pass := dropPackets(t)
-				p := launch(t, api, options{config: config})
+				p := harness.Launch(t, api, harness.Options{Config: config})
 				for range 20 {
-					_, text := p.host.status()
-					assert.True(t, p.host.fails())
+					_, text := p.Host.Status()
+					assert.True(t, p.Host.Fails())
 					assert.Contains(t, text, health.ErrNotWatched.Error())
 					time.Sleep(time.Second)
 				}
-				assert.Empty(t, p.log.FilterMessageSnippet("Cannot watch").All(), "nothing has failed yet")
+				assert.Empty(t, p.Log.FilterMessageSnippet("Cannot watch").All(), "nothing has failed yet")
 				pass()
-				settle()
-				assert.False(t, p.host.fails())
-				assert.Empty(t, p.log.FilterMessageSnippet("Watching events again").All(), "nothing had failed")
+				harness.Settle()
+				assert.False(t, p.Host.Fails())
+				assert.Empty(t, p.Log.FilterMessageSnippet("Watching events again").All(), "nothing had failed")
 			})
 		})
 	}
 }
 
 func TestAStandbyThatWatchesNothingWaitsForNoAnswer(t *testing.T) {
-	inBubble(t, func(t *testing.T, api *apitest.Server) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
 		dropPackets(t)
-		p := newReplica(t, api, newDisk(), "")
+		p := harness.NewReplica(t, api, harness.NewDisk(), "")
 		time.Sleep(time.Second)
-		assert.False(t, p.host.fails())
+		assert.False(t, p.Host.Fails())
 	})
 }
 
 // An outage of the backend must not keep a startup probe from succeeding.
 func TestAnOutboxThatThePipelineRejectsIsNoFailureOfTheAPIServer(t *testing.T) {
-	inBubble(t, func(t *testing.T, api *apitest.Server) {
-		on := newDisk()
-		first := launch(t, api, options{config: "start_at: beginning", disk: on})
-		settle()
-		first.logs.reject(errors.New("full"))
-		api.Put(eventNamed("one", 1))
-		settle()
-		first.stop()
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := harness.NewDisk()
+		first := harness.Launch(t, api, harness.Options{Config: "start_at: beginning", Disk: on})
+		harness.Settle()
+		first.Logs.Reject(errors.New("full"))
+		api.Put(harness.Event("one", 1))
+		harness.Settle()
+		first.Stop()
 
-		full := &pipeline{rejects: errors.New("full")}
-		second := launch(t, api, options{config: "start_at: beginning", disk: on, logs: full})
+		full := &harness.Pipeline{}
+		full.Reject(errors.New("full"))
+		second := harness.Launch(t, api, harness.Options{Config: "start_at: beginning", Disk: on, Logs: full})
 		time.Sleep(5 * time.Second)
-		assert.Positive(t, full.attempted(), "it delivers the outbox")
-		assert.False(t, second.host.fails())
+		assert.Positive(t, full.Attempted(), "it delivers the outbox")
+		assert.False(t, second.Host.Fails())
 	})
 }
