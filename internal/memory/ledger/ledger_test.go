@@ -430,3 +430,37 @@ func TestVersionsThatCannotBeCompared(t *testing.T) {
 		assert.EqualValues(t, 0, l.Observe("", at("2", versions[1], 4)), versions)
 	}
 }
+
+func TestARestoredEventIsAsTheLastValueSays(t *testing.T) {
+	live, deleted := New(), New()
+	ev := state{uid: "1", rv: 1, count: 5}.event()
+	live.Observe("ns", ev)
+	deleted.Observe("ns", ev)
+	deleted.Delete("ns", ev, start)
+	var key Key
+	for k := range live.Keys() {
+		key = k
+	}
+	tests := map[string]struct {
+		values [][]byte
+		// How many events are remembered, and how many once the time of deleted ones is over.
+		want, wantLater int
+	}{
+		"alive":                     {[][]byte{live.Value(key)}, 1, 1},
+		"deleted":                   {[][]byte{deleted.Value(key)}, 1, 0},
+		"deleted, then alive again": {[][]byte{deleted.Value(key), live.Value(key)}, 1, 1},
+		"alive, then forgotten":     {[][]byte{live.Value(key), nil}, 0, 0},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			l := New()
+			for _, value := range test.values {
+				require.NoError(t, l.Restore(key, value))
+			}
+			l.Settle(live.Scopes(), []string{"ns"})
+			assert.Equal(t, test.want, l.Len())
+			l.Forget(start.Add(RememberDeleted))
+			assert.Equal(t, test.wantLater, l.Len())
+		})
+	}
+}
