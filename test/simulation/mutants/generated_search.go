@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -30,7 +31,20 @@ type generatedSearch struct {
 type notes struct {
 	differs map[int]bool // numbers of mutants
 	took    time.Duration
+	slow    []string // tests that take longer than a second
 }
+
+// slowTests reads them from the output of tests.
+func slowTests(output []byte) (slow []string) {
+	for _, passed := range passes.FindAllSubmatch(output, -1) {
+		if seconds, err := strconv.ParseFloat(string(passed[2]), 64); err == nil && seconds > 1 {
+			slow = append(slow, string(passed[1]))
+		}
+	}
+	return slow
+}
+
+var passes = regexp.MustCompile(`(?m)^--- PASS: (\w+) \((.*)s\)$`)
 
 // searchGenerated tries the mutants, each of them in environments up to a number in which it differs.
 // After the limit, it begins with no other mutant, and returns the results of those before.
@@ -105,13 +119,16 @@ func (g *generatedSearch) noteTests(ctx context.Context, directory string) error
 	if _, err := g.unchanged.build(ctx, directory); err != nil {
 		return err
 	}
+	var slow []string
 	n, err := g.note(func(env ...string) error {
-		failed, err := g.unchanged.fails(ctx, directory, testLimit, env...)
+		failed, output, err := g.unchanged.test(ctx, directory, env, "-test.v", "-test.timeout", testLimit.String())
 		if failed != "" {
 			err = fmt.Errorf("without a mutant, the tests of %s fail, too: %s", directory, failed)
 		}
+		slow = slowTests(output)
 		return err
 	})
+	n.slow = slow
 	g.tests[directory] = n
 	fmt.Fprintf(os.Stdout, "the tests of %s take %v\n", directory, n.took.Round(time.Second/10))
 	return err
@@ -146,7 +163,7 @@ func (g *generatedSearch) note(run func(env ...string) error) (*notes, error) {
 	defer file.Close()
 	began := time.Now()
 	err = run(notesVariable + "=" + file.Name())
-	n := &notes{map[int]bool{}, time.Since(began)}
+	n := &notes{differs: map[int]bool{}, took: time.Since(began)}
 	content, readErr := os.ReadFile(file.Name())
 	for line := range strings.Lines(string(content)) {
 		if number, err := strconv.Atoi(strings.TrimSpace(line)); err == nil {
@@ -176,7 +193,12 @@ func (g *generatedSearch) testOne(ctx context.Context, directory string, found *
 	if !n.differs[found.mutant.number] {
 		return nil
 	}
-	failed, err := g.unchanged.fails(ctx, directory, 10*time.Second+5*n.took, found.mutant.env())
+	env, limit := []string{found.mutant.env()}, []string{"-test.timeout", (10*time.Second + 5*n.took).String()}
+	slow := "^(" + strings.Join(n.slow, "|") + ")$"
+	failed, _, err := g.unchanged.test(ctx, directory, env, append(limit, "-test.skip", slow)...)
+	if failed == "" && err == nil && n.slow != nil {
+		failed, _, err = g.unchanged.test(ctx, directory, env, append(limit, "-test.run", slow)...)
+	}
 	if failed != "" {
 		found.by, found.how, found.directory = fmt.Sprintf("`%s` in %s", failed, directory), "fails", directory
 	}

@@ -87,11 +87,23 @@ func (r *receiver) build(ctx context.Context, directory string) (string, error) 
 
 // fails returns the test that fails in a package; empty: none does.
 func (r *receiver) fails(ctx context.Context, directory string, limit time.Duration, env ...string) (string, error) {
+	failed, _, err := r.test(ctx, directory, env, "-test.timeout", limit.String())
+	return failed, err
+}
+
+// test runs tests of a package. It returns the one that fails, and the output.
+func (r *receiver) test(ctx context.Context, directory string, env []string, arguments ...string) (string, []byte, error) {
 	binary, err := r.build(ctx, directory)
 	if err != nil || binary == "" {
-		return "", err
+		return "", nil, err
 	}
-	output, err := r.run(ctx, env, directory, binary, "-test.timeout", limit.String(), "-test.failfast")
+	output, err := r.run(ctx, env, directory, binary, append(arguments, "-test.failfast")...)
+	failed, err := r.failed(ctx, directory, output, err)
+	return failed, output, err
+}
+
+// failed reads the test that failed from the output of a run that ended with an error.
+func (r *receiver) failed(ctx context.Context, directory string, output []byte, err error) (string, error) {
 	if err == nil || ctx.Err() != nil {
 		return "", ctx.Err()
 	}
