@@ -464,3 +464,16 @@ func TestARestoredEventIsAsTheLastValueSays(t *testing.T) {
 		})
 	}
 }
+
+func TestAnEventThatIsDeletedAgainIsRememberedFromTheLastDeletion(t *testing.T) {
+	l := New()
+	for i := range 2 {
+		s := state{uid: strconv.Itoa(i), rv: i + 1, count: int32(i + 1)}
+		l.Observe("", s.event())
+		l.Delete("", s.event(), start.Add(time.Duration(i)*time.Hour))
+	}
+	l.Forget(start.Add(RememberDeleted))
+	assert.Equal(t, 1, l.Len(), "the first deletion no longer counts")
+	l.Forget(start.Add(RememberDeleted + time.Hour))
+	assert.Zero(t, l.Len())
+}
