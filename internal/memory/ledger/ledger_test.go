@@ -477,3 +477,10 @@ func TestAnEventThatIsDeletedAgainIsRememberedFromTheLastDeletion(t *testing.T) 
 	l.Forget(start.Add(RememberDeleted + time.Hour))
 	assert.Zero(t, l.Len())
 }
+
+func TestNothingIsTakenBackOfAnEventThatIsNotRemembered(t *testing.T) {
+	l := New()
+	l.Observe("ns", state{name: "a", uid: "1", rv: 1, count: 1}.event())
+	l.TakeBack(state{name: "b", uid: "2", rv: 2, count: 1}.event(), 1)
+	requireCounted(t, l)
+}
