@@ -51,7 +51,7 @@ var passes = regexp.MustCompile(`(?m)^--- PASS: (\w+) \((.*)s\)$`)
 func (s *search) searchGenerated(ctx context.Context, chosen []mutant, environments int, limit time.Duration) ([]*result, error) {
 	g := &generatedSearch{s, map[string]*notes{}, make([]*notes, environments), s.seeds}
 	for _, m := range chosen {
-		for _, directory := range above(m.packageOf()) {
+		for _, directory := range g.directories(m) {
 			if err := g.noteTests(ctx, directory); err != nil {
 				return nil, err
 			}
@@ -74,6 +74,15 @@ func (s *search) searchGenerated(ctx context.Context, chosen []mutant, environme
 		return ctx.Err()
 	})
 	return slices.DeleteFunc(results, func(r *result) bool { return r == nil }), err
+}
+
+// directories returns those whose tests can find a mutant. Without environments, only the tests of its
+// package count.
+func (g *generatedSearch) directories(m mutant) []string {
+	if len(g.seeds) == 0 {
+		return []string{m.packageOf()}
+	}
+	return above(m.packageOf())
 }
 
 // onAllCPUs calls do with the numbers below n, as often at the same time as there are CPUs.
@@ -168,7 +177,7 @@ func (g *generatedSearch) note(run func(env ...string) error) (*notes, error) {
 // above it.
 func (g *generatedSearch) one(ctx context.Context, m mutant) *result {
 	found := &result{mutant: m, seeds: "not tried"}
-	for i, directory := range above(m.packageOf()) {
+	for i, directory := range g.directories(m) {
 		if i == 1 {
 			found.err = g.simulateOne(ctx, found)
 		}

@@ -38,7 +38,7 @@ func main() {
 	flag.StringVar(&o.only, "only", "", "try only the mutants whose name or file contains this text, "+
 		"or one of several with | between")
 	flag.IntVar(&o.seeds, "seeds", 750, "how many random environments one mutant may need; "+
-		"0 with -generated: only tests try it")
+		"0 with -generated: only the tests of its package try it")
 	flag.DurationVar(&o.limit, "limit", 4*time.Minute, "how long the environments of one mutant may take")
 	small := flag.Bool("small-limits", false, "no mutants: run the environments with small limits, "+
 		"in which the receiver keeps all promises")
