@@ -484,3 +484,20 @@ func TestNothingIsTakenBackOfAnEventThatIsNotRemembered(t *testing.T) {
 	l.TakeBack(state{name: "b", uid: "2", rv: 2, count: 1}.event(), 1)
 	requireCounted(t, l)
 }
+
+func TestAListEndsOnlyTheEventsOfItsStreamThatItDoesNotHave(t *testing.T) {
+	l, listed := New(), 20
+	for i := range listed {
+		l.Observe("ns", state{name: fmt.Sprint("listed", i), uid: "1", rv: 1, count: 1}.event())
+		l.Observe("other", state{name: fmt.Sprint("other", i), uid: "2", rv: 1, count: 1}.event())
+	}
+	l.Observe("ns", state{name: "deleted", uid: "3", rv: 1, count: 1}.event())
+	l.BeginList("ns")
+	for i := range listed {
+		l.Observe("ns", state{name: fmt.Sprint("listed", i), uid: "1", rv: 1, count: 1}.event())
+	}
+	l.EndList("ns", start)
+	l.Forget(start.Add(RememberDeleted))
+	assert.Equal(t, 2*listed, l.Len())
+	requireCounted(t, l)
+}
