@@ -501,3 +501,18 @@ func TestAListEndsOnlyTheEventsOfItsStreamThatItDoesNotHave(t *testing.T) {
 	assert.Equal(t, 2*listed, l.Len())
 	requireCounted(t, l)
 }
+
+func TestKeysAreThoseOfAllEvents(t *testing.T) {
+	l := New()
+	for i := range 3 {
+		l.Observe("", state{name: fmt.Sprint("e", i), uid: "1", rv: 1, count: 1}.event())
+	}
+	keys := map[Key]bool{}
+	for k := range l.Keys() {
+		keys[k] = true
+	}
+	assert.Len(t, keys, 3)
+	for range l.Keys() {
+		break // The first key ends it.
+	}
+}

@@ -106,6 +106,7 @@ func TestSeriesAreWrittenByClusterAndWorkload(t *testing.T) {
 		for request := range tally.Metrics(Scope{}, semconv.Cluster{UID: cluster}, now) {
 			uid, _ := request.ResourceMetrics().At(0).Resource().Attributes().Get("k8s.cluster.uid")
 			clusters = append(clusters, uid.Str())
+			assert.Equal(t, semconv.SchemaURL, request.ResourceMetrics().At(0).SchemaUrl())
 			each(slices.Values([]pmetric.Metrics{request}), func(dp pmetric.NumberDataPoint) {
 				workloads = append(workloads, attribute(dp, "k8s.workload.name"))
 			})
