@@ -217,6 +217,10 @@ simulate: $(SIMULATION) ## Run the receiver in SEEDS=10000 simulated environment
 mutants: ## Put deliberate faults into the receiver, check that the simulation or a test finds each, and write docs/testing.md
 	@go run ./test/simulation/mutants $(or $(MUTANTS_FLAGS),-write docs/testing.md)
 
+.PHONY: generated-mutants
+generated-mutants: ## Put faults into the receiver's core that a program makes, list those that nothing finds, and write docs/testing.md
+	@go run ./test/simulation/mutants -generated 60 -seeds 100 $(or $(MUTANTS_FLAGS),-write docs/testing.md)
+
 .PHONY: comparison
 comparison: $(COMPARISON) ## Build the Collector with contrib's k8s_events for the benchmarks: build/comparison/otelcol
 

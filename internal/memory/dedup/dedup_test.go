@@ -454,3 +454,17 @@ func TestWhatIsResolvedAfterARestartIsBoundedToo(t *testing.T) {
 	w.Flush(unbounded)
 	assert.Zero(t, w.bytes)
 }
+
+func TestRecordsThatAreEarlyAreAsManyAsFit(t *testing.T) {
+	w, text := newWindows(time.Hour), strings.Repeat("x", 64<<10)
+	for i := range 1000 {
+		for second := range 2 {
+			o := seen(fmt.Sprint("e", i), second, int32(second+1), 1)
+			o.Event.Message = text
+			w.Admit(list(o), at(second))
+		}
+	}
+	assert.Positive(t, w.bytes-maxBytes)
+	assert.Len(t, w.Due(at(1), 3), 3)
+	assert.Empty(t, w.Due(at(1), 0))
+}
