@@ -4,6 +4,7 @@ package kubeeventsreceiver
 
 import (
 	"bytes"
+	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -724,7 +725,9 @@ func TestWithoutALogsPipelineTheOutboxIsDroppedCountedAndReported(t *testing.T) 
 		on := newDisk()
 		killed, _ := newCrashes(on)
 		big := eventNamed("a", 1)
-		big.Message = strings.Repeat("x", 10_000)
+		for len(big.Message) < 10_000 {
+			big.Message += rand.Text() // It cannot be compressed.
+		}
 		first := launch(t, api, options{config: "start_at: beginning", disk: on, logs: &killed.pipeline})
 		before := killed.before
 		killed.before = func() {

@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/klauspost/compress/s2"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
@@ -589,7 +590,9 @@ func TestWhatALeaderCouldNotDeliverTheNextOneDeliversByteForByte(t *testing.T) {
 		a.logs.onAttempt(func() {
 			for key, value := range on.content() {
 				if strings.HasPrefix(key, "o/") {
-					saved = append(saved, value[:len(value)-4]) // Without the checksum.
+					request, err := s2.Decode(nil, value[:len(value)-4]) // Without the checksum.
+					assert.NoError(t, err)
+					saved = append(saved, request)
 				}
 			}
 		})
