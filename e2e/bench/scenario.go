@@ -33,6 +33,7 @@ var scenarios = []scenario{
 	stormScenario,
 	namespacesScenario,
 	hangingScenario,
+	clustersScenario,
 	idleScenario,
 }
 
@@ -164,6 +165,7 @@ type benchmark struct {
 	profiles     string // a directory for profiles; empty: none are wanted
 	playback     playback
 	cold         cold
+	clusters     clusters
 	hanging      hanging
 	kills        kills
 	curves       curves
