@@ -68,6 +68,7 @@ func parse(arguments []string) (*options, []scenario, error) {
 	o.cold = fullCold
 	o.hanging = fullHanging
 	o.clusters = fullClusters
+	o.listing = fullListing
 	o.curves = fullCurves
 	o.curves.addFlags(flags)
 	o.backend = fullBackend

@@ -183,3 +183,14 @@ func TestClusters(t *testing.T) {
 	assert.Zero(t, v[clustersKilled])
 	assert.Positive(t, v[latencyTail])
 }
+
+func TestListing(t *testing.T) {
+	t.Parallel()
+	b, _ := playbackLab(t)
+	b.listing = 700 // More than a page.
+	for _, unstreamed := range []bool{false, true} {
+		v, err := b.listOnce(t.Context(), unstreamed)
+		require.NoError(t, err)
+		assert.Positive(t, v[peakRSS])
+	}
+}

@@ -27,6 +27,7 @@ var scenarios = []scenario{
 	loadScenario,
 	killScenario,
 	startScenario,
+	listingScenario,
 	replayScenario,
 	backendScenario,
 	growthScenario,
@@ -166,6 +167,7 @@ type benchmark struct {
 	playback     playback
 	cold         cold
 	clusters     clusters
+	listing      int // events that exist in the scenario listing
 	hanging      hanging
 	kills        kills
 	curves       curves
