@@ -73,9 +73,6 @@ func (r *Revision) join(in *Revision) bool {
 	for link := range in.Links {
 		r.link(link)
 	}
-	for _, link := range in.LinkList {
-		r.link(link)
-	}
 	r.began(in.First)
 	r.MarkSent(in.Sent)
 	r.Closed = in.Closed || r.Closed && !news

@@ -2,7 +2,10 @@
 
 package rollout
 
-import "cmp"
+import (
+	"cmp"
+	"strings"
+)
 
 // Model is what is known of rollouts. The zero value knows nothing.
 type Model struct {
@@ -45,9 +48,8 @@ type Revision struct {
 	Events map[string]Event `json:"e,omitempty"`
 	Names  Names            `json:"n,omitzero"`
 	Pods   map[string]*Pod  `json:"p,omitempty"` // by UID
-	Links  map[Link]bool    `json:"-"`
-	// LinkList is Links in the saved form: JSON has no objects as keys.
-	LinkList []Link `json:"l,omitempty"`
+	// Links are the trace contexts of records.
+	Links map[Link]bool `json:"l,omitempty"`
 	// Sent has a hash of each part that was delivered, so that a part that has not changed is not
 	// delivered again.
 	Sent map[string]uint64 `json:"s,omitempty"`
@@ -58,9 +60,15 @@ type Revision struct {
 }
 
 // Link is the trace context of a record, in hexadecimal form.
-type Link struct {
-	Trace string `json:"t"`
-	Span  string `json:"s"`
+type Link struct{ Trace, Span string }
+
+// MarshalText makes it possible that a link is a key in JSON.
+func (l Link) MarshalText() ([]byte, error) { return []byte(l.Trace + "-" + l.Span), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (l *Link) UnmarshalText(text []byte) error {
+	l.Trace, l.Span, _ = strings.Cut(string(text), "-")
+	return nil
 }
 
 // Pod has the events about one pod.

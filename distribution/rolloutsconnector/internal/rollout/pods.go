@@ -5,6 +5,7 @@ package rollout
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -46,6 +47,9 @@ func viewOf(uid string, pod *Pod, created, deleted []int64, o Options) view {
 	v.others = began.warnings().without(claimed...)
 	v.failing = v.others.which(func(e occurrence) bool { return !recovered(e, began, o) })
 	v.start = min(began.first(), cmp.Or(v.created, began.first()))
+	for _, p := range v.phases {
+		v.start = min(v.start, p.start) // A pull can have begun before the first record.
+	}
 	v.end = v.endOf(began)
 	return v
 }
@@ -100,10 +104,10 @@ func stopOf(all occurrences, deleted []int64) *phase {
 	if len(killed) == 0 {
 		return nil
 	}
-	p := phase{name: "stop", start: killed.first(), end: killed.last(), startInferred: true, endInferred: true}
+	p := phase{name: "stop", start: killed.first(), end: killed.last(), endInferred: true}
 	// A StatefulSet deletes pods of the same name again and again.
 	if at := latestUntil(deleted, p.start+int64(time.Second)); at != 0 && p.start-at <= int64(StopWindow) {
-		p.start, p.startInferred = min(at, p.start), false
+		p.start = min(at, p.start)
 	}
 	p.warnings = all.warnings().which(func(e occurrence) bool { return e.First >= p.start })
 	p = p.ordered()
@@ -148,15 +152,25 @@ func (v *view) failure() string {
 	return ""
 }
 
-// failure returns the message of the last warning; empty: the phase has not failed.
+// failure returns why the phase has failed: the last message that has a cause, else the last one.
+// Empty: it has not failed.
 func (p *phase) failure() string {
 	if !p.failed {
 		return ""
 	}
-	latest := slices.MaxFunc(p.warnings, func(a, b occurrence) int {
+	causes := p.warnings.which(hasCause)
+	if len(causes) == 0 {
+		causes = p.warnings
+	}
+	latest := slices.MaxFunc(causes, func(a, b occurrence) int {
 		return cmp.Or(cmp.Compare(a.Last, b.Last), cmp.Compare(a.uid, b.uid))
 	})
 	return latest.Message
+}
+
+// hasCause reports whether a message is more than "Back-off pulling image" or "Error: ErrImagePull".
+func hasCause(e occurrence) bool {
+	return !strings.HasPrefix(e.Message, "Back-off") && !strings.HasPrefix(e.Message, "Error: ")
 }
 
 // missing returns what the pod still waits for; empty: nothing.

@@ -59,7 +59,8 @@ func subjectOf(attributes pcommon.Map) (s subject, ok bool) {
 		kind:       text(attributes, "k8s.object.kind"),
 		name:       text(attributes, "k8s.object.name"),
 	}
-	if s.workload == "" {
+	// Static pods belong to their Node, which rolls nothing out.
+	if s.workload == "" || text(attributes, "k8s.workload.kind") == "Node" {
 		return s, false
 	}
 	if s.isPod() {
@@ -142,6 +143,9 @@ var phases = map[string]bool{
 	reasonScheduled: true, reasonPulling: true, reasonPulled: true, kindPresent: true, reasonCreated: true,
 	reasonStarted: true, kindStopping: true, kindRestarted: true,
 }
+
+// hasText has the kinds of Events other than warnings whose message a span shows.
+var hasText = map[string]bool{reasonPulling: true, reasonPulled: true, kindRestarted: true}
 
 func (s *subject) readPod(m *Model, record plog.LogRecord, uid string, e Event) bool {
 	if !e.Warning && !phases[e.kind()] {

@@ -232,6 +232,9 @@ func (x *run) missing() (all []string) {
 			all = append(all, v.pod.Name+": "+reason)
 		}
 	}
+	if x.planned() == 0 {
+		return []string{"no pod was created"}
+	}
 	if seen := len(x.initial); seen < x.planned() {
 		all = append(all, plural(x.planned()-seen, "pod")+" without a record")
 	}

@@ -69,7 +69,8 @@ func (w *Workload) rollout(r *Revision, x *run) Span {
 		Error:    x.failure(),
 	}
 	if len(x.initial) > 0 {
-		s.End = x.end
+		// A workload that creates pods itself does not name the revision of these records.
+		s.Start, s.End = min(x.start, x.initial[0].start), x.end
 	}
 	s.infer(!x.begins, !x.isComplete())
 	if missing := x.missing(); len(missing) > 0 {
