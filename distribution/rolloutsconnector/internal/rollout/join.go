@@ -74,6 +74,7 @@ func (r *Revision) join(in *Revision) bool {
 		r.link(link)
 	}
 	r.began(in.First)
+	r.News = max(r.News, in.News)
 	r.MarkSent(in.Sent)
 	r.Closed = in.Closed || r.Closed && !news
 	return news && !in.Closed

@@ -55,6 +55,8 @@ type Revision struct {
 	Sent map[string]uint64 `json:"s,omitempty"`
 	// First is the time of the first record that shows that the revision started; 0: there is none.
 	First int64 `json:"f,omitempty"`
+	// News is when the process last had news of the revision.
+	News int64 `json:"w,omitempty"`
 	// Closed reports that all parts that were known were delivered, or did not need to be.
 	Closed bool `json:"x,omitempty"`
 }
@@ -101,6 +103,28 @@ func (m *Model) Revision(key Key) (*Workload, *Revision) {
 		return nil, nil
 	}
 	return w, w.Revisions[key.Revision]
+}
+
+// Forget removes a revision, and its workload if it was the last one.
+func (m *Model) Forget(key Key) {
+	w, r := m.Revision(key)
+	if r == nil {
+		return
+	}
+	for _, pod := range r.Pods {
+		delete(w.Names.Created, pod.Name)
+		delete(w.Names.Deleted, pod.Name)
+	}
+	if delete(w.Revisions, key.Revision); len(w.Revisions) == 0 {
+		delete(m.Workloads, key.Workload)
+	}
+}
+
+// Mark returns a model that has only what was delivered of a revision.
+func (w *Workload) Mark(key Key, sent map[string]uint64) *Model {
+	r := &Revision{Sent: sent, Closed: w.Revisions[key.Revision].Closed}
+	of := &Workload{Cluster: w.Cluster, UID: w.UID, Revisions: map[string]*Revision{key.Revision: r}}
+	return &Model{Workloads: map[string]*Workload{key.Workload: of}}
 }
 
 func (m *Model) workload(key string) *Workload {

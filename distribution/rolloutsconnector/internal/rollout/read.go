@@ -167,9 +167,12 @@ func (s *subject) readPod(m *Model, record plog.LogRecord, uid string, e Event) 
 	return true
 }
 
+// key returns the key of the workload in a Model.
+func (s *subject) key() string { return s.cluster + "/" + s.workload }
+
 // in returns the workload in the model.
 func (s *subject) in(m *Model) *Workload {
-	w := m.workload(s.cluster + "/" + s.workload)
+	w := m.workload(s.key())
 	w.Cluster, w.UID = s.cluster, s.workload
 	w.Kind, w.Name = text(s.attributes, "k8s.workload.kind"), text(s.attributes, "k8s.workload.name")
 	return w

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // Result is what is known of a revision.
@@ -17,8 +18,6 @@ type Result struct {
 	// Settled reports that no more news are expected: the rollouts are complete, and the pods of older
 	// revisions have ended.
 	Settled bool
-	// Stopped reports that a pod has ended. A rollout that ended it can begin until StopWindow later.
-	Stopped bool
 }
 
 // Part is a tree of spans that is delivered as a whole: the span of a rollout, a pod, or the end of
@@ -27,6 +26,17 @@ type Part struct {
 	Key   string // what Revision.Sent has its hash by
 	Spans []Span
 }
+
+// The beginnings of keys. The rest is the UID of the pod, or of the record that began the rollout.
+const (
+	rootPart = "r/"
+	podPart  = "p/"
+	stopPart = "s/"
+)
+
+// IsStop reports whether the part is the end of a pod. The rollout that ended it can begin until
+// StopWindow later.
+func (p *Part) IsStop() bool { return strings.HasPrefix(p.Key, stopPart) }
 
 // run is one rollout of a revision, with what belongs to it.
 type run struct {
@@ -56,11 +66,10 @@ func (w *Workload) Spans(revision string, o Options) (result Result) {
 			continue
 		}
 		result.Complete = result.Complete && x.isComplete()
-		result.Parts = append(result.Parts, Part{"r/" + e.activation, []Span{w.rollout(r, x)}})
+		result.Parts = append(result.Parts, Part{rootPart + e.activation, []Span{w.rollout(r, x)}})
 	}
 	for i := range views {
 		result.Parts = append(result.Parts, w.pod(h, revision, &views[i])...)
-		result.Stopped = result.Stopped || views[i].stop != nil
 	}
 	result.Settled = result.Complete && !w.hasOlderPods(revision)
 	return result

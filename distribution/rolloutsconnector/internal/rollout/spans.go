@@ -98,10 +98,10 @@ func (w *Workload) pod(h history, revision string, v *view) (parts []Part) {
 	own := episode{revision: revision}
 	if v.start != 0 {
 		own = h.at(revision, v.start)
-		parts = append(parts, Part{"p/" + v.uid, w.podSpans(own, v)})
+		parts = append(parts, Part{podPart + v.uid, w.podSpans(own, v)})
 	}
 	if v.stop != nil {
-		parts = append(parts, Part{"s/" + v.uid, []Span{w.stopSpan(h, own, v)}})
+		parts = append(parts, Part{stopPart + v.uid, []Span{w.stopSpan(h, own, v)}})
 	}
 	return parts
 }
@@ -205,7 +205,7 @@ func plural(count int, noun string) string {
 }
 
 // Write writes the spans as OTLP. All have the resource of the revision.
-func (r *Revision) Write(part Part, scope, version string) ptrace.Traces {
+func (r *Revision) Write(parts []Part, scope, version string) ptrace.Traces {
 	traces := ptrace.NewTraces()
 	rs := traces.ResourceSpans().AppendEmpty()
 	rs.SetSchemaUrl("https://opentelemetry.io/schemas/1.43.0")
@@ -215,8 +215,10 @@ func (r *Revision) Write(part Part, scope, version string) ptrace.Traces {
 	ss := rs.ScopeSpans().AppendEmpty()
 	ss.Scope().SetName(scope)
 	ss.Scope().SetVersion(version)
-	for i := range part.Spans {
-		part.Spans[i].write(ss.Spans().AppendEmpty())
+	for _, part := range parts {
+		for i := range part.Spans {
+			part.Spans[i].write(ss.Spans().AppendEmpty())
+		}
 	}
 	return traces
 }
