@@ -95,10 +95,14 @@ func bothTimes(a, b []int64) []int64 {
 	return all
 }
 
-// hasOlderPods reports whether a pod of an older revision is not known to have ended.
+// hasOlderPods reports whether a pod of an older revision is not known to have ended. A Job does not
+// replace the pods of another one.
 func (w *Workload) hasOlderPods(revision string) bool {
+	if strings.HasPrefix(revision, "job.batch/") {
+		return false
+	}
 	for name, r := range w.Revisions {
-		if name == revision || r.First >= w.Revisions[revision].First {
+		if name == revision || r.First >= w.Revisions[revision].First || r.isScaledToZero() {
 			continue
 		}
 		for _, pod := range r.Pods {
@@ -109,6 +113,17 @@ func (w *Workload) hasOlderPods(revision string) bool {
 		}
 	}
 	return false
+}
+
+// isScaledToZero reports whether the newest scaling of a ReplicaSet left no pods.
+func (r *Revision) isScaledToZero() bool {
+	newest, zero := int64(0), false
+	for _, e := range r.Events {
+		if s, ok := scalingOf(e.Message); ok && e.Last > newest {
+			newest, zero = e.Last, s.to == 0
+		}
+	}
+	return zero
 }
 
 func isStopping(pod *Pod) bool {

@@ -5,6 +5,8 @@ package rollout_test
 import (
 	"path/filepath"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
 )
 
 // firstRollout has two pods of a new Deployment.
@@ -144,6 +146,46 @@ var stories = map[string]story{
 	"a pull that succeeds late":               latePull(),
 	"records that kubelets dropped":           dropped(),
 	"a probe that failed at first":            probes(),
+	"two Jobs of a CronJob":                   jobs(),
+}
+
+// jobs has a Job that ended without Killing, and the next one.
+func jobs() (s story) {
+	for i, name := range []string{"report-1", "report-2"} {
+		at := []string{"0s", "1m0s"}[i]
+		top := object{kind: "CronJob", name: "report", uid: "uid-report", workload: "CronJob/report"}
+		s.add(occurrence{at: at, about: top, reason: "SuccessfulCreate", message: "Created job " + name})
+		s.add(startOf(at, object{kind: "Pod", name: name + "-x", uid: name, workload: "CronJob/report", chain: []string{"job.batch/" + name, "cronjob.batch/report"}})...)
+	}
+	return s
+}
+
+// TestSettled: a rollout that is complete and has no old pods left waits no longer.
+func TestSettled(t *testing.T) {
+	t.Parallel()
+	const first, second = "replicaset.apps/shop-aaa", "replicaset.apps/shop-bbb"
+	before := join(firstRollout("0s"), secondRollout())
+	for name, c := range map[string]struct {
+		story    story
+		revision string
+		settled  bool
+	}{
+		"a first rollout":                   {firstRollout("0s"), first, true},
+		"one of two pods":                   {firstRollout("0s")[:7], first, false},
+		"an update":                         {before, second, true},
+		"an update whose old pods go on":    {before[:len(before)-2], second, false},
+		"a scale-down without Killing":      {before[:len(before)-1], second, true},
+		"a pull that fails":                 {join(firstRollout("0s"), failedPull()), second, false},
+		"a Job after another one":           {jobs(), "job.batch/report-2", true},
+		"only the end of pods, not a start": {secondRollout(), first, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, w := range modelOf(c.story).Workloads {
+				assert.Equal(t, c.settled, w.Spans(c.revision, late).Settled)
+			}
+		})
+	}
 }
 
 func TestStories(t *testing.T) {
