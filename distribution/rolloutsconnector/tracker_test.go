@@ -183,6 +183,7 @@ func records(name string, at time.Time, reasons ...string) plog.Logs {
 		record.Body().SetStr(reason)
 		record.Attributes().PutStr("k8s.event.uid", name+reason)
 		record.Attributes().PutStr("k8s.event.reason", reason)
+		record.Attributes().PutStr("k8s.event.type", map[bool]string{true: "Warning", false: "Normal"}[reason == "BackOff"])
 	}
 	return logs
 }
@@ -215,6 +216,21 @@ func TestIncompleteRolloutIsDeliveredAfterTheIdleTimeout(t *testing.T) {
 		require.Len(t, p.requests, 2)
 		assert.Contains(t, p.spans(), "rollout deployment/shop complete")
 		assert.Equal(t, rootOf(p.requests[0]), rootOf(p.requests[1]), "the same ids")
+		p.stop(t)
+	})
+}
+
+// TestRepeatThatCompletesARollout: a container that starts again does not wait for idle_timeout.
+func TestRepeatThatCompletesARollout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, nil, nil)
+		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), "Started")))
+		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now().Add(time.Second), "BackOff")))
+		time.Sleep(time.Minute)
+		assert.Empty(t, p.spans())
+		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), "Started")))
+		time.Sleep(12 * time.Second)
+		assert.Equal(t, []string{"rollout deployment/shop complete", "pod shop-a-1", "start app", "restart app"}, p.spans())
 		p.stop(t)
 	})
 }

@@ -145,8 +145,8 @@ func (tr trace) requireTimes(t *testing.T, pod corev1.Pod) {
 	}
 }
 
-// near allows for two times that were both rounded down.
+// near allows for two times that were both rounded down to seconds.
 func near(t *testing.T, expected time.Time, actual pcommon.Timestamp, what string, args ...any) {
 	t.Helper()
-	assert.WithinDuration(t, expected, actual.AsTime(), 2*time.Second-time.Millisecond, append([]any{what}, args...)...)
+	assert.WithinDuration(t, expected, actual.AsTime().Truncate(time.Second), time.Second, append([]any{what}, args...)...)
 }

@@ -147,6 +147,7 @@ var stories = map[string]story{
 	"records that kubelets dropped":           dropped(),
 	"a probe that failed at first":            probes(),
 	"two Jobs of a CronJob":                   jobs(),
+	"a recovery whose beginning is not known": crashAndRecovery()[7:],
 }
 
 // jobs has a Job that ended without Killing, and the next one.
