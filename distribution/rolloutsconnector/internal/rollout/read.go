@@ -5,6 +5,7 @@ package rollout
 import (
 	"cmp"
 	"encoding/hex"
+	"strconv"
 	"strings"
 	"time"
 
@@ -105,15 +106,27 @@ func (s *subject) read(m *Model, record plog.LogRecord) bool {
 	if uid == "" || e.Last == 0 {
 		return false
 	}
+	if isCombined(record) && !e.Warning {
+		// Each occurrence has another message, so it is an Event of its own.
+		uid, e.First, e.Count = uid+"-"+strconv.FormatInt(e.Count, 10), e.Last, 1
+	}
 	if s.pod != "" {
 		return s.readPod(m, record, uid, e)
 	}
 	return s.readOwner(m, record, uid, e)
 }
 
+// combined begins the messages of an Event that stands for others with the same reason: from the tenth
+// message within ten minutes on, a controller writes all of them into one Event.
+const combined = "(combined from similar events): "
+
+func isCombined(record plog.LogRecord) bool {
+	return strings.HasPrefix(record.Body().AsString(), combined)
+}
+
 func eventOf(record plog.LogRecord) Event {
 	attributes := record.Attributes()
-	message := cut(record.Body().AsString())
+	message := cut(strings.TrimPrefix(record.Body().AsString(), combined))
 	reason := text(attributes, "k8s.event.reason")
 	kind := kindOf(reason, message)
 	e := Event{

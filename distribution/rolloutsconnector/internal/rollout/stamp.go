@@ -3,6 +3,8 @@
 package rollout
 
 import (
+	"strings"
+
 	"go.opentelemetry.io/collector/pdata/plog"
 )
 
@@ -34,7 +36,7 @@ func (m *Model) Stamp(logs plog.Logs) {
 
 func (s *subject) stamp(w *Workload, h history, record plog.LogRecord) {
 	revision := s.revision
-	if scaling, ok := scalingOf(record.Body().AsString()); ok && revision == "" {
+	if scaling, ok := scalingOf(strings.TrimPrefix(record.Body().AsString(), combined)); ok && revision == "" {
 		revision = "replicaset.apps/" + scaling.replicaSet
 	}
 	r := w.Revisions[revision]

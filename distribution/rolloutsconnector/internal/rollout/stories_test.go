@@ -41,6 +41,17 @@ func rollback() (s story) {
 	return s
 }
 
+// combinedRollback is a rollback of a Deployment that was updated often: its controller writes
+// different messages into one Event.
+func combinedRollback() (s story) {
+	for i, o := range []occurrence{scale("20m0s", "shop-aaa", 0, 2), scale("20m6s", "shop-bbb", 2, 0)} {
+		o.message = "(combined from similar events): " + o.message
+		o.event, o.count, o.since = "combined", int64(i+7), "10m0s"
+		s.add(o)
+	}
+	return join(s, rollback()[1:])
+}
+
 // scaleUp adds a pod to the first revision, long after its rollout.
 func scaleUp() (s story) {
 	s.add(scale("30m0s", "shop-aaa", 2, 3), create("30m0s", "shop-aaa-5"))
@@ -137,6 +148,7 @@ var stories = map[string]story{
 	"a first rollout":                         firstRollout("0s"),
 	"an update":                               join(firstRollout("0s"), secondRollout()),
 	"a rollback is another trace":             join(firstRollout("0s"), secondRollout(), rollback()),
+	"a rollback in a combined Event":          join(firstRollout("0s"), secondRollout(), combinedRollback()),
 	"a scale-up joins the current trace":      join(firstRollout("0s"), secondRollout(), rollback(), scaleUp()),
 	"from zero again joins the current trace": join(firstRollout("0s"), fromZero()),
 	"an update whose old pods are not known":  secondRollout(),
