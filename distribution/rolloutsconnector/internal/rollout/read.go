@@ -166,7 +166,7 @@ func (s *subject) readPod(m *Model, record plog.LogRecord, uid string, e Event) 
 	}
 	field := text(record.Attributes(), "k8s.object.fieldpath")
 	e.Container, e.Init = text(s.attributes, "k8s.container.name"), strings.HasPrefix(field, "spec.initContainers")
-	if !e.Warning && e.kind() != reasonPulled && e.Reason != reasonPulling {
+	if !e.Warning && !hasText[e.kind()] {
 		e.Message = ""
 	}
 	r := s.in(m).revision(s.revision)
