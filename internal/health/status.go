@@ -68,6 +68,18 @@ func (s *Status) Starting(namespaces []string) {
 	s.reportLocked()
 }
 
+// Unanswered returns which of the namespaces' streams have not been answered yet.
+func (s *Status) Unanswered(namespaces []string) (waiting []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, namespace := range namespaces {
+		if s.failing[streamOf(namespace)].cause == starting {
+			waiting = append(waiting, namespace)
+		}
+	}
+	return waiting
+}
+
 // Answered implements watch.Observer. An answer does not end a failure: a stream may break again
 // before its list is complete.
 func (s *Status) Answered(namespace string) {
