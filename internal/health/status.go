@@ -184,11 +184,11 @@ func (s *Status) eventLocked() *componentstatus.Event {
 	if len(s.failing) == 0 {
 		return componentstatus.NewEvent(componentstatus.StatusOK)
 	}
-	var errs error
+	errs := make([]error, 0, len(s.failing)) // Not joined one by one: each start has one for each namespace.
 	for _, f := range s.failing {
-		errs = errors.Join(errs, f.err)
+		errs = append(errs, f.err)
 	}
-	return componentstatus.NewRecoverableErrorEvent(errs)
+	return componentstatus.NewRecoverableErrorEvent(errors.Join(errs...))
 }
 
 // explain adds the fix to an error of the API server.
