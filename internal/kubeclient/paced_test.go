@@ -149,7 +149,7 @@ func TestReconnectEndsTheConnectionsOfAllRequests(t *testing.T) {
 	var servers [2]*httptest.Server
 	for i := range servers {
 		servers[i] = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			fmt.Fprint(w, i)
+			_, _ = fmt.Fprint(w, i)
 		}))
 		servers[i].EnableHTTP2 = true
 		servers[i].StartTLS()
