@@ -90,3 +90,26 @@ func TestAnOutboxThatThePipelineRejectsIsNoFailureOfTheAPIServer(t *testing.T) {
 		assert.False(t, second.Host.Fails())
 	})
 }
+
+// A startup probe must not succeed because the backend has taken what a checkpoint kept for it.
+func TestAfterTheOutboxTheStatusSaysThatTheAPIServerHasNotAnswered(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := harness.NewDisk()
+		first := harness.Launch(t, api, harness.Options{Config: "start_at: beginning", Disk: on})
+		harness.Settle()
+		first.Logs.Reject(errors.New("full"))
+		api.Put(harness.Event("one", 1))
+		harness.Settle()
+		first.Stop()
+
+		pass := dropPackets(t)
+		second := harness.Launch(t, api, harness.Options{Config: "start_at: beginning", Disk: on})
+		time.Sleep(5 * time.Second)
+		assert.Equal(t, []string{"one+1"}, second.Logs.Names(), "the outbox is delivered")
+		_, text := second.Host.Status()
+		assert.Contains(t, text, health.ErrNotWatched.Error())
+		pass()
+		time.Sleep(time.Minute)
+		assert.False(t, second.Host.Fails())
+	})
+}

@@ -39,9 +39,11 @@ func NewFactory() confmap.ProviderFactory {
 	})
 }
 
-// newProvider returns a provider that uses no proxy: the address is in the cluster.
+// newProvider returns a provider that uses no proxy: the address is in the cluster. Each request has a
+// connection of its own, so that a Service can choose another pod.
 func newProvider(timeout, pause time.Duration) *provider {
-	return &provider{timeout: timeout, pause: pause, client: &http.Client{Transport: &http.Transport{}, Timeout: 5 * time.Second}}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Second}
+	return &provider{timeout: timeout, pause: pause, client: client}
 }
 
 // Retrieve returns an empty configuration if the Collector is healthy. A Service that was just made

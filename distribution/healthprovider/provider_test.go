@@ -4,6 +4,7 @@ package healthprovider
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -67,6 +68,25 @@ func TestAHealthyCollectorChangesNothing(t *testing.T) {
 func TestACollectorThatIsNotHealthy(t *testing.T) {
 	_, err := resolve(t, serve(t, http.StatusInternalServerError), 50*time.Millisecond)
 	assert.ErrorContains(t, err, "is not healthy: 500 Internal Server Error: bind a ClusterRole")
+}
+
+// A Service sends each connection to one of its pods.
+func TestAnotherPodIsHealthy(t *testing.T) {
+	var connections atomic.Int32
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if connections.Load() == 1 {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	}))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	server.Start()
+	t.Cleanup(server.Close)
+	_, err := resolve(t, server.Listener.Addr().String(), 5*time.Second)
+	assert.NoError(t, err)
 }
 
 func TestNobodyAnswers(t *testing.T) {

@@ -68,6 +68,18 @@ func (s *Status) Starting(namespaces []string) {
 	s.reportLocked()
 }
 
+// Unanswered returns which of the namespaces' streams have not been answered yet.
+func (s *Status) Unanswered(namespaces []string) (waiting []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, namespace := range namespaces {
+		if s.failing[streamOf(namespace)].cause == starting {
+			waiting = append(waiting, namespace)
+		}
+	}
+	return waiting
+}
+
 // Answered implements watch.Observer. An answer does not end a failure: a stream may break again
 // before its list is complete.
 func (s *Status) Answered(namespace string) {
@@ -172,11 +184,11 @@ func (s *Status) eventLocked() *componentstatus.Event {
 	if len(s.failing) == 0 {
 		return componentstatus.NewEvent(componentstatus.StatusOK)
 	}
-	var errs error
+	errs := make([]error, 0, len(s.failing)) // Not joined one by one: each start has one for each namespace.
 	for _, f := range s.failing {
-		errs = errors.Join(errs, f.err)
+		errs = append(errs, f.err)
 	}
-	return componentstatus.NewRecoverableErrorEvent(errs)
+	return componentstatus.NewRecoverableErrorEvent(errors.Join(errs...))
 }
 
 // explain adds the fix to an error of the API server.

@@ -9,7 +9,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
+	"go.opentelemetry.io/collector/receiver/receivertest"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/health"
+	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
 	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
 	"github.com/kubeevents/kubeeventsreceiver/test/harness"
 )
@@ -28,6 +34,26 @@ func TestAClusterThatDoesNotAnswerWhichOneItIsIsReported(t *testing.T) {
 		assert.False(t, p.Host.Fails())
 	})
 }
+
+// The cost of the status, and of its text, must not grow with the square of the namespaces.
+func TestTheStatusOfManyNamespacesIsFlat(t *testing.T) {
+	observer, err := health.New(receivertest.NewNopSettings(metadata.Type))
+	require.NoError(t, err)
+	var last lastEvent
+	observer.AddHost(&last)
+	observer.Starting([]string{"a", "b", "c"})
+	joined, ok := last.Err().(interface{ Unwrap() []error })
+	require.True(t, ok)
+	assert.Len(t, joined.Unwrap(), 3)
+}
+
+// lastEvent is a host that keeps the last status.
+type lastEvent struct {
+	component.Host
+	*componentstatus.Event
+}
+
+func (l *lastEvent) Report(event *componentstatus.Event) { l.Event = event }
 
 // The status of a process that was deposed while it delivered the outbox.
 func TestALeaderThatIsDeposedWhileItDeliversTheOutboxReportsNoPipeline(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
 const (
@@ -60,6 +62,12 @@ func (s *separated) RoundTrip(request *http.Request) (*http.Response, error) {
 		return s.watches.RoundTrip(request)
 	}
 	return s.others.RoundTrip(request)
+}
+
+// CloseIdleConnections implements what http.Client looks for.
+func (s *separated) CloseIdleConnections() {
+	utilnet.CloseIdleConnectionsFor(s.watches)
+	utilnet.CloseIdleConnectionsFor(s.others)
 }
 
 // pacedConn is read by one goroutine at a time, as HTTP does.

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
 	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 )
@@ -37,6 +38,9 @@ func (s *session) runHistory(stop, drain context.Context) (isRestored bool) {
 	last := s.loop(stop, drain)
 	s.history.End()
 	streams.Wait()
+	if stop.Err() == nil {
+		kubeclient.Reconnect(s.process.Client) // All requests go to the cluster that answers now.
+	}
 	defer s.intake.discard()
 	if isRestored = stop.Err() == nil && !s.isReplaced() && s.isSameCluster(stop, drain); isRestored {
 		s.memory.ForgetVersions()

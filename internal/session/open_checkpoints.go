@@ -45,11 +45,15 @@ func (p *Process) openCheckpoints(stop, drain context.Context) *session {
 	if p.Leadership.IsElected() || len(loaded.Outbox) > 0 {
 		c.begin(t, len(loaded.Outbox) > 0)
 	}
+	unanswered := p.Health.Unanswered(p.Streams)
 	if len(loaded.Outbox) > 0 {
 		p.forgetStreams() // They wait for the pipeline: its outage must not look like that of the API server.
 	}
 	if !s.pipeline.deliverOutbox(t, loaded) {
 		return s.abandon()
+	}
+	if len(loaded.Outbox) > 0 && len(unanswered) > 0 {
+		p.Health.Starting(unanswered) // Now they wait for the API server again.
 	}
 	if !p.askCluster(stop, func() {}) {
 		reached.State("the outbox is delivered and the term ends before the cluster answers")
