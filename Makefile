@@ -217,6 +217,10 @@ simulate: $(SIMULATION) ## Run the receiver in SEEDS=10000 simulated environment
 mutants: ## Put deliberate faults into the receiver, check that the simulation or a test finds each, and write docs/testing.md
 	@go run ./test/simulation/mutants $(or $(MUTANTS_FLAGS),-write docs/testing.md)
 
+.PHONY: generated-mutants
+generated-mutants: ## Put faults into the receiver's core that a program makes, list those that nothing finds, and write docs/testing.md
+	@go run ./test/simulation/mutants -generated 60 -seeds 100 $(or $(MUTANTS_FLAGS),-write docs/testing.md)
+
 .PHONY: comparison
 comparison: $(COMPARISON) ## Build the Collector with contrib's k8s_events for the benchmarks: build/comparison/otelcol
 
@@ -261,6 +265,7 @@ RENDER_MANIFESTS := $(call render,default,kube-events) && $(call render,ha,kube-
 .PHONY: generate
 generate: $(MDATAGEN) $(OCB) manifests ## Generate documentation.md and internal/metadata from metadata.yaml, the dashboards, deploy/manifests, and distribution/otelcol
 	PATH="$(CURDIR)/build/tools:$$PATH" go generate ./...
+	cd distribution && PATH="$(CURDIR)/build/tools:$$PATH" go generate ./...
 	$(GENERATE_OTELCOL)
 	cd tools && go generate ./...
 
@@ -279,6 +284,7 @@ check-generated: $(MDATAGEN) $(OCB) $(HELM) $(HELM_DOCS) ## Fail if generated fi
 		if [ -e "$$file" ]; then mkdir -p "build/regenerated/$$(dirname "$$file")" && cp "$$file" "build/regenerated/$$file"; fi; \
 	done
 	@cd build/regenerated && PATH="$(CURDIR)/build/tools:$$PATH" go generate ./...
+	@cd build/regenerated/distribution && PATH="$(CURDIR)/build/tools:$$PATH" go generate ./...
 	@cd build/regenerated/tools && go generate ./...
 	@cd build/regenerated && $(RENDER_MANIFESTS)
 	@cd build/regenerated && $(GENERATE_OTELCOL)

@@ -105,6 +105,28 @@ func TestALargeNamespace(t *testing.T) {
 	}
 }
 
+// Of a large namespace, one pod after the other is needed, until a list is worth it for those that
+// will be needed later. Its 10 pages take 3 s, longer than callers wait.
+func TestAListForLaterHoldsNobodyUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		api.Delay = 300 * time.Millisecond
+		pods := crowd(api, "shop", 5000)
+		r := inMemory(t, api, resolver.Config{})
+		for i := range 700 {
+			last := len(pods) - i
+			requireComplete(t, r.Resolve(t.Context(), pods[last-1:last]))
+		}
+		pages := 0
+		for _, path := range api.Seen() {
+			if strings.HasSuffix(path, "/pods?list") {
+				pages++
+			}
+		}
+		require.GreaterOrEqual(t, pages, 10, "a list was read")
+	})
+}
+
 // withCustomOwners puts pods whose owners are custom resources.
 func withCustomOwners(api *apitest.Objects, n int) (pods []resolver.Reference, paths []string) {
 	api.Serve("example.com/v1", "Thing", "things", true, "get")

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -63,6 +64,25 @@ func TestWhileManyNewObjectsComeTheyAreWatched(t *testing.T) {
 	r.Resolve(t.Context(), pods)
 	require.Empty(t, slices.DeleteFunc(api.Seen(), func(path string) bool { return !strings.Contains(path, "/pods") }),
 		"watched objects are not requested, in any namespace")
+}
+
+// A watch has every change of every pod, which costs more than it saves once few new ones come.
+func TestAWatchEndsWhenFewNewObjectsCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		r := inMemory(t, api, resolver.Config{})
+		storm(t, api, r, "shop", "bank")
+		synctest.Wait()
+		require.Equal(t, 1, api.Watchers())
+		for number := range 30 {
+			newPod(api, "shop", 1000+number)
+			newPod(api, "shop", 2000+number)
+			time.Sleep(time.Second)
+		}
+		require.Equal(t, 1, api.Watchers(), "two a second are many")
+		time.Sleep(30 * time.Second)
+		require.Zero(t, api.Watchers())
+	})
 }
 
 // Some events of a pod come after it is deleted.

@@ -45,7 +45,7 @@ func serve(t *testing.T, codes ...int) (address string) {
 			return
 		}
 		w.WriteHeader(codes[min(int(requests.Add(1)), len(codes))-1])
-		fmt.Fprint(w, "bind a ClusterRole")
+		_, _ = fmt.Fprint(w, "bind a ClusterRole")
 	}))
 	t.Cleanup(server.Close)
 	return strings.TrimPrefix(server.URL, "http://")

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/receiver"
 	otelconftelemetry "go.opentelemetry.io/collector/service/telemetry/otelconftelemetry"
+	rolloutsconnector "github.com/kubeevents/kubeeventsreceiver/distribution/rolloutsconnector"
 	pageexporter "github.com/kubeevents/kubeeventsreceiver/distribution/pageexporter"
 	debugexporter "go.opentelemetry.io/collector/exporter/debugexporter"
 	nopexporter "go.opentelemetry.io/collector/exporter/nopexporter"
@@ -138,11 +139,13 @@ func components() (otelcol.Factories, error) {
 	})
 
 	factories.Connectors, err = otelcol.MakeFactoryMap[connector.Factory](
+		rolloutsconnector.NewFactory(),
 	)
 	if err != nil {
 		return otelcol.Factories{}, err
 	}
 	factories.ConnectorModules = makeModulesMap(factories.Connectors, map[component.Type]string{
+		rolloutsconnector.NewFactory().Type(): "github.com/kubeevents/kubeeventsreceiver/distribution v0.0.0",
 	})
 
 	return factories, nil

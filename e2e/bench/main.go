@@ -67,6 +67,8 @@ func parse(arguments []string) (*options, []scenario, error) {
 	o.playback = fullPlayback
 	o.cold = fullCold
 	o.hanging = fullHanging
+	o.clusters = fullClusters
+	o.listing = fullListing
 	o.curves = fullCurves
 	o.curves.addFlags(flags)
 	o.backend = fullBackend

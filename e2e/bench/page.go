@@ -131,8 +131,10 @@ type view struct {
 	Sections []section
 	Missing  []string // scenarios without a result
 	Everyday []string // rows of the table of usual rates
-	Unmet    []unmet  // the goals that were not met
-	Goals    int      // how many goals there are
+	// LosesNothing reports whether no record was lost at any rate.
+	LosesNothing bool
+	Unmet        []unmet // the goals that were not met
+	Goals        int     // how many goals there are
 }
 
 // usual are the rates of most clusters.
@@ -214,7 +216,7 @@ func render(results map[string]result) ([]byte, error) {
 		v.Sections, v.Versions = append(v.Sections, section{s.name, r}), r.Versions
 		v.countGoals(section{s.name, r})
 		if s.name == curvesScenario.name {
-			v.Everyday = everyday(r)
+			v.Everyday, v.LosesNothing = everyday(r), slices.Contains(section{s.name, r}.Zeros(), capitalized(lost))
 		}
 		if first == "" || r.Date < first {
 			first = r.Date

@@ -173,3 +173,24 @@ func TestSizes(t *testing.T) {
 	assert.Error(t, s.Set("10,0"))
 	assert.Error(t, s.Set("many"))
 }
+
+func TestClusters(t *testing.T) {
+	t.Parallel()
+	b, _ := playbackLab(t)
+	b.clusters = clusters{healthy: 2, broken: 3, live: 50, perSecond: 20, length: time.Second, slow: time.Second}
+	v, err := b.clustersOnce(t.Context(), b.clusters.broken)
+	require.NoError(t, err)
+	assert.Zero(t, v[clustersKilled])
+	assert.Positive(t, v[latencyTail])
+}
+
+func TestListing(t *testing.T) {
+	t.Parallel()
+	b, _ := playbackLab(t)
+	b.listing = 700 // More than a page.
+	for _, unstreamed := range []bool{false, true} {
+		v, err := b.listOnce(t.Context(), unstreamed)
+		require.NoError(t, err)
+		assert.Positive(t, v[peakRSS])
+	}
+}

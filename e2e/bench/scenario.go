@@ -27,12 +27,14 @@ var scenarios = []scenario{
 	loadScenario,
 	killScenario,
 	startScenario,
+	listingScenario,
 	replayScenario,
 	backendScenario,
 	growthScenario,
 	stormScenario,
 	namespacesScenario,
 	hangingScenario,
+	clustersScenario,
 	idleScenario,
 }
 
@@ -164,6 +166,8 @@ type benchmark struct {
 	profiles     string // a directory for profiles; empty: none are wanted
 	playback     playback
 	cold         cold
+	clusters     clusters
+	listing      int // events that exist in the scenario listing
 	hanging      hanging
 	kills        kills
 	curves       curves

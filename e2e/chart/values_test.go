@@ -44,6 +44,8 @@ func TestWrongValues(t *testing.T) {
 		expected []string
 	}{
 		"no destination":                       {nil, []string{"nothing receives the events: set otlp.endpoint", "page.enabled=true"}},
+		"rollouts without a backend":           {[]string{"page.enabled=true", "rollouts.enabled=true"}, []string{"rollouts.enabled has no backend for traces", "set rollouts.endpoint"}},
+		"a time without a unit":                {[]string{endpoint, "rollouts.idleTimeout=5"}, []string{"'/rollouts/idleTimeout'"}},
 		"an unknown value":                     {[]string{endpoint, "replicaCount=3"}, []string{"'replicaCount' not allowed"}},
 		"an unknown value of a group":          {[]string{"otlp.url=http://gateway:4318"}, []string{"'/otlp'", "'url' not allowed"}},
 		"an endpoint without a scheme":         {[]string{"otlp.endpoint=gateway:4318"}, []string{"'/otlp/endpoint'", "'gateway:4318'", "https?://"}},

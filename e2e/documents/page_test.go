@@ -20,7 +20,7 @@ import (
 // have tests of their own.
 var pages = []string{
 	"docs/configuration.md", "docs/faq.md", "docs/migrate.md", "docs/owners.md", "docs/rbac.md", "docs/reliability.md",
-	"docs/sizing.md", "docs/troubleshooting.md",
+	"docs/rollouts.md", "docs/sizing.md", "docs/troubleshooting.md",
 }
 
 // readme has commands that need a registry, kind or a release of the chart. Tests in e2e/chart and

@@ -84,7 +84,7 @@ func TestSeverity(t *testing.T) {
 type facts = map[string]any
 
 func factsOf(record harness.Record) facts {
-	return withPrefix(record.Attributes, "pull.", "scheduling.", "probe.", "scaling.")
+	return withPrefix(record.Attributes, "pull.", "scheduling.", "probe.", "scaling.", "resize.")
 }
 
 // TestFacts: of the messages that the scheduler and the controllers of this version write.

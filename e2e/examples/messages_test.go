@@ -79,4 +79,23 @@ var recordedMessages = map[string]recordedMessage{
 		"ScalingReplicaSet", "Scaled up replica set shop-5d4f8c7b9 from 0 to 3",
 		facts{"scaling.replica_set": "shop-5d4f8c7b9", "scaling.from": int64(0), "scaling.to": int64(3)},
 	},
+	"1.36, a resize that is complete": {
+		"ResizeCompleted", `Pod resize completed: {"containers":[{"name":"shop","resources":{"requests":{"cpu":"2"}}}],"generation":3}`,
+		facts{"resize.generation": int64(3), "resize.containers": []any{
+			map[string]any{"name": "shop", "resources": map[string]any{"requests": map[string]any{"cpu": "2"}}},
+		}},
+	},
+	"1.36, a resize that does not fit": {
+		"ResizeInfeasible", `Pod resize Infeasible: {"containers":[{"name":"shop","resources":{}}],"generation":4,"error":"Node didn't have enough capacity: cpu, requested: 100000, capacity: 2000"}`,
+		facts{
+			"resize.generation": int64(4), "resize.error": "Node didn't have enough capacity: cpu, requested: 100000, capacity: 2000",
+			"resize.containers": []any{map[string]any{"name": "shop", "resources": map[string]any{}}},
+		},
+	},
+	"a resize without its resources": {
+		"ResizeStarted", "Pod resize started", facts{},
+	},
+	"a resize whose text is cut off": {
+		"ResizeStarted", `Pod resize started: {"containers":[{"name":"shop}`, facts{},
+	},
 }

@@ -48,6 +48,7 @@ func writeReport(t *testing.T, path, store string, rows []row) {
 		"{{table}}", tableOf(store, rows, old),
 		"{{kine}}", sectionOf(t, path, "kine"),
 		"{{mutants}}", sectionOf(t, path, "mutants"),
+		"{{generated}}", sectionOf(t, path, "generated"),
 		"{{cluster}}", sectionOf(t, path, "cluster"),
 		"{{soak}}", sectionOf(t, path, "soak"),
 	).Replace(promised)

@@ -77,6 +77,17 @@ func answer(w http.ResponseWriter, e encoding, document runtime.Object) {
 	_, _ = w.Write(e.encode(document))
 }
 
+// invalid answers as a server that does not know an option.
+func invalid(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusUnprocessableEntity)
+	_ = json.NewEncoder(w).Encode(metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+		Status:   metav1.StatusFailure, Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
+		Message: r.URL.RawQuery + " is invalid",
+	})
+}
+
 // notFound answers as an API server does for an object that is not there.
 func notFound(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")

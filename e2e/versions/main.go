@@ -20,6 +20,8 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -49,10 +51,37 @@ func run(arguments []string) error {
 	if err != nil {
 		return err
 	}
-	p := page{Commit: commit, Date: time.Now().UTC().Format(time.DateOnly)}
-	errs := p.testAll(ctx, flags.Args())
-	return errors.Join(errs, p.write(*file))
+	var p page
+	errs := p.testAll(ctx, commit, flags.Args())
+	pinned, err := pinned("..")
+	p.Untested = slices.DeleteFunc(pinned, func(version string) bool {
+		return slices.ContainsFunc(p.Results, func(r result) bool { return r.Kubernetes == version })
+	})
+	return errors.Join(errs, err, p.write(*file))
 }
+
+// pinned returns the versions of Kubernetes that the repository pins, the newest first, and then the
+// oldest and those after it.
+func pinned(repository string) (versions []string, err error) {
+	modules, err := filepath.Glob(filepath.Join(repository, "tools", "kubernetes*", "go.mod"))
+	if err != nil {
+		return nil, err
+	}
+	for _, module := range modules {
+		text, err := os.ReadFile(module)
+		if err != nil {
+			return nil, err
+		}
+		found := kubernetesVersion.FindSubmatch(text)
+		if found == nil {
+			return nil, fmt.Errorf("%s pins no version of k8s.io/kubernetes", module)
+		}
+		versions = append(versions, string(found[1]))
+	}
+	return versions, nil
+}
+
+var kubernetesVersion = regexp.MustCompile(`(?m)^\tk8s\.io/kubernetes v(\S+)`)
 
 // commit returns the commit of the checkout, which must have no changes: the page names the commit
 // that was tested.
@@ -65,11 +94,12 @@ func commit(ctx context.Context) (string, error) {
 }
 
 // testAll tests against all control planes. After one that does not work, it goes on with the next.
-func (p *page) testAll(ctx context.Context, directories []string) error {
+func (p *page) testAll(ctx context.Context, commit string, directories []string) error {
 	var errs []error
 	for _, directory := range directories {
 		r, err := test(ctx, directory)
 		if err == nil {
+			r.Commit, r.Date = commit, time.Now().UTC().Format(time.DateOnly)
 			p.Results = append(p.Results, r)
 			err = r.failure()
 		}

@@ -19,8 +19,8 @@ var pageTemplate = template.Must(template.New("compatibility.md").Parse(pageText
 
 // page is docs/compatibility.md.
 type page struct {
-	Commit, Date string
-	Results      []result // the oldest version first
+	Results  []result // the oldest version first
+	Untested []string // versions that are pinned, but have no result
 
 	// What follows is derived from the results.
 	Oldest, Newest string

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,19 +22,19 @@ var update = flag.Bool("update", false, "write the golden file")
 
 func TestPage(t *testing.T) {
 	older := result{
-		Kubernetes: "1.9.11",
-		Features:   map[string]bool{features.StreamingLists.Name: false, features.Metadata.Name: true},
-		Tests:      counts{Passed: 23, Failed: 1, Skipped: 2},
-		Failed:     []string{"TestA/one case"}, Skipped: []string{"TestB", "TestC"},
+		Kubernetes: "1.9.11", Commit: "0123456789", Date: "2026-01-02",
+		Features: map[string]bool{features.StreamingLists.Name: false, features.Metadata.Name: true},
+		Tests:    counts{Passed: 23, Failed: 1, Skipped: 2},
+		Failed:   []string{"TestA/one case"}, Skipped: []string{"TestB", "TestC"},
 	}
 	newer := result{
-		Kubernetes: "1.10.0",
-		Features:   map[string]bool{features.StreamingLists.Name: true, features.Metadata.Name: true},
-		Tests:      counts{Passed: 26}, Repeated: []string{"TestD"},
+		Kubernetes: "1.10.0", Commit: "9876543210", Date: "2026-01-03",
+		Features: map[string]bool{features.StreamingLists.Name: true, features.Metadata.Name: true},
+		Tests:    counts{Passed: 26}, Repeated: []string{"TestD"},
 	}
 	onKine := newer
 	onKine.Store, onKine.Repeated = "kine v0.2.0", nil
-	p := page{Commit: "0123456789", Date: "2026-01-02", Results: []result{older, newer, onKine}}
+	p := page{Results: []result{older, newer, onKine}, Untested: []string{"1.9.12", "1.9.13"}}
 	file := filepath.Join(t.TempDir(), "compatibility.md")
 	require.NoError(t, p.write(file))
 
@@ -51,19 +52,38 @@ func TestPage(t *testing.T) {
 	assert.ErrorContains(t, empty.write(file), "no results")
 }
 
+// TestThePageHasTheTextOfItsTemplate in both directions, so that the next run drops nothing.
+func TestThePageHasTheTextOfItsTemplate(t *testing.T) {
+	written := harness.Read(t, "docs", "compatibility.md")
+	action := regexp.MustCompile(`\{\{.*?\}\}`)
+	var patterns []*regexp.Regexp
+	for line := range strings.Lines(pageText) {
+		line = strings.TrimSpace(line)
+		if !action.MatchString(line) {
+			assert.Contains(t, written, line)
+		}
+		parts := action.Split(line, -1)
+		for i, part := range parts {
+			parts[i] = regexp.QuoteMeta(part)
+		}
+		patterns = append(patterns, regexp.MustCompile("^"+strings.Join(parts, ".*")+"$"))
+	}
+	for line := range strings.Lines(written) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "|") || line == "" {
+			continue
+		}
+		assert.True(t, slices.ContainsFunc(patterns, func(p *regexp.Regexp) bool {
+			return strings.Trim(p.String(), "^.*$") != "" && p.MatchString(line)
+		}), "the template lacks: %s", line)
+	}
+}
+
 // TestThePageIsOfThePinnedVersions: a new oldest or newest version, which CI runs, is tested before
 // it is pinned.
 func TestThePageIsOfThePinnedVersions(t *testing.T) {
-	modules, err := filepath.Glob(harness.InRepository("tools", "kubernetes*", "go.mod"))
+	pinned, err := pinned(harness.InRepository())
 	require.NoError(t, err)
-	var pinned []string
-	for _, module := range modules {
-		text, err := os.ReadFile(module)
-		require.NoError(t, err)
-		found := regexp.MustCompile(`(?m)^\tk8s\.io/kubernetes v(\S+)`).FindSubmatch(text)
-		require.NotNil(t, found, module)
-		pinned = append(pinned, string(found[1]))
-	}
 	row := regexp.MustCompile(`(?m)^\| \|(.*)\|$`).FindStringSubmatch(harness.Read(t, "docs", "compatibility.md"))
 	require.NotNil(t, row)
 	var tested []string

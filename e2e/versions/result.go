@@ -12,6 +12,8 @@ import (
 // result is what was found out about one version of Kubernetes.
 type result struct {
 	Kubernetes string
+	Commit     string          // that was tested
+	Date       string          // of the test
 	Store      string          // what keeps the cluster's data, if it is not etcd
 	Features   map[string]bool // by their names
 	Tests      counts

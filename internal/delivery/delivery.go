@@ -138,10 +138,7 @@ func (d *Deliverer) Deliver(stop, drain context.Context, request Request) Outcom
 		d.drop(a.pending, a.err, false)
 		return Dropped
 	}
-	if err != nil {
-		outcome = Stopped
-	}
-	if outcome == Stopped {
+	if outcome == Stopped { // If stop ends between attempts, this is the outcome of the last one.
 		a.stopped()
 	}
 	return outcome

@@ -130,3 +130,26 @@ func TestChangedEndsAtTheBeginningAndAtTheEndOfATerm(t *testing.T) {
 		}
 	}
 }
+
+func TestAStartWithoutANewTermIsIgnored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLeadership(15*time.Second, 10*time.Second)
+		l.Stopped() // The elector stops although this process never led.
+		ended, end := context.WithCancel(t.Context())
+		end()
+		l.Started(ended)
+		assert.False(t, l.Leads(), "its context has ended")
+
+		first, endFirst := context.WithCancel(t.Context())
+		defer endFirst()
+		second, endSecond := context.WithCancel(t.Context())
+		l.Started(first)
+		l.Started(second)
+		endSecond()
+		synctest.Wait()
+		assert.True(t, l.Leads(), "the first term goes on")
+		endFirst()
+		synctest.Wait()
+		assert.False(t, l.Leads())
+	})
+}

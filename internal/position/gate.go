@@ -30,25 +30,25 @@ const (
 	flushFor = 3 * time.Second
 )
 
-// GateSettings are the settings of a Gate. Callers must set all of them. Its functions are called
-// by the goroutine that calls the Gate.
-type GateSettings struct {
-	Leadership *leadership.Leadership
-	Positions  *Positions
-	Logger     *zap.Logger
+// History is a time in which the resource versions of the cluster only grow.
+type History interface {
+	// Context returns a context that ends with the history.
+	Context() context.Context
+	// End ends the history: another process has noticed that the versions have gone back.
+	End()
 	// Highest returns the highest resource version that the cluster is known to have.
-	Highest func() uint64
+	Highest() uint64
 	// CheckVersions asks the cluster whether its versions have gone back, also below a version that
 	// another process knows. If so, it ends the history.
-	CheckVersions func(ctx context.Context, known uint64) (wentBack bool, err error)
-	// EndHistory ends the history: another process has noticed that the versions have gone back.
-	EndHistory func()
+	CheckVersions(ctx context.Context, known uint64) (wentBack bool, err error)
 }
 
 // Gate is open while this process leads. While it is closed, batches wait at it until the leader's
 // position has reached them. Its methods must not be called concurrently.
 type Gate struct {
-	settings GateSettings
+	leadership *leadership.Leadership
+	positions  *Positions
+	logger     *zap.Logger
 
 	// elections is closed when who leads has changed since the gate last looked at it.
 	elections <-chan struct{}
@@ -61,8 +61,8 @@ type Gate struct {
 }
 
 // NewGate returns a closed gate.
-func NewGate(settings GateSettings) *Gate {
-	return &Gate{settings: settings, elections: settings.Leadership.Changed(), history: settings.Positions.History()}
+func NewGate(l *leadership.Leadership, p *Positions, logger *zap.Logger) *Gate {
+	return &Gate{leadership: l, positions: p, logger: logger, elections: l.Changed(), history: p.History()}
 }
 
 // Changed returns a channel that is closed when a term begins or ends.
@@ -70,21 +70,21 @@ func (g *Gate) Changed() <-chan struct{} { return g.elections }
 
 // HasEnded reports whether the term has ended. Callers must then call End before Pass.
 func (g *Gate) HasEnded() bool {
-	g.elections = g.settings.Leadership.Changed()
-	return g.leave != nil && !g.settings.Leadership.Leads()
+	g.elections = g.leadership.Changed()
+	return g.leave != nil && !g.leadership.Leads()
 }
 
 // Pass returns the observations that are to be delivered, with the term to deliver them in, whose
 // contexts end with stop and drain. It waits while another process leads. ok is false if nothing is to
 // be delivered: the leader has delivered all of it, or the history has ended, whose context also ends
 // with stop. What has not been reached then stays at the gate.
-func (g *Gate) Pass(history, stop, drain context.Context, observations []observation.Observation) (
+func (g *Gate) Pass(history History, stop, drain context.Context, observations []observation.Observation) (
 	rest []observation.Observation, t leadership.Term, ok bool,
 ) {
 	if g.leave != nil && len(g.waiting) == 0 {
-		if g.settings.Positions.IsBehind() {
+		if g.positions.IsBehind() {
 			reached.State("another process has noticed a restore, and this one leads")
-			g.settings.EndHistory() // Nobody else delivers what this one has read by then.
+			history.End() // Nobody else delivers what this one has read by then.
 		}
 		return withoutReached(observations, g.from), g.pass(), true
 	}
@@ -92,15 +92,15 @@ func (g *Gate) Pass(history, stop, drain context.Context, observations []observa
 	check := time.NewTicker(checkVersionsEvery)
 	defer check.Stop()
 	for {
-		g.elections = g.settings.Leadership.Changed()
-		changes := g.settings.Positions.Changed()
-		isOpen := g.leave != nil || g.open(stop, drain)
-		if g.settings.Positions.IsBehind() {
+		g.elections = g.leadership.Changed()
+		changes := g.positions.Changed()
+		isOpen := g.leave != nil || g.open(history, stop, drain)
+		if g.positions.IsBehind() {
 			reached.State("another process has noticed a restore")
-			g.settings.EndHistory()
+			history.End()
 			return nil, leadership.Term{}, false
 		}
-		g.waiting = withoutReached(g.waiting, g.settings.Positions.Latest().Position)
+		g.waiting = withoutReached(g.waiting, g.positions.Latest().Position)
 		if isOpen {
 			rest, g.waiting = g.waiting, nil
 			return rest, g.pass(), true
@@ -114,8 +114,8 @@ func (g *Gate) Pass(history, stop, drain context.Context, observations []observa
 		case <-check.C:
 			reached.State("events wait for the position for ten seconds")
 			// The streams have no connection, and so do not notice it, while the queue is stalled.
-			_, _ = g.checkVersions(history, 0) // If this fails, the next one may succeed.
-		case <-history.Done():
+			_, _ = checkVersions(history.Context(), history, 0) // If this fails, the next one may succeed.
+		case <-history.Context().Done():
 			reached.State("a standby ends while events wait at its gate")
 			return nil, leadership.Term{}, false
 		}
@@ -138,23 +138,23 @@ func withoutReached(observations []observation.Observation, p Position) []observ
 
 // open begins a term if this process leads. It reads the last leader's position once more. A position
 // is a fact about deliveries: if the read fails, an older one is as true.
-func (g *Gate) open(stop, drain context.Context) bool {
-	term, end, ok := g.settings.Leadership.Begin(stop, drain)
+func (g *Gate) open(history History, stop, drain context.Context) bool {
+	term, end, ok := g.leadership.Begin(stop, drain)
 	if !ok {
 		return false
 	}
 	g.term, g.leave = term, end
-	g.settings.Positions.Lead()
+	g.positions.Lead()
 	ctx, cancel := context.WithTimeout(term.Stop, refreshFor)
 	defer cancel()
-	g.settings.Positions.Await(ctx)
-	seen := g.settings.Highest() // CheckVersions raises it.
-	wentBack, err := g.awaitVersion(term.Stop, g.settings.Positions.Latest().Highest())
+	g.positions.Await(ctx)
+	seen := history.Highest() // CheckVersions raises it.
+	wentBack, err := awaitVersion(term.Stop, history, g.positions.Latest().Highest())
 	if wentBack {
 		reached.State("the position is above the newest version of the cluster")
-		g.settings.Positions.EndHistory()
+		g.positions.EndHistory()
 	}
-	if g.from = g.settings.Positions.Latest().Position; err != nil {
+	if g.from = g.positions.Latest().Position; err != nil {
 		reached.State("a new leader does not learn the newest version")
 		g.from.lowerTo(seen) // Above it, the position could drop what nobody has delivered.
 	}
@@ -163,20 +163,20 @@ func (g *Gate) open(stop, drain context.Context) bool {
 
 // awaitVersion reports whether the cluster's versions have gone back below that of a position. A
 // leader that has not noticed a restore yet may have published it since.
-func (g *Gate) awaitVersion(stop context.Context, version uint64) (wentBack bool, err error) {
+func awaitVersion(stop context.Context, history History, version uint64) (wentBack bool, err error) {
 	ctx, cancel := context.WithTimeout(stop, refreshFor)
 	defer cancel()
 	err = wait.PollUntilContextCancel(ctx, retry, true, func(ctx context.Context) (answered bool, err error) {
-		wentBack, err = g.checkVersions(ctx, version)
+		wentBack, err = checkVersions(ctx, history, version)
 		return err == nil, nil
 	})
 	return wentBack, err
 }
 
-func (g *Gate) checkVersions(ctx context.Context, known uint64) (wentBack bool, err error) {
+func checkVersions(ctx context.Context, history History, known uint64) (wentBack bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askVersionsFor)
 	defer cancel()
-	return g.settings.CheckVersions(ctx, known)
+	return history.CheckVersions(ctx, known)
 }
 
 // Delivered notes what came of what passed. If nothing is left undelivered, all is delivered up to
@@ -188,7 +188,7 @@ func (g *Gate) Delivered(undelivered []observation.Observation, upTo func() map[
 		return
 	}
 	if versions := upTo(); len(versions) > 0 { // If not, no stream has been listed.
-		g.settings.Positions.Advance(Position{History: g.history, Streams: versions})
+		g.positions.Advance(Position{History: g.history, Streams: versions})
 	}
 }
 
@@ -204,29 +204,31 @@ func (g *Gate) EndHistory() (waiting []observation.Observation) {
 	if len(g.waiting) > 0 {
 		reached.State("events wait at the gate over a restore")
 	}
-	g.settings.Positions.EndHistory()
+	g.positions.EndHistory()
 	waiting, g.waiting = g.waiting, nil
-	g.from, g.history = g.settings.Positions.Latest().Position, g.settings.Positions.History()
+	g.from, g.history = g.positions.Latest().Position, g.positions.History()
 	return waiting
 }
 
-// End ends the term, and publishes how far it came. At the same time, it calls meanwhile: neither
-// waits for the other one, which may hang. It keeps what the dedup windows hold: the next leader may
-// not deliver it. held ends the windows.
-func (g *Gate) End(meanwhile func(), held func() []observation.Observation) {
-	if g.leave == nil {
-		meanwhile()
-		return
-	}
+// Publish begins to publish how far the term came, and returns what waits for it.
+func (g *Gate) Publish() (wait func()) {
 	var published sync.WaitGroup
-	published.Go(g.publish)
-	meanwhile()
-	published.Wait()
-	g.settings.Positions.Follow()
-	if held := held(); len(held) > 0 {
+	if g.leave != nil {
+		published.Go(g.publish)
+	}
+	return published.Wait
+}
+
+// End ends the term. It keeps what the dedup windows held: the next leader may not deliver it.
+func (g *Gate) End(held []observation.Observation) {
+	if len(held) > 0 {
 		reached.State("a term ends while windows hold events")
 		g.takeBack(held)
 	}
+	if g.leave == nil {
+		return
+	}
+	g.positions.Follow()
 	g.leave()
 	g.term, g.leave = leadership.Term{}, nil
 }
@@ -236,9 +238,9 @@ func (g *Gate) End(meanwhile func(), held func() []observation.Observation) {
 func (g *Gate) publish() {
 	ctx, cancel := context.WithTimeout(context.Background(), flushFor)
 	defer cancel()
-	if err := g.settings.Positions.Flush(ctx); err != nil {
+	if err := g.positions.Flush(ctx); err != nil {
 		reached.State("the last position of a term is not published")
-		g.settings.Logger.Warn("Cannot publish the position at the end of the term; the next leader repeats more", zap.Error(err))
+		g.logger.Warn("Cannot publish the position at the end of the term; the next leader repeats more", zap.Error(err))
 	}
 }
 
@@ -250,7 +252,7 @@ type Open struct{}
 func (Open) HasEnded() bool { return false }
 
 // Pass returns all observations.
-func (Open) Pass(_, stop, drain context.Context, all []observation.Observation) ([]observation.Observation, leadership.Term, bool) {
+func (Open) Pass(_ History, stop, drain context.Context, all []observation.Observation) ([]observation.Observation, leadership.Term, bool) {
 	return all, leadership.Term{Stop: stop, Drain: drain}, true
 }
 
@@ -264,5 +266,8 @@ func (Open) Delivered([]observation.Observation, func() map[string]uint64) {}
 // EndHistory returns nil: nothing waits.
 func (Open) EndHistory() []observation.Observation { return nil }
 
-// End only calls meanwhile: what the windows hold is delivered or saved.
-func (Open) End(meanwhile func(), _ func() []observation.Observation) { meanwhile() }
+// Publish does nothing: there is no position.
+func (Open) Publish() (wait func()) { return func() {} }
+
+// End does nothing: what the windows hold is delivered or saved.
+func (Open) End([]observation.Observation) {}

@@ -183,3 +183,45 @@ func FuzzDecode(f *testing.F) {
 		assert.Equal(t, p, again)
 	})
 }
+
+func TestAStreamWithoutAVersionIsNotEncoded(t *testing.T) {
+	data := map[string]string{}
+	require.NoError(t, at(map[string]uint64{"a": 0, "b": 7}).encode(data))
+	decoded, err := decode(data)
+	require.NoError(t, err)
+	assert.Equal(t, map[string]uint64{"b": 7}, decoded.Streams)
+}
+
+func TestOnlyAHigherVersionIsRaised(t *testing.T) {
+	tests := map[string]struct {
+		streams, versions, want map[string]uint64
+		raised                  bool
+	}{
+		"higher":       {map[string]uint64{"a": 6}, map[string]uint64{"a": 7}, map[string]uint64{"a": 7}, true},
+		"equal":        {map[string]uint64{"a": 7}, map[string]uint64{"a": 7}, map[string]uint64{"a": 7}, false},
+		"lower":        {map[string]uint64{"a": 8}, map[string]uint64{"a": 7}, map[string]uint64{"a": 8}, false},
+		"a new stream": {map[string]uint64{"a": 8}, map[string]uint64{"b": 7}, map[string]uint64{"a": 8, "b": 7}, true},
+		"no version":   {map[string]uint64{}, map[string]uint64{"a": 0}, map[string]uint64{}, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, test.raised, raise(test.streams, test.versions))
+			assert.Equal(t, test.want, test.streams)
+		})
+	}
+}
+
+func TestOnlyStreamsOfAnEarlierHistoryStartAfterIt(t *testing.T) {
+	earlier := Position{Cluster: "x", History: 1, Streams: map[string]uint64{"a": 7, "b": 9}}
+	tests := map[string]struct {
+		position Position
+		want     map[string]uint64
+	}{
+		"a later history": {Position{Cluster: "x", History: 2, Streams: map[string]uint64{"a": 3}}, map[string]uint64{"a": 3, "b": 1}},
+		"the same":        {Position{Cluster: "x", History: 1, Streams: map[string]uint64{"a": 8}}, map[string]uint64{"a": 8}},
+		"another cluster": {Position{Cluster: "y", History: 2, Streams: map[string]uint64{"a": 3}}, map[string]uint64{"a": 3}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) { assert.Equal(t, test.want, test.position.startingAfter(earlier).Streams) })
+	}
+}

@@ -287,3 +287,9 @@ func TestTakingNothingEndsAStall(t *testing.T) {
 		assert.False(t, stalled(q))
 	})
 }
+
+func TestAChangeThatIsAdmittedAsItsContextEndsIsQueued(t *testing.T) {
+	ended, end := context.WithCancel(t.Context())
+	end()
+	require.NoError(t, New(10).withdraw(ended, &waiter{}), "it waits no longer")
+}

@@ -10,7 +10,7 @@ import (
 
 const (
 	// batchChanges bounds a batch.
-	batchChanges = 1000
+	batchChanges = 500
 	// batchBytes bounds the records of a batch, in bytes of OTLP.
 	batchBytes = 8 << 20
 )

@@ -4,6 +4,7 @@ package session_test
 
 import (
 	"bytes"
+	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -715,7 +716,9 @@ func TestWithoutALogsPipelineTheOutboxIsDroppedCountedAndReported(t *testing.T) 
 		on := harness.NewDisk()
 		killed, _ := newCrashes(on)
 		big := harness.Event("a", 1)
-		big.Message = strings.Repeat("x", 10_000)
+		for len(big.Message) < 10_000 {
+			big.Message += rand.Text() // It cannot be compressed.
+		}
 		first := harness.Launch(t, api, harness.Options{Config: "start_at: beginning", Disk: on, Logs: &killed.Pipeline})
 		before := killed.Before
 		killed.Before = func() {

@@ -4,12 +4,9 @@ package session
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"sync"
 	"time"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
@@ -18,26 +15,13 @@ import (
 // finishFor is how long a write before a wait may take. Storage that hangs must not stop the loop.
 const finishFor = 3 * time.Second
 
-// history is a time in which the resource versions of the cluster only grow. It ends when etcd is
-// restored from a backup, or another cluster answers at the address: the next one begins with lists. No
-// step of the loop has versions of two histories.
-type history struct {
-	ctx      context.Context // ends with the history, and with the session
-	end      context.CancelFunc
-	versions *watch.Versions
-}
-
-func (s *session) newHistory(stop context.Context) *history {
-	ctx, end := context.WithCancel(stop)
-	h := &history{ctx: ctx, end: end}
-	h.versions = watch.NewVersions(s.process.Client, func(known, now uint64) {
-		s.process.Health.WentBack(known, now)
-		end()
-	})
+// newHistory begins a history: no step of the loop has versions of two of them.
+func (s *session) newHistory(stop context.Context) *watch.History {
+	h := watch.NewHistory(stop, s.process.Client, s.process.Streams, s.process.Health.WentBack)
 	for _, version := range s.memory.DeliveredUpTo() {
-		h.versions.Observe(version)
+		h.Observe(version)
 	}
-	h.versions.Observe(s.start.Highest())
+	h.Observe(s.start.Highest())
 	return h
 }
 
@@ -48,10 +32,10 @@ func (s *session) runHistory(stop, drain context.Context) (isRestored bool) {
 	var streams sync.WaitGroup
 	for _, namespace := range s.process.Streams {
 		stream := s.newStream(namespace)
-		streams.Go(func() { stream.Run(s.history.ctx) })
+		streams.Go(func() { stream.Run(s.history.Context()) })
 	}
 	last := s.loop(stop, drain)
-	s.history.end()
+	s.history.End()
 	streams.Wait()
 	defer s.intake.discard()
 	if isRestored = stop.Err() == nil && !s.isReplaced() && s.isSameCluster(stop, drain); isRestored {
@@ -70,7 +54,7 @@ func (s *session) newStream(namespace string) *watch.Stream {
 		Namespace:       namespace,
 		FieldSelector:   p.Filter.FieldSelector(),
 		ResourceVersion: s.memory.Resume(namespace),
-		Versions:        s.history.versions,
+		History:         s.history,
 		Taker:           s.intake.queue,
 		Observer:        p.Health,
 		Keep:            p.Owners.Keep,
@@ -79,21 +63,6 @@ func (s *session) newStream(namespace string) *watch.Stream {
 		config.ExactAt = strconv.FormatUint(version, 10)
 	}
 	return watch.New(config)
-}
-
-// checkVersions asks the cluster, in the first namespace that may be read, whether its versions have
-// gone back, also below a version that another process knows. If so, the history ends.
-func (s *session) checkVersions(ctx context.Context, known uint64) (wentBack bool, err error) {
-	s.history.versions.Observe(known)
-	for _, namespace := range s.process.Streams {
-		if err = s.history.versions.Check(ctx, namespace); !apierrors.IsForbidden(err) {
-			break
-		}
-	}
-	if errors.Is(err, watch.ErrWentBack) {
-		return true, nil
-	}
-	return false, err
 }
 
 // isSameCluster reports whether the cluster whose resource versions have gone back is still the same

@@ -27,22 +27,12 @@ func (p *Process) newSession(m *memory.Memory, start position.Position, persist 
 	s := &session{process: p, memory: m, start: start, persist: persist}
 	s.gate = position.Open{}
 	if p.Positions != nil {
-		s.gate = s.newGate()
+		s.gate = position.NewGate(p.Leadership, p.Positions, p.Logger)
 	}
 	s.sums, s.pipeline = p.newSums(m), p.newPipeline(m, persist)
 	s.intake = &intake{queue: queue.New(batchChanges), health: p.Health, together: readTogether}
 	s.intake.queue.SetGate(p.Positions != nil)
 	return s
-}
-
-// newGate makes a gate that is open while this process leads.
-func (s *session) newGate() *position.Gate {
-	return position.NewGate(position.GateSettings{
-		Leadership: s.process.Leadership, Positions: s.process.Positions, Logger: s.process.Logger,
-		Highest:       func() uint64 { return s.history.versions.Highest() },
-		CheckVersions: func(ctx context.Context, known uint64) (bool, error) { return s.checkVersions(ctx, known) },
-		EndHistory:    func() { s.history.end() },
-	})
 }
 
 func (p *Process) newSums(m *memory.Memory) *metricsPipeline {

@@ -145,7 +145,9 @@ func (c *checkpoints) load(stop context.Context) (*checkpoint.Loaded, error) {
 // deliverWindows delivers what the windows of another cluster's checkpoint hold, like its outbox.
 // This cluster does not know who owns it. It reports false if the term ended before.
 func (s *session) deliverWindows(t leadership.Term) bool {
-	s.memory.Windows.Resolve(s.process.Owners.NameInvolved)
+	held := s.memory.Windows.Held()
+	s.process.Owners.NameInvolved(held)
+	s.memory.Windows.Replace(held)
 	isDelivered := s.endWindows(&batch{term: t}).isDelivered()
 	if isDelivered {
 		s.persist.finish(t.Drain)

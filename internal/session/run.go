@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
 	"github.com/kubeevents/kubeeventsreceiver/internal/position"
 )
 
@@ -73,7 +72,9 @@ func (s *session) serve(stop, drain context.Context) {
 	emitting, endEmitting := context.WithCancel(stop)
 	var emission sync.WaitGroup
 	emission.Go(func() { s.sums.run(emitting) })
-	s.memory.Windows.Resolve(func(held []observation.Observation) { s.resolve(drain, held) })
+	held := s.memory.Windows.Held()
+	s.resolve(drain, held)
+	s.memory.Windows.Replace(held)
 	for s.runHistory(stop, drain) {
 		s.start = position.Position{} // It was one of the history that has ended.
 	}

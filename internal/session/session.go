@@ -35,19 +35,20 @@ type session struct {
 	sums   *metricsPipeline
 	// start is where the receiver starts without a checkpoint; zero: nowhere in particular.
 	start   position.Position
-	history *history
+	history *watch.History
 }
 
 // gate decides whether a batch is this process's to deliver. For its methods, see position.Gate and
 // position.Open.
 type gate interface {
 	HasEnded() bool
-	Pass(history, stop, drain context.Context, observations []observation.Observation) (
+	Pass(history position.History, stop, drain context.Context, observations []observation.Observation) (
 		rest []observation.Observation, t leadership.Term, ok bool)
 	Changed() <-chan struct{}
 	Delivered(undelivered []observation.Observation, upTo func() map[string]uint64)
 	EndHistory() (waiting []observation.Observation)
-	End(meanwhile func(), held func() []observation.Observation)
+	Publish() (wait func())
+	End(held []observation.Observation)
 }
 
 // persistence saves the memory and the outbox. Only the session changes the memory.
@@ -80,7 +81,7 @@ func (s *session) loop(stop, drain context.Context) (last *batch) {
 // turn takes a batch, accounts for it, and emits it if it passes the gate. What does not fit the
 // batch follows in batches of its own.
 func (s *session) turn(stop, drain context.Context) *batch {
-	b := s.intake.take(s.history.ctx, s.nextTurn())
+	b := s.intake.take(s.history.Context(), s.nextTurn())
 	s.identify(b)
 	s.account(b)
 	s.awaitGate(stop, drain, b)
@@ -186,7 +187,7 @@ func (s *session) nextTurn() wakeup {
 // has delivered it. The gate also keeps the batch if stop is cancelled.
 func (s *session) awaitGate(stop, drain context.Context, b *batch) {
 	s.endTermIfOver()
-	b.observations, b.term, b.passed = s.gate.Pass(s.history.ctx, stop, drain, b.observations)
+	b.observations, b.term, b.passed = s.gate.Pass(s.history, stop, drain, b.observations)
 	if b.passed && b.term.Begins {
 		if slices.ContainsFunc(b.changes, func(c watch.Change) bool { return c.Kind == watch.Listed }) {
 			reached.State("a takeover within a list")
@@ -205,10 +206,14 @@ func (s *session) endTermIfOver() {
 }
 
 // endTerm publishes how far the term came. At the same time, it emits the last sums of the term, as
-// long as it is certain that no other process leads. The delivery forgets how the pipeline behaved:
+// long as it is certain that no other process leads: neither waits for the other one, which may hang.
+// The gate keeps what the windows hold, which the next leader may not deliver. The delivery forgets how the pipeline behaved:
 // the next leader delivers what it rejected.
 func (s *session) endTerm() {
-	s.gate.End(s.sums.end, s.memory.EndWindows)
+	awaitPublished := s.gate.Publish()
+	s.sums.end()
+	awaitPublished()
+	s.gate.End(s.memory.EndWindows())
 	s.pipeline.forget()
 	s.intake.queue.SetGate(true)
 }

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/klauspost/compress/s2"
 	"github.com/stretchr/testify/assert"
 
 	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
@@ -95,7 +96,9 @@ func TestWhatALeaderCouldNotDeliverTheNextOneDeliversByteForByte(t *testing.T) {
 		a.Logs.OnAttempt(func() {
 			for key, value := range on.Content() {
 				if strings.HasPrefix(key, "o/") {
-					saved = append(saved, value[:len(value)-4]) // Without the checksum.
+					request, err := s2.Decode(nil, value[:len(value)-4]) // Without the checksum.
+					assert.NoError(t, err)
+					saved = append(saved, request)
 				}
 			}
 		})

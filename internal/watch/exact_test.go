@@ -45,7 +45,7 @@ func TestAStreamStartsAtAPosition(t *testing.T) {
 				if tt.prepare != nil {
 					tt.prepare(api)
 				}
-				start(t, api, queue, watch.Config{ExactAt: tt.at, Versions: watch.NewVersions(clientOf(t, api), nil)})
+				start(t, api, queue, watch.Config{ExactAt: tt.at, History: watch.NewHistory(t.Context(), clientOf(t, api), nil, nil)})
 				time.Sleep(time.Minute)
 				if last := len(want) - 1; want[last] == "ended now" {
 					want[last] = "ended at " + api.Version()

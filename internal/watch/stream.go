@@ -57,8 +57,8 @@ type Stream struct {
 
 // New returns a stream that has not started.
 func New(config Config) *Stream {
-	if config.Versions == nil {
-		config.Versions = NewVersions(nil, nil)
+	if config.History == nil {
+		config.History = NewHistory(context.Background(), nil, nil, nil)
 	}
 	s := &Stream{config: config, resourceVersion: config.ResourceVersion}
 	if s.resourceVersion == "" {
@@ -122,7 +122,7 @@ func pause(ctx context.Context, d time.Duration) {
 func (s *Stream) connect(ctx context.Context) error {
 	// A new stream that knows no version has nothing to check.
 	if s.connectedBefore || s.resourceVersion != "" {
-		if err := s.config.Versions.Check(ctx, s.config.Namespace); err != nil {
+		if err := s.config.History.check(ctx, s.config.Namespace); err != nil {
 			return err
 		}
 	}
@@ -227,7 +227,7 @@ func (s *Stream) setVersion(resourceVersion string) {
 	s.observe(resourceVersion)
 }
 
-func (s *Stream) observe(version string) { s.config.Versions.Observe(event.Version(version)) }
+func (s *Stream) observe(version string) { s.config.History.Observe(event.Version(version)) }
 
 // put puts a change into the queue.
 func (s *Stream) put(ctx context.Context, change Change) error {

@@ -101,8 +101,8 @@ type Config struct {
 	// empty: the stream lists the events as of that version and watches from it. If the server does
 	// not have the version, the stream lists as usual. Empty: not used.
 	ExactAt string
-	// Versions is shared by all streams of a cluster; nil: versions that go back are not detected.
-	Versions *Versions
+	// History is shared by all streams of a cluster; nil: versions that go back are not detected.
+	History  *History
 	Taker    Taker
 	Observer Observer
 	// Keep drops from an event what is not used; nil: nothing is dropped.

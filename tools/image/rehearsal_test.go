@@ -209,7 +209,7 @@ func (r *rehearsal) checkChart(t *testing.T, image name.Digest) {
 func (r *rehearsal) checkInstallation(t *testing.T, image name.Digest) {
 	command := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-v", "-timeout=20m", "-run=^TestPublished$", "./cluster")
 	command.Dir = filepath.Join(r.clone, "e2e")
-	command.Env = append(os.Environ(), "KUBEBUILDER_ASSETS="+r.nodes, "PUBLISHED_IMAGE="+image.String())
+	command.Env = append(os.Environ(), "KUBEBUILDER_ASSETS="+r.nodes, "PUBLISHED_IMAGE="+image.Context().Name()+"@"+image.DigestStr())
 	output, err := command.CombinedOutput()
 	require.NoError(t, err, "%s", output)
 	if bytes.Contains(output, []byte("--- SKIP: TestPublished")) {

@@ -7,6 +7,12 @@
 {{- include "kube-events.merge" (list $config $sending) -}}
 {{- $_ := set $config.service "extensions" (concat $config.service.extensions (keys ($sending.extensions | default dict) | sortAlpha)) -}}
 {{- end -}}
+{{- if .Values.rollouts.enabled -}}
+{{- include "kube-events.checkRollouts" . -}}
+{{- $rollouts := include "kube-events.rollouts" (list . $config) | fromYaml -}}
+{{- if hasKey $rollouts "Error" -}}{{- fail (printf "the chart's own configuration of rollouts is not valid YAML: %s" $rollouts.Error) -}}{{- end -}}
+{{- include "kube-events.merge" (list $config $rollouts) -}}
+{{- end -}}
 {{- include "kube-events.merge" (list $config (deepCopy .Values.config)) -}}
 {{- if not (dig "service" "pipelines" dict $config) -}}
 {{- fail "nothing receives the events: set otlp.endpoint (such as http://otel-gateway.observability:4318), backend.preset, or page.enabled=true" -}}

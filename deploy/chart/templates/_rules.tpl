@@ -53,6 +53,10 @@ their owners. A Role in one namespace does not get the kinds that have no namesp
 - apiGroups: [resource.k8s.io]
   resources: [resourceclaims{{ if $clusterWide }}, resourceslices{{ end }}]
   verbs: [get, list]
+# Groups of pods that are scheduled together. In Kubernetes 1.36, they are alpha.
+- apiGroups: [scheduling.k8s.io]
+  resources: [podgroups, workloads]
+  verbs: [get, list]
 {{- if $clusterWide }}
 - apiGroups: [storage.k8s.io]
   resources: [storageclasses, volumeattachments]

@@ -44,7 +44,7 @@ type chunks struct {
 }
 
 func (c *chunks) add(key Key, value []byte) {
-	if len(c.open) > 0 && len(c.open)+len(key)+len(value) > chunkBytes {
+	if len(c.open)+len(key)+len(value) > chunkBytes {
 		c.flush()
 	}
 	if c.open == nil {

@@ -127,11 +127,11 @@ func TestWhatIsHeldComesBackAfterARestart(t *testing.T) {
 		require.NoError(t, restored.Restore(k, value))
 	}
 	restored.Settle(at(3))
-	held := restored.Resolve(func(held []observation.Observation) {
-		for i := range held {
-			held[i].Tags.Resource = []extract.Tag{{Name: "resolved", Value: "yes"}}
-		}
-	})
+	held := restored.Held()
+	for i := range held {
+		held[i].Tags.Resource = []extract.Tag{{Name: "resolved", Value: "yes"}}
+	}
+	restored.Replace(held)
 	assert.Len(t, held, 2)
 	assert.Empty(t, admit(restored, list(seen("a", 5, 5, 1)), at(5)), "the window is still open")
 	records := admit(restored, nil, at(10))
@@ -444,13 +444,27 @@ func TestWhatIsResolvedAfterARestartIsBoundedToo(t *testing.T) {
 		name := fmt.Sprint("e", i)
 		admit(w, list(seen(name, 0, 1, 1), seen(name, 0, 3, 2)), at(0))
 	}
-	w.Resolve(func(held []observation.Observation) {
-		for i := range held {
-			held[i].Tags.Resource = []extract.Tag{{Name: "n", Value: strings.Repeat("x", 64<<10)}}
-		}
-	})
+	held := w.Held()
+	for i := range held {
+		held[i].Tags.Resource = []extract.Tag{{Name: "n", Value: strings.Repeat("x", 64<<10)}}
+	}
+	w.Replace(held)
 	w.Due(at(0), unbounded)
 	assert.LessOrEqual(t, len(w.held)<<16, maxBytes)
 	w.Flush(unbounded)
 	assert.Zero(t, w.bytes)
+}
+
+func TestRecordsThatAreEarlyAreAsManyAsFit(t *testing.T) {
+	w, text := newWindows(time.Hour), strings.Repeat("x", 64<<10)
+	for i := range 1000 {
+		for second := range 2 {
+			o := seen(fmt.Sprint("e", i), second, int32(second+1), 1)
+			o.Event.Message = text
+			w.Admit(list(o), at(second))
+		}
+	}
+	assert.Positive(t, w.bytes-maxBytes)
+	assert.Len(t, w.Due(at(1), 3), 3)
+	assert.Empty(t, w.Due(at(1), 0))
 }

@@ -163,15 +163,19 @@ func (w *Windows) Settle(now time.Time) {
 // Keys returns the keys of the windows that hold something. Windows may change while it is read.
 func (w *Windows) Keys() iter.Seq[Key] { return maps.Keys(w.held) }
 
-// Resolve hands what is held to resolve, which adds the owners, and returns it.
-func (w *Windows) Resolve(resolve func([]observation.Observation)) []observation.Observation {
+// Held returns what windows hold, without its owners after Restore.
+func (w *Windows) Held() []observation.Observation {
 	held := make([]observation.Observation, 0, len(w.held))
 	for _, open := range w.order {
 		if open.held != nil {
 			held = append(held, *open.held)
 		}
 	}
-	resolve(held)
+	return held
+}
+
+// Replace replaces what Held returned by the same observations with their owners.
+func (w *Windows) Replace(held []observation.Observation) {
 	next := 0
 	for _, open := range w.order {
 		if open.held != nil {
@@ -180,5 +184,4 @@ func (w *Windows) Resolve(resolve func([]observation.Observation)) []observation
 			next++
 		}
 	}
-	return held
 }

@@ -16,6 +16,7 @@ func TestWhatChangedIsTakenOnce(t *testing.T) {
 	assert.Zero(t, s.Changed(), "nothing is noted before Track")
 
 	s.Track()
+	assert.True(t, s.Tracked())
 	s.Note(a)
 	s.Note(b, a)
 	assert.Equal(t, 2, s.Changed())

@@ -88,8 +88,8 @@ func (e entry) isForgotten() bool { return e.resourceVersion.uint64() == forgott
 // isNewerThan reports whether the state is newer than one that was observed before it. A version
 // that is not a number is 0: the order in which the states came then decides.
 func (e entry) isNewerThan(other entry) bool {
-	version, others := e.resourceVersion.uint64(), other.resourceVersion.uint64()
-	return version == 0 || others == 0 || other.isForgotten() || version > others
+	version := e.resourceVersion.uint64()
+	return version == 0 || other.isForgotten() || version > other.resourceVersion.uint64()
 }
 
 // newest returns the version to remember after seen was observed in place of known.

@@ -430,3 +430,89 @@ func TestVersionsThatCannotBeCompared(t *testing.T) {
 		assert.EqualValues(t, 0, l.Observe("", at("2", versions[1], 4)), versions)
 	}
 }
+
+func TestARestoredEventIsAsTheLastValueSays(t *testing.T) {
+	live, deleted := New(), New()
+	ev := state{uid: "1", rv: 1, count: 5}.event()
+	live.Observe("ns", ev)
+	deleted.Observe("ns", ev)
+	deleted.Delete("ns", ev, start)
+	var key Key
+	for k := range live.Keys() {
+		key = k
+	}
+	tests := map[string]struct {
+		values [][]byte
+		// How many events are remembered, and how many once the time of deleted ones is over.
+		want, wantLater int
+	}{
+		"alive":                     {[][]byte{live.Value(key)}, 1, 1},
+		"deleted":                   {[][]byte{deleted.Value(key)}, 1, 0},
+		"deleted, then alive again": {[][]byte{deleted.Value(key), live.Value(key)}, 1, 1},
+		"alive, then forgotten":     {[][]byte{live.Value(key), nil}, 0, 0},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			l := New()
+			for _, value := range test.values {
+				require.NoError(t, l.Restore(key, value))
+			}
+			l.Settle(live.Scopes(), []string{"ns"})
+			assert.Equal(t, test.want, l.Len())
+			l.Forget(start.Add(RememberDeleted))
+			assert.Equal(t, test.wantLater, l.Len())
+		})
+	}
+}
+
+func TestAnEventThatIsDeletedAgainIsRememberedFromTheLastDeletion(t *testing.T) {
+	l := New()
+	for i := range 2 {
+		s := state{uid: strconv.Itoa(i), rv: i + 1, count: int32(i + 1)}
+		l.Observe("", s.event())
+		l.Delete("", s.event(), start.Add(time.Duration(i)*time.Hour))
+	}
+	l.Forget(start.Add(RememberDeleted))
+	assert.Equal(t, 1, l.Len(), "the first deletion no longer counts")
+	l.Forget(start.Add(RememberDeleted + time.Hour))
+	assert.Zero(t, l.Len())
+}
+
+func TestNothingIsTakenBackOfAnEventThatIsNotRemembered(t *testing.T) {
+	l := New()
+	l.Observe("ns", state{name: "a", uid: "1", rv: 1, count: 1}.event())
+	l.TakeBack(state{name: "b", uid: "2", rv: 2, count: 1}.event(), 1)
+	requireCounted(t, l)
+}
+
+func TestAListEndsOnlyTheEventsOfItsStreamThatItDoesNotHave(t *testing.T) {
+	l, listed := New(), 20
+	for i := range listed {
+		l.Observe("ns", state{name: fmt.Sprint("listed", i), uid: "1", rv: 1, count: 1}.event())
+		l.Observe("other", state{name: fmt.Sprint("other", i), uid: "2", rv: 1, count: 1}.event())
+	}
+	l.Observe("ns", state{name: "deleted", uid: "3", rv: 1, count: 1}.event())
+	l.BeginList("ns")
+	for i := range listed {
+		l.Observe("ns", state{name: fmt.Sprint("listed", i), uid: "1", rv: 1, count: 1}.event())
+	}
+	l.EndList("ns", start)
+	l.Forget(start.Add(RememberDeleted))
+	assert.Equal(t, 2*listed, l.Len())
+	requireCounted(t, l)
+}
+
+func TestKeysAreThoseOfAllEvents(t *testing.T) {
+	l := New()
+	for i := range 3 {
+		l.Observe("", state{name: fmt.Sprint("e", i), uid: "1", rv: 1, count: 1}.event())
+	}
+	keys := map[Key]bool{}
+	for k := range l.Keys() {
+		keys[k] = true
+	}
+	assert.Len(t, keys, 3)
+	for range l.Keys() {
+		break // The first key ends it.
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"k8s.io/apimachinery/pkg/types"
@@ -89,4 +90,44 @@ var _ io.Writer = (*counter)(nil)
 func (c *counter) Write(p []byte) (int, error) {
 	*c += counter(len(p))
 	return len(p), nil
+}
+
+// Compression finds what neighbours have in common. Each cluster has requests of its own.
+func TestSeriesAreWrittenByClusterAndWorkload(t *testing.T) {
+	tally := New(Config{MaxSeries: 100, SeriesTTL: time.Hour}, start)
+	var all []observation.Observation
+	for i := range 20 {
+		for _, reason := range []string{"A", "B"} {
+			all = append(all, seen(reason, 1, resolver.Complete, deployment(fmt.Sprint("d", i))))
+		}
+	}
+	emit := func(cluster string, now time.Time) (clusters, workloads []string) {
+		add(tally, now, all...)
+		for request := range tally.Metrics(Scope{}, semconv.Cluster{UID: cluster}, now) {
+			uid, _ := request.ResourceMetrics().At(0).Resource().Attributes().Get("k8s.cluster.uid")
+			clusters = append(clusters, uid.Str())
+			assert.Equal(t, semconv.SchemaURL, request.ResourceMetrics().At(0).SchemaUrl())
+			each(slices.Values([]pmetric.Metrics{request}), func(dp pmetric.NumberDataPoint) {
+				workloads = append(workloads, attribute(dp, "k8s.workload.name"))
+			})
+		}
+		tally.Emitted()
+		return clusters, workloads
+	}
+	_, workloads := emit("b", at(1))
+	assert.Len(t, workloads, 40)
+	assert.Len(t, slices.Compact(workloads), 20, "both series of a workload follow each other")
+	all = append(all, seen("A", 1, resolver.Complete, deployment("new")))
+	clusters, _ := emit("a", at(2)) // The series of before have a last point under the old name.
+	assert.Equal(t, []string{"a", "b"}, clusters)
+}
+
+func TestSumsAreUnsavedUntilTheyAreTaken(t *testing.T) {
+	tally := New(Config{MaxSeries: 100, SeriesTTL: time.Hour}, start)
+	tally.Track()
+	assert.False(t, tally.IsUnsaved())
+	add(tally, at(1), seen("A", 1, resolver.Complete, deployment("d")))
+	assert.True(t, tally.IsUnsaved())
+	tally.TakeChanged()
+	assert.False(t, tally.IsUnsaved())
 }

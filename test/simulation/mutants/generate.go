@@ -12,9 +12,6 @@ import (
 	"strings"
 )
 
-// variable is the environment variable that has the number of the mutant to be. Empty or 0: none.
-const variable = "MUTATION"
-
 // insertion is text that a file gets at an offset.
 type insertion struct {
 	offset int
@@ -29,10 +26,12 @@ type generator struct {
 	source  []byte
 	mutants []mutant
 
+	function string // that the walk is in
+
 	prefixes, suffixes []insertion // in the order of the walk: an outer node is before its inner nodes
 }
 
-// mutate returns the content of a file with its mutants, which importPath's function Is selects.
+// mutate returns the content of a file with its mutants, which the package at importPath selects.
 func (g *generator) mutate(file, importPath string) (string, error) {
 	source, err := os.ReadFile(file)
 	if err != nil {
@@ -61,6 +60,8 @@ func (g *generator) mutate(file, importPath string) (string, error) {
 
 func (g *generator) visit(n ast.Node) bool {
 	switch n := n.(type) {
+	case *ast.FuncDecl:
+		g.function = n.Name.Name
 	case *ast.GenDecl:
 		return n.Tok == token.VAR // Constants and types have no place for a condition.
 	case *ast.IfStmt:
@@ -128,17 +129,42 @@ func (g *generator) binary(e *ast.BinaryExpr) {
 		g.never(e.X, "does not count")
 		g.never(e.Y, "does not count")
 	case token.LSS, token.GTR:
-		g.wrap(e, "also if equal", "(", " || mutation.Is(%d) && "+g.text(e.X)+" == "+g.text(e.Y)+")")
+		if !mayRepeat(e) {
+			return
+		}
+		g.wrap(e, "also if equal", "(", " || mutation.IsAtLimit(%d, "+g.text(e.X)+" == "+g.text(e.Y)+"))")
 	case token.LEQ, token.GEQ:
-		g.wrap(e, "not if equal", "(", " && !(mutation.Is(%d) && "+g.text(e.X)+" == "+g.text(e.Y)+"))")
+		if !mayRepeat(e) {
+			return
+		}
+		g.wrap(e, "not if equal", "(", " && !mutation.IsAtLimit(%d, "+g.text(e.X)+" == "+g.text(e.Y)+"))")
 	}
+}
+
+// mayRepeat reports whether an expression can be evaluated twice: all that it calls only reads.
+func mayRepeat(e ast.Expr) bool {
+	only := true
+	ast.Inspect(e, func(n ast.Node) bool {
+		call, isCall := n.(*ast.CallExpr)
+		if !isCall || len(call.Args) == 0 {
+			return true
+		}
+		switch f := call.Fun.(type) {
+		case *ast.Ident:
+			only = only && slices.Contains([]string{"len", "cap", "min", "max"}, f.Name)
+		case *ast.SelectorExpr:
+			only = only && slices.Contains([]string{"Since", "Sub"}, f.Sel.Name)
+		}
+		return true
+	})
+	return only
 }
 
 // statements leaves out one statement of a list at a time.
 func (g *generator) statements(list []ast.Stmt) {
 	for _, s := range list {
 		if canBeLeftOut(s, g.text(s)) {
-			g.wrap(s, "is left out", "if !mutation.Is(%d) { ", " }")
+			g.wrap(s, "is left out", "if !mutation.LeavesOut(%d) { ", " }")
 		}
 	}
 }
@@ -152,7 +178,7 @@ func (g *generator) onlyNotes(s ast.Stmt) bool {
 // canBeLeftOut excludes what does not compile without the statement, and what no promise is about:
 // logs, and the points of internal/reached. A program without an unlock ends at once.
 func canBeLeftOut(s ast.Stmt, text string) bool {
-	if strings.Contains(text, "ock()") || strings.Contains(text, "logger.") || strings.Contains(text, "log.") ||
+	if strings.Contains(text, "ock()") || strings.Contains(text, "ogger.") || strings.Contains(text, "log.") ||
 		strings.HasPrefix(text, "panic(") || strings.HasPrefix(text, "reached.") {
 		return false
 	}
@@ -167,14 +193,15 @@ func canBeLeftOut(s ast.Stmt, text string) bool {
 	return false
 }
 
-func (g *generator) always(e ast.Expr, what string) { g.wrap(e, what, "(mutation.Is(%d) || (", "))") }
-func (g *generator) never(e ast.Expr, what string)  { g.wrap(e, what, "(!mutation.Is(%d) && (", "))") }
+func (g *generator) always(e ast.Expr, what string) { g.wrap(e, what, "mutation.Always(%d, ", ")") }
+func (g *generator) never(e ast.Expr, what string)  { g.wrap(e, what, "mutation.Never(%d, ", ")") }
 
 // wrap adds a mutant: text before and after a node, one of which has its number.
 func (g *generator) wrap(n ast.Node, what, before, after string) {
 	m := mutant{number: len(g.mutants) + 1}
 	text, _, _ := strings.Cut(g.text(n), "\n")
-	m.file, m.name = g.file, fmt.Sprintf("%s:%d (%d) %s: %s", g.file, g.files.Position(n.Pos()).Line, m.number, text, what)
+	m.file, m.at = g.file, fmt.Sprintf("line %d", g.files.Position(n.Pos()).Line)
+	m.name = fmt.Sprintf("%s %s: %s: %s", g.file, g.function, strings.TrimSpace(text), what)
 	g.mutants = append(g.mutants, m)
 	numbered := func(text string) string { return strings.ReplaceAll(text, "%d", fmt.Sprint(m.number)) }
 	g.prefixes = append(g.prefixes, insertion{g.offset(n.Pos()), numbered(before)})

@@ -5,8 +5,8 @@ package main
 import (
 	"go/token"
 	"io/fs"
-	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -16,22 +16,44 @@ var mutated = []string{"session", "leadership", "position", "memory", "delivery"
 const (
 	module       = "github.com/kubeevents/kubeeventsreceiver"
 	mutationPath = "internal/mutation" // The package is in the overlay only.
-	mutation     = `package mutation
+
+	// numberVariable is the environment variable that has the number of the mutant to be. Empty: none.
+	numberVariable = "MUTATION"
+	// notesVariable names the file for the numbers of all mutants that would have gone another way.
+	// Empty: none.
+	notesVariable = "MUTATION_NOTES"
+)
+
+// mutation is the package that selects a mutant. Each function gets what the receiver decides. It asks
+// differs only if the mutant decides otherwise: this shows which runs cannot find a mutant.
+const mutation = `package mutation
 
 import (
 	"os"
 	"strconv"
+	"sync/atomic"
 )
 
-var number, _ = strconv.Atoi(os.Getenv("` + variable + `"))
+var (
+	number, _ = strconv.Atoi(os.Getenv("` + numberVariable + `"))
+	notes, _  = os.OpenFile(os.Getenv("` + notesVariable + `"), os.O_APPEND|os.O_WRONLY, 0)
+	noted     [1 << 14]atomic.Bool
+)
 
-// Is reports whether the program is the mutant with this number.
-func Is(n int) bool { return n == number }
+func differs(n int) bool {
+	if notes != nil && !noted[n].Swap(true) {
+		notes.WriteString(strconv.Itoa(n) + "\n")
+	}
+	return n == number
+}
+
+func Always(n int, is bool) bool         { return is || differs(n) }
+func Never(n int, is bool) bool          { return is && !differs(n) }
+func IsAtLimit(n int, isEqual bool) bool { return isEqual && differs(n) }
+func LeavesOut(n int) bool               { return differs(n) }
 `
-)
 
-// generate adds the files of a receiver that has all generated mutants. It returns these in an order
-// that is random, and the same each time.
+// generate adds the files of a receiver that has all generated mutants, and returns these.
 func generate(contents map[string]string) ([]mutant, error) {
 	gen := &generator{files: token.NewFileSet()}
 	contents[mutationPath+"/mutation.go"] = mutation
@@ -51,8 +73,37 @@ func generate(contents map[string]string) ([]mutant, error) {
 			return nil, err
 		}
 	}
-	rand.New(rand.NewPCG(1, 0)).Shuffle(len(gen.mutants), func(i, j int) {
-		gen.mutants[i], gen.mutants[j] = gen.mutants[j], gen.mutants[i]
-	})
 	return gen.mutants, nil
+}
+
+// packageOf returns the directory of the mutant's package.
+func (m *mutant) packageOf() string { return filepath.Dir(m.file) }
+
+// sample takes about n mutants of each package, evenly from all its files: every second, or every
+// third, and so on.
+func sample(all []mutant, n int) (chosen []mutant) {
+	total, at := map[string]int{}, map[string]int{}
+	for _, m := range all {
+		total[m.packageOf()]++
+	}
+	for _, m := range all {
+		every := max(1, total[m.packageOf()]/n)
+		if at[m.packageOf()]%every == 0 {
+			chosen = append(chosen, m)
+		}
+		at[m.packageOf()]++
+	}
+	return inTurns(chosen)
+}
+
+// inTurns orders mutants so that each package gets its turn: a run that ends early has tried a part of
+// each.
+func inTurns(all []mutant) []mutant {
+	next, turns := map[string]int{}, map[int]int{}
+	for _, m := range all {
+		turns[m.number] = next[m.packageOf()]
+		next[m.packageOf()]++
+	}
+	slices.SortStableFunc(all, func(a, b mutant) int { return turns[a.number] - turns[b.number] })
+	return all
 }

@@ -39,7 +39,7 @@ func runSmall(ctx context.Context, seeds int) error {
 	if err != nil {
 		return err
 	}
-	v, err := r.breaks(ctx, 1, seeds, 0)
+	v, err := r.breaks(ctx, 1, seeds)
 	switch {
 	case err != nil:
 		return err

@@ -23,24 +23,40 @@ import (
 	"time"
 )
 
+// options are what the command line asks for.
+type options struct {
+	only      string
+	seeds     int
+	limit     time.Duration
+	generated int
+	most      time.Duration
+	write     string
+}
+
 func main() {
-	only := flag.String("only", "", "try only the mutants whose name or file contains this text, "+
+	var o options
+	flag.StringVar(&o.only, "only", "", "try only the mutants whose name or file contains this text, "+
 		"or one of several with | between")
-	seeds := flag.Int("seeds", 750, "how many random environments one mutant may need")
-	limit := flag.Duration("limit", 4*time.Minute, "how long the environments of one mutant may take")
+	flag.IntVar(&o.seeds, "seeds", 750, "how many random environments one mutant may need; "+
+		"0 with -generated: only the tests of its package try it")
+	flag.DurationVar(&o.limit, "limit", 4*time.Minute, "how long the environments of one mutant may take")
 	small := flag.Bool("small-limits", false, "no mutants: run the environments with small limits, "+
 		"in which the receiver keeps all promises")
-	generated := flag.Int("generated", 0, "try this many mutants that a program makes, instead of those of the list")
-	write := flag.String("write", "", "replace the table in this file, between the comments "+
-		"mutants: begin and mutants: end")
+	flag.IntVar(&o.generated, "generated", 0, "try about this many mutants of each package that a program makes, "+
+		"instead of those of the list")
+	flag.DurationVar(&o.most, "for", 45*time.Minute, "after this time, begin with no other generated mutant")
+	flag.StringVar(&o.write, "write", "", "replace the table in this file, between the comments "+
+		"mutants: begin and mutants: end; with -generated: generated: begin and generated: end")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	var err error
 	switch {
 	case *small:
-		err = runSmall(ctx, *seeds)
+		err = runSmall(ctx, o.seeds)
+	case o.generated > 0:
+		err = runGenerated(ctx, o)
 	default:
-		err = run(ctx, *only, *generated, *seeds, *limit, *write)
+		err = run(ctx, o)
 	}
 	stop()
 	if err != nil {
@@ -49,24 +65,16 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, only string, generated, seeds int, limit time.Duration, write string) error {
+func run(ctx context.Context, o options) error {
 	// All are checked before the first one runs: that takes no time, and a run takes long.
 	if err := checkTexts(changes()); err != nil {
 		return err
 	}
-	contents, chosen := map[string]string{}, choose(mutants(), only)
-	if generated > 0 {
-		all, err := generate(contents)
-		if err != nil {
-			return err
-		}
-		chosen = choose(all, only)
-		chosen = chosen[:min(generated, len(chosen))]
-	}
+	chosen := choose(mutants(), o.only)
 	if len(chosen) == 0 {
-		return fmt.Errorf("no mutant's name or file contains %q", only)
+		return fmt.Errorf("no mutant's name or file contains %q", o.only)
 	}
-	s, err := newSearch(ctx, contents, seeds, limit)
+	s, err := newSearch(ctx, map[string]string{}, o.seeds, o.limit)
 	if err != nil {
 		return err
 	}
@@ -75,10 +83,33 @@ func run(ctx context.Context, only string, generated, seeds int, limit time.Dura
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if write != "" {
-		if err := replaceTable(write, table(results)); err != nil {
+	if o.write != "" {
+		if err := replaceTable(o.write, "mutants", table(results)); err != nil {
 			return err
 		}
+	}
+	return notFound(results)
+}
+
+func runGenerated(ctx context.Context, o options) error {
+	contents := map[string]string{}
+	all, err := generate(contents)
+	if err != nil {
+		return err
+	}
+	s, err := newSearch(ctx, contents, o.seeds, o.limit)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	results, err := s.searchGenerated(ctx, sample(choose(all, o.only), o.generated), o.seeds, o.most)
+	if err != nil {
+		return err
+	}
+	if o.write == "" {
+		fmt.Fprint(os.Stdout, generatedTable(all, results))
+	} else if err := replaceTable(o.write, "generated", generatedTable(all, results)); err != nil {
+		return err
 	}
 	return notFound(results)
 }
@@ -109,7 +140,7 @@ func checkTexts(changes []change) (errs error) {
 func notFound(results []*result) error {
 	var names []string
 	for _, r := range results {
-		if r.by == "" {
+		if r.by == "" && reasonOf(r.mutant) == "" {
 			names = append(names, r.mutant.name)
 		}
 	}

@@ -23,7 +23,11 @@ type change struct {
 type mutant struct {
 	change
 	number int
+	at     string // its line
 }
+
+// env returns the environment variable that makes a receiver the mutant.
+func (m *mutant) env() string { return fmt.Sprintf("%s=%d", numberVariable, m.number) }
 
 // overlay is what `go test -overlay` reads.
 type overlay struct{ Replace map[string]string }
@@ -69,7 +73,7 @@ func applyAll(changes []change, contents map[string]string) error {
 
 // writeOverlay writes files with changed contents to the directory, and the file that lets `go test
 // -overlay` use them and those of another overlay.
-func writeOverlay(contents map[string]string, directory string, other overlay) error {
+func writeOverlay(contents map[string]string, directory, name string, other overlay) error {
 	replace := maps.Clone(other.Replace)
 	for file, content := range contents {
 		original, err := filepath.Abs(file)
@@ -85,5 +89,5 @@ func writeOverlay(contents map[string]string, directory string, other overlay) e
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(directory, "overlay.json"), written, 0o600)
+	return os.WriteFile(filepath.Join(directory, name), written, 0o600)
 }

@@ -102,12 +102,12 @@ var inGate = []change{
 	},
 	{
 		"drops nothing that the position has reached", "internal/position/gate.go",
-		"		g.waiting = withoutReached(g.waiting, g.settings.Positions.Latest().Position)\n",
+		"		g.waiting = withoutReached(g.waiting, g.positions.Latest().Position)\n",
 		"",
 	},
 	{
 		"goes on after the end of its term", "internal/position/gate.go",
-		"return g.leave != nil && !g.settings.Leadership.Leads()",
+		"return g.leave != nil && !g.leadership.Leads()",
 		"return false",
 	},
 	{
@@ -123,7 +123,7 @@ var inGate = []change{
 var inPosition = []change{
 	{
 		"does not read the position when it is elected", "internal/position/gate.go",
-		"	g.settings.Positions.Await(ctx)\n",
+		"	g.positions.Await(ctx)\n",
 		"	_ = ctx\n",
 	},
 	{
@@ -171,7 +171,7 @@ var inPosition = []change{
 
 var inRestore = []change{
 	{
-		"does not notice that the cluster's versions have gone back", "internal/watch/versions.go",
+		"does not notice that the cluster's versions have gone back", "internal/watch/history.go",
 		"if now == 0 || now >= known {",
 		"if now >= 0 {",
 	},

@@ -21,3 +21,16 @@ func TestEachMutantFitsTheCode(t *testing.T) {
 		assert.NotEqual(t, m.from, m.to, m.name)
 	}
 }
+
+func TestEachReasonIsOfAGeneratedMutant(t *testing.T) {
+	t.Chdir("../../..")
+	all, err := generate(map[string]string{})
+	require.NoError(t, err)
+	names := map[string]bool{}
+	for _, m := range all {
+		names[m.name] = true
+	}
+	for name := range reasons {
+		assert.True(t, names[name], "no mutant has the name %q", name)
+	}
+}

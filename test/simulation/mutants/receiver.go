@@ -23,6 +23,8 @@ const (
 	simulation = "test/simulation"
 	// testLimit is how long the tests of a package may take, ten times longer than on two idle cores.
 	testLimit = 5 * time.Minute
+	// mostMemory is how much memory a program may reserve.
+	mostMemory = 6 << 30
 )
 
 // changesOfRuns let the processes of the simulation be the same mutant, and end one that does not end.
@@ -30,16 +32,18 @@ var changesOfRuns = []change{
 	{
 		"is a mutant in each process", simulation + "/process_test.go",
 		`command.Env = []string{"KUBECONFIG`,
-		`command.Env = []string{"` + variable + `=" + os.Getenv("` + variable + `"), "KUBECONFIG`,
+		`command.Env = []string{"` + numberVariable + `=" + os.Getenv("` + numberVariable + `"), ` +
+			`"` + notesVariable + `=" + os.Getenv("` + notesVariable + `"), "KUBECONFIG`,
 	},
-	{"does not wait long", simulation + "/process_test.go", "timeLimit = 5 * time.Minute", "timeLimit = time.Minute"},
+	{"does not wait long", simulation + "/process_test.go", "timeLimit = 5 * time.Minute", "timeLimit = 30 * time.Second"},
 }
 
 // receiver is a receiver with changed files: its simulation, and the tests of its packages. All are
-// built when they are needed, with the runtime in which runs replay exactly.
+// built when they are needed: the simulation with the runtime in which runs replay exactly, the tests
+// with that of Go.
 type receiver struct {
-	root      string // of Go
-	directory string // of the overlay and the binaries
+	root      string // of the Go that makes the simulation
+	directory string // of the overlays and the binaries
 }
 
 // receiver returns one whose files have these contents, and changes of them.
@@ -51,7 +55,9 @@ func (s *search) receiver(contents map[string]string, changes ...change) (*recei
 	if err != nil {
 		return nil, err
 	}
-	return &receiver{filepath.Join(s.directory, "goroot"), directory}, writeOverlay(contents, directory, s.runtime)
+	return &receiver{filepath.Join(s.directory, "goroot"), directory}, errors.Join(
+		writeOverlay(contents, directory, "overlay.json", overlay{map[string]string{}}),
+		writeOverlay(contents, directory, "exact.json", s.runtime))
 }
 
 func (r *receiver) remove() { _ = os.RemoveAll(r.directory) }
@@ -63,9 +69,13 @@ func (r *receiver) build(ctx context.Context, directory string) (string, error) 
 	if !errors.Is(err, fs.ErrNotExist) {
 		return binary, err
 	}
-	command := exec.CommandContext(ctx, filepath.Join(r.root, "bin", "go"), "test", "-c", "-vet=off",
-		"-o", binary, "-overlay", filepath.Join(r.directory, "overlay.json"), "./"+directory)
-	command.Env = append(os.Environ(), "GOROOT="+r.root)
+	program, overlay, env := "go", "overlay.json", os.Environ()
+	if directory == simulation {
+		program, overlay, env = filepath.Join(r.root, "bin", "go"), "exact.json", append(env, "GOROOT="+r.root)
+	}
+	command := exec.CommandContext(ctx, program, "test", "-c", "-vet=off",
+		"-o", binary, "-overlay", filepath.Join(r.directory, overlay), "./"+directory)
+	command.Env = env
 	if output, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("cannot build the tests of %s: %w\n%s", directory, err, output)
 	}
@@ -76,17 +86,29 @@ func (r *receiver) build(ctx context.Context, directory string) (string, error) 
 }
 
 // fails returns the test that fails in a package; empty: none does.
-func (r *receiver) fails(ctx context.Context, directory string, number int) (string, error) {
+func (r *receiver) fails(ctx context.Context, directory string, limit time.Duration, env ...string) (string, error) {
+	failed, _, err := r.test(ctx, directory, env, "-test.timeout", limit.String())
+	return failed, err
+}
+
+// test runs tests of a package. It returns the one that fails, and the output.
+func (r *receiver) test(ctx context.Context, directory string, env []string, arguments ...string) (string, []byte, error) {
 	binary, err := r.build(ctx, directory)
 	if err != nil || binary == "" {
-		return "", err
+		return "", nil, err
 	}
-	output, err := r.run(ctx, number, directory, binary, "-test.timeout", testLimit.String(), "-test.failfast")
+	output, err := r.run(ctx, env, directory, binary, append(arguments, "-test.failfast")...)
+	failed, err := r.failed(ctx, directory, output, err)
+	return failed, output, err
+}
+
+// failed reads the test that failed from the output of a run that ended with an error.
+func (r *receiver) failed(ctx context.Context, directory string, output []byte, err error) (string, error) {
 	if err == nil || ctx.Err() != nil {
 		return "", ctx.Err()
 	}
 	for line := range strings.Lines(string(output)) {
-		if name, failed := strings.CutPrefix(line, "--- FAIL: "); failed || strings.HasPrefix(line, "panic: ") {
+		if name, failed := strings.CutPrefix(line, "--- FAIL: "); failed || isCrash(line) {
 			name, _, _ = strings.Cut(name, " (")
 			return strings.TrimSpace(name), nil
 		}
@@ -94,10 +116,16 @@ func (r *receiver) fails(ctx context.Context, directory string, number int) (str
 	return "", fmt.Errorf("the tests of %s failed, and name no test: %w\n%s", directory, err, tail(output))
 }
 
-// run runs a program. The end of the context also ends the processes that it has started.
-func (r *receiver) run(ctx context.Context, number int, directory, binary string, arguments ...string) ([]byte, error) {
-	command := exec.CommandContext(ctx, binary, arguments...)
-	command.Dir, command.Env = directory, append(os.Environ(), fmt.Sprintf("%s=%d", variable, number))
+func isCrash(line string) bool {
+	return strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ")
+}
+
+// run runs a program. The end of the context also ends the processes that it has started. A program
+// crashes that takes more memory than mostMemory: a loop that does not end can take all of it.
+func (r *receiver) run(ctx context.Context, env []string, directory, binary string, arguments ...string) ([]byte, error) {
+	limited := []string{"-c", fmt.Sprintf(`ulimit -v %d && exec "$0" "$@"`, mostMemory>>10), binary}
+	command := exec.CommandContext(ctx, "sh", append(limited, arguments...)...)
+	command.Dir, command.Env = directory, append(os.Environ(), env...)
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
 	return command.CombinedOutput()
@@ -111,12 +139,12 @@ type violation struct {
 }
 
 // breaks runs environments from a seed on, until one breaks a promise.
-func (r *receiver) breaks(ctx context.Context, first, seeds, number int) (violation, error) {
+func (r *receiver) breaks(ctx context.Context, first, seeds int, env ...string) (violation, error) {
 	binary, err := r.build(ctx, simulation)
 	if err != nil {
 		return violation{}, err
 	}
-	output, err := r.run(ctx, number, simulation, binary, "-test.run", "^TestRandomEnvironments$", "-test.timeout", "0",
+	output, err := r.run(ctx, env, simulation, binary, "-test.run", "^TestRandomEnvironments$", "-test.timeout", "0",
 		"-stop", "-first", strconv.Itoa(first), "-seeds", strconv.Itoa(seeds))
 	if err == nil || ctx.Err() != nil {
 		return violation{}, ctx.Err()

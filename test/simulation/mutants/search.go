@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"time"
 )
@@ -22,6 +21,8 @@ type result struct {
 	how    string // the promise broke
 	seeds  string // that were needed, or tried
 	err    error  // why there was no search; nil: there was one
+
+	directory string // of the package whose tests found it, or of the simulation
 }
 
 // search tries mutants one after the other.
@@ -94,33 +95,19 @@ func (r *result) String() string {
 // finder is one thing that can find a mutant of a receiver. It notes what it has found.
 type finder func(ctx context.Context, r *receiver, found *result) error
 
-// wholeReceiver are the packages whose tests run whole receivers.
-var wholeReceiver = []string{".", "internal/session", "internal/position", "internal/leadership", "internal/health"}
-
 // one runs what can find the mutant: random environments, and the tests of its package, of those above
-// it, and of the receiver. A generated mutant gets the tests of its package first: they take less time.
+// it, and of the receiver.
 func (s *search) one(ctx context.Context, m mutant) *result {
-	r, found := s.unchanged, &result{mutant: m, seeds: "not tried"}
+	found := &result{mutant: m, seeds: "not tried"}
+	r, err := s.receiver(map[string]string{}, m.change)
+	if err != nil {
+		found.err = err
+		return found
+	}
+	defer r.remove()
 	finders := []finder{s.simulate}
-	var directories []string
-	for directory := filepath.Dir(m.file); directory != "."; directory = filepath.Dir(directory) {
-		directories = append(directories, directory)
-	}
-	for _, directory := range wholeReceiver {
-		if !slices.Contains(directories, directory) {
-			directories = append(directories, directory)
-		}
-	}
-	for _, directory := range directories {
+	for _, directory := range above(m.packageOf()) {
 		finders = append(finders, s.testsOf(directory))
-	}
-	if m.number > 0 {
-		finders[0], finders[1] = finders[1], finders[0]
-	} else {
-		if r, found.err = s.receiver(map[string]string{}, m.change); found.err != nil {
-			return found
-		}
-		defer r.remove()
 	}
 	for _, find := range finders {
 		if found.err = find(ctx, r, found); found.err != nil || found.by != "" {
@@ -140,7 +127,7 @@ func (s *search) simulate(ctx context.Context, r *receiver, found *result) error
 	defer cancel()
 	found.seeds = fmt.Sprintf("not found in %d", s.seeds)
 	for first := 1; first <= s.seeds; {
-		b, err := r.breaks(limited, first, s.seeds-first+1, found.mutant.number)
+		b, err := r.breaks(limited, first, s.seeds-first+1)
 		switch {
 		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
 			found.seeds = fmt.Sprintf("not found in %v", s.limit)
@@ -148,7 +135,7 @@ func (s *search) simulate(ctx context.Context, r *receiver, found *result) error
 		case err != nil || b.promise == "":
 			return err
 		}
-		unchanged, err := s.unchanged.breaks(ctx, b.seed, 1, 0)
+		unchanged, err := s.unchanged.breaks(ctx, b.seed, 1)
 		if err != nil {
 			return err
 		}
@@ -166,11 +153,11 @@ func (s *search) simulate(ctx context.Context, r *receiver, found *result) error
 // testsOf returns the finder that runs the tests of a directory's package.
 func (s *search) testsOf(directory string) finder {
 	return func(ctx context.Context, r *receiver, found *result) error {
-		failed, err := r.fails(ctx, directory, found.mutant.number)
+		failed, err := r.fails(ctx, directory, testLimit)
 		if err != nil || failed == "" {
 			return err
 		}
-		unchanged, err := s.unchanged.fails(ctx, directory, 0)
+		unchanged, err := s.unchanged.fails(ctx, directory, testLimit)
 		if err == nil && unchanged != "" {
 			err = fmt.Errorf("without a mutant, the tests of %s fail, too: %s", directory, unchanged)
 		}

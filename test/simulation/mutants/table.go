@@ -26,13 +26,9 @@ func table(results []*result) string {
 // cell escapes what would end a cell, or its row.
 func cell(text string) string { return strings.NewReplacer("|", "\\|", "\n", " ").Replace(text) }
 
-const (
-	begin = "<!-- mutants: begin -->\n"
-	end   = "<!-- mutants: end -->"
-)
-
-// replaceTable replaces what is between the two marks of a file.
-func replaceTable(path, table string) error {
+// replaceTable replaces what is between the two marks of a name in a file.
+func replaceTable(path, name, table string) error {
+	begin, end := "<!-- "+name+": begin -->\n", "<!-- "+name+": end -->"
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return err

@@ -38,8 +38,8 @@ type histories struct {
 	wentBack []string
 }
 
-func (h *histories) versions(t *testing.T, api *apitest.Server) *watch.Versions {
-	return watch.NewVersions(clientOf(t, api), func(known, now uint64) {
+func (h *histories) begin(t *testing.T, api *apitest.Server) *watch.History {
+	return watch.NewHistory(t.Context(), clientOf(t, api), nil, func(known, now uint64) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.wentBack = append(h.wentBack, fmt.Sprintf("%d to %d", known, now))
@@ -57,8 +57,8 @@ func TestABackupIsRestored(t *testing.T) {
 		api, queue, h := apitest.NewInMemory(t), queue.New(1000), &histories{}
 		api.Put(counted("a", 1))
 		backup := api.Version()
-		versions := h.versions(t, api)
-		start(t, api, queue, watch.Config{Versions: versions})
+		history := h.begin(t, api)
+		start(t, api, queue, watch.Config{History: history})
 		assert.Equal(t, []string{"began", "listed a=1", "ended at 3"}, changes(queue))
 		api.Put(counted("a", 2))
 		api.Put(counted("b", 1))
@@ -70,7 +70,7 @@ func TestABackupIsRestored(t *testing.T) {
 		time.Sleep(time.Minute)
 		assert.Equal(t, []string{"stream", "version", "watch"}, api.Requests())
 		assert.Empty(t, changes(queue))
-		assert.EqualValues(t, 5, versions.Highest())
+		assert.EqualValues(t, 5, history.Highest())
 
 		api.Restore(backup)
 		api.Cut()
@@ -78,7 +78,7 @@ func TestABackupIsRestored(t *testing.T) {
 		assert.Empty(t, changes(queue), "the callers stop the streams")
 		assert.Equal(t, []string{"5 to 3"}, h.seen())
 
-		start(t, api, queue, watch.Config{Versions: h.versions(t, api)})
+		start(t, api, queue, watch.Config{History: h.begin(t, api)})
 		assert.Equal(t, []string{"began", "listed a=1", "ended at 3"}, changes(queue))
 		time.Sleep(time.Minute)
 		assert.Equal(t, []string{"5 to 3"}, h.seen(), "once")
@@ -99,7 +99,7 @@ func TestAVersionOfACheckpointIsCompared(t *testing.T) {
 				api, queue, h := apitest.NewInMemory(t), queue.New(1000), &histories{}
 				api.Put(counted("a", 1))
 				api.Put(counted("b", 1))
-				start(t, api, queue, watch.Config{ResourceVersion: tt.version, Versions: h.versions(t, api)})
+				start(t, api, queue, watch.Config{ResourceVersion: tt.version, History: h.begin(t, api)})
 				time.Sleep(time.Minute)
 				assert.Equal(t, tt.changes, changes(queue))
 				assert.Equal(t, tt.wentBack, h.seen())
@@ -111,8 +111,8 @@ func TestAVersionOfACheckpointIsCompared(t *testing.T) {
 func TestARestoreIsNoticedOnceForAllStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, queue, h := apitest.NewInMemory(t), queue.New(1000), &histories{}
-		versions := h.versions(t, api)
-		start(t, api, queue, watch.Config{Namespace: "ns", Versions: versions})
+		history := h.begin(t, api)
+		start(t, api, queue, watch.Config{Namespace: "ns", History: history})
 		assert.Equal(t, []string{"ns began", "ns ended at 2"}, changes(queue))
 		backup := api.Version()
 		api.Put(counted("a", 1))
@@ -122,7 +122,7 @@ func TestARestoreIsNoticedOnceForAllStreams(t *testing.T) {
 		assert.Empty(t, h.seen(), "a stream that is connected does not notice")
 
 		for _, namespace := range []string{"other", "third"} {
-			start(t, api, queue, watch.Config{Namespace: namespace, ResourceVersion: "3", Versions: versions})
+			start(t, api, queue, watch.Config{Namespace: namespace, ResourceVersion: "3", History: history})
 		}
 		time.Sleep(time.Minute)
 		assert.Equal(t, []string{"3 to 2"}, h.seen())
@@ -145,7 +145,7 @@ func TestAVersionThatCannotBeReadIsAFailedConnection(t *testing.T) {
 					}
 					return 0
 				})
-				o := start(t, api, queue, watch.Config{ResourceVersion: "2", Versions: watch.NewVersions(clientOf(t, api), nil)})
+				o := start(t, api, queue, watch.Config{ResourceVersion: "2", History: watch.NewHistory(t.Context(), clientOf(t, api), nil, nil)})
 				time.Sleep(5 * time.Minute)
 				assert.Contains(t, o.seen(), cause)
 				assert.Zero(t, number(api.Requests(), "watch"))
@@ -167,9 +167,9 @@ func TestAPermissionThatOneNamespaceLacksDoesNotConcernAnother(t *testing.T) {
 			}
 			return 0
 		})
-		versions := watch.NewVersions(clientOf(t, api), nil)
-		start(t, api, queue, watch.Config{Namespace: "secret", ResourceVersion: "2", Versions: versions})
-		o := start(t, api, queue, watch.Config{Namespace: "ns", ResourceVersion: "2", Versions: versions})
+		history := watch.NewHistory(t.Context(), clientOf(t, api), nil, nil)
+		start(t, api, queue, watch.Config{Namespace: "secret", ResourceVersion: "2", History: history})
+		o := start(t, api, queue, watch.Config{Namespace: "ns", ResourceVersion: "2", History: history})
 		time.Sleep(time.Minute)
 		assert.Equal(t, []string{"ns changed a=1"}, changes(queue))
 		assert.Empty(t, o.seen())

@@ -1,0 +1,52 @@
+{{/*
+What the value `rollouts` adds to the configuration: (list $ CONFIG). All records go through the
+connector, in addition to where they go without it.
+*/}}
+{{- define "kube-events.rollouts" -}}
+{{- $config := index . 1 -}}
+{{- with index . 0 -}}
+{{- $exporter := printf "otlp_%s/rollouts" .Values.otlp.protocol -}}
+{{- $logs := get ($config.service.pipelines | default dict) "logs" | default (dict "receivers" (list "kube_events") "processors" (list "memory_limiter") "exporters" list) -}}
+receivers:
+  kube_events:
+    extract:
+      labels:
+        - {tag_name: tilt.manifest, key: tilt-manifest}
+        # The revision of the pods of StatefulSets and DaemonSets.
+        - {key: controller-revision-hash, from: pod}
+connectors:
+  kube_rollouts:
+    idle_timeout: {{ .Values.rollouts.idleTimeout }}
+    max_rollouts: {{ int .Values.rollouts.maxRollouts }}
+    {{- if eq .Values.mode "single" }}
+    # Open rollouts survive a restart.
+    storage: file_storage
+    {{- end }}
+exporters:
+  {{ $exporter }}:
+    {{- if .Values.rollouts.endpoint }}
+    endpoint: {{ .Values.rollouts.endpoint | replace "$" "$$" | quote }}
+    {{- else }}
+    {{- include "kube-events.ownExporter" (list . dict) | fromYaml | toYaml | nindent 4 }}
+    {{- end }}
+    # Without a queue, the connector knows what the backend has accepted. It retries the rest itself.
+    sending_queue: {enabled: false}
+    retry_on_failure: {enabled: false}
+service:
+  pipelines:
+    logs:
+      receivers: {{ toJson $logs.receivers }}
+      processors: {{ toJson $logs.processors }}
+      exporters: {{ append $logs.exporters "kube_rollouts" | toJson }}
+    traces:
+      receivers: [kube_rollouts]
+      processors: [memory_limiter]
+      exporters: [{{ $exporter }}]
+{{- end -}}
+{{- end -}}
+
+{{- define "kube-events.checkRollouts" -}}
+{{- if and .Values.rollouts.enabled (not .Values.rollouts.endpoint) (or (not .Values.otlp.endpoint) .Values.backend.preset) -}}
+{{- fail "rollouts.enabled has no backend for traces: set rollouts.endpoint (such as http://jaeger-collector.observability:4318), or otlp.endpoint without backend.preset" -}}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rolloutsconnector
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+)
+
+// Config is the configuration of the connector.
+type Config struct {
+	// IdleTimeout is how long a rollout that is not complete waits for news. Then its spans are
+	// delivered, as incomplete.
+	IdleTimeout time.Duration `mapstructure:"idle_timeout"`
+
+	// SettleTime is how long a rollout waits for news after everything that was planned has started.
+	SettleTime time.Duration `mapstructure:"settle_time"`
+
+	// MaxRollouts is how many revisions the connector knows at most. Beyond it, it forgets the one
+	// that had no news for the longest time, one that was delivered first.
+	MaxRollouts int `mapstructure:"max_rollouts"`
+
+	// Stamp writes trace ids into records, in the connector's output of logs.
+	Stamp bool `mapstructure:"stamp"`
+
+	// Storage is the storage extension that rollouts are saved with. Empty: a restart forgets them.
+	Storage *component.ID `mapstructure:"storage"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+func createDefaultConfig() component.Config {
+	return &Config{IdleTimeout: 5 * time.Minute, SettleTime: 10 * time.Second, MaxRollouts: 1000}
+}
+
+// Validate reports settings that cannot work. Each error names the key, the value and the fix.
+func (c *Config) Validate() error {
+	var errs []error
+	if c.IdleTimeout <= 0 {
+		errs = append(errs, fmt.Errorf("idle_timeout: %v is not above 0; set a duration such as 5m", c.IdleTimeout))
+	}
+	if c.SettleTime < 0 {
+		errs = append(errs, fmt.Errorf("settle_time: %v is below 0; set a duration such as 10s, or 0s", c.SettleTime))
+	}
+	if c.SettleTime > c.IdleTimeout {
+		errs = append(errs, fmt.Errorf("settle_time: %v is longer than idle_timeout, which is %v; set a shorter duration", c.SettleTime, c.IdleTimeout))
+	}
+	if c.MaxRollouts < 1 {
+		errs = append(errs, fmt.Errorf("max_rollouts: %d is not at least 1; set a number such as 1000", c.MaxRollouts))
+	}
+	return errors.Join(errs...)
+}

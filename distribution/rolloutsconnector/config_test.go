@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rolloutsconnector
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/connector/connectortest"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/rolloutsconnector/internal/metadata"
+)
+
+func TestInvalidConfigurations(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		settings map[string]any
+		message  string
+	}{
+		"no idle timeout":        {map[string]any{"idle_timeout": "0s", "settle_time": "0s"}, "idle_timeout: 0s is not above 0; set a duration such as 5m"},
+		"a negative settle time": {map[string]any{"settle_time": "-1s"}, "settle_time: -1s is below 0; set a duration such as 10s, or 0s"},
+		"a long settle time":     {map[string]any{"settle_time": "6m"}, "settle_time: 6m0s is longer than idle_timeout, which is 5m0s; set a shorter duration"},
+		"no rollouts":            {map[string]any{"max_rollouts": 0}, "max_rollouts: 0 is not at least 1; set a number such as 1000"},
+		"an unknown key":         {map[string]any{"idle_time": "5m"}, "idle_time"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			config := createDefaultConfig().(*Config)
+			err := confmap.NewFromStringMap(c.settings).Unmarshal(config)
+			if err == nil {
+				err = config.Validate()
+			}
+			assert.ErrorContains(t, err, c.message)
+		})
+	}
+}
+
+func TestDefaultConfiguration(t *testing.T) {
+	t.Parallel()
+	config := createDefaultConfig().(*Config)
+	require.NoError(t, config.Validate())
+	assert.Equal(t, &Config{IdleTimeout: 5 * time.Minute, SettleTime: 10 * time.Second, MaxRollouts: 1000}, config)
+}
+
+func TestOutputOfLogsNeedsStamp(t *testing.T) {
+	t.Parallel()
+	_, err := NewFactory().CreateLogsToLogs(t.Context(), connectortest.NewNopSettings(metadata.Type), createDefaultConfig(), consumertest.NewNop())
+	assert.ErrorContains(t, err, "set stamp: true")
+}
+
+func TestStorageThatIsNoStorage(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		extensions host
+		message    string
+	}{
+		"missing":         {host{}, `storage: "disk" is not among the extensions that run`},
+		"something else":  {host{diskID: component.Component(nil)}, `storage: "disk" is not a storage extension`},
+		"of a newer time": {host{diskID: &disk{values: map[string][]byte{"head": []byte(`{"format":9}`)}}}, "cannot be read"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			config := createDefaultConfig().(*Config)
+			config.Storage = &diskID
+			settings := connectortest.NewNopSettings(metadata.Type)
+			settings.TelemetrySettings = componenttest.NewNopTelemetrySettings()
+			traces, err := NewFactory().CreateLogsToTraces(t.Context(), settings, config, consumertest.NewNop())
+			require.NoError(t, err)
+			assert.ErrorContains(t, traces.Start(t.Context(), c.extensions), c.message)
+			require.NoError(t, traces.Shutdown(t.Context()))
+		})
+	}
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rolloutsconnector
+
+import (
+	"context"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/rolloutsconnector/internal/metadata"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/rolloutsconnector/internal/rollout"
+)
+
+const (
+	// interval is how often the loop looks for rollouts that ended.
+	interval = time.Second
+	// maxBackoff is how long the loop waits at most after the pipeline rejected spans.
+	maxBackoff = 30 * time.Second
+	// maxRequest bounds a request, in bytes of OTLP. Most backends accept 4 MiB.
+	maxRequest = 2 << 20
+)
+
+// delivery is what the pipeline is to get of one revision.
+type delivery struct {
+	key      rollout.Key
+	requests []ptrace.Traces
+	sent     map[string]uint64 // hashes of the parts in the requests
+	news     int64             // the last news that it contains
+	complete bool
+}
+
+// deliverUntil delivers the rollouts that have ended, until ctx ends.
+func (t *tracker) deliverUntil(ctx context.Context) {
+	backoff := interval
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(backoff):
+		}
+		if t.deliverDue(ctx) {
+			backoff = interval
+		} else {
+			backoff = min(2*backoff, maxBackoff)
+		}
+	}
+}
+
+// deliverDue reports whether the pipeline accepted everything.
+func (t *tracker) deliverDue(ctx context.Context) bool {
+	for _, key := range t.due(time.Now()) {
+		if !t.deliver(ctx, t.prepare(key, false)) {
+			return false
+		}
+	}
+	return true
+}
+
+// deliverRest delivers all rollouts, also those that have not ended.
+func (t *tracker) deliverRest(ctx context.Context) {
+	for _, key := range t.due(time.Now().Add(t.config.IdleTimeout)) {
+		if !t.deliver(ctx, t.prepare(key, true)) {
+			return
+		}
+	}
+}
+
+// due returns the revisions to look at, in a fixed order.
+func (t *tracker) due(now time.Time) (keys []rollout.Key) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for key, at := range t.open {
+		if !at.After(now) {
+			keys = append(keys, key)
+		}
+	}
+	slices.SortFunc(keys, func(a, b rollout.Key) int {
+		return strings.Compare(a.Workload+"\n"+a.Revision, b.Workload+"\n"+b.Revision)
+	})
+	return keys
+}
+
+// prepare returns what is to be delivered; nil: the rollout has not ended. At the end of the
+// process, it does not wait for that.
+func (t *tracker) prepare(key rollout.Key, ending bool) *delivery {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	w, r := t.model.Revision(key)
+	if r == nil {
+		delete(t.open, key)
+		return nil
+	}
+	now := time.Now()
+	result := w.Spans(key.Revision, rollout.Options{Idle: t.config.IdleTimeout, Now: now})
+	if end := t.endOf(r, result); !ending && end.After(now) {
+		t.open[key] = end
+		return nil
+	}
+	d := &delivery{key: key, sent: map[string]uint64{}, news: r.News, complete: result.Complete}
+	if t.traces != nil {
+		d.pack(r, result.Parts, t.settings.BuildInfo.Version)
+	}
+	return d
+}
+
+// endOf returns when the rollouts of a revision end, if there are no more news.
+func (t *tracker) endOf(r *rollout.Revision, result rollout.Result) time.Time {
+	since := time.Unix(0, r.News)
+	if since.Before(t.started) {
+		since = t.started
+	}
+	if !result.Settled {
+		return since.Add(t.config.IdleTimeout)
+	}
+	wait := t.config.SettleTime
+	for _, part := range result.Parts {
+		if _, sent := r.Sent[part.Key]; part.IsStop() && !sent {
+			wait = max(wait, min(rollout.StopWindow, t.config.IdleTimeout))
+		}
+	}
+	return since.Add(wait)
+}
+
+// pack puts the parts that have changed into requests.
+func (d *delivery) pack(r *rollout.Revision, parts []rollout.Part, version string) {
+	var group []rollout.Part
+	size := 0
+	for _, part := range parts {
+		sum, bytes := fingerprint(r.Write([]rollout.Part{part}, metadata.ScopeName, version))
+		if known, sent := r.Sent[part.Key]; sent && known == sum {
+			continue
+		}
+		if size+bytes > maxRequest && len(group) > 0 {
+			d.requests = append(d.requests, r.Write(group, metadata.ScopeName, version))
+			group, size = nil, 0
+		}
+		group, size = append(group, part), size+bytes
+		d.sent[part.Key] = sum
+	}
+	if len(group) > 0 {
+		d.requests = append(d.requests, r.Write(group, metadata.ScopeName, version))
+	}
+}
+
+// fingerprint returns a hash of the spans, and their size in OTLP.
+func fingerprint(traces ptrace.Traces) (sum uint64, size int) {
+	encoded, err := (&ptrace.ProtoMarshaler{}).MarshalTraces(traces)
+	if err != nil {
+		return 0, 0 // It never fails for what Write returns.
+	}
+	hash := fnv.New64a()
+	_, _ = hash.Write(encoded) // A hash returns no error.
+	return hash.Sum64(), len(encoded)
+}
+
+// deliver reports whether the pipeline accepted the spans, or rejected them permanently. Otherwise,
+// all of them are delivered again later, with the same ids.
+func (t *tracker) deliver(ctx context.Context, d *delivery) bool {
+	if d == nil {
+		return true
+	}
+	for _, traces := range d.requests {
+		spans := int64(traces.SpanCount())
+		err := t.traces.ConsumeTraces(ctx, traces)
+		switch {
+		case err == nil:
+			t.telemetry.KubeRolloutsSpans.Add(ctx, spans, metric.WithAttributes(t.of))
+		case consumererror.IsPermanent(err):
+			t.telemetry.KubeRolloutsSpansDropped.Add(ctx, spans, metric.WithAttributes(t.of))
+			t.settings.Logger.Error("The pipeline rejected spans of a rollout permanently; they are dropped", zap.Error(err))
+		default:
+			t.settings.Logger.Warn("The pipeline rejected spans of a rollout; retrying", zap.Error(err))
+			return false
+		}
+	}
+	t.finish(ctx, d)
+	return true
+}
+
+// finish notes what was delivered. A revision that had news in the meantime stays open.
+func (t *tracker) finish(ctx context.Context, d *delivery) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	w, r := t.model.Revision(d.key)
+	if r == nil {
+		return
+	}
+	r.MarkSent(d.sent)
+	if r.Closed = r.News == d.news; r.Closed {
+		delete(t.open, d.key)
+	}
+	if len(d.requests) > 0 {
+		t.telemetry.KubeRolloutsDelivered.Add(ctx, 1, metric.WithAttributes(t.of, attribute.String("outcome", d.outcome())))
+	}
+	if t.saved == nil {
+		return
+	}
+	// If this is not saved, a restart delivers the same spans again.
+	if err := t.saved.append(ctx, time.Unix(0, 0), w.Mark(d.key, d.sent)); err != nil {
+		t.settings.Logger.Warn("Cannot save that spans were delivered; a restart would deliver them again", zap.Error(err))
+	}
+}
+
+func (d *delivery) outcome() string {
+	if d.complete {
+		return "complete"
+	}
+	return "incomplete"
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package journal keeps a growing state in a storage extension: a snapshot in several chunks, and
+// the entries that were appended since. It knows nothing of what is in them.
+//
+// The key `head` names the generation. All other keys contain it. A new snapshot has a new
+// generation, and is complete before the head names it: a crash at any time leaves one that can be
+// read.
+package journal
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+)
+
+// format is the version of what is stored.
+const format = 1
+
+// maxOpsSize bounds the operations of one request, in bytes: a snapshot can have many megabytes.
+const maxOpsSize = 4 << 20
+
+type head struct {
+	Format     int   `json:"format"`
+	Generation int64 `json:"generation"`
+	Chunks     int   `json:"chunks"`
+}
+
+// Journal is a snapshot and the entries after it. Its methods must not be called concurrently.
+type Journal struct {
+	client       storage.Client
+	head         head
+	entries      int
+	size         int // of the entries, in bytes
+	snapshotSize int
+}
+
+// Open reads what is stored, and calls add with each chunk of the snapshot, and then with each entry
+// in its order.
+func Open(ctx context.Context, client storage.Client, add func([]byte) error) (*Journal, error) {
+	j := &Journal{client: client}
+	stored, err := client.Get(ctx, "head")
+	if err != nil {
+		return nil, err
+	}
+	if stored == nil {
+		return j, nil
+	}
+	if err := json.Unmarshal(stored, &j.head); err != nil {
+		return nil, fmt.Errorf("the key head: %w", err)
+	}
+	if j.head.Format != format {
+		return nil, fmt.Errorf("the format is %d, but this version reads %d", j.head.Format, format)
+	}
+	if err := j.read(ctx, add); err != nil {
+		return nil, err
+	}
+	// A crash can have left the generation before this one.
+	return j, j.remove(ctx, j.head.Generation-1)
+}
+
+func (j *Journal) read(ctx context.Context, add func([]byte) error) error {
+	for i := range j.head.Chunks {
+		chunk, err := j.client.Get(ctx, chunkKey(j.head.Generation, i))
+		if err == nil && chunk == nil {
+			err = errors.New("it is missing")
+		}
+		if err == nil {
+			err = add(chunk)
+		}
+		if err != nil {
+			return fmt.Errorf("chunk %d of the snapshot: %w", i, err)
+		}
+		j.snapshotSize += len(chunk)
+	}
+	for {
+		entry, err := j.client.Get(ctx, entryKey(j.head.Generation, j.entries))
+		if err != nil || entry == nil {
+			return err
+		}
+		if err := add(entry); err != nil {
+			return fmt.Errorf("entry %d: %w", j.entries, err)
+		}
+		j.entries++
+		j.size += len(entry)
+	}
+}
+
+func chunkKey(generation int64, index int) string {
+	return strconv.FormatInt(generation, 10) + "/snapshot/" + strconv.Itoa(index)
+}
+
+func entryKey(generation int64, index int) string {
+	return strconv.FormatInt(generation, 10) + "/entry/" + strconv.Itoa(index)
+}
+
+// Append stores an entry. After an error, the next entry takes its place.
+func (j *Journal) Append(ctx context.Context, entry []byte) error {
+	if j.entries == 0 && j.head.Generation == 0 {
+		// Without a head, a restart would not look for entries.
+		if err := j.writeHead(ctx, head{Format: format}); err != nil {
+			return err
+		}
+	}
+	if err := j.client.Set(ctx, entryKey(j.head.Generation, j.entries), entry); err != nil {
+		return err
+	}
+	j.entries++
+	j.size += len(entry)
+	return nil
+}
+
+func (j *Journal) writeHead(ctx context.Context, h head) error {
+	encoded, err := json.Marshal(h)
+	if err != nil {
+		return err
+	}
+	if err := j.client.Set(ctx, "head", encoded); err != nil {
+		return err
+	}
+	j.head = h
+	return nil
+}
+
+// minSize is how many bytes of entries make a snapshot worth its price.
+const minSize = 1 << 20
+
+// WantsSnapshot reports whether the entries take more than the snapshot: a new one costs, in
+// proportion, no more than the entries did.
+func (j *Journal) WantsSnapshot() bool { return j.size > max(minSize, j.snapshotSize) }
+
+// Snapshot replaces everything by the chunks.
+func (j *Journal) Snapshot(ctx context.Context, chunks [][]byte) error {
+	next := head{Format: format, Generation: j.head.Generation + 1, Chunks: len(chunks)}
+	ops, size := []*storage.Operation{}, 0
+	total := 0
+	for i, chunk := range chunks {
+		ops = append(ops, storage.SetOperation(chunkKey(next.Generation, i), chunk))
+		size += len(chunk)
+		total += len(chunk)
+		if size < maxOpsSize && i < len(chunks)-1 {
+			continue
+		}
+		if err := j.client.Batch(ctx, ops...); err != nil {
+			return err
+		}
+		ops, size = nil, 0
+	}
+	if err := j.writeHead(ctx, next); err != nil {
+		return err
+	}
+	j.entries, j.size, j.snapshotSize = 0, 0, total
+	return j.remove(ctx, next.Generation-1)
+}
+
+// remove deletes a generation. It deletes the last key first: if it is interrupted, the next attempt
+// finds those that are left.
+func (j *Journal) remove(ctx context.Context, generation int64) error {
+	for _, key := range []func(int64, int) string{chunkKey, entryKey} {
+		count, err := j.count(ctx, generation, key)
+		if err != nil {
+			return err
+		}
+		for i := count - 1; i >= 0; i-- {
+			if err := j.client.Delete(ctx, key(generation, i)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (j *Journal) count(ctx context.Context, generation int64, key func(int64, int) string) (count int, err error) {
+	for {
+		value, err := j.client.Get(ctx, key(generation, count))
+		if err != nil || value == nil {
+			return count, err
+		}
+		count++
+	}
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package journal_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/rolloutsconnector/internal/journal"
+)
+
+var errCrash = errors.New("the process ended")
+
+// memory is a storage client that fails after some writes.
+type memory struct {
+	values map[string][]byte
+	writes int // that are left; negative: any number
+}
+
+func (m *memory) Get(_ context.Context, key string) ([]byte, error) { return m.values[key], nil }
+
+func (m *memory) write() error {
+	if m.writes == 0 {
+		return errCrash
+	}
+	m.writes--
+	return nil
+}
+
+func (m *memory) Set(_ context.Context, key string, value []byte) error {
+	if err := m.write(); err != nil {
+		return err
+	}
+	m.values[key] = value
+	return nil
+}
+
+func (m *memory) Delete(_ context.Context, key string) error {
+	if err := m.write(); err != nil {
+		return err
+	}
+	delete(m.values, key)
+	return nil
+}
+
+func (m *memory) Batch(ctx context.Context, ops ...*storage.Operation) error {
+	for _, op := range ops {
+		if err := m.Set(ctx, op.Key, op.Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (*memory) Close(context.Context) error { return nil }
+
+func open(t *testing.T, m *memory) (j *journal.Journal, stored []string) {
+	t.Helper()
+	j, err := journal.Open(t.Context(), m, func(value []byte) error {
+		stored = append(stored, string(value))
+		return nil
+	})
+	require.NoError(t, err)
+	return j, stored
+}
+
+// life appends two entries, replaces them by a snapshot, and appends one more.
+func life(ctx context.Context, j *journal.Journal) error {
+	return errors.Join(
+		j.Append(ctx, []byte("a")), j.Append(ctx, []byte("b")),
+		j.Snapshot(ctx, [][]byte{[]byte("a"), []byte("b")}),
+		j.Append(ctx, []byte("c")),
+	)
+}
+
+func TestJournalIsReadAgain(t *testing.T) {
+	t.Parallel()
+	m := &memory{values: map[string][]byte{}, writes: -1}
+	j, stored := open(t, m)
+	assert.Empty(t, stored)
+	require.NoError(t, life(t.Context(), j))
+	_, stored = open(t, m)
+	assert.Equal(t, []string{"a", "b", "c"}, stored)
+	assert.Len(t, m.values, 4, "the head, two chunks and an entry")
+}
+
+// TestCrash: whichever write is the last one, what was stored before can be read.
+func TestCrash(t *testing.T) {
+	t.Parallel()
+	for writes := range 9 {
+		t.Run(fmt.Sprint(writes), func(t *testing.T) {
+			t.Parallel()
+			m := &memory{values: map[string][]byte{}, writes: writes}
+			j, _ := open(t, m)
+			acknowledged := 0
+			for _, entry := range []string{"a", "b"} {
+				if j.Append(t.Context(), []byte(entry)) == nil {
+					acknowledged++
+				}
+			}
+			_ = j.Snapshot(t.Context(), [][]byte{[]byte("a"), []byte("b")}[:acknowledged])
+			m.writes = -1
+			j, stored := open(t, m)
+			assert.Equal(t, []string{"a", "b"}[:acknowledged], append([]string{}, stored...))
+			require.NoError(t, j.Append(t.Context(), []byte("c")))
+			before := maps.Clone(m.values)
+			_, stored = open(t, m)
+			assert.Equal(t, append([]string{"a", "b"}[:acknowledged:acknowledged], "c"), stored)
+			assert.Equal(t, before, m.values, "nothing is left to remove")
+		})
+	}
+}
+
+func TestStrangeContent(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ head, message string }{
+		"no JSON":         {"x", "the key head"},
+		"a newer format":  {`{"format":2}`, "the format is 2"},
+		"a missing chunk": {`{"format":1,"generation":1,"chunks":1}`, "chunk 0 of the snapshot: it is missing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := &memory{values: map[string][]byte{"head": []byte(c.head)}, writes: -1}
+			_, err := journal.Open(t.Context(), m, func([]byte) error { return nil })
+			assert.ErrorContains(t, err, c.message)
+		})
+	}
+}

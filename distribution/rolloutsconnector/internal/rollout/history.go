@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+)
+
+// skew is how much earlier than its cause the first record of a pod can be: the times of controllers
+// have a resolution of a second, and clocks differ.
+const skew = int64(2 * time.Second)
+
+// StopWindow is how long after the end of a pod a rollout can begin that ended it. A StatefulSet, and
+// a Deployment that recreates its pods, start the new pod after the end of the old one.
+const StopWindow = time.Minute
+
+// episode is one rollout of a revision. A rollback is another one of the same revision.
+type episode struct {
+	revision   string
+	activation string // the UID of the record that began it; empty: the first rollout
+	start      int64
+}
+
+func (w *Workload) traceOf(e episode) pcommon.TraceID {
+	return traceID(w.Cluster, w.UID, e.revision, e.activation)
+}
+
+// again returns the activations that begin another rollout of a revision: it is scaled up from zero,
+// it was active before, and another revision was activated since. A scale-up from zero of the current
+// revision is none.
+func (w *Workload) again() (cuts []episode) {
+	previous, since := "", int64(0)
+	seen := map[string]bool{}
+	for _, a := range w.activations() {
+		known := seen[a.revision] || w.Activations[a.activation].Repeated || w.isOlder(a.revision, since)
+		other := previous != a.revision
+		if known && other {
+			cuts = append(cuts, a)
+		}
+		previous, since = a.revision, a.start
+		seen[a.revision] = true
+	}
+	return cuts
+}
+
+// activations returns all scale-ups from zero, in the order of time.
+func (w *Workload) activations() []episode {
+	all := make([]episode, 0, len(w.Activations))
+	for uid, a := range w.Activations {
+		all = append(all, episode{a.Revision, uid, a.At})
+	}
+	slices.SortFunc(all, compareEpisodes)
+	return all
+}
+
+func compareEpisodes(a, b episode) int {
+	return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.activation, b.activation), cmp.Compare(a.revision, b.revision))
+}
+
+// isOlder reports whether a revision began before a time; 0 is no time.
+func (w *Workload) isOlder(revision string, at int64) bool {
+	r := w.Revisions[revision]
+	return r != nil && r.First != 0 && r.First < at
+}
+
+// history is all rollouts of a workload, in the order of time.
+type history []episode
+
+func (w *Workload) history() history {
+	all := history(w.again())
+	for name, r := range w.Revisions {
+		if r.First != 0 {
+			all = append(all, episode{revision: name, start: r.First})
+		}
+	}
+	slices.SortFunc(all, compareEpisodes)
+	return all
+}
+
+// at returns the rollout of a revision to which something belongs that began at this time.
+func (h history) at(revision string, began int64) episode {
+	found := episode{revision: revision}
+	for _, e := range h {
+		if e.revision == revision && (e.activation == "" || e.start <= began+skew) {
+			found = e
+		}
+	}
+	return found
+}
+
+// replaced returns the rollout that ended a pod of another rollout. ok is false if none is known: the
+// pod ended for another reason, such as a scale-down.
+func (h history) replaced(own episode, stop int64) (by episode, ok bool) {
+	for _, e := range h {
+		isOwn := e.revision == own.revision && e.activation == own.activation
+		if isOwn || e.start <= own.start || e.start > stop+int64(StopWindow) {
+			continue
+		}
+		if ok && e.start > stop {
+			break // The first one after the end is nearer.
+		}
+		by, ok = e, true
+	}
+	return by, ok
+}
+
+// end returns the time at which the next rollout of the same revision begins.
+func (h history) end(of episode) int64 {
+	for _, e := range h {
+		if e.revision == of.revision && compareEpisodes(e, of) > 0 && e.activation != of.activation {
+			return e.start
+		}
+	}
+	return int64(^uint64(0) >> 1)
+}

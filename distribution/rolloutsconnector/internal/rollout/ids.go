@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"hash"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+)
+
+// traceID returns the id of a rollout. The activation is empty for the first rollout of a revision.
+// A later one, such as a rollback, has the UID of the record that began it.
+func traceID(cluster, workload, revision, activation string) (id pcommon.TraceID) {
+	parts := []string{cluster, workload, revision}
+	if activation != "" {
+		parts = append(parts, activation)
+	}
+	copy(id[:], digest(parts...))
+	return id
+}
+
+// spanID returns the id of a phase of an object, or of a container of this object.
+func spanID(trace pcommon.TraceID, object, phase, container string) (id pcommon.SpanID) {
+	copy(id[:], digest(string(trace[:]), object, phase, container))
+	return id
+}
+
+// digest hashes the parts with their lengths: ("ab", "c") is not ("a", "bc").
+func digest(parts ...string) []byte {
+	sum := sha256.New()
+	for _, part := range parts {
+		writePart(sum, part)
+	}
+	return sum.Sum(nil)
+}
+
+func writePart(sum hash.Hash, part string) {
+	_, _ = sum.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part)))) // A hash returns no error.
+	_, _ = sum.Write([]byte(part))
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// The bounds of what the model keeps of one object. Which entries it keeps does not depend on their
+// order: those that are first.
+const (
+	maxEvents      = 64 // of a pod, or above the pods of a revision
+	maxActivations = 64 // of a workload, the newest
+	maxTimes       = 8  // of a name, the newest
+	maxNames       = 20_000
+	maxAttributes  = 64
+	maxLinks       = 16
+)
+
+// Join adds what another model knows, and returns the revisions for which it had news: an Event, a
+// pod or a name that was not known. A repeat of an Event changes the revision, but is no news:
+// otherwise, the rollout of a container that crashes forever would never end.
+func (m *Model) Join(in *Model) []Key {
+	var news []Key
+	for key, w := range in.Workloads {
+		for _, revision := range m.workload(key).join(w) {
+			news = append(news, Key{key, revision})
+		}
+	}
+	return news
+}
+
+func (w *Workload) join(in *Workload) (news []string) {
+	w.Cluster, w.UID = in.Cluster, in.UID
+	w.Kind, w.Name = max(w.Kind, in.Kind), max(w.Name, in.Name)
+	for uid, a := range in.Activations {
+		w.activate(uid, a)
+	}
+	w.Names.join(in.Names)
+	for name, r := range in.Revisions {
+		_, known := w.Revisions[name]
+		if w.revision(name).join(r) || !known && !r.Closed {
+			news = append(news, name)
+		}
+	}
+	return news
+}
+
+func (w *Workload) activate(uid string, a Activation) {
+	if w.Activations == nil {
+		w.Activations = map[string]Activation{}
+	}
+	w.Activations[uid] = a
+	if len(w.Activations) <= maxActivations {
+		return
+	}
+	oldest := slices.MinFunc(slices.Collect(maps.Keys(w.Activations)), func(x, y string) int {
+		return cmp.Or(cmp.Compare(w.Activations[x].At, w.Activations[y].At), cmp.Compare(x, y))
+	})
+	delete(w.Activations, oldest)
+}
+
+// join reports whether there were news.
+func (r *Revision) join(in *Revision) bool {
+	r.joinAttributes(in.Attributes)
+	news := joinEvents(&r.Events, in.Events)
+	news = r.Names.join(in.Names) || news
+	for uid, p := range in.Pods {
+		news = r.pod(uid).join(p) || news
+	}
+	for link := range in.Links {
+		r.link(link)
+	}
+	r.began(in.First)
+	r.News = max(r.News, in.News)
+	r.MarkSent(in.Sent)
+	r.Closed = in.Closed || r.Closed && !news
+	return news && !in.Closed
+}
+
+// began notes that something happened at this time; 0 is no time.
+func (r *Revision) began(at int64) {
+	if at != 0 && (r.First == 0 || at < r.First) {
+		r.First = at
+	}
+}
+
+// MarkSent notes the hashes of parts that were delivered.
+func (r *Revision) MarkSent(sent map[string]uint64) {
+	if r.Sent == nil && len(sent) > 0 {
+		r.Sent = make(map[string]uint64, len(sent))
+	}
+	maps.Copy(r.Sent, sent)
+}
+
+func (r *Revision) joinAttributes(in map[string]string) {
+	for name, value := range in {
+		known, ok := r.Attributes[name]
+		if ok && known >= value || !ok && len(r.Attributes) >= maxAttributes {
+			continue
+		}
+		if r.Attributes == nil {
+			r.Attributes = map[string]string{}
+		}
+		r.Attributes[name] = value
+	}
+}
+
+func (r *Revision) link(link Link) {
+	if r.Links == nil {
+		r.Links = map[Link]bool{}
+	}
+	r.Links[link] = true
+	if len(r.Links) > maxLinks {
+		delete(r.Links, slices.MaxFunc(slices.Collect(maps.Keys(r.Links)), compareLinks))
+	}
+}
+
+func compareLinks(a, b Link) int {
+	return cmp.Or(cmp.Compare(a.Trace, b.Trace), cmp.Compare(a.Span, b.Span))
+}
+
+func (p *Pod) join(in *Pod) bool {
+	p.Name, p.Node = max(p.Name, in.Name), max(p.Node, in.Node)
+	return joinEvents(&p.Events, in.Events)
+}
+
+// joinEvents reports whether an Event is new.
+func joinEvents(events *map[string]Event, in map[string]Event) (news bool) {
+	for uid, e := range in {
+		known, ok := (*events)[uid]
+		if ok {
+			e = known.join(e)
+		}
+		if *events == nil {
+			*events = make(map[string]Event, 8)
+		}
+		(*events)[uid] = e
+		news = news || !ok
+	}
+	if len(*events) > maxEvents {
+		dropLatest(*events)
+	}
+	return news
+}
+
+func dropLatest(events map[string]Event) {
+	uids := slices.SortedFunc(maps.Keys(events), func(x, y string) int {
+		return cmp.Or(cmp.Compare(events[x].First, events[y].First), cmp.Compare(x, y))
+	})
+	for _, uid := range uids[maxEvents:] {
+		delete(events, uid)
+	}
+}
+
+// join keeps the earliest and the latest time, and the text of the state with the highest count.
+func (e Event) join(in Event) Event {
+	newer := cmp.Or(cmp.Compare(in.Count, e.Count), cmp.Compare(in.Last, e.Last), cmp.Compare(in.Message, e.Message))
+	first, last := min(e.First, in.First), max(e.Last, in.Last)
+	if newer > 0 {
+		e = in
+	}
+	e.First, e.Last = first, last
+	return e
+}
+
+// join reports whether a name or a time is new.
+func (n *Names) join(in Names) bool {
+	created, deleted := joinTimes(&n.Created, in.Created), joinTimes(&n.Deleted, in.Deleted)
+	return created || deleted
+}
+
+func joinTimes(names *map[string][]int64, in map[string][]int64) (news bool) {
+	if *names == nil && len(in) > 0 {
+		*names = make(map[string][]int64, len(in))
+	}
+	for name, times := range in {
+		known, ok := (*names)[name]
+		if !ok && len(*names) >= maxNames {
+			continue
+		}
+		all := slices.Compact(slices.Sorted(slices.Values(slices.Concat(known, times))))
+		all = all[max(0, len(all)-maxTimes):]
+		news = news || !slices.Equal(known, all)
+		(*names)[name] = all
+	}
+	return news
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The reasons of Events that a rollout is made of.
+const (
+	reasonScaled     = "ScalingReplicaSet"
+	reasonCreatedPod = "SuccessfulCreate"
+	reasonDeletedPod = "SuccessfulDelete"
+	reasonScheduled  = "Scheduled"
+	reasonUnplaced   = "FailedScheduling"
+	reasonPulling    = "Pulling"
+	reasonPulled     = "Pulled"
+	reasonCreated    = "Created"
+	reasonStarted    = "Started"
+	reasonBackOff    = "BackOff"
+	reasonFailed     = "Failed"
+	reasonUnhealthy  = "Unhealthy"
+	reasonKilling    = "Killing"
+)
+
+// Kinds that the model tells apart, although the Events have the same reason.
+const (
+	kindPresent    = "Present"      // Pulled, but the node had the image
+	kindStopping   = "Stopping"     // Killing, because the pod ends
+	kindPullFailed = "PullFailed"   // Failed or BackOff, because of the image
+	kindRestarted  = "Restarted"    // Killing, because the container must start again
+	kindCrashed    = "CrashBackOff" // BackOff, because the container ended
+)
+
+// kindOf returns what an Event is in the model, if its reason is not enough.
+func kindOf(reason, message string) string {
+	switch reason {
+	case reasonPulled:
+		if strings.Contains(message, "already present") {
+			return kindPresent
+		}
+	case reasonKilling:
+		if strings.Contains(message, "will be restarted") {
+			return kindRestarted
+		}
+		return kindStopping
+	case reasonBackOff:
+		if !strings.Contains(message, "pulling image") {
+			return kindCrashed
+		}
+		return kindPullFailed
+	case reasonFailed:
+		if isAboutImage(message) {
+			return kindPullFailed
+		}
+	case "ErrImageNeverPull", "InspectFailed", "FailedToInspectImage":
+		return kindPullFailed
+	}
+	return ""
+}
+
+func isAboutImage(message string) bool {
+	for _, part := range []string{"pull image", "ErrImage", "ImagePull", "InvalidImageName", "inspect image", "ImageInspect"} {
+		if strings.Contains(message, part) {
+			return true
+		}
+	}
+	return false
+}
+
+// scaled matches what Deployments and Argo Rollouts write about a ReplicaSet, in all versions:
+// "Scaled up replica set web-5d9 from 0 to 3", "Scaled up replica set web-5d9 to 3 from 0".
+var scaled = regexp.MustCompile(`^Scaled (up|down) (?i:replica ?set) (\S+)(?: \(revision \d+\))?(?: from (\d+))? to (\d+)(?: from (\d+))?`)
+
+// scaling is a change of a ReplicaSet's replicas. from is -1 if the message does not have it.
+type scaling struct {
+	replicaSet string
+	from, to   int
+	up         bool
+}
+
+func scalingOf(message string) (s scaling, ok bool) {
+	match := scaled.FindStringSubmatch(message)
+	if match == nil {
+		return s, false
+	}
+	s = scaling{replicaSet: match[2], from: -1, up: match[1] == "up"}
+	s.to, _ = strconv.Atoi(match[4])
+	if from := match[3] + match[5]; from != "" {
+		s.from, _ = strconv.Atoi(from)
+	}
+	return s, true
+}
+
+// madeBy matches the name in "Created pod: web-5d9-x", "Deleted pod: web-5d9-x",
+// "create Pod web-0 in StatefulSet web successful" and "Created job report-29".
+var madeBy = regexp.MustCompile(`(?i)^(?:create|delete)d? (pod|job):? (\S+)`)
+
+func namedIn(message string) (kind, name string) {
+	match := madeBy.FindStringSubmatch(message)
+	if match == nil {
+		return "", ""
+	}
+	return strings.ToLower(match[1]), match[2]
+}
+
+var (
+	image    = regexp.MustCompile(`image "([^"]+)"`)
+	size     = regexp.MustCompile(`Image size: (\d+) bytes`)
+	waiting  = regexp.MustCompile(`\(([0-9a-zµ.]+) including waiting\)`)
+	duration = regexp.MustCompile(`" in ([0-9a-zµ.]+)`)
+)
+
+// pullOf returns what a message about a pull has: the image, its size in bytes, and how long the
+// kubelet took. Values that it does not have are empty.
+func pullOf(message string) (name string, bytes int64, took time.Duration) {
+	if match := image.FindStringSubmatch(message); match != nil {
+		name = match[1]
+	}
+	if match := size.FindStringSubmatch(message); match != nil {
+		bytes, _ = strconv.ParseInt(match[1], 10, 64)
+	}
+	for _, pattern := range []*regexp.Regexp{waiting, duration} {
+		if match := pattern.FindStringSubmatch(message); match != nil {
+			took, _ = time.ParseDuration(match[1])
+			return name, bytes, took
+		}
+	}
+	return name, bytes, took
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"cmp"
+	"slices"
+)
+
+// occurrence is an Event with its UID.
+type occurrence struct {
+	Event
+	uid string
+}
+
+// occurrences are in the order of their first times.
+type occurrences []occurrence
+
+func inOrder(events map[string]Event) occurrences {
+	all := make(occurrences, 0, len(events))
+	for uid, e := range events {
+		all = append(all, occurrence{e, uid})
+	}
+	slices.SortFunc(all, func(a, b occurrence) int { return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.uid, b.uid)) })
+	return all
+}
+
+func (o occurrences) which(condition func(occurrence) bool) (chosen occurrences) {
+	for _, e := range o {
+		if condition(e) {
+			chosen = append(chosen, e)
+		}
+	}
+	return chosen
+}
+
+func (o occurrences) with(kinds ...string) occurrences {
+	return o.which(func(e occurrence) bool { return slices.Contains(kinds, e.kind()) })
+}
+
+func (o occurrences) without(kinds ...string) occurrences {
+	return o.which(func(e occurrence) bool { return !slices.Contains(kinds, e.kind()) })
+}
+
+func (o occurrences) in(container string) occurrences {
+	return o.which(func(e occurrence) bool { return e.Container == container })
+}
+
+func (o occurrences) warnings() occurrences {
+	return o.which(func(e occurrence) bool { return e.Warning })
+}
+
+// first returns the earliest time; 0: there is none.
+func (o occurrences) first() int64 {
+	if len(o) == 0 {
+		return 0
+	}
+	return o[0].First
+}
+
+// last returns the latest time; 0: there is none.
+func (o occurrences) last() (latest int64) {
+	for _, e := range o {
+		latest = max(latest, e.Last)
+	}
+	return latest
+}
+
+// containers returns the names of containers, in the order of their first Events.
+func (o occurrences) containers() (names []string) {
+	for _, e := range o {
+		if e.Container != "" && !slices.Contains(names, e.Container) {
+			names = append(names, e.Container)
+		}
+	}
+	return names
+}
+
+// phase is a part of a pod's start.
+type phase struct {
+	name, container string
+	start, end      int64
+	startInferred   bool
+	endInferred     bool
+	warnings        occurrences
+	failed          bool   // a warning did not recover
+	missing         string // the Event that would end the phase; empty: the phase has ended
+	image           string
+	imageSize       int64
+	restarts        int64
+}
+
+// schedule is from the creation of the pod to the choice of its node. No record about the pod: no
+// phase.
+func schedule(all occurrences, created int64) (p phase, ok bool) {
+	placed, unplaced := all.with(reasonScheduled), all.with(reasonUnplaced)
+	if len(placed)+len(unplaced) == 0 && created == 0 {
+		return p, false
+	}
+	p = phase{name: "schedule", start: created, warnings: unplaced}
+	if created == 0 {
+		p.start, p.startInferred = all.with(reasonScheduled, reasonUnplaced).first(), true
+	}
+	later := all.without(reasonScheduled, reasonUnplaced)
+	switch {
+	case len(placed) > 0:
+		p.end = placed.first()
+	case len(later) > 0:
+		p.end, p.endInferred = later.first(), true
+	default:
+		p.end, p.endInferred, p.missing = unplaced.last(), true, reasonScheduled
+		p.failed = len(unplaced) > 0
+	}
+	return p.ordered(), true
+}
+
+// ordered keeps a phase from ending before it starts: the clocks of two producers can differ.
+func (p phase) ordered() phase {
+	if p.end == 0 {
+		p.end = p.start
+	}
+	p.start = min(p.start, p.end)
+	return p
+}
+
+// pull is from Pulling to Pulled. If the node had the image, there is no pull.
+func pull(of occurrences, container string) (p phase, ok bool) {
+	pulling, pulled, failures := of.with(reasonPulling), of.with(reasonPulled), of.with(kindPullFailed)
+	if len(pulling)+len(pulled)+len(failures) == 0 {
+		return p, false
+	}
+	p = phase{name: "pull", container: container, start: pulling.first(), warnings: failures}
+	p.describe(pulling, pulled, failures)
+	if p.start == 0 {
+		p.start, p.startInferred = p.startFrom(pulled, failures), true
+	}
+	implied := of.with(kindPresent, reasonCreated, reasonStarted)
+	switch {
+	case len(pulled) > 0:
+		p.end = pulled.first()
+	case implied.last() >= failures.last() && len(implied) > 0:
+		p.end, p.endInferred = implied.first(), true
+	default:
+		p.end, p.endInferred, p.missing = max(failures.last(), p.start), true, reasonPulled
+		p.failed = len(failures) > 0
+	}
+	return p.ordered(), true
+}
+
+// startFrom returns the start of a pull whose Pulling is missing. Pulled has how long it took.
+func (p *phase) startFrom(pulled, failures occurrences) int64 {
+	if len(pulled) == 0 {
+		return failures.first()
+	}
+	_, _, took := pullOf(pulled[0].Message)
+	return pulled.first() - int64(took)
+}
+
+func (p *phase) describe(messages ...occurrences) {
+	for _, of := range messages {
+		for _, e := range of {
+			name, size, _ := pullOf(e.Message)
+			p.image, p.imageSize = cmp.Or(p.image, name), max(p.imageSize, size)
+		}
+	}
+}
+
+// restartKinds show that a container has started, and ended.
+var restartKinds = []string{kindCrashed, kindRestarted}
+
+// claimed are the kinds of warnings that a phase shows. The pod shows others.
+var claimed = []string{reasonUnplaced, kindPullFailed, kindCrashed, reasonFailed}
+
+// start is from Created to Started, for the first time.
+func start(of occurrences, container string) (p phase, ok bool) {
+	created, started, failures := of.with(reasonCreated), of.with(reasonStarted), of.with(reasonFailed)
+	again := of.with(restartKinds...)
+	if len(created)+len(started)+len(failures)+len(again) == 0 {
+		return p, false
+	}
+	p = phase{name: "start", container: container, start: created.first(), end: started.first(), warnings: failures}
+	if p.end == 0 && len(again) > 0 {
+		p.end, p.endInferred = again.first(), true
+	}
+	if p.start == 0 {
+		earlier := cmp.Or(of.with(reasonPulled, kindPresent).first(), failures.first(), p.end)
+		p.start, p.startInferred = earlier, true
+	}
+	if p.end == 0 {
+		p.end, p.endInferred, p.missing = max(p.start, failures.last()), true, reasonStarted
+		p.failed = len(failures) > 0
+	}
+	return p.ordered(), true
+}
+
+// restart is from the first time that a container that had started ended, to its last start.
+func restart(of occurrences, container string) (p phase, ok bool) {
+	again := of.with(restartKinds...)
+	if len(again) == 0 {
+		return p, false
+	}
+	started := of.with(reasonStarted)
+	p = phase{name: "restart", container: container, start: again.first(), warnings: again}
+	for _, e := range started {
+		p.restarts = max(p.restarts, e.Count-1)
+	}
+	if p.end = started.last(); p.end < again.last() {
+		p.end, p.endInferred, p.missing, p.failed = again.last(), true, reasonStarted, true
+	}
+	return p.ordered(), true
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Options are what spans depend on, other than records.
+type Options struct {
+	// Idle is how long a rollout waits for news.
+	Idle time.Duration
+	// Now decides one question only: whether a probe still fails. No Event says that it succeeds.
+	Now time.Time
+}
+
+// view is what is known of one pod, in the order of time.
+type view struct {
+	uid     string
+	pod     *Pod
+	created int64 // 0: not known
+	start   int64 // 0: nothing shows that it started; only its end is known
+	end     int64
+	phases  []phase
+	others  occurrences // warnings that belong to no phase
+	failing occurrences // those of others that did not recover
+	stop    *phase      // the end of the pod; nil: it is not known to have ended
+}
+
+// viewOf needs the times at which pods of this name were created and deleted.
+func viewOf(uid string, pod *Pod, created, deleted []int64, o Options) view {
+	v := view{uid: uid, pod: pod}
+	all := inOrder(pod.Events)
+	began := all.without(kindStopping)
+	v.created = latestUntil(created, began.first()+int64(time.Second))
+	v.stop = stopOf(all, deleted)
+	if v.stop != nil {
+		began = began.which(func(e occurrence) bool { return !e.Warning || e.First < v.stop.start })
+	}
+	if len(began) == 0 {
+		return v
+	}
+	v.addPhases(began)
+	v.others = began.warnings().without(claimed...)
+	v.failing = v.others.which(func(e occurrence) bool { return !recovered(e, began, o) })
+	v.start = min(began.first(), cmp.Or(v.created, began.first()))
+	for _, p := range v.phases {
+		v.start = min(v.start, p.start) // A pull can have begun before the first record.
+	}
+	v.end = v.endOf(began)
+	return v
+}
+
+func latestUntil(times []int64, until int64) (latest int64) {
+	for _, at := range times {
+		if at <= until {
+			latest = at
+		}
+	}
+	return latest
+}
+
+func (v *view) addPhases(began occurrences) {
+	if p, ok := schedule(began, v.created); ok {
+		v.phases = append(v.phases, p)
+	}
+	for _, container := range began.containers() {
+		of := began.in(container)
+		for _, phase := range []func(occurrences, string) (phase, bool){pull, start, restart} {
+			if p, ok := phase(of, container); ok {
+				v.phases = append(v.phases, p)
+			}
+		}
+	}
+}
+
+// recovered reports whether something shows that a warning is over.
+func recovered(warning occurrence, all occurrences, o Options) bool {
+	if warning.Reason == reasonUnhealthy {
+		return o.Now.UnixNano()-warning.Last > int64(o.Idle/2)
+	}
+	later := all.with(reasonPulling, reasonPulled, kindPresent, reasonCreated, reasonStarted)
+	return len(later) > 0 && later.last() >= warning.Last
+}
+
+// endOf returns the end of the last phase, or of the last Event if no container started.
+func (v *view) endOf(began occurrences) (end int64) {
+	for _, p := range v.phases {
+		end = max(end, p.end)
+	}
+	if !v.hasStarted() {
+		end = max(end, began.last())
+	}
+	return end
+}
+
+// stopOf returns the end of a pod: from the deletion, or the first Killing, to the last Killing. No
+// Event says that the pod is gone.
+func stopOf(all occurrences, deleted []int64) *phase {
+	killed := all.with(kindStopping)
+	if len(killed) == 0 {
+		return nil
+	}
+	p := phase{name: "stop", start: killed.first(), end: killed.last(), endInferred: true}
+	// A StatefulSet deletes pods of the same name again and again.
+	if at := latestUntil(deleted, p.start+int64(time.Second)); at != 0 && p.start-at <= int64(StopWindow) {
+		p.start = min(at, p.start)
+	}
+	p.warnings = all.warnings().which(func(e occurrence) bool { return e.First >= p.start })
+	p = p.ordered()
+	return &p
+}
+
+// hasStarted reports whether all containers that are known have started, one of them at least.
+func (v *view) hasStarted() bool {
+	started := false
+	for _, p := range v.phases {
+		if p.missing != "" {
+			return false
+		}
+		started = started || p.name == "start" && !v.isInit(p.container)
+	}
+	return started
+}
+
+func (v *view) isInit(container string) bool {
+	for _, e := range v.pod.Events {
+		if e.Container == container {
+			return e.Init
+		}
+	}
+	return false
+}
+
+func (v *view) hasFailed() bool {
+	return len(v.failing) > 0 || slices.ContainsFunc(v.phases, func(p phase) bool { return p.failed })
+}
+
+// failure returns why the pod has failed; empty: it has not.
+func (v *view) failure() string {
+	for _, p := range v.phases {
+		if p.failed {
+			return p.failure()
+		}
+	}
+	if len(v.failing) > 0 {
+		return v.failing[len(v.failing)-1].Message
+	}
+	return ""
+}
+
+// failure returns why the phase has failed: the last message that has a cause, else the last one.
+// Empty: it has not failed.
+func (p *phase) failure() string {
+	if !p.failed {
+		return ""
+	}
+	causes := p.warnings.which(hasCause)
+	if len(causes) == 0 {
+		causes = p.warnings
+	}
+	latest := slices.MaxFunc(causes, func(a, b occurrence) int {
+		return cmp.Or(cmp.Compare(a.Last, b.Last), cmp.Compare(a.uid, b.uid))
+	})
+	return latest.Message
+}
+
+// hasCause reports whether a message is more than "Back-off pulling image" or "Error: ErrImagePull".
+func hasCause(e occurrence) bool {
+	return !strings.HasPrefix(e.Message, "Back-off") && !strings.HasPrefix(e.Message, "Error: ")
+}
+
+// missing returns what the pod still waits for; empty: nothing.
+func (v *view) missing() string {
+	for _, p := range v.phases {
+		if p.missing != "" {
+			return p.missing
+		}
+	}
+	if !v.hasStarted() {
+		return reasonStarted
+	}
+	return ""
+}

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"cmp"
+	"encoding/hex"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+)
+
+// HashAttribute has the revision of a StatefulSet's or a DaemonSet's pods. The receiver writes it
+// with the option extract.labels: {key: controller-revision-hash, from: pod}.
+const HashAttribute = "k8s.pod.label.controller-revision-hash"
+
+// eventName is the name of the receiver's records.
+const eventName = "k8s.event"
+
+// maxMessage bounds a message in the model.
+const maxMessage = 512
+
+// Read returns what the records say about rollouts, and how many of them say something.
+func Read(logs plog.Logs) (*Model, int) {
+	m, used := &Model{}, 0
+	for _, resource := range logs.ResourceLogs().All() {
+		s, ok := subjectOf(resource.Resource().Attributes())
+		if !ok {
+			continue
+		}
+		for _, scope := range resource.ScopeLogs().All() {
+			for _, record := range scope.LogRecords().All() {
+				if record.EventName() == eventName && s.read(m, record) {
+					used++
+				}
+			}
+		}
+	}
+	return m, used
+}
+
+// subject is the object that records are about, and where it belongs.
+type subject struct {
+	attributes pcommon.Map
+	cluster    string
+	workload   string // its UID
+	kind, name string // of the object
+	pod        string // its UID; empty: the object is not a pod
+	revision   string // empty: the object has pods of several revisions
+}
+
+func subjectOf(attributes pcommon.Map) (s subject, ok bool) {
+	s = subject{
+		attributes: attributes,
+		cluster:    cmp.Or(text(attributes, "k8s.cluster.uid"), text(attributes, "k8s.cluster.name")),
+		workload:   text(attributes, "k8s.workload.uid"),
+		kind:       text(attributes, "k8s.object.kind"),
+		name:       text(attributes, "k8s.object.name"),
+	}
+	// Static pods belong to their Node, which rolls nothing out.
+	if s.workload == "" || text(attributes, "k8s.workload.kind") == "Node" {
+		return s, false
+	}
+	if s.isPod() {
+		s.pod = cmp.Or(text(attributes, "k8s.pod.uid"), text(attributes, "k8s.object.uid"))
+	}
+	s.revision = s.revisionOf()
+	return s, true
+}
+
+func (s *subject) isPod() bool {
+	return s.kind == "Pod" && text(s.attributes, "k8s.object.api_version") == "v1"
+}
+
+// revisionOf returns the name of the revision. Owners have the form of kubectl.
+func (s *subject) revisionOf() string {
+	owner := firstOwner(s.attributes)
+	switch {
+	case s.isPod():
+		return cmp.Or(text(s.attributes, HashAttribute), owner, "pod/"+s.name)
+	case s.kind == "ReplicaSet":
+		return "replicaset.apps/" + s.name
+	case s.kind == "Job":
+		return "job.batch/" + s.name
+	}
+	return ""
+}
+
+// firstOwner returns the owner of the object. The owner of a pod is not used for another revision:
+// a ReplicaSet, or a Job. What is used again, a StatefulSet or a DaemonSet, labels its pods.
+func firstOwner(attributes pcommon.Map) string {
+	chain, ok := attributes.Get("k8s.owner.chain")
+	if !ok || chain.Type() != pcommon.ValueTypeSlice || chain.Slice().Len() == 0 {
+		return ""
+	}
+	return chain.Slice().At(0).AsString()
+}
+
+// read adds what the record says to the model, and reports whether it says something.
+func (s *subject) read(m *Model, record plog.LogRecord) bool {
+	e := eventOf(record)
+	uid := text(record.Attributes(), "k8s.event.uid")
+	if uid == "" || e.Last == 0 {
+		return false
+	}
+	if isCombined(record) && !e.Warning {
+		// Each occurrence has another message, so it is an Event of its own.
+		uid, e.First, e.Count = uid+"-"+strconv.FormatInt(e.Count, 10), e.Last, 1
+	}
+	if s.pod != "" {
+		return s.readPod(m, record, uid, e)
+	}
+	return s.readOwner(m, record, uid, e)
+}
+
+// combined begins the messages of an Event that stands for others with the same reason: from the tenth
+// message within ten minutes on, a controller writes all of them into one Event.
+const combined = "(combined from similar events): "
+
+func isCombined(record plog.LogRecord) bool {
+	return strings.HasPrefix(record.Body().AsString(), combined)
+}
+
+func eventOf(record plog.LogRecord) Event {
+	attributes := record.Attributes()
+	message := cut(strings.TrimPrefix(record.Body().AsString(), combined))
+	reason := text(attributes, "k8s.event.reason")
+	kind := kindOf(reason, message)
+	e := Event{
+		Reason: reason, Kind: kind,
+		Warning: text(attributes, "k8s.event.type") == "Warning" || kind == kindPullFailed,
+		Last:    int64(record.Timestamp()),
+		Count:   max(1, number(attributes, "k8s.event.count")),
+		Message: message,
+	}
+	e.First = e.Last
+	if e.Count > 1 {
+		e.First = min(e.Last, startOf(attributes, e.Last))
+	}
+	return e
+}
+
+func startOf(attributes pcommon.Map, otherwise int64) int64 {
+	start, err := time.Parse(time.RFC3339Nano, text(attributes, "k8s.event.start_time"))
+	if err != nil {
+		return otherwise
+	}
+	return start.UnixNano()
+}
+
+// phases are the reasons of Events, other than warnings, that a pod's spans are made of.
+var phases = map[string]bool{
+	reasonScheduled: true, reasonPulling: true, reasonPulled: true, kindPresent: true, reasonCreated: true,
+	reasonStarted: true, kindStopping: true, kindRestarted: true,
+}
+
+// hasText has the kinds of Events other than warnings whose message a span shows.
+var hasText = map[string]bool{reasonPulling: true, reasonPulled: true, kindRestarted: true}
+
+func (s *subject) readPod(m *Model, record plog.LogRecord, uid string, e Event) bool {
+	if !e.Warning && !phases[e.kind()] {
+		return false
+	}
+	field := text(record.Attributes(), "k8s.object.fieldpath")
+	e.Container, e.Init = text(s.attributes, "k8s.container.name"), strings.HasPrefix(field, "spec.initContainers")
+	if !e.Warning && !hasText[e.kind()] {
+		e.Message = ""
+	}
+	r := s.in(m).revision(s.revision)
+	r.describe(s.attributes, record)
+	p := r.pod(s.pod)
+	p.Name, p.Node = s.name, max(p.Node, text(s.attributes, "k8s.node.name"))
+	joinEvents(&p.Events, map[string]Event{uid: e})
+	if e.kind() != kindStopping {
+		r.began(e.First)
+	}
+	return true
+}
+
+// key returns the key of the workload in a Model.
+func (s *subject) key() string { return s.cluster + "/" + s.workload }
+
+// in returns the workload in the model.
+func (s *subject) in(m *Model) *Workload {
+	w := m.workload(s.key())
+	w.Cluster, w.UID = s.cluster, s.workload
+	w.Kind, w.Name = text(s.attributes, "k8s.workload.kind"), text(s.attributes, "k8s.workload.name")
+	return w
+}
+
+// describe notes what the resource of the spans is, and the trace context of the record.
+func (r *Revision) describe(resource pcommon.Map, record plog.LogRecord) {
+	for name, value := range resource.All() {
+		if value.Type() == pcommon.ValueTypeStr && isOfWorkload(name) {
+			r.joinAttributes(map[string]string{name: value.Str()})
+		}
+	}
+	if trace := record.TraceID(); !trace.IsEmpty() {
+		span := record.SpanID()
+		r.link(Link{hex.EncodeToString(trace[:]), hex.EncodeToString(span[:])})
+	}
+}
+
+// isOfWorkload reports whether a resource attribute is the same for all pods of a revision.
+func isOfWorkload(name string) bool {
+	for _, prefix := range []string{"k8s.pod.", "k8s.object.", "k8s.owner.", "k8s.container.", "k8s.node.", "service.instance."} {
+		if strings.HasPrefix(name, prefix) {
+			return false
+		}
+	}
+	return true
+}
+
+// readOwner reads a record of an object above pods.
+func (s *subject) readOwner(m *Model, record plog.LogRecord, uid string, e Event) bool {
+	switch {
+	case e.Reason == reasonScaled:
+		return s.readScaling(m, record, uid, e)
+	case e.Reason == reasonCreatedPod || e.Reason == reasonDeletedPod:
+		return s.readNames(m, record, e)
+	case e.Warning && s.revision != "":
+		r := s.in(m).revision(s.revision)
+		r.describe(s.attributes, record)
+		r.began(e.First)
+		return joinEvents(&r.Events, map[string]Event{uid: e})
+	}
+	return false
+}
+
+// readScaling reads that a Deployment scaled one of its ReplicaSets.
+func (s *subject) readScaling(m *Model, record plog.LogRecord, uid string, e Event) bool {
+	scaling, ok := scalingOf(e.Message)
+	if !ok {
+		return false
+	}
+	w, name := s.in(m), "replicaset.apps/"+scaling.replicaSet
+	r := w.revision(name)
+	r.describe(s.attributes, record)
+	joinEvents(&r.Events, map[string]Event{uid: e})
+	if scaling.up {
+		r.began(e.First)
+	}
+	if scaling.from == 0 {
+		id := cmp.Or(text(record.Attributes(), "log.record.uid"), uid)
+		w.activate(id, Activation{Revision: name, At: e.Last, Repeated: e.Count > 1})
+	}
+	return true
+}
+
+// readNames reads that an owner created or deleted a pod, or a CronJob a Job.
+func (s *subject) readNames(m *Model, record plog.LogRecord, e Event) bool {
+	kind, name := namedIn(e.Message)
+	w := s.in(m)
+	switch {
+	case kind == "":
+		return false
+	case kind == "job":
+		r := w.revision("job.batch/" + name)
+		r.describe(s.attributes, record)
+		joinEvents(&r.Events, map[string]Event{name: {Reason: reasonCreatedPod, First: e.Last, Last: e.Last, Count: 1}})
+		r.began(e.Last)
+		return true
+	case s.revision == "":
+		w.Names.join(namesIn(e, name))
+		return true
+	}
+	r := w.revision(s.revision)
+	r.describe(s.attributes, record)
+	r.Names.join(namesIn(e, name))
+	if e.Reason == reasonCreatedPod {
+		r.began(e.Last)
+	}
+	return true
+}
+
+func namesIn(e Event, name string) Names {
+	times := map[string][]int64{name: {e.Last}}
+	if e.Reason == reasonDeletedPod {
+		return Names{Deleted: times}
+	}
+	return Names{Created: times}
+}
+
+func text(m pcommon.Map, key string) string {
+	value, ok := m.Get(key)
+	if !ok {
+		return ""
+	}
+	return value.AsString()
+}
+
+func number(m pcommon.Map, key string) int64 {
+	value, ok := m.Get(key)
+	if !ok || value.Type() != pcommon.ValueTypeInt {
+		return 0
+	}
+	return value.Int()
+}
+
+func cut(message string) string {
+	if len(message) <= maxMessage {
+		return message
+	}
+	return strings.ToValidUTF8(message[:maxMessage], "") + "…"
+}

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Result is what is known of a revision.
+type Result struct {
+	// Parts are to be delivered, those that have changed.
+	Parts []Part
+	// Complete reports that everything that was planned has started, in all rollouts of the revision.
+	Complete bool
+	// Settled reports that no more news are expected: the rollouts are complete, and the pods of older
+	// revisions have ended.
+	Settled bool
+}
+
+// Part is a tree of spans that is delivered as a whole: the span of a rollout, a pod, or the end of
+// a pod.
+type Part struct {
+	Key   string // what Revision.Sent has its hash by
+	Spans []Span
+}
+
+// The beginnings of keys. The rest is the UID of the pod, or of the record that began the rollout.
+const (
+	rootPart = "r/"
+	podPart  = "p/"
+	stopPart = "s/"
+)
+
+// IsStop reports whether the part is the end of a pod. The rollout that ended it can begin until
+// StopWindow later.
+func (p *Part) IsStop() bool { return strings.HasPrefix(p.Key, stopPart) }
+
+// run is one rollout of a revision, with what belongs to it.
+type run struct {
+	episode
+	end     int64 // of the start of the last pod
+	pods    []*view
+	initial []*view // without those that a later scale-up made
+	created int     // pods that were created in the rollout
+	scaled  int     // pods that the owner scaled it up to; 0: not known
+	events  occurrences
+	begins  bool // the first record is one that begins a rollout
+	hasOwn  bool // an Event above the pods shows that the rollout exists
+}
+
+// Spans returns the spans of a revision.
+func (w *Workload) Spans(revision string, o Options) (result Result) {
+	r := w.Revisions[revision]
+	h := w.history()
+	views := w.views(revision, o)
+	result.Complete = true
+	for _, e := range h {
+		if e.revision != revision {
+			continue
+		}
+		x := w.newRun(h, e, views, o)
+		if !x.isKnown() {
+			continue
+		}
+		result.Complete = result.Complete && x.isComplete()
+		result.Parts = append(result.Parts, Part{rootPart + e.activation, []Span{w.rollout(r, x)}})
+	}
+	for i := range views {
+		result.Parts = append(result.Parts, w.pod(h, revision, &views[i])...)
+	}
+	result.Settled = result.Complete && !w.hasOlderPods(revision)
+	return result
+}
+
+// views returns the pods of a revision, the first one first.
+func (w *Workload) views(revision string, o Options) []view {
+	r := w.Revisions[revision]
+	views := make([]view, 0, len(r.Pods))
+	for uid, pod := range r.Pods {
+		created := bothTimes(r.Names.Created[pod.Name], w.Names.Created[pod.Name])
+		deleted := bothTimes(r.Names.Deleted[pod.Name], w.Names.Deleted[pod.Name])
+		views = append(views, viewOf(uid, pod, created, deleted, o))
+	}
+	slices.SortFunc(views, func(a, b view) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.uid, b.uid)) })
+	return views
+}
+
+// bothTimes returns what the owner of the pods and the workload have noted, in the order of time.
+func bothTimes(a, b []int64) []int64 {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return all
+}
+
+// hasOlderPods reports whether a pod of an older revision is not known to have ended. A Job does not
+// replace the pods of another one.
+func (w *Workload) hasOlderPods(revision string) bool {
+	if strings.HasPrefix(revision, "job.batch/") {
+		return false
+	}
+	for name, r := range w.Revisions {
+		if name == revision || r.First >= w.Revisions[revision].First || r.isScaledToZero() {
+			continue
+		}
+		for _, pod := range r.Pods {
+			_, deleted := r.Names.Deleted[pod.Name]
+			if !deleted && !isStopping(pod) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isScaledToZero reports whether the newest scaling of a ReplicaSet left no pods.
+func (r *Revision) isScaledToZero() bool {
+	newest, zero := int64(0), false
+	for _, e := range r.Events {
+		if s, ok := scalingOf(e.Message); ok && e.Last > newest {
+			newest, zero = e.Last, s.to == 0
+		}
+	}
+	return zero
+}
+
+func isStopping(pod *Pod) bool {
+	for _, e := range pod.Events {
+		if e.kind() == kindStopping {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *Workload) newRun(h history, e episode, views []view, o Options) *run {
+	r := w.Revisions[e.revision]
+	x := &run{episode: e, end: e.start}
+	next := h.end(e)
+	for i := range views {
+		if v := &views[i]; v.start != 0 && h.at(e.revision, v.start) == e {
+			x.pods = append(x.pods, v)
+		}
+	}
+	x.addInitial(o)
+	until := min(next, x.end+int64(o.Idle))
+	x.created = countBetween(r.Names.Created, e.start-skew, until)
+	for _, event := range inOrder(r.Events) {
+		if event.First < until && event.Last >= e.start {
+			x.addEvent(event, next)
+		}
+	}
+	x.begins = x.begins || x.created > 0
+	return x
+}
+
+// addInitial finds the pods that started without a pause. Pods that a scale-up makes hours later
+// belong to the trace, but do not make the rollout longer.
+func (x *run) addInitial(o Options) {
+	for _, v := range x.pods {
+		if v.start > x.end+int64(o.Idle) {
+			break
+		}
+		x.initial = append(x.initial, v)
+		x.end = max(x.end, v.end)
+		x.begins = x.begins || v.created != 0
+	}
+}
+
+func (x *run) addEvent(e occurrence, next int64) {
+	x.events = append(x.events, e)
+	// The Event of a rollback can be that of the first rollout, which occurs again.
+	x.hasOwn = x.hasOwn || e.Last < next && !isScaleDown(e)
+	x.begins = x.begins || e.Reason == reasonCreatedPod
+	if s, ok := scalingOf(e.Message); ok && e.Reason == reasonScaled && s.up {
+		x.scaled = max(x.scaled, s.to)
+		x.begins = x.begins || s.from == 0
+	}
+}
+
+func countBetween(names map[string][]int64, from, until int64) (count int) {
+	for times := range maps.Values(names) {
+		if slices.ContainsFunc(times, func(at int64) bool { return at >= from && at < until }) {
+			count++
+		}
+	}
+	return count
+}
+
+// isKnown reports whether there is more than the end of pods.
+func (x *run) isKnown() bool {
+	return len(x.pods)+x.created > 0 || x.hasOwn
+}
+
+func isScaleDown(e occurrence) bool {
+	s, ok := scalingOf(e.Message)
+	return ok && e.Reason == reasonScaled && !s.up
+}
+
+func (x *run) planned() int {
+	if x.scaled > 0 {
+		return x.scaled
+	}
+	return max(x.created, len(x.initial))
+}
+
+func (x *run) count(condition func(*view) bool) (count int) {
+	for _, v := range x.initial {
+		if condition(v) {
+			count++
+		}
+	}
+	return count
+}
+
+func (x *run) started() int { return x.count((*view).hasStarted) }
+
+func (x *run) failed() int { return x.count((*view).hasFailed) }
+
+func (x *run) isComplete() bool {
+	healthy := x.count(func(v *view) bool { return v.hasStarted() && !v.hasFailed() })
+	return x.planned() > 0 && healthy >= x.planned()
+}
+
+// failure returns why the rollout failed; empty: it did not.
+func (x *run) failure() string {
+	if x.isComplete() {
+		return ""
+	}
+	for _, v := range slices.Backward(x.initial) {
+		if v.hasFailed() {
+			return v.failure()
+		}
+	}
+	for _, e := range slices.Backward(x.events.warnings()) {
+		// A pod that was created later shows that the owner can create pods.
+		if len(x.initial) == 0 || x.initial[len(x.initial)-1].start < e.Last {
+			return e.Message
+		}
+	}
+	return ""
+}
+
+// maxMissing bounds the list of what is missing.
+const maxMissing = 20
+
+// missing returns what a rollout that is not complete waits for.
+func (x *run) missing() (all []string) {
+	if x.isComplete() {
+		return nil
+	}
+	for _, v := range x.initial {
+		if reason := v.missing(); reason != "" && len(all) < maxMissing {
+			all = append(all, v.pod.Name+": "+reason)
+		}
+	}
+	if x.planned() == 0 {
+		return []string{"no pod was created"}
+	}
+	if seen := len(x.initial); seen < x.planned() {
+		all = append(all, plural(x.planned()-seen, "pod")+" without a record")
+	}
+	return all
+}

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+)
+
+// Span is a span before it is written as OTLP.
+type Span struct {
+	Trace      pcommon.TraceID
+	ID         pcommon.SpanID
+	Parent     pcommon.SpanID // empty: a rollout
+	Name       string
+	Start, End int64
+	Attributes map[string]any // string, int64, or []string
+	Warnings   []Warning
+	Links      []Link
+	Error      string // why the span failed; empty: it did not
+}
+
+// Warning is an Event on a span.
+type Warning struct {
+	At         int64
+	Reason     string
+	Attributes map[string]any
+}
+
+// The phases in the ids of spans.
+const (
+	phaseRollout = "rollout"
+	phasePod     = "pod"
+	phaseStop    = "stop"
+)
+
+func (w *Workload) rootID(e episode) (pcommon.TraceID, pcommon.SpanID) {
+	trace := w.traceOf(e)
+	return trace, spanID(trace, w.UID, phaseRollout, "")
+}
+
+// rollout returns the span of a rollout.
+func (w *Workload) rollout(r *Revision, x *run) Span {
+	trace, id := w.rootID(x.episode)
+	outcome := "incomplete"
+	if x.isComplete() {
+		outcome = "complete"
+	}
+	s := Span{
+		Trace: trace, ID: id, Start: x.start, End: max(x.end, x.events.last()),
+		Name: "rollout " + strings.ToLower(w.Kind) + "/" + w.Name,
+		Attributes: map[string]any{
+			"k8s.rollout.revision":     x.revision,
+			"k8s.rollout.outcome":      outcome,
+			"k8s.rollout.pods.planned": int64(x.planned()),
+			"k8s.rollout.pods.started": int64(x.started()),
+			"k8s.rollout.pods.failed":  int64(x.failed()),
+		},
+		Warnings: warningsOf(x.events.warnings()),
+		Links:    slices.SortedFunc(maps.Keys(r.Links), compareLinks),
+		Error:    x.failure(),
+	}
+	if len(x.initial) > 0 {
+		// A workload that creates pods itself does not name the revision of these records.
+		s.Start, s.End = min(x.start, x.initial[0].start), x.end
+	}
+	s.infer(!x.begins, !x.isComplete())
+	if missing := x.missing(); len(missing) > 0 {
+		s.Attributes["k8s.rollout.missing"] = missing
+	}
+	return s
+}
+
+// infer notes which ends of the span are not from a record of their own.
+func (s *Span) infer(start, end bool) {
+	var inferred []string
+	if start {
+		inferred = append(inferred, "start")
+	}
+	if end {
+		inferred = append(inferred, "end")
+	}
+	if len(inferred) > 0 {
+		s.Attributes["k8s.rollout.inferred"] = inferred
+	}
+}
+
+// pod returns the parts of a pod: its start, and its end.
+func (w *Workload) pod(h history, revision string, v *view) (parts []Part) {
+	own := episode{revision: revision}
+	if v.start != 0 {
+		own = h.at(revision, v.start)
+		parts = append(parts, Part{podPart + v.uid, w.podSpans(own, v)})
+	}
+	if v.stop != nil {
+		parts = append(parts, Part{stopPart + v.uid, []Span{w.stopSpan(h, own, v)}})
+	}
+	return parts
+}
+
+func (w *Workload) podSpans(own episode, v *view) []Span {
+	trace, root := w.rootID(own)
+	s := Span{
+		Trace: trace, ID: spanID(trace, v.uid, phasePod, ""), Parent: root, Name: "pod " + v.pod.Name,
+		Start: v.start, End: max(v.start, v.end), Attributes: v.attributes(),
+		Warnings: warningsOf(v.others), Error: v.failure(),
+	}
+	s.infer(v.created == 0, !v.hasStarted())
+	spans := []Span{s}
+	for i := range v.phases {
+		spans = append(spans, v.phaseSpan(&s, &v.phases[i]))
+	}
+	return spans
+}
+
+func (v *view) attributes() map[string]any {
+	attributes := map[string]any{"k8s.pod.name": v.pod.Name, "k8s.pod.uid": v.uid}
+	if v.pod.Node != "" {
+		attributes["k8s.node.name"] = v.pod.Node
+	}
+	return attributes
+}
+
+func (v *view) phaseSpan(parent *Span, p *phase) Span {
+	s := Span{
+		Trace: parent.Trace, ID: spanID(parent.Trace, v.uid, p.name, p.container), Parent: parent.ID,
+		Name: strings.TrimSpace(p.name + " " + p.container), Start: p.start, End: p.end,
+		Attributes: v.attributes(), Warnings: warningsOf(p.warnings), Error: p.failure(),
+	}
+	p.putAttributes(s.Attributes)
+	s.infer(p.startInferred, p.endInferred)
+	return s
+}
+
+func (p *phase) putAttributes(attributes map[string]any) {
+	if p.container != "" {
+		attributes["k8s.container.name"] = p.container
+	}
+	if p.image != "" {
+		attributes["container.image.name"] = p.image
+	}
+	if p.imageSize > 0 {
+		attributes["k8s.rollout.image.size"] = p.imageSize
+	}
+	if p.restarts > 0 {
+		attributes["k8s.container.restart_count"] = p.restarts
+	}
+	if p.missing != "" {
+		attributes["k8s.rollout.missing"] = []string{p.missing}
+	}
+}
+
+// stopSpan is the end of a pod, in the trace of the rollout that replaced the pod. If there is none,
+// it is in the trace of the pod's own rollout.
+func (w *Workload) stopSpan(h history, own episode, v *view) Span {
+	since := own
+	if v.start == 0 {
+		since.start = 0 // The pod is older than what is known of its revision.
+	}
+	by, ok := h.replaced(since, v.stop.start)
+	if !ok {
+		by = own
+	}
+	trace, root := w.rootID(by)
+	s := Span{
+		Trace: trace, ID: spanID(trace, v.uid, phaseStop, ""), Parent: root, Name: "stop " + v.pod.Name,
+		Start: v.stop.start, End: v.stop.end, Attributes: v.attributes(), Warnings: warningsOf(v.stop.warnings),
+	}
+	s.Attributes["k8s.rollout.revision"] = own.revision
+	s.infer(v.stop.startInferred, v.stop.endInferred)
+	return s
+}
+
+// warningsOf returns an event of a span for each Event, at its first time.
+func warningsOf(all occurrences) []Warning {
+	warnings := make([]Warning, 0, len(all))
+	for _, e := range all {
+		attributes := map[string]any{
+			"k8s.event.reason": e.Reason,
+			"k8s.event.count":  e.Count,
+			"message":          e.Message,
+			"log.record.uid":   e.uid + "-" + strconv.FormatInt(e.Count, 10),
+		}
+		if e.Last > e.First {
+			attributes["k8s.event.last_time"] = time.Unix(0, e.Last).UTC().Format(time.RFC3339Nano)
+		}
+		warnings = append(warnings, Warning{e.First, e.Reason, attributes})
+	}
+	return warnings
+}
+
+func plural(count int, noun string) string {
+	if count == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", count, noun)
+}
+
+// Write writes the spans as OTLP. All have the resource of the revision.
+func (r *Revision) Write(parts []Part, scope, version string) ptrace.Traces {
+	traces := ptrace.NewTraces()
+	rs := traces.ResourceSpans().AppendEmpty()
+	rs.SetSchemaUrl("https://opentelemetry.io/schemas/1.43.0")
+	for _, name := range slices.Sorted(maps.Keys(r.Attributes)) {
+		rs.Resource().Attributes().PutStr(name, r.Attributes[name])
+	}
+	ss := rs.ScopeSpans().AppendEmpty()
+	ss.Scope().SetName(scope)
+	ss.Scope().SetVersion(version)
+	for _, part := range parts {
+		for i := range part.Spans {
+			part.Spans[i].write(ss.Spans().AppendEmpty())
+		}
+	}
+	return traces
+}
+
+func (s *Span) write(to ptrace.Span) {
+	to.SetTraceID(s.Trace)
+	to.SetSpanID(s.ID)
+	to.SetParentSpanID(s.Parent)
+	to.SetName(s.Name)
+	to.SetKind(ptrace.SpanKindInternal)
+	to.SetStartTimestamp(pcommon.Timestamp(s.Start))
+	to.SetEndTimestamp(pcommon.Timestamp(s.End))
+	put(to.Attributes(), s.Attributes)
+	for _, warning := range s.Warnings {
+		event := to.Events().AppendEmpty()
+		event.SetTimestamp(pcommon.Timestamp(warning.At))
+		event.SetName(warning.Reason)
+		put(event.Attributes(), warning.Attributes)
+	}
+	for _, link := range s.Links {
+		link.write(to)
+	}
+	if s.Error != "" {
+		to.Status().SetCode(ptrace.StatusCodeError)
+		to.Status().SetMessage(s.Error)
+	}
+}
+
+// write leaves out a link to the span's own trace: the records can have been stamped with it.
+func (l Link) write(to ptrace.Span) {
+	var trace pcommon.TraceID
+	var span pcommon.SpanID
+	_, _ = hex.Decode(trace[:], []byte(l.Trace)) // The model has only what Read encoded.
+	_, _ = hex.Decode(span[:], []byte(l.Span))
+	if trace == to.TraceID() {
+		return
+	}
+	link := to.Links().AppendEmpty()
+	link.SetTraceID(trace)
+	link.SetSpanID(span)
+}
+
+// put writes attributes in the order of their names, so that the bytes are always the same.
+func put(to pcommon.Map, attributes map[string]any) {
+	for _, name := range slices.Sorted(maps.Keys(attributes)) {
+		switch value := attributes[name].(type) {
+		case string:
+			to.PutStr(name, value)
+		case int64:
+			to.PutInt(name, value)
+		case []string:
+			list := to.PutEmptySlice(name)
+			for _, item := range value {
+				list.AppendEmpty().SetStr(item)
+			}
+		}
+	}
+}

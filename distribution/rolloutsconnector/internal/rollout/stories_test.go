@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// firstRollout has two pods of a new Deployment.
+func firstRollout(at string) (s story) {
+	s.add(scale(at, "shop-aaa", 0, 2))
+	for _, name := range []string{"shop-aaa-1", "shop-aaa-2"} {
+		s.add(create(at, name))
+		s.add(startOf(at, pod(name))...)
+	}
+	return s
+}
+
+// secondRollout replaces them, one after another.
+func secondRollout() (s story) {
+	s.add(scale("10m0s", "shop-bbb", 0, 1), create("10m0s", "shop-bbb-1"))
+	s.add(startOf("10m0s", pod("shop-bbb-1"))...)
+	s.add(scale("10m6s", "shop-aaa", 2, 1), stop("10m6s", pod("shop-aaa-1")))
+	s.add(scale("10m6s", "shop-bbb", 1, 2), create("10m6s", "shop-bbb-2"))
+	s.add(startOf("10m6s", pod("shop-bbb-2"))...)
+	s.add(scale("10m12s", "shop-aaa", 1, 0), stop("10m12s", pod("shop-aaa-2")))
+	return s
+}
+
+// rollback starts the first revision again. The Event of its scale-up is the old one, repeated.
+func rollback() (s story) {
+	again := scale("20m0s", "shop-aaa", 0, 2)
+	again.count, again.since = 2, "0s"
+	s.add(again, create("20m0s", "shop-aaa-3"), create("20m0s", "shop-aaa-4"))
+	s.add(startOf("20m0s", pod("shop-aaa-3"))...)
+	s.add(startOf("20m0s", pod("shop-aaa-4"))...)
+	s.add(scale("20m6s", "shop-bbb", 2, 0), stop("20m6s", pod("shop-bbb-1")), stop("20m6s", pod("shop-bbb-2")))
+	return s
+}
+
+// combinedRollback is a rollback of a Deployment that was updated often: its controller writes
+// different messages into one Event.
+func combinedRollback() (s story) {
+	for i, o := range []occurrence{scale("20m0s", "shop-aaa", 0, 2), scale("20m6s", "shop-bbb", 2, 0)} {
+		o.message = "(combined from similar events): " + o.message
+		o.event, o.count, o.since = "combined", int64(i+7), "10m0s"
+		s.add(o)
+	}
+	return join(s, rollback()[1:])
+}
+
+// scaleUp adds a pod to the first revision, long after its rollout.
+func scaleUp() (s story) {
+	s.add(scale("30m0s", "shop-aaa", 2, 3), create("30m0s", "shop-aaa-5"))
+	s.add(startOf("30m0s", pod("shop-aaa-5"))...)
+	return s
+}
+
+// fromZero stops all pods of the current revision, and starts one again.
+func fromZero() (s story) {
+	s.add(scale("40m0s", "shop-aaa", 2, 0), stop("40m0s", pod("shop-aaa-1")), stop("40m0s", pod("shop-aaa-2")))
+	s.add(scale("50m0s", "shop-aaa", 0, 1), create("50m0s", "shop-aaa-6"))
+	s.add(startOf("50m0s", pod("shop-aaa-6"))...)
+	return s
+}
+
+// statefulRollout replaces a pod of a StatefulSet by one of the same name.
+func statefulRollout() (s story) {
+	set := statefulSet("db")
+	s.add(occurrence{at: "0s", about: set, reason: "SuccessfulCreate", message: "create Pod db-0 in StatefulSet db successful"})
+	s.add(startOf("0s", member("db-0", "uid-1", "hash-1"))...)
+	s.add(occurrence{at: "10m0s", about: set, reason: "SuccessfulDelete", message: "delete Pod db-0 in StatefulSet db successful"})
+	s.add(stop("10m1s", member("db-0", "uid-1", "hash-1")))
+	again := occurrence{at: "10m30s", about: set, reason: "SuccessfulCreate", message: "create Pod db-0 in StatefulSet db successful", count: 2, since: "0s"}
+	s.add(again)
+	s.add(startOf("10m30s", member("db-0", "uid-2", "hash-2"))...)
+	return s
+}
+
+// crashAndRecovery starts a container three times, until it runs.
+func crashAndRecovery() (s story) {
+	of := pod("shop-aaa-1")
+	s.add(scale("0s", "shop-aaa", 0, 1), create("0s", "shop-aaa-1"))
+	s.add(startOf("0s", of)...)
+	backOff := occurrence{at: "6s", about: of, reason: "BackOff", container: "app", message: "Back-off restarting failed container app"}
+	s.add(backOff, occurrence{at: "20s", about: of, reason: "Started", container: "app", message: "Container started", count: 2, since: "4s"})
+	backOff.at, backOff.count, backOff.since = "30s", 3, "6s"
+	s.add(backOff, occurrence{at: "50s", about: of, reason: "Started", container: "app", message: "Container started", count: 3, since: "4s"})
+	return s
+}
+
+// failedPull never gets its image, and the old pods go on.
+func failedPull() (s story) {
+	of := pod("shop-bbb-1")
+	s.add(scale("10m0s", "shop-bbb", 0, 1), create("10m0s", "shop-bbb-1"))
+	s.add(startOf("10m0s", of)[:2]...)
+	s.add(
+		occurrence{at: "10m2s", about: of, reason: "Failed", container: "app", message: `Failed to pull image "shop:typo": not found`},
+		occurrence{at: "10m2s", about: of, reason: "Failed", container: "app", message: "Error: ErrImagePull"},
+		occurrence{at: "10m3s", about: of, reason: "BackOff", container: "app", message: `Back-off pulling image "shop:typo"`},
+	)
+	return s
+}
+
+// latePull gets the image after two attempts.
+func latePull() (s story) {
+	of := pod("shop-bbb-1")
+	s = failedPull()
+	s.add(
+		occurrence{at: "10m20s", about: of, reason: "Pulled", container: "app", message: `Successfully pulled image "shop:typo" in 2s (2s including waiting). Image size: 99 bytes.`},
+		occurrence{at: "10m20s", about: of, reason: "Created", container: "app", message: "Container created"},
+		occurrence{at: "10m21s", about: of, reason: "Started", container: "app", message: "Container started"},
+	)
+	return s
+}
+
+// dropped has only two records of a pod: kubelets drop others.
+func dropped() (s story) {
+	of := pod("shop-aaa-1")
+	s.add(
+		occurrence{at: "3s", about: of, reason: "Pulled", container: "app", message: `Successfully pulled image "shop:2" in 1.9s (2s including waiting). Image size: 1234 bytes.`},
+		occurrence{at: "4s", about: of, reason: "Started", container: "app", message: "Container started"},
+	)
+	return s
+}
+
+// probes has a pod that is not ready until 30 seconds after its start.
+func probes() (s story) {
+	of := pod("shop-aaa-1")
+	s.add(scale("0s", "shop-aaa", 0, 1), create("0s", "shop-aaa-1"))
+	s.add(startOf("0s", of)...)
+	s.add(occurrence{at: "30s", about: of, reason: "Unhealthy", container: "app", message: "Readiness probe failed", count: 3, since: "10s"})
+	return s
+}
+
+func join(stories ...story) (s story) {
+	for _, other := range stories {
+		s = append(s, other...)
+	}
+	return s
+}
+
+// stories are the trees of whole stories.
+var stories = map[string]story{
+	"a first rollout":                         firstRollout("0s"),
+	"an update":                               join(firstRollout("0s"), secondRollout()),
+	"a rollback is another trace":             join(firstRollout("0s"), secondRollout(), rollback()),
+	"a rollback in a combined Event":          join(firstRollout("0s"), secondRollout(), combinedRollback()),
+	"a scale-up joins the current trace":      join(firstRollout("0s"), secondRollout(), rollback(), scaleUp()),
+	"from zero again joins the current trace": join(firstRollout("0s"), fromZero()),
+	"an update whose old pods are not known":  secondRollout(),
+	"a StatefulSet":                           statefulRollout(),
+	"a crash and a recovery":                  crashAndRecovery(),
+	"a pull that fails":                       join(firstRollout("0s"), failedPull()),
+	"a pull that succeeds late":               latePull(),
+	"records that kubelets dropped":           dropped(),
+	"a probe that failed at first":            probes(),
+	"two Jobs of a CronJob":                   jobs(),
+	"a recovery whose beginning is not known": crashAndRecovery()[7:],
+}
+
+// jobs has a Job that ended without Killing, and the next one.
+func jobs() (s story) {
+	for i, name := range []string{"report-1", "report-2"} {
+		at := []string{"0s", "1m0s"}[i]
+		top := object{kind: "CronJob", name: "report", uid: "uid-report", workload: "CronJob/report"}
+		s.add(occurrence{at: at, about: top, reason: "SuccessfulCreate", message: "Created job " + name})
+		s.add(startOf(at, object{kind: "Pod", name: name + "-x", uid: name, workload: "CronJob/report", chain: []string{"job.batch/" + name, "cronjob.batch/report"}})...)
+	}
+	return s
+}
+
+// TestSettled: a rollout that is complete and has no old pods left waits no longer.
+func TestSettled(t *testing.T) {
+	t.Parallel()
+	const first, second = "replicaset.apps/shop-aaa", "replicaset.apps/shop-bbb"
+	before := join(firstRollout("0s"), secondRollout())
+	for name, c := range map[string]struct {
+		story    story
+		revision string
+		settled  bool
+	}{
+		"a first rollout":                   {firstRollout("0s"), first, true},
+		"one of two pods":                   {firstRollout("0s")[:7], first, false},
+		"an update":                         {before, second, true},
+		"an update whose old pods go on":    {before[:len(before)-2], second, false},
+		"a scale-down without Killing":      {before[:len(before)-1], second, true},
+		"a pull that fails":                 {join(firstRollout("0s"), failedPull()), second, false},
+		"a Job after another one":           {jobs(), "job.batch/report-2", true},
+		"only the end of pods, not a start": {secondRollout(), first, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, w := range modelOf(c.story).Workloads {
+				assert.Equal(t, c.settled, w.Spans(c.revision, late).Settled)
+			}
+		})
+	}
+}
+
+func TestStories(t *testing.T) {
+	for name, s := range stories {
+		t.Run(name, func(t *testing.T) {
+			requireTree(t, filepath.Join("testdata", "stories", name+".txt"), spansOf(modelOf(s), late))
+		})
+	}
+}

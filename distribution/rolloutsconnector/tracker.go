@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rolloutsconnector
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/connector"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/rolloutsconnector/internal/metadata"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/rolloutsconnector/internal/rollout"
+)
+
+// tracker follows the rollouts of one configured connector.
+type tracker struct {
+	config    *Config
+	settings  connector.Settings
+	telemetry *metadata.TelemetryBuilder
+	of        attribute.KeyValue // the attribute of all metrics
+	traces    consumer.Traces    // nil: no pipeline wants spans
+	outputs   int                // that use the tracker; see instances
+
+	once     sync.Once
+	startErr error
+	stop     context.CancelFunc // nil: it was not started
+	loop     sync.WaitGroup
+
+	mu      sync.Mutex
+	model   *rollout.Model
+	saved   *saved    // nil: there is no storage
+	started time.Time // no rollout ends before it had idle_timeout since then
+	// open has the revisions that are not delivered yet, and when to look at them next.
+	open map[rollout.Key]time.Time
+}
+
+func newTracker(settings connector.Settings, config *Config) (*tracker, error) {
+	telemetry, err := metadata.NewTelemetryBuilder(settings.TelemetrySettings)
+	if err != nil {
+		return nil, err
+	}
+	return &tracker{
+		config: config, settings: settings, telemetry: telemetry,
+		of:    attribute.String("connector", settings.ID.String()),
+		model: &rollout.Model{}, open: map[rollout.Key]time.Time{},
+	}, nil
+}
+
+// start reads what was saved, and starts the loop that delivers spans. Only the first call does.
+func (t *tracker) start(ctx context.Context, host component.Host) error {
+	t.once.Do(func() {
+		if t.startErr = t.load(ctx, host); t.startErr != nil {
+			return
+		}
+		if t.startErr = t.observe(); t.startErr != nil {
+			return
+		}
+		running, stop := context.WithCancel(context.Background())
+		t.stop = stop
+		t.loop.Go(func() { t.deliverUntil(running) })
+	})
+	return t.startErr
+}
+
+func (t *tracker) load(ctx context.Context, host component.Host) (err error) {
+	t.started = time.Now()
+	if t.config.Storage == nil {
+		return nil
+	}
+	t.saved, err = openStorage(ctx, host, *t.config.Storage, t.settings.ID, t.restore)
+	if err != nil {
+		return err
+	}
+	for workload, w := range t.model.Workloads {
+		for revision, r := range w.Revisions {
+			if !r.Closed {
+				t.open[rollout.Key{Workload: workload, Revision: revision}] = t.started.Add(t.config.SettleTime)
+			}
+		}
+	}
+	t.evict(ctx)
+	return nil
+}
+
+func (t *tracker) restore(e entry) {
+	for _, key := range t.model.Join(e.Model) {
+		_, r := t.model.Revision(key)
+		r.News = max(r.News, e.At)
+	}
+}
+
+func (t *tracker) observe() error {
+	known := t.telemetry.RegisterKubeRolloutsKnownCallback(func(_ context.Context, o metric.Int64Observer) error {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		revisions, _ := t.size()
+		o.Observe(int64(revisions), metric.WithAttributes(t.of))
+		return nil
+	})
+	if known != nil {
+		return known
+	}
+	return t.telemetry.RegisterKubeRolloutsOpenCallback(func(_ context.Context, o metric.Int64Observer) error {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		o.Observe(int64(len(t.open)), metric.WithAttributes(t.of))
+		return nil
+	})
+}
+
+// shutdown ends the loop. With storage, open rollouts go on after the restart. Without it, their
+// spans are delivered now, as incomplete.
+func (t *tracker) shutdown(ctx context.Context) error {
+	defer t.telemetry.Shutdown()
+	if t.stop != nil {
+		t.stop()
+		t.loop.Wait()
+		if t.saved == nil {
+			t.deliverRest(ctx)
+		}
+	}
+	if t.saved == nil {
+		return nil
+	}
+	return t.saved.close(ctx)
+}
+
+// take adds what the records say. It saves it first: what is acknowledged survives a restart. An
+// error is retryable, and the receiver then delivers the records again.
+func (t *tracker) take(ctx context.Context, logs plog.Logs) error {
+	read, used := rollout.Read(logs)
+	if used == 0 {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	if t.saved != nil {
+		if err := t.saved.append(ctx, now, read); err != nil {
+			return fmt.Errorf("storage: cannot save rollouts, the records are to be delivered again: %w", err)
+		}
+	}
+	t.telemetry.KubeRolloutsRecords.Add(ctx, int64(used), metric.WithAttributes(t.of))
+	for _, key := range t.model.Join(read) {
+		_, r := t.model.Revision(key)
+		r.News = now.UnixNano()
+		t.open[key] = now.Add(t.config.SettleTime)
+	}
+	t.look(read, now.Add(t.config.SettleTime))
+	t.evict(ctx)
+	t.compact(ctx)
+	return nil
+}
+
+// look makes the loop look at open rollouts that have changed. A repeat is no news, but a container
+// that starts again can be what a rollout waited for.
+func (t *tracker) look(read *rollout.Model, at time.Time) {
+	for workload, w := range read.Workloads {
+		for revision := range w.Revisions {
+			key := rollout.Key{Workload: workload, Revision: revision}
+			if next, open := t.open[key]; open && next.After(at) {
+				t.open[key] = at
+			}
+		}
+	}
+}
+
+func (t *tracker) stamp(logs plog.Logs) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.model.Stamp(logs)
+}
+
+// compact writes a snapshot now and then. Without it, the journal grows, but nothing is lost.
+func (t *tracker) compact(ctx context.Context) {
+	if t.saved == nil {
+		return
+	}
+	if err := t.saved.compact(ctx, t.model); err != nil {
+		t.settings.Logger.Warn("Cannot write a snapshot of rollouts; trying again with the next records", zap.Error(err))
+	}
+}

@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rolloutsconnector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/connector"
+	"go.opentelemetry.io/collector/connector/connectortest"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/rolloutsconnector/internal/metadata"
+)
+
+// sink keeps what the connector delivers.
+type sink struct {
+	requests []ptrace.Traces
+	logs     []plog.Logs
+	err      error // that the next requests get
+}
+
+func (s *sink) ConsumeTraces(_ context.Context, traces ptrace.Traces) error {
+	if s.err == nil {
+		s.requests = append(s.requests, traces)
+	}
+	return s.err
+}
+
+func (s *sink) ConsumeLogs(_ context.Context, logs plog.Logs) error {
+	s.logs = append(s.logs, logs)
+	return nil
+}
+
+func (*sink) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
+
+// spans returns the names of the delivered spans, and of their outcomes.
+func (s *sink) spans() (names []string) {
+	for _, traces := range s.requests {
+		for span := range allSpans(traces) {
+			name := span.Name()
+			if outcome, ok := span.Attributes().Get("k8s.rollout.outcome"); ok {
+				name += " " + outcome.Str()
+			}
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func allSpans(traces ptrace.Traces) func(func(ptrace.Span) bool) {
+	return func(yield func(ptrace.Span) bool) {
+		for _, rs := range traces.ResourceSpans().All() {
+			for _, ss := range rs.ScopeSpans().All() {
+				for _, span := range ss.Spans().All() {
+					if !yield(span) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// disk is a storage extension whose content survives a restart.
+type disk struct {
+	component.StartFunc
+	component.ShutdownFunc
+	values map[string][]byte
+	err    error
+}
+
+func (d *disk) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
+	return d, nil
+}
+
+func (d *disk) Get(_ context.Context, key string) ([]byte, error) { return d.values[key], nil }
+
+func (d *disk) Set(_ context.Context, key string, value []byte) error {
+	if d.err == nil {
+		d.values[key] = value
+	}
+	return d.err
+}
+
+func (d *disk) Delete(_ context.Context, key string) error {
+	delete(d.values, key)
+	return d.err
+}
+
+func (d *disk) Batch(ctx context.Context, ops ...*storage.Operation) error {
+	for _, op := range ops {
+		if err := d.Set(ctx, op.Key, op.Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (*disk) Close(context.Context) error { return nil }
+
+var diskID = component.MustNewID("disk")
+
+type host map[component.ID]component.Component
+
+func (h host) GetExtensions() map[component.ID]component.Component { return h }
+
+// process is the connector in a Collector.
+type process struct {
+	connector.Logs
+	*sink
+	telemetry *componenttest.Telemetry
+}
+
+// start starts the connector, with storage if there is a disk.
+func start(t *testing.T, d *disk, change func(*Config)) *process {
+	t.Helper()
+	factory := NewFactory()
+	config := factory.CreateDefaultConfig().(*Config)
+	if d != nil {
+		config.Storage = &diskID
+	}
+	if change != nil {
+		change(config)
+	}
+	p := &process{sink: &sink{}, telemetry: componenttest.NewTelemetry()}
+	settings := connectortest.NewNopSettings(metadata.Type)
+	settings.ID = component.NewID(metadata.Type)
+	settings.TelemetrySettings = p.telemetry.NewTelemetrySettings()
+	var err error
+	p.Logs, err = factory.CreateLogsToTraces(t.Context(), settings, config, p.sink)
+	require.NoError(t, err)
+	require.NoError(t, p.Start(t.Context(), host{diskID: d}))
+	return p
+}
+
+func (p *process) ConsumeLogs(ctx context.Context, logs plog.Logs) error {
+	return p.Logs.ConsumeLogs(ctx, logs)
+}
+
+func (p *process) Capabilities() consumer.Capabilities { return p.Logs.Capabilities() }
+
+func (p *process) stop(t *testing.T) {
+	t.Helper()
+	require.NoError(t, p.Shutdown(context.WithoutCancel(t.Context())))
+	require.NoError(t, p.telemetry.Shutdown(context.WithoutCancel(t.Context())))
+}
+
+// records returns one record of the pod for each reason, all at this time.
+func records(name string, at time.Time, reasons ...string) plog.Logs {
+	logs := plog.NewLogs()
+	rl := logs.ResourceLogs().AppendEmpty()
+	owner := name[:strings.LastIndex(name, "-")]
+	for key, value := range map[string]string{
+		"k8s.cluster.uid": "cluster", "k8s.object.api_version": "v1", "k8s.object.kind": "Pod", "k8s.object.name": name,
+		"k8s.object.uid": "uid-" + name, "k8s.workload.kind": "Deployment", "k8s.workload.name": "shop", "k8s.workload.uid": "uid-shop",
+		"k8s.container.name": "app",
+	} {
+		rl.Resource().Attributes().PutStr(key, value)
+	}
+	rl.Resource().Attributes().PutEmptySlice("k8s.owner.chain").AppendEmpty().SetStr("replicaset.apps/" + owner)
+	scope := rl.ScopeLogs().AppendEmpty()
+	for _, reason := range reasons {
+		record := scope.LogRecords().AppendEmpty()
+		record.SetEventName("k8s.event")
+		record.SetTimestamp(pcommon.NewTimestampFromTime(at))
+		record.Body().SetStr(reason)
+		record.Attributes().PutStr("k8s.event.uid", name+reason)
+		record.Attributes().PutStr("k8s.event.reason", reason)
+		record.Attributes().PutStr("k8s.event.type", map[bool]string{true: "Warning", false: "Normal"}[reason == "BackOff"])
+	}
+	return logs
+}
+
+func TestCompleteRolloutIsDeliveredSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, nil, nil)
+		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), "Scheduled", "Created", "Started")))
+		time.Sleep(9 * time.Second)
+		assert.Empty(t, p.spans())
+		time.Sleep(3 * time.Second)
+		assert.Equal(t, []string{"rollout deployment/shop complete", "pod shop-a-1", "schedule", "start app"}, p.spans())
+		p.stop(t)
+		assert.Len(t, p.spans(), 4, "nothing is delivered twice")
+	})
+}
+
+func TestIncompleteRolloutIsDeliveredAfterTheIdleTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, nil, nil)
+		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), "Scheduled")))
+		time.Sleep(290 * time.Second)
+		assert.Empty(t, p.spans())
+		time.Sleep(20 * time.Second)
+		assert.Equal(t, []string{"rollout deployment/shop incomplete", "pod shop-a-1", "schedule"}, p.spans())
+
+		// Late records open it again, and change what was delivered.
+		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), "Created", "Started")))
+		time.Sleep(20 * time.Second)
+		require.Len(t, p.requests, 2)
+		assert.Contains(t, p.spans(), "rollout deployment/shop complete")
+		assert.Equal(t, rootOf(p.requests[0]), rootOf(p.requests[1]), "the same ids")
+		p.stop(t)
+	})
+}
+
+// TestRepeatThatCompletesARollout: a container that starts again does not wait for idle_timeout.
+func TestRepeatThatCompletesARollout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, nil, nil)
+		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), "Started")))
+		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now().Add(time.Second), "BackOff")))
+		time.Sleep(time.Minute)
+		assert.Empty(t, p.spans())
+		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), "Started")))
+		time.Sleep(12 * time.Second)
+		assert.Equal(t, []string{"rollout deployment/shop complete", "pod shop-a-1", "start app", "restart app"}, p.spans())
+		p.stop(t)
+	})
+}
+
+func rootOf(traces ptrace.Traces) string {
+	for span := range allSpans(traces) {
+		if span.ParentSpanID().IsEmpty() {
+			return span.TraceID().String() + span.SpanID().String()
+		}
+	}
+	return ""
+}
+
+func TestOpenRolloutSurvivesARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		at, d := time.Now(), &disk{values: map[string][]byte{}}
+		p := start(t, d, nil)
+		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", at, "Scheduled", "Created")))
+		killed := &disk{values: maps.Clone(d.values)}
+		p.stop(t)
+		assert.Empty(t, p.spans(), "with storage, the rollout goes on after the restart")
+
+		p = start(t, killed, nil)
+		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", at, "Created", "Started")))
+		time.Sleep(12 * time.Second)
+		assert.Equal(t, []string{"rollout deployment/shop complete", "pod shop-a-1", "schedule", "start app"}, p.spans())
+		p.stop(t)
+
+		p = start(t, killed, nil)
+		time.Sleep(time.Hour)
+		assert.Empty(t, p.spans(), "what was delivered is saved")
+		p.stop(t)
+	})
+}
+
+func TestWithoutStorageTheRestIsDeliveredAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, nil, nil)
+		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), "Scheduled")))
+		p.stop(t)
+		assert.Equal(t, []string{"rollout deployment/shop incomplete", "pod shop-a-1", "schedule"}, p.spans())
+	})
+}
+
+func TestRecordsThatCannotBeSavedAreNotAcknowledged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &disk{values: map[string][]byte{}}
+		p := start(t, d, nil)
+		d.err = errors.New("disk full")
+		logs := records("shop-a-1", time.Now(), "Scheduled", "Started")
+		err := p.ConsumeLogs(t.Context(), logs)
+		require.ErrorContains(t, err, "disk full")
+		assert.False(t, consumererror.IsPermanent(err))
+		time.Sleep(time.Hour)
+		assert.Empty(t, p.spans(), "nothing is known of them")
+
+		d.err = nil
+		require.NoError(t, p.ConsumeLogs(t.Context(), logs))
+		time.Sleep(12 * time.Second)
+		assert.Len(t, p.spans(), 4)
+		p.stop(t)
+	})
+}
+
+func TestSnapshotReplacesTheJournal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		at, d := time.Now(), &disk{values: map[string][]byte{}}
+		p := start(t, d, nil)
+		for i := range 3000 {
+			require.NoError(t, p.ConsumeLogs(t.Context(), records(fmt.Sprintf("shop-a-%d", i), at, "Scheduled", "Started")))
+		}
+		assert.Less(t, len(d.values), 2500, "a snapshot has replaced entries")
+		p.stop(t)
+
+		p = start(t, d, nil)
+		time.Sleep(12 * time.Second)
+		assert.Len(t, p.spans(), 1+3*3000)
+		p.stop(t)
+	})
+}
+
+func TestRetryAndPermanentErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, nil, nil)
+		p.err = errors.New("unavailable")
+		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), "Started")))
+		time.Sleep(time.Minute)
+		p.err = nil
+		time.Sleep(time.Minute)
+		assert.Len(t, p.spans(), 3, "it was delivered later")
+
+		p.err = consumererror.NewPermanent(errors.New("too large"))
+		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-b-1", time.Now(), "Started")))
+		time.Sleep(time.Hour)
+		p.err = nil
+		time.Sleep(time.Hour)
+		assert.Len(t, p.spans(), 3, "it was dropped")
+		assert.EqualValues(t, 3, sumOf(t, p, "otelcol_kube_rollouts_spans_dropped"))
+		p.stop(t)
+	})
+}
+
+func TestMemoryIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, nil, func(c *Config) { c.MaxRollouts = 2 })
+		for i := range 4 {
+			require.NoError(t, p.ConsumeLogs(t.Context(), records(fmt.Sprintf("shop-%d-1", i), time.Now(), "Scheduled")))
+			time.Sleep(time.Second)
+		}
+		assert.EqualValues(t, 2, sumOf(t, p, "otelcol_kube_rollouts_evicted"))
+		time.Sleep(time.Hour)
+		assert.Contains(t, p.spans(), "pod shop-2-1")
+		assert.Contains(t, p.spans(), "pod shop-3-1")
+		assert.NotContains(t, p.spans(), "pod shop-0-1")
+		p.stop(t)
+	})
+}
+
+func sumOf(t *testing.T, p *process, name string) (total int64) {
+	t.Helper()
+	found, err := p.telemetry.GetMetric(name)
+	require.NoError(t, err)
+	for _, point := range found.Data.(metricdata.Sum[int64]).DataPoints {
+		total += point.Value
+	}
+	return total
+}
+
+// TestLargeRolloutIsCut: 10,000 pods make one trace, in several requests of at most 2 MiB.
+func TestLargeRolloutIsCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, nil, nil)
+		at := time.Now()
+		for i := range 10_000 {
+			require.NoError(t, p.ConsumeLogs(t.Context(), records(fmt.Sprintf("shop-a-%d", i), at, "Scheduled", "Started")))
+		}
+		time.Sleep(12 * time.Second)
+		assert.Len(t, p.spans(), 1+3*10_000)
+		assert.Greater(t, len(p.requests), 1)
+		traces := map[pcommon.TraceID]bool{}
+		for _, request := range p.requests {
+			assert.LessOrEqual(t, (&ptrace.ProtoMarshaler{}).TracesSize(request), 2<<20)
+			for span := range allSpans(request) {
+				traces[span.TraceID()] = true
+			}
+		}
+		assert.Len(t, traces, 1)
+		p.stop(t)
+	})
+}
+
+// TestStampedRecords: a record gets the ids of its span, if it has no trace context.
+func TestStampedRecords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		factory, out := NewFactory(), &sink{}
+		config := factory.CreateDefaultConfig().(*Config)
+		config.Stamp = true
+		settings := connectortest.NewNopSettings(metadata.Type)
+		toTraces, err := factory.CreateLogsToTraces(t.Context(), settings, config, out)
+		require.NoError(t, err)
+		toLogs, err := factory.CreateLogsToLogs(t.Context(), settings, config, out)
+		require.NoError(t, err)
+		for _, c := range []component.Component{toTraces, toLogs} {
+			require.NoError(t, c.Start(t.Context(), host{}))
+		}
+		logs := records("shop-a-1", time.Now(), "Scheduled", "Started", "Unrelated")
+		own := logs.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(1)
+		own.SetTraceID(pcommon.TraceID{1})
+		require.NoError(t, toTraces.ConsumeLogs(t.Context(), logs))
+		require.NoError(t, toLogs.ConsumeLogs(t.Context(), logs))
+		for _, c := range []component.Component{toTraces, toLogs} {
+			require.NoError(t, c.Shutdown(t.Context()))
+		}
+
+		ids := map[string]string{}
+		for span := range allSpans(out.requests[0]) {
+			ids[span.Name()] = span.TraceID().String() + span.SpanID().String()
+		}
+		stamped := out.logs[0].ResourceLogs().At(0).ScopeLogs().At(0).LogRecords()
+		assert.Equal(t, ids["pod shop-a-1"], stamped.At(0).TraceID().String()+stamped.At(0).SpanID().String())
+		assert.Equal(t, pcommon.TraceID{1}, stamped.At(1).TraceID(), "its own trace context stays")
+		assert.Equal(t, 3, stamped.Len())
+	})
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollouts
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
+)
+
+// trace is a rollout with what belongs to it.
+type trace struct {
+	root  ptrace.Span
+	spans []ptrace.Span
+}
+
+// spans returns the newest version of each span that the Collector delivered.
+func (c *cluster) spans(t *testing.T) map[pcommon.SpanID]ptrace.Span {
+	t.Helper()
+	content, err := os.ReadFile(c.traces)
+	if !errors.Is(err, fs.ErrNotExist) { // The Collector has not started yet.
+		require.NoError(t, err)
+	}
+	spans := map[pcommon.SpanID]ptrace.Span{}
+	for line := range strings.Lines(string(content)) {
+		if !strings.HasSuffix(line, "\n") {
+			break // It is being written.
+		}
+		traces, err := (&ptrace.JSONUnmarshaler{}).UnmarshalTraces([]byte(line))
+		require.NoError(t, err)
+		for _, rs := range traces.ResourceSpans().All() {
+			for _, ss := range rs.ScopeSpans().All() {
+				for _, span := range ss.Spans().All() {
+					spans[span.SpanID()] = span
+				}
+			}
+		}
+	}
+	return spans
+}
+
+// rollouts returns the traces of a workload, such as deployment/shop, the first one first.
+func (c *cluster) rollouts(t *testing.T, workload string) (traces []trace) {
+	t.Helper()
+	spans := c.spans(t)
+	for _, root := range spans {
+		if root.Name() != "rollout "+workload {
+			continue
+		}
+		one := trace{root: root}
+		for _, span := range spans {
+			if span.TraceID() == root.TraceID() {
+				one.spans = append(one.spans, span)
+			}
+		}
+		traces = append(traces, one)
+	}
+	slices.SortFunc(traces, func(a, b trace) int { return int(a.root.StartTimestamp()) - int(b.root.StartTimestamp()) })
+	return traces
+}
+
+// await waits until the newest trace of a workload has an outcome and a number of pods.
+func (c *cluster) await(t *testing.T, workload string, traces int, outcome string, pods int) trace {
+	t.Helper()
+	var all []trace
+	ok := harness.Poll(waitTimeout, func() bool {
+		all = c.rollouts(t, workload)
+		if len(all) != traces {
+			return false
+		}
+		last := all[len(all)-1]
+		return text(last.root, "k8s.rollout.outcome") == outcome && len(last.named("pod ")) == pods
+	})
+	for _, one := range all {
+		t.Log(one.tree())
+	}
+	require.True(t, ok, "%d traces of %s, the last one %s with %d pods", traces, workload, outcome, pods)
+	return all[len(all)-1]
+}
+
+// tree shows the trace.
+func (tr trace) tree() string {
+	var lines []string
+	for _, s := range tr.spans {
+		lines = append(lines, s.StartTimestamp().AsTime().Format("15:04:05.000 ")+s.EndTimestamp().AsTime().Format("15:04:05.000 ")+s.Name()+" "+s.Status().Message())
+	}
+	slices.Sort(lines)
+	return tr.root.TraceID().String() + " " + text(tr.root, "k8s.rollout.revision") + " " + text(tr.root, "k8s.rollout.outcome") + "\n" + strings.Join(lines, "\n")
+}
+
+// named returns the spans whose names begin with a text.
+func (tr trace) named(beginning string) (found []ptrace.Span) {
+	for _, s := range tr.spans {
+		if strings.HasPrefix(s.Name(), beginning) {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// of returns the span of a pod with this name; fails if there is not exactly one.
+func (tr trace) of(t *testing.T, pod corev1.Pod, name string) ptrace.Span {
+	t.Helper()
+	var found []ptrace.Span
+	for _, s := range tr.named(name) {
+		if text(s, "k8s.pod.uid") == string(pod.UID) {
+			found = append(found, s)
+		}
+	}
+	require.Len(t, found, 1, "%s of %s", name, pod.Name)
+	return found[0]
+}
+
+func text(s ptrace.Span, key string) string {
+	value, ok := s.Attributes().Get(key)
+	if !ok {
+		return ""
+	}
+	return value.AsString()
+}
+
+// requireTimes compares the spans of a pod with its status, within the second that events and status
+// both round to.
+func (tr trace) requireTimes(t *testing.T, pod corev1.Pod) {
+	t.Helper()
+	span := tr.of(t, pod, "pod ")
+	near(t, pod.CreationTimestamp.Time, span.StartTimestamp(), "the creation of %s", pod.Name)
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled {
+			near(t, condition.LastTransitionTime.Time, tr.of(t, pod, "schedule").EndTimestamp(), "the node of %s", pod.Name)
+		}
+	}
+	for _, status := range pod.Status.ContainerStatuses {
+		running := status.State.Running
+		require.NotNil(t, running, pod.Name)
+		near(t, running.StartedAt.Time, span.EndTimestamp(), "the start of %s", pod.Name)
+	}
+}
+
+// near allows for two times that were both rounded down to seconds.
+func near(t *testing.T, expected time.Time, actual pcommon.Timestamp, what string, args ...any) {
+	t.Helper()
+	assert.WithinDuration(t, expected, actual.AsTime().Truncate(time.Second), time.Second, append([]any{what}, args...)...)
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollouts
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
+)
+
+// deployment is rolled out, updated twice, updated to an image that does not exist, rolled back, and
+// scaled up.
+func deployment(t *testing.T, c *cluster) {
+	var replicaSets []string
+	for i, version := range []string{"1", "2", "3"} {
+		c.setVersion(t, version)
+		replicaSets = append(replicaSets, c.awaitRollout(t, "shop"))
+		tr := c.await(t, "deployment/shop", i+1, "complete", 3)
+		assert.Equal(t, "replicaset.apps/"+replicaSets[i], text(tr.root, "k8s.rollout.revision"))
+		for _, pod := range c.podsOf(t, "shop") {
+			tr.requireTimes(t, pod)
+		}
+		if i > 0 {
+			c.awaitStops(t, i+1, 3)
+		}
+	}
+
+	c.patchDeployment(t, "shop", `{"spec":{"template":{"spec":{"containers":[{"name":"shop","image":"registry.example.com/missing:1"}]}}}}`)
+	failed := c.await(t, "deployment/shop", 4, "incomplete", 1)
+	assert.Contains(t, failed.root.Status().Message(), "registry.example.com/missing:1")
+	assert.Equal(t, ptrace.StatusCodeError, failed.root.Status().Code())
+
+	// The third version never ended, so going back to it is no rollback in events: its ReplicaSet was
+	// not scaled up from zero. The second one was.
+	c.setVersion(t, "2")
+	assert.Equal(t, replicaSets[1], c.awaitRollout(t, "shop"), "the ReplicaSet is used again")
+	rollback := c.await(t, "deployment/shop", 5, "complete", 3)
+	assert.Equal(t, "replicaset.apps/"+replicaSets[1], text(rollback.root, "k8s.rollout.revision"))
+
+	// A process that is killed continues: a scale-up joins the trace of the rollback.
+	c.collector.Kill()
+	c.startCollector(t)
+	c.patchDeployment(t, "shop", `{"spec":{"replicas":4}}`)
+	c.awaitRollout(t, "shop")
+	scaled := c.await(t, "deployment/shop", 5, "complete", 4)
+	assert.Equal(t, rollback.root.TraceID(), scaled.root.TraceID())
+}
+
+// awaitStops waits until a trace of the Deployment shop has the ends of old pods.
+func (c *cluster) awaitStops(t *testing.T, number, pods int) {
+	t.Helper()
+	require.True(t, harness.Poll(waitTimeout, func() bool {
+		return len(c.rollouts(t, "deployment/shop")[number-1].named("stop ")) == pods
+	}), "the ends of %d pods in trace %d", pods, number)
+}
+
+// crashAndRecovery crashes until its argument changes.
+func crashAndRecovery(t *testing.T, c *cluster) {
+	require.True(t, harness.Poll(waitTimeout, func() bool {
+		for _, pod := range c.podsOf(t, "recovering") {
+			for _, status := range pod.Status.ContainerStatuses {
+				return status.RestartCount >= 1
+			}
+		}
+		return false
+	}), "a crash")
+	_, err := c.CoreV1().ConfigMaps(namespace).Patch(t.Context(), "recovering", types.MergePatchType, []byte(`{"data":{"ARGUMENT":""}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	c.awaitRollout(t, "recovering")
+	tr := c.await(t, "deployment/recovering", 1, "complete", 1)
+	pod := c.podsOf(t, "recovering")[0]
+	tr.requireTimes(t, pod)
+	restart := tr.of(t, pod, "restart app")
+	assert.Positive(t, restart.Events().Len())
+	assert.Equal(t, ptrace.StatusCodeUnset, restart.Status().Code(), "it recovered")
+}
+
+func statefulSet(t *testing.T, c *cluster) {
+	c.await(t, "statefulset/db", 1, "complete", 2)
+	_, err := c.AppsV1().StatefulSets(namespace).Patch(t.Context(), "db", types.StrategicMergePatchType,
+		[]byte(`{"spec":{"template":{"spec":{"containers":[{"name":"db","env":[{"name":"VERSION","value":"2"}]}]}}}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	tr := c.await(t, "statefulset/db", 2, "complete", 2)
+	for _, pod := range c.podsOf(t, "db") {
+		assert.Equal(t, pod.Labels["controller-revision-hash"], text(tr.root, "k8s.rollout.revision"))
+		tr.requireTimes(t, pod)
+	}
+}
+
+func daemonSet(t *testing.T, c *cluster) {
+	tr := c.await(t, "daemonset/agent", 1, "complete", 1)
+	pods := c.podsOf(t, "agent")
+	require.Len(t, pods, 1)
+	tr.requireTimes(t, pods[0])
+	assert.Equal(t, pods[0].Labels["controller-revision-hash"], text(tr.root, "k8s.rollout.revision"))
+}
+
+// cronJob has a trace for each Job.
+func cronJob(t *testing.T, c *cluster) {
+	var all []trace
+	require.True(t, harness.Poll(waitTimeout, func() bool {
+		all = c.rollouts(t, "cronjob/report")
+		return len(all) >= 2
+	}), "two Jobs")
+	list, err := c.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "batch.kubernetes.io/job-name"})
+	require.NoError(t, err)
+	for _, tr := range all {
+		require.Len(t, tr.named("pod "), 1)
+		for _, pod := range list.Items {
+			if "job.batch/"+pod.Labels["batch.kubernetes.io/job-name"] == text(tr.root, "k8s.rollout.revision") {
+				requireJobTimes(t, tr, pod)
+			}
+		}
+	}
+}
+
+func requireJobTimes(t *testing.T, tr trace, pod corev1.Pod) {
+	t.Helper()
+	near(t, pod.CreationTimestamp.Time, tr.of(t, pod, "pod ").StartTimestamp(), "the creation of %s", pod.Name)
+	for _, status := range pod.Status.ContainerStatuses {
+		if end := status.State.Terminated; end != nil {
+			near(t, end.StartedAt.Time, tr.of(t, pod, "start report").EndTimestamp(), "the start of %s", pod.Name)
+		}
+	}
+}
