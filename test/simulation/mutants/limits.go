@@ -14,7 +14,7 @@ import (
 var smallLimits = []change{
 	{"queues 64 KiB", "internal/queue/queue.go", "openBytes = 4 << 20", "openBytes = 64 << 10"},
 	{"queues 256 KiB as a standby", "internal/queue/queue.go", "closedBytes = 16 << 20", "closedBytes = 256 << 10"},
-	{"takes 7 changes at once", "internal/session/batch.go", "batchChanges = 1000", "batchChanges = 7"},
+	{"takes 7 changes at once", "internal/session/batch.go", "batchChanges = 500", "batchChanges = 7"},
 	{"takes 40 KiB of records at once", "internal/session/batch.go", "batchBytes = 8 << 20", "batchBytes = 40 << 10"},
 	{"delivers 4 KiB in a request", "internal/session/pipeline.go", "requestBytes = 1 << 20", "requestBytes = 4 << 10"},
 	{"saves 5 changes without a record", "internal/session/checkpoints.go", "unsavedChanges = 1000", "unsavedChanges = 5"},
