@@ -478,7 +478,7 @@ func TestAPermissionThatIsGivenLate(t *testing.T) {
 	require.NoError(t, err)
 	binding := kube.revoke(t, account)
 	r := kube.run(t, in(ns), "kubeconfig: "+kubeconfig) // A missing permission does not keep it from starting.
-	r.host.await(t, componentstatus.StatusRecoverableError)
+	r.host.await(t, componentstatus.StatusRecoverableError, "no permission to list and watch events")
 	_, err = kube.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{})
 	require.NoError(t, err)
 	r.host.await(t, componentstatus.StatusOK)

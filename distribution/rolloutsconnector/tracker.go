@@ -154,23 +154,9 @@ func (t *tracker) take(ctx context.Context, logs plog.Logs) error {
 		r.News = now.UnixNano()
 		t.open[key] = now.Add(t.config.SettleTime)
 	}
-	t.look(read, now.Add(t.config.SettleTime))
 	t.evict(ctx)
 	t.compact(ctx)
 	return nil
-}
-
-// look makes the loop look at open rollouts that have changed. A repeat is no news, but a container
-// that starts again can be what a rollout waited for.
-func (t *tracker) look(read *rollout.Model, at time.Time) {
-	for workload, w := range read.Workloads {
-		for revision := range w.Revisions {
-			key := rollout.Key{Workload: workload, Revision: revision}
-			if next, open := t.open[key]; open && next.After(at) {
-				t.open[key] = at
-			}
-		}
-	}
 }
 
 func (t *tracker) stamp(logs plog.Logs) {

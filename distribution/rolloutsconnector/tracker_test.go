@@ -220,16 +220,17 @@ func TestIncompleteRolloutIsDeliveredAfterTheIdleTimeout(t *testing.T) {
 	})
 }
 
-// TestRepeatThatCompletesARollout: a container that starts again does not wait for idle_timeout.
-func TestRepeatThatCompletesARollout(t *testing.T) {
+// TestRestartedContainerWaits: a container that ended can end again, so its last start is not enough.
+func TestRestartedContainerWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := start(t, nil, nil)
-		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), "Started")))
-		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now().Add(time.Second), "BackOff")))
-		time.Sleep(time.Minute)
+		at := time.Now()
+		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", at, "Started")))
+		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", at.Add(time.Second), "BackOff")))
+		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", at.Add(2*time.Second), "Started")))
+		time.Sleep(290 * time.Second)
 		assert.Empty(t, p.spans())
-		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), "Started")))
-		time.Sleep(12 * time.Second)
+		time.Sleep(20 * time.Second)
 		assert.Equal(t, []string{"rollout deployment/shop complete", "pod shop-a-1", "start app", "restart app"}, p.spans())
 		p.stop(t)
 	})

@@ -4,6 +4,7 @@ package rollouts
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -73,7 +74,10 @@ func crashAndRecovery(t *testing.T, c *cluster) {
 	}), "a crash")
 	_, err := c.CoreV1().ConfigMaps(namespace).Patch(t.Context(), "recovering", types.MergePatchType, []byte(`{"data":{"ARGUMENT":""}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
-	c.awaitRollout(t, "recovering")
+	require.True(t, harness.Poll(waitTimeout, func() bool {
+		running := c.podsOf(t, "recovering")[0].Status.ContainerStatuses[0].State.Running
+		return running != nil && time.Since(running.StartedAt.Time) > 15*time.Second
+	}), "a container that goes on")
 	tr := c.await(t, "deployment/recovering", 1, "complete", 1)
 	pod := c.podsOf(t, "recovering")[0]
 	tr.requireTimes(t, pod)

@@ -78,7 +78,7 @@ func (g *Gate) HasEnded() bool {
 // contexts end with stop and drain. It waits while another process leads. ok is false if nothing is to
 // be delivered: the leader has delivered all of it, or the history has ended, whose context also ends
 // with stop. What has not been reached then stays at the gate.
-func (g *Gate) Pass(history History, stop, drain context.Context, observations []observation.Observation) (
+func (g *Gate) Pass(stop, drain context.Context, history History, observations []observation.Observation) (
 	rest []observation.Observation, t leadership.Term, ok bool,
 ) {
 	if g.leave != nil && len(g.waiting) == 0 {
@@ -94,7 +94,7 @@ func (g *Gate) Pass(history History, stop, drain context.Context, observations [
 	for {
 		g.elections = g.leadership.Changed()
 		changes := g.positions.Changed()
-		isOpen := g.leave != nil || g.open(history, stop, drain)
+		isOpen := g.leave != nil || g.open(stop, drain, history)
 		if g.positions.IsBehind() {
 			reached.State("another process has noticed a restore")
 			history.End()
@@ -138,7 +138,7 @@ func withoutReached(observations []observation.Observation, p Position) []observ
 
 // open begins a term if this process leads. It reads the last leader's position once more. A position
 // is a fact about deliveries: if the read fails, an older one is as true.
-func (g *Gate) open(history History, stop, drain context.Context) bool {
+func (g *Gate) open(stop, drain context.Context, history History) bool {
 	term, end, ok := g.leadership.Begin(stop, drain)
 	if !ok {
 		return false
@@ -252,7 +252,7 @@ type Open struct{}
 func (Open) HasEnded() bool { return false }
 
 // Pass returns all observations.
-func (Open) Pass(_ History, stop, drain context.Context, all []observation.Observation) ([]observation.Observation, leadership.Term, bool) {
+func (Open) Pass(stop, drain context.Context, _ History, all []observation.Observation) ([]observation.Observation, leadership.Term, bool) {
 	return all, leadership.Term{Stop: stop, Drain: drain}, true
 }
 

@@ -42,7 +42,7 @@ type session struct {
 // position.Open.
 type gate interface {
 	HasEnded() bool
-	Pass(history position.History, stop, drain context.Context, observations []observation.Observation) (
+	Pass(stop, drain context.Context, history position.History, observations []observation.Observation) (
 		rest []observation.Observation, t leadership.Term, ok bool)
 	Changed() <-chan struct{}
 	Delivered(undelivered []observation.Observation, upTo func() map[string]uint64)
@@ -187,7 +187,7 @@ func (s *session) nextTurn() wakeup {
 // has delivered it. The gate also keeps the batch if stop is cancelled.
 func (s *session) awaitGate(stop, drain context.Context, b *batch) {
 	s.endTermIfOver()
-	b.observations, b.term, b.passed = s.gate.Pass(s.history, stop, drain, b.observations)
+	b.observations, b.term, b.passed = s.gate.Pass(stop, drain, s.history, b.observations)
 	if b.passed && b.term.Begins {
 		if slices.ContainsFunc(b.changes, func(c watch.Change) bool { return c.Kind == watch.Listed }) {
 			reached.State("a takeover within a list")

@@ -161,6 +161,9 @@ extensions:
   oauth2client: {client_id: id, client_secret: secret, token_url: "https://example.com/token"}
   file_storage: {directory: .}
 
+connectors:
+  kube_rollouts: {storage: file_storage, stamp: true}
+
 exporters:
   debug:
   otlp_grpc: {endpoint: "example.com:4317", auth: {authenticator: bearertokenauth}}
@@ -174,7 +177,13 @@ service:
     logs:
       receivers: [kube_events]
       processors: [memory_limiter, resource, attributes, filter, transform, batch]
-      exporters: [debug, otlp_grpc, otlp_http]
+      exporters: [debug, otlp_grpc, otlp_http, kube_rollouts]
+    logs/stamped:
+      receivers: [kube_rollouts]
+      exporters: [debug]
+    traces:
+      receivers: [kube_rollouts]
+      exporters: [otlp_http]
     metrics:
       receivers: [kube_events]
       processors: [memory_limiter, resource, batch]

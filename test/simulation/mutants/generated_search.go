@@ -65,8 +65,8 @@ func (s *search) searchGenerated(ctx context.Context, chosen []mutant, environme
 	results, start := make([]*result, len(chosen)), time.Now()
 	err := onAllCPUs(len(chosen), func(i int) error {
 		began := time.Now()
-		if began.Sub(start) > limit {
-			return nil
+		if ctx.Err() != nil || began.Sub(start) > limit {
+			return ctx.Err()
 		}
 		results[i] = g.one(ctx, chosen[i])
 		fmt.Fprintf(os.Stdout, "%d/%d %s (%s): %v (%v)\n", i+1, len(chosen), chosen[i].name, chosen[i].at, results[i],

@@ -97,12 +97,16 @@ func runGenerated(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
+	chosen := sample(choose(all, o.only), o.generated)
+	if len(chosen) == 0 {
+		return fmt.Errorf("no mutant's name or file contains %q", o.only)
+	}
 	s, err := newSearch(ctx, contents, o.seeds, o.limit)
 	if err != nil {
 		return err
 	}
 	defer s.close()
-	results, err := s.searchGenerated(ctx, sample(choose(all, o.only), o.generated), o.seeds, o.most)
+	results, err := s.searchGenerated(ctx, chosen, o.seeds, o.most)
 	if err != nil {
 		return err
 	}

@@ -204,7 +204,8 @@ func restart(of occurrences, container string) (p phase, ok bool) {
 	for _, e := range started {
 		p.restarts = max(p.restarts, e.Count-1)
 	}
-	if p.end = started.last(); p.end < again.last() {
+	// Within a second, the end comes after the start: a back-off takes longer.
+	if p.end = started.last(); p.end <= again.last() {
 		p.end, p.endInferred, p.missing, p.failed = again.last(), true, reasonStarted, true
 	}
 	return p.ordered(), true

@@ -126,6 +126,10 @@ func (v *view) hasStarted() bool {
 	return started
 }
 
+func (v *view) hasRestarted() bool {
+	return slices.ContainsFunc(v.phases, func(p phase) bool { return p.name == "restart" })
+}
+
 func (v *view) isInit(container string) bool {
 	for _, e := range v.pod.Events {
 		if e.Container == container {

@@ -71,7 +71,9 @@ func (w *Workload) Spans(revision string, o Options) (result Result) {
 	for i := range views {
 		result.Parts = append(result.Parts, w.pod(h, revision, &views[i])...)
 	}
-	result.Settled = result.Complete && !w.hasOlderPods(revision)
+	// A container that ended once can end again.
+	restarted := slices.ContainsFunc(views, func(v view) bool { return v.hasRestarted() })
+	result.Settled = result.Complete && !restarted && !w.hasOlderPods(revision)
 	return result
 }
 

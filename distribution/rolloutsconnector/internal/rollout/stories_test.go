@@ -189,6 +189,7 @@ func TestSettled(t *testing.T) {
 		"an update whose old pods go on":    {before[:len(before)-2], second, false},
 		"a scale-down without Killing":      {before[:len(before)-1], second, true},
 		"a pull that fails":                 {join(firstRollout("0s"), failedPull()), second, false},
+		"a crash and a recovery":            {crashAndRecovery(), first, false},
 		"a Job after another one":           {jobs(), "job.batch/report-2", true},
 		"only the end of pods, not a start": {secondRollout(), first, true},
 	} {
