@@ -45,7 +45,7 @@ func runBackend(ctx context.Context, b *benchmark) (result, error) {
 	}
 	r := result{
 		Text: fmt.Sprintf(`A simulated API server streams %s events a second for %s, and the backend waits for the delay in the table before it responds to a request.
-Each value is the median of %s.
+Each value is %s.
 
 - kube_events, direct: one batch is undelivered at a time. While the exporter waits, the next batch gathers, so requests grow with the delay, up to 1 MiB, about 500 records.
 - kube_events, `+"`wait_for_result`"+`: the exporter's queue acknowledges records after it has delivered them. The receiver has one request in flight, so the queue has nothing to gather, and each request also waits for its flush_timeout of 50 ms.

@@ -82,7 +82,7 @@ func runCurves(ctx context.Context, b *benchmark) (result, error) {
 	r := result{
 		Text: fmt.Sprintf(`A simulated API server streams events for %s at each rate, because etcd cannot write 10,000 events a second on two cores. Four of five are
 new events; each fifth increases the count of an event. The owners of all pods are known: the Collector has seen an event of each of the %s pods
-before. Each value is the median of %s.
+before. Each value is %s.
 
 - kube_events, direct: with storage and direct delivery. kube_events, no storage, and all others: the batch processor and the exporter's default queue.
 - k8sobjects watches events and delivers each as it is. It looks up no owners, as k8s_events does.
@@ -100,9 +100,9 @@ before. Each value is the median of %s.
 
 func runsOf(n int) string {
 	if n == 1 {
-		return "one run"
+		return "of one run"
 	}
-	return fmt.Sprintf("%d runs", n)
+	return fmt.Sprintf("the median of %d runs", n)
 }
 
 const perSecondAxis = "events a second"

@@ -31,9 +31,9 @@ const (
 var changesOfRuns = []change{
 	{
 		"is a mutant in each process", simulation + "/process_test.go",
-		`command.Env = []string{"KUBECONFIG`,
-		`command.Env = []string{"` + numberVariable + `=" + os.Getenv("` + numberVariable + `"), ` +
-			`"` + notesVariable + `=" + os.Getenv("` + notesVariable + `"), "KUBECONFIG`,
+		`"KUBECONFIG=/dev/fd/3"`,
+		`"` + numberVariable + `=" + os.Getenv("` + numberVariable + `"), ` +
+			`"` + notesVariable + `=" + os.Getenv("` + notesVariable + `"), "KUBECONFIG=/dev/fd/3"`,
 	},
 	{"does not wait long", simulation + "/process_test.go", "timeLimit = 5 * time.Minute", "timeLimit = 30 * time.Second"},
 }
