@@ -167,7 +167,7 @@ func (g *generatedSearch) note(run func(env ...string) error) (*notes, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.Remove(file.Name())
+	defer func() { _ = os.Remove(file.Name()) }()
 	defer file.Close()
 	began := time.Now()
 	err = run(notesVariable + "=" + file.Name())

@@ -111,7 +111,7 @@ func runGenerated(ctx context.Context, o options) error {
 		return err
 	}
 	if o.write == "" {
-		fmt.Fprint(os.Stdout, generatedTable(all, results))
+		_, _ = fmt.Fprint(os.Stdout, generatedTable(all, results))
 	} else if err := replaceTable(o.write, "generated", generatedTable(all, results)); err != nil {
 		return err
 	}
