@@ -245,13 +245,13 @@ func (c *Config) validateEventTypes() (errs error) {
 
 func (c *Config) validateReasons() error {
 	return errors.Join(globs("include_reasons", c.IncludeReasons), globs("exclude_reasons", c.ExcludeReasons),
-		notBoth("reasons", c.IncludeReasons, c.ExcludeReasons))
+		notBoth("reasons", c.IncludeReasons, c.ExcludeReasons, func(a, b string) bool { return a == b }))
 }
 
 func (c *Config) validateKinds() error {
 	_, errInclude := kinds("include_kinds", c.IncludeKinds)
 	_, errExclude := kinds("exclude_kinds", c.ExcludeKinds)
-	return errors.Join(errInclude, errExclude, notBoth("kinds", c.IncludeKinds, c.ExcludeKinds))
+	return errors.Join(errInclude, errExclude, notBoth("kinds", c.IncludeKinds, c.ExcludeKinds, strings.EqualFold))
 }
 
 // kinds compiles globs of kinds. The error names each one that is invalid.
@@ -267,9 +267,9 @@ func kinds(key string, globs []string) (patterns []kind.Pattern, errs error) {
 }
 
 // notBoth rejects what is both included and excluded.
-func notBoth(of string, include, exclude []string) (errs error) {
+func notBoth(of string, include, exclude []string, equal func(a, b string) bool) (errs error) {
 	for i, included := range include {
-		if slices.Contains(exclude, included) {
+		if slices.ContainsFunc(exclude, func(excluded string) bool { return equal(included, excluded) }) {
 			errs = errors.Join(errs, fmt.Errorf("include_%s[%d]: %q is also listed in exclude_%s; remove it from one of them", of, i, included, of))
 		}
 	}
@@ -313,6 +313,10 @@ func (c *Config) validateSwitches() (errs error) {
 	}
 	if strategy := c.Metrics.K8sEventOccurrences.AggregationStrategy; strategy != metadata.AggregationStrategySum {
 		errs = errors.Join(errs, fmt.Errorf("metrics.%s.aggregation_strategy: %q is not possible; remove it: occurrences are summed", tally.MetricName, strategy))
+	}
+	if !c.Events.K8sEvent.Enabled && !c.Metrics.K8sEventOccurrences.Enabled {
+		errs = errors.Join(errs, fmt.Errorf("events.k8s.event.enabled and metrics.%s.enabled: both are false, so nothing would be emitted; "+
+			"set one to true, or remove the receiver", tally.MetricName))
 	}
 	return errs
 }
