@@ -543,7 +543,7 @@ func TestTooManyRequests(t *testing.T) {
 	g := newGateway(t, kube.Kubeconfig())
 	g.inject(refuse(http.StatusTooManyRequests, anyRequest))
 	r := kube.run(t, in(ns), g.config())
-	r.host.await(t, componentstatus.StatusRecoverableError)
+	r.host.await(t, componentstatus.StatusRecoverableError, "refused by the test")
 	g.inject(nil)
 	r.fence(t, ns)
 	r.host.await(t, componentstatus.StatusOK)
