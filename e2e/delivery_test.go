@@ -254,7 +254,7 @@ func TestShutdownReturns(t *testing.T) {
 		g := newGateway(t, kube.Kubeconfig())
 		g.server.Close()
 		r := kube.run(t, g.config())
-		r.host.await(t, componentstatus.StatusRecoverableError)
+		r.host.await(t, componentstatus.StatusRecoverableError, "refused")
 		r.stop()
 	})
 	t.Run("while the API server hangs", func(t *testing.T) {
