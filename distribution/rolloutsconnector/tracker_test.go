@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,12 +33,15 @@ import (
 
 // sink keeps what the connector delivers.
 type sink struct {
+	mu       sync.Mutex // guards the following
 	requests []ptrace.Traces
 	logs     []plog.Logs
 	err      error // that the next requests get
 }
 
 func (s *sink) ConsumeTraces(_ context.Context, traces ptrace.Traces) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.err == nil {
 		s.requests = append(s.requests, traces)
 	}
@@ -44,15 +49,31 @@ func (s *sink) ConsumeTraces(_ context.Context, traces ptrace.Traces) error {
 }
 
 func (s *sink) ConsumeLogs(_ context.Context, logs plog.Logs) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.logs = append(s.logs, logs)
 	return nil
 }
 
 func (*sink) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
 
+// fail sets the error that the next requests get; nil: none.
+func (s *sink) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+}
+
+// received returns the requests that were delivered.
+func (s *sink) received() []ptrace.Traces {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.requests)
+}
+
 // spans returns the names of the delivered spans, and of their outcomes.
 func (s *sink) spans() (names []string) {
-	for _, traces := range s.requests {
+	for _, traces := range s.received() {
 		for span := range allSpans(traces) {
 			name := span.Name()
 			if outcome, ok := span.Attributes().Get("k8s.rollout.outcome"); ok {
@@ -82,17 +103,35 @@ func allSpans(traces ptrace.Traces) func(func(ptrace.Span) bool) {
 type disk struct {
 	component.StartFunc
 	component.ShutdownFunc
+
+	mu     sync.Mutex // guards the following
 	values map[string][]byte
 	err    error
+}
+
+// fail sets the error of the next writes; nil: none.
+func (d *disk) fail(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.err = err
+}
+
+// content returns a copy of the values.
+func (d *disk) content() map[string][]byte {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return maps.Clone(d.values)
 }
 
 func (d *disk) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
 	return d, nil
 }
 
-func (d *disk) Get(_ context.Context, key string) ([]byte, error) { return d.values[key], nil }
+func (d *disk) Get(_ context.Context, key string) ([]byte, error) { return d.content()[key], nil }
 
 func (d *disk) Set(_ context.Context, key string, value []byte) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if d.err == nil {
 		d.values[key] = value
 	}
@@ -100,6 +139,8 @@ func (d *disk) Set(_ context.Context, key string, value []byte) error {
 }
 
 func (d *disk) Delete(_ context.Context, key string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	delete(d.values, key)
 	return d.err
 }
@@ -213,9 +254,9 @@ func TestIncompleteRolloutIsDeliveredAfterTheIdleTimeout(t *testing.T) {
 		// Late records open it again, and change what was delivered.
 		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), "Created", "Started")))
 		time.Sleep(20 * time.Second)
-		require.Len(t, p.requests, 2)
+		require.Len(t, p.received(), 2)
 		assert.Contains(t, p.spans(), "rollout deployment/shop complete")
-		assert.Equal(t, rootOf(p.requests[0]), rootOf(p.requests[1]), "the same ids")
+		assert.Equal(t, rootOf(p.received()[0]), rootOf(p.received()[1]), "the same ids")
 		p.stop(t)
 	})
 }
@@ -250,7 +291,7 @@ func TestOpenRolloutSurvivesARestart(t *testing.T) {
 		at, d := time.Now(), &disk{values: map[string][]byte{}}
 		p := start(t, d, nil)
 		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", at, "Scheduled", "Created")))
-		killed := &disk{values: maps.Clone(d.values)}
+		killed := &disk{values: d.content()}
 		p.stop(t)
 		assert.Empty(t, p.spans(), "with storage, the rollout goes on after the restart")
 
@@ -280,7 +321,7 @@ func TestRecordsThatCannotBeSavedAreNotAcknowledged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &disk{values: map[string][]byte{}}
 		p := start(t, d, nil)
-		d.err = errors.New("disk full")
+		d.fail(errors.New("disk full"))
 		logs := records("shop-a-1", time.Now(), "Scheduled", "Started")
 		err := p.ConsumeLogs(t.Context(), logs)
 		require.ErrorContains(t, err, "disk full")
@@ -288,7 +329,7 @@ func TestRecordsThatCannotBeSavedAreNotAcknowledged(t *testing.T) {
 		time.Sleep(time.Hour)
 		assert.Empty(t, p.spans(), "nothing is known of them")
 
-		d.err = nil
+		d.fail(nil)
 		require.NoError(t, p.ConsumeLogs(t.Context(), logs))
 		time.Sleep(12 * time.Second)
 		assert.Len(t, p.spans(), 4)
@@ -303,7 +344,7 @@ func TestSnapshotReplacesTheJournal(t *testing.T) {
 		for i := range 3000 {
 			require.NoError(t, p.ConsumeLogs(t.Context(), records(fmt.Sprintf("shop-a-%d", i), at, "Scheduled", "Started")))
 		}
-		assert.Less(t, len(d.values), 2500, "a snapshot has replaced entries")
+		assert.Less(t, len(d.content()), 2500, "a snapshot has replaced entries")
 		p.stop(t)
 
 		p = start(t, d, nil)
@@ -316,17 +357,17 @@ func TestSnapshotReplacesTheJournal(t *testing.T) {
 func TestRetryAndPermanentErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := start(t, nil, nil)
-		p.err = errors.New("unavailable")
+		p.fail(errors.New("unavailable"))
 		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), "Started")))
 		time.Sleep(time.Minute)
-		p.err = nil
+		p.fail(nil)
 		time.Sleep(time.Minute)
 		assert.Len(t, p.spans(), 3, "it was delivered later")
 
-		p.err = consumererror.NewPermanent(errors.New("too large"))
+		p.fail(consumererror.NewPermanent(errors.New("too large")))
 		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-b-1", time.Now(), "Started")))
 		time.Sleep(time.Hour)
-		p.err = nil
+		p.fail(nil)
 		time.Sleep(time.Hour)
 		assert.Len(t, p.spans(), 3, "it was dropped")
 		assert.EqualValues(t, 3, sumOf(t, p, "otelcol_kube_rollouts_spans_dropped"))
@@ -370,9 +411,9 @@ func TestLargeRolloutIsCut(t *testing.T) {
 		}
 		time.Sleep(12 * time.Second)
 		assert.Len(t, p.spans(), 1+3*10_000)
-		assert.Greater(t, len(p.requests), 1)
+		assert.Greater(t, len(p.received()), 1)
 		traces := map[pcommon.TraceID]bool{}
-		for _, request := range p.requests {
+		for _, request := range p.received() {
 			assert.LessOrEqual(t, (&ptrace.ProtoMarshaler{}).TracesSize(request), 2<<20)
 			for span := range allSpans(request) {
 				traces[span.TraceID()] = true
@@ -407,7 +448,7 @@ func TestStampedRecords(t *testing.T) {
 		}
 
 		ids := map[string]string{}
-		for span := range allSpans(out.requests[0]) {
+		for span := range allSpans(out.received()[0]) {
 			ids[span.Name()] = span.TraceID().String() + span.SpanID().String()
 		}
 		stamped := out.logs[0].ResourceLogs().At(0).ScopeLogs().At(0).LogRecords()
