@@ -78,12 +78,31 @@ func crashAndRecovery(t *testing.T, c *cluster) {
 		running := c.podsOf(t, "recovering")[0].Status.ContainerStatuses[0].State.Running
 		return running != nil && time.Since(running.StartedAt.Time) > 15*time.Second
 	}), "a container that goes on")
-	tr := c.await(t, "deployment/recovering", 1, "complete", 1)
 	pod := c.podsOf(t, "recovering")[0]
+	last := c.lastTimes(t, pod.Name)
+	if !last["Started"].After(last["BackOff"]) { // Nothing tells which was first: docs/rollouts.md.
+		c.await(t, "deployment/recovering", 1, "incomplete", 1)
+		return
+	}
+	tr := c.await(t, "deployment/recovering", 1, "complete", 1)
 	tr.requireTimes(t, pod)
 	restart := tr.of(t, pod, "restart app")
 	assert.Positive(t, restart.Events().Len())
 	assert.Equal(t, ptrace.StatusCodeUnset, restart.Status().Code(), "it recovered")
+}
+
+// lastTimes returns when a pod's Events of each reason last occurred, in seconds.
+func (c *cluster) lastTimes(t *testing.T, pod string) map[string]time.Time {
+	t.Helper()
+	events, err := c.CoreV1().Events(namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + pod})
+	require.NoError(t, err)
+	last := map[string]time.Time{}
+	for _, event := range events.Items {
+		if at := event.LastTimestamp.Time; at.After(last[event.Reason]) {
+			last[event.Reason] = at
+		}
+	}
+	return last
 }
 
 func statefulSet(t *testing.T, c *cluster) {
