@@ -71,17 +71,23 @@ func TestAStandbyThatWatchesNothingWaitsForNoAnswer(t *testing.T) {
 	})
 }
 
+// diskWithOutbox returns storage with one record that the pipeline has not accepted.
+func diskWithOutbox(t *testing.T, api *apitest.Server) *harness.Disk {
+	t.Helper()
+	on := harness.NewDisk()
+	p := harness.Launch(t, api, harness.Options{Config: "start_at: beginning", Disk: on})
+	harness.Settle()
+	p.Logs.Reject(errors.New("full"))
+	api.Put(harness.Event("one", 1))
+	harness.Settle()
+	p.Stop()
+	return on
+}
+
 // An outage of the backend must not keep a startup probe from succeeding.
 func TestAnOutboxThatThePipelineRejectsIsNoFailureOfTheAPIServer(t *testing.T) {
 	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
-		on := harness.NewDisk()
-		first := harness.Launch(t, api, harness.Options{Config: "start_at: beginning", Disk: on})
-		harness.Settle()
-		first.Logs.Reject(errors.New("full"))
-		api.Put(harness.Event("one", 1))
-		harness.Settle()
-		first.Stop()
-
+		on := diskWithOutbox(t, api)
 		full := &harness.Pipeline{}
 		full.Reject(errors.New("full"))
 		second := harness.Launch(t, api, harness.Options{Config: "start_at: beginning", Disk: on, Logs: full})
@@ -94,14 +100,7 @@ func TestAnOutboxThatThePipelineRejectsIsNoFailureOfTheAPIServer(t *testing.T) {
 // A startup probe must not succeed because the backend has taken what a checkpoint kept for it.
 func TestAfterTheOutboxTheStatusSaysThatTheAPIServerHasNotAnswered(t *testing.T) {
 	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
-		on := harness.NewDisk()
-		first := harness.Launch(t, api, harness.Options{Config: "start_at: beginning", Disk: on})
-		harness.Settle()
-		first.Logs.Reject(errors.New("full"))
-		api.Put(harness.Event("one", 1))
-		harness.Settle()
-		first.Stop()
-
+		on := diskWithOutbox(t, api)
 		pass := dropPackets(t)
 		second := harness.Launch(t, api, harness.Options{Config: "start_at: beginning", Disk: on})
 		time.Sleep(5 * time.Second)

@@ -11,7 +11,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/e2e/replay"
 )
 
-var listingScenario = scenario{name: "listing", title: "A start beside 190,000 events", run: runListing}
+var listingScenario = scenario{name: "listing", title: "A start next to 190,000 events", run: runListing}
 
 // fullListing is how many events exist. A cluster with as many ended two Collectors that held all of
 // them (opentelemetry-collector-contrib #50600).
