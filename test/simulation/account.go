@@ -106,7 +106,7 @@ func (a *account) checkOrder() {
 		for i := 1; i < len(of); i++ {
 			before, r := of[i-1], of[i]
 			isRepeated := before.process != r.process &&
-				(a.isLastOfTerm(before) || a.isUnsaved(before) || a.env.overlap())
+				(a.isLastOfTerm(before) || a.isUnsaved(before) || a.isCombined(before) || a.env.overlap())
 			if r.eventUID == before.eventUID && r.count < before.count && !isRepeated &&
 				!a.wentBack(before, r) {
 				a.violate(inOrder, name.String(), "got count %d after %d", r.count, before.count)
@@ -175,11 +175,8 @@ func (a *account) checkTotals() {
 	}
 }
 
-// wentBack reports whether etcd may have been restored from a backup between two records: the
-// contract lets "the listed counts [be] the new baseline".
-func (a *account) wentBack(before, r *record) bool {
-	return a.env.epochAt(before.at.Add(-lookBack)) < a.env.epochAt(r.at)
-}
+// wentBack reports whether etcd may have been restored from a backup between two records.
+func (a *account) wentBack(before, r *record) bool { return a.env.mayHaveGoneBack(before.at, r.at) }
 
 func (a *account) total(name types.NamespacedName) (sum int64) {
 	for _, r := range a.byEvent[name] {

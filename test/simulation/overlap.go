@@ -62,6 +62,16 @@ func (e *environment) takenFrom(p *process) (taken time.Time) {
 	return taken
 }
 
+// isTakenByEarlier reports whether a process that started before claimed the storage at the same time
+// or later, because its first read hung. The later one cannot know when that one has ended: "A restart
+// takes the storage over again".
+func (e *environment) isTakenByEarlier(p *process) bool {
+	return e.plan.Storage && slices.ContainsFunc(e.allProcesses(), func(other *process) bool {
+		first := other.firstSave()
+		return other.number < p.number && !first.IsZero() && !first.Before(p.firstSave())
+	})
+}
+
 // checkReportsTakenOver checks that a process reports that a later one has taken its storage over.
 // It learns this from its next write, and it writes before each delivery.
 func (e *environment) checkReportsTakenOver(p *process) {

@@ -179,10 +179,10 @@ func (l *logsPipelines) Capabilities() consumer.Capabilities {
 }
 
 func (l *logsPipelines) ConsumeLogs(ctx context.Context, logs plog.Logs) (errs error) {
-	epochs := l.process.offered(logs)
+	observed := l.process.offered(logs)
 	l.process.checkLogs(logs)
 	isOfTerm := l.process.replica.env.trace.holds(l.process)
-	defer func() { l.process.settled(epochs, isOfTerm, errs) }()
+	defer func() { l.process.settled(observed, isOfTerm, errs) }()
 	if len(l.branches) == 1 {
 		return l.branches[0].consume(ctx, logs)
 	}

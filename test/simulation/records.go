@@ -93,34 +93,31 @@ func number(attributes pcommon.Map, key string) int64 {
 
 // offered notes that a process offers records to its pipelines: from then on, they are not only in
 // its memory, and it has to be the leader.
-// It returns by log.record.uid how often the versions had gone back when the record was observed:
-// after etcd was restored from a backup, an event may reach the same count for a second time.
-func (p *process) offered(logs plog.Logs) (epochs map[string]int) {
+// It returns by log.record.uid when the record was observed.
+func (p *process) offered(logs plog.Logs) (observed map[string]time.Time) {
 	p.checkLeads("emits records")
 	env := p.replica.env
-	epochs = map[string]int{}
-	each(logs, func(_ pcommon.Map, log plog.LogRecord) {
-		epochs[uidOf(log)] = env.epochAt(log.ObservedTimestamp().AsTime())
-	})
-	p.checkOffered(epochs)
+	observed = map[string]time.Time{}
+	each(logs, func(_ pcommon.Map, log plog.LogRecord) { observed[uidOf(log)] = log.ObservedTimestamp().AsTime() })
+	p.checkOffered(observed)
 	env.mu.Lock()
-	for uid := range epochs {
+	for uid := range observed {
 		env.offered[uid] = true
 	}
 	processes := env.processes
 	env.mu.Unlock()
 	for _, other := range processes {
-		for uid := range epochs {
+		for uid := range observed {
 			other.release(uid)
 		}
 	}
-	return epochs
+	return observed
 }
 
 // settled notes what the pipelines answered. What none of them may still accept must not be offered
 // again by the same process. isOfTerm reports whether it had the lease when it offered them: another
 // one may have it now.
-func (p *process) settled(epochs map[string]int, isOfTerm bool, err error) {
+func (p *process) settled(observed map[string]time.Time, isOfTerm bool, err error) {
 	rejected := map[string]bool{}
 	for _, leaf := range multierr.Errors(err) {
 		var partial consumererror.Logs
@@ -134,20 +131,20 @@ func (p *process) settled(epochs map[string]int, isOfTerm bool, err error) {
 		}
 	}
 	for uid := range rejected {
-		if _, known := epochs[uid]; !known {
+		if _, known := observed[uid]; !known {
 			return // Then everything may be offered again.
 		}
-		delete(epochs, uid)
+		delete(observed, uid)
 	}
 	env := p.replica.env
 	env.trace.add(p, traced{
 		Step:    protocol.Step{Kind: protocol.Deliver, Version: env.server.Version(), Fails: isOfTerm && !env.trace.holds(p)},
-		records: slices.Sorted(maps.Keys(epochs)),
+		records: slices.Sorted(maps.Keys(observed)),
 	})
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for uid, epoch := range epochs {
-		p.dealtWith[uid] = settledRecord{epoch: epoch, term: len(p.terms), inPart: len(rejected) > 0}
+	for uid, at := range observed {
+		p.dealtWith[uid] = settledRecord{observed: at, term: len(p.terms), inPart: len(rejected) > 0}
 	}
 }
 
@@ -158,25 +155,26 @@ func (e *environment) beganUnsaved(now time.Time) bool {
 }
 
 // checkOffered checks that none of the records was dealt with before.
-func (p *process) checkOffered(epochs map[string]int) {
+func (p *process) checkOffered(observed map[string]time.Time) {
 	env := p.replica.env
 	if env.beganUnsaved(time.Now()) {
 		return
 	}
-	if again := p.offeredAgain(epochs); again != "" && !env.isUnnoticed() {
+	if again := p.offeredAgain(observed); again != "" && !env.isUnnoticed() {
 		env.violate(offeredOnce, "", "%s offers %s again", p.name, again)
 	}
 }
 
-// offeredAgain returns the UID of a record that was already accepted or dropped, or "".
-func (p *process) offeredAgain(epochs map[string]int) string {
+// offeredAgain returns the UID of a record that was already accepted or dropped, or "". After etcd was
+// restored from a backup, an event may reach the same count for a second time.
+func (p *process) offeredAgain(observed map[string]time.Time) string {
 	env := p.replica.env
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for uid, epoch := range epochs {
+	for uid, at := range observed {
 		settled, known := p.dealtWith[uid]
 		switch {
-		case !known || settled.epoch != epoch || p.isDead():
+		case !known || env.mayHaveGoneBack(settled.observed, at) || p.isDead():
 		case settled.inPart && settled.term < len(p.terms):
 			env.trace.repeatsParts.Store(true)
 		default:

@@ -106,9 +106,9 @@ func (p *process) leads(leads bool) {
 
 // settledRecord is a record that every exporter accepted or rejected permanently.
 type settledRecord struct {
-	epoch  int  // how often the versions had gone back when it was observed
-	term   int  // the number of the process's term
-	inPart bool // other records of its request are still to be delivered
+	observed time.Time
+	term     int  // the number of the process's term
+	inPart   bool // other records of its request are still to be delivered
 }
 
 // endTerm ends a term that lasts. A process that died led until then.

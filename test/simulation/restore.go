@@ -73,6 +73,13 @@ func (e *environment) epochAt(t time.Time) (epoch int) {
 	return epoch
 }
 
+// mayHaveGoneBack reports whether etcd may have been restored from a backup between two records: the
+// contract lets "the listed counts [be] the new baseline". The first may be of the lost history and
+// have waited for a batch.
+func (e *environment) mayHaveGoneBack(first, second time.Time) bool {
+	return e.epochAt(first.Add(-lookBack)) < e.epochAt(second)
+}
+
 // noticed is when the receiver has listed the restored, or new, cluster at the latest. Until then,
 // what is written may only be in a list.
 func (e *environment) noticed(r *restore) time.Time {

@@ -50,7 +50,10 @@ var corpus = []uint64{
 	7020, 8517, // a delivery that began in a term is accepted after another process has the lease
 	9174, // a part of a delivery is rejected, and nothing is retried
 	8819, // a standby has several counts of an event, and etcd is restored to one between them
-	2183, // a later term repeats a request of which a part was accepted
+	2183,  // a later term repeats a request of which a part was accepted
+	7897,  // two processes, both of whose first reads of one storage hang until the same moment
+	8266,  // a record that is made after etcd was restored, of the lost history
+	20078, // a leader whose position was not published had listed what the next one saw one by one
 }
 
 // lastLine is written after the results of all tests.
