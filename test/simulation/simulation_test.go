@@ -48,8 +48,8 @@ var corpus = []uint64{
 	9613,       // another cluster at the address
 	2756,       // a new leader does not learn the newest version
 	7020, 8517, // a delivery that began in a term is accepted after another process has the lease
-	9174, // a part of a delivery is rejected, and nothing is retried
-	8819, // a standby has several counts of an event, and etcd is restored to one between them
+	9174,  // a part of a delivery is rejected, and nothing is retried
+	8819,  // a standby has several counts of an event, and etcd is restored to one between them
 	2183,  // a later term repeats a request of which a part was accepted
 	7897,  // two processes, both of whose first reads of one storage hang until the same moment
 	8266,  // a record that is made after etcd was restored, of the lost history
