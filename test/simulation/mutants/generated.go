@@ -5,6 +5,7 @@ package main
 import (
 	"go/token"
 	"io/fs"
+	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -96,9 +97,10 @@ func sample(all []mutant, n int) (chosen []mutant) {
 	return inTurns(chosen)
 }
 
-// inTurns orders mutants so that each package gets its turn: a run that ends early has tried a part of
-// each.
+// inTurns orders mutants so that each package gets its turn, and each of its files: a run that ends
+// early has tried a part of each.
 func inTurns(all []mutant) []mutant {
+	rand.New(rand.NewPCG(0, 0)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	next, turns := map[string]int{}, map[int]int{}
 	for _, m := range all {
 		turns[m.number] = next[m.packageOf()]
