@@ -257,9 +257,14 @@ func (e *environment) metricsNeverEnd() bool {
 // idealSums returns what an ideal observer counts: without records, the metric is compared with it.
 func (e *environment) idealSums() (most map[seriesKey]int64, least func(seriesKey, int64) int64) {
 	requiredFrom, allowedFrom := e.baselines()
-	keys := map[types.NamespacedName]seriesKey{}
+	// After an event has expired, another one may get its name.
+	type incarnation struct {
+		name types.NamespacedName
+		uid  types.UID
+	}
+	keys := map[incarnation]seriesKey{}
 	for _, w := range e.server.History() {
-		keys[nameOf(w.Event)] = e.comparable(seriesKey{
+		keys[incarnation{nameOf(w.Event), w.Event.UID}] = e.comparable(seriesKey{
 			namespace: w.Event.InvolvedObject.Namespace, kind: attributeOf(w.Event.InvolvedObject.Kind),
 			reason: attributeOf(w.Event.Reason), eventType: attributeOf(w.Event.Type),
 		})
@@ -267,7 +272,9 @@ func (e *environment) idealSums() (most map[seriesKey]int64, least func(seriesKe
 	sum := func(ideal map[types.NamespacedName]*expected) map[seriesKey]int64 {
 		sums := map[seriesKey]int64{}
 		for name, of := range ideal {
-			sums[keys[name]] += of.total
+			for _, s := range of.steps {
+				sums[keys[incarnation{name, s.uid}]] += s.occurrences
+			}
 		}
 		return sums
 	}
