@@ -11,6 +11,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // State is the cluster and its replicas between two steps. Its zero value has no replica.
@@ -76,22 +77,31 @@ func (s *State) Clone() *State {
 	return &c
 }
 
-// Key returns the same text for equal states only.
+// Key returns the same text for equal states only. The replicas have no order: no rule asks for their
+// numbers, so that two states in which they are exchanged have the same future.
 func (s *State) Key() string {
-	b := []byte{byte(s.Restores), byte(s.Lease), byte(s.History), bit(s.Disturbed)}
+	b := []byte{byte(s.Restores), byte(s.History), bit(s.Disturbed)}
 	b = binary.AppendVarint(binary.AppendVarint(b, s.Newest), s.Position)
 	for _, e := range s.Events {
 		b = append(binary.AppendVarint(b, e.Version), byte(e.Published), bit(e.Exists)<<1|bit(e.Required), byte(min(e.Delivered, 2)))
 	}
+	replicas := make([]string, len(s.Replicas))
 	for i := range s.Replicas {
-		r := &s.Replicas[i]
-		b = append(b, byte(r.Restores), bit(r.Up)<<2|bit(r.Leads)<<1|bit(r.Owes), byte(r.Of), byte(r.Latest), byte(r.History))
-		for _, n := range []int64{r.Seen, r.Read, r.From, r.Reached} {
-			b = binary.AppendVarint(b, n)
-		}
-		for i := range s.Events {
-			b = append(b, byte(r.hold(i)))
-		}
+		replicas[i] = s.keyOf(i)
+	}
+	slices.Sort(replicas)
+	return string(b) + strings.Join(replicas, "")
+}
+
+func (s *State) keyOf(number int) string {
+	r := &s.Replicas[number]
+	flags := bit(s.Lease == number+1)<<3 | bit(r.Up)<<2 | bit(r.Leads)<<1 | bit(r.Owes)
+	b := []byte{byte(r.Restores), flags, byte(r.Of), byte(r.Latest), byte(r.History)}
+	for _, n := range []int64{r.Seen, r.Read, r.From, r.Reached} {
+		b = binary.AppendVarint(b, n)
+	}
+	for i := range s.Events {
+		b = append(b, byte(r.hold(i)))
 	}
 	return string(b)
 }
@@ -118,4 +128,6 @@ func (r *Replica) set(i int, h Hold) {
 }
 
 // lost is a broken promise: an event that nobody will deliver.
-func lost(i int, why string) error { return fmt.Errorf("event %d is lost: %s", i, why) }
+func lost(e Event, why string) error {
+	return fmt.Errorf("the event of version %d is lost: %s", e.Version, why)
+}

@@ -3,6 +3,8 @@
 package protocol
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -30,6 +32,43 @@ func TestPromisesHoldInEveryState(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestWhatAStateForgetsChangesNothing visits all states, also those that Explore takes for the same.
+func TestWhatAStateForgetsChangesNothing(t *testing.T) {
+	for _, bounds := range []Bounds{{2, 1, 0, 0}, {1, 1, 1, 0}, {1, 1, 0, 1}, {1, 0, 1, 1}} {
+		nodes, visited := []node{{state: started(), left: bounds}}, map[string]bool{}
+		for at := 0; at < len(nodes); at++ {
+			n, forgetful := nodes[at], nodes[at]
+			forgetful.state = n.state.Clone()
+			forgetful.key = forgetful.state.future(n.left)
+			n.key = forgetful.key
+			require.Equal(t, futures(n), futures(forgetful), "%+v", n.state)
+			for _, step := range n.state.steps() {
+				next := n.state.Clone()
+				left, ok := n.left.after(step, n.state.isFault(step))
+				if !ok || next.Apply(step) != nil {
+					continue
+				}
+				if key := fmt.Sprint(next.Key(), left); !visited[key] {
+					visited[key] = true
+					nodes = append(nodes, node{state: next, left: left})
+				}
+			}
+		}
+		t.Log(bounds, len(nodes), "states")
+	}
+}
+
+// futures returns the keys of a node and of those that follow it.
+func futures(n node) []string {
+	following, broken := n.following(func(*State) {})
+	keys := []string{n.key, fmt.Sprint(broken != nil)}
+	for _, next := range following {
+		keys = append(keys, next.key)
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
 }
 
 // TestAProcessThatStartsAtAPositionOfALostHistoryLosesEvents: docs/reliability.md says so. A leader that

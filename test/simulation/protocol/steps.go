@@ -77,7 +77,7 @@ func (s *State) isFault(step Step) bool {
 func (s *State) Apply(step Step) error {
 	err := s.apply(step)
 	for i := range s.Replicas { // What no step reads any more does not tell states apart.
-		if r := &s.Replicas[i]; !r.Leads {
+		if r := &s.Replicas[i]; !r.Leads || r.Seen >= r.From {
 			r.From = 0
 		}
 	}
@@ -303,7 +303,7 @@ func (s *State) drop(r *Replica, position int64) error {
 		// After a restore, a leader that has not noticed it yet may have published the position. It lists,
 		// and delivers the event.
 		if e.Required && e.Delivered == 0 && s.Restores == 0 {
-			return lost(i, "a position reaches it, and nobody has delivered it")
+			return lost(e, "a position reaches it, and nobody has delivered it")
 		}
 		r.set(i, Settled)
 	}
