@@ -36,7 +36,7 @@ type node struct {
 	state *State // nil: what follows is among the nodes
 	left  Bounds // what may still happen
 	from  int    // the node before; -1: none
-	step  Step
+	step  *Step
 }
 
 // Explore visits every state within the bounds, the nearest first, from one in which two replicas
@@ -48,57 +48,58 @@ func Explore(b Bounds) (states int, broken *BrokenError) { return explore(b, fun
 func explore(b Bounds, before func(*State)) (states int, broken *BrokenError) {
 	nodes, visited := []node{{state: started(), left: b, from: -1}}, map[string]bool{}
 	for at := 0; at < len(nodes); at++ {
-		following, broken := nodes[at].following(before)
+		broken := nodes[at].follow(before, func(key []byte, s *State, left Bounds, step *Step) {
+			if !visited[string(key)] {
+				nodes = append(nodes, node{string(key), s.Clone(), left, at, step})
+				visited[nodes[len(nodes)-1].key] = true
+			}
+		})
 		if broken != nil {
 			broken.Steps = append(way(nodes, at), broken.Steps...)
 			return at, broken
-		}
-		for _, next := range following {
-			if !visited[next.key] {
-				visited[next.key], next.from = true, at
-				nodes = append(nodes, next)
-			}
 		}
 		nodes[at].state = nil
 	}
 	return len(nodes), nil
 }
 
-// following returns what follows a state, up to a broken promise. When all works again, every event is
-// delivered. The steps that must happen then follow every state, and no bound counts them. So it is
-// enough to look at the states in which none of them changes anything. They always end there: a process
-// starts, notices a restore and takes the lease a limited number of times, and lists once after each
-// of these; between two lists, versions only grow, and an event is delivered once.
-func (n node) following(before func(*State)) (nodes []node, broken *BrokenError) {
-	next, isCalm := n.state.Clone(), true
-	for _, step := range n.state.steps() {
-		left, ok := n.left.after(step, n.state.isFault(step))
+// follow calls found with each state that follows. When all works again, every event is delivered: the
+// steps that must happen then follow every state, and no bound counts them. So it is enough to look at
+// the states in which none of them changes anything. They always end there: a process starts, notices
+// a restore and takes the lease a limited number of times, and lists once after each of these; between
+// two lists, versions only grow, and an event is delivered once.
+func (n node) follow(before func(*State), found func(key []byte, s *State, left Bounds, step *Step)) *BrokenError {
+	next, key, isCalm := n.state.Clone(), make([]byte, 0, 128), true
+	for i := range stepsAt[n.state.Newest] {
+		step := &stepsAt[n.state.Newest][i]
+		left, ok := n.left.after(*step, n.state.isFault(*step))
 		if !ok {
 			continue
 		}
 		before(next)
-		if err := next.Apply(step); errors.Is(err, ErrNotPossible) {
+		if err := next.Apply(*step); errors.Is(err, ErrNotPossible) {
 			continue
 		} else if err != nil {
-			return nil, &BrokenError{[]Step{step}, err}
+			return &BrokenError{[]Step{*step}, err}
 		}
-		key := next.future(left)
-		isCalm = isCalm && (key == n.key || !n.state.settles(step))
-		nodes, next = append(nodes, node{key: key, state: next, left: left, step: step}), n.state.Clone()
+		key = next.appendFuture(key[:0], left)
+		isCalm = isCalm && (string(key) == n.key || !n.state.settles(*step))
+		found(key, next, left, step)
+		next.become(n.state)
 	}
 	if err := n.state.check(isCalm); err != nil {
-		broken = &BrokenError{Err: err}
+		return &BrokenError{Err: err}
 	}
-	return nodes, broken
+	return nil
 }
 
-// future returns the same text for states with the same future only, after the state has forgotten what
-// has none.
-func (s *State) future(left Bounds) string {
+// appendFuture appends the same key for states with the same future only. The state forgets what has
+// none.
+func (s *State) appendFuture(key []byte, left Bounds) []byte {
 	for i := range slices.Backward(s.Events) {
 		s.forget(i, left)
 	}
-	return s.Key() + string([]byte{byte(left.Events), byte(left.Crashes), byte(left.Restores), byte(left.Faults)})
+	return append(s.appendKey(key), byte(left.Events), byte(left.Crashes), byte(left.Restores), byte(left.Faults))
 }
 
 // forget takes out an event that may be repeated, and need not be delivered.
@@ -163,21 +164,29 @@ func (b Bounds) after(step Step, isFault bool) (left Bounds, ok bool) {
 // way returns the steps to a node.
 func way(nodes []node, at int) (steps []Step) {
 	for ; nodes[at].from >= 0; at = nodes[at].from {
-		steps = append(steps, nodes[at].step)
+		steps = append(steps, *nodes[at].step)
 	}
 	slices.Reverse(steps)
 	return steps
 }
 
-// steps are those that may be possible.
-func (s *State) steps() []Step {
+// stepsAt are those that may be possible, by the newest version.
+var stepsAt [8][]Step
+
+func init() {
+	for newest := range stepsAt {
+		stepsAt[newest] = stepsOf(int64(newest))
+	}
+}
+
+func stepsOf(newest int64) []Step {
 	steps := []Step{{Kind: Write}}
-	for version := int64(1); version < s.Newest; version++ { // Before the first event, there was no receiver.
+	for version := int64(1); version < newest; version++ { // Before the first event, there was no receiver.
 		for position := range version + 1 {
 			steps = append(steps, Step{Kind: Restore, Version: version, Position: position})
 		}
 	}
-	for r := range s.Replicas {
+	for r := range 2 {
 		for _, kind := range []Kind{Start, Crash, Observe, Notice, Elect, Expire, Begin, End, Deliver, First, Publish, Read} {
 			steps = append(steps, Step{Kind: kind, Replica: r})
 		}

@@ -135,7 +135,7 @@ func (s *State) write(version int64) error {
 	}
 	s.Newest = max(s.Newest+1, version)
 	s.Events = append(s.Events, Event{
-		Version: s.Newest, Exists: true, Published: s.Position, Required: s.Position > 0 && s.Position < s.Newest,
+		Version: s.Newest, Exists: true, Published: s.Position, Required: s.Position > 0,
 	})
 	return nil
 }
@@ -151,7 +151,7 @@ func (s *State) restore(step Step) error {
 			return ErrNotPossible
 		}
 	}
-	s.Newest, s.Position, s.History, s.Disturbed = step.Version, step.Position, 0, true
+	s.Newest, s.Position, s.History, s.OfLost, s.Disturbed = step.Version, step.Position, 0, false, true
 	s.Restores++
 	for i := range s.Events {
 		s.Events[i].Exists = s.Events[i].Exists && s.Events[i].Version <= step.Version
@@ -166,6 +166,7 @@ func (s *State) start(number int) error {
 	}
 	*r = Replica{
 		Up: true, Restores: s.Restores, Seen: s.Position, Read: s.Position, Of: s.History, Latest: s.History, History: s.History,
+		OfLost: s.OfLost,
 	}
 	if r.Seen == 0 { // Nobody has led: what exists is past.
 		r.Seen = s.Newest
@@ -176,10 +177,20 @@ func (s *State) start(number int) error {
 	}
 	for i, e := range s.Events {
 		if e.Exists && e.Version <= r.Seen {
-			r.set(i, Settled)
+			s.skip(r, i)
 		}
 	}
 	return nil
+}
+
+// skip takes an event for delivered. "A receiver that starts after the restore, before any replica has
+// published that it noticed it, may read a position of the lost history. It then takes what happened up
+// to this position for delivered." (docs/reliability.md)
+func (s *State) skip(r *Replica, i int) {
+	r.set(i, Settled)
+	if e := &s.Events[i]; r.OfLost && e.Version <= r.Read {
+		e.Required = false
+	}
 }
 
 // observe lets a process see what was written up to the version; 0: the next one.
@@ -280,7 +291,7 @@ func (s *State) begin(step Step) error {
 
 // take notes what is stored. If it is of a later history, the process lists.
 func (s *State) take(r *Replica) {
-	r.Read, r.Of = s.Position, s.History
+	r.Read, r.Of, r.OfLost = s.Position, s.History, s.OfLost && r.Restores == s.Restores
 	if r.Latest = max(r.Latest, s.History); r.Latest > r.History {
 		s.goBack(r)
 	}
@@ -305,7 +316,7 @@ func (s *State) drop(r *Replica, position int64) error {
 		if e.Required && e.Delivered == 0 && s.Restores == 0 {
 			return lost(e, "a position reaches it, and nobody has delivered it")
 		}
-		r.set(i, Settled)
+		s.skip(r, i)
 	}
 	return nil
 }
@@ -378,15 +389,20 @@ func (r *Replica) advance(to int64) {
 	}
 }
 
+// publish also publishes what may be published already: a leader does so every 30 s, because a restore
+// takes it back, and a standby that has noticed a restore, if nobody else has.
 func (s *State) publish(r *Replica) error {
-	if !r.Owes {
+	isAhead := !r.Leads && r.Read > 0 && r.Of < r.History
+	if !r.Owes && !isAhead && (!r.Leads || r.Reached == 0) {
 		return ErrNotPossible
 	}
+	hasNoticed := r.Restores == s.Restores
 	switch {
-	case r.History > s.History:
-		s.Position, s.History = r.Reached, r.History
-	case r.History == s.History:
-		s.Position = max(s.Position, r.Reached)
+	case r.History > s.History: // A version of an earlier history means the beginning of this one.
+		s.Position, s.History, s.OfLost = max(r.Reached, min(s.Position, 1)), r.History, !hasNoticed
+	case r.History == s.History && r.Reached >= s.Position:
+		s.OfLost = !hasNoticed && (s.OfLost || r.Reached > s.Position)
+		s.Position = r.Reached
 	}
 	r.Owes = false
 	s.take(r)
