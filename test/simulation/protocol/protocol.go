@@ -41,6 +41,7 @@ type Replica struct {
 	Up       bool
 	Restores int   // that it has noticed
 	Seen     int64 // the version up to which it has accounted for the events
+	Known    int64 // the highest version that it knows the cluster to have had
 	// Holds has, for each event, what the process makes of it.
 	Holds []Hold
 	Read  int64 // the position that it read last; 0: none
@@ -48,7 +49,7 @@ type Replica struct {
 	Of, Latest, History int
 	// Perhaps is a position that the process may have read: a trace does not show it.
 	Perhaps int64
-	OfLost  bool  // Read is a Position OfLost, and the process has started after the restore
+	Lost    int64 // the highest position of a lost history that it has read, and takes for one of its own
 	Leads   bool  // its term has begun and not ended
 	From    int64 // the position at the beginning of its term
 	Reached int64 // the version up to which it has delivered
@@ -106,9 +107,9 @@ func (s *State) appendKey(key []byte) []byte {
 
 func (s *State) appendReplica(key []byte, number int) []byte {
 	r := &s.Replicas[number]
-	flags := bit(r.OfLost)<<4 | bit(s.Lease == number+1)<<3 | bit(r.Up)<<2 | bit(r.Leads)<<1 | bit(r.Owes)
+	flags := bit(s.Lease == number+1)<<3 | bit(r.Up)<<2 | bit(r.Leads)<<1 | bit(r.Owes)
 	key = append(key, flags, byte(r.Restores), byte(r.Of), byte(r.Latest), byte(r.History),
-		byte(r.Seen), byte(r.Read), byte(r.From), byte(r.Reached))
+		byte(r.Seen), byte(r.Read), byte(r.From), byte(r.Reached), byte(r.Lost), byte(r.Known))
 	for i := range s.Events {
 		key = append(key, byte(r.hold(i)))
 	}

@@ -129,7 +129,7 @@ func (s *State) write(version int64) error {
 	for i := range s.Replicas {
 		// "If the cluster has passed the remembered version before the receiver asks, the receiver
 		// cannot notice the restore." (docs/reliability.md)
-		if r := &s.Replicas[i]; r.Up && r.Restores < s.Restores && s.Newest+1 >= r.Seen {
+		if r := &s.Replicas[i]; r.Up && r.Restores < s.Restores && s.Newest+1 >= r.Known && !s.isNoticed() {
 			return ErrNotPossible
 		}
 	}
@@ -138,6 +138,13 @@ func (s *State) write(version int64) error {
 		Version: s.Newest, Exists: true, Published: s.Position, Required: s.Position > 0,
 	})
 	return nil
+}
+
+// isNoticed reports whether a process has noticed the last restore, or has published it.
+func (s *State) isNoticed() bool {
+	return s.History > 0 && !s.OfLost || slices.ContainsFunc(s.Replicas, func(r Replica) bool {
+		return r.Up && r.Restores == s.Restores && r.History > s.History
+	})
 }
 
 // restore also restores the ConfigMap with the position, which was stored between the writes of the
@@ -156,6 +163,15 @@ func (s *State) restore(step Step) error {
 	for i := range s.Events {
 		s.Events[i].Exists = s.Events[i].Exists && s.Events[i].Version <= step.Version
 	}
+	for i := range s.Replicas {
+		r := &s.Replicas[i]
+		if known := max(r.Read, r.From); known > step.Version {
+			r.Lost = known
+		}
+		if r.Up && r.Known <= step.Version { // It has seen nothing of what is lost: there is nothing to notice.
+			r.Restores = s.Restores
+		}
+	}
 	return nil
 }
 
@@ -166,19 +182,23 @@ func (s *State) start(number int) error {
 	}
 	*r = Replica{
 		Up: true, Restores: s.Restores, Seen: s.Position, Read: s.Position, Of: s.History, Latest: s.History, History: s.History,
-		OfLost: s.OfLost,
+	}
+	if s.OfLost {
+		r.Lost = s.Position
 	}
 	if r.Seen == 0 { // Nobody has led: what exists is past.
 		r.Seen = s.Newest
 	}
-	if r.Seen > s.Newest { // The position is of a lost history: this is a first start.
-		r.Seen = s.Newest
-		r.endHistory()
-	}
+	isFirst := r.Seen > s.Newest // The position is of a lost history: this is a first start.
+	r.Seen = min(r.Seen, s.Newest)
+	r.Known = r.Seen
 	for i, e := range s.Events {
 		if e.Exists && e.Version <= r.Seen {
 			s.skip(r, i)
 		}
+	}
+	if isFirst {
+		r.endHistory()
 	}
 	return nil
 }
@@ -188,18 +208,20 @@ func (s *State) start(number int) error {
 // to this position for delivered." (docs/reliability.md)
 func (s *State) skip(r *Replica, i int) {
 	r.set(i, Settled)
-	if e := &s.Events[i]; r.OfLost && e.Version <= r.Read {
+	if e := &s.Events[i]; e.Version <= r.Lost {
 		e.Required = false
 	}
 }
 
 // observe lets a process see what was written up to the version; 0: the next one.
 func (s *State) observe(r *Replica, version int64) error {
-	if r.Restores < s.Restores || max(r.Seen+1, version) > s.Newest {
+	isToNotice := r.Restores < s.Restores && s.Newest < r.Known // It asks before it connects again.
+	if isToNotice || max(r.Seen+1, version) > s.Newest {
 		return ErrNotPossible
 	}
 	before := r.Seen
 	r.Seen = max(r.Seen+1, version)
+	r.Known = max(r.Known, r.Seen)
 	for i, e := range slices.Backward(s.Events) {
 		if e.Exists && e.Version <= before {
 			break // Of what exists, a later event has a higher version.
@@ -208,14 +230,16 @@ func (s *State) observe(r *Replica, version int64) error {
 			r.set(i, Waiting)
 		}
 	}
-	if r.Leads && before < r.From {
+	if !r.Leads {
+		return s.drop(r, r.latest())
+	} else if before < r.From {
 		return s.drop(r, r.From)
 	}
 	return nil
 }
 
 func (s *State) notice(r *Replica) error {
-	if r.Restores == s.Restores {
+	if r.Restores == s.Restores || s.Newest >= r.Known {
 		return ErrNotPossible
 	}
 	s.goBack(r)
@@ -234,12 +258,12 @@ func (s *State) goBack(r *Replica) {
 			r.set(i, Waiting)
 		}
 	}
-	r.Seen = s.Newest
+	r.Seen, r.Known = s.Newest, s.Newest
 }
 
 // endHistory makes what was delivered before mean nothing: see position.Positions.EndHistory.
 func (r *Replica) endHistory() {
-	r.Reached, r.Owes, r.From = 0, false, 0
+	r.Reached, r.Owes, r.From, r.Lost = 0, false, 0, 0
 	if r.Latest > r.History {
 		r.History = r.Latest
 	} else if r.Latest == r.History {
@@ -286,14 +310,18 @@ func (s *State) begin(step Step) error {
 		s.goBack(r)
 	}
 	r.From = r.latest()
+	r.Known = max(r.Known, r.From)
 	return s.drop(r, r.From)
 }
 
 // take notes what is stored. If it is of a later history, the process lists.
 func (s *State) take(r *Replica) {
-	r.Read, r.Of, r.OfLost = s.Position, s.History, s.OfLost && r.Restores == s.Restores
+	r.Read, r.Of = s.Position, s.History
 	if r.Latest = max(r.Latest, s.History); r.Latest > r.History {
 		s.goBack(r)
+	}
+	if s.OfLost && r.Of == r.History {
+		r.Lost = max(r.Lost, r.Read)
 	}
 }
 
@@ -330,7 +358,7 @@ func (s *State) end(number int) error {
 	s.Disturbed = s.Disturbed || r.Owes
 	r.Leads = false
 	s.release(number)
-	return nil
+	return s.drop(r, r.latest())
 }
 
 func (s *State) deliver(step Step) error {
