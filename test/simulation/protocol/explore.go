@@ -44,11 +44,11 @@ type node struct {
 // nil: none is broken.
 func Explore(b Bounds) (states int, broken *BrokenError) { return explore(b, func(*State) {}) }
 
-// explore calls before with a state before each step.
-func explore(b Bounds, before func(*State)) (states int, broken *BrokenError) {
+// explore calls change with each state that a step leads to.
+func explore(b Bounds, change func(*State)) (states int, broken *BrokenError) {
 	nodes, visited := []node{{state: started(), left: b, from: -1}}, map[string]bool{}
 	for at := 0; at < len(nodes); at++ {
-		broken := nodes[at].follow(before, func(key []byte, s *State, left Bounds, step *Step) {
+		broken := nodes[at].follow(change, func(key []byte, s *State, left Bounds, step *Step) {
 			if !visited[string(key)] {
 				nodes = append(nodes, node{string(key), s.Clone(), left, at, step})
 				visited[nodes[len(nodes)-1].key] = true
@@ -68,7 +68,7 @@ func explore(b Bounds, before func(*State)) (states int, broken *BrokenError) {
 // the states in which none of them changes anything. They always end there: a process starts, notices
 // a restore and takes the lease a limited number of times, and lists once after each of these; between
 // two lists, versions only grow, and an event is delivered once.
-func (n node) follow(before func(*State), found func(key []byte, s *State, left Bounds, step *Step)) *BrokenError {
+func (n node) follow(change func(*State), found func(key []byte, s *State, left Bounds, step *Step)) *BrokenError {
 	next, key, isCalm := n.state.Clone(), make([]byte, 0, 128), true
 	for i := range stepsAt[n.state.Newest] {
 		step := &stepsAt[n.state.Newest][i]
@@ -76,12 +76,12 @@ func (n node) follow(before func(*State), found func(key []byte, s *State, left 
 		if !ok {
 			continue
 		}
-		before(next)
 		if err := next.Apply(*step); errors.Is(err, ErrNotPossible) {
 			continue
 		} else if err != nil {
 			return &BrokenError{[]Step{*step}, err}
 		}
+		change(next)
 		key = next.appendFuture(key[:0], left)
 		isCalm = isCalm && (string(key) == n.key || !n.state.settles(*step))
 		found(key, next, left, step)

@@ -78,12 +78,14 @@ func futures(n node) []string {
 
 // TestAProcessThatStartsAfterARestoreMayLoseEvents forgets which position is of a lost history.
 func TestAProcessThatStartsAfterARestoreMayLoseEvents(t *testing.T) {
-	_, broken := explore(Bounds{Events: 3, Restores: 1, Crashes: 1}, func(s *State) { s.OfLost = false })
+	_, broken := explore(Bounds{Events: 3, Restores: 1, Crashes: 1}, func(s *State) {
+		s.OfLost, s.Replicas[0].Lost, s.Replicas[1].Lost = false, 0, 0
+	})
 	require.NotNil(t, broken)
 	assert.ErrorContains(t, broken, "is lost: nobody delivers it, when all works again")
 }
 
-// TestWrongRulesAreFound breaks one rule of a state before each step.
+// TestWrongRulesAreFound breaks one rule in each state.
 func TestWrongRulesAreFound(t *testing.T) {
 	for name, tt := range map[string]struct {
 		wrong func(*State)
@@ -112,10 +114,22 @@ func TestWrongRulesAreFound(t *testing.T) {
 				}
 			}
 		}, "is repeated"},
+		"a standby that has noticed a restore does not publish this": {func(s *State) {
+			for i := range s.Replicas {
+				if r := &s.Replicas[i]; !r.Leads && r.Of < r.History {
+					r.Read = 0
+				}
+			}
+		}, "is lost"},
+		"after a restore, a process starts from now on": {func(s *State) {
+			if s.History > 0 && s.Position == 1 {
+				s.Position = 0
+			}
+		}, "is lost"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, broken := explore(Bounds{Events: 2, Crashes: 1}, tt.wrong)
+			_, broken := explore(Bounds{Events: 2, Crashes: 1, Restores: 1}, tt.wrong)
 			require.NotNil(t, broken)
 			assert.ErrorContains(t, broken, tt.want)
 		})
