@@ -102,31 +102,23 @@ func (s *State) appendFuture(key []byte, left Bounds) []byte {
 	return append(s.appendKey(key), byte(left.Events), byte(left.Crashes), byte(left.Restores), byte(left.Faults))
 }
 
-// forget takes out an event that may be repeated, and need not be delivered.
+// forget takes out an event that may be repeated, and need not be delivered: whether it waits only
+// decides whether a delivery is possible that changes nothing else.
 func (s *State) forget(i int, left Bounds) {
 	e := &s.Events[i]
 	e.Required = e.Required && e.Exists && e.Delivered == 0
 	if left.Restores == 0 { // Only restore compares it.
 		e.Published = 0
 	}
-	if !s.Disturbed {
-		return
+	if s.Disturbed { // It may be repeated.
+		e.Delivered = 0
 	}
-	e.Delivered = 0                    // It may be repeated.
-	if e.Required || left.Faults > 0 { // A part of what waits may be delivered.
-		return
-	}
-	for j := range s.Replicas { // Whether it waits changes nothing.
-		if r := &s.Replicas[j]; r.Up {
-			r.set(i, Settled)
-		}
-	}
-	if e.Exists && left.Restores > 0 { // restore compares its version.
-		return
+	if !s.Disturbed || e.Required || left.Faults > 0 || e.Exists && left.Restores > 0 {
+		return // A fault may deliver a part of what waits, and restore compares versions.
 	}
 	s.Events = slices.Delete(s.Events, i, i+1)
 	for j := range s.Replicas {
-		if r := &s.Replicas[j]; r.Up {
+		if r := &s.Replicas[j]; i < len(r.Holds) {
 			r.Holds = slices.Delete(r.Holds, i, i+1)
 		}
 	}

@@ -21,7 +21,7 @@ type State struct {
 	Lease    int     // who holds it: the number of a replica from 1; 0: nobody
 	Position int64   // that is stored; 0: none
 	History  int     // of the Position
-	OfLost   bool    // the Position is that of a leader that had not noticed a restore
+	OfLost   bool    // the Position is of a lost history: who published it had not noticed the restore
 	Replicas []Replica
 	// Disturbed is set by the steps after which a record may be repeated.
 	Disturbed bool
@@ -49,7 +49,7 @@ type Replica struct {
 	Of, Latest, History int
 	// Perhaps is a position that the process may have read: a trace does not show it.
 	Perhaps int64
-	Lost    int64 // the highest position of a lost history that it has read, and takes for one of its own
+	Lost    int64 // the highest position of a lost history that it takes for one of its own history
 	Leads   bool  // its term has begun and not ended
 	From    int64 // the position at the beginning of its term
 	Reached int64 // the version up to which it has delivered

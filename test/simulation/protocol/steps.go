@@ -205,7 +205,8 @@ func (s *State) start(number int) error {
 
 // skip takes an event for delivered. "A receiver that starts after the restore, before any replica has
 // published that it noticed it, may read a position of the lost history. It then takes what happened up
-// to this position for delivered." (docs/reliability.md)
+// to this position for delivered. The same applies to a replica that cannot notice the restore (…)."
+// (docs/reliability.md)
 func (s *State) skip(r *Replica, i int) {
 	r.set(i, Settled)
 	if e := &s.Events[i]; e.Version <= r.Lost {
@@ -418,7 +419,7 @@ func (r *Replica) advance(to int64) {
 }
 
 // publish also publishes what may be published already: a leader does so every 30 s, because a restore
-// takes it back, and a standby that has noticed a restore, if nobody else has.
+// may have taken it back. A standby publishes that it has noticed a restore.
 func (s *State) publish(r *Replica) error {
 	isAhead := !r.Leads && r.Read > 0 && r.Of < r.History
 	if !r.Owes && !isAhead && (!r.Leads || r.Reached == 0) {
