@@ -67,7 +67,7 @@ func explore(b Bounds, change func(*State)) (states int, broken *BrokenError) {
 // steps that must happen then follow every state, and no bound counts them. So it is enough to look at
 // the states in which none of them changes anything. They always end there: a process starts, notices
 // a restore and takes the lease a limited number of times, and lists once after each of these; between
-// two lists, versions only grow, and an event is delivered once.
+// two lists, versions and positions only grow, and an event is delivered once.
 func (n node) follow(change func(*State), found func(key []byte, s *State, left Bounds, step *Step)) *BrokenError {
 	next, key, isCalm := n.state.Clone(), make([]byte, 0, 128), true
 	for i := range stepsAt[n.state.Newest] {

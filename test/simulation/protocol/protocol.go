@@ -78,7 +78,8 @@ func (s *State) Clone() *State {
 
 // become makes s a copy, in the memory that it has.
 func (s *State) become(other *State) {
-	events, replicas := append(s.Events[:0], other.Events...), slices.Grow(s.Replicas, 2)[:len(other.Replicas)]
+	events, replicas := s.Events[:0], slices.Grow(s.Replicas, 2)[:len(other.Replicas)]
+	events = append(events, other.Events...)
 	for i, r := range other.Replicas {
 		r.Holds = append(replicas[i].Holds[:0], r.Holds...)
 		replicas[i] = r

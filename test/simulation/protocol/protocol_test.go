@@ -56,7 +56,7 @@ func TestWhatAStateForgetsChangesNothing(t *testing.T) {
 				if !ok || next.Apply(step) != nil {
 					continue
 				}
-				if key := fmt.Sprint(next.appendKey(nil), left); !visited[key] {
+				if key := string(next.appendKey(nil)) + fmt.Sprint(left); !visited[key] {
 					visited[key] = true
 					nodes = append(nodes, node{state: next, left: left})
 				}
