@@ -14,7 +14,7 @@ import (
 
 var whole = flag.Bool("whole", false, "explore four events, two crashes and one restore: this takes minutes")
 
-// TestPromisesHoldInEveryState excepts one case that docs/reliability.md describes: see OfLost.
+// TestPromisesHoldInEveryState excepts two cases that docs/reliability.md describes: see write and skip.
 func TestPromisesHoldInEveryState(t *testing.T) {
 	all := map[string]Bounds{
 		"without a fault":                    {Events: 4},
