@@ -32,10 +32,11 @@ func (b *BrokenError) Error() string {
 
 // node is a state on the way from the first one.
 type node struct {
-	state *State
+	key   string
+	state *State // nil: what follows is among the nodes
 	left  Bounds // what may still happen
 	from  int    // the node before; -1: none
-	step  Step
+	step  *Step
 }
 
 // Explore visits every state within the bounds, the nearest first, from one in which two replicas
@@ -43,35 +44,84 @@ type node struct {
 // nil: none is broken.
 func Explore(b Bounds) (states int, broken *BrokenError) { return explore(b, func(*State) {}) }
 
-// explore calls before with a copy of a state before each step.
-func explore(b Bounds, before func(*State)) (states int, broken *BrokenError) {
+// explore calls change with each state that a step leads to.
+func explore(b Bounds, change func(*State)) (states int, broken *BrokenError) {
 	nodes, visited := []node{{state: started(), left: b, from: -1}}, map[string]bool{}
 	for at := 0; at < len(nodes); at++ {
-		n := nodes[at]
-		if err := n.state.check(); err != nil {
-			return at, way(nodes, at, nil, err)
-		}
-		for _, step := range n.state.steps() {
-			left, ok := n.left.after(step, n.state.isFault(step))
-			if !ok {
-				continue
+		broken := nodes[at].follow(change, func(key []byte, s *State, left Bounds, step *Step) {
+			if !visited[string(key)] {
+				nodes = append(nodes, node{string(key), s.Clone(), left, at, step})
+				visited[nodes[len(nodes)-1].key] = true
 			}
-			next := n.state.Clone()
-			before(next)
-			if err := next.Apply(step); errors.Is(err, ErrNotPossible) {
-				continue
-			} else if err != nil {
-				return at, way(nodes, at, &step, err)
-			}
-			key := next.Key() + string([]byte{byte(left.Crashes), byte(left.Restores), byte(left.Faults)})
-			if !visited[key] {
-				visited[key] = true
-				nodes = append(nodes, node{next, left, at, step})
-			}
+		})
+		if broken != nil {
+			broken.Steps = append(way(nodes, at), broken.Steps...)
+			return at, broken
 		}
 		nodes[at].state = nil
 	}
 	return len(nodes), nil
+}
+
+// follow calls found with each state that follows. When all works again, every event is delivered: the
+// steps that must happen then follow every state, and no bound counts them. So it is enough to look at
+// the states in which none of them changes anything. They always end there: a process starts, notices
+// a restore and takes the lease a limited number of times, and lists once after each of these; between
+// two lists, versions and positions only grow, and an event is delivered once.
+func (n node) follow(change func(*State), found func(key []byte, s *State, left Bounds, step *Step)) *BrokenError {
+	next, key, isCalm := n.state.Clone(), make([]byte, 0, 128), true
+	for i := range stepsAt[n.state.Newest] {
+		step := &stepsAt[n.state.Newest][i]
+		left, ok := n.left.after(*step, n.state.isFault(*step))
+		if !ok {
+			continue
+		}
+		if err := next.Apply(*step); errors.Is(err, ErrNotPossible) {
+			continue
+		} else if err != nil {
+			return &BrokenError{[]Step{*step}, err}
+		}
+		change(next)
+		key = next.appendFuture(key[:0], left)
+		isCalm = isCalm && (string(key) == n.key || !n.state.settles(*step))
+		found(key, next, left, step)
+		next.become(n.state)
+	}
+	if err := n.state.check(isCalm); err != nil {
+		return &BrokenError{Err: err}
+	}
+	return nil
+}
+
+// appendFuture appends the same key for states with the same future only. The state forgets what has
+// none.
+func (s *State) appendFuture(key []byte, left Bounds) []byte {
+	for i := range slices.Backward(s.Events) {
+		s.forget(i, left)
+	}
+	return append(s.appendKey(key), byte(left.Events), byte(left.Crashes), byte(left.Restores), byte(left.Faults))
+}
+
+// forget takes out an event that may be repeated, and need not be delivered: whether it waits only
+// decides whether a delivery is possible that changes nothing else.
+func (s *State) forget(i int, left Bounds) {
+	e := &s.Events[i]
+	e.Required = e.Required && e.Exists && e.Delivered == 0
+	if left.Restores == 0 { // Only restore compares it.
+		e.Published = 0
+	}
+	if s.Disturbed { // It may be repeated.
+		e.Delivered = 0
+	}
+	if !s.Disturbed || e.Required || left.Faults > 0 || e.Exists && left.Restores > 0 {
+		return // A fault may deliver a part of what waits, and restore compares versions.
+	}
+	s.Events = slices.Delete(s.Events, i, i+1)
+	for j := range s.Replicas {
+		if r := &s.Replicas[j]; i < len(r.Holds) {
+			r.Holds = slices.Delete(r.Holds, i, i+1)
+		}
+	}
 }
 
 // started returns a state in which two replicas run, and the first one has led.
@@ -103,27 +153,32 @@ func (b Bounds) after(step Step, isFault bool) (left Bounds, ok bool) {
 	return b, min(b.Events, b.Crashes, b.Restores, b.Faults) >= 0
 }
 
-func way(nodes []node, at int, last *Step, err error) *BrokenError {
-	var steps []Step
-	if last != nil {
-		steps = append(steps, *last)
-	}
+// way returns the steps to a node.
+func way(nodes []node, at int) (steps []Step) {
 	for ; nodes[at].from >= 0; at = nodes[at].from {
-		steps = append(steps, nodes[at].step)
+		steps = append(steps, *nodes[at].step)
 	}
 	slices.Reverse(steps)
-	return &BrokenError{steps, err}
+	return steps
 }
 
-// steps are those that may be possible.
-func (s *State) steps() []Step {
+// stepsAt are those that may be possible, by the newest version.
+var stepsAt [8][]Step
+
+func init() {
+	for newest := range stepsAt {
+		stepsAt[newest] = stepsOf(int64(newest))
+	}
+}
+
+func stepsOf(newest int64) []Step {
 	steps := []Step{{Kind: Write}}
-	for version := int64(1); version < s.Newest; version++ { // Before the first event, there was no receiver.
+	for version := int64(1); version < newest; version++ { // Before the first event, there was no receiver.
 		for position := range version + 1 {
 			steps = append(steps, Step{Kind: Restore, Version: version, Position: position})
 		}
 	}
-	for r := range s.Replicas {
+	for r := range 2 {
 		for _, kind := range []Kind{Start, Crash, Observe, Notice, Elect, Expire, Begin, End, Deliver, First, Publish, Read} {
 			steps = append(steps, Step{Kind: kind, Replica: r})
 		}
@@ -132,39 +187,25 @@ func (s *State) steps() []Step {
 	return steps
 }
 
-// check checks the promises that hold in each state.
-func (s *State) check() error {
-	for i, e := range s.Events {
-		if e.Delivered > 1 && !s.Disturbed {
-			return fmt.Errorf("event %d is repeated, though every term ended in an orderly way", i)
-		}
+// settles reports whether a step must happen sooner or later.
+func (s *State) settles(step Step) bool {
+	switch step.Kind {
+	case Start, Notice, Observe, Publish, Read, Elect, Begin, Deliver:
+		return !step.Fails
+	case End:
+		return s.Replicas[step.Replica].Leads && s.Lease != step.Replica+1
 	}
-	return s.Clone().calm()
+	return false
 }
 
-// settling are the steps that happen if nothing else does.
-var settling = []Kind{Start, Notice, Observe, Publish, Read, Elect, Begin, Deliver}
-
-// calm lets everything happen that has to, without another fault. Then every event is delivered.
-func (s *State) calm() error {
-	for again := true; again; {
-		again = false
-		for r := range s.Replicas {
-			for _, kind := range settling {
-				err := s.Apply(Step{Kind: kind, Replica: r})
-				if err != nil && !errors.Is(err, ErrNotPossible) {
-					return err
-				}
-				again = again || err == nil
-			}
-			if s.Replicas[r].Leads && s.Lease != r+1 {
-				again = s.Apply(Step{Kind: End, Replica: r}) == nil || again
-			}
+// check checks the promises. The state is calm if nothing has to happen.
+func (s *State) check(isCalm bool) error {
+	for _, e := range s.Events {
+		if e.Delivered > 1 && !s.Disturbed {
+			return fmt.Errorf("the event of version %d is repeated, though every term ended in an orderly way", e.Version)
 		}
-	}
-	for i, e := range s.Events {
-		if e.Required && e.Exists && e.Delivered == 0 {
-			return lost(i, "nobody delivers it, when all works again")
+		if isCalm && e.Required && e.Exists && e.Delivered == 0 {
+			return lost(e, "nobody delivers it, when all works again")
 		}
 	}
 	return nil

@@ -8,7 +8,7 @@
 package protocol
 
 import (
-	"encoding/binary"
+	"bytes"
 	"fmt"
 	"slices"
 )
@@ -21,6 +21,7 @@ type State struct {
 	Lease    int     // who holds it: the number of a replica from 1; 0: nobody
 	Position int64   // that is stored; 0: none
 	History  int     // of the Position
+	OfLost   bool    // the Position is of a lost history: who published it had not noticed the restore
 	Replicas []Replica
 	// Disturbed is set by the steps after which a record may be repeated.
 	Disturbed bool
@@ -40,6 +41,7 @@ type Replica struct {
 	Up       bool
 	Restores int   // that it has noticed
 	Seen     int64 // the version up to which it has accounted for the events
+	Known    int64 // the highest version that it knows the cluster to have had
 	// Holds has, for each event, what the process makes of it.
 	Holds []Hold
 	Read  int64 // the position that it read last; 0: none
@@ -47,6 +49,7 @@ type Replica struct {
 	Of, Latest, History int
 	// Perhaps is a position that the process may have read: a trace does not show it.
 	Perhaps int64
+	Lost    int64 // the highest position of a lost history that it takes for one of its own history
 	Leads   bool  // its term has begun and not ended
 	From    int64 // the position at the beginning of its term
 	Reached int64 // the version up to which it has delivered
@@ -68,32 +71,50 @@ func New(replicas int) *State { return &State{Replicas: make([]Replica, replicas
 
 // Clone returns a copy that shares nothing.
 func (s *State) Clone() *State {
-	c := *s
-	c.Events, c.Replicas = slices.Clone(s.Events), slices.Clone(s.Replicas)
-	for i := range c.Replicas {
-		c.Replicas[i].Holds = slices.Clone(c.Replicas[i].Holds)
-	}
-	return &c
+	c := &State{}
+	c.become(s)
+	return c
 }
 
-// Key returns the same text for equal states only.
-func (s *State) Key() string {
-	b := []byte{byte(s.Restores), byte(s.Lease), byte(s.History), bit(s.Disturbed)}
-	b = binary.AppendVarint(binary.AppendVarint(b, s.Newest), s.Position)
+// become makes s a copy, in the memory that it has.
+func (s *State) become(other *State) {
+	events, replicas := s.Events[:0], slices.Grow(s.Replicas, 2)[:len(other.Replicas)]
+	events = append(events, other.Events...)
+	for i, r := range other.Replicas {
+		r.Holds = append(replicas[i].Holds[:0], r.Holds...)
+		replicas[i] = r
+	}
+	*s = *other
+	s.Events, s.Replicas = events, replicas
+}
+
+// appendKey appends the same bytes for equal states only. All numbers are below 256. Two replicas
+// have no order: no rule asks for their numbers, so that states in which they are exchanged have the
+// same future.
+func (s *State) appendKey(key []byte) []byte {
+	key = append(key, byte(s.Restores), byte(s.History), bit(s.OfLost)<<1|bit(s.Disturbed), byte(s.Newest), byte(s.Position))
 	for _, e := range s.Events {
-		b = append(binary.AppendVarint(b, e.Version), byte(e.Published), bit(e.Exists)<<1|bit(e.Required), byte(min(e.Delivered, 2)))
+		key = append(key, byte(e.Version), byte(e.Published), bit(e.Exists)<<1|bit(e.Required), byte(min(e.Delivered, 2)))
 	}
-	for i := range s.Replicas {
-		r := &s.Replicas[i]
-		b = append(b, byte(r.Restores), bit(r.Up)<<2|bit(r.Leads)<<1|bit(r.Owes), byte(r.Of), byte(r.Latest), byte(r.History))
-		for _, n := range []int64{r.Seen, r.Read, r.From, r.Reached} {
-			b = binary.AppendVarint(b, n)
-		}
-		for i := range s.Events {
-			b = append(b, byte(r.hold(i)))
-		}
+	first := len(key)
+	key = s.appendReplica(key, 0)
+	second := len(key)
+	key = s.appendReplica(key, 1)
+	if bytes.Compare(key[first:second], key[second:]) > 0 {
+		key = append(key[:first], slices.Concat(key[second:], key[first:second])...)
 	}
-	return string(b)
+	return key
+}
+
+func (s *State) appendReplica(key []byte, number int) []byte {
+	r := &s.Replicas[number]
+	flags := bit(s.Lease == number+1)<<3 | bit(r.Up)<<2 | bit(r.Leads)<<1 | bit(r.Owes)
+	key = append(key, flags, byte(r.Restores), byte(r.Of), byte(r.Latest), byte(r.History),
+		byte(r.Seen), byte(r.Read), byte(r.From), byte(r.Reached), byte(r.Lost), byte(r.Known))
+	for i := range s.Events {
+		key = append(key, byte(r.hold(i)))
+	}
+	return key
 }
 
 func bit(b bool) byte {
@@ -118,4 +139,6 @@ func (r *Replica) set(i int, h Hold) {
 }
 
 // lost is a broken promise: an event that nobody will deliver.
-func lost(i int, why string) error { return fmt.Errorf("event %d is lost: %s", i, why) }
+func lost(e Event, why string) error {
+	return fmt.Errorf("the event of version %d is lost: %s", e.Version, why)
+}

@@ -77,7 +77,7 @@ func (s *State) isFault(step Step) bool {
 func (s *State) Apply(step Step) error {
 	err := s.apply(step)
 	for i := range s.Replicas { // What no step reads any more does not tell states apart.
-		if r := &s.Replicas[i]; !r.Leads {
+		if r := &s.Replicas[i]; !r.Leads || r.Seen >= r.From {
 			r.From = 0
 		}
 	}
@@ -129,15 +129,22 @@ func (s *State) write(version int64) error {
 	for i := range s.Replicas {
 		// "If the cluster has passed the remembered version before the receiver asks, the receiver
 		// cannot notice the restore." (docs/reliability.md)
-		if r := &s.Replicas[i]; r.Up && r.Restores < s.Restores && s.Newest+1 >= r.Seen {
+		if r := &s.Replicas[i]; r.Up && r.Restores < s.Restores && s.Newest+1 >= r.Known && !s.isNoticed() {
 			return ErrNotPossible
 		}
 	}
 	s.Newest = max(s.Newest+1, version)
 	s.Events = append(s.Events, Event{
-		Version: s.Newest, Exists: true, Published: s.Position, Required: s.Position > 0 && s.Position < s.Newest,
+		Version: s.Newest, Exists: true, Published: s.Position, Required: s.Position > 0,
 	})
 	return nil
+}
+
+// isNoticed reports whether a process has noticed the last restore, or has published it.
+func (s *State) isNoticed() bool {
+	return s.History > 0 && !s.OfLost || slices.ContainsFunc(s.Replicas, func(r Replica) bool {
+		return r.Up && r.Restores == s.Restores && r.History > s.History
+	})
 }
 
 // restore also restores the ConfigMap with the position, which was stored between the writes of the
@@ -151,10 +158,19 @@ func (s *State) restore(step Step) error {
 			return ErrNotPossible
 		}
 	}
-	s.Newest, s.Position, s.History, s.Disturbed = step.Version, step.Position, 0, true
+	s.Newest, s.Position, s.History, s.OfLost, s.Disturbed = step.Version, step.Position, 0, false, true
 	s.Restores++
 	for i := range s.Events {
 		s.Events[i].Exists = s.Events[i].Exists && s.Events[i].Version <= step.Version
+	}
+	for i := range s.Replicas {
+		r := &s.Replicas[i]
+		if known := max(r.Read, r.From); known > step.Version {
+			r.Lost = known
+		}
+		if r.Up && r.Known <= step.Version { // It has seen nothing of what is lost: there is nothing to notice.
+			r.Restores = s.Restores
+		}
 	}
 	return nil
 }
@@ -167,28 +183,46 @@ func (s *State) start(number int) error {
 	*r = Replica{
 		Up: true, Restores: s.Restores, Seen: s.Position, Read: s.Position, Of: s.History, Latest: s.History, History: s.History,
 	}
+	if s.OfLost {
+		r.Lost = s.Position
+	}
 	if r.Seen == 0 { // Nobody has led: what exists is past.
 		r.Seen = s.Newest
 	}
-	if r.Seen > s.Newest { // The position is of a lost history: this is a first start.
-		r.Seen = s.Newest
-		r.endHistory()
-	}
+	isFirst := r.Seen > s.Newest // The position is of a lost history: this is a first start.
+	r.Seen = min(r.Seen, s.Newest)
+	r.Known = r.Seen
 	for i, e := range s.Events {
 		if e.Exists && e.Version <= r.Seen {
-			r.set(i, Settled)
+			s.skip(r, i)
 		}
+	}
+	if isFirst {
+		r.endHistory()
 	}
 	return nil
 }
 
+// skip takes an event for delivered. "A receiver that starts after the restore, before any replica has
+// published that it noticed it, may read a position of the lost history. It then takes what happened up
+// to this position for delivered. The same applies to a replica that cannot notice the restore (…)."
+// (docs/reliability.md)
+func (s *State) skip(r *Replica, i int) {
+	r.set(i, Settled)
+	if e := &s.Events[i]; e.Version <= r.Lost {
+		e.Required = false
+	}
+}
+
 // observe lets a process see what was written up to the version; 0: the next one.
 func (s *State) observe(r *Replica, version int64) error {
-	if r.Restores < s.Restores || max(r.Seen+1, version) > s.Newest {
+	isToNotice := r.Restores < s.Restores && s.Newest < r.Known // It asks before it connects again.
+	if isToNotice || max(r.Seen+1, version) > s.Newest {
 		return ErrNotPossible
 	}
 	before := r.Seen
 	r.Seen = max(r.Seen+1, version)
+	r.Known = max(r.Known, r.Seen)
 	for i, e := range slices.Backward(s.Events) {
 		if e.Exists && e.Version <= before {
 			break // Of what exists, a later event has a higher version.
@@ -197,14 +231,16 @@ func (s *State) observe(r *Replica, version int64) error {
 			r.set(i, Waiting)
 		}
 	}
-	if r.Leads && before < r.From {
+	if !r.Leads {
+		return s.drop(r, r.latest())
+	} else if before < r.From {
 		return s.drop(r, r.From)
 	}
 	return nil
 }
 
 func (s *State) notice(r *Replica) error {
-	if r.Restores == s.Restores {
+	if r.Restores == s.Restores || s.Newest >= r.Known {
 		return ErrNotPossible
 	}
 	s.goBack(r)
@@ -223,12 +259,12 @@ func (s *State) goBack(r *Replica) {
 			r.set(i, Waiting)
 		}
 	}
-	r.Seen = s.Newest
+	r.Seen, r.Known = s.Newest, s.Newest
 }
 
 // endHistory makes what was delivered before mean nothing: see position.Positions.EndHistory.
 func (r *Replica) endHistory() {
-	r.Reached, r.Owes, r.From = 0, false, 0
+	r.Reached, r.Owes, r.From, r.Lost = 0, false, 0, 0
 	if r.Latest > r.History {
 		r.History = r.Latest
 	} else if r.Latest == r.History {
@@ -275,6 +311,7 @@ func (s *State) begin(step Step) error {
 		s.goBack(r)
 	}
 	r.From = r.latest()
+	r.Known = max(r.Known, r.From)
 	return s.drop(r, r.From)
 }
 
@@ -283,6 +320,9 @@ func (s *State) take(r *Replica) {
 	r.Read, r.Of = s.Position, s.History
 	if r.Latest = max(r.Latest, s.History); r.Latest > r.History {
 		s.goBack(r)
+	}
+	if s.OfLost && r.Of == r.History {
+		r.Lost = max(r.Lost, r.Read)
 	}
 }
 
@@ -303,9 +343,9 @@ func (s *State) drop(r *Replica, position int64) error {
 		// After a restore, a leader that has not noticed it yet may have published the position. It lists,
 		// and delivers the event.
 		if e.Required && e.Delivered == 0 && s.Restores == 0 {
-			return lost(i, "a position reaches it, and nobody has delivered it")
+			return lost(e, "a position reaches it, and nobody has delivered it")
 		}
-		r.set(i, Settled)
+		s.skip(r, i)
 	}
 	return nil
 }
@@ -319,7 +359,7 @@ func (s *State) end(number int) error {
 	s.Disturbed = s.Disturbed || r.Owes
 	r.Leads = false
 	s.release(number)
-	return nil
+	return s.drop(r, r.latest())
 }
 
 func (s *State) deliver(step Step) error {
@@ -378,15 +418,20 @@ func (r *Replica) advance(to int64) {
 	}
 }
 
+// publish also publishes what may be published already: a leader does so every 30 s, because a restore
+// may have taken it back. A standby publishes that it has noticed a restore.
 func (s *State) publish(r *Replica) error {
-	if !r.Owes {
+	isAhead := !r.Leads && r.Read > 0 && r.Of < r.History
+	if !r.Owes && !isAhead && (!r.Leads || r.Reached == 0) {
 		return ErrNotPossible
 	}
+	hasNoticed := r.Restores == s.Restores
 	switch {
-	case r.History > s.History:
-		s.Position, s.History = r.Reached, r.History
-	case r.History == s.History:
-		s.Position = max(s.Position, r.Reached)
+	case r.History > s.History: // A version of an earlier history means the beginning of this one.
+		s.Position, s.History, s.OfLost = max(r.Reached, min(s.Position, 1)), r.History, !hasNoticed
+	case r.History == s.History && r.Reached >= s.Position:
+		s.OfLost = !hasNoticed && (s.OfLost || r.Reached > s.Position)
+		s.Position = r.Reached
 	}
 	r.Owes = false
 	s.take(r)
