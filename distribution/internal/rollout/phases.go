@@ -93,22 +93,22 @@ type phase struct {
 // schedule is from the creation of the pod to the choice of its node. No record about the pod: no
 // phase.
 func schedule(all occurrences, created int64) (p phase, ok bool) {
-	placed, unplaced := all.with(reasonScheduled), all.with(reasonUnplaced)
+	placed, unplaced := all.with(ReasonScheduled), all.with(reasonUnplaced)
 	if len(placed)+len(unplaced) == 0 && created == 0 {
 		return p, false
 	}
 	p = phase{name: "schedule", start: created, warnings: unplaced}
 	if created == 0 {
-		p.start, p.startInferred = all.with(reasonScheduled, reasonUnplaced).first(), true
+		p.start, p.startInferred = all.with(ReasonScheduled, reasonUnplaced).first(), true
 	}
-	later := all.without(reasonScheduled, reasonUnplaced)
+	later := all.without(ReasonScheduled, reasonUnplaced)
 	switch {
 	case len(placed) > 0:
 		p.end = placed.first()
 	case len(later) > 0:
 		p.end, p.endInferred = later.first(), true
 	default:
-		p.end, p.endInferred, p.missing = unplaced.last(), true, reasonScheduled
+		p.end, p.endInferred, p.missing = unplaced.last(), true, ReasonScheduled
 		p.failed = len(unplaced) > 0
 	}
 	return p.ordered(), true

@@ -93,6 +93,10 @@ type Event struct {
 	Message   string `json:"m,omitempty"` // only if a span needs it
 }
 
+// WorkloadKey returns the key of a workload in a Model. The cluster is k8s.cluster.uid; without it,
+// k8s.cluster.name.
+func WorkloadKey(cluster, uid string) string { return cluster + "/" + uid }
+
 // Key identifies a revision in a Model.
 type Key struct{ Workload, Revision string }
 

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import "cmp"
+
+// podsPerRollout bounds all pods together: the number of revisions times this number. One revision
+// can have more.
+const podsPerRollout = 20
+
+// Size returns how many revisions and pods the model has.
+func (m *Model) Size() (revisions, pods int) {
+	for _, w := range m.Workloads {
+		revisions += len(w.Revisions)
+		for _, r := range w.Revisions {
+			pods += len(r.Pods)
+		}
+	}
+	return revisions, pods
+}
+
+// Evict forgets revisions while there are more than most, or too many of their pods. It calls
+// forgotten with each.
+func (m *Model) Evict(most int, forgotten func(Key, *Revision)) {
+	revisions, pods := m.Size()
+	for revisions > most || revisions > 1 && pods > podsPerRollout*most {
+		key, r := m.oldest()
+		m.Forget(key)
+		forgotten(key, r)
+		revisions, pods = revisions-1, pods-len(r.Pods)
+	}
+}
+
+// oldest returns the revision that had no news for the longest time. One that was delivered is older
+// than one that was not.
+func (m *Model) oldest() (key Key, oldest *Revision) {
+	for workload, w := range m.Workloads {
+		for name, r := range w.Revisions {
+			if oldest == nil || compareAge(r, oldest) < 0 {
+				key, oldest = Key{Workload: workload, Revision: name}, r
+			}
+		}
+	}
+	return key, oldest
+}
+
+func compareAge(a, b *Revision) int {
+	if a.Closed != b.Closed {
+		if a.Closed {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Compare(a.News, b.News)
+}
