@@ -165,9 +165,12 @@ func (t *tracker) stamp(logs plog.Logs) {
 	t.model.Stamp(logs)
 }
 
+// podsPerRollout bounds all pods together: max_rollouts times this number. One rollout can have more.
+const podsPerRollout = 20
+
 // evict forgets rollouts beyond max_rollouts.
 func (t *tracker) evict(ctx context.Context) {
-	t.model.Evict(t.config.MaxRollouts, func(key rollout.Key, r *rollout.Revision) {
+	t.model.Evict(t.config.MaxRollouts, podsPerRollout*t.config.MaxRollouts, func(key rollout.Key, r *rollout.Revision) {
 		state := "closed"
 		if !r.Closed {
 			state = "open"

@@ -4,10 +4,6 @@ package rollout
 
 import "cmp"
 
-// podsPerRollout bounds all pods together: the number of revisions times this number. One revision
-// can have more.
-const podsPerRollout = 20
-
 // Size returns how many revisions and pods the model has.
 func (m *Model) Size() (revisions, pods int) {
 	for _, w := range m.Workloads {
@@ -19,11 +15,11 @@ func (m *Model) Size() (revisions, pods int) {
 	return revisions, pods
 }
 
-// Evict forgets revisions while there are more than most, or too many of their pods. It calls
-// forgotten with each.
-func (m *Model) Evict(most int, forgotten func(Key, *Revision)) {
+// Evict forgets revisions while there are too many of them, or of their pods. One revision can have
+// more pods. Evict calls forgotten with each revision.
+func (m *Model) Evict(maxRevisions, maxPods int, forgotten func(Key, *Revision)) {
 	revisions, pods := m.Size()
-	for revisions > most || revisions > 1 && pods > podsPerRollout*most {
+	for revisions > maxRevisions || revisions > 1 && pods > maxPods {
 		key, r := m.oldest()
 		m.Forget(key)
 		forgotten(key, r)

@@ -4,6 +4,7 @@ package rollout
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 )
 
@@ -38,6 +39,16 @@ type Activation struct {
 type Names struct {
 	Created map[string][]int64 `json:"c,omitempty"`
 	Deleted map[string][]int64 `json:"d,omitempty"`
+}
+
+// Last returns the latest time; 0: there is none.
+func (n *Names) Last() (last int64) {
+	for _, names := range []map[string][]int64{n.Created, n.Deleted} {
+		for _, times := range names {
+			last = max(last, slices.Max(times))
+		}
+	}
+	return last
 }
 
 // Revision is one version of a workload's pods, such as a ReplicaSet.
@@ -92,10 +103,6 @@ type Event struct {
 	Count     int64  `json:"n"`
 	Message   string `json:"m,omitempty"` // only if a span needs it
 }
-
-// WorkloadKey returns the key of a workload in a Model. The cluster is k8s.cluster.uid; without it,
-// k8s.cluster.name.
-func WorkloadKey(cluster, uid string) string { return cluster + "/" + uid }
 
 // Key identifies a revision in a Model.
 type Key struct{ Workload, Revision string }

@@ -180,8 +180,17 @@ func (s *subject) readPod(m *Model, record plog.LogRecord, uid string, e Event) 
 	return true
 }
 
+// WorkloadKey returns the key in a Model of the workload that records with this resource are about; empty:
+// it has no rollouts.
+func WorkloadKey(resource pcommon.Map) string {
+	if s, ok := subjectOf(resource); ok {
+		return s.key()
+	}
+	return ""
+}
+
 // key returns the key of the workload in a Model.
-func (s *subject) key() string { return WorkloadKey(s.cluster, s.workload) }
+func (s *subject) key() string { return s.cluster + "/" + s.workload }
 
 // in returns the workload in the model.
 func (s *subject) in(m *Model) *Workload {
