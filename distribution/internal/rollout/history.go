@@ -84,11 +84,18 @@ func (w *Workload) Introduced() map[Creation]string {
 			continue // It is no hash, but the name of an object.
 		}
 		views := slices.DeleteFunc(w.views(name, Options{}), func(v view) bool { return v.start == 0 })
-		if len(views) > 0 && views[0].created != 0 && w.hasOlderRevision(name) {
+		if len(views) > 0 && views[0].isFresh() && w.hasOlderRevision(name) {
 			introduced[Creation{views[0].pod.Name, views[0].created}] = name
 		}
 	}
 	return introduced
+}
+
+// isFresh reports whether the creation that is known is that of this pod: a StatefulSet has used the name
+// before.
+func (v *view) isFresh() bool {
+	first := inOrder(v.pod.Events).without(kindStopping).first()
+	return v.created != 0 && first-v.created <= int64(StopWindow)
 }
 
 func (w *Workload) hasOlderRevision(name string) bool {
