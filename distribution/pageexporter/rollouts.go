@@ -149,27 +149,24 @@ func rolloutsOf(spans []*span, now time.Time) (drawn rollouts) {
 	return drawn
 }
 
-// axisOf returns the time from the first start to the last end, with everything below.
+// axisOf returns the time from the first start to the last end or warning, with everything below.
 func axisOf(spans ...*span) (a axis) {
 	for _, s := range spans {
-		below := axis{s.Start, s.End}
-		if len(s.Spans) > 0 {
-			under := axisOf(s.Spans...)
-			below = axis{earlier(below.from, under.from), later(below.until, under.until)}
+		if a.from.IsZero() || s.Start.Before(a.from) {
+			a.from = s.Start
 		}
-		if a.from.IsZero() {
-			a = below
+		a.until = later(a.until, s.End)
+		for _, w := range s.Warnings {
+			a.until = later(a.until, w.Time)
 		}
-		a = axis{earlier(a.from, below.from), later(a.until, below.until)}
+		if below := axisOf(s.Spans...); len(s.Spans) > 0 {
+			a.until = later(a.until, below.until)
+			if below.from.Before(a.from) {
+				a.from = below.from
+			}
+		}
 	}
 	return a
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }
 
 // podRows returns the rows of pods, with their phases. If there are many, those that failed come

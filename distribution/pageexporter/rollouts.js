@@ -21,7 +21,16 @@
     focused = null;
   });
 
+  // Marks the record that the address names. A browser forgets it when the card is replaced.
+  function point() {
+    for (const old of cards.querySelectorAll(".target")) old.classList.remove("target");
+    const hash = decodeURIComponent(location.hash.slice(1));
+    if (hash.startsWith("record-")) document.getElementById(hash)?.classList.add("target");
+  }
+  window.addEventListener("hashchange", point);
+
   new MutationObserver(() => {
+    point();
     for (const details of cards.querySelectorAll("details[data-span]")) {
       const open = opened.get(details.dataset.span);
       if (open !== undefined && details.open !== open) details.open = open;
@@ -30,4 +39,5 @@
       cards.querySelector(`details[data-span="${focused}"] > summary`)?.focus({preventScroll: true});
     }
   }).observe(cards, {childList: true});
+  point();
 }

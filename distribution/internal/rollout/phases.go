@@ -168,8 +168,14 @@ func (p *phase) describe(messages ...occurrences) {
 // restartKinds show that a container has started, and ended.
 var restartKinds = []string{kindCrashed, kindRestarted}
 
-// claimed are the kinds of warnings that a phase shows. The pod shows others.
-var claimed = []string{reasonUnplaced, kindPullFailed, kindCrashed, reasonFailed}
+// claimed are the kinds of warnings that the phases of a container show.
+var claimed = []string{kindPullFailed, kindCrashed, reasonFailed}
+
+// isClaimed reports whether a phase shows the warning. The pod shows others, such as those that name
+// no container.
+func isClaimed(warning occurrence) bool {
+	return warning.kind() == reasonUnplaced || warning.Container != "" && slices.Contains(claimed, warning.kind())
+}
 
 // start is from Created to Started, for the first time.
 func start(of occurrences, container string) (p phase, ok bool) {
