@@ -40,6 +40,7 @@ const (
 	kindScaling    = "scaling"
 	kindAutoscaler = "autoscaler"
 	kindNode       = "node"
+	kindPreemption = "preemption"
 	kindPod        = "pod" // was created; only if no other change is known
 )
 

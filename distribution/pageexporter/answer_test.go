@@ -103,6 +103,12 @@ func TestWhatChanged(t *testing.T) {
 			[]happening{node(590, "web", "Rebooted"), {at: 602, object: "Node/web", reason: "FailedMount", message: "m", warning: true}},
 			[]string{"The node web was rebooted 12 s before FailedMount"},
 		},
+		"a preemption": {
+			join(start(0, "web-aaa-1", "worker-3"), []happening{
+				{at: 600, object: "Pod/web-aaa-1", reason: "Preempted", message: "Preempted by pod other on node worker-3"}, warn(602, "web-aaa-2", "FailedScheduling"),
+			}),
+			[]string{"The pod web-aaa-1 was preempted 2 s before FailedScheduling"},
+		},
 		"another node": {
 			join(start(0, "web-aaa-1", "worker-3"), []happening{node(590, "worker-1", "NodeNotReady"), warn(602, "web-aaa-1", "BackOff")}),
 			[]string{"The pod web-aaa-1 was created 10 min before BackOff"},

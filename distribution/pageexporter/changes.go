@@ -31,6 +31,8 @@ func changesOf(records []record, rollouts *rollout.Workload) (changes []change) 
 			c, ok = scaled[r.Object].change(r, begun[r.UID] != "")
 		case rollout.ReasonCreatedPod:
 			c, ok = creation(r, introduced)
+		case reasonPreempted:
+			c, ok = change{Kind: kindPreemption, Object: r.Object, Text: "The pod " + nameOf(r.Object) + " was preempted"}, true
 		default:
 			c, ok = change{Kind: kindPod, Object: r.Object, Text: "The pod " + nameOf(r.Object) + " was scheduled"}, true
 		}

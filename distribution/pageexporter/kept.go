@@ -58,6 +58,9 @@ func (w *workload) keep(e *entry, elsewhere []notice) {
 	}
 }
 
+// matters reports whether what the workload has kept can be a part of an answer.
+func (w *workload) matters() bool { return len(w.warned)+len(w.changed) > 0 }
+
 // place keeps the record that shows where a pod is.
 func (m *member) place(e *entry) {
 	if e.node != "" && m.node != e.node {
@@ -66,10 +69,13 @@ func (m *member) place(e *entry) {
 	}
 }
 
+// reasonPreempted is the reason of a pod that the scheduler ended for another one.
+const reasonPreempted = "Preempted"
+
 // canShowChange reports whether a record of a workload can show that somebody changed it.
 func canShowChange(e *entry) bool {
 	switch e.of[traitReason] {
-	case rollout.ReasonScaled, rollout.ReasonCreatedPod:
+	case rollout.ReasonScaled, rollout.ReasonCreatedPod, reasonPreempted:
 		return true
 	case rollout.ReasonScheduled:
 		return len(e.chain) == 1 // No owner has created the pod.

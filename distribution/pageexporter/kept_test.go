@@ -35,7 +35,7 @@ func TestStorms(t *testing.T) {
 			[]string{"The rollout of replicaset.apps/web-ccc began 10 s before Unhealthy", "older: BackOff"},
 		},
 		"more rescaling of others than warnings": {
-			join(begin, slices.Repeat([]happening{rescale(630, "other", 3)}, 3*maxElsewhere), warnings),
+			join(begin, slices.Repeat([]happening{rescale(630, "other", 3)}, maxElsewhere+100), warnings),
 			[]string{"The rollout of replicaset.apps/web-bbb began 40 s before BackOff"},
 		},
 	} {
@@ -79,7 +79,9 @@ func TestTheMostRollouts(t *testing.T) {
 			}
 			s := storeOf(t, story)
 			revisions, pods := s.rollouts.Size()
-			assert.Equal(t, []int{tt.revisions, tt.pods}, []int{revisions, pods})
+			assert.Equal(t, tt.revisions, revisions)
+			assert.LessOrEqual(t, pods, tt.pods)
+			assert.Greater(t, pods, tt.pods-100, "no more is forgotten than is needed")
 		})
 	}
 }
@@ -113,4 +115,15 @@ func TestAWarningThatGoesOnIsNotForgotten(t *testing.T) {
 	w := s.see(filterFrom(nil)).Cards[0]
 	assert.Equal(t, noon, w.Changed.First.FirstTime)
 	assert.Equal(t, "Nothing is known: the first warning is older than the page’s first record.", w.Changed.Nothing)
+}
+
+// TestOthersDoNotDisplaceAnAnswer: many other workloads have events between a change and the warning.
+func TestOthersDoNotDisplaceAnAnswer(t *testing.T) {
+	story := join(first(0), replace(60))
+	for i := range 2 * maxWorkloads {
+		story = append(story, happening{at: 70, object: fmt.Sprint("Deployment/other-", i), reason: "Any", message: "m"})
+	}
+	s := storeOf(t, append(story, warn(98, "web-bbb-1", "BackOff")))
+	assert.Equal(t, []string{"The rollout of replicaset.apps/web-bbb began 38 s before BackOff"}, statements(s, "web"))
+	assert.Len(t, s.workloads, maxWorkloads)
 }

@@ -156,12 +156,15 @@ func (s *store) workloadOf(e *entry) *workload {
 	return w
 }
 
-// makeRoom drops the workload that has been quiet for the longest time.
+// makeRoom drops the workload that has been quiet for the longest time. It drops those with a warning
+// or a change last: what changed must still be known when the first warning comes.
 func (s *store) makeRoom() {
 	if len(s.workloads) < maxWorkloads {
 		return
 	}
-	quietest := slices.MinFunc(slices.Collect(maps.Values(s.workloads)), func(a, b *workload) int { return a.last.Compare(b.last) })
+	quietest := slices.MinFunc(slices.Collect(maps.Values(s.workloads)), func(a, b *workload) int {
+		return cmp.Or(warningsFirst(b.matters(), a.matters()), a.last.Compare(b.last))
+	})
 	delete(s.workloads, quietest.workloadKey)
 }
 
