@@ -22,7 +22,8 @@ func changesOf(records []record, rollouts *rollout.Workload) (changes []change) 
 	}
 	begun, introduced, scaled := rollouts.Begun(), rollouts.Introduced(), map[string]*replicas{}
 	for _, r := range records {
-		c, ok := change{}, false
+		var c change
+		ok := true
 		switch r.Reason {
 		case rollout.ReasonScaled:
 			if scaled[r.Object] == nil {
@@ -32,9 +33,9 @@ func changesOf(records []record, rollouts *rollout.Workload) (changes []change) 
 		case rollout.ReasonCreatedPod:
 			c, ok = creation(r, introduced)
 		case reasonPreempted:
-			c, ok = change{Kind: kindPreemption, Object: r.Object, Text: "The pod " + nameOf(r.Object) + " was preempted"}, true
+			c = change{Kind: kindPreemption, Object: r.Object, Text: "The pod " + nameOf(r.Object) + " was preempted"}
 		default:
-			c, ok = change{Kind: kindPod, Object: r.Object, Text: "The pod " + nameOf(r.Object) + " was scheduled"}, true
+			c = change{Kind: kindPod, Object: r.Object, Text: "The pod " + nameOf(r.Object) + " was scheduled"}
 		}
 		if ok {
 			c.Time, c.Records = r.Time, []record{r}

@@ -195,6 +195,9 @@ const minWidth = 0.6
 func rowOf(s *span, on axis) spanRow {
 	row := spanRow{ID: s.TraceID + s.SpanID, Error: s.Error, Start: s.Start, End: s.End, Note: noteOf(s)}
 	row.Kind, row.Name, _ = strings.Cut(s.Name, " ")
+	if revision, ok := s.Attributes["k8s.rollout.revision"].(string); ok && row.Kind == "rollout" {
+		row.Name = revision[strings.LastIndex(revision, "/")+1:]
+	}
 	row.X = min(on.at(s.Start), 100-minWidth)
 	row.Width = max(minWidth, on.at(s.End)-row.X)
 	row.mark(s, on)

@@ -36,11 +36,11 @@ func drawn(rows []spanRow, indent string) (text string) {
 // rollout, and a warning is a mark of each row above it.
 func TestTheTimelineIsTheTreeOfTheTrace(t *testing.T) {
 	c := cardWith(t, storeOf(t, failedUpdate()))
-	assert.Equal(t, `rollout deployment/web 99+1 !Failed at 99
+	assert.Equal(t, `rollout web-bbb 99+1 !Failed at 99
   pod web-bbb-1 0+100 !Failed at 99
     schedule  0+1
     pull app 50+50 !Failed at 99
-rollout deployment/web 0+1
+rollout web-aaa 0+1
   pod web-aaa-1 0+100
     schedule  0+1
     start app 99+1

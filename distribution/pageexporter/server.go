@@ -50,8 +50,14 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		servePage(w, h.store.see(filterFrom(r.URL.Query())))
 	case "updates":
 		h.updates.ServeHTTP(w, r)
-	case "page.css", "page.js", "rollouts.css", "rollouts.js":
-		http.ServeFileFS(w, r, files, name)
+	case "page.css":
+		http.ServeFileFS(w, r, files, "page.css")
+	case "page.js":
+		http.ServeFileFS(w, r, files, "page.js")
+	case "rollouts.css":
+		http.ServeFileFS(w, r, files, "rollouts.css")
+	case "rollouts.js":
+		http.ServeFileFS(w, r, files, "rollouts.js")
 	default:
 		redirectToSlash(w, r, name)
 	}

@@ -69,7 +69,7 @@ func testTimelineByKeyboard(t *testing.T, b *browser) {
 		assert.True(t, value[bool](t, b, pod+`.open`), "it is open after an update")
 		assert.Contains(t, value[focused](t, b, describeFocused).Name, "pod crashing-")
 		heard := fmt.Sprint(b.heard(t)["DisclosureTriangle"])
-		assert.Contains(t, heard, "rollout deployment/crashing")
+		assert.Contains(t, heard, "rollout crashing-")
 		assert.Contains(t, heard, "warning")
 		b.press(t, " ")
 		b.await(t, `!`+pod+`.open`)
