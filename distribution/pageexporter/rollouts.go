@@ -221,14 +221,14 @@ func (r *spanRow) mark(s *span, on axis) {
 // Took returns how long the span is.
 func (r *spanRow) Took() string { return r.End.Sub(r.Start).Round(time.Millisecond).String() }
 
-// noteOf says in words what the attributes of a rollout have.
+// noteOf says in words what the attributes of a rollout have, and names its trace.
 func noteOf(s *span) string {
 	outcome, ok := s.Attributes["k8s.rollout.outcome"]
 	if !ok {
 		return ""
 	}
-	return fmt.Sprintf("%v, %v: %v of %v pods started, %v failed", s.Attributes["k8s.rollout.revision"], outcome,
-		s.Attributes["k8s.rollout.pods.started"], s.Attributes["k8s.rollout.pods.planned"], s.Attributes["k8s.rollout.pods.failed"])
+	return fmt.Sprintf("%v, %v: %v of %v pods started, %v failed; trace %s", s.Attributes["k8s.rollout.revision"], outcome,
+		s.Attributes["k8s.rollout.pods.started"], s.Attributes["k8s.rollout.pods.planned"], s.Attributes["k8s.rollout.pods.failed"], s.TraceID)
 }
 
 // describe adds to a card what changed, and to that of a single workload its timeline.

@@ -45,9 +45,8 @@ rollout web-aaa 0+1
     schedule  0+1
     start app 99+1
 `, drawn(c.Rollouts.Rows, ""))
-	assert.Equal(t, []string{
-		"replicaset.apps/web-bbb, incomplete: 0 of 1 pods started, 1 failed", "replicaset.apps/web-aaa, complete: 1 of 1 pods started, 0 failed",
-	}, []string{c.Rollouts.Rows[0].Note, c.Rollouts.Rows[1].Note})
+	assert.Regexp(t, "^replicaset.apps/web-bbb, incomplete: 0 of 1 pods started, 1 failed; trace [0-9a-f]{32}$", c.Rollouts.Rows[0].Note)
+	assert.Regexp(t, "^replicaset.apps/web-aaa, complete: 1 of 1 pods started, 0 failed; trace [0-9a-f]{32}$", c.Rollouts.Rows[1].Note)
 	assert.Equal(t, second(0), c.Rollouts.From)
 	assert.Equal(t, second(302), c.Rollouts.Until)
 }
