@@ -24,6 +24,7 @@ func TestBegun(t *testing.T) {
 		"an update":                         {join(firstRollout("0s"), secondRollout()), []string{first, second}},
 		"a rollback":                        {join(firstRollout("0s"), secondRollout(), rollback()), []string{first, first, second}},
 		"a rollback in a combined Event":    {join(firstRollout("0s"), secondRollout(), combinedRollback()), []string{first, first, second}},
+		"a repeated scale-up alone":         {rollback(), nil},
 		"from zero again":                   {join(firstRollout("0s"), fromZero()), []string{first}},
 		"a scale-up":                        {join(firstRollout("0s"), scaleUp()), []string{first}},
 		"records without a scale-up at all": {dropped(), nil},

@@ -60,11 +60,15 @@ func (w *Workload) begun() iter.Seq2[episode, bool] {
 }
 
 // Begun returns the revisions that were rolled out, by log.record.uid of the records that show it: each
-// scales a revision up from zero. Other scale-ups from zero begin no rollout.
+// scales a revision up from zero. Other scale-ups from zero begin no rollout. It leaves out
+// a repeated one with nothing before it: this can be a rollback, or a scale-up of the current
+// revision.
 func (w *Workload) Begun() map[string]string {
 	begun := map[string]string{}
-	for e := range w.begun() {
-		begun[e.activation] = e.revision
+	for e, known := range w.begun() {
+		if !known || e != w.activations()[0] {
+			begun[e.activation] = e.revision
+		}
 	}
 	return begun
 }
