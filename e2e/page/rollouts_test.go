@@ -3,13 +3,22 @@
 package page
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"testing"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
 )
 
 // crashingCard is the card of the workload that crashes.
@@ -39,6 +48,7 @@ func testRollouts(t *testing.T, b *browser, url string) {
 	})
 	testTimelineByKeyboard(t, b)
 	testNarrowTimeline(t, b)
+	testScaleUp(t, url)
 	t.Run("a script reads the same", func(t *testing.T) {
 		b.run(t, `window.read = null; fetch("api/workloads").then((r) => r.json()).then((all) => {
 			const uid = all.workloads.find((w) => w.name === "crashing").uid;
@@ -91,4 +101,58 @@ func testNarrowTimeline(t *testing.T, b *browser) {
 			})
 		}
 	}
+}
+
+// testScaleUp scales a Deployment beyond a quota, and reads what the page says of the controllers' records.
+func testScaleUp(t *testing.T, url string) {
+	t.Run("a scale-up beyond a quota", func(t *testing.T) {
+		const name = "scaled"
+		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "pods"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"pods": resource.MustParse("1")}}}
+		_, err := kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		require.NoError(t, err)
+		_, err = kube.CoreV1().ResourceQuotas(name).Create(t.Context(), quota, metav1.CreateOptions{})
+		require.NoError(t, err)
+		labels := map[string]string{"app": name}
+		pod := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "example.com/app:1"}}}}
+		deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: pod}}
+		_, err = kube.AppsV1().Deployments(name).Create(t.Context(), deployment, metav1.CreateOptions{})
+		require.NoError(t, err)
+		harness.Eventually(t, func() bool {
+			found, err := kube.AppsV1().Deployments(name).Get(t.Context(), name, metav1.GetOptions{})
+			return err == nil && found.Status.ObservedGeneration > 0 && found.Status.Replicas == 1
+		}, "the first pod")
+		_, err = kube.AppsV1().Deployments(name).Patch(t.Context(), name, types.MergePatchType, []byte(`{"spec":{"replicas":30}}`), metav1.PatchOptions{})
+		require.NoError(t, err)
+		var answers []string
+		harness.Eventually(t, func() bool {
+			answers = readAnswers(t, url+"api/workloads?warnings=only&name="+name)
+			return len(answers) > 0
+		}, "an answer")
+		require.Len(t, answers, 2)
+		assert.Regexp(t, `^scaling: replicaset\.apps/scaled-\S+ was scaled from 1 to 30, FailedCreate$`, answers[0])
+		assert.Regexp(t, `^rollout: The rollout of replicaset\.apps/scaled-\S+ began, FailedCreate$`, answers[1])
+	})
+}
+
+// readAnswers returns what changed before the first warning of each workload.
+func readAnswers(t *testing.T, url string) (all []string) {
+	t.Helper()
+	response, err := http.Get(url)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	var read struct {
+		Workloads []struct {
+			Changed struct {
+				FirstWarning struct{ Reason string }       `json:"first_warning"`
+				Changes      []struct{ Kind, Text string } `json:"changes"`
+			}
+		}
+	}
+	require.NoError(t, json.NewDecoder(response.Body).Decode(&read))
+	for _, w := range read.Workloads {
+		for _, c := range w.Changed.Changes {
+			all = append(all, c.Kind+": "+c.Text+", "+w.Changed.FirstWarning.Reason)
+		}
+	}
+	return all
 }
