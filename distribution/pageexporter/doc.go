@@ -11,6 +11,12 @@
 // choices, and times are in UTC. All addresses are relative, so that the page works behind a proxy
 // that serves it under a path: keep the slash at the end of that path.
 //
+// A card says what changed before the first warning of its workload: a rollout, a scaling, or a
+// condition of a node. The functions in answer.go and changes.go compute this from records, and
+// state nothing without one. The page of a single workload has its rollouts as a timeline, from the
+// model that makes the traces of kube_rollouts. `api/workloads` and `api/workloads/UID` have the same
+// as JSON.
+//
 // Use it to look at a cluster without a backend. It keeps the last hour in memory, within fixed
 // bounds, and nothing on disk. After a restart of the Collector, the page is empty.
 //

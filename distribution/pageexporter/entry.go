@@ -4,12 +4,15 @@ package pageexporter
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
 
 // The exporter keeps at most this many bytes of each text, because anybody may write any text into
@@ -31,8 +34,12 @@ type entry struct {
 	count       int64 // occurrences so far
 	message     string
 	container   string
-	resolution  string // k8s.owner.resolution
-	cluster     string // the cluster's UID
+	resolution  string    // k8s.owner.resolution
+	cluster     string    // the cluster's UID
+	since       time.Time // the first occurrence; zero: at
+	node        string    // of a pod; empty: not known
+	uid         string    // of the workload
+	rollouts    string    // the workload's key in the model of rollouts; empty: it has none
 	// chain starts with the end of the chain of owners. The involved object is the last. The chain
 	// is never empty.
 	chain []object
@@ -101,8 +108,33 @@ func entryOf(resource pcommon.Map, record plog.LogRecord) entry {
 		container:   text(resource, "k8s.container.name"),
 		resolution:  text(event, "k8s.owner.resolution"),
 		cluster:     text(resource, "k8s.cluster.uid"),
+		since:       sinceOf(event),
+		node:        nodeOf(resource, record),
+		uid:         text(resource, "k8s.workload.uid"),
+		rollouts:    cut(rollout.WorkloadKey(resource), 2*maxName),
 		chain:       chainOf(resource),
 	}
+}
+
+// sinceOf returns the first occurrence of an event that occurred several times.
+func sinceOf(event pcommon.Map) (since time.Time) {
+	if number(event, "k8s.event.count") > 1 {
+		since, _ = time.Parse(time.RFC3339Nano, text(event, "k8s.event.start_time")) // zero if it is missing
+	}
+	return since.UTC()
+}
+
+// assigned matches the message of the scheduler: the events of other producers do not name the node.
+var assigned = regexp.MustCompile(`^Successfully assigned \S+ to (\S+)$`)
+
+func nodeOf(resource pcommon.Map, record plog.LogRecord) string {
+	if text(resource, "k8s.object.kind") != "Pod" {
+		return ""
+	}
+	if match := assigned.FindStringSubmatch(record.Body().AsString()); match != nil {
+		return cut(match[1], maxName)
+	}
+	return text(resource, "k8s.node.name")
 }
 
 // chainOf returns the owners in reverse order, and then the involved object. The record has the

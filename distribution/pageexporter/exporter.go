@@ -19,6 +19,8 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.uber.org/zap"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
 
 // pageExporter puts log records into a store and serves the store as a page. It may be used
@@ -96,6 +98,8 @@ func (*pageExporter) Capabilities() consumer.Capabilities {
 func (e *pageExporter) ConsumeLogs(_ context.Context, logs plog.Logs) error {
 	entries := entriesIn(logs)
 	err := e.writeLines(entries)
+	read, _ := rollout.Read(logs)
+	e.store.follow(read)
 	e.store.add(entries)
 	return err
 }

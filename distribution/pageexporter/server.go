@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-//go:embed page.html.tmpl page.css page.js
+//go:embed page.html.tmpl page.css page.js rollouts.html.tmpl rollouts.css rollouts.js
 var files embed.FS
 
 // The page has all times in UTC. Its script shows them in the viewer's time zone.
@@ -23,7 +23,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"clock":  func(t time.Time) string { return t.UTC().Format(time.TimeOnly) },
 	"minute": func(t time.Time) string { return t.UTC().Format("15:04") },
 	"moment": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-}).ParseFS(files, "page.html.tmpl"))
+}).ParseFS(files, "page.html.tmpl", "rollouts.html.tmpl"))
 
 // newHandler serves the store. It answers requests for updates until ended is closed.
 func newHandler(s *store, ended <-chan struct{}) http.Handler {
@@ -41,7 +41,11 @@ type handler struct {
 
 // ServeHTTP implements http.Handler.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	switch _, name := path.Split(r.URL.Path); name {
+	dir, name := path.Split(r.URL.Path)
+	if h.serveAPI(w, r, dir, name) {
+		return
+	}
+	switch name {
 	case "":
 		servePage(w, h.store.see(filterFrom(r.URL.Query())))
 	case "updates":
@@ -50,6 +54,10 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.ServeFileFS(w, r, files, "page.css")
 	case "page.js":
 		http.ServeFileFS(w, r, files, "page.js")
+	case "rollouts.css":
+		http.ServeFileFS(w, r, files, "rollouts.css")
+	case "rollouts.js":
+		http.ServeFileFS(w, r, files, "rollouts.js")
 	default:
 		redirectToSlash(w, r, name)
 	}

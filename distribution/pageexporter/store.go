@@ -14,6 +14,8 @@ import (
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
 
 // The bounds of the store. What exceeds them still counts in the chart and the totals of the whole
@@ -44,6 +46,8 @@ type store struct {
 	delivered *lru.Cache[string, struct{}]
 	forgotten time.Time // the time up to which forget has run
 	watchers  map[chan struct{}]struct{}
+	rollouts  rollout.Model
+	elsewhere []notice // changes of nodes and autoscalers, in the order of time
 }
 
 // workloadKey identifies a workload by name: one that was deleted and created again is the same.
@@ -61,6 +65,10 @@ type workload struct {
 	timeline timeline
 	objects  map[string]*member // by their paths
 	events   []*eventState      // one for each UID; the newest is the last
+
+	uid, rollouts string   // those of the newest record; see entry
+	warned        []record // the first record of each event that is a warning, in the order of their first times
+	changed       []record // those that can show a change, in the order of time
 }
 
 // member is an object that belongs to a workload, or the workload itself.
@@ -70,6 +78,8 @@ type member struct {
 	resolution string
 	last       time.Time
 	timeline   timeline
+	placed     *record // shows that the pod is on the node; nil: not known
+	node       string
 }
 
 // eventState is an event in its newest state.
@@ -100,7 +110,10 @@ func (s *store) add(entries []entry) {
 		}
 		s.boundType(e)
 		s.overall.add(e, maxTraits)
-		s.workloadOf(e).add(e)
+		w := s.workloadOf(e)
+		w.add(e)
+		w.keep(e, s.elsewhere)
+		s.note(e)
 	}
 	for watcher := range s.watchers {
 		select {
@@ -143,12 +156,15 @@ func (s *store) workloadOf(e *entry) *workload {
 	return w
 }
 
-// makeRoom drops the workload that has been quiet for the longest time.
+// makeRoom drops the workload that has been quiet for the longest time. It drops those with a warning
+// or a change last: what changed must still be known when the first warning comes.
 func (s *store) makeRoom() {
 	if len(s.workloads) < maxWorkloads {
 		return
 	}
-	quietest := slices.MinFunc(slices.Collect(maps.Values(s.workloads)), func(a, b *workload) int { return a.last.Compare(b.last) })
+	quietest := slices.MinFunc(slices.Collect(maps.Values(s.workloads)), func(a, b *workload) int {
+		return cmp.Or(warningsFirst(b.matters(), a.matters()), a.last.Compare(b.last))
+	})
 	delete(s.workloads, quietest.workloadKey)
 }
 
@@ -165,6 +181,7 @@ func (w *workload) add(e *entry) {
 	m := w.memberOf(e)
 	m.last, m.resolution = later(m.last, e.at), e.resolution
 	m.timeline.add(e, maxOwnTraits)
+	m.place(e)
 	w.note(&eventState{entry: *e, taken: e.occurrences})
 }
 
@@ -231,6 +248,7 @@ func (s *store) forget() {
 	}
 	s.forgotten = before
 	s.overall.forget(before)
+	s.forgetChanges(before)
 	for key, w := range s.workloads {
 		if w.forget(before); len(w.timeline.slots) == 0 {
 			delete(s.workloads, key)
@@ -252,6 +270,7 @@ func (w *workload) forget(before time.Time) {
 		counts -= w.dropQuietest().timeline.size()
 	}
 	w.events = slices.DeleteFunc(w.events, func(e *eventState) bool { return e.at.Before(before) })
+	w.forgetChanges(before)
 }
 
 // watch returns a channel that receives a value when the store has changed, until stop is called.

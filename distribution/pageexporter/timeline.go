@@ -64,6 +64,14 @@ func (t *timeline) find(start time.Time) (i int, found bool) {
 	return slices.BinarySearchFunc(t.slots, start, func(s slot, start time.Time) int { return s.start.Compare(start) })
 }
 
+// start returns the time of the first slot; zero: there is none.
+func (t *timeline) start() (start time.Time) {
+	if len(t.slots) > 0 {
+		start = t.slots[0].start
+	}
+	return start
+}
+
 // forget drops the slots that begin before a time.
 func (t *timeline) forget(before time.Time) {
 	first, _ := t.find(before)

@@ -62,6 +62,9 @@ type card struct {
 	HiddenObjects int
 	Events        []row
 	HiddenEvents  int
+	Changed       *answer  // nil: there is no warning
+	Rollouts      rollouts // only on the page of a single workload
+	Records       []record // of the answer; likewise
 }
 
 type reason struct {
@@ -94,7 +97,9 @@ func (s *store) see(f filter) view {
 	v.Troubled, v.Others = troubled, len(shown)-troubled
 	v.Hidden = max(0, len(shown)-cardsShown)
 	for _, of := range shown[:len(shown)-v.Hidden] {
-		v.Cards = append(v.Cards, cardOf(of, f, now))
+		c := cardOf(of, f, now)
+		s.describe(&c, of.workload, f, now)
+		v.Cards = append(v.Cards, c)
 	}
 	return v
 }

@@ -11,8 +11,8 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/rolloutsconnector/internal/journal"
-	"github.com/kubeevents/kubeeventsreceiver/distribution/rolloutsconnector/internal/rollout"
 )
 
 // entry is what the journal keeps: what a request said, what was delivered, or a part of a snapshot.

@@ -16,8 +16,8 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 	"github.com/kubeevents/kubeeventsreceiver/distribution/rolloutsconnector/internal/metadata"
-	"github.com/kubeevents/kubeeventsreceiver/distribution/rolloutsconnector/internal/rollout"
 )
 
 // tracker follows the rollouts of one configured connector.
@@ -101,7 +101,7 @@ func (t *tracker) observe() error {
 	known := t.telemetry.RegisterKubeRolloutsKnownCallback(func(_ context.Context, o metric.Int64Observer) error {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		revisions, _ := t.size()
+		revisions, _ := t.model.Size()
 		o.Observe(int64(revisions), metric.WithAttributes(t.of))
 		return nil
 	})
@@ -163,6 +163,21 @@ func (t *tracker) stamp(logs plog.Logs) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.model.Stamp(logs)
+}
+
+// podsPerRollout bounds all pods together: max_rollouts times this number. One rollout can have more.
+const podsPerRollout = 20
+
+// evict forgets rollouts beyond max_rollouts.
+func (t *tracker) evict(ctx context.Context) {
+	t.model.Evict(t.config.MaxRollouts, podsPerRollout*t.config.MaxRollouts, func(key rollout.Key, r *rollout.Revision) {
+		state := "closed"
+		if !r.Closed {
+			state = "open"
+		}
+		t.telemetry.KubeRolloutsEvicted.Add(ctx, 1, metric.WithAttributes(t.of, attribute.String("state", state)))
+		delete(t.open, key)
+	})
 }
 
 // compact writes a snapshot now and then. Without it, the journal grows, but nothing is lost.

@@ -83,6 +83,7 @@ func TestTheDemoInABrowser(t *testing.T) {
 	url := "http://" + addresses[0] + "/"
 	testWhatViewersDo(t, b, url)
 	testKeyboard(t, b, url)
+	testRollouts(t, b, url)
 	testTimes(t, b, url)
 	testNarrowWindow(t, b, url)
 	testWithoutScripts(t, b, url)

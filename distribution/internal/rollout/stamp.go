@@ -3,8 +3,6 @@
 package rollout
 
 import (
-	"strings"
-
 	"go.opentelemetry.io/collector/pdata/plog"
 )
 
@@ -36,8 +34,8 @@ func (m *Model) Stamp(logs plog.Logs) {
 
 func (s *subject) stamp(w *Workload, h history, record plog.LogRecord) {
 	revision := s.revision
-	if scaling, ok := scalingOf(strings.TrimPrefix(record.Body().AsString(), combined)); ok && revision == "" {
-		revision = "replicaset.apps/" + scaling.replicaSet
+	if scaling, ok := ScalingOf(record.Body().AsString()); ok && revision == "" {
+		revision = scaling.Revision
 	}
 	r := w.Revisions[revision]
 	if r == nil {

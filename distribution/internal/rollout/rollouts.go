@@ -121,8 +121,8 @@ func (w *Workload) hasOlderPods(revision string) bool {
 func (r *Revision) isScaledToZero() bool {
 	newest, zero := int64(0), false
 	for _, e := range r.Events {
-		if s, ok := scalingOf(e.Message); ok && e.Last > newest {
-			newest, zero = e.Last, s.to == 0
+		if s, ok := ScalingOf(e.Message); ok && e.Last > newest {
+			newest, zero = e.Last, s.To == 0
 		}
 	}
 	return zero
@@ -175,10 +175,10 @@ func (x *run) addEvent(e occurrence, next int64) {
 	x.events = append(x.events, e)
 	// The Event of a rollback can be that of the first rollout, which occurs again.
 	x.hasOwn = x.hasOwn || e.Last < next && !isScaleDown(e)
-	x.begins = x.begins || e.Reason == reasonCreatedPod
-	if s, ok := scalingOf(e.Message); ok && e.Reason == reasonScaled && s.up {
-		x.scaled = max(x.scaled, s.to)
-		x.begins = x.begins || s.from == 0
+	x.begins = x.begins || e.Reason == ReasonCreatedPod
+	if s, ok := ScalingOf(e.Message); ok && e.Reason == ReasonScaled && s.Up {
+		x.scaled = max(x.scaled, s.To)
+		x.begins = x.begins || s.From == 0
 	}
 }
 
@@ -197,8 +197,8 @@ func (x *run) isKnown() bool {
 }
 
 func isScaleDown(e occurrence) bool {
-	s, ok := scalingOf(e.Message)
-	return ok && e.Reason == reasonScaled && !s.up
+	s, ok := ScalingOf(e.Message)
+	return ok && e.Reason == ReasonScaled && !s.Up
 }
 
 func (x *run) planned() int {

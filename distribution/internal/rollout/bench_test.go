@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/kubeevents/kubeeventsreceiver/distribution/rolloutsconnector/internal/rollout"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
 
 // BenchmarkRead measures what a record costs.

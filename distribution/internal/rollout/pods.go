@@ -44,7 +44,7 @@ func viewOf(uid string, pod *Pod, created, deleted []int64, o Options) view {
 		return v
 	}
 	v.addPhases(began)
-	v.others = began.warnings().without(claimed...)
+	v.others = began.warnings().which(func(e occurrence) bool { return !isClaimed(e) })
 	v.failing = v.others.which(func(e occurrence) bool { return !recovered(e, began, o) })
 	v.start = min(began.first(), cmp.Or(v.created, began.first()))
 	for _, p := range v.phases {

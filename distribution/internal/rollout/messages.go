@@ -11,10 +11,10 @@ import (
 
 // The reasons of Events that a rollout is made of.
 const (
-	reasonScaled     = "ScalingReplicaSet"
-	reasonCreatedPod = "SuccessfulCreate"
+	ReasonScaled     = "ScalingReplicaSet" // of a Deployment
+	ReasonCreatedPod = "SuccessfulCreate"  // of a pod's owner; of a CronJob, it is about a Job
+	ReasonScheduled  = "Scheduled"
 	reasonDeletedPod = "SuccessfulDelete"
-	reasonScheduled  = "Scheduled"
 	reasonUnplaced   = "FailedScheduling"
 	reasonPulling    = "Pulling"
 	reasonPulled     = "Pulled"
@@ -75,22 +75,23 @@ func isAboutImage(message string) bool {
 // "Scaled up replica set web-5d9 from 0 to 3", "Scaled up replica set web-5d9 to 3 from 0".
 var scaled = regexp.MustCompile(`^Scaled (up|down) (?i:replica ?set) (\S+)(?: \(revision \d+\))?(?: from (\d+))? to (\d+)(?: from (\d+))?`)
 
-// scaling is a change of a ReplicaSet's replicas. from is -1 if the message does not have it.
-type scaling struct {
-	replicaSet string
-	from, to   int
-	up         bool
+// Scaling is a change of a ReplicaSet's replicas. From is -1 if the message does not have it.
+type Scaling struct {
+	Revision string
+	From, To int
+	Up       bool
 }
 
-func scalingOf(message string) (s scaling, ok bool) {
-	match := scaled.FindStringSubmatch(message)
+// ScalingOf returns what the message of a ScalingReplicaSet says.
+func ScalingOf(message string) (s Scaling, ok bool) {
+	match := scaled.FindStringSubmatch(strings.TrimPrefix(message, combined))
 	if match == nil {
 		return s, false
 	}
-	s = scaling{replicaSet: match[2], from: -1, up: match[1] == "up"}
-	s.to, _ = strconv.Atoi(match[4])
+	s = Scaling{Revision: "replicaset.apps/" + match[2], From: -1, Up: match[1] == "up"}
+	s.To, _ = strconv.Atoi(match[4])
 	if from := match[3] + match[5]; from != "" {
-		s.from, _ = strconv.Atoi(from)
+		s.From, _ = strconv.Atoi(from)
 	}
 	return s, true
 }
@@ -99,8 +100,10 @@ func scalingOf(message string) (s scaling, ok bool) {
 // "create Pod web-0 in StatefulSet web successful" and "Created job report-29".
 var madeBy = regexp.MustCompile(`(?i)^(?:create|delete)d? (pod|job):? (\S+)`)
 
-func namedIn(message string) (kind, name string) {
-	match := madeBy.FindStringSubmatch(message)
+// NamedIn returns the kind, in lower case, and the name of what an owner created or deleted; empty: the
+// message names nothing.
+func NamedIn(message string) (kind, name string) {
+	match := madeBy.FindStringSubmatch(strings.TrimPrefix(message, combined))
 	if match == nil {
 		return "", ""
 	}

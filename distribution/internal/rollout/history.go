@@ -4,7 +4,9 @@ package rollout
 
 import (
 	"cmp"
+	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -33,18 +35,80 @@ func (w *Workload) traceOf(e episode) pcommon.TraceID {
 // it was active before, and another revision was activated since. A scale-up from zero of the current
 // revision is none.
 func (w *Workload) again() (cuts []episode) {
-	previous, since := "", int64(0)
-	seen := map[string]bool{}
-	for _, a := range w.activations() {
-		known := seen[a.revision] || w.Activations[a.activation].Repeated || w.isOlder(a.revision, since)
-		other := previous != a.revision
-		if known && other {
-			cuts = append(cuts, a)
+	for e, known := range w.begun() {
+		if known {
+			cuts = append(cuts, e)
 		}
-		previous, since = a.revision, a.start
-		seen[a.revision] = true
 	}
 	return cuts
+}
+
+// begun returns the activations that begin a rollout, and whether the revision was active before.
+func (w *Workload) begun() iter.Seq2[episode, bool] {
+	return func(yield func(episode, bool) bool) {
+		previous, since := "", int64(0)
+		seen := map[string]bool{}
+		for _, a := range w.activations() {
+			known := seen[a.revision] || w.Activations[a.activation].Repeated || w.isOlder(a.revision, since)
+			if begins := !known || previous != a.revision; begins && !yield(a, known) {
+				return
+			}
+			previous, since = a.revision, a.start
+			seen[a.revision] = true
+		}
+	}
+}
+
+// Begun returns the revisions that were rolled out, by log.record.uid of the records that show it: each
+// scales a revision up from zero. Other scale-ups from zero begin no rollout. It leaves out
+// a repeated one with nothing before it: this can be a rollback, or a scale-up of the current
+// revision.
+func (w *Workload) Begun() map[string]string {
+	begun := map[string]string{}
+	for e, known := range w.begun() {
+		if !known || e != w.activations()[0] {
+			begun[e.activation] = e.revision
+		}
+	}
+	return begun
+}
+
+// Creation is that of a pod, at a time in nanoseconds since 1970.
+type Creation struct {
+	Pod string
+	At  int64
+}
+
+// Introduced returns the revisions of a StatefulSet or a DaemonSet by the creations of their first pods.
+// It leaves out the oldest revision that is known: its first pod can replace another one.
+func (w *Workload) Introduced() map[Creation]string {
+	introduced := map[Creation]string{}
+	for name := range w.Revisions {
+		if strings.Contains(name, "/") {
+			continue // It is no hash, but the name of an object.
+		}
+		views := slices.DeleteFunc(w.views(name, Options{}), func(v view) bool { return v.start == 0 })
+		if len(views) > 0 && views[0].isFresh() && w.hasOlderRevision(name) {
+			introduced[Creation{views[0].pod.Name, views[0].created}] = name
+		}
+	}
+	return introduced
+}
+
+// isFresh reports whether the creation that is known is that of this pod: a StatefulSet has used the name
+// before.
+func (v *view) isFresh() bool {
+	first := inOrder(v.pod.Events).without(kindStopping).first()
+	return v.created != 0 && first-v.created <= int64(StopWindow)
+}
+
+func (w *Workload) hasOlderRevision(name string) bool {
+	for other, r := range w.Revisions {
+		if other != name && r.First != 0 && r.First < w.Revisions[name].First {
+			return true
+		}
+	}
+	return false
 }
 
 // activations returns all scale-ups from zero, in the order of time.

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/kubeevents/kubeeventsreceiver/distribution/rolloutsconnector/internal/rollout"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
 
 var update = flag.Bool("update", false, "write the expected trees")
@@ -98,7 +98,7 @@ func notes(s rollout.Span) (notes string) {
 
 // TestSpansOfRealRecords: the trees of what real kubelets, schedulers and controllers emit.
 func TestSpansOfRealRecords(t *testing.T) {
-	files, err := filepath.Glob("../../../../testdata/producers/kubernetes/*.logs.yaml")
+	files, err := filepath.Glob("../../../testdata/producers/kubernetes/*.logs.yaml")
 	require.NoError(t, err)
 	require.Greater(t, len(files), 15)
 	for _, file := range files {

@@ -4,6 +4,7 @@ package rollout
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 )
 
@@ -38,6 +39,16 @@ type Activation struct {
 type Names struct {
 	Created map[string][]int64 `json:"c,omitempty"`
 	Deleted map[string][]int64 `json:"d,omitempty"`
+}
+
+// Last returns the latest time; 0: there is none.
+func (n *Names) Last() (last int64) {
+	for _, names := range []map[string][]int64{n.Created, n.Deleted} {
+		for _, times := range names {
+			last = max(last, slices.Max(times))
+		}
+	}
+	return last
 }
 
 // Revision is one version of a workload's pods, such as a ReplicaSet.

@@ -153,7 +153,7 @@ func startOf(attributes pcommon.Map, otherwise int64) int64 {
 
 // phases are the reasons of Events, other than warnings, that a pod's spans are made of.
 var phases = map[string]bool{
-	reasonScheduled: true, reasonPulling: true, reasonPulled: true, kindPresent: true, reasonCreated: true,
+	ReasonScheduled: true, reasonPulling: true, reasonPulled: true, kindPresent: true, reasonCreated: true,
 	reasonStarted: true, kindStopping: true, kindRestarted: true,
 }
 
@@ -178,6 +178,15 @@ func (s *subject) readPod(m *Model, record plog.LogRecord, uid string, e Event) 
 		r.began(e.First)
 	}
 	return true
+}
+
+// WorkloadKey returns the key in a Model of the workload that records with this resource are about; empty:
+// it has no rollouts.
+func WorkloadKey(resource pcommon.Map) string {
+	if s, ok := subjectOf(resource); ok {
+		return s.key()
+	}
+	return ""
 }
 
 // key returns the key of the workload in a Model.
@@ -217,9 +226,9 @@ func isOfWorkload(name string) bool {
 // readOwner reads a record of an object above pods.
 func (s *subject) readOwner(m *Model, record plog.LogRecord, uid string, e Event) bool {
 	switch {
-	case e.Reason == reasonScaled:
+	case e.Reason == ReasonScaled:
 		return s.readScaling(m, record, uid, e)
-	case e.Reason == reasonCreatedPod || e.Reason == reasonDeletedPod:
+	case e.Reason == ReasonCreatedPod || e.Reason == reasonDeletedPod:
 		return s.readNames(m, record, e)
 	case e.Warning && s.revision != "":
 		r := s.in(m).revision(s.revision)
@@ -232,18 +241,18 @@ func (s *subject) readOwner(m *Model, record plog.LogRecord, uid string, e Event
 
 // readScaling reads that a Deployment scaled one of its ReplicaSets.
 func (s *subject) readScaling(m *Model, record plog.LogRecord, uid string, e Event) bool {
-	scaling, ok := scalingOf(e.Message)
+	scaling, ok := ScalingOf(e.Message)
 	if !ok {
 		return false
 	}
-	w, name := s.in(m), "replicaset.apps/"+scaling.replicaSet
+	w, name := s.in(m), scaling.Revision
 	r := w.revision(name)
 	r.describe(s.attributes, record)
 	joinEvents(&r.Events, map[string]Event{uid: e})
-	if scaling.up {
+	if scaling.Up {
 		r.began(e.First)
 	}
-	if scaling.from == 0 {
+	if scaling.From == 0 {
 		id := cmp.Or(text(record.Attributes(), "log.record.uid"), uid)
 		w.activate(id, Activation{Revision: name, At: e.Last, Repeated: e.Count > 1})
 	}
@@ -252,7 +261,7 @@ func (s *subject) readScaling(m *Model, record plog.LogRecord, uid string, e Eve
 
 // readNames reads that an owner created or deleted a pod, or a CronJob a Job.
 func (s *subject) readNames(m *Model, record plog.LogRecord, e Event) bool {
-	kind, name := namedIn(e.Message)
+	kind, name := NamedIn(e.Message)
 	w := s.in(m)
 	switch {
 	case kind == "":
@@ -260,7 +269,7 @@ func (s *subject) readNames(m *Model, record plog.LogRecord, e Event) bool {
 	case kind == "job":
 		r := w.revision("job.batch/" + name)
 		r.describe(s.attributes, record)
-		joinEvents(&r.Events, map[string]Event{name: {Reason: reasonCreatedPod, First: e.Last, Last: e.Last, Count: 1}})
+		joinEvents(&r.Events, map[string]Event{name: {Reason: ReasonCreatedPod, First: e.Last, Last: e.Last, Count: 1}})
 		r.began(e.Last)
 		return true
 	case s.revision == "":
@@ -270,7 +279,7 @@ func (s *subject) readNames(m *Model, record plog.LogRecord, e Event) bool {
 	r := w.revision(s.revision)
 	r.describe(s.attributes, record)
 	r.Names.join(namesIn(e, name))
-	if e.Reason == reasonCreatedPod {
+	if e.Reason == ReasonCreatedPod {
 		r.began(e.Last)
 	}
 	return true

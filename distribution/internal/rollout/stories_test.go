@@ -136,6 +136,15 @@ func probes() (s story) {
 	return s
 }
 
+// unnamed has a warning whose producer does not name the container.
+func unnamed() (s story) {
+	of := pod("shop-aaa-1")
+	s.add(scale("0s", "shop-aaa", 0, 1), create("0s", "shop-aaa-1"))
+	s.add(startOf("0s", of)...)
+	s.add(occurrence{at: "6s", about: of, reason: "BackOff", message: "Back-off restarting failed container"})
+	return s
+}
+
 func join(stories ...story) (s story) {
 	for _, other := range stories {
 		s = append(s, other...)
@@ -160,6 +169,7 @@ var stories = map[string]story{
 	"a probe that failed at first":            probes(),
 	"two Jobs of a CronJob":                   jobs(),
 	"a recovery whose beginning is not known": crashAndRecovery()[7:],
+	"a warning that names no container":       unnamed(),
 }
 
 // jobs has a Job that ended without Killing, and the next one.

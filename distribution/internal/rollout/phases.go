@@ -93,22 +93,22 @@ type phase struct {
 // schedule is from the creation of the pod to the choice of its node. No record about the pod: no
 // phase.
 func schedule(all occurrences, created int64) (p phase, ok bool) {
-	placed, unplaced := all.with(reasonScheduled), all.with(reasonUnplaced)
+	placed, unplaced := all.with(ReasonScheduled), all.with(reasonUnplaced)
 	if len(placed)+len(unplaced) == 0 && created == 0 {
 		return p, false
 	}
 	p = phase{name: "schedule", start: created, warnings: unplaced}
 	if created == 0 {
-		p.start, p.startInferred = all.with(reasonScheduled, reasonUnplaced).first(), true
+		p.start, p.startInferred = all.with(ReasonScheduled, reasonUnplaced).first(), true
 	}
-	later := all.without(reasonScheduled, reasonUnplaced)
+	later := all.without(ReasonScheduled, reasonUnplaced)
 	switch {
 	case len(placed) > 0:
 		p.end = placed.first()
 	case len(later) > 0:
 		p.end, p.endInferred = later.first(), true
 	default:
-		p.end, p.endInferred, p.missing = unplaced.last(), true, reasonScheduled
+		p.end, p.endInferred, p.missing = unplaced.last(), true, ReasonScheduled
 		p.failed = len(unplaced) > 0
 	}
 	return p.ordered(), true
@@ -168,8 +168,14 @@ func (p *phase) describe(messages ...occurrences) {
 // restartKinds show that a container has started, and ended.
 var restartKinds = []string{kindCrashed, kindRestarted}
 
-// claimed are the kinds of warnings that a phase shows. The pod shows others.
-var claimed = []string{reasonUnplaced, kindPullFailed, kindCrashed, reasonFailed}
+// claimed are the kinds of warnings that the phases of a container show.
+var claimed = []string{kindPullFailed, kindCrashed, reasonFailed}
+
+// isClaimed reports whether a phase shows the warning. The pod shows others, such as those that name
+// no container.
+func isClaimed(warning occurrence) bool {
+	return warning.kind() == reasonUnplaced || warning.Container != "" && slices.Contains(claimed, warning.kind())
+}
 
 // start is from Created to Started, for the first time.
 func start(of occurrences, container string) (p phase, ok bool) {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/kubeevents/kubeeventsreceiver/distribution/rolloutsconnector/internal/rollout"
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
 
 // bytesOf returns all spans as OTLP.

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pageexporter
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"slices"
+	"time"
+)
+
+// answer says what changed before the first warning of a workload. If another warning is older than
+// the newest change, then First is the first one after this change.
+type answer struct {
+	First   record    `json:"first_warning"`
+	Older   *record   `json:"older_warning,omitempty"` // the oldest that is known
+	Changes []change  `json:"changes"`                 // the newest first
+	Nothing string    `json:"nothing_known,omitempty"` // why there are no changes
+	Since   time.Time `json:"records_since"`
+}
+
+// change is something that happened before the warning. Its text is what its records say.
+type change struct {
+	Kind    string    `json:"kind"`
+	Text    string    `json:"text"`
+	Time    time.Time `json:"time"`
+	Seconds int64     `json:"seconds_before"` // the first warning
+	Object  string    `json:"object"`         // the revision, node, autoscaler or pod
+	From    *int      `json:"from,omitempty"` // replicas
+	To      *int      `json:"to,omitempty"`
+	Records []record  `json:"records"`
+
+	until time.Time // the end of a state; zero: it has not ended
+}
+
+// The kinds of changes.
+const (
+	kindRollout    = "rollout"
+	kindScaling    = "scaling"
+	kindAutoscaler = "autoscaler"
+	kindNode       = "node"
+	kindPreemption = "preemption"
+	kindPod        = "pod" // was created; only if no other change is known
+)
+
+// maxChanges bounds the changes of an answer.
+const maxChanges = 5
+
+// afterEffect is how long after its end a state of a node counts as a change.
+const afterEffect = time.Minute
+
+// explain returns what changed before the first warning; nil: there is no warning. Both lists are in
+// the order of time. since is the time of the page's oldest record.
+func explain(warnings []record, changes []change, since time.Time) *answer {
+	if len(warnings) == 0 {
+		return nil
+	}
+	others := slices.DeleteFunc(slices.Clone(changes), func(c change) bool { return c.Kind == kindPod })
+	a := explainBy(warnings, others)
+	if len(a.Changes) == 0 {
+		a = explainBy(warnings, changes)
+	}
+	a.Since = since
+	switch {
+	case len(a.Changes) > 0:
+	case a.First.FirstTime.Before(since):
+		a.Nothing = "Nothing is known: the first warning is older than the page’s first record."
+	default:
+		a.Nothing = "Nothing is known: no record before the first warning is about a change."
+	}
+	return a
+}
+
+// explainBy starts with the newest change that a warning followed.
+func explainBy(warnings []record, changes []change) *answer {
+	a := &answer{First: warnings[0], Changes: []change{}}
+	for _, c := range slices.Backward(changes) {
+		if i := slices.IndexFunc(warnings, c.precedes); i >= 0 {
+			a.First = warnings[i]
+			if i > 0 {
+				a.Older = &warnings[0]
+			}
+			break
+		}
+	}
+	known := map[string]bool{}
+	for _, c := range slices.Backward(changes) {
+		key := c.key()
+		if !c.precedes(a.First) || known[key] || len(a.Changes) == maxChanges {
+			continue
+		}
+		known[key] = true
+		c.Seconds = a.First.FirstTime.Unix() - c.Time.Unix()
+		a.Changes = append(a.Changes, c)
+	}
+	return a
+}
+
+// precedes reports whether the change is before the warning, or in the same second.
+func (c change) precedes(warning record) bool {
+	return inSeconds(c.Time, warning.FirstTime) <= 0 && (c.until.IsZero() || !warning.FirstTime.After(c.until.Add(afterEffect)))
+}
+
+// key is the same for changes of which an answer has only the newest.
+func (c change) key() string {
+	if c.Kind == kindNode {
+		return c.Object + c.Text
+	}
+	return c.Kind
+}
+
+// Before returns how long before the warning the change was.
+func (c change) Before() string {
+	switch {
+	case c.Seconds == 0:
+		return "in the same second as"
+	case c.Seconds < 120:
+		return fmt.Sprintf("%d s before", c.Seconds)
+	default:
+		return fmt.Sprintf("%d min before", c.Seconds/60)
+	}
+}
+
+// records returns the records of the answer, the oldest first.
+func (a *answer) records() (all []record) {
+	if a == nil {
+		return nil
+	}
+	all = append(all, a.First)
+	if a.Older != nil {
+		all = append(all, *a.Older)
+	}
+	for _, c := range a.Changes {
+		all = append(all, c.Records...)
+	}
+	slices.SortFunc(all, func(a, b record) int { return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.UID, b.UID)) })
+	return slices.CompactFunc(all, func(a, b record) bool { return a.UID == b.UID })
+}
+
+// evidence is a link to a record on the page of its workload.
+type evidence struct {
+	Address, Reason string
+	At              time.Time
+}
+
+// Link returns the link to a record of the answer.
+func (c *card) Link(r record) evidence {
+	return evidence{c.Address + "#record-" + url.PathEscape(r.UID), r.Reason, r.FirstTime}
+}

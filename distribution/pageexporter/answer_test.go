@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pageexporter
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/golden"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// first rolls out the first revision.
+func first(at int) []happening {
+	return join([]happening{scale(at, "web-aaa", 0, 1)}, start(at, "web-aaa-1", "worker-1"))
+}
+
+// replace replaces it by a pod on another node.
+func replace(at int) []happening {
+	return join([]happening{scale(at, "web-bbb", 0, 1)}, start(at, "web-bbb-1", "worker-3"), []happening{scale(at+3, "web-aaa", 1, 0)})
+}
+
+func TestWhatChanged(t *testing.T) {
+	createMember := func(at int, count int64) happening {
+		return happening{at: at, object: "StatefulSet/web", reason: "SuccessfulCreate", message: "create Pod web-0 in StatefulSet web successful", count: count}
+	}
+	member := func(at int, hash, reason string) happening {
+		return happening{at: at, object: "Member/web-0", reason: reason, message: reason, hash: hash, warning: reason == "BackOff"}
+	}
+	for name, tt := range map[string]struct {
+		story []happening
+		want  []string // what changed, and how long before
+	}{
+		"a rollout": {
+			join(first(0), replace(600), []happening{warn(638, "web-bbb-1", "BackOff")}),
+			[]string{"The rollout of replicaset.apps/web-bbb began 38 s before BackOff"},
+		},
+		"a warning of the rollout before": {
+			join(first(0), []happening{warn(3, "web-aaa-1", "Unhealthy")}, replace(600), []happening{warn(602, "web-bbb-1", "Failed")}),
+			[]string{"The rollout of replicaset.apps/web-bbb began 2 s before Failed", "older: Unhealthy"},
+		},
+		"a rollback": {
+			join(first(0), replace(600), []happening{
+				{at: 1200, object: "Deployment/web", reason: "ScalingReplicaSet", message: "Scaled up replica set web-aaa from 0 to 1", count: 2},
+				scale(1203, "web-bbb", 1, 0), warn(1210, "web-aaa-2", "BackOff"),
+			}),
+			[]string{"The rollout of replicaset.apps/web-aaa began 10 s before BackOff"},
+		},
+		"a scale-up": {
+			join(first(0), []happening{scale(600, "web-aaa", 1, 30), warn(605, "web-aaa-9", "FailedScheduling")}),
+			[]string{"replicaset.apps/web-aaa was scaled from 1 to 30 5 s before FailedScheduling", "The rollout of replicaset.apps/web-aaa began 10 min before FailedScheduling"},
+		},
+		"a scale-up from zero is no rollout": {
+			join(first(0), []happening{scale(300, "web-aaa", 1, 0), scale(600, "web-aaa", 0, 2), warn(605, "web-aaa-9", "FailedScheduling")}),
+			[]string{"replicaset.apps/web-aaa was scaled from 0 to 2 5 s before FailedScheduling", "The rollout of replicaset.apps/web-aaa began 10 min before FailedScheduling"},
+		},
+		"a step of a rolling update is no scaling": {
+			join(first(0), []happening{
+				scale(600, "web-bbb", 0, 1), scale(603, "web-aaa", 3, 2), scale(604, "web-bbb", 1, 2), warn(610, "web-bbb-1", "BackOff"),
+			}),
+			[]string{"The rollout of replicaset.apps/web-bbb began 10 s before BackOff"},
+		},
+		"an autoscaler": {
+			join(first(0), []happening{rescale(598, "any", 30), scale(600, "web-aaa", 3, 30), warn(605, "web-aaa-9", "FailedScheduling")}),
+			[]string{
+				"The HorizontalPodAutoscaler any set the size to 30, and replicaset.apps/web-aaa was scaled from 3 to 30 5 s before FailedScheduling",
+				"The rollout of replicaset.apps/web-aaa began 10 min before FailedScheduling",
+			},
+		},
+		"two autoscalers, either of which can be the one": {
+			join(first(0), []happening{rescale(598, "any", 30), rescale(599, "other", 30), scale(600, "web-aaa", 3, 30), warn(605, "web-aaa-9", "FailedScheduling")}),
+			[]string{"replicaset.apps/web-aaa was scaled from 3 to 30 5 s before FailedScheduling", "The rollout of replicaset.apps/web-aaa began 10 min before FailedScheduling"},
+		},
+		"an autoscaler of the same name": {
+			[]happening{rescale(598, "web", 30), warn(605, "web-aaa-9", "FailedScheduling")},
+			[]string{"The HorizontalPodAutoscaler web set the size to 30 7 s before FailedScheduling"},
+		},
+		"an autoscaler of another workload": {
+			[]happening{rescale(598, "other", 30), warn(605, "web-aaa-9", "FailedScheduling")},
+			[]string{"Nothing is known: no record before the first warning is about a change."},
+		},
+		"the node of a pod": {
+			join(start(0, "web-aaa-1", "worker-3"), []happening{node(590, "worker-3", "NodeNotReady"), warn(602, "web-aaa-1", "NodeNotReady")}),
+			[]string{"The node worker-3, where the pod web-aaa-1 was, became NotReady 12 s before NodeNotReady"},
+		},
+		"a node that was reported twice": {
+			join(start(0, "web-aaa-1", "worker-3"), []happening{
+				node(580, "worker-3", "NodeNotReady"), {at: 590, object: "Node/worker-3", reason: "NodeNotReady", message: "by another reporter"}, warn(602, "web-aaa-1", "NodeNotReady"),
+			}),
+			[]string{"The node worker-3, where the pod web-aaa-1 was, became NotReady 22 s before NodeNotReady"},
+		},
+		"a node that recovered long before": {
+			join(start(0, "web-aaa-1", "worker-3"), []happening{node(100, "worker-3", "NodeNotReady"), node(110, "worker-3", "NodeReady"), warn(602, "web-aaa-1", "BackOff")}),
+			[]string{"The pod web-aaa-1 was created 10 min before BackOff"},
+		},
+		"a node as the workload": {
+			[]happening{node(590, "web", "Rebooted"), {at: 602, object: "Node/web", reason: "FailedMount", message: "m", warning: true}},
+			[]string{"The node web was rebooted 12 s before FailedMount"},
+		},
+		"a preemption": {
+			join(start(0, "web-aaa-1", "worker-3"), []happening{
+				{at: 600, object: "Pod/web-aaa-1", reason: "Preempted", message: "Preempted by pod other on node worker-3"}, warn(602, "web-aaa-2", "FailedScheduling"),
+			}),
+			[]string{"The pod web-aaa-1 was preempted 2 s before FailedScheduling"},
+		},
+		"another node": {
+			join(start(0, "web-aaa-1", "worker-3"), []happening{node(590, "worker-1", "NodeNotReady"), warn(602, "web-aaa-1", "BackOff")}),
+			[]string{"The pod web-aaa-1 was created 10 min before BackOff"},
+		},
+		"a change after the warning": {
+			[]happening{warn(0, "web-aaa-1", "BackOff"), scale(1, "web-bbb", 0, 1)},
+			[]string{"Nothing is known: no record before the first warning is about a change."},
+		},
+		"a change in the second of the warning": {
+			[]happening{scale(0, "web-aaa", 0, 1), warn(0, "web-aaa-1", "FailedScheduling")},
+			[]string{"The rollout of replicaset.apps/web-aaa began in the same second as FailedScheduling"},
+		},
+		"a warning that is older than the page": {
+			[]happening{{at: 0, object: "Pod/web-aaa-1", reason: "BackOff", message: "again", warning: true, count: 50, since: -7000}},
+			[]string{"Nothing is known: the first warning is older than the page’s first record."},
+		},
+		"a warning that says that it is older than the rollout": {
+			join(replace(0), []happening{{at: 60, object: "Pod/web-aaa-1", reason: "BackOff", message: "again", warning: true, count: 50, since: -20}}),
+			[]string{"Nothing is known: the first warning is older than the page’s first record."},
+		},
+		"the first revision of a StatefulSet that is known": {
+			[]happening{createMember(0, 1), member(1, "hash-1", "Started"), member(9, "hash-1", "BackOff")},
+			[]string{"The pod web-0 was created 9 s before BackOff"},
+		},
+		"another revision of a StatefulSet": {
+			[]happening{createMember(0, 1), member(1, "hash-1", "Started"), createMember(600, 2), member(601, "hash-2", "Started"), member(609, "hash-2", "BackOff")},
+			[]string{"The first pod of revision hash-2, web-0, was created 9 s before BackOff"},
+		},
+		"a Job of a CronJob": {
+			[]happening{
+				{at: 0, object: "CronJob/web", reason: "SuccessfulCreate", message: "Created job web-29"},
+				{at: 4, object: "CronJob/web", reason: "BackoffLimitExceeded", message: "m", warning: true},
+			},
+			[]string{"The rollout of job.batch/web-29 began 4 s before BackoffLimitExceeded"},
+		},
+		"a pod without an owner": {
+			[]happening{
+				{at: 0, object: "Bare/web", reason: "Scheduled", message: "Successfully assigned shop/web to worker-1"},
+				{at: 4, object: "Bare/web", reason: "BackOff", message: "m", warning: true},
+			},
+			[]string{"The pod web was scheduled 4 s before BackOff"},
+		},
+		"no warning": {first(0), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := storeOf(t, tt.story)
+			assert.Equal(t, tt.want, statements(s, "web"))
+			requireRecords(t, s, tt.story)
+		})
+	}
+}
+
+// statements returns what the page states about a workload; empty: about all.
+func statements(s *store, name string) (all []string) {
+	for _, w := range slices.SortedFunc(maps.Values(s.workloads), func(a, b *workload) int { return a.order - b.order }) {
+		a := s.explained(w)
+		if a == nil || name != "" && w.top.Name != name {
+			continue
+		}
+		for _, c := range a.Changes {
+			all = append(all, c.Text+" "+c.Before()+" "+a.First.Reason)
+		}
+		if a.Nothing != "" {
+			all = append(all, a.Nothing)
+		}
+		if a.Older != nil {
+			all = append(all, "older: "+a.Older.Reason)
+		}
+	}
+	return all
+}
+
+// requireRecords checks that the page states nothing without a record, and that each record is as it came.
+func requireRecords(t *testing.T, s *store, story []happening) {
+	t.Helper()
+	came := map[string]string{}
+	for _, h := range story {
+		for _, e := range entriesIn(h.logs(t)) {
+			came[e.id] = fmt.Sprint(e.at, e.of[traitReason], e.message)
+		}
+	}
+	for _, w := range s.workloads {
+		a := s.explained(w)
+		for _, r := range a.records() {
+			require.Equal(t, came[r.UID], fmt.Sprint(r.Time, r.Reason, r.Message))
+		}
+		if a != nil {
+			for _, c := range a.Changes {
+				require.NotEmpty(t, c.Records, c.Text)
+			}
+		}
+	}
+}
+
+// TestWhatChangedInRealRecords has the answers to what real kubelets, schedulers and controllers
+// emit.
+func TestWhatChangedInRealRecords(t *testing.T) {
+	files, err := filepath.Glob("../../testdata/producers/kubernetes/*.logs.yaml")
+	require.NoError(t, err)
+	require.Greater(t, len(files), 15)
+	var got strings.Builder
+	for _, file := range files {
+		logs, err := golden.ReadLogs(file)
+		require.NoError(t, err)
+		now := noon
+		for _, e := range entriesIn(logs) {
+			now = later(now, e.at)
+		}
+		_, _ = fmt.Fprintf(&got, "%s\n", strings.TrimSuffix(filepath.Base(file), ".logs.yaml"))
+		for _, statement := range statements(storeWith(now, logs), "") {
+			_, _ = fmt.Fprintf(&got, "  %s\n", statement)
+		}
+	}
+	requireGolden(t, "answers.txt", got.String())
+}
+
+// requireGolden compares a text with a file in testdata.
+func requireGolden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o600))
+	}
+	expected, err := os.ReadFile(path)
+	require.NoError(t, err, "run the test with -args -update")
+	assert.Equal(t, string(expected), got)
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pageexporter
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// answerOf returns the answer of the API of a store.
+func answerOf(t *testing.T, s *store, path string) (status int, body string) {
+	t.Helper()
+	recorder := httptest.NewRecorder()
+	newHandler(s, nil).ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, path, nil))
+	assert.Equal(t, "application/json", recorder.Header().Get("Content-Type"))
+	read, err := io.ReadAll(recorder.Body)
+	require.NoError(t, err)
+	return recorder.Code, string(read)
+}
+
+// failedUpdate has a rollout, and one whose pod cannot get its image.
+func failedUpdate() []happening {
+	return join(first(0), replace(300)[:3], []happening{
+		{at: 301, object: "Pod/web-bbb-1", reason: "Pulling", message: `Pulling image "web:typo"`, node: "worker-3"},
+		{at: 302, object: "Pod/web-bbb-1", reason: "Failed", message: `Failed to pull image "web:typo": not found`, warning: true, node: "worker-3"},
+	})
+}
+
+// TestTheAPI checks field by field what scripts read.
+func TestTheAPI(t *testing.T) {
+	s := storeOf(t, failedUpdate())
+	for file, path := range map[string]string{"workloads.json": "/api/workloads", "workload.json": "/api/workloads/uid-web"} {
+		t.Run(file, func(t *testing.T) {
+			status, body := answerOf(t, s, path)
+			assert.Equal(t, http.StatusOK, status)
+			requireGolden(t, file, body)
+		})
+	}
+}
+
+func TestWhatTheAPISelects(t *testing.T) {
+	s := storeOf(t, join(failedUpdate(), []happening{{at: 0, object: "Deployment/quiet", reason: "Any", message: "m"}}))
+	for path, want := range map[string][]string{
+		"/api/workloads":               {"web", "quiet"},
+		"/any/prefix/api/workloads":    {"web", "quiet"},
+		"/api/workloads?warnings=only": {"web"},
+		"/api/workloads?name=quiet":    {"quiet"},
+		"/api/workloads?reason=None":   {},
+	} {
+		t.Run(path, func(t *testing.T) {
+			status, body := answerOf(t, s, path)
+			assert.Equal(t, http.StatusOK, status)
+			var answer struct{ Workloads []struct{ Name string } }
+			require.NoError(t, json.Unmarshal([]byte(body), &answer))
+			names := []string{}
+			for _, w := range answer.Workloads {
+				names = append(names, w.Name)
+			}
+			assert.Equal(t, want, names)
+		})
+	}
+}
+
+func TestAWorkloadThatIsNotThere(t *testing.T) {
+	for name, path := range map[string]string{"another UID": "/api/workloads/other", "filtered out": "/api/workloads/uid-web?name=other"} {
+		t.Run(name, func(t *testing.T) {
+			status, body := answerOf(t, storeOf(t, failedUpdate()), path)
+			assert.Equal(t, http.StatusNotFound, status)
+			assert.Contains(t, body, "there is no workload with this UID")
+		})
+	}
+}
+
+func TestTheIDInTheAddressOfThePageIsAUID(t *testing.T) {
+	s := storeOf(t, failedUpdate())
+	id := s.see(filterFrom(nil)).Cards[0].ID
+	_, byID := answerOf(t, s, "/api/workloads/"+id)
+	_, byUID := answerOf(t, s, "/api/workloads/uid-web")
+	assert.JSONEq(t, byUID, byID)
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pageexporter
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/plog"
+)
+
+// TestStorms is about more records than the page keeps: what it states of a workload stays true.
+func TestStorms(t *testing.T) {
+	var pods, warnings, more []happening
+	for i := range 500 {
+		name := fmt.Sprint("web-bbb-", i)
+		pods = append(pods, happening{at: 610 + i/100, object: "ReplicaSet/web-bbb", reason: "SuccessfulCreate", message: "Created pod: " + name})
+		warnings = append(warnings, warn(640+i/10, name, "BackOff"))
+		more = append(more, warn(1210+i/10, "web-aaa-"+fmt.Sprint(i), "Unhealthy"))
+	}
+	begin := join(first(0), []happening{scale(600, "web-bbb", 0, 500)})
+	for name, tt := range map[string]struct {
+		story []happening
+		want  []string
+	}{
+		"500 pods and 500 warnings after a rollout": {
+			join(begin, pods, warnings), []string{"The rollout of replicaset.apps/web-bbb began 40 s before BackOff"},
+		},
+		"500 warnings before a rollout, and 500 after it": {
+			join(begin, pods, warnings, []happening{scale(1200, "web-ccc", 0, 1)}, more),
+			[]string{"The rollout of replicaset.apps/web-ccc began 10 s before Unhealthy", "older: BackOff"},
+		},
+		"more rescaling of others than warnings": {
+			join(begin, slices.Repeat([]happening{rescale(630, "other", 3)}, maxElsewhere+100), warnings),
+			[]string{"The rollout of replicaset.apps/web-bbb began 40 s before BackOff"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := storeOf(t, tt.story)
+			assert.Equal(t, tt.want, statements(s, "web"))
+			requireBounds(t, s)
+		})
+	}
+}
+
+func requireBounds(t *testing.T, s *store) {
+	t.Helper()
+	for _, w := range s.workloads {
+		require.LessOrEqual(t, len(w.warned), maxWarned)
+		require.LessOrEqual(t, len(w.changed), maxChanged)
+	}
+	require.LessOrEqual(t, len(s.elsewhere), maxElsewhere)
+	revisions, pods := s.rollouts.Size()
+	require.LessOrEqual(t, revisions, maxRollouts)
+	require.LessOrEqual(t, pods, maxPods)
+}
+
+// TestTheMostRollouts is about more revisions and pods than the page keeps.
+func TestTheMostRollouts(t *testing.T) {
+	for name, tt := range map[string]struct {
+		pod             func(i int) string
+		revisions, pods int
+	}{
+		"many rollouts":       {func(i int) string { return fmt.Sprintf("web%d-aaa-1", i) }, maxRollouts, maxRollouts},
+		"many pods":           {func(i int) string { return fmt.Sprintf("web%d-aaa-%d", i/100, i) }, maxPods / 100, maxPods},
+		"a rollout of 3,000":  {func(i int) string { return fmt.Sprint("web-aaa-", i) }, 1, maxOwnPods},
+		"another one at last": {func(i int) string { return fmt.Sprintf("web%d-aaa-%d", i/2999, i) }, 2, maxOwnPods + 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var story []happening
+			for i := range 3_000 {
+				story = append(story, happening{object: "Pod/" + tt.pod(i), reason: "Started", message: "m"})
+			}
+			s := storeOf(t, story)
+			revisions, pods := s.rollouts.Size()
+			assert.Equal(t, tt.revisions, revisions)
+			assert.LessOrEqual(t, pods, tt.pods)
+			assert.Greater(t, pods, tt.pods-100, "no more is forgotten than is needed")
+		})
+	}
+}
+
+func TestAfterAnHourAllIsForgotten(t *testing.T) {
+	member := happening{object: "StatefulSet/db", reason: "SuccessfulCreate", message: "create Pod db-0 in StatefulSet db successful"}
+	s := storeOf(t, join(first(0), []happening{member, node(0, "worker-1", "NodeNotReady"), warn(1, "web-aaa-1", "BackOff")}))
+	require.NotEmpty(t, s.rollouts.Workloads)
+	require.NotEmpty(t, s.elsewhere)
+	s.now = func() time.Time { return noon.Add(horizon + 2*time.Minute) }
+	s.see(filterFrom(nil))
+	assert.Empty(t, s.rollouts.Workloads)
+	assert.Empty(t, s.elsewhere)
+	assert.Empty(t, s.workloads)
+}
+
+// TestAWarningThatGoesOnIsNotForgotten: its first record stays as long as it repeats.
+func TestAWarningThatGoesOnIsNotForgotten(t *testing.T) {
+	again := warn(0, "web-aaa-1", "BackOff")
+	var logs []plog.Logs
+	for minute := range 90 {
+		again.at, again.count = 60*minute, int64(minute+1)
+		logs = append(logs, again.logs(t))
+	}
+	s, c := storeAt(noon)
+	e := &pageExporter{config: &Config{}, store: s}
+	for minute, batch := range logs {
+		c.Time = noon.Add(time.Duration(minute) * time.Minute)
+		require.NoError(t, e.ConsumeLogs(t.Context(), batch))
+	}
+	w := s.see(filterFrom(nil)).Cards[0]
+	assert.Equal(t, noon, w.Changed.First.FirstTime)
+	assert.Equal(t, "Nothing is known: the first warning is older than the page’s first record.", w.Changed.Nothing)
+}
+
+// TestOthersDoNotDisplaceAnAnswer: many other workloads have events between a change and the warning.
+func TestOthersDoNotDisplaceAnAnswer(t *testing.T) {
+	story := join(first(0), replace(60))
+	for i := range 2 * maxWorkloads {
+		story = append(story, happening{at: 70, object: fmt.Sprint("Deployment/other-", i), reason: "Any", message: "m"})
+	}
+	s := storeOf(t, append(story, warn(98, "web-bbb-1", "BackOff")))
+	assert.Equal(t, []string{"The rollout of replicaset.apps/web-bbb began 38 s before BackOff"}, statements(s, "web"))
+	assert.Len(t, s.workloads, maxWorkloads)
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pageexporter
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// maxEvidence is the number of bytes of a message that is kept with a statement.
+const maxEvidence = 256
+
+// record is a record of an event that a statement of the page rests on.
+type record struct {
+	UID       string    `json:"uid"` // log.record.uid
+	Time      time.Time `json:"time"`
+	FirstTime time.Time `json:"first_time"` // the first occurrence of the event
+	Type      string    `json:"type"`
+	Reason    string    `json:"reason"`
+	Namespace string    `json:"namespace,omitempty"`
+	Object    string    `json:"object"`
+	Message   string    `json:"message"`
+
+	event string    // the event's UID
+	last  time.Time // when the event was last seen
+}
+
+func recordOf(e *entry) record {
+	r := record{
+		UID: e.id, Time: e.at, FirstTime: e.at, Type: e.of[traitType], Reason: e.of[traitReason], Namespace: e.of[traitNamespace],
+		Object: e.chain[len(e.chain)-1].String(), Message: cut(e.message, maxEvidence), event: e.event, last: e.at,
+	}
+	if !e.since.IsZero() && e.since.Before(e.at) {
+		r.FirstTime = e.since
+	}
+	if r.Namespace == clusterScoped {
+		r.Namespace = ""
+	}
+	return r
+}
+
+// inSeconds compares times in whole seconds: most events have no more.
+func inSeconds(a, b time.Time) int { return cmp.Compare(a.Unix(), b.Unix()) }
+
+// insert puts a value behind those of the same time.
+func insert[T any](all []T, value T, at func(T) time.Time) []T {
+	place, _ := slices.BinarySearchFunc(all, value, func(other, value T) int { return cmp.Or(at(other).Compare(at(value)), -1) })
+	return slices.Insert(all, place, value)
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pageexporter
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// cardWith returns the card of the page of a single workload.
+func cardWith(t *testing.T, s *store) card {
+	t.Helper()
+	cards := s.see(filterFrom(map[string][]string{"workload": {s.see(filterFrom(nil)).Cards[0].ID}, "minutes": {"60"}})).Cards
+	require.Len(t, cards, 1)
+	return cards[0]
+}
+
+// drawn writes rows as text: a name, its bar, and its marks.
+func drawn(rows []spanRow, indent string) (text string) {
+	for _, r := range rows {
+		marks := ""
+		for _, m := range r.Marks {
+			marks += fmt.Sprintf(" !%s at %.0f", m.Reason, m.X)
+		}
+		text += fmt.Sprintf("%s%s %s %.0f+%.0f%s\n", indent, r.Kind, r.Name, r.X, r.Width, marks) + drawn(r.Rows, indent+"  ")
+	}
+	return text
+}
+
+// TestTheTimelineIsTheTreeOfTheTrace: each rollout is on the axis of all, its pods on that of the
+// rollout, and a warning is a mark of each row above it.
+func TestTheTimelineIsTheTreeOfTheTrace(t *testing.T) {
+	c := cardWith(t, storeOf(t, failedUpdate()))
+	assert.Equal(t, `rollout web-bbb 99+1 !Failed at 99
+  pod web-bbb-1 0+100 !Failed at 99
+    schedule  0+1
+    pull app 50+50 !Failed at 99
+rollout web-aaa 0+1
+  pod web-aaa-1 0+100
+    schedule  0+1
+    start app 99+1
+`, drawn(c.Rollouts.Rows, ""))
+	assert.Regexp(t, "^replicaset.apps/web-bbb, incomplete: 0 of 1 pods started, 1 failed; trace [0-9a-f]{32}$", c.Rollouts.Rows[0].Note)
+	assert.Regexp(t, "^replicaset.apps/web-aaa, complete: 1 of 1 pods started, 0 failed; trace [0-9a-f]{32}$", c.Rollouts.Rows[1].Note)
+	assert.Equal(t, second(0), c.Rollouts.From)
+	assert.Equal(t, second(302), c.Rollouts.Until)
+}
+
+func TestTheMostThatATimelineShows(t *testing.T) {
+	var story []happening
+	for i := range 60 {
+		story = append(story, start(i, fmt.Sprint("web-aaa-", i), "worker-1")...)
+	}
+	story = append(story, warn(70, "web-aaa-59", "BackOff"))
+	for i := range 30 {
+		story = append(story, scale(100+10*i, fmt.Sprint("web-r", i), 0, 1))
+	}
+	rollouts := cardWith(t, storeOf(t, story)).Rollouts
+	assert.Len(t, rollouts.Rows, rolloutsShown)
+	assert.Equal(t, 11, rollouts.Hidden)
+
+	rollouts = cardWith(t, storeOf(t, story[:181])).Rollouts
+	assert.Len(t, rollouts.Rows[0].Rows, podsShown)
+	assert.Equal(t, 10, rollouts.Rows[0].Hidden)
+	assert.Equal(t, "web-aaa-59", rollouts.Rows[0].Rows[0].Name, "the pod that failed is first")
+}
+
+// TestEachLinkLeadsToARecord: the page of the workload has the record of each link in the answer.
+func TestEachLinkLeadsToARecord(t *testing.T) {
+	s := storeOf(t, join(first(0), []happening{warn(3, "web-aaa-1", "Unhealthy")}, failedUpdate()[4:], []happening{node(301, "worker-3", "NodeNotReady")}))
+	c := cardWith(t, s)
+	var html bytes.Buffer
+	require.NoError(t, templates.ExecuteTemplate(&html, "card", &c))
+	links := strings.Split(html.String(), "#record-")[1:]
+	require.Greater(t, len(links), 5)
+	for _, link := range links {
+		uid, _, _ := strings.Cut(link, `"`)
+		assert.Contains(t, html.String(), `<tr id="record-`+uid+`"`)
+	}
+}
+
+func TestTheOverviewHasTheAnswerAndNoTimeline(t *testing.T) {
+	c := storeOf(t, failedUpdate()).see(filterFrom(nil)).Cards[0]
+	assert.NotNil(t, c.Changed)
+	assert.Empty(t, c.Rollouts.Rows)
+}
