@@ -128,8 +128,7 @@ func uid(lr plog.LogRecord) string {
 // them. It returns nil if a record of the rests cannot be matched with an offered one: what a
 // processor made of an offered one would be lost.
 func originals(offered plog.Logs, rests []plog.Logs) (named map[string]bool, records int) {
-	have := uids(offered)
-	delete(have, "")
+	have := uids(offered) // Each of them has one.
 	named = map[string]bool{}
 	for _, rest := range rests {
 		for uid := range uids(rest) {

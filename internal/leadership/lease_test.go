@@ -183,3 +183,8 @@ func TestForgetMakesTheNextLookTheFirst(t *testing.T) {
 	l.forget()
 	assert.NoError(t, l.look(t.Context()))
 }
+
+func TestALeaseNeedsAnAddress(t *testing.T) {
+	_, err := NewLease(&rest.Config{Host: "://"}, "observability", "lease")
+	assert.Error(t, err)
+}

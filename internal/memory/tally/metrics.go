@@ -112,7 +112,6 @@ func (t *Tally) sums(cluster semconv.Cluster, now time.Time) []sum {
 		now = t.ends
 	}
 	now = later(now, t.emitted.Add(time.Millisecond))
-	t.emitted = now
 	all := make([]sum, 0, len(t.series))
 	for _, s := range t.series {
 		all = t.appendLocked(all, s, now)
