@@ -783,6 +783,7 @@ func TestASeriesGoesOnUnderTheNewNameWithWhatTheOldOneHasNotEmitted(t *testing.T
 			save()
 			last := tally.Metrics(Scope{}, semconv.Cluster{UID: "new"}, at(3))
 			add(tally, at(3), a, a)
+			save()
 			tally.Emitted()
 			each(last, func(dp pmetric.NumberDataPoint) { assert.Equal(t, "old", attribute(dp, "k8s.cluster.uid")) })
 			assert.Equal(t, tracked, tally.IsUnsaved())
@@ -831,6 +832,16 @@ func TestTheTextsOfSeriesAreBounded(t *testing.T) {
 	tally.Emitted()
 	tally.Expire(at(100))
 	assert.Zero(t, tally.bytes)
+}
+
+func TestTheTagsOfSeriesAreBounded(t *testing.T) {
+	tally := New(Config{MaxSeries: 100, SeriesTTL: time.Hour}, start)
+	for i := range 100 {
+		o := seen(fmt.Sprint(i), 1, resolver.Complete, deployment("fe"))
+		o.Tags.Metric = []extract.Tag{{Name: strings.Repeat("n", 2*meanBytes), Value: strings.Repeat("v", 2*meanBytes)}}
+		add(tally, at(1), o)
+	}
+	assert.Len(t, sums(tally, at(1)), 25+1, "with the overflow series")
 }
 
 // A usual limit of servers is 4 MiB.
