@@ -207,12 +207,14 @@ func TestTheServerIsAskedToEndAWatchAfterFiveToTenMinutes(t *testing.T) {
 		api := apitest.NewInMemory(t)
 		var asked atomic.Value
 		api.Refuse(func(r *http.Request) int {
-			asked.Store(r.URL.Query().Get("timeoutSeconds"))
+			asked.Store(r.URL.Query())
 			return 0
 		})
-		start(t, api, queue.New(10), watch.Config{})
+		start(t, api, queue.New(10), watch.Config{FieldSelector: "type=Warning"})
 		synctest.Wait()
-		seconds, err := strconv.Atoi(asked.Load().(string))
+		query := asked.Load().(url.Values)
+		assert.Equal(t, "type=Warning", query.Get("fieldSelector"))
+		seconds, err := strconv.Atoi(query.Get("timeoutSeconds"))
 		require.NoError(t, err)
 		assert.GreaterOrEqual(t, seconds, 5*60)
 		assert.LessOrEqual(t, seconds, 10*60)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -337,6 +338,23 @@ func TestOnlyAnInternalErrorThatRepeatsAtAVersionIsFollowedByAList(t *testing.T)
 			s.resourceVersion = tt.at
 			assert.Equal(t, tt.want, s.afterEnd(s.streamError(tt.err)))
 		})
+	}
+}
+
+func TestTheEndOfAConnectionIsTheEndOfTheStream(t *testing.T) {
+	for name, tt := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"the server ended it":        {io.EOF, true},
+		"it ended, in another error": {fmt.Errorf("read: %w", io.EOF), true},
+		"it broke":                   {io.ErrUnexpectedEOF, true},
+		"it broke, in another error": {fmt.Errorf("read: %w", io.ErrUnexpectedEOF), true},
+		"the server goes away":       {errors.New("http2: server sent GOAWAY and closed the connection"), true},
+		"it timed out":               {os.ErrDeadlineExceeded, true},
+		"another error":              {errors.New("broken"), false},
+	} {
+		t.Run(name, func(t *testing.T) { assert.Equal(t, tt.want, isEnd(tt.err)) })
 	}
 }
 
