@@ -145,7 +145,7 @@ func originals(offered plog.Logs, rests []plog.Logs) (named map[string]bool, rec
 }
 
 // only removes the records without one of the UIDs.
-func only(logs plog.Logs, named map[string]bool) plog.Logs {
+func only(logs plog.Logs, named map[string]bool) {
 	logs.ResourceLogs().RemoveIf(func(rl plog.ResourceLogs) bool {
 		rl.ScopeLogs().RemoveIf(func(sl plog.ScopeLogs) bool {
 			sl.LogRecords().RemoveIf(func(lr plog.LogRecord) bool { return !named[uid(lr)] })
@@ -153,5 +153,4 @@ func only(logs plog.Logs, named map[string]bool) plog.Logs {
 		})
 		return rl.ScopeLogs().Len() == 0
 	})
-	return logs
 }

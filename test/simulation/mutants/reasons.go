@@ -95,6 +95,7 @@ var reasons = map[string]string{
 	"internal/memory/tally/tally.go startLocked: ended: is always so":                                                            "equivalent: the time is then zero, and not later",
 	"internal/memory/tally/tally.go Expire: last.Before(oldest): is never so":                                                    "only memory: of series that have ended",
 	"internal/memory/tally/tally.go Expire: delete(t.ended, key): is left out":                                                   "only memory: of series that have ended",
+	"internal/memory/checkpoint/head.go decodeHead: err != nil: is never so":                                                     "equivalent: what has no valid checksum is no JSON either",
 }
 
 // reasonOf returns why a mutant is not a fault; empty: no reason is known.
