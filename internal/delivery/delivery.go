@@ -334,7 +334,6 @@ func (d *Deliverer) drop(records int, err error, permanent bool) {
 	}
 	d.checkLocked()
 	if d.long {
-		d.stopQuietLocked()
 		d.quiet = time.AfterFunc(rejectedLong, d.endLong)
 	}
 }
@@ -344,7 +343,7 @@ func (d *Deliverer) drop(records int, err error, permanent bool) {
 func (d *Deliverer) endLong() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.quiet != nil && d.long {
+	if d.quiet != nil {
 		reached.State("nothing is delivered for a minute after a drop")
 		d.settings.Observer.AcceptingAgain()
 		d.since, d.long = time.Time{}, false
@@ -389,7 +388,7 @@ type occurrences struct {
 // last one.
 func (o *occurrences) add(n int) (unlogged int, due bool) {
 	o.unlogged += n
-	if o.any() && time.Since(o.logged) < logInterval {
+	if time.Since(o.logged) < logInterval {
 		return 0, false
 	}
 	unlogged = o.unlogged

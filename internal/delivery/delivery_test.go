@@ -176,6 +176,10 @@ func TestARequestIsDeliveredUntilItIsAcceptedOrDropped(t *testing.T) {
 			everySecond(), []error{errors.Join(errInvalid, part(errFull, "b"))}, Dropped, [][]string{{"a", "b"}, {"b"}},
 			[]string{"0s dropped 1, permanent: true", "0s rejected 1", "1s accepted 1"},
 		},
+		"a part is rejected that has a record of others": {
+			everySecond(), []error{part(errFull, "a", "x")}, Accepted, [][]string{{"a", "b"}, {"a", "b"}},
+			[]string{"0s rejected 2", "1s accepted 2"},
+		},
 		"two pipelines reject a part each": {
 			everySecond(), []error{errors.Join(part(errFull, "b"), part(errFull, "a"))}, Accepted, [][]string{{"a", "b"}, {"a", "b"}},
 			[]string{"0s rejected 2", "1s accepted 2"},
@@ -776,5 +780,39 @@ func TestAPipelineThatGotNothingSinceADropIsForgottenAfterAMinute(t *testing.T) 
 		time.Sleep(11 * time.Second)
 		synctest.Wait()
 		assert.Contains(t, newest(), "accepting again")
+
+		for range 3 {
+			require.Equal(t, Dropped, h.deliver(t, "a"))
+			time.Sleep(40 * time.Second)
+		}
+		assert.Contains(t, newest(), "rejecting for", "it is reported again")
+	})
+}
+
+func TestAPipelineThatRejectsAgainSinceADropIsNotForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t, everySecond(), always(errInvalid))
+		for range 3 {
+			require.Equal(t, Dropped, h.deliver(t, "a"))
+			time.Sleep(30 * time.Second)
+		}
+		h.consume = always(errFull)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		require.Equal(t, Stopped, h.Deliver(ctx, t.Context(), request("a")))
+		assert.NotContains(t, strings.Join(h.seen, "\n"), "accepting again")
+	})
+}
+
+func TestAPipelineThatIsForgottenAfterADropAcceptsAgainOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t, everySecond(), always(errInvalid))
+		for range 3 {
+			require.Equal(t, Dropped, h.deliver(t, "a"))
+			time.Sleep(30 * time.Second)
+		}
+		h.Forget()
+		time.Sleep(2 * time.Minute)
+		assert.Equal(t, 1, strings.Count(strings.Join(h.seen, "\n"), "accepting again"))
 	})
 }

@@ -128,8 +128,7 @@ func uid(lr plog.LogRecord) string {
 // them. It returns nil if a record of the rests cannot be matched with an offered one: what a
 // processor made of an offered one would be lost.
 func originals(offered plog.Logs, rests []plog.Logs) (named map[string]bool, records int) {
-	have := uids(offered)
-	delete(have, "")
+	have := uids(offered) // Each of them has one.
 	named = map[string]bool{}
 	for _, rest := range rests {
 		for uid := range uids(rest) {
@@ -146,7 +145,7 @@ func originals(offered plog.Logs, rests []plog.Logs) (named map[string]bool, rec
 }
 
 // only removes the records without one of the UIDs.
-func only(logs plog.Logs, named map[string]bool) plog.Logs {
+func only(logs plog.Logs, named map[string]bool) {
 	logs.ResourceLogs().RemoveIf(func(rl plog.ResourceLogs) bool {
 		rl.ScopeLogs().RemoveIf(func(sl plog.ScopeLogs) bool {
 			sl.LogRecords().RemoveIf(func(lr plog.LogRecord) bool { return !named[uid(lr)] })
@@ -154,5 +153,4 @@ func only(logs plog.Logs, named map[string]bool) plog.Logs {
 		})
 		return rl.ScopeLogs().Len() == 0
 	})
-	return logs
 }

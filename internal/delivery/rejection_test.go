@@ -74,6 +74,7 @@ func TestWhatAnErrorOfThePipelinesMeans(t *testing.T) {
 		"wrapped joined permanent errors":                {consumererror.NewDownstream(fmt.Errorf("export: %w", errors.Join(invalid, invalid))), permanent, nil},
 		"several errors in one message":                  {fmt.Errorf("first: %w, second: %w", invalid, full), mixed, nil},
 		"joined errors within joined errors":             {errors.Join(invalid, fmt.Errorf("export: %w", multierr.Append(invalid, full))), mixed, nil},
+		"a mixture, and a plain error":                   {errors.Join(multierr.Append(invalid, full), full), mixed, nil},
 		"joined errors within a single joined error":     {errors.Join(multierr.Append(invalid, full)), mixed, nil},
 		"joined errors that are marked as permanent":     {consumererror.NewPermanent(errors.Join(full, full)), permanent, nil},
 		"a mixture that is marked as permanent":          {fmt.Errorf("export: %w", consumererror.NewPermanent(errors.Join(invalid, full))), permanent, nil},
@@ -116,3 +117,15 @@ type joinedErrors []error
 
 func (j joinedErrors) Error() string   { return "joined" }
 func (j joinedErrors) Unwrap() []error { return j }
+
+func TestTheRestHasNoEmptyResourcesOrScopes(t *testing.T) {
+	logs := logsOf("a", "b")
+	for _, name := range []string{"c", "d"} {
+		logsOf(name).ResourceLogs().At(0).CopyTo(logs.ResourceLogs().AppendEmpty())
+	}
+	logsOf("e").ResourceLogs().At(0).ScopeLogs().At(0).CopyTo(logs.ResourceLogs().At(1).ScopeLogs().AppendEmpty())
+	only(logs, map[string]bool{"b": true, "e": true})
+	assert.Equal(t, []string{"b", "e"}, namesIn(logs))
+	assert.Equal(t, 2, logs.ResourceLogs().Len())
+	assert.Equal(t, 1, logs.ResourceLogs().At(1).ScopeLogs().Len())
+}

@@ -112,8 +112,8 @@ func field(config reflect.Value, name string, kind reflect.Kind) (value reflect.
 	if !ok {
 		return value, false
 	}
-	value, err := config.FieldByIndexErr(found.Index) // It may be in an embedded pointer that is nil.
-	return value, err == nil && value.Kind() == kind
+	value, _ = config.FieldByIndexErr(found.Index) // It may be in an embedded pointer that is nil.
+	return value, value.Kind() == kind
 }
 
 // duration returns the value of the field, or the default if there is none.

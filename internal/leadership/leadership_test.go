@@ -31,6 +31,10 @@ func TestAfterAPauseNobodyKnowsWhoLeads(t *testing.T) {
 	}
 	assert.Zero(t, l.uncertainFor(later(73*time.Second)))
 
+	l.NoteBeat(later(75 * time.Second))
+	l.NoteBeat(later(74 * time.Second))
+	assert.Zero(t, l.uncertainFor(later(77500*time.Millisecond)), "a beat that is noted late is no pause")
+
 	l.NoteBeat(later(200 * time.Second))
 	l.Stopped()
 	l.Started(t.Context())
@@ -66,6 +70,45 @@ func TestAnOpenTermIsCertainWhileItIsProven(t *testing.T) {
 	})
 }
 
+func TestOnlyAnOpenTermMustBeProven(t *testing.T) {
+	for name, tt := range map[string]struct {
+		begin  func(t *testing.T, l *Leadership)
+		isOpen bool
+	}{
+		"no term":                     {begin: func(*testing.T, *Leadership) {}},
+		"a term that ends by context": {begin: func(t *testing.T, l *Leadership) { l.Started(t.Context()) }},
+		"an open term":                {begin: func(_ *testing.T, l *Leadership) { l.Started(context.Background()) }, isOpen: true},
+		"an open term that has ended": {begin: func(_ *testing.T, l *Leadership) {
+			l.Started(context.Background())
+			l.Stopped()
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLeadership(15*time.Second, 10*time.Second)
+				tt.begin(t, l)
+				assert.Equal(t, tt.isOpen, l.isOpen())
+				l.prove(time.Now().Add(time.Second))
+				time.Sleep(2 * time.Second)
+				assert.Equal(t, tt.isOpen, l.uncertainFor(time.Now()) > 0)
+			})
+		})
+	}
+}
+
+func TestNobodyWaitsForCertaintyAfterTheContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLeadership(15*time.Second, 10*time.Second)
+		l.Started(t.Context())
+		time.Sleep(time.Minute) // The process was paused.
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		assert.False(t, l.WaitUntilCertain(ctx))
+		assert.Equal(t, time.Second, time.Since(began))
+	})
+}
+
 func TestTheEndOfATermWaitsForItsWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLeadership(15*time.Second, 10*time.Second)
@@ -91,11 +134,21 @@ func TestLastSumsAreEmittedOnlyWhileNoOtherProcessCanLead(t *testing.T) {
 		l := newLeadership(15*time.Second, 10*time.Second)
 		l.Started(t.Context())
 		l.Stopped()
+		assert.False(t, l.CertainlyLeads())
 		assert.True(t, l.NobodyElseLeads(time.Now()))
 		time.Sleep(2 * time.Second)
 		assert.True(t, l.NobodyElseLeads(time.Now()))
 		time.Sleep(time.Second)
 		assert.False(t, l.NobodyElseLeads(time.Now()), "the lease may expire now")
+
+		ctx, cancel := context.WithCancel(t.Context())
+		l.Started(ctx)
+		time.Sleep(time.Second)
+		assert.Equal(t, 5*time.Second, l.NobodyElseLeadsFor(time.Now()))
+		cancel()
+		time.Sleep(2600 * time.Millisecond)
+		l.Stopped()
+		assert.False(t, l.NobodyElseLeads(time.Now()), "the term has ended with its context")
 
 		l.Started(t.Context())
 		l.NoteBeat(time.Now().Add(time.Minute))

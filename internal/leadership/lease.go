@@ -79,10 +79,7 @@ func (l *Lease) look(ctx context.Context) error {
 	case err != nil && !apierrors.IsNotFound(err):
 		return err
 	}
-	version := ""
-	if err == nil {
-		version = found.ResourceVersion
-	}
+	version := found.ResourceVersion // Empty: the lease does not exist.
 	unchanged := l.looked && version == l.resourceVersion
 	l.renewed = l.looked && !unchanged
 	l.looked, l.resourceVersion = true, version

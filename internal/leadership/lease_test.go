@@ -36,11 +36,14 @@ func (a answer) write(w http.ResponseWriter) {
 		})
 		return
 	}
-	_ = json.NewEncoder(w).Encode(coordinationv1.Lease{
+	lease := coordinationv1.Lease{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: "observability", Name: "kube-events", ResourceVersion: a.resourceVersion},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &a.holder},
-	})
+	}
+	if a.holder != "" {
+		lease.Spec.HolderIdentity = &a.holder
+	}
+	_ = json.NewEncoder(w).Encode(lease)
 }
 
 // answers is an API server that gives one answer after the other, and the last one again and again.
@@ -106,6 +109,7 @@ func TestGuardProvesThatAnOpenTermGoesOn(t *testing.T) {
 		"the elector renewed it before the first read":    {answers{mine("1")}, 5 * time.Second},
 		"and once more before the third one":              {answers{mine("1"), mine("1"), mine("2")}, 12500 * time.Millisecond},
 		"another process holds it":                        {answers{mine("1"), {resourceVersion: "2", holder: "other"}}, 5 * time.Second},
+		"nobody holds it":                                 {answers{mine("1"), {resourceVersion: "2"}}, 5 * time.Second},
 		"a read that fails shows nothing":                 {answers{mine("1"), {status: 500}}, 5 * time.Second},
 		"without permission, the term lasts all the time": {answers{{status: 403}}, time.Hour},
 	}
@@ -182,4 +186,9 @@ func TestForgetMakesTheNextLookTheFirst(t *testing.T) {
 	require.NoError(t, l.look(t.Context()))
 	l.forget()
 	assert.NoError(t, l.look(t.Context()))
+}
+
+func TestALeaseNeedsAnAddress(t *testing.T) {
+	_, err := NewLease(&rest.Config{Host: "://"}, "observability", "lease")
+	assert.Error(t, err)
 }

@@ -170,10 +170,7 @@ func (m *Memory) DeliveredUpTo() map[string]uint64 {
 	delivered := m.streams.versions()
 	for stream, reached := range delivered {
 		if oldest := m.Windows.Oldest(stream); oldest > 0 {
-			reached = min(reached, oldest-1)
-		}
-		if delivered[stream] = reached; reached == 0 {
-			delete(delivered, stream) // It is not known how far it has come.
+			delivered[stream] = min(reached, oldest-1)
 		}
 	}
 	return delivered

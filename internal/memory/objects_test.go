@@ -41,6 +41,13 @@ func using(m *Memory, objects ...*resolver.Object) *Memory {
 	return m
 }
 
+// A restarted process emits the same tags, also if the API server does not answer.
+func TestTheObjectsOfTagsAreSaved(t *testing.T) {
+	m := New(withObjects(), start)
+	m.Use([]observation.Observation{{TagSources: []*resolver.Object{foundObject(t, "node")}}})
+	assert.Equal(t, []*resolver.Object{foundObject(t, "node")}, restarted(t, m, withObjects()).Objects())
+}
+
 func TestWithoutOwnersNoObjectIsSavedOrRestored(t *testing.T) {
 	none := withObjects()
 	none.Objects = 0

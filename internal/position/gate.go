@@ -187,9 +187,7 @@ func (g *Gate) Delivered(undelivered []observation.Observation, upTo func() map[
 		g.takeBack(undelivered)
 		return
 	}
-	if versions := upTo(); len(versions) > 0 { // If not, no stream has been listed.
-		g.positions.Advance(Position{History: g.history, Streams: versions})
-	}
+	g.positions.Advance(Position{History: g.history, Streams: upTo()})
 }
 
 func (g *Gate) takeBack(observations []observation.Observation) {

@@ -62,7 +62,7 @@ type Positions struct {
 	latest uint64
 	// storedAt is when stored was read or written.
 	storedAt time.Time
-	changed  chan struct{} // closed when Latest changes
+	changed  chan struct{} // see Changed
 
 	// advanced is what this process has delivered.
 	advanced map[string]uint64
@@ -111,8 +111,9 @@ func (p *Positions) Latest() Latest {
 	return p.latestLocked()
 }
 
-// Changed returns a channel that is closed when Latest or IsBehind changes next. To miss no change,
-// callers must call Changed before these.
+// Changed returns a channel that is closed when Latest or IsBehind changes next, other than by Advance:
+// nobody waits for what this process delivers itself. To miss no change, callers must call Changed
+// before these.
 func (p *Positions) Changed() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -184,7 +185,7 @@ func (p *Positions) Begin() Position {
 	p.change(func() {
 		p.forgetLocked()
 		p.history, p.latest = 0, 0
-		if p.state == Known && !p.stored.foreign(p.cluster) {
+		if !p.stored.foreign(p.cluster) {
 			p.history, p.latest = p.stored.History, p.stored.History
 		}
 	})
@@ -233,7 +234,6 @@ func (p *Positions) Advance(position Position) {
 		return // The others know this already.
 	}
 	p.revision++
-	p.announceLocked()
 }
 
 // action reads or publishes the position.
@@ -252,7 +252,7 @@ func (p *Positions) run(ctx context.Context, choose func() action) error {
 		return nil
 	}
 	err := do(ctx)
-	if err == nil || ctx.Err() == nil {
+	if ctx.Err() == nil {
 		p.report(err)
 	}
 	return err
@@ -263,7 +263,7 @@ func (p *Positions) due() action {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case p.published < p.revision || !p.leading && p.isAheadLocked():
+	case p.published < p.revision || p.isAheadLocked():
 		return p.publish
 	case !p.leading || p.state == Unknown:
 		return p.read
@@ -334,7 +334,8 @@ func (p *Positions) ownLocked() Position {
 
 // isAheadLocked reports whether this process has noticed a restore that nobody has published. Without
 // connections, such as while its pipeline rejects everything, a leader does not ask. When it does, the
-// versions may have grown above those that it knows. So a standby publishes the number of its history.
+// versions may have grown above those that it knows. So the process that notices it, such as a standby,
+// publishes the number of its history.
 func (p *Positions) isAheadLocked() bool {
 	return p.state == Known && !p.stored.foreign(p.cluster) && p.stored.History < p.history
 }
@@ -365,10 +366,10 @@ func (p *Positions) forgetLocked() {
 func (p *Positions) change(fields func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	before, wasBehind := p.latestLocked(), p.latest > p.history
+	before := p.latestLocked()
 	fields()
 	after, isBehind := p.latestLocked(), p.latest > p.history
-	if after.State != before.State || !after.equal(before.Position) || isBehind && !wasBehind {
+	if after.State != before.State || !after.equal(before.Position) || isBehind {
 		p.announceLocked()
 	}
 }
@@ -391,7 +392,6 @@ func (p *Positions) report(err error) {
 	isForbidden, lasting := errors.As(err, &forbidden), isLasting(err)
 	p.mu.Lock()
 	p.failures++
-	p.skip = 0
 	if isForbidden {
 		// The pauses are 2, 4, 8, 16, and then 30 seconds.
 		p.skip = min(1<<p.forbidden, int(maxPause/interval)) - 1

@@ -141,7 +141,7 @@ func TestALeaderPublishesWithinTwoSecondsWhatAdvanced(t *testing.T) {
 		p.SetCluster("the-uid")
 		p.lead(t)
 		api.took()
-		pass(5 * interval)
+		pass(2 * confirmInterval)
 		assert.Empty(t, api.took(), "a leader that has nothing to publish makes no requests")
 
 		p.Advance(cluster(10))
@@ -249,6 +249,50 @@ func TestALeaderReadsThePositionUntilItIsKnown(t *testing.T) {
 	})
 }
 
+func TestAwaitEndsWhenThePositionIsReadOrSomebodyHasToAct(t *testing.T) {
+	broken := func(api *scriptedAPI) { api.onRequest(func(string) error { return errors.New("broken") }) }
+	for name, tt := range map[string]struct {
+		fail     func(*scriptedAPI)
+		worksIn  time.Duration // 0: never
+		waits    time.Duration
+		succeeds bool
+	}{
+		"nothing fails":                     {fail: func(*scriptedAPI) {}, succeeds: true},
+		"it may not be read":                {fail: func(api *scriptedAPI) { api.forbid("get") }, succeeds: true},
+		"it cannot be decoded":              {fail: func(api *scriptedAPI) { api.put(nil, map[string]string{"streams": "?"}) }, succeeds: true},
+		"the API server fails for a while":  {fail: broken, worksIn: 2500 * time.Millisecond, waits: 3 * time.Second, succeeds: true},
+		"the API server fails all the time": {fail: broken, waits: 10 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			simulate(t, func(t *testing.T, api *scriptedAPI) {
+				tt.fail(api)
+				if tt.worksIn > 0 {
+					time.AfterFunc(tt.worksIn, func() { api.onRequest(nil) })
+				}
+				p := NewPositions(api.store(), &health{})
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				defer cancel()
+				began := time.Now()
+				assert.Equal(t, tt.succeeds, p.Await(ctx))
+				assert.Equal(t, tt.waits, time.Since(began))
+			})
+		})
+	}
+}
+
+func TestANewLeaderDoesNotWaitForThePausesOfAStandby(t *testing.T) {
+	simulate(t, func(t *testing.T, api *scriptedAPI) {
+		api.set(cluster(10))
+		api.forbid("get")
+		p := newProcess(t, api)
+		pass(45 * time.Second)
+		api.onRequest(nil)
+		p.Lead()
+		pass(interval)
+		assert.Equal(t, Latest{cluster(10), Known}, p.Latest())
+	})
+}
+
 func TestAMissingPermissionIsReportedAndRetried(t *testing.T) {
 	for _, verb := range []string{"get", "create", "update"} {
 		t.Run(verb, func(t *testing.T) {
@@ -260,7 +304,7 @@ func TestAMissingPermissionIsReportedAndRetried(t *testing.T) {
 				p.lead(t)
 				p.Advance(cluster(10))
 				api.forbid(verb)
-				pass(2 * interval)
+				pass(interval)
 				var permission *PermissionError
 				require.ErrorAs(t, p.health.last(), &permission)
 				assert.Equal(t, verb, permission.Verb)
@@ -312,40 +356,54 @@ func TestAFailedReadKeepsTheLastPosition(t *testing.T) {
 		pass(interval)
 		assert.ErrorContains(t, p.health.last(), "cannot get ConfigMap")
 		assert.Error(t, p.Refresh(t.Context()))
-		api.forbid("get")
 		pass(time.Minute)
 		assert.Equal(t, Latest{cluster(10), Known}, p.Latest())
 		assert.False(t, isChanged(changed))
+		api.onRequest(nil)
+		api.set(cluster(11))
+		pass(interval)
+		assert.Equal(t, Latest{cluster(11), Known}, p.Latest(), "only after forbidden requests there are pauses")
 
+		api.forbid("get")
+		pass(45 * time.Second)
+		assert.Equal(t, Latest{cluster(11), Known}, p.Latest())
 		api.onRequest(nil)
 		require.NoError(t, p.Refresh(t.Context()))
 		assert.NoError(t, p.health.last())
-		api.set(cluster(11))
+		api.set(cluster(12))
 		pass(interval)
-		assert.Equal(t, Latest{cluster(11), Known}, p.Latest(), "the pauses have ended, too")
+		assert.Equal(t, Latest{cluster(12), Known}, p.Latest(), "the pauses have ended, too")
 	})
 }
 
 func TestWhatCouldNotBePublishedInTheTermIsPublishedLater(t *testing.T) {
-	simulate(t, func(t *testing.T, api *scriptedAPI) {
-		api.set(cluster(1))
-		p := newProcess(t, api)
-		p.lead(t)
-		api.onRequest(func(string) error { return errors.New("broken") })
-		p.Advance(cluster(10))
-		assert.Error(t, p.Flush(t.Context()))
-		p.Follow()
-		assert.Equal(t, Latest{cluster(10), Known}, p.Latest())
-		api.onRequest(nil)
-		api.set(at(map[string]uint64{"": 5, "a": 7}))
-		pass(interval)
-		want := at(map[string]uint64{"": 10, "a": 7})
-		assert.Equal(t, want, api.stored())
-		assert.Equal(t, Latest{want, Known}, p.Latest())
-		api.took()
-		pass(interval)
-		assert.Equal(t, []string{"get"}, api.took())
-	})
+	for name, fail := range map[string]func(*scriptedAPI){
+		"the API server fails":         func(api *scriptedAPI) { api.onRequest(func(string) error { return errors.New("broken") }) },
+		"the position may not be read": func(api *scriptedAPI) { api.forbid("get") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			simulate(t, func(t *testing.T, api *scriptedAPI) {
+				api.set(cluster(1))
+				p := newProcess(t, api)
+				p.lead(t)
+				fail(api)
+				p.Advance(cluster(10))
+				assert.Error(t, p.Flush(t.Context()))
+				p.Follow()
+				pass(interval)
+				assert.Equal(t, Latest{cluster(10), Known}, p.Latest())
+				api.onRequest(nil)
+				api.set(at(map[string]uint64{"": 5, "a": 7}))
+				pass(2 * interval)
+				want := at(map[string]uint64{"": 10, "a": 7})
+				assert.Equal(t, want, api.stored())
+				assert.Equal(t, Latest{want, Known}, p.Latest())
+				api.took()
+				pass(interval)
+				assert.Equal(t, []string{"get"}, api.took())
+			})
+		})
+	}
 }
 
 func TestALeaderThatHasNoticedARestoreReplacesAHigherPosition(t *testing.T) {
@@ -426,6 +484,26 @@ func TestAStandbyPublishesThatItHasNoticedARestore(t *testing.T) {
 	})
 }
 
+func TestAStandbyPublishesARestoreOnlyInThePositionOfItsCluster(t *testing.T) {
+	for name, stored := range map[string]Position{
+		"there is none":            {},
+		"it is of another cluster": {"another", 0, map[string]uint64{"": 100}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			simulate(t, func(t *testing.T, api *scriptedAPI) {
+				if stored.Cluster != "" {
+					api.set(stored)
+				}
+				p := newProcess(t, api)
+				p.SetCluster("mine")
+				p.EndHistory()
+				pass(2 * interval)
+				assert.Equal(t, stored, api.stored())
+			})
+		})
+	}
+}
+
 // Two processes number a history alike, however often each of them has noticed a restore since a leader
 // published.
 func TestHistoriesHaveTheSameNumbers(t *testing.T) {
@@ -476,6 +554,7 @@ func TestANewSessionBeginsInTheHistoryOfThePosition(t *testing.T) {
 		assert.False(t, p.IsBehind(), "the position is of another cluster")
 		p.SetCluster("y")
 		assert.Equal(t, Position{"y", 5, map[string]uint64{"": 7}}, p.Begin())
+		p.Advance(Position{"", 5, map[string]uint64{"": 9}})
 		p.SetCluster("z")
 		assert.Equal(t, Position{"z", 0, map[string]uint64{}}, p.Begin(), "nothing is stored of it")
 	})
@@ -527,6 +606,9 @@ func TestRunEndsDuringARequest(t *testing.T) {
 		start := time.Now()
 		p.stop()
 		assert.Zero(t, time.Since(start))
+		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		assert.ErrorIs(t, p.Refresh(ctx), context.DeadlineExceeded)
 		assert.NoError(t, p.health.last(), "an end is no failure")
 	})
 }

@@ -131,7 +131,7 @@ func (s *Store) update(ctx context.Context, next func(stored Position) Position)
 			return Position{}, Unknown, readErr
 		}
 		p := next(stored)
-		if state == Known && p.equal(stored) {
+		if p.equal(stored) {
 			return stored, state, nil
 		}
 		var retry bool

@@ -28,6 +28,7 @@ func TestTheObjectIsNamedAfterTheLeaseAndTheReceiver(t *testing.T) {
 		{"my-lease", "kube_events/prod", "my-lease-kube-events.prod"},
 		{"my.lease", "kube_events/prod_eu", "my.lease-kube-events.prod-eu"},
 		{"my-lease", "kube_events/Prod", "my-lease-kube-events.prod"},
+		{"my-lease", "kube_events/a0z9", "my-lease-kube-events.a0z9"},
 		{"lease", "kube_events/a b", "lease-kube-events.a-b-324f948ace"},
 		{"lease", "kube_events/ü", "lease-kube-events-45f7829a16"},
 		{"lease", "kube_events/", "lease-kube-events-7a22ed8d06"},
@@ -86,6 +87,21 @@ func TestThePositionOfAnotherClusterIsReplaced(t *testing.T) {
 	mine := Position{"mine", 0, map[string]uint64{"": 10}}
 	require.NoError(t, write(t, api.store(), raisedTo(mine)))
 	assert.Equal(t, mine, api.stored())
+}
+
+func TestAPositionWithTheSameVersionsOfAnotherClusterOrHistoryIsWritten(t *testing.T) {
+	want := Position{"mine", 1, map[string]uint64{"": 10}}
+	for name, stored := range map[string]Position{
+		"another cluster":    {"another", 1, want.Streams},
+		"an earlier history": {"mine", 0, want.Streams},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := newScriptedAPI(t)
+			api.set(stored)
+			require.NoError(t, write(t, api.store(), func(Position) Position { return want }))
+			assert.Equal(t, want, api.stored())
+		})
+	}
 }
 
 func TestAWriteKeepsWhatOthersPutIntoTheObject(t *testing.T) {
@@ -210,7 +226,19 @@ func TestANamespaceThatDoesNotExistHasNoPosition(t *testing.T) {
 	_, _, state, err := store.read(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, Missing, state)
+	api.took()
 	assert.ErrorContains(t, write(t, store, raisedTo(at(map[string]uint64{"": 1}))), `namespaces "absent" not found`)
+	assert.Equal(t, []string{"get 404", "create 404"}, api.took())
+}
+
+func TestAPositionWithoutANameIsNotRead(t *testing.T) {
+	api := newScriptedAPI(t)
+	store := api.store()
+	store.name = ""
+	_, _, state, err := store.read(t.Context())
+	assert.Equal(t, Unknown, state)
+	assert.EqualError(t, err, errUnknownName.Error())
+	assert.Empty(t, api.took())
 }
 
 func TestAPositionThatCannotBeReadIsNotOverwritten(t *testing.T) {

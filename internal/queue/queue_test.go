@@ -103,6 +103,15 @@ func TestTheEndOfAListingEndsABatch(t *testing.T) {
 	assert.Empty(t, q.Take(nil))
 }
 
+func TestTheEndOfAListingThatIsLeftCompletesTheNextBatch(t *testing.T) {
+	q := New(2)
+	require.NoError(t, q.Put(t.Context(), change("a")))
+	require.NoError(t, q.Put(t.Context(), change("b")))
+	require.NoError(t, q.Put(t.Context(), watch.Change{Kind: watch.ListEnded}))
+	assert.Equal(t, []string{"a", "b"}, messages(q.Take(nil)))
+	assert.True(t, q.Full())
+}
+
 // putUntilFull returns how many changes found room.
 func putUntilFull(t *testing.T, q *Queue, message string) (n int) {
 	t.Helper()
@@ -149,6 +158,24 @@ func TestAWiderGateAdmitsWhatWaits(t *testing.T) {
 		assert.True(t, signalled(q), "the loop must make room")
 		q.SetGate(true)
 		require.NoError(t, <-put)
+	})
+}
+
+func TestChangesThatWaitEnterAsFarAsThereIsRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := New(1000)
+		large := strings.Repeat("x", openBytes-2*overhead)
+		require.NoError(t, q.Put(t.Context(), change(large)))
+		put := make(chan error, 2)
+		for range 2 {
+			go func() { put <- q.Put(t.Context(), change(large)) }()
+		}
+		synctest.Wait()
+		for entered := 1; entered <= 2; entered++ {
+			assert.Len(t, q.Take(nil), 1)
+			synctest.Wait()
+			assert.Len(t, put, entered)
+		}
 	})
 }
 
@@ -209,10 +236,12 @@ func TestABatchThatWaitsTooLongStallsTheQueue(t *testing.T) {
 			time.Sleep(stallAfter - time.Second)
 			synctest.Wait()
 			assert.False(t, stalled(q), "each batch has its own time")
+			assert.False(t, q.IsStalled())
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		assert.True(t, stalled(q))
+		assert.True(t, q.IsStalled())
 
 		awaited := make(chan error, 1)
 		go func() { awaited <- q.Await(t.Context()) }()

@@ -63,10 +63,7 @@ func (q *Queue) beginLocked() {
 }
 
 func (q *Queue) doneLocked() {
-	q.takenAt = time.Time{}
-	if q.stallTimer != nil {
-		q.stallTimer.Stop()
-	}
+	q.takenAt = time.Time{} // The timer may fire, and then does nothing.
 	if q.resumed == nil || len(q.changes) > 0 {
 		return
 	}

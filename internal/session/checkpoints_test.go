@@ -452,6 +452,43 @@ func TestAStorageThatCannotBeWrittenDelaysNoShutdown(t *testing.T) {
 	})
 }
 
+func TestAWriteThatFailedBeforeAnOrderlyStopIsRepeated(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := harness.NewDisk()
+		p := harness.Launch(t, api, harness.Options{Config: "start_at: beginning", Disk: on})
+		harness.Settle()
+		on.Fail(nil, harness.ErrDisk)
+		api.Put(harness.Event("a", 2))
+		p.AwaitRecords(t, "a+2")
+		on.Fail(nil, nil)
+		p.Stop()
+		second := harness.Launch(t, api, harness.Options{Config: "start_at: beginning", Disk: on})
+		second.AwaitSum(t, 2)
+		assert.Empty(t, second.Logs.Names())
+	})
+}
+
+func TestTheAgeOfTheCheckpointIsThatOfTheLastWriteWhileMoreIsToBeSaved(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := harness.NewDisk()
+		p := harness.Launch(t, api, harness.Options{Config: "start_at: beginning", Disk: on})
+		age := func() float64 {
+			metric, err := p.Telemetry.GetMetric("otelcol_kube_events_checkpoint_age")
+			require.NoError(t, err)
+			return metric.Data.(metricdata.Gauge[float64]).DataPoints[0].Value
+		}
+		for count := range int32(2) {
+			api.Put(harness.Event("a", count+1))
+			time.Sleep(time.Minute)
+			assert.Zero(t, age())
+		}
+		on.Fail(nil, harness.ErrDisk)
+		api.Put(harness.Event("a", 3))
+		time.Sleep(time.Minute)
+		assert.GreaterOrEqual(t, age(), 60.0)
+	})
+}
+
 func TestAStorageThatAppliesAWriteAndLosesTheAnswer(t *testing.T) {
 	for _, every := range []int{2, 3, 5} {
 		t.Run(fmt.Sprintf("every %d", every), func(t *testing.T) {

@@ -280,3 +280,23 @@ func TestAListThatIsNotCompleteReachesNoVersion(t *testing.T) {
 		assert.Equal(t, map[string]uint64{"": 9}, take(began, watch.Change{Kind: watch.Listed, Event: aboutPod(20)}))
 	})
 }
+
+// A list may show several changes of an event at once.
+func TestTheFirstOccurrenceOfAListedEventMayBeAnyAfterWhatIsDealtWith(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := waitingProcess(t, componenttest.NewTelemetry()).openToTest(t)
+		for _, tt := range []struct {
+			changes []watch.Change
+			want    uint64 // of the last one
+		}{
+			{[]watch.Change{{Kind: watch.ListBegan}, {Kind: watch.Listed, Event: aboutPod(3)}}, 1},
+			{[]watch.Change{{Kind: watch.ListEnded, ResourceVersion: "9"}, {Kind: watch.Changed, Event: aboutPod(10)}}, 0},
+			{[]watch.Change{{Kind: watch.ListBegan}, {Kind: watch.Listed, Event: aboutPod(20)}}, 10},
+		} {
+			b := &batch{changes: tt.changes}
+			s.account(b)
+			advance(s.memory, b)
+			assert.Equal(t, tt.want, b.observations[0].LowestVersion)
+		}
+	})
+}

@@ -161,7 +161,7 @@ func (s *Stream) watch(ctx context.Context, options metav1.ListOptions) error {
 	options.Watch = true
 	options.AllowWatchBookmarks = true
 	err := s.stream(ctx, cancel, &options, limit+timeoutSlack)
-	if err != nil && ctx.Err() != nil {
+	if ctx.Err() != nil {
 		return context.Cause(ctx) // The error only shows that the context ended.
 	}
 	return err
@@ -189,14 +189,8 @@ func (s *Stream) stream(ctx context.Context, cancel context.CancelCauseFunc, opt
 // open sends the request and waits for the response header.
 func (s *Stream) open(ctx context.Context, cancel context.CancelCauseFunc, options *metav1.ListOptions) (io.ReadCloser, error) {
 	timer := time.AfterFunc(responseTimeout, func() { cancel(errNoResponse) })
-	body, err := s.request(options).Stream(ctx)
-	if !timer.Stop() {
-		if err == nil {
-			_ = body.Close()
-		}
-		return nil, errNoResponse
-	}
-	return body, err
+	defer timer.Stop()
+	return s.request(options).Stream(ctx)
 }
 
 // receive reads messages until the stream ends.
@@ -216,9 +210,9 @@ func (s *Stream) receive(ctx context.Context, cancel context.CancelCauseFunc, bo
 			s.paused += waited
 		}
 		switch {
-		case err != nil && ctx.Err() != nil:
+		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case err != nil && isEnd(err):
+		case isEnd(err):
 			return s.endOfStream()
 		case err != nil:
 			return err

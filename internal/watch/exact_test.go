@@ -138,6 +138,18 @@ func listLargeEvents(t *testing.T, isExact bool) {
 	}, requests)
 }
 
+func TestAnEventThatIsLargerThanAPageIsListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, queue := apitest.NewInMemory(t), queue.New(10)
+		api.WithoutStreaming()
+		for _, name := range []string{"a", "b", "c"} {
+			api.Put(event(name, strings.Repeat("m", 5<<20)))
+		}
+		start(t, api, queue, watch.Config{})
+		assert.Equal(t, []string{"a", "b", "c"}, takeAll(queue))
+	})
+}
+
 func TestAVersionThatIsTooLargeIsFollowedByAListing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, queue := apitest.NewInMemory(t), queue.New(1000)

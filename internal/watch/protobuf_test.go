@@ -87,9 +87,12 @@ func TestACorruptEventIsNotTheEndOfTheStream(t *testing.T) {
 	typeMeta := field(field(nil, apiVersionOfTypeMeta, []byte("v1")), kindOfTypeMeta, []byte("Event"))
 	tooShort := []byte{metadataOfEvent<<3 | byte(protowire.BytesType), 0x7f, 1}
 	object := append(bytes.Clone(envelope), field(field(nil, typeMetaOfUnknown, typeMeta), rawOfUnknown, tooShort)...)
+	typeMeta = field(field(nil, apiVersionOfTypeMeta, []byte("events.k8s.io/v1")), kindOfTypeMeta, []byte("Event"))
+	another := append(bytes.Clone(envelope), field(field(nil, typeMetaOfUnknown, typeMeta), rawOfUnknown, nil)...)
 	for name, message := range map[string][]byte{
-		"an object": field(field(nil, typeOfWatchEvent, []byte("ADDED")), objectOfWatchEvent, field(nil, rawOfRawExtension, object)),
-		"a message": tooShort,
+		"an object":               field(field(nil, typeOfWatchEvent, []byte("ADDED")), objectOfWatchEvent, field(nil, rawOfRawExtension, object)),
+		"an event of another API": field(field(nil, typeOfWatchEvent, []byte("ADDED")), objectOfWatchEvent, field(nil, rawOfRawExtension, another)),
+		"a message":               tooShort,
 	} {
 		t.Run(name, func(t *testing.T) {
 			frame := append(binary.BigEndian.AppendUint32(nil, uint32(len(message))), message...)
@@ -132,6 +135,19 @@ func TestProtobufIsDecodedLikeByClientGo(t *testing.T) {
 		assert.Equal(t, want, object)
 	}
 	_, _, err = ours.Decode()
+	assert.Equal(t, io.EOF, err)
+}
+
+func TestAServerThatDoesNotKnowProtobufIsReadInJSON(t *testing.T) {
+	const stream = `{"type":"MODIFIED","object":{"apiVersion":"v1","kind":"Event","metadata":{"name":"e"},"count":3}}` + "\n"
+	decoder, err := NewDecoder(io.NopCloser(strings.NewReader(stream)))
+	require.NoError(t, err)
+	kind, object, err := decoder.Decode()
+	require.NoError(t, err)
+	assert.Equal(t, kwatch.Modified, kind)
+	require.IsType(t, &corev1.Event{}, object)
+	assert.Equal(t, int32(3), object.(*corev1.Event).Count)
+	_, _, err = decoder.Decode()
 	assert.Equal(t, io.EOF, err)
 }
 

@@ -5,8 +5,12 @@ package watch_test
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -125,6 +129,11 @@ func TestConnectionsThatAreAlwaysClosedAtOnceAreAFailure(t *testing.T) {
 		api, queue := apitest.NewInMemory(t), queue.New(10)
 		o := start(t, api, queue, watch.Config{})
 		takeAll(queue)
+		api.Cut()
+		synctest.Wait()
+		assert.Len(t, api.Requests(), 1, "it does not connect again without a pause")
+		time.Sleep(time.Second)
+		assert.Len(t, api.Requests(), 2)
 		for len(api.Requests()) < 20 && !slices.Contains(o.seen(), watch.Unavailable) {
 			api.Cut()
 			time.Sleep(50 * time.Millisecond)
@@ -134,6 +143,81 @@ func TestConnectionsThatAreAlwaysClosedAtOnceAreAFailure(t *testing.T) {
 		api.Put(event("a", ""))
 		time.Sleep(time.Minute)
 		assert.Equal(t, []string{"a"}, takeAll(queue))
+	})
+}
+
+func TestTheDelaysBeginAgainAfterAConnectionThatLasted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, queue := apitest.NewInMemory(t), queue.New(10)
+		api.Refuse(func(*http.Request) int { return http.StatusServiceUnavailable })
+		start(t, api, queue, watch.Config{})
+		time.Sleep(5 * time.Minute) // The delays are 15 to 30 s now.
+		api.Refuse(nil)
+		time.Sleep(time.Minute)
+		takeAll(queue)
+		began := len(api.Requests())
+		var refused atomic.Bool
+		api.Refuse(func(*http.Request) int {
+			if refused.CompareAndSwap(false, true) {
+				return http.StatusServiceUnavailable
+			}
+			return 0
+		})
+		api.Cut()
+		time.Sleep(2 * time.Second)
+		assert.Equal(t, []string{"watch", "watch"}, api.Requests()[began:], "refused, and soon again")
+	})
+}
+
+func TestARequestThatIsNotAnsweredIsRepeatedAfterAMinute(t *testing.T) {
+	for name, tt := range map[string]struct {
+		prepare func(*apitest.Server)
+		is      func(url.Values) bool
+	}{
+		"a streamed list":  {func(*apitest.Server) {}, func(q url.Values) bool { return q.Get("sendInitialEvents") != "" }},
+		"a page of a list": {(*apitest.Server).WithoutStreaming, func(q url.Values) bool { return q.Get("watch") == "" }},
+		"a watch":          {(*apitest.Server).WithoutStreaming, func(q url.Values) bool { return q.Get("resourceVersion") != "" }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api, queue := apitest.NewInMemory(t), queue.New(10)
+				tt.prepare(api)
+				var asked atomic.Bool
+				api.Refuse(func(r *http.Request) int {
+					if tt.is(r.URL.Query()) && asked.CompareAndSwap(false, true) {
+						<-r.Context().Done()
+					}
+					return 0
+				})
+				o := start(t, api, queue, watch.Config{})
+				time.Sleep(59 * time.Second)
+				assert.Empty(t, o.seen())
+				time.Sleep(3 * time.Second)
+				assert.Equal(t, []watch.Cause{watch.Silent}, o.seen())
+				takeAll(queue)
+				api.Put(event("a", ""))
+				assert.Equal(t, []string{"a"}, takeAll(queue))
+			})
+		})
+	}
+}
+
+func TestTheServerIsAskedToEndAWatchAfterFiveToTenMinutes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewInMemory(t)
+		var asked atomic.Value
+		api.Refuse(func(r *http.Request) int {
+			asked.Store(r.URL.Query())
+			return 0
+		})
+		start(t, api, queue.New(10), watch.Config{FieldSelector: "type=Warning"})
+		synctest.Wait()
+		query := asked.Load().(url.Values)
+		assert.Equal(t, "type=Warning", query.Get("fieldSelector"))
+		seconds, err := strconv.Atoi(query.Get("timeoutSeconds"))
+		require.NoError(t, err)
+		assert.GreaterOrEqual(t, seconds, 5*60)
+		assert.LessOrEqual(t, seconds, 10*60)
 	})
 }
 

@@ -3,11 +3,13 @@
 package watch
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -295,6 +297,65 @@ func TestSilenceIsNotWaitedForForEver(t *testing.T) {
 	err := s.receive(ctx, cancel, body, time.Millisecond)
 	require.ErrorIs(t, err, errNoResponse)
 	assert.Equal(t, Silent, s.afterEnd(err))
+}
+
+// slow is a Taker that takes each change after this time.
+type slow struct {
+	taken
+	after time.Duration
+}
+
+func (s slow) Put(context.Context, Change) error {
+	time.Sleep(s.after)
+	return nil
+}
+
+func TestTheTimeThatTheQueueTakesIsNotSilenceOfTheServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Config{Taker: slow{after: 2 * time.Minute}, Observer: &observer{}})
+		ctx, cancel := context.WithCancelCause(t.Context())
+		body := io.NopCloser(bytes.NewReader(apitest.Protobuf(t, newEvent("a", 1))))
+		require.NoError(t, s.receive(ctx, cancel, body, time.Minute))
+		assert.NoError(t, ctx.Err())
+	})
+}
+
+func TestOnlyAnInternalErrorThatRepeatsAtAVersionIsFollowedByAList(t *testing.T) {
+	internal := apierrors.NewInternalError(errors.New("etcd event received with PrevKv=nil"))
+	for name, tt := range map[string]struct {
+		before, at string // the versions of two errors
+		err        error
+		want       Cause
+	}{
+		"at the same version": {"5", "5", internal, Expired},
+		"at another version":  {"4", "5", internal, Unavailable},
+		"within lists":        {"", "", internal, Unavailable},
+		"another error":       {"5", "5", apierrors.NewServiceUnavailable("busy"), Unavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := New(Config{ResourceVersion: tt.before})
+			assert.Equal(t, Unavailable, s.afterEnd(s.streamError(tt.err)))
+			s.resourceVersion = tt.at
+			assert.Equal(t, tt.want, s.afterEnd(s.streamError(tt.err)))
+		})
+	}
+}
+
+func TestTheEndOfAConnectionIsTheEndOfTheStream(t *testing.T) {
+	for name, tt := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"the server ended it":        {io.EOF, true},
+		"it ended, in another error": {fmt.Errorf("read: %w", io.EOF), true},
+		"it broke":                   {io.ErrUnexpectedEOF, true},
+		"it broke, in another error": {fmt.Errorf("read: %w", io.ErrUnexpectedEOF), true},
+		"the server goes away":       {errors.New("http2: server sent GOAWAY and closed the connection"), true},
+		"it timed out":               {os.ErrDeadlineExceeded, true},
+		"another error":              {errors.New("broken"), false},
+	} {
+		t.Run(name, func(t *testing.T) { assert.Equal(t, tt.want, isEnd(tt.err)) })
+	}
 }
 
 func TestErrorsThatMeanThatTheVersionIsNotThere(t *testing.T) {

@@ -62,8 +62,8 @@ func (s *Store) makeClaim(ctx context.Context) error {
 
 // yieldsTo reports whether what is stored is the claim of a later session, which may write instead.
 func (s *Store) yieldsTo(stored []byte, own uint64) bool {
-	last, err := decodeTerm(stored)
-	return err == nil && last > own && !s.isElected
+	last, _ := decodeTerm(stored) // 0: it is no claim.
+	return last > own && !s.isElected
 }
 
 // look takes what an acknowledged write found as the claim. The next write replaces one that is

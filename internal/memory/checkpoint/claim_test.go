@@ -10,6 +10,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -151,6 +152,30 @@ func TestTwoProcessesThatClaimAtTheSameTimeNoticeIt(t *testing.T) {
 	require.ErrorIs(t, err, errContended)
 	_, err = s.Load(t.Context(), func(Key, []byte) error { return nil })
 	require.NoError(t, err)
+}
+
+// An elector decides between them.
+func TestALeaderThatClaimsAtTheSameTimeAsAnotherOneLoads(t *testing.T) {
+	d := newDisk()
+	calls := 0
+	d.before = func() {
+		if calls++; calls == 2 {
+			load(t, d)
+		}
+	}
+	_, err := NewElected(d).Load(t.Context(), func(Key, []byte) error { return nil })
+	require.NoError(t, err)
+}
+
+// The clock of the earlier process was ahead.
+func TestALaterProcessTakesOverWhateverItsClockShows(t *testing.T) {
+	d := newDisk()
+	ahead := uint64(time.Now().Add(time.Hour).UnixNano())
+	d.values[claimKey] = encodeTerm(ahead)
+	earlier, _, _ := load(t, d)
+	assert.Greater(t, earlier.claim.number, ahead)
+	_, _, _ = load(t, d)
+	require.ErrorIs(t, saveOne(t, earlier, 1), ErrTakenOver)
 }
 
 func TestALostKeyIsNoticed(t *testing.T) {

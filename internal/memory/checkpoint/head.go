@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 )
 
 // version is the number of the format. A change of the format after a release increases it, and the
@@ -91,17 +89,6 @@ type head struct {
 	Former []uint64 `json:"former,omitempty"`
 
 	State json.RawMessage `json:"state,omitempty"` // the caller's
-}
-
-func (h *head) clone() head {
-	c := *h
-	for _, spans := range []*[]span{
-		&c.Snapshot, &c.Journal, &c.Building, &c.Since, &c.Outbox, &c.Garbage,
-	} {
-		*spans = slices.Clone(*spans)
-	}
-	c.Next, c.Former = maps.Clone(h.Next), slices.Clone(h.Former)
-	return c
 }
 
 func (h *head) encode() []byte {

@@ -88,7 +88,7 @@ type write struct {
 
 // write makes the next write.
 func (j *journal) write(c Content) *write {
-	w := &writer{session: j.session, next: j.acknowledged.clone()}
+	w := &writer{session: j.session, next: j.acknowledged}
 	// Only what the acknowledged head does not name may be deleted.
 	garbage := w.next.Garbage
 	w.next.Garbage = nil

@@ -411,6 +411,7 @@ func TestACheckpointThatCannotBeUsedIsSetAside(t *testing.T) {
 		"an entry is gone":         func(d *disk) { delete(d.values, d.keys("j/")[0]) },
 		"a bit has changed":        func(d *disk) { d.values[d.keys("o/")[0]][0] ^= 1 },
 		"the term is not a number": func(d *disk) { d.values["term"] = seal([]byte("one")) },
+		"the head has no number":   func(d *disk) { d.values[d.keys("head/")[0]] = seal([]byte(`{"version":1,"term":"one"}`)) },
 		"of a later version":       func(d *disk) { h := newHead(1); h.Version++; d.values[d.keys("head/")[0]] = h.encode() },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -432,11 +433,26 @@ func TestACheckpointThatCannotBeUsedIsSetAside(t *testing.T) {
 					assert.Equal(t, value, d.values[k], "%s is overwritten", k)
 				}
 			}
+			if term, err := decodeTerm(kept[termKey]); err == nil {
+				assert.Equal(t, encodeTerm(term), d.values[setAsideKey], "it can be found")
+			}
 			_, loaded, restored := load(t, d)
 			assert.Equal(t, "2", string(loaded.State))
 			assert.Equal(t, now, restored)
 		})
 	}
+}
+
+func TestAHeadWithoutNumbersIsContinued(t *testing.T) {
+	d := newDisk()
+	s, _, _ := load(t, d)
+	require.NoError(t, saveOne(t, s, 1))
+	d.values[d.keys("head/")[0]] = seal(fmt.Appendf(nil, `{"version":1,"term":%d}`, s.journal.named))
+	s, _, _ = load(t, d)
+	require.NoError(t, saveOne(t, s, 2))
+	_, loaded, restored := load(t, d)
+	assert.Equal(t, "2", string(loaded.State))
+	assert.Len(t, restored, 1)
 }
 
 func TestAStorageThatHangsFailsAtItsDeadline(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/protowire"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -147,7 +148,43 @@ func TestWhatIsHeldComesBackAfterARestart(t *testing.T) {
 	admit(w, nil, at(10))
 	save()
 	assert.Empty(t, stored, "what was released is no longer saved")
-	require.Error(t, restored.Restore(Key{}, []byte("{")))
+}
+
+func TestAValueThatIsNoWindowIsNotRestored(t *testing.T) {
+	w := holding(2)
+	keys := keysOf(w)
+	key, other := keys[0], keys[1]
+	whole := w.Value(key)
+	for name, value := range map[string][]byte{
+		"a part":                whole[:len(whole)-1],
+		"no tag":                append(slices.Clone(whole), 0x80),
+		"no protobuf":           []byte("{"),
+		"of another event":      w.Value(other),
+		"an event that is none": {eventField<<3 | byte(protowire.BytesType), 1, 0xff},
+	} {
+		t.Run(name, func(t *testing.T) {
+			restored := newWindows(time.Minute)
+			require.Error(t, restored.Restore(key, value))
+			restored.Settle(at(0))
+			assert.Empty(t, restored.Held())
+		})
+	}
+	restored := newWindows(time.Minute)
+	unknown := protowire.AppendBytes(protowire.AppendTag(slices.Clone(whole), 99, protowire.BytesType), []byte("of a later version"))
+	require.NoError(t, restored.Restore(key, unknown))
+	require.NoError(t, restored.Restore(other, w.Value(other)))
+	require.NoError(t, restored.Restore(other, nil), "it was released since")
+	restored.Settle(at(0))
+	assert.Len(t, restored.Held(), 1)
+}
+
+func TestRestoredWindowsEndInTheirOrder(t *testing.T) {
+	w, restored := holding(9), newWindows(10*time.Second)
+	for _, key := range keysOf(w) {
+		require.NoError(t, restored.Restore(key, w.Value(key)))
+	}
+	restored.Settle(at(9))
+	assert.Equal(t, counts(w.Flush(unbounded)), counts(restored.Flush(unbounded)))
 }
 
 // counts are the names of the records with their occurrences.
@@ -293,8 +330,11 @@ func TestTheOldestThatIsHeldIsKnown(t *testing.T) {
 	}
 	restored.Settle(at(2))
 	assert.Equal(t, uint64(8), restored.Oldest("ns"), "also after a restart")
-	w.Due(at(20), unbounded)
+	records := w.Due(at(20), unbounded)
 	assert.Zero(t, w.Oldest("ns"))
+	assert.Zero(t, w.bytes)
+	w.Defer(records, at(20))
+	assert.Equal(t, uint64(8), w.Oldest("ns"), "it does not fit its batch")
 }
 
 func TestAnIntervalThatBecameShorterEndsRestoredWindowsSooner(t *testing.T) {
@@ -325,6 +365,14 @@ func TestWithoutAnIntervalARestoredWindowComesBeforeWhatFollows(t *testing.T) {
 	restored.Settle(at(5))
 	assert.Equal(t, []string{"a+1", "a+1"}, counts(admit(restored, list(seen("a", 6, 3, 1)), at(6))))
 	assert.Equal(t, []string{"a+1"}, counts(admit(restored, list(seen("a", 7, 4, 1)), at(7))))
+
+	require.NoError(t, restored.Restore(keysOf(w)[0], w.Value(keysOf(w)[0])))
+	restored.Settle(at(8))
+	assert.Empty(t, restored.Admit(list(seen("a", 8, 5, 1)), at(8)), "what was held has not found room in a batch yet")
+	assert.Len(t, restored.Admit(list(seen("b", 8, 1, 1)), at(8)), 1)
+	assert.Equal(t, []string{"a+2"}, counts(restored.Due(at(8), unbounded)))
+	_, open := restored.NextEnd()
+	assert.False(t, open)
 }
 
 func keysOf(w *Windows) []Key { return slices.Collect(w.Keys()) }
@@ -336,6 +384,7 @@ func TestTheOldestVersionThatIsHeld(t *testing.T) {
 		return o
 	}
 	w := newWindows(time.Hour)
+	w.Track()
 	admit(w, list(seen("a", 0, 1, 1)), at(0))
 	assert.Zero(t, oldest(w), "nothing is held")
 	listed := version(seen("a", 1, 5, 4), "9")
@@ -345,8 +394,10 @@ func TestTheOldestVersionThatIsHeld(t *testing.T) {
 	admit(w, list(version(seen("a", 2, 6, 1), "10")), at(2))
 	assert.Equal(t, uint64(5), oldest(w))
 
+	w.TakeChanged()
 	w.ForgetVersions()
 	assert.Zero(t, oldest(w), "no position reaches what is of a history that is lost")
+	assert.Equal(t, 1, w.Changed(), "this is saved")
 	admit(w, list(version(seen("a", 3, 7, 1), "3")), at(3))
 	assert.Equal(t, uint64(3), oldest(w))
 }
@@ -384,6 +435,22 @@ func TestRecordsThatDoNotFitTheirBatchAreDueBeforeEverythingElse(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestARecordThatDidNotFitItsBatchOpensNoWindow(t *testing.T) {
+	w := newWindows(time.Minute)
+	admit(w, list(seen("a", 0, 1, 1)), at(0))
+	w.Defer(list(seen("a", 5, 2, 1)), at(10))
+	restored := newWindows(time.Minute)
+	for _, key := range keysOf(w) {
+		require.NoError(t, restored.Restore(key, w.Value(key)))
+	}
+	restored.Settle(at(10))
+	assert.Len(t, restored.Admit(list(seen("a", 10, 3, 1)), at(10)), 1)
+
+	assert.Len(t, w.Due(at(10), unbounded), 1)
+	assert.Empty(t, admit(w, list(seen("a", 11, 3, 1)), at(11)))
+	assert.Len(t, w.Due(at(60), unbounded), 1, "at the end of the first window")
 }
 
 // withLarge are ways in which what a window holds may take 64 KiB.
@@ -465,6 +532,9 @@ func TestRecordsThatAreEarlyAreAsManyAsFit(t *testing.T) {
 		}
 	}
 	assert.Positive(t, w.bytes-maxBytes)
+	end, open := w.NextEnd()
+	assert.True(t, open)
+	assert.False(t, end.After(at(1)), "they are due now")
 	assert.Len(t, w.Due(at(1), 3), 3)
 	assert.Empty(t, w.Due(at(1), 0))
 }

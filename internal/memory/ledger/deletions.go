@@ -42,8 +42,7 @@ func (d *deletions) rebuild() {
 
 // holds reports whether an entry of the queue is of an event that is still deleted since then.
 func (d *deletions) holds(place deletion) bool {
-	at, deleted := d.at[place.key]
-	return deleted && at == place.at
+	return d.at[place.key] == place.at // Which is never 0.
 }
 
 func (d *deletions) revive(k identity) { delete(d.at, k) }

@@ -152,7 +152,7 @@ func (l *Ledger) Observe(namespace string, ev *corev1.Event) int64 {
 // that has to begin again loses nothing.
 func (l *Ledger) Remember(namespace string, ev *corev1.Event) int64 {
 	k, _ := identify(ev)
-	if known, ok := l.entries[k]; ok && !known.isGone() {
+	if known := l.entries[k]; !known.isGone() { // If nothing is remembered, it is gone, too.
 		return l.Observe(namespace, ev)
 	}
 	l.Observe(namespace, ev)
@@ -191,18 +191,16 @@ func (l *Ledger) ForgetVersions() {
 // they are new again.
 func (l *Ledger) TakeBack(ev *corev1.Event, occurrences int64) {
 	k, _ := identify(ev)
-	known, ok := l.entries[k]
-	switch left := int64(known.count) - occurrences; {
-	case !ok:
-	case left > 0:
+	known := l.entries[k]
+	if left := int64(known.count) - occurrences; left > 0 {
 		fewer := known
 		fewer.count = int32(left)
 		l.set(k, known, fewer)
-	default:
-		l.count(known, -1)
-		l.deleted.revive(k)
-		l.drop(k)
+		return
 	}
+	l.count(known, -1)
+	l.deleted.revive(k)
+	l.drop(k)
 }
 
 // BeginList starts a listing pass over a scope: what is observed from here until EndList exists.

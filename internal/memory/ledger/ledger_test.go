@@ -120,6 +120,32 @@ func TestOccurrences(t *testing.T) {
 		"what was seen after the relist is not deleted by it": {
 			list, listed, see(state{uid: "1", rv: 1, count: 5}, 5), list, see(state{uid: "1", rv: 1, count: 5}, 0), listed, wait(25 * time.Hour), see(state{uid: "1", rv: 30, count: 6}, 1),
 		},
+		"a late state lowers no version": {
+			see(state{uid: "1", rv: 10, count: 5}, 5), see(state{uid: "1", rv: 8, count: 3}, 0), see(state{uid: "2", rv: 9, count: 9}, 0),
+		},
+		"nor does a late deletion": {
+			see(state{uid: "1", rv: 10, count: 5}, 5), gone(state{uid: "1", rv: 8, count: 5}), see(state{uid: "2", rv: 9, count: 7}, 0),
+		},
+		"nor does a deletion lower the count": {
+			see(state{uid: "1", rv: 1, count: 5}, 5), gone(state{uid: "1", rv: 2, count: 3}), see(state{uid: "2", rv: 3, count: 6}, 1),
+		},
+		"deleted, and there again before the receiver covers it": {
+			see(state{uid: "1", rv: 1, count: 5}, 5), gone(state{uid: "1", rv: 2, count: 5}), remember(state{uid: "2", rv: 3, count: 7}, 0), see(state{uid: "2", rv: 4, count: 8}, 1),
+		},
+		"only its deletion was seen": {
+			gone(state{uid: "1", rv: 2, count: 5}), see(state{uid: "1", rv: 1, count: 5}, 0), see(state{uid: "2", rv: 3, count: 6}, 1),
+		},
+		"only the deletion of the next object was seen": {
+			see(state{uid: "1", rv: 1, count: 5}, 5), gone(state{uid: "2", rv: 5, count: 5}), wait(25 * time.Hour), see(state{uid: "3", rv: 6, count: 6}, 6),
+		},
+		"a deletion that comes again is not a later one": {
+			see(state{uid: "1", rv: 1, count: 5}, 5), gone(state{uid: "1", rv: 2, count: 5}), wait(23 * time.Hour),
+			gone(state{uid: "1", rv: 2, count: 5}), wait(2 * time.Hour), see(state{uid: "2", rv: 3, count: 6}, 6),
+		},
+		"nor is a list without what was deleted": {
+			see(state{uid: "1", rv: 1, count: 5}, 5), see(state{name: "b", uid: "2", rv: 1, count: 1}, 1), gone(state{uid: "1", rv: 2, count: 5}),
+			wait(23 * time.Hour), list, listed, wait(2 * time.Hour), see(state{uid: "3", rv: 3, count: 6}, 6),
+		},
 		"a resource version that is no number": {see(state{uid: "1", rv: 0, count: 2}, 2), see(state{uid: "1", rv: 0, count: 3}, 1)},
 	}
 	for name, steps := range tests {
@@ -269,6 +295,19 @@ func TestARestoredLedgerKnowsWhatTheOldOneKnew(t *testing.T) {
 	assert.Equal(t, 2, l.Len(), "what was forgotten does not come back")
 }
 
+func TestRestoredDeletionsAreForgottenInTheirOrder(t *testing.T) {
+	l := New()
+	l.Track()
+	for i := range 50 {
+		l.Delete("", state{name: fmt.Sprint("e", i), uid: "1", rv: 1, count: 1}.event(), start.Add(time.Duration(i)*time.Minute))
+	}
+	l = reopened(t, map[Key][]byte{}, l, "")
+	for i := range 50 {
+		l.Forget(start.Add(RememberDeleted + time.Duration(i)*time.Minute))
+		assert.Equal(t, 49-i, l.Len())
+	}
+}
+
 func TestOnlyChangesAreSaved(t *testing.T) {
 	l := New()
 	l.Track()
@@ -398,6 +437,11 @@ func TestOccurrencesThatAreTakenBackAreNewAgain(t *testing.T) {
 	assert.Zero(t, l.Len())
 	assert.False(t, l.Forget(start.Add(2*RememberDeleted)), "its deletion is forgotten, too")
 	assert.EqualValues(t, 2, l.Observe("", deleted))
+	l.Delete("", deleted, start)
+	l.TakeBack(deleted, 2)
+	assert.EqualValues(t, 2, l.Observe("", deleted))
+	l.Forget(start.Add(2 * RememberDeleted))
+	assert.Equal(t, 1, l.Len(), "it lives")
 }
 
 func TestAnEntryThatIsNoEntry(t *testing.T) {

@@ -112,7 +112,6 @@ func (t *Tally) sums(cluster semconv.Cluster, now time.Time) []sum {
 		now = t.ends
 	}
 	now = later(now, t.emitted.Add(time.Millisecond))
-	t.emitted = now
 	all := make([]sum, 0, len(t.series))
 	for _, s := range t.series {
 		all = t.appendLocked(all, s, now)
@@ -129,7 +128,7 @@ func (t *Tally) appendLocked(all []sum, s *series, now time.Time) []sum {
 	if value == 0 {
 		return all // It is not saved yet.
 	}
-	if s.cluster == nil {
+	if s.cluster == nil { // So its 0 is not written yet either.
 		s.cluster = t.cluster
 		t.changed.Note(s.key)
 	}
@@ -137,7 +136,6 @@ func (t *Tally) appendLocked(all []sum, s *series, now time.Time) []sum {
 	switch {
 	case !s.zero.written:
 		s.zero.written, s.last = true, zero.at
-		t.changed.Note(s.key)
 		return append(all, zero)
 	case t.changed.Tracked() && !s.zero.saved:
 		reached.State("a value waits until its series' zero is saved")

@@ -104,12 +104,12 @@ func TestOccurrencesCountUnderTheirWorkload(t *testing.T) {
 
 func TestTagsTellSeriesApart(t *testing.T) {
 	tally := New(Config{MaxSeries: 100, SeriesTTL: time.Hour}, start)
-	for _, tags := range [][]extract.Tag{{{Name: "a", Value: "b"}}, {{Name: "a", Value: "c"}}, nil} {
+	for _, tags := range [][]extract.Tag{{{Name: "a", Value: "b"}}, {{Name: "a", Value: "c"}}, {{Name: "b", Value: "b"}}, nil} {
 		o := seen("R", 1, resolver.Complete, deployment("fe"))
 		o.Tags.Metric = tags
 		add(tally, at(1), o, o)
 	}
-	assert.Len(t, sums(tally, at(1)), 3)
+	assert.Len(t, sums(tally, at(1)), 4)
 	for series, sum := range sums(tally, at(1)) {
 		assert.Equal(t, int64(2), sum, series)
 	}
@@ -131,6 +131,7 @@ func TestTagsThatAreNotTheMetricsDoNotTellSeriesApart(t *testing.T) {
 
 func TestBeyondMaxSeriesOneSeriesCounts(t *testing.T) {
 	tally := New(Config{MaxSeries: 2, SeriesTTL: time.Hour}, start)
+	assert.False(t, tally.IsFull())
 	for i := range 5 {
 		add(tally, at(1), seen("R", int64(i+1), resolver.Complete, deployment(fmt.Sprint("d", i))))
 	}
@@ -143,6 +144,11 @@ func TestBeyondMaxSeriesOneSeriesCounts(t *testing.T) {
 		total += sum
 	}
 	assert.Equal(t, int64(25), total, "nothing is lost")
+	assert.True(t, tally.IsFull())
+	for _, want := range [][2]int{{2, 3}, {2, 0}} {
+		series, overflowed := tally.TakeUsage()
+		assert.Equal(t, want, [2]int{series, overflowed}, "without the overflow series, and what it got since the last time")
+	}
 }
 
 func TestASeriesThatDoesNotMoveIsDroppedAndBeginsAnew(t *testing.T) {
@@ -184,7 +190,9 @@ func TestTheMetricIsACumulativeMonotonicSum(t *testing.T) {
 	assert.Equal(t, "{occurrence}", metric.Unit())
 	assert.True(t, metric.Sum().IsMonotonic())
 	assert.Equal(t, pmetric.AggregationTemporalityCumulative, metric.Sum().AggregationTemporality())
+	assert.Equal(t, "Occurrences of Kubernetes Events since the start time.", metric.Description())
 	assert.Equal(t, "scope", rm.ScopeMetrics().At(0).Scope().Name())
+	assert.Equal(t, "v1", rm.ScopeMetrics().At(0).Scope().Version())
 	for _, dp := range metric.Sum().DataPoints().All() {
 		assert.Equal(t, []string{"uid", "east"}, []string{attribute(dp, "k8s.cluster.uid"), attribute(dp, "k8s.cluster.name")}, dp.Attributes().AsRaw())
 	}
@@ -259,6 +267,34 @@ func TestSumsGoOnAfterARestart(t *testing.T) {
 	tally.Expire(at(120))
 	tally = reopened(t, stored, tally)
 	assert.Empty(t, sums(tally, at(121)), "what was dropped does not come back")
+}
+
+func TestAValueThatIsNoSeriesIsNotRestored(t *testing.T) {
+	for name, value := range map[string]string{
+		"no JSON":                  "x",
+		"a text as its start":      `{"occurrences": 1, "start": "x"}`,
+		"no occurrences":           `{"occurrences": 0}`,
+		"occurrences that it lost": `{"occurrences": -1}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			tally := New(Config{MaxSeries: 2, SeriesTTL: time.Hour}, start)
+			require.Error(t, tally.Restore(Key{1}, []byte(value)))
+			assert.Empty(t, sums(tally, at(1)))
+		})
+	}
+}
+
+// A later process with initial_zero would emit the 0 after values.
+func TestAZeroThatTheSettingsNoLongerAskForNeverComes(t *testing.T) {
+	stored, tally := map[Key][]byte{}, New(Config{MaxSeries: 3, SeriesTTL: time.Hour, InitialZero: true}, start)
+	tally.Track()
+	add(tally, at(1), seenAt(at(1), 5))
+	tally.config.InitialZero = false
+	tally = reopened(t, stored, tally)
+	assert.Empty(t, dots(tally, at(1002)), "this is to be saved")
+	tally.config.InitialZero = true
+	tally = reopened(t, stored, tally)
+	assert.Equal(t, []dot{{5, minute, 1003 * minute}}, dots(tally, at(1003)))
 }
 
 // value is the sum of all series that the metric reports.
@@ -428,6 +464,19 @@ func TestAtTheEndANewSeriesHasIts0AndItsValue(t *testing.T) {
 	assert.Equal(t, []dot{{5, minute, minute + 2*time.Millisecond}}, dots(tally, at(2)), "the end is not later")
 }
 
+func TestThePointsOfEachSeriesAreInTheOrderOfTime(t *testing.T) {
+	tally := New(Config{MaxSeries: 100, SeriesTTL: time.Hour, InitialZero: true}, start)
+	for i := range 100 {
+		o := seenAt(at(1), 5)
+		o.Event.Reason = fmt.Sprint(i)
+		add(tally, at(1), o)
+	}
+	tally.End(at(2))
+	for i, dot := range dots(tally, at(2)) {
+		assert.Equal(t, []int64{0, 5}[i%2], dot.value)
+	}
+}
+
 func TestTheValueIsNotEmittedBeforeItIsSavedThatThe0Was(t *testing.T) {
 	tally := New(Config{MaxSeries: 3, SeriesTTL: time.Hour, InitialZero: true}, start)
 	tally.Track()
@@ -450,6 +499,7 @@ func TestTheValueIsNotEmittedBeforeItIsSavedThatThe0Was(t *testing.T) {
 
 func TestTheEndOfSavedSumsIsSavedFirst(t *testing.T) {
 	tally := New(Config{MaxSeries: 3, SeriesTTL: time.Hour, InitialZero: true}, start)
+	assert.True(t, tally.TakeEmitted().IsZero(), "nothing was emitted")
 	tally.Track()
 	add(tally, at(1), seenAt(at(1), 5))
 	tally.TakeChanged()
@@ -561,10 +611,11 @@ func TestADroppedSeriesBeginsAgainAfterItsLastPoint(t *testing.T) {
 }
 
 func TestANewSeriesIsNotDelayedByOthersThatWereDropped(t *testing.T) {
-	tally := New(Config{MaxSeries: 3, SeriesTTL: minute}, start)
+	tally := New(Config{MaxSeries: 3, SeriesTTL: 2 * minute}, start)
 	add(tally, at(1), seenAt(at(1), 5))
 	dots(tally, at(10))
 	tally.Emitted()
+	tally.Expire(at(11))
 	tally.Expire(at(11))
 	other := seenAt(at(9), 5)
 	other.Event.Reason = "Other"
@@ -711,6 +762,41 @@ func TestTheNameOfTheClusterComesLate(t *testing.T) {
 	}
 }
 
+// Occurrences that come while the last value under the old name is emitted.
+func TestASeriesGoesOnUnderTheNewNameWithWhatTheOldOneHasNotEmitted(t *testing.T) {
+	for name, tracked := range map[string]bool{"sums are saved": true, "sums are not saved": false} {
+		t.Run(name, func(t *testing.T) {
+			tally, got := New(Config{MaxSeries: 100, SeriesTTL: time.Hour}, start), emissions{}
+			save := func() {}
+			if tracked {
+				tally.Track()
+				save = func() {
+					tally.TakeChanged()
+					tally.Saved()
+				}
+			}
+			a := seen("A", 2, resolver.Complete, deployment("a"))
+			add(tally, at(1), a)
+			save()
+			got.emit(t, tally, "old", at(2), true)
+			assert.Equal(t, tracked, tally.IsUnsaved(), "a restart must know under which name it was emitted")
+			save()
+			last := tally.Metrics(Scope{}, semconv.Cluster{UID: "new"}, at(3))
+			add(tally, at(3), a, a)
+			save()
+			tally.Emitted()
+			each(last, func(dp pmetric.NumberDataPoint) { assert.Equal(t, "old", attribute(dp, "k8s.cluster.uid")) })
+			assert.Equal(t, tracked, tally.IsUnsaved())
+			save()
+			got.emit(t, tally, "new", at(4), true)
+			assert.Equal(t, int64(4), got.sum("new"))
+			for _, dp := range got["new"] {
+				assert.Greater(t, dp.StartTimestamp().AsTime(), at(3), "it starts after the last point of the old one")
+			}
+		})
+	}
+}
+
 func TestANameThatIsKnownBeforeTheFirstPointsIsTheOnlyOne(t *testing.T) {
 	tally, got := New(Config{MaxSeries: 100, SeriesTTL: time.Hour, InitialZero: true}, start), emissions{}
 	add(tally, at(1), seen("A", 2, resolver.Complete, deployment("a")))
@@ -730,6 +816,7 @@ func TestTheTextsOfSeriesAreBounded(t *testing.T) {
 		counted++
 	}
 	assert.Less(t, tally.bytes, 101*meanBytes)
+	assert.False(t, tally.IsFull(), "of series, but of their texts")
 	seen, sum, size := map[string]bool{}, int64(0), 0
 	for request := range tally.Metrics(Scope{}, semconv.Cluster{}, at(2)) {
 		size += (&pmetric.ProtoMarshaler{}).MetricsSize(request)
@@ -745,6 +832,16 @@ func TestTheTextsOfSeriesAreBounded(t *testing.T) {
 	tally.Emitted()
 	tally.Expire(at(100))
 	assert.Zero(t, tally.bytes)
+}
+
+func TestTheTagsOfSeriesAreBounded(t *testing.T) {
+	tally := New(Config{MaxSeries: 100, SeriesTTL: time.Hour}, start)
+	for i := range 100 {
+		o := seen(fmt.Sprint(i), 1, resolver.Complete, deployment("fe"))
+		o.Tags.Metric = []extract.Tag{{Name: strings.Repeat("n", 2*meanBytes), Value: strings.Repeat("v", 2*meanBytes)}}
+		add(tally, at(1), o)
+	}
+	assert.Len(t, sums(tally, at(1)), 25+1, "with the overflow series")
 }
 
 // A usual limit of servers is 4 MiB.
