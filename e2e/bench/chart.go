@@ -111,7 +111,7 @@ type point struct {
 	Label string
 }
 
-// All colors stand out from white and from black.
+// All colors stand out from white and from black. Text has a color of its own for each: see the template.
 var colors = []string{"#1a8fe3", "#d9731a", "#2a9d5c", "#b05fd0", "#d0405f"}
 
 func (c chart) panel(offset int) panel {

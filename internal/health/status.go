@@ -218,8 +218,8 @@ func where(namespace string) string {
 	return "namespace " + namespace
 }
 
-// PositionFailed implements position.Observer. After such a failure, a standby drops nothing, so a
-// failover repeats more.
+// PositionFailed implements position.Observer. Until the position works, a failover repeats more: a
+// standby that cannot read it drops nothing, and a leader that cannot write it does not advance it.
 func (s *Status) PositionFailed(err error) {
 	cause := "unavailable"
 	var forbidden *position.PermissionError

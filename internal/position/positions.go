@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
@@ -49,6 +50,11 @@ type Positions struct {
 	store    *Store
 	observer Observer
 	turn     chan struct{} // holds an element while requests are made
+
+	// The turn guards the following: whether this process may publish.
+	mayPublish State     // the state in which a standby has tried it with success; Unknown: in none
+	triedAt    time.Time // when a standby tried it last
+	denied     error     // the last answer, if a permission is missing
 
 	// mu guards the following. It is not held during requests.
 	mu      sync.Mutex
@@ -281,12 +287,36 @@ func (p *Positions) dirty() bool {
 }
 
 func (p *Positions) read(ctx context.Context) error {
-	_, stored, state, err := p.store.read(ctx)
+	object, stored, state, err := p.store.read(ctx)
 	if err != nil {
 		return err
 	}
 	p.change(func() { p.storeLocked(stored, state) })
+	if !p.isLeading() && p.mayPublish != state && time.Since(p.triedAt) >= maxPause {
+		p.tryToPublish(ctx, object, state)
+	}
 	return nil
+}
+
+// tryToPublish notes whether a standby may publish the position: a missing permission is to be
+// reported before this process leads. A request that fails in another way says nothing about it.
+func (p *Positions) tryToPublish(ctx context.Context, object *corev1.ConfigMap, state State) {
+	p.triedAt = time.Now()
+	err := p.store.try(ctx, object, state == Known)
+	var forbidden *PermissionError
+	switch {
+	case err == nil:
+		p.mayPublish, p.denied = state, nil
+	case errors.As(err, &forbidden):
+		reached.State("a standby learns that it may not publish the position")
+		p.denied = err
+	}
+}
+
+func (p *Positions) isLeading() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.leading
 }
 
 func (p *Positions) publish(ctx context.Context) error {
@@ -306,9 +336,13 @@ func (p *Positions) publish(ctx context.Context) error {
 		switch {
 		case err == nil:
 			p.published = max(p.published, revision)
-		case errors.As(err, &forbidden) && forbidden.Verb != "get" && !p.leading:
-			reached.State("a standby may not publish what it has delivered")
-			p.forgetLocked() // Only the leader needs this permission. A standby must go on reading.
+			p.denied = nil
+		case errors.As(err, &forbidden) && forbidden.Verb != "get":
+			p.mayPublish = Unknown
+			if !p.leading {
+				reached.State("a standby may not publish what it has delivered")
+				p.forgetLocked() // Only the leader needs this permission. A standby must go on reading.
+			}
 		}
 	})
 	return err
@@ -379,13 +413,18 @@ func (p *Positions) announceLocked() {
 	p.changed = make(chan struct{})
 }
 
-// report passes the result of a request to the observer.
+// report passes the result of a request to the observer. A standby that may not publish reads on, and
+// reports this.
 func (p *Positions) report(err error) {
 	if err == nil {
 		p.mu.Lock()
 		p.failures, p.forbidden, p.skip = 0, 0, 0
 		p.mu.Unlock()
-		p.observer.PositionWorks()
+		if p.denied != nil {
+			p.observer.PositionFailed(p.denied)
+		} else {
+			p.observer.PositionWorks()
+		}
 		return
 	}
 	var forbidden *PermissionError

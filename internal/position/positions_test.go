@@ -197,7 +197,7 @@ func TestATermBeginsWithWhatTheLastLeaderPublished(t *testing.T) {
 		assert.Equal(t, Latest{cluster(10), Known}, p.Latest())
 		p.Advance(cluster(10))
 		pass(interval)
-		assert.Equal(t, []string{"get 404", "get"}, api.took(), "nothing to publish")
+		assert.Equal(t, []string{"get 404", "try create", "get"}, api.took(), "nothing to publish")
 	})
 }
 
@@ -341,8 +341,95 @@ func TestAStandbyReadsOnIfItMayNotWrite(t *testing.T) {
 		api.set(cluster(20))
 		pass(interval)
 		assert.Equal(t, Latest{cluster(20), Known}, p.Latest())
+		var permission *PermissionError
+		require.ErrorAs(t, p.health.last(), &permission, "the standby reports it, too")
+		api.onRequest(nil)
+		pass(maxPause)
 		assert.NoError(t, p.health.last())
 	})
+}
+
+// A standby reports that a permission is missing, so that a rollout waits before the old leader ends.
+func TestAStandbyReportsThatItMayNotPublish(t *testing.T) {
+	for verb, stored := range map[string]Position{"create": {}, "update": cluster(10)} {
+		t.Run(verb, func(t *testing.T) {
+			simulate(t, func(t *testing.T, api *scriptedAPI) {
+				if verb == "update" {
+					api.set(stored)
+				}
+				api.forbid(verb)
+				p := newProcess(t, api)
+				var permission *PermissionError
+				require.ErrorAs(t, p.health.last(), &permission, "before the process starts to watch")
+				assert.Equal(t, verb, permission.Verb)
+				pass(10 * time.Minute)
+				assert.ErrorAs(t, p.health.last(), &permission)
+				tries := 0
+				for _, request := range api.took() {
+					if request == "try "+verb+" 403" {
+						tries++
+					} else {
+						require.Contains(t, request, "get")
+					}
+				}
+				assert.InDelta(t, 20, tries, 1, "every 30 s")
+
+				api.onRequest(nil)
+				pass(maxPause)
+				assert.NoError(t, p.health.last())
+				assert.Equal(t, stored, api.stored(), "nothing was written")
+				api.took()
+				pass(10 * time.Minute)
+				assert.NotContains(t, api.took(), "try "+verb, "once is enough")
+			})
+		})
+	}
+}
+
+func TestAStandbyTriesAgainWhenThePositionExists(t *testing.T) {
+	simulate(t, func(t *testing.T, api *scriptedAPI) {
+		api.forbid("update")
+		p := newProcess(t, api)
+		assert.NoError(t, p.health.last(), "it may create the ConfigMap")
+		api.set(cluster(10))
+		pass(maxPause)
+		var permission *PermissionError
+		require.ErrorAs(t, p.health.last(), &permission)
+		assert.Equal(t, "update", permission.Verb)
+		p.lead(t)
+		assert.ErrorAs(t, p.health.last(), &permission, "the new leader does not report that it works before it has published")
+		api.onRequest(nil)
+		p.Advance(cluster(20))
+		pass(interval)
+		assert.NoError(t, p.health.last())
+	})
+}
+
+// An answer that is no missing permission says nothing about permissions, and a new leader does not
+// wait for long.
+func TestATryThatFailsOtherwiseIsNoMissingPermission(t *testing.T) {
+	for name, fail := range map[string]func(*scriptedAPI){
+		"broken": func(api *scriptedAPI) {
+			api.onRequest(func(verb string) error {
+				if verb == "create" {
+					return errors.New("a webhook that does not support dry runs")
+				}
+				return nil
+			})
+		},
+		"hanging": func(api *scriptedAPI) { api.hang("create") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			simulate(t, func(t *testing.T, api *scriptedAPI) {
+				fail(api)
+				p := newProcess(t, api)
+				began := time.Now()
+				p.lead(t)
+				assert.LessOrEqual(t, time.Since(began), tryTimeout)
+				assert.NoError(t, p.health.last())
+			})
+		})
+	}
 }
 
 func TestAFailedReadKeepsTheLastPosition(t *testing.T) {

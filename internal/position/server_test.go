@@ -39,7 +39,7 @@ type scriptedAPI struct {
 	cluster *apiserver.Server
 
 	mu        sync.Mutex
-	requests  []string                // "get", "create" or "update", and the status if it is an error
+	requests  []string                // "get", "create", "update", "try create" or "try update", and the status of an error
 	intercept func(verb string) error // an error is the response
 	hanging   string                  // a request with this verb gets no response
 	written   Position                // by the last request
@@ -66,6 +66,9 @@ func (s *scriptedAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	noted := &statusNoter{ResponseWriter: w}
 	s.cluster.ServeHTTP(noted, r)
 	entry := map[string]string{http.MethodGet: "get", http.MethodPost: "create", http.MethodPut: "update"}[r.Method]
+	if r.URL.Query().Has("dryRun") {
+		entry = "try " + entry
+	}
 	if noted.code >= http.StatusBadRequest {
 		entry += " " + strconv.Itoa(noted.code)
 	}

@@ -23,6 +23,9 @@ import (
 const (
 	// requestTimeout is the deadline of each request.
 	requestTimeout = 10 * time.Second
+	// tryTimeout is the deadline of a request that only asks for permission: the request for the
+	// position of a new leader may wait for it.
+	tryTimeout = 2 * time.Second
 	// maxAttempts bounds how often a write is repeated because another process wrote in between.
 	maxAttempts = 10
 	// hashLength is the number of hexadecimal digits that keep shortened names apart.
@@ -183,17 +186,33 @@ func (s *Store) put(ctx context.Context, object *corev1.ConfigMap, p Position, e
 	if err := p.encode(object.Data); err != nil {
 		return false, err
 	}
-	verb, request := "create", s.client.Post()
-	if exists {
-		verb, request = "update", s.client.Put().Name(s.name)
-	}
-	err = request.Namespace(s.namespace).Resource("configmaps").Body(object).Do(ctx).Error()
-	if err == nil {
+	verb, request := s.writing(object, exists)
+	if err = request.Do(ctx).Error(); err == nil {
 		return false, nil
 	}
 	// A creation that is not found has no namespace.
 	retry = apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || exists && apierrors.IsNotFound(err)
 	return retry, s.failed(verb, err)
+}
+
+// try asks whether the object, as it was read, may be written. It writes nothing.
+func (s *Store) try(ctx context.Context, object *corev1.ConfigMap, exists bool) error {
+	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
+	defer cancel()
+	verb, request := s.writing(object, exists)
+	if err := request.Param("dryRun", metav1.DryRunAll).Do(ctx).Error(); err != nil {
+		return s.failed(verb, err)
+	}
+	return nil
+}
+
+// writing returns the request that writes the object, and its verb.
+func (s *Store) writing(object *corev1.ConfigMap, exists bool) (verb string, request *rest.Request) {
+	verb, request = "create", s.client.Post()
+	if exists {
+		verb, request = "update", s.client.Put().Name(s.name)
+	}
+	return verb, request.Namespace(s.namespace).Resource("configmaps").Body(object)
 }
 
 // failed names the object and the request in the error.

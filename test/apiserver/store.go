@@ -222,9 +222,8 @@ func asStored(object Object) Object {
 
 // create stores a copy of a new object.
 func (s *Server) create(t *table, object Object) (*record, error) {
-	key := t.key(object.GetNamespace(), object.GetName())
-	if find(t.live, key) != nil {
-		return nil, apierrors.NewAlreadyExists(t.groupResource(), object.GetName())
+	if err := s.creatable(t, object); err != nil {
+		return nil, err
 	}
 	s.created++
 	stored := asStored(object)
@@ -235,29 +234,44 @@ func (s *Server) create(t *table, object Object) (*record, error) {
 		stored.SetCreationTimestamp(metav1.Unix(time.Now().Unix(), 0))
 	}
 	s.next()
-	return s.put(t, watch.Added, key, stored), nil
+	return s.put(t, watch.Added, t.key(object.GetNamespace(), object.GetName()), stored), nil
+}
+
+// creatable returns the error of creating an object that exists.
+func (s *Server) creatable(t *table, object Object) error {
+	if find(t.live, t.key(object.GetNamespace(), object.GetName())) != nil {
+		return apierrors.NewAlreadyExists(t.groupResource(), object.GetName())
+	}
+	return nil
 }
 
 // update stores a copy of a changed object. Whether its resource version must be set is the
 // caller's concern.
 func (s *Server) update(t *table, object Object) (*record, error) {
-	name := object.GetName()
-	old := find(t.live, t.key(object.GetNamespace(), name))
-	if old == nil {
-		return nil, apierrors.NewNotFound(t.groupResource(), name)
-	}
-	oldVersion, oldUID := old.object.GetResourceVersion(), old.object.GetUID()
-	version, uid := object.GetResourceVersion(), object.GetUID()
-	if version != "" && version != oldVersion || uid != "" && uid != oldUID {
-		return nil, apierrors.NewConflict(t.groupResource(), name, errors.New("it has changed"))
+	old, err := s.updatable(t, object)
+	if err != nil {
+		return nil, err
 	}
 	stored := asStored(object)
-	stored.SetUID(oldUID)
+	stored.SetUID(old.object.GetUID())
 	stored.SetCreationTimestamp(old.object.GetCreationTimestamp())
-	stored.SetResourceVersion(oldVersion)
+	stored.SetResourceVersion(old.object.GetResourceVersion())
 	if bytes.Equal(encode(stored), old.encoded) {
 		return old, nil // What changes nothing is not written.
 	}
 	s.next()
 	return s.put(t, watch.Modified, old.key, stored), nil
+}
+
+// updatable returns the object that an update replaces, unless the update is of another version of it.
+func (s *Server) updatable(t *table, object Object) (old *record, err error) {
+	name := object.GetName()
+	if old = find(t.live, t.key(object.GetNamespace(), name)); old == nil {
+		return nil, apierrors.NewNotFound(t.groupResource(), name)
+	}
+	version, uid := object.GetResourceVersion(), object.GetUID()
+	if version != "" && version != old.object.GetResourceVersion() || uid != "" && uid != old.object.GetUID() {
+		return nil, apierrors.NewConflict(t.groupResource(), name, errors.New("it has changed"))
+	}
+	return old, nil
 }

@@ -55,6 +55,11 @@ var rare = []requirement{
 			killLeader(100, 130)),
 		scenario: Scenario{Act: reportsForbiddenPosition},
 	}, {
+		name:     "the position may be read, but not written",
+		reaches:  "a standby learns that it may not publish the position",
+		plan:     plain(electorAlone, onlyUpdates(fault(PositionForbidden, 0, int(forever/time.Second)))),
+		scenario: Scenario{Act: reportsForbiddenPosition},
+	}, {
 		name: "ConfigMaps are forbidden for two minutes",
 		plan: plain(electorAlone, fault(PositionForbidden, 30, 150), killLeader(100, 130),
 			killLeader(170, 180)).with(lasting(4 * time.Minute)),
@@ -174,13 +179,18 @@ func (f Fault) slowBy(delay time.Duration) Fault {
 	return f
 }
 
-// reportsForbiddenPosition checks that the leader's status is an error. The contract: an API server
-// that "refuses a permission never stops the Collector. Instead, the component's status reports a
-// recoverable error".
+func onlyUpdates(f Fault) Fault {
+	f.Verb = "update"
+	return f
+}
+
+// reportsForbiddenPosition checks that the status of each process is an error: a rollout replaces the
+// leader when a standby is ready. The contract: an API server that "refuses a permission never stops the
+// Collector. Instead, the component's status reports a recoverable error".
 func reportsForbiddenPosition(e *environment) {
 	time.Sleep(90 * time.Second)
 	for _, p := range e.allProcesses() {
-		if p.name == e.leaseHolder() && p.failing(0) == 0 {
+		if p.failing(0) == 0 {
 			e.violate(neverSilent, "", "%s may not publish its position, and its status is no error",
 				p.name)
 		}

@@ -111,11 +111,7 @@ var ofStates = []requirement{
 	}, {
 		name:    "the leader may not publish its position, and loses its lease",
 		reaches: "a standby may not publish what it has delivered",
-		plan: plain(electorAlone, fault(LeaseForbidden, 60, 110), func() Fault {
-			f := fault(PositionForbidden, 55, 150)
-			f.Verb = "update"
-			return f
-		}()),
+		plan:    plain(electorAlone, fault(LeaseForbidden, 60, 110), onlyUpdates(fault(PositionForbidden, 55, 150))),
 	}, {
 		name: "the leader loses its lease before it has published a position after a restore",
 		plan: plain(electorAlone, backup(60, 30*time.Second), ofResource(fault(APIRefuses, 58, 120), configMaps.Resource, http.StatusServiceUnavailable),
