@@ -15,13 +15,15 @@ import (
 	"time"
 )
 
-//go:embed page.html.tmpl page.css page.js
+//go:embed page.*
 var files embed.FS
 
 // The page has all times in UTC. Its script shows them in the viewer's time zone.
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"clock":  func(t time.Time) string { return t.UTC().Format(time.TimeOnly) },
 	"minute": func(t time.Time) string { return t.UTC().Format("15:04") },
+	"lines":  func(all []string) string { return strings.Join(all, "\n") },
+	"lower":  strings.ToLower,
 	"moment": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 }).ParseFS(files, "page.html.tmpl"))
 
@@ -46,10 +48,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		servePage(w, h.store.see(filterFrom(r.URL.Query())))
 	case "updates":
 		h.updates.ServeHTTP(w, r)
-	case "page.css":
-		http.ServeFileFS(w, r, files, "page.css")
-	case "page.js":
-		http.ServeFileFS(w, r, files, "page.js")
+	case "page.css", "page.controls.css", "page.js", "page.commands.js", "page.zoom.js":
+		http.ServeFileFS(w, r, files, name)
 	default:
 		redirectToSlash(w, r, name)
 	}

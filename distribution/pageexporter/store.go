@@ -75,7 +75,8 @@ type member struct {
 // eventState is an event in its newest state.
 type eventState struct {
 	entry
-	taken int64 // occurrences that the page has counted
+	taken   int64 // occurrences that the page has counted
+	moments moments
 }
 
 func newStore(now func() time.Time) *store {
@@ -165,7 +166,7 @@ func (w *workload) add(e *entry) {
 	m := w.memberOf(e)
 	m.last, m.resolution = later(m.last, e.at), e.resolution
 	m.timeline.add(e, maxOwnTraits)
-	w.note(&eventState{entry: *e, taken: e.occurrences})
+	w.note(&eventState{entry: *e, taken: e.occurrences, moments: moments{{e.at, e.occurrences}}})
 }
 
 // note replaces the last state of an event. A state that is older than the last one only adds its
@@ -176,6 +177,7 @@ func (w *workload) note(e *eventState) {
 		last := w.events[known]
 		w.events = slices.Delete(w.events, known, known+1)
 		e.taken += last.taken
+		e.moments = last.moments.with(e.moments[0])
 		if last.at.After(e.at) {
 			e.entry = last.entry
 		}
@@ -251,7 +253,10 @@ func (w *workload) forget(before time.Time) {
 	for counts > maxCounts && len(w.objects) > 1 {
 		counts -= w.dropQuietest().timeline.size()
 	}
-	w.events = slices.DeleteFunc(w.events, func(e *eventState) bool { return e.at.Before(before) })
+	w.events = slices.DeleteFunc(w.events, func(e *eventState) bool {
+		e.moments = e.moments.since(before)
+		return e.at.Before(before)
+	})
 }
 
 // watch returns a channel that receives a value when the store has changed, until stop is called.

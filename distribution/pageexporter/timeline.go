@@ -70,6 +70,14 @@ func (t *timeline) forget(before time.Time) {
 	t.slots = slices.Delete(t.slots, 0, first)
 }
 
+// oldest returns the start of the first slot. It is zero if there is none.
+func (t *timeline) oldest() time.Time {
+	if len(t.slots) == 0 {
+		return time.Time{}
+	}
+	return t.slots[0].start
+}
+
 // size returns the number of counts.
 func (t *timeline) size() (n int) {
 	for _, s := range t.slots {
@@ -78,11 +86,15 @@ func (t *timeline) size() (n int) {
 	return n
 }
 
-// since returns the counts that pass the filter, in the slots that begin at or after start.
+// since returns the counts that pass the filter, in the slots that begin at or after start, and
+// before the end of the filter's zoom.
 func (t *timeline) since(start time.Time, f filter) iter.Seq2[time.Time, count] {
 	return func(yield func(time.Time, count) bool) {
 		first, _ := t.find(start)
 		for _, s := range t.slots[first:] {
+			if f.isOver(s.start) {
+				return
+			}
 			for _, c := range s.counts {
 				if f.admits(c.of.Value()) && !yield(s.start, c) {
 					return
