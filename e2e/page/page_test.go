@@ -83,6 +83,8 @@ func TestTheDemoInABrowser(t *testing.T) {
 	url := "http://" + addresses[0] + "/"
 	testWhatViewersDo(t, b, url)
 	testKeyboard(t, b, url)
+	testZoom(t, b, url)
+	testCommands(t, b, url)
 	testTimes(t, b, url)
 	testNarrowWindow(t, b, url)
 	testWithoutScripts(t, b, url)
