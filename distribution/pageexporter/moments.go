@@ -3,6 +3,7 @@
 package pageexporter
 
 import (
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -55,6 +56,20 @@ func (e *eventState) lastIn(start time.Time, f filter) (at time.Time, occurred b
 	return time.Time{}, false
 }
 
+// since returns the event's counts that pass the filter, from start on.
+func (e *eventState) since(start time.Time, f filter) iter.Seq2[time.Time, count] {
+	return func(yield func(time.Time, count) bool) {
+		if !f.admits(e.of) {
+			return
+		}
+		for _, m := range e.moments {
+			if !m.at.Before(start) && !f.isOver(m.at) && !yield(m.at, count{e.traits, m.n}) {
+				return
+			}
+		}
+	}
+}
+
 // isSaid reports whether a message has the text that the filter looks for.
 func (f filter) isSaid(message string) bool {
 	return f.Text == "" || strings.Contains(strings.ToLower(message), f.Text)
@@ -75,9 +90,7 @@ func (f filter) membersWhereSaid(w *workload) (members []*member) {
 			byPath[path], members = m, append(members, m)
 		}
 		m.last, m.resolution = later(m.last, e.at), e.resolution
-		for _, occurred := range e.moments {
-			m.timeline.add(&entry{at: occurred.at, of: e.of, occurrences: occurred.n}, maxEvents)
-		}
+		m.said = append(m.said, e)
 	}
 	return members
 }

@@ -33,7 +33,7 @@ func (f filter) selectFrom(w *workload) selection {
 	}
 	s.timelines = nil
 	for _, m := range s.members {
-		s.timelines = append(s.timelines, &m.timeline)
+		s.timelines = append(s.timelines, m)
 	}
 	return s
 }

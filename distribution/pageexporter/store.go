@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unique"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 )
@@ -70,12 +71,15 @@ type member struct {
 	resolution string
 	last       time.Time
 	timeline   timeline
+	// said are the events that count instead of the timeline, if the filter looks for a text.
+	said []*eventState
 }
 
 // eventState is an event in its newest state.
 type eventState struct {
 	entry
 	taken   int64 // occurrences that the page has counted
+	traits  unique.Handle[traits]
 	moments moments
 }
 
@@ -166,7 +170,7 @@ func (w *workload) add(e *entry) {
 	m := w.memberOf(e)
 	m.last, m.resolution = later(m.last, e.at), e.resolution
 	m.timeline.add(e, maxOwnTraits)
-	w.note(&eventState{entry: *e, taken: e.occurrences, moments: moments{{e.at, e.occurrences}}})
+	w.note(&eventState{entry: *e, taken: e.occurrences, traits: unique.Make(e.of), moments: moments{{e.at, e.occurrences}}})
 }
 
 // note replaces the last state of an event. A state that is older than the last one only adds its
@@ -179,7 +183,7 @@ func (w *workload) note(e *eventState) {
 		e.taken += last.taken
 		e.moments = last.moments.with(e.moments[0])
 		if last.at.After(e.at) {
-			e.entry = last.entry
+			e.entry, e.traits = last.entry, last.traits
 		}
 	}
 	// The position is behind events of the same time.

@@ -104,8 +104,25 @@ func (t *timeline) since(start time.Time, f filter) iter.Seq2[time.Time, count] 
 	}
 }
 
+// counted counts occurrences: a timeline, an object or an event.
+type counted interface {
+	since(start time.Time, f filter) iter.Seq2[time.Time, count]
+}
+
 // timelines count the occurrences of several objects.
-type timelines []*timeline
+type timelines []counted
+
+// since returns the counts of the object's timeline, or of its events.
+func (m *member) since(start time.Time, f filter) iter.Seq2[time.Time, count] {
+	if m.said == nil {
+		return m.timeline.since(start, f)
+	}
+	events := make(timelines, len(m.said))
+	for i, e := range m.said {
+		events[i] = e
+	}
+	return events.since(start, f)
+}
 
 // since returns the counts of all timelines, one timeline after the other.
 func (all timelines) since(start time.Time, f filter) iter.Seq2[time.Time, count] {
