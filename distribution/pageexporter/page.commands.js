@@ -48,8 +48,8 @@ function showCommands(button) {
   const object = button.closest(".object");
   const texts = button.dataset.commands.split("\n").filter(Boolean);
   commands.querySelector("#commands-of").textContent = object.title;
-  commands.querySelector("#commands-filters").replaceChildren("Only this kind: ", filterFor(object.querySelector("a.kind")),
-    " Only this name: ", filterFor(object.querySelector("a.name")));
+  commands.querySelector("#commands-filters").replaceChildren("Filter by its kind: ", filterFor(object.querySelector("a.kind")),
+    " or its name: ", filterFor(object.querySelector("a.name")));
   commands.querySelector("ul").replaceChildren(...texts.map(commandRow));
   told.textContent = texts.length ? "" : "Kubernetes allows no object with this name, so there are no commands.";
   commands.showModal();
