@@ -60,8 +60,10 @@ document.addEventListener("click", (event) => {
   if (button) showCommands(button);
 });
 commands.addEventListener("click", (event) => {
-  // The page of the link is shown by the listener for all links.
   if (event.target.closest("a, [name=close]")) commands.close();
+  // The listener for all links shows what the link selects. The focus may not return to the button:
+  // the key that follows the link would then press it.
+  if (event.target.closest("a")) cards.focus({preventScroll: true});
 });
 commands.addEventListener("close", () => {
   if (document.activeElement !== document.body) return;

@@ -189,7 +189,8 @@ func testCommands(t *testing.T, b *browser, url string) {
 		b.tabTo(t, "pod")
 		b.press(t, kb.Enter)
 		b.awaitSelection(t, "?kind=pod")
-		assert.False(t, value[bool](t, b, `document.getElementById("commands").open`))
+		assert.False(t, value[bool](t, b, `document.getElementById("commands").open`), "the key also pressed the button")
+		assert.Equal(t, "cards", value[string](t, b, `document.activeElement.id`))
 	})
 	t.Run("copies the name of an attacker", func(t *testing.T) {
 		b.open(t, url)
