@@ -94,7 +94,7 @@ func TestThePage(t *testing.T) {
 	page, header := get(t, url)
 	assert.Contains(t, page, "Nothing has happened in the last 60 minutes.")
 	assert.Equal(t, "text/html; charset=utf-8", header.Get("Content-Type"))
-	for _, file := range []string{"page.css", "page.controls.css", "page.js", "page.zoom.js", "page.commands.js"} {
+	for _, file := range assets {
 		assert.Contains(t, page, file)
 		content, _ := get(t, url+"/"+file)
 		assert.NotEmpty(t, content)

@@ -11,12 +11,16 @@ import (
 	"net/netip"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 	"time"
 )
 
 //go:embed page.*
 var files embed.FS
+
+// assets are the files that the page loads.
+var assets = []string{"page.css", "page.controls.css", "page.js", "page.zoom.js", "page.commands.js"}
 
 // The page has all times in UTC. Its script shows them in the viewer's time zone.
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
@@ -43,13 +47,16 @@ type handler struct {
 
 // ServeHTTP implements http.Handler.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	switch _, name := path.Split(r.URL.Path); name {
+	_, name := path.Split(r.URL.Path)
+	if i := slices.Index(assets, name); i >= 0 {
+		http.ServeFileFS(w, r, files, assets[i])
+		return
+	}
+	switch name {
 	case "":
 		servePage(w, h.store.see(filterFrom(r.URL.Query())))
 	case "updates":
 		h.updates.ServeHTTP(w, r)
-	case "page.css", "page.controls.css", "page.js", "page.commands.js", "page.zoom.js":
-		http.ServeFileFS(w, r, files, name)
 	default:
 		redirectToSlash(w, r, name)
 	}

@@ -117,7 +117,7 @@ func testZoom(t *testing.T, b *browser, url string) {
 		b.tabTo(t, "Zoom")
 		b.press(t, kb.Enter)
 		from, until := b.zoomed(t)
-		assert.Equal(t, chosen, []int64{from.Unix(), until.Unix()})
+		assert.Equal(t, []int64{from.Unix(), until.Unix()}, chosen)
 		assert.Regexp(t, `^\d\d:\d\d:\d\d$`, value[string](t, b, `document.querySelector("[name=start]").getAttribute("aria-valuetext")`))
 		b.tabTo(t, "reset")
 		b.press(t, kb.Enter)
