@@ -132,6 +132,7 @@ func TestTheWholePageIsAsItIsRecorded(t *testing.T) {
 func FuzzWhatEventsSayStaysText(f *testing.F) {
 	f.Add(`<script>alert(1)</script>`)
 	f.Add(`"><img src=x onerror=alert(1)>`)
+	f.Add(`" autofocus onfocus="alert(1)`)
 	f.Add("</textarea>'\"`\u202e\x00\xff")
 	f.Fuzz(func(t *testing.T, hostile string) {
 		render := func(text string) string {
@@ -144,7 +145,9 @@ func FuzzWhatEventsSayStaysText(f *testing.F) {
 			require.NoError(t, templates.ExecuteTemplate(&page, "page", s.see(filterFrom(map[string][]string{"manifest": {text}, "name": {text}, "kind": {text}, "text": {text}}))))
 			return page.String()
 		}
-		assert.Equal(t, strings.Count(render("x"), "<"), strings.Count(render("x"+hostile), "<"), "an element comes of it")
+		for quoted, becomes := range map[string]string{"<": "an element", `"`: "an attribute"} {
+			assert.Equal(t, strings.Count(render("x"), quoted), strings.Count(render("x"+hostile), quoted), becomes+" comes of it")
+		}
 	})
 }
 
