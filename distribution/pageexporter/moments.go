@@ -56,15 +56,20 @@ func (e *eventState) lastIn(start time.Time, f filter) (at time.Time, occurred b
 	return time.Time{}, false
 }
 
-// since returns the event's counts that pass the filter, from start on.
-func (e *eventState) since(start time.Time, f filter) iter.Seq2[time.Time, count] {
+// statesOf are the events of one object.
+type statesOf []*eventState
+
+// since returns the counts that pass the filter, from start on, one event after the other.
+func (events statesOf) since(start time.Time, f filter) iter.Seq2[time.Time, count] {
 	return func(yield func(time.Time, count) bool) {
-		if !f.admits(e.of) {
-			return
-		}
-		for _, m := range e.moments {
-			if !m.at.Before(start) && !f.isOver(m.at) && !yield(m.at, count{e.traits, m.n}) {
-				return
+		for _, e := range events {
+			if !f.admits(e.of) {
+				continue
+			}
+			for _, m := range e.moments {
+				if !m.at.Before(start) && !f.isOver(m.at) && !yield(m.at, count{e.traits, m.n}) {
+					return
+				}
 			}
 		}
 	}

@@ -72,7 +72,7 @@ type member struct {
 	last       time.Time
 	timeline   timeline
 	// said are the events that count instead of the timeline, if the filter looks for a text.
-	said []*eventState
+	said statesOf
 }
 
 // eventState is an event in its newest state.

@@ -70,14 +70,6 @@ func (t *timeline) forget(before time.Time) {
 	t.slots = slices.Delete(t.slots, 0, first)
 }
 
-// oldest returns the start of the first slot. It is zero if there is none.
-func (t *timeline) oldest() time.Time {
-	if len(t.slots) == 0 {
-		return time.Time{}
-	}
-	return t.slots[0].start
-}
-
 // size returns the number of counts.
 func (t *timeline) size() (n int) {
 	for _, s := range t.slots {
@@ -104,7 +96,7 @@ func (t *timeline) since(start time.Time, f filter) iter.Seq2[time.Time, count] 
 	}
 }
 
-// counted counts occurrences: a timeline, an object or an event.
+// counted counts occurrences: a timeline or an object.
 type counted interface {
 	since(start time.Time, f filter) iter.Seq2[time.Time, count]
 }
@@ -117,11 +109,7 @@ func (m *member) since(start time.Time, f filter) iter.Seq2[time.Time, count] {
 	if m.said == nil {
 		return m.timeline.since(start, f)
 	}
-	events := make(timelines, len(m.said))
-	for i, e := range m.said {
-		events[i] = e
-	}
-	return events.since(start, f)
+	return m.said.since(start, f)
 }
 
 // since returns the counts of all timelines, one timeline after the other.

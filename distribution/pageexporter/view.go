@@ -87,7 +87,9 @@ func (s *store) see(f filter) view {
 	s.forget()
 	now := s.now()
 	v := view{Standby: s.standby.Load(), Filter: f}
-	f.oldest = s.overall.oldest()
+	if slots := s.overall.slots; len(slots) > 0 {
+		f.oldest = slots[0].start
+	}
 	start := f.start(now)
 	v.Span = f.span(now)
 	selections, whole := s.selected(f)
