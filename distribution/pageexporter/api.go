@@ -56,7 +56,7 @@ func (h *handler) serveAPI(w http.ResponseWriter, r *http.Request, dir, name str
 		if detail, ok := h.store.detail(name, f); ok {
 			serveJSON(w, http.StatusOK, detail)
 		} else {
-			serveJSON(w, http.StatusNotFound, map[string]string{"error": "there is no workload with this UID in the time that minutes selects: api/workloads lists them"})
+			serveJSON(w, http.StatusNotFound, map[string]string{"error": "there is no workload with this UID in the selected time: api/workloads lists them"})
 		}
 	default:
 		return false

@@ -54,9 +54,10 @@ func BenchmarkSee(b *testing.B) {
 		full.add(storm(c.Time, round, maxObjects, ""))
 	}
 	for name, query := range map[string]map[string][]string{
-		"10 minutes":            {},
+		"10 minutes":            {"minutes": {"10"}},
 		"60 minutes":            {"minutes": {"60"}},
 		"60 minutes and a name": {"minutes": {"60"}, "name": {"-7"}},
+		"60 minutes and a text": {"minutes": {"60"}, "text": {"m"}},
 	} {
 		b.Run(name, func(b *testing.B) {
 			f := filterFrom(query)

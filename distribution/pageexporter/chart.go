@@ -13,6 +13,7 @@ type chart struct {
 	Peak        int64 // the highest bar's occurrences
 	Each        time.Duration
 	From, Until time.Time
+	End         time.Time // of the last bar
 }
 
 // bar shows the occurrences of a part of the time. Warnings are above normal occurrences.
@@ -24,18 +25,18 @@ type bar struct {
 	WarningY, WarningHeight float64
 }
 
-// chartOf draws counts since the start of the filter's span.
+// chartOf draws counts of the filter's window.
 func chartOf(counts iter.Seq2[time.Time, count], f filter, now time.Time) chart {
-	var counted [bars]struct{ all, warnings int64 }
-	start, each := f.start(now), f.barLength()
+	w := f.window(now)
+	counted := make([]struct{ all, warnings int64 }, w.bars)
 	for at, c := range counts {
-		in := &counted[min(int(at.Sub(start)/each), bars-1)]
+		in := &counted[min(int(at.Sub(w.start)/w.each), w.bars-1)]
 		in.all += c.n
 		if c.of.Value().isWarning() {
 			in.warnings += c.n
 		}
 	}
-	drawn := chart{Each: each, From: start, Until: now}
+	drawn := chart{Each: w.each, From: w.start, Until: earlier(now, w.end()), End: w.end()}
 	for _, in := range counted {
 		drawn.Peak = max(drawn.Peak, in.all)
 	}
@@ -45,8 +46,8 @@ func chartOf(counts iter.Seq2[time.Time, count], f filter, now time.Time) chart 
 		}
 		height := 100 / float64(drawn.Peak)
 		b := bar{
-			From: start.Add(time.Duration(i) * each), Until: start.Add(time.Duration(i+1) * each), All: in.all, Warnings: in.warnings,
-			X: float64(i) * 100 / bars, Width: 90.0 / bars,
+			From: w.barAt(i), Until: w.barAt(i + 1), All: in.all, Warnings: in.warnings,
+			X: float64(i) * 100 / float64(w.bars), Width: 90 / float64(w.bars),
 			NormalHeight: float64(in.all-in.warnings) * height, WarningHeight: float64(in.warnings) * height,
 		}
 		b.NormalY = 100 - b.NormalHeight

@@ -5,9 +5,17 @@
 // with its events and its chain of owners, and charts of occurrences over time. Workloads with
 // warnings come first.
 //
-// A viewer can search by name, see only warnings, and choose a namespace (or cluster-scoped
-// objects), a reason and a Tilt manifest. The choices are in the page's address. Times are in the
-// viewer's time zone. Without JavaScript, the page does not update itself, a button applies the
+// A viewer can search by name and by the text of messages, see only warnings, and choose a namespace
+// (or cluster-scoped objects), a reason and a Tilt manifest. Reasons, kinds, namespaces and names on
+// the page are links that add or remove a filter. Two sliders, or a drag over the chart, zoom into a
+// part of the time. All choices are in the page's address. Each object has kubectl commands to copy.
+// Times are in the viewer's time zone.
+//
+// The page shows an hour, or the time since its oldest record if this is less. A search in messages
+// finds what is in the newest state of an event, and looks at the 100 latest events of each workload.
+// So with such a search, the chart counts these events only.
+//
+// Without JavaScript, the page does not update itself, a button applies the
 // choices, and times are in UTC. All addresses are relative, so that the page works behind a proxy
 // that serves it under a path: keep the slash at the end of that path.
 //

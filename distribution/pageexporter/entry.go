@@ -67,12 +67,14 @@ type object struct {
 	Kind, Group, Name string
 }
 
-func (o object) String() string {
-	kind := o.Kind
-	if o.Group != "" {
-		kind += "." + o.Group
+func (o object) String() string { return o.kind() + "/" + o.Name }
+
+// kind returns the kind with its group: replicaset.apps.
+func (o object) kind() string {
+	if o.Group == "" {
+		return o.Kind
 	}
-	return kind + "/" + o.Name
+	return o.Kind + "." + o.Group
 }
 
 // entriesIn returns an entry for each record of an event.

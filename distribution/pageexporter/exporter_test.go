@@ -92,9 +92,9 @@ func get(t *testing.T, url string) (body string, header http.Header) {
 func TestThePage(t *testing.T) {
 	e, url := serve(t)
 	page, header := get(t, url)
-	assert.Contains(t, page, "Nothing has happened in the last 10 minutes.")
+	assert.Contains(t, page, "Nothing has happened in the last 60 minutes.")
 	assert.Equal(t, "text/html; charset=utf-8", header.Get("Content-Type"))
-	for _, file := range []string{"page.css", "page.js"} {
+	for _, file := range assets {
 		assert.Contains(t, page, file)
 		content, _ := get(t, url+"/"+file)
 		assert.NotEmpty(t, content)
@@ -104,7 +104,7 @@ func TestThePage(t *testing.T) {
 	assert.Contains(t, page, "0/3 nodes are available")
 	page, _ = get(t, url+"/?reason=BackOff")
 	assert.NotContains(t, page, "0/3 nodes are available")
-	assert.Contains(t, page, `Nothing of what is chosen has happened in the last 10 minutes. <a href=".">Show everything</a>`)
+	assert.Contains(t, page, `Nothing of what is chosen has happened in the last minute. <a href=".">Show everything</a>`)
 }
 
 func TestTheWholePageIsAsItIsRecorded(t *testing.T) {
@@ -132,19 +132,22 @@ func TestTheWholePageIsAsItIsRecorded(t *testing.T) {
 func FuzzWhatEventsSayStaysText(f *testing.F) {
 	f.Add(`<script>alert(1)</script>`)
 	f.Add(`"><img src=x onerror=alert(1)>`)
+	f.Add(`" autofocus onfocus="alert(1)`)
 	f.Add("</textarea>'\"`\u202e\x00\xff")
 	f.Fuzz(func(t *testing.T, hostile string) {
 		render := func(text string) string {
 			s, _ := storeAt(noon)
 			s.add([]entry{podEvent(text, text, text, func(e *entry) {
-				e.id, e.message, e.container, e.resolution = text, text, text, text
+				e.id, e.message, e.container, e.resolution, e.chain[2].Kind = text, text, text, text, text
 				e.of = traits{text, text, text, text}
 			})})
 			var page bytes.Buffer
-			require.NoError(t, templates.ExecuteTemplate(&page, "page", s.see(filterFrom(map[string][]string{"manifest": {text}, "name": {text}}))))
+			require.NoError(t, templates.ExecuteTemplate(&page, "page", s.see(filterFrom(map[string][]string{"manifest": {text}, "name": {text}, "kind": {text}, "text": {text}}))))
 			return page.String()
 		}
-		assert.Equal(t, strings.Count(render("x"), "<"), strings.Count(render("x"+hostile), "<"), "an element comes of it")
+		for quoted, becomes := range map[string]string{"<": "an element", `"`: "an attribute"} {
+			assert.Equal(t, strings.Count(render("x"), quoted), strings.Count(render("x"+hostile), quoted), becomes+" comes of it")
+		}
 	})
 }
 

@@ -14,10 +14,16 @@ import (
 type filter struct {
 	traits   traits // values that are not empty must match
 	Warnings bool   // only warnings
-	// Name is a part of the name of the object or of one of its owners, in lower case.
-	Name     string
-	Workload string // an id; empty: all workloads
-	Minutes  string // how far back the page looks
+	// Name is a part of the name of the object or of one of its owners, in lower case. Kind is the kind
+	// of this object, with its group: deployment.apps.
+	Name, Kind string
+	Text       string // a part of the message, in lower case
+	Workload   string // an id; empty: all workloads
+	Minutes    string // how far back the page looks
+	// From and Until are the zoom: the page shows the time between them. Both are zero without a zoom.
+	From, Until time.Time
+	// oldest is the time of the oldest record that the page has.
+	oldest time.Time
 }
 
 // onlyWarnings is the value of the parameter `warnings` in the page's address.
@@ -36,10 +42,7 @@ var choices = []struct {
 // spans are the times that the page can look back.
 var spans = map[string]time.Duration{"10": 10 * time.Minute, "60": horizon}
 
-const defaultMinutes = "10"
-
-// bars is the number of bars of a chart, for each span.
-const bars = 60
+const defaultMinutes = "60"
 
 func filterFrom(query url.Values) (f filter) {
 	for _, c := range choices {
@@ -47,6 +50,9 @@ func filterFrom(query url.Values) (f filter) {
 	}
 	f.Warnings = query.Get("warnings") == onlyWarnings
 	f.Name = strings.ToLower(strings.TrimSpace(cut(query.Get("name"), maxName)))
+	f.Text = strings.ToLower(strings.TrimSpace(cut(query.Get("text"), maxName)))
+	f.Kind = query.Get("kind")
+	f.From, f.Until = zoomFrom(query)
 	f.Workload = query.Get("workload")
 	f.Minutes = query.Get("minutes")
 	if spans[f.Minutes] == 0 {
@@ -57,19 +63,28 @@ func filterFrom(query url.Values) (f filter) {
 
 // Address returns the address of the page with this filter. It is relative: the page may be behind
 // a proxy that serves it under a path.
-func (f filter) Address() string {
-	query := url.Values{}
+func (f filter) Address() string { return addressOf(f.query()) }
+
+// query returns the parameters of the page's address.
+func (f filter) query() url.Values {
+	query := url.Values{"name": {f.Name}, "kind": {f.Kind}, "text": {f.Text}, "workload": {f.Workload}}
 	for _, c := range choices {
 		query.Set(c.name, f.traits[c.trait])
 	}
 	if f.Warnings {
 		query.Set("warnings", onlyWarnings)
 	}
-	query.Set("name", f.Name)
-	query.Set("workload", f.Workload)
+	if f.Zoomed() {
+		query.Set("from", f.From.Format(time.RFC3339))
+		query.Set("until", f.Until.Format(time.RFC3339))
+	}
 	if f.Minutes != defaultMinutes {
 		query.Set("minutes", f.Minutes)
 	}
+	return query
+}
+
+func addressOf(query url.Values) string {
 	maps.DeleteFunc(query, func(name string, _ []string) bool { return query.Get(name) == "" })
 	if len(query) == 0 {
 		return "."
@@ -85,7 +100,7 @@ func (f filter) AddressOf(workload string) string {
 }
 
 // Chosen reports whether the filter excludes anything.
-func (f filter) Chosen() bool { return f != filter{Minutes: f.Minutes} }
+func (f filter) Chosen() bool { return f != filter{Minutes: f.Minutes, oldest: f.oldest} }
 
 // Everything returns the address of the page without a filter, for the same span.
 func (f filter) Everything() string { return filter{Minutes: f.Minutes}.Address() }
@@ -102,17 +117,9 @@ func (f filter) admits(of traits) bool {
 	return true
 }
 
-// isNamed reports whether one of the objects has the name that the filter looks for.
+// isNamed reports whether one of the objects has the name and the kind that the filter looks for.
 func (f filter) isNamed(objects ...object) bool {
-	return f.Name == "" || slices.ContainsFunc(objects, func(o object) bool {
-		return strings.Contains(strings.ToLower(o.Name), f.Name)
+	return f.Name == "" && f.Kind == "" || slices.ContainsFunc(objects, func(o object) bool {
+		return (f.Kind == "" || f.Kind == o.kind()) && strings.Contains(strings.ToLower(o.Name), f.Name)
 	})
-}
-
-// barLength returns the time that one bar of the chart covers.
-func (f filter) barLength() time.Duration { return spans[f.Minutes] / bars }
-
-// start returns the beginning of the first bar. The last bar contains now.
-func (f filter) start(now time.Time) time.Time {
-	return now.Truncate(f.barLength()).Add(-(bars - 1) * f.barLength())
 }

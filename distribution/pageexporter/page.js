@@ -52,22 +52,23 @@ function markNew(fresh, old) {
   }
 }
 
-// Keeps the keyboard focus at the same link of the part, if the link is still there.
+// Keeps the keyboard focus at the same link or button of the part, if it is still there.
 function keepFocus(change) {
-  const link = document.activeElement?.closest("[id] a");
+  const link = document.activeElement?.closest("[id] :is(a, .kubectl)");
   const part = link?.closest("[id]");
   change();
   if (link && document.activeElement !== link) {
-    const links = Array.from(document.getElementById(part.id)?.querySelectorAll("a") ?? []);
-    links.find((other) => other.getAttribute("href") === link.getAttribute("href"))?.focus({preventScroll: true});
+    const links = Array.from(document.getElementById(part.id)?.querySelectorAll("a, .kubectl") ?? []);
+    links.find((other) => ["href", "aria-label"].every((name) => other.getAttribute(name) === link.getAttribute(name)))?.focus({preventScroll: true});
   }
 }
 
-// Reports whether a list is open in the part, or a viewer selects its text to copy it.
+// Reports whether a list is open in the part, or a viewer drags over it, or selects its text to copy
+// it.
 function isInUse(part) {
   const active = document.activeElement;
   const selection = document.getSelection();
-  return (active.matches("select") && part.contains(active)) ||
+  return (active.matches("select") && part.contains(active)) || part.querySelector(".dragged") !== null ||
     (!selection.isCollapsed && part.contains(selection.anchorNode) && part.contains(selection.focusNode));
 }
 
@@ -82,6 +83,7 @@ function replacePart(html) {
   if (fresh.matches("article") && !arriving) markNew(fresh, old);
   if (old) old.replaceWith(fresh);
   else cards.prepend(fresh);
+  fresh.dispatchEvent(new Event("replaced", {bubbles: true}));
 }
 
 function replacePostponed() {

@@ -23,13 +23,17 @@ type selection struct {
 // own timeline counts, because this one has the objects that were dropped, too.
 func (f filter) selectFrom(w *workload) selection {
 	s := selection{workload: w, members: slices.Collect(maps.Values(w.objects)), timelines: timelines{&w.timeline}}
-	if f.isNamed(w.top) {
+	switch {
+	case f.Text != "":
+		s.members = f.membersWhereSaid(w)
+	case f.isNamed(w.top):
 		return s
+	default:
+		s.members = slices.DeleteFunc(s.members, func(m *member) bool { return !f.isNamed(m.chain...) })
 	}
-	s.members = slices.DeleteFunc(s.members, func(m *member) bool { return !f.isNamed(m.chain...) })
 	s.timelines = nil
 	for _, m := range s.members {
-		s.timelines = append(s.timelines, &m.timeline)
+		s.timelines = append(s.timelines, m)
 	}
 	return s
 }
@@ -44,7 +48,7 @@ func (s *store) selected(f filter) (selections []selection, whole timelines) {
 			whole = append(whole, of.timelines...)
 		}
 	}
-	if f.Workload == "" && f.Name == "" {
+	if f.Workload == "" && f.Name == "" && f.Kind == "" && f.Text == "" {
 		whole = timelines{&s.overall}
 	}
 	return selections, whole
@@ -70,10 +74,13 @@ func arranged(selections []selection, f filter, now time.Time) (shown []selectio
 // eventsSince returns the events that pass the filter, the newest first.
 func (s selection) eventsSince(start time.Time, f filter) (passed []*eventState) {
 	for _, e := range slices.Backward(s.events) {
-		if !e.at.Before(start) && f.admits(e.of) && f.isNamed(e.chain...) {
-			passed = append(passed, e)
+		if at, in := e.lastIn(start, f); in && f.admits(e.of) && f.isNamed(e.chain...) && f.isSaid(e.message) {
+			shown := *e
+			shown.at = at
+			passed = append(passed, &shown)
 		}
 	}
+	slices.SortStableFunc(passed, func(a, b *eventState) int { return b.at.Compare(a.at) })
 	return passed
 }
 

@@ -11,17 +11,23 @@ import (
 	"net/netip"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 	"time"
 )
 
-//go:embed page.html.tmpl page.css page.js rollouts.html.tmpl rollouts.css rollouts.js
+//go:embed page.* rollouts.*
 var files embed.FS
+
+// assets are the files that the page loads.
+var assets = []string{"page.css", "page.controls.css", "page.js", "page.zoom.js", "page.commands.js", "rollouts.css", "rollouts.js"}
 
 // The page has all times in UTC. Its script shows them in the viewer's time zone.
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"clock":  func(t time.Time) string { return t.UTC().Format(time.TimeOnly) },
 	"minute": func(t time.Time) string { return t.UTC().Format("15:04") },
+	"lines":  func(all []string) string { return strings.Join(all, "\n") },
+	"lower":  strings.ToLower,
 	"moment": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 }).ParseFS(files, "page.html.tmpl", "rollouts.html.tmpl"))
 
@@ -45,19 +51,15 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h.serveAPI(w, r, dir, name) {
 		return
 	}
+	if i := slices.Index(assets, name); i >= 0 {
+		http.ServeFileFS(w, r, files, assets[i])
+		return
+	}
 	switch name {
 	case "":
 		servePage(w, h.store.see(filterFrom(r.URL.Query())))
 	case "updates":
 		h.updates.ServeHTTP(w, r)
-	case "page.css":
-		http.ServeFileFS(w, r, files, "page.css")
-	case "page.js":
-		http.ServeFileFS(w, r, files, "page.js")
-	case "rollouts.css":
-		http.ServeFileFS(w, r, files, "rollouts.css")
-	case "rollouts.js":
-		http.ServeFileFS(w, r, files, "rollouts.js")
 	default:
 		redirectToSlash(w, r, name)
 	}

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unique"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
@@ -80,12 +81,16 @@ type member struct {
 	timeline   timeline
 	placed     *record // shows that the pod is on the node; nil: not known
 	node       string
+	// said are the events that count instead of the timeline, if the filter looks for a text.
+	said statesOf
 }
 
 // eventState is an event in its newest state.
 type eventState struct {
 	entry
-	taken int64 // occurrences that the page has counted
+	taken   int64 // occurrences that the page has counted
+	traits  unique.Handle[traits]
+	moments moments
 }
 
 func newStore(now func() time.Time) *store {
@@ -182,7 +187,7 @@ func (w *workload) add(e *entry) {
 	m.last, m.resolution = later(m.last, e.at), e.resolution
 	m.timeline.add(e, maxOwnTraits)
 	m.place(e)
-	w.note(&eventState{entry: *e, taken: e.occurrences})
+	w.note(&eventState{entry: *e, taken: e.occurrences, traits: unique.Make(e.of), moments: moments{{e.at, e.occurrences}}})
 }
 
 // note replaces the last state of an event. A state that is older than the last one only adds its
@@ -193,8 +198,9 @@ func (w *workload) note(e *eventState) {
 		last := w.events[known]
 		w.events = slices.Delete(w.events, known, known+1)
 		e.taken += last.taken
+		e.moments = last.moments.with(e.moments[0])
 		if last.at.After(e.at) {
-			e.entry = last.entry
+			e.entry, e.traits = last.entry, last.traits
 		}
 	}
 	// The position is behind events of the same time.
@@ -269,7 +275,10 @@ func (w *workload) forget(before time.Time) {
 	for counts > maxCounts && len(w.objects) > 1 {
 		counts -= w.dropQuietest().timeline.size()
 	}
-	w.events = slices.DeleteFunc(w.events, func(e *eventState) bool { return e.at.Before(before) })
+	w.events = slices.DeleteFunc(w.events, func(e *eventState) bool {
+		e.moments = e.moments.since(before)
+		return e.at.Before(before)
+	})
 	w.forgetChanges(before)
 }
 

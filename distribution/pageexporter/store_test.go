@@ -121,7 +121,7 @@ func TestWhatIsCounted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, _ := storeAt(noon)
 			s.add(tt.entries)
-			assert.Equal(t, tt.want, s.see(filterFrom(nil)).All)
+			assert.Equal(t, tt.want, s.see(filterFrom(map[string][]string{"minutes": {"10"}})).All)
 		})
 	}
 }
@@ -187,16 +187,18 @@ func TestFilters(t *testing.T) {
 	s, _ := storeAt(noon)
 	s.add([]entry{
 		podEvent("fe", "fe-1-a", "Killing"), podEvent("fe", "fe-1-b", "BackOff", warning),
-		podEvent("shop", "shop-1-c", "BackOff", warning, func(e *entry) { e.of[traitNamespace] = "other" }),
+		podEvent("shop", "shop-1-c", "BackOff", warning, func(e *entry) { e.of[traitNamespace], e.message = "other", "Back-off pulling IMAGE shop:2" }),
 		podEvent("oven", "oven-1-d", "Pulled", func(e *entry) { e.of[traitManifest], e.of[traitType] = "bakery", "Odd" }),
 		podEvent("old", "old-1-e", "Pulled", func(e *entry) { e.at = noon.Add(-20 * time.Minute) }),
 		podEvent("", "node-1", "NodeNotReady", func(e *entry) { e.chain, e.of[traitNamespace] = []object{{"node", "", "node-1"}}, clusterScoped }),
 	})
+	ago := func(minutes time.Duration) string { return noon.Add(-minutes * time.Minute).Format(time.RFC3339) }
 	tests := map[string]struct {
 		query map[string][]string
 		want  map[string]int64 // occurrences by workload
 	}{
-		"none":                             {nil, map[string]int64{"fe": 2, "shop": 1, "oven": 1, "node-1": 1}},
+		"none":                             {nil, map[string]int64{"fe": 2, "shop": 1, "oven": 1, "old": 1, "node-1": 1}},
+		"ten minutes":                      {map[string][]string{"minutes": {"10"}}, map[string]int64{"fe": 2, "shop": 1, "oven": 1, "node-1": 1}},
 		"only warnings":                    {map[string][]string{"warnings": {"only"}}, map[string]int64{"fe": 1, "shop": 1, "oven": 1}},
 		"a reason":                         {map[string][]string{"reason": {"BackOff"}}, map[string]int64{"fe": 1, "shop": 1}},
 		"a namespace":                      {map[string][]string{"namespace": {"other"}}, map[string]int64{"shop": 1}},
@@ -204,17 +206,33 @@ func TestFilters(t *testing.T) {
 		"a manifest":                       {map[string][]string{"manifest": {"bakery"}}, map[string]int64{"oven": 1}},
 		"two":                              {map[string][]string{"warnings": {"only"}, "namespace": {"demo"}}, map[string]int64{"fe": 1, "oven": 1}},
 		"an hour":                          {map[string][]string{"minutes": {"60"}}, map[string]int64{"fe": 2, "shop": 1, "oven": 1, "old": 1, "node-1": 1}},
-		"a span that there is not":         {map[string][]string{"minutes": {"99999"}}, map[string]int64{"fe": 2, "shop": 1, "oven": 1, "node-1": 1}},
+		"a span that there is not":         {map[string][]string{"minutes": {"99999"}}, map[string]int64{"fe": 2, "shop": 1, "oven": 1, "old": 1, "node-1": 1}},
 		"a value that nothing has":         {map[string][]string{"reason": {"'\"<b>"}}, map[string]int64{}},
 		"a workload that is there":         {map[string][]string{"workload": {idOf(workloadKey{"", "demo", object{"deployment", "apps", "fe"}})}}, map[string]int64{"fe": 2}},
 		"a workload that is not (or gone)": {map[string][]string{"workload": {"w0"}}, map[string]int64{}},
 		"the name of a workload":           {map[string][]string{"name": {"fe"}}, map[string]int64{"fe": 2}},
 		"the name of a pod":                {map[string][]string{"name": {"fe-1-b"}}, map[string]int64{"fe": 1}},
 		"the name of a replica set":        {map[string][]string{"name": {"fe-1"}}, map[string]int64{"fe": 2}},
-		"a part of several names":          {map[string][]string{"name": {"o"}}, map[string]int64{"shop": 1, "oven": 1, "node-1": 1}},
+		"a part of several names":          {map[string][]string{"name": {"o"}}, map[string]int64{"shop": 1, "oven": 1, "old": 1, "node-1": 1}},
 		"a name as somebody types it":      {map[string][]string{"name": {" Shop "}}, map[string]int64{"shop": 1}},
 		"a name that nothing has":          {map[string][]string{"name": {"apps/fe"}}, map[string]int64{}},
 		"a name and only warnings":         {map[string][]string{"name": {"fe-1-a"}, "warnings": {"only"}}, map[string]int64{}},
+		"a kind":                           {map[string][]string{"kind": {"node"}}, map[string]int64{"node-1": 1}},
+		"a kind of owners":                 {map[string][]string{"kind": {"deployment.apps"}}, map[string]int64{"fe": 2, "shop": 1, "oven": 1, "old": 1}},
+		"a kind without its group":         {map[string][]string{"kind": {"deployment"}}, map[string]int64{}},
+		"a kind and a name":                {map[string][]string{"kind": {"pod"}, "name": {"fe-1"}}, map[string]int64{"fe": 2}},
+		"a kind, and a name of others":     {map[string][]string{"kind": {"replicaset.apps"}, "name": {"fe-1-a"}}, map[string]int64{}},
+		"a text of a message":              {map[string][]string{"text": {" pulling image"}}, map[string]int64{"shop": 1}},
+		"a text and a reason":              {map[string][]string{"text": {"M"}, "reason": {"BackOff"}}, map[string]int64{"fe": 1, "shop": 1}},
+		"a text and a name":                {map[string][]string{"text": {"m"}, "name": {"fe-1-b"}}, map[string]int64{"fe": 1}},
+		"a text that no message has":       {map[string][]string{"text": {"shop-1-c"}}, map[string]int64{}},
+		"a zoom":                           {map[string][]string{"from": {ago(21)}, "until": {ago(19)}}, map[string]int64{"old": 1}},
+		"a zoom that ends too early":       {map[string][]string{"from": {ago(21)}, "until": {ago(20)}}, map[string]int64{}},
+		"a zoom and a text":                {map[string][]string{"from": {ago(2)}, "until": {ago(0)}, "text": {"image"}}, map[string]int64{"shop": 1}},
+		"a zoom and a span":                {map[string][]string{"from": {ago(21)}, "until": {ago(19)}, "minutes": {"10"}}, map[string]int64{"old": 1}},
+		"half a zoom":                      {map[string][]string{"from": {ago(21)}, "minutes": {"10"}, "name": {"old"}}, map[string]int64{}},
+		"a zoom that ends before it began": {map[string][]string{"from": {ago(19)}, "until": {ago(21)}, "name": {"old"}}, map[string]int64{"old": 1}},
+		"a zoom of a month":                {map[string][]string{"from": {ago(21 * 60 * 24)}, "until": {ago(19)}, "name": {"oven"}}, map[string]int64{"oven": 1}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -370,12 +388,15 @@ func TestAllPartsTellTheSame(t *testing.T) {
 			c.Time = c.Add(time.Duration(random.IntN(60)) * time.Second)
 			at := c.Add(-time.Duration(random.IntN(5000)) * time.Second)
 			s.add([]entry{podEvent(pick("fe", "shop", "oven"), pick("a", "b", "c"), pick("Killing", "BackOff"), func(e *entry) {
-				e.id, e.at, e.occurrences = "", at, int64(random.IntN(5))
+				e.id, e.at, e.occurrences, e.message = "", at, int64(random.IntN(5)), pick("one", "two")
 				e.of = traits{pick("Normal", "Warning", ""), e.of[traitReason], pick("demo", "other"), pick("", "m")}
 			})})
 		}
+		from := c.Add(-time.Duration(random.IntN(5000)) * time.Second)
+		until := from.Add(time.Duration(random.IntN(3600)) * time.Second)
 		return consistent(t, s.see(filterFrom(map[string][]string{
 			"warnings": {pick("", "only")}, "manifest": {pick("", "m")}, "minutes": {pick("10", "60")}, "name": {pick("", "fe", "shop-1", "a")},
+			"text": {pick("", "o", "two")}, "kind": {pick("", "pod")}, "from": {pick("", from.Format(time.RFC3339))}, "until": {until.Format(time.RFC3339)},
 		})))
 	}
 	require.NoError(t, quick.Check(check, nil))

@@ -86,11 +86,15 @@ func (t *timeline) size() (n int) {
 	return n
 }
 
-// since returns the counts that pass the filter, in the slots that begin at or after start.
+// since returns the counts that pass the filter, in the slots that begin at or after start, and
+// before the end of the filter's zoom.
 func (t *timeline) since(start time.Time, f filter) iter.Seq2[time.Time, count] {
 	return func(yield func(time.Time, count) bool) {
 		first, _ := t.find(start)
 		for _, s := range t.slots[first:] {
+			if f.isOver(s.start) {
+				return
+			}
 			for _, c := range s.counts {
 				if f.admits(c.of.Value()) && !yield(s.start, c) {
 					return
@@ -100,8 +104,21 @@ func (t *timeline) since(start time.Time, f filter) iter.Seq2[time.Time, count] 
 	}
 }
 
+// counted counts occurrences: a timeline or an object.
+type counted interface {
+	since(start time.Time, f filter) iter.Seq2[time.Time, count]
+}
+
 // timelines count the occurrences of several objects.
-type timelines []*timeline
+type timelines []counted
+
+// since returns the counts of the object's timeline, or of its events.
+func (m *member) since(start time.Time, f filter) iter.Seq2[time.Time, count] {
+	if m.said == nil {
+		return m.timeline.since(start, f)
+	}
+	return m.said.since(start, f)
+}
 
 // since returns the counts of all timelines, one timeline after the other.
 func (all timelines) since(start time.Time, f filter) iter.Seq2[time.Time, count] {

@@ -49,7 +49,7 @@ type active struct {
 // with the latest events.
 func happened(members []*member, f filter, start time.Time) (sorted []active) {
 	for _, m := range members {
-		if all, warnings := total(m.timeline.since(start, f)); all > 0 {
+		if all, warnings := total(m.since(start, f)); all > 0 {
 			sorted = append(sorted, active{m, all, warnings})
 		}
 	}

@@ -88,7 +88,7 @@ func (v *view) parts() (once, listed []part) {
 	for _, f := range v.Facets {
 		once = append(once, part{f.ID(), "facet", f})
 	}
-	for _, name := range []string{"standby", "summary", "chart", "more"} {
+	for _, name := range []string{"standby", "summary", "chosen", "chart", "more"} {
 		once = append(once, part{name, name, v})
 	}
 	for i := range v.Cards {

@@ -21,6 +21,7 @@ const (
 type view struct {
 	Standby       bool // the receiver emits nothing, because another replica leads
 	Filter        filter
+	Span          string // how far back the page looks
 	Facets        []facet
 	All, Warnings int64
 	Chart         chart
@@ -50,6 +51,7 @@ type option struct {
 // card is a workload.
 type card struct {
 	ID, Address   string
+	Filter        filter
 	Top           object
 	Namespace     string
 	Manifests     []string
@@ -87,8 +89,10 @@ func (s *store) see(f filter) view {
 	defer s.mu.Unlock()
 	s.forget()
 	now := s.now()
-	start := f.start(now)
 	v := view{Standby: s.standby.Load(), Filter: f}
+	f.oldest = s.overall.start()
+	start := f.start(now)
+	v.Span = f.span(now)
 	selections, whole := s.selected(f)
 	v.Facets = facetsOf(whole, f, start)
 	v.All, v.Warnings = total(whole.since(start, f))
@@ -108,7 +112,7 @@ func (s *store) see(f filter) view {
 // other choices stay.
 func facetsOf(whole timelines, f filter, start time.Time) (facets []facet) {
 	occurred := map[unique.Handle[traits]]int64{}
-	for _, c := range whole.since(start, filter{}) {
+	for _, c := range whole.since(start, filter{From: f.From, Until: f.Until}) {
 		occurred[c.of] += c.n
 	}
 	for _, c := range choices {
@@ -146,7 +150,7 @@ func facetOf(counts map[string]int64, chosen string) facet {
 func cardOf(s selection, f filter, now time.Time) card {
 	start := f.start(now)
 	c := card{
-		ID: s.id, Address: f.AddressOf(s.id), Top: s.top, Namespace: s.namespace, All: s.all, Warnings: s.warnings,
+		ID: s.id, Address: f.AddressOf(s.id), Filter: f, Top: s.top, Namespace: s.namespace, All: s.all, Warnings: s.warnings,
 		Chart: chartOf(s.timelines.since(start, f), f, now),
 	}
 	reasons, warnings, manifests := map[string]int64{}, map[string]bool{}, map[string]int64{}

@@ -8,6 +8,7 @@ import (
 	"image/png"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -97,6 +98,12 @@ func testNarrowWindow(t *testing.T, b *browser, url string) {
 			follow("shop")(t, b)
 			b.await(t, `location.search.startsWith("?workload=") && !document.querySelector("[aria-busy]")`)
 		},
+		"long filters": func(t *testing.T, b *browser) {
+			b.open(t, url+"?from=2026-03-01T11:30:00Z&until=2026-03-01T11:31:00Z&text=a+long+text+with+blanks&name="+strings.Repeat("long", 50))
+		},
+		"commands of a long name": func(t *testing.T, b *browser) {
+			b.run(t, `document.querySelector('.kubectl[aria-label*="/longlong"]').click();`)
+		},
 		"only warnings": func(t *testing.T, b *browser) {
 			onlyWarnings(t, b)
 			b.awaitSelection(t, "?warnings=only")
@@ -106,7 +113,7 @@ func testNarrowWindow(t *testing.T, b *browser, url string) {
 			b.open(t, url)
 			show(t, b)
 			assert.LessOrEqual(t, value[int](t, b, `document.documentElement.scrollWidth`), narrow, "the page scrolls to the side")
-			assert.Empty(t, value[[]string](t, b, `Array.from(document.querySelectorAll("input, select, a, td, .object, h2, #state"))
+			assert.Empty(t, value[[]string](t, b, `Array.from(document.querySelectorAll("input, select, button, a, td, code, dialog, .object, h2, #state"))
 				.filter((e) => e.checkVisibility() && !e.matches(".skip") && (e.getBoundingClientRect().left < 0 || e.getBoundingClientRect().right > innerWidth))
 				.map((e) => e.textContent.trim() || e.name)`), "cut off")
 			for _, mode := range []string{"dark", "light"} {

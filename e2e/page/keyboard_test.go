@@ -28,7 +28,7 @@ const describeFocused = `(() => {
 	const box = e.getBoundingClientRect();
 	const top = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
 	return {
-		name: e.name || e.textContent.trim().replace(/\s+/g, " "),
+		name: e.name || e.ariaLabel || e.textContent.trim().replace(/\s+/g, " "),
 		ringed: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2,
 		seen: box.width > 0 && e.contains(top),
 	};
@@ -86,13 +86,23 @@ func testKeyboard(t *testing.T, b *browser, url string) {
 		assert.NotEqual(t, "BODY", value[string](t, b, `document.activeElement.tagName`), "the focus is lost")
 		assert.Regexp(t, `^1 occurrence, 1 warning`, b.texts(t, "#news")[0], "what the page says of the selection")
 	})
+	t.Run("removes a filter", func(t *testing.T) {
+		b.open(t, url+"?reason=%3Cb%3EBad%3C%2Fb%3E&warnings=only")
+		assert.Equal(t, []string{"Remove the filter Reason <b>Bad</b>"}, b.texts(t, "#chosen a"))
+		b.tabTo(t, "Remove the filter Reason <b>Bad</b>")
+		b.press(t, kb.Enter)
+		b.awaitSelection(t, "?warnings=only")
+		assert.NotEqual(t, "BODY", value[string](t, b, `document.activeElement.tagName`), "the focus is lost")
+	})
 	t.Run("hears what everything is", func(t *testing.T) {
 		b.open(t, url)
 		heard := b.heard(t)
 		for _, landmark := range []string{"banner", "search", "main"} {
 			assert.Len(t, heard[landmark], 1, landmark)
 		}
-		assert.Equal(t, []string{"Name"}, heard["searchbox"])
+		assert.Equal(t, []string{"Name", "Message"}, heard["searchbox"])
+		assert.Equal(t, []string{"Start", "End"}, heard["slider"])
+		assert.NotContains(t, heard["button"], "")
 		assert.Equal(t, []string{"Warnings only"}, heard["checkbox"])
 		assert.Subset(t, heard["combobox"], []string{"Namespace", "Reason", "Tilt manifest", "Last"})
 		assert.NotContains(t, heard["link"], "")

@@ -84,6 +84,8 @@ func TestTheDemoInABrowser(t *testing.T) {
 	testWhatViewersDo(t, b, url)
 	testKeyboard(t, b, url)
 	testRollouts(t, b, url)
+	testZoom(t, b, url)
+	testCommands(t, b, url)
 	testTimes(t, b, url)
 	testNarrowWindow(t, b, url)
 	testWithoutScripts(t, b, url)

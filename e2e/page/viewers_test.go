@@ -39,10 +39,10 @@ func choose(list, option string) action {
 	}
 }
 
-// follow clicks a link with a text.
+// follow clicks a link with a text that is not a filter.
 func follow(text string) action {
 	return func(t *testing.T, b *browser) {
-		b.do(t, chromedp.Click(fmt.Sprintf(`//a[contains(., %q)]`, text)))
+		b.do(t, chromedp.Click(fmt.Sprintf(`//a[contains(., %q) and not(ancestor::*[@id="chosen"])]`, text)))
 	}
 }
 
@@ -79,7 +79,15 @@ func testWhatViewersDo(t *testing.T, b *browser, url string) {
 			[]action{onlyWarnings, choose("namespace", "(cluster-scoped)")}, "?namespace=%28cluster-scoped%29&warnings=only", []string{node}},
 		"chooses a Tilt manifest":            {[]action{choose("manifest", "bakery")}, "?manifest=bakery", []string{corner}},
 		"chooses a reason":                   {[]action{choose("reason", "FailedScheduling")}, "?reason=FailedScheduling", []string{stuck}},
-		"looks further back":                 {[]action{choose("minutes", "60"), typeName("stuck")}, "?minutes=60&name=stuck", []string{stuck}},
+		"looks less far back":                {[]action{choose("minutes", "10"), typeName("stuck")}, "?minutes=10&name=stuck", []string{stuck}},
+		"types a text of a message":          {[]action{typeMessage("BACK-OFF restarting")}, "?text=BACK-OFF+restarting", []string{crashing}},
+		"clicks a reason":                    {[]action{click(aReason)}, "?reason=FailedScheduling", []string{stuck}},
+		"clicks the reason of an event":      {[]action{click(aRowReason)}, "?reason=FailedScheduling", []string{stuck}},
+		"clicks a reason twice":              {[]action{typeName("stuck"), shows("?name=stuck"), click(aReason), shows("?name=stuck&reason=FailedScheduling"), click(aReason)}, "?name=stuck", []string{stuck}},
+		"clicks a namespace":                 {[]action{onlyWarnings, shows("?warnings=only"), click(aNamespace)}, "?namespace=demo&warnings=only", []string{crashing, stuck}},
+		"clicks a kind":                      {[]action{click(aKind)}, "?kind=bakery.example.com", []string{corner}},
+		"clicks a name":                      {[]action{click(aName)}, "?name=shop", []string{shop}},
+		"removes a filter":                   {[]action{typeName("stuck"), shows("?name=stuck"), click(aReason), shows("?name=stuck&reason=FailedScheduling"), click(aChosen)}, "?name=stuck", []string{stuck}},
 		"goes back":                          {[]action{typeName("stuck"), shows("?name=stuck"), onlyWarnings, shows("?name=stuck&warnings=only"), back}, "?name=stuck", []string{stuck}},
 		"goes back and forward":              {[]action{onlyWarnings, shows("?warnings=only"), back, shows(""), forward}, "?warnings=only", []string{crashing, stuck, node, service}},
 		"goes back over a name, not letters": {[]action{onlyWarnings, shows("?warnings=only"), typeName("stu"), shows("?name=stu&warnings=only"), typeName("stuck"), shows("?name=stuck&warnings=only"), back}, "?warnings=only", []string{crashing, stuck, node, service}},
