@@ -3,8 +3,10 @@
 package rolloutsconnector
 
 import (
+	"cmp"
 	"context"
 	"hash/fnv"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -56,41 +58,64 @@ func (t *tracker) deliverUntil(ctx context.Context) {
 
 // deliverDue reports whether the pipeline accepted everything.
 func (t *tracker) deliverDue(ctx context.Context) bool {
-	for _, key := range t.due(time.Now()) {
-		if !t.deliver(ctx, t.prepare(key, false)) {
+	return t.deliverAll(ctx, t.crowding(), true) && t.deliverAll(ctx, t.due(time.Now()), false)
+}
+
+// deliverRest delivers all rollouts, also those that have not ended.
+func (t *tracker) deliverRest(ctx context.Context) {
+	t.deliverAll(ctx, t.due(time.Now().Add(t.config.IdleTimeout)), true)
+}
+
+func (t *tracker) deliverAll(ctx context.Context, keys []rollout.Key, early bool) bool {
+	for _, key := range keys {
+		if !t.deliver(ctx, t.prepare(key, early)) {
 			return false
 		}
 	}
 	return true
 }
 
-// deliverRest delivers all rollouts, also those that have not ended.
-func (t *tracker) deliverRest(ctx context.Context) {
-	for _, key := range t.due(time.Now().Add(t.config.IdleTimeout)) {
-		if !t.deliver(ctx, t.prepare(key, true)) {
-			return
-		}
-	}
-}
-
 // due returns the revisions to look at, in a fixed order.
 func (t *tracker) due(now time.Time) (keys []rollout.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for key, at := range t.open {
-		if !at.After(now) {
+	for key, w := range t.open {
+		if !w.next.After(now) {
 			keys = append(keys, key)
 		}
 	}
-	slices.SortFunc(keys, func(a, b rollout.Key) int {
-		return strings.Compare(a.Workload+"\n"+a.Revision, b.Workload+"\n"+b.Revision)
-	})
+	slices.SortFunc(keys, compareKeys)
 	return keys
 }
 
-// prepare returns what is to be delivered; nil: the rollout has not ended. At the end of the
-// process, it does not wait for that.
-func (t *tracker) prepare(key rollout.Key, ending bool) *delivery {
+func compareKeys(a, b rollout.Key) int {
+	return cmp.Or(strings.Compare(a.Workload, b.Workload), strings.Compare(a.Revision, b.Revision))
+}
+
+// crowding returns the open revisions that the connector would soon forget, because there are so many
+// others. A container that crashes has no news for a long time, so it would be forgotten first, again
+// and again, and never delivered.
+func (t *tracker) crowding() []rollout.Key {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	surplus := len(t.open) - (t.config.MaxRollouts - t.config.MaxRollouts/10)
+	if surplus <= 0 {
+		return nil
+	}
+	keys := slices.SortedFunc(maps.Keys(t.open), func(a, b rollout.Key) int {
+		return cmp.Or(cmp.Compare(t.newsOf(a), t.newsOf(b)), compareKeys(a, b))
+	})
+	return keys[:surplus]
+}
+
+func (t *tracker) newsOf(key rollout.Key) int64 {
+	_, r := t.model.Revision(key)
+	return r.News
+}
+
+// prepare returns what is to be delivered; nil: the rollout has not ended. Early, it does not wait for
+// that.
+func (t *tracker) prepare(key rollout.Key, early bool) *delivery {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	w, r := t.model.Revision(key)
@@ -100,15 +125,25 @@ func (t *tracker) prepare(key rollout.Key, ending bool) *delivery {
 	}
 	now := time.Now()
 	result := w.Spans(key.Revision, rollout.Options{Idle: t.config.IdleTimeout, Now: now})
-	if end := t.endOf(r, result); !ending && end.After(now) {
-		t.open[key] = end
-		return nil
+	if w := t.open[key]; !early && w.most.After(now) {
+		if end := t.endOf(r, result); end.After(now) {
+			w.next = earlier(end, w.most)
+			t.open[key] = w
+			return nil
+		}
 	}
 	d := &delivery{key: key, sent: map[string]uint64{}, news: r.News, complete: result.Complete}
 	if t.traces != nil {
 		d.pack(r, result.Parts, t.settings.BuildInfo.Version)
 	}
 	return d
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 // endOf returns when the rollouts of a revision end, if there are no more news.
@@ -194,8 +229,9 @@ func (t *tracker) finish(ctx context.Context, d *delivery) {
 		return
 	}
 	r.MarkSent(d.sent)
-	if r.Closed = r.News == d.news; r.Closed {
-		delete(t.open, d.key)
+	delete(t.open, d.key)
+	if r.Closed = r.News == d.news; !r.Closed {
+		t.wait(d.key, time.Now())
 	}
 	if len(d.requests) > 0 {
 		t.telemetry.KubeRolloutsDelivered.Add(ctx, 1, metric.WithAttributes(t.of, attribute.String("outcome", d.outcome())))

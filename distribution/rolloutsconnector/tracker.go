@@ -38,8 +38,25 @@ type tracker struct {
 	model   *rollout.Model
 	saved   *saved    // nil: there is no storage
 	started time.Time // no rollout ends before it had idle_timeout since then
-	// open has the revisions that are not delivered yet, and when to look at them next.
-	open map[rollout.Key]time.Time
+	// open has the revisions that are not delivered yet.
+	open map[rollout.Key]waiting
+}
+
+// waiting is how long a revision waits for its delivery.
+type waiting struct {
+	next time.Time // when to look at it
+	most time.Time // when to deliver it, even if there are news all the time
+}
+
+// wait makes a revision wait for more news. News that come all the time do not extend the longest
+// wait, which is twice idle_timeout.
+func (t *tracker) wait(key rollout.Key, now time.Time) {
+	w, ok := t.open[key]
+	if !ok {
+		w.most = now.Add(2 * t.config.IdleTimeout)
+	}
+	w.next = now.Add(t.config.SettleTime)
+	t.open[key] = w
 }
 
 func newTracker(settings connector.Settings, config *Config) (*tracker, error) {
@@ -50,7 +67,7 @@ func newTracker(settings connector.Settings, config *Config) (*tracker, error) {
 	return &tracker{
 		config: config, settings: settings, telemetry: telemetry,
 		of:    attribute.String("connector", settings.ID.String()),
-		model: &rollout.Model{}, open: map[rollout.Key]time.Time{},
+		model: &rollout.Model{}, open: map[rollout.Key]waiting{},
 	}, nil
 }
 
@@ -82,7 +99,7 @@ func (t *tracker) load(ctx context.Context, host component.Host) (err error) {
 	for workload, w := range t.model.Workloads {
 		for revision, r := range w.Revisions {
 			if !r.Closed {
-				t.open[rollout.Key{Workload: workload, Revision: revision}] = t.started.Add(t.config.SettleTime)
+				t.wait(rollout.Key{Workload: workload, Revision: revision}, t.started)
 			}
 		}
 	}
@@ -152,7 +169,7 @@ func (t *tracker) take(ctx context.Context, logs plog.Logs) error {
 	for _, key := range t.model.Join(read) {
 		_, r := t.model.Revision(key)
 		r.News = now.UnixNano()
-		t.open[key] = now.Add(t.config.SettleTime)
+		t.wait(key, now)
 	}
 	t.evict(ctx)
 	t.compact(ctx)

@@ -391,6 +391,56 @@ func TestMemoryIsBounded(t *testing.T) {
 	})
 }
 
+// TestCrowdedRolloutsAreDeliveredEarly: a container that crashes has no news. Other workloads that
+// begin all the time must not make the connector forget it before its trace is delivered.
+func TestCrowdedRolloutsAreDeliveredEarly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, nil, func(c *Config) { c.MaxRollouts = 20 })
+		for i := range 120 {
+			require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-crashing-1", time.Now(), "BackOff")))
+			require.NoError(t, p.ConsumeLogs(t.Context(), records(fmt.Sprintf("shop-%d-1", i), time.Now(), "Scheduled")))
+			time.Sleep(1100 * time.Millisecond)
+		}
+		assert.Contains(t, p.spans(), "pod shop-crashing-1", "delivered before idle_timeout")
+		for i := range 100 {
+			assert.Contains(t, p.spans(), fmt.Sprintf("pod shop-%d-1", i))
+		}
+		p.stop(t)
+	})
+}
+
+// TestNewsAllTheTime: a rollout is delivered, even if its pods are replaced forever.
+func TestNewsAllTheTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, nil, nil)
+		for i := range 25 {
+			require.NoError(t, p.ConsumeLogs(t.Context(), records(fmt.Sprintf("shop-a-%d", i), time.Now(), "Scheduled", "FailedMount")))
+			time.Sleep(time.Minute)
+		}
+		assert.Len(t, p.received(), 2, "every ten minutes")
+		assert.Contains(t, p.spans(), "pod shop-a-0")
+		p.stop(t)
+	})
+}
+
+// TestRepeatsAreNoNews: kubelets write a new Event if the message differs, and more of them than the
+// connector keeps.
+func TestRepeatsAreNoNews(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, nil, nil)
+		for i := range 200 {
+			logs := records("shop-a-1", time.Now(), "Pulled", "BackOff")
+			for _, record := range logs.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().All() {
+				record.Attributes().PutStr("k8s.event.uid", fmt.Sprint("event-", i, record.Body().Str()))
+			}
+			require.NoError(t, p.ConsumeLogs(t.Context(), logs))
+			time.Sleep(2 * time.Second)
+		}
+		assert.Len(t, p.received(), 1, "after five minutes")
+		p.stop(t)
+	})
+}
+
 func sumOf(t *testing.T, p *process, name string) (total int64) {
 	t.Helper()
 	found, err := p.telemetry.GetMetric(name)

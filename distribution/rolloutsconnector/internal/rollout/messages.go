@@ -43,7 +43,7 @@ func kindOf(reason, message string) string {
 			return kindPresent
 		}
 	case reasonKilling:
-		if strings.Contains(message, "will be restarted") {
+		if isRestart(message) {
 			return kindRestarted
 		}
 		return kindStopping
@@ -60,6 +60,16 @@ func kindOf(reason, message string) string {
 		return kindPullFailed
 	}
 	return ""
+}
+
+// isRestart reports whether the pod goes on after a kubelet has killed the container.
+func isRestart(message string) bool {
+	for _, part := range []string{"will be restarted", "before restart", "FailedPostStartHook"} {
+		if strings.Contains(message, part) {
+			return true
+		}
+	}
+	return false
 }
 
 func isAboutImage(message string) bool {

@@ -225,7 +225,8 @@ func (s *subject) readOwner(m *Model, record plog.LogRecord, uid string, e Event
 		r := s.in(m).revision(s.revision)
 		r.describe(s.attributes, record)
 		r.began(e.First)
-		return joinEvents(&r.Events, map[string]Event{uid: e})
+		joinEvents(&r.Events, map[string]Event{uid: e})
+		return true
 	}
 	return false
 }

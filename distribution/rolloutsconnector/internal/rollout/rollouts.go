@@ -146,7 +146,7 @@ func (w *Workload) newRun(h history, e episode, views []view, o Options) *run {
 			x.pods = append(x.pods, v)
 		}
 	}
-	x.addInitial(o)
+	x.addInitial(inOrder(r.Events).warnings(), o)
 	until := min(next, x.end+int64(o.Idle))
 	x.created = countBetween(r.Names.Created, e.start-skew, until)
 	for _, event := range inOrder(r.Events) {
@@ -159,16 +159,27 @@ func (w *Workload) newRun(h history, e episode, views []view, o Options) *run {
 }
 
 // addInitial finds the pods that started without a pause. Pods that a scale-up makes hours later
-// belong to the trace, but do not make the rollout longer.
-func (x *run) addInitial(o Options) {
+// belong to the trace, but do not make the rollout longer. While the owner cannot create pods, it
+// emits warnings: this is no pause.
+func (x *run) addInitial(warnings occurrences, o Options) {
 	for _, v := range x.pods {
-		if v.start > x.end+int64(o.Idle) {
+		if v.start > warnings.goOn(x.end, v.start, int64(o.Idle))+int64(o.Idle) {
 			break
 		}
 		x.initial = append(x.initial, v)
 		x.end = max(x.end, v.end)
 		x.begins = x.begins || v.created != 0
 	}
+}
+
+// goOn returns until when something happened from a time on without a pause.
+func (o occurrences) goOn(from, until, pause int64) int64 {
+	for _, e := range o {
+		if e.First <= from+pause && e.Last > from {
+			from = min(e.Last, until)
+		}
+	}
+	return from
 }
 
 func (x *run) addEvent(e occurrence, next int64) {

@@ -92,6 +92,32 @@ func crashAndRecovery() (s story) {
 	return s
 }
 
+// failedHook has a container that the kubelet kills whenever it has started, and starts again.
+func failedHook() (s story) {
+	of := pod("shop-aaa-1")
+	s.add(scale("0s", "shop-aaa", 0, 1), create("0s", "shop-aaa-1"))
+	s.add(startOf("0s", of)...)
+	s.add(
+		occurrence{at: "5s", about: of, reason: "FailedPostStartHook", container: "app", message: "PostStartHook failed"},
+		occurrence{at: "5s", about: of, reason: "Killing", container: "app", message: "FailedPostStartHook"},
+		occurrence{at: "7s", about: of, reason: "BackOff", container: "app", message: "Back-off restarting failed container app"},
+	)
+	return s
+}
+
+// lateQuota cannot create its pod for 20 minutes.
+func lateQuota() (s story) {
+	s.add(scale("0s", "shop-aaa", 0, 1))
+	refused := occurrence{at: "0s", about: replicaSet("shop-aaa"), reason: "FailedCreate", message: "Error creating: exceeded quota"}
+	for i, at := range []string{"0s", "4m0s", "8m0s", "12m0s", "16m0s"} {
+		refused.at, refused.count, refused.since = at, int64(i+1), "0s"
+		s.add(refused)
+	}
+	s.add(create("20m0s", "shop-aaa-1"))
+	s.add(startOf("20m0s", pod("shop-aaa-1"))...)
+	return s
+}
+
 // failedPull never gets its image, and the old pods go on.
 func failedPull() (s story) {
 	of := pod("shop-bbb-1")
@@ -158,6 +184,8 @@ var stories = map[string]story{
 	"a pull that succeeds late":               latePull(),
 	"records that kubelets dropped":           dropped(),
 	"a probe that failed at first":            probes(),
+	"a hook that fails":                       failedHook(),
+	"a quota that was too small":              lateQuota(),
 	"two Jobs of a CronJob":                   jobs(),
 	"a recovery whose beginning is not known": crashAndRecovery()[7:],
 }
