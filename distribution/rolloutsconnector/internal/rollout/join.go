@@ -64,6 +64,7 @@ func (w *Workload) activate(uid string, a Activation) {
 
 // join reports whether there were news.
 func (r *Revision) join(in *Revision) bool {
+	r.Controller = max(r.Controller, in.Controller)
 	r.joinAttributes(in.Attributes)
 	news := joinEvents(&r.Events, in.Events)
 	news = r.Names.join(in.Names) || news

@@ -42,6 +42,9 @@ type Names struct {
 
 // Revision is one version of a workload's pods, such as a ReplicaSet.
 type Revision struct {
+	// Controller is the object that makes the revision, such as a Deployment, in the form of kubectl. A
+	// custom resource can own several.
+	Controller string `json:"o,omitempty"`
 	// Attributes become the resource of the spans.
 	Attributes map[string]string `json:"a,omitempty"`
 	// Events are those of the objects above the pods, by UID.

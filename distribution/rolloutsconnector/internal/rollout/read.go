@@ -50,6 +50,7 @@ type subject struct {
 	kind, name string // of the object
 	pod        string // its UID; empty: the object is not a pod
 	revision   string // empty: the object has pods of several revisions
+	controller string // of the revision, or of those that the record names
 }
 
 func subjectOf(attributes pcommon.Map) (s subject, ok bool) {
@@ -68,6 +69,7 @@ func subjectOf(attributes pcommon.Map) (s subject, ok bool) {
 		s.pod = cmp.Or(text(attributes, "k8s.pod.uid"), text(attributes, "k8s.object.uid"))
 	}
 	s.revision = s.revisionOf()
+	s.controller = s.controllerOf()
 	return s, true
 }
 
@@ -89,14 +91,33 @@ func (s *subject) revisionOf() string {
 	return ""
 }
 
+// controllerOf returns what makes the revision, and other revisions after it. A ReplicaSet and a Job
+// are made once; what has the label of revisions makes all of them.
+func (s *subject) controllerOf() string {
+	switch {
+	case s.isPod() && text(s.attributes, HashAttribute) == "":
+		return ownerOf(s.attributes, 1)
+	case s.isPod(), s.revision != "":
+		return ownerOf(s.attributes, 0)
+	}
+	kind, group := strings.ToLower(s.kind), ""
+	if before, _, ok := strings.Cut(text(s.attributes, "k8s.object.api_version"), "/"); ok {
+		group = "." + before
+	}
+	return kind + group + "/" + s.name
+}
+
 // firstOwner returns the owner of the object. The owner of a pod is not used for another revision:
 // a ReplicaSet, or a Job. What is used again, a StatefulSet or a DaemonSet, labels its pods.
-func firstOwner(attributes pcommon.Map) string {
+func firstOwner(attributes pcommon.Map) string { return ownerOf(attributes, 0) }
+
+// ownerOf returns an owner from the chain, the nearest one first; empty: there is none.
+func ownerOf(attributes pcommon.Map, index int) string {
 	chain, ok := attributes.Get("k8s.owner.chain")
-	if !ok || chain.Type() != pcommon.ValueTypeSlice || chain.Slice().Len() == 0 {
+	if !ok || chain.Type() != pcommon.ValueTypeSlice || chain.Slice().Len() <= index {
 		return ""
 	}
-	return chain.Slice().At(0).AsString()
+	return chain.Slice().At(index).AsString()
 }
 
 // read adds what the record says to the model, and reports whether it says something.
@@ -169,7 +190,7 @@ func (s *subject) readPod(m *Model, record plog.LogRecord, uid string, e Event) 
 	if !e.Warning && !hasText[e.kind()] {
 		e.Message = ""
 	}
-	r := s.in(m).revision(s.revision)
+	r := s.revisionIn(m, s.revision)
 	r.describe(s.attributes, record)
 	p := r.pod(s.pod)
 	p.Name, p.Node = s.name, max(p.Node, text(s.attributes, "k8s.node.name"))
@@ -189,6 +210,12 @@ func (s *subject) in(m *Model) *Workload {
 	w.Cluster, w.UID = s.cluster, s.workload
 	w.Kind, w.Name = text(s.attributes, "k8s.workload.kind"), text(s.attributes, "k8s.workload.name")
 	return w
+}
+
+func (s *subject) revisionIn(m *Model, name string) *Revision {
+	r := s.in(m).revision(name)
+	r.Controller = max(r.Controller, s.controller)
+	return r
 }
 
 // describe notes what the resource of the spans is, and the trace context of the record.
@@ -222,7 +249,7 @@ func (s *subject) readOwner(m *Model, record plog.LogRecord, uid string, e Event
 	case e.Reason == reasonCreatedPod || e.Reason == reasonDeletedPod:
 		return s.readNames(m, record, e)
 	case e.Warning && s.revision != "":
-		r := s.in(m).revision(s.revision)
+		r := s.revisionIn(m, s.revision)
 		r.describe(s.attributes, record)
 		r.began(e.First)
 		joinEvents(&r.Events, map[string]Event{uid: e})
@@ -238,7 +265,7 @@ func (s *subject) readScaling(m *Model, record plog.LogRecord, uid string, e Eve
 		return false
 	}
 	w, name := s.in(m), "replicaset.apps/"+scaling.replicaSet
-	r := w.revision(name)
+	r := s.revisionIn(m, name)
 	r.describe(s.attributes, record)
 	joinEvents(&r.Events, map[string]Event{uid: e})
 	if scaling.up {
@@ -259,7 +286,7 @@ func (s *subject) readNames(m *Model, record plog.LogRecord, e Event) bool {
 	case kind == "":
 		return false
 	case kind == "job":
-		r := w.revision("job.batch/" + name)
+		r := s.revisionIn(m, "job.batch/"+name)
 		r.describe(s.attributes, record)
 		joinEvents(&r.Events, map[string]Event{name: {Reason: reasonCreatedPod, First: e.Last, Last: e.Last, Count: 1}})
 		r.began(e.Last)
@@ -268,7 +295,7 @@ func (s *subject) readNames(m *Model, record plog.LogRecord, e Event) bool {
 		w.Names.join(namesIn(e, name))
 		return true
 	}
-	r := w.revision(s.revision)
+	r := s.revisionIn(m, s.revision)
 	r.describe(s.attributes, record)
 	r.Names.join(namesIn(e, name))
 	if e.Reason == reasonCreatedPod {

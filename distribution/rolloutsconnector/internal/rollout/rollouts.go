@@ -104,7 +104,7 @@ func (w *Workload) hasOlderPods(revision string) bool {
 		return false
 	}
 	for name, r := range w.Revisions {
-		if name == revision || r.First >= w.Revisions[revision].First || r.isScaledToZero() {
+		if name == revision || !w.siblings(name, revision) || r.First >= w.Revisions[revision].First || r.isScaledToZero() {
 			continue
 		}
 		for _, pod := range r.Pods {

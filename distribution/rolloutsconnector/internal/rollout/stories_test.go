@@ -4,6 +4,7 @@ package rollout_test
 
 import (
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -90,6 +91,35 @@ func crashAndRecovery() (s story) {
 	backOff.at, backOff.count, backOff.since = "30s", 3, "6s"
 	s.add(backOff, occurrence{at: "50s", about: of, reason: "Started", container: "app", message: "Container started", count: 3, since: "4s"})
 	return s
+}
+
+// customResource owns two Deployments. Both are rolled out, and one of them is updated and rolled back.
+func customResource() (s story) {
+	const web, worker = "web", "worker"
+	first := scale("0s", web+"-aaa", 0, 1)
+	s.add(ofMarket(first, scale("0s", worker+"-bbb", 0, 1))...)
+	s.add(ofMarket(startOf("0s", pod(web+"-aaa-1"))...)...)
+	s.add(ofMarket(startOf("2s", pod(worker+"-bbb-1"))...)...)
+	s.add(ofMarket(scale("10m0s", web+"-ccc", 0, 1), scale("10m10s", web+"-aaa", 1, 0))...)
+	s.add(ofMarket(startOf("10m0s", pod(web+"-ccc-1"))...)...)
+	s.add(ofMarket(scale("10m5s", worker+"-ddd", 0, 1))...)
+	s.add(ofMarket(startOf("10m5s", pod(worker+"-ddd-1"))...)...)
+	s.add(ofMarket(stop("10m10s", pod(web+"-aaa-1")), stop("10m12s", pod(worker+"-bbb-1")))...)
+	again := first
+	again.at, again.count, again.since = "20m0s", 2, "0s"
+	s.add(ofMarket(again)...)
+	s.add(ofMarket(startOf("20m0s", pod(web+"-aaa-2"))...)...)
+	return s
+}
+
+// ofMarket puts a custom resource above the Deployments.
+func ofMarket(all ...occurrence) []occurrence {
+	for i := range all {
+		about := &all[i].about
+		about.workload = "Market/shop"
+		about.chain = append(slices.Clone(about.chain), "market.example.com/shop")
+	}
+	return all
 }
 
 // failedHook has a container that the kubelet kills whenever it has started, and starts again.
@@ -184,6 +214,7 @@ var stories = map[string]story{
 	"a pull that succeeds late":               latePull(),
 	"records that kubelets dropped":           dropped(),
 	"a probe that failed at first":            probes(),
+	"a custom resource with two Deployments":  customResource(),
 	"a hook that fails":                       failedHook(),
 	"a quota that was too small":              lateQuota(),
 	"two Jobs of a CronJob":                   jobs(),
