@@ -73,6 +73,8 @@ func parse(arguments []string) (*options, []scenario, error) {
 	o.curves.addFlags(flags)
 	o.backend = fullBackend
 	o.kills = fullKills
+	o.rollouts = fullRollouts
+	o.rollouts.addFlags(flags)
 	if err := flags.Parse(arguments); err != nil {
 		return nil, nil, err
 	}

@@ -35,6 +35,7 @@ var scenarios = []scenario{
 	namespacesScenario,
 	hangingScenario,
 	clustersScenario,
+	rolloutsScenario,
 	idleScenario,
 }
 
@@ -172,6 +173,7 @@ type benchmark struct {
 	kills        kills
 	curves       curves
 	backend      backend
+	rollouts     rollouts
 }
 
 // logf reports progress to the user.
