@@ -125,12 +125,15 @@ func (t *tracker) prepare(key rollout.Key, early bool) *delivery {
 	}
 	now := time.Now()
 	result := w.Spans(key.Revision, rollout.Options{Idle: t.config.IdleTimeout, Now: now})
-	if w := t.open[key]; !early && w.most.After(now) {
-		if end := t.endOf(r, result); end.After(now) {
-			w.next = earlier(end, w.most)
-			t.open[key] = w
-			return nil
-		}
+	waits := t.open[key]
+	if end := t.endOf(r, result, waits); !early && end.After(now) {
+		waits.next = end
+		t.open[key] = waits
+		return nil
+	}
+	if waits.again && !result.Complete {
+		delete(t.open, key)
+		return nil
 	}
 	d := &delivery{key: key, sent: map[string]uint64{}, news: r.News, complete: result.Complete}
 	if t.traces != nil {
@@ -139,21 +142,14 @@ func (t *tracker) prepare(key rollout.Key, early bool) *delivery {
 	return d
 }
 
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}
-
 // endOf returns when the rollouts of a revision end, if there are no more news.
-func (t *tracker) endOf(r *rollout.Revision, result rollout.Result) time.Time {
-	since := time.Unix(0, r.News)
-	if since.Before(t.started) {
-		since = t.started
-	}
+func (t *tracker) endOf(r *rollout.Revision, result rollout.Result, waits waiting) time.Time {
+	since := latest(time.Unix(0, r.News), t.started)
 	if !result.Settled {
-		return since.Add(t.config.IdleTimeout)
+		if result.Complete { // A container that has started again can end again.
+			since = latest(since, waits.started)
+		}
+		return earliest(since.Add(t.config.IdleTimeout), waits.most)
 	}
 	wait := t.config.SettleTime
 	for _, part := range result.Parts {
@@ -161,7 +157,21 @@ func (t *tracker) endOf(r *rollout.Revision, result rollout.Result) time.Time {
 			wait = max(wait, min(rollout.StopWindow, t.config.IdleTimeout))
 		}
 	}
-	return since.Add(wait)
+	return earliest(since.Add(wait), waits.most)
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func earliest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 // pack puts the parts that have changed into requests.

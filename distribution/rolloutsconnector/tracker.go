@@ -44,17 +44,21 @@ type tracker struct {
 
 // waiting is how long a revision waits for its delivery.
 type waiting struct {
-	next time.Time // when to look at it
-	most time.Time // when to deliver it, even if there are news all the time
+	next    time.Time // when to look at it
+	most    time.Time // when to deliver it, even if there are news all the time
+	started time.Time // when a container last started
+	// again reports that it was delivered. It is delivered once more only if it is complete now.
+	again bool
 }
 
 // wait makes a revision wait for more news. News that come all the time do not extend the longest
 // wait, which is twice idle_timeout.
 func (t *tracker) wait(key rollout.Key, now time.Time) {
 	w, ok := t.open[key]
-	if !ok {
+	if !ok || w.again {
 		w.most = now.Add(2 * t.config.IdleTimeout)
 	}
+	w.again = false
 	w.next = now.Add(t.config.SettleTime)
 	t.open[key] = w
 }
@@ -98,8 +102,11 @@ func (t *tracker) load(ctx context.Context, host component.Host) (err error) {
 	}
 	for workload, w := range t.model.Workloads {
 		for revision, r := range w.Revisions {
+			key := rollout.Key{Workload: workload, Revision: revision}
 			if !r.Closed {
-				t.wait(rollout.Key{Workload: workload, Revision: revision}, t.started)
+				t.wait(key, t.started)
+			} else if r.HasRestarts() {
+				t.waitForRecovery(key, t.started)
 			}
 		}
 	}
@@ -171,9 +178,32 @@ func (t *tracker) take(ctx context.Context, logs plog.Logs) error {
 		r.News = now.UnixNano()
 		t.wait(key, now)
 	}
+	t.noteStarts(read, now)
 	t.evict(ctx)
 	t.compact(ctx)
 	return nil
+}
+
+// noteStarts notes that containers started. A container that starts again is no news, but it can end
+// again, or go on.
+func (t *tracker) noteStarts(read *rollout.Model, now time.Time) {
+	for workload, of := range read.Workloads {
+		for revision, r := range of.Revisions {
+			if r.HasStarts() {
+				t.waitForRecovery(rollout.Key{Workload: workload, Revision: revision}, now)
+			}
+		}
+	}
+}
+
+// waitForRecovery makes a revision wait until a container that started has not ended for a time.
+func (t *tracker) waitForRecovery(key rollout.Key, now time.Time) {
+	w, ok := t.open[key]
+	if !ok || w.again {
+		w = waiting{next: now.Add(t.config.IdleTimeout), most: now.Add(2 * t.config.IdleTimeout), again: true}
+	}
+	w.started = now
+	t.open[key] = w
 }
 
 func (t *tracker) stamp(logs plog.Logs) {

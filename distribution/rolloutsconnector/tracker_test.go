@@ -277,6 +277,53 @@ func TestRestartedContainerWaits(t *testing.T) {
 	})
 }
 
+// TestRecoveryAfterTheDelivery: a container that crashed for longer than idle_timeout goes on. All that
+// comes is repeats, which are no news.
+func TestRecoveryAfterTheDelivery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &disk{values: map[string][]byte{}}
+		p := start(t, d, nil)
+		again := func(reason string) {
+			require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), reason)))
+		}
+		again("Started")
+		for range 4 {
+			time.Sleep(time.Second)
+			again("BackOff")
+			time.Sleep(4 * time.Minute)
+			again("Started")
+		}
+		assert.Equal(t, []string{"rollout deployment/shop incomplete", "pod shop-a-1", "start app", "restart app"}, p.spans(), "delivered once")
+		killed := &disk{values: d.content()}
+		p.stop(t)
+
+		p = start(t, killed, nil)
+		time.Sleep(6 * time.Minute)
+		assert.Equal(t, []string{"rollout deployment/shop complete", "pod shop-a-1", "start app", "restart app"}, p.spans())
+		p.stop(t)
+	})
+}
+
+// TestRestartBeforeTheEnd: a container that started immediately before the end of the wait can crash.
+func TestRestartBeforeTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, nil, nil)
+		for _, reason := range []string{"Started", "BackOff"} {
+			require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), reason)))
+			time.Sleep(time.Second)
+		}
+		time.Sleep(295 * time.Second)
+		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), "Started")))
+		time.Sleep(10 * time.Second)
+		assert.Empty(t, p.spans(), "it looks as if it had recovered")
+		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), "BackOff")))
+		time.Sleep(10 * time.Minute)
+		assert.Contains(t, p.spans(), "rollout deployment/shop incomplete")
+		assert.NotContains(t, p.spans(), "rollout deployment/shop complete")
+		p.stop(t)
+	})
+}
+
 func rootOf(traces ptrace.Traces) string {
 	for span := range allSpans(traces) {
 		if span.ParentSpanID().IsEmpty() {

@@ -4,6 +4,7 @@ package rollout
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 )
 
@@ -94,6 +95,23 @@ type Event struct {
 	Last      int64  `json:"l"`
 	Count     int64  `json:"n"`
 	Message   string `json:"m,omitempty"` // only if a span needs it
+}
+
+// HasStarts reports whether there is a start of a container.
+func (r *Revision) HasStarts() bool { return r.has(reasonStarted) }
+
+// HasRestarts reports whether a container that had started ended.
+func (r *Revision) HasRestarts() bool { return r.has(restartKinds...) }
+
+func (r *Revision) has(kinds ...string) bool {
+	for _, p := range r.Pods {
+		for _, e := range p.Events {
+			if slices.Contains(kinds, e.kind()) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Key identifies a revision in a Model.

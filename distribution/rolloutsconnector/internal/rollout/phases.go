@@ -84,6 +84,7 @@ type phase struct {
 	endInferred     bool
 	warnings        occurrences
 	failed          bool   // a warning did not recover
+	late            bool   // it began long after the pod had started, so it is no part of the rollout
 	missing         string // the Event that would end the phase; empty: the phase has ended
 	image           string
 	imageSize       int64

@@ -44,8 +44,11 @@ func viewOf(uid string, pod *Pod, created, deleted []int64, o Options) view {
 		return v
 	}
 	v.addPhases(began)
+	for i, p := range v.phases {
+		v.phases[i].late = p.name == "restart" && v.isLate(p.start, o)
+	}
 	v.others = began.warnings().without(claimed...)
-	v.failing = v.others.which(func(e occurrence) bool { return !recovered(e, began, o) })
+	v.failing = v.others.which(func(e occurrence) bool { return !recovered(e, began, o) && !v.isLate(e.First, o) })
 	v.start = min(began.first(), cmp.Or(v.created, began.first()))
 	for _, p := range v.phases {
 		v.start = min(v.start, p.start) // A pull can have begun before the first record.
@@ -77,6 +80,20 @@ func (v *view) addPhases(began occurrences) {
 	}
 }
 
+// isLate reports whether the pod had started long before.
+func (v *view) isLate(at int64, o Options) bool {
+	started := int64(0)
+	for _, p := range v.phases {
+		if p.name == "start" && p.missing != "" {
+			return false
+		}
+		if p.name == "start" {
+			started = max(started, p.end)
+		}
+	}
+	return started != 0 && at > started+int64(o.Idle)
+}
+
 // recovered reports whether something shows that a warning is over.
 func recovered(warning occurrence, all occurrences, o Options) bool {
 	if warning.Reason == reasonUnhealthy {
@@ -89,7 +106,9 @@ func recovered(warning occurrence, all occurrences, o Options) bool {
 // endOf returns the end of the last phase, or of the last Event if no container started.
 func (v *view) endOf(began occurrences) (end int64) {
 	for _, p := range v.phases {
-		end = max(end, p.end)
+		if !p.late {
+			end = max(end, p.end)
+		}
 	}
 	if !v.hasStarted() {
 		end = max(end, began.last())
@@ -118,7 +137,7 @@ func stopOf(all occurrences, deleted []int64) *phase {
 func (v *view) hasStarted() bool {
 	started := false
 	for _, p := range v.phases {
-		if p.missing != "" {
+		if p.missing != "" && !p.late {
 			return false
 		}
 		started = started || p.name == "start" && !v.isInit(p.container)
@@ -140,13 +159,13 @@ func (v *view) isInit(container string) bool {
 }
 
 func (v *view) hasFailed() bool {
-	return len(v.failing) > 0 || slices.ContainsFunc(v.phases, func(p phase) bool { return p.failed })
+	return len(v.failing) > 0 || slices.ContainsFunc(v.phases, func(p phase) bool { return p.failed && !p.late })
 }
 
 // failure returns why the pod has failed; empty: it has not.
 func (v *view) failure() string {
 	for _, p := range v.phases {
-		if p.failed {
+		if p.failed && !p.late {
 			return p.failure()
 		}
 	}
@@ -180,7 +199,7 @@ func hasCause(e occurrence) bool {
 // missing returns what the pod still waits for; empty: nothing.
 func (v *view) missing() string {
 	for _, p := range v.phases {
-		if p.missing != "" {
+		if p.missing != "" && !p.late {
 			return p.missing
 		}
 	}

@@ -135,6 +135,20 @@ func failedHook() (s story) {
 	return s
 }
 
+// lateCrash crashes two hours after the rollout, and its node fails.
+func lateCrash() (s story) {
+	of := pod("shop-aaa-1")
+	s.add(scale("0s", "shop-aaa", 0, 1), create("0s", "shop-aaa-1"))
+	s.add(startOf("0s", of)...)
+	s.add(
+		occurrence{at: "2h0m0s", about: of, reason: "BackOff", container: "app", message: "Back-off restarting failed container app"},
+		occurrence{at: "2h0m20s", about: of, reason: "Started", container: "app", message: "Container started", count: 2, since: "4s"},
+		occurrence{at: "2h1m0s", about: of, reason: "BackOff", container: "app", message: "Back-off restarting failed container app", count: 2, since: "2h0m0s"},
+		occurrence{at: "3h0m0s", about: of, reason: "FailedMount", message: "the volume is gone"},
+	)
+	return s
+}
+
 // lateQuota cannot create its pod for 20 minutes.
 func lateQuota() (s story) {
 	s.add(scale("0s", "shop-aaa", 0, 1))
@@ -215,6 +229,7 @@ var stories = map[string]story{
 	"records that kubelets dropped":           dropped(),
 	"a probe that failed at first":            probes(),
 	"a custom resource with two Deployments":  customResource(),
+	"a crash two hours later":                 lateCrash(),
 	"a hook that fails":                       failedHook(),
 	"a quota that was too small":              lateQuota(),
 	"two Jobs of a CronJob":                   jobs(),
