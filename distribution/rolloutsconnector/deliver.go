@@ -176,34 +176,46 @@ func earliest(a, b time.Time) time.Time {
 
 // pack puts the parts that have changed into requests.
 func (d *delivery) pack(r *rollout.Revision, parts []rollout.Part, version string) {
-	var group []rollout.Part
-	size := 0
+	resource := encode(r.Write(nil, metadata.ScopeName, version))
+	var request ptrace.SpanSlice
+	size := maxRequest // The first part begins a request.
 	for _, part := range parts {
-		sum, bytes := fingerprint(r.Write([]rollout.Part{part}, metadata.ScopeName, version))
+		// Without the resource, which is the same for all parts.
+		written := (&rollout.Revision{}).Write([]rollout.Part{part}, metadata.ScopeName, version)
+		encoded := encode(written)
+		sum := fingerprint(resource, encoded)
 		if known, sent := r.Sent[part.Key]; sent && known == sum {
 			continue
 		}
-		if size+bytes > maxRequest && len(group) > 0 {
-			d.requests = append(d.requests, r.Write(group, metadata.ScopeName, version))
-			group, size = nil, 0
+		if size+len(encoded) > maxRequest {
+			d.requests = append(d.requests, r.Write(nil, metadata.ScopeName, version))
+			request, size = spansIn(d.requests[len(d.requests)-1]), len(resource)
 		}
-		group, size = append(group, part), size+bytes
+		spansIn(written).MoveAndAppendTo(request)
+		size += len(encoded)
 		d.sent[part.Key] = sum
-	}
-	if len(group) > 0 {
-		d.requests = append(d.requests, r.Write(group, metadata.ScopeName, version))
 	}
 }
 
-// fingerprint returns a hash of the spans, and their size in OTLP.
-func fingerprint(traces ptrace.Traces) (sum uint64, size int) {
+// spansIn returns the spans of what Write returned.
+func spansIn(traces ptrace.Traces) ptrace.SpanSlice {
+	return traces.ResourceSpans().At(0).ScopeSpans().At(0).Spans()
+}
+
+func encode(traces ptrace.Traces) []byte {
 	encoded, err := (&ptrace.ProtoMarshaler{}).MarshalTraces(traces)
 	if err != nil {
-		return 0, 0 // It never fails for what Write returns.
+		return nil // It never fails for what Write returns.
 	}
+	return encoded
+}
+
+func fingerprint(parts ...[]byte) uint64 {
 	hash := fnv.New64a()
-	_, _ = hash.Write(encoded) // A hash returns no error.
-	return hash.Sum64(), len(encoded)
+	for _, part := range parts {
+		_, _ = hash.Write(part) // A hash returns no error.
+	}
+	return hash.Sum64()
 }
 
 // deliver reports whether the pipeline accepted the spans, or rejected them permanently. Otherwise,

@@ -26,10 +26,36 @@ func (t *tracker) size() (revisions, pods int) {
 	return revisions, pods
 }
 
-// evict forgets revisions while there are too many of them, or of their pods.
+// evictIfFull counts what is in memory only if the records can have filled it: to count takes longer
+// than to read the records.
+func (t *tracker) evictIfFull(ctx context.Context, read *rollout.Model) {
+	for _, w := range read.Workloads {
+		for _, r := range w.Revisions {
+			t.room -= 1 + len(r.Pods)
+		}
+	}
+	if t.room < 0 {
+		t.evict(ctx)
+	}
+}
+
+// evict forgets revisions if there are too many of them, or of their pods. It forgets a twentieth, so
+// that it does not do so with all records.
 func (t *tracker) evict(ctx context.Context) {
+	maxRevisions, maxPods := t.config.MaxRollouts, podsPerRollout*t.config.MaxRollouts
 	revisions, pods := t.size()
-	for revisions > t.config.MaxRollouts || revisions > 1 && pods > podsPerRollout*t.config.MaxRollouts {
+	if revisions > maxRevisions || pods > maxPods {
+		t.forget(ctx, maxRevisions-maxRevisions/20, maxPods-maxPods/20)
+		revisions, pods = t.size()
+	}
+	t.room = min(maxRevisions-revisions, maxPods-pods)
+}
+
+// forget forgets the oldest revisions, until there are no more of them and of their pods than these
+// numbers.
+func (t *tracker) forget(ctx context.Context, maxRevisions, maxPods int) {
+	revisions, pods := t.size()
+	for revisions > maxRevisions || revisions > 1 && pods > maxPods {
 		key, r := t.oldest()
 		state := "closed"
 		if !r.Closed {

@@ -3,6 +3,7 @@
 package rolloutsconnector
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -25,7 +26,7 @@ type entry struct {
 type saved struct {
 	client  storage.Client
 	journal *journal.Journal
-	last    string // the last entry: the two outputs get the same request
+	last    []byte // the model of the last entry: the two outputs get the same request
 }
 
 // openStorage reads what was saved, and calls add with each entry.
@@ -60,17 +61,14 @@ func openStorage(ctx context.Context, host component.Host, id component.ID, of c
 // append saves an entry. It saves the same entry only once.
 func (s *saved) append(ctx context.Context, at time.Time, m *rollout.Model) error {
 	content, err := json.Marshal(m)
-	if err != nil || string(content) == s.last {
+	if err != nil || bytes.Equal(content, s.last) {
 		return err
 	}
-	value, err := json.Marshal(entry{At: at.UnixNano(), Model: m})
-	if err != nil {
+	// This is an entry in JSON. Marshal would encode the model once more.
+	if err := s.journal.Append(ctx, fmt.Appendf(nil, `{"t":%d,"m":%s}`, at.UnixNano(), content)); err != nil {
 		return err
 	}
-	if err := s.journal.Append(ctx, value); err != nil {
-		return err
-	}
-	s.last = string(content)
+	s.last = content
 	return nil
 }
 

@@ -37,6 +37,7 @@ type tracker struct {
 	mu      sync.Mutex
 	model   *rollout.Model
 	saved   *saved    // nil: there is no storage
+	room    int       // how many revisions and pods fit, at least, before something must be forgotten
 	started time.Time // no rollout ends before it had idle_timeout since then
 	// open has the revisions that are not delivered yet.
 	open map[rollout.Key]waiting
@@ -167,6 +168,7 @@ func (t *tracker) take(ctx context.Context, logs plog.Logs) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
+	read.Reduce(t.model)
 	if t.saved != nil {
 		if err := t.saved.append(ctx, now, read); err != nil {
 			return fmt.Errorf("storage: cannot save rollouts, the records are to be delivered again: %w", err)
@@ -179,7 +181,7 @@ func (t *tracker) take(ctx context.Context, logs plog.Logs) error {
 		t.wait(key, now)
 	}
 	t.noteStarts(read, now)
-	t.evict(ctx)
+	t.evictIfFull(ctx, read)
 	t.compact(ctx)
 	return nil
 }

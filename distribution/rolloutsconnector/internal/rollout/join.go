@@ -32,6 +32,18 @@ func (m *Model) Join(in *Model) []Key {
 	return news
 }
 
+// Reduce removes attributes that another model has anyway. They are most of what records say, and most
+// of what is saved of them.
+func (m *Model) Reduce(by *Model) {
+	for key, w := range m.Workloads {
+		for name, r := range w.Revisions {
+			if _, known := by.Revision(Key{key, name}); known != nil {
+				maps.DeleteFunc(r.Attributes, func(attribute, value string) bool { return known.Attributes[attribute] >= value })
+			}
+		}
+	}
+}
+
 func (w *Workload) join(in *Workload) (news []string) {
 	w.Cluster, w.UID = in.Cluster, in.UID
 	w.Kind, w.Name = max(w.Kind, in.Kind), max(w.Name, in.Name)
@@ -98,15 +110,19 @@ func (r *Revision) MarkSent(sent map[string]uint64) {
 
 func (r *Revision) joinAttributes(in map[string]string) {
 	for name, value := range in {
-		known, ok := r.Attributes[name]
-		if ok && known >= value || !ok && len(r.Attributes) >= maxAttributes {
-			continue
-		}
-		if r.Attributes == nil {
-			r.Attributes = map[string]string{}
-		}
-		r.Attributes[name] = value
+		r.joinAttribute(name, value)
 	}
+}
+
+func (r *Revision) joinAttribute(name, value string) {
+	known, ok := r.Attributes[name]
+	if ok && known >= value || !ok && len(r.Attributes) >= maxAttributes {
+		return
+	}
+	if r.Attributes == nil {
+		r.Attributes = make(map[string]string, 16)
+	}
+	r.Attributes[name] = value
 }
 
 func (r *Revision) link(link Link) {

@@ -222,7 +222,7 @@ func (s *subject) revisionIn(m *Model, name string) *Revision {
 func (r *Revision) describe(resource pcommon.Map, record plog.LogRecord) {
 	for name, value := range resource.All() {
 		if value.Type() == pcommon.ValueTypeStr && isOfWorkload(name) {
-			r.joinAttributes(map[string]string{name: value.Str()})
+			r.joinAttribute(name, value.Str())
 		}
 	}
 	if trace := record.TraceID(); !trace.IsEmpty() {
