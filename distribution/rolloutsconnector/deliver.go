@@ -67,12 +67,38 @@ func (t *tracker) deliverRest(ctx context.Context) {
 }
 
 func (t *tracker) deliverAll(ctx context.Context, keys []rollout.Key, early bool) bool {
+	delivered := &rollout.Model{}
+	defer t.saveDelivered(ctx, delivered)
 	for _, key := range keys {
-		if !t.deliver(ctx, t.prepare(key, early)) {
+		d := t.prepare(key, early)
+		if d == nil {
+			continue
+		}
+		if !t.deliver(ctx, d) {
 			return false
 		}
+		t.finish(ctx, d, delivered)
 	}
 	return true
+}
+
+// saveDelivered saves what was delivered. If it cannot, a restart delivers the same spans again.
+func (t *tracker) saveDelivered(ctx context.Context, delivered *rollout.Model) {
+	if t.saved == nil || len(delivered.Workloads) == 0 {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for workload, w := range delivered.Workloads {
+		for revision, r := range w.Revisions {
+			// News that came since then are saved already.
+			_, known := t.model.Revision(rollout.Key{Workload: workload, Revision: revision})
+			r.Closed = known != nil && known.Closed
+		}
+	}
+	if err := t.saved.append(ctx, time.Unix(0, 0), delivered); err != nil {
+		t.settings.Logger.Warn("Cannot save that spans were delivered; a restart would deliver them again", zap.Error(err))
+	}
 }
 
 // due returns the revisions to look at, in a fixed order.
@@ -221,9 +247,6 @@ func fingerprint(parts ...[]byte) uint64 {
 // deliver reports whether the pipeline accepted the spans, or rejected them permanently. Otherwise,
 // all of them are delivered again later, with the same ids.
 func (t *tracker) deliver(ctx context.Context, d *delivery) bool {
-	if d == nil {
-		return true
-	}
 	for _, traces := range d.requests {
 		spans := int64(traces.SpanCount())
 		err := t.traces.ConsumeTraces(ctx, traces)
@@ -238,12 +261,12 @@ func (t *tracker) deliver(ctx context.Context, d *delivery) bool {
 			return false
 		}
 	}
-	t.finish(ctx, d)
 	return true
 }
 
-// finish notes what was delivered. A revision that had news in the meantime stays open.
-func (t *tracker) finish(ctx context.Context, d *delivery) {
+// finish notes what was delivered, also in the model that is saved. A revision that had news in the
+// meantime stays open.
+func (t *tracker) finish(ctx context.Context, d *delivery, delivered *rollout.Model) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	w, r := t.model.Revision(d.key)
@@ -258,13 +281,7 @@ func (t *tracker) finish(ctx context.Context, d *delivery) {
 	if len(d.requests) > 0 {
 		t.telemetry.KubeRolloutsDelivered.Add(ctx, 1, metric.WithAttributes(t.of, attribute.String("outcome", d.outcome())))
 	}
-	if t.saved == nil {
-		return
-	}
-	// If this is not saved, a restart delivers the same spans again.
-	if err := t.saved.append(ctx, time.Unix(0, 0), w.Mark(d.key, d.sent)); err != nil {
-		t.settings.Logger.Warn("Cannot save that spans were delivered; a restart would deliver them again", zap.Error(err))
-	}
+	delivered.Join(w.Mark(d.key, d.sent))
 }
 
 func (d *delivery) outcome() string {

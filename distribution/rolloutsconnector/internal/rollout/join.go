@@ -120,7 +120,7 @@ func (r *Revision) joinAttribute(name, value string) {
 		return
 	}
 	if r.Attributes == nil {
-		r.Attributes = make(map[string]string, 16)
+		r.Attributes = make(map[string]string, 14)
 	}
 	r.Attributes[name] = value
 }

@@ -14,18 +14,19 @@ type occurrence struct {
 }
 
 // occurrences are in the order of their first times.
-type occurrences []occurrence
+type occurrences []*occurrence
 
 func inOrder(events map[string]Event) occurrences {
-	all := make(occurrences, 0, len(events))
+	all, copies := make(occurrences, 0, len(events)), make([]occurrence, 0, len(events))
 	for uid, e := range events {
-		all = append(all, occurrence{e, uid})
+		copies = append(copies, occurrence{e, uid})
+		all = append(all, &copies[len(copies)-1])
 	}
-	slices.SortFunc(all, func(a, b occurrence) int { return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.uid, b.uid)) })
+	slices.SortFunc(all, func(a, b *occurrence) int { return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.uid, b.uid)) })
 	return all
 }
 
-func (o occurrences) which(condition func(occurrence) bool) (chosen occurrences) {
+func (o occurrences) which(condition func(*occurrence) bool) (chosen occurrences) {
 	for _, e := range o {
 		if condition(e) {
 			chosen = append(chosen, e)
@@ -35,19 +36,19 @@ func (o occurrences) which(condition func(occurrence) bool) (chosen occurrences)
 }
 
 func (o occurrences) with(kinds ...string) occurrences {
-	return o.which(func(e occurrence) bool { return slices.Contains(kinds, e.kind()) })
+	return o.which(func(e *occurrence) bool { return slices.Contains(kinds, e.kind()) })
 }
 
 func (o occurrences) without(kinds ...string) occurrences {
-	return o.which(func(e occurrence) bool { return !slices.Contains(kinds, e.kind()) })
+	return o.which(func(e *occurrence) bool { return !slices.Contains(kinds, e.kind()) })
 }
 
 func (o occurrences) in(container string) occurrences {
-	return o.which(func(e occurrence) bool { return e.Container == container })
+	return o.which(func(e *occurrence) bool { return e.Container == container })
 }
 
 func (o occurrences) warnings() occurrences {
-	return o.which(func(e occurrence) bool { return e.Warning })
+	return o.which(func(e *occurrence) bool { return e.Warning })
 }
 
 // first returns the earliest time; 0: there is none.

@@ -38,7 +38,7 @@ func viewOf(uid string, pod *Pod, created, deleted []int64, o Options) view {
 	v.created = latestUntil(created, began.first()+int64(time.Second))
 	v.stop = stopOf(all, deleted)
 	if v.stop != nil {
-		began = began.which(func(e occurrence) bool { return !e.Warning || e.First < v.stop.start })
+		began = began.which(func(e *occurrence) bool { return !e.Warning || e.First < v.stop.start })
 	}
 	if len(began) == 0 {
 		return v
@@ -48,7 +48,7 @@ func viewOf(uid string, pod *Pod, created, deleted []int64, o Options) view {
 		v.phases[i].late = p.name == "restart" && v.isLate(p.start, o)
 	}
 	v.others = began.warnings().without(claimed...)
-	v.failing = v.others.which(func(e occurrence) bool { return !recovered(e, began, o) && !v.isLate(e.First, o) })
+	v.failing = v.others.which(func(e *occurrence) bool { return !recovered(e, began, o) && !v.isLate(e.First, o) })
 	v.start = min(began.first(), cmp.Or(v.created, began.first()))
 	for _, p := range v.phases {
 		v.start = min(v.start, p.start) // A pull can have begun before the first record.
@@ -95,7 +95,7 @@ func (v *view) isLate(at int64, o Options) bool {
 }
 
 // recovered reports whether something shows that a warning is over.
-func recovered(warning occurrence, all occurrences, o Options) bool {
+func recovered(warning *occurrence, all occurrences, o Options) bool {
 	if warning.Reason == reasonUnhealthy {
 		return o.Now.UnixNano()-warning.Last > int64(o.Idle/2)
 	}
@@ -128,7 +128,7 @@ func stopOf(all occurrences, deleted []int64) *phase {
 	if at := latestUntil(deleted, p.start+int64(time.Second)); at != 0 && p.start-at <= int64(StopWindow) {
 		p.start = min(at, p.start)
 	}
-	p.warnings = all.warnings().which(func(e occurrence) bool { return e.First >= p.start })
+	p.warnings = all.warnings().which(func(e *occurrence) bool { return e.First >= p.start })
 	p = p.ordered()
 	return &p
 }
@@ -185,14 +185,14 @@ func (p *phase) failure() string {
 	if len(causes) == 0 {
 		causes = p.warnings
 	}
-	latest := slices.MaxFunc(causes, func(a, b occurrence) int {
+	latest := slices.MaxFunc(causes, func(a, b *occurrence) int {
 		return cmp.Or(cmp.Compare(a.Last, b.Last), cmp.Compare(a.uid, b.uid))
 	})
 	return latest.Message
 }
 
 // hasCause reports whether a message is more than "Back-off pulling image" or "Error: ErrImagePull".
-func hasCause(e occurrence) bool {
+func hasCause(e *occurrence) bool {
 	return !strings.HasPrefix(e.Message, "Back-off") && !strings.HasPrefix(e.Message, "Error: ")
 }
 

@@ -182,7 +182,7 @@ func (o occurrences) goOn(from, until, pause int64) int64 {
 	return from
 }
 
-func (x *run) addEvent(e occurrence, next int64) {
+func (x *run) addEvent(e *occurrence, next int64) {
 	x.events = append(x.events, e)
 	// The Event of a rollback can be that of the first rollout, which occurs again.
 	x.hasOwn = x.hasOwn || e.Last < next && !isScaleDown(e)
@@ -207,7 +207,7 @@ func (x *run) isKnown() bool {
 	return len(x.pods)+x.created > 0 || x.hasOwn
 }
 
-func isScaleDown(e occurrence) bool {
+func isScaleDown(e *occurrence) bool {
 	s, ok := scalingOf(e.Message)
 	return ok && e.Reason == reasonScaled && !s.up
 }
