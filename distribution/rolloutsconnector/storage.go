@@ -3,7 +3,6 @@
 package rolloutsconnector
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -26,7 +25,6 @@ type entry struct {
 type saved struct {
 	client  storage.Client
 	journal *journal.Journal
-	last    []byte // the model of the last entry: the two outputs get the same request
 }
 
 // openStorage reads what was saved, and calls add with each entry.
@@ -58,18 +56,13 @@ func openStorage(ctx context.Context, host component.Host, id component.ID, of c
 	return &saved{client: client, journal: j}, nil
 }
 
-// append saves an entry. It saves the same entry only once.
+// append saves an entry.
 func (s *saved) append(ctx context.Context, at time.Time, m *rollout.Model) error {
-	content, err := json.Marshal(m)
-	if err != nil || bytes.Equal(content, s.last) {
+	content, err := json.Marshal(entry{At: at.UnixNano(), Model: m})
+	if err != nil {
 		return err
 	}
-	// This is an entry in JSON. Marshal would encode the model once more.
-	if err := s.journal.Append(ctx, fmt.Appendf(nil, `{"t":%d,"m":%s}`, at.UnixNano(), content)); err != nil {
-		return err
-	}
-	s.last = content
-	return nil
+	return s.journal.Append(ctx, content)
 }
 
 // compact replaces the entries by a snapshot, if they have become larger than it.

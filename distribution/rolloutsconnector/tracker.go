@@ -27,6 +27,7 @@ type tracker struct {
 	telemetry *metadata.TelemetryBuilder
 	of        attribute.KeyValue // the attribute of all metrics
 	traces    consumer.Traces    // nil: no pipeline wants spans
+	stamps    bool               // there is an output of logs
 	outputs   int                // that use the tracker; see instances
 
 	once     sync.Once
@@ -161,14 +162,13 @@ func (t *tracker) shutdown(ctx context.Context) error {
 // take adds what the records say. It saves it first: what is acknowledged survives a restart. An
 // error is retryable, and the receiver then delivers the records again.
 func (t *tracker) take(ctx context.Context, logs plog.Logs) error {
-	read, used := rollout.Read(logs)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	read, used := rollout.ReadNew(logs, t.model)
 	if used == 0 {
 		return nil
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	now := time.Now()
-	read.Reduce(t.model)
 	if t.saved != nil {
 		if err := t.saved.append(ctx, now, read); err != nil {
 			return fmt.Errorf("storage: cannot save rollouts, the records are to be delivered again: %w", err)

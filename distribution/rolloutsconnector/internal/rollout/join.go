@@ -32,18 +32,6 @@ func (m *Model) Join(in *Model) []Key {
 	return news
 }
 
-// Reduce removes attributes that another model has anyway. They are most of what records say, and most
-// of what is saved of them.
-func (m *Model) Reduce(by *Model) {
-	for key, w := range m.Workloads {
-		for name, r := range w.Revisions {
-			if _, known := by.Revision(Key{key, name}); known != nil {
-				maps.DeleteFunc(r.Attributes, func(attribute, value string) bool { return known.Attributes[attribute] >= value })
-			}
-		}
-	}
-}
-
 func (w *Workload) join(in *Workload) (news []string) {
 	w.Cluster, w.UID = in.Cluster, in.UID
 	w.Kind, w.Name = max(w.Kind, in.Kind), max(w.Name, in.Name)

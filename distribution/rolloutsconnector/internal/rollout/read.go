@@ -24,13 +24,18 @@ const eventName = "k8s.event"
 const maxMessage = 512
 
 // Read returns what the records say about rollouts, and how many of them say something.
-func Read(logs plog.Logs) (*Model, int) {
+func Read(logs plog.Logs) (*Model, int) { return ReadNew(logs, &Model{}) }
+
+// ReadNew leaves out attributes that another model has anyway. They are most of what records say, and
+// most of what is saved of them.
+func ReadNew(logs plog.Logs, known *Model) (*Model, int) {
 	m, used := &Model{}, 0
 	for _, resource := range logs.ResourceLogs().All() {
 		s, ok := subjectOf(resource.Resource().Attributes())
 		if !ok {
 			continue
 		}
+		s.known = known
 		for _, scope := range resource.ScopeLogs().All() {
 			for _, record := range scope.LogRecords().All() {
 				if record.EventName() == eventName && s.read(m, record) {
@@ -45,6 +50,7 @@ func Read(logs plog.Logs) (*Model, int) {
 // subject is the object that records are about, and where it belongs.
 type subject struct {
 	attributes pcommon.Map
+	known      *Model // whose attributes are left out
 	cluster    string
 	workload   string // its UID
 	kind, name string // of the object
@@ -190,8 +196,7 @@ func (s *subject) readPod(m *Model, record plog.LogRecord, uid string, e Event) 
 	if !e.Warning && !hasText[e.kind()] {
 		e.Message = ""
 	}
-	r := s.revisionIn(m, s.revision)
-	r.describe(s.attributes, record)
+	r := s.revisionIn(m, s.revision, record)
 	p := r.pod(s.pod)
 	p.Name, p.Node = s.name, max(p.Node, text(s.attributes, "k8s.node.name"))
 	joinEvents(&p.Events, map[string]Event{uid: e})
@@ -212,17 +217,22 @@ func (s *subject) in(m *Model) *Workload {
 	return w
 }
 
-func (s *subject) revisionIn(m *Model, name string) *Revision {
+func (s *subject) revisionIn(m *Model, name string, record plog.LogRecord) *Revision {
 	r := s.in(m).revision(name)
 	r.Controller = max(r.Controller, s.controller)
+	s.describe(r, name, record)
 	return r
 }
 
 // describe notes what the resource of the spans is, and the trace context of the record.
-func (r *Revision) describe(resource pcommon.Map, record plog.LogRecord) {
-	for name, value := range resource.All() {
-		if value.Type() == pcommon.ValueTypeStr && isOfWorkload(name) {
-			r.joinAttribute(name, value.Str())
+func (s *subject) describe(r *Revision, name string, record plog.LogRecord) {
+	var known map[string]string
+	if _, of := s.known.Revision(Key{s.key(), name}); of != nil {
+		known = of.Attributes
+	}
+	for attribute, value := range s.attributes.All() {
+		if value.Type() == pcommon.ValueTypeStr && isOfWorkload(attribute) && known[attribute] < value.Str() {
+			r.joinAttribute(attribute, value.Str())
 		}
 	}
 	if trace := record.TraceID(); !trace.IsEmpty() {
@@ -249,8 +259,7 @@ func (s *subject) readOwner(m *Model, record plog.LogRecord, uid string, e Event
 	case e.Reason == reasonCreatedPod || e.Reason == reasonDeletedPod:
 		return s.readNames(m, record, e)
 	case e.Warning && s.revision != "":
-		r := s.revisionIn(m, s.revision)
-		r.describe(s.attributes, record)
+		r := s.revisionIn(m, s.revision, record)
 		r.began(e.First)
 		joinEvents(&r.Events, map[string]Event{uid: e})
 		return true
@@ -265,8 +274,7 @@ func (s *subject) readScaling(m *Model, record plog.LogRecord, uid string, e Eve
 		return false
 	}
 	w, name := s.in(m), "replicaset.apps/"+scaling.replicaSet
-	r := s.revisionIn(m, name)
-	r.describe(s.attributes, record)
+	r := s.revisionIn(m, name, record)
 	joinEvents(&r.Events, map[string]Event{uid: e})
 	if scaling.up {
 		r.began(e.First)
@@ -286,8 +294,7 @@ func (s *subject) readNames(m *Model, record plog.LogRecord, e Event) bool {
 	case kind == "":
 		return false
 	case kind == "job":
-		r := s.revisionIn(m, "job.batch/"+name)
-		r.describe(s.attributes, record)
+		r := s.revisionIn(m, "job.batch/"+name, record)
 		joinEvents(&r.Events, map[string]Event{name: {Reason: reasonCreatedPod, First: e.Last, Last: e.Last, Count: 1}})
 		r.began(e.Last)
 		return true
@@ -295,8 +302,7 @@ func (s *subject) readNames(m *Model, record plog.LogRecord, e Event) bool {
 		w.Names.join(namesIn(e, name))
 		return true
 	}
-	r := s.revisionIn(m, s.revision)
-	r.describe(s.attributes, record)
+	r := s.revisionIn(m, s.revision, record)
 	r.Names.join(namesIn(e, name))
 	if e.Reason == reasonCreatedPod {
 		r.began(e.Last)
