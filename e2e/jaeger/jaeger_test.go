@@ -45,15 +45,20 @@ const (
 // server has the query API of a Jaeger, and the address where it takes OTLP.
 type server struct{ query, otlp string }
 
-func startJaeger(t *testing.T) server {
+func program(t *testing.T) string {
 	t.Helper()
-	program := harness.InRepository("build", "backends", "jaeger")
-	if _, err := os.Stat(program); err != nil && os.Getenv("CI") == "" {
+	path := harness.InRepository("build", "backends", "jaeger")
+	if _, err := os.Stat(path); err != nil && os.Getenv("CI") == "" {
 		t.Skip("make backends builds what is missing: ", err)
 	}
+	return path
+}
+
+func startJaeger(t *testing.T) server {
+	t.Helper()
 	free, err := proc.FreeAddresses(3)
 	require.NoError(t, err)
-	command := exec.Command(program, "--config", filepath.Join("testdata", "jaeger.yaml"))
+	command := exec.Command(program(t), "--config", filepath.Join("testdata", "jaeger.yaml"))
 	command.Env = append(os.Environ(), "OTLP="+free[0], "QUERY="+free[1], "QUERY_GRPC="+free[2])
 	process := harness.StartProcess(t, command)
 	s := server{query: "http://" + free[1], otlp: "http://" + free[0]}
@@ -177,12 +182,48 @@ func startCollector(t *testing.T, api *replay.Server, logs, traces string) {
 	}, "the Collector watches")
 }
 
+// startGateway starts the gateway of the recipe, which waits less for spans, and returns its address.
+// Jaeger has its components, of an older version.
+func startGateway(t *testing.T, backend string) string {
+	t.Helper()
+	free, err := proc.FreeAddresses(1)
+	require.NoError(t, err)
+	config := filepath.Join(t.TempDir(), "gateway.yaml")
+	content := strings.NewReplacer("otlp_http", "otlphttp", "decision_wait: 30s", "decision_wait: 1s").Replace(harness.Read(t, "examples", "rollouts", "gateway.yaml"))
+	require.NoError(t, os.WriteFile(config, []byte(content), 0o600))
+	command := exec.Command(program(t), "--config", config, "--set=service.telemetry.metrics.level=none")
+	command.Env = append(os.Environ(), "GATEWAY_ENDPOINT="+free[0], "OTLP_ENDPOINT="+backend)
+	process := harness.StartProcess(t, command)
+	require.NoError(t, process.WaitUntilReady(t.Context(), 100*time.Millisecond, func() error {
+		response, err := http.Get("http://" + free[0])
+		if err == nil {
+			err = response.Body.Close()
+		}
+		return err
+	}))
+	return "http://" + free[0]
+}
+
 func TestRolloutInJaeger(t *testing.T) {
+	for name, gateway := range map[string]bool{"directly": false, "through a gateway that samples": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testRollout(t, gateway)
+		})
+	}
+}
+
+func testRollout(t *testing.T, gateway bool) {
+	t.Helper()
 	jaeger, backend := startJaeger(t), harness.NewBackend(t)
+	traces := jaeger.otlp
+	if gateway {
+		traces = startGateway(t, jaeger.otlp)
+	}
 	api, err := replay.Start(replay.Options{Fleet: fleet})
 	require.NoError(t, err)
 	t.Cleanup(api.Close)
-	startCollector(t, api, backend.URL, jaeger.otlp)
+	startCollector(t, api, backend.URL, traces)
 	recorder := replay.NewRecorder()
 	for _, ev := range events(time.Now()) {
 		api.Release(recorder.Frame(watch.Added, ev))
