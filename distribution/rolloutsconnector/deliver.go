@@ -37,6 +37,7 @@ type delivery struct {
 	sent     map[string]uint64 // hashes of the parts in the requests
 	news     int64             // the last news that it contains
 	complete bool
+	size     int // of the requests, in bytes
 }
 
 // deliverUntil delivers the rollouts that have ended, until ctx ends.
@@ -66,20 +67,27 @@ func (t *tracker) deliverRest(ctx context.Context) {
 	t.deliverAll(ctx, t.due(time.Now().Add(t.config.IdleTimeout)), true)
 }
 
+// deliverAll delivers several rollouts in as few requests as possible: a request costs more than the
+// spans of a small rollout.
 func (t *tracker) deliverAll(ctx context.Context, keys []rollout.Key, early bool) bool {
 	delivered := &rollout.Model{}
 	defer t.saveDelivered(ctx, delivered)
+	var group []*delivery
+	size := 0
 	for _, key := range keys {
 		d := t.prepare(key, early)
 		if d == nil {
 			continue
 		}
-		if !t.deliver(ctx, d) {
-			return false
+		if size+d.size > maxRequest {
+			if !t.deliver(ctx, group, delivered) {
+				return false
+			}
+			group, size = nil, 0
 		}
-		t.finish(ctx, d, delivered)
+		group, size = append(group, d), size+d.size
 	}
-	return true
+	return t.deliver(ctx, group, delivered)
 }
 
 // saveDelivered saves what was delivered. If it cannot, a restart delivers the same spans again.
@@ -204,7 +212,7 @@ func earliest(a, b time.Time) time.Time {
 func (d *delivery) pack(r *rollout.Revision, parts []rollout.Part, version string) {
 	resource := encode(r.Write(nil, metadata.ScopeName, version))
 	var request ptrace.SpanSlice
-	size := maxRequest // The first part begins a request.
+	size := maxRequest // of the request; the first part begins one
 	for _, part := range parts {
 		// Without the resource, which is the same for all parts.
 		written := (&rollout.Revision{}).Write([]rollout.Part{part}, metadata.ScopeName, version)
@@ -216,9 +224,10 @@ func (d *delivery) pack(r *rollout.Revision, parts []rollout.Part, version strin
 		if size+len(encoded) > maxRequest {
 			d.requests = append(d.requests, r.Write(nil, metadata.ScopeName, version))
 			request, size = spansIn(d.requests[len(d.requests)-1]), len(resource)
+			d.size += size
 		}
 		spansIn(written).MoveAndAppendTo(request)
-		size += len(encoded)
+		size, d.size = size+len(encoded), d.size+len(encoded)
 		d.sent[part.Key] = sum
 	}
 }
@@ -246,18 +255,56 @@ func fingerprint(parts ...[]byte) uint64 {
 
 // deliver reports whether the pipeline accepted the spans, or rejected them permanently. Otherwise,
 // all of them are delivered again later, with the same ids.
-func (t *tracker) deliver(ctx context.Context, d *delivery) bool {
-	for _, traces := range d.requests {
-		spans := int64(traces.SpanCount())
-		err := t.traces.ConsumeTraces(ctx, traces)
+func (t *tracker) deliver(ctx context.Context, group []*delivery, delivered *rollout.Model) bool {
+	for _, request := range requestsOf(group) {
+		spans := int64(request.SpanCount())
+		err := t.traces.ConsumeTraces(ctx, request)
 		switch {
 		case err == nil:
 			t.telemetry.KubeRolloutsSpans.Add(ctx, spans, metric.WithAttributes(t.of))
+		case consumererror.IsPermanent(err) && len(group) > 1:
+			return t.deliverEach(ctx, group, delivered)
 		case consumererror.IsPermanent(err):
 			t.telemetry.KubeRolloutsSpansDropped.Add(ctx, spans, metric.WithAttributes(t.of))
 			t.settings.Logger.Error("The pipeline rejected spans of a rollout permanently; they are dropped", zap.Error(err))
 		default:
-			t.settings.Logger.Warn("The pipeline rejected spans of a rollout; retrying", zap.Error(err))
+			t.settings.Logger.Warn("The pipeline rejected spans of rollouts; retrying", zap.Error(err))
+			return false
+		}
+	}
+	for _, d := range group {
+		t.finish(ctx, d, delivered)
+	}
+	return true
+}
+
+// requestsOf returns one request with all that is to be delivered of several rollouts, or the requests of
+// a single one, which can be large.
+func requestsOf(group []*delivery) []ptrace.Traces {
+	if len(group) == 0 {
+		return nil
+	}
+	if len(group) == 1 {
+		return group[0].requests
+	}
+	together := ptrace.NewTraces()
+	for _, d := range group {
+		for _, request := range d.requests {
+			request.ResourceSpans().MoveAndAppendTo(together.ResourceSpans())
+		}
+	}
+	if together.ResourceSpans().Len() == 0 {
+		return nil // Nothing has changed since the last delivery.
+	}
+	return []ptrace.Traces{together}
+}
+
+// deliverEach delivers rollouts one by one, so that what the pipeline rejects of one does not drop the
+// others.
+func (t *tracker) deliverEach(ctx context.Context, group []*delivery, delivered *rollout.Model) bool {
+	for _, d := range group {
+		again := t.prepare(d.key, true)
+		if again != nil && !t.deliver(ctx, []*delivery{again}, delivered) {
 			return false
 		}
 	}

@@ -38,12 +38,16 @@ type sink struct {
 	logs     []plog.Logs
 	err      error // that the next requests get
 
-	during func() // called with each request of traces; nil: nothing is
+	during  func()                    // called with each request of traces; nil: nothing is
+	rejects func(ptrace.Traces) error // the error of a request; nil: none has one
 }
 
 func (s *sink) ConsumeTraces(_ context.Context, traces ptrace.Traces) error {
 	if s.during != nil {
 		s.during()
+	}
+	if s.rejects != nil && s.rejects(traces) != nil {
+		return s.rejects(traces)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -364,23 +368,21 @@ func TestOpenRolloutSurvivesARestart(t *testing.T) {
 	})
 }
 
-// TestNewsDuringADelivery: news of a rollout that was delivered come while another one is delivered. They
-// survive a restart.
+// TestNewsDuringADelivery: news of a rollout come while it is delivered with another one. They survive a
+// restart.
 func TestNewsDuringADelivery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &disk{values: map[string][]byte{}}
 		p := start(t, d, nil)
-		requests := 0
 		p.during = func() {
-			if requests++; requests == 2 {
-				require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-2", time.Now(), "Started")))
-			}
+			p.during = nil
+			require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-2", time.Now(), "Started")))
 		}
 		for _, name := range []string{"shop-a-1", "shop-b-1"} {
 			require.NoError(t, p.ConsumeLogs(t.Context(), records(name, time.Now(), "Started")))
 		}
 		time.Sleep(12 * time.Second)
-		require.Len(t, p.received(), 2)
+		require.Len(t, p.received(), 1, "both in one request")
 		killed := &disk{values: d.content()}
 		p.stop(t)
 
@@ -453,6 +455,28 @@ func TestRetryAndPermanentErrors(t *testing.T) {
 		p.fail(nil)
 		time.Sleep(time.Hour)
 		assert.Len(t, p.spans(), 3, "it was dropped")
+		assert.EqualValues(t, 3, sumOf(t, p, "otelcol_kube_rollouts_spans_dropped"))
+		p.stop(t)
+	})
+}
+
+// TestRejectedRollout: of two rollouts in a request, the pipeline rejects one permanently.
+func TestRejectedRollout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, nil, nil)
+		p.rejects = func(traces ptrace.Traces) error {
+			for span := range allSpans(traces) {
+				if span.Name() == "pod shop-a-1" {
+					return consumererror.NewPermanent(errors.New("not this one"))
+				}
+			}
+			return nil
+		}
+		for _, name := range []string{"shop-a-1", "shop-b-1"} {
+			require.NoError(t, p.ConsumeLogs(t.Context(), records(name, time.Now(), "Started")))
+		}
+		time.Sleep(12 * time.Second)
+		assert.Equal(t, []string{"rollout deployment/shop complete", "pod shop-b-1", "start app"}, p.spans())
 		assert.EqualValues(t, 3, sumOf(t, p, "otelcol_kube_rollouts_spans_dropped"))
 		p.stop(t)
 	})
