@@ -30,6 +30,7 @@ BUILD     := $(COMPILING) go build
 OTELCOL      := build/otelcol-kubeevents
 COMPARISON   := build/comparison/otelcol
 MEASURED     := build/measured/otelcol
+TRACED       := build/traced/otelcol
 OCB          := build/tools/builder
 IMAGER       := build/tools/image
 MDATAGEN     := build/tools/mdatagen
@@ -232,7 +233,7 @@ bench: ## Measure each stage of the receiver, and owner lookups; for benchstat
 # SCENARIOS, it prints the results of these scenarios; with BENCH_FLAGS=-write, it also replaces
 # their parts of the page. BENCH_FLAGS are flags of e2e/bench (BENCH_FLAGS=-h prints them).
 .PHONY: bench-e2e
-bench-e2e: $(MEASURED) $(COMPARISON) build/controlplane/etcd build/controlplane/kube-apiserver ## Compare the whole Collector with other receivers, and write docs/performance.md
+bench-e2e: $(MEASURED) $(TRACED) $(COMPARISON) build/controlplane/etcd build/controlplane/kube-apiserver ## Compare the whole Collector with other receivers, and write docs/performance.md
 	@cd e2e && go run ./bench $(BENCH_FLAGS) $(SCENARIOS)
 
 .PHONY: lint
@@ -423,11 +424,11 @@ $(IMAGER): tools/go.mod tools/go.sum $(filter-out %_test.go,$(wildcard tools/ima
 	@echo "building the program that makes images ..."
 	@cd tools && $(BUILD) -o ../$@ ./image
 
-$(MEASURED): $(OCB) e2e/bench/measured/builder.yaml go.mod go.sum $(SOURCES)
-	@echo "building the Collector for the benchmarks ..."
+$(MEASURED) $(TRACED): build/%/otelcol: $(OCB) e2e/bench/%/builder.yaml go.mod go.sum $(SOURCES)
+	@echo "building a Collector for the benchmarks ..."
 	@mkdir -p $(@D)
-	@$(COMPILING) $(OCB) --config e2e/bench/measured/builder.yaml
-	@mv build/measured/ocb/otelcol $@
+	@$(COMPILING) $(OCB) --config e2e/bench/$*/builder.yaml
+	@mv $(@D)/ocb/otelcol $@
 
 $(COMPARISON): $(OCB) e2e/bench/comparison/builder.yaml
 	@echo "building the Collector with k8s_events (the first time takes a few minutes) ..."

@@ -48,11 +48,11 @@ func (r *rollouts) addFlags(flags *flag.FlagSet) {
 // rolloutSetups returns the same Collector with and without the connector.
 func (b *benchmark) rolloutSetups() []setup {
 	return []setup{
-		{name: noRollouts, title: "Without the connector", column: kubeEventsReceiver, runner: b.ours, configure: runner.recommended},
-		{name: withRollouts, title: "With the connector", column: kubeEventsReceiver, runner: b.ours, configure: func(c runner, directory string) runner {
+		{name: noRollouts, title: "Without the connector", column: kubeEventsReceiver, runner: b.traced, configure: runner.recommended},
+		{name: withRollouts, title: "With the connector", column: kubeEventsReceiver, runner: b.traced, configure: func(c runner, directory string) runner {
 			return c.recommended(directory).tracing("{}")
 		}},
-		{name: storedRollouts, title: "With the connector and its storage", column: kubeEventsReceiver, runner: b.ours, configure: func(c runner, directory string) runner {
+		{name: storedRollouts, title: "With the connector and its storage", column: kubeEventsReceiver, runner: b.traced, configure: func(c runner, directory string) runner {
 			return c.recommended(directory).tracing("{storage: file_storage}")
 		}},
 	}
