@@ -35,10 +35,10 @@ const (
 type rollouts struct {
 	rates  sizes         // events a second, one after the other
 	length time.Duration // at each rate
-	settle time.Duration // after the last event: until all traces are delivered
+	settle time.Duration // before the first event and after the last one: until all traces are delivered
 }
 
-var fullRollouts = rollouts{rates: sizes{100, 1000}, length: 30 * time.Second, settle: 15 * time.Second}
+var fullRollouts = rollouts{rates: sizes{100, 1000}, length: 30 * time.Second, settle: 13 * time.Second}
 
 func (r *rollouts) addFlags(flags *flag.FlagSet) {
 	flags.Var(&r.rates, "rollouts-rates", "the events a second of the scenario rollouts, one after the other")
@@ -75,7 +75,7 @@ func runRollouts(ctx context.Context, b *benchmark) (result, error) {
 		Text: fmt.Sprintf(`A simulated API server streams events for %s at each rate. Half of them are of pods that start: five events for each pod, ten pods for
 each ReplicaSet, one ReplicaSet after another. The others are about %s pods that the Collector knows: warnings that repeat, and events that are of no
 rollout. All Collectors are the same program, with storage and direct delivery. One has the connector `+"`kube_rollouts`"+` in addition, and one also has the
-connector's storage. The measurement ends %s after the last event, when all traces are delivered.`, b.rollouts.length, thousands(replayPods), b.rollouts.settle),
+connector's storage. The measurement begins when the traces of the known pods are delivered, and ends %s after the last event.`, b.rollouts.length, thousands(replayPods), b.rollouts.settle),
 		Notes: []string{"More memory and processor time are of the medians."},
 	}
 	r.Groups = make([]group, len(setups))
@@ -213,6 +213,11 @@ func (b *benchmark) rolloutsOnce(ctx context.Context, c runner, fleet *replay.Fl
 	if err := r.warmUp(ctx, stream); err != nil {
 		return nil, err
 	}
+	// The traces of the pods that are known from now on are no part of the load.
+	if err := wait(ctx, b.rollouts.settle); err != nil {
+		return nil, err
+	}
+	r.sink.reset()
 	profiled := b.profile(ctx, r.col, fmt.Sprint("rollouts-", rate), b.rollouts.length+b.rollouts.settle)
 	before, err := r.col.usage()
 	if err != nil {
