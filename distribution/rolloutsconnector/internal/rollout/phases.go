@@ -67,12 +67,16 @@ func (o occurrences) last() (latest int64) {
 	return latest
 }
 
-// containers returns the names of containers, in the order of their first Events.
+// containers returns the names of containers, in the order of their first Events. If no Event names one,
+// it returns one without a name: simulated kubelets name none.
 func (o occurrences) containers() (names []string) {
 	for _, e := range o {
 		if e.Container != "" && !slices.Contains(names, e.Container) {
 			names = append(names, e.Container)
 		}
+	}
+	if len(names) == 0 {
+		return []string{""}
 	}
 	return names
 }

@@ -122,6 +122,16 @@ func ofMarket(all ...occurrence) []occurrence {
 	return all
 }
 
+// nameless has the records of a kubelet that names no container.
+func nameless() (s story) {
+	s.add(scale("0s", "shop-aaa", 0, 1), create("0s", "shop-aaa-1"))
+	for _, o := range startOf("0s", pod("shop-aaa-1")) {
+		o.container = ""
+		s.add(o)
+	}
+	return s
+}
+
 // failedHook has a container that the kubelet kills whenever it has started, and starts again.
 func failedHook() (s story) {
 	of := pod("shop-aaa-1")
@@ -230,6 +240,7 @@ var stories = map[string]story{
 	"a probe that failed at first":            probes(),
 	"a custom resource with two Deployments":  customResource(),
 	"a crash two hours later":                 lateCrash(),
+	"a kubelet that names no container":       nameless(),
 	"a hook that fails":                       failedHook(),
 	"a quota that was too small":              lateQuota(),
 	"two Jobs of a CronJob":                   jobs(),
