@@ -30,6 +30,7 @@ BUILD     := $(COMPILING) go build
 OTELCOL      := build/otelcol-kubeevents
 COMPARISON   := build/comparison/otelcol
 MEASURED     := build/measured/otelcol
+TRACED       := build/traced/otelcol
 OCB          := build/tools/builder
 IMAGER       := build/tools/image
 MDATAGEN     := build/tools/mdatagen
@@ -50,7 +51,7 @@ NODE_BINARIES := $(addprefix build/controlplane/,containerd containerd-shim-runc
 # The image of this machine, which the tests run on a real node.
 NODE_IMAGE    := build/image/otelcol-kubeevents-linux-$(shell go env GOHOSTARCH).tar
 endif
-BACKENDS     := $(addprefix build/backends/,loki prometheus promtool)
+BACKENDS     := $(addprefix build/backends/,loki prometheus promtool jaeger)
 
 # The control planes of older Kubernetes minors, the oldest first. tools/pin-kubernetes pins one.
 # That of the newest one with kine instead of etcd has the name kine.
@@ -93,7 +94,7 @@ build: $(OTELCOL) ## Build the Collector with the kube_events receiver: build/ot
 controlplane: $(CONTROLPLANE) $(NODE_BINARIES) ## Build etcd, Kubernetes, kwok and containerd for the demo and the tests: build/controlplane
 
 .PHONY: backends
-backends: $(BACKENDS) ## Build Loki, Prometheus and promtool for the tests: build/backends
+backends: $(BACKENDS) ## Build Loki, Prometheus, promtool and Jaeger for the tests: build/backends
 
 .PHONY: run
 # The addresses of the Collector: the page of events, the metric, and its own metrics.
@@ -232,7 +233,7 @@ bench: ## Measure each stage of the receiver, and owner lookups; for benchstat
 # SCENARIOS, it prints the results of these scenarios; with BENCH_FLAGS=-write, it also replaces
 # their parts of the page. BENCH_FLAGS are flags of e2e/bench (BENCH_FLAGS=-h prints them).
 .PHONY: bench-e2e
-bench-e2e: $(MEASURED) $(COMPARISON) build/controlplane/etcd build/controlplane/kube-apiserver ## Compare the whole Collector with other receivers, and write docs/performance.md
+bench-e2e: $(MEASURED) $(TRACED) $(COMPARISON) build/controlplane/etcd build/controlplane/kube-apiserver ## Compare the whole Collector with other receivers, and write docs/performance.md
 	@cd e2e && go run ./bench $(BENCH_FLAGS) $(SCENARIOS)
 
 .PHONY: lint
@@ -423,11 +424,11 @@ $(IMAGER): tools/go.mod tools/go.sum $(filter-out %_test.go,$(wildcard tools/ima
 	@echo "building the program that makes images ..."
 	@cd tools && $(BUILD) -o ../$@ ./image
 
-$(MEASURED): $(OCB) e2e/bench/measured/builder.yaml go.mod go.sum $(SOURCES)
-	@echo "building the Collector for the benchmarks ..."
+$(MEASURED) $(TRACED): build/%/otelcol: $(OCB) e2e/bench/%/builder.yaml go.mod go.sum $(SOURCES)
+	@echo "building a Collector for the benchmarks ..."
 	@mkdir -p $(@D)
-	@$(COMPILING) $(OCB) --config e2e/bench/measured/builder.yaml
-	@mv build/measured/ocb/otelcol $@
+	@$(COMPILING) $(OCB) --config e2e/bench/$*/builder.yaml
+	@mv $(@D)/ocb/otelcol $@
 
 $(COMPARISON): $(OCB) e2e/bench/comparison/builder.yaml
 	@echo "building the Collector with k8s_events (the first time takes a few minutes) ..."
@@ -514,6 +515,12 @@ build/%plane/node build/%plane/workload: controlplane/go.mod controlplane/go.sum
 build/backends/loki: tools/backends/go.mod tools/backends/go.sum
 	@echo "building Loki (the first time takes a few minutes) ..."
 	@cd tools/backends && $(BUILD) -ldflags "-s -w" -o ../../$@ github.com/grafana/loki/v3/cmd/loki
+
+# Its pages are no part of the module: it serves the query API, and a page without content.
+build/backends/jaeger: tools/jaeger/go.mod tools/jaeger/go.sum
+	@echo "building Jaeger (the first time takes a few minutes) ..."
+	@mkdir -p $(@D)
+	@cd tools/jaeger && $(BUILD) -ldflags "-s -w" -o ../../$@ github.com/jaegertracing/jaeger/cmd/jaeger
 
 # Without service discovery for clouds, which is most of the code of Prometheus.
 build/%ends/prometheus build/%ends/promtool: tools/backends/go.mod tools/backends/go.sum

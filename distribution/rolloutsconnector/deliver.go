@@ -3,8 +3,10 @@
 package rolloutsconnector
 
 import (
+	"cmp"
 	"context"
 	"hash/fnv"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -35,6 +37,7 @@ type delivery struct {
 	sent     map[string]uint64 // hashes of the parts in the requests
 	news     int64             // the last news that it contains
 	complete bool
+	size     int // of the requests, in bytes
 }
 
 // deliverUntil delivers the rollouts that have ended, until ctx ends.
@@ -56,20 +59,53 @@ func (t *tracker) deliverUntil(ctx context.Context) {
 
 // deliverDue reports whether the pipeline accepted everything.
 func (t *tracker) deliverDue(ctx context.Context) bool {
-	for _, key := range t.due(time.Now()) {
-		if !t.deliver(ctx, t.prepare(key, false)) {
-			return false
-		}
-	}
-	return true
+	return t.deliverAll(ctx, t.crowding(), true) && t.deliverAll(ctx, t.due(time.Now()), false)
 }
 
 // deliverRest delivers all rollouts, also those that have not ended.
 func (t *tracker) deliverRest(ctx context.Context) {
-	for _, key := range t.due(time.Now().Add(t.config.IdleTimeout)) {
-		if !t.deliver(ctx, t.prepare(key, true)) {
-			return
+	t.deliverAll(ctx, t.due(time.Now().Add(t.config.IdleTimeout)), true)
+}
+
+// deliverAll delivers several rollouts in as few requests as possible: a request costs more than the
+// spans of a small rollout.
+func (t *tracker) deliverAll(ctx context.Context, keys []rollout.Key, early bool) bool {
+	delivered := &rollout.Model{}
+	defer t.saveDelivered(ctx, delivered)
+	var group []*delivery
+	size := 0
+	for _, key := range keys {
+		d := t.prepare(key, early)
+		if d == nil {
+			continue
 		}
+		if size+d.size > maxRequest {
+			if !t.deliver(ctx, group, delivered) {
+				return false
+			}
+			group, size = nil, 0
+		}
+		group, size = append(group, d), size+d.size
+	}
+	return t.deliver(ctx, group, delivered)
+}
+
+// saveDelivered saves what was delivered. If it cannot, a restart delivers the same spans again.
+func (t *tracker) saveDelivered(ctx context.Context, delivered *rollout.Model) {
+	if t.saved == nil || len(delivered.Workloads) == 0 {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for workload, w := range delivered.Workloads {
+		for revision, r := range w.Revisions {
+			// News that came since then are saved already.
+			_, known := t.model.Revision(rollout.Key{Workload: workload, Revision: revision})
+			r.Closed = known != nil && known.Closed
+		}
+	}
+	if err := t.saved.append(ctx, time.Unix(0, 0), delivered); err != nil {
+		t.settings.Logger.Warn("Cannot save that spans were delivered; a restart would deliver them again", zap.Error(err))
 	}
 }
 
@@ -77,20 +113,43 @@ func (t *tracker) deliverRest(ctx context.Context) {
 func (t *tracker) due(now time.Time) (keys []rollout.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for key, at := range t.open {
-		if !at.After(now) {
+	for key, w := range t.open {
+		if !w.next.After(now) {
 			keys = append(keys, key)
 		}
 	}
-	slices.SortFunc(keys, func(a, b rollout.Key) int {
-		return strings.Compare(a.Workload+"\n"+a.Revision, b.Workload+"\n"+b.Revision)
-	})
+	slices.SortFunc(keys, compareKeys)
 	return keys
 }
 
-// prepare returns what is to be delivered; nil: the rollout has not ended. At the end of the
-// process, it does not wait for that.
-func (t *tracker) prepare(key rollout.Key, ending bool) *delivery {
+func compareKeys(a, b rollout.Key) int {
+	return cmp.Or(strings.Compare(a.Workload, b.Workload), strings.Compare(a.Revision, b.Revision))
+}
+
+// crowding returns the open revisions that the connector would soon forget, because there are so many
+// others. A container that crashes has no news for a long time, so it would be forgotten first, again
+// and again, and never delivered.
+func (t *tracker) crowding() []rollout.Key {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	surplus := len(t.open) - (t.config.MaxRollouts - t.config.MaxRollouts/10)
+	if surplus <= 0 {
+		return nil
+	}
+	keys := slices.SortedFunc(maps.Keys(t.open), func(a, b rollout.Key) int {
+		return cmp.Or(cmp.Compare(t.newsOf(a), t.newsOf(b)), compareKeys(a, b))
+	})
+	return keys[:surplus]
+}
+
+func (t *tracker) newsOf(key rollout.Key) int64 {
+	_, r := t.model.Revision(key)
+	return r.News
+}
+
+// prepare returns what is to be delivered; nil: the rollout has not ended. Early, it does not wait for
+// that.
+func (t *tracker) prepare(key rollout.Key, early bool) *delivery {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	w, r := t.model.Revision(key)
@@ -100,8 +159,14 @@ func (t *tracker) prepare(key rollout.Key, ending bool) *delivery {
 	}
 	now := time.Now()
 	result := w.Spans(key.Revision, rollout.Options{Idle: t.config.IdleTimeout, Now: now})
-	if end := t.endOf(r, result); !ending && end.After(now) {
-		t.open[key] = end
+	waits := t.open[key]
+	if end := t.endOf(r, result, waits); !early && end.After(now) {
+		waits.next = end
+		t.open[key] = waits
+		return nil
+	}
+	if waits.again && !result.Complete {
+		delete(t.open, key)
 		return nil
 	}
 	d := &delivery{key: key, sent: map[string]uint64{}, news: r.News, complete: result.Complete}
@@ -112,13 +177,13 @@ func (t *tracker) prepare(key rollout.Key, ending bool) *delivery {
 }
 
 // endOf returns when the rollouts of a revision end, if there are no more news.
-func (t *tracker) endOf(r *rollout.Revision, result rollout.Result) time.Time {
-	since := time.Unix(0, r.News)
-	if since.Before(t.started) {
-		since = t.started
-	}
+func (t *tracker) endOf(r *rollout.Revision, result rollout.Result, waits waiting) time.Time {
+	since := latest(time.Unix(0, r.News), t.started)
 	if !result.Settled {
-		return since.Add(t.config.IdleTimeout)
+		if result.Complete { // A container that has started again can end again.
+			since = latest(since, waits.started)
+		}
+		return earliest(since.Add(t.config.IdleTimeout), waits.most)
 	}
 	wait := t.config.SettleTime
 	for _, part := range result.Parts {
@@ -126,67 +191,129 @@ func (t *tracker) endOf(r *rollout.Revision, result rollout.Result) time.Time {
 			wait = max(wait, min(rollout.StopWindow, t.config.IdleTimeout))
 		}
 	}
-	return since.Add(wait)
+	return earliest(since.Add(wait), waits.most)
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func earliest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 // pack puts the parts that have changed into requests.
 func (d *delivery) pack(r *rollout.Revision, parts []rollout.Part, version string) {
-	var group []rollout.Part
-	size := 0
+	resource := encode(r.Write(nil, metadata.ScopeName, version))
+	var request ptrace.SpanSlice
+	size := maxRequest // of the request; the first part begins one
 	for _, part := range parts {
-		sum, bytes := fingerprint(r.Write([]rollout.Part{part}, metadata.ScopeName, version))
+		// Without the resource, which is the same for all parts.
+		written := (&rollout.Revision{}).Write([]rollout.Part{part}, metadata.ScopeName, version)
+		encoded := encode(written)
+		sum := fingerprint(resource, encoded)
 		if known, sent := r.Sent[part.Key]; sent && known == sum {
 			continue
 		}
-		if size+bytes > maxRequest && len(group) > 0 {
-			d.requests = append(d.requests, r.Write(group, metadata.ScopeName, version))
-			group, size = nil, 0
+		if size+len(encoded) > maxRequest {
+			d.requests = append(d.requests, r.Write(nil, metadata.ScopeName, version))
+			request, size = spansIn(d.requests[len(d.requests)-1]), len(resource)
+			d.size += size
 		}
-		group, size = append(group, part), size+bytes
+		spansIn(written).MoveAndAppendTo(request)
+		size, d.size = size+len(encoded), d.size+len(encoded)
 		d.sent[part.Key] = sum
-	}
-	if len(group) > 0 {
-		d.requests = append(d.requests, r.Write(group, metadata.ScopeName, version))
 	}
 }
 
-// fingerprint returns a hash of the spans, and their size in OTLP.
-func fingerprint(traces ptrace.Traces) (sum uint64, size int) {
+// spansIn returns the spans of what Write returned.
+func spansIn(traces ptrace.Traces) ptrace.SpanSlice {
+	return traces.ResourceSpans().At(0).ScopeSpans().At(0).Spans()
+}
+
+func encode(traces ptrace.Traces) []byte {
 	encoded, err := (&ptrace.ProtoMarshaler{}).MarshalTraces(traces)
 	if err != nil {
-		return 0, 0 // It never fails for what Write returns.
+		return nil // It never fails for what Write returns.
 	}
+	return encoded
+}
+
+func fingerprint(parts ...[]byte) uint64 {
 	hash := fnv.New64a()
-	_, _ = hash.Write(encoded) // A hash returns no error.
-	return hash.Sum64(), len(encoded)
+	for _, part := range parts {
+		_, _ = hash.Write(part) // A hash returns no error.
+	}
+	return hash.Sum64()
 }
 
 // deliver reports whether the pipeline accepted the spans, or rejected them permanently. Otherwise,
 // all of them are delivered again later, with the same ids.
-func (t *tracker) deliver(ctx context.Context, d *delivery) bool {
-	if d == nil {
-		return true
-	}
-	for _, traces := range d.requests {
-		spans := int64(traces.SpanCount())
-		err := t.traces.ConsumeTraces(ctx, traces)
+func (t *tracker) deliver(ctx context.Context, group []*delivery, delivered *rollout.Model) bool {
+	for _, request := range requestsOf(group) {
+		spans := int64(request.SpanCount())
+		err := t.traces.ConsumeTraces(ctx, request)
 		switch {
 		case err == nil:
 			t.telemetry.KubeRolloutsSpans.Add(ctx, spans, metric.WithAttributes(t.of))
+		case consumererror.IsPermanent(err) && len(group) > 1:
+			return t.deliverEach(ctx, group, delivered)
 		case consumererror.IsPermanent(err):
 			t.telemetry.KubeRolloutsSpansDropped.Add(ctx, spans, metric.WithAttributes(t.of))
 			t.settings.Logger.Error("The pipeline rejected spans of a rollout permanently; they are dropped", zap.Error(err))
 		default:
-			t.settings.Logger.Warn("The pipeline rejected spans of a rollout; retrying", zap.Error(err))
+			t.settings.Logger.Warn("The pipeline rejected spans of rollouts; retrying", zap.Error(err))
 			return false
 		}
 	}
-	t.finish(ctx, d)
+	for _, d := range group {
+		t.finish(ctx, d, delivered)
+	}
 	return true
 }
 
-// finish notes what was delivered. A revision that had news in the meantime stays open.
-func (t *tracker) finish(ctx context.Context, d *delivery) {
+// requestsOf returns one request with all that is to be delivered of several rollouts, or the requests of
+// a single one, which can be large.
+func requestsOf(group []*delivery) []ptrace.Traces {
+	if len(group) == 0 {
+		return nil
+	}
+	if len(group) == 1 {
+		return group[0].requests
+	}
+	together := ptrace.NewTraces()
+	for _, d := range group {
+		for _, request := range d.requests {
+			request.ResourceSpans().MoveAndAppendTo(together.ResourceSpans())
+		}
+	}
+	if together.ResourceSpans().Len() == 0 {
+		return nil // Nothing has changed since the last delivery.
+	}
+	return []ptrace.Traces{together}
+}
+
+// deliverEach delivers rollouts one by one, so that what the pipeline rejects of one does not drop the
+// others.
+func (t *tracker) deliverEach(ctx context.Context, group []*delivery, delivered *rollout.Model) bool {
+	for _, d := range group {
+		again := t.prepare(d.key, true)
+		if again != nil && !t.deliver(ctx, []*delivery{again}, delivered) {
+			return false
+		}
+	}
+	return true
+}
+
+// finish notes what was delivered, also in the model that is saved. A revision that had news in the
+// meantime stays open.
+func (t *tracker) finish(ctx context.Context, d *delivery, delivered *rollout.Model) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	w, r := t.model.Revision(d.key)
@@ -194,19 +321,14 @@ func (t *tracker) finish(ctx context.Context, d *delivery) {
 		return
 	}
 	r.MarkSent(d.sent)
-	if r.Closed = r.News == d.news; r.Closed {
-		delete(t.open, d.key)
+	delete(t.open, d.key)
+	if r.Closed = r.News == d.news; !r.Closed {
+		t.wait(d.key, time.Now())
 	}
 	if len(d.requests) > 0 {
 		t.telemetry.KubeRolloutsDelivered.Add(ctx, 1, metric.WithAttributes(t.of, attribute.String("outcome", d.outcome())))
 	}
-	if t.saved == nil {
-		return
-	}
-	// If this is not saved, a restart delivers the same spans again.
-	if err := t.saved.append(ctx, time.Unix(0, 0), w.Mark(d.key, d.sent)); err != nil {
-		t.settings.Logger.Warn("Cannot save that spans were delivered; a restart would deliver them again", zap.Error(err))
-	}
+	delivered.Join(w.Mark(d.key, d.sent))
 }
 
 func (d *delivery) outcome() string {

@@ -80,5 +80,6 @@ func (i *instances) createLogs(_ context.Context, settings connector.Settings, c
 	if err != nil {
 		return nil, err
 	}
+	t.stamps = true
 	return &output{tracker: t, instances: i, logs: next}, nil
 }

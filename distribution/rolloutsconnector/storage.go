@@ -25,7 +25,6 @@ type entry struct {
 type saved struct {
 	client  storage.Client
 	journal *journal.Journal
-	last    string // the last entry: the two outputs get the same request
 }
 
 // openStorage reads what was saved, and calls add with each entry.
@@ -57,21 +56,13 @@ func openStorage(ctx context.Context, host component.Host, id component.ID, of c
 	return &saved{client: client, journal: j}, nil
 }
 
-// append saves an entry. It saves the same entry only once.
+// append saves an entry.
 func (s *saved) append(ctx context.Context, at time.Time, m *rollout.Model) error {
-	content, err := json.Marshal(m)
-	if err != nil || string(content) == s.last {
-		return err
-	}
-	value, err := json.Marshal(entry{At: at.UnixNano(), Model: m})
+	content, err := json.Marshal(entry{At: at.UnixNano(), Model: m})
 	if err != nil {
 		return err
 	}
-	if err := s.journal.Append(ctx, value); err != nil {
-		return err
-	}
-	s.last = string(content)
-	return nil
+	return s.journal.Append(ctx, content)
 }
 
 // compact replaces the entries by a snapshot, if they have become larger than it.

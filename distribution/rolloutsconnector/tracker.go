@@ -27,6 +27,7 @@ type tracker struct {
 	telemetry *metadata.TelemetryBuilder
 	of        attribute.KeyValue // the attribute of all metrics
 	traces    consumer.Traces    // nil: no pipeline wants spans
+	stamps    bool               // there is an output of logs
 	outputs   int                // that use the tracker; see instances
 
 	once     sync.Once
@@ -37,9 +38,31 @@ type tracker struct {
 	mu      sync.Mutex
 	model   *rollout.Model
 	saved   *saved    // nil: there is no storage
+	room    int       // how many revisions and pods fit, at least, before something must be forgotten
 	started time.Time // no rollout ends before it had idle_timeout since then
-	// open has the revisions that are not delivered yet, and when to look at them next.
-	open map[rollout.Key]time.Time
+	// open has the revisions that are not delivered yet.
+	open map[rollout.Key]waiting
+}
+
+// waiting is how long a revision waits for its delivery.
+type waiting struct {
+	next    time.Time // when to look at it
+	most    time.Time // when to deliver it, even if there are news all the time
+	started time.Time // when a container last started
+	// again reports that it was delivered. It is delivered once more only if it is complete now.
+	again bool
+}
+
+// wait makes a revision wait for more news. News that come all the time do not extend the longest
+// wait, which is twice idle_timeout.
+func (t *tracker) wait(key rollout.Key, now time.Time) {
+	w, ok := t.open[key]
+	if !ok || w.again {
+		w.most = now.Add(2 * t.config.IdleTimeout)
+	}
+	w.again = false
+	w.next = now.Add(t.config.SettleTime)
+	t.open[key] = w
 }
 
 func newTracker(settings connector.Settings, config *Config) (*tracker, error) {
@@ -50,7 +73,7 @@ func newTracker(settings connector.Settings, config *Config) (*tracker, error) {
 	return &tracker{
 		config: config, settings: settings, telemetry: telemetry,
 		of:    attribute.String("connector", settings.ID.String()),
-		model: &rollout.Model{}, open: map[rollout.Key]time.Time{},
+		model: &rollout.Model{}, open: map[rollout.Key]waiting{},
 	}, nil
 }
 
@@ -81,8 +104,11 @@ func (t *tracker) load(ctx context.Context, host component.Host) (err error) {
 	}
 	for workload, w := range t.model.Workloads {
 		for revision, r := range w.Revisions {
+			key := rollout.Key{Workload: workload, Revision: revision}
 			if !r.Closed {
-				t.open[rollout.Key{Workload: workload, Revision: revision}] = t.started.Add(t.config.SettleTime)
+				t.wait(key, t.started)
+			} else if r.HasRestarts() {
+				t.waitForRecovery(key, t.started)
 			}
 		}
 	}
@@ -136,12 +162,12 @@ func (t *tracker) shutdown(ctx context.Context) error {
 // take adds what the records say. It saves it first: what is acknowledged survives a restart. An
 // error is retryable, and the receiver then delivers the records again.
 func (t *tracker) take(ctx context.Context, logs plog.Logs) error {
-	read, used := rollout.Read(logs)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	read, used := rollout.ReadNew(logs, t.model)
 	if used == 0 {
 		return nil
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	now := time.Now()
 	if t.saved != nil {
 		if err := t.saved.append(ctx, now, read); err != nil {
@@ -152,32 +178,40 @@ func (t *tracker) take(ctx context.Context, logs plog.Logs) error {
 	for _, key := range t.model.Join(read) {
 		_, r := t.model.Revision(key)
 		r.News = now.UnixNano()
-		t.open[key] = now.Add(t.config.SettleTime)
+		t.wait(key, now)
 	}
-	t.evict(ctx)
+	t.noteStarts(read, now)
+	t.evictIfFull(ctx, read)
 	t.compact(ctx)
 	return nil
+}
+
+// noteStarts notes that containers started. A container that starts again is no news, but it can end
+// again, or go on.
+func (t *tracker) noteStarts(read *rollout.Model, now time.Time) {
+	for workload, of := range read.Workloads {
+		for revision, r := range of.Revisions {
+			if r.HasStarts() {
+				t.waitForRecovery(rollout.Key{Workload: workload, Revision: revision}, now)
+			}
+		}
+	}
+}
+
+// waitForRecovery makes a revision wait until a container that started has not ended for a time.
+func (t *tracker) waitForRecovery(key rollout.Key, now time.Time) {
+	w, ok := t.open[key]
+	if !ok || w.again {
+		w = waiting{next: now.Add(t.config.IdleTimeout), most: now.Add(2 * t.config.IdleTimeout), again: true}
+	}
+	w.started = now
+	t.open[key] = w
 }
 
 func (t *tracker) stamp(logs plog.Logs) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.model.Stamp(logs)
-}
-
-// podsPerRollout bounds all pods together: max_rollouts times this number. One rollout can have more.
-const podsPerRollout = 20
-
-// evict forgets rollouts beyond max_rollouts.
-func (t *tracker) evict(ctx context.Context) {
-	t.model.Evict(t.config.MaxRollouts, podsPerRollout*t.config.MaxRollouts, func(key rollout.Key, r *rollout.Revision) {
-		state := "closed"
-		if !r.Closed {
-			state = "open"
-		}
-		t.telemetry.KubeRolloutsEvicted.Add(ctx, 1, metric.WithAttributes(t.of, attribute.String("state", state)))
-		delete(t.open, key)
-	})
 }
 
 // compact writes a snapshot now and then. Without it, the journal grows, but nothing is lost.

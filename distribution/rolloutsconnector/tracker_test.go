@@ -37,9 +37,18 @@ type sink struct {
 	requests []ptrace.Traces
 	logs     []plog.Logs
 	err      error // that the next requests get
+
+	during  func()                    // called with each request of traces; nil: nothing is
+	rejects func(ptrace.Traces) error // the error of a request; nil: none has one
 }
 
 func (s *sink) ConsumeTraces(_ context.Context, traces ptrace.Traces) error {
+	if s.during != nil {
+		s.during()
+	}
+	if s.rejects != nil && s.rejects(traces) != nil {
+		return s.rejects(traces)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err == nil {
@@ -147,7 +156,11 @@ func (d *disk) Delete(_ context.Context, key string) error {
 
 func (d *disk) Batch(ctx context.Context, ops ...*storage.Operation) error {
 	for _, op := range ops {
-		if err := d.Set(ctx, op.Key, op.Value); err != nil {
+		change := func() error { return d.Set(ctx, op.Key, op.Value) }
+		if op.Type == storage.Delete {
+			change = func() error { return d.Delete(ctx, op.Key) }
+		}
+		if err := change(); err != nil {
 			return err
 		}
 	}
@@ -277,6 +290,53 @@ func TestRestartedContainerWaits(t *testing.T) {
 	})
 }
 
+// TestRecoveryAfterTheDelivery: a container that crashed for longer than idle_timeout goes on. All that
+// comes is repeats, which are no news.
+func TestRecoveryAfterTheDelivery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &disk{values: map[string][]byte{}}
+		p := start(t, d, nil)
+		again := func(reason string) {
+			require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), reason)))
+		}
+		again("Started")
+		for range 4 {
+			time.Sleep(time.Second)
+			again("BackOff")
+			time.Sleep(4 * time.Minute)
+			again("Started")
+		}
+		assert.Equal(t, []string{"rollout deployment/shop incomplete", "pod shop-a-1", "start app", "restart app"}, p.spans(), "delivered once")
+		killed := &disk{values: d.content()}
+		p.stop(t)
+
+		p = start(t, killed, nil)
+		time.Sleep(6 * time.Minute)
+		assert.Equal(t, []string{"rollout deployment/shop complete", "pod shop-a-1", "start app", "restart app"}, p.spans())
+		p.stop(t)
+	})
+}
+
+// TestRestartBeforeTheEnd: a container that started immediately before the end of the wait can crash.
+func TestRestartBeforeTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, nil, nil)
+		for _, reason := range []string{"Started", "BackOff"} {
+			require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), reason)))
+			time.Sleep(time.Second)
+		}
+		time.Sleep(295 * time.Second)
+		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), "Started")))
+		time.Sleep(10 * time.Second)
+		assert.Empty(t, p.spans(), "it looks as if it had recovered")
+		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), "BackOff")))
+		time.Sleep(10 * time.Minute)
+		assert.Contains(t, p.spans(), "rollout deployment/shop incomplete")
+		assert.NotContains(t, p.spans(), "rollout deployment/shop complete")
+		p.stop(t)
+	})
+}
+
 func rootOf(traces ptrace.Traces) string {
 	for span := range allSpans(traces) {
 		if span.ParentSpanID().IsEmpty() {
@@ -304,6 +364,31 @@ func TestOpenRolloutSurvivesARestart(t *testing.T) {
 		p = start(t, killed, nil)
 		time.Sleep(time.Hour)
 		assert.Empty(t, p.spans(), "what was delivered is saved")
+		p.stop(t)
+	})
+}
+
+// TestNewsDuringADelivery: news of a rollout come while it is delivered with another one. They survive a
+// restart.
+func TestNewsDuringADelivery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &disk{values: map[string][]byte{}}
+		p := start(t, d, nil)
+		p.during = func() {
+			p.during = nil
+			require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-2", time.Now(), "Started")))
+		}
+		for _, name := range []string{"shop-a-1", "shop-b-1"} {
+			require.NoError(t, p.ConsumeLogs(t.Context(), records(name, time.Now(), "Started")))
+		}
+		time.Sleep(12 * time.Second)
+		require.Len(t, p.received(), 1, "both in one request")
+		killed := &disk{values: d.content()}
+		p.stop(t)
+
+		p = start(t, killed, nil)
+		time.Sleep(12 * time.Second)
+		assert.Equal(t, []string{"rollout deployment/shop complete", "pod shop-a-2", "start app"}, p.spans())
 		p.stop(t)
 	})
 }
@@ -341,15 +426,15 @@ func TestSnapshotReplacesTheJournal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		at, d := time.Now(), &disk{values: map[string][]byte{}}
 		p := start(t, d, nil)
-		for i := range 3000 {
-			require.NoError(t, p.ConsumeLogs(t.Context(), records(fmt.Sprintf("shop-a-%d", i), at, "Scheduled", "Started")))
+		for i := range 2000 {
+			require.NoError(t, p.ConsumeLogs(t.Context(), records(fmt.Sprintf("shop-a-%d", i), at, "Scheduled", "Pulling", "Pulled", "Created", "Started")))
 		}
-		assert.Less(t, len(d.content()), 2500, "a snapshot has replaced entries")
+		assert.Less(t, len(d.content()), 1500, "a snapshot has replaced entries")
 		p.stop(t)
 
 		p = start(t, d, nil)
 		time.Sleep(12 * time.Second)
-		assert.Len(t, p.spans(), 1+3*3000)
+		assert.Len(t, p.spans(), 1+4*2000)
 		p.stop(t)
 	})
 }
@@ -375,6 +460,28 @@ func TestRetryAndPermanentErrors(t *testing.T) {
 	})
 }
 
+// TestRejectedRollout: of two rollouts in a request, the pipeline rejects one permanently.
+func TestRejectedRollout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, nil, nil)
+		p.rejects = func(traces ptrace.Traces) error {
+			for span := range allSpans(traces) {
+				if span.Name() == "pod shop-a-1" {
+					return consumererror.NewPermanent(errors.New("not this one"))
+				}
+			}
+			return nil
+		}
+		for _, name := range []string{"shop-a-1", "shop-b-1"} {
+			require.NoError(t, p.ConsumeLogs(t.Context(), records(name, time.Now(), "Started")))
+		}
+		time.Sleep(12 * time.Second)
+		assert.Equal(t, []string{"rollout deployment/shop complete", "pod shop-b-1", "start app"}, p.spans())
+		assert.EqualValues(t, 3, sumOf(t, p, "otelcol_kube_rollouts_spans_dropped"))
+		p.stop(t)
+	})
+}
+
 func TestMemoryIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := start(t, nil, func(c *Config) { c.MaxRollouts = 2 })
@@ -387,6 +494,60 @@ func TestMemoryIsBounded(t *testing.T) {
 		assert.Contains(t, p.spans(), "pod shop-2-1")
 		assert.Contains(t, p.spans(), "pod shop-3-1")
 		assert.NotContains(t, p.spans(), "pod shop-0-1")
+		p.stop(t)
+	})
+}
+
+// TestCrowdedRolloutsAreDeliveredEarly: a container that crashes has no news. Other workloads that
+// begin all the time must not make the connector forget it before its trace is delivered.
+func TestCrowdedRolloutsAreDeliveredEarly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, nil, func(c *Config) { c.MaxRollouts = 60 })
+		for i := range 200 {
+			require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-crashing-1", time.Now(), "BackOff")))
+			require.NoError(t, p.ConsumeLogs(t.Context(), records(fmt.Sprintf("shop-%d-1", i), time.Now(), "Scheduled")))
+			time.Sleep(1100 * time.Millisecond)
+		}
+		delivered := map[string]bool{}
+		for _, name := range p.spans() {
+			delivered[name] = true
+		}
+		assert.True(t, delivered["pod shop-crashing-1"], "before idle_timeout")
+		for i := range 140 {
+			assert.True(t, delivered[fmt.Sprintf("pod shop-%d-1", i)], i)
+		}
+		p.stop(t)
+	})
+}
+
+// TestNewsAllTheTime: a rollout is delivered, even if its pods are replaced forever.
+func TestNewsAllTheTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, nil, nil)
+		for i := range 25 {
+			require.NoError(t, p.ConsumeLogs(t.Context(), records(fmt.Sprintf("shop-a-%d", i), time.Now(), "Scheduled", "FailedMount")))
+			time.Sleep(time.Minute)
+		}
+		assert.Len(t, p.received(), 2, "every ten minutes")
+		assert.Contains(t, p.spans(), "pod shop-a-0")
+		p.stop(t)
+	})
+}
+
+// TestRepeatsAreNoNews: kubelets write a new Event if the message differs, and more of them than the
+// connector keeps.
+func TestRepeatsAreNoNews(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, nil, nil)
+		for i := range 200 {
+			logs := records("shop-a-1", time.Now(), "Pulled", "BackOff")
+			for _, record := range logs.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().All() {
+				record.Attributes().PutStr("k8s.event.uid", fmt.Sprint("event-", i, record.Body().Str()))
+			}
+			require.NoError(t, p.ConsumeLogs(t.Context(), logs))
+			time.Sleep(2 * time.Second)
+		}
+		assert.Len(t, p.received(), 1, "after five minutes")
 		p.stop(t)
 	})
 }

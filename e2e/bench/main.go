@@ -56,6 +56,7 @@ func parse(arguments []string) (*options, []scenario, error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	ours, theirs := flags.String("ours", filepath.Join("..", "build", "measured", "otelcol"), "the Collector with kube_events"),
 		flags.String("theirs", filepath.Join("..", "build", "comparison", "otelcol"), "the Collector with k8s_events and k8sobjects")
+	traced := flags.String("traced", filepath.Join("..", "build", "traced", "otelcol"), "the Collector with kube_events and kube_rollouts")
 	flags.StringVar(&o.controlPlane, "controlplane", filepath.Join("..", "build", "controlplane"), "the directory of etcd and kube-apiserver")
 	flags.StringVar(&o.docs, "docs", filepath.Join("..", "docs"), "the directory of performance.md; empty: never write")
 	flags.StringVar(&o.data, "results", filepath.Join("..", "build", "performance.json"), "the file that keeps the results, for -write")
@@ -73,13 +74,15 @@ func parse(arguments []string) (*options, []scenario, error) {
 	o.curves.addFlags(flags)
 	o.backend = fullBackend
 	o.kills = fullKills
+	o.rollouts = fullRollouts
+	o.rollouts.addFlags(flags)
 	if err := flags.Parse(arguments); err != nil {
 		return nil, nil, err
 	}
 	if o.rounds < 1 {
 		return nil, nil, fmt.Errorf("-rounds is %d: it takes at least one", o.rounds)
 	}
-	o.ours, o.theirs = kubeEvents(*ours), k8sEvents(*theirs)
+	o.ours, o.theirs, o.traced = kubeEvents(*ours), k8sEvents(*theirs), kubeEvents(*traced)
 	o.all = flags.NArg() == 0
 	chosen, err := scenariosNamed(flags.Args())
 	return o, chosen, err

@@ -84,6 +84,24 @@ func TestCurves(t *testing.T) {
 	}
 }
 
+func TestRollouts(t *testing.T) {
+	t.Parallel()
+	b, _ := playbackLab(t)
+	b.rollouts = rollouts{length: time.Second, settle: 4 * time.Second}
+	const rate = 200
+	fleet, stream := b.rollouts.record(b.playback, rate)
+	require.Len(t, stream.frames, replayPods+rate)
+	for name, settings := range map[string]string{"in memory": "{settle_time: 1s}", "stored": "{settle_time: 1s, storage: file_storage}"} {
+		v, err := b.rolloutsOnce(t.Context(), b.ours.recommended(t.TempDir()).tracing(settings), fleet, stream, rate)
+		require.NoError(t, err, name)
+		assert.Zero(t, v[lost], name)
+		assert.Positive(t, v[rolloutsSpans], name)
+	}
+	without, err := b.rolloutsOnce(t.Context(), b.ours.recommended(t.TempDir()), fleet, stream, rate)
+	require.NoError(t, err)
+	assert.Zero(t, without[rolloutsSpans])
+}
+
 func TestStorm(t *testing.T) {
 	t.Parallel()
 	l, _ := playbackLab(t)

@@ -35,6 +35,7 @@ var scenarios = []scenario{
 	namespacesScenario,
 	hangingScenario,
 	clustersScenario,
+	rolloutsScenario,
 	idleScenario,
 }
 
@@ -158,6 +159,7 @@ var fullSize = size{
 // benchmark is what scenarios work with.
 type benchmark struct {
 	ours, theirs runner
+	traced       runner // ours, with the connector kube_rollouts
 	rounds       int
 	starts       int    // of each setup of ours, in the scenario start
 	only         string // the names of the setups to measure, with commas; empty: all
@@ -172,6 +174,7 @@ type benchmark struct {
 	kills        kills
 	curves       curves
 	backend      backend
+	rollouts     rollouts
 }
 
 // logf reports progress to the user.

@@ -12,6 +12,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 	apiwait "k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/otlpsink"
@@ -48,6 +49,7 @@ type sink struct {
 	// recognizable is how many records have the log.record.uid of an earlier one.
 	recognizable int
 	requests     int
+	spans        int // with repeated ones
 	first        time.Time
 	last         time.Time
 }
@@ -55,11 +57,19 @@ type sink struct {
 func newSink() (*sink, error) {
 	s := &sink{owners: hasOwners, sent: map[observation]time.Time{}, arrived: map[observation]arrival{}}
 	var err error
-	s.server, err = otlpsink.Start(otlpsink.Callbacks{Logs: func(_ context.Context, logs plog.Logs) error {
-		time.Sleep(time.Duration(s.delay.Load()))
-		s.take(logs, time.Now())
-		return nil
-	}})
+	s.server, err = otlpsink.Start(otlpsink.Callbacks{
+		Logs: func(_ context.Context, logs plog.Logs) error {
+			time.Sleep(time.Duration(s.delay.Load()))
+			s.take(logs, time.Now())
+			return nil
+		},
+		Traces: func(_ context.Context, traces ptrace.Traces) error {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.spans += traces.SpanCount()
+			return nil
+		},
+	})
 	return s, err
 }
 
@@ -79,7 +89,7 @@ func (s *sink) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sent, s.arrived, s.records = map[observation]time.Time{}, map[observation]arrival{}, 0
-	s.recognizable, s.requests = 0, 0
+	s.recognizable, s.requests, s.spans = 0, 0, 0
 	s.first, s.last = time.Time{}, time.Time{}
 }
 
@@ -169,6 +179,13 @@ func (s *sink) wait(ctx context.Context, n int, quiet time.Duration) error {
 		return fmt.Errorf("wait for %d records, of which %d have come: %w", n, arrived, context.Cause(ctx))
 	}
 	return nil
+}
+
+// spansReceived returns how many spans have arrived.
+func (s *sink) spansReceived() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.spans
 }
 
 // summary is what arrived of what was sent.

@@ -25,8 +25,9 @@ var leftOut = map[string]*regexp.Regexp{
 		`^objects in the cache|^(records|requests|latency).*, without storage$`),
 	namespacesScenario.name: regexp.MustCompile(`^records with|latency, median|^requests, |^objects read|^processor time|` +
 		`over that of|^(requests for each namespace|peak memory \(RSS\)), 10 |^latency.*, 10 namespaces.*, 50 ms|^(requests|peak).*, 50 ms`),
-	hangingScenario.name: regexp.MustCompile(`latency, median|^processor time|^peak memory|over that without|known part`),
-	idleScenario.name:    regexp.MustCompile(`^watches that restart`),
+	hangingScenario.name:  regexp.MustCompile(`latency, median|^processor time|^peak memory|over that without|known part`),
+	rolloutsScenario.name: regexp.MustCompile(`^records lost`),
+	idleScenario.name:     regexp.MustCompile(`^watches that restart`),
 }
 
 // isLeftOut reports whether the page leaves a figure of the scenario out.

@@ -29,6 +29,9 @@ const workload = "example.com/workload:1"
 
 const namespace = "rollouts"
 
+// market is the file with the kind of a custom resource, and the permission to read it.
+const market = "e2e/rollouts/testdata/market.yaml"
+
 // cluster is a control plane with a real node, and a Collector that writes traces to a file.
 type cluster struct {
 	*harness.Cluster
@@ -46,7 +49,8 @@ func start(t *testing.T) *cluster {
 	t.Cleanup(func() { require.NoError(t, started.Stop()) })
 	startNode(t, started)
 	c := &cluster{Cluster: started, traces: filepath.Join(t.TempDir(), "traces.json"), storage: t.TempDir()}
-	c.kubeconfig = c.KubeconfigFor(t, "rollouts", "deploy/manifests/default.yaml")
+	c.kubeconfig = c.KubeconfigFor(t, "rollouts", "deploy/manifests/default.yaml", market)
+	c.Apply(t, market) // The receiver knows a kind at once if it is served before the receiver starts.
 	c.startCollector(t)
 	_, err = c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 	require.NoError(t, err)
@@ -134,6 +138,7 @@ func TestRollouts(t *testing.T) {
 		"a StatefulSet":          statefulSet,
 		"a DaemonSet":            daemonSet,
 		"a CronJob":              cronJob,
+		"a custom resource":      customResource,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -84,14 +84,17 @@ func (c *cluster) await(t *testing.T, workload string, traces int, outcome strin
 		return text(last.root, "k8s.rollout.outcome") == outcome && len(last.named("pod ")) == pods
 	})
 	for _, one := range all {
-		t.Log(one.tree())
+		t.Log(one)
 	}
 	require.True(t, ok, "%d traces of %s, the last one %s with %d pods", traces, workload, outcome, pods)
 	return all[len(all)-1]
 }
 
-// tree shows the trace.
-func (tr trace) tree() string {
+// String shows the trace.
+func (tr trace) String() string {
+	if tr.spans == nil {
+		return "none"
+	}
 	var lines []string
 	for _, s := range tr.spans {
 		lines = append(lines, s.StartTimestamp().AsTime().Format("15:04:05.000 ")+s.EndTimestamp().AsTime().Format("15:04:05.000 ")+s.Name()+" "+s.Status().Message())

@@ -125,6 +125,44 @@ func daemonSet(t *testing.T, c *cluster) {
 	assert.Equal(t, pods[0].Labels["controller-revision-hash"], text(tr.root, "k8s.rollout.revision"))
 }
 
+// customResource owns two Deployments that are updated at the same time. Each update is a trace of its
+// own, with the ends of its own old pods.
+func customResource(t *testing.T, c *cluster) {
+	pods := map[string]int{"stall": 2, "cart": 1}
+	for name, count := range pods {
+		c.awaitRevision(t, name, count, 0)
+	}
+	for name := range pods {
+		c.patchDeployment(t, name, `{"spec":{"template":{"spec":{"containers":[{"name":"app","env":[{"name":"VERSION","value":"2"}]}]}}}}`)
+	}
+	for name, count := range pods {
+		c.awaitRevision(t, name, count, count)
+	}
+	assert.Len(t, c.rollouts(t, "market/town"), 4)
+}
+
+// awaitRevision waits for the trace of the present revision of a Deployment that the custom resource
+// owns, with a number of pods and of ends of old pods.
+func (c *cluster) awaitRevision(t *testing.T, name string, pods, stops int) {
+	t.Helper()
+	revision := "replicaset.apps/" + c.awaitRollout(t, name)
+	var found trace
+	ok := harness.Poll(waitTimeout, func() bool {
+		for _, tr := range c.rollouts(t, "market/town") {
+			if text(tr.root, "k8s.rollout.revision") == revision {
+				found = tr
+			}
+		}
+		return found.spans != nil && text(found.root, "k8s.rollout.outcome") == "complete" && len(found.named("stop ")) == stops
+	})
+	require.True(t, ok, "the trace of %s: %s", revision, found)
+	assert.Len(t, found.named("pod "), pods, found)
+	assert.Len(t, found.named("stop "+name+"-"), stops, found)
+	for _, pod := range c.podsOf(t, name) {
+		found.requireTimes(t, pod)
+	}
+}
+
 // cronJob has a trace for each Job.
 func cronJob(t *testing.T, c *cluster) {
 	var all []trace

@@ -46,14 +46,16 @@ func (w *Workload) again() (cuts []episode) {
 // begun returns the activations that begin a rollout, and whether the revision was active before.
 func (w *Workload) begun() iter.Seq2[episode, bool] {
 	return func(yield func(episode, bool) bool) {
-		previous, since := "", int64(0)
+		previous := map[string]episode{} // by controller
 		seen := map[string]bool{}
 		for _, a := range w.activations() {
-			known := seen[a.revision] || w.Activations[a.activation].Repeated || w.isOlder(a.revision, since)
-			if begins := !known || previous != a.revision; begins && !yield(a, known) {
+			controller := w.controllerOf(a.revision)
+			before := previous[controller]
+			known := seen[a.revision] || w.Activations[a.activation].Repeated || w.isOlder(a.revision, before.start)
+			if begins := !known || before.revision != a.revision; begins && !yield(a, known) {
 				return
 			}
-			previous, since = a.revision, a.start
+			previous[controller] = a
 			seen[a.revision] = true
 		}
 	}
@@ -111,6 +113,16 @@ func (w *Workload) hasOlderRevision(name string) bool {
 	return false
 }
 
+// siblings reports whether the same object makes both revisions, so that one can replace the other.
+func (w *Workload) siblings(a, b string) bool { return w.controllerOf(a) == w.controllerOf(b) }
+
+func (w *Workload) controllerOf(revision string) string {
+	if r := w.Revisions[revision]; r != nil {
+		return r.Controller
+	}
+	return ""
+}
+
 // activations returns all scale-ups from zero, in the order of time.
 func (w *Workload) activations() []episode {
 	all := make([]episode, 0, len(w.Activations))
@@ -158,10 +170,10 @@ func (h history) at(revision string, began int64) episode {
 
 // replaced returns the rollout that ended a pod of another rollout. ok is false if none is known: the
 // pod ended for another reason, such as a scale-down.
-func (h history) replaced(own episode, stop int64) (by episode, ok bool) {
+func (w *Workload) replaced(h history, own episode, stop int64) (by episode, ok bool) {
 	for _, e := range h {
 		isOwn := e.revision == own.revision && e.activation == own.activation
-		if isOwn || e.start <= own.start || e.start > stop+int64(StopWindow) {
+		if isOwn || !w.siblings(e.revision, own.revision) || e.start <= own.start || e.start > stop+int64(StopWindow) {
 			continue
 		}
 		if ok && e.start > stop {

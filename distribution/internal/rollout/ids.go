@@ -5,7 +5,6 @@ package rollout
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"hash"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
@@ -29,14 +28,11 @@ func spanID(trace pcommon.TraceID, object, phase, container string) (id pcommon.
 
 // digest hashes the parts with their lengths: ("ab", "c") is not ("a", "bc").
 func digest(parts ...string) []byte {
-	sum := sha256.New()
+	content := make([]byte, 0, 256)
 	for _, part := range parts {
-		writePart(sum, part)
+		content = binary.BigEndian.AppendUint64(content, uint64(len(part)))
+		content = append(content, part...)
 	}
-	return sum.Sum(nil)
-}
-
-func writePart(sum hash.Hash, part string) {
-	_, _ = sum.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part)))) // A hash returns no error.
-	_, _ = sum.Write([]byte(part))
+	sum := sha256.Sum256(content)
+	return sum[:]
 }

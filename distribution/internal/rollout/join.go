@@ -20,7 +20,7 @@ const (
 )
 
 // Join adds what another model knows, and returns the revisions for which it had news: an Event, a
-// pod or a name that was not known. A repeat of an Event changes the revision, but is no news:
+// pod or a name that was not known. What happens to a pod again changes the revision, but is no news:
 // otherwise, the rollout of a container that crashes forever would never end.
 func (m *Model) Join(in *Model) []Key {
 	var news []Key
@@ -64,6 +64,7 @@ func (w *Workload) activate(uid string, a Activation) {
 
 // join reports whether there were news.
 func (r *Revision) join(in *Revision) bool {
+	r.Controller = max(r.Controller, in.Controller)
 	r.joinAttributes(in.Attributes)
 	news := joinEvents(&r.Events, in.Events)
 	news = r.Names.join(in.Names) || news
@@ -97,15 +98,19 @@ func (r *Revision) MarkSent(sent map[string]uint64) {
 
 func (r *Revision) joinAttributes(in map[string]string) {
 	for name, value := range in {
-		known, ok := r.Attributes[name]
-		if ok && known >= value || !ok && len(r.Attributes) >= maxAttributes {
-			continue
-		}
-		if r.Attributes == nil {
-			r.Attributes = map[string]string{}
-		}
-		r.Attributes[name] = value
+		r.joinAttribute(name, value)
 	}
+}
+
+func (r *Revision) joinAttribute(name, value string) {
+	known, ok := r.Attributes[name]
+	if ok && known >= value || !ok && len(r.Attributes) >= maxAttributes {
+		return
+	}
+	if r.Attributes == nil {
+		r.Attributes = make(map[string]string, 14)
+	}
+	r.Attributes[name] = value
 }
 
 func (r *Revision) link(link Link) {
@@ -122,28 +127,56 @@ func compareLinks(a, b Link) int {
 	return cmp.Or(cmp.Compare(a.Trace, b.Trace), cmp.Compare(a.Span, b.Span))
 }
 
+// join reports whether an Event of another kind, or about another container, is new. One of a known
+// kind is no news: the messages of some, such as Pulled, differ each time, and so the Events do.
 func (p *Pod) join(in *Pod) bool {
 	p.Name, p.Node = max(p.Name, in.Name), max(p.Node, in.Node)
-	return joinEvents(&p.Events, in.Events)
+	var added []string
+	for uid, e := range in.Events {
+		if !hasKind(p.Events, e) {
+			added = append(added, uid)
+		}
+	}
+	joinEvents(&p.Events, in.Events)
+	return hasAny(p.Events, added)
+}
+
+func hasKind(events map[string]Event, of Event) bool {
+	for _, e := range events {
+		if e.kind() == of.kind() && e.Container == of.Container {
+			return true
+		}
+	}
+	return false
+}
+
+// hasAny reports whether one of the Events was kept. One that was dropped is no news: it would be new
+// each time it comes.
+func hasAny(events map[string]Event, uids []string) bool {
+	return slices.ContainsFunc(uids, func(uid string) bool {
+		_, kept := events[uid]
+		return kept
+	})
 }
 
 // joinEvents reports whether an Event is new.
-func joinEvents(events *map[string]Event, in map[string]Event) (news bool) {
+func joinEvents(events *map[string]Event, in map[string]Event) bool {
+	var added []string
 	for uid, e := range in {
-		known, ok := (*events)[uid]
-		if ok {
+		if known, ok := (*events)[uid]; ok {
 			e = known.join(e)
+		} else {
+			added = append(added, uid)
 		}
 		if *events == nil {
 			*events = make(map[string]Event, 8)
 		}
 		(*events)[uid] = e
-		news = news || !ok
 	}
 	if len(*events) > maxEvents {
 		dropLatest(*events)
 	}
-	return news
+	return hasAny(*events, added)
 }
 
 func dropLatest(events map[string]Event) {

@@ -43,7 +43,7 @@ func kindOf(reason, message string) string {
 			return kindPresent
 		}
 	case reasonKilling:
-		if strings.Contains(message, "will be restarted") {
+		if isRestart(message) {
 			return kindRestarted
 		}
 		return kindStopping
@@ -60,6 +60,16 @@ func kindOf(reason, message string) string {
 		return kindPullFailed
 	}
 	return ""
+}
+
+// isRestart reports whether the pod goes on after a kubelet has killed the container.
+func isRestart(message string) bool {
+	for _, part := range []string{"will be restarted", "before restart", "FailedPostStartHook"} {
+		if strings.Contains(message, part) {
+			return true
+		}
+	}
+	return false
 }
 
 func isAboutImage(message string) bool {
@@ -110,27 +120,28 @@ func NamedIn(message string) (kind, name string) {
 	return strings.ToLower(match[1]), match[2]
 }
 
-var (
-	image    = regexp.MustCompile(`image "([^"]+)"`)
-	size     = regexp.MustCompile(`Image size: (\d+) bytes`)
-	waiting  = regexp.MustCompile(`\(([0-9a-zµ.]+) including waiting\)`)
-	duration = regexp.MustCompile(`" in ([0-9a-zµ.]+)`)
-)
-
 // pullOf returns what a message about a pull has: the image, its size in bytes, and how long the
 // kubelet took. Values that it does not have are empty.
 func pullOf(message string) (name string, bytes int64, took time.Duration) {
-	if match := image.FindStringSubmatch(message); match != nil {
-		name = match[1]
+	name = between(message, `image "`, `"`)
+	bytes, _ = strconv.ParseInt(between(message, "Image size: ", " bytes"), 10, 64)
+	if before, _, ok := strings.Cut(message, " including waiting)"); ok {
+		took, _ = time.ParseDuration(before[strings.LastIndex(before, "(")+1:])
+		return name, bytes, took
 	}
-	if match := size.FindStringSubmatch(message); match != nil {
-		bytes, _ = strconv.ParseInt(match[1], 10, 64)
-	}
-	for _, pattern := range []*regexp.Regexp{waiting, duration} {
-		if match := pattern.FindStringSubmatch(message); match != nil {
-			took, _ = time.ParseDuration(match[1])
-			return name, bytes, took
-		}
+	if _, rest, ok := strings.Cut(message, `" in `); ok {
+		text, _, _ := strings.Cut(rest, " ")
+		took, _ = time.ParseDuration(text)
 	}
 	return name, bytes, took
+}
+
+// between returns the text between two others; empty: one of them is missing.
+func between(text, before, after string) string {
+	_, rest, _ := strings.Cut(text, before)
+	value, _, ok := strings.Cut(rest, after)
+	if !ok {
+		return ""
+	}
+	return value
 }

@@ -53,6 +53,9 @@ func (n *Names) Last() (last int64) {
 
 // Revision is one version of a workload's pods, such as a ReplicaSet.
 type Revision struct {
+	// Controller is the object that makes the revision, such as a Deployment, in the form of kubectl. A
+	// custom resource can own several.
+	Controller string `json:"o,omitempty"`
 	// Attributes become the resource of the spans.
 	Attributes map[string]string `json:"a,omitempty"`
 	// Events are those of the objects above the pods, by UID.
@@ -102,6 +105,23 @@ type Event struct {
 	Last      int64  `json:"l"`
 	Count     int64  `json:"n"`
 	Message   string `json:"m,omitempty"` // only if a span needs it
+}
+
+// HasStarts reports whether there is a start of a container.
+func (r *Revision) HasStarts() bool { return r.has(reasonStarted) }
+
+// HasRestarts reports whether a container that had started ended.
+func (r *Revision) HasRestarts() bool { return r.has(restartKinds...) }
+
+func (r *Revision) has(kinds ...string) bool {
+	for _, p := range r.Pods {
+		for _, e := range p.Events {
+			if slices.Contains(kinds, e.kind()) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Key identifies a revision in a Model.

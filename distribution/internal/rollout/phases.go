@@ -14,18 +14,19 @@ type occurrence struct {
 }
 
 // occurrences are in the order of their first times.
-type occurrences []occurrence
+type occurrences []*occurrence
 
 func inOrder(events map[string]Event) occurrences {
-	all := make(occurrences, 0, len(events))
+	all, copies := make(occurrences, 0, len(events)), make([]occurrence, 0, len(events))
 	for uid, e := range events {
-		all = append(all, occurrence{e, uid})
+		copies = append(copies, occurrence{e, uid})
+		all = append(all, &copies[len(copies)-1])
 	}
-	slices.SortFunc(all, func(a, b occurrence) int { return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.uid, b.uid)) })
+	slices.SortFunc(all, func(a, b *occurrence) int { return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.uid, b.uid)) })
 	return all
 }
 
-func (o occurrences) which(condition func(occurrence) bool) (chosen occurrences) {
+func (o occurrences) which(condition func(*occurrence) bool) (chosen occurrences) {
 	for _, e := range o {
 		if condition(e) {
 			chosen = append(chosen, e)
@@ -35,19 +36,19 @@ func (o occurrences) which(condition func(occurrence) bool) (chosen occurrences)
 }
 
 func (o occurrences) with(kinds ...string) occurrences {
-	return o.which(func(e occurrence) bool { return slices.Contains(kinds, e.kind()) })
+	return o.which(func(e *occurrence) bool { return slices.Contains(kinds, e.kind()) })
 }
 
 func (o occurrences) without(kinds ...string) occurrences {
-	return o.which(func(e occurrence) bool { return !slices.Contains(kinds, e.kind()) })
+	return o.which(func(e *occurrence) bool { return !slices.Contains(kinds, e.kind()) })
 }
 
 func (o occurrences) in(container string) occurrences {
-	return o.which(func(e occurrence) bool { return e.Container == container })
+	return o.which(func(e *occurrence) bool { return e.Container == container })
 }
 
 func (o occurrences) warnings() occurrences {
-	return o.which(func(e occurrence) bool { return e.Warning })
+	return o.which(func(e *occurrence) bool { return e.Warning })
 }
 
 // first returns the earliest time; 0: there is none.
@@ -66,12 +67,16 @@ func (o occurrences) last() (latest int64) {
 	return latest
 }
 
-// containers returns the names of containers, in the order of their first Events.
+// containers returns the names of containers, in the order of their first Events. If no Event names one,
+// it returns one without a name: simulated kubelets name none.
 func (o occurrences) containers() (names []string) {
 	for _, e := range o {
 		if e.Container != "" && !slices.Contains(names, e.Container) {
 			names = append(names, e.Container)
 		}
+	}
+	if len(names) == 0 {
+		return []string{""}
 	}
 	return names
 }
@@ -84,6 +89,7 @@ type phase struct {
 	endInferred     bool
 	warnings        occurrences
 	failed          bool   // a warning did not recover
+	late            bool   // it began long after the pod had started, so it is no part of the rollout
 	missing         string // the Event that would end the phase; empty: the phase has ended
 	image           string
 	imageSize       int64
@@ -173,7 +179,7 @@ var claimed = []string{kindPullFailed, kindCrashed, reasonFailed}
 
 // isClaimed reports whether a phase shows the warning. The pod shows others, such as those that name
 // no container.
-func isClaimed(warning occurrence) bool {
+func isClaimed(warning *occurrence) bool {
 	return warning.kind() == reasonUnplaced || warning.Container != "" && slices.Contains(claimed, warning.kind())
 }
 

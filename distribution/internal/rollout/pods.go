@@ -38,14 +38,17 @@ func viewOf(uid string, pod *Pod, created, deleted []int64, o Options) view {
 	v.created = latestUntil(created, began.first()+int64(time.Second))
 	v.stop = stopOf(all, deleted)
 	if v.stop != nil {
-		began = began.which(func(e occurrence) bool { return !e.Warning || e.First < v.stop.start })
+		began = began.which(func(e *occurrence) bool { return !e.Warning || e.First < v.stop.start })
 	}
 	if len(began) == 0 {
 		return v
 	}
 	v.addPhases(began)
-	v.others = began.warnings().which(func(e occurrence) bool { return !isClaimed(e) })
-	v.failing = v.others.which(func(e occurrence) bool { return !recovered(e, began, o) })
+	for i, p := range v.phases {
+		v.phases[i].late = p.name == "restart" && v.isLate(p.start, o)
+	}
+	v.others = began.warnings().which(func(e *occurrence) bool { return !isClaimed(e) })
+	v.failing = v.others.which(func(e *occurrence) bool { return !recovered(e, began, o) && !v.isLate(e.First, o) })
 	v.start = min(began.first(), cmp.Or(v.created, began.first()))
 	for _, p := range v.phases {
 		v.start = min(v.start, p.start) // A pull can have begun before the first record.
@@ -77,8 +80,22 @@ func (v *view) addPhases(began occurrences) {
 	}
 }
 
+// isLate reports whether the pod had started long before.
+func (v *view) isLate(at int64, o Options) bool {
+	started := int64(0)
+	for _, p := range v.phases {
+		if p.name == "start" && p.missing != "" {
+			return false
+		}
+		if p.name == "start" {
+			started = max(started, p.end)
+		}
+	}
+	return started != 0 && at > started+int64(o.Idle)
+}
+
 // recovered reports whether something shows that a warning is over.
-func recovered(warning occurrence, all occurrences, o Options) bool {
+func recovered(warning *occurrence, all occurrences, o Options) bool {
 	if warning.Reason == reasonUnhealthy {
 		return o.Now.UnixNano()-warning.Last > int64(o.Idle/2)
 	}
@@ -89,7 +106,9 @@ func recovered(warning occurrence, all occurrences, o Options) bool {
 // endOf returns the end of the last phase, or of the last Event if no container started.
 func (v *view) endOf(began occurrences) (end int64) {
 	for _, p := range v.phases {
-		end = max(end, p.end)
+		if !p.late {
+			end = max(end, p.end)
+		}
 	}
 	if !v.hasStarted() {
 		end = max(end, began.last())
@@ -109,7 +128,7 @@ func stopOf(all occurrences, deleted []int64) *phase {
 	if at := latestUntil(deleted, p.start+int64(time.Second)); at != 0 && p.start-at <= int64(StopWindow) {
 		p.start = min(at, p.start)
 	}
-	p.warnings = all.warnings().which(func(e occurrence) bool { return e.First >= p.start })
+	p.warnings = all.warnings().which(func(e *occurrence) bool { return e.First >= p.start })
 	p = p.ordered()
 	return &p
 }
@@ -118,7 +137,7 @@ func stopOf(all occurrences, deleted []int64) *phase {
 func (v *view) hasStarted() bool {
 	started := false
 	for _, p := range v.phases {
-		if p.missing != "" {
+		if p.missing != "" && !p.late {
 			return false
 		}
 		started = started || p.name == "start" && !v.isInit(p.container)
@@ -140,13 +159,13 @@ func (v *view) isInit(container string) bool {
 }
 
 func (v *view) hasFailed() bool {
-	return len(v.failing) > 0 || slices.ContainsFunc(v.phases, func(p phase) bool { return p.failed })
+	return len(v.failing) > 0 || slices.ContainsFunc(v.phases, func(p phase) bool { return p.failed && !p.late })
 }
 
 // failure returns why the pod has failed; empty: it has not.
 func (v *view) failure() string {
 	for _, p := range v.phases {
-		if p.failed {
+		if p.failed && !p.late {
 			return p.failure()
 		}
 	}
@@ -166,21 +185,21 @@ func (p *phase) failure() string {
 	if len(causes) == 0 {
 		causes = p.warnings
 	}
-	latest := slices.MaxFunc(causes, func(a, b occurrence) int {
+	latest := slices.MaxFunc(causes, func(a, b *occurrence) int {
 		return cmp.Or(cmp.Compare(a.Last, b.Last), cmp.Compare(a.uid, b.uid))
 	})
 	return latest.Message
 }
 
 // hasCause reports whether a message is more than "Back-off pulling image" or "Error: ErrImagePull".
-func hasCause(e occurrence) bool {
+func hasCause(e *occurrence) bool {
 	return !strings.HasPrefix(e.Message, "Back-off") && !strings.HasPrefix(e.Message, "Error: ")
 }
 
 // missing returns what the pod still waits for; empty: nothing.
 func (v *view) missing() string {
 	for _, p := range v.phases {
-		if p.missing != "" {
+		if p.missing != "" && !p.late {
 			return p.missing
 		}
 	}

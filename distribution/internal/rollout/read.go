@@ -24,13 +24,18 @@ const eventName = "k8s.event"
 const maxMessage = 512
 
 // Read returns what the records say about rollouts, and how many of them say something.
-func Read(logs plog.Logs) (*Model, int) {
+func Read(logs plog.Logs) (*Model, int) { return ReadNew(logs, &Model{}) }
+
+// ReadNew leaves out attributes that another model has anyway. They are most of what records say, and
+// most of what is saved of them.
+func ReadNew(logs plog.Logs, known *Model) (*Model, int) {
 	m, used := &Model{}, 0
 	for _, resource := range logs.ResourceLogs().All() {
 		s, ok := subjectOf(resource.Resource().Attributes())
 		if !ok {
 			continue
 		}
+		s.known = known
 		for _, scope := range resource.ScopeLogs().All() {
 			for _, record := range scope.LogRecords().All() {
 				if record.EventName() == eventName && s.read(m, record) {
@@ -45,11 +50,13 @@ func Read(logs plog.Logs) (*Model, int) {
 // subject is the object that records are about, and where it belongs.
 type subject struct {
 	attributes pcommon.Map
+	known      *Model // whose attributes are left out
 	cluster    string
 	workload   string // its UID
 	kind, name string // of the object
 	pod        string // its UID; empty: the object is not a pod
 	revision   string // empty: the object has pods of several revisions
+	controller string // of the revision, or of those that the record names
 }
 
 func subjectOf(attributes pcommon.Map) (s subject, ok bool) {
@@ -68,6 +75,7 @@ func subjectOf(attributes pcommon.Map) (s subject, ok bool) {
 		s.pod = cmp.Or(text(attributes, "k8s.pod.uid"), text(attributes, "k8s.object.uid"))
 	}
 	s.revision = s.revisionOf()
+	s.controller = s.controllerOf()
 	return s, true
 }
 
@@ -89,14 +97,33 @@ func (s *subject) revisionOf() string {
 	return ""
 }
 
+// controllerOf returns what makes the revision, and other revisions after it. A ReplicaSet and a Job
+// are made once; what has the label of revisions makes all of them.
+func (s *subject) controllerOf() string {
+	switch {
+	case s.isPod() && text(s.attributes, HashAttribute) == "":
+		return ownerOf(s.attributes, 1)
+	case s.isPod(), s.revision != "":
+		return ownerOf(s.attributes, 0)
+	}
+	kind, group := strings.ToLower(s.kind), ""
+	if before, _, ok := strings.Cut(text(s.attributes, "k8s.object.api_version"), "/"); ok {
+		group = "." + before
+	}
+	return kind + group + "/" + s.name
+}
+
 // firstOwner returns the owner of the object. The owner of a pod is not used for another revision:
 // a ReplicaSet, or a Job. What is used again, a StatefulSet or a DaemonSet, labels its pods.
-func firstOwner(attributes pcommon.Map) string {
+func firstOwner(attributes pcommon.Map) string { return ownerOf(attributes, 0) }
+
+// ownerOf returns an owner from the chain, the nearest one first; empty: there is none.
+func ownerOf(attributes pcommon.Map, index int) string {
 	chain, ok := attributes.Get("k8s.owner.chain")
-	if !ok || chain.Type() != pcommon.ValueTypeSlice || chain.Slice().Len() == 0 {
+	if !ok || chain.Type() != pcommon.ValueTypeSlice || chain.Slice().Len() <= index {
 		return ""
 	}
-	return chain.Slice().At(0).AsString()
+	return chain.Slice().At(index).AsString()
 }
 
 // read adds what the record says to the model, and reports whether it says something.
@@ -169,8 +196,7 @@ func (s *subject) readPod(m *Model, record plog.LogRecord, uid string, e Event) 
 	if !e.Warning && !hasText[e.kind()] {
 		e.Message = ""
 	}
-	r := s.in(m).revision(s.revision)
-	r.describe(s.attributes, record)
+	r := s.revisionIn(m, s.revision, record)
 	p := r.pod(s.pod)
 	p.Name, p.Node = s.name, max(p.Node, text(s.attributes, "k8s.node.name"))
 	joinEvents(&p.Events, map[string]Event{uid: e})
@@ -200,11 +226,22 @@ func (s *subject) in(m *Model) *Workload {
 	return w
 }
 
+func (s *subject) revisionIn(m *Model, name string, record plog.LogRecord) *Revision {
+	r := s.in(m).revision(name)
+	r.Controller = max(r.Controller, s.controller)
+	s.describe(r, name, record)
+	return r
+}
+
 // describe notes what the resource of the spans is, and the trace context of the record.
-func (r *Revision) describe(resource pcommon.Map, record plog.LogRecord) {
-	for name, value := range resource.All() {
-		if value.Type() == pcommon.ValueTypeStr && isOfWorkload(name) {
-			r.joinAttributes(map[string]string{name: value.Str()})
+func (s *subject) describe(r *Revision, name string, record plog.LogRecord) {
+	var known map[string]string
+	if _, of := s.known.Revision(Key{s.key(), name}); of != nil {
+		known = of.Attributes
+	}
+	for attribute, value := range s.attributes.All() {
+		if value.Type() == pcommon.ValueTypeStr && isOfWorkload(attribute) && known[attribute] < value.Str() {
+			r.joinAttribute(attribute, value.Str())
 		}
 	}
 	if trace := record.TraceID(); !trace.IsEmpty() {
@@ -231,10 +268,10 @@ func (s *subject) readOwner(m *Model, record plog.LogRecord, uid string, e Event
 	case e.Reason == ReasonCreatedPod || e.Reason == reasonDeletedPod:
 		return s.readNames(m, record, e)
 	case e.Warning && s.revision != "":
-		r := s.in(m).revision(s.revision)
-		r.describe(s.attributes, record)
+		r := s.revisionIn(m, s.revision, record)
 		r.began(e.First)
-		return joinEvents(&r.Events, map[string]Event{uid: e})
+		joinEvents(&r.Events, map[string]Event{uid: e})
+		return true
 	}
 	return false
 }
@@ -246,8 +283,7 @@ func (s *subject) readScaling(m *Model, record plog.LogRecord, uid string, e Eve
 		return false
 	}
 	w, name := s.in(m), scaling.Revision
-	r := w.revision(name)
-	r.describe(s.attributes, record)
+	r := s.revisionIn(m, name, record)
 	joinEvents(&r.Events, map[string]Event{uid: e})
 	if scaling.Up {
 		r.began(e.First)
@@ -267,8 +303,7 @@ func (s *subject) readNames(m *Model, record plog.LogRecord, e Event) bool {
 	case kind == "":
 		return false
 	case kind == "job":
-		r := w.revision("job.batch/" + name)
-		r.describe(s.attributes, record)
+		r := s.revisionIn(m, "job.batch/"+name, record)
 		joinEvents(&r.Events, map[string]Event{name: {Reason: ReasonCreatedPod, First: e.Last, Last: e.Last, Count: 1}})
 		r.began(e.Last)
 		return true
@@ -276,8 +311,7 @@ func (s *subject) readNames(m *Model, record plog.LogRecord, e Event) bool {
 		w.Names.join(namesIn(e, name))
 		return true
 	}
-	r := w.revision(s.revision)
-	r.describe(s.attributes, record)
+	r := s.revisionIn(m, s.revision, record)
 	r.Names.join(namesIn(e, name))
 	if e.Reason == ReasonCreatedPod {
 		r.began(e.Last)

@@ -104,7 +104,7 @@ func (w *Workload) hasOlderPods(revision string) bool {
 		return false
 	}
 	for name, r := range w.Revisions {
-		if name == revision || r.First >= w.Revisions[revision].First || r.isScaledToZero() {
+		if name == revision || !w.siblings(name, revision) || r.First >= w.Revisions[revision].First || r.isScaledToZero() {
 			continue
 		}
 		for _, pod := range r.Pods {
@@ -146,7 +146,7 @@ func (w *Workload) newRun(h history, e episode, views []view, o Options) *run {
 			x.pods = append(x.pods, v)
 		}
 	}
-	x.addInitial(o)
+	x.addInitial(inOrder(r.Events).warnings(), o)
 	until := min(next, x.end+int64(o.Idle))
 	x.created = countBetween(r.Names.Created, e.start-skew, until)
 	for _, event := range inOrder(r.Events) {
@@ -159,10 +159,11 @@ func (w *Workload) newRun(h history, e episode, views []view, o Options) *run {
 }
 
 // addInitial finds the pods that started without a pause. Pods that a scale-up makes hours later
-// belong to the trace, but do not make the rollout longer.
-func (x *run) addInitial(o Options) {
+// belong to the trace, but do not make the rollout longer. While the owner cannot create pods, it
+// emits warnings: this is no pause.
+func (x *run) addInitial(warnings occurrences, o Options) {
 	for _, v := range x.pods {
-		if v.start > x.end+int64(o.Idle) {
+		if v.start > warnings.goOn(x.end, v.start, int64(o.Idle))+int64(o.Idle) {
 			break
 		}
 		x.initial = append(x.initial, v)
@@ -171,7 +172,17 @@ func (x *run) addInitial(o Options) {
 	}
 }
 
-func (x *run) addEvent(e occurrence, next int64) {
+// goOn returns until when something happened from a time on without a pause.
+func (o occurrences) goOn(from, until, pause int64) int64 {
+	for _, e := range o {
+		if e.First <= from+pause && e.Last > from {
+			from = min(e.Last, until)
+		}
+	}
+	return from
+}
+
+func (x *run) addEvent(e *occurrence, next int64) {
 	x.events = append(x.events, e)
 	// The Event of a rollback can be that of the first rollout, which occurs again.
 	x.hasOwn = x.hasOwn || e.Last < next && !isScaleDown(e)
@@ -196,7 +207,7 @@ func (x *run) isKnown() bool {
 	return len(x.pods)+x.created > 0 || x.hasOwn
 }
 
-func isScaleDown(e occurrence) bool {
+func isScaleDown(e *occurrence) bool {
 	s, ok := ScalingOf(e.Message)
 	return ok && e.Reason == ReasonScaled && !s.Up
 }

@@ -165,7 +165,7 @@ func (w *Workload) stopSpan(h history, own episode, v *view) Span {
 	if v.start == 0 {
 		since.start = 0 // The pod is older than what is known of its revision.
 	}
-	by, ok := h.replaced(since, v.stop.start)
+	by, ok := w.replaced(h, since, v.stop.start)
 	if !ok {
 		by = own
 	}

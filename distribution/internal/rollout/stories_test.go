@@ -4,6 +4,7 @@ package rollout_test
 
 import (
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -92,6 +93,85 @@ func crashAndRecovery() (s story) {
 	return s
 }
 
+// customResource owns two Deployments. Both are rolled out, and one of them is updated and rolled back.
+func customResource() (s story) {
+	const web, worker = "web", "worker"
+	first := scale("0s", web+"-aaa", 0, 1)
+	s.add(ofMarket(first, scale("0s", worker+"-bbb", 0, 1))...)
+	s.add(ofMarket(startOf("0s", pod(web+"-aaa-1"))...)...)
+	s.add(ofMarket(startOf("2s", pod(worker+"-bbb-1"))...)...)
+	s.add(ofMarket(scale("10m0s", web+"-ccc", 0, 1), scale("10m10s", web+"-aaa", 1, 0))...)
+	s.add(ofMarket(startOf("10m0s", pod(web+"-ccc-1"))...)...)
+	s.add(ofMarket(scale("10m5s", worker+"-ddd", 0, 1))...)
+	s.add(ofMarket(startOf("10m5s", pod(worker+"-ddd-1"))...)...)
+	s.add(ofMarket(stop("10m10s", pod(web+"-aaa-1")), stop("10m12s", pod(worker+"-bbb-1")))...)
+	again := first
+	again.at, again.count, again.since = "20m0s", 2, "0s"
+	s.add(ofMarket(again)...)
+	s.add(ofMarket(startOf("20m0s", pod(web+"-aaa-2"))...)...)
+	return s
+}
+
+// ofMarket puts a custom resource above the Deployments.
+func ofMarket(all ...occurrence) []occurrence {
+	for i := range all {
+		about := &all[i].about
+		about.workload = "Market/shop"
+		about.chain = append(slices.Clone(about.chain), "market.example.com/shop")
+	}
+	return all
+}
+
+// nameless has the records of a kubelet that names no container.
+func nameless() (s story) {
+	s.add(scale("0s", "shop-aaa", 0, 1), create("0s", "shop-aaa-1"))
+	for _, o := range startOf("0s", pod("shop-aaa-1")) {
+		o.container = ""
+		s.add(o)
+	}
+	return s
+}
+
+// failedHook has a container that the kubelet kills whenever it has started, and starts again.
+func failedHook() (s story) {
+	of := pod("shop-aaa-1")
+	s.add(scale("0s", "shop-aaa", 0, 1), create("0s", "shop-aaa-1"))
+	s.add(startOf("0s", of)...)
+	s.add(
+		occurrence{at: "5s", about: of, reason: "FailedPostStartHook", container: "app", message: "PostStartHook failed"},
+		occurrence{at: "5s", about: of, reason: "Killing", container: "app", message: "FailedPostStartHook"},
+		occurrence{at: "7s", about: of, reason: "BackOff", container: "app", message: "Back-off restarting failed container app"},
+	)
+	return s
+}
+
+// lateCrash crashes two hours after the rollout, and its node fails.
+func lateCrash() (s story) {
+	of := pod("shop-aaa-1")
+	s.add(scale("0s", "shop-aaa", 0, 1), create("0s", "shop-aaa-1"))
+	s.add(startOf("0s", of)...)
+	s.add(
+		occurrence{at: "2h0m0s", about: of, reason: "BackOff", container: "app", message: "Back-off restarting failed container app"},
+		occurrence{at: "2h0m20s", about: of, reason: "Started", container: "app", message: "Container started", count: 2, since: "4s"},
+		occurrence{at: "2h1m0s", about: of, reason: "BackOff", container: "app", message: "Back-off restarting failed container app", count: 2, since: "2h0m0s"},
+		occurrence{at: "3h0m0s", about: of, reason: "FailedMount", message: "the volume is gone"},
+	)
+	return s
+}
+
+// lateQuota cannot create its pod for 20 minutes.
+func lateQuota() (s story) {
+	s.add(scale("0s", "shop-aaa", 0, 1))
+	refused := occurrence{at: "0s", about: replicaSet("shop-aaa"), reason: "FailedCreate", message: "Error creating: exceeded quota"}
+	for i, at := range []string{"0s", "4m0s", "8m0s", "12m0s", "16m0s"} {
+		refused.at, refused.count, refused.since = at, int64(i+1), "0s"
+		s.add(refused)
+	}
+	s.add(create("20m0s", "shop-aaa-1"))
+	s.add(startOf("20m0s", pod("shop-aaa-1"))...)
+	return s
+}
+
 // failedPull never gets its image, and the old pods go on.
 func failedPull() (s story) {
 	of := pod("shop-bbb-1")
@@ -167,6 +247,11 @@ var stories = map[string]story{
 	"a pull that succeeds late":               latePull(),
 	"records that kubelets dropped":           dropped(),
 	"a probe that failed at first":            probes(),
+	"a custom resource with two Deployments":  customResource(),
+	"a crash two hours later":                 lateCrash(),
+	"a kubelet that names no container":       nameless(),
+	"a hook that fails":                       failedHook(),
+	"a quota that was too small":              lateQuota(),
 	"two Jobs of a CronJob":                   jobs(),
 	"a recovery whose beginning is not known": crashAndRecovery()[7:],
 	"a warning that names no container":       unnamed(),

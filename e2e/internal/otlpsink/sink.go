@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/receiver/otlpreceiver"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 	"google.golang.org/grpc/codes"
@@ -33,6 +34,7 @@ import (
 type Callbacks struct {
 	Logs    consumer.ConsumeLogsFunc
 	Metrics consumer.ConsumeMetricsFunc // nil: metrics are accepted and dropped
+	Traces  consumer.ConsumeTracesFunc  // nil: traces are accepted and dropped
 }
 
 // Rejected is an error that no retry helps against. The client gets 400.
@@ -86,12 +88,21 @@ func startAt(address string, callbacks Callbacks) (*Sink, error) {
 		defer release()
 		return callbacks.Metrics(request, data)
 	})
-	// Both share one server, because they have the same configuration.
+	traces, errTraces := consumer.NewTraces(func(request context.Context, data ptrace.Traces) error {
+		if callbacks.Traces == nil {
+			return nil
+		}
+		request, release := endsWith(request, ctx)
+		defer release()
+		return callbacks.Traces(request, data)
+	})
+	// All share one server, because they have the same configuration.
 	settings := receivertest.NewNopSettings(factory.Type())
 	logsReceiver, errLogsReceiver := factory.CreateLogs(ctx, settings, config, logs)
 	metricsReceiver, errMetricsReceiver := factory.CreateMetrics(ctx, settings, config, metrics)
-	s := &Sink{URL: "http://" + address, receivers: []component.Component{logsReceiver, metricsReceiver}, stop: stop}
-	if err := errors.Join(errLogs, errMetrics, errLogsReceiver, errMetricsReceiver); err != nil {
+	tracesReceiver, errTracesReceiver := factory.CreateTraces(ctx, settings, config, traces)
+	s := &Sink{URL: "http://" + address, receivers: []component.Component{logsReceiver, metricsReceiver, tracesReceiver}, stop: stop}
+	if err := errors.Join(errLogs, errMetrics, errTraces, errLogsReceiver, errMetricsReceiver, errTracesReceiver); err != nil {
 		stop()
 		return nil, err
 	}

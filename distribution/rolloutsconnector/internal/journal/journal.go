@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"go.opentelemetry.io/collector/extension/xextension/storage"
@@ -157,6 +158,9 @@ func (j *Journal) Snapshot(ctx context.Context, chunks [][]byte) error {
 	return j.remove(ctx, next.Generation-1)
 }
 
+// maxOps bounds the deletions of one request.
+const maxOps = 1000
+
 // remove deletes a generation. It deletes the last key first: if it is interrupted, the next attempt
 // finds those that are left.
 func (j *Journal) remove(ctx context.Context, generation int64) error {
@@ -165,8 +169,12 @@ func (j *Journal) remove(ctx context.Context, generation int64) error {
 		if err != nil {
 			return err
 		}
+		ops := make([]*storage.Operation, 0, count)
 		for i := count - 1; i >= 0; i-- {
-			if err := j.client.Delete(ctx, key(generation, i)); err != nil {
+			ops = append(ops, storage.DeleteOperation(key(generation, i)))
+		}
+		for some := range slices.Chunk(ops, maxOps) {
+			if err := j.client.Batch(ctx, some...); err != nil {
 				return err
 			}
 		}

@@ -52,7 +52,11 @@ func (m *memory) Delete(_ context.Context, key string) error {
 
 func (m *memory) Batch(ctx context.Context, ops ...*storage.Operation) error {
 	for _, op := range ops {
-		if err := m.Set(ctx, op.Key, op.Value); err != nil {
+		change := func() error { return m.Set(ctx, op.Key, op.Value) }
+		if op.Type == storage.Delete {
+			change = func() error { return m.Delete(ctx, op.Key) }
+		}
+		if err := change(); err != nil {
 			return err
 		}
 	}
