@@ -58,6 +58,7 @@ func (p pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	case p <- far:
 		return near, nil
 	case <-ctx.Done():
+		_ = far.Close() // Else what sends for it would outlive the test.
 		return nil, ctx.Err()
 	}
 }

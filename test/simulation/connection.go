@@ -121,8 +121,10 @@ func (p *process) dial(ctx context.Context) (net.Conn, error) {
 	select {
 	case env.listener.accepted <- serverEnd{far, p.name, env.plan.lagOf(p.name, p.dials.next())}:
 	case <-env.listener.closed:
+		_ = far.Close() // Else what sends for it would outlive the run.
 		return nil, net.ErrClosed
 	case <-ctx.Done():
+		_ = far.Close()
 		return nil, ctx.Err()
 	}
 	c := &clientEnd{Conn: near, process: p, closed: make(chan struct{})}
