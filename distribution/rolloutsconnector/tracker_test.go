@@ -317,6 +317,27 @@ func TestRecoveryAfterTheDelivery(t *testing.T) {
 	})
 }
 
+// TestRecoveryDuringTheDelivery: the last start of a container comes while the spans are delivered.
+func TestRecoveryDuringTheDelivery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, nil, nil)
+		for _, reason := range []string{"Started", "BackOff"} {
+			require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), reason)))
+			time.Sleep(time.Second)
+		}
+		p.during = func() {
+			p.during = nil
+			time.Sleep(time.Second)
+			require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), "Started")))
+		}
+		time.Sleep(6 * time.Minute)
+		assert.Equal(t, "rollout deployment/shop incomplete", p.spans()[0])
+		time.Sleep(6 * time.Minute)
+		assert.Contains(t, p.spans(), "rollout deployment/shop complete")
+		p.stop(t)
+	})
+}
+
 // TestRestartBeforeTheEnd: a container that started immediately before the end of the wait can crash.
 func TestRestartBeforeTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
