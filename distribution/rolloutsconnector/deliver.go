@@ -36,6 +36,7 @@ type delivery struct {
 	requests []ptrace.Traces
 	sent     map[string]uint64 // hashes of the parts in the requests
 	news     int64             // the last news that it contains
+	at       time.Time         // when it was prepared
 	complete bool
 	size     int // of the requests, in bytes
 }
@@ -169,7 +170,7 @@ func (t *tracker) prepare(key rollout.Key, early bool) *delivery {
 		delete(t.open, key)
 		return nil
 	}
-	d := &delivery{key: key, sent: map[string]uint64{}, news: r.News, complete: result.Complete}
+	d := &delivery{key: key, sent: map[string]uint64{}, news: r.News, at: now, complete: result.Complete}
 	if t.traces != nil {
 		d.pack(r, result.Parts, t.settings.BuildInfo.Version)
 	}
@@ -321,9 +322,14 @@ func (t *tracker) finish(ctx context.Context, d *delivery, delivered *rollout.Mo
 		return
 	}
 	r.MarkSent(d.sent)
+	started := t.open[d.key].started
 	delete(t.open, d.key)
-	if r.Closed = r.News == d.news; !r.Closed {
+	r.Closed = r.News == d.news
+	switch {
+	case !r.Closed:
 		t.wait(d.key, time.Now())
+	case started.After(d.at):
+		t.waitForRecovery(d.key, started)
 	}
 	if len(d.requests) > 0 {
 		t.telemetry.KubeRolloutsDelivered.Add(ctx, 1, metric.WithAttributes(t.of, attribute.String("outcome", d.outcome())))

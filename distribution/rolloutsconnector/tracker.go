@@ -137,9 +137,19 @@ func (t *tracker) observe() error {
 	return t.telemetry.RegisterKubeRolloutsOpenCallback(func(_ context.Context, o metric.Int64Observer) error {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		o.Observe(int64(len(t.open)), metric.WithAttributes(t.of))
+		o.Observe(int64(t.undelivered()), metric.WithAttributes(t.of))
 		return nil
 	})
+}
+
+// undelivered returns how many revisions were not delivered since their last news.
+func (t *tracker) undelivered() (count int) {
+	for _, w := range t.open {
+		if !w.again {
+			count++
+		}
+	}
+	return count
 }
 
 // shutdown ends the loop. With storage, open rollouts go on after the restart. Without it, their

@@ -36,25 +36,39 @@ type sink struct {
 	mu       sync.Mutex // guards the following
 	requests []ptrace.Traces
 	logs     []plog.Logs
-	err      error // that the next requests get
-
-	during  func()                    // called with each request of traces; nil: nothing is
-	rejects func(ptrace.Traces) error // the error of a request; nil: none has one
+	err      error                     // that the next requests get
+	during   func()                    // called during the next request of traces; nil: nothing is
+	rejects  func(ptrace.Traces) error // the error of a request; nil: none has one
 }
 
 func (s *sink) ConsumeTraces(_ context.Context, traces ptrace.Traces) error {
-	if s.during != nil {
-		s.during()
-	}
-	if s.rejects != nil && s.rejects(traces) != nil {
-		return s.rejects(traces)
+	if during := s.next(nil); during != nil {
+		during()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.rejects != nil && s.rejects(traces) != nil {
+		return s.rejects(traces)
+	}
 	if s.err == nil {
 		s.requests = append(s.requests, traces)
 	}
 	return s.err
+}
+
+// next sets what is called during the next request of traces, and returns what was set before.
+func (s *sink) next(during func()) (before func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, s.during = s.during, during
+	return before
+}
+
+// reject sets which requests have an error.
+func (s *sink) reject(rejects func(ptrace.Traces) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rejects = rejects
 }
 
 func (s *sink) ConsumeLogs(_ context.Context, logs plog.Logs) error {
@@ -317,6 +331,26 @@ func TestRecoveryAfterTheDelivery(t *testing.T) {
 	})
 }
 
+// TestRecoveryDuringTheDelivery: the last start of a container comes while the spans are delivered.
+func TestRecoveryDuringTheDelivery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, nil, nil)
+		for _, reason := range []string{"Started", "BackOff"} {
+			require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), reason)))
+			time.Sleep(time.Second)
+		}
+		p.next(func() {
+			time.Sleep(time.Second)
+			require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), "Started")))
+		})
+		time.Sleep(6 * time.Minute)
+		assert.Equal(t, "rollout deployment/shop incomplete", p.spans()[0])
+		time.Sleep(6 * time.Minute)
+		assert.Contains(t, p.spans(), "rollout deployment/shop complete")
+		p.stop(t)
+	})
+}
+
 // TestRestartBeforeTheEnd: a container that started immediately before the end of the wait can crash.
 func TestRestartBeforeTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -374,10 +408,9 @@ func TestNewsDuringADelivery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &disk{values: map[string][]byte{}}
 		p := start(t, d, nil)
-		p.during = func() {
-			p.during = nil
+		p.next(func() {
 			require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-2", time.Now(), "Started")))
-		}
+		})
 		for _, name := range []string{"shop-a-1", "shop-b-1"} {
 			require.NoError(t, p.ConsumeLogs(t.Context(), records(name, time.Now(), "Started")))
 		}
@@ -464,14 +497,14 @@ func TestRetryAndPermanentErrors(t *testing.T) {
 func TestRejectedRollout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := start(t, nil, nil)
-		p.rejects = func(traces ptrace.Traces) error {
+		p.reject(func(traces ptrace.Traces) error {
 			for span := range allSpans(traces) {
 				if span.Name() == "pod shop-a-1" {
 					return consumererror.NewPermanent(errors.New("not this one"))
 				}
 			}
 			return nil
-		}
+		})
 		for _, name := range []string{"shop-a-1", "shop-b-1"} {
 			require.NoError(t, p.ConsumeLogs(t.Context(), records(name, time.Now(), "Started")))
 		}
