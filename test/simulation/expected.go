@@ -125,6 +125,8 @@ func (o *observer) see(w apiserver.Write) {
 	case w.Type == watch.Deleted && inList:
 		delete(o.memory, name)
 		delete(o.counts, name)
+	case w.Type == watch.Deleted && !o.least && !o.covers(w):
+		delete(o.memory, name) // Nobody may have seen it.
 	case w.Type == watch.Deleted:
 		if known != nil {
 			known.deleted = w.At

@@ -54,6 +54,7 @@ var corpus = []uint64{
 	7897,  // two processes, both of whose first reads of one storage hang until the same moment
 	8266,  // a record that is made after etcd was restored, of the lost history
 	10607, // the events of a name have two reasons, and only the metric is emitted
+	15452, // an event is deleted before its namespace is watched, and created again after
 	20078, // a leader whose position was not published had listed what the next one saw one by one
 }
 
