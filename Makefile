@@ -403,7 +403,7 @@ rehearse-release: $(COSIGN) $(HELM) $(OCB) $(CONTROLPLANE) $(NODE_BINARIES) ## R
 	@cd tools && REHEARSE_RELEASE=1 go test -count=1 -timeout 2h -v -run TestRehearsal ./image
 
 # make generate writes the sources of the program (see distribution/builder.yaml).
-build/dist/otelcol-kubeevents_$(VERSION)_%: distribution/otelcol/go.mod distribution/otelcol/go.sum $(wildcard distribution/pageexporter/page.*) $(SOURCES)
+build/dist/otelcol-kubeevents_$(VERSION)_%: distribution/otelcol/go.mod distribution/otelcol/go.sum $(wildcard $(addprefix distribution/pageexporter/*.,css js tmpl)) $(SOURCES)
 	@echo "building the Collector for $* (the first time takes a few minutes) ..."
 	@cd distribution/otelcol && CGO_ENABLED=0 GOOS=$(word 1,$(subst _, ,$*)) GOARCH=$(basename $(word 2,$(subst _, ,$*))) \
 		$(BUILD) -ldflags "-s -w" -o ../../$@ .
