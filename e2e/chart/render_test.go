@@ -122,6 +122,30 @@ func rendered(t *testing.T) map[string]manifests {
 	return all
 }
 
+// TestThePageHasRolloutsOfStatefulSets: every configuration with the page extracts the label that
+// names the revision of their pods. The page cannot see these rollouts without it.
+func TestThePageHasRolloutsOfStatefulSets(t *testing.T) {
+	t.Parallel()
+	configs := map[string]map[string]any{
+		"page and OTLP": render(t, "--set", "page.enabled=true,otlp.endpoint=http://gateway:4318").config(t),
+		"trial.yaml":    rendered(t)["trial.yaml"].config(t),
+	}
+	for _, path := range []string{"distribution/config.yaml", "tools/image/config.yaml"} {
+		var config map[string]any
+		require.NoError(t, yaml.UnmarshalStrict([]byte(harness.Read(t, path)), &config))
+		configs[path] = config
+	}
+	for name, config := range configs {
+		assert.Contains(t, config["exporters"], "event_page", name)
+		labels, _, err := unstructured.NestedSlice(config, "receivers", "kube_events", "extract", "labels")
+		require.NoError(t, err, name)
+		assert.Equal(t, []any{
+			map[string]any{"tag_name": "tilt.manifest", "key": "tilt-manifest"},
+			map[string]any{"key": "controller-revision-hash", "from": "pod"},
+		}, labels, name)
+	}
+}
+
 // TestTheCollectorAcceptsTheConfiguration of each manifest, with the arguments and the variables of
 // the container.
 func TestTheCollectorAcceptsTheConfiguration(t *testing.T) {

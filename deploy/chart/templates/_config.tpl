@@ -77,6 +77,13 @@ receivers:
     # Only the leader emits. It publishes how far it has delivered, and a new leader continues there.
     k8s_leader_elector: k8s_leader_elector
     {{- end }}
+    {{- if or .Values.page.enabled .Values.rollouts.enabled }}
+    extract:
+      labels:
+        - {tag_name: tilt.manifest, key: tilt-manifest}
+        # The revision of the pods of StatefulSets and DaemonSets: without it, nothing shows their rollouts.
+        - {key: controller-revision-hash, from: pod}
+    {{- end }}
 processors:
   # Rejects data while memory is short. The receiver then retries, and the API server keeps the
   # events.

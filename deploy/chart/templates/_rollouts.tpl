@@ -7,13 +7,6 @@ connector, in addition to where they go without it.
 {{- with index . 0 -}}
 {{- $exporter := printf "otlp_%s/rollouts" .Values.otlp.protocol -}}
 {{- $logs := get ($config.service.pipelines | default dict) "logs" | default (dict "receivers" (list "kube_events") "processors" (list "memory_limiter") "exporters" list) -}}
-receivers:
-  kube_events:
-    extract:
-      labels:
-        - {tag_name: tilt.manifest, key: tilt-manifest}
-        # The revision of the pods of StatefulSets and DaemonSets.
-        - {key: controller-revision-hash, from: pod}
 connectors:
   kube_rollouts:
     idle_timeout: {{ .Values.rollouts.idleTimeout }}
