@@ -50,13 +50,13 @@ type countedEvent struct {
 func (h *handler) serveAPI(w http.ResponseWriter, r *http.Request, dir, name string) bool {
 	f := filterFrom(r.URL.Query())
 	switch {
-	case name == "workloads" && strings.HasSuffix(dir, "/api/"):
+	case name == "workloads" && strings.HasSuffix(dir, "/api/"), name == "" && strings.HasSuffix(dir, "/api/workloads/"):
 		serveJSON(w, http.StatusOK, h.store.list(f))
-	case name != "" && strings.HasSuffix(dir, "/api/workloads/"):
+	case strings.HasSuffix(dir, "/api/workloads/"):
 		if detail, ok := h.store.detail(name, f); ok {
 			serveJSON(w, http.StatusOK, detail)
 		} else {
-			serveJSON(w, http.StatusNotFound, map[string]string{"error": "there is no workload with this UID in the selected time: api/workloads lists them"})
+			serveJSON(w, http.StatusNotFound, map[string]string{"error": "there is no workload with this UID or id in the selected time: api/workloads lists them"})
 		}
 	default:
 		return false

@@ -49,6 +49,7 @@ func TestWhatTheAPISelects(t *testing.T) {
 	for path, want := range map[string][]string{
 		"/api/workloads":               {"web", "quiet"},
 		"/any/prefix/api/workloads":    {"web", "quiet"},
+		"/api/workloads/":              {"web", "quiet"},
 		"/api/workloads?warnings=only": {"web"},
 		"/api/workloads?name=quiet":    {"quiet"},
 		"/api/workloads?reason=None":   {},
