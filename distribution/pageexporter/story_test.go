@@ -25,6 +25,7 @@ type happening struct {
 	warning bool
 	node    string // that a kubelet reports
 	hash    string // the label controller-revision-hash
+	life    string // of the workload, if it was created again
 	count   int64
 	since   int // of an Event that occurred several times
 }
@@ -49,8 +50,8 @@ func (h happening) logs(t *testing.T) plog.Logs {
 	version := cmp.Or(versions[kind], "v1")
 	attributes := map[string]any{
 		"k8s.cluster.uid": "cluster", "k8s.namespace.name": "shop", "k8s.object.name": name, "k8s.object.uid": "uid-" + name + h.hash,
-		"k8s.object.kind": strings.Replace(kind, "Member", "Pod", 1), "k8s.object.api_version": version,
-		"k8s.workload.kind": topKind, "k8s.workload.name": top, "k8s.workload.uid": "uid-" + top, "k8s.owner.chain": chain,
+		"k8s.object.kind": strings.NewReplacer("Member", "Pod", "Bare", "Pod").Replace(kind), "k8s.object.api_version": version,
+		"k8s.workload.kind": topKind, "k8s.workload.name": top, "k8s.workload.uid": "uid-" + top + h.life, "k8s.owner.chain": chain,
 	}
 	if kind == "Pod" && slices.Contains([]string{"Pulling", "Started", "Failed", "BackOff"}, h.reason) {
 		attributes["k8s.container.name"] = "app"
