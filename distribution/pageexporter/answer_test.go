@@ -73,6 +73,16 @@ func TestWhatChanged(t *testing.T) {
 				"The rollout of replicaset.apps/web-aaa began 10 min before FailedScheduling",
 			},
 		},
+		"an autoscaler with an owner": {
+			join(first(0), []happening{
+				{at: 598, object: "KedaAutoscaler/keda-hpa-web", reason: "SuccessfulRescale", message: "New size: 30; reason: external metric"},
+				scale(600, "web-aaa", 3, 30), warn(605, "web-aaa-9", "FailedScheduling"),
+			}),
+			[]string{
+				"The HorizontalPodAutoscaler keda-hpa-web set the size to 30, and replicaset.apps/web-aaa was scaled from 3 to 30 5 s before FailedScheduling",
+				"The rollout of replicaset.apps/web-aaa began 10 min before FailedScheduling",
+			},
+		},
 		"two autoscalers, either of which can be the one": {
 			join(first(0), []happening{rescale(598, "any", 30), rescale(599, "other", 30), scale(600, "web-aaa", 3, 30), warn(605, "web-aaa-9", "FailedScheduling")}),
 			[]string{"replicaset.apps/web-aaa was scaled from 3 to 30 5 s before FailedScheduling", "The rollout of replicaset.apps/web-aaa began 10 min before FailedScheduling"},
