@@ -73,6 +73,16 @@ func TestWhatChanged(t *testing.T) {
 				"The rollout of replicaset.apps/web-aaa began 10 min before FailedScheduling",
 			},
 		},
+		"an autoscaler with an owner": {
+			join(first(0), []happening{
+				{at: 598, object: "KedaAutoscaler/keda-hpa-web", reason: "SuccessfulRescale", message: "New size: 30; reason: external metric"},
+				scale(600, "web-aaa", 3, 30), warn(605, "web-aaa-9", "FailedScheduling"),
+			}),
+			[]string{
+				"The HorizontalPodAutoscaler keda-hpa-web set the size to 30, and replicaset.apps/web-aaa was scaled from 3 to 30 5 s before FailedScheduling",
+				"The rollout of replicaset.apps/web-aaa began 10 min before FailedScheduling",
+			},
+		},
 		"two autoscalers, either of which can be the one": {
 			join(first(0), []happening{rescale(598, "any", 30), rescale(599, "other", 30), scale(600, "web-aaa", 3, 30), warn(605, "web-aaa-9", "FailedScheduling")}),
 			[]string{"replicaset.apps/web-aaa was scaled from 3 to 30 5 s before FailedScheduling", "The rollout of replicaset.apps/web-aaa began 10 min before FailedScheduling"},
@@ -102,6 +112,53 @@ func TestWhatChanged(t *testing.T) {
 		"a node as the workload": {
 			[]happening{node(590, "web", "Rebooted"), {at: 602, object: "Node/web", reason: "FailedMount", message: "m", warning: true}},
 			[]string{"The node web was rebooted 12 s before FailedMount"},
+		},
+		"a node that was rebooted before the pod was there": {
+			join([]happening{node(100, "worker-3", "Rebooted")}, start(500, "web-aaa-1", "worker-3"), []happening{warn(602, "web-aaa-1", "BackOff")}),
+			[]string{"The pod web-aaa-1 was created 102 s before BackOff"},
+		},
+		"a node that was rebooted after the older of two pods was there": {
+			join(start(0, "web-aaa-1", "worker-3"), []happening{node(100, "worker-3", "Rebooted")}, start(500, "web-aaa-2", "worker-3"), []happening{warn(602, "web-aaa-1", "BackOff")}),
+			[]string{"The node worker-3, where the pod web-aaa-1 was, was rebooted 8 min before BackOff"},
+		},
+		"a node that the pod had left": {
+			join(first(0), start(10, "web-aaa-2", "worker-3"), []happening{
+				{at: 300, object: "Pod/web-aaa-2", reason: "Killing", message: "Stopping container app", node: "worker-3"},
+				node(500, "worker-3", "NodeNotReady"), warn(602, "web-aaa-1", "BackOff"),
+			}),
+			[]string{"The rollout of replicaset.apps/web-aaa began 10 min before BackOff"},
+		},
+		"a node that only a later record of the pod names": {
+			[]happening{node(590, "worker-3", "NodeHasDiskPressure"), {at: 602, object: "Pod/web-aaa-1", reason: "Evicted", message: "m", warning: true, node: "worker-3"}},
+			[]string{"The node worker-3, where the pod web-aaa-1 was, had disk pressure 12 s before Evicted"},
+		},
+		"an autoscaler of the same name, but nothing can scale an Ingress": {
+			[]happening{rescale(598, "web", 30), {at: 605, object: "Ingress/web", reason: "Sync", message: "m", warning: true}},
+			[]string{"Nothing is known: no record before the first warning is about a change."},
+		},
+		"an autoscaler of the same name, but two workloads have it": {
+			[]happening{{at: 5, object: "StatefulSet/web", reason: "SuccessfulCreate", message: "m"}, rescale(598, "web", 30), warn(605, "web-aaa-9", "FailedScheduling")},
+			[]string{"Nothing is known: no record before the first warning is about a change."},
+		},
+		"a scaling right after that of another workload by its autoscaler": {
+			join(first(0), []happening{rescale(598, "api", 3), scale(599, "api-aaa", 1, 3), scale(600, "web-aaa", 1, 3), warn(605, "web-aaa-1", "BackOff")}),
+			[]string{"replicaset.apps/web-aaa was scaled from 1 to 3 5 s before BackOff", "The rollout of replicaset.apps/web-aaa began 10 min before BackOff"},
+		},
+		"what is preempted and scheduled, but is no pod": {
+			[]happening{
+				{at: 598, object: "Workload/web", reason: "Scheduled", message: "m"}, {at: 600, object: "Workload/web", reason: "Preempted", message: "m"},
+				{at: 602, object: "Workload/web", reason: "Failed", message: "m", warning: true},
+			},
+			[]string{"Nothing is known: no record before the first warning is about a change."},
+		},
+		"a Deployment that was created again, and a late record of a pod of the former one": {
+			join(first(0), []happening{
+				{at: 600, object: "Deployment/web", reason: "ScalingReplicaSet", message: "Scaled up replica set web-aaa from 0 to 2", life: "-2"},
+				{at: 605, object: "Pod/web-aaa-1", reason: "Killing", message: "Stopping container app", node: "worker-1"},
+				{at: 610, object: "Pod/web-aaa-2", reason: "BackOff", message: "m", warning: true, life: "-2"},
+				{at: 611, object: "Pod/web-aaa-1", reason: "FailedKillPod", message: "m", node: "worker-1", warning: true},
+			}),
+			[]string{"The rollout of replicaset.apps/web-aaa began 10 s before BackOff"},
 		},
 		"a preemption": {
 			join(start(0, "web-aaa-1", "worker-3"), []happening{

@@ -80,6 +80,8 @@ func serveJSON(w http.ResponseWriter, status int, value any) {
 
 // list returns all workloads that pass the filter, those with warnings first.
 func (s *store) list(f filter) workloads {
+	s.reading.Lock()
+	defer s.reading.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forget()
@@ -109,6 +111,8 @@ func (s *store) summary(of selection) workloadSummary {
 
 // detail returns what is known of a workload, by its UID.
 func (s *store) detail(uid string, f filter) (detail workloadDetail, ok bool) {
+	s.reading.Lock()
+	defer s.reading.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forget()

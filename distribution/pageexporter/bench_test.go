@@ -67,3 +67,26 @@ func BenchmarkSee(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkAnswers lists all workloads of a store in which each has a warning, and pods on 60 nodes that
+// had many conditions.
+func BenchmarkAnswers(b *testing.B) {
+	full, _ := storeAt(noon)
+	var all []entry
+	for w := range maxWorkloads {
+		for p := range 60 {
+			all = append(all, podEvent(fmt.Sprint("fe-", w), fmt.Sprint("fe-", w, "-", p), "BackOff", warning, func(e *entry) { e.node = fmt.Sprint("n", p) }))
+		}
+	}
+	for i := range maxElsewhere {
+		id := fmt.Sprint("condition-", i)
+		all = append(all, entry{
+			id: id, event: id, at: noon.Add(-2 * time.Minute), of: traits{"Normal", "NodeNotReady", clusterScoped, ""}, occurrences: 1,
+			chain: []object{{"node", "", fmt.Sprint("n", i%60)}},
+		})
+	}
+	full.add(all)
+	for b.Loop() {
+		full.list(filterFrom(nil))
+	}
+}

@@ -14,13 +14,14 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
 
-// changesOf returns the changes that a workload's own records show. The rollouts decide which scale-up
-// from zero began a rollout; nil: none are known.
-func changesOf(records []record, rollouts *rollout.Workload) (changes []change) {
-	if rollouts == nil {
-		rollouts = &rollout.Workload{}
+// changesOf returns the changes that a workload's own records show. The rollouts, those of all objects
+// that had its name, decide which scale-up from zero began a rollout.
+func changesOf(records []record, rollouts []*rollout.Workload) (changes []change) {
+	begun, introduced, scaled := map[string]string{}, map[rollout.Creation]string{}, map[string]*replicas{}
+	for _, w := range rollouts {
+		maps.Copy(begun, w.Begun())
+		maps.Copy(introduced, w.Introduced())
 	}
-	begun, introduced, scaled := rollouts.Begun(), rollouts.Introduced(), map[string]*replicas{}
 	for _, r := range records {
 		var c change
 		ok := true
@@ -97,23 +98,29 @@ var newSize = regexp.MustCompile(`New size: (\d+)`)
 const autoscalerDelay = 10 * time.Second
 
 // withAutoscalers adds what autoscalers did. An Event of an autoscaler does not name what it scales. So an
-// autoscaler counts if it has the name of the workload, or if it is the only one that set the size
-// right before the scaling.
-func withAutoscalers(changes []change, workload string, records []record) []change {
+// autoscaler counts if it has the name of the workload, and no other workload has it. It also counts
+// if it is the only one that set the size right before the scaling. named is how many workloads have a
+// name, of those that can be scaled.
+func withAutoscalers(changes []change, workload string, named map[string]int, records []record) []change {
 	used := map[string]bool{}
 	for i, c := range changes {
-		set := slices.DeleteFunc(slices.Clone(records), func(r record) bool { return !c.follows(r) })
-		if len(set) == 0 || slices.ContainsFunc(set, func(r record) bool { return r.Object != set[0].Object }) {
+		r, ok := c.setBy(records)
+		if !ok || nameOf(r.Object) != workload && named[nameOf(r.Object)] > 0 {
 			continue
 		}
-		r := set[len(set)-1]
 		used[r.UID] = true
 		changes[i].Kind = kindAutoscaler
 		changes[i].Text = fmt.Sprintf("The HorizontalPodAutoscaler %s set the size to %d, and %s", nameOf(r.Object), *c.To, c.Text)
 		changes[i].Records = append([]record{r}, c.Records...)
 	}
+	if named[workload] != 1 {
+		return changes
+	}
 	for _, r := range records {
-		if size, ok := sizeOf(r); ok && !used[r.UID] && nameOf(r.Object) == workload {
+		if nameOf(r.Object) != workload || used[r.UID] {
+			continue
+		}
+		if size, ok := sizeOf(r); ok {
 			changes = insert(changes, change{
 				Kind: kindAutoscaler, Object: r.Object, To: &size, Time: r.Time, Records: []record{r},
 				Text: fmt.Sprintf("The HorizontalPodAutoscaler %s set the size to %d", workload, size),
@@ -123,13 +130,41 @@ func withAutoscalers(changes []change, workload string, records []record) []chan
 	return changes
 }
 
+// setBy returns the newest record of the only autoscaler that the change can follow. ok is false if there
+// is none, or several.
+func (c change) setBy(records []record) (by record, ok bool) {
+	for _, r := range records {
+		switch {
+		case !c.follows(r):
+		case ok && by.Object != r.Object:
+			return by, false
+		default:
+			by, ok = r, true
+		}
+	}
+	return by, ok
+}
+
+// canBeScaled reports whether an autoscaler can scale the object.
+func (o object) canBeScaled() bool {
+	switch o.kind() {
+	case "deployment.apps", "statefulset.apps", "replicaset.apps", "replicationcontroller":
+		return true
+	}
+	isCustom := strings.Contains(o.Group, ".") && !strings.HasSuffix(o.Group, ".k8s.io")
+	return isCustom
+}
+
 func timeOf(c change) time.Time { return c.Time }
 
 // follows reports whether the change can be what the autoscaler did.
 func (c change) follows(r record) bool {
-	size, ok := sizeOf(r)
 	delay := c.Time.Sub(r.Time)
-	return ok && c.Kind == kindScaling && *c.To == size && -time.Second <= delay && delay <= autoscalerDelay
+	if c.Kind != kindScaling || delay < -time.Second || delay > autoscalerDelay {
+		return false
+	}
+	size, ok := sizeOf(r)
+	return ok && *c.To == size
 }
 
 func sizeOf(r record) (size int, ok bool) {
@@ -161,13 +196,9 @@ func isNodeCondition(reason string) bool {
 	return false
 }
 
-// nodeChanges returns the changes of a node. The record placed shows that a pod was on it; nil: the
-// workload is the node.
-func nodeChanges(node string, placed *record, records []record) (changes []change) {
-	text := "The node " + node
-	if placed != nil {
-		text += ", where the pod " + nameOf(placed.Object) + " was,"
-	}
+// nodeChanges returns the changes of a node. One of the records placed has to show that a pod was on it;
+// nil: the workload is the node.
+func nodeChanges(node string, placed []placement, records []record) (changes []change) {
 	for _, condition := range conditions {
 		open := -1
 		for _, r := range records {
@@ -175,16 +206,31 @@ func nodeChanges(node string, placed *record, records []record) (changes []chang
 			case r.Reason == condition.end && open >= 0:
 				changes[open].until, open = r.Time, -1
 			case r.Reason == condition.reason && (open < 0 || condition.end == ""):
-				open = len(changes)
-				c := change{Kind: kindNode, Object: "node/" + node, Time: r.Time, Text: text + " " + condition.text, Records: []record{r}}
-				if placed != nil {
-					c.Records = append(c.Records, *placed)
+				text, shown, ok := whereOn(node, placed, r)
+				if !ok {
+					continue
 				}
-				changes = append(changes, c)
+				open = len(changes)
+				changes = append(changes, change{Kind: kindNode, Object: "node/" + node, Time: r.Time, Text: text + " " + condition.text, Records: shown})
 			}
 		}
 	}
 	return changes
+}
+
+// whereOn names the node and the pod that was there at the time of the record. ok is false if there
+// was none.
+func whereOn(node string, placed []placement, r record) (text string, shown []record, ok bool) {
+	text = "The node " + node
+	if placed == nil {
+		return text, []record{r}, true
+	}
+	for _, p := range slices.Backward(placed) {
+		if p.covers(r.Time) {
+			return text + ", where the pod " + nameOf(p.Object) + " was,", []record{r, p.record}, true
+		}
+	}
+	return text, nil, false
 }
 
 // nameOf returns the name in the form of kubectl, KIND/NAME.
@@ -195,26 +241,52 @@ func nameOf(object string) string {
 
 // explained returns what changed before the first warning of a workload.
 func (s *store) explained(w *workload) *answer {
-	changes := changesOf(w.changed, s.rollouts.Workloads[w.rollouts])
-	changes = withAutoscalers(changes, w.top.Name, s.about(func(n notice) bool {
-		return n.top.Kind != "node" && n.cluster == w.cluster && n.Namespace == w.namespace
-	}))
 	placed := w.placements()
+	autoscalers, nodes := s.about(w, placed)
+	changes := changesOf(w.changed, s.rolloutsOf(w))
+	if w.top.canBeScaled() {
+		changes = withAutoscalers(changes, w.top.Name, s.scalable(w), autoscalers)
+	}
 	for _, node := range slices.Sorted(maps.Keys(placed)) {
-		changes = append(changes, nodeChanges(node, placed[node], s.about(func(n notice) bool {
-			return n.top.Kind == "node" && n.cluster == w.cluster && n.top.Name == node
-		}))...)
+		changes = append(changes, nodeChanges(node, placed[node], nodes[node])...)
 	}
 	slices.SortStableFunc(changes, func(a, b change) int { return a.Time.Compare(b.Time) })
 	return explain(w.warned, changes, s.overall.start())
 }
 
-// about returns the records of nodes and autoscalers that meet a condition.
-func (s *store) about(condition func(notice) bool) (records []record) {
-	for _, n := range s.elsewhere {
-		if condition(n) {
-			records = append(records, n.record)
+func (s *store) rolloutsOf(w *workload) (known []*rollout.Workload) {
+	for _, l := range w.lives {
+		if of := s.rollouts.Workloads[l.rollouts]; of != nil {
+			known = append(known, of)
 		}
 	}
-	return records
+	return known
+}
+
+// scalable returns how many workloads have a name, of those in the namespace that can be scaled.
+func (s *store) scalable(w *workload) map[string]int {
+	named := map[string]int{}
+	for key := range s.workloads {
+		if key.cluster == w.cluster && key.namespace == w.namespace && key.top.canBeScaled() {
+			named[key.top.Name]++
+		}
+	}
+	return named
+}
+
+// about returns the records of autoscalers in the namespace of a workload, and of its nodes.
+func (s *store) about(w *workload, placed map[string][]placement) (autoscalers []record, nodes map[string][]record) {
+	nodes = map[string][]record{}
+	for i := range s.elsewhere {
+		n := &s.elsewhere[i]
+		_, isOn := placed[n.node]
+		switch {
+		case n.cluster != w.cluster:
+		case n.node == "" && n.Namespace == w.namespace:
+			autoscalers = append(autoscalers, n.record)
+		case isOn:
+			nodes[n.node] = append(nodes[n.node], n.record)
+		}
+	}
+	return autoscalers, nodes
 }

@@ -77,6 +77,9 @@ func (o object) kind() string {
 	return o.Kind + "." + o.Group
 }
 
+// involved returns the object that the record is about.
+func (e *entry) involved() object { return e.chain[len(e.chain)-1] }
+
 // entriesIn returns an entry for each record of an event.
 func entriesIn(logs plog.Logs) (all []entry) {
 	for _, resource := range logs.ResourceLogs().All() {

@@ -5,6 +5,7 @@ package pageexporter
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
@@ -24,26 +25,27 @@ const (
 type notice struct {
 	record
 	cluster string
-	top     object
+	node    string // empty: it is about an autoscaler
 }
 
 // note keeps what can matter to other workloads than that of the entry.
 func (s *store) note(e *entry) {
-	top := e.chain[0]
-	isNode := top.Kind == "node" && isNodeCondition(e.of[traitReason])
-	isAutoscaler := top.Kind == "horizontalpodautoscaler" && e.of[traitReason] == reasonRescaled
-	if !isNode && !isAutoscaler {
+	of := e.involved() // An autoscaler can have an owner, such as a ScaledObject.
+	n := notice{record: recordOf(e), cluster: e.cluster}
+	switch {
+	case of.kind() == "node" && isNodeCondition(e.of[traitReason]):
+		n.node = of.Name
+	case of.Kind == "horizontalpodautoscaler" && e.of[traitReason] == reasonRescaled:
+	default:
 		return
 	}
-	s.elsewhere = insert(s.elsewhere, notice{recordOf(e), e.cluster, top}, func(n notice) time.Time { return n.Time })
+	s.elsewhere = insert(s.elsewhere, n, func(n notice) time.Time { return n.Time })
 	s.elsewhere = slices.Delete(s.elsewhere, 0, max(0, len(s.elsewhere)-maxElsewhere))
 }
 
 // keep keeps what can answer what changed, and what it changed.
 func (w *workload) keep(e *entry, elsewhere []notice) {
-	if e.uid != "" {
-		w.uid, w.rollouts = e.uid, e.rollouts
-	}
+	w.live(e)
 	if e.of.isWarning() {
 		w.keepWarning(recordOf(e))
 	}
@@ -58,15 +60,74 @@ func (w *workload) keep(e *entry, elsewhere []notice) {
 	}
 }
 
+// life is an object that had the name of the workload.
+type life struct {
+	uid, rollouts string
+	since         time.Time // its first record
+}
+
+// maxLives bounds the objects of one name that are known.
+const maxLives = 8
+
+// live notes of which object the record is. Records of the pods of a former one still come after it was
+// created again.
+func (w *workload) live(e *entry) {
+	if e.uid == "" {
+		return
+	}
+	known := slices.IndexFunc(w.lives, func(l life) bool { return l.uid == e.uid })
+	if known < 0 {
+		known = len(w.lives)
+		w.lives = append(w.lives, life{e.uid, e.rollouts, e.at})
+	}
+	w.lives[known].since = earlier(w.lives[known].since, e.at)
+	slices.SortStableFunc(w.lives, func(a, b life) int { return a.since.Compare(b.since) })
+	w.lives = slices.Delete(w.lives, 0, max(0, len(w.lives)-maxLives))
+	last := w.lives[len(w.lives)-1]
+	w.uid, w.rollouts = last.uid, last.rollouts
+}
+
 // matters reports whether what the workload has kept can be a part of an answer.
 func (w *workload) matters() bool { return len(w.warned)+len(w.changed) > 0 }
 
-// place keeps the record that shows where a pod is.
+// placement is a record that shows that a pod was on a node.
+type placement struct {
+	record
+	node string
+	left time.Time // when the pod ended; zero: not known
+}
+
+// maxPlacements bounds those of a pod. A StatefulSet uses the name of a pod again.
+const maxPlacements = 8
+
+// place keeps the records that show where a pod was.
 func (m *member) place(e *entry) {
-	if e.node != "" && m.node != e.node {
-		placed := recordOf(e)
-		m.node, m.placed = e.node, &placed
+	if e.of[traitReason] == "Killing" && strings.HasPrefix(e.message, "Stopping container") {
+		m.leave(e.at)
 	}
+	isKnown := slices.ContainsFunc(m.placed, func(p placement) bool { return p.node == e.node })
+	if e.node == "" || isKnown && e.of[traitReason] != rollout.ReasonScheduled {
+		return
+	}
+	m.placed = insert(m.placed, placement{record: recordOf(e), node: e.node}, func(p placement) time.Time { return p.Time })
+	m.placed = slices.Delete(m.placed, 0, max(0, len(m.placed)-maxPlacements))
+}
+
+// leave notes that the pod of this time ended.
+func (m *member) leave(at time.Time) {
+	for i := range slices.Backward(m.placed) {
+		if p := &m.placed[i]; !p.Time.After(at) {
+			p.left = at
+			return
+		}
+	}
+}
+
+// covers reports whether the pod can have been on the node at a time. Only the record of the scheduler
+// shows that it was not there before.
+func (p placement) covers(at time.Time) bool {
+	hasBegun := p.Reason != rollout.ReasonScheduled || inSeconds(p.Time, at) <= 0
+	return hasBegun && (p.left.IsZero() || inSeconds(at, p.left) <= 0)
 }
 
 // reasonPreempted is the reason of a pod that the scheduler ended for another one.
@@ -74,11 +135,14 @@ const reasonPreempted = "Preempted"
 
 // canShowChange reports whether a record of a workload can show that somebody changed it.
 func canShowChange(e *entry) bool {
+	isPod := e.involved().kind() == "pod" // Others have such reasons, too: a Workload of Kueue is preempted.
 	switch e.of[traitReason] {
-	case rollout.ReasonScaled, rollout.ReasonCreatedPod, reasonPreempted:
+	case rollout.ReasonScaled, rollout.ReasonCreatedPod:
 		return true
+	case reasonPreempted:
+		return isPod
 	case rollout.ReasonScheduled:
-		return len(e.chain) == 1 // No owner has created the pod.
+		return isPod && len(e.chain) == 1 // No owner has created the pod.
 	}
 	return false
 }
@@ -171,20 +235,19 @@ func (s *store) forgetChanges(before time.Time) {
 	}
 }
 
-// placements returns the nodes on which the workload has pods, with a record that shows it. A node
-// needs none.
-func (w *workload) placements() map[string]*record {
-	placed := map[string]*record{}
+// placements returns the records that show on which nodes the workload had pods, in the order of time. A
+// node needs none.
+func (w *workload) placements() map[string][]placement {
+	placed := map[string][]placement{}
 	for _, m := range w.objects {
-		if m.placed == nil {
-			continue
-		}
-		known := placed[m.node]
-		if known == nil || cmp.Or(m.placed.Time.Compare(known.Time), cmp.Compare(m.placed.UID, known.UID)) > 0 {
-			placed[m.node] = m.placed
+		for _, p := range m.placed {
+			placed[p.node] = append(placed[p.node], p)
 		}
 	}
-	if w.top.Kind == "node" {
+	for _, all := range placed {
+		slices.SortFunc(all, func(a, b placement) int { return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.UID, b.UID)) })
+	}
+	if w.top.kind() == "node" {
 		placed[w.top.Name] = nil
 	}
 	return placed

@@ -39,6 +39,10 @@ type store struct {
 	now     func() time.Time
 	standby atomic.Bool // the receiver does not emit
 
+	// Readers hold reading before mu, so that records wait for one reader at most, however many requests
+	// there are.
+	reading sync.Mutex
+
 	mu        sync.Mutex
 	overall   timeline
 	workloads map[workloadKey]*workload
@@ -67,7 +71,8 @@ type workload struct {
 	objects  map[string]*member // by their paths
 	events   []*eventState      // one for each UID; the newest is the last
 
-	uid, rollouts string   // those of the newest record; see entry
+	uid, rollouts string   // of the object that was created last; see entry
+	lives         []life   // of objects of this name
 	warned        []record // the first record of each event that is a warning, in the order of their first times
 	changed       []record // those that can show a change, in the order of time
 }
@@ -79,8 +84,7 @@ type member struct {
 	resolution string
 	last       time.Time
 	timeline   timeline
-	placed     *record // shows that the pod is on the node; nil: not known
-	node       string
+	placed     []placement // of a pod, in the order of time
 	// said are the events that count instead of the timeline, if the filter looks for a text.
 	said statesOf
 }

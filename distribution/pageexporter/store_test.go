@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/quick"
 	"time"
@@ -479,4 +480,22 @@ func TestEveryTextIsBounded(t *testing.T) {
 	e := entryOf(resource, record)
 	assert.Less(t, len(fmt.Sprint(e)), 64<<10)
 	assert.Equal(t, object{"deployment", "apps", "fe"}, e.chain[0])
+}
+
+func TestRecordsDoNotWaitForTheReadersThatWait(t *testing.T) {
+	s, _ := storeAt(noon)
+	s.add([]entry{podEvent("web", "web-1-a", "BackOff", warning)})
+	s.reading.Lock() // A reader has its turn.
+	var readers sync.WaitGroup
+	for range 20 {
+		readers.Go(func() { s.see(filterFrom(nil)) })
+		readers.Go(func() { s.list(filterFrom(nil)) })
+		readers.Go(func() { s.detail("none", filterFrom(nil)) })
+	}
+	for i := range 100 {
+		s.add([]entry{podEvent("web", fmt.Sprint("web-1-", i), "BackOff", warning)})
+	}
+	s.reading.Unlock()
+	readers.Wait()
+	assert.EqualValues(t, 101, s.list(filterFrom(nil)).Workloads[0].Occurrences)
 }

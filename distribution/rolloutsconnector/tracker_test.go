@@ -553,6 +553,25 @@ func TestCrowdedRolloutsAreDeliveredEarly(t *testing.T) {
 	})
 }
 
+// TestARolloutWithMorePodsThanAllMayHave: it does not make the connector forget the others.
+func TestARolloutWithMorePodsThanAllMayHave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, nil, func(c *Config) { c.MaxRollouts = 5 })
+		for i := range 10 * podsPerRollout {
+			if i == 9*podsPerRollout {
+				require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-small-1", time.Now(), "Scheduled")))
+			}
+			require.NoError(t, p.ConsumeLogs(t.Context(), records(fmt.Sprint("shop-large-", i), time.Now(), "Scheduled")))
+		}
+		time.Sleep(time.Hour)
+		assert.Contains(t, p.spans(), "pod shop-small-1")
+		assert.Contains(t, p.spans(), "pod shop-large-0")
+		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-next-1", time.Now(), "Scheduled")))
+		assert.Positive(t, sumOf(t, p, "otelcol_kube_rollouts_evicted"), "it is forgotten after its delivery")
+		p.stop(t)
+	})
+}
+
 // TestNewsAllTheTime: a rollout is delivered, even if its pods are replaced forever.
 func TestNewsAllTheTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

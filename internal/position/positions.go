@@ -309,7 +309,7 @@ func (p *Positions) tryToPublish(ctx context.Context, object *corev1.ConfigMap, 
 		p.mayPublish, p.denied = state, nil
 	case errors.As(err, &forbidden):
 		reached.State("a standby learns that it may not publish the position")
-		p.denied = err
+		p.mayPublish, p.denied = Unknown, err // So it tries again, whatever state comes next.
 	}
 }
 

@@ -405,6 +405,24 @@ func TestAStandbyTriesAgainWhenThePositionExists(t *testing.T) {
 	})
 }
 
+// A standby that may update, but not create: an administrator makes the ConfigMap again.
+func TestAStandbyThatMayNotCreateWorksOnceThePositionExistsAgain(t *testing.T) {
+	simulate(t, func(t *testing.T, api *scriptedAPI) {
+		api.set(cluster(10))
+		api.forbid("create")
+		p := newProcess(t, api)
+		require.NoError(t, p.health.last(), "it may update the ConfigMap")
+		api.remove()
+		pass(maxPause + interval)
+		var permission *PermissionError
+		require.ErrorAs(t, p.health.last(), &permission)
+		assert.Equal(t, "create", permission.Verb)
+		api.set(cluster(10))
+		pass(maxPause + interval)
+		assert.NoError(t, p.health.last())
+	})
+}
+
 // An answer that is no missing permission says nothing about permissions, and a new leader does not
 // wait for long.
 func TestATryThatFailsOtherwiseIsNoMissingPermission(t *testing.T) {

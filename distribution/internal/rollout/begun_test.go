@@ -60,3 +60,41 @@ func TestIntroduced(t *testing.T) {
 		})
 	}
 }
+
+// TestForgottenRevision: the pods of another revision can have the same names, and still need the times at
+// which they were created.
+func TestForgottenRevision(t *testing.T) {
+	t.Parallel()
+	for _, of := range []string{"hash-1", "hash-2"} {
+		t.Run(of, func(t *testing.T) {
+			t.Parallel()
+			m := modelOf(statefulRollout())
+			for key, w := range m.Workloads {
+				before := w.Spans("hash-2", late)
+				m.Forget(rollout.Key{Workload: key, Revision: of})
+				if of == "hash-1" {
+					assert.Equal(t, before.Parts[1:], w.Spans("hash-2", late).Parts[1:], "the pod and its phases")
+				} else {
+					assert.NotEmpty(t, w.Names.Created, "those of the other revision")
+					m.Forget(rollout.Key{Workload: key, Revision: "hash-1"})
+					assert.Empty(t, m.Workloads)
+				}
+			}
+		})
+	}
+}
+
+// TestForgottenNames: names that no other revision uses are forgotten, too.
+func TestForgottenNames(t *testing.T) {
+	t.Parallel()
+	set := statefulSet("db")
+	s := statefulRollout()
+	s.add(occurrence{at: "20m0s", about: set, reason: "SuccessfulCreate", message: "create Pod db-1 in StatefulSet db successful"})
+	s.add(startOf("20m0s", member("db-1", "uid-3", "hash-3"))...)
+	m := modelOf(s)
+	for key, w := range m.Workloads {
+		m.Forget(rollout.Key{Workload: key, Revision: "hash-3"})
+		assert.Contains(t, w.Names.Created, "db-0")
+		assert.NotContains(t, w.Names.Created, "db-1")
+	}
+}

@@ -15,16 +15,32 @@ func (m *Model) Size() (revisions, pods int) {
 	return revisions, pods
 }
 
-// Evict forgets revisions while there are too many of them, or of their pods. One revision can have
-// more pods. Evict calls forgotten with each revision.
+// Evict forgets revisions while there are too many of them, or of their pods. One revision that is not
+// delivered can have more pods: then it neither displaces the others, nor do they displace it. Evict
+// calls forgotten with each revision.
 func (m *Model) Evict(maxRevisions, maxPods int, forgotten func(Key, *Revision)) {
 	revisions, pods := m.Size()
+	if largest := m.largest(); largest > maxPods {
+		maxPods += largest
+	}
 	for revisions > maxRevisions || revisions > 1 && pods > maxPods {
 		key, r := m.oldest()
 		m.Forget(key)
 		forgotten(key, r)
 		revisions, pods = revisions-1, pods-len(r.Pods)
 	}
+}
+
+// largest returns how many pods the revision with the most pods has, of those that are not delivered.
+func (m *Model) largest() (pods int) {
+	for _, w := range m.Workloads {
+		for _, r := range w.Revisions {
+			if !r.Closed {
+				pods = max(pods, len(r.Pods))
+			}
+		}
+	}
+	return pods
 }
 
 // oldest returns the revision that had no news for the longest time. One that was delivered is older

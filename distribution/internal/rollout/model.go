@@ -142,12 +142,30 @@ func (m *Model) Forget(key Key) {
 	if r == nil {
 		return
 	}
-	for _, pod := range r.Pods {
-		delete(w.Names.Created, pod.Name)
-		delete(w.Names.Deleted, pod.Name)
-	}
 	if delete(w.Revisions, key.Revision); len(w.Revisions) == 0 {
 		delete(m.Workloads, key.Workload)
+		return
+	}
+	w.forgetNames(r)
+}
+
+// forgetNames removes the names of a revision's pods that no other revision uses: those of a StatefulSet
+// do.
+func (w *Workload) forgetNames(r *Revision) {
+	if len(w.Names.Created)+len(w.Names.Deleted) == 0 {
+		return
+	}
+	used := map[string]bool{}
+	for _, other := range w.Revisions {
+		for _, pod := range other.Pods {
+			used[pod.Name] = true
+		}
+	}
+	for _, pod := range r.Pods {
+		if !used[pod.Name] {
+			delete(w.Names.Created, pod.Name)
+			delete(w.Names.Deleted, pod.Name)
+		}
 	}
 }
 

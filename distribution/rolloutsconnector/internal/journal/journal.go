@@ -35,6 +35,7 @@ type head struct {
 type Journal struct {
 	client       storage.Client
 	head         head
+	isUncertain  bool // the storage may have another head, because a write has failed
 	entries      int
 	size         int // of the entries, in bytes
 	snapshotSize int
@@ -101,9 +102,11 @@ func entryKey(generation int64, index int) string {
 
 // Append stores an entry. After an error, the next entry takes its place.
 func (j *Journal) Append(ctx context.Context, entry []byte) error {
-	if j.entries == 0 && j.head.Generation == 0 {
-		// Without a head, a restart would not look for entries.
-		if err := j.writeHead(ctx, head{Format: format}); err != nil {
+	if j.isUncertain || j.entries == 0 && j.head.Generation == 0 {
+		// Without this head, a restart would not look for entries.
+		current := j.head
+		current.Format = format
+		if err := j.writeHead(ctx, current); err != nil {
 			return err
 		}
 	}
@@ -121,9 +124,10 @@ func (j *Journal) writeHead(ctx context.Context, h head) error {
 		return err
 	}
 	if err := j.client.Set(ctx, "head", encoded); err != nil {
+		j.isUncertain = true
 		return err
 	}
-	j.head = h
+	j.head, j.isUncertain = h, false
 	return nil
 }
 

@@ -22,6 +22,8 @@ var errCrash = errors.New("the process ended")
 type memory struct {
 	values map[string][]byte
 	writes int // that are left; negative: any number
+
+	unanswered string // the key of which writes arrive, but fail; empty: none
 }
 
 func (m *memory) Get(_ context.Context, key string) ([]byte, error) { return m.values[key], nil }
@@ -39,6 +41,9 @@ func (m *memory) Set(_ context.Context, key string, value []byte) error {
 		return err
 	}
 	m.values[key] = value
+	if key == m.unanswered {
+		return errCrash
+	}
 	return nil
 }
 
@@ -120,6 +125,21 @@ func TestCrash(t *testing.T) {
 			assert.Equal(t, before, m.values, "nothing is left to remove")
 		})
 	}
+}
+
+// TestHeadWithoutAnAnswer: a snapshot whose head arrived, although its write failed, does not hide the
+// entries that come after it.
+func TestHeadWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	m := &memory{values: map[string][]byte{}, writes: -1}
+	j, _ := open(t, m)
+	require.NoError(t, j.Append(t.Context(), []byte("a")))
+	m.unanswered = "head"
+	require.ErrorIs(t, j.Snapshot(t.Context(), [][]byte{[]byte("a")}), errCrash)
+	m.unanswered = ""
+	require.NoError(t, j.Append(t.Context(), []byte("b")))
+	_, stored := open(t, m)
+	assert.Equal(t, []string{"a", "b"}, stored)
 }
 
 func TestStrangeContent(t *testing.T) {
