@@ -295,6 +295,17 @@ func TestARestoredLedgerKnowsWhatTheOldOneKnew(t *testing.T) {
 	assert.Equal(t, 2, l.Len(), "what was forgotten does not come back")
 }
 
+func TestAnEmptyListAfterARestartSaysThatAllEventsWereDeleted(t *testing.T) {
+	l := New()
+	l.Track()
+	l.Observe("ns", state{name: "a", uid: "1", rv: 1, count: 5}.event())
+	l = reopened(t, map[Key][]byte{}, l, "ns")
+	l.BeginList("ns")
+	l.EndList("ns", start)
+	l.Forget(start.Add(RememberDeleted))
+	assert.Zero(t, l.Len())
+}
+
 func TestRestoredDeletionsAreForgottenInTheirOrder(t *testing.T) {
 	l := New()
 	l.Track()

@@ -4,6 +4,8 @@ package main
 
 // reasons say of generated mutants that nothing finds, by their names, why they are not faults.
 var reasons = map[string]string{
+	"internal/memory/dedup/versions.go Pop: (*v)[last] = nil: is left out":                                                       "only memory: an element that is no longer used",
+	"internal/memory/checkpoint/chunk.go add: len(c.open)+len(key)+len(value) > chunkBytes: also if equal":                       "a chunk that is full exactly ends one entry earlier",
 	"internal/memory/objects/objects.go New: err != nil: is never so":                                                            "the configuration allows no negative size",
 	"internal/memory/objects/objects.go Use: known: is never so":                                                                 "only slower: the content is compared instead",
 	"internal/memory/ledger/deletions.go pop: d.head > len(d.queue)/2: is always so":                                             "only slower: the queue is copied more often",
