@@ -137,6 +137,7 @@ func TestARecordThatIsLargerThanARequestIsARequest(t *testing.T) {
 	ev := aboutPod(0)
 	ev.Message = strings.Repeat("x", requestBytes+1)
 	b := &batch{records: []observation.Observation{{Event: ev, Occurrences: 1, SeenAt: time.Now()}}}
+	s.resolve(t.Context(), b.records)
 	s.pipeline.convert(b)
 	require.Len(t, b.requests, 1)
 	assert.Equal(t, 1, b.requests[0].count)
