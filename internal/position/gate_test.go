@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,10 +35,11 @@ func (e *elector) SetCallBackFuncs(started func(context.Context), stopped func()
 
 // versions is a History of a cluster with this newest version.
 type versions struct {
-	ctx          context.Context
-	end          context.CancelFunc
-	seen, newest uint64
-	err          error // of each question
+	ctx    context.Context
+	end    context.CancelFunc
+	seen   uint64
+	newest atomic.Uint64
+	err    error // of each question
 }
 
 func (v *versions) Context() context.Context { return v.ctx }
@@ -48,10 +50,11 @@ func (v *versions) CheckVersions(_ context.Context, known uint64) (wentBack bool
 	if v.err != nil {
 		return false, v.err
 	}
-	if wentBack = v.newest < max(v.seen, known); wentBack {
+	newest := v.newest.Load()
+	if wentBack = newest < max(v.seen, known); wentBack {
 		v.end()
 	}
-	v.seen = max(v.seen, v.newest)
+	v.seen = max(v.seen, newest)
 	return wentBack, nil
 }
 
@@ -66,7 +69,8 @@ type replica struct {
 
 // newReplica returns a standby that knows events up to version 60, as does the cluster.
 func newReplica(t *testing.T, api *scriptedAPI) *replica {
-	r := &replica{positions: newProcess(t, api), history: &versions{seen: 60, newest: 60}}
+	r := &replica{positions: newProcess(t, api), history: &versions{seen: 60}}
+	r.history.newest.Store(60)
 	r.history.ctx, r.history.end = context.WithCancel(t.Context())
 	core, logs := observer.New(zap.DebugLevel)
 	l, leave := leadership.Join(&r.elector, leadership.ElectorConfig{})
@@ -168,7 +172,8 @@ func TestANewLeaderDropsWhatTheLastOneHasDelivered(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			simulate(t, func(t *testing.T, api *scriptedAPI) {
 				r := newReplica(t, api)
-				r.history.newest, r.history.err = tt.newest, tt.err
+				r.history.newest.Store(tt.newest)
+				r.history.err = tt.err
 				api.set(cluster(tt.position)) // r has not read it yet.
 				r.elect(t.Context())
 				passed := r.pass()
@@ -270,7 +275,7 @@ func TestWhatWaitsAtTheGateOverARestore(t *testing.T) {
 			},
 		},
 		"the versions have gone back, and the standby has no connection": {
-			happens: func(_ *scriptedAPI, r *replica) { r.history.newest = 30 }, after: checkVersionsEvery,
+			happens: func(_ *scriptedAPI, r *replica) { r.history.newest.Store(30) }, after: checkVersionsEvery,
 		},
 		"the streams have noticed it": {
 			happens: func(_ *scriptedAPI, r *replica) { r.history.End() },
@@ -304,7 +309,7 @@ func TestALeaderThatLearnsOfARestoreDeliversWhatItHasRead(t *testing.T) {
 		pass(interval)
 		api.set(Position{History: 1, Streams: map[string]uint64{"": 3}}) // By a standby.
 		pass(confirmInterval)
-		r.history.newest = 30
+		r.history.newest.Store(30)
 		r.deliver(t)
 		assert.Error(t, r.history.ctx.Err())
 		r.EndHistory()

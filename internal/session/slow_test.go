@@ -129,16 +129,3 @@ func TestABatchBecomesAsFewRequestsAsItsSizeAllows(t *testing.T) {
 		assert.Len(t, b.requests, bytes/requestBytes+1, "batch %d of %d bytes", batchNumber, bytes)
 	}
 }
-
-// TestARecordThatIsLargerThanARequestIsARequest: the API server takes events of up to 1.5 MiB.
-func TestARecordThatIsLargerThanARequestIsARequest(t *testing.T) {
-	p := waitingProcess(t, componenttest.NewTelemetry())
-	s := p.newUnsaved(position.Position{})
-	ev := aboutPod(0)
-	ev.Message = strings.Repeat("x", requestBytes+1)
-	b := &batch{records: []observation.Observation{{Event: ev, Occurrences: 1, SeenAt: time.Now()}}}
-	s.resolve(t.Context(), b.records)
-	s.pipeline.convert(b)
-	require.Len(t, b.requests, 1)
-	assert.Equal(t, 1, b.requests[0].count)
-}
