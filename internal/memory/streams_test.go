@@ -56,6 +56,12 @@ func TestWhatTheLastCoverageIncluded(t *testing.T) {
 			{all("a"), nil, []string{"a"}, " aN aW"},
 			{all("a", "b"), nil, []string{"a"}, " aN aW"},
 		},
+		"to a namespace that was removed before": {
+			{all("a", "b"), []string{"a", "b"}, nil, ""},
+			{all("a"), nil, []string{"a"}, " aN aW"},
+			{all("b"), []string{"b"}, nil, " aN aW"},
+			{all("b"), nil, []string{"b"}, " bN bW"},
+		},
 		"from the cluster to namespaces": {
 			{all(""), []string{""}, nil, ""},
 			{all("a", "b"), []string{"a"}, nil, everything},

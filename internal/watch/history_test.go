@@ -175,3 +175,23 @@ func TestAPermissionThatOneNamespaceLacksDoesNotConcernAnother(t *testing.T) {
 		assert.Empty(t, o.seen())
 	})
 }
+
+// TestAStreamAsksForTheVersionWhereItMayRead: in a tenant's namespaces, another one would be forbidden.
+func TestAStreamAsksForTheVersionWhereItMayRead(t *testing.T) {
+	for stream, want := range map[string]string{"": "kube-system", "shop": "shop"} {
+		synctest.Test(t, func(t *testing.T) {
+			api, queue := apitest.NewInMemory(t), queue.New(1000)
+			asked := make(chan string, 100)
+			api.Refuse(func(r *http.Request) int {
+				if isVersionRequest(r) {
+					asked <- r.URL.Path
+				}
+				return 0
+			})
+			start(t, api, queue, watch.Config{
+				Namespace: stream, ResourceVersion: "2", History: watch.NewHistory(t.Context(), clientOf(t, api), nil, nil),
+			})
+			assert.Equal(t, "/api/v1/namespaces/"+want+"/events", <-asked)
+		})
+	}
+}
