@@ -670,3 +670,30 @@ func TestStampedRecords(t *testing.T) {
 		assert.Equal(t, 3, stamped.Len())
 	})
 }
+
+// TestRecoveryAtAnyTime: the last start comes shortly before, during or after the end of a wait.
+func TestRecoveryAtAnyTime(t *testing.T) {
+	for at := 280 * time.Second; at < 330*time.Second; at += 500 * time.Millisecond {
+		synctest.Test(t, func(t *testing.T) {
+			p := start(t, &disk{values: map[string][]byte{}}, nil)
+			began := time.Now()
+			says := func(reason string) {
+				require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now().Truncate(time.Second), reason)))
+			}
+			for _, reason := range []string{"Scheduled", "Pulled", "Created", "Started"} {
+				says(reason)
+			}
+			for time.Since(began) < at-4*time.Second {
+				time.Sleep(2 * time.Second)
+				says("BackOff")
+			}
+			time.Sleep(at - time.Since(began))
+			for _, reason := range []string{"Pulled", "Created", "Started"} {
+				says(reason)
+			}
+			time.Sleep(20 * time.Minute)
+			assert.Contains(t, p.spans(), "rollout deployment/shop complete", "%v", at)
+			p.stop(t)
+		})
+	}
+}
