@@ -80,12 +80,8 @@ func serveJSON(w http.ResponseWriter, status int, value any) {
 
 // list returns all workloads that pass the filter, those with warnings first.
 func (s *store) list(f filter) workloads {
-	s.reading.Lock()
-	defer s.reading.Unlock()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.forget()
-	now := s.now()
+	now, unlock := s.read()
+	defer unlock()
 	all := workloads{From: f.start(now).UTC(), Until: now.UTC(), Standby: s.standby.Load(), Workloads: []workloadSummary{}}
 	selections, _ := s.selected(f)
 	shown, _ := arranged(selections, f, now)
@@ -111,12 +107,8 @@ func (s *store) summary(of selection) workloadSummary {
 
 // detail returns what is known of a workload, by its UID.
 func (s *store) detail(uid string, f filter) (detail workloadDetail, ok bool) {
-	s.reading.Lock()
-	defer s.reading.Unlock()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.forget()
-	now := s.now()
+	now, unlock := s.read()
+	defer unlock()
 	selections, _ := s.selected(f)
 	shown, _ := arranged(selections, f, now)
 	i := slices.IndexFunc(shown, func(of selection) bool { return of.uid == uid || of.id == uid })

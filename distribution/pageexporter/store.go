@@ -286,6 +286,17 @@ func (w *workload) forget(before time.Time) {
 	w.forgetChanges(before)
 }
 
+// read locks the store for a reader, and forgets what is old. The reader calls unlock at its end.
+func (s *store) read() (now time.Time, unlock func()) {
+	s.reading.Lock()
+	s.mu.Lock()
+	s.forget()
+	return s.now(), func() {
+		s.mu.Unlock()
+		s.reading.Unlock()
+	}
+}
+
 // watch returns a channel that receives a value when the store has changed, until stop is called.
 func (s *store) watch() (changed <-chan struct{}, stop func()) {
 	watcher := make(chan struct{}, 1)

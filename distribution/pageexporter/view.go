@@ -85,12 +85,8 @@ type row struct {
 
 // see returns what the page shows with this filter.
 func (s *store) see(f filter) view {
-	s.reading.Lock()
-	defer s.reading.Unlock()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.forget()
-	now := s.now()
+	now, unlock := s.read()
+	defer unlock()
 	v := view{Standby: s.standby.Load(), Filter: f}
 	f.oldest = s.overall.start()
 	start := f.start(now)
