@@ -64,7 +64,7 @@ func (c *cluster) awaitStops(t *testing.T, number, pods int) {
 
 // crashAndRecovery crashes until its argument changes.
 func crashAndRecovery(t *testing.T, c *cluster) {
-	t.Skip("a known defect: if the Collector is killed meanwhile, the trace stays incomplete; alone, the story passes")
+	t.Skip("not explained: next to other work, in two of four runs with all stories, the trace stayed incomplete")
 	require.True(t, harness.Poll(waitTimeout, func() bool {
 		for _, pod := range c.podsOf(t, "recovering") {
 			for _, status := range pod.Status.ContainerStatuses {
