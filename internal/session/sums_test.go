@@ -251,6 +251,26 @@ func TestAnExporterThatRejectsCostsTheOtherNoValues(t *testing.T) {
 	}
 }
 
+// A series ends after an hour without occurrences, but not before its last value is accepted.
+func TestNoSeriesEndsWhileItsValueIsRejected(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		var accepts atomic.Bool
+		p := harness.Launch(t, api, harness.Options{Interval: 10 * time.Second,
+			Through: through(func(ctx context.Context, sink consumer.Metrics, metrics pmetric.Metrics) error {
+				if !accepts.Load() {
+					return errors.New("sending queue is full")
+				}
+				return sink.ConsumeMetrics(ctx, metrics)
+			})})
+		harness.Settle()
+		api.Put(harness.Event("a", 3))
+		time.Sleep(3 * time.Hour)
+		accepts.Store(true)
+		time.Sleep(time.Minute)
+		assert.Equal(t, int64(3), p.Sum(), "%v", pointsOf(p))
+	})
+}
+
 func TestAShutdownWhileThe0IsEmitted(t *testing.T) {
 	for name, on := range withAndWithoutStorage {
 		t.Run(name, func(t *testing.T) {

@@ -182,6 +182,14 @@ func TestProtobufThatCannotBeDecoded(t *testing.T) {
 	unknownType := bytes.Replace(whole, []byte("ADDED"), []byte("ODDER"), 1)
 	_, _, err = (&protobufDecoder{stream: bytes.NewReader(unknownType)}).Decode()
 	require.ErrorContains(t, err, `"ODDER" is not a type`)
+	number := protowire.AppendVarint(protowire.AppendTag(nil, typeOfWatchEvent, protowire.VarintType), 5)
+	_, _, err = (&protobufDecoder{stream: bytes.NewReader(append([]byte{0, 0, 0, byte(len(number) + len("ADDED"))}, append(number, "ADDED"...)...))}).Decode()
+	require.ErrorContains(t, err, "field 1 has wire type 0")
+}
+
+func TestAStreamWithAnObjectThatIsNoEvent(t *testing.T) {
+	err := (&Stream{}).take(t.Context(), kwatch.Event{Type: kwatch.Added, Object: &metav1.Status{}})
+	require.EqualError(t, err, "the API server sent a *v1.Status in a stream of events")
 }
 
 // What client-go decodes, the receiver's decoder decodes to the same.

@@ -49,6 +49,7 @@ var reasons = map[string]string{
 	"internal/queue/queue.go nextLocked: weight+e.weight > openBytes: also if equal":                                                  "differs only at one size: the batch then has one change less",
 	"internal/queue/stall.go beginLocked: q.stallTimer == nil: is always so":                                                          "only memory: more timers, which do nothing",
 	"internal/queue/stall.go stallIfLate: time.Since(q.takenAt) < stallAfter: does not count":                                         "differs only if the timer fires within microseconds of the next batch",
+	"internal/session/history.go runHistory: streams.Wait(): is left out":                                                             "differs only if a stream still decodes when a request has its answer",
 	"internal/watch/connection.go listPages: err != nil: is never so":                                                                 "equivalent: the context has ended, and the next request fails",
 	"internal/watch/connection.go stream: err != nil: is never so":                                                                    "equivalent: the context has ended, and the request fails",
 	"internal/watch/connection.go page: len(body) < maxPage/2: also if equal":                                                         "differs only at one size: the next page may have more events",
