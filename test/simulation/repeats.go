@@ -136,7 +136,7 @@ func (a *account) isCombined(r *record) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	relisted := p.lists[p.configured().stream(a.truth.names[r.eventUID].Namespace)].relisted
-	return !relisted.IsZero() && r.at.After(relisted)
+	return !relisted.IsZero() && !r.at.Before(relisted)
 }
 
 // mayRepeat returns how many occurrences of an event may be counted again, in records with another

@@ -55,6 +55,7 @@ var corpus = []uint64{
 	8266,  // a record that is made after etcd was restored, of the lost history
 	10607, // the events of a name have two reasons, and only the metric is emitted
 	15452, // an event is deleted before its namespace is watched, and created again after
+	9160,  // a new leader delivered what it listed in the same millisecond
 	20078, // a leader whose position was not published had listed what the next one saw one by one
 }
 
