@@ -19,22 +19,27 @@ const (
 	idleCPU      = "processor time in a minute"
 )
 
+// idleLive is how many events exist. They are from before the start.
+const idleLive = 2000
+
 func runIdle(ctx context.Context, b *benchmark) (result, error) {
-	groups, err := b.compare(ctx, b.setups(baseline, stored, inMemory), func(string) []figure {
+	groups, err := b.compare(ctx, b.setups(baseline, direct, inMemory), func(string) []figure {
 		return []figure{
 			{Name: idleRequests, Goal: oursAtMost(0)},
 			{Name: idleWatches, Goal: oursAtMost(0)},
-			{Name: idleCPU, Unit: "ms"},
-			{Name: peakRSS, Unit: "MiB"},
+			{Name: idleCPU, Unit: "ms", Goal: ratioAtMost(1)},
+			{Name: peakRSS, Unit: "MiB", Goal: ratioAtMost(0.9)},
 		}
 	}, b.idleOnce)
 	return result{Groups: groups, Text: fmt.Sprintf(
-		"No event comes for %s. There is no leader election. The first %s after the start of the watch are not measured.", b.playback.idle, b.playback.settle)}, err
+		"The cluster has %s events, and no other comes for %s. There is no leader election. The first %s after the start of the watch are not measured.",
+		thousands(idleLive), b.playback.idle, b.playback.settle)}, err
 }
 
 // idleOnce looks at one Collector that has nothing to do.
 func (b *benchmark) idleOnce(ctx context.Context, c runner) (v values, err error) {
-	r, err := newRig(replay.Options{})
+	fleet := &replay.Fleet{Namespaces: b.playback.namespaces, Deployments: b.playback.deployments, Pods: replayPods}
+	r, err := newRig(replay.Options{Fleet: fleet, Live: liveEvents{fleet, idleLive, time.Now().Add(-time.Hour)}})
 	if err != nil {
 		return nil, err
 	}

@@ -66,12 +66,15 @@ func parse(arguments []string) (*options, []scenario, error) {
 	flags.StringVar(&o.only, "setups", "", "the setups to measure, with commas (for example k8s_events,direct); empty: all of the scenario")
 	o.size, o.starts = fullSize, fullStarts
 	o.playback = fullPlayback
+	flags.DurationVar(&o.playback.idle, "idle-length", o.playback.idle, "how long the scenario idle measures each Collector")
 	o.cold = fullCold
 	o.hanging = fullHanging
 	o.clusters = fullClusters
 	o.listing = fullListing
 	o.curves = fullCurves
 	o.curves.addFlags(flags)
+	o.day = fullDay
+	o.day.addFlags(flags)
 	o.backend = fullBackend
 	o.kills = fullKills
 	o.rollouts = fullRollouts

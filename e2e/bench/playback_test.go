@@ -84,6 +84,49 @@ func TestCurves(t *testing.T) {
 	}
 }
 
+func TestADayIsQuietForMostOfTheTime(t *testing.T) {
+	fleet := fullDay.fleet()
+	changes := dayOf(fleet, fullDay, time.Now())
+	seen, perSecond := map[observation]bool{}, map[time.Duration]int{}
+	for i, c := range changes {
+		o := observation{c.event.Name, account.Occurrences(c.event)}
+		assert.False(t, seen[o], "no two are the same: %v", o)
+		seen[o] = true
+		perSecond[c.at/time.Second]++
+		assert.True(t, i == 0 || changes[i-1].at <= c.at, "in order")
+	}
+	quiet := 0
+	for second := range fullDay.length / time.Second {
+		if perSecond[second] <= mostQuiet {
+			quiet++
+		}
+	}
+	assert.Greater(t, quiet, int(fullDay.length/time.Second)*3/4)
+	update := 0
+	for second := range rolloutTime / time.Second {
+		update += perSecond[rolloutEvery/2/time.Second+second]
+	}
+	assert.InDelta(t, 6*rolloutPods, update, 100, "events of an update")
+}
+
+func TestDay(t *testing.T) {
+	t.Parallel()
+	b, theirs := playbackLab(t)
+	b.day = day{length: 8 * time.Second, deployments: 4, pods: 60}
+	fleet := b.day.fleet()
+	changes := dayOf(fleet, b.day, time.Now().Add(time.Hour))
+	setups := b.setups(direct)
+	if theirs {
+		setups = append(setups, b.setups(baseline)...)
+	}
+	for _, s := range setups {
+		v, err := s.once(t.Context(), func(ctx context.Context, c runner) (values, error) { return b.dayOnce(ctx, c, fleet, changes) })
+		require.NoError(t, err, s.name)
+		assert.Zero(t, v[lost], s.name)
+		assert.Zero(t, v[surplus], s.name)
+	}
+}
+
 func TestRollouts(t *testing.T) {
 	t.Parallel()
 	b, _ := playbackLab(t)

@@ -24,6 +24,7 @@ type scenario struct {
 // file of its own and a line here.
 var scenarios = []scenario{
 	curvesScenario,
+	dayScenario,
 	loadScenario,
 	killScenario,
 	startScenario,
@@ -173,6 +174,7 @@ type benchmark struct {
 	hanging      hanging
 	kills        kills
 	curves       curves
+	day          day
 	backend      backend
 	rollouts     rollouts
 }

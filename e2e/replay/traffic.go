@@ -37,12 +37,12 @@ func (f *Fleet) FailedScheduling(pod int, at time.Time) *corev1.Event {
 
 // Started is what a kubelet writes, through the recorder of tools/record.
 func (f *Fleet) Started(pod int, at time.Time) *corev1.Event {
-	return f.fromKubelet(pod, "Started", "Container started", at)
+	return f.FromKubelet(pod, "Started", "Container started", at)
 }
 
 // BackOff is another of a kubelet's, one that it repeats.
 func (f *Fleet) BackOff(pod int, at time.Time) *corev1.Event {
-	ev := f.fromKubelet(pod, "BackOff", "", at)
+	ev := f.FromKubelet(pod, "BackOff", "", at)
 	ev.Type = corev1.EventTypeWarning
 	ev.Message = fmt.Sprintf("Back-off restarting failed container app in pod %s_%s(%s)", ev.InvolvedObject.Name, ev.Namespace, ev.InvolvedObject.UID)
 	return ev
@@ -50,7 +50,7 @@ func (f *Fleet) BackOff(pod int, at time.Time) *corev1.Event {
 
 // Killing comes when a pod is deleted, and often when it is gone.
 func (f *Fleet) Killing(pod int, at time.Time) *corev1.Event {
-	return f.fromKubelet(pod, "Killing", "Stopping container app", at)
+	return f.FromKubelet(pod, "Killing", "Stopping container app", at)
 }
 
 // HandMade is what a program writes that creates events by itself, with the fields that it happens
@@ -81,7 +81,8 @@ func Repeat(ev *corev1.Event, times int32, at time.Time) *corev1.Event {
 	return next
 }
 
-func (f *Fleet) fromKubelet(pod int, reason, message string, at time.Time) *corev1.Event {
+// FromKubelet is any other event of a kubelet.
+func (f *Fleet) FromKubelet(pod int, reason, message string, at time.Time) *corev1.Event {
 	ev := f.eventOf(pod, reason, at)
 	ev.Message = message
 	ev.Count = 1
