@@ -136,7 +136,7 @@ func TestThePageIsFromOneCommit(t *testing.T) {
 	assert.Equal(t, map[string]result{"load": load}, results, "nothing of another commit")
 	text, err := os.ReadFile(filepath.Join(docs, "performance.md"))
 	require.NoError(t, err)
-	assert.Contains(t, string(text), "These scenarios have no result: curves, kill, start")
+	assert.Contains(t, string(text), "These scenarios have no result: curves, day, kill, start")
 }
 
 func TestWithScenariosNothingIsWritten(t *testing.T) {
