@@ -56,6 +56,7 @@ var corpus = []uint64{
 	10607, // the events of a name have two reasons, and only the metric is emitted
 	15452, // an event is deleted before its namespace is watched, and created again after
 	9160,  // a new leader delivered what it listed in the same millisecond
+	18012, // connections are slow, and then the pipeline rejects what they brought
 	20078, // a leader whose position was not published had listed what the next one saw one by one
 }
 

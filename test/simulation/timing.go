@@ -162,7 +162,7 @@ func (a *account) checkSilence() {
 	from, _ := a.env.baselines()
 	for name, want := range a.env.ideal(from, true) {
 		for _, s := range want.steps {
-			age := time.Since(s.at)
+			age := time.Since(a.env.arrived(s.at))
 			if age > overdue+a.env.plan.longestDedup() && !a.hasBy(name, s, time.Now()) {
 				a.violate(neverSilent, name.String(),
 					"at %v lacks count %d of %s for %v, and the status is no error",
@@ -171,6 +171,23 @@ func (a *account) checkSilence() {
 			}
 		}
 	}
+}
+
+// arrived returns when the pipelines had surely heard of what happened at a time: if they reject
+// data, slow connections may have kept it from them before. The contract: "If a pipeline has rejected
+// data for more than a minute".
+func (e *environment) arrived(at time.Time) time.Time {
+	now := time.Now()
+	if !e.disturbed(at, now, func(f *Fault) bool { return f.Kind.isOfPipelines() }) {
+		return at
+	}
+	for i := range e.plan.Faults {
+		f := &e.plan.Faults[i]
+		if until := e.began.Add(f.To); f.is(SlowNetwork) && f.covers(e.sinceStart(at), e.sinceStart(now)) && until.After(at) {
+			at = until
+		}
+	}
+	return at
 }
 
 // hasAcceptedLately reports whether the exporter accepted a record between two consecutive faults
