@@ -48,20 +48,25 @@ type countedEvent struct {
 
 // serveAPI reports whether the path is one of the API. As the page, the API is under every prefix.
 func (h *handler) serveAPI(w http.ResponseWriter, r *http.Request, dir, name string) bool {
-	f := filterFrom(r.URL.Query())
-	switch {
-	case name == "workloads" && strings.HasSuffix(dir, "/api/"), name == "" && strings.HasSuffix(dir, "/api/workloads/"):
-		serveJSON(w, http.StatusOK, h.store.list(f))
-	case strings.HasSuffix(dir, "/api/workloads/"):
-		if detail, ok := h.store.detail(name, f); ok {
-			serveJSON(w, http.StatusOK, detail)
-		} else {
-			serveJSON(w, http.StatusNotFound, map[string]string{"error": "there is no workload with this UID or id in the selected time: api/workloads lists them"})
-		}
-	default:
+	isList := name == "workloads" && strings.HasSuffix(dir, "/api/") || name == "" && strings.HasSuffix(dir, "/api/workloads/")
+	if !isList && !strings.HasSuffix(dir, "/api/workloads/") {
 		return false
 	}
+	f := filterFrom(r.URL.Query())
+	if err := invalid(r.URL.Query()); err != nil {
+		serveError(w, http.StatusBadRequest, err.Error())
+	} else if isList {
+		serveJSON(w, http.StatusOK, h.store.list(f))
+	} else if detail, ok := h.store.detail(name, f); ok {
+		serveJSON(w, http.StatusOK, detail)
+	} else {
+		serveError(w, http.StatusNotFound, "there is no workload with this UID or id in the selected time: api/workloads lists them")
+	}
 	return true
+}
+
+func serveError(w http.ResponseWriter, status int, problem string) {
+	serveJSON(w, status, map[string]string{"error": problem})
 }
 
 func serveJSON(w http.ResponseWriter, status int, value any) {

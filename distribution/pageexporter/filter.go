@@ -3,6 +3,8 @@
 package pageexporter
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"net/url"
 	"slices"
@@ -59,6 +61,18 @@ func filterFrom(query url.Values) (f filter) {
 		f.Minutes = defaultMinutes
 	}
 	return f
+}
+
+// invalid says which parameter of the API's address has no meaning, and what it may be. The page
+// shows its default then.
+func invalid(query url.Values) error {
+	if minutes := query.Get("minutes"); minutes != "" && spans[minutes] == 0 {
+		return fmt.Errorf("minutes is %q: it may be 10 or 60", cut(minutes, maxName))
+	}
+	if _, until := zoomFrom(query); until.IsZero() && (query.Has("from") || query.Has("until")) {
+		return errors.New("from and until are two times such as 2026-01-02T15:04:05Z, at most one hour apart: give both, the earlier one as from")
+	}
+	return nil
 }
 
 // Address returns the address of the page with this filter. It is relative: the page may be behind
