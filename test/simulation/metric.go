@@ -172,12 +172,22 @@ func (e *environment) isNewClusterAt(t time.Time) bool {
 	return r != nil && r.isNew && !t.Before(r.at.Truncate(time.Millisecond))
 }
 
+// mayDieAtItsLastWrite reports whether the process, in its orderly end, may have been killed right
+// after a write.
+func (p *process) mayDieAtItsLastWrite() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.stopped.IsZero() && p.kill != nil && p.kill.Seam == AtStorage && p.kill.Acted
+}
+
 func (e *environment) checkPoint(s *series, p pmetric.NumberDataPoint, by *process) {
 	var problem string
 	// The contract: "Rejected metrics delay nothing (the next point carries the value)". So a 0 that is
 	// rejected is lost. So is one that the last write before the end of a process has saved as emitted,
-	// if the storage did not acknowledge that write: nothing is emitted then.
-	isFirst := s.time == 0 && !e.plan.has(MetricsRejected, MetricsHangs, Paused) && !e.plan.has(StorageTorn, StorageAnswerLost, StorageLate)
+	// if the storage did not acknowledge that write, or a kill came right after it: nothing is emitted
+	// then.
+	isFirst := s.time == 0 && !e.plan.has(MetricsRejected, MetricsHangs, Paused) && !e.plan.has(StorageTorn, StorageAnswerLost, StorageLate) &&
+		!slices.ContainsFunc(e.allProcesses(), (*process).mayDieAtItsLastWrite)
 	if p.IntValue() == 0 && s.value == 0 && p.Timestamp() == s.time && p.Timestamp() == p.StartTimestamp() {
 		return // The last process may not have known that it was accepted.
 	}

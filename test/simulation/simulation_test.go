@@ -58,6 +58,7 @@ var corpus = []uint64{
 	9160,  // a new leader delivered what it listed in the same millisecond
 	18012, // connections are slow, and then the pipeline rejects what they brought
 	20078, // a leader whose position was not published had listed what the next one saw one by one
+	23294, // a process is killed right after the last write of its orderly end
 }
 
 // lastLine is written after the results of all tests.
