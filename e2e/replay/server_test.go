@@ -116,6 +116,11 @@ func TestChangesAreStreamedAsTheyAreReleased(t *testing.T) {
 
 		assert.Equal(t, "ADDED Injected 0", next(t, newWatch(t, core.Events("team-001"), list.ResourceVersion)), "one namespace")
 		assert.Equal(t, "MODIFIED Scheduled 4", next(t, newWatch(t, core.Events(""), "1000000001")), "resumed")
+
+		none, err := core.Events("").List(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=none"})
+		require.NoError(t, err)
+		assert.Empty(t, none.Items)
+		assert.Equal(t, "1000000004", none.ResourceVersion, "the newest one: it never goes back")
 	})
 }
 
