@@ -185,13 +185,15 @@ func (o *observer) restore(r *restore, epoch int) {
 	if isFirst {
 		clear(o.counts)
 	}
+	// The first list is that of a process which started after the restore. One from before may lead.
+	isUnseen := o.least && (!isFirst || o.env.isOutlived(r)) && o.env.hasPassed(r, epoch+1)
 	// Without a checkpoint, the contract does not say whether a running process begins again.
 	if isFirst || r.isNew && o.forgets {
 		clear(o.memory)
 	}
 	o.pending = &list{
 		at: r.at, until: o.env.noticed(r), isFirst: isFirst || r.isNew,
-		isUnseen: o.least && !isFirst && o.env.hasPassed(r, epoch+1),
+		isUnseen: isUnseen,
 		events:   map[types.NamespacedName]*corev1.Event{},
 	}
 	for _, ev := range r.events {
@@ -199,9 +201,18 @@ func (o *observer) restore(r *restore, epoch int) {
 			o.pending.events[nameOf(ev)] = ev
 		}
 	}
-	if !o.least || isFirst {
+	if !o.least || isFirst && !isUnseen {
 		o.finishList()
 	}
+}
+
+// isOutlived reports whether a process from before a restore ran after it.
+func (e *environment) isOutlived(r *restore) bool {
+	return slices.ContainsFunc(e.allProcesses(), func(p *process) bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.started.Before(r.at) && (p.died.IsZero() || p.died.After(r.at))
+	})
 }
 
 // list is what a list after a restore will show.
