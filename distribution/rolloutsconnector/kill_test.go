@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rolloutsconnector
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+)
+
+// observed is a record of an Event that a kubelet repeats.
+type observed struct {
+	at     time.Duration // when the connector gets it
+	reason string
+	count  int64
+}
+
+// crashing is what a kubelet recorded about a container that goes on after its fifth start. The fourth
+// start and the BackOff after it are in the same second.
+var crashing = []observed{
+	{598 * time.Millisecond, "Scheduled", 1},
+	{3766 * time.Millisecond, "Pulled", 1}, {3866 * time.Millisecond, "Created", 1}, {5917 * time.Millisecond, "Started", 1},
+	{7234 * time.Millisecond, "Pulled", 2}, {7414 * time.Millisecond, "Created", 2}, {7776 * time.Millisecond, "Started", 2},
+	{9061 * time.Millisecond, "BackOff", 1},
+	{20554 * time.Millisecond, "Pulled", 3}, {20643 * time.Millisecond, "Created", 3}, {20893 * time.Millisecond, "Started", 3},
+	{21400 * time.Millisecond, "BackOff", 2},
+	{49553 * time.Millisecond, "Pulled", 4}, {49647 * time.Millisecond, "Created", 4}, {50448 * time.Millisecond, "Started", 4},
+	{50822 * time.Millisecond, "BackOff", 3},
+	{101553 * time.Millisecond, "Pulled", 5}, {101647 * time.Millisecond, "Created", 5}, {102448 * time.Millisecond, "Started", 5},
+}
+
+// logs returns the record. Events have whole seconds.
+func (o observed) logs(began time.Time) plog.Logs {
+	logs := records("shop-a-1", began.Add(o.at.Truncate(time.Second)), o.reason)
+	logs.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0).Attributes().PutInt("k8s.event.count", o.count)
+	return logs
+}
+
+// kill is when the connector is killed: at a time, or between the delivery with this number and the
+// moment that the connector saves it. The zero value is never.
+type kill struct {
+	at       time.Duration
+	delivery int
+}
+
+// life is a connector that is killed once.
+type life struct {
+	t       *testing.T
+	kill    kill
+	repeats bool // the receiver has no storage: after a restart, it emits the present state of each Event
+
+	began      time.Time
+	disk       *disk
+	process    *process
+	deliveries int
+	saved      map[string][]byte // what the connector had saved when it was killed; nil: it lives
+	seen       map[string]observed
+	spans      map[pcommon.SpanID]string // the newest versions
+}
+
+func (l *life) start() {
+	l.process = start(l.t, l.disk, func(c *Config) { c.IdleTimeout, c.SettleTime = 40*time.Second, 3*time.Second })
+	l.process.next(l.delivered)
+}
+
+// delivered counts the deliveries.
+func (l *life) delivered() {
+	if l.deliveries++; l.deliveries == l.kill.delivery {
+		l.saved = l.disk.content()
+	}
+	l.process.next(l.delivered)
+}
+
+func (l *life) consume(o observed) {
+	require.NoError(l.t, l.process.ConsumeLogs(l.t.Context(), o.logs(l.began)))
+}
+
+// stop keeps what was delivered.
+func (l *life) stop() {
+	l.process.stop(l.t)
+	for _, traces := range l.process.received() {
+		for span := range allSpans(traces) {
+			l.spans[span.SpanID()] = contentOf(span)
+		}
+	}
+}
+
+func contentOf(span ptrace.Span) string {
+	var warnings []any
+	for _, event := range span.Events().All() {
+		warnings = append(warnings, event.Timestamp(), event.Name(), event.Attributes().AsRaw())
+	}
+	return fmt.Sprint(span.Name(), span.TraceID(), span.StartTimestamp(), span.EndTimestamp(), span.Status().Message(), span.Attributes().AsRaw(), warnings)
+}
+
+// restart starts the connector again, with what it had saved.
+func (l *life) restart() {
+	l.stop()
+	l.disk, l.saved = &disk{values: l.saved}, nil
+	l.start()
+	if !l.repeats {
+		return
+	}
+	for _, reason := range slices.Sorted(maps.Keys(l.seen)) {
+		l.consume(l.seen[reason])
+	}
+}
+
+// sleepUntil sleeps until a time after the begin, and kills the connector on the way if it is time.
+func (l *life) sleepUntil(at time.Duration) {
+	if now := time.Since(l.began); now < l.kill.at && l.kill.at <= at {
+		time.Sleep(l.kill.at - now)
+		l.saved = l.disk.content()
+		l.restart()
+	}
+	time.Sleep(at - time.Since(l.began))
+	synctest.Wait()
+	if l.saved != nil {
+		l.restart()
+	}
+}
+
+// end returns the spans of a container that crashes and recovers.
+func (l *life) end() map[pcommon.SpanID]string {
+	l.began, l.disk = time.Now(), &disk{values: map[string][]byte{}}
+	l.seen, l.spans = map[string]observed{}, map[pcommon.SpanID]string{}
+	l.start()
+	for _, o := range crashing {
+		l.sleepUntil(o.at)
+		l.consume(o)
+		l.seen[o.reason] = o
+	}
+	l.sleepUntil(3 * time.Minute)
+	l.sleepUntil(10 * time.Minute)
+	l.stop()
+	return l.spans
+}
+
+// kills are during each delivery, half-way between two looks of the loop, and immediately before and
+// after each record.
+func kills() (all []kill) {
+	for delivery := range 3 {
+		all = append(all, kill{delivery: delivery + 1})
+	}
+	for at := 500 * time.Millisecond; at < 4*time.Minute; at += time.Second {
+		all = append(all, kill{at: at})
+	}
+	for _, o := range crashing {
+		all = append(all, kill{at: o.at - time.Millisecond}, kill{at: o.at + time.Millisecond})
+	}
+	return all
+}
+
+// TestKilledAtAnyTime: whenever the connector is killed while a container crashes and recovers, the trace
+// becomes complete, with the same spans.
+func TestKilledAtAnyTime(t *testing.T) {
+	var undisturbed map[pcommon.SpanID]string
+	synctest.Test(t, func(t *testing.T) {
+		l := &life{t: t}
+		undisturbed = l.end()
+		assert.Len(t, undisturbed, 6, "rollout, pod, schedule, pull, start, restart")
+		assert.Contains(t, fmt.Sprint(undisturbed), "k8s.rollout.outcome:complete")
+		assert.Equal(t, 3, l.deliveries, "complete, incomplete, and complete again")
+	})
+	for _, repeats := range []bool{false, true} {
+		for _, k := range kills() {
+			synctest.Test(t, func(t *testing.T) {
+				l := &life{t: t, kill: k, repeats: repeats}
+				assert.Equal(t, undisturbed, l.end(), "killed after %v, or in delivery %d; the receiver repeats: %v", k.at, k.delivery, repeats)
+			})
+		}
+	}
+}
