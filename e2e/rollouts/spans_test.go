@@ -87,8 +87,9 @@ func (c *cluster) rollouts(workload string) (traces []trace) {
 	return traces
 }
 
-// await waits until the newest trace of a workload has an outcome and a number of pods.
-func (c *cluster) await(t *testing.T, workload string, traces int, outcome string, pods int) trace {
+// await waits until the newest trace of a workload has an outcome, a number of pods, and spans with these
+// names.
+func (c *cluster) await(t *testing.T, workload string, traces int, outcome string, pods int, with ...string) trace {
 	t.Helper()
 	var all []trace
 	ok := harness.Poll(waitTimeout, func() bool {
@@ -97,12 +98,13 @@ func (c *cluster) await(t *testing.T, workload string, traces int, outcome strin
 			return false
 		}
 		last := all[len(all)-1]
-		return text(last.root, "k8s.rollout.outcome") == outcome && len(last.named("pod ")) == pods
+		hasAll := !slices.ContainsFunc(with, func(name string) bool { return len(last.named(name)) == 0 })
+		return text(last.root, "k8s.rollout.outcome") == outcome && len(last.named("pod ")) == pods && hasAll
 	})
 	for _, one := range all {
 		t.Log(one)
 	}
-	require.True(t, ok, "%d traces of %s, the last one %s with %d pods", traces, workload, outcome, pods)
+	require.True(t, ok, "%d traces of %s, the last one %s with %d pods and %v", traces, workload, outcome, pods, with)
 	return all[len(all)-1]
 }
 
