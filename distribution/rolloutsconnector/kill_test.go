@@ -5,6 +5,7 @@ package rolloutsconnector
 import (
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -56,6 +57,7 @@ type kill struct {
 type life struct {
 	t       *testing.T
 	kill    kill
+	records []observed
 	repeats bool // the receiver has no storage: after a restart, it emits the present state of each Event
 
 	began      time.Time
@@ -129,18 +131,20 @@ func (l *life) sleepUntil(at time.Duration) {
 	}
 }
 
-// end returns the spans of a container that crashes and recovers.
+// end returns the spans long after the last record.
 func (l *life) end() map[pcommon.SpanID]string {
 	l.began, l.disk = time.Now(), &disk{values: map[string][]byte{}}
 	l.seen, l.spans = map[string]observed{}, map[pcommon.SpanID]string{}
 	l.start()
-	for _, o := range crashing {
+	for _, o := range l.records {
 		l.sleepUntil(o.at)
 		l.consume(o)
 		l.seen[o.reason] = o
 	}
-	l.sleepUntil(3 * time.Minute)
-	l.sleepUntil(10 * time.Minute)
+	last := l.records[len(l.records)-1].at
+	for quiet := time.Second; quiet < 10*time.Minute; quiet += time.Second {
+		l.sleepUntil(last + quiet)
+	}
 	l.stop()
 	return l.spans
 }
@@ -165,7 +169,7 @@ func kills() (all []kill) {
 func TestKilledAtAnyTime(t *testing.T) {
 	var undisturbed map[pcommon.SpanID]string
 	synctest.Test(t, func(t *testing.T) {
-		l := &life{t: t}
+		l := &life{t: t, records: crashing}
 		undisturbed = l.end()
 		assert.Len(t, undisturbed, 6, "rollout, pod, schedule, pull, start, restart")
 		assert.Contains(t, fmt.Sprint(undisturbed), "k8s.rollout.outcome:complete")
@@ -174,9 +178,41 @@ func TestKilledAtAnyTime(t *testing.T) {
 	for _, repeats := range []bool{false, true} {
 		for _, k := range kills() {
 			synctest.Test(t, func(t *testing.T) {
-				l := &life{t: t, kill: k, repeats: repeats}
+				l := &life{t: t, kill: k, records: crashing, repeats: repeats}
 				assert.Equal(t, undisturbed, l.end(), "killed after %v, or in delivery %d; the receiver repeats: %v", k.at, k.delivery, repeats)
 			})
 		}
+	}
+}
+
+// randomCrashes is a container that ends several times, always earlier than idle_timeout after its start.
+// It can recover in the end.
+func randomCrashes(random *rand.Rand, recovers bool) (all []observed) {
+	upTo := func(most time.Duration) time.Duration { return time.Duration(random.Int64N(int64(most))) }
+	at := time.Duration(0)
+	count := 1 + random.Int64N(8)
+	for i := range count {
+		all = append(all, observed{at, "Started", i + 1})
+		at += upTo(39 * time.Second)
+		all = append(all, observed{at, "BackOff", i + 1})
+		at += 10*time.Second + upTo(time.Minute)
+	}
+	if recovers {
+		all = append(all, observed{at, "Started", count + 1})
+	}
+	return all
+}
+
+// TestOutcomeOfRandomCrashes: in the end, a trace is complete if the container goes on, and only then.
+func TestOutcomeOfRandomCrashes(t *testing.T) {
+	for seed := range uint64(500) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 0))
+			recovers := random.IntN(2) == 0
+			l := &life{t: t, records: randomCrashes(random, recovers), repeats: random.IntN(2) == 0}
+			l.kill.at = time.Duration(random.Int64N(int64(l.records[len(l.records)-1].at + 2*time.Minute)))
+			outcome := map[bool]string{true: "k8s.rollout.outcome:complete", false: "k8s.rollout.outcome:incomplete"}[recovers]
+			assert.Contains(t, fmt.Sprint(l.end()), outcome, "seed %d, killed after %v: %v", seed, l.kill.at, l.records)
+		})
 	}
 }
