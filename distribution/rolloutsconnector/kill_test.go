@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,13 +61,15 @@ type life struct {
 	records []observed
 	repeats bool // the receiver has no storage: after a restart, it emits the present state of each Event
 
-	began      time.Time
-	disk       *disk
-	process    *process
+	began   time.Time
+	disk    *disk
+	process *process
+	seen    map[string]observed
+	spans   map[pcommon.SpanID]string // the newest versions
+
+	mu         sync.Mutex // guards the following
 	deliveries int
-	saved      map[string][]byte // what the connector had saved when it was killed; nil: it lives
-	seen       map[string]observed
-	spans      map[pcommon.SpanID]string // the newest versions
+	saved      map[string][]byte // what the connector had saved when it was killed in a delivery; nil: it lives
 }
 
 func (l *life) start() {
@@ -76,6 +79,8 @@ func (l *life) start() {
 
 // delivered counts the deliveries.
 func (l *life) delivered() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.deliveries++; l.deliveries == l.kill.delivery {
 		l.saved = l.disk.content()
 	}
@@ -104,10 +109,18 @@ func contentOf(span ptrace.Span) string {
 	return fmt.Sprint(span.Name(), span.TraceID(), span.StartTimestamp(), span.EndTimestamp(), span.Status().Message(), span.Attributes().AsRaw(), warnings)
 }
 
+// killed returns what the connector had saved when it was killed in a delivery; nil: it lives.
+func (l *life) killed() (saved map[string][]byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	saved, l.saved = l.saved, nil
+	return saved
+}
+
 // restart starts the connector again, with what it had saved.
-func (l *life) restart() {
+func (l *life) restart(saved map[string][]byte) {
 	l.stop()
-	l.disk, l.saved = &disk{values: l.saved}, nil
+	l.disk = &disk{values: saved}
 	l.start()
 	if !l.repeats {
 		return
@@ -121,13 +134,12 @@ func (l *life) restart() {
 func (l *life) sleepUntil(at time.Duration) {
 	if now := time.Since(l.began); now < l.kill.at && l.kill.at <= at {
 		time.Sleep(l.kill.at - now)
-		l.saved = l.disk.content()
-		l.restart()
+		l.restart(l.disk.content())
 	}
 	time.Sleep(at - time.Since(l.began))
 	synctest.Wait()
-	if l.saved != nil {
-		l.restart()
+	if saved := l.killed(); saved != nil {
+		l.restart(saved)
 	}
 }
 

@@ -146,7 +146,7 @@ func (c *cluster) podsOf(t *testing.T, app string) (pods []corev1.Pod) {
 }
 
 // TestMain lets all stories run at the same time: they mostly wait. The story of a crash cannot wait for
-// others: a kubelet writes only 25 Events about a pod at once.
+// others, because the kubelet waits longer before each start of a container.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", fmt.Sprint(len(stories))); err != nil {
