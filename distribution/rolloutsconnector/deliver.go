@@ -38,7 +38,9 @@ type delivery struct {
 	news     int64             // the last news that it contains
 	at       time.Time         // when it was prepared
 	complete bool
-	size     int // of the requests, in bytes
+	// uncertain reports that a container has started so late that it is not known whether it goes on.
+	uncertain bool
+	size      int // of the requests, in bytes
 }
 
 // deliverUntil delivers the rollouts that have ended, until ctx ends.
@@ -171,6 +173,7 @@ func (t *tracker) prepare(key rollout.Key, early bool) *delivery {
 		return nil
 	}
 	d := &delivery{key: key, sent: map[string]uint64{}, news: r.News, at: now, complete: result.Complete}
+	d.uncertain = !early && result.Complete && !result.Settled && waits.started.Add(t.config.IdleTimeout).After(now)
 	if t.traces != nil {
 		d.pack(r, result.Parts, t.settings.BuildInfo.Version)
 	}
@@ -313,7 +316,7 @@ func (t *tracker) deliverEach(ctx context.Context, group []*delivery, delivered 
 }
 
 // finish notes what was delivered, also in the model that is saved. A revision that had news in the
-// meantime stays open.
+// meantime, or can still fail without news, stays open.
 func (t *tracker) finish(ctx context.Context, d *delivery, delivered *rollout.Model) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -324,11 +327,11 @@ func (t *tracker) finish(ctx context.Context, d *delivery, delivered *rollout.Mo
 	r.MarkSent(d.sent)
 	started := t.open[d.key].started
 	delete(t.open, d.key)
-	r.Closed = r.News == d.news
-	switch {
-	case !r.Closed:
+	r.Closed = r.News == d.news && !d.uncertain
+	if !r.Closed {
 		t.wait(d.key, time.Now())
-	case started.After(d.at):
+	}
+	if !r.Closed || started.After(d.at) {
 		t.waitForRecovery(d.key, started)
 	}
 	if len(d.requests) > 0 {

@@ -26,6 +26,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/rolloutsconnector/internal/metadata"
@@ -371,6 +372,34 @@ func TestRestartBeforeTheEnd(t *testing.T) {
 	})
 }
 
+// TestRestartBeforeTheLongestWait: a container that crashes forever happens to run when its rollout has
+// waited for twice idle_timeout. The trace cannot stay complete.
+func TestRestartBeforeTheLongestWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &disk{values: map[string][]byte{}}
+		p := start(t, d, nil)
+		began := time.Now()
+		says := func(at time.Duration, reason string) {
+			time.Sleep(at - time.Since(began))
+			require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), reason)))
+		}
+		says(0, "Started")
+		says(time.Second, "BackOff")
+		says(299*time.Second, "Started")
+		says(310*time.Second, "BackOff")
+		says(595*time.Second, "Started")
+		says(610*time.Second, "BackOff")
+		assert.Contains(t, p.spans(), "rollout deployment/shop complete", "after ten minutes")
+		killed := &disk{values: d.content()}
+		p.stop(t)
+
+		p = start(t, killed, nil)
+		time.Sleep(time.Hour)
+		assert.Equal(t, []string{"rollout deployment/shop incomplete", "pod shop-a-1", "start app", "restart app"}, p.spans())
+		p.stop(t)
+	})
+}
+
 func rootOf(traces ptrace.Traces) string {
 	for span := range allSpans(traces) {
 		if span.ParentSpanID().IsEmpty() {
@@ -553,6 +582,23 @@ func TestCrowdedRolloutsAreDeliveredEarly(t *testing.T) {
 	})
 }
 
+// TestCrowdedRestarts: if there are too many rollouts, one with a container that can still end is not kept
+// open at the cost of others.
+func TestCrowdedRestarts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, nil, func(c *Config) { c.MaxRollouts = 60 })
+		for i := range 200 {
+			for _, reason := range []string{"Started", "BackOff", "Started"} {
+				require.NoError(t, p.ConsumeLogs(t.Context(), records(fmt.Sprintf("shop-%d-1", i), time.Now(), reason)))
+				time.Sleep(time.Second)
+			}
+		}
+		assert.Positive(t, sumOf(t, p, "otelcol_kube_rollouts_evicted"))
+		assert.Zero(t, sumOf(t, p, "otelcol_kube_rollouts_evicted", attribute.String("state", "open")))
+		p.stop(t)
+	})
+}
+
 // TestARolloutWithMorePodsThanAllMayHave: it does not make the connector forget the others.
 func TestARolloutWithMorePodsThanAllMayHave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -604,12 +650,15 @@ func TestRepeatsAreNoNews(t *testing.T) {
 	})
 }
 
-func sumOf(t *testing.T, p *process, name string) (total int64) {
+// sumOf returns the sum of the points that have these attributes.
+func sumOf(t *testing.T, p *process, name string, with ...attribute.KeyValue) (total int64) {
 	t.Helper()
 	found, err := p.telemetry.GetMetric(name)
 	require.NoError(t, err)
 	for _, point := range found.Data.(metricdata.Sum[int64]).DataPoints {
-		total += point.Value
+		if !slices.ContainsFunc(with, func(kv attribute.KeyValue) bool { value, _ := point.Attributes.Value(kv.Key); return value != kv.Value }) {
+			total += point.Value
+		}
 	}
 	return total
 }

@@ -6,11 +6,16 @@ package rollouts
 
 import (
 	"context"
+	"flag"
+	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -32,13 +37,16 @@ const namespace = "rollouts"
 // market is the file with the kind of a custom resource, and the permission to read it.
 const market = "e2e/rollouts/testdata/market.yaml"
 
-// cluster is a control plane with a real node, and a Collector that writes traces to a file.
+// cluster is a control plane with a real node, and a Collector that sends traces to a backend.
 type cluster struct {
 	*harness.Cluster
-	traces     string // the file
+	stories    *testing.T // the test of all stories, with which the Collector ends
+	backend    *backend
 	storage    string
 	kubeconfig string
-	collector  *harness.Collector
+
+	mu        sync.Mutex // guards the following
+	collector *harness.Collector
 }
 
 func start(t *testing.T) *cluster {
@@ -48,10 +56,10 @@ func start(t *testing.T) *cluster {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, started.Stop()) })
 	startNode(t, started)
-	c := &cluster{Cluster: started, traces: filepath.Join(t.TempDir(), "traces.json"), storage: t.TempDir()}
+	c := &cluster{Cluster: started, stories: t, backend: startBackend(t), storage: t.TempDir()}
 	c.kubeconfig = c.KubeconfigFor(t, "rollouts", "deploy/manifests/default.yaml", market)
 	c.Apply(t, market) // The receiver knows a kind at once if it is served before the receiver starts.
-	c.startCollector(t)
+	c.startCollector()
 	_, err = c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	harness.Eventually(t, func() bool {
@@ -73,10 +81,19 @@ func startNode(t *testing.T, c *harness.Cluster) {
 	require.NoError(t, n.ImportImage(ctx, archive))
 }
 
-func (c *cluster) startCollector(t *testing.T) {
-	t.Helper()
-	command := exec.Command(harness.Otelcol(t), "--config", harness.InRepository("e2e", "rollouts", "testdata", "collector.yaml"))
-	c.collector = harness.Start(t, command, "KUBECONFIG="+c.kubeconfig, "TRACES="+c.traces, "STORAGE="+c.storage)
+// startCollector starts a Collector that runs until all stories have ended: another story may need it
+// longer than the one that restarts it.
+func (c *cluster) startCollector() {
+	command := exec.Command(harness.Otelcol(c.stories), "--config", harness.InRepository("e2e", "rollouts", "testdata", "collector.yaml"))
+	c.collector = harness.Start(c.stories, command, "KUBECONFIG="+c.kubeconfig, "BACKEND="+c.backend.url, "STORAGE="+c.storage)
+}
+
+// restartCollector ends the Collector as a crash does, and starts it again.
+func (c *cluster) restartCollector() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.collector.Kill()
+	c.startCollector()
 }
 
 // patchDeployment changes a Deployment as kubectl patch does.
@@ -128,21 +145,37 @@ func (c *cluster) podsOf(t *testing.T, app string) (pods []corev1.Pod) {
 	return pods
 }
 
-// TestRollouts lets the stories run at the same time: they mostly wait.
+// TestMain lets all stories run at the same time: they mostly wait. The story of a crash cannot wait for
+// others, because the kubelet waits longer before each start of a container.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", fmt.Sprint(len(stories))); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// stories are what happens to the workloads.
+var stories = map[string]func(*testing.T, *cluster){
+	"a Deployment":           deployment,
+	"a crash and a recovery": crashAndRecovery,
+	"a StatefulSet":          statefulSet,
+	"a DaemonSet":            daemonSet,
+	"a CronJob":              cronJob,
+	"a custom resource":      customResource,
+}
+
 func TestRollouts(t *testing.T) {
 	c := start(t)
 	c.Apply(t, filepath.Join("e2e", "rollouts", "testdata", "workloads.yaml"))
-	for name, story := range map[string]func(*testing.T, *cluster){
-		"a Deployment":           deployment,
-		"a crash and a recovery": crashAndRecovery,
-		"a StatefulSet":          statefulSet,
-		"a DaemonSet":            daemonSet,
-		"a CronJob":              cronJob,
-		"a custom resource":      customResource,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			story(t, c)
-		})
-	}
+	t.Run("together", func(t *testing.T) {
+		for name, story := range stories {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				story(t, c)
+			})
+		}
+	})
+	assert.True(t, c.collector.Running(), "no story ends the Collector for the others")
 }

@@ -3,11 +3,11 @@
 package rollouts
 
 import (
-	"errors"
-	"io/fs"
-	"os"
+	"context"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/otlpsink"
 )
 
 // trace is a rollout with what belongs to it.
@@ -26,35 +27,50 @@ type trace struct {
 	spans []ptrace.Span
 }
 
-// spans returns the newest version of each span that the Collector delivered.
-func (c *cluster) spans(t *testing.T) map[pcommon.SpanID]ptrace.Span {
+// backend has the newest version of each span that the Collector delivered. What it acknowledges
+// survives the Collector, as with a real backend.
+type backend struct {
+	url string
+
+	mu    sync.Mutex // guards the following
+	spans map[pcommon.SpanID]ptrace.Span
+}
+
+func startBackend(t *testing.T) *backend {
 	t.Helper()
-	content, err := os.ReadFile(c.traces)
-	if !errors.Is(err, fs.ErrNotExist) { // The Collector has not started yet.
-		require.NoError(t, err)
-	}
-	spans := map[pcommon.SpanID]ptrace.Span{}
-	for line := range strings.Lines(string(content)) {
-		if !strings.HasSuffix(line, "\n") {
-			break // It is being written.
-		}
-		traces, err := (&ptrace.JSONUnmarshaler{}).UnmarshalTraces([]byte(line))
-		require.NoError(t, err)
-		for _, rs := range traces.ResourceSpans().All() {
-			for _, ss := range rs.ScopeSpans().All() {
-				for _, span := range ss.Spans().All() {
-					spans[span.SpanID()] = span
-				}
+	b := &backend{spans: map[pcommon.SpanID]ptrace.Span{}}
+	sink, err := otlpsink.Start(otlpsink.Callbacks{Traces: b.add})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, sink.Stop()) })
+	b.url = sink.URL
+	return b
+}
+
+func (b *backend) add(_ context.Context, traces ptrace.Traces) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, rs := range traces.ResourceSpans().All() {
+		for _, ss := range rs.ScopeSpans().All() {
+			for _, span := range ss.Spans().All() {
+				kept := ptrace.NewSpan() // The receiver may use the memory of the request again.
+				span.CopyTo(kept)
+				b.spans[span.SpanID()] = kept
 			}
 		}
 	}
-	return spans
+	return nil
+}
+
+// all returns the spans by their ids.
+func (b *backend) all() map[pcommon.SpanID]ptrace.Span {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return maps.Clone(b.spans)
 }
 
 // rollouts returns the traces of a workload, such as deployment/shop, the first one first.
-func (c *cluster) rollouts(t *testing.T, workload string) (traces []trace) {
-	t.Helper()
-	spans := c.spans(t)
+func (c *cluster) rollouts(workload string) (traces []trace) {
+	spans := c.backend.all()
 	for _, root := range spans {
 		if root.Name() != "rollout "+workload {
 			continue
@@ -71,22 +87,24 @@ func (c *cluster) rollouts(t *testing.T, workload string) (traces []trace) {
 	return traces
 }
 
-// await waits until the newest trace of a workload has an outcome and a number of pods.
-func (c *cluster) await(t *testing.T, workload string, traces int, outcome string, pods int) trace {
+// await waits until the newest trace of a workload has an outcome, a number of pods, and spans with these
+// names.
+func (c *cluster) await(t *testing.T, workload string, traces int, outcome string, pods int, with ...string) trace {
 	t.Helper()
 	var all []trace
 	ok := harness.Poll(waitTimeout, func() bool {
-		all = c.rollouts(t, workload)
+		all = c.rollouts(workload)
 		if len(all) != traces {
 			return false
 		}
 		last := all[len(all)-1]
-		return text(last.root, "k8s.rollout.outcome") == outcome && len(last.named("pod ")) == pods
+		hasAll := !slices.ContainsFunc(with, func(name string) bool { return len(last.named(name)) == 0 })
+		return text(last.root, "k8s.rollout.outcome") == outcome && len(last.named("pod ")) == pods && hasAll
 	})
 	for _, one := range all {
 		t.Log(one)
 	}
-	require.True(t, ok, "%d traces of %s, the last one %s with %d pods", traces, workload, outcome, pods)
+	require.True(t, ok, "%d traces of %s, the last one %s with %d pods and %v", traces, workload, outcome, pods, with)
 	return all[len(all)-1]
 }
 

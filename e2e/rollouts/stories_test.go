@@ -46,8 +46,7 @@ func deployment(t *testing.T, c *cluster) {
 	assert.Equal(t, "replicaset.apps/"+replicaSets[1], text(rollback.root, "k8s.rollout.revision"))
 
 	// A process that is killed continues: a scale-up joins the trace of the rollback.
-	c.collector.Kill()
-	c.startCollector(t)
+	c.restartCollector()
 	c.patchDeployment(t, "shop", `{"spec":{"replicas":4}}`)
 	c.awaitRollout(t, "shop")
 	scaled := c.await(t, "deployment/shop", 5, "complete", 4)
@@ -58,13 +57,12 @@ func deployment(t *testing.T, c *cluster) {
 func (c *cluster) awaitStops(t *testing.T, number, pods int) {
 	t.Helper()
 	require.True(t, harness.Poll(waitTimeout, func() bool {
-		return len(c.rollouts(t, "deployment/shop")[number-1].named("stop ")) == pods
+		return len(c.rollouts("deployment/shop")[number-1].named("stop ")) == pods
 	}), "the ends of %d pods in trace %d", pods, number)
 }
 
 // crashAndRecovery crashes until its argument changes.
 func crashAndRecovery(t *testing.T, c *cluster) {
-	t.Skip("not explained: next to other work, in two of four runs with all stories, the trace stayed incomplete")
 	require.True(t, harness.Poll(waitTimeout, func() bool {
 		for _, pod := range c.podsOf(t, "recovering") {
 			for _, status := range pod.Status.ContainerStatuses {
@@ -79,13 +77,15 @@ func crashAndRecovery(t *testing.T, c *cluster) {
 		running := c.podsOf(t, "recovering")[0].Status.ContainerStatuses[0].State.Running
 		return running != nil && time.Since(running.StartedAt.Time) > 15*time.Second
 	}), "a container that goes on")
+	c.restartCollector() // It has saved what it waits for.
 	pod := c.podsOf(t, "recovering")[0]
 	last := c.lastTimes(t, pod.Name)
 	if !last["Started"].After(last["BackOff"]) { // Nothing tells which was first: docs/rollouts.md.
 		c.await(t, "deployment/recovering", 1, "incomplete", 1)
 		return
 	}
-	tr := c.await(t, "deployment/recovering", 1, "complete", 1)
+	// On a busy node, the first BackOff comes later than settle_time: the trace is complete before, too.
+	tr := c.await(t, "deployment/recovering", 1, "complete", 1, "restart app")
 	tr.requireTimes(t, pod)
 	restart := tr.of(t, pod, "restart app")
 	assert.Positive(t, restart.Events().Len())
@@ -139,7 +139,7 @@ func customResource(t *testing.T, c *cluster) {
 	for name, count := range pods {
 		c.awaitRevision(t, name, count, count)
 	}
-	assert.Len(t, c.rollouts(t, "market/town"), 4)
+	assert.Len(t, c.rollouts("market/town"), 4)
 }
 
 // awaitRevision waits for the trace of the present revision of a Deployment that the custom resource
@@ -149,7 +149,7 @@ func (c *cluster) awaitRevision(t *testing.T, name string, pods, stops int) {
 	revision := "replicaset.apps/" + c.awaitRollout(t, name)
 	var found trace
 	ok := harness.Poll(waitTimeout, func() bool {
-		for _, tr := range c.rollouts(t, "market/town") {
+		for _, tr := range c.rollouts("market/town") {
 			if text(tr.root, "k8s.rollout.revision") == revision {
 				found = tr
 			}
@@ -168,7 +168,7 @@ func (c *cluster) awaitRevision(t *testing.T, name string, pods, stops int) {
 func cronJob(t *testing.T, c *cluster) {
 	var all []trace
 	require.True(t, harness.Poll(waitTimeout, func() bool {
-		all = c.rollouts(t, "cronjob/report")
+		all = c.rollouts("cronjob/report")
 		return len(all) >= 2
 	}), "two Jobs")
 	list, err := c.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "batch.kubernetes.io/job-name"})
