@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -108,14 +109,24 @@ func (s *sink) spans() (names []string) {
 	return names
 }
 
-func allSpans(traces ptrace.Traces) func(func(ptrace.Span) bool) {
+func allSpans(traces ptrace.Traces) iter.Seq[ptrace.Span] {
 	return func(yield func(ptrace.Span) bool) {
 		for _, rs := range traces.ResourceSpans().All() {
-			for _, ss := range rs.ScopeSpans().All() {
-				for _, span := range ss.Spans().All() {
-					if !yield(span) {
-						return
-					}
+			for span := range spansOf(rs) {
+				if !yield(span) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func spansOf(rs ptrace.ResourceSpans) iter.Seq[ptrace.Span] {
+	return func(yield func(ptrace.Span) bool) {
+		for _, ss := range rs.ScopeSpans().All() {
+			for _, span := range ss.Spans().All() {
+				if !yield(span) {
+					return
 				}
 			}
 		}
@@ -130,13 +141,26 @@ type disk struct {
 	mu     sync.Mutex // guards the following
 	values map[string][]byte
 	err    error
+	left   int // how many writes succeed before err
 }
 
 // fail sets the error of the next writes; nil: none.
-func (d *disk) fail(err error) {
+func (d *disk) fail(err error) { d.failAfter(0, err) }
+
+// failAfter sets the error of all writes after the next ones.
+func (d *disk) failAfter(left int, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.err = err
+	d.left, d.err = left, err
+}
+
+// write returns the error of a write. Callers must hold mu.
+func (d *disk) write() error {
+	if d.left > 0 {
+		d.left--
+		return nil
+	}
+	return d.err
 }
 
 // content returns a copy of the values.
@@ -155,17 +179,21 @@ func (d *disk) Get(_ context.Context, key string) ([]byte, error) { return d.con
 func (d *disk) Set(_ context.Context, key string, value []byte) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.err == nil {
+	err := d.write()
+	if err == nil {
 		d.values[key] = value
 	}
-	return d.err
+	return err
 }
 
 func (d *disk) Delete(_ context.Context, key string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delete(d.values, key)
-	return d.err
+	err := d.write()
+	if err == nil {
+		delete(d.values, key)
+	}
+	return err
 }
 
 func (d *disk) Batch(ctx context.Context, ops ...*storage.Operation) error {
