@@ -38,6 +38,7 @@ type delivery struct {
 	news     int64             // the last news that it contains
 	at       time.Time         // when it was prepared
 	complete bool
+	settled  bool
 	size     int // of the requests, in bytes
 }
 
@@ -65,7 +66,7 @@ func (t *tracker) deliverDue(ctx context.Context) bool {
 
 // deliverRest delivers all rollouts, also those that have not ended.
 func (t *tracker) deliverRest(ctx context.Context) {
-	t.deliverAll(ctx, t.due(time.Now().Add(t.config.IdleTimeout)), true)
+	t.deliverAll(ctx, t.due(time.Now().Add(2*t.config.IdleTimeout)), true)
 }
 
 // deliverAll delivers several rollouts in as few requests as possible: a request costs more than the
@@ -133,13 +134,14 @@ func compareKeys(a, b rollout.Key) int {
 func (t *tracker) crowding() []rollout.Key {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	surplus := len(t.open) - (t.config.MaxRollouts - t.config.MaxRollouts/10)
+	surplus := t.undelivered() - (t.config.MaxRollouts - t.config.MaxRollouts/10)
 	if surplus <= 0 {
 		return nil
 	}
 	keys := slices.SortedFunc(maps.Keys(t.open), func(a, b rollout.Key) int {
 		return cmp.Or(cmp.Compare(t.newsOf(a), t.newsOf(b)), compareKeys(a, b))
 	})
+	keys = slices.DeleteFunc(keys, func(key rollout.Key) bool { return t.open[key].again })
 	return keys[:surplus]
 }
 
@@ -166,11 +168,7 @@ func (t *tracker) prepare(key rollout.Key, early bool) *delivery {
 		t.open[key] = waits
 		return nil
 	}
-	if waits.again && !result.Complete {
-		delete(t.open, key)
-		return nil
-	}
-	d := &delivery{key: key, sent: map[string]uint64{}, news: r.News, at: now, complete: result.Complete}
+	d := &delivery{key: key, sent: map[string]uint64{}, news: r.News, at: now, complete: result.Complete, settled: result.Settled}
 	if t.traces != nil {
 		d.pack(r, result.Parts, t.settings.BuildInfo.Version)
 	}
@@ -184,7 +182,14 @@ func (t *tracker) endOf(r *rollout.Revision, result rollout.Result, waits waitin
 		if result.Complete { // A container that has started again can end again.
 			since = latest(since, waits.started)
 		}
-		return earliest(since.Add(t.config.IdleTimeout), waits.most)
+		switch end := since.Add(t.config.IdleTimeout); {
+		case waits.again && !result.Complete:
+			return t.quiet(waits)
+		case waits.again:
+			return end
+		default:
+			return earliest(end, waits.most)
+		}
 	}
 	wait := t.config.SettleTime
 	for _, part := range result.Parts {
@@ -192,8 +197,15 @@ func (t *tracker) endOf(r *rollout.Revision, result rollout.Result, waits waitin
 			wait = max(wait, min(rollout.StopWindow, t.config.IdleTimeout))
 		}
 	}
+	if waits.again {
+		return since.Add(wait)
+	}
 	return earliest(since.Add(wait), waits.most)
 }
+
+// quiet returns when no more records are expected of a revision that was delivered. A kubelet writes one
+// about a container that crashes forever every five minutes: this is no reason to deliver it each time.
+func (t *tracker) quiet(waits waiting) time.Time { return waits.changed.Add(2 * t.config.IdleTimeout) }
 
 func latest(a, b time.Time) time.Time {
 	if a.After(b) {
@@ -322,14 +334,14 @@ func (t *tracker) finish(ctx context.Context, d *delivery, delivered *rollout.Mo
 		return
 	}
 	r.MarkSent(d.sent)
-	started := t.open[d.key].started
-	delete(t.open, d.key)
-	r.Closed = r.News == d.news
-	switch {
+	waits := t.open[d.key]
+	waits.again, waits.next = true, d.at.Add(t.config.IdleTimeout)
+	t.open[d.key] = waits
+	switch r.Closed = r.News == d.news; {
 	case !r.Closed:
 		t.wait(d.key, time.Now())
-	case started.After(d.at):
-		t.waitForRecovery(d.key, started)
+	case d.settled && !waits.changed.After(d.at), !t.quiet(waits).After(d.at):
+		delete(t.open, d.key)
 	}
 	if len(d.requests) > 0 {
 		t.telemetry.KubeRolloutsDelivered.Add(ctx, 1, metric.WithAttributes(t.of, attribute.String("outcome", d.outcome())))

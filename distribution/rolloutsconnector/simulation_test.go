@@ -20,6 +20,7 @@ import (
 
 var (
 	seeds   = flag.Uint64("seeds", 1000, "how many random environments to simulate")
+	atMost  = flag.Int("failures", 5, "after how many failures to end")
 	oneSeed = flag.Uint64("seed", 0, "simulate only this environment")
 )
 
@@ -30,7 +31,7 @@ func TestSimulatedEnvironments(t *testing.T) {
 		first, last = *oneSeed, *oneSeed
 	}
 	failed := 0
-	for seed := first; seed <= last && failed < 5; seed++ {
+	for seed := first; seed <= last && failed < *atMost; seed++ {
 		e := newEnvironment(seed)
 		records := e.records()
 		undisturbed := simulate(t, &simulation{e: e, records: records})
@@ -187,7 +188,7 @@ func differences(want, got map[string]string) string {
 	if len(all) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d of %d spans differ; span %s", len(all), len(want), all[0])
+	return fmt.Sprintf("%d of %d spans differ; span %s", len(all), len(want), strings.Join(all, "\nspan "))
 }
 
 // shown returns a span for people.
