@@ -22,6 +22,7 @@ type environment struct {
 	note   string  // an attribute of all workloads
 
 	happened []happening
+	records  []record // what the receiver emits
 	names    int
 	// rolledBack has the UIDs of workloads that used a revision again.
 	rolledBack map[string]bool
@@ -56,6 +57,7 @@ func newEnvironment(seed uint64) *environment {
 		workloads[e.random.IntN(len(workloads))](e.upTo(4 * time.Minute))
 	}
 	slices.SortStableFunc(e.happened, func(a, b happening) int { return cmp.Compare(a.at, b.at) })
+	e.records = e.recordsOf(e.happened)
 	return e
 }
 
@@ -340,11 +342,11 @@ type record struct {
 // maxSimilar is how many messages of one reason a recorder writes into Events of their own.
 const maxSimilar = 9
 
-// records returns what the receiver emits. Recorders count repeats in one Event, combine many that are
+// recordsOf returns what the receiver emits. Recorders count repeats in one Event, combine many that are
 // similar, and drop some.
-func (e *environment) records() (records []record) {
+func (e *environment) recordsOf(happened []happening) (records []record) {
 	events, similar := map[string]*record{}, map[string]int{}
-	for _, h := range e.happened {
+	for _, h := range happened {
 		if !isWarning(&h) && e.random.Float64() < e.drops {
 			continue
 		}

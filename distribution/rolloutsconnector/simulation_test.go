@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
 
 var (
@@ -24,72 +26,110 @@ var (
 	oneSeed = flag.Uint64("seed", 0, "simulate only this environment")
 )
 
-// TestSimulatedEnvironments: whatever restarts and repeats happen, a backend has the same spans in the end.
+// TestSimulatedEnvironments: whatever restarts and repeats happen, a backend has the same spans in the end,
+// byte for byte: those of the model of all records.
 func TestSimulatedEnvironments(t *testing.T) {
+	eachSeed(t, func(t *testing.T, e *environment, random *rand.Rand) {
+		quiet := simulate(t, &simulation{e: e})
+		quiet.require(t, differences(quiet.expected(), quiet.spans()))
+		disturbed := simulate(t, &simulation{e: e, random: random, faults: ofOneProcess})
+		disturbed.require(t, differences(quiet.expected(), disturbed.spans()))
+	})
+}
+
+// TestSimulatedFailOvers: replicas without storage do not know what others knew. So only workloads of which
+// one replica has all records have the same spans. Those of others have the same ids, except those
+// that the records before decide: of rollbacks, and of the ends of pods.
+func TestSimulatedFailOvers(t *testing.T) {
+	eachSeed(t, func(t *testing.T, e *environment, random *rand.Rand) {
+		s := simulate(t, &simulation{e: e, random: random, faults: ofReplicas, inMemory: true})
+		s.require(t, s.differencesOfReplicas())
+	})
+}
+
+// eachSeed ends after some seeds that failed.
+func eachSeed(t *testing.T, test func(*testing.T, *environment, *rand.Rand)) {
+	t.Helper()
 	first, last := uint64(1), *seeds
 	if *oneSeed != 0 {
 		first, last = *oneSeed, *oneSeed
 	}
-	failed := 0
-	for seed := first; seed <= last && failed < *atMost; seed++ {
-		e := newEnvironment(seed)
-		records := e.records()
-		undisturbed := simulate(t, &simulation{e: e, records: records})
-		disturbed := simulate(t, &simulation{e: e, records: records, random: rand.New(rand.NewPCG(seed, 2))})
-		if difference := differences(undisturbed.spans(), disturbed.spans()); difference != "" {
+	for seed, failed := first, 0; seed <= last && failed < *atMost; seed++ {
+		if !t.Run(fmt.Sprint(seed), func(t *testing.T) { test(t, newEnvironment(seed), rand.New(rand.NewPCG(seed, 2))) }) {
 			failed++
-			t.Errorf("seed %d: %s\n%s", seed, difference, disturbed.story())
 		}
 	}
 }
 
 // simulation sends the records of an environment to a connector, in simulated time.
 type simulation struct {
-	e       *environment
-	records []record
-	random  *rand.Rand // nil: no faults
+	e        *environment
+	random   *rand.Rand // nil: no faults
+	faults   []func(*simulation)
+	inMemory bool // there is no storage
 
 	t     *testing.T
 	epoch time.Time
-	disk  *disk
+	disk  *disk // nil: there is no storage
 	*process
 	sent     int // how many records are acknowledged
+	lives    []life
 	requests []ptrace.Traces
 	happened []string // for the story of a seed that failed
+}
+
+// life is which records a process got, of those of the environment.
+type life struct {
+	from, to int
+	killed   bool
 }
 
 // shortIdle is longer than a rollout waits for what ended the pods of the old one.
 const shortIdle = 70 * time.Second
 
-func shortTimes(c *Config) { c.IdleTimeout, c.SettleTime = shortIdle, 5*time.Second }
-
 func simulate(t *testing.T, s *simulation) *simulation {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s.t, s.epoch, s.disk = t, time.Now(), &disk{values: map[string][]byte{}}
-		s.process = start(t, s.disk, shortTimes)
-		for s.sent < len(s.records) {
+		s.t, s.epoch = t, time.Now()
+		if !s.inMemory {
+			s.disk = &disk{values: map[string][]byte{}}
+		}
+		s.begin()
+		for s.sent < len(s.e.records) {
 			s.sendNext()
 		}
-		s.disk.fail(nil)
-		s.fail(nil)
+		s.heal()
 		time.Sleep(10 * shortIdle)
-		s.stop(t)
-		s.requests = append(s.requests, s.received()...)
+		s.end()
 	})
 	return s
 }
 
+func (s *simulation) begin() {
+	s.process = start(s.t, s.disk, func(c *Config) { c.IdleTimeout, c.SettleTime = shortIdle, 5*time.Second })
+	s.lives = append(s.lives, life{from: s.sent, to: s.sent})
+}
+
+// end stops the process. Its backend has what it delivered meanwhile.
+func (s *simulation) end() {
+	s.stop(s.t)
+	s.requests = append(s.requests, s.received()...)
+}
+
+func (s *simulation) heal() {
+	s.fail(nil)
+	if s.disk != nil {
+		s.disk.fail(nil)
+	}
+}
+
 // sendNext sends the next batch when its records come.
 func (s *simulation) sendNext() {
-	batch := s.records[s.sent : s.sent+1]
-	for len(batch) < 1+s.upTo(10) && s.sent+len(batch) < len(s.records) && s.records[s.sent+len(batch)].at <= batch[0].at+2*time.Second {
-		batch = s.records[s.sent : s.sent+len(batch)+1]
-	}
-	time.Sleep(time.Until(s.epoch.Add(batch[len(batch)-1].at)))
+	time.Sleep(time.Until(s.epoch.Add(s.e.records[s.sent].at)))
 	if s.random != nil && s.upTo(4) == 0 {
-		s.disturb(batch)
+		s.faults[s.upTo(len(s.faults))](s)
 	}
+	batch := s.batch()
 	if s.send(batch) == nil {
 		s.sent += len(batch)
 		return
@@ -101,7 +141,20 @@ func (s *simulation) sendNext() {
 	}
 }
 
+// batch returns records that have come, at least one.
+func (s *simulation) batch() []record {
+	most := 1 + s.upTo(10)
+	for i, r := range s.e.records[s.sent:] {
+		if i > 0 && (i == most || s.epoch.Add(r.at).After(time.Now())) {
+			return s.e.records[s.sent : s.sent+i]
+		}
+	}
+	return s.e.records[s.sent:]
+}
+
 func (s *simulation) send(batch []record) error {
+	last := &s.lives[len(s.lives)-1]
+	last.to = max(last.to, s.sent+len(batch))
 	return s.ConsumeLogs(s.t.Context(), s.e.logsOf(batch, s.epoch))
 }
 
@@ -113,94 +166,187 @@ func (s *simulation) upTo(n int) int {
 	return s.random.IntN(n)
 }
 
-// disturb causes a fault.
-func (s *simulation) disturb(next []record) {
-	switch s.random.IntN(8) {
-	case 0, 1:
+// ofOneProcess are what happens to a connector with storage.
+var ofOneProcess = []func(*simulation){
+	(*simulation).kill,
+	func(s *simulation) {
+		s.note("a batch has no answer")
+		_ = s.send(s.batch())
 		s.kill()
-	case 2:
-		s.note("the next batch has no answer")
-		_ = s.send(next)
-		s.kill()
-	case 3:
+	},
+	func(s *simulation) {
 		s.note("nothing can be saved from the next request to the backend on")
 		d := s.disk
-		s.next(func() { d.fail(errKilled) })
-	case 4:
+		s.next(func() { d.fail(errors.New("the process is killed")) })
+	},
+	func(s *simulation) {
 		s.note("the disk is full")
-		s.disk.failAfter(s.random.IntN(3), errors.New("no space left on device"))
-	case 5:
-		s.note("the backend rejects spans")
-		s.fail(errors.New("unavailable"))
-	case 6:
-		s.note("the backend takes spans")
-		s.fail(nil)
-	case 7:
-		repeated := s.records[max(0, s.sent-s.random.IntN(30)):s.sent]
-		s.note("%d records are repeated", len(repeated))
-		_ = s.send(repeated)
-	}
+		s.disk.failAfter(s.upTo(3), errors.New("no space left on device"))
+	},
+	(*simulation).rejectSpans,
+	(*simulation).takeSpans,
+	(*simulation).repeat,
 }
 
-var errKilled = errors.New("the process is killed")
+// ofReplicas are what happens to connectors without storage.
+var ofReplicas = []func(*simulation){
+	func(s *simulation) {
+		s.note("kill -9, and a fail-over")
+		s.lives[len(s.lives)-1].killed = true
+		s.requests = append(s.requests, s.received()...)
+		s.stop(s.t)
+		s.takeOver()
+	},
+	func(s *simulation) {
+		s.note("an orderly stop, and a fail-over")
+		s.heal()
+		s.end()
+		s.takeOver()
+	},
+	(*simulation).rejectSpans,
+	(*simulation).takeSpans,
+	(*simulation).repeat,
+}
 
 // kill ends the process with kill -9, and starts another one with what was saved.
 func (s *simulation) kill() {
 	s.requests = append(s.requests, s.received()...)
 	saved := &disk{values: s.disk.content()}
 	s.stop(s.t)
-	down := time.Duration(s.random.IntN(20)) * time.Second
+	down := time.Duration(s.upTo(20)) * time.Second
 	s.note("kill -9, and a start after %v", down)
 	time.Sleep(down)
-	s.disk, s.process = saved, start(s.t, saved, shortTimes)
+	s.disk = saved
+	s.begin()
+}
+
+// takeOver starts a process that knows nothing. It gets the records after a position that is older than the
+// last record.
+func (s *simulation) takeOver() {
+	time.Sleep(time.Duration(s.upTo(20)) * time.Second)
+	repeated := s.upTo(10)
+	s.note("%d records are repeated", min(s.sent, repeated))
+	s.sent = max(0, s.sent-repeated)
+	s.begin()
+}
+
+func (s *simulation) rejectSpans() {
+	s.note("the backend rejects spans")
+	s.fail(errors.New("unavailable"))
+}
+
+func (s *simulation) takeSpans() {
+	s.note("the backend takes spans")
+	s.fail(nil)
+}
+
+// repeat sends records again that the process has acknowledged: another exporter rejected them.
+func (s *simulation) repeat() {
+	first := max(s.lives[len(s.lives)-1].from, s.sent-s.upTo(30))
+	s.note("%d records are repeated", s.sent-first)
+	_ = s.ConsumeLogs(s.t.Context(), s.e.logsOf(s.e.records[first:s.sent], s.epoch))
+}
+
+// version is a span in a backend.
+type version struct {
+	name, workload string
+	content        string // with its resource, as OTLP
 }
 
 // spans returns the last version of each span, by its ids.
-func (s *simulation) spans() map[string]string {
-	last := map[string]string{}
+func (s *simulation) spans() map[string]version {
+	last := map[string]version{}
 	for _, request := range s.requests {
 		for _, rs := range request.ResourceSpans().All() {
+			workload, _ := rs.Resource().Attributes().Get("k8s.workload.uid")
 			for span := range spansOf(rs) {
 				one := ptrace.NewTraces()
 				to := one.ResourceSpans().AppendEmpty()
 				rs.Resource().CopyTo(to.Resource())
 				span.CopyTo(to.ScopeSpans().AppendEmpty().Spans().AppendEmpty())
-				last[span.TraceID().String()+" "+span.SpanID().String()] = string(encode(one))
+				id := span.TraceID().String() + " " + span.SpanID().String()
+				last[id] = version{span.Name(), workload.Str(), string(encode(one))}
 			}
 		}
 	}
 	return last
 }
 
+// expected returns the spans of the model of all records.
+func (s *simulation) expected() map[string]version {
+	m, _ := rollout.Read(s.e.logsOf(s.e.records, s.epoch))
+	all := &simulation{}
+	for _, w := range m.Workloads {
+		for name, r := range w.Revisions {
+			result := w.Spans(name, rollout.Options{Idle: shortIdle, Now: s.epoch.Add(24 * time.Hour)})
+			all.requests = append(all.requests, r.Write(result.Parts, "", ""))
+		}
+	}
+	return all.spans()
+}
+
+// differencesOfReplicas compares only what does not need the memory of other replicas.
+func (s *simulation) differencesOfReplicas() (all []string) {
+	expected, got := s.expected(), s.spans()
+	for id, v := range got {
+		_, known := expected[id]
+		isStop := strings.HasPrefix(v.name, "stop ")
+		if !known && (isStop || s.e.rolledBack[v.workload] && !s.isWhole(v.workload)) {
+			delete(got, id)
+		}
+	}
+	for id, v := range expected {
+		if g, ok := got[id]; s.isWhole(v.workload) {
+			continue
+		} else if ok {
+			g.content = v.content
+			got[id] = g
+		} else {
+			delete(expected, id)
+		}
+	}
+	return differences(expected, got)
+}
+
+// isWhole reports whether the last process that got records of a workload got all of them, and lived until it
+// had delivered their spans.
+func (s *simulation) isWhole(workload string) bool {
+	var of []int
+	for i, r := range s.e.records {
+		if cmp.Or(r.about.workload, &r.about).uid == workload {
+			of = append(of, i)
+		}
+	}
+	for _, l := range slices.Backward(s.lives) {
+		if slices.ContainsFunc(of, func(i int) bool { return i >= l.from && i < l.to }) {
+			return !l.killed && l.from <= of[0] && of[len(of)-1] < l.to
+		}
+	}
+	return false
+}
+
 // differences returns what is not the same.
-func differences(want, got map[string]string) string {
-	var all []string
+func differences(want, got map[string]version) (all []string) {
 	for _, id := range slices.Sorted(maps.Keys(want)) {
-		if got[id] != want[id] {
-			all = append(all, fmt.Sprintf("%s is\n    %s\n  and not\n    %s", id, shown(got[id]), shown(want[id])))
+		if got[id].content != want[id].content {
+			all = append(all, fmt.Sprintf("span %s is\n  %s\nand not\n  %s", id, got[id], want[id]))
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(got)) {
 		if _, ok := want[id]; !ok {
-			all = append(all, fmt.Sprintf("%s is additional:\n    %s", id, shown(got[id])))
+			all = append(all, fmt.Sprintf("span %s is additional:\n  %s", id, got[id]))
 		}
 	}
-	if len(all) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%d of %d spans differ; span %s", len(all), len(want), strings.Join(all, "\nspan "))
+	return all
 }
 
-// shown returns a span for people.
-func shown(encoded string) string {
-	if encoded == "" {
+// String returns a span for people.
+func (v version) String() string {
+	traces, err := (&ptrace.ProtoUnmarshaler{}).UnmarshalTraces([]byte(v.content))
+	if v.content == "" || err != nil {
 		return "missing"
 	}
-	traces, err := (&ptrace.ProtoUnmarshaler{}).UnmarshalTraces([]byte(encoded))
-	if err != nil {
-		return err.Error()
-	}
-	text, _ := (&ptrace.JSONMarshaler{}).MarshalTraces(traces)
+	text, _ := (&ptrace.JSONMarshaler{}).MarshalTraces(traces) // It never fails for what was read.
 	return string(text)
 }
 
@@ -208,17 +354,23 @@ func (s *simulation) note(format string, of ...any) {
 	s.happened = append(s.happened, fmt.Sprintf("%v ! "+format, append([]any{time.Since(s.epoch)}, of...)...))
 }
 
-func (s *simulation) story() string {
-	all := slices.Clone(s.happened)
-	for _, r := range s.records {
-		all = append(all, fmt.Sprintf("%v %s/%s %s x%d %s %s", r.at, r.about.kind, r.about.name, r.reason, r.count, r.container, r.message))
+// require fails with the story of the environment if spans differ.
+func (s *simulation) require(t *testing.T, differences []string) {
+	t.Helper()
+	if len(differences) == 0 {
+		return
 	}
-	slices.SortStableFunc(all, func(a, b string) int { return cmp.Compare(atOf(a), atOf(b)) })
-	return strings.Join(all, "\n")
+	story := slices.Clone(s.happened)
+	for _, r := range s.e.records {
+		story = append(story, fmt.Sprintf("%v %s/%s %s x%d %s %s", r.at, r.about.kind, r.about.name, r.reason, r.count, r.container, r.message))
+	}
+	slices.SortStableFunc(story, func(a, b string) int { return cmp.Compare(atOf(a), atOf(b)) })
+	t.Fatalf("%s\n%s", strings.Join(differences, "\n"), strings.Join(story, "\n"))
 }
 
+// atOf returns the time with which a line of a story begins.
 func atOf(line string) time.Duration {
 	at, _, _ := strings.Cut(line, " ")
-	d, _ := time.ParseDuration(at)
+	d, _ := time.ParseDuration(at) // All lines begin with one.
 	return d
 }
