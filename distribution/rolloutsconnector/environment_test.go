@@ -24,8 +24,9 @@ type environment struct {
 	happened []happening
 	records  []record // what the receiver emits
 	names    int
-	// rolledBack has the UIDs of workloads that used a revision again.
-	rolledBack map[string]bool
+	// again has the UIDs of workloads that scaled a revision up from zero again. Its id depends on whether
+	// another one was active in between.
+	again map[string]bool
 }
 
 // happening is what somebody writes into an Event.
@@ -46,7 +47,7 @@ type subject struct {
 }
 
 func newEnvironment(seed uint64) *environment {
-	e := &environment{random: rand.New(rand.NewPCG(seed, 1)), rolledBack: map[string]bool{}}
+	e := &environment{random: rand.New(rand.NewPCG(seed, 1)), again: map[string]bool{}}
 	e.drops = []float64{0, 0, 0.1, 0.4}[e.random.IntN(4)]
 	e.skips = []float64{0, 0.3}[e.random.IntN(2)]
 	if seed%50 == 0 {
@@ -114,7 +115,7 @@ func (e *environment) deployment(at time.Duration) {
 		current = revisions[i]
 	}
 	if len(revisions) > 1 && e.oneIn(2) {
-		e.rolledBack[d.uid] = true
+		e.again[d.uid] = true
 		before := revisions[e.random.IntN(len(revisions)-1)]
 		at = e.pause(e.rollOut(at, &d, current, before, size))
 		current = before
@@ -123,6 +124,7 @@ func (e *environment) deployment(at time.Duration) {
 	case 0:
 		e.scale(at, &d, current, size+1)
 	case 1:
+		e.again[d.uid] = true
 		at = e.pause(e.scale(at, &d, current, 0))
 		e.scale(at, &d, current, size)
 	}

@@ -66,6 +66,7 @@ type simulation struct {
 	e        *environment
 	random   *rand.Rand // nil: no faults
 	faults   []func(*simulation)
+	rarity   int  // how many batches there are between two faults
 	inMemory bool // there is no storage
 
 	t     *testing.T
@@ -73,15 +74,9 @@ type simulation struct {
 	disk  *disk // nil: there is no storage
 	*process
 	sent     int // how many records are acknowledged
-	lives    []life
+	from     int // the first record that this process got
 	requests []ptrace.Traces
 	happened []string // for the story of a seed that failed
-}
-
-// life is which records a process got, of those of the environment.
-type life struct {
-	from, to int
-	killed   bool
 }
 
 // shortIdle is longer than a rollout waits for what ended the pods of the old one.
@@ -94,6 +89,7 @@ func simulate(t *testing.T, s *simulation) *simulation {
 		if !s.inMemory {
 			s.disk = &disk{values: map[string][]byte{}}
 		}
+		s.rarity = 2 + s.upTo(30)
 		s.begin()
 		for s.sent < len(s.e.records) {
 			s.sendNext()
@@ -107,7 +103,7 @@ func simulate(t *testing.T, s *simulation) *simulation {
 
 func (s *simulation) begin() {
 	s.process = start(s.t, s.disk, func(c *Config) { c.IdleTimeout, c.SettleTime = shortIdle, 5*time.Second })
-	s.lives = append(s.lives, life{from: s.sent, to: s.sent})
+	s.from = s.sent
 }
 
 // end stops the process. Its backend has what it delivered meanwhile.
@@ -126,7 +122,7 @@ func (s *simulation) heal() {
 // sendNext sends the next batch when its records come.
 func (s *simulation) sendNext() {
 	time.Sleep(time.Until(s.epoch.Add(s.e.records[s.sent].at)))
-	if s.random != nil && s.upTo(4) == 0 {
+	if s.random != nil && s.upTo(s.rarity) == 0 {
 		s.faults[s.upTo(len(s.faults))](s)
 	}
 	batch := s.batch()
@@ -153,8 +149,6 @@ func (s *simulation) batch() []record {
 }
 
 func (s *simulation) send(batch []record) error {
-	last := &s.lives[len(s.lives)-1]
-	last.to = max(last.to, s.sent+len(batch))
 	return s.ConsumeLogs(s.t.Context(), s.e.logsOf(batch, s.epoch))
 }
 
@@ -192,7 +186,6 @@ var ofOneProcess = []func(*simulation){
 var ofReplicas = []func(*simulation){
 	func(s *simulation) {
 		s.note("kill -9, and a fail-over")
-		s.lives[len(s.lives)-1].killed = true
 		s.requests = append(s.requests, s.received()...)
 		s.stop(s.t)
 		s.takeOver()
@@ -242,7 +235,7 @@ func (s *simulation) takeSpans() {
 
 // repeat sends records again that the process has acknowledged: another exporter rejected them.
 func (s *simulation) repeat() {
-	first := max(s.lives[len(s.lives)-1].from, s.sent-s.upTo(30))
+	first := max(s.from, s.sent-s.upTo(30))
 	s.note("%d records are repeated", s.sent-first)
 	_ = s.ConsumeLogs(s.t.Context(), s.e.logsOf(s.e.records[first:s.sent], s.epoch))
 }
@@ -291,7 +284,7 @@ func (s *simulation) differencesOfReplicas() (all []string) {
 	for id, v := range got {
 		_, known := expected[id]
 		isStop := strings.HasPrefix(v.name, "stop ")
-		if !known && (isStop || s.e.rolledBack[v.workload] && !s.isWhole(v.workload)) {
+		if !known && (isStop || s.e.again[v.workload] && !s.isWhole(v.workload)) {
 			delete(got, id)
 		}
 	}
@@ -308,21 +301,15 @@ func (s *simulation) differencesOfReplicas() (all []string) {
 	return differences(expected, got)
 }
 
-// isWhole reports whether the last process that got records of a workload got all of them, and lived until it
-// had delivered their spans.
+// isWhole reports whether the last process got all records of a workload. Those before it may have ended early:
+// they deliver what is open as it is.
 func (s *simulation) isWhole(workload string) bool {
-	var of []int
 	for i, r := range s.e.records {
-		if cmp.Or(r.about.workload, &r.about).uid == workload {
-			of = append(of, i)
+		if i < s.from && cmp.Or(r.about.workload, &r.about).uid == workload {
+			return false
 		}
 	}
-	for _, l := range slices.Backward(s.lives) {
-		if slices.ContainsFunc(of, func(i int) bool { return i >= l.from && i < l.to }) {
-			return !l.killed && l.from <= of[0] && of[len(of)-1] < l.to
-		}
-	}
-	return false
+	return true
 }
 
 // differences returns what is not the same.
