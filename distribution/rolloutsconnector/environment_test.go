@@ -50,8 +50,8 @@ func newEnvironment(seed uint64) *environment {
 	e := &environment{random: rand.New(rand.NewPCG(seed, 1)), again: map[string]bool{}}
 	e.drops = []float64{0, 0, 0.1, 0.4}[e.random.IntN(4)]
 	e.skips = []float64{0, 0.3}[e.random.IntN(2)]
-	if seed%50 == 0 {
-		e.note = strings.Repeat("x", 150_000) // So that the journal writes snapshots.
+	if seed%20 == 0 {
+		e.note = strings.Repeat("x", 300_000) // So that the journal writes snapshots.
 	}
 	workloads := []func(time.Duration){e.deployment, e.statefulSet, e.daemonSet, e.cronJob, e.job}
 	for range 1 + e.random.IntN(3) {

@@ -178,6 +178,7 @@ var ofOneProcess = []func(*simulation){
 		s.disk.failAfter(s.upTo(3), errors.New("no space left on device"))
 	},
 	(*simulation).rejectSpans,
+	(*simulation).takeSpansSlowly,
 	(*simulation).takeSpans,
 	(*simulation).repeat,
 }
@@ -197,6 +198,7 @@ var ofReplicas = []func(*simulation){
 		s.takeOver()
 	},
 	(*simulation).rejectSpans,
+	(*simulation).takeSpansSlowly,
 	(*simulation).takeSpans,
 	(*simulation).repeat,
 }
@@ -233,6 +235,12 @@ func (s *simulation) takeSpans() {
 	s.fail(nil)
 }
 
+func (s *simulation) takeSpansSlowly() {
+	took := time.Duration(1+s.upTo(10)) * time.Second
+	s.note("the next request to the backend takes %v", took)
+	s.next(func() { time.Sleep(took) })
+}
+
 // repeat sends records again that the process has acknowledged: another exporter rejected them.
 func (s *simulation) repeat() {
 	first := max(s.from, s.sent-s.upTo(30))
@@ -240,10 +248,10 @@ func (s *simulation) repeat() {
 	_ = s.ConsumeLogs(s.t.Context(), s.e.logsOf(s.e.records[first:s.sent], s.epoch))
 }
 
-// version is a span in a backend.
+// version is a span in a backend, as OTLP.
 type version struct {
 	name, workload string
-	content        string // with its resource, as OTLP
+	resource, span string
 }
 
 // spans returns the last version of each span, by its ids.
@@ -252,13 +260,14 @@ func (s *simulation) spans() map[string]version {
 	for _, request := range s.requests {
 		for _, rs := range request.ResourceSpans().All() {
 			workload, _ := rs.Resource().Attributes().Get("k8s.workload.uid")
+			one := ptrace.NewTraces()
+			rs.Resource().CopyTo(one.ResourceSpans().AppendEmpty().Resource())
+			resource := string(encode(one))
 			for span := range spansOf(rs) {
 				one := ptrace.NewTraces()
-				to := one.ResourceSpans().AppendEmpty()
-				rs.Resource().CopyTo(to.Resource())
-				span.CopyTo(to.ScopeSpans().AppendEmpty().Spans().AppendEmpty())
+				span.CopyTo(one.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans().AppendEmpty())
 				id := span.TraceID().String() + " " + span.SpanID().String()
-				last[id] = version{span.Name(), workload.Str(), string(encode(one))}
+				last[id] = version{span.Name(), workload.Str(), resource, string(encode(one))}
 			}
 		}
 	}
@@ -289,11 +298,10 @@ func (s *simulation) differencesOfReplicas() (all []string) {
 		}
 	}
 	for id, v := range expected {
-		if g, ok := got[id]; s.isWhole(v.workload) {
+		if _, ok := got[id]; s.isWhole(v.workload) {
 			continue
 		} else if ok {
-			g.content = v.content
-			got[id] = g
+			got[id] = v
 		} else {
 			delete(expected, id)
 		}
@@ -315,7 +323,7 @@ func (s *simulation) isWhole(workload string) bool {
 // differences returns what is not the same.
 func differences(want, got map[string]version) (all []string) {
 	for _, id := range slices.Sorted(maps.Keys(want)) {
-		if got[id].content != want[id].content {
+		if got[id] != want[id] {
 			all = append(all, fmt.Sprintf("span %s is\n  %s\nand not\n  %s", id, got[id], want[id]))
 		}
 	}
@@ -328,13 +336,16 @@ func differences(want, got map[string]version) (all []string) {
 }
 
 // String returns a span for people.
-func (v version) String() string {
-	traces, err := (&ptrace.ProtoUnmarshaler{}).UnmarshalTraces([]byte(v.content))
-	if v.content == "" || err != nil {
-		return "missing"
+func (v version) String() (text string) {
+	for _, encoded := range []string{v.span, v.resource} {
+		traces, err := (&ptrace.ProtoUnmarshaler{}).UnmarshalTraces([]byte(encoded))
+		if encoded == "" || err != nil {
+			return "missing"
+		}
+		shown, _ := (&ptrace.JSONMarshaler{}).MarshalTraces(traces) // It never fails for what was read.
+		text += fmt.Sprintf("%.2000s\n  ", shown)
 	}
-	text, _ := (&ptrace.JSONMarshaler{}).MarshalTraces(traces) // It never fails for what was read.
-	return string(text)
+	return strings.TrimSpace(text)
 }
 
 func (s *simulation) note(format string, of ...any) {
