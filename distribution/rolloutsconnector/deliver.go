@@ -39,7 +39,9 @@ type delivery struct {
 	at       time.Time         // when it was prepared
 	complete bool
 	settled  bool
-	size     int // of the requests, in bytes
+	// uncertain reports that a container has started so late that it is not known whether it goes on.
+	uncertain bool
+	size      int // of the requests, in bytes
 }
 
 // deliverUntil delivers the rollouts that have ended, until ctx ends.
@@ -66,7 +68,7 @@ func (t *tracker) deliverDue(ctx context.Context) bool {
 
 // deliverRest delivers all rollouts, also those that have not ended.
 func (t *tracker) deliverRest(ctx context.Context) {
-	t.deliverAll(ctx, t.due(time.Now().Add(2*t.config.IdleTimeout)), true)
+	t.deliverAll(ctx, t.due(time.Now().Add(t.config.IdleTimeout)), true)
 }
 
 // deliverAll delivers several rollouts in as few requests as possible: a request costs more than the
@@ -169,6 +171,7 @@ func (t *tracker) prepare(key rollout.Key, early bool) *delivery {
 		return nil
 	}
 	d := &delivery{key: key, sent: map[string]uint64{}, news: r.News, at: now, complete: result.Complete, settled: result.Settled}
+	d.uncertain = !early && result.Complete && !result.Settled && waits.started.Add(t.config.IdleTimeout).After(now)
 	if t.traces != nil {
 		d.pack(r, result.Parts, t.settings.BuildInfo.Version)
 	}
@@ -177,30 +180,33 @@ func (t *tracker) prepare(key rollout.Key, early bool) *delivery {
 
 // endOf returns when the rollouts of a revision end, if there are no more news.
 func (t *tracker) endOf(r *rollout.Revision, result rollout.Result, waits waiting) time.Time {
-	since := latest(time.Unix(0, r.News), t.started)
-	if !result.Settled {
-		if result.Complete { // A container that has started again can end again.
-			since = latest(since, waits.started)
-		}
-		switch end := since.Add(t.config.IdleTimeout); {
-		case waits.again && !result.Complete:
-			return t.quiet(waits)
-		case waits.again:
-			return end
-		default:
-			return earliest(end, waits.most)
-		}
+	end := latest(time.Unix(0, r.News), t.started)
+	switch {
+	case result.Settled:
+		end = end.Add(t.settleTime(r, result.Parts))
+	case result.Complete: // A container that has started again can end again.
+		end = latest(end, waits.started).Add(t.config.IdleTimeout)
+	case waits.again:
+		return t.quiet(waits)
+	default:
+		end = end.Add(t.config.IdleTimeout)
 	}
+	if waits.again {
+		return end
+	}
+	return earliest(end, waits.most)
+}
+
+// settleTime returns how long a rollout that is settled waits for news. It can take a while until it is
+// known which rollout ended a pod.
+func (t *tracker) settleTime(r *rollout.Revision, parts []rollout.Part) time.Duration {
 	wait := t.config.SettleTime
-	for _, part := range result.Parts {
+	for _, part := range parts {
 		if _, sent := r.Sent[part.Key]; part.IsStop() && !sent {
 			wait = max(wait, min(rollout.StopWindow, t.config.IdleTimeout))
 		}
 	}
-	if waits.again {
-		return since.Add(wait)
-	}
-	return earliest(since.Add(wait), waits.most)
+	return wait
 }
 
 // quiet returns when no more records are expected of a revision that was delivered. A kubelet writes one
@@ -325,7 +331,7 @@ func (t *tracker) deliverEach(ctx context.Context, group []*delivery, delivered 
 }
 
 // finish notes what was delivered, also in the model that is saved. A revision that had news in the
-// meantime stays open.
+// meantime, or can still fail without news, stays open. Others wait until no more records come.
 func (t *tracker) finish(ctx context.Context, d *delivery, delivered *rollout.Model) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -337,7 +343,7 @@ func (t *tracker) finish(ctx context.Context, d *delivery, delivered *rollout.Mo
 	waits := t.open[d.key]
 	waits.again, waits.next = true, d.at.Add(t.config.IdleTimeout)
 	t.open[d.key] = waits
-	switch r.Closed = r.News == d.news; {
+	switch r.Closed = r.News == d.news && !d.uncertain; {
 	case !r.Closed:
 		t.wait(d.key, time.Now())
 	case d.settled && !waits.changed.After(d.at), !t.quiet(waits).After(d.at):

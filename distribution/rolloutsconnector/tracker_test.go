@@ -399,6 +399,131 @@ func TestRestartBeforeTheEnd(t *testing.T) {
 	})
 }
 
+// TestRecoveryOfOnePod: a pod goes on after the delivery, but its rollout stays incomplete.
+func TestRecoveryOfOnePod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, nil, nil)
+		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-2", time.Now(), "Scheduled")))
+		for _, reason := range []string{"Started", "BackOff"} {
+			require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), reason)))
+			time.Sleep(time.Second)
+		}
+		time.Sleep(6 * time.Minute)
+		assert.Len(t, p.received(), 1)
+		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), "Started")))
+		time.Sleep(9 * time.Minute)
+		assert.Len(t, p.received(), 1, "more repeats can come")
+		time.Sleep(2 * time.Minute)
+		require.Len(t, p.received(), 2)
+		assert.Equal(t, []string{"rollout deployment/shop incomplete", "pod shop-a-1", "start app", "restart app"}, p.spans()[6:], "what has changed")
+		time.Sleep(time.Hour)
+		assert.Len(t, p.received(), 2)
+		p.stop(t)
+	})
+}
+
+// TestCrashAfterTheDelivery: a container that had recovered ends again, and never starts. This is no news.
+func TestCrashAfterTheDelivery(t *testing.T) {
+	for name, after := range map[string]func(*testing.T, *disk, *process) *process{
+		"no more records": func(t *testing.T, _ *disk, p *process) *process {
+			time.Sleep(11 * time.Minute)
+			p.stop(t)
+			return p
+		},
+		"a restart": func(t *testing.T, d *disk, p *process) *process {
+			killed := &disk{values: d.content()}
+			p.stop(t)
+			p = start(t, killed, nil)
+			time.Sleep(11 * time.Minute)
+			p.stop(t)
+			return p
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := &disk{values: map[string][]byte{}}
+				p := start(t, d, nil)
+				for _, reason := range []string{"Started", "BackOff", "Started"} {
+					require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), reason)))
+					time.Sleep(time.Second)
+				}
+				time.Sleep(6 * time.Minute)
+				assert.Contains(t, p.spans(), "rollout deployment/shop complete")
+				require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), "BackOff")))
+				p = after(t, d, p)
+				assert.Contains(t, p.spans(), "rollout deployment/shop incomplete")
+			})
+		})
+	}
+}
+
+// TestChangesAreDeliveredAtTheEnd: without storage, what repeats have changed is not lost at an orderly stop.
+func TestChangesAreDeliveredAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, nil, nil)
+		for range 2 {
+			require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), "BackOff")))
+			time.Sleep(6 * time.Minute)
+		}
+		assert.Len(t, p.received(), 1)
+		p.stop(t)
+		assert.Len(t, p.received(), 2)
+	})
+}
+
+// TestRestartBeforeTheLongestWait: a container that crashes forever happens to run when its rollout has
+// waited for twice idle_timeout. The trace cannot stay complete.
+func TestRestartBeforeTheLongestWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &disk{values: map[string][]byte{}}
+		p := start(t, d, nil)
+		began := time.Now()
+		says := func(at time.Duration, reason string) {
+			time.Sleep(at - time.Since(began))
+			require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), reason)))
+		}
+		says(0, "Started")
+		says(time.Second, "BackOff")
+		says(299*time.Second, "Started")
+		says(310*time.Second, "BackOff")
+		says(595*time.Second, "Started")
+		says(610*time.Second, "BackOff")
+		assert.Contains(t, p.spans(), "rollout deployment/shop complete", "after ten minutes")
+		killed := &disk{values: d.content()}
+		p.stop(t)
+
+		p = start(t, killed, nil)
+		time.Sleep(time.Hour)
+		assert.Equal(t, []string{"rollout deployment/shop incomplete", "pod shop-a-1", "start app", "restart app"}, p.spans())
+		p.stop(t)
+	})
+}
+
+// TestCrashesAfterTheLongestWait: as before, and the container never stops crashing.
+func TestCrashesAfterTheLongestWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, nil, nil)
+		began := time.Now()
+		says := func(at time.Duration, reason string) {
+			time.Sleep(at - time.Since(began))
+			require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), reason)))
+		}
+		says(0, "Started")
+		says(time.Second, "BackOff")
+		says(299*time.Second, "Started")
+		says(310*time.Second, "BackOff")
+		says(595*time.Second, "Started")
+		for at := 610 * time.Second; at < time.Hour; at += 4 * time.Minute {
+			says(at, "BackOff")
+		}
+		assert.Equal(t, []string{
+			"rollout deployment/shop complete", "pod shop-a-1", "start app", "restart app",
+			"rollout deployment/shop incomplete", "pod shop-a-1", "start app", "restart app",
+		}, p.spans())
+		p.stop(t)
+	})
+}
+
 func rootOf(traces ptrace.Traces) string {
 	for span := range allSpans(traces) {
 		if span.ParentSpanID().IsEmpty() {
