@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -21,10 +22,20 @@ import (
 )
 
 var (
-	seeds   = flag.Uint64("seeds", 1000, "how many random environments to simulate")
-	atMost  = flag.Int("failures", 5, "after how many failures to end")
+	seeds   = flag.Uint64("seeds", defaultSeeds(), "how many random environments to simulate")
 	oneSeed = flag.Uint64("seed", 0, "simulate only this environment")
 )
+
+// defaultSeeds returns fewer with the race detector, which makes the simulation many times slower.
+func defaultSeeds() uint64 {
+	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		return 50
+	}
+	return 1000
+}
+
+// maxFailures is after how many seeds that failed a test ends.
+const maxFailures = 5
 
 // TestSimulatedEnvironments: whatever restarts and repeats happen, a backend has the same spans in the end,
 // byte for byte: those of the model of all records.
@@ -54,7 +65,7 @@ func eachSeed(t *testing.T, test func(*testing.T, *environment, *rand.Rand)) {
 	if *oneSeed != 0 {
 		first, last = *oneSeed, *oneSeed
 	}
-	for seed, failed := first, 0; seed <= last && failed < *atMost; seed++ {
+	for seed, failed := first, 0; seed <= last && failed < maxFailures; seed++ {
 		if !t.Run(fmt.Sprint(seed), func(t *testing.T) { test(t, newEnvironment(seed), rand.New(rand.NewPCG(seed, 2))) }) {
 			failed++
 		}
@@ -208,7 +219,7 @@ func (s *simulation) kill() {
 	s.requests = append(s.requests, s.received()...)
 	saved := &disk{values: s.disk.content()}
 	s.stop(s.t)
-	down := time.Duration(s.upTo(20)) * time.Second
+	down := time.Duration(s.upTo([]int{10, 20, 600}[s.upTo(3)])) * time.Second
 	s.note("kill -9, and a start after %v", down)
 	time.Sleep(down)
 	s.disk = saved
