@@ -38,6 +38,7 @@ type delivery struct {
 	news     int64             // the last news that it contains
 	at       time.Time         // when it was prepared
 	complete bool
+	settled  bool
 	// uncertain reports that a container has started so late that it is not known whether it goes on.
 	uncertain bool
 	size      int // of the requests, in bytes
@@ -135,13 +136,14 @@ func compareKeys(a, b rollout.Key) int {
 func (t *tracker) crowding() []rollout.Key {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	surplus := len(t.open) - (t.config.MaxRollouts - t.config.MaxRollouts/10)
+	surplus := t.undelivered() - (t.config.MaxRollouts - t.config.MaxRollouts/10)
 	if surplus <= 0 {
 		return nil
 	}
 	keys := slices.SortedFunc(maps.Keys(t.open), func(a, b rollout.Key) int {
 		return cmp.Or(cmp.Compare(t.newsOf(a), t.newsOf(b)), compareKeys(a, b))
 	})
+	keys = slices.DeleteFunc(keys, func(key rollout.Key) bool { return t.open[key].again })
 	return keys[:surplus]
 }
 
@@ -168,11 +170,7 @@ func (t *tracker) prepare(key rollout.Key, early bool) *delivery {
 		t.open[key] = waits
 		return nil
 	}
-	if waits.again && !result.Complete {
-		delete(t.open, key)
-		return nil
-	}
-	d := &delivery{key: key, sent: map[string]uint64{}, news: r.News, at: now, complete: result.Complete}
+	d := &delivery{key: key, sent: map[string]uint64{}, news: r.News, at: now, complete: result.Complete, settled: result.Settled}
 	d.uncertain = !early && result.Complete && !result.Settled && waits.started.Add(t.config.IdleTimeout).After(now)
 	if t.traces != nil {
 		d.pack(r, result.Parts, t.settings.BuildInfo.Version)
@@ -182,21 +180,38 @@ func (t *tracker) prepare(key rollout.Key, early bool) *delivery {
 
 // endOf returns when the rollouts of a revision end, if there are no more news.
 func (t *tracker) endOf(r *rollout.Revision, result rollout.Result, waits waiting) time.Time {
-	since := latest(time.Unix(0, r.News), t.started)
-	if !result.Settled {
-		if result.Complete { // A container that has started again can end again.
-			since = latest(since, waits.started)
-		}
-		return earliest(since.Add(t.config.IdleTimeout), waits.most)
+	end := latest(time.Unix(0, r.News), t.started)
+	switch {
+	case result.Settled:
+		end = end.Add(t.settleTime(r, result.Parts))
+	case result.Complete: // A container that has started again can end again.
+		end = latest(end, waits.started).Add(t.config.IdleTimeout)
+	case waits.again:
+		return t.quiet(waits)
+	default:
+		end = end.Add(t.config.IdleTimeout)
 	}
+	if waits.again {
+		return end
+	}
+	return earliest(end, waits.most)
+}
+
+// settleTime returns how long a rollout that is settled waits for news. It can take a while until it is
+// known which rollout ended a pod.
+func (t *tracker) settleTime(r *rollout.Revision, parts []rollout.Part) time.Duration {
 	wait := t.config.SettleTime
-	for _, part := range result.Parts {
+	for _, part := range parts {
 		if _, sent := r.Sent[part.Key]; part.IsStop() && !sent {
 			wait = max(wait, min(rollout.StopWindow, t.config.IdleTimeout))
 		}
 	}
-	return earliest(since.Add(wait), waits.most)
+	return wait
 }
+
+// quiet returns when no more records are expected of a revision that was delivered. A kubelet writes one
+// about a container that crashes forever every five minutes: this is no reason to deliver it each time.
+func (t *tracker) quiet(waits waiting) time.Time { return waits.changed.Add(2 * t.config.IdleTimeout) }
 
 func latest(a, b time.Time) time.Time {
 	if a.After(b) {
@@ -316,7 +331,7 @@ func (t *tracker) deliverEach(ctx context.Context, group []*delivery, delivered 
 }
 
 // finish notes what was delivered, also in the model that is saved. A revision that had news in the
-// meantime, or can still fail without news, stays open.
+// meantime, or can still fail without news, stays open. Others wait until no more records come.
 func (t *tracker) finish(ctx context.Context, d *delivery, delivered *rollout.Model) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -325,14 +340,14 @@ func (t *tracker) finish(ctx context.Context, d *delivery, delivered *rollout.Mo
 		return
 	}
 	r.MarkSent(d.sent)
-	started := t.open[d.key].started
-	delete(t.open, d.key)
-	r.Closed = r.News == d.news && !d.uncertain
-	if !r.Closed {
+	waits := t.open[d.key]
+	waits.again, waits.next = true, d.at.Add(t.config.IdleTimeout)
+	t.open[d.key] = waits
+	switch r.Closed = r.News == d.news && !d.uncertain; {
+	case !r.Closed:
 		t.wait(d.key, time.Now())
-	}
-	if !r.Closed || started.After(d.at) {
-		t.waitForRecovery(d.key, started)
+	case d.settled && !waits.changed.After(d.at), !t.quiet(waits).After(d.at):
+		delete(t.open, d.key)
 	}
 	if len(d.requests) > 0 {
 		t.telemetry.KubeRolloutsDelivered.Add(ctx, 1, metric.WithAttributes(t.of, attribute.String("outcome", d.outcome())))

@@ -49,7 +49,9 @@ type waiting struct {
 	next    time.Time // when to look at it
 	most    time.Time // when to deliver it, even if there are news all the time
 	started time.Time // when a container last started
-	// again reports that it was delivered. It is delivered once more only if it is complete now.
+	changed time.Time // when the last record came, also one that is no news
+	// again reports that it was delivered. It is delivered once more if it has changed, and if it is
+	// complete or no more records come.
 	again bool
 }
 
@@ -107,9 +109,8 @@ func (t *tracker) load(ctx context.Context, host component.Host) (err error) {
 			key := rollout.Key{Workload: workload, Revision: revision}
 			if !r.Closed {
 				t.wait(key, t.started)
-			} else if r.HasRestarts() {
-				t.waitForRecovery(key, t.started)
 			}
+			t.noteRecord(key, t.started, true)
 		}
 	}
 	t.evict(ctx)
@@ -190,31 +191,32 @@ func (t *tracker) take(ctx context.Context, logs plog.Logs) error {
 		r.News = now.UnixNano()
 		t.wait(key, now)
 	}
-	t.noteStarts(read, now)
+	t.noteRecords(read, now)
 	t.evictIfFull(ctx, read)
 	t.compact(ctx)
 	return nil
 }
 
-// noteStarts notes that containers started. A container that starts again is no news, but it can end
-// again, or go on.
-func (t *tracker) noteStarts(read *rollout.Model, now time.Time) {
+// noteRecords notes for which revisions records came. Most are no news, but change the spans.
+func (t *tracker) noteRecords(read *rollout.Model, now time.Time) {
 	for workload, of := range read.Workloads {
 		for revision, r := range of.Revisions {
-			if r.HasStarts() {
-				t.waitForRecovery(rollout.Key{Workload: workload, Revision: revision}, now)
-			}
+			t.noteRecord(rollout.Key{Workload: workload, Revision: revision}, now, r.HasStarts())
 		}
 	}
 }
 
-// waitForRecovery makes a revision wait until a container that started has not ended for a time.
-func (t *tracker) waitForRecovery(key rollout.Key, now time.Time) {
+// noteRecord makes a revision that was delivered wait again. A container that has started again can end
+// again, or go on.
+func (t *tracker) noteRecord(key rollout.Key, now time.Time, starts bool) {
 	w, ok := t.open[key]
-	if !ok || w.again {
-		w = waiting{next: now.Add(t.config.IdleTimeout), most: now.Add(2 * t.config.IdleTimeout), again: true}
+	if !ok {
+		w = waiting{next: now.Add(t.config.IdleTimeout), again: true}
 	}
-	w.started = now
+	w.changed = now
+	if starts {
+		w.started = now
+	}
 	t.open[key] = w
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -109,14 +110,24 @@ func (s *sink) spans() (names []string) {
 	return names
 }
 
-func allSpans(traces ptrace.Traces) func(func(ptrace.Span) bool) {
+func allSpans(traces ptrace.Traces) iter.Seq[ptrace.Span] {
 	return func(yield func(ptrace.Span) bool) {
 		for _, rs := range traces.ResourceSpans().All() {
-			for _, ss := range rs.ScopeSpans().All() {
-				for _, span := range ss.Spans().All() {
-					if !yield(span) {
-						return
-					}
+			for span := range spansOf(rs) {
+				if !yield(span) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func spansOf(rs ptrace.ResourceSpans) iter.Seq[ptrace.Span] {
+	return func(yield func(ptrace.Span) bool) {
+		for _, ss := range rs.ScopeSpans().All() {
+			for _, span := range ss.Spans().All() {
+				if !yield(span) {
+					return
 				}
 			}
 		}
@@ -131,13 +142,26 @@ type disk struct {
 	mu     sync.Mutex // guards the following
 	values map[string][]byte
 	err    error
+	left   int // how many writes succeed before err
 }
 
 // fail sets the error of the next writes; nil: none.
-func (d *disk) fail(err error) {
+func (d *disk) fail(err error) { d.failAfter(0, err) }
+
+// failAfter sets the error of all writes after the next ones.
+func (d *disk) failAfter(left int, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.err = err
+	d.left, d.err = left, err
+}
+
+// write returns the error of a write. Callers must hold mu.
+func (d *disk) write() error {
+	if d.left > 0 {
+		d.left--
+		return nil
+	}
+	return d.err
 }
 
 // content returns a copy of the values.
@@ -156,17 +180,21 @@ func (d *disk) Get(_ context.Context, key string) ([]byte, error) { return d.con
 func (d *disk) Set(_ context.Context, key string, value []byte) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.err == nil {
+	err := d.write()
+	if err == nil {
 		d.values[key] = value
 	}
-	return d.err
+	return err
 }
 
 func (d *disk) Delete(_ context.Context, key string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delete(d.values, key)
-	return d.err
+	err := d.write()
+	if err == nil {
+		delete(d.values, key)
+	}
+	return err
 }
 
 func (d *disk) Batch(ctx context.Context, ops ...*storage.Operation) error {
@@ -372,6 +400,78 @@ func TestRestartBeforeTheEnd(t *testing.T) {
 	})
 }
 
+// TestRecoveryOfOnePod: a pod goes on after the delivery, but its rollout stays incomplete.
+func TestRecoveryOfOnePod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, nil, nil)
+		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-2", time.Now(), "Scheduled")))
+		for _, reason := range []string{"Started", "BackOff"} {
+			require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), reason)))
+			time.Sleep(time.Second)
+		}
+		time.Sleep(6 * time.Minute)
+		assert.Len(t, p.received(), 1)
+		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), "Started")))
+		time.Sleep(9 * time.Minute)
+		assert.Len(t, p.received(), 1, "more repeats can come")
+		time.Sleep(2 * time.Minute)
+		require.Len(t, p.received(), 2)
+		assert.Equal(t, []string{"rollout deployment/shop incomplete", "pod shop-a-1", "start app", "restart app"}, p.spans()[6:], "what has changed")
+		time.Sleep(time.Hour)
+		assert.Len(t, p.received(), 2)
+		p.stop(t)
+	})
+}
+
+// TestCrashAfterTheDelivery: a container that had recovered ends again, and never starts. This is no news.
+func TestCrashAfterTheDelivery(t *testing.T) {
+	for name, after := range map[string]func(*testing.T, *disk, *process) *process{
+		"no more records": func(t *testing.T, _ *disk, p *process) *process {
+			time.Sleep(11 * time.Minute)
+			p.stop(t)
+			return p
+		},
+		"a restart": func(t *testing.T, d *disk, p *process) *process {
+			killed := &disk{values: d.content()}
+			p.stop(t)
+			p = start(t, killed, nil)
+			time.Sleep(11 * time.Minute)
+			p.stop(t)
+			return p
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := &disk{values: map[string][]byte{}}
+				p := start(t, d, nil)
+				for _, reason := range []string{"Started", "BackOff", "Started"} {
+					require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), reason)))
+					time.Sleep(time.Second)
+				}
+				time.Sleep(6 * time.Minute)
+				assert.Contains(t, p.spans(), "rollout deployment/shop complete")
+				require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), "BackOff")))
+				p = after(t, d, p)
+				assert.Contains(t, p.spans(), "rollout deployment/shop incomplete")
+			})
+		})
+	}
+}
+
+// TestChangesAreDeliveredAtTheEnd: without storage, what repeats have changed is not lost at an orderly stop.
+func TestChangesAreDeliveredAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, nil, nil)
+		for range 2 {
+			require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), "BackOff")))
+			time.Sleep(6 * time.Minute)
+		}
+		assert.Len(t, p.received(), 1)
+		p.stop(t)
+		assert.Len(t, p.received(), 2)
+	})
+}
+
 // TestRestartBeforeTheLongestWait: a container that crashes forever happens to run when its rollout has
 // waited for twice idle_timeout. The trace cannot stay complete.
 func TestRestartBeforeTheLongestWait(t *testing.T) {
@@ -396,6 +496,31 @@ func TestRestartBeforeTheLongestWait(t *testing.T) {
 		p = start(t, killed, nil)
 		time.Sleep(time.Hour)
 		assert.Equal(t, []string{"rollout deployment/shop incomplete", "pod shop-a-1", "start app", "restart app"}, p.spans())
+		p.stop(t)
+	})
+}
+
+// TestCrashesAfterTheLongestWait: as before, and the container never stops crashing.
+func TestCrashesAfterTheLongestWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, nil, nil)
+		began := time.Now()
+		says := func(at time.Duration, reason string) {
+			time.Sleep(at - time.Since(began))
+			require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), reason)))
+		}
+		says(0, "Started")
+		says(time.Second, "BackOff")
+		says(299*time.Second, "Started")
+		says(310*time.Second, "BackOff")
+		says(595*time.Second, "Started")
+		for at := 610 * time.Second; at < time.Hour; at += 4 * time.Minute {
+			says(at, "BackOff")
+		}
+		assert.Equal(t, []string{
+			"rollout deployment/shop complete", "pod shop-a-1", "start app", "restart app",
+			"rollout deployment/shop incomplete", "pod shop-a-1", "start app", "restart app",
+		}, p.spans())
 		p.stop(t)
 	})
 }

@@ -108,15 +108,10 @@ type Event struct {
 }
 
 // HasStarts reports whether there is a start of a container.
-func (r *Revision) HasStarts() bool { return r.has(reasonStarted) }
-
-// HasRestarts reports whether a container that had started ended.
-func (r *Revision) HasRestarts() bool { return r.has(restartKinds...) }
-
-func (r *Revision) has(kinds ...string) bool {
+func (r *Revision) HasStarts() bool {
 	for _, p := range r.Pods {
 		for _, e := range p.Events {
-			if slices.Contains(kinds, e.kind()) {
+			if e.kind() == reasonStarted {
 				return true
 			}
 		}

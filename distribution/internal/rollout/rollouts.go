@@ -71,9 +71,9 @@ func (w *Workload) Spans(revision string, o Options) (result Result) {
 	for i := range views {
 		result.Parts = append(result.Parts, w.pod(h, revision, &views[i])...)
 	}
-	// A container that ended once can end again.
-	restarted := slices.ContainsFunc(views, func(v view) bool { return v.hasRestarted() })
-	result.Settled = result.Complete && !restarted && !w.hasOlderPods(revision)
+	// A container that ended once can end again, and a probe that fails can succeed.
+	changes := slices.ContainsFunc(views, func(v view) bool { return v.hasRestarted() || v.hasFailed() })
+	result.Settled = result.Complete && !changes && !w.hasOlderPods(revision)
 	return result
 }
 

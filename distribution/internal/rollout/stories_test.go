@@ -268,6 +268,15 @@ func jobs() (s story) {
 	return s
 }
 
+// secondProbe has two pods, although the record of the scale-up to the second one is missing. Its probe fails.
+func secondProbe() (s story) {
+	s.add(scale("0s", "shop-aaa", 0, 1))
+	s.add(startOf("0s", pod("shop-aaa-1"))...)
+	s.add(startOf("0s", pod("shop-aaa-2"))...)
+	s.add(occurrence{at: late.Now.Sub(epoch).String(), about: pod("shop-aaa-2"), reason: "Unhealthy", container: "app", message: "Readiness probe failed", count: 2, since: "5s"})
+	return s
+}
+
 // TestSettled: a rollout that is complete and has no old pods left waits no longer.
 func TestSettled(t *testing.T) {
 	t.Parallel()
@@ -285,6 +294,7 @@ func TestSettled(t *testing.T) {
 		"a scale-down without Killing":      {before[:len(before)-1], second, true},
 		"a pull that fails":                 {join(firstRollout("0s"), failedPull()), second, false},
 		"a crash and a recovery":            {crashAndRecovery(), first, false},
+		"a failing probe of a second pod":   {secondProbe(), first, false},
 		"a Job after another one":           {jobs(), "job.batch/report-2", true},
 		"only the end of pods, not a start": {secondRollout(), first, true},
 	} {
