@@ -71,9 +71,10 @@ func TestWhatTheAPISelects(t *testing.T) {
 func TestParametersOfTheAPIThatHaveNoMeaning(t *testing.T) {
 	s := storeOf(t, failedUpdate())
 	for query, problem := range map[string]string{
-		"minutes=15":                                           `minutes is \"15\": it may be 10 or 60`,
-		"from=2026-01-02T15:04:05Z":                            "give both",
-		"from=yesterday&until=2026-01-02":                      "from and until are two times such as 2026-01-02T15:04:05Z",
+		"warning=only":                    `there are: from, kind, manifest, minutes, name, namespace, reason, text, until, warnings, workload`,
+		"minutes=15":                      `minutes is \"15\": it may be 10 or 60`,
+		"from=2026-01-02T15:04:05Z":       "give both",
+		"from=yesterday&until=2026-01-02": "from and until are two times such as 2026-01-02T15:04:05Z",
 		"from=2026-01-02T15:04:05Z&until=2026-01-02T17:04:05Z": "at most one hour apart",
 	} {
 		for _, path := range []string{"/api/workloads", "/api/workloads/uid-web"} {

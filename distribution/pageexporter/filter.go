@@ -66,6 +66,11 @@ func filterFrom(query url.Values) (f filter) {
 // invalid says which parameter of the API's address has no meaning, and what it may be. The page
 // shows its default then.
 func invalid(query url.Values) error {
+	for name := range query {
+		if known := parameters(); !slices.Contains(known, name) {
+			return fmt.Errorf("%q is no parameter; there are: %s", cut(name, maxName), strings.Join(known, ", "))
+		}
+	}
 	if minutes := query.Get("minutes"); minutes != "" && spans[minutes] == 0 {
 		return fmt.Errorf("minutes is %q: it may be 10 or 60", cut(minutes, maxName))
 	}
@@ -73,6 +78,16 @@ func invalid(query url.Values) error {
 		return errors.New("from and until are two times such as 2026-01-02T15:04:05Z, at most one hour apart: give both, the earlier one as from")
 	}
 	return nil
+}
+
+// parameters returns the names of all parameters of the page's address and of the API.
+func parameters() []string {
+	names := []string{"from", "kind", "minutes", "name", "text", "until", "warnings", "workload"}
+	for _, c := range choices {
+		names = append(names, c.name)
+	}
+	slices.Sort(names)
+	return names
 }
 
 // Address returns the address of the page with this filter. It is relative: the page may be behind
