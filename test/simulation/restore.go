@@ -269,6 +269,21 @@ func (e *environment) isReplacedAtStart() bool {
 	return r != nil && r.isNew && !p.observes.After(r.at) && p.observes.Add(lookBack).After(r.at)
 }
 
+// isRestoredAtStart reports whether the versions went back between the beginning of a first list and
+// the first list that ended. What the receiver remembers of the first one counts then: the contract
+// keeps counts over a restore.
+func (e *environment) isRestoredAtStart() bool {
+	p := e.firstObserver()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, l := range p.lists {
+		if l.begun.epoch < l.complete.epoch {
+			return true
+		}
+	}
+	return false
+}
+
 // haveTwoLed reports whether two processes led at once, because their lease had gone back or was
 // gone. The contract does not say what then becomes of their records. So do two that overlap.
 func (e *environment) haveTwoLed() bool {

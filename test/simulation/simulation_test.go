@@ -59,6 +59,8 @@ var corpus = []uint64{
 	18012, // connections are slow, and then the pipeline rejects what they brought
 	20078, // a leader whose position was not published had listed what the next one saw one by one
 	23294, // a process is killed right after the last write of its orderly end
+	39423, // a delivery that began in a term is accepted after the next leader has delivered more
+	45928, // etcd is restored before the first list has ended
 }
 
 // lastLine is written after the results of all tests.
