@@ -60,6 +60,7 @@ var corpus = []uint64{
 	20078, // a leader whose position was not published had listed what the next one saw one by one
 	23294, // a process is killed right after the last write of its orderly end
 	39423, // a delivery that began in a term is accepted after the next leader has delivered more
+	55631, // the answer that makes a process the leader comes after the lease has expired
 	45928, // etcd is restored before the first list has ended
 }
 
