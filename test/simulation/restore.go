@@ -177,6 +177,16 @@ func (e *environment) isLost(w apiserver.Write) bool {
 		(w.At.After(r.at.Add(-promptly)) || e.disturbed(w.At.Add(-lookBack), r.at, delays))
 }
 
+// isUnledAtRestore reports whether nobody led when the versions of an epoch went back, so that only
+// the gates of standbys held what no leader had delivered, also of a first list: see "etcd is restored
+// from a backup" and "Another cluster answers" in docs/reliability.md.
+func (e *environment) isUnledAtRestore(epoch int) bool {
+	e.mu.Lock()
+	at := e.restores[epoch].at
+	e.mu.Unlock()
+	return e.plan.alone() && !slices.ContainsFunc(e.allProcesses(), func(p *process) bool { return p.leadsAt(at) })
+}
+
 // restore goes back. An observer that counts all it may lists at once; one that counts the least
 // lists as late as it may.
 func (o *observer) restore(r *restore, epoch int) {

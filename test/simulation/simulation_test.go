@@ -61,6 +61,9 @@ var corpus = []uint64{
 	23294, // a process is killed right after the last write of its orderly end
 	39423, // a delivery that began in a term is accepted after the next leader has delivered more
 	55631, // the answer that makes a process the leader comes after the lease has expired
+	30776, // nobody leads when another cluster takes the address, and a first list is not delivered
+	31551, // a term ends before the metric has its sums, and the series change
+	59990, // the leaders of two clusters write into one storage
 	45928, // etcd is restored before the first list has ended
 }
 
