@@ -106,13 +106,22 @@ func (a *account) checkOrder() {
 		for i := 1; i < len(of); i++ {
 			before, r := of[i-1], of[i]
 			isRepeated := before.process != r.process &&
-				(a.isLastOfTerm(before) || a.isUnsaved(before) || a.isCombined(before) || a.env.overlap())
+				(a.isLastOfTerm(before) || a.isUnsaved(before) || a.isCombined(before) || a.isInCombined(r, of[:i]) || a.env.overlap())
 			if r.eventUID == before.eventUID && r.count < before.count && !isRepeated &&
 				!a.wentBack(before, r) {
 				a.violate(inOrder, name.String(), "got count %d after %d", r.count, before.count)
 			}
 		}
 	}
+}
+
+// isInCombined reports whether another process had delivered the occurrences of a record in one that
+// combines several states: the record is a repeat, however much came in between.
+func (a *account) isInCombined(r *record, before []*record) bool {
+	return slices.ContainsFunc(before, func(c *record) bool {
+		return c.process != r.process && c.eventUID == r.eventUID &&
+			c.count-c.occurrences < r.count && r.count <= c.count && a.isCombined(c)
+	})
 }
 
 // checkRepeats checks that a process does not deliver a record of an earlier process again, if the

@@ -64,6 +64,7 @@ var corpus = []uint64{
 	30776, // nobody leads when another cluster takes the address, and a first list is not delivered
 	31551, // a term ends before the metric has its sums, and the series change
 	59990, // the leaders of two clusters write into one storage
+	72414, // a new leader repeats one by one what another had listed, and delivered more of since
 	45928, // etcd is restored before the first list has ended
 }
 
