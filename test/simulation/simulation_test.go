@@ -65,6 +65,7 @@ var corpus = []uint64{
 	31551, // a term ends before the metric has its sums, and the series change
 	59990, // the leaders of two clusters write into one storage
 	72414, // a new leader repeats one by one what another had listed, and delivered more of since
+	69845, // what could not be saved before a kill is excluded by the filters of later processes
 	45928, // etcd is restored before the first list has ended
 }
 
