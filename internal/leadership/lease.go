@@ -163,8 +163,8 @@ func (l *Lease) Guard(ctx context.Context, leadership *Leadership, holder string
 const confirmEvery = time.Second
 
 // confirm waits until the lease shows that this process has renewed it, so lately that no other
-// process can have it yet, or until the context ends. The time of the renewal is that of this process's clock. It is from
-// before the request, whose answer may have come late.
+// process can have it yet, or until the context ends. The time of the renewal is from before the
+// request, whose answer may have come late, and from the clock of this process.
 func (l *Lease) confirm(ctx context.Context, leadership *Leadership, holder string) {
 	for {
 		found, err := l.readWithin(ctx, leadership.lease-leadership.deadline)
