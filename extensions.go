@@ -65,11 +65,11 @@ func (r *eventsReceiver) openElector(host component.Host, client rest.Interface)
 		return elector{}, fmt.Errorf("k8s_leader_elector: %q is not a leader elector; name one, such as k8s_leader_elector", id)
 	}
 	e := elector{config: leadership.ElectorConfigOf(extension)}
-	e.leadership, e.leave = leadership.Join(registers, e.config)
 	var err error
 	if e.lease, err = r.openLease(e.config); err != nil {
 		r.settings.Logger.Warn("Cannot read the leader election Lease; election failures will not be reported", zap.Error(err))
 	}
+	e.leadership, e.leave = leadership.Join(registers, e.config, e.lease)
 	if r.storage == nil {
 		e.positions = r.openPositions(e.config, client)
 	}

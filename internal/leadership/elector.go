@@ -38,16 +38,16 @@ type joined struct {
 	users    int
 }
 
-// Join returns the Leadership that the elector decides. Callers must call leave when they no longer
-// use it.
-func Join(elector Elector, config ElectorConfig) (l *Leadership, leave func()) {
-	j := electors.join(elector, config)
+// Join returns the Leadership that the elector decides. lease confirms that a term has begun; nil:
+// the calls of the elector decide. Callers must call leave when they no longer use it.
+func Join(elector Elector, config ElectorConfig, lease *Lease) (l *Leadership, leave func()) {
+	j := electors.join(elector, config, lease)
 	// The lock is not held: a call of the elector may wait for a receiver, and this for that call.
 	j.register.Do(func() { elector.SetCallBackFuncs(j.Started, j.Stopped) })
 	return j.Leadership, sync.OnceFunc(func() { electors.leave(elector, j) })
 }
 
-func (s *shared) join(elector Elector, config ElectorConfig) *joined {
+func (s *shared) join(elector Elector, config ElectorConfig, lease *Lease) *joined {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	isKey := reflect.ValueOf(elector).Comparable()
@@ -56,6 +56,9 @@ func (s *shared) join(elector Elector, config ElectorConfig) *joined {
 		return s.of[elector]
 	}
 	j := &joined{Leadership: newLeadership(config.LeaseDuration, config.RenewDeadline), users: 1}
+	if lease != nil && config.Holder != "" {
+		j.confirm = func(ctx context.Context) { lease.confirm(ctx, j.Leadership, config.Holder) }
+	}
 	if isKey {
 		s.of[elector] = j
 	}

@@ -25,8 +25,8 @@ func (c *calls) SetCallBackFuncs(started func(context.Context), stopped func()) 
 func TestTheReceiversOfAnElectorRegisterOnceAndShareTheirTerms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		elector, config := &calls{}, ElectorConfig{LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second}
-		a, leaveA := Join(elector, config)
-		b, leaveB := Join(elector, config)
+		a, leaveA := Join(elector, config, nil)
+		b, leaveB := Join(elector, config, nil)
 		require.Len(t, elector.started, 1)
 		elector.started[0](t.Context())
 		var terms []Term
@@ -55,11 +55,11 @@ func TestTheReceiversOfAnElectorRegisterOnceAndShareTheirTerms(t *testing.T) {
 
 		leaveA()
 		leaveA()
-		c, leaveC := Join(elector, config)
+		c, leaveC := Join(elector, config, nil)
 		assert.Same(t, b, c)
 		leaveB()
 		leaveC()
-		d, leaveD := Join(elector, config)
+		d, leaveD := Join(elector, config, nil)
 		assert.NotSame(t, b, d, "nothing is kept of an elector that no receiver uses")
 		assert.Len(t, elector.started, 2)
 		leaveD()
@@ -100,7 +100,7 @@ func TestAnElectorThatIsNoPointerIsNotShared(t *testing.T) {
 	var registered calls
 	elector := byValue{registered.SetCallBackFuncs}
 	for range 2 {
-		_, leave := Join(elector, ElectorConfig{})
+		_, leave := Join(elector, ElectorConfig{}, nil)
 		defer leave()
 	}
 	assert.Len(t, registered.started, 2)

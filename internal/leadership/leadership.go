@@ -27,11 +27,15 @@ type Leadership struct {
 	// lease is the time without renewal after which another process may lead, and deadline that
 	// after which the leader stops.
 	lease, deadline time.Duration
+	// confirm waits until it is certain that this process holds the lease, or the context ends; nil:
+	// nobody can tell.
+	confirm func(context.Context)
 
 	// mu guards the following.
 	mu        sync.Mutex
 	leading   bool
 	last      *term         // of leading; nil: there was none
+	abandon   func()        // the term that waits until it is confirmed; nil: none ever did
 	changed   chan struct{} // closed when leading changes
 	stoppedAt time.Time     // when the last term ended
 	lastBeat  time.Time
@@ -77,11 +81,35 @@ func (l *Leadership) LeaseDuration() time.Duration { return l.lease }
 func (l *Leadership) IsElected() bool { return l.elected }
 
 // Started begins a term, which ends at the latest with the context. A start whose context has ended
-// is ignored.
+// is ignored. The answer that made this process the leader may have been delayed, so that the lease
+// has expired, and another process leads: the term begins when that is ruled out. An elector that
+// goes on after its deadline has renewed the lease since.
 func (l *Leadership) Started(ctx context.Context) {
+	if l.confirm == nil || ctx.Done() == nil {
+		l.begin(ctx, ctx)
+		return
+	}
+	waiting, abandon := context.WithCancel(ctx)
+	l.mu.Lock()
+	if l.abandon != nil {
+		l.abandon()
+	}
+	l.abandon = abandon
+	l.mu.Unlock()
+	go func() {
+		defer abandon()
+		confirming, done := context.WithTimeout(waiting, (l.deadline+l.lease)/2)
+		defer done()
+		l.confirm(confirming)
+		l.begin(ctx, waiting)
+	}()
+}
+
+// begin begins a term that ends with the context, unless the other one has ended.
+func (l *Leadership) begin(ctx, waiting context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.leading || ctx.Err() != nil {
+	if l.leading || waiting.Err() != nil {
 		return
 	}
 	termCtx, cancel := context.WithCancel(context.Background())
@@ -102,6 +130,9 @@ func (l *Leadership) Started(ctx context.Context) {
 // election before.
 func (l *Leadership) Stopped() {
 	l.mu.Lock()
+	if l.abandon != nil {
+		l.abandon()
+	}
 	t := l.last
 	l.mu.Unlock()
 	if t != nil {

@@ -30,7 +30,7 @@ type Observer interface {
 
 // Lease reads the Kubernetes Lease of the election, to report when no replica can be elected. An
 // elector that lacks a permission only writes so to the log of its library, and waits as if another
-// process led. Of its methods, only Guard may be called concurrently.
+// process led. Of its methods, only Guard and confirm may be called concurrently.
 type Lease struct {
 	namespace, name string
 	client          rest.Interface
@@ -154,6 +154,26 @@ func (l *Lease) Guard(ctx context.Context, leadership *Leadership, holder string
 			version, requestedAt = found.ResourceVersion, now
 		}
 		if !sleep(ctx, margin/2) {
+			return
+		}
+	}
+}
+
+// confirmEvery is the pause between two reads of the lease at the beginning of a term.
+const confirmEvery = time.Second
+
+// confirm waits until the lease shows that this process has renewed it, so lately that no other
+// process can have it yet, or until the context ends. The time of the renewal is from before the
+// request, whose answer may have come late, and from the clock of this process.
+func (l *Lease) confirm(ctx context.Context, leadership *Leadership, holder string) {
+	for {
+		found, err := l.readWithin(ctx, leadership.lease-leadership.deadline)
+		isMine := err == nil && found.Spec.HolderIdentity != nil && *found.Spec.HolderIdentity == holder
+		if isMine && (found.Spec.RenewTime == nil || time.Since(found.Spec.RenewTime.Time) < leadership.deadline) {
+			return
+		}
+		reached.State("a term waits until the lease shows that it has begun")
+		if !sleep(ctx, confirmEvery) {
 			return
 		}
 	}

@@ -23,6 +23,7 @@ import (
 type answer struct {
 	resourceVersion string
 	holder          string
+	renewed         time.Duration // how long ago; 0: it does not say
 	status          int
 }
 
@@ -42,6 +43,9 @@ func (a answer) write(w http.ResponseWriter) {
 	}
 	if a.holder != "" {
 		lease.Spec.HolderIdentity = &a.holder
+	}
+	if a.renewed > 0 {
+		lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Now().Add(-a.renewed)}
 	}
 	_ = json.NewEncoder(w).Encode(lease)
 }
@@ -130,6 +134,80 @@ func TestGuardProvesThatAnOpenTermGoesOn(t *testing.T) {
 			})
 		})
 	}
+}
+
+// elector is one that calls what is registered.
+type elector struct {
+	started func(context.Context)
+	stopped func()
+}
+
+func (e *elector) SetCallBackFuncs(started func(context.Context), stopped func()) {
+	e.started, e.stopped = started, stopped
+}
+
+func TestATermBeginsWhenTheLeaseShowsIt(t *testing.T) {
+	mine := answer{holder: "me", renewed: time.Second}
+	expired, other := answer{holder: "me", renewed: 15 * time.Second}, answer{holder: "other", renewed: time.Second}
+	const outlasts = 12500 * time.Millisecond // the deadline, and a margin
+	tests := map[string]struct {
+		answers answers
+		ends    time.Duration // the term of the elector; 0: it goes on
+		begins  time.Duration // -1: never
+	}{
+		"the lease was renewed a moment ago":                {answers{mine}, 0, 0},
+		"another elector does not say when it renewed it":   {answers{{holder: "me"}}, 0, 0},
+		"the answer came late, and it is renewed then":      {answers{expired, expired, mine}, 0, 2 * time.Second},
+		"the answer came late, and another process leads":   {answers{expired, other}, 10 * time.Second, -1},
+		"a read that fails shows nothing":                   {answers{{status: 500}, mine}, 0, time.Second},
+		"the lease cannot be read, and the elector goes on": {answers{{status: 403}}, 0, outlasts},
+		"the lease cannot be read, and the elector ends":    {answers{{status: 403}}, 10 * time.Second, -1},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := &elector{}
+				config := ElectorConfig{Holder: "me", LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second}
+				leadership, leave := Join(e, config, tt.answers.lease(t))
+				defer leave()
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				if tt.ends > 0 {
+					time.AfterFunc(tt.ends, func() {
+						cancel()
+						e.stopped()
+					})
+				}
+				e.started(ctx)
+				if tt.begins < 0 {
+					time.Sleep(time.Minute)
+					assert.False(t, leadership.Leads())
+					return
+				}
+				time.Sleep(tt.begins - 1)
+				synctest.Wait()
+				assert.Equal(t, tt.begins == 0, leadership.Leads())
+				time.Sleep(1)
+				synctest.Wait()
+				assert.True(t, leadership.Leads())
+			})
+		})
+	}
+}
+
+func TestATermThatEndsBeforeItIsConfirmedDoesNotBegin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &elector{}
+		config := ElectorConfig{Holder: "me", LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second}
+		answers := answers{{status: 500}, {holder: "me", renewed: time.Second}}
+		leadership, leave := Join(e, config, answers.lease(t))
+		defer leave()
+		e.started(t.Context())
+		synctest.Wait()
+		e.stopped()
+		time.Sleep(time.Minute)
+		assert.False(t, leadership.Leads())
+	})
 }
 
 func TestLook(t *testing.T) {

@@ -80,7 +80,7 @@ func (e *Elector) CallFirst(stopped func()) {
 
 // Pause lets the receivers find that their process has not run for a minute.
 func (e *Elector) Pause() {
-	l, leave := leadership.Join(e, leadership.ElectorConfigOf(e))
+	l, leave := leadership.Join(e, leadership.ElectorConfigOf(e), nil)
 	defer leave()
 	l.NoteBeat(time.Now().Add(time.Minute))
 }

@@ -106,7 +106,7 @@ func (a *account) checkOrder() {
 		for i := 1; i < len(of); i++ {
 			before, r := of[i-1], of[i]
 			isRepeated := before.process != r.process &&
-				(a.isLastOfTerm(before) || a.isUnsaved(before) || a.isCombined(before) || a.env.overlap())
+				(a.isLastOfTerm(before) || a.isUnsaved(before) || a.isCombined(before) || a.isInCombined(r, of[:i]) || a.env.overlap())
 			if r.eventUID == before.eventUID && r.count < before.count && !isRepeated &&
 				!a.wentBack(before, r) {
 				a.violate(inOrder, name.String(), "got count %d after %d", r.count, before.count)
@@ -115,8 +115,18 @@ func (a *account) checkOrder() {
 	}
 }
 
+// isInCombined reports whether another process had delivered the occurrences of a record in one that
+// combines several states: the record is a repeat, however much came in between.
+func (a *account) isInCombined(r *record, before []*record) bool {
+	return slices.ContainsFunc(before, func(c *record) bool {
+		return c.process != r.process && c.eventUID == r.eventUID &&
+			c.count-c.occurrences < r.count && r.count <= c.count && a.isCombined(c)
+	})
+}
+
 // checkRepeats checks that a process does not deliver a record of an earlier process again, if the
-// earlier one had delivered other records since.
+// earlier one had delivered other records since. What a pipeline accepts late is no such repeat, if
+// its process had offered it before the other one delivered it: it was in flight all the time.
 func (a *account) checkRepeats() {
 	since, lastOf, newest := a.env.sinceStart, map[string]time.Time{}, map[*process]time.Time{}
 	for _, r := range a.all {
@@ -130,7 +140,7 @@ func (a *account) checkRepeats() {
 	for _, r := range a.all {
 		first := a.first[a.keyOf(r)]
 		before, last := first.process, lastOf[a.keyOf(r)]
-		if before == r.process || !newest[before].After(last) ||
+		if before == r.process || !newest[before].After(last) || !r.began.After(first.at) ||
 			a.isUnsaved(first) || a.isInOutbox(r, before, last) || a.env.haveTwoLed() || a.env.isUnnoticed() ||
 			a.env.disturbed(first.at.Add(-lookBack), r.at, (*Fault).mayLoseCheckpoints) {
 			continue
@@ -146,14 +156,17 @@ func (a *account) checkRepeats() {
 func (a *account) checkTotals() {
 	requiredFrom, allowedFrom := a.env.baselines()
 	required, allowed := a.env.ideal(requiredFrom, true), a.env.ideal(allowedFrom, false)
-	forgotten := required
+	forgotten, seen := required, required
+	if a.env.isRestoredAtStart() { // It may remember what the list showed that did not end.
+		seen = a.env.ideal(allowedFrom, true)
+	}
 	if r := a.env.lastRestore(); r != nil && r.isNew && !a.env.plan.Storage {
 		// The contract does not say whether a running process begins from scratch in another
 		// cluster.
 		forgotten = a.env.idealThatForgets(requiredFrom)
 	}
 	for name, want := range required {
-		least := min(want.total, forgotten[name].totalOrZero())
+		least := min(want.total, forgotten[name].totalOrZero(), seen[name].totalOrZero())
 		if got := a.total(name); got < least && !a.env.isReplacedAtStart() {
 			a.violate(nothingLost, name.String(), "has %d of the %d occurrences of %s", got, least, name)
 		}

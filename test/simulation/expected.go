@@ -121,7 +121,11 @@ func (o *observer) see(w apiserver.Write) {
 	switch {
 	case o.pending != nil:
 		o.pending.see(w)
-	case o.least && !inList && o.env.isLost(w):
+	case o.least && o.env.isLost(w) && (!inList || o.env.isUnledAtRestore(w.Epoch)):
+		if inList {
+			delete(o.counts, name) // An older state of the list does not count, either.
+			delete(o.memory, name)
+		}
 	case w.Type == watch.Deleted && inList:
 		delete(o.memory, name)
 		delete(o.counts, name)

@@ -316,7 +316,15 @@ func (e *environment) isReported(r *record) bool {
 			emissions++
 		}
 	}
-	return emissions > 1 || !stopped.IsZero() && emissions > 0 && p.termAt(stopped).Equal(term)
+	return emissions > 1 || !stopped.IsZero() && emissions > 0 && p.termAt(stopped).Equal(term) && p.leadsAt(stopped)
+}
+
+// leadsAt reports whether the process leads at a time, or needs no elector for it. A term that has
+// ended before emits its last sums only if no other process can lead yet.
+func (p *process) leadsAt(at time.Time) bool {
+	return !p.replica.env.plan.Elector || slices.ContainsFunc(p.allTerms(), func(t term) bool {
+		return !t.began.After(at) && (t.ended.IsZero() || !t.ended.Before(at))
+	})
 }
 
 // comparable leaves the workload out where a record sums what was counted before with other owners,

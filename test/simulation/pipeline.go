@@ -21,6 +21,7 @@ import (
 
 // delivery is what an exporter got at once.
 type delivery struct {
+	began   time.Time // when the process offered it to its pipelines
 	at      time.Time // when the exporter decided
 	process *process
 	logs    plog.Logs
@@ -58,7 +59,7 @@ type branch struct {
 	hasty    int       // consecutive attempts that came too soon after that
 }
 
-func (b *branch) consume(ctx context.Context, logs plog.Logs) error {
+func (b *branch) consume(ctx context.Context, began time.Time, logs plog.Logs) error {
 	p, number := b.process, b.calls.next()
 	hit := func(kind FaultKind) *Fault {
 		return p.hit(kind, fmt.Sprint("exporter ", b.number), number, b.number)
@@ -87,7 +88,7 @@ func (b *branch) consume(ctx context.Context, logs plog.Logs) error {
 		return errors.New("this process is dead")
 	}
 	b.checkPause(ctx)
-	err := b.decide(hit, logs)
+	err := b.decide(hit, began, logs)
 	if kill {
 		p.die("in a delivery, after the exporter had it")
 		return errors.New("this process is dead")
@@ -116,8 +117,8 @@ func (b *branch) checkPause(ctx context.Context) {
 }
 
 // decide accepts, or rejects as the plan says.
-func (b *branch) decide(hit func(FaultKind) *Fault, logs plog.Logs) error {
-	took := delivery{at: time.Now(), process: b.process, logs: plog.NewLogs()}
+func (b *branch) decide(hit func(FaultKind) *Fault, began time.Time, logs plog.Logs) error {
+	took := delivery{began: began, at: time.Now(), process: b.process, logs: plog.NewLogs()}
 	n, note := logs.LogRecordCount(), b.process.note
 	switch {
 	case hit(PipelineRejects) != nil:
@@ -142,7 +143,7 @@ func (b *branch) decide(hit func(FaultKind) *Fault, logs plog.Logs) error {
 		}
 		b.note(took)
 		note("exporter %d accepts %d records of %d", b.number, took.logs.LogRecordCount(), n)
-		b.noteIfDropped(delivery{took.at, took.process, plog.NewLogs()}, rest)
+		b.noteIfDropped(delivery{took.began, took.at, took.process, plog.NewLogs()}, rest)
 		return consumererror.NewLogs(errors.New("some were rejected"), b.env.plan.Rest.of(rest))
 	}
 	logs.CopyTo(took.logs)
@@ -179,12 +180,12 @@ func (l *logsPipelines) Capabilities() consumer.Capabilities {
 }
 
 func (l *logsPipelines) ConsumeLogs(ctx context.Context, logs plog.Logs) (errs error) {
-	observed := l.process.offered(logs)
+	began, observed := time.Now(), l.process.offered(logs)
 	l.process.checkLogs(logs)
 	isOfTerm := l.process.replica.env.trace.holds(l.process)
 	defer func() { l.process.settled(observed, isOfTerm, errs) }()
 	if len(l.branches) == 1 {
-		return l.branches[0].consume(ctx, logs)
+		return l.branches[0].consume(ctx, began, logs)
 	}
 	for _, b := range l.branches {
 		data := logs
@@ -192,7 +193,7 @@ func (l *logsPipelines) ConsumeLogs(ctx context.Context, logs plog.Logs) (errs e
 			data = plog.NewLogs()
 			logs.CopyTo(data)
 		}
-		errs = multierr.Append(errs, b.consume(ctx, data))
+		errs = multierr.Append(errs, b.consume(ctx, began, data))
 	}
 	return errs
 }

@@ -20,6 +20,7 @@ import (
 
 // record is one log record as an exporter got it.
 type record struct {
+	began    time.Time // when its delivery began
 	at       time.Time
 	process  *process
 	resource pcommon.Map
@@ -35,7 +36,7 @@ func records(deliveries []delivery) (all []*record) {
 	for i := range deliveries {
 		d := &deliveries[i]
 		each(d.logs, func(resource pcommon.Map, log plog.LogRecord) {
-			r := &record{at: d.at, process: d.process, resource: resource, log: log}
+			r := &record{began: d.began, at: d.at, process: d.process, resource: resource, log: log}
 			attributes := log.Attributes()
 			r.uid, r.eventUID = uidOf(log), types.UID(text(attributes, "k8s.event.uid"))
 			r.count = number(attributes, "k8s.event.count")

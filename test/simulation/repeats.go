@@ -79,10 +79,20 @@ func (a *account) isUnsaved(r *record) bool {
 	})
 }
 
+// diedUnsaved reports whether the process of a record was killed before it was saved. Nobody repeats
+// it if the filters of later processes exclude it.
+func (a *account) diedUnsaved(r *record) bool {
+	r.process.mu.Lock()
+	died, stopped := r.process.died, r.process.stopped
+	r.process.mu.Unlock()
+	until := r.process.unsaved(r.at)
+	return !died.IsZero() && stopped.IsZero() && !until.IsZero() && !died.After(until)
+}
+
 // unsavedRecords returns the records of which another process may not have known.
 func (a *account) unsavedRecords() (all []*record) {
 	for _, r := range a.first {
-		if a.isUnsaved(r) {
+		if a.isUnsaved(r) || a.diedUnsaved(r) {
 			all = append(all, r)
 		}
 	}

@@ -177,6 +177,16 @@ func (e *environment) isLost(w apiserver.Write) bool {
 		(w.At.After(r.at.Add(-promptly)) || e.disturbed(w.At.Add(-lookBack), r.at, delays))
 }
 
+// isUnledAtRestore reports whether nobody led when the versions of an epoch went back, so that only
+// the gates of standbys held what no leader had delivered, also of a first list: see "etcd is restored
+// from a backup" and "Another cluster answers" in docs/reliability.md.
+func (e *environment) isUnledAtRestore(epoch int) bool {
+	e.mu.Lock()
+	at := e.restores[epoch].at
+	e.mu.Unlock()
+	return e.plan.alone() && !slices.ContainsFunc(e.allProcesses(), func(p *process) bool { return p.leadsAt(at) })
+}
+
 // restore goes back. An observer that counts all it may lists at once; one that counts the least
 // lists as late as it may.
 func (o *observer) restore(r *restore, epoch int) {
@@ -267,6 +277,21 @@ func (e *environment) isReplacedAtStart() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return r != nil && r.isNew && !p.observes.After(r.at) && p.observes.Add(lookBack).After(r.at)
+}
+
+// isRestoredAtStart reports whether the versions went back between the beginning of a first list and
+// the first list that ended. What the receiver remembers of the first one counts then: the contract
+// keeps counts over a restore.
+func (e *environment) isRestoredAtStart() bool {
+	p := e.firstObserver()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, l := range p.lists {
+		if l.begun.epoch < l.complete.epoch {
+			return true
+		}
+	}
+	return false
 }
 
 // haveTwoLed reports whether two processes led at once, because their lease had gone back or was

@@ -59,6 +59,14 @@ var corpus = []uint64{
 	18012, // connections are slow, and then the pipeline rejects what they brought
 	20078, // a leader whose position was not published had listed what the next one saw one by one
 	23294, // a process is killed right after the last write of its orderly end
+	39423, // a delivery that began in a term is accepted after the next leader has delivered more
+	55631, // the answer that makes a process the leader comes after the lease has expired
+	30776, // nobody leads when another cluster takes the address, and a first list is not delivered
+	31551, // a term ends before the metric has its sums, and the series change
+	59990, // the leaders of two clusters write into one storage
+	72414, // a new leader repeats one by one what another had listed, and delivered more of since
+	69845, // what could not be saved before a kill is excluded by the filters of later processes
+	45928, // etcd is restored before the first list has ended
 }
 
 // lastLine is written after the results of all tests.
