@@ -67,7 +67,7 @@ func explain(warnings []record, changes []change, since time.Time) *answer {
 	case a.First.FirstTime.Before(since):
 		a.Nothing = "Nothing is known: the first warning is older than the page’s first record."
 	default:
-		a.Nothing = "Nothing is known: no record before the first warning is about a change."
+		a.Nothing = "Nothing is known: the page has no record of a change before the first warning."
 	}
 	return a
 }
@@ -104,8 +104,11 @@ func (c change) precedes(warning record) bool {
 
 // key is the same for changes of which an answer has only the newest.
 func (c change) key() string {
-	if c.Kind == kindNode {
+	switch c.Kind {
+	case kindNode:
 		return c.Object + c.Text
+	case kindRollout, kindScaling:
+		return c.Kind + c.Records[len(c.Records)-1].Object // A custom resource can own several Deployments.
 	}
 	return c.Kind
 }

@@ -93,7 +93,7 @@ func TestWhatChanged(t *testing.T) {
 		},
 		"an autoscaler of another workload": {
 			[]happening{rescale(598, "other", 30), warn(605, "web-aaa-9", "FailedScheduling")},
-			[]string{"Nothing is known: no record before the first warning is about a change."},
+			[]string{"Nothing is known: the page has no record of a change before the first warning."},
 		},
 		"the node of a pod": {
 			join(start(0, "web-aaa-1", "worker-3"), []happening{node(590, "worker-3", "NodeNotReady"), warn(602, "web-aaa-1", "NodeNotReady")}),
@@ -134,11 +134,11 @@ func TestWhatChanged(t *testing.T) {
 		},
 		"an autoscaler of the same name, but nothing can scale an Ingress": {
 			[]happening{rescale(598, "web", 30), {at: 605, object: "Ingress/web", reason: "Sync", message: "m", warning: true}},
-			[]string{"Nothing is known: no record before the first warning is about a change."},
+			[]string{"Nothing is known: the page has no record of a change before the first warning."},
 		},
 		"an autoscaler of the same name, but two workloads have it": {
 			[]happening{{at: 5, object: "StatefulSet/web", reason: "SuccessfulCreate", message: "m"}, rescale(598, "web", 30), warn(605, "web-aaa-9", "FailedScheduling")},
-			[]string{"Nothing is known: no record before the first warning is about a change."},
+			[]string{"Nothing is known: the page has no record of a change before the first warning."},
 		},
 		"a scaling right after that of another workload by its autoscaler": {
 			join(first(0), []happening{rescale(598, "api", 3), scale(599, "api-aaa", 1, 3), scale(600, "web-aaa", 1, 3), warn(605, "web-aaa-1", "BackOff")}),
@@ -149,7 +149,7 @@ func TestWhatChanged(t *testing.T) {
 				{at: 598, object: "Workload/web", reason: "Scheduled", message: "m"}, {at: 600, object: "Workload/web", reason: "Preempted", message: "m"},
 				{at: 602, object: "Workload/web", reason: "Failed", message: "m", warning: true},
 			},
-			[]string{"Nothing is known: no record before the first warning is about a change."},
+			[]string{"Nothing is known: the page has no record of a change before the first warning."},
 		},
 		"a Deployment that was created again, and a late record of a pod of the former one": {
 			join(first(0), []happening{
@@ -172,7 +172,7 @@ func TestWhatChanged(t *testing.T) {
 		},
 		"a change after the warning": {
 			[]happening{warn(0, "web-aaa-1", "BackOff"), scale(1, "web-bbb", 0, 1)},
-			[]string{"Nothing is known: no record before the first warning is about a change."},
+			[]string{"Nothing is known: the page has no record of a change before the first warning."},
 		},
 		"a change in the second of the warning": {
 			[]happening{scale(0, "web-aaa", 0, 1), warn(0, "web-aaa-1", "FailedScheduling")},
@@ -208,11 +208,124 @@ func TestWhatChanged(t *testing.T) {
 			},
 			[]string{"The pod web was scheduled 4 s before BackOff"},
 		},
+		"a scaling after an unfinished rollout was undone": {
+			[]happening{scale(0, "web-aaa", 0, 3), scale(600, "web-bbb", 0, 1), scale(660, "web-bbb", 1, 0), scale(1200, "web-aaa", 3, 30), warn(1205, "web-aaa-9", "FailedScheduling")},
+			[]string{"replicaset.apps/web-aaa was scaled from 3 to 30 5 s before FailedScheduling", "The rollout of replicaset.apps/web-bbb began 10 min before FailedScheduling"},
+		},
+		"a rolling update with many steps": {
+			join(first(0), steps(600, 100), []happening{warn(720, "web-bbb-9", "BackOff")}),
+			[]string{"The rollout of replicaset.apps/web-bbb began 2 min before BackOff"},
+		},
+		"rollouts of two Deployments of a custom resource": {
+			[]happening{
+				{at: 600, object: "PartDeployment/web-a", reason: "ScalingReplicaSet", message: "Scaled up replica set web-a-aaa from 0 to 1"},
+				{at: 601, object: "PartDeployment/web-b", reason: "ScalingReplicaSet", message: "Scaled up replica set web-b-bbb from 0 to 1"},
+				{at: 610, object: "PartDeployment/web-a", reason: "ReplicaSetCreateError", message: "m", warning: true},
+			},
+			[]string{
+				"The rollout of replicaset.apps/web-b-bbb began 9 s before ReplicaSetCreateError",
+				"The rollout of replicaset.apps/web-a-aaa began 10 s before ReplicaSetCreateError",
+			},
+		},
+		"a node that the pod of this name had left for another one": {
+			[]happening{assign(0, "web-0", "worker-1"), assign(400, "web-0", "worker-2"), node(500, "worker-1", "Rebooted"), member(520, "hash-1", "BackOff")},
+			[]string{"Nothing is known: the page has no record of a change before the first warning."},
+		},
+		"the node of a pod whose former node ends the pod that had its name": {
+			[]happening{
+				assign(0, "web-0", "worker-1"), assign(400, "web-0", "worker-2"), {at: 500, object: "Member/web-0", reason: "Killing", message: "Stopping container app", node: "worker-1"},
+				node(600, "worker-2", "NodeNotReady"), member(605, "hash-1", "NodeNotReady"), member(606, "hash-1", "BackOff"),
+			},
+			[]string{"The node worker-2, where the pod web-0 was, became NotReady 6 s before BackOff"},
+		},
+		"a node that its taint had removed the pod from": {
+			join(start(0, "web-aaa-1", "worker-3"), []happening{
+				{at: 400, object: "Pod/web-aaa-1", reason: "TaintManagerEviction", message: "Marking for deletion Pod shop/web-aaa-1"},
+				node(600, "worker-3", "Rebooted"), warn(610, "web-aaa-2", "BackOff"),
+			}),
+			[]string{"The pod web-aaa-1 was created 10 min before BackOff"},
+		},
+		"a node that was rebooted before the pod was created, without a record of the scheduler": {
+			[]happening{
+				node(100, "worker-3", "Rebooted"), {at: 500, object: "ReplicaSet/web-aaa", reason: "SuccessfulCreate", message: "Created pod: web-aaa-1"},
+				{at: 502, object: "Pod/web-aaa-1", reason: "Started", message: "m", node: "worker-3"}, warn(602, "web-aaa-1", "BackOff"),
+			},
+			[]string{"The pod web-aaa-1 was created 102 s before BackOff"},
+		},
+		"a node of the same name in another cluster without UID": {
+			join(inCluster("a", start(0, "web-aaa-1", "worker-3")), inCluster("b", []happening{node(590, "worker-3", "NodeNotReady")}), inCluster("a", []happening{warn(602, "web-aaa-1", "BackOff")})),
+			[]string{"The pod web-aaa-1 was created 10 min before BackOff"},
+		},
 		"no warning": {first(0), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := storeOf(t, tt.story)
+			assert.Equal(t, tt.want, statements(s, "web"))
+			requireRecords(t, s, tt.story)
+		})
+	}
+}
+
+// steps are those of a rolling update, one in a second.
+func steps(at, size int) (story []happening) {
+	story = append(story, scale(at, "web-bbb", 0, 1))
+	for i := 1; i < size; i++ {
+		story = append(story, scale(at+i, "web-aaa", size-i+1, size-i), scale(at+i, "web-bbb", i, i+1))
+	}
+	return story
+}
+
+func assign(at int, pod, node string) happening {
+	return happening{at: at, object: "Member/" + pod, reason: "Scheduled", message: "Successfully assigned shop/" + pod + " to " + node, hash: "hash-1"}
+}
+
+// inCluster moves a story into a cluster that has a name, but no known UID.
+func inCluster(name string, story []happening) []happening {
+	for i := range story {
+		story[i].cluster = name
+	}
+	return story
+}
+
+// TestARolloutThatThePageHasForgotten: other workloads displace the rollout from the timeline. What
+// began it is still known.
+func TestARolloutThatThePageHasForgotten(t *testing.T) {
+	others := func(at int) (story []happening) {
+		for i := range maxRollouts {
+			story = append(story, happening{at: at, object: fmt.Sprintf("Pod/other-%d-%d-1", i, at), reason: "Started", message: "m"})
+		}
+		return story
+	}
+	update := []happening{scale(0, "web-aaa", 0, 1), scale(600, "web-bbb", 0, 1), scale(603, "web-aaa", 1, 0)}
+	for name, tt := range map[string]struct {
+		story []happening
+		want  []string
+	}{
+		"an update": {
+			join(update, others(610), []happening{warn(638, "web-bbb-1", "BackOff")}),
+			[]string{"The rollout of replicaset.apps/web-bbb began 38 s before BackOff", "replicaset.apps/web-aaa was scaled from 0 to 1 10 min before BackOff"},
+		},
+		"a rollback": {
+			join(update, others(610), []happening{
+				{at: 1200, object: "Deployment/web", reason: "ScalingReplicaSet", message: "Scaled up replica set web-aaa from 0 to 1", count: 2},
+				scale(1203, "web-bbb", 1, 0), warn(1210, "web-aaa-2", "BackOff"),
+			}),
+			[]string{"The rollout of replicaset.apps/web-aaa began 10 s before BackOff", "replicaset.apps/web-aaa was scaled from 0 to 1 20 min before BackOff"},
+		},
+		"a scale-up from zero of the current revision": {
+			join(update, []happening{scale(700, "web-bbb", 1, 0)}, others(710), []happening{scale(1200, "web-bbb", 0, 2), warn(1205, "web-bbb-9", "FailedScheduling")}),
+			[]string{"replicaset.apps/web-bbb was scaled from 0 to 2 5 s before FailedScheduling", "The rollout of replicaset.apps/web-bbb began 10 min before FailedScheduling"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, clock := storeAt(noon)
+			e := &pageExporter{config: &Config{}, store: s}
+			for _, h := range tt.story {
+				clock.Time = second(h.at)
+				require.NoError(t, e.ConsumeLogs(t.Context(), h.logs(t)))
+			}
 			assert.Equal(t, tt.want, statements(s, "web"))
 			requireRecords(t, s, tt.story)
 		})

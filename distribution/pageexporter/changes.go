@@ -52,15 +52,17 @@ type replicas struct {
 	last    []rollout.Scaling
 }
 
-// change returns the change that a record shows. A step of a rolling update is none.
-func (of *replicas) change(r record, begins bool) (c change, ok bool) {
+// change returns the change that a record shows. A step of a rolling update is none. began reports
+// whether the rollouts show that one began; they can have forgotten it.
+func (of *replicas) change(r record, began bool) (c change, ok bool) {
 	s, ok := rollout.ScalingOf(r.Message)
 	if !ok {
 		return c, false
 	}
 	isCurrent := of.current == "" || of.current == s.Revision
-	isStep := slices.ContainsFunc(of.last, func(other rollout.Scaling) bool { return other.Revision != s.Revision && other.To > 0 })
-	of.last = append(slices.DeleteFunc(of.last, func(other rollout.Scaling) bool { return other.Revision == s.Revision }), s)
+	isStep := of.other(s.Revision) != ""
+	begins := s.From == 0 && isStep && of.current != s.Revision || began && !of.isOnly(s.Revision)
+	of.add(s)
 	c = change{Kind: kindScaling, Object: s.Revision, From: &s.From, To: &s.To}
 	switch {
 	case begins:
@@ -72,6 +74,35 @@ func (of *replicas) change(r record, begins bool) (c change, ok bool) {
 		c.Text = fmt.Sprintf("%s was scaled from %d to %d", s.Revision, s.From, s.To)
 	}
 	return c, true
+}
+
+// add notes a scaling. If the current revision has no pods left, a rollout was undone before it was
+// complete, and the other revision is the current one again.
+func (of *replicas) add(s rollout.Scaling) {
+	of.last = append(slices.DeleteFunc(of.last, func(other rollout.Scaling) bool { return other.Revision == s.Revision }), s)
+	if other := of.other(s.Revision); s.To == 0 && of.current == s.Revision && other != "" {
+		of.current = other
+	}
+}
+
+// other returns the newest of the other revisions that have pods; empty: there is none.
+func (of *replicas) other(revision string) string {
+	for _, s := range slices.Backward(of.last) {
+		if s.Revision != revision && s.To > 0 {
+			return s.Revision
+		}
+	}
+	return ""
+}
+
+// isOnly reports whether the revision was scaled to zero last, and no other one has pods: then it was
+// the current one, and is so again.
+func (of *replicas) isOnly(revision string) bool {
+	if len(of.last) == 0 || of.other(revision) != "" {
+		return false
+	}
+	newest := of.last[len(of.last)-1]
+	return newest.Revision == revision && newest.To == 0
 }
 
 // creation returns the change that the creation of a pod, or of a CronJob's Job, shows.

@@ -35,7 +35,7 @@ type entry struct {
 	message     string
 	container   string
 	resolution  string    // k8s.owner.resolution
-	cluster     string    // the cluster's UID
+	cluster     string    // the cluster's UID, or its name if the UID is not known
 	since       time.Time // the first occurrence; zero: at
 	node        string    // of a pod; empty: not known
 	uid         string    // of the workload
@@ -112,7 +112,7 @@ func entryOf(resource pcommon.Map, record plog.LogRecord) entry {
 		message:     cut(record.Body().AsString(), maxMessage),
 		container:   text(resource, "k8s.container.name"),
 		resolution:  text(event, "k8s.owner.resolution"),
-		cluster:     text(resource, "k8s.cluster.uid"),
+		cluster:     cmp.Or(text(resource, "k8s.cluster.uid"), text(resource, "k8s.cluster.name")),
 		since:       sinceOf(event),
 		node:        nodeOf(resource, record),
 		uid:         text(resource, "k8s.workload.uid"),

@@ -93,8 +93,9 @@ func (w *workload) matters() bool { return len(w.warned)+len(w.changed) > 0 }
 // placement is a record that shows that a pod was on a node.
 type placement struct {
 	record
-	node string
-	left time.Time // when the pod ended; zero: not known
+	node    string
+	created time.Time // when the pod was created; zero: not known
+	left    time.Time // when the pod ended; zero: not known
 }
 
 // maxPlacements bounds those of a pod. A StatefulSet uses the name of a pod again.
@@ -102,8 +103,8 @@ const maxPlacements = 8
 
 // place keeps the records that show where a pod was.
 func (m *member) place(e *entry) {
-	if e.of[traitReason] == "Killing" && strings.HasPrefix(e.message, "Stopping container") {
-		m.leave(e.at)
+	if e.endsPod() {
+		m.leave(e)
 	}
 	isKnown := slices.ContainsFunc(m.placed, func(p placement) bool { return p.node == e.node })
 	if e.node == "" || isKnown && e.of[traitReason] != rollout.ReasonScheduled {
@@ -113,20 +114,51 @@ func (m *member) place(e *entry) {
 	m.placed = slices.Delete(m.placed, 0, max(0, len(m.placed)-maxPlacements))
 }
 
-// leave notes that the pod of this time ended.
-func (m *member) leave(at time.Time) {
+// endsPod reports whether the record shows that a kubelet ends a pod, or that the pod is deleted because
+// of a taint of its node. The kubelet of a dead node emits nothing.
+func (e *entry) endsPod() bool {
+	switch e.of[traitReason] {
+	case "Killing":
+		return strings.HasPrefix(e.message, "Stopping container")
+	case "TaintManagerEviction":
+		return strings.HasPrefix(e.message, "Marking for deletion")
+	}
+	return false
+}
+
+// leave notes that the pod of this time ended. A kubelet can end a former pod of the same name.
+func (m *member) leave(e *entry) {
 	for i := range slices.Backward(m.placed) {
-		if p := &m.placed[i]; !p.Time.After(at) {
-			p.left = at
+		p := &m.placed[i]
+		if !p.Time.After(e.at) && (e.node == "" || e.node == p.node) {
+			p.left = e.at
 			return
 		}
 	}
 }
 
-// covers reports whether the pod can have been on the node at a time. Only the record of the scheduler
-// shows that it was not there before.
+// wheres returns where the pod was. A pod that is scheduled has no former place: it is another pod of the
+// same name. created has the times at which pods of this name were created.
+func (m *member) wheres(created []time.Time) []placement {
+	placed := slices.Clone(m.placed)
+	for i := range placed {
+		p := &placed[i]
+		if i+1 < len(placed) && placed[i+1].Reason == rollout.ReasonScheduled && p.left.IsZero() {
+			p.left = placed[i+1].Time
+		}
+		for _, at := range created {
+			if !at.After(p.Time) {
+				p.created = at
+			}
+		}
+	}
+	return placed
+}
+
+// covers reports whether the pod can have been on the node at a time. Only the record of the scheduler,
+// or of its creation, shows that it was not there before.
 func (p placement) covers(at time.Time) bool {
-	hasBegun := p.Reason != rollout.ReasonScheduled || inSeconds(p.Time, at) <= 0
+	hasBegun := inSeconds(p.created, at) <= 0 && (p.Reason != rollout.ReasonScheduled || inSeconds(p.Time, at) <= 0)
 	return hasBegun && (p.left.IsZero() || inSeconds(at, p.left) <= 0)
 }
 
@@ -157,15 +189,15 @@ func (w *workload) keepWarning(r record) {
 	w.warned[known].last = later(w.warned[known].last, r.Time)
 }
 
-// dropChange drops the oldest record of the most frequent reason: the pods of one scale-up must not
-// displace the rollouts.
+// dropChange drops the oldest record of the most frequent kind: neither the pods of one scale-up nor the
+// steps of a rolling update must displace the rollouts.
 func (w *workload) dropChange() {
 	counts := map[string]int64{}
 	for _, r := range w.changed {
-		counts[r.Reason]++
+		counts[r.frequent()]++
 	}
 	most, _ := mostFrequent(counts, 1)
-	oldest := slices.IndexFunc(w.changed, func(r record) bool { return r.Reason == most[0] })
+	oldest := slices.IndexFunc(w.changed, func(r record) bool { return r.frequent() == most[0] })
 	w.changed = slices.Delete(w.changed, oldest, oldest+1)
 }
 
@@ -187,6 +219,14 @@ func (w *workload) thin(elsewhere []notice) {
 		}
 	}
 	w.warned = slices.Delete(kept, 0, max(0, len(kept)-maxWarned))
+}
+
+// frequent returns the reason, but tells the scale-ups from zero from other scalings.
+func (r *record) frequent() string {
+	if s, ok := rollout.ScalingOf(r.Message); ok && s.From == 0 {
+		return r.Reason + " from 0"
+	}
+	return r.Reason
 }
 
 func (w *workload) forgetChanges(before time.Time) {
@@ -238,9 +278,9 @@ func (s *store) forgetChanges(before time.Time) {
 // placements returns the records that show on which nodes the workload had pods, in the order of time. A
 // node needs none.
 func (w *workload) placements() map[string][]placement {
-	placed := map[string][]placement{}
+	placed, created := map[string][]placement{}, w.creations()
 	for _, m := range w.objects {
-		for _, p := range m.placed {
+		for _, p := range m.wheres(created[m.chain[len(m.chain)-1].Name]) {
 			placed[p.node] = append(placed[p.node], p)
 		}
 	}
@@ -251,4 +291,15 @@ func (w *workload) placements() map[string][]placement {
 		placed[w.top.Name] = nil
 	}
 	return placed
+}
+
+// creations returns the times at which pods were created, by their names.
+func (w *workload) creations() map[string][]time.Time {
+	created := map[string][]time.Time{}
+	for _, r := range w.changed {
+		if kind, name := rollout.NamedIn(r.Message); kind == "pod" && r.Reason == rollout.ReasonCreatedPod {
+			created[name] = append(created[name], r.Time)
+		}
+	}
+	return created
 }

@@ -26,6 +26,7 @@ type happening struct {
 	node    string // that a kubelet reports
 	hash    string // the label controller-revision-hash
 	life    string // of the workload, if it was created again
+	cluster string // its name, if its UID is not known
 	count   int64
 	since   int // of an Event that occurred several times
 }
@@ -33,11 +34,11 @@ type happening struct {
 // owners are the kinds of owners by the kind of the object, the nearest first.
 var owners = map[string][]string{
 	"Pod": {"replicaset.apps", "deployment.apps"}, "ReplicaSet": {"deployment.apps"}, "Deployment": {}, "Member": {"statefulset.apps"},
-	"KedaAutoscaler": {"scaledobject.keda.sh"},
+	"KedaAutoscaler": {"scaledobject.keda.sh"}, "PartDeployment": {"market.example.com"},
 }
 
 // versions are the API versions of kinds; others have v1.
-var versions = map[string]string{"Deployment": "apps/v1", "ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "HorizontalPodAutoscaler": "autoscaling/v2", "KedaAutoscaler": "autoscaling/v2"}
+var versions = map[string]string{"Deployment": "apps/v1", "ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "HorizontalPodAutoscaler": "autoscaling/v2", "KedaAutoscaler": "autoscaling/v2", "PartDeployment": "apps/v1"}
 
 func (h happening) logs(t *testing.T) plog.Logs {
 	t.Helper()
@@ -51,7 +52,7 @@ func (h happening) logs(t *testing.T) plog.Logs {
 	version := cmp.Or(versions[kind], "v1")
 	attributes := map[string]any{
 		"k8s.cluster.uid": "cluster", "k8s.namespace.name": "shop", "k8s.object.name": name, "k8s.object.uid": "uid-" + name + h.hash,
-		"k8s.object.kind": strings.NewReplacer("Member", "Pod", "Bare", "Pod", "Keda", "HorizontalPod").Replace(kind), "k8s.object.api_version": version,
+		"k8s.object.kind": strings.NewReplacer("Member", "Pod", "Bare", "Pod", "Keda", "HorizontalPod", "Part", "").Replace(kind), "k8s.object.api_version": version,
 		"k8s.workload.kind": topKind, "k8s.workload.name": top, "k8s.workload.uid": "uid-" + top + h.life, "k8s.owner.chain": chain,
 	}
 	if kind == "Pod" && slices.Contains([]string{"Pulling", "Started", "Failed", "BackOff"}, h.reason) {
@@ -62,6 +63,10 @@ func (h happening) logs(t *testing.T) plog.Logs {
 	}
 	if h.hash != "" {
 		attributes["k8s.pod.label.controller-revision-hash"] = h.hash
+	}
+	if h.cluster != "" {
+		delete(attributes, "k8s.cluster.uid")
+		attributes["k8s.cluster.name"] = h.cluster
 	}
 	if kind == "Node" {
 		delete(attributes, "k8s.namespace.name")

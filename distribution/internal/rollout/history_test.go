@@ -4,6 +4,7 @@ package rollout_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -124,7 +125,7 @@ func (o occurrence) write(record, resource pcommon.Map) {
 		uid = fmt.Sprintf("%s.%s.%s.%s", o.about.uid, o.reason, o.container, o.message)
 	}
 	eventType := "Normal"
-	if strings.HasPrefix(o.reason, "Failed") || o.reason == "Unhealthy" || o.reason == "BackOff" {
+	if strings.HasPrefix(o.reason, "Failed") || slices.Contains([]string{"Unhealthy", "BackOff", "BackoffLimitExceeded"}, o.reason) {
 		eventType = "Warning"
 	}
 	record.PutStr("k8s.event.uid", uid)

@@ -300,7 +300,7 @@ func (s *subject) readNames(m *Model, record plog.LogRecord, e Event) bool {
 	kind, name := NamedIn(e.Message)
 	w := s.in(m)
 	switch {
-	case kind == "":
+	case kind == "", kind == "job" && e.Reason == reasonDeletedPod: // A CronJob deletes its old Jobs.
 		return false
 	case kind == "job":
 		r := s.revisionIn(m, "job.batch/"+name, record)

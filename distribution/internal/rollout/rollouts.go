@@ -47,8 +47,9 @@ type run struct {
 	created int     // pods that were created in the rollout
 	scaled  int     // pods that the owner scaled it up to; 0: not known
 	events  occurrences
-	begins  bool // the first record is one that begins a rollout
-	hasOwn  bool // an Event above the pods shows that the rollout exists
+	late    occurrences // warnings that are no part of the rollout, such as those of a later scale-up
+	begins  bool        // the first record is one that begins a rollout
+	hasOwn  bool        // an Event above the pods shows that the rollout exists
 }
 
 // Spans returns the spans of a revision.
@@ -97,10 +98,9 @@ func bothTimes(a, b []int64) []int64 {
 	return all
 }
 
-// hasOlderPods reports whether a pod of an older revision is not known to have ended. A Job does not
-// replace the pods of another one.
+// hasOlderPods reports whether a pod of an older revision is not known to have ended.
 func (w *Workload) hasOlderPods(revision string) bool {
-	if strings.HasPrefix(revision, "job.batch/") {
+	if isJob(revision) {
 		return false
 	}
 	for name, r := range w.Revisions {
@@ -150,8 +150,11 @@ func (w *Workload) newRun(h history, e episode, views []view, o Options) *run {
 	until := min(next, x.end+int64(o.Idle))
 	x.created = countBetween(r.Names.Created, e.start-skew, until)
 	for _, event := range inOrder(r.Events) {
-		if event.First < until && event.Last >= e.start {
+		switch {
+		case event.First < until && event.Last >= e.start:
 			x.addEvent(event, next)
+		case event.Warning && event.First >= until && event.First < next:
+			x.late = append(x.late, event)
 		}
 	}
 	x.begins = x.begins || x.created > 0
@@ -237,9 +240,10 @@ func (x *run) isComplete() bool {
 	return x.planned() > 0 && healthy >= x.planned()
 }
 
-// failure returns why the rollout failed; empty: it did not.
+// failure returns why the rollout failed; empty: it did not. A Job can fail although its pods have
+// started.
 func (x *run) failure() string {
-	if x.isComplete() {
+	if x.isComplete() && !isJob(x.revision) {
 		return ""
 	}
 	for _, v := range slices.Backward(x.initial) {

@@ -64,7 +64,7 @@ func (w *Workload) rollout(r *Revision, x *run) Span {
 			"k8s.rollout.pods.started": int64(x.started()),
 			"k8s.rollout.pods.failed":  int64(x.failed()),
 		},
-		Warnings: warningsOf(x.events.warnings()),
+		Warnings: warningsOf(slices.Concat(x.events.warnings(), x.late)),
 		Links:    slices.SortedFunc(maps.Keys(r.Links), compareLinks),
 		Error:    x.failure(),
 	}

@@ -225,6 +225,51 @@ func unnamed() (s story) {
 	return s
 }
 
+// ofReport returns an object that the CronJob report owns.
+func ofReport(kind, name string, owners ...string) object {
+	return object{kind: kind, name: name, uid: "uid-" + name, workload: "CronJob/report", chain: append(owners, "cronjob.batch/report")}
+}
+
+// overlappingJobs has a Job that reaches its deadline while the next one runs, and then the Job is
+// deleted, as is one whose creation is not known.
+func overlappingJobs() (s story) {
+	top := object{kind: "CronJob", name: "report", uid: "uid-report", workload: "CronJob/report"}
+	for i, name := range []string{"report-1", "report-2"} {
+		at := []string{"0s", "1m0s"}[i]
+		s.add(occurrence{at: at, about: top, reason: "SuccessfulCreate", message: "Created job " + name})
+		s.add(startOf(at, ofReport("Pod", name+"-x", "job.batch/"+name))...)
+	}
+	s.add(stop("1m30s", ofReport("Pod", "report-1-x", "job.batch/report-1")))
+	s.add(
+		occurrence{at: "2m0s", about: top, reason: "SuccessfulDelete", message: "Deleted job report-1"},
+		occurrence{at: "2m0s", about: top, reason: "SuccessfulDelete", message: "Deleted job report-0"},
+	)
+	return s
+}
+
+// failedJob starts two pods, one after another. Both fail: no Event says so.
+func failedJob() (s story) {
+	job := ofReport("Job", "report-1")
+	for i, at := range []string{"0s", "20s"} {
+		name := []string{"report-1-x", "report-1-y"}[i]
+		s.add(occurrence{at: at, about: job, reason: "SuccessfulCreate", message: "Created pod: " + name})
+		s.add(startOf(at, ofReport("Pod", name, "job.batch/report-1"))...)
+	}
+	s.add(occurrence{at: "40s", about: job, reason: "BackoffLimitExceeded", message: "Job has reached the specified backoff limit"})
+	return s
+}
+
+// quotaOfScaleUp cannot create a pod an hour after the rollout.
+func quotaOfScaleUp() (s story) {
+	s.add(scale("0s", "shop-aaa", 0, 1), create("0s", "shop-aaa-1"))
+	s.add(startOf("0s", pod("shop-aaa-1"))...)
+	s.add(
+		scale("1h0m0s", "shop-aaa", 1, 2),
+		occurrence{at: "1h0m0s", about: replicaSet("shop-aaa"), reason: "FailedCreate", message: "Error creating: exceeded quota"},
+	)
+	return s
+}
+
 func join(stories ...story) (s story) {
 	for _, other := range stories {
 		s = append(s, other...)
@@ -234,27 +279,30 @@ func join(stories ...story) (s story) {
 
 // stories are the trees of whole stories.
 var stories = map[string]story{
-	"a first rollout":                         firstRollout("0s"),
-	"an update":                               join(firstRollout("0s"), secondRollout()),
-	"a rollback is another trace":             join(firstRollout("0s"), secondRollout(), rollback()),
-	"a rollback in a combined Event":          join(firstRollout("0s"), secondRollout(), combinedRollback()),
-	"a scale-up joins the current trace":      join(firstRollout("0s"), secondRollout(), rollback(), scaleUp()),
-	"from zero again joins the current trace": join(firstRollout("0s"), fromZero()),
-	"an update whose old pods are not known":  secondRollout(),
-	"a StatefulSet":                           statefulRollout(),
-	"a crash and a recovery":                  crashAndRecovery(),
-	"a pull that fails":                       join(firstRollout("0s"), failedPull()),
-	"a pull that succeeds late":               latePull(),
-	"records that kubelets dropped":           dropped(),
-	"a probe that failed at first":            probes(),
-	"a custom resource with two Deployments":  customResource(),
-	"a crash two hours later":                 lateCrash(),
-	"a kubelet that names no container":       nameless(),
-	"a hook that fails":                       failedHook(),
-	"a quota that was too small":              lateQuota(),
-	"two Jobs of a CronJob":                   jobs(),
-	"a recovery whose beginning is not known": crashAndRecovery()[7:],
-	"a warning that names no container":       unnamed(),
+	"a first rollout":                          firstRollout("0s"),
+	"an update":                                join(firstRollout("0s"), secondRollout()),
+	"a rollback is another trace":              join(firstRollout("0s"), secondRollout(), rollback()),
+	"a rollback in a combined Event":           join(firstRollout("0s"), secondRollout(), combinedRollback()),
+	"a scale-up joins the current trace":       join(firstRollout("0s"), secondRollout(), rollback(), scaleUp()),
+	"from zero again joins the current trace":  join(firstRollout("0s"), fromZero()),
+	"an update whose old pods are not known":   secondRollout(),
+	"a StatefulSet":                            statefulRollout(),
+	"a crash and a recovery":                   crashAndRecovery(),
+	"a pull that fails":                        join(firstRollout("0s"), failedPull()),
+	"a pull that succeeds late":                latePull(),
+	"records that kubelets dropped":            dropped(),
+	"a probe that failed at first":             probes(),
+	"a custom resource with two Deployments":   customResource(),
+	"a crash two hours later":                  lateCrash(),
+	"a kubelet that names no container":        nameless(),
+	"a hook that fails":                        failedHook(),
+	"a quota that was too small":               lateQuota(),
+	"two Jobs of a CronJob":                    jobs(),
+	"a recovery whose beginning is not known":  crashAndRecovery()[7:],
+	"a warning that names no container":        unnamed(),
+	"two Jobs of a CronJob that overlap":       overlappingJobs(),
+	"a Job that fails":                         failedJob(),
+	"a quota that is too small for a scale-up": quotaOfScaleUp(),
 }
 
 // jobs has a Job that ended without Killing, and the next one.
