@@ -73,7 +73,7 @@ func newReplica(t *testing.T, api *scriptedAPI) *replica {
 	r.history.newest.Store(60)
 	r.history.ctx, r.history.end = context.WithCancel(t.Context())
 	core, logs := observer.New(zap.DebugLevel)
-	l, leave := leadership.Join(&r.elector, leadership.ElectorConfig{})
+	l, leave := leadership.Join(&r.elector, leadership.ElectorConfig{}, nil)
 	t.Cleanup(leave)
 	r.Gate, r.logs = NewGate(l, r.positions.Positions, zap.New(core)), logs
 	return r
