@@ -17,7 +17,7 @@ var reasons = map[string]string{
 	"internal/memory/ledger/ledger.go Delete: last.scope = l.scope(namespace).id: is left out":                                        "nothing reads the stream of a deleted event",
 	"internal/memory/checkpoint/claim.go makeClaim: s.claim.isStored = err == nil: is left out":                                       "the first write stores the claim once more",
 	"internal/leadership/leadership.go Begin: cancelStop(): is left out":                                                              "only memory: a context that ends later",
-	"internal/leadership/leadership.go Started: unfollow(): is left out":                                                              "only memory: the function does nothing after the term",
+	"internal/leadership/leadership.go begin: unfollow(): is left out":                                                                "only memory: the function does nothing after the term",
 	"internal/leadership/leadership.go NoteBeat: gap > pausedAfter: also if equal":                                                    "differs only for one nanosecond",
 	"internal/queue/queue.go weightOf: change.Event == nil: is never so":                                                              "equivalent: no event has the size 0",
 	"internal/leadership/elector.go field: !ok: is never so":                                                                          "equivalent: the value is then the configuration itself, which has another kind",
