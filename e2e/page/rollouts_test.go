@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -86,7 +87,8 @@ func testTimelineByKeyboard(t *testing.T, b *browser) {
 	})
 }
 
-// testNarrowTimeline opens everything, in both modes, in a window as wide as a telephone.
+// testNarrowTimeline opens everything, in both modes, also in a window as wide as a telephone. With
+// -update, a picture becomes the one in docs/.
 func testNarrowTimeline(t *testing.T, b *browser) {
 	defer func() { b.do(t, chromedp.ResetViewport()) }()
 	b.run(t, `for (const summary of document.querySelectorAll(".rollouts details:not([open]) > summary")) summary.click();`)
@@ -97,7 +99,10 @@ func testNarrowTimeline(t *testing.T, b *browser) {
 				b.prefer(t, mode)
 				assert.LessOrEqual(t, value[int64](t, b, `document.documentElement.scrollWidth`), width, "the page scrolls to the side")
 				assert.Empty(t, value[[]string](t, b, unreadable))
-				b.picture(t, fmt.Sprintf("timeline-%d-%s.png", width, mode))
+				picture := b.picture(t, fmt.Sprintf("timeline-%d-%s.png", width, mode))
+				if *update && width > narrow && mode == "light" {
+					require.NoError(t, os.WriteFile(harness.InRepository("docs", "rollouts.png"), picture, 0o644))
+				}
 			})
 		}
 	}
