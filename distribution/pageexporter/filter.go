@@ -66,8 +66,9 @@ func filterFrom(query url.Values) (f filter) {
 // invalid says which parameter of the API's address has no meaning, and what it may be. The page
 // shows its default then.
 func invalid(query url.Values) error {
+	known := parameters()
 	for name := range query {
-		if known := parameters(); !slices.Contains(known, name) {
+		if !slices.Contains(known, name) {
 			return fmt.Errorf("%q is no parameter; there are: %s", cut(name, maxName), strings.Join(known, ", "))
 		}
 	}

@@ -472,22 +472,30 @@ func TestChangesAreDeliveredAtTheEnd(t *testing.T) {
 	})
 }
 
+// crashUntilTheLongestWait gives the connector the records of a container that crashes, and that has
+// started again 5 s before twice idle_timeout is over. The function gives it the records that follow.
+func (p *process) crashUntilTheLongestWait(t *testing.T) (says func(at time.Duration, reason string)) {
+	t.Helper()
+	began := time.Now()
+	says = func(at time.Duration, reason string) {
+		time.Sleep(at - time.Since(began))
+		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), reason)))
+	}
+	says(0, "Started")
+	says(time.Second, "BackOff")
+	says(299*time.Second, "Started")
+	says(310*time.Second, "BackOff")
+	says(595*time.Second, "Started")
+	return says
+}
+
 // TestRestartBeforeTheLongestWait: a container that crashes forever happens to run when its rollout has
 // waited for twice idle_timeout. The trace cannot stay complete.
 func TestRestartBeforeTheLongestWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &disk{values: map[string][]byte{}}
 		p := start(t, d, nil)
-		began := time.Now()
-		says := func(at time.Duration, reason string) {
-			time.Sleep(at - time.Since(began))
-			require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), reason)))
-		}
-		says(0, "Started")
-		says(time.Second, "BackOff")
-		says(299*time.Second, "Started")
-		says(310*time.Second, "BackOff")
-		says(595*time.Second, "Started")
+		says := p.crashUntilTheLongestWait(t)
 		says(610*time.Second, "BackOff")
 		assert.Contains(t, p.spans(), "rollout deployment/shop complete", "after ten minutes")
 		killed := &disk{values: d.content()}
@@ -504,16 +512,7 @@ func TestRestartBeforeTheLongestWait(t *testing.T) {
 func TestCrashesAfterTheLongestWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := start(t, nil, nil)
-		began := time.Now()
-		says := func(at time.Duration, reason string) {
-			time.Sleep(at - time.Since(began))
-			require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), reason)))
-		}
-		says(0, "Started")
-		says(time.Second, "BackOff")
-		says(299*time.Second, "Started")
-		says(310*time.Second, "BackOff")
-		says(595*time.Second, "Started")
+		says := p.crashUntilTheLongestWait(t)
 		for at := 610 * time.Second; at < time.Hour; at += 4 * time.Minute {
 			says(at, "BackOff")
 		}

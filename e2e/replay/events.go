@@ -35,23 +35,17 @@ func (s *Server) liveEvent(i int, namespace string) *corev1.Event {
 	return ev
 }
 
-// newest answers the request for one event, which has the cluster's newest version. None has the name.
-func (s *Server) newest(w http.ResponseWriter, r *http.Request) {
-	none := &corev1.EventList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "EventList"}, Items: []corev1.Event{}}
-	frames, _ := s.after(0)
-	none.ResourceVersion = versionOf(len(frames))
-	answer(w, accepted(r), none)
-}
-
 // listEvents answers with a page. The token to continue is how many events lie before the next one.
 func (s *Server) listEvents(w http.ResponseWriter, r *http.Request, namespace string) {
-	if strings.HasPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=") {
-		s.newest(w, r)
-		return
-	}
 	from, _ := strconv.Atoi(r.URL.Query().Get("continue"))
 	limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))
 	page := &corev1.EventList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "EventList"}, Items: []corev1.Event{}}
+	if strings.HasPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=") {
+		frames, _ := s.after(0)
+		page.ResourceVersion = versionOf(len(frames)) // The cluster's newest. No event has the name.
+		answer(w, accepted(r), page)
+		return
+	}
 	page.ResourceVersion = versionOf(0)
 	for i := from; i < s.live(); i++ {
 		if limit > 0 && len(page.Items) == limit {

@@ -144,7 +144,7 @@ func (l *Lease) Guard(ctx context.Context, leadership *Leadership, holder string
 		now := time.Now()
 		if found, err := l.readWithin(ctx, margin); err == nil {
 			switch {
-			case found.Spec.HolderIdentity == nil || *found.Spec.HolderIdentity != holder:
+			case !isHeldBy(found, holder):
 				reached.State("an open term goes on while another process holds the lease")
 			case version == "": // The elector has renewed it within the deadline.
 				leadership.prove(now.Add(margin))
@@ -159,6 +159,10 @@ func (l *Lease) Guard(ctx context.Context, leadership *Leadership, holder string
 	}
 }
 
+func isHeldBy(lease *coordinationv1.Lease, holder string) bool {
+	return lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity == holder
+}
+
 // confirmEvery is the pause between two reads of the lease at the beginning of a term.
 const confirmEvery = time.Second
 
@@ -168,8 +172,7 @@ const confirmEvery = time.Second
 func (l *Lease) confirm(ctx context.Context, leadership *Leadership, holder string) {
 	for {
 		found, err := l.readWithin(ctx, leadership.lease-leadership.deadline)
-		isMine := err == nil && found.Spec.HolderIdentity != nil && *found.Spec.HolderIdentity == holder
-		if isMine && (found.Spec.RenewTime == nil || time.Since(found.Spec.RenewTime.Time) < leadership.deadline) {
+		if err == nil && isHeldBy(found, holder) && (found.Spec.RenewTime == nil || time.Since(found.Spec.RenewTime.Time) < leadership.deadline) {
 			return
 		}
 		reached.State("a term waits until the lease shows that it has begun")
