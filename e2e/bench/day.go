@@ -188,10 +188,14 @@ func (b *benchmark) dayOnce(ctx context.Context, c runner, fleet *replay.Fleet, 
 	if err != nil {
 		return nil, err
 	}
+	profiled := b.profile(ctx, r.col, "day", b.day.length)
 	if err := r.releaseAll(ctx, time.Now(), changes); err != nil {
 		return nil, err
 	}
 	if err := r.sink.wait(ctx, len(changes), 10*time.Second); err != nil {
+		return nil, err
+	}
+	if err := <-profiled; err != nil {
 		return nil, err
 	}
 	after, err := r.col.usage()

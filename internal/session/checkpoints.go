@@ -25,7 +25,7 @@ const (
 	retryStorage = time.Second
 	// removeAfter is how long delivered requests stay in the outbox if no batch replaces them. While
 	// events keep coming, the next batch comes earlier.
-	removeAfter = 250 * time.Millisecond
+	removeAfter = 2 * time.Second
 	// saveAfter is how long changes without a record wait for a batch that has one.
 	saveAfter = time.Second
 	// unsavedChanges is how many changes without a record are saved without waiting for one.
