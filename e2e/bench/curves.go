@@ -208,23 +208,34 @@ func (b *benchmark) curveOnce(ctx context.Context, c runner, load steady) (v val
 	r.sink.delay.Store(int64(load.delay))
 	n := int(float64(load.perSecond) * b.curves.length.Seconds())
 	last := min(len(stream.frames), stream.warm+n)
-	before, err := r.col.usage()
-	if err != nil {
-		return nil, err
-	}
-	if err := r.releaseSteadily(ctx, stream, last, load.perSecond); err != nil {
-		return nil, err
-	}
-	if err := r.sink.wait(ctx, last-stream.warm, 5*time.Second+2*load.delay); err != nil {
-		return nil, err
-	}
-	after, err := r.col.usage()
+	used, err := b.useOf(ctx, r, fmt.Sprint("curves-", load.perSecond), b.curves.length, func() error {
+		if err := r.releaseSteadily(ctx, stream, last, load.perSecond); err != nil {
+			return err
+		}
+		return r.sink.wait(ctx, last-stream.warm, 5*time.Second+2*load.delay)
+	})
 	sum := r.sink.summary()
 	return values{
 		latencyHalf: sum.latency(0.5), latencyTail: sum.latency(0.99), lost: float64(sum.sent - sum.delivered),
-		cpuPerObservation: float64((after.cpu - before.cpu).Microseconds()) / float64(max(1, sum.delivered)), peakRSS: mebibytes(after.peakRSS),
+		cpuPerObservation: float64(used.cpu.Microseconds()) / float64(max(1, sum.delivered)), peakRSS: mebibytes(used.peakRSS),
 		recordsEach: float64(sum.delivered) / float64(max(1, sum.requests)),
 	}, err
+}
+
+// useOf returns the processor time that the Collector uses while load runs, and its peak of memory
+// until then. It takes the profiles that are wanted.
+func (b *benchmark) useOf(ctx context.Context, r *rig, what string, length time.Duration, load func() error) (usage, error) {
+	before, err := r.col.usage()
+	if err != nil {
+		return usage{}, err
+	}
+	profiled := b.profile(ctx, r.col, what, length)
+	if err := load(); err != nil {
+		return usage{}, err
+	}
+	used, err := r.col.usage()
+	used.cpu -= before.cpu
+	return used, errors.Join(err, <-profiled)
 }
 
 // warmUp makes the owners of all pods known.

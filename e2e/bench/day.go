@@ -184,24 +184,15 @@ func (b *benchmark) dayOnce(ctx context.Context, c runner, fleet *replay.Fleet, 
 	if err := r.startCollector(ctx, c); err != nil {
 		return nil, err
 	}
-	before, err := r.col.usage()
-	if err != nil {
-		return nil, err
-	}
-	profiled := b.profile(ctx, r.col, "day", b.day.length)
-	if err := r.releaseAll(ctx, time.Now(), changes); err != nil {
-		return nil, err
-	}
-	if err := r.sink.wait(ctx, len(changes), 10*time.Second); err != nil {
-		return nil, err
-	}
-	if err := <-profiled; err != nil {
-		return nil, err
-	}
-	after, err := r.col.usage()
+	used, err := b.useOf(ctx, r, "day", b.day.length, func() error {
+		if err := r.releaseAll(ctx, time.Now(), changes); err != nil {
+			return err
+		}
+		return r.sink.wait(ctx, len(changes), 10*time.Second)
+	})
 	sum := r.sink.summary()
 	return values{
-		cpuPerObservation: float64((after.cpu - before.cpu).Microseconds()) / float64(max(1, sum.delivered)), peakRSS: mebibytes(after.peakRSS),
+		cpuPerObservation: float64(used.cpu.Microseconds()) / float64(max(1, sum.delivered)), peakRSS: mebibytes(used.peakRSS),
 		latencyHalf: sum.latency(0.5), latencyTail: sum.latency(0.99),
 		lost: float64(sum.sent - sum.delivered), surplus: float64(sum.surplus), stormOwned: percent(sum.owned, sum.sent),
 	}, err
