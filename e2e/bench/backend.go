@@ -31,7 +31,7 @@ var backendFigures = []gridFigure{
 }
 
 func runBackend(ctx context.Context, b *benchmark) (result, error) {
-	setups, err := b.onlyChosen(b.setups(direct, waiting, stored, baseline))
+	setups, err := b.onlyChosen(b.setups(direct, waiting, baseline))
 	if err != nil {
 		return result{}, err
 	}
@@ -49,7 +49,7 @@ Each value is %s.
 
 - kube_events, direct: one batch is undelivered at a time. While the exporter waits, the next batch gathers, so requests grow with the delay, up to 1 MiB, about 500 records.
 - kube_events, `+"`wait_for_result`"+`: the exporter's queue acknowledges records after it has delivered them. The receiver has one request in flight, so the queue has nothing to gather, and each request also waits for its flush_timeout of 50 ms.
-- kube_events, batch processor, and k8s_events: the exporter's default queue sends up to ten requests at a time, and acknowledges records before it has delivered them.`,
+- k8s_events: the exporter's default queue sends up to ten requests at a time, and acknowledges records before it has delivered them.`,
 			thousands(b.backend.perSecond), b.curves.length, runsOf(b.curves.rounds)),
 		Notes: []string{"A record arrives when the backend has finished with its request, so latency includes the delay."},
 	}

@@ -17,21 +17,19 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/e2e/replay"
 )
 
-var dayScenario = scenario{name: "day", title: "A part of a working day", run: runDay}
+var dayScenario = scenario{name: "day", title: "A part of a working day", run: runDay, isLight: true}
 
 // day is a cluster at work. It has few events for most of the time.
 type day struct {
 	length      time.Duration
 	deployments int
 	pods        int // that exist at the beginning
-	rounds      int
 }
 
-var fullDay = day{length: 20 * time.Minute, deployments: 300, pods: 6000, rounds: 1}
+var fullDay = day{length: 20 * time.Minute, deployments: 300, pods: 6000}
 
 func (d *day) addFlags(flags *flag.FlagSet) {
 	flags.DurationVar(&d.length, "day-length", d.length, "how long the scenario day measures each Collector")
-	flags.IntVar(&d.rounds, "day-rounds", d.rounds, "how often the scenario day measures each Collector")
 }
 
 const (
@@ -50,11 +48,9 @@ const (
 )
 
 func runDay(ctx context.Context, b *benchmark) (result, error) {
-	at := *b
-	at.rounds = b.day.rounds
 	fleet := b.day.fleet()
 	changes := dayOf(fleet, b.day, time.Now().Add(time.Hour)) // k8s_events ignores what is older than its start.
-	groups, err := at.compare(ctx, b.setups(baseline, direct), func(string) []figure {
+	groups, err := b.compare(ctx, b.together, b.setups(baseline, direct), func(string) []figure {
 		return []figure{
 			{Name: cpuPerObservation, Unit: "µs", Goal: ratioAtMost(0.6)},
 			{Name: peakRSS, Unit: "MiB", Goal: ratioAtMost(0.85)},
@@ -69,7 +65,7 @@ func runDay(ctx context.Context, b *benchmark) (result, error) {
 		Groups: groups,
 		Text: fmt.Sprintf(`A simulated API server has %s pods of %d Deployments in %d namespaces, and %s changes of events in %s: 0 to %d a second for most of the time. Each %s,
 updates replace %d pods in %s. A CronJob runs each minute, a container crashes all the time, and once a node with %d pods is drained. The Collector knows no
-owner before. A response about an owner takes %s.`,
+owner before. A response about an owner takes %s. Both Collectors run at the same time, once.`,
 			thousands(b.day.pods), b.day.deployments, b.playback.namespaces, thousands(len(changes)), b.day.length, mostQuiet, rolloutEvery, rolloutPods, rolloutTime, drainPods, b.playback.ownerLatency),
 		Notes: []string{"Latency is the time from just before the server streams an event to the arrival of its record."},
 	}, err

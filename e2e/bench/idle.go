@@ -11,7 +11,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/e2e/replay"
 )
 
-var idleScenario = scenario{name: "idle", title: "When nothing happens", run: runIdle}
+var idleScenario = scenario{name: "idle", title: "When nothing happens", run: runIdle, isLight: true}
 
 const (
 	idleRequests = "requests other than the watch"
@@ -23,7 +23,7 @@ const (
 const idleLive = 2000
 
 func runIdle(ctx context.Context, b *benchmark) (result, error) {
-	groups, err := b.compare(ctx, b.setups(baseline, direct, inMemory), func(string) []figure {
+	groups, err := b.compare(ctx, b.together, b.setups(baseline, direct), func(string) []figure {
 		return []figure{
 			{Name: idleRequests, Goal: oursAtMost(0)},
 			{Name: idleWatches, Goal: oursAtMost(0)},
@@ -32,7 +32,7 @@ func runIdle(ctx context.Context, b *benchmark) (result, error) {
 		}
 	}, b.idleOnce)
 	return result{Groups: groups, Text: fmt.Sprintf(
-		"The cluster has %s events, and no other comes for %s. There is no leader election. The first %s after the start of the watch are not measured.",
+		"The cluster has %s events, and no other comes for %s. There is no leader election. The first %s after the start of the watch are not measured. Both Collectors run at the same time, once.",
 		thousands(idleLive), b.playback.idle, b.playback.settle)}, err
 }
 

@@ -51,7 +51,7 @@ func killFigures(setup string) []figure {
 
 func runKill(ctx context.Context, b *benchmark) (result, error) {
 	sz := b.kills.size(b.size)
-	groups, err := b.compare(ctx, b.setups(baseline, direct, waiting, stored, inMemory), killFigures, func(ctx context.Context, c runner) (values, error) {
+	groups, err := b.compare(ctx, b.interleave, b.setups(baseline, direct, inMemory), killFigures, func(ctx context.Context, c runner) (values, error) {
 		return b.killOnce(ctx, c, sz)
 	})
 	return result{

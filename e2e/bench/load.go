@@ -34,9 +34,7 @@ const (
 // loadGoals are the goals of each setup that differ between the setups.
 var loadGoals = map[string]map[string]*goal{
 	inMemory: {cpuPerObservation: ratioAtMost(0.35), latencyTail: ratioAtMost(1)},
-	stored:   {latencyTail: ratioAtMost(1.05)},
 	direct:   {cpuPerObservation: ratioAtMost(0.4), peakRSS: ratioAtMost(0.65), latencyHalf: ratioAtMost(0.4), latencyTail: ratioAtMost(0.6)},
-	waiting:  {latencyHalf: ratioAtMost(1.3), latencyTail: ratioAtMost(1.2)},
 }
 
 func loadFigures(setup string) []figure {
@@ -60,7 +58,7 @@ func loadFigures(setup string) []figure {
 }
 
 func runLoad(ctx context.Context, b *benchmark) (result, error) {
-	groups, err := b.compare(ctx, b.setups(baseline, direct, waiting, stored, inMemory), loadFigures, func(ctx context.Context, c runner) (values, error) {
+	groups, err := b.compare(ctx, b.interleave, b.setups(baseline, direct, inMemory), loadFigures, func(ctx context.Context, c runner) (values, error) {
 		run, err := b.loadOnce(ctx, c)
 		return run.values(), err
 	})
@@ -71,7 +69,6 @@ has started its watch, %s observations are written at %s a second: %s new events
 
 - k8s_events has the batch processor and the exporter's default queue.
 - Direct delivery: no batch processor and no exporter queue. The exporter sends each request of the receiver as it is. A batch is one request, or several of at most 1 MiB.
-- `+"`wait_for_result`"+`: an exporter queue that acknowledges records after it has delivered them, for larger requests. The receiver has one request in flight. It waits for the queue's flush_timeout of 50 ms, and the next batch gathers meanwhile.
 - Batch processor: this and the exporter's default queue acknowledge records before they have delivered them.`,
 			thousands(b.size.pods), thousands(b.size.deployments), thousands(b.size.namespaces), thousands(b.size.observations), thousands(b.size.perSecond),
 			thousands(b.size.observations-b.size.updates), thousands(b.size.updates)),

@@ -21,6 +21,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -55,7 +57,7 @@ func parse(arguments []string) (*options, []scenario, error) {
 	o := &options{}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	ours, theirs := flags.String("ours", filepath.Join("..", "build", "measured", "otelcol"), "the Collector with kube_events"),
-		flags.String("theirs", filepath.Join("..", "build", "comparison", "otelcol"), "the Collector with k8s_events and k8sobjects")
+		flags.String("theirs", filepath.Join("..", "build", "comparison", "otelcol"), "the Collector with k8s_events")
 	traced := flags.String("traced", filepath.Join("..", "build", "traced", "otelcol"), "the Collector with kube_events and kube_rollouts")
 	flags.StringVar(&o.controlPlane, "controlplane", filepath.Join("..", "build", "controlplane"), "the directory of etcd and kube-apiserver")
 	flags.StringVar(&o.docs, "docs", filepath.Join("..", "docs"), "the directory of performance.md; empty: never write")
@@ -99,13 +101,41 @@ func (o *options) runAll(ctx context.Context, chosen []scenario) error {
 		return err
 	}
 	var errs []error
-	for _, s := range chosen {
-		err := o.runOne(ctx, s, versions, p)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("scenario %s: %w", s.name, err))
+	for len(chosen) > 0 && ctx.Err() == nil && !errors.Is(errors.Join(errs...), errCheckout) {
+		n := atOnce(chosen)
+		errs = append(errs, o.runSome(ctx, chosen[:n], versions, p))
+		chosen = chosen[n:]
+	}
+	return errors.Join(errs...)
+}
+
+// atOnce returns how many of the first scenarios run at the same time.
+func atOnce(chosen []scenario) int {
+	n := slices.IndexFunc(chosen, func(s scenario) bool { return !s.isLight })
+	if n < 0 {
+		n = len(chosen)
+	}
+	return max(1, n)
+}
+
+// runSome runs scenarios at the same time. It writes their results at once, so that a failure of a
+// later scenario costs nothing.
+func (o *options) runSome(ctx context.Context, some []scenario, versions versions, p *page) error {
+	results, errs := make([]result, len(some)), make([]error, len(some))
+	var all sync.WaitGroup
+	for i, s := range some {
+		all.Go(func() {
+			o.logf("%s: %s", s.name, s.title)
+			results[i], errs[i] = s.run(ctx, &o.benchmark)
+		})
+	}
+	all.Wait()
+	for i, s := range some {
+		if errs[i] == nil {
+			errs[i] = o.keep(ctx, s, results[i], versions, p)
 		}
-		if ctx.Err() != nil || errors.Is(err, errCheckout) {
-			break
+		if errs[i] != nil {
+			errs[i] = fmt.Errorf("scenario %s: %w", s.name, errs[i])
 		}
 	}
 	return errors.Join(errs...)
@@ -125,14 +155,8 @@ func (o *options) openPage(versions versions) (*page, error) {
 	return newPage(o.docs, o.data, versions, o.all)
 }
 
-// runOne runs a scenario and writes its result at once, so that a failure of a later scenario costs
-// nothing.
-func (o *options) runOne(ctx context.Context, s scenario, versions versions, p *page) error {
-	o.logf("%s: %s", s.name, s.title)
-	r, err := s.run(ctx, &o.benchmark)
-	if err != nil {
-		return err
-	}
+// keep prints the result of a scenario and writes it to the page, if there is one.
+func (o *options) keep(ctx context.Context, s scenario, r result, versions versions, p *page) error {
 	r.Title, r.Date, r.Versions = s.title, time.Now().UTC().Format(time.DateOnly), versions
 	if err := printTable(os.Stdout, r); err != nil {
 		return err

@@ -138,7 +138,7 @@ type view struct {
 }
 
 // usual are the rates of most clusters.
-var usual = sizes{10, 100, 1_000}
+var usual = sizes{1, 10, 100, 1_000}
 
 // everyday returns two rows for each usual rate: the baseline, and the receiver as recommended. There
 // are none if such a rate was not measured.

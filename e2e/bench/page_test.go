@@ -36,10 +36,10 @@ func someCurves() ([]grid, []chart) {
 	at := func(half, tail, cpu float64) []values {
 		return []values{{latencyHalf: half, latencyTail: tail, cpuPerObservation: cpu, peakRSS: 70, lost: 0}}
 	}
-	setups := []setup{{name: direct}, {name: inMemory}, {name: baseline, column: "k8s_events v0.146.0"}}
+	setups := []setup{{name: direct}, {name: waiting}, {name: baseline, column: "k8s_events v0.146.0"}}
 	return gridsOf(curveFigures, perSecondAxis, sizes{100, 10_000}, setups, map[int]map[string][]values{
-		100:    {direct: at(20, 50, 400), inMemory: at(110, 205, 500), baseline: at(105, 201, 600)},
-		10_000: {direct: at(400, 900, 60), inMemory: at(300, 700, 50), baseline: at(4000, 7000, 200)},
+		100:    {direct: at(20, 50, 400), waiting: at(110, 205, 500), baseline: at(105, 201, 600)},
+		10_000: {direct: at(400, 900, 60), waiting: at(300, 700, 50), baseline: at(4000, 7000, 200)},
 	})
 }
 
@@ -136,7 +136,7 @@ func TestThePageIsFromOneCommit(t *testing.T) {
 	assert.Equal(t, map[string]result{"load": load}, results, "nothing of another commit")
 	text, err := os.ReadFile(filepath.Join(docs, "performance.md"))
 	require.NoError(t, err)
-	assert.Contains(t, string(text), "These scenarios have no result: curves, day, kill, start")
+	assert.Contains(t, string(text), "These scenarios have no result: curves, day, idle, kill, start")
 }
 
 func TestWithScenariosNothingIsWritten(t *testing.T) {

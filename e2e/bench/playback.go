@@ -38,7 +38,7 @@ type playback struct {
 var fullPlayback = playback{
 	ownerLatency: 20 * time.Millisecond, namespaces: 10, deployments: 200,
 	changes: 200_000,
-	storm:   stormTime, lifetime: 20 * time.Second, idle: 30 * time.Second,
+	storm:   stormTime, lifetime: 20 * time.Second, idle: 10 * time.Minute,
 	live: sizes{1000, 10_000, 100_000, 1_000_000}, updating: 30 * time.Second, perSecond: 200, settle: 5 * time.Second,
 }
 

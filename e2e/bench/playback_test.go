@@ -68,9 +68,9 @@ func TestCurves(t *testing.T) {
 		seen[o] = true
 	}
 	b.curves = curves{length: time.Second}
-	setups := b.setups(direct, inMemory)
+	setups := b.setups(direct)
 	if theirs {
-		setups = append(setups, b.setups(baseline, theObjects)...)
+		setups = append(setups, b.setups(baseline)...)
 	}
 	for _, s := range setups {
 		v, err := s.once(t.Context(), func(ctx context.Context, c runner) (values, error) {

@@ -36,7 +36,7 @@ func runReplay(ctx context.Context, b *benchmark) (result, error) {
 		suffix string
 		nop    bool
 	}{{"", false}, {throughNop, true}} {
-		some, err := b.compare(ctx, b.setups(baseline, stored, inMemory), replayFigures(way.suffix), func(ctx context.Context, c runner) (values, error) {
+		some, err := b.compare(ctx, b.interleave, b.setups(baseline, stored, inMemory), replayFigures(way.suffix), func(ctx context.Context, c runner) (values, error) {
 			v, err := b.replayOnce(ctx, c, stream, way.nop)
 			return v.suffixed(way.suffix), err
 		})

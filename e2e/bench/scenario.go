@@ -18,6 +18,9 @@ type scenario struct {
 	name  string // on the command line and in the file of the results
 	title string // in docs/performance.md
 	run   func(ctx context.Context, l *benchmark) (result, error)
+	// isLight is whether it needs almost no processor for a long time. Such scenarios that follow each
+	// other run at the same time.
+	isLight bool
 }
 
 // scenarios are all there are, in the order in which they are run and reported. A scenario has a
@@ -25,6 +28,7 @@ type scenario struct {
 var scenarios = []scenario{
 	curvesScenario,
 	dayScenario,
+	idleScenario,
 	loadScenario,
 	killScenario,
 	startScenario,
@@ -37,7 +41,6 @@ var scenarios = []scenario{
 	hangingScenario,
 	clustersScenario,
 	rolloutsScenario,
-	idleScenario,
 }
 
 // scenariosNamed are those that are asked for; all of them if none is named.
@@ -90,10 +93,6 @@ func kubeEvents(binary string) runner {
 
 func k8sEvents(binary string) runner {
 	return runner{name: "k8s_events", binary: binary, receiver: "{auth_type: kubeConfig}"}
-}
-
-func k8sObjects(binary string) runner {
-	return runner{name: "k8sobjects", binary: binary, receiver: "{auth_type: kubeConfig, objects: [{name: events, mode: watch}]}"}
 }
 
 // String returns the label for progress reports.

@@ -9,6 +9,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // setup is a Collector in one of the configurations that scenarios compare.
@@ -24,12 +26,11 @@ type setup struct {
 
 // The names of the setups. All of them are compared with the first.
 const (
-	baseline   = "k8s_events"
-	inMemory   = "memory"
-	stored     = "storage"
-	direct     = "direct"
-	waiting    = "wait"
-	theObjects = "k8sobjects"
+	baseline = "k8s_events"
+	inMemory = "memory"
+	stored   = "storage"
+	direct   = "direct"
+	waiting  = "wait"
 )
 
 // withBatches ends the titles of setups with the batch processor.
@@ -43,7 +44,6 @@ func (b *benchmark) setups(names ...string) (chosen []setup) {
 		{name: stored, title: "With storage" + withBatches, column: kubeEventsReceiver, runner: b.ours, configure: runner.storing},
 		{name: direct, title: "With storage, direct delivery (recommended)", column: kubeEventsReceiver, runner: b.ours, configure: runner.recommended},
 		{name: waiting, title: "With storage, exporter queue with `wait_for_result`", column: kubeEventsReceiver, runner: b.ours, configure: runner.waiting},
-		{name: theObjects, title: "k8sobjects", column: "k8sobjects " + buildOf(b.theirs.binary, "k8sobjectsreceiver").Receiver, runner: k8sObjects(b.theirs.binary)},
 	}
 	for _, name := range names {
 		if i := slices.IndexFunc(all, func(s setup) bool { return s.name == name }); i >= 0 {
@@ -99,6 +99,30 @@ func (s setup) runsIn(round, rounds int) int {
 	return s.runs*(round+1)/rounds - s.runs*round/rounds
 }
 
+// together measures the setups at the same time, once: each needs less than a hundredth of a
+// processor, for long.
+func (b *benchmark) together(ctx context.Context, setups []setup, measure func(context.Context, runner) (values, error)) (map[string][]values, error) {
+	of := make([]values, len(setups))
+	all, ctx := errgroup.WithContext(ctx)
+	for i, s := range setups {
+		all.Go(func() (err error) {
+			if of[i], err = s.once(ctx, measure); err != nil {
+				return fmt.Errorf("%s: %w", s.name, err)
+			}
+			b.logf("%s: %v", s.name, of[i])
+			return nil
+		})
+	}
+	if err := all.Wait(); err != nil {
+		return nil, err
+	}
+	rounds := map[string][]values{}
+	for i, s := range setups {
+		rounds[s.name] = []values{of[i]}
+	}
+	return rounds, nil
+}
+
 // interleave measures the setups in turn, round after round, so that a disturbance of the machine
 // affects all of them. It returns the values of each setup, round by round.
 func (b *benchmark) interleave(ctx context.Context, setups []setup, measure func(context.Context, runner) (values, error)) (map[string][]values, error) {
@@ -118,14 +142,17 @@ func (b *benchmark) interleave(ctx context.Context, setups []setup, measure func
 	return rounds, nil
 }
 
-// compare measures the setups in turn and compares each with the baseline. figures returns the rows
-// of a setup; rows without values are left out.
-func (b *benchmark) compare(ctx context.Context, setups []setup, figures func(setup string) []figure, measure func(context.Context, runner) (values, error)) ([]group, error) {
+// order measures the setups, in turn or together. It returns the values of each setup, round by round.
+type order func(ctx context.Context, setups []setup, measure func(context.Context, runner) (values, error)) (map[string][]values, error)
+
+// compare measures the setups in an order and compares each with the baseline. figures returns the
+// rows of a setup; rows without values are left out.
+func (b *benchmark) compare(ctx context.Context, in order, setups []setup, figures func(setup string) []figure, measure func(context.Context, runner) (values, error)) ([]group, error) {
 	setups, err := b.onlyChosen(setups)
 	if err != nil {
 		return nil, err
 	}
-	rounds, err := b.interleave(ctx, setups, measure)
+	rounds, err := in(ctx, setups, measure)
 	if err != nil {
 		return nil, err
 	}

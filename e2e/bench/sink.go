@@ -124,23 +124,7 @@ func (s *sink) takeRecord(resource pcommon.Map, log plog.LogRecord, at time.Time
 
 // observed returns what a record is about.
 func observed(log plog.LogRecord) observation {
-	if log.Body().Type() == pcommon.ValueTypeMap {
-		return observedObject(log.Body().Map())
-	}
 	return observation{otlpsink.Text(log.Attributes(), "k8s.event.name"), max(1, otlpsink.Number(log.Attributes(), "k8s.event.count"))}
-}
-
-// observedObject returns what a record of k8sobjects is about: its body has the whole Event.
-func observedObject(body pcommon.Map) observation {
-	ev := mapIn(body, "object")
-	return observation{otlpsink.Text(mapIn(ev, "metadata"), "name"), max(1, otlpsink.Number(ev, "count"))}
-}
-
-func mapIn(parent pcommon.Map, key string) pcommon.Map {
-	if value, ok := parent.Get(key); ok && value.Type() == pcommon.ValueTypeMap {
-		return value.Map()
-	}
-	return pcommon.NewMap()
 }
 
 // hasOwners reports whether a record names all owners of the object.
