@@ -52,9 +52,9 @@ func (s *session) runHistory(stop, drain context.Context) (isRestored bool) {
 	return isRestored
 }
 
-// endLostWindows delivers what the windows of a leader without storage hold when etcd was restored.
-// The restored cluster may not have it, and no other process has it then. What the term does not
-// deliver before it ends waits at the gate, so that it is new again if the next list has it.
+// endLostWindows delivers what the windows of a leader without storage hold when etcd was restored. If
+// the restored cluster does not have it, no other process can deliver it later. What the term does not
+// deliver before it ends waits at the gate: it is new again if the next list has it.
 func (s *session) endLostWindows(last *batch) {
 	if s.process.Positions == nil || !last.passed {
 		return
