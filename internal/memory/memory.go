@@ -198,18 +198,8 @@ func (m *Memory) Objects() []*resolver.Object { return m.objects.All() }
 // Len returns how many events are remembered.
 func (m *Memory) Len() int { return m.ledger.Len() }
 
-// EndWindows ends all windows and returns what they held, which was not delivered. It takes back what
-// has no version since the cluster's have gone back: no position would ever reach it.
-func (m *Memory) EndWindows() []observation.Observation {
-	isOfLostHistory := func(o observation.Observation) bool { return o.LowestVersion == 0 }
-	held := m.Windows.Flush(math.MaxInt)
-	for i := range held {
-		if isOfLostHistory(held[i]) {
-			m.TakeBack(held[i : i+1])
-		}
-	}
-	return slices.DeleteFunc(held, isOfLostHistory)
-}
+// EndWindows ends all windows and returns what they held, which was not delivered.
+func (m *Memory) EndWindows() []observation.Observation { return m.Windows.Flush(math.MaxInt) }
 
 // state is the part of a checkpoint that each write has.
 type state struct {

@@ -476,9 +476,9 @@ func TestALeaderWithWindowsThatDiesRepeatsAtMostOneInterval(t *testing.T) {
 	})
 }
 
-// leaderThatHoldsALostEvent returns a leader whose window holds count 2 of the event "one", and its
-// standby. Etcd was restored to a backup of before.
-func leaderThatHoldsALostEvent(t *testing.T, api *apitest.Server) (a, b *harness.Process) {
+// restoreUnderAWindow restores etcd while a leader's window holds count 2 of the event "one", and
+// returns the leader and its standby. The backup has the given count of the event.
+func restoreUnderAWindow(t *testing.T, api *apitest.Server, inBackup int32, meanwhile func(leader *harness.Process)) (a, b *harness.Process) {
 	t.Helper()
 	a, b = harness.NewReplicas(t, api, nil, "{start_at: beginning, dedup_interval: 1m}")
 	a.ElectAndDeliver(t, api, "one")
@@ -487,37 +487,57 @@ func leaderThatHoldsALostEvent(t *testing.T, api *apitest.Server) (a, b *harness
 		api.Put(harness.Event("another", 1)) // So that the versions from here on are far above the backup's.
 	}
 	api.Put(harness.Event("one", 2))
+	if inBackup == 2 {
+		backup = api.Version()
+		for range 100 {
+			api.Put(harness.Event("another", 1))
+		}
+	}
 	harness.Settle()
+	meanwhile(a)
 	api.Restore(backup)
 	api.Cut()
 	harness.Settle()
 	return a, b
 }
 
-// Occurrences of after a restore, in a window that held occurrences of before it.
-func TestAWindowThatOutlivesARestoreHoldsThePositionBack(t *testing.T) {
+func TestALeaderThatNoticesARestoreDeliversWhatItsWindowsHold(t *testing.T) {
 	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
-		_, b := leaderThatHoldsALostEvent(t, api)
+		a, b := restoreUnderAWindow(t, api, 1, func(*harness.Process) {})
+		assert.Equal(t, []string{"one+1", "another+1", "one+1"}, a.Logs.Names(), "the window is open for a minute")
 		api.Put(harness.Event("one", 4))
 		harness.Settle()
+		assert.Equal(t, []string{"one+1", "another+1", "one+1", "one+3"}, a.Logs.Names(), "three above the backup")
 		b.Elect() // a is dead, as far as anybody knows.
 		time.Sleep(2 * time.Minute)
-		assert.Equal(t, []string{"one+3"}, b.Logs.Names(), "three above the backup")
+		assert.Empty(t, b.Logs.Names())
 	})
 }
 
-// The leader holds an event of the lost history in a window when its term ends.
-func TestAStandbyDoesNotWaitForAPositionInTheLostHistory(t *testing.T) {
-	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
-		a, b := leaderThatHoldsALostEvent(t, api)
-		a.Depose()
-		b.Elect()
-		for i := range 10 {
-			api.Put(harness.Event(fmt.Sprint("since-", i), 1))
-			harness.Settle()
-		}
-		assert.Zero(t, a.Waiting(t))
-	})
+// The leader cannot deliver what its windows hold before its term ends.
+func TestWhatTheWindowsOfALeaderHeldOverARestoreIsNewAgain(t *testing.T) {
+	for name, of := range map[string]struct {
+		inBackup int32
+		want     []string // of the next term of the same leader
+	}{
+		"the restored cluster has it":           {2, []string{"one+1"}},
+		"the restored cluster does not have it": {1, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+				a, _ := restoreUnderAWindow(t, api, of.inBackup, func(leader *harness.Process) {
+					leader.Logs.Reject(errors.New("the queue is full"))
+				})
+				delivered := a.Logs.Names()
+				a.Depose()
+				a.Logs.Reject(nil)
+				a.Elect()
+				harness.Settle()
+				assert.ElementsMatch(t, append(delivered, of.want...), a.Logs.Names())
+				assert.Zero(t, a.Waiting(t), "nothing waits for a position in the lost history")
+			})
+		})
+	}
 }
 
 // A standby whose queue is stalled has no connection on which it could notice a restore.

@@ -692,6 +692,26 @@ func TestWhatHappenedWhileAFilterWasNarrowIsNotCounted(t *testing.T) {
 	}
 }
 
+// No event comes while the namespace is not watched, so that nothing else is to be saved.
+func TestAKillDoesNotHideThatANamespaceWasNotWatched(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		const wide, narrow = "namespaces: [ns, other]", "namespaces: [ns]"
+		on := harness.NewDisk()
+		p := harness.Launch(t, api, harness.Options{Config: wide, Disk: on})
+		harness.Settle()
+		p.Stop()
+		harness.Launch(t, api, harness.Options{Config: narrow, Disk: on})
+		harness.Settle()
+		killed := on.Copied()
+		ev := harness.Event("meanwhile", 3)
+		ev.Namespace = "other"
+		api.Put(ev)
+		q := harness.Launch(t, api, harness.Options{Config: wide, Disk: killed})
+		harness.Settle()
+		assert.Empty(t, q.Logs.Names())
+	})
+}
+
 func TestStartAtDecidesAboutANamespaceThatWasNeverWatched(t *testing.T) {
 	for startAt, want := range map[string][]string{"end": nil, "beginning": {"b+2"}} {
 		t.Run(startAt, func(t *testing.T) {

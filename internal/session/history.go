@@ -43,12 +43,24 @@ func (s *session) runHistory(stop, drain context.Context) (isRestored bool) {
 	}
 	defer s.intake.discard()
 	if isRestored = stop.Err() == nil && !s.isReplaced() && s.isSameCluster(stop, drain); isRestored {
+		s.endLostWindows(last)
 		s.memory.ForgetVersions()
 		s.memory.TakeBack(s.gate.EndHistory())
 	} else if last.passed {
 		s.finish(drain, last)
 	}
 	return isRestored
+}
+
+// endLostWindows delivers what the windows of a leader without storage hold when etcd was restored. If
+// the restored cluster does not have it, no other process can deliver it later. What the term does not
+// deliver before it ends waits at the gate: it is new again if the next list has it.
+func (s *session) endLostWindows(last *batch) {
+	if s.process.Positions == nil || !last.passed {
+		return
+	}
+	s.endWindows(last)
+	s.endTermIfOver()
 }
 
 func (s *session) newStream(namespace string) *watch.Stream {

@@ -45,6 +45,7 @@ func (p *Process) openCheckpoints(stop, drain context.Context) *session {
 	if p.Leadership.IsElected() || len(loaded.Outbox) > 0 {
 		c.begin(t, len(loaded.Outbox) > 0)
 	}
+	c.note() // That it watches less than the last process is to be saved, also if no event comes.
 	unanswered := p.Health.Unanswered(p.Streams)
 	if len(loaded.Outbox) > 0 {
 		p.forgetStreams() // They wait for the pipeline: its outage must not look like that of the API server.

@@ -160,10 +160,10 @@ func (a *account) checkTotals() {
 	if a.env.isRestoredAtStart() { // It may remember what the list showed that did not end.
 		seen = a.env.ideal(allowedFrom, true)
 	}
-	if r := a.env.lastRestore(); r != nil && r.isNew && !a.env.plan.Storage {
+	if r := a.env.lastRestore(); r != nil && r.isNew && (!a.env.plan.Storage || a.env.isUnnoticed()) {
 		// The contract does not say whether a running process begins from scratch in another
-		// cluster.
-		forgotten = a.env.idealThatForgets(requiredFrom)
+		// cluster. With storage it does, but only where the versions show that it is another one.
+		forgotten = a.env.leastInNewCluster(!a.env.plan.Storage, requiredFrom)
 	}
 	for name, want := range required {
 		least := min(want.total, forgotten[name].totalOrZero(), seen[name].totalOrZero())

@@ -81,10 +81,10 @@ func (e *environment) ideal(from baseline, least bool) map[types.NamespacedName]
 	return e.idealOf(&observer{least: least, forgets: e.plan.Storage || !least}, from)
 }
 
-// idealThatForgets returns the least that an observer counts that begins from scratch in another
-// cluster.
-func (e *environment) idealThatForgets(from baseline) map[types.NamespacedName]*expected {
-	return e.idealOf(&observer{least: true, forgets: true}, from)
+// leastInNewCluster returns the least that an observer counts that begins from scratch in another
+// cluster, or that goes on.
+func (e *environment) leastInNewCluster(forgets bool, from baseline) map[types.NamespacedName]*expected {
+	return e.idealOf(&observer{least: true, forgets: forgets}, from)
 }
 
 func (e *environment) idealOf(o *observer, from baseline) map[types.NamespacedName]*expected {

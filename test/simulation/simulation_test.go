@@ -57,6 +57,7 @@ var corpus = []uint64{
 	15452,                      // an event is deleted before its namespace is watched, and created again after
 	9160,                       // a new leader delivered what it listed in the same millisecond
 	18012, 30946, 31795, 87428, // connections are slow, and then the pipeline rejects what they brought
+	90328, 95398, // etcd is restored while a leader's window holds what the backup lacks, or has
 	20078,                                           // a leader whose position was not published had listed what the next one saw one by one
 	23294,                                           // a process is killed right after the last write of its orderly end
 	39423,                                           // a delivery that began in a term is accepted after the next leader has delivered more
@@ -68,6 +69,9 @@ var corpus = []uint64{
 	72414,                                           // a new leader repeats one by one what another had listed, and delivered more of since
 	69845,                                           // what could not be saved before a kill is excluded by the filters of later processes
 	45928,                                           // etcd is restored before the first list has ended
+	76844,                                           // a process with fewer namespaces gets no event and is killed
+	50042,                                           // another cluster whose versions are above those that are known at once
+	83274,                                           // a leader that cannot read the storage is shut down, and none is elected yet
 	55901, 61973, 88800, 92666, 93381, 97302, 97551, // they pass since the checks above are right
 }
 

@@ -119,6 +119,8 @@ func (e *environment) checkSilence() {
 		return // Without HTTP/2's pings, a dead connection is noticed at the watch's timeout.
 	case e.leaderIsNew():
 		return // The contract: "If a pipeline has rejected data for more than a minute".
+	case e.isBetweenLeaders():
+		return // A standby does not see what kept the last leader from delivering.
 	}
 	alive := 0
 	for _, p := range all {
@@ -151,6 +153,25 @@ func (e *environment) leaderIsNew() bool {
 		return slices.ContainsFunc(p.allTerms(), func(t term) bool {
 			return now.Sub(t.began) < overdue || !t.ended.IsZero() && now.Sub(t.ended) < overdue
 		})
+	})
+}
+
+// isBetweenLeaders reports whether a leader has ended whose status was an error, and nobody can be
+// elected before its lease expires.
+func (e *environment) isBetweenLeaders() bool {
+	now, all := time.Now(), e.allProcesses()
+	if !e.plan.Elector || slices.ContainsFunc(all, func(p *process) bool { return p.leadsAt(now) }) {
+		return false
+	}
+	// A standby asks after up to 2.2 retry periods, and has seen the last renewal as late.
+	election := e.plan.Lease.Duration + 5*e.plan.Lease.Retry
+	return slices.ContainsFunc(all, func(p *process) bool {
+		terms := p.allTerms()
+		if len(terms) == 0 || !p.isDead() {
+			return false
+		}
+		since := now.Sub(terms[len(terms)-1].ended)
+		return since < election && p.failing(since+time.Second) == len(p.hosts)
 	})
 }
 
