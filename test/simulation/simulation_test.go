@@ -69,6 +69,12 @@ var corpus = []uint64{
 	69845,                                           // what could not be saved before a kill is excluded by the filters of later processes
 	45928,                                           // etcd is restored before the first list has ended
 	55901, 61973, 88800, 92666, 93381, 97302, 97551, // they pass since the checks above are right
+
+	90078, // a version expires while the API server cannot be reached, and then the pipeline rejects
+	61411, // many new pods that the watch cache does not have yet, and kube_api_qps
+	57138, // requests for pods hang, and the new pods are of a namespace that is not watched
+	72864, // a leader whose status is an error ends, and nobody leads until its lease expires
+	78811, // an event is deleted while its namespace is not watched, and created again after
 }
 
 // lastLine is written after the results of all tests.
