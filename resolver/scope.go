@@ -45,7 +45,7 @@ const (
 // not lock: flights does.
 type planner struct {
 	namespaces []string // of the objects that callers resolve; empty: all
-	slotsOfOne int      // requests of one kind at a time
+	slotsOfOne int      // requests of one kind at a time; 1: the rate lets them come one after the other
 	// worth is how many objects may be read to save one request.
 	worth int
 	ttl   time.Duration // the cache's
@@ -60,7 +60,7 @@ func newPlanner(cfg Config, hasLimit bool) *planner {
 		scopes: newLRU[collection, *scope](maxScopes),
 	}
 	if hasLimit {
-		p.worth = worthLimited
+		p.worth, p.slotsOfOne = worthLimited, 1
 	}
 	return p
 }

@@ -141,9 +141,23 @@ func TestAReadThatIsRefusedAgainAndAgain(t *testing.T) {
 }
 
 func TestALongListIsNotWaitedFor(t *testing.T) {
-	p := newPlanner(Config{CacheTTL: time.Minute, Concurrency: 400}, false)
 	long, short := listing{left: 10 * pageSize}, listing{left: 10}
-	require.Equal(t, []bool{true, false, false}, []bool{
-		p.isQuickerSingly(long, 100), p.isQuickerSingly(long, 1000), p.isQuickerSingly(short, 1),
-	})
+	tests := map[string]struct {
+		limited bool
+		list    listing
+		wanted  int
+		want    bool
+	}{
+		"a long list for as many as are read at a time":   {list: long, wanted: 100, want: true},
+		"a long list for many":                            {list: long, wanted: 1000},
+		"a short list":                                    {list: short, wanted: 1},
+		"with a rate limit, a long list for fewer":        {limited: true, list: long, wanted: 9, want: true},
+		"with a rate limit, a list saves permits of them": {limited: true, list: long, wanted: 100},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			p := newPlanner(Config{CacheTTL: time.Minute, Concurrency: 400}, test.limited)
+			require.Equal(t, test.want, p.isQuickerSingly(test.list, test.wanted))
+		})
+	}
 }

@@ -169,6 +169,28 @@ func TestTheDelaysBeginAgainAfterAConnectionThatLasted(t *testing.T) {
 	})
 }
 
+func TestFailuresBeforeAVersionExpiresDoNotDelayTheList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, queue := apitest.NewInMemory(t), queue.New(10)
+		o := start(t, api, queue, watch.Config{})
+		api.Put(event("a", ""))
+		time.Sleep(time.Minute)
+		takeAll(queue)
+		api.Refuse(func(*http.Request) int { return http.StatusServiceUnavailable })
+		api.Cut()
+		time.Sleep(5 * time.Minute) // The delays are 15 to 30 s now.
+		api.Put(event("b", ""))
+		api.Put(event("c", ""))
+		api.Compact()
+		api.Refuse(nil)
+		for !slices.Contains(o.seen(), watch.Expired) {
+			time.Sleep(100 * time.Millisecond)
+		}
+		time.Sleep(1100 * time.Millisecond)
+		assert.ElementsMatch(t, []string{"a", "b", "c"}, takeAll(queue))
+	})
+}
+
 func TestARequestThatIsNotAnsweredIsRepeatedAfterAMinute(t *testing.T) {
 	for name, tt := range map[string]struct {
 		prepare func(*apitest.Server)

@@ -76,7 +76,7 @@ var backoff = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Cap: 15 
 func (s *Stream) Run(ctx context.Context) {
 	delays, quickEnds := backoff, 0
 	for s.awaitTaker(ctx) == nil {
-		opened := time.Now()
+		opened, resumes := time.Now(), s.resourceVersion != "" || s.exactAt != ""
 		err := s.connect(ctx)
 		if ctx.Err() != nil {
 			return
@@ -90,7 +90,9 @@ func (s *Stream) Run(ctx context.Context) {
 		}
 		cause := s.afterEnd(err)
 		s.config.Observer.Restarting(s.config.Namespace, cause, err)
-		if time.Since(opened) > minUptime {
+		if time.Since(opened) > minUptime || resumes && cause == Expired {
+			// The server answers, and only a list helps: it need not wait for as long as the failures
+			// before have made it. If a list expires, nothing was resumed, and the delays go on.
 			delays = backoff
 		}
 		if err == nil && !quickEnd || cause == Stalled {

@@ -3,6 +3,7 @@
 package simulation
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -43,6 +44,11 @@ type remembered struct {
 	// zero: something was. counted is what has counted since.
 	first   time.Time
 	counted int64
+	// isUncovered is set if no process saw the state, and before is what was seen last; nil: nothing.
+	isUncovered bool
+	before      *remembered
+	// mayBeUnknown is set if the observer may also remember nothing.
+	mayBeUnknown bool
 }
 
 const (
@@ -130,7 +136,10 @@ func (o *observer) see(w apiserver.Write) {
 		delete(o.memory, name)
 		delete(o.counts, name)
 	case w.Type == watch.Deleted && !o.least && !o.covers(w):
-		delete(o.memory, name) // Nobody may have seen it.
+		delete(o.memory, name)
+		if last := known.lastCovered(); last != nil { // It is remembered at most.
+			o.memory[name] = last.deletedUnseen(w.At)
+		}
 	case w.Type == watch.Deleted:
 		if known != nil {
 			known.deleted = w.At
@@ -144,8 +153,11 @@ func (o *observer) see(w apiserver.Write) {
 			known = nil
 		}
 		o.memory[name] = known.with(w.Event)
-		ignored := inList && !o.env.plan.FromBeginning || !o.covers(w)
-		if !ignored {
+		covers := o.covers(w)
+		if !covers {
+			o.memory[name].isUncovered, o.memory[name].before = true, known.lastCovered()
+		}
+		if covers && (!inList || o.env.plan.FromBeginning) {
 			o.countNew(known, w)
 		}
 	}
@@ -156,7 +168,7 @@ func (o *observer) countNew(known *remembered, w apiserver.Write) {
 	next, n := o.memory[nameOf(w.Event)], known.newIn(w.Event)
 	isNew := n > 0
 	switch {
-	case known == nil:
+	case known == nil || known.mayBeUnknown:
 		next.first = w.At
 	case !known.first.IsZero() && known.uid == w.Event.UID:
 		next.first = known.first
@@ -199,10 +211,27 @@ func (k *remembered) isForgotten(now time.Time) bool {
 	return k != nil && !k.deleted.IsZero() && now.Sub(k.deleted) > rememberDeleted
 }
 
+// lastCovered returns what is remembered of the last state that a process saw; nil: nothing.
+func (k *remembered) lastCovered() *remembered {
+	if k != nil && k.isUncovered {
+		return k.before
+	}
+	return k
+}
+
+// deletedUnseen returns what is remembered of an event that is deleted while no process covers it. If it
+// is created again, nobody knows how many of its occurrences a filter left out.
+func (k *remembered) deletedUnseen(at time.Time) *remembered {
+	return &remembered{uid: k.uid, count: k.count, deleted: cmp.Or(k.deleted, at), mayBeUnknown: true}
+}
+
 // newIn returns how many occurrences a state of an event has beyond what is remembered.
 func (k *remembered) newIn(ev *corev1.Event) int64 {
 	count := countOf(ev)
 	switch {
+	case k != nil && k.mayBeUnknown:
+		known := remembered{uid: k.uid, count: k.count}
+		return max(known.newIn(ev), (*remembered)(nil).newIn(ev))
 	case k == nil:
 		first := ev.FirstTimestamp.Time
 		if !first.IsZero() && ev.CreationTimestamp.Sub(first) > recreatedAfter {

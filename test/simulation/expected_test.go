@@ -72,3 +72,26 @@ func TestWhatCountsOfAnOldEventDependsOnTheStateThatIsSeenFirst(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatCountsOfAnEventThatWasDeletedWhileNoProcessCoveredIt(t *testing.T) {
+	now := time.Now()
+	unseen := (&remembered{uid: "former", count: 2}).deletedUnseen(now)
+	assert.Equal(t, now, unseen.deleted)
+	for name, tt := range map[string]struct {
+		count int32
+		age   age
+		most  int64
+	}{
+		"as if nothing were remembered":   {5, 0, 5},
+		"beyond what is remembered":       {5, age(2 * time.Hour), 3},
+		"a new event of the former name":  {1, 0, 1},
+		"old, and not beyond what it had": {2, age(2 * time.Hour), 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, tt.most, unseen.newIn(&corev1.Event{
+				ObjectMeta: metav1.ObjectMeta{UID: "again", CreationTimestamp: metav1.NewTime(now)}, Count: tt.count,
+				FirstTimestamp: metav1.NewTime(now.Add(-time.Duration(tt.age))),
+			}))
+		})
+	}
+}

@@ -73,6 +73,12 @@ var corpus = []uint64{
 	50042,                                           // another cluster whose versions are above those that are known at once
 	83274,                                           // a leader that cannot read the storage is shut down, and none is elected yet
 	55901, 61973, 88800, 92666, 93381, 97302, 97551, // they pass since the checks above are right
+
+	90078, // a version expires while the API server cannot be reached, and then the pipeline rejects
+	61411, // many new pods that the watch cache does not have yet, and kube_api_qps
+	57138, // requests for pods hang, and the new pods are of a namespace that is not watched
+	72864, // a leader whose status is an error ends, and nobody leads until its lease expires
+	78811, // an event is deleted while its namespace is not watched, and created again after
 }
 
 // lastLine is written after the results of all tests.

@@ -73,7 +73,7 @@ func (a *account) checkInTime(name types.NamespacedName, steps []step) {
 func (e *environment) mayTake(at time.Time) (limit time.Duration, delays func(*Fault) bool) {
 	now := at.Sub(e.began)
 	i := slices.IndexFunc(e.plan.Faults, func(f Fault) bool {
-		return f.Kind == APIHangs && f.actsAt(now-givenUp) && f.actsAt(now) && e.plan.hasNewPods(f.From)
+		return f.Kind == APIHangs && f.actsAt(now-givenUp) && f.actsAt(now) && e.hasNewPods(f.From)
 	})
 	if i < 0 {
 		return promptly, (*Fault).delaysRecords
@@ -84,9 +84,18 @@ func (e *environment) mayTake(at time.Time) (limit time.Duration, delays func(*F
 	}
 }
 
-// hasNewPods reports whether new pods come from that time on.
-func (p *Plan) hasNewPods(from time.Duration) bool {
-	return slices.ContainsFunc(p.Producers, func(pp ProducerPlan) bool { return pp.NewPods && pp.Start == from })
+// hasNewPods reports whether new pods come from that time on that every process looks up: it cannot
+// find out otherwise that requests for pods hang.
+func (e *environment) hasNewPods(from time.Duration) bool {
+	return slices.ContainsFunc(e.plan.Producers, func(pp ProducerPlan) bool {
+		if !pp.NewPods || pp.Start != from {
+			return false
+		}
+		pod := e.apps[pp.App].subject(newPods)
+		ev := pod.event("")
+		ev.Reason, ev.Type = pp.Reason, pp.Type
+		return pod.kind == "Pod" && !e.plan.any(func(c *Configured) bool { return !c.wants(ev) })
+	})
 }
 
 func (a *account) checkInterval(name types.NamespacedName) {
@@ -125,6 +134,9 @@ func (e *environment) checkSilence() {
 	alive := 0
 	for _, p := range all {
 		if p.isDead() {
+			if p.failedAsLeader(time.Minute) {
+				return // Nobody may lead yet. What the next leader reports, it has to see for itself.
+			}
 			continue
 		}
 		alive++
@@ -139,6 +151,13 @@ func (e *environment) checkSilence() {
 	for _, x := range e.exporters {
 		newAccount(e, truth, x).checkSilence()
 	}
+}
+
+// failedAsLeader reports whether the process led that long ago, and its status was an error then.
+func (p *process) failedAsLeader(lately time.Duration) bool {
+	return p.failing(lately) == len(p.hosts) && slices.ContainsFunc(p.allTerms(), func(t term) bool {
+		return !t.ended.IsZero() && time.Since(t.ended) < lately
+	})
 }
 
 // leaderIsNew reports whether pipelines rejected data not long ago, and another process had begun
