@@ -54,7 +54,7 @@ func TestPublished(t *testing.T) {
 	harness.Eventually(t, func() bool {
 		return len(c.backend.Records("k8s.cluster.name", name, "k8s.namespace.name", "visited", "k8s.event.reason", "Started")) > 0
 	}, "a record")
-	t.Log(c.Helm(t, "test", name, "--namespace", name))
+	t.Log(c.Helm(t, "test", name, "--namespace", name, "--logs"))
 }
 
 // newPullSecret makes a Secret of the credentials that docker login wrote.
