@@ -162,7 +162,7 @@ func (cp *ControlPlane) makeDataDir() error {
 	dir := cp.options.DataDir
 	if cp.temporary {
 		var err error
-		if dir, err = os.MkdirTemp("", "controlplane-"); err != nil {
+		if dir, err = makeTemporaryDir(); err != nil {
 			return err
 		}
 	} else if err := os.MkdirAll(dir, 0o700); err != nil {

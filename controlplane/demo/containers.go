@@ -38,7 +38,7 @@ func RunWithContainers(ctx context.Context, cp *controlplane.ControlPlane, n *no
 }
 
 func importImages(ctx context.Context, cp *controlplane.ControlPlane, n *node.Node) (err error) {
-	dir, err := os.MkdirTemp("", "demo-")
+	dir, err := os.MkdirTemp(cp.NodeDir(), "images-")
 	if err != nil {
 		return err
 	}

@@ -4,8 +4,10 @@ package cluster
 
 import (
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -54,7 +56,24 @@ func TestPublished(t *testing.T) {
 	harness.Eventually(t, func() bool {
 		return len(c.backend.Records("k8s.cluster.name", name, "k8s.namespace.name", "visited", "k8s.event.reason", "Started")) > 0
 	}, "a record")
-	t.Log(c.Helm(t, "test", name, "--namespace", name))
+	t.Log(c.Helm(t, "test", name, "--namespace", name, "--logs"))
+
+	c.followQuickStart(t, registry, repository, login)
+}
+
+// followQuickStart installs the trial with the command of README.md, and opens its page. Only the
+// addresses differ, and the registry needs a login.
+func (c *cluster) followQuickStart(t *testing.T, registry, repository, login string) {
+	t.Helper()
+	const name = "kube-events" // of the namespace and the Deployment
+	command := regexp.MustCompile(`(?m)^helm (install .* --set page\.enabled=true.*)$`).FindStringSubmatch(harness.Read(t, "README.md"))
+	require.NotNil(t, command)
+	c.newNamespace(t, name)
+	c.newPullSecret(t, name, login)
+	arguments := strings.Fields(strings.Replace(command[1], "oci://ghcr.io/kubeevents/charts/", "oci://"+registry+"/charts/", 1))
+	c.Helm(t, append(arguments, "--plain-http", "--registry-config", login, "--set", "image.repository="+repository+",image.pullSecrets={login}")...)
+	c.awaitRollout(t, name)
+	c.awaitPage(t, &c.pods(t, name)[0], 8090, "/", http.StatusOK, "crashing", "BackOff")
 }
 
 // newPullSecret makes a Secret of the credentials that docker login wrote.

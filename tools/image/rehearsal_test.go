@@ -252,30 +252,27 @@ func (r *rehearsal) checkSignatures(t *testing.T, image, chart name.Digest) {
 	assert.Error(t, err, "changed checksums")
 }
 
-// checkModules builds a Collector as users do: with the manifest of the distribution, but with the
-// modules of the tags instead of directories. Go gets them from a module proxy of files.
+// checkModules builds a Collector as users do, with the manifest of the page about the distribution. Go
+// gets the modules of the tags from a module proxy of files.
 func (r *rehearsal) checkModules(t *testing.T) {
 	const root = "github.com/kubeevents/kubeeventsreceiver"
-	proxy, output := t.TempDir(), filepath.Join(t.TempDir(), "collector")
+	proxy, own := t.TempDir(), t.TempDir()
 	released := filepath.Join(t.TempDir(), "released")
 	git(t, r.published, "clone", "--quiet", "--branch", "v"+version(t), r.published, released)
 	publish(t, released, proxy, root, "")
-	manifest := read(t, r.clone, "distribution/builder.yaml")
 	for _, directory := range nestedModules(t, r.clone) {
 		publish(t, released, proxy, root+"/"+directory, directory)
 	}
-	manifest = regexp.MustCompile(`(?m)^    path: .*\n`).ReplaceAllString(manifest, "")
-	manifest = strings.ReplaceAll(manifest, " v0.0.0\n", " v"+version(t)+"\n")
-	manifest = strings.Replace(manifest, "output_path: distribution/otelcol\n", "output_path: "+output+"\n", 1)
-	config := filepath.Join(t.TempDir(), "builder.yaml")
-	require.NoError(t, os.WriteFile(config, []byte(manifest), 0o600))
+	config := filepath.Join(own, "builder.yaml")
+	require.NoError(t, os.WriteFile(config, []byte(manifestForUsers(t, r.clone)), 0o600))
 
 	command := exec.CommandContext(t.Context(), filepath.Join(r.tools, "builder"), "--config", config)
-	command.Dir = t.TempDir()
+	command.Dir = own
 	command.Env = append(os.Environ(), moduleEnvironment(t, proxy, root)...)
 	text, err := command.CombinedOutput()
 	require.NoError(t, err, "%s", text)
-	info, err := buildinfo.ReadFile(filepath.Join(output, title))
+	program := filepath.Join(own, "otelcol-custom", "otelcol-custom")
+	info, err := buildinfo.ReadFile(program)
 	require.NoError(t, err)
 	ours := map[string]string{}
 	for _, dependency := range info.Deps {
@@ -290,7 +287,7 @@ func (r *rehearsal) checkModules(t *testing.T) {
 		expected[root+"/"+directory] = "v" + version(t)
 	}
 	assert.Equal(t, expected, ours)
-	text, err = exec.CommandContext(t.Context(), filepath.Join(output, title), "components").CombinedOutput()
+	text, err = exec.CommandContext(t.Context(), program, "components").CombinedOutput()
 	require.NoError(t, err, "%s", text)
 	assert.Contains(t, string(text), "- name: kube_events\n")
 	assert.Contains(t, string(text), "- name: event_page\n")

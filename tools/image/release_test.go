@@ -122,6 +122,29 @@ func nestedModules(t *testing.T, sources string) (directories []string) {
 	return slices.Compact(directories) // Several components may be of one module.
 }
 
+// manifestForUsers is the manifest of the builder on the page about the distribution.
+func manifestForUsers(t *testing.T, sources string) string {
+	t.Helper()
+	block := regexp.MustCompile("(?ms)^```yaml\n(dist:.*?)^```$").FindStringSubmatch(read(t, sources, "distribution/README.md"))
+	require.NotNil(t, block)
+	return block[1]
+}
+
+// TestTheManifestForUsersHasTheVersionsOfTheDistribution: other versions are not tested together.
+func TestTheManifestForUsersHasTheVersionsOfTheDistribution(t *testing.T) {
+	t.Parallel()
+	module := regexp.MustCompile(`- gomod: (\S+) (\S+)`)
+	tested := map[string]string{}
+	for _, match := range module.FindAllStringSubmatch(read(t, repository, "distribution/builder.yaml"), -1) {
+		tested[match[1]] = strings.Replace(match[2], "v0.0.0", "v"+version(t), 1) // That of a directory.
+	}
+	used := module.FindAllStringSubmatch(manifestForUsers(t, repository), -1)
+	require.NotEmpty(t, used)
+	for _, match := range used {
+		assert.Equal(t, tested[match[1]], match[2], match[1])
+	}
+}
+
 func TestEveryModuleOfTheDistributionGetsATag(t *testing.T) {
 	t.Parallel()
 	sources, published := commitSources(t), newRemote(t)

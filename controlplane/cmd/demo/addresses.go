@@ -86,7 +86,7 @@ func (s show) takenError(taken []address, free func(address) bool) error {
 	}
 	var names []string
 	for _, a := range taken {
-		names = append(names, a.String())
+		names = append(names, a.String()+" ("+a.variable+")")
 		for a = a.next(); !free(a); {
 			a = a.next()
 		}

@@ -41,7 +41,7 @@ func TestAddressesAreTaken(t *testing.T) {
 	s.with(map[string]string{"PAGE_ENDPOINT": page, "PROMETHEUS_ENDPOINT": metric, "OTELCOL_METRICS_PORT": port})
 	code, err := s.run(t.Context())
 	assert.Equal(t, 1, code)
-	require.ErrorContains(t, err, page+", "+metric+", "+own+" are in use: set others, such as make run ")
+	require.ErrorContains(t, err, page+" (PAGE_ENDPOINT), "+metric+" (PROMETHEUS_ENDPOINT), "+own+" (OTELCOL_METRICS_PORT) are in use: set others, such as make run ")
 	assert.NoFileExists(t, seen, "the Collector was not started")
 
 	reported := regexp.MustCompile(`make run PAGE_ENDPOINT=(127\.0\.0\.1:\d+) PROMETHEUS_ENDPOINT=(127\.0\.0\.1:\d+) OTELCOL_METRICS_PORT=(\d+)$`).
@@ -57,7 +57,7 @@ func TestOneAddressIsTaken(t *testing.T) {
 	s.kubeconfig = "/missing"
 	s.with(map[string]string{"PAGE_ENDPOINT": page, "PROMETHEUS_ENDPOINT": "127.0.0.1:0"})
 	_, err := s.run(t.Context())
-	assert.ErrorContains(t, err, page+" is in use: set another, such as make run KUBECONFIG=/missing PAGE_ENDPOINT=127.0.0.1:")
+	assert.ErrorContains(t, err, page+" (PAGE_ENDPOINT) is in use: set another, such as make run KUBECONFIG=/missing PAGE_ENDPOINT=127.0.0.1:")
 	assert.NotContains(t, err.Error(), "PROMETHEUS_ENDPOINT")
 }
 
@@ -69,7 +69,7 @@ func TestAddressesAreTheSame(t *testing.T) {
 	var s show
 	s.with(map[string]string{"PAGE_ENDPOINT": both, "PROMETHEUS_ENDPOINT": both})
 	err = s.checkAddresses()
-	assert.ErrorContains(t, err, both+" is in use")
+	assert.ErrorContains(t, err, both+" (PROMETHEUS_ENDPOINT) is in use")
 	assert.ErrorContains(t, err, "PROMETHEUS_ENDPOINT=")
 }
 

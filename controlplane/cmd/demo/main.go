@@ -2,9 +2,9 @@
 
 // Demo shows the output of the kube_events receiver: it runs the Collector. Without a kubeconfig
 // file, it first starts a control plane with simulated nodes or a real one, and applies workloads
-// to it. It runs until Ctrl-C or until the Collector ends, and leaves nothing behind, except for the
-// folder of the control plane if it is killed with kill -9. Its exit code is the Collector's, or 0
-// after Ctrl-C.
+// to it. It runs until Ctrl-C or until the Collector ends, and leaves nothing behind. If it is killed
+// with kill -9, it leaves the directory of the control plane, which the next demo removes. Its exit
+// code is the Collector's, or 0 after Ctrl-C.
 package main
 
 import (
