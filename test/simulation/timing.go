@@ -134,9 +134,6 @@ func (e *environment) checkSilence() {
 	alive := 0
 	for _, p := range all {
 		if p.isDead() {
-			if p.failedAsLeader(time.Minute) {
-				return // Nobody may lead yet. What the next leader reports, it has to see for itself.
-			}
 			continue
 		}
 		alive++
@@ -151,13 +148,6 @@ func (e *environment) checkSilence() {
 	for _, x := range e.exporters {
 		newAccount(e, truth, x).checkSilence()
 	}
-}
-
-// failedAsLeader reports whether the process led that long ago, and its status was an error then.
-func (p *process) failedAsLeader(lately time.Duration) bool {
-	return p.failing(lately) == len(p.hosts) && slices.ContainsFunc(p.allTerms(), func(t term) bool {
-		return !t.ended.IsZero() && time.Since(t.ended) < lately
-	})
 }
 
 // leaderIsNew reports whether pipelines rejected data not long ago, and another process had begun
