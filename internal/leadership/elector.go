@@ -68,7 +68,11 @@ func (s *shared) join(elector Elector, config ElectorConfig, lease *Lease) *join
 func (s *shared) leave(elector Elector, j *joined) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if j.users--; j.users == 0 && reflect.ValueOf(elector).Comparable() {
+	if j.users--; j.users > 0 {
+		return
+	}
+	j.left()
+	if reflect.ValueOf(elector).Comparable() {
 		delete(s.of, elector)
 	}
 }

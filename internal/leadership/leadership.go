@@ -91,9 +91,7 @@ func (l *Leadership) Started(ctx context.Context) {
 	}
 	waiting, abandon := context.WithCancel(ctx)
 	l.mu.Lock()
-	if l.abandon != nil {
-		l.abandon()
-	}
+	l.abandonLocked()
 	l.abandon = abandon
 	l.mu.Unlock()
 	go func() {
@@ -103,6 +101,19 @@ func (l *Leadership) Started(ctx context.Context) {
 		l.confirm(confirming)
 		l.begin(ctx, waiting)
 	}()
+}
+
+// left ends the wait for a term that nobody would use.
+func (l *Leadership) left() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.abandonLocked()
+}
+
+func (l *Leadership) abandonLocked() {
+	if l.abandon != nil {
+		l.abandon()
+	}
 }
 
 // begin begins a term that ends with the context, unless the other one has ended.
@@ -130,9 +141,7 @@ func (l *Leadership) begin(ctx, waiting context.Context) {
 // election before.
 func (l *Leadership) Stopped() {
 	l.mu.Lock()
-	if l.abandon != nil {
-		l.abandon()
-	}
+	l.abandonLocked()
 	t := l.last
 	l.mu.Unlock()
 	if t != nil {

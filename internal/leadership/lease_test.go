@@ -196,18 +196,25 @@ func TestATermBeginsWhenTheLeaseShowsIt(t *testing.T) {
 }
 
 func TestATermThatEndsBeforeItIsConfirmedDoesNotBegin(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := &elector{}
-		config := ElectorConfig{Holder: "me", LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second}
-		answers := answers{{status: 500}, {holder: "me", renewed: time.Second}}
-		leadership, leave := Join(e, config, answers.lease(t))
-		defer leave()
-		e.started(t.Context())
-		synctest.Wait()
-		e.stopped()
-		time.Sleep(time.Minute)
-		assert.False(t, leadership.Leads())
-	})
+	for name, end := range map[string]func(e *elector, leave func()){
+		"the elector ends it":         func(e *elector, _ func()) { e.stopped() },
+		"the last receiver has ended": func(_ *elector, leave func()) { leave() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := &elector{}
+				config := ElectorConfig{Holder: "me", LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second}
+				answers := answers{{status: 500}, {holder: "me", renewed: time.Second}}
+				leadership, leave := Join(e, config, answers.lease(t))
+				defer leave()
+				e.started(t.Context())
+				synctest.Wait()
+				end(e, leave)
+				time.Sleep(time.Minute)
+				assert.False(t, leadership.Leads())
+			})
+		})
+	}
 }
 
 func TestLook(t *testing.T) {
