@@ -83,19 +83,10 @@ func (w *Workload) views(revision string, o Options) []view {
 	r := w.Revisions[revision]
 	views := make([]view, 0, len(r.Pods))
 	for uid, pod := range r.Pods {
-		created := bothTimes(r.Names.Created[pod.Name], w.Names.Created[pod.Name])
-		deleted := bothTimes(r.Names.Deleted[pod.Name], w.Names.Deleted[pod.Name])
-		views = append(views, viewOf(uid, pod, created, deleted, o))
+		views = append(views, viewOf(uid, pod, r, w.Names, o))
 	}
-	slices.SortFunc(views, func(a, b view) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.uid, b.uid)) })
+	slices.SortFunc(views, func(a, b view) int { return cmp.Or(cmp.Compare(a.began, b.began), cmp.Compare(a.uid, b.uid)) })
 	return views
-}
-
-// bothTimes returns what the owner of the pods and the workload have noted, in the order of time.
-func bothTimes(a, b []int64) []int64 {
-	all := slices.Concat(a, b)
-	slices.Sort(all)
-	return all
 }
 
 // hasOlderPods reports whether a pod of an older revision is not known to have ended.
@@ -103,8 +94,9 @@ func (w *Workload) hasOlderPods(revision string) bool {
 	if isJob(revision) {
 		return false
 	}
+	own := w.Revisions[revision].start()
 	for name, r := range w.Revisions {
-		if name == revision || !w.siblings(name, revision) || r.First >= w.Revisions[revision].First || r.isScaledToZero() {
+		if name == revision || !w.siblings(name, revision) || r.start() >= own || r.isScaledToZero() {
 			continue
 		}
 		for _, pod := range r.Pods {
@@ -142,7 +134,7 @@ func (w *Workload) newRun(h history, e episode, views []view, o Options) *run {
 	x := &run{episode: e, end: e.start}
 	next := h.end(e)
 	for i := range views {
-		if v := &views[i]; v.start != 0 && h.at(e.revision, v.start) == e {
+		if v := &views[i]; v.start != 0 && h.at(e.revision, v.began) == e {
 			x.pods = append(x.pods, v)
 		}
 	}
@@ -166,7 +158,7 @@ func (w *Workload) newRun(h history, e episode, views []view, o Options) *run {
 // emits warnings: this is no pause.
 func (x *run) addInitial(warnings occurrences, o Options) {
 	for _, v := range x.pods {
-		if v.start > warnings.goOn(x.end, v.start, int64(o.Idle))+int64(o.Idle) {
+		if v.began > warnings.goOn(x.end, v.began, int64(o.Idle))+int64(o.Idle) {
 			break
 		}
 		x.initial = append(x.initial, v)
@@ -253,7 +245,7 @@ func (x *run) failure() string {
 	}
 	for _, e := range slices.Backward(x.events.warnings()) {
 		// A pod that was created later shows that the owner can create pods.
-		if len(x.initial) == 0 || x.initial[len(x.initial)-1].start < e.Last {
+		if len(x.initial) == 0 || x.initial[len(x.initial)-1].began < e.Last {
 			return e.Message
 		}
 	}
