@@ -24,7 +24,8 @@ type view struct {
 	began   int64 // by the clocks of controllers and schedulers, if they have a record of it
 	created int64 // 0: not known
 	start   int64 // 0: nothing shows that it started; only its end is known
-	end     int64
+	end     int64 // of the last container's first start
+	active  int64 // until when something happened that belongs to the start, such as crashes
 	phases  []phase
 	others  occurrences // warnings that belong to no phase
 	failing occurrences // those of others that did not recover
@@ -61,7 +62,8 @@ func viewOf(uid string, pod *Pod, r *Revision, workload Names, o Options) view {
 			v.start = min(v.start, p.start) // A pull can have begun before the first record.
 		}
 	}
-	v.end = v.endOf(began)
+	v.end = v.endOf(began, func(p *phase) bool { return p.name != "restart" })
+	v.active = v.endOf(began, func(p *phase) bool { return !p.late })
 	return v
 }
 
@@ -153,18 +155,29 @@ func recovered(warning *occurrence, all occurrences, o Options) bool {
 	return len(later) > 0 && later.last() >= warning.Last
 }
 
-// endOf returns the end of the last phase, or of the last Event if no container started.
-func (v *view) endOf(began occurrences) (end int64) {
-	for _, p := range v.phases {
-		if !p.late {
-			end = max(end, p.end)
+// endOf returns the end of the last of some phases. If one of them has not ended, or no container
+// started, it returns the time of the last Event.
+func (v *view) endOf(began occurrences, counts func(*phase) bool) (end int64) {
+	started := false
+	for i := range v.phases {
+		p := &v.phases[i]
+		if !counts(p) {
+			continue
 		}
+		if p.missing != "" {
+			return max(end, began.last())
+		}
+		end = max(end, p.end)
+		started = started || v.isStart(p)
 	}
-	if !v.hasStarted() {
+	if !started {
 		end = max(end, began.last())
 	}
 	return end
 }
+
+// isStart reports whether the phase is the start of a container that goes on.
+func (v *view) isStart(p *phase) bool { return p.name == "start" && !v.isInit(p.container) }
 
 // stopOf returns the end of a pod: from the deletion, or the first Killing, to the last Killing. No
 // Event says that the pod is gone.
@@ -190,7 +203,7 @@ func (v *view) hasStarted() bool {
 		if p.missing != "" && !p.late {
 			return false
 		}
-		started = started || p.name == "start" && !v.isInit(p.container)
+		started = started || v.isStart(&p)
 	}
 	return started
 }

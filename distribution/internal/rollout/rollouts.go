@@ -41,7 +41,8 @@ func (p *Part) IsStop() bool { return strings.HasPrefix(p.Key, stopPart) }
 // run is one rollout of a revision, with what belongs to it.
 type run struct {
 	episode
-	end     int64 // of the start of the last pod
+	end     int64 // of the first start of the last pod
+	active  int64 // until when something happened that belongs to the rollout
 	pods    []*view
 	initial []*view // without those that a later scale-up made
 	created int     // pods that were created in the rollout
@@ -131,7 +132,7 @@ func isStopping(pod *Pod) bool {
 
 func (w *Workload) newRun(h history, e episode, views []view, o Options) *run {
 	r := w.Revisions[e.revision]
-	x := &run{episode: e, end: e.start}
+	x := &run{episode: e, end: e.start, active: e.start}
 	next := h.end(e)
 	for i := range views {
 		if v := &views[i]; v.start != 0 && h.at(e.revision, v.began) == e {
@@ -139,7 +140,7 @@ func (w *Workload) newRun(h history, e episode, views []view, o Options) *run {
 		}
 	}
 	x.addInitial(inOrder(r.Events).warnings(), o)
-	until := min(next, x.end+int64(o.Idle))
+	until := min(next, x.active+int64(o.Idle))
 	x.created = countBetween(r.Names.Created, e.start-skew, until)
 	for _, event := range inOrder(r.Events) {
 		switch {
@@ -158,11 +159,11 @@ func (w *Workload) newRun(h history, e episode, views []view, o Options) *run {
 // emits warnings: this is no pause.
 func (x *run) addInitial(warnings occurrences, o Options) {
 	for _, v := range x.pods {
-		if v.began > warnings.goOn(x.end, v.began, int64(o.Idle))+int64(o.Idle) {
+		if v.began > warnings.goOn(x.active, v.began, int64(o.Idle))+int64(o.Idle) {
 			break
 		}
 		x.initial = append(x.initial, v)
-		x.end = max(x.end, v.end)
+		x.end, x.active = max(x.end, v.end), max(x.active, v.active)
 		x.begins = x.begins || v.created != 0
 	}
 }

@@ -93,6 +93,17 @@ func crashAndRecovery() (s story) {
 	return s
 }
 
+// startDaysLater crashes in the rollout, and once more after three days.
+func startDaysLater() story {
+	of := pod("shop-aaa-1")
+	s := crashAndRecovery()
+	s.add(
+		occurrence{at: "72h0m0s", about: of, reason: "BackOff", container: "app", message: "Back-off restarting failed container app", count: 4, since: "6s"},
+		occurrence{at: "72h0m20s", about: of, reason: "Started", container: "app", message: "Container started", count: 4, since: "4s"},
+	)
+	return s
+}
+
 // customResource owns two Deployments. Both are rolled out, and one of them is updated and rolled back.
 func customResource() (s story) {
 	const web, worker = "web", "worker"
@@ -288,6 +299,7 @@ var stories = map[string]story{
 	"an update whose old pods are not known":   secondRollout(),
 	"a StatefulSet":                            statefulRollout(),
 	"a crash and a recovery":                   crashAndRecovery(),
+	"a start days later":                       startDaysLater(),
 	"a pull that fails":                        join(firstRollout("0s"), failedPull()),
 	"a pull that succeeds late":                latePull(),
 	"records that kubelets dropped":            dropped(),
