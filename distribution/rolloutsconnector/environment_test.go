@@ -248,6 +248,10 @@ func (e *environment) runJob(at time.Duration, job subject) {
 		e.says(at, job, "SuccessfulCreate", "Created pod: "+name)
 		at = e.start(at, job.owned("Pod", name, "uid-"+name))
 	}
+	if e.oneIn(4) {
+		e.says(at+e.upTo(10*time.Minute), job, "DeadlineExceeded", "Job was active longer than specified deadline")
+		return
+	}
 	e.says(at, job, "Completed", "Job completed")
 }
 
@@ -377,7 +381,7 @@ func (e *environment) recordsOf(happened []happening) (records []record) {
 }
 
 func isWarning(h *happening) bool {
-	return strings.HasPrefix(h.reason, "Failed") || h.reason == "BackOff" || h.reason == "Unhealthy"
+	return strings.HasPrefix(h.reason, "Failed") || slices.Contains([]string{"BackOff", "Unhealthy", "DeadlineExceeded"}, h.reason)
 }
 
 // isOnNode reports whether a kubelet is the producer.

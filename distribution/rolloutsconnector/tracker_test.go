@@ -317,6 +317,30 @@ func TestIncompleteRolloutIsDeliveredAfterTheIdleTimeout(t *testing.T) {
 	})
 }
 
+// TestJobThatFailsLate: the record of the failure opens the rollout again, and makes its span an error.
+func TestJobThatFailsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, e, epoch := start(t, nil, nil), &environment{}, time.Now()
+		job := e.newWorkload("Job", "import")
+		pod := job.owned("Pod", job.name+"-x", "uid-x")
+		for i, h := range []happening{
+			{0, job, "SuccessfulCreate", "Created pod: " + pod.name, ""}, {0, pod, "Started", "Container started", "app"},
+			{3 * time.Hour, job, "DeadlineExceeded", "Job was active longer than specified deadline", ""},
+		} {
+			time.Sleep(time.Until(epoch.Add(h.at)))
+			require.NoError(t, p.ConsumeLogs(t.Context(), e.logsOf([]record{{h, fmt.Sprint("event-", i), h.at, 1}}, epoch)))
+		}
+		time.Sleep(time.Minute)
+		p.stop(t)
+		require.Len(t, p.received(), 2)
+		before, after := rootOf(p.received()[0]), rootOf(p.received()[1])
+		assert.Equal(t, before, after, "the same ids")
+		for span := range allSpans(p.received()[1]) {
+			assert.Equal(t, "Job was active longer than specified deadline", span.Status().Message(), span.Name())
+		}
+	})
+}
+
 // TestRestartedContainerWaits: a container that ended can end again, so its last start is not enough.
 func TestRestartedContainerWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -144,7 +144,8 @@ func (w *Workload) newRun(h history, e episode, views []view, o Options) *run {
 	x.created = countBetween(r.Names.Created, e.start-skew, until)
 	for _, event := range inOrder(r.Events) {
 		switch {
-		case event.First < until && event.Last >= e.start:
+		case event.First < until && event.Last >= e.start, event.Warning && isJob(e.revision):
+			// A Job is not over when its pods have started: it can fail hours later.
 			x.addEvent(event, next)
 		case event.Warning && event.First >= until && event.First < next:
 			x.late = append(x.late, event)
@@ -244,9 +245,13 @@ func (x *run) failure() string {
 			return v.failure()
 		}
 	}
+	pods := x.initial
+	if isJob(x.revision) {
+		pods = x.pods // It can create one hours later.
+	}
 	for _, e := range slices.Backward(x.events.warnings()) {
 		// A pod that was created later shows that the owner can create pods.
-		if len(x.initial) == 0 || x.initial[len(x.initial)-1].began < e.Last {
+		if len(pods) == 0 || pods[len(pods)-1].began < e.Last {
 			return e.Message
 		}
 	}
