@@ -52,7 +52,7 @@ func newEnvironment(seed uint64) *environment {
 	e.drops = []float64{0, 0, 0.1, 0.4}[e.random.IntN(4)]
 	e.skips = []float64{0, 0.3}[e.random.IntN(2)]
 	if seed%20 == 0 {
-		e.note = strings.Repeat("x", 300_000) // So that the journal writes snapshots.
+		e.note = strings.Repeat("x", 1_200_000) // So that the journal writes snapshots.
 	}
 	if seed%5 == 0 { // Not hours ahead: a probe of such a node seems to fail for hours.
 		e.wrong = []time.Duration{-20 * time.Hour, -10 * time.Minute, 30 * time.Second}[seed/5%3]

@@ -139,10 +139,11 @@ type disk struct {
 	component.StartFunc
 	component.ShutdownFunc
 
-	mu     sync.Mutex // guards the following
-	values map[string][]byte
-	err    error
-	left   int // how many writes succeed before err
+	mu      sync.Mutex // guards the following
+	values  map[string][]byte
+	err     error
+	left    int // how many writes succeed before err
+	written int // bytes
 }
 
 // fail sets the error of the next writes; nil: none.
@@ -175,7 +176,11 @@ func (d *disk) GetClient(context.Context, component.Kind, component.ID, string) 
 	return d, nil
 }
 
-func (d *disk) Get(_ context.Context, key string) ([]byte, error) { return d.content()[key], nil }
+func (d *disk) Get(_ context.Context, key string) ([]byte, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.values[key], nil
+}
 
 func (d *disk) Set(_ context.Context, key string, value []byte) error {
 	d.mu.Lock()
@@ -183,6 +188,7 @@ func (d *disk) Set(_ context.Context, key string, value []byte) error {
 	err := d.write()
 	if err == nil {
 		d.values[key] = value
+		d.written += len(value)
 	}
 	return err
 }
@@ -226,7 +232,7 @@ type process struct {
 }
 
 // start starts the connector, with storage if there is a disk.
-func start(t *testing.T, d *disk, change func(*Config)) *process {
+func start(t testing.TB, d *disk, change func(*Config)) *process {
 	t.Helper()
 	factory := NewFactory()
 	config := factory.CreateDefaultConfig().(*Config)
@@ -253,7 +259,7 @@ func (p *process) ConsumeLogs(ctx context.Context, logs plog.Logs) error {
 
 func (p *process) Capabilities() consumer.Capabilities { return p.Logs.Capabilities() }
 
-func (p *process) stop(t *testing.T) {
+func (p *process) stop(t testing.TB) {
 	t.Helper()
 	require.NoError(t, p.Shutdown(context.WithoutCancel(t.Context())))
 	require.NoError(t, p.telemetry.Shutdown(context.WithoutCancel(t.Context())))
