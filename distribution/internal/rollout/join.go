@@ -127,6 +127,7 @@ func (p *Pod) join(in *Pod) bool {
 	p.Placed, p.Seen = earliest(p.Placed, in.Placed), earliest(p.Seen, in.Seen)
 	var added []string
 	for uid, e := range in.Events {
+		p.note(e) // What an older version has saved lacks the times.
 		if !hasKind(p.Events, e) {
 			added = append(added, uid)
 		}

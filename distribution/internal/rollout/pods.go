@@ -47,9 +47,14 @@ func viewOf(uid string, pod *Pod, r *Revision, workload Names, o Options) view {
 		v.stop = stopOf(all, killed, deleted)
 		began = began.which(func(e *occurrence) bool { return !v.stop.hasWarning(e) })
 	}
-	if len(began) == 0 {
-		return v
+	if len(began) > 0 {
+		v.addStart(began, o)
 	}
+	return v
+}
+
+// addStart finds out how the pod started, from its Events without those of its end.
+func (v *view) addStart(began occurrences, o Options) {
 	v.addPhases(began)
 	for i, p := range v.phases {
 		v.phases[i].late = p.name == "restart" && v.isLate(p.start, o)
@@ -64,7 +69,6 @@ func viewOf(uid string, pod *Pod, r *Revision, workload Names, o Options) view {
 	}
 	v.end = v.endOf(began, func(p *phase) bool { return p.name != "restart" })
 	v.active = v.endOf(began, func(p *phase) bool { return !p.late })
-	return v
 }
 
 // bothTimes returns what the owner of the pods and the workload have noted, in the order of time.
