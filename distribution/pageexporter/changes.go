@@ -3,6 +3,7 @@
 package pageexporter
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -17,12 +18,8 @@ import (
 // changesOf returns the changes that a workload's own records show. The rollouts, those of all objects
 // that had its name, decide which scale-up from zero began a rollout.
 func changesOf(records []record, rollouts []*rollout.Workload) (changes []change) {
-	begun, introduced, scaled := map[string]string{}, map[rollout.Creation]string{}, map[string]*replicas{}
-	for _, w := range rollouts {
-		maps.Copy(begun, w.Begun())
-		maps.Copy(introduced, w.Introduced())
-	}
-	for _, r := range records {
+	scaled := map[string]*replicas{}
+	for _, r := range withRevisions(records, rollouts) {
 		var c change
 		ok := true
 		switch r.Reason {
@@ -30,9 +27,9 @@ func changesOf(records []record, rollouts []*rollout.Workload) (changes []change
 			if scaled[r.Object] == nil {
 				scaled[r.Object] = &replicas{}
 			}
-			c, ok = scaled[r.Object].change(r, begun[r.UID] != "")
+			c, ok = scaled[r.Object].change(r)
 		case rollout.ReasonCreatedPod:
-			c, ok = creation(r, introduced)
+			c, ok = creation(r)
 		case reasonPreempted:
 			c = change{Kind: kindPreemption, Object: r.Object, Text: "The pod " + nameOf(r.Object) + " was preempted"}
 		default:
@@ -46,22 +43,42 @@ func changesOf(records []record, rollouts []*rollout.Workload) (changes []change
 	return changes
 }
 
+// withRevisions returns the records with the revisions whose rollouts they began. What the rollouts
+// showed once stays: they can have been forgotten since.
+func withRevisions(records []record, rollouts []*rollout.Workload) []record {
+	begun, introduced := map[string]string{}, map[rollout.Creation]string{}
+	for _, w := range rollouts {
+		maps.Copy(begun, w.Begun())
+		maps.Copy(introduced, w.Introduced())
+	}
+	records = slices.Clone(records)
+	for i := range records {
+		r := &records[i]
+		r.began = cmp.Or(begun[r.UID], r.began)
+		if r.Reason == rollout.ReasonCreatedPod {
+			_, name := rollout.NamedIn(r.Message)
+			r.began = cmp.Or(introduced[rollout.Creation{Pod: name, At: r.Time.UnixNano()}], r.began)
+		}
+	}
+	return records
+}
+
 // replicas are those of a Deployment's revisions, as far as records show them.
 type replicas struct {
 	current string // revision
 	last    []rollout.Scaling
 }
 
-// change returns the change that a record shows. A step of a rolling update is none. began reports
-// whether the rollouts show that one began; they can have forgotten it.
-func (of *replicas) change(r record, began bool) (c change, ok bool) {
+// change returns the change that a record shows. A step of a rolling update is none. The rollouts can
+// have forgotten that one began.
+func (of *replicas) change(r record) (c change, ok bool) {
 	s, ok := rollout.ScalingOf(r.Message)
 	if !ok {
 		return c, false
 	}
 	isCurrent := of.current == "" || of.current == s.Revision
 	isStep := of.other(s.Revision) != ""
-	begins := s.From == 0 && isStep && of.current != s.Revision || began && !of.isOnly(s.Revision)
+	begins := s.From == 0 && isStep && of.current != s.Revision || r.began != "" && !of.isOnly(s.Revision)
 	of.add(s)
 	c = change{Kind: kindScaling, Object: s.Revision, From: &s.From, To: &s.To}
 	switch {
@@ -106,14 +123,13 @@ func (of *replicas) isOnly(revision string) bool {
 }
 
 // creation returns the change that the creation of a pod, or of a CronJob's Job, shows.
-func creation(r record, introduced map[rollout.Creation]string) (c change, ok bool) {
+func creation(r record) (c change, ok bool) {
 	kind, name := rollout.NamedIn(r.Message)
-	revision := introduced[rollout.Creation{Pod: name, At: r.Time.UnixNano()}]
 	switch {
 	case kind == "job":
 		return change{Kind: kindRollout, Object: "job.batch/" + name, Text: "The rollout of job.batch/" + name + " began"}, true
-	case revision != "":
-		return change{Kind: kindRollout, Object: revision, Text: "The first pod of revision " + revision + ", " + name + ", was created"}, true
+	case r.began != "":
+		return change{Kind: kindRollout, Object: r.began, Text: "The first pod of revision " + r.began + ", " + name + ", was created"}, true
 	case kind == "pod":
 		return change{Kind: kindPod, Object: "pod/" + name, Text: "The pod " + name + " was created"}, true
 	}

@@ -15,6 +15,7 @@ import (
 const (
 	maxWarned    = 64 // first warnings of a workload
 	maxChanged   = 64 // records of a workload that can show a change
+	maxRemains   = 8  // such records of a workload that was dropped
 	maxElsewhere = 2_000
 	maxRollouts  = 400   // of all workloads
 	maxPods      = 2_000 // of all rollouts
@@ -51,9 +52,7 @@ func (w *workload) keep(e *entry, elsewhere []notice) {
 	}
 	if canShowChange(e) {
 		w.changed = insert(w.changed, recordOf(e), func(r record) time.Time { return r.Time })
-		if len(w.changed) > maxChanged {
-			w.dropChange()
-		}
+		w.boundChanges(maxChanged)
 	}
 	if len(w.warned) > maxWarned {
 		w.thin(elsewhere)
@@ -87,8 +86,31 @@ func (w *workload) live(e *entry) {
 	w.uid, w.rollouts = last.uid, last.rollouts
 }
 
-// matters reports whether what the workload has kept can be a part of an answer.
-func (w *workload) matters() bool { return len(w.warned)+len(w.changed) > 0 }
+// matters returns how much an answer needs the workload: one with a warning has an answer, one that
+// changed can have one later.
+func (w *workload) matters() int {
+	switch {
+	case len(w.warned) > 0:
+		return 2
+	case len(w.changed) > 0:
+		return 1
+	}
+	return 0
+}
+
+// remains returns what the store keeps of a workload that it drops. The workload's rollouts are the next
+// ones to be forgotten, so that they do not displace those of workloads that are shown.
+func (s *store) remains(w *workload) *workload {
+	of := &workload{workloadKey: w.workloadKey, uid: w.uid, rollouts: w.rollouts, lives: w.lives}
+	w.boundChanges(maxRemains)
+	of.changed = withRevisions(w.changed, s.rolloutsOf(w))
+	for _, known := range s.rolloutsOf(w) {
+		for _, r := range known.Revisions {
+			r.Closed = true
+		}
+	}
+	return of
+}
 
 // placement is a record that shows that a pod was on a node.
 type placement struct {
@@ -189,6 +211,13 @@ func (w *workload) keepWarning(r record) {
 	w.warned[known].last = later(w.warned[known].last, r.Time)
 }
 
+// boundChanges drops records while there are more than most.
+func (w *workload) boundChanges(most int) {
+	for len(w.changed) > most {
+		w.dropChange()
+	}
+}
+
 // dropChange drops the oldest record of the most frequent kind: neither the pods of one scale-up nor the
 // steps of a rolling update must displace the rollouts.
 func (w *workload) dropChange() {
@@ -234,7 +263,7 @@ func (w *workload) forgetChanges(before time.Time) {
 	w.changed = slices.DeleteFunc(w.changed, func(r record) bool { return r.Time.Before(before) })
 }
 
-// follow adds what the records of a batch say about rollouts.
+// follow adds what the records of a batch say about rollouts. The records themselves come next, with add.
 func (s *store) follow(read *rollout.Model) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -243,7 +272,6 @@ func (s *store) follow(read *rollout.Model) {
 		_, r := s.rollouts.Revision(key)
 		r.News = s.now().UnixNano()
 	}
-	s.rollouts.Evict(maxRollouts, maxPods, func(rollout.Key, *rollout.Revision) {})
 }
 
 // boundPods removes pods that would exceed the bound of their rollout.

@@ -54,6 +54,9 @@ func requireBounds(t *testing.T, s *store) {
 		require.LessOrEqual(t, len(w.warned), maxWarned)
 		require.LessOrEqual(t, len(w.changed), maxChanged)
 	}
+	for _, w := range s.former.Values() {
+		require.LessOrEqual(t, len(w.changed), maxRemains)
+	}
 	require.LessOrEqual(t, len(s.elsewhere), maxElsewhere)
 	revisions, pods := s.rollouts.Size()
 	require.LessOrEqual(t, revisions, maxRollouts)
@@ -126,4 +129,52 @@ func TestOthersDoNotDisplaceAnAnswer(t *testing.T) {
 	s := storeOf(t, append(story, warn(98, "web-bbb-1", "BackOff")))
 	assert.Equal(t, []string{"The rollout of replicaset.apps/web-bbb began 38 s before BackOff"}, statements(s, "web"))
 	assert.Len(t, s.workloads, maxWorkloads)
+}
+
+// TestOthersRollOut: 160 other rollouts a second, of 3,000 workloads, displace neither what changed before
+// the first warning of a workload, nor the answer later.
+func TestOthersRollOut(t *testing.T) {
+	const perSecond, others = 160, 3_000
+	rollOut := func(from, until int) (story []happening) {
+		for i := perSecond * from; i < perSecond*until; i++ {
+			at, name := i/perSecond, fmt.Sprintf("other%d", i%others)
+			before, revision := fmt.Sprintf("%s-r%d", name, i/others), fmt.Sprintf("%s-r%d", name, i/others+1)
+			story = append(story, scale(at, revision, 0, 1), scale(at, before, 1, 0))
+			story = append(story, start(at, revision+"-1", "worker-1")...)
+		}
+		return story
+	}
+	for name, tt := range map[string]struct {
+		before, change []happening
+		warning        happening
+		want           string
+	}{
+		"an update": {
+			first(0), replace(1), warn(20, "web-bbb-1", "BackOff"),
+			"The rollout of replicaset.apps/web-bbb began 19 s before BackOff",
+		},
+		"an update of which only the scale-up is known": {
+			nil, []happening{scale(1, "web-bbb", 0, 1)}, warn(20, "web-bbb-1", "BackOff"),
+			"The rollout of replicaset.apps/web-bbb began 19 s before BackOff",
+		},
+		"a first warning on a node that failed": {
+			first(0), []happening{node(1, "worker-1", "NodeNotReady")},
+			happening{at: 20, object: "Pod/web-aaa-1", reason: "Unhealthy", message: "m", warning: true, node: "worker-1"},
+			"The node worker-1, where the pod web-aaa-1 was, became NotReady 19 s before Unhealthy",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := storeOf(t, join(tt.before, tt.change, rollOut(10, 20), []happening{tt.warning}, rollOut(21, 24)))
+			assert.Contains(t, statements(s, "web"), tt.want)
+			detail, _ := s.detail("uid-web", filterFrom(nil))
+			assert.NotEmpty(t, detail.Rollouts)
+			assert.Len(t, s.workloads, maxWorkloads)
+			requireBounds(t, s)
+			require.NotZero(t, s.former.Len())
+			s.now = func() time.Time { return noon.Add(horizon + 5*time.Minute) }
+			s.see(filterFrom(nil))
+			assert.Zero(t, s.former.Len())
+		})
+	}
 }

@@ -24,6 +24,7 @@ type record struct {
 
 	event string    // the event's UID
 	last  time.Time // when the event was last seen
+	began string    // the revision whose rollout the record began; empty: none is known
 }
 
 func recordOf(e *entry) record {

@@ -31,6 +31,7 @@ const (
 	maxTraits    = 1_000  // in a slot of time of the whole page
 	maxOwnTraits = 32     // in a slot of time of a workload or object
 	maxDelivered = 20_000 // recent records, to ignore repeats
+	maxFormer    = 5_000  // workloads that were dropped, of which the store knows what changed
 	maxTypes     = 20     // of events; Kubernetes has two
 )
 
@@ -46,6 +47,8 @@ type store struct {
 	mu        sync.Mutex
 	overall   timeline
 	workloads map[workloadKey]*workload
+	// former are workloads that were dropped, with what changed only: their first warning can still come.
+	former    *lru.Cache[workloadKey, *workload]
 	appeared  int // workloads so far
 	types     map[string]struct{}
 	delivered *lru.Cache[string, struct{}]
@@ -99,7 +102,11 @@ type eventState struct {
 
 func newStore(now func() time.Time) *store {
 	delivered, _ := lru.New[string, struct{}](maxDelivered) // fails for a size of 0 only
-	return &store{now: now, workloads: map[workloadKey]*workload{}, types: map[string]struct{}{}, delivered: delivered, watchers: map[chan struct{}]struct{}{}}
+	former, _ := lru.New[workloadKey, *workload](maxFormer)
+	return &store{
+		now: now, workloads: map[workloadKey]*workload{}, former: former, types: map[string]struct{}{}, delivered: delivered,
+		watchers: map[chan struct{}]struct{}{},
+	}
 }
 
 // add puts entries into the store. It ignores entries that are older than the horizon, and repeats:
@@ -124,6 +131,8 @@ func (s *store) add(entries []entry) {
 		w.keep(e, s.elsewhere)
 		s.note(e)
 	}
+	// Only now: makeRoom needs the rollouts of the workloads that it drops.
+	s.rollouts.Evict(maxRollouts, maxPods, func(rollout.Key, *rollout.Revision) {})
 	for watcher := range s.watchers {
 		select {
 		case watcher <- struct{}{}:
@@ -159,22 +168,37 @@ func (s *store) workloadOf(e *entry) *workload {
 	if !ok {
 		s.makeRoom()
 		s.appeared++
-		w = &workload{workloadKey: key, id: idOf(key), order: s.appeared, objects: map[string]*member{}}
+		w = s.newWorkload(key)
+		w.order = s.appeared
 		s.workloads[key] = w
 	}
 	return w
 }
 
-// makeRoom drops the workload that has been quiet for the longest time. It drops those with a warning
-// or a change last: what changed must still be known when the first warning comes.
+// newWorkload returns a workload with what is known of it from before it was dropped.
+func (s *store) newWorkload(key workloadKey) *workload {
+	w := &workload{workloadKey: key, id: idOf(key), objects: map[string]*member{}}
+	if before, ok := s.former.Peek(key); ok {
+		w.uid, w.rollouts, w.lives, w.changed = before.uid, before.rollouts, before.lives, before.changed
+		s.former.Remove(key)
+	}
+	return w
+}
+
+// makeRoom drops the workload that has been quiet for the longest time. It drops those with a change
+// last, except those with a warning. Of what changed, it keeps the records: the first warning can
+// still come.
 func (s *store) makeRoom() {
 	if len(s.workloads) < maxWorkloads {
 		return
 	}
 	quietest := slices.MinFunc(slices.Collect(maps.Values(s.workloads)), func(a, b *workload) int {
-		return cmp.Or(warningsFirst(b.matters(), a.matters()), a.last.Compare(b.last))
+		return cmp.Or(cmp.Compare(a.matters(), b.matters()), a.last.Compare(b.last))
 	})
 	delete(s.workloads, quietest.workloadKey)
+	if len(quietest.changed) > 0 {
+		s.former.Add(quietest.workloadKey, s.remains(quietest))
+	}
 }
 
 // idOf returns the id of a workload in the page's address.
@@ -262,6 +286,12 @@ func (s *store) forget() {
 	for key, w := range s.workloads {
 		if w.forget(before); len(w.timeline.slots) == 0 {
 			delete(s.workloads, key)
+		}
+	}
+	for _, key := range s.former.Keys() {
+		w, _ := s.former.Peek(key)
+		if w.forgetChanges(before); len(w.changed) == 0 {
+			s.former.Remove(key)
 		}
 	}
 }

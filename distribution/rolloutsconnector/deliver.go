@@ -132,19 +132,20 @@ func compareKeys(a, b rollout.Key) int {
 
 // crowding returns the open revisions that the connector would soon forget, because there are so many
 // others. A container that crashes has no news for a long time, so it would be forgotten first, again
-// and again, and never delivered.
+// and again, and never delivered. There must be room for
+// those that come until the loop looks again: hundreds.
 func (t *tracker) crowding() []rollout.Key {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	surplus := t.undelivered() - (t.config.MaxRollouts - t.config.MaxRollouts/10)
-	if surplus <= 0 {
+	undelivered := t.undelivered()
+	if undelivered <= t.config.MaxRollouts*3/4 {
 		return nil
 	}
 	keys := slices.SortedFunc(maps.Keys(t.open), func(a, b rollout.Key) int {
 		return cmp.Or(cmp.Compare(t.newsOf(a), t.newsOf(b)), compareKeys(a, b))
 	})
 	keys = slices.DeleteFunc(keys, func(key rollout.Key) bool { return t.open[key].again })
-	return keys[:surplus]
+	return keys[:undelivered-t.config.MaxRollouts/2]
 }
 
 func (t *tracker) newsOf(key rollout.Key) int64 {

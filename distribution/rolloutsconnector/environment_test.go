@@ -17,9 +17,10 @@ import (
 // environment is a random cluster: what happens to its workloads, and the records of it.
 type environment struct {
 	random *rand.Rand
-	drops  float64 // how many of the Normal Events kubelets and controllers drop
-	skips  float64 // how many states of an Event nobody reads: the next one has a higher count
-	note   string  // an attribute of all workloads
+	drops  float64       // how many of the Normal Events kubelets and controllers drop
+	skips  float64       // how many states of an Event nobody reads: the next one has a higher count
+	note   string        // an attribute of all workloads
+	wrong  time.Duration // how much the clocks of some nodes differ
 
 	happened []happening
 	records  []record // what the receiver emits
@@ -51,7 +52,10 @@ func newEnvironment(seed uint64) *environment {
 	e.drops = []float64{0, 0, 0.1, 0.4}[e.random.IntN(4)]
 	e.skips = []float64{0, 0.3}[e.random.IntN(2)]
 	if seed%20 == 0 {
-		e.note = strings.Repeat("x", 300_000) // So that the journal writes snapshots.
+		e.note = strings.Repeat("x", 1_200_000) // So that the journal writes snapshots.
+	}
+	if seed%5 == 0 { // Not hours ahead: a probe of such a node seems to fail for hours.
+		e.wrong = []time.Duration{-20 * time.Hour, -10 * time.Minute, 30 * time.Second}[seed/5%3]
 	}
 	workloads := []func(time.Duration){e.deployment, e.statefulSet, e.daemonSet, e.cronJob, e.job}
 	for range 1 + e.random.IntN(3) {
@@ -244,6 +248,10 @@ func (e *environment) runJob(at time.Duration, job subject) {
 		e.says(at, job, "SuccessfulCreate", "Created pod: "+name)
 		at = e.start(at, job.owned("Pod", name, "uid-"+name))
 	}
+	if e.oneIn(4) {
+		e.says(at+e.upTo(10*time.Minute), job, "DeadlineExceeded", "Job was active longer than specified deadline")
+		return
+	}
 	e.says(at, job, "Completed", "Job completed")
 }
 
@@ -373,7 +381,12 @@ func (e *environment) recordsOf(happened []happening) (records []record) {
 }
 
 func isWarning(h *happening) bool {
-	return strings.HasPrefix(h.reason, "Failed") || h.reason == "BackOff" || h.reason == "Unhealthy"
+	return strings.HasPrefix(h.reason, "Failed") || slices.Contains([]string{"BackOff", "Unhealthy", "DeadlineExceeded"}, h.reason)
+}
+
+// isOnNode reports whether a kubelet is the producer.
+func (h *happening) isOnNode() bool {
+	return h.about.kind == "Pod" && h.reason != "Scheduled" && h.reason != "FailedScheduling"
 }
 
 // logsOf returns the records as the receiver emits them, with times after the epoch.
@@ -388,14 +401,18 @@ func (e *environment) logsOf(records []record, epoch time.Time) plog.Logs {
 		}
 		to := rl.ScopeLogs().AppendEmpty().LogRecords().AppendEmpty()
 		to.SetEventName("k8s.event")
-		to.SetTimestamp(pcommon.NewTimestampFromTime(epoch.Add(r.at)))
+		own := epoch
+		if r.isOnNode() && strings.HasSuffix(r.about.uid, "1") {
+			own = epoch.Add(e.wrong)
+		}
+		to.SetTimestamp(pcommon.NewTimestampFromTime(own.Add(r.at)))
 		to.Body().SetStr(r.message)
 		attributes := to.Attributes()
 		attributes.PutStr("k8s.event.uid", r.uid)
 		attributes.PutStr("k8s.event.reason", r.reason)
 		attributes.PutStr("k8s.event.type", map[bool]string{true: "Warning", false: "Normal"}[isWarning(&r.happening)])
 		attributes.PutInt("k8s.event.count", r.count)
-		attributes.PutStr("k8s.event.start_time", epoch.Add(r.since).Format(time.RFC3339Nano))
+		attributes.PutStr("k8s.event.start_time", own.Add(r.since).Format(time.RFC3339Nano))
 		attributes.PutStr("log.record.uid", fmt.Sprintf("%s-%d", r.uid, r.count))
 		if r.container != "" {
 			field := map[bool]string{true: "spec.initContainers", false: "spec.containers"}[r.container == "init"]

@@ -139,10 +139,11 @@ type disk struct {
 	component.StartFunc
 	component.ShutdownFunc
 
-	mu     sync.Mutex // guards the following
-	values map[string][]byte
-	err    error
-	left   int // how many writes succeed before err
+	mu      sync.Mutex // guards the following
+	values  map[string][]byte
+	err     error
+	left    int // how many writes succeed before err
+	written int // bytes
 }
 
 // fail sets the error of the next writes; nil: none.
@@ -175,7 +176,11 @@ func (d *disk) GetClient(context.Context, component.Kind, component.ID, string) 
 	return d, nil
 }
 
-func (d *disk) Get(_ context.Context, key string) ([]byte, error) { return d.content()[key], nil }
+func (d *disk) Get(_ context.Context, key string) ([]byte, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.values[key], nil
+}
 
 func (d *disk) Set(_ context.Context, key string, value []byte) error {
 	d.mu.Lock()
@@ -183,6 +188,7 @@ func (d *disk) Set(_ context.Context, key string, value []byte) error {
 	err := d.write()
 	if err == nil {
 		d.values[key] = value
+		d.written += len(value)
 	}
 	return err
 }
@@ -226,7 +232,7 @@ type process struct {
 }
 
 // start starts the connector, with storage if there is a disk.
-func start(t *testing.T, d *disk, change func(*Config)) *process {
+func start(t testing.TB, d *disk, change func(*Config)) *process {
 	t.Helper()
 	factory := NewFactory()
 	config := factory.CreateDefaultConfig().(*Config)
@@ -253,7 +259,7 @@ func (p *process) ConsumeLogs(ctx context.Context, logs plog.Logs) error {
 
 func (p *process) Capabilities() consumer.Capabilities { return p.Logs.Capabilities() }
 
-func (p *process) stop(t *testing.T) {
+func (p *process) stop(t testing.TB) {
 	t.Helper()
 	require.NoError(t, p.Shutdown(context.WithoutCancel(t.Context())))
 	require.NoError(t, p.telemetry.Shutdown(context.WithoutCancel(t.Context())))
@@ -314,6 +320,30 @@ func TestIncompleteRolloutIsDeliveredAfterTheIdleTimeout(t *testing.T) {
 		assert.Contains(t, p.spans(), "rollout deployment/shop complete")
 		assert.Equal(t, rootOf(p.received()[0]), rootOf(p.received()[1]), "the same ids")
 		p.stop(t)
+	})
+}
+
+// TestJobThatFailsLate: the record of the failure opens the rollout again, and makes its span an error.
+func TestJobThatFailsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, e, epoch := start(t, nil, nil), &environment{}, time.Now()
+		job := e.newWorkload("Job", "import")
+		pod := job.owned("Pod", job.name+"-x", "uid-x")
+		for i, h := range []happening{
+			{0, job, "SuccessfulCreate", "Created pod: " + pod.name, ""}, {0, pod, "Started", "Container started", "app"},
+			{3 * time.Hour, job, "DeadlineExceeded", "Job was active longer than specified deadline", ""},
+		} {
+			time.Sleep(time.Until(epoch.Add(h.at)))
+			require.NoError(t, p.ConsumeLogs(t.Context(), e.logsOf([]record{{h, fmt.Sprint("event-", i), h.at, 1}}, epoch)))
+		}
+		time.Sleep(time.Minute)
+		p.stop(t)
+		require.Len(t, p.received(), 2)
+		before, after := rootOf(p.received()[0]), rootOf(p.received()[1])
+		assert.Equal(t, before, after, "the same ids")
+		for span := range allSpans(p.received()[1]) {
+			assert.Equal(t, "Job was active longer than specified deadline", span.Status().Message(), span.Name())
+		}
 	})
 }
 
@@ -673,7 +703,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		p := start(t, nil, func(c *Config) { c.MaxRollouts = 2 })
 		for i := range 4 {
 			require.NoError(t, p.ConsumeLogs(t.Context(), records(fmt.Sprintf("shop-%d-1", i), time.Now(), "Scheduled")))
-			time.Sleep(time.Second)
+			time.Sleep(time.Millisecond) // Too fast for the loop, which would deliver them.
 		}
 		assert.EqualValues(t, 2, sumOf(t, p, "otelcol_kube_rollouts_evicted"))
 		time.Sleep(time.Hour)

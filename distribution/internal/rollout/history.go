@@ -51,7 +51,7 @@ func (w *Workload) begun() iter.Seq2[episode, bool] {
 		for _, a := range w.activations() {
 			controller := w.controllerOf(a.revision)
 			before := previous[controller]
-			known := seen[a.revision] || w.Activations[a.activation].Repeated || w.isOlder(a.revision, before.start)
+			known := seen[a.revision] || w.Activations[a.activation].Repeated || w.wasActive(a, before.start)
 			if begins := !known || before.revision != a.revision; begins && !yield(a, known) {
 				return
 			}
@@ -101,12 +101,13 @@ func (w *Workload) Introduced() map[Creation]string {
 // before.
 func (v *view) isFresh() bool {
 	first := inOrder(v.pod.Events).without(kindStopping).first()
-	return v.created != 0 && first-v.created <= int64(StopWindow)
+	return v.created != 0 && cmp.Or(v.pod.Placed, first)-v.created <= int64(StopWindow)
 }
 
 func (w *Workload) hasOlderRevision(name string) bool {
+	own := w.Revisions[name].start()
 	for other, r := range w.Revisions {
-		if other != name && r.First != 0 && r.First < w.Revisions[name].First {
+		if start := r.start(); other != name && start != 0 && start < own {
 			return true
 		}
 	}
@@ -140,10 +141,23 @@ func compareEpisodes(a, b episode) int {
 	return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.activation, b.activation), cmp.Compare(a.revision, b.revision))
 }
 
-// isOlder reports whether a revision began before a time; 0 is no time.
-func (w *Workload) isOlder(revision string, at int64) bool {
-	r := w.Revisions[revision]
-	return r != nil && r.First != 0 && r.First < at
+// wasActive reports whether a revision began before another one was activated; 0 is no time. If only
+// kubelets have records of that, the scale-down since then shows it: the clock of a node can be behind.
+func (w *Workload) wasActive(again episode, other int64) bool {
+	r := w.Revisions[again.revision]
+	if r == nil || other == 0 {
+		return false
+	}
+	return r.First != 0 && r.First < other || r.First >= again.start && r.isScaledDownBefore(again.start)
+}
+
+func (r *Revision) isScaledDownBefore(at int64) bool {
+	for _, e := range r.Events {
+		if s, ok := ScalingOf(e.Message); ok && e.Reason == ReasonScaled && !s.Up && e.First < at {
+			return true
+		}
+	}
+	return false
 }
 
 // history is all rollouts of a workload, in the order of time.
@@ -152,8 +166,8 @@ type history []episode
 func (w *Workload) history() history {
 	all := history(w.again())
 	for name, r := range w.Revisions {
-		if r.First != 0 {
-			all = append(all, episode{revision: name, start: r.First})
+		if start := r.start(); start != 0 {
+			all = append(all, episode{revision: name, start: start})
 		}
 	}
 	slices.SortFunc(all, compareEpisodes)

@@ -125,7 +125,7 @@ func (o occurrence) write(record, resource pcommon.Map) {
 		uid = fmt.Sprintf("%s.%s.%s.%s", o.about.uid, o.reason, o.container, o.message)
 	}
 	eventType := "Normal"
-	if strings.HasPrefix(o.reason, "Failed") || slices.Contains([]string{"Unhealthy", "BackOff", "BackoffLimitExceeded"}, o.reason) {
+	if strings.HasPrefix(o.reason, "Failed") || slices.Contains([]string{"Unhealthy", "BackOff", "BackoffLimitExceeded", "DeadlineExceeded"}, o.reason) {
 		eventType = "Warning"
 	}
 	record.PutStr("k8s.event.uid", uid)

@@ -74,18 +74,11 @@ func (r *Revision) join(in *Revision) bool {
 	for link := range in.Links {
 		r.link(link)
 	}
-	r.began(in.First)
+	r.First = earliest(r.First, in.First)
 	r.News = max(r.News, in.News)
 	r.MarkSent(in.Sent)
 	r.Closed = in.Closed || r.Closed && !news
 	return news && !in.Closed
-}
-
-// began notes that something happened at this time; 0 is no time.
-func (r *Revision) began(at int64) {
-	if at != 0 && (r.First == 0 || at < r.First) {
-		r.First = at
-	}
 }
 
 // MarkSent notes the hashes of parts that were delivered.
@@ -131,8 +124,10 @@ func compareLinks(a, b Link) int {
 // kind is no news: the messages of some, such as Pulled, differ each time, and so the Events do.
 func (p *Pod) join(in *Pod) bool {
 	p.Name, p.Node = max(p.Name, in.Name), max(p.Node, in.Node)
+	p.Placed, p.Seen = earliest(p.Placed, in.Placed), earliest(p.Seen, in.Seen)
 	var added []string
 	for uid, e := range in.Events {
+		p.note(e) // What an older version has saved lacks the times.
 		if !hasKind(p.Events, e) {
 			added = append(added, uid)
 		}

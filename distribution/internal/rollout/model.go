@@ -67,7 +67,8 @@ type Revision struct {
 	// Sent has a hash of each part that was delivered, so that a part that has not changed is not
 	// delivered again.
 	Sent map[string]uint64 `json:"s,omitempty"`
-	// First is the time of the first record that shows that the revision started; 0: there is none.
+	// First is the time of the first record of a controller or a scheduler that shows that the revision
+	// started; 0: there is none. The clock of a node can be hours behind theirs, or ahead.
 	First int64 `json:"f,omitempty"`
 	// News is when the process last had news of the revision.
 	News int64 `json:"w,omitempty"`
@@ -91,6 +92,8 @@ func (l *Link) UnmarshalText(text []byte) error {
 type Pod struct {
 	Name   string           `json:"n,omitempty"`
 	Node   string           `json:"h,omitempty"`
+	Placed int64            `json:"s,omitempty"` // the first time of a scheduler; 0: there is none
+	Seen   int64            `json:"k,omitempty"` // the first time of the kubelet, before the end; likewise
 	Events map[string]Event `json:"e,omitempty"` // by UID
 }
 
@@ -105,6 +108,44 @@ type Event struct {
 	Last      int64  `json:"l"`
 	Count     int64  `json:"n"`
 	Message   string `json:"m,omitempty"` // only if a span needs it
+}
+
+// note notes the time of an Event.
+func (p *Pod) note(e Event) {
+	switch e.kind() {
+	case ReasonScheduled, reasonUnplaced:
+		p.Placed = earliest(p.Placed, e.First)
+	case kindStopping:
+	default:
+		p.Seen = earliest(p.Seen, e.First)
+	}
+}
+
+// earliest returns the earlier time; 0 is no time.
+func earliest(a, b int64) int64 {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// began returns when the pod began; 0: nothing shows that it did. Only if neither its owner nor a
+// scheduler has a record of it, the clock of its node decides.
+func (r *Revision) began(p *Pod) int64 {
+	at := p.Placed
+	if created := r.Names.Created[p.Name]; len(created) > 0 {
+		at = earliest(at, created[0])
+	}
+	return cmp.Or(at, p.Seen)
+}
+
+// start returns when the revision began; 0: nothing shows that it did.
+func (r *Revision) start() int64 {
+	at := r.First
+	for _, p := range r.Pods {
+		at = earliest(at, r.began(p))
+	}
+	return at
 }
 
 // HasStarts reports whether there is a start of a container.

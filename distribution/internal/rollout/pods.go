@@ -21,40 +21,96 @@ type Options struct {
 type view struct {
 	uid     string
 	pod     *Pod
+	began   int64 // by the clocks of controllers and schedulers, if they have a record of it
 	created int64 // 0: not known
 	start   int64 // 0: nothing shows that it started; only its end is known
-	end     int64
+	end     int64 // of the last container's first start
+	active  int64 // until when something happened that belongs to the start, such as crashes
 	phases  []phase
 	others  occurrences // warnings that belong to no phase
 	failing occurrences // those of others that did not recover
 	stop    *phase      // the end of the pod; nil: it is not known to have ended
+	stopped int64       // as began
 }
 
-// viewOf needs the times at which pods of this name were created and deleted.
-func viewOf(uid string, pod *Pod, created, deleted []int64, o Options) view {
-	v := view{uid: uid, pod: pod}
+// viewOf needs the names of the workload, too: a StatefulSet creates pods itself.
+func viewOf(uid string, pod *Pod, r *Revision, workload Names, o Options) view {
+	v := view{uid: uid, pod: pod, began: r.began(pod)}
 	all := inOrder(pod.Events)
 	began := all.without(kindStopping)
-	v.created = latestUntil(created, began.first()+int64(time.Second))
-	v.stop = stopOf(all, deleted)
-	if v.stop != nil {
-		began = began.which(func(e *occurrence) bool { return !e.Warning || e.First < v.stop.start })
+	created := bothTimes(r.Names.Created[pod.Name], workload.Created[pod.Name])
+	v.created = latestUntil(created, cmp.Or(pod.Placed, v.began)+int64(time.Second))
+	v.began = earliest(v.began, v.created)
+	if killed := all.with(kindStopping); len(killed) > 0 {
+		deleted := v.deletion(killed.first(), r.Names.Deleted[pod.Name], workload.Deleted[pod.Name], created)
+		v.stopped = cmp.Or(deleted, killed.first())
+		v.stop = stopOf(all, killed, deleted)
+		began = began.which(func(e *occurrence) bool { return !v.stop.hasWarning(e) })
 	}
-	if len(began) == 0 {
-		return v
+	if len(began) > 0 {
+		v.addStart(began, o)
 	}
+	return v
+}
+
+// addStart finds out how the pod started, from its Events without those of its end.
+func (v *view) addStart(began occurrences, o Options) {
 	v.addPhases(began)
 	for i, p := range v.phases {
 		v.phases[i].late = p.name == "restart" && v.isLate(p.start, o)
 	}
 	v.others = began.warnings().which(func(e *occurrence) bool { return !isClaimed(e) })
 	v.failing = v.others.which(func(e *occurrence) bool { return !recovered(e, began, o) && !v.isLate(e.First, o) })
-	v.start = min(began.first(), cmp.Or(v.created, began.first()))
+	v.start = v.began
 	for _, p := range v.phases {
-		v.start = min(v.start, p.start) // A pull can have begun before the first record.
+		if p.start >= v.began-skew { // Else it is the time of another clock.
+			v.start = min(v.start, p.start) // A pull can have begun before the first record.
+		}
 	}
-	v.end = v.endOf(began)
-	return v
+	v.end = v.endOf(began, func(p *phase) bool { return p.name != "restart" })
+	v.active = v.endOf(began, func(p *phase) bool { return !p.late })
+}
+
+// bothTimes returns what the owner of the pods and the workload have noted, in the order of time.
+func bothTimes(a, b []int64) []int64 {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return all
+}
+
+// deletion returns when the owner deleted the pod; 0: not known. A ReplicaSet uses a name once, and a
+// StatefulSet again: its last deletion before the kubelet killed the pod is that of this pod. If the clock
+// of the node is wrong, the first deletion after the creation is it.
+func (v *view) deletion(killed int64, own, workload, created []int64) int64 {
+	if len(own) > 0 {
+		return own[0]
+	}
+	if at := latestUntil(workload, killed+int64(time.Second)); at != 0 && killed-at <= int64(StopWindow) {
+		return at
+	}
+	if !v.isOnWrongClock() {
+		return 0
+	}
+	at := firstAfter(workload, v.began)
+	if next := firstAfter(created, v.began); next != 0 && next < at {
+		return 0
+	}
+	return at
+}
+
+// isOnWrongClock reports whether the kubelet's first record is before the creation of the pod, or long
+// after it. Usually it comes seconds later, also if something fails.
+func (v *view) isOnWrongClock() bool {
+	return v.pod.Seen != 0 && (v.pod.Seen < v.began-skew || v.pod.Seen > v.began+int64(StopWindow))
+}
+
+func firstAfter(times []int64, after int64) int64 {
+	for _, at := range times {
+		if at > after {
+			return at
+		}
+	}
+	return 0
 }
 
 func latestUntil(times []int64, until int64) (latest int64) {
@@ -103,34 +159,45 @@ func recovered(warning *occurrence, all occurrences, o Options) bool {
 	return len(later) > 0 && later.last() >= warning.Last
 }
 
-// endOf returns the end of the last phase, or of the last Event if no container started.
-func (v *view) endOf(began occurrences) (end int64) {
-	for _, p := range v.phases {
-		if !p.late {
-			end = max(end, p.end)
+// endOf returns the end of the last of some phases. If one of them has not ended, or no container
+// started, it returns the time of the last Event.
+func (v *view) endOf(began occurrences, counts func(*phase) bool) (end int64) {
+	started := false
+	for i := range v.phases {
+		p := &v.phases[i]
+		if !counts(p) {
+			continue
 		}
+		if p.missing != "" {
+			return max(end, began.last())
+		}
+		end = max(end, p.end)
+		started = started || v.isStart(p)
 	}
-	if !v.hasStarted() {
+	if !started {
 		end = max(end, began.last())
 	}
 	return end
 }
 
+// isStart reports whether the phase is the start of a container that goes on.
+func (v *view) isStart(p *phase) bool { return p.name == "start" && !v.isInit(p.container) }
+
 // stopOf returns the end of a pod: from the deletion, or the first Killing, to the last Killing. No
 // Event says that the pod is gone.
-func stopOf(all occurrences, deleted []int64) *phase {
-	killed := all.with(kindStopping)
-	if len(killed) == 0 {
-		return nil
-	}
+func stopOf(all, killed occurrences, deleted int64) *phase {
 	p := phase{name: "stop", start: killed.first(), end: killed.last(), endInferred: true}
-	// A StatefulSet deletes pods of the same name again and again.
-	if at := latestUntil(deleted, p.start+int64(time.Second)); at != 0 && p.start-at <= int64(StopWindow) {
-		p.start = min(at, p.start)
+	if deleted != 0 && p.start-deleted <= int64(StopWindow) {
+		p.start = min(deleted, p.start)
 	}
-	p.warnings = all.warnings().which(func(e *occurrence) bool { return e.First >= p.start })
+	p.warnings = all.which(p.hasWarning)
 	p = p.ordered()
 	return &p
+}
+
+// hasWarning reports whether a warning belongs to the end of a pod. A scheduler has no part in it.
+func (p *phase) hasWarning(e *occurrence) bool {
+	return e.Warning && e.First >= p.start && e.kind() != reasonUnplaced
 }
 
 // hasStarted reports whether all containers that are known have started, one of them at least.
@@ -140,7 +207,7 @@ func (v *view) hasStarted() bool {
 		if p.missing != "" && !p.late {
 			return false
 		}
-		started = started || p.name == "start" && !v.isInit(p.container)
+		started = started || v.isStart(&p)
 	}
 	return started
 }

@@ -200,9 +200,8 @@ func (s *subject) readPod(m *Model, record plog.LogRecord, uid string, e Event) 
 	p := r.pod(s.pod)
 	p.Name, p.Node = s.name, max(p.Node, text(s.attributes, "k8s.node.name"))
 	joinEvents(&p.Events, map[string]Event{uid: e})
-	if e.kind() != kindStopping {
-		r.began(e.First)
-	}
+	p.note(e)
+	r.First = earliest(r.First, p.Placed)
 	return true
 }
 
@@ -269,7 +268,7 @@ func (s *subject) readOwner(m *Model, record plog.LogRecord, uid string, e Event
 		return s.readNames(m, record, e)
 	case e.Warning && s.revision != "":
 		r := s.revisionIn(m, s.revision, record)
-		r.began(e.First)
+		r.First = earliest(r.First, e.First)
 		joinEvents(&r.Events, map[string]Event{uid: e})
 		return true
 	}
@@ -286,7 +285,7 @@ func (s *subject) readScaling(m *Model, record plog.LogRecord, uid string, e Eve
 	r := s.revisionIn(m, name, record)
 	joinEvents(&r.Events, map[string]Event{uid: e})
 	if scaling.Up {
-		r.began(e.First)
+		r.First = earliest(r.First, e.First)
 	}
 	if scaling.From == 0 {
 		id := cmp.Or(text(record.Attributes(), "log.record.uid"), uid)
@@ -305,7 +304,7 @@ func (s *subject) readNames(m *Model, record plog.LogRecord, e Event) bool {
 	case kind == "job":
 		r := s.revisionIn(m, "job.batch/"+name, record)
 		joinEvents(&r.Events, map[string]Event{name: {Reason: ReasonCreatedPod, First: e.Last, Last: e.Last, Count: 1}})
-		r.began(e.Last)
+		r.First = earliest(r.First, e.Last)
 		return true
 	case s.revision == "":
 		w.Names.join(namesIn(e, name))
@@ -314,7 +313,7 @@ func (s *subject) readNames(m *Model, record plog.LogRecord, e Event) bool {
 	r := s.revisionIn(m, s.revision, record)
 	r.Names.join(namesIn(e, name))
 	if e.Reason == ReasonCreatedPod {
-		r.began(e.Last)
+		r.First = earliest(r.First, e.Last)
 	}
 	return true
 }

@@ -41,7 +41,8 @@ func (p *Part) IsStop() bool { return strings.HasPrefix(p.Key, stopPart) }
 // run is one rollout of a revision, with what belongs to it.
 type run struct {
 	episode
-	end     int64 // of the start of the last pod
+	end     int64 // of the first start of the last pod
+	active  int64 // until when something happened that belongs to the rollout
 	pods    []*view
 	initial []*view // without those that a later scale-up made
 	created int     // pods that were created in the rollout
@@ -83,19 +84,10 @@ func (w *Workload) views(revision string, o Options) []view {
 	r := w.Revisions[revision]
 	views := make([]view, 0, len(r.Pods))
 	for uid, pod := range r.Pods {
-		created := bothTimes(r.Names.Created[pod.Name], w.Names.Created[pod.Name])
-		deleted := bothTimes(r.Names.Deleted[pod.Name], w.Names.Deleted[pod.Name])
-		views = append(views, viewOf(uid, pod, created, deleted, o))
+		views = append(views, viewOf(uid, pod, r, w.Names, o))
 	}
-	slices.SortFunc(views, func(a, b view) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.uid, b.uid)) })
+	slices.SortFunc(views, func(a, b view) int { return cmp.Or(cmp.Compare(a.began, b.began), cmp.Compare(a.uid, b.uid)) })
 	return views
-}
-
-// bothTimes returns what the owner of the pods and the workload have noted, in the order of time.
-func bothTimes(a, b []int64) []int64 {
-	all := slices.Concat(a, b)
-	slices.Sort(all)
-	return all
 }
 
 // hasOlderPods reports whether a pod of an older revision is not known to have ended.
@@ -103,8 +95,9 @@ func (w *Workload) hasOlderPods(revision string) bool {
 	if isJob(revision) {
 		return false
 	}
+	own := w.Revisions[revision].start()
 	for name, r := range w.Revisions {
-		if name == revision || !w.siblings(name, revision) || r.First >= w.Revisions[revision].First || r.isScaledToZero() {
+		if name == revision || !w.siblings(name, revision) || r.start() >= own || r.isScaledToZero() {
 			continue
 		}
 		for _, pod := range r.Pods {
@@ -139,19 +132,20 @@ func isStopping(pod *Pod) bool {
 
 func (w *Workload) newRun(h history, e episode, views []view, o Options) *run {
 	r := w.Revisions[e.revision]
-	x := &run{episode: e, end: e.start}
+	x := &run{episode: e, end: e.start, active: e.start}
 	next := h.end(e)
 	for i := range views {
-		if v := &views[i]; v.start != 0 && h.at(e.revision, v.start) == e {
+		if v := &views[i]; v.start != 0 && h.at(e.revision, v.began) == e {
 			x.pods = append(x.pods, v)
 		}
 	}
 	x.addInitial(inOrder(r.Events).warnings(), o)
-	until := min(next, x.end+int64(o.Idle))
+	until := min(next, x.active+int64(o.Idle))
 	x.created = countBetween(r.Names.Created, e.start-skew, until)
 	for _, event := range inOrder(r.Events) {
 		switch {
-		case event.First < until && event.Last >= e.start:
+		case event.First < until && event.Last >= e.start, event.Warning && isJob(e.revision):
+			// A Job is not over when its pods have started: it can fail hours later.
 			x.addEvent(event, next)
 		case event.Warning && event.First >= until && event.First < next:
 			x.late = append(x.late, event)
@@ -166,11 +160,11 @@ func (w *Workload) newRun(h history, e episode, views []view, o Options) *run {
 // emits warnings: this is no pause.
 func (x *run) addInitial(warnings occurrences, o Options) {
 	for _, v := range x.pods {
-		if v.start > warnings.goOn(x.end, v.start, int64(o.Idle))+int64(o.Idle) {
+		if v.began > warnings.goOn(x.active, v.began, int64(o.Idle))+int64(o.Idle) {
 			break
 		}
 		x.initial = append(x.initial, v)
-		x.end = max(x.end, v.end)
+		x.end, x.active = max(x.end, v.end), max(x.active, v.active)
 		x.begins = x.begins || v.created != 0
 	}
 }
@@ -251,9 +245,13 @@ func (x *run) failure() string {
 			return v.failure()
 		}
 	}
+	pods := x.initial
+	if isJob(x.revision) {
+		pods = x.pods // It can create one hours later.
+	}
 	for _, e := range slices.Backward(x.events.warnings()) {
 		// A pod that was created later shows that the owner can create pods.
-		if len(x.initial) == 0 || x.initial[len(x.initial)-1].start < e.Last {
+		if len(pods) == 0 || pods[len(pods)-1].began < e.Last {
 			return e.Message
 		}
 	}

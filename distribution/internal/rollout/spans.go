@@ -97,7 +97,7 @@ func (s *Span) infer(start, end bool) {
 func (w *Workload) pod(h history, revision string, v *view) (parts []Part) {
 	own := episode{revision: revision}
 	if v.start != 0 {
-		own = h.at(revision, v.start)
+		own = h.at(revision, v.began)
 		parts = append(parts, Part{podPart + v.uid, w.podSpans(own, v)})
 	}
 	if v.stop != nil {
@@ -165,7 +165,7 @@ func (w *Workload) stopSpan(h history, own episode, v *view) Span {
 	if v.start == 0 {
 		since.start = 0 // The pod is older than what is known of its revision.
 	}
-	by, ok := w.replaced(h, since, v.stop.start)
+	by, ok := w.replaced(h, since, v.stopped)
 	if !ok {
 		by = own
 	}

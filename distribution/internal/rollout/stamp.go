@@ -3,6 +3,8 @@
 package rollout
 
 import (
+	"cmp"
+
 	"go.opentelemetry.io/collector/pdata/plog"
 )
 
@@ -44,7 +46,7 @@ func (s *subject) stamp(w *Workload, h history, record plog.LogRecord) {
 	began := int64(record.Timestamp())
 	pod := r.Pods[s.pod]
 	if pod != nil {
-		began = pod.began(began)
+		began = cmp.Or(r.began(pod), began)
 	}
 	trace, span := w.rootID(h.at(revision, began))
 	if pod != nil {
@@ -52,14 +54,4 @@ func (s *subject) stamp(w *Workload, h history, record plog.LogRecord) {
 	}
 	record.SetTraceID(trace)
 	record.SetSpanID(span)
-}
-
-// began returns the time of the first Event of a pod; if there is none, the other time.
-func (p *Pod) began(otherwise int64) int64 {
-	for _, e := range p.Events {
-		if e.kind() != kindStopping {
-			otherwise = min(otherwise, e.First)
-		}
-	}
-	return otherwise
 }

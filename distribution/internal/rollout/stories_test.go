@@ -93,6 +93,17 @@ func crashAndRecovery() (s story) {
 	return s
 }
 
+// startDaysLater crashes in the rollout, and once more after three days.
+func startDaysLater() story {
+	of := pod("shop-aaa-1")
+	s := crashAndRecovery()
+	s.add(
+		occurrence{at: "72h0m0s", about: of, reason: "BackOff", container: "app", message: "Back-off restarting failed container app", count: 4, since: "6s"},
+		occurrence{at: "72h0m20s", about: of, reason: "Started", container: "app", message: "Container started", count: 4, since: "4s"},
+	)
+	return s
+}
+
 // customResource owns two Deployments. Both are rolled out, and one of them is updated and rolled back.
 func customResource() (s story) {
 	const web, worker = "web", "worker"
@@ -259,6 +270,27 @@ func failedJob() (s story) {
 	return s
 }
 
+// lateFailure is a Job that reaches its deadline an hour after its start.
+func lateFailure() (s story) {
+	job := ofReport("Job", "report-1")
+	s.add(occurrence{at: "0s", about: job, reason: "SuccessfulCreate", message: "Created pod: report-1-x"})
+	s.add(startOf("0s", ofReport("Pod", "report-1-x", "job.batch/report-1"))...)
+	s.add(stop("1h0m0s", ofReport("Pod", "report-1-x", "job.batch/report-1")))
+	s.add(occurrence{at: "1h0m0s", about: job, reason: "DeadlineExceeded", message: "Job was active longer than specified deadline"})
+	return s
+}
+
+// lateRetry is a Job that cannot create its second pod for a while, an hour after the first one.
+func lateRetry() (s story) {
+	job := ofReport("Job", "report-1")
+	s.add(occurrence{at: "0s", about: job, reason: "SuccessfulCreate", message: "Created pod: report-1-x"})
+	s.add(startOf("0s", ofReport("Pod", "report-1-x", "job.batch/report-1"))...)
+	s.add(occurrence{at: "1h0m0s", about: job, reason: "FailedCreate", message: "Error creating: exceeded quota"})
+	s.add(occurrence{at: "1h0m10s", about: job, reason: "SuccessfulCreate", message: "Created pod: report-1-y"})
+	s.add(startOf("1h0m10s", ofReport("Pod", "report-1-y", "job.batch/report-1"))...)
+	return s
+}
+
 // quotaOfScaleUp cannot create a pod an hour after the rollout.
 func quotaOfScaleUp() (s story) {
 	s.add(scale("0s", "shop-aaa", 0, 1), create("0s", "shop-aaa-1"))
@@ -288,6 +320,7 @@ var stories = map[string]story{
 	"an update whose old pods are not known":   secondRollout(),
 	"a StatefulSet":                            statefulRollout(),
 	"a crash and a recovery":                   crashAndRecovery(),
+	"a start days later":                       startDaysLater(),
 	"a pull that fails":                        join(firstRollout("0s"), failedPull()),
 	"a pull that succeeds late":                latePull(),
 	"records that kubelets dropped":            dropped(),
@@ -302,6 +335,8 @@ var stories = map[string]story{
 	"a warning that names no container":        unnamed(),
 	"two Jobs of a CronJob that overlap":       overlappingJobs(),
 	"a Job that fails":                         failedJob(),
+	"a Job that fails an hour later":           lateFailure(),
+	"a Job that goes on an hour later":         lateRetry(),
 	"a quota that is too small for a scale-up": quotaOfScaleUp(),
 }
 

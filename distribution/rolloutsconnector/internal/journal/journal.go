@@ -62,7 +62,11 @@ func Open(ctx context.Context, client storage.Client, add func([]byte) error) (*
 		return nil, err
 	}
 	// A crash can have left the generation before this one.
-	return j, j.remove(ctx, j.head.Generation-1)
+	left, err := j.count(ctx, j.head.Generation-1, entryKey)
+	if err != nil {
+		return nil, err
+	}
+	return j, j.remove(ctx, j.head.Generation-1, left)
 }
 
 func (j *Journal) read(ctx context.Context, add func([]byte) error) error {
@@ -131,8 +135,9 @@ func (j *Journal) writeHead(ctx context.Context, h head) error {
 	return nil
 }
 
-// minSize is how many bytes of entries make a snapshot worth its price.
-const minSize = 1 << 20
+// minSize is how many bytes of entries make a snapshot worth its price. To read so many takes a fraction
+// of a second.
+const minSize = 4 << 20
 
 // WantsSnapshot reports whether the entries take more than the snapshot: a new one costs, in
 // proportion, no more than the entries did.
@@ -158,29 +163,32 @@ func (j *Journal) Snapshot(ctx context.Context, chunks [][]byte) error {
 	if err := j.writeHead(ctx, next); err != nil {
 		return err
 	}
+	entries := j.entries + 1 // One whose write has failed can be there.
 	j.entries, j.size, j.snapshotSize = 0, 0, total
-	return j.remove(ctx, next.Generation-1)
+	return j.remove(ctx, next.Generation-1, entries)
 }
 
 // maxOps bounds the deletions of one request.
 const maxOps = 1000
 
 // remove deletes a generation. It deletes the last key first: if it is interrupted, the next attempt
-// finds those that are left.
-func (j *Journal) remove(ctx context.Context, generation int64) error {
-	for _, key := range []func(int64, int) string{chunkKey, entryKey} {
-		count, err := j.count(ctx, generation, key)
-		if err != nil {
+// finds those that are left. Callers count the entries: to look for each of them takes longer than to
+// delete it.
+func (j *Journal) remove(ctx context.Context, generation int64, entries int) error {
+	chunks, err := j.count(ctx, generation, chunkKey)
+	if err != nil {
+		return err
+	}
+	ops := make([]*storage.Operation, 0, chunks+entries)
+	for i := chunks - 1; i >= 0; i-- {
+		ops = append(ops, storage.DeleteOperation(chunkKey(generation, i)))
+	}
+	for i := entries - 1; i >= 0; i-- {
+		ops = append(ops, storage.DeleteOperation(entryKey(generation, i)))
+	}
+	for some := range slices.Chunk(ops, maxOps) {
+		if err := j.client.Batch(ctx, some...); err != nil {
 			return err
-		}
-		ops := make([]*storage.Operation, 0, count)
-		for i := count - 1; i >= 0; i-- {
-			ops = append(ops, storage.DeleteOperation(key(generation, i)))
-		}
-		for some := range slices.Chunk(ops, maxOps) {
-			if err := j.client.Batch(ctx, some...); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
