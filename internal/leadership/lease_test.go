@@ -149,6 +149,8 @@ func (e *elector) SetCallBackFuncs(started func(context.Context), stopped func()
 func TestATermBeginsWhenTheLeaseShowsIt(t *testing.T) {
 	mine := answer{holder: "me", renewed: time.Second}
 	expired, other := answer{holder: "me", renewed: 15 * time.Second}, answer{holder: "other", renewed: time.Second}
+	// Another process may not lead yet, but the elector would have given up.
+	late := answer{holder: "me", renewed: 12 * time.Second}
 	const outlasts = 12500 * time.Millisecond // the deadline, and a margin
 	tests := map[string]struct {
 		answers answers
@@ -158,6 +160,7 @@ func TestATermBeginsWhenTheLeaseShowsIt(t *testing.T) {
 		"the lease was renewed a moment ago":                {answers{mine}, 0, 0},
 		"another elector does not say when it renewed it":   {answers{{holder: "me"}}, 0, 0},
 		"the answer came late, and it is renewed then":      {answers{expired, expired, mine}, 0, 2 * time.Second},
+		"it was renewed longer ago than the deadline":       {answers{late, mine}, 0, time.Second},
 		"the answer came late, and another process leads":   {answers{expired, other}, 10 * time.Second, -1},
 		"a read that fails shows nothing":                   {answers{{status: 500}, mine}, 0, time.Second},
 		"the lease cannot be read, and the elector goes on": {answers{{status: 403}}, 0, outlasts},

@@ -226,6 +226,34 @@ func TestARecordThatIsRejectedAtShutdownIsDeliveredAsItWasAtTheNextStart(t *test
 	})
 }
 
+// The batch has several requests, and the pipeline accepts only the first ones.
+func TestAfterAShutdownOnlyTheRequestsAreDeliveredThatWereNot(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := harness.NewDisk()
+		var want []string
+		for i := range 60 {
+			ev := harness.Event(fmt.Sprintf("e%02d", i), 1)
+			ev.Message = strings.Repeat("x", 60_000)
+			api.Put(ev)
+			want = append(want, ev.Name+"+1")
+		}
+		pipeline := &harness.Pipeline{}
+		pipeline.OnAttempt(func() {
+			if pipeline.Attempted() > 2 {
+				pipeline.Reject(errors.New("the queue is full"))
+			}
+		})
+		first := harness.Launch(t, api, harness.Options{Config: "start_at: beginning", Disk: on, Logs: pipeline})
+		time.Sleep(10 * time.Second)
+		first.Stop()
+		delivered := len(pipeline.Names())
+		assert.Positive(t, delivered)
+		assert.Less(t, delivered, len(want))
+		second := harness.Launch(t, api, harness.Options{Config: "start_at: beginning", Disk: on})
+		second.AwaitRecords(t, want[delivered:]...)
+	})
+}
+
 func TestAShutdownDuringASlowDeliveryIsOrderly(t *testing.T) {
 	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
 		on := harness.NewDisk()

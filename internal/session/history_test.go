@@ -3,6 +3,7 @@
 package session_test
 
 import (
+	"errors"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -134,6 +135,30 @@ func TestAHandoverWhileTheClusterDoesNotSayWhichOneItIsRepeatsNothing(t *testing
 		b.Elect()
 		time.Sleep(time.Minute)
 		assert.Empty(t, b.Logs.Names(), "a delivered it ten minutes ago")
+	})
+}
+
+// The leader delivers what its windows hold before the history ends, in which their versions are. The
+// restored cluster gives these versions again: its events below them are not delivered by that.
+func TestWhatWindowsHoldAtARestoreMovesNoPositionOfTheNewHistory(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		a, b := harness.NewReplicas(t, api, nil, "{start_at: beginning, dedup_interval: 1h}")
+		a.Elect()
+		api.Put(harness.Event("one", 1))
+		a.AwaitRecords(t, "one+1")
+		backup := api.Version()
+		putCounts(api, "one", 2, 51)
+		harness.Settle()
+		api.Restore(backup)
+		api.Cut()
+		a.AwaitRecords(t, "one+1", "one+50")
+		time.Sleep(time.Minute)
+		a.Logs.Reject(errors.New("the queue is full"))
+		api.Put(harness.Event("two", 1))
+		harness.Settle()
+		a.Depose()
+		b.Elect()
+		b.AwaitRecords(t, "two+1")
 	})
 }
 

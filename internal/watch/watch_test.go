@@ -376,6 +376,31 @@ func TestErrorsThatMeanThatTheVersionIsNotThere(t *testing.T) {
 	}
 }
 
+// comparing is a Taker that notes the highest version that the history knows at each change.
+type comparing struct {
+	taken
+	history *History
+	highest []uint64
+}
+
+func (c *comparing) Put(context.Context, Change) error {
+	c.highest = append(c.highest, c.history.Highest())
+	return nil
+}
+
+// Callers would take the versions for ones that have gone back, or a position for a void one.
+func TestTheHistoryKnowsAVersionBeforeItIsTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		taker := &comparing{history: NewHistory(t.Context(), nil, nil, nil)}
+		s := New(Config{Taker: taker, Observer: &observer{}, History: taker.history})
+		first, second := newEvent("a", 1), newEvent("b", 1)
+		first.ResourceVersion, second.ResourceVersion = "7", "9"
+		body := io.NopCloser(bytes.NewReader(apitest.Protobuf(t, first, second)))
+		require.NoError(t, s.receive(t.Context(), func(error) {}, body, time.Minute))
+		assert.Equal(t, []uint64{7, 9}, taker.highest)
+	})
+}
+
 // An event that is larger than the buffer is passed on before the next one comes.
 func TestWhatFillsABufferIsNotHeldBack(t *testing.T) {
 	large := newEvent("large", 1)
