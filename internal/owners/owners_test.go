@@ -5,6 +5,7 @@ package owners
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -199,6 +200,21 @@ func TestTagsOfTheEventAreItsOwn(t *testing.T) {
 		assert.Equal(t, tags{{Name: "team", Value: "web"}}, batch[i].Tags.Resource)
 		assert.Equal(t, tags{{Name: "team", Value: "web"}}, batch[i].Tags.Metric)
 	}
+}
+
+func TestEventsAboutTwoContainersOfAPodShareNoTags(t *testing.T) {
+	f := newFixture(t)
+	var err error
+	f.extractor, err = extract.New(extract.Config{Service: extract.Service{Metadata: []string{extract.InstanceID}}})
+	require.NoError(t, err)
+	batch := []observation.Observation{about(pod, ""), about(pod, ""), about(pod, "")}
+	batch[0].Event.InvolvedObject.FieldPath = "spec.containers{app}"
+	batch[1].Event.InvolvedObject.FieldPath = "spec.containers{proxy}"
+	f.Resolve(t.Context(), batch)
+	for i, want := range []tags{{{Name: extract.InstanceID, Value: "shop.fe-a.app"}}, {{Name: extract.InstanceID, Value: "shop.fe-a.proxy"}}} {
+		assert.Equal(t, want, slices.Concat(batch[i].Tags.Resource, batch[i].Tags.Record))
+	}
+	assert.Empty(t, slices.Concat(batch[2].Tags.Resource, batch[2].Tags.Record), "it is about no container")
 }
 
 func TestWithoutLookupsOnlyTheEventGivesTags(t *testing.T) {

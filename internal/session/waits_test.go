@@ -236,6 +236,19 @@ func TestAChangeThatWaitsForTheLastBatchIsNotGathered(t *testing.T) {
 	})
 }
 
+// A list ends a batch: the queue can have several at the end.
+func TestTheLastBatchHasAllThatTheQueueHas(t *testing.T) {
+	s := waitingProcess(t, componenttest.NewTelemetry()).openToTest(t)
+	for i := range 3 {
+		s.putEvent(t, i)
+		require.NoError(t, s.intake.queue.Put(t.Context(), watch.Change{Kind: watch.ListEnded, SeenAt: time.Now()}))
+	}
+	s.history.End()
+	b := s.intake.take(s.history.Context(), s.nextTurn())
+	assert.True(t, b.last)
+	assert.Len(t, b.changes, 6)
+}
+
 func TestMeasuringAWaitAllocatesNothing(t *testing.T) {
 	observer, err := health.New(metadatatest.NewSettings(componenttest.NewTelemetry()))
 	require.NoError(t, err)

@@ -388,7 +388,8 @@ func (c *comparing) Put(context.Context, Change) error {
 	return nil
 }
 
-// Callers would take the versions for ones that have gone back, or a position for a void one.
+// A new leader that cannot ask for the newest version lowers the position to the highest one that the
+// history knows. If it knew less than the loop, more than necessary would be delivered again.
 func TestTheHistoryKnowsAVersionBeforeItIsTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		taker := &comparing{history: NewHistory(t.Context(), nil, nil, nil)}
