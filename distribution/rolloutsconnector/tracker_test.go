@@ -640,17 +640,18 @@ func TestRecordsThatCannotBeSavedAreNotAcknowledged(t *testing.T) {
 
 func TestSnapshotReplacesTheJournal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		const pods = 8000
 		at, d := time.Now(), &disk{values: map[string][]byte{}}
 		p := start(t, d, nil)
-		for i := range 2000 {
+		for i := range pods {
 			require.NoError(t, p.ConsumeLogs(t.Context(), records(fmt.Sprintf("shop-a-%d", i), at, "Scheduled", "Pulling", "Pulled", "Created", "Started")))
 		}
-		assert.Less(t, len(d.content()), 1500, "a snapshot has replaced entries")
+		assert.Less(t, len(d.content()), pods/2, "a snapshot has replaced entries")
 		p.stop(t)
 
 		p = start(t, d, nil)
 		time.Sleep(12 * time.Second)
-		assert.Len(t, p.spans(), 1+4*2000)
+		assert.Len(t, p.spans(), 1+4*pods)
 		p.stop(t)
 	})
 }
