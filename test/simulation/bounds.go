@@ -19,10 +19,27 @@ func (p *process) checkLeads(what string) {
 	if r := e.lastRestore(); r != nil && time.Since(r.at) < e.plan.Lease.Duration {
 		return // The lease has gone back, too: its holder notices when it renews it.
 	}
+	if p.mayHaveRenewedLate() {
+		return // client-go counts its deadline from the answer, and the others from the request.
+	}
 	if holder := e.leaseHolder(); holder != p.first.name {
 		e.violate(oneLeader, "", "%s %s at %v, but %q holds the lease",
 			p.name, what, time.Since(e.began), holder)
 	}
+}
+
+// mayHaveRenewedLate reports whether answers stalled within the present term, so lately that the
+// elector can still count on one of them.
+func (p *process) mayHaveRenewedLate() bool {
+	e, now, terms := p.replica.env, time.Now(), p.allTerms()
+	if len(terms) == 0 {
+		return false
+	}
+	began := e.sinceStart(terms[len(terms)-1].began)
+	times := e.plan.Lease
+	return e.disturbed(now.Add(-times.Renew-times.Retry), now, func(f *Fault) bool {
+		return f.is(Stalled) && f.concerns(p.replica.index) && began < f.From
+	})
 }
 
 const (
