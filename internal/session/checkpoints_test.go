@@ -843,6 +843,26 @@ func TestWithoutALogsPipelineTheOutboxIsDroppedCountedAndReported(t *testing.T) 
 	})
 }
 
+// The pipeline takes the records of the outbox, and the API server hangs.
+func TestAStartThatDeliversTheOutboxStillReportsThatTheServerHasNotAnswered(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := harness.NewDisk()
+		killed, _ := newCrashes(on)
+		first := harness.Launch(t, api, harness.Options{Config: "start_at: beginning", Disk: on, Logs: &killed.Pipeline})
+		api.Put(harness.Event("a", 1))
+		first.AwaitRecords(t, "a+1")
+		api.Refuse(func(r *http.Request) int {
+			<-r.Context().Done()
+			return http.StatusServiceUnavailable
+		})
+		second := harness.Launch(t, api, harness.Options{Config: "start_at: beginning", Disk: killed.copies[0]})
+		second.AwaitRecords(t, "a+1")
+		harness.Settle()
+		_, text := second.Host.Status()
+		assert.Contains(t, text, "the API server has not answered yet")
+	})
+}
+
 func TestStartAtDecidesOnceTheFirstListIsComplete(t *testing.T) {
 	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
 		on := harness.NewDisk()
