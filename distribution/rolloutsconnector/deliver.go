@@ -132,8 +132,7 @@ func compareKeys(a, b rollout.Key) int {
 
 // crowding returns the open revisions that the connector would soon forget, because there are so many
 // others. A container that crashes has no news for a long time, so it would be forgotten first, again
-// and again, and never delivered. There must be room for
-// those that come until the loop looks again: hundreds.
+// and again, and never delivered. Room is left for those that come until the loop looks again: hundreds.
 func (t *tracker) crowding() []rollout.Key {
 	t.mu.Lock()
 	defer t.mu.Unlock()
