@@ -166,7 +166,11 @@ func (tr trace) requireTimes(t *testing.T, pod corev1.Pod) {
 	for _, status := range pod.Status.ContainerStatuses {
 		running := status.State.Running
 		require.NotNil(t, running, pod.Name)
-		near(t, running.StartedAt.Time, span.EndTimestamp(), "the start of %s", pod.Name)
+		last := span
+		if status.RestartCount > 0 { // The pod's span ends with the first start.
+			last = tr.of(t, pod, "restart ")
+		}
+		near(t, running.StartedAt.Time, last.EndTimestamp(), "the start of %s", pod.Name)
 	}
 }
 
