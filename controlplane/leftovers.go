@@ -14,10 +14,24 @@ import (
 
 // makeTemporaryDir makes a data directory that Stop removes. A process that is killed cannot call
 // Stop, so the name has the id of this process: the next process that starts a control plane removes
-// the directory.
+// the directory. It is locked as long as this process runs, because containers that share the parent
+// directory do not see each other's processes.
 func makeTemporaryDir() (string, error) {
 	removeLeftovers(os.TempDir())
-	return os.MkdirTemp("", fmt.Sprintf("controlplane-%d-", os.Getpid()))
+	dir, err := os.MkdirTemp("", fmt.Sprintf("controlplane-%d-", os.Getpid()))
+	if err != nil {
+		return "", err
+	}
+	if !lock(dir) {
+		return "", fmt.Errorf("cannot lock the directory %s", dir)
+	}
+	return dir, nil
+}
+
+// lock locks a directory until this process ends. It returns false if another process has locked it.
+func lock(dir string) bool {
+	file, err := syscall.Open(dir, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	return err == nil && syscall.Flock(file, syscall.LOCK_EX|syscall.LOCK_NB) == nil
 }
 
 var temporaryName = regexp.MustCompile(`^controlplane-(\d+)-\d+$`)
@@ -27,13 +41,14 @@ var temporaryName = regexp.MustCompile(`^controlplane-(\d+)-\d+$`)
 func removeLeftovers(parent string) {
 	entries, _ := os.ReadDir(parent)
 	for _, entry := range entries {
-		if name := temporaryName.FindStringSubmatch(entry.Name()); name != nil && entry.IsDir() && hasEnded(name[1]) {
-			_ = os.RemoveAll(filepath.Join(parent, entry.Name()))
+		name, dir := temporaryName.FindStringSubmatch(entry.Name()), filepath.Join(parent, entry.Name())
+		if name != nil && entry.IsDir() && hasEnded(name[1]) && lock(dir) {
+			_ = os.RemoveAll(dir)
 		}
 	}
 }
 
-// hasEnded reports whether no process has the id. It returns false if it cannot know.
+// hasEnded reports whether this process sees no process with the id.
 func hasEnded(pid string) bool {
 	id, err := strconv.Atoi(pid)
 	return err == nil && id > 0 && errors.Is(syscall.Kill(id, 0), syscall.ESRCH)

@@ -96,9 +96,13 @@ type list struct {
 }
 
 func newFlights(b *background, clients *clients, cache *cache, rate flowcontrol.RateLimiter, cfg Config, now func() time.Duration) *flights {
+	var permitted float32
+	if rate != nil {
+		permitted = rate.QPS()
+	}
 	f := &flights{
 		cache: cache, observer: cfg.Observer, background: b, now: now, timeout: cfg.LookupTimeout,
-		planner: newPlanner(cfg, rate != nil),
+		planner: newPlanner(cfg, permitted),
 		reads:   make(map[objectKey]*read),
 		lists:   make(map[collection]*list),
 	}

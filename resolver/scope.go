@@ -45,7 +45,7 @@ const (
 // not lock: flights does.
 type planner struct {
 	namespaces []string // of the objects that callers resolve; empty: all
-	slotsOfOne int      // requests of one kind at a time; 1: the rate lets them come one after the other
+	slotsOfOne int      // requests of one kind at a time; with a rate limit, as many as it permits while a page is read
 	// worth is how many objects may be read to save one request.
 	worth int
 	ttl   time.Duration // the cache's
@@ -54,13 +54,17 @@ type planner struct {
 	read   int // objects that requests have brought
 }
 
-func newPlanner(cfg Config, hasLimit bool) *planner {
+// pagesASecond is how many pages of a list an API server sends one after the other, about.
+const pagesASecond = 10
+
+// newPlanner takes the requests a second that are permitted; 0: any number is.
+func newPlanner(cfg Config, permitted float32) *planner {
 	p := &planner{
 		namespaces: cfg.Namespaces, slotsOfOne: slotsOfKind(cfg.Concurrency), worth: worthUnlimited, ttl: cfg.CacheTTL,
 		scopes: newLRU[collection, *scope](maxScopes),
 	}
-	if hasLimit {
-		p.worth, p.slotsOfOne = worthLimited, 1
+	if permitted > 0 {
+		p.worth, p.slotsOfOne = worthLimited, max(1, min(p.slotsOfOne, int(permitted/pagesASecond)))
 	}
 	return p
 }

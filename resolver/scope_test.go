@@ -57,7 +57,7 @@ func TestWhatIsListed(t *testing.T) {
 	}
 	tests := map[string]struct {
 		cfg     Config
-		limited bool
+		permitted float32 // requests a second; 0: any number
 		before  func(*planner)
 		kind    *kinds.Kind
 		unknown []objectKey
@@ -66,7 +66,7 @@ func TestWhatIsListed(t *testing.T) {
 	}{
 		"one object": {unknown: unknownPods(1, "shop")},
 		"two objects of a namespace of unknown size": {unknown: unknownPods(2, "shop"), want: []listing{{in: ofShop, needed: 2, limit: 10}}},
-		"with a rate limit, a list may be longer":    {limited: true, unknown: unknownPods(2, "shop"), want: []listing{{in: ofShop, needed: 2, limit: 100}}},
+		"with a rate limit, a list may be longer":    {permitted: 10, unknown: unknownPods(2, "shop"), want: []listing{{in: ofShop, needed: 2, limit: 100}}},
 		"twenty in a cluster of unknown size":        {unknown: unknownPods(1, manyNamespaces(20)...), want: []listing{{in: ofAll, needed: 20, limit: 100}}},
 		"nineteen in as many namespaces":             {unknown: unknownPods(1, manyNamespaces(19)...)},
 		"only some namespaces are resolved":          {cfg: Config{Namespaces: []string{"shop"}}, unknown: unknownPods(40, "shop"), want: []listing{{in: ofShop, needed: 40, limit: 100}}},
@@ -85,7 +85,7 @@ func TestWhatIsListed(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			test.cfg.CacheTTL, test.cfg.Concurrency = 10*minute, 400
-			p := newPlanner(test.cfg, test.limited)
+			p := newPlanner(test.cfg, test.permitted)
 			if test.before != nil {
 				test.before(p)
 			}
@@ -119,7 +119,7 @@ func TestAListEndsWhenItIsNotWorthIt(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			p := newPlanner(Config{CacheTTL: time.Minute, Concurrency: 400}, false)
+			p := newPlanner(Config{CacheTTL: time.Minute, Concurrency: 400}, 0)
 			read, goesOn := readPage(p, listing{in: ofShop, needed: test.needed, limit: 50}, 50, int64(test.left), at(1, 0))
 			require.Equal(t, test.goesOn, goesOn)
 			require.Equal(t, listing{in: ofShop, needed: test.needed, limit: pageSize, pages: 1, objects: 50, left: test.left}, read)
@@ -128,7 +128,7 @@ func TestAListEndsWhenItIsNotWorthIt(t *testing.T) {
 }
 
 func TestAReadThatIsRefusedAgainAndAgain(t *testing.T) {
-	p := newPlanner(Config{CacheTTL: time.Minute, Concurrency: 400}, false)
+	p := newPlanner(Config{CacheTTL: time.Minute, Concurrency: 400}, 0)
 	of := target{podsKind, unknownPods(1, "shop")[0]}
 	for range refusalsInARow {
 		require.False(t, p.refusesReads(ofShop, time.Second))
@@ -143,20 +143,21 @@ func TestAReadThatIsRefusedAgainAndAgain(t *testing.T) {
 func TestALongListIsNotWaitedFor(t *testing.T) {
 	long, short := listing{left: 10 * pageSize}, listing{left: 10}
 	tests := map[string]struct {
-		limited bool
-		list    listing
+		permitted float32
+		list      listing
 		wanted  int
 		want    bool
 	}{
 		"a long list for as many as are read at a time":   {list: long, wanted: 100, want: true},
 		"a long list for many":                            {list: long, wanted: 1000},
 		"a short list":                                    {list: short, wanted: 1},
-		"with a rate limit, a long list for fewer":        {limited: true, list: long, wanted: 9, want: true},
-		"with a rate limit, a list saves permits of them": {limited: true, list: long, wanted: 100},
+		"with a rate limit, a long list for fewer":        {permitted: 10, list: long, wanted: 9, want: true},
+		"with a rate limit, a list saves permits of them": {permitted: 10, list: long, wanted: 100},
+		"with a high rate limit, a long list for many": {permitted: 1000, list: long, wanted: 100, want: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			p := newPlanner(Config{CacheTTL: time.Minute, Concurrency: 400}, test.limited)
+			p := newPlanner(Config{CacheTTL: time.Minute, Concurrency: 400}, test.permitted)
 			require.Equal(t, test.want, p.isQuickerSingly(test.list, test.wanted))
 		})
 	}

@@ -181,13 +181,18 @@ func (s *store) newWorkload(key workloadKey) *workload {
 	if before, ok := s.former.Peek(key); ok {
 		w.uid, w.rollouts, w.lives, w.changed = before.uid, before.rollouts, before.lives, before.changed
 		s.former.Remove(key)
+		for _, known := range s.rolloutsOf(w) {
+			for _, r := range known.Revisions {
+				r.Closed = false // It is shown again.
+			}
+		}
 	}
 	return w
 }
 
-// makeRoom drops the workload that has been quiet for the longest time. It drops those with a change
-// last, except those with a warning. Of what changed, it keeps the records: the first warning can
-// still come.
+// makeRoom drops the workload that has been quiet for the longest time: first one with neither a warning
+// nor a change, then one with a change, and one with a warning last. It keeps the records of what
+// changed: the first warning can still come.
 func (s *store) makeRoom() {
 	if len(s.workloads) < maxWorkloads {
 		return

@@ -36,6 +36,7 @@ type Leadership struct {
 	leading   bool
 	last      *term         // of leading; nil: there was none
 	abandon   func()        // the term that waits until it is confirmed; nil: none ever did
+	unused    bool          // the last receiver has ended
 	changed   chan struct{} // closed when leading changes
 	stoppedAt time.Time     // when the last term ended
 	lastBeat  time.Time
@@ -93,6 +94,9 @@ func (l *Leadership) Started(ctx context.Context) {
 	l.mu.Lock()
 	l.abandonLocked()
 	l.abandon = abandon
+	if l.unused {
+		abandon()
+	}
 	l.mu.Unlock()
 	go func() {
 		defer abandon()
@@ -103,10 +107,11 @@ func (l *Leadership) Started(ctx context.Context) {
 	}()
 }
 
-// left ends the wait for a term that nobody would use.
+// left lets no term begin any more: nobody would use it.
 func (l *Leadership) left() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.unused = true
 	l.abandonLocked()
 }
 

@@ -26,7 +26,8 @@ const (
 	// removeAfter is how long delivered requests stay in the outbox if no batch replaces them. While
 	// events keep coming, the next batch comes earlier.
 	removeAfter = 2 * time.Second
-	// saveAfter is how long changes without a record wait for a batch that has one.
+	// saveAfter is how long changes without a record wait for a batch that has one. While the outbox has
+	// delivered requests, they wait until it is written without them.
 	saveAfter = time.Second
 	// unsavedChanges is how many changes without a record are saved without waiting for one.
 	unsavedChanges = 1000
@@ -219,11 +220,11 @@ func (c *checkpoints) write(stop, drain context.Context, outbox []*request) {
 
 func (c *checkpoints) put(drain context.Context, content checkpoint.Content) {
 	c.changed, c.bytes, c.deliveredAt = time.Time{}, 0, time.Time{}
+	began := time.Now()
+	err := c.store.Save(drain, content)
 	if len(content.Outbox) > 0 {
 		c.deliveredAt = time.Now() // The caller delivers it now.
 	}
-	began := time.Now()
-	err := c.store.Save(drain, content)
 	c.health.Waited(health.Saving, time.Since(began))
 	if err != nil {
 		c.health.Unsaved(c.last)

@@ -91,8 +91,8 @@ func (s *Stream) Run(ctx context.Context) {
 		cause := s.afterEnd(err)
 		s.config.Observer.Restarting(s.config.Namespace, cause, err)
 		if time.Since(opened) > minUptime || resumes && cause == Expired {
-			// The server answers, and only a list helps: it need not wait for as long as the failures
-			// before have made it. If a list expires, nothing was resumed, and the delays go on.
+			// The server answers, and only a list helps: the failures before must not delay it. If a
+			// list itself expires, the delays go on.
 			delays = backoff
 		}
 		if err == nil && !quickEnd || cause == Stalled {
