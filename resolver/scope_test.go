@@ -56,13 +56,13 @@ func TestWhatIsListed(t *testing.T) {
 		}
 	}
 	tests := map[string]struct {
-		cfg     Config
+		cfg       Config
 		permitted float32 // requests a second; 0: any number
-		before  func(*planner)
-		kind    *kinds.Kind
-		unknown []objectKey
-		when    moment
-		want    []listing
+		before    func(*planner)
+		kind      *kinds.Kind
+		unknown   []objectKey
+		when      moment
+		want      []listing
 	}{
 		"one object": {unknown: unknownPods(1, "shop")},
 		"two objects of a namespace of unknown size": {unknown: unknownPods(2, "shop"), want: []listing{{in: ofShop, needed: 2, limit: 10}}},
@@ -145,15 +145,15 @@ func TestALongListIsNotWaitedFor(t *testing.T) {
 	tests := map[string]struct {
 		permitted float32
 		list      listing
-		wanted  int
-		want    bool
+		wanted    int
+		want      bool
 	}{
 		"a long list for as many as are read at a time":   {list: long, wanted: 100, want: true},
 		"a long list for many":                            {list: long, wanted: 1000},
 		"a short list":                                    {list: short, wanted: 1},
 		"with a rate limit, a long list for fewer":        {permitted: 10, list: long, wanted: 9, want: true},
 		"with a rate limit, a list saves permits of them": {permitted: 10, list: long, wanted: 100},
-		"with a high rate limit, a long list for many": {permitted: 1000, list: long, wanted: 100, want: true},
+		"with a high rate limit, a long list for many":    {permitted: 1000, list: long, wanted: 100, want: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
