@@ -31,7 +31,14 @@ func makeTemporaryDir() (string, error) {
 // lock locks a directory until this process ends. It returns false if another process has locked it.
 func lock(dir string) bool {
 	file, err := syscall.Open(dir, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
-	return err == nil && syscall.Flock(file, syscall.LOCK_EX|syscall.LOCK_NB) == nil
+	if err != nil {
+		return false
+	}
+	if syscall.Flock(file, syscall.LOCK_EX|syscall.LOCK_NB) != nil {
+		_ = syscall.Close(file)
+		return false
+	}
+	return true
 }
 
 var temporaryName = regexp.MustCompile(`^controlplane-(\d+)-\d+$`)

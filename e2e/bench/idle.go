@@ -51,18 +51,11 @@ func (b *benchmark) idleOnce(ctx context.Context, c runner) (v values, err error
 		return nil, err
 	}
 	asked := r.server.Requests()
-	before, err := r.col.usage()
-	if err != nil {
-		return nil, err
-	}
-	if err := wait(ctx, b.playback.idle); err != nil {
-		return nil, err
-	}
-	after, err := r.col.usage()
+	used, err := b.useOf(ctx, r, "idle", b.playback.idle, func() error { return wait(ctx, b.playback.idle) })
 	v = values{
 		idleWatches: 0, idleRequests: 0,
-		idleCPU: milliseconds(after.cpu-before.cpu) * float64(time.Minute) / float64(b.playback.idle),
-		peakRSS: mebibytes(after.peakRSS),
+		idleCPU: milliseconds(used.cpu) * float64(time.Minute) / float64(b.playback.idle),
+		peakRSS: mebibytes(used.peakRSS),
 	}
 	for kind, n := range r.server.Requests() {
 		name := idleRequests

@@ -218,26 +218,20 @@ func (b *benchmark) rolloutsOnce(ctx context.Context, c runner, fleet *replay.Fl
 		return nil, err
 	}
 	r.sink.reset()
-	profiled := b.profile(ctx, r.col, fmt.Sprint("rollouts-", rate), b.rollouts.length+b.rollouts.settle)
-	before, err := r.col.usage()
-	if err != nil {
-		return nil, err
-	}
-	if err := r.releaseSteadily(ctx, stream, len(stream.frames), rate); err != nil {
-		return nil, err
-	}
-	if err := r.sink.wait(ctx, len(stream.frames)-stream.warm, 5*time.Second); err != nil {
-		return nil, err
-	}
-	if err := wait(ctx, b.rollouts.settle); err != nil {
-		return nil, err
-	}
-	after, err := r.col.usage()
+	used, err := b.useOf(ctx, r, fmt.Sprint("rollouts-", rate), b.rollouts.length+b.rollouts.settle, func() error {
+		if err := r.releaseSteadily(ctx, stream, len(stream.frames), rate); err != nil {
+			return err
+		}
+		if err := r.sink.wait(ctx, len(stream.frames)-stream.warm, 5*time.Second); err != nil {
+			return err
+		}
+		return wait(ctx, b.rollouts.settle)
+	})
 	sum := r.sink.summary()
 	return values{
-		cpuPerObservation: float64((after.cpu - before.cpu).Microseconds()) / float64(max(1, sum.delivered)),
-		peakRSS:           mebibytes(after.peakRSS),
+		cpuPerObservation: float64(used.cpu.Microseconds()) / float64(max(1, sum.delivered)),
+		peakRSS:           mebibytes(used.peakRSS),
 		lost:              float64(sum.sent - sum.delivered),
 		rolloutsSpans:     float64(r.sink.spansReceived()),
-	}, errors.Join(err, <-profiled)
+	}, err
 }

@@ -270,11 +270,17 @@ func failedJob() (s story) {
 	return s
 }
 
-// lateFailure is a Job that reaches its deadline an hour after its start.
-func lateFailure() (s story) {
+// startReport starts a Job with one pod.
+func (s *story) startReport() object {
 	job := ofReport("Job", "report-1")
 	s.add(occurrence{at: "0s", about: job, reason: "SuccessfulCreate", message: "Created pod: report-1-x"})
 	s.add(startOf("0s", ofReport("Pod", "report-1-x", "job.batch/report-1"))...)
+	return job
+}
+
+// lateFailure is a Job that reaches its deadline an hour after its start.
+func lateFailure() (s story) {
+	job := s.startReport()
 	s.add(stop("1h0m0s", ofReport("Pod", "report-1-x", "job.batch/report-1")))
 	s.add(occurrence{at: "1h0m0s", about: job, reason: "DeadlineExceeded", message: "Job was active longer than specified deadline"})
 	return s
@@ -282,9 +288,7 @@ func lateFailure() (s story) {
 
 // lateRetry is a Job that cannot create its second pod for a while, an hour after the first one.
 func lateRetry() (s story) {
-	job := ofReport("Job", "report-1")
-	s.add(occurrence{at: "0s", about: job, reason: "SuccessfulCreate", message: "Created pod: report-1-x"})
-	s.add(startOf("0s", ofReport("Pod", "report-1-x", "job.batch/report-1"))...)
+	job := s.startReport()
 	s.add(occurrence{at: "1h0m0s", about: job, reason: "FailedCreate", message: "Error creating: exceeded quota"})
 	s.add(occurrence{at: "1h0m10s", about: job, reason: "SuccessfulCreate", message: "Created pod: report-1-y"})
 	s.add(startOf("1h0m10s", ofReport("Pod", "report-1-y", "job.batch/report-1"))...)
