@@ -43,7 +43,7 @@ func startCollector(c runner, kubeconfig, sinkURL string) (*collector, error) {
 		arguments = append(arguments, "--config", "yaml:"+part)
 	}
 	command := exec.Command(c.binary, arguments...)
-	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
+	command.Env = append(append(os.Environ(), "KUBECONFIG="+kubeconfig), c.env...)
 	if col.Process, err = proc.Start(command); err != nil {
 		return nil, err
 	}

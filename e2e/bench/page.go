@@ -137,8 +137,8 @@ type view struct {
 	Goals        int     // how many goals there are
 }
 
-// usual are the rates of most clusters.
-var usual = sizes{1, 10, 100, 1_000}
+// usual are the rates of the first table: most clusters have less than 100.
+var usual = sizes{1, 10, 100, 1_000, 10_000}
 
 // everyday returns two rows for each usual rate: the baseline, and the receiver as recommended. There
 // are none if such a rate was not measured.

@@ -79,7 +79,7 @@ func TestUsualRatesComeFirst(t *testing.T) {
 		r.Grids, r.Charts = gridsOf(curveFigures, perSecondAxis, rates, setups, measured)
 		return r
 	}
-	text, err := render(map[string]result{"curves": measure(sizes{1, 10, 100, 1_000, 3_000})})
+	text, err := render(map[string]result{"curves": measure(sizes{1, 10, 100, 1_000, 3_000, 10_000})})
 	require.NoError(t, err)
 	const begin = "| 1 | k8s_events | 200 µs | 70 MiB | 20.5 ms | 50 ms |\n| | kube_events | 100 µs | 70 MiB | 20.5 ms | 50 ms |\n| 10 | k8s_events |"
 	assert.Contains(t, string(text), begin)

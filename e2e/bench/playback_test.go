@@ -239,7 +239,7 @@ func TestClusters(t *testing.T) {
 	t.Parallel()
 	b, _ := playbackLab(t)
 	b.clusters = clusters{healthy: 2, broken: 3, live: 50, perSecond: 20, length: time.Second, slow: time.Second}
-	v, err := b.clustersOnce(t.Context(), b.clusters.broken)
+	v, err := b.clustersOnce(t.Context(), runner.waiting, b.clusters.broken)
 	require.NoError(t, err)
 	assert.Zero(t, v[clustersKilled])
 	assert.Positive(t, v[latencyTail])

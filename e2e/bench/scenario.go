@@ -82,6 +82,7 @@ type runner struct {
 	binary   string
 	receiver string   // YAML: the receiver's settings, in braces
 	over     []string // YAML over the rest of the configuration, as the Collector's --config yaml: takes it
+	env      []string // in addition to that of the benchmark
 }
 
 // kubeEventsReceiver is the type of the receiver that the benchmarks measure.

@@ -11,22 +11,26 @@ import (
 // leftOut are figures that the page leaves out, by scenario: those that follow from others, and those
 // that only developers of the receiver need. `make bench-e2e SCENARIOS=…` prints all of them.
 var leftOut = map[string]*regexp.Regexp{
-	curvesScenario.name: regexp.MustCompile(`^latency, median`), // The chart has it.
+	curvesScenario.name: regexp.MustCompile(`^latency|^processor time|^peak memory`), // The first table and the charts have them.
+	dayScenario.name:    regexp.MustCompile(`^records (lost|too many)`),
 	loadScenario.name:   regexp.MustCompile(`^records too many|^rate that was reached`),
 	killScenario.name:   regexp.MustCompile(`^records without all owners`),
-	startScenario.name:  regexp.MustCompile(`processor time|records lost|without all owners|requests for owners`),
-	replayScenario.name: regexp.MustCompile(
-		`^records a second of processor time|^records lost`),
-	backendScenario.name: regexp.MustCompile(`^latency, median|^processor time`),
-	growthScenario.name: regexp.MustCompile(`^heap, (1|10|100),000 live|^checkpoint bytes, |` +
-		`^checkpoint bytes for a change, (1|10|100),000 live|^size of the checkpoint, (1|10),000 live|^changes lost|^heap for each|` +
-		`^ledger, for each of (10|30|100|300),000 |^resolver, for each of 100?,000 `),
+	startScenario.name:  regexp.MustCompile("processor time|records lost|without all owners|requests for owners|^`start_at: beginning`"),
+	replayScenario.name: regexp.MustCompile(`^records a second|^records lost`),
+	backendScenario.name: regexp.MustCompile(
+		`^latency, median|^processor time|^records in a request`),
+	growthScenario.name: regexp.MustCompile(`^heap, (1|10|100),000 live|^checkpoint bytes, |over fewest|` +
+		`^checkpoint bytes for a change, (1|10|100),000 live|^size of the checkpoint, (1|10|100),000 live|^changes lost|^heap for each|` +
+		`^peak memory \(RSS\), 1,000 live|^ledger, for each of (10|30|100|300),000 |^resolver, for each of 100?,000 `),
 	stormScenario.name: regexp.MustCompile(`^records (lost|too many)|^single reads|^latency, (median|greatest)|` +
-		`^objects in the cache|^(records|requests|latency).*, without storage$`),
+		`^objects in the cache|, without storage$|cache_size|^requests for owners`),
 	namespacesScenario.name: regexp.MustCompile(`^records with|latency, median|^requests, |^objects read|^processor time|` +
-		`over that of|^(requests for each namespace|peak memory \(RSS\)), 10 |^latency.*, 10 namespaces.*, 50 ms|^(requests|peak).*, 50 ms`),
-	hangingScenario.name:  regexp.MustCompile(`latency, median|^processor time|^peak memory|over that without|known part`),
-	rolloutsScenario.name: regexp.MustCompile(`^records lost`),
+		`over that of|^(requests for each namespace|peak memory \(RSS\)), (10|200) |^latency.*, 10 namespaces.*, 50 ms|^(requests|peak).*, 50 ms`),
+	hangingScenario.name: regexp.MustCompile(`latency, median|^processor time|^peak memory|over that without|known part|` +
+		`^healthy records with|^records of such`),
+	listingScenario.name:  regexp.MustCompile(`^processor time`),
+	clustersScenario.name: regexp.MustCompile(`^records (lost$|without)|^time until|^latency, median`),
+	rolloutsScenario.name: regexp.MustCompile(`^records lost|^spans`),
 	idleScenario.name:     regexp.MustCompile(`^watches that restart`),
 }
 
