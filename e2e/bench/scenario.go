@@ -122,7 +122,7 @@ func (c runner) recommended(directory string) runner {
 // has delivered them. Its flush_timeout makes the requests larger.
 func (c runner) waiting(directory string) runner {
 	return c.storing(directory).exporting("{sending_queue: {wait_for_result: true, sizer: items, queue_size: 100000, " +
-		"batch: {flush_timeout: 50ms, min_size: 8192}}, retry_on_failure: {enabled: false}}")
+		"batch: {flush_timeout: 50ms, sizer: bytes, min_size: 1000000, max_size: 3000000}}, retry_on_failure: {enabled: false}}")
 }
 
 // exporting is the runner with other settings of its exporter, and without the batch processor.

@@ -863,6 +863,25 @@ func TestAStartThatDeliversTheOutboxStillReportsThatTheServerHasNotAnswered(t *t
 	})
 }
 
+// Without this, each crash while the API server is down would repeat the records.
+func TestAStartRemovesWhatItDeliveredWhileTheServerDoesNotAnswer(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := harness.NewDisk()
+		killed, _ := newCrashes(on)
+		first := harness.Launch(t, api, harness.Options{Config: "start_at: beginning", Disk: on, Logs: &killed.Pipeline})
+		api.Put(harness.Event("a", 1))
+		first.AwaitRecords(t, "a+1")
+		api.RefuseCluster(http.StatusServiceUnavailable)
+		left := killed.copies[0]
+		second := harness.Launch(t, api, harness.Options{Config: "start_at: beginning", Disk: left})
+		second.AwaitRecords(t, "a+1")
+		time.Sleep(time.Minute)
+		third := harness.Launch(t, api, harness.Options{Config: "start_at: beginning", Disk: left.Copied()})
+		time.Sleep(time.Minute)
+		assert.Empty(t, third.Logs.Records())
+	})
+}
+
 func TestStartAtDecidesOnceTheFirstListIsComplete(t *testing.T) {
 	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
 		on := harness.NewDisk()

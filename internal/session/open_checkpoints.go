@@ -56,7 +56,7 @@ func (p *Process) openCheckpoints(stop, drain context.Context) *session {
 	if len(loaded.Outbox) > 0 && len(unanswered) > 0 {
 		p.Health.Starting(unanswered) // Now they wait for the API server again.
 	}
-	if !p.askCluster(stop, func() {}) {
+	if !p.askCluster(stop, func() { c.beforeDelivery(&batch{term: t}) }) { // It may take hours: what is delivered is removed meanwhile.
 		reached.State("the outbox is delivered and the term ends before the cluster answers")
 		c.finish(drain) // The outbox is delivered.
 		return s.abandon()
