@@ -23,7 +23,7 @@ var leftOut = map[string]*regexp.Regexp{
 		`^checkpoint bytes for a change, (1|10|100),000 live|^size of the checkpoint, (1|10|100),000 live|^changes lost|^heap for each|` +
 		`^peak memory \(RSS\), 1,000 live|^ledger, for each of (10|30|100|300),000 |^resolver, for each of 100?,000 `),
 	stormScenario.name: regexp.MustCompile(`^records (lost|too many)|^single reads|^latency, (median|greatest)|` +
-		`^objects in the cache|, without storage$|cache_size|^requests for owners`),
+		`^objects in the cache|, without storage$|^(records|latency|peak|processors).*cache_size|^requests for owners for each 50 records$`),
 	namespacesScenario.name: regexp.MustCompile(`^records with|latency, median|^requests, |^objects read|^processor time|` +
 		`over that of|^(requests for each namespace|peak memory \(RSS\)), (10|200) |^latency.*, 10 namespaces.*, 50 ms|^(requests|peak).*, 50 ms`),
 	hangingScenario.name: regexp.MustCompile(`latency, median|^processor time|^peak memory|over that without|known part|` +
