@@ -3,6 +3,7 @@
 package pageexporter
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/golden"
 	"github.com/stretchr/testify/assert"
@@ -256,6 +258,18 @@ func TestWhatChanged(t *testing.T) {
 			join(inCluster("a", start(0, "web-aaa-1", "worker-3")), inCluster("b", []happening{node(590, "worker-3", "NodeNotReady")}), inCluster("a", []happening{warn(602, "web-aaa-1", "BackOff")})),
 			[]string{"The pod web-aaa-1 was created 10 min before BackOff"},
 		},
+		"a rollout on a node whose clock is half a minute behind": {
+			join(first(0), replace(600)[:3], []happening{warn(573, "web-bbb-1", "Failed")}),
+			[]string{"The rollout of replicaset.apps/web-bbb began before Failed"},
+		},
+		"a clock that is 3 s behind, and a warning that comes before the record of the scheduler": {
+			join(first(0), []happening{warn(597, "web-bbb-1", "Failed")}, replace(600)[:3]),
+			[]string{"The rollout of replicaset.apps/web-bbb began before Failed"},
+		},
+		"a clock that is behind, and a warning of the revision before": {
+			join(first(0), []happening{warn(590, "web-aaa-1", "Unhealthy")}, replace(600)[:3], []happening{warn(573, "web-bbb-1", "Failed")}),
+			[]string{"The rollout of replicaset.apps/web-bbb began before Failed", "older: Unhealthy"},
+		},
 		"no warning": {first(0), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -264,6 +278,21 @@ func TestWhatChanged(t *testing.T) {
 			assert.Equal(t, tt.want, statements(s, "web"))
 			requireRecords(t, s, tt.story)
 		})
+	}
+}
+
+// TestAClockThatIsBehind: the page and the API say why the record of a warning has an earlier time than the change
+// before it.
+func TestAClockThatIsBehind(t *testing.T) {
+	for at, isBehind := range map[int]bool{573: true, 600: false, 610: false} {
+		s := storeOf(t, join(first(0), replace(600)[:3], []happening{warn(at, "web-bbb-1", "Failed")}))
+		c := cardWith(t, s)
+		var html bytes.Buffer
+		require.NoError(t, templates.ExecuteTemplate(&html, "card", &c))
+		assert.Equal(t, isBehind, strings.Contains(html.String(), "by the clock of its node, which is behind"))
+		_, body := answerOf(t, s, "/api/workloads/uid-web")
+		assert.Equal(t, isBehind, strings.Contains(body, `"clock_behind": true`))
+		assert.Contains(t, body, `"first_time": "`+second(at).Format(time.RFC3339)+`"`, "the record is as it came")
 	}
 }
 

@@ -298,7 +298,27 @@ func (s *store) explained(w *workload) *answer {
 		changes = append(changes, nodeChanges(node, placed[node], nodes[node])...)
 	}
 	slices.SortStableFunc(changes, func(a, b change) int { return a.Time.Compare(b.Time) })
-	return explain(w.warned, changes, s.overall.start())
+	return explain(s.warnings(w), changes, s.overall.start())
+}
+
+// warnings returns the first warnings of a workload, in the order in which they began.
+func (s *store) warnings(w *workload) []record {
+	warned := slices.Clone(w.warned)
+	for i := range warned {
+		warned[i].created = s.beganAt(w, warned[i].pod)
+	}
+	slices.SortStableFunc(warned, func(a, b record) int { return a.warnedAt().Compare(b.warnedAt()) })
+	return warned
+}
+
+// beganAt returns when a pod was created or scheduled; zero: not known.
+func (s *store) beganAt(w *workload, pod string) time.Time {
+	for _, of := range s.rolloutsOf(w) {
+		if at := of.Began(pod); at != 0 {
+			return timeAt(at)
+		}
+	}
+	return time.Time{}
 }
 
 func (s *store) rolloutsOf(w *workload) (known []*rollout.Workload) {

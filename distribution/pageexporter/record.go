@@ -22,15 +22,17 @@ type record struct {
 	Object    string    `json:"object"`
 	Message   string    `json:"message"`
 
-	event string    // the event's UID
-	last  time.Time // when the event was last seen
-	began string    // the revision whose rollout the record began; empty: none is known
+	event   string    // the event's UID
+	pod     string    // the UID of the pod that it is about
+	created time.Time // when this pod was created or scheduled; zero: not known
+	last    time.Time // when the event was last seen
+	began   string    // the revision whose rollout the record began; empty: none is known
 }
 
 func recordOf(e *entry) record {
 	r := record{
 		UID: e.id, Time: e.at, FirstTime: e.at, Type: e.of[traitType], Reason: e.of[traitReason], Namespace: e.of[traitNamespace],
-		Object: e.chain[len(e.chain)-1].String(), Message: cut(e.message, maxEvidence), event: e.event, last: e.at,
+		Object: e.chain[len(e.chain)-1].String(), Message: cut(e.message, maxEvidence), event: e.event, pod: e.pod, last: e.at,
 	}
 	if !e.since.IsZero() && e.since.Before(e.at) {
 		r.FirstTime = e.since
@@ -40,6 +42,12 @@ func recordOf(e *entry) record {
 	}
 	return r
 }
+
+// warnedAt returns when a warning began. It cannot be before its pod: then the clock of the pod's node is behind.
+func (r *record) warnedAt() time.Time { return later(r.FirstTime, r.created) }
+
+// isBehind reports whether the clock that the record has its time from is behind.
+func (r *record) isBehind() bool { return inSeconds(r.FirstTime, r.created) < 0 }
 
 // inSeconds compares times in whole seconds: most events have no more.
 func inSeconds(a, b time.Time) int { return cmp.Compare(a.Unix(), b.Unix()) }

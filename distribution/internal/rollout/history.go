@@ -97,6 +97,19 @@ func (w *Workload) Introduced() map[Creation]string {
 	return introduced
 }
 
+// Began returns when a pod was created or scheduled; 0: no record shows it. The clock of its node, which
+// can be behind, does not decide.
+func (w *Workload) Began(pod string) int64 {
+	for _, r := range w.Revisions {
+		if p := r.Pods[pod]; p != nil {
+			at := r.began(&Pod{Name: p.Name, Placed: p.Placed})
+			created := latestUntil(w.Names.Created[p.Name], cmp.Or(at, p.Seen)+int64(time.Second))
+			return earliest(at, created)
+		}
+	}
+	return 0
+}
+
 // isFresh reports whether the creation that is known is that of this pod: a StatefulSet has used the name
 // before.
 func (v *view) isFresh() bool {
