@@ -268,9 +268,12 @@ func (s *store) follow(read *rollout.Model) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.boundPods(read)
-	for _, key := range s.rollouts.Join(read) {
-		_, r := s.rollouts.Revision(key)
-		r.News = s.now().UnixNano()
+	s.rollouts.Join(read)
+	for workload, w := range read.Workloads {
+		for name := range w.Revisions {
+			_, r := s.rollouts.Revision(rollout.Key{Workload: workload, Revision: name})
+			r.News = s.now().UnixNano() // A repeated warning, too: it is what somebody looks for.
+		}
 	}
 }
 

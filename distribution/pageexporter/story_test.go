@@ -110,6 +110,18 @@ func storeOf(t *testing.T, story []happening) *store {
 	return storeWith(second(end+60), logs...)
 }
 
+// storeAlong returns a store that got each record at its time.
+func storeAlong(t *testing.T, story []happening) *store {
+	t.Helper()
+	s, clock := storeAt(noon)
+	e := &pageExporter{config: &Config{}, store: s}
+	for _, h := range story {
+		clock.Time = later(clock.Time, second(h.at))
+		require.NoError(t, e.ConsumeLogs(t.Context(), h.logs(t)))
+	}
+	return s
+}
+
 func storeWith(now time.Time, logs ...plog.Logs) *store {
 	s, _ := storeAt(now)
 	e := &pageExporter{config: &Config{}, store: s}
