@@ -70,6 +70,36 @@ func TestWhatChanged(t *testing.T) {
 			}),
 			[]string{"The rollout of replicaset.apps/web-bbb began 10 s before BackOff"},
 		},
+		"the steps of an update that adds no pods before it has ended others": {
+			[]happening{
+				scale(600, "web-aaa", 3, 2), scale(600, "web-bbb", 0, 1), scale(620, "web-aaa", 2, 1), scale(621, "web-bbb", 1, 2),
+				rescale(639, "any", 3), scale(640, "web-aaa", 1, 0), scale(641, "web-bbb", 2, 3), warn(650, "web-bbb-3", "BackOff"),
+			},
+			[]string{"The rollout of replicaset.apps/web-bbb began 50 s before BackOff"},
+		},
+		"the first pod of such an update": {
+			[]happening{scale(600, "web-aaa", 3, 2), scale(601, "web-bbb", 0, 1), warn(603, "web-bbb-1", "BackOff")},
+			[]string{"The rollout of replicaset.apps/web-bbb began 2 s before BackOff"},
+		},
+		"an update that ends all pods first": {
+			[]happening{scale(600, "web-aaa", 3, 0), scale(635, "web-bbb", 0, 3), warn(640, "web-bbb-1", "BackOff")},
+			[]string{"The rollout of replicaset.apps/web-bbb began 5 s before BackOff"},
+		},
+		"a scale-up and a scale-down long after such an update": {
+			[]happening{scale(600, "web-aaa", 1, 0), scale(601, "web-bbb", 0, 1), scale(700, "web-bbb", 1, 3), scale(720, "web-bbb", 3, 2), warn(740, "web-bbb-1", "BackOff")},
+			[]string{"replicaset.apps/web-bbb was scaled from 3 to 2 20 s before BackOff", "The rollout of replicaset.apps/web-bbb began 2 min before BackOff"},
+		},
+		"a scale-down before a rollout of another Deployment of the same owner": {
+			[]happening{
+				{at: 600, object: "PartDeployment/web-a", reason: "ScalingReplicaSet", message: "Scaled down replica set web-a-aaa from 3 to 2"},
+				{at: 601, object: "PartDeployment/web-b", reason: "ScalingReplicaSet", message: "Scaled up replica set web-b-bbb from 0 to 1"},
+				{at: 610, object: "PartDeployment/web-a", reason: "ReplicaSetCreateError", message: "m", warning: true},
+			},
+			[]string{
+				"The rollout of replicaset.apps/web-b-bbb began 9 s before ReplicaSetCreateError",
+				"replicaset.apps/web-a-aaa was scaled from 3 to 2 10 s before ReplicaSetCreateError",
+			},
+		},
 		"an autoscaler": {
 			join(first(0), []happening{rescale(598, "any", 30), scale(600, "web-aaa", 3, 30), warn(605, "web-aaa-9", "FailedScheduling")}),
 			[]string{

@@ -37,7 +37,7 @@ func changesOf(records []record, rollouts []*rollout.Workload) (changes []change
 		}
 		if ok {
 			c.Time, c.Records = r.Time, []record{r}
-			changes = append(changes, c)
+			changes = append(c.withoutStep(changes), c)
 		}
 	}
 	return changes
@@ -63,10 +63,27 @@ func withRevisions(records []record, rollouts []*rollout.Workload) []record {
 	return records
 }
 
+// stepPause is how long after the scale-down of one revision the scale-up of another one can come, in a
+// rollout that adds no pods before it has ended others. Recreate waits for their end.
+const stepPause = time.Minute
+
+// withoutStep removes the scale-down of another revision with which the rollout began.
+func (c change) withoutStep(changes []change) []change {
+	if c.Kind != kindRollout {
+		return changes
+	}
+	return slices.DeleteFunc(changes, func(other change) bool {
+		isDown := other.Kind == kindScaling && *other.To < *other.From && other.Object != c.Object
+		return isDown && other.Records[0].Object == c.Records[0].Object && c.Time.Sub(other.Time) < stepPause
+	})
+}
+
 // replicas are those of a Deployment's revisions, as far as records show them.
 type replicas struct {
-	current string // revision
-	last    []rollout.Scaling
+	current   string // revision
+	last      []rollout.Scaling
+	reduced   string // the revision that was scaled down last
+	reducedAt time.Time
 }
 
 // change returns the change that a record shows. A step of a rolling update is none. The rollouts can
@@ -77,9 +94,9 @@ func (of *replicas) change(r record) (c change, ok bool) {
 		return c, false
 	}
 	isCurrent := of.current == "" || of.current == s.Revision
-	isStep := of.other(s.Revision) != ""
+	isStep := of.other(s.Revision) != "" || of.makesRoom(s, r.Time)
 	begins := s.From == 0 && isStep && of.current != s.Revision || r.began != "" && !of.isOnly(s.Revision)
-	of.add(s)
+	of.add(s, r.Time)
 	c = change{Kind: kindScaling, Object: s.Revision, From: &s.From, To: &s.To}
 	switch {
 	case begins:
@@ -95,11 +112,19 @@ func (of *replicas) change(r record) (c change, ok bool) {
 
 // add notes a scaling. If the current revision has no pods left, a rollout was undone before it was
 // complete, and the other revision is the current one again.
-func (of *replicas) add(s rollout.Scaling) {
+func (of *replicas) add(s rollout.Scaling, at time.Time) {
+	if !s.Up {
+		of.reduced, of.reducedAt = s.Revision, at
+	}
 	of.last = append(slices.DeleteFunc(of.last, func(other rollout.Scaling) bool { return other.Revision == s.Revision }), s)
 	if other := of.other(s.Revision); s.To == 0 && of.current == s.Revision && other != "" {
 		of.current = other
 	}
+}
+
+// makesRoom reports whether another revision was scaled down right before the scale-up.
+func (of *replicas) makesRoom(s rollout.Scaling, at time.Time) bool {
+	return s.Up && of.reduced != "" && of.reduced != s.Revision && at.Sub(of.reducedAt) < stepPause
 }
 
 // other returns the newest of the other revisions that have pods; empty: there is none.
