@@ -155,5 +155,5 @@ type evidence struct {
 
 // Link returns the link to a record of the answer.
 func (c *card) Link(r record) evidence {
-	return evidence{c.Address + "#record-" + url.PathEscape(r.UID), r.Reason, r.FirstTime}
+	return evidence{c.Address + "#record-" + url.PathEscape(r.UID), r.Reason, r.since}
 }

@@ -302,6 +302,24 @@ func TestWhatChanged(t *testing.T) {
 			join(first(0), []happening{warn(590, "web-aaa-1", "Unhealthy")}, replace(600)[:3], []happening{warn(573, "web-bbb-1", "Failed")}),
 			[]string{"The rollout of replicaset.apps/web-bbb began before Failed", "older: Unhealthy"},
 		},
+		"an Event that comes again half an hour later, after a change": {
+			join(first(0), []happening{
+				warn(5, "web-aaa-1", "Unhealthy"), scale(1800, "web-aaa", 30, 3),
+				{at: 1830, object: "Pod/web-aaa-1", reason: "Unhealthy", message: "Unhealthy of web-aaa-1", warning: true, count: 2, since: 5},
+				{at: 1890, object: "Pod/web-aaa-1", reason: "Unhealthy", message: "Unhealthy of web-aaa-1", warning: true, count: 3, since: 5},
+			}),
+			[]string{
+				"replicaset.apps/web-aaa was scaled from 30 to 3 30 s before Unhealthy", "The rollout of replicaset.apps/web-aaa began 30 min before Unhealthy",
+				"older: Unhealthy",
+			},
+		},
+		"an Event that goes on, of which the producer writes a state every half an hour": {
+			join(first(0), []happening{
+				warn(5, "web-aaa-2", "FailedScheduling"), scale(1200, "web-aaa", 30, 3),
+				{at: 1805, object: "Pod/web-aaa-2", reason: "FailedScheduling", message: "FailedScheduling of web-aaa-2", warning: true, count: 8, new: 7, since: 5},
+			}),
+			[]string{"The rollout of replicaset.apps/web-aaa began 5 s before FailedScheduling"},
+		},
 		"no warning": {first(0), nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -48,7 +48,7 @@ func (s *store) note(e *entry) {
 func (w *workload) keep(e *entry, elsewhere []notice) {
 	w.live(e)
 	if e.of.isWarning() {
-		w.keepWarning(recordOf(e))
+		w.keepWarning(e)
 	}
 	if canShowChange(e) {
 		w.changed = insert(w.changed, recordOf(e), func(r record) time.Time { return r.Time })
@@ -201,14 +201,27 @@ func canShowChange(e *entry) bool {
 	return false
 }
 
-// keepWarning keeps the first record of an event.
-func (w *workload) keepWarning(r record) {
-	known := slices.IndexFunc(w.warned, func(other record) bool { return r.event != "" && other.event == r.event })
-	if known < 0 {
-		w.warned = insert(w.warned, r, func(r record) time.Time { return r.FirstTime })
-		return
+// warningPause is the pause after which an Event that comes again is another warning. Of one that goes on,
+// kubelets write an occurrence every 5 minutes.
+const warningPause = 10 * time.Minute
+
+// keepWarning keeps the first record of an event, and the first one after each pause.
+func (w *workload) keepWarning(e *entry) {
+	r := recordOf(e)
+	r.since = r.FirstTime
+	for i, known := range slices.Backward(w.warned) {
+		if r.event == "" || known.event != r.event {
+			continue
+		}
+		hasPaused := e.occurrences == 1 && r.Time.Sub(known.last) >= warningPause // Others can have been in the pause.
+		if !hasPaused {
+			w.warned[i].last = later(known.last, r.Time)
+			return
+		}
+		r.since = r.Time
+		break
 	}
-	w.warned[known].last = later(w.warned[known].last, r.Time)
+	w.warned = insert(w.warned, r, func(r record) time.Time { return r.since })
 }
 
 // boundChanges drops records while there are more than most.
@@ -241,8 +254,8 @@ func (w *workload) thin(elsewhere []notice) {
 	}
 	kept := []record{w.warned[0]}
 	for i, r := range w.warned[1:] {
-		before := w.warned[i].FirstTime
-		isFirst := slices.ContainsFunc(times, func(at time.Time) bool { return inSeconds(before, at) < 0 && inSeconds(at, r.FirstTime) <= 0 })
+		before := w.warned[i].since
+		isFirst := slices.ContainsFunc(times, func(at time.Time) bool { return inSeconds(before, at) < 0 && inSeconds(at, r.since) <= 0 })
 		if isFirst || i >= maxWarned/2 {
 			kept = append(kept, r)
 		}

@@ -25,6 +25,7 @@ type record struct {
 	event   string    // the event's UID
 	pod     string    // the UID of the pod that it is about
 	created time.Time // when this pod was created or scheduled; zero: not known
+	since   time.Time // of a warning: its first occurrence, or the first one after a pause; else Time
 	last    time.Time // when the event was last seen
 	began   string    // the revision whose rollout the record began; empty: none is known
 }
@@ -32,7 +33,7 @@ type record struct {
 func recordOf(e *entry) record {
 	r := record{
 		UID: e.id, Time: e.at, FirstTime: e.at, Type: e.of[traitType], Reason: e.of[traitReason], Namespace: e.of[traitNamespace],
-		Object: e.chain[len(e.chain)-1].String(), Message: cut(e.message, maxEvidence), event: e.event, pod: e.pod, last: e.at,
+		Object: e.chain[len(e.chain)-1].String(), Message: cut(e.message, maxEvidence), event: e.event, pod: e.pod, since: e.at, last: e.at,
 	}
 	if !e.since.IsZero() && e.since.Before(e.at) {
 		r.FirstTime = e.since
@@ -44,10 +45,10 @@ func recordOf(e *entry) record {
 }
 
 // warnedAt returns when a warning began. It cannot be before its pod: then the clock of the pod's node is behind.
-func (r *record) warnedAt() time.Time { return later(r.FirstTime, r.created) }
+func (r *record) warnedAt() time.Time { return later(r.since, r.created) }
 
 // isBehind reports whether the clock that the record has its time from is behind.
-func (r *record) isBehind() bool { return inSeconds(r.FirstTime, r.created) < 0 }
+func (r *record) isBehind() bool { return inSeconds(r.since, r.created) < 0 }
 
 // inSeconds compares times in whole seconds: most events have no more.
 func inSeconds(a, b time.Time) int { return cmp.Compare(a.Unix(), b.Unix()) }

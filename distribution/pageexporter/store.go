@@ -76,7 +76,7 @@ type workload struct {
 
 	uid, rollouts string   // of the object that was created last; see entry
 	lives         []life   // of objects of this name
-	warned        []record // the first record of each event that is a warning, in the order of their first times
+	warned        []record // the first records of warnings, in the order in which these began
 	changed       []record // those that can show a change, in the order of time
 }
 

@@ -28,7 +28,8 @@ type happening struct {
 	life    string // of the workload, if it was created again
 	cluster string // its name, if its UID is not known
 	count   int64
-	since   int // of an Event that occurred several times
+	since   int   // of an Event that occurred several times
+	new     int64 // occurrences; 0: one
 }
 
 // owners are the kinds of owners by the kind of the object, the nearest first.
@@ -91,7 +92,7 @@ func (h happening) write(t *testing.T, record plog.LogRecord) {
 	record.SetSeverityText(map[bool]string{true: "Warning", false: "Normal"}[h.warning])
 	record.Body().SetStr(h.message)
 	require.NoError(t, record.Attributes().FromRaw(map[string]any{
-		"k8s.event.uid": uid, "log.record.uid": fmt.Sprint(uid, "-", h.count), "k8s.event.reason": h.reason, "k8s.event.count": h.count,
+		"k8s.event.uid": uid, "log.record.uid": fmt.Sprint(uid, "-", h.count), "k8s.event.reason": h.reason, "k8s.event.count": h.count, "k8s.event.occurrences": max(1, h.new),
 		"k8s.event.type": record.SeverityText(), "k8s.event.start_time": second(h.since).Format(time.RFC3339), "k8s.owner.resolution": "complete",
 	}))
 }
