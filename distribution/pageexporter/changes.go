@@ -313,7 +313,7 @@ func nameOf(object string) string {
 
 // explained returns what changed before the first warning of a workload.
 func (s *store) explained(w *workload) *answer {
-	placed := w.placements()
+	placed := s.placements(w)
 	autoscalers, nodes := s.about(w, placed)
 	changes := changesOf(w.changed, s.rolloutsOf(w))
 	if w.top.canBeScaled() {

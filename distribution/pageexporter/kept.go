@@ -320,11 +320,12 @@ func (s *store) forgetChanges(before time.Time) {
 }
 
 // placements returns the records that show on which nodes the workload had pods, in the order of time. A
-// node needs none.
-func (w *workload) placements() map[string][]placement {
+// node needs none. The rollouts know when pods began of which the page has dropped these records.
+func (s *store) placements(w *workload) map[string][]placement {
 	placed, created := map[string][]placement{}, w.creations()
 	for _, m := range w.objects {
 		for _, p := range m.wheres(created[m.chain[len(m.chain)-1].Name]) {
+			p.created = later(p.created, s.beganAt(w, p.pod))
 			placed[p.node] = append(placed[p.node], p)
 		}
 	}

@@ -229,3 +229,19 @@ func TestAWorkloadThatComesBackToThePage(t *testing.T) {
 	again.at, again.count = 4, 2
 	assert.False(t, isClosed(append(story, again)))
 }
+
+// TestANodeBeforeThePod: of a pod of 150, the page has dropped the records of its creation and of the scheduler. Its node
+// was rebooted before that.
+func TestANodeBeforeThePod(t *testing.T) {
+	story := []happening{node(400, "worker-3", "Rebooted"), scale(1000, "web-aaa", 0, 150)}
+	for i := range 150 {
+		story = append(story, start(1000, fmt.Sprint("web-aaa-", i), "worker-3")...)
+	}
+	last := warn(1010, "web-aaa-0", "BackOff")
+	last.node = "worker-3"
+	s := storeOf(t, append(story, last))
+	for _, w := range s.workloads {
+		require.NotContains(t, w.creations(), "web-aaa-0")
+	}
+	assert.Equal(t, []string{"The rollout of replicaset.apps/web-aaa began 10 s before BackOff"}, statements(s, "web"))
+}
