@@ -36,6 +36,16 @@ func memberEvent(at int, hash, reason string) happening {
 	return happening{at: at, object: "Member/web-0", reason: reason, message: reason, hash: hash, warning: reason == "BackOff"}
 }
 
+// replaceAgent ends a pod of a DaemonSet on worker-1, and starts one of another revision.
+func replaceAgent(node string) []happening {
+	return []happening{
+		{at: 570, object: "Agent/web-x1", reason: "Killing", message: "Stopping container app", hash: "hash-1", node: "worker-1"},
+		{at: 600, object: "DaemonSet/web", reason: "SuccessfulCreate", message: "Created pod: web-x2"},
+		{at: 602, object: "Agent/web-x2", reason: "Started", message: "m", hash: "hash-2", node: node},
+		{at: 609, object: "Agent/web-x2", reason: "BackOff", message: "m", hash: "hash-2", node: node, warning: true},
+	}
+}
+
 func TestWhatChanged(t *testing.T) {
 	for name, tt := range map[string]struct {
 		story []happening
@@ -227,6 +237,26 @@ func TestWhatChanged(t *testing.T) {
 		"another revision of a StatefulSet": {
 			[]happening{createMember(0, 1), memberEvent(1, "hash-1", "Started"), createMember(600, 2), memberEvent(601, "hash-2", "Started"), memberEvent(609, "hash-2", "BackOff")},
 			[]string{"The first pod of revision hash-2, web-0, was created 9 s before BackOff"},
+		},
+		"another revision of a StatefulSet, and of the one before only the end of a pod is known": {
+			[]happening{
+				{at: 598, object: "Member/web-0", reason: "Killing", message: "Stopping container app", hash: "hash-1"},
+				createMember(600, 2), memberEvent(601, "hash-2", "Started"), memberEvent(609, "hash-2", "BackOff"),
+			},
+			[]string{"A pod of revision hash-2, web-0, replaced one of hash-1 9 s before BackOff"},
+		},
+		"another revision of a StatefulSet, after the end of another pod": {
+			[]happening{
+				{at: 598, object: "Member/web-1", reason: "Killing", message: "Stopping container app", hash: "hash-1"},
+				createMember(600, 2), memberEvent(601, "hash-2", "Started"), memberEvent(609, "hash-2", "BackOff"),
+			},
+			[]string{"The pod web-0 was created 9 s before BackOff"},
+		},
+		"another revision of a DaemonSet, and of the one before only the end of a pod is known": {
+			replaceAgent("worker-1"), []string{"A pod of revision hash-2, web-x2, replaced one of hash-1 9 s before BackOff"},
+		},
+		"another revision of a DaemonSet, after the end of a pod on another node": {
+			replaceAgent("worker-2"), []string{"The pod web-x2 was created 9 s before BackOff"},
 		},
 		"a Job of a CronJob": {
 			[]happening{

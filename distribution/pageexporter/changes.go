@@ -46,7 +46,7 @@ func changesOf(records []record, rollouts []*rollout.Workload) (changes []change
 // withRevisions returns the records with the revisions whose rollouts they began. What the rollouts
 // showed once stays: they can have been forgotten since.
 func withRevisions(records []record, rollouts []*rollout.Workload) []record {
-	begun, introduced := map[string]string{}, map[rollout.Creation]string{}
+	begun, introduced := map[string]string{}, map[rollout.Creation]rollout.Introduction{}
 	for _, w := range rollouts {
 		maps.Copy(begun, w.Begun())
 		maps.Copy(introduced, w.Introduced())
@@ -57,7 +57,9 @@ func withRevisions(records []record, rollouts []*rollout.Workload) []record {
 		r.began = cmp.Or(begun[r.UID], r.began)
 		if r.Reason == rollout.ReasonCreatedPod {
 			_, name := rollout.NamedIn(r.Message)
-			r.began = cmp.Or(introduced[rollout.Creation{Pod: name, At: r.Time.UnixNano()}], r.began)
+			if of, ok := introduced[rollout.Creation{Pod: name, At: r.Time.UnixNano()}]; ok {
+				r.began, r.replaced = of.Revision, of.Replaced
+			}
 		}
 	}
 	return records
@@ -153,6 +155,8 @@ func creation(r record) (c change, ok bool) {
 	switch {
 	case kind == "job":
 		return change{Kind: kindRollout, Object: "job.batch/" + name, Text: "The rollout of job.batch/" + name + " began"}, true
+	case r.replaced != "":
+		return change{Kind: kindRollout, Object: r.began, Text: "A pod of revision " + r.began + ", " + name + ", replaced one of " + r.replaced}, true
 	case r.began != "":
 		return change{Kind: kindRollout, Object: r.began, Text: "The first pod of revision " + r.began + ", " + name + ", was created"}, true
 	case kind == "pod":

@@ -28,6 +28,8 @@ type record struct {
 	since   time.Time // of a warning: its first occurrence, or the first one after a pause; else Time
 	last    time.Time // when the event was last seen
 	began   string    // the revision whose rollout the record began; empty: none is known
+	// replaced is the revision of the pod that was in the place of the new one; see rollout.Introduction.
+	replaced string
 }
 
 func recordOf(e *entry) record {
