@@ -49,8 +49,12 @@ func recordOf(e *entry) record {
 // warnedAt returns when a warning began. It cannot be before its pod: then the clock of the pod's node is behind.
 func (r *record) warnedAt() time.Time { return later(r.since, r.created) }
 
+// resolution is how much earlier than its cause the record of an event can be although the clocks agree: most
+// times are whole seconds, and a scheduler writes its record after the kubelet has got the pod.
+const resolution = 2 * time.Second
+
 // isBehind reports whether the clock that the record has its time from is behind.
-func (r *record) isBehind() bool { return inSeconds(r.since, r.created) < 0 }
+func (r *record) isBehind() bool { return r.created.Sub(r.since) > resolution }
 
 // inSeconds compares times in whole seconds: most events have no more.
 func inSeconds(a, b time.Time) int { return cmp.Compare(a.Unix(), b.Unix()) }
