@@ -17,6 +17,7 @@ type answer struct {
 	Older   *record   `json:"older_warning,omitempty"` // the oldest that is known
 	Changes []change  `json:"changes"`                 // the newest first
 	Nothing string    `json:"nothing_known,omitempty"` // why there are no changes
+	Behind  bool      `json:"clock_behind,omitempty"`  // that of the node of the first warning
 	Since   time.Time `json:"records_since"`
 }
 
@@ -31,7 +32,8 @@ type change struct {
 	To      *int      `json:"to,omitempty"`
 	Records []record  `json:"records"`
 
-	until time.Time // the end of a state; zero: it has not ended
+	until  time.Time // the end of a state; zero: it has not ended
+	behind bool      // the clock of the warning is behind, so that Seconds is the least
 }
 
 // The kinds of changes.
@@ -64,7 +66,7 @@ func explain(warnings []record, changes []change, since time.Time) *answer {
 	a.Since = since
 	switch {
 	case len(a.Changes) > 0:
-	case a.First.FirstTime.Before(since):
+	case a.First.warnedAt().Before(since):
 		a.Nothing = "Nothing is known: the first warning is older than the page’s first record."
 	default:
 		a.Nothing = "Nothing is known: the page has no record of a change before the first warning."
@@ -84,6 +86,7 @@ func explainBy(warnings []record, changes []change) *answer {
 			break
 		}
 	}
+	a.Behind = a.First.isBehind()
 	known := map[string]bool{}
 	for _, c := range slices.Backward(changes) {
 		key := c.key()
@@ -91,7 +94,7 @@ func explainBy(warnings []record, changes []change) *answer {
 			continue
 		}
 		known[key] = true
-		c.Seconds = a.First.FirstTime.Unix() - c.Time.Unix()
+		c.Seconds, c.behind = a.First.warnedAt().Unix()-c.Time.Unix(), a.Behind
 		a.Changes = append(a.Changes, c)
 	}
 	return a
@@ -99,7 +102,8 @@ func explainBy(warnings []record, changes []change) *answer {
 
 // precedes reports whether the change is before the warning, or in the same second.
 func (c change) precedes(warning record) bool {
-	return inSeconds(c.Time, warning.FirstTime) <= 0 && (c.until.IsZero() || !warning.FirstTime.After(c.until.Add(afterEffect)))
+	at := warning.warnedAt()
+	return inSeconds(c.Time, at) <= 0 && (c.until.IsZero() || !at.After(c.until.Add(afterEffect)))
 }
 
 // key is the same for changes of which an answer has only the newest.
@@ -116,6 +120,8 @@ func (c change) key() string {
 // Before returns how long before the warning the change was.
 func (c change) Before() string {
 	switch {
+	case c.behind:
+		return "before"
 	case c.Seconds == 0:
 		return "in the same second as"
 	case c.Seconds < 120:
@@ -149,5 +155,5 @@ type evidence struct {
 
 // Link returns the link to a record of the answer.
 func (c *card) Link(r record) evidence {
-	return evidence{c.Address + "#record-" + url.PathEscape(r.UID), r.Reason, r.FirstTime}
+	return evidence{c.Address + "#record-" + url.PathEscape(r.UID), r.Reason, r.since}
 }

@@ -3,6 +3,7 @@
 package pageexporter
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/golden"
 	"github.com/stretchr/testify/assert"
@@ -26,13 +28,25 @@ func replace(at int) []happening {
 	return join([]happening{scale(at, "web-bbb", 0, 1)}, start(at, "web-bbb-1", "worker-3"), []happening{scale(at+3, "web-aaa", 1, 0)})
 }
 
+func createMember(at int, count int64) happening {
+	return happening{at: at, object: "StatefulSet/web", reason: "SuccessfulCreate", message: "create Pod web-0 in StatefulSet web successful", count: count}
+}
+
+func memberEvent(at int, hash, reason string) happening {
+	return happening{at: at, object: "Member/web-0", reason: reason, message: reason, hash: hash, warning: reason == "BackOff"}
+}
+
+// replaceAgent ends a pod of a DaemonSet on worker-1, and starts one of another revision.
+func replaceAgent(node string) []happening {
+	return []happening{
+		{at: 570, object: "Agent/web-x1", reason: "Killing", message: "Stopping container app", hash: "hash-1", node: "worker-1"},
+		{at: 600, object: "DaemonSet/web", reason: "SuccessfulCreate", message: "Created pod: web-x2"},
+		{at: 602, object: "Agent/web-x2", reason: "Started", message: "m", hash: "hash-2", node: node},
+		{at: 609, object: "Agent/web-x2", reason: "BackOff", message: "m", hash: "hash-2", node: node, warning: true},
+	}
+}
+
 func TestWhatChanged(t *testing.T) {
-	createMember := func(at int, count int64) happening {
-		return happening{at: at, object: "StatefulSet/web", reason: "SuccessfulCreate", message: "create Pod web-0 in StatefulSet web successful", count: count}
-	}
-	member := func(at int, hash, reason string) happening {
-		return happening{at: at, object: "Member/web-0", reason: reason, message: reason, hash: hash, warning: reason == "BackOff"}
-	}
 	for name, tt := range map[string]struct {
 		story []happening
 		want  []string // what changed, and how long before
@@ -65,6 +79,36 @@ func TestWhatChanged(t *testing.T) {
 				scale(600, "web-bbb", 0, 1), scale(603, "web-aaa", 3, 2), scale(604, "web-bbb", 1, 2), warn(610, "web-bbb-1", "BackOff"),
 			}),
 			[]string{"The rollout of replicaset.apps/web-bbb began 10 s before BackOff"},
+		},
+		"the steps of an update that adds no pods before it has ended others": {
+			[]happening{
+				scale(600, "web-aaa", 3, 2), scale(600, "web-bbb", 0, 1), scale(620, "web-aaa", 2, 1), scale(621, "web-bbb", 1, 2),
+				rescale(639, "any", 3), scale(640, "web-aaa", 1, 0), scale(641, "web-bbb", 2, 3), warn(650, "web-bbb-3", "BackOff"),
+			},
+			[]string{"The rollout of replicaset.apps/web-bbb began 50 s before BackOff"},
+		},
+		"the first pod of such an update": {
+			[]happening{scale(600, "web-aaa", 3, 2), scale(601, "web-bbb", 0, 1), warn(603, "web-bbb-1", "BackOff")},
+			[]string{"The rollout of replicaset.apps/web-bbb began 2 s before BackOff"},
+		},
+		"an update that ends all pods first": {
+			[]happening{scale(600, "web-aaa", 3, 0), scale(635, "web-bbb", 0, 3), warn(640, "web-bbb-1", "BackOff")},
+			[]string{"The rollout of replicaset.apps/web-bbb began 5 s before BackOff"},
+		},
+		"a scale-up and a scale-down long after such an update": {
+			[]happening{scale(600, "web-aaa", 1, 0), scale(601, "web-bbb", 0, 1), scale(700, "web-bbb", 1, 3), scale(720, "web-bbb", 3, 2), warn(740, "web-bbb-1", "BackOff")},
+			[]string{"replicaset.apps/web-bbb was scaled from 3 to 2 20 s before BackOff", "The rollout of replicaset.apps/web-bbb began 2 min before BackOff"},
+		},
+		"a scale-down before a rollout of another Deployment of the same owner": {
+			[]happening{
+				{at: 600, object: "PartDeployment/web-a", reason: "ScalingReplicaSet", message: "Scaled down replica set web-a-aaa from 3 to 2"},
+				{at: 601, object: "PartDeployment/web-b", reason: "ScalingReplicaSet", message: "Scaled up replica set web-b-bbb from 0 to 1"},
+				{at: 610, object: "PartDeployment/web-a", reason: "ReplicaSetCreateError", message: "m", warning: true},
+			},
+			[]string{
+				"The rollout of replicaset.apps/web-b-bbb began 9 s before ReplicaSetCreateError",
+				"replicaset.apps/web-a-aaa was scaled from 3 to 2 10 s before ReplicaSetCreateError",
+			},
 		},
 		"an autoscaler": {
 			join(first(0), []happening{rescale(598, "any", 30), scale(600, "web-aaa", 3, 30), warn(605, "web-aaa-9", "FailedScheduling")}),
@@ -187,12 +231,32 @@ func TestWhatChanged(t *testing.T) {
 			[]string{"Nothing is known: the first warning is older than the page’s first record."},
 		},
 		"the first revision of a StatefulSet that is known": {
-			[]happening{createMember(0, 1), member(1, "hash-1", "Started"), member(9, "hash-1", "BackOff")},
+			[]happening{createMember(0, 1), memberEvent(1, "hash-1", "Started"), memberEvent(9, "hash-1", "BackOff")},
 			[]string{"The pod web-0 was created 9 s before BackOff"},
 		},
 		"another revision of a StatefulSet": {
-			[]happening{createMember(0, 1), member(1, "hash-1", "Started"), createMember(600, 2), member(601, "hash-2", "Started"), member(609, "hash-2", "BackOff")},
+			[]happening{createMember(0, 1), memberEvent(1, "hash-1", "Started"), createMember(600, 2), memberEvent(601, "hash-2", "Started"), memberEvent(609, "hash-2", "BackOff")},
 			[]string{"The first pod of revision hash-2, web-0, was created 9 s before BackOff"},
+		},
+		"another revision of a StatefulSet, and of the one before only the end of a pod is known": {
+			[]happening{
+				{at: 598, object: "Member/web-0", reason: "Killing", message: "Stopping container app", hash: "hash-1"},
+				createMember(600, 2), memberEvent(601, "hash-2", "Started"), memberEvent(609, "hash-2", "BackOff"),
+			},
+			[]string{"A pod of revision hash-2, web-0, replaced one of hash-1 9 s before BackOff"},
+		},
+		"another revision of a StatefulSet, after the end of another pod": {
+			[]happening{
+				{at: 598, object: "Member/web-1", reason: "Killing", message: "Stopping container app", hash: "hash-1"},
+				createMember(600, 2), memberEvent(601, "hash-2", "Started"), memberEvent(609, "hash-2", "BackOff"),
+			},
+			[]string{"The pod web-0 was created 9 s before BackOff"},
+		},
+		"another revision of a DaemonSet, and of the one before only the end of a pod is known": {
+			replaceAgent("worker-1"), []string{"A pod of revision hash-2, web-x2, replaced one of hash-1 9 s before BackOff"},
+		},
+		"another revision of a DaemonSet, after the end of a pod on another node": {
+			replaceAgent("worker-2"), []string{"The pod web-x2 was created 9 s before BackOff"},
 		},
 		"a Job of a CronJob": {
 			[]happening{
@@ -228,13 +292,13 @@ func TestWhatChanged(t *testing.T) {
 			},
 		},
 		"a node that the pod of this name had left for another one": {
-			[]happening{assign(0, "web-0", "worker-1"), assign(400, "web-0", "worker-2"), node(500, "worker-1", "Rebooted"), member(520, "hash-1", "BackOff")},
+			[]happening{assign(0, "web-0", "worker-1"), assign(400, "web-0", "worker-2"), node(500, "worker-1", "Rebooted"), memberEvent(520, "hash-1", "BackOff")},
 			[]string{"Nothing is known: the page has no record of a change before the first warning."},
 		},
 		"the node of a pod whose former node ends the pod that had its name": {
 			[]happening{
 				assign(0, "web-0", "worker-1"), assign(400, "web-0", "worker-2"), {at: 500, object: "Member/web-0", reason: "Killing", message: "Stopping container app", node: "worker-1"},
-				node(600, "worker-2", "NodeNotReady"), member(605, "hash-1", "NodeNotReady"), member(606, "hash-1", "BackOff"),
+				node(600, "worker-2", "NodeNotReady"), memberEvent(605, "hash-1", "NodeNotReady"), memberEvent(606, "hash-1", "BackOff"),
 			},
 			[]string{"The node worker-2, where the pod web-0 was, became NotReady 6 s before BackOff"},
 		},
@@ -256,6 +320,36 @@ func TestWhatChanged(t *testing.T) {
 			join(inCluster("a", start(0, "web-aaa-1", "worker-3")), inCluster("b", []happening{node(590, "worker-3", "NodeNotReady")}), inCluster("a", []happening{warn(602, "web-aaa-1", "BackOff")})),
 			[]string{"The pod web-aaa-1 was created 10 min before BackOff"},
 		},
+		"a rollout on a node whose clock is half a minute behind": {
+			join(first(0), replace(600)[:3], []happening{warn(573, "web-bbb-1", "Failed")}),
+			[]string{"The rollout of replicaset.apps/web-bbb began before Failed"},
+		},
+		"a clock that is 3 s behind, and a warning that comes before the record of the scheduler": {
+			join(first(0), []happening{warn(597, "web-bbb-1", "Failed")}, replace(600)[:3]),
+			[]string{"The rollout of replicaset.apps/web-bbb began before Failed"},
+		},
+		"a clock that is behind, and a warning of the revision before": {
+			join(first(0), []happening{warn(590, "web-aaa-1", "Unhealthy")}, replace(600)[:3], []happening{warn(573, "web-bbb-1", "Failed")}),
+			[]string{"The rollout of replicaset.apps/web-bbb began before Failed", "older: Unhealthy"},
+		},
+		"an Event that comes again half an hour later, after a change": {
+			join(first(0), []happening{
+				warn(5, "web-aaa-1", "Unhealthy"), scale(1800, "web-aaa", 30, 3),
+				{at: 1830, object: "Pod/web-aaa-1", reason: "Unhealthy", message: "Unhealthy of web-aaa-1", warning: true, count: 2, since: 5},
+				{at: 1890, object: "Pod/web-aaa-1", reason: "Unhealthy", message: "Unhealthy of web-aaa-1", warning: true, count: 3, since: 5},
+			}),
+			[]string{
+				"replicaset.apps/web-aaa was scaled from 30 to 3 30 s before Unhealthy", "The rollout of replicaset.apps/web-aaa began 30 min before Unhealthy",
+				"older: Unhealthy",
+			},
+		},
+		"an Event that goes on, of which the producer writes a state every half an hour": {
+			join(first(0), []happening{
+				warn(5, "web-aaa-2", "FailedScheduling"), scale(1200, "web-aaa", 30, 3),
+				{at: 1805, object: "Pod/web-aaa-2", reason: "FailedScheduling", message: "FailedScheduling of web-aaa-2", warning: true, count: 8, new: 7, since: 5},
+			}),
+			[]string{"The rollout of replicaset.apps/web-aaa began 5 s before FailedScheduling"},
+		},
 		"no warning": {first(0), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -264,6 +358,21 @@ func TestWhatChanged(t *testing.T) {
 			assert.Equal(t, tt.want, statements(s, "web"))
 			requireRecords(t, s, tt.story)
 		})
+	}
+}
+
+// TestAClockThatIsBehind: the page and the API say why the record of a warning has an earlier time than the change
+// before it.
+func TestAClockThatIsBehind(t *testing.T) {
+	for at, isBehind := range map[int]bool{573: true, 598: false, 600: false, 610: false} {
+		s := storeOf(t, join(first(0), replace(600)[:3], []happening{warn(at, "web-bbb-1", "Failed")}))
+		c := cardWith(t, s)
+		var html bytes.Buffer
+		require.NoError(t, templates.ExecuteTemplate(&html, "card", &c))
+		assert.Equal(t, isBehind, strings.Contains(html.String(), "by the clock of its node, which is behind"))
+		_, body := answerOf(t, s, "/api/workloads/uid-web")
+		assert.Equal(t, isBehind, strings.Contains(body, `"clock_behind": true`))
+		assert.Contains(t, body, `"first_time": "`+second(at).Format(time.RFC3339)+`"`, "the record is as it came")
 	}
 }
 
@@ -293,7 +402,7 @@ func inCluster(name string, story []happening) []happening {
 func TestARolloutThatThePageHasForgotten(t *testing.T) {
 	others := func(at int) (story []happening) {
 		for i := range maxRollouts {
-			story = append(story, happening{at: at, object: fmt.Sprintf("Pod/other-%d-%d-1", i, at), reason: "Started", message: "m"})
+			story = append(story, happening{at: at, object: fmt.Sprintf("Pod/other%d-%d.%d-1", i%100, at, i), reason: "Started", message: "m"})
 		}
 		return story
 	}
@@ -304,14 +413,14 @@ func TestARolloutThatThePageHasForgotten(t *testing.T) {
 	}{
 		"an update": {
 			join(update, others(610), []happening{warn(638, "web-bbb-1", "BackOff")}),
-			[]string{"The rollout of replicaset.apps/web-bbb began 38 s before BackOff", "replicaset.apps/web-aaa was scaled from 0 to 1 10 min before BackOff"},
+			[]string{"The rollout of replicaset.apps/web-bbb began 38 s before BackOff"},
 		},
 		"a rollback": {
 			join(update, others(610), []happening{
 				{at: 1200, object: "Deployment/web", reason: "ScalingReplicaSet", message: "Scaled up replica set web-aaa from 0 to 1", count: 2},
 				scale(1203, "web-bbb", 1, 0), warn(1210, "web-aaa-2", "BackOff"),
 			}),
-			[]string{"The rollout of replicaset.apps/web-aaa began 10 s before BackOff", "replicaset.apps/web-aaa was scaled from 0 to 1 20 min before BackOff"},
+			[]string{"The rollout of replicaset.apps/web-aaa began 10 s before BackOff"},
 		},
 		"a scale-up from zero of the current revision": {
 			join(update, []happening{scale(700, "web-bbb", 1, 0)}, others(710), []happening{scale(1200, "web-bbb", 0, 2), warn(1205, "web-bbb-9", "FailedScheduling")}),
@@ -320,12 +429,7 @@ func TestARolloutThatThePageHasForgotten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, clock := storeAt(noon)
-			e := &pageExporter{config: &Config{}, store: s}
-			for _, h := range tt.story {
-				clock.Time = second(h.at)
-				require.NoError(t, e.ConsumeLogs(t.Context(), h.logs(t)))
-			}
+			s := storeAlong(t, tt.story)
 			assert.Equal(t, tt.want, statements(s, "web"))
 			requireRecords(t, s, tt.story)
 		})

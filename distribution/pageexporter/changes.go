@@ -37,7 +37,7 @@ func changesOf(records []record, rollouts []*rollout.Workload) (changes []change
 		}
 		if ok {
 			c.Time, c.Records = r.Time, []record{r}
-			changes = append(changes, c)
+			changes = append(c.withoutStep(changes), c)
 		}
 	}
 	return changes
@@ -46,7 +46,7 @@ func changesOf(records []record, rollouts []*rollout.Workload) (changes []change
 // withRevisions returns the records with the revisions whose rollouts they began. What the rollouts
 // showed once stays: they can have been forgotten since.
 func withRevisions(records []record, rollouts []*rollout.Workload) []record {
-	begun, introduced := map[string]string{}, map[rollout.Creation]string{}
+	begun, introduced := map[string]string{}, map[rollout.Creation]rollout.Introduction{}
 	for _, w := range rollouts {
 		maps.Copy(begun, w.Begun())
 		maps.Copy(introduced, w.Introduced())
@@ -57,16 +57,35 @@ func withRevisions(records []record, rollouts []*rollout.Workload) []record {
 		r.began = cmp.Or(begun[r.UID], r.began)
 		if r.Reason == rollout.ReasonCreatedPod {
 			_, name := rollout.NamedIn(r.Message)
-			r.began = cmp.Or(introduced[rollout.Creation{Pod: name, At: r.Time.UnixNano()}], r.began)
+			if of, ok := introduced[rollout.Creation{Pod: name, At: r.Time.UnixNano()}]; ok {
+				r.began, r.replaced = of.Revision, of.Replaced
+			}
 		}
 	}
 	return records
 }
 
+// stepPause is how long after the scale-down of one revision the scale-up of another one can come, in a
+// rollout that adds no pods before it has ended others. Recreate waits for their end.
+const stepPause = time.Minute
+
+// withoutStep removes the scale-down of another revision with which the rollout began.
+func (c change) withoutStep(changes []change) []change {
+	if c.Kind != kindRollout {
+		return changes
+	}
+	return slices.DeleteFunc(changes, func(other change) bool {
+		isDown := other.Kind == kindScaling && *other.To < *other.From && other.Object != c.Object
+		return isDown && other.Records[0].Object == c.Records[0].Object && c.Time.Sub(other.Time) < stepPause
+	})
+}
+
 // replicas are those of a Deployment's revisions, as far as records show them.
 type replicas struct {
-	current string // revision
-	last    []rollout.Scaling
+	current   string // revision
+	last      []rollout.Scaling
+	reduced   string // the revision that was scaled down last
+	reducedAt time.Time
 }
 
 // change returns the change that a record shows. A step of a rolling update is none. The rollouts can
@@ -77,9 +96,9 @@ func (of *replicas) change(r record) (c change, ok bool) {
 		return c, false
 	}
 	isCurrent := of.current == "" || of.current == s.Revision
-	isStep := of.other(s.Revision) != ""
+	isStep := of.other(s.Revision) != "" || of.makesRoom(s, r.Time)
 	begins := s.From == 0 && isStep && of.current != s.Revision || r.began != "" && !of.isOnly(s.Revision)
-	of.add(s)
+	of.add(s, r.Time)
 	c = change{Kind: kindScaling, Object: s.Revision, From: &s.From, To: &s.To}
 	switch {
 	case begins:
@@ -95,11 +114,19 @@ func (of *replicas) change(r record) (c change, ok bool) {
 
 // add notes a scaling. If the current revision has no pods left, a rollout was undone before it was
 // complete, and the other revision is the current one again.
-func (of *replicas) add(s rollout.Scaling) {
+func (of *replicas) add(s rollout.Scaling, at time.Time) {
+	if !s.Up {
+		of.reduced, of.reducedAt = s.Revision, at
+	}
 	of.last = append(slices.DeleteFunc(of.last, func(other rollout.Scaling) bool { return other.Revision == s.Revision }), s)
 	if other := of.other(s.Revision); s.To == 0 && of.current == s.Revision && other != "" {
 		of.current = other
 	}
+}
+
+// makesRoom reports whether another revision was scaled down right before the scale-up.
+func (of *replicas) makesRoom(s rollout.Scaling, at time.Time) bool {
+	return s.Up && of.reduced != "" && of.reduced != s.Revision && at.Sub(of.reducedAt) < stepPause
 }
 
 // other returns the newest of the other revisions that have pods; empty: there is none.
@@ -128,6 +155,8 @@ func creation(r record) (c change, ok bool) {
 	switch {
 	case kind == "job":
 		return change{Kind: kindRollout, Object: "job.batch/" + name, Text: "The rollout of job.batch/" + name + " began"}, true
+	case r.replaced != "":
+		return change{Kind: kindRollout, Object: r.began, Text: "A pod of revision " + r.began + ", " + name + ", replaced one of " + r.replaced}, true
 	case r.began != "":
 		return change{Kind: kindRollout, Object: r.began, Text: "The first pod of revision " + r.began + ", " + name + ", was created"}, true
 	case kind == "pod":
@@ -288,7 +317,7 @@ func nameOf(object string) string {
 
 // explained returns what changed before the first warning of a workload.
 func (s *store) explained(w *workload) *answer {
-	placed := w.placements()
+	placed := s.placements(w)
 	autoscalers, nodes := s.about(w, placed)
 	changes := changesOf(w.changed, s.rolloutsOf(w))
 	if w.top.canBeScaled() {
@@ -298,7 +327,27 @@ func (s *store) explained(w *workload) *answer {
 		changes = append(changes, nodeChanges(node, placed[node], nodes[node])...)
 	}
 	slices.SortStableFunc(changes, func(a, b change) int { return a.Time.Compare(b.Time) })
-	return explain(w.warned, changes, s.overall.start())
+	return explain(s.warnings(w), changes, s.overall.start())
+}
+
+// warnings returns the first warnings of a workload, in the order in which they began.
+func (s *store) warnings(w *workload) []record {
+	warned := slices.Clone(w.warned)
+	for i := range warned {
+		warned[i].created = s.beganAt(w, warned[i].pod)
+	}
+	slices.SortStableFunc(warned, func(a, b record) int { return a.warnedAt().Compare(b.warnedAt()) })
+	return warned
+}
+
+// beganAt returns when a pod was created or scheduled; zero: not known.
+func (s *store) beganAt(w *workload, pod string) time.Time {
+	for _, of := range s.rolloutsOf(w) {
+		if at := of.Began(pod); at != 0 {
+			return timeAt(at)
+		}
+	}
+	return time.Time{}
 }
 
 func (s *store) rolloutsOf(w *workload) (known []*rollout.Workload) {

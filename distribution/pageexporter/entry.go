@@ -39,6 +39,7 @@ type entry struct {
 	since       time.Time // the first occurrence; zero: at
 	node        string    // of a pod; empty: not known
 	uid         string    // of the workload
+	pod         string    // the UID of the pod that the record is about; empty: it is about another object
 	rollouts    string    // the workload's key in the model of rollouts; empty: it has none
 	// chain starts with the end of the chain of owners. The involved object is the last. The chain
 	// is never empty.
@@ -116,6 +117,7 @@ func entryOf(resource pcommon.Map, record plog.LogRecord) entry {
 		since:       sinceOf(event),
 		node:        nodeOf(resource, record),
 		uid:         text(resource, "k8s.workload.uid"),
+		pod:         podOf(resource),
 		rollouts:    cut(rollout.WorkloadKey(resource), 2*maxName),
 		chain:       chainOf(resource),
 	}
@@ -140,6 +142,13 @@ func nodeOf(resource pcommon.Map, record plog.LogRecord) string {
 		return cut(match[1], maxName)
 	}
 	return text(resource, "k8s.node.name")
+}
+
+func podOf(resource pcommon.Map) string {
+	if text(resource, "k8s.object.kind") != "Pod" {
+		return ""
+	}
+	return cmp.Or(text(resource, "k8s.pod.uid"), text(resource, "k8s.object.uid"))
 }
 
 // chainOf returns the owners in reverse order, and then the involved object. The record has the

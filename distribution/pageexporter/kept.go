@@ -48,7 +48,7 @@ func (s *store) note(e *entry) {
 func (w *workload) keep(e *entry, elsewhere []notice) {
 	w.live(e)
 	if e.of.isWarning() {
-		w.keepWarning(recordOf(e))
+		w.keepWarning(e)
 	}
 	if canShowChange(e) {
 		w.changed = insert(w.changed, recordOf(e), func(r record) time.Time { return r.Time })
@@ -201,14 +201,27 @@ func canShowChange(e *entry) bool {
 	return false
 }
 
-// keepWarning keeps the first record of an event.
-func (w *workload) keepWarning(r record) {
-	known := slices.IndexFunc(w.warned, func(other record) bool { return r.event != "" && other.event == r.event })
-	if known < 0 {
-		w.warned = insert(w.warned, r, func(r record) time.Time { return r.FirstTime })
-		return
+// warningPause is the pause after which an Event that comes again is another warning. Of one that goes on,
+// kubelets write an occurrence every 5 minutes.
+const warningPause = 10 * time.Minute
+
+// keepWarning keeps the first record of an event, and the first one after each pause.
+func (w *workload) keepWarning(e *entry) {
+	r := recordOf(e)
+	r.since = r.FirstTime
+	for i, known := range slices.Backward(w.warned) {
+		if r.event == "" || known.event != r.event {
+			continue
+		}
+		hasPaused := e.occurrences == 1 && r.Time.Sub(known.last) >= warningPause // Others can have been in the pause.
+		if !hasPaused {
+			w.warned[i].last = later(known.last, r.Time)
+			return
+		}
+		r.since = r.Time
+		break
 	}
-	w.warned[known].last = later(w.warned[known].last, r.Time)
+	w.warned = insert(w.warned, r, func(r record) time.Time { return r.since })
 }
 
 // boundChanges drops records while there are more than most.
@@ -241,8 +254,8 @@ func (w *workload) thin(elsewhere []notice) {
 	}
 	kept := []record{w.warned[0]}
 	for i, r := range w.warned[1:] {
-		before := w.warned[i].FirstTime
-		isFirst := slices.ContainsFunc(times, func(at time.Time) bool { return inSeconds(before, at) < 0 && inSeconds(at, r.FirstTime) <= 0 })
+		before := w.warned[i].since
+		isFirst := slices.ContainsFunc(times, func(at time.Time) bool { return inSeconds(before, at) < 0 && inSeconds(at, r.since) <= 0 })
 		if isFirst || i >= maxWarned/2 {
 			kept = append(kept, r)
 		}
@@ -268,9 +281,12 @@ func (s *store) follow(read *rollout.Model) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.boundPods(read)
-	for _, key := range s.rollouts.Join(read) {
-		_, r := s.rollouts.Revision(key)
-		r.News = s.now().UnixNano()
+	s.rollouts.Join(read)
+	for workload, w := range read.Workloads {
+		for name := range w.Revisions {
+			_, r := s.rollouts.Revision(rollout.Key{Workload: workload, Revision: name})
+			r.News = s.now().UnixNano() // A repeated warning, too: it is what somebody looks for.
+		}
 	}
 }
 
@@ -304,11 +320,12 @@ func (s *store) forgetChanges(before time.Time) {
 }
 
 // placements returns the records that show on which nodes the workload had pods, in the order of time. A
-// node needs none.
-func (w *workload) placements() map[string][]placement {
+// node needs none. The rollouts know when pods began of which the page has dropped these records.
+func (s *store) placements(w *workload) map[string][]placement {
 	placed, created := map[string][]placement{}, w.creations()
 	for _, m := range w.objects {
 		for _, p := range m.wheres(created[m.chain[len(m.chain)-1].Name]) {
+			p.created = later(p.created, s.beganAt(w, p.pod))
 			placed[p.node] = append(placed[p.node], p)
 		}
 	}

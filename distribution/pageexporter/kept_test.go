@@ -178,3 +178,70 @@ func TestOthersRollOut(t *testing.T) {
 		})
 	}
 }
+
+// TestOthersStartPods: of 200 other workloads a second, the page has records of a pod, and none that shows a change.
+// They displace neither the rollout of a workload before its first warning, nor what the page states.
+func TestOthersStartPods(t *testing.T) {
+	others := func(from, until int) (story []happening) {
+		for i := 200 * from; i < 200*until; i++ {
+			pod := fmt.Sprintf("other%d-aaa-1", i)
+			story = append(story, start(i/200, pod, "worker-1")[1:]...)
+		}
+		return story
+	}
+	for name, tt := range map[string]struct {
+		change  []happening
+		warning happening
+		want    string
+	}{
+		"an update of a Deployment": {
+			[]happening{scale(1, "web-bbb", 0, 1)}, warn(20, "web-bbb-1", "BackOff"),
+			"The rollout of replicaset.apps/web-bbb began 19 s before BackOff",
+		},
+		"an update of a StatefulSet": {
+			[]happening{createMember(0, 1), memberEvent(0, "hash-1", "Started"), createMember(1, 2), memberEvent(1, "hash-2", "Started")}, memberEvent(20, "hash-2", "BackOff"),
+			"The first pod of revision hash-2, web-0, was created 19 s before BackOff",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := storeAlong(t, join(tt.change, others(2, 10), []happening{tt.warning}, others(21, 26)))
+			assert.Equal(t, []string{tt.want}, statements(s, "web"))
+			detail, _ := s.detail("uid-web", filterFrom(nil))
+			require.NotEmpty(t, detail.Rollouts)
+			assert.Equal(t, second(1), detail.Rollouts[0].Start)
+			requireBounds(t, s)
+		})
+	}
+}
+
+// TestAWorkloadThatComesBackToThePage: its rollout is shown again, and so it is not the next one to be forgotten.
+func TestAWorkloadThatComesBackToThePage(t *testing.T) {
+	story := start(0, "web-aaa-1", "worker-1")[1:]
+	for i := range maxWorkloads {
+		story = append(story, happening{at: 3, object: fmt.Sprintf("Pod/other%d-aaa-1", i), reason: "Started", message: "m"})
+	}
+	isClosed := func(story []happening) bool {
+		return storeOf(t, story).rollouts.Workloads["cluster/uid-web"].Revisions["replicaset.apps/web-aaa"].Closed
+	}
+	assert.True(t, isClosed(story))
+	again := story[1]
+	again.at, again.count = 4, 2
+	assert.False(t, isClosed(append(story, again)))
+}
+
+// TestANodeBeforeThePod: of a pod of 150, the page has dropped the records of its creation and of the scheduler. Its node
+// was rebooted before that.
+func TestANodeBeforeThePod(t *testing.T) {
+	story := []happening{node(400, "worker-3", "Rebooted"), scale(1000, "web-aaa", 0, 150)}
+	for i := range 150 {
+		story = append(story, start(1000, fmt.Sprint("web-aaa-", i), "worker-3")...)
+	}
+	last := warn(1010, "web-aaa-0", "BackOff")
+	last.node = "worker-3"
+	s := storeOf(t, append(story, last))
+	for _, w := range s.workloads {
+		require.NotContains(t, w.creations(), "web-aaa-0")
+	}
+	assert.Equal(t, []string{"The rollout of replicaset.apps/web-aaa began 10 s before BackOff"}, statements(s, "web"))
+}

@@ -227,8 +227,12 @@ func noteOf(s *span) string {
 	if !ok {
 		return ""
 	}
-	return fmt.Sprintf("%v, %v: %v of %v pods started, %v failed; trace %s", s.Attributes["k8s.rollout.revision"], outcome,
-		s.Attributes["k8s.rollout.pods.started"], s.Attributes["k8s.rollout.pods.planned"], s.Attributes["k8s.rollout.pods.failed"], s.TraceID)
+	started := ""
+	if inferred, _ := s.Attributes["k8s.rollout.inferred"].([]string); slices.Contains(inferred, "start") {
+		started = "; start inferred"
+	}
+	return fmt.Sprintf("%v, %v: %v of %v pods started, %v failed%s; trace %s", s.Attributes["k8s.rollout.revision"], outcome,
+		s.Attributes["k8s.rollout.pods.started"], s.Attributes["k8s.rollout.pods.planned"], s.Attributes["k8s.rollout.pods.failed"], started, s.TraceID)
 }
 
 // describe adds to a card what changed, and to that of a single workload its timeline.

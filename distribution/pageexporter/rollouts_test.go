@@ -51,6 +51,12 @@ rollout web-aaa 0+1
 	assert.Equal(t, second(302), c.Rollouts.Until)
 }
 
+// TestAStartThatIsInferred: without the record that began a rollout, the page says that its start is not known.
+func TestAStartThatIsInferred(t *testing.T) {
+	c := cardWith(t, storeOf(t, start(0, "web-aaa-1", "worker-1")[2:]))
+	assert.Regexp(t, "^replicaset.apps/web-aaa, complete: 1 of 1 pods started, 0 failed; start inferred; trace [0-9a-f]{32}$", c.Rollouts.Rows[0].Note)
+}
+
 func TestTheMostThatATimelineShows(t *testing.T) {
 	var story []happening
 	for i := range 60 {

@@ -76,7 +76,7 @@ type workload struct {
 
 	uid, rollouts string   // of the object that was created last; see entry
 	lives         []life   // of objects of this name
-	warned        []record // the first record of each event that is a warning, in the order of their first times
+	warned        []record // the first records of warnings, in the order in which these began
 	changed       []record // those that can show a change, in the order of time
 }
 
@@ -129,6 +129,9 @@ func (s *store) add(entries []entry) {
 		w := s.workloadOf(e)
 		w.add(e)
 		w.keep(e, s.elsewhere)
+		if e.of[traitReason] == rollout.ReasonScaled {
+			w.changed = withRevisions(w.changed, s.rolloutsOf(w)) // Other rollouts can displace this one.
+		}
 		s.note(e)
 	}
 	// Only now: makeRoom needs the rollouts of the workloads that it drops.
@@ -168,7 +171,7 @@ func (s *store) workloadOf(e *entry) *workload {
 	if !ok {
 		s.makeRoom()
 		s.appeared++
-		w = s.newWorkload(key)
+		w = s.newWorkload(e, key)
 		w.order = s.appeared
 		s.workloads[key] = w
 	}
@@ -176,15 +179,16 @@ func (s *store) workloadOf(e *entry) *workload {
 }
 
 // newWorkload returns a workload with what is known of it from before it was dropped.
-func (s *store) newWorkload(key workloadKey) *workload {
+func (s *store) newWorkload(e *entry, key workloadKey) *workload {
 	w := &workload{workloadKey: key, id: idOf(key), objects: map[string]*member{}}
 	if before, ok := s.former.Peek(key); ok {
 		w.uid, w.rollouts, w.lives, w.changed = before.uid, before.rollouts, before.lives, before.changed
 		s.former.Remove(key)
-		for _, known := range s.rolloutsOf(w) {
-			for _, r := range known.Revisions {
-				r.Closed = false // It is shown again.
-			}
+	}
+	w.live(e)
+	for _, known := range s.rolloutsOf(w) {
+		for _, r := range known.Revisions {
+			r.Closed = false // It is shown again.
 		}
 	}
 	return w
@@ -201,8 +205,8 @@ func (s *store) makeRoom() {
 		return cmp.Or(cmp.Compare(a.matters(), b.matters()), a.last.Compare(b.last))
 	})
 	delete(s.workloads, quietest.workloadKey)
-	if len(quietest.changed) > 0 {
-		s.former.Add(quietest.workloadKey, s.remains(quietest))
+	if of := s.remains(quietest); len(of.changed) > 0 {
+		s.former.Add(quietest.workloadKey, of)
 	}
 }
 

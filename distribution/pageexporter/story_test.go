@@ -28,17 +28,18 @@ type happening struct {
 	life    string // of the workload, if it was created again
 	cluster string // its name, if its UID is not known
 	count   int64
-	since   int // of an Event that occurred several times
+	since   int   // of an Event that occurred several times
+	new     int64 // occurrences; 0: one
 }
 
 // owners are the kinds of owners by the kind of the object, the nearest first.
 var owners = map[string][]string{
-	"Pod": {"replicaset.apps", "deployment.apps"}, "ReplicaSet": {"deployment.apps"}, "Deployment": {}, "Member": {"statefulset.apps"},
+	"Pod": {"replicaset.apps", "deployment.apps"}, "ReplicaSet": {"deployment.apps"}, "Deployment": {}, "Member": {"statefulset.apps"}, "Agent": {"daemonset.apps"},
 	"KedaAutoscaler": {"scaledobject.keda.sh"}, "PartDeployment": {"market.example.com"},
 }
 
 // versions are the API versions of kinds; others have v1.
-var versions = map[string]string{"Deployment": "apps/v1", "ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "HorizontalPodAutoscaler": "autoscaling/v2", "KedaAutoscaler": "autoscaling/v2", "PartDeployment": "apps/v1"}
+var versions = map[string]string{"Deployment": "apps/v1", "ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1", "HorizontalPodAutoscaler": "autoscaling/v2", "KedaAutoscaler": "autoscaling/v2", "PartDeployment": "apps/v1"}
 
 func (h happening) logs(t *testing.T) plog.Logs {
 	t.Helper()
@@ -52,7 +53,7 @@ func (h happening) logs(t *testing.T) plog.Logs {
 	version := cmp.Or(versions[kind], "v1")
 	attributes := map[string]any{
 		"k8s.cluster.uid": "cluster", "k8s.namespace.name": "shop", "k8s.object.name": name, "k8s.object.uid": "uid-" + name + h.hash,
-		"k8s.object.kind": strings.NewReplacer("Member", "Pod", "Bare", "Pod", "Keda", "HorizontalPod", "Part", "").Replace(kind), "k8s.object.api_version": version,
+		"k8s.object.kind": strings.NewReplacer("Member", "Pod", "Agent", "Pod", "Bare", "Pod", "Keda", "HorizontalPod", "Part", "").Replace(kind), "k8s.object.api_version": version,
 		"k8s.workload.kind": topKind, "k8s.workload.name": top, "k8s.workload.uid": "uid-" + top + h.life, "k8s.owner.chain": chain,
 	}
 	if kind == "Pod" && slices.Contains([]string{"Pulling", "Started", "Failed", "BackOff"}, h.reason) {
@@ -91,7 +92,8 @@ func (h happening) write(t *testing.T, record plog.LogRecord) {
 	record.SetSeverityText(map[bool]string{true: "Warning", false: "Normal"}[h.warning])
 	record.Body().SetStr(h.message)
 	require.NoError(t, record.Attributes().FromRaw(map[string]any{
-		"k8s.event.uid": uid, "log.record.uid": fmt.Sprint(uid, "-", h.count), "k8s.event.reason": h.reason, "k8s.event.count": h.count,
+		"k8s.event.uid": uid, "log.record.uid": fmt.Sprint(uid, "-", h.count), "k8s.event.reason": h.reason,
+		"k8s.event.count": h.count, "k8s.event.occurrences": max(1, h.new),
 		"k8s.event.type": record.SeverityText(), "k8s.event.start_time": second(h.since).Format(time.RFC3339), "k8s.owner.resolution": "complete",
 	}))
 }
@@ -108,6 +110,18 @@ func storeOf(t *testing.T, story []happening) *store {
 		end = max(end, h.at)
 	}
 	return storeWith(second(end+60), logs...)
+}
+
+// storeAlong returns a store that got each record at its time.
+func storeAlong(t *testing.T, story []happening) *store {
+	t.Helper()
+	s, clock := storeAt(noon)
+	e := &pageExporter{config: &Config{}, store: s}
+	for _, h := range story {
+		clock.Time = later(clock.Time, second(h.at))
+		require.NoError(t, e.ConsumeLogs(t.Context(), h.logs(t)))
+	}
+	return s
 }
 
 func storeWith(now time.Time, logs ...plog.Logs) *store {

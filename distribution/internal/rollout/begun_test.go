@@ -45,12 +45,13 @@ func TestIntroduced(t *testing.T) {
 	created := rollout.Creation{Pod: "db-0", At: after("10m30s").UnixNano()}
 	for name, c := range map[string]struct {
 		story story
-		want  map[rollout.Creation]string
+		want  map[rollout.Creation]rollout.Introduction
 	}{
-		"a new revision":                       {whole, map[rollout.Creation]string{created: "hash-2"}},
-		"without a record of the old one":      {whole[8:], map[rollout.Creation]string{}},
-		"without a record of the creation":     {join(whole[:8], whole[9:]), map[rollout.Creation]string{}},
-		"revisions that are names, not hashes": {join(firstRollout("0s"), secondRollout()), map[rollout.Creation]string{}},
+		"a new revision":                       {whole, map[rollout.Creation]rollout.Introduction{created: {Revision: "hash-2"}}},
+		"with a record of the old one's end":   {join(whole[7:8], whole[8:]), map[rollout.Creation]rollout.Introduction{created: {Revision: "hash-2", Replaced: "hash-1"}}},
+		"without a record of the old one":      {whole[8:], map[rollout.Creation]rollout.Introduction{}},
+		"without a record of the creation":     {join(whole[:8], whole[9:]), map[rollout.Creation]rollout.Introduction{}},
+		"revisions that are names, not hashes": {join(firstRollout("0s"), secondRollout()), map[rollout.Creation]rollout.Introduction{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

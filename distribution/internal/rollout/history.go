@@ -81,20 +81,74 @@ type Creation struct {
 	At  int64
 }
 
+// Introduction is that of a revision with a pod. Replaced is the revision of the pod whose place this one
+// took, if it is not known to be the first one of the revision.
+type Introduction struct{ Revision, Replaced string }
+
 // Introduced returns the revisions of a StatefulSet or a DaemonSet by the creations of their first pods.
-// It leaves out the oldest revision that is known: its first pod can replace another one.
-func (w *Workload) Introduced() map[Creation]string {
-	introduced := map[Creation]string{}
+// It leaves out the oldest revision that is known, if no pod of another one was in the place of its pod.
+func (w *Workload) Introduced() map[Creation]Introduction {
+	introduced := map[Creation]Introduction{}
 	for name := range w.Revisions {
 		if strings.Contains(name, "/") {
 			continue // It is no hash, but the name of an object.
 		}
 		views := slices.DeleteFunc(w.views(name, Options{}), func(v view) bool { return v.start == 0 })
-		if len(views) > 0 && views[0].isFresh() && w.hasOlderRevision(name) {
-			introduced[Creation{views[0].pod.Name, views[0].created}] = name
+		if len(views) == 0 || !views[0].isFresh() {
+			continue
+		}
+		of, isNewer := Introduction{Revision: name}, w.hasOlderRevision(name)
+		if !isNewer {
+			of.Replaced = w.formerRevision(name, &views[0])
+		}
+		if isNewer || of.Replaced != "" {
+			introduced[Creation{views[0].pod.Name, views[0].created}] = of
 		}
 	}
 	return introduced
+}
+
+// formerRevision returns the revision of the pod whose place another one took, less than StopWindow after
+// its end began; empty: no record shows it.
+func (w *Workload) formerRevision(of string, v *view) (former string) {
+	latest, place := int64(0), w.placeOf(of, v.pod)
+	for name, r := range w.Revisions {
+		if name == of || !w.siblings(name, of) {
+			continue
+		}
+		for uid, pod := range r.Pods {
+			if place == "" || w.placeOf(name, pod) != place {
+				continue
+			}
+			other := viewOf(uid, pod, r, w.Names, Options{})
+			isBefore := other.stopped <= v.created+skew && v.created-other.stopped <= int64(StopWindow)
+			if isBefore && other.stopped > latest {
+				former, latest = name, other.stopped
+			}
+		}
+	}
+	return former
+}
+
+// placeOf returns what one pod of the owner has at a time: its node in a DaemonSet, else its name.
+func (w *Workload) placeOf(revision string, pod *Pod) string {
+	if strings.HasPrefix(w.controllerOf(revision), "daemonset.") {
+		return pod.Node
+	}
+	return pod.Name
+}
+
+// Began returns when a pod was created or scheduled; 0: no record shows it. The clock of its node, which
+// can be behind, does not decide.
+func (w *Workload) Began(pod string) int64 {
+	for _, r := range w.Revisions {
+		if p := r.Pods[pod]; p != nil {
+			at := r.began(&Pod{Name: p.Name, Placed: p.Placed})
+			created := latestUntil(w.Names.Created[p.Name], cmp.Or(at, p.Seen)+int64(time.Second))
+			return earliest(at, created)
+		}
+	}
+	return 0
 }
 
 // isFresh reports whether the creation that is known is that of this pod: a StatefulSet has used the name
