@@ -47,6 +47,7 @@ type run struct {
 	initial []*view // without those that a later scale-up made
 	created int     // pods that were created in the rollout
 	scaled  int     // pods that the owner scaled it up to; 0: not known
+	before  int     // pods that it had before the first scale-up that is known
 	events  occurrences
 	late    occurrences // warnings that are no part of the rollout, such as those of a later scale-up
 	begins  bool        // the first record is one that begins a rollout
@@ -151,7 +152,8 @@ func (w *Workload) newRun(h history, e episode, views []view, o Options) *run {
 			x.late = append(x.late, event)
 		}
 	}
-	x.begins = x.begins || x.created > 0
+	// If the revision had pods before, its start is not known.
+	x.begins = (x.begins || x.created > 0) && x.before == 0
 	return x
 }
 
@@ -185,6 +187,9 @@ func (x *run) addEvent(e *occurrence, next int64) {
 	x.hasOwn = x.hasOwn || e.Last < next && !isScaleDown(e)
 	x.begins = x.begins || e.Reason == ReasonCreatedPod
 	if s, ok := ScalingOf(e.Message); ok && e.Reason == ReasonScaled && s.Up {
+		if x.scaled == 0 || s.From < x.before {
+			x.before = max(s.From, 0) // Some messages do not have it.
+		}
 		x.scaled = max(x.scaled, s.To)
 		x.begins = x.begins || s.From == 0
 	}
@@ -209,11 +214,22 @@ func isScaleDown(e *occurrence) bool {
 	return ok && e.Reason == ReasonScaled && !s.Up
 }
 
+// planned returns by how many pods the owner scaled the revision up. If the first scale-up is not known, some
+// of the pods before it can be of this rollout, too: those that are known.
 func (x *run) planned() int {
-	if x.scaled > 0 {
-		return x.scaled
+	by := x.scaled - x.before
+	if x.scaled == 0 {
+		return max(x.created, len(x.initial))
 	}
-	return max(x.created, len(x.initial))
+	if x.before == 0 {
+		return by
+	}
+	return max(by, x.alive())
+}
+
+// alive returns how many pods had not ended when the rollout did. The owner replaces those that have.
+func (x *run) alive() int {
+	return x.count(func(v *view) bool { return v.stop == nil || v.stopped > x.end })
 }
 
 func (x *run) count(condition func(*view) bool) (count int) {

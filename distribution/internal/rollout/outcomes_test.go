@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
+)
+
+// outcomeOf returns the outcome of a rollout and its numbers of pods.
+func outcomeOf(s story, revision string, o rollout.Options) string {
+	for _, span := range spansOf(modelOf(s), o) {
+		of := func(name string) any { return span.Attributes["k8s.rollout."+name] }
+		if span.Parent.IsEmpty() && of("revision") == revision {
+			return fmt.Sprintf("%v, %v of %v started, %v failed", of("outcome"), of("pods.started"), of("pods.planned"), of("pods.failed"))
+		}
+	}
+	return "no rollout"
+}
+
+// started has the records of pods of the ReplicaSet shop-aaa that start at this time.
+func started(at string, names ...string) (s story) {
+	for _, name := range names {
+		s.add(create(at, "shop-aaa-"+name))
+		s.add(startOf(at, pod("shop-aaa-"+name))...)
+	}
+	return s
+}
+
+// unplaced has a pod for which there is no node.
+func unplaced(at, name string) (s story) {
+	s.add(create(at, name), occurrence{at: at, about: pod(name), reason: "FailedScheduling", message: "no node"})
+	return s
+}
+
+// scaledUp has scale-ups of the ReplicaSet shop-aaa, one a second.
+func scaledUp(sizes ...int) (s story) {
+	for i := range sizes[1:] {
+		s.add(scale(fmt.Sprint(i, "s"), "shop-aaa", sizes[i], sizes[i+1]))
+	}
+	return s
+}
+
+// TestOutcome: which pods a rollout waits for.
+func TestOutcome(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		story story
+		want  string
+	}{
+		"a scale-up of an old revision":              {scaleUpOfAnOldRevision(), "complete, 2 of 2 started, 0 failed"},
+		"a scale-up of an old revision, not all run": {scaleUpOfAnOldRevision()[:7], "incomplete, 1 of 2 started, 0 failed"},
+		"two scale-ups of an old revision":           {join(scaledUp(3, 4, 5), started("2s", "4", "5")), "complete, 2 of 2 started, 0 failed"},
+		"a scale-up after another one":               {join(scaledUp(0, 2, 3), started("2s", "1", "2", "3")), "complete, 3 of 3 started, 0 failed"},
+		"the first scale-up is missing, a pod fails": {
+			join(started("0s", "1"), scaledUp(1, 2), unplaced("0s", "shop-aaa-2")), "incomplete, 1 of 2 started, 1 failed",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			assert.Equal(t, c.want, outcomeOf(c.story, "replicaset.apps/shop-aaa", late))
+		})
+	}
+}
