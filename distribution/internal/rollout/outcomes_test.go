@@ -45,6 +45,16 @@ func scaledUp(sizes ...int) (s story) {
 	return s
 }
 
+// warned has a pod that starts within 4 s, and a warning that its kubelet repeats for two minutes.
+func warned(reason, container string) story {
+	s := join(scaledUp(0, 1), started("0s", "1"))
+	warning := occurrence{at: "1s", about: pod("shop-aaa-1"), reason: reason, container: container, message: "the text of a warning", kind: "Warning"}
+	s.add(warning)
+	warning.at, warning.count, warning.since = "2m10s", 3, "1s"
+	s.add(warning)
+	return s
+}
+
 // TestOutcome: which pods a rollout waits for.
 func TestOutcome(t *testing.T) {
 	t.Parallel()
@@ -59,6 +69,10 @@ func TestOutcome(t *testing.T) {
 		"the first scale-up is missing, a pod fails": {
 			join(started("0s", "1"), scaledUp(1, 2), unplaced("0s", "shop-aaa-2")), "incomplete, 1 of 2 started, 1 failed",
 		},
+		"too many name servers":               {warned("DNSConfigForming", "app"), "complete, 1 of 1 started, 0 failed"},
+		"a pull secret that nobody needs":     {warned("FailedToRetrieveImagePullSecret", ""), "complete, 1 of 1 started, 0 failed"},
+		"a probe that succeeds, but warns":    {warned("ProbeWarning", "app"), "complete, 1 of 1 started, 0 failed"},
+		"a volume that fails after the start": {warned("FailedMount", ""), "incomplete, 1 of 1 started, 1 failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

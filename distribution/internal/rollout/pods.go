@@ -60,7 +60,9 @@ func (v *view) addStart(began occurrences, o Options) {
 		v.phases[i].late = p.name == "restart" && v.isLate(p.start, o)
 	}
 	v.others = began.warnings().which(func(e *occurrence) bool { return !isClaimed(e) })
-	v.failing = v.others.which(func(e *occurrence) bool { return !recovered(e, began, o) && !v.isLate(e.First, o) })
+	v.failing = v.others.which(func(e *occurrence) bool {
+		return !harmless[e.Reason] && !recovered(e, began, o) && !v.isLate(e.First, o)
+	})
 	v.start = v.began
 	for _, p := range v.phases {
 		if p.start >= v.began-skew { // Else it is the time of another clock.
@@ -148,6 +150,12 @@ func (v *view) isLate(at int64, o Options) bool {
 		}
 	}
 	return started != 0 && at > started+int64(o.Idle)
+}
+
+// harmless are warnings of pods that start and run in spite of them. A kubelet repeats them whenever it looks at
+// the pod, so no later Event shows that they are over. Without a pull secret, the pull shows whether it fails.
+var harmless = map[string]bool{
+	"DNSConfigForming": true, "MissingClusterDNS": true, "FailedToRetrieveImagePullSecret": true, "ProbeWarning": true,
 }
 
 // recovered reports whether something shows that a warning is over.
