@@ -55,6 +55,34 @@ func warned(reason, container string) story {
 	return s
 }
 
+// TestFailingProbe: no Event says that a probe succeeds, and a kubelet that has written 25 Events about a pod writes
+// one in five minutes.
+func TestFailingProbe(t *testing.T) {
+	t.Parallel()
+	const complete, incomplete = "complete, 1 of 1 started, 0 failed", "incomplete, 1 of 1 started, 1 failed"
+	for name, c := range map[string]struct {
+		last  string // record of the probe
+		count int64
+		now   string
+		want  string
+	}{
+		"a minute after a few failures":              {"35s", 3, "1m35s", incomplete},
+		"three minutes after a few failures":         {"35s", 3, "3m35s", complete},
+		"before the next record that is possible":    {"3m25s", 21, "8m20s", incomplete},
+		"one of five minutes is late":                {"15m5s", 91, "20m30s", incomplete},
+		"eight minutes after the last of many":       {"15m5s", 91, "23m5s", complete},
+		"before the last look after the last record": {"15m5s", 91, "25m5s", complete},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := join(scaledUp(0, 1), started("0s", "1"))
+			s.add(occurrence{at: c.last, about: pod("shop-aaa-1"), reason: "Unhealthy", container: "app", message: "Readiness probe failed", count: c.count, since: "5s"})
+			at := rollout.Options{Idle: late.Idle, Now: after(c.now)}
+			assert.Equal(t, c.want, outcomeOf(s, "replicaset.apps/shop-aaa", at))
+		})
+	}
+}
+
 // TestOutcome: which pods a rollout waits for.
 func TestOutcome(t *testing.T) {
 	t.Parallel()

@@ -161,10 +161,27 @@ var harmless = map[string]bool{
 // recovered reports whether something shows that a warning is over.
 func recovered(warning *occurrence, all occurrences, o Options) bool {
 	if warning.Reason == reasonUnhealthy {
-		return o.Now.UnixNano()-warning.Last > int64(o.Idle/2)
+		return o.Now.UnixNano()-warning.Last > int64(all.probePause(o.Idle))
 	}
 	later := all.with(reasonPulling, reasonPulled, kindPresent, reasonCreated, reasonStarted)
 	return len(later) > 0 && later.last() >= warning.Last
+}
+
+// manyEvents is near the 25 Events that a kubelet writes about a pod at once: the model does not need all of them.
+const manyEvents = 20
+
+// probePause returns how long after its last record a probe counts as failing. A kubelet that has written many
+// Events about the pod writes one in five minutes, however often the probe fails. The pause must end before the
+// connector looks for the last time, which is twice the idle timeout after the last record.
+func (o occurrences) probePause(idle time.Duration) time.Duration {
+	count := int64(0)
+	for _, e := range o.without(ReasonScheduled, reasonUnplaced) {
+		count += e.Count
+	}
+	if count < manyEvents {
+		return idle / 2
+	}
+	return idle + idle/2
 }
 
 // endOf returns the end of the last of some phases. If one of them has not ended, or no container
