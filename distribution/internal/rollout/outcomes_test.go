@@ -45,6 +45,16 @@ func scaledUp(sizes ...int) (s story) {
 	return s
 }
 
+// manySteps replaces 50 pods one by one. The controller writes no more about this after 14 steps, and there is no
+// node for the 40th pod.
+func manySteps() (s story) {
+	s = scaledUp(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14)
+	for i := range 39 {
+		s = join(s, started(fmt.Sprint(10*i, "s"), fmt.Sprint(i)))
+	}
+	return join(s, unplaced("6m30s", "shop-aaa-39"))
+}
+
 // warned has a pod that starts within 4 s, and a warning that its kubelet repeats for two minutes.
 func warned(reason, container string) story {
 	s := join(scaledUp(0, 1), started("0s", "1"))
@@ -97,10 +107,13 @@ func TestOutcome(t *testing.T) {
 		"the first scale-up is missing, a pod fails": {
 			join(started("0s", "1"), scaledUp(1, 2), unplaced("0s", "shop-aaa-2")), "incomplete, 1 of 2 started, 1 failed",
 		},
-		"too many name servers":               {warned("DNSConfigForming", "app"), "complete, 1 of 1 started, 0 failed"},
-		"a pull secret that nobody needs":     {warned("FailedToRetrieveImagePullSecret", ""), "complete, 1 of 1 started, 0 failed"},
-		"a probe that succeeds, but warns":    {warned("ProbeWarning", "app"), "complete, 1 of 1 started, 0 failed"},
-		"a volume that fails after the start": {warned("FailedMount", ""), "incomplete, 1 of 1 started, 1 failed"},
+		"more steps than a controller writes":          {manySteps(), "incomplete, 39 of 40 started, 1 failed"},
+		"more steps than a controller writes, all run": {manySteps()[:14+39*6], "complete, 39 of 39 started, 0 failed"},
+		"a pod that failed and was replaced":           {join(scaledUp(0, 1), unplaced("0s", "shop-aaa-0"), started("0s", "1")), "complete, 1 of 1 started, 1 failed"},
+		"too many name servers":                        {warned("DNSConfigForming", "app"), "complete, 1 of 1 started, 0 failed"},
+		"a pull secret that nobody needs":              {warned("FailedToRetrieveImagePullSecret", ""), "complete, 1 of 1 started, 0 failed"},
+		"a probe that succeeds, but warns":             {warned("ProbeWarning", "app"), "complete, 1 of 1 started, 0 failed"},
+		"a volume that fails after the start":          {warned("FailedMount", ""), "incomplete, 1 of 1 started, 1 failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -214,14 +214,15 @@ func isScaleDown(e *occurrence) bool {
 	return ok && e.Reason == ReasonScaled && !s.Up
 }
 
-// planned returns by how many pods the owner scaled the revision up. If the first scale-up is not known, some
-// of the pods before it can be of this rollout, too: those that are known.
+// planned returns by how many pods the owner scaled the revision up. Records of that can be missing: a controller
+// writes at most 25 Events about a Deployment at once. If the first one is, or if more pods run than were planned,
+// all pods that are known count.
 func (x *run) planned() int {
 	by := x.scaled - x.before
-	if x.scaled == 0 {
+	switch {
+	case x.scaled == 0:
 		return max(x.created, len(x.initial))
-	}
-	if x.before == 0 {
+	case x.before == 0 && x.healthy() <= by:
 		return by
 	}
 	return max(by, x.alive())
@@ -245,9 +246,12 @@ func (x *run) started() int { return x.count((*view).hasStarted) }
 
 func (x *run) failed() int { return x.count((*view).hasFailed) }
 
+func (x *run) healthy() int {
+	return x.count(func(v *view) bool { return v.hasStarted() && !v.hasFailed() })
+}
+
 func (x *run) isComplete() bool {
-	healthy := x.count(func(v *view) bool { return v.hasStarted() && !v.hasFailed() })
-	return x.planned() > 0 && healthy >= x.planned()
+	return x.planned() > 0 && x.healthy() >= x.planned()
 }
 
 // failure returns why the rollout failed; empty: it did not. A Job can fail although its pods have
