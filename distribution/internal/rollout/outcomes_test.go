@@ -65,6 +65,52 @@ func warned(reason, container string) story {
 	return s
 }
 
+// slowUpdate replaces the two pods of a StatefulSet ten minutes apart: the first one takes long to become ready.
+func slowUpdate() (s story) {
+	says := func(at, reason, name string) {
+		verb := map[string]string{"SuccessfulCreate": "create", "SuccessfulDelete": "delete"}[reason]
+		s.add(occurrence{at: at, about: statefulSet("db"), reason: reason, message: verb + " Pod " + name + " in StatefulSet db successful"})
+	}
+	for _, name := range []string{"db-0", "db-1"} {
+		says("0s", "SuccessfulCreate", name)
+		s.add(startOf("0s", member(name, "uid-old-"+name, "hash-1"))...)
+	}
+	says("10m0s", "SuccessfulDelete", "db-1")
+	s.add(stop("10m0s", member("db-1", "uid-old-db-1", "hash-1")))
+	says("10m10s", "SuccessfulCreate", "db-1")
+	s.add(startOf("10m10s", member("db-1", "uid-db-1", "hash-2"))...)
+	says("20m0s", "SuccessfulDelete", "db-0")
+	s.add(stop("20m0s", member("db-0", "uid-old-db-0", "hash-1")))
+	says("20m10s", "SuccessfulCreate", "db-0")
+	s.add(occurrence{at: "20m10s", about: member("db-0", "uid-db-0", "hash-2"), reason: "FailedScheduling", message: "no node"})
+	return s
+}
+
+// TestPausedUpdate: a pod that replaces another one is part of the rollout, however late. A scale-up is not.
+func TestPausedUpdate(t *testing.T) {
+	t.Parallel()
+	const second = "replicaset.apps/shop-bbb"
+	update := join(firstRollout("0s"), secondRollout())
+	undone := join(firstRollout("0s"), pausedUpdate()[:9], unplaced("30m0s", "shop-aaa-3"))
+	undone.add(scale("30m0s", "shop-bbb", 1, 0), stop("30m0s", pod("shop-bbb-1")))
+	for name, c := range map[string]struct {
+		story    story
+		revision string
+		want     string
+	}{
+		"an update that pauses":              {join(firstRollout("0s"), pausedUpdate()), second, "incomplete, 1 of 2 started, 1 failed"},
+		"nothing is known of the old pods":   {pausedUpdate(), second, "incomplete, 1 of 2 started, 1 failed"},
+		"a pod that comes after the update":  {join(update, unplaced("20m0s", "shop-bbb-3")), second, "complete, 2 of 2 started, 0 failed"},
+		"a StatefulSet that waits for a pod": {slowUpdate(), "hash-2", "incomplete, 1 of 2 started, 1 failed"},
+		"a way back to the old revision":     {undone, "replicaset.apps/shop-aaa", "complete, 2 of 2 started, 0 failed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			assert.Equal(t, c.want, outcomeOf(c.story, c.revision, late))
+		})
+	}
+}
+
 // TestFailingProbe: no Event says that a probe succeeds, and a kubelet that has written 25 Events about a pod writes
 // one in five minutes.
 func TestFailingProbe(t *testing.T) {

@@ -93,12 +93,8 @@ func (w *Workload) views(revision string, o Options) []view {
 
 // hasOlderPods reports whether a pod of an older revision is not known to have ended.
 func (w *Workload) hasOlderPods(revision string) bool {
-	if isJob(revision) {
-		return false
-	}
-	own := w.Revisions[revision].start()
-	for name, r := range w.Revisions {
-		if name == revision || !w.siblings(name, revision) || r.start() >= own || r.isScaledToZero() {
+	for _, r := range w.older(revision, w.Revisions[revision].start()) {
+		if r.isScaledToZero() {
 			continue
 		}
 		for _, pod := range r.Pods {
@@ -109,6 +105,16 @@ func (w *Workload) hasOlderPods(revision string) bool {
 		}
 	}
 	return false
+}
+
+// older returns the revisions whose pods a rollout that began at this time can replace. A Job replaces none.
+func (w *Workload) older(than string, began int64) (all []*Revision) {
+	for name, r := range w.Revisions {
+		if !isJob(than) && name != than && w.siblings(name, than) && r.start() < began {
+			all = append(all, r)
+		}
+	}
+	return all
 }
 
 // isScaledToZero reports whether the newest scaling of a ReplicaSet left no pods.
@@ -140,7 +146,7 @@ func (w *Workload) newRun(h history, e episode, views []view, o Options) *run {
 			x.pods = append(x.pods, v)
 		}
 	}
-	x.addInitial(inOrder(r.Events).warnings(), o)
+	w.addInitial(x, o)
 	until := min(next, x.active+int64(o.Idle))
 	x.created = countBetween(r.Names.Created, e.start-skew, until)
 	for _, event := range inOrder(r.Events) {
@@ -157,18 +163,38 @@ func (w *Workload) newRun(h history, e episode, views []view, o Options) *run {
 	return x
 }
 
-// addInitial finds the pods that started without a pause. Pods that a scale-up makes hours later
-// belong to the trace, but do not make the rollout longer. While the owner cannot create pods, it
+// addInitial finds the pods that started without a pause, or that replaced others. Pods that a scale-up makes
+// hours later belong to the trace, but do not make the rollout longer. While the owner cannot create pods, it
 // emits warnings: this is no pause.
-func (x *run) addInitial(warnings occurrences, o Options) {
+func (w *Workload) addInitial(x *run, o Options) {
+	warnings := inOrder(w.Revisions[x.revision].Events).warnings()
 	for _, v := range x.pods {
-		if v.began > warnings.goOn(x.active, v.began, int64(o.Idle))+int64(o.Idle) {
+		pauses := v.began > warnings.goOn(x.active, v.began, int64(o.Idle))+int64(o.Idle)
+		if pauses && !w.replacesAt(x.episode, v.began, o) {
 			break
 		}
 		x.initial = append(x.initial, v)
 		x.end, x.active = max(x.end, v.end), max(x.active, v.active)
 		x.begins = x.begins || v.created != 0
 	}
+}
+
+// replacesAt reports whether a pod of an older revision ended less than a minute before: then a new pod is part of
+// an update, which can pause for hours. An end that comes later does not count: its record does not make the
+// connector deliver this revision again.
+func (w *Workload) replacesAt(e episode, at int64, o Options) bool {
+	for _, r := range w.older(e.revision, e.start) {
+		for uid, pod := range r.Pods {
+			if !isStopping(pod) {
+				continue
+			}
+			v := viewOf(uid, pod, r, w.Names, o)
+			if v.stopped <= at+skew && at-v.stopped <= int64(StopWindow) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // goOn returns until when something happened from a time on without a pause.

@@ -81,6 +81,14 @@ func undoneUpdate() (s story) {
 	return s
 }
 
+// pausedUpdate replaces the second pod ten minutes after the first one. There is no node for the new pod.
+func pausedUpdate() (s story) {
+	s.add(scale("10m0s", "shop-bbb", 0, 1), create("10m0s", "shop-bbb-1"))
+	s.add(startOf("10m0s", pod("shop-bbb-1"))...)
+	s.add(scale("20m0s", "shop-aaa", 2, 1), stop("20m0s", pod("shop-aaa-1")), scale("20m0s", "shop-bbb", 1, 2))
+	return join(s, unplaced("20m0s", "shop-bbb-2"))
+}
+
 // fromZero stops all pods of the current revision, and starts one again.
 func fromZero() (s story) {
 	s.add(scale("40m0s", "shop-aaa", 2, 0), stop("40m0s", pod("shop-aaa-1")), stop("40m0s", pod("shop-aaa-2")))
@@ -342,6 +350,7 @@ var stories = map[string]story{
 	"a rollback in a combined Event":           join(firstRollout("0s"), secondRollout(), combinedRollback()),
 	"a scale-up joins the current trace":       join(firstRollout("0s"), secondRollout(), rollback(), scaleUp()),
 	"a scale-up of an old revision":            scaleUpOfAnOldRevision(),
+	"an update that pauses":                    join(firstRollout("0s"), pausedUpdate()),
 	"an update that is undone":                 undoneUpdate(),
 	"from zero again joins the current trace":  join(firstRollout("0s"), fromZero()),
 	"an update whose old pods are not known":   secondRollout(),
