@@ -747,6 +747,29 @@ func TestMemoryIsBounded(t *testing.T) {
 	})
 }
 
+// TestJobsDoNotDisplaceOthers: a CronJob makes more Jobs than the connector can keep. It still knows a rollout of a
+// Deployment when a container crashes later, so the rollout stays complete.
+func TestJobsDoNotDisplaceOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, e, epoch := start(t, nil, func(c *Config) { c.MaxRollouts = 20 }), &environment{}, time.Now()
+		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", epoch, "Scheduled", "Started")))
+		report := e.newWorkload("CronJob", "report")
+		for i := range 100 {
+			time.Sleep(15 * time.Second)
+			job := report.owned("Job", fmt.Sprint("report-", i), fmt.Sprint("uid-", i))
+			pod := job.owned("Pod", job.name+"-x", job.uid+"-x")
+			at := time.Since(epoch)
+			require.NoError(t, p.ConsumeLogs(t.Context(), e.logsOf([]record{{happening{at, pod, "Started", "Started", "app"}, job.uid, at, 1}}, epoch)))
+		}
+		assert.Positive(t, sumOf(t, p, "otelcol_kube_rollouts_evicted"))
+		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), "BackOff")))
+		time.Sleep(time.Hour)
+		assert.Contains(t, p.spans(), "restart app", "the crash is in the trace")
+		assert.NotContains(t, p.spans(), "rollout deployment/shop incomplete")
+		p.stop(t)
+	})
+}
+
 // TestCrowdedRolloutsAreDeliveredEarly: a container that crashes has no news. Other workloads that
 // begin all the time must not make the connector forget it before its trace is delivered.
 func TestCrowdedRolloutsAreDeliveredEarly(t *testing.T) {
