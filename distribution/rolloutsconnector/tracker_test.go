@@ -347,6 +347,38 @@ func TestJobThatFailsLate(t *testing.T) {
 	})
 }
 
+// TestProbeThatFailsForever: a kubelet writes 25 Events about a pod at once, and then one in five minutes. The trace
+// is complete only when the probe has not failed for longer.
+func TestProbeThatFailsForever(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, e, epoch := start(t, nil, nil), &environment{}, time.Now()
+		d := e.newWorkload("Deployment", "shop")
+		rs := d.owned("ReplicaSet", d.name+"-a", "uid-a")
+		pod := rs.owned("Pod", rs.name+"-x", "uid-x")
+		says := func(at time.Duration, reason, uid string, count int64) {
+			time.Sleep(time.Until(epoch.Add(at)))
+			logs := e.logsOf([]record{{happening{at, pod, reason, reason, "app"}, uid, 5 * time.Second, count}}, epoch)
+			require.NoError(t, p.ConsumeLogs(t.Context(), logs))
+		}
+		for _, reason := range []string{"Pulling", "Pulled", "Created", "Started"} {
+			says(4*time.Second, reason, reason, 1)
+		}
+		for i := range int64(21) { // Every 5 s until 1m45s, which is more than half of idle_timeout before 5m5s.
+			says(5*time.Second+time.Duration(i)*5*time.Second, "Unhealthy", "probe", i+1)
+		}
+		for i := range int64(12) {
+			says(305*time.Second+time.Duration(i)*5*time.Minute, "Unhealthy", "probe", 61*(i+1))
+		}
+		assert.Contains(t, p.spans()[0], "incomplete")
+		for _, name := range p.spans() {
+			assert.False(t, strings.HasSuffix(name, " complete"), name)
+		}
+		time.Sleep(11 * time.Minute)
+		assert.True(t, slices.ContainsFunc(p.spans(), func(name string) bool { return strings.HasSuffix(name, " complete") }))
+		p.stop(t)
+	})
+}
+
 // TestRestartedContainerWaits: a container that ended can end again, so its last start is not enough.
 func TestRestartedContainerWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -711,6 +743,29 @@ func TestMemoryIsBounded(t *testing.T) {
 		assert.Contains(t, p.spans(), "pod shop-2-1")
 		assert.Contains(t, p.spans(), "pod shop-3-1")
 		assert.NotContains(t, p.spans(), "pod shop-0-1")
+		p.stop(t)
+	})
+}
+
+// TestJobsDoNotDisplaceOthers: a CronJob makes more Jobs than the connector can keep. It still knows a rollout of a
+// Deployment when a container crashes later, so the rollout stays complete.
+func TestJobsDoNotDisplaceOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, e, epoch := start(t, nil, func(c *Config) { c.MaxRollouts = 20 }), &environment{}, time.Now()
+		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", epoch, "Scheduled", "Started")))
+		report := e.newWorkload("CronJob", "report")
+		for i := range 100 {
+			time.Sleep(15 * time.Second)
+			job := report.owned("Job", fmt.Sprint("report-", i), fmt.Sprint("uid-", i))
+			pod := job.owned("Pod", job.name+"-x", job.uid+"-x")
+			at := time.Since(epoch)
+			require.NoError(t, p.ConsumeLogs(t.Context(), e.logsOf([]record{{happening{at, pod, "Started", "Started", "app"}, job.uid, at, 1}}, epoch)))
+		}
+		assert.Positive(t, sumOf(t, p, "otelcol_kube_rollouts_evicted"))
+		require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-a-1", time.Now(), "BackOff")))
+		time.Sleep(time.Hour)
+		assert.Contains(t, p.spans(), "restart app", "the crash is in the trace")
+		assert.NotContains(t, p.spans(), "rollout deployment/shop incomplete")
 		p.stop(t)
 	})
 }

@@ -3,6 +3,7 @@
 package rollout_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -64,6 +65,7 @@ type occurrence struct {
 	container string // init:NAME for an init container
 	count     int64
 	since     string // the first occurrence; empty: this one
+	kind      string // Normal or Warning; empty: the reason decides
 	event     string // UID; empty: one for each object, reason, container and message
 	trace     pcommon.TraceID
 }
@@ -128,6 +130,7 @@ func (o occurrence) write(record, resource pcommon.Map) {
 	if strings.HasPrefix(o.reason, "Failed") || slices.Contains([]string{"Unhealthy", "BackOff", "BackoffLimitExceeded", "DeadlineExceeded"}, o.reason) {
 		eventType = "Warning"
 	}
+	eventType = cmp.Or(o.kind, eventType)
 	record.PutStr("k8s.event.uid", uid)
 	record.PutStr("k8s.event.reason", o.reason)
 	record.PutStr("k8s.event.type", eventType)

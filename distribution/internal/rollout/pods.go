@@ -60,7 +60,9 @@ func (v *view) addStart(began occurrences, o Options) {
 		v.phases[i].late = p.name == "restart" && v.isLate(p.start, o)
 	}
 	v.others = began.warnings().which(func(e *occurrence) bool { return !isClaimed(e) })
-	v.failing = v.others.which(func(e *occurrence) bool { return !recovered(e, began, o) && !v.isLate(e.First, o) })
+	v.failing = v.others.which(func(e *occurrence) bool {
+		return !harmless[e.Reason] && !recovered(e, began, o) && !v.isLate(e.First, o)
+	})
 	v.start = v.began
 	for _, p := range v.phases {
 		if p.start >= v.began-skew { // Else it is the time of another clock.
@@ -150,13 +152,36 @@ func (v *view) isLate(at int64, o Options) bool {
 	return started != 0 && at > started+int64(o.Idle)
 }
 
+// harmless are warnings of pods that start and run in spite of them. A kubelet repeats them whenever it looks at
+// the pod, so no later Event shows that they are over. Without a pull secret, the pull shows whether it fails.
+var harmless = map[string]bool{
+	"DNSConfigForming": true, "MissingClusterDNS": true, "FailedToRetrieveImagePullSecret": true, "ProbeWarning": true,
+}
+
 // recovered reports whether something shows that a warning is over.
 func recovered(warning *occurrence, all occurrences, o Options) bool {
 	if warning.Reason == reasonUnhealthy {
-		return o.Now.UnixNano()-warning.Last > int64(o.Idle/2)
+		return o.Now.UnixNano()-warning.Last > int64(all.probePause(o.Idle))
 	}
 	later := all.with(reasonPulling, reasonPulled, kindPresent, reasonCreated, reasonStarted)
 	return len(later) > 0 && later.last() >= warning.Last
+}
+
+// manyEvents is near the 25 Events that a kubelet writes about a pod at once: the model does not need all of them.
+const manyEvents = 20
+
+// probePause returns how long after its last record a probe counts as failing. A kubelet that has written many
+// Events about the pod writes one in five minutes, however often the probe fails. The pause must end before the
+// connector looks for the last time, which is twice the idle timeout after the last record.
+func (o occurrences) probePause(idle time.Duration) time.Duration {
+	count := int64(0)
+	for _, e := range o.without(ReasonScheduled, reasonUnplaced) {
+		count += e.Count
+	}
+	if count < manyEvents {
+		return idle / 2
+	}
+	return idle + idle/2
 }
 
 // endOf returns the end of the last of some phases. If one of them has not ended, or no container

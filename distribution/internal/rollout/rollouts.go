@@ -47,6 +47,7 @@ type run struct {
 	initial []*view // without those that a later scale-up made
 	created int     // pods that were created in the rollout
 	scaled  int     // pods that the owner scaled it up to; 0: not known
+	before  int     // pods that it had before the first scale-up that is known
 	events  occurrences
 	late    occurrences // warnings that are no part of the rollout, such as those of a later scale-up
 	begins  bool        // the first record is one that begins a rollout
@@ -92,12 +93,8 @@ func (w *Workload) views(revision string, o Options) []view {
 
 // hasOlderPods reports whether a pod of an older revision is not known to have ended.
 func (w *Workload) hasOlderPods(revision string) bool {
-	if isJob(revision) {
-		return false
-	}
-	own := w.Revisions[revision].start()
-	for name, r := range w.Revisions {
-		if name == revision || !w.siblings(name, revision) || r.start() >= own || r.isScaledToZero() {
+	for _, r := range w.older(revision, w.Revisions[revision].start()) {
+		if r.isScaledToZero() {
 			continue
 		}
 		for _, pod := range r.Pods {
@@ -108,6 +105,16 @@ func (w *Workload) hasOlderPods(revision string) bool {
 		}
 	}
 	return false
+}
+
+// older returns the revisions whose pods a rollout that began at this time can replace. A Job replaces none.
+func (w *Workload) older(than string, began int64) (all []*Revision) {
+	for name, r := range w.Revisions {
+		if !isJob(than) && name != than && w.siblings(name, than) && r.start() < began {
+			all = append(all, r)
+		}
+	}
+	return all
 }
 
 // isScaledToZero reports whether the newest scaling of a ReplicaSet left no pods.
@@ -139,7 +146,7 @@ func (w *Workload) newRun(h history, e episode, views []view, o Options) *run {
 			x.pods = append(x.pods, v)
 		}
 	}
-	x.addInitial(inOrder(r.Events).warnings(), o)
+	w.addInitial(x, o)
 	until := min(next, x.active+int64(o.Idle))
 	x.created = countBetween(r.Names.Created, e.start-skew, until)
 	for _, event := range inOrder(r.Events) {
@@ -151,22 +158,43 @@ func (w *Workload) newRun(h history, e episode, views []view, o Options) *run {
 			x.late = append(x.late, event)
 		}
 	}
-	x.begins = x.begins || x.created > 0
+	// If the revision had pods before, its start is not known.
+	x.begins = (x.begins || x.created > 0) && x.before == 0
 	return x
 }
 
-// addInitial finds the pods that started without a pause. Pods that a scale-up makes hours later
-// belong to the trace, but do not make the rollout longer. While the owner cannot create pods, it
+// addInitial finds the pods that started without a pause, or that replaced others. Pods that a scale-up makes
+// hours later belong to the trace, but do not make the rollout longer. While the owner cannot create pods, it
 // emits warnings: this is no pause.
-func (x *run) addInitial(warnings occurrences, o Options) {
+func (w *Workload) addInitial(x *run, o Options) {
+	warnings := inOrder(w.Revisions[x.revision].Events).warnings()
 	for _, v := range x.pods {
-		if v.began > warnings.goOn(x.active, v.began, int64(o.Idle))+int64(o.Idle) {
+		pauses := v.began > warnings.goOn(x.active, v.began, int64(o.Idle))+int64(o.Idle)
+		if pauses && !w.replacesAt(x.episode, v.began, o) {
 			break
 		}
 		x.initial = append(x.initial, v)
 		x.end, x.active = max(x.end, v.end), max(x.active, v.active)
 		x.begins = x.begins || v.created != 0
 	}
+}
+
+// replacesAt reports whether a pod of an older revision ended less than a minute before: then a new pod is part of
+// an update, which can pause for hours. An end that comes later does not count: its record does not make the
+// connector deliver this revision again.
+func (w *Workload) replacesAt(e episode, at int64, o Options) bool {
+	for _, r := range w.older(e.revision, e.start) {
+		for uid, pod := range r.Pods {
+			if !isStopping(pod) {
+				continue
+			}
+			v := viewOf(uid, pod, r, w.Names, o)
+			if v.stopped <= at+skew && at-v.stopped <= int64(StopWindow) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // goOn returns until when something happened from a time on without a pause.
@@ -185,6 +213,9 @@ func (x *run) addEvent(e *occurrence, next int64) {
 	x.hasOwn = x.hasOwn || e.Last < next && !isScaleDown(e)
 	x.begins = x.begins || e.Reason == ReasonCreatedPod
 	if s, ok := ScalingOf(e.Message); ok && e.Reason == ReasonScaled && s.Up {
+		if x.scaled == 0 || s.From < x.before {
+			x.before = max(s.From, 0) // Some messages do not have it.
+		}
 		x.scaled = max(x.scaled, s.To)
 		x.begins = x.begins || s.From == 0
 	}
@@ -209,11 +240,23 @@ func isScaleDown(e *occurrence) bool {
 	return ok && e.Reason == ReasonScaled && !s.Up
 }
 
+// planned returns by how many pods the owner scaled the revision up. Records of that can be missing: a controller
+// writes at most 25 Events about a Deployment at once. If the first one is, or if more pods run than were planned,
+// all pods that are known count.
 func (x *run) planned() int {
-	if x.scaled > 0 {
-		return x.scaled
+	by := x.scaled - x.before
+	switch {
+	case x.scaled == 0:
+		return max(x.created, len(x.initial))
+	case x.before == 0 && x.healthy() <= by:
+		return by
 	}
-	return max(x.created, len(x.initial))
+	return max(by, x.alive())
+}
+
+// alive returns how many pods had not ended when the rollout did. The owner replaces those that have.
+func (x *run) alive() int {
+	return x.count(func(v *view) bool { return v.stop == nil || v.stopped > x.end })
 }
 
 func (x *run) count(condition func(*view) bool) (count int) {
@@ -229,9 +272,12 @@ func (x *run) started() int { return x.count((*view).hasStarted) }
 
 func (x *run) failed() int { return x.count((*view).hasFailed) }
 
+func (x *run) healthy() int {
+	return x.count(func(v *view) bool { return v.hasStarted() && !v.hasFailed() })
+}
+
 func (x *run) isComplete() bool {
-	healthy := x.count(func(v *view) bool { return v.hasStarted() && !v.hasFailed() })
-	return x.planned() > 0 && healthy >= x.planned()
+	return x.planned() > 0 && x.healthy() >= x.planned()
 }
 
 // failure returns why the rollout failed; empty: it did not. A Job can fail although its pods have

@@ -60,6 +60,35 @@ func scaleUp() (s story) {
 	return s
 }
 
+// scaleUpOfAnOldRevision is the first that is known of a Deployment.
+func scaleUpOfAnOldRevision() (s story) {
+	s.add(scale("0s", "shop-aaa", 3, 5))
+	for _, name := range []string{"shop-aaa-4", "shop-aaa-5"} {
+		s.add(create("0s", name))
+		s.add(startOf("0s", pod(name))...)
+	}
+	return s
+}
+
+// undoneUpdate goes back to a revision that is older than all records, before this one had no pods.
+func undoneUpdate() (s story) {
+	s.add(scale("0s", "shop-bbb", 0, 1), create("0s", "shop-bbb-1"))
+	s.add(startOf("0s", pod("shop-bbb-1"))...)
+	s.add(scale("6s", "shop-aaa", 3, 2), stop("6s", pod("shop-aaa-1")))
+	s.add(scale("2m0s", "shop-aaa", 2, 3), create("2m0s", "shop-aaa-4"))
+	s.add(startOf("2m0s", pod("shop-aaa-4"))...)
+	s.add(scale("2m5s", "shop-bbb", 1, 0), stop("2m5s", pod("shop-bbb-1")))
+	return s
+}
+
+// pausedUpdate replaces the second pod ten minutes after the first one. There is no node for the new pod.
+func pausedUpdate() (s story) {
+	s.add(scale("10m0s", "shop-bbb", 0, 1), create("10m0s", "shop-bbb-1"))
+	s.add(startOf("10m0s", pod("shop-bbb-1"))...)
+	s.add(scale("20m0s", "shop-aaa", 2, 1), stop("20m0s", pod("shop-aaa-1")), scale("20m0s", "shop-bbb", 1, 2))
+	return join(s, unplaced("20m0s", "shop-bbb-2"))
+}
+
 // fromZero stops all pods of the current revision, and starts one again.
 func fromZero() (s story) {
 	s.add(scale("40m0s", "shop-aaa", 2, 0), stop("40m0s", pod("shop-aaa-1")), stop("40m0s", pod("shop-aaa-2")))
@@ -320,6 +349,9 @@ var stories = map[string]story{
 	"a rollback is another trace":              join(firstRollout("0s"), secondRollout(), rollback()),
 	"a rollback in a combined Event":           join(firstRollout("0s"), secondRollout(), combinedRollback()),
 	"a scale-up joins the current trace":       join(firstRollout("0s"), secondRollout(), rollback(), scaleUp()),
+	"a scale-up of an old revision":            scaleUpOfAnOldRevision(),
+	"an update that pauses":                    join(firstRollout("0s"), pausedUpdate()),
+	"an update that is undone":                 undoneUpdate(),
 	"from zero again joins the current trace":  join(firstRollout("0s"), fromZero()),
 	"an update whose old pods are not known":   secondRollout(),
 	"a StatefulSet":                            statefulRollout(),
