@@ -56,7 +56,7 @@ func runReplay(ctx context.Context, b *benchmark) (result, error) {
 events, and three increase the count of an event. They have the forms of all three kinds of producers. The Collector has seen an event of each of
 the %s pods of %s Deployments before, so it knows their owners.`, thousands(b.playback.changes), thousands(replayPods), thousands(b.playback.deployments)),
 		Notes: []string{
-			"In the rows that count records, more is better. They are values of the whole Collector. They include HTTP/2, TLS and decoding, and with `otlp_http` also encoding and gzip.",
+			"The values are those of the whole Collector. They include HTTP/2, TLS and decoding, and with `otlp_http` also encoding and gzip.",
 			"kube_events requests protobuf from the API server. k8s_events requests JSON.",
 		},
 	}, nil

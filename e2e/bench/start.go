@@ -105,7 +105,6 @@ func runStart(ctx context.Context, b *benchmark) (r result, err error) {
 	r.Text = fmt.Sprintf(`%s events about %s pods are in the API server before the Collector starts.`, thousands(len(existing)), thousands(len(kube.pods)))
 	r.Notes = append(r.Notes,
 		"The Collector is ready when the record of an event arrives that was created after the start of the process: one event is created every 100 ms. After a restart, an event that the Collector missed counts, too. Time is measured from the start of the process.",
-		"`k8s_events` cannot deliver existing events. The table compares its time until ready with our time until all events are delivered, with owners.",
 		"`k8s_events` mostly waits: it lists in pages of 500, with client-go's default limit of 5 requests a second after the first 10.",
 	)
 	return r, nil
