@@ -137,10 +137,16 @@ func settle(ctx context.Context, kube *cluster, s *sink) error {
 	if _, err := kube.probeUntilReceived(ctx, s); err != nil {
 		return err
 	}
-	// Long enough for late probes; and events' times are in whole seconds, which k8s_events
-	// compares with that of its start.
+	// Long enough for late probes, which come later on a busy machine; and events' times are in whole
+	// seconds, which k8s_events compares with that of its start.
 	const pause = 1500 * time.Millisecond
-	time.Sleep(pause)
+	for quiet := time.Duration(0); quiet < pause; {
+		if err := wait(ctx, pause-quiet); err != nil {
+			return err
+		}
+		_, last := s.observations()
+		quiet = time.Since(last)
+	}
 	s.reset()
 	return nil
 }
