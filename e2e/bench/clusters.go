@@ -67,9 +67,8 @@ With direct delivery, each receiver sends requests of its own. The exporter keep
 			return r, err
 		}
 		b.logf("%s: %v", v.title, of)
-		figures := v.figures
-		add(figures, of, true)
-		r.Groups = append(r.Groups, group{Title: v.title, Column: kubeEventsReceiver, Figures: measured(figures)})
+		add(v.figures, of, true)
+		r.Groups = append(r.Groups, group{Title: v.title, Column: kubeEventsReceiver, Figures: measured(v.figures)})
 	}
 	return r, nil
 }

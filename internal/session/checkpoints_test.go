@@ -843,19 +843,26 @@ func TestWithoutALogsPipelineTheOutboxIsDroppedCountedAndReported(t *testing.T) 
 	})
 }
 
+// killedBeforeDelivery returns the disk of a process that was killed when it had saved a record, and before it
+// delivered it.
+func killedBeforeDelivery(t *testing.T, api *apitest.Server) *harness.Disk {
+	on := harness.NewDisk()
+	killed, _ := newCrashes(on)
+	first := harness.Launch(t, api, harness.Options{Config: "start_at: beginning", Disk: on, Logs: &killed.Pipeline})
+	api.Put(harness.Event("a", 1))
+	first.AwaitRecords(t, "a+1")
+	return killed.copies[0]
+}
+
 // The pipeline takes the records of the outbox, and the API server hangs.
 func TestAStartThatDeliversTheOutboxStillReportsThatTheServerHasNotAnswered(t *testing.T) {
 	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
-		on := harness.NewDisk()
-		killed, _ := newCrashes(on)
-		first := harness.Launch(t, api, harness.Options{Config: "start_at: beginning", Disk: on, Logs: &killed.Pipeline})
-		api.Put(harness.Event("a", 1))
-		first.AwaitRecords(t, "a+1")
+		left := killedBeforeDelivery(t, api)
 		api.Refuse(func(r *http.Request) int {
 			<-r.Context().Done()
 			return http.StatusServiceUnavailable
 		})
-		second := harness.Launch(t, api, harness.Options{Config: "start_at: beginning", Disk: killed.copies[0]})
+		second := harness.Launch(t, api, harness.Options{Config: "start_at: beginning", Disk: left})
 		second.AwaitRecords(t, "a+1")
 		harness.Settle()
 		_, text := second.Host.Status()
@@ -866,13 +873,8 @@ func TestAStartThatDeliversTheOutboxStillReportsThatTheServerHasNotAnswered(t *t
 // Without this, each crash while the API server is down would repeat the records.
 func TestAStartRemovesWhatItDeliveredWhileTheServerDoesNotAnswer(t *testing.T) {
 	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
-		on := harness.NewDisk()
-		killed, _ := newCrashes(on)
-		first := harness.Launch(t, api, harness.Options{Config: "start_at: beginning", Disk: on, Logs: &killed.Pipeline})
-		api.Put(harness.Event("a", 1))
-		first.AwaitRecords(t, "a+1")
+		left := killedBeforeDelivery(t, api)
 		api.RefuseCluster(http.StatusServiceUnavailable)
-		left := killed.copies[0]
 		second := harness.Launch(t, api, harness.Options{Config: "start_at: beginning", Disk: left})
 		second.AwaitRecords(t, "a+1")
 		time.Sleep(time.Minute)

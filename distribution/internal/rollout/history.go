@@ -121,8 +121,7 @@ func (w *Workload) formerRevision(of string, v *view) (former string) {
 				continue
 			}
 			other := viewOf(uid, pod, r, w.Names, Options{})
-			isBefore := other.stopped <= v.created+skew && v.created-other.stopped <= int64(StopWindow)
-			if isBefore && other.stopped > latest {
+			if other.makesRoom(v.created) && other.stopped > latest {
 				former, latest = name, other.stopped
 			}
 		}

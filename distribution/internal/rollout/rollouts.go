@@ -188,13 +188,18 @@ func (w *Workload) replacesAt(e episode, at int64, o Options) bool {
 			if !isStopping(pod) {
 				continue
 			}
-			v := viewOf(uid, pod, r, w.Names, o)
-			if v.stopped <= at+skew && at-v.stopped <= int64(StopWindow) {
+			if v := viewOf(uid, pod, r, w.Names, o); v.makesRoom(at) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// makesRoom reports whether the end of the pod began less than StopWindow before: a pod that was created then can
+// have its place.
+func (v *view) makesRoom(at int64) bool {
+	return v.stopped <= at+skew && at-v.stopped <= int64(StopWindow)
 }
 
 // goOn returns until when something happened from a time on without a pause.
