@@ -35,6 +35,7 @@ type delivery struct {
 	key      rollout.Key
 	requests []ptrace.Traces
 	sent     map[string]uint64 // hashes of the parts in the requests
+	replaced map[string]uint64 // the parts of which the pipeline has another version, with uncertain as their hash
 	news     int64             // the last news that it contains
 	at       time.Time         // when it was prepared
 	complete bool
@@ -96,9 +97,6 @@ func (t *tracker) deliverAll(ctx context.Context, keys []rollout.Key, early bool
 
 // saveDelivered saves what was delivered. If it cannot, a restart delivers the same spans again.
 func (t *tracker) saveDelivered(ctx context.Context, delivered *rollout.Model) {
-	if t.saved == nil || len(delivered.Workloads) == 0 {
-		return
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for workload, w := range delivered.Workloads {
@@ -108,9 +106,17 @@ func (t *tracker) saveDelivered(ctx context.Context, delivered *rollout.Model) {
 			r.Closed = known != nil && known.Closed
 		}
 	}
-	if err := t.saved.append(ctx, time.Unix(0, 0), delivered); err != nil {
+	if err := t.saveMarks(ctx, delivered); err != nil {
 		t.settings.Logger.Warn("Cannot save that spans were delivered; a restart would deliver them again", zap.Error(err))
 	}
+}
+
+// saveMarks saves what is known of the versions that a backend has.
+func (t *tracker) saveMarks(ctx context.Context, marks *rollout.Model) error {
+	if t.saved == nil || len(marks.Workloads) == 0 {
+		return nil
+	}
+	return t.saved.append(ctx, time.Unix(0, 0), marks)
 }
 
 // due returns the revisions to look at, in a fixed order.
@@ -170,7 +176,7 @@ func (t *tracker) prepare(key rollout.Key, early bool) *delivery {
 		t.open[key] = waits
 		return nil
 	}
-	d := &delivery{key: key, sent: map[string]uint64{}, news: r.News, at: now, complete: result.Complete, settled: result.Settled}
+	d := &delivery{key: key, sent: map[string]uint64{}, replaced: map[string]uint64{}, news: r.News, at: now, complete: result.Complete, settled: result.Settled}
 	d.uncertain = !early && result.Complete && !result.Settled && waits.started.Add(t.config.IdleTimeout).After(now)
 	if t.traces != nil {
 		d.pack(r, result.Parts, t.settings.BuildInfo.Version)
@@ -237,8 +243,12 @@ func (d *delivery) pack(r *rollout.Revision, parts []rollout.Part, version strin
 		written := (&rollout.Revision{}).Write([]rollout.Part{part}, metadata.ScopeName, version)
 		encoded := encode(written)
 		sum := fingerprint(resource, encoded)
-		if known, sent := r.Sent[part.Key]; sent && known == sum {
+		known, sent := r.Sent[part.Key]
+		if sent && known == sum {
 			continue
+		}
+		if sent && known != uncertain {
+			d.replaced[part.Key] = uncertain
 		}
 		if size+len(encoded) > maxRequest {
 			d.requests = append(d.requests, r.Write(nil, metadata.ScopeName, version))
@@ -272,9 +282,34 @@ func fingerprint(parts ...[]byte) uint64 {
 	return hash.Sum64()
 }
 
-// deliver reports whether the pipeline accepted the spans, or rejected them permanently. Otherwise,
-// all of them are delivered again later, with the same ids.
+// uncertain is the hash of a part of which it is not known which version the backend has.
+const uncertain = 0
+
+// withMarks returns the deliveries that can go on. Those that replace spans in the backend are marked before: without
+// that, a process that is killed before it has saved what it delivered would not deliver the version before again.
+// If the storage does not work, they wait.
+func (t *tracker) withMarks(ctx context.Context, group []*delivery) []*delivery {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	marks := &rollout.Model{}
+	for _, d := range group {
+		if w, r := t.model.Revision(d.key); r != nil && len(d.replaced) > 0 {
+			marks.Join(w.Mark(d.key, d.replaced))
+		}
+	}
+	if err := t.saveMarks(ctx, marks); err != nil {
+		t.settings.Logger.Warn("Cannot save that spans are about to be replaced; retrying", zap.Error(err))
+		return slices.DeleteFunc(group, func(d *delivery) bool { return len(d.replaced) > 0 })
+	}
+	t.model.Join(marks)
+	return group
+}
+
+// deliver reports whether the pipeline accepted the spans, or rejected them permanently. Those that it does not
+// accept are delivered again later, with the same ids.
 func (t *tracker) deliver(ctx context.Context, group []*delivery, delivered *rollout.Model) bool {
+	all := len(group)
+	group = t.withMarks(ctx, group)
 	for _, request := range requestsOf(group) {
 		spans := int64(request.SpanCount())
 		err := t.traces.ConsumeTraces(ctx, request)
@@ -294,7 +329,7 @@ func (t *tracker) deliver(ctx context.Context, group []*delivery, delivered *rol
 	for _, d := range group {
 		t.finish(ctx, d, delivered)
 	}
-	return true
+	return len(group) == all
 }
 
 // requestsOf returns one request with all that is to be delivered of several rollouts, or the requests of

@@ -20,7 +20,7 @@ type environment struct {
 	drops  float64       // how many of the Normal Events kubelets and controllers drop
 	skips  float64       // how many states of an Event nobody reads: the next one has a higher count
 	note   string        // an attribute of all workloads
-	wrong  time.Duration // how much the clocks of some nodes differ
+	wrong  time.Duration // how much the clocks of some nodes differ; then no record of a controller is missing
 
 	happened []happening
 	records  []record // what the receiver emits
@@ -357,7 +357,7 @@ const maxSimilar = 9
 func (e *environment) recordsOf(happened []happening) (records []record) {
 	events, similar := map[string]*record{}, map[string]int{}
 	for _, h := range happened {
-		if !isWarning(&h) && e.random.Float64() < e.drops {
+		if !isWarning(&h) && e.random.Float64() < e.drops && !e.needs(&h) {
 			continue
 		}
 		group := h.about.uid + " " + h.reason + " " + h.container
@@ -373,12 +373,16 @@ func (e *environment) recordsOf(happened []happening) (records []record) {
 		event := events[key]
 		h.at = h.at.Truncate(time.Second)
 		event.happening, event.count = h, event.count+1
-		if e.random.Float64() >= e.skips {
+		if e.random.Float64() >= e.skips || e.needs(&h) {
 			records = append(records, *event)
 		}
 	}
 	return records
 }
+
+// needs reports whether the record says when a pod began, and the clock of its node can be wrong. Without it, a
+// later pod can move the begin of its revision, and so the end of a pod to another trace.
+func (e *environment) needs(h *happening) bool { return e.wrong != 0 && !h.isOnNode() }
 
 func isWarning(h *happening) bool {
 	return strings.HasPrefix(h.reason, "Failed") || slices.Contains([]string{"BackOff", "Unhealthy", "DeadlineExceeded"}, h.reason)

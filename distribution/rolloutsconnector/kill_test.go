@@ -197,6 +197,19 @@ func TestKilledAtAnyTime(t *testing.T) {
 	}
 }
 
+// TestKilledWhileSpansAreReplaced: the backend has an incomplete version, which the connector could not save.
+// When the rollout is complete again, its spans are those of the first version, and must be delivered again.
+func TestKilledWhileSpansAreReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &life{t: t, kill: kill{delivery: 2}, records: []observed{
+			{5 * time.Second, "Started", 1},
+			{9 * time.Second, "BackOff", 1},
+			{60 * time.Second, "Started", 2},
+		}}
+		assert.Contains(t, fmt.Sprint(l.end()), "k8s.rollout.outcome:complete")
+	})
+}
+
 // randomCrashes is a container that ends several times, always earlier than idle_timeout after its start.
 // It can recover in the end.
 func randomCrashes(random *rand.Rand, recovers bool) (all []observed) {

@@ -125,6 +125,7 @@ func (s *simulation) end() {
 
 func (s *simulation) heal() {
 	s.fail(nil)
+	s.next(nil)
 	if s.disk != nil {
 		s.disk.fail(nil)
 	}
