@@ -69,7 +69,7 @@ func Version(text string) uint64 {
 // set and fits OTLP's nanoseconds. eventTime comes after lastTimestamp because it is the first
 // occurrence and never changes. The zero time means that none is set.
 func NewestOccurrence(ev *corev1.Event) time.Time {
-	if ev.Series != nil && representable(ev.Series.LastObservedTime.Time) {
+	if ev.Series != nil && Representable(ev.Series.LastObservedTime.Time) {
 		return ev.Series.LastObservedTime.Time
 	}
 	return firstRepresentable(ev.LastTimestamp.Time, ev.EventTime.Time, ev.FirstTimestamp.Time, ev.CreationTimestamp.Time)
@@ -83,7 +83,7 @@ func FirstOccurrence(ev *corev1.Event) time.Time {
 
 func firstRepresentable(candidates ...time.Time) time.Time {
 	for _, t := range candidates {
-		if representable(t) {
+		if Representable(t) {
 			return t
 		}
 	}
@@ -94,14 +94,15 @@ func firstRepresentable(candidates ...time.Time) time.Time {
 // 2554.
 const latest = int64(math.MaxUint64/uint64(time.Second)) - 1
 
-func representable(t time.Time) bool {
+// Representable reports whether the receiver uses a time: it is set, and fits OTLP's nanoseconds.
+func Representable(t time.Time) bool {
 	return t.Unix() > 0 && t.Unix() <= latest
 }
 
 // UnixNano returns t in OTLP's unsigned nanoseconds, which end in 2554, while time.Time.UnixNano
 // ends in 2262. The zero time is 0, OTLP's "unknown".
 func UnixNano(t time.Time) uint64 {
-	if !representable(t) {
+	if !Representable(t) {
 		return 0
 	}
 	return uint64(t.Unix())*uint64(time.Second) + uint64(t.Nanosecond())

@@ -126,6 +126,9 @@ func (t *Telemetry) checkpointAge(now time.Time) time.Duration {
 // Arrived implements watch.Observer.
 func (t *Telemetry) Arrived() { t.waiting.Add(1) }
 
+// Withdrawn implements watch.Observer.
+func (t *Telemetry) Withdrawn() { t.waiting.Add(-1) }
+
 // DealtWith removes the events of a batch from those that wait.
 func (t *Telemetry) DealtWith(batch []watch.Change) {
 	for _, change := range batch {

@@ -202,8 +202,11 @@ func TestWhileThePipelineRejectsTheAPIServerKeepsTheEvents(t *testing.T) {
 				harness.Settle()
 				assert.Greater(t, p.Attempted(), 5)
 				assert.LessOrEqual(t, of.Waiting(t), int64(tt.most))
+				time.Sleep(time.Minute) // The stream closes its connection.
 				p.Reject(nil)
 				harness.Eventually(t, func() bool { return p.LogRecordCount() == tt.events }, "and nothing is lost")
+				harness.Settle()
+				assert.Zero(t, of.Waiting(t), "and nothing waits")
 			})
 		})
 	}

@@ -29,6 +29,8 @@ type observer struct {
 
 func (*observer) Arrived() {}
 
+func (*observer) Withdrawn() {}
+
 func (*observer) Answered(string) {}
 
 func (*observer) Healthy(string) {}

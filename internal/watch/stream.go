@@ -245,5 +245,9 @@ func (s *Stream) put(ctx context.Context, change Change) error {
 	s.config.Observer.Arrived()
 	// This comes first, so that the loop knows no version above the highest one.
 	s.observe(change.Event.ResourceVersion)
-	return s.config.Taker.Put(ctx, change)
+	if err := s.config.Taker.Put(ctx, change); err != nil {
+		s.config.Observer.Withdrawn()
+		return err
+	}
+	return nil
 }

@@ -63,6 +63,9 @@ const (
 type Observer interface {
 	// Arrived is called for each event before the stream passes it on.
 	Arrived()
+	// Withdrawn is called for each event that the Taker did not take before the stream ended. The next
+	// stream reads it again.
+	Withdrawn()
 	// Answered is called when the API server has begun to answer a list or a watch.
 	Answered(namespace string)
 	// Healthy is called when a stream of the namespace is open.

@@ -41,6 +41,8 @@ type observer struct {
 
 func (o *observer) Arrived() {}
 
+func (o *observer) Withdrawn() {}
+
 func (o *observer) Answered(string) {}
 
 func (o *observer) Healthy(string) {

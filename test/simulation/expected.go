@@ -234,7 +234,7 @@ func (k *remembered) newIn(ev *corev1.Event) int64 {
 		return max(known.newIn(ev), (*remembered)(nil).newIn(ev))
 	case k == nil:
 		first := ev.FirstTimestamp.Time
-		if !first.IsZero() && ev.CreationTimestamp.Sub(first) > recreatedAfter {
+		if first.Unix() > 0 && ev.CreationTimestamp.Sub(first) > recreatedAfter {
 			return 1
 		}
 	case count > k.count:

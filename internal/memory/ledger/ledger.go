@@ -321,7 +321,7 @@ func increment(known, seen entry) int64 {
 // it again.
 func firstSight(ev *corev1.Event, count int64) int64 {
 	first, created := ev.FirstTimestamp.Time, ev.CreationTimestamp.Time
-	if !first.IsZero() && created.Sub(first) > outlived {
+	if event.Representable(first) && created.Sub(first) > outlived {
 		return 1
 	}
 	return count

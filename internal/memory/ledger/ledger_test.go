@@ -99,6 +99,7 @@ func TestOccurrences(t *testing.T) {
 		},
 		"first occurrence long before creation: a re-creation that outlived our memory": {see(state{uid: "1", rv: 1, count: 60, age: 61 * time.Minute}, 1)},
 		"first occurrence an hour before creation: throttled, not re-created":           {see(state{uid: "1", rv: 1, count: 60, age: time.Hour}, 60)},
+		"a first occurrence in 1970 is no time: all count":                              {see(state{uid: "1", rv: 1, count: 60, age: start.Sub(time.Unix(0, 0))}, 60)},
 		"remembered for a day after deletion": {
 			see(state{uid: "1", rv: 1, count: 5}, 5), gone(state{uid: "1", rv: 2, count: 5}), wait(23*time.Hour + 59*time.Minute), see(state{uid: "2", rv: 3, count: 6}, 1),
 		},

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
 	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
@@ -41,4 +43,17 @@ func fill(t *Tally, number string) {
 		o := seen("Reason"+strconv.Itoa(reason), 1, resolver.Complete, pod("checkout-service-"+number+"-6f5c9d7b4-xk2lp"), workload)
 		t.Add([]observation.Observation{o}, at(0))
 	}
+}
+
+// TestAbandonedWritesTakeNoMemory: a process whose storage was taken over takes what has changed with each
+// batch, and nothing acknowledges it.
+func TestAbandonedWritesTakeNoMemory(t *testing.T) {
+	t.Parallel()
+	of := New(Config{MaxSeries: 10, SeriesTTL: time.Hour}, start)
+	of.Track()
+	for range 100 {
+		of.Add([]observation.Observation{seen("Failed", 1, resolver.Complete, pod("shop-1"), deployment("shop"))}, at(0))
+		of.TakeChanged()
+	}
+	assert.Len(t, of.saving, 1)
 }

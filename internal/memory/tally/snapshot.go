@@ -66,6 +66,7 @@ func (t *Tally) TakeChanged() []Key {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	keys := t.changed.TakeChanged()
+	t.saving = nil // A process whose storage was taken over has abandoned its last write.
 	for _, k := range keys {
 		if s := t.series[k]; s != nil {
 			s.saving, s.zero.saving = s.occurrences, s.zero.written
