@@ -47,11 +47,13 @@ func TestIntroduced(t *testing.T) {
 		story story
 		want  map[rollout.Creation]rollout.Introduction
 	}{
-		"a new revision":                       {whole, map[rollout.Creation]rollout.Introduction{created: {Revision: "hash-2"}}},
-		"with a record of the old one's end":   {join(whole[7:8], whole[8:]), map[rollout.Creation]rollout.Introduction{created: {Revision: "hash-2", Replaced: "hash-1"}}},
-		"without a record of the old one":      {whole[8:], map[rollout.Creation]rollout.Introduction{}},
-		"without a record of the creation":     {join(whole[:8], whole[9:]), map[rollout.Creation]rollout.Introduction{}},
-		"revisions that are names, not hashes": {join(firstRollout("0s"), secondRollout()), map[rollout.Creation]rollout.Introduction{}},
+		"a new revision":                                           {whole, map[rollout.Creation]rollout.Introduction{created: {Revision: "hash-2"}}},
+		"with a record of the old one's end":                       {join(whole[7:8], whole[8:]), map[rollout.Creation]rollout.Introduction{created: {Revision: "hash-2", Replaced: "hash-1"}}},
+		"without a record of the old one":                          {whole[8:], map[rollout.Creation]rollout.Introduction{}},
+		"without a record of the creation":                         {join(whole[:8], whole[9:]), map[rollout.Creation]rollout.Introduction{}},
+		"another StatefulSet of the same custom resource is older": {drained("es-masters-1", "es-data-0"), map[rollout.Creation]rollout.Introduction{}},
+		"an old revision, of which a pod ended before":             {drained("db-1", "db-0"), map[rollout.Creation]rollout.Introduction{}},
+		"revisions that are names, not hashes":                     {join(firstRollout("0s"), secondRollout()), map[rollout.Creation]rollout.Introduction{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -60,6 +62,23 @@ func TestIntroduced(t *testing.T) {
 			}
 		})
 	}
+}
+
+// drained has a warning of one pod, and another pod of another old revision that a drain of its node moved. A custom
+// resource owns their StatefulSets.
+func drained(warned, moved string) (s story) {
+	part := func(o object) object {
+		o.chain, o.workload = append(o.chain, "elasticsearch.k8s.elastic.co/es"), "Elasticsearch/es"
+		return o
+	}
+	before, since := part(member(moved, "uid-1", "hash-1")), part(member(moved, "uid-2", "hash-1"))
+	s.add(
+		occurrence{at: "0s", about: part(member(warned, "uid-0", "hash-0")), reason: "Unhealthy", container: "app", message: "Readiness probe failed"},
+		stop("9m50s", before),
+		occurrence{at: "10m0s", about: part(statefulSet(moved[:len(moved)-2])), reason: "SuccessfulCreate", message: "create Pod " + moved + " in StatefulSet " + moved[:len(moved)-2] + " successful"},
+	)
+	s.add(startOf("10m0s", since)...)
+	return s
 }
 
 // TestForgottenRevision: the pods of another revision can have the same names, and still need the times at

@@ -93,11 +93,12 @@ func (w *Workload) Introduced() map[Creation]Introduction {
 		if strings.Contains(name, "/") {
 			continue // It is no hash, but the name of an object.
 		}
-		views := slices.DeleteFunc(w.views(name, Options{}), func(v view) bool { return v.start == 0 })
+		all := w.views(name, Options{})
+		views := slices.DeleteFunc(slices.Clone(all), func(v view) bool { return v.start == 0 })
 		if len(views) == 0 || !views[0].isFresh() {
 			continue
 		}
-		of, isNewer := Introduction{Revision: name}, w.hasOlderRevision(name)
+		of, isNewer := Introduction{Revision: name}, w.hasOlderRevision(name) && !haveEnd(all, views[0].created)
 		if !isNewer {
 			of.Replaced = w.formerRevision(name, &views[0])
 		}
@@ -106,6 +107,12 @@ func (w *Workload) Introduced() map[Creation]Introduction {
 		}
 	}
 	return introduced
+}
+
+// haveEnd reports whether one of the pods had ended before a time, and nothing shows when it started: then the
+// revision is older than its records.
+func haveEnd(views []view, before int64) bool {
+	return slices.ContainsFunc(views, func(v view) bool { return v.start == 0 && v.stopped <= before+skew })
 }
 
 // formerRevision returns the revision of the pod whose place another one took, less than StopWindow after
@@ -160,7 +167,7 @@ func (v *view) isFresh() bool {
 func (w *Workload) hasOlderRevision(name string) bool {
 	own := w.Revisions[name].start()
 	for other, r := range w.Revisions {
-		if start := r.start(); other != name && start != 0 && start < own {
+		if start := r.start(); other != name && w.siblings(other, name) && start != 0 && start < own {
 			return true
 		}
 	}
