@@ -64,6 +64,34 @@ func TestIntroduced(t *testing.T) {
 	}
 }
 
+// TestIntroducedAgain: a StatefulSet uses the hash of an old revision again. That a pod takes the place of one of a
+// newer revision shows it. The pods after it show nothing new.
+func TestIntroducedAgain(t *testing.T) {
+	t.Parallel()
+	var s story
+	s.add(occurrence{at: "0s", about: member("db-0", "uid-0", "hash-1"), reason: "Unhealthy", container: "app", message: "Readiness probe failed"})
+	s.add(replaceMember("10m0s", "0s", "db-2", "hash-1", "hash-2")...)
+	s.add(replaceMember("11m0s", "0s", "db-1", "hash-1", "hash-2")...)
+	s.add(replaceMember("20m0s", "10m0s", "db-2", "hash-2", "hash-1")...)
+	s.add(replaceMember("21m0s", "11m0s", "db-1", "hash-2", "hash-1")...)
+	s.add(replaceMember("30m0s", "20m0s", "db-2", "hash-1", "hash-2")...)
+	want := map[rollout.Creation]rollout.Introduction{
+		{Pod: "db-2", At: after("10m0s").UnixNano()}: {Revision: "hash-2"},
+		{Pod: "db-2", At: after("20m0s").UnixNano()}: {Revision: "hash-1", Replaced: "hash-2"},
+		{Pod: "db-2", At: after("30m0s").UnixNano()}: {Revision: "hash-2", Replaced: "hash-1"},
+	}
+	for _, w := range modelOf(s).Workloads {
+		assert.Equal(t, want, w.Introduced())
+	}
+}
+
+// replaceMember ends a pod of one revision, which was created at the time since, and starts one of another revision in its place.
+func replaceMember(at, since, name, former, next string) []occurrence {
+	created := occurrence{at: at, about: statefulSet("db"), reason: "SuccessfulCreate", message: "create Pod " + name + " in StatefulSet db successful"}
+	created.event = "created-" + name + at
+	return append([]occurrence{stop(at, member(name, since+name, former)), created}, startOf(at, member(name, at+name, next))...)
+}
+
 // drained has a warning of one pod, and another pod of another old revision that a drain of its node moved. A custom
 // resource owns their StatefulSets.
 func drained(warned, moved string) (s story) {
