@@ -47,11 +47,13 @@ func TestIntroduced(t *testing.T) {
 		story story
 		want  map[rollout.Creation]rollout.Introduction
 	}{
-		"a new revision":                       {whole, map[rollout.Creation]rollout.Introduction{created: {Revision: "hash-2"}}},
-		"with a record of the old one's end":   {join(whole[7:8], whole[8:]), map[rollout.Creation]rollout.Introduction{created: {Revision: "hash-2", Replaced: "hash-1"}}},
-		"without a record of the old one":      {whole[8:], map[rollout.Creation]rollout.Introduction{}},
-		"without a record of the creation":     {join(whole[:8], whole[9:]), map[rollout.Creation]rollout.Introduction{}},
-		"revisions that are names, not hashes": {join(firstRollout("0s"), secondRollout()), map[rollout.Creation]rollout.Introduction{}},
+		"a new revision":                                           {whole, map[rollout.Creation]rollout.Introduction{created: {Revision: "hash-2"}}},
+		"with a record of the old one's end":                       {join(whole[7:8], whole[8:]), map[rollout.Creation]rollout.Introduction{created: {Revision: "hash-2", Replaced: "hash-1"}}},
+		"without a record of the old one":                          {whole[8:], map[rollout.Creation]rollout.Introduction{}},
+		"without a record of the creation":                         {join(whole[:8], whole[9:]), map[rollout.Creation]rollout.Introduction{}},
+		"another StatefulSet of the same custom resource is older": {drained("es-masters-1", "es-data-0"), map[rollout.Creation]rollout.Introduction{}},
+		"an old revision, of which a pod ended before":             {drained("db-1", "db-0"), map[rollout.Creation]rollout.Introduction{}},
+		"revisions that are names, not hashes":                     {join(firstRollout("0s"), secondRollout()), map[rollout.Creation]rollout.Introduction{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -60,6 +62,51 @@ func TestIntroduced(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestIntroducedAgain: a StatefulSet uses the hash of an old revision again. That a pod takes the place of one of a
+// newer revision shows it. The pods after it show nothing new.
+func TestIntroducedAgain(t *testing.T) {
+	t.Parallel()
+	var s story
+	s.add(occurrence{at: "0s", about: member("db-0", "uid-0", "hash-1"), reason: "Unhealthy", container: "app", message: "Readiness probe failed"})
+	s.add(replaceMember("10m0s", "0s", "db-2", "hash-1", "hash-2")...)
+	s.add(replaceMember("11m0s", "0s", "db-1", "hash-1", "hash-2")...)
+	s.add(replaceMember("20m0s", "10m0s", "db-2", "hash-2", "hash-1")...)
+	s.add(replaceMember("21m0s", "11m0s", "db-1", "hash-2", "hash-1")...)
+	s.add(replaceMember("30m0s", "20m0s", "db-2", "hash-1", "hash-2")...)
+	want := map[rollout.Creation]rollout.Introduction{
+		{Pod: "db-2", At: after("10m0s").UnixNano()}: {Revision: "hash-2"},
+		{Pod: "db-2", At: after("20m0s").UnixNano()}: {Revision: "hash-1", Replaced: "hash-2"},
+		{Pod: "db-2", At: after("30m0s").UnixNano()}: {Revision: "hash-2", Replaced: "hash-1"},
+	}
+	for _, w := range modelOf(s).Workloads {
+		assert.Equal(t, want, w.Introduced())
+	}
+}
+
+// replaceMember ends a pod of one revision, which was created at the time since, and starts one of another revision in its place.
+func replaceMember(at, since, name, former, next string) []occurrence {
+	created := occurrence{at: at, about: statefulSet("db"), reason: "SuccessfulCreate", message: "create Pod " + name + " in StatefulSet db successful"}
+	created.event = "created-" + name + at
+	return append([]occurrence{stop(at, member(name, since+name, former)), created}, startOf(at, member(name, at+name, next))...)
+}
+
+// drained has a warning of one pod, and another pod of another old revision that a drain of its node moved. A custom
+// resource owns their StatefulSets.
+func drained(warned, moved string) (s story) {
+	part := func(o object) object {
+		o.chain, o.workload = append(o.chain, "elasticsearch.k8s.elastic.co/es"), "Elasticsearch/es"
+		return o
+	}
+	before, since := part(member(moved, "uid-1", "hash-1")), part(member(moved, "uid-2", "hash-1"))
+	s.add(
+		occurrence{at: "0s", about: part(member(warned, "uid-0", "hash-0")), reason: "Unhealthy", container: "app", message: "Readiness probe failed"},
+		stop("9m50s", before),
+		occurrence{at: "10m0s", about: part(statefulSet(moved[:len(moved)-2])), reason: "SuccessfulCreate", message: "create Pod " + moved + " in StatefulSet " + moved[:len(moved)-2] + " successful"},
+	)
+	s.add(startOf("10m0s", since)...)
+	return s
 }
 
 // TestForgottenRevision: the pods of another revision can have the same names, and still need the times at

@@ -85,32 +85,50 @@ type Creation struct {
 // took, if it is not known to be the first one of the revision.
 type Introduction struct{ Revision, Replaced string }
 
-// Introduced returns the revisions of a StatefulSet or a DaemonSet by the creations of their first pods.
-// It leaves out the oldest revision that is known, if no pod of another one was in the place of its pod.
+// Introduced returns the revisions of a StatefulSet or a DaemonSet by the creations of their first pods, also
+// of the first ones after another revision. It leaves out the oldest revision that is known, if no pod
+// of another one was in the place of its pod.
 func (w *Workload) Introduced() map[Creation]Introduction {
 	introduced := map[Creation]Introduction{}
 	for name := range w.Revisions {
 		if strings.Contains(name, "/") {
 			continue // It is no hash, but the name of an object.
 		}
-		views := slices.DeleteFunc(w.views(name, Options{}), func(v view) bool { return v.start == 0 })
-		if len(views) == 0 || !views[0].isFresh() {
-			continue
-		}
-		of, isNewer := Introduction{Revision: name}, w.hasOlderRevision(name)
-		if !isNewer {
-			of.Replaced = w.formerRevision(name, &views[0])
-		}
-		if isNewer || of.Replaced != "" {
-			introduced[Creation{views[0].pod.Name, views[0].created}] = of
+		all := w.views(name, Options{})
+		previous := int64(0)
+		for _, v := range all {
+			if v.start == 0 {
+				continue
+			}
+			isNewer := previous == 0 && w.hasOlderRevision(name) && !haveEnd(all, v.created)
+			if of, ok := w.introduction(name, &v, previous, isNewer); ok && v.isFresh() {
+				introduced[Creation{v.pod.Name, v.created}] = of
+			}
+			previous = v.began
 		}
 	}
 	return introduced
 }
 
+// introduction returns that of a revision that is newer, else that by a pod that took the place of another one. If the
+// revision has a previous pod, the other one must have begun after it: else both belong to one rollout.
+func (w *Workload) introduction(name string, v *view, previous int64, isNewer bool) (of Introduction, ok bool) {
+	if isNewer {
+		return Introduction{Revision: name}, true
+	}
+	former, began := w.formerRevision(name, v)
+	return Introduction{name, former}, former != "" && (previous == 0 || began > previous)
+}
+
+// haveEnd reports whether one of the pods had ended before a time, and nothing shows when it started: then the
+// revision is older than its records.
+func haveEnd(views []view, before int64) bool {
+	return slices.ContainsFunc(views, func(v view) bool { return v.start == 0 && v.stopped <= before+skew })
+}
+
 // formerRevision returns the revision of the pod whose place another one took, less than StopWindow after
-// its end began; empty: no record shows it.
-func (w *Workload) formerRevision(of string, v *view) (former string) {
+// its end began, and when that pod began; empty: no record shows it.
+func (w *Workload) formerRevision(of string, v *view) (former string, began int64) {
 	latest, place := int64(0), w.placeOf(of, v.pod)
 	for name, r := range w.Revisions {
 		if name == of || !w.siblings(name, of) {
@@ -122,11 +140,11 @@ func (w *Workload) formerRevision(of string, v *view) (former string) {
 			}
 			other := viewOf(uid, pod, r, w.Names, Options{})
 			if other.makesRoom(v.created) && other.stopped > latest {
-				former, latest = name, other.stopped
+				former, began, latest = name, other.began, other.stopped
 			}
 		}
 	}
-	return former
+	return former, began
 }
 
 // placeOf returns what one pod of the owner has at a time: its node in a DaemonSet, else its name.
@@ -160,7 +178,7 @@ func (v *view) isFresh() bool {
 func (w *Workload) hasOlderRevision(name string) bool {
 	own := w.Revisions[name].start()
 	for other, r := range w.Revisions {
-		if start := r.start(); other != name && start != 0 && start < own {
+		if start := r.start(); other != name && w.siblings(other, name) && start != 0 && start < own {
 			return true
 		}
 	}
