@@ -64,7 +64,7 @@ func kindOf(reason, message string) string {
 
 // isRestart reports whether the pod goes on after a kubelet has killed the container.
 func isRestart(message string) bool {
-	for _, part := range []string{"will be restarted", "before restart", "FailedPostStartHook"} {
+	for _, part := range []string{"will be restarted", "before restart", "requires restart", "FailedPostStartHook"} {
 		if strings.Contains(message, part) {
 			return true
 		}

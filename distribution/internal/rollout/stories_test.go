@@ -433,3 +433,15 @@ func TestStories(t *testing.T) {
 		})
 	}
 }
+
+// TestResizedContainer: a resize that restarts the container is not the end of its pod.
+func TestResizedContainer(t *testing.T) {
+	t.Parallel()
+	s := firstRollout("0s")
+	s.add(occurrence{at: "1h0m0s", about: pod("shop-aaa-1"), reason: "Killing", container: "app", message: "Container app resize requires restart"})
+	for _, w := range modelOf(s).Workloads {
+		for _, part := range w.Spans("replicaset.apps/shop-aaa", late).Parts {
+			assert.False(t, part.IsStop(), part.Key)
+		}
+	}
+}
