@@ -25,6 +25,7 @@ type episode struct {
 	revision   string
 	activation string // the UID of the record that began it; empty: the first rollout
 	start      int64
+	undone     int64 // when the revision was scaled to zero afterwards; 0: no record shows it
 }
 
 func (w *Workload) traceOf(e episode) pcommon.TraceID {
@@ -32,8 +33,8 @@ func (w *Workload) traceOf(e episode) pcommon.TraceID {
 }
 
 // again returns the activations that begin another rollout of a revision: it is scaled up from zero,
-// it was active before, and another revision was activated since. A scale-up from zero of the current
-// revision is none.
+// it was active before, and another revision was activated since, or has pods. A scale-up from zero of the
+// current revision is none.
 func (w *Workload) again() (cuts []episode) {
 	for e, known := range w.begun() {
 		if known {
@@ -49,16 +50,30 @@ func (w *Workload) begun() iter.Seq2[episode, bool] {
 		previous := map[string]episode{} // by controller
 		seen := map[string]bool{}
 		for _, a := range w.activations() {
-			controller := w.controllerOf(a.revision)
-			before := previous[controller]
-			known := seen[a.revision] || w.Activations[a.activation].Repeated || w.wasActive(a, before.start)
-			if begins := !known || before.revision != a.revision; begins && !yield(a, known) {
+			of := w.Activations[a.activation]
+			before := previous[of.Controller]
+			known := seen[a.revision] || of.Repeated || w.wasActive(a, before.start)
+			if begins := !known || before.revision != a.revision || w.replacesAgain(a); begins && !yield(a, known) {
 				return
 			}
-			previous[controller] = a
+			previous[of.Controller] = a
 			seen[a.revision] = true
 		}
 	}
+}
+
+// replacesAgain reports whether another revision had pods when this one was scaled up from zero: an earlier
+// rollout of this one was undone. What is known last of the other one is then that it was scaled up.
+func (w *Workload) replacesAgain(again episode) bool {
+	for name, r := range w.Revisions {
+		if name == again.revision || !w.siblings(name, again.revision) {
+			continue
+		}
+		if s, ok := r.scalingUntil(again.start); ok && s.Up && s.To > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // Begun returns the revisions that were rolled out, by log.record.uid of the records that show it: each
@@ -202,7 +217,7 @@ func (w *Workload) controllerOf(revision string) string {
 func (w *Workload) activations() []episode {
 	all := make([]episode, 0, len(w.Activations))
 	for uid, a := range w.Activations {
-		all = append(all, episode{a.Revision, uid, a.At})
+		all = append(all, episode{revision: a.Revision, activation: uid, start: a.At})
 	}
 	slices.SortFunc(all, compareEpisodes)
 	return all
@@ -223,12 +238,52 @@ func (w *Workload) wasActive(again episode, other int64) bool {
 }
 
 func (r *Revision) isScaledDownBefore(at int64) bool {
-	for _, e := range r.Events {
-		if s, ok := ScalingOf(e.Message); ok && e.Reason == ReasonScaled && !s.Up && e.First < at {
+	for e, s := range r.scalings() {
+		if !s.Up && e.First < at {
 			return true
 		}
 	}
 	return false
+}
+
+// scalings returns the Events that a Deployment scaled the revision, in the order of their first times.
+func (r *Revision) scalings() iter.Seq2[*occurrence, Scaling] {
+	return func(yield func(*occurrence, Scaling) bool) {
+		for _, e := range inOrder(r.Events) {
+			if e.Reason != ReasonScaled {
+				continue
+			}
+			if s, ok := ScalingOf(e.Message); ok && !yield(e, s) {
+				return
+			}
+		}
+	}
+}
+
+// scalingUntil returns the newest scaling until a time. ok is false if no record shows one. Of an Event that has
+// occurred more than twice, only the first and the last time are known.
+func (r *Revision) scalingUntil(until int64) (newest Scaling, ok bool) {
+	latest := int64(0)
+	for e, s := range r.scalings() {
+		for _, at := range []int64{e.First, e.Last} {
+			if at >= latest && at <= until {
+				newest, latest, ok = s, at, true
+			}
+		}
+	}
+	return newest, ok
+}
+
+// scaledToZero returns when the revision was first scaled to zero after a time; 0: no record shows it.
+func (r *Revision) scaledToZero(after int64) (first int64) {
+	for e, s := range r.scalings() {
+		for _, at := range []int64{e.First, e.Last} {
+			if s.To == 0 && at > after {
+				first = earliest(first, at)
+			}
+		}
+	}
+	return first
 }
 
 // history is all rollouts of a workload, in the order of time.
@@ -239,6 +294,11 @@ func (w *Workload) history() history {
 	for name, r := range w.Revisions {
 		if start := r.start(); start != 0 {
 			all = append(all, episode{revision: name, start: start})
+		}
+	}
+	for i, e := range all {
+		if r := w.Revisions[e.revision]; r != nil {
+			all[i].undone = r.scaledToZero(e.start)
 		}
 	}
 	slices.SortFunc(all, compareEpisodes)
@@ -264,7 +324,8 @@ func (w *Workload) replaced(h history, own episode, stop int64) (by episode, ok 
 	}
 	for _, e := range h {
 		isOwn := e.revision == own.revision && e.activation == own.activation
-		if isOwn || !w.siblings(e.revision, own.revision) || e.start <= own.start || e.start > stop+int64(StopWindow) {
+		wasUndone := e.undone != 0 && e.undone < stop-int64(StopWindow)
+		if isOwn || wasUndone || !w.siblings(e.revision, own.revision) || e.start <= own.start || e.start > stop+int64(StopWindow) {
 			continue
 		}
 		if ok && e.start > stop {

@@ -25,6 +25,7 @@ type object struct {
 	chain           []string // its owners, the nearest first
 	workload        string   // kind/name of the end of the chain
 	hash            string   // the label controller-revision-hash
+	node            string
 }
 
 func deployment(name string) object {
@@ -62,7 +63,7 @@ type occurrence struct {
 	about     object
 	reason    string
 	message   string
-	container string // init:NAME for an init container
+	container string // init:NAME for an init container, debug:NAME for an ephemeral one
 	count     int64
 	since     string // the first occurrence; empty: this one
 	kind      string // Normal or Warning; empty: the reason decides
@@ -113,6 +114,9 @@ func (o object) write(attributes pcommon.Map) {
 	if o.hash != "" {
 		attributes.PutStr("k8s.pod.label.controller-revision-hash", o.hash)
 	}
+	if o.node != "" {
+		attributes.PutStr("k8s.node.name", o.node)
+	}
 	if len(o.chain) > 0 {
 		chain := attributes.PutEmptySlice("k8s.owner.chain")
 		for _, owner := range o.chain {
@@ -143,6 +147,9 @@ func (o occurrence) write(record, resource pcommon.Map) {
 		name, field := o.container, "spec.containers"
 		if init, ok := strings.CutPrefix(o.container, "init:"); ok {
 			name, field = init, "spec.initContainers"
+		}
+		if debug, ok := strings.CutPrefix(o.container, "debug:"); ok {
+			name, field = debug, "spec.ephemeralContainers"
 		}
 		resource.PutStr("k8s.container.name", name)
 		record.PutStr("k8s.object.fieldpath", field+"{"+name+"}")

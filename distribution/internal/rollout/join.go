@@ -12,7 +12,7 @@ import (
 // order: those that are first.
 const (
 	maxEvents      = 64 // of a pod, or above the pods of a revision
-	maxActivations = 64 // of a workload, the newest
+	maxActivations = 64 // of a workload, those that began a rollout before others
 	maxTimes       = 8  // of a name, the newest
 	maxNames       = 20_000
 	maxAttributes  = 64
@@ -45,6 +45,9 @@ func (w *Workload) join(in *Workload) (news []string) {
 			news = append(news, name)
 		}
 	}
+	for len(w.Activations) > maxActivations {
+		w.forgetActivation()
+	}
 	return news
 }
 
@@ -53,13 +56,18 @@ func (w *Workload) activate(uid string, a Activation) {
 		w.Activations = map[string]Activation{}
 	}
 	w.Activations[uid] = a
-	if len(w.Activations) <= maxActivations {
-		return
+}
+
+// forgetActivation removes the oldest one that begins no rollout: ids do not depend on it. If all begin one, it
+// removes the oldest.
+func (w *Workload) forgetActivation() {
+	begin := map[string]bool{}
+	for e := range w.begun() {
+		begin[e.activation] = true
 	}
-	oldest := slices.MinFunc(slices.Collect(maps.Keys(w.Activations)), func(x, y string) int {
-		return cmp.Or(cmp.Compare(w.Activations[x].At, w.Activations[y].At), cmp.Compare(x, y))
-	})
-	delete(w.Activations, oldest)
+	all := w.activations()
+	i := slices.IndexFunc(all, func(e episode) bool { return !begin[e.activation] })
+	delete(w.Activations, all[max(i, 0)].activation)
 }
 
 // join reports whether there were news.

@@ -29,9 +29,10 @@ type Workload struct {
 
 // Activation is a scale-up of a revision from zero.
 type Activation struct {
-	Revision string `json:"r"`
-	At       int64  `json:"t"`
-	Repeated bool   `json:"x,omitempty"` // the Event has occurred before
+	Revision   string `json:"r"`
+	Controller string `json:"o,omitempty"` // of the revision, which can be forgotten before
+	At         int64  `json:"t"`
+	Repeated   bool   `json:"x,omitempty"` // the Event has occurred before
 }
 
 // Names has times at which pods were created and deleted, by their names. A StatefulSet uses a name

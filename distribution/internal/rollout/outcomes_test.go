@@ -167,3 +167,68 @@ func TestOutcome(t *testing.T) {
 		})
 	}
 }
+
+// agent returns a pod of a DaemonSet.
+func agent(name, node string) object {
+	return object{kind: "Pod", name: name, uid: "uid-" + name, hash: "hash-1", node: node, chain: []string{"daemonset.apps/agent"}, workload: "DaemonSet/agent"}
+}
+
+// made has what a StatefulSet, a DaemonSet or a Job says about one of its pods.
+func made(at, reason string, of, pod object) occurrence {
+	message := map[string]string{"SuccessfulCreate": "Created pod: ", "SuccessfulDelete": "Deleted pod: "}[reason] + pod.name
+	return occurrence{at: at, about: of, reason: reason, message: message}
+}
+
+// TestReplacedBeforeItsStart: a pod that ended before it started, and was replaced, is none that a rollout waits for.
+func TestReplacedBeforeItsStart(t *testing.T) {
+	t.Parallel()
+	const create, deletion = "SuccessfulCreate", "SuccessfulDelete"
+	agents := object{kind: "DaemonSet", name: "agent", uid: "uid-agent", workload: "DaemonSet/agent"}
+	job := ofReport("Job", "report-1")
+	jobPod := func(name string) object { return ofReport("Pod", name, "job.batch/report-1") }
+	noImage := func(at string, of object) story {
+		return append(unstarted(at, of), occurrence{at: at, about: of, reason: "Failed", container: "app", message: "Error: ErrImagePull"}.logs())
+	}
+	for name, c := range map[string]struct {
+		before, after story
+		revision      string
+	}{
+		"a pod of a StatefulSet without a node": {
+			join(story{made("0s", create, statefulSet("db"), object{name: "db-0"}).logs()}, unstarted("0s", member("db-0", "uid-1", "hash-1"))),
+			start("1m0s", member("db-0", "uid-2", "hash-1")), "hash-1",
+		},
+		"a pod of a DaemonSet without its image": {
+			join(story{made("0s", create, agents, agent("agent-1", "")).logs()}, noImage("0s", agent("agent-1", "worker-1"))),
+			join(story{made("1m0s", create, agents, agent("agent-2", "")).logs()}, start("1m0s", agent("agent-2", "worker-1"))), "hash-1",
+		},
+		"a pod of a DaemonSet that it deleted": {
+			join(story{made("0s", create, agents, agent("agent-1", "")).logs()}, unstarted("0s", agent("agent-1", ""))),
+			join(story{made("1m0s", deletion, agents, agent("agent-1", "")).logs(), made("1m0s", create, agents, agent("agent-2", "")).logs()}, start("1m0s", agent("agent-2", "worker-1"))), "hash-1",
+		},
+		"a pod of a Job that it deleted": {
+			join(story{made("0s", create, job, jobPod("report-1-x")).logs()}, unstarted("0s", jobPod("report-1-x"))),
+			join(story{made("1m0s", deletion, job, jobPod("report-1-x")).logs(), made("1m0s", create, job, jobPod("report-1-y")).logs()}, start("1m0s", jobPod("report-1-y"))), "job.batch/report-1",
+		},
+		"a pod of a Job that its node ended": {
+			join(story{made("0s", create, job, jobPod("report-1-x")).logs()}, unstarted("0s", jobPod("report-1-x")), story{stop("50s", jobPod("report-1-x")).logs()}),
+			join(story{made("1m0s", create, job, jobPod("report-1-y")).logs()}, start("1m0s", jobPod("report-1-y"))), "job.batch/report-1",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			assert.Contains(t, outcomeOf(c.before, c.revision, late), "incomplete, 0 of 1 started")
+			assert.Contains(t, outcomeOf(join(c.before, c.after), c.revision, late), "complete, 1 of 1 started")
+			assert.NotContains(t, outcomeOf(join(c.before, c.after), c.revision, late), "incomplete")
+		})
+	}
+}
+
+// unstarted has a pod for which there is no node.
+func unstarted(at string, of object) story {
+	return story{occurrence{at: at, about: of, reason: "FailedScheduling", message: "no node"}.logs()}
+}
+
+func start(at string, of object) (s story) {
+	s.add(startOf(at, of)...)
+	return s
+}

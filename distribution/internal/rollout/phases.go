@@ -43,6 +43,21 @@ func (o occurrences) without(kinds ...string) occurrences {
 	return o.which(func(e *occurrence) bool { return !slices.Contains(kinds, e.kind()) })
 }
 
+// since returns those that occurred at a time or later, with times from then on.
+func (o occurrences) since(at int64) (later occurrences) {
+	for _, e := range o {
+		if e.Last < at {
+			continue
+		}
+		if e.First < at {
+			of := *e
+			of.First, e = e.Last, &of
+		}
+		later = append(later, e)
+	}
+	return later
+}
+
 func (o occurrences) in(container string) occurrences {
 	return o.which(func(e *occurrence) bool { return e.Container == container })
 }

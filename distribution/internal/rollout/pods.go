@@ -41,7 +41,8 @@ func viewOf(uid string, pod *Pod, r *Revision, workload Names, o Options) view {
 	created := bothTimes(r.Names.Created[pod.Name], workload.Created[pod.Name])
 	v.created = latestUntil(created, cmp.Or(pod.Placed, v.began)+int64(time.Second))
 	v.began = earliest(v.began, v.created)
-	if killed := all.with(kindStopping); len(killed) > 0 {
+	if isStopping(pod) {
+		killed := all.with(kindStopping).since(all.with(reasonStarted).last())
 		deleted := v.deletion(killed.first(), r.Names.Deleted[pod.Name], workload.Deleted[pod.Name], created)
 		v.stopped = cmp.Or(deleted, killed.first())
 		v.stop = stopOf(all, killed, deleted)

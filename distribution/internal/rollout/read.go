@@ -192,6 +192,9 @@ func (s *subject) readPod(m *Model, record plog.LogRecord, uid string, e Event) 
 		return false
 	}
 	field := text(record.Attributes(), "k8s.object.fieldpath")
+	if strings.HasPrefix(field, "spec.ephemeralContainers") {
+		return false // Someone debugs the pod, which is no part of a rollout.
+	}
 	e.Container, e.Init = text(s.attributes, "k8s.container.name"), strings.HasPrefix(field, "spec.initContainers")
 	if !e.Warning && !hasText[e.kind()] {
 		e.Message = ""
@@ -289,7 +292,7 @@ func (s *subject) readScaling(m *Model, record plog.LogRecord, uid string, e Eve
 	}
 	if scaling.From == 0 {
 		id := cmp.Or(text(record.Attributes(), "log.record.uid"), uid)
-		w.activate(id, Activation{Revision: name, At: e.Last, Repeated: e.Count > 1})
+		w.activate(id, Activation{Revision: name, Controller: s.controller, At: e.Last, Repeated: e.Count > 1})
 	}
 	return true
 }

@@ -5,6 +5,7 @@ package rollout
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 )
@@ -47,6 +48,7 @@ type run struct {
 	initial []*view // without those that a later scale-up made
 	created int     // pods that were created in the rollout
 	scaled  int     // pods that the owner scaled it up to; 0: not known
+	wanted  int     // pods that it wanted, if scaled is not known
 	before  int     // pods that it had before the first scale-up that is known
 	events  occurrences
 	late    occurrences // warnings that are no part of the rollout, such as those of a later scale-up
@@ -94,7 +96,7 @@ func (w *Workload) views(revision string, o Options) []view {
 // hasOlderPods reports whether a pod of an older revision is not known to have ended.
 func (w *Workload) hasOlderPods(revision string) bool {
 	for _, r := range w.older(revision, w.Revisions[revision].start()) {
-		if r.isScaledToZero() {
+		if s, ok := r.scalingUntil(math.MaxInt64); ok && s.To == 0 {
 			continue
 		}
 		for _, pod := range r.Pods {
@@ -117,24 +119,18 @@ func (w *Workload) older(than string, began int64) (all []*Revision) {
 	return all
 }
 
-// isScaledToZero reports whether the newest scaling of a ReplicaSet left no pods.
-func (r *Revision) isScaledToZero() bool {
-	newest, zero := int64(0), false
-	for _, e := range r.Events {
-		if s, ok := ScalingOf(e.Message); ok && e.Last > newest {
-			newest, zero = e.Last, s.To == 0
-		}
-	}
-	return zero
-}
-
+// isStopping reports whether a kubelet killed the pod. If a container started later, it only made another sandbox.
 func isStopping(pod *Pod) bool {
+	killed, started := int64(0), int64(0)
 	for _, e := range pod.Events {
-		if e.kind() == kindStopping {
-			return true
+		switch e.kind() {
+		case kindStopping:
+			killed = max(killed, e.Last)
+		case reasonStarted:
+			started = max(started, e.Last)
 		}
 	}
-	return false
+	return killed != 0 && killed >= started
 }
 
 func (w *Workload) newRun(h history, e episode, views []view, o Options) *run {
@@ -158,9 +154,43 @@ func (w *Workload) newRun(h history, e episode, views []view, o Options) *run {
 			x.late = append(x.late, event)
 		}
 	}
+	if x.scaled == 0 {
+		x.wanted = w.wanted(x, until)
+	}
 	// If the revision had pods before, its start is not known.
 	x.begins = (x.begins || x.created > 0) && x.before == 0
 	return x
+}
+
+// wanted returns how many pods the owner wanted, if no record says it: a StatefulSet, a DaemonSet and a Job do not.
+// A pod that was deleted before the rollout ended, or whose place another one took, is none of them.
+func (w *Workload) wanted(x *run, until int64) (count int) {
+	r, places := w.Revisions[x.revision], map[string]bool{}
+	for name, times := range r.Names.Created {
+		if isBetween(times, x.start-skew, until) {
+			places[name] = !w.isDeleted(x, name, times[0])
+		}
+	}
+	for _, v := range x.initial {
+		delete(places, v.pod.Name) // In a DaemonSet, its place has another name.
+	}
+	for _, v := range x.initial {
+		place := cmp.Or(w.placeOf(x.revision, v.pod), v.pod.Name)
+		places[place] = x.isAlive(v) && !w.isDeleted(x, v.pod.Name, v.began)
+	}
+	for _, isWanted := range places {
+		if isWanted {
+			count++
+		}
+	}
+	return cmp.Or(count, len(places)) // Nothing replaced them.
+}
+
+// isDeleted reports whether the owner deleted a pod that began at a time, before the rollout ended.
+func (w *Workload) isDeleted(x *run, name string, began int64) bool {
+	deleted := bothTimes(w.Revisions[x.revision].Names.Deleted[name], w.Names.Deleted[name])
+	at := firstAfter(deleted, began)
+	return at != 0 && at <= x.end
 }
 
 // addInitial finds the pods that started without a pause, or that replaced others. Pods that a scale-up makes
@@ -228,11 +258,15 @@ func (x *run) addEvent(e *occurrence, next int64) {
 
 func countBetween(names map[string][]int64, from, until int64) (count int) {
 	for times := range maps.Values(names) {
-		if slices.ContainsFunc(times, func(at int64) bool { return at >= from && at < until }) {
+		if isBetween(times, from, until) {
 			count++
 		}
 	}
 	return count
+}
+
+func isBetween(times []int64, from, until int64) bool {
+	return slices.ContainsFunc(times, func(at int64) bool { return at >= from && at < until })
 }
 
 // isKnown reports whether there is more than the end of pods.
@@ -252,7 +286,7 @@ func (x *run) planned() int {
 	by := x.scaled - x.before
 	switch {
 	case x.scaled == 0:
-		return max(x.created, len(x.initial))
+		return x.wanted
 	case x.before == 0 && x.healthy() <= by:
 		return by
 	}
@@ -260,9 +294,9 @@ func (x *run) planned() int {
 }
 
 // alive returns how many pods had not ended when the rollout did. The owner replaces those that have.
-func (x *run) alive() int {
-	return x.count(func(v *view) bool { return v.stop == nil || v.stopped > x.end })
-}
+func (x *run) alive() int { return x.count(x.isAlive) }
+
+func (x *run) isAlive(v *view) bool { return v.stop == nil || v.stopped > x.end }
 
 func (x *run) count(condition func(*view) bool) (count int) {
 	for _, v := range x.initial {

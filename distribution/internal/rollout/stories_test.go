@@ -439,9 +439,48 @@ func TestResizedContainer(t *testing.T) {
 	t.Parallel()
 	s := firstRollout("0s")
 	s.add(occurrence{at: "1h0m0s", about: pod("shop-aaa-1"), reason: "Killing", container: "app", message: "Container app resize requires restart"})
+	assertNoStop(t, s)
+}
+
+func assertNoStop(t *testing.T, s story) {
+	t.Helper()
 	for _, w := range modelOf(s).Workloads {
 		for _, part := range w.Spans("replicaset.apps/shop-aaa", late).Parts {
 			assert.False(t, part.IsStop(), part.Key)
 		}
 	}
+}
+
+// TestNewSandbox: a kubelet whose node was rebooted kills the containers of a pod, and starts them again.
+func TestNewSandbox(t *testing.T) {
+	t.Parallel()
+	of := pod("shop-aaa-1")
+	killed := stop("1h0m0s", of)
+	s := firstRollout("0s")
+	s.add(
+		occurrence{at: "1h0m0s", about: of, reason: "SandboxChanged", message: "Pod sandbox changed, it will be killed and re-created."},
+		killed,
+		occurrence{at: "1h0m5s", about: of, reason: "Started", container: "app", message: "Container started", count: 2, since: "4s"},
+	)
+	assertNoStop(t, s)
+	killed.at, killed.count, killed.since = "2h0m0s", 2, "1h0m0s"
+	s.add(killed)
+	for _, span := range spansOf(modelOf(s), late) {
+		if span.Name == "stop shop-aaa-1" {
+			assert.Equal(t, after("2h0m0s").UnixNano(), span.Start)
+			return
+		}
+	}
+	assert.Fail(t, "no end of the pod")
+}
+
+// TestDebuggedPod: a container that someone adds to a running pod changes nothing in its rollout.
+func TestDebuggedPod(t *testing.T) {
+	t.Parallel()
+	s := firstRollout("0s")
+	before := spansOf(modelOf(s), late)
+	for _, reason := range []string{"Pulling", "Failed", "BackOff"} {
+		s.add(occurrence{at: "1h0m0s", about: pod("shop-aaa-1"), reason: reason, container: "debug:busybox", message: `Failed to pull image "busybox"`})
+	}
+	assert.Equal(t, before, spansOf(modelOf(s), late))
 }
