@@ -276,6 +276,33 @@ func TestWhatChanged(t *testing.T) {
 			[]happening{scale(0, "web-aaa", 0, 3), scale(600, "web-bbb", 0, 1), scale(660, "web-bbb", 1, 0), scale(1200, "web-aaa", 3, 30), warn(1205, "web-aaa-9", "FailedScheduling")},
 			[]string{"replicaset.apps/web-aaa was scaled from 3 to 30 5 s before FailedScheduling", "The rollout of replicaset.apps/web-bbb began 10 min before FailedScheduling"},
 		},
+		"a scaling after an unfinished rollout was undone, without a record of the revision before": {
+			[]happening{scale(0, "web-bbb", 0, 1), scale(300, "web-bbb", 1, 0), rescale(1200, "any", 30), scale(1200, "web-aaa", 3, 30), warn(1205, "web-aaa-9", "FailedScheduling")},
+			[]string{
+				"The HorizontalPodAutoscaler any set the size to 30, and replicaset.apps/web-aaa was scaled from 3 to 30 5 s before FailedScheduling",
+				"replicaset.apps/web-bbb was scaled from 1 to 0 15 min before FailedScheduling",
+				"The rollout of replicaset.apps/web-bbb began 20 min before FailedScheduling",
+			},
+		},
+		"another attempt after an undone rollout, without a record of the revision before": {
+			[]happening{
+				scale(0, "web-bbb", 0, 1), scale(300, "web-bbb", 1, 0), scale(600, "web-aaa", 3, 4),
+				{at: 1200, object: "Deployment/web", reason: "ScalingReplicaSet", message: "Scaled up replica set web-bbb from 0 to 1", count: 2}, warn(1205, "web-bbb-9", "BackOff"),
+			},
+			[]string{
+				"The rollout of replicaset.apps/web-bbb began 5 s before BackOff",
+				"replicaset.apps/web-aaa was scaled from 3 to 4 10 min before BackOff",
+			},
+		},
+		"the revision of a DaemonSet before": {
+			join(replaceAgent("worker-1")[:3], []happening{
+				{at: 1170, object: "Agent/web-x2", reason: "Killing", message: "Stopping container app", hash: "hash-2", node: "worker-1"},
+				{at: 1200, object: "DaemonSet/web", reason: "SuccessfulCreate", message: "Created pod: web-x3"},
+				{at: 1202, object: "Agent/web-x3", reason: "Started", message: "m", hash: "hash-1", node: "worker-1"},
+				{at: 1209, object: "Agent/web-x3", reason: "BackOff", message: "m", hash: "hash-1", node: "worker-1", warning: true},
+			}),
+			[]string{"A pod of revision hash-1, web-x3, replaced one of hash-2 9 s before BackOff"},
+		},
 		"a rolling update with many steps": {
 			join(first(0), steps(600, 100), []happening{warn(720, "web-bbb-9", "BackOff")}),
 			[]string{"The rollout of replicaset.apps/web-bbb began 2 min before BackOff"},

@@ -95,6 +95,9 @@ func (of *replicas) change(r record) (c change, ok bool) {
 	if !ok {
 		return c, false
 	}
+	if s.From > 0 && s.Revision != of.current && of.isOnly(of.current) {
+		of.current = s.Revision // It had pods, but no record of them: the rollout after it was undone.
+	}
 	isCurrent := of.current == "" || of.current == s.Revision
 	isStep := of.other(s.Revision) != "" || of.makesRoom(s, r.Time)
 	begins := s.From == 0 && isStep && of.current != s.Revision || r.began != "" && !of.isOnly(s.Revision)
