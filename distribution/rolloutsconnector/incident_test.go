@@ -3,6 +3,7 @@
 package rolloutsconnector
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -35,6 +36,31 @@ func incident(e *environment) (records []record) {
 		records = append(records, record{h, fmt.Sprint("incident-", i), h.at, 1})
 	}
 	return records
+}
+
+// rolledBack is an update whose pod gets no node, and the way back. The Event of the last scale-up is the first one,
+// repeated.
+func rolledBack(e *environment) (records []record) {
+	d := e.newWorkload("Deployment", "shop")
+	before, after := d.owned("ReplicaSet", d.name+"-old", "uid-old"), d.owned("ReplicaSet", d.name+"-new", "uid-new")
+	x, y, z := before.owned("Pod", before.name+"-x", "uid-x"), after.owned("Pod", after.name+"-y", "uid-y"), before.owned("Pod", before.name+"-z", "uid-z")
+	for i, h := range []happening{
+		{0, d, "ScalingReplicaSet", "Scaled up replica set " + before.name + " from 0 to 1", ""},
+		{0, x, "Scheduled", "Successfully assigned shop/" + x.name + " to worker-1", ""},
+		{2 * time.Second, x, "Started", "Container started", "app"},
+		{5 * time.Second, d, "ScalingReplicaSet", "Scaled down replica set " + before.name + " from 1 to 0", ""},
+		{5 * time.Second, x, "Killing", "Stopping container app", "app"},
+		{6 * time.Second, d, "ScalingReplicaSet", "Scaled up replica set " + after.name + " from 0 to 1", ""},
+		{6 * time.Second, y, "FailedScheduling", "no node", ""},
+		{11 * time.Second, d, "ScalingReplicaSet", "Scaled down replica set " + after.name + " from 1 to 0", ""},
+		{13 * time.Second, z, "Scheduled", "Successfully assigned shop/" + z.name + " to worker-1", ""},
+		{14 * time.Second, z, "Started", "Container started", "app"},
+	} {
+		records = append(records, record{h, fmt.Sprint("rollback-", i), h.at, 1})
+	}
+	again := records[0]
+	again.at, again.count = 12*time.Second, 2
+	return append(records, again)
 }
 
 // others are a second of other rollouts: 200 pods of as many Deployments, with five events each.
@@ -130,32 +156,49 @@ func (u *underLoad) expected() map[pcommon.SpanID]pcommon.TraceID {
 // in the middle of an incident. All spans of the incident arrive, with the ids that its records alone
 // decide, and what the connector forgets is counted.
 func TestKilledInAnIncident(t *testing.T) {
-	for _, killed := range []int{1, 7, 12} {
-		t.Run(fmt.Sprintf("after %d s", killed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				u := &underLoad{t: t, epoch: time.Now(), e: &environment{}, disk: &disk{values: map[string][]byte{}}, found: map[pcommon.SpanID]pcommon.TraceID{}}
-				u.story = incident(u.e)
-				u.begin()
-				for second := range 20 {
-					if second == killed {
-						u.kill()
+	for name, c := range map[string]struct {
+		story  func(*environment) []record
+		spans  int
+		traces int
+	}{
+		"a crash":    {incident, 5, 1},    // rollout, pod, schedule, start, restart
+		"a rollback": {rolledBack, 12, 3}, // three rollouts, three pods, the phases of two, and one end
+	} {
+		for _, killed := range []int{1, 7, 12} {
+			t.Run(fmt.Sprintf("%s, killed after %d s", name, killed), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					u := &underLoad{t: t, epoch: time.Now(), e: &environment{}, disk: &disk{values: map[string][]byte{}}, found: map[pcommon.SpanID]pcommon.TraceID{}}
+					u.story = c.story(u.e)
+					u.run(killed)
+					assert.Len(t, u.expected(), c.spans)
+					assert.Len(t, slices.Compact(slices.SortedFunc(maps.Values(u.expected()), compareTraces)), c.traces)
+					for id, trace := range u.expected() {
+						assert.Equal(t, trace, u.found[id])
 					}
-					u.second(second)
-				}
-				time.Sleep(time.Hour)
-				u.end()
-				assert.Len(t, u.expected(), 5, "rollout, pod, schedule, start, restart")
-				for id, trace := range u.expected() {
-					assert.Equal(t, trace, u.found[id])
-				}
-				for id, trace := range u.found {
-					if u.isOfIncident(trace) {
-						assert.Contains(t, u.expected(), id, "there are no others")
+					for id, trace := range u.found {
+						if u.isOfIncident(trace) {
+							assert.Contains(t, u.expected(), id, "there are no others")
+						}
 					}
-				}
+				})
 			})
-		})
+		}
 	}
+}
+
+func compareTraces(a, b pcommon.TraceID) int { return bytes.Compare(a[:], b[:]) }
+
+// run sends all records in 20 seconds, and kills the process once.
+func (u *underLoad) run(killed int) {
+	u.begin()
+	for second := range 20 {
+		if second == killed {
+			u.kill()
+		}
+		u.second(second)
+	}
+	time.Sleep(time.Hour)
+	u.end()
 }
 
 func (u *underLoad) isOfIncident(trace pcommon.TraceID) bool {

@@ -146,3 +146,20 @@ func TestForgottenNames(t *testing.T) {
 		assert.NotContains(t, w.Names.Created, "db-1")
 	}
 }
+
+// TestRollbackIsNews: the first record of a rollback can be an Event that is known, and that occurs again.
+func TestRollbackIsNews(t *testing.T) {
+	t.Parallel()
+	const first = "replicaset.apps/shop-aaa"
+	m := modelOf(join(firstRollout("0s"), secondRollout()))
+	for _, w := range m.Workloads {
+		w.Revisions[first].Closed = true
+	}
+	again, _ := rollout.Read(rollback()[0])
+	for _, key := range m.Join(again) {
+		assert.Equal(t, first, key.Revision)
+	}
+	for _, w := range m.Workloads {
+		assert.False(t, w.Revisions[first].Closed)
+	}
+}

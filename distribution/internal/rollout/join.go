@@ -20,7 +20,7 @@ const (
 )
 
 // Join adds what another model knows, and returns the revisions for which it had news: an Event, a
-// pod or a name that was not known. What happens to a pod again changes the revision, but is no news:
+// pod, a name or an activation that was not known. What happens to a pod again changes the revision, but is no news:
 // otherwise, the rollout of a container that crashes forever would never end.
 func (m *Model) Join(in *Model) []Key {
 	var news []Key
@@ -35,13 +35,23 @@ func (m *Model) Join(in *Model) []Key {
 func (w *Workload) join(in *Workload) (news []string) {
 	w.Cluster, w.UID = in.Cluster, in.UID
 	w.Kind, w.Name = max(w.Kind, in.Kind), max(w.Name, in.Name)
+	activated := map[string]bool{}
 	for uid, a := range in.Activations {
+		if _, known := w.Activations[uid]; !known {
+			activated[a.Revision] = true
+		}
 		w.activate(uid, a)
 	}
 	w.Names.join(in.Names)
 	for name, r := range in.Revisions {
 		_, known := w.Revisions[name]
-		if w.revision(name).join(r) || !known && !r.Closed {
+		own := w.revision(name)
+		isNew := own.join(r) || !known && !r.Closed
+		if activated[name] && !r.Closed {
+			// A rollback can begin with an Event that is known.
+			own.Closed, isNew = false, true
+		}
+		if isNew {
 			news = append(news, name)
 		}
 	}
