@@ -53,7 +53,7 @@ func (w *Workload) begun() iter.Seq2[episode, bool] {
 			of := w.Activations[a.activation]
 			before := previous[of.Controller]
 			known := seen[a.revision] || of.Repeated || w.wasActive(a, before.start)
-			if begins := !known || before.revision != a.revision || w.replacesAgain(a); begins && !yield(a, known) {
+			if begins := !known || before.revision != a.revision || of.Replaces; begins && !yield(a, known) {
 				return
 			}
 			previous[of.Controller] = a
@@ -62,14 +62,14 @@ func (w *Workload) begun() iter.Seq2[episode, bool] {
 	}
 }
 
-// replacesAgain reports whether another revision had pods when this one was scaled up from zero: an earlier
-// rollout of this one was undone. What is known last of the other one is then that it was scaled up.
-func (w *Workload) replacesAgain(again episode) bool {
+// replaces reports whether another revision had pods when this one was scaled up from zero. If this one was active
+// before, its rollout was undone. What is known last of the other one is then that it was scaled up.
+func (w *Workload) replaces(again Activation) bool {
 	for name, r := range w.Revisions {
-		if name == again.revision || !w.siblings(name, again.revision) {
+		if name == again.Revision || !w.siblings(name, again.Revision) {
 			continue
 		}
-		if s, ok := r.scalingUntil(again.start); ok && s.Up && s.To > 0 {
+		if s, ok := r.scalingUntil(again.At); ok && s.Up && s.To > 0 {
 			return true
 		}
 	}

@@ -37,9 +37,9 @@ func (w *Workload) join(in *Workload) (news []string) {
 	w.Kind, w.Name = max(w.Kind, in.Kind), max(w.Name, in.Name)
 	activated := map[string]bool{}
 	for uid, a := range in.Activations {
-		if _, known := w.Activations[uid]; !known {
-			activated[a.Revision] = true
-		}
+		known, ok := w.Activations[uid]
+		activated[a.Revision] = activated[a.Revision] || !ok
+		a.Replaces = a.Replaces || known.Replaces
 		w.activate(uid, a)
 	}
 	w.Names.join(in.Names)
@@ -54,6 +54,11 @@ func (w *Workload) join(in *Workload) (news []string) {
 		if isNew {
 			news = append(news, name)
 		}
+	}
+	// What was known then decides: later scalings can hide those before, and revisions can be forgotten.
+	for uid, a := range in.Activations {
+		a.Replaces = w.Activations[uid].Replaces || w.replaces(a)
+		w.activate(uid, a)
 	}
 	for len(w.Activations) > maxActivations {
 		w.forgetActivation()

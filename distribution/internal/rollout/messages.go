@@ -100,8 +100,11 @@ func ScalingOf(message string) (s Scaling, ok bool) {
 	}
 	s = Scaling{Revision: "replicaset.apps/" + match[2], From: -1, Up: match[1] == "up"}
 	s.To, _ = strconv.Atoi(match[4])
-	if from := match[3] + match[5]; from != "" {
+	switch from := match[3] + match[5]; {
+	case from != "":
 		s.From, _ = strconv.Atoi(from)
+	case s.Up: // Kubernetes 1.28 to 1.31 leave it out if they have created the ReplicaSet.
+		s.From = 0
 	}
 	return s, true
 }

@@ -33,6 +33,7 @@ type Activation struct {
 	Controller string `json:"o,omitempty"` // of the revision, which can be forgotten before
 	At         int64  `json:"t"`
 	Repeated   bool   `json:"x,omitempty"` // the Event has occurred before
+	Replaces   bool   `json:"p,omitempty"` // another revision had pods
 }
 
 // Names has times at which pods were created and deleted, by their names. A StatefulSet uses a name
@@ -59,7 +60,7 @@ type Revision struct {
 	Controller string `json:"o,omitempty"`
 	// Attributes become the resource of the spans.
 	Attributes map[string]string `json:"a,omitempty"`
-	// Events are those of the objects above the pods, by UID.
+	// Events are those of the objects above the pods, by UID, or by message if it is a scaling.
 	Events map[string]Event `json:"e,omitempty"`
 	Names  Names            `json:"n,omitzero"`
 	Pods   map[string]*Pod  `json:"p,omitempty"` // by UID

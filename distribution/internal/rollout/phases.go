@@ -26,6 +26,15 @@ func inOrder(events map[string]Event) occurrences {
 	return all
 }
 
+// isIn reports whether the Event occurred between two times. A scaling is at its first and its last time: what it
+// does at others is not known.
+func (e *occurrence) isIn(from, until int64) bool {
+	if e.Reason == ReasonScaled {
+		return e.First >= from && e.First < until || e.Last >= from && e.Last < until
+	}
+	return e.First < until && e.Last >= from
+}
+
 func (o occurrences) which(condition func(*occurrence) bool) (chosen occurrences) {
 	for _, e := range o {
 		if condition(e) {
@@ -135,6 +144,13 @@ func schedule(all occurrences, created int64) (p phase, ok bool) {
 	return p.ordered(), true
 }
 
+// fail notes that the phase has not ended well, if so.
+func (p *phase) fail(failed bool) {
+	if failed && p.missing == "" {
+		p.missing, p.failed = reasonStarted, true
+	}
+}
+
 // ordered keeps a phase from ending before it starts: the clocks of two producers can differ.
 func (p phase) ordered() phase {
 	if p.end == 0 {
@@ -202,6 +218,11 @@ func isClaimed(warning *occurrence) bool {
 func start(of occurrences, container string) (p phase, ok bool) {
 	created, started, failures := of.with(reasonCreated), of.with(reasonStarted), of.with(reasonFailed)
 	again := of.with(restartKinds...)
+	if len(failures) > 0 {
+		// A kubelet also backs off if it cannot start the container at all, for example without the command.
+		failures = of.with(reasonFailed, kindCrashed)
+		again = of.with(kindRestarted)
+	}
 	if len(created)+len(started)+len(failures)+len(again) == 0 {
 		return p, false
 	}
@@ -222,11 +243,11 @@ func start(of occurrences, container string) (p phase, ok bool) {
 
 // restart is from the first time that a container that had started ended, to its last start.
 func restart(of occurrences, container string) (p phase, ok bool) {
-	again := of.with(restartKinds...)
-	if len(again) == 0 {
+	again, started := of.with(restartKinds...), of.with(reasonStarted)
+	neverStarted := len(started)+len(of.with(kindRestarted)) == 0 && len(of.with(reasonFailed)) > 0
+	if len(again) == 0 || neverStarted {
 		return p, false
 	}
-	started := of.with(reasonStarted)
 	p = phase{name: "restart", container: container, start: again.first(), warnings: again}
 	for _, e := range started {
 		p.restarts = max(p.restarts, e.Count-1)

@@ -15,6 +15,8 @@ type Options struct {
 	Idle time.Duration
 	// Now decides one question only: whether a probe still fails. No Event says that it succeeds.
 	Now time.Time
+	// job reports that the pods are those of a Job: that they end is no failure.
+	job bool
 }
 
 // view is what is known of one pod, in the order of time.
@@ -31,6 +33,9 @@ type view struct {
 	failing occurrences // those of others that did not recover
 	stop    *phase      // the end of the pod; nil: it is not known to have ended
 	stopped int64       // as began
+	// replaced reports that the pod was deleted, or another one took its place, before its rollout ended. It is not
+	// set if the owner says how many pods it wants.
+	replaced bool
 }
 
 // viewOf needs the names of the workload, too: a StatefulSet creates pods itself.
@@ -57,12 +62,15 @@ func viewOf(uid string, pod *Pod, r *Revision, workload Names, o Options) view {
 // addStart finds out how the pod started, from its Events without those of its end.
 func (v *view) addStart(began occurrences, o Options) {
 	v.addPhases(began)
-	for i, p := range v.phases {
-		v.phases[i].late = p.name == "restart" && v.isLate(p.start, o)
+	for i := range v.phases {
+		if p := &v.phases[i]; p.name == "restart" {
+			p.late = v.isLate(p.start, o)
+			p.fail(v.endedBefore(p.end+int64(o.Idle/2), o))
+		}
 	}
 	v.others = began.warnings().which(func(e *occurrence) bool { return !isClaimed(e) })
 	v.failing = v.others.which(func(e *occurrence) bool {
-		return !harmless[e.Reason] && !recovered(e, began, o) && !v.isLate(e.First, o)
+		return !harmless[e.Reason] && !v.recovered(e, began, o) && !v.isLate(e.First, o)
 	})
 	v.start = v.began
 	for _, p := range v.phases {
@@ -139,6 +147,11 @@ func (v *view) addPhases(began occurrences) {
 	}
 }
 
+// endedBefore reports whether the pod was ended before a time until which something had to go well.
+func (v *view) endedBefore(at int64, o Options) bool {
+	return !o.job && v.stop != nil && v.stop.start < at
+}
+
 // isLate reports whether the pod had started long before.
 func (v *view) isLate(at int64, o Options) bool {
 	started := int64(0)
@@ -153,16 +166,23 @@ func (v *view) isLate(at int64, o Options) bool {
 	return started != 0 && at > started+int64(o.Idle)
 }
 
-// harmless are warnings of pods that start and run in spite of them. A kubelet repeats them whenever it looks at
-// the pod, so no later Event shows that they are over. Without a pull secret, the pull shows whether it fails.
+// harmless are warnings of objects that start and run in spite of them. A kubelet, and others, repeat them whenever
+// they look at the pod, so no later Event shows that they are over. Without a pull secret, the pull shows whether it fails.
 var harmless = map[string]bool{
 	"DNSConfigForming": true, "MissingClusterDNS": true, "FailedToRetrieveImagePullSecret": true, "ProbeWarning": true,
+	"MultiplePodDisruptionBudgets": true, "PolicyViolation": true,
 }
 
 // recovered reports whether something shows that a warning is over.
-func recovered(warning *occurrence, all occurrences, o Options) bool {
+func (v *view) recovered(warning *occurrence, all occurrences, o Options) bool {
 	if warning.Reason == reasonUnhealthy {
-		return o.Now.UnixNano()-warning.Last > int64(all.probePause(o.Idle))
+		pause := all.probePause(o.Idle)
+		isOver := o.Now.UnixNano()-warning.Last > int64(pause)
+		if pause < o.Idle {
+			pause = StopWindow // A kubelet writes about each failure, so that it is known sooner.
+		}
+		// A probe of a healthy pod can fail while it ends.
+		return isOver && (v.stop == nil || warning.Last >= v.stop.start || !v.endedBefore(warning.Last+int64(pause), o))
 	}
 	later := all.with(reasonPulling, reasonPulled, kindPresent, reasonCreated, reasonStarted)
 	return len(later) > 0 && later.last() >= warning.Last
@@ -286,7 +306,9 @@ func (p *phase) failure() string {
 
 // hasCause reports whether a message is more than "Back-off pulling image" or "Error: ErrImagePull".
 func hasCause(e *occurrence) bool {
-	return !strings.HasPrefix(e.Message, "Back-off") && !strings.HasPrefix(e.Message, "Error: ")
+	reason, isError := strings.CutPrefix(e.Message, "Error: ")
+	isWord := isError && !strings.Contains(reason, " ")
+	return !strings.HasPrefix(e.Message, "Back-off") && !isWord
 }
 
 // missing returns what the pod still waits for; empty: nothing.

@@ -269,7 +269,7 @@ func (s *subject) readOwner(m *Model, record plog.LogRecord, uid string, e Event
 		return s.readScaling(m, record, uid, e)
 	case e.Reason == ReasonCreatedPod || e.Reason == reasonDeletedPod:
 		return s.readNames(m, record, e)
-	case e.Warning && s.revision != "":
+	case e.Warning && s.revision != "" && !harmless[e.Reason]:
 		r := s.revisionIn(m, s.revision, record)
 		r.First = earliest(r.First, e.First)
 		joinEvents(&r.Events, map[string]Event{uid: e})
@@ -286,7 +286,8 @@ func (s *subject) readScaling(m *Model, record plog.LogRecord, uid string, e Eve
 	}
 	w, name := s.in(m), scaling.Revision
 	r := s.revisionIn(m, name, record)
-	joinEvents(&r.Events, map[string]Event{uid: e})
+	// The Event of the same scaling an hour later has another UID: the message keeps their number small.
+	joinEvents(&r.Events, map[string]Event{e.Message: e})
 	if scaling.Up {
 		r.First = earliest(r.First, e.First)
 	}

@@ -49,6 +49,7 @@ type run struct {
 	created int     // pods that were created in the rollout
 	scaled  int     // pods that the owner scaled it up to; 0: not known
 	wanted  int     // pods that it wanted, if scaled is not known
+	dropped int     // pods of a scale-up that it took back before they started
 	before  int     // pods that it had before the first scale-up that is known
 	events  occurrences
 	late    occurrences // warnings that are no part of the rollout, such as those of a later scale-up
@@ -60,6 +61,7 @@ type run struct {
 func (w *Workload) Spans(revision string, o Options) (result Result) {
 	r := w.Revisions[revision]
 	h := w.history()
+	o.job = isJob(revision)
 	views := w.views(revision, o)
 	result.Complete = true
 	for _, e := range h {
@@ -147,7 +149,7 @@ func (w *Workload) newRun(h history, e episode, views []view, o Options) *run {
 	x.created = countBetween(r.Names.Created, e.start-skew, until)
 	for _, event := range inOrder(r.Events) {
 		switch {
-		case event.First < until && event.Last >= e.start, event.Warning && isJob(e.revision):
+		case event.isIn(e.start, until), event.Warning && isJob(e.revision):
 			// A Job is not over when its pods have started: it can fail hours later.
 			x.addEvent(event, next)
 		case event.Warning && event.First >= until && event.First < next:
@@ -156,6 +158,8 @@ func (w *Workload) newRun(h history, e episode, views []view, o Options) *run {
 	}
 	if x.scaled == 0 {
 		x.wanted = w.wanted(x, until)
+	} else {
+		x.dropped = w.dropped(h, x)
 	}
 	// If the revision had pods before, its start is not known.
 	x.begins = (x.begins || x.created > 0) && x.before == 0
@@ -174,16 +178,28 @@ func (w *Workload) wanted(x *run, until int64) (count int) {
 	for _, v := range x.initial {
 		delete(places, v.pod.Name) // In a DaemonSet, its place has another name.
 	}
+	latest := map[string]*view{}
 	for _, v := range x.initial {
 		place := cmp.Or(w.placeOf(x.revision, v.pod), v.pod.Name)
-		places[place] = x.isAlive(v) && !w.isDeleted(x, v.pod.Name, v.began)
+		if former := latest[place]; former != nil {
+			former.replaced = true
+		}
+		latest[place] = v
+		v.replaced = w.isDeleted(x, v.pod.Name, v.began) || !x.isAlive(v) && !(isJob(x.revision) && v.hasStarted())
+		places[place] = !v.replaced
 	}
 	for _, isWanted := range places {
 		if isWanted {
 			count++
 		}
 	}
-	return cmp.Or(count, len(places)) // Nothing replaced them.
+	if count > 0 {
+		return count
+	}
+	for _, v := range x.initial {
+		v.replaced = false
+	}
+	return len(places)
 }
 
 // isDeleted reports whether the owner deleted a pod that began at a time, before the rollout ended.
@@ -193,14 +209,33 @@ func (w *Workload) isDeleted(x *run, name string, began int64) bool {
 	return at != 0 && at <= x.end
 }
 
+// dropped returns how many pods of a scale-up the owner took back before they started, and before another rollout
+// began. If it left none, the rollout was undone.
+func (w *Workload) dropped(h history, x *run) int {
+	r := w.Revisions[x.revision]
+	if s, ok := r.scalingUntil(math.MaxInt64); !ok || s.To == 0 {
+		return 0
+	}
+	next := int64(math.MaxInt64)
+	for _, e := range h {
+		if e.start > x.start && e.start < next && w.siblings(e.revision, x.revision) {
+			next = e.start
+		}
+	}
+	return x.count(func(v *view) bool {
+		deleted := firstAfter(r.Names.Deleted[v.pod.Name], v.began)
+		return !v.hasStarted() && deleted != 0 && deleted < next
+	})
+}
+
 // addInitial finds the pods that started without a pause, or that replaced others. Pods that a scale-up makes
 // hours later belong to the trace, but do not make the rollout longer. While the owner cannot create pods, it
-// emits warnings: this is no pause.
+// emits warnings, at last one in 17 minutes: this is no pause. Neither is the time before the first pod.
 func (w *Workload) addInitial(x *run, o Options) {
 	warnings := inOrder(w.Revisions[x.revision].Events).warnings()
 	for _, v := range x.pods {
-		pauses := v.began > warnings.goOn(x.active, v.began, int64(o.Idle))+int64(o.Idle)
-		if pauses && !w.replacesAt(x.episode, v.began, o) {
+		waits := len(x.initial) == 0 || warnings.goOn(x.active, v.began, int64(o.Idle)) > x.active
+		if pauses := v.began > x.active+int64(o.Idle); pauses && !waits && !w.replacesAt(x, v, o) {
 			break
 		}
 		x.initial = append(x.initial, v)
@@ -212,13 +247,16 @@ func (w *Workload) addInitial(x *run, o Options) {
 // replacesAt reports whether a pod of an older revision ended less than a minute before: then a new pod is part of
 // an update, which can pause for hours. An end that comes later does not count: its record does not make the
 // connector deliver this revision again.
-func (w *Workload) replacesAt(e episode, at int64, o Options) bool {
-	for _, r := range w.older(e.revision, e.start) {
+func (w *Workload) replacesAt(x *run, v *view, o Options) bool {
+	hasName := slices.ContainsFunc(x.initial, func(other *view) bool { return other.pod.Name == v.pod.Name })
+	for _, r := range w.older(x.revision, x.start) {
 		for uid, pod := range r.Pods {
 			if !isStopping(pod) {
 				continue
 			}
-			if v := viewOf(uid, pod, r, w.Names, o); v.makesRoom(at) {
+			// A pod of a StatefulSet can take long to end, and the next one of its name waits for that.
+			other := viewOf(uid, pod, r, w.Names, o)
+			if other.makesRoom(v.began) || pod.Name == v.pod.Name && !hasName && other.stopped <= v.began+skew {
 				return true
 			}
 		}
@@ -283,7 +321,7 @@ func isScaleDown(e *occurrence) bool {
 // writes at most 25 Events about a Deployment at once. If the first one is, or if more pods run than were planned,
 // all pods that are known count.
 func (x *run) planned() int {
-	by := x.scaled - x.before
+	by := x.scaled - x.before - x.dropped
 	switch {
 	case x.scaled == 0:
 		return x.wanted
@@ -312,7 +350,7 @@ func (x *run) started() int { return x.count((*view).hasStarted) }
 func (x *run) failed() int { return x.count((*view).hasFailed) }
 
 func (x *run) healthy() int {
-	return x.count(func(v *view) bool { return v.hasStarted() && !v.hasFailed() })
+	return x.count(func(v *view) bool { return v.hasStarted() && !v.hasFailed() && !v.replaced })
 }
 
 func (x *run) isComplete() bool {
@@ -322,11 +360,12 @@ func (x *run) isComplete() bool {
 // failure returns why the rollout failed; empty: it did not. A Job can fail although its pods have
 // started.
 func (x *run) failure() string {
-	if x.isComplete() && !isJob(x.revision) {
+	complete := x.isComplete()
+	if complete && !isJob(x.revision) {
 		return ""
 	}
 	for _, v := range slices.Backward(x.initial) {
-		if v.hasFailed() {
+		if v.hasFailed() && !complete {
 			return v.failure()
 		}
 	}
