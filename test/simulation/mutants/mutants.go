@@ -33,7 +33,7 @@ var inWatch = []change{
 	},
 	{
 		"restarts a watch without a pause", "internal/watch/stream.go",
-		`		pause(ctx, delays.Step())
+		`		pause(ctx, max(delays.Step(), retryAfter(err)))
 `,
 		`		_ = delays
 `,
