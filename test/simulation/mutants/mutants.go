@@ -113,7 +113,7 @@ var inDedup = []change{
 	{
 		"does not save that a dedup window is empty", "internal/memory/dedup/snapshot.go",
 		`	w.bytes -= weightOf(ended.held)
-	w.Note(ended.key())
+	w.NoteGone(ended.key())
 `,
 		`	w.bytes -= weightOf(ended.held)
 `,
