@@ -276,3 +276,34 @@ func TestACheckpointThatIsNoneOfThisProgram(t *testing.T) {
 		require.Error(t, m.Restore(keyOf(kind, nil), []byte("{")), "%c", kind)
 	}
 }
+
+// Storage that cannot be written for days must not cost memory for each event that came meanwhile.
+func TestWhatComesAndGoesWhileNothingIsSavedIsNotSavedLater(t *testing.T) {
+	config := configured("")
+	config.DedupInterval, config.Objects = time.Minute, 10
+	m, now := New(config, start), start
+	m.Change("", ev("ns", "known", 1, 1))
+	saved := m.Content()
+	require.Len(t, saved.Changed, 2, "the event and its stream")
+	m.Delete("", ev("ns", "known", 1, 1), now)
+	for i := range 100 {
+		for count := int32(1); count <= 2; count++ { // A window opens, and then holds the second state.
+			changed := ev("ns", strconv.Itoa(i), count, uint64(2*i)+uint64(count))
+			of := observed(changed, m.Change("", changed))
+			of[0].Chain.Objects[0] = foundObject(t, strconv.Itoa(i))
+			m.Use(of)
+			m.Windows.Admit(of, now)
+			now = now.Add(time.Second)
+		}
+		m.Delete("", ev("ns", strconv.Itoa(i), 2, uint64(2*i)+3), now)
+		now = now.Add(ledger.RememberDeleted + time.Hour)
+		require.Len(t, m.Windows.Due(now, 10), 1)
+		m.Forget(now)
+	}
+	assert.Zero(t, m.Len())
+	values := map[bool]int{}
+	for _, k := range m.Content().Changed {
+		values[m.Value(k) != nil]++
+	}
+	assert.Equal(t, map[bool]int{true: config.Objects, false: 1}, values, "the objects that are remembered, and the end of the known event")
+}

@@ -93,9 +93,14 @@ func (s *Stream) listPages(ctx context.Context) error {
 // page requests a page. If it has too many bytes, page requests fewer events instead. It sets the
 // limit of the next page.
 func (s *Stream) page(ctx context.Context, options *metav1.ListOptions) (*corev1.EventList, error) {
+	began := time.Now()
 	for {
 		body, err := s.read(ctx, *options)
+		delay := retryAfter(err)
 		switch {
+		case delay > 0 && options.Continue != "" && time.Since(began)+delay < responseTimeout:
+			pause(ctx, delay) // A list from scratch would cost a busy server more than one page.
+			continue
 		case err != nil:
 			return nil, err
 		case len(body) > maxPage && options.Limit > 1:
@@ -138,6 +143,7 @@ func (s *Stream) request(options *metav1.ListOptions) *rest.Request {
 	return s.config.Client.Get().
 		NamespaceIfScoped(s.config.Namespace, s.config.Namespace != "").
 		Resource("events").
+		MaxRetries(0). // client-go would wait without a report. The stream waits and connects again.
 		VersionedParams(options, parameters)
 }
 

@@ -29,6 +29,10 @@ const maxQuickEnds = 3
 // servers and proxies accept the option and never send the bookmark.
 const maxIncompleteLists = 2
 
+// maxRetryAfter is the longest pause that the server can ask for. A longer one would leave a receiver
+// without events long after the server, or a proxy before it, has recovered.
+const maxRetryAfter = time.Minute
+
 // errClosedAtOnce replaces an error that client-go hides: it converts a connection that closes
 // before an answer to an empty watch.
 var errClosedAtOnce = errors.New("the connection was closed at once")
@@ -98,8 +102,14 @@ func (s *Stream) Run(ctx context.Context) {
 		if err == nil && !quickEnd || cause == Stalled {
 			continue // The server's own time limit, or the receiver's: connect at once.
 		}
-		pause(ctx, delays.Step())
+		pause(ctx, max(delays.Step(), retryAfter(err)))
 	}
+}
+
+// retryAfter returns how long the server asks to wait before the next request; 0: it does not ask.
+func retryAfter(err error) time.Duration {
+	seconds, _ := apierrors.SuggestsClientDelay(err)
+	return min(time.Duration(seconds)*time.Second, maxRetryAfter)
 }
 
 // awaitTaker waits until the stream may connect.

@@ -41,6 +41,7 @@ type Server struct {
 	backups  map[string]*apiserver.Backup // by version
 	written  int
 	refuse   func(*http.Request) int
+	delay    time.Duration
 	requests []string
 	noStream bool
 	noEnd    bool
@@ -146,6 +147,14 @@ func (s *Server) Refuse(status func(*http.Request) int) {
 	s.refuse = status
 }
 
+// RetryAfter makes each answer with status 429 ask for a pause before the next request. It is the
+// answer of a server that limits requests: text, and not a Status.
+func (s *Server) RetryAfter(delay time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.delay = delay
+}
+
 // WithoutStreaming makes the server reject streamed lists, as old servers do.
 func (s *Server) WithoutStreaming() {
 	s.mu.Lock()
@@ -185,7 +194,7 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 	kind := requestKind(r)
 	s.mu.Lock()
 	s.requests = append(s.requests, kind)
-	refuse, noStream := s.refuse, s.noStream
+	refuse, delay, noStream := s.refuse, s.delay, s.noStream
 	s.mu.Unlock()
 	status := 0
 	if refuse != nil {
@@ -197,6 +206,9 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case status < 0:
 		<-r.Context().Done()
+	case status == http.StatusTooManyRequests && delay > 0:
+		w.Header().Set("Retry-After", strconv.Itoa(int(delay.Seconds())))
+		http.Error(w, "Too many requests, please try again later.", status)
 	case status > 0:
 		writeStatus(w, status, "")
 	default:

@@ -125,6 +125,29 @@ var ofStates = []requirement{
 		plan: plain(electorAlone, mayNotRenew(60, 100).of(0)).with(func(p *Plan) {
 			p.SlowStart, p.SlowStop = 2*time.Second, 25*time.Second
 		}),
+	}, {
+		name:    "the storage cannot be read at the start, and the process ends while it cannot prove that it leads",
+		reaches: "a term ends before its first write",
+		plan: plain(both, fault(StorageUnreadable, 0, 40).of(0), mayOnlyRenew(10, 100).of(0), restart(60, 65)).
+			with(func(p *Plan) { p.SlowStart = 2 * time.Second }).with(lasting(5 * time.Minute)),
+	}, {
+		name:    "another cluster at the address rejects the credentials while the process starts",
+		reaches: "another cluster at the address answers late",
+		plan: plain(storageAlone, killReplica(0, 60, 70), fault(ClusterNew, 65, 65),
+			ofResource(fault(APIRefuses, 60, 80), "namespaces", http.StatusUnauthorized)).with(long),
+	}, {
+		name:    "two replicas notice at the same time that etcd was restored, and requests for ConfigMaps are slow",
+		reaches: "another process writes the position at the same time",
+		plan: plain(electorAlone, backup(60, 30*time.Second),
+			ofResource(fault(APISlow, 61, 90), configMaps.Resource, 0).slowBy(5*time.Second)).with(long),
+	}, {
+		name:    "1,000 events about an object with many annotations wait for the start of the process",
+		reaches: "records do not fit their batch",
+		plan:    manyWait(),
+	}, {
+		name:    "the process is killed while it delivers a batch that not all records fit",
+		reaches: "records that did not fit their batch are restored",
+		plan:    manyWait(killReplica(0, 55, 60)),
 	},
 }
 
@@ -137,6 +160,13 @@ func ofResource(f Fault, resource string, status int) Fault {
 func mayNotRenew(from, to int) Fault {
 	f := fault(LeaseForbidden, from, to)
 	f.Verb = "update"
+	return f
+}
+
+// mayOnlyRenew lets an elector go on that leads: it reads the lease only if it cannot renew it.
+func mayOnlyRenew(from, to int) Fault {
+	f := fault(LeaseForbidden, from, to)
+	f.Verb = "get"
 	return f
 }
 
@@ -153,5 +183,14 @@ func partOfSecond() Plan {
 	second.Exporter = 1
 	p := plain(neither, fault(PipelinePermanent, 60, 70), second)
 	p.Exporters = 2
+	return p
+}
+
+// manyWait is a plan in which 1,000 events with many tags are written while no process runs. The
+// next process takes 500 of them together while it delivers the first ones.
+func manyWait(faults ...Fault) Plan {
+	faults = append(faults, killReplica(0, 39, 50), fault(PipelineSlow, 50, 70).slowBy(2*time.Second))
+	p := plain(storageAlone, faults...).with(odd(OddObjects, manyAnnotations)).with(often)
+	p.Producers[len(p.Producers)-1].Writes = 1000
 	return p
 }

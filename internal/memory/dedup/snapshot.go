@@ -51,15 +51,20 @@ func (open *window) key() Key {
 }
 
 func (w *Windows) noteHeld(open *window) {
-	w.held[open.key()] = open
+	k := open.key()
+	if _, known := w.held[k]; known {
+		w.Note(k)
+	} else {
+		w.NoteNew(k)
+	}
+	w.held[k] = open
 	w.bytes += weightOf(open.held)
-	w.Note(open.key())
 }
 
 func (w *Windows) noteReleased(ended *window) {
 	delete(w.held, ended.key())
 	w.bytes -= weightOf(ended.held)
-	w.Note(ended.key())
+	w.NoteGone(ended.key())
 }
 
 // Value is what a window holds in the form that Restore takes; nil means nothing.

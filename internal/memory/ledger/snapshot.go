@@ -29,7 +29,9 @@ func (l *Ledger) set(k identity, known, e entry) {
 	if known.isGone() == e.isGone() {
 		known.pass = e.pass
 	}
-	if known != e {
+	if known == (entry{}) {
+		l.NoteNew(k.key())
+	} else if known != e {
 		l.Note(k.key())
 	}
 }
@@ -47,7 +49,7 @@ func (l *Ledger) count(e entry, n int) {
 }
 
 func (l *Ledger) drop(k identity) {
-	l.Note(k.key())
+	l.NoteGone(k.key())
 	delete(l.entries, k)
 }
 

@@ -69,8 +69,9 @@ func (o *Objects) useNew(object *resolver.Object) {
 		return
 	}
 	k := keyOf(object)
-	known, ok := o.byKey[k]
-	if !ok || !equal(known, object) {
+	if known, ok := o.byKey[k]; !ok {
+		o.NoteNew(k)
+	} else if !equal(known, object) {
 		o.Note(k)
 	}
 	o.remember(k, object)
@@ -111,7 +112,7 @@ func (o *Objects) remember(k Key, object *resolver.Object) {
 // drop forgets an object to make room.
 func (o *Objects) drop(k Key) {
 	o.forget(k)
-	o.Note(k)
+	o.NoteGone(k)
 }
 
 func (o *Objects) forget(k Key) {

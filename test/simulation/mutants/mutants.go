@@ -33,7 +33,7 @@ var inWatch = []change{
 	},
 	{
 		"restarts a watch without a pause", "internal/watch/stream.go",
-		`		pause(ctx, delays.Step())
+		`		pause(ctx, max(delays.Step(), retryAfter(err)))
 `,
 		`		_ = delays
 `,
@@ -113,7 +113,7 @@ var inDedup = []change{
 	{
 		"does not save that a dedup window is empty", "internal/memory/dedup/snapshot.go",
 		`	w.bytes -= weightOf(ended.held)
-	w.Note(ended.key())
+	w.NoteGone(ended.key())
 `,
 		`	w.bytes -= weightOf(ended.held)
 `,
