@@ -139,7 +139,9 @@ func (u *underLoad) kill() {
 // expected returns the ids of the incident's spans if nothing else happens.
 func (u *underLoad) expected() map[pcommon.SpanID]pcommon.TraceID {
 	ids := map[pcommon.SpanID]pcommon.TraceID{}
-	m, _ := rollout.Read(u.e.logsOf(u.story, u.epoch))
+	read, _ := rollout.Read(u.e.logsOf(u.story, u.epoch))
+	m := &rollout.Model{}
+	m.Join(read)
 	for _, w := range m.Workloads {
 		for name := range w.Revisions {
 			for _, part := range w.Spans(name, rollout.Options{Idle: 5 * time.Minute, Now: time.Now()}).Parts {

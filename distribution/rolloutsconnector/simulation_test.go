@@ -288,7 +288,9 @@ func (s *simulation) spans() map[string]version {
 
 // expected returns the spans of the model of all records.
 func (s *simulation) expected() map[string]version {
-	m, _ := rollout.Read(s.e.logsOf(s.e.records, s.epoch))
+	read, _ := rollout.Read(s.e.logsOf(s.e.records, s.epoch))
+	m := &rollout.Model{}
+	m.Join(read)
 	all := &simulation{}
 	for _, w := range m.Workloads {
 		for name, r := range w.Revisions {

@@ -69,7 +69,7 @@ func (w *Workload) replaces(again Activation) bool {
 		if name == again.Revision || !w.siblings(name, again.Revision) {
 			continue
 		}
-		if s, ok := r.scalingUntil(again.At); ok && s.Up && s.To > 0 {
+		if s, ok := r.stepBefore(again.At); ok && s.Up && s.To > 0 {
 			return true
 		}
 	}
@@ -235,55 +235,6 @@ func (w *Workload) wasActive(again episode, other int64) bool {
 		return false
 	}
 	return r.First != 0 && r.First < other || r.First >= again.start && r.isScaledDownBefore(again.start)
-}
-
-func (r *Revision) isScaledDownBefore(at int64) bool {
-	for e, s := range r.scalings() {
-		if !s.Up && e.First < at {
-			return true
-		}
-	}
-	return false
-}
-
-// scalings returns the Events that a Deployment scaled the revision, in the order of their first times.
-func (r *Revision) scalings() iter.Seq2[*occurrence, Scaling] {
-	return func(yield func(*occurrence, Scaling) bool) {
-		for _, e := range inOrder(r.Events) {
-			if e.Reason != ReasonScaled {
-				continue
-			}
-			if s, ok := ScalingOf(e.Message); ok && !yield(e, s) {
-				return
-			}
-		}
-	}
-}
-
-// scalingUntil returns the newest scaling until a time. ok is false if no record shows one. Of an Event that has
-// occurred more than twice, only the first and the last time are known.
-func (r *Revision) scalingUntil(until int64) (newest Scaling, ok bool) {
-	latest := int64(0)
-	for e, s := range r.scalings() {
-		for _, at := range []int64{e.First, e.Last} {
-			if at >= latest && at <= until {
-				newest, latest, ok = s, at, true
-			}
-		}
-	}
-	return newest, ok
-}
-
-// scaledToZero returns when the revision was first scaled to zero after a time; 0: no record shows it.
-func (r *Revision) scaledToZero(after int64) (first int64) {
-	for e, s := range r.scalings() {
-		for _, at := range []int64{e.First, e.Last} {
-			if s.To == 0 && at > after {
-				first = earliest(first, at)
-			}
-		}
-	}
-	return first
 }
 
 // history is all rollouts of a workload, in the order of time.

@@ -9,9 +9,10 @@ import (
 )
 
 // The bounds of what the model keeps of one object. Which entries it keeps does not depend on their
-// order: those that are first.
+// order: those that are first, unless it says more.
 const (
 	maxEvents      = 64 // of a pod, or above the pods of a revision
+	maxSteps       = 64 // of a revision, half of them the first ones, and half the last ones
 	maxActivations = 64 // of a workload, those that began a rollout before others
 	maxTimes       = 8  // of a name, the newest
 	maxNames       = 20_000
@@ -20,7 +21,7 @@ const (
 )
 
 // Join adds what another model knows, and returns the revisions for which it had news: an Event, a
-// pod, a name or an activation that was not known. What happens to a pod again changes the revision, but is no news:
+// pod, a name or a scaling that was not known. What happens to a pod again changes the revision, but is no news:
 // otherwise, the rollout of a container that crashes forever would never end.
 func (m *Model) Join(in *Model) []Key {
 	var news []Key
@@ -35,29 +36,16 @@ func (m *Model) Join(in *Model) []Key {
 func (w *Workload) join(in *Workload) (news []string) {
 	w.Cluster, w.UID = in.Cluster, in.UID
 	w.Kind, w.Name = max(w.Kind, in.Kind), max(w.Name, in.Name)
-	activated := map[string]bool{}
-	for uid, a := range in.Activations {
-		known, ok := w.Activations[uid]
-		activated[a.Revision] = activated[a.Revision] || !ok
-		a.Replaces = a.Replaces || known.Replaces
-		w.activate(uid, a)
-	}
 	w.Names.join(in.Names)
 	for name, r := range in.Revisions {
 		_, known := w.Revisions[name]
-		own := w.revision(name)
-		isNew := own.join(r) || !known && !r.Closed
-		if activated[name] && !r.Closed {
-			// A rollback can begin with an Event that is known.
-			own.Closed, isNew = false, true
-		}
-		if isNew {
+		if w.revision(name).join(r) || !known && !r.Closed {
 			news = append(news, name)
 		}
 	}
 	// What was known then decides: later scalings can hide those before, and revisions can be forgotten.
 	for uid, a := range in.Activations {
-		a.Replaces = w.Activations[uid].Replaces || w.replaces(a)
+		a.Replaces = a.Replaces || w.Activations[uid].Replaces || w.replaces(a)
 		w.activate(uid, a)
 	}
 	for len(w.Activations) > maxActivations {
@@ -90,6 +78,7 @@ func (r *Revision) join(in *Revision) bool {
 	r.Controller = max(r.Controller, in.Controller)
 	r.joinAttributes(in.Attributes)
 	news := joinEvents(&r.Events, in.Events)
+	news = r.joinSteps(in.Steps) || news
 	news = r.Names.join(in.Names) || news
 	for uid, p := range in.Pods {
 		news = r.pod(uid).join(p) || news

@@ -60,10 +60,12 @@ type Revision struct {
 	Controller string `json:"o,omitempty"`
 	// Attributes become the resource of the spans.
 	Attributes map[string]string `json:"a,omitempty"`
-	// Events are those of the objects above the pods, by UID, or by message if it is a scaling.
+	// Events are those of the objects above the pods, by UID.
 	Events map[string]Event `json:"e,omitempty"`
-	Names  Names            `json:"n,omitzero"`
-	Pods   map[string]*Pod  `json:"p,omitempty"` // by UID
+	// Steps are the times at which the revision was scaled.
+	Steps map[Step]bool   `json:"z,omitempty"`
+	Names Names           `json:"n,omitzero"`
+	Pods  map[string]*Pod `json:"p,omitempty"` // by UID
 	// Links are the trace contexts of records.
 	Links map[Link]bool `json:"l,omitempty"`
 	// Sent has a hash of each part that was delivered, so that a part that has not changed is not

@@ -26,15 +26,6 @@ func inOrder(events map[string]Event) occurrences {
 	return all
 }
 
-// isIn reports whether the Event occurred between two times. A scaling is at its first and its last time: what it
-// does at others is not known.
-func (e *occurrence) isIn(from, until int64) bool {
-	if e.Reason == ReasonScaled {
-		return e.First >= from && e.First < until || e.Last >= from && e.Last < until
-	}
-	return e.First < until && e.Last >= from
-}
-
 func (o occurrences) which(condition func(*occurrence) bool) (chosen occurrences) {
 	for _, e := range o {
 		if condition(e) {

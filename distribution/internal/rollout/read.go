@@ -286,8 +286,7 @@ func (s *subject) readScaling(m *Model, record plog.LogRecord, uid string, e Eve
 	}
 	w, name := s.in(m), scaling.Revision
 	r := s.revisionIn(m, name, record)
-	// The Event of the same scaling an hour later has another UID: the message keeps their number small.
-	joinEvents(&r.Events, map[string]Event{e.Message: e})
+	r.joinSteps(stepsOf(e, scaling))
 	if scaling.Up {
 		r.First = earliest(r.First, e.First)
 	}

@@ -5,7 +5,6 @@ package rollout
 import (
 	"cmp"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 )
@@ -52,6 +51,7 @@ type run struct {
 	dropped int     // pods of a scale-up that it took back before they started
 	before  int     // pods that it had before the first scale-up that is known
 	events  occurrences
+	last    int64       // time of them, and of scalings
 	late    occurrences // warnings that are no part of the rollout, such as those of a later scale-up
 	begins  bool        // the first record is one that begins a rollout
 	hasOwn  bool        // an Event above the pods shows that the rollout exists
@@ -98,7 +98,7 @@ func (w *Workload) views(revision string, o Options) []view {
 // hasOlderPods reports whether a pod of an older revision is not known to have ended.
 func (w *Workload) hasOlderPods(revision string) bool {
 	for _, r := range w.older(revision, w.Revisions[revision].start()) {
-		if s, ok := r.scalingUntil(math.MaxInt64); ok && s.To == 0 {
+		if s, ok := r.stepBefore(always); ok && s.To == 0 {
 			continue
 		}
 		for _, pod := range r.Pods {
@@ -147,9 +147,14 @@ func (w *Workload) newRun(h history, e episode, views []view, o Options) *run {
 	w.addInitial(x, o)
 	until := min(next, x.active+int64(o.Idle))
 	x.created = countBetween(r.Names.Created, e.start-skew, until)
+	for _, step := range r.steps() {
+		if step.At >= e.start && step.At < until {
+			x.addStep(step)
+		}
+	}
 	for _, event := range inOrder(r.Events) {
 		switch {
-		case event.isIn(e.start, until), event.Warning && isJob(e.revision):
+		case event.First < until && event.Last >= e.start, event.Warning && isJob(e.revision):
 			// A Job is not over when its pods have started: it can fail hours later.
 			x.addEvent(event, next)
 		case event.Warning && event.First >= until && event.First < next:
@@ -213,10 +218,10 @@ func (w *Workload) isDeleted(x *run, name string, began int64) bool {
 // began. If it left none, the rollout was undone.
 func (w *Workload) dropped(h history, x *run) int {
 	r := w.Revisions[x.revision]
-	if s, ok := r.scalingUntil(math.MaxInt64); !ok || s.To == 0 {
+	if s, ok := r.stepBefore(always); !ok || s.To == 0 {
 		return 0
 	}
-	next := int64(math.MaxInt64)
+	next := always
 	for _, e := range h {
 		if e.start > x.start && e.start < next && w.siblings(e.revision, x.revision) {
 			next = e.start
@@ -282,16 +287,20 @@ func (o occurrences) goOn(from, until, pause int64) int64 {
 
 func (x *run) addEvent(e *occurrence, next int64) {
 	x.events = append(x.events, e)
-	// The Event of a rollback can be that of the first rollout, which occurs again.
-	x.hasOwn = x.hasOwn || e.Last < next && !isScaleDown(e)
+	x.hasOwn, x.last = x.hasOwn || e.Last < next, max(x.last, e.Last)
 	x.begins = x.begins || e.Reason == ReasonCreatedPod
-	if s, ok := ScalingOf(e.Message); ok && e.Reason == ReasonScaled && s.Up {
-		if x.scaled == 0 || s.From < x.before {
-			x.before = max(s.From, 0) // Some messages do not have it.
-		}
-		x.scaled = max(x.scaled, s.To)
-		x.begins = x.begins || s.From == 0
+}
+
+func (x *run) addStep(s Step) {
+	x.last = max(x.last, s.At)
+	if !s.Up {
+		return
 	}
+	if x.scaled == 0 || s.From < x.before {
+		x.before = max(s.From, 0) // Some messages do not have it.
+	}
+	x.hasOwn, x.scaled = true, max(x.scaled, s.To)
+	x.begins = x.begins || s.From == 0
 }
 
 func countBetween(names map[string][]int64, from, until int64) (count int) {
@@ -310,11 +319,6 @@ func isBetween(times []int64, from, until int64) bool {
 // isKnown reports whether there is more than the end of pods.
 func (x *run) isKnown() bool {
 	return len(x.pods)+x.created > 0 || x.hasOwn
-}
-
-func isScaleDown(e *occurrence) bool {
-	s, ok := ScalingOf(e.Message)
-	return ok && e.Reason == ReasonScaled && !s.Up
 }
 
 // planned returns by how many pods the owner scaled the revision up. Records of that can be missing: a controller

@@ -55,7 +55,7 @@ func (w *Workload) rollout(r *Revision, x *run) Span {
 		outcome = "complete"
 	}
 	s := Span{
-		Trace: trace, ID: id, Start: x.start, End: max(x.end, x.events.last()),
+		Trace: trace, ID: id, Start: x.start, End: max(x.end, x.last),
 		Name: "rollout " + strings.ToLower(w.Kind) + "/" + w.Name,
 		Attributes: map[string]any{
 			"k8s.rollout.revision":     x.revision,

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+)
+
+// Step is a scaling of a revision, at a time in nanoseconds since 1970.
+type Step struct {
+	At       int64
+	Up       bool
+	From, To int // replicas; From is -1 if the message does not have it
+}
+
+// MarshalText makes it possible that a step is a key in JSON.
+func (s Step) MarshalText() ([]byte, error) {
+	return fmt.Appendf(nil, "%d %t %d %d", s.At, s.Up, s.From, s.To), nil
+}
+
+// UnmarshalText reads what MarshalText wrote.
+func (s *Step) UnmarshalText(text []byte) error {
+	_, err := fmt.Sscanf(string(text), "%d %t %d %d", &s.At, &s.Up, &s.From, &s.To)
+	return err
+}
+
+// compareSteps orders the steps of one second: first those down, and each towards the number that it leads to.
+func compareSteps(a, b Step) int {
+	towards := func(s Step) int {
+		if s.Up {
+			return s.To
+		}
+		return -s.To
+	}
+	return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(towards(a), towards(b)), cmp.Compare(a.From, b.From))
+}
+
+// stepsOf returns the steps that an Event shows: at its last time, and at its first time if it has occurred before.
+// Those between are not known.
+func stepsOf(e Event, s Scaling) map[Step]bool {
+	return map[Step]bool{
+		{e.First, s.Up, s.From, s.To}: true,
+		{e.Last, s.Up, s.From, s.To}:  true,
+	}
+}
+
+// joinSteps reports whether a step is new. If there are too many, it drops those in the middle: the first ones tell
+// how a rollout began, and the last ones how many pods there are.
+func (r *Revision) joinSteps(in map[Step]bool) (news bool) {
+	for s := range in {
+		news = news || !r.Steps[s]
+		if r.Steps == nil {
+			r.Steps = map[Step]bool{}
+		}
+		r.Steps[s] = true
+	}
+	if len(r.Steps) > maxSteps {
+		all := r.steps()
+		for _, s := range all[maxSteps/2 : len(all)-maxSteps/2] {
+			delete(r.Steps, s)
+		}
+	}
+	return news
+}
+
+// steps returns all steps in the order of time.
+func (r *Revision) steps() []Step { return slices.SortedFunc(maps.Keys(r.Steps), compareSteps) }
+
+// always is a time after all others.
+const always = int64(math.MaxInt64)
+
+// stepBefore returns the newest step before a time. ok is false if no record shows one.
+func (r *Revision) stepBefore(at int64) (newest Step, ok bool) {
+	for s := range r.Steps {
+		if s.At < at && (!ok || compareSteps(s, newest) > 0) {
+			newest, ok = s, true
+		}
+	}
+	return newest, ok
+}
+
+// scaledToZero returns when the revision was first scaled to zero after a time; 0: no record shows it.
+func (r *Revision) scaledToZero(after int64) (first int64) {
+	for s := range r.Steps {
+		if s.To == 0 && s.At > after {
+			first = earliest(first, s.At)
+		}
+	}
+	return first
+}
+
+func (r *Revision) isScaledDownBefore(at int64) bool {
+	for s := range r.Steps {
+		if !s.Up && s.At < at {
+			return true
+		}
+	}
+	return false
+}
