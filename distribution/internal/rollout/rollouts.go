@@ -171,68 +171,6 @@ func (w *Workload) newRun(h history, e episode, views []view, o Options) *run {
 	return x
 }
 
-// wanted returns how many pods the owner wanted, if no record says it: a StatefulSet, a DaemonSet and a Job do not.
-// A pod that was deleted before the rollout ended, or whose place another one took, is none of them.
-func (w *Workload) wanted(x *run, until int64) (count int) {
-	r, places := w.Revisions[x.revision], map[string]bool{}
-	for name, times := range r.Names.Created {
-		if isBetween(times, x.start-skew, until) {
-			places[name] = !w.isDeleted(x, name, times[0])
-		}
-	}
-	for _, v := range x.initial {
-		delete(places, v.pod.Name) // In a DaemonSet, its place has another name.
-	}
-	latest := map[string]*view{}
-	for _, v := range x.initial {
-		place := cmp.Or(w.placeOf(x.revision, v.pod), v.pod.Name)
-		if former := latest[place]; former != nil {
-			former.replaced = true
-		}
-		latest[place] = v
-		v.replaced = w.isDeleted(x, v.pod.Name, v.began) || !x.isAlive(v) && !(isJob(x.revision) && v.hasStarted())
-		places[place] = !v.replaced
-	}
-	for _, isWanted := range places {
-		if isWanted {
-			count++
-		}
-	}
-	if count > 0 {
-		return count
-	}
-	for _, v := range x.initial {
-		v.replaced = false
-	}
-	return len(places)
-}
-
-// isDeleted reports whether the owner deleted a pod that began at a time, before the rollout ended.
-func (w *Workload) isDeleted(x *run, name string, began int64) bool {
-	deleted := bothTimes(w.Revisions[x.revision].Names.Deleted[name], w.Names.Deleted[name])
-	at := firstAfter(deleted, began)
-	return at != 0 && at <= x.end
-}
-
-// dropped returns how many pods of a scale-up the owner took back before they started, and before another rollout
-// began. If it left none, the rollout was undone.
-func (w *Workload) dropped(h history, x *run) int {
-	r := w.Revisions[x.revision]
-	if s, ok := r.stepBefore(always); !ok || s.To == 0 {
-		return 0
-	}
-	next := always
-	for _, e := range h {
-		if e.start > x.start && e.start < next && w.siblings(e.revision, x.revision) {
-			next = e.start
-		}
-	}
-	return x.count(func(v *view) bool {
-		deleted := firstAfter(r.Names.Deleted[v.pod.Name], v.began)
-		return !v.hasStarted() && deleted != 0 && deleted < next
-	})
-}
-
 // addInitial finds the pods that started without a pause, or that replaced others. Pods that a scale-up makes
 // hours later belong to the trace, but do not make the rollout longer. While the owner cannot create pods, it
 // emits warnings, at last one in 17 minutes: this is no pause. Neither is the time before the first pod.
@@ -320,25 +258,6 @@ func isBetween(times []int64, from, until int64) bool {
 func (x *run) isKnown() bool {
 	return len(x.pods)+x.created > 0 || x.hasOwn
 }
-
-// planned returns by how many pods the owner scaled the revision up. Records of that can be missing: a controller
-// writes at most 25 Events about a Deployment at once. If the first one is, or if more pods run than were planned,
-// all pods that are known count.
-func (x *run) planned() int {
-	by := x.scaled - x.before - x.dropped
-	switch {
-	case x.scaled == 0:
-		return x.wanted
-	case x.before == 0 && x.healthy() <= by:
-		return by
-	}
-	return max(by, x.alive())
-}
-
-// alive returns how many pods had not ended when the rollout did. The owner replaces those that have.
-func (x *run) alive() int { return x.count(x.isAlive) }
-
-func (x *run) isAlive(v *view) bool { return v.stop == nil || v.stopped > x.end }
 
 func (x *run) count(condition func(*view) bool) (count int) {
 	for _, v := range x.initial {

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import "cmp"
+
+// planned returns by how many pods the owner scaled the revision up. Records of that can be missing: a controller
+// writes at most 25 Events about a Deployment at once. If the first one is, or if more pods run than were planned,
+// all pods that are known count.
+func (x *run) planned() int {
+	by := x.scaled - x.before - x.dropped
+	switch {
+	case x.scaled == 0:
+		return x.wanted
+	case x.before == 0 && x.healthy() <= by:
+		return by
+	}
+	return max(by, x.alive())
+}
+
+// alive returns how many pods had not ended when the rollout did. The owner replaces those that have.
+func (x *run) alive() int { return x.count(x.isAlive) }
+
+func (x *run) isAlive(v *view) bool { return v.stop == nil || v.stopped > x.end }
+
+// wanted returns how many pods the owner wanted, if no record says it: a StatefulSet, a DaemonSet and a Job do not.
+// A pod that was deleted before the rollout ended, or whose place another one took, is none of them.
+func (w *Workload) wanted(x *run, until int64) int {
+	latest := w.latest(x)
+	wanted := w.unseen(x, until)
+	for _, v := range latest {
+		if !v.replaced {
+			wanted++
+		}
+	}
+	if wanted > 0 {
+		return wanted
+	}
+	for _, v := range latest {
+		v.replaced = false // Nothing came after it.
+	}
+	return max(len(latest), x.created)
+}
+
+// latest returns the last pod of each place, and notes which pods were replaced. That a pod of a Job has ended after
+// its start does not mean that another one follows.
+func (w *Workload) latest(x *run) map[string]*view {
+	latest := map[string]*view{}
+	for _, v := range x.initial {
+		hasDone := isJob(x.revision) && v.hasStarted()
+		v.replaced = w.isDeleted(x, v.pod.Name, v.began) || !x.isAlive(v) && !hasDone
+		place := cmp.Or(w.placeOf(x.revision, v.pod), v.pod.Name)
+		if former := latest[place]; former != nil {
+			former.replaced = true
+		}
+		latest[place] = v
+	}
+	return latest
+}
+
+// unseen returns how many pods were created of which there is no other record.
+func (w *Workload) unseen(x *run, until int64) (count int) {
+	seen := map[string]bool{}
+	for _, v := range x.initial {
+		seen[v.pod.Name] = true
+	}
+	for name, times := range w.Revisions[x.revision].Names.Created {
+		if !seen[name] && isBetween(times, x.start-skew, until) && !w.isDeleted(x, name, times[0]) {
+			count++
+		}
+	}
+	return count
+}
+
+// isDeleted reports whether the owner deleted a pod that began at a time, before the rollout ended.
+func (w *Workload) isDeleted(x *run, name string, began int64) bool {
+	deleted := bothTimes(w.Revisions[x.revision].Names.Deleted[name], w.Names.Deleted[name])
+	at := firstAfter(deleted, began)
+	return at != 0 && at <= x.end
+}
+
+// dropped returns how many pods of a scale-up the owner took back before they started, and before another rollout
+// began. If it left none, the rollout was undone.
+func (w *Workload) dropped(h history, x *run) int {
+	r := w.Revisions[x.revision]
+	if s, ok := r.stepBefore(always); !ok || s.To == 0 {
+		return 0
+	}
+	next := always
+	for _, e := range h {
+		if e.start > x.start && e.start < next && w.siblings(e.revision, x.revision) {
+			next = e.start
+		}
+	}
+	return x.count(func(v *view) bool {
+		deleted := firstAfter(r.Names.Deleted[v.pod.Name], v.began)
+		return !v.hasStarted() && deleted != 0 && deleted < next
+	})
+}
