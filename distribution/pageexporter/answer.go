@@ -100,8 +100,12 @@ func explainBy(warnings []record, changes []change) *answer {
 	return a
 }
 
-// precedes reports whether the change is before the warning, or in the same second.
+// precedes reports whether the change is before the warning, or in the same second. The record of a node's
+// reboot is a warning, too, which does not explain itself.
 func (c change) precedes(warning record) bool {
+	if c.Records[0].UID == warning.UID {
+		return false
+	}
 	at := warning.warnedAt()
 	return inSeconds(c.Time, at) <= 0 && (c.until.IsZero() || !at.After(c.until.Add(afterEffect)))
 }

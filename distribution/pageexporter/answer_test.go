@@ -157,6 +157,14 @@ func TestWhatChanged(t *testing.T) {
 			[]happening{node(590, "web", "Rebooted"), {at: 602, object: "Node/web", reason: "FailedMount", message: "m", warning: true}},
 			[]string{"The node web was rebooted 12 s before FailedMount"},
 		},
+		"a reboot, which is a warning": {
+			[]happening{{at: 590, object: "Node/web", reason: "Rebooted", message: "m", warning: true}},
+			[]string{"Nothing is known: the page has no record of a change before the first warning."},
+		},
+		"a warning after a reboot, which is a warning": {
+			[]happening{{at: 590, object: "Node/web", reason: "Rebooted", message: "m", warning: true}, {at: 602, object: "Node/web", reason: "FailedMount", message: "m", warning: true}},
+			[]string{"The node web was rebooted 12 s before FailedMount", "older: Rebooted"},
+		},
 		"a node that was rebooted before the pod was there": {
 			join([]happening{node(100, "worker-3", "Rebooted")}, start(500, "web-aaa-1", "worker-3"), []happening{warn(602, "web-aaa-1", "BackOff")}),
 			[]string{"The pod web-aaa-1 was created 102 s before BackOff"},
