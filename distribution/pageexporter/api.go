@@ -87,7 +87,7 @@ func serveJSON(w http.ResponseWriter, status int, value any) {
 func (s *store) list(f filter) workloads {
 	now, unlock := s.read()
 	defer unlock()
-	all := workloads{From: f.start(now).UTC(), Until: now.UTC(), Standby: s.standby.Load(), Workloads: []workloadSummary{}}
+	all := workloads{From: f.start(now).UTC(), Until: earlier(now, f.window(now).end()).UTC(), Standby: s.standby.Load(), Workloads: []workloadSummary{}}
 	selections, _ := s.selected(f)
 	shown, _ := arranged(selections, f, now)
 	for _, of := range shown {
@@ -127,7 +127,9 @@ func (s *store) detail(uid string, f filter) (detail workloadDetail, ok bool) {
 		Events:          []countedEvent{},
 	}
 	for _, e := range of.eventsSince(f.start(now), f) {
-		detail.Events = append(detail.Events, countedEvent{recordOf(&e.entry), e.count})
+		r := recordOf(&e.entry)
+		r.Message = e.message // as long as on the page
+		detail.Events = append(detail.Events, countedEvent{r, e.count})
 	}
 	return detail, true
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -95,6 +96,38 @@ func TestAWorkloadThatIsNotThere(t *testing.T) {
 			assert.Contains(t, body, "there is no workload with this UID")
 		})
 	}
+}
+
+// TestTheEndOfWhatTheAPISelects: with a zoom, it is that of the zoom, but never later than now.
+func TestTheEndOfWhatTheAPISelects(t *testing.T) {
+	s := storeOf(t, failedUpdate())
+	for query, until := range map[string]string{
+		"": "12:06:02", "?from=2026-03-01T12:00:00Z&until=2026-03-01T12:04:00Z": "12:04:00", "?from=2026-03-01T12:00:00Z&until=2026-03-01T12:59:00Z": "12:06:02",
+	} {
+		_, body := answerOf(t, s, "/api/workloads"+query)
+		assert.Contains(t, body, `"until": "2026-03-01T`+until+`Z"`, query)
+	}
+}
+
+// TestALongMessage: the events of the API have as much of it as the page.
+func TestALongMessage(t *testing.T) {
+	long := warn(0, "web-aaa-1", "BackOff")
+	long.message = strings.Repeat("x", 2*maxMessage)
+	s := storeOf(t, []happening{long})
+	_, body := answerOf(t, s, "/api/workloads/uid-web")
+	assert.Contains(t, body, `"`+strings.Repeat("x", maxMessage)+`…"`)
+	assert.Equal(t, cut(long.message, maxMessage), s.see(filterFrom(nil)).Cards[0].Events[0].Message)
+}
+
+// TestTheObjectOfAnAutoscalersChange is the autoscaler, also if the change has the scaling that followed.
+func TestTheObjectOfAnAutoscalersChange(t *testing.T) {
+	s := storeOf(t, join(first(0), []happening{rescale(598, "any", 30), scale(600, "web-aaa", 3, 30), warn(605, "web-aaa-9", "FailedScheduling")}))
+	_, body := answerOf(t, s, "/api/workloads/uid-web")
+	var answer struct {
+		Changed struct{ Changes []struct{ Object string } }
+	}
+	require.NoError(t, json.Unmarshal([]byte(body), &answer))
+	assert.Equal(t, "horizontalpodautoscaler.autoscaling/any", answer.Changed.Changes[0].Object)
 }
 
 func TestTheIDInTheAddressOfThePageIsAUID(t *testing.T) {

@@ -188,7 +188,7 @@ func withAutoscalers(changes []change, workload string, named map[string]int, re
 			continue
 		}
 		used[r.UID] = true
-		changes[i].Kind = kindAutoscaler
+		changes[i].Kind, changes[i].Object = kindAutoscaler, r.Object
 		changes[i].Text = fmt.Sprintf("The HorizontalPodAutoscaler %s set the size to %d, and %s", nameOf(r.Object), *c.To, c.Text)
 		changes[i].Records = append([]record{r}, c.Records...)
 	}
