@@ -43,6 +43,7 @@ const (
 	kindAutoscaler = "autoscaler"
 	kindNode       = "node"
 	kindPreemption = "preemption"
+	kindEviction   = "eviction"
 	kindPod        = "pod" // was created; only if no other change is known
 )
 

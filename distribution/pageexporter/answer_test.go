@@ -36,6 +36,11 @@ func memberEvent(at int, hash, reason string) happening {
 	return happening{at: at, object: "Member/web-0", reason: reason, message: reason, hash: hash, warning: reason == "BackOff"}
 }
 
+// evict ends a pod. The next one cannot be scheduled.
+func evict(reason, message string) []happening {
+	return []happening{{at: 600, object: "Pod/web-aaa-1", reason: reason, message: message}, warn(602, "web-aaa-2", "FailedScheduling")}
+}
+
 // replaceAgent ends a pod of a DaemonSet on worker-1, and starts one of another revision.
 func replaceAgent(node string) []happening {
 	return []happening{
@@ -218,6 +223,30 @@ func TestWhatChanged(t *testing.T) {
 			}),
 			[]string{"The pod web-aaa-1 was preempted 2 s before FailedScheduling"},
 		},
+		"a pod that a taint of its node ends": {
+			evict("TaintManagerEviction", "Marking for deletion Pod shop/web-aaa-1"),
+			[]string{"The pod web-aaa-1 was marked for deletion because of a taint of its node 2 s before FailedScheduling"},
+		},
+		"a taint that is removed before it ends the pod": {
+			evict("TaintManagerEviction", "Cancelling deletion of Pod shop/web-aaa-1"),
+			[]string{"Nothing is known: the page has no record of a change before the first warning."},
+		},
+		"a pod that the VerticalPodAutoscaler evicts": {
+			evict("EvictedByVPA", "Pod was evicted by VPA Updater to apply resource recommendation."),
+			[]string{"The pod web-aaa-1 was evicted by the VerticalPodAutoscaler 2 s before FailedScheduling"},
+		},
+		"a pod whose node the autoscaler of the cluster removes": {
+			evict("ScaleDown", "deleting pod for node scale down"),
+			[]string{"The pod web-aaa-1 was deleted because its node is scaled down 2 s before FailedScheduling"},
+		},
+		"a pod that Karpenter evicts": {
+			evict("Evicted", "Evicted pod: Node is being disrupted"),
+			[]string{"The pod web-aaa-1 was evicted 2 s before FailedScheduling"},
+		},
+		"a pod that a kubelet evicts, which is a warning": {
+			[]happening{{at: 600, object: "Pod/web-aaa-1", reason: "Evicted", message: "The node was low on resource: memory.", warning: true}, warn(602, "web-aaa-2", "FailedScheduling")},
+			[]string{"Nothing is known: the page has no record of a change before the first warning."},
+		},
 		"another node": {
 			join(start(0, "web-aaa-1", "worker-3"), []happening{node(590, "worker-1", "NodeNotReady"), warn(602, "web-aaa-1", "BackOff")}),
 			[]string{"The pod web-aaa-1 was created 10 min before BackOff"},
@@ -342,7 +371,7 @@ func TestWhatChanged(t *testing.T) {
 				{at: 400, object: "Pod/web-aaa-1", reason: "TaintManagerEviction", message: "Marking for deletion Pod shop/web-aaa-1"},
 				node(600, "worker-3", "Rebooted"), warn(610, "web-aaa-2", "BackOff"),
 			}),
-			[]string{"The pod web-aaa-1 was created 10 min before BackOff"},
+			[]string{"The pod web-aaa-1 was marked for deletion because of a taint of its node 3 min before BackOff"},
 		},
 		"a node that was rebooted before the pod was created, without a record of the scheduler": {
 			[]happening{

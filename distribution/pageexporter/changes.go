@@ -30,10 +30,11 @@ func changesOf(records []record, rollouts []*rollout.Workload) (changes []change
 			c, ok = scaled[r.Object].change(r)
 		case rollout.ReasonCreatedPod:
 			c, ok = creation(r)
-		case reasonPreempted:
-			c = change{Kind: kindPreemption, Object: r.Object, Text: "The pod " + nameOf(r.Object) + " was preempted"}
-		default:
+		case rollout.ReasonScheduled:
 			c = change{Kind: kindPod, Object: r.Object, Text: "The pod " + nameOf(r.Object) + " was scheduled"}
+		default:
+			by, _ := evictionOf(r.Reason, r.Message)
+			c = change{Kind: by.kind, Object: r.Object, Text: "The pod " + nameOf(r.Object) + " was " + by.text}
 		}
 		if ok {
 			c.Time, c.Records = r.Time, []record{r}
@@ -41,6 +42,29 @@ func changesOf(records []record, rollouts []*rollout.Workload) (changes []change
 		}
 	}
 	return changes
+}
+
+// eviction is a record about a pod that names the reason why the pod ends.
+type eviction struct{ reason, message, kind, text string }
+
+// evictions have the beginnings of messages: an eviction by a kubelet is a warning, and a taint can be removed
+// before it ends the pod.
+var evictions = []eviction{
+	{"Preempted", "", kindPreemption, "preempted"},
+	{"TaintManagerEviction", markedForDeletion, kindEviction, "marked for deletion because of a taint of its node"},
+	{"EvictedByVPA", "", kindEviction, "evicted by the VerticalPodAutoscaler"},
+	{"ScaleDown", "deleting pod", kindEviction, "deleted because its node is scaled down"}, // by cluster-autoscaler
+	{"Evicted", "Evicted pod", kindEviction, "evicted"},                                    // by Karpenter
+}
+
+const markedForDeletion = "Marking for deletion"
+
+func evictionOf(reason, message string) (of eviction, ok bool) {
+	i := slices.IndexFunc(evictions, func(of eviction) bool { return of.reason == reason && strings.HasPrefix(message, of.message) })
+	if i < 0 {
+		return of, false
+	}
+	return evictions[i], true
 }
 
 // withRevisions returns the records with the revisions whose rollouts they began. What the rollouts

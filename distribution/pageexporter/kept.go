@@ -143,7 +143,7 @@ func (e *entry) endsPod() bool {
 	case "Killing":
 		return strings.HasPrefix(e.message, "Stopping container")
 	case "TaintManagerEviction":
-		return strings.HasPrefix(e.message, "Marking for deletion")
+		return strings.HasPrefix(e.message, markedForDeletion)
 	}
 	return false
 }
@@ -184,21 +184,17 @@ func (p placement) covers(at time.Time) bool {
 	return hasBegun && (p.left.IsZero() || inSeconds(at, p.left) <= 0)
 }
 
-// reasonPreempted is the reason of a pod that the scheduler ended for another one.
-const reasonPreempted = "Preempted"
-
 // canShowChange reports whether a record of a workload can show that somebody changed it.
 func canShowChange(e *entry) bool {
 	isPod := e.involved().kind() == "pod" // Others have such reasons, too: a Workload of Kueue is preempted.
 	switch e.of[traitReason] {
 	case rollout.ReasonScaled, rollout.ReasonCreatedPod:
 		return true
-	case reasonPreempted:
-		return isPod
 	case rollout.ReasonScheduled:
 		return isPod && len(e.chain) == 1 // No owner has created the pod.
 	}
-	return false
+	_, ok := evictionOf(e.of[traitReason], e.message)
+	return ok && isPod
 }
 
 // warningPause is the pause after which an Event that comes again is another warning. Of one that goes on,
