@@ -41,6 +41,15 @@ func evict(reason, message string) []happening {
 	return []happening{{at: 600, object: "Pod/web-aaa-1", reason: reason, message: message}, warn(602, "web-aaa-2", "FailedScheduling")}
 }
 
+// reclaim is what a kubelet reports before it evicts a pod.
+func reclaim(at int, count int64) happening {
+	return happening{at: at, object: "Node/worker-3", reason: "EvictionThresholdMet", message: "Attempting to reclaim ephemeral-storage", warning: true, count: count, since: 590}
+}
+
+func evicted(at int, pod string) happening {
+	return happening{at: at, object: "Pod/" + pod, reason: "Evicted", message: "The node was low on resource", warning: true, node: "worker-3"}
+}
+
 // replaceAgent ends a pod of a DaemonSet on worker-1, and starts one of another revision.
 func replaceAgent(node string) []happening {
 	return []happening{
@@ -157,6 +166,28 @@ func TestWhatChanged(t *testing.T) {
 		"a node that recovered long before": {
 			join(start(0, "web-aaa-1", "worker-3"), []happening{node(100, "worker-3", "NodeNotReady"), node(110, "worker-3", "NodeReady"), warn(602, "web-aaa-1", "BackOff")}),
 			[]string{"The pod web-aaa-1 was created 10 min before BackOff"},
+		},
+		"a node that reclaims resources before it reports the pressure": {
+			join(start(0, "web-aaa-1", "worker-3"), []happening{
+				reclaim(590, 1), evicted(592, "web-aaa-1"), node(600, "worker-3", "NodeHasDiskPressure"),
+			}),
+			[]string{"The node worker-3, where the pod web-aaa-1 was, tried to reclaim resources 2 s before Evicted"},
+		},
+		"a node that reclaims resources again and again": {
+			join(start(0, "web-aaa-1", "worker-3"), start(0, "web-aaa-2", "worker-3"), []happening{
+				reclaim(590, 1), evicted(592, "web-aaa-1"), reclaim(600, 2), reclaim(610, 3), evicted(612, "web-aaa-2"),
+			}),
+			[]string{"The node worker-3, where the pod web-aaa-2 was, tried to reclaim resources 2 s before Evicted"},
+		},
+		"a node that reclaims resources again half an hour later": {
+			join(start(0, "web-aaa-1", "worker-3"), []happening{reclaim(10, 1), reclaim(1800, 2), evicted(1802, "web-aaa-1")}),
+			[]string{"The node worker-3, where the pod web-aaa-1 was, tried to reclaim resources 2 s before Evicted"},
+		},
+		"a node without memory": {
+			join(start(0, "web-aaa-1", "worker-3"), []happening{
+				{at: 590, object: "Node/worker-3", reason: "SystemOOM", message: "System OOM encountered, victim process: app, pid: 7", warning: true}, warn(592, "web-aaa-1", "BackOff"),
+			}),
+			[]string{"The node worker-3, where the pod web-aaa-1 was, ran out of memory 2 s before BackOff"},
 		},
 		"a node as the workload": {
 			[]happening{node(590, "web", "Rebooted"), {at: 602, object: "Node/web", reason: "FailedMount", message: "m", warning: true}},

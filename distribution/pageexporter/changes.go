@@ -288,6 +288,8 @@ var conditions = []struct{ reason, text, end string }{
 	{"NodeHasDiskPressure", "had disk pressure", "NodeHasNoDiskPressure"},
 	{"NodeHasInsufficientPID", "had too few process ids", "NodeHasSufficientPID"},
 	{"Rebooted", "was rebooted", ""},
+	{"EvictionThresholdMet", "tried to reclaim resources", ""},
+	{"SystemOOM", "ran out of memory", ""},
 }
 
 func isNodeCondition(reason string) bool {
@@ -303,22 +305,29 @@ func isNodeCondition(reason string) bool {
 // nil: the workload is the node.
 func nodeChanges(node string, placed []placement, records []record) (changes []change) {
 	for _, condition := range conditions {
-		open := -1
+		open, last := -1, record{}
 		for _, r := range records {
 			switch {
 			case r.Reason == condition.end && open >= 0:
-				changes[open].until, open = r.Time, -1
+				changes[open].until, open, last = r.Time, -1, record{}
+			case r.Reason == condition.reason && r.repeats(last):
+				last = r
 			case r.Reason == condition.reason && (open < 0 || condition.end == ""):
 				text, shown, ok := whereOn(node, placed, r)
 				if !ok {
 					continue
 				}
-				open = len(changes)
+				open, last = len(changes), r
 				changes = append(changes, change{Kind: kindNode, Object: "node/" + node, Time: r.Time, Text: text + " " + condition.text, Records: shown})
 			}
 		}
 	}
 	return changes
+}
+
+// repeats reports whether the Event of another record goes on. A kubelet repeats some each 10 s.
+func (r *record) repeats(other record) bool {
+	return r.event != "" && r.event == other.event && r.Time.Sub(other.Time) < warningPause
 }
 
 // whereOn names the node and the pod that was there at the time of the record. ok is false if there
