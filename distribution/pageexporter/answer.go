@@ -32,8 +32,9 @@ type change struct {
 	To      *int      `json:"to,omitempty"`
 	Records []record  `json:"records"`
 
-	until  time.Time // the end of a state; zero: it has not ended
-	behind bool      // the clock of the warning is behind, so that Seconds is the least
+	until  time.Time     // the end of a state; zero: it has not ended
+	late   time.Duration // how long before its record the change can have been
+	behind bool          // the clock of the warning is behind, so that Seconds is the least
 }
 
 // The kinds of changes.
@@ -101,14 +102,14 @@ func explainBy(warnings []record, changes []change) *answer {
 	return a
 }
 
-// precedes reports whether the change is before the warning, or in the same second. The record of a node's
+// precedes reports whether the change can be before the warning, or in the same second. The record of a node's
 // reboot is a warning, too, which does not explain itself.
 func (c change) precedes(warning record) bool {
 	if c.Records[0].UID == warning.UID {
 		return false
 	}
 	at := warning.warnedAt()
-	return inSeconds(c.Time, at) <= 0 && (c.until.IsZero() || !at.After(c.until.Add(afterEffect)))
+	return inSeconds(c.Time.Add(-c.late), at) <= 0 && (c.until.IsZero() || !at.After(c.until.Add(afterEffect)))
 }
 
 // key is the same for changes of which an answer has only the newest.
@@ -125,6 +126,8 @@ func (c change) key() string {
 // Before returns how long before the warning the change was.
 func (c change) Before() string {
 	switch {
+	case c.Seconds < 0:
+		return fmt.Sprintf("according to a record %d s after", -c.Seconds)
 	case c.behind:
 		return "before"
 	case c.Seconds == 0:

@@ -50,6 +50,13 @@ func evicted(at int, pod string) happening {
 	return happening{at: at, object: "Pod/" + pod, reason: "Evicted", message: "The node was low on resource", warning: true, node: "worker-3"}
 }
 
+// drain ends a pod of a node, and then a kubelet or controller reports why.
+func drain(reported int, reason string) []happening {
+	return join(start(0, "web-aaa-1", "worker-3"), []happening{
+		{at: 600, object: "Pod/web-aaa-1", reason: "Killing", message: "Stopping container app", node: "worker-3"}, node(reported, "worker-3", reason),
+	})
+}
+
 // replaceAgent ends a pod of a DaemonSet on worker-1, and starts one of another revision.
 func replaceAgent(node string) []happening {
 	return []happening{
@@ -171,7 +178,10 @@ func TestWhatChanged(t *testing.T) {
 			join(start(0, "web-aaa-1", "worker-3"), []happening{
 				reclaim(590, 1), evicted(592, "web-aaa-1"), node(600, "worker-3", "NodeHasDiskPressure"),
 			}),
-			[]string{"The node worker-3, where the pod web-aaa-1 was, tried to reclaim resources 2 s before Evicted"},
+			[]string{
+				"The node worker-3, where the pod web-aaa-1 was, had disk pressure according to a record 8 s after Evicted",
+				"The node worker-3, where the pod web-aaa-1 was, tried to reclaim resources 2 s before Evicted",
+			},
 		},
 		"a node that reclaims resources again and again": {
 			join(start(0, "web-aaa-1", "worker-3"), start(0, "web-aaa-2", "worker-3"), []happening{
@@ -188,6 +198,22 @@ func TestWhatChanged(t *testing.T) {
 				{at: 590, object: "Node/worker-3", reason: "SystemOOM", message: "System OOM encountered, victim process: app, pid: 7", warning: true}, warn(592, "web-aaa-1", "BackOff"),
 			}),
 			[]string{"The node worker-3, where the pod web-aaa-1 was, ran out of memory 2 s before BackOff"},
+		},
+		"a drain, which the kubelet reports after the end of the pod": {
+			join(drain(606, "NodeNotSchedulable"), []happening{warn(608, "web-aaa-2", "FailedScheduling")}),
+			[]string{"The node worker-3, where the pod web-aaa-1 was, was cordoned 2 s before FailedScheduling"},
+		},
+		"a drain, which the kubelet reports after the first warning": {
+			join(drain(606, "NodeNotSchedulable"), []happening{warn(601, "web-aaa-1", "Unhealthy")}),
+			[]string{"The node worker-3, where the pod web-aaa-1 was, was cordoned according to a record 5 s after Unhealthy"},
+		},
+		"a node that is cordoned later than a drain would report it": {
+			join(drain(612, "NodeNotSchedulable"), []happening{warn(601, "web-aaa-1", "Unhealthy")}),
+			[]string{"The pod web-aaa-1 was created 10 min before Unhealthy"},
+		},
+		"a controller reports at once that a node is not ready": {
+			join(drain(606, "NodeNotReady"), []happening{warn(601, "web-aaa-1", "Unhealthy")}),
+			[]string{"The pod web-aaa-1 was created 10 min before Unhealthy"},
 		},
 		"a node as the workload": {
 			[]happening{node(590, "web", "Rebooted"), {at: 602, object: "Node/web", reason: "FailedMount", message: "m", warning: true}},

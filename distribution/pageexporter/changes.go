@@ -280,17 +280,24 @@ func sizeOf(r record) (size int, ok bool) {
 }
 
 // conditions are the reasons of events about nodes that can matter to pods, and those that end
-// them.
-var conditions = []struct{ reason, text, end string }{
-	{"NodeNotReady", "became NotReady", "NodeReady"},
-	{"NodeNotSchedulable", "was cordoned", "NodeSchedulable"},
-	{"NodeHasInsufficientMemory", "had too little memory", "NodeHasSufficientMemory"},
-	{"NodeHasDiskPressure", "had disk pressure", "NodeHasNoDiskPressure"},
-	{"NodeHasInsufficientPID", "had too few process ids", "NodeHasSufficientPID"},
-	{"Rebooted", "was rebooted", ""},
-	{"EvictionThresholdMet", "tried to reclaim resources", ""},
-	{"SystemOOM", "ran out of memory", ""},
+// them. late is how long after the change its record can come.
+var conditions = []struct {
+	reason, text, end string
+	late              time.Duration
+}{
+	{"NodeNotReady", "became NotReady", "NodeReady", 0},
+	{"NodeNotSchedulable", "was cordoned", "NodeSchedulable", statusUpdate},
+	{"NodeHasInsufficientMemory", "had too little memory", "NodeHasSufficientMemory", statusUpdate},
+	{"NodeHasDiskPressure", "had disk pressure", "NodeHasNoDiskPressure", statusUpdate},
+	{"NodeHasInsufficientPID", "had too few process ids", "NodeHasSufficientPID", statusUpdate},
+	{"Rebooted", "was rebooted", "", 0},
+	{"EvictionThresholdMet", "tried to reclaim resources", "", 0},
+	{"SystemOOM", "ran out of memory", "", 0},
 }
+
+// statusUpdate is the time between two updates of a node's status, in which a kubelet reports conditions. So
+// the pods that a drain ends can end before the record of the cordon.
+const statusUpdate = 10 * time.Second
 
 func isNodeCondition(reason string) bool {
 	for _, condition := range conditions {
@@ -313,12 +320,14 @@ func nodeChanges(node string, placed []placement, records []record) (changes []c
 			case r.Reason == condition.reason && r.repeats(last):
 				last = r
 			case r.Reason == condition.reason && (open < 0 || condition.end == ""):
-				text, shown, ok := whereOn(node, placed, r)
+				text, shown, ok := whereOn(node, placed, r, condition.late)
 				if !ok {
 					continue
 				}
 				open, last = len(changes), r
-				changes = append(changes, change{Kind: kindNode, Object: "node/" + node, Time: r.Time, Text: text + " " + condition.text, Records: shown})
+				changes = append(changes, change{
+					Kind: kindNode, Object: "node/" + node, Time: r.Time, Text: text + " " + condition.text, Records: shown, late: condition.late,
+				})
 			}
 		}
 	}
@@ -330,15 +339,15 @@ func (r *record) repeats(other record) bool {
 	return r.event != "" && r.event == other.event && r.Time.Sub(other.Time) < warningPause
 }
 
-// whereOn names the node and the pod that was there at the time of the record. ok is false if there
+// whereOn names the node and the pod that was there at the time of the record, which can be late. ok is false if there
 // was none.
-func whereOn(node string, placed []placement, r record) (text string, shown []record, ok bool) {
+func whereOn(node string, placed []placement, r record, late time.Duration) (text string, shown []record, ok bool) {
 	text = "The node " + node
 	if placed == nil {
 		return text, []record{r}, true
 	}
 	for _, p := range slices.Backward(placed) {
-		if p.covers(r.Time) {
+		if p.covers(r.Time, late) {
 			return text + ", where the pod " + nameOf(p.Object) + " was,", []record{r, p.record}, true
 		}
 	}

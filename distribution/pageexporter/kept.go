@@ -177,11 +177,11 @@ func (m *member) wheres(created []time.Time) []placement {
 	return placed
 }
 
-// covers reports whether the pod can have been on the node at a time. Only the record of the scheduler,
-// or of its creation, shows that it was not there before.
-func (p placement) covers(at time.Time) bool {
+// covers reports whether the pod can have been on the node at a time, or by late before. Only the record of the
+// scheduler, or of its creation, shows that it was not there before.
+func (p placement) covers(at time.Time, late time.Duration) bool {
 	hasBegun := inSeconds(p.created, at) <= 0 && (p.Reason != rollout.ReasonScheduled || inSeconds(p.Time, at) <= 0)
-	return hasBegun && (p.left.IsZero() || inSeconds(at, p.left) <= 0)
+	return hasBegun && (p.left.IsZero() || inSeconds(at.Add(-late), p.left) <= 0)
 }
 
 // canShowChange reports whether a record of a workload can show that somebody changed it.
