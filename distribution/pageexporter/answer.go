@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -105,11 +106,22 @@ func explainBy(warnings []record, changes []change) *answer {
 // precedes reports whether the change can be before the warning, or in the same second. The record of a node's
 // reboot is a warning, too, which does not explain itself.
 func (c change) precedes(warning record) bool {
-	if c.Records[0].UID == warning.UID {
+	if c.Records[0].UID == warning.UID || !c.concerns(&warning) {
 		return false
 	}
 	at := warning.warnedAt()
 	return inSeconds(c.Time.Add(-c.late), at) <= 0 && (c.until.IsZero() || !at.After(c.until.Add(afterEffect)))
+}
+
+// concerns reports whether the change can matter to the object of the warning. The Jobs of a CronJob can
+// overlap.
+func (c change) concerns(warning *record) bool {
+	kind, name, _ := strings.Cut(warning.Object, "/")
+	job, isJob := strings.CutPrefix(c.Object, "job.batch/")
+	if isJob && (kind == "pod" || kind == "job.batch") {
+		return name == job || strings.HasPrefix(name, job+"-")
+	}
+	return true
 }
 
 // key is the same for changes of which an answer has only the newest.

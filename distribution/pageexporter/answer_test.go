@@ -57,6 +57,11 @@ func drain(reported int, reason string) []happening {
 	})
 }
 
+// jobs of a CronJob, which overlap.
+var jobs = []happening{
+	{at: 0, object: "CronJob/web", reason: "SuccessfulCreate", message: "Created job web-29"}, {at: 60, object: "CronJob/web", reason: "SuccessfulCreate", message: "Created job web-2"},
+}
+
 // replaceAgent ends a pod of a DaemonSet on worker-1, and starts one of another revision.
 func replaceAgent(node string) []happening {
 	return []happening{
@@ -358,6 +363,18 @@ func TestWhatChanged(t *testing.T) {
 				{at: 4, object: "CronJob/web", reason: "BackoffLimitExceeded", message: "m", warning: true},
 			},
 			[]string{"The rollout of job.batch/web-29 began 4 s before BackoffLimitExceeded"},
+		},
+		"a pod of a Job, after a CronJob has created the next one": {
+			join(jobs, []happening{{at: 70, object: "Task/web-29-abc", reason: "BackOff", message: "m", warning: true}}),
+			[]string{"The rollout of job.batch/web-29 began 70 s before BackOff"},
+		},
+		"a Job, after a CronJob has created the next one": {
+			join(jobs, []happening{{at: 70, object: "Job/web-29", reason: "BackoffLimitExceeded", message: "m", warning: true}}),
+			[]string{"The rollout of job.batch/web-29 began 70 s before BackoffLimitExceeded"},
+		},
+		"a CronJob that has created two Jobs": {
+			join(jobs, []happening{{at: 70, object: "CronJob/web", reason: "UnexpectedJob", message: "m", warning: true}}),
+			[]string{"The rollout of job.batch/web-2 began 10 s before UnexpectedJob"},
 		},
 		"a pod without an owner": {
 			[]happening{

@@ -34,12 +34,12 @@ type happening struct {
 
 // owners are the kinds of owners by the kind of the object, the nearest first.
 var owners = map[string][]string{
-	"Pod": {"replicaset.apps", "deployment.apps"}, "ReplicaSet": {"deployment.apps"}, "Deployment": {}, "Member": {"statefulset.apps"}, "Agent": {"daemonset.apps"},
+	"Pod": {"replicaset.apps", "deployment.apps"}, "ReplicaSet": {"deployment.apps"}, "Deployment": {}, "Member": {"statefulset.apps"}, "Agent": {"daemonset.apps"}, "Task": {"job.batch", "cronjob.batch"}, "Job": {"cronjob.batch"},
 	"KedaAutoscaler": {"scaledobject.keda.sh"}, "PartDeployment": {"market.example.com"},
 }
 
 // versions are the API versions of kinds; others have v1.
-var versions = map[string]string{"Deployment": "apps/v1", "ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1", "HorizontalPodAutoscaler": "autoscaling/v2", "KedaAutoscaler": "autoscaling/v2", "PartDeployment": "apps/v1"}
+var versions = map[string]string{"Deployment": "apps/v1", "ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1", "HorizontalPodAutoscaler": "autoscaling/v2", "KedaAutoscaler": "autoscaling/v2", "PartDeployment": "apps/v1", "CronJob": "batch/v1", "Job": "batch/v1"}
 
 func (h happening) logs(t *testing.T) plog.Logs {
 	t.Helper()
@@ -53,7 +53,7 @@ func (h happening) logs(t *testing.T) plog.Logs {
 	version := cmp.Or(versions[kind], "v1")
 	attributes := map[string]any{
 		"k8s.cluster.uid": "cluster", "k8s.namespace.name": "shop", "k8s.object.name": name, "k8s.object.uid": "uid-" + name + h.hash,
-		"k8s.object.kind": strings.NewReplacer("Member", "Pod", "Agent", "Pod", "Bare", "Pod", "Keda", "HorizontalPod", "Part", "").Replace(kind), "k8s.object.api_version": version,
+		"k8s.object.kind": strings.NewReplacer("Member", "Pod", "Agent", "Pod", "Task", "Pod", "Bare", "Pod", "Keda", "HorizontalPod", "Part", "").Replace(kind), "k8s.object.api_version": version,
 		"k8s.workload.kind": topKind, "k8s.workload.name": top, "k8s.workload.uid": "uid-" + top + h.life, "k8s.owner.chain": chain,
 	}
 	if kind == "Pod" && slices.Contains([]string{"Pulling", "Started", "Failed", "BackOff"}, h.reason) {
