@@ -114,12 +114,15 @@ func (c change) precedes(warning record) bool {
 }
 
 // concerns reports whether the change can matter to the object of the warning. The Jobs of a CronJob can
-// overlap.
+// overlap. A pod's creation matters to other pods only if it began a rollout.
 func (c change) concerns(warning *record) bool {
 	kind, name, _ := strings.Cut(warning.Object, "/")
 	job, isJob := strings.CutPrefix(c.Object, "job.batch/")
-	if isJob && (kind == "pod" || kind == "job.batch") {
+	switch {
+	case isJob && (kind == "pod" || kind == "job.batch"):
 		return name == job || strings.HasPrefix(name, job+"-")
+	case c.Kind == kindPod && kind == "pod":
+		return c.Object == warning.Object
 	}
 	return true
 }
@@ -169,11 +172,15 @@ func (a *answer) records() (all []record) {
 
 // evidence is a link to a record on the page of its workload.
 type evidence struct {
-	Address, Reason string
-	At              time.Time
+	Address, Reason, Object string
+	At                      time.Time
 }
 
-// Link returns the link to a record of the answer.
+// Link returns the link to a record of the answer. It names the object of a warning: a card is about many.
 func (c *card) Link(r record) evidence {
-	return evidence{c.Address + "#record-" + url.PathEscape(r.UID), r.Reason, r.since}
+	e := evidence{Address: c.Address + "#record-" + url.PathEscape(r.UID), Reason: r.Reason, At: r.since}
+	if r.Type != "Normal" {
+		e.Object = r.Object
+	}
+	return e
 }

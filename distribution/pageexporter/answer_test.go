@@ -376,6 +376,18 @@ func TestWhatChanged(t *testing.T) {
 			join(jobs, []happening{{at: 70, object: "CronJob/web", reason: "UnexpectedJob", message: "m", warning: true}}),
 			[]string{"The rollout of job.batch/web-2 began 10 s before UnexpectedJob"},
 		},
+		"a pod, before another one was created": {
+			join(start(0, "web-aaa-1", "worker-1"), start(600, "web-aaa-2", "worker-1"), []happening{warn(603, "web-aaa-1", "BackOff")}),
+			[]string{"The pod web-aaa-1 was created 10 min before BackOff"},
+		},
+		"a pod without a record of its creation": {
+			join(start(600, "web-aaa-2", "worker-1"), []happening{warn(603, "web-aaa-1", "BackOff")}),
+			[]string{"Nothing is known: the page has no record of a change before the first warning."},
+		},
+		"a ReplicaSet that has created a pod": {
+			join(start(600, "web-aaa-2", "worker-1"), []happening{{at: 603, object: "ReplicaSet/web-aaa", reason: "FailedCreate", message: "m", warning: true}}),
+			[]string{"The pod web-aaa-2 was created 3 s before FailedCreate"},
+		},
 		"a pod without an owner": {
 			[]happening{
 				{at: 0, object: "Bare/web", reason: "Scheduled", message: "Successfully assigned shop/web to worker-1"},

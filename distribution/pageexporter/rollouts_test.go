@@ -90,13 +90,14 @@ func TestEachLinkLeadsToARecord(t *testing.T) {
 	}
 }
 
-// TestTheFirstTimeOfARecord: a statement uses the first time of an Event, so the row of its record has it, too.
-func TestTheFirstTimeOfARecord(t *testing.T) {
+// TestTheEvidenceOfAStatement: it names the object of the first warning. A statement uses the first time of
+// an Event, so the row of its record has it, too.
+func TestTheEvidenceOfAStatement(t *testing.T) {
 	again := happening{at: 638, object: "Pod/web-bbb-1", reason: "BackOff", message: "again", warning: true, count: 3, since: 620}
 	c := cardWith(t, storeOf(t, join(first(0), replace(600), []happening{again})))
 	var html bytes.Buffer
 	require.NoError(t, templates.ExecuteTemplate(&html, "card", &c))
-	assert.Contains(t, html.String(), `BackOff at <time datetime="2026-03-01T12:10:20Z">12:10:20</time></a>`)
+	assert.Contains(t, html.String(), `BackOff of pod/web-bbb-1 at <time datetime="2026-03-01T12:10:20Z">12:10:20</time></a>`)
 	assert.Contains(t, html.String(), `<time datetime="2026-03-01T12:10:38Z">12:10:38</time>, first <time datetime="2026-03-01T12:10:20Z">12:10:20</time></td>`)
 	assert.Equal(t, 1, strings.Count(html.String(), ", first <time"), "other Events occurred once")
 }

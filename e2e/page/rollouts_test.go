@@ -32,7 +32,7 @@ func testRollouts(t *testing.T, b *browser, url string) {
 		b.open(t, url)
 		b.await(t, crashingCard+`?.querySelector(".changed") != null`)
 		answer := value[string](t, b, crashingCard+`.querySelector(".changed p").textContent.replace(/\s+/g, " ")`)
-		assert.Regexp(t, `^The rollout of replicaset\.apps/crashing-\S+ began (\d+ (s|min) before|in the same second as) the first warning, BackOff at `, answer)
+		assert.Regexp(t, `^The rollout of replicaset\.apps/crashing-\S+ began (\d+ (s|min) before|in the same second as) the first warning, BackOff of pod/crashing-\S+ at `, answer)
 	})
 	t.Run("a link leads to the record", func(t *testing.T) {
 		b.run(t, crashingCard+`.querySelector(".changed .records a").click();`)
