@@ -49,8 +49,11 @@ const (
 	kindPod        = "pod" // was created; only if no other change is known
 )
 
-// maxChanges bounds the changes of an answer.
-const maxChanges = 5
+// maxChanges bounds the changes of an answer. An outage of many nodes must not displace the others.
+const (
+	maxChanges     = 5
+	maxNodeChanges = 2
+)
 
 // afterEffect is how long after its end a state of a node counts as a change.
 const afterEffect = time.Minute
@@ -90,13 +93,16 @@ func explainBy(warnings []record, changes []change) *answer {
 		}
 	}
 	a.Behind = a.First.isBehind()
-	known := map[string]bool{}
+	known, nodes := map[string]bool{}, 0
 	for _, c := range slices.Backward(changes) {
 		key := c.key()
-		if !c.precedes(a.First) || known[key] || len(a.Changes) == maxChanges {
+		if !c.precedes(a.First) || known[key] || len(a.Changes) == maxChanges || c.Kind == kindNode && nodes == maxNodeChanges {
 			continue
 		}
 		known[key] = true
+		if c.Kind == kindNode {
+			nodes++
+		}
 		c.Seconds, c.behind = a.First.warnedAt().Unix()-c.Time.Unix(), a.Behind
 		a.Changes = append(a.Changes, c)
 	}
@@ -123,6 +129,8 @@ func (c change) concerns(warning *record) bool {
 		return name == job || strings.HasPrefix(name, job+"-")
 	case c.Kind == kindPod && kind == "pod":
 		return c.Object == warning.Object
+	case c.Kind == kindNode && warning.node != "":
+		return c.Object == "node/"+warning.node
 	}
 	return true
 }

@@ -220,6 +220,27 @@ func TestWhatChanged(t *testing.T) {
 			join(drain(606, "NodeNotReady"), []happening{warn(601, "web-aaa-1", "Unhealthy")}),
 			[]string{"The pod web-aaa-1 was created 10 min before Unhealthy"},
 		},
+		"a warning on one of two nodes": {
+			join(start(0, "web-aaa-1", "worker-1"), start(0, "web-aaa-2", "worker-3"), []happening{
+				node(580, "worker-3", "NodeHasDiskPressure"), node(590, "worker-1", "NodeNotReady"), evicted(602, "web-aaa-2"),
+			}),
+			[]string{"The node worker-3, where the pod web-aaa-2 was, had disk pressure 22 s before Evicted"},
+		},
+		"a warning that names no node": {
+			join(start(0, "web-aaa-1", "worker-1"), start(0, "web-aaa-2", "worker-3"), []happening{node(590, "worker-1", "NodeNotReady"), warn(602, "web-aaa-2", "FailedScheduling")}),
+			[]string{"The node worker-1, where the pod web-aaa-1 was, became NotReady 12 s before FailedScheduling"},
+		},
+		"many nodes, and a rollout": {
+			join(first(0), start(1, "web-aaa-2", "worker-2"), start(1, "web-aaa-3", "worker-3"), start(1, "web-aaa-4", "worker-4"), start(1, "web-aaa-5", "worker-5"), []happening{
+				node(591, "worker-1", "NodeNotReady"), node(592, "worker-2", "NodeNotReady"), node(593, "worker-3", "NodeNotReady"), node(594, "worker-4", "NodeNotReady"),
+				node(595, "worker-5", "NodeNotReady"), warn(602, "web-aaa-6", "FailedScheduling"),
+			}),
+			[]string{
+				"The node worker-5, where the pod web-aaa-5 was, became NotReady 7 s before FailedScheduling",
+				"The node worker-4, where the pod web-aaa-4 was, became NotReady 8 s before FailedScheduling",
+				"The rollout of replicaset.apps/web-aaa began 10 min before FailedScheduling",
+			},
+		},
 		"a node as the workload": {
 			[]happening{node(590, "web", "Rebooted"), {at: 602, object: "Node/web", reason: "FailedMount", message: "m", warning: true}},
 			[]string{"The node web was rebooted 12 s before FailedMount"},

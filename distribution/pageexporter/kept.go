@@ -115,7 +115,6 @@ func (s *store) remains(w *workload) *workload {
 // placement is a record that shows that a pod was on a node.
 type placement struct {
 	record
-	node    string
 	created time.Time // when the pod was created; zero: not known
 	left    time.Time // when the pod ended; zero: not known
 }
@@ -132,7 +131,7 @@ func (m *member) place(e *entry) {
 	if e.node == "" || isKnown && e.of[traitReason] != rollout.ReasonScheduled {
 		return
 	}
-	m.placed = insert(m.placed, placement{record: recordOf(e), node: e.node}, func(p placement) time.Time { return p.Time })
+	m.placed = insert(m.placed, placement{record: recordOf(e)}, func(p placement) time.Time { return p.Time })
 	m.placed = slices.Delete(m.placed, 0, max(0, len(m.placed)-maxPlacements))
 }
 
