@@ -46,7 +46,7 @@ const (
 	kindNode       = "node"
 	kindPreemption = "preemption"
 	kindEviction   = "eviction"
-	kindPod        = "pod" // was created; only if no other change is known
+	kindPod        = "pod" // was created; see explain
 )
 
 // maxChanges bounds the changes of an answer. An outage of many nodes must not displace the others.
@@ -55,11 +55,15 @@ const (
 	maxNodeChanges = 2
 )
 
+// rolloutPause is how long after a change a new pod, or another scaling, is hardly its effect.
+const rolloutPause = 10 * time.Minute
+
 // afterEffect is how long after its end a state of a node counts as a change.
 const afterEffect = time.Minute
 
 // explain returns what changed before the first warning; nil: there is no warning. Both lists are in
-// the order of time. since is the time of the page's oldest record.
+// the order of time. since is the time of the page's oldest record. The creation of a pod is an effect of most
+// changes, so that it counts only without them, or long after them.
 func explain(warnings []record, changes []change, since time.Time) *answer {
 	if len(warnings) == 0 {
 		return nil
@@ -68,6 +72,8 @@ func explain(warnings []record, changes []change, since time.Time) *answer {
 	a := explainBy(warnings, others)
 	if len(a.Changes) == 0 {
 		a = explainBy(warnings, changes)
+	} else {
+		a.addOwnPod(changes)
 	}
 	a.Since = since
 	switch {
@@ -103,10 +109,30 @@ func explainBy(warnings []record, changes []change) *answer {
 		if c.Kind == kindNode {
 			nodes++
 		}
-		c.Seconds, c.behind = a.First.warnedAt().Unix()-c.Time.Unix(), a.Behind
-		a.Changes = append(a.Changes, c)
+		a.Changes = append(a.Changes, a.follow(c))
 	}
 	return a
+}
+
+// follow returns the change with the time from it to the warning.
+func (a *answer) follow(c change) change {
+	c.Seconds, c.behind = a.First.warnedAt().Unix()-c.Time.Unix(), a.Behind
+	return c
+}
+
+// addOwnPod adds the creation of the pod that the warning is about, if it is much newer than all other changes:
+// then these did not make the pod.
+func (a *answer) addOwnPod(changes []change) {
+	for _, c := range slices.Backward(changes) {
+		if c.Kind != kindPod || c.Object != a.First.Object || !c.precedes(a.First) {
+			continue
+		}
+		if c.Time.Sub(a.Changes[0].Time) > rolloutPause {
+			a.Changes = slices.Insert(a.Changes, 0, a.follow(c))
+			a.Changes = a.Changes[:min(len(a.Changes), maxChanges)]
+		}
+		return
+	}
 }
 
 // precedes reports whether the change can be before the warning, or in the same second. The record of a node's

@@ -409,6 +409,22 @@ func TestWhatChanged(t *testing.T) {
 			join(start(600, "web-aaa-2", "worker-1"), []happening{{at: 603, object: "ReplicaSet/web-aaa", reason: "FailedCreate", message: "m", warning: true}}),
 			[]string{"The pod web-aaa-2 was created 3 s before FailedCreate"},
 		},
+		"a pod that was created again long after a rollout": {
+			join(first(0), start(1200, "web-aaa-2", "worker-1"), []happening{warn(1203, "web-aaa-2", "BackOff")}),
+			[]string{"The pod web-aaa-2 was created 3 s before BackOff", "The rollout of replicaset.apps/web-aaa began 20 min before BackOff"},
+		},
+		"another pod that was created again long after a rollout": {
+			join(first(0), start(1200, "web-aaa-2", "worker-1"), []happening{warn(1203, "web-aaa-1", "BackOff")}),
+			[]string{"The rollout of replicaset.apps/web-aaa began 20 min before BackOff"},
+		},
+		"a pod that was created again soon after a rollout": {
+			join(first(0), start(500, "web-aaa-2", "worker-1"), []happening{warn(503, "web-aaa-2", "BackOff")}),
+			[]string{"The rollout of replicaset.apps/web-aaa began 8 min before BackOff"},
+		},
+		"a pod that was created again after the first warning": {
+			join(first(0), []happening{warn(5, "web-aaa-1", "BackOff")}, start(1200, "web-aaa-2", "worker-1"), []happening{warn(1203, "web-aaa-2", "BackOff")}),
+			[]string{"The rollout of replicaset.apps/web-aaa began 5 s before BackOff"},
+		},
 		"a pod without an owner": {
 			[]happening{
 				{at: 0, object: "Bare/web", reason: "Scheduled", message: "Successfully assigned shop/web to worker-1"},
