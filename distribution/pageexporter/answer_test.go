@@ -106,6 +106,24 @@ func TestWhatChanged(t *testing.T) {
 			}),
 			[]string{"The rollout of replicaset.apps/web-bbb began 10 s before BackOff"},
 		},
+		"a scaling long after an update whose last steps have no record": {
+			join(first(0), []happening{scale(10, "web-bbb", 0, 1), scale(13, "web-aaa", 3, 2), scale(1200, "web-bbb", 3, 30), warn(1205, "web-bbb-9", "FailedScheduling")}),
+			[]string{
+				"replicaset.apps/web-bbb was scaled from 3 to 30 5 s before FailedScheduling",
+				"The rollout of replicaset.apps/web-bbb began 19 min before FailedScheduling",
+			},
+		},
+		"a scaling of the revision before, long after an update whose end has no record": {
+			join(first(0), []happening{scale(10, "web-bbb", 0, 1), scale(1200, "web-aaa", 3, 30), warn(1205, "web-aaa-9", "FailedScheduling")}),
+			[]string{
+				"replicaset.apps/web-aaa was scaled from 3 to 30 5 s before FailedScheduling",
+				"The rollout of replicaset.apps/web-bbb began 19 min before FailedScheduling",
+			},
+		},
+		"a slow step of an update": {
+			join(first(0), []happening{scale(10, "web-bbb", 0, 1), scale(550, "web-aaa", 3, 2), scale(551, "web-bbb", 1, 2), warn(560, "web-bbb-9", "FailedScheduling")}),
+			[]string{"The rollout of replicaset.apps/web-bbb began 9 min before FailedScheduling"},
+		},
 		"the steps of an update that adds no pods before it has ended others": {
 			[]happening{
 				scale(600, "web-aaa", 3, 2), scale(600, "web-bbb", 0, 1), scale(620, "web-aaa", 2, 1), scale(621, "web-bbb", 1, 2),

@@ -18,15 +18,12 @@ import (
 // changesOf returns the changes that a workload's own records show. The rollouts, those of all objects
 // that had its name, decide which scale-up from zero began a rollout.
 func changesOf(records []record, rollouts []*rollout.Workload) (changes []change) {
-	scaled := map[string]*replicas{}
+	scaled := replicasIn(records)
 	for _, r := range withRevisions(records, rollouts) {
 		var c change
 		ok := true
 		switch r.Reason {
 		case rollout.ReasonScaled:
-			if scaled[r.Object] == nil {
-				scaled[r.Object] = &replicas{}
-			}
 			c, ok = scaled[r.Object].change(r)
 		case rollout.ReasonCreatedPod:
 			c, ok = creation(r)
@@ -110,6 +107,24 @@ type replicas struct {
 	last      []rollout.Scaling
 	reduced   string // the revision that was scaled down last
 	reducedAt time.Time
+	times     map[string][]time.Time // of all scalings of a revision, also of later ones
+}
+
+// replicasIn returns the replicas of each Deployment, of which only the times of scalings are known yet.
+func replicasIn(records []record) map[string]*replicas {
+	all := map[string]*replicas{}
+	for _, r := range records {
+		s, ok := rollout.ScalingOf(r.Message)
+		if r.Reason != rollout.ReasonScaled || !ok {
+			continue
+		}
+		if all[r.Object] == nil {
+			all[r.Object] = &replicas{times: map[string][]time.Time{}}
+		}
+		times := all[r.Object].times
+		times[s.Revision] = append(times[s.Revision], r.Time)
+	}
+	return all
 }
 
 // change returns the change that a record shows. A step of a rolling update is none. The rollouts can
@@ -122,16 +137,16 @@ func (of *replicas) change(r record) (c change, ok bool) {
 	if s.From > 0 && s.Revision != of.current && of.isOnly(of.current) {
 		of.current = s.Revision // It had pods, but no record of them: the rollout after it was undone.
 	}
-	isCurrent := of.current == "" || of.current == s.Revision
-	isStep := of.other(s.Revision) != "" || of.makesRoom(s, r.Time)
-	begins := s.From == 0 && isStep && of.current != s.Revision || r.began != "" && !of.isOnly(s.Revision)
+	isStep := of.isStep(s, r.Time)
+	replaces := of.other(s.Revision) != "" || of.makesRoom(s, r.Time)
+	begins := s.From == 0 && replaces && of.current != s.Revision || r.began != "" && !of.isOnly(s.Revision)
 	of.add(s, r.Time)
 	c = change{Kind: kindScaling, Object: s.Revision, From: &s.From, To: &s.To}
 	switch {
 	case begins:
 		of.current = s.Revision
 		c = change{Kind: kindRollout, Object: s.Revision, Text: "The rollout of " + s.Revision + " began"}
-	case s.From < 0 || !isCurrent || isStep:
+	case s.From < 0 || isStep:
 		return c, false
 	default:
 		c.Text = fmt.Sprintf("%s was scaled from %d to %d", s.Revision, s.From, s.To)
@@ -149,6 +164,15 @@ func (of *replicas) add(s rollout.Scaling, at time.Time) {
 	if other := of.other(s.Revision); s.To == 0 && of.current == s.Revision && other != "" {
 		of.current = other
 	}
+}
+
+// isStep reports whether the scaling is a step of a rolling update: another revision is the current one, or has
+// pods. If it was not scaled for a long time, this update has ended, and its last steps have no record.
+func (of *replicas) isStep(s rollout.Scaling, at time.Time) bool {
+	return of.makesRoom(s, at) || slices.ContainsFunc(of.last, func(other rollout.Scaling) bool {
+		isOther := other.Revision != s.Revision && (other.Revision == of.current || other.To > 0)
+		return isOther && slices.ContainsFunc(of.times[other.Revision], func(t time.Time) bool { return at.Sub(t).Abs() <= rolloutPause })
+	})
 }
 
 // makesRoom reports whether another revision was scaled down right before the scale-up.
