@@ -387,7 +387,7 @@ func nameOf(object string) string {
 // explained returns what changed before the first warning of a workload.
 func (s *store) explained(w *workload) *answer {
 	placed := s.placements(w)
-	autoscalers, nodes := s.about(w, placed)
+	autoscalers, nodes := s.about(w)
 	changes := changesOf(w.changed, s.rolloutsOf(w))
 	if w.top.canBeScaled() {
 		changes = withAutoscalers(changes, w.top.Name, s.scalable(w), autoscalers)
@@ -440,16 +440,16 @@ func (s *store) scalable(w *workload) map[string]int {
 }
 
 // about returns the records of autoscalers in the namespace of a workload, and of its nodes.
-func (s *store) about(w *workload, placed map[string][]placement) (autoscalers []record, nodes map[string][]record) {
+func (s *store) about(w *workload) (autoscalers []record, nodes map[string][]record) {
+	on := w.nodes()
 	nodes = map[string][]record{}
 	for i := range s.elsewhere {
 		n := &s.elsewhere[i]
-		_, isOn := placed[n.node]
 		switch {
-		case n.cluster != w.cluster:
-		case n.node == "" && n.Namespace == w.namespace:
+		case !n.canMatter(w, on):
+		case n.node == "":
 			autoscalers = append(autoscalers, n.record)
-		case isOn:
+		default:
 			nodes[n.node] = append(nodes[n.node], n.record)
 		}
 	}

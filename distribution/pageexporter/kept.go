@@ -44,6 +44,25 @@ func (s *store) note(e *entry) {
 	s.elsewhere = slices.Delete(s.elsewhere, 0, max(0, len(s.elsewhere)-maxElsewhere))
 }
 
+// canMatter reports whether the notice can matter to a workload with pods on these nodes.
+func (n *notice) canMatter(w *workload, nodes map[string]bool) bool {
+	return n.cluster == w.cluster && (nodes[n.node] || n.node == "" && n.Namespace == w.namespace)
+}
+
+// nodes returns the nodes on which the workload had pods. A node needs none.
+func (w *workload) nodes() map[string]bool {
+	on := map[string]bool{}
+	for _, m := range w.objects {
+		for _, p := range m.placed {
+			on[p.node] = true
+		}
+	}
+	if w.top.kind() == "node" {
+		on[w.top.Name] = true
+	}
+	return on
+}
+
 // keep keeps what can answer what changed, and what it changed.
 func (w *workload) keep(e *entry, elsewhere []notice) {
 	w.live(e)
@@ -244,8 +263,11 @@ func (w *workload) thin(elsewhere []notice) {
 	for _, r := range w.changed {
 		times = append(times, r.Time)
 	}
+	nodes := w.nodes()
 	for _, n := range elsewhere {
-		times = append(times, n.Time)
+		if n.canMatter(w, nodes) {
+			times = append(times, n.Time)
+		}
 	}
 	kept := []record{w.warned[0]}
 	for i, r := range w.warned[1:] {

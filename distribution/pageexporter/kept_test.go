@@ -22,6 +22,13 @@ func TestStorms(t *testing.T) {
 		warnings = append(warnings, warn(640+i/10, name, "BackOff"))
 		more = append(more, warn(1210+i/10, "web-aaa-"+fmt.Sprint(i), "Unhealthy"))
 	}
+	among := func(other happening) (story []happening) {
+		for i := range 200 {
+			other.at, other.count = 640+i, int64(i+1)
+			story = append(story, other, warn(640+i, fmt.Sprint("web-bbb-", i), "BackOff"))
+		}
+		return story
+	}
 	begin := join(first(0), []happening{scale(600, "web-bbb", 0, 500)})
 	for name, tt := range map[string]struct {
 		story []happening
@@ -36,6 +43,18 @@ func TestStorms(t *testing.T) {
 		},
 		"more rescaling of others than warnings": {
 			join(begin, slices.Repeat([]happening{rescale(630, "other", 3)}, maxElsewhere+100), warnings),
+			[]string{"The rollout of replicaset.apps/web-bbb began 40 s before BackOff"},
+		},
+		"200 warnings among problems of a node of another cluster": {
+			join(begin, among(inCluster("b", []happening{node(0, "worker-1", "NodeNotReady")})[0])),
+			[]string{"The rollout of replicaset.apps/web-bbb began 40 s before BackOff"},
+		},
+		"200 warnings among problems of another node": {
+			join(begin, among(node(0, "worker-9", "NodeNotReady"))),
+			[]string{"The rollout of replicaset.apps/web-bbb began 40 s before BackOff"},
+		},
+		"200 warnings among rescaling in another namespace": {
+			join(begin, among(happening{object: "HorizontalPodAutoscaler/any", reason: "SuccessfulRescale", message: "New size: 3", in: "other"})),
 			[]string{"The rollout of replicaset.apps/web-bbb began 40 s before BackOff"},
 		},
 	} {

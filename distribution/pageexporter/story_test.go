@@ -27,6 +27,7 @@ type happening struct {
 	hash    string // the label controller-revision-hash
 	life    string // of the workload, if it was created again
 	cluster string // its name, if its UID is not known
+	in      string // the namespace; empty: shop
 	count   int64
 	since   int   // of an Event that occurred several times
 	new     int64 // occurrences; 0: one
@@ -52,7 +53,7 @@ func (h happening) logs(t *testing.T) plog.Logs {
 	}
 	version := cmp.Or(versions[kind], "v1")
 	attributes := map[string]any{
-		"k8s.cluster.uid": "cluster", "k8s.namespace.name": "shop", "k8s.object.name": name, "k8s.object.uid": "uid-" + name + h.hash,
+		"k8s.cluster.uid": "cluster", "k8s.namespace.name": cmp.Or(h.in, "shop"), "k8s.object.name": name, "k8s.object.uid": "uid-" + name + h.hash,
 		"k8s.object.kind": strings.NewReplacer("Member", "Pod", "Agent", "Pod", "Task", "Pod", "Bare", "Pod", "Keda", "HorizontalPod", "Part", "").Replace(kind), "k8s.object.api_version": version,
 		"k8s.workload.kind": topKind, "k8s.workload.name": top, "k8s.workload.uid": "uid-" + top + h.life, "k8s.owner.chain": chain,
 	}
