@@ -303,9 +303,14 @@ func (s *store) follow(read *rollout.Model) {
 		for name := range w.Revisions {
 			_, r := s.rollouts.Revision(rollout.Key{Workload: workload, Revision: name})
 			r.News = s.now().UnixNano() // A repeated warning, too: it is what somebody looks for.
+			r.Closed = r.Closed || isJob(name)
 		}
 	}
 }
+
+// isJob reports whether a revision is a Job. Jobs are the next ones to be forgotten: a CronJob makes a new one
+// each time, and they would displace the rollouts.
+func isJob(revision string) bool { return strings.HasPrefix(revision, "job.batch/") }
 
 // boundPods removes pods that would exceed the bound of their rollout.
 func (s *store) boundPods(read *rollout.Model) {

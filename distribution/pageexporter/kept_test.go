@@ -234,6 +234,20 @@ func TestOthersStartPods(t *testing.T) {
 	}
 }
 
+// TestJobsDoNotDisplaceRollouts: a CronJob makes many Jobs, and the page is out of room for rollouts.
+func TestJobsDoNotDisplaceRollouts(t *testing.T) {
+	story := first(0)
+	for i := range maxRollouts + 1 {
+		story = append(story, happening{at: 10 + i, object: fmt.Sprintf("Task/report-%d-x", i), reason: "Started", message: "m"})
+	}
+	s := storeOf(t, story)
+	detail, _ := s.detail("uid-web", filterFrom(nil))
+	assert.NotEmpty(t, detail.Rollouts)
+	jobs, _ := s.detail("uid-report", filterFrom(nil))
+	assert.Len(t, jobs.Rollouts, maxRollouts-1)
+	assert.Equal(t, "job.batch/report-400", jobs.Rollouts[0].Attributes["k8s.rollout.revision"], "the oldest Job is forgotten")
+}
+
 // TestAWorkloadThatComesBackToThePage: its rollout is shown again, and so it is not the next one to be forgotten.
 func TestAWorkloadThatComesBackToThePage(t *testing.T) {
 	story := start(0, "web-aaa-1", "worker-1")[1:]

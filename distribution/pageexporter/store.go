@@ -187,8 +187,8 @@ func (s *store) newWorkload(e *entry, key workloadKey) *workload {
 	}
 	w.live(e)
 	for _, known := range s.rolloutsOf(w) {
-		for _, r := range known.Revisions {
-			r.Closed = false // It is shown again.
+		for name, r := range known.Revisions {
+			r.Closed = isJob(name) // The others are shown again.
 		}
 	}
 	return w
