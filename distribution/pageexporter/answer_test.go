@@ -581,6 +581,32 @@ func TestAClockThatIsBehind(t *testing.T) {
 	}
 }
 
+// TestACollectorWhoseClockIsBehind: the times of its records are in the future. The clock of no node is behind then.
+func TestACollectorWhoseClockIsBehind(t *testing.T) {
+	for name, tt := range map[string]struct {
+		story []happening
+		want  string
+	}{
+		"a Deployment": {
+			join(first(0), replace(600)[:3], []happening{warn(603, "web-bbb-1", "Failed")}), "The rollout of replicaset.apps/web-bbb began 3 s before Failed",
+		},
+		"a StatefulSet": {
+			[]happening{createMember(0, 1), memberEvent(1, "hash-1", "Started"), createMember(600, 2), memberEvent(601, "hash-2", "Started"), memberEvent(603, "hash-2", "BackOff")},
+			"The first pod of revision hash-2, web-0, was created 3 s before BackOff",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, clock := storeAt(noon)
+			e := &pageExporter{config: &Config{}, store: s}
+			for _, h := range tt.story {
+				clock.Time = second(h.at - 10)
+				require.NoError(t, e.ConsumeLogs(t.Context(), h.logs(t)))
+			}
+			assert.Equal(t, []string{tt.want}, statements(s, "web"))
+		})
+	}
+}
+
 // steps are those of a rolling update, one in a second.
 func steps(at, size int) (story []happening) {
 	story = append(story, scale(at, "web-bbb", 0, 1))

@@ -78,7 +78,7 @@ func withRevisions(records []record, rollouts []*rollout.Workload) []record {
 		r.began = cmp.Or(begun[r.UID], r.began)
 		if r.Reason == rollout.ReasonCreatedPod {
 			_, name := rollout.NamedIn(r.Message)
-			if of, ok := introduced[rollout.Creation{Pod: name, At: r.Time.UnixNano()}]; ok {
+			if of, ok := introduced[rollout.Creation{Pod: name, At: r.written.UnixNano()}]; ok {
 				r.began, r.replaced = of.Revision, of.Replaced
 			}
 		}
@@ -403,7 +403,9 @@ func (s *store) explained(w *workload) *answer {
 func (s *store) warnings(w *workload) []record {
 	warned := slices.Clone(w.warned)
 	for i := range warned {
-		warned[i].created = s.beganAt(w, warned[i].pod)
+		if r := &warned[i]; r.written.Equal(r.Time) { // Else the time of its pod is in the future, too.
+			r.created = s.beganAt(w, r.pod)
+		}
 	}
 	slices.SortStableFunc(warned, func(a, b record) int { return a.warnedAt().Compare(b.warnedAt()) })
 	return warned

@@ -29,6 +29,7 @@ type entry struct {
 	id          string
 	event       string // the event's UID
 	at          time.Time
+	written     time.Time // at, as the producer wrote it
 	of          traits
 	occurrences int64 // new ones; at least 1
 	count       int64 // occurrences so far

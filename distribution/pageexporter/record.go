@@ -23,6 +23,7 @@ type record struct {
 	Message   string    `json:"message"`
 
 	event   string    // the event's UID
+	written time.Time // Time, as the producer wrote it
 	pod     string    // the UID of the pod that it is about
 	node    string    // of this pod; empty: the record does not name it
 	created time.Time // when this pod was created or scheduled; zero: not known
@@ -36,7 +37,7 @@ type record struct {
 func recordOf(e *entry) record {
 	r := record{
 		UID: e.id, Time: e.at, FirstTime: e.at, Type: e.of[traitType], Reason: e.of[traitReason], Namespace: e.of[traitNamespace],
-		Object: e.chain[len(e.chain)-1].String(), Message: cut(e.message, maxEvidence), event: e.event, pod: e.pod, node: e.node, since: e.at, last: e.at,
+		Object: e.chain[len(e.chain)-1].String(), Message: cut(e.message, maxEvidence), event: e.event, written: e.written, pod: e.pod, node: e.node, since: e.at, last: e.at,
 	}
 	if !e.since.IsZero() && e.since.Before(e.at) {
 		r.FirstTime = e.since

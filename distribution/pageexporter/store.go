@@ -118,6 +118,7 @@ func (s *store) add(entries []entry) {
 	now := s.now()
 	for i := range entries {
 		e := &entries[i]
+		e.written = e.at
 		if e.at.After(now) {
 			e.at = now // the producer's clock is ahead
 		}
