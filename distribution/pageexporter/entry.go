@@ -35,8 +35,9 @@ type entry struct {
 	count       int64 // occurrences so far
 	message     string
 	container   string
-	resolution  string    // k8s.owner.resolution
-	cluster     string    // the cluster's UID, or its name if the UID is not known
+	resolution  string // k8s.owner.resolution
+	cluster     string // the cluster's UID, or its name if the UID is not known
+	clusterName string
 	since       time.Time // the first occurrence; zero: at
 	node        string    // of a pod; empty: not known
 	uid         string    // of the workload
@@ -115,6 +116,7 @@ func entryOf(resource pcommon.Map, record plog.LogRecord) entry {
 		container:   text(resource, "k8s.container.name"),
 		resolution:  text(event, "k8s.owner.resolution"),
 		cluster:     cmp.Or(text(resource, "k8s.cluster.uid"), text(resource, "k8s.cluster.name")),
+		clusterName: text(resource, "k8s.cluster.name"),
 		since:       sinceOf(event),
 		node:        nodeOf(resource, record),
 		uid:         text(resource, "k8s.workload.uid"),

@@ -102,6 +102,27 @@ func TestTheEvidenceOfAStatement(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(html.String(), ", first <time"), "other Events occurred once")
 }
 
+// TestTwoClusters: their workloads can have the same name, so a card names the cluster. A single cluster needs no name.
+func TestTwoClusters(t *testing.T) {
+	one := storeOf(t, failedUpdate()).see(filterFrom(nil))
+	require.Len(t, one.Cards, 1)
+	assert.NotContains(t, htmlOf(t, &one.Cards[0]), `class="cluster"`)
+	s := storeOf(t, join(failedUpdate(), inCluster("b", []happening{warn(310, "web-bbb-1", "BackOff")})))
+	for i, want := range []string{"b", "cluster"} {
+		c := s.see(filterFrom(nil)).Cards[i]
+		assert.Contains(t, htmlOf(t, &c), `<span class="cluster">`+want+`</span>`)
+		alone := s.see(filterFrom(map[string][]string{"workload": {c.ID}})).Cards[0]
+		assert.Contains(t, htmlOf(t, &alone), `<span class="cluster">`+want+`</span>`, "on the page of a single workload, too")
+	}
+}
+
+func htmlOf(t *testing.T, c *card) string {
+	t.Helper()
+	var html bytes.Buffer
+	require.NoError(t, templates.ExecuteTemplate(&html, "card", c))
+	return html.String()
+}
+
 func TestTheOverviewHasTheAnswerAndNoTimeline(t *testing.T) {
 	c := storeOf(t, failedUpdate()).see(filterFrom(nil)).Cards[0]
 	assert.NotNil(t, c.Changed)

@@ -67,12 +67,13 @@ type workloadKey struct {
 // workload has everything that happened to it and to the objects that it owns.
 type workload struct {
 	workloadKey
-	id       string
-	order    int // workloads are numbered as they appear
-	last     time.Time
-	timeline timeline
-	objects  map[string]*member // by their paths
-	events   []*eventState      // one for each UID; the newest is the last
+	id          string
+	clusterName string
+	order       int // workloads are numbered as they appear
+	last        time.Time
+	timeline    timeline
+	objects     map[string]*member // by their paths
+	events      []*eventState      // one for each UID; the newest is the last
 
 	uid, rollouts string   // of the object that was created last; see entry
 	lives         []life   // of objects of this name
@@ -219,6 +220,7 @@ func idOf(key workloadKey) string {
 }
 
 func (w *workload) add(e *entry) {
+	w.clusterName = cmp.Or(e.clusterName, w.clusterName)
 	w.last = later(w.last, e.at)
 	w.timeline.add(e, maxOwnTraits)
 	m := w.memberOf(e)

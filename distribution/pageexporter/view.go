@@ -3,6 +3,7 @@
 package pageexporter
 
 import (
+	"cmp"
 	"slices"
 	"time"
 	"unique"
@@ -54,6 +55,7 @@ type card struct {
 	Filter        filter
 	Top           object
 	Namespace     string
+	Cluster       string // its name, or its UID if this is not known; empty: there is only one
 	Manifests     []string
 	All, Warnings int64
 	LastWarning   time.Time // zero if its event was dropped
@@ -98,12 +100,25 @@ func (s *store) see(f filter) view {
 	shown, troubled := arranged(selections, f, now)
 	v.Troubled, v.Others = troubled, len(shown)-troubled
 	v.Hidden = max(0, len(shown)-cardsShown)
+	several := s.hasClusters()
 	for _, of := range shown[:len(shown)-v.Hidden] {
 		c := cardOf(of, f, now)
+		if several {
+			c.Cluster = cmp.Or(of.clusterName, of.cluster)
+		}
 		s.describe(&c, of.workload, f, now)
 		v.Cards = append(v.Cards, c)
 	}
 	return v
+}
+
+// hasClusters reports whether the page has workloads of several clusters.
+func (s *store) hasClusters() bool {
+	clusters := map[string]bool{}
+	for key := range s.workloads {
+		clusters[key.cluster] = true
+	}
+	return len(clusters) > 1
 }
 
 // facetsOf returns, for each trait that a viewer can choose, the values that can be chosen while the
