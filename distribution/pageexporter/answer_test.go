@@ -286,6 +286,17 @@ func TestWhatChanged(t *testing.T) {
 			}),
 			[]string{"The rollout of replicaset.apps/web-aaa began 10 min before BackOff"},
 		},
+		"the node of a pod that got a new sandbox": {
+			join(first(0), start(10, "web-aaa-2", "worker-3"), []happening{
+				{at: 300, object: "Pod/web-aaa-2", reason: "Killing", message: "Stopping container app", node: "worker-3"},
+				{at: 305, object: "Pod/web-aaa-2", reason: "Started", message: "again", node: "worker-3"},
+				node(500, "worker-3", "NodeNotReady"), warn(602, "web-aaa-2", "NodeNotReady"),
+			}),
+			[]string{
+				"The node worker-3, where the pod web-aaa-2 was, became NotReady 102 s before NodeNotReady",
+				"The rollout of replicaset.apps/web-aaa began 10 min before NodeNotReady",
+			},
+		},
 		"a node that only a later record of the pod names": {
 			[]happening{node(590, "worker-3", "NodeHasDiskPressure"), {at: 602, object: "Pod/web-aaa-1", reason: "Evicted", message: "m", warning: true, node: "worker-3"}},
 			[]string{"The node worker-3, where the pod web-aaa-1 was, had disk pressure 12 s before Evicted"},

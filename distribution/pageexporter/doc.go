@@ -19,8 +19,9 @@
 // choices, and times are in UTC. All addresses are relative, so that the page works behind a proxy
 // that serves it under a path: keep the slash at the end of that path.
 //
-// A card says what changed before the first warning of its workload: a rollout, a scaling, or a
-// condition of a node. The functions in answer.go and changes.go compute this from records, and
+// A card says what changed before the first warning of its workload: a rollout, a scaling, a
+// rescaling by an autoscaler, a condition of a node, the preemption or eviction of a pod, or the
+// creation of a pod. The functions in answer.go and changes.go compute this from records, and
 // state nothing without one. The page of a single workload has its rollouts as a timeline, from the
 // model that makes the traces of kube_rollouts. `api/workloads` and `api/workloads/UID` have the same
 // as JSON.

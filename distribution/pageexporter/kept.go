@@ -143,8 +143,11 @@ const maxPlacements = 8
 
 // place keeps the records that show where a pod was.
 func (m *member) place(e *entry) {
-	if e.endsPod() {
+	switch {
+	case e.endsPod():
 		m.leave(e)
+	case e.of[traitReason] == "Started":
+		m.goOn(e)
 	}
 	isKnown := slices.ContainsFunc(m.placed, func(p placement) bool { return p.node == e.node })
 	if e.node == "" || isKnown && e.of[traitReason] != rollout.ReasonScheduled {
@@ -173,6 +176,15 @@ func (m *member) leave(e *entry) {
 		if !p.Time.After(e.at) && (e.node == "" || e.node == p.node) {
 			p.left = e.at
 			return
+		}
+	}
+}
+
+// goOn notes that a pod had not ended: a kubelet stops all containers to give the pod a new sandbox.
+func (m *member) goOn(e *entry) {
+	for i := range m.placed {
+		if p := &m.placed[i]; e.pod != "" && p.pod == e.pod && e.at.After(p.left) {
+			p.left = time.Time{}
 		}
 	}
 }
