@@ -165,7 +165,7 @@ func (c change) concerns(warning *record) bool {
 func (c change) key() string {
 	switch c.Kind {
 	case kindNode:
-		return c.Object + c.Text
+		return c.Object + c.Records[0].Reason
 	case kindRollout, kindScaling:
 		return c.Kind + c.Records[len(c.Records)-1].Object // A custom resource can own several Deployments.
 	}

@@ -248,6 +248,12 @@ func TestWhatChanged(t *testing.T) {
 			join(start(0, "web-aaa-1", "worker-1"), start(0, "web-aaa-2", "worker-3"), []happening{node(590, "worker-1", "NodeNotReady"), warn(602, "web-aaa-2", "FailedScheduling")}),
 			[]string{"The node worker-1, where the pod web-aaa-1 was, became NotReady 12 s before FailedScheduling"},
 		},
+		"a node that was rebooted with another pod before": {
+			join(start(0, "web-aaa-1", "worker-3"), []happening{node(100, "worker-3", "Rebooted")}, start(300, "web-aaa-2", "worker-3"), []happening{
+				{at: 400, object: "Node/worker-3", reason: "Rebooted", message: "again"}, warn(402, "web-aaa-2", "NodeNotReady"),
+			}),
+			[]string{"The node worker-3, where the pod web-aaa-2 was, was rebooted 2 s before NodeNotReady"},
+		},
 		"many nodes, and a rollout": {
 			join(first(0), start(1, "web-aaa-2", "worker-2"), start(1, "web-aaa-3", "worker-3"), start(1, "web-aaa-4", "worker-4"), start(1, "web-aaa-5", "worker-5"), []happening{
 				node(591, "worker-1", "NodeNotReady"), node(592, "worker-2", "NodeNotReady"), node(593, "worker-3", "NodeNotReady"), node(594, "worker-4", "NodeNotReady"),
