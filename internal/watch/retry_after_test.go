@@ -53,11 +53,12 @@ func TestAShutdownDoesNotWaitAsLongAsABusyServerAsks(t *testing.T) {
 		api := apitest.NewInMemory(t)
 		api.RetryAfter(time.Minute)
 		api.Refuse(func(*http.Request) int { return http.StatusTooManyRequests })
+		client := clientOf(t, api)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			watch.New(watch.Config{Client: clientOf(t, api), Taker: queue.New(10), Observer: &observer{}}).Run(ctx)
+			watch.New(watch.Config{Client: client, Taker: queue.New(10), Observer: &observer{}}).Run(ctx)
 		}()
 		synctest.Wait()
 		cancel()
