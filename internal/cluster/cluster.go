@@ -59,12 +59,11 @@ func (i *Identity) Refresh(ctx context.Context) error {
 }
 
 // isAnswer reports whether a response with this status, which has no UID, is final: a permission is
-// missing, or a proxy does not let the request through. Any other error may be over soon. So may 401:
-// while the API server does not know the credentials, it sends no events either. No status means that
-// there was no response.
+// missing, or a proxy does not let the request through. Any other error may be over soon. No status
+// means that there was no response.
 func isAnswer(status int) bool {
 	switch status {
-	case http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
 		return false
 	}
 	return status >= http.StatusOK && status < http.StatusInternalServerError

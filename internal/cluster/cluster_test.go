@@ -49,8 +49,8 @@ func TestTheClusterIsNamed(t *testing.T) {
 		"not, where there is no such name":        {[]int{404}, ""},
 		"not, through a proxy that rejects it":    {[]int{400}, ""},
 		"not, through a proxy without the method": {[]int{405}, ""},
+		"not, without credentials":                {[]int{503, 401}, ""},
 		"after an overload":                       {[]int{429, 408, 0}, "cluster-uid"},
-		"after its credentials were not known":    {[]int{503, 401, 0}, "cluster-uid"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := asking(t, tt.statuses...)
