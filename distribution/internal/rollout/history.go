@@ -53,7 +53,7 @@ func (w *Workload) begun() iter.Seq2[episode, bool] {
 			of := w.Activations[a.activation]
 			before := previous[of.Controller]
 			known := seen[a.revision] || of.Repeated || w.wasActive(a, before.start)
-			if begins := !known || before.revision != a.revision || of.Replaces; begins && !yield(a, known) {
+			if begins := !known || before.revision != a.revision || w.replaces(of); begins && !yield(a, known) {
 				return
 			}
 			previous[of.Controller] = a
@@ -64,16 +64,21 @@ func (w *Workload) begun() iter.Seq2[episode, bool] {
 
 // replaces reports whether another revision had pods when this one was scaled up from zero. If this one was active
 // before, its rollout was undone. What is known last of the other one is then that it was scaled up.
-func (w *Workload) replaces(again Activation) bool {
+func (w *Workload) replaces(a Activation) bool {
 	for name, r := range w.Revisions {
-		if name == again.Revision || !w.siblings(name, again.Revision) {
-			continue
-		}
-		if s, ok := r.stepBefore(again.At); ok && s.Up && s.To > 0 {
+		if r.hadPodsAt(name, a) {
 			return true
 		}
 	}
-	return false
+	return a.Replaces
+}
+
+func (r *Revision) hadPodsAt(name string, a Activation) bool {
+	if name == a.Revision || r.Controller != a.Controller {
+		return false
+	}
+	s, ok := r.stepBefore(a.At)
+	return ok && s.Up && s.To > 0
 }
 
 // Begun returns the revisions that were rolled out, by log.record.uid of the records that show it: each

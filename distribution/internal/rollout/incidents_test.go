@@ -94,6 +94,46 @@ func takenBack(end ...occurrence) story {
 	return s
 }
 
+// takenBackAndAgain has a scale-up that is taken back, and comes again when there is a node.
+func takenBackAndAgain() story {
+	s := join(scaledUp(0, 2), started("2s", "1", "2"), story{scale("1m0s", "shop-aaa", 2, 3).logs()}, unplaced("1m0s", "shop-aaa-3"))
+	s.add(scale("2m0s", "shop-aaa", 3, 2), occurrence{at: "2m0s", about: replicaSet("shop-aaa"), reason: "SuccessfulDelete", message: "Deleted pod: shop-aaa-3"})
+	again := scale("3m0s", "shop-aaa", 2, 3)
+	again.count, again.since = 2, "1m0s"
+	s.add(again)
+	return join(s, started("3m0s", "4"))
+}
+
+// laterCrash has a pod that crashed at its start and 40 minutes later, when an update ends it.
+func laterCrash() (s story) {
+	of := pod("shop-aaa-1")
+	o := occurrence{at: "1m0s", about: of, reason: "BackOff", container: "app", message: "Back-off restarting failed container app"}
+	s.add(o, occurrence{at: "1m30s", about: of, reason: "Started", container: "app", message: "Container started", count: 2, since: "4s"})
+	o.at, o.count, o.since = "40m0s", 2, "1m0s"
+	s.add(o, occurrence{at: "41m0s", about: of, reason: "Started", container: "app", message: "Container started", count: 3, since: "4s"})
+	s.add(scale("42m0s", "shop-bbb", 0, 1), stop("42m0s", of))
+	return s
+}
+
+// laterProbe has a pod whose probe failed at its start and 50 minutes later, when an update ends it.
+func laterProbe() (s story) {
+	o := occurrence{at: "10s", about: pod("shop-aaa-1"), reason: "Unhealthy", container: "app", message: "Readiness probe failed"}
+	s.add(o)
+	o.at, o.count, o.since = "49m30s", 2, "10s"
+	s.add(o, scale("50m0s", "shop-bbb", 0, 1), stop("50m0s", pod("shop-aaa-1")))
+	return s
+}
+
+// quotaOfTwo can create two of three pods, and is scaled down to them.
+func quotaOfTwo() story {
+	s := join(scaledUp(0, 3), started("0s", "1", "2"))
+	for i, at := range []string{"0s", "41s", "164s"} {
+		s.add(occurrence{at: at, about: replicaSet("shop-aaa"), reason: "FailedCreate", message: "Error creating: exceeded quota", count: int64(i + 1), since: "0s"})
+	}
+	s.add(scale("200s", "shop-aaa", 3, 2))
+	return s
+}
+
 // TestIncidents: how a rollout that went wrong ends, and why.
 func TestIncidents(t *testing.T) {
 	t.Parallel()
@@ -105,19 +145,24 @@ func TestIncidents(t *testing.T) {
 		revision string
 		want     string
 	}{
-		"undone while its probe fails":                     {updateThen(append(undo("12m0s"), unhealthy("11m58s", 10))...), second, "incomplete Readiness probe failed"},
-		"undone long after many failures of the probe":     {updateThen(append(undo("19m0s"), unhealthy("14m0s", 25))...), second, "incomplete Readiness probe failed"},
-		"undone long after its probe has failed":           {updateThen(append(undo("19m0s"), unhealthy("10m20s", 2))...), second, "complete "},
-		"a probe that failed at the start and at the end":  {updateThen(append(undo("19m0s"), unhealthy("19m1s", 3))...), second, "complete "},
-		"undone while a container that crashes runs":       {updateThen(append(crashes(), undo("11m20s")...)...), second, "incomplete " + backOff},
-		"undone long after a crash":                        {updateThen(append(crashes(), undo("19m0s")...)...), second, "complete "},
-		"a command that the image does not have":           {noCommand(), second, `incomplete Error: failed to create containerd task: exec: "nosuch": executable file not found in $PATH`},
-		"a quota that is raised after ten minutes":         {smallQuota(), first, "complete "},
-		"a quota that is not raised":                       {smallQuota()[:6], first, "incomplete Error creating: exceeded quota"},
-		"a scale-up during the rollout that is taken back": {takenBack(scale("7m0s", "shop-aaa", 4, 2)), first, "complete "},
-		"a rollout that is undone after a scale-up":        {takenBack(scale("7m0s", "shop-aaa", 4, 0)), first, "incomplete no node"},
-		"a rollout that another one replaces":              {takenBack(scale("6m0s", "shop-bbb", 0, 1), scale("7m0s", "shop-aaa", 4, 2)), first, "incomplete no node"},
-		"warnings of a policy and of disruption budgets":   {join(firstRollout("0s"), story{policy.logs(), budgets.logs()}), first, "complete "},
+		"undone while its probe fails":                      {updateThen(append(undo("12m0s"), unhealthy("11m58s", 10))...), second, "incomplete Readiness probe failed"},
+		"undone long after many failures of the probe":      {updateThen(append(undo("19m0s"), unhealthy("14m0s", 25))...), second, "incomplete Readiness probe failed"},
+		"undone long after its probe has failed":            {updateThen(append(undo("19m0s"), unhealthy("10m20s", 2))...), second, "complete "},
+		"a probe that failed at the start and at the end":   {updateThen(append(undo("19m0s"), unhealthy("19m1s", 3))...), second, "complete "},
+		"undone while a container that crashes runs":        {updateThen(append(crashes(), undo("11m20s")...)...), second, "incomplete " + backOff},
+		"undone long after a crash":                         {updateThen(append(crashes(), undo("19m0s")...)...), second, "complete "},
+		"a command that the image does not have":            {noCommand(), second, `incomplete Error: failed to create containerd task: exec: "nosuch": executable file not found in $PATH`},
+		"a quota that is raised after ten minutes":          {smallQuota(), first, "complete "},
+		"a quota that is not raised":                        {smallQuota()[:6], first, "incomplete Error creating: exceeded quota"},
+		"a scale-up during the rollout that is taken back":  {takenBack(scale("7m0s", "shop-aaa", 4, 2)), first, "complete "},
+		"such a scale-up, and all pods end at night":        {takenBack(scale("7m0s", "shop-aaa", 4, 2), scale("22h0m0s", "shop-aaa", 2, 0)), first, "complete "},
+		"a scale-up that is taken back, and comes again":    {takenBackAndAgain(), first, "complete "},
+		"a crash long after the start, and another update":  {join(firstRollout("0s"), laterCrash()), first, "complete "},
+		"a probe that fails again before the update":        {join(firstRollout("0s"), laterProbe()), first, "complete "},
+		"a quota that a scale-up a day later does not need": {join(quotaOfTwo(), started("20h0m0s", "3")), first, "incomplete Error creating: exceeded quota"},
+		"a rollout that is undone after a scale-up":         {takenBack(scale("7m0s", "shop-aaa", 4, 0)), first, "incomplete no node"},
+		"a rollout that another one replaces":               {takenBack(scale("6m0s", "shop-bbb", 0, 1), scale("7m0s", "shop-aaa", 4, 2)), first, "incomplete no node"},
+		"warnings of a policy and of disruption budgets":    {join(firstRollout("0s"), story{policy.logs(), budgets.logs()}), first, "complete "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -235,4 +280,30 @@ func TestLongGracePeriod(t *testing.T) {
 	s = join(s, start("12m0s", member("db-1", "uid-1", "hash-2")), story{stop("20m0s", member("db-0", "uid-old-0", "hash-1")).logs()})
 	s = join(s, unstarted("22m0s", member("db-0", "uid-0", "hash-2")))
 	assert.Equal(t, "incomplete no node", resultOf(s, "hash-2"))
+}
+
+// TestScaleUpDaysLater: the new pod of a StatefulSet has the name of one that ended before the update. It is no part of it.
+func TestScaleUpDaysLater(t *testing.T) {
+	t.Parallel()
+	s := join(start("0s", member("db-1", "uid-old-1", "hash-1")), start("0s", member("db-0", "uid-old-0", "hash-1")))
+	s = join(s, story{stop("10m0s", member("db-1", "uid-old-1", "hash-1")).logs(), stop("24h0m0s", member("db-0", "uid-old-0", "hash-1")).logs()})
+	s = join(s, start("24h0m10s", member("db-0", "uid-0", "hash-2")), unstarted("72h0m0s", member("db-1", "uid-1", "hash-2")))
+	assert.Equal(t, "complete ", resultOf(s, "hash-2"))
+}
+
+// TestMissingOfAReplacedPod: a pod that was replaced does not hide that nothing is known of the next one.
+func TestMissingOfAReplacedPod(t *testing.T) {
+	t.Parallel()
+	job := ofReport("Job", "report-1")
+	of := func(name string) object { return ofReport("Pod", name, "job.batch/report-1") }
+	s := join(
+		story{made("0s", "SuccessfulCreate", job, of("report-1-x")).logs()}, unstarted("0s", of("report-1-x")),
+		story{made("1m0s", "SuccessfulDelete", job, of("report-1-x")).logs(), made("1m0s", "SuccessfulCreate", job, of("report-1-y")).logs()},
+	)
+	s = join(s, start("2m0s", of("report-1-z")))
+	for _, span := range spansOf(modelOf(s), late) {
+		if span.Parent.IsEmpty() {
+			assert.Equal(t, []string{"1 pod without a record"}, span.Attributes["k8s.rollout.missing"])
+		}
+	}
 }

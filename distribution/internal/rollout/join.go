@@ -9,11 +9,11 @@ import (
 )
 
 // The bounds of what the model keeps of one object. Which entries it keeps does not depend on their
-// order: those that are first, unless it says more.
+// order: the first ones, unless the comment says otherwise.
 const (
 	maxEvents      = 64 // of a pod, or above the pods of a revision
 	maxSteps       = 64 // of a revision, half of them the first ones, and half the last ones
-	maxActivations = 64 // of a workload, those that began a rollout before others
+	maxActivations = 64 // of a workload, preferably those that began a rollout
 	maxTimes       = 8  // of a name, the newest
 	maxNames       = 20_000
 	maxAttributes  = 64
@@ -36,17 +36,15 @@ func (m *Model) Join(in *Model) []Key {
 func (w *Workload) join(in *Workload) (news []string) {
 	w.Cluster, w.UID = in.Cluster, in.UID
 	w.Kind, w.Name = max(w.Kind, in.Kind), max(w.Name, in.Name)
+	for uid, a := range in.Activations {
+		w.activate(uid, a)
+	}
 	w.Names.join(in.Names)
 	for name, r := range in.Revisions {
 		_, known := w.Revisions[name]
 		if w.revision(name).join(r) || !known && !r.Closed {
 			news = append(news, name)
 		}
-	}
-	// What was known then decides: later scalings can hide those before, and revisions can be forgotten.
-	for uid, a := range in.Activations {
-		a.Replaces = a.Replaces || w.Activations[uid].Replaces || w.replaces(a)
-		w.activate(uid, a)
 	}
 	for len(w.Activations) > maxActivations {
 		w.forgetActivation()
@@ -58,6 +56,7 @@ func (w *Workload) activate(uid string, a Activation) {
 	if w.Activations == nil {
 		w.Activations = map[string]Activation{}
 	}
+	a.Replaces = a.Replaces || w.Activations[uid].Replaces
 	w.Activations[uid] = a
 }
 

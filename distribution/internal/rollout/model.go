@@ -33,7 +33,7 @@ type Activation struct {
 	Controller string `json:"o,omitempty"` // of the revision, which can be forgotten before
 	At         int64  `json:"t"`
 	Repeated   bool   `json:"x,omitempty"` // the Event has occurred before
-	Replaces   bool   `json:"p,omitempty"` // another revision had pods
+	Replaces   bool   `json:"p,omitempty"` // a revision that is forgotten had pods
 }
 
 // Names has times at which pods were created and deleted, by their names. A StatefulSet uses a name
@@ -187,6 +187,10 @@ func (m *Model) Forget(key Key) {
 		return
 	}
 	w.forgetNames(r)
+	for uid, a := range w.Activations {
+		a.Replaces = a.Replaces || r.hadPodsAt(key.Revision, a)
+		w.Activations[uid] = a
+	}
 }
 
 // forgetNames removes the names of a revision's pods that no other revision uses: those of a StatefulSet

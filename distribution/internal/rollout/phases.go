@@ -55,6 +55,7 @@ func (o occurrences) since(at int64) (later occurrences) {
 		}
 		later = append(later, e)
 	}
+	slices.SortStableFunc(later, func(a, b *occurrence) int { return cmp.Compare(a.First, b.First) })
 	return later
 }
 
@@ -209,7 +210,7 @@ func isClaimed(warning *occurrence) bool {
 func start(of occurrences, container string) (p phase, ok bool) {
 	created, started, failures := of.with(reasonCreated), of.with(reasonStarted), of.with(reasonFailed)
 	again := of.with(restartKinds...)
-	if len(failures) > 0 {
+	if len(failures) > 0 && len(started) == 0 {
 		// A kubelet also backs off if it cannot start the container at all, for example without the command.
 		failures = of.with(reasonFailed, kindCrashed)
 		again = of.with(kindRestarted)

@@ -4,7 +4,7 @@ package rollout
 
 import "cmp"
 
-// planned returns by how many pods the owner scaled the revision up. Records of that can be missing: a controller
+// planned returns by how many pods the owner scaled the revision up, without those that it took back. Records of that can be missing: a controller
 // writes at most 25 Events about a Deployment at once. If the first one is, or if more pods run than were planned,
 // all pods that are known count.
 func (x *run) planned() int {
@@ -15,7 +15,7 @@ func (x *run) planned() int {
 	case x.before == 0 && x.healthy() <= by:
 		return by
 	}
-	return max(by, x.alive())
+	return max(by, x.alive()-x.dropped)
 }
 
 // alive returns how many pods had not ended when the rollout did. The owner replaces those that have.
@@ -29,7 +29,7 @@ func (w *Workload) wanted(x *run, until int64) int {
 	latest := w.latest(x)
 	wanted := w.unseen(x, until)
 	for _, v := range latest {
-		if !v.replaced {
+		if !v.gone {
 			wanted++
 		}
 	}
@@ -37,21 +37,21 @@ func (w *Workload) wanted(x *run, until int64) int {
 		return wanted
 	}
 	for _, v := range latest {
-		v.replaced = false // Nothing came after it.
+		v.gone = false // Nothing came after it.
 	}
 	return max(len(latest), x.created)
 }
 
-// latest returns the last pod of each place, and notes which pods were replaced. That a pod of a Job has ended after
+// latest returns the last pod of each place, and notes which pods are gone. That a pod of a Job has ended after
 // its start does not mean that another one follows.
 func (w *Workload) latest(x *run) map[string]*view {
 	latest := map[string]*view{}
 	for _, v := range x.initial {
 		hasDone := isJob(x.revision) && v.hasStarted()
-		v.replaced = w.isDeleted(x, v.pod.Name, v.began) || !x.isAlive(v) && !hasDone
+		v.gone = w.isDeleted(x, v.pod.Name, v.began) || !x.isAlive(v) && !hasDone
 		place := cmp.Or(w.placeOf(x.revision, v.pod), v.pod.Name)
 		if former := latest[place]; former != nil {
-			former.replaced = true
+			former.gone = true
 		}
 		latest[place] = v
 	}
@@ -79,21 +79,23 @@ func (w *Workload) isDeleted(x *run, name string, began int64) bool {
 	return at != 0 && at <= x.end
 }
 
-// dropped returns how many pods of a scale-up the owner took back before they started, and before another rollout
-// began. If it left none, the rollout was undone.
-func (w *Workload) dropped(h history, x *run) int {
-	r := w.Revisions[x.revision]
-	if s, ok := r.stepBefore(always); !ok || s.To == 0 {
-		return 0
-	}
-	next := always
+// dropped returns how many pods of the last scale-up the owner took back before they started, and before another
+// rollout began. If it left none, the rollout was undone.
+func (w *Workload) dropped(h history, x *run) (count int) {
+	r, next, last := w.Revisions[x.revision], always, int64(0)
 	for _, e := range h {
 		if e.start > x.start && e.start < next && w.siblings(e.revision, x.revision) {
 			next = e.start
 		}
 	}
-	return x.count(func(v *view) bool {
+	for _, v := range x.initial {
 		deleted := firstAfter(r.Names.Deleted[v.pod.Name], v.began)
-		return !v.hasStarted() && deleted != 0 && deleted < next
-	})
+		if !v.hasStarted() && deleted >= x.raised && deleted < next && deleted != 0 {
+			count, last = count+1, max(last, deleted)
+		}
+	}
+	if s, ok := r.stepBefore(last + skew); !ok || s.To == 0 {
+		return 0
+	}
+	return count
 }

@@ -33,9 +33,9 @@ type view struct {
 	failing occurrences // those of others that did not recover
 	stop    *phase      // the end of the pod; nil: it is not known to have ended
 	stopped int64       // as began
-	// replaced reports that the pod was deleted, or another one took its place, before its rollout ended. It is not
-	// set if the owner says how many pods it wants.
-	replaced bool
+	// gone reports that the pod ended, was deleted, or lost its place to another one before its rollout ended. It is
+	// not set if the owner says how many pods it wants.
+	gone bool
 }
 
 // viewOf needs the names of the workload, too: a StatefulSet creates pods itself.
@@ -65,7 +65,7 @@ func (v *view) addStart(began occurrences, o Options) {
 	for i := range v.phases {
 		if p := &v.phases[i]; p.name == "restart" {
 			p.late = v.isLate(p.start, o)
-			p.fail(v.endedBefore(p.end+int64(o.Idle/2), o))
+			p.fail(!v.isLate(p.end, o) && v.endedBefore(p.end+int64(o.Idle/2), o))
 		}
 	}
 	v.others = began.warnings().which(func(e *occurrence) bool { return !isClaimed(e) })
@@ -181,8 +181,9 @@ func (v *view) recovered(warning *occurrence, all occurrences, o Options) bool {
 		if pause < o.Idle {
 			pause = StopWindow // A kubelet writes about each failure, so that it is known sooner.
 		}
-		// A probe of a healthy pod can fail while it ends.
-		return isOver && (v.stop == nil || warning.Last >= v.stop.start || !v.endedBefore(warning.Last+int64(pause), o))
+		// A probe of a healthy pod can fail while it ends. Long after the start, it is another failure of the probe.
+		isAnother := pause < o.Idle && v.isLate(warning.Last, o)
+		return isOver && (v.stop == nil || warning.Last >= v.stop.start || isAnother || !v.endedBefore(warning.Last+int64(pause), o))
 	}
 	later := all.with(reasonPulling, reasonPulled, kindPresent, reasonCreated, reasonStarted)
 	return len(later) > 0 && later.last() >= warning.Last

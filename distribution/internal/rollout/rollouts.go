@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Result is what is known of a revision.
@@ -48,10 +49,11 @@ type run struct {
 	created int     // pods that were created in the rollout
 	scaled  int     // pods that the owner scaled it up to; 0: not known
 	wanted  int     // pods that it wanted, if scaled is not known
-	dropped int     // pods of a scale-up that it took back before they started
+	raised  int64   // time of the last scale-up
+	dropped int     // pods of it that the owner took back before they started
 	before  int     // pods that it had before the first scale-up that is known
 	events  occurrences
-	last    int64       // time of them, and of scalings
+	last    int64       // the last time of an Event or a scaling
 	late    occurrences // warnings that are no part of the rollout, such as those of a later scale-up
 	begins  bool        // the first record is one that begins a rollout
 	hasOwn  bool        // an Event above the pods shows that the rollout exists
@@ -171,14 +173,21 @@ func (w *Workload) newRun(h history, e episode, views []view, o Options) *run {
 	return x
 }
 
+// createPause is how long a controller waits at most before it tries again to create a pod: minDelay and maxDelay of
+// the queue in Kubernetes' pkg/controller/replicaset.
+const createPause = int64(1000 * time.Second)
+
 // addInitial finds the pods that started without a pause, or that replaced others. Pods that a scale-up makes
 // hours later belong to the trace, but do not make the rollout longer. While the owner cannot create pods, it
-// emits warnings, at last one in 17 minutes: this is no pause. Neither is the time before the first pod.
+// emits warnings: this is no pause. Neither is the time before the first pod.
 func (w *Workload) addInitial(x *run, o Options) {
 	warnings := inOrder(w.Revisions[x.revision].Events).warnings()
 	for _, v := range x.pods {
-		waits := len(x.initial) == 0 || warnings.goOn(x.active, v.began, int64(o.Idle)) > x.active
-		if pauses := v.began > x.active+int64(o.Idle); pauses && !waits && !w.replacesAt(x, v, o) {
+		since, pause := x.active, int64(o.Idle)
+		if failed := warnings.goOn(since, v.began, max(pause, createPause)); failed > since {
+			since, pause = failed, max(pause, createPause)
+		}
+		if pauses := v.began > since+pause && len(x.initial) > 0; pauses && !w.replacesAt(x, v, o) {
 			break
 		}
 		x.initial = append(x.initial, v)
@@ -199,7 +208,8 @@ func (w *Workload) replacesAt(x *run, v *view, o Options) bool {
 			}
 			// A pod of a StatefulSet can take long to end, and the next one of its name waits for that.
 			other := viewOf(uid, pod, r, w.Names, o)
-			if other.makesRoom(v.began) || pod.Name == v.pod.Name && !hasName && other.stopped <= v.began+skew {
+			isFormer := pod.Name == v.pod.Name && !hasName && other.stopped >= x.start-skew && other.stopped <= v.began+skew
+			if isFormer || other.makesRoom(v.began) {
 				return true
 			}
 		}
@@ -237,7 +247,7 @@ func (x *run) addStep(s Step) {
 	if x.scaled == 0 || s.From < x.before {
 		x.before = max(s.From, 0) // Some messages do not have it.
 	}
-	x.hasOwn, x.scaled = true, max(x.scaled, s.To)
+	x.hasOwn, x.scaled, x.raised = true, max(x.scaled, s.To), s.At
 	x.begins = x.begins || s.From == 0
 }
 
@@ -273,7 +283,7 @@ func (x *run) started() int { return x.count((*view).hasStarted) }
 func (x *run) failed() int { return x.count((*view).hasFailed) }
 
 func (x *run) healthy() int {
-	return x.count(func(v *view) bool { return v.hasStarted() && !v.hasFailed() && !v.replaced })
+	return x.count(func(v *view) bool { return v.hasStarted() && !v.hasFailed() && !v.gone })
 }
 
 func (x *run) isComplete() bool {
@@ -314,14 +324,14 @@ func (x *run) missing() (all []string) {
 		return nil
 	}
 	for _, v := range x.initial {
-		if reason := v.missing(); reason != "" && len(all) < maxMissing {
+		if reason := v.missing(); reason != "" && !v.gone && len(all) < maxMissing {
 			all = append(all, v.pod.Name+": "+reason)
 		}
 	}
 	if x.planned() == 0 {
 		return []string{"no pod was created"}
 	}
-	if seen := len(x.initial); seen < x.planned() {
+	if seen := x.count(func(v *view) bool { return !v.gone }); seen < x.planned() {
 		all = append(all, plural(x.planned()-seen, "pod")+" without a record")
 	}
 	return all

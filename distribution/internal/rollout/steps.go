@@ -28,7 +28,8 @@ func (s *Step) UnmarshalText(text []byte) error {
 	return err
 }
 
-// compareSteps orders the steps of one second: first those down, and each towards the number that it leads to.
+// compareSteps orders by time, and the steps of one second by To: first those down from the highest number on, then
+// those up from the lowest number on.
 func compareSteps(a, b Step) int {
 	towards := func(s Step) int {
 		if s.Up {
@@ -48,15 +49,18 @@ func stepsOf(e Event, s Scaling) map[Step]bool {
 	}
 }
 
-// joinSteps reports whether a step is new. If there are too many, it drops those in the middle: the first ones tell
+// joinSteps reports whether a step is new, and was kept. If there are too many, it drops those in the middle: the first ones tell
 // how a rollout began, and the last ones how many pods there are.
-func (r *Revision) joinSteps(in map[Step]bool) (news bool) {
+func (r *Revision) joinSteps(in map[Step]bool) bool {
+	var added []Step
 	for s := range in {
-		news = news || !r.Steps[s]
+		if r.Steps[s] {
+			continue
+		}
 		if r.Steps == nil {
 			r.Steps = map[Step]bool{}
 		}
-		r.Steps[s] = true
+		r.Steps[s], added = true, append(added, s)
 	}
 	if len(r.Steps) > maxSteps {
 		all := r.steps()
@@ -64,7 +68,7 @@ func (r *Revision) joinSteps(in map[Step]bool) (news bool) {
 			delete(r.Steps, s)
 		}
 	}
-	return news
+	return slices.ContainsFunc(added, func(s Step) bool { return r.Steps[s] })
 }
 
 // steps returns all steps in the order of time.
