@@ -35,6 +35,7 @@ type change struct {
 
 	until  time.Time     // the end of a state; zero: it has not ended
 	late   time.Duration // how long before its record the change can have been
+	left   time.Time     // when a pod left the node because of the change; zero: none did
 	behind bool          // the clock of the warning is behind, so that Seconds is the least
 }
 
@@ -155,10 +156,17 @@ func (c change) concerns(warning *record) bool {
 		return name == job || strings.HasPrefix(name, job+"-")
 	case c.Kind == kindPod && kind == "pod":
 		return c.Object == warning.Object
-	case c.Kind == kindNode && warning.node != "":
-		return c.Object == "node/"+warning.node
+	case c.Kind == kindNode && warning.node != "" && c.Object != "node/"+warning.node:
+		return c.madeRoomFor(warning)
 	}
 	return true
+}
+
+// madeRoomFor reports whether the pod of the warning was created right after another one had left the node of the
+// change.
+func (c change) madeRoomFor(warning *record) bool {
+	pause := warning.created.Sub(c.left)
+	return !c.left.IsZero() && pause > -time.Second && pause < rolloutPause
 }
 
 // key is the same for changes of which an answer has only the newest.

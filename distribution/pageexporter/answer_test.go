@@ -226,6 +226,10 @@ func TestWhatChanged(t *testing.T) {
 			join(drain(606, "NodeNotSchedulable"), []happening{warn(608, "web-aaa-2", "FailedScheduling")}),
 			[]string{"The node worker-3, where the pod web-aaa-1 was, was cordoned 2 s before FailedScheduling"},
 		},
+		"a drain, and the pod that replaces another one fails on its node": {
+			join(drain(606, "NodeNotSchedulable"), start(602, "web-aaa-2", "worker-9"), []happening{{at: 640, object: "Pod/web-aaa-2", reason: "FailedMount", message: "m", warning: true, node: "worker-9"}}),
+			[]string{"The node worker-3, where the pod web-aaa-1 was, was cordoned 34 s before FailedMount"},
+		},
 		"a drain, which the kubelet reports after the first warning": {
 			join(drain(606, "NodeNotSchedulable"), []happening{warn(601, "web-aaa-1", "Unhealthy")}),
 			[]string{"The node worker-3, where the pod web-aaa-1 was, was cordoned according to a record 5 s after Unhealthy"},

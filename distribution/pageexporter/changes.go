@@ -350,12 +350,22 @@ func nodeChanges(node string, placed []placement, records []record) (changes []c
 				}
 				open, last = len(changes), r
 				changes = append(changes, change{
-					Kind: kindNode, Object: "node/" + node, Time: r.Time, Text: text + " " + condition.text, Records: shown, late: condition.late,
+					Kind: kindNode, Object: "node/" + node, Time: r.Time, Text: text + " " + condition.text, Records: shown, late: condition.late, left: leftAfter(placed, r.Time.Add(-condition.late)),
 				})
 			}
 		}
 	}
 	return changes
+}
+
+// leftAfter returns when the first pod left the node, from a time on; zero: none did.
+func leftAfter(placed []placement, at time.Time) (first time.Time) {
+	for _, p := range placed {
+		if left := p.left; !left.Before(at) && (first.IsZero() || left.Before(first)) {
+			first = left
+		}
+	}
+	return first
 }
 
 // repeats reports whether the Event of another record goes on. A kubelet repeats some each 10 s.

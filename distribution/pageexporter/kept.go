@@ -315,14 +315,10 @@ func (s *store) follow(read *rollout.Model) {
 		for name := range w.Revisions {
 			_, r := s.rollouts.Revision(rollout.Key{Workload: workload, Revision: name})
 			r.News = s.now().UnixNano() // A repeated warning, too: it is what somebody looks for.
-			r.Closed = r.Closed || isJob(name)
+			r.Closed = r.Closed || rollout.IsJob(name)
 		}
 	}
 }
-
-// isJob reports whether a revision is a Job. Jobs are the next ones to be forgotten: a CronJob makes a new one
-// each time, and they would displace the rollouts.
-func isJob(revision string) bool { return strings.HasPrefix(revision, "job.batch/") }
 
 // boundPods removes pods that would exceed the bound of their rollout.
 func (s *store) boundPods(read *rollout.Model) {
@@ -359,7 +355,9 @@ func (s *store) placements(w *workload) map[string][]placement {
 	placed, created := map[string][]placement{}, w.creations()
 	for _, m := range w.objects {
 		for _, p := range m.wheres(created[m.chain[len(m.chain)-1].Name]) {
-			p.created = later(p.created, s.beganAt(w, p.pod))
+			if p.written.Equal(p.Time) { // Else the time at which it began is in the future, too.
+				p.created = later(p.created, s.beganAt(w, p.pod))
+			}
 			placed[p.node] = append(placed[p.node], p)
 		}
 	}

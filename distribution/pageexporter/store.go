@@ -190,7 +190,7 @@ func (s *store) newWorkload(e *entry, key workloadKey) *workload {
 	w.live(e)
 	for _, known := range s.rolloutsOf(w) {
 		for name, r := range known.Revisions {
-			r.Closed = isJob(name) // The others are shown again.
+			r.Closed = rollout.IsJob(name) // The others are shown again.
 		}
 	}
 	return w

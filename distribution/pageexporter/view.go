@@ -116,7 +116,9 @@ func (s *store) see(f filter) view {
 func (s *store) hasClusters() bool {
 	clusters := map[string]bool{}
 	for key := range s.workloads {
-		clusters[key.cluster] = true
+		if key.cluster != "" {
+			clusters[key.cluster] = true
+		}
 	}
 	return len(clusters) > 1
 }

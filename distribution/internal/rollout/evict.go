@@ -30,7 +30,7 @@ func (m *Model) Evict(maxRevisions, maxPods int, forgotten func(Key, *Revision))
 		m.Forget(key)
 		forgotten(key, r)
 		revisions, pods = revisions-1, pods-len(r.Pods)
-		if isJob(key.Revision) {
+		if IsJob(key.Revision) {
 			jobs--
 		}
 	}
@@ -40,7 +40,7 @@ func (m *Model) Evict(maxRevisions, maxPods int, forgotten func(Key, *Revision))
 func (m *Model) jobs() (count int) {
 	for _, w := range m.Workloads {
 		for name := range w.Revisions {
-			if isJob(name) {
+			if IsJob(name) {
 				count++
 			}
 		}
@@ -67,7 +67,7 @@ func (m *Model) oldest(jobsFirst bool) (key Key, oldest *Revision) {
 		switch {
 		case !r.Closed:
 			return 2
-		case jobsFirst && isJob(name):
+		case jobsFirst && IsJob(name):
 			return 0
 		}
 		return 1

@@ -205,8 +205,8 @@ func (w *Workload) hasOlderRevision(name string) bool {
 	return false
 }
 
-// isJob reports whether the revision is a Job, which does not replace the pods of another one.
-func isJob(revision string) bool { return strings.HasPrefix(revision, "job.batch/") }
+// IsJob reports whether the revision is a Job, which does not replace the pods of another one.
+func IsJob(revision string) bool { return strings.HasPrefix(revision, "job.batch/") }
 
 // siblings reports whether the same object makes both revisions, so that one can replace the other.
 func (w *Workload) siblings(a, b string) bool { return w.controllerOf(a) == w.controllerOf(b) }
@@ -275,7 +275,7 @@ func (h history) at(revision string, began int64) episode {
 // replaced returns the rollout that ended a pod of another rollout. ok is false if none is known: the
 // pod ended for another reason, such as a scale-down.
 func (w *Workload) replaced(h history, own episode, stop int64) (by episode, ok bool) {
-	if isJob(own.revision) {
+	if IsJob(own.revision) {
 		return by, false
 	}
 	for _, e := range h {

@@ -47,7 +47,7 @@ func (w *Workload) wanted(x *run, until int64) int {
 func (w *Workload) latest(x *run) map[string]*view {
 	latest := map[string]*view{}
 	for _, v := range x.initial {
-		hasDone := isJob(x.revision) && v.hasStarted()
+		hasDone := IsJob(x.revision) && v.hasStarted()
 		v.gone = w.isDeleted(x, v.pod.Name, v.began) || !x.isAlive(v) && !hasDone
 		place := cmp.Or(w.placeOf(x.revision, v.pod), v.pod.Name)
 		if former := latest[place]; former != nil {

@@ -63,7 +63,7 @@ type run struct {
 func (w *Workload) Spans(revision string, o Options) (result Result) {
 	r := w.Revisions[revision]
 	h := w.history()
-	o.job = isJob(revision)
+	o.job = IsJob(revision)
 	views := w.views(revision, o)
 	result.Complete = true
 	for _, e := range h {
@@ -116,7 +116,7 @@ func (w *Workload) hasOlderPods(revision string) bool {
 // older returns the revisions whose pods a rollout that began at this time can replace. A Job replaces none.
 func (w *Workload) older(than string, began int64) (all []*Revision) {
 	for name, r := range w.Revisions {
-		if !isJob(than) && name != than && w.siblings(name, than) && r.start() < began {
+		if !IsJob(than) && name != than && w.siblings(name, than) && r.start() < began {
 			all = append(all, r)
 		}
 	}
@@ -156,7 +156,7 @@ func (w *Workload) newRun(h history, e episode, views []view, o Options) *run {
 	}
 	for _, event := range inOrder(r.Events) {
 		switch {
-		case event.First < until && event.Last >= e.start, event.Warning && isJob(e.revision):
+		case event.First < until && event.Last >= e.start, event.Warning && IsJob(e.revision):
 			// A Job is not over when its pods have started: it can fail hours later.
 			x.addEvent(event, next)
 		case event.Warning && event.First >= until && event.First < next:
@@ -294,7 +294,7 @@ func (x *run) isComplete() bool {
 // started.
 func (x *run) failure() string {
 	complete := x.isComplete()
-	if complete && !isJob(x.revision) {
+	if complete && !IsJob(x.revision) {
 		return ""
 	}
 	for _, v := range slices.Backward(x.initial) {
@@ -303,7 +303,7 @@ func (x *run) failure() string {
 		}
 	}
 	pods := x.initial
-	if isJob(x.revision) {
+	if IsJob(x.revision) {
 		pods = x.pods // It can create one hours later.
 	}
 	for _, e := range slices.Backward(x.events.warnings()) {
