@@ -34,7 +34,7 @@ type change struct {
 	Records []record  `json:"records"`
 
 	until  time.Time     // the end of a state; zero: it has not ended
-	late   time.Duration // how long before its record the change can have been
+	late   time.Duration // how long before its record the change can have occurred
 	left   time.Time     // when a pod left the node because of the change; zero: none did
 	behind bool          // the clock of the warning is behind, so that Seconds is the least
 }
@@ -56,7 +56,7 @@ const (
 	maxNodeChanges = 2
 )
 
-// rolloutPause is how long after a change a new pod, or another scaling, is hardly its effect.
+// rolloutPause is the time after which a new pod, or another scaling, is probably not an effect of a change.
 const rolloutPause = 10 * time.Minute
 
 // afterEffect is how long after its end a state of a node counts as a change.
@@ -184,7 +184,7 @@ func (c change) key() string {
 func (c change) Before() string {
 	switch {
 	case c.Seconds < 0:
-		return fmt.Sprintf("according to a record %d s after", -c.Seconds)
+		return fmt.Sprintf("as reported %d s after", -c.Seconds)
 	case c.behind:
 		return "before"
 	case c.Seconds == 0:

@@ -202,7 +202,7 @@ func TestWhatChanged(t *testing.T) {
 				reclaim(590, 1), evicted(592, "web-aaa-1"), node(600, "worker-3", "NodeHasDiskPressure"),
 			}),
 			[]string{
-				"The node worker-3, where the pod web-aaa-1 was, had disk pressure according to a record 8 s after Evicted",
+				"The node worker-3, where the pod web-aaa-1 was, had disk pressure as reported 8 s after Evicted",
 				"The node worker-3, where the pod web-aaa-1 was, tried to reclaim resources 2 s before Evicted",
 			},
 		},
@@ -232,7 +232,7 @@ func TestWhatChanged(t *testing.T) {
 		},
 		"a drain, which the kubelet reports after the first warning": {
 			join(drain(606, "NodeNotSchedulable"), []happening{warn(601, "web-aaa-1", "Unhealthy")}),
-			[]string{"The node worker-3, where the pod web-aaa-1 was, was cordoned according to a record 5 s after Unhealthy"},
+			[]string{"The node worker-3, where the pod web-aaa-1 was, was cordoned as reported 5 s after Unhealthy"},
 		},
 		"a node that is cordoned later than a drain would report it": {
 			join(drain(612, "NodeNotSchedulable"), []happening{warn(601, "web-aaa-1", "Unhealthy")}),

@@ -62,8 +62,8 @@ func (w *Workload) begun() iter.Seq2[episode, bool] {
 	}
 }
 
-// replaces reports whether another revision had pods when this one was scaled up from zero. If this one was active
-// before, its rollout was undone. What is known last of the other one is then that it was scaled up.
+// replaces reports whether another revision had pods when this one was scaled up from zero: the last known scaling of
+// the other one was up. If this revision was active before, its rollout was undone.
 func (w *Workload) replaces(a Activation) bool {
 	for name, r := range w.Revisions {
 		if r.hadPodsAt(name, a) {

@@ -72,7 +72,7 @@ func crashes() []occurrence {
 	}
 }
 
-// smallQuota cannot create its pod for 11 minutes: the controller tries again after 5 minutes at last.
+// smallQuota cannot create its pod for 11 minutes: the last pause is more than 5 minutes.
 func smallQuota() (s story) {
 	const message = "Error creating: exceeded quota"
 	s.add(scale("0s", "shop-aaa", 0, 1))
@@ -134,6 +134,22 @@ func quotaOfTwo() story {
 	return s
 }
 
+// drainedUpdate has a rollout of two pods, and a drain that ends one of them.
+func drainedUpdate(next story) story {
+	s := join(scaledUp(0, 2), started("0s", "1", "2"))
+	return join(s, story{stop("1m0s", pod("shop-aaa-1")).logs()}, next)
+}
+
+// halfDone has an update with one pod that runs and one without a node, which is deleted first when another revision
+// is scaled up.
+func halfDone(other occurrence) story {
+	s := join(scaledUp(0, 1, 2), started("0s", "1"), unplaced("1s", "shop-aaa-2"))
+	s.add(scale("8m0s", "shop-aaa", 2, 1), occurrence{at: "8m0s", about: replicaSet("shop-aaa"), reason: "SuccessfulDelete", message: "Deleted pod: shop-aaa-2"})
+	s.add(other, scale("8m8s", "shop-aaa", 1, 0), stop("8m8s", pod("shop-aaa-1")))
+	s.add(occurrence{at: "8m8s", about: replicaSet("shop-aaa"), reason: "SuccessfulDelete", message: "Deleted pod: shop-aaa-1"})
+	return s
+}
+
 // TestIncidents: how a rollout that went wrong ends, and why.
 func TestIncidents(t *testing.T) {
 	t.Parallel()
@@ -160,6 +176,10 @@ func TestIncidents(t *testing.T) {
 		"a crash long after the start, and another update":  {join(firstRollout("0s"), laterCrash()), first, "complete "},
 		"a probe that fails again before the update":        {join(firstRollout("0s"), laterProbe()), first, "complete "},
 		"a quota that a scale-up a day later does not need": {join(quotaOfTwo(), started("20h0m0s", "3")), first, "incomplete Error creating: exceeded quota"},
+		"a drain, and there is no node for the next pod":    {drainedUpdate(unplaced("1m0s", "shop-aaa-3")), first, "incomplete no node"},
+		"a drain, and the next pod starts":                  {drainedUpdate(started("1m0s", "3")), first, "complete "},
+		"half of an update, undone in two steps":            {halfDone(scale("8m0s", "shop-bbb", 2, 3)), first, "incomplete no node"},
+		"half of an update, and another one a second later": {halfDone(scale("8m1s", "shop-ccc", 0, 1)), first, "incomplete no node"},
 		"a rollout that is undone after a scale-up":         {takenBack(scale("7m0s", "shop-aaa", 4, 0)), first, "incomplete no node"},
 		"a rollout that another one replaces":               {takenBack(scale("6m0s", "shop-bbb", 0, 1), scale("7m0s", "shop-aaa", 4, 2)), first, "incomplete no node"},
 		"warnings of a policy and of disruption budgets":    {join(firstRollout("0s"), story{policy.logs(), budgets.logs()}), first, "complete "},
@@ -282,7 +302,7 @@ func TestLongGracePeriod(t *testing.T) {
 	assert.Equal(t, "incomplete no node", resultOf(s, "hash-2"))
 }
 
-// TestScaleUpDaysLater: the new pod of a StatefulSet has the name of one that ended before the update. It is no part of it.
+// TestScaleUpDaysLater: the new pod of a StatefulSet has the name of one that ended before the update.
 func TestScaleUpDaysLater(t *testing.T) {
 	t.Parallel()
 	s := join(start("0s", member("db-1", "uid-old-1", "hash-1")), start("0s", member("db-0", "uid-old-0", "hash-1")))

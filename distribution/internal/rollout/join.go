@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// The bounds of what the model keeps of one object. Which entries it keeps does not depend on their
-// order: the first ones, unless the comment says otherwise.
+// The bounds of what the model keeps of one object. Which entries it keeps does not depend on the order of arrival. It
+// keeps the earliest ones, unless the comment says otherwise.
 const (
 	maxEvents      = 64 // of a pod, or above the pods of a revision
 	maxSteps       = 64 // of a revision, half of them the first ones, and half the last ones
@@ -60,8 +60,8 @@ func (w *Workload) activate(uid string, a Activation) {
 	w.Activations[uid] = a
 }
 
-// forgetActivation removes the oldest one that begins no rollout: ids do not depend on it. If all begin one, it
-// removes the oldest.
+// forgetActivation removes the oldest activation that begins no rollout, because no id depends on it. If all begin one,
+// it removes the oldest.
 func (w *Workload) forgetActivation() {
 	begin := map[string]bool{}
 	for e := range w.begun() {

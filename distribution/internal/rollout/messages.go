@@ -85,7 +85,7 @@ func isAboutImage(message string) bool {
 // "Scaled up replica set web-5d9 from 0 to 3", "Scaled up replica set web-5d9 to 3 from 0".
 var scaled = regexp.MustCompile(`^Scaled (up|down) (?i:replica ?set) (\S+)(?: \(revision \d+\))?(?: from (\d+))? to (\d+)(?: from (\d+))?`)
 
-// Scaling is a change of a ReplicaSet's replicas. From is -1 if the message does not have it.
+// Scaling is a change of a ReplicaSet's replicas. From is -1 if the message of a scale-down does not have it.
 type Scaling struct {
 	Revision string
 	From, To int

@@ -30,10 +30,10 @@ type Workload struct {
 // Activation is a scale-up of a revision from zero.
 type Activation struct {
 	Revision   string `json:"r"`
-	Controller string `json:"o,omitempty"` // of the revision, which can be forgotten before
+	Controller string `json:"o,omitempty"` // of the revision, which the model can forget first
 	At         int64  `json:"t"`
 	Repeated   bool   `json:"x,omitempty"` // the Event has occurred before
-	Replaces   bool   `json:"p,omitempty"` // a revision that is forgotten had pods
+	Replaces   bool   `json:"p,omitempty"` // another revision, which is now forgotten, had pods then
 }
 
 // Names has times at which pods were created and deleted, by their names. A StatefulSet uses a name

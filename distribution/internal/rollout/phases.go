@@ -136,7 +136,7 @@ func schedule(all occurrences, created int64) (p phase, ok bool) {
 	return p.ordered(), true
 }
 
-// fail notes that the phase has not ended well, if so.
+// fail marks a phase that seemed to end well as failed, if failed is true.
 func (p *phase) fail(failed bool) {
 	if failed && p.missing == "" {
 		p.missing, p.failed = reasonStarted, true

@@ -4,9 +4,9 @@ package rollout
 
 import "cmp"
 
-// planned returns by how many pods the owner scaled the revision up, without those that it took back. Records of that can be missing: a controller
-// writes at most 25 Events about a Deployment at once. If the first one is, or if more pods run than were planned,
-// all pods that are known count.
+// planned returns by how many pods the owner scaled the revision up, without those that it took back. Records of that
+// can be missing: a controller writes at most 25 Events about a Deployment at once. If the first one is, or if more
+// pods run than were planned, the pods count that are known and have not ended.
 func (x *run) planned() int {
 	by := x.scaled - x.before - x.dropped
 	switch {
@@ -23,8 +23,8 @@ func (x *run) alive() int { return x.count(x.isAlive) }
 
 func (x *run) isAlive(v *view) bool { return v.stop == nil || v.stopped > x.end }
 
-// wanted returns how many pods the owner wanted, if no record says it: a StatefulSet, a DaemonSet and a Job do not.
-// A pod that was deleted before the rollout ended, or whose place another one took, is none of them.
+// wanted returns how many pods the owner wanted, if no scaling has a record: a StatefulSet, a DaemonSet and a Job emit
+// none. It leaves out pods that ended, were deleted or were replaced before the rollout ended.
 func (w *Workload) wanted(x *run, until int64) int {
 	latest := w.latest(x)
 	wanted := w.unseen(x, until)
@@ -42,8 +42,8 @@ func (w *Workload) wanted(x *run, until int64) int {
 	return max(len(latest), x.created)
 }
 
-// latest returns the last pod of each place, and notes which pods are gone. That a pod of a Job has ended after
-// its start does not mean that another one follows.
+// latest returns the last pod of each place, and notes which pods are gone. A Job's pod that ended after its start is
+// not gone.
 func (w *Workload) latest(x *run) map[string]*view {
 	latest := map[string]*view{}
 	for _, v := range x.initial {
@@ -80,7 +80,7 @@ func (w *Workload) isDeleted(x *run, name string, began int64) bool {
 }
 
 // dropped returns how many pods of the last scale-up the owner took back before they started, and before another
-// rollout began. If it left none, the rollout was undone.
+// rollout began. It returns 0 if the owner then scaled the revision to zero: the rollout was undone.
 func (w *Workload) dropped(h history, x *run) (count int) {
 	r, next, last := w.Revisions[x.revision], always, int64(0)
 	for _, e := range h {
@@ -94,8 +94,35 @@ func (w *Workload) dropped(h history, x *run) (count int) {
 			count, last = count+1, max(last, deleted)
 		}
 	}
-	if s, ok := r.stepBefore(last + skew); !ok || s.To == 0 {
+	if s, ok := r.stepBefore(last + skew); !ok || s.To == 0 || w.replacesPods(x.revision, last) {
 		return 0
 	}
 	return count
+}
+
+// replacesPods reports whether another revision was scaled up around a time: then it gets the place of pods that the
+// owner deletes.
+func (w *Workload) replacesPods(of string, at int64) bool {
+	for name, r := range w.Revisions {
+		if name == of || !w.siblings(name, of) {
+			continue
+		}
+		for s := range r.Steps {
+			if s.Up && max(s.At-at, at-s.At) <= int64(StopWindow) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// noteEvicted notes which pods ended although the owner did not delete them, if it has made another one since.
+func (w *Workload) noteEvicted(x *run) {
+	if len(x.initial) == 0 {
+		return
+	}
+	deleted, newest := w.Revisions[x.revision].Names.Deleted, x.initial[len(x.initial)-1].began
+	for _, v := range x.initial {
+		v.gone = v.stop != nil && len(deleted[v.pod.Name]) == 0 && newest >= v.stopped-skew
+	}
 }

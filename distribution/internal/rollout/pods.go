@@ -15,7 +15,7 @@ type Options struct {
 	Idle time.Duration
 	// Now decides one question only: whether a probe still fails. No Event says that it succeeds.
 	Now time.Time
-	// job reports that the pods are those of a Job: that they end is no failure.
+	// job reports whether the pods belong to a Job: their end is no failure.
 	job bool
 }
 
@@ -33,8 +33,8 @@ type view struct {
 	failing occurrences // those of others that did not recover
 	stop    *phase      // the end of the pod; nil: it is not known to have ended
 	stopped int64       // as began
-	// gone reports that the pod ended, was deleted, or lost its place to another one before its rollout ended. It is
-	// not set if the owner says how many pods it wants.
+	// gone reports that the pod ended, was deleted, or lost its place to another one before its rollout ended. If the
+	// owner says how many pods it wants, only pods that it did not delete can be gone: it replaces them.
 	gone bool
 }
 
@@ -147,7 +147,7 @@ func (v *view) addPhases(began occurrences) {
 	}
 }
 
-// endedBefore reports whether the pod was ended before a time until which something had to go well.
+// endedBefore reports whether the pod ended before a time. It is false for a Job, whose pods end without a failure.
 func (v *view) endedBefore(at int64, o Options) bool {
 	return !o.job && v.stop != nil && v.stop.start < at
 }
@@ -166,8 +166,8 @@ func (v *view) isLate(at int64, o Options) bool {
 	return started != 0 && at > started+int64(o.Idle)
 }
 
-// harmless are warnings of objects that start and run in spite of them. A kubelet, and others, repeat them whenever
-// they look at the pod, so no later Event shows that they are over. Without a pull secret, the pull shows whether it fails.
+// harmless are warnings of objects that run in spite of them. Kubelets and controllers repeat them, so no later Event
+// shows that they are over. Without a pull secret, the pull shows whether it fails.
 var harmless = map[string]bool{
 	"DNSConfigForming": true, "MissingClusterDNS": true, "FailedToRetrieveImagePullSecret": true, "ProbeWarning": true,
 	"MultiplePodDisruptionBudgets": true, "PolicyViolation": true,
@@ -181,7 +181,7 @@ func (v *view) recovered(warning *occurrence, all occurrences, o Options) bool {
 		if pause < o.Idle {
 			pause = StopWindow // A kubelet writes about each failure, so that it is known sooner.
 		}
-		// A probe of a healthy pod can fail while it ends. Long after the start, it is another failure of the probe.
+		// The probe of a healthy pod can fail while the pod ends. A failure long after the start is not the one of the start.
 		isAnother := pause < o.Idle && v.isLate(warning.Last, o)
 		return isOver && (v.stop == nil || warning.Last >= v.stop.start || isAnother || !v.endedBefore(warning.Last+int64(pause), o))
 	}

@@ -123,7 +123,7 @@ func (w *Workload) older(than string, began int64) (all []*Revision) {
 	return all
 }
 
-// isStopping reports whether a kubelet killed the pod. If a container started later, it only made another sandbox.
+// isStopping reports whether a kubelet killed the pod. If a container started later, the pod only got a new sandbox.
 func isStopping(pod *Pod) bool {
 	killed, started := int64(0), int64(0)
 	for _, e := range pod.Events {
@@ -166,6 +166,7 @@ func (w *Workload) newRun(h history, e episode, views []view, o Options) *run {
 	if x.scaled == 0 {
 		x.wanted = w.wanted(x, until)
 	} else {
+		w.noteEvicted(x)
 		x.dropped = w.dropped(h, x)
 	}
 	// If the revision had pods before, its start is not known.
@@ -173,8 +174,8 @@ func (w *Workload) newRun(h history, e episode, views []view, o Options) *run {
 	return x
 }
 
-// createPause is how long a controller waits at most before it tries again to create a pod: minDelay and maxDelay of
-// the queue in Kubernetes' pkg/controller/replicaset.
+// createPause is how long a controller waits at most before it tries again to create a pod: the greatest delay of
+// client-go's workqueue.DefaultTypedControllerRateLimiter.
 const createPause = int64(1000 * time.Second)
 
 // addInitial finds the pods that started without a pause, or that replaced others. Pods that a scale-up makes
@@ -245,7 +246,7 @@ func (x *run) addStep(s Step) {
 		return
 	}
 	if x.scaled == 0 || s.From < x.before {
-		x.before = max(s.From, 0) // Some messages do not have it.
+		x.before = s.From
 	}
 	x.hasOwn, x.scaled, x.raised = true, max(x.scaled, s.To), s.At
 	x.begins = x.begins || s.From == 0
@@ -278,7 +279,9 @@ func (x *run) count(condition func(*view) bool) (count int) {
 	return count
 }
 
-func (x *run) started() int { return x.count((*view).hasStarted) }
+func (x *run) started() int {
+	return x.count(func(v *view) bool { return v.hasStarted() && !v.gone })
+}
 
 func (x *run) failed() int { return x.count((*view).hasFailed) }
 

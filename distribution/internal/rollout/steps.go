@@ -14,7 +14,7 @@ import (
 type Step struct {
 	At       int64
 	Up       bool
-	From, To int // replicas; From is -1 if the message does not have it
+	From, To int // replicas; From is -1 if the message of a scale-down does not have it
 }
 
 // MarshalText makes it possible that a step is a key in JSON.
@@ -28,8 +28,8 @@ func (s *Step) UnmarshalText(text []byte) error {
 	return err
 }
 
-// compareSteps orders by time, and the steps of one second by To: first those down from the highest number on, then
-// those up from the lowest number on.
+// compareSteps orders by time. Within a second, scale-downs come first, from the highest To to the lowest; then
+// scale-ups, from the lowest To to the highest.
 func compareSteps(a, b Step) int {
 	towards := func(s Step) int {
 		if s.Up {
@@ -49,8 +49,8 @@ func stepsOf(e Event, s Scaling) map[Step]bool {
 	}
 }
 
-// joinSteps reports whether a step is new, and was kept. If there are too many, it drops those in the middle: the first ones tell
-// how a rollout began, and the last ones how many pods there are.
+// joinSteps reports whether a step is new, and was kept. If there are too many, it drops those in the middle: the
+// first ones tell how a rollout began, and the last ones how many pods there are.
 func (r *Revision) joinSteps(in map[Step]bool) bool {
 	var added []Step
 	for s := range in {
