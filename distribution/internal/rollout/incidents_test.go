@@ -178,7 +178,7 @@ func TestIncidents(t *testing.T) {
 		"a quota that a scale-up a day later does not need": {join(quotaOfTwo(), started("20h0m0s", "3")), first, "incomplete Error creating: exceeded quota"},
 		"a drain, and there is no node for the next pod":    {drainedUpdate(unplaced("1m0s", "shop-aaa-3")), first, "incomplete no node"},
 		"a drain, and the next pod starts":                  {drainedUpdate(started("1m0s", "3")), first, "complete "},
-		"half of an update, undone in two steps":            {halfDone(scale("8m0s", "shop-bbb", 2, 3)), first, "incomplete no node"},
+		"half of an update, undone in two steps":            {join(story{scale("0s", "shop-bbb", 0, 3).logs()}, halfDone(scale("8m0s", "shop-bbb", 2, 3))), first, "incomplete no node"},
 		"half of an update, and another one a second later": {halfDone(scale("8m1s", "shop-ccc", 0, 1)), first, "incomplete no node"},
 		"a rollout that is undone after a scale-up":         {takenBack(scale("7m0s", "shop-aaa", 4, 0)), first, "incomplete no node"},
 		"a rollout that another one replaces":               {takenBack(scale("6m0s", "shop-bbb", 0, 1), scale("7m0s", "shop-aaa", 4, 2)), first, "incomplete no node"},
