@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operators
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
+)
+
+// operator is a file in testdata.
+type operator struct {
+	Operator    string
+	Integration string // in the chart's rbac.integrations; empty: it has none
+	Kinds       []kind
+	Objects     []object // an owner before what it owns
+	Events      []event
+
+	name    string // of the file, and of the namespace
+	kinds   map[string]kind
+	objects map[string]*object // by kind and name
+}
+
+// kind is a kind of builtin.yaml, or one that an operator defines.
+type kind struct {
+	Kind, APIVersion, Plural string
+	Scope                    string         // Namespaced if it is empty
+	Spec                     map[string]any // of objects without one
+}
+
+// object names objects by kind and name, such as "Pod web-0".
+type object struct {
+	Object       string
+	GenerateName string
+	Controller   string
+	Owners       []string // those that do not control
+	Annotations  map[string]string
+	Spec         map[string]any
+
+	uid types.UID
+}
+
+// event is one that a recorder of events.k8s.io writes if it has an action.
+type event struct {
+	About                                 string
+	UID                                   types.UID // what the writer takes for the object's UID, if that is wrong
+	Type, Reason, From, Action, Container string
+	Count                                 int32
+	EveryRight, Chart                     outcome // Chart: the same if it is empty
+
+	name string
+}
+
+// outcome is "RESOLUTION KIND NAME": the resolution and the workload of the record. If the metric has
+// another name, "as NAME" follows; "as -" means that the metric has no name.
+type outcome struct{ resolution, kind, name, metric string }
+
+func (o *outcome) UnmarshalText(text []byte) error {
+	switch fields := strings.Fields(string(text)); {
+	case len(fields) == 3:
+		*o = outcome{fields[0], fields[1], fields[2], fields[2]}
+	case len(fields) == 5 && fields[3] == "as":
+		*o = outcome{fields[0], fields[1], fields[2], strings.TrimPrefix(fields[4], "-")}
+	default:
+		return fmt.Errorf("%q is not RESOLUTION KIND NAME or RESOLUTION KIND NAME as NAME", text)
+	}
+	return nil
+}
+
+// load reads all operators.
+func load(t *testing.T) (all []*operator) {
+	t.Helper()
+	var builtin []kind
+	require.NoError(t, yaml.UnmarshalStrict([]byte(harness.Read(t, "e2e", "operators", "builtin.yaml")), &builtin))
+	paths, err := filepath.Glob("testdata/*.yaml")
+	require.NoError(t, err)
+	number := 0
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		o := &operator{name: strings.TrimSuffix(filepath.Base(path), ".yaml"), kinds: map[string]kind{}, objects: map[string]*object{}}
+		require.NoError(t, yaml.UnmarshalStrict(text, o), path)
+		for _, k := range append(builtin, o.Kinds...) {
+			o.kinds[k.Kind] = k
+		}
+		for i := range o.Objects {
+			o.objects[o.Objects[i].Object] = &o.Objects[i]
+		}
+		for i := range o.Events {
+			e := &o.Events[i]
+			number++
+			_, name := o.split(t, e.About)
+			e.name = fmt.Sprintf("%s.%x", name, 0x18ea00dd86650000+number)
+			e.Count = max(e.Count, 1)
+			if e.Chart == (outcome{}) {
+				e.Chart = e.EveryRight
+			}
+		}
+		all = append(all, o)
+	}
+	require.NotEmpty(t, all)
+	return all
+}
+
+// split returns the kind and the name of an object.
+func (o *operator) split(t *testing.T, text string) (of kind, name string) {
+	t.Helper()
+	kindName, name, _ := strings.Cut(text, " ")
+	require.Contains(t, o.kinds, kindName, o.name)
+	return o.kinds[kindName], name
+}
+
+// path returns the objects from the one that an event is about to its workload.
+func (o *operator) path(t *testing.T, about string, expected outcome) (path []string) {
+	t.Helper()
+	for workload := expected.kind + " " + expected.name; ; {
+		require.Contains(t, o.objects, about, "%s: no way to %s %v", o.name, workload, path)
+		path = append(path, about)
+		if about == workload {
+			return path
+		}
+		owners := append(o.objects[about].Owners, "")
+		about = cmp.Or(o.objects[about].Controller, owners[0])
+	}
+}
+
+// integrations are those of the operators, without repetition.
+func integrations(all []*operator) string {
+	names := map[string]bool{}
+	for _, o := range all {
+		if o.Integration != "" {
+			names[o.Integration] = true
+		}
+	}
+	return strings.Join(slices.Sorted(maps.Keys(names)), ",")
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operators
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
+)
+
+var write = flag.Bool("write", false, "write the table of docs/owners.md")
+
+const begin, end = "<!-- operators: begin -->\n", "<!-- operators: end -->"
+
+// TestTheTableOfOwnersIsCurrent compares docs/owners.md with testdata.
+func TestTheTableOfOwnersIsCurrent(t *testing.T) {
+	page := harness.Read(t, "docs", "owners.md")
+	before, rest, found := strings.Cut(page, begin)
+	require.True(t, found, "docs/owners.md has no %s", begin)
+	_, after, found := strings.Cut(rest, end)
+	require.True(t, found, "docs/owners.md has no %s", end)
+	current := before + begin + table(t, load(t)) + end + after
+	if *write {
+		require.NoError(t, os.WriteFile(harness.InRepository("docs", "owners.md"), []byte(current), 0o600))
+		return
+	}
+	assert.Equal(t, current, page, "to write it: go test ./operators -args -write")
+}
+
+// row is a chain of kinds, and the workloads of an event about its first object.
+type row struct{ chain, chart, everyRight string }
+
+func table(t *testing.T, operators []*operator) string {
+	t.Helper()
+	var text strings.Builder
+	text.WriteString("| Operator | Owners | Workload by default | Workload with every permission |\n| --- | --- | --- | --- |\n")
+	slices.SortFunc(operators, func(a, b *operator) int {
+		return strings.Compare(strings.ToLower(a.Operator), strings.ToLower(b.Operator))
+	})
+	for _, o := range operators {
+		title := o.Operator
+		if o.Integration != "" {
+			title += ": `" + o.Integration + "`"
+		}
+		for _, r := range o.rows(t) {
+			if r.everyRight == r.chart {
+				r.everyRight = "the same"
+			}
+			fmt.Fprintf(&text, "| %s | %s | %s | %s |\n", title, r.chain, r.chart, r.everyRight)
+			title = ""
+		}
+	}
+	return text.String()
+}
+
+// rows returns a row for each chain of kinds, but for one that is the end of a longer chain with the
+// same workloads.
+func (o *operator) rows(t *testing.T) (rows []row) {
+	t.Helper()
+	for _, e := range slices.SortedStableFunc(slices.Values(o.Events), func(a, b event) int {
+		return len(o.path(t, b.About, b.EveryRight)) - len(o.path(t, a.About, a.EveryRight))
+	}) {
+		var kinds []string
+		for _, object := range o.path(t, e.About, e.EveryRight) {
+			k, _, _ := strings.Cut(object, " ")
+			kinds = append(kinds, k)
+		}
+		r := row{strings.Join(kinds, " → "), e.Chart.cell(), e.EveryRight.cell()}
+		if !slices.ContainsFunc(rows, func(longer row) bool {
+			return strings.HasSuffix(" "+longer.chain, " "+r.chain) && longer.kinds() == r.kinds()
+		}) {
+			rows = append(rows, r)
+		}
+	}
+	return rows
+}
+
+// kinds are those of the workloads.
+func (r row) kinds() [2]string {
+	chart, _, _ := strings.Cut(r.chart, " ")
+	everyRight, _, _ := strings.Cut(r.everyRight, " ")
+	return [2]string{chart, everyRight}
+}
+
+// cell is the workload of a record, and what the metric has instead.
+func (o outcome) cell() string {
+	text := fmt.Sprintf("%s `%s`", o.kind, o.name)
+	switch {
+	case o.resolution == "ambiguous":
+		text += " (`ambiguous`)"
+	case o.metric == "":
+		text += "; in the metric without a name"
+	case o.metric != o.name:
+		text += "; in the metric `" + o.metric + "`"
+	}
+	return text
+}
