@@ -5,10 +5,8 @@ package operators
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -85,12 +83,12 @@ func load(t *testing.T) (all []*operator) {
 	require.NoError(t, yaml.UnmarshalStrict([]byte(harness.Read(t, "e2e", "operators", "builtin.yaml")), &builtin))
 	paths, err := filepath.Glob("testdata/*.yaml")
 	require.NoError(t, err)
-	number := 0
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)
 		o := &operator{name: strings.TrimSuffix(filepath.Base(path), ".yaml"), kinds: map[string]kind{}, objects: map[string]*object{}}
 		require.NoError(t, yaml.UnmarshalStrict(text, o), path)
+		require.NotEmpty(t, o.Operator, path)
 		for _, k := range append(builtin, o.Kinds...) {
 			o.kinds[k.Kind] = k
 		}
@@ -99,9 +97,7 @@ func load(t *testing.T) (all []*operator) {
 		}
 		for i := range o.Events {
 			e := &o.Events[i]
-			number++
-			_, name := o.split(t, e.About)
-			e.name = fmt.Sprintf("%s.%x", name, 0x18ea00dd86650000+number)
+			e.name = fmt.Sprintf("%s.%d", o.name, i)
 			e.Count = max(e.Count, 1)
 			if e.Chart == (outcome{}) {
 				e.Chart = e.EveryRight
@@ -133,15 +129,4 @@ func (o *operator) path(t *testing.T, about string, expected outcome) (path []st
 		owners := append(o.objects[about].Owners, "")
 		about = cmp.Or(o.objects[about].Controller, owners[0])
 	}
-}
-
-// integrations are those of the operators, without repetition.
-func integrations(all []*operator) string {
-	names := map[string]bool{}
-	for _, o := range all {
-		if o.Integration != "" {
-			names[o.Integration] = true
-		}
-	}
-	return strings.Join(slices.Sorted(maps.Keys(names)), ",")
 }

@@ -87,16 +87,18 @@ func chartRules(t *testing.T, arguments ...string) (rules []rbacv1.PolicyRule) {
 func everyRule(t *testing.T, operators []*operator) []rbacv1.PolicyRule {
 	t.Helper()
 	read := []string{"get", "list"}
-	rules := append(chartRules(t, "--set", "rbac.integrations={"+integrations(operators)+"}"),
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: read})
+	rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: read}}
+	var integrations []string
 	for _, o := range operators {
+		if o.Integration != "" {
+			integrations = append(integrations, o.Integration)
+			continue
+		}
 		for _, k := range o.Kinds {
-			if o.Integration == "" {
-				rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{k.group()}, Resources: []string{k.Plural}, Verbs: read})
-			}
+			rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{k.group()}, Resources: []string{k.Plural}, Verbs: read})
 		}
 	}
-	return rules
+	return append(rules, chartRules(t, "--set", "rbac.integrations={"+strings.Join(integrations, ",")+"}")...)
 }
 
 func (k kind) group() string { return k.APIVersion[:max(0, strings.Index(k.APIVersion, "/"))] }
@@ -154,8 +156,11 @@ func (o *operator) manifest(t *testing.T, of object) *unstructured.Unstructured 
 	manifest.SetGenerateName(of.GenerateName)
 	manifest.SetAnnotations(of.Annotations)
 	manifest.SetNamespace(k.namespace(o))
-	if spec := cmp.Or(&of.Spec, &k.Spec); *spec != nil {
-		manifest.Object["spec"] = *spec
+	if of.Spec == nil {
+		of.Spec = k.Spec
+	}
+	if of.Spec != nil {
+		manifest.Object["spec"] = of.Spec
 	}
 	var owners []metav1.OwnerReference
 	for _, owner := range append(of.Owners, of.Controller) {

@@ -36,7 +36,10 @@ func TestTheTableOfOwnersIsCurrent(t *testing.T) {
 }
 
 // row is a chain of kinds, and the workloads of an event about its first object.
-type row struct{ chain, chart, everyRight string }
+type row struct {
+	chain             string
+	chart, everyRight outcome
+}
 
 func table(t *testing.T, operators []*operator) string {
 	t.Helper()
@@ -51,10 +54,11 @@ func table(t *testing.T, operators []*operator) string {
 			title += ": `" + o.Integration + "`"
 		}
 		for _, r := range o.rows(t) {
-			if r.everyRight == r.chart {
-				r.everyRight = "the same"
+			everyRight := r.everyRight.cell()
+			if everyRight == r.chart.cell() {
+				everyRight = "the same"
 			}
-			fmt.Fprintf(&text, "| %s | %s | %s | %s |\n", title, r.chain, r.chart, r.everyRight)
+			fmt.Fprintf(&text, "| %s | %s | %s | %s |\n", title, r.chain, r.chart.cell(), everyRight)
 			title = ""
 		}
 	}
@@ -73,21 +77,14 @@ func (o *operator) rows(t *testing.T) (rows []row) {
 			k, _, _ := strings.Cut(object, " ")
 			kinds = append(kinds, k)
 		}
-		r := row{strings.Join(kinds, " → "), e.Chart.cell(), e.EveryRight.cell()}
+		r := row{strings.Join(kinds, " → "), e.Chart, e.EveryRight}
 		if !slices.ContainsFunc(rows, func(longer row) bool {
-			return strings.HasSuffix(" "+longer.chain, " "+r.chain) && longer.kinds() == r.kinds()
+			return strings.HasSuffix(" "+longer.chain, " "+r.chain) && longer.chart.kind == e.Chart.kind && longer.everyRight.kind == e.EveryRight.kind
 		}) {
 			rows = append(rows, r)
 		}
 	}
 	return rows
-}
-
-// kinds are those of the workloads.
-func (r row) kinds() [2]string {
-	chart, _, _ := strings.Cut(r.chart, " ")
-	everyRight, _, _ := strings.Cut(r.everyRight, " ")
-	return [2]string{chart, everyRight}
 }
 
 // cell is the workload of a record, and what the metric has instead.
