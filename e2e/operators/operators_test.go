@@ -245,9 +245,13 @@ func compareSeries(t *testing.T, backend *harness.Backend, operators []*operator
 	for _, o := range operators {
 		for _, e := range o.Events {
 			expected := of(e)
-			about, _ := o.split(t, e.About)
+			about, name := o.split(t, e.About)
+			namespace := about.namespace(o)
+			if about.Kind == "Namespace" {
+				namespace = name
+			}
 			want[[...]string{
-				about.namespace(o), o.kinds[expected.kind].APIVersion, expected.kind, expected.metric,
+				namespace, o.kinds[expected.kind].APIVersion, expected.kind, expected.metric,
 				e.Reason, cmp.Or(e.Type, corev1.EventTypeWarning), about.Kind,
 			}] += int64(e.Count)
 		}

@@ -25,14 +25,15 @@ func TestTheTableOfOwnersIsCurrent(t *testing.T) {
 	page := harness.Read(t, "docs", "owners.md")
 	before, rest, found := strings.Cut(page, begin)
 	require.True(t, found, "docs/owners.md has no %s", begin)
-	_, after, found := strings.Cut(rest, end)
+	old, after, found := strings.Cut(rest, end)
 	require.True(t, found, "docs/owners.md has no %s", end)
-	current := before + begin + table(t, load(t)) + end + after
+	current := table(t, load(t))
 	if *write {
-		require.NoError(t, os.WriteFile(harness.InRepository("docs", "owners.md"), []byte(current), 0o600))
+		page = before + begin + current + end + after
+		require.NoError(t, os.WriteFile(harness.InRepository("docs", "owners.md"), []byte(page), 0o600))
 		return
 	}
-	assert.Equal(t, current, page, "to write it: go test ./operators -args -write")
+	assert.Equal(t, current, old, "to write it: go test ./operators -args -write")
 }
 
 // row is a chain of kinds, and the workloads of an event about its first object.
