@@ -51,17 +51,18 @@ type object struct {
 
 // event is one that a recorder of events.k8s.io writes if it has an action.
 type event struct {
-	About                                 string
-	UID                                   types.UID // what the writer takes for the object's UID, if that is wrong
-	Type, Reason, From, Action, Container string
-	Count                                 int32
-	EveryRight, Chart                     outcome // Chart: the same if it is empty
+	About                   string
+	UID                     types.UID // if the writer does not know the object's UID
+	Type, Reason            string
+	From, Action, Container string
+	Count                   int32
+	EveryRight, Chart       outcome // Chart: the same if it is empty
 
 	name string
 }
 
-// outcome is "RESOLUTION KIND NAME": the resolution and the workload of the record. If the metric has
-// another name, "as NAME" follows; "as -" means that the metric has no name.
+// outcome is "RESOLUTION KIND NAME": the resolution and the workload of the record. If the metric
+// has another name, "as NAME" follows; "as -" means that the metric has no name.
 type outcome struct{ resolution, kind, name, metric string }
 
 func (o *outcome) UnmarshalText(text []byte) error {

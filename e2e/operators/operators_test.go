@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package operators creates the objects and events of popular operators on a real control plane, as
-// testdata has them. It checks what the built Collector makes of them: with the permissions that the
-// chart gives by default, and with every permission. It keeps a table in docs/owners.md.
+// Package operators creates the objects and events of popular operators on a real control plane.
+// They are in testdata. The tests check what the built Collector makes of them, with the permissions
+// that the chart gives by default and with every permission. The table in docs/owners.md has the
+// workloads.
 package operators
 
 import (
@@ -70,7 +71,8 @@ func TestEveryWarningHasItsWorkload(t *testing.T) {
 // chartRules are those of the ClusterRoles that the chart renders, with these values in addition.
 func chartRules(t *testing.T, arguments ...string) (rules []rbacv1.PolicyRule) {
 	t.Helper()
-	for _, rendered := range harness.Chart(t, "kube-events", "kube-events", append(arguments, "--set", "otlp.endpoint=http://gateway:4318")...) {
+	arguments = append(arguments, "--set", "otlp.endpoint=http://gateway:4318")
+	for _, rendered := range harness.Chart(t, "kube-events", "kube-events", arguments...) {
 		if rendered.GetKind() != "ClusterRole" {
 			continue
 		}
@@ -117,7 +119,8 @@ func (o *operator) create(t *testing.T) {
 	for _, k := range o.Kinds {
 		kube.ApplyObject(t, k.definition())
 	}
-	_, err := kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.name}}, metav1.CreateOptions{})
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.name}}
+	_, err := kube.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{})
 	require.NoError(t, err)
 	for i := range o.Objects {
 		o.Objects[i].uid = kube.ApplyObject(t, o.manifest(t, o.Objects[i])).GetUID()
@@ -134,8 +137,9 @@ func (k kind) definition() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
 		"metadata": map[string]any{
-			"name":        k.Plural + "." + k.group(),
-			"annotations": map[string]any{"api-approved.kubernetes.io": "unapproved, a test"}, // for the groups of Kubernetes
+			"name": k.Plural + "." + k.group(),
+			// The API server requires this in the groups of Kubernetes.
+			"annotations": map[string]any{"api-approved.kubernetes.io": "unapproved, a test"},
 		},
 		"spec": map[string]any{
 			"group": k.group(), "scope": cmp.Or(k.Scope, "Namespaced"),
@@ -166,7 +170,9 @@ func (o *operator) manifest(t *testing.T, of object) *unstructured.Unstructured 
 	for _, owner := range append(of.Owners, of.Controller) {
 		if owner != "" {
 			k, name := o.split(t, owner)
-			owners = append(owners, metav1.OwnerReference{APIVersion: k.APIVersion, Kind: k.Kind, Name: name, Controller: new(owner == of.Controller)})
+			reference := metav1.OwnerReference{APIVersion: k.APIVersion, Kind: k.Kind, Name: name}
+			reference.Controller = new(owner == of.Controller)
+			owners = append(owners, reference)
 		}
 	}
 	manifest.SetOwnerReferences(owners)
@@ -177,7 +183,8 @@ func (o *operator) eventManifest(t *testing.T, e event) *corev1.Event {
 	t.Helper()
 	k, name := o.split(t, e.About)
 	require.Contains(t, o.objects, e.About)
-	about := corev1.ObjectReference{APIVersion: k.APIVersion, Kind: k.Kind, Namespace: k.namespace(o), Name: name, UID: cmp.Or(e.UID, o.objects[e.About].uid)}
+	about := corev1.ObjectReference{APIVersion: k.APIVersion, Kind: k.Kind, Namespace: k.namespace(o), Name: name}
+	about.UID = cmp.Or(e.UID, o.objects[e.About].uid)
 	if e.UID != "" && k.Kind == "Node" {
 		about.APIVersion = "" // A kubelet's reference to its Node has none.
 	}

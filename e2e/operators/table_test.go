@@ -66,8 +66,8 @@ func table(t *testing.T, operators []*operator) string {
 	return text.String()
 }
 
-// rows returns a row for each chain of kinds, but for one that is the end of a longer chain with the
-// same workloads.
+// rows returns a row for each chain of kinds. It leaves out a chain that is the end of a longer one
+// with the same workloads.
 func (o *operator) rows(t *testing.T) (rows []row) {
 	t.Helper()
 	for _, e := range slices.SortedStableFunc(slices.Values(o.Events), func(a, b event) int {
