@@ -159,6 +159,7 @@ func (r *eventsReceiver) sessions(identity *cluster.Identity, client rest.Interf
 			ScopeVersion: version,
 			Disabled:     r.config.disabled(),
 			EntityRefs:   metadata.ReceiverKubeeventsEntityRefsFeatureGate.IsEnabled(),
+			TagsLeftOut:  r.health.TagsLeftOut,
 		},
 		Client:     client,
 		Cluster:    identity,

@@ -85,13 +85,17 @@ type Object struct {
 	// is empty if neither is known.
 	UID types.UID
 
+	// GenerateName is metadata.generateName of an object without owners. It is empty if the object
+	// has owners, if its creator chose the name, or if the object is known only from a reference.
+	GenerateName string
+
 	// Labels and Annotations hold only the keys that Config keeps. They are nil if no key is kept,
 	// or if the object is known only from a reference.
 	Labels      map[string]string
 	Annotations map[string]string
 
-	// owner is none if the object has no owner, or if its owner is not known. Objects with the same
-	// owner share it.
+	// owner is none if the object has no owner, if its owner is not known, or if it is a core Node.
+	// Objects with the same owner share it.
 	owner unique.Handle[owner]
 	// mirrored is the UID by which a kubelet's events refer to the static pod that this is the
 	// mirror of; empty for any other object.
@@ -177,24 +181,25 @@ type Chain struct {
 	Resolution Resolution
 }
 
-// EndKnown reports whether the last object of the chain has no owner.
-func (c Chain) EndKnown() bool {
-	return c.Resolution == Complete || c.Resolution == Ambiguous
-}
-
-// End returns the object at the top of the chain, which has no owner; nil if it is not known.
+// End returns the last object of the chain if nothing above it is needed to name what the requested
+// object belongs to: the object without an owner, a core Node, or the object that may not be read,
+// as the reference names it. It returns nil if the chain is cut short for another reason: then an
+// object above the last one would be a better answer a moment later.
 func (c Chain) End() *Object {
-	if !c.EndKnown() || len(c.Objects) == 0 {
+	switch c.Resolution {
+	case Complete, Ambiguous, Forbidden:
+		return c.Objects[len(c.Objects)-1]
+	default:
 		return nil
 	}
-	return c.Objects[len(c.Objects)-1]
 }
 
 // Resolution is how far the resolver could follow a chain.
 type Resolution string
 
 const (
-	// Complete means that the last object of the chain has no owner.
+	// Complete means that the last object of the chain has no owner, or is a core Node: what owns a
+	// machine, such as a NodePool of Karpenter, is not what runs there.
 	Complete Resolution = "complete"
 	// Ambiguous means that the chain is complete, but follows the first of several owners of which
 	// none is the controller.

@@ -115,7 +115,7 @@ func (c *climb) find(ref Reference, dependent *Object) (object *Object, failure 
 		a = s.withoutKind(kinds.ErrNotServed)
 	}
 	if a.object == nil {
-		return s.described(candidates), a.failure
+		return s.described(candidates, a.failure), a.failure
 	}
 	return a.object, ""
 }
@@ -262,15 +262,23 @@ func (s *search) uid(kind unique.Handle[schema.GroupKind]) types.UID {
 }
 
 // described returns the object as the reference alone describes it. If only one kind is possible,
-// its scope shows whether the object is in a namespace.
-func (s *search) described(candidates []*kinds.Kind) *Object {
+// its scope shows whether the object is in a namespace. An object that may not be read gets the
+// version that it would have if it could be read: its chain ends the same before and after the
+// permission is granted.
+func (s *search) described(candidates []*kinds.Kind, failure Resolution) *Object {
 	object := s.ref.Object()
+	if len(candidates) != 1 {
+		return object
+	}
+	only := candidates[0]
 	switch {
-	case len(candidates) != 1:
-	case !candidates[0].Namespaced:
+	case !only.Namespaced:
 		object.Namespace = ""
 	case s.dependent != nil:
 		object.Namespace = s.dependent.Namespace
+	}
+	if failure == Forbidden {
+		object.APIVersion = only.APIVersion
 	}
 	return object
 }

@@ -264,16 +264,22 @@ type trimmer struct {
 
 // object returns the object that meta describes. It retains nothing of meta.
 func (t *trimmer) object(k *kinds.Kind, meta *metav1.PartialObjectMetadata) Object {
+	labels, annotations := text.Entries(meta.Labels, t.keepLabel, meta.Annotations, t.keepAnnotation)
 	object := Object{
 		APIVersion:  k.APIVersion,
 		Kind:        k.Name.Value().Kind,
 		Namespace:   unique.Make(text.Value(meta.Namespace)).Value(),
 		Name:        strings.Clone(text.Value(meta.Name)),
 		UID:         types.UID(strings.Clone(text.Value(string(meta.UID)))),
-		Labels:      t.sets.shared(text.Entries(meta.Labels, t.keepLabel)),
-		Annotations: t.sets.shared(text.Entries(meta.Annotations, t.keepAnnotation)),
-		owner:       chooseOwner(meta.OwnerReferences),
+		Labels:      t.sets.shared(labels),
+		Annotations: t.sets.shared(annotations),
 		found:       true,
+	}
+	if k.Name != coreNode {
+		object.owner = chooseOwner(meta.OwnerReferences)
+	}
+	if object.owner == none {
+		object.GenerateName = unique.Make(text.Value(meta.GenerateName)).Value()
 	}
 	if k.Name == corePod {
 		object.mirrored = types.UID(strings.Clone(text.Value(meta.Annotations[mirrorAnnotation])))

@@ -76,9 +76,14 @@ func NewestOccurrence(ev *corev1.Event) time.Time {
 }
 
 // FirstOccurrence returns the time of the first occurrence: the first of firstTimestamp, eventTime
-// and creationTimestamp under the same conditions.
+// and creationTimestamp under the same conditions. A program that sets only lastTimestamp may write
+// its Event later: the newest occurrence is then the first one that is known.
 func FirstOccurrence(ev *corev1.Event) time.Time {
-	return firstRepresentable(ev.FirstTimestamp.Time, ev.EventTime.Time, ev.CreationTimestamp.Time)
+	first := firstRepresentable(ev.FirstTimestamp.Time, ev.EventTime.Time, ev.CreationTimestamp.Time)
+	if newest := NewestOccurrence(ev); newest.Before(first) {
+		return newest
+	}
+	return first
 }
 
 func firstRepresentable(candidates ...time.Time) time.Time {

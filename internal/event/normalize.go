@@ -26,9 +26,12 @@ func Normalize(ev *corev1.Event) {
 	if ev.Related != nil {
 		normalizeReference(ev.Related)
 	}
+	if !text.AreBounded(ev.Labels, ev.Annotations) {
+		ev.Labels, ev.Annotations = text.Entries(ev.Labels, every, ev.Annotations, every)
+	}
 	ev.ObjectMeta = metav1.ObjectMeta{
 		Namespace: ev.Namespace, Name: ev.Name, UID: ev.UID, ResourceVersion: ev.ResourceVersion,
-		CreationTimestamp: ev.CreationTimestamp, Labels: bounded(ev.Labels), Annotations: bounded(ev.Annotations),
+		CreationTimestamp: ev.CreationTimestamp, Labels: ev.Labels, Annotations: ev.Annotations,
 	}
 }
 
@@ -40,23 +43,16 @@ func normalizeReference(o *corev1.ObjectReference) {
 	}
 }
 
-func bounded(entries map[string]string) map[string]string {
-	if text.AreBounded(entries) {
-		return entries
-	}
-	return text.Entries(entries, func(string) bool { return true })
-}
+func every(string) bool { return true }
 
 // Keep keeps only some of the labels and annotations of an event, and its trace context.
 func Keep(ev *corev1.Event, label, annotation func(key string) bool) {
-	if len(ev.Labels) > 0 {
-		ev.Labels = text.Entries(ev.Labels, label)
+	if len(ev.Labels)+len(ev.Annotations) == 0 {
+		return
 	}
-	if len(ev.Annotations) > 0 {
-		ev.Annotations = text.Entries(ev.Annotations, func(key string) bool {
-			return key == Traceparent || annotation(key)
-		})
-	}
+	ev.Labels, ev.Annotations = text.Entries(ev.Labels, label, ev.Annotations, func(key string) bool {
+		return key == Traceparent || annotation(key)
+	})
 }
 
 // Traceparent is the annotation of Events that names a trace, in the form of the header of the same

@@ -62,7 +62,7 @@ type Config struct {
 // Extractor applies compiled rules. It may be used concurrently.
 type Extractor struct {
 	rules    []rule // those for labels come first
-	inMetric []rule // of them, those whose tags the metric has; nil: it has all
+	inMetric []rule // those for the tags of the metric; nil: it has the tags of all rules
 	service  service
 	uses     Uses
 }
@@ -107,7 +107,10 @@ func New(config Config) (*Extractor, error) {
 		e.uses.Event = e.uses.Event || r.origin == Event
 	}
 	e.uses.Container = service.has[InstanceID]
-	if e.uses.Node || e.uses.Event {
+	tellsRevisions := slices.ContainsFunc(e.rules, func(r rule) bool {
+		return slices.ContainsFunc(revisionLabels, func(key string) bool { return r.matches(key) && r.tellsRevisions(key) })
+	})
+	if e.uses.Node || e.uses.Event || tellsRevisions {
 		e.inMetric = slices.DeleteFunc(slices.Clone(e.rules), func(r rule) bool { return r.origin == Node || r.origin == Event })
 	}
 	return e, errors.Join(errLabels, errAnnotations, errService)

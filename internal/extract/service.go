@@ -94,13 +94,13 @@ func (s *service) find(from Sources, f *found) {
 	object := from.Chain[0]
 	f.apply(s.rules, from)
 	if s.has[ServiceName] {
-		f.add(Tag{ServiceName, nameOfWorkload(from.Chain)}, involved)
+		f.add(Tag{ServiceName, nameOfWorkload(from.Chain)}, involved, false)
 	}
 	if s.has[ServiceNamespace] {
-		f.add(Tag{ServiceNamespace, object.Namespace}, involved)
+		f.add(Tag{ServiceNamespace, object.Namespace}, involved, false)
 	}
 	if s.has[InstanceID] && from.Container != "" {
-		f.add(Tag{InstanceID, object.Namespace + "." + object.Name + "." + from.Container}, involved)
+		f.add(Tag{InstanceID, object.Namespace + "." + object.Name + "." + from.Container}, involved, false)
 	}
 }
 
@@ -116,7 +116,13 @@ func nameOfWorkload(chain []*resolver.Object) (name string) {
 		case "ReplicaSet":
 			// Its owner may not be known, or be deleted.
 			name = withoutHash(o.Name, hash)
-		case "Pod", "Job":
+		case "Pod":
+			// A pod that owns a pod, such as the driver of Spark's executors, is another service.
+			if name != "" {
+				return name
+			}
+			name = o.Name
+		case "Job":
 			name = o.Name
 		default:
 			if name != "" {

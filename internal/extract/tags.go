@@ -21,8 +21,8 @@ type Tags struct {
 	Record   []Tag // of the log record itself
 	// Metric are those of the metric. Rules that take tags from the Node or from the Event do not
 	// apply to it: series would not belong to a workload, but to a Node or an Event. Nor does it have
-	// what names a service: two pods of a workload may differ in it. They are in the order of their
-	// names: the same tags are the same series, wherever on the chain they are.
+	// what names a service or a revision: two pods of a workload may differ in it. They are in the
+	// order of their names: the same tags are the same series, wherever on the chain they are.
 	Metric []Tag
 }
 
@@ -50,21 +50,20 @@ func Joined(tags []Tag) string {
 }
 
 // Tags returns the tags that the rules find. If two rules give the same name, the first rule that
-// finds a value wins, so that a second rule can be a fallback. An empty value gives no tag. What
-// names the service comes last, so that a rule can give it another name.
+// finds a value wins, so that a second rule can be a fallback. An empty value gives no tag. The rules
+// come before what names the service, so that a rule can give it another name. In the list, tags that
+// key_regex matches are the last ones: a record has room for a number of tags only.
 func (e *Extractor) Tags(from Sources) Tags {
 	var all found
 	all.apply(e.rules, from)
-	all.resource = slices.Clip(withValues(all.resource))
-	tags := Tags{Metric: all.resource}
+	tags := Tags{Metric: all.ofMetric()}
 	if e.inMetric != nil {
-		var inMetric found
+		inMetric := found{inMetric: true}
 		inMetric.apply(e.inMetric, from)
-		tags.Metric = withValues(inMetric.resource)
+		tags.Metric = inMetric.ofMetric()
 	}
-	tags.Metric = byName(tags.Metric)
 	e.service.find(from, &all)
-	tags.Resource, tags.Record = withValues(all.resource), withValues(all.record)
+	tags.Resource, tags.Record = all.resource.inOrder(), all.record.inOrder()
 	return tags
 }
 
@@ -83,9 +82,26 @@ func withValues(tags []Tag) []Tag {
 
 // found are the tags so far. Their names are distinct.
 type found struct {
-	resource, record []Tag
+	resource, record tagList
 	matching, size   int // of those that key_regex matches: how many, and how long their texts are
+	// inMetric is set if the tags are for the metric, and so must not tell revisions apart.
+	inMetric bool
 }
+
+// tagList has tags, the most important ones first: what names the service, the keys that a rule
+// names, and what key_regex matches.
+type tagList struct{ service, named, matched []Tag }
+
+func (l *tagList) has(name string) bool {
+	isSame := func(t Tag) bool { return t.Name == name }
+	return slices.ContainsFunc(l.service, isSame) || slices.ContainsFunc(l.named, isSame) || slices.ContainsFunc(l.matched, isSame)
+}
+
+func (l *tagList) inOrder() []Tag {
+	return withValues(slices.Concat(l.service, l.named, l.matched))
+}
+
+func (f *found) ofMetric() []Tag { return byName(f.resource.inOrder()) }
 
 func (f *found) apply(rules []rule, from Sources) {
 	for _, r := range rules {
@@ -94,27 +110,37 @@ func (f *found) apply(rules []rule, from Sources) {
 }
 
 // add adds the tag unless its name is already there.
-func (f *found) add(t Tag, origin string) {
+func (f *found) add(t Tag, origin string, isMatched bool) {
 	t = Tag{text.Value(t.Name), text.Value(t.Value)}
-	sameName := func(have Tag) bool { return have.Name == t.Name }
+	if f.resource.has(t.Name) || f.record.has(t.Name) {
+		return
+	}
+	list := &f.resource
+	if origin == Event {
+		list = &f.record
+	}
 	switch {
-	case slices.ContainsFunc(f.resource, sameName) || slices.ContainsFunc(f.record, sameName):
-	case origin == Event:
-		f.record = append(f.record, t)
+	case isMatched:
+		list.matched = append(list.matched, t)
+	case origin == involved:
+		list.service = append(list.service, t)
 	default:
-		f.resource = append(f.resource, t)
+		list.named = append(list.named, t)
 	}
 }
 
-// addMatching adds the tag if what key_regex matches stays within the bounds of one object: it may
-// match the keys of many objects on a chain. A key that a rule names always has room.
+// addMatching adds the tag if what key_regex matches stays within the bounds: it may match the keys
+// of many objects on a chain. A key that a rule names always has room.
 func (f *found) addMatching(t Tag, origin string) {
 	f.matching++
 	f.size += min(len(t.Name), text.MaxValue) + min(len(t.Value), text.MaxValue)
-	if f.matching <= text.MaxEntries && f.size <= text.MaxEntriesBytes {
-		f.add(t, origin)
+	if f.matching <= text.MaxEntries && f.size <= maxMatchingBytes {
+		f.add(t, origin, true)
 	}
 }
+
+// maxMatchingBytes bounds the tags of all objects of a chain that key_regex matches.
+const maxMatchingBytes = 4 * text.MaxEntriesBytes
 
 func (r rule) find(from Sources, f *found) {
 	switch r.origin {
@@ -149,8 +175,8 @@ func (r rule) findIn(o *resolver.Object, f *found) (done bool) {
 		return false
 	}
 	value, ok := r.part.of(o)[r.key]
-	if ok {
-		f.add(Tag{r.name(o, r.key), value}, r.origin)
+	if ok && !(f.inMetric && r.tellsRevisions(r.key)) {
+		f.add(Tag{r.name(o, r.key), value}, r.origin, false)
 	}
 	return ok
 }
@@ -165,7 +191,7 @@ func (r rule) findMatching(o *resolver.Object, f *found) {
 	}
 	keys := make([]string, 0, len(values))
 	for key := range values {
-		if r.regex.MatchString(key) {
+		if r.regex.MatchString(key) && !(f.inMetric && r.tellsRevisions(key)) {
 			keys = append(keys, key)
 		}
 	}
@@ -175,6 +201,19 @@ func (r rule) findMatching(o *resolver.Object, f *found) {
 			f.addMatching(Tag{name, values[key]}, r.origin)
 		}
 	}
+}
+
+// tellsRevisions reports whether the rule takes a label that tells the revisions of a workload
+// apart without giving it a name. As an attribute of the metric, it would begin a series with each
+// rollout. A rule with a tag_name asks for this.
+func (r rule) tellsRevisions(key string) bool {
+	return r.part == label && r.tagName == "" && slices.Contains(revisionLabels, key)
+}
+
+// revisionLabels are what Kubernetes' controllers, and that of Argo Rollouts, write on the pods of a
+// revision.
+var revisionLabels = []string{
+	"controller-revision-hash", "pod-template-generation", podTemplateHash, "rollouts-pod-template-hash",
 }
 
 func (r rule) name(o *resolver.Object, key string) string {

@@ -28,6 +28,8 @@ type Status struct {
 	hosts    []component.Host   // one for each pipeline's instance of the receiver
 	failing  map[string]failure // by the failing part of the receiver
 	reported map[string]bool    // the missing permissions for owners that are in the log
+
+	tagsLeftOut sync.Once // the log has it
 }
 
 type failure struct {
@@ -154,23 +156,58 @@ func (s *Status) Recovered(part, message string) {
 	s.reportLocked()
 }
 
+// builtIn are the resources that are on the way from a pod to its workload in each cluster. Without
+// permission for one of them, the workload of records is an object below the right one.
+var builtIn = map[schema.GroupResource]bool{
+	{Resource: "pods"}:                        true,
+	{Resource: "nodes"}:                       true,
+	{Resource: "replicationcontrollers"}:      true,
+	{Group: "apps", Resource: "replicasets"}:  true,
+	{Group: "apps", Resource: "deployments"}:  true,
+	{Group: "apps", Resource: "statefulsets"}: true,
+	{Group: "apps", Resource: "daemonsets"}:   true,
+	{Group: "batch", Resource: "jobs"}:        true,
+	{Group: "batch", Resource: "cronjobs"}:    true,
+}
+
+// confidential are resources that nobody should grant for the sake of events about them.
+var confidential = map[schema.GroupResource]bool{{Resource: "configmaps"}: true, {Resource: "secrets"}: true}
+
 // logForbidden logs a missing permission for owners, once. Users may omit it on purpose, and no event
-// is lost, so the status stays OK.
+// is lost, so the status stays OK. An object that may not be read is the workload, so that what a
+// custom resource lacks is no reason for a warning.
 func (s *Status) logForbidden(verb string, resource schema.GroupResource, namespace string) {
+	if confidential[resource] {
+		return
+	}
+	missing := resource.String()
+	if builtIn[resource] {
+		missing = verb + " " + missing
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	missing := verb + " " + resource.String()
 	if s.reported[missing] {
 		return
 	}
 	s.reported[missing] = true
-	consequence := "owner chains end there, and extract finds nothing there"
-	if verb == "list" {
-		consequence = "falling back to one GET per object"
+	write, message := s.logger.Info, "No permission to read this kind of owner; such an object is the workload, as the reference names it. The rule would add its labels, and its own owners if it has any"
+	switch {
+	case builtIn[resource] && verb == "list":
+		write, message = s.logger.Warn, "Missing permission to look up owners; falling back to one GET per object"
+	case builtIn[resource]:
+		write, message = s.logger.Warn, "Missing permission to look up owners; owner chains end there, so records and the metric name an object below the workload"
 	}
-	s.logger.Warn("Missing permission to look up owners; "+consequence,
+	write(message,
 		zap.String("verb", verb), zap.String("resource", resource.String()), zap.String("namespace", namespace),
 		zap.String("rule_to_add", fmt.Sprintf("{apiGroups: ['%s'], resources: [%s], verbs: [get, list]}", resource.Group, resource.Resource)))
+}
+
+// TagsLeftOut logs once that records have more tags than they have room for.
+func (s *Status) TagsLeftOut() {
+	s.tagsLeftOut.Do(func() {
+		s.logger.Warn("Records have more labels and annotations than fit into 120 attributes; leaving out those that key_regex of extract matches last. " +
+			"Narrow key_regex, or name the keys")
+	})
 }
 
 func (s *Status) reportLocked() {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"runtime"
 	"strings"
@@ -64,14 +65,25 @@ func load(auth Auth) (*rest.Config, error) {
 			return nil, fmt.Errorf("auth_type: %s works only in a pod with a mounted token (%w); outside a cluster set auth_type: %s",
 				AuthServiceAccount, err, AuthKubeConfig)
 		}
-		return config, nil
+		return direct(config), nil
 	case AuthKubeConfig:
 		return fromKubeconfig(auth)
 	case AuthNone:
-		return unauthenticated()
+		config, err := unauthenticated()
+		if err != nil {
+			return nil, err
+		}
+		return direct(config), nil
 	default:
 		return nil, fmt.Errorf("auth_type: %q is not known; use %s, %s or %s", auth.Type, AuthServiceAccount, AuthKubeConfig, AuthNone)
 	}
+}
+
+// direct makes a configuration ignore the proxy of the environment: in a pod, this is the way to the
+// backend, and often does not reach the API server.
+func direct(config *rest.Config) *rest.Config {
+	config.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
+	return config
 }
 
 func fromKubeconfig(auth Auth) (*rest.Config, error) {

@@ -35,23 +35,55 @@ type Converter struct {
 	Disabled semconv.Disabled
 	// EntityRefs makes each resource refer to the entities that its attributes describe.
 	EntityRefs bool
+	// TagsLeftOut is called if tags do not fit into a record, or into a resource; nil: nobody wants
+	// to know.
+	TagsLeftOut func()
 }
+
+const (
+	// maxAttributes bounds the attributes of a record and of its resource, both together. Loki
+	// accepts 128, adds 5 of its own, and 3 for a trace context.
+	maxAttributes = 120
+	// ownOfRecord is how many attributes writeAttributes writes at most, without tags.
+	ownOfRecord = 19
+)
 
 // Convert writes one record for each observation. Records of one involved object keep their order.
 func (c Converter) Convert(cluster semconv.Cluster, observations []observation.Observation) plog.Logs {
 	logs := plog.NewLogs()
-	groups := make(map[resourceKey]plog.LogRecordSlice, len(observations))
+	groups := make(map[resourceKey]group, len(observations))
 	for i := range observations {
 		o := &observations[i]
 		key := keyOf(o)
-		records, ok := groups[key]
+		group, ok := groups[key]
 		if !ok {
-			records = c.newResource(logs, cluster, o)
-			groups[key] = records
+			group = c.newResource(logs, cluster, o)
+			groups[key] = group
 		}
-		writeRecord(records.AppendEmpty(), o)
+		record := group.records.AppendEmpty()
+		writeRecord(record, o)
+		c.bound(record.Attributes(), maxAttributes-group.attributes)
 	}
 	return logs
+}
+
+// group has the records of one resource.
+type group struct {
+	records    plog.LogRecordSlice
+	attributes int // of the resource
+}
+
+// bound removes the last attributes beyond a number of them. These are tags: the receiver's own
+// attributes come first, and leave room.
+func (c Converter) bound(attributes pcommon.Map, most int) {
+	if attributes.Len() <= most {
+		return
+	}
+	n := 0
+	attributes.RemoveIf(func(string, pcommon.Value) bool { n++; return n > most })
+	if c.TagsLeftOut != nil {
+		c.TagsLeftOut()
+	}
 }
 
 // resourceKey holds everything that a resource's attributes depend on. Events may refer to one
@@ -91,18 +123,20 @@ func referenceTo(o *resolver.Object) resolver.Reference {
 	return resolver.Reference{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID}
 }
 
-func (c Converter) newResource(logs plog.Logs, cluster semconv.Cluster, o *observation.Observation) plog.LogRecordSlice {
+func (c Converter) newResource(logs plog.Logs, cluster semconv.Cluster, o *observation.Observation) group {
 	rl := logs.ResourceLogs().AppendEmpty()
 	rl.SetSchemaUrl(semconv.SchemaURL)
-	writeResource(rl.Resource().Attributes(), cluster, o)
-	c.Disabled.RemoveFrom(rl.Resource().Attributes())
+	attributes := rl.Resource().Attributes()
+	writeResource(attributes, cluster, o)
+	c.Disabled.RemoveFrom(attributes)
+	c.bound(attributes, maxAttributes-ownOfRecord)
 	if c.EntityRefs {
 		semconv.WriteEntityRefs(rl.Resource())
 	}
 	sl := rl.ScopeLogs().AppendEmpty()
 	sl.Scope().SetName(c.ScopeName)
 	sl.Scope().SetVersion(c.ScopeVersion)
-	return sl.LogRecords()
+	return group{records: sl.LogRecords(), attributes: attributes.Len()}
 }
 
 func writeResource(attributes pcommon.Map, cluster semconv.Cluster, o *observation.Observation) {

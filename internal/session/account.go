@@ -18,6 +18,7 @@ func (s *session) account(b *batch) {
 	b.forgetsMore = s.memory.Forget(time.Now())
 	b.observations = make([]observation.Observation, 0, len(b.changes))
 	var received, filtered int64
+	var listed []int
 	for i := range b.changes {
 		c := &b.changes[i]
 		if c.Kind == watch.ListEnded {
@@ -31,9 +32,13 @@ func (s *session) account(b *batch) {
 		if !s.process.Filter.Wants(c.Event) {
 			filtered++
 		} else if occurrences > 0 {
+			if c.Kind == watch.Listed {
+				listed = append(listed, len(b.observations))
+			}
 			b.observations = append(b.observations, s.observation(c, occurrences))
 		}
 	}
+	sortListed(b.observations, listed)
 	s.process.Health.Accounted(received, filtered)
 }
 

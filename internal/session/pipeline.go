@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	// requestBytes bounds a request, in bytes of OTLP. 4 MiB is a usual limit of servers, and
-	// exporters treat a larger request as a permanent error. A larger record is its own request.
-	requestBytes = 1 << 20
+	// requestBytes bounds a request, in bytes of OTLP. Several hosted backends refuse a larger one,
+	// and exporters treat this as a permanent error. A larger record is its own request.
+	requestBytes = 1_000_000
 	// firstRecordBytes is the size of a record in OTLP before any was measured.
 	firstRecordBytes = 1000
 	// startsAtOnce is how many sessions deliver the same outbox request by request. Later ones

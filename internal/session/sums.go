@@ -36,7 +36,7 @@ type metricsPipeline struct {
 	health      *health.Health
 	logger      *zap.Logger
 
-	overflows bool // it was logged
+	overflows, lacksNames bool // it was logged
 	// emitting has an element during an emission, of this session or of an earlier one that still
 	// hangs. Points of two at the same time could change places.
 	emitting chan struct{}
@@ -64,18 +64,25 @@ func (m *metricsPipeline) setCluster(uid string) { m.clusterUID.Store(&uid) }
 
 // report reports how many series there are.
 func (m *metricsPipeline) report() {
-	series, overflowed := m.tally.TakeUsage()
-	m.health.Counted(series, overflowed)
-	if overflowed > 0 && !m.overflows {
-		m.overflows = true
-		if !m.tally.IsFull() {
-			m.logger.Warn("The texts of the metric's series take more than 2 KiB for each of metrics.max_series; occurrences of other series are counted in one series with otel.metric.overflow. "+
-				"Raise max_series, disable attributes, extract fewer tags, or exclude reasons", zap.Int("series", series))
-			return
-		}
-		m.logger.Warn("The metric has metrics.max_series series; occurrences of other series are counted in one series with otel.metric.overflow. "+
-			"Raise max_series, disable attributes, extract fewer tags, or exclude reasons", zap.Int("max_series", series))
+	usage := m.tally.TakeUsage()
+	m.health.Counted(usage.Series, usage.Overflowed)
+	if usage.Unnamed > 0 && !m.lacksNames {
+		m.lacksNames = true
+		m.logger.Warn("The receiver may not read the objects of a kind, and knows more than 100 of them in a namespace by reference; " +
+			"in the metric, further ones count without a name. Add the rule of the message about the permission, if their names are generated")
 	}
+	if usage.Overflowed > 0 && !m.overflows {
+		m.overflows = true
+		m.logger.Warn(m.whyOverflow()+"; occurrences of other series are counted in one series with otel.metric.overflow. "+
+			"Raise max_series, disable attributes, extract fewer tags, or exclude reasons", zap.Int("series", usage.Series))
+	}
+}
+
+func (m *metricsPipeline) whyOverflow() string {
+	if m.tally.IsFull() {
+		return "The metric has metrics.max_series series"
+	}
+	return "The texts of the metric's series take more than 2 KiB for each of metrics.max_series"
 }
 
 // begin starts the sums at 0, and enables them.

@@ -6,6 +6,7 @@
 package text
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -18,10 +19,11 @@ const (
 	MaxBody = 64 << 10
 	// MaxName is the maximum length of an object's name. Kubernetes allows no longer ones.
 	MaxName = 253
-	// MaxEntries and MaxEntriesBytes bound the labels or annotations of an object that are kept.
-	// 128 is also OpenTelemetry's default limit of attributes.
+	// MaxEntries and MaxEntriesBytes bound the labels and annotations of an object that are kept,
+	// both together. A usual object has a few hundred bytes of them; most backends refuse a record
+	// with more attributes.
 	MaxEntries      = 128
-	MaxEntriesBytes = 32 << 10
+	MaxEntriesBytes = 8 << 10
 )
 
 // mark is the end of a text that was cut.
@@ -46,10 +48,23 @@ func Cut(s string, most int) string {
 	return s[:end] + mark
 }
 
-// Entries returns the labels or annotations to keep, nil if there are none. Beyond the bounds, the
-// keys that come last are left out. If two keys become the same, the greater of the original keys
-// wins, so that the same object always has the same entries. It retains nothing of the original.
-func Entries(all map[string]string, keep func(key string) bool) map[string]string {
+// Entries returns the labels and the annotations of an object to keep, nil if there are none. Beyond
+// the bounds, it leaves out the longest ones: these are rarely what a rule names. It retains nothing
+// of the original.
+func Entries(
+	labels map[string]string, keepLabel func(key string) bool,
+	annotations map[string]string, keepAnnotation func(key string) bool,
+) (keptLabels, keptAnnotations map[string]string) {
+	keptLabels, keptAnnotations = entries(labels, keepLabel), entries(annotations, keepAnnotation)
+	if fit(keptLabels, keptAnnotations) {
+		return keptLabels, keptAnnotations
+	}
+	return shortest(keptLabels, keptAnnotations)
+}
+
+// entries returns the entries to keep in the form that an attribute may have. If two keys become the
+// same, the greater of the original keys wins, so that the same object always has the same entries.
+func entries(all map[string]string, keep func(key string) bool) map[string]string {
 	if keep == nil {
 		return nil
 	}
@@ -63,25 +78,62 @@ func Entries(all map[string]string, keep func(key string) bool) map[string]strin
 		return nil
 	}
 	slices.Sort(raw)
-	kept, size := make(map[string]string, min(len(raw), MaxEntries)), 0
+	kept := make(map[string]string, len(raw))
 	for _, key := range raw {
-		k, v := strings.Clone(Value(key)), strings.Clone(Value(all[key]))
-		size += len(k) + len(v)
-		if _, again := kept[k]; size > MaxEntriesBytes || !again && len(kept) == MaxEntries {
-			break
-		}
-		kept[k] = v
+		kept[strings.Clone(Value(key))] = strings.Clone(Value(all[key]))
 	}
 	return kept
 }
 
-// AreBounded reports whether Entries would keep every entry as it is.
-func AreBounded(all map[string]string) bool {
-	size := 0
-	for key, value := range all {
-		if size += len(key) + len(value); Value(key) != key || Value(value) != value {
-			return false
+// AreBounded reports whether Entries would keep every label and annotation as it is.
+func AreBounded(labels, annotations map[string]string) bool {
+	for _, all := range []map[string]string{labels, annotations} {
+		for key, value := range all {
+			if Value(key) != key || Value(value) != value {
+				return false
+			}
 		}
 	}
-	return len(all) <= MaxEntries && size <= MaxEntriesBytes
+	return fit(labels, annotations)
+}
+
+// fit reports whether the entries of an object are within the bounds.
+func fit(labels, annotations map[string]string) bool {
+	size := 0
+	for _, all := range []map[string]string{labels, annotations} {
+		for key, value := range all {
+			size += len(key) + len(value)
+		}
+	}
+	return len(labels)+len(annotations) <= MaxEntries && size <= MaxEntriesBytes
+}
+
+// shortest removes the longest entries until the others fit.
+func shortest(labels, annotations map[string]string) (shortLabels, shortAnnotations map[string]string) {
+	type entry struct {
+		set  map[string]string
+		key  string
+		size int
+	}
+	var all []entry
+	for _, set := range []map[string]string{labels, annotations} {
+		for _, key := range slices.Sorted(maps.Keys(set)) {
+			all = append(all, entry{set, key, len(key) + len(set[key])})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b entry) int { return a.size - b.size })
+	size := 0
+	for i, e := range all {
+		if size += e.size; i >= MaxEntries || size > MaxEntriesBytes {
+			delete(e.set, e.key)
+		}
+	}
+	return nilIfEmpty(labels), nilIfEmpty(annotations)
+}
+
+func nilIfEmpty(set map[string]string) map[string]string {
+	if len(set) == 0 {
+		return nil
+	}
+	return set
 }

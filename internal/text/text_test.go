@@ -48,35 +48,60 @@ func FuzzCut(f *testing.F) {
 
 func every(string) bool { return true }
 
+// kept are the labels that are kept of an object without annotations.
+func kept(labels map[string]string, keep func(string) bool) map[string]string {
+	labels, _ = Entries(labels, keep, nil, nil)
+	return labels
+}
+
 func TestOnlyABoundedNumberOfEntriesIsKept(t *testing.T) {
 	many, large := map[string]string{}, map[string]string{}
 	for i := range 10_000 {
 		many[fmt.Sprintf("k%05d", i)] = "v"
 		large[fmt.Sprintf("k%05d", i)] = strings.Repeat("v", 10<<10)
 	}
-	kept := Entries(many, every)
-	assert.Len(t, kept, MaxEntries)
-	assert.Contains(t, kept, "k00000", "the first keys are kept")
-	assert.Contains(t, Entries(many, func(key string) bool { return key == "k09999" }), "k09999")
-	size := 0
-	for key, value := range Entries(large, every) {
-		size += len(key) + len(value)
-		assert.LessOrEqual(t, len(value), MaxValue)
-	}
-	assert.LessOrEqual(t, size, MaxEntriesBytes)
-	assert.Greater(t, size, MaxEntriesBytes/2)
+	assert.Len(t, kept(many, every), MaxEntries)
+	assert.Contains(t, kept(many, every), "k00000", "of the same length, the first keys are kept")
+	assert.Contains(t, kept(many, func(key string) bool { return key == "k09999" }), "k09999")
+	assert.LessOrEqual(t, sizeOf(kept(large, every)), MaxEntriesBytes)
 	for _, unbounded := range []map[string]string{many, large, {"k": "\xff"}, {"\xff": "v"}} {
-		assert.False(t, AreBounded(unbounded))
-		assert.True(t, AreBounded(Entries(unbounded, every)))
+		assert.False(t, AreBounded(unbounded, nil))
+		assert.False(t, AreBounded(nil, unbounded))
+		assert.True(t, AreBounded(Entries(unbounded, every, unbounded, every)))
 	}
-	assert.Nil(t, Entries(many, nil))
-	assert.Nil(t, Entries(nil, every))
+	assert.Nil(t, kept(many, nil))
+	assert.Nil(t, kept(nil, every))
+}
+
+func sizeOf(sets ...map[string]string) (size int) {
+	for _, set := range sets {
+		for key, value := range set {
+			size += len(key) + len(value)
+		}
+	}
+	return size
+}
+
+func TestTheLongestEntriesOfAnObjectAreLeftOut(t *testing.T) {
+	labels, annotations := map[string]string{"tilt-manifest": "shop"}, map[string]string{}
+	for i := range 60 {
+		labels[fmt.Sprint("platform.example.com/label-", i)] = strings.Repeat("v", 63)
+		annotations[fmt.Sprint("a-", i)] = strings.Repeat("v", 2*MaxValue)
+	}
+	keptLabels, keptAnnotations := Entries(labels, every, annotations, every)
+	assert.Len(t, keptLabels, 61, "a short label has room, however many long annotations there are")
+	assert.Len(t, keptAnnotations, 2)
+	assert.LessOrEqual(t, sizeOf(keptLabels, keptAnnotations), MaxEntriesBytes)
+	assert.Greater(t, sizeOf(keptLabels, keptAnnotations), MaxEntriesBytes-MaxValue-3)
+
+	_, keptAnnotations = Entries(labels, every, map[string]string{"long": strings.Repeat("v", MaxValue)}, every)
+	assert.Len(t, keptAnnotations, 1)
 }
 
 func TestKeysThatBecomeTheSameGiveTheSameEntriesEachTime(t *testing.T) {
 	long := strings.Repeat("k", 2*MaxValue)
 	for range 20 {
-		kept := Entries(map[string]string{"k\xfe": "first", "k\xff": "second", long + "a": "first", long + "b": "second"}, every)
-		require.Equal(t, map[string]string{"k\uFFFD": "second", Value(long): "second"}, kept)
+		same := kept(map[string]string{"k\xfe": "first", "k\xff": "second", long + "a": "first", long + "b": "second"}, every)
+		require.Equal(t, map[string]string{"k\uFFFD": "second", Value(long): "second"}, same)
 	}
 }

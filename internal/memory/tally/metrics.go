@@ -18,8 +18,8 @@ import (
 // MetricName is the name of the metric.
 const MetricName = "k8s.event.occurrences"
 
-// requestBytes bounds a request, in bytes of OTLP. 4 MiB is a usual limit of servers.
-const requestBytes = 1 << 20
+// requestBytes bounds a request, in bytes of OTLP. Several hosted backends refuse a larger one.
+const requestBytes = 1_000_000
 
 // Scope names who writes the metric.
 type Scope struct{ Name, Version string }

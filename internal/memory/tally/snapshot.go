@@ -126,7 +126,7 @@ func (t *Tally) Restore(k Key, value []byte) error {
 	if r.Occurrences <= 0 {
 		return fmt.Errorf("a series has %d occurrences", r.Occurrences)
 	}
-	s := &series{k, identity{r.Values, r.Tags}, t.newPoint(time.Unix(0, r.Start))}
+	s := &series{key: k, identity: identity{r.Values, r.Tags}, point: t.newPoint(time.Unix(0, r.Start))}
 	s.moved, s.occurrences, s.durable, s.cluster = time.Unix(0, r.Moved), r.Occurrences, r.Occurrences, r.Cluster
 	s.zero = t.restoredZeroLocked(&r)
 	if s.zero.written && !s.zero.saved {

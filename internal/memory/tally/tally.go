@@ -17,7 +17,6 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
 	"github.com/kubeevents/kubeeventsreceiver/internal/text"
-	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
 // Config bounds a Tally.
@@ -46,8 +45,11 @@ type Tally struct {
 	// ended has the times of the last points of series that were dropped, for SeriesTTL. A series
 	// that begins again starts after them.
 	ended map[Key]time.Time
-	// overflowed is how many observations the overflow series has got since TakeUsage.
-	overflowed int
+	// references bounds the names of workloads that are known by reference only.
+	references references
+	// overflowed is how many observations the overflow series has got since TakeUsage. unnamed is how
+	// many have lost the name of their workload.
+	overflowed, unnamed int
 	// cluster is what Metrics was last called with. A series that was emitted under another name of
 	// the cluster continues until the metrics pipeline has accepted its value.
 	cluster *semconv.Cluster
@@ -89,7 +91,8 @@ type identity struct {
 }
 
 type series struct {
-	key Key
+	key      Key
+	workload workload
 	identity
 	point
 }
@@ -138,6 +141,7 @@ func (t *Tally) Reset(now time.Time) {
 		t.changed.Note(k)
 	}
 	t.series, t.ended, t.saving = map[Key]*series{}, map[Key]time.Time{}, nil
+	t.references = references{}
 	t.bytes, t.begin, t.ends = 0, later(now.Round(0), t.emitted.Add(time.Millisecond)), time.Time{}
 }
 
@@ -154,13 +158,20 @@ func (t *Tally) Add(observations []observation.Observation, now time.Time) {
 	}
 }
 
-// TakeUsage returns how many series there are, without the overflow series, and how many
-// observations this one has got since TakeUsage was last called.
-func (t *Tally) TakeUsage() (series, overflowed int) {
+// Usage is how many series there are, and what has happened since TakeUsage was last called.
+type Usage struct {
+	Series     int // without the overflow series
+	Overflowed int // observations that count in the overflow series
+	Unnamed    int // observations without the name of their workload: see maxReferences
+}
+
+// TakeUsage returns the usage.
+func (t *Tally) TakeUsage() Usage {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	overflowed, t.overflowed = t.overflowed, 0
-	return t.countLocked(), overflowed
+	usage := Usage{Series: t.countLocked(), Overflowed: t.overflowed, Unnamed: t.unnamed}
+	t.overflowed, t.unnamed = 0, 0
+	return usage
 }
 
 // IsFull reports whether there are as many series as there may be.
@@ -182,16 +193,21 @@ func (t *Tally) countLocked() int {
 const meanBytes = 2 << 10
 
 func (t *Tally) seriesLocked(o *observation.Observation) *series {
-	id := t.identityOf(o)
+	namespace := namespaceOf(o)
+	w := workloadOf(o, namespace)
+	if t.references.admit(&w) {
+		t.unnamed++
+	}
+	id := t.identityOf(o, namespace, &w)
 	key := t.keyLocked(&id)
 	if t.series[key] == nil && (t.countLocked() >= t.config.MaxSeries || t.bytes >= t.config.MaxSeries*meanBytes) {
-		id, key = identity{}, overflow
+		id, key, w = identity{}, overflow, workload{}
 		t.overflowed++
 	}
 	s := t.series[key]
 	if s == nil {
 		id.tags = slices.Clone(id.tags)
-		s = &series{key, id, t.newPoint(t.startLocked(key, o.SeenAt))}
+		s = &series{key: key, workload: w, identity: id, point: t.newPoint(t.startLocked(key, o.SeenAt))}
 		t.putLocked(s)
 	}
 	return s
@@ -227,11 +243,13 @@ func (t *Tally) newPoint(start time.Time) point {
 func (t *Tally) putLocked(s *series) {
 	t.series[s.key] = s
 	t.bytes += s.size()
+	t.references.begin(s.workload)
 }
 
 func (t *Tally) removeLocked(s *series) {
 	delete(t.series, s.key)
 	t.bytes -= s.size()
+	t.references.end(s.workload)
 }
 
 // dropLocked removes a series that ends.
@@ -252,16 +270,20 @@ func (id *identity) size() (size int) {
 	return size
 }
 
-// identityOf leaves disabled attributes empty.
-func (t *Tally) identityOf(o *observation.Observation) identity {
-	w, ev, involved := workloadOf(o.Chain), o.Event, o.Chain.Objects[0]
-	namespace := involved.Namespace
+// namespaceOf returns the namespace of a series, which is that of the records.
+func namespaceOf(o *observation.Observation) string {
+	involved := o.Chain.Objects[0]
 	if involved.GroupKind() == semconv.Namespace {
-		namespace = involved.Name // As in the records.
+		return involved.Name
 	}
-	id := identity{tags: o.Tags.Metric}
+	return involved.Namespace
+}
+
+// identityOf leaves disabled attributes empty.
+func (t *Tally) identityOf(o *observation.Observation, namespace string, w *workload) identity {
+	id, ev := identity{tags: o.Tags.Metric}, o.Event
 	for i, value := range [len(names)]string{
-		namespace, w.APIVersion, w.Kind, w.Name, string(w.UID),
+		namespace, w.apiVersion, w.kind, w.name, w.uid,
 		ev.Reason, ev.Type, ev.InvolvedObject.Kind,
 	} {
 		if !t.disabled[i] {
@@ -270,26 +292,6 @@ func (t *Tally) identityOf(o *observation.Observation) identity {
 	}
 	return id
 }
-
-// workloadOf is the object that occurrences count under. A pod that nothing owns, or whose end is
-// not known, counts under its kind alone, so that the number of series grows with workloads and not
-// with pods.
-func workloadOf(chain resolver.Chain) *resolver.Object {
-	end := chain.End()
-	isKnown := end != nil
-	if !isKnown {
-		end = chain.Objects[0]
-	}
-	switch {
-	case end.GroupKind() == semconv.Pod:
-		return &barePod
-	case !isKnown:
-		return &unknown
-	}
-	return end
-}
-
-var barePod, unknown = resolver.Object{APIVersion: "v1", Kind: "Pod"}, resolver.Object{}
 
 // keyLocked returns the key of a series. An annotation's value may hold any character, so that texts
 // have their lengths.

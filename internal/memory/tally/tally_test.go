@@ -146,7 +146,8 @@ func TestBeyondMaxSeriesOneSeriesCounts(t *testing.T) {
 	assert.Equal(t, int64(25), total, "nothing is lost")
 	assert.True(t, tally.IsFull())
 	for _, want := range [][2]int{{2, 3}, {2, 0}} {
-		series, overflowed := tally.TakeUsage()
+		usage := tally.TakeUsage()
+		series, overflowed := usage.Series, usage.Overflowed
 		assert.Equal(t, want, [2]int{series, overflowed}, "without the overflow series, and what it got since the last time")
 	}
 }
@@ -568,7 +569,7 @@ func TestAWorkloadThatIsCreatedAgainContinuesItsSeriesWithoutItsUID(t *testing.T
 		again := deployment("a")
 		again.UID = "again"
 		add(tally, at(1), seen("R", 1, resolver.Complete, deployment("a")), seen("R", 2, resolver.Complete, again))
-		count, _ := tally.TakeUsage()
+		count := tally.TakeUsage().Series
 		assert.Equal(t, series, count, "with k8s.workload.uid: %v", uid)
 	}
 }
