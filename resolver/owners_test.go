@@ -3,6 +3,7 @@
 package resolver_test
 
 import (
+	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -82,6 +83,16 @@ func TestOwners(t *testing.T) {
 			name: "a mirror pod belongs to its node",
 			ask:  pod, objects: []apitest.Object{withOwners(pod, apitest.OwnedBy(node, true)), node},
 			want: "Pod/shop/fe-1-a=p1 < Node/n1=8f3c: complete",
+		},
+		{
+			name: "a chain ends at a core Node, whoever owns the Node",
+			ask:  pod, objects: []apitest.Object{withOwners(pod, apitest.OwnedBy(node, true)), withOwners(node, apitest.OwnedBy(fleet)), fleet},
+			want: "Pod/shop/fe-1-a=p1 < Node/n1=8f3c: complete",
+		},
+		{
+			name: "an owned Node is its own end, also if nobody may read its owner",
+			ask:  node, objects: []apitest.Object{withOwners(node, apitest.OwnedBy(fleet), apitest.OwnedBy(a))},
+			want: "Node/n1=8f3c: complete",
 		},
 		{
 			name: "an owner that is gone is known from the reference",
@@ -232,4 +243,60 @@ func TestChainsComeInTheOrderAsked(t *testing.T) {
 		"Pod/shop/fe-1-a=p1 ends at Deployment.apps/shop/fe=d1",
 	}, ends)
 	require.Empty(t, r.Resolve(t.Context(), nil))
+}
+
+// The end of a chain is what the requested object belongs to. It needs no permission for what nobody
+// may read, because the reference names it.
+func TestTheEndOfAChain(t *testing.T) {
+	a := apitest.Object{APIVersion: "example.com/v1", Kind: "Thing", Namespace: "shop", Name: "a", UID: "a1"}
+	owned := withOwners(replicaSet, apitest.OwnedBy(a, true))
+	const none = "nothing"
+	tests := []struct {
+		name    string
+		ask     resolver.Reference
+		forbid  apitest.Object
+		status  int
+		objects []apitest.Object
+		want    string
+	}{
+		{"an object without owners", refTo(pod), a, 0, []apitest.Object{pod, owned, a}, "example.com/v1 Thing shop/a a1"},
+		{"the first of several owners", refTo(owned), a, 0, []apitest.Object{withOwners(replicaSet, apitest.OwnedBy(a), apitest.OwnedBy(deployment)), a}, "example.com/v1 Thing shop/a a1"},
+		{"an owner that may not be read", refTo(pod), a, http.StatusForbidden, []apitest.Object{pod, owned, a}, "example.com/v1 Thing shop/a a1"},
+		{"an owner in the middle that may not be read", refTo(pod), owned, http.StatusForbidden, []apitest.Object{pod, owned, a}, "apps/v1 ReplicaSet shop/fe-1 r1"},
+		{"an involved object that may not be read", refTo(a), a, http.StatusForbidden, []apitest.Object{a}, "example.com/v1 Thing shop/a a1"},
+		{
+			"an involved object without a version, which may not be read",
+			resolver.Reference{Kind: "Thing", Namespace: "shop", Name: "a"}, a, http.StatusForbidden, []apitest.Object{a}, "example.com/v1 Thing shop/a ",
+		},
+		{"an owner that is gone", refTo(pod), a, 0, []apitest.Object{pod, owned}, none},
+		{"an API server that fails", refTo(pod), a, http.StatusInternalServerError, []apitest.Object{pod, owned, a}, none},
+		{"an API server that takes too long", refTo(pod), a, http.StatusGatewayTimeout, []apitest.Object{pod, owned, a}, none},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			api := apitest.NewObjects(t)
+			api.Serve("example.com/v1", "Thing", "things", true)
+			api.Put(test.objects...)
+			if test.status != 0 {
+				api.Fail(api.Path(test.forbid), apitest.Fault{Status: test.status})
+			}
+			got := none
+			if end := resolve(t, newResolver(t, api, resolver.Config{}), test.ask).End(); end != nil {
+				got = end.APIVersion + " " + end.Kind + " " + end.Namespace + "/" + end.Name + " " + string(end.UID)
+			}
+			require.Equal(t, test.want, got)
+		})
+	}
+}
+
+func TestTheGeneratedNameOfAnObjectWithoutOwnersIsKnown(t *testing.T) {
+	run := apitest.Object{APIVersion: "example.com/v1", Kind: "Thing", Namespace: "shop", Name: "build-x7k2p", UID: "a1", GenerateName: "build-"}
+	owned := pod
+	owned.GenerateName, owned.Owners = "build-x7k2p-", []metav1.OwnerReference{apitest.OwnedBy(run, true)}
+	api := apitest.NewObjects(t)
+	api.Serve("example.com/v1", "Thing", "things", true)
+	api.Put(owned, run)
+	chain := resolve(t, newResolver(t, api, resolver.Config{}), refTo(owned))
+	require.Equal(t, "build-", chain.End().GenerateName)
+	require.Empty(t, chain.Objects[0].GenerateName, "the pod has an owner")
 }

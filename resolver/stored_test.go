@@ -31,7 +31,7 @@ func found(t testing.TB, objects ...apitest.Object) []*resolver.Object {
 	api.Put(objects...)
 	r := newResolver(t, api, resolver.Config{KeepLabel: keepAll, KeepAnnotation: keepAll})
 	chain := resolve(t, r, refTo(objects[0]))
-	require.Equal(t, Complete, chain.Resolution)
+	require.Equal(t, resolver.Complete, chain.Resolution)
 	return chain.Objects
 }
 

@@ -249,3 +249,51 @@ func TestAKeyThatARuleNamesHasRoomWhateverARegexMatches(t *testing.T) {
 	assert.Contains(t, tags, Tag{"named", "value"})
 	assert.Len(t, tags, text.MaxEntries+1)
 }
+
+func TestLabelsThatTellRevisionsApartAreNotInTheMetric(t *testing.T) {
+	pod := &resolver.Object{APIVersion: "v1", Kind: "Pod", Labels: map[string]string{
+		"controller-revision-hash": "7f", "pod-template-hash": "7d9c", "pod-template-generation": "2", "rollouts-pod-template-hash": "a1", "team": "web",
+	}}
+	const revision, name = "k8s.pod.label.controller-revision-hash", "revision"
+	for title, test := range map[string]struct {
+		rule             Rule
+		resource, metric []string
+	}{
+		"the key": {Rule{Key: "controller-revision-hash"}, []string{revision}, nil},
+		"all keys": {
+			Rule{KeyRegex: ".*"}, []string{revision, "k8s.pod.label.pod-template-generation", "k8s.pod.label.pod-template-hash", "k8s.pod.label.rollouts-pod-template-hash", "k8s.pod.label.team"},
+			[]string{"k8s.pod.label.team"},
+		},
+		"a rule that asks for it by giving it a name": {Rule{TagName: name, Key: "controller-revision-hash"}, []string{name}, []string{name}},
+	} {
+		t.Run(title, func(t *testing.T) {
+			e, err := New(Config{Labels: []Rule{test.rule}})
+			require.NoError(t, err)
+			tags := e.Tags(Sources{Chain: []*resolver.Object{pod}, Known: true})
+			assert.Equal(t, test.resource, names(tags.Resource))
+			assert.Equal(t, test.metric, names(tags.Metric))
+		})
+	}
+}
+
+func names(tags []Tag) (names []string) {
+	for _, tag := range tags {
+		names = append(names, tag.Name)
+	}
+	return names
+}
+
+func TestTagsThatARegexMatchesAreTheLastOnes(t *testing.T) {
+	e, err := New(Config{
+		Labels:      []Rule{{KeyRegex: "a.*"}, {Key: "z"}},
+		Annotations: []Rule{{TagName: "y", Key: "y"}},
+		Service:     Service{Metadata: []string{ServiceName}},
+	})
+	require.NoError(t, err)
+	pod := &resolver.Object{
+		APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "web",
+		Labels: map[string]string{"a1": "1", "a2": "2", "z": "3"}, Annotations: map[string]string{"y": "4"},
+	}
+	tags := e.Tags(Sources{Chain: []*resolver.Object{pod}, Known: true})
+	assert.Equal(t, []string{"service.name", "k8s.pod.label.z", "y", "k8s.pod.label.a1", "k8s.pod.label.a2"}, names(tags.Resource))
+}

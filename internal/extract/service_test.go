@@ -48,7 +48,11 @@ func TestTheServiceOfAPodIsWhatK8sattributesSays(t *testing.T) {
 		"a Job":                                                    {[]*resolver.Object{pod(nil, nil), object("batch/v1", "Job", "once")}, "", values{"service.name": "once"}},
 		"a custom resource":                                        {[]*resolver.Object{pod(nil, nil), object("core.strimzi.io/v1", "StrimziPodSet", "kafka")}, "", values{"service.name": "web-7d9c-x1"}},
 		"a static pod":                                             {[]*resolver.Object{pod(nil, nil), {APIVersion: "v1", Kind: "Node", Name: "node-1"}}, "", values{"service.name": "web-7d9c-x1"}},
-		"the label name":                                           {[]*resolver.Object{pod(values{"app.kubernetes.io/name": "nginx"}, nil), replicaSet, deployment}, "", values{"service.name": "nginx"}},
+		"an executor of Spark, which the driver's pod owns": {[]*resolver.Object{pod(nil, nil), object("v1", "Pod", "etl-driver"), object("sparkoperator.k8s.io/v1beta2", "SparkApplication", "etl")}, "", values{"service.name": "web-7d9c-x1"}},
+		"a pod that a pod of a Deployment owns":             {[]*resolver.Object{pod(nil, nil), object("v1", "Pod", "web"), replicaSet, deployment}, "", values{"service.name": "web-7d9c-x1"}},
+		"a worker of LeaderWorkerSet":                       {[]*resolver.Object{pod(nil, nil), object("apps/v1", "StatefulSet", "lws-0"), object("v1", "Pod", "lws-0"), object("apps/v1", "StatefulSet", "lws")}, "", values{"service.name": "lws-0"}},
+		"a Job that a pod owns":                             {[]*resolver.Object{pod(nil, nil), object("batch/v1", "Job", "once"), object("v1", "Pod", "runner")}, "", values{"service.name": "once"}},
+		"the label name":                                    {[]*resolver.Object{pod(values{"app.kubernetes.io/name": "nginx"}, nil), replicaSet, deployment}, "", values{"service.name": "nginx"}},
 		"the label instance comes before it": {
 			[]*resolver.Object{pod(values{"app.kubernetes.io/name": "nginx", "app.kubernetes.io/instance": "front"}, nil)}, "", values{"service.name": "front"},
 		},

@@ -3,8 +3,10 @@
 package logrecord
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
@@ -90,4 +92,57 @@ func TestTheUIDOfARecordIsNotThatOfAnotherOne(t *testing.T) {
 		_, has := convert(of(ev)).ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0).Attributes().Get("log.record.uid")
 		assert.Equal(t, want, has, len(uid))
 	}
+}
+
+// Loki accepts 128 attributes, five of which are its own, and three those of a trace context.
+func TestARecordAndItsResourceHaveAtMost120Attributes(t *testing.T) {
+	tags := func(prefix string, n int) (all []extract.Tag) {
+		for i := range n {
+			all = append(all, extract.Tag{Name: fmt.Sprint(prefix, i), Value: "v"})
+		}
+		return all
+	}
+	ev := podEvent("e", "p")
+	ev.Reason, ev.Type, ev.Action, ev.ReportingController, ev.ReportingInstance = "R", "Warning", "A", "c", "i"
+	ev.InvolvedObject.FieldPath, ev.InvolvedObject.ResourceVersion, ev.FirstTimestamp = "spec.containers{c}", "1", metav1.NewTime(seenAt)
+	ev.Related = &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "ns", Name: "r", UID: "u"}
+	own := of(ev)
+	without := convert(own).ResourceLogs().At(0)
+	ownOfResource := without.Resource().Attributes().Len()
+	assert.Equal(t, ownOfRecord, without.ScopeLogs().At(0).LogRecords().At(0).Attributes().Len(), "this is the record with the most attributes")
+
+	for name, test := range map[string]struct {
+		resource, record         int // tags
+		wantResource, wantRecord int
+		leftOut                  int
+	}{
+		"what fits":                      {120 - ownOfRecord - ownOfResource, 0, 120 - ownOfRecord, ownOfRecord, 0},
+		"too many of the objects":        {120, 0, 120 - ownOfRecord, ownOfRecord, 1},
+		"too many of the Event":          {0, 128, ownOfResource, 120 - ownOfResource, 1},
+		"too many of both":               {128, 128, 120 - ownOfRecord, ownOfRecord, 2},
+		"what fits, with few of objects": {10, 3, ownOfResource + 10, ownOfRecord + 3, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			leftOut := 0
+			o := own
+			o.Tags.Resource, o.Tags.Record = tags("a", test.resource), tags("b", test.record)
+			resource := Converter{TagsLeftOut: func() { leftOut++ }}.Convert(semconv.Cluster{}, []observation.Observation{o}).ResourceLogs().At(0)
+			record := resource.ScopeLogs().At(0).LogRecords().At(0)
+			assert.Equal(t, test.wantResource, resource.Resource().Attributes().Len())
+			assert.Equal(t, test.wantRecord, record.Attributes().Len())
+			assert.Equal(t, test.leftOut, leftOut)
+			for attribute := range without.Resource().Attributes().All() {
+				_, kept := resource.Resource().Attributes().Get(attribute)
+				assert.True(t, kept, attribute)
+			}
+		})
+	}
+}
+
+func TestAStartIsNotAfterTheNewestOccurrence(t *testing.T) {
+	ev := podEvent("e", "p")
+	ev.LastTimestamp = metav1.NewTime(seenAt)
+	ev.CreationTimestamp = metav1.NewTime(seenAt.Add(time.Hour))
+	began, _ := convert(of(ev)).ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0).Attributes().Get("k8s.event.start_time")
+	assert.Equal(t, seenAt.Format(time.RFC3339Nano), began.Str())
 }

@@ -113,6 +113,7 @@ type Object struct {
 	APIVersion, Kind, Namespace, Name, UID string
 	Labels, Annotations                    map[string]string
 	Owners                                 []metav1.OwnerReference
+	GenerateName                           string
 }
 
 // OwnedBy returns an owner reference to the object.
@@ -140,7 +141,7 @@ func (o *Objects) Put(objects ...Object) {
 	for _, object := range objects {
 		put(o.cluster, o.kindOf(object), &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 			Namespace: object.Namespace, Name: object.Name, UID: types.UID(object.UID),
-			Labels: object.Labels, Annotations: object.Annotations, OwnerReferences: object.Owners,
+			Labels: object.Labels, Annotations: object.Annotations, OwnerReferences: object.Owners, GenerateName: object.GenerateName,
 		}})
 	}
 }

@@ -96,7 +96,7 @@ func TestOccurrencesCountUnderTheirWorkload(t *testing.T) {
 		fmt.Sprintf(of, "Scaled", "Deployment", "apps/v1", "Deployment", "fe"): 1,
 		// A bare pod and one whose end is not known are one series.
 		"map[k8s.event.reason:BackOff k8s.event.type:Warning k8s.namespace.name:ns k8s.object.kind:Pod k8s.workload.api_version:v1 k8s.workload.kind:Pod]":   9,
-		"map[k8s.event.reason:Resolved k8s.event.type:Warning k8s.namespace.name:ns k8s.object.kind:Bakery]":                                                 6,
+		fmt.Sprintf(of, "Resolved", "Bakery", "example.com/v1", "Bakery", "b"):                                                                               6, // It may not be read: the event names it.
 		"map[k8s.event.reason:NodeReady k8s.event.type:Warning k8s.object.kind:Node k8s.workload.api_version:v1 k8s.workload.kind:Node k8s.workload.name:n]": 7,
 		fmt.Sprintf(of, "Terminating", "Namespace", "v1", "Namespace", "ns"):                                                                                 8,
 	}, sums(tally, at(2)))

@@ -82,6 +82,9 @@ func (r references) begin(w workload) {
 
 // end notes that such a series has ended.
 func (r references) end(w workload) {
+	if w.place == (place{}) {
+		return
+	}
 	names := r[w.place]
 	if names[w.name]--; names[w.name] <= 0 {
 		delete(names, w.name)
