@@ -157,12 +157,12 @@ func TestTheUsersLabelsKeepTheRevision(t *testing.T) {
 		revision = "{key: controller-revision-hash, from: pod}"
 	)
 	for name, test := range map[string]struct{ enabled, given, expected string }{
-		"the page":                    {"page", team, team + ", " + revision},
-		"rollouts":                    {"rollouts", team, team + ", " + revision},
-		"neither":                     {"podMonitor", team, team},
-		"the same attribute":          {"page", own, own},
-		"the same label, renamed":     {"page", renamed, renamed + ", " + revision},
-		"no list, so not the default": {"page", "", revision},
+		"the page":               {"page", team, team + ", " + revision},
+		"rollouts":               {"rollouts", team, team + ", " + revision},
+		"neither":                {"podMonitor", team, team},
+		"the same attribute":     {"page", own, own},
+		"the same label renamed": {"page", renamed, renamed + ", " + revision},
+		"no list and no default": {"page", "", revision},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
