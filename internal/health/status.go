@@ -160,7 +160,6 @@ func (s *Status) Recovered(part, message string) {
 // permission for one of them, the workload of records is an object below the right one.
 var builtIn = map[schema.GroupResource]bool{
 	{Resource: "pods"}:                        true,
-	{Resource: "nodes"}:                       true,
 	{Resource: "replicationcontrollers"}:      true,
 	{Group: "apps", Resource: "replicasets"}:  true,
 	{Group: "apps", Resource: "deployments"}:  true,

@@ -102,3 +102,34 @@ func TestEventsAreRequestedWithoutManagedFields(t *testing.T) {
 	types := "application/vnd.kubernetes.protobuf;drop=metadata.managedFields,application/vnd.kubernetes.protobuf,application/json"
 	assert.Equal(t, []string{types, types}, accept)
 }
+
+// The proxy of the environment is the way to the backend. Go reads it once in a process, so the test
+// looks at what the configuration itself says.
+func TestTheProxyOfTheEnvironmentIsNotForTheAPIServer(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "192.0.2.1")
+	t.Setenv("KUBERNETES_SERVICE_PORT", "443")
+	path := filepath.Join(t.TempDir(), "config")
+	require.NoError(t, os.WriteFile(path, []byte(strings.Replace(kubeconfig, "server:", `proxy-url: "http://proxy.example.com:3128", server:`, 1)), 0o600))
+	for name, test := range map[string]struct {
+		auth Auth
+		want string // empty: none
+	}{
+		"a pod":                             {Auth{Type: AuthNone}, ""},
+		"a kubeconfig that names its proxy": {Auth{Type: AuthKubeConfig, Kubeconfig: path}, "http://proxy.example.com:3128"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config, err := RESTConfig(test.auth, "test")
+			require.NoError(t, err)
+			require.NotNil(t, config.Proxy, "else client-go uses that of the environment")
+			request, err := http.NewRequest(http.MethodGet, config.Host, nil)
+			require.NoError(t, err)
+			proxy, err := config.Proxy(request)
+			require.NoError(t, err)
+			got := ""
+			if proxy != nil {
+				got = proxy.String()
+			}
+			assert.Equal(t, test.want, got)
+		})
+	}
+}

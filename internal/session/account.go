@@ -21,7 +21,11 @@ func (s *session) account(b *batch) {
 	var listed []int
 	for i := range b.changes {
 		c := &b.changes[i]
-		if c.Kind == watch.ListEnded {
+		switch c.Kind {
+		case watch.ListBegan: // It may list an event again that the last list had.
+			sortListed(b.observations, listed)
+			listed = listed[:0]
+		case watch.ListEnded:
 			b.forgetsMore = true // Many may have been deleted.
 		}
 		occurrences := s.occurrences(c)

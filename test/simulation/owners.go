@@ -127,8 +127,8 @@ func wrongOwners(r *record, chain []*object, stale time.Duration) string {
 	}
 	resolution := r.resolution()
 	complete := resolution == "complete" || resolution == "ambiguous"
-	if got := text(r.resource, "k8s.workload.name"); complete != (got != "") {
-		return fmt.Sprintf("the workload is %q with resolution %q", got, resolution)
+	if problem := wrongWorkload(r, chain, complete); problem != "" {
+		return problem
 	}
 	if problem := wrongRoles(r, chain, complete); problem != "" {
 		return problem
@@ -143,6 +143,25 @@ func wrongOwners(r *record, chain []*object, stale time.Duration) string {
 	}
 	if !slices.Contains(labels, got) && (complete || got != "") {
 		return fmt.Sprintf("tilt.manifest is %q, not %q", got, labels)
+	}
+	return ""
+}
+
+// wrongWorkload returns how the workload differs from the end of the chain, or from the object that
+// the receiver may not read, or "".
+func wrongWorkload(r *record, chain []*object, complete bool) string {
+	want, end := "", len(chain)-1
+	if names, ok := r.resource.Get("k8s.owner.chain"); !complete && ok {
+		end = min(end, names.Slice().Len())
+	} else if !complete {
+		end = 0
+	}
+	if complete || r.resolution() == "forbidden" {
+		want = attributeOf(chain[end].kind) + " " + attributeOf(chain[end].name)
+	}
+	got := strings.TrimSpace(text(r.resource, "k8s.workload.kind") + " " + text(r.resource, "k8s.workload.name"))
+	if got != want {
+		return fmt.Sprintf("the workload is %q, not %q, with resolution %q", got, want, r.resolution())
 	}
 	return ""
 }

@@ -83,7 +83,7 @@ var (
 		"A process holds at most 12 MiB of events that it has not offered to a pipeline; a " +
 			"standby, and one that lists by pages, 64 MiB.", nil}
 	boundedBytes = &Promise{"bounded bytes",
-		"A request has at most 1 MiB of OTLP, or one record. A body has at most 64 KiB, any other " +
+		"A request has at most 1,000,000 bytes of OTLP, or one record. A body has at most 64 KiB, any other " +
 			"text 1 KiB, all of valid UTF-8. A write to storage has at most 12 MiB.", nil}
 	restorable = &Promise{"restorable",
 		"Whatever storage holds at any time can be restored, each entry of it.", stored}
