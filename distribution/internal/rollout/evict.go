@@ -25,13 +25,17 @@ func (m *Model) Size() (revisions, pods int) {
 // of a crowd first. It calls forgotten with each revision.
 func (m *Model) Evict(maxRevisions, maxPods int, forgotten func(Key, *Revision)) {
 	m.forgetNames(maxRevisions)
-	if largest := m.largest(); largest > maxPods {
-		maxPods += largest
+	revisions, pods := m.Size()
+	if pods > maxPods {
+		if largest := m.largest(); largest > maxPods {
+			maxPods += largest
+		}
 	}
-	for revisions, pods := m.Size(); revisions > maxRevisions || revisions > 1 && pods > maxPods; revisions, pods = m.Size() {
+	for revisions > maxRevisions || revisions > 1 && pods > maxPods {
 		key, r := m.oldest(m.crowd(maxRevisions, maxPods))
 		m.Forget(key)
 		forgotten(key, r)
+		revisions, pods = revisions-1, pods-len(r.Pods)
 	}
 }
 
