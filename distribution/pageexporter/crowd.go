@@ -13,8 +13,9 @@ func (w *workload) group() rollout.Group {
 	return rollout.Group{Cluster: w.cluster, Namespace: w.namespace, Kind: w.top.kind()}
 }
 
-// crowdIn returns the largest group of workloads that can live once, such as the runs of a CI system, if
-// such workloads take more than half of the room. Thousands of runs must not displace the others.
+// crowdIn returns the largest group of workloads that can live once, such as the runs of a CI
+// system, if such workloads take more than half of the room. Thousands of runs must not displace
+// the others.
 func crowdIn(all []*workload, room int) rollout.Group {
 	groups := map[rollout.Group]int{}
 	for _, w := range all {
@@ -33,7 +34,8 @@ func (w *workload) rank(crowd rollout.Group) int {
 	return 1
 }
 
-// fitting returns the selections that have room on the page. The last ones leave it, those of the crowd first.
+// fitting returns the selections that have room on the page. The last ones leave it, those of the
+// crowd first.
 func fitting(shown []selection) []selection {
 	shown = slices.Clone(shown)
 	for len(shown) > cardsShown {

@@ -14,8 +14,9 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// TestRunsDoNotDisplaceOthers: thousands of runs of a CI system in 50 minutes displace no Deployment: neither its card, nor its
-// rollout, nor what changed. That is also true for one that leaves the page for others, and for another custom resource.
+// TestRunsDoNotDisplaceOthers: thousands of runs of a CI system in 50 minutes displace no
+// Deployment: neither its card, nor its rollout, nor what changed. That is also true for one that
+// leaves the page for others, and for another custom resource.
 func TestRunsDoNotDisplaceOthers(t *testing.T) {
 	for _, tt := range []struct {
 		reason string
@@ -55,7 +56,8 @@ func TestRunsDoNotDisplaceOthers(t *testing.T) {
 	}
 }
 
-// requireOrder checks that the cards with warnings are between the two headings, and the others behind both.
+// requireOrder checks that the cards with warnings are between the two headings, and the others
+// behind both.
 func requireOrder(t *testing.T, v *view) {
 	t.Helper()
 	warned := map[string]bool{}
@@ -88,7 +90,8 @@ func restart(at int, number string) []happening {
 	}
 }
 
-// TestAVirtualMachineThatStartsAgain has a rollout for each start, which begins when its pod was created.
+// TestAVirtualMachineThatStartsAgain has a rollout for each start, which begins when its pod was
+// created.
 func TestAVirtualMachineThatStartsAgain(t *testing.T) {
 	s := storeOf(t, join(restart(0, "1"), restart(600, "2"), restart(1200, "3")))
 	rows := cardWith(t, s).Rollouts.Rows
@@ -110,8 +113,8 @@ func TestAStaticPod(t *testing.T) {
 	assert.Empty(t, s.rollouts.Workloads)
 }
 
-// TestADisabledAttribute: the page says once what it lacks, and shows no wrong rollouts. The card is that of the workload also
-// without the chain of owners.
+// TestADisabledAttribute: the page says once what it lacks, and shows no wrong rollouts. The card
+// is that of the workload also without the chain of owners.
 func TestADisabledAttribute(t *testing.T) {
 	for _, name := range []string{"k8s.owner.chain", "k8s.workload.uid"} {
 		t.Run(name, func(t *testing.T) {

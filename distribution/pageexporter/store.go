@@ -196,9 +196,10 @@ func (s *store) newWorkload(e *entry, key workloadKey) *workload {
 	return w
 }
 
-// makeRoom drops the workload that has been quiet for the longest time, of the crowd if there is one: first one
-// with neither a warning nor a change, then one with a change, and one with a warning last. Except of a crowd,
-// it keeps the records of what changed: the first warning can still come.
+// makeRoom drops the workload that has been quiet for the longest time, of the crowd if there is
+// one: first one with neither a warning nor a change, then one with a change, and one with a
+// warning last. Except of a crowd, it keeps the records of what changed: the first warning can
+// still come.
 func (s *store) makeRoom() {
 	if len(s.workloads) < maxWorkloads {
 		return

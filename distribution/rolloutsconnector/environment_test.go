@@ -231,7 +231,8 @@ func (e *environment) daemonSet(at time.Duration) {
 	}
 }
 
-// machine starts several times. Its instance is then another object with the same name, and can move to another node.
+// machine starts several times. Its instance is then another object with the same name, and can
+// move to another node.
 func (e *environment) machine(at time.Duration) {
 	m := e.newWorkload("VirtualMachine", "vm")
 	for range 1 + e.random.IntN(3) {
@@ -244,7 +245,8 @@ func (e *environment) machine(at time.Duration) {
 	}
 }
 
-// launch makes a pod of an instance, and sometimes ends it. It returns when the pod runs or has ended.
+// launch makes a pod of an instance, and sometimes ends it. It returns when the pod runs or has
+// ended.
 func (e *environment) launch(at time.Duration, instance subject) time.Duration {
 	name := "virt-launcher-" + instance.name + "-" + e.suffix()
 	pod := instance.owned("Pod", name, "uid-"+name)

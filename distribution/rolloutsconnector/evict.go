@@ -28,8 +28,8 @@ func (t *tracker) evictIfFull(ctx context.Context, read *rollout.Model) {
 	}
 }
 
-// evict forgets revisions if there are too many of them, of their pods, or of workloads without a revision. It
-// forgets a twentieth, so that it does not do so with all records.
+// evict forgets revisions if there are too many of them, of their pods, or of workloads without a
+// revision. It forgets a twentieth, so that it does not do so with all records.
 func (t *tracker) evict(ctx context.Context) {
 	maxRevisions, maxPods := t.config.MaxRollouts, podsPerRollout*t.config.MaxRollouts
 	revisions, pods := t.model.Size()

@@ -778,8 +778,8 @@ func TestJobsDoNotDisplaceOthers(t *testing.T) {
 	})
 }
 
-// runOf returns records of the pod of a run that a CI system makes, which lives once. The controller of the run can own the
-// pod, or another object between them, or nothing owns it.
+// runOf returns records of the pod of a run that a CI system makes, which lives once. The
+// controller of the run can own the pod, or another object between them, or nothing owns it.
 func runOf(i int, at time.Time, reasons ...string) plog.Logs {
 	name := fmt.Sprint("build-x-", i)
 	logs := records(name, at, reasons...)
@@ -799,8 +799,9 @@ func runOf(i int, at time.Time, reasons ...string) plog.Logs {
 	return logs
 }
 
-// TestRunsDoNotDisplaceOthers: 10,000 runs in an hour. Each fails, so that it waits for news. The connector still knows the
-// rollouts of Deployments that crash later, and it does not end the wait of one that goes on.
+// TestRunsDoNotDisplaceOthers: 10,000 runs in an hour. Each fails, so that it waits for news. The
+// connector still knows the rollouts of Deployments that crash later, and it does not end the wait
+// of one that goes on.
 func TestRunsDoNotDisplaceOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := start(t, nil, nil)
@@ -834,7 +835,8 @@ func TestRunsDoNotDisplaceOthers(t *testing.T) {
 	})
 }
 
-// TestNamesWithoutARevision: StatefulSets without a record of their pods do not take memory without bound.
+// TestNamesWithoutARevision: StatefulSets without a record of their pods do not take memory without
+// bound.
 func TestNamesWithoutARevision(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, e, epoch := start(t, nil, func(c *Config) { c.MaxRollouts = 20 }), &environment{}, time.Now()
@@ -849,8 +851,8 @@ func TestNamesWithoutARevision(t *testing.T) {
 	})
 }
 
-// TestMissingAttributeIsReportedOnce: the receiver's configuration disables an attribute. There are no traces rather than
-// wrong ones, also not of what the Deployment says itself.
+// TestMissingAttributeIsReportedOnce: the receiver's configuration disables an attribute. There are
+// no traces rather than wrong ones, also not of what the Deployment says itself.
 func TestMissingAttributeIsReportedOnce(t *testing.T) {
 	for _, name := range []string{"k8s.workload.uid", "k8s.owner.chain"} {
 		t.Run(name, func(t *testing.T) {

@@ -19,10 +19,10 @@ func (m *Model) Size() (revisions, pods int) {
 	return revisions, pods
 }
 
-// Evict forgets revisions while there are too many of them, or of their pods. One revision that is not
-// delivered can have more pods: then it neither displaces the others, nor do they displace it. A CI system
-// or a CronJob makes thousands of objects that live once, which would displace the others: Evict forgets those
-// of a crowd first. It calls forgotten with each revision.
+// Evict forgets revisions while there are too many of them, or of their pods. One revision that is
+// not delivered can have more pods: then it neither displaces the others, nor do they displace it.
+// A CI system or a CronJob makes thousands of objects that live once, which would displace the
+// others: Evict forgets those of a crowd first. It calls forgotten with each revision.
 func (m *Model) Evict(maxRevisions, maxPods int, forgotten func(Key, *Revision)) {
 	m.forgetNames(maxRevisions)
 	revisions, pods := m.Size()
@@ -39,8 +39,8 @@ func (m *Model) Evict(maxRevisions, maxPods int, forgotten func(Key, *Revision))
 	}
 }
 
-// Lasts reports whether objects of a kind, such as deployment.apps, live on while what they run changes.
-// Objects of other kinds, such as Jobs, can be made for a single run.
+// Lasts reports whether objects of a kind, such as deployment.apps, live on while what they run
+// changes. Objects of other kinds, such as Jobs, can be made for a single run.
 func Lasts(kind string) bool {
 	switch kind {
 	case "deployment.apps", "replicaset.apps", "statefulset.apps", "daemonset.apps", "replicationcontroller",
@@ -63,8 +63,8 @@ func (g Group) compare(other Group) int {
 	return cmp.Or(cmp.Compare(g.Cluster, other.Cluster), cmp.Compare(g.Namespace, other.Namespace), cmp.Compare(g.Kind, other.Kind))
 }
 
-// Crowd returns the largest of some groups if all together take more than half of the room; an empty one: they do
-// not.
+// Crowd returns the largest of some groups if all together take more than half of the room; an
+// empty one: they do not.
 func Crowd(groups map[Group]int, room int) (crowd Group) {
 	total := 0
 	for g, size := range groups {
@@ -79,7 +79,8 @@ func Crowd(groups map[Group]int, room int) (crowd Group) {
 	return crowd
 }
 
-// crowd returns the crowd of the revisions that can live once. One with many pods takes the room of several.
+// crowd returns the crowd of the revisions that can live once. One with many pods takes the room of
+// several.
 func (m *Model) crowd(maxRevisions, maxPods int) Group {
 	groups := map[Group]int{}
 	for _, w := range m.Workloads {
@@ -97,8 +98,8 @@ func (w *Workload) groupOf(name string, r *Revision) Group {
 	return Group{w.Cluster, r.Attributes["k8s.namespace.name"], kind}
 }
 
-// forgetNames forgets workloads without a revision, of which only the names of pods are known, while there are
-// more than most of them. Those with the oldest names are the first.
+// forgetNames forgets workloads without a revision, of which only the names of pods are known,
+// while there are more than most of them. Those with the oldest names are the first.
 func (m *Model) forgetNames(most int) {
 	var without []string
 	for key, w := range m.Workloads {

@@ -19,9 +19,9 @@ const (
 	resolution  = "k8s.owner.resolution" // of the record
 )
 
-// Lacks reports which resource attributes records should have and do not have: the configuration of the
-// receiver disables them, or a processor deletes them. The zero value has reported nothing. It may be
-// used concurrently.
+// Lacks reports which resource attributes records should have and do not have: the configuration of
+// the receiver disables them, or a processor deletes them. The zero value has reported nothing. It
+// may be used concurrently.
 type Lacks struct{ reported sync.Map }
 
 // Report logs a warning for each attribute that was not reported before.
@@ -61,6 +61,8 @@ func isOfReceiver(resource plog.ResourceLogs) bool {
 func lacking(resource plog.ResourceLogs) []string {
 	s, ok := subjectOf(resource.Resource().Attributes())
 	switch {
+	case s.belongsToNode(): // Its UID is not always known, and it rolls nothing out.
+		return nil
 	case s.workload == "" && hasCompleteChain(resource):
 		return []string{workloadUID}
 	case !ok:
@@ -71,7 +73,8 @@ func lacking(resource plog.ResourceLogs) []string {
 	return s.missing()
 }
 
-// hasCompleteChain reports whether the receiver has found the end of the chain, which is the workload.
+// hasCompleteChain reports whether the receiver has found the end of the chain, which is the
+// workload.
 func hasCompleteChain(resource plog.ResourceLogs) bool {
 	for _, scope := range resource.ScopeLogs().All() {
 		for _, record := range scope.LogRecords().All() {

@@ -18,8 +18,8 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
 )
 
-// machine returns what KubeVirt has of the virtual machine vm-2: the machine itself, and an instance, which has its
-// name. A start makes a new instance.
+// machine returns what KubeVirt has of the virtual machine vm-2: the machine itself, and an
+// instance, which has its name. A start makes a new instance.
 func machine() object {
 	return object{kind: "VirtualMachine", name: "vm-2", uid: "uid-vm-2", workload: "VirtualMachine/vm-2"}
 }
@@ -69,8 +69,8 @@ func reboots() story {
 	return join(boot("0s", "1"), shutDown("1m50s", "1"), boot("2m0s", "2"), shutDown("3m50s", "2"), boot("4m0s", "3"))
 }
 
-// TestTracesOfRestarts: each start of a virtual machine has an id of its own. It is the same for a process that knows only
-// this start.
+// TestTracesOfRestarts: each start of a virtual machine has an id of its own. It is the same for a
+// process that knows only this start.
 func TestTracesOfRestarts(t *testing.T) {
 	t.Parallel()
 	ids := idsOf(modelOf(boot("20m0s", "2")))
@@ -79,8 +79,8 @@ func TestTracesOfRestarts(t *testing.T) {
 	assert.Subset(t, idsOf(modelOf(threeStarts())), ids)
 }
 
-// TestNameThatIsUsedAgain: without the UID of the owner, the starts of a machine cannot be told apart, so that they have no
-// traces. Other objects of the same custom resource have theirs.
+// TestNameThatIsUsedAgain: without the UID of the owner, the starts of a machine cannot be told
+// apart, so that they have no traces. Other objects of the same custom resource have theirs.
 func TestNameThatIsUsedAgain(t *testing.T) {
 	t.Parallel()
 	without := func(s story) story {
@@ -112,8 +112,8 @@ func (s story) changed(change func(resource, record pcommon.Map)) (all story) {
 	return all
 }
 
-// TestForbiddenOwner: an account that may not read the custom resource above a Deployment or a StatefulSet gets the same
-// traces. When the permission is granted, they stay as they are.
+// TestForbiddenOwner: an account that may not read the custom resource above a Deployment or a
+// StatefulSet gets the same traces. When the permission is granted, they stay as they are.
 func TestForbiddenOwner(t *testing.T) {
 	t.Parallel()
 	forbid := func(_, record pcommon.Map) { record.PutStr("k8s.owner.resolution", "forbidden") }
@@ -144,7 +144,8 @@ func ofPrometheus() story {
 	})
 }
 
-// TestForbiddenPod: nobody knows the owner of a pod that the account may not read, so that it has no rollout of its own.
+// TestForbiddenPod: nobody knows the owner of a pod that the account may not read, so that it has
+// no rollout of its own.
 func TestForbiddenPod(t *testing.T) {
 	t.Parallel()
 	bare := object{kind: "Pod", name: "runner-1", uid: "uid-runner-1", workload: "Pod/runner-1"}
@@ -154,7 +155,8 @@ func TestForbiddenPod(t *testing.T) {
 	assert.Empty(t, spansOf(modelOf(forbidden), late))
 }
 
-// TestPodsOfNodes: a static pod belongs to its Node, which rolls nothing out. A custom resource can have this kind, too.
+// TestPodsOfNodes: a static pod belongs to its Node, which rolls nothing out. A custom resource can
+// have this kind, too.
 func TestPodsOfNodes(t *testing.T) {
 	t.Parallel()
 	s := start("0s", object{kind: "Pod", name: "proxy-1", uid: "uid-proxy-1", workload: "Node/worker-1", chain: []string{"node/worker-1"}})
@@ -166,8 +168,8 @@ func TestPodsOfNodes(t *testing.T) {
 	assert.NotEmpty(t, modelOf(version("storage.example.com/v1")).Workloads)
 }
 
-// TestMissingAttributes: without an attribute that rollouts need, there are no spans rather than wrong ones, and
-// one warning names the attribute.
+// TestMissingAttributes: without an attribute that rollouts need, there are no spans rather than
+// wrong ones, and one warning names the attribute.
 func TestMissingAttributes(t *testing.T) {
 	t.Parallel()
 	update := join(firstRollout("0s"), secondRollout())
@@ -235,6 +237,8 @@ func TestWhatNeedsNoReport(t *testing.T) {
 		record.PutStr("k8s.owner.resolution", "timeout")
 	})
 	assert.Empty(t, warningsOf(unresolved), "the lookup took too long")
+	ofNode := occurrence{at: "0s", about: object{kind: "Node", name: "worker-1", uid: "worker-1", workload: "Node/worker-1"}, reason: "Rebooted"}
+	assert.Empty(t, warningsOf(story{ofNode.logs()}.changed(remove("k8s.workload.uid"))), "the kubelet does not know the UID")
 	other := all.changed(remove("k8s.owner.chain"))
 	for _, logs := range other {
 		logs.ResourceLogs().At(0).ScopeLogs().At(0).Scope().SetName("another receiver")

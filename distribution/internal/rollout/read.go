@@ -82,8 +82,8 @@ func subjectOf(attributes pcommon.Map) (s subject, ok bool) {
 	return s, true
 }
 
-// belongsToNode reports whether the workload is a Node: static pods belong to it, and it rolls nothing
-// out. Other API groups have kinds of this name, too.
+// belongsToNode reports whether the workload is a Node: static pods belong to it, and it rolls
+// nothing out. Other API groups have kinds of this name, too.
 func (s *subject) belongsToNode() bool {
 	version := text(s.attributes, "k8s.workload.api_version")
 	return text(s.attributes, "k8s.workload.kind") == "Node" && (version == "v1" || version == "")
@@ -122,10 +122,11 @@ func (s *subject) controllerOf() string {
 	return kind + group + "/" + s.name
 }
 
-// ownerRevision returns the revision that the owner of a pod is; empty: it is not known. The name of a
-// ReplicaSet or a Job is used once, and a StatefulSet or a DaemonSet labels its pods. The name of another
-// owner can be used again: when a virtual machine restarts, its new instance has the old name. Then the
-// UID tells them apart. If the owner is the workload, its UID is part of all ids anyway.
+// ownerRevision returns the revision that the owner of a pod is; empty: it is not known. The name
+// of a ReplicaSet or a Job is used once, and a StatefulSet or a DaemonSet labels its pods. The name
+// of another owner can be used again: when a virtual machine restarts, its new instance has the old
+// name. Then the UID tells them apart. If the owner is the workload, its UID is part of all ids
+// anyway.
 func (s *subject) ownerRevision() string {
 	owner := ownerOf(s.attributes, 0)
 	if owner == "" {
@@ -168,8 +169,8 @@ func (s *subject) read(m *Model, record plog.LogRecord) bool {
 	return s.readOwner(m, record, uid, e)
 }
 
-// hasUnknownOwner reports whether the owner of a pod is not known: the receiver may not read the pod, or
-// records do not have the owner's UID.
+// hasUnknownOwner reports whether the owner of a pod is not known: the receiver may not read the
+// pod, or records do not have the owner's UID.
 func (s *subject) hasUnknownOwner(record plog.LogRecord) bool {
 	return s.pod != "" && (s.revision == "" || s.isWorkload() && text(record.Attributes(), resolution) == "forbidden")
 }
