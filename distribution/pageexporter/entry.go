@@ -169,11 +169,20 @@ func chainOf(resource pcommon.Map) (chain []object) {
 		}
 	}
 	slices.Reverse(chain)
-	group, _, named := strings.Cut(text(resource, "k8s.object.api_version"), "/")
+	involved, top := objectIn(resource, "k8s.object."), objectIn(resource, "k8s.workload.")
+	if len(chain) == 0 && top.Name != "" && (top.Kind != involved.Kind || top.Name != involved.Name) {
+		chain = []object{top} // The records have no chain.
+	}
+	return append(chain, involved)
+}
+
+// objectIn returns the object that attributes with this prefix describe.
+func objectIn(resource pcommon.Map, prefix string) object {
+	group, _, named := strings.Cut(text(resource, prefix+"api_version"), "/")
 	if !named {
 		group = ""
 	}
-	return append(chain, object{strings.ToLower(text(resource, "k8s.object.kind")), group, text(resource, "k8s.object.name")})
+	return object{strings.ToLower(text(resource, prefix+"kind")), group, text(resource, prefix+"name")}
 }
 
 func text(m pcommon.Map, key string) string {

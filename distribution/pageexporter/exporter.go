@@ -30,6 +30,7 @@ type pageExporter struct {
 	telemetry component.TelemetrySettings
 	store     *store
 	out       io.Writer // for lines
+	lacks     rollout.Lacks
 
 	address net.Addr // of the page; set by Start
 	server  *http.Server
@@ -99,6 +100,7 @@ func (e *pageExporter) ConsumeLogs(_ context.Context, logs plog.Logs) error {
 	entries := entriesIn(logs)
 	err := e.writeLines(entries)
 	read, _ := rollout.Read(logs)
+	e.lacks.Report(e.telemetry.Logger, "event_page", logs)
 	e.store.follow(read)
 	e.store.add(entries)
 	return err

@@ -196,7 +196,7 @@ func rowOf(s *span, on axis) spanRow {
 	row := spanRow{ID: s.TraceID + s.SpanID, Error: s.Error, Start: s.Start, End: s.End, Note: noteOf(s)}
 	row.Kind, row.Name, _ = strings.Cut(s.Name, " ")
 	if revision, ok := s.Attributes["k8s.rollout.revision"].(string); ok && row.Kind == "rollout" {
-		row.Name = revision[strings.LastIndex(revision, "/")+1:]
+		row.Name = nameOfRevision(revision)
 	}
 	row.X = min(on.at(s.Start), 100-minWidth)
 	row.Width = max(minWidth, on.at(s.End)-row.X)
@@ -204,6 +204,12 @@ func rowOf(s *span, on axis) spanRow {
 	row.Own = slices.Clone(row.Marks[:len(s.Warnings)])
 	slices.SortStableFunc(row.Marks, func(a, b mark) int { return a.Time.Compare(b.Time) })
 	return row
+}
+
+// nameOfRevision returns NAME of KIND/NAME and of KIND/NAME/UID; else the revision is a hash.
+func nameOfRevision(revision string) string {
+	parts := strings.Split(revision, "/")
+	return parts[min(1, len(parts)-1)]
 }
 
 func (r *spanRow) mark(s *span, on axis) {

@@ -196,18 +196,21 @@ func (s *store) newWorkload(e *entry, key workloadKey) *workload {
 	return w
 }
 
-// makeRoom drops the workload that has been quiet for the longest time: first one with neither a warning
-// nor a change, then one with a change, and one with a warning last. It keeps the records of what
-// changed: the first warning can still come.
+// makeRoom drops the workload that has been quiet for the longest time, of the crowd if there is
+// one: first one with neither a warning nor a change, then one with a change, and one with a
+// warning last. Except of a crowd, it keeps the records of what changed: the first warning can
+// still come.
 func (s *store) makeRoom() {
 	if len(s.workloads) < maxWorkloads {
 		return
 	}
-	quietest := slices.MinFunc(slices.Collect(maps.Values(s.workloads)), func(a, b *workload) int {
-		return cmp.Or(cmp.Compare(a.matters(), b.matters()), a.last.Compare(b.last))
+	all := slices.Collect(maps.Values(s.workloads))
+	crowd := crowdIn(all, maxWorkloads)
+	quietest := slices.MinFunc(all, func(a, b *workload) int {
+		return cmp.Or(cmp.Compare(a.rank(crowd), b.rank(crowd)), cmp.Compare(a.matters(), b.matters()), a.last.Compare(b.last))
 	})
 	delete(s.workloads, quietest.workloadKey)
-	if of := s.remains(quietest); len(of.changed) > 0 {
+	if of := s.remains(quietest); len(of.changed) > 0 && quietest.group() != crowd {
 		s.former.Add(quietest.workloadKey, of)
 	}
 }

@@ -26,6 +26,7 @@ type happening struct {
 	node    string // that a kubelet reports
 	hash    string // the label controller-revision-hash
 	life    string // of the workload, if it was created again
+	owner   string // the UID of the nearest owner
 	cluster string // its name, if its UID is not known
 	in      string // the namespace; empty: shop
 	count   int64
@@ -36,8 +37,15 @@ type happening struct {
 // owners are the kinds of owners by the kind of the object, the nearest first.
 var owners = map[string][]string{
 	"Pod": {"replicaset.apps", "deployment.apps"}, "ReplicaSet": {"deployment.apps"}, "Deployment": {}, "Member": {"statefulset.apps"}, "Agent": {"daemonset.apps"}, "Task": {"job.batch", "cronjob.batch"}, "Job": {"cronjob.batch"},
-	"KedaAutoscaler": {"scaledobject.keda.sh"}, "PartDeployment": {"market.example.com"},
+	"KedaAutoscaler": {"scaledobject.keda.sh"}, "PartDeployment": {"market.example.com"}, "Static": {"node"}, "Run": {"pipelinerun.tekton.dev"},
+	"Launcher": {"virtualmachineinstance.kubevirt.io", "virtualmachine.kubevirt.io"}, "VirtualMachineInstance": {"virtualmachine.kubevirt.io"},
 }
+
+// mixedCase are kinds as a record has them.
+var mixedCase = map[string]string{"deployment": "Deployment", "statefulset": "StatefulSet", "daemonset": "DaemonSet", "cronjob": "CronJob", "node": "Node", "virtualmachine": "VirtualMachine"}
+
+// kinds are the kinds of objects of which the stories have several names.
+var kinds = strings.NewReplacer("Member", "Pod", "Agent", "Pod", "Task", "Pod", "Bare", "Pod", "Static", "Pod", "Run", "Pod", "Launcher", "Pod", "Keda", "HorizontalPod", "Part", "")
 
 // versions are the API versions of kinds; others have v1.
 var versions = map[string]string{"Deployment": "apps/v1", "ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1", "HorizontalPodAutoscaler": "autoscaling/v2", "KedaAutoscaler": "autoscaling/v2", "PartDeployment": "apps/v1", "CronJob": "batch/v1", "Job": "batch/v1"}
@@ -45,23 +53,27 @@ var versions = map[string]string{"Deployment": "apps/v1", "ReplicaSet": "apps/v1
 func (h happening) logs(t *testing.T) plog.Logs {
 	t.Helper()
 	kind, name, _ := strings.Cut(h.object, "/")
-	top, topKind, chain := name, kind, []any{}
+	version := cmp.Or(versions[kind], "v1")
+	top, topKind, topVersion, chain := name, kinds.Replace(kind), version, []any{}
 	for _, owner := range owners[kind] {
 		top = top[:strings.LastIndex(top, "-")]
 		chain = append(chain, owner+"/"+top)
-		topKind, _, _ = strings.Cut(owner, ".")
+		lower, group, hasGroup := strings.Cut(owner, ".")
+		topKind, topVersion = cmp.Or(mixedCase[lower], lower), map[bool]string{true: group + "/v1", false: "v1"}[hasGroup]
 	}
-	version := cmp.Or(versions[kind], "v1")
 	attributes := map[string]any{
 		"k8s.cluster.uid": "cluster", "k8s.namespace.name": cmp.Or(h.in, "shop"), "k8s.object.name": name, "k8s.object.uid": "uid-" + name + h.hash,
-		"k8s.object.kind": strings.NewReplacer("Member", "Pod", "Agent", "Pod", "Task", "Pod", "Bare", "Pod", "Keda", "HorizontalPod", "Part", "").Replace(kind), "k8s.object.api_version": version,
-		"k8s.workload.kind": topKind, "k8s.workload.name": top, "k8s.workload.uid": "uid-" + top + h.life, "k8s.owner.chain": chain,
+		"k8s.object.kind": kinds.Replace(kind), "k8s.object.api_version": version,
+		"k8s.workload.api_version": topVersion, "k8s.workload.kind": topKind, "k8s.workload.name": top, "k8s.workload.uid": "uid-" + top + h.life, "k8s.owner.chain": chain,
 	}
 	if kind == "Pod" && slices.Contains([]string{"Pulling", "Started", "Failed", "BackOff"}, h.reason) {
 		attributes["k8s.container.name"] = "app"
 	}
 	if h.node != "" {
 		attributes["k8s.node.name"] = h.node
+	}
+	if h.owner != "" {
+		attributes["k8s.owner.uid"] = h.owner
 	}
 	if h.hash != "" {
 		attributes["k8s.pod.label.controller-revision-hash"] = h.hash
@@ -76,7 +88,9 @@ func (h happening) logs(t *testing.T) plog.Logs {
 	logs := plog.NewLogs()
 	resource := logs.ResourceLogs().AppendEmpty()
 	require.NoError(t, resource.Resource().Attributes().FromRaw(attributes))
-	h.write(t, resource.ScopeLogs().AppendEmpty().LogRecords().AppendEmpty())
+	scope := resource.ScopeLogs().AppendEmpty()
+	scope.Scope().SetName("github.com/kubeevents/kubeeventsreceiver")
+	h.write(t, scope.LogRecords().AppendEmpty())
 	return logs
 }
 

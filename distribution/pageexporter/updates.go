@@ -95,7 +95,7 @@ func (v *view) parts() (once, listed []part) {
 		if i == 0 {
 			listed = append(listed, part{"troubled", "troubled", v})
 		}
-		if i == v.Troubled {
+		if i == v.Urgent {
 			listed = append(listed, part{"others", "others", v})
 		}
 		listed = append(listed, part{v.Cards[i].ID, "card", &v.Cards[i]})

@@ -29,6 +29,7 @@ type view struct {
 	// The numbers of workloads with and without warnings.
 	Troubled, Others int
 	Cards            []card // those with warnings first
+	Urgent           int    // cards with warnings
 	Hidden           int    // cards
 }
 
@@ -99,10 +100,14 @@ func (s *store) see(f filter) view {
 	v.Chart = chartOf(whole.since(start, f), f, now)
 	shown, troubled := arranged(selections, f, now)
 	v.Troubled, v.Others = troubled, len(shown)-troubled
-	v.Hidden = max(0, len(shown)-cardsShown)
+	fits := fitting(shown)
+	v.Hidden = len(shown) - len(fits)
 	several := s.hasClusters()
-	for _, of := range shown[:len(shown)-v.Hidden] {
+	for _, of := range fits {
 		c := cardOf(of, f, now)
+		if c.Warnings > 0 {
+			v.Urgent++
+		}
 		if several {
 			c.Cluster = cmp.Or(of.clusterName, of.cluster)
 		}

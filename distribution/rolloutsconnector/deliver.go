@@ -147,6 +147,9 @@ func (t *tracker) crowding() []rollout.Key {
 		return nil
 	}
 	keys := slices.SortedFunc(maps.Keys(t.open), func(a, b rollout.Key) int {
+		if once := rollout.CanLiveOnce(a.Revision); once != rollout.CanLiveOnce(b.Revision) {
+			return map[bool]int{true: -1, false: 1}[once]
+		}
 		return cmp.Or(cmp.Compare(t.newsOf(a), t.newsOf(b)), compareKeys(a, b))
 	})
 	keys = slices.DeleteFunc(keys, func(key rollout.Key) bool { return t.open[key].again })

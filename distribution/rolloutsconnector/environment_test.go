@@ -45,6 +45,7 @@ type subject struct {
 	owners          []string // the nearest first, in the form of kubectl
 	workload        *subject // nil: it is one
 	hash            string   // the label controller-revision-hash
+	owner           string   // the UID of the nearest owner
 }
 
 func newEnvironment(seed uint64) *environment {
@@ -57,7 +58,7 @@ func newEnvironment(seed uint64) *environment {
 	if seed%5 == 0 { // Not hours ahead: a probe of such a node seems to fail for hours.
 		e.wrong = []time.Duration{-20 * time.Hour, -10 * time.Minute, 30 * time.Second}[seed/5%3]
 	}
-	workloads := []func(time.Duration){e.deployment, e.statefulSet, e.daemonSet, e.cronJob, e.job}
+	workloads := []func(time.Duration){e.deployment, e.statefulSet, e.daemonSet, e.cronJob, e.job, e.machine}
 	for range 1 + e.random.IntN(3) {
 		workloads[e.random.IntN(len(workloads))](e.upTo(4 * time.Minute))
 	}
@@ -89,7 +90,7 @@ func (e *environment) newWorkload(kind, name string) subject {
 
 // owned returns an object with a chain of owners.
 func (s *subject) owned(kind, name, uid string) subject {
-	of := subject{kind: kind, name: name, uid: uid, workload: s}
+	of := subject{kind: kind, name: name, uid: uid, workload: s, owner: s.uid}
 	if s.workload != nil {
 		of.workload = s.workload
 	}
@@ -228,6 +229,34 @@ func (e *environment) daemonSet(at time.Duration) {
 		}
 		at = e.pause(at)
 	}
+}
+
+// machine starts several times. Its instance is then another object with the same name, and can
+// move to another node.
+func (e *environment) machine(at time.Duration) {
+	m := e.newWorkload("VirtualMachine", "vm")
+	for range 1 + e.random.IntN(3) {
+		instance := m.owned("VirtualMachineInstance", m.name, "uid-"+e.suffix())
+		at = e.launch(at, instance)
+		if e.oneIn(3) {
+			at = e.launch(e.pause(at), instance)
+		}
+		at = e.pause(at)
+	}
+}
+
+// launch makes a pod of an instance, and sometimes ends it. It returns when the pod runs or has
+// ended.
+func (e *environment) launch(at time.Duration, instance subject) time.Duration {
+	name := "virt-launcher-" + instance.name + "-" + e.suffix()
+	pod := instance.owned("Pod", name, "uid-"+name)
+	e.says(at, instance, "SuccessfulCreate", "Created virtual machine pod "+name)
+	at = e.start(at, pod)
+	if e.oneIn(2) {
+		e.says(at, instance, "SuccessfulDelete", "Deleted virtual machine pod "+name)
+		at = e.stop(at, pod)
+	}
+	return at
 }
 
 func (e *environment) cronJob(at time.Duration) {
@@ -434,7 +463,7 @@ func (s *subject) write(resource pcommon.Map) {
 		"k8s.cluster.uid": "cluster", "k8s.namespace.name": "shop", "k8s.object.api_version": cmp.Or(version[s.kind], "apps/v1"),
 		"k8s.object.kind": s.kind, "k8s.object.name": s.name, "k8s.object.uid": s.uid,
 		"k8s.workload.kind": workload.kind, "k8s.workload.name": workload.name, "k8s.workload.uid": workload.uid,
-		"k8s.pod.label.controller-revision-hash": s.hash, "service.name": workload.name,
+		"k8s.owner.uid": s.owner, "k8s.pod.label.controller-revision-hash": s.hash, "service.name": workload.name,
 	} {
 		if value != "" {
 			resource.PutStr(name, value)

@@ -18,6 +18,7 @@ const podsPerRollout = 20
 // than to read the records.
 func (t *tracker) evictIfFull(ctx context.Context, read *rollout.Model) {
 	for _, w := range read.Workloads {
+		t.room-- // It can have no revision.
 		for _, r := range w.Revisions {
 			t.room -= 1 + len(r.Pods)
 		}
@@ -27,12 +28,12 @@ func (t *tracker) evictIfFull(ctx context.Context, read *rollout.Model) {
 	}
 }
 
-// evict forgets revisions if there are too many of them, or of their pods. It forgets a twentieth, so
-// that it does not do so with all records.
+// evict forgets revisions if there are too many of them, of their pods, or of workloads without a
+// revision. It forgets a twentieth, so that it does not do so with all records.
 func (t *tracker) evict(ctx context.Context) {
 	maxRevisions, maxPods := t.config.MaxRollouts, podsPerRollout*t.config.MaxRollouts
 	revisions, pods := t.model.Size()
-	if revisions > maxRevisions || pods > maxPods {
+	if revisions > maxRevisions || pods > maxPods || len(t.model.Workloads) > 2*maxRevisions {
 		t.forget(ctx, maxRevisions-maxRevisions/20, maxPods-maxPods/20)
 		revisions, pods = t.model.Size()
 	}

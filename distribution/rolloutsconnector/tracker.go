@@ -37,6 +37,7 @@ type tracker struct {
 
 	mu      sync.Mutex
 	model   *rollout.Model
+	lacks   rollout.Lacks
 	saved   *saved    // nil: there is no storage
 	room    int       // how many revisions and pods fit, at least, before something must be forgotten
 	started time.Time // no rollout ends before it had idle_timeout since then
@@ -176,11 +177,9 @@ func (t *tracker) take(ctx context.Context, logs plog.Logs) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	read, used := rollout.ReadNew(logs, t.model)
-	if used == 0 {
-		return nil
-	}
+	t.lacks.Report(t.settings.Logger, metadata.Type.String(), logs)
 	now := time.Now()
-	if t.saved != nil {
+	if t.saved != nil && used > 0 {
 		if err := t.saved.append(ctx, now, read); err != nil {
 			return fmt.Errorf("storage: cannot save rollouts, the records are to be delivered again: %w", err)
 		}

@@ -29,6 +29,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/rolloutsconnector/internal/metadata"
 )
@@ -234,6 +236,11 @@ type process struct {
 // start starts the connector, with storage if there is a disk.
 func start(t testing.TB, d *disk, change func(*Config)) *process {
 	t.Helper()
+	return startLogging(t, d, change, zap.NewNop())
+}
+
+func startLogging(t testing.TB, d *disk, change func(*Config), logger *zap.Logger) *process {
+	t.Helper()
 	factory := NewFactory()
 	config := factory.CreateDefaultConfig().(*Config)
 	if d != nil {
@@ -246,6 +253,7 @@ func start(t testing.TB, d *disk, change func(*Config)) *process {
 	settings := connectortest.NewNopSettings(metadata.Type)
 	settings.ID = component.NewID(metadata.Type)
 	settings.TelemetrySettings = p.telemetry.NewTelemetrySettings()
+	settings.Logger = logger
 	var err error
 	p.Logs, err = factory.CreateLogsToTraces(t.Context(), settings, config, p.sink)
 	require.NoError(t, err)
@@ -768,6 +776,107 @@ func TestJobsDoNotDisplaceOthers(t *testing.T) {
 		assert.NotContains(t, p.spans(), "rollout deployment/shop incomplete")
 		p.stop(t)
 	})
+}
+
+// runOf returns records of the pod of a run that a CI system makes, which lives once. The
+// controller of the run can own the pod, or another object between them, or nothing owns it.
+func runOf(i int, at time.Time, reasons ...string) plog.Logs {
+	name := fmt.Sprint("build-x-", i)
+	logs := records(name, at, reasons...)
+	resource := logs.ResourceLogs().At(0).Resource().Attributes()
+	chain, _ := resource.Get("k8s.owner.chain")
+	chain.Slice().RemoveIf(func(pcommon.Value) bool { return true })
+	kind := []string{"PipelineRun", "Pod"}[i%2]
+	resource.PutStr("k8s.namespace.name", fmt.Sprint("ci-", i%3))
+	resource.PutStr("k8s.workload.kind", kind)
+	resource.PutStr("k8s.workload.name", name)
+	resource.PutStr("k8s.workload.uid", "uid-"+name)
+	if kind == "PipelineRun" {
+		resource.PutStr("k8s.owner.uid", "uid-task-"+name)
+		chain.Slice().AppendEmpty().SetStr("taskrun.tekton.dev/" + name)
+		chain.Slice().AppendEmpty().SetStr("pipelinerun.tekton.dev/" + name)
+	}
+	return logs
+}
+
+// TestRunsDoNotDisplaceOthers: 10,000 runs in an hour. Each fails, so that it waits for news. The
+// connector still knows the rollouts of Deployments that crash later, and it does not end the wait
+// of one that goes on.
+func TestRunsDoNotDisplaceOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, nil, nil)
+		for i := range 100 {
+			require.NoError(t, p.ConsumeLogs(t.Context(), records(fmt.Sprintf("shop-%d-1", i), time.Now(), "Scheduled", "Started")))
+		}
+		for i := range 10_000 {
+			if i == 5_000 {
+				require.NoError(t, p.ConsumeLogs(t.Context(), records("shop-slow-1", time.Now(), "Scheduled")))
+			}
+			if i == 5_700 { // four minutes later
+				require.NotContains(t, p.spans(), "pod shop-slow-1", "before idle_timeout")
+			}
+			require.NoError(t, p.ConsumeLogs(t.Context(), runOf(i, time.Now(), "Scheduled", "Started", "BackOff")))
+			time.Sleep(time.Hour / 10_000)
+		}
+		assert.Positive(t, sumOf(t, p, "otelcol_kube_rollouts_evicted"))
+		assert.Zero(t, sumOf(t, p, "otelcol_kube_rollouts_evicted", attribute.String("state", "open")))
+		for i := range 100 {
+			require.NoError(t, p.ConsumeLogs(t.Context(), records(fmt.Sprintf("shop-%d-1", i), time.Now(), "BackOff")))
+		}
+		time.Sleep(time.Hour)
+		outcomes := map[string]int{}
+		for _, name := range p.spans() {
+			if outcome, ok := strings.CutPrefix(name, "rollout deployment/shop "); ok {
+				outcomes[outcome]++
+			}
+		}
+		assert.Equal(t, map[string]int{"complete": 100, "incomplete": 1}, outcomes)
+		p.stop(t)
+	})
+}
+
+// TestNamesWithoutARevision: StatefulSets without a record of their pods do not take memory without
+// bound.
+func TestNamesWithoutARevision(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, e, epoch := start(t, nil, func(c *Config) { c.MaxRollouts = 20 }), &environment{}, time.Now()
+		for i := range 100 {
+			time.Sleep(time.Second)
+			set, at := e.newWorkload("StatefulSet", "db"), time.Since(epoch)
+			made := happening{at, set, "SuccessfulCreate", fmt.Sprintf("create Pod %s-0 in StatefulSet %s successful", set.name, set.name), ""}
+			require.NoError(t, p.ConsumeLogs(t.Context(), e.logsOf([]record{{made, fmt.Sprint("uid-", i), at, 1}}, epoch)))
+		}
+		assert.LessOrEqual(t, len(p.Logs.(*output).tracker.model.Workloads), 2*20+1)
+		p.stop(t)
+	})
+}
+
+// TestMissingAttributeIsReportedOnce: the receiver's configuration disables an attribute. There are
+// no traces rather than wrong ones, also not of what the Deployment says itself.
+func TestMissingAttributeIsReportedOnce(t *testing.T) {
+	for _, name := range []string{"k8s.workload.uid", "k8s.owner.chain"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				logger, logged := observer.New(zap.WarnLevel)
+				p, e, epoch := startLogging(t, nil, nil, zap.New(logger)), newEnvironment(1), time.Now()
+				e.happened, e.drops = nil, 0
+				e.deployment(0)
+				for _, r := range e.recordsOf(e.happened) {
+					logs := e.logsOf([]record{r}, epoch)
+					of := logs.ResourceLogs().At(0)
+					of.Resource().Attributes().Remove(name)
+					of.ScopeLogs().At(0).Scope().SetName("github.com/kubeevents/kubeeventsreceiver")
+					of.ScopeLogs().At(0).LogRecords().At(0).Attributes().PutStr("k8s.owner.resolution", "complete")
+					require.NoError(t, p.ConsumeLogs(t.Context(), logs))
+				}
+				time.Sleep(time.Hour)
+				assert.Empty(t, p.spans())
+				require.Len(t, logged.All(), 1)
+				assert.Contains(t, logged.All()[0].Message, "kube_rollouts needs the attribute "+name)
+				p.stop(t)
+			})
+		})
+	}
 }
 
 // TestCrowdedRolloutsAreDeliveredEarly: a container that crashes has no news. Other workloads that

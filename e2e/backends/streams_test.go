@@ -110,7 +110,11 @@ func watchFleet(t *testing.T, server *replay.Server, to *loki) {
 func TestTheRecipeHasTheStreamsOfThePage(t *testing.T) {
 	t.Parallel()
 	type config struct {
-		Limits struct {
+		Ingester struct {
+			MaxChunkAge string `json:"max_chunk_age"`
+		}
+		Querier map[string]any
+		Limits  struct {
 			OTLP map[string]any `json:"otlp_config"`
 		} `json:"limits_config"`
 		Processors map[string]any
@@ -122,6 +126,9 @@ func TestTheRecipeHasTheStreamsOfThePage(t *testing.T) {
 	page, recipe := parse(all.page.loki), parse(harness.Read(t, "examples", "backends", "loki.yaml"))
 	require.NotEmpty(t, page.Limits.OTLP)
 	assert.Equal(t, page.Limits.OTLP, recipe.Limits.OTLP)
+	require.NotEmpty(t, page.Ingester.MaxChunkAge)
+	assert.Equal(t, page.Ingester, recipe.Ingester)
+	assert.Equal(t, page.Querier, recipe.Querier)
 	page, recipe = parse(all.page.collector), parse(harness.Read(t, "examples", "backends", "collector.yaml"))
 	require.NotEmpty(t, page.Processors)
 	assert.Equal(t, page.Processors, recipe.Processors)

@@ -146,6 +146,47 @@ func TestThePageHasRolloutsOfStatefulSets(t *testing.T) {
 	}
 }
 
+// TestTheUsersLabelsKeepTheRevision: a list in `config` replaces the chart's, but does not take the
+// revision from the page. A rule of the user that gives the same attribute stays alone.
+func TestTheUsersLabelsKeepTheRevision(t *testing.T) {
+	t.Parallel()
+	const (
+		team     = "{key: example.com/team, tag_name: team}"
+		renamed  = "{key: controller-revision-hash, tag_name: revision}"
+		own      = "{key: controller-revision-hash, tag_name: k8s.pod.label.controller-revision-hash}"
+		revision = "{key: controller-revision-hash, from: pod}"
+	)
+	for name, test := range map[string]struct{ enabled, given, expected string }{
+		"the page":               {"page", team, team + ", " + revision},
+		"rollouts":               {"rollouts", team, team + ", " + revision},
+		"neither":                {"podMonitor", team, team},
+		"the same attribute":     {"page", own, own},
+		"the same label renamed": {"page", renamed, renamed + ", " + revision},
+		"no list and no default": {"page", "", revision},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			list := func(rules string) any {
+				if rules == "" {
+					return nil
+				}
+				var decoded any
+				require.NoError(t, yaml.UnmarshalStrict([]byte("["+rules+"]"), &decoded))
+				return decoded
+			}
+			values, err := yaml.Marshal(map[string]any{
+				"otlp":       map[string]any{"endpoint": "http://gateway:4318"},
+				test.enabled: map[string]any{"enabled": true},
+				"config":     map[string]any{"receivers": map[string]any{"kube_events": map[string]any{"extract": map[string]any{"labels": list(test.given)}}}},
+			})
+			require.NoError(t, err)
+			labels, _, err := unstructured.NestedSlice(renderValues(t, string(values)).config(t), "receivers", "kube_events", "extract", "labels")
+			require.NoError(t, err)
+			assert.Equal(t, list(test.expected), any(labels))
+		})
+	}
+}
+
 // TestTheCollectorAcceptsTheConfiguration of each manifest, with the arguments and the variables of
 // the container.
 func TestTheCollectorAcceptsTheConfiguration(t *testing.T) {

@@ -83,6 +83,7 @@ func TestWrongValues(t *testing.T) {
 		"an update without leader election":    {[]string{endpoint, "mode=single", "strategy.type=RollingUpdate"}, []string{"two Collectors must not run at the same time", "set mode=ha"}},
 		"nodes for the Roles of namespaces":    {[]string{endpoint, "namespaces={a}", "rbac.extraRules[0].apiGroups={x,}", "rbac.extraRules[0].resources={pods,nodes}"}, []string{"rbac.extraRules has nodes", "remove namespaces"}},
 		"issuers of the cluster for Roles":     {[]string{endpoint, "namespaces={a}", "rbac.extraRules[0].apiGroups={cert-manager.io}", "rbac.extraRules[0].resources={clusterissuers}"}, []string{"rbac.extraRules has clusterissuers"}},
+		"operators of the cluster for Roles":   {[]string{endpoint, "namespaces={a}", "rbac.extraRules[0].apiGroups={config.openshift.io}", "rbac.extraRules[0].resources={clusteroperators}"}, []string{"rbac.extraRules has clusteroperators"}},
 		"the metric twice":                     {[]string{endpoint, "prometheus.enabled=true"}, []string{"counts each occurrence twice", "set otlp.signals={logs}"}},
 		"the metric twice, with a preset":      {[]string{"backend.preset=datadog", "backend.secret=s", "prometheus.enabled=true"}, []string{"counts each occurrence twice", "set otlp.signals={logs}"}},
 		"a preset without its Secret":          {[]string{"backend.preset=honeycomb"}, []string{"backend.preset=honeycomb needs credentials", "set backend.secret", "the keys api-key"}},
@@ -199,6 +200,30 @@ func TestNoManifestPermitsReadingSecrets(t *testing.T) {
 	}
 }
 
+// TestAggregatedRolesHaveNoRules: Kubernetes writes them, so Argo CD would report each such ClusterRole
+// as OutOfSync.
+func TestAggregatedRolesHaveNoRules(t *testing.T) {
+	t.Parallel()
+	all := rendered(t)
+	for _, page := range []string{"rbac.md", "owners.md"} {
+		for _, block := range yamlBlock.FindAllStringSubmatch(harness.Read(t, "docs", page), -1) {
+			if strings.Contains(block[1], "\nkind: ") {
+				all[page] = append(all[page], harness.Objects(t, block[1])...)
+			}
+		}
+	}
+	aggregated := map[string]bool{}
+	for name, manifest := range all {
+		for _, role := range manifest.of("ClusterRole") {
+			if role.Object["aggregationRule"] != nil {
+				aggregated[name] = true
+				assert.NotContains(t, role.Object, "rules", "%s: %s", name, role.GetName())
+			}
+		}
+	}
+	assert.Subset(t, slices.Collect(maps.Keys(aggregated)), []string{"rbac.md", "default.yaml", "integrations.yaml"})
+}
+
 // TestTheMemoryLimitDecidesGOMEMLIMIT: as docs/sizing.md says for clusters of different sizes.
 func TestTheMemoryLimitDecidesGOMEMLIMIT(t *testing.T) {
 	t.Parallel()
@@ -221,6 +246,37 @@ func sizes(t *testing.T, row string) []string {
 	cells := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(row) + ` \| (.*) \|$`).FindStringSubmatch(harness.Read(t, "docs", "sizing.md"))
 	require.NotNil(t, cells, row)
 	return strings.Split(cells[1], " | ")
+}
+
+// TestAProxyIsNotForTheAPIServer: Go prefers NO_PROXY to no_proxy, and the kubelet replaces what an
+// earlier variable or a Service defines. So the user's exceptions stay, wherever they come from.
+func TestAProxyIsNotForTheAPIServer(t *testing.T) {
+	t.Parallel()
+	const server = "$(KUBERNETES_SERVICE_HOST)"
+	proxy := corev1.EnvVar{Name: "HTTPS_PROXY", Value: "http://proxy:3128"}
+	fromSecret := corev1.EnvVar{Name: "https_proxy", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "proxy"}, Key: "url"}}}
+	exceptions := corev1.EnvVar{Name: "NO_PROXY", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "proxy"}, Key: "exceptions"}}}
+	lower := exceptions
+	lower.Name = "no_proxy"
+	local, token := corev1.EnvVar{Name: "no_proxy", Value: ".local"}, corev1.EnvVar{Name: "TOKEN", Value: "1"}
+	for name, test := range map[string]struct{ given, expected []corev1.EnvVar }{
+		"no proxy":                    {[]corev1.EnvVar{token, exceptions}, []corev1.EnvVar{token, exceptions}},
+		"a proxy":                     {[]corev1.EnvVar{proxy, token}, []corev1.EnvVar{proxy, token, {Name: "NO_PROXY", Value: server}}},
+		"a proxy in a Secret":         {[]corev1.EnvVar{fromSecret}, []corev1.EnvVar{fromSecret, {Name: "NO_PROXY", Value: server}}},
+		"exceptions in a ConfigMap":   {[]corev1.EnvVar{exceptions, proxy}, []corev1.EnvVar{proxy, lower, {Name: "NO_PROXY", Value: "$(no_proxy)," + server}}},
+		"exceptions in small letters": {[]corev1.EnvVar{proxy, local}, []corev1.EnvVar{proxy, local, {Name: "NO_PROXY", Value: "$(no_proxy)," + server}}},
+		"exceptions in both":          {[]corev1.EnvVar{proxy, local, exceptions}, []corev1.EnvVar{proxy, lower, {Name: "NO_PROXY", Value: "$(no_proxy)," + server}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			values, err := yaml.Marshal(map[string]any{"otlp": map[string]any{"endpoint": "http://gateway:4318"}, "extraEnv": test.given})
+			require.NoError(t, err)
+			all := containerOf(t, renderValues(t, string(values))).Env
+			own := len(all) - len(test.expected)
+			assert.Equal(t, test.expected, all[own:])
+			assert.Equal(t, "OTLP_ENDPOINT", all[own-1].Name, "the last variable of the chart")
+		})
+	}
 }
 
 // TestConfigChangesTheConfiguration: maps are merged, lists replaced, and null removes a key.

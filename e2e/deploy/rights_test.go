@@ -105,7 +105,7 @@ func TestClusterRolesWithTheLabelExtendThePermissions(t *testing.T) {
 	t.Parallel()
 	namespace := kube.newNamespace(t, "extended")
 	all := manifests(harness.Chart(t, "extended", namespace, "--set", "serviceAccount.name=kube-events", "--set", "otlp.endpoint=http://gateway:4318",
-		"--set", "rbac.integrations={argo-cd,argo-rollouts,cert-manager,cloudnative-pg,crossplane,flux,keda,knative,tekton}",
+		"--set", "rbac.integrations={argo-cd,argo-rollouts,cert-manager,cloudnative-pg,crossplane,eck,flux,keda,knative,kubevirt,openshift,opentelemetry-operator,prometheus-operator,strimzi,tekton}",
 		"--set", "rbac.extraRules[0].apiGroups={carto.run}", "--set", "rbac.extraRules[0].resources={workloads}"))
 	roles := all.of("ClusterRole")
 	for _, object := range append(roles, all.of("ClusterRoleBinding")...) {

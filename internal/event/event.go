@@ -76,14 +76,17 @@ func NewestOccurrence(ev *corev1.Event) time.Time {
 }
 
 // FirstOccurrence returns the time of the first occurrence: the first of firstTimestamp, eventTime
-// and creationTimestamp under the same conditions. A program that sets only lastTimestamp may write
-// its Event later: the newest occurrence is then the first one that is known.
+// and creationTimestamp under the same conditions. The creation is no later than the newest
+// occurrence: a program that sets only lastTimestamp may write its Event later.
 func FirstOccurrence(ev *corev1.Event) time.Time {
-	first := firstRepresentable(ev.FirstTimestamp.Time, ev.EventTime.Time, ev.CreationTimestamp.Time)
-	if newest := NewestOccurrence(ev); newest.Before(first) {
+	if first := firstRepresentable(ev.FirstTimestamp.Time, ev.EventTime.Time); !first.IsZero() {
+		return first
+	}
+	created, newest := firstRepresentable(ev.CreationTimestamp.Time), NewestOccurrence(ev)
+	if newest.Before(created) {
 		return newest
 	}
-	return first
+	return created
 }
 
 func firstRepresentable(candidates ...time.Time) time.Time {

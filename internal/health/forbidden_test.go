@@ -18,12 +18,13 @@ import (
 
 // What a custom resource lacks is no reason for a warning: the reference names the workload.
 func TestAMissingPermissionForOwnersIsLoggedOnce(t *testing.T) {
-	const add, get, list = "No permission to read this kind of owner", "owner chains end there", "falling back to one GET per object"
+	const add, get, list = "No permission to read this kind of owner", "chains end at such an object", "falling back to one GET per object"
 	for name, test := range map[string]struct {
 		resource schema.GroupResource
 		want     []string // level and a part of the message
 	}{
 		"pods":              {schema.GroupResource{Resource: "pods"}, []string{"warn " + get, "warn " + list}},
+		"Namespaces":        {schema.GroupResource{Resource: "namespaces"}, []string{"warn " + get, "warn " + list}}, // extract needs them
 		"Deployments":       {schema.GroupResource{Group: "apps", Resource: "deployments"}, []string{"warn " + get, "warn " + list}},
 		"a custom resource": {schema.GroupResource{Group: "monitoring.coreos.com", Resource: "prometheuses"}, []string{"info " + add}},
 		"ConfigMaps":        {schema.GroupResource{Resource: "configmaps"}, nil},

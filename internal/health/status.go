@@ -156,10 +156,13 @@ func (s *Status) Recovered(part, message string) {
 	s.reportLocked()
 }
 
-// builtIn are the resources that are on the way from a pod to its workload in each cluster. Without
-// permission for one of them, the workload of records is an object below the right one.
+// builtIn are the resources on the way from a pod to its workload in each cluster, and those that
+// extract reads. Without permission for one of them, the workload of records is an object below the
+// right one, or tags are missing.
 var builtIn = map[schema.GroupResource]bool{
 	{Resource: "pods"}:                        true,
+	{Resource: "namespaces"}:                  true,
+	{Resource: "nodes"}:                       true,
 	{Resource: "replicationcontrollers"}:      true,
 	{Group: "apps", Resource: "replicasets"}:  true,
 	{Group: "apps", Resource: "deployments"}:  true,
@@ -189,16 +192,18 @@ func (s *Status) logForbidden(verb string, resource schema.GroupResource, namesp
 		return
 	}
 	s.reported[missing] = true
-	write, message := s.logger.Info, "No permission to read this kind of owner; such an object is the workload, as the reference names it. The rule would add its labels, and its own owners if it has any"
+	fields := []zap.Field{
+		zap.String("verb", verb), zap.String("resource", resource.String()), zap.String("namespace", namespace),
+		zap.String("rule_to_add", fmt.Sprintf("{apiGroups: ['%s'], resources: [%s], verbs: [get, list]}", resource.Group, resource.Resource)),
+	}
 	switch {
 	case builtIn[resource] && verb == "list":
-		write, message = s.logger.Warn, "Missing permission to look up owners; falling back to one GET per object"
+		s.logger.Warn("Missing permission to look up owners; falling back to one GET per object", fields...)
 	case builtIn[resource]:
-		write, message = s.logger.Warn, "Missing permission to look up owners; owner chains end there, so records and the metric name an object below the workload"
+		s.logger.Warn("Missing permission to look up owners; chains end at such an object, which is then the workload, and extract finds nothing there", fields...)
+	default:
+		s.logger.Info("No permission to read this kind of owner; such an object is the workload, as the reference names it. The rule would add its labels, and its own owners if it has any", fields...)
 	}
-	write(message,
-		zap.String("verb", verb), zap.String("resource", resource.String()), zap.String("namespace", namespace),
-		zap.String("rule_to_add", fmt.Sprintf("{apiGroups: ['%s'], resources: [%s], verbs: [get, list]}", resource.Group, resource.Resource)))
 }
 
 // TagsLeftOut logs once that records have more tags than they have room for.

@@ -133,9 +133,13 @@ func newest(ev *corev1.Event) time.Time {
 		ev.CreationTimestamp.Time)
 }
 
-// oldest is the time of an event's first occurrence.
+// oldest is the time of an event's first occurrence. It may be created later.
 func oldest(ev *corev1.Event) time.Time {
-	return firstFit(ev.FirstTimestamp.Time, ev.EventTime.Time, ev.CreationTimestamp.Time)
+	created := ev.CreationTimestamp.Time
+	if last := newest(ev); last.Before(created) {
+		created = last
+	}
+	return firstFit(ev.FirstTimestamp.Time, ev.EventTime.Time, created)
 }
 
 // firstFit returns the first time that OTLP can hold. The contract: "The receiver skips times

@@ -8,8 +8,8 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/units"
 )
 
-// The selectors of the events of a node, or of another object without a namespace. In both stores,
-// the workload is the end of the chain of owners, and a node has no owner: it is its own workload.
+// The selectors of the events of a node, or of another object without a namespace. In both stores, a
+// chain of owners ends at a node: it is its own workload, whatever has created it.
 const (
 	ofObjectKind = `k8s_object_kind="$kind"`
 	ofObject     = `k8s_workload_name=~"$object"`
@@ -63,7 +63,7 @@ func nodeNumbers(chosen []string) []cell {
 }
 
 func objectsWithoutNamespace(v variant, chosen []string) cog.Builder[dashboard.Panel] {
-	return rows("Objects and reasons", "The chosen objects in the time range. The name All stands for objects that the receiver could not look up.",
+	return rows("Objects and reasons", "The chosen objects in the time range. The name All stands for objects whose owners are not known.",
 		named(topk(100, during("k8s_cluster_name, k8s_workload_name, k8s_event_type, k8s_event_reason", chosen...)), "k8s_workload_name", "All"),
 		clusterColumn(v),
 		column{"k8s_workload_name", "Name", []cellLink{open(v, "Only this object", nodeUID, same("kind"), value("object", "Name"))}},

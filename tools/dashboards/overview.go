@@ -76,7 +76,7 @@ func workloadColumns(v variant) []column {
 	}}}
 }
 
-const aboutAll = " The name All stands for all pods without an owner, the kind All for objects whose owners are not known."
+const aboutAll = " The name All stands for all pods without an owner, and for workloads of a kind that has too many. The kind All stands for objects whose owners are not known."
 
 func topWorkloads(v variant) cog.Builder[dashboard.Panel] {
 	return rows("Top workloads", "The 20 workloads with the most warnings."+aboutAll,

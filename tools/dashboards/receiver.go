@@ -44,8 +44,8 @@ func receiverNumbers() []cell {
 			"sum("+own+"waiting"+ofInstance+")", thresholds("green", limit{1000, warningColor}))},
 		{3, number("Dropped", "Log records in the time range that are not delivered.", units.Short,
 			"round(sum(increase("+own+"dropped"+ofInstance+"[$__range])) or vector(0))", dropped)},
-		{3, number("Without owners", "The part of the log records in the time range whose owners are not completely known.", units.PercentUnit,
-			"(sum(increase("+own+`owner_resolutions{`+ofScraped+`, instance=~"$instance", resolution!~"complete|ambiguous"}[$__range])) or vector(0))`+
+		{3, number("Without a workload", "The part of the log records in the time range that have no workload, because their owners are not known.", units.PercentUnit,
+			"(sum(increase("+own+`owner_resolutions{`+ofScraped+`, instance=~"$instance", resolution!~"complete|ambiguous|forbidden"}[$__range])) or vector(0))`+
 				" / sum(increase("+own+"owner_resolutions"+ofInstance+"[$__range]))", thresholds("green", limit{0.05, warningColor}))},
 		{3, number("Series in use", "The part of metrics.max_series that the metric uses. Beyond the limit, one series has the rest.", units.PercentUnit,
 			"max("+own+"series"+ofInstance+" / "+own+"series_limit"+ofInstance+")", thresholds("green", limit{0.8, warningColor}, limit{1, "red"}))},
@@ -78,14 +78,14 @@ func delivery() []line {
 func ownerLookups() []line {
 	return []line{
 		{8, []cell{
-			{8, lines("Owner chains", "Log records by k8s.owner.resolution. `complete` is normal, all others are explained in docs/troubleshooting.md.", units.RecordsPerSecond,
+			{8, lines("Owner chains", "Log records by k8s.owner.resolution. `complete` and `forbidden` are normal, all others are explained in docs/owners.md.", units.RecordsPerSecond,
 				target{rate("owner_resolutions", "resolution"), "{{resolution}}"})},
 			{8, lines("Owner lookups", "Requests to the API server, by result.", units.RequestsPerSecond, target{rate("owner_lookups", "result"), "{{result}}"})},
 			{8, lines("Lookup duration", "Without the wait for the client-side limit.", units.Seconds,
 				target{quantile("0.5", "owner_lookup_duration"), "p50"}, target{quantile("0.99", "owner_lookup_duration"), "p99"})},
 		}},
 		{8, []cell{
-			{8, lines("Forbidden lookups", "Requests for owners that failed because a permission is missing.", units.RequestsPerSecond,
+			{8, lines("Forbidden lookups", "Requests for owners that failed because a permission is missing. An object that may not be read is the workload.", units.RequestsPerSecond,
 				target{rate("owner_lookups_forbidden", "verb, resource"), "{{verb}} {{resource}}"})},
 			{8, lines("Owner cache hits", "Objects of chains that were in the cache.", units.OpsPerSecond, target{rate("owner_cache_hits", ""), "hits"})},
 			{8, lines("Owner cache size", "Objects in the cache.", units.Short, target{gauge("owner_cache_size"), "{{instance}}"})},

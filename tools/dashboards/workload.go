@@ -8,12 +8,20 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/units"
 )
 
-// The selectors of a workload's events, which are the same in Prometheus and in Loki.
+// The selectors of a workload's events, which are the same in Prometheus and in Loki, except for its name.
 const (
 	ofNamespace = `k8s_namespace_name="$namespace"`
 	ofKind      = `k8s_workload_kind=~"$kind"`
 	ofWorkload  = `k8s_workload_name=~"$workload"`
 	ofReason    = `k8s_event_reason=~"$reason"`
+)
+
+// The metric has metadata.generateName as the name of an object with a generated name, and records have
+// the whole name: with the five characters that Kubernetes appends.
+const (
+	generated        = `(-?[bcdfghjklmnpqrstvwxz2456789]{5})?`
+	ofWorkloadInLogs = `k8s_workload_name=~"($workload)` + generated + `"`
+	linkWorkloadLogs = `k8s_workload_name=~"(${workload:pipe})` + generated + `"`
 )
 
 // workload returns the dashboard for people who look at the events of their workloads.
@@ -23,7 +31,7 @@ func workload(v variant) layout {
 		WithVariable(cluster()).
 		WithVariable(choice("namespace", "Namespace", "", "k8s_namespace_name", series(ofCluster))).
 		WithVariable(choices("kind", "Kind", "", "k8s_workload_kind", series(ofCluster, ofNamespace))).
-		WithVariable(choices("workload", "Workload", "The metric does not have the names of pods without an owner: choose All.",
+		WithVariable(choices("workload", "Workload", "An object with a generated name has the prefix of its name. The metric does not have the names of pods without an owner: choose All.",
 			"k8s_workload_name", series(ofCluster, ofNamespace, ofKind))).
 		WithVariable(reasons(ofCluster, ofNamespace, ofKind, ofWorkload))
 	if v.loki {
@@ -46,7 +54,7 @@ func workload(v variant) layout {
 
 // recordsOfWorkload returns a LogQL query of the records of the chosen workload.
 func recordsOfWorkload(filters ...string) string {
-	return records(join(ofReceiver, ofNamespace), append([]string{ofCluster, ofKind, ofWorkload}, filters...)...)
+	return records(join(ofReceiver, ofNamespace), append([]string{ofCluster, ofKind, ofWorkloadInLogs}, filters...)...)
 }
 
 func workloadNumbers(chosen []string) []cell {
@@ -73,7 +81,7 @@ func reasonsOfWorkload(v variant, chosen []string) cog.Builder[dashboard.Panel] 
 		column{"k8s_event_reason", "Reason", append([]cellLink{
 			open(v, "Only this reason", workloadUID, same("namespace"), same("kind"), same("workload"), value("reason", "Reason")),
 		}, explore(v, "Messages with this reason", printed(records(join(linkRecords, `k8s_namespace_name="${namespace}"`),
-			linkCluster, `k8s_workload_kind=~"${kind:pipe}"`, `k8s_workload_name=~"${workload:pipe}"`, linkReason)))...)},
+			linkCluster, `k8s_workload_kind=~"${kind:pipe}"`, linkWorkloadLogs, linkReason)))...)},
 		column{"k8s_object_kind", "Object", nil})
 }
 

@@ -78,8 +78,18 @@ resource.k8s.io: [deviceclasses, resourceslices]
 scheduling.k8s.io: [priorityclasses]
 storage.k8s.io: [csidrivers, csinodes, storageclasses, volumeattachments, volumeattributesclasses]
 argoproj.io: [clusteranalysistemplates]
+cdi.kubevirt.io: [cdis]
 cert-manager.io: [clusterissuers]
+config.openshift.io: [clusteroperators, clusterversions]
 keda.sh: [clustertriggerauthentications]
+machineconfiguration.openshift.io:
+  - kubeletconfigs
+  - machineconfignodes
+  - machineconfigpools
+  - machineconfigs
+  - machineosbuilds
+  - machineosconfigs
+operator.openshift.io: [consoles, dnses, networks]
 postgresql.cnpg.io: [clusterimagecatalogs]
 triggers.tekton.dev: [clusterinterceptors, clustertriggerbindings]
 {{- end -}}

@@ -14,6 +14,7 @@
 {{- include "kube-events.merge" (list $config $rollouts) -}}
 {{- end -}}
 {{- include "kube-events.merge" (list $config (deepCopy .Values.config)) -}}
+{{- if or .Values.page.enabled .Values.rollouts.enabled -}}{{- include "kube-events.extractRevision" $config -}}{{- end -}}
 {{- if not (dig "service" "pipelines" dict $config) -}}
 {{- fail "nothing receives the events: set otlp.endpoint (such as http://otel-gateway.observability:4318), backend.preset, or page.enabled=true" -}}
 {{- end -}}
@@ -34,6 +35,24 @@ key. mergeOverwrite cannot set an empty list, and cannot remove.
 {{- else -}}
 {{- $_ := set $into $key $value -}}
 {{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
+Adds the revision of the pods of StatefulSets and DaemonSets to the labels that the receiver extracts:
+without it, nothing shows their rollouts. So a list in the value `config` does not remove it. Only
+records have it: the receiver leaves labels that tell revisions apart out of the metric.
+*/}}
+{{- define "kube-events.extractRevision" -}}
+{{- $extract := dig "receivers" "kube_events" "extract" dict . -}}
+{{- $labels := get $extract "labels" | default list -}}
+{{- $known := false -}}
+{{- $tag := "k8s.pod.label.controller-revision-hash" -}}
+{{- range $labels -}}
+{{- if and (eq (.key | default "") "controller-revision-hash") (eq (.tag_name | default $tag) $tag) -}}{{- $known = true -}}{{- end -}}
+{{- end -}}
+{{- if not $known -}}
+{{- $_ := set $extract "labels" (append $labels (dict "key" "controller-revision-hash" "from" "pod")) -}}
 {{- end -}}
 {{- end -}}
 
@@ -81,8 +100,6 @@ receivers:
     extract:
       labels:
         - {tag_name: tilt.manifest, key: tilt-manifest}
-        # The revision of the pods of StatefulSets and DaemonSets: without it, nothing shows their rollouts.
-        - {key: controller-revision-hash, from: pod}
     {{- end }}
 processors:
   # Rejects data while memory is short. The receiver then retries, and the API server keeps the

@@ -17,9 +17,35 @@
       name: {{ $secret.name | toYaml }}
       key: {{ $secret.key | toYaml }}
 {{- end }}
-{{- with .Values.extraEnv }}
-{{ toYaml . }}
+{{- include "kube-events.extraEnv" . }}
+{{- end -}}
+
+{{/*
+The variables of extraEnv. A proxy in them is for the backend, but k8s_leader_elector would also use it
+for the API server. So NO_PROXY gets the address of the API server, which the kubelet inserts. The
+user's NO_PROXY gets the name no_proxy, which Go reads only without NO_PROXY.
+*/}}
+{{- define "kube-events.extraEnv" -}}
+{{- $variables := dict -}}
+{{- range .Values.extraEnv -}}{{- $_ := set $variables .name . -}}{{- end -}}
+{{- $proxy := false -}}
+{{- range list "HTTPS_PROXY" "https_proxy" "HTTP_PROXY" "http_proxy" -}}
+{{- if hasKey $variables . -}}{{- $proxy = true -}}{{- end -}}
+{{- end -}}
+{{- $own := get $variables "NO_PROXY" | default (get $variables "no_proxy") -}}
+{{- range .Values.extraEnv -}}
+{{- if not (and $proxy (has .name (list "NO_PROXY" "no_proxy"))) }}
+{{ toYaml (list .) }}
+{{- end -}}
+{{- end -}}
+{{- if $proxy -}}
+{{- with $own }}
+{{ toYaml (list (merge (dict "name" "no_proxy") .)) }}
 {{- end }}
+# k8s_leader_elector must not use the proxy for the API server.
+- name: NO_PROXY
+  value: {{ if $own }}$(no_proxy),{{ end }}$(KUBERNETES_SERVICE_HOST)
+{{- end -}}
 {{- end -}}
 
 {{/* The files of the Collector's container, without its storage. */}}

@@ -26,6 +26,7 @@ type object struct {
 	workload        string   // kind/name of the end of the chain
 	hash            string   // the label controller-revision-hash
 	node            string
+	owner           string // the UID of the nearest owner
 }
 
 func deployment(name string) object {
@@ -69,6 +70,8 @@ type occurrence struct {
 	kind      string // Normal or Warning; empty: the reason decides
 	event     string // UID; empty: one for each object, reason, container and message
 	trace     pcommon.TraceID
+
+	resolution string // empty: complete
 }
 
 // add adds records, each in a request of its own.
@@ -90,11 +93,14 @@ func (o occurrence) logs() plog.Logs {
 	logs := plog.NewLogs()
 	rl := logs.ResourceLogs().AppendEmpty()
 	o.about.write(rl.Resource().Attributes())
-	record := rl.ScopeLogs().AppendEmpty().LogRecords().AppendEmpty()
+	sl := rl.ScopeLogs().AppendEmpty()
+	sl.Scope().SetName("github.com/kubeevents/kubeeventsreceiver")
+	record := sl.LogRecords().AppendEmpty()
 	record.SetEventName("k8s.event")
 	record.SetTimestamp(pcommon.NewTimestampFromTime(after(o.at)))
 	record.Body().SetStr(o.message)
 	record.SetTraceID(o.trace)
+	record.Attributes().PutStr("k8s.owner.resolution", cmp.Or(o.resolution, "complete"))
 	o.write(record.Attributes(), rl.Resource().Attributes())
 	return logs
 }
@@ -116,6 +122,9 @@ func (o object) write(attributes pcommon.Map) {
 	}
 	if o.node != "" {
 		attributes.PutStr("k8s.node.name", o.node)
+	}
+	if o.owner != "" {
+		attributes.PutStr("k8s.owner.uid", o.owner)
 	}
 	if len(o.chain) > 0 {
 		chain := attributes.PutEmptySlice("k8s.owner.chain")

@@ -36,6 +36,7 @@ func (m *Model) Join(in *Model) []Key {
 func (w *Workload) join(in *Workload) (news []string) {
 	w.Cluster, w.UID = in.Cluster, in.UID
 	w.Kind, w.Name = max(w.Kind, in.Kind), max(w.Name, in.Name)
+	w.lacks = w.lacks || in.lacks
 	for uid, a := range in.Activations {
 		w.activate(uid, a)
 	}

@@ -109,9 +109,10 @@ func ScalingOf(message string) (s Scaling, ok bool) {
 	return s, true
 }
 
-// madeBy matches the name in "Created pod: web-5d9-x", "Deleted pod: web-5d9-x",
-// "create Pod web-0 in StatefulSet web successful" and "Created job report-29".
-var madeBy = regexp.MustCompile(`(?i)^(?:create|delete)d? (pod|job):? (\S+)`)
+// madeBy matches the name in "Created pod: web-5d9-x", "Deleted pod: web-5d9-x", "create Pod web-0
+// in StatefulSet web successful", "Created job report-29", and what KubeVirt writes: "Created
+// virtual machine pod virt-launcher-vm-x".
+var madeBy = regexp.MustCompile(`(?i)^(?:create|delete)d? (?:virtual machine |migration target )?(pod|job):? (\S+)`)
 
 // NamedIn returns the kind, in lower case, and the name of what an owner created or deleted; empty: the
 // message names nothing.

@@ -25,6 +25,9 @@ type Workload struct {
 	// Names has the pods that the workload itself created and deleted. Such records name no revision.
 	Names     Names                `json:"p,omitzero"`
 	Revisions map[string]*Revision `json:"r,omitempty"`
+	// lacks reports that records lack attributes, so that it is not known which pods the revisions
+	// have. It is not saved: a restart can have repaired this.
+	lacks bool
 }
 
 // Activation is a scale-up of a revision from zero.

@@ -35,6 +35,10 @@ func ReadNew(logs plog.Logs, known *Model) (*Model, int) {
 		if !ok {
 			continue
 		}
+		if len(s.missing()) > 0 {
+			s.in(m).lacks = true
+			continue
+		}
 		s.known = known
 		for _, scope := range resource.ScopeLogs().All() {
 			for _, record := range scope.LogRecords().All() {
@@ -67,8 +71,7 @@ func subjectOf(attributes pcommon.Map) (s subject, ok bool) {
 		kind:       text(attributes, "k8s.object.kind"),
 		name:       text(attributes, "k8s.object.name"),
 	}
-	// Static pods belong to their Node, which rolls nothing out.
-	if s.workload == "" || text(attributes, "k8s.workload.kind") == "Node" {
+	if s.workload == "" || s.belongsToNode() {
 		return s, false
 	}
 	if s.isPod() {
@@ -79,16 +82,22 @@ func subjectOf(attributes pcommon.Map) (s subject, ok bool) {
 	return s, true
 }
 
+// belongsToNode reports whether the workload is a Node: static pods belong to it, and it rolls
+// nothing out. Other API groups have kinds of this name, too.
+func (s *subject) belongsToNode() bool {
+	version := text(s.attributes, "k8s.workload.api_version")
+	return text(s.attributes, "k8s.workload.kind") == "Node" && (version == "v1" || version == "")
+}
+
 func (s *subject) isPod() bool {
 	return s.kind == "Pod" && text(s.attributes, "k8s.object.api_version") == "v1"
 }
 
 // revisionOf returns the name of the revision. Owners have the form of kubectl.
 func (s *subject) revisionOf() string {
-	owner := firstOwner(s.attributes)
 	switch {
 	case s.isPod():
-		return cmp.Or(text(s.attributes, HashAttribute), owner, "pod/"+s.name)
+		return cmp.Or(text(s.attributes, HashAttribute), s.ownerRevision())
 	case s.kind == "ReplicaSet":
 		return "replicaset.apps/" + s.name
 	case s.kind == "Job":
@@ -113,9 +122,26 @@ func (s *subject) controllerOf() string {
 	return kind + group + "/" + s.name
 }
 
-// firstOwner returns the owner of the object. The owner of a pod is not used for another revision:
-// a ReplicaSet, or a Job. What is used again, a StatefulSet or a DaemonSet, labels its pods.
-func firstOwner(attributes pcommon.Map) string { return ownerOf(attributes, 0) }
+// ownerRevision returns the revision that the owner of a pod is; empty: it is not known. The name
+// of a ReplicaSet or a Job is used once, and a StatefulSet or a DaemonSet labels its pods. The name
+// of another owner can be used again: when a virtual machine restarts, its new instance has the old
+// name. Then the UID tells them apart. If the owner is the workload, its UID is part of all ids
+// anyway.
+func (s *subject) ownerRevision() string {
+	owner := ownerOf(s.attributes, 0)
+	if owner == "" {
+		return "pod/" + s.name
+	}
+	kind, _, _ := strings.Cut(owner, "/")
+	if ownerOf(s.attributes, 1) == "" || IsJob(owner) || Lasts(kind) {
+		return owner
+	}
+	uid := text(s.attributes, ownerUID)
+	if uid == "" {
+		return ""
+	}
+	return owner + "/" + uid
+}
 
 // ownerOf returns an owner from the chain, the nearest one first; empty: there is none.
 func ownerOf(attributes pcommon.Map, index int) string {
@@ -130,7 +156,7 @@ func ownerOf(attributes pcommon.Map, index int) string {
 func (s *subject) read(m *Model, record plog.LogRecord) bool {
 	e := eventOf(record)
 	uid := text(record.Attributes(), "k8s.event.uid")
-	if uid == "" || e.Last == 0 {
+	if uid == "" || e.Last == 0 || s.hasUnknownOwner(record) {
 		return false
 	}
 	if isCombined(record) && !e.Warning {
@@ -141,6 +167,12 @@ func (s *subject) read(m *Model, record plog.LogRecord) bool {
 		return s.readPod(m, record, uid, e)
 	}
 	return s.readOwner(m, record, uid, e)
+}
+
+// hasUnknownOwner reports whether the owner of a pod is not known: the receiver may not read the
+// pod, or records do not have the owner's UID.
+func (s *subject) hasUnknownOwner(record plog.LogRecord) bool {
+	return s.pod != "" && (s.revision == "" || s.isWorkload() && text(record.Attributes(), resolution) == "forbidden")
 }
 
 // combined begins the messages of an Event that stands for others with the same reason: from the tenth
@@ -300,7 +332,6 @@ func (s *subject) readScaling(m *Model, record plog.LogRecord, uid string, e Eve
 // readNames reads that an owner created or deleted a pod, or a CronJob a Job.
 func (s *subject) readNames(m *Model, record plog.LogRecord, e Event) bool {
 	kind, name := NamedIn(e.Message)
-	w := s.in(m)
 	switch {
 	case kind == "", kind == "job" && e.Reason == reasonDeletedPod: // A CronJob deletes its old Jobs.
 		return false
@@ -310,7 +341,7 @@ func (s *subject) readNames(m *Model, record plog.LogRecord, e Event) bool {
 		r.First = earliest(r.First, e.Last)
 		return true
 	case s.revision == "":
-		w.Names.join(namesIn(e, name))
+		s.in(m).Names.join(namesIn(e, name))
 		return true
 	}
 	r := s.revisionIn(m, s.revision, record)

@@ -59,8 +59,12 @@ type run struct {
 	hasOwn  bool        // an Event above the pods shows that the rollout exists
 }
 
-// Spans returns the spans of a revision.
+// Spans returns the spans of a revision. There are none if it is not known which pods the revision
+// has.
 func (w *Workload) Spans(revision string, o Options) (result Result) {
+	if w.lacks {
+		return Result{Complete: true, Settled: true}
+	}
 	r := w.Revisions[revision]
 	h := w.history()
 	o.job = IsJob(revision)

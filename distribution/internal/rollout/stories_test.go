@@ -374,6 +374,8 @@ var stories = map[string]story{
 	"a Job that fails an hour later":           lateFailure(),
 	"a Job that goes on an hour later":         lateRetry(),
 	"a quota that is too small for a scale-up": quotaOfScaleUp(),
+	"a virtual machine that starts again":      threeStarts(),
+	"a virtual machine that reboots":           reboots(),
 }
 
 // jobs has a Job that ended without Killing, and the next one.
