@@ -18,21 +18,13 @@ const (
 	failuresInARow = 3
 	// openFor is how long they are, before another read shows whether the kind works again.
 	openFor = 5 * time.Second
-
-	// A kind that does not answer may hang after leastHang, or after the timeout of callers divided by
-	// hangShare if this is longer. It must also take hangFactor times longer than it usually does.
-	leastHang  = 200 * time.Millisecond
-	hangShare  = 10
-	hangFactor = 4
-	// fade is how much less the slowest answer counts with each answer after it: one part of fade.
-	fade = 8
 )
 
 // circuit is a circuit breaker for the single reads of one kind: a counter of failures and a timer.
 // It has two states:
 //
 //	closed    Callers wait for the reads of the kind. While there are any, the timer fires when none
-//	          of them has been answered for a while: the kind may hang (judgeLocked).
+//	          of them has been answered for as long as callers wait: the kind hangs.
 //	open      Callers get an answer immediately. The timer fires every 5 s: one object is read, in turn
 //	          one that was answered before, and one that callers want: a single object may be
 //	          unreadable. The answer to any read closes the circuit.
@@ -48,10 +40,8 @@ type circuit struct {
 	// rereading is set while an object is read again that no caller waits for.
 	rereading bool
 
-	inFlight int           // reads since the circuit was opened
-	since    time.Time     // when the last answer came, or when the first of these reads was sent
-	slowest  time.Duration // answer
-	answered time.Time     // when the newest consistent read was sent that was answered
+	inFlight int       // reads since the circuit was opened
+	since    time.Time // when the last answer came, or when the first of these reads was sent
 }
 
 // isOpen reports whether reads of the kind are not worth waiting for.
@@ -61,12 +51,8 @@ func (c *circuit) isOpen() bool { return c.failures >= failuresInARow }
 // or because its aggregated API server is. Then the events of its objects do not wait, nor do the
 // events that come with them.
 //
-// A kind hangs if it does not answer, although the API server has answered a later read of another
-// kind. Usually there is no such read, because all callers wait for the kind that hangs. So an
-// object of another kind is read again. Without this, a kind that hangs would delay a batch by as
-// long as callers wait, 2 s, because the API server as a whole might be slow: next to a conversion
-// webhook that never answers, the 99th percentile of healthy records was 2.4 and 4.1 s instead of 0.6
-// and 0.3 s (go run ./bench hanging).
+// A kind that begins to hang delays the batch that needs it by as long as callers wait. Whether it
+// hangs cannot be known earlier: on a busy machine, an answer may take a second.
 type circuits struct {
 	background *background
 	timeout    time.Duration // how long callers wait
@@ -105,23 +91,17 @@ func (c *circuits) begin(t target) (sentAt time.Time) {
 	return sentAt
 }
 
-// watchLocked sets the timer of a closed circuit to when the kind may hang.
+// watchLocked sets the timer of a closed circuit to when the kind hangs.
 func (c *circuits) watchLocked(of *circuit) {
 	if !of.isOpen() {
-		of.timer.Reset(time.Until(of.since.Add(c.hangAfter(of))))
+		of.timer.Reset(time.Until(of.since.Add(c.timeout)))
 	}
-}
-
-// hangAfter returns after which time without an answer the kind may hang.
-func (c *circuits) hangAfter(of *circuit) time.Duration {
-	return max(leastHang, c.timeout/hangShare, min(hangFactor*of.slowest, c.timeout))
 }
 
 // outcome is what the end of a read shows.
 type outcome struct {
-	works        bool // The kind is answered.
-	isConsistent bool // The watch cache could not answer.
-	failure      Resolution
+	works   bool // The kind is answered.
+	failure Resolution
 }
 
 // end notes the end of a read.
@@ -136,10 +116,7 @@ func (c *circuits) end(t target, sentAt time.Time, o outcome) {
 	switch {
 	case o.works:
 		of.sample = t
-		of.failures, of.since, of.slowest = 0, now, max(now.Sub(sentAt), of.slowest-of.slowest/fade)
-		if o.isConsistent && sentAt.After(of.answered) {
-			of.answered = sentAt
-		}
+		of.failures, of.since = 0, now
 	case o.failure != "" && isCounted:
 		c.failLocked(of, o.failure, 1)
 	}
@@ -170,49 +147,19 @@ func (c *circuits) failLocked(of *circuit, failure Resolution, n int) {
 func (c *circuits) fire(kind unique.Handle[schema.GroupKind]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if of := c.kinds[kind]; of.isOpen() {
-		c.rereadLocked(of)
-	} else {
-		c.judgeLocked(of)
-	}
-}
-
-// judgeLocked opens the circuit of a kind that hangs. If the API server as a whole may be slow, it
-// reads an object of another kind again.
-func (c *circuits) judgeLocked(of *circuit) {
-	waited := time.Since(of.since)
+	of := c.kinds[kind]
 	switch {
-	case of.inFlight == 0 || of.isOpen():
-	case waited < c.hangAfter(of):
+	case of.isOpen():
+		c.rereadLocked(of)
+	case of.inFlight == 0:
+	case time.Since(of.since) < c.timeout: // An answer has come in the meantime.
 		c.watchLocked(of)
-	case waited >= c.timeout || c.answersOthersLocked(of):
-		c.failLocked(of, Timeout, failuresInARow)
 	default:
-		of.timer.Reset(leastHang) // The other kind may hang, too: then it is the turn of the next one.
-		for _, other := range c.kinds {
-			if other != of && other.inFlight == 0 && other.failures == 0 && !other.rereading {
-				c.rereadLocked(other)
-				return
-			}
-		}
+		c.failLocked(of, Timeout, failuresInARow)
 	}
 }
 
-// answersOthersLocked reports whether the API server has answered a read of another kind that was
-// sent when the kind should have answered. An earlier one shows less: on a busy machine, reads that
-// were sent at about the same time may be answered long after each other. What the watch cache
-// answers shows nothing: it answers even when etcd does not.
-func (c *circuits) answersOthersLocked(of *circuit) bool {
-	since := of.since.Add(c.hangAfter(of))
-	for _, other := range c.kinds {
-		if other != of && !other.answered.Before(since) {
-			return true
-		}
-	}
-	return false
-}
-
-// rereadLocked reads an object of a kind again. Its answer may show that other kinds hang.
+// rereadLocked reads an object of an open kind again.
 func (c *circuits) rereadLocked(of *circuit) {
 	if of.rereading {
 		return
@@ -228,9 +175,6 @@ func (c *circuits) rereadLocked(of *circuit) {
 		of.rereading = false
 		if of.isOpen() {
 			of.timer.Reset(openFor)
-		}
-		for _, other := range c.kinds {
-			c.judgeLocked(other)
 		}
 	})
 }

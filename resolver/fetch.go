@@ -118,7 +118,7 @@ func (f *fetcher) sendNow(r *request, waited time.Duration) (after time.Duration
 	}
 	sentAt := f.circuits.begin(r.target)
 	after, err = f.do(r.send)
-	o := outcome{isConsistent: r.isConsistent}
+	var o outcome
 	switch failure := failureOf(err); {
 	case after > 0 && err != nil:
 		if waited+after >= f.timeout {

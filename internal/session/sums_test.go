@@ -165,7 +165,7 @@ func TestAnOverflowIsReportedOnce(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		p.AwaitSum(t, 4)
-		assert.Len(t, p.Logged("max_series"), 1)
+		assert.Len(t, p.Logged("series"), 1)
 		for metric, want := range map[string]int64{"series": 1, "series_limit": 1, "series_overflow": 3, "leading": 1} {
 			got, err := telemetry.GetMetric("otelcol_kube_events_" + metric)
 			require.NoError(t, err)
