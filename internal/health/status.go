@@ -179,13 +179,10 @@ var confidential = map[schema.GroupResource]bool{{Resource: "configmaps"}: true,
 // is lost, so the status stays OK. An object that may not be read is the workload, so that what a
 // custom resource lacks is no reason for a warning.
 func (s *Status) logForbidden(verb string, resource schema.GroupResource, namespace string) {
-	if confidential[resource] {
+	if confidential[resource] || verb == "list" && !builtIn[resource] {
 		return
 	}
-	missing := resource.String()
-	if builtIn[resource] {
-		missing = verb + " " + missing
-	}
+	missing := verb + " " + resource.String()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.reported[missing] {
