@@ -3,7 +3,6 @@
 package operators
 
 import (
-	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -121,13 +120,19 @@ func (o *operator) split(t *testing.T, text string) (of kind, name string) {
 // path returns the objects from the one that an event is about to its workload.
 func (o *operator) path(t *testing.T, about string, expected outcome) (path []string) {
 	t.Helper()
-	for workload := expected.kind + " " + expected.name; ; {
+	for workload := expected.kind + " " + expected.name; ; about = o.objects[about].owner() {
 		require.Contains(t, o.objects, about, "%s: no way to %s %v", o.name, workload, path)
 		path = append(path, about)
 		if about == workload {
 			return path
 		}
-		owners := append(o.objects[about].Owners, "")
-		about = cmp.Or(o.objects[about].Controller, owners[0])
 	}
+}
+
+// owner returns the owner that the receiver must follow; empty: there is none.
+func (o *object) owner() string {
+	if o.Controller == "" && len(o.Owners) > 0 {
+		return o.Owners[0]
+	}
+	return o.Controller
 }
