@@ -232,8 +232,11 @@ bench: ## Measure each stage of the receiver, and owner lookups; for benchstat
 # Without SCENARIOS, it measures everything on one clean commit and writes docs/performance.md. With
 # SCENARIOS, it prints the results of these scenarios; with BENCH_FLAGS=-write, it also replaces
 # their parts of the page. BENCH_FLAGS are flags of e2e/bench (BENCH_FLAGS=-h prints them).
+# The scenario ha measures the distribution, and the others the Collectors of e2e/bench.
+BENCHED := $(if $(filter-out ha,$(or $(SCENARIOS),all)),$(MEASURED) $(TRACED) $(COMPARISON)) $(if $(filter ha,$(or $(SCENARIOS),ha)),$(OTELCOL))
+
 .PHONY: bench-e2e
-bench-e2e: $(MEASURED) $(TRACED) $(COMPARISON) build/controlplane/etcd build/controlplane/kube-apiserver ## Compare the whole Collector with other receivers, and write docs/performance.md
+bench-e2e: $(BENCHED) build/controlplane/etcd build/controlplane/kube-apiserver ## Compare the whole Collector with other receivers, and write docs/performance.md
 	@cd e2e && go run ./bench $(BENCH_FLAGS) $(SCENARIOS)
 
 .PHONY: lint

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -97,6 +98,33 @@ func TestKill(t *testing.T) {
 		assert.Zero(t, v[killUnrecognized], s.name)
 		assert.Zero(t, v[unowned], s.name)
 		assert.Positive(t, v[latencyMost], s.name)
+	}
+}
+
+func TestHA(t *testing.T) {
+	t.Parallel()
+	b := smallBenchmark()
+	kube := smallCluster(t, b)
+	b.playback, b.ha = smallPlayback, ha{program: b.ours.binary, before: b.ours.binary}
+	setups, err := b.haSetups()
+	require.NoError(t, err)
+	assert.Equal(t, []string{elected + earlier, elected, direct + earlier, direct}, namesOf(setups))
+	for _, o := range []outage{
+		{name: "kill", live: 50, standby: true, load: size{observations: 300, updates: 50, perSecond: 50}, after: time.Second},
+		{name: "restart", live: 50, orderly: true, load: size{observations: 300, updates: 50, perSecond: 100}, after: time.Second},
+	} {
+		v, err := setups[0].once(t.Context(), func(ctx context.Context, c runner) (values, error) {
+			c.over = append(c.over, "extensions::k8s_leader_elector: {lease_duration: 4s, renew_deadline: 3s, retry_period: 1s}")
+			return b.outageOn(ctx, kube, c, o)
+		})
+		require.NoError(t, err, o.name)
+		for _, f := range o.figures() {
+			f.Ours = []float64{v.suffixed(", " + o.name)[f.Name]}
+			if f.Goal != nil && f.Unit == "" { // It counts records.
+				assert.Equal(t, "yes", f.Met(), f)
+			}
+		}
+		assert.Positive(t, v[sinceEnd], o.name)
 	}
 }
 

@@ -79,6 +79,8 @@ func parse(arguments []string) (*options, []scenario, error) {
 	o.day.addFlags(flags)
 	o.backend = fullBackend
 	o.kills = fullKills
+	o.ha = fullHA
+	o.ha.addFlags(flags)
 	o.rollouts = fullRollouts
 	o.rollouts.addFlags(flags)
 	if err := flags.Parse(arguments); err != nil {
@@ -151,6 +153,9 @@ func (o *options) openPage(versions versions) (*page, error) {
 	}
 	if o.only != "" {
 		return nil, errors.New("-setups leaves out parts of the page: use it only with scenarios and without -write")
+	}
+	if o.ha.before != "" {
+		return nil, errors.New("-before compares two builds of the receiver, and the page does not: use it only with scenarios and without -write")
 	}
 	return newPage(o.docs, o.data, versions, o.all)
 }

@@ -136,7 +136,7 @@ func TestThePageIsFromOneCommit(t *testing.T) {
 	assert.Equal(t, map[string]result{"load": load}, results, "nothing of another commit")
 	text, err := os.ReadFile(filepath.Join(docs, "performance.md"))
 	require.NoError(t, err)
-	assert.Contains(t, string(text), "These scenarios have no result: curves, day, idle, kill, start")
+	assert.Contains(t, string(text), "These scenarios have no result: curves, day, idle, kill, ha, start")
 }
 
 func TestWithScenariosNothingIsWritten(t *testing.T) {
@@ -168,7 +168,12 @@ func TestAPageHasAllSetups(t *testing.T) {
 	o, _, err := parse([]string{"-docs", t.TempDir(), "-setups", direct})
 	require.NoError(t, err)
 	_, err = o.openPage(versions{Commit: "a"})
-	assert.ErrorContains(t, err, "-setups")
+	require.ErrorContains(t, err, "-setups")
+
+	o, _, err = parse([]string{"-docs", t.TempDir(), "-before", "another"})
+	require.NoError(t, err)
+	_, err = o.openPage(versions{Commit: "a"})
+	assert.ErrorContains(t, err, "-before")
 }
 
 func TestRunsAreSpreadOverRounds(t *testing.T) {

@@ -68,7 +68,10 @@ func TestCurves(t *testing.T) {
 		seen[o] = true
 	}
 	b.curves = curves{length: time.Second}
-	setups := b.setups(direct)
+	b.ha.program = b.ours.binary
+	setups, err := b.haSetups()
+	require.NoError(t, err)
+	setups = append(setups, b.setups(direct)...)
 	if theirs {
 		setups = append(setups, b.setups(baseline)...)
 	}

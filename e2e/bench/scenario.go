@@ -31,6 +31,7 @@ var scenarios = []scenario{
 	idleScenario,
 	loadScenario,
 	killScenario,
+	haScenario,
 	startScenario,
 	listingScenario,
 	replayScenario,
@@ -118,6 +119,21 @@ func (c runner) recommended(directory string) runner {
 	return c.storing(directory).exporting("{sending_queue: {enabled: false}, retry_on_failure: {enabled: false}}")
 }
 
+// leaseName is the name of the Lease in the namespace default.
+const leaseName = "bench"
+
+// electing is the runner as the chart installs it by default, in what its records need. The
+// extensions for probes are left out.
+func (c runner) electing(string) runner {
+	c = c.exporting("{sending_queue: {enabled: false}, retry_on_failure: {enabled: false}}")
+	c.env = append(slices.Clone(c.env), "GOMEMLIMIT=378MiB")
+	c.over = append(c.over, "service::extensions: [pprof, k8s_leader_elector]", "receivers::"+c.name+"::k8s_leader_elector: k8s_leader_elector",
+		"extensions: {k8s_leader_elector: {auth_type: kubeConfig, lease_name: "+leaseName+", lease_namespace: default}}",
+		"processors: {memory_limiter: {check_interval: 1s, limit_mib: 400, spike_limit_mib: 102}, resource/source: {attributes: [{key: log.source, value: kube_events, action: upsert}]}}",
+		"service::pipelines::logs::processors: [memory_limiter, resource/source]", "service::pipelines::metrics::processors: [memory_limiter]")
+	return c
+}
+
 // waiting is the runner with storage and with an exporter queue that acknowledges records after it
 // has delivered them. Its flush_timeout makes the requests larger.
 func (c runner) waiting(directory string) runner {
@@ -173,6 +189,7 @@ type benchmark struct {
 	listing      int // events that exist in the scenario listing
 	hanging      hanging
 	kills        kills
+	ha           ha
 	curves       curves
 	day          day
 	backend      backend

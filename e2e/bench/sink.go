@@ -140,6 +140,13 @@ func (s *sink) firstArrival() time.Time {
 	return s.first
 }
 
+// forgetFirst makes the next record the first one for firstArrival.
+func (s *sink) forgetFirst() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.first = time.Time{}
+}
+
 // observations is how many different ones have arrived, and when the last record did.
 func (s *sink) observations() (n int, last time.Time) {
 	s.mu.Lock()

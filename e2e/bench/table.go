@@ -15,6 +15,7 @@ var leftOut = map[string]*regexp.Regexp{
 	dayScenario.name:    regexp.MustCompile(`^records (lost|too many)`),
 	loadScenario.name:   regexp.MustCompile(`^records too many|^rate that was reached`),
 	killScenario.name:   regexp.MustCompile(`^records without all owners`),
+	haScenario.name:     regexp.MustCompile(`^records lost, [0-9,]+ a second|^records without all owners`),
 	startScenario.name:  regexp.MustCompile("processor time|records lost|without all owners|requests for owners|^`start_at: beginning`"),
 	replayScenario.name: regexp.MustCompile(`^records a second|^records lost`),
 	backendScenario.name: regexp.MustCompile(

@@ -3,7 +3,7 @@
 // Package replay simulates an API server at its HTTP edge, at speeds that etcd cannot reach. It
 // streams Events that were encoded ahead of time, and answers the other requests of a receiver of
 // events: listings of events that are alive, discovery, the metadata of owners, the namespace that
-// names the cluster. Both encodings are spoken, protobuf and JSON, over HTTP/2 and HTTP/1.1.
+// names the cluster, and the Lease and ConfigMap of a leader. Both encodings are spoken, protobuf and JSON, over HTTP/2 and HTTP/1.1.
 //
 // A Server holds one history of changes. A listing shows what was there before its first change; a
 // watch streams the changes after a resource version as they are released. Nothing is ever

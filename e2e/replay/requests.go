@@ -20,6 +20,7 @@ const (
 	OwnerWatch      Kind = "owner watch"
 	Discovery       Kind = "discovery"
 	ClusterIdentity Kind = "namespace kube-system"
+	Election        Kind = "election" // a Lease, or a ConfigMap with the progress of the leader
 	Other           Kind = "other"
 )
 
@@ -100,6 +101,8 @@ func kindOf(t target, r *http.Request) Kind {
 	query := r.URL.Query()
 	watching := query.Get("watch") == "true" || query.Get("watch") == "1"
 	switch {
+	case t.resource == "leases" || t.resource == "configmaps":
+		return Election
 	case r.Method != http.MethodGet:
 		return Other
 	case t.resource == "events" && t.name == "":

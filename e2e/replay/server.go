@@ -53,6 +53,7 @@ type Server struct {
 	served    sync.WaitGroup
 	closed    chan struct{}
 	requests  requests
+	kept      kept
 
 	mu       sync.Mutex // guards what follows
 	fleet    *Fleet
@@ -185,6 +186,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.watchOwners(w, r, target)
 	case Discovery:
 		s.discover(w, r)
+	case Election:
+		s.serveKept(w, r, target)
 	case ClusterIdentity:
 		answer(w, accepted(r), clusterNamespace())
 	default:

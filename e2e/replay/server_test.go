@@ -339,6 +339,35 @@ func TestEarlierRevisionsHaveReplicaSets(t *testing.T) {
 	assert.Equal(t, 2*(9+6+3), server.Objects(), "objects that were sent")
 }
 
+func TestClientsKeepObjects(t *testing.T) {
+	forEachEncoding(t, func(t *testing.T, plain bool, configure func(*rest.Config) *rest.Config) {
+		_, config := start(t, replay.Options{Plain: plain})
+		maps := kubernetes.NewForConfigOrDie(configure(config)).CoreV1().ConfigMaps("default")
+		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "progress"}, Data: map[string]string{"at": "1"}}
+
+		_, err := maps.Get(t.Context(), "progress", metav1.GetOptions{})
+		assert.True(t, apierrors.IsNotFound(err), err)
+		_, err = maps.Update(t.Context(), object, metav1.UpdateOptions{})
+		assert.True(t, apierrors.IsNotFound(err), err)
+		_, err = maps.Create(t.Context(), object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		require.NoError(t, err)
+		created, err := maps.Create(t.Context(), object, metav1.CreateOptions{})
+		require.NoError(t, err)
+		_, err = maps.Create(t.Context(), object, metav1.CreateOptions{})
+		assert.True(t, apierrors.IsAlreadyExists(err), err)
+
+		changed := created.DeepCopy()
+		changed.Data["at"] = "2"
+		_, err = maps.Update(t.Context(), changed, metav1.UpdateOptions{})
+		require.NoError(t, err)
+		_, err = maps.Update(t.Context(), created, metav1.UpdateOptions{})
+		assert.True(t, apierrors.IsConflict(err), err)
+		found, err := maps.Get(t.Context(), "progress", metav1.GetOptions{})
+		require.NoError(t, err)
+		assert.Equal(t, "2", found.Data["at"])
+	})
+}
+
 func TestAWatchEndsWithTheServer(t *testing.T) {
 	server, config := start(t, replay.Options{})
 	w := newWatch(t, kubernetes.NewForConfigOrDie(config).CoreV1().Events(""), "1000000000")
