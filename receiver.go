@@ -119,6 +119,7 @@ func (r *eventsReceiver) newResolver(restConfig *rest.Config) (*resolver.Resolve
 		Namespaces:     r.config.Namespaces,
 		KeepLabel:      r.extractor.KeepLabel,
 		KeepAnnotation: r.extractor.KeepAnnotation,
+		KeepFirst:      r.extractor.KeepFirst,
 		Observer:       r.health,
 	})
 }

@@ -66,7 +66,7 @@ func newFetcher(b *background, clients *clients, c *cache, rate flowcontrol.Rate
 	f := &fetcher{
 		clients: clients, cache: c, observer: cfg.Observer, background: b, now: now, timeout: cfg.LookupTimeout,
 		limiter: newLimiter(cfg.Concurrency, rate),
-		trimmer: &trimmer{keepLabel: cfg.KeepLabel, keepAnnotation: cfg.KeepAnnotation, sets: newStringSets()},
+		trimmer: &trimmer{keys: text.Keys{Label: cfg.KeepLabel, Annotation: cfg.KeepAnnotation, First: cfg.KeepFirst}, sets: newStringSets()},
 	}
 	f.circuits = &circuits{
 		background: b, timeout: cfg.LookupTimeout, reread: f.reread, opened: opened,
@@ -257,14 +257,13 @@ func (f *fetcher) storeChange(k *kinds.Kind, change watch.EventType, meta *metav
 // trimmer converts metadata to objects and keeps only the labels and annotations that the caller
 // needs.
 type trimmer struct {
-	keepLabel      func(string) bool
-	keepAnnotation func(string) bool
-	sets           *stringSets
+	keys text.Keys
+	sets *stringSets
 }
 
 // object returns the object that meta describes. It retains nothing of meta.
 func (t *trimmer) object(k *kinds.Kind, meta *metav1.PartialObjectMetadata) Object {
-	labels, annotations := text.Entries(meta.Labels, t.keepLabel, meta.Annotations, t.keepAnnotation)
+	labels, annotations := t.keys.Entries(meta.Labels, meta.Annotations)
 	object := Object{
 		APIVersion:  k.APIVersion,
 		Kind:        k.Name.Value().Kind,
@@ -275,10 +274,10 @@ func (t *trimmer) object(k *kinds.Kind, meta *metav1.PartialObjectMetadata) Obje
 		Annotations: t.sets.shared(annotations),
 		found:       true,
 	}
-	if k.Name != coreNode {
-		object.owner = chooseOwner(meta.OwnerReferences)
+	if k.Name == coreNode {
+		return object // Its name is that of a machine, and what owns it is no workload.
 	}
-	if object.owner == none {
+	if object.owner = chooseOwner(meta.OwnerReferences); object.owner == none {
 		object.GenerateName = unique.Make(text.Value(meta.GenerateName)).Value()
 	}
 	if k.Name == corePod {

@@ -147,10 +147,12 @@ type Config struct {
 	// there are any, no list or watch of a namespaced kind is of the whole cluster.
 	Namespaces []string
 
-	// KeepLabel and KeepAnnotation report whether objects keep a key; nil keeps none. Both are
-	// called concurrently.
+	// KeepLabel and KeepAnnotation report whether objects keep a key; nil keeps none. An object keeps
+	// at most 128 labels and annotations of 8 KiB in all: KeepFirst reports whether a key comes before
+	// others; nil: none does. All are called concurrently.
 	KeepLabel      func(key string) bool
 	KeepAnnotation func(key string) bool
+	KeepFirst      func(key string) bool
 
 	// Concurrency is the maximum number of concurrent requests; 0 means 400. One kind of object
 	// gets at most a quarter of them.

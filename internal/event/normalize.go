@@ -27,7 +27,7 @@ func Normalize(ev *corev1.Event) {
 		normalizeReference(ev.Related)
 	}
 	if !text.AreBounded(ev.Labels, ev.Annotations) {
-		ev.Labels, ev.Annotations = text.Entries(ev.Labels, every, ev.Annotations, every)
+		ev.Labels, ev.Annotations = text.Keys{Label: every, Annotation: every, First: isTraceparent}.Entries(ev.Labels, ev.Annotations)
 	}
 	ev.ObjectMeta = metav1.ObjectMeta{
 		Namespace: ev.Namespace, Name: ev.Name, UID: ev.UID, ResourceVersion: ev.ResourceVersion,
@@ -45,14 +45,15 @@ func normalizeReference(o *corev1.ObjectReference) {
 
 func every(string) bool { return true }
 
+func isTraceparent(key string) bool { return key == Traceparent }
+
 // Keep keeps only some of the labels and annotations of an event, and its trace context.
 func Keep(ev *corev1.Event, label, annotation func(key string) bool) {
 	if len(ev.Labels)+len(ev.Annotations) == 0 {
 		return
 	}
-	ev.Labels, ev.Annotations = text.Entries(ev.Labels, label, ev.Annotations, func(key string) bool {
-		return key == Traceparent || annotation(key)
-	})
+	keys := text.Keys{Label: label, Annotation: func(key string) bool { return isTraceparent(key) || annotation(key) }}
+	ev.Labels, ev.Annotations = keys.Entries(ev.Labels, ev.Annotations) // Normalize has bounded them.
 }
 
 // Traceparent is the annotation of Events that names a trace, in the form of the header of the same

@@ -189,6 +189,15 @@ func (e *Extractor) KeepLabel(key string) bool { return e.keeps(label, key) }
 // KeepAnnotation reports whether an annotation of this key of an object that is looked up is used.
 func (e *Extractor) KeepAnnotation(key string) bool { return e.keeps(annotation, key) }
 
+// KeepFirst reports whether a rule names a label or an annotation of this key, or the service or the
+// trace of a record needs it. What key_regex matches must not displace it.
+func (e *Extractor) KeepFirst(key string) bool {
+	isNamed := func(r rule) bool { return r.origin != Event && r.regex == nil && r.key == key }
+	return slices.ContainsFunc(e.rules, isNamed) || slices.ContainsFunc(e.service.rules, isNamed) ||
+		slices.Contains(e.service.keeps(label), key) || slices.Contains(e.service.keeps(annotation), key) ||
+		strings.HasPrefix(key, otelAnnotation)
+}
+
 // KeepEventLabel reports whether a label of this key of Events is used.
 func (e *Extractor) KeepEventLabel(key string) bool { return e.keepsOfEvent(label, key) }
 

@@ -297,3 +297,28 @@ func TestTagsThatARegexMatchesAreTheLastOnes(t *testing.T) {
 	tags := e.Tags(Sources{Chain: []*resolver.Object{pod}, Known: true})
 	assert.Equal(t, []string{"service.name", "k8s.pod.label.z", "y", "k8s.pod.label.a1", "k8s.pod.label.a2"}, names(tags.Resource))
 }
+
+func TestWhatARuleOrTheServiceNeedsIsKeptFirst(t *testing.T) {
+	e, err := New(Config{
+		Labels: []Rule{{KeyRegex: ".*"}, {Key: "team"}, {Key: "run", From: Event}}, Annotations: []Rule{{KeyRegex: ".*"}, {TagName: "owner", Key: "owner"}},
+		Service: Service{Metadata: serviceAttributes, OTelAnnotations: true},
+	})
+	require.NoError(t, err)
+	for key, want := range map[string]bool{
+		"team": true, "owner": true, "app.kubernetes.io/instance": true, "pod-template-hash": true, "tracing.k8s.io/traceparent": true,
+		"resource.opentelemetry.io/service.name": true, "other": false, "run": false,
+	} {
+		assert.Equal(t, want, e.KeepFirst(key), key)
+	}
+}
+
+func TestTheNameOfAServiceFromAnAnnotationIsNoTagThatARegexMatches(t *testing.T) {
+	e, err := New(Config{Labels: []Rule{{KeyRegex: ".*"}}, Service: Service{Metadata: serviceAttributes, OTelAnnotations: true}})
+	require.NoError(t, err)
+	pod := &resolver.Object{
+		APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "web", Labels: map[string]string{"a": "1"},
+		Annotations: map[string]string{"resource.opentelemetry.io/service.name": "cart", "resource.opentelemetry.io/team": "x"},
+	}
+	tags := e.Tags(Sources{Chain: []*resolver.Object{pod}, Known: true})
+	assert.Equal(t, []string{"service.name", "service.namespace", "k8s.pod.label.a", "team"}, names(tags.Resource))
+}

@@ -35,6 +35,9 @@ type Service struct {
 	OTelAnnotations bool
 }
 
+// otelAnnotation is what the keys of annotations begin with that name an attribute.
+const otelAnnotation = "resource.opentelemetry.io/"
+
 // involved is the origin of rules that users cannot write: the involved object.
 const involved = "involved object"
 
@@ -58,7 +61,7 @@ func (s Service) compile() (service, error) {
 	}
 	if s.OTelAnnotations {
 		c.rules = append(c.rules, rule{
-			tagName: "$1", regex: regexp.MustCompile(`^resource\.opentelemetry\.io/(.+)$`), origin: involved, part: annotation,
+			tagName: "$1", regex: regexp.MustCompile("^" + regexp.QuoteMeta(otelAnnotation) + "(.+)$"), origin: involved, part: annotation,
 		})
 	}
 	for _, l := range []struct{ name, key string }{

@@ -120,7 +120,7 @@ func (f *found) add(t Tag, origin string, isMatched bool) {
 		list = &f.record
 	}
 	switch {
-	case isMatched:
+	case isMatched && !slices.Contains(serviceAttributes, t.Name):
 		list.matched = append(list.matched, t)
 	case origin == involved:
 		list.service = append(list.service, t)
@@ -203,17 +203,19 @@ func (r rule) findMatching(o *resolver.Object, f *found) {
 	}
 }
 
-// tellsRevisions reports whether the rule takes a label that tells the revisions of a workload
-// apart without giving it a name. As an attribute of the metric, it would begin a series with each
-// rollout. A rule with a tag_name asks for this.
+// tellsRevisions reports whether the rule takes a label that tells the revisions, the pods or the runs
+// of a workload apart without giving it a name. As an attribute of the metric, it would begin a series
+// with each of them. A rule with a tag_name asks for this.
 func (r rule) tellsRevisions(key string) bool {
 	return r.part == label && r.tagName == "" && slices.Contains(revisionLabels, key)
 }
 
 // revisionLabels are what Kubernetes' controllers, and that of Argo Rollouts, write on the pods of a
-// revision.
+// revision or of a run, and on single pods.
 var revisionLabels = []string{
 	"controller-revision-hash", "pod-template-generation", podTemplateHash, "rollouts-pod-template-hash",
+	"job-name", "controller-uid", "batch.kubernetes.io/job-name", "batch.kubernetes.io/controller-uid",
+	"batch.kubernetes.io/job-completion-index", "statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index",
 }
 
 func (r rule) name(o *resolver.Object, key string) string {

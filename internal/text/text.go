@@ -48,18 +48,21 @@ func Cut(s string, most int) string {
 	return s[:end] + mark
 }
 
+// Keys are the keys of labels and annotations that are kept. nil keeps none.
+type Keys struct {
+	Label, Annotation func(key string) bool
+	// First reports whether the key comes before others if not all fit; nil: none does.
+	First func(key string) bool
+}
+
 // Entries returns the labels and the annotations of an object to keep, nil if there are none. Beyond
-// the bounds, it leaves out the longest ones: these are rarely what a rule names. It retains nothing
-// of the original.
-func Entries(
-	labels map[string]string, keepLabel func(key string) bool,
-	annotations map[string]string, keepAnnotation func(key string) bool,
-) (keptLabels, keptAnnotations map[string]string) {
-	keptLabels, keptAnnotations = entries(labels, keepLabel), entries(annotations, keepAnnotation)
+// the bounds, it leaves out the longest ones. It retains nothing of the original.
+func (k Keys) Entries(labels, annotations map[string]string) (keptLabels, keptAnnotations map[string]string) {
+	keptLabels, keptAnnotations = entries(labels, k.Label), entries(annotations, k.Annotation)
 	if fit(keptLabels, keptAnnotations) {
 		return keptLabels, keptAnnotations
 	}
-	return shortest(keptLabels, keptAnnotations)
+	return k.bounded(keptLabels, keptAnnotations)
 }
 
 // entries returns the entries to keep in the form that an attribute may have. If two keys become the
@@ -108,20 +111,26 @@ func fit(labels, annotations map[string]string) bool {
 	return len(labels)+len(annotations) <= MaxEntries && size <= MaxEntriesBytes
 }
 
-// shortest removes the longest entries until the others fit.
-func shortest(labels, annotations map[string]string) (shortLabels, shortAnnotations map[string]string) {
+// bounded removes entries until the others fit.
+func (k Keys) bounded(labels, annotations map[string]string) (boundedLabels, boundedAnnotations map[string]string) {
 	type entry struct {
-		set  map[string]string
-		key  string
-		size int
+		set     map[string]string
+		key     string
+		isFirst bool
+		size    int
 	}
 	var all []entry
 	for _, set := range []map[string]string{labels, annotations} {
 		for _, key := range slices.Sorted(maps.Keys(set)) {
-			all = append(all, entry{set, key, len(key) + len(set[key])})
+			all = append(all, entry{set, key, k.First != nil && k.First(key), len(key) + len(set[key])})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b entry) int { return a.size - b.size })
+	slices.SortStableFunc(all, func(a, b entry) int {
+		if a.isFirst != b.isFirst {
+			return map[bool]int{true: -1, false: 1}[a.isFirst]
+		}
+		return a.size - b.size
+	})
 	size := 0
 	for i, e := range all {
 		if size += e.size; i >= MaxEntries || size > MaxEntriesBytes {

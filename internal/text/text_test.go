@@ -50,7 +50,7 @@ func every(string) bool { return true }
 
 // kept are the labels that are kept of an object without annotations.
 func kept(labels map[string]string, keep func(string) bool) map[string]string {
-	labels, _ = Entries(labels, keep, nil, nil)
+	labels, _ = Keys{Label: keep}.Entries(labels, nil)
 	return labels
 }
 
@@ -67,7 +67,7 @@ func TestOnlyABoundedNumberOfEntriesIsKept(t *testing.T) {
 	for _, unbounded := range []map[string]string{many, large, {"k": "\xff"}, {"\xff": "v"}} {
 		assert.False(t, AreBounded(unbounded, nil))
 		assert.False(t, AreBounded(nil, unbounded))
-		assert.True(t, AreBounded(Entries(unbounded, every, unbounded, every)))
+		assert.True(t, AreBounded(Keys{Label: every, Annotation: every}.Entries(unbounded, unbounded)))
 	}
 	assert.Nil(t, kept(many, nil))
 	assert.Nil(t, kept(nil, every))
@@ -88,14 +88,19 @@ func TestTheLongestEntriesOfAnObjectAreLeftOut(t *testing.T) {
 		labels[fmt.Sprint("platform.example.com/label-", i)] = strings.Repeat("v", 63)
 		annotations[fmt.Sprint("a-", i)] = strings.Repeat("v", 2*MaxValue)
 	}
-	keptLabels, keptAnnotations := Entries(labels, every, annotations, every)
+	keys := Keys{Label: every, Annotation: every}
+	keptLabels, keptAnnotations := keys.Entries(labels, annotations)
 	assert.Len(t, keptLabels, 61, "a short label has room, however many long annotations there are")
 	assert.Len(t, keptAnnotations, 2)
 	assert.LessOrEqual(t, sizeOf(keptLabels, keptAnnotations), MaxEntriesBytes)
 	assert.Greater(t, sizeOf(keptLabels, keptAnnotations), MaxEntriesBytes-MaxValue-3)
 
-	_, keptAnnotations = Entries(labels, every, map[string]string{"long": strings.Repeat("v", MaxValue)}, every)
+	_, keptAnnotations = keys.Entries(labels, map[string]string{"long": strings.Repeat("v", MaxValue)})
 	assert.Len(t, keptAnnotations, 1)
+
+	keys.First = func(key string) bool { return key == "a-7" }
+	_, keptAnnotations = keys.Entries(labels, annotations)
+	assert.Contains(t, keptAnnotations, "a-7", "a rule names it")
 }
 
 func TestKeysThatBecomeTheSameGiveTheSameEntriesEachTime(t *testing.T) {
