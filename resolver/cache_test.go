@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubeevents/kubeeventsreceiver/internal/text"
 	"github.com/kubeevents/kubeeventsreceiver/resolver/internal/kinds"
 	"github.com/kubeevents/kubeeventsreceiver/test/memorytest"
 )
@@ -108,7 +109,7 @@ func BenchmarkMemory(b *testing.B) {
 func filledCache(objects int) *cache {
 	c := newCache(objects, time.Hour, func() time.Duration { return 0 })
 	keep := func(key string) bool { return key == "tilt-manifest" }
-	f := &fetcher{cache: c, trimmer: &trimmer{keepLabel: keep, sets: newStringSets()}}
+	f := &fetcher{cache: c, trimmer: &trimmer{keys: text.Keys{Label: keep}, sets: newStringSets()}}
 	for i := range objects {
 		meta := podMetadata(i)
 		f.store(podKind, collectionOf(podKind, meta.Namespace), meta, 0, false)
