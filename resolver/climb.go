@@ -225,8 +225,6 @@ func (s *search) withoutKind(err error) answer {
 		return answer{failure: Timeout}
 	case errors.Is(err, kinds.ErrNotServed):
 		return answer{failure: NotFound}
-	case failureOf(err) == Forbidden:
-		return answer{failure: Unavailable} // Discovery is forbidden: nothing is known of the object.
 	default:
 		return answer{failure: failureOf(err)}
 	}
