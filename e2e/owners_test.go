@@ -87,7 +87,7 @@ func chainOf(objects ...*object) map[string]any {
 	return resource
 }
 
-// completeChainOf is chainOf for a chain whose last object nothing owns.
+// completeChainOf is chainOf for a chain whose last object nothing owns, or may not be read.
 func completeChainOf(objects ...*object) map[string]any {
 	return merge(chainOf(objects...), objectAttributes("k8s.workload", objects[len(objects)-1]))
 }

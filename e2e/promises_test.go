@@ -99,10 +99,11 @@ func checkValues(t *testing.T, attributes map[string]any) {
 	}
 }
 
-// checkWorkload: the workload is set only where the end is known, and is the last of the chain.
+// checkWorkload: the workload is set only where the end is known, or may not be read, and is the last of
+// the chain.
 func checkWorkload(t *testing.T, r record) {
 	t.Helper()
-	known := r.resolution() == "complete" || r.resolution() == "ambiguous"
+	known := slices.Contains([]string{"complete", "ambiguous", "forbidden"}, r.resolution())
 	assert.Equal(t, known, r.resource["k8s.workload.name"] != nil, "%s: %v", r.resolution(), r.resource)
 	assert.Equal(t, r.resource["k8s.owner.name"] != nil, r.resource["k8s.owner.chain"] != nil, r.resource)
 	if known && r.chain() != "" {

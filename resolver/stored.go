@@ -17,8 +17,8 @@ import (
 )
 
 // This file has the binary form of objects that outlive the process: texts, each after its length.
-// They are the fields of the object and of its owner, the number of labels, and the keys and values
-// of labels and annotations. A change of this form is a change of what callers have stored.
+// They are the fields of the object and of its owner, the number of labels, the keys and values of
+// labels and annotations, and generateName if it has one. A change of this form is a change of what callers have stored.
 
 // fixedTexts is the number of texts before those of labels and annotations.
 const fixedTexts = 12
@@ -70,6 +70,9 @@ func (o *Object) AppendBinary(b []byte) ([]byte, error) {
 			b = appendText(appendText(b, key), set[key])
 		}
 	}
+	if o.GenerateName != "" {
+		b = appendText(b, o.GenerateName)
+	}
 	return b, nil
 }
 
@@ -99,10 +102,13 @@ func (o *Object) UnmarshalBinary(b []byte) error {
 		}
 		texts, b = append(texts, text), rest
 	}
-	if len(texts) < fixedTexts || len(texts)%2 != 0 {
+	if len(texts) < fixedTexts {
 		return errors.New("a stored object is incomplete")
 	}
-	fixed, sets := texts[:fixedTexts], texts[fixedTexts:]
+	fixed, sets, generateName := texts[:fixedTexts], texts[fixedTexts:], ""
+	if last := len(sets) - 1; len(sets)%2 != 0 {
+		sets, generateName = sets[:last], interned(sets[last])
+	}
 	labels, err := strconv.ParseUint(fixed[11], 10, 32)
 	if err != nil || int(labels) > len(sets)/2 {
 		return errors.New("a stored object has another number of labels")
@@ -112,7 +118,7 @@ func (o *Object) UnmarshalBinary(b []byte) error {
 	}
 	*o = Object{
 		APIVersion: interned(fixed[0]), Kind: interned(fixed[1]), Namespace: interned(fixed[2]), Name: fixed[3],
-		UID: types.UID(fixed[4]), mirrored: types.UID(fixed[5]), found: true,
+		UID: types.UID(fixed[4]), mirrored: types.UID(fixed[5]), found: true, GenerateName: generateName,
 		Labels: setOf(sets[:2*labels]), Annotations: setOf(sets[2*labels:]),
 	}
 	if fixed[6] != "" {

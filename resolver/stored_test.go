@@ -68,6 +68,7 @@ func TestAStoredObjectIsRestoredAsItWas(t *testing.T) {
 		"a UID in capital letters": named(apitest.Object{UID: "8F14E45F-CEEA-467F-9B3E-0123456789AB"}),
 		"a UID with other dashes":  named(apitest.Object{UID: "8f14e45fc-eea-467f-9b3e-0123456789ab"}),
 		"cluster-scoped":           node,
+		"a generated name":         named(apitest.Object{GenerateName: "build-"}),
 		"labels and annotations": named(apitest.Object{
 			Labels:      map[string]string{"app": "fe", "empty": "", "tier": "web"},
 			Annotations: map[string]string{"app": "another", "note": strings.Repeat("long ", 1000)},

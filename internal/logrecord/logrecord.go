@@ -48,22 +48,18 @@ const (
 	ownOfRecord = 19
 )
 
-// Convert writes one record for each observation, and one resource for each involved object. Records of
-// one involved object keep their order. What a list returned keeps its order among all objects: its
-// resources are repeated where another object's record comes between.
+// Convert writes one record for each observation. Records of one involved object keep their order.
 func (c Converter) Convert(cluster semconv.Cluster, observations []observation.Observation) plog.Logs {
 	logs := plog.NewLogs()
 	groups := make(map[resourceKey]group, len(observations))
-	var last resourceKey
 	for i := range observations {
 		o := &observations[i]
 		key := keyOf(o)
 		group, ok := groups[key]
-		if !ok || o.LowestVersion > 0 && key != last {
+		if !ok {
 			group = c.newResource(logs, cluster, o)
 			groups[key] = group
 		}
-		last = key
 		record := group.records.AppendEmpty()
 		writeRecord(record, o)
 		c.bound(record.Attributes(), maxAttributes-group.attributes)

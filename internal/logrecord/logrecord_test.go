@@ -312,22 +312,3 @@ func TestAllocationsOfMarshalling(t *testing.T) {
 		require.NoError(t, err)
 	})
 }
-
-// Loki refuses what is more than an hour older than the newest entry of its stream, and objects share
-// streams.
-func TestWhatAListReturnedKeepsItsOrderAmongObjects(t *testing.T) {
-	a1, b, a2, a3 := of(podEvent("1", "a")), of(podEvent("2", "b")), of(podEvent("3", "a")), of(podEvent("4", "a"))
-	a2.Chain, a3.Chain = a1.Chain, a1.Chain
-	for _, o := range []*observation.Observation{&a1, &b, &a2, &a3} {
-		o.LowestVersion = 1
-	}
-	var names []string
-	for _, resource := range convert(a1, b, a2, a3).ResourceLogs().All() {
-		for _, record := range resource.ScopeLogs().At(0).LogRecords().All() {
-			name, _ := record.Attributes().Get("k8s.event.name")
-			names = append(names, name.Str())
-		}
-		names = append(names, "|")
-	}
-	assert.Equal(t, []string{"1", "|", "2", "|", "3", "4", "|"}, names)
-}

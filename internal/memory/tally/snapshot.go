@@ -10,6 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
 	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
@@ -26,6 +28,28 @@ type record struct {
 	New bool `json:"new,omitempty"`
 	// Cluster is what its points name; nil: it has none, or this was not saved.
 	Cluster *semconv.Cluster `json:"cluster,omitempty"`
+	// Reference is the name of a workload that is known by reference only, and where it counts as one.
+	Reference *reference `json:"reference,omitempty"`
+}
+
+type reference struct {
+	Namespace, Group, Kind, Name string
+}
+
+// referenceOf returns the reference of a workload; nil: it was read, or has no name.
+func referenceOf(w workload) *reference {
+	if w.place == (place{}) {
+		return nil
+	}
+	return &reference{w.place.namespace, w.place.kind.Group, w.place.kind.Kind, w.name}
+}
+
+// workload returns what references count.
+func (r *reference) workload() workload {
+	if r == nil {
+		return workload{}
+	}
+	return workload{name: r.Name, place: place{r.Namespace, schema.GroupKind{Group: r.Group, Kind: r.Kind}}}
 }
 
 // Track makes the tally note from now on which series change, and report only sums that are saved.
@@ -103,7 +127,7 @@ func (t *Tally) Value(k Key) []byte {
 	}
 	written, _ := json.Marshal(record{
 		Values: s.values, Tags: s.tags, Start: s.start.UnixNano(), Moved: s.moved.UnixNano(), Occurrences: s.occurrences,
-		New: !s.zero.written, Cluster: s.cluster,
+		New: !s.zero.written, Cluster: s.cluster, Reference: referenceOf(s.workload),
 	})
 	return written
 }
@@ -126,7 +150,7 @@ func (t *Tally) Restore(k Key, value []byte) error {
 	if r.Occurrences <= 0 {
 		return fmt.Errorf("a series has %d occurrences", r.Occurrences)
 	}
-	s := &series{key: k, identity: identity{r.Values, r.Tags}, point: t.newPoint(time.Unix(0, r.Start))}
+	s := &series{key: k, workload: r.Reference.workload(), identity: identity{r.Values, r.Tags}, point: t.newPoint(time.Unix(0, r.Start))}
 	s.moved, s.occurrences, s.durable, s.cluster = time.Unix(0, r.Moved), r.Occurrences, r.Occurrences, r.Cluster
 	s.zero = t.restoredZeroLocked(&r)
 	if s.zero.written && !s.zero.saved {

@@ -47,9 +47,7 @@ type Tally struct {
 	ended map[Key]time.Time
 	// references bounds the names of workloads that are known by reference only.
 	references references
-	// overflowed is how many observations the overflow series has got since TakeUsage. unnamed is how
-	// many have lost the name of their workload.
-	overflowed, unnamed int
+	usage      Usage // since TakeUsage
 	// cluster is what Metrics was last called with. A series that was emitted under another name of
 	// the cluster continues until the metrics pipeline has accepted its value.
 	cluster *semconv.Cluster
@@ -163,14 +161,17 @@ type Usage struct {
 	Series     int // without the overflow series
 	Overflowed int // observations that count in the overflow series
 	Unnamed    int // observations without the name of their workload: see maxReferences
+	// UnnamedKind and UnnamedNamespace are those of one of them.
+	UnnamedKind, UnnamedNamespace string
 }
 
 // TakeUsage returns the usage.
 func (t *Tally) TakeUsage() Usage {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	usage := Usage{Series: t.countLocked(), Overflowed: t.overflowed, Unnamed: t.unnamed}
-	t.overflowed, t.unnamed = 0, 0
+	usage := t.usage
+	usage.Series = t.countLocked()
+	t.usage = Usage{}
 	return usage
 }
 
@@ -196,13 +197,14 @@ func (t *Tally) seriesLocked(o *observation.Observation) *series {
 	namespace := namespaceOf(o)
 	w := workloadOf(o, namespace)
 	if t.references.admit(&w) {
-		t.unnamed++
+		t.usage.Unnamed++
+		t.usage.UnnamedKind, t.usage.UnnamedNamespace = w.kind, namespace
 	}
 	id := t.identityOf(o, namespace, &w)
 	key := t.keyLocked(&id)
 	if t.series[key] == nil && (t.countLocked() >= t.config.MaxSeries || t.bytes >= t.config.MaxSeries*meanBytes) {
 		id, key, w = identity{}, overflow, workload{}
-		t.overflowed++
+		t.usage.Overflowed++
 	}
 	s := t.series[key]
 	if s == nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
@@ -72,7 +73,8 @@ func TestHundredNamesOfAKindInANamespaceAreKnownByReferenceOnly(t *testing.T) {
 	assert.Equal(t, int64(2), got["ci/PipelineRun/run-7"], "a name that is there goes on")
 	assert.Equal(t, int64(1), got["ci/TaskRun/t"])
 	assert.Equal(t, int64(1), got["shop/PipelineRun/run-149"], "each namespace has its own")
-	assert.Equal(t, 50, tally.TakeUsage().Unnamed)
+	usage := tally.TakeUsage()
+	assert.Equal(t, Usage{Series: usage.Series, Unnamed: 50, UnnamedKind: "PipelineRun", UnnamedNamespace: "ci"}, usage)
 	assert.Zero(t, tally.TakeUsage().Unnamed)
 
 	add(tally, at(0), seen("Failed", 1, resolver.Complete, of("PipelineRun", "ci", "run-120")))
@@ -107,4 +109,25 @@ func TestTheOverflowSeriesTakesNoName(t *testing.T) {
 	}
 	assert.Equal(t, Usage{Series: 1, Overflowed: 3 * maxReferences}, tally.TakeUsage())
 	assert.Empty(t, tally.references)
+}
+
+func TestANameThatWasNotGeneratedIsKept(t *testing.T) {
+	copied := deployment("shop")
+	copied.GenerateName = "tmp-"
+	o := seen("Scaled", 1, resolver.Complete, copied)
+	assert.Equal(t, "shop", workloadOf(&o, "ns").name)
+}
+
+func TestRestoredSeriesKeepTheBoundOfNames(t *testing.T) {
+	tally := New(Config{MaxSeries: 1000, SeriesTTL: time.Hour}, start)
+	for i := range maxReferences {
+		add(tally, at(0), seen("Failed", 1, resolver.Forbidden, of("Run", "ci", fmt.Sprint("run-", i))))
+	}
+	restarted := New(Config{MaxSeries: 1000, SeriesTTL: time.Hour}, start)
+	for key := range tally.Keys() {
+		require.NoError(t, restarted.Restore(key, tally.Value(key)))
+	}
+	add(restarted, at(0), seen("Failed", 1, resolver.Forbidden, of("Run", "ci", "run-7")), seen("Failed", 1, resolver.Forbidden, of("Run", "ci", "another")))
+	assert.Equal(t, 1, restarted.TakeUsage().Unnamed)
+	assert.Equal(t, int64(2), workloads(restarted)["ci/Run/run-7"])
 }
