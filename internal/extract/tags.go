@@ -175,7 +175,7 @@ func (r rule) findIn(o *resolver.Object, f *found) (done bool) {
 		return false
 	}
 	value, ok := r.part.of(o)[r.key]
-	if ok && !(f.inMetric && r.tellsRevisions(r.key)) {
+	if ok && (!f.inMetric || !r.tellsRevisions(r.key)) {
 		f.add(Tag{r.name(o, r.key), value}, r.origin, false)
 	}
 	return ok
@@ -191,7 +191,7 @@ func (r rule) findMatching(o *resolver.Object, f *found) {
 	}
 	keys := make([]string, 0, len(values))
 	for key := range values {
-		if r.regex.MatchString(key) && !(f.inMetric && r.tellsRevisions(key)) {
+		if r.regex.MatchString(key) && (!f.inMetric || !r.tellsRevisions(key)) {
 			keys = append(keys, key)
 		}
 	}

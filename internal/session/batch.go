@@ -12,7 +12,7 @@ const (
 	// batchChanges bounds a batch.
 	batchChanges = 500
 	// batchBytes bounds the records of a batch, in bytes of OTLP.
-	batchBytes = 8 << 20
+	batchBytes = 4 << 20
 )
 
 // batch is one turn of the loop. Each step reads what the steps before have set, and sets its own

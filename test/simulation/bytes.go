@@ -21,7 +21,7 @@ const (
 	mostBody      = 64 << 10
 	mostAttribute = 1 << 10
 	mostRequest   = 1_000_000
-	// mostWritten bounds what one write to storage sets: a batch of 8 MiB, what it changes in the
+	// mostWritten bounds what one write to storage sets: a batch of 4 MiB, what it changes in the
 	// memory, and a part of a snapshot.
 	mostWritten = 12 << 20
 	// mostStored bounds what storage holds for each event, series and object, and mostStoredFixed
