@@ -151,7 +151,7 @@ var inTally = []change{
 	},
 	{
 		"does not count what goes beyond max_series", "internal/memory/tally/tally.go",
-		"		id, key = identity{}, overflow\n",
+		"		id, key, w = identity{}, overflow, workload{}\n",
 		"		return &series{}\n",
 	},
 	{

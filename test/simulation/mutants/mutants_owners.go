@@ -37,8 +37,8 @@ var inResolver = []change{
 	},
 	{
 		"never tries a kind again that has failed", "resolver/circuit.go",
-		"if of := c.kinds[kind]; of.isOpen() {",
-		"if of := c.kinds[kind]; false {",
+		"case of.isOpen():\n",
+		"case false:\n",
 	},
 	{
 		"reads the kinds for each reference to an invented group", "resolver/internal/kinds/catalogue.go",
