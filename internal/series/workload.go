@@ -40,11 +40,11 @@ func workloadOf(o *observation.Observation, namespace string) workload {
 		return workload{}
 	}
 	w := workload{apiVersion: end.APIVersion, kind: end.Kind, name: end.Name, uid: string(end.UID)}
-	switch prefix := strings.TrimSuffix(end.GenerateName, "-"); {
+	switch {
 	case o.Chain.Resolution == resolver.Forbidden:
 		w.place = place{namespace, end.GroupKind()}
-	case prefix != "":
-		w.name, w.uid = prefix, ""
+	case end.GenerateName != "" && strings.HasPrefix(end.Name, end.GenerateName):
+		w.name, w.uid = strings.TrimSuffix(end.GenerateName, "-"), ""
 	}
 	return w
 }

@@ -72,7 +72,8 @@ func TestHundredNamesOfAKindInANamespaceAreKnownByReferenceOnly(t *testing.T) {
 	assert.Equal(t, int64(2), got["ci/PipelineRun/run-7"], "a name that is there goes on")
 	assert.Equal(t, int64(1), got["ci/TaskRun/t"])
 	assert.Equal(t, int64(1), got["shop/PipelineRun/run-149"], "each namespace has its own")
-	assert.Equal(t, 50, tally.TakeUsage().Unnamed)
+	usage := tally.TakeUsage()
+	assert.Equal(t, Usage{Series: usage.Series, Unnamed: 50, UnnamedKind: "PipelineRun", UnnamedNamespace: "ci"}, usage)
 	assert.Zero(t, tally.TakeUsage().Unnamed)
 
 	add(tally, at(0), seen("Failed", 1, resolver.Complete, of("PipelineRun", "ci", "run-120")))
@@ -107,4 +108,11 @@ func TestTheOverflowSeriesTakesNoName(t *testing.T) {
 	}
 	assert.Equal(t, Usage{Series: 1, Overflowed: 3 * maxReferences}, tally.TakeUsage())
 	assert.Empty(t, tally.references)
+}
+
+func TestANameThatWasNotGeneratedIsKept(t *testing.T) {
+	copied := deployment("shop")
+	copied.GenerateName = "tmp-"
+	o := seen("Scaled", 1, resolver.Complete, copied)
+	assert.Equal(t, "shop", workloadOf(&o, "ns").name)
 }
