@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 
 	"github.com/kubeevents/kubeeventsreceiver/distribution/internal/rollout"
-	"github.com/kubeevents/kubeeventsreceiver/distribution/rolloutsconnector/internal/journal"
+	"github.com/kubeevents/kubeeventsreceiver/internal/journal"
 )
 
 // entry is what the journal keeps: what a request said, what was delivered, or a part of a snapshot.

@@ -5,7 +5,7 @@
 //
 // The key `head` names the generation. All other keys contain it. A new snapshot has a new
 // generation, and is complete before the head names it: a crash at any time leaves one that can be
-// read.
+// read. The receiver's checkpoint and the connector kube_rollouts use it.
 package journal
 
 import (
@@ -18,6 +18,9 @@ import (
 
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 )
+
+// ErrCorrupt is what is stored, and cannot be read.
+var ErrCorrupt = errors.New("the stored state cannot be read")
 
 // format is the version of what is stored.
 const format = 1
@@ -53,10 +56,10 @@ func Open(ctx context.Context, client storage.Client, add func([]byte) error) (*
 		return j, nil
 	}
 	if err := json.Unmarshal(stored, &j.head); err != nil {
-		return nil, fmt.Errorf("the key head: %w", err)
+		return nil, fmt.Errorf("%w: the key head: %w", ErrCorrupt, err)
 	}
 	if j.head.Format != format {
-		return nil, fmt.Errorf("the format is %d, but this version reads %d", j.head.Format, format)
+		return nil, fmt.Errorf("%w: the format is %d, but this version reads %d", ErrCorrupt, j.head.Format, format)
 	}
 	if err := j.read(ctx, add); err != nil {
 		return nil, err
@@ -73,7 +76,7 @@ func (j *Journal) read(ctx context.Context, add func([]byte) error) error {
 	for i := range j.head.Chunks {
 		chunk, err := j.client.Get(ctx, chunkKey(j.head.Generation, i))
 		if err == nil && chunk == nil {
-			err = errors.New("it is missing")
+			err = fmt.Errorf("%w: it is missing", ErrCorrupt)
 		}
 		if err == nil {
 			err = add(chunk)
@@ -135,6 +138,9 @@ func (j *Journal) writeHead(ctx context.Context, h head) error {
 	return nil
 }
 
+// IsNew reports whether nothing is stored.
+func (j *Journal) IsNew() bool { return j.entries == 0 && j.head.Chunks == 0 }
+
 // minSize is how many bytes of entries make a snapshot worth its price. To read so many takes a fraction
 // of a second.
 const minSize = 4 << 20
@@ -166,6 +172,27 @@ func (j *Journal) Snapshot(ctx context.Context, chunks [][]byte) error {
 	entries := j.entries + 1 // One whose write has failed can be there.
 	j.entries, j.size, j.snapshotSize = 0, 0, total
 	return j.remove(ctx, next.Generation-1, entries)
+}
+
+// SetAside starts a journal from scratch, and leaves what is stored where it is. The key that it
+// returns has the head that it had.
+func SetAside(ctx context.Context, client storage.Client) (j *Journal, key string, err error) {
+	stored, err := client.Get(ctx, "head")
+	if err != nil {
+		return nil, "", err
+	}
+	j = &Journal{client: client}
+	_ = json.Unmarshal(stored, &j.head) // If it cannot be read, nothing is known of a generation.
+	generation := j.head.Generation
+	key = "set_aside/" + strconv.FormatInt(generation, 10)
+	next := head{Format: format, Generation: generation + 2} // Open removes the one before it.
+	encoded, err := json.Marshal(next)
+	if err != nil {
+		return nil, "", err
+	}
+	err = client.Batch(ctx, storage.SetOperation(key, stored), storage.SetOperation("head", encoded))
+	j.head = next
+	return j, key, err
 }
 
 // maxOps bounds the deletions of one request.

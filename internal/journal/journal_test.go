@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 
-	"github.com/kubeevents/kubeeventsreceiver/distribution/rolloutsconnector/internal/journal"
+	"github.com/kubeevents/kubeeventsreceiver/internal/journal"
 )
 
 var errCrash = errors.New("the process ended")
@@ -147,7 +147,7 @@ func TestStrangeContent(t *testing.T) {
 	for name, c := range map[string]struct{ head, message string }{
 		"no JSON":         {"x", "the key head"},
 		"a newer format":  {`{"format":2}`, "the format is 2"},
-		"a missing chunk": {`{"format":1,"generation":1,"chunks":1}`, "chunk 0 of the snapshot: it is missing"},
+		"a missing chunk": {`{"format":1,"generation":1,"chunks":1}`, "it is missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -155,5 +155,24 @@ func TestStrangeContent(t *testing.T) {
 			_, err := journal.Open(t.Context(), m, func([]byte) error { return nil })
 			assert.ErrorContains(t, err, c.message)
 		})
+	}
+}
+
+// TestSetAside: what another cluster's process stored stays, and the next journal starts from scratch.
+func TestSetAside(t *testing.T) {
+	t.Parallel()
+	m := &memory{values: map[string][]byte{}, writes: -1}
+	j, _ := open(t, m)
+	require.NoError(t, life(t.Context(), j))
+	head, before := m.values["head"], maps.Clone(m.values)
+	j, key, err := journal.SetAside(t.Context(), m)
+	require.NoError(t, err)
+	assert.Equal(t, head, m.values[key])
+	require.NoError(t, j.Append(t.Context(), []byte("d")))
+	_, stored := open(t, m)
+	assert.Equal(t, []string{"d"}, stored)
+	delete(before, "head")
+	for name, value := range before {
+		assert.Equal(t, value, m.values[name], "the key %s stays", name)
 	}
 }
