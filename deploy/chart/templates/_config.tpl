@@ -90,7 +90,7 @@ receivers:
     collection_interval: {{ include "kube-events.scrapeInterval" . }}
     {{- end }}
     {{- if eq .Values.mode "single" }}
-    # A restart loses nothing. It repeats only the records that a crash interrupted, byte for byte.
+    # A restart loses nothing. A crash repeats at most the last second, with the same log.record.uid.
     storage: file_storage
     {{- else if eq .Values.mode "ha" }}
     # Only the leader emits. It publishes how far it has delivered, and a new leader continues there.
