@@ -3,7 +3,6 @@
 package kubeeventsreceiver
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -24,10 +23,10 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/filter"
 	"github.com/kubeevents/kubeeventsreceiver/internal/kind"
 	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
-	"github.com/kubeevents/kubeeventsreceiver/internal/memory/tally"
+	"github.com/kubeevents/kubeeventsreceiver/internal/loop"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
 	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
-	"github.com/kubeevents/kubeeventsreceiver/internal/session"
+	"github.com/kubeevents/kubeeventsreceiver/internal/series"
 )
 
 // The values of Config.StartAt.
@@ -81,8 +80,8 @@ type Config struct {
 	// the Namespace, of the Node, and of the Event itself.
 	Extract ExtractConfig `mapstructure:"extract"`
 
-	// DedupInterval above 0 allows one log record for each event and interval, with the occurrences
-	// summed; 0 (default) makes a record of each observation.
+	// DedupInterval above 0 allows one log record for each involved object, reason and type in each
+	// interval, with the occurrences summed; 0 (default) makes a record of each observation.
 	DedupInterval time.Duration `mapstructure:"dedup_interval"`
 	// CollectionInterval is how often metrics are emitted (30s).
 	CollectionInterval time.Duration `mapstructure:"collection_interval"`
@@ -94,12 +93,12 @@ type Config struct {
 	// ResourceAttributes switches resource attributes of records off. By default, all are enabled.
 	ResourceAttributes metadata.ResourceAttributesConfig `mapstructure:"resource_attributes"`
 
-	// Storage is a storage extension; with it a restart loses no event, and repeats only in-flight
-	// records, byte for byte. With LeaderElector, all replicas must share it. Nil means none.
+	// Storage is a storage extension; with it a restart loses nothing, and a crash repeats at most the
+	// last second, with the same log.record.uid. Nil means none.
 	Storage *component.ID `mapstructure:"storage"`
 
-	// LeaderElector is the leader elector extension; with it only the leader emits. Nil means that
-	// every replica does.
+	// LeaderElector is the leader elector extension; with it only the leader emits. Its progress is in
+	// a ConfigMap, so that it cannot be set together with Storage. Nil means that every replica emits.
 	LeaderElector *component.ID `mapstructure:"k8s_leader_elector"`
 
 	// RetryOnFailure is how a batch is retried that the pipeline rejects with a retryable error. By
@@ -312,11 +311,11 @@ func (c *Config) validateSwitches() (errs error) {
 		}
 	}
 	if strategy := c.Metrics.K8sEventOccurrences.AggregationStrategy; strategy != metadata.AggregationStrategySum {
-		errs = errors.Join(errs, fmt.Errorf("metrics.%s.aggregation_strategy: %q is not possible; remove it: occurrences are summed", tally.MetricName, strategy))
+		errs = errors.Join(errs, fmt.Errorf("metrics.%s.aggregation_strategy: %q is not possible; remove it: occurrences are summed", series.MetricName, strategy))
 	}
 	if !c.Events.K8sEvent.Enabled && !c.Metrics.K8sEventOccurrences.Enabled {
 		errs = errors.Join(errs, fmt.Errorf("events.k8s.event.enabled and metrics.%s.enabled: both are false, so nothing would be emitted; "+
-			"set one to true, or remove the receiver", tally.MetricName))
+			"set one to true, or remove the receiver", series.MetricName))
 	}
 	return errs
 }
@@ -349,7 +348,7 @@ func (c *Config) disabled() (names semconv.Disabled) {
 // is. The overflow series always has its mark.
 func (c *Config) disabledOfPoints() (names semconv.Disabled) {
 	type name = metadata.K8sEventOccurrencesMetricAttributeKey
-	for _, attribute := range tally.Attributes() {
+	for _, attribute := range series.Attributes() {
 		if !slices.Contains(c.Metrics.K8sEventOccurrences.EnabledAttributes, name(attribute)) {
 			names = names.With(attribute)
 		}
@@ -357,15 +356,12 @@ func (c *Config) disabledOfPoints() (names semconv.Disabled) {
 	return names
 }
 
-// fileStorage is the type of a storage extension whose file one Collector at a time can use.
-var fileStorage = component.MustNewType("file_storage")
-
 func (c *Config) validateStorage() error {
-	if c.Storage == nil || c.LeaderElector == nil || c.Storage.Type() != fileStorage {
+	if c.Storage == nil || c.LeaderElector == nil {
 		return nil
 	}
-	return fmt.Errorf("storage: %q is not shared by the replicas of k8s_leader_elector: %q; remove storage, "+
-		"so that a standby follows the leader, or name a storage that all replicas share, such as redis_storage", c.Storage, c.LeaderElector)
+	return fmt.Errorf("storage: %q has no use together with k8s_leader_elector: %q, whose leader notes its progress in a ConfigMap; "+
+		"remove storage, or remove k8s_leader_elector and run one replica", c.Storage, c.LeaderElector)
 }
 
 // warn logs settings that are allowed, but may have no effect.
@@ -477,41 +473,17 @@ func (c *Config) streams() []string {
 	return c.Namespaces
 }
 
-// seriesIdentity has the settings that decide what a series of the metric is. Tags of the Node and
-// of the Event are not in the metric.
-func (c *Config) seriesIdentity() string {
-	identity, _ := json.Marshal(struct {
-		Owners   bool
-		MaxDepth int
-		Extract  ExtractConfig
-		Disabled semconv.Disabled
-	}{c.Owners.Enabled, c.Owners.MaxDepth, c.Extract.without(extract.Node, extract.Event), c.disabledOfPoints()})
-	return string(identity)
-}
-
-// storedObjects returns how many objects a checkpoint has at most: as many as the resolver's cache.
-func (c *Config) storedObjects() int {
-	if !c.Owners.Enabled {
-		return 0
-	}
-	return c.Owners.CacheSize
-}
-
-// session returns what sessions use of the configuration.
-func (c *Config) session() session.Config {
-	return session.Config{
+// loop returns what the loop uses of the configuration.
+func (c *Config) loop() loop.Config {
+	return loop.Config{
 		ClusterName:        c.ClusterName,
 		Streams:            c.streams(),
 		FromBeginning:      c.StartAt == StartAtBeginning,
 		DedupInterval:      c.DedupInterval,
 		CollectionInterval: c.CollectionInterval,
-		LookupTimeout:      c.Owners.LookupTimeout,
-		Tally: tally.Config{
-			MaxSeries: c.Metrics.MaxSeries, SeriesTTL: c.Metrics.SeriesTTL, InitialZero: c.Metrics.InitialZero,
-			Disabled: c.disabledOfPoints(),
+		Series: series.Config{
+			Max: c.Metrics.MaxSeries, TTL: c.Metrics.SeriesTTL, InitialZero: c.Metrics.InitialZero, Disabled: c.disabledOfPoints(),
 		},
-		StoredObjects: c.storedObjects(),
-		Identity:      c.seriesIdentity(),
-		Retry:         c.RetryOnFailure,
+		Retry: c.RetryOnFailure,
 	}
 }

@@ -21,12 +21,14 @@
 // a Kubernetes cluster, turns each new observation into a log record whose resource names the
 // owners of the involved object, and counts the occurrences per reason as a metric.
 //
-// The receiver is one loop (internal/session), which takes a batch at a time:
+// The receiver is one loop (internal/loop), which takes a batch at a time. It delivers, and then notes
+// progress:
 //
-//	watch ─▶ take a batch ─▶ account ─▶ resolve ─▶ convert ─▶ save ─▶ deliver
-//	         what changed    what is    who owns   logs +     one     to the pipelines,
-//	                         new        it         counts     write   until accepted
+//	watch ─▶ batch ─▶ ledger ─▶ owners ─▶ records ─▶ deliver ─▶ note progress
+//	         taken    what is   who owns  OTLP       until      in the background:
+//	                  new       it                   accepted   nowhere, checkpoint or ConfigMap
 //
-// With a leader elector and without storage, a gate is between account and resolve. It is open
-// while this process leads. Otherwise it drops what the leader has delivered, and holds the rest.
+// Progress is what was delivered: a resource version for each stream and, with storage, the counts of
+// the events. A start, a restart and a failover are one case: load the progress, list or watch from
+// there, and reconcile with the counts.
 package kubeeventsreceiver

@@ -49,6 +49,7 @@ func TestALeaderElectorThatIsNotThere(t *testing.T) {
 	for id, want := range map[string]string{
 		"gone": `k8s_leader_elector: "gone" is not among the extensions that run; add it`,
 		"disk": `k8s_leader_elector: "disk" is not a leader elector`,
+		"vote": `k8s_leader_elector: "vote" does not say which Lease it uses`,
 	} {
 		cfg := harness.ConfigFor(t, api.URL, "")
 		elector := component.MustNewID(id)

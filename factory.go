@@ -59,7 +59,7 @@ func createDefaultConfig() component.Config {
 }
 
 func createLogs(_ context.Context, settings receiver.Settings, config component.Config, next consumer.Logs) (receiver.Logs, error) {
-	r, err := receivers.of(config.(*Config), settings)
+	r, err := receivers.get(config.(*Config), settings)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func createLogs(_ context.Context, settings receiver.Settings, config component.
 }
 
 func createMetrics(_ context.Context, settings receiver.Settings, config component.Config, next consumer.Metrics) (receiver.Metrics, error) {
-	r, err := receivers.of(config.(*Config), settings)
+	r, err := receivers.get(config.(*Config), settings)
 	if err != nil {
 		return nil, err
 	}
@@ -82,14 +82,14 @@ func createMetrics(_ context.Context, settings receiver.Settings, config compone
 
 // receivers lets the logs and the metrics pipeline of one configuration share one receiver, and
 // with it one watch: the Collector calls the factory once for each signal, with the same *Config.
-var receivers = shared{byConfig: map[*Config]*eventsReceiver{}}
+var receivers = sharedReceivers{byConfig: map[*Config]*eventsReceiver{}}
 
-type shared struct {
+type sharedReceivers struct {
 	mu       sync.Mutex // guards byConfig
 	byConfig map[*Config]*eventsReceiver
 }
 
-func (s *shared) of(config *Config, settings receiver.Settings) (*eventsReceiver, error) {
+func (s *sharedReceivers) get(config *Config, settings receiver.Settings) (*eventsReceiver, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r, ok := s.byConfig[config]; ok {
@@ -104,7 +104,7 @@ func (s *shared) of(config *Config, settings receiver.Settings) (*eventsReceiver
 }
 
 // forget lets a later receiver of the same configuration start again.
-func (s *shared) forget(r *eventsReceiver) {
+func (s *sharedReceivers) forget(r *eventsReceiver) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.byConfig[r.config] == r {

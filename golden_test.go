@@ -27,7 +27,7 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/logrecord"
-	"github.com/kubeevents/kubeeventsreceiver/internal/memory/tally"
+	"github.com/kubeevents/kubeeventsreceiver/internal/series"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
 	"github.com/kubeevents/kubeeventsreceiver/test/harness"
@@ -202,7 +202,7 @@ func described(t *testing.T) (resource, record, point []string) {
 	for name := range described.ResourceAttributes {
 		resource = append(resource, name)
 	}
-	return resource, described.Events[logrecord.EventName].Attributes, append(described.Metrics[tally.MetricName].Attributes, "tilt.manifest")
+	return resource, described.Events[logrecord.EventName].Attributes, append(described.Metrics[series.MetricName].Attributes, "tilt.manifest")
 }
 
 func TestEverythingEmittedIsDescribed(t *testing.T) {

@@ -15,14 +15,14 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/client-go/rest"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/cluster"
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
 	"github.com/kubeevents/kubeeventsreceiver/internal/health"
 	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
 	"github.com/kubeevents/kubeeventsreceiver/internal/logrecord"
+	"github.com/kubeevents/kubeeventsreceiver/internal/loop"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
 	"github.com/kubeevents/kubeeventsreceiver/internal/owners"
-	"github.com/kubeevents/kubeeventsreceiver/internal/session"
+	"github.com/kubeevents/kubeeventsreceiver/internal/progress"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
@@ -35,7 +35,7 @@ const shutdownGrace = 5 * time.Second
 const readPause = 180 * time.Millisecond
 
 // eventsReceiver watches events and emits them as logs and as a metric. One serves both pipelines
-// of a configuration. It starts what lasts as long as the process; a session has the rest.
+// of a configuration. It starts what lasts as long as the process; the loop has the rest.
 type eventsReceiver struct {
 	config    *Config
 	settings  receiver.Settings
@@ -89,7 +89,7 @@ func (r *eventsReceiver) begin(ctx context.Context, host component.Host) error {
 	if r.storage, err = r.openStorage(ctx, host); err != nil {
 		return err
 	}
-	if r.elector, err = r.openElector(host, client); err != nil {
+	if r.elector, err = r.openElector(host); err != nil {
 		return err
 	}
 	if r.resolver, err = r.newResolver(restConfig); err != nil {
@@ -99,8 +99,10 @@ func (r *eventsReceiver) begin(ctx context.Context, host component.Host) error {
 	if err := r.health.Measure(sources); err != nil {
 		return err
 	}
-	r.health.Starting(r.config.streams())
-	r.launch(cluster.New(client, r.settings.Logger), client)
+	if r.config.LeaderElector == nil { // A standby waits for no answer.
+		r.health.Starting(r.config.streams())
+	}
+	r.launch(client)
 	return nil
 }
 
@@ -125,29 +127,28 @@ func (r *eventsReceiver) newResolver(restConfig *rest.Config) (*resolver.Resolve
 }
 
 // launch starts all work in contexts of its own: Start's ends with Start.
-func (r *eventsReceiver) launch(identity *cluster.Identity, client rest.Interface) {
+func (r *eventsReceiver) launch(client rest.Interface) {
 	stop, cancel := context.WithCancel(context.Background())
 	drain, cancelDrain := context.WithCancel(context.Background())
 	r.life.cancel, r.life.cancelDrain = cancel, cancelDrain
 	r.life.done = make(chan struct{})
-	process := session.New(r.sessions(identity, client))
+	events := loop.New(r.loop(client))
 	go func() {
 		defer close(r.life.done)
 		var background sync.WaitGroup
-		background.Go(func() { identity.Run(stop) })
 		delivering, delivered := context.WithCancel(context.Background())
 		r.elector.run(stop, delivering, r.health, &background)
-		process.Run(stop, drain)
+		events.Run(stop, drain)
 		delivered()
 		background.Wait()
 		r.close(drain)
 	}()
 }
 
-func (r *eventsReceiver) sessions(identity *cluster.Identity, client rest.Interface) session.Settings {
+func (r *eventsReceiver) loop(client rest.Interface) loop.Settings {
 	version := r.settings.BuildInfo.Version
-	return session.Settings{
-		Config:  r.config.session(),
+	return loop.Settings{
+		Config:  r.config.loop(),
 		Logger:  r.settings.Logger,
 		Version: version,
 		Logs:    r.logs,
@@ -163,10 +164,22 @@ func (r *eventsReceiver) sessions(identity *cluster.Identity, client rest.Interf
 			TagsLeftOut:  r.health.TagsLeftOut,
 		},
 		Client:     client,
-		Cluster:    identity,
-		Storage:    r.storage,
 		Leadership: r.elector.leadership,
-		Positions:  r.elector.positions,
+		Progress:   func() progress.Progress { return r.progress(client) },
+	}
+}
+
+// progress returns where a session notes what it has delivered.
+func (r *eventsReceiver) progress(client rest.Interface) progress.Progress {
+	switch {
+	case r.storage != nil:
+		return progress.NewCheckpoint(r.storage, r.health, r.settings.Logger)
+	case r.config.LeaderElector != nil:
+		lease := r.elector.config
+		name := progress.ObjectName(lease.LeaseName, r.settings.ID.String())
+		return progress.NewConfigMap(client, lease.LeaseNamespace, name, r.health, r.settings.Logger)
+	default:
+		return progress.Nowhere{}
 	}
 }
 
@@ -212,8 +225,8 @@ func (r *eventsReceiver) end(ctx context.Context) error {
 }
 
 // reportAlone is for a partial reload of the Collector (service.partialReload) that removes the
-// receiver from one of its pipelines. The Collector shuts down only that pipeline's receiver. This
-// looks like the begin of the Collector's own shutdown.
+// receiver from one of its pipelines. The Collector shuts down only that pipeline's receiver.
+// Its own shutdown begins in the same way, so the message waits for two minutes.
 func (r *eventsReceiver) reportAlone() {
 	r.settings.Logger.Error("The receiver has ended, because one of its pipelines no longer has it. Another pipeline has it, but receives nothing: restart the Collector")
 }

@@ -4,7 +4,6 @@ package kubeeventsreceiver_test
 
 import (
 	"context"
-	"errors"
 	"net"
 	"sync"
 	"testing"
@@ -65,50 +64,8 @@ func TestUntilTheAPIServerAnswersTheStatusSaysSo(t *testing.T) {
 func TestAStandbyThatWatchesNothingWaitsForNoAnswer(t *testing.T) {
 	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
 		dropPackets(t)
-		p := harness.NewReplica(t, api, harness.NewDisk(), "")
+		p := harness.NewReplica(t, api, nil, "")
 		time.Sleep(time.Second)
 		assert.False(t, p.Host.Fails())
-	})
-}
-
-// diskWithOutbox returns storage with one record that the pipeline has not accepted.
-func diskWithOutbox(t *testing.T, api *apitest.Server) *harness.Disk {
-	t.Helper()
-	on := harness.NewDisk()
-	p := harness.Launch(t, api, harness.Options{Config: "start_at: beginning", Disk: on})
-	harness.Settle()
-	p.Logs.Reject(errors.New("full"))
-	api.Put(harness.Event("one", 1))
-	harness.Settle()
-	p.Stop()
-	return on
-}
-
-// An outage of the backend must not keep a startup probe from succeeding.
-func TestAnOutboxThatThePipelineRejectsIsNoFailureOfTheAPIServer(t *testing.T) {
-	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
-		on := diskWithOutbox(t, api)
-		full := &harness.Pipeline{}
-		full.Reject(errors.New("full"))
-		second := harness.Launch(t, api, harness.Options{Config: "start_at: beginning", Disk: on, Logs: full})
-		time.Sleep(5 * time.Second)
-		assert.Positive(t, full.Attempted(), "it delivers the outbox")
-		assert.False(t, second.Host.Fails())
-	})
-}
-
-// A startup probe must not succeed because the backend has taken what a checkpoint kept for it.
-func TestAfterTheOutboxTheStatusSaysThatTheAPIServerHasNotAnswered(t *testing.T) {
-	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
-		on := diskWithOutbox(t, api)
-		pass := dropPackets(t)
-		second := harness.Launch(t, api, harness.Options{Config: "start_at: beginning", Disk: on})
-		time.Sleep(5 * time.Second)
-		assert.Equal(t, []string{"one+1"}, second.Logs.Names(), "the outbox is delivered")
-		_, text := second.Host.Status()
-		assert.Contains(t, text, health.ErrNotWatched.Error())
-		pass()
-		time.Sleep(time.Minute)
-		assert.False(t, second.Host.Fails())
 	})
 }

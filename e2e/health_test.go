@@ -6,15 +6,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
@@ -91,46 +88,6 @@ func TestAProbeSeesThatNobodyCanBeElected(t *testing.T) {
 		code, page = health(address)
 		return code == http.StatusOK
 	}, "a healthy answer: %s", page)
-}
-
-// TestAProbeOfAStandbySeesThatItMayNotPublish, so that a rollout waits while the old leader runs.
-func TestAProbeOfAStandbySeesThatItMayNotPublish(t *testing.T) {
-	t.Parallel()
-	ns, account := kube.newNamespace(t), unique("standby")
-	kubeconfig, err := kube.RestrictedKubeconfig(t.Context(), account, harness.DocumentedRules(t, "The whole cluster")...)
-	require.NoError(t, err)
-	holder, seconds, now := "another", int32(3600), metav1.NowMicro()
-	_, err = kube.CoordinationV1().Leases(ns).Create(t.Context(), &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Name: "kube-events-leader"},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, AcquireTime: &now, RenewTime: &now},
-	}, metav1.CreateOptions{})
-	require.NoError(t, err)
-	all := harness.DocumentedRules(t, "Leader election")
-	readOnly := slices.DeleteFunc(slices.Clone(all), func(rule rbacv1.PolicyRule) bool {
-		return rule.Resources[0] == "configmaps" && rule.Verbs[0] == "create"
-	})
-	require.Len(t, readOnly, len(all)-1)
-	kube.bind(t, ns, account, readOnly)
-	address := freeAddress(t)
-	startCollector(t, kubeconfig, componentStatus, healthAt(address),
-		"receivers::kube_events::k8s_leader_elector: k8s_leader_elector",
-		"{extensions: {k8s_leader_elector: {auth_type: kubeConfig, lease_name: kube-events-leader, lease_namespace: "+ns+
-			"}}, service: {extensions: [health_check, k8s_leader_elector]}}")
-	var page string
-	eventually(t, func() bool {
-		var code int
-		code, page = health(address)
-		return code == http.StatusInternalServerError && strings.Contains(page, "{apiGroups: [''], resources: [configmaps], verbs: [create]}")
-	}, "an unhealthy answer that names the rule to add")
-
-	_, err = kube.RbacV1().Roles(ns).Update(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: account}, Rules: all}, metav1.UpdateOptions{})
-	require.NoError(t, err)
-	eventually(t, func() bool {
-		_, page = health(address)
-		return strings.Contains(page, "kube_events") && !strings.Contains(page, "[configmaps]")
-	}, "an answer without this rule") // In time, it says that nobody renews the lease.
-	_, err = kube.CoreV1().ConfigMaps(ns).Get(t.Context(), "kube-events-leader-kube-events", metav1.GetOptions{})
-	assert.True(t, apierrors.IsNotFound(err), "a standby writes nothing: %v", err)
 }
 
 // bind permits a service account of RestrictedKubeconfig something in one namespace.

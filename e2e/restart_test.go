@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -43,37 +42,4 @@ func (r restarts) recordOf(t *testing.T, col *collector, ev *corev1.Event) recor
 		return len(found) > 0
 	}, "a record of %s", name)
 	return found[0]
-}
-
-func TestAfterAKillTheOwnersOfObjectsThatAreDeletedMeanwhileAreKnown(t *testing.T) {
-	t.Parallel()
-	c := bare.get(t)
-	for name, settings := range map[string][]string{
-		"with the same configuration": nil,
-		"and a label is newly wanted": {"receivers::kube_events::extract::labels: [{tag_name: tilt.manifest, key: tilt-manifest}, {tag_name: team, key: team}]"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := restarts{c, c.newNamespace(t), t.TempDir()}
-			pod, rs, deployment := c.makeShop(t, r.namespace)
-			want := merge(completeChainOf(pod, rs, deployment), map[string]any{"tilt.manifest": "shop"})
-
-			first := r.start(t)
-			before := r.recordOf(t, first, eventAbout("Created", referenceTo(pod)))
-			resourceIs(t, before, want)
-			first.Kill()
-			for _, o := range []*object{pod, rs, deployment} {
-				c.remove(t, o)
-			}
-
-			second := r.start(t, settings...)
-			after := r.recordOf(t, second, eventAbout("Killing", referenceTo(pod)))
-			resourceIs(t, after, want)
-			assert.Equal(t, "complete", after.resolution())
-
-			// Another pod of the name has no owner, and is not the old one.
-			again := c.make(t, r.namespace, "v1", "Pod", pod.GetName())
-			resourceIs(t, r.recordOf(t, second, eventAbout("Created", referenceTo(again))), completeChainOf(again))
-		})
-	}
 }

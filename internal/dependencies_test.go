@@ -25,20 +25,20 @@ var values = []string{
 
 // allowed has, for each package of this module, the packages that it may import in addition to
 // values, and why. A package that is not here may import values only. Dependencies point one way:
-// from the receiver to the session, from there to the steps, and from the steps to plain values. No
+// from the receiver to the loop, from there to the steps, and from the steps to plain values. No
 // step knows another step.
 var allowed = map[string][]string{
 	".": { // The component makes what lasts as long as the process.
-		"internal/cluster", "internal/filter", "internal/health", "internal/kind", "internal/kubeclient", "internal/leadership",
-		"internal/logrecord", "internal/memory/tally", "internal/metadata", "internal/owners", "internal/position", "internal/session",
+		"internal/election", "internal/filter", "internal/health", "internal/kind", "internal/kubeclient", "internal/logrecord",
+		"internal/loop", "internal/metadata", "internal/owners", "internal/progress", "internal/series",
 	},
-	"internal/session": { // The loop knows all steps.
-		"internal/cluster", "internal/delivery", "internal/filter", "internal/health",
-		"internal/kubeclient", "internal/leadership", "internal/logrecord", "internal/memory", "internal/memory/checkpoint",
-		"internal/memory/tally", "internal/metadata", "internal/owners", "internal/position", "internal/queue", "internal/watch",
+	"internal/loop": { // The loop knows all steps.
+		"internal/delivery", "internal/election", "internal/filter", "internal/health", "internal/kubeclient", "internal/ledger",
+		"internal/logrecord", "internal/metadata", "internal/owners", "internal/progress", "internal/queue", "internal/series", "internal/watch",
 	},
 	"internal/large":          {},
 	"internal/text":           {},
+	"internal/journal":        {},                                                                                 // kube_rollouts uses it, too.
 	"resolver":                {"resolver/internal/kinds", "internal/large", "internal/reached", "internal/text"}, // It is usable on its own.
 	"resolver/internal/kinds": {},
 	"internal/semconv":        {"internal/text", "resolver"},
@@ -46,23 +46,13 @@ var allowed = map[string][]string{
 	"internal/kind":           {"internal/semconv"},
 	"internal/filter":         {"internal/kind"},
 	"internal/extract":        {"internal/kind", "internal/semconv", "internal/text", "resolver"},
-	"internal/observation":    {"internal/event", "internal/extract", "resolver"},
-	"internal/cluster":        {"internal/reached"},
+	"internal/observation":    {"internal/extract", "resolver"},
 	"internal/delivery":       {"internal/reached"},
-	"internal/memory/dirty":   {},
 	"internal/queue":          {"internal/watch"}, // It implements watch.Taker.
-	"internal/leadership":     {"internal/reached"},
-	"internal/position":       {"internal/leadership"}, // The gate is open while this process leads.
-	"internal/memory": { // It is one unit of these.
-		"internal/memory/checkpoint", "internal/memory/dedup", "internal/memory/dirty", "internal/memory/ledger",
-		"internal/memory/objects", "internal/memory/tally",
-	},
-	"internal/memory/dedup":   {"internal/memory/dirty"},
-	"internal/memory/ledger":  {"internal/memory/dirty"},
-	"internal/memory/objects": {"internal/large", "internal/memory/dirty"},
-	"internal/memory/tally":   {"internal/memory/dirty"},
+	"internal/election":       {"internal/reached"},
+	"internal/progress":       {"internal/journal", "internal/ledger"}, // What it notes is the ledger's.
 	// It is the observer of these.
-	"internal/health": {"internal/leadership", "internal/metadata", "internal/position", "internal/watch"},
+	"internal/health": {"internal/election", "internal/metadata", "internal/watch"},
 }
 
 // onlyForTests are the packages that only tests use. They may import anything.

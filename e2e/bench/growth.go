@@ -64,7 +64,7 @@ of some of them, for %s. k8s_events keeps every event in memory and saves no che
 ![Memory and checkpoint bytes over the number of live events](performance-growth.svg)`, b.playback.perSecond, b.playback.updating, thousands(mostForTheirs)),
 		Notes: []string{
 			"Checkpoint bytes are what the Collector passes to the kernel to write. Its exporter writes nothing.",
-			"The ledger and the resolver were measured by Go benchmarks: `go test -bench Memory ./internal/memory/ledger ./resolver`.",
+			"The ledger and the resolver were measured by Go benchmarks: `go test -bench Memory ./internal/ledger ./resolver`.",
 		},
 	}, err
 }
@@ -274,7 +274,7 @@ func memoryBenchmarks(ctx context.Context) (figures []figure, err error) {
 		path, unit, name string
 		most             float64
 	}{
-		{"./internal/memory/ledger", "B/event", "ledger, for each of %s live events", 96},
+		{"./internal/ledger", "B/event", "ledger, for each of %s live events", 96},
 		{"./resolver", "B/object", "resolver, for each of %s objects", 400},
 	} {
 		printed, err := goBenchmark(ctx, b.path, "^BenchmarkMemory$", "1x")

@@ -36,7 +36,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/kubeevents/kubeeventsreceiver"
-	"github.com/kubeevents/kubeeventsreceiver/internal/leadership"
+	"github.com/kubeevents/kubeeventsreceiver/internal/election"
 	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
 )
 
@@ -155,53 +155,43 @@ func event(name string) *corev1.Event {
 func slowUser(t *testing.T, h host) (leads <-chan struct{}, release func()) {
 	t.Helper()
 	started, stop := make(chan struct{}, 10), make(chan struct{})
-	h[electorID].(leadership.Elector).SetCallBackFuncs(func(context.Context) { started <- struct{}{} }, func() { <-stop })
+	h[electorID].(election.Elector).SetCallBackFuncs(func(context.Context) { started <- struct{}{} }, func() { <-stop })
 	release = sync.OnceFunc(func() { close(stop) })
 	t.Cleanup(release)
 	return started, release
 }
 
 func TestNoReceiverEmitsAfterItsTermWhileTheElectorWaitsForAnotherUser(t *testing.T) {
-	for name, registersLate := range map[string]bool{
-		"the receivers register before the elector leads": false,
-		"the receivers register while the elector leads":  true, // The extension has no context for them.
-	} {
-		t.Run(name, func(t *testing.T) {
-			api := &server{Server: apitest.NewInMemory(t)}
-			api.away.Store(!registersLate)
-			outside := httptest.NewServer(api)
-			t.Cleanup(outside.Close)
-			t.Cleanup(outside.CloseClientConnections)
-			h := newElector(t, outside.URL)
-			leads, release := slowUser(t, h)
-			if registersLate {
-				<-leads
-			}
-			var first, second consumertest.LogsSink
-			newReceiver(t, h, "first", &first)
-			newReceiver(t, h, "second", &second)
-			api.away.Store(false)
-			have := func(records int) func() bool {
-				return func() bool { return first.LogRecordCount() == records && second.LogRecordCount() == records }
-			}
-			api.Put(event("before"))
-			require.Eventually(t, have(1), time.Minute, 10*time.Millisecond)
-			time.Sleep(2 * lease) // The elector renews it.
-			api.Put(event("later"))
-			require.Eventually(t, have(2), time.Minute, 10*time.Millisecond)
-
-			api.away.Store(true)
-			time.Sleep(lease + time.Second) // Another replica may lead now.
-			for i := range 5 {
-				api.Put(event(fmt.Sprint("after", i)))
-				time.Sleep(200 * time.Millisecond)
-			}
-			assert.True(t, have(2)(), "first has %d, second has %d", first.LogRecordCount(), second.LogRecordCount())
-			api.away.Store(false)
-			release()
-			require.Eventually(t, have(7), time.Minute, 10*time.Millisecond, "the next term delivers it")
-		})
+	api := &server{Server: apitest.NewInMemory(t)}
+	api.away.Store(true)
+	outside := httptest.NewServer(api)
+	t.Cleanup(outside.Close)
+	t.Cleanup(outside.CloseClientConnections)
+	h := newElector(t, outside.URL)
+	_, release := slowUser(t, h)
+	var first, second consumertest.LogsSink
+	newReceiver(t, h, "first", &first)
+	newReceiver(t, h, "second", &second)
+	api.away.Store(false)
+	have := func(records int) func() bool {
+		return func() bool { return first.LogRecordCount() == records && second.LogRecordCount() == records }
 	}
+	api.Put(event("before"))
+	require.Eventually(t, have(1), time.Minute, 10*time.Millisecond)
+	time.Sleep(2 * lease) // The elector renews it.
+	api.Put(event("later"))
+	require.Eventually(t, have(2), time.Minute, 10*time.Millisecond)
+
+	api.away.Store(true)
+	time.Sleep(lease + time.Second) // Another replica may lead now.
+	for i := range 5 {
+		api.Put(event(fmt.Sprint("after", i)))
+		time.Sleep(200 * time.Millisecond)
+	}
+	assert.True(t, have(2)(), "first has %d, second has %d", first.LogRecordCount(), second.LogRecordCount())
+	api.away.Store(false)
+	release()
+	require.Eventually(t, have(7), time.Minute, 10*time.Millisecond, "the next term delivers it")
 }
 
 // A delivery that hangs delays the call that ends the term, but not the end of the other receiver's

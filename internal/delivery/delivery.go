@@ -81,9 +81,6 @@ type Settings struct {
 	Retry    configretry.BackOffConfig
 	Logger   *zap.Logger
 	Observer Observer
-	// MayDeliver is called before each attempt. With a leader elector, it waits until it is certain
-	// whether this process still leads, or until the context ends.
-	MayDeliver func(context.Context) bool
 	// GiveUp is closed when an attempt may not be waited for any more, although its context has
 	// ended: the pipeline hangs. Nil: never.
 	GiveUp     <-chan struct{}
@@ -123,7 +120,7 @@ func (d *Deliverer) Deliver(stop, drain context.Context, request Request) Outcom
 		maxTries = 1
 	}
 	outcome, err := backoff.Retry(stop,
-		func() (Outcome, error) { return a.attempt(stop, drain) },
+		func() (Outcome, error) { return a.attempt(drain) },
 		backoff.WithBackOff(&backoff.ExponentialBackOff{
 			InitialInterval:     d.settings.Retry.InitialInterval,
 			RandomizationFactor: d.settings.Retry.RandomizationFactor,
@@ -182,9 +179,9 @@ func (a *attempts) logs() plog.Logs {
 }
 
 // attempt attempts to deliver once. It returns an error if another attempt is needed.
-func (a *attempts) attempt(stop, drain context.Context) (Outcome, error) {
-	if !a.settings.MayDeliver(stop) || drain.Err() != nil {
-		return Stopped, nil //nolint:nilerr // The outcome says that the caller stops.
+func (a *attempts) attempt(drain context.Context) (Outcome, error) {
+	if drain.Err() != nil {
+		return Stopped, nil
 	}
 	a.begin()
 	logs := a.logs()

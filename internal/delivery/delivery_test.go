@@ -40,7 +40,6 @@ type harness struct {
 	start time.Time
 	// consume is the pipeline. It gets the names of the records.
 	consume  func(ctx context.Context, names []string) error
-	leads    func(context.Context) bool
 	giveUp   chan struct{}
 	attempts [][]string
 	seen     []string // the calls of the observer
@@ -56,12 +55,11 @@ func everySecond() configretry.BackOffConfig {
 func newHarness(t testing.TB, retry configretry.BackOffConfig, consume func(context.Context, []string) error) *harness {
 	t.Helper()
 	core, log := observer.New(zapcore.InfoLevel)
-	h := &harness{start: time.Now(), log: log, consume: consume, leads: func(context.Context) bool { return true }, giveUp: make(chan struct{})}
+	h := &harness{start: time.Now(), log: log, consume: consume, giveUp: make(chan struct{})}
 	next, err := consumer.NewLogs(h.consumeLogs, consumer.WithCapabilities(consumer.Capabilities{MutatesData: true}))
 	require.NoError(t, err)
 	h.Deliverer = New(Settings{
 		Next: next, Retry: retry, Logger: zap.New(core), Observer: h, Operations: h, Format: "kube_events", GiveUp: h.giveUp,
-		MayDeliver: func(ctx context.Context) bool { return h.leads(ctx) },
 	})
 	return h
 }
@@ -350,30 +348,6 @@ func TestTheDeliveryStops(t *testing.T) {
 			assert.Equal(t, Accepted, h.Deliver(t.Context(), work, request("a")))
 		})
 	})
-	t.Run("when it may not deliver", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			h := newHarness(t, everySecond(), always(errFull))
-			asked := 0
-			h.leads = func(context.Context) bool {
-				asked++
-				return asked < 3
-			}
-			assert.Equal(t, Stopped, h.deliver(t, "a"))
-			assert.Equal(t, []string{"0s rejected 1", "1s rejected 1"}, h.seen)
-			assert.Equal(t, 3, asked, "before each attempt")
-
-			h.leads = func(ctx context.Context) bool {
-				<-ctx.Done()
-				return false
-			}
-			stop, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			before := len(h.logged())
-			assert.Equal(t, Stopped, h.Deliver(stop, t.Context(), request("a")))
-			assert.Len(t, h.attempts, 2)
-			assert.Len(t, h.logged(), before, "nothing was rejected")
-		})
-	})
 }
 
 func TestTheObserverIsCalledWhenThePipelineAcceptsNothingForAMinute(t *testing.T) {
@@ -440,14 +414,6 @@ func TestTheObserverIsCalledWhenThePipelineAcceptsNothingForAMinute(t *testing.T
 			h.deliver(t, "a")
 			time.Sleep(time.Hour)
 			h.deliver(t, "b")
-		}, nil},
-		"not while it waits until it may deliver": {nil, func(t *testing.T, h *harness) {
-			h.leads = func(context.Context) bool {
-				time.Sleep(time.Hour)
-				return true
-			}
-			h.consume = failing()
-			h.deliver(t, "a")
 		}, nil},
 		"not while the pipeline accepts a part from time to time": {nil, func(t *testing.T, h *harness) {
 			h.consume = func(_ context.Context, names []string) error {

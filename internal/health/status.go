@@ -13,8 +13,7 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/leadership"
-	"github.com/kubeevents/kubeeventsreceiver/internal/position"
+	"github.com/kubeevents/kubeeventsreceiver/internal/election"
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 )
 
@@ -70,18 +69,6 @@ func (s *Status) Starting(namespaces []string) {
 	s.reportLocked()
 }
 
-// Unanswered returns which of the namespaces' streams have not been answered yet.
-func (s *Status) Unanswered(namespaces []string) (waiting []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, namespace := range namespaces {
-		if s.failing[streamOf(namespace)].cause == starting {
-			waiting = append(waiting, namespace)
-		}
-	}
-	return waiting
-}
-
 // Answered implements watch.Observer. An answer does not end a failure: a stream may break again
 // before its list is complete.
 func (s *Status) Answered(namespace string) {
@@ -107,10 +94,10 @@ func (s *Status) restarting(namespace string, cause watch.Cause, err error) {
 	s.Failed(streamOf(namespace), string(cause), "Cannot watch events; retrying", explain(namespace, cause, err))
 }
 
-// WentBack reports that the cluster's resource version is below a known one.
-func (s *Status) WentBack(known, now uint64) {
-	s.logger.Warn("The resource versions of the cluster have gone back, as after a restore of etcd; listing. Counts and sums are kept",
-		zap.Uint64("known_version", known), zap.Uint64("current_version", now))
+// WentBack implements watch.Observer.
+func (s *Status) WentBack(namespace string, known, now uint64) {
+	s.logger.Warn("The resource versions of the cluster have gone back, as after a restore of etcd; listing. Counts are kept",
+		zap.String("events_of", where(namespace)), zap.Uint64("known_version", known), zap.Uint64("current_version", now))
 }
 
 // Forget removes the failure of a part. Nothing uses the part now, so nobody knows whether it
@@ -256,32 +243,8 @@ func where(namespace string) string {
 	return "namespace " + namespace
 }
 
-// PositionFailed implements position.Observer. Until the position works, a failover repeats more: a
-// standby that cannot read it drops nothing, and a leader that cannot write it does not advance it.
-func (s *Status) PositionFailed(err error) {
-	cause := "unavailable"
-	var forbidden *position.PermissionError
-	if errors.As(err, &forbidden) {
-		cause = "forbidden"
-	}
-	var unreadable *position.DataError
-	if errors.As(err, &unreadable) {
-		cause = "unreadable"
-	}
-	s.Failed(positionPart, cause, "Cannot read or publish the position of the leader; retrying. Until it works, a failover repeats more", err)
-}
-
-// PositionWorks implements position.Observer.
-func (s *Status) PositionWorks() {
-	s.Recovered(positionPart, "The position of the leader can be read and published again")
-}
-
 // Paused implements watch.Observer: the receiver does not watch the namespace; empty: the cluster.
 func (s *Status) Paused(namespace string) { s.Forget(streamOf(namespace)) }
-
-// positionPart is the name of this part in the component's status if the leader's position cannot
-// be read or published.
-const positionPart = "the position of the leader"
 
 // logsPipeline is the name of this part in the component's status while the pipeline rejects
 // events.
@@ -299,9 +262,9 @@ func (s *Status) AcceptingAgain() { s.Forget(logsPipeline) }
 // electionPart is the name of this part in the component's status if no process can be elected.
 const electionPart = "the leader election"
 
-// ElectionFailed implements leadership.Observer.
+// ElectionFailed implements election.Observer.
 func (s *Status) ElectionFailed(err error) {
-	var noLeader *leadership.NoLeaderError
+	var noLeader *election.NoLeaderError
 	if errors.As(err, &noLeader) {
 		s.Failed(electionPart, noLeader.Cause, "No replica can be elected leader, and nothing is emitted; retrying", err)
 		return
@@ -309,5 +272,5 @@ func (s *Status) ElectionFailed(err error) {
 	s.Failed(electionPart, "unavailable", "Cannot read the leader election Lease, and no replica may lead; retrying", err)
 }
 
-// ElectionWorks implements leadership.Observer.
+// ElectionWorks implements election.Observer.
 func (s *Status) ElectionWorks() { s.Recovered(electionPart, "A leader is elected again") }

@@ -23,13 +23,12 @@ import (
 // Cause is why a batch waits.
 type Cause = metadata.AttributeWaitCause
 
-// The causes. Pacing is measured for each read of the watch's connection that finds data at once,
-// saving for each write, all others for each batch.
+// The causes. Pacing is measured for each read of the watch's connection that finds data at once, all
+// others for each batch.
 const (
 	Gathering  = metadata.AttributeWaitCauseGathering
 	Pacing     = metadata.AttributeWaitCausePacing
 	Lookups    = metadata.AttributeWaitCauseLookups
-	Saving     = metadata.AttributeWaitCauseSaving
 	Delivering = metadata.AttributeWaitCauseDelivering
 )
 

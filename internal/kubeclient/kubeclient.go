@@ -185,12 +185,3 @@ func Events(config *rest.Config, pacing Pacing) (rest.Interface, error) {
 	}
 	return rest.RESTClientForConfigAndClient(config, &http.Client{Transport: &separated{watches, others}, Timeout: config.Timeout})
 }
-
-// Reconnect closes the connections of a client that no request uses. Another cluster may answer at
-// the address while the former one still runs: an old connection of the watches would be to that one,
-// and a new connection of the other requests to this one.
-func Reconnect(client rest.Interface) {
-	if c, ok := client.(*rest.RESTClient); ok {
-		c.Client.CloseIdleConnections()
-	}
-}

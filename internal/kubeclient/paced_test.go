@@ -4,13 +4,10 @@ package kubeclient
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -141,46 +138,4 @@ func (s *socket) Read(b []byte) (int, error) {
 		s.unread <- rest
 	}
 	return min(n, len(b)), nil
-}
-
-// The address may lead to another cluster while the first one still runs: what watches and what asks
-// which cluster this is must not be connected to different ones.
-func TestReconnectEndsTheConnectionsOfAllRequests(t *testing.T) {
-	var servers [2]*httptest.Server
-	for i := range servers {
-		servers[i] = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = fmt.Fprint(w, i)
-		}))
-		servers[i].EnableHTTP2 = true
-		servers[i].StartTLS()
-		defer servers[i].Close()
-	}
-	var present atomic.Int32
-	dial := Dial
-	defer func() { Dial = dial }()
-	Dial = func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return dial(ctx, network, servers[present.Load()].Listener.Addr().String())
-	}
-	client, err := Events(&rest.Config{Host: servers[0].URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}, Dial: Dial}, Pacing{})
-	require.NoError(t, err)
-	answers := func() (found []string) {
-		for _, watch := range []string{"", "true"} {
-			request := client.Get().Resource("events")
-			if watch != "" {
-				request.Param("watch", watch)
-			}
-			body, err := request.Stream(t.Context())
-			require.NoError(t, err)
-			content, err := io.ReadAll(body)
-			require.NoError(t, err)
-			require.NoError(t, body.Close())
-			found = append(found, string(content))
-		}
-		return found
-	}
-	assert.Equal(t, []string{"0", "0"}, answers())
-	present.Store(1)
-	assert.Equal(t, []string{"0", "0"}, answers(), "the connections are open")
-	Reconnect(client)
-	assert.Equal(t, []string{"1", "1"}, answers())
 }

@@ -238,7 +238,6 @@ const (
 	AttributeWaitCauseGathering
 	AttributeWaitCausePacing
 	AttributeWaitCauseLookups
-	AttributeWaitCauseSaving
 	AttributeWaitCauseDelivering
 )
 
@@ -251,8 +250,6 @@ func (av AttributeWaitCause) String() string {
 		return "pacing"
 	case AttributeWaitCauseLookups:
 		return "lookups"
-	case AttributeWaitCauseSaving:
-		return "saving"
 	case AttributeWaitCauseDelivering:
 		return "delivering"
 	}
@@ -264,7 +261,6 @@ var MapAttributeWaitCause = map[string]AttributeWaitCause{
 	"gathering":  AttributeWaitCauseGathering,
 	"pacing":     AttributeWaitCausePacing,
 	"lookups":    AttributeWaitCauseLookups,
-	"saving":     AttributeWaitCauseSaving,
 	"delivering": AttributeWaitCauseDelivering,
 }
 

@@ -5,12 +5,10 @@
 package observation
 
 import (
-	"cmp"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/event"
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
 	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
@@ -33,13 +31,4 @@ type Observation struct {
 	TagSources []*resolver.Object
 	// Tags are the labels and annotations extracted for it.
 	Tags extract.Tags
-}
-
-// Compare returns a negative number if the observation came before the other one. Those of one event
-// that were seen at the same moment came in the order of their versions.
-func (o *Observation) Compare(other *Observation) int {
-	return cmp.Or(
-		o.SeenAt.Compare(other.SeenAt),
-		cmp.Compare(event.ResourceVersion(o.Event), event.ResourceVersion(other.Event)),
-	)
 }

@@ -32,7 +32,7 @@ func New(r *resolver.Resolver, extractor *extract.Extractor) *Owners {
 // observations need.
 func (o *Owners) Resolve(ctx context.Context, observations []observation.Observation) {
 	if o.resolver == nil {
-		o.NameInvolved(observations)
+		o.nameInvolved(observations)
 		return
 	}
 	if len(observations) == 0 {
@@ -43,22 +43,15 @@ func (o *Owners) Resolve(ctx context.Context, observations []observation.Observa
 	o.add(observations, l)
 }
 
-// NameInvolved adds to each observation only the involved object as the event refers to it, and the
+// nameInvolved adds to each observation only the involved object as the event refers to it, and the
 // tags of the Event.
-func (o *Owners) NameInvolved(observations []observation.Observation) {
+func (o *Owners) nameInvolved(observations []observation.Observation) {
 	l := newLookups(observations, extract.Uses{Event: o.extractor.Uses().Event})
 	l.chains = make([]resolver.Chain, len(l.references))
 	for i, ref := range l.references {
 		l.chains[i].Objects = []*resolver.Object{ref.Object()}
 	}
 	o.add(observations, l)
-}
-
-// Restore gives the resolver objects that were found before a restart.
-func (o *Owners) Restore(objects []*resolver.Object) {
-	if o.resolver != nil {
-		o.resolver.Restore(objects)
-	}
 }
 
 // Keep keeps only the labels and annotations of an event that are used.

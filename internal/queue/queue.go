@@ -15,11 +15,8 @@ import (
 )
 
 const (
-	// openBytes bounds the queue while the gate is open. It also bounds a batch.
-	openBytes = 4 << 20
-	// closedBytes bounds the queue while the gate is closed. A standby's queue must hold the
-	// changes between two positions of the leader, which come every 2 s.
-	closedBytes = 16 << 20
+	// maxBytes bounds the queue, and a batch.
+	maxBytes = 4 << 20
 	// overhead is the memory of a change in addition to the text of its event: the structs (about
 	// 700 B) and the rounding of each string.
 	overhead = 1 << 10
@@ -37,7 +34,6 @@ type Queue struct {
 	mu         sync.Mutex
 	changes    []entry
 	weight     int64 // of changes
-	bound      int64 // of weight
 	hasListEnd bool  // a list ends among the changes
 	// blocked holds the changes that found no room, in the order in which they came. So a stream
 	// with many changes cannot starve the others.
@@ -63,25 +59,11 @@ type waiter struct {
 	admitted chan struct{} // closed once the change is in the queue
 }
 
-// New returns an empty queue with an open gate. A batch holds at most maxChanges changes.
+// New returns an empty queue. A batch holds at most maxChanges changes.
 func New(maxChanges int) *Queue {
-	q := &Queue{maxChanges: maxChanges, signal: make(chan struct{}, 1), bound: openBytes}
+	q := &Queue{maxChanges: maxChanges, signal: make(chan struct{}, 1)}
 	q.connected, q.stall = context.WithCancel(context.Background())
 	return q
-}
-
-// SetGate sets the queue's bound: it is larger while the gate is closed. If the queue holds more
-// than the new bound, Put waits until the loop has taken enough.
-func (q *Queue) SetGate(closed bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.bound = openBytes; q.weight > q.bound && !closed {
-		reached.State("a new leader has more in its queue than a leader may")
-	}
-	if closed {
-		q.bound = closedBytes
-	}
-	q.admitLocked()
 }
 
 // Put waits until there is room for the change. It returns the context's error if the context ends
@@ -94,11 +76,7 @@ func (q *Queue) Put(ctx context.Context, change watch.Change) error {
 		q.mu.Unlock()
 		return nil
 	}
-	if q.bound == closedBytes {
-		reached.State("the queue of a standby is full")
-	} else {
-		reached.State("the queue is full")
-	}
+	reached.State("the queue is full")
 	w := &waiter{e, make(chan struct{})}
 	q.blocked = append(q.blocked, w) // The queue is not empty, so the loop is awake or will be.
 	q.mu.Unlock()
@@ -137,7 +115,7 @@ func (q *Queue) admitLocked() {
 // fitsLocked reports whether there is room. A change that is larger than the bound fits an empty
 // queue.
 func (q *Queue) fitsLocked(e entry) bool {
-	return len(q.changes) == 0 || q.weight+e.weight <= q.bound
+	return len(q.changes) == 0 || q.weight+e.weight <= maxBytes
 }
 
 func (q *Queue) addLocked(e entry) {
@@ -183,7 +161,7 @@ func (q *Queue) Full() bool {
 
 // fullLocked leaves some room in bytes, so that the streams continue while the loop takes a batch.
 func (q *Queue) fullLocked() bool {
-	return q.hasListEnd || len(q.changes) >= q.maxChanges || q.weight > openBytes-openBytes/8
+	return q.hasListEnd || len(q.changes) >= q.maxChanges || q.weight > maxBytes-maxBytes/8
 }
 
 // Take appends the next batch: the changes so far, up to maxChanges changes, 4 MiB, or the end of a
@@ -218,7 +196,7 @@ func (q *Queue) Take(batch []watch.Change) []watch.Change {
 func (q *Queue) nextLocked() (taken int, weight int64) {
 	for taken < min(len(q.changes), q.maxChanges) {
 		e := &q.changes[taken]
-		if taken > 0 && weight+e.weight > openBytes {
+		if taken > 0 && weight+e.weight > maxBytes {
 			break
 		}
 		taken++

@@ -41,6 +41,8 @@ func (o *observer) Restarting(_ string, cause watch.Cause, _ error) {
 	o.causes = append(o.causes, cause)
 }
 
+func (*observer) WentBack(string, uint64, uint64) {}
+
 func (*observer) Paused(string) {}
 
 func (o *observer) seen() []watch.Cause {
@@ -82,7 +84,7 @@ func start(t *testing.T, api *apitest.Server, queue *queue.Queue, config watch.C
 func changes(queue *queue.Queue) (words []string) {
 	kinds := map[watch.Kind]string{
 		watch.ListBegan: "began", watch.Listed: "listed", watch.ListEnded: "ended", watch.Changed: "changed",
-		watch.Deleted: "deleted", watch.Existing: "existing",
+		watch.Deleted: "deleted", watch.Existing: "existing", watch.WentBack: "went back",
 	}
 	synctest.Wait()
 	for batch := queue.Take(nil); len(batch) > 0; batch = queue.Take(nil) {

@@ -108,7 +108,7 @@ func TestABusyServerDelaysAPageOfAList(t *testing.T) {
 				o := start(t, api, queue, watch.Config{})
 				time.Sleep(90 * time.Second)
 				changes(queue)
-				assert.Equal(t, tt.requests, api.Requests())
+				assert.Equal(t, tt.requests, connections(api))
 				assert.Equal(t, tt.causes, o.seen())
 			})
 		})

@@ -45,8 +45,8 @@ type Stream struct {
 	resourceVersion string
 	// exactAt is the version of the list that is due, if it is one at an exact version.
 	exactAt string
-	// connectedBefore is set after the first attempt to connect.
-	connectedBefore bool
+	// highest is the highest version that is known of the cluster.
+	highest uint64
 	// internalErrorAt is where the last internal error ended a stream.
 	internalErrorAt string
 	// paged is set once a streamed list is not worth another attempt.
@@ -61,14 +61,12 @@ type Stream struct {
 
 // New returns a stream that has not started.
 func New(config Config) *Stream {
-	if config.History == nil {
-		config.History = NewHistory(context.Background(), nil, nil, nil)
-	}
 	s := &Stream{config: config, resourceVersion: config.ResourceVersion}
 	if s.resourceVersion == "" {
 		s.exactAt = config.ExactAt
 	}
 	s.observe(s.resourceVersion)
+	s.observe(s.exactAt)
 	return s
 }
 
@@ -132,13 +130,9 @@ func pause(ctx context.Context, d time.Duration) {
 // connect lists if a list is due, and then watches until the stream ends. A nil error is a normal
 // end.
 func (s *Stream) connect(ctx context.Context) error {
-	// A new stream that knows no version has nothing to check.
-	if s.connectedBefore || s.resourceVersion != "" {
-		if err := s.config.History.check(ctx, s.config.Namespace); err != nil {
-			return err
-		}
+	if err := s.checkVersion(ctx); err != nil {
+		return err
 	}
-	s.connectedBefore = true
 	if s.resourceVersion == "" && s.exactAt == "" && !s.paged {
 		initial := true
 		err := s.watch(ctx, metav1.ListOptions{
@@ -239,7 +233,7 @@ func (s *Stream) setVersion(resourceVersion string) {
 	s.observe(resourceVersion)
 }
 
-func (s *Stream) observe(version string) { s.config.History.Observe(event.Version(version)) }
+func (s *Stream) observe(version string) { s.highest = max(s.highest, event.Version(version)) }
 
 // put puts a change into the queue.
 func (s *Stream) put(ctx context.Context, change Change) error {
@@ -253,7 +247,6 @@ func (s *Stream) put(ctx context.Context, change Change) error {
 	}
 	event.Normalize(change.Event)
 	s.config.Observer.Arrived()
-	// This comes first, so that the loop knows no version above the highest one.
 	s.observe(change.Event.ResourceVersion)
 	if err := s.config.Taker.Put(ctx, change); err != nil {
 		s.config.Observer.Withdrawn()

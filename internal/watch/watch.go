@@ -30,6 +30,9 @@ const (
 	Deleted
 	// Existing is an event as it was at Config.ExactAt.
 	Existing
+	// WentBack means that the resource versions of the cluster went back: those that came before mean
+	// nothing any more. A list follows.
+	WentBack
 	// Bookmark means that all changes up to its ResourceVersion have come, also if there were none.
 	Bookmark
 )
@@ -38,7 +41,7 @@ const (
 type Change struct {
 	Kind      Kind
 	Namespace string        // the namespace of the stream; empty for the whole cluster's
-	Event     *corev1.Event // nil for ListBegan, ListEnded and Bookmark
+	Event     *corev1.Event // nil for ListBegan, ListEnded, WentBack and Bookmark
 	SeenAt    time.Time     // when the receiver read it
 	// ResourceVersion is where a stream can resume once the receiver has processed this change and
 	// those before it. It is empty within a list, which must start from scratch.
@@ -72,6 +75,8 @@ type Observer interface {
 	Healthy(namespace string)
 	// Restarting is called when a stream has ended. err is nil if the server ended it normally.
 	Restarting(namespace string, cause Cause, err error)
+	// WentBack is called when the store's version is below one that the stream knows.
+	WentBack(namespace string, known, now uint64)
 	// Paused is called before a stream without a connection waits until the Taker lets it connect.
 	// Until then, nobody knows whether it can.
 	Paused(namespace string)
@@ -100,12 +105,10 @@ type Config struct {
 	// ResourceVersion is where to resume. If it is empty, or the server no longer has it, the
 	// stream starts with a list.
 	ResourceVersion string
-	// ExactAt is the resource version of a published position. It is used if ResourceVersion is
+	// ExactAt is the resource version up to which an earlier leader has delivered. It is used if ResourceVersion is
 	// empty: the stream lists the events as of that version and watches from it. If the server does
 	// not have the version, the stream lists as usual. Empty: not used.
-	ExactAt string
-	// History is shared by all streams of a cluster; nil: versions that go back are not detected.
-	History  *History
+	ExactAt  string
 	Taker    Taker
 	Observer Observer
 	// Keep drops from an event what is not used; nil: nothing is dropped.

@@ -12,7 +12,7 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/leadership"
+	"github.com/kubeevents/kubeeventsreceiver/internal/election"
 	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
 )
 
@@ -80,7 +80,7 @@ func (e *Elector) CallFirst(stopped func()) {
 
 // Pause lets the receivers find that their process has not run for a minute.
 func (e *Elector) Pause() {
-	l, leave := leadership.Join(e, leadership.ElectorConfigOf(e), nil)
+	l, leave := election.Join(e, election.ElectorConfigOf(e))
 	defer leave()
 	l.NoteBeat(time.Now().Add(time.Minute))
 }
@@ -113,7 +113,7 @@ func Published(api *apitest.Server) string {
 	return strings.TrimSuffix(version, `"}`)
 }
 
-// Publish publishes a position of the cluster-wide stream, as another replica does.
+// Publish notes progress of the cluster-wide stream, as the leader of another replica does.
 func Publish(api *apitest.Server, cluster, version string) {
-	api.PutConfigMap(LeaseNamespace, PositionName, map[string]string{"cluster": cluster, "streams": `{"":"` + version + `"}`})
+	api.PutConfigMap(LeaseNamespace, PositionName, map[string]string{"cluster": cluster, "leader": "another", "streams": `{"":"` + version + `"}`})
 }

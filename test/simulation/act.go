@@ -29,9 +29,6 @@ func (e *environment) perform(f *Fault) {
 	case Restarted:
 		e.restart(f, (*process).stop)
 		return
-	case Replaced:
-		e.replace(f)
-		return
 	}
 	e.story.note("", "fault: %v", *f)
 	e.begin(f, backup)
@@ -68,11 +65,25 @@ func (e *environment) begin(f *Fault, backup *apiserver.Backup) {
 		e.server.RemoveKind(rollout)
 	case GroupStale:
 		e.server.SetStale(links.Group, true)
-	case ClusterNew:
+	case ClusterNew: // A process notices at its start that another cluster answers.
+		ran := e.killAll()
 		e.addRestore(restore{isNew: true})
 		e.server.Replace(newClusterUID)
-		e.onConnections(f, (*process).cut)
+		for _, r := range ran {
+			r.start()
+		}
 	}
+}
+
+// killAll kills all processes, and returns where they ran.
+func (e *environment) killAll() (ran []*replica) {
+	for _, r := range e.replicas {
+		if p := r.running(); p != nil {
+			p.die("before another cluster takes the address")
+			ran = append(ran, r)
+		}
+	}
+	return ran
 }
 
 // createAgain creates the objects that went with their kind.
@@ -120,20 +131,6 @@ func (e *environment) restart(f *Fault, end func(*process)) {
 	e.deleteApps(f.Deletes)
 	time.Sleep(f.To - f.From)
 	r.start()
-}
-
-// replace starts the next process of the replica before it ends the one that runs.
-func (e *environment) replace(f *Fault) {
-	r := e.target(f)
-	before := r.running()
-	if before == nil {
-		return
-	}
-	r.startNext()
-	time.Sleep(f.To - f.From)
-	e.checkReportsTakenOver(before)
-	before.stop()
-	e.checkOneWriter(before)
 }
 
 // deleteApps deletes one app in n with its pods and everything that owns them; 0: none.

@@ -69,15 +69,6 @@ func (p *Plan) longestDedup() (longest time.Duration) {
 	return longest
 }
 
-// configurationsOf returns the configurations under which a record may have been made. The contract:
-// the next start "delivers the outbox as it is, whatever the configuration says then".
-func (e *environment) configurationsOf(r *record) []*Configured {
-	if r.isOfOutbox() {
-		return e.plan.allConfigured()
-	}
-	return []*Configured{r.process.configured()}
-}
-
 // series has the settings that form a series' identity, as far as they change.
 func (c *Configured) series() string {
 	return fmt.Sprint(c.Without, slices.Contains(c.TagsFrom, fromNamespace))

@@ -43,7 +43,7 @@ func (a *account) wrongCluster(r *record, states []*corev1.Event) string {
 	if restored := a.env.lastRestore(); restored != nil && restored.isNew {
 		created := states[0].CreationTimestamp.Time
 		switch {
-		case created.After(restored.at.Add(lookBack)) && a.env.plan.Storage && !a.env.isUnnoticed():
+		case created.After(restored.at.Add(lookBack)):
 			want = newClusterUID
 		case created.After(restored.at.Add(-time.Second)): // Times have seconds.
 			return "" // The contract does not say when a running process notices a new cluster.
@@ -124,11 +124,4 @@ func containerOf(path string) string {
 // timeOf returns a time up to 2554. AsTime ends in 2262.
 func timeOf(t pcommon.Timestamp) time.Time {
 	return time.Unix(int64(t/1e9), int64(t%1e9))
-}
-
-// sameContent reports whether two deliveries of a record are the same.
-func sameContent(a, b *record) bool {
-	return a.resource.Equal(b.resource) && a.log.Attributes().Equal(b.log.Attributes()) &&
-		a.log.Body().Equal(b.log.Body()) && a.log.Timestamp() == b.log.Timestamp() &&
-		a.log.ObservedTimestamp() == b.log.ObservedTimestamp()
 }

@@ -112,7 +112,7 @@ func (r reign) beganAfter(before, whole reign) time.Time {
 
 // delaysLists reports whether the fault does more than end processes, and keep owners from being
 // found.
-func delaysLists(f *Fault) bool { return f.delaysRecords() && !f.is(Killed, Restarted, Replaced) }
+func delaysLists(f *Fault) bool { return f.delaysRecords() && !f.is(Killed, Restarted) }
 
 // around returns when what is written at a time may be dealt with, or listed: promptly, or when the
 // faults are over that delay it.

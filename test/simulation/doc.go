@@ -12,7 +12,6 @@
 //	storage.go     a storage extension, shared by the replicas
 //	pipeline.go    exporters behind a fan-out, and the metrics pipeline
 //	second.go      a second receiver in each Collector, which shares the elector
-//	overlap.go     processes of one storage that run at once
 //	topology.go    one signal only, retry_on_failure, several API servers, what processors change
 //	pause.go       processes that pause
 //	elector.go     the leader elector: client-go's own election
@@ -38,6 +37,7 @@
 //	filters.go     which events count: the only filters in addition to the receiver's own
 //	expected.go    what an ideal observer counts
 //	records.go     the records of the exporters
+//	groups.go      the events that dedup_interval sums
 //	account.go     one exporter's records: none lost, invented, counted twice or out of order
 //	repeats.go     what another process may deliver again
 //	content.go     the fields of a record
@@ -47,7 +47,6 @@
 //	restore.go     what is new when the API server's versions have gone back
 //	coverage.go    what is new when a filter changes from process to process: see configuration.go
 //	metric.go      the metric, against the records
-//	trace.go       the steps of the leaders, which the model in protocol/ must be able to take
 //	bounds.go      leader, memory, requests, goroutines
 //	bytes.go       the bytes of what comes out, and how texts are cut
 //	restorable.go  what storage holds can be restored

@@ -73,10 +73,8 @@ type observer struct {
 	from   baseline
 	begins int  // the epoch of its first list
 	least  bool // counts the least that the contract promises, else the most that it allows
-	// forgets reports whether it begins from scratch in another cluster.
-	forgets bool
-	counts  map[types.NamespacedName]*expected
-	memory  map[types.NamespacedName]*remembered
+	counts map[types.NamespacedName]*expected
+	memory map[types.NamespacedName]*remembered
 
 	reigns  []reign
 	pending *list // after a restore; nil: it has listed
@@ -84,13 +82,7 @@ type observer struct {
 
 // ideal returns what an observer counts that begins with a list and then sees every write.
 func (e *environment) ideal(from baseline, least bool) map[types.NamespacedName]*expected {
-	return e.idealOf(&observer{least: least, forgets: e.plan.Storage || !least}, from)
-}
-
-// leastInNewCluster returns the least that an observer counts that begins from scratch in another
-// cluster, or that goes on.
-func (e *environment) leastInNewCluster(forgets bool, from baseline) map[types.NamespacedName]*expected {
-	return e.idealOf(&observer{least: true, forgets: forgets}, from)
+	return e.idealOf(&observer{least: least}, from)
 }
 
 func (e *environment) idealOf(o *observer, from baseline) map[types.NamespacedName]*expected {
@@ -127,11 +119,7 @@ func (o *observer) see(w apiserver.Write) {
 	switch {
 	case o.pending != nil:
 		o.pending.see(w)
-	case o.least && o.env.isLost(w) && (!inList || o.env.isUnledAtRestore(w.Epoch)):
-		if inList {
-			delete(o.counts, name) // An older state of the list does not count, either.
-			delete(o.memory, name)
-		}
+	case o.least && o.env.isLost(w) && !inList:
 	case w.Type == watch.Deleted && inList:
 		delete(o.memory, name)
 		delete(o.counts, name)
@@ -276,22 +264,7 @@ func (e *environment) baselines() (required, allowed baseline) {
 	}
 	complete := func(l lists) listing { return l.complete }
 	allowed = list(func(l lists) listing { return l.begun })
-	if last := e.lastWithoutPosition(); last != nil {
-		p = last
-	}
 	return list(complete), allowed
-}
-
-// lastWithoutPosition returns the last process that could not read the leader's position when it
-// started; nil: there is none. start_at decides what it makes of the events that it then finds.
-func (e *environment) lastWithoutPosition() (last *process) {
-	forbids := func(f *Fault) bool { return f.is(PositionForbidden) }
-	for _, p := range e.allProcesses() {
-		if e.plan.alone() && e.disturbed(p.started, p.started.Add(lookBack), forbids) {
-			last = p
-		}
-	}
-	return last
 }
 
 // firstObserver returns the process whose first list decides what is new. With storage or an

@@ -43,8 +43,6 @@ const (
 	StorageUnwritable FaultKind = "storage cannot be written"
 	StorageSlow       FaultKind = "storage answers slowly"
 	StorageAnswerLost FaultKind = "storage applies a write, its answer is lost"
-	StorageTorn       FaultKind = "storage applies a write in part"
-	StorageLate       FaultKind = "storage applies a write late"
 
 	PipelineRejects   FaultKind = "pipeline rejects, retryable"
 	PipelinePermanent FaultKind = "pipeline rejects, permanent"
@@ -58,9 +56,6 @@ const (
 	Restarted FaultKind = "process restarted"
 	// Paused lets nothing out of the process, and nothing into it: see addPauses.
 	Paused FaultKind = "process paused"
-	// Replaced starts the next process at From, and ends the one before at To: a Deployment with a
-	// rolling update. Both have the same storage, and no elector.
-	Replaced FaultKind = "processes overlap"
 )
 
 // forever is the end of a fault that outlasts the run.
@@ -93,7 +88,6 @@ type Fault struct {
 	Seam  Seam
 	Nth   int
 	Acted bool
-	Torn  bool // a write to storage acts in part
 
 	// While the process is down, one workload in n is deleted with its pods and owners; 0: none.
 	Deletes int
@@ -164,13 +158,16 @@ func (k FaultKind) isOfAPI() bool {
 
 // delaysRecords reports whether the fault does more than keep owners from being found.
 func (f *Fault) delaysRecords() bool {
-	if f.is(PositionForbidden, MetricsRejected) || f.Resource == "configmaps" {
+	if f.is(MetricsRejected, StorageUnwritable, StorageAnswerLost) || f.isOfPosition() && f.Verb != "" && f.Verb != "get" {
 		return false
 	}
 	ofOneResource := f.is(APIRefuses, APIHangs, APISlow, KindMissing, GroupStale)
 	// A process that starts reads the namespace kube-system, which identifies the cluster.
-	return !ofOneResource || slices.Contains([]string{"", "events", "namespaces"}, f.Resource)
+	return !ofOneResource || slices.Contains([]string{"", "events", "namespaces", "configmaps"}, f.Resource)
 }
+
+// isOfPosition reports whether the fault is about the leader's progress alone.
+func (f *Fault) isOfPosition() bool { return f.Kind == PositionForbidden || f.Resource == "configmaps" }
 
 // reachesPosition reports whether the fault may keep a leader from publishing its position, or a
 // process from reading it.
@@ -179,13 +176,7 @@ func (f *Fault) reachesPosition() bool {
 		f.Kind.isOfAPI() && (f.Resource == "" || f.Resource == "configmaps")
 }
 
-// reachesTakeover reports whether the fault may keep a new leader from reading the position, or from
-// learning the newest version of the cluster: it then takes a higher position for void.
-func (f *Fault) reachesTakeover() bool {
-	return f.reachesPosition() || f.Kind.isOfAPI() && f.Resource == "events"
-}
-
 // mayLoseCheckpoints reports whether the fault may leave storage behind what was delivered.
 func (f *Fault) mayLoseCheckpoints() bool {
-	return f.is(StorageUnwritable, StorageUnreadable, StorageSlow, StorageTorn, StorageAnswerLost, StorageLate, Paused)
+	return f.is(StorageUnwritable, StorageUnreadable, StorageSlow, StorageAnswerLost, Paused)
 }

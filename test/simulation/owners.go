@@ -11,34 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// knowledge is when the owners of objects were found last, by who knows them.
+// knowledge is when a process, or one of its terms, found the owners of an object last.
 type knowledge map[knows]time.Time
 
-// knows is a process that knows an object's owners. The process is nil if every later one does,
-// because they are saved. The contract: "With storage, the receiver still knows its objects after a
-// restart: an event about a pod that was deleted while the Collector was down has its chain."
 type knows struct {
 	process *process
 	object  *object
-}
-
-// note notes that a record has the owners of the object.
-func (k knowledge) note(r *record, o *object) {
-	if !r.isOfOutbox() {
-		k[knows{r.process, o}] = r.observed()
-	}
-	// With storage, a record is saved before it is delivered, and its objects are saved with it.
-	e := r.process.replica.env
-	until := r.at.Add(lookBack)
-	if e.plan.Storage && !e.overlap() && !e.disturbed(r.observed().Add(-lookBack), until, (*Fault).mayLoseCheckpoints) {
-		k[knows{nil, o}] = later(r.observed(), k[knows{nil, o}])
-	}
-}
-
-// by returns when the process, or one before it that saved them, found the object's owners last;
-// zero: never.
-func (k knowledge) by(p *process, o *object) time.Time {
-	return later(k[knows{p, o}], k[knows{nil, o}])
 }
 
 // checkOwners compares the owners in the records with those of the objects.
@@ -58,13 +36,13 @@ func (t *truth) checkOwners() {
 		}
 		got := r.resolution()
 		if e.plan.NoOwners || got == want {
-			known.note(r, o)
+			known[knows{r.process, o}] = r.observed()
 			continue
 		}
 		if got == "not_found" && want != got && t.isWrong(chain, r) {
 			e.violate(ownersRight, t.eventOf(r), "%s of %s: everything exists, but the resolution is %s", r.uid, o.name, got)
 		}
-		if (allAliveAt(chain, r.at) || e.isCached(known.by(r.process, o), r.at)) && !t.mayMiss(chain, r) {
+		if (allAliveAt(chain, r.at) || e.isCached(known[knows{r.process, o}], r.at)) && !t.mayMiss(chain, r) {
 			e.violate(ownersComplete, t.eventOf(r), "%s of %s has resolution %s, not %s",
 				r.uid, o.name, got, want)
 		}
@@ -105,7 +83,7 @@ func (t *truth) mayMiss(chain []*object, r *record) bool {
 		// late.
 		isMissed := f.Verb == "" || t.env.plan.QPS > 0
 		return f.Kind.isOfAPI() && isMissed && f.failsOne(chain) &&
-			(r.isOfOutbox() || f.concerns(r.process.replica.index))
+			f.concerns(r.process.replica.index)
 	})
 }
 

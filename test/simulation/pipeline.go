@@ -182,8 +182,7 @@ func (l *logsPipelines) Capabilities() consumer.Capabilities {
 func (l *logsPipelines) ConsumeLogs(ctx context.Context, logs plog.Logs) (errs error) {
 	began, observed := time.Now(), l.process.offered(logs)
 	l.process.checkLogs(logs)
-	isOfTerm := l.process.replica.env.trace.holds(l.process)
-	defer func() { l.process.settled(observed, isOfTerm, errs) }()
+	defer func() { l.process.settled(observed, errs) }()
 	if len(l.branches) == 1 {
 		return l.branches[0].consume(ctx, began, logs)
 	}

@@ -27,8 +27,6 @@ type Mode struct{ Storage, Elector bool }
 
 func (m Mode) String() string {
 	switch {
-	case m.Storage && m.Elector:
-		return "storage + elector"
 	case m.Storage:
 		return "storage"
 	case m.Elector:
@@ -42,11 +40,13 @@ var (
 	neither      = Mode{}
 	storageAlone = Mode{Storage: true}
 	electorAlone = Mode{Elector: true}
-	both         = Mode{Storage: true, Elector: true}
 )
 
-// Modes are all of them, in the order of tables.
-var Modes = []Mode{neither, storageAlone, electorAlone, both}
+// drawnModes are those that plans draw from. The configuration rejects the last one, so that its seeds
+// are left out: so each other seed stays the environment that it was when there was such a mode.
+var drawnModes = []Mode{neither, storageAlone, electorAlone, rejectedMode}
+
+var rejectedMode = Mode{Storage: true, Elector: true}
 
 // Plan is one environment and what happens in it. It is a function of its seed, and can be cut down
 // (see shrink.go) without changing what is left.
@@ -97,7 +97,7 @@ func NewPlan(seed uint64) Plan {
 	r := draw(seed, "plan", 0)
 	p := Plan{
 		Seed:     seed,
-		Mode:     Modes[r.IntN(len(Modes))],
+		Mode:     drawnModes[r.IntN(len(drawnModes))],
 		Replicas: 1,
 		Configured: Configured{
 			Dedup:      oneOf(r, 0, 0, between(r, 3*time.Second, 40*time.Second)),
@@ -170,7 +170,7 @@ func (p *Plan) varyRarely(r *rand.Rand) {
 var gaps = []FaultKind{
 	APIDown, APIRefuses, APIHangs, AnswersLost, WatchBreaks, Compaction, ConnectionsCut,
 	ConnectionsDie, Stalled, NoEndBookmark, BackupRestored, ClusterNew, LeaseForbidden, Killed,
-	Restarted, Replaced, Paused, PipelineRejects, PipelineHangs, PipelineSlow, StorageSlow,
+	Restarted, Paused, PipelineRejects, PipelineHangs, PipelineSlow, StorageSlow,
 }
 
 // expireEvents lets events expire within the run. No fault may then keep the receiver from them for
@@ -278,14 +278,6 @@ func (p *Plan) decide() {
 		restored = restored || f.is(BackupRestored, ClusterNew)
 		return again
 	})
-	hides := func(f Fault) bool {
-		refuses := f.Kind == APIRefuses && f.Resource == "configmaps"
-		return f.Kind == PositionForbidden || refuses && (f.Status == 401 || f.Status == 403)
-	}
-	// Where does a process begin that may not read the position, while no other one follows?
-	if slices.ContainsFunc(p.Faults, hides) {
-		p.spaceKills()
-	}
 }
 
 // possibleFaults lists the more frequent ones more than once.
@@ -299,7 +291,7 @@ func (p *Plan) possibleFaults() []FaultKind {
 	}
 	if p.Storage {
 		possible = append(possible, StorageUnreadable, StorageUnwritable, StorageSlow,
-			StorageAnswerLost, StorageTorn, StorageLate, Killed, Killed)
+			StorageAnswerLost, Killed, Killed)
 	}
 	if p.Elector {
 		possible = append(possible, LeaseForbidden)
@@ -325,7 +317,9 @@ func (p *Plan) detail(r *rand.Rand, f *Fault) {
 		f.Verb = oneOf(r, "", "update") // A role may allow to read it.
 	case PositionForbidden:
 		f.Verb, f.OneIn = oneOf(r, "", "", "get", "update", "create"), 1
-		if chance(r, 2) {
+		// While the progress cannot be read, a new leader emits nothing. If it was never noted, the next
+		// leader starts for the first time.
+		if chance(r, 2) && f.Verb == "update" {
 			f.From, f.To = 0, forever
 		}
 	case KindMissing:
@@ -344,8 +338,6 @@ func (p *Plan) detail(r *rand.Rand, f *Fault) {
 		f.To, f.Delay = f.From, between(r, time.Second, f.From)
 	case Compaction, ConnectionsCut, ClusterNew:
 		f.To = f.From
-	case StorageLate:
-		f.Delay = between(r, time.Second, 60*time.Second)
 	case StorageSlow, PipelineSlow:
 		f.Delay = between(r, 10*time.Millisecond, 5*time.Second)
 	case Killed:
@@ -354,7 +346,6 @@ func (p *Plan) detail(r *rand.Rand, f *Fault) {
 		if p.Elector && chance(r, 6) {
 			f.Seam = AtElection
 		}
-		f.Torn = f.Seam == AtStorage && f.Acted && chance(r, 3)
 		f.To = f.From + between(r, 500*time.Millisecond, 25*time.Second)
 	case Restarted:
 		f.To = f.From + between(r, 100*time.Millisecond, 20*time.Second)

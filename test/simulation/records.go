@@ -5,8 +5,6 @@ package simulation
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/consumer/consumererror"
@@ -14,8 +12,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.uber.org/multierr"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/kubeevents/kubeeventsreceiver/test/simulation/protocol"
 )
 
 // record is one log record as an exporter got it.
@@ -56,12 +52,6 @@ func (e *environment) records() []*record {
 }
 
 func uidOf(log plog.LogRecord) string { return text(log.Attributes(), "log.record.uid") }
-
-// isOfOutbox reports whether another process, or the leader of an earlier term, made the record and
-// left it in the storage's outbox.
-func (r *record) isOfOutbox() bool {
-	return r.observed().Before(r.process.started) || r.observed().Before(r.process.termAt(r.at))
-}
 
 func (r *record) observed() time.Time { return r.log.ObservedTimestamp().AsTime() }
 
@@ -116,9 +106,8 @@ func (p *process) offered(logs plog.Logs) (observed map[string]time.Time) {
 }
 
 // settled notes what the pipelines answered. What none of them may still accept must not be offered
-// again by the same process. isOfTerm reports whether it had the lease when it offered them: another
-// one may have it now.
-func (p *process) settled(observed map[string]time.Time, isOfTerm bool, err error) {
+// again by the same process.
+func (p *process) settled(observed map[string]time.Time, err error) {
 	rejected := map[string]bool{}
 	for _, leaf := range multierr.Errors(err) {
 		var partial consumererror.Logs
@@ -137,31 +126,17 @@ func (p *process) settled(observed map[string]time.Time, isOfTerm bool, err erro
 		}
 		delete(observed, uid)
 	}
-	env := p.replica.env
-	env.trace.add(p, traced{
-		Step:    protocol.Step{Kind: protocol.Deliver, Version: env.server.Version(), Fails: isOfTerm && !env.trace.holds(p)},
-		records: slices.Sorted(maps.Keys(observed)),
-	})
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for uid, at := range observed {
-		p.dealtWith[uid] = settledRecord{observed: at, term: len(p.terms), inPart: len(rejected) > 0}
+		p.dealtWith[uid] = settledRecord{observed: at, term: len(p.terms), at: time.Now()}
 	}
-}
-
-// beganUnsaved reports whether a session may have begun in another cluster with a checkpoint that
-// lacks what the session before delivered: a write to storage failed.
-func (e *environment) beganUnsaved(now time.Time) bool {
-	return e.isNewClusterAt(now) && e.disturbed(now.Add(-lookBack), now, (*Fault).mayLoseCheckpoints)
 }
 
 // checkOffered checks that none of the records was dealt with before.
 func (p *process) checkOffered(observed map[string]time.Time) {
 	env := p.replica.env
-	if env.beganUnsaved(time.Now()) {
-		return
-	}
-	if again := p.offeredAgain(observed); again != "" && !env.isUnnoticed() {
+	if again := p.offeredAgain(observed); again != "" {
 		env.violate(offeredOnce, "", "%s offers %s again", p.name, again)
 	}
 }
@@ -176,8 +151,7 @@ func (p *process) offeredAgain(observed map[string]time.Time) string {
 		settled, known := p.dealtWith[uid]
 		switch {
 		case !known || env.mayHaveGoneBack(settled.observed, at) || p.isDead():
-		case settled.inPart && settled.term < len(p.terms):
-			env.trace.repeatsParts.Store(true)
+		case settled.term < len(p.terms): // A term begins with what was noted.
 		default:
 			return uid
 		}

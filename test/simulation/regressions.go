@@ -84,10 +84,6 @@ var regressions = []requirement{
 		name: "the answer to a save that merges is lost",
 		plan: manyPods(plain(storageAlone, halfOf(fault(StorageAnswerLost, 40, 100)))),
 	}, {
-		name: "storage applies writes in part, and the process is killed",
-		plan: manyPods(plain(storageAlone, halfOf(fault(StorageTorn, 40, 75)),
-			killReplica(0, 70, 80))),
-	}, {
 		name: "storage cannot be read for 4 s at a start",
 		plan: plain(storageAlone, killReplica(0, 60, 80), fault(StorageUnreadable, 70, 84)),
 	}, {
@@ -133,10 +129,6 @@ var regressions = []requirement{
 			p.Producers[0].Type = "Normal"
 		}),
 	}, deletionsCutShort(), {
-		name: "a write of a deposed leader arrives late",
-		plan: manyPods(plain(both, halfOf(lateWrite(58, 64)), leaderOffline(60, 90),
-			killReplica(0, 103, 106), killReplica(1, 103, 106)).with(seldom)),
-	}, {
 		name: "storage cannot be written and the process is killed",
 		plan: plain(storageAlone, fault(StorageUnwritable, 40, 120), killReplica(0, 90, 100),
 			fault(APIDown, 92, 116)),
@@ -151,12 +143,6 @@ var regressions = []requirement{
 	}, {
 		name: "all replicas are restarted, without storage",
 		plan: plain(electorAlone, killReplica(0, 60, 70), killReplica(1, 60, 70)),
-	}, {
-		name: "a deposed leader reports the streams of its last term as failing",
-		plan: plain(both, leaderOffline(60, 120)),
-	}, {
-		name: "a deposed leader reports the storage of its last term as failing",
-		plan: plain(both, slowStorage(55, 130), leaderOffline(60, 120)),
 	}, {
 		name: "an exporter accepts a part of a batch, and then rejects the rest for a while",
 		plan: manyPods(plain(neither, halfOf(fault(PipelinePartial, 40, 70)),
@@ -180,15 +166,6 @@ var regressions = []requirement{
 		plan: plain(storageAlone, restart(60, 110), Fault{
 			Kind: PipelineHangs, From: 50 * time.Second, To: 100 * time.Second, Replica: everyone, Deaf: true,
 		}),
-	}, {
-		name:    "initial_zero is off for one process, and a series owes its zero",
-		reaches: "a series is restored without the zero that it owes",
-		plan: plain(storageAlone, killReplica(0, 30, 32), restart(40, 42)).with(func(p *Plan) {
-			p.Collection, p.Producers[0].Writes = time.Minute, 5
-		}).with(reconfigured(
-			func(c *Configured) { c.NoZero = true },
-			func(c *Configured) { c.NoZero = false },
-		)),
 	},
 }
 
@@ -239,9 +216,6 @@ func slowStorage(from, to int) Fault {
 	return f
 }
 
-// seldom lets each pod have an event every ten seconds or so, until no save replaces a late one.
-func seldom(p *Plan) { p.Producers[0].Gap, p.Producers[0].Writes = 10*time.Second, 8 }
-
 // dense lets all pods have events all the time, for a while.
 func dense(p *Plan) {
 	first := &p.Producers[0]
@@ -287,36 +261,8 @@ func manyPods(p Plan) Plan {
 	return p
 }
 
-func lateWrite(from, to int) Fault {
-	f := fault(StorageLate, from, to)
-	f.Delay = 40 * time.Second
-	return f
-}
-
 // leaderOffline cuts off the first replica, which is started first and leads.
 func leaderOffline(from, to int) Fault { return fault(APIDown, from, to).of(0) }
-
-// spaceKills keeps a process down until another one leads, and lets a process that has begun to
-// follow do so for a minute before the next one ends.
-func (p *Plan) spaceKills() {
-	var last time.Duration
-	for i := range p.Faults {
-		if f := &p.Faults[i]; f.is(Killed, Restarted) {
-			f.To = max(f.To, f.From+45*time.Second)
-			p.Active = max(p.Active, f.To)
-		}
-	}
-	p.drop(func(f Fault) bool {
-		if !f.is(Killed, Restarted) {
-			return false
-		}
-		if last > 0 && f.From < last+time.Minute {
-			return true
-		}
-		last = f.To
-		return false
-	})
-}
 
 // writeByHand creates an event of its own about the first app's pod.
 func (e *environment) writeByHand(name string, change func(*corev1.Event)) {

@@ -9,135 +9,93 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// published is how old the leader's position may be: it is published every two seconds, by a
-// request.
-const published = 5 * time.Second
+// published is how old the progress in the ConfigMap may be, and saved that in storage, if nothing is
+// wrong: each is noted in the background, in two seconds and in one.
+const (
+	published = 5 * time.Second
+	saved     = 2 * time.Second
+)
 
-// save is a write to storage.
-type save struct {
+// note is a write to storage, or of the ConfigMap.
+type note struct {
 	began, ended time.Time
 	failed       bool
 }
 
-// saved notes a write to storage.
-func (p *process) saved(began time.Time, err error) {
+// noted notes a write of progress.
+func (p *process) noted(began time.Time, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.saves = append(p.saves, save{began, time.Now(), err != nil})
+	p.notes = append(p.notes, note{began, time.Now(), err != nil})
 }
 
-// savedBetween reports whether a write to storage succeeded between two moments.
-func (p *process) savedBetween(begin, end time.Time) bool {
+// notesSurely reports whether a write within the time surely has what was delivered before it: it began
+// after that, or another write did, which had to end before it.
+func (p *process) notesSurely(begin, end time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.ContainsFunc(p.saves, func(s save) bool {
-		return !s.failed && s.began.After(begin) && s.ended.Before(end)
-	})
-}
-
-// unsaved returns until when what the process delivered at a time was not saved, because writes to
-// storage failed: the receiver repeats the write that failed, and the next one has what came after
-// it. It returns zero if no write failed, and the end of the run if none succeeded since.
-func (p *process) unsaved(at time.Time) (until time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var since time.Time
-	succeeded := 0
-	for _, s := range p.saves {
+	served := 0
+	for _, n := range p.notes {
 		switch {
-		case s.failed && since.IsZero():
-			since, succeeded = s.began, 0
-		case s.failed:
-			succeeded = 0
-		default:
-			succeeded++
-		}
-		if succeeded == 2 {
-			if !since.IsZero() && !at.Before(since) && at.Before(s.ended) {
-				return s.ended
-			}
-			since = time.Time{}
+		case n.failed || n.ended.After(end):
+		case n.began.After(begin) && p.storage != nil:
+			return true
+		case n.ended.After(begin):
+			served++ // When a request began, the API server does not know.
 		}
 	}
-	if !since.IsZero() && !at.Before(since) {
-		return time.Now()
-	}
-	return time.Time{}
+	return served > 1
 }
 
-// isUnsaved reports whether another process, or term, may not have known of a record. The contract:
-// "If storage cannot be written, the receiver […] delivers without saving. A crash in this state
-// repeats what was delivered since the last save, and a repeat may combine several records under a
-// new log.record.uid."
-func (a *account) isUnsaved(r *record) bool {
-	if !a.env.plan.Storage {
+// settledAt returns when no pipeline of the process could still accept the record.
+func (p *process) settledAt(r *record) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if settled, ok := p.dealtWith[r.uid]; ok {
+		return later(settled.at, r.at)
+	}
+	return r.at
+}
+
+// endOf returns when the session ended in which the process was at a time, and whether this was its
+// orderly end; zero: it lasted until the end of the run.
+func (p *process) endOf(t time.Time) (ended time.Time, orderly bool) {
+	if !p.replica.env.plan.Elector {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.died, !p.stopped.IsZero()
+	}
+	for _, term := range p.allTerms() {
+		if !term.began.After(t) && (term.ended.IsZero() || !term.ended.Before(t)) {
+			return term.ended, term.orderly
+		}
+	}
+	return t, false
+}
+
+// isUnnoted reports whether a later session may not know that a record was delivered. The contract: "a
+// crash repeats what was delivered since the last note, with the same log.record.uid".
+func (a *account) isUnnoted(r *record) bool {
+	settled := r.process.settledAt(r)
+	ended, orderly := r.process.endOf(settled)
+	if ended.IsZero() {
 		return false
 	}
-	until := r.process.unsaved(r.at)
-	return !until.IsZero() && slices.ContainsFunc(a.all, func(next *record) bool {
-		return !sameTerm(next, r) && next.at.After(r.at) && !next.at.After(until)
-	})
-}
-
-// diedUnsaved reports whether the process of a record was killed before it was saved. Nobody repeats
-// it if the filters of later processes exclude it.
-func (a *account) diedUnsaved(r *record) bool {
-	r.process.mu.Lock()
-	died, stopped := r.process.died, r.process.stopped
-	r.process.mu.Unlock()
-	until := r.process.unsaved(r.at)
-	return !died.IsZero() && stopped.IsZero() && !until.IsZero() && !died.After(until)
-}
-
-// unsavedRecords returns the records of which another process may not have known.
-func (a *account) unsavedRecords() (all []*record) {
-	for _, r := range a.first {
-		if a.isUnsaved(r) || a.diedUnsaved(r) {
-			all = append(all, r)
-		}
+	if a.env.plan.Elector { // Windows hold the progress back.
+		settled = settled.Add(a.env.plan.longestDedup())
 	}
-	return all
-}
-
-// isLastOfTerm reports whether a record was delivered so shortly before the leader died that its
-// successor repeats it. The contract: "with dedup_interval, an elector and no storage, a leader
-// that dies repeats up to one interval, and repeats may be grouped differently, so that
-// log.record.uid does not show all of them. A leader that stops in an orderly way repeats nothing."
-// What not all pipelines had accepted is not delivered, though, and the position of an orderly end
-// may not get through.
-func (a *account) isLastOfTerm(r *record) bool {
-	if !a.env.plan.alone() || a.env.plan.longestDedup() == 0 {
+	fails := func(f *Fault) bool {
+		return f.Kind.isOfPipelines() || f.reachesPosition() || f.mayLoseCheckpoints() || f.is(LeaseForbidden)
+	}
+	if orderly && !a.env.disturbed(ended.Add(-lookBack), ended.Add(promptly), fails) {
 		return false
 	}
-	delays := func(f *Fault) bool { return f.Kind.isOfPipelines() || f.reachesPosition() }
-	return slices.ContainsFunc(r.process.allTerms(), func(t term) bool {
-		repeats := !t.orderly || a.env.disturbed(t.ended.Add(-lookBack), t.ended, delays)
-		return !t.ended.IsZero() && repeats && !r.at.Before(t.began) && !r.at.After(t.ended) &&
-			r.at.After(a.env.knownUntil(t.ended).Add(-a.env.plan.longestDedup()))
-	})
-}
-
-// knownUntil returns up to when a leader whose term ends had surely delivered everything, and
-// published it.
-func (e *environment) knownUntil(ended time.Time) time.Time {
-	known := ended.Add(-published)
-	for again := true; again; {
-		again = false
-		for i := range e.plan.Faults {
-			f := &e.plan.Faults[i]
-			before := e.began.Add(f.From - published)
-			reaches := f.covers(e.sinceStart(known.Add(-lookBack)), e.sinceStart(ended))
-			if (f.reachesPosition() || f.Kind.isOfPipelines()) && reaches && before.Before(known) {
-				known, again = before, true
-			}
-		}
-	}
-	return known
+	return !r.process.notesSurely(settled, ended.Add(promptly))
 }
 
 // isCombined reports whether a record has several states of an event, because its process had
-// listed what another saw one by one. Nobody knows which of them the other had delivered, and the
-// contract has a new leader emit "everything that the last leader is not known to have delivered".
+// listed what another saw one by one. The contract: "occurrences from before the progress of an event
+// that also changed after it may be counted twice".
 func (a *account) isCombined(r *record) bool {
 	if !a.env.plan.alone() || r.occurrences < 2 {
 		return false
@@ -150,11 +108,11 @@ func (a *account) isCombined(r *record) bool {
 }
 
 // mayRepeat returns how many occurrences of an event may be counted again, in records with another
-// log.record.uid.
+// log.record.uid: if etcd was compacted, a list shows several states at once.
 func (a *account) mayRepeat(name types.NamespacedName) (n int64) {
 	for _, r := range a.byEvent[name] {
 		switch {
-		case a.isUnsaved(r), a.isLastOfTerm(r):
+		case a.isUnnoted(r):
 			n += r.occurrences
 		case a.isCombined(r):
 			n += r.occurrences - 1
@@ -163,46 +121,47 @@ func (a *account) mayRepeat(name types.NamespacedName) (n int64) {
 	return n
 }
 
-// isInOutbox reports whether a record that is delivered again may still have been in the outbox of
-// the process that delivered it last at the given time: no write to storage removed it. A batch is
-// in flight until then, and is delivered in requests, one after the other. The last write of an
-// orderly end keeps what is not delivered.
-func (a *account) isInOutbox(r *record, by *process, last time.Time) bool {
-	until := r.at
-	by.mu.Lock()
-	if !by.stopped.IsZero() && by.stopped.Before(until) {
-		until = by.stopped
-	}
-	by.mu.Unlock()
-	return !by.savedBetween(last, until)
-}
-
-// checkFailovers checks that a new leader without storage repeats only what the last one delivered
-// in its last moments.
-func (a *account) checkFailovers() {
-	if !a.env.plan.alone() {
+// checkRepeats checks that a session repeats only what the one before had delivered in its last
+// moments.
+func (a *account) checkRepeats() {
+	if a.env.plan.Mode == neither {
 		return
 	}
-	delays := func(f *Fault) bool { return f.reachesPosition() || f.Kind.isOfPipelines() }
+	delays := func(f *Fault) bool {
+		return f.reachesPosition() || f.Kind.isOfPipelines() || f.mayLoseCheckpoints() || f.is(BackupRestored, ClusterNew)
+	}
 	for _, r := range a.all {
 		first := a.first[a.keyOf(r)]
-		if first.process == r.process || a.env.disturbed(first.at.Add(-lookBack), r.at, delays) {
+		if sameTerm(first, r) || a.env.disturbed(first.at.Add(-lookBack), r.at, delays) ||
+			len(a.truth.states[r.uid]) > 1 { // Without a new occurrence, but with a version above the progress.
 			continue
 		}
-		if len(a.truth.states[r.uid]) > 1 {
-			continue // Without a new occurrence, but with a version above the leader's position.
-		}
-		for _, t := range first.process.allTerms() {
-			known := t.ended.Add(-published - a.env.plan.longestDedup())
-			if t.orderly {
-				known = t.ended
-			}
-			isOfTerm := !first.at.Before(t.began) && !first.at.After(t.ended)
-			if isOfTerm && !first.at.After(known) {
-				a.violate(fewRepeated, a.truth.eventOf(r), "got %s again at %v from %s, and at %v "+
-					"from %s, which led until %v", r.uid, a.env.sinceStart(r.at), r.process.name,
-					a.env.sinceStart(first.at), first.process.name, a.env.sinceStart(t.ended))
-			}
+		age, ended := a.mostAge(), time.Time{}
+		if ended, _ = first.process.endOf(first.at); !ended.IsZero() && first.at.Before(ended.Add(-age)) || !a.isUnnoted(first) {
+			a.violate(fewRepeated, a.truth.eventOf(r), "got %s again at %v from %s, and at %v from %s, whose session ended at %v",
+				r.uid, a.env.sinceStart(r.at), r.process.name, a.env.sinceStart(first.at), first.process.name, a.env.sinceStart(ended))
 		}
 	}
+}
+
+// mostAge is how old the progress may be that a session goes on from, if nothing is wrong.
+func (a *account) mostAge() time.Duration {
+	if a.env.plan.Elector {
+		return published + a.env.plan.longestDedup()
+	}
+	return saved
+}
+
+// isRepeated reports whether a record may repeat what another session has delivered.
+func (a *account) isRepeated(before, r *record, earlier []*record) bool {
+	return !sameTerm(before, r) && (a.isUnnoted(before) || a.isCombined(before) || a.isInCombined(r, earlier))
+}
+
+// isInCombined reports whether another process had delivered the occurrences of a record in one that
+// combines several states: the record is a repeat, however much came in between.
+func (a *account) isInCombined(r *record, before []*record) bool {
+	return slices.ContainsFunc(before, func(c *record) bool {
+		return !sameTerm(c, r) && c.eventUID == r.eventUID &&
+			c.count-c.occurrences < r.count && r.count <= c.count && (a.isCombined(c) || a.isUnnoted(c))
+	})
 }

@@ -65,7 +65,7 @@ type process struct {
 	lists       map[string]lists // by the stream's namespace
 	held        map[string]int   // bytes of events read and not yet offered, by log.record.uid
 	terms       []term
-	saves       []save
+	notes       []note
 	dealtWith   map[string]settledRecord // by log.record.uid
 	requests    map[int]requests         // by the minute
 	most, size  int                      // bytes: the most ever in held, and now
@@ -107,8 +107,8 @@ func (p *process) leads(leads bool) {
 // settledRecord is a record that every exporter accepted or rejected permanently.
 type settledRecord struct {
 	observed time.Time
-	term     int  // the number of the process's term
-	inPart   bool // other records of its request are still to be delivered
+	term     int       // the number of the process's term
+	at       time.Time // when it was settled
 }
 
 // endTerm ends a term that lasts. A process that died led until then.
@@ -140,6 +140,14 @@ func (p *process) termAt(t time.Time) (began time.Time) {
 		}
 	}
 	return began
+}
+
+// startedBefore returns when the session began in which the process is at a time.
+func (p *process) startedBefore(t time.Time) time.Time {
+	if !p.replica.env.plan.Elector {
+		return p.started
+	}
+	return p.termAt(t)
 }
 
 // lists are a stream's first listings.
@@ -229,6 +237,7 @@ func (p *process) hit(kind FaultKind, actor string, number, exporter int) *Fault
 
 // listed notes the versions of the process's first lists.
 func (p *process) listed(list apiserver.List) {
+	hasProgress := p.replica.env.hasNoted()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	stream, complete, now := list.Namespace, list.Complete, time.Now()
@@ -237,7 +246,7 @@ func (p *process) listed(list apiserver.List) {
 		p.observes = time.Now()
 	}
 	l := p.lists[stream]
-	if l.relisted.IsZero() && (l.complete.version > 0 || !list.Exact && p.number > 1) {
+	if l.relisted.IsZero() && !list.Exact && (l.complete.version > 0 || hasProgress) {
 		l.relisted = now
 	}
 	if l.begun.version == 0 {
@@ -252,6 +261,15 @@ func (p *process) listed(list apiserver.List) {
 		l.complete = at
 	}
 	p.lists[stream] = l
+}
+
+// hasNoted reports whether a process has noted progress.
+func (e *environment) hasNoted() bool {
+	return slices.ContainsFunc(e.allProcesses(), func(p *process) bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return len(p.notes) > 0
+	})
 }
 
 // requests counts what a process asked for within a minute.

@@ -5,86 +5,102 @@ package simulation
 import (
 	"bytes"
 	"context"
-	"errors"
 	"maps"
-	"math"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/memory"
-	"github.com/kubeevents/kubeeventsreceiver/internal/memory/checkpoint"
-	"github.com/kubeevents/kubeeventsreceiver/internal/memory/tally"
+	"github.com/kubeevents/kubeeventsreceiver/internal/ledger"
+	"github.com/kubeevents/kubeeventsreceiver/internal/progress"
 )
 
 // restoredOneIn is which share of the writes to storage is restored. It takes longer than a write.
 const restoredOneIn = 40
 
-// checkRestorable restores what storage holds into an empty memory, after a write, or a part of it,
-// has been applied. No entry may be refused, and each would be saved again as it was.
+// checkRestorable restores what storage holds into an empty ledger, after a write has been applied. No
+// entry may be refused, and nothing set aside.
 func (e *environment) checkRestorable() { unnoted(e.restoreStored) }
 
 func (e *environment) restoreStored() {
 	held := e.storage.clone()
-	m := memory.New(memory.Config{
-		Coverage:      memory.Coverage{Namespaces: e.plan.Watched},
-		DedupInterval: e.plan.Dedup,
-		Counts:        true,
-		Tally:         tally.Config{MaxSeries: e.plan.MaxSeries, SeriesTTL: e.plan.SeriesTTL, InitialZero: true},
-		Saved:         true,
-		Objects:       math.MaxInt32, // The storage may still hold objects that the receiver has no room for any more.
-	}, time.Now())
-	last := map[checkpoint.Key][]byte{}
-	loaded, err := checkpoint.New(held).Load(context.Background(), func(key checkpoint.Key, value []byte) error {
-		last[key] = bytes.Clone(value)
-		refused := m.Restore(key, value)
-		if refused != nil {
-			e.violate(restorable, "", "storage holds an entry %q that cannot be restored: %.300v", key[0], refused)
-		}
-		return refused
-	})
-	for key, value := range last {
-		if err == nil && !bytes.Equal(m.Value(key), value) {
-			e.violate(restorable, "", "storage holds %.300q, and %.300q is restored", value, m.Value(key))
-		}
+	size := held.bytes()
+	refuses := zap.New(zapcore.NewNopCore(), zap.WrapCore(func(zapcore.Core) zapcore.Core { return refusals{e} }))
+	c := progress.NewCheckpoint(held, refusals{e}, refuses)
+	fresh := func() *ledger.Ledger {
+		return ledger.New(ledger.Config{Coverage: ledger.Coverage{Namespaces: e.plan.Watched}})
 	}
-	if err == nil && loaded != nil {
-		err = m.Settle(loaded.State, time.Now())
+	restored := c.Load(context.Background(), "", fresh, nil)
+	if most := mostStoredFixed + mostStored*restored.Len(); size > most {
+		e.violate(boundedBytes, "", "storage holds %d bytes for %d entries", size, restored.Len())
 	}
-	if errors.Is(err, checkpoint.ErrCorrupt) && e.plan.Elector && e.haveTwoLed() {
-		return // Leaders of two clusters write into one storage: each lease is in its cluster.
-	}
-	if err != nil {
-		e.violate(restorable, "", "what storage holds cannot be restored: %.300v", err)
-		return
-	}
-	if most := mostStoredFixed + mostStored*len(last); held.bytes() > most {
-		e.violate(boundedBytes, "", "storage holds %d bytes for %d entries", held.bytes(), len(last))
-	}
+	c.End(context.Background())
 }
 
-// clone returns the content as it is. It can only be read.
-func (s *storageContent) clone() *snapshotClient {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return &snapshotClient{storage.NewNopClient(), maps.Clone(s.values)}
-}
+// refusals notes what a checkpoint reports that cannot be restored.
+type refusals struct{ *environment }
 
-// snapshotClient reads a storageContent as it was.
-type snapshotClient struct {
-	storage.Client
-	values map[string][]byte
+func (r refusals) Failed(_, _, message string, err error) {
+	r.violate(restorable, "", "%s: %.300v", message, err)
 }
-
-func (c *snapshotClient) Batch(_ context.Context, operations ...*storage.Operation) error {
-	for _, op := range operations {
-		op.Value = bytes.Clone(c.values[op.Key])
+func (refusals) Recovered(string, string)            {}
+func (refusals) Unsaved(time.Time)                   {}
+func (refusals) Saved()                              {}
+func (refusals) NotSaved()                           {}
+func (refusals) Enabled(level zapcore.Level) bool    { return level >= zapcore.WarnLevel }
+func (r refusals) With([]zapcore.Field) zapcore.Core { return r }
+func (refusals) Sync() error                         { return nil }
+func (r refusals) Check(e zapcore.Entry, to *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if !r.Enabled(e.Level) {
+		return to
 	}
+	return to.AddCore(e, r)
+}
+
+func (r refusals) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	var texts []string
+	for _, f := range fields {
+		texts = append(texts, f.Key+" "+f.String)
+	}
+	r.violate(restorable, "", "%s: %.300s", e.Message, strings.Join(texts, ", "))
 	return nil
 }
 
+// clone returns the content as it is. What is written to the clone stays there.
+func (s *storageContent) clone() *snapshotClient {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return &snapshotClient{content: &storageContent{values: maps.Clone(s.values)}}
+}
+
+// snapshotClient is a storage client of a storageContent as it was.
+type snapshotClient struct{ content *storageContent }
+
+func (c *snapshotClient) Get(_ context.Context, key string) ([]byte, error) {
+	return bytes.Clone(c.content.values[key]), nil
+}
+
+func (c *snapshotClient) Set(_ context.Context, key string, value []byte) error {
+	c.content.apply([]*storage.Operation{storage.SetOperation(key, value)})
+	return nil
+}
+
+func (c *snapshotClient) Delete(_ context.Context, key string) error {
+	c.content.apply([]*storage.Operation{storage.DeleteOperation(key)})
+	return nil
+}
+
+func (c *snapshotClient) Batch(_ context.Context, operations ...*storage.Operation) error {
+	c.content.apply(operations)
+	return nil
+}
+
+func (*snapshotClient) Close(context.Context) error { return nil }
+
 func (c *snapshotClient) bytes() (sum int) {
-	for _, value := range c.values {
+	for _, value := range c.content.values {
 		sum += len(value)
 	}
 	return sum

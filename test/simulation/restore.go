@@ -132,13 +132,6 @@ func (e *environment) hasPassed(r *restore, epoch int) bool {
 	return false
 }
 
-// isUnnoticed reports whether another cluster took the address, and the process that ran may only
-// learn of it when it starts again: its checkpoint is then of another cluster.
-func (e *environment) isUnnoticed() bool {
-	r := e.lastRestore()
-	return r != nil && r.isNew && e.plan.Storage && e.hasPassed(r, e.epochAt(time.Now()))
-}
-
 // calmFrom returns when no fault that delays records acts any more that acts at the time, or that
 // begins while one of them acts.
 func (e *environment) calmFrom(t time.Time) time.Time {
@@ -177,16 +170,6 @@ func (e *environment) isLost(w apiserver.Write) bool {
 		(w.At.After(r.at.Add(-promptly)) || e.disturbed(w.At.Add(-lookBack), r.at, delays))
 }
 
-// isUnledAtRestore reports whether nobody led when the versions of an epoch went back, so that only
-// the gates of standbys held what no leader had delivered, also of a first list: see "etcd is restored
-// from a backup" and "Another cluster answers" in docs/reliability.md.
-func (e *environment) isUnledAtRestore(epoch int) bool {
-	e.mu.Lock()
-	at := e.restores[epoch].at
-	e.mu.Unlock()
-	return e.plan.alone() && !slices.ContainsFunc(e.allProcesses(), func(p *process) bool { return p.leadsAt(at) })
-}
-
 // restore goes back. An observer that counts all it may lists at once; one that counts the least
 // lists as late as it may.
 func (o *observer) restore(r *restore, epoch int) {
@@ -197,8 +180,7 @@ func (o *observer) restore(r *restore, epoch int) {
 	}
 	// The first list is that of a process which started after the restore. One from before may lead.
 	isUnseen := o.least && (!isFirst || o.env.isOutlived(r)) && o.env.hasPassed(r, epoch+1)
-	// Without a checkpoint, the contract does not say whether a running process begins again.
-	if isFirst || r.isNew && o.forgets {
+	if isFirst || r.isNew {
 		clear(o.memory)
 	}
 	o.pending = &list{
@@ -270,15 +252,6 @@ func (o *observer) finishList() {
 	}
 }
 
-// isReplacedAtStart reports whether another cluster took the address during the first list, so that
-// the receiver may have begun with either.
-func (e *environment) isReplacedAtStart() bool {
-	r, p := e.lastRestore(), e.firstObserver()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return r != nil && r.isNew && !p.observes.After(r.at) && p.observes.Add(lookBack).After(r.at)
-}
-
 // isRestoredAtStart reports whether the versions went back between the beginning of a first list and
 // the first list that ended. What the receiver remembers of the first one counts then: the contract
 // keeps counts over a restore.
@@ -294,38 +267,9 @@ func (e *environment) isRestoredAtStart() bool {
 	return false
 }
 
-// haveTwoLed reports whether two processes led at once, because their lease had gone back or was
-// gone. The contract does not say what then becomes of their records. So do two that overlap.
-func (e *environment) haveTwoLed() bool {
-	r := e.lastRestore()
-	if r == nil {
-		return e.overlap()
-	}
-	var latest []term
-	for _, p := range e.allProcesses() {
-		for _, t := range p.allTerms() {
-			if t.ended.IsZero() || t.ended.After(r.at) {
-				latest = append(latest, t)
-			}
-		}
-	}
-	slices.SortFunc(latest, func(a, b term) int { return a.began.Compare(b.began) })
-	for i := 1; i < len(latest); i++ {
-		if ended := latest[i-1].ended; ended.IsZero() || ended.After(latest[i].began) {
-			return true
-		}
-	}
-	return false
-}
-
-// isDecided reports whether the contract says how much may be counted. A process that starts
-// without a checkpoint when the leader's position belongs to the lost future begins as start_at
-// says, or at a position of the backup.
+// isDecided reports whether the contract says how much may be counted: "with an elector, records around
+// a restore may be missing or repeated".
 func (e *environment) isDecided() bool {
 	r := e.lastRestore()
-	if e.haveTwoLed() || e.isUnnoticed() {
-		return false
-	}
-	return r == nil || !e.plan.alone() || !slices.ContainsFunc(e.allProcesses(),
-		func(p *process) bool { return p.started.After(r.at.Add(-lookBack)) })
+	return r == nil || !e.plan.alone()
 }

@@ -21,7 +21,6 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 	"github.com/kubeevents/kubeeventsreceiver/test/apiserver"
-	"github.com/kubeevents/kubeeventsreceiver/test/simulation/protocol"
 )
 
 // environment is everything around the receivers of one run.
@@ -38,7 +37,6 @@ type environment struct {
 	exporters []*exporter
 	replicas  []*replica
 	second    *environment // of the Collectors' second receivers; nil: they have one
-	trace     *tracer
 	apps      []*app
 	outside   map[string]*object // of no chain, by kind/name
 	producers []*producer
@@ -59,6 +57,7 @@ type Outcome struct {
 	States     []string   // the rare states that the receivers reached, if the build notes them
 	Story      []Line
 	Digest     string // of the story
+	Got        string // digest of what the exporters got: see outcomeDigest
 }
 
 // Print writes the environment, the violations, and the story of the first violation's event.
@@ -98,7 +97,7 @@ func Run(t *testing.T, plan Plan, scenario Scenario) (outcome *Outcome) {
 		e.run()
 		outcome = &Outcome{
 			Plan: plan, Violations: e.allViolations(), Evaluated: promisesOf(plan.Mode),
-			States: reached.Take(), Story: e.story.told(),
+			States: reached.Take(), Story: e.story.told(), Got: e.outcomeDigest(),
 		}
 	})
 	return outcome
@@ -142,7 +141,6 @@ func newEnvironment(plan Plan, scenario Scenario) *environment {
 // addReplicas adds what the receivers write to, and the places where they run.
 func (e *environment) addReplicas() {
 	e.offered, e.storage = map[string]bool{}, &storageContent{values: map[string][]byte{}}
-	e.trace = &tracer{env: e, started: map[int]*process{}}
 	for i := range e.plan.Exporters {
 		e.exporters = append(e.exporters, &exporter{env: e, number: i})
 	}
@@ -344,7 +342,13 @@ func (e *environment) process(name string) *process {
 func (e *environment) listed(list apiserver.List) {
 	if p := e.process(list.Client); p != nil {
 		p.listed(list)
-		p.replica.env.trace.add(p, traced{Step: protocol.Step{Kind: protocol.Start, Version: list.Version}})
+	}
+}
+
+// served notes that the API server has written a ConfigMap.
+func (e *environment) served(request apiserver.Request, _ int64, _ apiserver.Object) {
+	if p := e.process(request.Client); p != nil && isOfPosition(request) && request.Verb != "get" {
+		p.noted(time.Now(), nil)
 	}
 }
 

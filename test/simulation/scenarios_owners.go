@@ -53,18 +53,6 @@ var ofOwners = []requirement{
 		plan:     manyApps("node", 1, 1).with(noProducers),
 		scenario: Scenario{Act: createNodeAgain, Check: checkNodeAgain},
 	}, {
-		name: "everything is deleted while the process is down, after a kill",
-		plan: manyPods(plain(storageAlone, killReplica(0, 60, 80).deletingAll())),
-	}, {
-		name: "everything is deleted while the process is down, after an orderly end",
-		plan: manyPods(plain(storageAlone, restart(60, 80).deletingAll())),
-	}, {
-		name: "everything is deleted when the leader dies",
-		plan: manyPods(plain(both, killLeader(60, 80).deletingAll())),
-	}, {
-		name: "everything is deleted while the process is down for a second time",
-		plan: manyPods(plain(storageAlone, killReplica(0, 60, 65), killReplica(0, 90, 100).deletingAll())),
-	}, {
 		name: "the watch cache still has the pod that bore the name before",
 		plan: manyApps("replaced", 1, 1).with(func(p *Plan) {
 			p.CacheLag = 2 * time.Second
@@ -76,12 +64,6 @@ var ofOwners = []requirement{
 			p.Producers = []ProducerPlan{before, after, another}
 		}),
 	},
-}
-
-// deletingAll lets all workloads be deleted while the process is down.
-func (f Fault) deletingAll() Fault {
-	f.Deletes = 1
-	return f
 }
 
 func near(p *Plan) { p.Latency = 2 * time.Millisecond }

@@ -66,7 +66,7 @@ func (e *environment) allViolations() (all []Violation) {
 func (p Plan) ofSecond() Plan {
 	r := draw(p.Seed, "second receiver", 0)
 	p.TwoReceivers, p.Later = false, nil
-	p.Storage = chance(r, 2)
+	p.Storage = chance(r, 2) && !p.Elector
 	p.Dedup = oneOf(r, 0, 0, between(r, 3*time.Second, 40*time.Second))
 	p.FromBeginning = chance(r, 2)
 	p.Signals = oneOf(r, BothSignals, BothSignals, OnlyLogs)

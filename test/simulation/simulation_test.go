@@ -34,6 +34,7 @@ var (
 	table   = flag.Bool("table", false, "print progress, and at the end faults × promises")
 	known   = flag.Bool("corpus", false, "run the seeds first that once broke a promise")
 	digests = flag.String("digests", "", "write each seed and the digest of its story to this file")
+	gotten  = flag.String("outcomes", "", "write each seed, its mode and what the exporters got to this file, to compare two commits")
 	rareIn  = flag.String("rare", "", "run the seeds in this file first, and write the seeds to it that reach rare states")
 )
 
@@ -142,6 +143,9 @@ func TestRandomEnvironments(t *testing.T) {
 	if *digests != "" {
 		require.NoError(t, os.WriteFile(*digests, []byte(strings.Join(told, "\n")+"\n"), 0o600))
 	}
+	if *gotten != "" {
+		require.NoError(t, os.WriteFile(*gotten, []byte(strings.Join(s.outcomes[s.rare:], "\n")+"\n"), 0o600))
+	}
 }
 
 // search is a run of many seeds.
@@ -152,6 +156,8 @@ type search struct {
 	seeds   []uint64
 	rare    int      // how many of the seeds are those of the last run
 	digests []string // each seed and the digest of its story
+	// outcomes has each seed, its mode, what goes wrong, and the digest of what the exporters got.
+	outcomes []string
 }
 
 // newSearch returns a search in the seeds that the flags name.
@@ -165,7 +171,8 @@ func newSearch() *search {
 	for i := range *seeds {
 		s.seeds = append(s.seeds, *firstSeed+uint64(i))
 	}
-	s.digests = make([]string, len(s.seeds))
+	s.seeds = slices.DeleteFunc(s.seeds, func(seed uint64) bool { return NewPlan(seed).Mode == rejectedMode })
+	s.digests, s.outcomes = make([]string, len(s.seeds)), make([]string, len(s.seeds))
 	return s
 }
 
@@ -205,6 +212,7 @@ func (s *search) work(t *testing.T) {
 		plan := NewPlan(s.seeds[i])
 		outcome := run(t, job{Plan: plan})
 		s.digests[i] = fmt.Sprint(plan.Seed, " ", outcome.Digest)
+		s.outcomes[i] = fmt.Sprint(plan.Seed, ", ", plan.Mode, ", ", plan.kindOfRun(), ", ", outcome.Got)
 		s.report.Add(outcome)
 		if *table && s.report.Runs%250 == 0 {
 			s.printProgress()

@@ -64,10 +64,8 @@ func (c *storageClient) Close(context.Context) error {
 func (c *storageClient) Batch(ctx context.Context, operations ...*storage.Operation) error {
 	began, p := time.Now(), c.process
 	err := c.batch(ctx, operations)
-	// A process that has read its checkpoint reads only to find out whether a write has arrived. If it
-	// cannot, it does not write.
-	if operations[0].Type != storage.Get || err != nil && p.watches() {
-		p.saved(began, err)
+	if operations[0].Type != storage.Get {
+		p.noted(began, err)
 	}
 	return err
 }
@@ -85,9 +83,6 @@ func (c *storageClient) batch(ctx context.Context, operations []*storage.Operati
 		}
 	}
 	writes := slices.ContainsFunc(operations, func(op *storage.Operation) bool { return op.Type != storage.Get })
-	if f := hit(StorageLate); f != nil && writes {
-		return c.applyLate(ctx, f, operations)
-	}
 	kill := writes && p.reaches(AtStorage)
 	switch {
 	case kill && !p.kill.Acted:
@@ -97,16 +92,6 @@ func (c *storageClient) batch(ctx context.Context, operations []*storage.Operati
 	}
 	if p.isDead() {
 		return errStorage
-	}
-	if f := hit(StorageTorn); f != nil && writes {
-		done := p.drawTorn(number, len(operations))
-		p.note("storage applies %d of %d operations", done, len(operations))
-		p.replica.env.storage.apply(operations[:done])
-		p.replica.env.checkRestorable()
-		return errStorage
-	}
-	if kill && p.kill.Torn {
-		operations = operations[:p.drawTorn(number, len(operations))]
 	}
 	p.replica.env.storage.apply(operations)
 	if writes {
@@ -124,30 +109,6 @@ func (c *storageClient) batch(ctx context.Context, operations []*storage.Operati
 		return fmt.Errorf("%w: deadline exceeded", errStorage)
 	}
 	return nil
-}
-
-// drawTorn returns how many of n operations a write that is torn applies.
-func (p *process) drawTorn(number, n int) int {
-	return draw(p.replica.env.plan.Seed, p.name+" torn", number).IntN(n)
-}
-
-// applyLate applies a write when its caller may have given up: it is on its way to storage.
-func (c *storageClient) applyLate(ctx context.Context, f *Fault, ops []*storage.Operation) error {
-	p, done := c.process, make(chan struct{})
-	time.AfterFunc(f.Delay, func() {
-		defer close(done)
-		if !p.isDead() {
-			p.note("a write of %d operations reaches storage %v late", len(ops), f.Delay)
-			p.replica.env.storage.apply(ops)
-			p.replica.env.checkRestorable()
-		}
-	})
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 func (s *storageContent) apply(operations []*storage.Operation) {

@@ -142,15 +142,9 @@ func (t *truth) checkTags() {
 	}
 }
 
-// checkEach checks that nothing is wrong with a record under one of its configurations.
+// checkEach checks that nothing is wrong with a record under the configuration of its process.
 func (t *truth) checkEach(r *record, wrong func(*record, *Configured) []Violation) {
-	var found []Violation
-	for _, c := range t.env.configurationsOf(r) {
-		if found = wrong(r, c); len(found) == 0 {
-			return
-		}
-	}
-	for _, v := range found {
+	for _, v := range wrong(r, r.process.configured()) {
 		t.env.violate(v.Promise, t.eventOf(r), "%s", v.Text)
 	}
 }
@@ -176,7 +170,7 @@ func (t *truth) mayMissTag(r *record, tag tag) bool {
 		isMissed := f.Verb == "" || t.env.plan.QPS > 0
 		fails := !f.is(GroupStale) && slices.Contains([]string{"", ofDiscovery, tag.resource}, f.Resource)
 		return f.Kind.isOfAPI() && isMissed && fails &&
-			(r.isOfOutbox() || f.concerns(r.process.replica.index))
+			f.concerns(r.process.replica.index)
 	})
 }
 

@@ -26,7 +26,7 @@ func (a *account) checkTimes() {
 		return
 	}
 	from, _ := a.env.baselines()
-	for name, want := range a.env.ideal(from, true) {
+	for name, want := range a.truth.groups.sum(a.env.ideal(from, true)) {
 		a.checkInTime(name, want.steps)
 		a.checkObserved(name, want.steps)
 		a.checkInterval(name)
@@ -36,20 +36,18 @@ func (a *account) checkTimes() {
 // checkObserved checks that records have the time at which the oldest of their occurrences was
 // seen.
 func (a *account) checkObserved(name types.NamespacedName, steps []step) {
-	if a.env.plan.alone() && a.env.plan.longestDedup() > 0 {
-		return // The leader's windows hold its position back, and a standby then stops reading.
+	if a.truth.groups.names[name] > 1 {
+		return // A record sums the occurrences of several events.
 	}
 	for _, r := range a.byEvent[name] {
 		oldest := slices.IndexFunc(steps, func(s step) bool {
 			return s.uid == r.eventUID && s.count > r.count-r.occurrences
 		})
-		if oldest < 0 || r.process.started.After(steps[oldest].at) {
+		if oldest < 0 || r.process.startedBefore(r.at).After(steps[oldest].at) {
 			continue
 		}
 		latest := steps[oldest].at.Add(promptly)
-		// A standby that knows no position keeps what it has seen, and stops reading.
-		delays := func(f *Fault) bool { return f.delaysRecords() || a.env.plan.alone() && f.reachesPosition() }
-		if r.observed().After(latest) && !a.env.disturbed(steps[oldest].at.Add(-lookBack), latest, delays) {
+		if r.observed().After(latest) && !a.env.disturbed(steps[oldest].at.Add(-lookBack), latest, (*Fault).delaysRecords) {
 			a.violate(faithful, name.String(), "%s was observed at %v, its oldest occurrence is of %v",
 				r.uid, a.env.sinceStart(r.observed()), a.env.sinceStart(steps[oldest].at))
 		}
@@ -100,11 +98,13 @@ func (e *environment) hasNewPods(from time.Duration) bool {
 
 func (a *account) checkInterval(name types.NamespacedName) {
 	of := a.byEvent[name]
+	if a.truth.groups.mixed[name] {
+		return
+	}
 	for i := 1; i < len(of); i++ {
 		begin, end := of[i-1].at, of[i].at
 		gap, shutdown := end.Sub(begin), of[i].process.died.Sub(end) < promptly
-		overlap := a.env.overlap() && of[i-1].process != of[i].process
-		if gap < of[i].process.configured().Dedup-time.Second && !shutdown && !overlap &&
+		if gap < of[i].process.configured().Dedup-time.Second && !shutdown &&
 			!a.env.disturbed(begin.Add(-lookBack), end, (*Fault).delaysRecords) {
 			a.violate(oneInInterval, name.String(), "got two records of %s within %v", name, gap)
 		}
@@ -114,7 +114,7 @@ func (a *account) checkInterval(name types.NamespacedName) {
 // hasBy reports whether the exporter had the step's occurrences at the deadline.
 func (a *account) hasBy(name types.NamespacedName, s step, deadline time.Time) bool {
 	return slices.ContainsFunc(a.byEvent[name], func(r *record) bool {
-		return !r.at.After(deadline) && (r.eventUID != s.uid || r.count >= s.count)
+		return !r.at.After(deadline) && (r.eventUID != s.uid && !r.at.Before(s.at) || r.count >= s.count)
 	})
 }
 
@@ -126,6 +126,8 @@ func (e *environment) checkSilence() {
 		return
 	case e.plan.has(ConnectionsDie, Stalled, Paused):
 		return // Without HTTP/2's pings, a dead connection is noticed at the watch's timeout.
+	case !e.isDecided():
+		return // Records around a restore may be missing.
 	case e.leaderIsNew():
 		return // The contract: "If a pipeline has rejected data for more than a minute".
 	case e.isBetweenLeaders():
@@ -137,7 +139,7 @@ func (e *environment) checkSilence() {
 			continue
 		}
 		alive++
-		if p.failing(time.Minute) == len(p.hosts) || time.Since(p.started) < overdue {
+		if p.failing(time.Minute+promptly) == len(p.hosts) || time.Since(p.started) < overdue {
 			return
 		}
 	}
@@ -190,7 +192,7 @@ func (a *account) checkSilence() {
 		return // The contract: "If a pipeline has rejected data for more than a minute".
 	}
 	from, _ := a.env.baselines()
-	for name, want := range a.env.ideal(from, true) {
+	for name, want := range a.truth.groups.sum(a.env.ideal(from, true)) {
 		for _, s := range want.steps {
 			age := time.Since(a.env.arrived(s.at))
 			if age > overdue+a.env.plan.longestDedup() && !a.hasBy(name, s, time.Now()) {
@@ -245,7 +247,7 @@ func (e *environment) checkRecovered() {
 	for _, r := range e.replicas {
 		if p := r.running(); p == nil {
 			e.violate(neverSilent, "", "replica %d does not run", r.index)
-		} else if e.keepsFailing(p) && e.fault(r.index, PositionForbidden) == nil && !e.isTakenByEarlier(p) {
+		} else if e.keepsFailing(p) && e.fault(r.index, PositionForbidden) == nil {
 			e.violate(neverSilent, "", "the status of %s stays an error without reason", p.name)
 		}
 	}

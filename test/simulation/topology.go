@@ -77,7 +77,6 @@ func (p *Plan) addTopology() {
 	p.addSlowUsers()
 	p.addBlip()
 	p.addLaggingStream()
-	p.addOverlap()
 	p.addPartial()
 	p.addHangingMetrics()
 	p.addChanges()
@@ -180,7 +179,7 @@ func (p *Plan) addBlip() {
 	begins := at + between(r, -2*time.Second, 500*time.Millisecond)
 	p.Faults = append(p.Faults,
 		Fault{
-			Kind: oneOf(r, StorageUnwritable, StorageUnwritable, StorageTorn, StorageAnswerLost),
+			Kind: oneOf(r, StorageUnwritable, StorageUnwritable, StorageAnswerLost),
 			From: begins, To: at + between(r, 500*time.Millisecond, 5*time.Second), Replica: replica,
 		},
 		Fault{Kind: Restarted, Replica: replica, From: at, To: at + between(r, 0, 10*time.Second)})
@@ -284,8 +283,8 @@ func (e *environment) idealSums() (most map[seriesKey]int64, least func(seriesKe
 		most[key] = max(most[key], n)
 	}
 	return most, func(key seriesKey, _ int64) int64 {
-		if e.metricsNeverEnd() || e.plan.seriesChange() {
-			return 0 // Without records, nobody knows what a process with other settings dropped.
+		if e.metricsNeverEnd() {
+			return 0
 		}
 		return required[key]
 	}

@@ -17,7 +17,8 @@ type truth struct {
 	env      *environment
 	names    map[types.UID]types.NamespacedName
 	states   map[string][]*corev1.Event // by log.record.uid
-	recurs   map[string]bool            // log.record.uids that were written again after a restore
+	groups   *groups
+	recurs   map[string]bool // log.record.uids that were written again after a restore
 	subjects map[subjectKey]*object
 }
 
@@ -25,7 +26,7 @@ func newTruth(e *environment) *truth {
 	t := &truth{
 		env: e, names: map[types.UID]types.NamespacedName{},
 		states: map[string][]*corev1.Event{}, subjects: map[subjectKey]*object{},
-		recurs: map[string]bool{},
+		recurs: map[string]bool{}, groups: newGroups(e),
 	}
 	epochs := map[string]int{}
 	for _, w := range e.server.History() {

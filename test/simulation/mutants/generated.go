@@ -12,7 +12,7 @@ import (
 )
 
 // mutated are the packages, with those below them, that get generated mutants: the receiver's core.
-var mutated = []string{"session", "leadership", "position", "memory", "delivery", "queue", "watch"}
+var mutated = []string{"loop", "election", "progress", "journal", "ledger", "series", "delivery", "queue", "watch"}
 
 const (
 	module       = "github.com/kubeevents/kubeeventsreceiver"

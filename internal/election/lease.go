@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package election
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+)
+
+// Observer reports problems with the election, such as in the component's status. Its methods are
+// called also several times in a row with the same result.
+type Observer interface {
+	// ElectionFailed gets an *NoLeaderError if no process can be elected, or the error of a request
+	// that failed and was already repeated.
+	ElectionFailed(err error)
+	// ElectionWorks is called when a leader is known to be elected.
+	ElectionWorks()
+}
+
+// Lease reads the Kubernetes Lease of the election, to report when no replica can be elected. An
+// elector that lacks a permission only writes so to the log of its library, and waits as if another
+// process led. Its methods must not be called concurrently.
+type Lease struct {
+	namespace, name string
+	client          rest.Interface
+
+	looked          bool
+	resourceVersion string // when it was looked at last; empty: there was none
+	renewed         bool   // whether somebody has renewed it between the last two looks
+}
+
+// NoLeaderError is the reason why no process can be elected.
+type NoLeaderError struct {
+	Cause string // one word: forbidden, missing or expired
+	err   error
+}
+
+func (e *NoLeaderError) Error() string { return e.err.Error() }
+
+// Unwrap implements errors.Unwrap.
+func (e *NoLeaderError) Unwrap() error { return e.err }
+
+// NewLease makes a Lease that is looked at with the configuration of the elector's own client.
+func NewLease(config *rest.Config, namespace, name string) (*Lease, error) {
+	config = rest.CopyConfig(config)
+	config.APIPath = "/apis"
+	config.GroupVersion = &coordinationv1.SchemeGroupVersion
+	scheme := runtime.NewScheme() // client-go's own has the code of all types.
+	if err := coordinationv1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	client, err := rest.RESTClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	return &Lease{namespace: namespace, name: name, client: client}, nil
+}
+
+// look reads the lease. The error is an *NoLeaderError if it may not be read, or if nobody has
+// renewed it since it was looked at last, which has to be longer ago than the lease lasts; or that
+// of a request that failed, which shows nothing.
+func (l *Lease) look(ctx context.Context) error {
+	found, err := l.read(ctx)
+	switch {
+	case apierrors.IsForbidden(err):
+		return l.noLeader("forbidden", err)
+	case err != nil && !apierrors.IsNotFound(err):
+		return err
+	}
+	version := found.ResourceVersion // Empty: the lease does not exist.
+	unchanged := l.looked && version == l.resourceVersion
+	l.renewed = l.looked && !unchanged
+	l.looked, l.resourceVersion = true, version
+	switch {
+	case unchanged && version == "":
+		return l.noLeader("missing", err)
+	case unchanged:
+		return l.noLeader("expired", errors.New("it is not renewed"))
+	}
+	return nil
+}
+
+// forget makes the next read of the lease the first one.
+func (l *Lease) forget() { l.looked = false }
+
+func (l *Lease) noLeader(cause string, err error) *NoLeaderError {
+	return &NoLeaderError{cause, fmt.Errorf("the lease %s in namespace %s cannot be taken (%w): "+
+		"bind a Role in namespace %[2]s with the rules {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [create]} and "+
+		"{apiGroups: [coordination.k8s.io], resources: [leases], resourceNames: [%[1]s], verbs: [get, update]}", l.name, l.namespace, err)}
+}
+
+// lateness is how long after the end of a lease another elector may take to have it, on a busy machine.
+const lateness = 10 * time.Second
+
+// Watch reports when no process can be elected, until the context ends. It looks at intervals in
+// which another process would have been elected.
+func (l *Lease) Watch(ctx context.Context, leadership *Leadership, observer Observer) {
+	unreadable := 0 // reads in a row that failed
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
+		if leadership.Leads() {
+			l.forget()
+			observer.ElectionWorks()
+			return
+		}
+		var none *NoLeaderError
+		switch err := l.look(ctx); {
+		case errors.As(err, &none):
+			observer.ElectionFailed(err)
+		case err == nil:
+			unreadable = 0
+			if l.renewed { // The first read shows nothing.
+				observer.ElectionWorks()
+			}
+		default:
+			// A single request may fail when an API server is restarted.
+			if unreadable++; unreadable > 1 && ctx.Err() == nil {
+				observer.ElectionFailed(err)
+			}
+		}
+	}, leadership.LeaseDuration()+lateness)
+}
+
+func (l *Lease) read(ctx context.Context) (*coordinationv1.Lease, error) {
+	lease := &coordinationv1.Lease{}
+	err := l.client.Get().Namespace(l.namespace).Resource("leases").Name(l.name).Do(ctx).Into(lease)
+	return lease, err
+}

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package ledger is what the receiver knows of events: of each one its count, the open windows of
+// dedup_interval, and how far each stream has come. It decides which occurrences are new, and is what
+// a checkpoint has. It has no clock and does no I/O.
+package ledger
+
+import (
+	"fmt"
+	"iter"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/event"
+	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
+)
+
+// Config is what a ledger depends on.
+type Config struct {
+	Coverage      Coverage
+	FromBeginning bool          // whether events that exist at the first start are new
+	DedupInterval time.Duration // 0: nothing is held back
+}
+
+// Ledger is what is known of events. It is not safe for concurrent use. Its methods are called in the
+// order of the loop, with one batch undelivered at a time: Changed and Versions return what was
+// delivered because callers call them only when no batch is.
+type Ledger struct {
+	config  Config
+	counts  *counts
+	streams *streams
+	windows *windows
+	from    Versions // where an earlier leader got to, without counts; nil: nothing is known
+}
+
+// New makes a ledger that knows nothing.
+func New(config Config) *Ledger {
+	return &Ledger{
+		config: config, counts: newCounts(), streams: newStreams(config.Coverage), windows: newWindows(config.DedupInterval),
+	}
+}
+
+// Versions are the resource versions up to which all is delivered, by stream. A stream is named after
+// its namespace; "" is the whole cluster's.
+type Versions map[string]uint64
+
+// of returns the version from which a stream may start: the higher of its own version and that of the
+// whole cluster's stream. ok is false if there is neither.
+func (v Versions) of(stream string) (version uint64, ok bool) {
+	version = max(v[stream], v[""])
+	return version, version > 0
+}
+
+// StartFrom starts at versions up to which another process has delivered everything. The counts as of
+// then are not known: streams list exactly at these versions.
+func (l *Ledger) StartFrom(versions Versions) { l.from = versions }
+
+// Resume returns where a stream resumes. If exactly is true, it lists at exactly this version, since
+// the counts are not known. If the version is empty, it lists now.
+func (l *Ledger) Resume(stream string) (version string, exactly bool) {
+	if from, known := l.from.of(stream); known {
+		return strconv.FormatUint(from, 10), true
+	}
+	return l.streams.resume(stream), false
+}
+
+// BeginList begins a list of a stream.
+func (l *Ledger) BeginList(stream string) { l.counts.BeginList(stream) }
+
+// EndList ends it: events of the stream that it did not have are deleted.
+func (l *Ledger) EndList(stream string, now time.Time) {
+	l.counts.EndList(stream, now)
+	if l.streams.listed(stream) {
+		l.counts.EndPast(now)
+	}
+}
+
+// List accounts for an event of a list and returns how many of its occurrences are new. If the
+// coverage before included the event, all are new that are not remembered. Any other event existed
+// before the receiver covered it.
+func (l *Ledger) List(stream string, ev *corev1.Event) int64 {
+	if l.streams.covers(ev) || l.isNew(ev) {
+		return l.counts.Observe(stream, ev)
+	}
+	return l.counts.Remember(stream, ev)
+}
+
+// isNew reports whether an event that no coverage included counts with all its occurrences.
+func (l *Ledger) isNew(ev *corev1.Event) bool {
+	if version, known := l.from.of(ev.Namespace); known {
+		reached.State("a list has what happened after the last leader's progress")
+		return event.ResourceVersion(ev) > version
+	}
+	return l.config.FromBeginning && !l.streams.watched(ev.Namespace)
+}
+
+// Existing notes an event as it was at the version where the receiver starts.
+func (l *Ledger) Existing(stream string, ev *corev1.Event) { l.counts.Remember(stream, ev) }
+
+// Change accounts for a change of an event and returns how many of its occurrences are new.
+func (l *Ledger) Change(stream string, ev *corev1.Event) int64 { return l.counts.Observe(stream, ev) }
+
+// Delete notes that an event is deleted. Its count stays known for RememberDeleted.
+func (l *Ledger) Delete(stream string, ev *corev1.Event, now time.Time) {
+	l.counts.Delete(stream, ev, now)
+}
+
+// WentBack notes that the resource versions of a stream have gone back: etcd was restored from a
+// backup. It forgets them, and no counts. The stream lists next.
+func (l *Ledger) WentBack(stream string) {
+	l.counts.ForgetVersions(stream)
+	l.streams.forgetVersion(stream)
+	l.windows.forgetVersions(stream)
+	l.from = nil
+}
+
+// Forget drops some of what was remembered for long enough. It reports whether there may be more.
+func (l *Ledger) Forget(now time.Time) (more bool) { return l.counts.Forget(now) }
+
+// Advance notes how far a stream has come, once what came before it is delivered.
+func (l *Ledger) Advance(stream, version string) { l.streams.advance(stream, version) }
+
+// Reached returns how far a stream has come; 0: it is not known.
+func (l *Ledger) Reached(stream string) uint64 { return l.streams.reached(stream) }
+
+// Admit reports whether an observation is to be recorded now. Otherwise, its window holds it. Callers
+// must have taken what is Due before, and must call it directly after the method that returned the
+// observation's occurrences.
+func (l *Ledger) Admit(stream string, o observation.Observation, now time.Time) bool {
+	k, open := l.windows.open(o.Event, now)
+	if open == nil {
+		l.windows.begin(k, now)
+		return true
+	}
+	l.windows.hold(open, stream, o, l.counts.holdBack(o.Event))
+	return false
+}
+
+// Due returns up to n records of windows whose time has come.
+func (l *Ledger) Due(now time.Time, n int) (records []observation.Observation) {
+	l.windows.due(now, n, func(open *window) { records = append(records, l.release(open)) })
+	return records
+}
+
+// Flush ends windows and returns what they held, up to n records; none is left once it returns fewer.
+func (l *Ledger) Flush(n int) (records []observation.Observation) {
+	l.windows.flush(n, func(open *window) { records = append(records, l.release(open)) })
+	return records
+}
+
+func (l *Ledger) release(open *window) observation.Observation {
+	record, events := l.windows.release(open)
+	for _, k := range events {
+		l.counts.release(k)
+	}
+	return record
+}
+
+// NextEnd is when the next window ends; ok is false when none is open.
+func (l *Ledger) NextEnd() (end time.Time, ok bool) { return l.windows.nextEnd() }
+
+// Len returns how many events are remembered.
+func (l *Ledger) Len() int { return l.counts.Len() }
+
+// Versions returns, for each stream that runs, the version up to which its events are delivered. What
+// a window holds, holds it back. A stream that has not been listed is where the last leader got to.
+func (l *Ledger) Versions() Versions {
+	versions, oldest := Versions(l.streams.versions()), l.windows.oldest()
+	for _, stream := range l.config.Coverage.Namespaces {
+		reached, isListed := versions[stream]
+		if from, known := l.from.of(stream); known && !isListed {
+			versions[stream] = from
+		}
+		if first := oldest[stream]; first > 0 && isListed {
+			versions[stream] = min(reached, first-1)
+		}
+	}
+	return versions
+}
+
+// The first byte of an entry's key is its kind. The rest is the event's identity, or the stream.
+const (
+	countKind  = 'e'
+	streamKind = 'p'
+)
+
+// Track notes from now on which entries change, for Changed.
+func (l *Ledger) Track() {
+	l.counts.changed, l.streams.changed = map[identity]bool{}, map[string]bool{}
+	for stream := range l.streams.byNamespace {
+		l.streams.changed[stream] = true // That it watches less than the last process, too.
+	}
+}
+
+// Changed returns the entries that have changed since it was last called, in the form that Restore
+// takes. A nil value means that the entry is gone.
+func (l *Ledger) Changed() iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		l.numberStreams()
+		oldest := l.windows.oldest()
+		l.noteHeldStreams(oldest)
+		for stream := range l.streams.changed {
+			if !yield(l.streamEntry(stream, oldest)) {
+				return
+			}
+		}
+		for k := range l.counts.changed {
+			if !yield(string(countKind)+string(k[:]), l.counts.value(k)) {
+				return
+			}
+		}
+		l.streams.changed, l.counts.changed = map[string]bool{}, map[identity]bool{}
+	}
+}
+
+// noteHeldStreams notes the streams of which a window has begun or ended to hold something.
+func (l *Ledger) noteHeldStreams(oldest map[string]uint64) {
+	for stream, first := range l.streams.held {
+		if oldest[stream] != first {
+			l.streams.changed[stream] = true
+		}
+	}
+	for stream := range oldest {
+		l.streams.changed[stream] = true
+	}
+	l.streams.held = oldest
+}
+
+// All returns all entries, in the form that Restore takes.
+func (l *Ledger) All() iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		l.numberStreams()
+		oldest := l.windows.oldest()
+		for stream := range l.streams.byNamespace {
+			if !yield(l.streamEntry(stream, oldest)) {
+				return
+			}
+		}
+		for k := range l.counts.entries {
+			if value := l.counts.value(k); value != nil && !yield(string(countKind)+string(k[:]), value) {
+				return
+			}
+		}
+	}
+}
+
+func (l *Ledger) streamEntry(stream string, oldest map[string]uint64) (key string, value []byte) {
+	return string(streamKind) + stream, l.streams.byNamespace[stream].value(oldest[stream])
+}
+
+// numberStreams notes the numbers that stand for the streams in the entries of the counts.
+func (l *Ledger) numberStreams() {
+	if l.streams.numbered != l.counts.Streams() {
+		l.streams.number(l.counts.Scopes())
+	}
+}
+
+// Restore puts an entry back, or takes it away if the value is nil. Callers call Settle after the last
+// one. It returns an error if the entry is none of Changed's.
+func (l *Ledger) Restore(key string, value []byte) error {
+	switch {
+	case key != "" && key[0] == countKind:
+		return l.counts.Restore(key[1:], value)
+	case key != "" && key[0] == streamKind:
+		return l.streams.restore(key[1:], value)
+	default:
+		return fmt.Errorf("there is no kind of entry %.1q", key)
+	}
+}
+
+// Settle makes a ledger ready whose entries were restored.
+func (l *Ledger) Settle(now time.Time) {
+	l.counts.Settle(l.streams.scopes(), l.config.Coverage.Namespaces)
+	if l.streams.settle() {
+		l.counts.EndPast(now)
+	}
+}

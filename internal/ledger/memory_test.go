@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubeevents/kubeeventsreceiver/test/memorytest"
+)
+
+// BenchmarkMemory reports how many bytes a ledger takes for each event that is alive, also while a
+// storage is used. The sizes between powers of two show how much of it is room that is not used
+// yet.
+func BenchmarkMemory(b *testing.B) {
+	for _, events := range []int{10_000, 30_000, 100_000, 300_000, 1_000_000} {
+		b.Run(fmt.Sprint(events), func(b *testing.B) {
+			memorytest.Report(b, "B/event", events, func() any { return filled(events) })
+		})
+	}
+}
+
+// filled is a ledger after a listing that was saved.
+func filled(events int) *counts {
+	l := newCounts()
+	l.changed = map[identity]bool{}
+	l.BeginList("")
+	for i := range events {
+		number := strconv.Itoa(i)
+		l.Observe("", &corev1.Event{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "team-" + number[len(number)-1:], Name: "app-6f5c9d7b4-xk2lp." + number, UID: types.UID("uid-" + number), ResourceVersion: number,
+			},
+			Count: 1,
+		})
+		if len(l.changed) == 1000 {
+			takeChanged(l)
+		}
+	}
+	takeChanged(l)
+	l.EndList("", time.Unix(1_700_000_000, 0))
+	return l
+}

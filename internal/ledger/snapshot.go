@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
+)
+
+// entrySize is the size of an entry's value.
+const entrySize = 8 + 8 + 4 + 4 + 4
+
+// firstPass is the pass of a scope before its first listing.
+const firstPass = 1
+
+// set and drop are the only ways in which an entry changes, so that none is missed in a snapshot.
+// known is the entry so far; the zero entry if there was none. A new pass alone is no change: after
+// a restart all entries are of the first.
+func (l *counts) set(k identity, known, e entry) {
+	if known.scope != e.scope || known.pass != e.pass {
+		l.count(known, -1)
+		l.count(e, 1)
+	}
+	l.entries[k] = e
+	if known.isGone() == e.isGone() {
+		known.pass = e.pass
+	}
+	if known != e {
+		l.note(k)
+	}
+}
+
+// count adds to the numbers of the entry's stream, if it is alive.
+func (l *counts) count(e entry, n int) {
+	s := l.byID[e.scope]
+	if s == nil || e.isGone() {
+		return // The stream ran before, or the event does not exist.
+	}
+	s.live += n
+	if e.pass == s.pass {
+		s.seen += n
+	}
+}
+
+func (l *counts) drop(k identity) {
+	l.note(k)
+	delete(l.entries, k)
+}
+
+// note notes that an entry is to be noted.
+func (l *counts) note(k identity) {
+	if l.changed != nil {
+		l.changed[k] = true
+	}
+}
+
+// holdBack keeps what is noted of an event as it was before the last Observe, which was of this event,
+// until release.
+func (l *counts) holdBack(ev *corev1.Event) identity {
+	k, _ := identify(ev)
+	if _, isHeld := l.heldBack[k]; !isHeld {
+		l.heldBack[k] = nil
+		if l.before.isKnown {
+			l.heldBack[k] = l.before.encode(l.before.deletedAt)
+		}
+	}
+	return k
+}
+
+// release lets the entry of an event be noted as it is.
+func (l *counts) release(k identity) {
+	delete(l.heldBack, k)
+	l.note(k)
+}
+
+// value is an entry in the form that Restore takes; nil means that there is none.
+func (l *counts) value(k identity) []byte {
+	if before, isHeld := l.heldBack[k]; isHeld {
+		return before
+	}
+	e, ok := l.entries[k]
+	if !ok {
+		return nil
+	}
+	return e.encode(l.deleted.at[k])
+}
+
+func (e entry) encode(deletedAt uint32) []byte {
+	b := make([]byte, 0, entrySize)
+	b = binary.BigEndian.AppendUint64(b, e.uid.uint64())
+	b = binary.BigEndian.AppendUint64(b, e.resourceVersion.uint64())
+	b = binary.BigEndian.AppendUint32(b, uint32(e.count))
+	b = binary.BigEndian.AppendUint32(b, uint32(e.scope))
+	return binary.BigEndian.AppendUint32(b, deletedAt)
+}
+
+// Restore puts an entry back, or takes it away if the value is nil. Settle has to be called after
+// the last of them. It returns an error if the value is none of Value's.
+func (l *counts) Restore(key string, value []byte) error {
+	if len(key) != len(identity{}) {
+		return fmt.Errorf("the key of an entry of the ledger has %d bytes", len(key))
+	}
+	k := identity([]byte(key))
+	l.deleted.revive(k)
+	if value == nil {
+		delete(l.entries, k)
+		return nil
+	}
+	if len(value) != entrySize {
+		return fmt.Errorf("an entry of the ledger has %d bytes instead of %d", len(value), entrySize)
+	}
+	e := entry{
+		uid:             numberOf(binary.BigEndian.Uint64(value)),
+		resourceVersion: numberOf(binary.BigEndian.Uint64(value[8:])),
+		count:           int32(binary.BigEndian.Uint32(value[16:])),
+		scope:           uint16(binary.BigEndian.Uint32(value[20:])),
+		pass:            firstPass,
+	}
+	if at := binary.BigEndian.Uint32(value[24:]); at != 0 {
+		e.pass = gone
+		l.deleted.at[k] = at
+	}
+	l.entries[k] = e
+	return nil
+}
+
+// Streams is how many streams Scopes returns. None is ever removed.
+func (l *counts) Streams() int { return len(l.scopes) }
+
+// Scopes are the streams that entries came from, with the numbers that stand for them in the
+// entries.
+func (l *counts) Scopes() map[string]uint16 {
+	scopes := make(map[string]uint16, len(l.scopes))
+	for namespace, s := range l.scopes {
+		scopes[namespace] = s.id
+	}
+	return scopes
+}
+
+// Settle makes a restored ledger ready: scopes are what Scopes returned when it was saved, and
+// streams are those that run now. What came from a stream that no longer runs stays until EndPast.
+func (l *counts) Settle(scopes map[string]uint16, streams []string) {
+	for namespace, id := range scopes {
+		l.usedIDs = max(l.usedIDs, id+1)
+		if slices.Contains(streams, namespace) {
+			l.addScope(namespace, id)
+		}
+	}
+	for _, e := range l.entries {
+		l.past = l.past || l.isPast(e)
+		l.count(e, 1)
+	}
+	l.deleted.rebuild()
+}
+
+// isPast reports whether a live event came from a stream that no longer runs.
+func (l *counts) isPast(e entry) bool { return !e.isGone() && l.byID[e.scope] == nil }
+
+// EndPast notes that the streams that run have listed all that they cover. Another event that came
+// from a stream that no longer runs counts as deleted then, since nothing will tell when it is. Not
+// before: of deleted events, only MaxDeleted are remembered, and a listing may still have them.
+func (l *counts) EndPast(now time.Time) {
+	if !l.past {
+		return
+	}
+	l.past = false
+	for k, e := range l.entries {
+		if l.isPast(e) {
+			reached.State("an event of a stream that no longer runs counts as deleted")
+			l.bury(k, e, e, now)
+		}
+	}
+}
+
+// unusedID is a number that no scope has or had: entries of streams that ran before keep theirs.
+func (l *counts) unusedID() uint16 {
+	id := l.usedIDs
+	for _, s := range l.scopes {
+		id = max(id, s.id+1)
+	}
+	return id
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/event"
+	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
+)
+
+// windows holds a window for each involved object, reason and type that had a record within the
+// interval. What comes meanwhile is summed into the next record. It is not noted as delivered before
+// that: its events stay as they were in what is noted, and the versions of their streams are held
+// back. So a window needs no place in a checkpoint.
+type windows struct {
+	interval time.Duration
+	byKey    map[windowKey]*window
+	order    []*window // by end; all windows are equally long, so also by begin
+	holding  map[*window]bool
+	bytes    int64 // that they hold
+}
+
+// windowKey names an involved object, a reason and a type.
+type windowKey [16]byte
+
+type window struct {
+	key    windowKey
+	end    time.Time
+	held   *observation.Observation // nil: nothing came since the record that opened the window
+	events []identity               // whose occurrences are in what is held
+	stream string                   // of what is held
+	// first is the resource version of the first that is held; 0: it is not known, or the cluster's
+	// versions have gone back since.
+	first uint64
+}
+
+const (
+	// maxHeld bounds what windows hold, in bytes. Beyond it, those that end first release what they
+	// hold early: nothing is lost, but there may then be more than one record in an interval.
+	maxHeld = 32 << 20
+	// heldOverhead is the memory of what a window holds in addition to the text of its event.
+	heldOverhead = 1 << 10
+	// mostEnded is how many windows end at once, also if they held nothing: all events of a list open
+	// theirs at about the same time. It is more than a batch opens.
+	mostEnded = 2000
+)
+
+func newWindows(interval time.Duration) *windows {
+	return &windows{interval: interval, byKey: map[windowKey]*window{}, holding: map[*window]bool{}}
+}
+
+func windowKeyOf(ev *corev1.Event) windowKey {
+	o := &ev.InvolvedObject
+	var text []byte
+	for _, part := range [...]string{o.Kind, o.Namespace, o.Name, string(o.UID), ev.Reason, ev.Type} {
+		text = append(binary.AppendUvarint(text, uint64(len(part))), part...)
+	}
+	sum := sha256.Sum256(text)
+	return windowKey(sum[:len(windowKey{})])
+}
+
+// open returns the open window of an event; nil: there is none. A window that ended, but was not taken
+// by due, is still open if it holds something.
+func (w *windows) open(ev *corev1.Event, now time.Time) (k windowKey, open *window) {
+	if w.interval == 0 {
+		return k, nil
+	}
+	k = windowKeyOf(ev)
+	if found := w.byKey[k]; found != nil && (found.held != nil || found.end.After(now)) {
+		return k, found
+	}
+	return k, nil
+}
+
+// begin opens a window for a record.
+func (w *windows) begin(k windowKey, now time.Time) {
+	if w.interval == 0 {
+		return
+	}
+	opened := &window{key: k, end: now.Add(w.interval)}
+	w.byKey[k] = opened
+	w.order = append(w.order, opened)
+}
+
+// hold sums: the newest state of the event, seen when the first of the held ones was.
+func (w *windows) hold(open *window, stream string, o observation.Observation, of identity) {
+	if open.held == nil {
+		open.stream = stream
+		open.first = cmp.Or(o.LowestVersion, event.ResourceVersion(o.Event))
+		w.holding[open] = true
+	} else {
+		o.Occurrences += open.held.Occurrences
+		o.SeenAt = open.held.SeenAt
+		w.bytes -= weightOf(open.held)
+	}
+	open.held = &o
+	open.events = append(open.events, of)
+	w.bytes += weightOf(open.held)
+}
+
+// release takes from a window what it holds.
+func (w *windows) release(open *window) (record observation.Observation, events []identity) {
+	record, events = *open.held, open.events
+	w.bytes -= weightOf(open.held)
+	delete(w.holding, open)
+	open.held, open.events, open.first = nil, nil, 0
+	return record, events
+}
+
+// due ends windows whose time has come, until n records are released or mostEnded windows have ended.
+// A window that held something gives a record, which opens the next one.
+func (w *windows) due(now time.Time, n int, take func(*window)) {
+	released, ended := 0, 0
+	var again []windowKey
+	for ; ended < min(len(w.order), mostEnded) && released < n && !w.order[ended].end.After(now); ended++ {
+		open := w.order[ended]
+		w.order[ended] = nil
+		w.close(open)
+		if open.held != nil {
+			take(open)
+			again = append(again, open.key)
+			released++
+		}
+	}
+	w.order = w.order[ended:]
+	for _, open := range w.order { // They stay open.
+		if w.bytes <= maxHeld || released >= n {
+			break
+		}
+		if open.held != nil {
+			reached.State("windows hold so much that they release it early")
+			take(open)
+			released++
+		}
+	}
+	for _, k := range again {
+		w.begin(k, now)
+	}
+}
+
+// flush ends windows until n records are released; none is left once it releases fewer.
+func (w *windows) flush(n int, take func(*window)) {
+	for released := 0; len(w.order) > 0 && released < n; {
+		open := w.order[0]
+		w.order = w.order[1:]
+		w.close(open)
+		if open.held != nil {
+			take(open)
+			released++
+		}
+	}
+}
+
+// close forgets a window, unless another one was opened since it ended.
+func (w *windows) close(ended *window) {
+	if w.byKey[ended.key] == ended {
+		delete(w.byKey, ended.key)
+	}
+}
+
+// nextEnd is when the next window ends or releases what it holds; ok is false when none is open.
+func (w *windows) nextEnd() (end time.Time, ok bool) {
+	switch {
+	case len(w.order) == 0:
+		return time.Time{}, false
+	case w.bytes > maxHeld:
+		return time.Time{}, true
+	}
+	return w.order[0].end, true
+}
+
+// oldest returns, by stream, the lowest version of the first that a window holds.
+func (w *windows) oldest() map[string]uint64 {
+	if len(w.holding) == 0 {
+		return nil
+	}
+	oldest := map[string]uint64{}
+	for open := range w.holding {
+		if known, ok := oldest[open.stream]; open.first > 0 && (!ok || open.first < known) {
+			oldest[open.stream] = open.first
+		}
+	}
+	return oldest
+}
+
+// forgetVersions forgets the versions of what is held of a stream: the cluster's have gone back.
+func (w *windows) forgetVersions(stream string) {
+	for open := range w.holding {
+		if open.stream == stream {
+			reached.State("a window holds an event over a restore")
+			open.first = 0
+		}
+	}
+}
+
+func weightOf(held *observation.Observation) int64 { return heldOverhead + int64(held.Event.Size()) }

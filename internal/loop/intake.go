@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loop
+
+import (
+	"context"
+	"time"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/health"
+	"github.com/kubeevents/kubeeventsreceiver/internal/queue"
+	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
+)
+
+// readTogether is how long the loop waits after it was woken. What the streams have read together
+// comes one after the other, and should be one batch.
+const readTogether = 2 * time.Millisecond
+
+// intake takes batches from the queue.
+type intake struct {
+	queue  *queue.Queue
+	health *health.Health
+	// together is how long a batch waits for what was read together.
+	together time.Duration
+	// batch is the one that was taken last. Its memory is used again.
+	batch batch
+}
+
+// take waits for a change and gathers more. It returns a batch without changes when something else
+// is due. The batch is the last one if stop has ended. It is valid until take is called again.
+func (i *intake) take(stop context.Context, next time.Time) *batch {
+	i.release()
+	waiting := time.Now()
+	due := time.NewTimer(time.Until(next))
+	defer due.Stop()
+
+	b := &i.batch
+	select {
+	case <-i.queue.Signal():
+		i.gather(stop)
+	case <-due.C:
+	case <-stop.Done():
+	}
+	b.last = stop.Err() != nil
+	b.changes = i.queue.Take(b.changes)
+	i.noteGathering(waiting)
+	if b.last {
+		i.takeRest()
+	}
+	return b
+}
+
+// noteGathering measures for how long the loop waited for more changes although it had some. Before
+// it waited, the changes waited for the last batch.
+func (i *intake) noteGathering(waiting time.Time) {
+	if len(i.batch.changes) == 0 {
+		return
+	}
+	if first := i.batch.changes[0].SeenAt; first.After(waiting) {
+		waiting = first
+	}
+	i.health.Waited(health.Gathering, time.Since(waiting))
+}
+
+// release forgets the last batch, which is dealt with.
+func (i *intake) release() {
+	changes := i.batch.changes
+	i.health.DealtWith(changes)
+	clear(changes)
+	i.batch = batch{changes: changes[:0]}
+	i.queue.Done()
+}
+
+// gather waits for what was read together, unless the batch is full or stop ends before.
+func (i *intake) gather(stop context.Context) {
+	if i.together == 0 || i.queue.Full() {
+		return
+	}
+	due := time.NewTimer(i.together)
+	defer due.Stop()
+	select {
+	case <-due.C:
+	case <-stop.Done():
+	}
+}
+
+// takeRest takes what the streams had put into the queue when they were stopped.
+func (i *intake) takeRest() {
+	b := &i.batch
+	if i.queue.Full() {
+		reached.State("the queue has more than one batch at the end of a session")
+	}
+	for taken := -1; taken != len(b.changes); {
+		taken = len(b.changes)
+		b.changes = i.queue.Take(b.changes)
+	}
+}
+
+// discard forgets what is left in the queue at the end of the session.
+func (i *intake) discard() {
+	i.takeRest()
+	i.release()
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package loop is the receiver's loop: deliver, then note progress. It takes a batch of changes,
+// accounts for them in the ledger, resolves owners, converts, delivers until the pipelines have accepted
+// it, counts it in the metric, and notes the progress.
+//
+// A session begins with the progress that was noted, and runs the streams and the loop. Without a leader
+// elector it lasts as long as the process, with one for a term of leading. What a session knows ends
+// with it.
+package loop
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/collector/config/configretry"
+	"go.opentelemetry.io/collector/consumer"
+	"go.uber.org/zap"
+	"k8s.io/client-go/rest"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/election"
+	"github.com/kubeevents/kubeeventsreceiver/internal/filter"
+	"github.com/kubeevents/kubeeventsreceiver/internal/health"
+	"github.com/kubeevents/kubeeventsreceiver/internal/logrecord"
+	"github.com/kubeevents/kubeeventsreceiver/internal/owners"
+	"github.com/kubeevents/kubeeventsreceiver/internal/progress"
+	"github.com/kubeevents/kubeeventsreceiver/internal/series"
+)
+
+// Config is the part of the receiver's configuration that the loop uses.
+type Config struct {
+	// ClusterName is the name of the cluster for users; empty: it has none.
+	ClusterName string
+	// Streams are the namespaces that are watched; one empty name is the whole cluster.
+	Streams []string
+	// FromBeginning reports whether events that exist at the first start are new.
+	FromBeginning bool
+	// DedupInterval is how long a record holds back the next one of the same object, reason and type;
+	// 0: it does not.
+	DedupInterval      time.Duration
+	CollectionInterval time.Duration
+	Series             series.Config
+	Retry              configretry.BackOffConfig
+}
+
+// Settings are what lasts as long as the process. Callers must set all of them.
+type Settings struct {
+	Config
+
+	Logger  *zap.Logger
+	Version string           // of the Collector
+	Logs    consumer.Logs    // nil: in no logs pipeline
+	Metrics consumer.Metrics // nil: in no metrics pipeline
+
+	Health    *health.Health
+	Filter    filter.Filter
+	Owners    *owners.Owners
+	Converter logrecord.Converter
+	Client    rest.Interface // of the core group
+
+	Leadership *election.Leadership
+	// Progress returns where a session notes what it has delivered.
+	Progress func() progress.Progress
+}
+
+// Loop runs sessions, one after the other.
+type Loop struct {
+	Settings
+
+	emitting  chan struct{}             // see sums
+	lastPoint atomic.Pointer[time.Time] // of the metric, in an earlier session; nil: there was none
+	giveUp    chan struct{}             // see delivery.Settings
+}
+
+// New returns a Loop that has not started.
+func New(settings Settings) *Loop {
+	return &Loop{Settings: settings, emitting: make(chan struct{}, 1), giveUp: make(chan struct{})}
+}
+
+const (
+	// patience is how long a pipeline may take to return after drain has ended.
+	patience = 2 * time.Second
+	// pauseAfterSession is the pause before the next session of a term that goes on: another process
+	// has noted progress as the leader, and the elector of one of both does not know it yet.
+	pauseAfterSession = 5 * time.Second
+)
+
+// Run runs a session in each term that this process leads, until stop ends. What was taken by then is
+// still delivered, as long as drain allows. A standby watches nothing.
+func (l *Loop) Run(stop, drain context.Context) {
+	defer context.AfterFunc(drain, func() { time.AfterFunc(patience, func() { close(l.giveUp) }) })()
+	for stop.Err() == nil {
+		elections := l.Leadership.Changed()
+		if term, end, ok := l.Leadership.Begin(stop, drain); ok {
+			l.runSession(term.Stop, term.Drain)
+			if stop.Err() == nil {
+				l.forgetStatus()
+			}
+			end()
+			elections = l.awaitNext(term.Stop, elections)
+		}
+		select {
+		case <-elections:
+		case <-stop.Done():
+		}
+	}
+}
+
+// awaitNext returns a channel that is closed when the next session may begin.
+func (l *Loop) awaitNext(term context.Context, elections <-chan struct{}) <-chan struct{} {
+	if term.Err() != nil {
+		return elections
+	}
+	next := make(chan struct{})
+	time.AfterFunc(pauseAfterSession, func() { close(next) })
+	return next
+}
+
+// forgetStatus takes out of the component's status what a standby does not use.
+func (l *Loop) forgetStatus() {
+	for _, namespace := range l.Streams {
+		l.Health.Paused(namespace)
+	}
+	l.Health.Forget(clusterPart)
+	l.Health.Forget(progress.ConfigMapPart)
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loop
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/delivery"
+	"github.com/kubeevents/kubeeventsreceiver/internal/health"
+	"github.com/kubeevents/kubeeventsreceiver/internal/logrecord"
+	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
+	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
+	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
+)
+
+const (
+	// requestBytes bounds a request, in bytes of OTLP. Several hosted backends refuse a larger one,
+	// and exporters treat this as a permanent error. A larger record is its own request.
+	requestBytes = 1_000_000
+	// firstRecordBytes is the size of a record in OTLP before any was measured.
+	firstRecordBytes = 1000
+)
+
+// logsPipeline converts records to requests, and delivers these to the logs pipeline. Without one, a
+// request has no logs, and counts as delivered.
+type logsPipeline struct {
+	converter logrecord.Converter
+	delivery  *delivery.Deliverer // nil: the receiver is in no logs pipeline
+	health    *health.Health
+	cluster   semconv.Cluster
+	// recordBytes is the mean size of a record in OTLP, as measured last.
+	recordBytes int
+}
+
+// request is what is delivered at once.
+type request struct {
+	records []observation.Observation
+	logs    func() plog.Logs // returns a fresh copy
+}
+
+func (l *Loop) newPipeline(cluster semconv.Cluster) *logsPipeline {
+	p := &logsPipeline{converter: l.Converter, health: l.Health, cluster: cluster, recordBytes: firstRecordBytes}
+	if l.Logs != nil {
+		p.delivery = delivery.New(delivery.Settings{
+			Next: l.Logs, Retry: l.Retry, Logger: l.Logger, Observer: l.Health, GiveUp: l.giveUp,
+			Operations: l.Health.Operations, Format: metadata.Type.String(),
+		})
+	}
+	return p
+}
+
+// forget forgets how the pipeline behaved: the next leader delivers what it rejected.
+func (p *logsPipeline) forget() {
+	if p.delivery != nil {
+		p.delivery.Forget()
+	}
+}
+
+// convert cuts the records into requests of about the same size. If the first ones were as large as
+// they may be, records a little larger than the last ones would not fit: requestsWithin would halve
+// them, and an exporter that takes long for each request would get more of them.
+func (p *logsPipeline) convert(records []observation.Observation) (requests []request) {
+	if p.delivery == nil {
+		return []request{{records: records}}
+	}
+	for len(records) > 0 {
+		expected := int64(len(records)) * int64(p.recordBytes)
+		n := 1 + int((expected+expected/20)/requestBytes) // 5% more, because sizes vary.
+		part := records[:(len(records)+n-1)/n]
+		requests = append(requests, p.requestsWithin(part)...)
+		records = records[len(part):]
+	}
+	return requests
+}
+
+// requestsWithin halves records until each request is small enough.
+func (p *logsPipeline) requestsWithin(records []observation.Observation) []request {
+	convert := func() plog.Logs { return p.converter.Convert(p.cluster, records) }
+	logs := convert()
+	size := (&plog.ProtoMarshaler{}).LogsSize(logs)
+	if half := len(records) / 2; size > requestBytes && half > 0 {
+		reached.State("a request is too large and is halved")
+		return append(p.requestsWithin(records[:half]), p.requestsWithin(records[half:])...)
+	}
+	p.recordBytes = max(1, size/len(records))
+	return []request{{records: records, logs: onceThen(logs, convert)}}
+}
+
+// onceThen returns the logs at the first call, and what again returns at any other.
+func onceThen(logs plog.Logs, again func() plog.Logs) func() plog.Logs {
+	used := false
+	return func() plog.Logs {
+		if used {
+			return again()
+		}
+		used = true
+		return logs
+	}
+}
+
+// deliver delivers the requests one after the other, until stop and drain end. It returns the records
+// that are dealt with.
+func (p *logsPipeline) deliver(stop, drain context.Context, requests []request) (dealtWith []observation.Observation) {
+	began := time.Now()
+	for i, r := range requests {
+		if p.delivery == nil {
+			return r.records
+		}
+		switch p.delivery.Deliver(stop, drain, delivery.Request{Records: len(r.records), Logs: r.logs}) {
+		case delivery.Stopped:
+			if i > 0 {
+				reached.State("a term ends between the requests of a batch")
+			}
+			return dealtWith
+		case delivery.Accepted:
+			p.health.Delivered(r.records, time.Now())
+		}
+		dealtWith = append(dealtWith, r.records...)
+	}
+	if len(requests) > 0 {
+		p.health.Waited(health.Delivering, time.Since(began))
+	}
+	return dealtWith
+}

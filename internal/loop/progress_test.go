@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loop_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+
+	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
+	"github.com/kubeevents/kubeeventsreceiver/test/harness"
+)
+
+const fromBeginning = "start_at: beginning"
+
+func TestARestartNeitherLosesNorRepeats(t *testing.T) {
+	for name, gap := range map[string]func(*apitest.Server){
+		"when the API server still has the version to resume from": func(*apitest.Server) {},
+		"when it does not": (*apitest.Server).Compact,
+	} {
+		t.Run(name, func(t *testing.T) {
+			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+				on := harness.NewDisk()
+				api.Put(harness.Event("before", 7))
+				first := harness.Launch(t, api, harness.Options{Disk: on})
+				harness.Settle()
+				api.Put(harness.Event("a", 2))
+				first.AwaitRecords(t, "a+2")
+				first.Stop()
+				first.AwaitSum(t, 2)
+
+				api.Put(harness.Event("a", 5))
+				api.Put(harness.Event("b", 1))
+				gap(api)
+				second := harness.Launch(t, api, harness.Options{Disk: on})
+				second.AwaitRecords(t, "a+3", "b+1")
+				second.AwaitSum(t, 4)
+				second.Stop()
+
+				third := harness.Launch(t, api, harness.Options{Disk: on})
+				third.AwaitRecords(t)
+			})
+		})
+	}
+}
+
+func TestAResumedWatchDoesNotList(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := harness.NewDisk()
+		first := harness.Launch(t, api, harness.Options{Disk: on})
+		harness.Settle()
+		first.Stop()
+		second := harness.Launch(t, api, harness.Options{Disk: on})
+		harness.Settle()
+		api.Put(harness.Event("a", 1))
+		second.AwaitRecords(t, "a+1")
+		assert.Equal(t, []string{"stream", "version", "watch"}, api.Requests())
+	})
+}
+
+func TestTheCheckpointOfAQuietStreamFollowsBookmarks(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		api.WithBookmarks()
+		on := harness.NewDisk()
+		first := harness.Launch(t, api, harness.Options{Disk: on})
+		harness.Settle()
+		api.Bookmark()
+		harness.Settle()
+		first.Stop()
+		api.Compact()
+		second := harness.Launch(t, api, harness.Options{Disk: on})
+		harness.Settle()
+		api.Put(harness.Event("a", 1))
+		second.AwaitRecords(t, "a+1")
+		assert.Equal(t, []string{"stream", "version", "watch"}, api.Requests(), "no list")
+	})
+}
+
+func TestAProxyThatDoesNotReturnTheClusterKeepsNothingFromStarting(t *testing.T) {
+	for _, status := range []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusNotFound, http.StatusMethodNotAllowed} {
+		t.Run(http.StatusText(status), func(t *testing.T) {
+			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+				api.RefuseCluster(status)
+				api.Put(harness.Event("a", 3))
+				p := harness.Launch(t, api, harness.Options{Config: "start_at: beginning", Disk: harness.NewDisk()})
+				p.AwaitRecords(t, "a+3")
+				assert.False(t, p.Host.Fails())
+				assert.Equal(t, 1, p.Log.FilterMessageSnippet("have no k8s.cluster.uid").Len())
+			})
+		})
+	}
+}
+
+func TestWhileTheStorageCannotBeReadAShutdownIsOrderly(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := harness.NewDisk()
+		on.Fail(harness.ErrDisk, harness.ErrDisk)
+		p := harness.Launch(t, api, harness.Options{Disk: on})
+		harness.Settle()
+		began := time.Now()
+		p.Stop()
+		assert.Less(t, time.Since(began), time.Second)
+		assert.Empty(t, on.Values)
+	})
+}
+
+func TestWhatHappenedWhileAFilterWasNarrowIsNotCounted(t *testing.T) {
+	for name, filters := range map[string]struct{ narrow, wide string }{
+		"a wider reason filter":             {"include_reasons: [Testing]", "include_reasons: []"},
+		"a wider event_types filter":        {"event_types: [Normal]", "event_types: []"},
+		"another single type":               {"event_types: [Normal]", "event_types: [Normal, Warning]"},
+		"a namespace that was removed":      {"namespaces: [ns]", "namespaces: [ns, other]"},
+		"all namespaces instead of one":     {"namespaces: [ns]", "namespaces: []"},
+		"another namespace, another type":   {"{namespaces: [ns], event_types: [Normal]}", "namespaces: [ns, other]"},
+		"a namespace that was not excluded": {"exclude_namespaces: [oth*]", "exclude_namespaces: []"},
+	} {
+		for _, startAt := range []string{"end", "beginning"} {
+			t.Run(name+", start_at: "+startAt, func(t *testing.T) {
+				harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+					with := func(filter string) string {
+						return fmt.Sprintf("{start_at: %s, %s}", startAt, strings.Trim(filter, "{}"))
+					}
+					on := harness.NewDisk()
+					// Matches only the wide filter, whichever it is.
+					rest := func(name string, count int32) {
+						ev := harness.Event(name, count)
+						ev.Namespace, ev.InvolvedObject.Namespace, ev.Type, ev.Reason = "other", "other", "Warning", "Other"
+						api.Put(ev)
+					}
+					p := harness.Launch(t, api, harness.Options{Config: with(filters.wide), Disk: on})
+					harness.Settle()
+					api.Put(harness.Event("a", 1))
+					p.AwaitRecords(t, "a+1")
+					rest("b", 2)
+					p.AwaitRecords(t, "a+1", "b+2")
+					p.Stop()
+					p = harness.Launch(t, api, harness.Options{Config: with(filters.narrow), Disk: on})
+					harness.Settle()
+					api.Put(harness.Event("a", 2))
+					rest("b", 20)
+					rest("c", 30)
+					p.AwaitRecords(t, "a+1")
+					p.Stop()
+					api.Put(harness.Event("a", 4))
+					rest("b", 21)
+					rest("d", 40)
+					p = harness.Launch(t, api, harness.Options{Config: with(filters.wide), Disk: on})
+					harness.Settle()
+					seen := p.Logs.Names()
+					assert.Contains(t, seen, "a+2", "what both filters let through is not missed")
+					rest("b", 22)
+					rest("c", 31)
+					harness.Settle()
+					assert.Subset(t, p.Logs.Names(), []string{"b+1", "c+1"}, "from now on it counts")
+					if strings.Contains(name, "reason") || strings.Contains(name, "excluded") {
+						// What happened while nothing ran is watched with the wide filter.
+						seen = slices.DeleteFunc(seen, func(record string) bool { return record == "b+1" || record == "d+40" })
+					}
+					assert.Equal(t, []string{"a+2"}, seen)
+				})
+			})
+		}
+	}
+}
+
+// No event comes while the namespace is not watched, so that nothing else is to be saved.
+func TestAKillDoesNotHideThatANamespaceWasNotWatched(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		const wide, narrow = "namespaces: [ns, other]", "namespaces: [ns]"
+		on := harness.NewDisk()
+		p := harness.Launch(t, api, harness.Options{Config: wide, Disk: on})
+		harness.Settle()
+		p.Stop()
+		harness.Launch(t, api, harness.Options{Config: narrow, Disk: on})
+		harness.Settle()
+		killed := on.Copied()
+		ev := harness.Event("meanwhile", 3)
+		ev.Namespace = "other"
+		api.Put(ev)
+		q := harness.Launch(t, api, harness.Options{Config: wide, Disk: killed})
+		harness.Settle()
+		assert.Empty(t, q.Logs.Names())
+	})
+}
+
+func TestStartAtDecidesAboutANamespaceThatWasNeverWatched(t *testing.T) {
+	for startAt, want := range map[string][]string{"end": nil, "beginning": {"b+2"}} {
+		t.Run(startAt, func(t *testing.T) {
+			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+				on := harness.NewDisk()
+				ev := harness.Event("b", 2)
+				ev.Namespace = "other"
+				api.Put(ev)
+				p := harness.Launch(t, api, harness.Options{Config: "{namespaces: [ns], start_at: " + startAt + "}", Disk: on})
+				harness.Settle()
+				p.Stop()
+				p = harness.Launch(t, api, harness.Options{Config: "{namespaces: [ns, other], start_at: " + startAt + "}", Disk: on})
+				p.AwaitRecords(t, want...)
+			})
+		})
+	}
+}
+
+func TestStartAtDecidesOnceTheFirstListIsComplete(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := harness.NewDisk()
+		api.Refuse(func(*http.Request) int { return http.StatusForbidden })
+		first := harness.Launch(t, api, harness.Options{Disk: on})
+		harness.Settle()
+		first.Stop()
+		api.Refuse(nil)
+		api.Put(harness.Event("existing", 1))
+		second := harness.Launch(t, api, harness.Options{Disk: on})
+		second.AwaitRecords(t)
+		second.Stop()
+		for i := range 3 {
+			api.Put(harness.Event(fmt.Sprint("new", i), 1))
+		}
+		api.Compact()
+		third := harness.Launch(t, api, harness.Options{Disk: on})
+		third.AwaitRecords(t, "new0+1", "new1+1", "new2+1")
+	})
+}
+
+// What was delivered after the last note comes again, with the same log.record.uid.
+func TestACrashRepeatsWhatWasNotNoted(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := harness.NewDisk()
+		first := harness.Launch(t, api, harness.Options{Config: fromBeginning, Disk: on})
+		api.Put(harness.Event("a", 1))
+		first.AwaitRecords(t, "a+1")
+		var crashed *harness.Disk
+		first.Logs.OnAttempt(func() { crashed = on.Copied() })
+		api.Put(harness.Event("a", 3))
+		first.AwaitRecords(t, "a+1", "a+2")
+		noted := on.Copied()
+		second := harness.Launch(t, api, harness.Options{Config: fromBeginning, Disk: crashed})
+		second.AwaitRecords(t, "a+2")
+		third := harness.Launch(t, api, harness.Options{Config: fromBeginning, Disk: noted})
+		third.AwaitRecords(t)
+	})
+}
+
+func TestOccurrencesThatAWindowHoldsOutliveACrash(t *testing.T) {
+	const config = "{start_at: beginning, dedup_interval: 20s}"
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := harness.NewDisk()
+		first := harness.Launch(t, api, harness.Options{Config: config, Disk: on})
+		api.Put(harness.Event("a", 1))
+		first.AwaitRecords(t, "a+1")
+		api.Put(harness.Event("a", 4))
+		harness.Settle()
+		crashed := on.Copied()
+		second := harness.Launch(t, api, harness.Options{Config: config, Disk: crashed})
+		second.AwaitRecords(t, "a+3")
+		first.AwaitSum(t, 1)
+	})
+}
+
+func TestWhatIsRejectedAtShutdownIsDeliveredAtTheNextStart(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := harness.NewDisk()
+		first := harness.Launch(t, api, harness.Options{Config: fromBeginning, Disk: on})
+		api.Put(harness.Event("a", 1))
+		first.AwaitRecords(t, "a+1")
+		first.Logs.Reject(errors.New("the queue is full"))
+		api.Put(harness.Event("b", 2))
+		harness.Settle()
+		api.Put(harness.Event("c", 3))
+		harness.Settle()
+		first.Stop()
+		second := harness.Launch(t, api, harness.Options{Config: fromBeginning, Disk: on})
+		second.AwaitRecords(t, "b+2", "c+3")
+		second.Stop()
+		third := harness.Launch(t, api, harness.Options{Config: fromBeginning, Disk: on})
+		third.AwaitRecords(t)
+	})
+}
+
+func TestUntilTheStorageCanBeReadNothingIsEmittedAndNothingOverwritten(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := harness.NewDisk()
+		first := harness.Launch(t, api, harness.Options{Config: fromBeginning, Disk: on})
+		api.Put(harness.Event("a", 2))
+		first.AwaitRecords(t, "a+2")
+		first.Stop()
+		api.Put(harness.Event("a", 5))
+
+		on.Fail(harness.ErrDisk, nil)
+		kept := on.Content()
+		second := harness.Launch(t, api, harness.Options{Config: fromBeginning, Disk: on})
+		time.Sleep(10 * time.Minute)
+		assert.Zero(t, second.Logs.Attempted())
+		assert.Zero(t, second.Metrics.DataPointCount())
+		assert.Equal(t, kept, on.Content())
+		_, text := second.Host.Status()
+		assert.Contains(t, text, harness.ErrDisk.Error())
+		assert.Len(t, second.Warned(harness.ErrDisk), 1, "not at each attempt")
+
+		on.Fail(nil, nil)
+		second.AwaitRecords(t, "a+3")
+		assert.False(t, second.Host.Fails())
+	})
+}
+
+// Storage that fails changes nothing that exporters see.
+func TestWhileTheStorageCannotBeWrittenEventsAreDeliveredAndCounted(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := harness.NewDisk()
+		p := harness.Launch(t, api, harness.Options{Config: fromBeginning, Disk: on})
+		api.Put(harness.Event("a", 2))
+		p.AwaitSum(t, 2)
+		on.Fail(nil, harness.ErrDisk)
+		for i := range 30 {
+			api.Put(harness.Event("a", int32(i+3)))
+			time.Sleep(10 * time.Second)
+			require.Len(t, p.Logs.Names(), i+2, "no event waits for the storage")
+		}
+		p.AwaitSum(t, 32)
+		_, text := p.Host.Status()
+		assert.Contains(t, text, harness.ErrDisk.Error())
+		assert.Len(t, p.Warned(harness.ErrDisk), 1)
+
+		on.Fail(nil, nil)
+		harness.Settle()
+		assert.False(t, p.Host.Fails())
+		p.Stop()
+		second := harness.Launch(t, api, harness.Options{Config: fromBeginning, Disk: on})
+		second.AwaitRecords(t)
+	})
+}
+
+func TestAStorageThatCannotBeWrittenDelaysNoShutdown(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := harness.NewDisk()
+		p := harness.Launch(t, api, harness.Options{Config: fromBeginning, Disk: on})
+		harness.Settle()
+		on.Fail(nil, harness.ErrDisk)
+		api.Put(harness.Event("a", 2))
+		p.AwaitRecords(t, "a+2")
+		began := time.Now()
+		p.Stop()
+		assert.Less(t, time.Since(began), 10*time.Second)
+		assert.EqualValues(t, 2, p.Sum())
+	})
+}
+
+func TestACheckpointThatCannotBeUsedIsSetAside(t *testing.T) {
+	for name, change := range map[string]func(*apitest.Server, *harness.Disk){
+		"it is of another cluster": func(api *apitest.Server, _ *harness.Disk) { api.SetCluster("another-cluster") },
+		"its head is damaged":      func(_ *apitest.Server, on *harness.Disk) { on.Values["head"] = []byte("x") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+				on := harness.NewDisk()
+				first := harness.Launch(t, api, harness.Options{Config: fromBeginning, Disk: on})
+				api.Put(harness.Event("a", 2))
+				first.AwaitRecords(t, "a+2")
+				first.Stop()
+				kept := on.Content()
+				change(api, on)
+				second := harness.Launch(t, api, harness.Options{Config: fromBeginning, Disk: on})
+				second.AwaitRecords(t, "a+2")
+				require.Len(t, second.Logged("set_aside"), 1)
+				assert.Equal(t, zap.ErrorLevel, second.Logged("set_aside")[0].Level)
+				second.Stop()
+				for key, value := range kept {
+					if key != "head" {
+						assert.Equal(t, value, on.Values[key], "%s is overwritten", key)
+					}
+				}
+				third := harness.Launch(t, api, harness.Options{Config: fromBeginning, Disk: on})
+				third.AwaitRecords(t)
+				assert.Empty(t, third.Logged("set_aside"))
+			})
+		})
+	}
+}
+
+func TestARestoredEtcdKeepsCounts(t *testing.T) {
+	for name, restart := range map[string]bool{"while the receiver runs": false, "while it does not": true} {
+		t.Run(name, func(t *testing.T) {
+			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+				on := harness.NewDisk()
+				api.Put(harness.Event("a", 5))
+				api.Put(harness.Event("b", 1))
+				p := harness.Launch(t, api, harness.Options{Config: fromBeginning, Disk: on})
+				p.AwaitRecords(t, "a+5", "b+1")
+				backup := api.Version()
+				api.Put(harness.Event("a", 8))
+				api.Put(harness.Event("later", 2))
+				want := []string{"a+5", "b+1", "a+3", "later+2"}
+				p.AwaitRecords(t, want...)
+				if restart {
+					p.Stop()
+				}
+				api.Restore(backup)
+				api.Put(harness.Event("b", 10))
+				if restart {
+					p = harness.Launch(t, api, harness.Options{Config: fromBeginning, Disk: on})
+					want = nil
+				} else {
+					api.Cut()
+				}
+				want = append(want, "b+9")
+				p.AwaitRecords(t, want...)
+				assert.Len(t, p.Logged("known_version"), 1)
+				api.Put(harness.Event("a", 6))
+				api.Put(harness.Event("later", 4))
+				p.AwaitRecords(t, append(want, "a+1", "later+2")...)
+				assert.True(t, slices.IsSorted(p.Sums()))
+			})
+		})
+	}
+}
+
+func TestWithoutThePermissionToReadTheClusterTheCheckpointIsUsed(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := harness.NewDisk()
+		api.Put(harness.Event("a", 3))
+		first := harness.Launch(t, api, harness.Options{Config: fromBeginning, Disk: on})
+		first.AwaitRecords(t, "a+3")
+		first.Stop()
+		api.RefuseCluster(http.StatusForbidden)
+		api.Put(harness.Event("a", 4))
+		second := harness.Launch(t, api, harness.Options{Config: fromBeginning, Disk: on})
+		second.AwaitRecords(t, "a+1")
+		second.Stop()
+		api.RefuseCluster(0)
+		api.SetCluster("another-cluster")
+		third := harness.Launch(t, api, harness.Options{Config: fromBeginning, Disk: on})
+		harness.Settle()
+		assert.Len(t, third.Logged("checkpoint_cluster"), 1, "it is still known which one it was")
+	})
+}
+
+func TestAnEntryThatCannotBeReadCostsItselfAndALogLine(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		on := harness.NewDisk()
+		first := harness.Launch(t, api, harness.Options{Disk: on})
+		harness.Settle()
+		api.Put(harness.Event("a", 3))
+		first.AwaitRecords(t, "a+3")
+		first.Stop()
+		last := slices.Max(slices.DeleteFunc(slices.Collect(maps.Keys(on.Values)), func(key string) bool { return !strings.Contains(key, "entry") }))
+		on.Values[last] = append(on.Values[last], 1, 'x', 2, 'x') // An entry of a kind that a later version may have.
+		api.Put(harness.Event("b", 2))
+		second := harness.Launch(t, api, harness.Options{Disk: on})
+		second.AwaitRecords(t, "b+2")
+		assert.Len(t, second.Logged("entries"), 1)
+	})
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loop
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/health"
+	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
+	"github.com/kubeevents/kubeeventsreceiver/internal/ledger"
+	"github.com/kubeevents/kubeeventsreceiver/internal/progress"
+	"github.com/kubeevents/kubeeventsreceiver/internal/queue"
+	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
+	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
+)
+
+const (
+	// clusterPart is the part of the receiver that the component's status names if the cluster does
+	// not answer which one it is.
+	clusterPart = "the identity of the cluster"
+	// clusterWait is how long the cluster may take to answer before the status reports it.
+	clusterWait = 10 * time.Second
+	// retryCluster is the pause between two requests.
+	retryCluster = time.Second
+	// lastNote is how long the last note of a session may take.
+	lastNote = 3 * time.Second
+)
+
+// session is what the loop works with in one term, or in the process.
+type session struct {
+	*Loop
+
+	ledger   *ledger.Ledger
+	progress progress.Progress
+	intake   *intake
+	pipeline *logsPipeline
+	sums     *sums
+	// isUndelivered is set when a batch could not be delivered. From then on, the ledger knows more than
+	// the exporters have, and nothing may be noted any more.
+	isUndelivered bool
+}
+
+// runSession runs a session until stop ends, or another process has noted progress as the leader.
+func (l *Loop) runSession(stop, drain context.Context) {
+	stop, endStop := context.WithCancel(stop)
+	drain, endDrain := context.WithCancel(drain)
+	supersede := func() {
+		endStop()
+		endDrain() // What this process delivers now, the other one delivers, too.
+	}
+	defer supersede()
+	l.Health.Starting(l.Streams)
+	uid, ok := l.askCluster(stop)
+	if !ok {
+		return
+	}
+	p := l.Progress()
+	if known := p.Load(stop, uid, l.newLedger, supersede); known != nil {
+		l.newSession(semconv.Cluster{UID: uid, Name: l.ClusterName}, p, known).run(stop, drain)
+	}
+}
+
+// askCluster returns which cluster this is. It asks before the first list: the progress is that of one
+// cluster, and records name it. ok is false if stop ended before.
+func (l *Loop) askCluster(stop context.Context) (uid string, ok bool) {
+	for began := time.Now(); stop.Err() == nil; sleep(stop, retryCluster) {
+		uid, err := kubeclient.ClusterUID(stop, l.Client, l.Logger)
+		if err == nil {
+			l.Health.Recovered(clusterPart, "The cluster answers again")
+			return uid, true
+		}
+		if time.Since(began) >= clusterWait {
+			l.Health.Failed(clusterPart, "unavailable", "Cannot read the UID of the cluster; retrying. The receiver emits no record until then",
+				fmt.Errorf("cannot read namespace kube-system of the cluster: %w", err))
+		}
+	}
+	return "", false
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// newLedger makes a ledger that knows nothing.
+func (l *Loop) newLedger() *ledger.Ledger {
+	return ledger.New(ledger.Config{
+		Coverage:      ledger.Coverage{Namespaces: l.Streams, FieldSelector: l.Filter.FieldSelector()},
+		FromBeginning: l.FromBeginning,
+		DedupInterval: l.DedupInterval,
+	})
+}
+
+func (l *Loop) newSession(cluster semconv.Cluster, p progress.Progress, known *ledger.Ledger) *session {
+	return &session{
+		Loop: l, ledger: known, progress: p,
+		intake:   &intake{queue: queue.New(batchChanges), health: l.Health, together: readTogether},
+		pipeline: l.newPipeline(cluster),
+		sums:     l.newSums(cluster),
+	}
+}
+
+// run runs the streams, the loop, and the emission of the metric.
+func (s *session) run(stop, drain context.Context) {
+	running, end := context.WithCancel(stop)
+	var streams, emission sync.WaitGroup
+	emission.Go(func() { s.sums.run(running, drain) })
+	s.progress.Note() // It may watch less than the last process, also if no event comes.
+	for _, namespace := range s.Streams {
+		stream := s.newStream(namespace)
+		streams.Go(func() { stream.Run(running) })
+	}
+	s.loop(running, drain)
+	end()
+	streams.Wait()
+	emission.Wait()
+	s.end(drain)
+	s.intake.discard()
+}
+
+func (s *session) newStream(namespace string) *watch.Stream {
+	config := watch.Config{
+		Client:        s.Client,
+		Namespace:     namespace,
+		FieldSelector: s.Filter.FieldSelector(),
+		Taker:         s.intake.queue,
+		Observer:      s.Health,
+		Keep:          s.Owners.Keep,
+	}
+	version, exactly := s.ledger.Resume(namespace)
+	if exactly {
+		config.ExactAt = version
+	} else {
+		config.ResourceVersion = version
+	}
+	return watch.New(config)
+}
+
+// loop turns until stop has ended and the queue is empty, or until a batch cannot be delivered.
+func (s *session) loop(stop, drain context.Context) {
+	for s.turn(stop, drain) {
+	}
+}
+
+// turn takes a batch, accounts for it, and emits it. It reports whether another one may follow.
+func (s *session) turn(stop, drain context.Context) bool {
+	b := s.intake.take(stop, s.nextTurn())
+	s.account(b)
+	return s.emit(stop, drain, b) && !b.last
+}
+
+// emit delivers the records of a batch. It reports false if they could not be delivered before the
+// term, or the process, ended: nothing of the batch is noted then.
+func (s *session) emit(stop, drain context.Context, b *batch) bool {
+	s.resolve(drain, b)
+	requests := s.pipeline.convert(b.records)
+	delivered := s.pipeline.deliver(stop, drain, requests)
+	s.sums.count(delivered)
+	if len(delivered) < len(b.records) {
+		s.isUndelivered = true
+		return false
+	}
+	for i := range b.changes {
+		if c := &b.changes[i]; c.ResourceVersion != "" {
+			s.ledger.Advance(c.Namespace, c.ResourceVersion)
+		}
+	}
+	s.progress.Note()
+	return true
+}
+
+// end delivers what the windows hold, emits the last points, and notes the progress for the last time.
+// The last note does not wait for the points: the metrics pipeline may hang.
+func (s *session) end(drain context.Context) {
+	for !s.isUndelivered && drain.Err() == nil {
+		b := &batch{records: s.ledger.Flush(batchChanges)}
+		if len(b.records) == 0 || !s.emit(drain, drain, b) {
+			break
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lastNote)
+	defer cancel()
+	var last sync.WaitGroup
+	last.Go(func() { s.progress.End(ctx) })
+	s.sums.end()
+	last.Wait()
+	s.pipeline.forget()
+}
+
+// nextTurn returns when the next turn begins if no change comes before: there is something to forget,
+// or a window ends.
+func (s *session) nextTurn() time.Time {
+	if s.intake.batch.forgetsMore {
+		return time.Now()
+	}
+	if end, open := s.ledger.NextEnd(); open {
+		return end
+	}
+	return time.Now().Add(time.Hour)
+}
+
+// resolve adds to each record who owns its involved object.
+func (s *session) resolve(ctx context.Context, b *batch) {
+	began := time.Now()
+	s.Owners.Resolve(ctx, b.records)
+	if len(b.records) > 0 {
+		s.Health.Waited(health.Lookups, time.Since(began))
+	}
+	s.Health.Resolved(b.records)
+}

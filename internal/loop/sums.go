@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loop
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.uber.org/zap"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/election"
+	"github.com/kubeevents/kubeeventsreceiver/internal/health"
+	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
+	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
+	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
+	"github.com/kubeevents/kubeeventsreceiver/internal/series"
+)
+
+// lastEmission is how long the emission of the last sums may take, together with one that it waits
+// for.
+const lastEmission = 4 * time.Second
+
+// sums emits the sums of a session to the metrics pipeline. Without one, it does nothing. count may be
+// called while run runs.
+type sums struct {
+	next       consumer.Metrics // nil: the receiver is in no metrics pipeline
+	series     *series.Series
+	interval   time.Duration
+	cluster    semconv.Cluster
+	scope      series.Scope
+	leadership *election.Leadership
+	health     *health.Health
+	logger     *zap.Logger
+
+	overflows, lacksNames bool // it was logged
+	// emitting has an element during an emission, of this session or of an earlier one that still
+	// hangs. Points of two at the same time could change places.
+	emitting chan struct{}
+	// ended is set when the session has emitted its last sums.
+	ended atomic.Bool
+	// lastPoint lets a later session begin its sums after the last points of this one.
+	lastPoint *atomic.Pointer[time.Time]
+}
+
+func (l *Loop) newSums(cluster semconv.Cluster) *sums {
+	begin := time.Now()
+	if last := l.lastPoint.Load(); last != nil && !last.Before(begin.Round(0)) {
+		begin = last.Add(time.Millisecond)
+	}
+	return &sums{
+		next: l.Metrics, series: series.New(l.Series, begin), interval: l.CollectionInterval, cluster: cluster,
+		scope:      series.Scope{Name: metadata.ScopeName, Version: l.Version},
+		leadership: l.Leadership, health: l.Health, logger: l.Logger,
+		emitting: l.emitting, lastPoint: &l.lastPoint,
+	}
+}
+
+// count counts the occurrences of records that were delivered.
+func (m *sums) count(records []observation.Observation) {
+	if m.next != nil {
+		m.series.Add(records, time.Now())
+	}
+}
+
+// report reports how many series there are.
+func (m *sums) report() {
+	usage := m.series.TakeUsage()
+	m.health.Counted(usage.Series, usage.Overflowed)
+	if usage.Unnamed > 0 && !m.lacksNames {
+		m.lacksNames = true
+		m.logger.Warn("The receiver may not read the objects of a kind, and knows more than 100 of them in a namespace by reference; " +
+			"in the metric, further ones count without a name. Add the rule of the message about the permission, if their names are generated")
+	}
+	if usage.Overflowed > 0 && !m.overflows {
+		m.overflows = true
+		m.logger.Warn("The metric has metrics.max_series series; occurrences of other series are counted in one series with otel.metric.overflow. "+
+			"Raise max_series, disable attributes, extract fewer tags, or exclude reasons", zap.Int("series", usage.Series))
+	}
+}
+
+// run emits the sums at intervals until stop ends. It returns without an emission that hangs, which
+// goes on until drain ends.
+func (m *sums) run(stop, drain context.Context) {
+	ticker := time.NewTicker(m.interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			m.emit(stop, drain, func() bool { return !m.ended.Load() })
+		case <-stop.Done():
+			return
+		}
+	}
+}
+
+// end emits the last sums: no later emission has them. It emits nothing if another process may lead.
+func (m *sums) end() {
+	m.series.End()
+	ctx, cancel := context.WithTimeout(context.Background(), lastEmission)
+	defer cancel()
+	m.emit(ctx, ctx, func() bool { return !m.ended.Swap(true) && m.leadership.NobodyElseLeads(time.Now()) })
+}
+
+// emit emits the sums once, after the last emission, if it still may. It waits until wait ends: a
+// pipeline may hang, even if its context has ended.
+func (m *sums) emit(wait, ctx context.Context, may func() bool) {
+	if m.next == nil {
+		return
+	}
+	select {
+	case m.emitting <- struct{}{}:
+	case <-wait.Done():
+		reached.State("the metric is not emitted because its last emission hangs")
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() { <-m.emitting }()
+		if may() {
+			m.consume(ctx)
+		} else {
+			reached.State("the metric is not emitted because another process may lead")
+		}
+	}()
+	select {
+	case <-done:
+	case <-wait.Done():
+	}
+}
+
+// consume passes the sums to the metrics pipeline. Rejected points are not emitted again: the next
+// ones carry their values. Points that are rejected with a permanent error count as accepted: a backend
+// that never takes the points of one series must not keep all others from ending.
+func (m *sums) consume(ctx context.Context) {
+	now := time.Now()
+	m.series.Expire(now)
+	m.report()
+	accepted := true
+	for request := range m.series.Metrics(m.scope, m.cluster, now) {
+		points := request.DataPointCount()
+		ctx := m.health.Operations.StartMetricsOp(ctx)
+		err := m.next.ConsumeMetrics(ctx, request)
+		m.health.Operations.EndMetricsOp(ctx, metadata.Type.String(), points, err)
+		accepted = accepted && (err == nil || consumererror.IsPermanent(err))
+		if ctx.Err() != nil {
+			break // The term has ended.
+		}
+	}
+	if accepted && ctx.Err() == nil {
+		m.series.Accepted()
+	}
+	if last := m.series.LastPoint(); !last.IsZero() {
+		m.lastPoint.Store(&last)
+	}
+}

@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loop_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
+	"github.com/kubeevents/kubeeventsreceiver/test/harness"
+)
+
+// point is a point of the metric, of the only series.
+type point struct {
+	value     int64
+	start, at time.Time
+}
+
+func pointsOf(p *harness.Process) (all []point) {
+	for _, metrics := range p.Metrics.AllMetrics() {
+		for _, rm := range metrics.ResourceMetrics().All() {
+			for _, dp := range rm.ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints().All() {
+				all = append(all, point{dp.IntValue(), dp.StartTimestamp().AsTime(), dp.Timestamp().AsTime()})
+			}
+		}
+	}
+	return all
+}
+
+// valuesInOrder checks that points follow each other by at least 1 ms, and that the first one is at
+// their start. It returns their values.
+func valuesInOrder(t *testing.T, points []point) (values []int64) {
+	t.Helper()
+	for i, p := range points {
+		values = append(values, p.value)
+		assert.Equal(t, points[0].start, p.start)
+		if i > 0 {
+			assert.GreaterOrEqual(t, p.at.Sub(points[i-1].at), time.Millisecond)
+		} else {
+			assert.Equal(t, p.start, p.at)
+		}
+	}
+	return values
+}
+
+func TestANewSeriesBeginsWith0(t *testing.T) {
+	for name, on := range withAndWithoutStorage {
+		t.Run(name, func(t *testing.T) {
+			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+				p := harness.Launch(t, api, harness.Options{Disk: on(), Interval: 10 * time.Second})
+				harness.Settle()
+				began := time.Now()
+				api.Put(harness.Event("a", 3))
+				time.Sleep(33 * time.Second)
+				points := pointsOf(p)
+				assert.Equal(t, []int64{0, 3, 3}, valuesInOrder(t, points))
+				assert.WithinDuration(t, began, points[0].start, time.Second, "it starts when the first occurrence was seen")
+				p.Stop()
+				assert.Equal(t, []int64{0, 3, 3, 3}, valuesInOrder(t, pointsOf(p)))
+			})
+		})
+	}
+}
+
+// The contract: "Each series has its own start time. It is not later than the moment at which the
+// receiver saw the first occurrence, and not earlier than the preceding collection."
+func TestASeriesStartsBetweenACollectionAndItsFirstOccurrence(t *testing.T) {
+	const interval = 10 * time.Second
+	for storage, on := range withAndWithoutStorage {
+		for _, zero := range []bool{false, true} {
+			for rejected, duration := range map[string]time.Duration{"accepted at once": 0, "rejected during two collections": 25 * time.Second} {
+				t.Run(fmt.Sprint(storage, ", initial_zero: ", zero, ", ", rejected), func(t *testing.T) {
+					harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+						began := time.Now()
+						p := harness.Launch(t, api, harness.Options{Disk: on(), Interval: interval, Config: fmt.Sprintf("metrics: {initial_zero: %v}", zero)})
+						time.Sleep(interval + 3*time.Second)
+						if duration > 0 {
+							p.Logs.Reject(errors.New("the queue is full"))
+						}
+						api.Put(harness.Event("a", 3))
+						time.Sleep(duration)
+						p.Logs.Reject(nil)
+						time.Sleep(4 * interval)
+						points := pointsOf(p)
+						require.NotEmpty(t, points)
+						seen := p.Logs.AllLogs()[0].ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0).ObservedTimestamp().AsTime()
+						assert.WithinRange(t, points[0].start, began.Add(interval), seen)
+						p.Stop()
+					})
+				})
+			}
+		}
+	}
+}
+
+func TestTheEndEmits0AndTheValueOfANewSeries(t *testing.T) {
+	for name, on := range withAndWithoutStorage {
+		t.Run(name, func(t *testing.T) {
+			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+				o := harness.Options{Disk: on(), Interval: time.Hour}
+				p := harness.Launch(t, api, o)
+				harness.Settle()
+				api.Put(harness.Event("a", 3))
+				p.AwaitRecords(t, "a+3")
+				p.Stop()
+				assert.Equal(t, []int64{0, 3}, valuesInOrder(t, pointsOf(p)))
+			})
+		})
+	}
+}
+
+func TestAnOverflowIsReportedOnce(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		telemetry := componenttest.NewTelemetry()
+		p := harness.Launch(t, api, harness.Options{Config: "{start_at: beginning, metrics: {max_series: 1}}", Telemetry: telemetry})
+		for i := range 4 {
+			ev := harness.Event(fmt.Sprint("e", i), 1)
+			ev.Reason = fmt.Sprint("Reason", i)
+			api.Put(ev)
+			time.Sleep(time.Second)
+		}
+		p.AwaitSum(t, 4)
+		assert.Len(t, p.Logged("series"), 1)
+		for metric, want := range map[string]int64{"series": 1, "series_limit": 1, "series_overflow": 3, "leading": 1} {
+			got, err := telemetry.GetMetric("otelcol_kube_events_" + metric)
+			require.NoError(t, err)
+			switch data := got.Data.(type) {
+			case metricdata.Gauge[int64]:
+				assert.Equal(t, want, data.DataPoints[0].Value, metric)
+			case metricdata.Sum[int64]:
+				assert.Equal(t, want, data.DataPoints[0].Value, metric)
+			}
+		}
+	})
+}
+
+// through makes a pipeline in front of a sink.
+func through(consume func(ctx context.Context, sink consumer.Metrics, metrics pmetric.Metrics) error) func(consumer.Metrics) consumer.Metrics {
+	return func(sink consumer.Metrics) consumer.Metrics {
+		next, _ := consumer.NewMetrics(func(ctx context.Context, metrics pmetric.Metrics) error {
+			return consume(ctx, sink, metrics)
+		})
+		return next
+	}
+}
+
+var withAndWithoutStorage = map[string]func() *harness.Disk{"without storage": func() *harness.Disk { return nil }, "with storage": harness.NewDisk}
+
+// The contract: "Rejected metrics delay nothing (the next point carries the value)." The pipeline
+// has two exporters, of which one rejects always.
+func TestAnExporterThatRejectsCostsTheOtherNoValues(t *testing.T) {
+	for kind, err := range map[string]error{
+		"with a permanent error": consumererror.NewPermanent(errors.New("401 Unauthorized")),
+		"because of its queue":   errors.New("sending queue is full"),
+	} {
+		for _, zero := range []bool{false, true} {
+			t.Run(fmt.Sprint(kind, ", initial_zero: ", zero), func(t *testing.T) {
+				harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+					p := harness.Launch(t, api, harness.Options{Interval: 10 * time.Second, Config: fmt.Sprintf("metrics: {initial_zero: %v}", zero),
+						Through: through(func(ctx context.Context, sink consumer.Metrics, metrics pmetric.Metrics) error {
+							return errors.Join(sink.ConsumeMetrics(ctx, metrics), err)
+						})})
+					harness.Settle()
+					api.Put(harness.Event("a", 3))
+					time.Sleep(5 * time.Minute)
+					assert.Equal(t, int64(3), p.Sum(), "%v", pointsOf(p))
+				})
+			})
+		}
+	}
+}
+
+// A series ends after an hour without occurrences, but not before its last value is accepted.
+func TestNoSeriesEndsWhileItsValueIsRejected(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		var accepts atomic.Bool
+		p := harness.Launch(t, api, harness.Options{Interval: 10 * time.Second,
+			Through: through(func(ctx context.Context, sink consumer.Metrics, metrics pmetric.Metrics) error {
+				if !accepts.Load() {
+					return errors.New("sending queue is full")
+				}
+				return sink.ConsumeMetrics(ctx, metrics)
+			})})
+		harness.Settle()
+		api.Put(harness.Event("a", 3))
+		time.Sleep(3 * time.Hour)
+		accepts.Store(true)
+		time.Sleep(time.Minute)
+		assert.Equal(t, int64(3), p.Sum(), "%v", pointsOf(p))
+	})
+}
+
+func TestAShutdownWhileThe0IsEmitted(t *testing.T) {
+	for name, on := range withAndWithoutStorage {
+		t.Run(name, func(t *testing.T) {
+			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+				p := harness.Launch(t, api, harness.Options{Disk: on(), Interval: 10 * time.Second,
+					Through: through(func(ctx context.Context, sink consumer.Metrics, metrics pmetric.Metrics) error {
+						time.Sleep(2 * time.Second)
+						return sink.ConsumeMetrics(ctx, metrics)
+					})})
+				harness.Settle()
+				api.Put(harness.Event("a", 3))
+				time.Sleep(6 * time.Second) // The 0 is emitted from 10 s to 12 s.
+				p.Stop()
+				assert.Equal(t, []int64{0, 3}, valuesInOrder(t, pointsOf(p)))
+			})
+		})
+	}
+}
+
+// The pipeline takes long for the 0, and the end of the term does not wait for ever.
+func TestATermEndsWhileThe0IsEmitted(t *testing.T) {
+	for name, tt := range map[string]struct {
+		takes time.Duration
+		want  []int64
+	}{
+		"the end waits":                {2 * time.Second, []int64{0, 3}},
+		"it takes longer than the end": {20 * time.Second, []int64{0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+				calls := 0
+				p := harness.Launch(t, api, harness.Options{Elector: harness.NewElector(), Interval: 10 * time.Second,
+					Through: through(func(ctx context.Context, sink consumer.Metrics, metrics pmetric.Metrics) error {
+						if calls++; calls == 1 {
+							time.Sleep(tt.takes)
+						}
+						return sink.ConsumeMetrics(ctx, metrics)
+					})})
+				p.Elect()
+				harness.Settle()
+				api.Put(harness.Event("a", 3))
+				time.Sleep(6 * time.Second) // The 0 is being emitted since 1 s.
+				p.Depose()
+				time.Sleep(time.Minute)
+				assert.Equal(t, tt.want, valuesInOrder(t, pointsOf(p)))
+			})
+		})
+	}
+}
+
+// "metric series in use" of the receiver's own telemetry.
+func TestTheNumberOfSeriesIsTheOneInUse(t *testing.T) {
+	gauge := func(t *testing.T, telemetry *componenttest.Telemetry) int64 {
+		got, err := telemetry.GetMetric("otelcol_kube_events_series")
+		require.NoError(t, err)
+		return got.Data.(metricdata.Gauge[int64]).DataPoints[0].Value
+	}
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		telemetry := componenttest.NewTelemetry()
+		first := harness.Launch(t, api, harness.Options{Telemetry: telemetry, Interval: 10 * time.Second, Config: "metrics: {series_ttl: 1m}"})
+		harness.Settle()
+		api.Put(harness.Event("a", 3))
+		first.AwaitSum(t, 3)
+		assert.Equal(t, int64(1), gauge(t, telemetry))
+		time.Sleep(20 * time.Minute)
+		assert.Zero(t, gauge(t, telemetry), "dropped")
+	})
+}
+
+// hanging is a metrics pipeline that hangs from a moment on.
+type hanging struct {
+	consumer.Metrics
+	obeys    bool // the context
+	hangs    atomic.Bool
+	released chan struct{}
+}
+
+func (h *hanging) ConsumeMetrics(ctx context.Context, metrics pmetric.Metrics) error {
+	if h.hangs.Load() {
+		obeyed := ctx.Done()
+		if !h.obeys {
+			obeyed = nil
+		}
+		select {
+		case <-h.released:
+		case <-obeyed:
+			return ctx.Err()
+		}
+	}
+	return h.Metrics.ConsumeMetrics(ctx, metrics)
+}
+
+// launchHanging starts a receiver whose metrics pipeline can hang.
+func launchHanging(t *testing.T, api *apitest.Server, o harness.Options, obeys bool) (*harness.Process, *hanging) {
+	t.Helper()
+	pipeline := &hanging{obeys: obeys, released: make(chan struct{})}
+	t.Cleanup(func() { close(pipeline.released) })
+	o.Config = "start_at: beginning"
+	o.Through = func(sink consumer.Metrics) consumer.Metrics {
+		pipeline.Metrics = sink
+		return pipeline
+	}
+	return harness.Launch(t, api, o), pipeline
+}
+
+func TestAMetricsPipelineThatHangsDoesNotHoldBackWhatWasDelivered(t *testing.T) {
+	for end, ends := range map[string]func(*harness.Process){
+		"at shutdown":              func(p *harness.Process) { p.Stop() },
+		"at the end of a term":     func(p *harness.Process) { p.Depose() },
+		"with storage at shutdown": func(p *harness.Process) { p.Stop() },
+	} {
+		for name, obeys := range map[string]bool{"its context ends it": true, "nothing ends it": false} {
+			t.Run(end+", "+name, func(t *testing.T) {
+				harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+					storage := strings.HasPrefix(end, "with storage")
+					var on *harness.Disk
+					elector := harness.NewElector()
+					if storage {
+						on, elector = harness.NewDisk(), nil
+					}
+					a, metrics := launchHanging(t, api, harness.Options{Disk: on, Elector: elector}, obeys)
+					if !storage {
+						a.Elect()
+					}
+					api.Put(harness.Event("before", 1))
+					a.AwaitRecords(t, "before+1")
+					metrics.hangs.Store(true)
+					var want []string
+					for i := range 4 {
+						api.Put(harness.Event(fmt.Sprintf("e%02d", i), 1))
+						want = append(want, fmt.Sprintf("e%02d+1", i))
+						time.Sleep(100 * time.Millisecond)
+					}
+					began := time.Now()
+					ends(a)
+					assert.Less(t, time.Since(began), 5*time.Second, "less than the grace")
+					assert.Equal(t, append([]string{"before+1"}, want...), a.Logs.Names())
+					if !storage {
+						assert.Equal(t, api.Version(), harness.Published(api))
+						elector = harness.NewElector()
+					}
+					b := harness.Launch(t, api, harness.Options{Config: "start_at: beginning", Disk: on, Elector: elector})
+					if !storage {
+						b.Elect()
+					}
+					api.Put(harness.Event("after", 1))
+					b.AwaitRecords(t, "after+1")
+				})
+			})
+		}
+	}
+}
+
+func TestAMetricsPipelineThatHangsDelaysNoLogs(t *testing.T) {
+	for name, on := range map[string]*harness.Disk{"without storage": nil, "with storage": harness.NewDisk()} {
+		t.Run(name, func(t *testing.T) {
+			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+				p, metrics := launchHanging(t, api, harness.Options{Disk: on}, true)
+				metrics.hangs.Store(true)
+				for i := range 100 {
+					api.Put(harness.Event("one", int32(i+1)))
+					time.Sleep(time.Minute)
+				}
+				harness.Eventually(t, func() bool { return harness.Occurrences(p.Logs.Records()...) == 100 })
+				metrics.hangs.Store(false)
+				metrics.released <- struct{}{}
+				p.AwaitSum(t, 100)
+			})
+		})
+	}
+}
+
+// rejectingOne stores all points, and returns a permanent error if one has the reason Rejected, as a
+// backend that rejects single samples.
+type rejectingOne struct{ consumer.Metrics }
+
+func (r rejectingOne) ConsumeMetrics(ctx context.Context, metrics pmetric.Metrics) error {
+	rejected := false
+	harness.EachPoint(metrics, func(dp pmetric.NumberDataPoint) {
+		reason, _ := dp.Attributes().Get("k8s.event.reason")
+		rejected = rejected || reason.Str() == "Rejected"
+	})
+	if err := r.Metrics.ConsumeMetrics(ctx, metrics); err != nil || !rejected {
+		return err
+	}
+	return consumererror.NewPermanent(errors.New("1 sample was rejected"))
+}
+
+func TestSeriesEndAlthoughTheBackendRejectsOne(t *testing.T) {
+	for _, reason := range []string{"Fine", "Rejected"} {
+		t.Run(reason, func(t *testing.T) {
+			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+				p := harness.Launch(t, api, harness.Options{
+					Config: "metrics: {max_series: 6}", Interval: 30 * time.Second,
+					Through: func(sink consumer.Metrics) consumer.Metrics { return rejectingOne{sink} },
+				})
+				harness.Settle()
+				put := func(name, reason string, count int32) {
+					ev := harness.Event(name, count)
+					ev.Reason = reason
+					api.Put(ev)
+				}
+				for i := range 5 {
+					put(fmt.Sprint("old-", i), fmt.Sprint("Old", i), 1)
+				}
+				for i := range 5 * 6 {
+					put("rejected", reason, int32(i+1))
+					time.Sleep(10 * time.Minute)
+				}
+				for i := range 5 {
+					put(fmt.Sprint("new-", i), fmt.Sprint("New", i), 1)
+				}
+				time.Sleep(5 * time.Minute)
+				all := p.Metrics.AllMetrics()
+				overflow := int64(0)
+				harness.EachPoint(all[len(all)-1], func(dp pmetric.NumberDataPoint) {
+					if _, ok := dp.Attributes().Get("otel.metric.overflow"); ok {
+						overflow += dp.IntValue()
+					}
+				})
+				assert.Zero(t, overflow, "occurrences in the overflow series")
+			})
+		})
+	}
+}

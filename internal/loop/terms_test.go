@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loop_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
+	"github.com/kubeevents/kubeeventsreceiver/test/harness"
+)
+
+func TestTheEndOfATermKeepsWhatTheWindowsHold(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		const config = "{start_at: beginning, dedup_interval: 1h}"
+		a, b := harness.NewReplicas(t, api, nil, config)
+		a.Elect()
+		api.Put(harness.Event("one", 1))
+		harness.Settle()
+		api.Put(harness.Event("one", 4))
+		harness.Settle()
+		a.Depose()
+		assert.Equal(t, []string{"one+1"}, a.Logs.Names())
+		harness.Settle()
+		b.Elect()
+		b.AwaitRecords(t, "one+3")
+		b.Depose()
+		harness.Settle()
+		a.Elect()
+		a.AwaitRecords(t, "one+1")
+	})
+}
+
+func TestAProcessThatLeadsAgainDeliversWhatItsWindowsHeld(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		a := harness.NewReplica(t, api, nil, "{start_at: beginning, dedup_interval: 1h}")
+		a.Elect()
+		api.Put(harness.Event("one", 1))
+		harness.Settle()
+		api.Put(harness.Event("one", 4))
+		harness.Settle()
+		a.Depose()
+		harness.Settle()
+		a.Elect()
+		a.AwaitRecords(t, "one+1", "one+3")
+	})
+}
+
+func TestASumBelongsToOneTerm(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		a := harness.NewReplica(t, api, nil, "start_at: beginning")
+		a.Elect()
+		api.Put(harness.Event("one", 2))
+		a.AwaitSum(t, 2)
+		a.Depose()
+		emitted := a.Metrics.DataPointCount()
+		time.Sleep(time.Minute)
+		assert.Equal(t, emitted, a.Metrics.DataPointCount(), "a standby emits none")
+		again := time.Now()
+		a.Elect()
+		api.Put(harness.Event("one", 3))
+		a.AwaitSum(t, 1)
+		assert.False(t, a.Starts()[len(a.Starts())-1].Before(again), "with a new start time")
+	})
+}
+
+func TestALeaderThatIsDeposedWhileThePipelineRejectsEmitsNoMore(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		a := harness.NewReplica(t, api, nil, "start_at: beginning")
+		a.Logs.Reject(errors.New("the queue is full"))
+		a.Elect()
+		harness.Settle()
+		api.Put(harness.Event("one", 1))
+		time.Sleep(2 * time.Minute)
+		assert.True(t, a.Host.Fails())
+		a.Depose()
+		assert.False(t, a.Host.Fails(), "a standby does not deliver, so its pipeline does not fail")
+		attempts := a.Logs.Attempted()
+		a.Logs.Reject(nil)
+		api.Put(harness.Event("two", 1))
+		time.Sleep(time.Minute)
+		assert.Equal(t, attempts, a.Logs.Attempted())
+		a.Elect()
+		a.AwaitRecords(t, "one+1", "two+1")
+	})
+}
+
+// An orderly stop of a leader whose last delivery takes longer than a pause of the process.
+func TestALeaderThatStopsDuringASlowDeliveryRepeatsNothing(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		p := harness.NewReplica(t, api, nil, "start_at: beginning")
+		p.Elect()
+		harness.Settle()
+		api.Put(harness.Event("zero", 1))
+		harness.Settle()
+		var slow atomic.Bool
+		slow.Store(true)
+		began := make(chan struct{})
+		p.Logs.OnAttempt(func() {
+			if slow.CompareAndSwap(true, false) {
+				close(began)
+				time.Sleep(4 * time.Second)
+			}
+		})
+		api.Put(harness.Event("one", 1))
+		<-began
+		p.Stop()
+		assert.Equal(t, []string{"zero+1", "one+1"}, p.Logs.Names())
+		assert.Equal(t, int64(2), p.Sum())
+		next := harness.NewReplica(t, api, nil, "start_at: beginning")
+		next.Elect()
+		harness.Settle()
+		assert.Empty(t, next.Logs.Names())
+	})
+}
+
+// A standby watches nothing: it costs the API server nothing but the election.
+func TestAStandbyMakesNoRequest(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		a := harness.NewReplica(t, api, nil, "start_at: beginning")
+		api.Put(harness.Event("one", 1))
+		time.Sleep(10 * time.Minute)
+		assert.Empty(t, api.Requests())
+		assert.False(t, a.Host.Fails())
+		a.Elect()
+		a.AwaitRecords(t, "one+1")
+	})
+}
+
+// Two processes lead at once, as client-go's election permits for a moment: the note of the one that
+// was deposed is refused, and it ends its term.
+func TestALeaderEndsItsTermWhenAnotherOneHasNotedProgress(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		a, b := harness.NewReplicas(t, api, nil, "start_at: beginning")
+		a.ElectAndDeliver(t, api, "one")
+		b.Elect()
+		harness.Settle()
+		api.Put(harness.Event("two", 1))
+		harness.Eventually(t, func() bool { return a.Log.FilterMessageSnippet("ending this term").Len() > 0 })
+		b.AwaitRecords(t, "two+1")
+	})
+}
+
+// One loss was there: without the permission to read the progress, what happened until it was there
+// again was gone.
+func TestUntilTheProgressCanBeReadNothingIsEmittedAndNothingLost(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		a := harness.NewReplica(t, api, nil, "start_at: end")
+		a.Elect()
+		harness.Settle()
+		api.Put(harness.Event("one", 1))
+		a.AwaitRecords(t, "one+1")
+		a.Stop()
+		api.RefuseConfigMaps(func(string) int { return http.StatusForbidden })
+		b := harness.NewReplica(t, api, nil, "start_at: end")
+		b.Elect()
+		for i := range 10 {
+			api.Put(harness.Event(fmt.Sprintf("lost%d", i), 1))
+			time.Sleep(5 * time.Second)
+		}
+		assert.Empty(t, b.Logs.Names())
+		_, text := b.Host.Status()
+		assert.Contains(t, text, "resources: [configmaps]", "the status names the missing rule")
+		api.RefuseConfigMaps(nil)
+		harness.Eventually(t, func() bool { return len(b.Logs.Names()) == 10 })
+		assert.False(t, b.Host.Fails())
+	})
+}

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/config/configretry"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/election"
+	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
+	"github.com/kubeevents/kubeeventsreceiver/internal/health"
+	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
+	"github.com/kubeevents/kubeeventsreceiver/internal/ledger"
+	"github.com/kubeevents/kubeeventsreceiver/internal/logrecord"
+	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
+	"github.com/kubeevents/kubeeventsreceiver/internal/metadatatest"
+	"github.com/kubeevents/kubeeventsreceiver/internal/owners"
+	"github.com/kubeevents/kubeeventsreceiver/internal/progress"
+	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
+	"github.com/kubeevents/kubeeventsreceiver/internal/series"
+	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
+	"github.com/kubeevents/kubeeventsreceiver/resolver"
+	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
+)
+
+// waitsOf returns the sum of each cause's waits, and how many there were.
+func waitsOf(t *testing.T, telemetry *componenttest.Telemetry) (sums map[health.Cause]time.Duration, counts map[health.Cause]uint64) {
+	t.Helper()
+	metric, err := telemetry.GetMetric("otelcol_kube_events_batch_wait")
+	require.NoError(t, err)
+	sums, counts = map[health.Cause]time.Duration{}, map[health.Cause]uint64{}
+	for _, p := range metric.Data.(metricdata.Histogram[float64]).DataPoints {
+		name, _ := p.Attributes.Value("cause")
+		cause, ok := metadata.MapAttributeWaitCause[name.AsString()]
+		require.True(t, ok, name.AsString())
+		sums[cause] = time.Duration(p.Sum * float64(time.Second)).Round(time.Microsecond)
+		counts[cause] = p.Count
+	}
+	return sums, counts
+}
+
+// waitingProcess is a loop of which nothing runs, whose steps take no time in a bubble.
+func waitingProcess(t *testing.T, telemetry *componenttest.Telemetry) *Loop {
+	t.Helper()
+	settings := metadatatest.NewSettings(telemetry)
+	observer, err := health.New(settings)
+	require.NoError(t, err)
+	extractor, err := extract.New(extract.Config{})
+	require.NoError(t, err)
+	api := apitest.NewInMemory(t)
+	client, err := kubeclient.Events(&rest.Config{Host: api.URL, Transport: api}, kubeclient.Pacing{})
+	require.NoError(t, err)
+	return New(Settings{
+		Config: Config{
+			Streams: []string{""}, CollectionInterval: 30 * time.Second, FromBeginning: true,
+			Series: series.Config{Max: 10_000, TTL: time.Hour},
+			Retry:  configretry.BackOffConfig{Enabled: true, InitialInterval: time.Second, Multiplier: 1, MaxInterval: time.Second},
+		},
+		Logger: settings.Logger, Logs: &consumertest.LogsSink{}, Metrics: &consumertest.MetricsSink{},
+		Health: observer, Owners: owners.New(nil, extractor), Converter: logrecord.Converter{ScopeName: metadata.ScopeName},
+		Client: client, Leadership: election.AlwaysLeads(),
+	})
+}
+
+// slowOwners looks owners up at an API server that answers after lookup_timeout.
+func slowOwners(t *testing.T) *owners.Owners {
+	t.Helper()
+	api := apitest.NewObjectsInMemory()
+	api.SetDelay(time.Minute)
+	slow, err := resolver.New(&rest.Config{Host: "http://cluster", Transport: api, QPS: -1},
+		resolver.Config{MaxDepth: 10, LookupTimeout: 2 * time.Second, CacheSize: 100, CacheTTL: time.Minute})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		slow.Close()
+		time.Sleep(time.Hour) // The API server's answers that nobody waits for.
+	})
+	extractor, err := extract.New(extract.Config{})
+	require.NoError(t, err)
+	return owners.New(slow, extractor)
+}
+
+func aboutPod(i int) *corev1.Event {
+	return &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprint("e", i), UID: types.UID(fmt.Sprint(i)), ResourceVersion: fmt.Sprint(i + 1)},
+		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "ns", Name: "pod", UID: "pod"},
+		Count:          1, Reason: "Started", Type: "Normal",
+	}
+}
+
+// putEvent puts the i-th event into the queue, as a stream does.
+func (s *session) putEvent(t *testing.T, i int) {
+	t.Helper()
+	ev := aboutPod(i)
+	change := watch.Change{Kind: watch.Changed, Event: ev, SeenAt: time.Now(), ResourceVersion: ev.ResourceVersion}
+	require.NoError(t, s.intake.queue.Put(t.Context(), change))
+}
+
+func TestEachCauseOfWaitingHasItsTime(t *testing.T) {
+	pipelineThat := func(consume func(attempt int) error) consumer.Logs {
+		attempt := 0
+		logs, _ := consumer.NewLogs(func(context.Context, plog.Logs) error {
+			attempt++
+			return consume(attempt)
+		})
+		return logs
+	}
+	const batches = 3
+	for name, tt := range map[string]struct {
+		slow     func(*Loop)
+		together time.Duration // of intake
+		want     map[health.Cause]time.Duration
+	}{
+		"nothing is slow": {slow: func(*Loop) {}},
+		"a pipeline that takes 1 s": {
+			slow: func(p *Loop) {
+				p.Logs = pipelineThat(func(int) error { time.Sleep(time.Second); return nil })
+			},
+			want: map[health.Cause]time.Duration{health.Delivering: batches * time.Second},
+		},
+		"a pipeline that takes 100 ms to reject every other attempt, with retries after 1 s": {
+			slow: func(p *Loop) {
+				p.Logs = pipelineThat(func(attempt int) error {
+					if attempt%2 == 1 {
+						time.Sleep(100 * time.Millisecond)
+						return errors.New("the queue is full")
+					}
+					return nil
+				})
+			},
+			want: map[health.Cause]time.Duration{health.Delivering: batches * 1100 * time.Millisecond},
+		},
+		"batches that wait 50 ms for more changes": {
+			slow:     func(*Loop) {},
+			together: 50 * time.Millisecond,
+			want:     map[health.Cause]time.Duration{health.Gathering: batches * 50 * time.Millisecond},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				telemetry := componenttest.NewTelemetry()
+				p := waitingProcess(t, telemetry)
+				tt.slow(p)
+				s := p.openToTest()
+				s.intake.together = tt.together
+				for i := range batches {
+					s.putEvent(t, i)
+					s.turn(t.Context(), t.Context())
+				}
+				sums, counts := waitsOf(t, telemetry)
+				for _, cause := range []health.Cause{health.Gathering, health.Lookups, health.Delivering} {
+					assert.Equal(t, tt.want[cause], sums[cause], cause)
+					assert.EqualValues(t, batches, counts[cause], "%s: one measurement for each batch", cause)
+				}
+				assert.Zero(t, counts[health.Pacing])
+			})
+		})
+	}
+}
+
+// openToTest makes a session without what it would wait for at its start.
+func (l *Loop) openToTest() *session {
+	s := l.newSession(semconv.Cluster{}, progress.Nowhere{}, l.newLedger())
+	s.intake.together = 0
+	return s
+}
+
+func TestALookupThatTimesOutIsAWaitForLookups(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		telemetry := componenttest.NewTelemetry()
+		p := waitingProcess(t, telemetry)
+		p.Owners = slowOwners(t)
+		s := p.openToTest()
+		s.putEvent(t, 0)
+		s.turn(t.Context(), t.Context())
+		sums, _ := waitsOf(t, telemetry)
+		assert.Equal(t, map[health.Cause]time.Duration{health.Gathering: 0, health.Lookups: 2 * time.Second, health.Delivering: 0}, sums)
+	})
+}
+
+func TestAChangeThatWaitsForTheLastBatchIsNotGathered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		telemetry := componenttest.NewTelemetry()
+		p := waitingProcess(t, telemetry)
+		s := p.openToTest()
+		s.putEvent(t, 0)
+		time.Sleep(time.Second) // The loop delivers the batch before.
+		s.turn(t.Context(), t.Context())
+		sums, counts := waitsOf(t, telemetry)
+		assert.Zero(t, sums[health.Gathering])
+		assert.EqualValues(t, 1, counts[health.Gathering])
+	})
+}
+
+// A list ends a batch: the queue can have several at the end.
+func TestTheLastBatchHasAllThatTheQueueHas(t *testing.T) {
+	s := waitingProcess(t, componenttest.NewTelemetry()).openToTest()
+	for i := range 3 {
+		s.putEvent(t, i)
+		require.NoError(t, s.intake.queue.Put(t.Context(), watch.Change{Kind: watch.ListEnded, SeenAt: time.Now()}))
+	}
+	stop, cancel := context.WithCancel(t.Context())
+	cancel()
+	b := s.intake.take(stop, s.nextTurn())
+	assert.True(t, b.last)
+	assert.Len(t, b.changes, 6)
+}
+
+func TestMeasuringAWaitAllocatesNothing(t *testing.T) {
+	observer, err := health.New(metadatatest.NewSettings(componenttest.NewTelemetry()))
+	require.NoError(t, err)
+	assert.Zero(t, testing.AllocsPerRun(100, func() { observer.Waited(health.Lookups, time.Millisecond) }))
+}
+
+func TestDeletedEventsAreForgottenWithoutMoreChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := waitingProcess(t, componenttest.NewTelemetry()).openToTest()
+		const events = ledger.MaxDeleted + 10_000
+		changes := []watch.Change{{Kind: watch.ListBegan}}
+		for i := range events {
+			changes = append(changes, watch.Change{Kind: watch.Listed, Event: aboutPod(i)})
+		}
+		changes = append(changes, watch.Change{Kind: watch.ListEnded}, watch.Change{Kind: watch.ListBegan}, watch.Change{Kind: watch.ListEnded})
+		for i := range changes {
+			changes[i].SeenAt = time.Now()
+		}
+		s.intake.batch.changes = changes
+		s.account(&s.intake.batch)
+		for turns := 0; time.Until(s.nextTurn()) <= 0; turns++ {
+			require.Less(t, turns, 100)
+			s.turn(t.Context(), t.Context())
+		}
+		assert.Equal(t, ledger.MaxDeleted, s.ledger.Len())
+	})
+}
+
+// A list is in the order of names: an event that is still to come may have a lower version.
+func TestAListThatIsNotCompleteReachesNoVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := waitingProcess(t, componenttest.NewTelemetry()).openToTest()
+		take := func(changes ...watch.Change) ledger.Versions {
+			b := &batch{changes: changes}
+			s.account(b)
+			require.True(t, s.emit(t.Context(), t.Context(), b))
+			return s.ledger.Versions()
+		}
+		began, ended := watch.Change{Kind: watch.ListBegan}, watch.Change{Kind: watch.ListEnded, ResourceVersion: "9"}
+		assert.Empty(t, take(began, watch.Change{Kind: watch.Listed, Event: aboutPod(5)}))
+		assert.Equal(t, ledger.Versions{"": 9}, take(ended))
+		assert.Equal(t, ledger.Versions{"": 9}, take(began, watch.Change{Kind: watch.Listed, Event: aboutPod(20)}))
+	})
+}
+
+// A list may show several changes of an event at once.
+func TestTheFirstOccurrenceOfAListedEventMayBeAnyAfterWhatIsDealtWith(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := waitingProcess(t, componenttest.NewTelemetry()).openToTest()
+		for _, tt := range []struct {
+			changes []watch.Change
+			want    uint64 // of the last one
+		}{
+			{[]watch.Change{{Kind: watch.ListBegan}, {Kind: watch.Listed, Event: aboutPod(3)}}, 1},
+			{[]watch.Change{{Kind: watch.ListEnded, ResourceVersion: "9"}, {Kind: watch.Changed, Event: aboutPod(10)}}, 0},
+			{[]watch.Change{{Kind: watch.ListBegan}, {Kind: watch.Listed, Event: aboutPod(20)}}, 10},
+		} {
+			b := &batch{changes: tt.changes}
+			s.account(b)
+			assert.Equal(t, tt.want, b.records[0].LowestVersion)
+			require.True(t, s.emit(t.Context(), t.Context(), b))
+		}
+	})
+}

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package progress
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/rest"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/ledger"
+	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
+)
+
+const (
+	// configMapEvery is the least time between two writes of the ConfigMap. With the request itself,
+	// progress is noted within two seconds.
+	configMapEvery = 1800 * time.Millisecond
+	// requestTimeout is the deadline of each request.
+	requestTimeout = 10 * time.Second
+	// ConfigMapPart is the part of the receiver that the status names if the ConfigMap cannot be read
+	// or written.
+	ConfigMapPart = "the progress of the leader"
+)
+
+// The keys of the ConfigMap's data.
+const (
+	clusterData = "cluster" // UID of the namespace kube-system
+	leaderData  = "leader"  // the term that wrote it last
+	streamsData = "streams" // the resource version of each stream, as JSON
+)
+
+// description is why the ConfigMap exists, for those who find it in their cluster.
+const description = "The resource versions up to which the leader of the kube_events receivers has delivered events. A new leader continues from here."
+
+// ConfigMap notes the progress of a leader in the watched cluster, for the next one. Its resourceVersion
+// is the fencing token: a new leader writes it first, so that the next note of a leader that was
+// deposed fails. It is not in the Lease, whose updates would conflict.
+type ConfigMap struct {
+	client          rest.Interface
+	namespace, name string
+	observer        Observer
+	logger          *zap.Logger
+	leader          string // of this term
+	superseded      func()
+
+	ledger *ledger.Ledger
+	saver  saver
+	// object is the ConfigMap as it was last read or written. Only Load and then the saver use it.
+	object *corev1.ConfigMap
+
+	mu       sync.Mutex // guards versions
+	versions ledger.Versions
+}
+
+// NewConfigMap returns the progress of one term. It makes no request yet. The client is one for the
+// core group, such as that of kubeclient.Events.
+func NewConfigMap(client rest.Interface, namespace, name string, observer Observer, logger *zap.Logger) *ConfigMap {
+	c := &ConfigMap{client: client, namespace: namespace, name: name, observer: observer, logger: logger, leader: string(uuid.NewUUID())}
+	c.saver = saver{every: configMapEvery, write: c.write}
+	return c
+}
+
+// Load implements Progress. If the ConfigMap does not exist, nobody has led.
+func (c *ConfigMap) Load(ctx context.Context, cluster string, fresh func() *ledger.Ledger, superseded func()) *ledger.Ledger {
+	c.superseded = superseded
+	for failures := 0; ctx.Err() == nil; failures++ {
+		noted, err := c.begin(ctx, cluster)
+		if err == nil {
+			c.ledger = fresh()
+			c.ledger.StartFrom(noted)
+			c.versions = noted
+			c.saver.start()
+			return c.ledger
+		}
+		if ctx.Err() == nil && (failures > 0 || isLasting(err)) { // A single request may fail when an API server restarts.
+			c.observer.Failed(ConfigMapPart, causeOf(err), "Cannot read the progress of the last leader; retrying. The receiver emits nothing until then", err)
+		}
+		pause(ctx, retryRead)
+	}
+	return nil
+}
+
+// begin reads the progress and notes that this term has begun. The error is that of reading: a note
+// that cannot be written is tried again, and the next leader repeats more until then.
+func (c *ConfigMap) begin(ctx context.Context, cluster string) (ledger.Versions, error) {
+	for {
+		noted, err := c.read(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if known := c.object.Data[clusterData]; known != "" && cluster != "" && known != cluster {
+			reached.State("the progress is of another cluster")
+			c.logger.Warn("The progress in the ConfigMap is of another cluster; it is not used: start_at decides about existing events",
+				zap.String("progress_cluster", known), zap.String("cluster", cluster))
+			noted = nil
+		}
+		if cluster != "" {
+			c.object.Data[clusterData] = cluster
+		}
+		if c.object.ResourceVersion == "" {
+			return nil, nil // Without a version, it would say that the next leader starts for the first time.
+		}
+		err = c.put(ctx, noted)
+		if !isConflict(err) || ctx.Err() != nil {
+			c.report(err)
+			return noted, nil
+		}
+		reached.State("two new leaders write the progress at the same time")
+	}
+}
+
+// Note implements Progress.
+func (c *ConfigMap) Note() {
+	versions := c.ledger.Versions()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if maps.Equal(versions, c.versions) {
+		return
+	}
+	c.versions = versions
+	c.saver.signal()
+}
+
+// End implements Progress.
+func (c *ConfigMap) End(ctx context.Context) { c.saver.end(ctx) }
+
+// write writes the newest versions. If another process has written since, it leads now.
+func (c *ConfigMap) write(ctx context.Context) error {
+	c.mu.Lock()
+	versions := c.versions
+	c.mu.Unlock()
+	for {
+		err := c.put(ctx, versions)
+		if !isConflict(err) {
+			c.report(err)
+			return err
+		}
+		// The answer to the last write may be lost, or somebody has changed or deleted the object.
+		if _, err := c.read(ctx); err != nil {
+			c.report(err)
+			return err
+		}
+		if leader := c.object.Data[leaderData]; leader != "" && leader != c.leader {
+			reached.State("another leader has noted progress")
+			c.logger.Warn("Another process has noted progress as the leader; ending this term")
+			c.superseded()
+			return nil
+		}
+	}
+}
+
+// report reports whether the ConfigMap can be written.
+func (c *ConfigMap) report(err error) {
+	if err == nil {
+		c.observer.Recovered(ConfigMapPart, "The progress of the leader is noted again")
+		return
+	}
+	c.observer.Failed(ConfigMapPart, causeOf(err), "Cannot note the progress of the leader; retrying. Events are delivered all the same, and the next leader repeats more of them", err)
+}
+
+// read reads the ConfigMap into object, which is new if it does not exist.
+func (c *ConfigMap) read(ctx context.Context) (ledger.Versions, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	object := &corev1.ConfigMap{}
+	err := c.client.Get().Namespace(c.namespace).Resource("configmaps").Name(c.name).Do(ctx).Into(object)
+	if apierrors.IsNotFound(err) {
+		c.object = &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: c.namespace, Name: c.name, Annotations: map[string]string{"kubernetes.io/description": description},
+			},
+			Data: map[string]string{},
+		}
+		return nil, nil
+	}
+	if err != nil {
+		return nil, c.failed("get", err)
+	}
+	noted, err := decode(object.Data)
+	if err != nil {
+		return nil, &DataError{Namespace: c.namespace, Name: c.name, err: err}
+	}
+	if c.object = object; object.Data == nil {
+		object.Data = map[string]string{}
+	}
+	return noted, nil
+}
+
+// put writes the object with these versions. Its resourceVersion is the precondition.
+func (c *ConfigMap) put(ctx context.Context, versions ledger.Versions) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	next := c.object.DeepCopy()
+	next.Data[leaderData], next.Data[streamsData] = c.leader, encode(versions)
+	verb, request := "create", c.client.Post()
+	if next.ResourceVersion != "" {
+		verb, request = "update", c.client.Put().Name(c.name)
+	}
+	written := &corev1.ConfigMap{}
+	if err := request.Namespace(c.namespace).Resource("configmaps").Body(next).Do(ctx).Into(written); err != nil {
+		if verb == "update" && apierrors.IsNotFound(err) {
+			err = apierrors.NewConflict(corev1.Resource("configmaps"), c.name, err) // Somebody has deleted it.
+		}
+		return c.failed(verb, err)
+	}
+	c.object = written
+	return nil
+}
+
+func isConflict(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
+
+// encode writes versions as they are in the ConfigMap.
+func encode(versions ledger.Versions) string {
+	streams := make(map[string]string, len(versions))
+	for stream, version := range versions {
+		if version > 0 {
+			streams[stream] = strconv.FormatUint(version, 10)
+		}
+	}
+	encoded, _ := json.Marshal(streams) // It knows no error for strings.
+	return string(encoded)
+}
+
+// decode reads the versions from the data of a ConfigMap. The error names the key.
+func decode(data map[string]string) (ledger.Versions, error) {
+	text, ok := data[streamsData]
+	if !ok {
+		return nil, fmt.Errorf("the key %q is missing", streamsData)
+	}
+	var streams map[string]string
+	if err := json.Unmarshal([]byte(text), &streams); err != nil {
+		return nil, fmt.Errorf("the key %q is not a JSON object of strings: %w", streamsData, err)
+	}
+	versions := make(ledger.Versions, len(streams))
+	for stream, text := range streams {
+		version, err := strconv.ParseUint(text, 10, 64)
+		if err != nil || version == 0 {
+			return nil, fmt.Errorf("the key %q has %q for the stream %q, which is not a resource version", streamsData, text, stream)
+		}
+		versions[stream] = version
+	}
+	return versions, nil
+}
+
+// PermissionError is a request that the API server forbids.
+type PermissionError struct {
+	Namespace, Name string // of the ConfigMap
+	Verb            string
+	err             error
+}
+
+func (e *PermissionError) Error() string {
+	return fmt.Sprintf("cannot %s ConfigMap %q in namespace %q (%v): bind a Role in namespace %[3]s with the rules "+
+		"{apiGroups: [''], resources: [configmaps], verbs: [create]} and "+
+		"{apiGroups: [''], resources: [configmaps], resourceNames: [%[2]s], verbs: [get, update]}", e.Verb, e.Name, e.Namespace, e.err)
+}
+
+// Unwrap implements errors.Unwrap.
+func (e *PermissionError) Unwrap() error { return e.err }
+
+// DataError is stored progress that cannot be read. It is never overwritten.
+type DataError struct {
+	Namespace, Name string // of the ConfigMap
+	err             error
+}
+
+func (e *DataError) Error() string {
+	return fmt.Sprintf("cannot read the progress in ConfigMap %q in namespace %q: %v; delete the ConfigMap, the leader will create it again",
+		e.Name, e.Namespace, e.err)
+}
+
+// Unwrap implements errors.Unwrap.
+func (e *DataError) Unwrap() error { return e.err }
+
+// failed names the object and the request in the error.
+func (c *ConfigMap) failed(verb string, err error) error {
+	// The API server also forbids to create an object in a namespace that is being deleted.
+	if apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return &PermissionError{Namespace: c.namespace, Name: c.name, Verb: verb, err: err}
+	}
+	return fmt.Errorf("cannot %s ConfigMap %q in namespace %q: %w", verb, c.name, c.namespace, err)
+}
+
+// causeOf returns the cause of an error in one word.
+func causeOf(err error) string {
+	var forbidden *PermissionError
+	var data *DataError
+	switch {
+	case errors.As(err, &forbidden):
+		return "forbidden"
+	case errors.As(err, &data):
+		return "unreadable"
+	default:
+		return "unavailable"
+	}
+}
+
+// isLasting reports whether another attempt will most likely fail in the same way.
+func isLasting(err error) bool { return causeOf(err) != "unavailable" }

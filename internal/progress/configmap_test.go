@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package progress
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/ledger"
+)
+
+// reports collects what an observer is told. Its methods may be called concurrently.
+type reports struct {
+	mu      sync.Mutex
+	failing map[string]error // by part
+	causes  []string
+}
+
+func (r *reports) Failed(part, cause, _ string, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.failing == nil {
+		r.failing = map[string]error{}
+	}
+	if r.failing[part] == nil {
+		r.causes = append(r.causes, cause)
+	}
+	r.failing[part] = err
+}
+
+func (r *reports) Recovered(part, _ string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.failing, part)
+}
+
+func (r *reports) Unsaved(time.Time) {}
+func (r *reports) Saved()            {}
+func (r *reports) NotSaved()         {}
+
+func (r *reports) error() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, err := range r.failing {
+		return err
+	}
+	return nil
+}
+
+func fresh() *ledger.Ledger {
+	return ledger.New(ledger.Config{Coverage: ledger.Coverage{Namespaces: []string{""}}})
+}
+
+// leading is a term that has loaded the progress.
+type leading struct {
+	*ConfigMap
+	*ledger.Ledger
+	reports    *reports
+	superseded chan struct{}
+}
+
+func (s *scriptedAPI) lead() *leading {
+	l := &leading{reports: &reports{}, superseded: make(chan struct{})}
+	l.ConfigMap = s.term(l.reports)
+	l.Ledger = l.Load(s.t.Context(), "the-uid", fresh, func() { close(l.superseded) })
+	require.NotNil(s.t, l.Ledger)
+	return l
+}
+
+// reach delivers everything up to a version.
+func (l *leading) reach(version uint64) {
+	l.BeginList("")
+	l.EndList("", time.Now())
+	l.Advance("", strconv.FormatUint(version, 10))
+	l.Note()
+}
+
+func (l *leading) end() { l.End(context.Background()) }
+
+func TestALeaderContinuesWhereTheLastOneGotTo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newScriptedAPI(t)
+		first := api.lead()
+		version, _ := first.Resume("")
+		assert.Empty(t, version, "nobody has led")
+		assert.Equal(t, []string{"get 404"}, api.took(), "there is no progress to note yet")
+		first.reach(7)
+		time.Sleep(2 * time.Second)
+		assert.Equal(t, ledger.Versions{"": 7}, api.stored(), "within two seconds")
+		first.reach(9)
+		first.end()
+
+		api.took()
+		second := api.lead()
+		assert.Equal(t, []string{"get", "update"}, api.took(), "it writes that its term has begun")
+		version, exactly := second.Resume("")
+		assert.Equal(t, "9", version)
+		assert.True(t, exactly)
+		second.end()
+		assert.Equal(t, ledger.Versions{"": 9}, api.stored(), "it stays, as long as the new leader has delivered nothing")
+	})
+}
+
+func TestWritesAreFewAndEachHasTheNewest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newScriptedAPI(t)
+		l := api.lead()
+		api.took()
+		for i := range uint64(100) {
+			l.reach(10 + i)
+			time.Sleep(100 * time.Millisecond)
+		}
+		l.end()
+		assert.LessOrEqual(t, len(api.took()), 8)
+		assert.Equal(t, ledger.Versions{"": 109}, api.stored())
+	})
+}
+
+func TestALeaderThatWasDeposedCannotNote(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newScriptedAPI(t)
+		first := api.lead()
+		first.reach(7)
+		time.Sleep(5 * time.Second)
+		second := api.lead()
+		first.reach(8)
+		<-first.superseded
+		first.end()
+		assert.Equal(t, ledger.Versions{"": 7}, api.stored())
+		second.reach(9)
+		second.end()
+		assert.Equal(t, ledger.Versions{"": 9}, api.stored())
+	})
+}
+
+// Another one than a leader writes the object, or the answer to a write is lost.
+func TestALeaderGoesOnIfNoOtherLeaderHasWritten(t *testing.T) {
+	for name, change := range map[string]func(*scriptedAPI){
+		"somebody labels the object": func(api *scriptedAPI) {
+			api.put(map[string]string{"team": "a"}, api.object().Data)
+		},
+		"somebody deletes the object": (*scriptedAPI).remove,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := newScriptedAPI(t)
+				l := api.lead()
+				l.reach(7)
+				time.Sleep(5 * time.Second)
+				change(api)
+				l.reach(8)
+				time.Sleep(5 * time.Second)
+				assert.Equal(t, ledger.Versions{"": 8}, api.stored())
+				l.end()
+				select {
+				case <-l.superseded:
+					assert.Fail(t, "its term ends")
+				default:
+				}
+			})
+		})
+	}
+}
+
+func TestUntilTheProgressCanBeReadNothingIsDroppedOrOverwritten(t *testing.T) {
+	for name, tt := range map[string]struct {
+		fail func(*scriptedAPI)
+		want []string // parts of the error
+	}{
+		"the permission is missing": {func(api *scriptedAPI) { api.forbid("get") }, []string{
+			"bind a Role in namespace observability", "resourceNames: [" + testName + "], verbs: [get, update]"}},
+		"requests fail": {func(api *scriptedAPI) {
+			api.onRequest(func(string) error { return apierrors.NewInternalError(context.Canceled) })
+		}, []string{"cannot get ConfigMap"}},
+		"requests hang":  {func(api *scriptedAPI) { api.hang("get") }, []string{"cannot get ConfigMap"}},
+		"it is no JSON":  {func(api *scriptedAPI) { api.put(nil, map[string]string{"streams": "x"}) }, []string{"is not a JSON object", "delete the ConfigMap"}},
+		"a key is gone":  {func(api *scriptedAPI) { api.put(nil, map[string]string{"cluster": "x"}) }, []string{`the key "streams" is missing`}},
+		"no version":     {func(api *scriptedAPI) { api.put(nil, map[string]string{"streams": `{"":"0"}`}) }, []string{"not a resource version"}},
+		"null is not {}": {func(api *scriptedAPI) { api.put(nil, map[string]string{"streams": `{"":"-1"}`}) }, []string{"not a resource version"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := newScriptedAPI(t)
+				first := api.lead()
+				first.reach(7)
+				first.end()
+				data := api.object().Data
+				tt.fail(api)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				observer := &reports{}
+				api.took()
+				assert.Nil(t, api.term(observer).Load(ctx, "the-uid", fresh, nil))
+				for _, part := range tt.want {
+					assert.ErrorContains(t, observer.error(), part)
+				}
+				for _, request := range api.took() {
+					assert.Contains(t, request, "get", "nothing is overwritten")
+				}
+				api.onRequest(nil)
+				api.hang("")
+				api.put(nil, data)
+				second := api.lead()
+				version, _ := second.Resume("")
+				assert.Equal(t, "7", version)
+				second.end()
+			})
+		})
+	}
+}
+
+func TestProgressThatCannotBeWrittenDelaysNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newScriptedAPI(t)
+		api.forbid("create", "update")
+		l := api.lead()
+		l.reach(7)
+		time.Sleep(time.Minute)
+		assert.ErrorContains(t, l.reports.error(), "verbs: [create]")
+		assert.Equal(t, []string{"forbidden"}, l.reports.causes)
+		assert.Nil(t, api.stored())
+		api.onRequest(nil)
+		time.Sleep(5 * time.Second)
+		assert.Equal(t, ledger.Versions{"": 7}, api.stored())
+		assert.NoError(t, l.reports.error())
+		l.end()
+	})
+}
+
+func TestProgressOfAnotherClusterIsNotUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newScriptedAPI(t)
+		api.put(nil, map[string]string{"cluster": "another", "leader": "x", "streams": `{"":"99"}`})
+		l := api.lead()
+		version, _ := l.Resume("")
+		assert.Empty(t, version)
+		assert.Equal(t, "the-uid", api.object().Data["cluster"])
+		l.end()
+	})
+}
+
+func TestOfTwoFirstLeadersTheOneThatNotesFirstLeads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newScriptedAPI(t)
+		a, b := api.lead(), api.lead()
+		a.reach(5)
+		time.Sleep(5 * time.Second)
+		b.reach(6)
+		<-b.superseded
+		assert.Equal(t, ledger.Versions{"": 5}, api.stored())
+		a.end()
+		b.end()
+	})
+}

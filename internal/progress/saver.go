@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package progress
+
+import (
+	"context"
+	"time"
+)
+
+// saver writes in a goroutine of its own, one write at a time. A write has everything that came since
+// the last one. An error only delays it: the loop never waits for a write.
+type saver struct {
+	// every is the least time between two writes that begin.
+	every time.Duration
+	// write writes what waits. After an error, it is called again.
+	write func(context.Context) error
+
+	waits chan struct{} // has an element while something waits
+	ends  chan struct{} // closed by end
+	done  chan struct{} // closed when the goroutine has returned
+	stop  context.CancelFunc
+}
+
+// writeTimeout is how long a write may take. Storage that ignores the context only delays the next one.
+const writeTimeout = 10 * time.Second
+
+// start starts the goroutine.
+func (s *saver) start() {
+	s.waits, s.ends, s.done = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	go func() {
+		defer close(s.done)
+		s.run(ctx)
+	}()
+}
+
+func (s *saver) run(ctx context.Context) {
+	for next := time.Now(); ctx.Err() == nil; next = time.Now().Add(s.every) {
+		select {
+		case <-s.waits:
+			s.pauseUntil(next)
+		case <-s.ends:
+			s.writeLast(ctx)
+			return
+		}
+		s.writeOnce(ctx)
+	}
+}
+
+// writeLast writes what waits, until it is written.
+func (s *saver) writeLast(ctx context.Context) {
+	for ctx.Err() == nil {
+		select {
+		case <-s.waits:
+		default:
+			return
+		}
+		if !s.writeOnce(ctx) {
+			pause(ctx, s.every)
+		}
+	}
+}
+
+func (s *saver) writeOnce(ctx context.Context) (ok bool) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	if s.write(ctx) != nil {
+		s.signal()
+		return false
+	}
+	return true
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// signal lets the goroutine write what waits.
+func (s *saver) signal() {
+	select {
+	case s.waits <- struct{}{}:
+	default:
+	}
+}
+
+// pauseUntil returns early at the end.
+func (s *saver) pauseUntil(next time.Time) {
+	timer := time.NewTimer(time.Until(next))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.ends:
+	}
+}
+
+// end writes what waits, and returns when it is written, or when the context ends.
+func (s *saver) end(ctx context.Context) {
+	close(s.ends)
+	defer s.stop()
+	select {
+	case <-s.done:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package series sums occurrences for the metric k8s.event.occurrences, by workload, reason, type
+// and kind. The sums belong to one term of leading, or to the process.
+package series
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
+	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
+	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
+	"github.com/kubeevents/kubeeventsreceiver/internal/text"
+)
+
+// Config bounds the series.
+type Config struct {
+	Max int           // what goes beyond is summed in one overflow series, which does not count as one of these
+	TTL time.Duration // a series that has not changed for this time is dropped
+	// InitialZero is whether the first point of a series has the value 0, so that a query sees how
+	// much the first occurrences add.
+	InitialZero bool
+	// Disabled has the attributes of points that are left out, and so do not distinguish series;
+	// nil: none.
+	Disabled semconv.Disabled
+}
+
+// Series holds the cumulative sums. Its methods may be called concurrently.
+type Series struct {
+	config   Config
+	disabled [len(names)]bool // by names
+
+	// mu guards everything below: the loop adds while the metrics are read on a timer.
+	mu    sync.Mutex
+	byKey map[key]*series
+	// begin is when the sums began. A new series starts after it.
+	begin time.Time
+	// ended has the times of the last points of series that were dropped, for TTL. A series that
+	// begins again starts after them.
+	ended map[key]time.Time
+	// references bounds the names of workloads that are known by reference only.
+	references references
+	// overflowed is how many observations the overflow series has got since TakeUsage. unnamed is how
+	// many have lost the name of their workload.
+	overflowed, unnamed int
+	emitted             time.Time // the time of the last points
+	ends                bool      // End was called
+	scratch             []byte    // of keyLocked
+}
+
+// key names a series by what tells it from others.
+type key [16]byte
+
+// overflow is the key of the series that counts what goes beyond Config.Max.
+var overflow key
+
+// names are the attributes of points that tell the series of a cluster apart, in addition to tags.
+var names = [...]string{
+	"k8s.namespace.name", "k8s.workload.api_version", "k8s.workload.kind", "k8s.workload.name", "k8s.workload.uid",
+	"k8s.event.reason", "k8s.event.type", "k8s.object.kind",
+}
+
+// The attributes of points that name the cluster.
+const (
+	clusterUID  = "k8s.cluster.uid"
+	clusterName = "k8s.cluster.name"
+)
+
+// Attributes returns the attributes of points, apart from tags, which users can disable.
+func Attributes() []string { return append([]string{clusterUID, clusterName}, names[:]...) }
+
+// identity is what tells a series from others. It never changes.
+type identity struct {
+	values [len(names)]string // by names; empty: the series does not have it
+	tags   []extract.Tag
+}
+
+type series struct {
+	key      key
+	workload workload
+	identity
+	point
+}
+
+// point is the sum of a series.
+type point struct {
+	start, moved time.Time
+	occurrences  int64
+	written      int64     // the value that Metrics wrote last
+	accepted     int64     // the value that the metrics pipeline accepted last
+	needsZero    bool      // a point of value 0 comes before the first value
+	last         time.Time // the time of the last point
+}
+
+// New makes series whose sums start at 0 now.
+func New(config Config, now time.Time) *Series {
+	s := &Series{
+		config: config, byKey: map[key]*series{}, ended: map[key]time.Time{}, references: references{}, begin: now.Round(0),
+	}
+	for i, name := range names {
+		s.disabled[i] = config.Disabled[name]
+	}
+	return s
+}
+
+// Add counts the occurrences of what was delivered.
+func (s *Series) Add(observations []observation.Observation, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range observations {
+		o := &observations[i]
+		of := s.seriesLocked(o)
+		of.occurrences += o.Occurrences
+		of.moved = now
+	}
+}
+
+// Usage is how many series there are, and what has happened since TakeUsage was last called.
+type Usage struct {
+	Series     int // without the overflow series
+	Overflowed int // observations that count in the overflow series
+	Unnamed    int // observations without the name of their workload: see maxReferences
+}
+
+// TakeUsage returns the usage.
+func (s *Series) TakeUsage() Usage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	usage := Usage{Series: s.countLocked(), Overflowed: s.overflowed, Unnamed: s.unnamed}
+	s.overflowed, s.unnamed = 0, 0
+	return usage
+}
+
+func (s *Series) countLocked() int {
+	if s.byKey[overflow] != nil {
+		return len(s.byKey) - 1
+	}
+	return len(s.byKey)
+}
+
+func (s *Series) seriesLocked(o *observation.Observation) *series {
+	namespace := namespaceOf(o)
+	w := workloadOf(o, namespace)
+	if s.references.admit(&w) {
+		s.unnamed++
+	}
+	id := s.identityOf(o, namespace, &w)
+	k := s.keyLocked(&id)
+	if s.byKey[k] == nil && s.countLocked() >= s.config.Max {
+		id, k, w = identity{}, overflow, workload{}
+		s.overflowed++
+	}
+	of := s.byKey[k]
+	if of == nil {
+		id.tags = slices.Clone(id.tags)
+		start := s.startLocked(k, o.SeenAt)
+		of = &series{
+			key: k, workload: w, identity: id,
+			point: point{start: start, last: start, needsZero: s.config.InitialZero}, // The value comes later.
+		}
+		s.byKey[k] = of
+		s.references.begin(w)
+	}
+	return of
+}
+
+// startLocked returns when a series starts: when its first occurrence was seen, but not before the
+// sums began, or before the last point of a former series with the same attributes.
+func (s *Series) startLocked(k key, seen time.Time) time.Time {
+	// Points have the wall clock's time, which may be set back. The monotonic clock is not.
+	start := later(seen.Round(0), s.begin)
+	if last, ended := s.ended[k]; ended {
+		reached.State("a series that ended begins again")
+		start = later(start, last.Add(time.Millisecond))
+	}
+	return start
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+// namespaceOf returns the namespace of a series, which is that of the records.
+func namespaceOf(o *observation.Observation) string {
+	involved := o.Chain.Objects[0]
+	if involved.GroupKind() == semconv.Namespace {
+		return involved.Name
+	}
+	return involved.Namespace
+}
+
+// identityOf leaves disabled attributes empty.
+func (s *Series) identityOf(o *observation.Observation, namespace string, w *workload) identity {
+	id, ev := identity{tags: o.Tags.Metric}, o.Event
+	for i, value := range [len(names)]string{
+		namespace, w.apiVersion, w.kind, w.name, w.uid,
+		ev.Reason, ev.Type, ev.InvolvedObject.Kind,
+	} {
+		if !s.disabled[i] {
+			id.values[i] = text.Value(value)
+		}
+	}
+	return id
+}
+
+// keyLocked returns the key of a series. An annotation's value may hold any character, so that texts
+// have their lengths.
+func (s *Series) keyLocked(id *identity) key {
+	s.scratch = s.scratch[:0]
+	for _, value := range id.values {
+		s.hashLocked(value)
+	}
+	for _, tag := range id.tags {
+		s.hashLocked(tag.Name)
+		s.hashLocked(tag.Value)
+	}
+	sum := sha256.Sum256(s.scratch)
+	return key(sum[:len(key{})])
+}
+
+func (s *Series) hashLocked(text string) {
+	s.scratch = append(binary.AppendUvarint(s.scratch, uint64(len(text))), text...)
+}
+
+// Expire drops the series that have not moved for TTL and whose value the metrics pipeline has
+// accepted: an occurrence that was counted while the pipeline rejected metrics still has to be
+// emitted.
+func (s *Series) Expire(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	oldest := now.Add(-s.config.TTL)
+	for k, last := range s.ended {
+		if last.Before(oldest) {
+			s.begin = later(s.begin, last.Add(time.Millisecond))
+			delete(s.ended, k)
+		}
+	}
+	for _, of := range s.byKey {
+		switch {
+		case !of.moved.Before(oldest):
+		case of.accepted == of.occurrences:
+			delete(s.byKey, of.key)
+			s.references.end(of.workload)
+			s.ended[of.key] = of.last
+		default:
+			reached.State("a series does not expire before its last value is emitted")
+		}
+	}
+}

@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package series
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
+	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+	"github.com/kubeevents/kubeeventsreceiver/internal/semconv"
+	"github.com/kubeevents/kubeeventsreceiver/resolver"
+)
+
+var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func at(minutes int) time.Time { return start.Add(time.Duration(minutes) * time.Minute) }
+
+func pod(name string) *resolver.Object {
+	return &resolver.Object{APIVersion: "v1", Kind: "Pod", Namespace: "ns", Name: name, UID: types.UID("uid-" + name)}
+}
+
+func deployment(name string) *resolver.Object {
+	return &resolver.Object{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "ns", Name: name, UID: types.UID("uid-" + name)}
+}
+
+// seen is n occurrences of a reason for the first of the objects, which the others own.
+func seen(reason string, n int64, resolution resolver.Resolution, objects ...*resolver.Object) observation.Observation {
+	return observation.Observation{
+		Event:       &corev1.Event{Reason: reason, Type: "Warning", InvolvedObject: corev1.ObjectReference{Kind: objects[0].Kind}},
+		Occurrences: n,
+		Chain:       resolver.Chain{Objects: objects, Resolution: resolution},
+	}
+}
+
+func add(t *Series, now time.Time, observations ...observation.Observation) { t.Add(observations, now) }
+
+// sums are the values of the points, by their attributes without UIDs.
+func sums(t *Series, now time.Time) map[string]int64 {
+	found := map[string]int64{}
+	each(t.Metrics(Scope{}, semconv.Cluster{}, now), func(dp pmetric.NumberDataPoint) {
+		attributes := dp.Attributes().AsRaw()
+		delete(attributes, "k8s.workload.uid")
+		found[fmt.Sprint(attributes)] = dp.IntValue()
+	})
+	return found
+}
+
+func each(requests iter.Seq[pmetric.Metrics], do func(dp pmetric.NumberDataPoint)) {
+	for request := range requests {
+		for _, rm := range request.ResourceMetrics().All() {
+			for _, dp := range rm.ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints().All() {
+				do(dp)
+			}
+		}
+	}
+}
+
+// attribute returns an attribute of a point; empty: it does not have it.
+func attribute(dp pmetric.NumberDataPoint, name string) string {
+	value, ok := dp.Attributes().Get(name)
+	if !ok {
+		return ""
+	}
+	return value.AsString()
+}
+
+func TestOccurrencesCountUnderTheirWorkload(t *testing.T) {
+	fe := deployment("fe")
+	unowned := &resolver.Object{APIVersion: "example.com/v1", Kind: "Bakery", Namespace: "ns", Name: "b"}
+	tally := New(Config{Max: 100, TTL: time.Hour}, start)
+	add(tally, at(1),
+		seen("BackOff", 2, resolver.Complete, pod("a"), fe),
+		seen("BackOff", 3, resolver.Ambiguous, pod("b"), fe),
+		seen("Scaled", 1, resolver.Complete, fe),
+		seen("BackOff", 4, resolver.Complete, pod("bare")),
+		seen("BackOff", 5, resolver.NotFound, pod("unknown"), deployment("gone")),
+		seen("Resolved", 6, resolver.Forbidden, unowned),
+		seen("NodeReady", 7, resolver.Complete, &resolver.Object{APIVersion: "v1", Kind: "Node", Name: "n"}),
+		seen("Terminating", 8, resolver.Complete, &resolver.Object{APIVersion: "v1", Kind: "Namespace", Name: "ns"}),
+	)
+	const of = "map[k8s.event.reason:%s k8s.event.type:Warning k8s.namespace.name:ns k8s.object.kind:%s k8s.workload.api_version:%s k8s.workload.kind:%s k8s.workload.name:%s]"
+	assert.Equal(t, map[string]int64{
+		fmt.Sprintf(of, "BackOff", "Pod", "apps/v1", "Deployment", "fe"):       5,
+		fmt.Sprintf(of, "Scaled", "Deployment", "apps/v1", "Deployment", "fe"): 1,
+		// A bare pod and one whose end is not known are one series.
+		"map[k8s.event.reason:BackOff k8s.event.type:Warning k8s.namespace.name:ns k8s.object.kind:Pod k8s.workload.api_version:v1 k8s.workload.kind:Pod]":   9,
+		fmt.Sprintf(of, "Resolved", "Bakery", "example.com/v1", "Bakery", "b"):                                                                               6, // It may not be read: the event names it.
+		"map[k8s.event.reason:NodeReady k8s.event.type:Warning k8s.object.kind:Node k8s.workload.api_version:v1 k8s.workload.kind:Node k8s.workload.name:n]": 7,
+		fmt.Sprintf(of, "Terminating", "Namespace", "v1", "Namespace", "ns"):                                                                                 8,
+	}, sums(tally, at(2)))
+}
+
+func TestTagsTellSeriesApart(t *testing.T) {
+	tally := New(Config{Max: 100, TTL: time.Hour}, start)
+	for _, tags := range [][]extract.Tag{{{Name: "a", Value: "b"}}, {{Name: "a", Value: "c"}}, {{Name: "b", Value: "b"}}, nil} {
+		o := seen("R", 1, resolver.Complete, deployment("fe"))
+		o.Tags.Metric = tags
+		add(tally, at(1), o, o)
+	}
+	assert.Len(t, sums(tally, at(1)), 4)
+	for series, sum := range sums(tally, at(1)) {
+		assert.Equal(t, int64(2), sum, series)
+	}
+}
+
+func TestTagsThatAreNotTheMetricsDoNotTellSeriesApart(t *testing.T) {
+	tally := New(Config{Max: 100, TTL: time.Hour}, start)
+	for _, value := range []string{"z1", "z2"} {
+		o := seen("R", 1, resolver.Complete, deployment("fe"))
+		o.Tags.Resource, o.Tags.Record = []extract.Tag{{Name: "zone", Value: value}}, []extract.Tag{{Name: "run", Value: value}}
+		add(tally, at(1), o)
+	}
+	assert.Len(t, sums(tally, at(1)), 1)
+	for series, sum := range sums(tally, at(1)) {
+		assert.Equal(t, int64(2), sum)
+		assert.NotContains(t, series, "z1")
+	}
+}
+
+func TestBeyondMaxOneSeriesCounts(t *testing.T) {
+	tally := New(Config{Max: 2, TTL: time.Hour}, start)
+	for i := range 5 {
+		add(tally, at(1), seen("R", int64(i+1), resolver.Complete, deployment(fmt.Sprint("d", i))))
+	}
+	add(tally, at(1), seen("R", 10, resolver.Complete, deployment("d0")))
+	got := sums(tally, at(1))
+	assert.Len(t, got, 3)
+	assert.Equal(t, int64(3+4+5), got["map[otel.metric.overflow:true]"], "it has only the mark, and the cluster")
+	total := int64(0)
+	for _, sum := range got {
+		total += sum
+	}
+	assert.Equal(t, int64(25), total, "nothing is lost")
+	for _, want := range [][2]int{{2, 3}, {2, 0}} {
+		usage := tally.TakeUsage()
+		series, overflowed := usage.Series, usage.Overflowed
+		assert.Equal(t, want, [2]int{series, overflowed}, "without the overflow series, and what it got since the last time")
+	}
+}
+
+func TestASeriesThatDoesNotMoveIsDroppedAndBeginsAnew(t *testing.T) {
+	tally := New(Config{Max: 100, TTL: time.Hour}, start)
+	add(tally, at(0), seen("Old", 1, resolver.Complete, deployment("a")))
+	add(tally, at(30), seen("Young", 1, resolver.Complete, deployment("b")))
+	tally.Expire(at(60))
+	assert.Len(t, sums(tally, at(60)), 2, "not yet")
+	tally.Expire(at(61))
+	assert.Len(t, sums(tally, at(61)), 2, "not before its value was emitted")
+	tally.Accepted()
+	tally.Expire(at(61))
+	assert.Len(t, sums(tally, at(61)), 1)
+
+	again := seen("Old", 2, resolver.Complete, deployment("a"))
+	again.SeenAt = at(70)
+	add(tally, at(70), again)
+	each(tally.Metrics(Scope{}, semconv.Cluster{}, at(71)), func(dp pmetric.NumberDataPoint) {
+		if attribute(dp, "k8s.event.reason") == "Old" {
+			assert.Equal(t, int64(2), dp.IntValue())
+			assert.Equal(t, at(70), dp.StartTimestamp().AsTime())
+		} else {
+			assert.Equal(t, start, dp.StartTimestamp().AsTime())
+		}
+		assert.Equal(t, at(71), dp.Timestamp().AsTime())
+	})
+}
+
+func TestTheMetricIsACumulativeMonotonicSum(t *testing.T) {
+	tally := New(Config{Max: 1, TTL: time.Hour}, start)
+	add(tally, at(0), seen("R", 1, resolver.Complete, deployment("a")), seen("R", 1, resolver.Complete, deployment("beyond")))
+	requests := slices.Collect(tally.Metrics(Scope{Name: "scope", Version: "v1"}, semconv.Cluster{UID: "uid", Name: "east"}, at(1)))
+	require.Len(t, requests, 1)
+	require.Equal(t, 1, requests[0].ResourceMetrics().Len(), "one resource: the cluster")
+	rm := requests[0].ResourceMetrics().At(0)
+	assert.Equal(t, map[string]any{"k8s.cluster.uid": "uid", "k8s.cluster.name": "east"}, rm.Resource().Attributes().AsRaw())
+	metric := rm.ScopeMetrics().At(0).Metrics().At(0)
+	assert.Equal(t, "k8s.event.occurrences", metric.Name())
+	assert.Equal(t, "{occurrence}", metric.Unit())
+	assert.True(t, metric.Sum().IsMonotonic())
+	assert.Equal(t, pmetric.AggregationTemporalityCumulative, metric.Sum().AggregationTemporality())
+	assert.Equal(t, "Occurrences of Kubernetes Events since the start time.", metric.Description())
+	assert.Equal(t, "scope", rm.ScopeMetrics().At(0).Scope().Name())
+	assert.Equal(t, "v1", rm.ScopeMetrics().At(0).Scope().Version())
+	for _, dp := range metric.Sum().DataPoints().All() {
+		assert.Equal(t, []string{"uid", "east"}, []string{attribute(dp, "k8s.cluster.uid"), attribute(dp, "k8s.cluster.name")}, dp.Attributes().AsRaw())
+	}
+}
+
+func TestAddingAndReadingAtOnce(t *testing.T) {
+	tally := New(Config{Max: 3, TTL: time.Hour}, start)
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			for j := range 100 {
+				add(tally, at(j), seen("R", 1, resolver.Complete, deployment(fmt.Sprint(i))))
+				tally.Metrics(Scope{}, semconv.Cluster{}, at(j))
+				tally.Expire(at(0))
+			}
+		})
+	}
+	all.Wait()
+	total := int64(0)
+	for _, sum := range sums(tally, at(100)) {
+		total += sum
+	}
+	assert.Equal(t, int64(800), total)
+}
+
+// value is the sum of all series that the metric reports.
+func value(t *Series, now time.Time) (total int64) {
+	for _, v := range sums(t, now) {
+		total += v
+	}
+	return total
+}
+
+// dot is a point of the metric.
+type dot struct {
+	value     int64
+	start, at time.Duration // after the start of the tally
+}
+
+// dots are the points of the only series, in their order.
+func dots(t *Series, now time.Time) (all []dot) {
+	each(t.Metrics(Scope{}, semconv.Cluster{}, now), func(dp pmetric.NumberDataPoint) {
+		all = append(all, dot{dp.IntValue(), dp.StartTimestamp().AsTime().Sub(start), dp.Timestamp().AsTime().Sub(start)})
+	})
+	return all
+}
+
+func seenAt(now time.Time, n int64) observation.Observation {
+	o := seen("R", n, resolver.Complete, deployment("a"))
+	o.SeenAt = now
+	return o
+}
+
+const minute = time.Minute
+
+func TestTheFirstPointOfASeriesIs0AtItsStart(t *testing.T) {
+	tally := New(Config{Max: 3, TTL: time.Hour, InitialZero: true}, start)
+	add(tally, at(3), seenAt(at(2), 5))
+	assert.Equal(t, []dot{{0, 2 * minute, 2 * minute}}, dots(tally, at(4)))
+	assert.Equal(t, []dot{{5, 2 * minute, 6 * minute}}, dots(tally, at(6)), "also if the pipeline has rejected the 0")
+	tally.Accepted()
+	add(tally, at(7), seenAt(at(7), 1))
+	assert.Equal(t, []dot{{6, 2 * minute, 8 * minute}}, dots(tally, at(8)))
+}
+
+func TestWithoutInitialZeroTheFirstPointIsTheValue(t *testing.T) {
+	tally := New(Config{Max: 3, TTL: time.Hour}, start)
+	add(tally, at(3), seenAt(at(2), 5))
+	assert.Equal(t, []dot{{5, 2 * minute, 4 * minute}}, dots(tally, at(4)))
+}
+
+// The contract: the start time "is not later than the moment at which the receiver saw the first
+// occurrence". A collection may come between this moment and the one at which it counts.
+func TestASeriesStartsWhenItsFirstOccurrenceWasSeenAndInItsTerm(t *testing.T) {
+	tally := New(Config{Max: 3, TTL: time.Hour}, start)
+	dots(tally, at(10))
+	add(tally, at(11), seenAt(at(9), 5))
+	assert.Equal(t, []dot{{5, 9 * minute, 12 * minute}}, dots(tally, at(12)), "also if it was seen before the last collection")
+	tally = New(Config{Max: 10, TTL: time.Hour}, at(20))
+	add(tally, at(21), seenAt(at(13), 5))
+	assert.Equal(t, []dot{{5, 20 * minute, 22 * minute}}, dots(tally, at(22)), "the term has begun then")
+}
+
+func TestAtTheEndANewSeriesHasIts0AndItsValue(t *testing.T) {
+	tally := New(Config{Max: 3, TTL: time.Hour, InitialZero: true}, start)
+	add(tally, at(1), seenAt(at(1), 5))
+	tally.End()
+	assert.Equal(t, []dot{{0, minute, minute}, {5, minute, minute + time.Millisecond}}, dots(tally, at(1)), "at least 1 ms apart")
+}
+
+func TestThePointsOfEachSeriesAreInTheOrderOfTime(t *testing.T) {
+	tally := New(Config{Max: 100, TTL: time.Hour, InitialZero: true}, start)
+	for i := range 100 {
+		o := seenAt(at(1), 5)
+		o.Event.Reason = fmt.Sprint(i)
+		add(tally, at(1), o)
+	}
+	tally.End()
+	for i, dot := range dots(tally, at(2)) {
+		assert.Equal(t, []int64{0, 5}[i%2], dot.value)
+	}
+}
+
+func TestDisabledAttributesDoNotDistinguishSeries(t *testing.T) {
+	tally := New(Config{
+		Max: 10, TTL: time.Hour,
+		Disabled: semconv.Disabled{"k8s.workload.name": true, "k8s.workload.uid": true, "k8s.event.reason": true, "k8s.cluster.name": true},
+	}, start)
+	daemon := &resolver.Object{APIVersion: "apps/v1", Kind: "DaemonSet", Namespace: "ns", Name: "d", UID: "d"}
+	add(tally, at(1), seen("R1", 1, resolver.Complete, deployment("a")), seen("R2", 2, resolver.Complete, deployment("b")), seen("R3", 4, resolver.Complete, daemon))
+	add(tally, at(2), seen("R4", 8, resolver.Complete, deployment("c")))
+	values := map[string]int64{}
+	each(tally.Metrics(Scope{}, semconv.Cluster{UID: "uid", Name: "east"}, at(3)), func(dp pmetric.NumberDataPoint) {
+		values[fmt.Sprint(dp.Attributes().AsRaw())] = dp.IntValue()
+	})
+	const of = "map[k8s.cluster.uid:uid k8s.event.type:Warning k8s.namespace.name:ns k8s.object.kind:%[1]s k8s.workload.api_version:apps/v1 k8s.workload.kind:%[1]s]"
+	assert.Equal(t, map[string]int64{fmt.Sprintf(of, "Deployment"): 11, fmt.Sprintf(of, "DaemonSet"): 4}, values)
+}
+
+// Each subset of the attributes: an emission never has two points with the same attributes, and the
+// sum over all stays the same.
+func TestWhateverIsDisabledNoTwoPointsHaveTheSameAttributes(t *testing.T) {
+	all := Attributes()
+	for subset := range 1 << len(all) {
+		disabled := semconv.Disabled{}
+		for i, name := range all {
+			disabled[name] = subset&(1<<i) != 0
+		}
+		tally := New(Config{Max: 100, TTL: time.Hour, Disabled: disabled}, start)
+		for _, workload := range []*resolver.Object{deployment("a"), deployment("b"), pod("a"), {APIVersion: "apps/v1", Kind: "Deployment", Namespace: "other", Name: "a", UID: "1"}} {
+			tagged := seen("R1", 1, resolver.Complete, workload)
+			tagged.Tags.Metric = []extract.Tag{{Name: "team", Value: "web"}}
+			add(tally, at(1), tagged, seen("R1", 1, resolver.Complete, workload), seen("R2", 1, resolver.Complete, pod("p"), workload))
+		}
+		points, sum := map[string]bool{}, int64(0)
+		each(tally.Metrics(Scope{}, semconv.Cluster{UID: "uid", Name: "east"}, at(2)), func(dp pmetric.NumberDataPoint) {
+			attributes := fmt.Sprint(dp.Attributes().AsRaw())
+			require.False(t, points[attributes], "disabled %v: %s twice", disabled, attributes)
+			for name, off := range disabled {
+				require.False(t, off && attribute(dp, name) != "", "%s is disabled: %s", name, attributes)
+			}
+			points[attributes] = true
+			sum += dp.IntValue()
+		})
+		require.Equal(t, int64(12), sum)
+	}
+}
+
+func TestAWorkloadThatIsCreatedAgainContinuesItsSeriesWithoutItsUID(t *testing.T) {
+	for uid, series := range map[bool]int{true: 2, false: 1} {
+		tally := New(Config{Max: 10, TTL: time.Hour, Disabled: semconv.Disabled{"k8s.workload.uid": !uid}}, start)
+		again := deployment("a")
+		again.UID = "again"
+		add(tally, at(1), seen("R", 1, resolver.Complete, deployment("a")), seen("R", 2, resolver.Complete, again))
+		count := tally.TakeUsage().Series
+		assert.Equal(t, series, count, "with k8s.workload.uid: %v", uid)
+	}
+}
+
+// The collection took its time before the event was seen, or the clock steps back.
+func TestNoPointIsBeforeItsStart(t *testing.T) {
+	for name, zero := range map[string]bool{"with a 0": true, "without": false} {
+		t.Run(name, func(t *testing.T) {
+			tally := New(Config{Max: 3, TTL: time.Hour, InitialZero: zero}, start)
+			add(tally, at(5), seenAt(at(5), 5))
+			last := time.Duration(-1)
+			for i := range 4 {
+				for _, d := range dots(tally, at(2).Add(time.Duration(i)*time.Second)) {
+					assert.LessOrEqual(t, d.start, d.at)
+					assert.Greater(t, d.at, last)
+					last = d.at
+				}
+			}
+		})
+	}
+}
+
+// What was seen long before is delivered only after the series was dropped.
+func TestADroppedSeriesBeginsAgainAfterItsLastPoint(t *testing.T) {
+	for name, waits := range map[string]int{"within series_ttl": 1, "later": 30} {
+		t.Run(name, func(t *testing.T) {
+			tally := New(Config{Max: 3, TTL: 2 * minute, InitialZero: true}, start)
+			add(tally, at(1), seenAt(at(1), 5))
+			dots(tally, at(2))
+			last := dots(tally, at(10))
+			tally.Accepted()
+			for i := range waits {
+				tally.Expire(at(11 + i))
+			}
+			add(tally, at(11+waits), seenAt(at(9), 5))
+			assert.Greater(t, dots(tally, at(12+waits))[0].at, last[0].at)
+			assert.LessOrEqual(t, len(tally.ended), 1)
+		})
+	}
+}
+
+func TestANewSeriesIsNotDelayedByOthersThatWereDropped(t *testing.T) {
+	tally := New(Config{Max: 3, TTL: 2 * minute}, start)
+	add(tally, at(1), seenAt(at(1), 5))
+	dots(tally, at(10))
+	tally.Accepted()
+	tally.Expire(at(11))
+	tally.Expire(at(11))
+	other := seenAt(at(9), 5)
+	other.Event.Reason = "Other"
+	add(tally, at(11), other)
+	assert.Equal(t, []dot{{5, 9 * minute, 11 * minute}}, dots(tally, at(11)))
+}
+
+func TestAPointIsNotBeforeItsStart(t *testing.T) {
+	tally := New(Config{Max: 3, TTL: time.Hour}, start)
+	add(tally, at(1), seenAt(at(50), 5))
+	first := dots(tally, at(2))
+	assert.Equal(t, []dot{{5, 50 * minute, 50*minute + time.Millisecond}}, first)
+	add(tally, at(2), seenAt(at(2), 1))
+	assert.Greater(t, dots(tally, at(3))[0].at, first[0].at)
+}
+
+// A usual limit of servers is 4 MiB.
+func TestTheMetricIsCutIntoRequestsOfAtMostOneMiB(t *testing.T) {
+	for name, tt := range map[string]struct{ series, size, least, most int }{
+		"nothing to cut":       {100, 10, 1, 1},
+		"several requests":     {5000, 900, 5, 8},
+		"a point that is more": {3, 2 << 20, 3, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tally := New(Config{Max: 1 << 20, TTL: time.Hour}, start)
+			for i := range tt.series {
+				o := seen(fmt.Sprint(i), 1, resolver.Complete, deployment("fe"))
+				for rest := tt.size; rest > 0; rest -= 1000 {
+					o.Tags.Metric = append(o.Tags.Metric, extract.Tag{Name: fmt.Sprint("tag", rest), Value: strings.Repeat("x", min(rest, 1000))})
+				}
+				add(tally, at(1), o)
+			}
+			requests, seen := 0, map[string]bool{}
+			for request := range tally.Metrics(Scope{Name: "scope"}, semconv.Cluster{UID: "uid"}, at(2)) {
+				requests++
+				assert.Positive(t, request.DataPointCount())
+				if request.DataPointCount() > 1 {
+					assert.LessOrEqual(t, (&pmetric.ProtoMarshaler{}).MetricsSize(request), 1<<20)
+				}
+				each(slices.Values([]pmetric.Metrics{request}), func(dp pmetric.NumberDataPoint) {
+					seen[attribute(dp, "k8s.event.reason")] = true
+				})
+			}
+			assert.Len(t, seen, tt.series, "each point is in one request")
+			assert.GreaterOrEqual(t, requests, tt.least)
+			assert.LessOrEqual(t, requests, tt.most)
+		})
+	}
+}

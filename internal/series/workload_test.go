@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package series
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/observation"
+	"github.com/kubeevents/kubeeventsreceiver/resolver"
+)
+
+// of returns an object of a custom resource in a namespace.
+func of(kind, namespace, name string) *resolver.Object {
+	return &resolver.Object{APIVersion: "example.com/v1", Kind: kind, Namespace: namespace, Name: name}
+}
+
+// workloads are the values of the points, by namespace/kind/name of their workload.
+func workloads(t *Series) map[string]int64 {
+	found := map[string]int64{}
+	for attributes, value := range sums(t, at(1)) {
+		fields := map[string]string{}
+		for _, field := range strings.Fields(strings.Trim(strings.TrimPrefix(attributes, "map"), "[]")) {
+			key, value, _ := strings.Cut(field, ":")
+			fields[key] = value
+		}
+		found[fields["k8s.namespace.name"]+"/"+fields["k8s.workload.kind"]+"/"+fields["k8s.workload.name"]] += value
+	}
+	return found
+}
+
+func TestRunsWithGeneratedNamesAreOneSeries(t *testing.T) {
+	tally := New(Config{Max: 100, TTL: time.Hour}, start)
+	for i := range 1000 {
+		run := of("PipelineRun", "ci", fmt.Sprint("build-shop-", i))
+		run.GenerateName = "build-shop-"
+		run.UID = "differs"
+		add(tally, at(0), seen("Started", 1, resolver.Complete, run), seen("BackOff", 1, resolver.Complete, pod("p"), run))
+	}
+	named := of("PipelineRun", "ci", "nightly-x7k2p")
+	add(tally, at(0), seen("Started", 1, resolver.Complete, named), seen("Scaled", 1, resolver.Complete, deployment("fe")))
+	assert.Equal(t, map[string]int64{
+		"ci/PipelineRun/build-shop": 1000, "ns/PipelineRun/build-shop": 1000,
+		"ci/PipelineRun/nightly-x7k2p": 1, "ns/Deployment/fe": 1,
+	}, workloads(tally))
+	assert.Equal(t, Usage{Series: 4}, tally.TakeUsage())
+}
+
+func TestAGeneratedNameHasNoUIDInTheMetric(t *testing.T) {
+	run := of("PipelineRun", "ci", "build-a")
+	run.GenerateName, run.UID = "build-", "u"
+	o := seen("Started", 1, resolver.Complete, run)
+	assert.Equal(t, workload{apiVersion: "example.com/v1", kind: "PipelineRun", name: "build"}, workloadOf(&o, "ci"))
+}
+
+func TestHundredNamesOfAKindInANamespaceAreKnownByReferenceOnly(t *testing.T) {
+	forbidden := func(namespace, kind, name string) observation.Observation {
+		return seen("Failed", 1, resolver.Forbidden, of(kind, namespace, name))
+	}
+	tally := New(Config{Max: 1000, TTL: time.Hour}, start)
+	for i := range 150 {
+		add(tally, at(0), forbidden("ci", "PipelineRun", fmt.Sprint("run-", i)))
+	}
+	add(tally, at(0), forbidden("ci", "PipelineRun", "run-7"), forbidden("ci", "TaskRun", "t"), forbidden("shop", "PipelineRun", "run-149"))
+	got := workloads(tally)
+	assert.Len(t, got, 100+1+2)
+	assert.Equal(t, int64(50), got["ci/PipelineRun/"], "further ones count under their kind")
+	assert.Equal(t, int64(2), got["ci/PipelineRun/run-7"], "a name that is there goes on")
+	assert.Equal(t, int64(1), got["ci/TaskRun/t"])
+	assert.Equal(t, int64(1), got["shop/PipelineRun/run-149"], "each namespace has its own")
+	usage := tally.TakeUsage()
+	assert.Equal(t, Usage{Series: usage.Series, Unnamed: 50, UnnamedKind: "PipelineRun", UnnamedNamespace: "ci"}, usage)
+	assert.Zero(t, tally.TakeUsage().Unnamed)
+
+	add(tally, at(0), seen("Failed", 1, resolver.Complete, of("PipelineRun", "ci", "run-120")))
+	assert.Equal(t, int64(1), workloads(tally)["ci/PipelineRun/run-120"], "an object that may be read has its name")
+}
+
+func TestANameThatIsKnownByReferenceOnlyIsFreeWhenItsSeriesEnd(t *testing.T) {
+	tally := New(Config{Max: 1000, TTL: time.Hour}, start)
+	for i := range maxReferences {
+		name := of("Run", "ci", fmt.Sprint("run-", i))
+		add(tally, at(0), seen("Started", 1, resolver.Forbidden, name), seen("Failed", 1, resolver.Forbidden, name))
+	}
+	add(tally, at(50), seen("Started", 1, resolver.Forbidden, of("Run", "ci", "run-0")))
+	sums(tally, at(51))
+	tally.Accepted()
+	tally.Expire(at(61))
+	for i := range maxReferences {
+		add(tally, at(62), seen("Started", 1, resolver.Forbidden, of("Run", "ci", fmt.Sprint("next-", i))))
+	}
+	got := workloads(tally)
+	assert.Contains(t, got, "ci/Run/run-0", "it has not ended")
+	assert.Contains(t, got, "ci/Run/next-98")
+	assert.NotContains(t, got, "ci/Run/next-99")
+	assert.Equal(t, 1, tally.TakeUsage().Unnamed)
+}
+
+func TestTheOverflowSeriesTakesNoName(t *testing.T) {
+	tally := New(Config{Max: 1, TTL: time.Hour}, start)
+	add(tally, at(0), seen("Scaled", 1, resolver.Complete, deployment("fe")))
+	for i := range 3 * maxReferences {
+		add(tally, at(0), seen("Failed", 1, resolver.Forbidden, of("Run", "ci", fmt.Sprint("run-", i))))
+	}
+	assert.Equal(t, Usage{Series: 1, Overflowed: 3 * maxReferences}, tally.TakeUsage())
+	assert.Empty(t, tally.references)
+}
+
+func TestANameThatWasNotGeneratedIsKept(t *testing.T) {
+	copied := deployment("shop")
+	copied.GenerateName = "tmp-"
+	o := seen("Scaled", 1, resolver.Complete, copied)
+	assert.Equal(t, "shop", workloadOf(&o, "ns").name)
+}
+
+func TestRestoredSeriesKeepTheBoundOfNames(t *testing.T) {
+	tally := New(Config{MaxSeries: 1000, SeriesTTL: time.Hour}, start)
+	for i := range maxReferences {
+		add(tally, at(0), seen("Failed", 1, resolver.Forbidden, of("Run", "ci", fmt.Sprint("run-", i))))
+	}
+	restarted := New(Config{MaxSeries: 1000, SeriesTTL: time.Hour}, start)
+	for key := range tally.Keys() {
+		require.NoError(t, restarted.Restore(key, tally.Value(key)))
+	}
+	add(restarted, at(0), seen("Failed", 1, resolver.Forbidden, of("Run", "ci", "run-7")), seen("Failed", 1, resolver.Forbidden, of("Run", "ci", "another")))
+	assert.Equal(t, 1, restarted.TakeUsage().Unnamed)
+	assert.Equal(t, int64(2), workloads(restarted)["ci/Run/run-7"])
+}

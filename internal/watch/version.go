@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"context"
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubeevents/kubeeventsreceiver/internal/event"
+	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
+)
+
+// unusedName is a name that no event has. A list of one name reads one key, however many events
+// exist. Its resource version is that of the whole store.
+const unusedName = "kubeeventsreceiver-resource-version"
+
+// checkVersion compares the store's version with the highest one that the stream knows, before it
+// connects. If it is lower, etcd was restored from a backup: the stream forgets the versions that it
+// knows, and lists. The API server accepts a watch from a version that does not exist yet, and sends
+// nothing.
+func (s *Stream) checkVersion(ctx context.Context) error {
+	if s.highest == 0 {
+		return nil // A new stream has nothing to compare.
+	}
+	answer, err := s.storeVersion(ctx)
+	if err != nil {
+		return err
+	}
+	now := event.Version(answer)
+	if now == 0 || now >= s.highest {
+		return nil // A version that is no number cannot be compared.
+	}
+	reached.State("the versions of the cluster went back")
+	s.config.Observer.WentBack(s.config.Namespace, s.highest, now)
+	s.highest, s.resourceVersion, s.exactAt, s.internalErrorAt = 0, "", "", ""
+	return s.put(ctx, Change{Kind: WentBack})
+}
+
+// storeVersion returns the store's version. The API server reads it from etcd, not from a cache,
+// because the request names no version.
+func (s *Stream) storeVersion(ctx context.Context) (string, error) {
+	namespace := s.config.Namespace
+	if namespace == "" {
+		namespace = metav1.NamespaceSystem // A name is a key only within a namespace.
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, responseTimeout, errNoResponse)
+	defer cancel()
+	list := &corev1.EventList{}
+	err := s.config.Client.Get().Namespace(namespace).Resource("events").
+		MaxRetries(0). // The stream connects again, with a back-off.
+		VersionedParams(&metav1.ListOptions{FieldSelector: "metadata.name=" + unusedName, Limit: 1}, parameters).
+		Do(ctx).Into(list)
+	if err != nil && errors.Is(context.Cause(ctx), errNoResponse) {
+		return "", errNoResponse
+	}
+	return list.ResourceVersion, err
+}
