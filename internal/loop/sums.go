@@ -72,8 +72,9 @@ func (m *sums) report() {
 	m.health.Counted(usage.Series, usage.Overflowed)
 	if usage.Unnamed > 0 && !m.lacksNames {
 		m.lacksNames = true
-		m.logger.Warn("The receiver may not read the objects of a kind, and knows more than 100 of them in a namespace by reference; " +
-			"in the metric, further ones count without a name. Add the rule of the message about the permission, if their names are generated")
+		m.logger.Warn("The receiver may not read the objects of a kind, and knows more than 100 of them in a namespace by reference; "+
+			"in the metric, further ones count without a name. If their names are generated, add a rule to read them",
+			zap.String("kind", usage.UnnamedKind), zap.String("namespace", usage.UnnamedNamespace))
 	}
 	if usage.Overflowed > 0 && !m.overflows {
 		m.overflows = true

@@ -45,12 +45,10 @@ type Series struct {
 	ended map[key]time.Time
 	// references bounds the names of workloads that are known by reference only.
 	references references
-	// overflowed is how many observations the overflow series has got since TakeUsage. unnamed is how
-	// many have lost the name of their workload.
-	overflowed, unnamed int
-	emitted             time.Time // the time of the last points
-	ends                bool      // End was called
-	scratch             []byte    // of keyLocked
+	usage      Usage     // since TakeUsage
+	emitted    time.Time // the time of the last points
+	ends       bool      // End was called
+	scratch    []byte    // of keyLocked
 }
 
 // key names a series by what tells it from others.
@@ -100,7 +98,8 @@ type point struct {
 // New makes series whose sums start at 0 now.
 func New(config Config, now time.Time) *Series {
 	s := &Series{
-		config: config, byKey: map[key]*series{}, ended: map[key]time.Time{}, references: references{}, begin: now.Round(0),
+		config: config, byKey: map[key]*series{}, ended: map[key]time.Time{},
+		references: references{}, begin: now.Round(0),
 	}
 	for i, name := range names {
 		s.disabled[i] = config.Disabled[name]
@@ -125,14 +124,17 @@ type Usage struct {
 	Series     int // without the overflow series
 	Overflowed int // observations that count in the overflow series
 	Unnamed    int // observations without the name of their workload: see maxReferences
+	// UnnamedKind and UnnamedNamespace are those of one of them.
+	UnnamedKind, UnnamedNamespace string
 }
 
 // TakeUsage returns the usage.
 func (s *Series) TakeUsage() Usage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	usage := Usage{Series: s.countLocked(), Overflowed: s.overflowed, Unnamed: s.unnamed}
-	s.overflowed, s.unnamed = 0, 0
+	usage := s.usage
+	usage.Series = s.countLocked()
+	s.usage = Usage{}
 	return usage
 }
 
@@ -147,13 +149,14 @@ func (s *Series) seriesLocked(o *observation.Observation) *series {
 	namespace := namespaceOf(o)
 	w := workloadOf(o, namespace)
 	if s.references.admit(&w) {
-		s.unnamed++
+		s.usage.Unnamed++
+		s.usage.UnnamedKind, s.usage.UnnamedNamespace = w.kind, namespace
 	}
 	id := s.identityOf(o, namespace, &w)
 	k := s.keyLocked(&id)
 	if s.byKey[k] == nil && s.countLocked() >= s.config.Max {
 		id, k, w = identity{}, overflow, workload{}
-		s.overflowed++
+		s.usage.Overflowed++
 	}
 	of := s.byKey[k]
 	if of == nil {

@@ -117,17 +117,3 @@ func TestANameThatWasNotGeneratedIsKept(t *testing.T) {
 	o := seen("Scaled", 1, resolver.Complete, copied)
 	assert.Equal(t, "shop", workloadOf(&o, "ns").name)
 }
-
-func TestRestoredSeriesKeepTheBoundOfNames(t *testing.T) {
-	tally := New(Config{MaxSeries: 1000, SeriesTTL: time.Hour}, start)
-	for i := range maxReferences {
-		add(tally, at(0), seen("Failed", 1, resolver.Forbidden, of("Run", "ci", fmt.Sprint("run-", i))))
-	}
-	restarted := New(Config{MaxSeries: 1000, SeriesTTL: time.Hour}, start)
-	for key := range tally.Keys() {
-		require.NoError(t, restarted.Restore(key, tally.Value(key)))
-	}
-	add(restarted, at(0), seen("Failed", 1, resolver.Forbidden, of("Run", "ci", "run-7")), seen("Failed", 1, resolver.Forbidden, of("Run", "ci", "another")))
-	assert.Equal(t, 1, restarted.TakeUsage().Unnamed)
-	assert.Equal(t, int64(2), workloads(restarted)["ci/Run/run-7"])
-}
