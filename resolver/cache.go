@@ -5,7 +5,6 @@ package resolver
 import (
 	"encoding/hex"
 	"hash/maphash"
-	"math"
 	"strings"
 	"sync"
 	"time"
@@ -91,14 +90,7 @@ type entry struct {
 	checkedAt time.Duration // when the request was sent that brought this result
 	usedAt    time.Duration
 	failure   Resolution // of the last lookup; empty if it found the object
-	restored  bool       // found only before a restart
 	unused    bool       // in a list, and not needed since
-}
-
-// mayAnswer reports whether the entry may answer for the UID after a failure. A restored object is
-// the object of a name only if nothing of this name exists any more.
-func (e *entry) mayAnswer(uid types.UID, failure Resolution) bool {
-	return !e.restored || uid != "" || failure == NotFound
 }
 
 // hadNoAnswer reports whether the last lookup of the entry has shown nothing about the object. An
@@ -166,7 +158,7 @@ func newLRU[K comparable, V any](size int) *simplelru.LRU[K, V] {
 func (c *cache) find(key objectKey, uid types.UID) (answer, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e := c.entryLocked(key, uid); e != nil && e.mayAnswer(uid, e.failure) {
+	if e := c.entryLocked(key, uid); e != nil {
 		if c.now()-e.checkedAt >= c.maxAge(e.failure) {
 			return answer{}, false
 		}
@@ -194,7 +186,7 @@ func (c *cache) stored(kind unique.Handle[schema.GroupKind], namespace, name str
 	defer c.mu.Unlock()
 	for _, in := range []string{namespace, ""} {
 		e := c.entryLocked(objectKey{collection{kind, unique.Make(in)}, name}, uid)
-		if e != nil && e.mayAnswer(uid, e.failure) {
+		if e != nil {
 			c.useLocked(e)
 			return &e.Object
 		}
@@ -230,21 +222,6 @@ func (c *cache) store(key objectKey, found Object, requestedAt time.Duration, is
 	return &e.Object
 }
 
-// longAgo is when a restored object was checked.
-const longAgo = time.Duration(math.MinInt64 / 2)
-
-// restore adds objects of an earlier process, as expired: see Resolver.Restore.
-func (c *cache) restore(objects []*Object) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, o := range objects[max(0, len(objects)-(c.size-c.count)):] {
-		in := collection{kind: unique.Make(o.GroupKind()), namespace: unique.Make(o.Namespace)}
-		if o.found && c.count < c.size && c.entryLocked(objectKey{in, o.Name}, o.UID) == nil {
-			c.addLocked(&entry{Object: *o, collection: in, checkedAt: longAgo, usedAt: c.now(), restored: true})
-		}
-	}
-}
-
 // fail returns the answer after a failed lookup. An object in the cache stays the answer, unless it
 // no longer exists and was not used for the cache's TTL. With remember, the failure is cached.
 func (c *cache) fail(key objectKey, uid types.UID, failure Resolution, remember bool) answer {
@@ -255,10 +232,7 @@ func (c *cache) fail(key objectKey, uid types.UID, failure Resolution, remember 
 		c.removeLocked(e)
 		e = nil
 	}
-	if e != nil && e.mayAnswer(uid, failure) {
-		if e.restored {
-			reached.State("an owner is known only from the checkpoint")
-		}
+	if e != nil {
 		if remember {
 			e.failure, e.checkedAt = failure, c.now()
 		}

@@ -115,6 +115,9 @@ func (o *Object) hasUID(uid types.UID) bool {
 	return uid == "" || o.UID == uid || o.mirrored == uid
 }
 
+// Found reports whether the object was read from the API server, and not only named by a reference.
+func (o *Object) Found() bool { return o.found }
+
 func isNode(o *Object) bool { return unique.Make(o.GroupKind()) == coreNode }
 
 // servedAs returns the object as another version of its group serves it. The metadata is the same

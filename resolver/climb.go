@@ -181,23 +181,7 @@ func (s *search) get(k *kinds.Kind, key objectKey) answer {
 			return a
 		}
 	}
-	a := s.getWith(k, key, "")
-	if a.object == nil && !s.climb.isCold {
-		if restored := s.stored(k.Name); restored != nil {
-			return answer{object: restored}
-		}
-	}
-	return a
-}
-
-// stored returns what the cache has of the object, although it cannot be looked up; nil if it has
-// nothing. A restored Node is the answer only for its UID.
-func (s *search) stored(kind unique.Handle[schema.GroupKind]) *Object {
-	cache := s.climb.cache
-	if object := cache.stored(kind, s.namespace(), s.ref.Name, s.uid(kind)); object != nil {
-		return object
-	}
-	return cache.stored(kind, s.namespace(), s.ref.Name, s.ref.UID)
+	return s.getWith(k, key, "")
 }
 
 // getWith is get for the object with the UID; empty means the one that has the name.
@@ -217,7 +201,7 @@ func (s *search) getWith(k *kinds.Kind, key objectKey, uid types.UID) answer {
 func (s *search) withoutKind(err error) answer {
 	gk := kinds.CurrentGroupVersion(s.ref.APIVersion, s.ref.Kind).WithKind(s.ref.Kind).GroupKind()
 	kind := unique.Make(gk)
-	object := s.stored(kind)
+	object := s.climb.cache.stored(kind, s.namespace(), s.ref.Name, s.uid(kind))
 	switch {
 	case object != nil:
 		return answer{object: object}

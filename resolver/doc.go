@@ -53,11 +53,8 @@
 // answers. The planner has no lock. It is used under that of
 // flights, sends nothing, and has no clock.
 //
-// # Callers that restart, and callers that need no owners
+// # Callers that need no owners
 //
-// A caller that stores objects needs their owners after a restart, although they may be deleted.
-// Only this package knows what an object was read with, so it gives objects a binary form and takes
-// them back: [Object.AppendBinary], [Object.UnmarshalBinary], [Object.Found], [Resolver.Restore].
 // [Reference.ObjectOnly] saves the requests for owners that the caller does not use, for example
 // those of a Node.
 package resolver

@@ -139,30 +139,20 @@ func TestADeletedObjectStaysKnownWhileTheDocumentsLagBehindItsKind(t *testing.T)
 }
 
 func TestAnAnswerThatComesLateRefreshes(t *testing.T) {
-	for _, restored := range []bool{false, true} {
-		t.Run(fmt.Sprint("restored ", restored), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				api := apitest.NewObjectsInMemory()
-				api.Put(node)
-				cfg := resolver.Config{KeepLabel: keepAll, CacheTTL: time.Minute, LookupTimeout: 50 * time.Millisecond}
-				r := inMemory(t, api, cfg)
-				chain := resolve(t, r, refTo(deploymentLabelled(api, "old")))
-				if restored {
-					r = inMemory(t, api, cfg)
-					resolve(t, r, refTo(node))
-					r.Restore(chain.Objects)
-				}
-				time.Sleep(2 * time.Minute)
-				deploymentLabelled(api, "new")
-				synctest.Wait()
-				api.Delay = 80 * time.Millisecond // slower than callers wait
-				resolve(t, r, refTo(deployment))
-				time.Sleep(time.Second)
-				got := resolve(t, r, refTo(deployment))
-				require.Equal(t, "new", got.Objects[0].Labels["tilt-manifest"])
-			})
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewObjectsInMemory()
+		api.Put(node)
+		r := inMemory(t, api, resolver.Config{KeepLabel: keepAll, CacheTTL: time.Minute, LookupTimeout: 50 * time.Millisecond})
+		resolve(t, r, refTo(deploymentLabelled(api, "old")))
+		time.Sleep(2 * time.Minute)
+		deploymentLabelled(api, "new")
+		synctest.Wait()
+		api.Delay = 80 * time.Millisecond // slower than callers wait
+		resolve(t, r, refTo(deployment))
+		time.Sleep(time.Second)
+		got := resolve(t, r, refTo(deployment))
+		require.Equal(t, "new", got.Objects[0].Labels["tilt-manifest"])
+	})
 }
 
 func deploymentLabelled(api *apitest.Objects, value string) apitest.Object {
@@ -170,27 +160,6 @@ func deploymentLabelled(api *apitest.Objects, value string) apitest.Object {
 	d.Labels = map[string]string{"tilt-manifest": value}
 	api.Put(d)
 	return d
-}
-
-func TestARestoredNodeIsTheAnswerForItsUID(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		api := apitest.NewObjectsInMemory()
-		api.Put(node, deployment)
-		chain := resolve(t, inMemory(t, api, resolver.Config{}), refTo(node))
-		r := inMemory(t, api, resolver.Config{})
-		resolve(t, r, refTo(deployment))
-		r.Restore(chain.Objects)
-		api.Fail(api.Path(node), apitest.Fault{Status: 500})
-		require.Equal(t, "Node/n1=8f3c: complete", text(resolve(t, r, refTo(node))))
-	})
-}
-
-func TestRestoreKeepsTheMostRecentlyUsed(t *testing.T) {
-	objects := found(t, pod, replicaSet, deployment)
-	api := apitest.NewObjects(t)
-	r := newResolver(t, api, resolver.Config{CacheSize: 1})
-	r.Restore(restarted(t, objects))
-	require.Equal(t, resolver.Complete, resolve(t, r, refTo(deployment)).Resolution)
 }
 
 func TestUnusualValuesOfRetryAfter(t *testing.T) {

@@ -20,7 +20,6 @@ func TestWhatIsKnownIsServedForTheTTL(t *testing.T) {
 	api := apitest.NewObjects(t)
 	api.Put(pod, replicaSet, deployment)
 	clock, observed := newClock(), &observed{}
-	keepAll := func(string) bool { return true }
 	r := newResolver(t, api, resolver.Config{Now: clock.Now, CacheTTL: ttl, KeepLabel: keepAll, Observer: observed})
 	resolve(t, r, refTo(pod))
 	api.Seen()
@@ -223,3 +222,5 @@ func TestMoreObjectsAtOnceThanTheCacheHolds(t *testing.T) {
 	}
 	require.Equal(t, 3, r.Len())
 }
+
+func keepAll(string) bool { return true }

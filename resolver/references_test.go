@@ -247,15 +247,6 @@ func TestStaticPods(t *testing.T) {
 		clock.pass(time.Minute)
 		require.Equal(t, "Pod/kube-system/etcd-n1=m2 < Node/n1=8f3c: complete", text(resolve(t, r, byHash)))
 	})
-	t.Run("a mirror that another process found", func(t *testing.T) {
-		api := apitest.NewObjects(t)
-		api.Put(mirror, node)
-		found := resolve(t, newResolver(t, api, resolver.Config{}), byHash)
-		api.Remove(mirror)
-		r := newResolver(t, api, resolver.Config{})
-		r.Restore(restarted(t, found.Objects))
-		require.Equal(t, whole, text(resolve(t, r, byHash)))
-	})
 	t.Run("many at once", func(t *testing.T) {
 		api := apitest.NewObjects(t)
 		api.Put(mirror, node)

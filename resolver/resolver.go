@@ -117,13 +117,6 @@ func (r *Resolver) observeHits(n int) {
 // Len returns how many objects the cache holds. It is never above Config.CacheSize.
 func (r *Resolver) Len() int { return r.cache.len() }
 
-// Restore puts objects that were found before a restart into the cache, the least recently used one
-// first. They are expired: the next use refreshes them. A restored object is the answer only if it
-// is gone, or cannot be read in time; without the UID in the reference, only if nothing of its name
-// exists any more. Restore replaces nothing in the cache, and removes nothing to make room. If
-// there is not enough, the most recently used ones are restored.
-func (r *Resolver) Restore(objects []*Object) { r.cache.restore(objects) }
-
 // Close ends the lookups that are in flight, and returns when they have ended. After Close, Resolve
 // answers from the cache, or returns Unavailable. Close may be called more than once.
 func (r *Resolver) Close() {
