@@ -6,6 +6,7 @@
 package ledger
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"strconv"
@@ -125,8 +126,12 @@ func (l *Ledger) Forget(now time.Time) (more bool) { return l.counts.Forget(now)
 // Advance notes how far a stream has come, once what came before it is delivered.
 func (l *Ledger) Advance(stream, version string) { l.streams.advance(stream, version) }
 
-// Reached returns how far a stream has come; 0: it is not known.
-func (l *Ledger) Reached(stream string) uint64 { return l.streams.reached(stream) }
+// Reached returns how far a stream has come, or the last leader, if the stream was not listed yet; 0: it
+// is not known.
+func (l *Ledger) Reached(stream string) uint64 {
+	from, _ := l.from.of(stream)
+	return cmp.Or(l.streams.reached(stream), from)
+}
 
 // Admit reports whether an observation is to be recorded now. Otherwise, its window holds it. Callers
 // must have taken what is Due before, and must call it directly after the method that returned the

@@ -78,9 +78,8 @@ func TestWhatAWindowHoldsIsReleasedWhenVersionsGoBack(t *testing.T) {
 	require.Empty(t, l.WentBack(""))
 }
 
-// A watch from version 0 may begin anywhere.
-func TestAStreamListsIfAWindowHoldsSomethingOfItsFirstList(t *testing.T) {
-	l := withWindows("")
+// list lists two events of one window: it holds the second one.
+func list(l *Ledger) {
 	l.BeginList("")
 	for _, name := range []string{"a", "b"} {
 		ev := observed("7", "ns", "BackOff", 1)
@@ -89,6 +88,20 @@ func TestAStreamListsIfAWindowHoldsSomethingOfItsFirstList(t *testing.T) {
 	}
 	l.EndList("", start)
 	l.Advance("", "9")
+}
+
+// A watch from version 0 may begin anywhere.
+func TestAStreamListsIfAWindowHoldsSomethingOfItsFirstList(t *testing.T) {
+	l := withWindows("")
+	list(l)
 	version, _ := crashed(t, l, start).Resume("")
 	require.Empty(t, version)
+}
+
+// If etcd has compacted the last leader's progress, a new leader lists what is newer.
+func TestAWindowThatHoldsSomethingOfANewLeadersFirstListHoldsTheProgressWhereTheLastLeaderGotTo(t *testing.T) {
+	l := New(Config{Coverage: Coverage{Namespaces: []string{""}}, DedupInterval: time.Minute})
+	l.StartFrom(Versions{"": 5})
+	list(l)
+	require.Equal(t, Versions{"": 5}, l.Versions())
 }
