@@ -89,8 +89,9 @@ type counts struct {
 	// changed are the events whose entry has changed since it was last noted; nil: nobody asks.
 	changed map[identity]bool
 	// heldBack has what is to be noted of the events that open windows hold: their entry as it was
-	// before. So the ledger that is noted never knows more than the exporters have.
-	heldBack map[identity][]byte
+	// before each window held them, oldest first. So the ledger that is noted never knows more than the
+	// exporters have.
+	heldBack map[identity][]held
 	// before is what Observe found, for holdBack.
 	before struct {
 		entry
@@ -106,6 +107,12 @@ type counts struct {
 	deleted deletions
 }
 
+// held is the entry of an event as it was before a window held the event; nil: there was none.
+type held struct {
+	by     windowKey
+	before []byte
+}
+
 // scope is one stream of events: one namespace, or the whole cluster.
 type scope struct {
 	id   uint16
@@ -116,7 +123,7 @@ type scope struct {
 
 func newCounts() *counts {
 	return &counts{
-		heldBack: map[identity][]byte{}, entries: map[identity]entry{}, scopes: map[string]*scope{}, byID: map[uint16]*scope{},
+		heldBack: map[identity][]held{}, entries: map[identity]entry{}, scopes: map[string]*scope{}, byID: map[uint16]*scope{},
 		deleted: newDeletions(),
 	}
 }

@@ -6,6 +6,7 @@
 package ledger
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"strconv"
@@ -109,12 +110,14 @@ func (l *Ledger) Delete(stream string, ev *corev1.Event, now time.Time) {
 }
 
 // WentBack notes that the resource versions of a stream have gone back: etcd was restored from a
-// backup. It forgets them, and no counts. The stream lists next.
-func (l *Ledger) WentBack(stream string) {
+// backup. It forgets them, and no counts. The stream lists next. WentBack returns what windows held of
+// the stream: without its version, a crash would lose it.
+func (l *Ledger) WentBack(stream string) (records []observation.Observation) {
+	l.windows.releaseEarly(stream, func(open *window) { records = append(records, l.release(open)) })
 	l.counts.ForgetVersions(stream)
 	l.streams.forgetVersion(stream)
-	l.windows.forgetVersions(stream)
 	l.from = nil
+	return records
 }
 
 // Forget drops some of what was remembered for long enough. It reports whether there may be more.
@@ -123,8 +126,12 @@ func (l *Ledger) Forget(now time.Time) (more bool) { return l.counts.Forget(now)
 // Advance notes how far a stream has come, once what came before it is delivered.
 func (l *Ledger) Advance(stream, version string) { l.streams.advance(stream, version) }
 
-// Reached returns how far a stream has come; 0: it is not known.
-func (l *Ledger) Reached(stream string) uint64 { return l.streams.reached(stream) }
+// Reached returns how far a stream has come, or the last leader, if the stream was not listed yet; 0: it
+// is not known.
+func (l *Ledger) Reached(stream string) uint64 {
+	from, _ := l.from.of(stream)
+	return cmp.Or(l.streams.reached(stream), from)
+}
 
 // Admit reports whether an observation is to be recorded now. Otherwise, its window holds it. Callers
 // must have taken what is Due before, and must call it directly after the method that returned the
@@ -135,7 +142,10 @@ func (l *Ledger) Admit(stream string, o observation.Observation, now time.Time) 
 		l.windows.begin(k, now)
 		return true
 	}
-	l.windows.hold(open, stream, o, l.counts.holdBack(o.Event))
+	l.windows.hold(open, stream, o)
+	if of, isNew := l.counts.holdBack(o.Event, k); isNew {
+		open.events = append(open.events, of)
+	}
 	return false
 }
 
@@ -154,7 +164,7 @@ func (l *Ledger) Flush(n int) (records []observation.Observation) {
 func (l *Ledger) release(open *window) observation.Observation {
 	record, events := l.windows.release(open)
 	for _, k := range events {
-		l.counts.release(k)
+		l.counts.release(k, open.key)
 	}
 	return record
 }

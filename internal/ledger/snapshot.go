@@ -61,28 +61,38 @@ func (l *counts) note(k identity) {
 }
 
 // holdBack keeps what is noted of an event as it was before the last Observe, which was of this event,
-// until release.
-func (l *counts) holdBack(ev *corev1.Event) identity {
-	k, _ := identify(ev)
-	if _, isHeld := l.heldBack[k]; !isHeld {
-		l.heldBack[k] = nil
-		if l.before.isKnown {
-			l.heldBack[k] = l.before.encode(l.before.deletedAt)
-		}
+// until release. It reports whether the window did not hold the event yet.
+func (l *counts) holdBack(ev *corev1.Event, by windowKey) (k identity, isNew bool) {
+	k, _ = identify(ev)
+	if l.isHeld(k, by) {
+		return k, false
 	}
-	return k
+	h := held{by: by}
+	if l.before.isKnown {
+		h.before = l.before.encode(l.before.deletedAt)
+	}
+	l.heldBack[k] = append(l.heldBack[k], h)
+	return k, true
 }
 
-// release lets the entry of an event be noted as it is.
-func (l *counts) release(k identity) {
-	delete(l.heldBack, k)
+func (l *counts) isHeld(k identity, by windowKey) bool {
+	return slices.ContainsFunc(l.heldBack[k], func(h held) bool { return h.by == by })
+}
+
+// release lets the entry of an event be noted as it is, as far as this window held it back.
+func (l *counts) release(k identity, by windowKey) {
+	if rest := slices.DeleteFunc(l.heldBack[k], func(h held) bool { return h.by == by }); len(rest) > 0 {
+		l.heldBack[k] = rest
+	} else {
+		delete(l.heldBack, k)
+	}
 	l.note(k)
 }
 
 // value is an entry in the form that Restore takes; nil means that there is none.
 func (l *counts) value(k identity) []byte {
-	if before, isHeld := l.heldBack[k]; isHeld {
-		return before
+	if of := l.heldBack[k]; len(of) > 0 {
+		return of[0].before
 	}
 	e, ok := l.entries[k]
 	if !ok {

@@ -202,10 +202,18 @@ func (s *streams) scopes() map[string]uint16 {
 func (s *stream) value(upTo uint64) []byte {
 	noted := *s
 	if version := event.Version(s.ResourceVersion); upTo > 0 && version >= upTo {
-		noted.ResourceVersion = strconv.FormatUint(upTo-1, 10)
+		noted.ResourceVersion = versionText(upTo - 1)
 	}
 	written, _ := json.Marshal(noted)
 	return written
+}
+
+// versionText writes a version. Before the first one, a stream lists.
+func versionText(version uint64) string {
+	if version == 0 {
+		return ""
+	}
+	return strconv.FormatUint(version, 10)
 }
 
 func (s *streams) restore(namespace string, value []byte) error {

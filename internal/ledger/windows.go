@@ -35,10 +35,8 @@ type window struct {
 	end    time.Time
 	held   *observation.Observation // nil: nothing came since the record that opened the window
 	events []identity               // whose occurrences are in what is held
-	stream string                   // of what is held
-	// first is the resource version of the first that is held; 0: it is not known, or the cluster's
-	// versions have gone back since.
-	first uint64
+	// first has, for each stream of what is held, the resource version of the first; 0: it is not known.
+	first map[string]uint64
 }
 
 const (
@@ -90,18 +88,19 @@ func (w *windows) begin(k windowKey, now time.Time) {
 }
 
 // hold sums: the newest state of the event, seen when the first of the held ones was.
-func (w *windows) hold(open *window, stream string, o observation.Observation, of identity) {
+func (w *windows) hold(open *window, stream string, o observation.Observation) {
 	if open.held == nil {
-		open.stream = stream
-		open.first = cmp.Or(o.LowestVersion, event.ResourceVersion(o.Event))
+		open.first = map[string]uint64{}
 		w.holding[open] = true
 	} else {
 		o.Occurrences += open.held.Occurrences
 		o.SeenAt = open.held.SeenAt
 		w.bytes -= weightOf(open.held)
 	}
+	if _, isHeld := open.first[stream]; !isHeld {
+		open.first[stream] = cmp.Or(o.LowestVersion, event.ResourceVersion(o.Event))
+	}
 	open.held = &o
-	open.events = append(open.events, of)
 	w.bytes += weightOf(open.held)
 }
 
@@ -110,7 +109,7 @@ func (w *windows) release(open *window) (record observation.Observation, events 
 	record, events = *open.held, open.events
 	w.bytes -= weightOf(open.held)
 	delete(w.holding, open)
-	open.held, open.events, open.first = nil, nil, 0
+	open.held, open.events, open.first = nil, nil, nil
 	return record, events
 }
 
@@ -183,19 +182,21 @@ func (w *windows) oldest() map[string]uint64 {
 	}
 	oldest := map[string]uint64{}
 	for open := range w.holding {
-		if known, ok := oldest[open.stream]; open.first > 0 && (!ok || open.first < known) {
-			oldest[open.stream] = open.first
+		for stream, first := range open.first {
+			if known, ok := oldest[stream]; first > 0 && (!ok || first < known) {
+				oldest[stream] = first
+			}
 		}
 	}
 	return oldest
 }
 
-// forgetVersions forgets the versions of what is held of a stream: the cluster's have gone back.
-func (w *windows) forgetVersions(stream string) {
-	for open := range w.holding {
-		if open.stream == stream {
+// releaseEarly takes from the windows of a stream what they hold. They stay open.
+func (w *windows) releaseEarly(stream string, take func(*window)) {
+	for _, open := range w.order {
+		if _, isHeld := open.first[stream]; isHeld {
 			reached.State("a window holds an event over a restore")
-			open.first = 0
+			take(open)
 		}
 	}
 }

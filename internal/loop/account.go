@@ -27,6 +27,8 @@ func (s *session) account(b *batch) {
 			listed = listed[:0]
 		case watch.ListEnded:
 			b.forgetsMore = true // Many may have been deleted.
+		case watch.WentBack:
+			b.records = append(b.records, s.ledger.WentBack(c.Namespace)...)
 		}
 		occurrences := s.occurrences(c)
 		if c.Event == nil {
@@ -61,8 +63,6 @@ func (s *session) occurrences(c *watch.Change) int64 {
 		s.ledger.BeginList(c.Namespace)
 	case watch.ListEnded:
 		s.ledger.EndList(c.Namespace, c.SeenAt)
-	case watch.WentBack:
-		s.ledger.WentBack(c.Namespace)
 	case watch.Deleted:
 		s.ledger.Delete(c.Namespace, c.Event, c.SeenAt)
 	case watch.Existing:

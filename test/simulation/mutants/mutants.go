@@ -64,8 +64,8 @@ var inLoop = []change{
 	},
 	{
 		"saves the counts of events that a window holds", "internal/ledger/snapshot.go",
-		"	if before, isHeld := l.heldBack[k]; isHeld {",
-		"	if before, isHeld := l.heldBack[k]; isHeld && before == nil && len(before) > 0 {",
+		"	if of := l.heldBack[k]; len(of) > 0 {",
+		"	if of := l.heldBack[k]; len(of) > 0 && len(of) < 0 {",
 	},
 	{
 		"keeps the versions of a history that is lost", "internal/watch/version.go",
