@@ -206,7 +206,7 @@ SIMULATE := cd test/simulation && ../../$(SIMULATION) -test.timeout 0
 .PHONY: $(SIMULATION)
 $(SIMULATION):
 	@go run ./test/simulation/runtimeoverlay build/_runtime
-	@GOROOT="$(CURDIR)/build/_runtime/goroot" $(COMPILING) build/_runtime/goroot/bin/go test -c -tags reached \
+	@GOROOT="$(CURDIR)/build/_runtime/goroot" $(COMPILING) build/_runtime/goroot/bin/go test -c -vet=off -tags reached \
 		-overlay build/_runtime/overlay.json -o $@ ./test/simulation
 
 .PHONY: simulate
