@@ -186,10 +186,11 @@ func (r *running) of(t *testing.T, name string) record {
 }
 
 // fence waits until everything that was written in the namespace before has gone through the
-// receiver: until an event that is made now comes out, for one watch keeps the order.
+// receiver: until an event that is made now comes out, for one watch keeps the order. Each is about an
+// object of its own, so that dedup_interval does not hold it.
 func (r *running) fence(t *testing.T, namespace string) {
 	t.Helper()
-	r.of(t, r.c.makeEvent(t, namespace, eventOf("Fence", "fence")).Name)
+	r.of(t, r.c.makeEvent(t, namespace, eventOf("Fence", unique("fence"))).Name)
 }
 
 // listed waits until the first listing is over: a first event may come with it, a second comes

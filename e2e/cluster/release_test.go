@@ -4,7 +4,6 @@ package cluster
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"fmt"
 	"maps"
 	"os"
@@ -13,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/plog"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -160,7 +158,7 @@ func (r *release) records(namespace string) []account.Record {
 		number := func(key string) int64 { n, _ := record.Get(key).(int64); return n }
 		r.counted[namespace] = append(r.counted[namespace], account.Record{
 			Event: text("k8s.event.name"), UID: text("log.record.uid"),
-			Count: number("k8s.event.count"), Occurrences: number("k8s.event.occurrences"), Content: contentOf(record),
+			Count: number("k8s.event.count"), Occurrences: number("k8s.event.occurrences"),
 		})
 	}
 	return slices.Clone(r.counted[namespace])
@@ -171,18 +169,7 @@ func (r *release) delivered(namespace string) int {
 	return len(r.backend.Records("k8s.cluster.name", r.name, "k8s.namespace.name", namespace))
 }
 
-// contentOf is the same for records that are the same.
-func contentOf(record harness.Record) [sha256.Size]byte {
-	logs := plog.NewLogs()
-	record.Log.CopyTo(logs.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords().AppendEmpty())
-	log, _ := (&plog.ProtoMarshaler{}).MarshalLogs(logs)
-	return sha256.Sum256(append(log, fmt.Sprint(record.Resource)...)) // fmt sorts maps by key
-}
-
 // metric is the metric's total of a namespace.
 func (r *release) metric(namespace string) int64 {
 	return r.backend.Occurrences("k8s.cluster.name", r.name, "k8s.namespace.name", namespace)
 }
-
-// ownSums reports whether each leader has sums of its own.
-func (r *release) ownSums() bool { return r.values["mode"] == nil }

@@ -91,6 +91,7 @@ func compactedAfterCrash(t *testing.T) row {
 func killedInDelivery(settings ...setting) func(*testing.T) row {
 	return func(t *testing.T) row {
 		f := newFixture(t, ownCluster(t, controlplane.Options{}))
+		f.regroups = true
 		c := f.watchedBy(t, f.cluster.Kubeconfig(), append(settings, withStorage)...)
 		f.begin(t)
 		for range 5 {
@@ -115,6 +116,7 @@ func compacted(t *testing.T, end func(*collector)) row {
 	for range 2 {
 		f.delivers(t, 200)
 		end(c)
+		f.regroups = c.kills > 0
 		f.load.Grows(t, 200)
 		f.cluster.Compact(t)
 		c.start(t)

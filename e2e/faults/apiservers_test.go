@@ -98,7 +98,7 @@ func apiServersRestartUnderReplicas(t *testing.T) row {
 	b := newBalanced(t)
 	w := newWorkloads(t, b.cluster)
 	p := &pair{fixture: newFixture(t, b.cluster)}
-	p.metricDiffers, p.also = true, w.namespace
+	p.leadersOverlap, p.also = true, w.namespace
 	for range 2 {
 		p.watchedBy(t, b.kubeconfig, withElections)
 	}

@@ -19,7 +19,6 @@ import (
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/harness"
-	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/promtext"
 )
 
 // cluster is a control plane with a client that may do everything.
@@ -82,18 +81,6 @@ func (c *cluster) newNamespace(t *testing.T) string {
 	ns, err := c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "faults-"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	return ns.Name
-}
-
-// eventWatches is how many watches of events the API server serves.
-func (c *cluster) eventWatches(t *testing.T) int {
-	t.Helper()
-	page, err := c.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
-	if err != nil {
-		return 0 // The API server may be away.
-	}
-	metrics, err := promtext.Parse(page)
-	require.NoError(t, err)
-	return int(metrics.Sum("apiserver_longrunning_requests", "resource", "events", "verb", "WATCH"))
 }
 
 // resourceVersion is that of everything that the API server has.

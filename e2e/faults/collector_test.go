@@ -28,6 +28,8 @@ type collector struct {
 	directory  string      // of file_storage
 	output     proc.Output // of all its starts
 	process    *proc.Process
+	kills      int // how often it was killed
+	began      int // where the output of the last start begins
 }
 
 // setting is a line of configuration over the defaults, as the Collector's --config yaml: takes it.
@@ -89,6 +91,7 @@ func (c *collector) start(t *testing.T) {
 		// A silent connection is noticed sooner than after the 45 s that are client-go's default.
 		"HTTP2_READ_IDLE_TIMEOUT_SECONDS=5", "HTTP2_PING_TIMEOUT_SECONDS=3")
 	command.Stdout, command.Stderr = &c.output, &c.output
+	c.began = len(c.output.String())
 	var err error
 	c.process, err = proc.Start(command)
 	require.NoError(t, err)
@@ -102,7 +105,8 @@ func (c *collector) signal(t *testing.T, s syscall.Signal) {
 
 // kill ends the replica as kill -9 does. To kill it again is to do nothing.
 func (c *collector) kill() {
-	if c.process != nil {
+	if c.runs() {
+		c.kills++
 		c.process.Kill()
 	}
 }
@@ -115,6 +119,12 @@ func (c *collector) terminate(t *testing.T) {
 
 // runs reports whether the replica has been started and has not ended.
 func (c *collector) runs() bool { return c.process != nil && c.process.Running() }
+
+// isReady waits until the Collector that was started last listens to signals.
+func (c *collector) isReady(t *testing.T) {
+	t.Helper()
+	harness.Eventually(t, func() bool { return strings.Contains(c.output.String()[c.began:], "Everything is ready") }, "the start of replica %s", c.name)
+}
 
 // waitForLog waits until the replica's log matches a regular expression.
 func (c *collector) waitForLog(t *testing.T, text string) {

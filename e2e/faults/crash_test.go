@@ -8,12 +8,15 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
 )
 
 // killed kills the Collector again and again, at random moments, and starts it again.
 func killed(times int, settings ...setting) func(*testing.T) row {
 	return func(t *testing.T) row {
 		f := newFixture(t, sharedCluster(t))
+		f.regroups = len(settings) > 0 // dedup_interval
 		c := f.watchedBy(t, f.cluster.Kubeconfig(), append(settings, withStorage)...)
 		f.begin(t)
 		for range times {
@@ -28,6 +31,7 @@ func killed(times int, settings ...setting) func(*testing.T) row {
 	}
 }
 
+// terminated ends the Collector in an orderly way. Nothing is repeated.
 func terminated(t *testing.T) row {
 	f := newFixture(t, sharedCluster(t))
 	c := f.watchedBy(t, f.cluster.Kubeconfig(), withStorage)
@@ -41,7 +45,9 @@ func terminated(t *testing.T) row {
 	}
 	f.delivers(t, 50)
 	f.remark = fmt.Sprintf("%d times", times)
-	return f.conclude(t)
+	r := f.conclude(t)
+	assert.Zero(t, r.Repeated, "repeated records")
+	return r
 }
 
 // paused pauses the process for longer than its connections live.

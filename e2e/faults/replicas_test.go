@@ -4,6 +4,7 @@ package faults
 
 import (
 	"path/filepath"
+	"regexp"
 	"slices"
 	"syscall"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeevents/kubeeventsreceiver/controlplane"
 	"github.com/kubeevents/kubeeventsreceiver/e2e/internal/fakeapi"
@@ -27,30 +29,27 @@ type pair struct {
 	before int
 }
 
-// newPair starts two replicas, and the load once both watch.
+// newPair starts two replicas, and the load once one of them delivers. A standby watches nothing.
 func newPair(t *testing.T, settings ...setting) *pair {
 	t.Helper()
 	c := ownCluster(t, controlplane.Options{})
-	return newPairAs(t, c, c.Kubeconfig(), settings...)
-}
-
-// newPairAs starts them with the permissions of a kubeconfig.
-func newPairAs(t *testing.T, c *cluster, kubeconfig string, settings ...setting) *pair {
-	t.Helper()
-	p := &pair{fixture: newFixture(t, c), proxies: map[string]*fakeapi.TCPProxy{}}
-	p.metricDiffers = true
-	for range 2 {
-		proxy := fakeapi.NewTCPProxy(t, kubeconfig)
-		p.proxies[p.watchedBy(t, proxy.Kubeconfig, append(settings, withElections)...).name] = proxy
-	}
-	p.bothWatch(t)
+	p := startPair(t, c, c.Kubeconfig(), settings...)
 	p.begin(t)
 	return p
 }
 
-func (p *pair) bothWatch(t *testing.T) {
+// startPair starts them with the permissions of a kubeconfig.
+func startPair(t *testing.T, c *cluster, kubeconfig string, settings ...setting) *pair {
 	t.Helper()
-	harness.Eventually(t, func() bool { return p.cluster.eventWatches(t) == 2 }, "two watches")
+	p := &pair{fixture: newFixture(t, c), proxies: map[string]*fakeapi.TCPProxy{}}
+	for range 2 {
+		proxy := fakeapi.NewTCPProxy(t, kubeconfig)
+		p.proxies[p.watchedBy(t, proxy.Kubeconfig, append(settings, withElections)...).name] = proxy
+	}
+	for _, c := range p.replicas {
+		c.isReady(t)
+	}
+	return p
 }
 
 // roles are who leads and who does not.
@@ -81,27 +80,16 @@ func (p *pair) takesOver(t *testing.T, c *collector) {
 func (p *pair) concludeInTerms(t *testing.T) row {
 	t.Helper()
 	r := p.conclude(t)
-	records := recordsIn(p.namespace, p.sink.allRecords()[p.before:])
-	last := records[len(records)-1].replica
-	var occurrences int64
-	for i := len(records) - 1; i >= 0 && records[i].replica == last; i-- {
-		occurrences += records[i].Occurrences
+	records := p.sink.allRecords()
+	began, last := len(records), records[len(records)-1].replica
+	for began > p.before && records[began-1].replica == last {
+		began--
 	}
-	points := lastTerm(last, pointsIn(p.namespace, p.sink.allPoints()))
-	assert.Equal(t, occurrences, total(points), "the metric of the last leader")
-	assertSteady(t, points)
+	points := slices.DeleteFunc(pointsIn(p.namespace, p.sink.allPoints()), func(point point) bool {
+		return point.replica != last || point.after <= began
+	})
+	assert.Equal(t, occurrencesIn(recordsIn(p.namespace, records[began:])), total(points), "the metric of the last leader")
 	return r
-}
-
-// lastTerm are the points of a replica with the newest start time.
-func lastTerm(replica string, all []point) (points []point) {
-	for _, p := range slices.Backward(all) {
-		if p.replica == replica && (len(points) == 0 || p.start == points[0].start) {
-			points = append(points, p)
-		}
-	}
-	slices.Reverse(points)
-	return points
 }
 
 func leaderKilled(t *testing.T) row {
@@ -118,7 +106,7 @@ func leaderKilled(t *testing.T) row {
 // up to one interval, in other groups.
 func leaderKilledWithWindows(t *testing.T) row {
 	p := newPair(t, "receivers::kube_events::dedup_interval: 2s")
-	p.unsaved = true
+	p.regroups = true
 	p.delivers(t, 100)
 	leader, other := p.roles(t)
 	leader.kill()
@@ -128,10 +116,11 @@ func leaderKilledWithWindows(t *testing.T) row {
 	return p.concludeInTerms(t)
 }
 
-// etcdRestoredUnderReplicas replaces etcd's data by a backup, with the lease and the position, and
+// etcdRestoredUnderReplicas replaces etcd's data by a backup, with the lease and the progress, and
 // kills the leader later.
 func etcdRestoredUnderReplicas(t *testing.T) row {
 	p := newPair(t)
+	p.restored = true
 	kept := p.load
 	p.delivers(t, 100)
 	kept.Hold()
@@ -145,9 +134,6 @@ func etcdRestoredUnderReplicas(t *testing.T) row {
 	require.NoError(t, p.cluster.Restore(t.Context(), backup))
 	kept.Release()
 	p.add(t, named("new-"))
-	for _, c := range p.replicas {
-		c.waitForLog(t, wentBack)
-	}
 	p.delivers(t, 100)
 	leader, other := p.roles(t)
 	leader.kill()
@@ -181,7 +167,7 @@ func leaderStopped(settings ...setting) func(*testing.T) row {
 			leader.terminate(t)
 			p.takesOver(t, other)
 			leader.start(t)
-			p.bothWatch(t)
+			leader.isReady(t)
 		}
 		p.delivers(t, 50)
 		leader, other := p.roles(t)
@@ -199,7 +185,7 @@ func leaderStopped(settings ...setting) func(*testing.T) row {
 }
 
 // bothKilled kills both replicas, and starts them after much longer than a lease. They continue
-// from the published position.
+// from the progress in the ConfigMap.
 func bothKilled(t *testing.T) row {
 	p := newPair(t)
 	for range 2 {
@@ -211,7 +197,7 @@ func bothKilled(t *testing.T) row {
 	return p.concludeInTerms(t)
 }
 
-// bothKilledAndCompacted does the same, and the API server no longer has the position.
+// bothKilledAndCompacted does the same, and the API server no longer has the state at the progress.
 func bothKilledAndCompacted(t *testing.T) row {
 	p := newPair(t)
 	p.memoryIsLost = true
@@ -219,7 +205,7 @@ func bothKilledAndCompacted(t *testing.T) row {
 	p.cluster.Compact(t)
 	p.startBoth(t)
 	p.delivers(t, 300)
-	p.remark = "the counts at the position are not known: an event that is newer is emitted with all its occurrences"
+	p.remark = "the counts at the progress are not known: an event that is newer is emitted with all its occurrences"
 	return p.conclude(t)
 }
 
@@ -240,56 +226,71 @@ func (p *pair) startBoth(t *testing.T) {
 	}
 }
 
-// positionForbidden has replicas that may do everything but what the position needs.
-func positionForbidden(t *testing.T) row {
-	p := newPairWithout(t)
+// progressForbidden has replicas that may do everything but read and write the progress. Without it, a
+// leader emits nothing, since it could lose something; with it, nothing is lost.
+func progressForbidden(t *testing.T) row {
+	p, allow := newPairWithout(t)
+	p.add(t)
+	p.load.Grows(t, 200)
+	harness.Eventually(t, func() bool { return p.isLogged("Cannot read the progress.*" + missingRules) }, "a message that names the missing rules")
+	assert.Empty(t, p.sink.allRecords(), "records without progress")
+	allow()
 	p.delivers(t, 200)
-	for _, c := range p.replicas {
-		c.waitForLog(t, missingRules)
-	}
-	return p.repeatsMore(t)
+	p.remark = "the log names the missing rules, and the receiver emits nothing without them"
+	return p.concludeInTerms(t)
 }
 
-// positionReadOnly has replicas that may read the position, but not publish it.
-func positionReadOnly(t *testing.T) row {
-	p := newPairWithout(t, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}})
+// progressReadOnly has replicas that may read the progress, but not write it. Here the ConfigMap is never
+// created, so each leader makes a first start.
+func progressReadOnly(t *testing.T) row {
+	p, _ := newPairWithout(t, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}})
+	p.begin(t)
 	p.delivers(t, 200)
-	leader, _ := p.roles(t)
-	leader.waitForLog(t, missingRules)
-	return p.repeatsMore(t)
-}
-
-const missingRules = `position of the leader.*resources: \[configmaps\], verbs: \[create\].*resources: \[configmaps\], resourceNames: \[[^]]+\], verbs: \[get, update\]`
-
-// newPairWithout starts replicas that have no permission for the ConfigMap, but those that are
-// given.
-func newPairWithout(t *testing.T, given ...rbacv1.PolicyRule) *pair {
-	t.Helper()
-	c := ownCluster(t, controlplane.Options{})
-	kubeconfig, err := c.RestrictedKubeconfig(t.Context(), "no-configmaps", append(given, eventsRule,
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces", "pods"}, Verbs: []string{"get", "list"}},
-		rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"}})...)
-	require.NoError(t, err)
-	return newPairAs(t, c, kubeconfig)
-}
-
-// repeatsMore kills the leader. What it delivered is not known to have been delivered.
-func (p *pair) repeatsMore(t *testing.T) row {
-	t.Helper()
+	harness.Eventually(t, func() bool { return p.isLogged("Cannot note the progress.*" + missingRules) }, "a message that names the missing rules")
+	p.regroups = true // A list has the newest states only.
 	leader, other := p.roles(t)
 	leader.kill()
 	p.takesOver(t, other)
 	p.delivers(t, 100)
-	p.remark = "the log names the missing rules"
+	p.remark = "the log names the missing rules (here with start_at: beginning, so existing events are emitted again)"
 	r := p.concludeInTerms(t)
-	assert.Positive(t, r.Repeated, "repeated records")
+	assert.Positive(t, r.Repeated+int(r.Surplus), "what is repeated")
 	return r
+}
+
+const missingRules = `resources: \[configmaps\], verbs: \[create\].*resources: \[configmaps\], resourceNames: \[[^]]+\], verbs: \[get, update\]`
+
+// isLogged reports whether the log of a replica matches a regular expression.
+func (p *pair) isLogged(text string) bool {
+	pattern := regexp.MustCompile(text)
+	return slices.ContainsFunc(p.replicas, func(c *collector) bool { return pattern.MatchString(c.output.String()) })
+}
+
+// newPairWithout starts replicas that have no permission for the ConfigMap, but those that are
+// given. What it returns gives them all permissions.
+func newPairWithout(t *testing.T, given ...rbacv1.PolicyRule) (p *pair, allow func()) {
+	t.Helper()
+	c, account := ownCluster(t, controlplane.Options{}), "no-configmaps"
+	rules := append(given, eventsRule,
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces", "pods"}, Verbs: []string{"get", "list"}},
+		rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"}})
+	kubeconfig, err := c.RestrictedKubeconfig(t.Context(), account, rules...)
+	require.NoError(t, err)
+	allow = func() {
+		role, err := c.RbacV1().ClusterRoles().Get(t.Context(), account, metav1.GetOptions{})
+		require.NoError(t, err)
+		role.Rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "update"}})
+		_, err = c.RbacV1().ClusterRoles().Update(t.Context(), role, metav1.UpdateOptions{})
+		require.NoError(t, err)
+	}
+	return startPair(t, c, kubeconfig, "receivers::kube_events::start_at: beginning"), allow
 }
 
 // leaderPaused pauses the leader until the other leads, continues it, and then kills the other: the
 // paused replica must not emit before that, and has to afterwards.
 func leaderPaused(t *testing.T) row {
 	p := newPair(t)
+	p.leadersOverlap = true
 	p.delivers(t, 100)
 	leader, other := p.roles(t)
 	leader.signal(t, syscall.SIGSTOP)
@@ -300,7 +301,6 @@ func leaderPaused(t *testing.T) row {
 	p.load.Grows(t, 2000) // many leases
 	p.assertSilent(t, leader, resumed, metered)
 
-	p.bothWatch(t)
 	other.kill()
 	p.takesOver(t, leader)
 	p.delivers(t, 100)
@@ -327,6 +327,7 @@ func (p *pair) assertSilent(t *testing.T, c *collector, records, points int) {
 func leaderPartitioned(state fakeapi.State) func(*testing.T) row {
 	return func(t *testing.T) row {
 		p := newPair(t)
+		p.leadersOverlap = true
 		for range 2 {
 			p.delivers(t, 100)
 			leader, other := p.roles(t)
@@ -336,7 +337,6 @@ func leaderPartitioned(state fakeapi.State) func(*testing.T) row {
 			p.delivers(t, 200)
 			p.assertSilent(t, leader, resumed, metered)
 			p.proxies[leader.name].Set(fakeapi.Open)
-			p.bothWatch(t)
 			p.load.Grows(t, 500)
 			p.assertSilent(t, leader, resumed, metered)
 		}
@@ -348,6 +348,7 @@ func leaderPartitioned(state fakeapi.State) func(*testing.T) row {
 // lasts.
 func leadersWithoutAPIServer(t *testing.T) row {
 	p := newPair(t)
+	p.leadersOverlap = true
 	p.delivers(t, 100)
 	require.NoError(t, p.cluster.KillAPIServer())
 	require.NoError(t, p.cluster.StartAPIServer(t.Context()))

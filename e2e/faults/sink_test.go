@@ -4,7 +4,6 @@ package faults
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strings"
@@ -54,8 +53,6 @@ type record struct {
 	replica, namespace           string
 	object, workload, resolution string // what the record is about; its owner, as KIND/NAME
 }
-
-type digest = [sha256.Size]byte
 
 // point is a point of the metric.
 type point struct {
@@ -141,7 +138,7 @@ func (s *sink) takeLogs(replica string, logs plog.Logs) {
 					Record: account.Record{
 						Event: text("k8s.event.name"), UID: text("log.record.uid"),
 						Count: otlpsink.Number(log.Attributes(), "k8s.event.count"), Occurrences: otlpsink.Number(log.Attributes(), "k8s.event.occurrences"),
-						Rejected: s.answer == rejectPermanently, Content: digestOf(resource, scope, log),
+						Rejected: s.answer == rejectPermanently,
 					},
 					replica: replica, namespace: about("k8s.namespace.name"), object: about("k8s.object.name"),
 					workload:   strings.Trim(about("k8s.workload.kind")+"/"+about("k8s.workload.name"), "/"),
@@ -150,20 +147,6 @@ func (s *sink) takeLogs(replica string, logs plog.Logs) {
 			}
 		}
 	}
-}
-
-// digestOf is the same for records that are the same, byte for byte.
-func digestOf(resource plog.ResourceLogs, scope plog.ScopeLogs, log plog.LogRecord) digest {
-	logs := plog.NewLogs()
-	r := logs.ResourceLogs().AppendEmpty()
-	resource.Resource().CopyTo(r.Resource())
-	r.SetSchemaUrl(resource.SchemaUrl())
-	s := r.ScopeLogs().AppendEmpty()
-	scope.Scope().CopyTo(s.Scope())
-	s.SetSchemaUrl(scope.SchemaUrl())
-	log.CopyTo(s.LogRecords().AppendEmpty())
-	bytes, _ := (&plog.ProtoMarshaler{}).MarshalLogs(logs)
-	return sha256.Sum256(bytes)
 }
 
 func (s *sink) takeMetrics(replica string, metrics pmetric.Metrics) {

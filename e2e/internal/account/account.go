@@ -11,8 +11,7 @@ type Record struct {
 	Event              string // its name
 	UID                string // log.record.uid
 	Count, Occurrences int64
-	Rejected           bool     // the backend rejected it permanently
-	Content            [32]byte // a hash of the record with its resource and scope
+	Rejected           bool // the backend rejected it permanently
 }
 
 // Outcome is how many occurrences there were, and what became of them.
@@ -22,13 +21,12 @@ type Outcome struct {
 	Rejected  int64 // distinct ones that the backend rejected permanently
 	Lost      int64
 	Repeated  int   // records with a log.record.uid that had come before
-	Altered   int   // those of them that are not the same as the first, byte for byte
 	Surplus   int64 // counted twice by a user who deduplicates by log.record.uid
 }
 
 // Judge compares the true number of occurrences of each event with the records that came.
 func Judge(truth map[string]int64, records []Record) (o Outcome) {
-	first, rejectedOnce := map[string][32]byte{}, map[string]bool{}
+	delivered, rejectedOnce := map[string]bool{}, map[string]bool{}
 	came, rejected := map[string]*Covered{}, map[string]*Covered{}
 	var distinct int64
 	for _, r := range records {
@@ -44,14 +42,11 @@ func Judge(truth map[string]int64, records []Record) (o Outcome) {
 			continue
 		}
 		came[r.Event].Add(r)
-		if content, repeats := first[r.UID]; repeats {
+		if delivered[r.UID] {
 			o.Repeated++
-			if content != r.Content {
-				o.Altered++
-			}
 			continue
 		}
-		first[r.UID] = r.Content
+		delivered[r.UID] = true
 		distinct += r.Occurrences
 	}
 	for event, made := range truth {

@@ -22,7 +22,7 @@ type Backend struct {
 
 	mu      sync.Mutex
 	records []Record
-	sums    map[string]sum              // by series
+	sums    map[string]sum              // by series and start time
 	answer  func(context.Context) error // nil: the backend accepts everything
 }
 
@@ -138,7 +138,7 @@ func (b *Backend) addMetric(resource pcommon.Map, metric pmetric.Metric) {
 		for key, value := range point.Attributes().All() {
 			attributes[key] = value.AsRaw()
 		}
-		b.sums[fmt.Sprint(metric.Name(), attributes)] = sum{metric.Name(), attributes, point.IntValue()}
+		b.sums[fmt.Sprint(metric.Name(), point.StartTimestamp(), attributes)] = sum{metric.Name(), attributes, point.IntValue()}
 	}
 }
 
@@ -167,7 +167,7 @@ func (b *Backend) Await(t testing.TB, attributes ...any) Record {
 }
 
 // Occurrences is the sum of the last values of all series of k8s.event.occurrences that have these
-// attributes.
+// attributes, of all processes: each begins with 0 and a new start time.
 func (b *Backend) Occurrences(attributes ...any) (total int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -220,7 +220,8 @@ func (r *recorder) newStyle() bool { return r.id%2 == 1 }
 
 func (r *recorder) create(ctx context.Context, e *repeated) error {
 	meta := metav1.ObjectMeta{Name: e.name, Namespace: r.namespace}
-	involved := corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: r.namespace, Name: fmt.Sprintf("pod-%d", r.id), UID: types.UID(fmt.Sprintf("uid-%d", r.id))}
+	// Each event is about a pod of its own: dedup_interval would sum those of one pod.
+	involved := corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: r.namespace, Name: e.name, UID: types.UID("uid-" + e.name)}
 	if !r.newStyle() {
 		_, err := r.client.CoreV1().Events(r.namespace).Create(ctx, &corev1.Event{
 			ObjectMeta: meta, InvolvedObject: involved, Reason: fmt.Sprintf("Reason%d", r.id), Type: corev1.EventTypeWarning, Message: e.name,
