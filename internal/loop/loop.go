@@ -93,6 +93,9 @@ func (l *Loop) Run(stop, drain context.Context) {
 	for stop.Err() == nil {
 		elections := l.Leadership.Changed()
 		if term, end, ok := l.Leadership.Begin(stop, drain); ok {
+			if l.Leadership.IsElected() {
+				l.Logger.Info("Started leading") // Users of several replicas find the leader by it.
+			}
 			l.runSession(term.Stop, term.Drain)
 			if stop.Err() == nil {
 				l.forgetStatus()

@@ -52,6 +52,16 @@ func TestAProcessThatLeadsAgainDeliversWhatItsWindowsHeld(t *testing.T) {
 	})
 }
 
+func TestTheLogOfTheLeaderHasTheStartOfItsTerm(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		a, b := harness.NewReplicas(t, api, nil, "start_at: beginning")
+		a.Elect()
+		harness.Settle()
+		assert.Equal(t, 1, a.Log.FilterMessage("Started leading").Len())
+		assert.Zero(t, b.Log.FilterMessage("Started leading").Len())
+	})
+}
+
 func TestASumBelongsToOneTerm(t *testing.T) {
 	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
 		a := harness.NewReplica(t, api, nil, "start_at: beginning")

@@ -72,13 +72,13 @@ imagePullSecrets:
 {{- end -}}
 {{- end -}}
 
-{{/* The lease of the leader election. Its name is also a part of the name of the position's ConfigMap. */}}
+{{/* The lease of the leader election. Its name is also a part of the name of the ConfigMap with the leader's progress. */}}
 {{- define "kube-events.lease" -}}
 {{- include "kube-events.name" . }}-leader
 {{- end -}}
 
-{{/* The ConfigMaps of the positions: one for each receiver of the configuration. */}}
-{{- define "kube-events.positions" -}}
+{{/* The ConfigMaps of the leader's progress: one for each receiver of the configuration. */}}
+{{- define "kube-events.progress" -}}
 {{- $names := list -}}
 {{- range $id, $_ := (include "kube-events.config" . | fromYaml).receivers -}}
 {{- if regexMatch "^kube_events(/|$)" $id -}}
@@ -128,13 +128,13 @@ OTLP_HEADER_{{ . | upper | replace "-" "_" }}
 # Two Collectors without leader election emit everything twice, and cannot share a volume.
 type: Recreate
 {{- else if gt (int .Values.replicas) 1 -}}
-# Replace one replica at a time, so that there is always a standby that has watched for some time.
+# Replace one replica at a time, so that one of them can lead.
 type: RollingUpdate
 rollingUpdate:
   maxSurge: 0
   maxUnavailable: 1
 {{- else -}}
-# The new pod watches as a standby before the old one stops.
+# The new pod is ready to lead before the old one stops.
 type: RollingUpdate
 rollingUpdate:
   maxSurge: 1
