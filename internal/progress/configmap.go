@@ -114,7 +114,7 @@ func (c *ConfigMap) begin(ctx context.Context, cluster string) (ledger.Versions,
 		}
 		err = c.put(ctx, noted)
 		if !isConflict(err) || ctx.Err() != nil {
-			c.report(err)
+			c.report(ctx, err)
 			return noted, nil
 		}
 		reached.State("two new leaders write the progress at the same time")
@@ -144,12 +144,12 @@ func (c *ConfigMap) write(ctx context.Context) error {
 	for {
 		err := c.put(ctx, versions)
 		if !isConflict(err) {
-			c.report(err)
+			c.report(ctx, err)
 			return err
 		}
 		// The answer to the last write may be lost, or somebody has changed or deleted the object.
 		if _, err := c.read(ctx); err != nil {
-			c.report(err)
+			c.report(ctx, err)
 			return err
 		}
 		if leader := c.object.Data[leaderData]; leader != "" && leader != c.leader {
@@ -161,8 +161,11 @@ func (c *ConfigMap) write(ctx context.Context) error {
 	}
 }
 
-// report reports whether the ConfigMap can be written.
-func (c *ConfigMap) report(err error) {
+// report reports whether the ConfigMap can be written, unless the term has ended: a standby notes nothing.
+func (c *ConfigMap) report(ctx context.Context, err error) {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return
+	}
 	if err == nil {
 		c.observer.Recovered(ConfigMapPart, "The progress of the leader is noted again")
 		return

@@ -235,6 +235,21 @@ func TestProgressThatCannotBeWrittenDelaysNothing(t *testing.T) {
 	})
 }
 
+// The next leader notes the progress. Nothing would take an error of this one out of the status again.
+func TestTheEndOfATermThatCannotNoteReportsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newScriptedAPI(t)
+		l := api.lead()
+		api.hang("create")
+		l.reach(7)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		l.End(ctx)
+		synctest.Wait()
+		assert.NoError(t, l.reports.error())
+	})
+}
+
 func TestProgressOfAnotherClusterIsNotUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newScriptedAPI(t)

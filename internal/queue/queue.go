@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 )
 
@@ -76,7 +75,6 @@ func (q *Queue) Put(ctx context.Context, change watch.Change) error {
 		q.mu.Unlock()
 		return nil
 	}
-	reached.State("the queue is full")
 	w := &waiter{e, make(chan struct{})}
 	q.blocked = append(q.blocked, w) // The queue is not empty, so the loop is awake or will be.
 	q.mu.Unlock()

@@ -35,6 +35,9 @@ func (o *observer) covers(w apiserver.Write) bool {
 		// depends on when it is listed.
 		return true
 	}
+	if o.least {
+		end = o.env.heldUntil(end)
+	}
 	all, one := true, false
 	for _, r := range o.reigns {
 		if (r.began.IsZero() || !r.began.After(end)) && (r.ended.IsZero() || !r.ended.Before(begin)) {
@@ -43,6 +46,28 @@ func (o *observer) covers(w apiserver.Write) bool {
 		}
 	}
 	return all && one || one && !o.least
+}
+
+// heldUntil returns until when windows may hold what comes before a time. If a process is killed, the next
+// one sees it again, with its own filters: nothing has noted it yet.
+func (e *environment) heldUntil(t time.Time) time.Time {
+	held := e.plan.longestDedup()
+	if held == 0 {
+		return t
+	}
+	t = t.Add(held)
+	killed := time.Time{}
+	for _, p := range e.allProcesses() { // In the order of their starts.
+		if !killed.IsZero() && !killed.After(t) {
+			t = later(t, p.started.Add(promptly+held))
+		}
+		p.mu.Lock()
+		if killed = p.died; !p.stopped.IsZero() {
+			killed = time.Time{}
+		}
+		p.mu.Unlock()
+	}
+	return t
 }
 
 // isWatched reports whether a namespace was surely watched by then.

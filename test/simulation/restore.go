@@ -155,8 +155,9 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// isLost reports whether the receiver may never have seen a write that a restore undid: it was
-// written just before, or a fault kept the receiver from it.
+// isLost reports whether the receiver may never have seen a write that a restore undid, or may have seen
+// it without effect: it was written just before, a fault kept the receiver from it, or a process was
+// killed whose window held it.
 func (e *environment) isLost(w apiserver.Write) bool {
 	e.mu.Lock()
 	if w.Epoch >= len(e.restores) {
@@ -167,7 +168,17 @@ func (e *environment) isLost(w apiserver.Write) bool {
 	e.mu.Unlock()
 	delays := func(f *Fault) bool { return f.delaysRecords() && !f.is(BackupRestored, ClusterNew) }
 	return w.Version > r.version &&
-		(w.At.After(r.at.Add(-promptly)) || e.disturbed(w.At.Add(-lookBack), r.at, delays))
+		(w.At.After(r.at.Add(-promptly)) || e.disturbed(w.At.Add(-lookBack), r.at, delays) ||
+			e.isKilled(w.At, r.at) && e.heldUntil(w.At).After(r.at))
+}
+
+// isKilled reports whether a process is killed between two moments.
+func (e *environment) isKilled(begin, end time.Time) bool {
+	return slices.ContainsFunc(e.allProcesses(), func(p *process) bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.stopped.IsZero() && !p.died.Before(begin) && !p.died.After(end)
+	})
 }
 
 // restore goes back. An observer that counts all it may lists at once; one that counts the least
