@@ -57,5 +57,10 @@ func (Nowhere) Note() {}
 // End does nothing.
 func (Nowhere) End(context.Context) {}
 
-// retryRead is the pause between two attempts to read the progress.
-const retryRead = time.Second
+const (
+	// RetryRead is the pause between two attempts to read what a session starts with.
+	RetryRead = time.Second
+	// slow is how long a read or a write of progress may take. Then a write counts as failed, and is tried
+	// again. Storage that ignores the context only delays the next write.
+	slow = 10 * time.Second
+)
