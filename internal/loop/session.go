@@ -17,13 +17,9 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 )
 
-const (
-	// clusterPart is the part of the receiver that the component's status names if the cluster does
-	// not answer which one it is.
-	clusterPart = "the identity of the cluster"
-	// lastWrites is how long the last note and the last points of a session may take.
-	lastWrites = 3 * time.Second
-)
+// clusterPart is the part of the receiver that the component's status names if the cluster does not
+// answer which one it is.
+const clusterPart = "the identity of the cluster"
 
 // session is what the loop works with in one term, or in the process.
 type session struct {
@@ -63,12 +59,14 @@ func (l *Loop) runSession(stop, drain context.Context) {
 // cluster, and records name it. ok is false if stop ended before.
 func (l *Loop) askCluster(stop context.Context) (uid string, ok bool) {
 	for began := time.Now(); stop.Err() == nil; sleep(stop, progress.RetryRead) {
-		uid, err := kubeclient.ClusterUID(stop, l.Client, l.Logger)
+		asking, cancel := context.WithTimeout(stop, progress.Slow)
+		uid, err := kubeclient.ClusterUID(asking, l.Client, l.Logger)
+		cancel()
 		if err == nil {
 			l.Health.Recovered(clusterPart, "The cluster answers again")
 			return uid, true
 		}
-		if time.Since(began) >= kubeclient.ClusterTimeout {
+		if time.Since(began) >= progress.Slow {
 			l.Health.Failed(clusterPart, "unavailable", "Cannot read the UID of the cluster; retrying. The receiver emits no record until then",
 				fmt.Errorf("cannot read namespace kube-system of the cluster: %w", err))
 		}
@@ -181,7 +179,7 @@ func (s *session) end(drain context.Context) {
 			break
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), lastWrites)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var last sync.WaitGroup
 	last.Go(func() { s.progress.End(ctx) })

@@ -30,7 +30,7 @@ const (
 	storagePart = "storage"
 )
 
-var errSlowRead = fmt.Errorf("the storage has not returned the checkpoint for %v: check the storage extension and its backend", slow)
+var errSlowRead = fmt.Errorf("the storage has not returned the checkpoint for %v: check the storage extension and its backend", Slow)
 
 // Checkpoint notes progress in a storage extension: a journal of the entries of the ledger that have
 // changed, with a snapshot of all of them now and then.
@@ -62,7 +62,7 @@ func NewCheckpoint(client storage.Client, observer Observer, logger *zap.Logger)
 
 // Load implements Progress.
 func (c *Checkpoint) Load(ctx context.Context, cluster string, fresh func() *ledger.Ledger, _ func()) *ledger.Ledger {
-	late := time.AfterFunc(slow, func() {
+	late := time.AfterFunc(Slow, func() {
 		c.observer.Failed(storagePart, "slow", "Reading the checkpoint takes long; waiting. The receiver emits nothing until then", errSlowRead)
 	})
 	defer late.Stop()

@@ -170,7 +170,7 @@ func (c *ConfigMap) report(err error) {
 
 // read reads the ConfigMap into object, which is new if it does not exist.
 func (c *ConfigMap) read(ctx context.Context) (ledger.Versions, error) {
-	ctx, cancel := context.WithTimeout(ctx, slow)
+	ctx, cancel := context.WithTimeout(ctx, Slow)
 	defer cancel()
 	object := &corev1.ConfigMap{}
 	err := c.client.Get().Namespace(c.namespace).Resource("configmaps").Name(c.name).Do(ctx).Into(object)
@@ -198,7 +198,7 @@ func (c *ConfigMap) read(ctx context.Context) (ledger.Versions, error) {
 
 // put writes the object with these versions. Its resourceVersion is the precondition.
 func (c *ConfigMap) put(ctx context.Context, versions ledger.Versions) error {
-	ctx, cancel := context.WithTimeout(ctx, slow)
+	ctx, cancel := context.WithTimeout(ctx, Slow)
 	defer cancel()
 	next := c.object.DeepCopy()
 	next.Data[leaderData], next.Data[streamsData] = c.leader, encode(versions)

@@ -60,7 +60,7 @@ func (Nowhere) End(context.Context) {}
 const (
 	// RetryRead is the pause between two attempts to read what a session starts with.
 	RetryRead = time.Second
-	// slow is how long a read or a write of progress may take. Then a write counts as failed, and is tried
-	// again. Storage that ignores the context only delays the next write.
-	slow = 10 * time.Second
+	// Slow is how long such a read may take before the status reports it, and how long a write may take
+	// before it counts as failed. Storage that ignores the context only delays the next write.
+	Slow = 10 * time.Second
 )

@@ -60,7 +60,7 @@ func (s *saver) writeLast(ctx context.Context) {
 }
 
 func (s *saver) writeOnce(ctx context.Context) (ok bool) {
-	ctx, cancel := context.WithTimeout(ctx, slow)
+	ctx, cancel := context.WithTimeout(ctx, Slow)
 	defer cancel()
 	if s.write(ctx) != nil {
 		s.signal()
