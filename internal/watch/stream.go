@@ -178,7 +178,7 @@ func (s *Stream) afterEnd(err error) Cause {
 		return Ended
 	case isExpired(err):
 		if s.exactAt != "" {
-			reached.State("the last leader's position is compacted")
+			reached.State("the last leader's progress is compacted")
 		}
 		s.exactAt = ""
 		s.resourceVersion = ""
