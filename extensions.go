@@ -62,7 +62,7 @@ func (r *eventsReceiver) openElector(host component.Host) (elector, error) {
 		return elector{}, fmt.Errorf("k8s_leader_elector: %q is not a leader elector; name one, such as k8s_leader_elector", id)
 	}
 	e := elector{config: election.ElectorConfigOf(extension)}
-	if e.config.LeaseNamespace == "" || e.config.LeaseName == "" {
+	if !e.config.IsKnown() {
 		return elector{}, fmt.Errorf("k8s_leader_elector: %q does not say which Lease it uses, next to which the leader notes its progress; name an extension of the type k8s_leader_elector", id)
 	}
 	var err error

@@ -15,6 +15,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/extract"
 	"github.com/kubeevents/kubeeventsreceiver/internal/kubeclient"
 	"github.com/kubeevents/kubeeventsreceiver/internal/metadata"
+	"github.com/kubeevents/kubeeventsreceiver/resolver"
 )
 
 // NewFactory makes the factory of the receiver kube_events.
@@ -33,6 +34,7 @@ func createDefaultConfig() component.Config {
 	// The API server keeps the events while the pipeline rejects them, so there is no reason to
 	// give up.
 	retry.MaxElapsedTime = 0
+	lookups := resolver.Default()
 	return &Config{
 		AuthType:     kubeclient.AuthServiceAccount,
 		KubeAPIQPS:   -1,
@@ -40,10 +42,10 @@ func createDefaultConfig() component.Config {
 		StartAt:      StartAtEnd,
 		Owners: OwnersConfig{
 			Enabled:       true,
-			MaxDepth:      10,
-			LookupTimeout: 2 * time.Second,
-			CacheSize:     100_000,
-			CacheTTL:      10 * time.Minute,
+			MaxDepth:      lookups.MaxDepth,
+			LookupTimeout: lookups.LookupTimeout,
+			CacheSize:     lookups.CacheSize,
+			CacheTTL:      lookups.CacheTTL,
 		},
 		Extract: ExtractConfig{
 			Metadata:        []string{extract.ServiceName, extract.ServiceNamespace},

@@ -12,13 +12,9 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/reached"
 )
 
-const (
-	// failuresInARow is the number of consecutive reads of a kind that fail from which its lookups
-	// are answered immediately.
-	failuresInARow = 3
-	// openFor is how long they are, before another read shows whether the kind works again.
-	openFor = 5 * time.Second
-)
+// failuresInARow is the number of consecutive reads of a kind that fail from which its lookups are
+// answered immediately, for transientFailureTTL. Then another read shows whether the kind works again.
+const failuresInARow = 3
 
 // circuit is a circuit breaker for the single reads of one kind: a counter of failures and a timer.
 // It has two states:
@@ -137,7 +133,7 @@ func (c *circuits) failLocked(of *circuit, failure Resolution, n int) {
 	if of.isOpen() && !wasOpen {
 		reached.State("lookups of a kind are not worth waiting for")
 		of.opened, of.inFlight, of.tried = time.Now(), 0, false
-		of.timer.Reset(openFor)
+		of.timer.Reset(transientFailureTTL)
 		kind := of.wanted.kind.Name
 		c.background.run(func() { c.opened(kind, failure) })
 	}
@@ -174,7 +170,7 @@ func (c *circuits) rereadLocked(of *circuit) {
 		defer c.mu.Unlock()
 		of.rereading = false
 		if of.isOpen() {
-			of.timer.Reset(openFor)
+			of.timer.Reset(transientFailureTTL)
 		}
 	})
 }

@@ -13,14 +13,6 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-const (
-	defaultMaxDepth      = 10
-	defaultLookupTimeout = 2 * time.Second
-	defaultCacheSize     = 100_000
-	defaultCacheTTL      = 10 * time.Minute
-	defaultConcurrency   = 400
-)
-
 // errLookupTimeout distinguishes the resolver's own deadline from its caller's.
 var errLookupTimeout = fmt.Errorf("lookup timeout: %w", context.DeadlineExceeded)
 
@@ -156,6 +148,14 @@ type Config struct {
 	Now func() time.Time
 }
 
+// Default returns the config that zero values mean.
+func Default() Config {
+	return Config{
+		MaxDepth: 10, LookupTimeout: 2 * time.Second, CacheSize: 100_000, CacheTTL: 10 * time.Minute,
+		Concurrency: 400, Now: time.Now,
+	}
+}
+
 // withDefaults returns the config with defaults for its zero values. The error names an invalid
 // value.
 func (c Config) withDefaults() (Config, error) {
@@ -170,13 +170,14 @@ func (c Config) withDefaults() (Config, error) {
 			return c, fmt.Errorf("%s must not be negative", name)
 		}
 	}
-	c.MaxDepth = cmp.Or(c.MaxDepth, defaultMaxDepth)
-	c.LookupTimeout = cmp.Or(c.LookupTimeout, defaultLookupTimeout)
-	c.CacheSize = cmp.Or(c.CacheSize, defaultCacheSize)
-	c.CacheTTL = cmp.Or(c.CacheTTL, defaultCacheTTL)
-	c.Concurrency = cmp.Or(c.Concurrency, defaultConcurrency)
+	defaults := Default()
+	c.MaxDepth = cmp.Or(c.MaxDepth, defaults.MaxDepth)
+	c.LookupTimeout = cmp.Or(c.LookupTimeout, defaults.LookupTimeout)
+	c.CacheSize = cmp.Or(c.CacheSize, defaults.CacheSize)
+	c.CacheTTL = cmp.Or(c.CacheTTL, defaults.CacheTTL)
+	c.Concurrency = cmp.Or(c.Concurrency, defaults.Concurrency)
 	if c.Now == nil {
-		c.Now = time.Now
+		c.Now = defaults.Now
 	}
 	return c, nil
 }

@@ -26,8 +26,6 @@ const (
 	// maxWatchedNamespaces is the maximum number of namespaces in which a kind is watched. Each
 	// takes one stream of a connection.
 	maxWatchedNamespaces = 32
-	// rewatchAfter is how long the resolver waits after a watch failed.
-	rewatchAfter = 10 * time.Minute
 	// watchTimeout is after how many seconds the API server ends a watch.
 	watchTimeout = int64(300)
 )
@@ -162,5 +160,5 @@ func (w *watcher) streamFrom(k *kinds.Kind, in collection, version string) (reac
 func (w *watcher) fail(k *kinds.Kind) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.ofLocked(k).notBefore = w.now() + rewatchAfter
+	w.ofLocked(k).notBefore = w.now() + stableFailureTTL
 }

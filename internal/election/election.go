@@ -10,12 +10,8 @@ import (
 	"time"
 )
 
-const (
-	// beatInterval is how often the process proves to itself that it was not paused.
-	beatInterval = 500 * time.Millisecond
-	// pausedAfter is the gap between two beats that counts as a pause.
-	pausedAfter = 3 * time.Second
-)
+// pausedAfter is the gap between two beats that counts as a pause.
+const pausedAfter = 3 * time.Second
 
 // Leadership reports whether this process is the one that emits. All receivers of one elector share
 // it: see Join. Its methods may be called concurrently. It promises what client-go's election does:
@@ -153,9 +149,10 @@ func (l *Leadership) Changed() <-chan struct{} {
 	return l.changed
 }
 
-// Beat proves at intervals that the process runs, until the context ends.
+// Beat proves at intervals that the process runs, until the context ends. A few beats may come late on
+// a busy machine.
 func (l *Leadership) Beat(ctx context.Context) {
-	ticker := time.NewTicker(beatInterval)
+	ticker := time.NewTicker(pausedAfter / 6)
 	defer ticker.Stop()
 	for {
 		select {

@@ -9,12 +9,6 @@ import (
 	"time"
 )
 
-// The defaults of the extension k8s_leader_elector.
-const (
-	defaultLeaseDuration = 15 * time.Second
-	defaultRenewDeadline = 10 * time.Second
-)
-
 // Elector is what is used of the extension k8s_leader_elector.
 type Elector interface {
 	// SetCallBackFuncs registers what is called whenever this process starts and stops leading. The
@@ -75,7 +69,6 @@ func (s *joinedElectors) leave(elector Elector, j *joined) {
 
 // ElectorConfig is the part of the elector's configuration that the receiver needs.
 type ElectorConfig struct {
-	// LeaseNamespace and LeaseName are empty if they are not known.
 	LeaseNamespace, LeaseName string
 	// AuthType and Context say how the elector reaches the API server.
 	AuthType, Context string
@@ -85,8 +78,13 @@ type ElectorConfig struct {
 	RenewDeadline time.Duration
 }
 
+// IsKnown reports whether the configuration could be read.
+func (c ElectorConfig) IsKnown() bool {
+	return c.LeaseNamespace != "" && c.LeaseName != "" && c.LeaseDuration > c.RenewDeadline && c.RenewDeadline > 0
+}
+
 // ElectorConfigOf reads the configuration of the extension k8s_leader_elector. The extension has no
-// method for it, so the fields are read by reflection. A field that is not there gets its default.
+// method for it, so the fields are read by reflection. A field that is not there is empty.
 func ElectorConfigOf(extension any) ElectorConfig {
 	config := reflect.Indirect(reflect.ValueOf(extension))
 	if config.Kind() == reflect.Struct {
@@ -97,8 +95,8 @@ func ElectorConfigOf(extension any) ElectorConfig {
 		LeaseName:      text(config, "LeaseName"),
 		AuthType:       text(config, "AuthType"),
 		Context:        text(config, "Context"),
-		LeaseDuration:  duration(config, "LeaseDuration", defaultLeaseDuration),
-		RenewDeadline:  duration(config, "RenewDuration", defaultRenewDeadline),
+		LeaseDuration:  duration(config, "LeaseDuration"),
+		RenewDeadline:  duration(config, "RenewDuration"),
 	}
 }
 
@@ -115,11 +113,11 @@ func field(config reflect.Value, name string, kind reflect.Kind) (value reflect.
 	return value, value.Kind() == kind
 }
 
-// duration returns the value of the field, or the default if there is none.
-func duration(config reflect.Value, name string, otherwise time.Duration) time.Duration {
+// duration returns the value of the field, or 0 if there is none.
+func duration(config reflect.Value, name string) time.Duration {
 	value, ok := field(config, name, reflect.Int64)
-	if !ok || value.Int() <= 0 {
-		return otherwise
+	if !ok {
+		return 0
 	}
 	return time.Duration(value.Int())
 }

@@ -133,22 +133,26 @@ type extension[C any] struct {
 func TestTheConfigurationOfTheElectorIsRead(t *testing.T) {
 	full := fullConfig{apiConfig{"kubeConfig", "prod"}, "observability", "my-lease", 30 * time.Second, 20 * time.Second, time.Second}
 	want := ElectorConfig{"observability", "my-lease", "kubeConfig", "prod", 30 * time.Second, 20 * time.Second}
-	defaults := ElectorConfig{LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second}
+	unknown := ElectorConfig{}
 	for name, tt := range map[string]struct {
 		extension any
 		want      ElectorConfig
 	}{
 		"pointers":                       {&extension[*fullConfig]{&full}, want},
 		"values":                         {extension[fullConfig]{full}, want},
-		"nil":                            {nil, defaults},
-		"a nil extension":                {(*extension[*fullConfig])(nil), defaults},
-		"a nil configuration":            {&extension[*fullConfig]{}, defaults},
-		"no configuration":               {struct{}{}, defaults},
-		"no struct":                      {7, defaults},
-		"the configuration is no struct": {extension[string]{config: "x"}, defaults},
-		"an empty configuration":         {&extension[*fullConfig]{config: &fullConfig{}}, defaults},
-		"fields of other kinds, and an embedded pointer that is nil": {&extension[*sharedConfig]{config: &sharedConfig{RenewDuration: -1}}, defaults},
+		"nil":                            {nil, unknown},
+		"a nil extension":                {(*extension[*fullConfig])(nil), unknown},
+		"a nil configuration":            {&extension[*fullConfig]{}, unknown},
+		"no configuration":               {struct{}{}, unknown},
+		"no struct":                      {7, unknown},
+		"the configuration is no struct": {extension[string]{config: "x"}, unknown},
+		"an empty configuration":         {&extension[*fullConfig]{config: &fullConfig{}}, unknown},
+		"fields of other kinds, and an embedded pointer that is nil": {&extension[*sharedConfig]{config: &sharedConfig{RenewDuration: 20 * time.Second}}, ElectorConfig{RenewDeadline: 20 * time.Second}},
 	} {
-		t.Run(name, func(t *testing.T) { assert.Equal(t, tt.want, ElectorConfigOf(tt.extension)) })
+		t.Run(name, func(t *testing.T) {
+			got := ElectorConfigOf(tt.extension)
+			assert.Equal(t, tt.want, got)
+			assert.Equal(t, tt.want == want, got.IsKnown())
+		})
 	}
 }

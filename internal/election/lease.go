@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -99,11 +98,8 @@ func (l *Lease) noLeader(cause string, err error) *NoLeaderError {
 		"{apiGroups: [coordination.k8s.io], resources: [leases], resourceNames: [%[1]s], verbs: [get, update]}", l.name, l.namespace, err)}
 }
 
-// lateness is how long after the end of a lease another elector may take to have it, on a busy machine.
-const lateness = 10 * time.Second
-
 // Watch reports when no process can be elected, until the context ends. It looks at intervals in
-// which another process would have been elected.
+// which another process would have been elected, also on a busy machine.
 func (l *Lease) Watch(ctx context.Context, leadership *Leadership, observer Observer) {
 	unreadable := 0 // reads in a row that failed
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
@@ -127,7 +123,7 @@ func (l *Lease) Watch(ctx context.Context, leadership *Leadership, observer Obse
 				observer.ElectionFailed(err)
 			}
 		}
-	}, leadership.LeaseDuration()+lateness)
+	}, 2*leadership.LeaseDuration())
 }
 
 func (l *Lease) read(ctx context.Context) (*coordinationv1.Lease, error) {

@@ -95,7 +95,7 @@ func TestAStandbyWatchesTheLease(t *testing.T) {
 				if tt.leads {
 					leadership.Started(t.Context())
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), 3*(15*time.Second+lateness)+time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), 3*2*15*time.Second+time.Second)
 				defer cancel()
 				tt.answers.lease(t).Watch(ctx, leadership, &got)
 				assert.Equal(t, tt.want, got)

@@ -5,7 +5,6 @@ package kubeclient
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
@@ -13,15 +12,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// clusterTimeout is how long the API server may take to answer which cluster it is.
-const clusterTimeout = 10 * time.Second
-
 // ClusterUID returns the UID of the namespace kube-system, which identifies the cluster
 // (OpenTelemetry's k8s.cluster.uid); empty if the receiver may not read it. An error means that another
 // request may get an answer. The client must be one for the core group.
 func ClusterUID(ctx context.Context, client rest.Interface, logger *zap.Logger) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, clusterTimeout)
-	defer cancel()
 	var status int
 	namespace := &corev1.Namespace{}
 	err := client.Get().Resource("namespaces").Name("kube-system").Do(ctx).StatusCode(&status).Into(namespace)

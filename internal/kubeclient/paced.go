@@ -20,11 +20,9 @@ const (
 	// readBuffer is the maximum number of bytes of one read. A connection that fills it is read
 	// again without a pause.
 	readBuffer = 32 << 10
-	// idleRead is how long a read takes at least that finds nothing to read at its begin. What it
-	// then reads was not delayed.
-	idleRead = time.Millisecond
 	// leastPause follows a read after a time without data. Then each pause is twice as long as the one
-	// before. So single events are read early.
+	// before. So single events are read early. A read that takes as long has waited for data: what it
+	// found was not delayed.
 	leastPause = time.Millisecond
 )
 
@@ -134,7 +132,7 @@ func (r pacedReader) Read(b []byte) (int, error) {
 	waited := r.conn.wait()
 	began := time.Now()
 	n, err := r.conn.Conn.Read(b)
-	if paced := r.conn.pacing.Paced; paced != nil && err == nil && time.Since(began) < idleRead {
+	if paced := r.conn.pacing.Paced; paced != nil && err == nil && time.Since(began) < leastPause {
 		paced(waited)
 	}
 	r.conn.note(n, n < len(b))

@@ -79,8 +79,9 @@ func New(settings Settings) *Loop {
 }
 
 const (
-	// patience is how long a pipeline may take to return after drain has ended.
-	patience = 2 * time.Second
+	// patience is how long may take what remains at the end: a pipeline that does not return when drain
+	// has ended, and then the last note and the last points.
+	patience = 4 * time.Second
 	// pauseAfterSession is the pause before the next session of a term that goes on: another process
 	// has noted progress as the leader, and the elector of one of both does not know it yet.
 	pauseAfterSession = 5 * time.Second

@@ -17,17 +17,9 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/watch"
 )
 
-const (
-	// clusterPart is the part of the receiver that the component's status names if the cluster does
-	// not answer which one it is.
-	clusterPart = "the identity of the cluster"
-	// clusterWait is how long the cluster may take to answer before the status reports it.
-	clusterWait = 10 * time.Second
-	// retryCluster is the pause between two requests.
-	retryCluster = time.Second
-	// lastNote is how long the last note of a session may take.
-	lastNote = 3 * time.Second
-)
+// clusterPart is the part of the receiver that the component's status names if the cluster does not
+// answer which one it is.
+const clusterPart = "the identity of the cluster"
 
 // session is what the loop works with in one term, or in the process.
 type session struct {
@@ -66,13 +58,15 @@ func (l *Loop) runSession(stop, drain context.Context) {
 // askCluster returns which cluster this is. It asks before the first list: the progress is that of one
 // cluster, and records name it. ok is false if stop ended before.
 func (l *Loop) askCluster(stop context.Context) (uid string, ok bool) {
-	for began := time.Now(); stop.Err() == nil; sleep(stop, retryCluster) {
-		uid, err := kubeclient.ClusterUID(stop, l.Client, l.Logger)
+	for began := time.Now(); stop.Err() == nil; sleep(stop, progress.RetryRead) {
+		asking, cancel := context.WithTimeout(stop, progress.Slow)
+		uid, err := kubeclient.ClusterUID(asking, l.Client, l.Logger)
+		cancel()
 		if err == nil {
 			l.Health.Recovered(clusterPart, "The cluster answers again")
 			return uid, true
 		}
-		if time.Since(began) >= clusterWait {
+		if time.Since(began) >= progress.Slow {
 			l.Health.Failed(clusterPart, "unavailable", "Cannot read the UID of the cluster; retrying. The receiver emits no record until then",
 				fmt.Errorf("cannot read namespace kube-system of the cluster: %w", err))
 		}
@@ -185,11 +179,11 @@ func (s *session) end(drain context.Context) {
 			break
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), lastNote)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var last sync.WaitGroup
 	last.Go(func() { s.progress.End(ctx) })
-	s.sums.end()
+	s.sums.end(ctx)
 	last.Wait()
 	s.pipeline.forget()
 }

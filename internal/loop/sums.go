@@ -20,10 +20,6 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/internal/series"
 )
 
-// lastEmission is how long the emission of the last sums may take, together with one that it waits
-// for.
-const lastEmission = 4 * time.Second
-
 // sums emits the sums of a session to the metrics pipeline. Without one, it does nothing. count may be
 // called while run runs.
 type sums struct {
@@ -98,11 +94,10 @@ func (m *sums) run(stop, drain context.Context) {
 	}
 }
 
-// end emits the last sums: no later emission has them. It emits nothing if another process may lead.
-func (m *sums) end() {
+// end emits the last sums, until the context ends: no later emission has them. It emits nothing if
+// another process may lead.
+func (m *sums) end(ctx context.Context) {
 	m.series.End()
-	ctx, cancel := context.WithTimeout(context.Background(), lastEmission)
-	defer cancel()
 	m.emit(ctx, ctx, func() bool { return !m.ended.Swap(true) && m.leadership.NobodyElseLeads(time.Now()) })
 }
 

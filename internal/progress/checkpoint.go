@@ -22,8 +22,6 @@ const (
 	// checkpointEvery is the least time between two writes to storage. With the write itself, progress
 	// is noted within a second.
 	checkpointEvery = 800 * time.Millisecond
-	// slowRead is how long the checkpoint may take to be read before the status reports it.
-	slowRead = 10 * time.Second
 	// chunkBytes is how large a part of a snapshot is.
 	chunkBytes = 1 << 20
 	// clusterKey is the key of the entry that has the cluster's UID.
@@ -32,7 +30,7 @@ const (
 	storagePart = "storage"
 )
 
-var errSlowRead = fmt.Errorf("the storage has not returned the checkpoint for %v: check the storage extension and its backend", slowRead)
+var errSlowRead = fmt.Errorf("the storage has not returned the checkpoint for %v: check the storage extension and its backend", Slow)
 
 // Checkpoint notes progress in a storage extension: a journal of the entries of the ledger that have
 // changed, with a snapshot of all of them now and then.
@@ -64,11 +62,11 @@ func NewCheckpoint(client storage.Client, observer Observer, logger *zap.Logger)
 
 // Load implements Progress.
 func (c *Checkpoint) Load(ctx context.Context, cluster string, fresh func() *ledger.Ledger, _ func()) *ledger.Ledger {
-	late := time.AfterFunc(slowRead, func() {
+	late := time.AfterFunc(Slow, func() {
 		c.observer.Failed(storagePart, "slow", "Reading the checkpoint takes long; waiting. The receiver emits nothing until then", errSlowRead)
 	})
 	defer late.Stop()
-	for ; ctx.Err() == nil; pause(ctx, retryRead) {
+	for ; ctx.Err() == nil; pause(ctx, RetryRead) {
 		c.ledger = fresh()
 		err := c.read(ctx, cluster, fresh)
 		late.Stop()

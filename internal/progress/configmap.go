@@ -27,8 +27,6 @@ const (
 	// configMapEvery is the least time between two writes of the ConfigMap. With the request itself,
 	// progress is noted within two seconds.
 	configMapEvery = 1800 * time.Millisecond
-	// requestTimeout is the deadline of each request.
-	requestTimeout = 10 * time.Second
 	// ConfigMapPart is the part of the receiver that the status names if the ConfigMap cannot be read
 	// or written.
 	ConfigMapPart = "the progress of the leader"
@@ -87,7 +85,7 @@ func (c *ConfigMap) Load(ctx context.Context, cluster string, fresh func() *ledg
 		if ctx.Err() == nil && (failures > 0 || isLasting(err)) { // A single request may fail when an API server restarts.
 			c.observer.Failed(ConfigMapPart, causeOf(err), "Cannot read the progress of the last leader; retrying. The receiver emits nothing until then", err)
 		}
-		pause(ctx, retryRead)
+		pause(ctx, RetryRead)
 	}
 	return nil
 }
@@ -175,7 +173,7 @@ func (c *ConfigMap) report(ctx context.Context, err error) {
 
 // read reads the ConfigMap into object, which is new if it does not exist.
 func (c *ConfigMap) read(ctx context.Context) (ledger.Versions, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, Slow)
 	defer cancel()
 	object := &corev1.ConfigMap{}
 	err := c.client.Get().Namespace(c.namespace).Resource("configmaps").Name(c.name).Do(ctx).Into(object)
@@ -203,7 +201,7 @@ func (c *ConfigMap) read(ctx context.Context) (ledger.Versions, error) {
 
 // put writes the object with these versions. Its resourceVersion is the precondition.
 func (c *ConfigMap) put(ctx context.Context, versions ledger.Versions) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, Slow)
 	defer cancel()
 	next := c.object.DeepCopy()
 	next.Data[leaderData], next.Data[streamsData] = c.leader, encode(versions)

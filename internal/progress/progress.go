@@ -57,5 +57,10 @@ func (Nowhere) Note() {}
 // End does nothing.
 func (Nowhere) End(context.Context) {}
 
-// retryRead is the pause between two attempts to read the progress.
-const retryRead = time.Second
+const (
+	// RetryRead is the pause between two attempts to read what a session starts with.
+	RetryRead = time.Second
+	// Slow is how long such a read may take before the status reports it, and how long a write may take
+	// before it counts as failed. Storage that ignores the context only delays the next write.
+	Slow = 10 * time.Second
+)

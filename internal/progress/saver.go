@@ -21,9 +21,6 @@ type saver struct {
 	stop  context.CancelFunc
 }
 
-// writeTimeout is how long a write may take. Storage that ignores the context only delays the next one.
-const writeTimeout = 10 * time.Second
-
 // start starts the goroutine.
 func (s *saver) start() {
 	s.waits, s.ends, s.done = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
@@ -63,7 +60,7 @@ func (s *saver) writeLast(ctx context.Context) {
 }
 
 func (s *saver) writeOnce(ctx context.Context) (ok bool) {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, Slow)
 	defer cancel()
 	if s.write(ctx) != nil {
 		s.signal()

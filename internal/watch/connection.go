@@ -31,16 +31,14 @@ const (
 	// maxPage is how many bytes a page may have, unless it has one event only. 500 usual events
 	// have less than a quarter of it.
 	maxPage = 4 << 20
-	// responseTimeout is how long the server may take to answer a request. It also bounds the sum
-	// of the pauses within a list.
+	// responseTimeout is how long the server may take to answer a request, to end a watch after its
+	// timeout, and may ask to wait. It also bounds the sum of the pauses within a list.
 	responseTimeout = time.Minute
 	// ignoredPause is a pause within a list that does not count: the server is reading etcd.
 	ignoredPause = time.Second
 	// minWatchTimeout is the minimum time after which the server ends a watch. The actual time is
 	// random, up to twice the minimum, so that many receivers do not reconnect together.
 	minWatchTimeout = 5 * time.Minute
-	// timeoutSlack is how long after that the connection counts as dead.
-	timeoutSlack = 30 * time.Second
 )
 
 var (
@@ -166,7 +164,7 @@ func (s *Stream) watch(ctx context.Context, options metav1.ListOptions) error {
 	options.TimeoutSeconds = &seconds
 	options.Watch = true
 	options.AllowWatchBookmarks = true
-	err := s.stream(ctx, cancel, &options, limit+timeoutSlack)
+	err := s.stream(ctx, cancel, &options, limit+responseTimeout)
 	if ctx.Err() != nil {
 		return context.Cause(ctx) // The error only shows that the context ended.
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/kubeevents/kubeeventsreceiver/test/apitest"
 )
 
-func TestAStreamStartsAtAPosition(t *testing.T) {
+func TestAStreamStartsAtAVersion(t *testing.T) {
 	now := []string{"began", "began", "listed a=2", "listed c=1", "ended now"}
 	for name, tt := range map[string]struct {
 		at      string
@@ -56,14 +56,14 @@ func TestAStreamStartsAtAPosition(t *testing.T) {
 	}
 }
 
-func TestAListingAtAPositionThatBreaksOffIsRepeatedThere(t *testing.T) {
+func TestAListAtAVersionThatBreaksOffIsRepeatedThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, queue := apitest.NewInMemory(t), queue.New(10000)
 		const events = 501 // one more than a page holds
 		for n := range events {
 			api.Put(counted(fmt.Sprintf("e%05d", n), 1))
 		}
-		position := api.Version()
+		version := api.Version()
 		api.Put(counted("e00000", 2))
 		var broken atomic.Bool
 		api.Refuse(func(r *http.Request) int {
@@ -72,12 +72,12 @@ func TestAListingAtAPositionThatBreaksOffIsRepeatedThere(t *testing.T) {
 			}
 			return 0
 		})
-		start(t, api, queue, watch.Config{ExactAt: position})
+		start(t, api, queue, watch.Config{ExactAt: version})
 		time.Sleep(time.Minute)
 		got := changes(queue)
 		assert.Equal(t, []string{"exact", "more", "exact", "more", "watch"}, connections(api))
 		assert.Len(t, got, 1+500+1+events+1+1)
-		assert.Equal(t, []string{"existing e00500=1", "ended at " + position, "changed e00000=2"}, got[len(got)-3:])
+		assert.Equal(t, []string{"existing e00500=1", "ended at " + version, "changed e00000=2"}, got[len(got)-3:])
 	})
 }
 

@@ -29,10 +29,6 @@ const maxQuickEnds = 3
 // servers and proxies accept the option and never send the bookmark.
 const maxIncompleteLists = 2
 
-// maxRetryAfter is the longest pause that the server can ask for. A longer one would leave a receiver
-// without events long after the server, or a proxy before it, has recovered.
-const maxRetryAfter = time.Minute
-
 // errClosedAtOnce replaces an error that client-go hides: it converts a connection that closes
 // before an answer to an empty watch.
 var errClosedAtOnce = errors.New("the connection was closed at once")
@@ -104,10 +100,12 @@ func (s *Stream) Run(ctx context.Context) {
 	}
 }
 
-// retryAfter returns how long the server asks to wait before the next request; 0: it does not ask.
+// retryAfter returns how long the server asks to wait before the next request; 0: it does not ask. A
+// longer pause would leave a receiver without events long after the server, or a proxy before it, has
+// recovered.
 func retryAfter(err error) time.Duration {
 	seconds, _ := apierrors.SuggestsClientDelay(err)
-	return min(time.Duration(seconds)*time.Second, maxRetryAfter)
+	return min(time.Duration(seconds)*time.Second, responseTimeout)
 }
 
 // awaitTaker waits until the stream may connect.
@@ -180,7 +178,7 @@ func (s *Stream) afterEnd(err error) Cause {
 		return Ended
 	case isExpired(err):
 		if s.exactAt != "" {
-			reached.State("the last leader's position is compacted")
+			reached.State("the last leader's progress is compacted")
 		}
 		s.exactAt = ""
 		s.resourceVersion = ""

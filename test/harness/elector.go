@@ -44,7 +44,10 @@ type electorConfig struct {
 // NewElector returns an elector that reaches the API server in a way that the receiver does not know, so
 // that the receiver does not watch its lease.
 func NewElector() *Elector {
-	return &Elector{config: &electorConfig{AuthType: "tls", LeaseNamespace: LeaseNamespace, LeaseName: leaseName}}
+	return &Elector{config: &electorConfig{
+		LeaseDuration: 15 * time.Second, RenewDuration: 10 * time.Second,
+		AuthType: "tls", LeaseNamespace: LeaseNamespace, LeaseName: leaseName,
+	}}
 }
 
 // SetCallBackFuncs registers a receiver.

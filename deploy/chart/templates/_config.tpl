@@ -93,7 +93,7 @@ receivers:
     # A restart loses nothing. A crash repeats at most the last second, with the same log.record.uid.
     storage: file_storage
     {{- else if eq .Values.mode "ha" }}
-    # Only the leader emits. It publishes how far it has delivered, and a new leader continues there.
+    # Only the leader emits. It notes its progress, and a new leader continues there.
     k8s_leader_elector: k8s_leader_elector
     {{- end }}
     {{- if or .Values.page.enabled .Values.rollouts.enabled }}
