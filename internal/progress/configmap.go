@@ -57,8 +57,9 @@ type ConfigMap struct {
 
 	ledger *ledger.Ledger
 	saver  saver
-	// object is the ConfigMap as it was last read or written. Only Load and then the saver use it.
-	object *corev1.ConfigMap
+	// Only Load and then the saver use the following.
+	object       *corev1.ConfigMap // as it was last read or written
+	isSuperseded bool              // another leader has written since: nothing may be written any more
 
 	mu       sync.Mutex // guards versions
 	versions ledger.Versions
@@ -138,6 +139,9 @@ func (c *ConfigMap) End(ctx context.Context) { c.saver.end(ctx) }
 
 // write writes the newest versions. If another process has written since, it leads now.
 func (c *ConfigMap) write(ctx context.Context) error {
+	if c.isSuperseded {
+		return nil
+	}
 	c.mu.Lock()
 	versions := c.versions
 	c.mu.Unlock()
@@ -155,6 +159,7 @@ func (c *ConfigMap) write(ctx context.Context) error {
 		if leader := c.object.Data[leaderData]; leader != "" && leader != c.leader {
 			reached.State("another leader has noted progress")
 			c.logger.Warn("Another process has noted progress as the leader; ending this term")
+			c.isSuperseded = true // A delivery that is accepted before the session has ended is noted, too.
 			c.superseded()
 			return nil
 		}
