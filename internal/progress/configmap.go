@@ -166,8 +166,12 @@ func (c *ConfigMap) write(ctx context.Context) error {
 	}
 }
 
-// report reports whether the ConfigMap can be written.
+// report reports whether the ConfigMap can be written. A request that was canceled shows nothing: the
+// term has ended, and the status of a standby must not have it.
 func (c *ConfigMap) report(err error) {
+	if errors.Is(err, context.Canceled) {
+		return
+	}
 	if err == nil {
 		c.observer.Recovered(ConfigMapPart, "The progress of the leader is noted again")
 		return

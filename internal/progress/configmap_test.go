@@ -236,6 +236,23 @@ func TestProgressThatCannotBeWrittenDelaysNothing(t *testing.T) {
 	})
 }
 
+// The term ends because the API server does not answer, and the status is then that of a standby.
+func TestALastNoteThatHangsIsNoFailureOfAStandby(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newScriptedAPI(t)
+		l := api.lead()
+		l.reach(7)
+		time.Sleep(5 * time.Second)
+		api.hang("update")
+		l.reach(8)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		l.End(ctx)
+		synctest.Wait()
+		assert.NoError(t, l.reports.error())
+	})
+}
+
 func TestProgressOfAnotherClusterIsNotUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newScriptedAPI(t)
