@@ -160,6 +160,7 @@ func TestALeaderGoesOnIfNoOtherLeaderHasWritten(t *testing.T) {
 				l.reach(8)
 				time.Sleep(5 * time.Second)
 				assert.Equal(t, ledger.Versions{"": 8}, api.stored())
+				assert.Equal(t, "the-uid", api.object().Data["cluster"])
 				l.end()
 				select {
 				case <-l.superseded:
