@@ -3,11 +3,15 @@
 package kubeeventsreceiver_test
 
 import (
+	"context"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 
 	"github.com/kubeevents/kubeeventsreceiver"
@@ -58,5 +62,61 @@ func TestALeaderElectorThatIsNotThere(t *testing.T) {
 		require.NoError(t, err)
 		require.ErrorContains(t, r.Start(t.Context(), &harness.Host{Extensions: extensions}), want)
 		require.NoError(t, r.Shutdown(t.Context()))
+	}
+}
+
+// hangingDisk is a storage whose calls of one kind do not return, whatever their context says.
+type hangingDisk struct {
+	*harness.Disk
+	call     string
+	released chan struct{}
+}
+
+func (d *hangingDisk) wait(call string) {
+	if call == d.call {
+		<-d.released
+	}
+}
+
+func (d *hangingDisk) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
+	return d, nil
+}
+
+func (d *hangingDisk) Get(ctx context.Context, key string) ([]byte, error) {
+	d.wait("get")
+	return d.Disk.Get(ctx, key)
+}
+
+func (d *hangingDisk) Set(ctx context.Context, key string, value []byte) error {
+	d.wait("set")
+	return d.Disk.Set(ctx, key, value)
+}
+
+func (d *hangingDisk) Close(context.Context) error {
+	d.wait("close")
+	return nil
+}
+
+// Exporters are shut down later, and must not wait for it.
+func TestShutdownDoesNotWaitForStorageThatHangs(t *testing.T) {
+	for _, call := range []string{"get", "set", "close"} {
+		t.Run(call, func(t *testing.T) {
+			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+				released := make(chan struct{})
+				defer close(released)
+				id := component.MustNewID("disk")
+				host := &harness.Host{Extensions: map[component.ID]component.Component{id: &hangingDisk{harness.NewDisk(), call, released}}}
+				cfg := harness.ConfigFor(t, api.URL, "start_at: beginning")
+				cfg.Storage = &id
+				r, err := kubeeventsreceiver.NewFactory().CreateLogs(t.Context(), receivertest.NewNopSettings(metadata.Type), cfg, &harness.Pipeline{})
+				require.NoError(t, err)
+				require.NoError(t, r.Start(t.Context(), host))
+				api.Put(harness.Event("a", 1))
+				harness.Settle()
+				began := time.Now()
+				_ = r.Shutdown(context.Background())
+				assert.Less(t, time.Since(began), 20*time.Second)
+			})
+		})
 	}
 }

@@ -29,6 +29,10 @@ import (
 // shutdownGrace is how long what was taken may still be delivered after Shutdown was called.
 const shutdownGrace = 5 * time.Second
 
+// shutdownLimit is how long Shutdown waits at most. All work ends before, unless storage hangs: the
+// exporters, which the Collector shuts down later, must not wait for it.
+const shutdownLimit = 15 * time.Second
+
 // readPause is the longest time between two reads of the streams' connection. What is read together
 // is a batch: a write and a request, which cost about as much for one event as for many. About 2 ms
 // of processor time for a batch are then about 1 % of a core, at any rate.
@@ -219,6 +223,8 @@ func (r *eventsReceiver) end(ctx context.Context) error {
 	select {
 	case <-r.life.done:
 		return nil
+	case <-time.After(shutdownLimit):
+		return fmt.Errorf("the receiver has not ended within %v: check the storage extension and its backend", shutdownLimit)
 	case <-ctx.Done():
 		return fmt.Errorf("events were still being delivered: %w", ctx.Err())
 	}

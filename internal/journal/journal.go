@@ -38,6 +38,7 @@ type head struct {
 type Journal struct {
 	client       storage.Client
 	head         head
+	oldest       int64 // the lowest generation of which something may be stored
 	isUncertain  bool // the storage may have another head, because a write has failed
 	entries      int
 	size         int // of the entries, in bytes
@@ -64,12 +65,9 @@ func Open(ctx context.Context, client storage.Client, add func([]byte) error) (*
 	if err := j.read(ctx, add); err != nil {
 		return nil, err
 	}
-	// A crash can have left the generation before this one.
-	left, err := j.count(ctx, j.head.Generation-1, entryKey)
-	if err != nil {
-		return nil, err
-	}
-	return j, j.remove(ctx, j.head.Generation-1, left)
+	j.oldest = max(0, j.head.Generation-1) // A crash can have left it.
+	j.removeReplaced(ctx)
+	return j, nil
 }
 
 func (j *Journal) read(ctx context.Context, add func([]byte) error) error {
@@ -171,7 +169,22 @@ func (j *Journal) Snapshot(ctx context.Context, chunks [][]byte) error {
 	}
 	entries := j.entries + 1 // One whose write has failed can be there.
 	j.entries, j.size, j.snapshotSize = 0, 0, total
-	return j.remove(ctx, next.Generation-1, entries)
+	if j.oldest == next.Generation-1 && j.remove(ctx, j.oldest, entries) == nil {
+		j.oldest = next.Generation
+	}
+	j.removeReplaced(ctx)
+	return nil
+}
+
+// removeReplaced deletes the generations that snapshots have replaced. Nobody reads them: what cannot
+// be deleted, such as from a full disk, stays until the next snapshot.
+func (j *Journal) removeReplaced(ctx context.Context) {
+	for ; j.oldest < j.head.Generation; j.oldest++ {
+		entries, err := j.count(ctx, j.oldest, entryKey)
+		if err != nil || j.remove(ctx, j.oldest, entries) != nil {
+			return
+		}
+	}
 }
 
 // SetAside starts a journal from scratch, and leaves what is stored where it is. The key that it
@@ -191,7 +204,7 @@ func SetAside(ctx context.Context, client storage.Client) (j *Journal, key strin
 		return nil, "", err
 	}
 	err = client.Batch(ctx, storage.SetOperation(key, stored), storage.SetOperation("head", encoded))
-	j.head = next
+	j.head, j.oldest = next, next.Generation
 	return j, key, err
 }
 

@@ -176,3 +176,20 @@ func TestSetAside(t *testing.T) {
 		assert.Equal(t, value, m.values[name], "the key %s stays", name)
 	}
 }
+
+// TestARemovalThatFails: a full disk may refuse to delete what a snapshot has replaced. The snapshot
+// counts all the same, the journal can be read, and the next snapshot deletes the rest.
+func TestARemovalThatFails(t *testing.T) {
+	t.Parallel()
+	m := &memory{values: map[string][]byte{}, writes: -1}
+	j, _ := open(t, m)
+	require.NoError(t, j.Append(t.Context(), []byte("a")))
+	m.writes = 2 // the chunk and the head
+	require.NoError(t, j.Snapshot(t.Context(), [][]byte{[]byte("a")}))
+	j, stored := open(t, m)
+	assert.Equal(t, []string{"a"}, stored)
+	m.writes = -1
+	require.NoError(t, j.Append(t.Context(), []byte("b")))
+	require.NoError(t, j.Snapshot(t.Context(), [][]byte{[]byte("a"), []byte("b")}))
+	assert.Len(t, m.values, 3, "the head and two chunks")
+}

@@ -176,9 +176,12 @@ func (l *Ledger) NextEnd() (end time.Time, ok bool) { return l.windows.nextEnd()
 func (l *Ledger) Len() int { return l.counts.Len() }
 
 // Versions returns, for each stream that runs, the version up to which its events are delivered. What
-// a window holds, holds it back. A stream that has not been listed is where the last leader got to.
+// a window holds, holds it back. A stream that has not been listed is where the last leader got to. Until
+// all have been listed, the streams of the last leader stay: one that runs now may take the place of
+// several.
 func (l *Ledger) Versions() Versions {
 	versions, oldest := Versions(l.streams.versions()), l.windows.oldest()
+	areAllListed := len(versions) == len(l.config.Coverage.Namespaces)
 	for _, stream := range l.config.Coverage.Namespaces {
 		reached, isListed := versions[stream]
 		if from, known := l.from.of(stream); known && !isListed {
@@ -186,6 +189,11 @@ func (l *Ledger) Versions() Versions {
 		}
 		if first := oldest[stream]; first > 0 && isListed {
 			versions[stream] = min(reached, first-1)
+		}
+	}
+	if !areAllListed {
+		for stream, from := range l.from {
+			versions[stream] = max(versions[stream], from)
 		}
 	}
 	return versions

@@ -182,3 +182,31 @@ func TestUntilTheProgressCanBeReadNothingIsEmittedAndNothingLost(t *testing.T) {
 		assert.False(t, b.Host.Fails())
 	})
 }
+
+// The new streams cannot list before the term ends.
+func TestALeaderThatWatchesMoreThanTheLastOneKeepsItsProgressUntilItHasListed(t *testing.T) {
+	for name, config := range map[string]struct{ before, after string }{
+		"the cluster instead of some namespaces": {"namespaces: [ns, other]", "namespaces: []"},
+		"some namespaces instead of the cluster": {"namespaces: []", "namespaces: [ns, other]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+				a := harness.NewReplica(t, api, nil, config.before)
+				a.Elect()
+				harness.Settle()
+				a.ElectAndDeliver(t, api, "one")
+				a.Stop()
+				api.Put(harness.Event("two", 1))
+				api.Refuse(func(*http.Request) int { return http.StatusForbidden })
+				b := harness.NewReplica(t, api, nil, config.after)
+				b.Elect()
+				harness.Settle()
+				b.Stop()
+				api.Refuse(nil)
+				c := harness.NewReplica(t, api, nil, config.after)
+				c.Elect()
+				c.AwaitRecords(t, "two+1")
+			})
+		})
+	}
+}

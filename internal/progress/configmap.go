@@ -51,12 +51,14 @@ type ConfigMap struct {
 	observer        Observer
 	logger          *zap.Logger
 	leader          string // of this term
+	cluster         string // UID; empty: it is not known
 	superseded      func()
 
 	ledger *ledger.Ledger
 	saver  saver
-	// object is the ConfigMap as it was last read or written. Only Load and then the saver use it.
-	object *corev1.ConfigMap
+	// Only Load and then the saver use the following.
+	object       *corev1.ConfigMap // as it was last read or written
+	isSuperseded bool              // another leader has written since: nothing may be written any more
 
 	mu       sync.Mutex // guards versions
 	versions ledger.Versions
@@ -72,9 +74,9 @@ func NewConfigMap(client rest.Interface, namespace, name string, observer Observ
 
 // Load implements Progress. If the ConfigMap does not exist, nobody has led.
 func (c *ConfigMap) Load(ctx context.Context, cluster string, fresh func() *ledger.Ledger, superseded func()) *ledger.Ledger {
-	c.superseded = superseded
+	c.cluster, c.superseded = cluster, superseded
 	for failures := 0; ctx.Err() == nil; failures++ {
-		noted, err := c.begin(ctx, cluster)
+		noted, err := c.begin(ctx)
 		if err == nil {
 			c.ledger = fresh()
 			c.ledger.StartFrom(noted)
@@ -92,20 +94,17 @@ func (c *ConfigMap) Load(ctx context.Context, cluster string, fresh func() *ledg
 
 // begin reads the progress and notes that this term has begun. The error is that of reading: a note
 // that cannot be written is tried again, and the next leader repeats more until then.
-func (c *ConfigMap) begin(ctx context.Context, cluster string) (ledger.Versions, error) {
+func (c *ConfigMap) begin(ctx context.Context) (ledger.Versions, error) {
 	for {
 		noted, err := c.read(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if known := c.object.Data[clusterData]; known != "" && cluster != "" && known != cluster {
+		if known := c.object.Data[clusterData]; known != "" && c.cluster != "" && known != c.cluster {
 			reached.State("the progress is of another cluster")
 			c.logger.Warn("The progress in the ConfigMap is of another cluster; it is not used: start_at decides about existing events",
-				zap.String("progress_cluster", known), zap.String("cluster", cluster))
+				zap.String("progress_cluster", known), zap.String("cluster", c.cluster))
 			noted = nil
-		}
-		if cluster != "" {
-			c.object.Data[clusterData] = cluster
 		}
 		if c.object.ResourceVersion == "" {
 			return nil, nil // Without a version, it would say that the next leader starts for the first time.
@@ -136,6 +135,9 @@ func (c *ConfigMap) End(ctx context.Context) { c.saver.end(ctx) }
 
 // write writes the newest versions. If another process has written since, it leads now.
 func (c *ConfigMap) write(ctx context.Context) error {
+	if c.isSuperseded {
+		return nil
+	}
 	c.mu.Lock()
 	versions := c.versions
 	c.mu.Unlock()
@@ -153,6 +155,7 @@ func (c *ConfigMap) write(ctx context.Context) error {
 		if leader := c.object.Data[leaderData]; leader != "" && leader != c.leader {
 			reached.State("another leader has noted progress")
 			c.logger.Warn("Another process has noted progress as the leader; ending this term")
+			c.isSuperseded = true // A delivery that is accepted before the session has ended is noted, too.
 			c.superseded()
 			return nil
 		}
@@ -205,6 +208,9 @@ func (c *ConfigMap) put(ctx context.Context, versions ledger.Versions) error {
 	defer cancel()
 	next := c.object.DeepCopy()
 	next.Data[leaderData], next.Data[streamsData] = c.leader, encode(versions)
+	if c.cluster != "" {
+		next.Data[clusterData] = c.cluster
+	}
 	verb, request := "create", c.client.Post()
 	if next.ResourceVersion != "" {
 		verb, request = "update", c.client.Put().Name(c.name)

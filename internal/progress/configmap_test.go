@@ -133,11 +133,12 @@ func TestALeaderThatWasDeposedCannotNote(t *testing.T) {
 		second := api.lead()
 		first.reach(8)
 		<-first.superseded
+		first.reach(9) // The pipeline accepts what was being delivered.
 		first.end()
 		assert.Equal(t, ledger.Versions{"": 7}, api.stored())
-		second.reach(9)
+		second.reach(10)
 		second.end()
-		assert.Equal(t, ledger.Versions{"": 9}, api.stored())
+		assert.Equal(t, ledger.Versions{"": 10}, api.stored())
 	})
 }
 
@@ -159,6 +160,7 @@ func TestALeaderGoesOnIfNoOtherLeaderHasWritten(t *testing.T) {
 				l.reach(8)
 				time.Sleep(5 * time.Second)
 				assert.Equal(t, ledger.Versions{"": 8}, api.stored())
+				assert.Equal(t, "the-uid", api.object().Data["cluster"])
 				l.end()
 				select {
 				case <-l.superseded:
