@@ -423,6 +423,21 @@ func TestARestoredEtcdKeepsCounts(t *testing.T) {
 	}
 }
 
+// Nothing would bring it back after a crash: the backup does not have it.
+func TestARestoredEtcdReleasesWhatAWindowHolds(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		p := harness.Launch(t, api, harness.Options{Config: "{start_at: beginning, dedup_interval: 24h}", Disk: harness.NewDisk()})
+		api.Put(harness.Event("a", 1))
+		p.AwaitRecords(t, "a+1")
+		backup := api.Version()
+		api.Put(harness.Event("a", 4))
+		harness.Settle()
+		api.Restore(backup)
+		api.Cut()
+		p.AwaitRecords(t, "a+1", "a+3")
+	})
+}
+
 func TestWithoutThePermissionToReadTheClusterTheCheckpointIsUsed(t *testing.T) {
 	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
 		on := harness.NewDisk()

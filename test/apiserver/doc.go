@@ -17,8 +17,6 @@
 //   - Writes are not validated, defaulted, admitted or given managedFields. Namespaces need not
 //     exist. Objects are deleted only in process. There is no PATCH, no generateName, and no group
 //     events.k8s.io.
-//   - A dry run (dryRun=All) of a write is answered with the object of the request. It is for
-//     kinds whose updates create nothing: not for Events and Leases.
 //   - Field selectors name only some fields of events. Other fields, and label selectors, are
 //     refused. GET takes no resource version other than 0.
 //   - A watch begins either with a list or at a version: sendInitialEvents=true with a version, and

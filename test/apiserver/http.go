@@ -297,11 +297,7 @@ func (s *Server) write(c *call) error {
 		c.Verb == "update" && object.GetName() != c.Name {
 		return apierrors.NewBadRequest("the body is not the object of the path")
 	}
-	act := s.createOrUpdate
-	if c.http.URL.Query().Get("dryRun") == metav1.DryRunAll {
-		act = s.dryRun
-	}
-	r, code, err := act(c, object)
+	r, code, err := s.createOrUpdate(c, object)
 	if err != nil {
 		return err
 	}
@@ -331,17 +327,6 @@ func (s *Server) createOrUpdate(c *call, object Object) (r *record, code int, er
 	}
 	r, err = s.update(c.table, object)
 	return r, http.StatusOK, err
-}
-
-// dryRun fails as createOrUpdate does, but writes nothing. It answers with the object of the request.
-func (s *Server) dryRun(c *call, object Object) (r *record, code int, err error) {
-	defer s.lock()()
-	if code = http.StatusOK; c.Verb == "create" {
-		code, err = http.StatusCreated, s.creatable(c.table, object)
-	} else {
-		_, err = s.updatable(c.table, object)
-	}
-	return newRecord(s.version, "", "", object), code, err
 }
 
 func (c *call) wantsMetadata() bool { return strings.HasPrefix(c.as, "PartialObjectMetadata") }

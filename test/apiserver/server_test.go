@@ -206,26 +206,6 @@ func TestWhatIsDecidedHappens(t *testing.T) {
 	})
 }
 
-func TestADryRunFailsAsAWriteAndWritesNothing(t *testing.T) {
-	inBubble(t, Options{}, func(t *testing.T, s *Server) {
-		const configMaps = "/api/v1/namespaces/ns/configmaps"
-		send := func(method, path, version string) int {
-			status, _, _ := ask(s, method, configMaps+path, `{"metadata":{"namespace":"ns","name":"a","resourceVersion":"`+version+`"},"data":{"k":"v"}}`)
-			return status
-		}
-		before := s.Version()
-		assert.Equal(t, http.StatusCreated, send(http.MethodPost, "?dryRun=All", ""))
-		assert.Equal(t, http.StatusNotFound, send(http.MethodPut, "/a?dryRun=All", ""))
-		assert.Equal(t, before, s.Version())
-		require.Equal(t, http.StatusCreated, send(http.MethodPost, "", ""))
-		before = s.Version()
-		assert.Equal(t, http.StatusConflict, send(http.MethodPost, "?dryRun=All", ""))
-		assert.Equal(t, http.StatusOK, send(http.MethodPut, "/a?dryRun=All", fmt.Sprint(before)))
-		assert.Equal(t, http.StatusConflict, send(http.MethodPut, "/a?dryRun=All", "1"))
-		assert.Equal(t, before, s.Version())
-	})
-}
-
 const single = "/api/v1/namespaces/ns/events?fieldSelector=metadata.name%3D"
 
 // listOf decodes an answer that must be a list of events.

@@ -222,8 +222,8 @@ func asStored(object Object) Object {
 
 // create stores a copy of a new object.
 func (s *Server) create(t *table, object Object) (*record, error) {
-	if err := s.creatable(t, object); err != nil {
-		return nil, err
+	if find(t.live, t.key(object.GetNamespace(), object.GetName())) != nil {
+		return nil, apierrors.NewAlreadyExists(t.groupResource(), object.GetName())
 	}
 	s.created++
 	stored := asStored(object)
@@ -235,14 +235,6 @@ func (s *Server) create(t *table, object Object) (*record, error) {
 	}
 	s.next()
 	return s.put(t, watch.Added, t.key(object.GetNamespace(), object.GetName()), stored), nil
-}
-
-// creatable returns the error of creating an object that exists.
-func (s *Server) creatable(t *table, object Object) error {
-	if find(t.live, t.key(object.GetNamespace(), object.GetName())) != nil {
-		return apierrors.NewAlreadyExists(t.groupResource(), object.GetName())
-	}
-	return nil
 }
 
 // update stores a copy of a changed object. Whether its resource version must be set is the

@@ -102,6 +102,9 @@ func (a *account) checkOrder() {
 // checkTotals compares the occurrences in the records of each event with what an ideal observer
 // counts.
 func (a *account) checkTotals() {
+	if !a.env.isDecided() {
+		return
+	}
 	requiredFrom, allowedFrom := a.env.baselines()
 	ideal := func(from baseline, least bool) map[types.NamespacedName]*expected {
 		return a.truth.groups.sum(a.env.ideal(from, least))
@@ -110,9 +113,6 @@ func (a *account) checkTotals() {
 	seen := required
 	if a.env.isRestoredAtStart() { // It may remember what the list showed that did not end.
 		seen = ideal(allowedFrom, true)
-	}
-	if !a.env.isDecided() {
-		return
 	}
 	for name, want := range required {
 		least := min(want.total, seen[name].totalOrZero())

@@ -188,6 +188,9 @@ func (e *environment) decide(request apiserver.Request) (answer apiserver.Answer
 	}
 	now := time.Since(e.began)
 	p.requested(request, now)
+	if request.Resource == events {
+		p.checkLeads("asks for events")
+	}
 	seam := AtConnection
 	if request.Resource == leases {
 		seam = AtElection

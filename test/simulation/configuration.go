@@ -69,16 +69,6 @@ func (p *Plan) longestDedup() (longest time.Duration) {
 	return longest
 }
 
-// series has the settings that form a series' identity, as far as they change.
-func (c *Configured) series() string {
-	return fmt.Sprint(c.Without, slices.Contains(c.TagsFrom, fromNamespace))
-}
-
-// seriesChange reports whether settings differ that form a series' identity.
-func (p *Plan) seriesChange() bool {
-	return p.any(func(c *Configured) bool { return c.series() != p.series() })
-}
-
 // addFilters configures what the receiver leaves out.
 func (c *Configured) addFilters(r *rand.Rand, namespaces int) {
 	if chance(r, 5) && namespaces > 1 {

@@ -29,8 +29,11 @@ func (o *observer) covers(w apiserver.Write) bool {
 	if !plan.any(func(c *Configured) bool { return !c.wants(w.Event) }) {
 		return true
 	}
+	if !plan.Storage { // No process continues what one with other filters has begun.
+		return o.env.firstObserver().configured().wants(w.Event)
+	}
 	begin, end := o.env.around(w.At, delaysLists) // That a process ends is not one of the faults: see reign.
-	if plan.FromBeginning && !o.least && plan.Mode != neither && !o.isWatched(w.Event.Namespace, begin) {
+	if plan.FromBeginning && !o.least && !o.isWatched(w.Event.Namespace, begin) {
 		// What exists in a namespace that was never watched counts. Which events of it these are
 		// depends on when it is listed.
 		return true
@@ -77,18 +80,9 @@ func (o *observer) isWatched(namespace string, by time.Time) bool {
 	})
 }
 
-// reigns returns those of all processes. With an elector, only a leader decides.
+// reigns returns those of all processes of one storage.
 func (e *environment) reigns() (all []reign) {
-	if e.plan.Mode == neither {
-		return []reign{{configured: e.firstObserver().configured()}}
-	}
 	for _, p := range e.allProcesses() {
-		if e.plan.Elector {
-			for _, t := range p.allTerms() {
-				all = append(all, e.newReign(p, t.began, t.ended))
-			}
-			continue
-		}
 		p.mu.Lock()
 		began, ended := p.started, p.died
 		p.mu.Unlock()
@@ -113,8 +107,7 @@ func (e *environment) reigns() (all []reign) {
 
 func (e *environment) newReign(p *process, began, ended time.Time) reign {
 	r := reign{configured: p.configured(), began: began, ended: ended}
-	// Without storage, a process does not know what others have watched.
-	if listed := began.Add(promptly); e.plan.Storage && !r.isShort() && !e.disturbed(began.Add(-lookBack), listed, delaysLists) {
+	if listed := began.Add(promptly); !r.isShort() && !e.disturbed(began.Add(-lookBack), listed, delaysLists) {
 		r.listed = listed
 	}
 	return r

@@ -51,7 +51,7 @@ var (
 			"the process, or its term, began. It is not after the first occurrence was seen, nor before " +
 			"the collection that preceded.", nil}
 	onlyLeaders = &Promise{"only leaders emit",
-		"Only a process emits that its elector made a leader.", []Mode{electorAlone}}
+		"Only a process emits, and reads events, that its elector made a leader.", []Mode{electorAlone}}
 	ownersRight = &Promise{"owners right",
 		"No record names an owner, a workload or a tag that is not the involved object's.", nil}
 	ownersComplete = &Promise{"owners complete",

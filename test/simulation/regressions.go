@@ -81,9 +81,6 @@ var regressions = []requirement{
 		name: "an election takes longer than the lease and 5 s",
 		plan: plain(electorAlone, killLeader(60, 100)).with(slowElections),
 	}, {
-		name: "the answer to a save that merges is lost",
-		plan: manyPods(plain(storageAlone, halfOf(fault(StorageAnswerLost, 40, 100)))),
-	}, {
 		name: "storage cannot be read for 4 s at a start",
 		plan: plain(storageAlone, killReplica(0, 60, 80), fault(StorageUnreadable, 70, 84)),
 	}, {
@@ -92,9 +89,6 @@ var regressions = []requirement{
 	}, {
 		name: "one exporter rejects a part, the other everything",
 		plan: manyPods(rejectsSecond(PipelinePartial).with(dense)),
-	}, {
-		name: "etcd is restored from a backup, with storage",
-		plan: plain(storageAlone, backup(60, 30*time.Second)).with(long),
 	}, {
 		name: "another cluster at the address, with storage",
 		plan: plain(storageAlone, fault(ClusterNew, 60, 60)).with(long),
@@ -137,12 +131,6 @@ var regressions = []requirement{
 		plan: plain(storageAlone, Fault{
 			Kind: Killed, From: time.Minute, To: 80 * time.Second, Seam: AtPipeline, Acted: true,
 		}),
-	}, {
-		name: "the pipeline rejects data for three minutes",
-		plan: plain(storageAlone, fault(PipelineRejects, 40, 220)),
-	}, {
-		name: "all replicas are restarted, without storage",
-		plan: plain(electorAlone, killReplica(0, 60, 70), killReplica(1, 60, 70)),
 	}, {
 		name: "an exporter accepts a part of a batch, and then rejects the rest for a while",
 		plan: manyPods(plain(neither, halfOf(fault(PipelinePartial, 40, 70)),
@@ -209,12 +197,6 @@ func noProducers(p *Plan) { p.Producers = nil }
 func slowElections(p *Plan) { p.Lease = leaseTimes(40, 30, 12) }
 
 func startAtEnd(p *Plan) { p.FromBeginning = false }
-
-func slowStorage(from, to int) Fault {
-	f := fault(StorageSlow, from, to)
-	f.Delay = 3 * time.Second
-	return f
-}
 
 // dense lets all pods have events all the time, for a while.
 func dense(p *Plan) {

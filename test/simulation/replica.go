@@ -305,18 +305,6 @@ func (p *process) requested(request apiserver.Request, now time.Duration) {
 	p.requests[minute] = n
 }
 
-// watches reports whether the process has asked for events.
-func (p *process) watches() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, of := range p.requests {
-		if of.events > 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // lookups returns how often the process asked for objects. Callers must hold mu.
 func (p *process) lookups() (n int) {
 	for _, of := range p.requests {

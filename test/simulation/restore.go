@@ -15,11 +15,11 @@ import (
 
 // restore is a moment at which the API server's versions went back. The contract:
 //
-//   - etcd restored from a backup: the receiver "keeps counts and sums, forgets every remembered
-//     resource version, and lists. It emits what the list shows above the remembered counts. The
-//     listed counts are then the new baseline."
-//   - another cluster: the receiver "sets [the checkpoint] aside with a message, delivers its
-//     outbox, and then begins as at a first start, with new sums".
+//   - etcd restored from a backup: the receiver "keeps the counts, forgets the versions, and lists".
+//     The listed counts are then the new baseline.
+//   - another cluster: its progress "is set aside with a message, and the start is a first start".
+//
+// With an elector, "records around a restore may be missing or repeated".
 type restore struct {
 	at      time.Time
 	isNew   bool            // another cluster
@@ -90,9 +90,6 @@ func (e *environment) noticed(r *restore) time.Time {
 		if at = at.Add(promptly); at.After(latest) {
 			latest = at
 		}
-	}
-	if e.plan.Elector { // Another process than the one that listed may lead.
-		latest = later(latest, e.calmFrom(latest).Add(promptly))
 	}
 	return latest
 }
@@ -189,8 +186,7 @@ func (o *observer) restore(r *restore, epoch int) {
 	if isFirst {
 		clear(o.counts)
 	}
-	// The first list is that of a process which started after the restore. One from before may lead.
-	isUnseen := o.least && (!isFirst || o.env.isOutlived(r)) && o.env.hasPassed(r, epoch+1)
+	isUnseen := o.least && !isFirst && o.env.hasPassed(r, epoch+1)
 	if isFirst || r.isNew {
 		clear(o.memory)
 	}
@@ -204,18 +200,9 @@ func (o *observer) restore(r *restore, epoch int) {
 			o.pending.events[nameOf(ev)] = ev
 		}
 	}
-	if !o.least || isFirst && !isUnseen {
+	if !o.least || isFirst {
 		o.finishList()
 	}
-}
-
-// isOutlived reports whether a process from before a restore ran after it.
-func (e *environment) isOutlived(r *restore) bool {
-	return slices.ContainsFunc(e.allProcesses(), func(p *process) bool {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return p.started.Before(r.at) && (p.died.IsZero() || p.died.After(r.at))
-	})
 }
 
 // list is what a list after a restore will show.

@@ -68,9 +68,6 @@ var rare = []requirement{
 		name: "the leader stops in an orderly way within dedup_interval",
 		plan: manyPods(plain(electorAlone, restart(80, 100).of(leader))).with(dedup),
 	}, {
-		name: "storage cannot be written, the process is killed, and events go on",
-		plan: manyPods(plain(storageAlone, fault(StorageUnwritable, 40, 75), killReplica(0, 70, 90))),
-	}, {
 		name: "a namespace is watched again later",
 		plan: plain(storageAlone, restart(60, 62), restart(120, 122)).with(startAtEnd).
 			with(twoNamespaces).with(reconfigured(oneNamespace, bothNamespaces)),
