@@ -84,6 +84,7 @@ func killedWhileRefused(t *testing.T) row {
 	c.kill()
 	f.load.Grows(t, 50)
 	c.start(t)
+	c.isReady(t)
 	f.load.Grows(t, 50)
 	c.terminate(t)
 	f.load.Grows(t, 50)

@@ -40,6 +40,7 @@ type Checkpoint struct {
 	logger   *zap.Logger
 
 	ledger  *ledger.Ledger
+	listed  int              // how many streams had been listed at the last Note
 	journal *journal.Journal // Only the saver uses it after Load.
 	saver   saver
 
@@ -87,7 +88,7 @@ func (c *Checkpoint) begin(cluster string) {
 	if cluster != "" && cluster != c.cluster {
 		c.cluster, c.changed[clusterKey] = cluster, []byte(cluster)
 	}
-	c.saved = time.Now()
+	c.saved, c.listed = time.Now(), c.ledger.Listed()
 	c.saver.start()
 }
 
@@ -168,8 +169,19 @@ func (c *Checkpoint) Note() {
 	}
 	if len(c.changed) > 0 || c.snapshot != nil {
 		c.observer.Unsaved(c.saved)
-		c.saver.signal()
+		c.signal()
 	}
+}
+
+// signal lets the saver write, and at once if a stream was listed for the first time: a first start that
+// is not noted would be followed by another first start, and what happens between them is lost.
+func (c *Checkpoint) signal() {
+	before := c.listed
+	if c.listed = c.ledger.Listed(); c.listed > before {
+		c.saver.signalAtOnce()
+		return
+	}
+	c.saver.signal()
 }
 
 func (c *Checkpoint) snapshotLocked() {
