@@ -24,6 +24,9 @@ const (
 	checkpointEvery = 800 * time.Millisecond
 	// slowRead is how long the checkpoint may take to be read before the status reports it.
 	slowRead = 10 * time.Second
+	// slowWrite is how long a write may take before the status reports it. Storage may ignore the context
+	// of a write.
+	slowWrite = writeTimeout + time.Second
 	// chunkBytes is how large a part of a snapshot is.
 	chunkBytes = 1 << 20
 	// clusterKey is the key of the entry that has the cluster's UID.
@@ -32,7 +35,10 @@ const (
 	storagePart = "storage"
 )
 
-var errSlowRead = fmt.Errorf("the storage has not returned the checkpoint for %v: check the storage extension and its backend", slowRead)
+var (
+	errSlowRead  = fmt.Errorf("the storage has not returned the checkpoint for %v: check the storage extension and its backend", slowRead)
+	errSlowWrite = fmt.Errorf("the storage has not written the checkpoint for %v: check the storage extension and its backend", slowWrite)
+)
 
 // Checkpoint notes progress in a storage extension: a journal of the entries of the ledger that have
 // changed, with a snapshot of all of them now and then.
@@ -193,7 +199,12 @@ func (c *Checkpoint) End(ctx context.Context) { c.saver.end(ctx) }
 func (c *Checkpoint) write(ctx context.Context) error {
 	snapshot, changed := c.take()
 	began := time.Now()
+	late := time.AfterFunc(slowWrite, func() {
+		c.observer.Failed(storagePart, "slow",
+			"Writing the checkpoint takes long; waiting. Events are delivered all the same, and a crash repeats more of them", errSlowWrite)
+	})
 	err := c.put(ctx, snapshot, changed)
+	late.Stop()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {
