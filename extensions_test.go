@@ -120,3 +120,28 @@ func TestShutdownDoesNotWaitForStorageThatHangs(t *testing.T) {
 		})
 	}
 }
+
+func TestStorageThatHangsChangesNothingButTheStatus(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		released := make(chan struct{})
+		id := component.MustNewID("disk")
+		host := &harness.Host{Extensions: map[component.ID]component.Component{id: &hangingDisk{harness.NewDisk(), "set", released}}}
+		cfg := harness.ConfigFor(t, api.URL, "start_at: beginning")
+		cfg.Storage = &id
+		logs := &harness.Pipeline{}
+		r, err := kubeeventsreceiver.NewFactory().CreateLogs(t.Context(), receivertest.NewNopSettings(metadata.Type), cfg, logs)
+		require.NoError(t, err)
+		require.NoError(t, r.Start(t.Context(), host))
+		for n := range int32(10) {
+			api.Put(harness.Event("a", n+1))
+			harness.Settle()
+			assert.Len(t, logs.Names(), int(n+1))
+		}
+		_, text := host.Status()
+		assert.Contains(t, text, "storage")
+		close(released)
+		harness.Settle()
+		assert.False(t, host.Fails())
+		require.NoError(t, r.Shutdown(context.Background()))
+	})
+}

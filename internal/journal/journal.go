@@ -39,7 +39,7 @@ type Journal struct {
 	client       storage.Client
 	head         head
 	oldest       int64 // the lowest generation of which something may be stored
-	isUncertain  bool // the storage may have another head, because a write has failed
+	isUncertain  bool  // the storage may have another head, because a write has failed
 	entries      int
 	size         int // of the entries, in bytes
 	snapshotSize int

@@ -108,6 +108,9 @@ func (p *logsPipeline) deliver(stop, drain context.Context, requests []request) 
 	began := time.Now()
 	for i, r := range requests {
 		if p.delivery == nil {
+			if drain.Err() != nil { // It also ended the lookups of their owners.
+				return nil
+			}
 			return r.records
 		}
 		switch p.delivery.Deliver(stop, drain, delivery.Request{Records: len(r.records), Logs: r.logs}) {

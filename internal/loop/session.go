@@ -106,7 +106,6 @@ func (s *session) run(stop, drain context.Context) {
 	running, end := context.WithCancel(stop)
 	var streams, emission sync.WaitGroup
 	emission.Go(func() { s.sums.run(running, drain) })
-	s.progress.Note() // It may watch less than the last process, also if no event comes.
 	for _, namespace := range s.Streams {
 		stream := s.newStream(namespace)
 		streams.Go(func() { stream.Run(running) })

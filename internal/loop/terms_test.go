@@ -210,3 +210,27 @@ func TestALeaderThatWatchesMoreThanTheLastOneKeepsItsProgressUntilItHasListed(t 
 		})
 	}
 }
+
+// In a metrics pipeline alone, too, what a term did not resolve is left to the next leader.
+func TestATermThatEndsDuringALookupCountsNothing(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		launch := func() *harness.Process {
+			return harness.Launch(t, api, harness.Options{Elector: harness.NewElector(), NoLogs: true, Config: "start_at: end"})
+		}
+		a := launch()
+		a.Elect()
+		harness.Settle()
+		api.Put(harness.Event("before", 1))
+		harness.Settle()
+		api.Objects.SetDelay(time.Second)
+		ev := harness.Event("a", 2)
+		ev.InvolvedObject.Name = "unknown"
+		api.Put(ev)
+		time.Sleep(500 * time.Millisecond)
+		a.Depose()
+		assert.EqualValues(t, 1, a.Sum())
+		b := launch()
+		b.Elect()
+		b.AwaitSum(t, 2)
+	})
+}

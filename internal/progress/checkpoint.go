@@ -30,7 +30,13 @@ const (
 	storagePart = "storage"
 )
 
-var errSlowRead = fmt.Errorf("the storage has not returned the checkpoint for %v: check the storage extension and its backend", Slow)
+// slowWrite is how long a write may take before the status reports it: storage may ignore the context.
+const slowWrite = Slow + time.Second
+
+var (
+	errSlowRead  = fmt.Errorf("the storage has not returned the checkpoint for %v: check the storage extension and its backend", Slow)
+	errSlowWrite = fmt.Errorf("the storage has not written the checkpoint for %v: check the storage extension and its backend", slowWrite)
+)
 
 // Checkpoint notes progress in a storage extension: a journal of the entries of the ledger that have
 // changed, with a snapshot of all of them now and then.
@@ -40,7 +46,6 @@ type Checkpoint struct {
 	logger   *zap.Logger
 
 	ledger  *ledger.Ledger
-	listed  int              // how many streams had been listed at the last Note
 	journal *journal.Journal // Only the saver uses it after Load.
 	saver   saver
 
@@ -88,8 +93,11 @@ func (c *Checkpoint) begin(cluster string) {
 	if cluster != "" && cluster != c.cluster {
 		c.cluster, c.changed[clusterKey] = cluster, []byte(cluster)
 	}
-	c.saved, c.listed = time.Now(), c.ledger.Listed()
+	c.saved = time.Now()
 	c.saver.start()
+	if !c.journal.IsNew() {
+		c.Note() // It may watch less than the last process, also if no event comes.
+	}
 }
 
 // read reads the checkpoint once. What is of another cluster, or cannot be used, is set aside.
@@ -169,19 +177,8 @@ func (c *Checkpoint) Note() {
 	}
 	if len(c.changed) > 0 || c.snapshot != nil {
 		c.observer.Unsaved(c.saved)
-		c.signal()
+		c.saver.signal()
 	}
-}
-
-// signal lets the saver write, and at once if a stream was listed for the first time: a first start that
-// is not noted would be followed by another first start, and what happens between them is lost.
-func (c *Checkpoint) signal() {
-	before := c.listed
-	if c.listed = c.ledger.Listed(); c.listed > before {
-		c.saver.signalAtOnce()
-		return
-	}
-	c.saver.signal()
 }
 
 func (c *Checkpoint) snapshotLocked() {
@@ -203,7 +200,12 @@ func (c *Checkpoint) End(ctx context.Context) { c.saver.end(ctx) }
 func (c *Checkpoint) write(ctx context.Context) error {
 	snapshot, changed := c.take()
 	began := time.Now()
+	late := time.AfterFunc(slowWrite, func() {
+		c.observer.Failed(storagePart, "slow",
+			"Writing the checkpoint takes long; waiting. Events are delivered all the same, and a crash repeats more of them", errSlowWrite)
+	})
 	err := c.put(ctx, snapshot, changed)
+	late.Stop()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {

@@ -126,12 +126,7 @@ func (c *ConfigMap) Note() {
 	if maps.Equal(versions, c.versions) {
 		return
 	}
-	isFirst := len(versions) > len(c.versions) // Of a stream. Without it, the next leader would make a first start.
 	c.versions = versions
-	if isFirst {
-		c.saver.signalAtOnce()
-		return
-	}
 	c.saver.signal()
 }
 
