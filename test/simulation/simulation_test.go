@@ -81,6 +81,12 @@ var corpus = []uint64{
 	57138, // requests for pods hang, and the new pods are of a namespace that is not watched
 	72864, // a leader whose status is an error ends, and nobody leads until its lease expires
 	78811, // an event is deleted while its namespace is not watched, and created again after
+
+	345,      // a window holds something of a new leader's first list, and the leader is killed
+	254,      // two windows hold one event
+	588,      // a term ends while its progress cannot be noted
+	388, 419, // what a window held at a kill is excluded by the filters of the next process
+	546, // a process whose window holds something is killed, and another cluster takes the address
 }
 
 // lastLine is written after the results of all tests.
