@@ -79,15 +79,15 @@ func (m *sums) report() {
 	}
 }
 
-// run emits the sums at intervals until stop ends. It returns without an emission that hangs, which
-// goes on until drain ends.
+// run emits the sums at intervals until stop ends, unless another process may lead. It returns without
+// an emission that hangs, which goes on until drain ends.
 func (m *sums) run(stop, drain context.Context) {
 	ticker := time.NewTicker(m.interval)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
-			m.emit(stop, drain, func() bool { return !m.ended.Load() })
+			m.emit(stop, drain, func() bool { return !m.ended.Load() && m.leadership.NobodyElseLeads(time.Now()) })
 		case <-stop.Done():
 			return
 		}

@@ -80,6 +80,23 @@ func TestASumBelongsToOneTerm(t *testing.T) {
 	})
 }
 
+// The elector learns of a pause only when it tries to renew the lease. Another process may lead by then.
+func TestALeaderThatWasPausedEmitsNoPointUntilItSurelyLeads(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		a := harness.NewReplica(t, api, nil, "{start_at: beginning, collection_interval: 1s}")
+		a.Elect()
+		api.Put(harness.Event("one", 1))
+		harness.Settle()
+		a.Pause()
+		before := len(a.Metrics.AllMetrics())
+		assert.Positive(t, before)
+		harness.Settle()
+		assert.Len(t, a.Metrics.AllMetrics(), before)
+		time.Sleep(2 * time.Minute)
+		assert.Greater(t, len(a.Metrics.AllMetrics()), before)
+	})
+}
+
 func TestALeaderThatIsDeposedWhileThePipelineRejectsEmitsNoMore(t *testing.T) {
 	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
 		a := harness.NewReplica(t, api, nil, "start_at: beginning")
