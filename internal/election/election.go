@@ -64,6 +64,9 @@ func newLeadership(lease, deadline time.Duration) *Leadership {
 // LeaseDuration returns the time without renewal after which another process may lead.
 func (l *Leadership) LeaseDuration() time.Duration { return l.lease }
 
+// RenewDeadline returns how long the elector may take to find that this process no longer leads.
+func (l *Leadership) RenewDeadline() time.Duration { return l.deadline }
+
 // IsElected reports whether an elector decides which process leads.
 func (l *Leadership) IsElected() bool { return l.elected }
 

@@ -82,9 +82,10 @@ const (
 	// patience is how long may take what remains at the end: a pipeline that does not return when drain
 	// has ended, and then the last note and the last points.
 	patience = 4 * time.Second
-	// pauseAfterSession is the pause before the next session of a term that goes on: another process
-	// has noted progress as the leader, and the elector of one of both does not know it yet.
-	pauseAfterSession = 5 * time.Second
+	// pauseAfterSession is the pause before the next session of a term that goes on, in addition to the
+	// elector's renew deadline: another process has noted progress as the leader. If this one was deposed,
+	// its elector knows by then, and a new session does not end the term of the other one.
+	pauseAfterSession = 3 * time.Second
 )
 
 // Run runs a session in each term that this process leads, until stop ends. What was taken by then is
@@ -101,8 +102,8 @@ func (l *Loop) Run(stop, drain context.Context) {
 			if stop.Err() == nil {
 				l.forgetStatus()
 			}
-			end()
 			elections = l.awaitNext(term.Stop, elections)
+			end() // It also ends term.Stop.
 		}
 		select {
 		case <-elections:
@@ -117,7 +118,7 @@ func (l *Loop) awaitNext(term context.Context, elections <-chan struct{}) <-chan
 		return elections
 	}
 	next := make(chan struct{})
-	time.AfterFunc(pauseAfterSession, func() { close(next) })
+	time.AfterFunc(l.Leadership.RenewDeadline()+pauseAfterSession, func() { close(next) })
 	return next
 }
 

@@ -171,6 +171,11 @@ func TestALeaderEndsItsTermWhenAnotherOneHasNotedProgress(t *testing.T) {
 		api.Put(harness.Event("two", 1))
 		harness.Eventually(t, func() bool { return a.Log.FilterMessageSnippet("ending this term").Len() > 0 })
 		b.AwaitRecords(t, "two+1")
+		time.Sleep(5 * time.Second) // Its elector needs 10 s and a retry until it knows that another one leads.
+		api.Put(harness.Event("three", 1))
+		b.AwaitRecords(t, "two+1", "three+1")
+		assert.Zero(t, b.Log.FilterMessageSnippet("ending this term").Len(), "the other one goes on")
+		a.Depose()
 	})
 }
 
@@ -249,5 +254,21 @@ func TestATermThatEndsDuringALookupCountsNothing(t *testing.T) {
 		b := launch()
 		b.Elect()
 		b.AwaitSum(t, 2)
+	})
+}
+
+// Somebody restores an old copy of the ConfigMap. No other process leads.
+func TestALeaderWhoseNoteIsRefusedStartsAgainIfItsElectorGoesOn(t *testing.T) {
+	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		a := harness.NewReplica(t, api, nil, "start_at: beginning")
+		a.ElectAndDeliver(t, api, "one")
+		harness.Publish(api, "cluster-uid", harness.Published(api))
+		api.Put(harness.Event("two", 1))
+		time.Sleep(time.Minute)
+		api.Put(harness.Event("three", 1))
+		harness.Settle()
+		assert.Equal(t, 1, a.Log.FilterMessageSnippet("ending this term").Len())
+		assert.Equal(t, 2, a.Log.FilterMessage("Started leading").Len())
+		assert.Contains(t, a.Logs.Names(), "three+1")
 	})
 }
