@@ -79,6 +79,16 @@ func (l *Ledger) EndList(stream string, now time.Time) {
 	}
 }
 
+// Listed returns how many of the streams that run have been listed, by this process or an earlier one.
+func (l *Ledger) Listed() (n int) {
+	for _, namespace := range l.config.Coverage.Namespaces {
+		if s := l.streams.byNamespace[namespace]; s != nil && s.Listed && s.Covers {
+			n++
+		}
+	}
+	return n
+}
+
 // List accounts for an event of a list and returns how many of its occurrences are new. If the
 // coverage before included the event, all are new that are not remembered. Any other event existed
 // before the receiver covered it.

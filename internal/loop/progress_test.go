@@ -53,20 +53,26 @@ func TestARestartNeitherLosesNorRepeats(t *testing.T) {
 	}
 }
 
-// The first write does not wait for the time between two writes.
+// A first start is noted as soon as a stream has been listed, and not only with the next write.
 func TestAKillRightAfterTheFirstRecordLosesNothing(t *testing.T) {
-	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
-		on := harness.NewDisk()
-		first := harness.Launch(t, api, harness.Options{Disk: on})
-		time.Sleep(50 * time.Millisecond)
-		api.Put(harness.Event("a", 1))
-		harness.Eventually(t, func() bool { return len(first.Logs.Names()) > 0 }, "the first record")
-		killed := on.Copied()
-		api.Put(harness.Event("c", 1))
-		second := harness.Launch(t, api, harness.Options{Disk: killed})
-		harness.Settle()
-		assert.ElementsMatch(t, []string{"a+1", "c+1"}, second.Logs.Names())
-	})
+	for _, config := range []string{"{}", "namespaces: [ns, other]"} {
+		t.Run(config, func(t *testing.T) {
+			harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+				on := harness.NewDisk()
+				first := harness.Launch(t, api, harness.Options{Config: config, Disk: on})
+				time.Sleep(50 * time.Millisecond)
+				api.Put(harness.Event("a", 1))
+				harness.Eventually(t, func() bool { return len(first.Logs.Names()) > 0 }, "the first record")
+				killed := on.Copied()
+				elsewhere := harness.Event("c", 1)
+				elsewhere.Namespace, elsewhere.InvolvedObject.Namespace = "other", "other"
+				api.Put(elsewhere)
+				second := harness.Launch(t, api, harness.Options{Config: config, Disk: killed})
+				harness.Settle()
+				assert.ElementsMatch(t, []string{"a+1", "c+1"}, second.Logs.Names())
+			})
+		})
+	}
 }
 
 func TestAResumedWatchDoesNotList(t *testing.T) {

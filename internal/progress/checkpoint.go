@@ -46,6 +46,7 @@ type Checkpoint struct {
 	logger   *zap.Logger
 
 	ledger  *ledger.Ledger
+	listed  int              // how many streams had been listed at the last Note
 	journal *journal.Journal // Only the saver uses it after Load.
 	saver   saver
 
@@ -93,7 +94,7 @@ func (c *Checkpoint) begin(cluster string) {
 	if cluster != "" && cluster != c.cluster {
 		c.cluster, c.changed[clusterKey] = cluster, []byte(cluster)
 	}
-	c.saved = time.Now()
+	c.saved, c.listed = time.Now(), c.ledger.Listed()
 	c.saver.start()
 	if !c.journal.IsNew() {
 		c.Note() // It may watch less than the last process, also if no event comes.
@@ -177,8 +178,19 @@ func (c *Checkpoint) Note() {
 	}
 	if len(c.changed) > 0 || c.snapshot != nil {
 		c.observer.Unsaved(c.saved)
-		c.saver.signal()
+		c.signal()
 	}
+}
+
+// signal lets the saver write, and at once if a stream was listed for the first time: a first start that
+// is not noted would be followed by another first start, and what happens between them is lost.
+func (c *Checkpoint) signal() {
+	before := c.listed
+	if c.listed = c.ledger.Listed(); c.listed > before {
+		c.saver.signalAtOnce()
+		return
+	}
+	c.saver.signal()
 }
 
 func (c *Checkpoint) snapshotLocked() {

@@ -16,6 +16,7 @@ type saver struct {
 	write func(context.Context) error
 
 	waits chan struct{} // has an element while something waits
+	hurry chan struct{} // has an element if the next write is not to wait
 	ends  chan struct{} // closed by end
 	done  chan struct{} // closed when the goroutine has returned
 	stop  context.CancelFunc
@@ -23,7 +24,8 @@ type saver struct {
 
 // start starts the goroutine.
 func (s *saver) start() {
-	s.waits, s.ends, s.done = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
+	s.waits, s.hurry = make(chan struct{}, 1), make(chan struct{}, 1)
+	s.ends, s.done = make(chan struct{}), make(chan struct{})
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	go func() {
@@ -86,12 +88,22 @@ func (s *saver) signal() {
 	}
 }
 
-// pauseUntil returns early at the end.
+// signalAtOnce lets the goroutine write what waits as soon as the write before has ended.
+func (s *saver) signalAtOnce() {
+	select {
+	case s.hurry <- struct{}{}:
+	default:
+	}
+	s.signal()
+}
+
+// pauseUntil returns early at the end, and if the write is not to wait.
 func (s *saver) pauseUntil(next time.Time) {
 	timer := time.NewTimer(time.Until(next))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+	case <-s.hurry:
 	case <-s.ends:
 	}
 }
