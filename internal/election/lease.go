@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 )
 
@@ -35,6 +34,7 @@ type Lease struct {
 	looked          bool
 	resourceVersion string // when it was looked at last; empty: there was none
 	renewed         bool   // whether somebody has renewed it between the last two looks
+	unreadable      int    // looks in a row that failed
 }
 
 // NoLeaderError is the reason why no process can be elected.
@@ -94,36 +94,50 @@ func (l *Lease) forget() { l.looked = false }
 
 func (l *Lease) noLeader(cause string, err error) *NoLeaderError {
 	return &NoLeaderError{cause, fmt.Errorf("the lease %s in namespace %s cannot be taken (%w): "+
-		"bind a Role in namespace %[2]s with the rules {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [create]} and "+
+		"create the namespace if it does not exist, and bind a Role in namespace %[2]s with the rules {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [create]} and "+
 		"{apiGroups: [coordination.k8s.io], resources: [leases], resourceNames: [%[1]s], verbs: [get, update]}", l.name, l.namespace, err)}
 }
 
 // Watch reports when no process can be elected, until the context ends. It looks at intervals in
-// which another process would have been elected, also on a busy machine.
+// which another process would have been elected, also on a busy machine, and whenever this process
+// starts or stops leading.
 func (l *Lease) Watch(ctx context.Context, leadership *Leadership, observer Observer) {
-	unreadable := 0 // reads in a row that failed
-	wait.UntilWithContext(ctx, func(ctx context.Context) {
+	ticker := time.NewTicker(2 * leadership.LeaseDuration())
+	defer ticker.Stop()
+	for ctx.Err() == nil {
+		changed := leadership.Changed()
 		if leadership.Leads() {
 			l.forget()
 			observer.ElectionWorks()
-			return
+		} else {
+			l.report(ctx, observer)
 		}
-		var none *NoLeaderError
-		switch err := l.look(ctx); {
-		case errors.As(err, &none):
+		select {
+		case <-ticker.C:
+		case <-changed:
+			ticker.Reset(2 * leadership.LeaseDuration()) // A Lease needs this long to show that nobody renews it.
+		case <-ctx.Done():
+		}
+	}
+}
+
+// report reports what the Lease shows.
+func (l *Lease) report(ctx context.Context, observer Observer) {
+	var none *NoLeaderError
+	switch err := l.look(ctx); {
+	case errors.As(err, &none):
+		observer.ElectionFailed(err)
+	case err == nil:
+		l.unreadable = 0
+		if l.renewed { // The first read shows nothing.
+			observer.ElectionWorks()
+		}
+	default:
+		// A single request may fail when an API server is restarted.
+		if l.unreadable++; l.unreadable > 1 && ctx.Err() == nil {
 			observer.ElectionFailed(err)
-		case err == nil:
-			unreadable = 0
-			if l.renewed { // The first read shows nothing.
-				observer.ElectionWorks()
-			}
-		default:
-			// A single request may fail when an API server is restarted.
-			if unreadable++; unreadable > 1 && ctx.Err() == nil {
-				observer.ElectionFailed(err)
-			}
 		}
-	}, 2*leadership.LeaseDuration())
+	}
 }
 
 func (l *Lease) read(ctx context.Context) (*coordinationv1.Lease, error) {
