@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -102,6 +103,21 @@ func TestAStandbyWatchesTheLease(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestAProcessThatBeginsToLeadReportsItAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		leadership, got := newLeadership(15*time.Second, 10*time.Second), observed(nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		var watching sync.WaitGroup
+		watching.Go(func() { answers{{status: 403}}.lease(t).Watch(ctx, leadership, &got) })
+		synctest.Wait()
+		leadership.Started(ctx)
+		synctest.Wait()
+		assert.Equal(t, observed{"fails", "works"}, got)
+		cancel()
+		watching.Wait()
+	})
 }
 
 func TestLook(t *testing.T) {

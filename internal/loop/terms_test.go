@@ -52,13 +52,23 @@ func TestAProcessThatLeadsAgainDeliversWhatItsWindowsHeld(t *testing.T) {
 	})
 }
 
-func TestTheLogOfTheLeaderHasTheStartOfItsTerm(t *testing.T) {
+// logged returns how often the log of a replica has a message.
+func logged(p *harness.Process, message string) int { return p.Log.FilterMessage(message).Len() }
+
+func TestTheLogOfALeaderSaysWhereItsTermBegins(t *testing.T) {
 	harness.InBubble(t, func(t *testing.T, api *apitest.Server) {
+		const leads = "Started leading"
+		const first, next = "No progress in the ConfigMap: this is a first start; start_at decides about existing events",
+			"Continuing from the progress of the last leader"
 		a, b := harness.NewReplicas(t, api, nil, "start_at: beginning")
 		a.Elect()
 		harness.Settle()
-		assert.Equal(t, 1, a.Log.FilterMessage("Started leading").Len())
-		assert.Zero(t, b.Log.FilterMessage("Started leading").Len())
+		assert.Equal(t, []int{1, 1, 0}, []int{logged(a, leads), logged(a, first), logged(a, next)})
+		assert.Equal(t, []int{0, 0, 0}, []int{logged(b, leads), logged(b, first), logged(b, next)})
+		a.Depose()
+		b.Elect()
+		harness.Settle()
+		assert.Equal(t, []int{1, 0, 1}, []int{logged(b, leads), logged(b, first), logged(b, next)})
 	})
 }
 

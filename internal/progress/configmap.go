@@ -78,6 +78,11 @@ func (c *ConfigMap) Load(ctx context.Context, cluster string, fresh func() *ledg
 	for failures := 0; ctx.Err() == nil; failures++ {
 		noted, err := c.begin(ctx)
 		if err == nil {
+			if len(noted) == 0 {
+				c.logger.Info("No progress in the ConfigMap: this is a first start; start_at decides about existing events")
+			} else {
+				c.logger.Info("Continuing from the progress of the last leader", zap.String("streams", encode(noted)))
+			}
 			c.ledger = fresh()
 			c.ledger.StartFrom(noted)
 			c.versions = noted
