@@ -59,7 +59,7 @@ func TestAStreamStartsAtAVersion(t *testing.T) {
 func TestAListAtAVersionThatBreaksOffIsRepeatedThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, queue := apitest.NewInMemory(t), queue.New(10000)
-		const events = 501 // one more than a page holds
+		const events = 2001 // one more than a page holds
 		for n := range events {
 			api.Put(counted(fmt.Sprintf("e%05d", n), 1))
 		}
@@ -76,8 +76,8 @@ func TestAListAtAVersionThatBreaksOffIsRepeatedThere(t *testing.T) {
 		time.Sleep(time.Minute)
 		got := changes(queue)
 		assert.Equal(t, []string{"exact", "more", "exact", "more", "watch"}, connections(api))
-		assert.Len(t, got, 1+500+1+events+1+1)
-		assert.Equal(t, []string{"existing e00500=1", "ended at " + version, "changed e00000=2"}, got[len(got)-3:])
+		assert.Len(t, got, 1+2000+1+events+1+1)
+		assert.Equal(t, []string{"existing e02000=1", "ended at " + version, "changed e00000=2"}, got[len(got)-3:])
 	})
 }
 
@@ -133,8 +133,8 @@ func listLargeEvents(t *testing.T, isExact bool) {
 	}
 	assert.Equal(t, want, got)
 	assert.Equal(t, []string{
-		"500" + first, "62" + first, "7" + first, // The first two have more than 4 MiB.
-		"7 more", "7 more", "14 more", "28 more", "56 more", "112 more", "224 more", "448 more",
+		"2000" + first, "250" + first, "31" + first, "3" + first, // The first three have more than 4 MiB.
+		"6 more", "6 more", "6 more", "12 more", "24 more", "48 more", "96 more", "192 more", "384 more",
 	}, requests)
 }
 

@@ -93,7 +93,7 @@ func TestABusyServerDelaysAPageOfAList(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				api, queue := apitest.NewInMemory(t), queue.New(1000)
 				api.WithoutStreaming()
-				for n := range 501 {
+				for n := range 2001 {
 					api.Put(event(fmt.Sprint("e", n), ""))
 				}
 				api.RetryAfter(tt.asked)

@@ -25,7 +25,7 @@ func (p *process) checkLeads(what string) {
 
 const (
 	mostHeld = 12 << 20
-	// mostHeldAtOnce bounds a page of a list: it has 500 events of any size.
+	// mostHeldAtOnce bounds a page of a list: it has 2,000 events of any size, and at most 4 MiB.
 	mostHeldAtOnce = 64 << 20
 )
 

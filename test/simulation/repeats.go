@@ -132,7 +132,7 @@ func (a *account) checkRepeats() {
 	}
 	for _, r := range a.all {
 		first := a.first[a.keyOf(r)]
-		if sameTerm(first, r) || a.env.disturbed(first.at.Add(-lookBack), r.at, delays) ||
+		if sameTerm(first, r) || a.overlap(first, r) || a.env.disturbed(first.at.Add(-lookBack), r.at, delays) ||
 			len(a.truth.states[r.uid]) > 1 { // Without a new occurrence, but with a version above the progress.
 			continue
 		}
@@ -142,6 +142,11 @@ func (a *account) checkRepeats() {
 				r.uid, a.env.sinceStart(r.at), r.process.name, a.env.sinceStart(first.at), first.process.name, a.env.sinceStart(ended))
 		}
 	}
+}
+
+// overlap reports whether two processes led at once. The contract: "two leaders can overlap".
+func (a *account) overlap(first, r *record) bool {
+	return a.env.plan.Elector && first.process != r.process && !r.process.termAt(r.at).After(first.at)
 }
 
 // mostAge is how old the progress may be that a session goes on from, if nothing is wrong.

@@ -26,7 +26,7 @@ var ofStates = []requirement{
 		name:    "history is compacted between two pages of a list",
 		reaches: "a list expires between two pages",
 		plan: plain(storageAlone, ofResource(fault(APISlow, 60, 140), "events", 0).slowBy(14*time.Second), killReplica(0, 62, 64)).
-			with(func(p *Plan) { p.Existing, p.OldServer, p.CompactAfter = 1200, true, 5*time.Second }),
+			with(func(p *Plan) { p.Existing, p.OldServer, p.CompactAfter = 4200, true, 5*time.Second }),
 	}, {
 		name:    "the pipeline rejects while a list has more bytes than the queue",
 		reaches: "a stall ends a streamed list",

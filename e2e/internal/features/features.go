@@ -44,7 +44,7 @@ var (
 	}
 	StreamingLists = Feature{
 		Name:    "streaming lists of events (`sendInitialEvents`)",
-		Without: "lists in pages of 500 events",
+		Without: "lists in pages of 2,000 events",
 		detect:  streamingLists,
 	}
 	AggregatedDiscovery = Feature{

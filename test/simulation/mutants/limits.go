@@ -13,6 +13,7 @@ import (
 // they then end early.) The receiver has no setting for them: this costs it nothing.
 var smallLimits = []change{
 	{"queues 64 KiB", "internal/queue/queue.go", "maxBytes = 4 << 20", "maxBytes = 64 << 10"},
+	{"lists 100 events in a page", "internal/watch/connection.go", "pageSize = 2000", "pageSize = 100"},
 	{"takes 7 changes at once", "internal/loop/batch.go", "batchChanges = 500", "batchChanges = 7"},
 	{"delivers 4 KB in a request", "internal/loop/pipeline.go", "requestBytes = 1_000_000", "requestBytes = 4_000"},
 	{"begins a snapshot after 2 KiB", "internal/journal/journal.go", "minSize = 4 << 20", "minSize = 2 << 10"},
