@@ -271,15 +271,18 @@ func (p *pair) isLogged(text string) bool {
 func newPairWithout(t *testing.T, given ...rbacv1.PolicyRule) (p *pair, allow func()) {
 	t.Helper()
 	c, account := ownCluster(t, controlplane.Options{}), "no-configmaps"
-	rules := append(given, eventsRule,
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces", "pods"}, Verbs: []string{"get", "list"}},
-		rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"}})
+	rules := slices.Concat(given, []rbacv1.PolicyRule{
+		eventsRule,
+		{APIGroups: []string{""}, Resources: []string{"namespaces", "pods"}, Verbs: []string{"get", "list"}},
+		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"}},
+	})
 	kubeconfig, err := c.RestrictedKubeconfig(t.Context(), account, rules...)
 	require.NoError(t, err)
 	allow = func() {
 		role, err := c.RbacV1().ClusterRoles().Get(t.Context(), account, metav1.GetOptions{})
 		require.NoError(t, err)
-		role.Rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "update"}})
+		configMaps := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "update"}}
+		role.Rules = append(role.Rules, configMaps)
 		_, err = c.RbacV1().ClusterRoles().Update(t.Context(), role, metav1.UpdateOptions{})
 		require.NoError(t, err)
 	}

@@ -181,7 +181,7 @@ func (a *attempts) logs() plog.Logs {
 // attempt attempts to deliver once. It returns an error if another attempt is needed.
 func (a *attempts) attempt(drain context.Context) (Outcome, error) {
 	if drain.Err() != nil {
-		return Stopped, nil
+		return Stopped, nil //nolint:nilerr // The outcome says that the caller stops.
 	}
 	a.begin()
 	logs := a.logs()

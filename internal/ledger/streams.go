@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,14 +19,6 @@ import (
 type Coverage struct {
 	Namespaces    []string // of the streams; "" is the whole cluster
 	FieldSelector string   // the same for all streams; empty selects everything
-}
-
-// streamOf returns the stream that brings the events of a namespace.
-func (c Coverage) streamOf(namespace string) string {
-	if slices.Equal(c.Namespaces, []string{""}) {
-		return ""
-	}
-	return namespace
 }
 
 // stream is what is remembered of a stream: one that runs, or that ran before.

@@ -58,22 +58,6 @@ func TestAFewEventsAboutOneLargeObjectTakeLittleMemory(t *testing.T) {
 	}
 }
 
-// together are many events about one pod. The tags of the pod and of its Namespace make a record of each
-// take about 20 KiB, so that they do not fit one batch.
-func together(api *apitest.Server) (config string, want []string) {
-	pod := apitest.Object{APIVersion: "v1", Kind: "Pod", Namespace: "ns", Name: "pod", UID: "pod-uid", Annotations: map[string]string{}}
-	for i := range 30 {
-		pod.Annotations[fmt.Sprintf("note-%02d", i)] = strings.Repeat("n", 1000)
-	}
-	api.Objects.Put(pod, apitest.Object{APIVersion: "v1", Kind: "Namespace", Name: "ns", UID: "ns-uid", Annotations: pod.Annotations})
-	for i := range 900 {
-		ev := harness.Event(fmt.Sprintf("e%04d", i), 1)
-		api.Put(ev)
-		want = append(want, ev.Name+"+1")
-	}
-	return "start_at: beginning\nextract: {annotations: [{key_regex: note.*}, {key_regex: note.*, from: namespace}]}", want
-}
-
 // Any user may write tens of KiB of annotations to each of many objects. The receiver keeps what
 // fits a bound in bytes.
 func TestManyObjectsWithLargeAnnotationsTakeLittleMemory(t *testing.T) {

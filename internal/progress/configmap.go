@@ -117,7 +117,7 @@ func (c *ConfigMap) begin(ctx context.Context) (ledger.Versions, error) {
 		err = c.put(ctx, noted)
 		if !isConflict(err) || ctx.Err() != nil {
 			c.report(ctx, err)
-			return noted, nil
+			return noted, nil //nolint:nilerr // It is tried again.
 		}
 		reached.State("two new leaders write the progress at the same time")
 	}

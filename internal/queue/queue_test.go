@@ -109,21 +109,6 @@ func TestTheEndOfAListingThatIsLeftCompletesTheNextBatch(t *testing.T) {
 	assert.True(t, q.Full())
 }
 
-// putUntilFull returns how many changes found room.
-func putUntilFull(t *testing.T, q *Queue, message string) (n int) {
-	t.Helper()
-	for {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		err := q.Put(ctx, change(message))
-		cancel()
-		if err != nil {
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			return n
-		}
-		n++
-	}
-}
-
 func TestChangesThatWaitEnterAsFarAsThereIsRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New(1000)

@@ -217,14 +217,6 @@ func TestAddingAndReadingAtOnce(t *testing.T) {
 	assert.Equal(t, int64(800), total)
 }
 
-// value is the sum of all series that the metric reports.
-func value(t *Series, now time.Time) (total int64) {
-	for _, v := range sums(t, now) {
-		total += v
-	}
-	return total
-}
-
 // dot is a point of the metric.
 type dot struct {
 	value     int64

@@ -136,8 +136,8 @@ func (a *account) checkRepeats() {
 			len(a.truth.states[r.uid]) > 1 { // Without a new occurrence, but with a version above the progress.
 			continue
 		}
-		age, ended := a.mostAge(), time.Time{}
-		if ended, _ = first.process.endOf(first.at); !ended.IsZero() && first.at.Before(ended.Add(-age)) || !a.isUnnoted(first) {
+		ended, _ := first.process.endOf(first.at)
+		if !ended.IsZero() && first.at.Before(ended.Add(-a.mostAge())) || !a.isUnnoted(first) {
 			a.violate(fewRepeated, a.truth.eventOf(r), "got %s again at %v from %s, and at %v from %s, whose session ended at %v",
 				r.uid, a.env.sinceStart(r.at), r.process.name, a.env.sinceStart(first.at), first.process.name, a.env.sinceStart(ended))
 		}

@@ -86,7 +86,7 @@ var corpus = []uint64{
 	254,      // two windows hold one event
 	588,      // a term ends while its progress cannot be noted
 	388, 419, // what a window held at a kill is excluded by the filters of the next process
-	546,      // a process whose window holds something is killed, and another cluster takes the address
+	546, // a process whose window holds something is killed, and another cluster takes the address
 }
 
 // lastLine is written after the results of all tests.
