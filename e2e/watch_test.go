@@ -199,7 +199,7 @@ func TestAListOfPages(t *testing.T) {
 	t.Parallel()
 	c := bare.get(t)
 	ns := c.newNamespace(t)
-	const events = 1200
+	const events = 4200
 	c.makeEvents(t, ns, events, func(i int) *corev1.Event {
 		ev := withCount(eventOf("Listed", "pod"), 2)
 		ev.Name = fmt.Sprint("listed-", i)
@@ -222,7 +222,7 @@ func TestAListOfPages(t *testing.T) {
 // TestAListingThatBreaksOff begins again, and neither loses nor repeats anything.
 func TestAListingThatBreaksOff(t *testing.T) {
 	t.Parallel()
-	const events = 700
+	const events = 2100
 	for name, test := range map[string]struct {
 		c     *cluster
 		fault func(g *gateway) func(http.ResponseWriter, *http.Request) bool

@@ -116,7 +116,7 @@ func (sc *script) step(request call, do func(context.Context, *server) any) {
 func (sc *script) create(k kind) {
 	namespace, name := pick(sc, sc.namespaces...), pick(sc, names...)
 	body := sc.body(k, namespace, name)
-	sc.write(call{method: http.MethodPost, query: sc.dryRun(k), path: k.path(namespace), accept: sc.accept(),
+	sc.write(call{method: http.MethodPost, path: k.path(namespace), accept: sc.accept(),
 		body: body, kind: sc.encoding(k)}, k.path(namespace, name), nil)
 }
 
@@ -127,7 +127,7 @@ func (sc *script) update(k kind) {
 	if k == leases && which == "" {
 		which = "current" // A Lease cannot be updated without its version.
 	}
-	sc.write(call{method: http.MethodPut, path: path, query: sc.dryRun(k), accept: sc.accept(), body: body,
+	sc.write(call{method: http.MethodPut, path: path, accept: sc.accept(), body: body,
 		kind: sc.encoding(k)}, path,
 		func(s *server, asked call) {
 			version := map[string]string{"current": s.current[path]}[which]
@@ -146,15 +146,7 @@ func (sc *script) encoding(k kind) string {
 	return ""
 }
 
-// dryRun makes some writes dry runs.
-func (sc *script) dryRun(k kind) url.Values {
-	if k == configMaps && sc.chance(20) {
-		return url.Values{"dryRun": {"All"}}
-	}
-	return nil
-}
-
-// write sends an object and remembers its version and UID. Of a dry run, only the status is compared.
+// write sends an object and remembers its version and UID.
 func (sc *script) write(request call, path string, prepare func(*server, call)) {
 	sc.step(request, func(_ context.Context, s *server) any {
 		asked := request.clone()
@@ -162,9 +154,6 @@ func (sc *script) write(request call, path string, prepare func(*server, call)) 
 			prepare(s, asked)
 		}
 		answer, document := s.ask(asked)
-		if asked.query.Has("dryRun") {
-			return answer["status"]
-		}
 		s.remember(path, document)
 		return s.normalize(answer)
 	})
